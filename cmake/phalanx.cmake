@@ -1,0 +1,64 @@
+# Functions that keep the per-folder build files short. One folder of src/ is one static library.
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(phalanx_flags INTERFACE)
+target_include_directories(phalanx_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(phalanx_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
+  -ffunction-sections -fdata-sections)
+target_compile_definitions(phalanx_flags INTERFACE FMT_HEADER_ONLY=1 JSON_NOEXCEPTION=1 _GNU_SOURCE=1)
+if(PHALANX_SANITIZE STREQUAL "address")
+  target_compile_options(phalanx_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(phalanx_flags INTERFACE -fsanitize=address,undefined)
+elseif(PHALANX_SANITIZE STREQUAL "thread")
+  target_compile_options(phalanx_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(phalanx_flags INTERFACE -fsanitize=thread)
+endif()
+
+# The launcher's code is compiled without exceptions: errors are values (base/result.h).
+add_library(phalanx_launcher_flags INTERFACE)
+target_link_libraries(phalanx_launcher_flags INTERFACE phalanx_flags)
+target_compile_options(phalanx_launcher_flags INTERFACE -fno-exceptions)
+
+# phalanx_folder(NAME DEP...): every .cc in src/NAME (and one level below) becomes phalanx_NAME.
+# DEP names folders that NAME may include from; the style test holds includes against the same picture.
+function(phalanx_folder name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(phalanx_${name} STATIC ${sources})
+  target_link_libraries(phalanx_${name} PUBLIC phalanx_launcher_flags)
+  foreach(dep ${ARGN})
+    if(TARGET phalanx_${dep})
+      target_link_libraries(phalanx_${name} PUBLIC phalanx_${dep})
+    endif()
+  endforeach()
+endfunction()
+
+# phalanx_unit_test(FOLDER): tests/unit/FOLDER/*_test.cc become one GoogleTest program FOLDER_test.
+function(phalanx_unit_test folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${folder}/*_test.cc)
+  if(NOT sources OR NOT TARGET phalanx_${folder})
+    return()
+  endif()
+  add_executable(${folder}_test ${sources})
+  target_link_libraries(${folder}_test PRIVATE phalanx_flags phalanx_${folder} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${folder}_test PRIVATE PHALANX_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/data")
+  add_test(NAME unit/${folder} COMMAND ${folder}_test)
+  set_tests_properties(unit/${folder} PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()
+
+# phalanx_fuzz(NAME FOLDER): tests/fuzz/NAME.cc, a libFuzzer target for clang (PHALANX_FUZZ=ON), always under ASan and UBSan.
+function(phalanx_fuzz name folder)
+  if(NOT PHALANX_FUZZ)
+    return()
+  endif()
+  add_executable(fuzz_${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/${name}.cc)
+  target_link_libraries(fuzz_${name} PRIVATE phalanx_launcher_flags phalanx_${folder})
+  target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+endfunction()

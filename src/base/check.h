@@ -1,0 +1,12 @@
+// CHECK is for bugs only: a broken promise between two pieces of our own code. It prints where and aborts; what comes
+// from outside is never CHECKed but turned into an Error.
+#pragma once
+
+namespace base {
+[[noreturn]] void check_failed(const char* file, int line, const char* condition);
+}
+
+#define CHECK(condition)                                                        \
+  do {                                                                          \
+    if (!(condition)) [[unlikely]] ::base::check_failed(__FILE__, __LINE__, #condition); \
+  } while (0)
