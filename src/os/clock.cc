@@ -1,0 +1,27 @@
+#include "os/clock.h"
+
+#include <ctime>
+
+#include <fmt/format.h>
+
+namespace os {
+namespace {
+int64_t read_clock(clockid_t id) {
+  timespec t{};
+  ::clock_gettime(id, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+}  // namespace
+
+Mono mono_now() { return {read_clock(CLOCK_MONOTONIC)}; }
+int64_t wall_now_ns() { return read_clock(CLOCK_REALTIME); }
+
+std::string iso_time(int64_t wall_ns) {
+  time_t seconds = wall_ns / 1'000'000'000;
+  tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec, wall_ns / 1'000'000 % 1000);
+}
+
+}  // namespace os
