@@ -1,0 +1,58 @@
+# Adds up `ctest -V` logs: a GoogleTest program counts with each of its cases, any other test as one. Prints the output
+# of what failed, what was skipped and why, and last "N passed, N failed, N skipped". Exit 1 on a failure, or if nothing ran.
+#
+# In such a log a test's output is "12: text", and its outcome "3/9 Test #12: name ....   Passed    0.01 sec".
+# A test that is not GoogleTest says why it skips in a line "SKIP: why" before it exits 77.
+
+function forget() { delete cases_ok; delete cases_failed; delete cases_skipped; delete text; delete why; delete reason_of; delete after_skipped }
+
+FNR == 1 { forget() }
+
+match($0, /^[0-9]+: /) {
+  number = substr($0, 1, RLENGTH - 2)
+  line = substr($0, RLENGTH + 1)
+  if (length(text[number]) < 200000) text[number] = text[number] "    " line "\n"
+  if (line ~ /^\[       OK \]/) { cases_ok[number]++ }
+  else if (line ~ /^\[  FAILED  \] .*\([0-9]+ ms\)/) cases_failed[number]++
+  else if (line ~ /^\[  SKIPPED \] .*\([0-9]+ ms\)/) {
+    cases_skipped[number]++
+    name = line
+    sub(/^\[  SKIPPED \] /, "", name)
+    sub(/ \([0-9]+ ms\)$/, "", name)
+    skips = skips "  " name ": " (reason_of[number] == "" ? "no reason given" : reason_of[number]) "\n"
+    reason_of[number] = ""
+  } else if (line ~ /^\[ RUN      \]/) reason_of[number] = ""
+  else if (line ~ /^SKIP: /) why[number] = substr(line, 7)
+  else if (after_skipped[number]) { reason_of[number] = line; after_skipped[number] = 0 }
+  if (line ~ /: Skipped$/) after_skipped[number] = 1
+  next
+}
+
+match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
+  number = substr($0, 1, RLENGTH - 2)
+  sub(/.*#/, "", number)
+  name = substr($0, RLENGTH + 1)
+  sub(/[ .].*/, "", name)
+  counted_as_cases = cases_ok[number] + cases_failed[number] + cases_skipped[number] > 0
+  passed += cases_ok[number]
+  failed += cases_failed[number]
+  skipped += cases_skipped[number]
+  if ($0 ~ /\*\*\*Skipped/) {
+    if (!counted_as_cases) { skipped++; skips = skips "  " name ": " (why[number] == "" ? "no reason given" : why[number]) "\n" }
+  } else if ($0 ~ / Passed /) {
+    if (!counted_as_cases) passed++
+  } else {
+    if (!cases_failed[number]) failed++
+    outcome = $0
+    sub(/.*\*\*\*/, "", outcome)
+    failures = failures "\n" name ": " outcome "\n" text[number]
+  }
+  next
+}
+
+END {
+  if (failures != "") printf "\n== failures\n%s", failures
+  if (skips != "") printf "\n== skipped\n%s", skips
+  printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped
+  exit (failed > 0 || passed == 0)
+}
