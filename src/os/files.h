@@ -1,0 +1,24 @@
+// Files and folders: whole reads with a limit, and writes that are either the old content or the new one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace os {
+
+// Whole content. A file larger than max_bytes is an error (kConfig).
+base::Result<std::string> read_file(const std::string& path, size_t max_bytes);
+// Temp file beside `path`, fsync, rename. mode as for open(2).
+base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode = 0600);
+// mkdir -p; new folders get `mode`. An existing folder is fine.
+base::Status make_folders(const std::string& path, unsigned mode = 0700);
+bool is_folder(const std::string& path);
+bool exists(const std::string& path);
+std::string current_folder();
+std::string self_executable();          // /proc/self/exe resolved
+std::string environment_value(const char* name, std::string_view fallback = "");
+
+}  // namespace os
