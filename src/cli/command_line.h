@@ -1,0 +1,40 @@
+// The command line, read strictly: words → Invocation. Every value has been checked against its row of the table.
+//
+// "--flag value", "--flag=value", "-f value", "-fvalue", "-qv". "--" ends the flags. For run and plan the first word that
+// is not a flag ends them too, so the user's command keeps its own flags without "--". A flag given twice, a missing
+// value, an unknown flag (with the nearest known one), a torchrun or DeepSpeed flag that has no meaning here (with what to
+// do instead) are errors of kind kUsage.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/flags.h"
+
+namespace cli {
+
+struct GivenFlag {
+  const FlagRow* row;
+  std::string typed;  // "--nproc_per_node", as the user wrote it
+  std::string value;  // empty for a flag without value
+};
+
+struct Invocation {
+  Verb verb = Verb::kHelp;
+  std::vector<GivenFlag> flags;       // in the order given
+  std::vector<std::string> operands;  // the command, the config file, the topic of help …
+
+  bool has(Flag flag) const;
+  std::optional<std::string> value(Flag flag) const;
+  std::vector<std::string> values(Flag flag) const;
+};
+
+// `args` without argv[0]. "VERB --help" and "--help" become the verb help with the verb as operand; "--version" becomes
+// the verb version.
+base::Result<Invocation> parse_command_line(std::span<const std::string> args);
+
+}  // namespace cli

@@ -1,0 +1,84 @@
+// The one table of the command line. Parser, --help, man page, completions and docs/cli.md are all made from these rows
+// (flag_table.cc): to add a flag, add a row, an enumerator, and the field that receives it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/language.h"
+
+namespace cli {
+
+enum class Verb { kRun, kPlan, kTrain, kHelp, kCompletion, kVersion, kAgent };
+
+// How a verb reads the words that are not flags.
+enum class Operands {
+  kNone,     // there may be none
+  kCommand,  // the first ends the flags: it and all after it are the user's command, untouched
+  kMixed,    // they may stand between flags
+  kRaw,      // everything after the verb is an operand, also what looks like a flag
+};
+
+struct VerbRow {
+  Verb verb;
+  std::string_view name;
+  Operands operands;
+  std::string_view usage;  // what follows the name in the usage line
+  base::Bilingual summary;
+  base::Bilingual description;
+  std::string_view examples;  // one a line, each a whole command; may be empty
+  bool hidden = false;        // users never type it: kept out of help and completions
+};
+
+enum class Flag {
+  kHosts, kHostfile, kInclude, kExclude, kNnodes, kNproc,
+  kMasterAddr, kMasterPort, kNoStore, kWorkdir, kGrace, kDryRun,
+  kEnv, kEnvFile, kExport, kNoExport,
+  kConnectTimeout, kFanout, kSshOption,
+  kLogDir, kFold, kColor, kJson, kQuiet, kVerbose,
+  kMan, kMarkdown, kHelp,
+};
+
+enum class ValueKind {
+  kNone, kText, kPath, kDirectory,
+  kInt,         // [min, max]
+  kDuration,    // [min, max] in milliseconds
+  kChoice,      // one of `choices`
+  kNodes,       // kInt that says what is wrong with torchrun's MIN:MAX
+  kRanks,       // one of `choices` or a number in [min, max]
+  kAssignment,  // NAME=VALUE, NAME as in env_file.h
+  kSshOption,   // Name=Value, as after ssh -o
+};
+
+enum class Section { kHosts, kRanks, kEnvironment, kConnection, kOutput, kOther };
+
+struct FlagRow {
+  Flag flag;
+  char short_name = 0;            // 0: none
+  std::string_view name;          // without "--"; dashes (an underscore typed by the user counts as a dash)
+  std::string_view aliases = {};  // further long names, separated by '|': what torchrun and DeepSpeed users type
+  ValueKind kind = ValueKind::kNone;
+  std::string_view metavar = {};
+  std::string_view choices = {};  // separated by '|'
+  int64_t min = 0;
+  int64_t max = 0;
+  bool repeatable = false;
+  uint32_t verbs = 0;             // bits 1 << Verb
+  Section section = Section::kOther;
+  base::Bilingual help;           // one or two sentences, first letter small, no full stop at the end
+};
+
+constexpr uint32_t bit(Verb verb) { return 1u << static_cast<int>(verb); }
+
+std::span<const VerbRow> verb_table();
+std::span<const FlagRow> flag_table();  // in the order of help
+const VerbRow& row(Verb verb);
+const FlagRow& row(Flag flag);
+const VerbRow* find_verb(std::string_view name);
+// By long name or alias, for this verb; '_' in `name` counts as '-'. Null if there is none.
+const FlagRow* find_flag(Verb verb, std::string_view name);
+const FlagRow* find_flag(Verb verb, char short_name);
+base::Bilingual title(Section section);
+
+}  // namespace cli

@@ -1,0 +1,65 @@
+// What `phalanx run`, `plan` and `train` were asked for, as typed values. Text that has a grammar of its own (hosts,
+// filters, files) is carried as text: cluster/host_list.h, cluster/host_filter.h and cli/env_file.h read it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command_line.h"
+
+namespace cli {
+
+// Ranks per host. kCount: exactly `count` on every host. kGpu: one per GPU. kCpu: one per CPU core. kAuto: one per GPU, or
+// one where there is no GPU.
+struct RanksPerHost {
+  enum class Kind { kAuto, kGpu, kCpu, kCount };
+  Kind kind = Kind::kAuto;
+  int count = 0;
+};
+
+enum class Fold { kAuto, kOn, kOff };
+enum class Color { kAuto, kAlways, kNever };
+
+struct RunOptions {
+  // An empty string means: not given. At most one of hosts and hostfile; at most one of include and exclude.
+  std::string hosts;
+  std::string hostfile;
+  std::string include;
+  std::string exclude;
+  std::optional<int> nnodes;
+  std::optional<RanksPerHost> ranks_per_host;  // none: the host's own slots, else kAuto
+
+  std::vector<std::pair<std::string, std::string>> env;  // in the order given; the last of a name counts
+  std::vector<std::string> env_files;                    // paths, in the order given
+  std::vector<std::string> export_globs;                 // names of this machine's variables to pass on (base/glob.h)
+  bool no_export = false;                                // pass on none but export_globs
+
+  std::string workdir;
+  std::string log_dir;
+  std::string master_addr;
+  std::optional<int> master_port;  // 1–65535
+  bool no_store = false;
+  std::chrono::milliseconds grace{10'000};  // from SIGTERM to SIGKILL
+  bool dry_run = false;                     // always true for plan
+
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::optional<int> fanout;             // logins under way at once
+  std::vector<std::string> ssh_options;  // "Name=Value", as after ssh -o
+
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+  Fold fold = Fold::kAuto;
+  Color color = Color::kAuto;
+
+  std::vector<std::string> command;  // run, plan: the command, never empty; train: the config file and its overrides
+};
+
+// For an Invocation of run, plan or train. Error: kUsage, for flags that exclude each other or a missing command.
+base::Result<RunOptions> run_options(const Invocation& invocation);
+
+}  // namespace cli
