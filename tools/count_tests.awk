@@ -4,7 +4,10 @@
 # In such a log a test's output is "12: text", and its outcome "3/9 Test #12: name ....   Passed    0.01 sec".
 # A test that is not GoogleTest says why it skips in a line "SKIP: why" before it exits 77.
 
-function forget() { delete cases_ok; delete cases_failed; delete cases_skipped; delete text; delete why; delete reason_of; delete after_skipped }
+function forget() {
+  delete cases_ok; delete cases_failed; delete cases_skipped
+  delete text; delete why; delete reason_of; delete after_skipped
+}
 
 FNR == 1 { forget() }
 

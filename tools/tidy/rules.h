@@ -1,0 +1,44 @@
+// The rules of HACKING.md that a machine can hold. Each takes text and gives findings; none touches a file, so each has
+// its own test (tests/unit/tidy). Limits are hard limits: the house aims at half of them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tidy/source.h"
+
+namespace tidy {
+
+inline constexpr int kMaxHeaderLines = 200;
+inline constexpr int kMaxSourceLines = 400;
+inline constexpr int kMaxMainLines = 100;  // src/main_*.cc: tables of contents
+inline constexpr int kMaxFunctionLines = 69;
+inline constexpr int kMaxColumns = 140;  // in code points; Markdown is free
+
+// Lengths of lines, files and functions; white space; markers of unfinished work; names; header hygiene; sleeping.
+std::vector<Finding> check_text(const Source& source);
+std::vector<Finding> check_names(const Source& source);
+std::vector<Finding> check_functions(const Source& source);
+std::vector<Finding> check_header(const Source& source);
+std::vector<Finding> check_banned(const Source& source);
+
+// Which folder of src/ may include which. The picture is the phalanx_folder(NAME DEP…) lines of src/CMakeLists.txt, bottom
+// up; a folder may also include what its dependencies may. The engine's inner layers are here, in layers.cc.
+struct Layers {
+  std::map<std::string, std::set<std::string>> below;  // folder → every folder it may include from, itself included
+  std::vector<Finding> findings;                       // a line that names a folder not yet declared: a layer upside down
+};
+Layers parse_layers(std::string_view cmake);
+std::vector<Finding> check_includes(const Source& source, const Layers& layers);
+
+// The first fenced block of HACKING.md is a tree of folders, each with a word of explanation. `folders` are those that
+// exist under src/ and directly under tests/ ("src/os"): every one must be in the tree, and the tree names none that is not there.
+std::vector<Finding> check_house(const Source& hacking, const std::set<std::string>& folders);
+
+// The two READMEs have headings of the same levels in the same order, and the same commands.
+std::vector<Finding> check_readmes(const Source& english, const Source& chinese);
+
+}  // namespace tidy
