@@ -1,0 +1,28 @@
+// SHA-256 (FIPS 180-4), incremental. For content hashes of files we ship; not tuned for secrets.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace base {
+
+class Sha256 {
+ public:
+  Sha256();
+  void update(std::string_view bytes);
+  // The digest as 64 lower-case hex digits. Call once, last.
+  std::string hex();
+
+ private:
+  void block(const uint8_t* bytes);
+  std::array<uint32_t, 8> state_;
+  std::array<uint8_t, 64> pending_;
+  size_t pending_size_ = 0;
+  uint64_t total_ = 0;  // bytes
+};
+
+std::string sha256_hex(std::string_view bytes);
+
+}  // namespace base

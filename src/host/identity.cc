@@ -1,0 +1,85 @@
+#include "host/identity.h"
+
+#include <dirent.h>
+#include <pwd.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "os/files.h"
+
+namespace host {
+namespace {
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  DIR* dir = ::opendir(folder.c_str());
+  if (!dir) return names;
+  while (dirent* entry = ::readdir(dir))
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  ::closedir(dir);
+  return names;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+uint32_t usable_cpus() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return static_cast<uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+// $USER before the password database: a static program must not load foreign name services.
+std::string user_name() {
+  std::string user = os::environment_value("USER");
+  if (user.empty()) user = os::environment_value("LOGNAME");
+  return user.empty() ? "uid " + std::to_string(::getuid()) : user;
+}
+
+bool useful(const os::InterfaceAddress& a) { return a.up && !a.loopback && a.address.rfind("fe80:", 0) != 0; }
+
+}  // namespace
+
+uint32_t count_gpus(const std::string& root) {
+  size_t known = names_in(root + "/proc/driver/nvidia/gpus").size();
+  if (known > 0) return static_cast<uint32_t>(known);
+  uint32_t devices = 0;
+  for (const std::string& name : names_in(root + "/dev"))
+    if (name.rfind("nvidia", 0) == 0 && is_number(std::string_view(name).substr(6))) ++devices;
+  return devices;
+}
+
+uint32_t count_visible(const std::string& visible_devices, uint32_t present) {
+  uint32_t count = 0;
+  for (std::string_view field : base::split(visible_devices, ',')) {
+    field = base::trim(field);
+    bool by_uuid = field.rfind("GPU-", 0) == 0 || field.rfind("MIG-", 0) == 0;
+    if (!by_uuid) {
+      base::Result<int64_t> index = base::parse_int(field, 0, 1'000'000);
+      if (!index.ok() || *index >= present) break;
+    }
+    ++count;
+  }
+  return std::min(count, present);
+}
+
+Identity identify(const std::string& root, const char* visible_devices) {
+  Identity id;
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  id.hostname = name;
+  id.user = user_name();
+  id.cpus = usable_cpus();
+  id.gpus = count_gpus(root);
+  if (visible_devices) id.gpus = count_visible(visible_devices, id.gpus);
+  base::Result<std::vector<os::InterfaceAddress>> all = os::interface_addresses();
+  if (all.ok()) std::copy_if(all->begin(), all->end(), std::back_inserter(id.addresses), useful);
+  return id;
+}
+
+}  // namespace host

@@ -1,0 +1,29 @@
+// Who and what this machine is: the few facts a launch needs. Reads are rooted at `root`, "/" or a folder that stands in
+// for a machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "os/net.h"
+
+namespace host {
+
+struct Identity {
+  std::string hostname;
+  std::string user;
+  uint32_t cpus = 1;   // this process may run on (sched_getaffinity)
+  uint32_t gpus = 0;   // NVIDIA devices this process may use
+  std::vector<os::InterfaceAddress> addresses;  // of interfaces that are up; loopback and IPv6 link-local left out
+};
+
+// visible_devices: this machine's own CUDA_VISIBLE_DEVICES, or nullptr if it is not set.
+Identity identify(const std::string& root, const char* visible_devices);
+
+// NVIDIA GPUs known to the kernel driver under `root`: /proc/driver/nvidia/gpus, else /dev/nvidia<N>.
+uint32_t count_gpus(const std::string& root);
+// How many entries of a CUDA_VISIBLE_DEVICES value CUDA uses: up to the first invalid index, at most `present`.
+uint32_t count_visible(const std::string& visible_devices, uint32_t present);
+
+}  // namespace host
