@@ -1,0 +1,185 @@
+#include "cluster/connection.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/sha256.h"
+#include "os/files.h"
+#include "os/process.h"
+
+namespace cluster {
+namespace {
+constexpr size_t kMaxBinaryBytes = 256 << 20;
+constexpr size_t kStderrKept = 8 << 10;
+constexpr size_t kReadBytes = 256 << 10;
+}  // namespace
+
+base::Result<std::string> Payload::header_and_bytes() {
+  if (cached_.empty()) {
+    TRY_ASSIGN(std::string binary, os::read_file(path_, kMaxBinaryBytes));
+    cached_ = fmt::format("{} {}\n", base::sha256_hex(binary), binary.size()) + binary;
+  }
+  return cached_;
+}
+
+Connection::Connection(os::Loop& loop, Payload& payload, Handlers handlers)
+    : loop_(loop), payload_(payload), handlers_(std::move(handlers)) {}
+
+Connection::~Connection() {
+  for (os::WatchId id : {in_watch_, out_watch_, err_watch_})
+    if (id) loop_.unwatch(id);
+  if (drain_timer_) loop_.cancel(drain_timer_);
+  if (pid_ > 0 && !exited_) ::kill(pid_, SIGKILL);
+}
+
+base::Status Connection::open(const Launch& launch) {
+  TRY_ASSIGN(os::PipeEnds in, os::make_pipe());
+  TRY_ASSIGN(os::PipeEnds out, os::make_pipe());
+  TRY_ASSIGN(os::PipeEnds err, os::make_pipe());
+  os::SpawnSpec spec;
+  TRY_ASSIGN(spec.program, os::find_program(launch.argv[0], os::environment_value("PATH", "/usr/bin:/bin"), ""));
+  spec.arguments = launch.argv;
+  for (char** e = environ; *e; ++e) spec.environment.push_back(*e);
+  spec.fds = {{in.read.get(), 0}, {out.write.get(), 1}, {err.write.get(), 2}};
+  TRY_ASSIGN(pid_, os::spawn(spec));
+  deploys_ = launch.deploys;
+  in_ = std::move(in.write);
+  out_ = std::move(out.read);
+  err_ = std::move(err.read);
+  for (int fd : {in_.get(), out_.get(), err_.get()}) TRY(os::set_nonblocking(fd));
+  ::fcntl(out_.get(), F_SETPIPE_SZ, 1 << 20);
+  TRY_ASSIGN(out_watch_, loop_.watch(out_.get(), EPOLLIN, [this](uint32_t) { read_stdout(); }));
+  TRY_ASSIGN(err_watch_, loop_.watch(err_.get(), EPOLLIN, [this](uint32_t) { read_stderr(); }));
+  return base::ok();
+}
+
+void Connection::send(std::string_view frames) {
+  if (!in_.valid() || close_wanted_) return;
+  outgoing_.append(frames);
+  write_more();
+}
+
+void Connection::close_input() {
+  close_wanted_ = true;
+  write_more();
+}
+
+void Connection::kill(int signal_number) {
+  if (pid_ > 0 && !exited_) ::kill(pid_, signal_number);
+}
+
+void Connection::pause_reading(bool paused) {
+  if (paused == paused_ || !out_.valid()) return;
+  paused_ = paused;
+  if (paused) {
+    loop_.unwatch(out_watch_);
+    out_watch_ = 0;
+    return;
+  }
+  base::Result<os::WatchId> watch = loop_.watch(out_.get(), EPOLLIN, [this](uint32_t) { read_stdout(); });
+  if (watch.ok()) out_watch_ = *watch;
+}
+
+void Connection::write_more() {
+  while (in_.valid() && sent_ < outgoing_.size()) {
+    os::IoStep step = os::write_step(in_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
+    if (step.kind == os::IoStep::kBytes) { sent_ += step.bytes; continue; }
+    if (step.kind == os::IoStep::kWouldBlock) {
+      if (!in_watch_) {
+        base::Result<os::WatchId> watch = loop_.watch(in_.get(), EPOLLOUT, [this](uint32_t) { write_more(); });
+        if (watch.ok()) in_watch_ = *watch;
+      }
+      return;
+    }
+    close_wanted_ = true;  // the process does not read any more; its end tells why
+    break;
+  }
+  outgoing_.clear();
+  sent_ = 0;
+  if (in_watch_) loop_.unwatch(in_watch_);
+  in_watch_ = 0;
+  if (close_wanted_) in_.reset();
+}
+
+void Connection::read_stderr() {
+  char buffer[4096];
+  for (;;) {
+    os::IoStep step = os::read_step(err_.get(), buffer, sizeof(buffer));
+    if (step.kind == os::IoStep::kWouldBlock) return;
+    if (step.kind != os::IoStep::kBytes) break;
+    death_.stderr_text.append(buffer, step.bytes);
+    if (death_.stderr_text.size() > kStderrKept) death_.stderr_text.erase(0, death_.stderr_text.size() - kStderrKept);
+  }
+  loop_.unwatch(err_watch_);
+  err_watch_ = 0;
+  err_.reset();
+  maybe_end();
+}
+
+void Connection::read_stdout() {
+  static thread_local std::string buffer(kReadBytes, '\0');
+  os::IoStep step = os::read_step(out_.get(), buffer.data(), buffer.size());
+  if (step.kind == os::IoStep::kWouldBlock) return;
+  if (step.kind == os::IoStep::kBytes) return take(std::string_view(buffer.data(), step.bytes));
+  finish_stdout();
+}
+
+void Connection::finish_stdout() {
+  if (out_watch_) loop_.unwatch(out_watch_);
+  out_watch_ = 0;
+  out_.reset();
+  maybe_end();
+}
+
+void Connection::take(std::string_view bytes) {
+  if (deploys_ && !reader_.started()) {
+    std::string rest;
+    if (talk_.feed(bytes, rest) == DeployTalk::Ask::kBinary) {
+      base::Result<std::string> payload = payload_.header_and_bytes();
+      if (!payload.ok()) return break_stream(payload.error());
+      send(*payload);
+    }
+    reader_.feed(rest);
+  } else {
+    reader_.feed(bytes);
+  }
+  for (;;) {
+    base::Result<std::optional<wire::Frame>> frame = reader_.next();
+    if (!frame.ok()) return break_stream(frame.error());
+    if (!frame->has_value()) return;
+    handlers_.frame(**frame);
+    if (ended_) return;
+  }
+}
+
+void Connection::break_stream(const base::Error& error) {
+  death_.stderr_text += error.message + "\n";
+  if (!reader_.noise().empty()) death_.stderr_text += "it said: " + reader_.noise().substr(0, 300) + "\n";
+  kill(SIGKILL);
+}
+
+bool Connection::on_child(pid_t pid, int status) {
+  if (pid != pid_ || exited_) return false;
+  exited_ = true;
+  death_.status = status;
+  if (paused_) pause_reading(false);  // what it left in the pipe is read to its end
+  // A connection that stays shared holds stderr open after its client is gone: what matters has been said by now.
+  if (err_.valid()) read_stderr();
+  maybe_end();
+  // Somebody else may hold the pipe open (a shared connection's master that is slow to notice): not for long.
+  if (!ended_) drain_timer_ = loop_.after(os::milliseconds(1000), [this] { drain_timer_ = 0; finish_stdout(); });
+  return true;
+}
+
+void Connection::maybe_end() {
+  if (ended_ || !exited_ || out_.valid()) return;
+  ended_ = true;
+  if (drain_timer_) loop_.cancel(drain_timer_);
+  in_.reset();
+  handlers_.end(death_, reader_.started());
+}
+
+}  // namespace cluster

@@ -1,0 +1,81 @@
+// One host's connection: the transport's process, the deployment talk, then frames. Never blocks; every byte waits in a
+// bounded buffer.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cluster/deploy.h"
+#include "cluster/transport.h"
+#include "os/fd.h"
+#include "os/loop.h"
+#include "wire/frame.h"
+
+namespace cluster {
+
+// The binary that deployment sends: read once, hashed once, shared by all connections of a launch.
+class Payload {
+ public:
+  explicit Payload(std::string path) : path_(std::move(path)) {}
+  base::Result<std::string> header_and_bytes();  // "<sha256> <size>\n" + the file
+
+ private:
+  std::string path_;
+  std::string cached_;
+};
+
+class Connection {
+ public:
+  struct Handlers {
+    std::function<void(const wire::Frame&)> frame;  // the payload is valid during the call
+    // The stream is over, whatever the cause; called once, after the last frame and after the process was reaped. started: the
+    // agent's stream had begun.
+    std::function<void(const Death& death, bool started)> end;
+  };
+
+  Connection(os::Loop& loop, Payload& payload, Handlers handlers);
+  ~Connection();  // kills the transport's process if it still runs
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  base::Status open(const Launch& launch);
+  // A frame (or several) for the agent.
+  void send(std::string_view frames);
+  // Ends the stream: the agent sees its input close. The process then ends by itself; kill() does not wait for that.
+  void close_input();
+  void kill(int signal_number);
+  void pause_reading(bool paused);
+  bool on_child(pid_t pid, int status);  // from Loop::on_child: true if it was ours
+  pid_t pid() const { return pid_; }
+  const DeployTalk& deployment() const { return talk_; }
+  const std::string& noise() const { return reader_.noise(); }
+  bool ended() const { return ended_; }
+
+ private:
+  void read_stdout();
+  void read_stderr();
+  void finish_stdout();
+  void take(std::string_view bytes);
+  void write_more();
+  void break_stream(const base::Error& error);
+  void maybe_end();
+
+  os::Loop& loop_;
+  Payload& payload_;
+  Handlers handlers_;
+  pid_t pid_ = 0;
+  os::Fd in_, out_, err_;  // the process's stdin, stdout, stderr: our ends
+  os::TimerId drain_timer_ = 0;
+  os::WatchId in_watch_ = 0, out_watch_ = 0, err_watch_ = 0;
+  bool deploys_ = false, paused_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
+  DeployTalk talk_;
+  wire::FrameReader reader_;
+  std::string outgoing_;
+  size_t sent_ = 0;  // of outgoing_
+  Death death_;
+};
+
+}  // namespace cluster

@@ -1,0 +1,19 @@
+#include "cluster/transport.h"
+
+#include <sys/wait.h>
+
+#include <fmt/format.h>
+
+#include "os/process.h"
+
+namespace cluster {
+
+Launch LocalTransport::launch(const Target&, int) const { return {{self_, "agent"}, false}; }
+
+base::Error LocalTransport::explain(const Target& target, const Death& death) const {
+  std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))
+                                              : fmt::format("exited with code {}", WEXITSTATUS(death.status));
+  return base::fail(base::ErrorKind::kUnreachable, fmt::format("{}: the agent on this machine {}", target.name, how)).because(death.stderr_text);
+}
+
+}  // namespace cluster

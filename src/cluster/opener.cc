@@ -1,0 +1,159 @@
+#include "cluster/opener.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "os/process.h"
+
+namespace cluster {
+
+using base::ErrorKind;
+
+Opener::Opener(os::Loop& loop, Payload& payload, std::vector<Host> hosts, OpenerOptions options, Handlers handlers, uint32_t seed)
+    : loop_(loop), payload_(payload), options_(options), handlers_(std::move(handlers)), random_(seed) {
+  slots_.resize(hosts.size());
+  for (size_t i = 0; i < hosts.size(); ++i) slots_[i].host = std::move(hosts[i]);
+}
+
+Opener::~Opener() {
+  for (Slot& slot : slots_)
+    if (slot.timer) loop_.cancel(slot.timer);
+}
+
+void Opener::start() { fill(); }
+
+Connection* Opener::connection(size_t host) { return slots_[host].phase == Phase::kOpen ? slots_[host].connection.get() : nullptr; }
+
+void Opener::fill() {
+  for (size_t i = 0; i < slots_.size() && opening_ < options_.fanout && !abandoned_; ++i) {
+    Slot& slot = slots_[i];
+    if (slot.phase != Phase::kWaiting || slot.timer) continue;
+    int& same = opening_to_[slot.host.target.destination];
+    if (same >= kSameDestination) continue;
+    ++same;
+    ++opening_;
+    open(i);
+  }
+}
+
+void Opener::open(size_t index) {
+  Slot& slot = slots_[index];
+  slot.phase = Phase::kOpening;
+  slot.timed_out = false;
+  slot.connection = std::make_unique<Connection>(
+      loop_, payload_,
+      Connection::Handlers{[this, index](const wire::Frame& frame) { on_frame(index, frame); },
+                           [this, index](const Death& death, bool started) { on_end(index, death, started); }});
+  slot.timer = loop_.after(options_.timeout, [this, index] { on_timeout(index); });
+  base::Status opened = slot.connection->open(slot.host.transport->launch(slot.host.target, slot.tries++));
+  if (opened.ok()) return;
+  // Nothing was spawned (no ssh program, no descriptors): the same for every try.
+  std::string why = opened.error().message + (opened.error().cause.empty() ? "" : ": " + opened.error().cause);
+  loop_.after(os::nanoseconds(0), [this, index, why] {
+    slots_[index].tries = options_.most_tries;
+    on_end(index, Death{127 << 8, why}, false);
+  });
+}
+
+void Opener::on_frame(size_t index, const wire::Frame& frame) {
+  Slot& slot = slots_[index];
+  if (slot.phase == Phase::kOpening) {
+    slot.phase = Phase::kOpen;
+    slot.deployed = slot.connection->deployment().uploaded();
+    loop_.cancel(slot.timer);
+    slot.timer = 0;
+    --opening_;
+    --opening_to_[slot.host.target.destination];
+    loop_.after(os::nanoseconds(0), [this] { fill(); });
+  }
+  handlers_.frame(index, frame);
+}
+
+void Opener::on_timeout(size_t index) {
+  Slot& slot = slots_[index];
+  slot.timer = 0;
+  if (slot.phase != Phase::kOpening) return;
+  if (slot.connection->deployment().uploaded()) {  // the copy travels; ssh's own keep-alive watches the link
+    slot.timer = loop_.after(options_.timeout, [this, index] { on_timeout(index); });
+    return;
+  }
+  slot.timed_out = true;
+  slot.connection->kill(SIGKILL);
+}
+
+bool Opener::retry(size_t index, const Death& death) {
+  Slot& slot = slots_[index];
+  // A shared connection whose far end is gone hangs; the second try goes without one.
+  bool worth = slot.timed_out ? slot.tries < 2 : slot.host.transport->may_retry(death);
+  if (!worth || slot.tries >= options_.most_tries || abandoned_) return false;
+  options_.fanout = std::max(4, options_.fanout / 2);
+  slot.phase = Phase::kWaiting;
+  int pause_ms = 50 + static_cast<int>(random_() % static_cast<unsigned>(150 << std::min(slot.tries, 4)));
+  slot.timer = loop_.after(os::milliseconds(slot.timed_out ? 0 : pause_ms), [this, index] {
+    slots_[index].timer = 0;
+    fill();
+  });
+  return true;
+}
+
+void Opener::on_end(size_t index, const Death& death, bool started) {
+  Slot& slot = slots_[index];
+  if (slot.phase == Phase::kEnded) return;
+  if (slot.timer) loop_.cancel(slot.timer);
+  slot.timer = 0;
+  if (slot.phase == Phase::kOpening) {
+    --opening_;
+    --opening_to_[slot.host.target.destination];
+    loop_.after(os::nanoseconds(0), [this] { fill(); });
+    if (!started && retry(index, death)) return;
+  }
+  slot.phase = Phase::kEnded;
+  handlers_.end(index, explain(slot, death, started), started);
+}
+
+base::Error Opener::explain(const Slot& slot, const Death& death, bool started) const {
+  const std::string& name = slot.host.target.name;
+  if (slot.timed_out)
+    return base::fail(ErrorKind::kUnreachable, fmt::format("{}: no answer within {}", name, base::format_duration(options_.timeout)))
+        .because(death.stderr_text.empty() ? "the connection was made or tried, and nothing came back" : std::string(base::trim(death.stderr_text)))
+        .with_hint("ssh -v " + slot.host.target.destination + " true");
+  const DeployTalk& talk = slot.connection->deployment();
+  if (talk.no_place()) {
+    std::string why;
+    for (const std::string& refusal : talk.refusals()) why += (why.empty() ? "" : "\n          ") + refusal;
+    return base::fail(ErrorKind::kUnfit, name + ": no folder on the host can hold the agent").because(why)
+        .with_hint(fmt::format("ssh {} 'mkdir -p /some/folder' and set PHALANX_CACHE=/some/folder in the host's ssh environment", slot.host.target.destination));
+  }
+  if (!started) return slot.host.transport->explain(slot.host.target, death);
+  std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))
+                                              : fmt::format("ended with code {}", WEXITSTATUS(death.status));
+  std::string said(base::trim(death.stderr_text));
+  return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host")
+      .because(said.empty() ? "the connection " + how : said);
+}
+
+bool Opener::on_child(pid_t pid, int status) {
+  return std::any_of(slots_.begin(), slots_.end(), [&](Slot& slot) { return slot.connection && slot.connection->on_child(pid, status); });
+}
+
+void Opener::abandon() {
+  abandoned_ = true;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    if (slot.phase == Phase::kOpening) slot.connection->kill(SIGKILL);
+    if (slot.phase != Phase::kWaiting) continue;
+    if (slot.timer) loop_.cancel(slot.timer);
+    slot.timer = 0;
+    slot.phase = Phase::kEnded;
+    loop_.after(os::nanoseconds(0), [this, i] {
+      handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), false);
+    });
+  }
+}
+
+}  // namespace cluster

@@ -1,0 +1,80 @@
+// Opens a connection to every host of a run: all at once where that is safe, retried where a login daemon was busy.
+//
+// sshd lets MaxStartups (10:30:100 by default) logins be unauthenticated at a time and drops others at random. So at most
+// kSameDestination logins to one destination are under way together (two names of one machine count as two: their
+// drops are retried), and at most `fanout` in all; every drop halves the fan-out for the rest of the launch (a jump
+// host has its own limit) and is retried after a random pause.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cluster/connection.h"
+#include "cluster/transport.h"
+
+namespace cluster {
+
+struct OpenerOptions {
+  int fanout = 64;
+  std::chrono::milliseconds timeout{10'000};  // from spawn to the first frame, per try, deployment not counted
+  int most_tries = 6;
+};
+
+class Opener {
+ public:
+  struct Host {
+    Target target;
+    const Transport* transport = nullptr;
+  };
+  struct Handlers {
+    std::function<void(size_t host, const wire::Frame&)> frame;
+    // The connection is over. error: why, in words for the user; started: it had been a working stream.
+    std::function<void(size_t host, base::Error error, bool started)> end;
+  };
+  static constexpr int kSameDestination = 8;
+
+  Opener(os::Loop& loop, Payload& payload, std::vector<Host> hosts, OpenerOptions options, Handlers handlers, uint32_t seed);
+  ~Opener();
+
+  void start();
+  Connection* connection(size_t host);  // null while none is open
+  bool on_child(pid_t pid, int status);
+  bool deployed(size_t host) const { return slots_[host].deployed; }
+  // Give up on what is not open yet, e.g. after Ctrl-C.
+  void abandon();
+
+ private:
+  enum class Phase { kWaiting, kOpening, kOpen, kEnded };
+  struct Slot {
+    Host host;
+    Phase phase = Phase::kWaiting;
+    int tries = 0;
+    bool deployed = false;
+    bool timed_out = false;
+    std::unique_ptr<Connection> connection;
+    os::TimerId timer = 0;
+  };
+  void fill();
+  void open(size_t index);
+  void on_frame(size_t index, const wire::Frame& frame);
+  void on_end(size_t index, const Death& death, bool started);
+  void on_timeout(size_t index);
+  bool retry(size_t index, const Death& death);
+  base::Error explain(const Slot& slot, const Death& death, bool started) const;
+
+  os::Loop& loop_;
+  Payload& payload_;
+  std::vector<Slot> slots_;
+  OpenerOptions options_;
+  Handlers handlers_;
+  std::minstd_rand random_;
+  std::map<std::string, int> opening_to_;  // destination → logins under way
+  int opening_ = 0;
+  bool abandoned_ = false;
+};
+
+}  // namespace cluster

@@ -1,0 +1,117 @@
+#include "cluster/openssh.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cluster/deploy.h"
+#include "os/files.h"
+
+namespace cluster {
+namespace {
+
+using base::ErrorKind;
+
+// What ssh says on stderr → what to say to the user. Searched in order; texts from OpenSSH 7.4 to 9.9 (ssh.c, sshconnect.c,
+// sshconnect2.c, packet.c).
+struct Row {
+  const char* pattern;
+  const char* message;
+  const char* hint;  // {0}: host name, {1}: destination and port as ssh arguments
+};
+constexpr std::array kRows = {
+    Row{"REMOTE HOST IDENTIFICATION HAS CHANGED", "{0}: the host key is not the one known_hosts has", "ssh-keygen -R {0} && ssh {1} true"},
+    Row{"Host key verification failed", "{0}: the host key is unknown", "ssh {1} true"},
+    Row{"No ED25519 host key is known", "{0}: the host key is unknown", "ssh {1} true"},
+    Row{"Permission denied", "{0}: authentication was refused", "ssh-copy-id {1}"},
+    Row{"Too many authentication failures", "{0}: authentication was refused", "ssh -o IdentitiesOnly=yes {1} true"},
+    Row{"Could not resolve hostname", "{0}: the name cannot be resolved", "getent hosts {0}"},
+    Row{"Connection refused", "{0}: nothing listens on the ssh port", "ssh -v {1} true"},
+    Row{"No route to host", "{0}: there is no route to the host", "ip route get $(getent ahosts {0} | cut -d' ' -f1 | head -n 1)"},
+    Row{"Network is unreachable", "{0}: there is no route to the host", "ip route"},
+    Row{"Connection timed out", "{0}: the host does not answer", "ssh -v {1} true"},
+    Row{"Operation timed out", "{0}: the host does not answer", "ssh -v {1} true"},
+};
+
+std::string last_lines(const std::string& text) {
+  std::string trimmed(base::trim(text));
+  return trimmed.empty() ? "ssh said nothing" : "ssh said: " + base::replace_all(trimmed, "\n", "\n          ");
+}
+
+bool private_folder(const std::string& path) {
+  if (!os::make_folders(path).ok()) return false;
+  struct stat s{};
+  return ::lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == ::getuid() && (s.st_mode & 077) == 0;
+}
+
+}  // namespace
+
+std::string control_folder() {
+  constexpr size_t kMostBytes = 108 - 1 - 1 - 40 - 18;  // NUL, '/', %C, the suffix ssh adds while it creates the socket
+  std::string runtime = os::environment_value("XDG_RUNTIME_DIR"), home = os::environment_value("HOME");
+  std::vector<std::string> candidates;
+  if (!runtime.empty()) candidates.push_back(runtime + "/phalanx");
+  if (!home.empty()) candidates.push_back(home + "/.cache/phalanx/ssh");
+  candidates.push_back(fmt::format("/tmp/phalanx-ssh-{}", ::getuid()));
+  for (const std::string& folder : candidates)
+    if (folder.size() <= kMostBytes && private_folder(folder)) return folder;
+  return "";
+}
+
+Launch OpensshTransport::launch(const Target& target, int attempt) const {
+  Launch launch;
+  launch.deploys = true;
+  std::vector<std::string>& a = launch.argv;
+  a = {options_.program, "-T"};
+  auto option = [&](const std::string& text) { a.push_back("-o"); a.push_back(text); };
+  for (const std::string& text : options_.extra) option(text);
+  option("BatchMode=yes");
+  option(fmt::format("ConnectTimeout={}", options_.connect_timeout_s));
+  option("ServerAliveInterval=5");
+  option("ServerAliveCountMax=3");
+  option("ClearAllForwardings=yes");
+  option("PermitLocalCommand=no");
+  bool share = attempt == 0 && !options_.control_folder.empty();
+  option(share ? "ControlMaster=auto" : "ControlMaster=no");
+  option(share ? "ControlPath=" + options_.control_folder + "/%C" : "ControlPath=none");
+  if (share) option("ControlPersist=300");
+  if (target.port > 0) {
+    a.push_back("-p");
+    a.push_back(std::to_string(target.port));
+  }
+  a.push_back("--");
+  a.push_back(target.destination);
+  a.push_back("exec sh -c '" + deploy_script(options_.build) + "'");
+  return launch;
+}
+
+base::Error OpensshTransport::explain(const Target& target, const Death& death) const {
+  std::string arguments = target.port > 0 ? fmt::format("-p {} {}", target.port, target.destination) : target.destination;
+  for (const Row& row : kRows) {
+    if (death.stderr_text.find(row.pattern) == std::string::npos) continue;
+    return base::fail(ErrorKind::kUnreachable, fmt::format(fmt::runtime(row.message), target.name))
+        .because(last_lines(death.stderr_text))
+        .with_hint(fmt::format(fmt::runtime(row.hint), target.name, arguments));
+  }
+  int code = WIFEXITED(death.status) ? WEXITSTATUS(death.status) : 128 + WTERMSIG(death.status);
+  if (code == 255)
+    return base::fail(ErrorKind::kUnreachable, target.name + ": the ssh connection failed").because(last_lines(death.stderr_text))
+        .with_hint(fmt::format("ssh -v {} true", arguments));
+  return base::fail(ErrorKind::kUnreachable, fmt::format("{}: the agent could not be started (exit code {})", target.name, code))
+      .because(last_lines(death.stderr_text));
+}
+
+// sshd drops logins at random once MaxStartups of them are unauthenticated, before it says who it is.
+bool OpensshTransport::may_retry(const Death& death) const {
+  for (const char* pattern : {"kex_exchange_identification", "Connection reset by", "Connection closed by remote host", "ssh_exchange_identification",
+                              "mux_client_request_session", "Session open refused", "Control socket connect", "Exceeded MaxStartups"})
+    if (death.stderr_text.find(pattern) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace cluster

@@ -1,0 +1,33 @@
+// OpenSSH, spawned: the user's ~/.ssh/config, agent, ProxyJump, known_hosts and certificates count as they are. Added:
+// BatchMode (never asks), deadlines, no forwardings, and one shared connection per host that is kept for five minutes
+// (ControlMaster under a private 0700 folder), so the next run pays no key exchange.
+#pragma once
+
+#include "cluster/transport.h"
+
+namespace cluster {
+
+struct OpensshOptions {
+  std::string program = "ssh";
+  std::string build;                       // of this binary, for the deploy script
+  std::vector<std::string> extra;          // "Name=Value", before ours: ssh takes the first it sees
+  int connect_timeout_s = 10;
+  std::string control_folder;              // short, 0700; empty: no shared connections
+};
+
+class OpensshTransport : public Transport {
+ public:
+  explicit OpensshTransport(OpensshOptions options) : options_(std::move(options)) {}
+  Launch launch(const Target& target, int attempt) const override;
+  base::Error explain(const Target& target, const Death& death) const override;
+  bool may_retry(const Death& death) const override;
+
+ private:
+  OpensshOptions options_;
+};
+
+// A folder for control sockets: owned by us, 0700, and short enough for a socket path (108 bytes with ssh's suffix).
+// Empty if none of $XDG_RUNTIME_DIR/phalanx, ~/.cache/phalanx/ssh, /tmp/phalanx-ssh-<uid> will do.
+std::string control_folder();
+
+}  // namespace cluster

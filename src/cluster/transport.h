@@ -1,0 +1,54 @@
+// How a host is reached. A transport names the program to spawn here whose stdin and stdout become the agent's stream,
+// and reads the program's death into an Error that says what to do. Everything else (spawning, handshake, deadlines,
+// retries) is the same for all and lives in connection.h and opener.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace cluster {
+
+// Where to go. Made from a host list's row.
+struct Target {
+  std::string name;         // as the user typed it; how the host is called in all speech
+  std::string destination;  // what the transport is given, e.g. "user@gpu02"; empty: this machine
+  int port = 0;             // 0: the transport's default
+};
+
+struct Launch {
+  std::vector<std::string> argv;  // argv[0] is looked up in PATH
+  bool deploys = false;           // the far side may ask for the binary first (deploy.h)
+};
+
+// Why a connection that never became a stream ended.
+struct Death {
+  int status = 0;          // as from waitpid
+  std::string stderr_text; // the last 8 KiB
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // attempt: 0, 1, …: a later try may choose a safer way (no shared connection).
+  virtual Launch launch(const Target& target, int attempt) const = 0;
+  virtual base::Error explain(const Target& target, const Death& death) const = 0;
+  // True if trying again soon may help: the far side was busy with other logins.
+  virtual bool may_retry(const Death& death) const = 0;
+};
+
+// This machine, by fork and exec.
+class LocalTransport : public Transport {
+ public:
+  explicit LocalTransport(std::string self) : self_(std::move(self)) {}
+  Launch launch(const Target& target, int attempt) const override;
+  base::Error explain(const Target& target, const Death& death) const override;
+  bool may_retry(const Death&) const override { return false; }
+
+ private:
+  std::string self_;  // path of this binary
+};
+
+}  // namespace cluster
