@@ -49,6 +49,7 @@ enum class ValueKind {
   kRanks,       // one of `choices` or a number in [min, max]
   kAssignment,  // NAME=VALUE, NAME as in env_file.h
   kSshOption,   // Name=Value, as after ssh -o
+  kGlob,        // a pattern of base/glob.h
 };
 
 enum class Section { kHosts, kRanks, kEnvironment, kConnection, kOutput, kOther };

@@ -1,0 +1,58 @@
+#include "cli/flags.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace cli {
+
+const VerbRow& row(Verb verb) {
+  for (const VerbRow& candidate : verb_table())
+    if (candidate.verb == verb) return candidate;
+  CHECK(!"every verb has a row");
+  __builtin_unreachable();
+}
+
+const FlagRow& row(Flag flag) {
+  for (const FlagRow& candidate : flag_table())
+    if (candidate.flag == flag) return candidate;
+  CHECK(!"every flag has a row");
+  __builtin_unreachable();
+}
+
+const VerbRow* find_verb(std::string_view name) {
+  for (const VerbRow& candidate : verb_table())
+    if (candidate.name == name) return &candidate;
+  return nullptr;
+}
+
+const FlagRow* find_flag(Verb verb, std::string_view name) {
+  std::string dashed = base::replace_all(name, "_", "-");
+  for (const FlagRow& candidate : flag_table()) {
+    if ((candidate.verbs & bit(verb)) == 0) continue;
+    if (candidate.name == dashed) return &candidate;
+    if (candidate.aliases.empty()) continue;
+    for (std::string_view alias : base::split(candidate.aliases, '|'))
+      if (alias == dashed) return &candidate;
+  }
+  return nullptr;
+}
+
+const FlagRow* find_flag(Verb verb, char short_name) {
+  for (const FlagRow& candidate : flag_table())
+    if (candidate.short_name == short_name && (candidate.verbs & bit(verb)) != 0) return &candidate;
+  return nullptr;
+}
+
+base::Bilingual title(Section section) {
+  switch (section) {
+    case Section::kHosts: return {"Hosts", "主机"};
+    case Section::kRanks: return {"Ranks", "进程（rank）"};
+    case Section::kEnvironment: return {"Environment", "环境变量"};
+    case Section::kConnection: return {"Connection", "连接"};
+    case Section::kOutput: return {"Output", "输出"};
+    case Section::kOther: return {"Other", "其他"};
+  }
+  return {};
+}
+
+}  // namespace cli

@@ -1,0 +1,102 @@
+#include "cli/run_options.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "cli/flag_value.h"
+
+namespace cli {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::Status;
+
+Error usage(std::string message, std::string hint) {
+  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
+}
+
+Status refuse_both(const Invocation& invocation, Flag a, Flag b, std::string_view why) {
+  const GivenFlag* first = nullptr;
+  for (const GivenFlag& given : invocation.flags) {
+    if (given.row->flag != a && given.row->flag != b) continue;
+    if (!first) first = &given;
+    else if (first->row != given.row)
+      return usage(fmt::format("{} and {} exclude each other: {}", first->typed, given.typed, why), "keep one of them");
+  }
+  return base::ok();
+}
+
+Status check_command(const Invocation& invocation) {
+  if (!invocation.operands.empty()) {
+    if (!invocation.operands[0].empty()) return base::ok();
+    return usage("the command is an empty word", "is a shell variable in it not set?");
+  }
+  if (invocation.verb == Verb::kTrain) return usage("train needs a configuration", "phalanx train config.yaml");
+  std::string_view name = row(invocation.verb).name;
+  return usage(fmt::format("{} needs a command", name), fmt::format("phalanx {} [options] -- python train.py", name));
+}
+
+Fold fold_value(std::string_view value) { return value == "on" ? Fold::kOn : value == "off" ? Fold::kOff : Fold::kAuto; }
+Color color_value(std::string_view value) { return value == "always" ? Color::kAlways : value == "never" ? Color::kNever : Color::kAuto; }
+
+RanksPerHost ranks_value(std::string_view value) {
+  using Kind = RanksPerHost::Kind;
+  if (value == "auto") return {Kind::kAuto, 0};
+  if (value == "gpu") return {Kind::kGpu, 0};
+  if (value == "cpu") return {Kind::kCpu, 0};
+  return {Kind::kCount, int_value(value)};
+}
+
+void apply(const GivenFlag& given, RunOptions& options) {
+  const std::string& value = given.value;
+  switch (given.row->flag) {
+    case Flag::kHosts: options.hosts = value; break;
+    case Flag::kHostfile: options.hostfile = value; break;
+    case Flag::kInclude: options.include = value; break;
+    case Flag::kExclude: options.exclude = value; break;
+    case Flag::kNnodes: options.nnodes = int_value(value); break;
+    case Flag::kNproc: options.ranks_per_host = ranks_value(value); break;
+    case Flag::kMasterAddr: options.master_addr = value; break;
+    case Flag::kMasterPort: options.master_port = int_value(value); break;
+    case Flag::kNoStore: options.no_store = true; break;
+    case Flag::kWorkdir: options.workdir = value; break;
+    case Flag::kGrace: options.grace = duration_value(value); break;
+    case Flag::kDryRun: options.dry_run = true; break;
+    case Flag::kEnv: {
+      size_t equals = value.find('=');
+      options.env.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+      break;
+    }
+    case Flag::kEnvFile: options.env_files.push_back(value); break;
+    case Flag::kExport: options.export_globs.push_back(value); break;
+    case Flag::kNoExport: options.no_export = true; break;
+    case Flag::kConnectTimeout: options.connect_timeout = duration_value(value); break;
+    case Flag::kFanout: options.fanout = int_value(value); break;
+    case Flag::kSshOption: options.ssh_options.push_back(value); break;
+    case Flag::kLogDir: options.log_dir = value; break;
+    case Flag::kFold: options.fold = fold_value(value); break;
+    case Flag::kColor: options.color = color_value(value); break;
+    case Flag::kJson: options.json = true; break;
+    case Flag::kQuiet: options.quiet = true; break;
+    case Flag::kVerbose: options.verbose = true; break;
+    case Flag::kMan: case Flag::kMarkdown: case Flag::kHelp: break;
+  }
+}
+
+}  // namespace
+
+Result<RunOptions> run_options(const Invocation& invocation) {
+  CHECK(invocation.verb == Verb::kRun || invocation.verb == Verb::kPlan || invocation.verb == Verb::kTrain);
+  TRY(refuse_both(invocation, Flag::kHosts, Flag::kHostfile, "each is the whole list of hosts"));
+  TRY(refuse_both(invocation, Flag::kInclude, Flag::kExclude, "name what to use or what to leave out"));
+  TRY(refuse_both(invocation, Flag::kQuiet, Flag::kVerbose, "one asks for less, the other for more"));
+  TRY(check_command(invocation));
+  RunOptions options;
+  for (const GivenFlag& given : invocation.flags) apply(given, options);
+  options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;
+  options.command = invocation.operands;
+  return options;
+}
+
+}  // namespace cli

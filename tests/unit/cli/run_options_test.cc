@@ -1,0 +1,82 @@
+#include "cli/run_options.h"
+
+#include <gtest/gtest.h>
+
+namespace cli {
+namespace {
+
+using Words = std::vector<std::string>;
+using std::chrono::milliseconds;
+
+base::Result<RunOptions> read(const Words& words) {
+  auto invocation = parse_command_line(words);
+  EXPECT_TRUE(invocation.ok()) << (invocation.ok() ? "" : invocation.error().render());
+  if (!invocation.ok()) return std::move(invocation).error();
+  return run_options(*invocation);
+}
+
+TEST(RunOptions, Defaults) {
+  auto options = read({"run", "python"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->grace, milliseconds(10'000));
+  EXPECT_EQ(options->connect_timeout, milliseconds(10'000));
+  EXPECT_FALSE(options->nnodes || options->ranks_per_host || options->master_port || options->fanout);
+  EXPECT_FALSE(options->dry_run || options->json || options->quiet || options->verbose || options->no_store || options->no_export);
+  EXPECT_EQ(options->command, (Words{"python"}));
+}
+
+TEST(RunOptions, EveryFlagArrives) {
+  auto options = read({"run", "--hostfile", "h", "-i", "a:0", "--nnodes", "2", "--nproc-per-node", "3", "--master-addr", "m",
+                       "--master-port", "29500", "--no-store", "-C", "/w", "--grace", "1s", "--dry-run", "--env", "A=b=c",
+                       "--env-file", "e", "--env-file", "f", "--export", "HF_*", "--no-export", "--connect-timeout", "2s",
+                       "--fanout", "8", "--ssh-option", "Port=2", "--log-dir", "l", "--fold", "off", "--color", "never", "--json",
+                       "-v", "--", "python", "x y", ""});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->hostfile, "h");
+  EXPECT_EQ(options->include, "a:0");
+  EXPECT_EQ(options->nnodes, 2);
+  EXPECT_EQ(options->ranks_per_host->kind, RanksPerHost::Kind::kCount);
+  EXPECT_EQ(options->ranks_per_host->count, 3);
+  EXPECT_EQ(options->master_addr, "m");
+  EXPECT_EQ(options->master_port, 29500);
+  EXPECT_TRUE(options->no_store && options->dry_run && options->no_export && options->json && options->verbose);
+  EXPECT_EQ(options->workdir, "/w");
+  EXPECT_EQ(options->grace, milliseconds(1000));
+  EXPECT_EQ(options->env, (std::vector<std::pair<std::string, std::string>>{{"A", "b=c"}}));
+  EXPECT_EQ(options->env_files, (Words{"e", "f"}));
+  EXPECT_EQ(options->export_globs, (Words{"HF_*"}));
+  EXPECT_EQ(options->connect_timeout, milliseconds(2000));
+  EXPECT_EQ(options->fanout, 8);
+  EXPECT_EQ(options->ssh_options, (Words{"Port=2"}));
+  EXPECT_EQ(options->log_dir, "l");
+  EXPECT_EQ(options->fold, Fold::kOff);
+  EXPECT_EQ(options->color, Color::kNever);
+  EXPECT_EQ(options->command, (Words{"python", "x y", ""}));
+}
+
+TEST(RunOptions, RanksPerHostByName) {
+  EXPECT_EQ(read({"run", "--nproc-per-node", "gpu", "x"})->ranks_per_host->kind, RanksPerHost::Kind::kGpu);
+  EXPECT_EQ(read({"run", "--nproc-per-node", "cpu", "x"})->ranks_per_host->kind, RanksPerHost::Kind::kCpu);
+  EXPECT_EQ(read({"run", "--nproc-per-node", "auto", "x"})->ranks_per_host->kind, RanksPerHost::Kind::kAuto);
+}
+
+TEST(RunOptions, PlanIsADryRun) {
+  EXPECT_TRUE(read({"plan", "x"})->dry_run);
+  EXPECT_FALSE(read({"train", "c.yaml"})->dry_run);
+}
+
+TEST(RunOptions, RefusesContradictionsAndNothingToDo) {
+  EXPECT_EQ(read({"run", "-H", "a", "--hostfile", "f", "x"}).error().message,
+            "-H and --hostfile exclude each other: each is the whole list of hosts");
+  EXPECT_EQ(read({"run", "-e", "a", "--include", "b", "x"}).error().message,
+            "-e and --include exclude each other: name what to use or what to leave out");
+  EXPECT_FALSE(read({"run", "-qv", "x"}).ok());
+  EXPECT_EQ(read({"run"}).error().message, "run needs a command");
+  EXPECT_EQ(read({"run", "--"}).error().message, "run needs a command");
+  EXPECT_EQ(read({"plan"}).error().hint, "phalanx plan [options] -- python train.py");
+  EXPECT_EQ(read({"run", "", "x"}).error().message, "the command is an empty word");
+  EXPECT_EQ(read({"train"}).error().message, "train needs a configuration");
+}
+
+}  // namespace
+}  // namespace cli
