@@ -1,0 +1,153 @@
+#include "store/server.h"
+
+#include <algorithm>
+
+#include "store/connection.h"
+
+namespace store {
+namespace {
+
+constexpr size_t kReadSize = 64 << 10;
+constexpr int kAcceptsPerEvent = 256;
+constexpr size_t kMaxPeers = 128 << 10;
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+// Takes the same time wherever the difference is.
+bool equal_secrets(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]) & 0xFFu;
+  return difference == 0;
+}
+
+}  // namespace
+
+Server::Server(os::Loop& loop, os::Listener listener, ServerOptions options)
+    : loop_(loop), listener_(std::move(listener)), options_(std::move(options)), table_(options_.max_table), scratch_(kReadSize) {}
+
+base::Result<std::unique_ptr<Server>> Server::start(os::Loop& loop, os::Listener listener, ServerOptions options) {
+  if (options.token.size() != kTokenSize) return base::fail(base::ErrorKind::kInternal, "the store's token is not 16 bytes long");
+  std::unique_ptr<Server> server(new Server(loop, std::move(listener), std::move(options)));
+  Server* self = server.get();
+  TRY_ASSIGN(server->listener_watch_, loop.watch(server->listener_.fd.get(), EPOLLIN, [self](uint32_t) { self->accept_some(); }));
+  return server;
+}
+
+Server::~Server() {
+  clear();
+  loop_.cancel(accept_again_);
+  loop_.unwatch(listener_watch_);
+}
+
+void Server::clear() {
+  for (auto& connection : connections_) {
+    if (connection) close(*connection);
+  }
+  table_.clear();
+  peers_.clear();
+}
+
+void Server::allow(const std::string& address) { allowed_.insert(address); }
+bool Server::allowed(const std::string& address) const { return options_.allow_everybody || allowed_.contains(address); }
+std::vector<Peer> Server::peers() const {
+  std::vector<Peer> out;
+  std::copy_if(peers_.begin(), peers_.end(), std::back_inserter(out), [](const Peer& peer) { return peer.dialect != Dialect::kProbe; });
+  return out;
+}
+
+Counters Server::counters() const {
+  Counters out = counters_;
+  out.waiting = table_.waiting();
+  out.keys = table_.keys();
+  out.bytes = table_.bytes();
+  return out;
+}
+
+// A failing accept (no descriptors left) leaves the listener readable: look away for a while instead of spinning.
+void Server::accept_some() {
+  for (int i = 0; i < kAcceptsPerEvent; ++i) {
+    base::Result<os::Accepted> accepted = os::accept_tcp(listener_.fd.get());
+    if (!accepted.ok()) {
+      loop_.rewatch(listener_watch_, 0);
+      accept_again_ = loop_.after(kAcceptPause, [this] { loop_.rewatch(listener_watch_, EPOLLIN); });
+      return;
+    }
+    if (!accepted->fd.valid()) return;
+    take_in(std::move(*accepted));
+  }
+}
+
+void Server::take_in(os::Accepted accepted) {
+  ++counters_.accepted;
+  bool known = allowed(accepted.peer.address);
+  if (counters_.connected >= options_.max_connections || (!known && unproven_ >= options_.max_unproven)) {
+    ++counters_.refused;
+    return;
+  }
+  ClientId id = static_cast<ClientId>(connections_.size());
+  if (free_ids_.empty()) {
+    connections_.emplace_back();
+  } else {
+    id = free_ids_.back();
+    free_ids_.pop_back();
+  }
+  auto connection = std::make_unique<Connection>(id, std::move(accepted), options_.limits);
+  base::Result<os::WatchId> watch = loop_.watch(connection->fd.get(), EPOLLIN, [this, id](uint32_t events) { on_event(id, events); });
+  if (!watch.ok()) {
+    ++counters_.refused;
+    free_ids_.push_back(id);
+    return;
+  }
+  connection->watch = *watch;
+  connections_[id] = std::move(connection);
+  ++counters_.connected;
+  ++unproven_;
+  if (admit(*connections_[id])) return;
+  connections_[id]->deadline = loop_.after(options_.unproven_deadline, [this, id] {
+    ++counters_.refused;
+    close(*connections_[id]);
+  });
+}
+
+// Whether the connection may use the store, by now.
+bool Server::admit(Connection& connection) {
+  if (connection.admitted) return true;
+  if (!allowed(connection.from.address)) return false;
+  connection.admitted = true;
+  --unproven_;
+  loop_.cancel(connection.deadline);
+  if (peers_.size() < kMaxPeers) {
+    connection.peer = peers_.size();
+    Peer peer;
+    peer.endpoint = connection.from;
+    peer.since = os::mono_now();
+    peers_.push_back(std::move(peer));
+  }
+  return true;
+}
+
+// A probe: whether it knows the token. It is answered by whoever closes the connection.
+bool Server::prove(Connection& connection, std::string_view token) {
+  if (connection.peer != Connection::kNoPeer) peers_[connection.peer].dialect = Dialect::kProbe;
+  if (!equal_secrets(token, options_.token)) return false;
+  allow(connection.from.address);
+  return true;
+}
+
+void Server::close(Connection& connection) {
+  loop_.unwatch(connection.watch);
+  loop_.cancel(connection.deadline);
+  table_.forget(connection.id);
+  if (connection.peer != Connection::kNoPeer) {
+    peers_[connection.peer].connected = false;
+    peers_[connection.peer].until = os::mono_now();
+  }
+  if (!connection.admitted) --unproven_;
+  --counters_.connected;
+  unparsed_ -= connection.unparsed.size();
+  unsent_ -= connection.left_to_send();
+  free_ids_.push_back(connection.id);
+  connections_[connection.id].reset();
+}
+
+}  // namespace store
