@@ -104,7 +104,7 @@ void LineSplitter::end_line() {
   std::string_view segment = tail_;
   bool redrawn = after_cr_;
   after_cr_ = false;
-  if (size_t ups = take_cursor_ups(segment)) {  // drawn below and gone up again; this "\n" only goes down
+  if (size_t ups = redrawn ? take_cursor_ups(segment) : 0) {  // drawn below and gone up again; this "\n" only goes down
     std::optional<Bar> bar = parse_bar(segment);
     if (bar || is_invisible(segment)) {
       if (bar && !tail_given_) put_state(segment, std::move(*bar));
@@ -229,12 +229,10 @@ void LineSplitter::finish(const Sink& sink) {
   sink_ = &sink;
   pending_cr_ = false;
   std::string_view segment = tail_;
-  bool nested = take_cursor_ups(segment) > 0;
+  if (after_cr_) take_cursor_ups(segment);
   settle_upper();
-  if (!segment.empty() && !(after_cr_ && is_invisible(segment))) {
-    if (after_cr_ || nested) put_bar_line(segment, true);
-    else put_line(segment, true);
-  }
+  if (after_cr_ && !is_invisible(segment)) put_bar_line(segment, true);
+  else if (!after_cr_ && !tail_.empty()) put_line(tail_, true);
   tail_.clear();
   after_cr_ = cut_open_ = tail_given_ = false;
   last_overwritten_.clear();
