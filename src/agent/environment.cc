@@ -1,0 +1,55 @@
+#include "agent/environment.h"
+
+#include <algorithm>
+
+#include "base/glob.h"
+#include "wire/rank_event.h"
+
+namespace agent {
+
+Environment parse_environment(const char* const* environ_block) {
+  Environment out;
+  for (const char* const* e = environ_block; e && *e; ++e) {
+    std::string entry(*e);
+    size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos) continue;
+    out.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return out;
+}
+
+std::vector<std::string> to_strings(const Environment& environment) {
+  std::vector<std::string> out;
+  out.reserve(environment.size());
+  for (const auto& [name, value] : environment) out.push_back(name + "=" + value);
+  return out;
+}
+
+Environment job_environment(Environment host, const wire::Prepare& prepare, bool prefix_exists) {
+  for (auto it = host.begin(); it != host.end();) {
+    bool stale = std::any_of(prepare.unset.begin(), prepare.unset.end(),
+                             [&](const std::string& glob) { return base::glob_match(glob, it->first); });
+    it = stale ? host.erase(it) : std::next(it);
+  }
+  for (const auto& [name, value] : prepare.set) host[name] = value;
+  if (prefix_exists && !prepare.path_prefix.empty()) {
+    std::string& path = host["PATH"];
+    path = path.empty() ? prepare.path_prefix : prepare.path_prefix + ":" + path;
+  }
+  if (host.find("PATH") == host.end()) host["PATH"] = "/usr/local/bin:/usr/bin:/bin";
+  return host;
+}
+
+Environment rank_environment(const Environment& job, const wire::RankSpec& spec, const RankPlace& place) {
+  Environment out = job;
+  // emplace: what the user set wins.
+  out.emplace("OMP_NUM_THREADS", std::to_string(std::max(1U, place.cpus / std::max(1U, place.local_world))));
+  out.emplace("PYTHONUNBUFFERED", "1");
+  out.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  if (!place.error_file.empty()) out["TORCHELASTIC_ERROR_FILE"] = place.error_file;
+  if (place.event_fd >= 0) out[wire::kEventFdVariable] = std::to_string(place.event_fd);
+  for (const auto& [name, value] : spec.set) out[name] = value;
+  return out;
+}
+
+}  // namespace agent

@@ -1,0 +1,222 @@
+#include "agent/ranks.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "os/files.h"
+#include "os/process.h"
+
+namespace agent {
+namespace {
+constexpr int kEventFd = 3;
+constexpr size_t kReadBytes = 128 << 10;
+constexpr size_t kErrorFileBytes = 64 << 10;
+constexpr os::milliseconds kStalePeriod{250};  // an unfinished line (a prompt) is shown after one to two of these
+}  // namespace
+
+Ranks::~Ranks() {
+  for (auto& rank : ranks_) {
+    for (Pipe& pipe : rank->pipes) close(*rank, pipe);
+    if (rank->events_watch) loop_.unwatch(rank->events_watch);
+  }
+  if (stale_timer_) loop_.cancel(stale_timer_);
+}
+
+void Ranks::start(const wire::RankSpec& spec, const Environment& job, const RankCommand& command, RankPlace place) {
+  auto rank = std::make_unique<Rank>();
+  rank->rank = spec.rank;
+  place.event_fd = kEventFd;
+  if (!command.scratch.empty()) {
+    std::string folder = command.scratch + "/" + std::to_string(spec.local_rank);
+    if (os::make_folders(folder).ok()) place.error_file = rank->error_file = folder + "/error.json";
+  }
+  base::Result<pid_t> pid = spawn(*rank, rank_environment(job, spec, place), command);
+  wire::Started started;
+  started.rank = spec.rank;
+  if (pid.ok()) {
+    started.pid = static_cast<uint32_t>(*pid);
+    rank->pid = *pid;
+  } else {
+    started.outcome = {false, std::move(pid).error()};
+    rank->exited = true;
+  }
+  outbox_.control(started);
+  ranks_.push_back(std::move(rank));
+  if (!stale_timer_) stale_timer_ = loop_.every(kStalePeriod, [this] { flush_stale(); });
+}
+
+base::Result<pid_t> Ranks::spawn(Rank& rank, const Environment& environment, const RankCommand& command) {
+  TRY_ASSIGN(os::PipeEnds out, os::make_pipe());
+  TRY_ASSIGN(os::PipeEnds err, os::make_pipe());
+  TRY_ASSIGN(os::PipeEnds events, os::make_pipe());
+  os::SpawnSpec spec;
+  spec.program = command.program;
+  spec.arguments = command.argv;
+  spec.environment = to_strings(environment);
+  spec.directory = command.directory;
+  spec.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {events.write.get(), kEventFd}};
+  spec.death_signal = SIGKILL;
+  TRY_ASSIGN(pid_t pid, os::spawn(spec));
+  rank.pipes[0].fd = std::move(out.read);
+  rank.pipes[0].stream = wire::Stream::kStdout;
+  rank.pipes[1].fd = std::move(err.read);
+  rank.pipes[1].stream = wire::Stream::kStderr;
+  rank.events = std::move(events.read);
+  for (Pipe& pipe : rank.pipes) {
+    ::fcntl(pipe.fd.get(), F_SETPIPE_SZ, 256 << 10);
+    TRY(os::set_nonblocking(pipe.fd.get()));
+    if (!paused_) watch(rank, pipe);
+  }
+  TRY(os::set_nonblocking(rank.events.get()));
+  TRY_ASSIGN(rank.events_watch, loop_.watch(rank.events.get(), EPOLLIN, [this, &rank](uint32_t) { read_events(rank); }));
+  return pid;
+}
+
+void Ranks::watch(Rank& rank, Pipe& pipe) {
+  if (!pipe.fd.valid() || pipe.watch) return;
+  base::Result<os::WatchId> watch = loop_.watch(pipe.fd.get(), EPOLLIN, [this, &rank, &pipe](uint32_t) {
+    read_once(rank, pipe);
+    if (outbox_.full()) pause_reading();
+  });
+  if (watch.ok()) pipe.watch = *watch;
+}
+
+logs::LineSplitter::Sink Ranks::sink(const Rank& rank, const Pipe& pipe) {
+  return [this, &rank, &pipe, now = os::mono_now().ns](const logs::Chunk& chunk) {
+    wire::Output output;
+    output.rank = rank.rank;
+    output.stream = pipe.stream;
+    output.kind = chunk.kind;
+    output.at_ns = now;
+    output.data = chunk.bytes;
+    outbox_.output(output);
+  };
+}
+
+bool Ranks::read_once(Rank& rank, Pipe& pipe) {
+  static std::string buffer(kReadBytes, '\0');
+  if (!pipe.fd.valid()) return false;
+  os::IoStep step = os::read_step(pipe.fd.get(), buffer.data(), buffer.size());
+  if (step.kind == os::IoStep::kBytes) {
+    pipe.splitter.feed(std::string_view(buffer.data(), step.bytes), sink(rank, pipe));
+    return true;
+  }
+  if (step.kind != os::IoStep::kWouldBlock) close(rank, pipe);
+  return false;
+}
+
+void Ranks::close(Rank& rank, Pipe& pipe) {
+  if (!pipe.fd.valid()) return;
+  if (pipe.watch) loop_.unwatch(pipe.watch);
+  pipe.watch = 0;
+  pipe.fd.reset();
+  pipe.splitter.finish(sink(rank, pipe));
+}
+
+void Ranks::read_events(Rank& rank) {
+  char buffer[4096];
+  for (;;) {
+    os::IoStep step = os::read_step(rank.events.get(), buffer, sizeof(buffer));
+    if (step.kind == os::IoStep::kWouldBlock) break;
+    if (step.kind != os::IoStep::kBytes) {
+      loop_.unwatch(rank.events_watch);
+      rank.events_watch = 0;
+      rank.events.reset();
+      break;
+    }
+    rank.event_text.append(buffer, step.bytes);
+    if (rank.event_text.size() > (64 << 10)) rank.event_text.clear();  // no line end in sight: not the format
+  }
+  // Only the latest state matters to the launcher, however many were written at once.
+  size_t end = rank.event_text.rfind('\n');
+  if (end == std::string::npos) return;
+  size_t begin = end == 0 ? std::string::npos : rank.event_text.rfind('\n', end - 1);
+  wire::Progress progress;
+  progress.rank = rank.rank;
+  progress.at_ns = os::mono_now().ns;
+  progress.line = rank.event_text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin + 1));
+  rank.event_text.erase(0, end + 1);
+  if (!progress.line.empty() && !outbox_.full()) outbox_.output(progress);
+}
+
+bool Ranks::on_exit(pid_t pid, int status) {
+  auto it = std::find_if(ranks_.begin(), ranks_.end(), [&](auto& r) { return r->pid == pid && !r->exited; });
+  if (it == ranks_.end()) return false;
+  Rank& rank = **it;
+  rank.exited = true;
+  wire::Exited exited;
+  exited.rank = rank.rank;
+  exited.status = static_cast<uint32_t>(status);
+  exited.at_ns = os::mono_now().ns;
+  exited.stopped_by_us = rank.stopped_by_us;
+  exited.error_file = read_error_file(rank);
+  outbox_.control(exited);
+  return true;
+}
+
+std::string Ranks::read_error_file(const Rank& rank) const {
+  if (rank.error_file.empty()) return "";
+  base::Result<std::string> text = os::read_file(rank.error_file, kErrorFileBytes);
+  return text.ok() ? std::move(text).value() : "";
+}
+
+void Ranks::signal(int signal_number) {
+  for (auto& rank : ranks_) {
+    if (rank->exited || rank->pid <= 0) continue;
+    ::kill(-rank->pid, signal_number);  // it leads its own process group (setsid in spawn)
+    ::kill(rank->pid, SIGCONT);         // a stopped process does not see SIGTERM
+    rank->stopped_by_us = static_cast<uint8_t>(signal_number);
+  }
+}
+
+void Ranks::pause_reading() {
+  if (paused_) return;
+  paused_ = true;
+  for (auto& rank : ranks_)
+    for (Pipe& pipe : rank->pipes)
+      if (pipe.watch) {
+        loop_.unwatch(pipe.watch);
+        pipe.watch = 0;
+      }
+}
+
+void Ranks::resume_reading() {
+  if (!paused_) return;
+  paused_ = false;
+  for (auto& rank : ranks_)
+    for (Pipe& pipe : rank->pipes) watch(*rank, pipe);
+}
+
+void Ranks::drain() {
+  for (auto& rank : ranks_)
+    for (Pipe& pipe : rank->pipes) {
+      while (read_once(*rank, pipe)) {}
+      close(*rank, pipe);
+    }
+}
+
+bool Ranks::any_alive() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](auto& r) { return !r->exited; });
+}
+
+bool Ranks::any_open() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](auto& r) { return r->pipes[0].fd.valid() || r->pipes[1].fd.valid(); });
+}
+
+std::vector<Ranks::Living> Ranks::living() const {
+  std::vector<Living> out;
+  for (auto& rank : ranks_)
+    if (!rank->exited) out.push_back({rank->rank, rank->pid});
+  return out;
+}
+
+void Ranks::flush_stale() {
+  for (auto& rank : ranks_)
+    for (Pipe& pipe : rank->pipes)
+      if (pipe.fd.valid() && pipe.splitter.has_tail()) pipe.splitter.flush_stale(sink(*rank, pipe));
+}
+
+}  // namespace agent

@@ -1,0 +1,80 @@
+// The ranks of one host: started, read, signalled, reaped.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/environment.h"
+#include "agent/outbox.h"
+#include "logs/line_splitter.h"
+#include "os/loop.h"
+#include "wire/messages.h"
+
+namespace agent {
+
+struct RankCommand {
+  std::string program;              // found in the rank's PATH
+  std::vector<std::string> argv;
+  std::string directory;
+  std::string scratch;              // an existing folder of this run for error files; may be empty
+};
+
+class Ranks {
+ public:
+  Ranks(os::Loop& loop, Outbox& outbox) : loop_(loop), outbox_(outbox) {}
+  ~Ranks();
+
+  // Starts one rank and sends Started. A rank that cannot be started is an Outcome in that frame, not an error here.
+  void start(const wire::RankSpec& spec, const Environment& job, const RankCommand& command, RankPlace place);
+  // True if `pid` was one of ours; sends Exited.
+  bool on_exit(pid_t pid, int status);
+  // To every living rank's process group.
+  void signal(int signal_number);
+  void pause_reading();
+  void resume_reading();
+  // Reads what the pipes still hold without waiting, gives out unterminated last lines, closes them.
+  void drain();
+  bool any_alive() const;
+  bool any_open() const;  // a pipe that somebody may still write to
+
+  struct Living { uint32_t rank; pid_t pid; };
+  std::vector<Living> living() const;
+
+ private:
+  struct Pipe {
+    os::Fd fd;
+    os::WatchId watch = 0;
+    wire::Stream stream{};
+    logs::LineSplitter splitter;
+  };
+  struct Rank {
+    uint32_t rank = 0;
+    pid_t pid = 0;
+    bool exited = false;
+    uint8_t stopped_by_us = 0;
+    std::string error_file;
+    std::array<Pipe, 2> pipes;
+    os::Fd events;
+    os::WatchId events_watch = 0;
+    std::string event_text;
+  };
+
+  base::Result<pid_t> spawn(Rank& rank, const Environment& environment, const RankCommand& command);
+  void watch(Rank& rank, Pipe& pipe);
+  bool read_once(Rank& rank, Pipe& pipe);   // false: nothing more now, or closed
+  logs::LineSplitter::Sink sink(const Rank& rank, const Pipe& pipe);
+  void close(Rank& rank, Pipe& pipe);
+  void read_events(Rank& rank);
+  std::string read_error_file(const Rank& rank) const;
+  void flush_stale();
+
+  os::Loop& loop_;
+  Outbox& outbox_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  bool paused_ = false;
+  os::TimerId stale_timer_ = 0;
+};
+
+}  // namespace agent
