@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <regex>
 
 #include "tidy/rules.h"
 
@@ -89,6 +91,21 @@ std::vector<Finding> check_readmes(const Source& english, const Source& chinese)
         {chinese.path(), 0, "readme", fmt::format("{} headings here, {} in {}", b.headings.size(), a.headings.size(), english.path())});
   if (a.commands != b.commands)
     out.push_back({chinese.path(), 0, "readme", fmt::format("the commands differ from those of {}", english.path())});
+  return out;
+}
+
+std::vector<Finding> check_links(const Source& source, const std::set<std::string>& paths) {
+  std::vector<Finding> out;
+  if (!source.markdown()) return out;
+  static const std::regex kLink(R"(\]\(([^)#: ]+)[^): ]*\))");
+  std::filesystem::path folder = std::filesystem::path(source.path()).parent_path();
+  const std::string& text = source.text();
+  for (std::sregex_iterator it(text.begin(), text.end(), kLink), end; it != end; ++it) {
+    std::string target = (folder / it->str(1)).lexically_normal().string();
+    if (target.ends_with('/')) target.pop_back();
+    if (!paths.contains(target))
+      out.push_back({source.path(), source.line_of(static_cast<size_t>(it->position())), "link", fmt::format("{} does not exist", target)});
+  }
   return out;
 }
 

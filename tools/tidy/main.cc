@@ -29,6 +29,7 @@ bool is_text(const fs::path& path) {
 
 struct Tree {
   std::vector<tidy::Source> sources;
+  std::set<std::string> paths;    // every file and folder
   std::set<std::string> folders;  // that HACKING.md must explain
 };
 
@@ -43,6 +44,7 @@ Tree walk(const fs::path& root) {
   Tree tree;
   for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it) {
     fs::path relative = it->path().lexically_relative(root);
+    if (relative.begin()->string() != ".git") tree.paths.insert(relative.string());
     if (it->is_directory()) {
       if (!kSkippedFolders.contains(relative.string())) continue;
       add_folders(relative / "any", &tree.folders);
@@ -68,6 +70,7 @@ std::vector<tidy::Finding> check(const Tree& tree, const fs::path& root) {
     add(tidy::check_header(source));
     add(tidy::check_banned(source));
     add(tidy::check_includes(source, layers));
+    add(tidy::check_links(source, tree.paths));
   }
   add(tidy::check_house(tidy::Source("HACKING.md", read(root / "HACKING.md")), tree.folders));
   add(tidy::check_readmes(tidy::Source("README.md", read(root / "README.md")),

@@ -41,4 +41,7 @@ std::vector<Finding> check_house(const Source& hacking, const std::set<std::stri
 // The two READMEs have headings of the same levels in the same order, and the same commands.
 std::vector<Finding> check_readmes(const Source& english, const Source& chinese);
 
+// A Markdown link to a place in the checkout leads somewhere. `paths`: every file and folder, from the root.
+std::vector<Finding> check_links(const Source& source, const std::set<std::string>& paths);
+
 }  // namespace tidy

@@ -203,5 +203,14 @@ TEST(Readmes, StayInStep) {
   EXPECT_EQ(rules(check_readmes(english, Source("zh", "# 甲\n## 乙\n```sh\nls -l\n# not a heading\n```\n"))), Rules{"readme"});
 }
 
+TEST(Links, LeadSomewhere) {
+  std::set<std::string> paths = {"docs", "docs/a.md", "docs/design/b.md", "README.md"};
+  auto links = [&paths](const std::string& text) { return rules(check_links(Source("docs/design/b.md", text), paths)); };
+  EXPECT_EQ(links("[a](../a.md) [a](../a.md#part) ![r](../../README.md) [d](..)\n"), Rules{});
+  EXPECT_EQ(links("[site](https://example.org/x) [here](#part)\n"), Rules{});
+  EXPECT_EQ(links("[gone](../gone.md)\n"), Rules{"link"});
+  EXPECT_EQ(rules(check_links(Source("src/os/a.cc", "a[0](gone)"), paths)), Rules{});
+}
+
 }  // namespace
 }  // namespace tidy
