@@ -1,0 +1,26 @@
+// Pid 1 of a host: makes the host's view of the file system, gives the network its address, starts sshd, then reaps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster.h"
+
+namespace testbed {
+
+struct HostPlan {
+  HostOptions options;      // with its name
+  int index = 0;            // 0: ctl
+  std::string address;      // 10.77.0.<index>
+  std::string cgroup;       // its folder
+  std::string hosts_file;   // of all hosts
+  std::string client_key, client_public, host_key, known_hosts;
+  std::vector<std::string> visible;  // folders that stay reachable though a covered one contains them
+};
+
+std::string host_address(int index);
+
+// Called in a fresh child that has its own pid, mount, uts and ipc namespaces. Writes "ok" or an error to `ready` once. Never returns.
+[[noreturn]] void run_host(const HostPlan& plan, int netns, int ready);
+
+}  // namespace testbed
