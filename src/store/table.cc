@@ -91,8 +91,18 @@ bool Table::is_ready(std::string_view key) {
   return slot && (slot->has_value || slot->queue);
 }
 
+// What it takes to give the key this value; `slot` is what find(key) said.
+size_t Table::growth(const Slot* slot, std::string_view key, size_t value_size) {
+  if (!slot) return kSlotCost + key.size() + value_size;
+  return value_size - std::min(value_size, slot->value.size());
+}
+
 Table::Slot& Table::slot_for(std::string_view key) {
   if (Slot* slot = find(key)) return *slot;
+  return add_slot(key);
+}
+
+Table::Slot& Table::add_slot(std::string_view key) {
   auto it = slots_.try_emplace(std::string(key)).first;
   it->second.key = &it->first;
   bytes_ += kSlotCost + key.size();
@@ -115,8 +125,9 @@ void Table::put_value(Slot& slot, std::string_view value) {
 }
 
 Outcome Table::set(std::string_view key, std::string_view value, Outbox& outbox) {
-  if (!fits(kSlotCost + key.size() + value.size())) return Outcome::kFull;
-  Slot& slot = slot_for(key);
+  Slot* found = find(key);
+  if (!fits(growth(found, key, value.size()))) return Outcome::kFull;
+  Slot& slot = found ? *found : add_slot(key);
   if (slot.watchers.empty()) {
     put_value(slot, value);
     wake_all(slot, outbox);

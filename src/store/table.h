@@ -85,7 +85,9 @@ class Table {
 
   Slot* find(std::string_view key);
   bool is_ready(std::string_view key);
+  static size_t growth(const Slot* slot, std::string_view key, size_t value_size);
   Slot& slot_for(std::string_view key);
+  Slot& add_slot(std::string_view key);
   void drop_if_unused(Slot& slot);
   bool fits(size_t more) const { return more <= max_bytes_ - bytes_; }
   static size_t cost_of_wait(size_t keys);
