@@ -1,0 +1,94 @@
+#include "logs/run_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "os/clock.h"
+#include "os/files.h"
+
+namespace logs {
+namespace {
+
+std::string new_id(int64_t wall_ns) {
+  time_t seconds = static_cast<time_t>(wall_ns / 1'000'000'000);
+  tm local{};
+  ::localtime_r(&seconds, &local);
+  char date[32];
+  std::strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &local);
+  uint16_t random = 0;
+  if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) random = static_cast<uint16_t>(::getpid());
+  return fmt::format("{}-{:04x}", date, random);
+}
+
+// A link is replaced by renaming another over it: at no moment is there none.
+void point_latest_at(const std::string& base, const std::string& id) {
+  std::string temporary = base + "/.latest." + id;
+  std::string link = base + "/latest";
+  if (::symlink(id.c_str(), temporary.c_str()) != 0) return;  // a file system without links: `latest` is a convenience
+  if (::rename(temporary.c_str(), link.c_str()) != 0) ::unlink(temporary.c_str());
+}
+
+constexpr const char* kOtherFolder = "choose another folder with --log-dir";
+
+}  // namespace
+
+base::Result<std::string> RunDirectory::base_folder(const std::string& log_dir) {
+  if (!log_dir.empty()) return log_dir.starts_with('/') ? log_dir : os::current_folder() + "/" + log_dir;
+  std::string state = os::environment_value("XDG_STATE_HOME");
+  if (state.starts_with('/')) return state + "/phalanx/runs";  // the XDG specification: a relative value is ignored
+  std::string home = os::environment_value("HOME");
+  if (home.starts_with('/')) return home + "/.local/state/phalanx/runs";
+  return base::fail(base::ErrorKind::kConfig, "no folder for the logs of this run")
+      .because("HOME and XDG_STATE_HOME are not set")
+      .with_hint(kOtherFolder);
+}
+
+base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t wall_ns, Warn warn) {
+  auto failed = [](base::Error error) {
+    error.kind = base::ErrorKind::kConfig;
+    return std::move(error).within("making the folder of this run").with_hint(kOtherFolder);
+  };
+  if (base::Status made = os::make_folders(base, 0700); !made.ok()) return failed(std::move(made).error());
+  std::string id, path;
+  for (int attempt = 0;; ++attempt) {
+    id = new_id(wall_ns);
+    path = base + "/" + id;
+    if (::mkdir(path.c_str(), 0700) == 0) break;
+    if (errno != EEXIST || attempt == 1000) return failed(base::system_error("mkdir", path));
+  }
+  std::string ranks = path + "/ranks";
+  if (::mkdir(ranks.c_str(), 0700) != 0) return failed(base::system_error("mkdir", ranks));
+  std::string events_path = path + "/events.jsonl";
+  os::Fd events(::open(events_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!events.valid()) return failed(base::system_error("create", events_path));
+  point_latest_at(base, id);
+  return RunDirectory(std::move(id), std::move(path), std::move(events), std::move(warn));
+}
+
+std::string RunDirectory::rank_log_path(int rank) const { return fmt::format("{}/ranks/{}.log", path_, rank); }
+
+base::Status RunDirectory::write_record(const base::Json& record) const {
+  return os::write_file_atomic(path_ + "/run.json", base::to_text(record, 2) + "\n", 0600);
+}
+
+void RunDirectory::event(int64_t wall_ns, const std::string& name, const base::Json& fields) {
+  base::Json line = {{"v", 1}, {"t", os::iso_time(wall_ns)}, {"event", name}};
+  if (fields.is_object())
+    for (auto it = fields.begin(); it != fields.end(); ++it)
+      if (!line.contains(it.key())) line[it.key()] = it.value();
+  std::string text = (torn_ ? "\n" : "") + base::to_text(line) + "\n";
+  base::Status written = os::write_all(events_.get(), text, path_ + "/events.jsonl");
+  torn_ = !written.ok();
+  if (written.ok() || warned_) return;
+  warned_ = true;
+  if (warn_) warn_(path_ + "/events.jsonl is incomplete from here on: " + written.error().message);
+}
+
+}  // namespace logs

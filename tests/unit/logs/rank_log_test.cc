@@ -1,0 +1,162 @@
+#include "logs/rank_log.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "os/files.h"
+
+namespace logs {
+namespace {
+
+using std::chrono::seconds;
+
+class RankLogTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/phalanx-rank-log-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    folder_ = name;
+    path_ = folder_ + "/0.log";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  RankLog open() {
+    auto log = RankLog::open(path_, [this](const std::string& text) { warnings_.push_back(text); });
+    EXPECT_TRUE(log.ok());
+    return std::move(log).value();
+  }
+  std::string content() { return os::read_file(path_, 1 << 24).value(); }
+  std::string folder_, path_;
+  std::vector<std::string> warnings_;
+};
+
+os::Mono at(int64_t s) { return {s * 1'000'000'000}; }
+std::string bar(int step) { return "train: " + std::to_string(step) + "%|##| " + std::to_string(step) + "/100 [00:12<00:15, 35.9it/s]"; }
+
+TEST_F(RankLogTest, LinesAreWrittenByIdle) {
+  RankLog log = open();
+  log.lines("one\ntwo\n");
+  EXPECT_EQ(content(), "");
+  log.idle();
+  EXPECT_EQ(content(), "one\ntwo\n");
+  struct stat s{};
+  ASSERT_EQ(::stat(path_.c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777, 0600u);
+}
+
+TEST_F(RankLogTest, BigAndSmallStayInOrder) {
+  RankLog log = open();
+  std::string expected;
+  for (size_t i = 0; i < 400; ++i) {
+    std::string text(i * 149 % 40000, static_cast<char>('a' + i % 26));
+    text += '\n';
+    log.lines(text);
+    expected += text;
+  }
+  log.close();
+  EXPECT_TRUE(content() == expected);
+}
+
+TEST_F(RankLogTest, ARestartedRankGoesOnInItsLog) {
+  { RankLog log = open(); log.lines("first\n"); log.close(); }
+  { RankLog log = open(); log.lines("second\n"); log.close(); }
+  EXPECT_EQ(content(), "first\nsecond\n");
+}
+
+TEST_F(RankLogTest, ABarLeavesOneLineAPeriodAndItsLastState) {
+  RankLog log = open();
+  for (int i = 0; i < 70; ++i) log.progress(bar(i), at(i));
+  log.close();
+  EXPECT_EQ(content(), bar(0) + "\n" + bar(30) + "\n" + bar(60) + "\n" + bar(69) + "\n");
+}
+
+TEST_F(RankLogTest, ABarThatEndsAsALineIsThereOnce) {
+  RankLog log = open();
+  log.progress(bar(0), at(0));
+  log.progress(bar(50), at(1));
+  log.progress(bar(100), at(2));
+  log.lines(bar(100) + "\nnext\n");
+  log.close();
+  EXPECT_EQ(content(), bar(0) + "\n" + bar(100) + "\nnext\n");
+}
+
+TEST_F(RankLogTest, TheFinalLineSupersedesWhatWaits) {
+  RankLog log = open();
+  log.progress(bar(0), at(0));
+  log.progress(bar(98), at(1));
+  log.lines(bar(99) + "\n");
+  log.close();
+  EXPECT_EQ(content(), bar(0) + "\n" + bar(99) + "\n");
+}
+
+TEST_F(RankLogTest, BarsThatAlternateAreToldApart) {
+  RankLog log = open();
+  for (int i = 0; i < 20; ++i) {
+    log.progress("outer: " + std::to_string(i) + "/40", at(i));
+    log.progress("inner: " + std::to_string(i) + "/40", at(i));
+  }
+  log.close();
+  EXPECT_EQ(content(), "outer: 0/40\ninner: 0/40\nouter: 19/40\ninner: 19/40\n");
+}
+
+TEST_F(RankLogTest, ManyBarsAreBounded) {
+  RankLog log = open();
+  std::string expected;
+  for (char name = 'a'; name < 'z'; ++name) {
+    log.progress(std::string(3, name) + " 1/9", at(0));
+    expected += std::string(3, name) + " 1/9\n";
+  }
+  log.close();
+  EXPECT_EQ(content(), expected);
+}
+
+TEST_F(RankLogTest, EscapesAreTakenOutOfBarsOnly) {
+  RankLog log = open();
+  log.lines("\x1b[31mred\x1b[0m\n");
+  log.progress("\x1b[32mstep 1/3\x1b[0m", at(0));
+  log.close();
+  EXPECT_EQ(content(), "\x1b[31mred\x1b[0m\nstep 1/3\n");
+}
+
+TEST_F(RankLogTest, AFullDiskIsToldOnceAndTheRunGoesOn) {
+  auto log = RankLog::open("/dev/full", [this](const std::string& text) { warnings_.push_back(text); });
+  ASSERT_TRUE(log.ok());
+  for (int i = 0; i < 10; ++i) { log->lines("text\n"); log->idle(); }
+  log->lines(std::string(100000, 'x') + "\n");
+  log->close();
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_EQ(warnings_[0], "/dev/full is incomplete from here on: No space left on device");
+  EXPECT_EQ(log->lost_bytes(), 50u + 100001u);
+}
+
+// A file size limit stands for a disk that fills in the middle of a line and has room again later.
+TEST_F(RankLogTest, WhenThereIsRoomAgainTheLogSaysWhatIsMissing) {
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  RankLog log = open();
+  rlimit tight{10, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
+  log.lines("0123456789abc\n");
+  log.idle();
+  log.lines("lost\n");
+  log.idle();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  log.lines("again\n");
+  log.close();
+  EXPECT_EQ(content(), "0123456789\n[phalanx: 9 B of this log were lost here: File too large]\nagain\n");
+  EXPECT_EQ(warnings_.size(), 1u);
+}
+
+TEST_F(RankLogTest, AFolderThatIsMissingIsAnError) {
+  auto log = RankLog::open(folder_ + "/none/0.log", {});
+  ASSERT_FALSE(log.ok());
+  EXPECT_EQ(log.error().message, "create " + folder_ + "/none/0.log: No such file or directory");
+}
+
+}  // namespace
+}  // namespace logs
