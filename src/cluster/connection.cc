@@ -57,8 +57,14 @@ base::Status Connection::open(const Launch& launch) {
 }
 
 void Connection::send(std::string_view frames) {
+  if (!magic_sent_) send_raw(wire::kStreamMagic);
+  magic_sent_ = true;
+  send_raw(frames);
+}
+
+void Connection::send_raw(std::string_view bytes) {
   if (!in_.valid() || close_wanted_) return;
-  outgoing_.append(frames);
+  outgoing_.append(bytes);
   write_more();
 }
 
@@ -140,7 +146,7 @@ void Connection::take(std::string_view bytes) {
     if (talk_.feed(bytes, rest) == DeployTalk::Ask::kBinary) {
       base::Result<std::string> payload = payload_.header_and_bytes();
       if (!payload.ok()) return break_stream(payload.error());
-      send(*payload);
+      send_raw(*payload);
     }
     reader_.feed(rest);
   } else {

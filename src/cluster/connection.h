@@ -55,6 +55,7 @@ class Connection {
   bool ended() const { return ended_; }
 
  private:
+  void send_raw(std::string_view bytes);
   void read_stdout();
   void read_stderr();
   void finish_stdout();
@@ -70,7 +71,7 @@ class Connection {
   os::Fd in_, out_, err_;  // the process's stdin, stdout, stderr: our ends
   os::TimerId drain_timer_ = 0;
   os::WatchId in_watch_ = 0, out_watch_ = 0, err_watch_ = 0;
-  bool deploys_ = false, paused_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
+  bool deploys_ = false, magic_sent_ = false, paused_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
   DeployTalk talk_;
   wire::FrameReader reader_;
   std::string outgoing_;

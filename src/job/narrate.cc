@@ -1,0 +1,130 @@
+#include "job/narrate.h"
+
+#include <sys/wait.h>
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "os/process.h"
+
+namespace job {
+namespace {
+
+using base::Bilingual;
+using base::Language;
+
+// {} are filled in order; both languages take the same arguments.
+template <typename... Args>
+std::string say(Language language, Bilingual text, const Args&... args) {
+  return fmt::format(fmt::runtime(text.in(language)), args...);
+}
+
+std::string how_it_ended(int status, Language language) {
+  if (WIFSIGNALED(status)) return say(language, {"killed by {}", "被 {} 杀死"}, os::signal_name(WTERMSIG(status)));
+  return say(language, {"exited with code {}", "以退出码 {} 结束"}, WEXITSTATUS(status));
+}
+
+std::string host_name(const State& state, size_t host) { return state.job.hosts[host].target.name; }
+
+std::string seconds(os::nanoseconds duration) {
+  double s = static_cast<double>(duration.count()) / 1e9;
+  return s < 0.0095 ? fmt::format("{:.1f} ms", s * 1e3) : fmt::format("{:.2f} s", s);
+}
+
+struct Words {
+  const State& state;
+  Language language;
+
+  std::string operator()(const RunStarted& n) const {
+    return say(language, {"{} rank{} on {} host{}, meeting at {}:{}", "{0} 个 rank，{2} 台主机，会合于 {4}:{5}"}, n.world, n.world == 1 ? "" : "s", n.hosts,
+               n.hosts == 1 ? "" : "s", n.address, n.port);
+  }
+  std::string operator()(const WaitingForStore& n) const {
+    return say(language, {"waiting for {}: never connected to the store", "正在等待 {}：从未连接到 store"}, name_ranks(*state.plan, n.missing, language));
+  }
+  std::string operator()(const WaitingForHosts& n) const {
+    std::string names;
+    for (size_t h : n.hosts) names += (names.empty() ? "" : ", ") + host_name(state, h);
+    return say(language, {"still connecting to {}", "仍在连接 {}"}, names);
+  }
+  std::string operator()(const StoppingRanks& n) const {
+    std::string ranks = name_ranks(*state.plan, n.awaited, language), grace = base::format_duration(n.grace);
+    if (!n.by_operator) return say(language, {"stopping {}: SIGTERM, and SIGKILL after {}", "正在停止 {}：先 SIGTERM，{} 后 SIGKILL"}, ranks, grace);
+    return say(language,
+               {"SIGTERM to all ranks; waiting up to {} for {}; Ctrl-C again kills at once", "已向所有 rank 发送 SIGTERM；最多等待 {}：{}；再按一次 Ctrl-C 立即杀死"},
+               grace, ranks);
+  }
+  std::string operator()(const KillingRanks& n) const {
+    return say(language, {"SIGKILL to {}: still running after SIGTERM", "向 {} 发送 SIGKILL：SIGTERM 之后仍在运行"}, name_ranks(*state.plan, n.awaited, language));
+  }
+  std::string operator()(const HostLeftovers& n) const {
+    std::string text = say(language, {"{}: ended {} processes that ranks had left running", "{}：已结束 rank 遗留的 {} 个进程"}, host_name(state, n.host), n.killed);
+    if (n.left > 0) text += say(language, {"; {} could not be killed (in uninterruptible sleep?)", "；{} 个无法杀死（不可中断睡眠？）"}, n.left);
+    return text;
+  }
+  std::string operator()(const HostTrouble& n) const { return host_name(state, n.host) + ": " + n.text; }
+};
+
+// The message of a TORCHELASTIC_ERROR_FILE: {"message": {"message": "ValueError: x", …}} or {"message": "…"}.
+std::string error_file_message(const std::string& text) {
+  base::Result<base::Json> json = base::parse_json(text);
+  if (text.empty() || !json.ok() || !json->is_object()) return "";
+  if (auto plain = base::get_string(*json, "message")) return *plain;
+  auto it = json->find("message");
+  return it == json->end() ? "" : base::get_string(*it, "message").value_or("");
+}
+
+base::Error explain_rank(const State& state, const Verdict& v, const std::string& last_lines, const std::string& log, Language language) {
+  std::string text = fmt::format("{} {}", name_rank(*state.plan, v.rank), how_it_ended(v.status, language));
+  if (v.lead) text += say(language, {" {} before any other", "，比其他 rank 早 {}"}, seconds(*v.lead));
+  auto add = [&](int count, Bilingual some) {
+    if (count > 0) text += "; " + say(language, some, count, count == 1 ? "" : "s");
+  };
+  add(v.stopped, {"{} rank{} stopped by us", "{} 个 rank 由我们停止"});
+  add(v.also_failed, {"{} rank{} failed after it", "{} 个 rank 随后失败"});
+  add(v.lost, {"{} rank{} lost with their host", "{} 个 rank 随主机丢失"});
+  base::Error error = base::fail(base::ErrorKind::kJobFailed, std::move(text));
+  std::string said = error_file_message(v.error_file);
+  if (said.empty()) said = last_lines;
+  if (!said.empty()) error.cause = say(language, {"it said last:", "它最后的输出："}) + "\n    " + base::replace_all(base::trim(said), "\n", "\n    ");
+  if (!log.empty()) error.hint = "less " + base::shell_quote(log);
+  return error;
+}
+
+}  // namespace
+
+std::string name_rank(const Plan& plan, int rank) {
+  return fmt::format("rank {} ({}, local {})", rank, plan.hosts[static_cast<size_t>(plan.host_of(rank))].name, plan.local_rank(rank));
+}
+
+std::string name_ranks(const Plan& plan, const std::vector<int>& ranks, Language language) {
+  std::map<int, std::vector<int>> by_host;
+  for (int rank : ranks) by_host[plan.host_of(rank)].push_back(rank);
+  std::string text;
+  for (const auto& [host, some] : by_host)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", base::format_ranges(some), plan.hosts[static_cast<size_t>(host)].name);
+  if (language == Language::kChinese) return "rank " + text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+std::string narrate(const State& state, const Note& note, Language language) { return std::visit(Words{state, language}, note); }
+
+std::vector<base::Error> explain(const State& state, const Verdict& verdict, const std::string& last_lines, const std::string& log, Language language) {
+  switch (verdict.kind) {
+    case Verdict::Kind::kDone:
+    case Verdict::Kind::kPlanned: return {};
+    case Verdict::Kind::kRankFailed: return {explain_rank(state, verdict, last_lines, log, language)};
+    case Verdict::Kind::kInterrupted: return {base::fail(base::ErrorKind::kInterrupted, say(language, {"interrupted by the operator", "被操作者中断"}))};
+    case Verdict::Kind::kRefused: return verdict.refusals;
+    case Verdict::Kind::kHostLost: break;
+  }
+  std::vector<base::Error> errors = verdict.refusals;
+  errors.front().message += say(language, {"; {} rank{} lost with it, {} stopped by us", "；随之丢失 {0} 个 rank，另有 {2} 个由我们停止"}, verdict.lost,
+                                verdict.lost == 1 ? "" : "s", verdict.stopped);
+  return errors;
+}
+
+}  // namespace job

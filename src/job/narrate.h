@@ -1,0 +1,24 @@
+// What the supervisor has to say, in words. Pure. Host and rank first; equal things folded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/language.h"
+#include "job/supervisor.h"
+
+namespace job {
+
+// "rank 5 (gpu02, local 1)"
+std::string name_rank(const Plan& plan, int rank);
+// "ranks 0–3 (gpu01), 5 (gpu02)"; "rank 5 (gpu02)" for one.
+std::string name_ranks(const Plan& plan, const std::vector<int>& ranks, base::Language language);
+
+std::string narrate(const State& state, const Note& note, base::Language language);
+
+// What a failed verdict is shown as; last_lines: the end of the failed rank's stderr, log: its log file. Empty for
+// kDone and kPlanned.
+std::vector<base::Error> explain(const State& state, const Verdict& verdict, const std::string& last_lines, const std::string& log,
+                                 base::Language language);
+
+}  // namespace job

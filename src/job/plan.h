@@ -1,0 +1,48 @@
+// The plan: which rank runs where, with which variables. Pure arithmetic over the job and what each host said.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "job/job.h"
+#include "wire/messages.h"
+
+namespace job {
+
+struct PlannedHost {
+  std::string name;
+  int first_rank = 0;
+  int ranks = 0;                 // local world size, at least 1
+  std::string why;               // where the number comes from: "slots=4 in hosts.txt", "2 GPUs", "no GPU"
+  std::string visible_devices;   // CUDA_VISIBLE_DEVICES to set; empty: the host's own
+};
+
+struct Plan {
+  std::vector<PlannedHost> hosts;   // in the order of the host list
+  int world = 0;
+  int host_of(int rank) const;
+  int local_rank(int rank) const { return rank - hosts[static_cast<size_t>(host_of(rank))].first_rank; }
+};
+
+// Ranks are numbered host by host in the order of the host list, local ranks by position. Error kUnfit names a host that
+// cannot have a rank (asked for GPUs and has none, a selected slot it does not have).
+base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hosts);
+
+// Where the ranks meet.
+struct Meeting {
+  std::string address;   // MASTER_ADDR, numeric, of rank 0's host
+  int port = 0;          // MASTER_PORT
+  bool served = true;    // by our store; else rank 0 serves it
+};
+
+// The block every framework accepts (docs/formats/environment.md), for one rank.
+wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const Meeting& meeting, int attempt);
+// What a host's ranks get unless the user has set it: the interface that reaches the meeting point.
+wire::Variables host_defaults(const Plan& plan, const std::string& interface);
+
+// Addresses of rank 0's host to try as MASTER_ADDR, best first: the one asked for; the one the launcher came in on; the one
+// the other hosts know the launcher by, if rank 0's host is this machine; all others, IPv4 first. One host alone: 127.0.0.1.
+std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wire::Hello>& hosts);
+
+}  // namespace job

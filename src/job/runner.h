@@ -1,0 +1,56 @@
+// One run, performed: connections and the supervisor joined by the loop. What the user sees goes through Audience.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cluster/opener.h"
+#include "job/supervisor.h"
+#include "os/loop.h"
+#include "wire/rank_event.h"
+
+namespace job {
+
+// Whoever watches a run: the terminal and the run directory. Called from the loop; must not block.
+class Audience {
+ public:
+  virtual ~Audience() = default;
+  // at: on this host's wall clock, nanoseconds.
+  virtual void output(const State& state, const wire::Output& output, int64_t wall_ns) = 0;
+  virtual void progress(const State& state, int rank, const wire::RankProgress& progress) = 0;
+  virtual void note(const State& state, const Note& note) = 0;
+  virtual void event(const State& state, const Event& event) = 0;  // everything the supervisor saw, for events.jsonl
+  // False while what was given before has not been taken by the terminal: the runner stops reading from the hosts.
+  virtual bool ready() const = 0;
+};
+
+class Runner {
+ public:
+  Runner(os::Loop& loop, Audience& audience) : loop_(loop), audience_(audience) {}
+  ~Runner();
+
+  // Runs the loop until the end. transports: per host of the job, outliving the call.
+  base::Result<Verdict> run(Job job, const std::vector<const cluster::Transport*>& transports, cluster::Payload& payload,
+                            cluster::OpenerOptions options);
+  const State& state() const { return *state_; }
+  // To be called by the audience's owner when ready() has become true again.
+  void resume();
+
+ private:
+  void on_frame(size_t host, const wire::Frame& frame);
+  void feed(const Event& event);
+  void perform(const Action& action);
+  void send(size_t host, const ToHost& message);
+  void pause();
+  void cut_for_bad_frame(size_t host, const wire::Frame& frame);
+
+  os::Loop& loop_;
+  Audience& audience_;
+  std::unique_ptr<State> state_;
+  std::unique_ptr<cluster::Opener> opener_;
+  std::optional<Verdict> verdict_;
+  os::TimerId tick_ = 0;
+  bool paused_ = false;
+};
+
+}  // namespace job
