@@ -50,7 +50,7 @@ class Readme : public testing::Test {
   static void SetUpTestSuite() {
     if (testbed::unavailable()) return;
     testbed::Options options;
-    for (const char* name : {"gpu01", "gpu02"}) options.host.push_back({.name = name});
+    for (const char* name : {"gpu01", "gpu02"}) options.host.emplace_back().name = name;
     auto cluster = testbed::Cluster::up(options);
     ASSERT_TRUE(cluster.ok()) << cluster.error().render();
     cluster_ = new testbed::Cluster(std::move(cluster).value());
@@ -85,15 +85,15 @@ TEST_F(Readme, EveryCommandRuns) {
 }
 
 TEST_F(Readme, InstalledFilesAreWhereShellsLook) {
-  testbed::Outcome outcome = run(
-      "./x install ~/there\n"
-      "cd ~/there\n"
-      "bin/phalanx version\n"
-      "man --warnings -l share/man/man1/phalanx.1 2>&1 | grep -i hostfile\n"
-      "bash -c 'source share/bash-completion/completions/phalanx && complete -p phalanx'\n"
-      "test -s share/zsh/site-functions/_phalanx\n"
-      "test -s share/fish/vendor_completions.d/phalanx.fish\n",
-      std::chrono::seconds(60));
+  testbed::Outcome outcome =
+      run("./x install ~/there\n"
+          "cd ~/there\n"
+          "bin/phalanx version\n"
+          "man --warnings -l share/man/man1/phalanx.1 2>&1 | grep -i hostfile\n"
+          "bash -c 'source share/bash-completion/completions/phalanx && complete -p phalanx'\n"
+          "test -s share/zsh/site-functions/_phalanx\n"
+          "test -s share/fish/vendor_completions.d/phalanx.fish\n",
+          std::chrono::seconds(60));
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
 }
 
