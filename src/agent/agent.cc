@@ -230,6 +230,7 @@ void Agent::reach(const wire::Reach& message) {
 void Agent::start(const wire::Start& message) {
   if (!job_) return end_everything("Start came before Prepare");
   store_endpoint_ = {message.store_address, static_cast<uint16_t>(message.store_port)};
+  for (const auto& [name, value] : message.defaults) job_environment_.emplace(name, value);
   RankCommand command{program_, job_->argv, job_->directory, scratch_ ? scratch_->path() : ""};
   for (const wire::RankSpec& spec : message.ranks) {
     RankPlace place;
@@ -289,8 +290,7 @@ void Agent::finish_step() {
   ranks_.drain();
   store_.reset();
   if (scratch_) scratch_->remove();
-  outbox_.control(wire::Finished{killed_, static_cast<uint32_t>(left.size())});
-  // Finished is a control frame and may overtake output; the stream's end is the last word.
+  outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(left.size())});  // behind all output: whoever has it has everything
   loop_.every(os::milliseconds(1), [this] { if (outbox_.empty()) loop_.stop(); });
 }
 

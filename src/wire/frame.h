@@ -27,7 +27,7 @@ enum class FrameType : uint8_t {
   kPrepare = 1, kOpenStore = 2, kReach = 3, kStart = 4, kSignal = 5, kPing = 6, kFinish = 7,
   // agent to launcher
   kHello = 64, kPrepared = 65, kStoreOpened = 66, kReached = 67, kStarted = 68, kOutput = 69, kProgress = 70,
-  kExited = 71, kClosed = 72, kConnected = 73, kPong = 74, kFinished = 75, kTrouble = 76,
+  kExited = 71, kConnected = 72, kPong = 73, kFinished = 74, kTrouble = 75,
 };
 
 struct Frame {

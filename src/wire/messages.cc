@@ -70,7 +70,6 @@ template <typename W> void fields(W& w, Output& m) {
 }
 template <typename W> void fields(W& w, Progress& m) { w(m.rank); w(m.at_ns); w(m.line); }
 template <typename W> void fields(W& w, Exited& m) { w(m.rank); w(m.status); w(m.at_ns); w(m.stopped_by_us); w(m.error_file); }
-template <typename W> void fields(W& w, Closed& m) { w(m.rank); }
 template <typename W> void fields(W& w, Connected& m) { w(m.rank); }
 template <typename W> void fields(W& w, Pong& m) { w(m.nonce); w(m.now_ns); }
 template <typename W> void fields(W& w, Finished& m) { w(m.killed); w(m.left); }
@@ -83,7 +82,7 @@ template <typename W> void fields(W& w, Prepare& m) {
 template <typename W> void fields(W& w, OpenStore& m) { w(m.address); w(m.port); w(m.serve); }
 template <typename W> void fields(W& w, Reach& m) { w(m.address); w(m.port); w(m.timeout_ms); }
 template <typename W> void fields(W& w, RankSpec& m) { w(m.rank); w(m.local_rank); w.each(m.set, 8); }
-template <typename W> void fields(W& w, Start& m) { w(m.store_address); w(m.store_port); w.each(m.ranks, 12); }
+template <typename W> void fields(W& w, Start& m) { w(m.store_address); w(m.store_port); w.each(m.defaults, 8); w.each(m.ranks, 12); }
 template <typename W> void fields(W& w, Signal& m) { w(m.signal); }
 template <typename W> void fields(W& w, Ping& m) { w(m.nonce); }
 template <typename W> void fields(W&, Finish&) {}
@@ -120,7 +119,7 @@ base::Result<Message> decode(std::string_view payload) {
   template base::Result<M> decode<M>(std::string_view payload);
 PHALANX_MESSAGE(Hello) PHALANX_MESSAGE(Prepared) PHALANX_MESSAGE(StoreOpened) PHALANX_MESSAGE(Reached)
 PHALANX_MESSAGE(Started) PHALANX_MESSAGE(Output) PHALANX_MESSAGE(Progress) PHALANX_MESSAGE(Exited)
-PHALANX_MESSAGE(Closed) PHALANX_MESSAGE(Connected) PHALANX_MESSAGE(Pong) PHALANX_MESSAGE(Finished) PHALANX_MESSAGE(Trouble)
+PHALANX_MESSAGE(Connected) PHALANX_MESSAGE(Pong) PHALANX_MESSAGE(Finished) PHALANX_MESSAGE(Trouble)
 PHALANX_MESSAGE(Prepare) PHALANX_MESSAGE(OpenStore) PHALANX_MESSAGE(Reach) PHALANX_MESSAGE(Start) PHALANX_MESSAGE(Signal)
 PHALANX_MESSAGE(Ping) PHALANX_MESSAGE(Finish)
 #undef PHALANX_MESSAGE

@@ -62,7 +62,6 @@ struct Exited {
   uint8_t stopped_by_us = 0; // the last signal we had sent it, 0 if none
   std::string error_file;    // what the program left in TORCHELASTIC_ERROR_FILE, at most 64 KiB
 };
-struct Closed { static constexpr FrameType kType = FrameType::kClosed; uint32_t rank = 0; };      // all output of the rank was sent
 struct Connected { static constexpr FrameType kType = FrameType::kConnected; uint32_t rank = 0; };  // it has reached the store
 struct Pong { static constexpr FrameType kType = FrameType::kPong; uint64_t nonce = 0; int64_t now_ns = 0; };
 struct Finished { static constexpr FrameType kType = FrameType::kFinished; uint32_t killed = 0; uint32_t left = 0; };
@@ -84,7 +83,8 @@ struct Prepare {
 struct OpenStore { static constexpr FrameType kType = FrameType::kOpenStore; std::string address; uint32_t port = 0; bool serve = true; };
 struct Reach { static constexpr FrameType kType = FrameType::kReach; std::string address; uint32_t port = 0; uint32_t timeout_ms = 0; };
 struct RankSpec { uint32_t rank = 0; uint32_t local_rank = 0; Variables set; };
-struct Start { static constexpr FrameType kType = FrameType::kStart; std::string store_address; uint32_t store_port = 0; std::vector<RankSpec> ranks; };
+// defaults: for every rank here, where neither the host nor the user has set the name.
+struct Start { static constexpr FrameType kType = FrameType::kStart; std::string store_address; uint32_t store_port = 0; Variables defaults; std::vector<RankSpec> ranks; };
 struct Signal { static constexpr FrameType kType = FrameType::kSignal; uint8_t signal = 0; };  // to every rank's process group; SIGKILL: to everything
 struct Ping { static constexpr FrameType kType = FrameType::kPing; uint64_t nonce = 0; };
 struct Finish { static constexpr FrameType kType = FrameType::kFinish; };                       // kill what is left, answer Finished, exit
@@ -97,7 +97,6 @@ void encode(std::string& out, const Started&);
 void encode(std::string& out, const Output&);
 void encode(std::string& out, const Progress&);
 void encode(std::string& out, const Exited&);
-void encode(std::string& out, const Closed&);
 void encode(std::string& out, const Connected&);
 void encode(std::string& out, const Pong&);
 void encode(std::string& out, const Finished&);
