@@ -8,8 +8,7 @@ endif()
 add_library(phalanx_flags INTERFACE)
 target_include_directories(phalanx_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(phalanx_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
-  -Wno-maybe-uninitialized # GCC 12 sees ghosts in std::variant and std::optional (GCC bug 80635); clang and ASan look for real ones
- 
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>  # GCC 12 sees ghosts in std::variant and std::optional (GCC bug 80635)
   -ffunction-sections -fdata-sections)
 target_compile_definitions(phalanx_flags INTERFACE FMT_HEADER_ONLY=1 JSON_NOEXCEPTION=1 _GNU_SOURCE=1)
 if(PHALANX_SANITIZE STREQUAL "address")
