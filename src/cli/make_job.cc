@@ -1,0 +1,139 @@
+#include "cli/make_job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/env_file.h"
+#include "cli/exports.h"
+#include "cluster/host_filter.h"
+#include "cluster/host_list.h"
+#include "os/files.h"
+#include "os/net.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kEnvFileBytes = 4 << 20;
+
+base::Result<cluster::HostList> read_hosts(const RunOptions& options, const Here& here) {
+  cluster::HostList hosts;
+  if (!options.hosts.empty()) {
+    TRY_ASSIGN(hosts, cluster::parse_host_argument(options.hosts));
+  } else if (!options.hostfile.empty()) {
+    TRY_ASSIGN(hosts, cluster::read_hostfile(options.hostfile));
+  } else {
+    cluster::HostSpec local;
+    local.name = here.hostname;
+    local.address = "localhost";
+    local.source = "this machine";
+    hosts.push_back(std::move(local));
+  }
+  if (!options.include.empty()) {
+    TRY_ASSIGN(hosts, cluster::include_hosts(hosts, options.include));
+  } else if (!options.exclude.empty()) {
+    TRY_ASSIGN(hosts, cluster::exclude_hosts(hosts, options.exclude));
+  }
+  if (options.nnodes) {
+    TRY_ASSIGN(hosts, cluster::first_hosts(hosts, *options.nnodes));
+  }
+  return hosts;
+}
+
+// Where a virtual or conda environment is active here, the same one is looked for on every host.
+void carry_python_environment(const Here& here, job::Job& job) {
+  auto value = [&](std::string_view name) -> std::string {
+    for (const char* const* e = here.environment; e && *e; ++e) {
+      std::string_view entry(*e);
+      if (entry.size() > name.size() && entry[name.size()] == '=' && entry.substr(0, name.size()) == name)
+        return std::string(entry.substr(name.size() + 1));
+    }
+    return "";
+  };
+  std::string venv = value("VIRTUAL_ENV"), conda = value("CONDA_PREFIX");
+  if (venv.empty() && conda.empty()) return;
+  job.path_prefix = (venv.empty() ? conda : venv) + "/bin";
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV"})
+    if (std::string v = value(name); !v.empty()) job.set.emplace_back(name, v);
+}
+
+base::Status collect_variables(const RunOptions& options, const Here& here, job::Job& job) {
+  if (!options.no_export) carry_python_environment(here, job);
+  TRY_ASSIGN(wire::Variables exported, select_exports(here.environment, {options.export_globs, !options.no_export}));
+  job.set.insert(job.set.end(), exported.begin(), exported.end());
+  for (const std::string& path : options.env_files) {
+    base::Result<std::string> text = os::read_file(path, kEnvFileBytes);
+    if (!text.ok()) {
+      base::Error error = std::move(text).error();
+      error.kind = base::ErrorKind::kConfig;
+      return std::move(error).within("reading --env-file");
+    }
+    TRY_ASSIGN(wire::Variables more, parse_env_file(*text, path));
+    job.set.insert(job.set.end(), more.begin(), more.end());
+  }
+  job.set.insert(job.set.end(), options.env.begin(), options.env.end());
+  job.unset = stale_variables();
+  return base::ok();
+}
+
+std::optional<job::RanksRule> rule_of(const RunOptions& options) {
+  if (!options.ranks_per_host) return std::nullopt;
+  switch (options.ranks_per_host->kind) {
+    case RanksPerHost::Kind::kAuto: return job::RanksRule::kAuto;
+    case RanksPerHost::Kind::kGpu: return job::RanksRule::kGpu;
+    case RanksPerHost::Kind::kCpu: return job::RanksRule::kCpu;
+    case RanksPerHost::Kind::kCount: return job::RanksRule::kCount;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Here look_around() {
+  Here here;
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  here.hostname = name;
+  here.folder = os::current_folder();
+  here.environment = environ;
+  base::Result<std::vector<os::InterfaceAddress>> all = os::interface_addresses();
+  if (all.ok())
+    for (const os::InterfaceAddress& a : *all) here.addresses.push_back(a.address);
+  return here;
+}
+
+bool is_here(const std::string& address, const Here& here) {
+  if (address == "localhost" || address == here.hostname) return true;
+  if (address.rfind("127.", 0) == 0 || address == "::1") return true;
+  if (address == here.hostname.substr(0, here.hostname.find('.'))) return true;
+  return std::find(here.addresses.begin(), here.addresses.end(), address) != here.addresses.end();
+}
+
+base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
+  job::Job job;
+  TRY_ASSIGN(cluster::HostList hosts, read_hosts(options, here));
+  for (const cluster::HostSpec& spec : hosts) {
+    job::HostRequest request;
+    request.target.name = spec.name;
+    request.target.port = spec.port;
+    bool local = spec.user.empty() && spec.port == 0 && is_here(spec.address, here);
+    if (!local) request.target.destination = spec.destination();
+    request.slots = spec.slots;
+    request.selected = spec.selected;
+    job.hosts.push_back(std::move(request));
+  }
+  job.rule = rule_of(options);
+  job.count = options.ranks_per_host ? options.ranks_per_host->count : 0;
+  job.argv = options.command;
+  job.directory = options.workdir.empty() ? here.folder : options.workdir[0] == '/' ? options.workdir : here.folder + "/" + options.workdir;
+  TRY(collect_variables(options, here, job));
+  job.serve_store = !options.no_store;
+  job.master_address = options.master_addr;
+  job.master_port = options.master_port.value_or(0);
+  job.grace = options.grace;
+  job.dry_run = options.dry_run;
+  return job;
+}
+
+}  // namespace cli

@@ -1,0 +1,15 @@
+// What each verb does, one function and one file per verb. Returns the exit code; errors come back as values and are
+// printed by main alone.
+#pragma once
+
+#include "base/result.h"
+#include "cli/command_line.h"
+
+namespace cli {
+
+base::Result<int> run_verb(const Invocation& invocation);        // run, plan, train
+base::Result<int> help_verb(const Invocation& invocation);
+base::Result<int> completion_verb(const Invocation& invocation);
+base::Result<int> version_verb(const Invocation& invocation);
+
+}  // namespace cli

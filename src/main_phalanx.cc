@@ -1,0 +1,53 @@
+// phalanx: the launcher. A table of contents: which verb, which file.
+#include <signal.h>
+#include <stdlib.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "agent/guard.h"
+#include "base/sha256.h"
+#include "cli/verbs.h"
+#include "os/files.h"
+
+namespace {
+
+constexpr size_t kMaxBinaryBytes = 256 << 20;
+
+// `phalanx selfcheck SHA256`: the far side of deployment on a host without sha256sum.
+int selfcheck(const std::string& expected) {
+  base::Result<std::string> binary = os::read_file("/proc/self/exe", kMaxBinaryBytes);
+  return binary.ok() && base::sha256_hex(*binary) == expected ? 0 : 1;
+}
+
+base::Result<int> dispatch(const cli::Invocation& invocation) {
+  switch (invocation.verb) {
+    case cli::Verb::kRun:
+    case cli::Verb::kPlan:
+    case cli::Verb::kTrain: return cli::run_verb(invocation);
+    case cli::Verb::kHelp: return cli::help_verb(invocation);
+    case cli::Verb::kCompletion: return cli::completion_verb(invocation);
+    case cli::Verb::kVersion: return cli::version_verb(invocation);
+    case cli::Verb::kAgent: break;
+  }
+  return base::fail(base::ErrorKind::kUsage, "`agent` is started by phalanx itself");
+}
+
+int report(const base::Error& error) {
+  std::fputs(error.render().c_str(), stderr);
+  return base::exit_code(error.kind);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.size() == 1 && args[0] == "agent") return agent::run_guarded(argv);
+  if (args.size() == 2 && args[0] == "selfcheck") return selfcheck(args[1]);
+  ::signal(SIGPIPE, SIG_IGN);
+  base::Result<cli::Invocation> invocation = cli::parse_command_line(args);
+  if (!invocation.ok()) return report(invocation.error());
+  base::Result<int> code = dispatch(*invocation);
+  return code.ok() ? *code : report(code.error());
+}
