@@ -6,6 +6,7 @@ namespace base {
 [[noreturn]] void check_failed(const char* file, int line, const char* condition);
 }
 
+#undef CHECK  // glog, which comes with libtorch's headers, has one of the same name
 #define CHECK(condition)                                                        \
   do {                                                                          \
     if (!(condition)) [[unlikely]] ::base::check_failed(__FILE__, __LINE__, #condition); \

@@ -1,0 +1,72 @@
+#include "engine/comm/env.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <limits>
+
+#include "base/text.h"
+
+namespace engine::comm {
+namespace {
+
+constexpr const char* kHint = "start it with `phalanx run --nproc-per-node 2 -- phalanx-train CONFIG.yaml`, with torchrun --no-python, or "
+                              "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT on every rank";
+
+base::Result<int64_t> number(const Lookup& lookup, const char* name, int64_t min, int64_t max) {
+  std::optional<std::string> text = lookup(name);
+  if (!text)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not set", name))
+        .because("this process was started as one rank of several (RANK or WORLD_SIZE is set)")
+        .with_hint(kHint);
+  auto value = base::parse_int(*text, min, max, base::ErrorKind::kConfig);
+  if (!value.ok())
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} is wrong", name)).because(value.error().message).with_hint(kHint);
+  return value;
+}
+
+}  // namespace
+
+std::optional<std::string> process_environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) return std::nullopt;
+  return std::string(value);
+}
+
+base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
+  RankEnv env;
+  env.gloo_interfaces = lookup("GLOO_SOCKET_IFNAME").value_or("");
+  if (!lookup("RANK") && !lookup("WORLD_SIZE")) return env;
+
+  constexpr int64_t kMaxWorld = 1 << 20;
+  TRY_ASSIGN(int64_t world, number(lookup, "WORLD_SIZE", 1, kMaxWorld));
+  TRY_ASSIGN(int64_t rank, number(lookup, "RANK", 0, world - 1));
+  env.world = static_cast<int>(world);
+  env.rank = static_cast<int>(rank);
+  env.local_world = env.world;
+  if (lookup("LOCAL_RANK")) {
+    TRY_ASSIGN(int64_t local, number(lookup, "LOCAL_RANK", 0, kMaxWorld));
+    env.local_rank = static_cast<int>(local);
+  }
+  if (lookup("LOCAL_WORLD_SIZE")) {
+    TRY_ASSIGN(int64_t local_world, number(lookup, "LOCAL_WORLD_SIZE", 1, kMaxWorld));
+    env.local_world = static_cast<int>(local_world);
+  }
+  if (env.world == 1) return env;  // nobody to meet
+
+  std::optional<std::string> address = lookup("MASTER_ADDR");
+  if (!address)
+    return base::fail(base::ErrorKind::kConfig, "MASTER_ADDR is not set")
+        .because(fmt::format("rank {} of {} has to meet the others at MASTER_ADDR:MASTER_PORT", env.rank, env.world))
+        .with_hint(kHint);
+  env.master_addr = *address;
+  TRY_ASSIGN(int64_t port, number(lookup, "MASTER_PORT", 1, 65535));
+  env.master_port = static_cast<uint16_t>(port);
+  env.agent_store = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (env.agent_store && lookup("TORCHELASTIC_RESTART_COUNT")) {
+    TRY_ASSIGN(env.attempt, number(lookup, "TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int64_t>::max()));
+  }
+  return env;
+}
+
+}  // namespace engine::comm

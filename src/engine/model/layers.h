@@ -1,0 +1,63 @@
+// The layers our models are made of: plain torch::nn modules that call the at:: operations Python's layers call, so that
+// losses agree with Python's to the last printed digits.
+//
+// Why not torch::nn::Linear: libtorch 1.13's C++ one is matmul and then +=, not at::linear: one more pass over the output
+// and other rounding in short types. Parameters are made empty; the model fills them (init), so the order in which random
+// numbers are drawn is the model's own and can be written down in a test.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+
+namespace engine::model {
+
+struct LinearImpl : torch::nn::Module {
+  LinearImpl(int64_t in, int64_t out);
+  at::Tensor forward(const at::Tensor& x);
+  at::Tensor weight;  // [out, in]
+  at::Tensor bias;    // [out]
+};
+TORCH_MODULE(Linear);
+
+struct LayerNormImpl : torch::nn::Module {
+  explicit LayerNormImpl(int64_t width);
+  at::Tensor forward(const at::Tensor& x);
+  at::Tensor weight;
+  at::Tensor bias;
+};
+TORCH_MODULE(LayerNorm);
+
+struct EmbeddingImpl : torch::nn::Module {
+  EmbeddingImpl(int64_t rows, int64_t width);
+  at::Tensor forward(const at::Tensor& ids);
+  at::Tensor weight;  // [rows, width]
+};
+TORCH_MODULE(Embedding);
+
+// Multi-head self-attention in which position i sees 0..i.
+struct CausalAttentionImpl : torch::nn::Module {
+  CausalAttentionImpl(int64_t width, int64_t heads, int64_t context);
+  at::Tensor forward(const at::Tensor& x);  // [batch, time <= context, width]
+  int64_t heads;
+  Linear qkv{nullptr};
+  Linear out{nullptr};
+  at::Tensor mask;  // [context, context]: 0 where i sees j, -inf elsewhere. Not part of a checkpoint.
+};
+TORCH_MODULE(CausalAttention);
+
+// x + attention(norm(x)), then x + mlp(norm(x)).
+struct BlockImpl : torch::nn::Module {
+  BlockImpl(int64_t width, int64_t heads, int64_t context);
+  at::Tensor forward(const at::Tensor& x);
+  LayerNorm norm1{nullptr};
+  CausalAttention attention{nullptr};
+  LayerNorm norm2{nullptr};
+  Linear up{nullptr};
+  Linear down{nullptr};
+};
+TORCH_MODULE(Block);
+
+}  // namespace engine::model

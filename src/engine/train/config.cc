@@ -1,0 +1,226 @@
+#include "engine/train/config.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/text.h"
+#include "base/unicode.h"
+
+namespace engine::train {
+namespace {
+
+constexpr size_t kMaxConfigBytes = 256 << 10;
+
+base::Error at_place(std::string_view name, const YAML::Mark& mark, std::string what, base::ErrorKind kind = base::ErrorKind::kConfig) {
+  std::string place = mark.is_null() ? std::string(name) : fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
+  return base::fail(kind, fmt::format("{}: {}", place, what));
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// Sets one key from its text; the error's message has no place in front yet.
+base::Status assign(const Setting& setting, const std::string& text) {
+  auto wrong = [&](std::string wanted) {
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} is {}, but must be {}", setting.key, base::quote(text, 60), wanted));
+  };
+  if (auto* whole = std::get_if<int64_t*>(&setting.value)) {
+    auto value = base::parse_int(text, static_cast<int64_t>(setting.min), static_cast<int64_t>(setting.max));
+    if (!value.ok()) return wrong(fmt::format("a whole number from {:.0f} to {:.0f}", setting.min, setting.max));
+    **whole = *value;
+  } else if (auto* real = std::get_if<double*>(&setting.value)) {
+    auto value = parse_number(text);
+    if (!value || *value < setting.min || *value > setting.max) return wrong(fmt::format("a number from {} to {}", setting.min, setting.max));
+    **real = *value;
+  } else {
+    bool known = setting.choices.empty();
+    for (std::string_view choice : setting.choices) known = known || choice == text;
+    if (!known) return wrong(fmt::format("one of {}", base::join(setting.choices, ", ")));
+    *std::get<std::string*>(setting.value) = text;
+  }
+  return base::ok();
+}
+
+// The names that may stand in `section` ("" is the top): keys, and at the top the sections themselves.
+std::vector<std::string> names_in(const std::vector<Setting>& table, std::string_view section) {
+  std::vector<std::string> names;
+  for (const Setting& setting : table) {
+    size_t dot = setting.key.find('.');
+    std::string_view head = dot == std::string_view::npos ? "" : setting.key.substr(0, dot);
+    if (head == section) names.emplace_back(head.empty() ? setting.key : setting.key.substr(dot + 1));
+    else if (section.empty() && (names.empty() || names.back() != head)) names.emplace_back(head);
+  }
+  return names;
+}
+
+base::Error unknown_key(base::Error error, std::string_view key, const std::vector<std::string>& known) {
+  std::string hint = fmt::format("known here: {}", base::join(known, ", "));
+  if (auto near = base::closest(key, known)) hint = fmt::format("did you mean {}?", base::quote(*near));
+  return std::move(error).with_hint(hint);
+}
+
+const Setting* find(const std::vector<Setting>& table, std::string_view key) {
+  for (const Setting& setting : table)
+    if (setting.key == key) return &setting;
+  return nullptr;
+}
+
+class Reader {
+ public:
+  Reader(const std::vector<Setting>& table, std::string_view name) : table_(table), name_(name) {}
+
+  base::Status section(const YAML::Node& node, const std::string& prefix) {
+    for (const auto& pair : node) {
+      if (!pair.first.IsScalar()) return at_place(name_, pair.first.Mark(), "a key must be a word");
+      const std::string& word = pair.first.Scalar();
+      const std::string key = prefix.empty() ? word : prefix + "." + word;
+      const YAML::Mark mark = pair.first.Mark();
+      auto [first, fresh] = seen_.emplace(key, mark.line + 1);
+      if (!fresh) return at_place(name_, mark, fmt::format("{} is given twice, first in line {}", base::quote(key), first->second));
+      TRY(entry(pair.second, key, word, prefix, mark));
+    }
+    return base::ok();
+  }
+
+ private:
+  base::Status entry(const YAML::Node& value, const std::string& key, const std::string& word, const std::string& prefix, YAML::Mark mark) {
+    if (const Setting* setting = find(table_, key)) {
+      if (!value.IsScalar()) return at_place(name_, mark, fmt::format("{} needs one value", key));
+      auto status = assign(*setting, value.Scalar());
+      if (!status.ok()) return at_place(name_, value.Mark(), status.error().message);
+      return base::ok();
+    }
+    const bool is_section = prefix.empty() && !names_in(table_, word).empty();
+    if (!is_section)
+      return unknown_key(at_place(name_, mark, fmt::format("unknown key {}", base::quote(key))), word, names_in(table_, prefix));
+    if (!value.IsMap()) return at_place(name_, mark, fmt::format("{} must be a section: keys with values below it", base::quote(word)));
+    return section(value, word);
+  }
+
+  const std::vector<Setting>& table_;
+  std::string_view name_;
+  std::map<std::string, int> seen_;  // key -> line
+};
+
+base::Status read_yaml(std::string_view text, std::string_view name, const std::vector<Setting>& table) {
+  if (text.size() > kMaxConfigBytes)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{}: {} bytes are more than a config's limit of {}", name, text.size(), kMaxConfigBytes));
+  try {  // yaml-cpp reports by exceptions
+    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.empty()) return base::ok();
+    if (documents.size() > 1) return at_place(name, documents[1].Mark(), "a config is one YAML document");
+    if (documents[0].IsNull()) return base::ok();
+    if (!documents[0].IsMap()) return at_place(name, documents[0].Mark(), "a config is a list of `key: value` lines");
+    return Reader(table, name).section(documents[0], "");
+  } catch (const YAML::Exception& failure) {
+    return at_place(name, failure.mark, fmt::format("not valid YAML: {}", failure.msg));
+  }
+}
+
+base::Status read_arguments(const std::vector<std::string>& arguments, const std::vector<Setting>& table) {
+  for (const std::string& argument : arguments) {
+    size_t equals = argument.find('=');
+    if (equals == std::string::npos)
+      return base::fail(base::ErrorKind::kUsage, fmt::format("argument {} is not KEY=VALUE", base::quote(argument)));
+    std::string key = argument.substr(0, equals);
+    const Setting* setting = find(table, key);
+    if (!setting) {
+      std::vector<std::string> known;
+      for (const Setting& one : table) known.emplace_back(one.key);
+      return unknown_key(base::fail(base::ErrorKind::kUsage, fmt::format("argument {}: unknown key {}", base::quote(argument), base::quote(key))), key, known);
+    }
+    auto status = assign(*setting, argument.substr(equals + 1));
+    if (!status.ok()) return base::fail(base::ErrorKind::kUsage, fmt::format("argument {}: {}", base::quote(argument), status.error().message));
+  }
+  return base::ok();
+}
+
+base::Status check_together(const Config& c) {
+  auto impossible = [](std::string what) { return base::fail(base::ErrorKind::kConfig, std::move(what)); };
+  if (c.data.corpus.empty()) return impossible("data.corpus is not set").with_hint("set it to a text file: data.corpus=FILE");
+  if (c.model.width % c.model.heads != 0) return impossible(fmt::format("model.width {} is not a multiple of model.heads {}", c.model.width, c.model.heads));
+  if (c.train.batch % c.train.accumulate != 0)
+    return impossible(fmt::format("train.batch {} is not a multiple of train.accumulate {}", c.train.batch, c.train.accumulate));
+  if (c.optimizer.min_lr > c.optimizer.lr) return impossible(fmt::format("optimizer.min_lr {} is above optimizer.lr {}", c.optimizer.min_lr, c.optimizer.lr));
+  if (c.sample.bytes > 0 && c.sample.prompt.empty()) return impossible("sample.prompt is empty; a sample has to begin somewhere");
+  return base::ok();
+}
+
+std::string text_of(const Setting& setting) {
+  if (auto* whole = std::get_if<int64_t*>(&setting.value)) return fmt::format("{}", **whole);
+  if (auto* real = std::get_if<double*>(&setting.value)) return fmt::format("{}", **real);
+  return base::quote(*std::get<std::string*>(setting.value));
+}
+
+}  // namespace
+
+std::vector<Setting> settings(Config& c) {
+  constexpr double kMany = 1e12;
+  return {
+      {"out", &c.out, 0, 0, {}, "folder for checkpoints, log.jsonl and sample.txt"},
+      {"seed", &c.seed, 0, kMany, {}, "of the initial weights, the order of the data and the sample"},
+      {"device", &c.device, 0, 0, {"auto", "cpu", "cuda"}, "auto takes a GPU when there is one for every rank"},
+      {"data.corpus", &c.data.corpus, 0, 0, {}, "the text to learn; a token is a byte"},
+      {"data.validation", &c.data.validation, 0, 0.5, {}, "share of the text, from its end, kept for validation"},
+      {"model.layers", &c.model.layers, 1, 1000, {}, "blocks of attention and MLP"},
+      {"model.heads", &c.model.heads, 1, 1000, {}, "attention heads; divides the width"},
+      {"model.width", &c.model.width, 1, 65536, {}, "size of a token's vector"},
+      {"model.context", &c.model.context, 1, 65536, {}, "tokens seen at once"},
+      {"train.steps", &c.train.steps, 1, kMany, {}, "optimizer steps"},
+      {"train.batch", &c.train.batch, 1, 1e6, {}, "sequences per step, of all ranks together"},
+      {"train.accumulate", &c.train.accumulate, 1, 1e6, {}, "pieces a rank cuts its share of a batch into, to save memory"},
+      {"train.log_every", &c.train.log_every, 1, kMany, {}, "steps between two printed losses"},
+      {"optimizer.lr", &c.optimizer.lr, 0, 100, {}, "AdamW's learning rate after the warm-up"},
+      {"optimizer.min_lr", &c.optimizer.min_lr, 0, 100, {}, "where the cosine schedule ends"},
+      {"optimizer.warmup", &c.optimizer.warmup, 0, kMany, {}, "steps in which the learning rate rises from 0"},
+      {"optimizer.weight_decay", &c.optimizer.weight_decay, 0, 10, {}, "of weight matrices; biases and norms have none"},
+      {"optimizer.beta1", &c.optimizer.beta1, 0, 0.999999, {}, "AdamW's decay of the mean"},
+      {"optimizer.beta2", &c.optimizer.beta2, 0, 0.999999, {}, "AdamW's decay of the variance"},
+      {"optimizer.epsilon", &c.optimizer.epsilon, 0, 1, {}, "AdamW's guard against division by zero"},
+      {"optimizer.clip", &c.optimizer.clip, 0, 1e9, {}, "largest global gradient norm; 0 for no limit"},
+      {"validation.every", &c.validation.every, 0, kMany, {}, "steps between validations; 0 for none"},
+      {"validation.batches", &c.validation.batches, 1, 1e9, {}, "batches in a validation"},
+      {"checkpoint.every", &c.checkpoint.every, 0, kMany, {}, "steps between checkpoints; 0 for only one at the end"},
+      {"checkpoint.keep", &c.checkpoint.keep, 0, 1e6, {}, "newest checkpoints to keep; 0 for all"},
+      {"checkpoint.existing", &c.checkpoint.existing, 0, 0, {"resume", "refuse", "replace"}, "what to do with checkpoints in `out` at the start"},
+      {"sample.bytes", &c.sample.bytes, 0, 1e6, {}, "length of the text written at the end; 0 for none"},
+      {"sample.temperature", &c.sample.temperature, 0, 100, {}, "0 takes the most likely byte each time"},
+      {"sample.top_k", &c.sample.top_k, 0, 256, {}, "draws among this many most likely bytes; 0 for all"},
+      {"sample.prompt", &c.sample.prompt, 0, 0, {}, "what the sample continues"},
+  };
+}
+
+base::Result<Config> read_config(std::string_view text, std::string_view name, const std::vector<std::string>& arguments) {
+  Config config;
+  const std::vector<Setting> table = settings(config);
+  TRY(read_yaml(text, name, table));
+  TRY(read_arguments(arguments, table));
+  TRY(check_together(config));
+  return config;
+}
+
+base::Json to_json(const Config& config) {
+  Config copy = config;
+  base::Json json = base::Json::object();
+  for (const Setting& setting : settings(copy)) std::visit([&](auto* value) { json[std::string(setting.key)] = *value; }, setting.value);
+  return json;
+}
+
+std::string help_of_settings() {
+  Config defaults;
+  std::string text;
+  for (const Setting& setting : settings(defaults))
+    text += fmt::format("  {:<24}{:<14}{}\n", setting.key, text_of(setting), setting.help);
+  return text;
+}
+
+}  // namespace engine::train

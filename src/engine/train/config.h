@@ -1,0 +1,66 @@
+// What a training run is asked to do: one YAML file plus `key=value` arguments. One table (settings()) defines every key:
+// its name, default, range and meaning; the reader, the arguments, the help and the checkpoint's record come from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace engine::train {
+
+struct Config {
+  std::string out = "runs/train";
+  int64_t seed = 1;
+  std::string device = "auto";
+  struct Data {
+    std::string corpus;
+    double validation = 0.05;
+  } data;
+  struct Model {
+    int64_t layers = 4, heads = 4, width = 128, context = 128;
+  } model;
+  struct Train {
+    int64_t steps = 1000, batch = 32, accumulate = 1, log_every = 10;
+  } train;
+  struct Optimizer {
+    double lr = 1e-3, min_lr = 1e-4, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, clip = 1.0;
+    int64_t warmup = 100;
+  } optimizer;
+  struct Validation {
+    int64_t every = 200, batches = 8;
+  } validation;
+  struct Checkpoint {
+    int64_t every = 500, keep = 2;
+    std::string existing = "resume";
+  } checkpoint;
+  struct Sample {
+    int64_t bytes = 400, top_k = 40;
+    double temperature = 0.8;
+    std::string prompt = "\n";
+  } sample;
+};
+
+// One key, bound to its place in a Config.
+struct Setting {
+  std::string_view key;  // "train.steps", "seed"
+  std::variant<int64_t*, double*, std::string*> value;
+  double min = 0, max = 0;                     // of numbers, both allowed
+  std::vector<std::string_view> choices;       // of text; empty: any
+  std::string_view help;
+};
+std::vector<Setting> settings(Config& config);
+
+// `text` is the file's content, `name` how errors call it: "gpt.yaml:12:3: unknown key …". Unknown and repeated keys,
+// wrong types, values out of range, and combinations that cannot work are errors (kConfig). Then the arguments, each
+// "key=value", win over the file (errors: kUsage).
+base::Result<Config> read_config(std::string_view text, std::string_view name, const std::vector<std::string>& arguments);
+
+base::Json to_json(const Config& config);  // {"train.steps": 1000, …}
+std::string help_of_settings();            // the table, for --help
+
+}  // namespace engine::train

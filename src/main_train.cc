@@ -1,0 +1,75 @@
+// phalanx-train: trains a model on one rank of many. Reads the command line and the environment, runs the rank, and turns
+// an Error into a message and an exit code.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/unicode.h"
+#include "engine/comm/env.h"
+#include "engine/train/config.h"
+#include "engine/train/rank.h"
+#include "os/files.h"
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: phalanx-train CONFIG.yaml [KEY=VALUE ...]\n"
+    "       phalanx-train --help | --version\n\n"
+    "Trains a byte-level GPT by data parallel. Started alone it is one rank; several ranks are started by\n"
+    "`phalanx run`, torchrun, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n\n"
+    "CONFIG.yaml has sections of keys (`train:` with `steps: 1000` below it); KEY=VALUE arguments\n"
+    "(train.steps=1000) win over it. Keys, defaults and meanings:\n";
+
+constexpr const char* kExitCodes =
+    "\nExit codes: 0 done, 1 the training failed, 2 usage or config, 3 this host is unfit, 4 the other ranks\n"
+    "cannot be reached, 70 a bug; 143 or 130: stopped by SIGTERM or SIGINT behind a step, checkpoint saved.\n";
+
+struct CommandLine {
+  std::string config_path;
+  std::vector<std::string> settings;
+};
+
+base::Result<CommandLine> parse(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with("-"))
+      return base::fail(base::ErrorKind::kUsage, fmt::format("unknown option {}", base::quote(argument))).with_hint("phalanx-train --help");
+    if (line.config_path.empty()) line.config_path = argument;
+    else line.settings.push_back(argument);
+  }
+  if (line.config_path.empty()) return base::fail(base::ErrorKind::kUsage, "no config file is named").with_hint("phalanx-train --help");
+  return line;
+}
+
+base::Result<int> run(const std::vector<std::string>& arguments) {
+  TRY_ASSIGN(CommandLine line, parse(arguments));
+  auto text = os::read_file(line.config_path, 256 << 10);
+  if (!text.ok()) {
+    base::Error error = base::fail(base::ErrorKind::kConfig, fmt::format("cannot read the config {}", base::quote(line.config_path)));
+    return std::move(error).because(text.error().message);
+  }
+  TRY_ASSIGN(engine::train::Config config, engine::train::read_config(*text, line.config_path, line.settings));
+  TRY_ASSIGN(engine::comm::RankEnv env, engine::comm::read_rank_env(engine::comm::process_environment));
+  return engine::train::run_rank(config, env);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "-h")) {
+    fmt::print("{}{}{}", kUsage, engine::train::help_of_settings(), kExitCodes);
+    return 0;
+  }
+  if (arguments.size() == 1 && arguments[0] == "--version") {
+    fmt::print("phalanx-train {}\n", PHALANX_VERSION);
+    return 0;
+  }
+  base::Result<int> code = run(arguments);
+  if (code.ok()) return *code;
+  const std::string message = code.error().render();
+  std::fwrite(message.data(), 1, message.size(), stderr);
+  return base::exit_code(code.error().kind);
+}
