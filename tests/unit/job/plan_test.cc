@@ -1,0 +1,121 @@
+#include "job/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "job/narrate.h"
+
+namespace job {
+namespace {
+
+Job three_hosts() {
+  Job job;
+  for (const char* name : {"a", "b", "c"}) {
+    HostRequest request;
+    request.target = {name, name, 0};
+    job.hosts.push_back(request);
+  }
+  job.run_id = "r1";
+  return job;
+}
+
+std::map<std::string, std::string> block(const Plan& plan, int rank) {
+  std::map<std::string, std::string> out;
+  for (auto& [k, v] : rank_variables(three_hosts(), plan, rank, {"10.0.0.1", 29500, true}, 0)) out[k] = v;
+  return out;
+}
+
+TEST(Plan, UnequalSlotsGetLocalRanksByPosition) {
+  Job job = three_hosts();
+  job.hosts[0].slots = 1;
+  job.hosts[1].slots = 2;
+  job.hosts[2].slots = 3;
+  base::Result<Plan> plan = make_plan(job, std::vector<wire::Hello>(3));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->world, 6);
+  std::vector<int> hosts, locals;
+  for (int r = 0; r < 6; ++r) {
+    hosts.push_back(plan->host_of(r));
+    locals.push_back(plan->local_rank(r));
+  }
+  EXPECT_EQ(hosts, (std::vector<int>{0, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(locals, (std::vector<int>{0, 0, 1, 0, 1, 2}));
+  auto v = block(*plan, 4);
+  EXPECT_EQ(v["RANK"], "4");
+  EXPECT_EQ(v["LOCAL_RANK"], "1");
+  EXPECT_EQ(v["WORLD_SIZE"], "6");
+  EXPECT_EQ(v["LOCAL_WORLD_SIZE"], "3");
+  EXPECT_EQ(v["GROUP_RANK"], "2");
+  EXPECT_EQ(v["GROUP_WORLD_SIZE"], "3");
+  EXPECT_EQ(v["NODE_RANK"], "2");
+  EXPECT_EQ(v["MASTER_ADDR"], "10.0.0.1");
+  EXPECT_EQ(v["MASTER_PORT"], "29500");
+  EXPECT_EQ(v["TORCHELASTIC_RUN_ID"], "r1");
+  EXPECT_EQ(v["TORCHELASTIC_RESTART_COUNT"], "0");
+  EXPECT_EQ(v["TORCHELASTIC_USE_AGENT_STORE"], "True");
+}
+
+TEST(Plan, RanksPerHostByRule) {
+  Job job = three_hosts();
+  job.hosts[0].slots = 7;
+  std::vector<wire::Hello> hosts(3);
+  for (auto& h : hosts) h.cpus = 4;
+  hosts[1].gpus = 2;
+  auto ranks = [&] {
+    base::Result<Plan> plan = make_plan(job, hosts);
+    std::vector<int> out;
+    for (auto& h : plan.value().hosts) out.push_back(h.ranks);
+    return out;
+  };
+  EXPECT_EQ(ranks(), (std::vector<int>{7, 2, 1}));  // slots as written, GPUs, one
+  job.rule = RanksRule::kCount;
+  job.count = 3;
+  EXPECT_EQ(ranks(), (std::vector<int>{3, 3, 3}));
+  job.rule = RanksRule::kCpu;
+  EXPECT_EQ(ranks(), (std::vector<int>{4, 4, 4}));
+  job.rule = RanksRule::kGpu;
+  base::Result<Plan> plan = make_plan(job, hosts);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.error().kind, base::ErrorKind::kUnfit);
+  EXPECT_NE(plan.error().message.find("a: no GPU"), std::string::npos);
+}
+
+TEST(Plan, ChosenSlotsBecomeVisibleDevicesOfThatHostOnly) {
+  Job job = three_hosts();
+  job.hosts[1].selected = {0, 2};
+  std::vector<wire::Hello> hosts(3);
+  hosts[1].gpus = 4;
+  base::Result<Plan> plan = make_plan(job, hosts);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(block(*plan, 1)["CUDA_VISIBLE_DEVICES"], "0,2");
+  EXPECT_EQ(block(*plan, 1)["CUDA_DEVICE_ORDER"], "PCI_BUS_ID");
+  EXPECT_EQ(block(*plan, 0).count("CUDA_VISIBLE_DEVICES"), 0u);
+  job.hosts[1].selected = {5};
+  EXPECT_FALSE(make_plan(job, hosts).ok());
+}
+
+TEST(Plan, MeetingAddressesAreTriedInTheOrderOfTrust) {
+  Job job = three_hosts();
+  std::vector<wire::Hello> hosts(3);
+  hosts[0].addresses = {{"docker0", "172.17.0.1"}, {"eth6", "fd00::1"}, {"eth0", "10.0.0.1"}};
+  hosts[0].ssh_server = "10.0.0.1";
+  EXPECT_EQ(meeting_addresses(job, hosts), (std::vector<std::string>{"10.0.0.1", "172.17.0.1", "fd00::1"}));
+  hosts[0].ssh_server = "";  // rank 0 is on the launching machine: the others know its address
+  hosts[2].ssh_client = "fd00::1";
+  EXPECT_EQ(meeting_addresses(job, hosts)[0], "fd00::1");
+  EXPECT_EQ(meeting_addresses(job, {hosts[0]}), std::vector<std::string>{"127.0.0.1"});
+  job.master_address = "192.168.1.1";
+  EXPECT_EQ(meeting_addresses(job, hosts), std::vector<std::string>{"192.168.1.1"});
+}
+
+TEST(Plan, RanksAreNamedWithTheirHosts) {
+  Job job = three_hosts();
+  for (auto& h : job.hosts) h.slots = 2;
+  Plan plan = make_plan(job, std::vector<wire::Hello>(3)).value();
+  EXPECT_EQ(name_rank(plan, 5), "rank 5 (c, local 1)");
+  EXPECT_EQ(name_ranks(plan, {0, 1, 3}, base::Language::kEnglish), "ranks 0–1 (a), 3 (b)");
+}
+
+}  // namespace
+}  // namespace job

@@ -1,0 +1,237 @@
+#include "script.h"
+
+#include <gtest/gtest.h>
+
+namespace job::test {
+namespace {
+
+using os::milliseconds;
+
+TEST(Supervisor, StartsNoRankBeforeEveryHostHasReachedTheStore) {
+  Script s({2, 1});
+  s.open_all();
+  EXPECT_EQ(s.sent<wire::Prepare>().size(), 2u);
+  EXPECT_EQ(s.sent<wire::OpenStore>().size(), 1u);
+  s.prepare_all();
+  ASSERT_EQ(s.sent<wire::Reach>().size(), 1u);
+  EXPECT_EQ(s.sent<wire::Reach>()[0].second.port, 4711u);
+  EXPECT_TRUE(s.sent<wire::Start>().empty());
+  s.say(1, wire::Reached{{}, "eth0"});
+  EXPECT_EQ(s.sent<wire::Start>().size(), 2u);
+  EXPECT_EQ(s.state.phase, Phase::kRunning);
+}
+
+TEST(Supervisor, EndsWellWhenEveryRankEndsWell) {
+  Script s({2, 1});
+  s.run_all();
+  for (int r : {2, 0, 1}) s.exit(r, 0);
+  EXPECT_EQ(s.sent<wire::Finish>().size(), 2u);
+  EXPECT_EQ(s.verdict(), nullptr) << "hosts have not said that nothing is left";
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kDone);
+  EXPECT_EQ(s.verdict()->exit_code, 0);
+}
+
+TEST(Supervisor, NamesTheEarliestFailureOnOneClockNotTheFirstToArrive) {
+  Script s({2, 2});
+  s.run_all();
+  s.pass(milliseconds(3000));
+  s.exit(0, exited(1), 0, milliseconds(10));   // arrives first …
+  s.exit(3, SIGKILL, 0, milliseconds(220));    // … but this one came before it
+  EXPECT_EQ(s.sent<wire::Signal>().size(), 2u);
+  s.exit(1, SIGTERM, SIGTERM);
+  s.exit(2, SIGTERM, SIGTERM);
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kRankFailed);
+  EXPECT_EQ(s.verdict()->rank, 3);
+  EXPECT_EQ(s.verdict()->host, 1u);
+  EXPECT_EQ(s.verdict()->exit_code, 128 + SIGKILL);
+  EXPECT_EQ(s.verdict()->stopped, 2);
+  EXPECT_EQ(s.verdict()->also_failed, 1);
+  ASSERT_TRUE(s.verdict()->lead.has_value());
+  EXPECT_NEAR(static_cast<double>(s.verdict()->lead->count()), 210e6, 1e6);
+}
+
+TEST(Supervisor, ARankThatFailsBecauseWeStoppedItIsNotTheCause) {
+  Script s({2});
+  s.run_all();
+  s.exit(1, exited(3));
+  s.exit(0, exited(1), SIGTERM, milliseconds(50));  // its clock claims an earlier end; we had stopped it
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->rank, 1);
+  EXPECT_EQ(s.verdict()->exit_code, 3);
+}
+
+TEST(Supervisor, KillsAfterTheGraceWhatIgnoresSigterm) {
+  Job job;
+  job.grace = milliseconds(2000);
+  Script s({2}, job);
+  s.run_all();
+  s.exit(0, exited(3));
+  s.pass(milliseconds(1800));
+  EXPECT_EQ(s.sent<wire::Signal>().size(), 1u);
+  s.pass(milliseconds(400));
+  ASSERT_EQ(s.sent<wire::Signal>().size(), 2u);
+  EXPECT_EQ(s.sent<wire::Signal>()[1].second.signal, SIGKILL);
+  ASSERT_EQ(s.told<KillingRanks>().size(), 1u);
+  EXPECT_EQ(s.told<KillingRanks>()[0].awaited, std::vector<int>{1});
+  s.exit(1, SIGKILL, SIGKILL);
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->rank, 0);
+}
+
+TEST(Supervisor, EndsEvenIfARankCannotBeKilled) {
+  Job job;
+  job.grace = milliseconds(1000);
+  Script s({2}, job);
+  s.run_all();
+  s.exit(0, exited(3));
+  s.pass(milliseconds(1000) + kKillPatience + kFinishPatience + milliseconds(1000));
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->exit_code, 3);
+}
+
+TEST(Supervisor, CtrlCOnceStopsTwiceKills) {
+  Script s({1, 1});
+  s.run_all();
+  s.feed(OperatorSignal{SIGINT});
+  EXPECT_EQ(s.sent<wire::Signal>().size(), 2u);
+  ASSERT_EQ(s.told<StoppingRanks>().size(), 1u);
+  EXPECT_TRUE(s.told<StoppingRanks>()[0].by_operator);
+  s.feed(OperatorSignal{SIGINT});
+  ASSERT_EQ(s.sent<wire::Signal>().size(), 4u);
+  EXPECT_EQ(s.sent<wire::Signal>()[3].second.signal, SIGKILL);
+  s.exit(0, SIGKILL, SIGKILL);
+  s.exit(1, SIGKILL, SIGKILL);
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kInterrupted);
+  EXPECT_EQ(s.verdict()->exit_code, 130);
+}
+
+TEST(Supervisor, CtrlCWhileOpeningGivesUpTheOpening) {
+  Script s({1, 1});
+  s.hello(0);
+  s.feed(OperatorSignal{SIGINT});
+  EXPECT_EQ(s.sent<wire::Finish>().size(), 1u);
+  s.say(0, wire::Finished{});
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->exit_code, 130);
+}
+
+TEST(Supervisor, ASilentHostIsLostAndTheOthersAreStopped) {
+  Script s({1, 2});
+  s.run_all();
+  s.pass(kHostPatience + milliseconds(600), {1});
+  ASSERT_EQ(s.sent<wire::Signal>().size(), 1u) << "only the host that is left";
+  EXPECT_EQ(s.sent<wire::Signal>()[0].first, 0u);
+  s.exit(0, SIGTERM, SIGTERM);
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kHostLost);
+  EXPECT_EQ(s.verdict()->host, 1u);
+  EXPECT_EQ(s.verdict()->exit_code, 4);
+  EXPECT_EQ(s.verdict()->lost, 2);
+  EXPECT_EQ(s.verdict()->stopped, 1);
+}
+
+TEST(Supervisor, SilenceWhileOurOwnOutputIsBlockedMeansNothing) {
+  Script s({1});
+  s.run_all();
+  s.state.output_blocked = true;
+  s.pass(2 * kHostPatience, {0});
+  EXPECT_EQ(s.state.phase, Phase::kRunning);
+}
+
+TEST(Supervisor, RefusalsOfAllHostsAreToldTogether) {
+  Script s({1, 1, 1});
+  s.open_all();
+  wire::Prepared bad{{false, base::fail(base::ErrorKind::kUnfit, "the working directory /data does not exist")}, ""};
+  s.say(1, bad);
+  EXPECT_EQ(s.verdict(), nullptr);
+  s.say(0, wire::Prepared{{}, "/bin/true"});
+  s.say(2, bad);
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->exit_code, 3);
+  ASSERT_EQ(s.verdict()->refusals.size(), 2u);
+  EXPECT_EQ(s.verdict()->refusals[0].message, "h2: the working directory /data does not exist");
+  EXPECT_TRUE(s.sent<wire::Start>().empty());
+}
+
+TEST(Supervisor, AnUnreachableHostEndsTheLaunchShortlyAfterTheFirstRefusal) {
+  Script s({1, 1});
+  s.feed(HostEnded{1, base::fail(base::ErrorKind::kUnreachable, "h2: the host does not answer")});
+  EXPECT_EQ(s.verdict(), nullptr);
+  s.pass(kSettle + milliseconds(200));
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->exit_code, 4);
+}
+
+TEST(Supervisor, TriesTheNextAddressWhenAHostCannotReachTheFirst) {
+  Script s({1, 1});
+  s.hello(1);
+  wire::Hello two_homes;
+  two_homes.addresses = {{"docker0", "172.17.0.1"}, {"eth0", "10.0.0.1"}};
+  two_homes.ssh_server = "172.17.0.1";
+  s.say(0, two_homes);
+  s.prepare_all();
+  s.say(1, wire::Reached{{false, base::fail(base::ErrorKind::kUnfit, "cannot connect")}, ""});
+  ASSERT_EQ(s.sent<wire::OpenStore>().size(), 2u);
+  EXPECT_EQ(s.sent<wire::OpenStore>()[0].second.address, "172.17.0.1");
+  EXPECT_EQ(s.sent<wire::OpenStore>()[1].second.address, "10.0.0.1");
+  s.say(0, wire::StoreOpened{{}, 4712});
+  s.say(1, wire::Reached{{}, "eth0"});
+  ASSERT_EQ(s.sent<wire::Start>().size(), 2u);
+  EXPECT_EQ(s.sent<wire::Start>()[1].second.store_address, "10.0.0.1");
+}
+
+TEST(Supervisor, SaysWhoNeverMetTheStore) {
+  Script s({1, 2});
+  s.run_all();
+  s.say(0, wire::Connected{0});
+  s.pass(kStoreSilence - milliseconds(400));
+  EXPECT_TRUE(s.told<WaitingForStore>().empty());
+  s.pass(milliseconds(800));
+  ASSERT_EQ(s.told<WaitingForStore>().size(), 1u);
+  EXPECT_EQ(s.told<WaitingForStore>()[0].missing, (std::vector<int>{1, 2}));
+}
+
+TEST(Supervisor, AProgramThatNeverUsesTheStoreIsLeftInPeace) {
+  Script s({2});
+  s.run_all();
+  s.pass(3 * kStoreSilence);
+  EXPECT_TRUE(s.told<WaitingForStore>().empty());
+}
+
+TEST(Supervisor, ADryRunStartsNothing) {
+  Job job;
+  job.dry_run = true;
+  Script s({1, 1}, job);
+  s.open_all();
+  s.prepare_all();
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kPlanned);
+  EXPECT_TRUE(s.sent<wire::Start>().empty());
+}
+
+TEST(Supervisor, ARankThatCannotBeStartedRefusesTheRun) {
+  Script s({2});
+  s.open_all();
+  s.prepare_all();
+  s.say(0, wire::Started{{}, 0, 100});
+  s.say(0, wire::Started{{false, base::fail(base::ErrorKind::kInternal, "exec /bin/x: Exec format error")}, 1, 0});
+  s.exit(0, SIGTERM, SIGTERM);
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kRefused);
+  EXPECT_EQ(s.verdict()->exit_code, 3);
+}
+
+}  // namespace
+}  // namespace job::test
