@@ -56,9 +56,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-base::Json record_of(const char* name, const FileRecord& file) {
-  return {{"name", name}, {"bytes", file.bytes}, {"sha256", file.sha256}};
-}
+base::Json record_of(const char* name, const FileRecord& file) { return {{"name", name}, {"bytes", file.bytes}, {"sha256", file.sha256}}; }
 
 base::Status write_folder(const std::string& folder, const Snapshot& snapshot, const StageHook& stage) {
   stage("model");
@@ -98,7 +96,8 @@ base::Result<Loaded> load_vouched(const std::string& path) {
   if (base::get_string(manifest, "magic") != kMagic) return base::fail(base::ErrorKind::kConfig, "its manifest is not a checkpoint's");
   auto version = base::get_int(manifest, "version");
   if (version != kVersion)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("its version is {}; this program reads version {}", version.value_or(-1), kVersion));
+    return base::fail(base::ErrorKind::kConfig,
+                      fmt::format("its version is {}; this program reads version {}", version.value_or(-1), kVersion));
   auto step = base::get_int(manifest, "step");
   if (!step || *step < 0) return base::fail(base::ErrorKind::kConfig, "its manifest has no step");
   Loaded loaded{*step, manifest.value("about", base::Json::object()), {}, {}};
@@ -112,7 +111,9 @@ base::Result<Loaded> load_vouched(const std::string& path) {
 }  // namespace
 
 base::Result<std::string> save(const std::string& folder, const Snapshot& snapshot, int64_t keep, const StageHook& hook) {
-  auto stage = [&](std::string_view name) { if (hook) hook(name); };
+  auto stage = [&](std::string_view name) {
+    if (hook) hook(name);
+  };
   TRY(os::make_folders(folder, 0755));
   for (const std::string& name : names_in(folder))
     if (name.starts_with(kUnfinished) || (step_of(name) && !os::exists(folder + "/" + name + "/" + kDone)))

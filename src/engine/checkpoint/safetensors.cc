@@ -20,8 +20,8 @@ struct Dtype {
   std::string_view name;
   uint64_t bytes;
 };
-constexpr std::array kDtypes{Dtype{"BOOL", 1}, Dtype{"U8", 1},  Dtype{"I8", 1},  Dtype{"F8_E5M2", 1}, Dtype{"F8_E4M3", 1}, Dtype{"I16", 2},
-                             Dtype{"U16", 2},  Dtype{"F16", 2}, Dtype{"BF16", 2}, Dtype{"I32", 4},    Dtype{"U32", 4},     Dtype{"F32", 4},
+constexpr std::array kDtypes{Dtype{"BOOL", 1}, Dtype{"U8", 1},  Dtype{"I8", 1},   Dtype{"F8_E5M2", 1}, Dtype{"F8_E4M3", 1}, Dtype{"I16", 2},
+                             Dtype{"U16", 2},  Dtype{"F16", 2}, Dtype{"BF16", 2}, Dtype{"I32", 4},     Dtype{"U32", 4},     Dtype{"F32", 4},
                              Dtype{"F64", 8},  Dtype{"I64", 8}, Dtype{"U64", 8},  Dtype{"C64", 8}};
 
 base::Error bad(std::string why) { return base::fail(base::ErrorKind::kConfig, "not a valid safetensors file").because(std::move(why)); }
@@ -87,7 +87,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
   bool number_unsigned(uint64_t value) override {
     if (!in_array_ || value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return unexpected("a number");
-    if (numbers_.size() >= kMaxDimensions) return stop(fmt::format("tensor {} has more than {} dimensions", base::quote(name_), kMaxDimensions));
+    if (numbers_.size() >= kMaxDimensions)
+      return stop(fmt::format("tensor {} has more than {} dimensions", base::quote(name_), kMaxDimensions));
     numbers_.push_back(value);
     return true;
   }
@@ -132,13 +133,16 @@ base::Status check_layout(std::vector<TensorInfo>& tensors, uint64_t data_bytes)
                    [](const TensorInfo& a, const TensorInfo& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   uint64_t expected = 0;
   for (const TensorInfo& tensor : tensors) {
-    if (dtype_bytes(tensor.dtype) == 0) return bad(fmt::format("tensor {} has the unknown dtype {}", base::quote(tensor.name), base::quote(tensor.dtype)));
+    if (dtype_bytes(tensor.dtype) == 0)
+      return bad(fmt::format("tensor {} has the unknown dtype {}", base::quote(tensor.name), base::quote(tensor.dtype)));
     std::optional<uint64_t> bytes = byte_count(tensor);
     if (!bytes) return bad(fmt::format("tensor {} is too large", base::quote(tensor.name)));
     if (tensor.begin != expected)
-      return bad(fmt::format("tensor {} starts at byte {}, not where the one before ends ({})", base::quote(tensor.name), tensor.begin, expected));
+      return bad(
+          fmt::format("tensor {} starts at byte {}, not where the one before ends ({})", base::quote(tensor.name), tensor.begin, expected));
     if (tensor.end < tensor.begin || tensor.end - tensor.begin != *bytes)
-      return bad(fmt::format("tensor {} has bytes {} to {}, but its shape needs {} bytes", base::quote(tensor.name), tensor.begin, tensor.end, *bytes));
+      return bad(fmt::format("tensor {} has bytes {} to {}, but its shape needs {} bytes", base::quote(tensor.name), tensor.begin,
+                             tensor.end, *bytes));
     expected = tensor.end;
   }
   if (expected != data_bytes) return bad(fmt::format("its tensors need {} bytes and it holds {}", expected, data_bytes));

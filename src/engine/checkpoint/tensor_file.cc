@@ -24,9 +24,10 @@ struct Mapping {
   std::string_view dtype;
   at::ScalarType type;
 };
-constexpr std::array kTypes{Mapping{"F32", at::kFloat}, Mapping{"F64", at::kDouble}, Mapping{"F16", at::kHalf}, Mapping{"BF16", at::kBFloat16},
-                            Mapping{"I64", at::kLong},  Mapping{"I32", at::kInt},    Mapping{"I16", at::kShort}, Mapping{"I8", at::kChar},
-                            Mapping{"U8", at::kByte},   Mapping{"BOOL", at::kBool}};
+constexpr std::array kTypes{Mapping{"F32", at::kFloat},     Mapping{"F64", at::kDouble}, Mapping{"F16", at::kHalf},
+                            Mapping{"BF16", at::kBFloat16}, Mapping{"I64", at::kLong},   Mapping{"I32", at::kInt},
+                            Mapping{"I16", at::kShort},     Mapping{"I8", at::kChar},    Mapping{"U8", at::kByte},
+                            Mapping{"BOOL", at::kBool}};
 
 base::Result<std::string> dtype_of(const NamedTensor& tensor) {
   for (const Mapping& one : kTypes)
@@ -34,9 +35,7 @@ base::Result<std::string> dtype_of(const NamedTensor& tensor) {
   return base::fail(base::ErrorKind::kInternal, fmt::format("tensor {} has a dtype safetensors cannot hold", tensor.name));
 }
 
-std::string_view bytes_of(const at::Tensor& contiguous) {
-  return {static_cast<const char*>(contiguous.data_ptr()), contiguous.nbytes()};
-}
+std::string_view bytes_of(const at::Tensor& contiguous) { return {static_cast<const char*>(contiguous.data_ptr()), contiguous.nbytes()}; }
 
 struct Unmap {
   size_t size;
@@ -75,7 +74,7 @@ base::Result<std::map<std::string, at::Tensor>> read_tensors(const std::string& 
     return base::fail(base::ErrorKind::kConfig, fmt::format("checkpoint file {} is damaged", base::quote(path))).because(std::move(why));
   };
   os::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) return damaged(std::strerror(errno));
   const auto size = static_cast<size_t>(info.st_size);
   if (size != expected.bytes) return damaged(fmt::format("it has {} bytes; the manifest says {}", size, expected.bytes));

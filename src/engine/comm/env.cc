@@ -10,8 +10,9 @@
 namespace engine::comm {
 namespace {
 
-constexpr const char* kHint = "start it with `phalanx run --nproc-per-node 2 -- phalanx-train CONFIG.yaml`, with torchrun --no-python, or "
-                              "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT on every rank";
+constexpr const char* kHint =
+    "start it with `phalanx run --nproc-per-node 2 -- phalanx-train CONFIG.yaml`, with torchrun --no-python, or "
+    "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT on every rank";
 
 base::Result<int64_t> number(const Lookup& lookup, const char* name, int64_t min, int64_t max) {
   std::optional<std::string> text = lookup(name);

@@ -55,7 +55,8 @@ base::Status check_interfaces(const std::string& names) {
   for (std::string_view name : base::split(names, ',')) {
     if (name.empty() || known.count(std::string(name))) continue;
     std::vector<std::string> list(known.begin(), known.end());
-    return base::fail(base::ErrorKind::kConfig, fmt::format("GLOO_SOCKET_IFNAME names {}, which this host does not have", base::quote(name)))
+    return base::fail(base::ErrorKind::kConfig,
+                      fmt::format("GLOO_SOCKET_IFNAME names {}, which this host does not have", base::quote(name)))
         .because(fmt::format("its interfaces with an address are {}", base::join(list, ", ")));
   }
   return base::ok();
@@ -81,14 +82,17 @@ base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device)
                            ? "choose a free MASTER_PORT, and a MASTER_ADDR that is this host's own"
                            : "check MASTER_ADDR, MASTER_PORT and firewalls, and that rank 0 (or its launcher) runs";
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("rank {} cannot reach the store", env.rank))
-        .within(doing).because(reason(failure)).with_hint(hint);
+        .within(doing)
+        .because(reason(failure))
+        .with_hint(hint);
   }
   try {
     return make_c10d_group(std::move(store), env.rank, env.world, device, address_towards(env.master_addr, env.master_port),
                            env.gloo_interfaces);
   } catch (const std::exception& failure) {
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("rank {} cannot connect to the other ranks", env.rank))
-        .within(doing).because(reason(failure));
+        .within(doing)
+        .because(reason(failure));
   }
 }
 

@@ -27,7 +27,7 @@ base::Error cannot_read(const std::string& path, std::string why) {
 
 base::Result<Corpus> Corpus::open(const std::string& path) {
   os::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) return cannot_read(path, std::strerror(errno));
   if (!S_ISREG(info.st_mode)) return cannot_read(path, "it is not a regular file");
   if (info.st_size == 0) return cannot_read(path, "it is empty");

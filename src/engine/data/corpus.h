@@ -15,7 +15,10 @@ class Corpus {
   // A missing, unreadable or empty file is an error (kConfig). The file must not shrink while it is mapped.
   static base::Result<Corpus> open(const std::string& path);
   Corpus(Corpus&& other) noexcept : text_(std::exchange(other.text_, {})) {}
-  Corpus& operator=(Corpus&& other) noexcept { std::swap(text_, other.text_); return *this; }
+  Corpus& operator=(Corpus&& other) noexcept {
+    std::swap(text_, other.text_);
+    return *this;
+  }
   ~Corpus();
 
   std::string_view text() const { return text_; }

@@ -39,7 +39,7 @@ class Loader {
   int64_t rows_;
   SamplerOptions options_;
   int64_t per_epoch_;
-  int64_t epoch_ = -1;           // whose order is in indices_
+  int64_t epoch_ = -1;  // whose order is in indices_
   std::vector<int64_t> indices_;
 };
 

@@ -12,7 +12,7 @@ struct SamplerOptions {
   int world = 1;
   int rank = 0;
   bool shuffle = true;
-  uint64_t seed = 0;      // the permutation is that of a torch generator seeded with seed + epoch
+  uint64_t seed = 0;       // the permutation is that of a torch generator seeded with seed + epoch
   bool drop_last = false;  // false: the first samples are repeated so that all ranks get equally many
 };
 

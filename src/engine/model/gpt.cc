@@ -61,7 +61,8 @@ std::vector<int64_t> generate(Gpt& gpt, const std::vector<int64_t>& prompt, cons
   std::vector<int64_t> all = prompt;
   for (int64_t i = 0; i < options.count; ++i) {
     const int64_t seen = std::min<int64_t>(static_cast<int64_t>(all.size()), gpt->shape.context);
-    at::Tensor window = at::from_blob(all.data() + (static_cast<int64_t>(all.size()) - seen), {1, seen}, at::TensorOptions().dtype(at::kLong));
+    at::Tensor window =
+        at::from_blob(all.data() + (static_cast<int64_t>(all.size()) - seen), {1, seen}, at::TensorOptions().dtype(at::kLong));
     at::Tensor logits = gpt(window.to(device)).select(1, seen - 1).squeeze(0).to(at::kCPU, at::kFloat);
     if (options.temperature <= 0) {
       all.push_back(at::argmax(logits).item<int64_t>());

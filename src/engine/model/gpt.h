@@ -13,7 +13,7 @@ struct GptShape {
   int64_t vocabulary = 256;
   int64_t context = 128;  // tokens it can see at once
   int64_t layers = 4;
-  int64_t heads = 4;      // divides width
+  int64_t heads = 4;  // divides width
   int64_t width = 128;
 };
 

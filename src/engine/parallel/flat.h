@@ -19,7 +19,7 @@ struct NamedParam {
 
 struct Slot {
   std::string name;
-  at::Tensor param;  // a view of Bucket::params; its .grad() is a view of Bucket::grads
+  at::Tensor param;    // a view of Bucket::params; its .grad() is a view of Bucket::grads
   int64_t offset = 0;  // in elements
 };
 

@@ -39,7 +39,8 @@ base::Status assign(const Setting& setting, const std::string& text) {
     **whole = *value;
   } else if (auto* real = std::get_if<double*>(&setting.value)) {
     auto value = parse_number(text);
-    if (!value || *value < setting.min || *value > setting.max) return wrong(fmt::format("a number from {} to {}", setting.min, setting.max));
+    if (!value || *value < setting.min || *value > setting.max)
+      return wrong(fmt::format("a number from {} to {}", setting.min, setting.max));
     **real = *value;
   } else {
     bool known = setting.choices.empty();
@@ -113,7 +114,8 @@ class Reader {
 
 base::Status read_yaml(std::string_view text, std::string_view name, const std::vector<Setting>& table) {
   if (text.size() > kMaxConfigBytes)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("{}: {} bytes are more than a config's limit of {}", name, text.size(), kMaxConfigBytes));
+    return base::fail(base::ErrorKind::kConfig,
+                      fmt::format("{}: {} bytes are more than a config's limit of {}", name, text.size(), kMaxConfigBytes));
   try {  // yaml-cpp reports by exceptions
     std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.empty()) return base::ok();
@@ -121,9 +123,7 @@ base::Status read_yaml(std::string_view text, std::string_view name, const std::
     if (documents[0].IsNull()) return base::ok();
     if (!documents[0].IsMap()) return at_place(name, documents[0].Mark(), "a config is a list of `key: value` lines");
     return Reader(table, name).section(documents[0], "");
-  } catch (const YAML::Exception& failure) {
-    return at_place(name, failure.mark, fmt::format("not valid YAML: {}", failure.msg));
-  }
+  } catch (const YAML::Exception& failure) { return at_place(name, failure.mark, fmt::format("not valid YAML: {}", failure.msg)); }
 }
 
 base::Status read_arguments(const std::vector<std::string>& arguments, const std::vector<Setting>& table) {
@@ -136,10 +136,13 @@ base::Status read_arguments(const std::vector<std::string>& arguments, const std
     if (!setting) {
       std::vector<std::string> known;
       for (const Setting& one : table) known.emplace_back(one.key);
-      return unknown_key(base::fail(base::ErrorKind::kUsage, fmt::format("argument {}: unknown key {}", base::quote(argument), base::quote(key))), key, known);
+      return unknown_key(
+          base::fail(base::ErrorKind::kUsage, fmt::format("argument {}: unknown key {}", base::quote(argument), base::quote(key))), key,
+          known);
     }
     auto status = assign(*setting, argument.substr(equals + 1));
-    if (!status.ok()) return base::fail(base::ErrorKind::kUsage, fmt::format("argument {}: {}", base::quote(argument), status.error().message));
+    if (!status.ok())
+      return base::fail(base::ErrorKind::kUsage, fmt::format("argument {}: {}", base::quote(argument), status.error().message));
   }
   return base::ok();
 }
@@ -147,10 +150,12 @@ base::Status read_arguments(const std::vector<std::string>& arguments, const std
 base::Status check_together(const Config& c) {
   auto impossible = [](std::string what) { return base::fail(base::ErrorKind::kConfig, std::move(what)); };
   if (c.data.corpus.empty()) return impossible("data.corpus is not set").with_hint("set it to a text file: data.corpus=FILE");
-  if (c.model.width % c.model.heads != 0) return impossible(fmt::format("model.width {} is not a multiple of model.heads {}", c.model.width, c.model.heads));
+  if (c.model.width % c.model.heads != 0)
+    return impossible(fmt::format("model.width {} is not a multiple of model.heads {}", c.model.width, c.model.heads));
   if (c.train.batch % c.train.accumulate != 0)
     return impossible(fmt::format("train.batch {} is not a multiple of train.accumulate {}", c.train.batch, c.train.accumulate));
-  if (c.optimizer.min_lr > c.optimizer.lr) return impossible(fmt::format("optimizer.min_lr {} is above optimizer.lr {}", c.optimizer.min_lr, c.optimizer.lr));
+  if (c.optimizer.min_lr > c.optimizer.lr)
+    return impossible(fmt::format("optimizer.min_lr {} is above optimizer.lr {}", c.optimizer.min_lr, c.optimizer.lr));
   if (c.sample.bytes > 0 && c.sample.prompt.empty()) return impossible("sample.prompt is empty; a sample has to begin somewhere");
   return base::ok();
 }
@@ -191,7 +196,12 @@ std::vector<Setting> settings(Config& c) {
       {"validation.batches", &c.validation.batches, 1, 1e9, {}, "batches in a validation"},
       {"checkpoint.every", &c.checkpoint.every, 0, kMany, {}, "steps between checkpoints; 0 for only one at the end"},
       {"checkpoint.keep", &c.checkpoint.keep, 0, 1e6, {}, "newest checkpoints to keep; 0 for all"},
-      {"checkpoint.existing", &c.checkpoint.existing, 0, 0, {"resume", "refuse", "replace"}, "what to do with checkpoints in `out` at the start"},
+      {"checkpoint.existing",
+       &c.checkpoint.existing,
+       0,
+       0,
+       {"resume", "refuse", "replace"},
+       "what to do with checkpoints in `out` at the start"},
       {"sample.bytes", &c.sample.bytes, 0, 1e6, {}, "length of the text written at the end; 0 for none"},
       {"sample.temperature", &c.sample.temperature, 0, 100, {}, "0 takes the most likely byte each time"},
       {"sample.top_k", &c.sample.top_k, 0, 256, {}, "draws among this many most likely bytes; 0 for all"},
@@ -218,8 +228,7 @@ base::Json to_json(const Config& config) {
 std::string help_of_settings() {
   Config defaults;
   std::string text;
-  for (const Setting& setting : settings(defaults))
-    text += fmt::format("  {:<24}{:<14}{}\n", setting.key, text_of(setting), setting.help);
+  for (const Setting& setting : settings(defaults)) text += fmt::format("  {:<24}{:<14}{}\n", setting.key, text_of(setting), setting.help);
   return text;
 }
 

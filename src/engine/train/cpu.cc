@@ -66,9 +66,10 @@ std::optional<std::string> slow_blas_warning() {
                          library.find("atlas") == std::string::npos && library.find("blis") == std::string::npos &&
                          library.find("mkl") == std::string::npos;
   if (library.empty() || !reference) return std::nullopt;
-  return fmt::format("warning: matrix products run at {:.1f} GFLOP/s, about 20 times slower than they could\n"
-                     "  because {} is the unoptimised reference BLAS\n\nhint: apt-get install libopenblas0-pthread\n",
-                     measured_gflops(), library);
+  return fmt::format(
+      "warning: matrix products run at {:.1f} GFLOP/s, about 20 times slower than they could\n"
+      "  because {} is the unoptimised reference BLAS\n\nhint: apt-get install libopenblas0-pthread\n",
+      measured_gflops(), library);
 }
 
 }  // namespace engine::train

@@ -14,8 +14,8 @@ namespace engine::train {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kMostSilence = 30s;         // a line at least this often
-constexpr auto kEventInterval = 100ms;     // an event at most this often
+constexpr auto kMostSilence = 30s;      // a line at least this often
+constexpr auto kEventInterval = 100ms;  // an event at most this often
 constexpr size_t kMaxLogBytes = 1 << 30;
 
 std::string short_number(double value) {
@@ -78,11 +78,15 @@ base::Status Progress::step(const StepReport& report) {
   if (due || now - sent_ > kEventInterval) send();
   if (!due || rank_ != 0) return base::ok();
   printed_ = now;
-  std::string line = fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  norm {:.2f}  {} tokens/s\n", report.step, total_, report.loss, report.lr,
-                                 report.grad_norm, short_number(report.tokens_per_s));
+  std::string line = fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  norm {:.2f}  {} tokens/s\n", report.step, total_, report.loss,
+                                 report.lr, report.grad_norm, short_number(report.tokens_per_s));
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
-  return append({{"step", report.step}, {"loss", report.loss}, {"lr", report.lr}, {"grad_norm", report.grad_norm}, {"tokens_per_s", report.tokens_per_s}});
+  return append({{"step", report.step},
+                 {"loss", report.loss},
+                 {"lr", report.lr},
+                 {"grad_norm", report.grad_norm},
+                 {"tokens_per_s", report.tokens_per_s}});
 }
 
 base::Status Progress::validation(int64_t step, double loss) {

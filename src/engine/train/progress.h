@@ -16,8 +16,8 @@
 namespace engine::train {
 
 struct StepReport {
-  int64_t step = 0;   // steps done
-  double loss = 0;    // mean over the step's whole batch
+  int64_t step = 0;  // steps done
+  double loss = 0;   // mean over the step's whole batch
   double lr = 0;
   double grad_norm = 0;
   double tokens_per_s = 0;  // of all ranks together

@@ -24,7 +24,8 @@ base::Result<at::Device> choose_device(const std::string& wanted, const comm::Ra
   const bool usable = gpus > 0 && (env.world == 1 || have_nccl());
   if (wanted == "cpu" || (wanted == "auto" && (!usable || gpus < env.local_world))) return at::Device(at::kCPU);
   if (gpus == 0) return base::fail(base::ErrorKind::kUnfit, "device is cuda, but libtorch finds no GPU here").with_hint("device=cpu");
-  if (!usable) return base::fail(base::ErrorKind::kUnfit, "device is cuda, but this phalanx-train was built without NCCL").with_hint("device=cpu");
+  if (!usable)
+    return base::fail(base::ErrorKind::kUnfit, "device is cuda, but this phalanx-train was built without NCCL").with_hint("device=cpu");
   if (!env.local_rank && env.world > 1)
     return base::fail(base::ErrorKind::kConfig, "LOCAL_RANK is not set").because("it says which of the host's GPUs this rank takes");
   const int index = env.local_rank.value_or(0);
@@ -61,7 +62,8 @@ base::Result<int> run_rank(const Config& config, const comm::RankEnv& env) {
     return train_as(config, env);
   } catch (const std::exception& failure) {
     const std::string why = comm::reason(failure);
-    base::Error error = base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot go on", env.rank, env.world)).because(why);
+    base::Error error =
+        base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot go on", env.rank, env.world)).because(why);
     const bool peer = why.find("by peer") != std::string::npos || why.find("Connection reset") != std::string::npos;
     if (peer) error.hint = "another rank ended first; its own message says why";
     return error;

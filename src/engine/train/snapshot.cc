@@ -50,8 +50,7 @@ base::Status restore(const checkpoint::Loaded& from, std::vector<parallel::Bucke
       TRY(copy(from.optimizer, "exp_avg." + slot.name, view_of(optimizer.mean[b], slot)));
       TRY(copy(from.optimizer, "exp_avg_sq." + slot.name, view_of(optimizer.variance[b], slot)));
     }
-  if (from.model.size() != slots)
-    return other_model(fmt::format("it has {} tensors, the config's model has {}", from.model.size(), slots));
+  if (from.model.size() != slots) return other_model(fmt::format("it has {} tensors, the config's model has {}", from.model.size(), slots));
   optimizer.steps_done = from.step;
   return base::ok();
 }

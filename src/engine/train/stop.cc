@@ -14,7 +14,7 @@ void mark(int signal_number) { received = signal_number; }
 }  // namespace
 
 void catch_stop_signals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = mark;
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   for (int signal_number : {SIGTERM, SIGINT}) sigaction(signal_number, &action, nullptr);

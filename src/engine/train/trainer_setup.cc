@@ -49,11 +49,16 @@ base::Status Trainer::open_data() {
   const std::string_view text = corpus_.text();
   const size_t cut = text.size() - static_cast<size_t>(static_cast<double>(text.size()) * config_.data.validation);
 
-  data::SamplerOptions order{.samples = 0, .world = group_.world(), .rank = group_.rank(), .shuffle = true,
-                             .seed = static_cast<uint64_t>(config_.seed), .drop_last = true};
+  data::SamplerOptions order{.samples = 0,
+                             .world = group_.world(),
+                             .rank = group_.rank(),
+                             .shuffle = true,
+                             .seed = static_cast<uint64_t>(config_.seed),
+                             .drop_last = true};
   auto too_short = [&](std::string_view what, size_t bytes) {
     return base::fail(base::ErrorKind::kConfig, fmt::format("data.corpus is too short for {}", what))
-        .because(fmt::format("{} bytes do not fill one batch of {} sequences of {} tokens", bytes, config_.train.batch, config_.model.context));
+        .because(
+            fmt::format("{} bytes do not fill one batch of {} sequences of {} tokens", bytes, config_.train.batch, config_.model.context));
   };
   training_.emplace(text.substr(0, cut), config_.model.context, rows, order);
   if (training_->batches_per_epoch() == 0) return too_short("training", cut);
@@ -87,7 +92,8 @@ base::Status Trainer::begin() {
   // Only rank 0 reads checkpoints, so they may lie on a disk that only its host has.
   constexpr int64_t kFailed = -1;
   base::Status loaded = group_.rank() == 0 ? load_state() : base::ok();
-  at::Tensor step = at::full({1}, loaded.ok() ? optimizer_->steps_done : kFailed, at::TensorOptions().dtype(at::kLong).device(group_.device()));
+  at::Tensor step =
+      at::full({1}, loaded.ok() ? optimizer_->steps_done : kFailed, at::TensorOptions().dtype(at::kLong).device(group_.device()));
   group_.broadcast(step, 0);
   if (!loaded.ok()) return loaded;
   const int64_t steps = step.item<int64_t>();
@@ -128,7 +134,8 @@ base::Status Trainer::save() {
   progress_.phase("save");
   base::Json about = {{"program", "phalanx-train"}, {"ranks", group_.world()}, {"config", to_json(config_)}};
   if (validation_loss_) about["validation_loss"] = *validation_loss_;
-  TRY_ASSIGN(std::string path, checkpoint::save(checkpoint_folder(config_), snapshot(buckets_, *optimizer_, std::move(about)), config_.checkpoint.keep));
+  TRY_ASSIGN(std::string path,
+             checkpoint::save(checkpoint_folder(config_), snapshot(buckets_, *optimizer_, std::move(about)), config_.checkpoint.keep));
   saved_step_ = steps_done();
   progress_.note(fmt::format("saved {}", path));
   progress_.phase("train");
@@ -139,8 +146,8 @@ base::Status Trainer::write_sample() {
   if (group_.rank() != 0 || config_.sample.bytes == 0) return base::ok();
   progress_.phase("sample");
   const Config::Sample& s = config_.sample;
-  std::vector<int64_t> ids = model::generate(gpt_, data::ByteTokenizer::encode(s.prompt),
-                                             {s.bytes, s.temperature, s.top_k, static_cast<uint64_t>(config_.seed)});
+  std::vector<int64_t> ids =
+      model::generate(gpt_, data::ByteTokenizer::encode(s.prompt), {s.bytes, s.temperature, s.top_k, static_cast<uint64_t>(config_.seed)});
   const std::string text = s.prompt + data::ByteTokenizer::decode(ids);
   TRY(os::write_file_atomic(config_.out + "/sample.txt", text, 0644));
   progress_.note(fmt::format("sample of {} bytes, also in {}/sample.txt:", s.bytes, config_.out));
