@@ -1,0 +1,31 @@
+#include "view/speech.h"
+
+#include <initializer_list>
+
+#include "base/text.h"
+
+namespace view {
+namespace {
+
+std::string first_set(const Environment& environment, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (std::string value = environment(name); !value.empty()) return value;
+  return "";
+}
+
+}  // namespace
+
+bool locale_is_utf8(const Environment& environment) {
+  std::string locale = base::to_lower(first_set(environment, {"LC_ALL", "LC_CTYPE", "LANG"}));
+  return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+}
+
+Language choose_language(const Environment& environment) {
+  std::string wanted = base::to_lower(environment("PHALANX_LANG"));
+  if (wanted.starts_with("zh")) return Language::kChinese;
+  if (!wanted.empty()) return Language::kEnglish;
+  std::string locale = base::to_lower(first_set(environment, {"LC_ALL", "LC_MESSAGES", "LANG"}));
+  return locale.starts_with("zh") && locale_is_utf8(environment) ? Language::kChinese : Language::kEnglish;
+}
+
+}  // namespace view
