@@ -10,13 +10,18 @@ target_include_directories(phalanx_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(phalanx_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>  # GCC 12 sees ghosts in std::variant and std::optional (GCC bug 80635)
   -ffunction-sections -fdata-sections)
-target_compile_definitions(phalanx_flags INTERFACE FMT_HEADER_ONLY=1 JSON_NOEXCEPTION=1 _GNU_SOURCE=1)
+target_compile_definitions(phalanx_flags INTERFACE FMT_HEADER_ONLY=1 JSON_NOEXCEPTION=1 _GNU_SOURCE=1
+  PHALANX_VERSION="${PROJECT_VERSION}")
 if(PHALANX_SANITIZE STREQUAL "address")
   target_compile_options(phalanx_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(phalanx_flags INTERFACE -fsanitize=address,undefined)
 elseif(PHALANX_SANITIZE STREQUAL "thread")
   target_compile_options(phalanx_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(phalanx_flags INTERFACE -fsanitize=thread)
+endif()
+if(PHALANX_FUZZ)
+  # libFuzzer follows coverage: without this in the libraries it would guess blindly.
+  target_compile_options(phalanx_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # The launcher's code is compiled without exceptions: errors are values (base/result.h).

@@ -55,7 +55,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
   // From here on it is known what is asked for, on which hosts.
 
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
-  TRY_ASSIGN(Show show, Show::open(*loop, options, job));
+  TRY_ASSIGN(Show show, Show::open(*loop, options));
   job.run_id = show.run_id();
   // From here on the run has an id and, unless it is only planned, a directory.
 

@@ -14,11 +14,11 @@ namespace cli {
 class Show {
  public:
   // A run (not a plan) gets its directory here. The loop and options must outlive the Show.
-  static base::Result<Show> open(os::Loop& loop, const RunOptions& options, const job::Job& job);
+  static base::Result<Show> open(os::Loop& loop, const RunOptions& options);
   Show(Show&&) noexcept;
   ~Show();
 
-  const std::string& run_id() const;
+  std::string run_id() const;
   job::Audience& audience();
   // Called when the terminal takes more after it had been full.
   void on_ready(std::function<void()> callback);

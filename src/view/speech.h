@@ -13,9 +13,11 @@
 #include <string>
 #include <type_traits>
 
+#include "base/language.h"
+
 namespace view {
 
-enum class Language { kEnglish, kChinese };
+using base::Language;
 
 template <typename... Args>
 struct Phrase {

@@ -1,0 +1,195 @@
+#include "cli/record.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "os/clock.h"
+#include "os/process.h"
+
+namespace cli {
+namespace {
+
+using base::Json;
+
+std::string host_name(const job::State& state, size_t host) { return state.job.hosts[host].target.name; }
+
+Json how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return {{"signal", os::signal_name(WTERMSIG(status))}};
+  return {{"code", WEXITSTATUS(status)}};
+}
+
+Json errors_of(const std::vector<base::Error>& errors) {
+  Json list = Json::array();
+  for (const base::Error& e : errors) list.push_back({{"message", e.message}, {"because", e.cause}, {"hint", e.hint}});
+  return list;
+}
+
+struct Describe {
+  const job::State& state;
+  size_t host;
+
+  EventRecord operator()(const wire::Hello& m) const {
+    return {"host_open", {{"host", host_name(state, host)}, {"hostname", m.hostname}, {"cpus", m.cpus}, {"gpus", m.gpus}}};
+  }
+  EventRecord operator()(const wire::Prepared& m) const {
+    Json fields = {{"host", host_name(state, host)}, {"ok", m.outcome.ok}};
+    if (m.outcome.ok) fields["program"] = m.program;
+    else fields["error"] = m.outcome.error.message;
+    return {"host_prepared", std::move(fields)};
+  }
+  EventRecord operator()(const wire::StoreOpened& m) const {
+    Json fields = {{"host", host_name(state, host)}, {"ok", m.outcome.ok}, {"port", m.port}};
+    if (!m.outcome.ok) fields["error"] = m.outcome.error.message;
+    return {"store_open", std::move(fields)};
+  }
+  EventRecord operator()(const wire::Reached& m) const {
+    Json fields = {{"host", host_name(state, host)}, {"ok", m.outcome.ok}, {"interface", m.interface}};
+    if (!m.outcome.ok) fields["error"] = m.outcome.error.message + ": " + m.outcome.error.cause;
+    return {"host_reached", std::move(fields)};
+  }
+  EventRecord operator()(const wire::Started& m) const {
+    return {"rank_started", {{"rank", m.rank}, {"host", host_name(state, host)}, {"pid", m.pid}, {"ok", m.outcome.ok}}};
+  }
+  EventRecord operator()(const wire::Exited& m) const {
+    Json fields = {{"rank", m.rank}, {"host", host_name(state, host)}};
+    fields.update(how_it_ended(static_cast<int>(m.status)));
+    if (m.stopped_by_us != 0) fields["stopped_by_us"] = os::signal_name(m.stopped_by_us);
+    return {"rank_exited", std::move(fields)};
+  }
+  EventRecord operator()(const wire::Connected& m) const { return {"rank_connected", {{"rank", m.rank}, {"host", host_name(state, host)}}}; }
+  EventRecord operator()(const wire::Pong&) const { return {}; }
+  EventRecord operator()(const wire::Finished& m) const {
+    return {"host_finished", {{"host", host_name(state, host)}, {"killed", m.killed}, {"left", m.left}}};
+  }
+  EventRecord operator()(const wire::Trouble& m) const { return {"trouble", {{"host", host_name(state, host)}, {"text", m.text}}}; }
+};
+
+const char* name_of(job::Verdict::Kind kind) {
+  switch (kind) {
+    case job::Verdict::Kind::kDone: return "done";
+    case job::Verdict::Kind::kPlanned: return "planned";
+    case job::Verdict::Kind::kRefused: return "refused";
+    case job::Verdict::Kind::kRankFailed: return "rank-failed";
+    case job::Verdict::Kind::kHostLost: return "host-lost";
+    case job::Verdict::Kind::kInterrupted: return "interrupted";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+EventRecord describe(const job::State& state, const job::Event& event) {
+  if (auto* said = std::get_if<job::HostSaid>(&event)) return std::visit(Describe{state, said->host}, said->message);
+  if (auto* ended = std::get_if<job::HostEnded>(&event))
+    return {"host_ended", {{"host", host_name(state, ended->host)}, {"error", ended->error.message}, {"because", ended->error.cause}}};
+  if (auto* signal = std::get_if<job::OperatorSignal>(&event)) return {"operator_signal", {{"signal", os::signal_name(signal->signal)}}};
+  return {};
+}
+
+Json describe(const job::State& state, const job::Verdict& v) {
+  Json json = {{"verdict", name_of(v.kind)}, {"exit_code", v.exit_code}};
+  if (v.kind == job::Verdict::Kind::kRankFailed) {
+    json["rank"] = v.rank;
+    json["host"] = host_name(state, v.host);
+    json["local_rank"] = state.plan->local_rank(v.rank);
+    json.update(how_it_ended(v.status));
+    if (v.lead) json["seconds_before_any_other"] = static_cast<double>(v.lead->count()) / 1e9;
+  }
+  if (v.kind == job::Verdict::Kind::kHostLost) json["host"] = host_name(state, v.host);
+  if (!v.refusals.empty()) json["errors"] = errors_of(v.refusals);
+  json["ranks_stopped"] = v.stopped;
+  json["ranks_lost"] = v.lost;
+  json["ranks_failed_later"] = v.also_failed;
+  return json;
+}
+
+Json describe_plan(const job::State& state) {
+  Json hosts = Json::array();
+  for (size_t h = 0; state.plan && h < state.plan->hosts.size(); ++h) {
+    const job::PlannedHost& planned = state.plan->hosts[h];
+    const job::HostState& host = state.hosts[h];
+    hosts.push_back({{"host", planned.name}, {"hostname", host.hello.hostname}, {"first_rank", planned.first_rank}, {"ranks", planned.ranks},
+                     {"why", planned.why}, {"cpus", host.hello.cpus}, {"gpus", host.hello.gpus}, {"program", host.program}});
+  }
+  Json json = {{"schema", 1}, {"command", state.job.argv}, {"workdir", state.job.directory}, {"world_size", state.plan ? state.plan->world : 0}};
+  if (state.meeting) {
+    json["master_addr"] = state.meeting->address;
+    json["master_port"] = state.meeting->port;
+  }
+  json["hosts"] = std::move(hosts);
+  return json;
+}
+
+Record::Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall_ns)
+    : directory_(std::move(directory)), warn_(std::move(warn)), began_wall_ns_(began_wall_ns) {}
+
+void Record::write(const job::State& state, const Json& end) {
+  Json json = {{"schema", 1}, {"id", directory_.id()}, {"began", os::iso_time(began_wall_ns_)}};
+  json.update(describe_plan(state));
+  json.update(end);
+  base::Status written = directory_.write_record(json);
+  if (!written.ok()) warn_(written.error().message);
+}
+
+void Record::started(const job::State& state) {
+  ranks_.resize(state.ranks.size());
+  write(state, {{"state", "running"}});
+}
+
+Record::Rank* Record::rank(uint32_t number) {
+  if (number >= ranks_.size()) return nullptr;
+  Rank& rank = ranks_[number];
+  if (!rank.log && !rank.failed) {
+    base::Result<logs::RankLog> log = logs::RankLog::open(directory_.rank_log_path(static_cast<int>(number)), warn_);
+    rank.failed = !log.ok();
+    if (log.ok()) rank.log = std::make_unique<logs::RankLog>(std::move(log).value());
+    else warn_(log.error().message);
+  }
+  return &rank;
+}
+
+void Record::output(const wire::Output& output) {
+  Rank* rank = this->rank(output.rank);
+  if (!rank) return;
+  if (output.kind == wire::OutputKind::kProgress) {
+    if (rank->log) rank->log->progress(output.data, os::mono_now());
+    return;
+  }
+  if (rank->log) rank->log->lines(output.data);
+  if (output.stream != wire::Stream::kStderr) return;
+  rank->tail.append(output.data.substr(output.data.size() - std::min(output.data.size(), kTailBytes)));
+  if (rank->tail.size() > kTailBytes) rank->tail.erase(0, rank->tail.size() - kTailBytes);
+}
+
+void Record::event(const job::State& state, const job::Event& event) {
+  EventRecord record = describe(state, event);
+  if (!record.name.empty()) directory_.event(os::wall_now_ns(), record.name, record.fields);
+}
+
+void Record::note(const std::string& text) { directory_.event(os::wall_now_ns(), "note", {{"text", text}}); }
+
+void Record::idle() {
+  for (Rank& rank : ranks_)
+    if (rank.log) rank.log->idle();
+}
+
+void Record::ended(const job::State& state, const job::Verdict& verdict) {
+  for (Rank& rank : ranks_)
+    if (rank.log) rank.log->close();
+  Json end = {{"state", "ended"}, {"ended", os::iso_time(os::wall_now_ns())}};
+  end.update(describe(state, verdict));
+  directory_.event(os::wall_now_ns(), "end", describe(state, verdict));
+  write(state, end);
+}
+
+std::string Record::last_lines(int rank) const {
+  if (rank < 0 || static_cast<size_t>(rank) >= ranks_.size()) return "";
+  const std::string& tail = ranks_[static_cast<size_t>(rank)].tail;
+  size_t begin = tail.size();
+  for (size_t lines = 0; begin > 0; --begin)
+    if (tail[begin - 1] == '\n' && ++lines > kTailLines) break;
+  return tail.substr(begin);
+}
+
+}  // namespace cli

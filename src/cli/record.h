@@ -1,0 +1,54 @@
+// What stays of a run: run.json, events.jsonl and one log per rank in its directory (docs/formats/run-directory.md).
+// Values of environment variables are never written, only names: they may be secrets.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "job/runner.h"
+#include "logs/rank_log.h"
+#include "logs/run_directory.h"
+
+namespace cli {
+
+// One object per event, as in events.jsonl and on stdout with --json: name and fields. Ticks and pongs have no name.
+struct EventRecord { std::string name; base::Json fields; };
+EventRecord describe(const job::State& state, const job::Event& event);
+base::Json describe(const job::State& state, const job::Verdict& verdict);
+// What runs where, also before anything runs: hosts, ranks, addresses.
+base::Json describe_plan(const job::State& state);
+
+class Record {
+ public:
+  static constexpr size_t kTailBytes = 4096;   // of a rank's stderr, kept for the verdict
+  static constexpr size_t kTailLines = 12;
+
+  Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall_ns);
+
+  const logs::RunDirectory& directory() const { return directory_; }
+  void started(const job::State& state);   // the plan stands: run.json, logs
+  void output(const wire::Output& output);
+  void event(const job::State& state, const job::Event& event);
+  void note(const std::string& text);
+  void idle();
+  void ended(const job::State& state, const job::Verdict& verdict);
+  std::string last_lines(int rank) const;
+
+ private:
+  struct Rank {
+    std::unique_ptr<logs::RankLog> log;
+    std::string tail;
+    bool failed = false;
+  };
+  Rank* rank(uint32_t number);
+  void write(const job::State& state, const base::Json& end);
+
+  logs::RunDirectory directory_;
+  logs::Warn warn_;
+  int64_t began_wall_ns_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace cli

@@ -1,0 +1,151 @@
+#include "cli/show.h"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/language.h"
+#include "cli/plan_view.h"
+#include "cli/record.h"
+#include "job/narrate.h"
+#include "os/files.h"
+#include "view/terminal.h"
+
+namespace cli {
+namespace {
+
+constexpr os::milliseconds kIdle{250};            // logs reach the disk at least so often
+constexpr os::milliseconds kLastWords{10'000};    // how long a slow reader of our output is waited for at the end
+
+view::ViewOptions view_options(const RunOptions& options) {
+  view::ViewOptions view;
+  view.quiet = options.quiet;
+  view.fold = options.fold == Fold::kOn ? view::Choice::kOn : options.fold == Fold::kOff ? view::Choice::kOff : view::Choice::kAuto;
+  return view;
+}
+
+view::Surroundings surroundings(const RunOptions& options, const view::Environment& environment) {
+  view::Choice colour = options.color == Color::kAlways ? view::Choice::kOn : options.color == Color::kNever ? view::Choice::kOff : view::Choice::kAuto;
+  return view::look_around(STDOUT_FILENO, STDERR_FILENO, environment, colour);
+}
+
+std::string variable(const char* name) { return os::environment_value(name); }
+
+}  // namespace
+
+class Show::Impl : public job::Audience {
+ public:
+  Impl(os::Loop& loop, const RunOptions& options)
+      : loop_(loop), options_(options), speech_(view::choose_language(variable)),
+        language_(speech_.language()), view_(loop, surroundings(options, variable), speech_, view_options(options)) {}
+  ~Impl() override { if (idle_) loop_.cancel(idle_); }
+
+  base::Status open_record() {
+    auto warn = [this](const std::string& text) { view_.say_error("warning: " + text); };
+    int64_t now = os::wall_now_ns();
+    TRY_ASSIGN(std::string folder, logs::RunDirectory::base_folder(options_.log_dir));
+    TRY_ASSIGN(logs::RunDirectory directory, logs::RunDirectory::create(folder, now, warn));
+    record_.emplace(std::move(directory), warn, now);
+    idle_ = loop_.every(kIdle, [this] { record_->idle(); });
+    return base::ok();
+  }
+
+  void output(const job::State& state, const wire::Output& output, int64_t wall_ns) override {
+    if (record_) record_->output(output);
+    int rank = static_cast<int>(output.rank);
+    if (options_.json) return print_output(state, output, wall_ns);
+    if (output.kind == wire::OutputKind::kProgress) view_.bar(rank, output.data);
+    else view_.line(rank, output.stream, output.data);
+  }
+
+  void progress(const job::State&, int rank, const wire::RankProgress& progress) override { view_.progress(rank, progress); }
+
+  void note(const job::State& state, const job::Note& note) override {
+    std::string text = job::narrate(state, note, language_);
+    if (std::holds_alternative<job::RunStarted>(note)) {
+      std::vector<std::string> hosts;
+      for (int r = 0; r < state.plan->world; ++r) hosts.push_back(state.plan->hosts[static_cast<size_t>(state.plan->host_of(r))].name);
+      view_.set_ranks(hosts);
+      if (record_) record_->started(state);
+    }
+    if (record_) record_->note(text);
+    view_.say("phalanx: " + text);
+  }
+
+  void event(const job::State& state, const job::Event& event) override {
+    if (record_) record_->event(state, event);
+    if (!options_.json && !options_.verbose) return;
+    EventRecord record = describe(state, event);
+    if (record.name.empty()) return;
+    if (options_.json && !options_.dry_run) print_json(os::wall_now_ns(), record.name, record.fields);
+    if (options_.verbose) view_.say("phalanx: " + record.name + " " + base::to_text(record.fields));
+  }
+
+  bool ready() const override { return view_.wants_more() && json_->wants_more(); }
+
+  int report(const job::State& state, const job::Verdict& verdict) {
+    if (record_) record_->ended(state, verdict);
+    view_.finish(kLastWords);
+    if (verdict.kind == job::Verdict::Kind::kPlanned) json_->buffer() += options_.json ? base::to_text(plan_json(state), 2) + "\n" : plan_text(state, language_);
+    else if (options_.json) print_json(os::wall_now_ns(), "end", describe(state, verdict));
+    json_->drain(kLastWords);
+    std::string log = record_ && verdict.rank >= 0 ? record_->directory().rank_log_path(verdict.rank) : "";
+    std::string last = record_ ? record_->last_lines(verdict.rank) : "";
+    for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_.say_error(error.render());
+    view_.finish(kLastWords);
+    return verdict.exit_code;
+  }
+
+  void on_room(std::function<void()> callback) {
+    view_.on_room(callback);
+    json_->on_room(std::move(callback));
+  }
+  std::string run_id() const { return record_ ? record_->directory().id() : "plan"; }
+
+ private:
+  void print_json(int64_t wall_ns, const std::string& name, const base::Json& fields) {
+    base::Json json = {{"v", 1}, {"t", os::iso_time(wall_ns)}, {"event", name}};
+    json.update(fields);
+    json_->buffer() += base::to_text(json) + "\n";
+    json_->pump();
+  }
+  void print_output(const job::State& state, const wire::Output& output, int64_t wall_ns) {
+    const std::string& host = state.plan->hosts[static_cast<size_t>(state.plan->host_of(static_cast<int>(output.rank)))].name;
+    std::string_view rest = output.data;
+    while (!rest.empty()) {
+      size_t end = rest.find('\n');
+      std::string line(rest.substr(0, end));
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+      print_json(wall_ns, output.kind == wire::OutputKind::kProgress ? "bar" : "output",
+                 {{"rank", output.rank}, {"host", host}, {"stream", output.stream == wire::Stream::kStderr ? "stderr" : "stdout"}, {"text", line}});
+    }
+  }
+
+  os::Loop& loop_;
+  const RunOptions& options_;
+  view::Speech speech_;
+  base::Language language_;
+  view::View view_;
+  std::unique_ptr<view::Output> json_ = std::make_unique<view::Output>(loop_, STDOUT_FILENO);  // --json and plan: data
+  std::optional<Record> record_;
+  os::TimerId idle_ = 0;
+};
+
+Show::Show(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Show::Show(Show&&) noexcept = default;
+Show::~Show() = default;
+
+base::Result<Show> Show::open(os::Loop& loop, const RunOptions& options) {
+  auto impl = std::make_unique<Impl>(loop, options);
+  if (!options.dry_run) TRY(impl->open_record());
+  return Show(std::move(impl));
+}
+
+std::string Show::run_id() const { return impl_->run_id(); }
+job::Audience& Show::audience() { return *impl_; }
+void Show::on_ready(std::function<void()> callback) { impl_->on_room(std::move(callback)); }
+int Show::report(const job::State& state, const job::Verdict& verdict) { return impl_->report(state, verdict); }
+
+}  // namespace cli
