@@ -8,7 +8,7 @@
 
 namespace cluster {
 
-Launch LocalTransport::launch(const Target&, int) const { return {{self_, "agent"}, false}; }
+Launch LocalTransport::launch(const Target&, int) const { return {{self_, "agent"}, false, false}; }
 
 base::Error LocalTransport::explain(const Target& target, const Death& death) const {
   std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))

@@ -14,6 +14,9 @@ namespace cluster {
 
 using base::ErrorKind;
 
+constexpr os::milliseconds kWarmPatience{3000};  // a shared connection that says nothing for so long leads nowhere
+constexpr os::milliseconds kAfterSsh{2000};
+
 Opener::Opener(os::Loop& loop, Payload& payload, std::vector<Host> hosts, OpenerOptions options, Handlers handlers, uint32_t seed)
     : loop_(loop), payload_(payload), options_(options), handlers_(std::move(handlers)), random_(seed) {
   slots_.resize(hosts.size());
@@ -49,8 +52,11 @@ void Opener::open(size_t index) {
       loop_, payload_,
       Connection::Handlers{[this, index](const wire::Frame& frame) { on_frame(index, frame); },
                            [this, index](const Death& death, bool started) { on_end(index, death, started); }});
-  slot.timer = loop_.after(options_.timeout, [this, index] { on_timeout(index); });
-  base::Status opened = slot.connection->open(slot.host.transport->launch(slot.host.target, slot.tries++));
+  Launch launch = slot.host.transport->launch(slot.host.target, slot.tries++);
+  // ssh has the same deadline for its connect and says more about it when it is first.
+  os::milliseconds patience = launch.warm ? std::min(kWarmPatience, options_.timeout) : options_.timeout + kAfterSsh;
+  slot.timer = loop_.after(patience, [this, index] { on_timeout(index); });
+  base::Status opened = slot.connection->open(launch);
   if (opened.ok()) return;
   // Nothing was spawned (no ssh program, no descriptors): the same for every try.
   std::string why = opened.error().message + (opened.error().cause.empty() ? "" : ": " + opened.error().cause);

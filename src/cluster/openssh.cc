@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "cluster/deploy.h"
 #include "os/files.h"
@@ -38,6 +39,8 @@ constexpr std::array kRows = {
     Row{"Operation timed out", "{0}: the host does not answer", "ssh -v {1} true"},
 };
 
+constexpr size_t kSocketNameBytes = 20;
+
 std::string last_lines(const std::string& text) {
   std::string trimmed(base::trim(text));
   return trimmed.empty() ? "ssh said nothing" : "ssh said: " + base::replace_all(trimmed, "\n", "\n          ");
@@ -52,7 +55,7 @@ bool private_folder(const std::string& path) {
 }  // namespace
 
 std::string control_folder() {
-  constexpr size_t kMostBytes = 108 - 1 - 1 - 40 - 18;  // NUL, '/', %C, the suffix ssh adds while it creates the socket
+  constexpr size_t kMostBytes = 108 - 1 - 1 - kSocketNameBytes - 18;  // NUL, '/', the name, the suffix ssh adds while it creates the socket
   std::string runtime = os::environment_value("XDG_RUNTIME_DIR"), home = os::environment_value("HOME");
   std::vector<std::string> candidates;
   if (!runtime.empty()) candidates.push_back(runtime + "/phalanx");
@@ -77,8 +80,10 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   option("ClearAllForwardings=yes");
   option("PermitLocalCommand=no");
   bool share = attempt == 0 && !options_.control_folder.empty();
+  std::string socket = share ? control_socket(target) : "none";
+  launch.warm = share && os::exists(socket);
   option(share ? "ControlMaster=auto" : "ControlMaster=no");
-  option(share ? "ControlPath=" + options_.control_folder + "/%C" : "ControlPath=none");
+  option("ControlPath=" + socket);
   if (share) option("ControlPersist=300");
   if (target.port > 0) {
     a.push_back("-p");
@@ -88,6 +93,12 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   a.push_back(target.destination);
   a.push_back("exec sh -c '" + deploy_script(options_.build) + "'");
   return launch;
+}
+
+// Named by everything that decides where the connection goes, as far as it is said here; ~/.ssh/config is the same for all.
+std::string OpensshTransport::control_socket(const Target& target) const {
+  std::string key = fmt::format("{}\n{}\n{}", target.destination, target.port, base::join(options_.extra, "\n"));
+  return options_.control_folder + "/" + base::sha256_hex(key).substr(0, kSocketNameBytes);
 }
 
 base::Error OpensshTransport::explain(const Target& target, const Death& death) const {

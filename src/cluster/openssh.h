@@ -23,6 +23,7 @@ class OpensshTransport : public Transport {
   bool may_retry(const Death& death) const override;
 
  private:
+  std::string control_socket(const Target& target) const;
   OpensshOptions options_;
 };
 

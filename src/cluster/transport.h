@@ -21,6 +21,7 @@ struct Target {
 struct Launch {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH
   bool deploys = false;           // the far side may ask for the binary first (deploy.h)
+  bool warm = false;              // over a connection that is already there: an answer comes at once or never
 };
 
 // Why a connection that never became a stream ended.

@@ -94,6 +94,27 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
   return error;
 }
 
+// "h1: X" and "h2: X" with the same cause are one error of "h1, h2".
+std::vector<base::Error> fold(const State& state, const std::vector<base::Error>& errors) {
+  std::vector<base::Error> out;
+  std::vector<std::string> bodies;  // of out, without the host
+  for (const base::Error& error : errors) {
+    std::string host;
+    for (const HostRequest& request : state.job.hosts)
+      if (error.message.rfind(request.target.name + ": ", 0) == 0) host = request.target.name;
+    std::string body = error.message.substr(host.empty() ? 0 : host.size() + 2) + "\n" + error.cause;
+    size_t same = 0;
+    while (same < out.size() && (host.empty() || bodies[same] != body)) ++same;
+    if (same < out.size()) {
+      out[same].message.insert(out[same].message.size() - (error.message.size() - host.size()), ", " + host);
+      continue;
+    }
+    out.push_back(error);
+    bodies.push_back(std::move(body));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string name_rank(const Plan& plan, int rank) {
@@ -118,7 +139,7 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
     case Verdict::Kind::kPlanned: return {};
     case Verdict::Kind::kRankFailed: return {explain_rank(state, verdict, last_lines, log, language)};
     case Verdict::Kind::kInterrupted: return {base::fail(base::ErrorKind::kInterrupted, say(language, {"interrupted by the operator", "被操作者中断"}))};
-    case Verdict::Kind::kRefused: return verdict.refusals;
+    case Verdict::Kind::kRefused: return fold(state, verdict.refusals);
     case Verdict::Kind::kHostLost: break;
   }
   std::vector<base::Error> errors = verdict.refusals;

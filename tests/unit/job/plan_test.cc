@@ -117,5 +117,18 @@ TEST(Plan, RanksAreNamedWithTheirHosts) {
   EXPECT_EQ(name_ranks(plan, {0, 1, 3}, base::Language::kEnglish), "ranks 0–1 (a), 3 (b)");
 }
 
+TEST(Narrate, EqualRefusalsOfSeveralHostsAreOne) {
+  State state = initial_state(three_hosts(), {});
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::kRefused;
+  auto refusal = [](const std::string& message, const std::string& cause) { return base::fail(base::ErrorKind::kUnfit, message).because(cause); };
+  verdict.refusals = {refusal("a: 'x' was not found", "no such program"), refusal("b: 'x' was not found", "no such program"),
+                      refusal("c: 'x' was not found", "another cause")};
+  std::vector<base::Error> errors = explain(state, verdict, "", "", base::Language::kEnglish);
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_EQ(errors[0].message, "a, b: 'x' was not found");
+  EXPECT_EQ(errors[1].message, "c: 'x' was not found");
+}
+
 }  // namespace
 }  // namespace job
