@@ -80,6 +80,7 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   option("ClearAllForwardings=yes");
   option("PermitLocalCommand=no");
   bool share = attempt == 0 && !options_.control_folder.empty();
+  if (attempt > 0 && !options_.control_folder.empty()) ::unlink(control_socket(target).c_str());  // it led nowhere; its master ends by itself
   std::string socket = share ? control_socket(target) : "none";
   launch.warm = share && os::exists(socket);
   option(share ? "ControlMaster=auto" : "ControlMaster=no");
