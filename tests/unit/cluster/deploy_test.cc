@@ -1,0 +1,76 @@
+#include "cluster/deploy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cluster/openssh.h"
+#include "wire/frame.h"
+
+namespace cluster {
+namespace {
+
+TEST(DeployScript, PassesThroughEveryLoginShellUnchanged) {
+  std::string script = deploy_script("0123abcd");
+  for (char c : {'\'', '\\', '!', '\n', '`'}) EXPECT_EQ(script.find(c), std::string::npos) << "character " << c;
+  EXPECT_NE(script.find("0123abcd"), std::string::npos);
+}
+
+TEST(DeployTalk, ACachedAgentNeedsNoTalk) {
+  DeployTalk talk;
+  std::string rest, stream = "motd\n" + std::string(wire::kStreamMagic) + "frames";
+  EXPECT_EQ(talk.feed(stream, rest), DeployTalk::Ask::kNothing);
+  EXPECT_EQ(rest, stream);
+  EXPECT_FALSE(talk.uploaded());
+}
+
+TEST(DeployTalk, AsksForTheBinaryFolderByFolder) {
+  DeployTalk talk;
+  std::string rest;
+  EXPECT_EQ(talk.feed("noise\nPHALANX-BAD /home/a cannot hold programs\nPHALANX-NE", rest), DeployTalk::Ask::kNothing);
+  EXPECT_EQ(talk.feed("ED /tmp/x\n", rest), DeployTalk::Ask::kBinary);
+  EXPECT_EQ(talk.feed("PHALANX-BAD /tmp/x the copy was not whole\n", rest), DeployTalk::Ask::kNothing);
+  EXPECT_EQ(talk.feed("PHALANX-NEED /dev/shm/x\n", rest), DeployTalk::Ask::kBinary);
+  EXPECT_EQ(talk.feed(wire::kStreamMagic, rest), DeployTalk::Ask::kNothing);
+  EXPECT_EQ(talk.refusals().size(), 2u);
+  EXPECT_TRUE(talk.uploaded());
+  EXPECT_EQ(rest, "noise\n" + std::string(wire::kStreamMagic));
+}
+
+TEST(DeployTalk, NoPlaceAtAll) {
+  DeployTalk talk;
+  std::string rest;
+  talk.feed("PHALANX-BAD /a x\nPHALANX-NOPLACE\n", rest);
+  EXPECT_TRUE(talk.no_place());
+}
+
+TEST(Openssh, ReadsWhatSshSaid) {
+  OpensshTransport ssh({});
+  Target target{"gpu02", "me@gpu02", 2222};
+  auto message = [&](const std::string& text) { return ssh.explain(target, Death{255 << 8, text}); };
+  EXPECT_EQ(message("Host key verification failed.\r\n").message, "gpu02: the host key is unknown");
+  EXPECT_EQ(message("me@gpu02: Permission denied (publickey).\r\n").hint, "ssh-copy-id -p 2222 me@gpu02");
+  EXPECT_EQ(message("ssh: connect to host gpu02 port 2222: Connection refused\r\n").message, "gpu02: nothing listens on the ssh port");
+  EXPECT_EQ(message("something new\n").message, "gpu02: the ssh connection failed");
+  EXPECT_EQ(message("something new\n").kind, base::ErrorKind::kUnreachable);
+  EXPECT_TRUE(ssh.may_retry(Death{255 << 8, "kex_exchange_identification: read: Connection reset by peer"}));
+  EXPECT_FALSE(ssh.may_retry(Death{255 << 8, "Permission denied (publickey)."}));
+}
+
+TEST(Openssh, NothingOfTheUserIsInTheRemoteCommand) {
+  OpensshOptions options;
+  options.build = "0123abcd";
+  options.extra = {"ProxyJump=bastion"};
+  Launch launch = OpensshTransport(options).launch({"gpu02", "gpu02", 0}, 0);
+  EXPECT_TRUE(launch.deploys);
+  auto has = [&](const std::string& word) { return std::find(launch.argv.begin(), launch.argv.end(), word) != launch.argv.end(); };
+  EXPECT_TRUE(has("BatchMode=yes"));
+  EXPECT_TRUE(has("ProxyJump=bastion"));
+  EXPECT_LT(std::find(launch.argv.begin(), launch.argv.end(), "ProxyJump=bastion"), std::find(launch.argv.begin(), launch.argv.end(), "BatchMode=yes"));
+  EXPECT_EQ(launch.argv[launch.argv.size() - 2], "gpu02");
+  EXPECT_EQ(launch.argv[launch.argv.size() - 3], "--");
+  EXPECT_EQ(launch.argv.back(), "exec sh -c '" + deploy_script("0123abcd") + "'");
+}
+
+}  // namespace
+}  // namespace cluster

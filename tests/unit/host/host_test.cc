@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "host/identity.h"
+#include "host/sockets.h"
+#include "os/files.h"
+
+namespace host {
+namespace {
+
+std::string tree(std::initializer_list<std::string> folders) {
+  std::string root = "/tmp/phalanx-host-test-XXXXXX";
+  if (!::mkdtemp(root.data())) return "";
+  for (const std::string& f : folders) EXPECT_TRUE(os::make_folders(root + f).ok());
+  return root;
+}
+
+TEST(Gpus, AreCountedFromTheDriverElseFromTheirDevices) {
+  EXPECT_EQ(count_gpus(tree({"/proc/driver/nvidia/gpus/0000:01:00.0", "/proc/driver/nvidia/gpus/0000:41:00.0", "/dev/nvidia0"})), 2u);
+  EXPECT_EQ(count_gpus(tree({"/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia3x"})), 2u);
+  EXPECT_EQ(count_gpus(tree({"/dev"})), 0u);
+}
+
+TEST(Gpus, VisibleDevicesEndAtTheFirstInvalidOne) {
+  EXPECT_EQ(count_visible("0,1", 4), 2u);
+  EXPECT_EQ(count_visible("", 4), 0u);
+  EXPECT_EQ(count_visible("-1", 4), 0u);
+  EXPECT_EQ(count_visible("0,7,1", 4), 1u);
+  EXPECT_EQ(count_visible("0, 2 ,3", 4), 3u);
+  EXPECT_EQ(count_visible("GPU-8932f937,1", 4), 2u);
+  EXPECT_EQ(count_visible("NoDevFiles", 4), 0u);
+}
+
+TEST(Identity, ThisMachine) {
+  Identity id = identify("", nullptr);
+  EXPECT_FALSE(id.hostname.empty());
+  EXPECT_GE(id.cpus, 1u);
+  for (const os::InterfaceAddress& a : id.addresses) EXPECT_NE(a.address, "127.0.0.1");
+}
+
+TEST(Sockets, LinesOfProcNetTcp) {
+  EXPECT_EQ(proc_net_forms({"127.0.0.1", 8080})[0], "0100007F:1F90");
+  EXPECT_EQ(proc_net_forms({"10.77.0.1", 29500})[1], "0000000000000000FFFF000001004D0A:733C");
+  EXPECT_EQ(proc_net_forms({"::1", 80})[0], "00000000000000000000000001000000:0050");
+  const char* line = "   1: 0200A8C0:D431 0100007F:1F90 01 00000000:00000000 02:000004F2 00000000  1000        0 123456 2 0000000000000000 20";
+  EXPECT_EQ(match_tcp_line(line, "0100007F:1F90"), 123456u);
+  EXPECT_EQ(match_tcp_line(line, "0100007F:1F91"), 0u);
+  EXPECT_EQ(match_tcp_line("  sl  local_address rem_address   st", "0100007F:1F90"), 0u);
+  EXPECT_EQ(match_tcp_line("", "x"), 0u);
+}
+
+TEST(Sockets, ARealConnectionIsFoundInItsProcess) {
+  os::Listener listener = os::listen_tcp({"127.0.0.1", 0}).value();
+  EXPECT_TRUE(sockets_to(listener.endpoint).empty());
+  os::Fd client = os::connect_tcp_start(listener.endpoint).value();
+  std::set<uint64_t> inodes;
+  for (int i = 0; i < 200 && inodes.empty(); ++i) inodes = sockets_to(listener.endpoint);
+  ASSERT_EQ(inodes.size(), 1u);
+  EXPECT_TRUE(holds_socket({::getpid()}, inodes));
+  EXPECT_FALSE(holds_socket({1}, inodes));
+}
+
+}  // namespace
+}  // namespace host

@@ -1,0 +1,152 @@
+#include "os/process.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "os/build_id.h"
+#include "os/fd.h"
+#include "os/files.h"
+
+namespace os {
+namespace {
+
+std::string scratch() {
+  std::string path = "/tmp/phalanx-os-test-XXXXXX";
+  return ::mkdtemp(path.data());
+}
+
+std::string run(SpawnSpec spec, int* status = nullptr) {
+  PipeEnds out = make_pipe().value();
+  spec.fds.emplace_back(out.write.get(), 1);
+  base::Result<pid_t> pid = spawn(spec);
+  if (!pid.ok()) return "spawn failed: " + pid.error().message;
+  out.write.reset();
+  std::string text;
+  char buffer[65536];
+  for (ssize_t n; (n = ::read(out.read.get(), buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<size_t>(n));
+  int ignored = 0;
+  ::waitpid(*pid, status ? status : &ignored, 0);
+  return text;
+}
+
+SpawnSpec shell(const std::string& script) {
+  SpawnSpec spec;
+  spec.program = "/bin/sh";
+  spec.arguments = {"sh", "-c", script};
+  spec.environment = {"PATH=/usr/bin:/bin"};
+  return spec;
+}
+
+TEST(Spawn, ArgumentsAndEnvironmentArriveByteExact) {
+  SpawnSpec spec;
+  spec.program = "/usr/bin/printf";
+  spec.arguments = {"printf", "%s|", "a b", "$HOME", "'q\"", "line\nbreak", "", "\xff\xfe", "训练"};
+  EXPECT_EQ(run(spec), "a b|$HOME|'q\"|line\nbreak||\xff\xfe|训练|");
+}
+
+TEST(Spawn, TheChildHasOnlyTheDescriptorsItWasGiven) {
+  PipeEnds extra = make_pipe().value();
+  SpawnSpec spec = shell("for f in /proc/self/fd/*; do echo ${f##*/}; done | sort -n | tr '\\n' ' '");
+  spec.fds.emplace_back(extra.write.get(), 7);
+  std::string fds = run(spec);
+  EXPECT_EQ(fds.find("8 "), std::string::npos) << fds;
+  EXPECT_NE(fds.find("7 "), std::string::npos) << fds;
+}
+
+TEST(Spawn, FailuresNameTheStepAndOperand) {
+  SpawnSpec spec = shell("true");
+  spec.directory = "/no/such/folder";
+  EXPECT_EQ(spawn(spec).error().message, "chdir /no/such/folder: No such file or directory");
+  spec.directory = "";
+  spec.program = "/no/such/program";
+  EXPECT_EQ(spawn(spec).error().message, "exec /no/such/program: No such file or directory");
+}
+
+TEST(Spawn, ABlockedSignalIsNotBlockedInTheChild) {
+  sigset_t set, old;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &set, &old);
+  int status = 0;
+  run(shell("kill -TERM $$; sleep 5"), &status);
+  ::sigprocmask(SIG_SETMASK, &old, nullptr);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+TEST(FindProgram, SearchesThePathAndChecksTheInterpreter) {
+  std::string folder = scratch();
+  auto script = [&](const std::string& name, const std::string& first_line, mode_t mode) {
+    std::ofstream(folder + "/" + name) << first_line << "\n";
+    ::chmod((folder + "/" + name).c_str(), mode);
+  };
+  script("good", "#!/bin/sh", 0755);
+  script("my-torchrun", "#!/opt/gone/bin/python", 0755);
+  script("crlf", "#!/bin/sh\r", 0755);
+  script("plain", "text", 0644);
+  std::string path = "/nonexistent:" + folder + ":/usr/bin:/bin";
+  EXPECT_EQ(find_program("good", path, "").value(), folder + "/good");
+  EXPECT_EQ(find_program("sh", path, "").value().substr(0, 5), "/usr/");
+  EXPECT_EQ(find_program("./good", path, folder).value(), "./good");
+  base::Error broken = find_program("my-torchrun", path, "").error();
+  EXPECT_EQ(broken.kind, base::ErrorKind::kUnfit);
+  EXPECT_NE(broken.message.find("#!/opt/gone/bin/python"), std::string::npos);
+  EXPECT_NE(find_program("crlf", path, "").error().message.find("\\r"), std::string::npos);
+  EXPECT_FALSE(find_program("plain", folder, "").ok());
+  EXPECT_NE(find_program("nope", path, "").error().cause.find("PATH="), std::string::npos);
+  EXPECT_FALSE(find_program("", path, "").ok());
+  EXPECT_FALSE(find_program(folder, path, "").ok()) << "a folder is no program";
+}
+
+// In a process of its own: it becomes a subreaper and kills all it has.
+TEST(KillDescendants, ReachesWhatHasLeftItsSessionAndItsParent) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    bool good = become_subreaper().ok();
+    SpawnSpec spec = shell("setsid sh -c 'sleep 300 & sleep 300' & (setsid sleep 300 &) ; exec sleep 300");
+    good = good && spawn(spec).ok();
+    for (int i = 0; i < 500 && descendants(::getpid()).size() < 5; ++i) ::usleep(2000);
+    size_t before = descendants(::getpid()).size();
+    KillOutcome outcome = kill_descendants(std::chrono::milliseconds(2000));
+    good = good && before >= 5 && outcome.killed >= 5 && outcome.left == 0 && descendants(::getpid()).empty();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(Files, AtomicWriteLeavesTheOldContentOnFailure) {
+  std::string folder = scratch(), path = folder + "/run.json";
+  ASSERT_TRUE(write_file_atomic(path, "one").ok());
+  EXPECT_FALSE(write_file_atomic(folder + "/no/such/run.json", "two").ok());
+  EXPECT_EQ(read_file(path, 100).value(), "one");
+  EXPECT_FALSE(read_file(path, 2).ok()) << "larger than the limit";
+  struct stat s{};
+  ASSERT_EQ(::stat(path.c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777, 0600u);
+}
+
+TEST(Files, MakeFolders) {
+  std::string folder = scratch();
+  ASSERT_TRUE(make_folders(folder + "/a/b/c").ok());
+  ASSERT_TRUE(make_folders(folder + "/a/b/c").ok());
+  EXPECT_TRUE(is_folder(folder + "/a/b/c"));
+  std::ofstream(folder + "/file") << "x";
+  EXPECT_FALSE(make_folders(folder + "/file/x").ok());
+  EXPECT_FALSE(make_folders(folder + "/file").ok());
+}
+
+TEST(BuildId, IsTheSameTwiceAndHex) {
+  EXPECT_EQ(build_id(), build_id());
+  EXPECT_GE(build_id().size(), 12u);
+}
+
+}  // namespace
+}  // namespace os

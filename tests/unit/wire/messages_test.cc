@@ -1,0 +1,106 @@
+#include "wire/messages.h"
+
+#include <gtest/gtest.h>
+
+namespace wire {
+namespace {
+
+template <typename Message>
+Message round_trip(const Message& message, std::string& bytes) {
+  bytes.assign(kStreamMagic);
+  encode(bytes, message);
+  static FrameReader reader;
+  reader = FrameReader();
+  reader.feed(bytes);
+  base::Result<std::optional<Frame>> frame = reader.next();
+  EXPECT_TRUE(frame.ok() && frame->has_value());
+  EXPECT_EQ((*frame)->type, Message::kType);
+  base::Result<Message> back = decode<Message>((*frame)->payload);
+  EXPECT_TRUE(back.ok());
+  // No prefix of a message is a message.
+  std::string_view payload = (*frame)->payload;
+  for (size_t n = 0; n < payload.size() && n < 400; ++n) EXPECT_FALSE(decode<Message>(payload.substr(0, n)).ok()) << n;
+  EXPECT_FALSE(decode<Message>(std::string(payload) + "x").ok());
+  return std::move(back).value();
+}
+
+TEST(Messages, PrepareCarriesEveryByte) {
+  std::string bytes;
+  Prepare m;
+  m.run_id = "20261121-073102-a3f9";
+  m.token = std::string("\0\1\2\xff", 4);
+  m.lease_ms = 6000;
+  m.directory = "/data/训练";
+  m.argv = {"python", "-c", "print(\"a b\")\n$HOME 'q'", "", std::string(200'000, 'x'), "\xff\xfe"};
+  m.set = {{"A", "1"}, {"A", "2"}, {"EMPTY", ""}, {"NEWLINE", "a\nb"}};
+  m.unset = {"SLURM_*"};
+  m.path_prefix = "/opt/env/bin";
+  Prepare back = round_trip(m, bytes);
+  EXPECT_EQ(back.run_id, m.run_id);
+  EXPECT_EQ(back.token, m.token);
+  EXPECT_EQ(back.lease_ms, m.lease_ms);
+  EXPECT_EQ(back.directory, m.directory);
+  EXPECT_EQ(back.argv, m.argv);
+  EXPECT_EQ(back.set, m.set);
+  EXPECT_EQ(back.unset, m.unset);
+  EXPECT_EQ(back.path_prefix, m.path_prefix);
+}
+
+TEST(Messages, ErrorsTravelWhole) {
+  std::string bytes;
+  Prepared m;
+  m.outcome = {false, base::fail(base::ErrorKind::kUnfit, "no").because("why").with_hint("do").within("checking")};
+  Prepared back = round_trip(m, bytes);
+  EXPECT_FALSE(back.outcome.ok);
+  EXPECT_EQ(back.outcome.error.kind, base::ErrorKind::kUnfit);
+  EXPECT_EQ(back.outcome.error.message, "no");
+  EXPECT_EQ(back.outcome.error.cause, "why");
+  EXPECT_EQ(back.outcome.error.hint, "do");
+  EXPECT_EQ(back.outcome.error.context, std::vector<std::string>{"checking"});
+}
+
+TEST(Messages, AllOthers) {
+  std::string bytes;
+  Hello hello;
+  hello.build = "abc";
+  hello.addresses = {{"eth0", "10.0.0.1"}, {"ib0", "fd00::1"}};
+  hello.now_ns = -5;
+  EXPECT_EQ(round_trip(hello, bytes).addresses[1].address, "fd00::1");
+  Start start;
+  start.store_address = "10.0.0.1";
+  start.store_port = 65535;
+  start.defaults = {{"GLOO_SOCKET_IFNAME", "eth0"}};
+  start.ranks = {{0, 0, {{"RANK", "0"}}}, {1, 1, {{"RANK", "1"}}}};
+  Start start_back = round_trip(start, bytes);
+  ASSERT_EQ(start_back.ranks.size(), 2u);
+  EXPECT_EQ(start_back.ranks[1].set[0].second, "1");
+  Output output;
+  output.rank = 3;
+  output.stream = Stream::kStderr;
+  output.kind = OutputKind::kProgress;
+  output.at_ns = 42;
+  output.data = "50%|#####     |";
+  Output output_back = round_trip(output, bytes);
+  EXPECT_EQ(output_back.data, "50%|#####     |");
+  EXPECT_EQ(output_back.stream, Stream::kStderr);
+  EXPECT_EQ(output_back.kind, OutputKind::kProgress);
+  Exited exited;
+  exited.rank = 9;
+  exited.status = 0x8b;
+  exited.stopped_by_us = 15;
+  EXPECT_EQ(round_trip(exited, bytes).stopped_by_us, 15);
+  EXPECT_EQ(round_trip(Reach{"::1", 1, 3000}, bytes).timeout_ms, 3000u);
+  EXPECT_EQ(round_trip(Finished{3, 1}, bytes).left, 1u);
+  round_trip(Finish{}, bytes);
+}
+
+TEST(Messages, ACountThatCannotFitIsRefusedWithoutAllocating) {
+  std::string payload;
+  payload.append("\1\0\0\0a", 5);             // store_address "a"
+  payload.append("\0\0\0\0", 4);              // store_port
+  payload.append("\xff\xff\xff\xff", 4);      // four billion defaults
+  EXPECT_FALSE(decode<Start>(payload).ok());
+}
+
+}  // namespace
+}  // namespace wire
