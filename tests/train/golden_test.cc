@@ -1,0 +1,34 @@
+// The engine's numbers against PyTorch's, for the same seed (tools/make_golden.py).
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "engine/train/schedule.h"
+#include "ranks.h"
+
+namespace {
+
+TEST(Golden, TwelveStepsGiveTheLossesAndNormsOfPython) {
+  const base::Json golden = ranks::golden();
+  ranks::TempFolder folder;
+  ranks::Outcome ours = ranks::train(ranks::small_config(folder), 1);
+  ASSERT_TRUE(ours.errors.empty()) << ours.errors[0];
+  ASSERT_EQ(ours.loss.size(), golden["losses"].size());
+  for (size_t i = 0; i < golden["losses"].size(); ++i) {
+    const auto step = static_cast<int64_t>(i) + 1;
+    EXPECT_NEAR(ours.loss[step], golden["losses"][i].get<double>(), 2e-5) << "step " << step;
+    EXPECT_NEAR(ours.grad_norm[step], golden["grad_norms"][i].get<double>(), 2e-4) << "step " << step;
+  }
+}
+
+TEST(Schedule, RisesThenFallsToItsFloor) {
+  const engine::train::Schedule schedule{1.0, 0.1, 10, 110};
+  EXPECT_DOUBLE_EQ(schedule.at(0), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.at(9), 1.0);
+  EXPECT_DOUBLE_EQ(schedule.at(10), 1.0);
+  EXPECT_NEAR(schedule.at(60), 0.55, 1e-12);
+  EXPECT_GT(schedule.at(109), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.at(110), 0.1);
+  EXPECT_DOUBLE_EQ((engine::train::Schedule{1.0, 0.0, 0, 1}.at(0)), 1.0);
+}
+
+}  // namespace

@@ -1,0 +1,46 @@
+// Several ranks as threads of one process, over a store in memory.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/comm/group.h"
+#include "engine/train/config.h"
+
+namespace ranks {
+
+// Calls body on `world` threads, each with its own rank's group. An exception is a test failure of its rank.
+void run(int world, const std::function<void(engine::comm::Group&)>& body);
+
+// A new empty folder that lives as long as this.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The text of tools/make_golden.py.
+std::string golden_text(size_t bytes);
+base::Json golden();  // tests/train/golden.json
+
+// A small config on a corpus of golden_text, as YAML; arguments win over it.
+engine::train::Config small_config(const TempFolder& folder, const std::vector<std::string>& arguments = {});
+
+// What a whole training left behind.
+struct Outcome {
+  std::map<int64_t, double> loss;       // step -> loss
+  std::map<int64_t, double> grad_norm;  // step -> norm
+  std::vector<float> parameters;        // of rank 0, in the order of the buckets
+  std::vector<std::string> errors;      // of any rank, rendered
+};
+Outcome train(const engine::train::Config& config, int world);
+
+}  // namespace ranks
