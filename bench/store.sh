@@ -10,7 +10,7 @@ ulimit -Sn "$(ulimit -Hn)"
 torch_version=$("$python" -c 'import torch; print(torch.__version__)' 2> /dev/null) || torch_version=
 [[ -n $torch_version ]] || echo "bench store: $python has no torch (Debian: python3-torch): only our own server is measured" >&2
 # What this PyTorch's server understands: modern from 2.2 on.
-torch_dialect=$(awk -v v="$torch_version" 'BEGIN { split(v, n, "."); print ((n[1] > 2 || (n[1] == 2 && n[2] >= 2)) ? "modern" : "legacy") }')
+torch_dialect=$(awk -F. '{ print ($1 > 2 || ($1 == 2 && $2 >= 2)) ? "modern" : "legacy" }' <<< "$torch_version")
 torch_server='import sys, torch.distributed as d
 store = d.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 print(store.port, flush=True)
@@ -41,7 +41,7 @@ results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 
 echo "store: clients initialised per second (connect, [validate, ping], add, set 128 B, wait, get 128 B), medians"
-echo "one process serves, one plays all clients; $(nproc) cores, Linux $(uname -r), backlog $(cat /proc/sys/net/core/somaxconn), PyTorch ${torch_version:-none}"
+echo "one process serves, one plays all clients; $(nproc) cores, Linux $(uname -r), PyTorch ${torch_version:-none}"
 printf '%8s  %-9s %-8s %12s %10s %12s %11s %10s\n' clients server dialect connections seconds clients/s 'server CPU' 'peak MiB'
 for clients in ${CLIENTS:-1000 9000}; do
   if (($(ulimit -n) < 2 * clients + 64)); then
@@ -67,5 +67,7 @@ for clients in ${CLIENTS:-1000 9000}; do
     declare "seconds_${kind/:/_}=$seconds"
   done
   theirs=seconds_pytorch_$torch_dialect ours=seconds_phalanx_$torch_dialect
-  [[ -z $torch_version ]] || awk "BEGIN { printf \"%8d  phalanx is %.1f times as fast as PyTorch (same dialect, same load)\n\", $clients, ${!theirs} / ${!ours} }"
+  [[ -n $torch_version ]] || continue
+  ratio=$(awk "BEGIN { print ${!theirs} / ${!ours} }")
+  printf '%8d  phalanx is %.1f times as fast as PyTorch (same dialect, same load)\n' "$clients" "$ratio"
 done

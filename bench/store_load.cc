@@ -171,9 +171,7 @@ class Load {
         say(client, wait);
         return expect(client, Step::kWait, 1);
       }
-      case Step::kWait:
-        say(client, request(OpCode::kGet, "/go"));
-        return expect(client, Step::kGet, 8 + value_.size());
+      case Step::kWait: say(client, request(OpCode::kGet, "/go")); return expect(client, Step::kGet, 8 + value_.size());
       default:
         if (client.answer.substr(8) != value_) die("a wrong answer");
         client.step = Step::kDone;

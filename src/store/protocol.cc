@@ -10,15 +10,38 @@ using Step = Parser::Step;
 
 // The fields of each request by OpCode, one letter each: k key, v value, i i64, u u32, t token, n how often the rest is
 // repeated, d a value that may be missing (legacy_code), m and p what is left of a magic that begin() has compared.
-constexpr std::array<const char*, 21> kShapes = {"m", "kv", "kvv", "k", "ki", "nk", "nk", "", "k", "kv", "nk",
-                                                 "nkv", "", "u", "kv", "k", "k", "", "ki", "k", "pt"};
+constexpr std::array kShapes = {
+    "m",    // kValidate
+    "kv",   // kSet
+    "kvv",  // kCompareSet
+    "k",    // kGet
+    "ki",   // kAdd
+    "nk",   // kCheck
+    "nk",   // kWait
+    "",     // kNumKeys
+    "k",    // kDeleteKey
+    "kv",   // kAppend
+    "nk",   // kMultiGet
+    "nkv",  // kMultiSet
+    "",     // kCancelWait
+    "u",    // kPing
+    "kv",   // kQueuePush
+    "k",    // kQueuePop
+    "k",    // kQueueLen
+    "",     // kListKeys
+    "ki",   // kBarrier
+    "k",    // kWatchKey
+    "pt",   // kProbe
+};
 const char* shape_of(OpCode code) { return kShapes[static_cast<size_t>(code)]; }
 
 constexpr const char* kDeleteOrAppend = "kd";
 size_t fixed_size(char field) {
   switch (field) {
-    case 'i': case 'n': return 8;
-    case 'u': case 'm': return 4;
+    case 'i':
+    case 'n': return 8;
+    case 'u':
+    case 'm': return 4;
     case 'p': return kProbeMagic.size() - 1;
     case 't': return kTokenSize;
     default: return 0;

@@ -20,13 +20,13 @@ namespace store {
 
 enum class Dialect : uint8_t { kUnknown, kLegacy, kModern, kProbe };
 
-// The first nineteen have the modern dialect's codes.
+// With the modern dialect's codes, up to kBarrier. kWatchKey is legacy only, kProbe ours.
+// clang-format off
 enum class OpCode : uint8_t {
   kValidate, kSet, kCompareSet, kGet, kAdd, kCheck, kWait, kNumKeys, kDeleteKey, kAppend, kMultiGet, kMultiSet, kCancelWait,
-  kPing, kQueuePush, kQueuePop, kQueueLen, kListKeys, kBarrier,
-  kWatchKey,  // legacy only
-  kProbe,     // ours only
+  kPing, kQueuePush, kQueuePop, kQueueLen, kListKeys, kBarrier, kWatchKey, kProbe,
 };
+// clang-format on
 
 // One request. `parts` are views into the bytes given to Parser::next: its keys and values, in wire order.
 struct Op {
@@ -59,15 +59,17 @@ class Parser {
  public:
   struct Step {
     enum Kind { kOp, kMore, kBad } kind;
-    size_t consumed = 0;    // of kOp
-    const char* why = "";   // of kBad: what is wrong with the bytes; the connection cannot go on
+    size_t consumed = 0;   // of kOp
+    const char* why = "";  // of kBad: what is wrong with the bytes; the connection cannot go on
   };
   explicit Parser(const Limits& limits) : limits_(&limits) {}  // limits must outlive the parser
   Step next(std::string_view bytes, Op& op);
   Dialect dialect() const { return dialect_; }
 
  private:
-  struct Span { uint32_t offset, size; };
+  struct Span {
+    uint32_t offset, size;
+  };
   Step begin(std::string_view bytes);
   Step legacy_code(uint8_t byte);
   Step fields(std::string_view bytes);
@@ -75,11 +77,11 @@ class Parser {
   char field() const;
 
   const Limits* limits_;
-  std::vector<Span> spans_;  // of the request under way; empty between requests
+  std::vector<Span> spans_;      // of the request under way; empty between requests
   const char* shape_ = nullptr;  // null between requests
   size_t cursor_ = 0;            // bytes of the request already understood
   int64_t number_ = 0;
-  uint32_t rounds_ = 0;          // how often the repeated fields are still to come
+  uint32_t rounds_ = 0;  // how often the repeated fields are still to come
   uint8_t field_ = 0;
   Dialect dialect_ = Dialect::kUnknown;
   OpCode code_ = OpCode::kValidate;

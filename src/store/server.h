@@ -25,15 +25,15 @@
 namespace store {
 
 struct ServerOptions {
-  std::string token;               // kTokenSize bytes
-  bool allow_everybody = false;    // no filter by address
+  std::string token;             // kTokenSize bytes
+  bool allow_everybody = false;  // no filter by address
   size_t max_connections = 65'536;
-  size_t max_unproven = 256;       // at once, from addresses not allowed
+  size_t max_unproven = 256;  // at once, from addresses not allowed
   std::chrono::milliseconds unproven_deadline{10'000};
-  Limits limits;                   // of one request
-  size_t max_table = 256 << 20;    // bytes: keys and values
-  size_t max_unparsed = 256 << 20; // requests that have not arrived whole, of all clients together
-  size_t max_unsent = 64 << 20;    // answers one client has not read yet
+  Limits limits;                    // of one request
+  size_t max_table = 256 << 20;     // bytes: keys and values
+  size_t max_unparsed = 256 << 20;  // requests that have not arrived whole, of all clients together
+  size_t max_unsent = 64 << 20;     // answers one client has not read yet
   size_t max_unsent_total = 256 << 20;
 };
 
@@ -41,24 +41,24 @@ struct ServerOptions {
 struct Peer {
   os::Endpoint endpoint;
   os::Mono since;
-  os::Mono until;                  // of one that is gone
+  os::Mono until;  // of one that is gone
   bool connected = true;
   Dialect dialect = Dialect::kUnknown;  // unknown until it says something; a legacy client's second connection never does
-  uint32_t pid = 0;                // as the client knows itself; PyTorch from about 2.4 on says so in its PING, else 0
+  uint32_t pid = 0;                     // as the client knows itself; PyTorch from about 2.4 on says so in its PING, else 0
   uint64_t requests = 0;
 };
 
 struct Counters {
   uint64_t accepted = 0;
-  uint64_t probes = 0;             // that knew the token
-  uint64_t refused = 0;            // not allowed, or too many
-  uint64_t bad_frames = 0;         // dropped for what they sent
-  uint64_t over_limit = 0;         // dropped for memory: the table, unparsed requests, unread answers
+  uint64_t probes = 0;      // that knew the token
+  uint64_t refused = 0;     // not allowed, or too many
+  uint64_t bad_frames = 0;  // dropped for what they sent
+  uint64_t over_limit = 0;  // dropped for memory: the table, unparsed requests, unread answers
   uint64_t requests = 0;
-  size_t connected = 0;            // now
-  size_t waiting = 0;              // now, in a WAIT
-  size_t keys = 0;                 // now
-  size_t bytes = 0;                // now, in the table
+  size_t connected = 0;  // now
+  size_t waiting = 0;    // now, in a WAIT
+  size_t keys = 0;       // now
+  size_t bytes = 0;      // now, in the table
 };
 
 class Server : private Outbox {
@@ -123,7 +123,7 @@ class Server : private Outbox {
   std::vector<ClientId> to_deliver_;  // the others that are to be sent something
   size_t newcomer_ = 0;               // whose first request was served, in peers_
   Op op_;
-  std::vector<char> scratch_;         // what was just read
+  std::vector<char> scratch_;  // what was just read
   std::function<void(const Peer&)> first_request_;
 };
 

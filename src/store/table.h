@@ -40,9 +40,9 @@ class Table {
   Table& operator=(const Table&) = delete;
 
   Outcome apply(ClientId client, const Op& op, Outbox& outbox);  // kValidate and kProbe do nothing
-  void stop_waiting(ClientId client);  // silently
-  void forget(ClientId client);        // it is gone: neither waits nor watches
-  void clear();                        // as if new
+  void stop_waiting(ClientId client);                            // silently
+  void forget(ClientId client);                                  // it is gone: neither waits nor watches
+  void clear();                                                  // as if new
 
   size_t keys() const { return keys_; }
   size_t bytes() const { return bytes_; }
@@ -52,8 +52,17 @@ class Table {
   struct Slot;
   struct Wait;
   // One key of a WAIT, linked into its slot in order of arrival; unlinked when the key has appeared.
-  struct WaitNode { Wait* wait; Slot* slot; WaitNode* next; WaitNode* previous; };
-  struct Wait { ClientId client; size_t pending; std::vector<WaitNode> nodes; };
+  struct WaitNode {
+    Wait* wait;
+    Slot* slot;
+    WaitNode* next;
+    WaitNode* previous;
+  };
+  struct Wait {
+    ClientId client;
+    size_t pending;
+    std::vector<WaitNode> nodes;
+  };
   // Whatever is known about a key: it exists while it has a value, a queue with items, or somebody interested in it.
   struct Slot {
     const std::string* key = nullptr;  // the map's own

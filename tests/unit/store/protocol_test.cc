@@ -98,8 +98,9 @@ std::string modern_talk() {
 }
 
 const std::vector<Seen> kLegacyTalk = {
-    {OpCode::kAdd, {"init/"}, 1},     {OpCode::kSet, {"/k", "v"}}, {OpCode::kCompareSet, {"/k", "v", "w"}}, {OpCode::kGet, {"/k"}},
-    {OpCode::kCheck, {"/k", "/l"}},   {OpCode::kWait, {"/k"}},     {OpCode::kNumKeys, {}},
+    {OpCode::kAdd, {"init/"}, 1}, {OpCode::kSet, {"/k", "v"}},    {OpCode::kCompareSet, {"/k", "v", "w"}},
+    {OpCode::kGet, {"/k"}},       {OpCode::kCheck, {"/k", "/l"}}, {OpCode::kWait, {"/k"}},
+    {OpCode::kNumKeys, {}},
 };
 std::string legacy_talk() {
   return frame(3, "init/", int64_t{1}) + frame(0, "/k", "v") + frame(1, "/k", "v", "w") + frame(2, "/k") +

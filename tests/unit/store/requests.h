@@ -22,7 +22,9 @@ std::string frame(int code, const Fields&... fields) {
 }
 // In the modern dialect.
 template <typename... Fields>
-std::string frame(OpCode code, const Fields&... fields) { return frame(static_cast<int>(code), fields...); }
+std::string frame(OpCode code, const Fields&... fields) {
+  return frame(static_cast<int>(code), fields...);
+}
 
 inline std::string i64(int64_t value) {
   std::string out;

@@ -123,8 +123,8 @@ TEST_F(StoreTable, WaitIsAnsweredWhenEveryKeyIsThere) {
 
 TEST_F(StoreTable, EveryWayToMakeAKeyWakes) {
   const std::pair<OpCode, std::vector<std::string_view>> ways[] = {
-      {OpCode::kSet, {"/k", "v"}},      {OpCode::kCompareSet, {"/k", "", "v"}}, {OpCode::kAdd, {"/k"}},
-      {OpCode::kAppend, {"/k", "v"}},   {OpCode::kMultiSet, {"/x", "1", "/k", "2"}}, {OpCode::kQueuePush, {"/k", "v"}},
+      {OpCode::kSet, {"/k", "v"}},    {OpCode::kCompareSet, {"/k", "", "v"}},      {OpCode::kAdd, {"/k"}},
+      {OpCode::kAppend, {"/k", "v"}}, {OpCode::kMultiSet, {"/x", "1", "/k", "2"}}, {OpCode::kQueuePush, {"/k", "v"}},
   };
   for (auto& [code, parts] : ways) {
     table_.clear();
