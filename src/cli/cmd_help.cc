@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/unicode.h"
+#include "cli/reference.h"
+#include "cli/verbs.h"
+#include "os/files.h"
+
+namespace cli {
+namespace {
+
+base::Language language_here() {
+  return base::choose_language(os::environment_value("PHALANX_LANG"), os::environment_value("LC_ALL"),
+                               os::environment_value("LC_MESSAGES"), os::environment_value("LANG"));
+}
+
+// Data goes to standard output; a reader that has closed it (head, less) is no failure.
+int print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+base::Error usage(std::string message, std::string hint) {
+  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
+}
+
+}  // namespace
+
+base::Result<int> help_verb(const Invocation& invocation) {
+  bool man = invocation.has(Flag::kMan);
+  bool markdown = invocation.has(Flag::kMarkdown);
+  if (man && markdown) return usage("--man and --markdown exclude each other", "keep one of them");
+  if ((man || markdown) && !invocation.operands.empty())
+    return usage("--man and --markdown print the whole reference, not one verb", "phalanx help --man");
+  if (man) return print(man_page(PHALANX_VERSION));
+  if (markdown) return print(markdown_reference(language_here()));
+  if (invocation.operands.empty()) return print(help_text(language_here()));
+  if (invocation.operands.size() > 1) return usage("help takes one verb", "phalanx help run");
+  const VerbRow* verb = find_verb(invocation.operands[0]);
+  if (!verb) return usage(fmt::format("{} is not a verb of phalanx", base::quote(invocation.operands[0])), "phalanx help");
+  return print(help_text(verb->verb, language_here()));
+}
+
+base::Result<int> completion_verb(const Invocation& invocation) {
+  if (invocation.operands.size() != 1) return usage("completion takes the name of one shell", "phalanx completion bash, or zsh, or fish");
+  auto script = completion_script(invocation.operands[0], language_here());
+  if (!script.ok()) return std::move(script).error();
+  return print(*script);
+}
+
+}  // namespace cli

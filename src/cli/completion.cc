@@ -1,0 +1,237 @@
+// Completion scripts. Each is one function of the shell, with the table written into it; nothing calls phalanx back, so
+// completing is quick also over a slow file system.
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "cli/reference.h"
+
+namespace cli {
+namespace {
+
+using base::Language;
+
+std::vector<const VerbRow*> shown_verbs() {
+  std::vector<const VerbRow*> verbs;
+  for (const VerbRow& verb : verb_table())
+    if (!verb.hidden) verbs.push_back(&verb);
+  return verbs;
+}
+
+std::string verb_names() {
+  std::vector<std::string> names;
+  for (const VerbRow* verb : shown_verbs()) names.emplace_back(verb->name);
+  return base::join(names, " ");
+}
+
+// Every way to type the flag: -H --hosts --host
+std::vector<std::string> spellings(const FlagRow& flag) {
+  std::vector<std::string> all;
+  if (flag.short_name) all.push_back({'-', flag.short_name});
+  all.push_back("--" + std::string(flag.name));
+  if (!flag.aliases.empty())
+    for (std::string_view alias : base::split(flag.aliases, '|')) all.push_back("--" + std::string(alias));
+  return all;
+}
+
+std::string words_of_choices(const FlagRow& flag) { return base::replace_all(flag.choices, "|", " "); }
+
+// What a verb's operands are completed with: words, or nothing (then files).
+std::string operand_words(Verb verb) {
+  if (verb == Verb::kHelp) return verb_names();
+  if (verb == Verb::kCompletion) return "bash zsh fish";
+  return "";
+}
+
+// Bash splits words at '=' and ':' (COMP_WORDBREAKS), so "--fold=o" and "a:4" arrive in pieces: words i to last are one.
+constexpr std::string_view kBash = R"(# bash completion for phalanx; load with: source <(phalanx completion bash)
+_phalanx() {{
+  local cur=${{COMP_WORDS[COMP_CWORD]}} verb=${{COMP_WORDS[1]}} takes='' flag='' words='' i=2 last
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W '{verbs} --help --version' -- "$cur"))
+    return 0
+  fi
+  case $verb in
+{takes}  esac
+  while ((i < COMP_CWORD)); do
+    last=$i
+    while ((last < COMP_CWORD)) && [[ ${{COMP_WORDS[last]}} == [=:]* || ${{COMP_WORDS[last + 1]}} == [=:]* ]]; do last=$((last + 1)); done
+    if [[ -z $flag && ${{COMP_WORDS[i]}} == -- ]]; then
+      _phalanx_command $((i + 1))
+      return 0
+    elif [[ -z $flag && ${{COMP_WORDS[i]}} != -* && ($verb == run || $verb == plan) ]]; then
+      _phalanx_command "$i"
+      return 0
+    elif [[ -n $flag ]]; then
+      ((last == COMP_CWORD)) || flag=''
+    elif [[ $takes == *" ${{COMP_WORDS[i]//_/-}} "* ]] && ((last == i || last == COMP_CWORD)); then
+      flag=${{COMP_WORDS[i]//_/-}}
+    fi
+    i=$((last + 1))
+  done
+  [[ $cur == [=:]* ]] && cur=''
+  case $verb:$flag in
+{values}  esac
+  case $verb in
+{flags}  esac
+  if [[ $cur != -* ]]; then
+    words=''
+    case $verb in
+    run|plan) _phalanx_command "$COMP_CWORD"; return 0 ;;
+{operands}    esac
+    if [[ -z $words ]]; then
+      _phalanx_files -f
+      return 0
+    fi
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}}
+_phalanx_files() {{
+  compopt -o filenames 2>/dev/null
+  mapfile -t COMPREPLY < <(compgen "$@" -- "$cur")
+}}
+# The user's own command from word $1 on, by its own completion where bash-completion is loaded.
+_phalanx_command() {{
+  if declare -F _command_offset >/dev/null; then
+    _command_offset "$1"
+  elif (($1 == COMP_CWORD)); then
+    _phalanx_files -c -f
+  else
+    _phalanx_files -f
+  fi
+}}
+complete -F _phalanx phalanx
+)";
+
+// Branches of "case $verb:$flag": what completes the value of each flag.
+std::string bash_values(const VerbRow& verb) {
+  std::string out;
+  for (const FlagRow* flag : flags_of(verb.verb)) {
+    if (flag->kind == ValueKind::kNone) continue;
+    std::string action = "COMPREPLY=()";
+    if (!flag->choices.empty()) action = fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", words_of_choices(*flag));
+    else if (flag->kind == ValueKind::kPath) action = "_phalanx_files -f";
+    else if (flag->kind == ValueKind::kDirectory) action = "_phalanx_files -d";
+    out += fmt::format("  {}:{}) {}; return 0 ;;\n", verb.name, base::join(spellings(*flag), fmt::format("|{}:", verb.name)), action);
+  }
+  return out;
+}
+
+std::string bash_script() {
+  std::string values, takes, flags, operands;
+  for (const VerbRow* verb : shown_verbs()) {
+    values += bash_values(*verb);
+    std::vector<std::string> with_value, all;
+    for (const FlagRow* flag : flags_of(verb->verb)) {
+      for (const std::string& one : spellings(*flag))
+        if (flag->kind != ValueKind::kNone) with_value.push_back(one);
+      all.push_back("--" + std::string(flag->name));
+      if (flag->short_name) all.push_back({'-', flag->short_name});
+    }
+    if (!with_value.empty()) takes += fmt::format("  {}) takes=' {} ' ;;\n", verb->name, base::join(with_value, " "));
+    flags += fmt::format("  {}) words='{}' ;;\n", verb->name, base::join(all, " "));
+    std::string words = operand_words(verb->verb);
+    if (!words.empty()) operands += fmt::format("    {}) words='{}' ;;\n", verb->name, words);
+  }
+  return fmt::format(kBash, fmt::arg("verbs", verb_names()), fmt::arg("takes", takes), fmt::arg("values", values), fmt::arg("flags", flags),
+                     fmt::arg("operands", operands));
+}
+
+// A word between single quotes of zsh or fish.
+std::string single(std::string_view text) { return "'" + base::replace_all(text, "'", "'\\''") + "'"; }
+
+std::string zsh_escape(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string zsh_flag(const FlagRow& flag, Language language) {
+  std::vector<std::string> all = spellings(flag);
+  std::string action;
+  if (flag.kind != ValueKind::kNone) {
+    action = fmt::format(":{}:", zsh_escape(flag.metavar));
+    if (!flag.choices.empty()) action += fmt::format("({})", words_of_choices(flag));
+    else if (flag.kind == ValueKind::kPath) action += "_files";
+    else if (flag.kind == ValueKind::kDirectory) action += "_files -/";
+    else if (flag.flag == Flag::kHosts) action += "_hosts";
+    else action += " ";
+  }
+  std::string out;
+  for (const std::string& one : all) {
+    bool long_value = flag.kind != ValueKind::kNone && one.starts_with("--");
+    std::string exclusive = flag.repeatable ? "*" : fmt::format("({})", base::join(all, " "));
+    out += fmt::format("        {} \\\n", single(fmt::format("{}{}{}[{}]{}", exclusive, one, long_value ? "=" : "",
+                                                             zsh_escape(flag.help.in(language)), action)));
+  }
+  return out;
+}
+
+std::string zsh_script(Language language) {
+  std::string verbs, cases;
+  for (const VerbRow* verb : shown_verbs()) {
+    verbs += fmt::format("    {}\n", single(fmt::format("{}:{}", verb->name, zsh_escape(verb->summary.in(language)))));
+    bool command = verb->operands == Operands::kCommand;
+    cases += fmt::format("    {})\n      _arguments -s -S{} \\\n", verb->name, command ? " -A '-*'" : "");
+    for (const FlagRow* flag : flags_of(verb->verb)) cases += zsh_flag(*flag, language);
+    std::string words = operand_words(verb->verb);
+    cases += fmt::format("        {} ;;\n", command ? "'*::command:_normal'"
+                                             : !words.empty() ? fmt::format("'*:topic:({})'", words)
+                                             : verb->operands == Operands::kNone ? "&& return" : "'*:file:_files'");
+  }
+  return fmt::format(R"(#compdef phalanx
+# zsh completion for phalanx; load with: source <(phalanx completion zsh), or save as _phalanx in a folder of $fpath
+_phalanx() {{
+  local -a verbs=(
+{0}  )
+  if ((CURRENT == 2)); then
+    _describe verb verbs
+    return
+  fi
+  local verb=$words[2]
+  shift words
+  ((CURRENT--))
+  case $verb in
+{1}  esac
+}}
+if [[ $funcstack[1] == _phalanx ]]; then _phalanx "$@"; else compdef _phalanx phalanx; fi
+)", verbs, cases);
+}
+
+std::string fish_script(Language language) {
+  std::string out = "# fish completion for phalanx; load with: phalanx completion fish | source\ncomplete -c phalanx -f\n";
+  for (const VerbRow* verb : shown_verbs())
+    out += fmt::format("complete -c phalanx -n __fish_use_subcommand -a {} -d {}\n", verb->name, single(verb->summary.in(language)));
+  for (const VerbRow* verb : shown_verbs()) {
+    std::string when = fmt::format("complete -c phalanx -n '__fish_seen_subcommand_from {}'", verb->name);
+    for (const FlagRow* flag : flags_of(verb->verb)) {
+      out += when;
+      for (const std::string& one : spellings(*flag)) out += one[1] == '-' ? " -l " + one.substr(2) : " -s " + one.substr(1);
+      if (!flag->choices.empty()) out += fmt::format(" -x -a '{}'", words_of_choices(*flag));
+      else if (flag->kind == ValueKind::kPath) out += " -r -F";
+      else if (flag->kind == ValueKind::kDirectory) out += " -x -a '(__fish_complete_directories)'";
+      else if (flag->kind != ValueKind::kNone) out += " -x";
+      out += fmt::format(" -d {}\n", single(flag->help.in(language)));
+    }
+    std::string words = operand_words(verb->verb);
+    if (!words.empty()) out += fmt::format("{} -a '{}'\n", when, words);
+    else if (verb->operands != Operands::kNone) out += when + " -F\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+base::Result<std::string> completion_script(std::string_view shell, Language language) {
+  if (shell == "bash") return bash_script();
+  if (shell == "zsh") return zsh_script(language);
+  if (shell == "fish") return fish_script(language);
+  return base::fail(base::ErrorKind::kUsage, fmt::format("there is no completion for {}", base::quote(shell)))
+      .with_hint("phalanx completion bash, or zsh, or fish");
+}
+
+}  // namespace cli

@@ -1,0 +1,72 @@
+// --help: for a terminal, in the reader's language.
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "base/wrap.h"
+#include "cli/reference.h"
+
+namespace cli {
+namespace {
+
+using base::Bilingual;
+using base::Language;
+
+constexpr size_t kHelpColumn = 39;  // where the explanations start
+constexpr Bilingual kUsage{"Usage: ", "用法："};
+constexpr Bilingual kExamples{"Examples:", "示例："};
+
+void add_wrapped(std::string& out, std::string_view text) {
+  for (const std::string& line : base::wrap(text, kHelpColumns)) out += line + "\n";
+}
+
+// "  left      right", with `right` wrapped under itself; a left side that is too long stands on its own line.
+void add_row(std::string& out, std::string_view left, std::string_view right, size_t column) {
+  std::string line = "  " + std::string(left);
+  bool fits = base::display_width(line) + 2 <= column;
+  if (!fits) out += line + "\n";
+  bool first = fits;
+  for (const std::string& part : base::wrap(right, kHelpColumns - column)) {
+    out += base::pad_right(first ? line : "", column) + part + "\n";
+    first = false;
+  }
+}
+
+void add_examples(std::string& out, std::string_view examples, Language language) {
+  if (examples.empty()) return;
+  out += fmt::format("\n{}\n", kExamples.in(language));
+  for (const std::string& line : base::wrap(examples, 1000)) out += fmt::format("  {}\n", line);
+}
+
+}  // namespace
+
+std::string help_text(Language language) {
+  std::string out;
+  add_wrapped(out, tagline().in(language));
+  out += fmt::format("\n{}phalanx {}\n\n", kUsage.in(language), Bilingual{"VERB ...", "子命令 ..."}.in(language));
+  out += fmt::format("{}\n", Bilingual{"Verbs:", "子命令："}.in(language));
+  for (const VerbRow& verb : verb_table())
+    if (!verb.hidden) add_row(out, verb.name, verb.summary.in(language), 16);
+  out += fmt::format("\n{}\n", Bilingual{"Exit codes:", "退出码："}.in(language));
+  for (const ExitCode& code : exit_codes()) add_row(out, fmt::format("{:>3}", code.code), code.meaning.in(language), 16);
+  out += fmt::format("\n{}\n", Bilingual{"Environment:", "环境变量："}.in(language));
+  for (const Variable& variable : variables_read()) add_row(out, variable.name, variable.meaning.in(language), 20);
+  add_examples(out, "phalanx run -H gpu01,gpu02 -- python train.py\nphalanx help run", language);
+  return out;
+}
+
+std::string help_text(Verb verb, Language language) {
+  const VerbRow& about = row(verb);
+  std::string out = fmt::format("phalanx {}: {}\n\n", about.name, about.summary.in(language));
+  out += fmt::format("{}phalanx {}{}{}\n\n", kUsage.in(language), about.name, about.usage.empty() ? "" : " ", about.usage);
+  add_wrapped(out, about.description.in(language));
+  for (Section section : kSections) {
+    std::vector<const FlagRow*> flags = flags_of(verb, section);
+    if (flags.empty()) continue;
+    out += fmt::format("\n{}{}\n", title(section).in(language), Bilingual{":", "："}.in(language));
+    for (const FlagRow* flag : flags) add_row(out, spelling(*flag), full_help(*flag, language), kHelpColumn);
+  }
+  add_examples(out, about.examples, language);
+  return out;
+}
+
+}  // namespace cli

@@ -1,0 +1,53 @@
+// What the program says about itself, all made from the table (cli/flags.h), so that help, manual page, completions,
+// documents and parser cannot disagree. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/language.h"
+#include "base/result.h"
+#include "cli/flags.h"
+
+namespace cli {
+
+constexpr size_t kHelpColumns = 100;
+
+// `phalanx --help`, and `phalanx VERB --help`. No line is wider than kHelpColumns.
+std::string help_text(base::Language language);
+std::string help_text(Verb verb, base::Language language);
+
+// roff for man(1), in English.
+std::string man_page(std::string_view version);
+
+// docs/cli.md and docs/cli.zh-CN.md. A test holds the files against this.
+std::string markdown_reference(base::Language language);
+
+// shell: bash, zsh or fish. Error (kUsage): another one.
+base::Result<std::string> completion_script(std::string_view shell, base::Language language);
+
+// Pieces the above share.
+struct ExitCode {
+  int code;
+  base::Bilingual meaning;
+};
+struct Variable {
+  std::string_view name;
+  base::Bilingual meaning;
+};
+std::vector<ExitCode> exit_codes();
+std::vector<Variable> variables_read();
+base::Bilingual tagline();
+std::vector<const FlagRow*> flags_of(Verb verb);
+std::vector<const FlagRow*> flags_of(Verb verb, Section section);
+// "-H, --hosts HOST[:SLOTS],..."
+std::string spelling(const FlagRow& flag);
+// The help sentence with what the row says besides: "may be repeated", "also --host".
+std::string full_help(const FlagRow& flag, base::Language language);
+
+constexpr Section kSections[] = {Section::kHosts, Section::kRanks, Section::kEnvironment, Section::kConnection, Section::kOutput,
+                                 Section::kOther};
+
+}  // namespace cli
