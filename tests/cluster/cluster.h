@@ -22,18 +22,18 @@ namespace testbed {
 // One of the folders a host has to itself. Every one is a tmpfs.
 struct Area {
   bool noexec = false;
-  bool read_only = false;   // after the testbed has put its own files in
+  bool read_only = false;  // after the testbed has put its own files in
   int64_t size_kib = 1 << 20;
 };
 
-enum class HostKey { kKnown, kUnknown, kChanged };       // what ctl's known_hosts says about the host
+enum class HostKey { kKnown, kUnknown, kChanged };        // what ctl's known_hosts says about the host
 enum class Login { kAccepted, kRefused, kPasswordOnly };  // what the host says to ctl's key
 
 struct HostOptions {
   std::string name;                      // empty: h1, h2, …
   std::vector<std::string> sshd_config;  // lines that win over the testbed's own: "MaxStartups 10:30:100"
   Area home, tmp, var_tmp, run, shm;
-  std::vector<std::string> absent;       // absolute paths that do not exist on this host, though they do on the machine
+  std::vector<std::string> absent;  // absolute paths that do not exist on this host, though they do on the machine
   HostKey host_key = HostKey::kKnown;
   Login login = Login::kAccepted;
 };
@@ -54,7 +54,9 @@ std::vector<std::string> sweep();
 
 enum class Direction { kFrom, kTo, kBoth };  // seen from the host
 enum class Answer { kReset, kSilence };
-struct Ports { int first = 1, last = 65535; };
+struct Ports {
+  int first = 1, last = 65535;
+};
 
 // A process of a host, with its pid as this process sees it.
 struct HostProcess {
@@ -86,15 +88,15 @@ class Cluster {
   int kill_processes(const std::string& host, const std::string& text, int signal = SIGKILL) const;
 
   // Faults of the network. They add up; heal() undoes all of a host, freeze() included.
-  base::Status cut(const std::string& host) const;                        // the cable: carrier lost, nothing passes
-  base::Status drop(const std::string& host, Direction direction) const;  // a black hole: nothing passes, no one is told
-  base::Status separate(const std::string& a, const std::string& b) const;  // a black hole between two hosts only
+  base::Status cut(const std::string& host) const;                                // the cable: carrier lost, nothing passes
+  base::Status drop(const std::string& host, Direction direction) const;          // a black hole: nothing passes, no one is told
+  base::Status separate(const std::string& a, const std::string& b) const;        // a black hole between two hosts only
   base::Status throttle(const std::string& host, const std::string& rate) const;  // as tc says it: "10mbit", both ways
   base::Status reject(const std::string& host, Ports ports, Answer answer = Answer::kReset) const;  // new TCP connections to it
   base::Status heal(const std::string& host) const;
 
   // Faults of the host.
-  base::Status freeze(const std::string& host) const;     // no process runs; the kernel still acknowledges TCP
+  base::Status freeze(const std::string& host) const;  // no process runs; the kernel still acknowledges TCP
   base::Status thaw(const std::string& host) const;
   base::Status power_off(const std::string& host) const;  // cut, then every process gone: peers hear nothing
   base::Status kill_all(const std::string& host) const;   // every process gone, the kernel lives: peers get FIN or RST

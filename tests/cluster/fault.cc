@@ -69,10 +69,12 @@ base::Status Cluster::throttle(const std::string& host, const std::string& rate)
 }
 
 base::Status Cluster::reject(const std::string& host, Ports ports, Answer answer) const {
-  return on_network(host, {"nft", "-f", "-"}, fmt::format(R"(add table inet testbed
+  return on_network(host, {"nft", "-f", "-"},
+                    fmt::format(R"(add table inet testbed
     add chain inet testbed input {{ type filter hook input priority 0; }}
     add rule inet testbed input iifname "eth0" ct state new tcp dport {}-{} {}
-  )", ports.first, ports.last, answer == Answer::kReset ? "reject with tcp reset" : "drop"));
+  )",
+                                ports.first, ports.last, answer == Answer::kReset ? "reject with tcp reset" : "drop"));
 }
 
 base::Status Cluster::heal(const std::string& host) const {
@@ -84,7 +86,8 @@ base::Status Cluster::heal(const std::string& host) const {
     delete element bridge testbed mute {{ "{0}" }}
     delete element bridge testbed deaf {{ "{0}" }}
     flush set bridge testbed apart
-  )", name)));
+  )",
+                                                name)));
   TRY(on_switch({"ip", "link", "set", name, "up"}));
   TRY(on_network(host, {"nft", "-f", "-"}, "add table inet testbed\ndelete table inet testbed\n"));
   TRY(on_switch({"tc", "-batch", "-"}, "qdisc replace dev " + name + " root pfifo_fast\n"));

@@ -170,8 +170,10 @@ base::Status Guard::start(std::vector<Host*> hosts) {
   for (Host* host : hosts) {
     TRY(plug(*host));
     // A host keeps its hardware address over a boot, so that its neighbours need not learn it again.
-    batch += fmt::format("link add p-{0} type veth peer name eth0 address 02:00:00:00:00:{0:02x} netns /proc/{1}/fd/{2}\n"
-                         "link set p-{0} master br0 up\n", host->plan.index, ::getpid(), host->netns.get());
+    batch += fmt::format(
+        "link add p-{0} type veth peer name eth0 address 02:00:00:00:00:{0:02x} netns /proc/{1}/fd/{2}\n"
+        "link set p-{0} master br0 up\n",
+        host->plan.index, ::getpid(), host->netns.get());
   }
   TRY(run_tool({"ip", "-batch", "-"}, batch));
   std::vector<os::Fd> ready;
@@ -347,7 +349,8 @@ base::Status start_guard(const Options& options) {
     std::string word = made.ok() ? "ok" : made.error().message + ": " + made.error().cause;
     bool told = ::write(ready.get(), word.data(), word.size()) > 0;
     ready.reset();
-    if (made.ok() && told) guard.serve(); else guard.unmake();
+    if (made.ok() && told) guard.serve();
+    else guard.unmake();
     ::_exit(0);
   }
   write_end.reset();

@@ -117,9 +117,8 @@ base::Status make_home(const HostPlan& plan, const std::string& home) {
 }
 
 base::Status make_network(const HostPlan& plan) {
-  std::string batch = fmt::format(
-      "link set lo up\naddr add {}/16 dev eth0\naddr add fd77::{:x}/64 dev eth0 nodad\nlink set eth0 up\n", plan.address,
-      plan.index == 0 ? 0xffff : plan.index);
+  std::string batch = fmt::format("link set lo up\naddr add {}/16 dev eth0\naddr add fd77::{:x}/64 dev eth0 nodad\nlink set eth0 up\n",
+                                  plan.address, plan.index == 0 ? 0xffff : plan.index);
   TRY(run_tool({"ip", "-batch", "-"}, batch));
   return base::ok();
 }
@@ -130,10 +129,10 @@ std::string sshd_config(const HostPlan& plan) {
   if (plan.options.login == Login::kPasswordOnly) lines.insert(lines.end(), {"PubkeyAuthentication no", "PasswordAuthentication yes"});
   std::set<std::string> given;
   for (const auto& line : lines) given.insert(base::to_lower(line.substr(0, line.find(' '))));
-  for (const char* line : {"Port 22", "HostKey /run/testbed/host_key", "PidFile /run/testbed/sshd.pid", "PermitRootLogin yes",
-                           "PasswordAuthentication no", "KbdInteractiveAuthentication no", "UsePAM no", "UseDNS no", "PrintMotd no",
-                           "PrintLastLog no", "StrictModes no", "MaxStartups 500", "MaxSessions 500", "AcceptEnv LANG LC_*",
-                           "Subsystem sftp internal-sftp"}) {
+  for (const char* line :
+       {"Port 22", "HostKey /run/testbed/host_key", "PidFile /run/testbed/sshd.pid", "PermitRootLogin yes", "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no", "UsePAM no", "UseDNS no", "PrintMotd no", "PrintLastLog no", "StrictModes no", "MaxStartups 500",
+        "MaxSessions 500", "AcceptEnv LANG LC_*", "Subsystem sftp internal-sftp"}) {
     std::string text = line;
     if (!given.contains(base::to_lower(text.substr(0, text.find(' '))))) lines.push_back(text);
   }
@@ -200,8 +199,7 @@ void run_host(const HostPlan& plan, int netns, int ready) {
   sigaddset(&child, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &child, nullptr);
   while (true) {
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
     siginfo_t info;
     ::sigwaitinfo(&child, &info);
   }

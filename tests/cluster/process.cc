@@ -153,10 +153,20 @@ base::Result<Process> start_process(pid_t init, const std::string& cgroup, Comma
 }
 
 Process::Process(Process&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), ended_(other.ended_), group_(other.group_), hold_stdin_(other.hold_stdin_),
-      status_(other.status_), began_(other.began_), ended_at_(other.ended_at_), handle_(std::move(other.handle_)),
-      stdin_(std::move(other.stdin_)), stdout_(std::move(other.stdout_)), stderr_(std::move(other.stderr_)),
-      input_(std::move(other.input_)), out_(std::move(other.out_)), err_(std::move(other.err_)) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      ended_(other.ended_),
+      group_(other.group_),
+      hold_stdin_(other.hold_stdin_),
+      status_(other.status_),
+      began_(other.began_),
+      ended_at_(other.ended_at_),
+      handle_(std::move(other.handle_)),
+      stdin_(std::move(other.stdin_)),
+      stdout_(std::move(other.stdout_)),
+      stderr_(std::move(other.stderr_)),
+      input_(std::move(other.input_)),
+      out_(std::move(other.out_)),
+      err_(std::move(other.err_)) {}
 
 Process::~Process() {
   if (pid_ < 0 || ended_) return;
@@ -165,8 +175,7 @@ Process::~Process() {
 }
 
 void Process::reap() {
-  while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
-  }
+  while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {}
   ended_ = true;
   ended_at_ = std::chrono::steady_clock::now();
 }
@@ -195,7 +204,9 @@ void Process::write_input() {
 }
 
 bool Process::pump(milliseconds most) {
-  pollfd fds[4] = {{ended_ ? -1 : handle_.get(), POLLIN, 0}, {stdout_.get(), POLLIN, 0}, {stderr_.get(), POLLIN, 0},
+  pollfd fds[4] = {{ended_ ? -1 : handle_.get(), POLLIN, 0},
+                   {stdout_.get(), POLLIN, 0},
+                   {stderr_.get(), POLLIN, 0},
                    {input_.empty() && hold_stdin_ ? -1 : stdin_.get(), POLLOUT, 0}};
   int n = ::poll(fds, 4, static_cast<int>(std::max<int64_t>(0, most.count())));
   if (n <= 0) return false;
@@ -255,7 +266,9 @@ void Process::type(std::string_view text) {
 
 std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
   return stream << "exit code " << outcome.exit_code << (outcome.ended ? "" : " (killed by the testbed)") << " after "
-                << outcome.took.count() << " ms\n--- stdout\n" << outcome.out << "\n--- stderr\n" << outcome.err;
+                << outcome.took.count() << " ms\n--- stdout\n"
+                << outcome.out << "\n--- stderr\n"
+                << outcome.err;
 }
 
 }  // namespace testbed

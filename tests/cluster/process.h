@@ -50,7 +50,7 @@ class Process {
   const std::string& out() const { return out_; }
   const std::string& err() const { return err_; }
 
-  bool wait(milliseconds most);  // true: it has ended, and what it had written has been read
+  bool wait(milliseconds most);                                // true: it has ended, and what it had written has been read
   bool wait_output(std::string_view text, milliseconds most);  // true: out or err contains the text
   Outcome finish(milliseconds most);                           // wait, and kill at the deadline
   void signal(int signal_number) const;

@@ -74,8 +74,7 @@ int execute(const Cluster& cluster, const Words& args) {
   auto process = cluster.start_on(args[0], command);
   if (!process.ok()) return report(std::move(process).error());
   for (int number : {SIGINT, SIGQUIT}) ::signal(number, SIG_IGN);  // the command hears the terminal's keys itself
-  while (!process->wait(std::chrono::hours(1))) {
-  }
+  while (!process->wait(std::chrono::hours(1))) {}
   return process->finish(testbed::milliseconds(0)).exit_code;
 }
 

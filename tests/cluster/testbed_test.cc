@@ -65,8 +65,9 @@ TEST_F(Testbed, HostsAreApartButShareTheProject) {
     say(cluster, "h1", "echo here > " + mark);
     EXPECT_EQ(say(cluster, "h2", "ls " + mark + " 2>/dev/null || echo none"), "none\n") << folder;
   }
-  EXPECT_EQ(say(cluster, "h1", "head -n 1 " __FILE__), "// The test cluster proves itself: every fault does what it says and no more, "
-                                                       "and nothing outlives the process that made it.\n");
+  EXPECT_EQ(say(cluster, "h1", "head -n 1 " __FILE__),
+            "// The test cluster proves itself: every fault does what it says and no more, "
+            "and nothing outlives the process that made it.\n");
   EXPECT_EQ(say(cluster, "ctl", "ssh h1 hostname; ssh h2 ssh h1 hostname"), "h1\nh1\n");
   say(cluster, "h1", "setsid sleep 1000 >/dev/null 2>&1 < /dev/null &");
   EXPECT_EQ(say(cluster, "h2", "pgrep sleep || echo none"), "none\n");
@@ -78,8 +79,9 @@ TEST_F(Testbed, HostsAreApartButShareTheProject) {
 
 TEST_F(Testbed, ProcessesGiveTheirOutputExitAndTime) {
   Cluster cluster = up({.hosts = 1});
-  Outcome outcome = cluster.run_on("h1", {.argv = {"sh", "-c", "cat; echo $0 $1 $X >&2; pwd; exit 3", "a b", "c'd"}, .env = {{"X", "$y"}},
-                                          .cwd = "/usr", .input = "in"});
+  Outcome outcome = cluster.run_on(
+      "h1",
+      {.argv = {"sh", "-c", "cat; echo $0 $1 $X >&2; pwd; exit 3", "a b", "c'd"}, .env = {{"X", "$y"}}, .cwd = "/usr", .input = "in"});
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_EQ(outcome.out, "in/usr\n");
   EXPECT_EQ(outcome.err, "a b c'd $y\n");
@@ -127,9 +129,10 @@ TEST_F(Testbed, DropIsSilentAndCanBeOneWay) {
   Cluster cluster = up();
   // A datagram of h1 to ctl and one of ctl to h1: which arrive? The neighbours know each other's addresses from the first round.
   auto heard = [&](const std::string& from, const std::string& to) {
-    auto listener = cluster.start_on(to, {.argv = {"/usr/bin/python3", "-c",
-        "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 9)); print('bound', flush=True); "
-        "s.settimeout(0.7); print(s.recv(99).decode(), flush=True)"}});
+    auto listener = cluster.start_on(
+        to, {.argv = {"/usr/bin/python3", "-c",
+                      "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 9)); print('bound', flush=True); "
+                      "s.settimeout(0.7); print(s.recv(99).decode(), flush=True)"}});
     EXPECT_TRUE(listener.ok() && listener->wait_output("bound", 5s));
     say(cluster, from, "echo word > /dev/udp/" + to + "/9");
     return listener->finish(5s).out.find("word") != std::string::npos;

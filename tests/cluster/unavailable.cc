@@ -30,8 +30,10 @@ bool kernel_has(const std::string& file_system) {
 
 std::optional<std::string> find_reason() {
   if (::geteuid() != 0) return "needs root (namespaces, network devices)";
-  const std::pair<const char*, const char*> programs[] = {{"/usr/sbin/sshd", "openssh-server"}, {"/usr/bin/ssh", "openssh-client"},
-                                                          {"/usr/sbin/nft", "nftables"}, {"/usr/sbin/tc", "iproute2"}};
+  const std::pair<const char*, const char*> programs[] = {{"/usr/sbin/sshd", "openssh-server"},
+                                                          {"/usr/bin/ssh", "openssh-client"},
+                                                          {"/usr/sbin/nft", "nftables"},
+                                                          {"/usr/sbin/tc", "iproute2"}};
   for (auto [path, package] : programs) {
     if (::access(path, X_OK) != 0) return std::string(path) + " is missing (package " + package + ")";
   }

@@ -1,0 +1,202 @@
+// How phalanx gets onto hosts and into them: deployment of its own binary, logins, shared connections.
+#include "base/text.h"
+#include "launcher_fixture.h"
+
+namespace {
+
+using namespace testbed;
+using namespace std::chrono_literals;
+
+using Deploy = Launcher;
+
+const Words kHello = {"--", "sh", "-c", "echo rank $RANK on $(hostname)"};
+
+Words with(Words args, const Words& more = kHello) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+TEST_F(Deploy, ColdHostsGetTheBinaryOnceAndKeepIt) {
+  start();
+  Outcome first = run_now(with({"-H", "h1,h2"}));
+  ASSERT_EQ(first.exit_code, 0) << first;
+  std::string listed = "find ~/.cache/phalanx -type f -printf '%f %m %T@\\n'";
+  std::string before = say("h1", listed);
+  EXPECT_EQ(base::split_lines(before).size(), 1U) << before;
+  EXPECT_HAS(before, "phalanx 700");
+  EXPECT_EQ(say("h1", "sha256sum < ~/.cache/phalanx/*/phalanx"), say("ctl", "sha256sum < " PHALANX_PROGRAM));
+  EXPECT_EQ(run_now(with({"-H", "h1,h2"})).exit_code, 0);
+  EXPECT_EQ(say("h1", listed), before);
+}
+
+TEST_F(Deploy, TenLaunchesRaceForTwoColdHosts) {
+  Options options{.hosts = 2};
+  options.host.resize(2);
+  options.host[1].sshd_config = {"MaxStartups 10:30:100"};  // as sshd comes: it drops logins when many come at once
+  start(options);
+  std::vector<Process> launches;
+  for (int i = 0; i < 10; ++i) launches.push_back(run_later(with({"-H", "h1,h2"})));
+  for (auto& launch : launches) {
+    Outcome outcome = launch.finish(40s);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+    EXPECT_HAS(outcome.out, "rank 1 on h2");
+  }
+  EXPECT_EQ(say("h1", "find ~/.cache/phalanx -type f | wc -l"), "1\n");
+  EXPECT_EQ(say("h2", "find ~/.cache/phalanx -type f | wc -l"), "1\n");
+  EXPECT_EQ(leftovers(1s), "");
+}
+
+TEST_F(Deploy, AHomeThatCannotHoldItIsPassedOver) {
+  Options options{.hosts = 3};
+  options.host.resize(3);
+  options.host[0].home.noexec = true;
+  options.host[1].home.size_kib = 512;
+  options.host[2].home.read_only = true;
+  start(options);
+  Outcome outcome = run_now(with({"-H", "h1,h2,h3"}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.out, "rank 2 on h3");
+  for (const char* host : {"h1", "h2", "h3"}) {
+    EXPECT_EQ(say(host, "ls /var/tmp/phalanx-0/*/ /tmp/phalanx-0/*/ /dev/shm/phalanx-0/*/ 2>/dev/null | grep -c '^phalanx$'"), "1\n")
+        << host;
+  }
+  EXPECT_EQ(say("h2", "find ~/.cache -type f 2>/dev/null | wc -l"), "0\n");  // no half binary keeps the home full
+}
+
+TEST_F(Deploy, ACacheUnwritableEverywhereIsSaid) {
+  Options options{.hosts = 2};
+  options.host.resize(2);
+  HostOptions& bad = options.host[1];
+  bad.home.read_only = true;
+  bad.tmp.noexec = true;
+  bad.var_tmp = {.size_kib = 512};
+  bad.shm.noexec = true;
+  start(options);
+  Outcome outcome = run_now(with({"-H", "h1,h2"}));
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_HAS(outcome.err, "h2: ");
+  for (const char* folder : {"/root/.cache/phalanx", "/tmp", "/var/tmp", "/dev/shm"}) EXPECT_HAS(outcome.err, folder);
+  EXPECT_HAS_NOT(outcome.out, "rank");
+  EXPECT_LT(outcome.took, 8s);
+  EXPECT_EQ(leftovers(1s), "");
+}
+
+TEST_F(Deploy, TheSecondRunSharesTheConnection) {
+  start();
+  auto logins = [&](const std::string& host) { return say(host, "grep -c 'Accepted publickey' /run/testbed/sshd.log"); };
+  Outcome cold = run_now(with({"-H", "h1,h2"}));
+  ASSERT_EQ(cold.exit_code, 0) << cold;
+  std::string before = logins("h1");
+  Outcome warm = run_now(with({"-H", "h1,h2"}));
+  EXPECT_EQ(warm.exit_code, 0) << warm;
+  EXPECT_EQ(logins("h1"), before);
+  std::string sockets = say("ctl", "ss -Hlx | grep -o '/[^ ]*phalanx[^ ]*'");
+  EXPECT_EQ(base::split_lines(sockets).size(), 2U) << sockets;
+  EXPECT_EQ(say("ctl", "stat -c %a $(dirname " + std::string(base::split_lines(sockets)[0]) + ")"), "700\n");
+  // A shared connection whose master was killed is replaced.
+  cluster().kill_processes("ctl", "[mux]");
+  EXPECT_EQ(run_now(with({"-H", "h1,h2"})).exit_code, 0);
+}
+
+TEST_F(Deploy, ASharedConnectionToAHostThatWentAwayIsNotWaitedForLong) {
+  start();
+  ASSERT_EQ(run_now(with({"-H", "h1,h2"})).exit_code, 0);
+  forget_bystander("h2");
+  ASSERT_TRUE(cluster().power_off("h2").ok());
+  ASSERT_TRUE(cluster().boot("h2").ok());
+  Outcome outcome = run_now(with({"-H", "h1,h2", "--connect-timeout", "2s"}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_LT(outcome.took, 12s);
+}
+
+// Every way in which a host can be out of reach: exit code, words, time, and no rank anywhere.
+struct Refusal {
+  const char* name;
+  void (*arrange)(HostOptions&);
+  const char* fault;  // "drop", "cold drop", "reject", "unknown" (the name) or nothing
+  const char* says;
+};
+void PrintTo(const Refusal& refusal, std::ostream* stream) { *stream << refusal.name; }
+class OutOfReach : public Launcher, public testing::WithParamInterface<Refusal> {};
+
+TEST_P(OutOfReach, IsExitCode4WithTheHostNamed) {
+  const Refusal& refusal = GetParam();
+  Options options{.hosts = 2};
+  options.host.resize(2);
+  if (refusal.arrange != nullptr) refusal.arrange(options.host[1]);
+  start(options);
+  std::string fault = refusal.fault;
+  // A neighbour known by its hardware address stays silent; one that does not even answer ARP has no route.
+  if (fault == "drop") say("ctl", "exec 3<>/dev/tcp/h2/22; read -r line <&3");
+  bool arranged = fault == "drop" || fault == "cold drop" ? cluster().drop("h2", Direction::kBoth).ok()
+                  : fault == "reject"                     ? cluster().reject("h2", {22, 22}).ok()
+                                                          : true;
+  ASSERT_TRUE(arranged);
+  std::string other = fault == "unknown" ? "nosuchhost" : "h2";
+  Outcome outcome = run_now(with({"-H", "h1," + other, "--connect-timeout", "2s"}));
+  EXPECT_EQ(outcome.exit_code, 4) << outcome;
+  EXPECT_HAS(outcome.err, other + ": ");
+  EXPECT_HAS(outcome.err, refusal.says);
+  EXPECT_HAS(outcome.err, "hint: ");
+  EXPECT_HAS_NOT(outcome.out, "rank");
+  EXPECT_LT(outcome.took, 8s);
+  EXPECT_EQ(leftovers(1s), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, OutOfReach,
+    testing::Values(
+        Refusal{"Unreachable", nullptr, "drop", "does not answer"}, Refusal{"NoRoute", nullptr, "cold drop", "h2: "},
+        Refusal{"NothingListens", nullptr, "reject", "nothing listens"}, Refusal{"NameUnknown", nullptr, "unknown", "cannot be resolved"},
+        Refusal{"HostKeyUnknown", [](HostOptions& host) { host.host_key = HostKey::kUnknown; }, "", "host key is unknown"},
+        Refusal{"HostKeyChanged", [](HostOptions& host) { host.host_key = HostKey::kChanged; }, "", "host key is not the one"},
+        Refusal{"AuthenticationRefused", [](HostOptions& host) { host.login = Login::kRefused; }, "", "authentication was refused"},
+        Refusal{"PasswordOnly", [](HostOptions& host) { host.login = Login::kPasswordOnly; }, "", "authentication was refused"}),
+    [](const auto& parameter) { return parameter.param.name; });
+
+TEST_F(Deploy, APasswordPromptNeverHangsEvenOnATerminal) {
+  Options options{.hosts = 1};
+  options.host.resize(1);
+  options.host[0].login = Login::kPasswordOnly;
+  start(options);
+  Command command = run(with({"-H", "h1"}));
+  command.stdio = Command::kTerminal;
+  Outcome outcome = cluster().run_on("ctl", command);
+  EXPECT_EQ(outcome.exit_code, 4) << outcome;
+  EXPECT_LT(outcome.took, 5s);
+}
+
+TEST_F(Deploy, EveryHostThatIsUnfitIsNamed) {
+  Options options{.hosts = 4};
+  options.host.resize(4);
+  options.host[1].login = Login::kRefused;
+  options.host[3].host_key = HostKey::kUnknown;
+  start(options);
+  Outcome outcome = run_now(with({"-H", "h[1-4]"}));
+  EXPECT_EQ(outcome.exit_code, 4) << outcome;
+  EXPECT_HAS(outcome.err, "h2: authentication");
+  EXPECT_HAS(outcome.err, "h4: the host key");
+}
+
+TEST_F(Deploy, AMissingFolderOrInterpreterIsFoundBeforeAnyRankStarts) {
+  Options options{.hosts = 2};
+  options.host.resize(2);
+  options.host[1].absent = {"/usr/bin/python3"};
+  start(options);
+  say("h1", "mkdir /tmp/work");
+  Outcome outcome = run_now(with({"-H", "h1,h2", "--workdir", "/tmp/work"}));
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_HAS(outcome.err, "h2: the working directory /tmp/work does not exist");
+  EXPECT_HAS_NOT(outcome.out, "rank");
+  for (const Words& command : {Words{"--", "/usr/bin/python3", "-c", "print('rank')"}, Words{"--", script("flood.py"), "1"}}) {
+    outcome = run_now(with({"-H", "h1,h2"}, command));
+    EXPECT_EQ(outcome.exit_code, 3) << outcome;
+    EXPECT_HAS(outcome.err, "h2: ");
+    EXPECT_HAS(outcome.err, "/usr/bin/python3");
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_LT(outcome.took, 5s);
+  }
+  EXPECT_EQ(leftovers(1s), "");
+}
+
+}  // namespace

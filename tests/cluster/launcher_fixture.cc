@@ -1,0 +1,132 @@
+#include "launcher_fixture.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace testbed {
+
+using namespace std::chrono_literals;
+
+namespace {
+constexpr const char* kBystander = "sleep 86401";
+}
+
+void Launcher::SetUp() {
+  if (auto reason = unavailable()) GTEST_SKIP() << "no test cluster: " << *reason;
+}
+
+void Launcher::start(Options options) {
+  auto made = Cluster::up(options);
+  ASSERT_TRUE(made.ok()) << made.error().render();
+  cluster_ = std::make_unique<Cluster>(std::move(made).value());
+  for (const auto& host : cluster_->hosts()) {
+    auto process = cluster_->start_on(host, {.argv = {"sleep", "86401"}});
+    ASSERT_TRUE(process.ok()) << process.error().render();
+    bystanders_.emplace(host, std::move(process).value());
+  }
+}
+
+void Launcher::TearDown() {
+  for (auto& [host, process] : bystanders_) EXPECT_FALSE(process.wait(0ms)) << "another process of the user on " << host << " was ended";
+  bystanders_.clear();
+}
+
+Command Launcher::run(const Words& args) {
+  Words argv = {PHALANX_PROGRAM, "run"};
+  argv.insert(argv.end(), args.begin(), args.end());
+  return Command{.argv = argv, .cwd = "/tmp"};
+}
+
+Outcome Launcher::run_now(const Words& args, milliseconds deadline) { return cluster_->run_on("ctl", run(args), deadline); }
+
+Process Launcher::run_later(const Words& args) {
+  auto process = cluster_->start_on("ctl", run(args));
+  if (!process.ok()) ADD_FAILURE() << process.error().render();
+  return std::move(process).value();
+}
+
+std::string Launcher::say(const std::string& host, const std::string& text) {
+  Outcome outcome = cluster_->run_on(host, {.argv = {"/bin/bash", "-c", text}});
+  EXPECT_EQ(outcome.exit_code, 0) << host << ": " << text << "\n" << outcome;
+  return outcome.out;
+}
+
+std::vector<HostProcess> Launcher::left_on(const std::string& host) {
+  std::vector<HostProcess> left;
+  for (const auto& process : cluster_->processes(host)) {
+    bool ssh_own = process.name == "sshd" || (process.name == "ssh" && process.command.find("[mux]") != std::string::npos);
+    if (!ssh_own && process.command != kBystander) left.push_back(process);
+  }
+  return left;
+}
+
+// Waits on the processes themselves (pidfds), not on a clock.
+std::string Launcher::leftovers_on(const std::string& host, milliseconds most) {
+  Instant deadline = std::chrono::steady_clock::now() + most;
+  while (true) {
+    auto left = left_on(host);
+    auto remaining = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.empty() || remaining <= 0ms) {
+      std::string text;
+      for (const auto& process : left) text += fmt::format("{}: {} {} ({})\n", host, process.pid, process.command, process.name);
+      return text;
+    }
+    os::Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, left[0].pid, 0)));
+    pollfd fd{handle.get(), POLLIN, 0};
+    if (handle.valid()) ::poll(&fd, 1, static_cast<int>(remaining.count()));
+  }
+}
+
+std::string Launcher::leftovers(milliseconds most) {
+  Instant deadline = std::chrono::steady_clock::now() + most;
+  std::string text;
+  auto hosts = cluster_->hosts();
+  hosts.push_back("ctl");
+  for (const auto& host : hosts) {
+    text += leftovers_on(host, std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()));
+  }
+  return text;
+}
+
+std::vector<HostProcess> Launcher::named(const std::string& host, const std::string& name) {
+  std::vector<HostProcess> found;
+  for (const auto& process : cluster_->processes(host)) {
+    if (process.name == name) found.push_back(process);
+  }
+  return found;
+}
+
+void Obeying::launch(const std::string& hosts, const Words& args, const std::vector<std::string>& host_of_rank) {
+  host_of_rank_ = host_of_rank;
+  Words all = {"-H", hosts};
+  all.insert(all.end(), args.begin(), args.end());
+  all.insert(all.end(), {"--", script("obey.sh")});
+  phalanx_ = std::make_unique<Process>(run_later(all));
+  for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
+    std::string word = fmt::format("rank {} ready", rank);
+    ASSERT_TRUE(phalanx_->wait_output(word, 20s)) << word << " was not seen\n" << phalanx_->finish(0ms);
+  }
+}
+
+void Obeying::tell(int rank, const std::string& line) {
+  const std::string& host = host_of_rank_[static_cast<size_t>(rank)];
+  fault();
+  Outcome outcome = cluster().run_on(host, {.argv = {"sh", "-c", "printf '%s\\n' \"$1\" > /tmp/tell-$0", std::to_string(rank), line}}, 5s);
+  EXPECT_EQ(outcome.exit_code, 0) << "rank " << rank << " does not listen: " << outcome;
+}
+
+Obeying::Ended Obeying::ended(milliseconds most) {
+  Ended result;
+  result.outcome = phalanx_->finish(most);
+  result.after = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - fault_at_);
+  return result;
+}
+
+void Obeying::TearDown() {
+  phalanx_.reset();
+  Launcher::TearDown();
+}
+
+}  // namespace testbed
