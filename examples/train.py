@@ -1,11 +1,11 @@
 """Plain PyTorch: data-parallel training of a small network. Knows nothing of the program that starts it."""
 import argparse
 import os
-import sys
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+from tqdm import tqdm
 
 
 def parse_arguments():
@@ -13,13 +13,6 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--fail-rank", type=int, default=-1, help="this rank raises an error half-way: see what is said")
     return parser.parse_args()
-
-
-def bar(step, steps, loss):
-    width = 30
-    done = width * step // steps
-    sys.stderr.write(f"\rtraining {100 * step // steps:3d}%|{'#' * done}{' ' * (width - done)}| {step}/{steps} loss={loss:.4f}")
-    sys.stderr.flush()
 
 
 def main():
@@ -35,16 +28,16 @@ def main():
     model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(32, 128), torch.nn.Tanh(), torch.nn.Linear(128, 1)).to(device))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     data = torch.Generator().manual_seed(rank)
-    for step in range(1, arguments.steps + 1):
+    progress = tqdm(range(1, arguments.steps + 1), desc="training")
+    for step in progress:
         inputs = torch.randn(256, 32, generator=data).to(device)
         loss = (model(inputs) - inputs[:, :4].sum(1, keepdim=True).tanh()).square().mean()
         optimizer.zero_grad()
         loss.backward()
         if rank == arguments.fail_rank and step == arguments.steps // 2:
-            raise ValueError(f"loss is {loss.item() * float('inf')} at step {step}")
+            raise ValueError(f"loss is nan at step {step}")
         optimizer.step()
-        bar(step, arguments.steps, loss.item())
-    sys.stderr.write("\n")
+        progress.set_postfix(loss=f"{loss.item():.4f}")
 
     total = torch.tensor([loss.item()], device=device)
     dist.all_reduce(total)

@@ -75,11 +75,11 @@ void draw(const Run& run, int baseline, std::string* out) {
 
 }  // namespace
 
-std::string to_svg(const Screen& screen, size_t columns, std::string_view title) {
-  size_t rows = screen.rows().size();
-  while (rows > 1 && screen.text(rows - 1).empty()) --rows;
+std::string to_svg(const std::vector<Row>& rows, size_t columns, std::string_view title) {
+  size_t count = rows.size();
+  while (count > 1 && text(rows[count - 1]).empty()) --count;
   int width = 2 * kMargin + static_cast<int>(kColumn * static_cast<double>(columns));
-  int height = kTitleBar + kLine * static_cast<int>(rows) + kMargin;
+  int height = kTitleBar + kLine * static_cast<int>(count) + kMargin;
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
       "<title>{2}</title>\n<rect width=\"{0}\" height=\"{1}\" rx=\"8\" fill=\"{3}\"/>\n"
@@ -88,8 +88,8 @@ std::string to_svg(const Screen& screen, size_t columns, std::string_view title)
       "<g font-family=\"{4}\" font-size=\"14\" fill=\"{5}\" xml:space=\"preserve\" style=\"white-space:pre\">\n"
       "<text x=\"{6}\" y=\"22\" font-size=\"12\" fill=\"#7f848e\" text-anchor=\"middle\">{2}</text>\n",
       width, height, escape(title), kBackground, kFonts, kForeground, width / 2);
-  for (size_t i = 0; i < rows; ++i)
-    for (const Run& run : runs_of(screen.rows()[i])) draw(run, kTitleBar + kLine * static_cast<int>(i) + 14, &out);
+  for (size_t i = 0; i < count; ++i)
+    for (const Run& run : runs_of(rows[i])) draw(run, kTitleBar + kLine * static_cast<int>(i) + 14, &out);
   return out + "</g>\n</svg>\n";
 }
 

@@ -10,6 +10,6 @@
 namespace term_svg {
 
 // `columns` wide; rows as far as the last one with something in it.
-std::string to_svg(const Screen& screen, size_t columns, std::string_view title);
+std::string to_svg(const std::vector<Row>& rows, size_t columns, std::string_view title);
 
 }  // namespace term_svg

@@ -173,9 +173,9 @@ void Screen::set_style(const std::vector<int>& codes) {
   }
 }
 
-std::string Screen::text(size_t row) const {
+std::string text(const Row& row) {
   std::string out;
-  for (const Cell& cell : rows_[row]) out += cell.text;
+  for (const Cell& cell : row) out += cell.text;
   size_t end = out.find_last_not_of(' ');
   return end == std::string::npos ? "" : out.substr(0, end + 1);
 }

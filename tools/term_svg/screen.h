@@ -32,7 +32,6 @@ class Screen {
   void feed(std::string_view bytes);
   // From the top to the last row ever touched. Rows are as long as what was written into them.
   const std::vector<Row>& rows() const { return rows_; }
-  std::string text(size_t row) const;  // without trailing spaces
 
  private:
   void put(std::string_view character);
@@ -49,5 +48,7 @@ class Screen {
   std::string pending_;  // the start of a character or sequence whose rest has not come
   std::vector<Row> rows_{1};
 };
+
+std::string text(const Row& row);  // without trailing spaces
 
 }  // namespace term_svg

@@ -10,7 +10,7 @@ std::vector<std::string> show(std::string_view bytes, size_t columns = 20) {
   Screen screen(columns);
   for (char c : bytes) screen.feed(std::string_view(&c, 1));  // every cut
   std::vector<std::string> out;
-  for (size_t i = 0; i < screen.rows().size(); ++i) out.push_back(screen.text(i));
+  for (size_t i = 0; i < screen.rows().size(); ++i) out.push_back(text(screen.rows()[i]));
   return out;
 }
 using Lines = std::vector<std::string>;
@@ -57,7 +57,7 @@ TEST(Screen, Styles) {
 TEST(Picture, TextIsEscapedAndRunsAreMerged) {
   Screen screen(20);
   screen.feed("a<b & \x1b[31mred\x1b[0m\r\n");
-  std::string svg = to_svg(screen, 20, "t & u");
+  std::string svg = to_svg(screen.rows(), 20, "t & u");
   EXPECT_NE(svg.find(">a&lt;b &amp; </text>"), std::string::npos);
   EXPECT_NE(svg.find(" fill=\"#e06c75\">red</text>"), std::string::npos);
   EXPECT_NE(svg.find("<title>t &amp; u</title>"), std::string::npos);
