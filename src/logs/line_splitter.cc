@@ -205,11 +205,23 @@ void LineSplitter::give_state() {
   state_bar_.reset();
 }
 
+// What people write when they wait for an answer or say what they are doing: "Password: ", "[y/N] ", "(Pdb) ", "Loading...".
+// A program that writes whole blocks (stdio into a pipe) stops at a multiple of the block: that is no prompt.
+bool LineSplitter::tail_is_prompt() const {
+  constexpr uint64_t kBlockBytes = 4096;
+  if (tail_.size() > kMaxPromptBytes || fed_ % kBlockBytes == 0) return false;
+  std::string plain = strip_escapes(tail_);
+  std::string_view text = base::trim(plain);
+  if (text.empty()) return false;
+  return std::string_view(":?>])$#").find(text.back()) != std::string_view::npos || text.ends_with("...") || text.ends_with("…") ||
+         text.ends_with("：") || text.ends_with("？");
+}
+
 void LineSplitter::flush_stale(const Sink& sink) {
   sink_ = &sink;
-  bool quiet = fed_ == fed_at_last_flush_;
+  quiet_flushes_ = fed_ == fed_at_last_flush_ ? quiet_flushes_ + 1 : 0;
   fed_at_last_flush_ = fed_;
-  if (!quiet) return;
+  if (quiet_flushes_ == 0) return;
   if (tail_.empty()) {
     settle_upper();
     return give_state();
@@ -219,7 +231,7 @@ void LineSplitter::flush_stale(const Sink& sink) {
   if (std::optional<Bar> bar = parse_bar(segment)) {
     if (!tail_given_) put_state(segment, std::move(*bar));
     tail_given_ = true;
-  } else if (!is_invisible(segment) && unfinished_character(tail_) < tail_.size()) {
+  } else if (quiet_flushes_ >= kPromptPatience && tail_is_prompt()) {
     cut_tail();
   }
   give_state();

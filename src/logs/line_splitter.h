@@ -12,7 +12,8 @@
 // as "\n\r…ESC[A") stay bars: the "\n" that only moves the cursor is not the end of the upper bar.
 //
 // A line longer than kMaxLineBytes is given in pieces, each ended by us and never inside a UTF-8 sequence; so is what has no "\n"
-// at the end of the stream or for longer than flush_stale() waits (a prompt). Such a chunk holds one line and has `cut` set.
+// at the end of the stream, and a prompt ("Continue? ") that waits. Such a chunk holds one line and has `cut` set. Any other
+// unfinished line waits for its end: a program that writes in blocks may pause in the middle of a line for hours.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,8 @@
 namespace logs {
 
 inline constexpr size_t kMaxLineBytes = 64 << 10;
+inline constexpr size_t kMaxPromptBytes = 256;
+inline constexpr int kPromptPatience = 8;  // calls of flush_stale() with nothing new before a prompt is given out
 
 struct Chunk {
   wire::OutputKind kind = wire::OutputKind::kLines;
@@ -39,7 +42,8 @@ class LineSplitter {
   using Sink = std::function<void(const Chunk&)>;
 
   void feed(std::string_view bytes, const Sink& sink);
-  // To be called at a steady period: gives out an unfinished line or bar state to which nothing was added since the last call.
+  // To be called at a steady period: gives out a bar state to which nothing was added since the last call, and a prompt to which
+  // nothing was added for kPromptPatience calls.
   void flush_stale(const Sink& sink);
   // The end of the stream: gives out what is left.
   void finish(const Sink& sink);
@@ -60,6 +64,7 @@ class LineSplitter {
   void give_lines();
   void give_state();
   void cut_tail();
+  bool tail_is_prompt() const;
 
   const Sink* sink_ = nullptr;    // during a call
   std::string tail_;              // the segment that has not ended yet
@@ -73,8 +78,9 @@ class LineSplitter {
   bool after_cr_ = false;         // tail_ began after a "\r"
   bool cut_open_ = false;         // a piece was given out and ended by us: a "\n" directly after it is already there
   bool tail_given_ = false;       // tail_ was given as a state by flush_stale
-  uint64_t fed_ = 0;
+  uint64_t fed_ = 0;              // bytes, ever
   uint64_t fed_at_last_flush_ = 0;
+  int quiet_flushes_ = 0;         // calls of flush_stale() in a row with nothing new
 };
 
 }  // namespace logs

@@ -21,11 +21,9 @@ bool locale_is_utf8(const Environment& environment) {
 }
 
 Language choose_language(const Environment& environment) {
-  std::string wanted = base::to_lower(environment("PHALANX_LANG"));
-  if (wanted.starts_with("zh")) return Language::kChinese;
-  if (!wanted.empty()) return Language::kEnglish;
-  std::string locale = base::to_lower(first_set(environment, {"LC_ALL", "LC_MESSAGES", "LANG"}));
-  return locale.starts_with("zh") && locale_is_utf8(environment) ? Language::kChinese : Language::kEnglish;
+  Language language = base::choose_language(environment("PHALANX_LANG"), environment("LC_ALL"), environment("LC_MESSAGES"), environment("LANG"));
+  bool asked_for = !environment("PHALANX_LANG").empty();
+  return asked_for || locale_is_utf8(environment) ? language : Language::kEnglish;
 }
 
 }  // namespace view
