@@ -58,6 +58,8 @@ uint64_t read_number(std::string_view bytes, size_t at, size_t size) {
   return value;
 }
 
+constexpr std::string_view kTag = kModernGreeting.substr(1);
+
 // How far `bytes` agree with `pattern`: all of it, a part that may still grow, or not.
 enum class Match { kWhole, kPart, kNo };
 Match match(std::string_view bytes, std::string_view pattern) {
@@ -107,13 +109,20 @@ Step Parser::begin(std::string_view bytes) {
   number_ = 0;
   field_ = 0;
   rounds_ = 0;
-  auto byte = static_cast<uint8_t>(bytes[0]);
   if (dialect_ == Dialect::kUnknown) {
     // A legacy SET also begins with 0, but as the length of a key CE F7 85 3C is far over the limit.
-    Match modern = match(bytes, kModernGreeting), probe = match(bytes, kProbeMagic);
-    if (modern == Match::kPart || probe == Match::kPart) return kMore;
+    Match modern = match(bytes, kModernGreeting), probe = match(bytes, kProbeMagic), tag = match(bytes, kTag);
+    if (modern == Match::kPart || probe == Match::kPart || tag == Match::kPart) return kMore;
     dialect_ = modern == Match::kWhole ? Dialect::kModern : probe == Match::kWhole ? Dialect::kProbe : Dialect::kLegacy;
+    tagged_ = v2_1_ = tag == Match::kWhole;
   }
+  if (tagged_) {
+    cursor_ = kTag.size() + 1;
+    Match tag = match(bytes, kTag);
+    if (tag == Match::kNo) return bad("a request without its tag");
+    if (tag == Match::kPart || bytes.size() < cursor_) return kMore;
+  }
+  auto byte = static_cast<uint8_t>(bytes[cursor_ - 1]);
   if (dialect_ == Dialect::kLegacy) return legacy_code(byte);
   if (dialect_ == Dialect::kProbe) {
     if (spoke_) return bad("bytes after a probe");

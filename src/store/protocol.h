@@ -4,7 +4,8 @@
 //
 //   modern  PyTorch 2.2 and later: the byte 0 (VALIDATE), then CE F7 85 3C. Codes as in OpCode below, VALIDATE = 0.
 //   legacy  everything older: no greeting, codes start at SET = 0. Up to 2.0 the codes 7 and 8 are WATCH_KEY and DELETE_KEY;
-//           2.1 dropped WATCH_KEY, so there 7 is DELETE_KEY, 8 APPEND, 9 MULTI_GET, 10 MULTI_SET, 11 CANCEL_WAIT.
+//           2.1 dropped WATCH_KEY, so there 7 is DELETE_KEY, 8 APPEND, 9 MULTI_GET, 10 MULTI_SET, 11 CANCEL_WAIT. For a while
+//           in 2023 CE F7 85 3C stood before each of these requests.
 //   probe   ours: "PHLX" and a 16-byte token.
 //
 // Source: torch/csrc/distributed/c10d/TCPStore{,Backend,LibUvBackend}.{hpp,cpp}, and byte dumps of 1.13.
@@ -88,6 +89,7 @@ class Parser {
   bool spoke_ = false;     // a request has been read
   bool watching_ = false;  // every request so far was WATCH_KEY
   bool v2_1_ = false;      // a legacy client that used what only 2.1 has
+  bool tagged_ = false;    // and puts the magic before each request
 };
 
 void put_u8(std::string& out, uint8_t value);

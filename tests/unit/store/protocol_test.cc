@@ -180,6 +180,21 @@ TEST(StoreProtocol, PyTorch21) {
   EXPECT_EQ(parse(frame(7, "/a") + frame(7, "/b")), (std::vector<Seen>{{OpCode::kWatchKey, {"/a"}}, {OpCode::kWatchKey, {"/b"}}}));
 }
 
+TEST(StoreProtocol, EachRequestWithItsTag) {
+  std::string tag = bytes_of("ce f7 85 3c ");
+  std::string talk = tag + frame(3, "init/", int64_t{1}) + tag + frame(8, "/k", "more") + tag + frame(7, "/k") + tag + frame(6);
+  std::vector<Seen> expected = {
+      {OpCode::kAdd, {"init/"}, 1}, {OpCode::kAppend, {"/k", "more"}}, {OpCode::kDeleteKey, {"/k"}}, {OpCode::kNumKeys, {}}};
+  for (size_t at = 0; at <= talk.size(); ++at) {
+    Feed feed;
+    feed(talk.substr(0, at));
+    feed(talk.substr(at));
+    ASSERT_EQ(feed.seen, expected) << "split at " << at;
+  }
+  EXPECT_EQ(why_bad(talk + frame(6)), "a request without its tag");
+  EXPECT_EQ(why_bad(tag + frame(12)), "unknown request code");
+}
+
 TEST(StoreProtocol, LimitsHoldBeforeTheBytesArrive) {
   Limits limits;
   std::string longest(limits.max_key, 'k');
