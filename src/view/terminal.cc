@@ -86,6 +86,7 @@ void View::pass(int rank, wire::Stream stream, std::string_view lines) {
 }
 
 void View::folded(wire::Stream stream, std::string_view line, std::span<const int> ranks, size_t times) {
+  if (ranks.size() == 1 && times == 1) return pass(ranks[0], stream, line);  // held in vain
   bool colour = stream == wire::Stream::kStderr ? around_.err_colour : around_.out_colour;
   std::string numbers = base::format_ranges(ranks);
   if (!around_.utf8) numbers = base::replace_all(numbers, "–", "-");
