@@ -67,8 +67,8 @@ Result<std::string> double_quoted(std::string_view text) {
 
 // To the end of the line, or to a '#' that has a blank in front of it, as in a shell.
 std::string bare(std::string_view text) {
-  for (size_t i = 0; i < text.size(); ++i)
-    if (text[i] == '#' && (i == 0 || base::is_blank(text[i - 1]))) return std::string(base::trim(text.substr(0, i)));
+  for (size_t i = 1; i < text.size(); ++i)
+    if (text[i] == '#' && base::is_blank(text[i - 1])) return std::string(base::trim(text.substr(0, i)));
   return std::string(base::trim(text));
 }
 
@@ -92,8 +92,8 @@ Result<std::pair<std::string, std::string>> parse_line(std::string_view line) {
                                                       : Result<std::string>(bare(rest));
   if (!value.ok()) return std::move(value).error();
   if (value->size() > kLongestEnvValue)
-    return wrong(fmt::format("the value of {} is {} long; the limit is {}", name, base::format_bytes(value->size()),
-                             base::format_bytes(kLongestEnvValue)), "pass large data in a file");
+    return wrong(fmt::format("the value of {} is {} bytes long; the limit is {}", name, value->size(), kLongestEnvValue),
+                 "pass large data in a file");
   return std::pair(std::string(name), std::move(value).value());
 }
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
+#include <sstream>
 
 namespace cli {
 namespace {
@@ -44,7 +46,8 @@ TEST(EnvFile, QuotesAndEscapes) {
 }
 
 TEST(EnvFile, HashIsACommentOnlyAfterABlank) {
-  EXPECT_EQ(read("A=x#y\nB=x #y\nC=#y\nD='x #y'"), (Variables{{"A", "x#y"}, {"B", "x"}, {"C", ""}, {"D", "x #y"}}));
+  EXPECT_EQ(read("A=x#y\nB=x #y\nC=#y\nD='x #y'\nE= #y"),
+            (Variables{{"A", "x#y"}, {"B", "x"}, {"C", "#y"}, {"D", "x #y"}, {"E", ""}}));
 }
 
 TEST(EnvFile, TheLaterOfAPairStaysBehindTheEarlier) { EXPECT_EQ(read("A=1\nA=2"), (Variables{{"A", "1"}, {"A", "2"}})); }
@@ -94,6 +97,18 @@ TEST(EnvFile, AnyValueSurvivesDoubleQuotes) {
     }
     ASSERT_EQ(read(text + "\""), (Variables{{"V", value}}));
   }
+}
+
+TEST(EnvFile, TheExampleOfItsPageReadsAsItSays) {
+  std::string data = PHALANX_TEST_DATA;
+  std::ifstream file(data.substr(0, data.rfind("/tests/data")) + "/docs/formats/env-file.md");
+  std::ostringstream page;
+  page << file.rdbuf();
+  std::string text = page.str();
+  size_t begin = text.find("```\n") + 4;
+  EXPECT_EQ(read(text.substr(begin, text.find("```\n", begin) - begin)),
+            (Variables{{"HF_HUB_OFFLINE", "1"}, {"NCCL_DEBUG", "INFO"}, {"GREETING", "two words"}, {"COLOUR", "#ff0000"},
+                       {"QUOTED", "as it is: \\n $HOME #"}, {"ESCAPED", "a line\nanother, a \"quote\", a \\ backslash"}, {"EMPTY", ""}}));
 }
 
 TEST(VariableName, Rules) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
+#include <sstream>
 
 #include "base/name_ranges.h"
 #include "base/text.h"
@@ -149,6 +151,18 @@ TEST(Hostfile, RefusalsNameLineAndCharacterAndSayWhatToWrite) {
     EXPECT_EQ(hosts.error().message, c.message) << c.text;
     EXPECT_EQ(hosts.error().hint, c.hint) << c.text;
   }
+}
+
+TEST(Hostfile, TheExampleOfItsPageIsRead) {
+  std::string data = PHALANX_TEST_DATA;
+  std::ifstream page(data.substr(0, data.rfind("/tests/data")) + "/docs/formats/hostfile.md");
+  std::ostringstream text;
+  text << page.rdbuf();
+  std::string all = text.str();
+  size_t begin = all.find("# DeepSpeed\n");
+  ASSERT_NE(begin, std::string::npos);
+  EXPECT_EQ(file(all.substr(begin, all.find("```", begin) - begin)),
+            "gpu01=8 gpu02=8 gpu03=4 gpu04 alice@gpu05=8 alice@gpu06=8 alice@gpu07=8 alice@gpu08=8 bob@10.0.0.9/2222 fd00::1=8");
 }
 
 TEST(Hostfile, Limits) {
