@@ -8,9 +8,10 @@ namespace {
 
 // Read top to bottom: run the cached binary if it can be run; else for each folder that is ours (not a link, owned by us)
 // and can hold a program (test -x fails on noexec), ask for the bytes, verify, rename, run.
+// When the connection ends, the unfinished copy goes too (q).
 // No '!': csh expands it even inside single quotes. `cat || cat >/dev/null`: on a full disk the rest of the bytes must still be taken off the stream.
 constexpr std::string_view kScript =
-    "umask 077; u=$(id -u); b=@BUILD@; "
+    "umask 077; u=$(id -u); b=@BUILD@; t=; q() { rm -f \"$t\"; exit 1; }; trap q HUP INT PIPE TERM; "
     "set -- \"${PHALANX_CACHE:-/nonexistent}\" \"${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/phalanx\" "
     "\"/var/tmp/phalanx-$u\" \"/tmp/phalanx-$u\" \"/dev/shm/phalanx-$u\"; "
     "for d do p=$d/$b/phalanx; if [ -x \"$p\" ] && [ -O \"$p\" ]; then exec \"$p\" agent; fi; done; "
@@ -22,7 +23,7 @@ constexpr std::string_view kScript =
     "t=$d/$b/.new.$$; "
     "if ( : >\"$t\" ) 2>/dev/null && chmod 700 \"$t\" && [ -x \"$t\" ]; then : ; else rm -f \"$t\"; "
     "echo \"PHALANX-BAD $d cannot hold programs (read-only, full, or mounted noexec)\"; continue; fi; "
-    "echo \"PHALANX-NEED $d\"; read -r h s; "
+    "echo \"PHALANX-NEED $d\"; read -r h s || q; "
     "head -c \"$s\" | ( cat >\"$t\" 2>/dev/null || cat >/dev/null ); "
     "if command -v sha256sum >/dev/null 2>&1; then "
     "if [ \"$(sha256sum <\"$t\" | cut -c1-64)\" = \"$h\" ]; then g=1; else g=0; fi; "
@@ -51,8 +52,14 @@ DeployTalk::Ask DeployTalk::feed(std::string_view bytes, std::string& rest) {
       return Ask::kNothing;
     }
     if (end == std::string::npos) break;
+    // Login noise without an end of line stands before our marker on the same line.
     std::string text = line_.substr(0, end);
     line_.erase(0, end + 1);
+    size_t mark = text.find("PHALANX-");
+    if (mark != std::string::npos && mark > 0) {
+      rest.append(text, 0, mark).append("\n");
+      text.erase(0, mark);
+    }
     if (text.rfind("PHALANX-NEED ", 0) == 0) {
       uploaded_ = true;
       return Ask::kBinary;  // the far side says nothing more until it has the bytes

@@ -37,6 +37,13 @@ TEST(DeployTalk, AsksForTheBinaryFolderByFolder) {
   EXPECT_EQ(rest, "noise\n" + std::string(wire::kStreamMagic));
 }
 
+TEST(DeployTalk, NoiseWithoutAnEndOfLineHidesNoMarker) {
+  DeployTalk talk;
+  std::string rest;
+  EXPECT_EQ(talk.feed("Welcome! $ PHALANX-NEED /tmp/x\n", rest), DeployTalk::Ask::kBinary);
+  EXPECT_EQ(rest, "Welcome! $ \n");
+}
+
 TEST(DeployTalk, NoPlaceAtAll) {
   DeployTalk talk;
   std::string rest;
