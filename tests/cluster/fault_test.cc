@@ -144,6 +144,23 @@ TEST_F(Fault, NothingOutlivesAKilledLauncher) {
   EXPECT_EQ(ended().outcome.exit_code, 137);
 }
 
+TEST_F(Fault, NothingOutlivesALauncherKilledDuringLoginsOrDeployment) {
+  start();
+  say("ctl", "exec 3<>/dev/tcp/h2/22; read -r line <&3");  // ctl knows its hardware address: a login waits, nobody says there is no route
+  ASSERT_TRUE(cluster().drop("h2", Direction::kBoth).ok());
+  Process launch = run_later({"-H", "h1,h2", "--connect-timeout", "30s", "--", "true"});
+  while (named("h1", "phalanx-agent").empty()) ASSERT_FALSE(launch.wait(20ms));
+  launch.signal(SIGKILL);
+  EXPECT_EQ(leftovers(2s), "");
+  ASSERT_TRUE(cluster().heal("h2").ok());
+  ASSERT_TRUE(cluster().throttle("h2", "16mbit").ok());
+  Process slow = run_later({"-H", "h1,h2", "--", "true"});
+  while (named("h2", "head").empty()) ASSERT_FALSE(slow.wait(20ms));
+  slow.signal(SIGKILL);
+  EXPECT_EQ(leftovers(8s), "");
+  EXPECT_EQ(say("h2", "find ~ /tmp /var/tmp /dev/shm -name '.new.*'"), "");
+}
+
 TEST_F(Fault, AKilledSshClientIsALostHost) {
   start();
   launch("h1,h2");
@@ -241,6 +258,43 @@ TEST_F(Fault, CtrlCTwiceKillsAtOnce) {
   EXPECT_EQ(outcome.exit_code, 130) << outcome;
   EXPECT_LT(after, 1500ms);
   EXPECT_EQ(leftovers(500ms), "");
+}
+
+TEST_F(Fault, CtrlCTypedAtATerminal) {
+  start();
+  Command command = run({"-H", "h1,h2", "--", "sh", "-c", "echo up $RANK; exec sleep 1008"});
+  command.stdio = Command::kTerminal;
+  auto launch = cluster().start_on("ctl", command);
+  ASSERT_TRUE(launch.ok() && launch->wait_output("up 0", 10s) && launch->wait_output("up 1", 10s));
+  launch->type("\x03");
+  Outcome outcome = launch->finish(5s);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome;
+  EXPECT_EQ(leftovers(500ms), "");
+}
+
+TEST_F(Fault, AShortSilenceIsSurvived) {
+  start();
+  launch("h1,h2");
+  ASSERT_TRUE(cluster().drop("h2", Direction::kBoth).ok());
+  EXPECT_FALSE(phalanx().wait(3s));
+  ASSERT_TRUE(cluster().heal("h2").ok());
+  EXPECT_FALSE(phalanx().wait(3s));
+  for (int rank : {0, 1}) tell(rank, "exit 0");
+  auto [outcome, after] = ended();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+}
+
+TEST_F(Fault, AHostThatForksWithoutEndIsCleanedToo) {
+  start();
+  launch("h1,h2");
+  tell(1, "while :; do setsid sh -c 'sleep 1009 & exec sleep 1010' & done");
+  EXPECT_FALSE(phalanx().wait(500ms));
+  fault();
+  phalanx().signal_group(SIGINT);
+  auto [outcome, after] = ended();
+  EXPECT_EQ(outcome.exit_code, 130) << outcome;
+  EXPECT_LT(after, 5s);
+  EXPECT_EQ(leftovers(1s), "");
 }
 
 TEST_F(Fault, CtrlCDuringTheLoginsEndsAtOnce) {

@@ -109,7 +109,7 @@ base::Status Guard::make_hosts_text() {
     list += fmt::format("{} {}\n", plan.options.name, plan.address);
     if (plan.options.host_key == HostKey::kUnknown) continue;
     auto key = base::split_words(plan.options.host_key == HostKey::kKnown ? server : other);
-    known_hosts_ += fmt::format("{},{} {} {}\n", plan.options.name, plan.address, key[0], key[1]);
+    known_hosts_ += fmt::format("{0},{1},{0}-v6,fd77::{2:x} {3} {4}\n", plan.options.name, plan.address, plan.index, key[0], key[1]);
   }
   for (const Host& host : hosts_) {
     if (host.plan.index > 0) hosts_file_ += fmt::format("fd77::{:x} {}-v6\n", host.plan.index, host.plan.options.name);

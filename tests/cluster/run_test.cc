@@ -190,6 +190,45 @@ TEST_F(RunOnHosts, TheStoreIsOnTheHostOfRankZero) {
       << outcome;
 }
 
+TEST_F(RunOnHosts, HostsCanBeNamedByTheirIpv6Addresses) {
+  start();
+  const std::string reach = "bash -c 'exec 3<>/dev/tcp/'$MASTER_ADDR/$MASTER_PORT && echo rank $RANK reaches $MASTER_ADDR";
+  Outcome outcome = run_now({"-H", "[fd77::1],h2-v6", "--", "sh", "-c", reach});
+  EXPECT_EQ(lines_of_ranks(outcome.out), (Words{"rank 0 reaches fd77::1", "rank 1 reaches fd77::1"})) << outcome;
+}
+
+TEST_F(RunOnHosts, TheSshConfigurationOfTheUserHolds) {
+  start();
+  ASSERT_TRUE(cluster().separate("ctl", "h2").ok());
+  say("ctl", "printf 'Host far\n  HostName h2\n  ProxyJump h1\n' > ~/.ssh/config");
+  Outcome outcome = run_now({"-H", "h1,far", "--", script("args.sh")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.out, "rank 1 of 2: 0 arguments on h2");
+}
+
+TEST_F(RunOnHosts, LoginNoiseAndOddFoldersDoNoHarm) {
+  start();
+  say("h1", "printf 'echo WELCOME; printf no-newline; echo oops >&2\\n' > ~/.bashrc");
+  for (const char* host : {"ctl", "h1", "h2"}) say(host, "mkdir \"/tmp/it's a \\$folder\"");
+  Command command = run({"-H", "h1,h2", "--", "sh", "-c", "echo rank $RANK in $PWD"});
+  command.cwd = "/tmp/it's a $folder";
+  Outcome outcome = cluster().run_on("ctl", command);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(lines_of_ranks(outcome.out), (Words{"rank 0 in /tmp/it's a $folder", "rank 1 in /tmp/it's a $folder"})) << outcome;
+}
+
+TEST_F(RunOnHosts, TwoRunsOnTheSameHostsDoNotTouchEachOther) {
+  start();
+  Process first = run_later({"-H", "h1,h2", "--", "sh", "-c", "echo rank $RANK is up; exec sleep 1007"});
+  ASSERT_TRUE(first.wait_output("rank 0 is up", 10s) && first.wait_output("rank 1 is up", 10s));
+  EXPECT_EQ(run_now({"-H", "h1,h2", "--", "sh", "-c", "exit 5"}).exit_code, 5);
+  EXPECT_FALSE(first.wait(0ms));
+  EXPECT_EQ(named("h1", "sleep").size(), 2U);  // the bystander and the first run's rank
+  first.signal(SIGINT);
+  EXPECT_EQ(first.finish(5s).exit_code, 130);
+  EXPECT_EQ(leftovers(500ms), "");
+}
+
 TEST_F(RunOnHosts, WithoutTheStoreRankZeroCanServeIt) {
   start();
   Outcome outcome = run_now({"-H", "h1,h2", "--no-store", "--", "/usr/bin/python3", "-c",
