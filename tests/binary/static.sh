@@ -17,7 +17,8 @@ faults() {
 }
 
 # The check itself must be able to fail.
-[[ $(faults "$(command -v bash)") == *"asks for an interpreter"*"needs libc.so.6"* ]] || { echo "the check does not see a dynamic program"; exit 1; }
+[[ $(faults "$(command -v bash)") == *"asks for an interpreter"*"needs libc.so.6"* ]] ||
+  { echo "the check does not see a dynamic program"; exit 1; }
 
 found=$(faults "$program")
 if [[ -n $found ]]; then printf '%s:\n%s\n' "$program" "$found"; exit 1; fi
