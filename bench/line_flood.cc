@@ -164,10 +164,12 @@ int main(int argc, char** argv) {
   if (verb == "write" && argc >= 4) {
     long lines = number_of(argv[2]), bytes = number_of(argv[3]);
     if (bytes > static_cast<long>(kHeadBytes))
-      return write_flood(static_cast<uint32_t>(lines), static_cast<size_t>(bytes), argc > 4 ? static_cast<uint32_t>(number_of(argv[4])) : own_rank());
+      return write_flood(static_cast<uint32_t>(lines), static_cast<size_t>(bytes),
+                         argc > 4 ? static_cast<uint32_t>(number_of(argv[4])) : own_rank());
   }
   if (verb == "check" && argc == 5 && number_of(argv[4]) > static_cast<long>(kHeadBytes))
-    return check_flood(static_cast<size_t>(number_of(argv[2])), static_cast<size_t>(number_of(argv[3])), static_cast<size_t>(number_of(argv[4])));
+    return check_flood(static_cast<size_t>(number_of(argv[2])), static_cast<size_t>(number_of(argv[3])),
+                       static_cast<size_t>(number_of(argv[4])));
   if (verb == "measure" && argc > 3) return measure(argv[2], argv + 3);
   fmt::print(stderr, "usage: line_flood write LINES BYTES [RANK] | check RANKS LINES BYTES | measure FILE COMMAND...\n");
   return 2;

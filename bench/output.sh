@@ -9,7 +9,9 @@ build=$(readlink -f "${1:-build/train}")
 rounds=${ROUNDS:-3} total=${LINES:-800000} bytes=${BYTES:-100}
 phalanx=$build/phalanx flood=$build/bench/line_flood testbed=$build/tests/cluster/testbed
 for program in "$phalanx" "$flood" "$testbed"; do
-  [[ -x $program ]] || { echo "error: $program is missing" >&2; echo "hint: cmake --build $build --target phalanx line_flood testbed" >&2; exit 2; }
+  [[ -x $program ]] && continue
+  printf 'error: %s is missing\nhint: cmake --build %s --target phalanx line_flood testbed\n' "$program" "$build" >&2
+  exit 2
 done
 ((EUID == 0)) || { echo "bench output: skipped, the test cluster needs root" >&2; exit 0; }
 
@@ -61,10 +63,16 @@ for hosts in ${HOSTS:-1 8}; do
     seconds=$(middle "$file" 1)
     rate=$(awk -v s="$seconds" -v n="$(middle "$file" 3)" 'BEGIN { printf "%.0f", (s > 0 ? n / s : 0) }')
     printf '%5d  %-8s %12s %9.1f %9d %9d %11d %10.1f %6d\n' "$hosts" "$peer" "$rate" "$(awk "BEGIN { print $rate * $bytes / 1e6 }")" \
-      "$(worst "$file" 4)" "$(worst "$file" 5)" "$(worst "$file" 6)" "$(awk "BEGIN { print $(worst "$file" 8) / 1024 }")" "$(worst "$file" 9)"
+      "$(worst "$file" 4)" "$(worst "$file" 5)" "$(worst "$file" 6)" \
+      "$(awk "BEGIN { print $(worst "$file" 8) / 1024 }")" "$(worst "$file" 9)"
+    flawed=$(awk "BEGIN { print $(worst "$file" 4) + $(worst "$file" 5) }")
     if [[ $peer == phalanx ]]; then ours=$rate; fi
-    if [[ $peer != phalanx && $(worst "$file" 4) == 0 && $(worst "$file" 5) == 0 ]] && ((rate > best)); then best=$rate best_peer=$peer; fi
+    if [[ $peer != phalanx && $flawed == 0 ]] && ((rate > best)); then best=$rate best_peer=$peer; fi
   done
-  if ((best > 0)); then awk "BEGIN { printf \"%5d  phalanx is %.1f times the best peer that kept every line whole (%s)\n\", $hosts, $ours / $best, \"$best_peer\" }"
-  else printf '%5d  no peer kept every line whole\n' "$hosts"; fi
+  if ((best > 0)); then
+    awk -v n="$hosts" -v ratio="$(awk "BEGIN { print $ours / $best }")" -v peer="$best_peer" \
+      'BEGIN { printf "%5d  phalanx is %.1f times the best peer that kept every line whole (%s)\n", n, ratio, peer }'
+  else
+    printf '%5d  no peer kept every line whole\n' "$hosts"
+  fi
 done

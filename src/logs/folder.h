@@ -49,17 +49,21 @@ class Folder {
   void flush(Sink& sink);
 
  private:
-  struct Seen { int rank; uint32_t times; uint32_t held; };
+  struct Seen {
+    int rank;
+    uint32_t times;
+    uint32_t held;
+  };
   struct Entry {
     uint64_t hash = 0;
-    uint64_t position = 0;     // of the text, counted over the arena's whole life
+    uint64_t position = 0;  // of the text, counted over the arena's whole life
     os::Mono first_seen;
     uint32_t length = 0;
-    uint32_t passed = 0;       // times passed on
+    uint32_t passed = 0;  // times passed on
     int first_rank = 0;
-    int32_t next = -1;         // slot of the next entry of the same bucket
+    int32_t next = -1;  // slot of the next entry of the same bucket
     wire::Stream stream{};
-    std::vector<Seen> ranks;   // empty: only first_rank said it, `passed` times
+    std::vector<Seen> ranks;  // empty: only first_rank said it, `passed` times
   };
   Entry& slot(uint64_t sequence) { return entries_[sequence % kMaxEntries]; }
   int32_t& bucket(uint64_t hash) { return buckets_[hash % buckets_.size()]; }
@@ -73,7 +77,7 @@ class Folder {
   std::vector<Entry> entries_;
   std::vector<int32_t> buckets_;
   std::vector<char> arena_;
-  std::vector<int> given_ranks_;  // reused
+  std::vector<int> given_ranks_;    // reused
   uint64_t oldest_ = 0, next_ = 0;  // entries oldest_ … next_ - 1 are alive
   uint64_t arena_end_ = 0;
   size_t held_ = 0;

@@ -33,8 +33,8 @@ inline constexpr int kPromptPatience = 8;  // calls of flush_stale() with nothin
 
 struct Chunk {
   wire::OutputKind kind = wire::OutputKind::kLines;
-  bool cut = false;         // the "\n" at its end is ours
-  std::string_view bytes;   // valid during the call; at most 2 * kMaxLineBytes
+  bool cut = false;        // the "\n" at its end is ours
+  std::string_view bytes;  // valid during the call; at most 2 * kMaxLineBytes
 };
 
 class LineSplitter {
@@ -66,10 +66,10 @@ class LineSplitter {
   void cut_tail();
   bool tail_is_prompt() const;
 
-  const Sink* sink_ = nullptr;    // during a call
-  std::string tail_;              // the segment that has not ended yet
-  std::string lines_;             // whole lines put together by the slow path, given out before anything else
-  std::string state_;             // the latest bar state of this call
+  const Sink* sink_ = nullptr;  // during a call
+  std::string tail_;            // the segment that has not ended yet
+  std::string lines_;           // whole lines put together by the slow path, given out before anything else
+  std::string state_;           // the latest bar state of this call
   std::optional<Bar> state_bar_;
   std::string last_overwritten_;  // the last line of this row that a "\r" ended: given once, however often it is drawn
   std::string upper_;             // a bar that "\n" ended while it was not complete: a line, or the bar above the next one
@@ -80,7 +80,7 @@ class LineSplitter {
   bool tail_given_ = false;       // tail_ was given as a state by flush_stale
   uint64_t fed_ = 0;              // bytes, ever
   uint64_t fed_at_last_flush_ = 0;
-  int quiet_flushes_ = 0;         // calls of flush_stale() in a row with nothing new
+  int quiet_flushes_ = 0;  // calls of flush_stale() in a row with nothing new
 };
 
 }  // namespace logs

@@ -13,14 +13,14 @@
 namespace logs {
 
 struct Bar {
-  std::string desc;                 // what is counted, "" if the bar does not say
-  std::optional<double> done;       // in the bar's own unit
+  std::string desc;            // what is counted, "" if the bar does not say
+  std::optional<double> done;  // in the bar's own unit
   std::optional<double> total;
-  std::optional<double> fraction;   // 0 to 1
+  std::optional<double> fraction;  // 0 to 1
   std::optional<double> elapsed_s;
   std::optional<double> eta_s;
-  std::string rate;                 // as written: "35.9it/s"
-  std::string postfix;              // as written: "loss=2.3"
+  std::string rate;     // as written: "35.9it/s"
+  std::string postfix;  // as written: "loss=2.3"
 
   bool complete() const { return fraction && *fraction >= 1.0; }
 };

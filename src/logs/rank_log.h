@@ -62,11 +62,11 @@ class RankLog {
   std::string path_;
   Warn warn_;
   std::string buffer_;
-  std::vector<SeenBar> bars_;     // oldest first
-  uint64_t lost_bytes_ = 0;       // since the log was opened
-  uint64_t lost_unsaid_ = 0;      // of these, not yet mentioned in the log
+  std::vector<SeenBar> bars_;  // oldest first
+  uint64_t lost_bytes_ = 0;    // since the log was opened
+  uint64_t lost_unsaid_ = 0;   // of these, not yet mentioned in the log
   int last_error_ = 0;
-  bool line_open_ = false;        // the file ends in half a line
+  bool line_open_ = false;  // the file ends in half a line
   bool warned_ = false;
 };
 

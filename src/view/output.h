@@ -62,7 +62,7 @@ class Output {
   Way way_ = Way::kDirect;
   os::WatchId watch_ = 0;
   std::string writing_;
-  size_t written_ = 0;     // of writing_
+  size_t written_ = 0;  // of writing_
   std::string filling_;
   bool was_full_ = false;
   bool closed_ = false;

@@ -14,7 +14,7 @@ inline constexpr Phrase<Text> kLossPhrase{"loss {}", "loss {}"};
 inline constexpr Phrase<Text> kTokensPhrase{"{} tok/s", "{} tok/s"};
 inline constexpr Phrase<Text> kSpreadPhrase{"ranks {}", "各 rank {}"};
 inline constexpr Phrase<Text> kEtaPhrase{"ETA {}", "剩余 {}"};
-inline constexpr Phrase<Text, Text> kTimesPhrase{"{} ranks {}", "{} 个 rank：{}"};      // "×15", "1–15"
+inline constexpr Phrase<Text, Text> kTimesPhrase{"{} ranks {}", "{} 个 rank：{}"};  // "×15", "1–15"
 inline constexpr Phrase<size_t, Text> kSilentPhrase{"{} ranks running, silent for {}", "{} 个 rank 运行中，{} 没有输出"};
 inline constexpr Phrase<Text, Text> kOutputFailedPhrase{"writing to {} failed: {}; the logs of the ranks are complete",
                                                         "写入 {} 失败：{}；各 rank 的日志是完整的"};

@@ -27,7 +27,7 @@ std::string safe(std::string_view text, size_t most) {
 }  // namespace
 
 struct RunBar::Figures {
-  std::string name;                 // "step" or the bar's own description
+  std::string name;  // "step" or the bar's own description
   std::optional<double> done, total, fraction, eta_s;
   std::string loss, tokens, rate, postfix;
   bool event = false;

@@ -38,8 +38,8 @@ class RunBar {
   struct Rank {
     std::optional<wire::RankProgress> event;
     std::optional<logs::Bar> bar;
-    os::Mono step_at;             // when event->step last grew
-    double seconds_per_step = 0;  // smoothed; 0: unknown
+    os::Mono step_at;                                                    // when event->step last grew
+    double seconds_per_step = 0;                                         // smoothed; 0: unknown
     bool shows_event() const { return event && (event->step || !bar); }  // a phase alone says less than a bar
   };
   struct Figures;

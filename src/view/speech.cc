@@ -21,7 +21,8 @@ bool locale_is_utf8(const Environment& environment) {
 }
 
 Language choose_language(const Environment& environment) {
-  Language language = base::choose_language(environment("PHALANX_LANG"), environment("LC_ALL"), environment("LC_MESSAGES"), environment("LANG"));
+  Language language =
+      base::choose_language(environment("PHALANX_LANG"), environment("LC_ALL"), environment("LC_MESSAGES"), environment("LANG"));
   bool asked_for = !environment("PHALANX_LANG").empty();
   return asked_for || locale_is_utf8(environment) ? language : Language::kEnglish;
 }

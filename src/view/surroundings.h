@@ -12,9 +12,9 @@ enum class Choice { kAuto, kOn, kOff };
 struct Surroundings {
   int out = 1, err = 2;
   bool out_terminal = false, err_terminal = false;
-  bool same = false;         // stdout and stderr are one thing: what is written to both must keep its order
+  bool same = false;  // stdout and stderr are one thing: what is written to both must keep its order
   bool out_colour = false, err_colour = false;
-  bool cursor = false;       // the terminal can overwrite a line (TERM is set and not "dumb")
+  bool cursor = false;  // the terminal can overwrite a line (TERM is set and not "dumb")
   bool utf8 = false;
 };
 

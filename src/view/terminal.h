@@ -30,10 +30,10 @@
 namespace view {
 
 struct ViewOptions {
-  bool quiet = false;             // no talk, no bar
+  bool quiet = false;  // no talk, no bar
   bool prefix = true;
-  Choice fold = Choice::kAuto;    // kAuto: on a terminal
-  bool bar = true;                // where stderr is a terminal that can
+  Choice fold = Choice::kAuto;                      // kAuto: on a terminal
+  bool bar = true;                                  // where stderr is a terminal that can
   std::chrono::milliseconds progress_line{30'000};  // off a terminal
   std::chrono::milliseconds silence{50'000};        // with nothing at all to see
 };
@@ -92,19 +92,19 @@ class View : private logs::Folder::Sink {
   ViewOptions options_;
   std::unique_ptr<Output> out_owner_, err_owner_;
   Output* out_;
-  Output* err_;          // may be out_
-  bool bar_wanted_;      // there is a terminal to draw it on
+  Output* err_;      // may be out_
+  bool bar_wanted_;  // there is a terminal to draw it on
   bool fold_;
   std::vector<std::string> prefixes_[2];
   std::optional<logs::Folder> folder_;
   RunBar run_bar_;
-  std::string drawn_;    // the bar as it stands on the terminal; "" when it does not
+  std::string drawn_;  // the bar as it stands on the terminal; "" when it does not
   bool bar_dirty_ = false;
   bool progress_unsaid_ = false;
   bool out_told_ = false, err_told_ = false;
   os::Mono drawn_at_, flushed_at_, progress_said_at_;
-  os::Mono shown_at_;    // when any text was last written
-  os::Mono heard_at_;    // when a rank last said anything
+  os::Mono shown_at_;  // when any text was last written
+  os::Mono heard_at_;  // when a rank last said anything
   os::TimerId flush_timer_ = 0, fold_timer_ = 0, beat_timer_ = 0;
 };
 

@@ -34,13 +34,22 @@ class Harness {
       given.chunks.push_back((lines ? "L:" : "P:") + std::string(chunk.bytes));
     };
   }
-  Harness& feed(std::string_view bytes) { splitter.feed(bytes, sink_); return *this; }
-  Harness& stale() { splitter.flush_stale(sink_); return *this; }
+  Harness& feed(std::string_view bytes) {
+    splitter.feed(bytes, sink_);
+    return *this;
+  }
+  Harness& stale() {
+    splitter.flush_stale(sink_);
+    return *this;
+  }
   Harness& wait() {  // as long as a prompt takes
     for (int i = 0; i <= kPromptPatience; ++i) stale();
     return *this;
   }
-  Harness& finish() { splitter.finish(sink_); return *this; }
+  Harness& finish() {
+    splitter.finish(sink_);
+    return *this;
+  }
   LineSplitter splitter;
   Given given;
 
@@ -131,13 +140,34 @@ TEST(LineSplitter, ABarErasedAtTheEndLeavesNothing) {
 
 // Captured from tqdm 4.64.1: an inner bar with position=1 and leave=False, and tqdm.write().
 TEST(LineSplitter, NestedBarsOfTqdm) {
-  const std::string outer0 = "train:   0%|          | 0/3 [00:00<?, ?it/s]", outer1 = "train:  33%|███▎      | 1/3 [00:00<00:00,  4.15it/s]";
+  const std::string outer0 = "train:   0%|          | 0/3 [00:00<?, ?it/s]",
+                    outer1 = "train:  33%|███▎      | 1/3 [00:00<00:00,  4.15it/s]";
   const std::string inner0 = "eval:   0%|          | 0/2 [00:00<?, ?it/s]", inner1 = "eval:  50%|█████     | 1/2 [00:00<00:00,  8.32it/s]";
   const std::string up = "\x1b[A", blank = "\r                         ";
   Harness h;
-  for (const std::string& part : {"\r" + outer0, std::string("\n"), "\r" + inner0, up, std::string("\n"), "\r" + inner1, up, std::string("\n"),
-                                  blank, up, blank, std::string("\rhello\n"), "\r" + outer0, "\r" + outer1, std::string("\n"), "\r" + inner0, up,
-                                  std::string("\n"), "\r" + inner1, up, blank, "\r" + outer1, std::string("\n")})
+  for (const std::string& part : {"\r" + outer0,
+                                  std::string("\n"),
+                                  "\r" + inner0,
+                                  up,
+                                  std::string("\n"),
+                                  "\r" + inner1,
+                                  up,
+                                  std::string("\n"),
+                                  blank,
+                                  up,
+                                  blank,
+                                  std::string("\rhello\n"),
+                                  "\r" + outer0,
+                                  "\r" + outer1,
+                                  std::string("\n"),
+                                  "\r" + inner0,
+                                  up,
+                                  std::string("\n"),
+                                  "\r" + inner1,
+                                  up,
+                                  blank,
+                                  "\r" + outer1,
+                                  std::string("\n")})
     h.feed(part);
   h.finish();
   EXPECT_EQ(h.given.lines, "hello\n" + outer1 + "\n") << "only text and the final bar";
@@ -224,8 +254,9 @@ TEST(LineSplitter, ALineOfExactlyTheLimitIsWhole) {
 }
 
 const std::string& torn_text() {
-  static const std::string text = std::string("start\n\r") + kBar45 + "\r" + kBar46 + "\r                \rhello 漢字\r\nloading\rready\r\n\n\r" + kBar45 +
-                                  "\n\r" + "eval:  50%|█████     | 1/2 [00:00<00:00,  8.32it/s]" + "\x1b[A\r" + kBar100 + "\nend\x1b[0m\n\xf0\x9f\x9a\x80";
+  static const std::string text =
+      std::string("start\n\r") + kBar45 + "\r" + kBar46 + "\r                \rhello 漢字\r\nloading\rready\r\n\n\r" + kBar45 + "\n\r" +
+      "eval:  50%|█████     | 1/2 [00:00<00:00,  8.32it/s]" + "\x1b[A\r" + kBar100 + "\nend\x1b[0m\n\xf0\x9f\x9a\x80";
   return text;
 }
 
@@ -235,7 +266,8 @@ TEST(LineSplitter, TheSameWhereverTheInputIsTorn) {
   EXPECT_EQ(expected, "start\nhello 漢字\nloading\nready\n\n" + std::string(kBar100) + "\nend\x1b[0m\n🚀\n");
   for (size_t i = 0; i <= text.size(); ++i)
     for (size_t j = i; j <= text.size(); j += 7)
-      ASSERT_EQ(Harness().feed(text.substr(0, i)).feed(text.substr(i, j - i)).feed(text.substr(j)).finish().given.lines, expected) << i << " " << j;
+      ASSERT_EQ(Harness().feed(text.substr(0, i)).feed(text.substr(i, j - i)).feed(text.substr(j)).finish().given.lines, expected)
+          << i << " " << j;
 }
 
 // Without "\r" and without a pause, what comes out is what went in.
@@ -261,8 +293,20 @@ TEST(LineSplitter, PlainTextComesOutByteForByte) {
 // With "\r", pauses and everything, no visible byte of what is not a bar is lost or moved.
 TEST(LineSplitter, NoTextIsLostAmongBars) {
   std::mt19937 random(11);
-  const std::vector<std::string> pieces = {"\r", "\n", "\r\n", "word", "word", " ", "\x1b[A", "\n\r", "漢", std::string("\r") + kBar45, std::string("\r") + kBar46,
-                                           std::string("\r") + kBar100 + "\n", "\x1b[31m", "\n"};
+  const std::vector<std::string> pieces = {"\r",
+                                           "\n",
+                                           "\r\n",
+                                           "word",
+                                           "word",
+                                           " ",
+                                           "\x1b[A",
+                                           "\n\r",
+                                           "漢",
+                                           std::string("\r") + kBar45,
+                                           std::string("\r") + kBar46,
+                                           std::string("\r") + kBar100 + "\n",
+                                           "\x1b[31m",
+                                           "\n"};
   for (int round = 0; round < 500; ++round) {
     Harness h;
     int words = 0;

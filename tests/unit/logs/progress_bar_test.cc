@@ -100,8 +100,8 @@ TEST(ProgressBar, OtherPrograms) {
 }
 
 TEST(ProgressBar, WhatIsNotABar) {
-  for (const char* text : {"", "   ", "loading", "2024/01/02 started", "/usr/lib/3/4x", "version 1.2/x", "12/0", "14/3", "%", "%|", "150%", "a%b",
-                           "see http://host/1/2/3", "-1/3", "[00:12]", "x [a:b]", "1/2\n3/4"})
+  for (const char* text : {"", "   ", "loading", "2024/01/02 started", "/usr/lib/3/4x", "version 1.2/x", "12/0", "14/3", "%", "%|", "150%",
+                           "a%b", "see http://host/1/2/3", "-1/3", "[00:12]", "x [a:b]", "1/2\n3/4"})
     EXPECT_FALSE(parse_bar(text)) << text;
   EXPECT_FALSE(parse_bar("50%" + std::string(kMaxBarBytes, 'x')));
 }

@@ -62,8 +62,16 @@ TEST_F(RankLogTest, BigAndSmallStayInOrder) {
 }
 
 TEST_F(RankLogTest, ARestartedRankGoesOnInItsLog) {
-  { RankLog log = open(); log.lines("first\n"); log.close(); }
-  { RankLog log = open(); log.lines("second\n"); log.close(); }
+  {
+    RankLog log = open();
+    log.lines("first\n");
+    log.close();
+  }
+  {
+    RankLog log = open();
+    log.lines("second\n");
+    log.close();
+  }
   EXPECT_EQ(content(), "first\nsecond\n");
 }
 
@@ -125,7 +133,10 @@ TEST_F(RankLogTest, EscapesAreTakenOutOfBarsOnly) {
 TEST_F(RankLogTest, AFullDiskIsToldOnceAndTheRunGoesOn) {
   auto log = RankLog::open("/dev/full", [this](const std::string& text) { warnings_.push_back(text); });
   ASSERT_TRUE(log.ok());
-  for (int i = 0; i < 10; ++i) { log->lines("text\n"); log->idle(); }
+  for (int i = 0; i < 10; ++i) {
+    log->lines("text\n");
+    log->idle();
+  }
   log->lines(std::string(100000, 'x') + "\n");
   log->close();
   ASSERT_EQ(warnings_.size(), 1u);

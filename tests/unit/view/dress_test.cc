@@ -35,10 +35,21 @@ TEST(Dress, OnATerminalColoursStayAndEnd) {
 }
 
 TEST(Dress, OnATerminalNothingMovesTheCursor) {
-  EXPECT_EQ(dressed("a\x1b[2Jb\x1b[10;10Hc\x1b[Ad\x1b""7e\x1b(0f\r\b\a\v\f\x0e\x7fg\x1b\n", kTerminal), "[a:0] abcdefg\n");
+  EXPECT_EQ(dressed("a\x1b[2Jb\x1b[10;10Hc\x1b[Ad\x1b"
+                    "7e\x1b(0f\r\b\a\v\f\x0e\x7fg\x1b\n",
+                    kTerminal),
+            "[a:0] abcdefg\n");
   EXPECT_EQ(dressed("a\x1b]52;c;aGk=\x1b\\b\x1bP1$r\x1b\\c\n", kTerminal), "[a:0] abc\n") << "clipboard and device strings";
-  EXPECT_EQ(dressed("a\xc2\x9b""2Jb\n", kTerminal), "[a:0] a2Jb\n") << "CSI as one character";
-  EXPECT_EQ(dressed("a\x9b""2Jb\n", {true, true, false}), "[a:0] a2Jb\n") << "CSI as one byte";
+  EXPECT_EQ(dressed("a\xc2\x9b"
+                    "2Jb\n",
+                    kTerminal),
+            "[a:0] a2Jb\n")
+      << "CSI as one character";
+  EXPECT_EQ(dressed("a\x9b"
+                    "2Jb\n",
+                    {true, true, false}),
+            "[a:0] a2Jb\n")
+      << "CSI as one byte";
   EXPECT_EQ(dressed("\xc2\xa9 漢字\n", kTerminal), "[a:0] \xc2\xa9 漢字\n");
 }
 
@@ -46,9 +57,7 @@ TEST(Dress, AnUnfinishedEscapeDoesNotEatTheNextLine) {
   EXPECT_EQ(dressed("a\x1b]0;title\nb\x1b[3\nc\x1bP\nd\n", kTerminal), "[a:0] a\n[a:0] b\n[a:0] c\n[a:0] d\n");
 }
 
-TEST(Dress, NoColoursWhereTheyAreNotWanted) {
-  EXPECT_EQ(dressed("\x1b[31mred\x1b[0m\n", {false, true, true}), "[a:0] red\n");
-}
+TEST(Dress, NoColoursWhereTheyAreNotWanted) { EXPECT_EQ(dressed("\x1b[31mred\x1b[0m\n", {false, true, true}), "[a:0] red\n"); }
 
 // Whatever bytes: on a terminal nothing is left but text, line ends and colours.
 TEST(Dress, RandomBytesAreHarmless) {

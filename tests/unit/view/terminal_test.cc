@@ -201,10 +201,13 @@ TEST_F(OnTerminal, ATqdmOfEveryRankIsOneBarAndOneLastLine) {
   ASSERT_TRUE(run_until([&] { return screen_.last_row().find("ranks 450–453") != std::string::npos; })) << screen_.last_row();
   EXPECT_TRUE(screen_.last_row().starts_with("train 450/1000 ▕"));
   for (int rank = 3; rank >= 0; --rank)
-    view->line(rank, Stream::kStderr, "train: 100%|██| 1000/1000 [00:28<00:00, 3" + std::to_string(rank) + "it/s]\nafter " + std::to_string(rank) + "\n");
-  std::string expected = "[gpu01:3!] after 3\n[gpu01:2!] after 2\n[gpu01:1!] after 1\n"
-                         "[gpu01:0!] train: 100%|██| 1000/1000 [00:28<00:00, 30it/s]\n[gpu01:0!] after 0\n";
-  EXPECT_TRUE(run_until([&] { return screen_.history() == expected && screen_.last_row().empty(); })) << screen_.history() << screen_.last_row();
+    view->line(rank, Stream::kStderr,
+               "train: 100%|██| 1000/1000 [00:28<00:00, 3" + std::to_string(rank) + "it/s]\nafter " + std::to_string(rank) + "\n");
+  std::string expected =
+      "[gpu01:3!] after 3\n[gpu01:2!] after 2\n[gpu01:1!] after 1\n"
+      "[gpu01:0!] train: 100%|██| 1000/1000 [00:28<00:00, 30it/s]\n[gpu01:0!] after 0\n";
+  EXPECT_TRUE(run_until([&] { return screen_.history() == expected && screen_.last_row().empty(); }))
+      << screen_.history() << screen_.last_row();
 }
 
 TEST_F(OnTerminal, EqualLinesAreFolded) {
