@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "engine/comm/c10d_group.h"
+#include "engine/comm/patience.h"
 #include "engine/comm/route.h"
 #include "os/net.h"
 
@@ -36,15 +37,15 @@ class Alone final : public Group {
   at::Device device_;
 };
 
-StoreHandle open_store(const RankEnv& env) {
+StoreHandle open_store(const RankEnv& env, bool hosting) {
   c10d::TCPStoreOptions options = compat::tcp_store_options();
   options.port = env.master_port;
-  options.isServer = env.rank == 0 && !env.agent_store;
+  options.isServer = hosting;
   options.numWorkers = env.world;
   options.timeout = kJoinTimeout;
   c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(env.master_addr, options);
   if (env.agent_store) store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("/worker/attempt_{}", env.attempt), store);
-  return {c10::make_intrusive<c10d::PrefixStore>("phalanx-train", store), options.isServer};
+  return {c10::make_intrusive<c10d::PrefixStore>("phalanx-train", store), hosting};
 }
 
 base::Status check_interfaces(const std::string& names) {
@@ -62,6 +63,19 @@ base::Status check_interfaces(const std::string& names) {
   return base::ok();
 }
 
+// Where the other ranks find this one: the address by which its host and the store's reach each other. "" if unknown.
+std::string own_address(const RankEnv& env) {
+  std::string address = address_towards(env.master_addr, env.master_port);
+  const bool loopback = address.starts_with("127.") || address == "::1";
+  if (!loopback || env.world == env.local_world) return address;
+  // Several hosts, and here MASTER_ADDR means this host by a name that /etc/hosts maps to 127.0.1.1, as Debian's does.
+  auto addresses = os::interface_addresses();
+  if (!addresses.ok()) return address;
+  for (const os::InterfaceAddress& one : *addresses)
+    if (one.up && !one.loopback && one.address.find("fe80:") != 0) return one.address;
+  return address;
+}
+
 }  // namespace
 
 std::string reason(const std::exception& failure) {
@@ -74,21 +88,24 @@ base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device)
   if (env.world == 1) return std::unique_ptr<Group>(std::make_unique<Alone>(device));
   TRY(check_interfaces(env.gloo_interfaces));
   std::string doing = fmt::format("rank {} of {} joined the others at {}:{}", env.rank, env.world, env.master_addr, env.master_port);
+  const bool hosting = env.rank == 0 && !env.agent_store;
+  const std::string address = own_address(env);
+  if (hosting && address.empty())
+    return base::fail(base::ErrorKind::kUnreachable, fmt::format("cannot resolve MASTER_ADDR {}", base::quote(env.master_addr)))
+        .because("rank 0 is to serve the store there, so it has to be a name or address of this host");
+  Patience patience(fmt::format("rank {} of {} waits for the other ranks at {}:{}", env.rank, env.world, env.master_addr, env.master_port));
   StoreHandle store;
   try {
-    store = open_store(env);
+    store = open_store(env, hosting);
   } catch (const std::exception& failure) {
-    std::string hint = env.rank == 0 && !env.agent_store
-                           ? "choose a free MASTER_PORT, and a MASTER_ADDR that is this host's own"
-                           : "check MASTER_ADDR, MASTER_PORT and firewalls, and that rank 0 (or its launcher) runs";
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("rank {} cannot reach the store", env.rank))
         .within(doing)
         .because(reason(failure))
-        .with_hint(hint);
+        .with_hint(hosting ? "choose a free MASTER_PORT, and a MASTER_ADDR that is this host's own"
+                           : "check MASTER_ADDR, MASTER_PORT and firewalls, and that rank 0 (or its launcher) runs");
   }
   try {
-    return make_c10d_group(std::move(store), env.rank, env.world, device, address_towards(env.master_addr, env.master_port),
-                           env.gloo_interfaces);
+    return make_c10d_group(std::move(store), env.rank, env.world, device, address, env.gloo_interfaces);
   } catch (const std::exception& failure) {
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("rank {} cannot connect to the other ranks", env.rank))
         .within(doing)

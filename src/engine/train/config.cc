@@ -112,17 +112,32 @@ class Reader {
   std::map<std::string, int> seen_;  // key -> line
 };
 
+// The line in which a second document begins or the first one ends early, 0 if there is none. yaml-cpp 0.7's own reader of
+// many documents can loop for ever on broken input, and its reader of one stops silently behind the first.
+int second_document(std::string_view text) {
+  bool content = false;
+  int number = 0;
+  for (std::string_view line : base::split_lines(text)) {
+    ++number;
+    const bool begins = line == "---" || line.starts_with("--- "), ends = line == "..." || line.starts_with("... ");
+    if (content && (begins || ends)) return number;
+    std::string_view trimmed = base::trim(line);
+    content = content || begins || (!trimmed.empty() && trimmed.front() != '#' && trimmed.front() != '%');
+  }
+  return 0;
+}
+
 base::Status read_yaml(std::string_view text, std::string_view name, const std::vector<Setting>& table) {
   if (text.size() > kMaxConfigBytes)
     return base::fail(base::ErrorKind::kConfig,
                       fmt::format("{}: {} bytes are more than a config's limit of {}", name, text.size(), kMaxConfigBytes));
+  if (int line = second_document(text))
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{}:{}:1: a config is one YAML document", name, line));
   try {  // yaml-cpp reports by exceptions
-    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.empty()) return base::ok();
-    if (documents.size() > 1) return at_place(name, documents[1].Mark(), "a config is one YAML document");
-    if (documents[0].IsNull()) return base::ok();
-    if (!documents[0].IsMap()) return at_place(name, documents[0].Mark(), "a config is a list of `key: value` lines");
-    return Reader(table, name).section(documents[0], "");
+    const YAML::Node document = YAML::Load(std::string(text));
+    if (!document || document.IsNull()) return base::ok();
+    if (!document.IsMap()) return at_place(name, document.Mark(), "a config is a list of `key: value` lines");
+    return Reader(table, name).section(document, "");
   } catch (const YAML::Exception& failure) { return at_place(name, failure.mark, fmt::format("not valid YAML: {}", failure.msg)); }
 }
 

@@ -1,0 +1,26 @@
+// Speaks up while something takes long, so that no wait is silent.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace engine::comm {
+
+// From its making to its end: after 10 s, and then every 60 s, writes `line` to stderr. A thread of its own, because the wait
+// is inside a library.
+class Patience {
+ public:
+  explicit Patience(std::string line);
+  ~Patience();
+
+ private:
+  void watch(const std::string& line);
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool end_ = false;
+  std::thread thread_;
+};
+
+}  // namespace engine::comm
