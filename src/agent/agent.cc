@@ -21,7 +21,9 @@
 #include "host/sockets.h"
 #include "os/build_id.h"
 #include "os/files.h"
+#include "os/family.h"
 #include "os/process.h"
+#include "os/program.h"
 #include "store/server.h"
 #include "wire/frame.h"
 

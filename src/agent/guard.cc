@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "os/family.h"
 #include "os/process.h"
 
 namespace agent {

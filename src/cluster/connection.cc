@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "os/program.h"
 
 namespace cluster {
 namespace {

@@ -1,9 +1,8 @@
-// Starting programs, and ending whole families of processes.
+// Starting programs.
 #pragma once
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,26 +26,6 @@ struct SpawnSpec {
 // Signals blocked or ignored by the caller are default in the child.
 base::Result<pid_t> spawn(const SpawnSpec& spec);
 
-// The file that execvp would run for `name` with this PATH and working directory, checked to be executable.
-// For a script, its interpreter (first line) is checked to exist too. Error kUnfit says what is missing.
-base::Result<std::string> find_program(const std::string& name, const std::string& path_variable, const std::string& directory);
-
-struct ProcessInfo {
-  pid_t pid = 0;
-  pid_t parent = 0;
-  char state = '?';          // R S D Z T …
-  unsigned long long start = 0;  // clock ticks after boot; (pid, start) names a process for good
-  std::string command;       // comm, at most 15 bytes
-};
-// Every process that descends from `ancestor` (zombies included), the ancestor not included. Reads /proc.
-std::vector<ProcessInfo> descendants(pid_t ancestor);
-
-// SIGKILL to every descendant of the calling process, again and again until none but zombies is left or `most` has passed; reaps
-// what it adopts. Returns how many distinct processes were killed. The caller must be a subreaper (become_subreaper) for orphans to be seen.
-struct KillOutcome { int killed = 0; int left = 0; };
-KillOutcome kill_descendants(std::chrono::milliseconds most);
-
-base::Status become_subreaper();
 // What `ps` shows: comm (at most 15 bytes) and, best effort, the argument area.
 void set_process_title(char** argv, const std::string& comm, const std::string& title);
 std::string signal_name(int signal_number);  // "SIGKILL"

@@ -10,8 +10,10 @@
 #include <fstream>
 
 #include "os/build_id.h"
+#include "os/family.h"
 #include "os/fd.h"
 #include "os/files.h"
+#include "os/program.h"
 
 namespace os {
 namespace {

@@ -1,0 +1,63 @@
+// Inside the supervisor: one step, the state it works on and the actions it collects. Its parts are
+//   supervisor.cc          the entrance, what hosts say while ranks run, and the tick
+//   supervisor_launch.cc   opening, preparing, reaching, starting
+//   supervisor_end.cc      lost hosts, stopping, killing, finishing
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "job/supervisor.h"
+
+namespace job {
+
+// One step: the state, the time, and the actions collected so far.
+struct Step {
+  State& s;
+  os::Mono now;
+  Actions actions;
+
+  void send(size_t host, ToHost message) { actions.push_back(Send{host, std::move(message)}); }
+  void tell(Note note) { actions.push_back(Tell{std::move(note)}); }
+  bool alive(size_t h) const { return s.hosts[h].open && !s.hosts[h].ended; }
+
+  void on(const HostSaid& event);
+  void on(const HostEnded& event);
+  void on(const OperatorSignal& event);
+  void on(const Tick&);
+
+  void take(size_t h, const wire::Hello& m);
+  void take(size_t h, const wire::Prepared& m);
+  void take(size_t h, const wire::StoreOpened& m);
+  void take(size_t h, const wire::Reached& m);
+  void take(size_t h, const wire::Started& m);
+  void take(size_t h, const wire::Exited& m);
+  void take(size_t h, const wire::Connected& m);
+  void take(size_t h, const wire::Pong& m);
+  void take(size_t h, const wire::Finished& m);
+  void take(size_t h, const wire::Trouble& m) { tell(HostTrouble{h, m.text}); }
+
+  void refuse(size_t h, base::Error error);
+  void settle_refusals();
+  void all_open();
+  void open_store();
+  void maybe_prepared();
+  void try_next_address(size_t h, const base::Error& error);
+  void start_ranks();
+  void ping(size_t h);
+  void check_silence();
+  void check_opening();
+  void check_store();
+  void stop(int signal_number, bool by_operator);
+  void kill(bool by_operator);
+  void maybe_all_over();
+  void finish(std::optional<Verdict> verdict);
+  void maybe_finished();
+  std::vector<int> awaited() const;
+};
+
+template <typename Predicate>
+bool all_hosts(const State& s, Predicate predicate) { return std::all_of(s.hosts.begin(), s.hosts.end(), predicate); }
+
+}  // namespace job

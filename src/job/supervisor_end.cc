@@ -1,0 +1,123 @@
+// From the first failure, the operator, or the last rank's end to the verdict.
+#include "job/step.h"
+
+#include <signal.h>
+
+#include <fmt/format.h>
+
+namespace job {
+
+void Step::on(const HostEnded& event) {
+  size_t h = event.host;
+  HostState& host = s.hosts[h];
+  if (host.ended) return;
+  host.ended = true;
+  if (s.phase == Phase::kFinishing) return maybe_finished();
+  if (s.phase == Phase::kEnded) return;
+  if (s.phase < Phase::kRunning) return refuse(h, base::Error(event.error));
+  const PlannedHost& planned = s.plan->hosts[h];
+  bool any = false;
+  for (int r = planned.first_rank; r < planned.first_rank + planned.ranks; ++r) {
+    RankState& rank = s.ranks[static_cast<size_t>(r)];
+    if (rank.over()) continue;
+    rank.lost = any = true;
+    rank.at = now;
+  }
+  if (any && !s.lost_host) {
+    s.lost_host = h;
+    s.lost_at = now;
+    s.lost_error = event.error;
+  }
+  if (s.phase == Phase::kRunning && any) stop(SIGTERM, false);
+  maybe_all_over();
+}
+
+void Step::check_silence() {
+  bool slept = now - s.ticked > os::milliseconds(2500);  // we did not run: silence is ours
+  s.ticked = now;
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    HostState& host = s.hosts[h];
+    if (!alive(h)) continue;
+    if (slept || s.output_blocked) host.heard = now;
+    if (now - host.pinged >= kPingEvery) ping(h);
+    if (now - host.heard < kHostPatience) continue;
+    actions.push_back(CutHost{h});
+    base::Error lost = base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": lost contact with the host")
+                           .because(fmt::format("nothing was heard from it for {} s: it is down, hung, or cut off", kHostPatience.count() / 1000))
+                           .with_hint("ping -c 3 " + s.job.hosts[h].target.name);
+    on(HostEnded{h, std::move(lost)});
+  }
+}
+
+std::vector<int> Step::awaited() const {
+  std::vector<int> ranks;
+  for (size_t r = 0; r < s.ranks.size(); ++r)
+    if (!s.ranks[r].over()) ranks.push_back(static_cast<int>(r));
+  return ranks;
+}
+
+void Step::on(const OperatorSignal&) {
+  ++s.operator_signals;
+  if (s.phase == Phase::kFinishing || s.phase == Phase::kEnded) return;
+  if (s.phase < Phase::kRunning) {
+    Verdict verdict;
+    verdict.kind = Verdict::Kind::kInterrupted;
+    verdict.exit_code = base::exit_code(base::ErrorKind::kInterrupted);
+    return finish(std::move(verdict));
+  }
+  if (s.operator_signals > 1) return kill(true);
+  if (s.phase == Phase::kRunning) return stop(SIGTERM, true);
+  tell(StoppingRanks{SIGTERM, awaited(), s.job.grace, true});
+}
+
+void Step::stop(int signal_number, bool by_operator) {
+  if (s.phase != Phase::kRunning) return;
+  s.phase = Phase::kStopping;
+  s.stop_at = now + s.job.grace;
+  for (size_t h = 0; h < s.hosts.size(); ++h)
+    if (alive(h)) send(h, wire::Signal{static_cast<uint8_t>(signal_number)});
+  std::vector<int> ranks = awaited();
+  if (by_operator || !ranks.empty()) tell(StoppingRanks{signal_number, std::move(ranks), s.job.grace, by_operator});
+  maybe_all_over();
+}
+
+void Step::kill(bool by_operator) {
+  if (s.killed || s.phase != Phase::kStopping) return;
+  s.killed = true;
+  tell(KillingRanks{awaited(), by_operator});
+  for (size_t h = 0; h < s.hosts.size(); ++h)
+    if (alive(h)) send(h, wire::Signal{SIGKILL});
+  s.stop_at = now + kKillPatience;
+}
+
+void Step::maybe_all_over() {
+  if (s.phase != Phase::kRunning && s.phase != Phase::kStopping) return;
+  if (std::all_of(s.ranks.begin(), s.ranks.end(), [](const RankState& r) { return r.over(); })) finish(std::nullopt);
+}
+
+void Step::finish(std::optional<Verdict> verdict) {
+  if (s.phase == Phase::kFinishing || s.phase == Phase::kEnded) return;
+  if (verdict && !s.verdict) s.verdict = std::move(verdict);
+  s.phase = Phase::kFinishing;
+  s.deadline = now + kFinishPatience;
+  actions.push_back(AbandonOpening{});
+  for (size_t h = 0; h < s.hosts.size(); ++h)
+    if (alive(h)) send(h, wire::Finish{});
+  maybe_finished();
+}
+
+void Step::take(size_t h, const wire::Finished& m) {
+  s.hosts[h].finished = true;
+  if (m.killed > 0 || m.left > 0) tell(HostLeftovers{h, static_cast<int>(m.killed), static_cast<int>(m.left)});
+  maybe_finished();
+}
+
+void Step::maybe_finished() {
+  if (s.phase != Phase::kFinishing) return;
+  bool all = all_hosts(s, [](const HostState& x) { return x.finished || x.ended || !x.open; });
+  if (!all && now < *s.deadline) return;
+  s.phase = Phase::kEnded;
+  actions.push_back(End{s.verdict ? *s.verdict : judge(s)});
+}
+
+}  // namespace job

@@ -1,0 +1,14 @@
+// Which file a command name stands for.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace os {
+
+// The file that execvp would run for `name` with this PATH and working directory, checked to be executable.
+// For a script, its interpreter (first line) is checked to exist too. Error kUnfit says what is missing.
+base::Result<std::string> find_program(const std::string& name, const std::string& path_variable, const std::string& directory);
+
+}  // namespace os
