@@ -6,84 +6,35 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <optional>
-#include <set>
-
 #include <fmt/format.h>
 
-#include "agent/environment.h"
 #include "agent/guard.h"
-#include "agent/outbox.h"
-#include "agent/ranks.h"
-#include "agent/reach.h"
-#include "agent/scratch.h"
+#include "agent/life.h"
+#include "base/text.h"
 #include "host/identity.h"
-#include "host/sockets.h"
 #include "os/build_id.h"
-#include "os/files.h"
 #include "os/family.h"
+#include "os/files.h"
 #include "os/process.h"
-#include "os/program.h"
-#include "store/server.h"
-#include "wire/frame.h"
 
 namespace agent {
-namespace {
-
 using base::ErrorKind;
 
+namespace {
+
 constexpr os::milliseconds kLeaseTick{500};
-constexpr os::milliseconds kStoreWatchPeriod{500};
 constexpr os::milliseconds kFinishStep{5};
 constexpr os::milliseconds kPoliteEnd{500};  // from SIGTERM to SIGKILL for what a finished rank left running
 
-class Agent {
- public:
-  Agent(os::Loop& loop, os::Fd lifeline)
-      : loop_(loop), lifeline_(std::move(lifeline)),
-        outbox_(loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
-        ranks_(loop, outbox_), host_environment_(parse_environment(environ)) {}
+// A frame that cannot be decoded means that the two sides are not the same program: nothing safe can be done with it.
+template <typename Message, typename Function>
+bool with(const wire::Frame& frame, Function function) {
+  base::Result<Message> message = wire::decode<Message>(frame.payload);
+  if (message.ok()) function(std::move(message).value());
+  return message.ok();
+}
 
-  base::Status open();
-  int code() const { return code_; }
-
- private:
-  void say_hello();
-  void read_input();
-  void handle(const wire::Frame& frame);
-  void prepare(wire::Prepare message);
-  wire::Prepared check_job();
-  void open_store(const wire::OpenStore& message);
-  void reach(const wire::Reach& message);
-  void start(const wire::Start& message);
-  void signal(int signal_number);
-  void finish();
-  void finish_step();
-  void watch_store();
-  void check_lease();
-  void end_everything(const std::string& why);
-
-  os::Loop& loop_;
-  os::Fd lifeline_;
-  Outbox outbox_;
-  Ranks ranks_;
-  Environment host_environment_;
-  wire::FrameReader reader_;
-  std::optional<wire::Prepare> job_;
-  Environment job_environment_;
-  std::string program_;
-  std::optional<Scratch> scratch_;
-  std::unique_ptr<store::Server> store_;
-  os::Endpoint store_endpoint_;
-  std::unique_ptr<ReachCheck> reach_;
-  std::set<uint32_t> not_connected_;
-  os::Mono heard_ = os::mono_now();
-  os::Mono last_tick_ = heard_;
-  uint32_t cpus_ = 1;
-  std::optional<os::Mono> finishing_since_;
-  uint32_t killed_ = 0;
-  int code_ = 0;
-};
+}  // namespace
 
 base::Status Agent::open() {
   TRY(os::set_nonblocking(STDIN_FILENO));
@@ -110,15 +61,12 @@ void Agent::say_hello() {
   hello.cpus = id.cpus;
   hello.gpus = id.gpus;
   for (const os::InterfaceAddress& a : id.addresses) hello.addresses.push_back({a.interface, a.address});
-  // "client port server port", as sshd sets it
-  std::string ssh = os::environment_value("SSH_CONNECTION");
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < ssh.size();) {
-    size_t end = std::min(ssh.find(' ', begin), ssh.size());
-    parts.push_back(ssh.substr(begin, end - begin));
-    begin = end + 1;
+  std::string ssh = os::environment_value("SSH_CONNECTION");  // "client port server port", as sshd sets it
+  std::vector<std::string_view> parts = base::split(ssh, ' ');
+  if (parts.size() == 4) {
+    hello.ssh_client = parts[0];
+    hello.ssh_server = parts[2];
   }
-  if (parts.size() == 4) { hello.ssh_client = parts[0]; hello.ssh_server = parts[2]; }
   hello.now_ns = os::mono_now().ns;
   outbox_.magic();
   outbox_.control(hello);
@@ -139,14 +87,6 @@ void Agent::read_input() {
   }
 }
 
-// A frame that cannot be decoded means that the two sides are not the same program: nothing safe can be done with it.
-template <typename Message, typename Function>
-bool with(const wire::Frame& frame, Function function) {
-  base::Result<Message> message = wire::decode<Message>(frame.payload);
-  if (message.ok()) function(std::move(message).value());
-  return message.ok();
-}
-
 void Agent::handle(const wire::Frame& frame) {
   bool good = false;
   switch (frame.type) {
@@ -162,111 +102,6 @@ void Agent::handle(const wire::Frame& frame) {
     default: break;
   }
   if (!good) end_everything(fmt::format("a frame of type {} makes no sense", static_cast<int>(frame.type)));
-}
-
-void Agent::prepare(wire::Prepare message) {
-  job_ = std::move(message);
-  outbox_.control(check_job());
-}
-
-wire::Prepared Agent::check_job() {
-  wire::Prepared answer;
-  if (!os::is_folder(job_->directory)) {
-    answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job_->directory + " does not exist")
-                                 .with_hint("create or mount it there, or name another with --workdir")};
-    return answer;
-  }
-  if (::access(job_->directory.c_str(), X_OK) != 0) {
-    base::Error denied = base::system_error("enter", job_->directory);
-    denied.kind = ErrorKind::kUnfit;
-    answer.outcome = {false, std::move(denied)};
-    return answer;
-  }
-  job_environment_ = job_environment(host_environment_, *job_, os::is_folder(job_->path_prefix));
-  base::Result<std::string> program = os::find_program(job_->argv[0], job_environment_["PATH"], job_->directory);
-  if (!program.ok()) {
-    base::Error error = std::move(program).error();
-    error.kind = ErrorKind::kUnfit;
-    answer.outcome = {false, std::move(error)};
-    return answer;
-  }
-  program_ = answer.program = *program;
-  scratch_ = Scratch::create(job_->run_id);
-  return answer;
-}
-
-void Agent::open_store(const wire::OpenStore& message) {
-  wire::StoreOpened answer;
-  store_.reset();
-  base::Result<os::Listener> listener = os::listen_tcp({message.address, static_cast<uint16_t>(message.port)});
-  if (!listener.ok()) {
-    base::Error error = std::move(listener).error();
-    error.kind = ErrorKind::kUnfit;
-    answer.outcome = {false, std::move(error)};
-  } else if (message.serve) {
-    answer.port = listener->endpoint.port;
-    store_endpoint_ = listener->endpoint;
-    store::ServerOptions options;
-    options.token = job_ ? job_->token : "";
-    base::Result<std::unique_ptr<store::Server>> server = store::Server::start(loop_, std::move(listener).value(), options);
-    if (server.ok()) {
-      store_ = std::move(server).value();
-      store_->allow(message.address);
-      store_->allow("127.0.0.1");
-      store_->allow("::1");
-      for (const os::InterfaceAddress& a : host::identify("", nullptr).addresses) store_->allow(a.address);
-    } else {
-      answer.outcome = {false, std::move(server).error()};
-    }
-  } else {
-    answer.port = listener->endpoint.port;  // rank 0 will bind it itself; the listener is closed here
-  }
-  outbox_.control(answer);
-}
-
-void Agent::reach(const wire::Reach& message) {
-  reach_ = std::make_unique<ReachCheck>(loop_, os::Endpoint{message.address, static_cast<uint16_t>(message.port)}, job_ ? job_->token : "",
-                                        os::milliseconds(message.timeout_ms), [this](wire::Reached result) { outbox_.control(result); });
-}
-
-void Agent::start(const wire::Start& message) {
-  if (!job_) return end_everything("Start came before Prepare");
-  store_endpoint_ = {message.store_address, static_cast<uint16_t>(message.store_port)};
-  for (const auto& [name, value] : message.defaults) job_environment_.emplace(name, value);
-  RankCommand command{program_, job_->argv, job_->directory, scratch_ ? scratch_->path() : ""};
-  for (const wire::RankSpec& spec : message.ranks) {
-    RankPlace place;
-    place.cpus = cpus_;
-    place.local_world = static_cast<uint32_t>(message.ranks.size());
-    ranks_.start(spec, job_environment_, command, place);
-    not_connected_.insert(spec.rank);
-  }
-  if (message.store_port != 0) loop_.every(kStoreWatchPeriod, [this] { watch_store(); });
-}
-
-// Which ranks hold a connection to the store. Seen from the ranks' side, so it works for every dialect and for rank 0 as host.
-void Agent::watch_store() {
-  if (not_connected_.empty() || finishing_since_) return;
-  std::set<uint64_t> sockets = host::sockets_to(store_endpoint_);
-  if (sockets.empty()) return;
-  for (const Ranks::Living& rank : ranks_.living()) {
-    if (!not_connected_.count(rank.rank)) continue;
-    std::vector<pid_t> family{rank.pid};
-    for (const os::ProcessInfo& p : os::descendants(rank.pid)) family.push_back(p.pid);
-    if (!host::holds_socket(family, sockets)) continue;
-    not_connected_.erase(rank.rank);
-    outbox_.control(wire::Connected{rank.rank});
-  }
-}
-
-void Agent::signal(int signal_number) {
-  ranks_.signal(signal_number);
-  if (signal_number != SIGKILL) return;
-  for (const os::ProcessInfo& p : os::descendants(::getpid())) {
-    if (p.state == 'Z') continue;
-    ::kill(p.pid, SIGKILL);
-    ++killed_;
-  }
 }
 
 // Ends what ranks left behind: politely first, since it may be a logger that still flushes.
@@ -316,8 +151,6 @@ void Agent::end_everything(const std::string& why) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) {}
   code_ = 1;
 }
-
-}  // namespace
 
 int run_agent(os::Fd lifeline) {
   base::Status reaper = os::become_subreaper();

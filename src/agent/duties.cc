@@ -1,0 +1,126 @@
+// What the agent does for the launcher: checks the job, serves and reaches the store, starts and signals the ranks.
+#include "agent/life.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "host/identity.h"
+#include "host/sockets.h"
+#include "os/family.h"
+#include "os/files.h"
+#include "os/program.h"
+
+namespace agent {
+
+using base::ErrorKind;
+
+namespace {
+constexpr os::milliseconds kStoreWatchPeriod{500};
+}  // namespace
+
+void Agent::prepare(wire::Prepare message) {
+  job_ = std::move(message);
+  outbox_.control(check_job());
+}
+
+wire::Prepared Agent::check_job() {
+  wire::Prepared answer;
+  if (!os::is_folder(job_->directory)) {
+    answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job_->directory + " does not exist")
+                                 .with_hint("create or mount it there, or name another with --workdir")};
+    return answer;
+  }
+  if (::access(job_->directory.c_str(), X_OK) != 0) {
+    base::Error denied = base::system_error("enter", job_->directory);
+    denied.kind = ErrorKind::kUnfit;
+    answer.outcome = {false, std::move(denied)};
+    return answer;
+  }
+  job_environment_ = job_environment(host_environment_, *job_, os::is_folder(job_->path_prefix));
+  base::Result<std::string> program = os::find_program(job_->argv[0], job_environment_["PATH"], job_->directory);
+  if (!program.ok()) {
+    base::Error error = std::move(program).error();
+    error.kind = ErrorKind::kUnfit;
+    answer.outcome = {false, std::move(error)};
+    return answer;
+  }
+  program_ = answer.program = *program;
+  scratch_ = Scratch::create(job_->run_id);
+  return answer;
+}
+
+void Agent::open_store(const wire::OpenStore& message) {
+  wire::StoreOpened answer;
+  store_.reset();
+  base::Result<os::Listener> listener = os::listen_tcp({message.address, static_cast<uint16_t>(message.port)});
+  if (!listener.ok()) {
+    base::Error error = std::move(listener).error();
+    error.kind = ErrorKind::kUnfit;
+    answer.outcome = {false, std::move(error)};
+  } else if (message.serve) {
+    answer.port = listener->endpoint.port;
+    store_endpoint_ = listener->endpoint;
+    store::ServerOptions options;
+    options.token = job_ ? job_->token : "";
+    base::Result<std::unique_ptr<store::Server>> server = store::Server::start(loop_, std::move(listener).value(), options);
+    if (server.ok()) {
+      store_ = std::move(server).value();
+      store_->allow(message.address);
+      store_->allow("127.0.0.1");
+      store_->allow("::1");
+      for (const os::InterfaceAddress& a : host::identify("", nullptr).addresses) store_->allow(a.address);
+    } else {
+      answer.outcome = {false, std::move(server).error()};
+    }
+  } else {
+    answer.port = listener->endpoint.port;  // rank 0 will bind it itself; the listener is closed here
+  }
+  outbox_.control(answer);
+}
+
+void Agent::reach(const wire::Reach& message) {
+  reach_ = std::make_unique<ReachCheck>(loop_, os::Endpoint{message.address, static_cast<uint16_t>(message.port)}, job_ ? job_->token : "",
+                                        os::milliseconds(message.timeout_ms), [this](wire::Reached result) { outbox_.control(result); });
+}
+
+void Agent::start(const wire::Start& message) {
+  if (!job_) return end_everything("Start came before Prepare");
+  store_endpoint_ = {message.store_address, static_cast<uint16_t>(message.store_port)};
+  for (const auto& [name, value] : message.defaults) job_environment_.emplace(name, value);
+  RankCommand command{program_, job_->argv, job_->directory, scratch_ ? scratch_->path() : ""};
+  for (const wire::RankSpec& spec : message.ranks) {
+    RankPlace place;
+    place.cpus = cpus_;
+    place.local_world = static_cast<uint32_t>(message.ranks.size());
+    ranks_.start(spec, job_environment_, command, place);
+    not_connected_.insert(spec.rank);
+  }
+  if (message.store_port != 0) loop_.every(kStoreWatchPeriod, [this] { watch_store(); });
+}
+
+// Which ranks hold a connection to the store. Seen from the ranks' side, so it works for every dialect and for rank 0 as host.
+void Agent::watch_store() {
+  if (not_connected_.empty() || finishing_since_) return;
+  std::set<uint64_t> sockets = host::sockets_to(store_endpoint_);
+  if (sockets.empty()) return;
+  for (const Ranks::Living& rank : ranks_.living()) {
+    if (!not_connected_.count(rank.rank)) continue;
+    std::vector<pid_t> family{rank.pid};
+    for (const os::ProcessInfo& p : os::descendants(rank.pid)) family.push_back(p.pid);
+    if (!host::holds_socket(family, sockets)) continue;
+    not_connected_.erase(rank.rank);
+    outbox_.control(wire::Connected{rank.rank});
+  }
+}
+
+void Agent::signal(int signal_number) {
+  ranks_.signal(signal_number);
+  if (signal_number != SIGKILL) return;
+  for (const os::ProcessInfo& p : os::descendants(::getpid())) {
+    if (p.state == 'Z') continue;
+    ::kill(p.pid, SIGKILL);
+    ++killed_;
+  }
+}
+
+}  // namespace agent

@@ -1,0 +1,70 @@
+// The agent's state and its parts: agent.cc is its life (stream, lease, end), duties.cc what it does for the launcher.
+#pragma once
+
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "agent/environment.h"
+#include "agent/outbox.h"
+#include "agent/ranks.h"
+#include "agent/reach.h"
+#include "agent/scratch.h"
+#include "os/loop.h"
+#include "store/server.h"
+#include "wire/messages.h"
+
+namespace agent {
+
+class Agent {
+ public:
+  Agent(os::Loop& loop, os::Fd lifeline)
+      : loop_(loop), lifeline_(std::move(lifeline)),
+        outbox_(loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
+        ranks_(loop, outbox_), host_environment_(parse_environment(environ)) {}
+
+  base::Status open();
+  int code() const { return code_; }
+
+ private:
+  void say_hello();
+  void read_input();
+  void handle(const wire::Frame& frame);
+  void prepare(wire::Prepare message);
+  wire::Prepared check_job();
+  void open_store(const wire::OpenStore& message);
+  void reach(const wire::Reach& message);
+  void start(const wire::Start& message);
+  void signal(int signal_number);
+  void finish();
+  void finish_step();
+  void watch_store();
+  void check_lease();
+  void end_everything(const std::string& why);
+
+  os::Loop& loop_;
+  os::Fd lifeline_;
+  Outbox outbox_;
+  Ranks ranks_;
+  Environment host_environment_;
+  wire::FrameReader reader_;
+  std::optional<wire::Prepare> job_;
+  Environment job_environment_;
+  std::string program_;
+  std::optional<Scratch> scratch_;
+  std::unique_ptr<store::Server> store_;
+  os::Endpoint store_endpoint_;
+  std::unique_ptr<ReachCheck> reach_;
+  std::set<uint32_t> not_connected_;
+  os::Mono heard_ = os::mono_now();
+  os::Mono last_tick_ = heard_;
+  uint32_t cpus_ = 1;
+  std::optional<os::Mono> finishing_since_;
+  uint32_t killed_ = 0;
+  int code_ = 0;
+};
+
+}  // namespace agent
