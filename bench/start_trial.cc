@@ -16,6 +16,7 @@
 #include "os/fd.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "os/program.h"
 
 namespace bench {
 namespace {
