@@ -66,7 +66,8 @@ Status check_assignment(std::string_view typed, std::string_view value) {
   if (!is_variable_name(name))
     return wrong(typed, fmt::format("{} is not the name of a variable", base::quote(name)),
                  "a name is made of letters, digits and '_', and starts with no digit");
-  if (value.size() - equals > kLongestEnvValue) return wrong(typed, fmt::format("the value of {} is longer than {} bytes", name, kLongestEnvValue));
+  if (value.size() - equals - 1 > kLongestEnvValue)
+    return wrong(typed, fmt::format("the value of {} is longer than {} bytes", name, kLongestEnvValue));
   return base::ok();
 }
 
