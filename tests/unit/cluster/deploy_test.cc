@@ -1,10 +1,18 @@
 #include "cluster/deploy.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "cluster/openssh.h"
+#include "os/fd.h"
+#include "os/files.h"
+#include "os/process.h"
 #include "wire/frame.h"
 
 namespace cluster {
@@ -14,6 +22,29 @@ TEST(DeployScript, PassesThroughEveryLoginShellUnchanged) {
   std::string script = deploy_script("0123abcd");
   for (char c : {'\'', '\\', '!', '\n', '`'}) EXPECT_EQ(script.find(c), std::string::npos) << "character " << c;
   EXPECT_NE(script.find("0123abcd"), std::string::npos);
+}
+
+// The cached agent is started without the help of any other program (PATH is empty here), and with the login's umask.
+TEST(DeployScript, RunsACachedAgentByItself) {
+  std::string home = "/tmp/phalanx-deploy-test-XXXXXX";
+  ASSERT_TRUE(::mkdtemp(home.data()));
+  std::string folder = home + "/.cache/phalanx/0123abcd", agent = folder + "/phalanx";
+  ASSERT_TRUE(os::make_folders(folder).ok());
+  std::ofstream(agent) << "#!/bin/sh\necho $* $(umask)\n";
+  ASSERT_EQ(::chmod(agent.c_str(), 0700), 0);
+  os::PipeEnds out = os::make_pipe().value();
+  os::SpawnSpec spec;
+  spec.program = "/bin/sh";
+  spec.arguments = {"sh", "-c", "umask 027; exec /bin/sh -c '" + deploy_script("0123abcd") + "'"};
+  spec.environment = {"PATH=/nonexistent", "HOME=" + home};
+  spec.fds = {{out.write.get(), 1}};
+  pid_t pid = os::spawn(spec).value();
+  out.write.reset();
+  char text[64] = "";
+  ASSERT_GE(::read(out.read.get(), text, sizeof(text) - 1), 0);
+  EXPECT_STREQ(text, "agent 0027\n");
+  ::waitpid(pid, nullptr, 0);
+  std::filesystem::remove_all(home);
 }
 
 TEST(DeployTalk, ACachedAgentNeedsNoTalk) {
