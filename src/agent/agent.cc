@@ -22,6 +22,7 @@ using base::ErrorKind;
 
 namespace {
 
+constexpr size_t kReadBytes = 256 << 10;
 constexpr os::milliseconds kLeaseTick{500};
 constexpr os::milliseconds kFinishStep{5};
 constexpr os::milliseconds kPoliteEnd{500};  // from SIGTERM to SIGKILL for what a finished rank left running
@@ -53,6 +54,7 @@ void Agent::say_hello() {
   const char* visible = ::getenv("CUDA_VISIBLE_DEVICES");
   host::Identity id = host::identify("", visible);
   cpus_ = id.cpus;
+  addresses_ = id.addresses;
   wire::Hello hello;
   hello.build = os::build_id();
   hello.hostname = id.hostname;
@@ -73,12 +75,12 @@ void Agent::say_hello() {
 }
 
 void Agent::read_input() {
-  static std::string buffer(256 << 10, '\0');
-  os::IoStep step = os::read_step(STDIN_FILENO, buffer.data(), buffer.size());
+  static const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);  // only pages that are used become memory
+  os::IoStep step = os::read_step(STDIN_FILENO, buffer.get(), kReadBytes);
   if (step.kind == os::IoStep::kWouldBlock) return;
   if (step.kind != os::IoStep::kBytes) return end_everything("the launcher is gone");
   heard_ = os::mono_now();
-  reader_.feed(std::string_view(buffer.data(), step.bytes));
+  reader_.feed(std::string_view(buffer.get(), step.bytes));
   while (!loop_.stopped()) {
     base::Result<std::optional<wire::Frame>> frame = reader_.next();
     if (!frame.ok()) return end_everything("the launcher's stream is broken: " + frame.error().message);
@@ -128,6 +130,7 @@ void Agent::finish_step() {
   store_.reset();
   if (scratch_) scratch_->remove();
   outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(left.size())});  // behind all output: whoever has it has everything
+  if (outbox_.empty()) return loop_.stop();
   loop_.every(os::milliseconds(1), [this] { if (outbox_.empty()) loop_.stop(); });
 }
 

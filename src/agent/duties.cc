@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "host/identity.h"
 #include "host/sockets.h"
 #include "os/family.h"
 #include "os/files.h"
@@ -68,7 +67,7 @@ void Agent::open_store(const wire::OpenStore& message) {
       store_->allow(message.address);
       store_->allow("127.0.0.1");
       store_->allow("::1");
-      for (const os::InterfaceAddress& a : host::identify("", nullptr).addresses) store_->allow(a.address);
+      for (const os::InterfaceAddress& a : addresses_) store_->allow(a.address);
     } else {
       answer.outcome = {false, std::move(server).error()};
     }

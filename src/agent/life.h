@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "agent/environment.h"
 #include "agent/outbox.h"
@@ -14,6 +15,7 @@
 #include "agent/reach.h"
 #include "agent/scratch.h"
 #include "os/loop.h"
+#include "os/net.h"
 #include "store/server.h"
 #include "wire/messages.h"
 
@@ -62,6 +64,7 @@ class Agent {
   os::Mono heard_ = os::mono_now();
   os::Mono last_tick_ = heard_;
   uint32_t cpus_ = 1;
+  std::vector<os::InterfaceAddress> addresses_;
   std::optional<os::Mono> finishing_since_;
   uint32_t killed_ = 0;
   int code_ = 0;

@@ -97,11 +97,11 @@ logs::LineSplitter::Sink Ranks::sink(const Rank& rank, const Pipe& pipe) {
 }
 
 bool Ranks::read_once(Rank& rank, Pipe& pipe) {
-  static std::string buffer(kReadBytes, '\0');
+  static const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);  // only pages that are used become memory
   if (!pipe.fd.valid()) return false;
-  os::IoStep step = os::read_step(pipe.fd.get(), buffer.data(), buffer.size());
+  os::IoStep step = os::read_step(pipe.fd.get(), buffer.get(), kReadBytes);
   if (step.kind == os::IoStep::kBytes) {
-    pipe.splitter.feed(std::string_view(buffer.data(), step.bytes), sink(rank, pipe));
+    pipe.splitter.feed(std::string_view(buffer.get(), step.bytes), sink(rank, pipe));
     return true;
   }
   if (step.kind != os::IoStep::kWouldBlock) close(rank, pipe);

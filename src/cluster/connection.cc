@@ -128,10 +128,10 @@ void Connection::read_stderr() {
 }
 
 void Connection::read_stdout() {
-  static thread_local std::string buffer(kReadBytes, '\0');
-  os::IoStep step = os::read_step(out_.get(), buffer.data(), buffer.size());
+  static thread_local const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);  // only pages that are used become memory
+  os::IoStep step = os::read_step(out_.get(), buffer.get(), kReadBytes);
   if (step.kind == os::IoStep::kWouldBlock) return;
-  if (step.kind == os::IoStep::kBytes) return take(std::string_view(buffer.data(), step.bytes));
+  if (step.kind == os::IoStep::kBytes) return take(std::string_view(buffer.get(), step.bytes));
   finish_stdout();
 }
 
