@@ -30,9 +30,10 @@ std::string cause_of(const std::string& file) {
 }
 
 TEST(Safetensors, ReadsTheFormatsOwnExample) {
-  auto parsed = parse_safetensors(file_of(
-      R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F16","shape":[2,2],"data_offsets":[8,16]},"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"none":{"dtype":"F32","shape":[0,7],"data_offsets":[16,16]}}   )",
-      16));
+  auto parsed = parse_safetensors(
+      file_of(R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F16","shape":[2,2],"data_offsets":[8,16]},)"
+              R"("a":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"none":{"dtype":"F32","shape":[0,7],"data_offsets":[16,16]}}   )",
+              16));
   ASSERT_TRUE(parsed.ok()) << parsed.error().render();
   ASSERT_EQ(parsed->tensors.size(), 3u);
   EXPECT_EQ(parsed->tensors[0].name, "a");
