@@ -87,15 +87,27 @@ void RunBar::progress(int rank, const wire::RankProgress& progress, os::Mono now
   r.event = std::move(merged);
 }
 
-void RunBar::bar(int rank, logs::Bar bar) { ranks_[static_cast<size_t>(rank)].bar = std::move(bar); }
+void RunBar::bar(int rank, logs::Bar bar) {
+  auto speaker = std::find_if(speakers_.begin(), speakers_.end(), [&](const Speaker& s) { return logs::same_bar(s.bar, bar); });
+  if (speaker != speakers_.end()) {
+    speaker->rank = std::min(speaker->rank, rank);
+  } else {
+    if (speakers_.size() == kMaxSpeakers) speakers_.erase(speakers_.begin());
+    speakers_.push_back({bar, rank});
+  }
+  ranks_[static_cast<size_t>(rank)].bar = std::move(bar);
+}
 
-bool RunBar::ends_bar(int rank, std::string_view line) {
+RunBar::End RunBar::ends_bar(int rank, std::string_view line) {
   Rank& r = ranks_[static_cast<size_t>(rank)];
-  if (!r.bar) return false;
+  if (!r.bar) return End::kNone;
   std::optional<logs::Bar> last = logs::parse_bar(line);
-  if (!last || !logs::same_bar(*last, *r.bar)) return false;
-  r.bar.reset();
-  return true;
+  bool ends = last && logs::same_bar(*last, *r.bar);
+  if (ends || r.bar->complete()) r.bar.reset();
+  if (!ends) return End::kNone;
+  for (const Speaker& speaker : speakers_)
+    if (logs::same_bar(speaker.bar, *last)) return speaker.rank < rank ? End::kSpokenFor : End::kOwn;
+  return End::kOwn;
 }
 
 const RunBar::Rank* RunBar::leader() const {
@@ -110,11 +122,6 @@ const RunBar::Rank* RunBar::leader() const {
 bool RunBar::from_events() const {
   const Rank* lead = leader();
   return lead && lead->shows_event();
-}
-
-int RunBar::leading_rank() const {
-  const Rank* lead = leader();
-  return lead ? static_cast<int>(lead - ranks_.data()) : -1;
 }
 
 RunBar::Figures RunBar::figures(const Rank& rank, const Speech& speech) const {

@@ -23,13 +23,13 @@ class RunBar {
 
   void progress(int rank, const wire::RankProgress& progress, os::Mono now);
   void bar(int rank, logs::Bar bar);
-  // Whether the line is the end of the bar that `rank` was showing; that bar is gone then.
-  bool ends_bar(int rank, std::string_view line);
+  // What a line of `rank` is to the bar it shows: nothing, its end, or its end where a lower rank has shown the same bar and so
+  // speaks for all. The bar is gone after its end, and when it was complete and text follows.
+  enum class End { kNone, kOwn, kSpokenFor };
+  End ends_bar(int rank, std::string_view line);
 
   bool known() const { return leader() != nullptr; }
   bool from_events() const;
-  // The rank whose figures are shown; -1 when none is.
-  int leading_rank() const;
   bool has_bar(int rank) const { return at(rank).bar.has_value(); }
   // The bar in at most `columns` columns; "" when nothing is known. With gauge false: words and numbers only.
   std::string text(size_t columns, bool utf8, bool gauge, const Speech& speech) const;
@@ -42,13 +42,19 @@ class RunBar {
     double seconds_per_step = 0;                                         // smoothed; 0: unknown
     bool shows_event() const { return event && (event->step || !bar); }  // a phase alone says less than a bar
   };
+  struct Speaker {
+    logs::Bar bar;
+    int rank;
+  };
   struct Figures;
   const Rank& at(int rank) const { return ranks_[static_cast<size_t>(rank)]; }
   const Rank* leader() const;
   Figures figures(const Rank& rank, const Speech& speech) const;
   std::string spread(const Rank& lead, bool utf8, const Speech& speech) const;
 
+  static constexpr size_t kMaxSpeakers = 16;
   std::vector<Rank> ranks_;
+  std::vector<Speaker> speakers_;  // of bars seen, oldest first
 };
 
 // "3:20", "1:02:03", "2d 3:04:05".

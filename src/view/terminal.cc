@@ -70,10 +70,9 @@ void View::line(int rank, wire::Stream stream, std::string_view lines) {
   if (!is_rank(rank) || lines.empty()) return;
   heard_at_ = os::mono_now();
   if (run_bar_.has_bar(rank)) {
-    int lead = run_bar_.leading_rank();
     size_t first = std::min(lines.find('\n'), lines.size() - 1) + 1;
     // A bar that ended is the first line of its chunk. Where one bar stands for all, so does its last line.
-    if (run_bar_.ends_bar(rank, lines.substr(0, first)) && fold_ && rank != lead) lines.remove_prefix(first);
+    if (run_bar_.ends_bar(rank, lines.substr(0, first)) == RunBar::End::kSpokenFor && fold_) lines.remove_prefix(first);
     bar_dirty_ = true;
     if (lines.empty()) return;
   }

@@ -58,11 +58,19 @@ TEST(RunBar, OfTheBarOfTheFirstRank) {
   }
   EXPECT_EQ(bar.text(200, true, false, kEnglish), "训练 450/1000 45% 35.9it/s loss=2.3 ranks 450–452 ETA 0:15");
   EXPECT_FALSE(bar.from_events());
-  EXPECT_EQ(bar.leading_rank(), 0);
-  EXPECT_FALSE(bar.ends_bar(0, "eval: 100%|██| 5/5 [00:01<00:00, 5it/s]\n"));
-  EXPECT_FALSE(bar.ends_bar(0, "text\n"));
-  EXPECT_TRUE(bar.ends_bar(0, "训练: 100%|██| 1000/1000 [00:28<00:00, 35.9it/s]\n"));
-  EXPECT_EQ(bar.leading_rank(), 1);
+  EXPECT_EQ(bar.ends_bar(0, "eval: 100%|██| 5/5 [00:01<00:00, 5it/s]\n"), RunBar::End::kNone);
+  EXPECT_EQ(bar.ends_bar(0, "text\n"), RunBar::End::kNone);
+  EXPECT_EQ(bar.ends_bar(0, "训练: 100%|██| 1000/1000 [00:28<00:00, 35.9it/s]\n"), RunBar::End::kOwn);
+  EXPECT_EQ(bar.text(200, true, false, kEnglish), "训练 451/1000 45% 35.9it/s loss=2.3 ranks 451–452 ETA 0:15");
+  EXPECT_EQ(bar.ends_bar(2, "训练: 100%|██| 1000/1000 [00:29<00:00, 35.9it/s]\n"), RunBar::End::kSpokenFor) << "rank 0 spoke for it";
+}
+
+TEST(RunBar, ACompleteBarGoesWhenTextFollows) {
+  RunBar bar(1);
+  bar.bar(0, *logs::parse_bar("eval: 100%|██| 5/5 [00:01<00:00, 5it/s]"));
+  EXPECT_TRUE(bar.known());
+  bar.ends_bar(0, "next\n");
+  EXPECT_FALSE(bar.known());
 }
 
 TEST(RunBar, EventsWinOverABarUnlessTheySayLess) {

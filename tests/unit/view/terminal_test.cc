@@ -200,12 +200,12 @@ TEST_F(OnTerminal, ATqdmOfEveryRankIsOneBarAndOneLastLine) {
   for (int rank = 3; rank >= 0; --rank) view->bar(rank, "train:  45%|██| " + std::to_string(450 + rank) + "/1000 [00:12<00:15, 35.9it/s]");
   ASSERT_TRUE(run_until([&] { return screen_.last_row().find("ranks 450–453") != std::string::npos; })) << screen_.last_row();
   EXPECT_TRUE(screen_.last_row().starts_with("train 450/1000 ▕"));
-  for (int rank = 3; rank >= 0; --rank)
+  for (int rank : {1, 0, 2, 3})
     view->line(rank, Stream::kStderr,
                "train: 100%|██| 1000/1000 [00:28<00:00, 3" + std::to_string(rank) + "it/s]\nafter " + std::to_string(rank) + "\n");
   std::string expected =
-      "[gpu01:3!] after 3\n[gpu01:2!] after 2\n[gpu01:1!] after 1\n"
-      "[gpu01:0!] train: 100%|██| 1000/1000 [00:28<00:00, 30it/s]\n[gpu01:0!] after 0\n";
+      "[gpu01:1!] after 1\n[gpu01:0!] train: 100%|██| 1000/1000 [00:28<00:00, 30it/s]\n[gpu01:0!] after 0\n"
+      "[gpu01:2!] after 2\n[gpu01:3!] after 3\n";
   EXPECT_TRUE(run_until([&] { return screen_.history() == expected && screen_.last_row().empty(); }))
       << screen_.history() << screen_.last_row();
 }
