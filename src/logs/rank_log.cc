@@ -43,14 +43,16 @@ void RankLog::progress(std::string_view state, os::Mono now) {
   bool first = seen.text.empty();
   seen.text = std::move(text);
   seen.written = false;
-  if (!first && !seen.bar.complete() && now - seen.written_at < kBarPeriod) return;
+  constexpr int kPatience = 2;
+  seen.patience = seen.bar.complete() ? kPatience : 0;
+  if (seen.patience > 0 || (!first && now - seen.written_at < kBarPeriod)) return;
   write_state(seen);
   seen.written_at = now;
 }
 
 RankLog::SeenBar& RankLog::find_bar(Bar bar, os::Mono now) {
   auto known = std::find_if(bars_.begin(), bars_.end(), [&](const SeenBar& seen) { return same_bar(seen.bar, bar); });
-  SeenBar seen{{}, {}, false, now};
+  SeenBar seen{{}, {}, false, 0, now};
   if (known != bars_.end()) {
     seen = std::move(*known);
     bars_.erase(known);
@@ -72,12 +74,18 @@ void RankLog::write_state(SeenBar& seen) {
 void RankLog::put(std::string_view bytes) {
   if (bytes.empty()) return;
   bool direct = bytes.size() > kBufferBytes / 2;
-  if (direct || buffer_.size() + bytes.size() > kBufferBytes) idle();
+  if (direct || buffer_.size() + bytes.size() > kBufferBytes) write_buffer();
   if (direct) write_out(bytes);
   else buffer_ += bytes;
 }
 
 void RankLog::idle() {
+  for (SeenBar& seen : bars_)
+    if (seen.patience > 0 && --seen.patience == 0) write_state(seen);
+  write_buffer();
+}
+
+void RankLog::write_buffer() {
   if (buffer_.empty()) return;
   write_out(buffer_);
   buffer_.clear();
@@ -86,7 +94,7 @@ void RankLog::idle() {
 void RankLog::close() {
   for (SeenBar& seen : bars_) write_state(seen);
   bars_.clear();
-  idle();
+  write_buffer();
   if (lost_unsaid_ > 0) resume();
   fd_.reset();
 }

@@ -48,11 +48,13 @@ class RankLog {
     Bar bar;
     std::string text;      // the latest state
     bool written = false;  // it is in the log
+    int patience = 0;      // of a complete bar: calls of idle() until it is written, in case its last line comes and replaces it
     os::Mono written_at;
   };
   RankLog(os::Fd fd, std::string path, Warn warn) : fd_(std::move(fd)), path_(std::move(path)), warn_(std::move(warn)) {}
   SeenBar& find_bar(Bar bar, os::Mono now);
   void write_state(SeenBar& seen);
+  void write_buffer();
   void put(std::string_view bytes);
   void write_out(std::string_view bytes);
   bool resume();

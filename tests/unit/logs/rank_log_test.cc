@@ -92,6 +92,21 @@ TEST_F(RankLogTest, ABarThatEndsAsALineIsThereOnce) {
   EXPECT_EQ(content(), bar(0) + "\n" + bar(100) + "\nnext\n");
 }
 
+TEST_F(RankLogTest, ACompleteBarWaitsForItsLastLineButNotForLong) {
+  RankLog log = open();
+  log.progress(bar(0), at(0));
+  log.progress(bar(100), at(1));
+  log.idle();
+  EXPECT_EQ(content(), bar(0) + "\n");
+  log.idle();
+  EXPECT_EQ(content(), bar(0) + "\n" + bar(100) + "\n");
+  log.progress(bar(0), at(2));
+  log.progress("train: 100%|##| 100/100 [00:12<00:00, 35.9it/s]", at(2));
+  log.lines("train: 100%|##| 100/100 [00:12<00:00, 36.1it/s]\n");
+  log.close();
+  EXPECT_EQ(content(), bar(0) + "\n" + bar(100) + "\ntrain: 100%|##| 100/100 [00:12<00:00, 36.1it/s]\n");
+}
+
 TEST_F(RankLogTest, TheFinalLineSupersedesWhatWaits) {
   RankLog log = open();
   log.progress(bar(0), at(0));
