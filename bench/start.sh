@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Time from Enter to the ranks' first lines and back to the prompt: phalanx, plain ssh (the floor), pdsh, clush, mpirun and torchrun on
 # the same test cluster, taking turns. Needs root.
-# Usage: bench/start.sh [BUILD_FOLDER] [--quick] [--json] [--rounds N] [--hosts 1,2,8] [--only METHOD]
+# Usage: bench/start.sh [BUILD_FOLDER] [--undisturbed] [--quick] [--json] [--rounds N] [--hosts 1,2,8] [--only METHOD]
+# --undisturbed runs cluster and bench at real-time priority, for a machine that is busy with other things (which then wait).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 build=build/train
 if (($#)) && [[ $1 != --* ]]; then build=$1; shift; fi
+priority=()
+if [[ ${1:-} == --undisturbed ]]; then priority=(chrt --rr 1); shift; fi
 build=$(readlink -f "$build")
 phalanx=$build/phalanx rank=$build/bench/start_rank bench=$build/bench/start_time testbed=$build/tests/cluster/testbed
 for program in "$phalanx" "$rank" "$bench" "$testbed"; do
@@ -19,5 +22,5 @@ most=1
 for size in $(sed -n 's/.*--hosts \([0-9,]*\).*/\1/p' <<< "$*" | tr ',' ' '); do ((size <= most)) || most=$size; done
 [[ $* == *--hosts* ]] || { most=64; [[ $* != *--quick* ]] || most=8; }
 export TESTBED=bench-start-$$
-"$testbed" up "$most"
-"$testbed" exec ctl "$bench" "$@" "$phalanx" "$rank"
+"${priority[@]}" "$testbed" up "$most"
+"${priority[@]}" "$testbed" exec ctl "$bench" "$@" "$phalanx" "$rank"

@@ -37,7 +37,7 @@ struct Options {
   std::vector<int> sizes{1, 2, 8, 32, 64};
   int rounds = 5;
   bool json = false;
-  std::string only;  // methods whose name contains it, and the floors
+  std::string only;  // methods whose name contains it, and their floors
 };
 
 double seconds(os::nanoseconds d) { return static_cast<double>(d.count()) / 1e9; }
@@ -77,8 +77,10 @@ base::Result<Sample> measure(const Method& method, int hosts) {
 // hosts: 0 is this machine, without ssh.
 std::vector<Row> measure_all(const Options& options, const std::vector<Method>& all, int hosts) {
   std::vector<Row> rows;
+  auto named = [&](const Method& m) { return m.name.find(options.only) != std::string::npos; };
   for (const Method& m : all) {
-    bool wanted = options.only.empty() || m.floor || m.name.find(options.only) != std::string::npos;
+    bool wanted =
+        named(m) || (m.floor && std::any_of(all.begin(), all.end(), [&](const Method& o) { return o.group == m.group && named(o); }));
     if ((m.group == Group::kLocal) == (hosts == 0) && hosts <= m.most_hosts && wanted) rows.push_back({&m, {}});
   }
   std::set<std::string> told;
@@ -203,6 +205,7 @@ int run(const Options& options) {
   sizes.insert(sizes.begin(), 0);
   for (int hosts : sizes) {
     std::vector<Row> rows = measure_all(options, all, hosts);
+    if (rows.empty()) continue;
     if (!options.json) print_table(rows, hosts);
     for (base::Json& row : to_json(rows, hosts)) report["rows"].push_back(std::move(row));
   }
