@@ -18,12 +18,12 @@ constexpr size_t kStderrKept = 8 << 10;
 constexpr size_t kReadBytes = 256 << 10;
 }  // namespace
 
-base::Result<std::string> Payload::header_and_bytes() {
+base::Result<std::string_view> Payload::header_and_bytes() {
   if (cached_.empty()) {
     TRY_ASSIGN(std::string binary, os::read_file(path_, kMaxBinaryBytes));
     cached_ = fmt::format("{} {}\n", base::sha256_hex(binary), binary.size()) + binary;
   }
-  return cached_;
+  return std::string_view(cached_);
 }
 
 Connection::Connection(os::Loop& loop, Payload& payload, Handlers handlers)
@@ -92,9 +92,14 @@ void Connection::pause_reading(bool paused) {
 }
 
 void Connection::write_more() {
-  while (in_.valid() && sent_ < outgoing_.size()) {
-    os::IoStep step = os::write_step(in_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
-    if (step.kind == os::IoStep::kBytes) { sent_ += step.bytes; continue; }
+  while (in_.valid() && (!upload_.empty() || sent_ < outgoing_.size())) {
+    std::string_view next = upload_.empty() ? std::string_view(outgoing_).substr(sent_) : upload_;
+    os::IoStep step = os::write_step(in_.get(), next.data(), next.size());
+    if (step.kind == os::IoStep::kBytes) {
+      if (upload_.empty()) sent_ += step.bytes;
+      else upload_.remove_prefix(step.bytes);
+      continue;
+    }
     if (step.kind == os::IoStep::kWouldBlock) {
       if (!in_watch_) {
         base::Result<os::WatchId> watch = loop_.watch(in_.get(), EPOLLOUT, [this](uint32_t) { write_more(); });
@@ -105,6 +110,7 @@ void Connection::write_more() {
     close_wanted_ = true;  // the process does not read any more; its end tells why
     break;
   }
+  upload_ = {};
   outgoing_.clear();
   sent_ = 0;
   if (in_watch_) loop_.unwatch(in_watch_);
@@ -146,9 +152,10 @@ void Connection::take(std::string_view bytes) {
   if (deploys_ && !reader_.started()) {
     std::string rest;
     if (talk_.feed(bytes, rest) == DeployTalk::Ask::kBinary) {
-      base::Result<std::string> payload = payload_.header_and_bytes();
+      base::Result<std::string_view> payload = payload_.header_and_bytes();
       if (!payload.ok()) return break_stream(payload.error());
-      send_raw(*payload);
+      upload_ = *payload;
+      write_more();
     }
     reader_.feed(rest);
   } else {

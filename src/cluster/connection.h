@@ -20,7 +20,7 @@ namespace cluster {
 class Payload {
  public:
   explicit Payload(std::string path) : path_(std::move(path)) {}
-  base::Result<std::string> header_and_bytes();  // "<sha256> <size>\n" + the file
+  base::Result<std::string_view> header_and_bytes();  // "<sha256> <size>\n" + the file; valid as long as this is
 
  private:
   std::string path_;
@@ -74,6 +74,7 @@ class Connection {
   bool deploys_ = false, magic_sent_ = false, paused_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
   DeployTalk talk_;
   wire::FrameReader reader_;
+  std::string_view upload_;  // what is left to send of the payload; goes before outgoing_
   std::string outgoing_;
   size_t sent_ = 0;  // of outgoing_
   Death death_;

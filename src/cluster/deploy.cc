@@ -27,7 +27,7 @@ constexpr std::string_view kScript =
     "echo \"PHALANX-NEED $d\"; read -r h s || q; "
     "head -c \"$s\" | ( cat >\"$t\" 2>/dev/null || cat >/dev/null ); "
     "if command -v sha256sum >/dev/null 2>&1; then "
-    "if [ \"$(sha256sum <\"$t\" | cut -c1-64)\" = \"$h\" ]; then g=1; else g=0; fi; "
+    "g=$(sha256sum <\"$t\"); if [ \"${g%% *}\" = \"$h\" ]; then g=1; else g=0; fi; "
     "elif [ \"$(wc -c <\"$t\")\" -eq \"$s\" ] && \"$t\" selfcheck \"$h\"; then g=1; else g=0; fi; "
     "if [ $g = 1 ] && mv -f \"$t\" \"$d/$b/phalanx\"; then umask \"$m\"; r \"$d\"; fi; "
     "rm -f \"$t\"; echo \"PHALANX-BAD $d the copy was not whole (is the disk or quota full?)\"; "
