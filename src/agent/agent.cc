@@ -131,7 +131,9 @@ void Agent::finish_step() {
   if (scratch_) scratch_->remove();
   outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(left.size())});  // behind all output: whoever has it has everything
   if (outbox_.empty()) return loop_.stop();
-  loop_.every(os::milliseconds(1), [this] { if (outbox_.empty()) loop_.stop(); });
+  loop_.every(os::milliseconds(1), [this] {
+    if (outbox_.empty()) loop_.stop();
+  });
 }
 
 void Agent::check_lease() {

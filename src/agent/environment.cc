@@ -27,8 +27,8 @@ std::vector<std::string> to_strings(const Environment& environment) {
 
 Environment job_environment(Environment host, const wire::Prepare& prepare, bool prefix_exists) {
   for (auto it = host.begin(); it != host.end();) {
-    bool stale = std::any_of(prepare.unset.begin(), prepare.unset.end(),
-                             [&](const std::string& glob) { return base::glob_match(glob, it->first); });
+    bool stale =
+        std::any_of(prepare.unset.begin(), prepare.unset.end(), [&](const std::string& glob) { return base::glob_match(glob, it->first); });
     it = stale ? host.erase(it) : std::next(it);
   }
   for (const auto& [name, value] : prepare.set) host[name] = value;

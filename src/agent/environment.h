@@ -22,10 +22,10 @@ std::vector<std::string> to_strings(const Environment& environment);
 Environment job_environment(Environment host, const wire::Prepare& prepare, bool prefix_exists);
 
 struct RankPlace {
-  uint32_t cpus = 1;            // of the host, for OMP_NUM_THREADS
+  uint32_t cpus = 1;  // of the host, for OMP_NUM_THREADS
   uint32_t local_world = 1;
-  std::string error_file;       // TORCHELASTIC_ERROR_FILE
-  int event_fd = -1;            // PHALANX_EVENT_FD; -1: none
+  std::string error_file;  // TORCHELASTIC_ERROR_FILE
+  int event_fd = -1;       // PHALANX_EVENT_FD; -1: none
 };
 // One rank's environment: the job's, defaults it does not set (OMP_NUM_THREADS, PYTHONUNBUFFERED …), then spec.set.
 Environment rank_environment(const Environment& job, const wire::RankSpec& spec, const RankPlace& place);

@@ -17,14 +17,16 @@ namespace {
 
 // Termination requests go to the agent, which ends its ranks in order; the guard only stays until it has.
 pid_t agent_pid = 0;
-void forward(int signal_number) { if (agent_pid > 0) ::kill(agent_pid, signal_number); }
+void forward(int signal_number) {
+  if (agent_pid > 0) ::kill(agent_pid, signal_number);
+}
 
 int stand_guard(pid_t child) {
   agent_pid = child;
   struct sigaction action{};
   action.sa_handler = forward;
   for (int s : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) ::sigaction(s, &action, nullptr);
-  ::close(STDIN_FILENO);   // the stream belongs to the agent: its end must be seen when the agent ends
+  ::close(STDIN_FILENO);  // the stream belongs to the agent: its end must be seen when the agent ends
   ::close(STDOUT_FILENO);
   int status = 0;
   while (::waitpid(child, &status, 0) != child) {}
@@ -34,7 +36,8 @@ int stand_guard(pid_t child) {
   }
   os::KillOutcome outcome = os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
-  std::string line = fmt::format("phalanx-agent was killed by {}; its {} processes were ended", os::signal_name(WTERMSIG(status)), outcome.killed);
+  std::string line =
+      fmt::format("phalanx-agent was killed by {}; its {} processes were ended", os::signal_name(WTERMSIG(status)), outcome.killed);
   if (outcome.left > 0) line += fmt::format(", {} could not be", outcome.left);
   line += "\n";
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {}

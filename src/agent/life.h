@@ -24,9 +24,12 @@ namespace agent {
 class Agent {
  public:
   Agent(os::Loop& loop, os::Fd lifeline)
-      : loop_(loop), lifeline_(std::move(lifeline)),
-        outbox_(loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
-        ranks_(loop, outbox_), host_environment_(parse_environment(environ)) {}
+      : loop_(loop),
+        lifeline_(std::move(lifeline)),
+        outbox_(
+            loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
+        ranks_(loop, outbox_),
+        host_environment_(parse_environment(environ)) {}
 
   base::Status open();
   int code() const { return code_; }

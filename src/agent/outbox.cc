@@ -19,7 +19,10 @@ void Outbox::pump() {
       active_.swap(next);
     }
     os::IoStep step = os::write_step(fd_, active_.data() + written_, active_.size() - written_);
-    if (step.kind == os::IoStep::kBytes) { written_ += step.bytes; continue; }
+    if (step.kind == os::IoStep::kBytes) {
+      written_ += step.bytes;
+      continue;
+    }
     if (step.kind == os::IoStep::kWouldBlock) break;
     broken_ = true;
     active_.clear();

@@ -24,9 +24,15 @@ class Outbox {
   Outbox& operator=(const Outbox&) = delete;
 
   template <typename Message>
-  void control(const Message& message) { encode(control_, message); pump(); }
+  void control(const Message& message) {
+    encode(control_, message);
+    pump();
+  }
   template <typename Message>
-  void output(const Message& message) { encode(output_, message); pump(); }
+  void output(const Message& message) {
+    encode(output_, message);
+    pump();
+  }
   void magic() { control_.append(wire::kStreamMagic); }
 
   bool full() const { return output_.size() >= kOutputBound; }
@@ -43,8 +49,8 @@ class Outbox {
   os::WatchId watch_ = 0;
   bool was_full_ = false;
   bool broken_ = false;
-  std::string active_;     // being written; whole frames only
-  size_t written_ = 0;     // of active_
+  std::string active_;  // being written; whole frames only
+  size_t written_ = 0;  // of active_
   std::string control_;
   std::string output_;
 };

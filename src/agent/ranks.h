@@ -15,10 +15,10 @@
 namespace agent {
 
 struct RankCommand {
-  std::string program;              // found in the rank's PATH
+  std::string program;  // found in the rank's PATH
   std::vector<std::string> argv;
   std::string directory;
-  std::string scratch;              // an existing folder of this run for error files; may be empty
+  std::string scratch;  // an existing folder of this run for error files; may be empty
 };
 
 class Ranks {
@@ -39,7 +39,10 @@ class Ranks {
   bool any_alive() const;
   bool any_open() const;  // a pipe that somebody may still write to
 
-  struct Living { uint32_t rank; pid_t pid; };
+  struct Living {
+    uint32_t rank;
+    pid_t pid;
+  };
   std::vector<Living> living() const;
 
  private:
@@ -63,7 +66,7 @@ class Ranks {
 
   base::Result<pid_t> spawn(Rank& rank, const Environment& environment, const RankCommand& command);
   void watch(Rank& rank, Pipe& pipe);
-  bool read_once(Rank& rank, Pipe& pipe);   // false: nothing more now, or closed
+  bool read_once(Rank& rank, Pipe& pipe);  // false: nothing more now, or closed
   logs::LineSplitter::Sink sink(const Rank& rank, const Pipe& pipe);
   void close(Rank& rank, Pipe& pipe);
   void read_events(Rank& rank);

@@ -17,14 +17,21 @@ std::string interface_of(const std::string& address) {
   return "";
 }
 
-ReachCheck::ReachCheck(os::Loop& loop, os::Endpoint store, std::string token, os::milliseconds timeout, std::function<void(wire::Reached)> done)
+ReachCheck::ReachCheck(os::Loop& loop, os::Endpoint store, std::string token, os::milliseconds timeout,
+                       std::function<void(wire::Reached)> done)
     : loop_(loop), store_(std::move(store)), token_(std::move(token)), done_(std::move(done)), timeout_(timeout) {
-  timer_ = loop_.after(timeout, [this] { timer_ = 0; fail_with(ETIMEDOUT); });
+  timer_ = loop_.after(timeout, [this] {
+    timer_ = 0;
+    fail_with(ETIMEDOUT);
+  });
   base::Result<os::Fd> socket = os::connect_tcp_start(store_);
   if (!socket.ok()) {
     int error = errno;
     loop_.cancel(timer_);
-    timer_ = loop_.after(os::nanoseconds(0), [this, error] { timer_ = 0; fail_with(error); });
+    timer_ = loop_.after(os::nanoseconds(0), [this, error] {
+      timer_ = 0;
+      fail_with(error);
+    });
     return;
   }
   socket_ = std::move(socket).value();
@@ -64,9 +71,13 @@ void ReachCheck::fail_with(int error_number) {
   wire::Reached result;
   std::string why;
   switch (error_number) {
-    case ETIMEDOUT: why = fmt::format("no answer within {}: a firewall drops the packets, or the address is not routed here", base::format_duration(timeout_)); break;
+    case ETIMEDOUT:
+      why = fmt::format("no answer within {}: a firewall drops the packets, or the address is not routed here",
+                        base::format_duration(timeout_));
+      break;
     case ECONNREFUSED: why = "refused: a firewall rejects the port, or the address belongs to another host"; break;
-    case EHOSTUNREACH: case ENETUNREACH: why = "there is no route to it from here"; break;
+    case EHOSTUNREACH:
+    case ENETUNREACH: why = "there is no route to it from here"; break;
     default: why = std::strerror(error_number);
   }
   result.outcome = {false, base::fail(base::ErrorKind::kUnfit, "cannot connect to " + store_.str()).because(why)};

@@ -65,8 +65,8 @@ bool Glob::matches(std::string_view name) const {
   constexpr size_t kNone = static_cast<size_t>(-1);
   size_t element = 0;
   size_t at = 0;
-  size_t star = kNone;    // the last star passed …
-  size_t star_end = 0;    // … and where in the name its run ends so far
+  size_t star = kNone;  // the last star passed …
+  size_t star_end = 0;  // … and where in the name its run ends so far
   while (at < name.size()) {
     if (element < elements_.size() && elements_[element].star) {
       star = element++;

@@ -44,9 +44,7 @@ Result<Json> parse_json(std::string_view text, size_t max_bytes) {
   return json;
 }
 
-std::string to_text(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
+std::string to_text(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
 std::optional<std::string> get_string(const Json& object, std::string_view key) {
   const Json* v = find(object, key);

@@ -12,9 +12,7 @@ struct Bilingual {
   std::string_view english;
   std::string_view chinese;
 
-  constexpr std::string_view in(Language language) const {
-    return language == Language::kChinese && !chinese.empty() ? chinese : english;
-  }
+  constexpr std::string_view in(Language language) const { return language == Language::kChinese && !chinese.empty() ? chinese : english; }
 };
 
 // PHALANX_LANG ("en…" or "zh…") decides; else the first of LC_ALL, LC_MESSAGES, LANG that is not empty (POSIX order).

@@ -84,8 +84,7 @@ class Expander {
     for (;;) {
       if (!parse_range(open, piece)) return false;
       size_t names = count(piece);
-      if (names > most_ || names * combinations_ > most_)
-        return wrong(open, fmt::format("the ranges make more than {} names", most_), "");
+      if (names > most_ || names * combinations_ > most_) return wrong(open, fmt::format("the ranges make more than {} names", most_), "");
       if (at_ == word_.size()) return wrong(open, "'[' is not closed", "write ranges like gpu[01-04,7]");
       char next = word_[at_++];
       if (next == ']') break;
@@ -110,8 +109,9 @@ class Expander {
       auto high = number(open);
       if (!high) return false;
       std::string_view high_text = word_.substr(high_at, at_ - high_at);
-      if (*high < *low) return wrong(begin, fmt::format("the range {}-{} runs backwards", low_text, high_text),
-                                     fmt::format("write {}-{}", high_text, low_text));
+      if (*high < *low)
+        return wrong(begin, fmt::format("the range {}-{} runs backwards", low_text, high_text),
+                     fmt::format("write {}-{}", high_text, low_text));
       bool padded = (low_text.size() > 1 && low_text[0] == '0') || (high_text.size() > 1 && high_text[0] == '0');
       if (padded && low_text.size() != high_text.size())
         return wrong(begin, fmt::format("the ends of {}-{} differ in width", low_text, high_text),

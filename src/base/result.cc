@@ -40,8 +40,6 @@ Error system_error(std::string_view operation, std::string_view operand, int err
   return fail(ErrorKind::kInternal, message + ": " + std::strerror(error_number));
 }
 
-Error system_error(std::string_view operation, std::string_view operand) {
-  return system_error(operation, operand, errno);
-}
+Error system_error(std::string_view operation, std::string_view operand) { return system_error(operation, operand, errno); }
 
 }  // namespace base

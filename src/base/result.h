@@ -35,9 +35,18 @@ struct [[nodiscard]] Error {
   std::string hint;
   std::vector<std::string> context;
 
-  Error&& because(std::string why) && { cause = std::move(why); return std::move(*this); }
-  Error&& with_hint(std::string text) && { hint = std::move(text); return std::move(*this); }
-  Error&& within(std::string doing) && { context.push_back(std::move(doing)); return std::move(*this); }
+  Error&& because(std::string why) && {
+    cause = std::move(why);
+    return std::move(*this);
+  }
+  Error&& with_hint(std::string text) && {
+    hint = std::move(text);
+    return std::move(*this);
+  }
+  Error&& within(std::string doing) && {
+    context.push_back(std::move(doing));
+    return std::move(*this);
+  }
   // "error: …\n  while …\n  because …\n\nhint: …\n", the one shape in which errors are shown.
   std::string render() const;
 };
@@ -52,22 +61,46 @@ Error system_error(std::string_view operation, std::string_view operand, int err
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose, `return value;`
-  Result(Error error) : error_(std::move(error)) {}      // NOLINT: implicit on purpose, `return fail(…);`
+  Result(T value) : value_(std::move(value)) {}      // NOLINT: implicit on purpose, `return value;`
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT: implicit on purpose, `return fail(…);`
 
   bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }
-  T& value() & { CHECK(ok()); return *value_; }
-  const T& value() const& { CHECK(ok()); return *value_; }
-  T&& value() && { CHECK(ok()); return std::move(*value_); }
-  T* operator->() { CHECK(ok()); return &*value_; }
-  const T* operator->() const { CHECK(ok()); return &*value_; }
+  T& value() & {
+    CHECK(ok());
+    return *value_;
+  }
+  const T& value() const& {
+    CHECK(ok());
+    return *value_;
+  }
+  T&& value() && {
+    CHECK(ok());
+    return std::move(*value_);
+  }
+  T* operator->() {
+    CHECK(ok());
+    return &*value_;
+  }
+  const T* operator->() const {
+    CHECK(ok());
+    return &*value_;
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
-  Error& error() & { CHECK(!ok()); return *error_; }
-  const Error& error() const& { CHECK(!ok()); return *error_; }
-  Error&& error() && { CHECK(!ok()); return std::move(*error_); }
+  Error& error() & {
+    CHECK(!ok());
+    return *error_;
+  }
+  const Error& error() const& {
+    CHECK(!ok());
+    return *error_;
+  }
+  Error&& error() && {
+    CHECK(!ok());
+    return std::move(*error_);
+  }
 
  private:
   std::optional<T> value_;

@@ -15,8 +15,18 @@ struct Unit {
 
 bool closes(uint32_t c) {
   switch (c) {
-    case 0x3001: case 0x3002: case 0x300b: case 0x300d: case 0x300f: case 0x3011:              // 、。》」』】
-    case 0xff01: case 0xff09: case 0xff0c: case 0xff1a: case 0xff1b: case 0xff1f: return true;  // ！），：；？
+    case 0x3001:
+    case 0x3002:
+    case 0x300b:
+    case 0x300d:
+    case 0x300f:
+    case 0x3011:  // 、。》」』】
+    case 0xff01:
+    case 0xff09:
+    case 0xff0c:
+    case 0xff1a:
+    case 0xff1b:
+    case 0xff1f: return true;  // ！），：；？
     default: return false;
   }
 }

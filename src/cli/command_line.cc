@@ -29,8 +29,9 @@ Error unknown_verb(std::string_view word) {
   auto near = base::closest(word, names);
   bool program = word.find_first_of("./") != std::string_view::npos || word.starts_with("python");
   return usage(fmt::format("{} is not a verb of phalanx", base::quote(word)),
-               near ? fmt::format("did you mean phalanx {}?", *near)
-               : program ? fmt::format("phalanx run -- {} ...", base::shell_quote(word)) : "phalanx help");
+               near      ? fmt::format("did you mean phalanx {}?", *near)
+               : program ? fmt::format("phalanx run -- {} ...", base::shell_quote(word))
+                         : "phalanx help");
 }
 
 // What the user may have meant by a long flag this verb does not have.

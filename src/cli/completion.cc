@@ -165,8 +165,9 @@ std::string zsh_flag(const FlagRow& flag, Language language) {
   for (const std::string& one : all) {
     bool long_value = flag.kind != ValueKind::kNone && one.starts_with("--");
     std::string exclusive = flag.repeatable ? "*" : fmt::format("({})", base::join(all, " "));
-    out += fmt::format("        {} \\\n", single(fmt::format("{}{}{}[{}]{}", exclusive, one, long_value ? "=" : "",
-                                                             zsh_escape(flag.help.in(language)), action)));
+    out +=
+        fmt::format("        {} \\\n",
+                    single(fmt::format("{}{}{}[{}]{}", exclusive, one, long_value ? "=" : "", zsh_escape(flag.help.in(language)), action)));
   }
   return out;
 }
@@ -179,9 +180,10 @@ std::string zsh_script(Language language) {
     cases += fmt::format("    {})\n      _arguments -s -S{} \\\n", verb->name, command ? " -A '-*'" : "");
     for (const FlagRow* flag : flags_of(verb->verb)) cases += zsh_flag(*flag, language);
     std::string words = operand_words(verb->verb);
-    cases += fmt::format("        {} ;;\n", command ? "'*::command:_normal'"
-                                             : !words.empty() ? fmt::format("'*:topic:({})'", words)
-                                             : verb->operands == Operands::kNone ? "&& return" : "'*:file:_files'");
+    cases += fmt::format("        {} ;;\n", command                             ? "'*::command:_normal'"
+                                            : !words.empty()                    ? fmt::format("'*:topic:({})'", words)
+                                            : verb->operands == Operands::kNone ? "&& return"
+                                                                                : "'*:file:_files'");
   }
   return fmt::format(R"(#compdef phalanx
 # zsh completion for phalanx; load with: source <(phalanx completion zsh), or save as _phalanx in a folder of $fpath
@@ -199,7 +201,8 @@ _phalanx() {{
 {1}  esac
 }}
 if [[ $funcstack[1] == _phalanx ]]; then _phalanx "$@"; else compdef _phalanx phalanx; fi
-)", verbs, cases);
+)",
+                     verbs, cases);
 }
 
 std::string fish_script(Language language) {

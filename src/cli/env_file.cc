@@ -31,8 +31,7 @@ bool only_comment(std::string_view rest) {
 
 Result<std::string> after_quote(std::string value, std::string_view rest) {
   if (only_comment(rest)) return value;
-  return wrong(fmt::format("{} follows the closing quote", base::quote(base::trim(rest), 40)),
-               "put the whole value between the quotes");
+  return wrong(fmt::format("{} follows the closing quote", base::quote(base::trim(rest), 40)), "put the whole value between the quotes");
 }
 
 Result<std::string> single_quoted(std::string_view text) {
@@ -52,14 +51,17 @@ Result<std::string> double_quoted(std::string_view text) {
     }
     if (++i == text.size()) break;
     switch (text[i]) {
-      case '\\': case '"': case '$': case '`': value += text[i]; break;
+      case '\\':
+      case '"':
+      case '$':
+      case '`': value += text[i]; break;
       case 'n': value += '\n'; break;
       case 'r': value += '\r'; break;
       case 't': value += '\t'; break;
       default:
-        return wrong(fmt::format("\"\\{}\" is not an escape",
-                                 base::printable(text.substr(i, base::first_character(text.substr(i)).length))),
-                     "write \\\\ for a backslash, or put the value between single quotes");
+        return wrong(
+            fmt::format("\"\\{}\" is not an escape", base::printable(text.substr(i, base::first_character(text.substr(i)).length))),
+            "write \\\\ for a backslash, or put the value between single quotes");
     }
   }
   return wrong("a double quote is not closed on its line", "write \\n for a new line");
@@ -106,8 +108,9 @@ bool is_variable_name(std::string_view name) {
 Result<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text, std::string_view path) {
   std::string shown = base::printable(path, 300);
   if (text.size() > kLargestEnvFile)
-    return wrong(fmt::format("{}: {} is larger than the limit of {}", shown, base::format_bytes(text.size()),
-                             base::format_bytes(kLargestEnvFile)), "");
+    return wrong(
+        fmt::format("{}: {} is larger than the limit of {}", shown, base::format_bytes(text.size()), base::format_bytes(kLargestEnvFile)),
+        "");
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark, as editors on Windows write it
   std::vector<std::pair<std::string, std::string>> variables;
   size_t number = 0;

@@ -10,9 +10,9 @@
 
 namespace cli {
 
-constexpr size_t kLargestEnvFile = 4u << 20;   // bytes
-constexpr size_t kMostEnvVariables = 4'096;    // in one file
-constexpr size_t kLongestEnvValue = 130'815;   // bytes; with the longest name, '=' and the zero just what exec takes (MAX_ARG_STRLEN)
+constexpr size_t kLargestEnvFile = 4u << 20;  // bytes
+constexpr size_t kMostEnvVariables = 4'096;   // in one file
+constexpr size_t kLongestEnvValue = 130'815;  // bytes; with the longest name, '=' and the zero just what exec takes (MAX_ARG_STRLEN)
 
 // [A-Za-z_][A-Za-z0-9_]*, at most 255 bytes.
 bool is_variable_name(std::string_view name);

@@ -8,20 +8,48 @@
 namespace cli {
 namespace {
 
-constexpr std::array<std::string_view, 34> kDefaults = {
-    "NCCL_*", "GLOO_*", "TORCH_*", "PYTORCH_*", "TORCHINDUCTOR_*", "TORCHDYNAMO_*", "TRITON_*", "UCX_*", "FI_*",
-    "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUBLAS_*",
-    "OMP_*", "MKL_*", "OPENBLAS_*", "KMP_*", "PYTHON*",
-    "HF_*", "HUGGINGFACE_*", "TRANSFORMERS_*", "TOKENIZERS_*", "ACCELERATE_*", "DEEPSPEED_*", "DS_*", "FSDP_*",
-    "WANDB_*", "MLFLOW_*", "COMET_*", "TQDM_*", "LANG", "LANGUAGE", "LC_*", "TZ"};
+constexpr std::array<std::string_view, 34> kDefaults = {"NCCL_*",
+                                                        "GLOO_*",
+                                                        "TORCH_*",
+                                                        "PYTORCH_*",
+                                                        "TORCHINDUCTOR_*",
+                                                        "TORCHDYNAMO_*",
+                                                        "TRITON_*",
+                                                        "UCX_*",
+                                                        "FI_*",
+                                                        "CUDA_DEVICE_ORDER",
+                                                        "CUDA_LAUNCH_BLOCKING",
+                                                        "CUDA_DEVICE_MAX_CONNECTIONS",
+                                                        "CUBLAS_*",
+                                                        "OMP_*",
+                                                        "MKL_*",
+                                                        "OPENBLAS_*",
+                                                        "KMP_*",
+                                                        "PYTHON*",
+                                                        "HF_*",
+                                                        "HUGGINGFACE_*",
+                                                        "TRANSFORMERS_*",
+                                                        "TOKENIZERS_*",
+                                                        "ACCELERATE_*",
+                                                        "DEEPSPEED_*",
+                                                        "DS_*",
+                                                        "FSDP_*",
+                                                        "WANDB_*",
+                                                        "MLFLOW_*",
+                                                        "COMET_*",
+                                                        "TQDM_*",
+                                                        "LANG",
+                                                        "LANGUAGE",
+                                                        "LC_*",
+                                                        "TZ"};
 
 // The same rank block under every spelling in use, then the launchers' own.
 constexpr std::array<std::string_view, 32> kStale = {
-    "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK", "NNODES", "NPROC_PER_NODE",
-    "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "CROSS_RANK", "CROSS_SIZE", "LOCAL_SIZE", "MASTER_ADDR", "MASTER_PORT",
-    "TORCHELASTIC_*", "PET_*", "FORCE_TORCHRUN",
-    "OMPI_*", "PMI_*", "PMIX_*", "PRTE_*", "MV2_COMM_*", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HYDRA_*",
-    "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "PHALANX_*"};
+    "RANK",           "LOCAL_RANK",     "WORLD_SIZE",  "LOCAL_WORLD_SIZE", "GROUP_RANK",      "GROUP_WORLD_SIZE", "NODE_RANK",
+    "NNODES",         "NPROC_PER_NODE", "ROLE_RANK",   "ROLE_WORLD_SIZE",  "ROLE_NAME",       "CROSS_RANK",       "CROSS_SIZE",
+    "LOCAL_SIZE",     "MASTER_ADDR",    "MASTER_PORT", "TORCHELASTIC_*",   "PET_*",           "FORCE_TORCHRUN",   "OMPI_*",
+    "PMI_*",          "PMIX_*",         "PRTE_*",      "MV2_COMM_*",       "MPI_LOCALRANKID", "MPI_LOCALNRANKS",  "HYDRA_*",
+    "SSH_CONNECTION", "SSH_CLIENT",     "SSH_TTY",     "PHALANX_*"};
 
 constexpr std::string_view kDevices = "CUDA_VISIBLE_DEVICES";
 
@@ -50,7 +78,8 @@ base::Result<wire::Variables> select_exports(const char* const* environ_block, c
     size_t equals = entry.find('=');
     if (equals == std::string_view::npos || equals == 0) continue;
     std::string name(entry.substr(0, equals));
-    bool wanted = name == kDevices ? devices : std::any_of(globs.begin(), globs.end(), [&](const base::Glob& g) { return g.matches(name); });
+    bool wanted =
+        name == kDevices ? devices : std::any_of(globs.begin(), globs.end(), [&](const base::Glob& g) { return g.matches(name); });
     if (!wanted || std::any_of(stale.begin(), stale.end(), [&](const std::string& s) { return base::glob_match(s, name); })) continue;
     out.emplace_back(std::move(name), entry.substr(equals + 1));
   }

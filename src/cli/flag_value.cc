@@ -43,9 +43,11 @@ Status check_choice(const FlagRow& row, std::string_view typed, std::string_view
   auto near = base::closest(value, choices);
   std::string hint = near ? fmt::format("did you mean {}?", *near) : "";
   bool number = row.kind == ValueKind::kRanks;
-  return wrong(typed, fmt::format("{} is not {}{}", base::quote(value),
-                                  number ? fmt::format("a whole number from {} to {} or one of ", row.min, row.max) : "one of ",
-                                  base::join(choices, ", ")), hint);
+  return wrong(
+      typed,
+      fmt::format("{} is not {}{}", base::quote(value),
+                  number ? fmt::format("a whole number from {} to {} or one of ", row.min, row.max) : "one of ", base::join(choices, ", ")),
+      hint);
 }
 
 Status check_nodes(const FlagRow& row, std::string_view typed, std::string_view value) {
@@ -85,7 +87,10 @@ Status check_ssh_option(std::string_view typed, std::string_view value) {
 Status check_value(const FlagRow& row, std::string_view typed, std::string_view value) {
   if (value.empty()) return wrong(typed, "the value is empty");
   switch (row.kind) {
-    case ValueKind::kNone: case ValueKind::kText: case ValueKind::kPath: case ValueKind::kDirectory: return base::ok();
+    case ValueKind::kNone:
+    case ValueKind::kText:
+    case ValueKind::kPath:
+    case ValueKind::kDirectory: return base::ok();
     case ValueKind::kDuration: return check_duration(row, typed, value);
     case ValueKind::kChoice: return check_choice(row, typed, value);
     case ValueKind::kNodes: return check_nodes(row, typed, value);

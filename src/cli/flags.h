@@ -32,16 +32,41 @@ struct VerbRow {
 };
 
 enum class Flag {
-  kHosts, kHostfile, kInclude, kExclude, kNnodes, kNproc,
-  kMasterAddr, kMasterPort, kNoStore, kWorkdir, kGrace, kDryRun,
-  kEnv, kEnvFile, kExport, kNoExport,
-  kConnectTimeout, kFanout, kSshOption,
-  kLogDir, kFold, kColor, kJson, kQuiet, kVerbose,
-  kMan, kMarkdown, kHelp,
+  kHosts,
+  kHostfile,
+  kInclude,
+  kExclude,
+  kNnodes,
+  kNproc,
+  kMasterAddr,
+  kMasterPort,
+  kNoStore,
+  kWorkdir,
+  kGrace,
+  kDryRun,
+  kEnv,
+  kEnvFile,
+  kExport,
+  kNoExport,
+  kConnectTimeout,
+  kFanout,
+  kSshOption,
+  kLogDir,
+  kFold,
+  kColor,
+  kJson,
+  kQuiet,
+  kVerbose,
+  kMan,
+  kMarkdown,
+  kHelp,
 };
 
 enum class ValueKind {
-  kNone, kText, kPath, kDirectory,
+  kNone,
+  kText,
+  kPath,
+  kDirectory,
   kInt,         // [min, max]
   kDuration,    // [min, max] in milliseconds
   kChoice,      // one of `choices`
@@ -65,9 +90,9 @@ struct FlagRow {
   int64_t min = 0;
   int64_t max = 0;
   bool repeatable = false;
-  uint32_t verbs = 0;             // bits 1 << Verb
+  uint32_t verbs = 0;  // bits 1 << Verb
   Section section = Section::kOther;
-  base::Bilingual help;           // one or two sentences, first letter small, no full stop at the end
+  base::Bilingual help;  // one or two sentences, first letter small, no full stop at the end
 };
 
 constexpr uint32_t bit(Verb verb) { return 1u << static_cast<int>(verb); }

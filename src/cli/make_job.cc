@@ -35,9 +35,7 @@ base::Result<cluster::HostList> read_hosts(const RunOptions& options, const Here
   } else if (!options.exclude.empty()) {
     TRY_ASSIGN(hosts, cluster::exclude_hosts(hosts, options.exclude));
   }
-  if (options.nnodes) {
-    TRY_ASSIGN(hosts, cluster::first_hosts(hosts, *options.nnodes));
-  }
+  if (options.nnodes) { TRY_ASSIGN(hosts, cluster::first_hosts(hosts, *options.nnodes)); }
   return hosts;
 }
 

@@ -15,8 +15,8 @@ std::string host_block(const job::State& state, size_t h, base::Language languag
   const job::HostState& host = state.hosts[h];
   int last = planned.first_rank + planned.ranks - 1;
   std::string out = fmt::format("\n{} ({}): {} {}{} ({})\n", planned.name, host.hello.hostname,
-                                planned.ranks == 1 ? Bilingual{"rank", "rank"}.in(language) : Bilingual{"ranks", "rank"}.in(language), planned.first_rank,
-                                planned.ranks == 1 ? "" : fmt::format("–{}", last), planned.why);
+                                planned.ranks == 1 ? Bilingual{"rank", "rank"}.in(language) : Bilingual{"ranks", "rank"}.in(language),
+                                planned.first_rank, planned.ranks == 1 ? "" : fmt::format("–{}", last), planned.why);
   out += fmt::format("  {:<10}{}\n", Bilingual{"program", "程序"}.in(language), host.program);
   for (int r = planned.first_rank; r <= last; ++r) {
     std::string line;
@@ -25,7 +25,8 @@ std::string host_block(const job::State& state, size_t h, base::Language languag
     out += fmt::format("  rank {:<5}{}\n", r, line.substr(1));
   }
   std::string defaults;
-  for (const auto& [name, value] : job::host_defaults(*state.plan, host.interface)) defaults += fmt::format(" {}={}", name, base::shell_quote(value));
+  for (const auto& [name, value] : job::host_defaults(*state.plan, host.interface))
+    defaults += fmt::format(" {}={}", name, base::shell_quote(value));
   if (!defaults.empty()) out += fmt::format("  {}{}\n", Bilingual{"unless set:", "若未设置："}.in(language), defaults);
   return out;
 }
@@ -45,8 +46,9 @@ std::string plan_text(const job::State& state, base::Language language) {
   row({"command", "命令"}, base::shell_quote(state.job.argv));
   row({"workdir", "工作目录"}, state.job.directory);
   row({"ranks", "rank 数"}, fmt::format("{} on {} host{}", state.plan->world, state.hosts.size(), state.hosts.size() == 1 ? "" : "s"));
-  row({"meeting at", "会合地址"}, fmt::format("{}:{} ({})", state.meeting->address, state.job.master_port != 0 ? std::to_string(state.job.master_port) : "a free port",
-                                            state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
+  row({"meeting at", "会合地址"},
+      fmt::format("{}:{} ({})", state.meeting->address, state.job.master_port != 0 ? std::to_string(state.job.master_port) : "a free port",
+                  state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
   row({"passed on", "传递的变量"}, passed_on(state));
   for (size_t h = 0; h < state.hosts.size(); ++h) out += host_block(state, h, language);
   return out;
@@ -60,7 +62,9 @@ base::Json plan_json(const job::State& state) {
   for (int r = 0; r < state.plan->world; ++r) {
     base::Json environment = base::Json::object();
     for (const auto& [name, value] : job::rank_variables(state.job, *state.plan, r, *state.meeting, 0)) environment[name] = value;
-    ranks.push_back({{"rank", r}, {"host", state.plan->hosts[static_cast<size_t>(state.plan->host_of(r))].name}, {"local_rank", state.plan->local_rank(r)},
+    ranks.push_back({{"rank", r},
+                     {"host", state.plan->hosts[static_cast<size_t>(state.plan->host_of(r))].name},
+                     {"local_rank", state.plan->local_rank(r)},
                      {"environment", std::move(environment)}});
   }
   json["ranks"] = std::move(ranks);

@@ -57,7 +57,9 @@ struct Describe {
     if (m.stopped_by_us != 0) fields["stopped_by_us"] = os::signal_name(m.stopped_by_us);
     return {"rank_exited", std::move(fields)};
   }
-  EventRecord operator()(const wire::Connected& m) const { return {"rank_connected", {{"rank", m.rank}, {"host", host_name(state, host)}}}; }
+  EventRecord operator()(const wire::Connected& m) const {
+    return {"rank_connected", {{"rank", m.rank}, {"host", host_name(state, host)}}};
+  }
   EventRecord operator()(const wire::Pong&) const { return {}; }
   EventRecord operator()(const wire::Finished& m) const {
     return {"host_finished", {{"host", host_name(state, host)}, {"killed", m.killed}, {"left", m.left}}};
@@ -109,10 +111,17 @@ Json describe_plan(const job::State& state) {
   for (size_t h = 0; state.plan && h < state.plan->hosts.size(); ++h) {
     const job::PlannedHost& planned = state.plan->hosts[h];
     const job::HostState& host = state.hosts[h];
-    hosts.push_back({{"host", planned.name}, {"hostname", host.hello.hostname}, {"first_rank", planned.first_rank}, {"ranks", planned.ranks},
-                     {"why", planned.why}, {"cpus", host.hello.cpus}, {"gpus", host.hello.gpus}, {"program", host.program}});
+    hosts.push_back({{"host", planned.name},
+                     {"hostname", host.hello.hostname},
+                     {"first_rank", planned.first_rank},
+                     {"ranks", planned.ranks},
+                     {"why", planned.why},
+                     {"cpus", host.hello.cpus},
+                     {"gpus", host.hello.gpus},
+                     {"program", host.program}});
   }
-  Json json = {{"schema", 1}, {"command", state.job.argv}, {"workdir", state.job.directory}, {"world_size", state.plan ? state.plan->world : 0}};
+  Json json = {
+      {"schema", 1}, {"command", state.job.argv}, {"workdir", state.job.directory}, {"world_size", state.plan ? state.plan->world : 0}};
   if (state.meeting) {
     json["master_addr"] = state.meeting->address;
     json["master_port"] = state.meeting->port;

@@ -14,7 +14,10 @@
 namespace cli {
 
 // One object per event, as in events.jsonl and on stdout with --json: name and fields. Ticks and pongs have no name.
-struct EventRecord { std::string name; base::Json fields; };
+struct EventRecord {
+  std::string name;
+  base::Json fields;
+};
 EventRecord describe(const job::State& state, const job::Event& event);
 base::Json describe(const job::State& state, const job::Verdict& verdict);
 // What runs where, also before anything runs: hosts, ranks, addresses.
@@ -22,13 +25,13 @@ base::Json describe_plan(const job::State& state);
 
 class Record {
  public:
-  static constexpr size_t kTailBytes = 4096;   // of a rank's stderr, kept for the verdict
+  static constexpr size_t kTailBytes = 4096;  // of a rank's stderr, kept for the verdict
   static constexpr size_t kTailLines = 12;
 
   Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall_ns);
 
   const logs::RunDirectory& directory() const { return directory_; }
-  void started(const job::State& state);   // the plan stands: run.json, logs
+  void started(const job::State& state);  // the plan stands: run.json, logs
   void output(const wire::Output& output);
   void event(const job::State& state, const job::Event& event);
   void note(const std::string& text);

@@ -47,7 +47,7 @@ std::string spelling(const FlagRow& flag);
 // The help sentence with what the row says besides: "may be repeated", "also --host".
 std::string full_help(const FlagRow& flag, base::Language language);
 
-constexpr Section kSections[] = {Section::kHosts, Section::kRanks, Section::kEnvironment, Section::kConnection, Section::kOutput,
-                                 Section::kOther};
+constexpr Section kSections[] = {Section::kHosts,      Section::kRanks,  Section::kEnvironment,
+                                 Section::kConnection, Section::kOutput, Section::kOther};
 
 }  // namespace cli

@@ -16,8 +16,8 @@
 namespace cli {
 namespace {
 
-constexpr os::milliseconds kIdle{250};            // logs reach the disk at least so often
-constexpr os::milliseconds kLastWords{10'000};    // how long a slow reader of our output is waited for at the end
+constexpr os::milliseconds kIdle{250};          // logs reach the disk at least so often
+constexpr os::milliseconds kLastWords{10'000};  // how long a slow reader of our output is waited for at the end
 
 view::ViewOptions view_options(const RunOptions& options) {
   view::ViewOptions view;
@@ -27,7 +27,9 @@ view::ViewOptions view_options(const RunOptions& options) {
 }
 
 view::Surroundings surroundings(const RunOptions& options, const view::Environment& environment) {
-  view::Choice colour = options.color == Color::kAlways ? view::Choice::kOn : options.color == Color::kNever ? view::Choice::kOff : view::Choice::kAuto;
+  view::Choice colour = options.color == Color::kAlways  ? view::Choice::kOn
+                        : options.color == Color::kNever ? view::Choice::kOff
+                                                         : view::Choice::kAuto;
   return view::look_around(STDOUT_FILENO, STDERR_FILENO, environment, colour);
 }
 
@@ -38,9 +40,14 @@ std::string variable(const char* name) { return os::environment_value(name); }
 class Show::Impl : public job::Audience {
  public:
   Impl(os::Loop& loop, const RunOptions& options)
-      : loop_(loop), options_(options), speech_(view::choose_language(variable)),
-        language_(speech_.language()), view_(loop, surroundings(options, variable), speech_, view_options(options)) {}
-  ~Impl() override { if (idle_) loop_.cancel(idle_); }
+      : loop_(loop),
+        options_(options),
+        speech_(view::choose_language(variable)),
+        language_(speech_.language()),
+        view_(loop, surroundings(options, variable), speech_, view_options(options)) {}
+  ~Impl() override {
+    if (idle_) loop_.cancel(idle_);
+  }
 
   base::Status open_record() {
     auto warn = [this](const std::string& text) { view_.say_error("warning: " + text); };
@@ -88,7 +95,8 @@ class Show::Impl : public job::Audience {
   int report(const job::State& state, const job::Verdict& verdict) {
     if (record_) record_->ended(state, verdict);
     view_.finish(kLastWords);
-    if (verdict.kind == job::Verdict::Kind::kPlanned) json_->buffer() += options_.json ? base::to_text(plan_json(state), 2) + "\n" : plan_text(state, language_);
+    if (verdict.kind == job::Verdict::Kind::kPlanned)
+      json_->buffer() += options_.json ? base::to_text(plan_json(state), 2) + "\n" : plan_text(state, language_);
     else if (options_.json) print_json(os::wall_now_ns(), "end", describe(state, verdict));
     json_->drain(kLastWords);
     std::string log = record_ && verdict.rank >= 0 ? record_->directory().rank_log_path(verdict.rank) : "";
@@ -119,7 +127,10 @@ class Show::Impl : public job::Audience {
       std::string line(rest.substr(0, end));
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
       print_json(wall_ns, output.kind == wire::OutputKind::kProgress ? "bar" : "output",
-                 {{"rank", output.rank}, {"host", host}, {"stream", output.stream == wire::Stream::kStderr ? "stderr" : "stdout"}, {"text", line}});
+                 {{"rank", output.rank},
+                  {"host", host},
+                  {"stream", output.stream == wire::Stream::kStderr ? "stderr" : "stdout"},
+                  {"text", line}});
     }
   }
 

@@ -185,7 +185,11 @@ bool Connection::on_child(pid_t pid, int status) {
   if (err_.valid()) read_stderr();
   maybe_end();
   // Somebody else may hold the pipe open (a shared connection's master that is slow to notice): not for long.
-  if (!ended_) drain_timer_ = loop_.after(os::milliseconds(1000), [this] { drain_timer_ = 0; finish_stdout(); });
+  if (!ended_)
+    drain_timer_ = loop_.after(os::milliseconds(1000), [this] {
+      drain_timer_ = 0;
+      finish_stdout();
+    });
   return true;
 }
 

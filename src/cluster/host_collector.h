@@ -28,8 +28,8 @@ class HostCollector {
 
  private:
   HostList hosts_;
-  std::unordered_map<std::string, size_t> places_;        // address and port → index in hosts_
-  std::unordered_map<std::string, size_t> per_address_;   // how often an address occurs
+  std::unordered_map<std::string, size_t> places_;       // address and port → index in hosts_
+  std::unordered_map<std::string, size_t> per_address_;  // how often an address occurs
 };
 
 // The number of the character that byte `at` of `text` belongs to, from 1.

@@ -119,8 +119,7 @@ class FilterReader {
       auto low = base::parse_int(part.substr(0, dash), 0, kMostSlots - 1);
       auto high = dash == std::string_view::npos ? low : base::parse_int(part.substr(dash + 1), 0, kMostSlots - 1);
       if (!low.ok() || !high.ok())
-        return wrong(at, fmt::format("{} is not a slot", base::quote(part)),
-                     "slots are numbers from 0 and ranges: gpu01:0,2 or gpu01:0-3");
+        return wrong(at, fmt::format("{} is not a slot", base::quote(part)), "slots are numbers from 0 and ranges: gpu01:0,2 or gpu01:0-3");
       if (*high < *low) return wrong(at, fmt::format("the range {} runs backwards", part), fmt::format("write {}-{}", *high, *low));
       for (int64_t slot = *low; slot <= *high; ++slot) slots.push_back(static_cast<int>(slot));
       at += part.size() + 1;
@@ -186,8 +185,8 @@ Result<HostList> exclude_hosts(HostList hosts, std::string_view filter, std::str
 Result<HostList> first_hosts(HostList hosts, int count) {
   CHECK(count > 0);
   if (hosts.size() < static_cast<size_t>(count))
-    return base::fail(ErrorKind::kUsage, fmt::format("--nnodes {} asks for more hosts than there are: {} ({})", count, hosts.size(),
-                                                     known_names(hosts)));
+    return base::fail(ErrorKind::kUsage,
+                      fmt::format("--nnodes {} asks for more hosts than there are: {} ({})", count, hosts.size(), known_names(hosts)));
   hosts.erase(hosts.begin() + count, hosts.end());
   return hosts;
 }

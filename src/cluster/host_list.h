@@ -20,14 +20,14 @@ constexpr size_t kMostHosts = 65'536;
 constexpr int kMostSlots = 4'096;  // on one host
 
 struct HostSpec {
-  std::string name;            // how the host is called in all speech; unique in its list
-  std::string user;            // empty: ssh's choice
-  std::string address;         // what ssh is given: a name, an alias of the ssh configuration, an IP address (no brackets)
-  int port = 0;                // 0: ssh's choice
-  std::optional<int> slots;    // as written; none until the host is probed
-  std::vector<int> selected;   // slot ids chosen by a filter, ascending; empty: all of them …
-  std::vector<int> left_out;   // … but these; set only while `slots` is not known (host_filter.h, used_slots)
-  std::string source;          // where it was written: "hosts.txt:3", "-H"
+  std::string name;           // how the host is called in all speech; unique in its list
+  std::string user;           // empty: ssh's choice
+  std::string address;        // what ssh is given: a name, an alias of the ssh configuration, an IP address (no brackets)
+  int port = 0;               // 0: ssh's choice
+  std::optional<int> slots;   // as written; none until the host is probed
+  std::vector<int> selected;  // slot ids chosen by a filter, ascending; empty: all of them …
+  std::vector<int> left_out;  // … but these; set only while `slots` is not known (host_filter.h, used_slots)
+  std::string source;         // where it was written: "hosts.txt:3", "-H"
 
   std::string destination() const { return user.empty() ? address : user + "@" + address; }
 };

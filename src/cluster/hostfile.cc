@@ -24,8 +24,8 @@ struct KeyName {
   std::string_view name;
   Key key;
 };
-constexpr KeyName kKeys[] = {{"slots", Key::kSlots}, {"max_slots", Key::kMaxSlots}, {"max-slots", Key::kMaxSlots},
-                             {"port", Key::kPort},   {"user", Key::kUser}};
+constexpr KeyName kKeys[] = {
+    {"slots", Key::kSlots}, {"max_slots", Key::kMaxSlots}, {"max-slots", Key::kMaxSlots}, {"port", Key::kPort}, {"user", Key::kUser}};
 
 // Reads one line into the hosts that the lines before it have gathered.
 class LineReader {
@@ -122,7 +122,9 @@ class LineReader {
       bool comment = value.find('#') != std::string_view::npos;
       bool none = key == Key::kSlots && value == "0";
       return wrong(at(value), fmt::format("{}: {}", name, number.error().message),
-                   comment ? "put a blank in front of a comment" : none ? "to leave a host out, put '#' in front of its line" : "");
+                   comment ? "put a blank in front of a comment"
+                   : none  ? "to leave a host out, put '#' in front of its line"
+                           : "");
     }
     int chosen = static_cast<int>(*number);
     if (key == Key::kPort) pattern.port = chosen;
@@ -134,8 +136,9 @@ class LineReader {
   Error no_equals(const std::vector<std::string_view>& fields, size_t index, bool known) const {
     std::string_view field = fields[index];
     if (known && index + 1 < fields.size() && fields[index + 1].starts_with("=")) {
-      std::string_view value = fields[index + 1].size() > 1   ? fields[index + 1].substr(1)
-                               : index + 2 < fields.size() ? fields[index + 2] : "N";
+      std::string_view value = fields[index + 1].size() > 1 ? fields[index + 1].substr(1)
+                               : index + 2 < fields.size()  ? fields[index + 2]
+                                                            : "N";
       return wrong(at(field), fmt::format("blanks stand around the '=' of {}", field),
                    fmt::format("write {}={}", field, base::printable(value)));
     }
@@ -150,7 +153,9 @@ class LineReader {
     auto near = base::closest(base::to_lower(name), names);
     bool gpus = name == "gpus" || name == "gpu" || name == "ngpus" || name == "num_gpus" || name == "np";
     return wrong(at(field), fmt::format("unknown key {}", base::quote(name)),
-                 near ? fmt::format("did you mean {}?", *near) : gpus ? "write slots=N" : "known keys: slots, max_slots, port, user");
+                 near   ? fmt::format("did you mean {}?", *near)
+                 : gpus ? "write slots=N"
+                        : "known keys: slots, max_slots, port, user");
   }
 
   std::string_view line_;

@@ -13,7 +13,8 @@ Launch LocalTransport::launch(const Target&, int) const { return {{self_, "agent
 base::Error LocalTransport::explain(const Target& target, const Death& death) const {
   std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))
                                               : fmt::format("exited with code {}", WEXITSTATUS(death.status));
-  return base::fail(base::ErrorKind::kUnreachable, fmt::format("{}: the agent on this machine {}", target.name, how)).because(death.stderr_text);
+  return base::fail(base::ErrorKind::kUnreachable, fmt::format("{}: the agent on this machine {}", target.name, how))
+      .because(death.stderr_text);
 }
 
 }  // namespace cluster

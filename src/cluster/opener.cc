@@ -126,21 +126,23 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
   const std::string& name = slot.host.target.name;
   if (slot.timed_out)
     return base::fail(ErrorKind::kUnreachable, fmt::format("{}: no answer within {}", name, base::format_duration(options_.timeout)))
-        .because(death.stderr_text.empty() ? "the connection was made or tried, and nothing came back" : std::string(base::trim(death.stderr_text)))
+        .because(death.stderr_text.empty() ? "the connection was made or tried, and nothing came back"
+                                           : std::string(base::trim(death.stderr_text)))
         .with_hint("ssh -v " + slot.host.target.destination + " true");
   const DeployTalk& talk = slot.connection->deployment();
   if (talk.no_place()) {
     std::string why;
     for (const std::string& refusal : talk.refusals()) why += (why.empty() ? "" : "\n          ") + refusal;
-    return base::fail(ErrorKind::kUnfit, name + ": no folder on the host can hold the agent").because(why)
-        .with_hint(fmt::format("ssh {} 'mkdir -p /some/folder' and set PHALANX_CACHE=/some/folder in the host's ssh environment", slot.host.target.destination));
+    return base::fail(ErrorKind::kUnfit, name + ": no folder on the host can hold the agent")
+        .because(why)
+        .with_hint(fmt::format("ssh {} 'mkdir -p /some/folder' and set PHALANX_CACHE=/some/folder in the host's ssh environment",
+                               slot.host.target.destination));
   }
   if (!started) return slot.host.transport->explain(slot.host.target, death);
   std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))
                                               : fmt::format("ended with code {}", WEXITSTATUS(death.status));
   std::string said(base::trim(death.stderr_text));
-  return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host")
-      .because(said.empty() ? "the connection " + how : said);
+  return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host").because(said.empty() ? "the connection " + how : said);
 }
 
 bool Opener::on_child(pid_t pid, int status) {
@@ -156,9 +158,8 @@ void Opener::abandon() {
     if (slot.timer) loop_.cancel(slot.timer);
     slot.timer = 0;
     slot.phase = Phase::kEnded;
-    loop_.after(os::nanoseconds(0), [this, i] {
-      handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), false);
-    });
+    loop_.after(os::nanoseconds(0),
+                [this, i] { handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), false); });
   }
 }
 

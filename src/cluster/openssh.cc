@@ -71,7 +71,10 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   launch.deploys = true;
   std::vector<std::string>& a = launch.argv;
   a = {options_.program, "-T"};
-  auto option = [&](const std::string& text) { a.push_back("-o"); a.push_back(text); };
+  auto option = [&](const std::string& text) {
+    a.push_back("-o");
+    a.push_back(text);
+  };
   for (const std::string& text : options_.extra) option(text);
   option("BatchMode=yes");
   option(fmt::format("ConnectTimeout={}", options_.connect_timeout_s));
@@ -80,7 +83,8 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   option("ClearAllForwardings=yes");
   option("PermitLocalCommand=no");
   bool share = attempt == 0 && !options_.control_folder.empty();
-  if (attempt > 0 && !options_.control_folder.empty()) ::unlink(control_socket(target).c_str());  // it led nowhere; its master ends by itself
+  if (attempt > 0 && !options_.control_folder.empty())
+    ::unlink(control_socket(target).c_str());  // it led nowhere; its master ends by itself
   std::string socket = share ? control_socket(target) : "none";
   launch.warm = share && os::exists(socket);
   option(share ? "ControlMaster=auto" : "ControlMaster=no");
@@ -112,7 +116,8 @@ base::Error OpensshTransport::explain(const Target& target, const Death& death) 
   }
   int code = WIFEXITED(death.status) ? WEXITSTATUS(death.status) : 128 + WTERMSIG(death.status);
   if (code == 255)
-    return base::fail(ErrorKind::kUnreachable, target.name + ": the ssh connection failed").because(last_lines(death.stderr_text))
+    return base::fail(ErrorKind::kUnreachable, target.name + ": the ssh connection failed")
+        .because(last_lines(death.stderr_text))
         .with_hint(fmt::format("ssh -v {} true", arguments));
   return base::fail(ErrorKind::kUnreachable, fmt::format("{}: the agent could not be started (exit code {})", target.name, code))
       .because(last_lines(death.stderr_text));
@@ -120,8 +125,9 @@ base::Error OpensshTransport::explain(const Target& target, const Death& death) 
 
 // sshd drops logins at random once MaxStartups of them are unauthenticated, before it says who it is.
 bool OpensshTransport::may_retry(const Death& death) const {
-  for (const char* pattern : {"kex_exchange_identification", "Connection reset by", "Connection closed by remote host", "ssh_exchange_identification",
-                              "mux_client_request_session", "Session open refused", "Control socket connect", "Exceeded MaxStartups"})
+  for (const char* pattern :
+       {"kex_exchange_identification", "Connection reset by", "Connection closed by remote host", "ssh_exchange_identification",
+        "mux_client_request_session", "Session open refused", "Control socket connect", "Exceeded MaxStartups"})
     if (death.stderr_text.find(pattern) != std::string::npos) return true;
   return false;
 }

@@ -9,10 +9,10 @@ namespace cluster {
 
 struct OpensshOptions {
   std::string program = "ssh";
-  std::string build;                       // of this binary, for the deploy script
-  std::vector<std::string> extra;          // "Name=Value", before ours: ssh takes the first it sees
+  std::string build;               // of this binary, for the deploy script
+  std::vector<std::string> extra;  // "Name=Value", before ours: ssh takes the first it sees
   int connect_timeout_s = 10;
-  std::string control_folder;              // short, 0700; empty: no shared connections
+  std::string control_folder;  // short, 0700; empty: no shared connections
 };
 
 class OpensshTransport : public Transport {

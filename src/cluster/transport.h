@@ -26,8 +26,8 @@ struct Launch {
 
 // Why a connection that never became a stream ended.
 struct Death {
-  int status = 0;          // as from waitpid
-  std::string stderr_text; // the last 8 KiB
+  int status = 0;           // as from waitpid
+  std::string stderr_text;  // the last 8 KiB
 };
 
 class Transport {

@@ -13,8 +13,8 @@ namespace host {
 struct Identity {
   std::string hostname;
   std::string user;
-  uint32_t cpus = 1;   // this process may run on (sched_getaffinity)
-  uint32_t gpus = 0;   // NVIDIA devices this process may use
+  uint32_t cpus = 1;                            // this process may run on (sched_getaffinity)
+  uint32_t gpus = 0;                            // NVIDIA devices this process may use
   std::vector<os::InterfaceAddress> addresses;  // of interfaces that are up; loopback and IPv6 link-local left out
 };
 

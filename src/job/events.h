@@ -16,44 +16,85 @@ namespace job {
 // A frame other than output and progress, which need no decision.
 using FromHost = std::variant<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Exited, wire::Connected,
                               wire::Pong, wire::Finished, wire::Trouble>;
-struct HostSaid { size_t host = 0; FromHost message; };
-struct HostEnded { size_t host = 0; base::Error error; };  // its connection is over, wanted or not
-struct OperatorSignal { int signal = 0; };                 // SIGINT, SIGTERM, SIGHUP
-struct Tick {};                                            // at least every 250 ms
+struct HostSaid {
+  size_t host = 0;
+  FromHost message;
+};
+struct HostEnded {
+  size_t host = 0;
+  base::Error error;
+};  // its connection is over, wanted or not
+struct OperatorSignal {
+  int signal = 0;
+};               // SIGINT, SIGTERM, SIGHUP
+struct Tick {};  // at least every 250 ms
 using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick>;
 
 // --- notes: what the user should hear while the run goes on ------------------------------------------------------------
-struct RunStarted { int world = 0; size_t hosts = 0; std::string address; int port = 0; };
-struct WaitingForStore { std::vector<int> missing; };                      // others have connected, these have not
-struct WaitingForHosts { std::vector<size_t> hosts; };                     // not open yet
-struct StoppingRanks { int signal = 0; std::vector<int> awaited; std::chrono::milliseconds grace{}; bool by_operator = false; };
-struct KillingRanks { std::vector<int> awaited; bool by_operator = false; };
-struct HostLeftovers { size_t host = 0; int killed = 0; int left = 0; };   // processes ranks had left running
-struct HostTrouble { size_t host = 0; std::string text; };
+struct RunStarted {
+  int world = 0;
+  size_t hosts = 0;
+  std::string address;
+  int port = 0;
+};
+struct WaitingForStore {
+  std::vector<int> missing;
+};  // others have connected, these have not
+struct WaitingForHosts {
+  std::vector<size_t> hosts;
+};  // not open yet
+struct StoppingRanks {
+  int signal = 0;
+  std::vector<int> awaited;
+  std::chrono::milliseconds grace{};
+  bool by_operator = false;
+};
+struct KillingRanks {
+  std::vector<int> awaited;
+  bool by_operator = false;
+};
+struct HostLeftovers {
+  size_t host = 0;
+  int killed = 0;
+  int left = 0;
+};  // processes ranks had left running
+struct HostTrouble {
+  size_t host = 0;
+  std::string text;
+};
 using Note = std::variant<RunStarted, WaitingForStore, WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers, HostTrouble>;
 
 // --- the end -----------------------------------------------------------------------------------------------------------
 struct Verdict {
   enum class Kind { kDone, kPlanned, kRefused, kRankFailed, kHostLost, kInterrupted } kind = Kind::kDone;
   int exit_code = 0;
-  std::vector<base::Error> refusals;       // kRefused: one per host that cannot; kHostLost: one
-  int rank = -1;                           // kRankFailed: the first cluster-wide
-  size_t host = 0;                         // kRankFailed, kHostLost
-  int status = 0;                          // kRankFailed: as from waitpid
-  std::optional<os::nanoseconds> lead;     // kRankFailed: time to the next end of any rank
-  int also_failed = 0;                     // ranks that failed by themselves later
-  int stopped = 0;                         // ranks stopped by us
-  int lost = 0;                            // ranks that went with their host
-  std::string error_file;                  // of the failed rank, may be empty
+  std::vector<base::Error> refusals;    // kRefused: one per host that cannot; kHostLost: one
+  int rank = -1;                        // kRankFailed: the first cluster-wide
+  size_t host = 0;                      // kRankFailed, kHostLost
+  int status = 0;                       // kRankFailed: as from waitpid
+  std::optional<os::nanoseconds> lead;  // kRankFailed: time to the next end of any rank
+  int also_failed = 0;                  // ranks that failed by themselves later
+  int stopped = 0;                      // ranks stopped by us
+  int lost = 0;                         // ranks that went with their host
+  std::string error_file;               // of the failed rank, may be empty
 };
 
 // --- actions -----------------------------------------------------------------------------------------------------------
 using ToHost = std::variant<wire::Prepare, wire::OpenStore, wire::Reach, wire::Start, wire::Signal, wire::Ping, wire::Finish>;
-struct Send { size_t host = 0; ToHost message; };
-struct CutHost { size_t host = 0; };     // kill its connection; HostEnded follows
-struct AbandonOpening {};                // HostEnded follows for every host not open yet
-struct Tell { Note note; };
-struct End { Verdict verdict; };         // the last action; connections may be dropped
+struct Send {
+  size_t host = 0;
+  ToHost message;
+};
+struct CutHost {
+  size_t host = 0;
+};                         // kill its connection; HostEnded follows
+struct AbandonOpening {};  // HostEnded follows for every host not open yet
+struct Tell {
+  Note note;
+};
+struct End {
+  Verdict verdict;
+};  // the last action; connections may be dropped
 using Action = std::variant<Send, CutHost, AbandonOpening, Tell, End>;
 using Actions = std::vector<Action>;
 

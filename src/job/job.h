@@ -12,9 +12,9 @@
 namespace job {
 
 struct HostRequest {
-  cluster::Target target;       // destination empty: this machine
-  std::optional<int> slots;     // as the host list says
-  std::vector<int> selected;    // slot ids by --include/--exclude; empty: all
+  cluster::Target target;     // destination empty: this machine
+  std::optional<int> slots;   // as the host list says
+  std::vector<int> selected;  // slot ids by --include/--exclude; empty: all
 };
 
 // Ranks per host, where the host list gives no slots.
@@ -22,20 +22,20 @@ enum class RanksRule { kAuto, kGpu, kCpu, kCount };
 
 struct Job {
   std::string run_id;
-  std::string token;            // 16 random bytes
+  std::string token;  // 16 random bytes
   std::vector<HostRequest> hosts;
-  std::optional<RanksRule> rule;   // none: the host's slots, else kAuto; given, it wins over slots
-  int count = 0;                   // of kCount
+  std::optional<RanksRule> rule;  // none: the host's slots, else kAuto; given, it wins over slots
+  int count = 0;                  // of kCount
   std::vector<std::string> argv;
   std::string directory;
   wire::Variables set;
   std::vector<std::string> unset;
   std::string path_prefix;
   bool serve_store = true;
-  std::string master_address;   // empty: chosen
-  int master_port = 0;          // 0: the kernel chooses
+  std::string master_address;  // empty: chosen
+  int master_port = 0;         // 0: the kernel chooses
   std::chrono::milliseconds grace{10'000};
-  bool dry_run = false;         // stop when the plan stands
+  bool dry_run = false;  // stop when the plan stands
 };
 
 }  // namespace job

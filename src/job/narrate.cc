@@ -39,11 +39,12 @@ struct Words {
   Language language;
 
   std::string operator()(const RunStarted& n) const {
-    return say(language, {"{} rank{} on {} host{}, meeting at {}:{}", "{0} 个 rank，{2} 台主机，会合于 {4}:{5}"}, n.world, n.world == 1 ? "" : "s", n.hosts,
-               n.hosts == 1 ? "" : "s", n.address, n.port);
+    return say(language, {"{} rank{} on {} host{}, meeting at {}:{}", "{0} 个 rank，{2} 台主机，会合于 {4}:{5}"}, n.world,
+               n.world == 1 ? "" : "s", n.hosts, n.hosts == 1 ? "" : "s", n.address, n.port);
   }
   std::string operator()(const WaitingForStore& n) const {
-    return say(language, {"waiting for {}: never connected to the store", "正在等待 {}：从未连接到 store"}, name_ranks(*state.plan, n.missing, language));
+    return say(language, {"waiting for {}: never connected to the store", "正在等待 {}：从未连接到 store"},
+               name_ranks(*state.plan, n.missing, language));
   }
   std::string operator()(const WaitingForHosts& n) const {
     std::string names;
@@ -52,17 +53,22 @@ struct Words {
   }
   std::string operator()(const StoppingRanks& n) const {
     std::string ranks = name_ranks(*state.plan, n.awaited, language), grace = base::format_duration(n.grace);
-    if (!n.by_operator) return say(language, {"stopping {}: SIGTERM, and SIGKILL after {}", "正在停止 {}：先 SIGTERM，{} 后 SIGKILL"}, ranks, grace);
+    if (!n.by_operator)
+      return say(language, {"stopping {}: SIGTERM, and SIGKILL after {}", "正在停止 {}：先 SIGTERM，{} 后 SIGKILL"}, ranks, grace);
     return say(language,
-               {"SIGTERM to all ranks; waiting up to {} for {}; Ctrl-C again kills at once", "已向所有 rank 发送 SIGTERM；最多等待 {}：{}；再按一次 Ctrl-C 立即杀死"},
+               {"SIGTERM to all ranks; waiting up to {} for {}; Ctrl-C again kills at once",
+                "已向所有 rank 发送 SIGTERM；最多等待 {}：{}；再按一次 Ctrl-C 立即杀死"},
                grace, ranks);
   }
   std::string operator()(const KillingRanks& n) const {
-    return say(language, {"SIGKILL to {}: still running after SIGTERM", "向 {} 发送 SIGKILL：SIGTERM 之后仍在运行"}, name_ranks(*state.plan, n.awaited, language));
+    return say(language, {"SIGKILL to {}: still running after SIGTERM", "向 {} 发送 SIGKILL：SIGTERM 之后仍在运行"},
+               name_ranks(*state.plan, n.awaited, language));
   }
   std::string operator()(const HostLeftovers& n) const {
-    std::string text = say(language, {"{}: ended {} processes that ranks had left running", "{}：已结束 rank 遗留的 {} 个进程"}, host_name(state, n.host), n.killed);
-    if (n.left > 0) text += say(language, {"; {} could not be killed (in uninterruptible sleep?)", "；{} 个无法杀死（不可中断睡眠？）"}, n.left);
+    std::string text = say(language, {"{}: ended {} processes that ranks had left running", "{}：已结束 rank 遗留的 {} 个进程"},
+                           host_name(state, n.host), n.killed);
+    if (n.left > 0)
+      text += say(language, {"; {} could not be killed (in uninterruptible sleep?)", "；{} 个无法杀死（不可中断睡眠？）"}, n.left);
     return text;
   }
   std::string operator()(const HostTrouble& n) const { return host_name(state, n.host) + ": " + n.text; }
@@ -89,7 +95,8 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
   base::Error error = base::fail(base::ErrorKind::kJobFailed, std::move(text));
   std::string said = error_file_message(v.error_file);
   if (said.empty()) said = last_lines;
-  if (!said.empty()) error.cause = say(language, {"it said last:", "它最后的输出："}) + "\n    " + base::replace_all(base::trim(said), "\n", "\n    ");
+  if (!said.empty())
+    error.cause = say(language, {"it said last:", "它最后的输出："}) + "\n    " + base::replace_all(base::trim(said), "\n", "\n    ");
   if (!log.empty()) error.hint = "less " + base::shell_quote(log);
   return error;
 }
@@ -133,18 +140,20 @@ std::string name_ranks(const Plan& plan, const std::vector<int>& ranks, Language
 
 std::string narrate(const State& state, const Note& note, Language language) { return std::visit(Words{state, language}, note); }
 
-std::vector<base::Error> explain(const State& state, const Verdict& verdict, const std::string& last_lines, const std::string& log, Language language) {
+std::vector<base::Error> explain(const State& state, const Verdict& verdict, const std::string& last_lines, const std::string& log,
+                                 Language language) {
   switch (verdict.kind) {
     case Verdict::Kind::kDone:
     case Verdict::Kind::kPlanned: return {};
     case Verdict::Kind::kRankFailed: return {explain_rank(state, verdict, last_lines, log, language)};
-    case Verdict::Kind::kInterrupted: return {base::fail(base::ErrorKind::kInterrupted, say(language, {"interrupted by the operator", "被操作者中断"}))};
+    case Verdict::Kind::kInterrupted:
+      return {base::fail(base::ErrorKind::kInterrupted, say(language, {"interrupted by the operator", "被操作者中断"}))};
     case Verdict::Kind::kRefused: return fold(state, verdict.refusals);
     case Verdict::Kind::kHostLost: break;
   }
   std::vector<base::Error> errors = verdict.refusals;
-  errors.front().message += say(language, {"; {} rank{} lost with it, {} stopped by us", "；随之丢失 {0} 个 rank，另有 {2} 个由我们停止"}, verdict.lost,
-                                verdict.lost == 1 ? "" : "s", verdict.stopped);
+  errors.front().message += say(language, {"; {} rank{} lost with it, {} stopped by us", "；随之丢失 {0} 个 rank，另有 {2} 个由我们停止"},
+                                verdict.lost, verdict.lost == 1 ? "" : "s", verdict.stopped);
   return errors;
 }
 

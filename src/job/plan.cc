@@ -17,7 +17,10 @@ int Plan::host_of(int rank) const {
 
 namespace {
 
-struct Count { int ranks = 0; std::string why; };
+struct Count {
+  int ranks = 0;
+  std::string why;
+};
 
 base::Result<Count> count_ranks(const Job& job, const HostRequest& request, const wire::Hello& hello) {
   const std::string& name = request.target.name;
@@ -27,7 +30,8 @@ base::Result<Count> count_ranks(const Job& job, const HostRequest& request, cons
   if (!job.rule && request.slots) return Count{*request.slots, fmt::format("slots={}", *request.slots)};
   if (job.rule == RanksRule::kCpu) return Count{static_cast<int>(hello.cpus), fmt::format("{} CPUs", hello.cpus)};
   if (job.rule == RanksRule::kGpu && gpus == 0)
-    return base::fail(ErrorKind::kUnfit, name + ": no GPU to put a rank on").because("--nproc-per-node gpu asks for one rank per GPU, and the driver shows none")
+    return base::fail(ErrorKind::kUnfit, name + ": no GPU to put a rank on")
+        .because("--nproc-per-node gpu asks for one rank per GPU, and the driver shows none")
         .with_hint("ssh " + (request.target.destination.empty() ? name : request.target.destination) + " nvidia-smi -L");
   if (gpus > 0) return Count{gpus, fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s")};
   return Count{1, "no GPU: one rank"};
@@ -66,15 +70,27 @@ wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const
   int h = plan.host_of(rank);
   const PlannedHost& host = plan.hosts[static_cast<size_t>(h)];
   auto text = [](int n) { return std::to_string(n); };
-  std::string r = text(rank), world = text(plan.world), node = text(h), nodes = text(static_cast<int>(plan.hosts.size())), local = text(host.ranks);
-  wire::Variables v = {
-      {"RANK", r}, {"LOCAL_RANK", text(plan.local_rank(rank))}, {"WORLD_SIZE", world}, {"LOCAL_WORLD_SIZE", local},
-      {"GROUP_RANK", node}, {"GROUP_WORLD_SIZE", nodes}, {"NODE_RANK", node},
-      {"ROLE_NAME", "default"}, {"ROLE_RANK", r}, {"ROLE_WORLD_SIZE", world},
-      {"CROSS_RANK", node}, {"CROSS_SIZE", nodes}, {"LOCAL_SIZE", local},
-      {"MASTER_ADDR", meeting.address}, {"MASTER_PORT", text(meeting.port)},
-      {"TORCHELASTIC_RUN_ID", job.run_id}, {"TORCHELASTIC_RESTART_COUNT", text(attempt)}, {"TORCHELASTIC_MAX_RESTARTS", "0"},
-      {"PHALANX_RUN_ID", job.run_id}};
+  std::string r = text(rank), world = text(plan.world), node = text(h), nodes = text(static_cast<int>(plan.hosts.size())),
+              local = text(host.ranks);
+  wire::Variables v = {{"RANK", r},
+                       {"LOCAL_RANK", text(plan.local_rank(rank))},
+                       {"WORLD_SIZE", world},
+                       {"LOCAL_WORLD_SIZE", local},
+                       {"GROUP_RANK", node},
+                       {"GROUP_WORLD_SIZE", nodes},
+                       {"NODE_RANK", node},
+                       {"ROLE_NAME", "default"},
+                       {"ROLE_RANK", r},
+                       {"ROLE_WORLD_SIZE", world},
+                       {"CROSS_RANK", node},
+                       {"CROSS_SIZE", nodes},
+                       {"LOCAL_SIZE", local},
+                       {"MASTER_ADDR", meeting.address},
+                       {"MASTER_PORT", text(meeting.port)},
+                       {"TORCHELASTIC_RUN_ID", job.run_id},
+                       {"TORCHELASTIC_RESTART_COUNT", text(attempt)},
+                       {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                       {"PHALANX_RUN_ID", job.run_id}};
   if (meeting.served) v.emplace_back("TORCHELASTIC_USE_AGENT_STORE", "True");
   if (!host.visible_devices.empty()) {
     v.emplace_back("CUDA_VISIBLE_DEVICES", host.visible_devices);

@@ -13,13 +13,13 @@ namespace job {
 struct PlannedHost {
   std::string name;
   int first_rank = 0;
-  int ranks = 0;                 // local world size, at least 1
-  std::string why;               // where the number comes from: "slots=4 in hosts.txt", "2 GPUs", "no GPU"
-  std::string visible_devices;   // CUDA_VISIBLE_DEVICES to set; empty: the host's own
+  int ranks = 0;                // local world size, at least 1
+  std::string why;              // where the number comes from: "slots=4 in hosts.txt", "2 GPUs", "no GPU"
+  std::string visible_devices;  // CUDA_VISIBLE_DEVICES to set; empty: the host's own
 };
 
 struct Plan {
-  std::vector<PlannedHost> hosts;   // in the order of the host list
+  std::vector<PlannedHost> hosts;  // in the order of the host list
   int world = 0;
   int host_of(int rank) const;
   int local_rank(int rank) const { return rank - hosts[static_cast<size_t>(host_of(rank))].first_rank; }
@@ -31,9 +31,9 @@ base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hos
 
 // Where the ranks meet.
 struct Meeting {
-  std::string address;   // MASTER_ADDR, numeric, of rank 0's host
-  int port = 0;          // MASTER_PORT
-  bool served = true;    // by our store; else rank 0 serves it
+  std::string address;  // MASTER_ADDR, numeric, of rank 0's host
+  int port = 0;         // MASTER_PORT
+  bool served = true;   // by our store; else rank 0 serves it
 };
 
 // The block every framework accepts (docs/formats/environment.md), for one rank.

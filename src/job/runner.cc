@@ -87,8 +87,9 @@ void Runner::on_frame(size_t host, const wire::Frame& frame) {
 
 void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame) {
   if (cluster::Connection* connection = opener_->connection(host)) connection->kill(SIGKILL);
-  feed(HostEnded{host, base::fail(base::ErrorKind::kInternal, state_->job.hosts[host].target.name + ": its agent sent a frame that makes no sense")
-                           .because(fmt::format("frame type {}, {} bytes", static_cast<int>(frame.type), frame.payload.size()))});
+  feed(HostEnded{
+      host, base::fail(base::ErrorKind::kInternal, state_->job.hosts[host].target.name + ": its agent sent a frame that makes no sense")
+                .because(fmt::format("frame type {}, {} bytes", static_cast<int>(frame.type), frame.payload.size()))});
 }
 
 void Runner::feed(const Event& event) {

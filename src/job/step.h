@@ -58,6 +58,8 @@ struct Step {
 };
 
 template <typename Predicate>
-bool all_hosts(const State& s, Predicate predicate) { return std::all_of(s.hosts.begin(), s.hosts.end(), predicate); }
+bool all_hosts(const State& s, Predicate predicate) {
+  return std::all_of(s.hosts.begin(), s.hosts.end(), predicate);
+}
 
 }  // namespace job

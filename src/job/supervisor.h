@@ -21,24 +21,24 @@ enum class Phase { kOpening, kPreparing, kReaching, kRunning, kStopping, kFinish
 
 // Deadlines. Durations on the launcher's clock.
 inline constexpr os::milliseconds kPingEvery{1000};
-inline constexpr os::milliseconds kHostPatience{5000};     // silence after which a host is lost
-inline constexpr os::milliseconds kAgentLease{6000};       // silence after which an agent ends everything
-inline constexpr os::milliseconds kSettle{1500};           // after the first refusal: wait for others, to name all at once
+inline constexpr os::milliseconds kHostPatience{5000};  // silence after which a host is lost
+inline constexpr os::milliseconds kAgentLease{6000};    // silence after which an agent ends everything
+inline constexpr os::milliseconds kSettle{1500};        // after the first refusal: wait for others, to name all at once
 inline constexpr os::milliseconds kReachTimeout{3000};
 inline constexpr os::milliseconds kOpeningSilence{5000};  // after the start: which hosts are not there yet
-inline constexpr os::milliseconds kStoreSilence{10'000};   // after start: who has not met the store
-inline constexpr os::milliseconds kKillPatience{3000};     // after SIGKILL
+inline constexpr os::milliseconds kStoreSilence{10'000};  // after start: who has not met the store
+inline constexpr os::milliseconds kKillPatience{3000};    // after SIGKILL
 inline constexpr os::milliseconds kFinishPatience{5000};
 
 struct HostState {
   bool open = false, ended = false, prepared = false, reached = false, finished = false;
   wire::Hello hello;
-  std::string program;       // what Prepared found
-  std::string interface;     // what Reached found
+  std::string program;    // what Prepared found
+  std::string interface;  // what Reached found
   os::Mono heard, pinged;
   uint64_t nonce = 0;
-  int64_t clock_offset_ns = 0;                 // host's monotonic clock less ours
-  std::optional<int64_t> best_round_trip_ns;   // of the sample the offset comes from
+  int64_t clock_offset_ns = 0;                // host's monotonic clock less ours
+  std::optional<int64_t> best_round_trip_ns;  // of the sample the offset comes from
   std::optional<base::Error> refusal;
 };
 
@@ -46,7 +46,7 @@ struct RankState {
   bool started = false, connected = false, exited = false, lost = false;
   uint32_t pid = 0;
   int status = 0;
-  os::Mono at;               // end, on our clock
+  os::Mono at;  // end, on our clock
   uint8_t stopped_by_us = 0;
   std::string error_file;
   bool failed() const { return exited && !lost && status != 0 && stopped_by_us == 0; }
@@ -59,20 +59,20 @@ struct State {
   std::vector<HostState> hosts;
   std::vector<RankState> ranks;
   std::optional<Plan> plan;
-  std::vector<std::string> addresses;   // left to try, best first
-  size_t address = 0;                   // the one being tried
+  std::vector<std::string> addresses;  // left to try, best first
+  size_t address = 0;                  // the one being tried
   std::optional<Meeting> meeting;
   std::optional<base::Error> first_reach_error;
   std::optional<os::Mono> settle_at, stop_at, deadline, store_told_at;
   os::Mono begun_at, started_at, ticked;
   bool opening_told = false;
-  std::optional<size_t> lost_host;      // the first
+  std::optional<size_t> lost_host;  // the first
   os::Mono lost_at;
   base::Error lost_error;
   int operator_signals = 0;
   bool killed = false;
-  bool output_blocked = false;          // our own reader is stuck: silence of hosts means nothing
-  std::optional<Verdict> verdict;       // set when the end is decided before the ranks' ends are looked at
+  bool output_blocked = false;     // our own reader is stuck: silence of hosts means nothing
+  std::optional<Verdict> verdict;  // set when the end is decided before the ranks' ends are looked at
 };
 
 State initial_state(Job job, os::Mono now);

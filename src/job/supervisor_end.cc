@@ -42,9 +42,10 @@ void Step::check_silence() {
     if (now - host.pinged >= kPingEvery) ping(h);
     if (now - host.heard < kHostPatience) continue;
     actions.push_back(CutHost{h});
-    base::Error lost = base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": lost contact with the host")
-                           .because(fmt::format("nothing was heard from it for {} s: it is down, hung, or cut off", kHostPatience.count() / 1000))
-                           .with_hint("ping -c 3 " + s.job.hosts[h].target.name);
+    base::Error lost =
+        base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": lost contact with the host")
+            .because(fmt::format("nothing was heard from it for {} s: it is down, hung, or cut off", kHostPatience.count() / 1000))
+            .with_hint("ping -c 3 " + s.job.hosts[h].target.name);
     on(HostEnded{h, std::move(lost)});
   }
 }

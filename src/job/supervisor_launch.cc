@@ -96,8 +96,11 @@ void Step::try_next_address(size_t h, const base::Error& error) {
   if (!s.first_reach_error) {
     s.first_reach_error = error;
     s.first_reach_error->message = s.job.hosts[h].target.name + ": " + error.message;
-    if (h != 0) s.first_reach_error->context.push_back("checking that it can reach the store on " + s.job.hosts[0].target.name + ", where rank 0 runs");
-    s.first_reach_error->hint = "phalanx run --master-addr ADDRESS …   (an address of " + s.job.hosts[0].target.name + " that every host can reach)";
+    if (h != 0)
+      s.first_reach_error->context.push_back("checking that it can reach the store on " + s.job.hosts[0].target.name +
+                                             ", where rank 0 runs");
+    s.first_reach_error->hint =
+        "phalanx run --master-addr ADDRESS …   (an address of " + s.job.hosts[0].target.name + " that every host can reach)";
   }
   if (++s.address < s.addresses.size()) {
     s.phase = Phase::kPreparing;
@@ -142,7 +145,8 @@ void Step::start_ranks() {
     start.defaults = host_defaults(*s.plan, s.hosts[h].interface);
     for (int local = 0; local < planned.ranks; ++local) {
       int rank = planned.first_rank + local;
-      start.ranks.push_back({static_cast<uint32_t>(rank), static_cast<uint32_t>(local), rank_variables(s.job, *s.plan, rank, *s.meeting, 0)});
+      start.ranks.push_back(
+          {static_cast<uint32_t>(rank), static_cast<uint32_t>(local), rank_variables(s.job, *s.plan, rank, *s.meeting, 0)});
     }
     send(h, std::move(start));
   }

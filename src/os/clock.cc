@@ -20,8 +20,8 @@ std::string iso_time(int64_t wall_ns) {
   time_t seconds = wall_ns / 1'000'000'000;
   tm parts{};
   ::gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec, wall_ns / 1'000'000 % 1000);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                     parts.tm_min, parts.tm_sec, wall_ns / 1'000'000 % 1000);
 }
 
 }  // namespace os

@@ -18,8 +18,8 @@ struct Mono {
 inline Mono operator+(Mono t, nanoseconds d) { return {t.ns + d.count()}; }
 inline nanoseconds operator-(Mono a, Mono b) { return nanoseconds(a.ns - b.ns); }
 
-Mono mono_now();              // CLOCK_MONOTONIC
-int64_t wall_now_ns();        // CLOCK_REALTIME
+Mono mono_now();                        // CLOCK_MONOTONIC
+int64_t wall_now_ns();                  // CLOCK_REALTIME
 std::string iso_time(int64_t wall_ns);  // "2026-11-21T07:31:02.123Z"
 
 }  // namespace os

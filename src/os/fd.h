@@ -15,7 +15,13 @@ class Fd {
   Fd() = default;
   explicit Fd(int fd) : fd_(fd) {}
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept { if (this != &other) { reset(); fd_ = std::exchange(other.fd_, -1); } return *this; }
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
   ~Fd() { reset(); }
 
   int get() const { return fd_; }
@@ -27,8 +33,11 @@ class Fd {
   int fd_ = -1;
 };
 
-struct PipeEnds { Fd read; Fd write; };
-base::Result<PipeEnds> make_pipe();        // both ends close-on-exec, blocking
+struct PipeEnds {
+  Fd read;
+  Fd write;
+};
+base::Result<PipeEnds> make_pipe();  // both ends close-on-exec, blocking
 base::Status set_nonblocking(int fd);
 base::Status set_cloexec(int fd, bool on);
 

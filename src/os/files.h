@@ -18,7 +18,7 @@ base::Status make_folders(const std::string& path, unsigned mode = 0700);
 bool is_folder(const std::string& path);
 bool exists(const std::string& path);
 std::string current_folder();
-std::string self_executable();          // /proc/self/exe resolved
+std::string self_executable();  // /proc/self/exe resolved
 std::string environment_value(const char* name, std::string_view fallback = "");
 
 }  // namespace os

@@ -54,15 +54,23 @@ class Loop {
   // Every child that ends, adopted ones included, exactly once. Uses SIGCHLD.
   base::Status on_child(ChildCallback callback);
 
-  void run();             // until stop()
+  void run();                    // until stop()
   void poll(milliseconds most);  // one wait of at most this long, and its callbacks
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
   // Signals blocked by this loop must be unblocked in a forked child before exec; os::spawn does so.
 
  private:
-  struct Watch { int fd; uint32_t events; FdCallback callback; };
-  struct Timer { Mono due; nanoseconds period; TimerCallback callback; };
+  struct Watch {
+    int fd;
+    uint32_t events;
+    FdCallback callback;
+  };
+  struct Timer {
+    Mono due;
+    nanoseconds period;
+    TimerCallback callback;
+  };
   Loop() = default;
   void reap();
   void run_timers();
@@ -74,7 +82,7 @@ class Loop {
   bool stopped_ = false;
   uint64_t next_id_ = 1;
   std::unordered_map<WatchId, std::shared_ptr<Watch>> watches_;
-  std::map<std::pair<int64_t, TimerId>, std::shared_ptr<Timer>> timers_;   // by (due, id)
+  std::map<std::pair<int64_t, TimerId>, std::shared_ptr<Timer>> timers_;  // by (due, id)
   std::unordered_map<TimerId, int64_t> timer_due_;
   std::map<int, SignalCallback> signal_callbacks_;
   ChildCallback child_callback_;

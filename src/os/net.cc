@@ -81,8 +81,8 @@ base::Result<std::vector<InterfaceAddress>> interface_addresses() {
   std::vector<InterfaceAddress> out;
   for (ifaddrs* i = list; i; i = i->ifa_next) {
     if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6)) continue;
-    out.push_back({i->ifa_name, from_socket_address(i->ifa_addr).address, (i->ifa_flags & IFF_LOOPBACK) != 0,
-                   (i->ifa_flags & IFF_UP) != 0});
+    out.push_back(
+        {i->ifa_name, from_socket_address(i->ifa_addr).address, (i->ifa_flags & IFF_LOOPBACK) != 0, (i->ifa_flags & IFF_UP) != 0});
   }
   ::freeifaddrs(list);
   return out;

@@ -27,11 +27,17 @@ struct InterfaceAddress {
 base::Result<std::vector<InterfaceAddress>> interface_addresses();
 
 // Listening, non-blocking, close-on-exec, SO_REUSEADDR. port 0 lets the kernel choose. The backlog is what the kernel allows at most.
-struct Listener { Fd fd; Endpoint endpoint; };
+struct Listener {
+  Fd fd;
+  Endpoint endpoint;
+};
 base::Result<Listener> listen_tcp(const Endpoint& where);
 
 // Accepts one connection: non-blocking, TCP_NODELAY. An invalid Fd means none is waiting.
-struct Accepted { Fd fd; Endpoint peer; };
+struct Accepted {
+  Fd fd;
+  Endpoint peer;
+};
 base::Result<Accepted> accept_tcp(int listener_fd);
 
 // Starts a non-blocking connect; the socket becomes writable when it is decided (connect_outcome).

@@ -17,7 +17,10 @@
 namespace os {
 namespace {
 
-struct ChildFailure { int step; int error_number; };
+struct ChildFailure {
+  int step;
+  int error_number;
+};
 enum Step { kFds, kDirectory, kExec, kSession };
 
 void close_from(int first) {
@@ -71,9 +74,18 @@ bool place_fds(const SpawnSpec& spec, int& report) {
   }
   if (spec.nice != 0 && ::setpriority(PRIO_PROCESS, 0, spec.nice) != 0) {}
   bool good = place_fds(spec, report);
-  if (good && spec.new_session) { failure.step = kSession; good = ::setsid() >= 0; }
-  if (good && !spec.directory.empty()) { failure.step = kDirectory; good = ::chdir(spec.directory.c_str()) == 0; }
-  if (good) { failure.step = kExec; ::execve(spec.program.c_str(), argv, envp); }
+  if (good && spec.new_session) {
+    failure.step = kSession;
+    good = ::setsid() >= 0;
+  }
+  if (good && !spec.directory.empty()) {
+    failure.step = kDirectory;
+    good = ::chdir(spec.directory.c_str()) == 0;
+  }
+  if (good) {
+    failure.step = kExec;
+    ::execve(spec.program.c_str(), argv, envp);
+  }
   failure.error_number = errno;
   if (::write(report, &failure, sizeof(failure)) < 0) {}
   ::_exit(127);
@@ -133,7 +145,8 @@ base::Result<pid_t> spawn(const SpawnSpec& spec) {
   if (n == 0) return pid;
   int status = 0;
   ::waitpid(pid, &status, 0);
-  if (n != static_cast<ssize_t>(sizeof(failure))) return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " died before exec");
+  if (n != static_cast<ssize_t>(sizeof(failure)))
+    return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " died before exec");
   return child_error(spec, failure);
 }
 

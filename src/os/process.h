@@ -12,13 +12,13 @@
 namespace os {
 
 struct SpawnSpec {
-  std::string program;                    // path, absolute or relative to directory; no PATH search here (find_program)
-  std::vector<std::string> arguments;     // argv, argv[0] included
-  std::vector<std::string> environment;   // "K=V"
-  std::string directory;                  // working directory; empty: the caller's
-  std::vector<std::pair<int, int>> fds;   // (ours, child's); every other descriptor is closed in the child. 0, 1, 2 not named: /dev/null
-  bool new_session = true;                // setsid: its own process group, no terminal
-  int death_signal = 0;                   // PR_SET_PDEATHSIG: sent to the child when the calling process dies
+  std::string program;                   // path, absolute or relative to directory; no PATH search here (find_program)
+  std::vector<std::string> arguments;    // argv, argv[0] included
+  std::vector<std::string> environment;  // "K=V"
+  std::string directory;                 // working directory; empty: the caller's
+  std::vector<std::pair<int, int>> fds;  // (ours, child's); every other descriptor is closed in the child. 0, 1, 2 not named: /dev/null
+  bool new_session = true;               // setsid: its own process group, no terminal
+  int death_signal = 0;                  // PR_SET_PDEATHSIG: sent to the child when the calling process dies
   int nice = 0;
 };
 

@@ -51,7 +51,8 @@ base::Result<std::string> find_program(const std::string& name, const std::strin
   auto absolute = [&](const std::string& p) { return p.empty() || p[0] == '/' || directory.empty() ? p : directory + "/" + p; };
   if (name.empty()) return base::fail(base::ErrorKind::kUnfit, "the command is empty");
   if (name.find('/') != std::string::npos) {
-    if (!is_regular(absolute(name))) return base::fail(base::ErrorKind::kUnfit, name + " is not a program").because("no such file: " + absolute(name));
+    if (!is_regular(absolute(name)))
+      return base::fail(base::ErrorKind::kUnfit, name + " is not a program").because("no such file: " + absolute(name));
     base::Result<std::string> found = check_program(name, absolute(name));
     if (!found.ok()) return std::move(found).error();
     return name;

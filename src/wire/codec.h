@@ -22,8 +22,14 @@ class Encoder {
   void u64(uint64_t v) { raw(&v, 8); }
   void i64(int64_t v) { raw(&v, 8); }
   void flag(bool v) { u8(v ? 1 : 0); }
-  void str(std::string_view v) { u32(static_cast<uint32_t>(v.size())); raw(v.data(), v.size()); }
-  void strs(const std::vector<std::string>& v) { u32(static_cast<uint32_t>(v.size())); for (const auto& s : v) str(s); }
+  void str(std::string_view v) {
+    u32(static_cast<uint32_t>(v.size()));
+    raw(v.data(), v.size());
+  }
+  void strs(const std::vector<std::string>& v) {
+    u32(static_cast<uint32_t>(v.size()));
+    for (const auto& s : v) str(s);
+  }
 
  private:
   void raw(const void* data, size_t size) { out_.append(static_cast<const char*>(data), size); }
@@ -41,7 +47,11 @@ class Decoder {
   std::string str() { return std::string(view()); }
   std::string_view view() {
     size_t size = u32();
-    if (size > in_.size()) { good_ = false; in_ = {}; return {}; }
+    if (size > in_.size()) {
+      good_ = false;
+      in_ = {};
+      return {};
+    }
     std::string_view v = in_.substr(0, size);
     in_.remove_prefix(size);
     return v;
@@ -49,7 +59,11 @@ class Decoder {
   // A count of things that each take at least `least` bytes; refuses what cannot fit in the rest of the input.
   uint32_t count(size_t least) {
     uint32_t n = u32();
-    if (n > in_.size() / (least ? least : 1)) { good_ = false; in_ = {}; return 0; }
+    if (n > in_.size() / (least ? least : 1)) {
+      good_ = false;
+      in_ = {};
+      return 0;
+    }
     return n;
   }
   std::vector<std::string> strs() {
@@ -65,7 +79,11 @@ class Decoder {
   template <typename T>
   T number() {
     T v{};
-    if (in_.size() < sizeof(T)) { good_ = false; in_ = {}; return v; }
+    if (in_.size() < sizeof(T)) {
+      good_ = false;
+      in_ = {};
+      return v;
+    }
     std::memcpy(&v, in_.data(), sizeof(T));
     in_.remove_prefix(sizeof(T));
     return v;

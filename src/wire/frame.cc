@@ -51,7 +51,10 @@ base::Result<std::optional<Frame>> FrameReader::next() {
   if (broken_) return fail(ErrorKind::kInternal, "the stream is broken");
   if (!started_) {
     base::Status found = find_magic();
-    if (!found.ok()) { broken_ = true; return std::move(found).error(); }
+    if (!found.ok()) {
+      broken_ = true;
+      return std::move(found).error();
+    }
     if (!started_) return std::optional<Frame>();
   }
   if (buffered() < kFrameHeaderBytes) return std::optional<Frame>();

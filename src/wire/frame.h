@@ -24,10 +24,26 @@ inline constexpr size_t kMaxNoiseBytes = 64 << 10;  // accepted in front of the 
 
 enum class FrameType : uint8_t {
   // launcher to agent
-  kPrepare = 1, kOpenStore = 2, kReach = 3, kStart = 4, kSignal = 5, kPing = 6, kFinish = 7,
+  kPrepare = 1,
+  kOpenStore = 2,
+  kReach = 3,
+  kStart = 4,
+  kSignal = 5,
+  kPing = 6,
+  kFinish = 7,
   // agent to launcher
-  kHello = 64, kPrepared = 65, kStoreOpened = 66, kReached = 67, kStarted = 68, kOutput = 69, kProgress = 70,
-  kExited = 71, kConnected = 72, kPong = 73, kFinished = 74, kTrouble = 75,
+  kHello = 64,
+  kPrepared = 65,
+  kStoreOpened = 66,
+  kReached = 67,
+  kStarted = 68,
+  kOutput = 69,
+  kProgress = 70,
+  kExited = 71,
+  kConnected = 72,
+  kPong = 73,
+  kFinished = 74,
+  kTrouble = 75,
 };
 
 struct Frame {
@@ -44,7 +60,7 @@ class FrameReader {
   void feed(std::string_view bytes);
   // The next whole frame; empty when more bytes are needed. Error (kInternal): the stream cannot be ours; it stays broken.
   base::Result<std::optional<Frame>> next();
-  bool started() const { return started_; }        // the magic has been seen
+  bool started() const { return started_; }            // the magic has been seen
   const std::string& noise() const { return noise_; }  // what came before it
   size_t buffered() const { return buffer_.size() - position_; }
 

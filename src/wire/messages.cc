@@ -42,50 +42,150 @@ struct Read {
   }
 };
 
-template <typename W> void fields(W& w, std::pair<std::string, std::string>& v) { w(v.first); w(v.second); }
-template <typename W> void fields(W& w, Address& m) { w(m.interface); w(m.address); }
-template <typename W> void fields(W& w, Outcome& m) {
+template <typename W>
+void fields(W& w, std::pair<std::string, std::string>& v) {
+  w(v.first);
+  w(v.second);
+}
+template <typename W>
+void fields(W& w, Address& m) {
+  w(m.interface);
+  w(m.address);
+}
+template <typename W>
+void fields(W& w, Outcome& m) {
   w(m.ok);
   uint8_t kind = static_cast<uint8_t>(m.error.kind);
   w(kind);
   m.error.kind = kind <= static_cast<uint8_t>(base::ErrorKind::kInternal) ? static_cast<base::ErrorKind>(kind) : base::ErrorKind::kInternal;
-  w(m.error.message); w(m.error.cause); w(m.error.hint); w(m.error.context);
+  w(m.error.message);
+  w(m.error.cause);
+  w(m.error.hint);
+  w(m.error.context);
 }
-template <typename W> void fields(W& w, Hello& m) {
-  w(m.build); w(m.hostname); w(m.user); w(m.pid); w(m.cpus); w(m.gpus);
+template <typename W>
+void fields(W& w, Hello& m) {
+  w(m.build);
+  w(m.hostname);
+  w(m.user);
+  w(m.pid);
+  w(m.cpus);
+  w(m.gpus);
   w.each(m.addresses, 8);
-  w(m.ssh_server); w(m.ssh_client); w(m.now_ns);
+  w(m.ssh_server);
+  w(m.ssh_client);
+  w(m.now_ns);
 }
-template <typename W> void fields(W& w, Prepared& m) { fields(w, m.outcome); w(m.program); }
-template <typename W> void fields(W& w, StoreOpened& m) { fields(w, m.outcome); w(m.port); }
-template <typename W> void fields(W& w, Reached& m) { fields(w, m.outcome); w(m.interface); }
-template <typename W> void fields(W& w, Started& m) { fields(w, m.outcome); w(m.rank); w(m.pid); }
-template <typename W> void fields(W& w, Output& m) {
+template <typename W>
+void fields(W& w, Prepared& m) {
+  fields(w, m.outcome);
+  w(m.program);
+}
+template <typename W>
+void fields(W& w, StoreOpened& m) {
+  fields(w, m.outcome);
+  w(m.port);
+}
+template <typename W>
+void fields(W& w, Reached& m) {
+  fields(w, m.outcome);
+  w(m.interface);
+}
+template <typename W>
+void fields(W& w, Started& m) {
+  fields(w, m.outcome);
+  w(m.rank);
+  w(m.pid);
+}
+template <typename W>
+void fields(W& w, Output& m) {
   w(m.rank);
   uint8_t stream = static_cast<uint8_t>(m.stream), kind = static_cast<uint8_t>(m.kind);
-  w(stream); w(kind);
+  w(stream);
+  w(kind);
   m.stream = stream == 2 ? Stream::kStderr : Stream::kStdout;
   m.kind = kind == 1 ? OutputKind::kProgress : OutputKind::kLines;
-  w(m.at_ns); w(m.data);
+  w(m.at_ns);
+  w(m.data);
 }
-template <typename W> void fields(W& w, Progress& m) { w(m.rank); w(m.at_ns); w(m.line); }
-template <typename W> void fields(W& w, Exited& m) { w(m.rank); w(m.status); w(m.at_ns); w(m.stopped_by_us); w(m.error_file); }
-template <typename W> void fields(W& w, Connected& m) { w(m.rank); }
-template <typename W> void fields(W& w, Pong& m) { w(m.nonce); w(m.now_ns); }
-template <typename W> void fields(W& w, Finished& m) { w(m.killed); w(m.left); }
-template <typename W> void fields(W& w, Trouble& m) { w(m.text); }
-template <typename W> void fields(W& w, Prepare& m) {
-  w(m.run_id); w(m.token); w(m.lease_ms); w(m.directory); w(m.argv);
+template <typename W>
+void fields(W& w, Progress& m) {
+  w(m.rank);
+  w(m.at_ns);
+  w(m.line);
+}
+template <typename W>
+void fields(W& w, Exited& m) {
+  w(m.rank);
+  w(m.status);
+  w(m.at_ns);
+  w(m.stopped_by_us);
+  w(m.error_file);
+}
+template <typename W>
+void fields(W& w, Connected& m) {
+  w(m.rank);
+}
+template <typename W>
+void fields(W& w, Pong& m) {
+  w(m.nonce);
+  w(m.now_ns);
+}
+template <typename W>
+void fields(W& w, Finished& m) {
+  w(m.killed);
+  w(m.left);
+}
+template <typename W>
+void fields(W& w, Trouble& m) {
+  w(m.text);
+}
+template <typename W>
+void fields(W& w, Prepare& m) {
+  w(m.run_id);
+  w(m.token);
+  w(m.lease_ms);
+  w(m.directory);
+  w(m.argv);
   w.each(m.set, 8);
-  w(m.unset); w(m.path_prefix);
+  w(m.unset);
+  w(m.path_prefix);
 }
-template <typename W> void fields(W& w, OpenStore& m) { w(m.address); w(m.port); w(m.serve); }
-template <typename W> void fields(W& w, Reach& m) { w(m.address); w(m.port); w(m.timeout_ms); }
-template <typename W> void fields(W& w, RankSpec& m) { w(m.rank); w(m.local_rank); w.each(m.set, 8); }
-template <typename W> void fields(W& w, Start& m) { w(m.store_address); w(m.store_port); w.each(m.defaults, 8); w.each(m.ranks, 12); }
-template <typename W> void fields(W& w, Signal& m) { w(m.signal); }
-template <typename W> void fields(W& w, Ping& m) { w(m.nonce); }
-template <typename W> void fields(W&, Finish&) {}
+template <typename W>
+void fields(W& w, OpenStore& m) {
+  w(m.address);
+  w(m.port);
+  w(m.serve);
+}
+template <typename W>
+void fields(W& w, Reach& m) {
+  w(m.address);
+  w(m.port);
+  w(m.timeout_ms);
+}
+template <typename W>
+void fields(W& w, RankSpec& m) {
+  w(m.rank);
+  w(m.local_rank);
+  w.each(m.set, 8);
+}
+template <typename W>
+void fields(W& w, Start& m) {
+  w(m.store_address);
+  w(m.store_port);
+  w.each(m.defaults, 8);
+  w.each(m.ranks, 12);
+}
+template <typename W>
+void fields(W& w, Signal& m) {
+  w(m.signal);
+}
+template <typename W>
+void fields(W& w, Ping& m) {
+  w(m.nonce);
+}
+template <typename W>
+void fields(W&, Finish&) {}
 
 // Straight into `out`: the header is written first and its length filled in afterwards, so no payload is copied twice.
 template <typename Message>
@@ -117,11 +217,11 @@ base::Result<Message> decode(std::string_view payload) {
 #define PHALANX_MESSAGE(M)                                          \
   void encode(std::string& out, const M& message) { put(out, message); } \
   template base::Result<M> decode<M>(std::string_view payload);
-PHALANX_MESSAGE(Hello) PHALANX_MESSAGE(Prepared) PHALANX_MESSAGE(StoreOpened) PHALANX_MESSAGE(Reached)
-PHALANX_MESSAGE(Started) PHALANX_MESSAGE(Output) PHALANX_MESSAGE(Progress) PHALANX_MESSAGE(Exited)
-PHALANX_MESSAGE(Connected) PHALANX_MESSAGE(Pong) PHALANX_MESSAGE(Finished) PHALANX_MESSAGE(Trouble)
-PHALANX_MESSAGE(Prepare) PHALANX_MESSAGE(OpenStore) PHALANX_MESSAGE(Reach) PHALANX_MESSAGE(Start) PHALANX_MESSAGE(Signal)
-PHALANX_MESSAGE(Ping) PHALANX_MESSAGE(Finish)
+PHALANX_MESSAGE(Hello)
+PHALANX_MESSAGE(Prepared) PHALANX_MESSAGE(StoreOpened) PHALANX_MESSAGE(Reached) PHALANX_MESSAGE(Started) PHALANX_MESSAGE(Output)
+    PHALANX_MESSAGE(Progress) PHALANX_MESSAGE(Exited) PHALANX_MESSAGE(Connected) PHALANX_MESSAGE(Pong) PHALANX_MESSAGE(Finished)
+        PHALANX_MESSAGE(Trouble) PHALANX_MESSAGE(Prepare) PHALANX_MESSAGE(OpenStore) PHALANX_MESSAGE(Reach) PHALANX_MESSAGE(Start)
+            PHALANX_MESSAGE(Signal) PHALANX_MESSAGE(Ping) PHALANX_MESSAGE(Finish)
 #undef PHALANX_MESSAGE
 
 }  // namespace wire

@@ -22,26 +22,46 @@ struct Outcome {
 };
 
 // --- agent to launcher ---------------------------------------------------------------------------------------------
-struct Address { std::string interface; std::string address; };
+struct Address {
+  std::string interface;
+  std::string address;
+};
 
 struct Hello {
   static constexpr FrameType kType = FrameType::kHello;
-  std::string build;         // content hash of the agent's binary
+  std::string build;  // content hash of the agent's binary
   std::string hostname;
   std::string user;
   uint32_t pid = 0;
-  uint32_t cpus = 0;         // this process may run on
-  uint32_t gpus = 0;         // visible to this process
-  std::vector<Address> addresses;   // up, not loopback
-  std::string ssh_server;    // the address of this host that the ssh connection came in on; empty when local
-  std::string ssh_client;    // the address it came from
+  uint32_t cpus = 0;               // this process may run on
+  uint32_t gpus = 0;               // visible to this process
+  std::vector<Address> addresses;  // up, not loopback
+  std::string ssh_server;          // the address of this host that the ssh connection came in on; empty when local
+  std::string ssh_client;          // the address it came from
   int64_t now_ns = 0;
 };
 
-struct Prepared { static constexpr FrameType kType = FrameType::kPrepared; Outcome outcome; std::string program; };
-struct StoreOpened { static constexpr FrameType kType = FrameType::kStoreOpened; Outcome outcome; uint32_t port = 0; };
-struct Reached { static constexpr FrameType kType = FrameType::kReached; Outcome outcome; std::string interface; };
-struct Started { static constexpr FrameType kType = FrameType::kStarted; Outcome outcome; uint32_t rank = 0; uint32_t pid = 0; };
+struct Prepared {
+  static constexpr FrameType kType = FrameType::kPrepared;
+  Outcome outcome;
+  std::string program;
+};
+struct StoreOpened {
+  static constexpr FrameType kType = FrameType::kStoreOpened;
+  Outcome outcome;
+  uint32_t port = 0;
+};
+struct Reached {
+  static constexpr FrameType kType = FrameType::kReached;
+  Outcome outcome;
+  std::string interface;
+};
+struct Started {
+  static constexpr FrameType kType = FrameType::kStarted;
+  Outcome outcome;
+  uint32_t rank = 0;
+  uint32_t pid = 0;
+};
 
 enum class Stream : uint8_t { kStdout = 1, kStderr = 2 };
 enum class OutputKind : uint8_t { kLines = 0, kProgress = 1 };
@@ -51,43 +71,90 @@ struct Output {
   Stream stream = Stream::kStdout;
   OutputKind kind = OutputKind::kLines;
   int64_t at_ns = 0;
-  std::string_view data;     // kLines: whole lines, each with its '\n'. kProgress: one bar state. Valid as long as the frame
+  std::string_view data;  // kLines: whole lines, each with its '\n'. kProgress: one bar state. Valid as long as the frame
 };
-struct Progress { static constexpr FrameType kType = FrameType::kProgress; uint32_t rank = 0; int64_t at_ns = 0; std::string line; };
+struct Progress {
+  static constexpr FrameType kType = FrameType::kProgress;
+  uint32_t rank = 0;
+  int64_t at_ns = 0;
+  std::string line;
+};
 struct Exited {
   static constexpr FrameType kType = FrameType::kExited;
   uint32_t rank = 0;
-  uint32_t status = 0;       // as from waitpid
+  uint32_t status = 0;  // as from waitpid
   int64_t at_ns = 0;
-  uint8_t stopped_by_us = 0; // the last signal we had sent it, 0 if none
-  std::string error_file;    // what the program left in TORCHELASTIC_ERROR_FILE, at most 64 KiB
+  uint8_t stopped_by_us = 0;  // the last signal we had sent it, 0 if none
+  std::string error_file;     // what the program left in TORCHELASTIC_ERROR_FILE, at most 64 KiB
 };
-struct Connected { static constexpr FrameType kType = FrameType::kConnected; uint32_t rank = 0; };  // it has reached the store
-struct Pong { static constexpr FrameType kType = FrameType::kPong; uint64_t nonce = 0; int64_t now_ns = 0; };
-struct Finished { static constexpr FrameType kType = FrameType::kFinished; uint32_t killed = 0; uint32_t left = 0; };
-struct Trouble { static constexpr FrameType kType = FrameType::kTrouble; std::string text; };     // worth telling, not fatal
+struct Connected {
+  static constexpr FrameType kType = FrameType::kConnected;
+  uint32_t rank = 0;
+};  // it has reached the store
+struct Pong {
+  static constexpr FrameType kType = FrameType::kPong;
+  uint64_t nonce = 0;
+  int64_t now_ns = 0;
+};
+struct Finished {
+  static constexpr FrameType kType = FrameType::kFinished;
+  uint32_t killed = 0;
+  uint32_t left = 0;
+};
+struct Trouble {
+  static constexpr FrameType kType = FrameType::kTrouble;
+  std::string text;
+};  // worth telling, not fatal
 
 // --- launcher to agent ---------------------------------------------------------------------------------------------
 // Checks the host for this job. Everything later (Start) uses what is given here.
 struct Prepare {
   static constexpr FrameType kType = FrameType::kPrepare;
   std::string run_id;
-  std::string token;                 // 16 bytes; who knows it belongs to the run
-  uint32_t lease_ms = 0;             // silence of the launcher after which the agent stops everything
-  std::string directory;             // working directory of the ranks
+  std::string token;      // 16 bytes; who knows it belongs to the run
+  uint32_t lease_ms = 0;  // silence of the launcher after which the agent stops everything
+  std::string directory;  // working directory of the ranks
   std::vector<std::string> argv;
-  Variables set;                     // for every rank
-  std::vector<std::string> unset;    // glob patterns, removed from the host's own environment first
-  std::string path_prefix;           // put in front of the host's PATH if it is a folder there
+  Variables set;                   // for every rank
+  std::vector<std::string> unset;  // glob patterns, removed from the host's own environment first
+  std::string path_prefix;         // put in front of the host's PATH if it is a folder there
 };
-struct OpenStore { static constexpr FrameType kType = FrameType::kOpenStore; std::string address; uint32_t port = 0; bool serve = true; };
-struct Reach { static constexpr FrameType kType = FrameType::kReach; std::string address; uint32_t port = 0; uint32_t timeout_ms = 0; };
-struct RankSpec { uint32_t rank = 0; uint32_t local_rank = 0; Variables set; };
+struct OpenStore {
+  static constexpr FrameType kType = FrameType::kOpenStore;
+  std::string address;
+  uint32_t port = 0;
+  bool serve = true;
+};
+struct Reach {
+  static constexpr FrameType kType = FrameType::kReach;
+  std::string address;
+  uint32_t port = 0;
+  uint32_t timeout_ms = 0;
+};
+struct RankSpec {
+  uint32_t rank = 0;
+  uint32_t local_rank = 0;
+  Variables set;
+};
 // defaults: for every rank here, where neither the host nor the user has set the name.
-struct Start { static constexpr FrameType kType = FrameType::kStart; std::string store_address; uint32_t store_port = 0; Variables defaults; std::vector<RankSpec> ranks; };
-struct Signal { static constexpr FrameType kType = FrameType::kSignal; uint8_t signal = 0; };  // to every rank's process group; SIGKILL: to everything
-struct Ping { static constexpr FrameType kType = FrameType::kPing; uint64_t nonce = 0; };
-struct Finish { static constexpr FrameType kType = FrameType::kFinish; };                       // kill what is left, answer Finished, exit
+struct Start {
+  static constexpr FrameType kType = FrameType::kStart;
+  std::string store_address;
+  uint32_t store_port = 0;
+  Variables defaults;
+  std::vector<RankSpec> ranks;
+};
+struct Signal {
+  static constexpr FrameType kType = FrameType::kSignal;
+  uint8_t signal = 0;
+};  // to every rank's process group; SIGKILL: to everything
+struct Ping {
+  static constexpr FrameType kType = FrameType::kPing;
+  uint64_t nonce = 0;
+};
+struct Finish {
+  static constexpr FrameType kType = FrameType::kFinish;
+};  // kill what is left, answer Finished, exit
 
 void encode(std::string& out, const Hello&);
 void encode(std::string& out, const Prepared&);

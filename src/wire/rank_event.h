@@ -20,14 +20,14 @@ inline constexpr const char* kEventFdVariable = "PHALANX_EVENT_FD";
 inline constexpr size_t kMaxRankEventBytes = 4096;
 
 struct RankProgress {
-  std::optional<int64_t> step;          // steps done
-  std::optional<int64_t> total;         // steps planned
-  std::optional<double> loss;           // last training loss
-  std::optional<double> tokens_per_s;   // of this rank's whole job, as the program counts it
-  std::string phase;                    // "load", "train", "eval", "save", "done"; may be empty
+  std::optional<int64_t> step;         // steps done
+  std::optional<int64_t> total;        // steps planned
+  std::optional<double> loss;          // last training loss
+  std::optional<double> tokens_per_s;  // of this rank's whole job, as the program counts it
+  std::string phase;                   // "load", "train", "eval", "save", "done"; may be empty
 };
 
-std::string encode(const RankProgress& progress);                    // one line, newline included
+std::string encode(const RankProgress& progress);                       // one line, newline included
 base::Result<RankProgress> parse_rank_progress(std::string_view line);  // newline optional
 
 }  // namespace wire

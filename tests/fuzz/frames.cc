@@ -1,4 +1,5 @@
-// Any bytes as one direction of the stream between launcher and agent: reader, every message's decoder, rank events. What decodes must encode to the same bytes.
+// Any bytes as one direction of the stream between launcher and agent: reader, every message's decoder, rank events. What decodes must
+// encode to the same bytes.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,7 +24,9 @@ void try_decode(std::string_view payload) {
 }
 
 template <typename... Messages>
-void try_all(std::string_view payload) { (try_decode<Messages>(payload), ...); }
+void try_all(std::string_view payload) {
+  (try_decode<Messages>(payload), ...);
+}
 
 }  // namespace
 
@@ -40,8 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!frame->has_value()) break;
     }
   }
-  try_all<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Output, wire::Progress, wire::Exited, wire::Connected,
-          wire::Pong, wire::Finished, wire::Trouble, wire::Prepare, wire::OpenStore, wire::Reach, wire::Start, wire::Signal, wire::Ping>(bytes);
+  try_all<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Output, wire::Progress, wire::Exited,
+          wire::Connected, wire::Pong, wire::Finished, wire::Trouble, wire::Prepare, wire::OpenStore, wire::Reach, wire::Start,
+          wire::Signal, wire::Ping>(bytes);
   base::Result<wire::RankProgress> progress = wire::parse_rank_progress(bytes);
   if (progress.ok()) CHECK(wire::parse_rank_progress(wire::encode(*progress)).ok());
   return 0;

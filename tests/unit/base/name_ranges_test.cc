@@ -34,19 +34,17 @@ TEST(NameRanges, FaultsNameTheirPlace) {
     size_t at;
     std::string_view message;
   };
-  for (const Case& c : {Case{"gpu[01", 3, "'[' is not closed"}, Case{"gpu[", 3, "'[' is not closed"},
-                        Case{"gpu[1-", 3, "'[' is not closed"}, Case{"gpu]", 3, "']' closes no bracket"},
-                        Case{"gpu[]", 4, "a number is missing in the bracket"}, Case{"gpu[1,]", 6, "a number is missing in the bracket"},
-                        Case{"gpu[-1]", 4, "a number is missing in the bracket"},
-                        Case{"gpu[a]", 4, "a number is missing in the bracket"},
-                        Case{"gpu[1 ]", 5, "only numbers, '-' and ',' may stand in a bracket"},
-                        Case{"gpu[1[2]]", 5, "only numbers, '-' and ',' may stand in a bracket"},
-                        Case{"gpu[4-1]", 4, "the range 4-1 runs backwards"}, Case{"gpu[1-010]", 4, "the ends of 1-010 differ in width"},
-                        Case{"gpu[001-10]", 4, "the ends of 001-10 differ in width"},
-                        Case{"gpu[1234567890123456]", 4, "a number of 16 digits is too long"},
-                        Case{"gpu[0-1000]", 3, "the ranges make more than 1000 names"},
-                        Case{"gpu[0-999999999999999]", 3, "the ranges make more than 1000 names"},
-                        Case{"a[0-99]b[0-99]", 8, "the ranges make more than 1000 names"}}) {
+  for (const Case& c :
+       {Case{"gpu[01", 3, "'[' is not closed"}, Case{"gpu[", 3, "'[' is not closed"}, Case{"gpu[1-", 3, "'[' is not closed"},
+        Case{"gpu]", 3, "']' closes no bracket"}, Case{"gpu[]", 4, "a number is missing in the bracket"},
+        Case{"gpu[1,]", 6, "a number is missing in the bracket"}, Case{"gpu[-1]", 4, "a number is missing in the bracket"},
+        Case{"gpu[a]", 4, "a number is missing in the bracket"}, Case{"gpu[1 ]", 5, "only numbers, '-' and ',' may stand in a bracket"},
+        Case{"gpu[1[2]]", 5, "only numbers, '-' and ',' may stand in a bracket"}, Case{"gpu[4-1]", 4, "the range 4-1 runs backwards"},
+        Case{"gpu[1-010]", 4, "the ends of 1-010 differ in width"}, Case{"gpu[001-10]", 4, "the ends of 001-10 differ in width"},
+        Case{"gpu[1234567890123456]", 4, "a number of 16 digits is too long"},
+        Case{"gpu[0-1000]", 3, "the ranges make more than 1000 names"},
+        Case{"gpu[0-999999999999999]", 3, "the ranges make more than 1000 names"},
+        Case{"a[0-99]b[0-99]", 8, "the ranges make more than 1000 names"}}) {
     RangeFault fault;
     auto names = expand_names(c.word, 1000, &fault);
     ASSERT_FALSE(names.ok()) << c.word;

@@ -34,7 +34,9 @@ TEST(Unicode, FitNeverCutsACharacter) {
 
 TEST(Unicode, PrintableTamesControlsBadBytesAndHiddenMarks) {
   EXPECT_EQ(printable("a\x1b[2Jb\n\xff\t\x7f"), "a\\x1b[2Jb\\n\\xff\\t\\x7f");
-  EXPECT_EQ(printable("gpu\xe2\x80\x8b" "01"), "gpu\\u200b01");
+  EXPECT_EQ(printable("gpu\xe2\x80\x8b"
+                      "01"),
+            "gpu\\u200b01");
   EXPECT_EQ(printable("\xc2\x9b"), "\\u009b");  // CSI as one character
   EXPECT_EQ(printable("漢字漢字", 7), "漢字…");
   EXPECT_EQ(quote("a\"b\\"), "\"a\\\"b\\\\\"");

@@ -147,16 +147,15 @@ TEST(CommandLine, VerbsAreKnown) {
 }
 
 TEST(CommandLine, RandomWordsNeverCrash) {
-  const Words pieces{"-H", "--", "-", "--env", "A=1", "--nnodes", "2", "run", "--json", "-q", "--hosts=", "x", "", "--no-such", "-Hq",
-                     "=", "--env=", "\xff", "--grace", "1s", "help", "--help", "train", "plan", "--include=a@b"};
+  const Words pieces{"-H",       "--",     "-",     "--env",     "A=1",          "--nnodes", "2",      "run",  "--json",  "-q",
+                     "--hosts=", "x",      "",      "--no-such", "-Hq",          "=",        "--env=", "\xff", "--grace", "1s",
+                     "help",     "--help", "train", "plan",      "--include=a@b"};
   std::mt19937 random(1);
   for (int i = 0; i < 20'000; ++i) {
     Words words{std::vector<std::string>{"run", "plan", "train", "help", "completion", "version"}[random() % 6]};
     for (size_t n = random() % 6; n > 0; --n) words.push_back(pieces[random() % pieces.size()]);
     auto invocation = parse_command_line(words);
-    if (!invocation.ok()) {
-      ASSERT_FALSE(invocation.error().message.empty());
-    }
+    if (!invocation.ok()) { ASSERT_FALSE(invocation.error().message.empty()); }
   }
 }
 

@@ -30,7 +30,9 @@ TEST(EnvFile, PlainLines) {
             (Variables{{"A", "1"}, {"B", "two words"}, {"C", "3"}, {"EMPTY", ""}}));
   EXPECT_TRUE(read("").empty());
   EXPECT_TRUE(read("\n#only\n").empty());
-  EXPECT_EQ(read("\xef\xbb\xbf" "A=1\r\nB=2\r\n"), (Variables{{"A", "1"}, {"B", "2"}}));
+  EXPECT_EQ(read("\xef\xbb\xbf"
+                 "A=1\r\nB=2\r\n"),
+            (Variables{{"A", "1"}, {"B", "2"}}));
   EXPECT_EQ(read("A=b=c"), (Variables{{"A", "b=c"}}));
   EXPECT_EQ(read("exported=1"), (Variables{{"exported", "1"}}));
 }
@@ -46,8 +48,7 @@ TEST(EnvFile, QuotesAndEscapes) {
 }
 
 TEST(EnvFile, HashIsACommentOnlyAfterABlank) {
-  EXPECT_EQ(read("A=x#y\nB=x #y\nC=#y\nD='x #y'\nE= #y"),
-            (Variables{{"A", "x#y"}, {"B", "x"}, {"C", "#y"}, {"D", "x #y"}, {"E", ""}}));
+  EXPECT_EQ(read("A=x#y\nB=x #y\nC=#y\nD='x #y'\nE= #y"), (Variables{{"A", "x#y"}, {"B", "x"}, {"C", "#y"}, {"D", "x #y"}, {"E", ""}}));
 }
 
 TEST(EnvFile, TheLaterOfAPairStaysBehindTheEarlier) { EXPECT_EQ(read("A=1\nA=2"), (Variables{{"A", "1"}, {"A", "2"}})); }
@@ -107,8 +108,13 @@ TEST(EnvFile, TheExampleOfItsPageReadsAsItSays) {
   std::string text = page.str();
   size_t begin = text.find("```\n") + 4;
   EXPECT_EQ(read(text.substr(begin, text.find("```\n", begin) - begin)),
-            (Variables{{"HF_HUB_OFFLINE", "1"}, {"NCCL_DEBUG", "INFO"}, {"GREETING", "two words"}, {"COLOUR", "#ff0000"},
-                       {"QUOTED", "as it is: \\n $HOME #"}, {"ESCAPED", "a line\nanother, a \"quote\", a \\ backslash"}, {"EMPTY", ""}}));
+            (Variables{{"HF_HUB_OFFLINE", "1"},
+                       {"NCCL_DEBUG", "INFO"},
+                       {"GREETING", "two words"},
+                       {"COLOUR", "#ff0000"},
+                       {"QUOTED", "as it is: \\n $HOME #"},
+                       {"ESCAPED", "a line\nanother, a \"quote\", a \\ backslash"},
+                       {"EMPTY", ""}}));
 }
 
 TEST(VariableName, Rules) {

@@ -93,8 +93,10 @@ TEST(ManPage, GroffFindsNothingToWarnAbout) {
 // What bash offers for the words, as it splits them itself; the last is being completed.
 std::string offers(const std::string& words) {
   std::string script = completion_script("bash", Language::kEnglish).value();
-  std::string command = "bash --norc -c 'source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _phalanx; "
-                        "IFS=\" \"; echo \"${COMPREPLY[*]}\"' bash $FILE " + words;
+  std::string command =
+      "bash --norc -c 'source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _phalanx; "
+      "IFS=\" \"; echo \"${COMPREPLY[*]}\"' bash $FILE " +
+      words;
   std::string output = shell("cd /; " + command, script).output;
   return std::string(base::trim(output));
 }

@@ -104,7 +104,8 @@ TEST(Openssh, NothingOfTheUserIsInTheRemoteCommand) {
   auto has = [&](const std::string& word) { return std::find(launch.argv.begin(), launch.argv.end(), word) != launch.argv.end(); };
   EXPECT_TRUE(has("BatchMode=yes"));
   EXPECT_TRUE(has("ProxyJump=bastion"));
-  EXPECT_LT(std::find(launch.argv.begin(), launch.argv.end(), "ProxyJump=bastion"), std::find(launch.argv.begin(), launch.argv.end(), "BatchMode=yes"));
+  EXPECT_LT(std::find(launch.argv.begin(), launch.argv.end(), "ProxyJump=bastion"),
+            std::find(launch.argv.begin(), launch.argv.end(), "BatchMode=yes"));
   EXPECT_EQ(launch.argv[launch.argv.size() - 2], "gpu02");
   EXPECT_EQ(launch.argv[launch.argv.size() - 3], "--");
   EXPECT_EQ(launch.argv.back(), "exec sh -c '" + deploy_script("0123abcd") + "'");

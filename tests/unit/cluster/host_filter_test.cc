@@ -34,9 +34,7 @@ TEST(HostFilter, AsDeepSpeedDocuments) {
   EXPECT_EQ(exclude("gpu02"), "gpu01 gpu03");
 }
 
-TEST(HostFilter, OrderOfTheListAndAscendingSlots) {
-  EXPECT_EQ(include("gpu03@gpu01:3,0"), "gpu01:0, 3 gpu03");
-}
+TEST(HostFilter, OrderOfTheListAndAscendingSlots) { EXPECT_EQ(include("gpu03@gpu01:3,0"), "gpu01:0, 3 gpu03"); }
 
 TEST(HostFilter, Extensions) {
   EXPECT_EQ(include("gpu01:0-2"), "gpu01:0–2");
@@ -82,9 +80,33 @@ TEST(HostFilter, RefusalsNameWhatExists) {
 }
 
 TEST(HostFilter, RefusesMalformed) {
-  for (std::string_view bad : {"", "@", "gpu01@", "@gpu01", "gpu01:", "gpu01:,", "gpu01:0,", "gpu01:a", "gpu01:-1", "gpu01:0-", "gpu01:2-0",
-                               "gpu01:0,0", "gpu01:0-2,1", "gpu01@gpu01", "gpu01:0@gpu01:1", "gpu01:99999999999", "gpu01:0 ", " gpu01",
-                               "gpu[", "gpu[01-", "[]", "[", "]", ":", ":0", "gpu01:0:1", "gpu01:0-4096"})
+  for (std::string_view bad : {"",
+                               "@",
+                               "gpu01@",
+                               "@gpu01",
+                               "gpu01:",
+                               "gpu01:,",
+                               "gpu01:0,",
+                               "gpu01:a",
+                               "gpu01:-1",
+                               "gpu01:0-",
+                               "gpu01:2-0",
+                               "gpu01:0,0",
+                               "gpu01:0-2,1",
+                               "gpu01@gpu01",
+                               "gpu01:0@gpu01:1",
+                               "gpu01:99999999999",
+                               "gpu01:0 ",
+                               " gpu01",
+                               "gpu[",
+                               "gpu[01-",
+                               "[]",
+                               "[",
+                               "]",
+                               ":",
+                               ":0",
+                               "gpu01:0:1",
+                               "gpu01:0-4096"})
     EXPECT_FALSE(include_hosts(hosts(), bad).ok()) << bad;
   EXPECT_EQ(include("gpu01:0,x"), "error: --include, character 9: \"x\" is not a slot");
   EXPECT_EQ(include("gpu01:0,0"), "error: --include, character 7: slot 0 is named twice");
@@ -141,12 +163,8 @@ TEST(HostFilter, RandomTextNeverCrashes) {
     std::string text;
     for (size_t n = random() % 8; n > 0; --n) text += pieces[random() % std::size(pieces)];
     auto in = include_hosts(hosts(), text);
-    if (in.ok()) {
-      ASSERT_FALSE(in->empty());
-    }
-    if (exclude_hosts(hosts(), text).ok()) {
-      ASSERT_TRUE(in.ok()) << text;
-    }
+    if (in.ok()) { ASSERT_FALSE(in->empty()); }
+    if (exclude_hosts(hosts(), text).ok()) { ASSERT_TRUE(in.ok()) << text; }
   }
 }
 

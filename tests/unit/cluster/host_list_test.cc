@@ -74,9 +74,30 @@ TEST(HostArgument, RefusalsNameThePlace) {
 }
 
 TEST(HostArgument, NothingReachesSshAsAnOption) {
-  for (std::string_view bad : {"-oProxyCommand=id", "-l", "root@-oX", "-x@host", "a$(id)", "a;id", "a`id`", "a|b", "a\nb", "a\tb",
-                               "a'b", "a\"b",
-                               "a&b", "a>b", "a*", "a?b", "a\\b", "\x1b[2J", "a\xff", "a\xe2\x80\x8b", "~a", "a=b", "a!b", "a{1,2}"})
+  for (std::string_view bad : {"-oProxyCommand=id",
+                               "-l",
+                               "root@-oX",
+                               "-x@host",
+                               "a$(id)",
+                               "a;id",
+                               "a`id`",
+                               "a|b",
+                               "a\nb",
+                               "a\tb",
+                               "a'b",
+                               "a\"b",
+                               "a&b",
+                               "a>b",
+                               "a*",
+                               "a?b",
+                               "a\\b",
+                               "\x1b[2J",
+                               "a\xff",
+                               "a\xe2\x80\x8b",
+                               "~a",
+                               "a=b",
+                               "a!b",
+                               "a{1,2}"})
     EXPECT_FALSE(parse_host_argument(bad).ok()) << bad;
 }
 
@@ -219,8 +240,9 @@ TEST(HostList, WhatIsWrittenOutIsReadBack) {
 
 TEST(HostList, RandomTextNeverCrashesAndNeverYieldsAnUnsafeName) {
   std::mt19937 random(13);
-  const std::string_view pieces[] = {"a", "01", "[", "]", "-", ",", ":", "@", "slots=", "4", " ", "\n", "#", "=", "\t", "\r\n",
-                                     "max_slots=", "[1-3]", "fd00::1", "port=22", "\xff", "é", "\xef\xbb\xbf", "user=", "%", "65537"};
+  const std::string_view pieces[] = {
+      "a",  "01",   "[",          "]",     "-",       ",",       ":",    "@", "slots=",       "4",     " ", "\n",   "#", "=",
+      "\t", "\r\n", "max_slots=", "[1-3]", "fd00::1", "port=22", "\xff", "é", "\xef\xbb\xbf", "user=", "%", "65537"};
   for (int round = 0; round < 30'000; ++round) {
     std::string text;
     for (size_t n = random() % 10; n > 0; --n) text += pieces[random() % std::size(pieces)];

@@ -44,7 +44,8 @@ TEST(Sockets, LinesOfProcNetTcp) {
   EXPECT_EQ(proc_net_forms({"127.0.0.1", 8080})[0], "0100007F:1F90");
   EXPECT_EQ(proc_net_forms({"10.77.0.1", 29500})[1], "0000000000000000FFFF000001004D0A:733C");
   EXPECT_EQ(proc_net_forms({"::1", 80})[0], "00000000000000000000000001000000:0050");
-  const char* line = "   1: 0200A8C0:D431 0100007F:1F90 01 00000000:00000000 02:000004F2 00000000  1000        0 123456 2 0000000000000000 20";
+  const char* line =
+      "   1: 0200A8C0:D431 0100007F:1F90 01 00000000:00000000 02:000004F2 00000000  1000        0 123456 2 0000000000000000 20";
   EXPECT_EQ(match_tcp_line(line, "0100007F:1F90"), 123456u);
   EXPECT_EQ(match_tcp_line(line, "0100007F:1F91"), 0u);
   EXPECT_EQ(match_tcp_line("  sl  local_address rem_address   st", "0100007F:1F90"), 0u);

@@ -121,7 +121,9 @@ TEST(Narrate, EqualRefusalsOfSeveralHostsAreOne) {
   State state = initial_state(three_hosts(), {});
   Verdict verdict;
   verdict.kind = Verdict::Kind::kRefused;
-  auto refusal = [](const std::string& message, const std::string& cause) { return base::fail(base::ErrorKind::kUnfit, message).because(cause); };
+  auto refusal = [](const std::string& message, const std::string& cause) {
+    return base::fail(base::ErrorKind::kUnfit, message).because(cause);
+  };
   verdict.refusals = {refusal("a: 'x' was not found", "no such program"), refusal("b: 'x' was not found", "no such program"),
                       refusal("c: 'x' was not found", "another cause")};
   std::vector<base::Error> errors = explain(state, verdict, "", "", base::Language::kEnglish);

@@ -64,7 +64,8 @@ class Script {
     prepare_all();
     for (size_t h = 1; h < state.hosts.size(); ++h) say(h, wire::Reached{{}, "eth0"});
     for (size_t r = 0; r < state.ranks.size(); ++r)
-      say(static_cast<size_t>(state.plan->host_of(static_cast<int>(r))), wire::Started{{}, static_cast<uint32_t>(r), 100 + static_cast<uint32_t>(r)});
+      say(static_cast<size_t>(state.plan->host_of(static_cast<int>(r))),
+          wire::Started{{}, static_cast<uint32_t>(r), 100 + static_cast<uint32_t>(r)});
   }
   // at: on the launcher's clock, before now.
   void exit(int rank, int status, uint8_t stopped_by_us = 0, os::nanoseconds ago = os::nanoseconds(0)) {

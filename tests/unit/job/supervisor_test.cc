@@ -37,8 +37,8 @@ TEST(Supervisor, NamesTheEarliestFailureOnOneClockNotTheFirstToArrive) {
   Script s({2, 2});
   s.run_all();
   s.pass(milliseconds(3000));
-  s.exit(0, exited(1), 0, milliseconds(10));   // arrives first …
-  s.exit(3, SIGKILL, 0, milliseconds(220));    // … but this one came before it
+  s.exit(0, exited(1), 0, milliseconds(10));  // arrives first …
+  s.exit(3, SIGKILL, 0, milliseconds(220));   // … but this one came before it
   EXPECT_EQ(s.sent<wire::Signal>().size(), 2u);
   s.exit(1, SIGTERM, SIGTERM);
   s.exit(2, SIGTERM, SIGTERM);

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include "os/process.h"
 
@@ -21,7 +21,10 @@ std::unique_ptr<Loop> make_loop() {
 TEST(Loop, TimersRunInOrderAndCanBeCancelled) {
   auto loop = make_loop();
   std::vector<int> order;
-  loop->after(milliseconds(20), [&] { order.push_back(2); loop->stop(); });
+  loop->after(milliseconds(20), [&] {
+    order.push_back(2);
+    loop->stop();
+  });
   loop->after(milliseconds(5), [&] { order.push_back(1); });
   TimerId never = loop->after(milliseconds(10), [&] { order.push_back(9); });
   loop->cancel(never);
@@ -50,8 +53,20 @@ TEST(Loop, AWatchMayEndAnotherOfTheSameRound) {
   ASSERT_EQ(::write(b.write.get(), "x", 1), 1);
   int calls = 0;
   WatchId wa = 0, wb = 0;
-  wa = loop->watch(a.read.get(), EPOLLIN, [&](uint32_t) { ++calls; loop->unwatch(wa); loop->unwatch(wb); }).value();
-  wb = loop->watch(b.read.get(), EPOLLIN, [&](uint32_t) { ++calls; loop->unwatch(wa); loop->unwatch(wb); }).value();
+  wa = loop->watch(a.read.get(), EPOLLIN,
+                   [&](uint32_t) {
+                     ++calls;
+                     loop->unwatch(wa);
+                     loop->unwatch(wb);
+                   })
+           .value();
+  wb = loop->watch(b.read.get(), EPOLLIN,
+                   [&](uint32_t) {
+                     ++calls;
+                     loop->unwatch(wa);
+                     loop->unwatch(wb);
+                   })
+           .value();
   loop->poll(milliseconds(100));
   loop->poll(milliseconds(5));
   EXPECT_EQ(calls, 1);
@@ -62,10 +77,11 @@ TEST(Loop, EveryChildIsReportedOnce) {
   std::vector<pid_t> ended;
   std::vector<int> codes;
   ASSERT_TRUE(loop->on_child([&](pid_t pid, int status) {
-    ended.push_back(pid);
-    codes.push_back(WEXITSTATUS(status));
-    if (ended.size() == 5) loop->stop();
-  }).ok());
+                    ended.push_back(pid);
+                    codes.push_back(WEXITSTATUS(status));
+                    if (ended.size() == 5) loop->stop();
+                  })
+                  .ok());
   for (int i = 0; i < 5; ++i) {
     SpawnSpec spec;
     spec.program = "/bin/sh";
@@ -80,7 +96,12 @@ TEST(Loop, EveryChildIsReportedOnce) {
 TEST(Loop, SignalsArriveInsideTheWait) {
   auto loop = make_loop();
   int got = 0;
-  ASSERT_TRUE(loop->on_signal(SIGUSR1, [&](const signalfd_siginfo& info) { got = static_cast<int>(info.ssi_signo); loop->stop(); }).ok());
+  ASSERT_TRUE(loop->on_signal(SIGUSR1,
+                              [&](const signalfd_siginfo& info) {
+                                got = static_cast<int>(info.ssi_signo);
+                                loop->stop();
+                              })
+                  .ok());
   ::kill(::getpid(), SIGUSR1);
   EXPECT_EQ(got, 0);
   loop->run();

@@ -96,9 +96,9 @@ TEST(Messages, AllOthers) {
 
 TEST(Messages, ACountThatCannotFitIsRefusedWithoutAllocating) {
   std::string payload;
-  payload.append("\1\0\0\0a", 5);             // store_address "a"
-  payload.append("\0\0\0\0", 4);              // store_port
-  payload.append("\xff\xff\xff\xff", 4);      // four billion defaults
+  payload.append("\1\0\0\0a", 5);         // store_address "a"
+  payload.append("\0\0\0\0", 4);          // store_port
+  payload.append("\xff\xff\xff\xff", 4);  // four billion defaults
   EXPECT_FALSE(decode<Start>(payload).ok());
 }
 

@@ -15,7 +15,8 @@ TEST(RankEvent, RoundTrip) {
   p.tokens_per_s = 15300.5;
   p.phase = "train";
   std::string line = encode(p);
-  EXPECT_EQ(line, "{\"v\":1,\"type\":\"progress\",\"step\":120,\"total\":1000,\"loss\":2.31,\"tokens_per_s\":15300.5,\"phase\":\"train\"}\n");
+  EXPECT_EQ(line,
+            "{\"v\":1,\"type\":\"progress\",\"step\":120,\"total\":1000,\"loss\":2.31,\"tokens_per_s\":15300.5,\"phase\":\"train\"}\n");
   RankProgress back = parse_rank_progress(line).value();
   EXPECT_EQ(back.step, 120);
   EXPECT_EQ(back.loss, 2.31);
@@ -33,7 +34,8 @@ TEST(RankEvent, HostileLinesAreErrors) {
     EXPECT_FALSE(parse_rank_progress(line).ok()) << line;
   EXPECT_FALSE(parse_rank_progress(std::string(5000, ' ')).ok());
   EXPECT_FALSE(parse_rank_progress(std::string(2000, '[')).ok());
-  EXPECT_TRUE(parse_rank_progress("{\"v\":1,\"type\":\"progress\",\"step\":\"x\",\"later\":[1]}").ok()) << "unknown and ill-typed fields are ignored";
+  EXPECT_TRUE(parse_rank_progress("{\"v\":1,\"type\":\"progress\",\"step\":\"x\",\"later\":[1]}").ok())
+      << "unknown and ill-typed fields are ignored";
 }
 
 }  // namespace
