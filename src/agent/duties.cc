@@ -14,7 +14,11 @@ namespace agent {
 using base::ErrorKind;
 
 namespace {
+// Who has met the store is asked often while the launcher may have to name the missing, then now and then: each look reads the
+// kernel's whole table of connections.
 constexpr os::milliseconds kStoreWatchPeriod{500};
+constexpr os::milliseconds kStoreWatchSlow{5000};
+constexpr os::milliseconds kStoreWatchEager{12'000};
 }  // namespace
 
 void Agent::prepare(wire::Prepare message) {
@@ -94,12 +98,14 @@ void Agent::start(const wire::Start& message) {
     ranks_.start(spec, job_environment_, command, place);
     not_connected_.insert(spec.rank);
   }
-  if (message.store_port != 0) loop_.every(kStoreWatchPeriod, [this] { watch_store(); });
+  started_ = os::mono_now();
+  if (message.store_port != 0) loop_.after(kStoreWatchPeriod, [this] { watch_store(); });
 }
 
 // Which ranks hold a connection to the store. Seen from the ranks' side, so it works for every dialect and for rank 0 as host.
 void Agent::watch_store() {
   if (not_connected_.empty() || finishing_since_) return;
+  loop_.after(os::mono_now() - started_ < kStoreWatchEager ? kStoreWatchPeriod : kStoreWatchSlow, [this] { watch_store(); });
   std::set<uint64_t> sockets = host::sockets_to(store_endpoint_);
   if (sockets.empty()) return;
   for (const Ranks::Living& rank : ranks_.living()) {

@@ -64,6 +64,7 @@ class Agent {
   os::Endpoint store_endpoint_;
   std::unique_ptr<ReachCheck> reach_;
   std::set<uint32_t> not_connected_;
+  os::Mono started_;  // the ranks
   os::Mono heard_ = os::mono_now();
   os::Mono last_tick_ = heard_;
   uint32_t cpus_ = 1;

@@ -214,6 +214,7 @@ std::vector<Ranks::Living> Ranks::living() const {
 }
 
 void Ranks::flush_stale() {
+  if (paused_) return;  // what looks stale may only be unread
   for (auto& rank : ranks_)
     for (Pipe& pipe : rank->pipes)
       if (pipe.fd.valid() && pipe.splitter.has_tail()) pipe.splitter.flush_stale(sink(*rank, pipe));

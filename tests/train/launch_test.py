@@ -236,6 +236,13 @@ class Launch(unittest.TestCase):
         os.close(write)
         self.finish(process)
 
+    def test_a_listener_that_is_gone_stops_nothing(self):
+        read, write = os.pipe()
+        os.close(read)
+        process = self.start([self.config("gone")], env={"PHALANX_EVENT_FD": str(write)}, pass_fds=(write,), restore_signals=True)
+        os.close(write)
+        self.finish(process)
+
     def test_the_reference_blas_is_noticed(self):
         reference = "/usr/lib/x86_64-linux-gnu/blas"
         if not pathlib.Path(reference, "libblas.so.3").exists():

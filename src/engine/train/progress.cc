@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 
 #include "base/text.h"
@@ -35,6 +36,7 @@ int event_descriptor() {
   if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) return -1;
   // A launcher that reads slowly must not slow the training: what does not fit is dropped.
   if (!os::set_nonblocking(fd).ok() || !os::set_cloexec(fd, true).ok()) return -1;
+  std::signal(SIGPIPE, SIG_IGN);  // nor must one that is gone end it
   return fd;
 }
 

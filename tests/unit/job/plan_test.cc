@@ -93,6 +93,10 @@ TEST(Plan, ChosenSlotsBecomeVisibleDevicesOfThatHostOnly) {
   EXPECT_EQ(block(*plan, 0).count("CUDA_VISIBLE_DEVICES"), 0u);
   job.hosts[1].selected = {5};
   EXPECT_FALSE(make_plan(job, hosts).ok());
+  job.hosts[1].selected = {0, 2};
+  job.rule = RanksRule::kCount;
+  job.count = 3;
+  EXPECT_EQ(make_plan(job, hosts).error().kind, base::ErrorKind::kUsage);
 }
 
 TEST(Plan, MeetingAddressesAreTriedInTheOrderOfTrust) {
