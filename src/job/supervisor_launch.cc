@@ -54,6 +54,7 @@ void Step::open_store() {
 void Step::take(size_t h, const wire::Prepared& m) {
   if (!m.outcome.ok) return refuse(h, base::Error(m.outcome.error));
   s.hosts[h].prepared = true;
+  ping(h);  // another sample for its clock, while nothing else is on the wire
   s.hosts[h].program = m.program;
   maybe_prepared();
 }

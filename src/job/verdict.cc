@@ -4,6 +4,8 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
+
 namespace job {
 namespace {
 
@@ -16,6 +18,7 @@ std::optional<os::nanoseconds> lead_of(const State& state, size_t first) {
     const RankState& other = state.ranks[r];
     if (r == first || !other.exited) continue;
     os::nanoseconds gap = other.at - state.ranks[first].at;
+    if (other.stopped_by_us != 0) gap = std::max(gap, os::nanoseconds(0));  // it came after, whatever the clocks' error says
     if (gap.count() >= 0 && (!lead || gap < *lead)) lead = gap;
   }
   return lead;

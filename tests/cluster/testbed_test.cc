@@ -69,7 +69,7 @@ TEST_F(Testbed, HostsAreApartButShareTheProject) {
             "// The test cluster proves itself: every fault does what it says and no more, "
             "and nothing outlives the process that made it.\n");
   EXPECT_EQ(say(cluster, "ctl", "ssh h1 hostname; ssh h2 ssh h1 hostname"), "h1\nh1\n");
-  say(cluster, "h1", "setsid sleep 1000 >/dev/null 2>&1 < /dev/null &");
+  say(cluster, "h1", "setsid sleep 1000 >/dev/null 2>&1 < /dev/null & until pgrep -x sleep >/dev/null; do :; done");
   EXPECT_EQ(say(cluster, "h2", "pgrep sleep || echo none"), "none\n");
   ASSERT_EQ(cluster.processes("h1").size(), 1U);
   EXPECT_EQ(cluster.processes("h1")[0].command, "sleep 1000");
