@@ -6,12 +6,15 @@
 
 #include <algorithm>
 
+#include <algorithm>
+
 namespace job {
 namespace {
 
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-// How long the failed rank's end came before any other rank's.
+// How long the failed rank's end came before any other rank's. A rank that we stopped ended because of it, hence later, whatever the
+// clocks of two busy hosts say to the millisecond.
 std::optional<os::nanoseconds> lead_of(const State& state, size_t first) {
   std::optional<os::nanoseconds> lead;
   for (size_t r = 0; r < state.ranks.size(); ++r) {
@@ -19,6 +22,7 @@ std::optional<os::nanoseconds> lead_of(const State& state, size_t first) {
     if (r == first || !other.exited) continue;
     os::nanoseconds gap = other.at - state.ranks[first].at;
     if (other.stopped_by_us != 0) gap = std::max(gap, os::nanoseconds(0));  // it came after, whatever the clocks' error says
+    if (other.stopped_by_us != 0) gap = std::max(gap, os::nanoseconds(0));
     if (gap.count() >= 0 && (!lead || gap < *lead)) lead = gap;
   }
   return lead;

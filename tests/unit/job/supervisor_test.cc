@@ -63,6 +63,8 @@ TEST(Supervisor, ARankThatFailsBecauseWeStoppedItIsNotTheCause) {
   ASSERT_NE(s.verdict(), nullptr);
   EXPECT_EQ(s.verdict()->rank, 1);
   EXPECT_EQ(s.verdict()->exit_code, 3);
+  ASSERT_TRUE(s.verdict()->lead.has_value()) << "that it came first is known without any clock";
+  EXPECT_EQ(s.verdict()->lead->count(), 0);
 }
 
 TEST(Supervisor, KillsAfterTheGraceWhatIgnoresSigterm) {
