@@ -119,7 +119,10 @@ void Obeying::tell(int rank, const std::string& line) {
 
 Obeying::Ended Obeying::ended(milliseconds most) {
   Ended result;
-  result.outcome = phalanx_->finish(most);
+  bool in_time = phalanx_->wait(most);
+  std::string events = in_time ? "" : say("ctl", "date +%T.%N; tail -n 20 ~/.local/state/phalanx/runs/latest/events.jsonl");
+  result.outcome = phalanx_->finish(milliseconds(0));
+  if (!in_time) result.outcome.err += "\n--- what the run had seen\n" + events;
   result.after = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - fault_at_);
   return result;
 }

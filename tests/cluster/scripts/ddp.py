@@ -9,7 +9,7 @@ rank, world = dist.get_rank(), dist.get_world_size()
 
 total = torch.tensor([rank + 1.0])
 dist.all_reduce(total)
-print(f"rank {rank} of {world}: sum {total.item():.0f}", flush=True)
+print(f"rank {rank} of {world}: sum {total.item():.0f}\n", end="", flush=True)
 
 torch.manual_seed(0)
 model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)))
@@ -22,5 +22,6 @@ for step in range(5):
     loss = torch.nn.functional.mse_loss(model(inputs), targets)
     loss.backward()
     optimizer.step()
-    print(f"rank {rank} step {step} loss {loss.item():.6f}", flush=True)
+    # One write per line: torchrun's workers share one pipe.
+    print(f"rank {rank} step {step} loss {loss.item():.6f}\n", end="", flush=True)
 dist.destroy_process_group()
