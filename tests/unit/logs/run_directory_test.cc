@@ -43,7 +43,7 @@ TEST_F(RunDirectoryTest, APrivateFolderWithALinkToTheLatest) {
   EXPECT_EQ(run->path(), base_ + "/a/b/" + run->id());
   EXPECT_EQ(mode(run->path()), 0700u);
   EXPECT_EQ(mode(run->path() + "/ranks"), 0700u);
-  EXPECT_EQ(mode(run->path() + "/events.jsonl"), 0100u);
+  EXPECT_EQ(mode(run->path() + "/events.jsonl"), 0600u);
   EXPECT_EQ(fs::read_symlink(base_ + "/a/b/latest"), run->id());
   EXPECT_EQ(run->rank_log_path(5), run->path() + "/ranks/5.log");
   auto next = create(base_ + "/a/b");
@@ -70,7 +70,7 @@ TEST_F(RunDirectoryTest, TheRecordIsReplacedAsAWhole) {
   auto json = base::parse_json(os::read_file(run->path() + "/run.json", 1000).value());
   ASSERT_TRUE(json.ok());
   EXPECT_EQ(base::get_string(*json, "state"), "done");
-  EXPECT_EQ(mode(run->path() + "/run.json"), 0100u);
+  EXPECT_EQ(mode(run->path() + "/run.json"), 0600u);
   EXPECT_EQ(std::distance(fs::directory_iterator(run->path()), fs::directory_iterator()), 3) << "no temporary file is left";
 }
 
