@@ -26,7 +26,7 @@ struct HostEnded {
 };  // its connection is over, wanted or not
 struct OperatorSignal {
   int signal = 0;
-};               // SIGINT, SIGTERM, SIGHUP
+};  // SIGINT, SIGTERM, SIGHUP
 struct Tick {};  // at least every 250 ms
 using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick>;
 
@@ -62,7 +62,9 @@ struct HostTrouble {
   size_t host = 0;
   std::string text;
 };
-using Note = std::variant<RunStarted, WaitingForStore, WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers, HostTrouble>;
+struct NotSuspended {};  // Ctrl-Z: a launcher that stands still is taken for dead by its hosts
+using Note =
+    std::variant<NotSuspended, RunStarted, WaitingForStore, WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers, HostTrouble>;
 
 // --- the end -----------------------------------------------------------------------------------------------------------
 struct Verdict {
@@ -87,7 +89,7 @@ struct Send {
 };
 struct CutHost {
   size_t host = 0;
-};                         // kill its connection; HostEnded follows
+};  // kill its connection; HostEnded follows
 struct AbandonOpening {};  // HostEnded follows for every host not open yet
 struct Tell {
   Note note;

@@ -38,6 +38,10 @@ struct Words {
   const State& state;
   Language language;
 
+  std::string operator()(const NotSuspended&) const {
+    return say(language, {"a run cannot be suspended (its hosts would take the launcher for dead); Ctrl-C stops it",
+                          "运行不能被挂起（各主机会认为启动器已失联）；按 Ctrl-C 停止"});
+  }
   std::string operator()(const RunStarted& n) const {
     return say(language, {"{} rank{} on {} host{}, meeting at {}:{}", "{0} 个 rank，{2} 台主机，会合于 {4}:{5}"}, n.world,
                n.world == 1 ? "" : "s", n.hosts, n.hosts == 1 ? "" : "s", n.address, n.port);
@@ -152,8 +156,13 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
     case Verdict::Kind::kHostLost: break;
   }
   std::vector<base::Error> errors = verdict.refusals;
-  errors.front().message += say(language, {"; {} rank{} lost with it, {} stopped by us", "；随之丢失 {0} 个 rank，另有 {2} 个由我们停止"},
-                                verdict.lost, verdict.lost == 1 ? "" : "s", verdict.stopped);
+  int with_it = 0;
+  const PlannedHost& host = state.plan->hosts[verdict.host];
+  for (int r = host.first_rank; r < host.first_rank + host.ranks; ++r) with_it += state.ranks[static_cast<size_t>(r)].lost;
+  std::string& message = errors.front().message;
+  message += say(language, {"; {} rank{} lost with it", "；随之丢失 {0} 个 rank"}, with_it, with_it == 1 ? "" : "s");
+  if (verdict.lost > with_it) message += say(language, {", {} with other hosts", "，另有 {} 个随其他主机丢失"}, verdict.lost - with_it);
+  message += say(language, {", {} stopped by us", "，{} 个由我们停止"}, verdict.stopped);
   return errors;
 }
 

@@ -53,6 +53,7 @@ base::Result<Verdict> Runner::run(Job job, const std::vector<const cluster::Tran
       seed);
   TRY(loop_.on_child([this](pid_t pid, int status) { opener_->on_child(pid, status); }));
   for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) { feed(OperatorSignal{s}); }));
+  TRY(loop_.on_signal(SIGTSTP, [this](const signalfd_siginfo&) { audience_.note(*state_, NotSuspended{}); }));
   tick_ = loop_.every(kTick, [this] { feed(Tick{}); });
   opener_->start();
   loop_.run();

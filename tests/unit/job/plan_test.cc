@@ -121,6 +121,22 @@ TEST(Plan, RanksAreNamedWithTheirHosts) {
   EXPECT_EQ(name_ranks(plan, {0, 1, 3}, base::Language::kEnglish), "ranks 0–1 (a), 3 (b)");
 }
 
+TEST(Narrate, ALostHostIsChargedWithItsOwnRanksOnly) {
+  State state = initial_state(three_hosts(), {});
+  for (auto& h : state.job.hosts) h.slots = 2;
+  state.plan = make_plan(state.job, std::vector<wire::Hello>(3)).value();
+  state.ranks.resize(6);
+  for (size_t r : {2, 3, 4}) state.ranks[r].lost = true;
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::kHostLost;
+  verdict.host = 1;
+  verdict.lost = 3;
+  verdict.stopped = 2;
+  verdict.refusals = {base::fail(base::ErrorKind::kUnreachable, "b: lost contact with the host")};
+  EXPECT_EQ(explain(state, verdict, "", "", base::Language::kEnglish)[0].message,
+            "b: lost contact with the host; 2 ranks lost with it, 1 with other hosts, 2 stopped by us");
+}
+
 TEST(Narrate, EqualRefusalsOfSeveralHostsAreOne) {
   State state = initial_state(three_hosts(), {});
   Verdict verdict;
