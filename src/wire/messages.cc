@@ -214,14 +214,28 @@ base::Result<Message> decode(std::string_view payload) {
   return message;
 }
 
-#define PHALANX_MESSAGE(M)                                          \
+#define PHALANX_MESSAGE(M)                                               \
   void encode(std::string& out, const M& message) { put(out, message); } \
-  template base::Result<M> decode<M>(std::string_view payload);
-PHALANX_MESSAGE(Hello)
-PHALANX_MESSAGE(Prepared) PHALANX_MESSAGE(StoreOpened) PHALANX_MESSAGE(Reached) PHALANX_MESSAGE(Started) PHALANX_MESSAGE(Output)
-    PHALANX_MESSAGE(Progress) PHALANX_MESSAGE(Exited) PHALANX_MESSAGE(Connected) PHALANX_MESSAGE(Pong) PHALANX_MESSAGE(Finished)
-        PHALANX_MESSAGE(Trouble) PHALANX_MESSAGE(Prepare) PHALANX_MESSAGE(OpenStore) PHALANX_MESSAGE(Reach) PHALANX_MESSAGE(Start)
-            PHALANX_MESSAGE(Signal) PHALANX_MESSAGE(Ping) PHALANX_MESSAGE(Finish)
+  template base::Result<M> decode<M>(std::string_view payload)
+PHALANX_MESSAGE(Hello);
+PHALANX_MESSAGE(Prepared);
+PHALANX_MESSAGE(StoreOpened);
+PHALANX_MESSAGE(Reached);
+PHALANX_MESSAGE(Started);
+PHALANX_MESSAGE(Output);
+PHALANX_MESSAGE(Progress);
+PHALANX_MESSAGE(Exited);
+PHALANX_MESSAGE(Connected);
+PHALANX_MESSAGE(Pong);
+PHALANX_MESSAGE(Finished);
+PHALANX_MESSAGE(Trouble);
+PHALANX_MESSAGE(Prepare);
+PHALANX_MESSAGE(OpenStore);
+PHALANX_MESSAGE(Reach);
+PHALANX_MESSAGE(Start);
+PHALANX_MESSAGE(Signal);
+PHALANX_MESSAGE(Ping);
+PHALANX_MESSAGE(Finish);
 #undef PHALANX_MESSAGE
 
 }  // namespace wire

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "base/unicode.h"
-#include "engine/checkpoint/sha256.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/files.h"
@@ -74,7 +74,7 @@ base::Status write_folder(const std::string& folder, const Snapshot& snapshot, c
 base::Result<std::string> vouched_manifest(const std::string& path) {
   TRY_ASSIGN(std::string done, os::read_file(path + "/" + kDone, 4096));
   TRY_ASSIGN(std::string manifest, os::read_file(path + "/" + kManifest, kMaxManifestBytes));
-  if (base::trim(done) != sha256_hex(manifest))
+  if (base::trim(done) != base::sha256_hex(manifest))
     return base::fail(base::ErrorKind::kConfig, "its manifest.json is not the one its DONE mark was written for");
   return manifest;
 }
@@ -129,7 +129,7 @@ base::Result<std::string> save(const std::string& folder, const Snapshot& snapsh
   if (rename(unfinished.c_str(), path.c_str()) != 0) return base::system_error("rename", unfinished);
   TRY(sync_path(folder));
   stage("done");
-  TRY(os::write_file_atomic(path + "/" + kDone, sha256_hex(manifest) + "\n", 0644));
+  TRY(os::write_file_atomic(path + "/" + kDone, base::sha256_hex(manifest) + "\n", 0644));
   TRY(sync_path(path));
   stage("prune");
   std::vector<std::string> all = list(folder);

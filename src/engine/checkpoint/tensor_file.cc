@@ -12,9 +12,9 @@
 #include <cstring>
 #include <memory>
 
+#include "base/sha256.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/checkpoint/sha256.h"
 #include "os/fd.h"
 
 namespace engine::checkpoint {
@@ -53,9 +53,9 @@ base::Result<FileRecord> write_tensors(const std::string& path, const std::vecto
   os::Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd.valid()) return base::system_error("create", path);
   FileRecord record;
-  Sha256 hash;
+  base::Sha256 hash;
   auto put = [&](std::string_view bytes) {
-    hash.add(bytes);
+    hash.update(bytes);
     record.bytes += bytes.size();
     return os::write_all(fd.get(), bytes, path);
   };
@@ -83,7 +83,7 @@ base::Result<std::map<std::string, at::Tensor>> read_tensors(const std::string& 
   if (address == MAP_FAILED) return damaged(std::strerror(errno));
   std::unique_ptr<char, Unmap> mapped(static_cast<char*>(address), Unmap{size});
   std::string_view file(mapped.get(), size);
-  if (std::string found = sha256_hex(file); found != expected.sha256)
+  if (std::string found = base::sha256_hex(file); found != expected.sha256)
     return damaged(fmt::format("its SHA-256 is {}…; the manifest says {}…", found.substr(0, 12), base::printable(expected.sha256, 12)));
 
   auto header = parse_safetensors(file);
