@@ -45,9 +45,9 @@ function(phalanx_folder name)
   endforeach()
 endfunction()
 
-# phalanx_unit_test(FOLDER): tests/unit/FOLDER/*_test.cc become one GoogleTest program FOLDER_test.
+# phalanx_unit_test(FOLDER): tests/unit/FOLDER/*.cc become one GoogleTest program FOLDER_test.
 function(phalanx_unit_test folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${folder}/*_test.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${folder}/*.cc)
   if(NOT sources OR NOT TARGET phalanx_${folder})
     return()
   endif()

@@ -1,0 +1,143 @@
+// Structs to JSON and back, from one list of fields per struct:
+//
+//   template <typename V> void fields(V& v, Disk& d) { v("path", d.path); v("free_bytes", d.free_bytes); }
+//
+// Fields may be bool, integers, double, std::string, std::optional, std::vector, std::map<std::string, T>, or structs with
+// fields() of their own. Reading is tolerant of what is missing (the default stays) and of what is unknown (skipped), so
+// that an older recording can be read; a value of the wrong type is an error that names its path.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/json.h"
+
+namespace base {
+
+class FieldWriter {
+ public:
+  template <typename T>
+  void operator()(const char* name, const T& value) {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) json[name] = write(*value);
+    } else {
+      json[name] = write(value);
+    }
+  }
+
+  Json json = Json::object();
+
+ private:
+  static Json write(const std::string& value) { return value; }
+  template <typename T>
+  static Json write(const std::vector<T>& list) {
+    Json out = Json::array();
+    for (const T& item : list) out.push_back(write(item));
+    return out;
+  }
+  template <typename T>
+  static Json write(const std::map<std::string, T>& map) {
+    Json out = Json::object();
+    for (const auto& [key, item] : map) out[key] = write(item);
+    return out;
+  }
+  template <typename T>
+  static Json write(const T& value) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      return value;
+    } else {
+      FieldWriter inner;
+      fields(inner, const_cast<T&>(value));
+      return std::move(inner.json);
+    }
+  }
+};
+
+class FieldReader {
+ public:
+  explicit FieldReader(const Json& json, std::string path = "") : json_(json), path_(std::move(path)) {}
+
+  template <typename T>
+  void operator()(const char* name, T& value) {
+    auto found = json_.find(name);
+    if (found == json_.end() || found->is_null()) return;
+    read(*found, value, path_.empty() ? name : path_ + "." + name);
+  }
+  const std::string& fault() const { return fault_; }  // empty: all was well
+
+ private:
+  void wrong(const std::string& path, const char* expected) {
+    if (fault_.empty()) fault_ = path + " is not " + expected;
+  }
+  void read(const Json& json, std::string& value, const std::string& path) {
+    if (!json.is_string()) return wrong(path, "a string");
+    value = json.get_ref<const std::string&>();
+  }
+  template <typename T>
+  void read(const Json& json, std::optional<T>& value, const std::string& path) {
+    value.emplace();
+    read(json, *value, path);
+  }
+  template <typename T>
+  void read(const Json& json, std::vector<T>& list, const std::string& path) {
+    if (!json.is_array()) return wrong(path, "a list");
+    list.clear();
+    for (size_t i = 0; i < json.size(); ++i) {
+      T item{};
+      read(json[i], item, path + "[" + std::to_string(i) + "]");
+      list.push_back(std::move(item));
+    }
+  }
+  template <typename T>
+  void read(const Json& json, std::map<std::string, T>& map, const std::string& path) {
+    if (!json.is_object()) return wrong(path, "an object");
+    map.clear();
+    for (auto it = json.begin(); it != json.end(); ++it) read(it.value(), map[it.key()], path + "." + it.key());
+  }
+  template <typename T>
+  void read(const Json& json, T& value, const std::string& path) {
+    if constexpr (std::is_same_v<T, bool>) {
+      if (!json.is_boolean()) return wrong(path, "true or false");
+      value = json.get<bool>();
+    } else if constexpr (std::is_integral_v<T>) {
+      if (!json.is_number_integer()) return wrong(path, "an integer");
+      value = json.get<T>();
+    } else if constexpr (std::is_floating_point_v<T>) {
+      if (!json.is_number()) return wrong(path, "a number");
+      value = json.get<T>();
+    } else {
+      if (!json.is_object()) return wrong(path, "an object");
+      FieldReader inner(json, path);
+      fields(inner, value);
+      if (fault_.empty()) fault_ = inner.fault_;
+    }
+  }
+
+  const Json& json_;
+  std::string path_;
+  std::string fault_;
+};
+
+template <typename T>
+Json to_json(const T& value) {
+  FieldWriter writer;
+  fields(writer, const_cast<T&>(value));
+  return std::move(writer.json);
+}
+
+// Error kConfig names the first field of a wrong type: "gpus.devices[2].uuid is not a string".
+template <typename T>
+Result<T> from_json(const Json& json) {
+  if (!json.is_object()) return fail(ErrorKind::kConfig, "not a JSON object");
+  T value{};
+  FieldReader reader(json);
+  fields(reader, value);
+  if (!reader.fault().empty()) return fail(ErrorKind::kConfig, reader.fault());
+  return value;
+}
+
+}  // namespace base

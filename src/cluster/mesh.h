@@ -1,0 +1,66 @@
+// The mesh test: real TCP connections between the hosts of a job, before any rank runs. This file is the plan and the result;
+// agent/mesh.h listens and dials; the supervisor (job/) drives the rounds.
+//
+// Every dial sends a payload larger than any MTU and gets it back, so that a path that only passes small packets is found, and
+// says a token, so that an answer from another host or program is not taken for the peer's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json_fields.h"
+
+namespace cluster {
+
+// One connection that was tried, from one host to another.
+struct Link {
+  int64_t from = 0, to = 0;  // positions in the host list
+  std::string address;       // of `to`
+  int64_t port = 0;
+  bool master_port = false;  // the port of MASTER_PORT, not an ephemeral one
+  // "ok"; "refused" (reset at once), "rejected" (refused after about a second: a firewall), "prohibited" (EHOSTUNREACH from a
+  // firewall), "timeout" (silence: DROP), "no-route" (ENETUNREACH), "unreachable" (EHOSTUNREACH after ARP), "stalled" (connected, but the
+  // payload does not pass: MTU), "stranger" (somebody else answered), "error"
+  std::string outcome;
+  int64_t error_number = 0;
+  int64_t connect_ns = 0;        // to the connection, or to its failure
+  int64_t round_trip_ns = 0;     // the least of eight small echoes
+  int64_t bytes_per_second = 0;  // of the burst; 0: not measured
+  int64_t retransmits = 0;       // TCP_INFO
+  std::string local_address;     // that the kernel chose to send from
+};
+template <typename V>
+void fields(V& v, Link& f) {
+  v("from", f.from);
+  v("to", f.to);
+  v("address", f.address);
+  v("port", f.port);
+  v("master_port", f.master_port);
+  v("outcome", f.outcome);
+  v("error_number", f.error_number);
+  v("connect_ns", f.connect_ns);
+  v("round_trip_ns", f.round_trip_ns);
+  v("bytes_per_second", f.bytes_per_second);
+  v("retransmits", f.retransmits);
+  v("local_address", f.local_address);
+}
+
+struct Mesh {
+  std::vector<Link> links;
+  bool complete = false;  // all pairs were tried; else rings and random pairs
+};
+template <typename V>
+void fields(V& v, Mesh& f) {
+  v("links", f.links);
+  v("complete", f.complete);
+}
+
+// Which hosts talk when: in one round every host is in at most one pair, so that bursts do not disturb each other. Both
+// directions of every pair up to 16 hosts (round-robin tournament); above, two rings (to the next and to the one eight further) and
+// `hosts` random pairs from `seed`.
+using Pair = std::pair<int, int>;
+std::vector<std::vector<Pair>> mesh_rounds(int hosts, uint32_t seed);
+
+}  // namespace cluster

@@ -1,0 +1,63 @@
+#include "doctor/examine.h"
+
+#include <algorithm>
+
+namespace doctor {
+namespace {
+
+bool wanted(const Row& row, const std::vector<std::string>& only) {
+  return only.empty() ||
+         std::any_of(only.begin(), only.end(), [&](const std::string& word) { return row.code.substr(0, word.size()) == word; });
+}
+
+// Findings of one row that say the same of several hosts become one.
+void fold_into(std::vector<Finding>& all, std::vector<Finding> found) {
+  size_t first = all.size();
+  for (Finding& f : found) {
+    auto same = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(first), all.end(), [&](const Finding& other) {
+      return !f.hosts.empty() && !other.hosts.empty() && other.evidence.english == f.evidence.english && other.fix == f.fix &&
+             other.where == f.where;
+    });
+    if (same == all.end()) {
+      all.push_back(std::move(f));
+      continue;
+    }
+    for (size_t host : f.hosts)
+      if (std::find(same->hosts.begin(), same->hosts.end(), host) == same->hosts.end()) same->hosts.push_back(host);
+    std::sort(same->hosts.begin(), same->hosts.end());
+  }
+}
+
+}  // namespace
+
+Examination examine(const Situation& situation, const std::vector<std::string>& only) {
+  Examination result;
+  for (const Row* row : catalogue()) {
+    if (!wanted(*row, only)) continue;
+    std::vector<Finding> found;
+    Findings findings(*row, found);
+    row->check(situation, findings);
+    fold_into(result.findings, std::move(found));
+  }
+  std::stable_sort(result.findings.begin(), result.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.row->severity < b.row->severity; });
+  for (const Finding& f : result.findings)
+    ++(f.row->severity == Severity::kError ? result.errors : f.row->severity == Severity::kWarning ? result.warnings : result.notes);
+  return result;
+}
+
+std::vector<Camp> camps(const Situation& situation, const std::function<std::optional<std::string>(const HostView&)>& key) {
+  std::vector<Camp> all;
+  for (size_t h = 0; h < situation.hosts.size(); ++h) {
+    if (!situation.hosts[h].probed) continue;
+    std::optional<std::string> value = key(situation.hosts[h]);
+    if (!value) continue;
+    auto camp = std::find_if(all.begin(), all.end(), [&](const Camp& c) { return c.value == *value; });
+    if (camp == all.end()) camp = all.insert(all.end(), Camp{*value, {}});
+    camp->hosts.push_back(h);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Camp& a, const Camp& b) { return a.hosts.size() > b.hosts.size(); });
+  return all;
+}
+
+}  // namespace doctor

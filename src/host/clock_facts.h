@@ -1,0 +1,28 @@
+// The wall clock of one machine. The offset between hosts is measured by the launcher (doctor/situation.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace host {
+
+struct ClockFacts {
+  int64_t wall_ns = 0;               // CLOCK_REALTIME when the probe ended
+  int64_t mono_ns = 0;               // CLOCK_MONOTONIC at the same moment
+  std::optional<bool> synchronized;  // adjtimex: STA_UNSYNC is not set
+  std::string daemon;                // "chronyd", "ntpd", "systemd-timesyncd", empty: none runs
+  std::string time_zone;             // "Asia/Shanghai", "+0800"
+  int64_t utc_offset_s = 0;
+};
+template <typename V>
+void fields(V& v, ClockFacts& f) {
+  v("wall_ns", f.wall_ns);
+  v("mono_ns", f.mono_ns);
+  v("synchronized", f.synchronized);
+  v("daemon", f.daemon);
+  v("time_zone", f.time_zone);
+  v("utc_offset_s", f.utc_offset_s);
+}
+
+}  // namespace host

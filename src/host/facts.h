@@ -1,0 +1,104 @@
+// Facts: what a probe saw of one machine. Plain data, no judgement: the doctor judges, job/ chooses. One struct per topic,
+// each in a header of its own with the one list of its fields, from which JSON is written and read (base/json_fields.h;
+// docs/formats/facts.md). Everything optional or empty means "not found out", never "no".
+//
+// Units: bytes, nanoseconds for durations unless the name says otherwise, Unix seconds for points in time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json_fields.h"
+#include "host/clock_facts.h"
+#include "host/command_facts.h"
+#include "host/gpu_facts.h"
+#include "host/infiniband_facts.h"
+#include "host/limits_facts.h"
+#include "host/network_facts.h"
+#include "host/process_facts.h"
+#include "host/software_facts.h"
+#include "host/storage_facts.h"
+
+namespace host {
+
+// A part of the probe that did not answer: killed at its deadline, died, or was refused.
+struct Gap {
+  std::string part;  // "storage", "storage:/data", "network:resolve gpu02"
+  std::string why;   // "no answer for 1.2 s; in state D, waiting in fuse_get_req"
+};
+template <typename V>
+void fields(V& v, Gap& f) {
+  v("part", f.part);
+  v("why", f.why);
+}
+
+struct Machine {
+  std::string hostname;      // gethostname
+  std::string boot_id;       // /proc/sys/kernel/random/boot_id
+  std::string machine_id;    // /etc/machine-id
+  std::string kernel;        // "6.1.0-18-amd64"
+  std::string distribution;  // PRETTY_NAME of /etc/os-release
+  std::string glibc;         // "2.36" of the libc.so.6 found, empty if none
+  std::string architecture;  // uname -m
+  std::string container;     // "docker", "podman", "kubernetes", "lxc", empty: none seen
+  std::string user;
+  int64_t uid = 0;
+  int64_t cpus_online = 0;
+  int64_t cpus_usable = 0;             // sched_getaffinity
+  std::vector<std::string> numa_cpus;  // per NUMA node its cpulist, "0-31,64-95"
+  int64_t memory_bytes = 0;
+  int64_t memory_available_bytes = 0;
+};
+template <typename V>
+void fields(V& v, Machine& f) {
+  v("hostname", f.hostname);
+  v("boot_id", f.boot_id);
+  v("machine_id", f.machine_id);
+  v("kernel", f.kernel);
+  v("distribution", f.distribution);
+  v("glibc", f.glibc);
+  v("architecture", f.architecture);
+  v("container", f.container);
+  v("user", f.user);
+  v("uid", f.uid);
+  v("cpus_online", f.cpus_online);
+  v("cpus_usable", f.cpus_usable);
+  v("numa_cpus", f.numa_cpus);
+  v("memory_bytes", f.memory_bytes);
+  v("memory_available_bytes", f.memory_available_bytes);
+}
+
+struct Facts {
+  int64_t schema = 1;
+  Machine machine;
+  GpuFacts gpus;
+  NetworkFacts network;
+  InfinibandFacts infiniband;
+  SoftwareFacts software;
+  CommandFacts command;
+  StorageFacts storage;
+  LimitsFacts limits;
+  ProcessFacts processes;
+  ClockFacts clock;
+  std::vector<Gap> gaps;
+  int64_t probe_ns = 0;  // how long it all took
+};
+template <typename V>
+void fields(V& v, Facts& f) {
+  v("schema", f.schema);
+  v("machine", f.machine);
+  v("gpus", f.gpus);
+  v("network", f.network);
+  v("infiniband", f.infiniband);
+  v("software", f.software);
+  v("command", f.command);
+  v("storage", f.storage);
+  v("limits", f.limits);
+  v("processes", f.processes);
+  v("clock", f.clock);
+  v("gaps", f.gaps);
+  v("probe_ns", f.probe_ns);
+}
+
+}  // namespace host

@@ -1,0 +1,105 @@
+// The order of a probe: what the command names first (storage looks at it), then all parts side by side, each in a child.
+#include "host/probe.h"
+
+#include <algorithm>
+
+#include "os/clock.h"
+#include "os/guarded.h"
+
+namespace host {
+namespace {
+
+constexpr std::chrono::milliseconds kReserve{100};  // for collecting and sending
+
+struct NamedResolved {
+  std::vector<Resolved> names;
+};
+template <typename V>
+void fields(V& v, NamedResolved& f) {
+  v("names", f.names);
+}
+
+struct StorageAnswer {
+  CommandFacts command;
+  StorageFacts storage;
+  std::vector<Gap> gaps;
+};
+template <typename V>
+void fields(V& v, StorageAnswer& f) {
+  v("command", f.command);
+  v("storage", f.storage);
+  v("gaps", f.gaps);
+}
+
+// One part: how to ask it in the child, and what to do with its answer here.
+struct Part {
+  os::Guarded call;
+  std::function<void(const base::Json&, Facts&)> take;
+};
+
+template <typename T, typename Ask, typename Take>
+Part part(std::string name, Ask ask, Take take) {
+  return {{std::move(name), [ask] { return base::to_text(base::to_json<T>(ask())); }}, [take](const base::Json& json, Facts& facts) {
+            base::Result<T> value = base::from_json<T>(json);
+            if (value.ok()) take(facts, std::move(value).value());
+          }};
+}
+
+std::vector<Part> parts(const ProbeRequest& r) {
+  std::vector<Part> all;
+  all.push_back(part<Machine>("machine", [&r] { return probe_machine(r); }, [](Facts& f, Machine v) { f.machine = std::move(v); }));
+  all.push_back(part<GpuFacts>("gpus", [&r] { return probe_gpus(r); }, [](Facts& f, GpuFacts v) { f.gpus = std::move(v); }));
+  all.push_back(part<NetworkFacts>(
+      "network", [&r] { return probe_network(r); },
+      [](Facts& f, NetworkFacts v) {
+        v.names = std::move(f.network.names);
+        f.network = std::move(v);
+      }));
+  all.push_back(part<NamedResolved>(
+      "names", [&r] { return NamedResolved{resolve_names(r)}; }, [](Facts& f, NamedResolved v) { f.network.names = std::move(v.names); }));
+  all.push_back(part<InfinibandFacts>(
+      "infiniband", [&r] { return probe_infiniband(r); }, [](Facts& f, InfinibandFacts v) { f.infiniband = std::move(v); }));
+  all.push_back(
+      part<SoftwareFacts>("software", [&r] { return probe_software(r); }, [](Facts& f, SoftwareFacts v) { f.software = std::move(v); }));
+  all.push_back(part<StorageAnswer>(
+      "storage",
+      [&r] {
+        StorageAnswer answer;
+        answer.command = read_command(r);
+        answer.storage = probe_storage(r, answer.command.paths, answer.gaps);
+        return answer;
+      },
+      [](Facts& f, StorageAnswer v) {
+        f.command = std::move(v.command);
+        f.storage = std::move(v.storage);
+        std::move(v.gaps.begin(), v.gaps.end(), std::back_inserter(f.gaps));
+      }));
+  all.push_back(part<LimitsFacts>("limits", [&r] { return probe_limits(r); }, [](Facts& f, LimitsFacts v) { f.limits = std::move(v); }));
+  all.push_back(
+      part<ProcessFacts>("processes", [&r] { return probe_processes(r); }, [](Facts& f, ProcessFacts v) { f.processes = std::move(v); }));
+  return all;
+}
+
+}  // namespace
+
+Facts probe(const ProbeRequest& request) {
+  os::Mono begin = os::mono_now();
+  Facts facts;
+  std::vector<Part> all = parts(request);
+  std::vector<os::Guarded> calls;
+  for (const Part& p : all) calls.push_back(p.call);
+  std::vector<base::Result<std::string>> answers = os::run_guarded(calls, std::max(request.deadline - kReserve, kReserve));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!answers[i].ok()) {
+      facts.gaps.push_back({all[i].call.name, answers[i].error().message});
+      continue;
+    }
+    base::Result<base::Json> json = base::parse_json(*answers[i]);
+    if (json.ok()) all[i].take(*json, facts);
+  }
+  facts.clock = probe_clock(request);
+  facts.probe_ns = (os::mono_now() - begin).count();
+  return facts;
+}
+
+}  // namespace host

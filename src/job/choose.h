@@ -1,0 +1,54 @@
+// What `plan` and `run` choose where the user has not: which GPUs, over which addresses the ranks meet, which variables they get.
+// A pure function of the situation; every choice comes with its reason. What a default does right is not set; what the user
+// has set wins, and is told if it harms.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/situation.h"
+
+namespace job {
+
+// --gpus: auto, a number for every host, or lists by host.
+struct GpuWish {
+  std::optional<int> count;                                     // --gpus 4
+  std::vector<std::pair<std::string, std::vector<int>>> lists;  // --gpus gpu01:0,2; host name → NVML indices
+  std::string interface;                                        // --iface; empty: chosen
+};
+
+struct Setting {
+  std::string name, value;
+  doctor::Words why;
+};
+
+struct HostChoice {
+  bool has_gpus = false;   // GPUs were looked for and found: `gpus` says which are used
+  std::vector<int> gpus;   // NVML indices (PCI bus order), one per local rank
+  doctor::Words gpus_why;  // "2 of 3: the RTX 3090s; GPU 1 (GT 1030, 6.1) is another architecture"
+  std::string interface, address;
+  doctor::Words address_why;
+  std::vector<Setting> settings;       // for all ranks of the host
+  std::vector<std::string> rank_cpus;  // per local rank a cpulist, "0-15"; empty: not bound
+  doctor::Words cpus_why;
+};
+
+struct Choices {
+  std::vector<HostChoice> hosts;       // as in the situation
+  std::vector<doctor::Words> remarks;  // on what the user has set
+};
+
+// The networks that all hosts share, best first: each an address per host (and its interface). What the mesh test tries.
+struct Network {
+  std::vector<std::string> addresses;   // per host
+  std::vector<std::string> interfaces;  // per host
+  int64_t speed_mbps = 0;               // of the slowest, 0: unknown
+  std::string name;                     // "192.168.20.0/24"
+};
+std::vector<Network> shared_networks(const doctor::Situation& situation, const std::string& wanted_interface);
+
+// network: the one that held in the mesh test (or the first, where none was run); its addresses become the hosts'.
+Choices choose(const doctor::Situation& situation, const GpuWish& wish, const Network& network);
+
+}  // namespace job

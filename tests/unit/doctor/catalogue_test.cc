@@ -1,0 +1,102 @@
+// The catalogue as a whole: every row has words in both languages, a case that triggers it and one that must not; healthy
+// clusters are left in peace.
+#include "doctor/catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "cases.h"
+
+namespace doctor::test {
+namespace {
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (auto* cases : {gpu_cases, visibility_cases, network_cases, infiniband_cases, nccl_cases, rendezvous_cases, software_cases,
+                      storage_cases, time_cases, limits_cases, process_cases, command_cases, data_cases, speed_cases})
+    for (Case& c : cases()) all.push_back(std::move(c));
+  return all;
+}
+
+std::string told(const Examination& e) {
+  std::string text;
+  for (const Finding& f : e.findings) text += std::string(f.row->code) + ": " + f.evidence.english + "\n";
+  return text;
+}
+
+bool names(const Examination& e, std::string_view code) {
+  for (const Finding& f : e.findings)
+    if (f.row->code == code) return true;
+  return false;
+}
+
+TEST(Catalogue, EveryRowIsWhole) {
+  std::set<std::string> codes;
+  for (const Row* row : catalogue()) {
+    SCOPED_TRACE(row->code);
+    EXPECT_TRUE(codes.insert(std::string(row->code)).second) << "two rows have this code";
+    EXPECT_EQ(row->code.substr(0, prefix(row->group).size()), prefix(row->group));
+    for (char c : row->code) EXPECT_TRUE((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-');
+    ASSERT_NE(row->check, nullptr);
+    for (const base::Bilingual& words : {row->title, row->question, row->why, row->fix}) {
+      EXPECT_FALSE(words.english.empty());
+      EXPECT_FALSE(words.chinese.empty());
+    }
+  }
+}
+
+TEST(Catalogue, EveryRowHasACaseThatTriggersItAndOneThatMustNot) {
+  std::map<std::string_view, std::pair<int, int>> counts;
+  for (const Case& c : all_cases()) {
+    EXPECT_NE(find_row(c.code), nullptr) << c.code << " is no row";
+    ++(c.triggers ? counts[c.code].first : counts[c.code].second);
+  }
+  for (const Row* row : catalogue()) {
+    EXPECT_GT(counts[row->code].first, 0) << row->code << " has no case that triggers it";
+    EXPECT_GT(counts[row->code].second, 0) << row->code << " has no case that must not";
+  }
+}
+
+TEST(Catalogue, CasesDoWhatTheySay) {
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(std::string(c.code) + ": " + std::string(c.what));
+    Examination e = examine(c.make());
+    EXPECT_EQ(names(e, c.code), c.triggers) << told(e);
+    for (const Finding& f : e.findings) {
+      EXPECT_FALSE(f.evidence.english.empty()) << f.row->code;
+      EXPECT_FALSE(f.evidence.chinese.empty()) << f.row->code;
+    }
+  }
+}
+
+TEST(Catalogue, HealthyClustersAreLeftInPeace) {
+  for (auto* make : {plain_ethernet, bond_infiniband, docker_host_network, single_machine}) {
+    Examination e = examine(make());
+    EXPECT_EQ(e.errors, 0) << told(e);
+    EXPECT_EQ(e.warnings, 0) << told(e);
+  }
+}
+
+// A host that could not be probed, or of which nothing is known, must not crash a check nor be judged.
+TEST(Catalogue, NothingKnownIsNothingSaidOfIt) {
+  Situation s;
+  s.hosts.resize(3);
+  for (size_t h = 0; h < 3; ++h) s.hosts[h].name = "h" + std::to_string(h + 1);
+  s.hosts[1].probed = true;  // probed, and every fact empty
+  for (const Finding& f : examine(s).findings)
+    for (size_t host : f.hosts) EXPECT_NE(host, 0u) << f.row->code << ": " << f.evidence.english;
+}
+
+TEST(Catalogue, EqualHostsFoldIntoOneFinding) {
+  Situation s = plain_ethernet();
+  for (HostView& host : s.hosts) host.facts.limits.nofile = 256;
+  if (!find_row("LIM-NOFILE")) GTEST_SKIP() << "no row LIM-NOFILE";
+  Examination e = examine(s, {"LIM-NOFILE"});
+  ASSERT_EQ(e.findings.size(), 1u);
+  EXPECT_EQ(e.findings[0].hosts.size(), 4u);
+}
+
+}  // namespace
+}  // namespace doctor::test
