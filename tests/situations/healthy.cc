@@ -1,7 +1,6 @@
-// Four clusters that are well, as a probe would see them.
 #include <fmt/format.h>
 
-#include "cases.h"
+#include "situations.h"
 
 namespace doctor::test {
 namespace {
