@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/finding.h"
 #include "doctor/situation.h"
 
 namespace job {

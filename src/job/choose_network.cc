@@ -1,0 +1,187 @@
+// Over which network the ranks meet.
+//
+// What travels there: the rendezvous and NCCL's bootstrap (little), Gloo's collectives (checkpoints, CPU tensors), and everything
+// where NCCL has no verbs. So it must hold first and be fast second:
+//
+// 1. Only addresses that can be one host's and no other's. docker0 is 172.17.0.1 and virbr0 is 192.168.122.1 on every machine:
+//    whoever dials them meets itself. An address that two hosts have is no candidate, whatever its interface is called.
+// 2. By kind. Hardware first: cards, bonds, VLANs, virtio, and bridges that have a card in them (how virtual-machine hosts are
+//    wired). Then what may be all a container has (veth). Then tunnels, which work and are slow. A bridge without a port, docker0
+//    and their like never leave the machine. IPv4 link-local addresses are last: two machines on one cable may have nothing else.
+// 3. Within a kind by the speed of its slowest host, a speed that nobody tells (Wi-Fi, some virtual cards) last.
+// 4. Equal so far: the network in which the hosts' names lie, since that is where the administrator expects traffic; then
+//    the order of the interfaces.
+//
+// IPoIB counts as just over 1 Gbit/s, so that any faster Ethernet goes before it. Its speed is no gain while NCCL uses verbs, which do not
+// pass through it, and it depends on the subnet manager and on multicast groups: it comes up late, and goes when the
+// manager does, and then the job would not even meet to say so. With 1 Gbit/s beside it that is worth bearing: Gloo, and NCCL if verbs
+// fail, would otherwise crawl.
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "job/choose.h"
+#include "job/subnet.h"
+
+namespace job {
+namespace {
+
+using doctor::HostView;
+using doctor::Situation;
+using host::Interface;
+
+constexpr int64_t kIpoibCountsAs = 1001;  // Mbit/s
+
+enum class Kind { kHardware, kContainer, kTunnel, kLinkLocal };
+
+struct Candidate {
+  const Interface* interface = nullptr;
+  NumericAddress address;
+  std::string text;
+  int64_t prefix = 0;
+  Kind kind = Kind::kHardware;
+};
+
+bool has_hardware_port(const HostView& host, const Interface& bridge) {
+  return std::any_of(host.facts.network.interfaces.begin(), host.facts.network.interfaces.end(), [&](const Interface& port) {
+    return port.master == bridge.name && (port.kind == "physical" || port.kind == "bond" || port.kind == "vlan" || port.kind == "virtio");
+  });
+}
+
+std::optional<Kind> kind_of(const HostView& host, const Interface& interface) {
+  if (interface.loopback || interface.kind == "loopback" || interface.kind == "docker") return std::nullopt;
+  if (interface.kind == "bridge") return has_hardware_port(host, interface) ? std::optional(Kind::kHardware) : std::nullopt;
+  if (interface.kind == "vpn") return Kind::kTunnel;
+  if (interface.kind == "veth" || interface.kind == "virtual") return Kind::kContainer;
+  return Kind::kHardware;
+}
+
+// On how many hosts an address is.
+std::map<std::string, int> owners(const Situation& situation) {
+  std::map<std::string, int> count;
+  for (const HostView& host : situation.hosts) {
+    std::vector<std::string> seen;
+    for (const Interface& i : host.facts.network.interfaces)
+      for (const host::InterfaceAddressFact& a : i.addresses)
+        if (std::find(seen.begin(), seen.end(), a.address) == seen.end()) {
+          seen.push_back(a.address);
+          ++count[a.address];
+        }
+  }
+  return count;
+}
+
+std::vector<Candidate> candidates(const HostView& host, const std::string& wanted, const std::map<std::string, int>& owners) {
+  std::vector<Candidate> found;
+  std::vector<std::string_view> names = base::split(wanted, ',');
+  for (const Interface& i : host.facts.network.interfaces) {
+    bool asked = !wanted.empty() && std::find(names.begin(), names.end(), i.name) != names.end();
+    if ((!wanted.empty() && !asked) || !i.up || !i.running) continue;
+    std::optional<Kind> kind = kind_of(host, i);
+    if (asked && !i.loopback) kind = kind.value_or(Kind::kContainer);  // --iface docker0: the user's word
+    if (!kind) continue;
+    for (const host::InterfaceAddressFact& a : i.addresses) {
+      std::optional<NumericAddress> address = parse_address(a.address);
+      if (!address || address->loopback() || (address->v6 && address->link_local()) || owners.at(a.address) > 1) continue;
+      found.push_back({&i, *address, a.address, a.prefix, address->link_local() ? Kind::kLinkLocal : *kind});
+    }
+  }
+  return found;
+}
+
+int64_t counted_speed(const Candidate& c) { return c.interface->kind == "infiniband" ? kIpoibCountsAs : c.interface->speed_mbps; }
+
+bool better(const Candidate& a, const Candidate& b) { return a.kind != b.kind ? a.kind < b.kind : counted_speed(a) > counted_speed(b); }
+
+// The best address of a host in the network of `anchor`, a candidate of the first host.
+const Candidate* in_network(const std::vector<Candidate>& of_host, const Candidate& anchor) {
+  const Candidate* best = nullptr;
+  for (const Candidate& c : of_host)
+    if (same_network(c.address, anchor.address, c.prefix) && same_network(c.address, anchor.address, anchor.prefix))
+      if (!best || better(c, *best)) best = &c;
+  return best;
+}
+
+struct Ranked {
+  Network network;
+  Kind kind = Kind::kHardware;
+  bool v6 = false;
+  int64_t counted = 0;  // Mbit/s
+  size_t named = 0;     // hosts whose name resolves to their address here
+};
+
+bool is_named(const Situation& situation, size_t h, const std::string& address) {
+  const std::string& name = situation.hosts[h].name;
+  if (name == address) return true;
+  for (const HostView& host : situation.hosts)
+    for (const host::Resolved& r : host.facts.network.names)
+      if (r.name == name && std::find(r.addresses.begin(), r.addresses.end(), address) != r.addresses.end()) return true;
+  return false;
+}
+
+Ranked rank(const Situation& situation, const std::vector<const Candidate*>& members, std::string name) {
+  Ranked r;
+  r.network.name = std::move(name);
+  r.network.speed_mbps = members[0]->interface->speed_mbps;
+  r.counted = counted_speed(*members[0]);
+  for (size_t h = 0; h < members.size(); ++h) {
+    const Candidate& c = *members[h];
+    r.network.addresses.push_back(c.text);
+    r.network.interfaces.push_back(c.interface->name);
+    r.network.speed_mbps = std::min(r.network.speed_mbps, c.interface->speed_mbps);  // one unknown: unknown
+    r.counted = std::min(r.counted, counted_speed(c));
+    r.kind = std::max(r.kind, c.kind);
+    r.v6 = c.address.v6;
+    r.named += is_named(situation, h, c.text);
+  }
+  return r;
+}
+
+// The address that a host sends from to the others, where they are not in one network: /32 of a cloud, one rack per subnet.
+const Candidate* routed_from(const HostView& host, const std::vector<Candidate>& of_host) {
+  const Candidate* best = nullptr;
+  for (const Candidate& c : of_host) {
+    if (c.kind == Kind::kLinkLocal || c.address.v6) continue;
+    for (const host::Route& r : host.facts.network.routes)
+      if (r.error.empty() && r.source == c.text) return &c;
+    if (!best || better(c, *best)) best = &c;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<Network> shared_networks(const Situation& situation, const std::string& wanted_interface) {
+  if (situation.hosts.empty()) return {};
+  if (situation.single() && wanted_interface.empty()) return {{{"127.0.0.1"}, {"lo"}, 0, "127.0.0.0/8"}};
+  std::map<std::string, int> owned = owners(situation);
+  std::vector<std::vector<Candidate>> of_hosts;
+  for (const HostView& host : situation.hosts) of_hosts.push_back(candidates(host, wanted_interface, owned));
+
+  std::vector<Ranked> ranked;
+  for (const Candidate& anchor : of_hosts[0]) {
+    std::vector<const Candidate*> members;
+    for (const std::vector<Candidate>& of_host : of_hosts)
+      if (const Candidate* member = in_network(of_host, anchor)) members.push_back(member);
+    std::string name = network_name(anchor.address, anchor.prefix);
+    bool known = std::any_of(ranked.begin(), ranked.end(), [&](const Ranked& r) { return r.network.name == name; });
+    if (members.size() == situation.hosts.size() && !known) ranked.push_back(rank(situation, members, name));
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
+    if (a.kind != b.kind) return a.kind < b.kind;
+    if (a.v6 != b.v6) return b.v6;
+    if (a.counted != b.counted) return a.counted > b.counted;
+    return a.named > b.named;
+  });
+  std::vector<Network> networks;
+  for (Ranked& r : ranked) networks.push_back(std::move(r.network));
+  if (!networks.empty()) return networks;
+
+  std::vector<const Candidate*> members;
+  for (size_t h = 0; h < of_hosts.size(); ++h)
+    if (const Candidate* member = routed_from(situation.hosts[h], of_hosts[h])) members.push_back(member);
+  if (members.size() == situation.hosts.size()) networks.push_back(rank(situation, members, "routed").network);
+  return networks;
+}
+
+}  // namespace job
