@@ -1,0 +1,28 @@
+// YAML through yaml-cpp, as base::Json. For configurations that other programs read (accelerate, LLaMA-Factory, Lightning):
+// what PyYAML and its kin make of a plain word is what it becomes here.
+//
+// Limits against hostile text: bytes, 64 levels, and 100,000 values after aliases are put in, so that an alias bomb costs no more
+// than an honest file. One document; a second one is left unread. yaml-cpp throws; nothing leaves this source.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace base {
+
+struct Yaml {
+  Json value;                        // null for an empty text
+  std::map<std::string, int> lines;  // of keys, from 1: "deepspeed_config.zero_stage" → 9; entries of lists are not named
+  std::vector<std::string> twice;    // keys given twice in one mapping, by the same names; the last one counts
+  bool more_documents = false;
+};
+
+// Plain words: null, ~ and nothing are null; true/false/yes/no/on/off are booleans; 10, 1_000, 0x1f, 0o17, 017 whole numbers; 1.5,
+// 1e-4 and .inf numbers; all else, and everything quoted, text. Merge keys (<<) are merged. Error: kConfig "line 3, column 5: …".
+Result<Yaml> parse_yaml(std::string_view text, size_t max_bytes = 1 << 20);
+
+}  // namespace base
