@@ -12,11 +12,12 @@
 
 namespace job {
 
-// --gpus: auto, a number for every host, or lists by host.
+// --gpus: auto, a number for every host, or lists by host; and --iface.
 struct GpuWish {
   std::optional<int> count;                                     // --gpus 4
   std::vector<std::pair<std::string, std::vector<int>>> lists;  // --gpus gpu01:0,2; host name → NVML indices
-  std::string interface;                                        // --iface; empty: chosen
+  std::vector<int> ranks;  // per host what slots= or --nproc-per-node ask for; 0 or missing: as many as are fit
+  std::string interface;   // --iface; empty: chosen
 };
 
 struct Setting {
@@ -30,14 +31,17 @@ struct HostChoice {
   doctor::Words gpus_why;  // "2 of 3: the RTX 3090s; GPU 1 (GT 1030, 6.1) is another architecture"
   std::string interface, address;
   doctor::Words address_why;
-  std::vector<Setting> settings;       // for all ranks of the host
+  // For all ranks of the host, over what it has: a name that the user has set is here only for CUDA_VISIBLE_DEVICES and
+  // CUDA_DEVICE_ORDER, which then name the same cards in PCI order.
+  std::vector<Setting> settings;
   std::vector<std::string> rank_cpus;  // per local rank a cpulist, "0-15"; empty: not bound
   doctor::Words cpus_why;
 };
 
 struct Choices {
-  std::vector<HostChoice> hosts;       // as in the situation
-  std::vector<doctor::Words> remarks;  // on what the user has set
+  std::vector<HostChoice> hosts;        // as in the situation
+  std::vector<doctor::Words> remarks;   // on what the user has set, and on what could not be had
+  std::vector<doctor::Words> refusals;  // what was asked for and is not there: run ends with them, exit 3
 };
 
 // The networks that all hosts share, best first: each an address per host (and its interface). What the mesh test tries.
