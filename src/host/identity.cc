@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/text.h"
+#include "host/cuda_order.h"
 #include "os/files.h"
 
 namespace host {
@@ -54,20 +54,6 @@ uint32_t count_gpus(const std::string& root) {
   return devices;
 }
 
-uint32_t count_visible(const std::string& visible_devices, uint32_t present) {
-  uint32_t count = 0;
-  for (std::string_view field : base::split(visible_devices, ',')) {
-    field = base::trim(field);
-    bool by_uuid = field.rfind("GPU-", 0) == 0 || field.rfind("MIG-", 0) == 0;
-    if (!by_uuid) {
-      base::Result<int64_t> index = base::parse_int(field, 0, 1'000'000);
-      if (!index.ok() || *index >= present) break;
-    }
-    ++count;
-  }
-  return std::min(count, present);
-}
-
 Identity identify(const std::string& root, const char* visible_devices) {
   Identity id;
   char name[256] = "";
@@ -76,7 +62,7 @@ Identity identify(const std::string& root, const char* visible_devices) {
   id.user = user_name();
   id.cpus = usable_cpus();
   id.gpus = count_gpus(root);
-  if (visible_devices) id.gpus = count_visible(visible_devices, id.gpus);
+  if (visible_devices) id.gpus = count_selected(visible_devices, id.gpus);
   base::Result<std::vector<os::InterfaceAddress>> all = os::interface_addresses();
   if (all.ok()) std::copy_if(all->begin(), all->end(), std::back_inserter(id.addresses), useful);
   return id;

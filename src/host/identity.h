@@ -23,7 +23,4 @@ Identity identify(const std::string& root, const char* visible_devices);
 
 // NVIDIA GPUs known to the kernel driver under `root`: /proc/driver/nvidia/gpus, else /dev/nvidia<N>.
 uint32_t count_gpus(const std::string& root);
-// How many entries of a CUDA_VISIBLE_DEVICES value CUDA uses: up to the first invalid index, at most `present`.
-uint32_t count_visible(const std::string& visible_devices, uint32_t present);
-
 }  // namespace host

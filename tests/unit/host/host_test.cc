@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "host/cuda_order.h"
 #include "host/identity.h"
 #include "host/sockets.h"
 #include "os/files.h"
@@ -24,13 +25,15 @@ TEST(Gpus, AreCountedFromTheDriverElseFromTheirDevices) {
 }
 
 TEST(Gpus, VisibleDevicesEndAtTheFirstInvalidOne) {
-  EXPECT_EQ(count_visible("0,1", 4), 2u);
-  EXPECT_EQ(count_visible("", 4), 0u);
-  EXPECT_EQ(count_visible("-1", 4), 0u);
-  EXPECT_EQ(count_visible("0,7,1", 4), 1u);
-  EXPECT_EQ(count_visible("0, 2 ,3", 4), 3u);
-  EXPECT_EQ(count_visible("GPU-8932f937,1", 4), 2u);
-  EXPECT_EQ(count_visible("NoDevFiles", 4), 0u);
+  EXPECT_EQ(count_selected("0,1", 4), 2u);
+  EXPECT_EQ(count_selected("", 4), 0u);
+  EXPECT_EQ(count_selected("-1", 4), 0u);
+  EXPECT_EQ(count_selected("0,7,1", 4), 1u);
+  EXPECT_EQ(count_selected("0, 2 ,3", 4), 3u);
+  EXPECT_EQ(count_selected("GPU-8932f937,1", 4), 1u);
+  EXPECT_EQ(count_selected("GPU-8932f937,GPU-addf", 4), 2u);
+  EXPECT_EQ(count_selected("0,2,0", 4), 0u);
+  EXPECT_EQ(count_selected("NoDevFiles", 4), 0u);
 }
 
 TEST(Identity, ThisMachine) {
