@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "cli/reference.h"
+#include "doctor/catalogue.h"
 
 namespace cli {
 namespace {
@@ -40,6 +41,11 @@ std::string words_of_choices(const FlagRow& flag) { return base::replace_all(fla
 std::string operand_words(Verb verb) {
   if (verb == Verb::kHelp) return verb_names();
   if (verb == Verb::kCompletion) return "bash zsh fish";
+  if (verb == Verb::kExplain) {
+    std::vector<std::string_view> codes;
+    for (const doctor::Row* row : doctor::catalogue()) codes.push_back(row->code);
+    return base::join(codes, " ");
+  }
   return "";
 }
 

@@ -5,7 +5,7 @@ namespace cli {
 namespace {
 
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
-constexpr uint32_t kAll = kJob | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
+constexpr uint32_t kAll = kJob | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
 constexpr int64_t kMostHosts = 65'536;
 constexpr int64_t kMostRanksPerHost = 4'096;
 constexpr int64_t kHour = 3'600'000;  // in milliseconds
@@ -43,6 +43,16 @@ constexpr VerbRow kVerbs[] = {
      {"Runs phalanx-train with the configuration on every host. Values given as key=value replace those of the file.",
       "在每台主机上用该配置运行 phalanx-train。以 key=value 给出的值会覆盖文件中的值。"},
      "phalanx train config.yaml -H gpu01,gpu02"},
+    {Verb::kExplain,
+     "explain",
+     Operands::kMixed,
+     "CODE...",
+     {"explain a code: what it means, why it matters, what to type", "解释一个代码：含义、原因和修复命令"},
+     {"Prints the page of each code that check, plan or run has named, from this program, without a network. Upper and lower case are "
+      "the same. The beginning of a group, like NET, lists the codes of the group.",
+      "打印 check、plan 或 run 给出的各个代码的说明，内容在程序内，无需联网。不区分大小写。只写组名（如 NET）则列出该组的全部代码。"},
+     "phalanx explain --all\n"
+     "phalanx explain net"},
     {Verb::kHelp,
      "help",
      Operands::kMixed,
@@ -285,11 +295,12 @@ constexpr FlagRow kFlags[] = {
      .section = Section::kOutput,
      .help = {"also say what is being done on each host", "同时显示每台主机上正在做的事"}},
 
+    {.flag = Flag::kAll, .name = "all", .verbs = bit(Verb::kExplain), .help = {"list every code", "列出全部代码"}},
     {.flag = Flag::kMan, .name = "man", .verbs = bit(Verb::kHelp), .help = {"print the manual page (roff)", "打印手册页（roff）"}},
     {.flag = Flag::kMarkdown,
      .name = "markdown",
-     .verbs = bit(Verb::kHelp),
-     .help = {"print the reference as Markdown (docs/cli.md)", "以 Markdown 打印参考手册（docs/cli.md）"}},
+     .verbs = bit(Verb::kHelp) | bit(Verb::kExplain),
+     .help = {"print the reference as Markdown (docs/cli.md, docs/codes.md)", "以 Markdown 打印参考手册（docs/cli.md、docs/codes.md）"}},
     {.flag = Flag::kHelp, .short_name = 'h', .name = "help", .verbs = kAll, .help = {"explain the verb", "显示帮助"}},
 };
 

@@ -10,7 +10,7 @@
 
 namespace cli {
 
-enum class Verb { kRun, kPlan, kTrain, kHelp, kCompletion, kVersion, kAgent };
+enum class Verb { kRun, kPlan, kTrain, kExplain, kHelp, kCompletion, kVersion, kAgent };
 
 // How a verb reads the words that are not flags.
 enum class Operands {
@@ -57,6 +57,7 @@ enum class Flag {
   kJson,
   kQuiet,
   kVerbose,
+  kAll,
   kMan,
   kMarkdown,
   kHelp,

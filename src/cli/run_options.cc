@@ -80,6 +80,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kJson: options.json = true; break;
     case Flag::kQuiet: options.quiet = true; break;
     case Flag::kVerbose: options.verbose = true; break;
+    case Flag::kAll:
     case Flag::kMan:
     case Flag::kMarkdown:
     case Flag::kHelp: break;

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "view/explain_view.h"
 
 namespace cli {
 namespace {
@@ -72,12 +73,15 @@ TEST(Help, SpeaksTheReadersLanguage) {
   EXPECT_EQ(help_text(Language::kEnglish).find("agent "), std::string::npos);  // users never type it
 }
 
+constexpr const char* kRegenerate = "run: ./x docs";
+
 TEST(Reference, DocumentsAreUpToDate) {
   std::string data = PHALANX_TEST_DATA;  // …/tests/data, which need not exist
   std::string docs = data.substr(0, data.rfind("/tests/data")) + "/docs/";
-  EXPECT_EQ(read(docs + "cli.md"), markdown_reference(Language::kEnglish)) << "run: PHALANX_LANG=en phalanx help --markdown > docs/cli.md";
-  EXPECT_EQ(read(docs + "cli.zh-CN.md"), markdown_reference(Language::kChinese))
-      << "run: PHALANX_LANG=zh phalanx help --markdown > docs/cli.zh-CN.md";
+  EXPECT_EQ(read(docs + "cli.md"), markdown_reference(Language::kEnglish)) << kRegenerate;
+  EXPECT_EQ(read(docs + "cli.zh-CN.md"), markdown_reference(Language::kChinese)) << kRegenerate;
+  EXPECT_EQ(read(docs + "codes.md"), view::codes_markdown(Language::kEnglish)) << kRegenerate;
+  EXPECT_EQ(read(docs + "codes.zh-CN.md"), view::codes_markdown(Language::kChinese)) << kRegenerate;
 }
 
 TEST(ManPage, GroffFindsNothingToWarnAbout) {

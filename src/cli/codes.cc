@@ -1,0 +1,66 @@
+#include "cli/codes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "doctor/catalogue.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kOffered = 3;
+constexpr size_t kLongestWord = 64;  // longer words are like no code, and are not measured
+
+// How unlike a code is what was typed: the better of the whole code, and its part behind the group ("WRONG-IFACE").
+int distance(const std::string& word, std::string_view code) {
+  std::string_view tail = code.substr(code.find('-') + 1);
+  return std::min(base::edit_distance(word, code), 1 + base::edit_distance(word, tail));
+}
+
+}  // namespace
+
+std::string to_code(std::string_view word) {
+  std::string code = base::replace_all(word, "_", "-");
+  std::transform(code.begin(), code.end(), code.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return code;
+}
+
+base::Error unknown_code(std::string_view word) {
+  std::string code = to_code(word);
+  std::vector<std::pair<int, std::string>> near;
+  if (code.size() <= kLongestWord)
+    for (const doctor::Row* row : doctor::catalogue()) {
+      bool within = code.size() >= 3 && row->code.find(code) != std::string_view::npos;
+      int apart = within ? 0 : distance(code, row->code);
+      if (apart <= static_cast<int>(std::max<size_t>(2, code.size() / 3))) near.emplace_back(apart, row->code);
+    }
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string hint = "phalanx explain --all";
+  if (!near.empty()) {
+    hint = "did you mean " + near[0].second;
+    size_t offered = std::min(near.size(), kOffered);
+    for (size_t i = 1; i < offered; ++i) hint += (i + 1 == offered ? " or " : ", ") + near[i].second;
+    hint += "?";
+  }
+  return base::fail(base::ErrorKind::kUsage, fmt::format("there is no code {}", base::quote(word))).with_hint(std::move(hint));
+}
+
+base::Result<std::vector<std::string>> codes_or_prefixes(const std::vector<std::string>& words) {
+  std::vector<std::string> codes;
+  for (const std::string& list : words)
+    for (std::string_view word : base::split(list, ',')) {
+      std::string code = to_code(base::trim(word));
+      std::vector<const doctor::Row*> rows = doctor::catalogue();
+      bool known =
+          !code.empty() && std::any_of(rows.begin(), rows.end(), [&](const doctor::Row* row) { return row->code.starts_with(code); });
+      if (!known) return unknown_code(base::trim(word));
+      codes.push_back(std::move(code));
+    }
+  return codes;
+}
+
+}  // namespace cli

@@ -1,0 +1,21 @@
+// Codes of the catalogue as words of the command line. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace cli {
+
+// As typed → as in the catalogue: upper case, '_' is '-'.
+std::string to_code(std::string_view word);
+
+// "NET-MTU,ib-" → {"NET-MTU", "IB-"}: codes, or the beginnings of codes. Error (kUsage): one that begins no code.
+base::Result<std::vector<std::string>> codes_or_prefixes(const std::vector<std::string>& words);
+
+// kUsage, with the codes that are most like the word.
+base::Error unknown_code(std::string_view word);
+
+}  // namespace cli

@@ -1,0 +1,25 @@
+// The pages of the catalogue, for a terminal and for docs/codes.md. Pure; nothing but the rows is needed to show them.
+#pragma once
+
+#include <string>
+
+#include "base/language.h"
+#include "doctor/catalogue.h"
+
+namespace view {
+
+// The whole page of one code, wrapped to `columns`. Commands stand on lines of their own and are never broken.
+std::string explain_page(const doctor::Row& row, base::Language language, size_t columns);
+
+// One line a code, by group. prefix: only codes that start so ("NET-"); empty: all.
+std::string explain_list(std::string_view prefix, base::Language language, size_t columns);
+
+// docs/codes.md and docs/codes.zh-CN.md: every page. A test holds the files against this.
+std::string codes_markdown(base::Language language);
+
+// "error", "warning", "note".
+base::Bilingual severity_name(doctor::Severity severity);
+// The names of severities in JSON and on the command line: always English.
+std::string_view severity_key(doctor::Severity severity);
+
+}  // namespace view
