@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,13 @@ namespace host {
 // A file the command reads before training starts, with its text, so that the doctor can read it too.
 struct CommandFile {
   std::string path;  // absolute
-  std::string
-      role;  // "script" (Python), "shell", "deepspeed", "accelerate", "llamafactory", "lightning", "dataset_info", "hostfile", "config"
+  // "script" (Python), "shell", "deepspeed", "accelerate", "llamafactory", "lightning", "dataset_info", "hostfile", "config"
+  std::string role;
   std::string named_by;  // "--config_file", "deepspeed: in train.yaml", "the command"
   bool exists = false;
   int64_t size = 0;
   std::string sha256;
-  std::string text;   // at most 256 KiB
+  std::string text;   // whole if at most 256 KiB, else empty; values of what looks like a secret are cut
   std::string error;  // why it could not be read
 };
 template <typename V>
@@ -45,20 +46,70 @@ void fields(V& v, NamedPath& f) {
   v("named_by", f.named_by);
 }
 
+// One program start that was understood: the command itself, or a line of a shell script it runs.
+struct LaunchLine {
+  std::string launcher;  // "torchrun", "torch.distributed.launch", "accelerate", "deepspeed", "llamafactory", "lightning", "phalanx-train",
+                         // "python", "shell", "direct" (a script started by its own name), "": some other program
+  std::string file;      // the shell script; empty: the command itself
+  int64_t line = 0;      // in it, from 1
+  std::string directory;
+  std::map<std::string, std::string> variables;  // set in front of it, or exported before in its script; secrets left out
+  std::map<std::string, std::string> options;    // the launcher's own: "nproc_per_node" → "2", a flag → ""
+  std::string program;                           // what it runs: a script, a module, a YAML file
+  bool module = false;
+  bool background = false;             // ends in '&'
+  std::vector<std::string> arguments;  // of the program; values of secrets cut
+};
+template <typename V>
+void fields(V& v, LaunchLine& f) {
+  v("launcher", f.launcher);
+  v("file", f.file);
+  v("line", f.line);
+  v("directory", f.directory);
+  v("variables", f.variables);
+  v("options", f.options);
+  v("program", f.program);
+  v("module", f.module);
+  v("background", f.background);
+  v("arguments", f.arguments);
+}
+
+// Where a line of a shell script sends its output.
+struct ShellOutput {
+  std::string file;  // the script
+  int64_t line = 0;
+  std::string target, folder;  // absolute
+  bool folder_exists = false;
+  bool folder_made = false;  // by a mkdir of the script
+  bool launch = false;       // the line starts a program that trains
+};
+template <typename V>
+void fields(V& v, ShellOutput& f) {
+  v("file", f.file);
+  v("line", f.line);
+  v("target", f.target);
+  v("folder", f.folder);
+  v("folder_exists", f.folder_exists);
+  v("folder_made", f.folder_made);
+  v("launch", f.launch);
+}
+
 struct CommandFacts {
-  std::string launcher;  // "torchrun", "accelerate", "deepspeed", "llamafactory-cli", "lightning", "python", "shell", ""
-  std::vector<CommandFile> files;
-  std::vector<NamedPath> paths;
-  std::string git_head;  // of the folder the script lies in
-  bool git_dirty = false;
+  std::string launcher;              // of the last launch understood: the one that trains; as in LaunchLine
+  std::vector<LaunchLine> launches;  // the command first, then those of its shell scripts, at most 32
+  std::vector<ShellOutput> outputs;  // at most 32
+  std::vector<CommandFile> files;    // at most 32
+  std::vector<NamedPath> paths;      // at most 128
+  std::string git_head;              // commit checked out in the folder the script lies in
 };
 template <typename V>
 void fields(V& v, CommandFacts& f) {
   v("launcher", f.launcher);
+  v("launches", f.launches);
+  v("outputs", f.outputs);
   v("files", f.files);
   v("paths", f.paths);
   v("git_head", f.git_head);
-  v("git_dirty", f.git_dirty);
 }
 
 }  // namespace host
