@@ -10,9 +10,22 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "host/small_files.h"
 #include "os/files.h"
 
 namespace host {
+namespace {
+
+// The socket that a descriptor in /proc/<pid>/fd stands for; 0 if it is none.
+uint64_t socket_of(int folder, const char* name) {
+  char link[64];
+  ssize_t n = ::readlinkat(folder, name, link, sizeof(link) - 1);
+  if (n < 9) return 0;
+  link[n] = 0;
+  return std::strncmp(link, "socket:[", 8) == 0 ? std::strtoull(link + 8, nullptr, 10) : 0;
+}
+
+}  // namespace
 
 std::vector<std::string> proc_net_forms(const os::Endpoint& endpoint) {
   uint32_t words[4] = {};
@@ -30,6 +43,55 @@ uint64_t match_tcp_line(std::string_view line, std::string_view remote_hex) {
   if (f.size() < 10 || f[2] != remote_hex || f[3] != "01") return 0;
   base::Result<int64_t> inode = base::parse_int(f[9], 1, INT64_MAX);
   return inode.ok() ? static_cast<uint64_t>(*inode) : 0;
+}
+
+bool parse_listener(std::string_view line, Listener& listener) {
+  std::vector<std::string_view> f = base::split_words(line);
+  if (f.size() < 10 || f[3] != "0A") return false;
+  size_t colon = f[1].find(':');
+  if (colon != 8 && colon != 32) return false;
+  uint32_t words[4] = {};
+  for (size_t i = 0; i < colon / 8; ++i)
+    words[i] = static_cast<uint32_t>(std::strtoul(std::string(f[1].substr(8 * i, 8)).c_str(), nullptr, 16));
+  char shown[INET6_ADDRSTRLEN] = "";
+  if (!::inet_ntop(colon == 8 ? AF_INET : AF_INET6, words, shown, sizeof(shown))) return false;
+  listener.address = shown;
+  listener.port = static_cast<int>(std::strtoul(std::string(f[1].substr(colon + 1)).c_str(), nullptr, 16));
+  base::Result<int64_t> uid = base::parse_int(f[7], 0, UINT32_MAX), inode = base::parse_int(f[9], 1, INT64_MAX);
+  if (!uid.ok() || !inode.ok()) return false;
+  listener.uid = static_cast<uid_t>(*uid);
+  listener.inode = static_cast<uint64_t>(*inode);
+  return true;
+}
+
+std::vector<Listener> listeners(const std::string& root, const std::vector<int>& ports) {
+  std::vector<Listener> found;
+  if (ports.empty()) return found;
+  for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    base::Result<std::string> text = os::read_file(root + path, 64 << 20);
+    if (!text.ok()) continue;
+    for (std::string_view line : base::split_lines(*text)) {
+      Listener l;
+      if (parse_listener(line, l) && std::find(ports.begin(), ports.end(), l.port) != ports.end()) found.push_back(std::move(l));
+    }
+  }
+  return found;
+}
+
+std::map<uint64_t, int64_t> holders(const std::string& root, const std::set<uint64_t>& inodes, os::milliseconds budget) {
+  std::map<uint64_t, int64_t> found;
+  os::Mono end = os::mono_now() + budget;
+  for (int64_t pid : numbers_in(root + "/proc")) {
+    if (found.size() == inodes.size() || os::mono_now() > end) break;
+    DIR* dir = ::opendir(fmt::format("{}/proc/{}/fd", root, pid).c_str());
+    if (!dir) continue;
+    while (dirent* entry = ::readdir(dir)) {
+      uint64_t inode = socket_of(::dirfd(dir), entry->d_name);
+      if (inode && inodes.count(inode)) found.emplace(inode, pid);
+    }
+    ::closedir(dir);
+  }
+  return found;
 }
 
 std::set<uint64_t> sockets_to(const os::Endpoint& remote) {
@@ -52,11 +114,8 @@ bool holds_socket(const std::vector<pid_t>& pids, const std::set<uint64_t>& inod
     if (!dir) continue;
     bool found = false;
     while (dirent* entry = ::readdir(dir)) {
-      char link[64];
-      ssize_t n = ::readlinkat(::dirfd(dir), entry->d_name, link, sizeof(link) - 1);
-      if (n < 9) continue;
-      link[n] = 0;
-      if (std::strncmp(link, "socket:[", 8) == 0 && inodes.count(std::strtoull(link + 8, nullptr, 10))) found = true;
+      uint64_t inode = socket_of(::dirfd(dir), entry->d_name);
+      if (inode && inodes.count(inode)) found = true;
     }
     ::closedir(dir);
     if (found) return true;

@@ -28,9 +28,23 @@ struct Child {
   bool closed = false;
 };
 
+// A child in state D outlives us. It must not hold what others wait to see closed: the pipe of a guarded call that this one is
+// nested in, or the terminal or ssh channel of the agent. So it keeps nothing but its own pipe, as descriptor 3.
+void keep_only(int out) {
+  int null = ::open("/dev/null", O_RDWR);
+  for (int standard : {0, 1, 2})
+    if (null >= 0 && null != standard) ::dup2(null, standard);
+  constexpr int kOut = 3;
+  if (out != kOut) ::dup2(out, kOut);
+  if (::close_range(kOut + 1, ~0U, 0) == 0) return;
+  for (int fd = kOut + 1; fd < 4096; ++fd) ::close(fd);  // Linux before 5.9
+}
+
 [[noreturn]] void run_child(const Guarded& call, int out, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
+  keep_only(out);
+  out = 3;
   for (int s : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD, SIGPIPE}) ::signal(s, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
