@@ -11,12 +11,14 @@ struct InterfaceAddressFact {
   std::string address;  // numeric
   int64_t prefix = 0;
   bool v6 = false;
+  std::string label;  // where it is not the interface's name: "eth0:1", which is the name getifaddrs gives
 };
 template <typename V>
 void fields(V& v, InterfaceAddressFact& f) {
   v("address", f.address);
   v("prefix", f.prefix);
   v("v6", f.v6);
+  v("label", f.label);
 }
 
 struct BondSlave {
@@ -41,6 +43,7 @@ struct Interface {
   int64_t mtu = 0;
   int64_t speed_mbps = 0;  // 0: unknown
   int64_t rx_errors = 0, rx_dropped = 0, tx_errors = 0;
+  int64_t rx_packets = 0, tx_packets = 0;
   std::string mac, driver, pci;
   int64_t numa_node = -1;
   std::string master;  // bond or bridge it belongs to
@@ -62,6 +65,8 @@ void fields(V& v, Interface& f) {
   v("rx_errors", f.rx_errors);
   v("rx_dropped", f.rx_dropped);
   v("tx_errors", f.tx_errors);
+  v("rx_packets", f.rx_packets);
+  v("tx_packets", f.tx_packets);
   v("mac", f.mac);
   v("driver", f.driver);
   v("pci", f.pci);
@@ -119,6 +124,26 @@ void fields(V& v, SocketChoice& f) {
   v("why", f.why);
 }
 
+// A chain of the packet filter that sees what comes in (hook input), as far as we may read it (root).
+struct FirewallChain {
+  std::string tool;    // "nft", "iptables"
+  std::string table;   // "inet filter"; "filter" of iptables
+  std::string chain;   // "input"
+  std::string policy;  // "accept", "drop"
+  int64_t rules = 0;
+  int64_t drops = 0, rejects = 0;  // rules of it that do so
+};
+template <typename V>
+void fields(V& v, FirewallChain& f) {
+  v("tool", f.tool);
+  v("table", f.table);
+  v("chain", f.chain);
+  v("policy", f.policy);
+  v("rules", f.rules);
+  v("drops", f.drops);
+  v("rejects", f.rejects);
+}
+
 struct NetworkFacts {
   std::vector<Interface> interfaces;  // in the order of getifaddrs
   std::vector<Route> routes;          // to each peer address asked for
@@ -130,7 +155,9 @@ struct NetworkFacts {
   int64_t tcp_syn_retries = 0;
   bool ipv6_disabled = false;
   int64_t rp_filter = -1;                // of "all"
-  std::vector<std::string> firewalls;    // hints: "firewalld active", "ufw enabled", "nft: 12 rules in input with policy drop"
+  int64_t uptime_s = 0;                  // since boot: counters count from there
+  std::vector<FirewallChain> chains;     // of the packet filter
+  std::vector<std::string> firewalls;    // hints: "firewalld active", "ufw enabled", "nft: inet filter input, policy drop, 12 rules"
   std::string hosts_file_loopback_name;  // own name on a 127.* line of /etc/hosts: that line
 };
 template <typename V>
@@ -146,6 +173,8 @@ void fields(V& v, NetworkFacts& f) {
   v("tcp_syn_retries", f.tcp_syn_retries);
   v("ipv6_disabled", f.ipv6_disabled);
   v("rp_filter", f.rp_filter);
+  v("uptime_s", f.uptime_s);
+  v("chains", f.chains);
   v("firewalls", f.firewalls);
   v("hosts_file_loopback_name", f.hosts_file_loopback_name);
 }

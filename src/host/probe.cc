@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/nccl_interface.h"
 #include "os/clock.h"
 #include "os/guarded.h"
 
@@ -97,6 +98,8 @@ Facts probe(const ProbeRequest& request) {
     base::Result<base::Json> json = base::parse_json(*answers[i]);
     if (json.ok()) all[i].take(*json, facts);
   }
+  int nccl = facts.software.nccl.empty() ? 0 : nccl_version(facts.software.nccl[0].version);
+  facts.network.choices = socket_choices(facts.network, request.environment, nccl);
   facts.clock = probe_clock(request);
   facts.probe_ns = (os::mono_now() - begin).count();
   return facts;
