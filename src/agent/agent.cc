@@ -25,6 +25,7 @@ namespace {
 constexpr size_t kReadBytes = 256 << 10;
 constexpr os::milliseconds kLeaseTick{500};
 constexpr os::milliseconds kFinishStep{5};
+constexpr os::milliseconds kProbeEnd{100};   // for what a probe has started, which was killed: it ends at once or cannot
 constexpr os::milliseconds kPoliteEnd{500};  // from SIGTERM to SIGKILL for what a finished rank left running
 
 // A frame that cannot be decoded means that the two sides are not the same program: nothing safe can be done with it.
@@ -70,6 +71,7 @@ void Agent::say_hello() {
     hello.ssh_server = parts[2];
   }
   hello.now_ns = os::mono_now().ns;
+  hello.wall_ns = os::wall_now_ns();
   outbox_.magic();
   outbox_.control(hello);
 }
@@ -97,6 +99,7 @@ void Agent::handle(const wire::Frame& frame) {
     case wire::FrameType::kReach: good = with<wire::Reach>(frame, [&](const wire::Reach& m) { reach(m); }); break;
     case wire::FrameType::kStart: good = with<wire::Start>(frame, [&](const wire::Start& m) { start(m); }); break;
     case wire::FrameType::kSignal: good = with<wire::Signal>(frame, [&](const wire::Signal& m) { signal(m.signal); }); break;
+    case wire::FrameType::kProbe: good = with<wire::Probe>(frame, [&](const wire::Probe& m) { probe_.start(m, host_environment_); }); break;
     case wire::FrameType::kPing:
       good = with<wire::Ping>(frame, [&](const wire::Ping& m) { outbox_.control(wire::Pong{m.nonce, os::mono_now().ns}); });
       break;
@@ -110,12 +113,23 @@ void Agent::handle(const wire::Frame& frame) {
 void Agent::finish() {
   if (finishing_since_) return;
   finishing_since_ = os::mono_now();
+  probe_.kill();
   finish_step();
 }
 
-void Agent::finish_step() {
+// What ranks have started and still lives. What a probe has left in a dead file system is not theirs, and nobody can end it.
+std::vector<os::ProcessInfo> Agent::rank_family(bool& probe_left) const {
   std::vector<os::ProcessInfo> left = os::descendants(::getpid());
   std::erase_if(left, [](const os::ProcessInfo& p) { return p.state == 'Z' || p.state == 'X'; });
+  size_t all = left.size();
+  std::erase_if(left, [this](const os::ProcessInfo& p) { return probe_.group() > 0 && p.group == probe_.group(); });
+  probe_left = left.size() < all;
+  return left;
+}
+
+void Agent::finish_step() {
+  bool probe_left = false;
+  std::vector<os::ProcessInfo> left = rank_family(probe_left);
   os::nanoseconds passed = os::mono_now() - *finishing_since_;
   bool over = passed > os::milliseconds(kKillMilliseconds) + kPoliteEnd;
   if (!left.empty() && !over) {
@@ -123,6 +137,10 @@ void Agent::finish_step() {
     if (first) killed_ = static_cast<uint32_t>(left.size());
     if (first || passed >= kPoliteEnd)
       for (const os::ProcessInfo& p : left) ::kill(p.pid, first ? SIGTERM : SIGKILL);
+    loop_.after(kFinishStep, [this] { finish_step(); });
+    return;
+  }
+  if (probe_left && passed < kProbeEnd) {
     loop_.after(kFinishStep, [this] { finish_step(); });
     return;
   }

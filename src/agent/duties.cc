@@ -121,8 +121,8 @@ void Agent::watch_store() {
 void Agent::signal(int signal_number) {
   ranks_.signal(signal_number);
   if (signal_number != SIGKILL) return;
-  for (const os::ProcessInfo& p : os::descendants(::getpid())) {
-    if (p.state == 'Z') continue;
+  bool probe_left = false;
+  for (const os::ProcessInfo& p : rank_family(probe_left)) {
     ::kill(p.pid, SIGKILL);
     ++killed_;
   }

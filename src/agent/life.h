@@ -1,4 +1,5 @@
-// The agent's state and its parts: agent.cc is its life (stream, lease, end), duties.cc what it does for the launcher.
+// The agent's state and its parts: agent.cc is its life (stream, lease, end), duties.cc what it does for the launcher, checks.cc the
+// checks before a start.
 #pragma once
 
 #include <unistd.h>
@@ -11,9 +12,11 @@
 
 #include "agent/environment.h"
 #include "agent/outbox.h"
+#include "agent/probe_duty.h"
 #include "agent/ranks.h"
 #include "agent/reach.h"
 #include "agent/scratch.h"
+#include "os/family.h"
 #include "os/loop.h"
 #include "os/net.h"
 #include "store/server.h"
@@ -29,6 +32,7 @@ class Agent {
         outbox_(
             loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
         ranks_(loop, outbox_),
+        probe_(loop, [this](const wire::Probed& probed) { outbox_.control(probed); }),
         host_environment_(parse_environment(environ)) {}
 
   base::Status open();
@@ -46,6 +50,7 @@ class Agent {
   void signal(int signal_number);
   void finish();
   void finish_step();
+  std::vector<os::ProcessInfo> rank_family(bool& probe_left) const;
   void watch_store();
   void check_lease();
   void end_everything(const std::string& why);
@@ -54,6 +59,7 @@ class Agent {
   os::Fd lifeline_;
   Outbox outbox_;
   Ranks ranks_;
+  ProbeDuty probe_;
   Environment host_environment_;
   wire::FrameReader reader_;
   std::optional<wire::Prepare> job_;

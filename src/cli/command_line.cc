@@ -65,14 +65,15 @@ class Reader {
       if (flag) {
         ++next_;
         TRY(word[1] == '-' ? take_long(word) : take_short(word));
-      } else if (verb_.operands == Operands::kMixed) {
+      } else if (verb_.operands == Operands::kMixed || verb_.operands == Operands::kSplit) {
         invocation_.operands.push_back(words_[next_++]);
       } else {
         break;
       }
     }
-    if (wants_help_) return Invocation{Verb::kHelp, {}, {std::string(verb_.name)}};
-    invocation_.operands.insert(invocation_.operands.end(), words_.begin() + static_cast<ptrdiff_t>(next_), words_.end());
+    if (wants_help_) return Invocation{Verb::kHelp, {}, {std::string(verb_.name)}, {}};
+    std::vector<std::string>& rest = verb_.operands == Operands::kSplit ? invocation_.command : invocation_.operands;
+    rest.insert(rest.end(), words_.begin() + static_cast<ptrdiff_t>(next_), words_.end());
     if (verb_.operands == Operands::kNone && !invocation_.operands.empty())
       return usage(fmt::format("phalanx {} takes no arguments: {}", verb_.name, base::quote(invocation_.operands[0])), help_command(verb_));
     return std::move(invocation_);
@@ -180,7 +181,7 @@ std::vector<std::string> Invocation::values(Flag flag) const {
 Result<Invocation> parse_command_line(std::span<const std::string> args) {
   if (args.empty()) return usage("no verb is given", "phalanx run -- python train.py, or phalanx help");
   if (args[0] == "--help" || args[0] == "-h") return Invocation{};
-  if (args[0] == "--version" || args[0] == "-V") return Invocation{Verb::kVersion, {}, {}};
+  if (args[0] == "--version" || args[0] == "-V") return Invocation{Verb::kVersion, {}, {}, {}};
   const VerbRow* verb = find_verb(args[0]);
   if (!verb) return unknown_verb(args[0]);
   return Reader(*verb, args.subspan(1)).read();

@@ -27,6 +27,7 @@ struct Invocation {
   Verb verb = Verb::kHelp;
   std::vector<GivenFlag> flags;       // in the order given
   std::vector<std::string> operands;  // the command, the config file, the topic of help …
+  std::vector<std::string> command;   // of verbs whose operands are not the command (Operands::kSplit): what follows "--"
 
   bool has(Flag flag) const;
   std::optional<std::string> value(Flag flag) const;

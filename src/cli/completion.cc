@@ -46,6 +46,7 @@ std::string operand_words(Verb verb) {
     for (const doctor::Row* row : doctor::catalogue()) codes.push_back(row->code);
     return base::join(codes, " ");
   }
+  if (verb == Verb::kBench) return "fabric";
   return "";
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "cli/env_file.h"
+#include "cli/gpu_wish.h"
 
 namespace cli {
 namespace {
@@ -102,6 +103,10 @@ Status check_value(const FlagRow& row, std::string_view typed, std::string_view 
     case ValueKind::kInt: {
       auto number = base::parse_int(value, row.min, row.max);
       return number.ok() ? base::ok() : Status(named(typed, number.error()));
+    }
+    case ValueKind::kGpuWish: {
+      auto wish = parse_gpu_wish(value, row.max);
+      return wish.ok() ? base::ok() : Status(named(typed, wish.error()));
     }
     case ValueKind::kGlob: {
       auto glob = base::Glob::compile(value);

@@ -10,13 +10,14 @@
 
 namespace cli {
 
-enum class Verb { kRun, kPlan, kTrain, kExplain, kHelp, kCompletion, kVersion, kAgent };
+enum class Verb { kRun, kPlan, kTrain, kCheck, kBench, kExplain, kHelp, kCompletion, kVersion, kAgent };
 
 // How a verb reads the words that are not flags.
 enum class Operands {
   kNone,     // there may be none
   kCommand,  // the first ends the flags: it and all after it are the user's command, untouched
   kMixed,    // they may stand between flags
+  kSplit,    // they may stand between flags; what follows "--" is the user's command, untouched
   kRaw,      // everything after the verb is an operand, also what looks like a flag
 };
 
@@ -44,6 +45,10 @@ enum class Flag {
   kWorkdir,
   kGrace,
   kDryRun,
+  kPreflight,
+  kGpus,
+  kIface,
+  kSeconds,
   kEnv,
   kEnvFile,
   kExport,
@@ -75,6 +80,7 @@ enum class ValueKind {
   kRanks,       // one of `choices` or a number in [min, max]
   kAssignment,  // NAME=VALUE, NAME as in env_file.h
   kSshOption,   // Name=Value, as after ssh -o
+  kGpuWish,     // auto, N in [min, max], or HOST:INDEX,...[@...]
   kGlob,        // a pattern of base/glob.h
 };
 

@@ -57,7 +57,6 @@ constexpr ForeignFlag kForeign[] = {
     {"wdir", "write --workdir DIR"},
     {"f", "write --hostfile FILE"},
     {"w", "write --hosts HOST,..."},
-    {"gpus", "write --nproc-per-node N"},
     {"nproc", "write --nproc-per-node N"},
     {"nodes", "write --nnodes N"},
 };

@@ -131,6 +131,8 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.master_port = options.master_port.value_or(0);
   job.grace = options.grace;
   job.dry_run = options.dry_run;
+  job.preflight = options.preflight;
+  job.wish = options.gpus;
   return job;
 }
 

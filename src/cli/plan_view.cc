@@ -25,7 +25,8 @@ std::string host_block(const job::State& state, size_t h, base::Language languag
     out += fmt::format("  rank {:<5}{}\n", r, line.substr(1));
   }
   std::string defaults;
-  for (const auto& [name, value] : job::host_defaults(*state.plan, host.interface))
+  for (const auto& [name, value] :
+       job::interface_chosen(state.checks.choices, h) ? wire::Variables{} : job::host_defaults(*state.plan, host.interface))
     defaults += fmt::format(" {}={}", name, base::shell_quote(value));
   if (!defaults.empty()) out += fmt::format("  {}{}\n", Bilingual{"unless set:", "若未设置："}.in(language), defaults);
   return out;

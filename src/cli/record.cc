@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "job/findings_text.h"
 #include "os/clock.h"
 #include "os/process.h"
 
@@ -61,6 +62,20 @@ struct Describe {
     return {"rank_connected", {{"rank", m.rank}, {"host", host_name(state, host)}}};
   }
   EventRecord operator()(const wire::Pong&) const { return {}; }
+  EventRecord operator()(const wire::Probed& m) const {
+    Json fields = {{"host", host_name(state, host)}, {"ok", m.outcome.ok}, {"bytes", m.json.size()}};
+    if (!m.outcome.ok) fields["error"] = m.outcome.error.message;
+    return {"host_probed", std::move(fields)};
+  }
+  EventRecord operator()(const wire::Listening& m) const {
+    return {"host_listening", {{"host", host_name(state, host)}, {"places", m.places.size()}}};
+  }
+  EventRecord operator()(const wire::Dialed& m) const {
+    Json fields = {{"host", host_name(state, host)}, {"round", m.round}, {"links", m.links.size()}};
+    for (const wire::DialedLink& link : m.links)
+      if (link.outcome != "ok" && link.to < state.hosts.size()) fields["failed"].push_back({host_name(state, link.to), link.outcome});
+    return {"host_dialed", std::move(fields)};
+  }
   EventRecord operator()(const wire::Finished& m) const {
     return {"host_finished", {{"host", host_name(state, host)}, {"killed", m.killed}, {"left", m.left}}};
   }
@@ -71,6 +86,7 @@ const char* name_of(job::Verdict::Kind kind) {
   switch (kind) {
     case job::Verdict::Kind::kDone: return "done";
     case job::Verdict::Kind::kPlanned: return "planned";
+    case job::Verdict::Kind::kChecked: return "checked";
     case job::Verdict::Kind::kRefused: return "refused";
     case job::Verdict::Kind::kRankFailed: return "rank-failed";
     case job::Verdict::Kind::kHostLost: return "host-lost";
@@ -100,6 +116,7 @@ Json describe(const job::State& state, const job::Verdict& v) {
   }
   if (v.kind == job::Verdict::Kind::kHostLost) json["host"] = host_name(state, v.host);
   if (!v.refusals.empty()) json["errors"] = errors_of(v.refusals);
+  if (v.unfit) json["errors"] = errors_of(job::found_errors(state, base::Language::kEnglish));
   json["ranks_stopped"] = v.stopped;
   json["ranks_lost"] = v.lost;
   json["ranks_failed_later"] = v.also_failed;

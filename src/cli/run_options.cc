@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
 #include "cli/flag_value.h"
+#include "cli/gpu_wish.h"
 
 namespace cli {
 namespace {
@@ -48,6 +48,36 @@ RanksPerHost ranks_value(std::string_view value) {
   return {Kind::kCount, int_value(value)};
 }
 
+job::Preflight preflight_value(std::string_view value) {
+  return value == "off" ? job::Preflight::kOff : value == "warn" ? job::Preflight::kWarn : job::Preflight::kStrict;
+}
+
+// Hosts named by operands: `check gpu01,gpu02`, `check gpu01 gpu02`.
+Status take_hosts(const Invocation& invocation, size_t first, RunOptions& options) {
+  for (size_t i = first; i < invocation.operands.size(); ++i) {
+    if (invocation.operands[i].empty()) return usage("a host is an empty word", "is a shell variable in it not set?");
+    if (!options.hosts.empty() && i == first) return usage("hosts are given twice, with -H and without", "keep one of them");
+    if (!options.hostfile.empty()) return usage("--hostfile and hosts exclude each other: each is the whole list", "keep one of them");
+    options.hosts += (i > first ? "," : "") + invocation.operands[i];
+  }
+  return base::ok();
+}
+
+Status take_operands(const Invocation& invocation, RunOptions& options) {
+  if (invocation.verb == Verb::kCheck) {
+    options.command = invocation.command;
+    return take_hosts(invocation, 0, options);
+  }
+  if (invocation.verb != Verb::kBench) {
+    options.command = invocation.operands;
+    return base::ok();
+  }
+  if (invocation.operands.empty() || invocation.operands[0] != "fabric")
+    return usage("bench needs to know what to measure", "phalanx bench fabric gpu01,gpu02");
+  if (!invocation.command.empty()) return usage("bench fabric takes no command", "phalanx bench fabric gpu01,gpu02");
+  return take_hosts(invocation, 1, options);
+}
+
 void apply(const GivenFlag& given, RunOptions& options) {
   const std::string& value = given.value;
   switch (given.row->flag) {
@@ -63,6 +93,10 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kWorkdir: options.workdir = value; break;
     case Flag::kGrace: options.grace = duration_value(value); break;
     case Flag::kDryRun: options.dry_run = true; break;
+    case Flag::kPreflight: options.preflight = preflight_value(value); break;
+    case Flag::kGpus: add_gpu_wish(value, options.gpus); break;
+    case Flag::kIface: options.gpus.interface = value; break;
+    case Flag::kSeconds: options.burst = std::chrono::seconds(int_value(value)); break;
     case Flag::kEnv: {
       size_t equals = value.find('=');
       options.env.emplace_back(value.substr(0, equals), value.substr(equals + 1));
@@ -90,15 +124,15 @@ void apply(const GivenFlag& given, RunOptions& options) {
 }  // namespace
 
 Result<RunOptions> run_options(const Invocation& invocation) {
-  CHECK(invocation.verb == Verb::kRun || invocation.verb == Verb::kPlan || invocation.verb == Verb::kTrain);
   TRY(refuse_both(invocation, Flag::kHosts, Flag::kHostfile, "each is the whole list of hosts"));
   TRY(refuse_both(invocation, Flag::kInclude, Flag::kExclude, "name what to use or what to leave out"));
   TRY(refuse_both(invocation, Flag::kQuiet, Flag::kVerbose, "one asks for less, the other for more"));
-  TRY(check_command(invocation));
+  bool starts = invocation.verb == Verb::kRun || invocation.verb == Verb::kPlan || invocation.verb == Verb::kTrain;
+  if (starts) TRY(check_command(invocation));
   RunOptions options;
   for (const GivenFlag& given : invocation.flags) apply(given, options);
   options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;
-  options.command = invocation.operands;
+  TRY(take_operands(invocation, options));
   return options;
 }
 

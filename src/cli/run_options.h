@@ -1,4 +1,4 @@
-// What `phalanx run`, `plan` and `train` were asked for, as typed values. Text that has a grammar of its own (hosts,
+// What `phalanx run`, `plan`, `train`, `check` and `bench` were asked for, as typed values. Text that has a grammar of its own (hosts,
 // filters, files) is carried as text: cluster/host_list.h, cluster/host_filter.h and cli/env_file.h read it.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cli/command_line.h"
+#include "job/job.h"
 
 namespace cli {
 
@@ -46,6 +47,10 @@ struct RunOptions {
   std::chrono::milliseconds grace{10'000};  // from SIGTERM to SIGKILL
   bool dry_run = false;                     // always true for plan
 
+  job::Preflight preflight = job::Preflight::kStrict;
+  job::GpuWish gpus;                       // --gpus, --iface
+  std::chrono::milliseconds burst{1'000};  // bench: per pair
+
   std::chrono::milliseconds connect_timeout{10'000};
   std::optional<int> fanout;             // logins under way at once
   std::vector<std::string> ssh_options;  // "Name=Value", as after ssh -o
@@ -56,10 +61,11 @@ struct RunOptions {
   Fold fold = Fold::kAuto;
   Color color = Color::kAuto;
 
-  std::vector<std::string> command;  // run, plan: the command, never empty; train: the config file and its overrides
+  // run, plan: the command, never empty; train: the config file and its overrides; check: the command, may be empty; bench: empty
+  std::vector<std::string> command;
 };
 
-// For an Invocation of run, plan or train. Error: kUsage, for flags that exclude each other or a missing command.
+// For an Invocation of run, plan, train, check or bench. Error: kUsage, for flags that exclude each other or a missing command.
 base::Result<RunOptions> run_options(const Invocation& invocation);
 
 }  // namespace cli

@@ -8,14 +8,14 @@
 
 #include "base/result.h"
 #include "os/clock.h"
-#include "wire/messages.h"
+#include "wire/check_messages.h"
 
 namespace job {
 
 // --- events ----------------------------------------------------------------------------------------------------------
 // A frame other than output and progress, which need no decision.
 using FromHost = std::variant<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Exited, wire::Connected,
-                              wire::Pong, wire::Finished, wire::Trouble>;
+                              wire::Pong, wire::Finished, wire::Trouble, wire::Probed, wire::Listening, wire::Dialed>;
 struct HostSaid {
   size_t host = 0;
   FromHost message;
@@ -62,15 +62,17 @@ struct HostTrouble {
   size_t host = 0;
   std::string text;
 };
+struct Concerns {};      // what the checks have found that does not stop the run (state.examination)
 struct NotSuspended {};  // Ctrl-Z: a launcher that stands still is taken for dead by its hosts
-using Note =
-    std::variant<NotSuspended, RunStarted, WaitingForStore, WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers, HostTrouble>;
+using Note = std::variant<NotSuspended, Concerns, RunStarted, WaitingForStore, WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers,
+                          HostTrouble>;
 
 // --- the end -----------------------------------------------------------------------------------------------------------
 struct Verdict {
-  enum class Kind { kDone, kPlanned, kRefused, kRankFailed, kHostLost, kInterrupted } kind = Kind::kDone;
+  enum class Kind { kDone, kPlanned, kChecked, kRefused, kRankFailed, kHostLost, kInterrupted } kind = Kind::kDone;
   int exit_code = 0;
-  std::vector<base::Error> refusals;    // kRefused: one per host that cannot; kHostLost: one
+  bool unfit = false;                   // kRefused: by the checks; what they found is in state.examination
+  std::vector<base::Error> refusals;    // kRefused: one per host that cannot; kHostLost: one; kChecked: hosts that could not be reached
   int rank = -1;                        // kRankFailed: the first cluster-wide
   size_t host = 0;                      // kRankFailed, kHostLost
   int status = 0;                       // kRankFailed: as from waitpid
@@ -82,7 +84,8 @@ struct Verdict {
 };
 
 // --- actions -----------------------------------------------------------------------------------------------------------
-using ToHost = std::variant<wire::Prepare, wire::OpenStore, wire::Reach, wire::Start, wire::Signal, wire::Ping, wire::Finish>;
+using ToHost = std::variant<wire::Prepare, wire::OpenStore, wire::Reach, wire::Start, wire::Signal, wire::Ping, wire::Finish, wire::Probe,
+                            wire::Listen, wire::Dial>;
 struct Send {
   size_t host = 0;
   ToHost message;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cluster/transport.h"
+#include "job/choose.h"
 #include "wire/messages.h"
 
 namespace job {
@@ -19,6 +20,9 @@ struct HostRequest {
 
 // Ranks per host, where the host list gives no slots.
 enum class RanksRule { kAuto, kGpu, kCpu, kCount };
+
+// What the checks before the start may do: refuse, only tell, or not be made at all.
+enum class Preflight { kStrict, kWarn, kOff };
 
 struct Job {
   std::string run_id;
@@ -36,6 +40,13 @@ struct Job {
   int master_port = 0;         // 0: the kernel chooses
   std::chrono::milliseconds grace{10'000};
   bool dry_run = false;  // stop when the plan stands
+  Preflight preflight = Preflight::kOff;
+  bool check_only = false;             // stop when the checks are made: `check`, `bench fabric`
+  std::vector<std::string> only;       // codes or prefixes to look for; empty: all
+  GpuWish wish;                        // --gpus, --iface
+  std::vector<std::string> paths;      // to be looked at besides those the command names
+  std::chrono::milliseconds burst{0};  // of the mesh test, per pair; 0: chosen so that all take less than half a second
+  std::chrono::milliseconds probe_deadline{1500};
 };
 
 }  // namespace job

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "job/findings_text.h"
 #include "os/process.h"
 
 namespace job {
@@ -42,6 +43,7 @@ struct Words {
     return say(language, {"a run cannot be suspended (its hosts would take the launcher for dead); Ctrl-C stops it",
                           "运行不能被挂起（各主机会认为启动器已失联）；按 Ctrl-C 停止"});
   }
+  std::string operator()(const Concerns&) const { return concerns(state, language); }
   std::string operator()(const RunStarted& n) const {
     return say(language, {"{} rank{} on {} host{}, meeting at {}:{}", "{0} 个 rank，{2} 台主机，会合于 {4}:{5}"}, n.world,
                n.world == 1 ? "" : "s", n.hosts, n.hosts == 1 ? "" : "s", n.address, n.port);
@@ -152,7 +154,8 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
     case Verdict::Kind::kRankFailed: return {explain_rank(state, verdict, last_lines, log, language)};
     case Verdict::Kind::kInterrupted:
       return {base::fail(base::ErrorKind::kInterrupted, say(language, {"interrupted by the operator", "被操作者中断"}))};
-    case Verdict::Kind::kRefused: return fold(state, verdict.refusals);
+    case Verdict::Kind::kChecked: return verdict.refusals;
+    case Verdict::Kind::kRefused: return verdict.unfit ? found_errors(state, language) : fold(state, verdict.refusals);
     case Verdict::Kind::kHostLost: break;
   }
   std::vector<base::Error> errors = verdict.refusals;

@@ -17,7 +17,7 @@ std::string name_ranks(const Plan& plan, const std::vector<int>& ranks, base::La
 std::string narrate(const State& state, const Note& note, base::Language language);
 
 // What a failed verdict is shown as; last_lines: the end of the failed rank's stderr, log: its log file. Empty for
-// kDone and kPlanned.
+// kDone and kPlanned; for kChecked the hosts that could not be reached.
 std::vector<base::Error> explain(const State& state, const Verdict& verdict, const std::string& last_lines, const std::string& log,
                                  base::Language language);
 

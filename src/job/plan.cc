@@ -22,9 +22,9 @@ struct Count {
   std::string why;
 };
 
-base::Result<Count> count_ranks(const Job& job, const HostRequest& request, const wire::Hello& hello) {
+base::Result<Count> count_ranks(const Job& job, const HostRequest& request, const wire::Hello& hello, const HostChoice* choice) {
   const std::string& name = request.target.name;
-  int gpus = static_cast<int>(hello.gpus);
+  int gpus = choice ? static_cast<int>(choice->gpus.size()) : static_cast<int>(hello.gpus);
   if (job.rule == RanksRule::kCount && !request.selected.empty() && job.count > static_cast<int>(request.selected.size()))
     return base::fail(ErrorKind::kUsage, fmt::format("{}: --nproc-per-node asks for {} ranks, but {} slots were chosen", name, job.count,
                                                      request.selected.size()))
@@ -37,6 +37,7 @@ base::Result<Count> count_ranks(const Job& job, const HostRequest& request, cons
     return base::fail(ErrorKind::kUnfit, name + ": no GPU to put a rank on")
         .because("--nproc-per-node gpu asks for one rank per GPU, and the driver shows none")
         .with_hint("ssh " + (request.target.destination.empty() ? name : request.target.destination) + " nvidia-smi -L");
+  if (gpus > 0 && choice && !choice->gpus_why.english.empty()) return Count{gpus, choice->gpus_why.english};
   if (gpus > 0) return Count{gpus, fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s")};
   return Count{1, "no GPU: one rank"};
 }
@@ -53,17 +54,20 @@ bool is_loopback(const std::string& address) { return address.rfind("127.", 0) =
 
 }  // namespace
 
-base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hosts) {
+base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hosts, const std::optional<Choices>& choices) {
   Plan plan;
   for (size_t h = 0; h < hosts.size(); ++h) {
     const HostRequest& request = job.hosts[h];
-    TRY_ASSIGN(Count count, count_ranks(job, request, hosts[h]));
+    const HostChoice* choice = choices && choices->hosts[h].has_gpus ? &choices->hosts[h] : nullptr;
+    TRY_ASSIGN(Count count, count_ranks(job, request, hosts[h], choice));
     if (hosts[h].gpus > 0 && !has_gpu_slots(hosts[h], request.selected))
       return base::fail(ErrorKind::kUnfit, fmt::format("{}: slot {} was chosen, but the host has {} GPUs", request.target.name,
                                                        *std::max_element(request.selected.begin(), request.selected.end()), hosts[h].gpus))
           .with_hint("choose slots from 0 to " + std::to_string(hosts[h].gpus - 1));
-    PlannedHost planned{request.target.name, plan.world, count.ranks, count.why, ""};
-    if (!request.selected.empty()) planned.visible_devices = fmt::format("{}", fmt::join(request.selected, ","));
+    PlannedHost planned{request.target.name, plan.world, count.ranks, count.why, {}, ""};
+    if (choices)
+      for (const Setting& setting : choices->hosts[h].settings) planned.chosen.emplace_back(setting.name, setting.value);
+    else if (!request.selected.empty()) planned.visible_devices = fmt::format("{}", fmt::join(request.selected, ","));
     plan.world += count.ranks;
     plan.hosts.push_back(std::move(planned));
   }
@@ -96,6 +100,7 @@ wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const
                        {"TORCHELASTIC_MAX_RESTARTS", "0"},
                        {"PHALANX_RUN_ID", job.run_id}};
   if (meeting.served) v.emplace_back("TORCHELASTIC_USE_AGENT_STORE", "True");
+  v.insert(v.end(), host.chosen.begin(), host.chosen.end());
   if (!host.visible_devices.empty()) {
     v.emplace_back("CUDA_VISIBLE_DEVICES", host.visible_devices);
     v.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
@@ -111,11 +116,19 @@ wire::Variables host_defaults(const Plan& plan, const std::string& interface) {
   return v;
 }
 
-std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wire::Hello>& hosts) {
+bool interface_chosen(const std::optional<Choices>& choices, size_t host) { return choices && !choices->hosts[host].address.empty(); }
+
+std::string bound_cpus(const std::optional<Choices>& choices, size_t host, int local_rank) {
+  if (!choices || static_cast<size_t>(local_rank) >= choices->hosts[host].rank_cpus.size()) return "";
+  return choices->hosts[host].rank_cpus[static_cast<size_t>(local_rank)];
+}
+
+std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wire::Hello>& hosts, const std::optional<Choices>& choices) {
   if (!job.master_address.empty()) return {job.master_address};
   if (hosts.size() == 1) return {"127.0.0.1"};
   const wire::Hello& first = hosts[0];
   std::vector<std::string> list;
+  if (choices) add_once(list, choices->hosts[0].address);
   auto own = [&](const std::string& a) {
     return std::any_of(first.addresses.begin(), first.addresses.end(), [&](const wire::Address& mine) { return mine.address == a; });
   };

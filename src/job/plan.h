@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "job/choose.h"
 #include "job/job.h"
 #include "wire/messages.h"
 
@@ -15,6 +16,7 @@ struct PlannedHost {
   int first_rank = 0;
   int ranks = 0;                // local world size, at least 1
   std::string why;              // where the number comes from: "slots=4 in hosts.txt", "2 GPUs", "no GPU"
+  wire::Variables chosen;       // by the checks, for all ranks of the host
   std::string visible_devices;  // CUDA_VISIBLE_DEVICES to set; empty: the host's own
 };
 
@@ -27,7 +29,8 @@ struct Plan {
 
 // Ranks are numbered host by host in the order of the host list, local ranks by position. Error kUnfit names a host that
 // cannot have a rank (asked for GPUs and has none, a selected slot it does not have).
-base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hosts);
+// choices: what the checks have chosen, if they were made: where the number of ranks follows from the GPUs, it follows from those.
+base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hosts, const std::optional<Choices>& choices = std::nullopt);
 
 // Where the ranks meet.
 struct Meeting {
@@ -38,11 +41,16 @@ struct Meeting {
 
 // The block every framework accepts (docs/formats/environment.md), for one rank.
 wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const Meeting& meeting, int attempt);
-// What a host's ranks get unless the user has set it: the interface that reaches the meeting point.
+// What a host's ranks get unless the user has set it, where no checks were made: the interface that reaches the meeting point.
 wire::Variables host_defaults(const Plan& plan, const std::string& interface);
+// The checks have settled which interface the ranks of this host use.
+bool interface_chosen(const std::optional<Choices>& choices, size_t host);
+// The cpulist a rank is bound to; empty: it is not.
+std::string bound_cpus(const std::optional<Choices>& choices, size_t host, int local_rank);
 
-// Addresses of rank 0's host to try as MASTER_ADDR, best first: the one asked for; the one the launcher came in on; the one
+// Addresses of rank 0's host to try as MASTER_ADDR, best first: the one asked for; the one chosen; the one the launcher came in on; the one
 // the other hosts know the launcher by, if rank 0's host is this machine; all others, IPv4 first. One host alone: 127.0.0.1.
-std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wire::Hello>& hosts);
+std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wire::Hello>& hosts,
+                                           const std::optional<Choices>& choices = std::nullopt);
 
 }  // namespace job

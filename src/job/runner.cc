@@ -28,6 +28,9 @@ std::optional<FromHost> decode_any(const wire::Frame& frame) {
     case wire::FrameType::kPong: return decoded<wire::Pong>(frame);
     case wire::FrameType::kFinished: return decoded<wire::Finished>(frame);
     case wire::FrameType::kTrouble: return decoded<wire::Trouble>(frame);
+    case wire::FrameType::kProbed: return decoded<wire::Probed>(frame);
+    case wire::FrameType::kListening: return decoded<wire::Listening>(frame);
+    case wire::FrameType::kDialed: return decoded<wire::Dialed>(frame);
     default: return std::nullopt;
   }
 }
@@ -46,6 +49,7 @@ base::Result<Verdict> Runner::run(Job job, const std::vector<const cluster::Tran
   uint32_t seed = 0;
   for (char c : job.token) seed = seed * 31 + static_cast<unsigned char>(c);
   state_ = std::make_unique<State>(initial_state(std::move(job), os::mono_now()));
+  state_->wall_less_mono_ns = os::wall_now_ns() - os::mono_now().ns;
   opener_ = std::make_unique<cluster::Opener>(
       loop_, payload, std::move(hosts), options,
       cluster::Opener::Handlers{[this](size_t host, const wire::Frame& frame) { on_frame(host, frame); },

@@ -1,6 +1,7 @@
 // Inside the supervisor: one step, the state it works on and the actions it collects. Its parts are
 //   supervisor.cc          the entrance, what hosts say while ranks run, and the tick
 //   supervisor_launch.cc   opening, preparing, reaching, starting
+//   supervisor_check.cc   probe, mesh test, choices, examination
 //   supervisor_end.cc      lost hosts, stopping, killing, finishing
 #pragma once
 
@@ -36,11 +37,24 @@ struct Step {
   void take(size_t h, const wire::Connected& m);
   void take(size_t h, const wire::Pong& m);
   void take(size_t h, const wire::Finished& m);
+  void take(size_t h, const wire::Probed& m);
+  void take(size_t, const wire::Listening&) {}
+  void take(size_t, const wire::Dialed&) {}
   void take(size_t h, const wire::Trouble& m) { tell(HostTrouble{h, m.text}); }
 
   void refuse(size_t h, base::Error error);
   void settle_refusals();
   void all_open();
+  bool make_the_plan();  // false: there is none, and the end is decided (or it is only a check)
+  void prepare_hosts();
+  bool checks() const { return s.job.check_only || s.job.preflight != Preflight::kOff; }
+  void begin_checks();
+  void host_missed(size_t h, const base::Error& error);
+  void check_progress();
+  void probes_done();
+  void end_checks();
+  void note_clocks();
+  void settle_plan();
   void open_store();
   void maybe_prepared();
   void try_next_address(size_t h, const base::Error& error);

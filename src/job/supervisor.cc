@@ -74,6 +74,7 @@ void Step::on(const Tick&) {
   check_silence();
   settle_refusals();
   check_opening();
+  check_progress();
   check_store();
   if (s.phase == Phase::kStopping && now >= *s.stop_at) {
     if (!s.killed) kill(false);

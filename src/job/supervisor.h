@@ -1,23 +1,25 @@
 // The supervisor of one run: a pure function of its state and an event. No clock, no I/O: time comes with the event.
 //
-//   opening → preparing → reaching → running → stopping → finishing → ended
-// opening: connections are being made. preparing: every host checks directory and program, rank 0's host binds the store.
-// reaching: every other host really connects to it. After that it is fixed for good who runs where; no rank runs before.
-// running: until the first failure, a lost host, the operator, or all ranks done. stopping: SIGTERM, grace, SIGKILL.
-// finishing: every host ends what is left and says so.
+//   opening → checking → preparing → reaching → running → stopping → finishing → ended
+// opening: connections are being made. checking: every host is probed, they connect to each other, the doctor looks at it all,
+// GPUs and addresses are chosen (check_state.h); left out without a preflight. preparing: every host checks directory and program, rank 0's
+// host binds the store. reaching: every other host really connects to it. After that it is fixed for good who runs where; no rank runs
+// before. running: until the first failure, a lost host, the operator, or all ranks done. stopping: SIGTERM, grace, SIGKILL. finishing:
+// every host ends what is left and says so.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "job/check_state.h"
 #include "job/events.h"
 #include "job/job.h"
 #include "job/plan.h"
 
 namespace job {
 
-enum class Phase { kOpening, kPreparing, kReaching, kRunning, kStopping, kFinishing, kEnded };
+enum class Phase { kOpening, kChecking, kPreparing, kReaching, kRunning, kStopping, kFinishing, kEnded };
 
 // Deadlines. Durations on the launcher's clock.
 inline constexpr os::milliseconds kPingEvery{1000};
@@ -32,6 +34,7 @@ inline constexpr os::milliseconds kFinishPatience{5000};
 
 struct HostState {
   bool open = false, ended = false, prepared = false, reached = false, finished = false;
+  bool silent = false;  // it did not answer the checks in time: nobody waits for its end
   wire::Hello hello;
   std::string program;    // what Prepared found
   std::string interface;  // what Reached found
@@ -55,6 +58,8 @@ struct RankState {
 
 struct State {
   Job job;
+  int64_t wall_less_mono_ns = 0;  // of our clocks
+  Checks checks;
   Phase phase = Phase::kOpening;
   std::vector<HostState> hosts;
   std::vector<RankState> ranks;

@@ -14,6 +14,7 @@ void Step::on(const HostEnded& event) {
   host.ended = true;
   if (s.phase == Phase::kFinishing) return maybe_finished();
   if (s.phase == Phase::kEnded) return;
+  if (s.job.check_only) return host_missed(h, event.error);
   if (s.phase < Phase::kRunning) return refuse(h, base::Error(event.error));
   const PlannedHost& planned = s.plan->hosts[h];
   bool any = false;
@@ -115,7 +116,7 @@ void Step::take(size_t h, const wire::Finished& m) {
 
 void Step::maybe_finished() {
   if (s.phase != Phase::kFinishing) return;
-  bool all = all_hosts(s, [](const HostState& x) { return x.finished || x.ended || !x.open; });
+  bool all = all_hosts(s, [](const HostState& x) { return x.finished || x.ended || !x.open || x.silent; });
   if (!all && now < *s.deadline) return;
   s.phase = Phase::kEnded;
   actions.push_back(End{s.verdict ? *s.verdict : judge(s)});

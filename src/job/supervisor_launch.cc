@@ -15,23 +15,34 @@ void Step::take(size_t h, const wire::Hello& m) {
   host.clock_offset_ns = m.now_ns - now.ns;  // late by one way of the connection; the first pong mends it
   ping(h);
   if (s.phase != Phase::kOpening) return send(h, wire::Finish{});  // it came after the end was decided
-  if (all_hosts(s, [](const HostState& x) { return x.open; })) all_open();
+  if (all_hosts(s, [&](const HostState& x) { return x.open || (s.job.check_only && x.ended); })) all_open();
 }
 
 void Step::all_open() {
+  if (checks()) return begin_checks();
+  if (make_the_plan()) prepare_hosts();
+}
+
+bool Step::make_the_plan() {
   std::vector<wire::Hello> hellos;
   for (const HostState& host : s.hosts) hellos.push_back(host.hello);
-  base::Result<Plan> plan = make_plan(s.job, hellos);
+  base::Result<Plan> plan = make_plan(s.job, hellos, s.checks.choices);
+  if (!plan.ok() && s.job.check_only) return false;
   if (!plan.ok()) {
     Verdict verdict;
     verdict.kind = Verdict::Kind::kRefused;
     verdict.exit_code = base::exit_code(plan.error().kind);
     verdict.refusals = {plan.error()};
-    return finish(std::move(verdict));
+    finish(std::move(verdict));
+    return false;
   }
   s.plan = std::move(plan).value();
   s.ranks.resize(static_cast<size_t>(s.plan->world));
-  s.addresses = meeting_addresses(s.job, hellos);
+  s.addresses = meeting_addresses(s.job, hellos, s.checks.choices);
+  return true;
+}
+
+void Step::prepare_hosts() {
   s.phase = Phase::kPreparing;
   wire::Prepare prepare;
   prepare.run_id = s.job.run_id;
@@ -125,7 +136,7 @@ void Step::refuse(size_t h, base::Error error) {
 // All refusals are told together: when every host has been heard, or a little after the first one.
 void Step::settle_refusals() {
   if (!s.settle_at || s.phase >= Phase::kRunning) return;
-  bool all = all_hosts(s, [&](const HostState& x) { return x.refusal || (s.phase == Phase::kOpening ? x.open : x.prepared); });
+  bool all = all_hosts(s, [&](const HostState& x) { return x.refusal || (s.phase <= Phase::kChecking ? x.open : x.prepared); });
   if (!all && now < *s.settle_at) return;
   Verdict verdict;
   verdict.kind = Verdict::Kind::kRefused;
@@ -143,11 +154,11 @@ void Step::start_ranks() {
     wire::Start start;
     start.store_address = s.meeting->address;
     start.store_port = static_cast<uint32_t>(s.meeting->port);
-    start.defaults = host_defaults(*s.plan, s.hosts[h].interface);
+    if (!interface_chosen(s.checks.choices, h)) start.defaults = host_defaults(*s.plan, s.hosts[h].interface);
     for (int local = 0; local < planned.ranks; ++local) {
       int rank = planned.first_rank + local;
-      start.ranks.push_back(
-          {static_cast<uint32_t>(rank), static_cast<uint32_t>(local), rank_variables(s.job, *s.plan, rank, *s.meeting, 0)});
+      start.ranks.push_back({static_cast<uint32_t>(rank), static_cast<uint32_t>(local), rank_variables(s.job, *s.plan, rank, *s.meeting, 0),
+                             bound_cpus(s.checks.choices, h, local)});
     }
     send(h, std::move(start));
   }

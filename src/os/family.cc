@@ -33,8 +33,8 @@ bool read_stat(pid_t pid, ProcessInfo& info) {
   if (!open || !close || close < open) return false;
   info.pid = pid;
   info.command.assign(open + 1, close);
-  return std::sscanf(close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &info.state,
-                     &info.parent, &info.start) == 3;
+  return std::sscanf(close + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &info.state, &info.parent,
+                     &info.group, &info.start) == 4;
 }
 
 // Who has no child has no descendant. Exact, and cheap where /proc has thousands of entries.

@@ -14,6 +14,7 @@ namespace os {
 struct ProcessInfo {
   pid_t pid = 0;
   pid_t parent = 0;
+  pid_t group = 0;               // process group
   char state = '?';              // R S D Z T …
   unsigned long long start = 0;  // clock ticks after boot; (pid, start) names a process for good
   std::string command;           // comm, at most 15 bytes

@@ -31,6 +31,9 @@ enum class FrameType : uint8_t {
   kSignal = 5,
   kPing = 6,
   kFinish = 7,
+  kProbe = 8,
+  kListen = 9,
+  kDial = 10,
   // agent to launcher
   kHello = 64,
   kPrepared = 65,
@@ -44,6 +47,9 @@ enum class FrameType : uint8_t {
   kPong = 73,
   kFinished = 74,
   kTrouble = 75,
+  kProbed = 76,
+  kListening = 77,
+  kDialed = 78,
 };
 
 struct Frame {

@@ -2,6 +2,7 @@
 // cannot disagree.
 #include "wire/messages.h"
 
+#include "wire/check_messages.h"
 #include "wire/codec.h"
 
 namespace wire {
@@ -18,6 +19,10 @@ struct Write {
   void operator()(const std::string& v) { e.str(v); }
   void operator()(const std::string_view& v) { e.str(v); }
   void operator()(const std::vector<std::string>& v) { e.strs(v); }
+  void operator()(const std::vector<uint32_t>& v) {
+    e.u32(static_cast<uint32_t>(v.size()));
+    for (uint32_t n : v) e.u32(n);
+  }
   template <typename T>
   void each(const std::vector<T>& v, size_t) {
     e.u32(static_cast<uint32_t>(v.size()));
@@ -35,6 +40,10 @@ struct Read {
   void operator()(std::string& v) { v = d.str(); }
   void operator()(std::string_view& v) { v = d.view(); }
   void operator()(std::vector<std::string>& v) { v = d.strs(); }
+  void operator()(std::vector<uint32_t>& v) {
+    v.resize(d.count(4));
+    for (uint32_t& n : v) n = d.u32();
+  }
   template <typename T>
   void each(std::vector<T>& v, size_t least) {
     v.resize(d.count(least));
@@ -75,6 +84,7 @@ void fields(W& w, Hello& m) {
   w(m.ssh_server);
   w(m.ssh_client);
   w(m.now_ns);
+  w(m.wall_ns);
 }
 template <typename W>
 void fields(W& w, Prepared& m) {
@@ -168,13 +178,14 @@ void fields(W& w, RankSpec& m) {
   w(m.rank);
   w(m.local_rank);
   w.each(m.set, 8);
+  w(m.cpus);
 }
 template <typename W>
 void fields(W& w, Start& m) {
   w(m.store_address);
   w(m.store_port);
   w.each(m.defaults, 8);
-  w.each(m.ranks, 12);
+  w.each(m.ranks, 16);
 }
 template <typename W>
 void fields(W& w, Signal& m) {
@@ -186,6 +197,81 @@ void fields(W& w, Ping& m) {
 }
 template <typename W>
 void fields(W&, Finish&) {}
+template <typename W>
+void fields(W& w, Probed& m) {
+  fields(w, m.outcome);
+  w(m.json);
+}
+template <typename W>
+void fields(W& w, ListenedPlace& m) {
+  fields(w, m.outcome);
+  w(m.port);
+}
+template <typename W>
+void fields(W& w, Listening& m) {
+  w.each(m.places, 22);
+}
+template <typename W>
+void fields(W& w, DialedLink& m) {
+  w(m.to);
+  w(m.master_port);
+  w(m.outcome);
+  w(m.error_number);
+  w(m.connect_ns);
+  w(m.round_trip_ns);
+  w(m.bytes_per_second);
+  w(m.retransmits);
+  w(m.local_address);
+}
+template <typename W>
+void fields(W& w, Dialed& m) {
+  w(m.round);
+  w.each(m.links, 49);
+}
+template <typename W>
+void fields(W& w, ProbePeer& m) {
+  w(m.name);
+  w(m.addresses);
+}
+template <typename W>
+void fields(W& w, Probe& m) {
+  w(m.argv);
+  w(m.directory);
+  w.each(m.set, 8);
+  w(m.unset);
+  w(m.path_prefix);
+  w.each(m.peers, 8);
+  w(m.ports);
+  w(m.names);
+  w(m.paths);
+  w(m.deadline_ms);
+}
+template <typename W>
+void fields(W& w, Place& m) {
+  w(m.address);
+  w(m.port);
+}
+template <typename W>
+void fields(W& w, Listen& m) {
+  w(m.token);
+  w.each(m.places, 8);
+}
+template <typename W>
+void fields(W& w, DialTarget& m) {
+  w(m.to);
+  w(m.address);
+  w(m.port);
+  w(m.master_port);
+}
+template <typename W>
+void fields(W& w, Dial& m) {
+  w(m.round);
+  w(m.token);
+  w(m.payload_bytes);
+  w(m.burst_ms);
+  w(m.timeout_ms);
+  w.each(m.targets, 13);
+}
 
 // Straight into `out`: the header is written first and its length filled in afterwards, so no payload is copied twice.
 template <typename Message>
@@ -236,6 +322,12 @@ PHALANX_MESSAGE(Start);
 PHALANX_MESSAGE(Signal);
 PHALANX_MESSAGE(Ping);
 PHALANX_MESSAGE(Finish);
+PHALANX_MESSAGE(Probed);
+PHALANX_MESSAGE(Listening);
+PHALANX_MESSAGE(Dialed);
+PHALANX_MESSAGE(Probe);
+PHALANX_MESSAGE(Listen);
+PHALANX_MESSAGE(Dial);
 #undef PHALANX_MESSAGE
 
 }  // namespace wire

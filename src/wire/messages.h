@@ -1,5 +1,6 @@
 // The messages between launcher and agent, one struct per frame type. Each has encode() → a whole frame appended to a
 // buffer, and decode() → the struct or an Error (kInternal: truncated, oversized or with bytes left over).
+// The messages of the checks before a start are in check_messages.h.
 // Times are monotonic nanoseconds of the host that sends them; the launcher converts (job/clock_map.h).
 #pragma once
 
@@ -39,6 +40,7 @@ struct Hello {
   std::string ssh_server;          // the address of this host that the ssh connection came in on; empty when local
   std::string ssh_client;          // the address it came from
   int64_t now_ns = 0;
+  int64_t wall_ns = 0;  // CLOCK_REALTIME at the same moment
 };
 
 struct Prepared {
@@ -135,6 +137,7 @@ struct RankSpec {
   uint32_t rank = 0;
   uint32_t local_rank = 0;
   Variables set;
+  std::string cpus = {};  // a cpulist ("0-15,64-79") the rank is bound to; empty: as the agent
 };
 // defaults: for every rank here, where neither the host nor the user has set the name.
 struct Start {

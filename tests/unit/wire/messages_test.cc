@@ -1,4 +1,4 @@
-#include "wire/messages.h"
+#include "wire/check_messages.h"
 
 #include <gtest/gtest.h>
 
@@ -57,6 +57,41 @@ TEST(Messages, ErrorsTravelWhole) {
   EXPECT_EQ(back.outcome.error.cause, "why");
   EXPECT_EQ(back.outcome.error.hint, "do");
   EXPECT_EQ(back.outcome.error.context, std::vector<std::string>{"checking"});
+}
+
+TEST(Messages, ChecksTravelWhole) {
+  std::string bytes;
+  Probe probe;
+  probe.argv = {"python", "train.py"};
+  probe.set = {{"A", "1"}};
+  probe.peers = {{"gpu02", {"10.0.0.2", "fd00::2"}}, {"gpu03", {}}};
+  probe.ports = {29500, 65535};
+  probe.names = {"master"};
+  probe.paths = {"/data"};
+  probe.deadline_ms = 1500;
+  Probe back = round_trip(probe, bytes);
+  EXPECT_EQ(back.peers[0].addresses, probe.peers[0].addresses);
+  EXPECT_EQ(back.ports, probe.ports);
+  EXPECT_EQ(back.paths, probe.paths);
+  EXPECT_EQ(back.deadline_ms, 1500u);
+  Probed probed;
+  probed.json = "{}";
+  EXPECT_EQ(round_trip(probed, bytes).json, "{}");
+  EXPECT_EQ(round_trip(Listen{"token", {{"10.0.0.1", 0}, {"fd00::1", 29500}}}, bytes).places[1].port, 29500u);
+  Listening listening;
+  listening.places = {{{}, 4711}, {{false, base::fail(base::ErrorKind::kUnfit, "taken")}, 0}};
+  EXPECT_EQ(round_trip(listening, bytes).places[1].outcome.error.message, "taken");
+  Dial dial;
+  dial.round = 7;
+  dial.payload_bytes = 1 << 18;
+  dial.targets = {{3, "10.0.0.3", 4711, true}};
+  EXPECT_TRUE(round_trip(dial, bytes).targets[0].master_port);
+  Dialed dialed;
+  dialed.links = {{3, true, "stalled", 110, 5, 6, 7, 8, "10.0.0.1"}};
+  Dialed dialed_back = round_trip(dialed, bytes);
+  EXPECT_EQ(dialed_back.links[0].outcome, "stalled");
+  EXPECT_EQ(dialed_back.links[0].local_address, "10.0.0.1");
+  EXPECT_EQ(dialed_back.links[0].bytes_per_second, 7);
 }
 
 TEST(Messages, AllOthers) {

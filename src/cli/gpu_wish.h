@@ -1,0 +1,16 @@
+// The words of --gpus: "auto", a number for every host, or "HOST:INDEX,INDEX[@HOST:INDEX…]" with indices as nvidia-smi shows them.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "job/choose.h"
+
+namespace cli {
+
+// Error (kUsage): what is wrong with the value, without the flag's name. most: ranks per host.
+base::Result<job::GpuWish> parse_gpu_wish(std::string_view value, int64_t most);
+// Adds a value that parse_gpu_wish has accepted.
+void add_gpu_wish(std::string_view value, job::GpuWish& wish);
+
+}  // namespace cli

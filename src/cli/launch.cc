@@ -1,0 +1,48 @@
+#include "cli/launch.h"
+
+#include <sys/random.h>
+
+#include "cluster/openssh.h"
+#include "os/build_id.h"
+#include "os/files.h"
+
+namespace cli {
+namespace {
+
+base::Result<std::string> random_token() {
+  std::string token(16, '\0');
+  if (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) return base::system_error("getrandom", "16 bytes");
+  return token;
+}
+
+cluster::OpensshOptions ssh_options(const RunOptions& options) {
+  cluster::OpensshOptions ssh;
+  ssh.program = os::environment_value("PHALANX_SSH", "ssh");
+  ssh.build = os::build_id();
+  ssh.extra = options.ssh_options;
+  ssh.connect_timeout_s = static_cast<int>(std::max<int64_t>(1, options.connect_timeout.count() / 1000));
+  ssh.control_folder = cluster::control_folder();
+  return ssh;
+}
+
+cluster::OpenerOptions opener_options(const RunOptions& options) {
+  cluster::OpenerOptions opener;
+  if (options.fanout) opener.fanout = *options.fanout;
+  opener.timeout = options.connect_timeout;
+  return opener;
+}
+
+}  // namespace
+
+base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options) {
+  TRY_ASSIGN(job.token, random_token());
+  cluster::LocalTransport local(os::self_executable());
+  cluster::OpensshTransport ssh(ssh_options(options));
+  cluster::Payload payload(os::self_executable());
+  std::vector<const cluster::Transport*> transports;
+  for (const job::HostRequest& host : job.hosts)
+    transports.push_back(host.target.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
+  return runner.run(std::move(job), transports, payload, opener_options(options));
+}
+
+}  // namespace cli

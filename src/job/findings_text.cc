@@ -1,0 +1,78 @@
+#include "job/findings_text.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace job {
+
+using base::Bilingual;
+using base::Language;
+
+namespace {
+
+constexpr size_t kNamedHosts = 4;
+
+// The first command of a row's advice; else its first line.
+std::string first_command(std::string_view advice) {
+  for (std::string_view line : base::split(advice, '\n'))
+    if (line.substr(0, 2) == "$ ") return std::string(line.substr(2));
+  return std::string(advice.substr(0, advice.find('\n')));
+}
+
+std::string headline(const State& state, const doctor::Finding& finding, Language language) {
+  std::string hosts = name_hosts(state, finding.hosts, language);
+  return fmt::format("{}{}{}", hosts, hosts.empty() ? "" : ": ", finding.row->title.in(language));
+}
+
+}  // namespace
+
+std::string name_hosts(const State& state, const std::vector<size_t>& hosts, Language language) {
+  std::string names;
+  size_t named = hosts.size() > kNamedHosts + 1 ? kNamedHosts - 1 : hosts.size();
+  for (size_t i = 0; i < named; ++i) names += (i ? ", " : "") + state.job.hosts[hosts[i]].target.name;
+  if (hosts.size() > 2 && hosts.size() == state.hosts.size())
+    return fmt::format(fmt::runtime(Bilingual{"all {} hosts", "全部 {} 台主机"}.in(language)), hosts.size());
+  if (named == hosts.size()) return names;
+  return fmt::format(fmt::runtime(Bilingual{"{} of {} hosts ({}, …)", "{1} 台主机中的 {0} 台（{2}，…）"}.in(language)), hosts.size(),
+                     state.hosts.size(), names);
+}
+
+std::string fix_of(const State&, const doctor::Finding& finding, Language language) {
+  std::string fix = finding.fix.empty() ? first_command(finding.row->fix.in(language)) : finding.fix;
+  if (finding.where.empty()) return fix;
+  return fmt::format(fmt::runtime(Bilingual{"{}   (on {})", "{}   （在 {} 上）"}.in(language)), fix, finding.where);
+}
+
+std::vector<base::Error> found_errors(const State& state, Language language) {
+  std::vector<base::Error> out;
+  for (const doctor::Finding& finding : state.checks.examination.findings) {
+    if (finding.row->severity != doctor::Severity::kError) continue;
+    base::Error error = base::fail(base::ErrorKind::kUnfit, headline(state, finding, language));
+    error.cause = finding.evidence.in(language);
+    error.context.push_back(
+        fmt::format(fmt::runtime(Bilingual{"checking before the start: {}", "启动前检查：{}"}.in(language)), finding.row->code));
+    error.hint = fix_of(state, finding, language);
+    out.push_back(std::move(error));
+  }
+  return out;
+}
+
+std::string concerns(const State& state, Language language) {
+  std::string text;
+  int count = 0;
+  for (const doctor::Finding& finding : state.checks.examination.findings) {
+    if (finding.row->severity == doctor::Severity::kNote) continue;
+    ++count;
+    text += fmt::format("\n  {}  {}", finding.row->code, headline(state, finding, language));
+    if (const std::string& evidence = finding.evidence.in(language); !evidence.empty()) text += ": " + evidence;
+    if (std::string fix = fix_of(state, finding, language); !fix.empty()) text += "\n      $ " + fix;
+  }
+  return fmt::format(fmt::runtime(Bilingual{"{} thing{} to look at before a long run (phalanx explain CODE says more)",
+                                            "长时间运行之前有 {} 处需要留意（phalanx explain CODE 给出说明）"}
+                                      .in(language)),
+                     count, count == 1 ? "" : "s") +
+         text;
+}
+
+}  // namespace job

@@ -1,0 +1,195 @@
+// From the last login to the choices: every host is probed over the connection that is already there, then the doctor looks at all of
+// it. A host that hangs costs the deadline and no more.
+#include <fmt/format.h>
+
+#include "base/json_fields.h"
+#include "job/step.h"
+
+namespace job {
+namespace {
+
+constexpr int kUnfitCode = 3;
+
+bool wants_gpus(const State& s) {
+  if (s.job.rule == RanksRule::kGpu || s.job.wish.count || !s.job.wish.lists.empty()) return true;
+  if (s.job.rule == RanksRule::kCpu) return false;
+  return std::any_of(s.checks.situation.hosts.begin(), s.checks.situation.hosts.end(),
+                     [](const doctor::HostView& h) { return !h.facts.gpus.devices.empty(); });
+}
+
+// What was asked of the GPUs, in all its forms: --gpus, slots of the host list, slots chosen by a filter, --nproc-per-node.
+GpuWish wish_of(const State& s) {
+  GpuWish wish = s.job.wish;
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    const HostRequest& request = s.job.hosts[h];
+    int ranks = s.job.rule == RanksRule::kCount ? s.job.count : !s.job.rule ? request.slots.value_or(0) : 0;
+    wish.ranks.push_back(ranks);
+    bool listed = std::any_of(wish.lists.begin(), wish.lists.end(), [&](const auto& list) { return list.first == request.target.name; });
+    if (!request.selected.empty() && s.hosts[h].hello.gpus > 0 && !listed) wish.lists.emplace_back(request.target.name, request.selected);
+  }
+  return wish;
+}
+
+doctor::JobView job_view(const Job& job) {
+  doctor::JobView view;
+  view.argv = job.argv;
+  view.set = job.set;
+  view.directory = job.directory;
+  view.serves_store = job.serve_store;
+  view.master_address = job.master_address;
+  view.master_port = job.master_port;
+  view.hosts_asked_gpus = job.wish.count.value_or(0);
+  return view;
+}
+
+}  // namespace
+
+void Step::begin_checks() {
+  s.phase = Phase::kChecking;
+  Checks& c = s.checks;
+  c.stage = Checks::Stage::kProbing;
+  c.deadline = now + s.job.probe_deadline + kProbeGrace;
+  c.answered.assign(s.hosts.size(), false);
+  c.situation.job = job_view(s.job);
+  c.situation.hosts.resize(s.hosts.size());
+  std::vector<wire::ProbePeer> all;
+  for (const HostState& host : s.hosts) {
+    all.push_back({s.job.hosts[all.size()].target.name, {}});
+    for (const wire::Address& a : host.hello.addresses) all.back().addresses.push_back(a.address);
+  }
+  wire::Probe probe;
+  probe.argv = s.job.argv;
+  probe.directory = s.job.directory;
+  probe.set = s.job.set;
+  probe.unset = s.job.unset;
+  probe.path_prefix = s.job.path_prefix;
+  if (s.job.master_port != 0) probe.ports.push_back(static_cast<uint32_t>(s.job.master_port));
+  if (!s.job.master_address.empty()) probe.names.push_back(s.job.master_address);
+  probe.paths = s.job.paths;
+  probe.deadline_ms = static_cast<uint32_t>(s.job.probe_deadline.count());
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    doctor::HostView& view = c.situation.hosts[h];
+    view.name = s.job.hosts[h].target.name;
+    if (s.hosts[h].refusal) view.error = s.hosts[h].refusal->message;
+    if (!alive(h)) {
+      c.answered[h] = true;
+      continue;
+    }
+    probe.peers = all;
+    probe.peers.erase(probe.peers.begin() + static_cast<std::ptrdiff_t>(h));
+    send(h, probe);
+  }
+  check_progress();
+}
+
+// A host that cannot be opened, or ends during the checks. A run is refused for it; `check` reports on the others.
+void Step::host_missed(size_t h, const base::Error& error) {
+  s.hosts[h].refusal = error;
+  if (s.phase == Phase::kOpening) {
+    if (all_hosts(s, [](const HostState& x) { return x.open || x.ended; })) begin_checks();
+    return;
+  }
+  doctor::HostView& view = s.checks.situation.hosts[h];
+  view.probed = false;
+  view.error = error.message;
+  s.checks.answered[h] = true;
+  check_progress();
+}
+
+void Step::take(size_t h, const wire::Probed& m) {
+  Checks& c = s.checks;
+  if (c.stage != Checks::Stage::kProbing || c.answered[h]) return;
+  c.answered[h] = true;
+  doctor::HostView& view = c.situation.hosts[h];
+  view.error = m.outcome.ok ? "" : m.outcome.error.message;
+  if (m.outcome.ok) {
+    base::Result<base::Json> json = base::parse_json(m.json);
+    base::Result<host::Facts> facts = json.ok() ? base::from_json<host::Facts>(*json) : base::Result<host::Facts>(json.error());
+    if (facts.ok()) view.facts = std::move(facts).value();
+    else view.error = "its facts cannot be read: " + facts.error().message;
+  }
+  view.probed = view.error.empty();
+  ping(h);  // another sample for its clock, while nothing else is on the wire
+  check_progress();
+}
+
+// Called when a host has answered and at every tick: goes on when all have, or when the stage's time is over.
+void Step::check_progress() {
+  Checks& c = s.checks;
+  if (s.phase != Phase::kChecking || c.stage == Checks::Stage::kDone) return;
+  bool all = std::all_of(c.answered.begin(), c.answered.end(), [](bool answered) { return answered; });
+  if (!all && now < *c.deadline) return;
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    if (c.answered[h]) continue;
+    s.hosts[h].silent = true;
+    if (c.stage != Checks::Stage::kProbing) continue;
+    c.situation.hosts[h].error = fmt::format("it did not answer the probe within {:.1f} s",
+                                             static_cast<double>((s.job.probe_deadline + kProbeGrace).count()) / 1000);
+  }
+  end_checks();
+}
+
+// The host's wall clock less ours: through both monotonic clocks, whose offset the pings have measured.
+void Step::note_clocks() {
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    const HostState& host = s.hosts[h];
+    doctor::HostView& view = s.checks.situation.hosts[h];
+    const host::ClockFacts& clock = view.facts.clock;
+    if (!host.best_round_trip_ns) continue;
+    int64_t wall_less_mono = clock.mono_ns != 0 ? clock.wall_ns - clock.mono_ns : host.hello.wall_ns - host.hello.now_ns;
+    if (clock.mono_ns == 0 && host.hello.wall_ns == 0) continue;
+    view.clock_offset_ns = wall_less_mono + host.clock_offset_ns - s.wall_less_mono_ns;
+    view.clock_error_ns = *host.best_round_trip_ns / 2;
+  }
+}
+
+void Step::end_checks() {
+  Checks& c = s.checks;
+  c.stage = Checks::Stage::kDone;
+  note_clocks();
+  c.situation.job.wants_gpus = wants_gpus(s);
+  std::vector<Network> networks = shared_networks(c.situation, s.job.wish.interface);
+  c.choices = choose(c.situation, wish_of(s), networks.empty() ? Network{} : networks.front());
+  settle_plan();
+  if (s.phase != Phase::kChecking) return;  // there can be no plan: that is said already
+  c.examination = doctor::examine(c.situation, s.job.only);
+  Verdict verdict;
+  for (const HostState& host : s.hosts)
+    if (host.refusal) verdict.refusals.push_back(*host.refusal);
+  for (const doctor::Words& refusal : c.choices->refusals)
+    verdict.refusals.push_back(base::fail(base::ErrorKind::kUnfit, refusal.english).within("choosing GPUs and addresses"));
+  if (!verdict.refusals.empty()) verdict.exit_code = base::exit_code(verdict.refusals.front().kind);
+  if (s.job.check_only) {
+    verdict.kind = Verdict::Kind::kChecked;
+    if (verdict.refusals.empty() && c.examination.errors > 0) verdict.exit_code = kUnfitCode;
+    return finish(std::move(verdict));
+  }
+  if (!verdict.refusals.empty()) {
+    verdict.kind = Verdict::Kind::kRefused;
+    return finish(std::move(verdict));
+  }
+  if (c.examination.errors > 0 && s.job.preflight == Preflight::kStrict && !s.job.dry_run) {
+    verdict.kind = Verdict::Kind::kRefused;
+    verdict.unfit = true;
+    verdict.exit_code = kUnfitCode;
+    return finish(std::move(verdict));
+  }
+  if (c.examination.errors + c.examination.warnings > 0) tell(Concerns{});
+  prepare_hosts();
+}
+
+// The plan by what was chosen; without one `check` still reports, a run is refused.
+void Step::settle_plan() {
+  Checks& c = s.checks;
+  bool planned =
+      (s.job.check_only && s.job.argv.empty()) || !all_hosts(s, [](const HostState& x) { return x.open; }) ? false : make_the_plan();
+  for (size_t h = 0; h < c.situation.hosts.size(); ++h) {
+    doctor::HostView& view = c.situation.hosts[h];
+    view.address = c.choices->hosts[h].address;
+    view.interface = c.choices->hosts[h].interface;
+    if (planned) view.ranks = s.plan->hosts[h].ranks;
+  }
+  if (planned) c.situation.job.world = s.plan->world;
+}
+
+}  // namespace job
