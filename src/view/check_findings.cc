@@ -1,0 +1,187 @@
+// What was found, the gravest first: a line for the code, then for each set of hosts its evidence, and the command that helps.
+//
+//   error    NET-PORT-TAKEN: a port the job needs is taken
+//              gpu02: port 29500 belongs to pid 4242 (python train.py)
+//              fix on gpu02: kill 4242
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "view/check_layout.h"
+#include "view/check_rows.h"
+#include "view/check_view.h"
+#include "view/explain_view.h"
+
+namespace view {
+namespace {
+
+using base::Bilingual;
+using doctor::Finding;
+using doctor::Severity;
+
+constexpr size_t kWidestNames = 40;
+constexpr size_t kNarrowestCommand = 40;
+constexpr size_t kLongestEvidence = 2000;
+
+Look look_of(Severity severity) {
+  return severity == Severity::kError ? Look::kError : severity == Severity::kWarning ? Look::kWarning : Look::kNote;
+}
+
+// The commands of a page: what to type when a finding has none of its own.
+std::vector<std::string> page_commands(const doctor::Row& row, base::Language language) {
+  std::vector<std::string> commands;
+  for (std::string_view line : base::split_lines(row.fix.in(language)))
+    if (line.starts_with("$ ")) commands.emplace_back(line.substr(2));
+  return commands;
+}
+
+class Findings {
+ public:
+  Findings(const doctor::Situation& situation, const CheckStyle& style) : situation_(situation), style_(style), page_(style) {
+    for (Severity s : {Severity::kError, Severity::kWarning, Severity::kNote})
+      indent_ = std::max(indent_, base::display_width(severity_name(s).in(style.language)) + 2);
+    indent_ = std::max(indent_, base::display_width(unreachable()) + 2);
+  }
+
+  void host_without_facts(size_t host) {
+    const doctor::HostView& view = situation_.hosts[host];
+    std::string why = view.error.empty() ? std::string(Bilingual{"no answer", "没有应答"}.in(style_.language))
+                                         : base::printable(view.error, kLongestEvidence);
+    head(unreachable(), Look::kError, fmt::format("{}{}{}", base::printable(view.name), colon(), why));
+  }
+
+  // Findings of one row, one after the other.
+  void code(const std::vector<const Finding*>& findings) {
+    const doctor::Row& row = *findings[0]->row;
+    head(std::string(severity_name(row.severity).in(style_.language)), look_of(row.severity),
+         fmt::format("{}{}{}", row.code, colon(), row.title.in(style_.language)));
+    std::set<std::string> said;
+    for (const Finding* finding : findings) {
+      std::string evidence = base::printable(finding->evidence.in(style_.language), kLongestEvidence);
+      if (!finding->hosts.empty() && situation_.hosts.size() > 1)
+        evidence = name_hosts(situation_, finding->hosts, style_) + std::string(colon()) + evidence;
+      line(evidence);
+      fix(*finding, said);
+    }
+    // Notes need nothing done.
+    if (said.empty() && row.severity != Severity::kNote)
+      for (const std::string& command : page_commands(row, style_.language)) this->command("", command);
+  }
+
+  std::string take() { return page_.take(); }
+
+ private:
+  std::string_view colon() const { return Bilingual{": ", "："}.in(style_.language); }
+  std::string unreachable() const { return std::string(Bilingual{"no answer", "无应答"}.in(style_.language)); }
+  void head(const std::string& word, Look look, const std::string& text) {
+    std::vector<std::string> lines = wrap_hard(text, style_.columns - indent_);
+    page_.raw(paint(word, look, style_.colour) + std::string(indent_ - base::display_width(word), ' ') + lines[0]);
+    for (size_t i = 1; i < lines.size(); ++i) page_.raw(std::string(indent_, ' ') + lines[i]);
+  }
+  void line(const std::string& text) {
+    size_t indent = indent_ + 2;
+    for (const std::string& part : wrap_hard(text, style_.columns - indent)) page_.raw(std::string(indent, ' ') + part);
+  }
+  void fix(const Finding& finding, std::set<std::string>& said) {
+    if (finding.fix.empty() || !said.insert(finding.where + "\n" + finding.fix).second) return;
+    for (std::string_view part : base::split_lines(finding.fix))
+      command(finding.where, std::string(part.starts_with("$ ") ? part.substr(2) : part));
+  }
+  void command(const std::string& where, const std::string& command) {
+    std::string lead =
+        where.empty() ? std::string(Bilingual{"fix: ", "修复："}.in(style_.language))
+                      : fmt::format(fmt::runtime(Bilingual{"fix on {}: ", "在 {} 上修复："}.in(style_.language)), base::printable(where));
+    size_t indent = indent_ + 2, column = indent + base::display_width(lead);
+    bool below = column + kNarrowestCommand > style_.columns && column + base::display_width(command) > style_.columns;
+    std::string begin = std::string(indent, ' ') + lead;
+    if (below) {
+      while (begin.ends_with(' ')) begin.pop_back();
+      page_.raw(begin);
+      begin = std::string(indent, ' ');
+      column = indent;
+    }
+    for (const std::string& part :
+         wrap_command(base::printable(command, kLongestEvidence), style_.columns - std::min(column, style_.columns - 1))) {
+      page_.raw(begin + part);
+      begin = std::string(column, ' ');
+    }
+  }
+
+  const doctor::Situation& situation_;
+  const CheckStyle& style_;
+  Page page_;
+  size_t indent_ = 0;
+};
+
+}  // namespace
+
+std::string name_hosts(const doctor::Situation& situation, const std::vector<size_t>& hosts, const CheckStyle& style) {
+  size_t all = situation.hosts.size();
+  if (hosts.size() == all && all > 2) return fmt::format(fmt::runtime(Bilingual{"all {} hosts", "全部 {} 台主机"}.in(style.language)), all);
+  std::vector<std::string> names;
+  for (size_t h : hosts)
+    if (h < all) names.push_back(situation.hosts[h].name);
+  std::string list = fold_list(names);
+  if (base::display_width(list) <= kWidestNames) return list;
+  return fmt::format(fmt::runtime(Bilingual{"{} of {} hosts ({}…)", "{}/{} 台主机（{}…）"}.in(style.language)), hosts.size(), all,
+                     base::fit_columns(list, kWidestNames - 1));
+}
+
+std::string check_findings(const doctor::Situation& situation, const doctor::Examination& examination, const CheckStyle& style) {
+  Findings out(situation, style);
+  for (size_t h = 0; h < situation.hosts.size(); ++h)
+    if (!situation.hosts[h].probed) out.host_without_facts(h);
+  for (size_t i = 0; i < examination.findings.size();) {
+    std::vector<const Finding*> same;
+    const doctor::Row* row = examination.findings[i].row;
+    for (; i < examination.findings.size() && examination.findings[i].row == row; ++i) same.push_back(&examination.findings[i]);
+    out.code(same);
+  }
+  return out.take();
+}
+
+std::string check_closing(const doctor::Situation& situation, const doctor::Examination& examination, const CheckStyle& style) {
+  bool chinese = style.language == base::Language::kChinese;
+  Page page(style);
+  std::vector<std::string> parts;
+  auto count = [&](size_t n, const char* one, const char* many, const char* zh) {
+    if (n > 0) parts.push_back(chinese ? fmt::format("{} {}", n, zh) : fmt::format("{} {}", n, n == 1 ? one : many));
+  };
+  size_t silent = 0;
+  for (const doctor::HostView& host : situation.hosts) silent += host.probed ? 0 : 1;
+  count(silent, "host without an answer", "hosts without an answer", "台主机无应答");
+  count(static_cast<size_t>(examination.errors), "error", "errors", "个错误");
+  count(static_cast<size_t>(examination.warnings), "warning", "warnings", "个警告");
+  count(static_cast<size_t>(examination.notes), "note", "notes", "个提示");
+  size_t hosts = situation.hosts.size();
+  std::string text;
+  if (parts.empty()) {
+    text =
+        chinese ? fmt::format("{} 台主机未发现问题。", hosts) : fmt::format("Nothing is wrong on {} host{}.", hosts, hosts == 1 ? "" : "s");
+  } else {
+    text = base::join(parts, chinese ? "，" : ", ");
+    if (!examination.findings.empty())
+      text += fmt::format(fmt::runtime(chinese ? "。详情：phalanx explain {}" : ". More: phalanx explain {}"),
+                          examination.findings[0].row->code);
+    else text += chinese ? "。" : ".";
+  }
+  for (const std::string& line : wrap_hard(text, style.columns)) page.raw(line);
+  return page.take();
+}
+
+std::string check_text(const doctor::Situation& situation, const doctor::Examination& examination, const CheckStyle& style) {
+  std::string out = check_table(situation, style);
+  if (std::string links = links_text(situation, style.language); !links.empty()) {
+    Page page(style);
+    std::string label = Bilingual{"links: ", "链路："}.in(style.language).data();
+    page.row("", 0, {{label + links, Look::kPlain}}, {style.columns});
+    out += (out.empty() ? "" : "\n") + page.take();
+  }
+  if (std::string findings = check_findings(situation, examination, style); !findings.empty()) out += (out.empty() ? "" : "\n") + findings;
+  return out + (out.empty() ? "" : "\n") + check_closing(situation, examination, style);
+}
+
+}  // namespace view

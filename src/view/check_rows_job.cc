@@ -1,0 +1,186 @@
+// Rows about what the job would use on the machines: software, storage, limits, clocks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "view/check_row_list.h"
+
+namespace view {
+namespace {
+
+using base::Bilingual;
+using base::Language;
+using doctor::HostView;
+using doctor::Situation;
+
+constexpr size_t kMostPaths = 8;
+constexpr int64_t kMillisecond = 1'000'000;
+constexpr int64_t kClocksApart = 100 * kMillisecond;
+
+const host::PathFact* find_path(const HostView& host, const std::string& path) {
+  for (const host::PathFact& fact : host.facts.storage.paths)
+    if (fact.path == path) return &fact;
+  return nullptr;
+}
+
+std::string path_state(const HostView& host, const std::string& path, Language language) {
+  const auto& hung = host.facts.storage.hung;
+  if (std::find(hung.begin(), hung.end(), path) != hung.end()) return std::string(Bilingual{"does not answer", "无响应"}.in(language));
+  const host::PathFact* fact = find_path(host, path);
+  if (!fact) return "";
+  bool output = fact->role == "output";
+  if (!fact->exists && !output) return std::string(Bilingual{"missing", "不存在"}.in(language));
+  Bilingual state{"", ""};
+  if (fact->read_only && output) state = {"read-only", "只读"};
+  else if (fact->writable == false) state = {"cannot be written", "不可写"};
+  else if (!fact->exists) state = {"not there yet", "尚不存在"};
+  std::string text = join_parts({safe_text(fact->fs_type), std::string(state.in(language))});
+  return text.empty() ? std::string(Bilingual{"there", "存在"}.in(language)) : text;
+}
+
+void add_path(RowList& rows, const std::string& path, bool first) {
+  const Situation& s = rows.situation();
+  Language language = rows.language();
+  std::vector<std::string> keys = rows.each([&](const HostView& host) { return path_state(host, path, language); });
+  rows.add(first ? Bilingual{"storage", "存储"} : Bilingual{"", ""}, keys, [&s, language, keys, path](const Hosts& hosts) {
+    int64_t least = -1;
+    for (size_t h : hosts)
+      if (const host::PathFact* fact = find_path(s.hosts[h], path);
+          fact && fact->total_bytes > 0 && (fact->exists || fact->role == "output"))
+        least = least < 0 ? fact->free_bytes : std::min(least, fact->free_bytes);
+    std::string free = least < 0 ? "" : fmt::format(fmt::runtime(Bilingual{"{} free", "剩余 {}"}.in(language)), bytes_text(least));
+    return fmt::format("{}: {}", safe_text(path), join_parts({keys[hosts[0]], free}));
+  });
+}
+
+void add_shared_memory(RowList& rows) {
+  const Situation& s = rows.situation();
+  std::vector<int64_t> sizes;
+  for (const HostView& host : s.hosts) sizes.push_back(host.probed ? host.facts.storage.shm_total_bytes : 0);
+  rows.add({"/dev/shm", "/dev/shm"}, about_keys(sizes), [&s, sizes, language = rows.language()](const Hosts& hosts) {
+    std::vector<int64_t> free;
+    for (const HostView& host : s.hosts) free.push_back(host.facts.storage.shm_free_bytes);
+    bool used = std::any_of(hosts.begin(), hosts.end(), [&](size_t h) { return free[h] < sizes[h] - sizes[h] / 8; });
+    std::string left = used ? fmt::format(fmt::runtime(Bilingual{"{} free", "剩余 {}"}.in(language)), bytes_span(hosts, free)) : "";
+    return join_parts({bytes_span(hosts, sizes), left});
+  });
+}
+
+// "nofile 1024", "memlock unlimited"; empty when not known.
+std::string limit(const char* name, int64_t value, bool in_bytes, Language language) {
+  if (value == 0) return "";
+  std::string text = value < 0  ? std::string(Bilingual{"unlimited", "不限"}.in(language))
+                     : in_bytes ? bytes_text(value)
+                                : std::to_string(value);
+  return fmt::format("{} {}", name, text);
+}
+
+std::string milliseconds(int64_t ns) {
+  double ms = static_cast<double>(ns) / kMillisecond;
+  return std::abs(ms) < 1000 ? fmt::format("{:+.1f} ms", ms) : fmt::format("{:+.1f} s", ms / 1000);
+}
+
+}  // namespace
+
+void add_software(RowList& rows) {
+  Language language = rows.language();
+  rows.plain({"Python", "Python"}, [](const HostView& host) {
+    const host::SoftwareFacts& f = host.facts.software;
+    if (!f.program_error.empty()) return safe_text(f.program_error);
+    std::string folder = f.prefix.substr(f.prefix.rfind('/') + 1);
+    bool named = f.environment_kind == "conda" || f.environment_kind == "venv";
+    return join_parts({safe_text(f.python), safe_text(named ? f.environment_kind + " " + folder : f.environment_kind)});
+  });
+  rows.plain({"torch", "torch"}, [language](const HostView& host) {
+    const host::SoftwareFacts& f = host.facts.software;
+    auto torch = f.packages.find("torch");
+    if (torch == f.packages.end()) return std::string(f.interpreter.empty() ? "" : Bilingual{"not installed", "未安装"}.in(language));
+    std::string cuda = f.torch_cuda.empty() ? "" : f.torch_cuda == "cpu" ? "CPU" : "CUDA " + f.torch_cuda;
+    std::string nccl =
+        f.nccl.empty() || f.nccl[0].version.empty() ? "" : "NCCL " + f.nccl[0].version.substr(0, f.nccl[0].version.find('+'));
+    return join_parts({safe_text(torch->second), safe_text(cuda), safe_text(nccl)});
+  });
+  // How many packages there are interests nobody, unless they are not the same.
+  std::vector<std::string> prints = rows.each([](const HostView& host) { return host.facts.software.fingerprint; });
+  std::set<std::string> kinds(prints.begin(), prints.end());
+  kinds.erase("");
+  if (kinds.size() < 2) return;
+  rows.add({"packages", "软件包"}, prints, [&s = rows.situation(), prints](const Hosts& hosts) {
+    return fmt::format("{} ({})", s.hosts[hosts[0]].facts.software.packages.size(), safe_text(prints[hosts[0]].substr(0, 8)));
+  });
+}
+
+void add_storage(RowList& rows) {
+  std::vector<std::string> paths;
+  for (const HostView& host : rows.situation().hosts) {
+    if (!host.probed) continue;
+    for (const host::PathFact& fact : host.facts.storage.paths) {
+      bool of_the_job = fact.role != "tmp" && fact.role != "home" && fact.role != "cache";
+      if (of_the_job && paths.size() < kMostPaths && std::find(paths.begin(), paths.end(), fact.path) == paths.end())
+        paths.push_back(fact.path);
+    }
+  }
+  for (size_t i = 0; i < paths.size(); ++i) add_path(rows, paths[i], i == 0);
+  add_shared_memory(rows);
+}
+
+void add_limits(RowList& rows) {
+  Language language = rows.language();
+  rows.plain({"limits", "限制"}, [language](const HostView& host) {
+    const host::LimitsFacts& f = host.facts.limits;
+    std::string memory = f.cgroup_memory_bytes > 0 ? limit("cgroup", f.cgroup_memory_bytes, true, language) : "";
+    std::string pids = f.pids_max > 0 ? limit("pids", f.pids_max, false, language) : "";
+    std::string quota = f.cpu_quota > 0 ? fmt::format("{:.3g} CPU", f.cpu_quota) : "";
+    return join_parts({limit("nofile", f.nofile, false, language), limit("nproc", f.nproc, false, language),
+                       limit("memlock", f.memlock, true, language), memory, pids, quota});
+  });
+}
+
+void add_clock(RowList& rows) {
+  const Situation& s = rows.situation();
+  Language language = rows.language();
+  std::vector<std::string> texts = rows.each([language](const HostView& host) {
+    const host::ClockFacts& c = host.facts.clock;
+    if (!c.synchronized && c.daemon.empty()) return std::string();
+    Bilingual state = c.synchronized.value_or(true) ? Bilingual{"synchronized", "已同步"} : Bilingual{"not synchronized", "未同步"};
+    return join_parts({std::string(state.in(language)), safe_text(c.daemon)});
+  });
+  std::vector<std::string> keys = texts;
+  for (size_t h = 0; h < keys.size(); ++h) {
+    const std::optional<int64_t>& offset = s.hosts[h].clock_offset_ns;
+    if (!s.hosts[h].probed || !offset) continue;
+    keys[h] += std::abs(*offset) <= kClocksApart ? "|near" : "|" + milliseconds(*offset);
+  }
+  rows.add({"clock", "时钟"}, keys, [&s, texts](const Hosts& hosts) {
+    Hosts known;
+    for (size_t h : hosts)
+      if (s.hosts[h].clock_offset_ns) known.push_back(h);
+    std::string offset;
+    if (!known.empty() && s.hosts.size() > 1) {
+      auto [low, high] = std::minmax_element(known.begin(), known.end(),
+                                             [&](size_t a, size_t b) { return s.hosts[a].clock_offset_ns < s.hosts[b].clock_offset_ns; });
+      offset = milliseconds(*s.hosts[*low].clock_offset_ns);
+      if (std::string most = milliseconds(*s.hosts[*high].clock_offset_ns); most != offset) offset += " … " + most;
+    }
+    return join_parts({offset, texts[hosts[0]]});
+  });
+}
+
+// Where anything is not known of one host, it differs from those of which all is known; these have nothing to tell.
+void add_gaps(RowList& rows) {
+  std::vector<std::string> texts = rows.each([](const HostView& host) {
+    std::string out;
+    for (const host::Gap& gap : host.facts.gaps)
+      out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", safe_text(gap.part), safe_text(gap.why));
+    return out;
+  });
+  if (std::all_of(texts.begin(), texts.end(), [](const std::string& text) { return text.empty(); })) return;
+  std::vector<std::string> keys;
+  for (size_t h = 0; h < texts.size(); ++h) keys.push_back(rows.situation().hosts[h].probed ? "known but for " + texts[h] : "");
+  rows.add({"not known", "未查明"}, keys, [texts](const Hosts& hosts) { return texts[hosts[0]]; });
+}
+
+}  // namespace view
