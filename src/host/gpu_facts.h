@@ -7,56 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "host/gpu_part_facts.h"
+
 namespace host {
-
-struct GpuProcess {
-  int64_t pid = 0;
-  int64_t used_bytes = 0;
-  std::string name;  // comm, empty when the pid is not visible (another pid namespace)
-  std::string user;
-  int64_t parent = 0;  // 1: an orphan
-  int64_t age_s = 0;
-  bool visible = false;  // /proc/<pid> exists here
-};
-template <typename V>
-void fields(V& v, GpuProcess& f) {
-  v("pid", f.pid);
-  v("used_bytes", f.used_bytes);
-  v("name", f.name);
-  v("user", f.user);
-  v("parent", f.parent);
-  v("age_s", f.age_s);
-  v("visible", f.visible);
-}
-
-// One hop of a device's PCIe path, the device itself first, then the bridges above it.
-struct PcieLink {
-  std::string address;           // "0000:3b:00.0"
-  std::string speed, max_speed;  // GT/s as text of sysfs: "16.0 GT/s PCIe"
-  int64_t width = 0, max_width = 0;
-  bool acs_redirects = false;  // ACS source validation or P2P redirection is on (bridges)
-};
-template <typename V>
-void fields(V& v, PcieLink& f) {
-  v("address", f.address);
-  v("speed", f.speed);
-  v("max_speed", f.max_speed);
-  v("width", f.width);
-  v("max_width", f.max_width);
-  v("acs_redirects", f.acs_redirects);
-}
-
-struct NvLink {
-  int64_t link = 0;
-  bool active = false;
-  int64_t errors = 0;  // replay + recovery + CRC
-};
-template <typename V>
-void fields(V& v, NvLink& f) {
-  v("link", f.link);
-  v("active", f.active);
-  v("errors", f.errors);
-}
 
 struct Gpu {
   int64_t index = 0;                   // NVML's and nvidia-smi's: PCI bus order
@@ -66,6 +19,7 @@ struct Gpu {
   int64_t cc_major = 0, cc_minor = 0;  // compute capability
   int64_t sm_count = 0;                // multiprocessors, 0: unknown
   int64_t memory_bytes = 0, memory_used_bytes = 0;
+  std::optional<int64_t> memory_reserved_bytes;  // by the driver, not part of used; none: a driver that counts it as used
   int64_t numa_node = -1;
   std::string local_cpus;  // cpulist near it
   std::string fault;       // NVML's word when the device cannot be asked: "GPU is lost"
@@ -84,7 +38,8 @@ struct Gpu {
   std::optional<int64_t> throttle_reasons;  // nvmlClocksThrottleReason* bits
   std::optional<int64_t> utilization_percent;
   std::optional<int64_t> pcie_replays;
-  std::vector<PcieLink> pcie;  // device first, then bridges upwards
+  std::optional<int64_t> fabric_state;  // 0 no fabric, 1 not started, 2 in progress, 3 completed (Hopper and newer)
+  std::vector<PcieLink> pcie;           // device first, then bridges upwards
   std::vector<NvLink> nvlinks;
   std::vector<GpuProcess> processes;
 };
@@ -99,6 +54,7 @@ void fields(V& v, Gpu& f) {
   v("sm_count", f.sm_count);
   v("memory_bytes", f.memory_bytes);
   v("memory_used_bytes", f.memory_used_bytes);
+  v("memory_reserved_bytes", f.memory_reserved_bytes);
   v("numa_node", f.numa_node);
   v("local_cpus", f.local_cpus);
   v("fault", f.fault);
@@ -126,42 +82,10 @@ void fields(V& v, Gpu& f) {
   v("throttle_reasons", f.throttle_reasons);
   v("utilization_percent", f.utilization_percent);
   v("pcie_replays", f.pcie_replays);
+  v("fabric_state", f.fabric_state);
   v("pcie", f.pcie);
   v("nvlinks", f.nvlinks);
   v("processes", f.processes);
-}
-
-// A pair of GPUs of one machine.
-struct GpuPair {
-  int64_t a = 0, b = 0;  // indices
-  std::string p2p_read;  // "ok", "chipset not supported", "disabled by regkey", …; NVML's GPU P2P status
-  std::string p2p_write;
-  std::string path;  // "NV4", "PIX", "PXB", "PHB", "NODE", "SYS"
-};
-template <typename V>
-void fields(V& v, GpuPair& f) {
-  v("a", f.a);
-  v("b", f.b);
-  v("p2p_read", f.p2p_read);
-  v("p2p_write", f.p2p_write);
-  v("path", f.path);
-}
-
-// A line of the kernel's log about a GPU or NVSwitch.
-struct Xid {
-  std::string pci;
-  int64_t xid = 0;
-  bool nvswitch = false;  // an SXid
-  std::string line;
-  int64_t age_s = -1;  // before the probe; -1: unknown
-};
-template <typename V>
-void fields(V& v, Xid& f) {
-  v("pci", f.pci);
-  v("xid", f.xid);
-  v("nvswitch", f.nvswitch);
-  v("line", f.line);
-  v("age_s", f.age_s);
 }
 
 struct GpuFacts {
@@ -171,9 +95,12 @@ struct GpuFacts {
   std::string kernel_module;         // /proc/driver/nvidia/version
   bool open_module = false;          // the open kernel module
   int64_t cuda_driver = 0;           // 12020 for 12.2
-  int64_t pci_devices = 0;           // NVIDIA display controllers on the PCI bus
+  int64_t pci_devices = 0;           // NVIDIA display controllers on the PCI bus, those handed to virtual machines (vfio-pci) left out
+  std::vector<std::string> lost;     // PCI addresses of those that answer no more: their configuration space reads as ones
   int64_t device_nodes = 0;          // /dev/nvidia0…
   bool uvm_node = false;             // /dev/nvidia-uvm
+  bool modprobe = false;             // nvidia-modprobe is installed with the setuid bit: CUDA makes missing nodes itself
+  bool own_pids = false;             // this is not the machine's first pid namespace: other processes cannot be seen
   std::vector<std::string> modules;  // loaded: nvidia, nvidia_uvm, nvidia_peermem, nouveau …
   std::string fabric_manager;        // "", "active", "inactive", "missing" (only looked for with NVSwitch)
   bool nvswitch = false;
@@ -192,8 +119,11 @@ void fields(V& v, GpuFacts& f) {
   v("open_module", f.open_module);
   v("cuda_driver", f.cuda_driver);
   v("pci_devices", f.pci_devices);
+  v("lost", f.lost);
   v("device_nodes", f.device_nodes);
   v("uvm_node", f.uvm_node);
+  v("modprobe", f.modprobe);
+  v("own_pids", f.own_pids);
   v("modules", f.modules);
   v("fabric_manager", f.fabric_manager);
   v("nvswitch", f.nvswitch);

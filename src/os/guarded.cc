@@ -67,18 +67,6 @@ base::Result<Child> start(const Guarded& call) {
   return child;
 }
 
-// "; its process is in state D, waiting in fuse_get_req": what a person would look up by hand.
-std::string stuck_in(pid_t pid) {
-  std::string folder = fmt::format("/proc/{}", pid);
-  base::Result<std::string> stat = read_file(folder + "/stat", 4096);
-  if (!stat.ok()) return "";
-  size_t close = stat->rfind(')');
-  if (close == std::string::npos || close + 2 >= stat->size()) return "";
-  base::Result<std::string> where = read_file(folder + "/wchan", 256);
-  std::string text = fmt::format("; its process is in state {}", (*stat)[close + 2]);
-  return where.ok() && !where->empty() && *where != "0" ? text + ", waiting in " + *where : text;
-}
-
 void read_some(Child& child) {
   char buffer[64 << 10];
   ssize_t got = ::read(child.pipe.get(), buffer, sizeof(buffer));
@@ -123,6 +111,17 @@ base::Result<std::string> outcome(const Guarded& call, Child& child, millisecond
 }
 
 }  // namespace
+
+std::string stuck_in(pid_t pid) {
+  std::string folder = fmt::format("/proc/{}", pid);
+  base::Result<std::string> stat = read_file(folder + "/stat", 4096);
+  if (!stat.ok()) return "";
+  size_t close = stat->rfind(')');
+  if (close == std::string::npos || close + 2 >= stat->size()) return "";
+  base::Result<std::string> where = read_file(folder + "/wchan", 256);
+  std::string text = fmt::format("; its process is in state {}", (*stat)[close + 2]);
+  return where.ok() && !where->empty() && *where != "0" ? text + ", waiting in " + *where : text;
+}
 
 std::vector<base::Result<std::string>> run_guarded(const std::vector<Guarded>& calls, milliseconds deadline) {
   Mono end = mono_now() + deadline;
