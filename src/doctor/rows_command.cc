@@ -1,7 +1,17 @@
-#include "doctor/catalogue.h"
+// What the user wrote: scripts, launch lines, configurations.
+#include "doctor/rows_command.h"
+
+#include <vector>
 
 namespace doctor {
 
-std::span<const Row> command_rows() { return {}; }
+std::span<const Row> command_rows() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> rows;
+    for (std::span<const Row> part : {shell_rows(), launch_rows(), command_file_rows()}) rows.insert(rows.end(), part.begin(), part.end());
+    return rows;
+  }();
+  return all;
+}
 
 }  // namespace doctor

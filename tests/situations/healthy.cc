@@ -18,7 +18,7 @@ Interface interface(std::string name, std::string kind, std::string address, int
   i.carrier_changes = 2;
   i.mtu = mtu;
   i.speed_mbps = speed_mbps;
-  if (!address.empty()) i.addresses.push_back({std::move(address), prefix, false});
+  if (!address.empty()) i.addresses.push_back({std::move(address), prefix, false, ""});
   return i;
 }
 
