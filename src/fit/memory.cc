@@ -27,7 +27,7 @@ int64_t layer_bytes_per_token(const Model& m, const Training& training, int64_t 
 
 void add_activations(Memory& out, const Model& m, const Training& training) {
   if (!m.shape_known()) return;
-  int64_t sequence = training.sequence > 0 ? training.sequence : std::min(m.positions, kLongestAssumed);
+  int64_t sequence = sequence_of(m, training);
   int64_t micro = share(training.batch, training.accumulate);
   int64_t tokens = sequence * micro;
   int64_t whole = tokens * layer_bytes_per_token(m, training, sequence);
@@ -43,6 +43,11 @@ int64_t host_bytes(const Model& m, const Training& s, Stage stage, Offload offlo
 }
 
 }  // namespace
+
+int64_t sequence_of(const Model& model, const Training& training) {
+  if (!model.shape_known()) return 0;
+  return training.sequence > 0 ? training.sequence : std::min(model.positions, kLongestAssumed);
+}
 
 Memory memory(const Model& m, const Training& training, Stage stage, Offload offload, bool checkpointing) {
   Memory out;

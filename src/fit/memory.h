@@ -62,6 +62,9 @@ struct Memory {
 // 1.3 GiB on current cards; a round figure, told as such.
 inline constexpr int64_t kContextBytes = int64_t{1} << 30;
 
+// The tokens of one sequence: as asked for, else the model's longest up to 4096; 0 when the shape is not known.
+int64_t sequence_of(const Model& model, const Training& training);
+
 Memory memory(const Model& model, const Training& training, Stage stage, Offload offload, bool checkpointing);
 
 // All that can be chosen, cheapest first: no offload before offload, less communication before more (DDP, 1, 2, 3), without

@@ -1,0 +1,46 @@
+#include "view/fit_view.h"
+
+#include <gtest/gtest.h>
+
+namespace view {
+namespace {
+
+using base::Language;
+
+fit::Model llama() {
+  auto json = base::parse_json(R"({"model_type":"llama","hidden_size":4096,"intermediate_size":14336,"num_attention_heads":32,
+    "num_hidden_layers":32,"num_key_value_heads":8,"vocab_size":128256,"max_position_embeddings":8192})");
+  return *fit::model_from_config(*json);
+}
+
+TEST(FitView, SaysWhatFitsAndShowsTheSum) {
+  fit::Training training;
+  training.gpus_per_host = 8;
+  FitTarget target{"NVIDIA A100-SXM4-80GB", int64_t{80} << 30, int64_t{512} << 30};
+  std::string text = fit_text(llama(), training, target, Language::kEnglish);
+  EXPECT_NE(text.find("8,030,261,248 parameters"), std::string::npos) << text;
+  // ZeRO-1: 4Ψ = 29.9 GiB and 12Ψ/8 = 11.2 GiB: the first that fits with its activations.
+  EXPECT_NE(text.find("cheapest that fits: ZeRO-1"), std::string::npos) << text;
+  EXPECT_NE(text.find("optimizer 12Ψ/8"), std::string::npos) << text;
+  EXPECT_NE(fit_text(llama(), training, target, Language::kChinese).find("放得下的最省方案：ZeRO-1"), std::string::npos);
+}
+
+TEST(FitView, NothingIsJudgedWithoutASize) {
+  std::string text = fit_text(fit::model_from_count(7'000'000'000), {}, {}, Language::kEnglish);
+  EXPECT_EQ(text.find("yes"), std::string::npos) << text;
+  EXPECT_NE(text.find("--gpu-memory"), std::string::npos) << text;
+}
+
+TEST(FitView, JsonAndTextAgree) {
+  fit::Training training;
+  training.gpus_per_host = 4;
+  FitTarget target{"", int64_t{24} << 30, 0};
+  base::Json json = fit_json(fit::model_from_count(1'000'000'000), training, target);
+  ASSERT_TRUE(json["cheapest"].is_number());
+  const base::Json& best = json["choices"][json["cheapest"].get<size_t>()];
+  EXPECT_EQ(best["stage"], "DDP");
+  EXPECT_EQ(best["parameters"].get<int64_t>() + best["gradients"].get<int64_t>() + best["optimizer"].get<int64_t>(), 16'000'000'000);
+}
+
+}  // namespace
+}  // namespace view
