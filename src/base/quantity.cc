@@ -90,6 +90,25 @@ std::string format_duration(std::chrono::nanoseconds duration) {
   return two_units((minutes + 30) / 60, 24, "d", "h");
 }
 
+Result<int64_t> parse_bytes(std::string_view text, ErrorKind kind) {
+  struct ByteUnit {
+    std::string_view name;
+    double bytes;
+  };
+  constexpr ByteUnit kByteUnits[] = {{"", 1},         {"B", 1},      {"K", 0x1p10},   {"KB", 1e3},    {"KiB", 0x1p10},
+                             {"M", 0x1p20},   {"MB", 1e6},   {"MiB", 0x1p20}, {"G", 0x1p30},  {"GB", 1e9},
+                             {"GiB", 0x1p30}, {"T", 0x1p40}, {"TB", 1e12},    {"TiB", 0x1p40}};
+  std::string_view rest = text;
+  double number = take_number(rest);
+  for (const ByteUnit& unit : kByteUnits) {
+    if (number < 0 || unit.name != rest) continue;
+    double bytes = number * unit.bytes;
+    if (!(bytes >= 1 && bytes <= 0x1p60)) break;
+    return static_cast<int64_t>(std::llround(bytes));
+  }
+  return fail(kind, quote(text) + " is not a number of bytes").with_hint("write a number and a unit: 24GiB, 80GB, 512MiB");
+}
+
 std::string format_bytes(uint64_t bytes) {
   constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);

@@ -40,6 +40,8 @@ Result<int64_t> parse_int(std::string_view text, int64_t min, int64_t max, Error
 Result<std::chrono::milliseconds> parse_duration(std::string_view text, ErrorKind kind = ErrorKind::kUsage);
 // For people, three significant digits at most: "350 µs", "250 ms", "1.5 s", "2 min 5 s", "1 h 30 min", "3 d 4 h".
 std::string format_duration(std::chrono::nanoseconds duration);
+// "80GB" (10^9), "24GiB" (2^30), "24G" (2^30, as memory is spoken of), "512MiB", "1.5TiB", "1024" (bytes). 1 to 2^60 bytes.
+Result<int64_t> parse_bytes(std::string_view text, ErrorKind kind = ErrorKind::kUsage);
 // For people: "512 B", "1.5 KiB", "64 MiB".
 std::string format_bytes(uint64_t bytes);
 

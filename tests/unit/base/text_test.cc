@@ -63,6 +63,15 @@ TEST(ParseInt, RefusesEverythingElseWithTheValueAndTheRange) {
   EXPECT_EQ(parse_int("x", 1, 2, ErrorKind::kConfig).error().kind, ErrorKind::kConfig);
 }
 
+TEST(Text, BytesAsPeopleWriteThem) {
+  EXPECT_EQ(parse_bytes("24GiB").value(), int64_t{24} << 30);
+  EXPECT_EQ(parse_bytes("24G").value(), int64_t{24} << 30);
+  EXPECT_EQ(parse_bytes("80GB").value(), 80'000'000'000);
+  EXPECT_EQ(parse_bytes("1.5KiB").value(), 1536);
+  EXPECT_EQ(parse_bytes("1024").value(), 1024);
+  for (const char* bad : {"", "G", "0", "-1G", "24 GiB", "24gib", "1e3", "2000000TiB", "GiB24"}) EXPECT_FALSE(parse_bytes(bad).ok()) << bad;
+}
+
 TEST(Duration, Reads) {
   EXPECT_EQ(parse_duration("250ms").value(), milliseconds(250));
   EXPECT_EQ(parse_duration("10s").value(), milliseconds(10'000));
