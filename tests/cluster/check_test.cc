@@ -13,6 +13,13 @@ Words with(Words a, const Words& b) {
   return a;
 }
 
+// A host whose logins get these variables ("A=1 B=2").
+HostOptions session_variable(const std::string& assignments) {
+  HostOptions host;
+  host.sshd_config = {"SetEnv " + assignments};
+  return host;
+}
+
 // --- the network -------------------------------------------------------------------------------------------------------
 
 class CheckNetwork : public Check {
@@ -145,7 +152,9 @@ TEST_F(CheckNetwork, APortHeldByAnOrphan) {
 class CheckStorage : public Check {};
 
 TEST_F(CheckStorage, SharedMemoryOfOneMebibyte) {
-  start({.hosts = 3, .host = {{}, {.shm = {.size_kib = 1024}}}});
+  HostOptions small;
+  small.shm.size_kib = 1024;
+  start({.hosts = 3, .host = {HostOptions{}, small}});
   expect(check(kHosts), "FS-SHM-SMALL", "h2");
   say("h2", "mount -o remount,size=8g /dev/shm");
   expect_gone(check(kHosts), "FS-SHM-SMALL");
@@ -154,7 +163,7 @@ TEST_F(CheckStorage, SharedMemoryOfOneMebibyte) {
 TEST_F(CheckStorage, FullReadOnlyAndWithoutInodes) {
   start({.hosts = 3});
   Words command = with(kHosts, {"--", "python3", "train.py", "--output_dir", "/tmp/out"});
-  for (const std::string& host : {"h1", "h2", "h3"}) say(host, "mkdir /tmp/out; touch /tmp/train.py");
+  for (const std::string& host : cluster().hosts()) say(host, "mkdir /tmp/out; touch /tmp/train.py");
   say("ctl", "touch /tmp/train.py");
 
   say("h2", "mount -t tmpfs -o size=4m full /tmp/out; dd if=/dev/zero of=/tmp/out/old bs=64k 2>/dev/null; true");
@@ -173,7 +182,7 @@ TEST_F(CheckStorage, FullReadOnlyAndWithoutInodes) {
 
 TEST_F(CheckStorage, AFileSystemThatHangs) {
   start({.hosts = 3});
-  for (const std::string& host : {"h1", "h2", "h3"}) say(host, "mkdir -p /tmp/data; touch /tmp/train.py");
+  for (const std::string& host : cluster().hosts()) say(host, "mkdir -p /tmp/data; touch /tmp/train.py");
   auto server = cluster().start_on("h2", {.argv = {"python3", script("hung_fs.py"), "/tmp/data"}});
   ASSERT_TRUE(server.ok());
   if (!server->wait_output("mounted", 5s)) GTEST_SKIP() << "no FUSE here: " << server->err();
@@ -189,7 +198,7 @@ TEST_F(CheckStorage, AFileSystemThatHangs) {
 
 TEST_F(CheckStorage, MountsAndContents) {
   start({.hosts = 3});
-  for (const std::string& host : {"h1", "h2", "h3"})
+  for (const std::string& host : cluster().hosts())
     say(host,
         "touch /tmp/train.py; mkdir -p /tmp/data /tmp/model; mount -t tmpfs nas:/data /tmp/data; seq 1000 > /tmp/data/a.txt; seq 500 > "
         "/tmp/model/config.json");
@@ -263,7 +272,7 @@ TEST_F(CheckSoftware, AStaleLock) {
 }
 
 TEST_F(CheckSoftware, VisibleDevicesOnOneHostOnly) {
-  start({.hosts = 3, .host = {{}, {.sshd_config = {"SetEnv CUDA_VISIBLE_DEVICES=0"}}}});
+  start({.hosts = 3, .host = {HostOptions{}, session_variable("CUDA_VISIBLE_DEVICES=0")}});
   expect(check(kHosts), "VIS-CVD-DIFFERS", "h2");
   expect_gone(check(with(kHosts, {"--env", "CUDA_VISIBLE_DEVICES=0"})), "VIS-CVD-DIFFERS");
 }
@@ -312,9 +321,8 @@ TEST_F(CheckLimits, AClockThirtySecondsOff) {
   std::string faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
   if (::access(faketime.c_str(), R_OK) != 0) GTEST_SKIP() << faketime << " is missing (package faketime)";
   start({.hosts = 3,
-         .host = {
-             {},
-             {.sshd_config = {"SetEnv LD_PRELOAD=" + faketime + " FAKETIME=+30s FAKETIME_DONT_FAKE_MONOTONIC=1 DONT_FAKE_MONOTONIC=1"}}}});
+         .host = {HostOptions{},
+                  session_variable("LD_PRELOAD=" + faketime + " FAKETIME=+30s FAKETIME_DONT_FAKE_MONOTONIC=1 DONT_FAKE_MONOTONIC=1")}});
   Words argv = {PHALANX_DYNAMIC_PROGRAM, "check", "--json", "-H", "h1,h2,h3"};
   Checked checked;
   checked.outcome = cluster().run_on("ctl", {.argv = argv, .cwd = "/tmp"});
