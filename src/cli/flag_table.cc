@@ -5,8 +5,8 @@ namespace cli {
 namespace {
 
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
-constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);    // verbs that look at the hosts for a job
-constexpr uint32_t kReach = kProbe | bit(Verb::kBench);  // verbs that log in to hosts
+constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                      // verbs that look at the hosts for a job
+constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);  // verbs that log in to hosts
 constexpr uint32_t kAll = kReach | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
 constexpr int64_t kMostHosts = 65'536;
 constexpr int64_t kMostRanksPerHost = 4'096;
@@ -68,6 +68,20 @@ constexpr VerbRow kVerbs[] = {
       "bench fabric 逐对、双向测量主机之间 TCP 的延迟与带宽，并标出慢的链路。"},
      "phalanx bench fabric gpu01,gpu02,gpu03\n"
      "phalanx bench fabric --hostfile hosts.txt --seconds 3 --json"},
+    {Verb::kFit,
+     "fit",
+     Operands::kMixed,
+     "model/config.json [options]",
+     {"compute what a model needs per rank, and the cheapest way that fits", "计算模型在每个 rank 上的内存需求以及放得下的最省方案"},
+     {"Counts the parameters of a Hugging Face config.json (Llama, Mistral, Qwen2, Qwen3, GPT-2) and shows, for DDP and ZeRO 1 to 3, with "
+      "and "
+      "without offload and activation checkpointing, the bytes on one rank and on one host. The GPUs are those of the hosts, which are "
+      "probed; --gpu-memory speaks of GPUs that are not there. Exit code 3 if nothing fits.",
+      "统计 Hugging Face config.json（Llama、Mistral、Qwen2、Qwen3、GPT-2）的参数量，并列出 DDP 与 ZeRO 1–3 "
+      "在有无卸载、有无激活重计算时单个 rank 和单台主机所需的字节数。GPU 取自被探测的主机；--gpu-memory 用于尚不存在的 GPU。都放不下时以 3 "
+      "退出。"},
+     "phalanx fit model/config.json -H gpu01,gpu02\n"
+     "phalanx fit --params 7B --gpu-memory 24GiB --nproc-per-node 8"},
     {Verb::kExplain,
      "explain",
      Operands::kMixed,
@@ -165,7 +179,7 @@ constexpr FlagRow kFlags[] = {
      .choices = "auto|gpu|cpu",
      .min = 1,
      .max = kMostRanksPerHost,
-     .verbs = kProbe,
+     .verbs = kProbe | bit(Verb::kFit),
      .section = Section::kRanks,
      .help = {"ranks per host: a number, one per GPU, or one per CPU core (default: the host's slots, else auto: one per "
               "GPU, or one where there is none)",
@@ -246,6 +260,63 @@ constexpr FlagRow kFlags[] = {
      .section = Section::kRanks,
      .help = {"network interface the ranks meet over (default: the fastest on which all hosts reach each other)",
               "rank 之间通信使用的网卡（默认：所有主机可互通的最快网卡）"}},
+    {.flag = Flag::kParams,
+     .name = "params",
+     .kind = ValueKind::kText,
+     .metavar = "N",
+     .verbs = bit(Verb::kFit),
+     .section = Section::kRanks,
+     .help = {"number of parameters, like 7B or 350M, instead of a model's configuration", "参数量，如 7B、350M，代替模型配置文件"}},
+    {.flag = Flag::kGpuMemory,
+     .name = "gpu-memory",
+     .kind = ValueKind::kBytes,
+     .metavar = "SIZE",
+     .verbs = bit(Verb::kFit),
+     .section = Section::kRanks,
+     .help = {"memory of one GPU, like 24GiB; no host is asked (--nnodes and --nproc-per-node say how many)",
+              "单块 GPU 的显存，如 24GiB；不再探测主机（数量由 --nnodes 与 --nproc-per-node 给出）"}},
+    {.flag = Flag::kSequence,
+     .name = "sequence",
+     .kind = ValueKind::kInt,
+     .metavar = "TOKENS",
+     .min = 1,
+     .max = 16'777'216,
+     .verbs = bit(Verb::kFit),
+     .section = Section::kRanks,
+     .help = {"tokens of one sequence (default: the model's longest, at most 4096)", "每条序列的 token 数（默认：模型上限，最多 4096）"}},
+    {.flag = Flag::kBatch,
+     .name = "batch",
+     .kind = ValueKind::kInt,
+     .metavar = "N",
+     .min = 1,
+     .max = 1'048'576,
+     .verbs = bit(Verb::kFit),
+     .section = Section::kRanks,
+     .help = {"sequences per rank and optimizer step (default: 1)", "每个 rank 每个优化器步的序列数（默认：1）"}},
+    {.flag = Flag::kAccumulate,
+     .name = "accumulate",
+     .kind = ValueKind::kInt,
+     .metavar = "N",
+     .min = 1,
+     .max = 1'048'576,
+     .verbs = bit(Verb::kFit),
+     .section = Section::kRanks,
+     .help = {"micro-batches that --batch is cut into (default: 1)", "把 --batch 切成的 micro-batch 数（默认：1）"}},
+    {.flag = Flag::kPrecision,
+     .name = "precision",
+     .kind = ValueKind::kChoice,
+     .metavar = "bf16|fp16|fp32",
+     .choices = "bf16|fp16|fp32",
+     .verbs = bit(Verb::kFit),
+     .section = Section::kRanks,
+     .help = {"what training computes in; 16 bits keep fp32 master weights (default: bf16)",
+              "训练精度；16 位时保留 fp32 主权重（默认：bf16）"}},
+    {.flag = Flag::kNoFlash,
+     .name = "no-flash",
+     .verbs = bit(Verb::kFit),
+     .section = Section::kRanks,
+     .help = {"count the attention scores: no flash or memory-efficient attention is used",
+              "计入注意力分数：未使用 flash 或省内存的注意力实现"}},
     {.flag = Flag::kSeconds,
      .name = "seconds",
      .kind = ValueKind::kInt,

@@ -108,6 +108,10 @@ Status check_value(const FlagRow& row, std::string_view typed, std::string_view 
       auto wish = parse_gpu_wish(value, row.max);
       return wish.ok() ? base::ok() : Status(named(typed, wish.error()));
     }
+    case ValueKind::kBytes: {
+      auto bytes = base::parse_bytes(value);
+      return bytes.ok() ? base::ok() : Status(named(typed, bytes.error()));
+    }
     case ValueKind::kGlob: {
       auto glob = base::Glob::compile(value);
       return glob.ok() ? base::ok() : Status(named(typed, glob.error()));

@@ -10,7 +10,7 @@
 
 namespace cli {
 
-enum class Verb { kRun, kPlan, kTrain, kCheck, kBench, kExplain, kHelp, kCompletion, kVersion, kAgent };
+enum class Verb { kRun, kPlan, kTrain, kCheck, kBench, kFit, kExplain, kHelp, kCompletion, kVersion, kAgent };
 
 // How a verb reads the words that are not flags.
 enum class Operands {
@@ -49,6 +49,13 @@ enum class Flag {
   kGpus,
   kIface,
   kSeconds,
+  kParams,
+  kGpuMemory,
+  kSequence,
+  kBatch,
+  kAccumulate,
+  kPrecision,
+  kNoFlash,
   kEnv,
   kEnvFile,
   kExport,
@@ -81,6 +88,7 @@ enum class ValueKind {
   kAssignment,  // NAME=VALUE, NAME as in env_file.h
   kSshOption,   // Name=Value, as after ssh -o
   kGpuWish,     // auto, N in [min, max], or HOST:INDEX,...[@...]
+  kBytes,       // "24GiB" (base::parse_bytes)
   kGlob,        // a pattern of base/glob.h
 };
 

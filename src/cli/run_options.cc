@@ -68,6 +68,7 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
     options.command = invocation.command;
     return take_hosts(invocation, 0, options);
   }
+  if (invocation.verb == Verb::kFit) return base::ok();  // its operand is a model (cmd_fit.cc)
   if (invocation.verb != Verb::kBench) {
     options.command = invocation.operands;
     return base::ok();
@@ -114,6 +115,13 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kJson: options.json = true; break;
     case Flag::kQuiet: options.quiet = true; break;
     case Flag::kVerbose: options.verbose = true; break;
+    case Flag::kParams:  // of fit: cmd_fit.cc
+    case Flag::kGpuMemory:
+    case Flag::kSequence:
+    case Flag::kBatch:
+    case Flag::kAccumulate:
+    case Flag::kPrecision:
+    case Flag::kNoFlash:
     case Flag::kAll:
     case Flag::kMan:
     case Flag::kMarkdown:

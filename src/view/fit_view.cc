@@ -69,6 +69,10 @@ std::string head(const fit::Model& model, const fit::Training& t, const FitTarge
             Bilingual{", {} sequence(s) of {} tokens a rank in {} micro-batch(es)", "，每 rank {} 条长 {} 的序列，分 {} 个 micro-batch"}.in(
                 language)),
         t.batch, fit::sequence_of(model, t), t.accumulate);
+  if (!model.shape_known())
+    out += Bilingual{"\nonly the number of parameters is known: activations and the largest layer are not counted",
+                     "\n只知道参数量：激活与最大层未计入"}
+               .in(language);
   return out + "\n\n";
 }
 

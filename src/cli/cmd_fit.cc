@@ -1,0 +1,119 @@
+// fit: model → parameters; hosts (or what was said of them) → GPUs; then arithmetic. Nothing is started.
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/flag_value.h"
+#include "cli/launch.h"
+#include "cli/make_job.h"
+#include "cli/quiet_watcher.h"
+#include "cli/verbs.h"
+#include "os/files.h"
+#include "view/fit_view.h"
+#include "view/speech.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kMaxConfigBytes = 4 << 20;
+
+base::Error usage(std::string message, std::string hint) {
+  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
+}
+
+// A folder stands for the config.json in it.
+base::Result<fit::Model> read_model(const Invocation& invocation) {
+  std::optional<std::string> count = invocation.value(Flag::kParams);
+  if (count && !invocation.operands.empty())
+    return usage("a model and --params exclude each other: each says how many parameters", "keep one of them");
+  if (count) {
+    TRY_ASSIGN(int64_t parameters, fit::parse_parameter_count(*count));
+    return fit::model_from_count(parameters);
+  }
+  if (invocation.operands.size() != 1) return usage("fit needs a model", "phalanx fit model/config.json   (or --params 7B)");
+  std::string path = invocation.operands[0];
+  if (os::is_folder(path)) path += "/config.json";
+  TRY_ASSIGN(std::string text, os::read_file(path, kMaxConfigBytes));
+  base::Result<base::Json> json = base::parse_json(text);
+  if (!json.ok()) return base::Error(json.error()).within("reading " + path);
+  base::Result<fit::Model> model = fit::model_from_config(*json);
+  if (!model.ok()) return base::Error(model.error()).within("reading " + path);
+  return model;
+}
+
+int64_t count(const Invocation& invocation, Flag flag, int64_t otherwise) {
+  std::optional<std::string> value = invocation.value(flag);
+  return value ? int_value(*value) : otherwise;
+}
+
+fit::Training read_training(const Invocation& invocation, const RunOptions& options) {
+  fit::Training t;
+  t.precision = invocation.value(Flag::kPrecision) == "fp32" ? fit::Precision::kFp32 : fit::Precision::k16Bit;
+  t.sequence = count(invocation, Flag::kSequence, 0);
+  t.batch = count(invocation, Flag::kBatch, 1);
+  t.accumulate = count(invocation, Flag::kAccumulate, 1);
+  t.flash = !invocation.has(Flag::kNoFlash);
+  t.hosts = options.nnodes.value_or(1);
+  if (options.ranks_per_host && options.ranks_per_host->kind == RanksPerHost::Kind::kCount) t.gpus_per_host = options.ranks_per_host->count;
+  return t;
+}
+
+// The GPUs the hosts really have: as many per host as the host with the fewest, as large as the smallest.
+base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training& training, view::FitTarget& target) {
+  bool counted = options.ranks_per_host && options.ranks_per_host->kind == RanksPerHost::Kind::kCount;
+  TRY_ASSIGN(job::Job job, make_job(options, look_around()));
+  job.check_only = true;
+  job.run_id = "fit";
+  TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
+  QuietWatcher watcher(view::choose_language([](const char* name) { return os::environment_value(name); }));
+  job::Runner runner(*loop, watcher);
+  TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
+  const doctor::Situation& situation = runner.state().checks.situation;
+  int64_t fewest = 0;
+  for (const doctor::HostView& host : situation.hosts) {
+    if (!host.probed) {
+      for (const base::Error& refusal : verdict.refusals) return base::Error(refusal);
+      return base::fail(base::ErrorKind::kUnreachable, host.name + ": could not be looked at").because(host.error);
+    }
+    auto gpus = static_cast<int64_t>(host.facts.gpus.devices.size());
+    fewest = fewest == 0 ? gpus : std::min(fewest, gpus);
+    int64_t memory = host.facts.machine.memory_bytes;
+    target.host_bytes = target.host_bytes == 0 ? memory : std::min(target.host_bytes, memory);
+    for (const host::Gpu& gpu : host.facts.gpus.devices) {
+      if (target.gpu_bytes != 0 && gpu.memory_bytes >= target.gpu_bytes) continue;
+      target.gpu_bytes = gpu.memory_bytes;
+      target.gpu_name = gpu.name;
+    }
+  }
+  training.hosts = static_cast<int>(situation.hosts.size());
+  if (!counted) training.gpus_per_host = static_cast<int>(std::max<int64_t>(1, fewest));
+  return base::ok();
+}
+
+}  // namespace
+
+base::Result<int> fit_verb(const Invocation& invocation) {
+  TRY_ASSIGN(fit::Model model, read_model(invocation));
+  TRY_ASSIGN(RunOptions options, run_options(invocation));
+  fit::Training training = read_training(invocation, options);
+  view::FitTarget target;
+  bool hosts_named = !options.hosts.empty() || !options.hostfile.empty();
+  if (std::optional<std::string> size = invocation.value(Flag::kGpuMemory)) {
+    TRY_ASSIGN(target.gpu_bytes, base::parse_bytes(*size));
+    if (hosts_named) return usage("--gpu-memory and hosts exclude each other: the hosts' own GPUs are asked", "keep one of them");
+  } else {
+    TRY(look_at_hosts(invocation, options, training, target));
+  }
+  // From here on everything is known; the rest is arithmetic.
+
+  base::Language language = view::choose_language([](const char* name) { return os::environment_value(name); });
+  std::string text =
+      options.json ? base::to_text(view::fit_json(model, training, target), 2) + "\n" : view::fit_text(model, training, target, language);
+  std::fputs(text.c_str(), stdout);
+  return target.gpu_bytes > 0 && fit::cheapest(fit::choices(model, training), target.gpu_bytes, target.host_bytes) < 0
+             ? base::exit_code(base::ErrorKind::kUnfit)
+             : 0;
+}
+
+}  // namespace cli
