@@ -11,7 +11,7 @@ struct InterfaceAddressFact {
   std::string address;  // numeric
   int64_t prefix = 0;
   bool v6 = false;
-  std::string label;  // where it is not the interface's name: "eth0:1", which is the name getifaddrs gives
+  std::string label{};  // where it is not the interface's name: "eth0:1", which is the name getifaddrs gives
 };
 template <typename V>
 void fields(V& v, InterfaceAddressFact& f) {
