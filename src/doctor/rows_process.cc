@@ -1,7 +1,59 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
 #include "doctor/catalogue.h"
 
 namespace doctor {
+namespace {
 
-std::span<const Row> process_rows() { return {}; }
+std::string age(int64_t seconds) { return base::format_duration(std::chrono::seconds(seconds)); }
+
+// One finding per host: what a dead job left there belongs together.
+void leftovers(const Situation& s, Findings& findings) {
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    const std::vector<host::Leftover>& left = s.hosts[h].facts.processes.leftovers;
+    if (!s.hosts[h].probed || left.empty()) continue;
+    const host::Leftover& first = left[0];
+    std::string fix = "kill";
+    bool mine = true;
+    for (const host::Leftover& l : left) {
+      fix += fmt::format(" {}", l.pid);
+      mine = mine && l.user == s.hosts[h].facts.machine.user;
+    }
+    std::string more = left.size() > 1 ? fmt::format(" and {} more", left.size() - 1) : "";
+    std::string more_chinese = left.size() > 1 ? fmt::format(" 等 {} 个进程", left.size()) : "";
+    findings.on(h,
+                {fmt::format("pid {} of {}, {} old ({}): {}{}", first.pid, first.user, age(first.age_s), first.why, first.command, more),
+                 fmt::format("pid {}（用户 {}，已运行 {}；{}）：{}{}", first.pid, first.user, age(first.age_s), first.why, first.command,
+                             more_chinese)},
+                (mine ? "" : "sudo ") + fix);
+  }
+}
+
+constexpr Row kRows[] = {
+    {"PROC-LEFTOVERS",
+     Severity::kWarning,
+     Group::kProcess,
+     {"ranks of a dead job are still running", "已结束任务的 rank 仍在运行"},
+     {"Does a process with a rank's variables run whose launcher is gone?", "是否有带 rank 环境变量、但启动器已不在的进程？"},
+     {"When a launcher is killed, its ranks are given to process 1 and go on: they hold GPU memory (\"CUDA out of memory … Process N has … "
+      "in use\"), "
+      "ports (\"Address already in use\") and shared memory, or wait in a collective for ranks that no longer exist. A rank that was "
+      "started by "
+      "hand under nohup looks the same: look before you end it.",
+      "启动器被杀后，它的 rank 会被 1 号进程接管并继续运行：占着显存（\"CUDA out of memory … Process N has … in use\"）、端口（\"Address "
+      "already in "
+      "use\"）和共享内存，或在集合通信里等待早已不存在的 rank。用 nohup 手动启动的 rank 看上去也是这样：结束之前先确认。"},
+     {"Look at them, then end exactly these:\n$ ps -o pid,ppid,user,etime,args -p 4711\n$ kill 4711",
+      "先确认，再只结束这些进程：\n$ ps -o pid,ppid,user,etime,args -p 4711\n$ kill 4711"},
+     "",
+     leftovers},
+};
+
+}  // namespace
+
+std::span<const Row> process_rows() { return kRows; }
 
 }  // namespace doctor

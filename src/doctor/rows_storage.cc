@@ -1,7 +1,59 @@
-#include "doctor/catalogue.h"
+#include "doctor/rows_storage.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
 
 namespace doctor {
 
-std::span<const Row> storage_rows() { return {}; }
+void each_path(const Situation& s, const std::function<void(size_t, const host::PathFact&)>& visit) {
+  for (size_t h = 0; h < s.hosts.size(); ++h)
+    if (s.hosts[h].probed)
+      for (const host::PathFact& fact : s.hosts[h].facts.storage.paths) visit(h, fact);
+}
+
+std::vector<PathOnHosts> paths_on_hosts(const Situation& s, std::initializer_list<std::string_view> roles) {
+  std::vector<PathOnHosts> all;
+  each_path(s, [&](size_t h, const host::PathFact& fact) {
+    if (std::find(roles.begin(), roles.end(), fact.role) == roles.end()) return;
+    auto same = std::find_if(all.begin(), all.end(), [&](const PathOnHosts& p) { return p.path == fact.path; });
+    if (same == all.end()) same = all.insert(all.end(), {fact.path, fact.role, fact.named_by, {}});
+    same->seen.emplace_back(h, &fact);
+  });
+  return all;
+}
+
+bool is_hung(const Situation& s, size_t host, const std::string& path) {
+  const std::vector<std::string>& hung = s.hosts[host].facts.storage.hung;
+  return std::find(hung.begin(), hung.end(), path) != hung.end();
+}
+
+Words host_names(const Situation& s, const std::vector<size_t>& hosts) {
+  Words words;
+  constexpr size_t kMost = 4;
+  for (size_t i = 0; i < hosts.size() && i < kMost; ++i) {
+    const std::string& name = s.hosts[hosts[i]].name;
+    bool last = i + 1 == hosts.size();
+    words.english += (i == 0 ? "" : last ? " and " : ", ") + name;
+    words.chinese += (i == 0 ? "" : "、") + name;
+  }
+  if (hosts.size() > kMost) {
+    words.english += fmt::format(" and {} more", hosts.size() - kMost);
+    words.chinese += fmt::format(" 等 {} 台", hosts.size());
+  }
+  return words;
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::span<const Row> storage_rows() {
+  static const std::vector<Row> kRows = [] {
+    std::vector<Row> all;
+    for (auto* rows : {shared_memory_rows, space_rows, mount_rows, path_rows})
+      for (const Row& row : rows()) all.push_back(row);
+    return all;
+  }();
+  return kRows;
+}
 
 }  // namespace doctor

@@ -1,0 +1,32 @@
+// The storage rows, by subject; storage_rows() joins them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "doctor/catalogue.h"
+
+namespace doctor {
+
+std::span<const Row> shared_memory_rows();
+std::span<const Row> space_rows();
+std::span<const Row> mount_rows();
+std::span<const Row> path_rows();
+
+// Every path that was looked at, on every probed host.
+void each_path(const Situation& s, const std::function<void(size_t host, const host::PathFact&)>& visit);
+// The same path on all hosts that looked at it, for each path of one of these roles on any host.
+struct PathOnHosts {
+  std::string path, role, named_by;
+  std::vector<std::pair<size_t, const host::PathFact*>> seen;
+};
+std::vector<PathOnHosts> paths_on_hosts(const Situation& s, std::initializer_list<std::string_view> roles);
+
+bool is_hung(const Situation& s, size_t host, const std::string& path);
+// "gpu01, gpu02 and gpu03"; Chinese "gpu01、gpu02、gpu03".
+Words host_names(const Situation& s, const std::vector<size_t>& hosts);
+bool contains(const std::string& text, std::string_view part);
+
+}  // namespace doctor
