@@ -257,7 +257,7 @@ Situation bond_infiniband() {
       Gpu d = gpu(g, "NVIDIA A100-SXM4-80GB", 8, 0, 108, 80 * kGiB, 400);
       d.ecc = true;
       d.ecc_volatile_uncorrected = d.ecc_aggregate_uncorrected = d.remapped_correctable = d.remapped_uncorrectable = 0;
-      for (int link = 0; link < 12; ++link) d.nvlinks.push_back({link, true, 0});
+      for (int link = 0; link < 12; ++link) d.nvlinks.push_back({link, true, 0, "", true});
       devices.push_back(d);
     }
     give_gpus(h, devices, "ok", "NV12");
