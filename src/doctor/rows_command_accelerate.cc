@@ -1,0 +1,300 @@
+// Lints of accelerate's configuration and of DeepSpeed host files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "doctor/command_view.h"
+#include "doctor/known_keys.h"
+#include "doctor/rows_command.h"
+
+namespace doctor {
+namespace {
+
+void misspelt(const Situation& s, Findings& findings, const UserConfig& config, const std::string& section,
+              const std::vector<std::string>& known) {
+  const base::Json* object = section.empty() ? &config.value : value_at(config.value, section);
+  if (!object) return;
+  for (const Misspelt& m : misspelt_keys(*object, known)) {
+    std::string path = section.empty() ? m.key : section + "." + m.key, at = config.place(s, path);
+    tell(findings, s, config.file.hosts,
+         {fmt::format("{}: {} is unknown; {} was probably meant", at, path, m.meant),
+          fmt::format("{}：未知的键 {}；大概想写 {}", at, path, m.meant)},
+         fmt::format("sed -i 's/\\b{}\\b/{}/' {}", m.key, m.meant, base::shell_quote(config.file.file->path)));
+  }
+}
+
+void keys(const Situation& s, Findings& findings) {
+  for (const UserConfig& config : user_configs(s, "accelerate")) {
+    misspelt(s, findings, config, "", accelerate_keys());
+    misspelt(s, findings, config, "deepspeed_config", accelerate_deepspeed_keys());
+  }
+}
+
+// A number that the launch line gives, else the configuration.
+std::optional<int64_t> given(const Situation& s, const UserConfig& config, const std::string& key) {
+  for (const UserLaunch& launch : user_launches(s)) {
+    auto found = launch.line->options.find(key);
+    if (launch.line->launcher == "accelerate" && found != launch.line->options.end())
+      return whole_number(found->second) ? std::optional<int64_t>(std::stoll(found->second)) : std::nullopt;
+  }
+  return int_at(config.value, key);
+}
+
+void processes(const Situation& s, Findings& findings) {
+  size_t gpus = 0;
+  for (const HostView& h : s.hosts) gpus = std::max(gpus, h.facts.gpus.devices.size());
+  for (const UserConfig& config : user_configs(s, "accelerate")) {
+    auto total = given(s, config, "num_processes"), machines = given(s, config, "num_machines");
+    if (!total || !machines || *machines < 2 || *total < 1) continue;
+    std::string why_english, why_chinese;
+    if (*total % *machines != 0) {
+      why_english = fmt::format("{} processes cannot be shared evenly by {} machines", *total, *machines);
+      why_chinese = fmt::format("{} 个进程无法平均分给 {} 台机器", *total, *machines);
+    } else if (gpus > 1 && *total == static_cast<int64_t>(gpus)) {
+      why_english = fmt::format("each of {} machines would start {} of {} GPUs", *machines, *total / *machines, gpus);
+      why_chinese = fmt::format("{} 台机器各只启动 {} 个进程，而每台有 {} 块 GPU", *machines, *total / *machines, gpus);
+    }
+    if (why_english.empty()) continue;
+    const int64_t right = *machines * static_cast<int64_t>(std::max<size_t>(gpus, 1));
+    tell(findings, s, config.file.hosts,
+         {fmt::format("{}: num_processes: {}, the total; {}", config.place(s, "num_processes"), *total, why_english),
+          fmt::format("{}：num_processes: {} 是总数；{}", config.place(s, "num_processes"), *total, why_chinese)},
+         gpus == 0 ? ""
+                   : fmt::format("sed -i 's/^num_processes:.*/num_processes: {}/' {}", right, base::shell_quote(config.file.file->path)));
+  }
+}
+
+bool own_launcher(const UserConfig& config) {  // one that starts the other machines by itself
+  const base::Json* name = value_at(config.value, "deepspeed_config.deepspeed_multinode_launcher");
+  return name && name->is_string() && name->get_ref<const std::string&>() != "standard";
+}
+
+void rank(const Situation& s, Findings& findings) {
+  for (const UserConfig& config : user_configs(s, "accelerate")) {
+    auto machines = given(s, config, "num_machines"), own = int_at(config.value, "machine_rank");
+    if (!machines || *machines < 2 || !own || own_launcher(config) || config.file.hosts.size() < 2) continue;
+    bool overridden = false, launched = false;
+    for (const UserLaunch& launch : user_launches(s)) {
+      launched = launched || launch.line->launcher == "accelerate";
+      overridden = overridden || launch.line->options.count("machine_rank") > 0;
+    }
+    if (!launched || overridden) continue;
+    findings.on(
+        config.file.hosts,
+        {fmt::format("{}: machine_rank: {} on all of them", config.place(s, "machine_rank"), *own),
+         fmt::format("{}：machine_rank 全是 {}", config.place(s, "machine_rank"), *own)},
+        fmt::format("sed -i 's/^machine_rank:.*/machine_rank: {}/' {}", *own == 0 ? 1 : 0, base::shell_quote(config.file.file->path)));
+  }
+}
+
+void machines(const Situation& s, Findings& findings) {
+  for (const UserConfig& config : user_configs(s, "accelerate")) {
+    auto count = given(s, config, "num_machines");
+    bool launched = false;
+    for (const UserLaunch& launch : user_launches(s)) launched = launched || launch.line->launcher == "accelerate";
+    if (!launched || !count || s.single() || *count == static_cast<int64_t>(s.hosts.size())) continue;
+    tell(findings, s, config.file.hosts,
+         {fmt::format("{}: num_machines: {}; the job has {} hosts", config.place(s, "num_machines"), *count, s.hosts.size()),
+          fmt::format("{}：num_machines: {}；而任务有 {} 台机器", config.place(s, "num_machines"), *count, s.hosts.size())},
+         fmt::format("sed -i 's/^num_machines:.*/num_machines: {}/' {}", s.hosts.size(), base::shell_quote(config.file.file->path)));
+  }
+}
+
+struct HostfileLine {
+  std::string host;
+  int slots = 0;
+  std::string error, error_chinese;  // not empty: the line is wrong
+  int number = 0;
+};
+
+// deepspeed/launcher/runner.py: _parse_hostfile; a line is "name slots=N", '#' begins a comment line.
+std::vector<HostfileLine> read_hostfile(const std::string& text) {
+  std::vector<HostfileLine> all;
+  std::set<std::string> seen;
+  int number = 0;
+  for (std::string_view raw : base::split_lines(text)) {
+    ++number;
+    std::string_view line = base::trim(raw);
+    if (line.empty() || line[0] == '#') continue;
+    std::vector<std::string_view> words = base::split_words(line.substr(0, line.find('#')));
+    HostfileLine entry;
+    entry.number = number;
+    entry.host = words[0];
+    if (words.size() != 2 || !words[1].starts_with("slots=") || !whole_number(words[1].substr(6))) {
+      entry.error = fmt::format("{} is not \"name slots=N\"", base::shell_quote(line));
+      entry.error_chinese = fmt::format("{} 不是“主机名 slots=N”的形式", base::shell_quote(line));
+    } else if (!seen.insert(entry.host).second) {
+      entry.error = fmt::format("{} is there twice", entry.host);
+      entry.error_chinese = fmt::format("{} 出现了两次", entry.host);
+    } else {
+      entry.slots = std::stoi(std::string(words[1].substr(6)));
+    }
+    all.push_back(std::move(entry));
+    if (all.size() > 10'000) break;
+  }
+  return all;
+}
+
+void hostfile(const Situation& s, Findings& findings) {
+  for (const UserFile& file : user_files(s, "hostfile")) {
+    for (const HostfileLine& line : read_hostfile(file.file->text)) {
+      if (line.error.empty()) continue;
+      std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
+      tell(findings, s, file.hosts, {fmt::format("{}: {}", at, line.error), fmt::format("{}：{}", at, line.error_chinese)});
+      break;
+    }
+  }
+}
+
+void hostfile_slots(const Situation& s, Findings& findings) {
+  for (const UserFile& file : user_files(s, "hostfile")) {
+    int64_t sum = 0;
+    bool whole = true;
+    for (const HostfileLine& line : read_hostfile(file.file->text)) {
+      whole = whole && line.error.empty();
+      sum += line.slots;
+      for (size_t h = 0; h < s.hosts.size(); ++h) {
+        const HostView& host = s.hosts[h];
+        if (host.name != line.host && host.address != line.host && host.facts.machine.hostname != line.host) continue;
+        const size_t gpus = host.facts.gpus.devices.size();
+        if (gpus == 0 || line.slots <= static_cast<int>(gpus)) continue;
+        findings.on(h,
+                    {fmt::format("{}:{}: {} slots; the host has {} GPUs", shown(s, file.file->path), line.number, line.slots, gpus),
+                     fmt::format("{}:{}：slots={}；而机器只有 {} 块 GPU", shown(s, file.file->path), line.number, line.slots, gpus)},
+                    fmt::format("sed -i '{}s/slots=.*/slots={}/' {}", line.number, gpus, base::shell_quote(file.file->path)));
+      }
+    }
+    for (const UserConfig& config : user_configs(s, "accelerate")) {
+      auto total = given(s, config, "num_processes");
+      if (!whole || !total || sum == 0 || *total == sum) continue;
+      tell(findings, s, file.hosts,
+           {fmt::format("{}: {} slots in all; {}: num_processes: {}", shown(s, file.file->path), sum, config.place(s, "num_processes"),
+                        *total),
+            fmt::format("{}：slots 合计 {}；{}：num_processes: {}", shown(s, file.file->path), sum, config.place(s, "num_processes"),
+                        *total)},
+           fmt::format("sed -i 's/^num_processes:.*/num_processes: {}/' {}", sum, base::shell_quote(config.file.file->path)));
+    }
+  }
+}
+
+void pdsh(const Situation& s, Findings& findings) {
+  for (const UserConfig& config : user_configs(s, "accelerate")) {
+    const base::Json* name = value_at(config.value, "deepspeed_config.deepspeed_multinode_launcher");
+    if (!name || *name != "pdsh") continue;
+    std::string lost;
+    for (const auto& [variable, value] : s.job.set)
+      if (variable.starts_with("CUDA_") || variable.starts_with("TORCH_") || variable.starts_with("GLOO_") || variable == "LD_LIBRARY_PATH")
+        lost += " " + variable;
+    std::string at = config.place(s, "deepspeed_config.deepspeed_multinode_launcher");
+    tell(findings, s, config.file.hosts,
+         {fmt::format("{}: pdsh{}", at, lost.empty() ? "" : "; it does not pass on" + lost),
+          fmt::format("{}：pdsh{}", at, lost.empty() ? "" : "；不会传递" + lost)});
+  }
+}
+
+constexpr Row kRows[] = {
+    {"CMD-ACCELERATE-KEY",
+     Severity::kWarning,
+     Group::kCommand,
+     {"a key of accelerate's configuration is misspelt", "accelerate 配置中有拼错的键"},
+     {"Are the keys of accelerate's configuration known to it?", "accelerate 配置中的键是否都是它认识的？"},
+     {"At the top level accelerate refuses the file: \"The config file at … had unknown keys ([…]), please try upgrading your `accelerate` "
+      "version "
+      "or fix (and potentially remove) these keys\". In deepspeed_config the key has no effect, without a word.",
+      "顶层的未知键会被拒绝：\"The config file at … had unknown keys ([…]), please try upgrading your `accelerate` version or fix (and "
+      "potentially "
+      "remove) these keys\"；写在 deepspeed_config 里则悄悄不起作用。"},
+     {"Correct the key.\n$ accelerate config", "改正键名。\n$ accelerate config"},
+     "accelerate/commands/config/config_args.py: ClusterConfig",
+     keys},
+    {"CMD-ACCELERATE-PROCESSES",
+     Severity::kWarning,
+     Group::kCommand,
+     {"num_processes of accelerate is the total over all machines", "accelerate 的 num_processes 是所有机器的总数"},
+     {"Is num_processes the number of processes of all machines together?", "num_processes 是否为全部机器的进程总数？"},
+     {"Each machine starts num_processes / num_machines. Two machines of 8 GPUs need 16; with 8 half of every machine is idle, and a "
+      "remainder "
+      "is dropped, so that ranks are missing and the others wait.",
+      "每台机器启动 num_processes / num_machines 个进程。两台 8 卡机器应写 16；写 8 则每台闲置一半，除不尽时余数被丢弃，缺了 rank "
+      "其余只能等。"},
+     {"Write machines × GPUs per machine.\n$ accelerate launch --num_machines 2 --num_processes 16 train.py",
+      "写成机器数 × 每台 GPU 数。\n$ accelerate launch --num_machines 2 --num_processes 16 train.py"},
+     "accelerate/utils/launch.py: prepare_multi_gpu_env",
+     processes},
+    {"CMD-ACCELERATE-RANK",
+     Severity::kWarning,
+     Group::kCommand,
+     {"accelerate's machine_rank is the same on several machines", "多台机器上的 accelerate machine_rank 相同"},
+     {"Does every machine have a machine_rank of its own?", "每台机器的 machine_rank 是否各不相同？"},
+     {"A configuration that is copied or shared gives every machine the number it holds: with two machines 0 both wait, or the second says "
+      "\"Address already in use\".",
+      "配置文件被复制或共享后，每台机器都用里面的同一个编号：两台 0 号机器会互相等待，或者第二台报 \"Address already in use\"。"},
+     {"Give the number on the command line, or let phalanx number the hosts.\n$ accelerate launch --config_file acc.yaml --machine_rank 1 "
+      "train.py\n"
+      "$ phalanx run -H gpu01,gpu02 -- python train.py",
+      "在命令行里给出编号，或让 phalanx 编号。\n$ accelerate launch --config_file acc.yaml --machine_rank 1 train.py\n$ phalanx run -H "
+      "gpu01,gpu02 -- python train.py"},
+     "accelerate/commands/launch.py",
+     rank},
+    {"CMD-ACCELERATE-MACHINES",
+     Severity::kWarning,
+     Group::kCommand,
+     {"num_machines is not the number of hosts", "num_machines 与机器数不符"},
+     {"Is accelerate's num_machines the number of hosts of the job?", "accelerate 的 num_machines 是否等于任务的机器数？"},
+     {"Too many: all wait for machines that never come. One: each host trains alone.",
+      "写多了：大家都在等不存在的机器；写成 1：每台机器各训各的。"},
+     {"Correct num_machines, and num_processes with it.\n$ accelerate launch --num_machines 2 --num_processes 16 train.py",
+      "改正 num_machines，并相应修改 num_processes。\n$ accelerate launch --num_machines 2 --num_processes 16 train.py"},
+     "accelerate/commands/launch.py",
+     machines},
+    {"CMD-HOSTFILE",
+     Severity::kWarning,
+     Group::kCommand,
+     {"a DeepSpeed host file has a line that cannot be read", "DeepSpeed 的 hostfile 有无法识别的行"},
+     {"Is every line of the host file \"name slots=N\", and every name there once?",
+      "hostfile 的每一行是否为“主机名 slots=N”，且主机名不重复？"},
+     {"\"Hostfile contains a bad entry: …, unable to proceed with launching\", or \"Hostfile contains multiple entries for …\".",
+      "\"Hostfile contains a bad entry: …, unable to proceed with launching\" 或 \"Hostfile contains multiple entries for …\"。"},
+     {"Write a name or address and its slots, one host a line.\n$ printf '%s slots=8\\n' gpu01 gpu02 > hostfile",
+      "每行写一台机器：主机名或地址，加上 slots。\n$ printf '%s slots=8\\n' gpu01 gpu02 > hostfile"},
+     "deepspeed/launcher/runner.py",
+     hostfile},
+    {"CMD-HOSTFILE-SLOTS",
+     Severity::kWarning,
+     Group::kCommand,
+     {"the slots of a host file do not fit", "hostfile 的 slots 数不对"},
+     {"Has each host as many GPUs as slots, and do the slots add up to num_processes?",
+      "每台机器的 GPU 数是否不少于 slots，slots 合计是否等于 num_processes？"},
+     {"A rank without a GPU ends with \"CUDA error: invalid device ordinal\"; with another sum the ranks wait for some that never start.",
+      "分不到 GPU 的 rank 会报 \"CUDA error: invalid device ordinal\"；合计对不上时，各 rank 会一直等那些不会启动的 rank。"},
+     {"Count the GPUs and correct the file.\n$ nvidia-smi -L | wc -l", "数一数 GPU，改正 hostfile。\n$ nvidia-smi -L | wc -l"},
+     "deepspeed/launcher/runner.py",
+     hostfile_slots},
+    {"CMD-PDSH",
+     Severity::kNote,
+     Group::kCommand,
+     {"pdsh starts the other machines", "由 pdsh 启动其他机器"},
+     {"Is the multi-node launcher pdsh?", "多机启动方式是否为 pdsh？"},
+     {"pdsh hands lines on only when they end, so progress bars (tqdm) seem to stand still: that is no hang. DeepSpeed passes on only "
+      "variables "
+      "whose names begin with NCCL, PYTHON, MV2, UCX or MLFLOW, and those of .deepspeed_env; CUDA_*, TORCH_*, GLOO_* and LD_LIBRARY_PATH "
+      "stay "
+      "behind. The shell there is not interactive: what ~/.bashrc sets for conda may be missing.",
+      "pdsh 收到完整的一行才转发，进度条（tqdm）看起来就像停住了：这不是卡死。DeepSpeed 只传递以 NCCL、PYTHON、MV2、UCX、MLFLOW "
+      "开头的变量以及 "
+      ".deepspeed_env 里的变量；CUDA_*、TORCH_*、GLOO_*、LD_LIBRARY_PATH 都不会传过去。远端是非交互 shell，~/.bashrc 里的 conda "
+      "设置可能不生效。"},
+     {"Put what is needed into .deepspeed_env, or start with phalanx, which passes variables on and draws the bar itself.\n"
+      "$ phalanx run -H gpu01,gpu02 -- python train.py",
+      "把需要的变量写进 .deepspeed_env，或改用 phalanx：它会传递变量，并自己画进度条。\n$ phalanx run -H gpu01,gpu02 -- python train.py"},
+     "deepspeed/launcher/runner.py: EXPORT_ENVS",
+     pdsh},
+};
+
+}  // namespace
+
+std::span<const Row> accelerate_rows() { return kRows; }
+
+}  // namespace doctor

@@ -1,0 +1,171 @@
+// Lints of how a Python script lets its ranks meet.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "doctor/command_view.h"
+#include "doctor/rows_command.h"
+
+namespace doctor {
+namespace {
+
+std::optional<int64_t> number_at(std::string_view text, size_t& at) {
+  while (at < text.size() && (base::is_blank(text[at]) || text[at] == '(')) ++at;
+  size_t begin = at;
+  while (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) && at - begin < 6) ++at;
+  if (at == begin) return std::nullopt;
+  return std::stoll(std::string(text.substr(begin, at - begin)));
+}
+
+struct Range {
+  int64_t low = 0, high = 0;
+};
+
+// "54000 + random.randint(0, 888)", "random.randint(20000, 60000)", "$((RANDOM % 1000 + 50000))", "shuf -i 10000-65535".
+std::optional<Range> random_range(std::string_view line) {
+  std::string lower = base::to_lower(line);
+  if (lower.find("port") == std::string::npos && lower.find("tcp") == std::string::npos) return std::nullopt;
+  for (std::string_view call : {"randint(", "randrange(", "shuf -i "}) {
+    size_t at = lower.find(call);
+    if (at == std::string::npos) continue;
+    size_t before = lower.find_last_of('+', at), base_at = 0;
+    int64_t offset = 0;
+    if (before != std::string::npos && call.front() == 'r') {
+      size_t end = lower.find_last_not_of(" (", before - 1);
+      size_t begin = end == std::string::npos ? end : lower.find_last_not_of("0123456789", end);
+      base_at = begin == std::string::npos ? 0 : begin + 1;
+      offset = number_at(lower, base_at).value_or(0);
+    }
+    at += call.size();
+    auto low = number_at(lower, at);
+    if (low && at < lower.size() && (lower[at] == ',' || lower[at] == '-')) ++at;
+    auto high = number_at(lower, at);
+    if (low && high && *low < *high) return Range{offset + *low, offset + *high};
+  }
+  if (size_t at = lower.find("random"); at != std::string::npos && lower.find("$((") != std::string::npos) {
+    size_t percent = lower.find('%', at), plus = lower.find('+');
+    if (percent == std::string::npos || plus == std::string::npos) return std::nullopt;
+    size_t offset_at = plus < at ? lower.find("$((") + 3 : plus + 1;
+    auto modulus = number_at(lower, ++percent), offset = number_at(lower, offset_at);
+    if (modulus && offset && *modulus > 0) return Range{*offset, *offset + *modulus - 1};
+  }
+  return std::nullopt;
+}
+
+void random_port(const Situation& s, Findings& findings) {
+  for (std::string_view role : {"script", "shell"}) {
+    for (const UserFile& file : user_files(s, role)) {
+      const host::NetworkFacts& n = s.hosts[file.hosts.front()].facts.network;
+      if (n.port_range_low <= 0) continue;
+      for (const CodeLine& line : code_lines(file.file->text)) {
+        auto range = random_range(line.text);
+        if (!range || range->high < n.port_range_low || range->low > n.port_range_high) continue;
+        std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
+        tell(findings, s, file.hosts,
+             {fmt::format("{}: ports {}–{}; outgoing connections take {}–{}", at, range->low, range->high, n.port_range_low,
+                          n.port_range_high),
+              fmt::format("{}：端口 {}–{}；而外发连接使用 {}–{}", at, range->low, range->high, n.port_range_low, n.port_range_high)});
+        break;
+      }
+    }
+  }
+}
+
+bool names_localhost(const std::string& text) {
+  return text.find("localhost") != std::string::npos || text.find("127.0.0.1") != std::string::npos;
+}
+
+// os.environ["MASTER_ADDR"] = …; not setdefault, not a comparison.
+bool sets(const std::string& line, const char* name) {
+  for (char quote : {'"', '\''}) {
+    std::string written = fmt::format("environ[{}{}{}]", quote, name, quote);
+    size_t at = line.find(written);
+    if (at == std::string::npos) continue;
+    std::string_view rest = base::trim(std::string_view(line).substr(at + written.size()));
+    return rest.starts_with('=') && !rest.starts_with("==");
+  }
+  return false;
+}
+
+void init_localhost(const Situation& s, Findings& findings) {
+  if (s.single()) return;
+  for (const UserFile& file : user_files(s, "script")) {
+    for (const CodeLine& line : code_lines(file.file->text)) {
+      const bool tcp = line.text.find("tcp://") != std::string::npos && line.text.find("init") != std::string::npos;
+      if (!names_localhost(line.text) || (!tcp && !sets(line.text, "MASTER_ADDR"))) continue;
+      std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
+      tell(findings, s, file.hosts,
+           {fmt::format("{}: {}; the job has {} hosts", at, line.text.substr(0, 120), s.hosts.size()),
+            fmt::format("{}：{}；任务有 {} 台机器", at, line.text.substr(0, 120), s.hosts.size())});
+      break;
+    }
+  }
+}
+
+void hard_coded_port(const Situation& s, Findings& findings) {
+  if (!s.job.serves_store || s.job.world < 2) return;
+  for (const UserFile& file : user_files(s, "script")) {
+    for (const CodeLine& line : code_lines(file.file->text)) {
+      const bool tcp = line.text.find("tcp://") != std::string::npos && line.text.find("init_") != std::string::npos;
+      if (!tcp && !sets(line.text, "MASTER_PORT")) continue;
+      std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
+      tell(findings, s, file.hosts,
+           {fmt::format("{}: {}", at, line.text.substr(0, 120)), fmt::format("{}：{}", at, line.text.substr(0, 120))},
+           fmt::format("phalanx run -H {} --no-store -- python {}", host_list(s), base::shell_quote(shown(s, file.file->path))));
+      break;
+    }
+  }
+}
+
+constexpr Row kRows[] = {
+    {"CMD-RANDOM-PORT",
+     Severity::kWarning,
+     Group::kCommand,
+     {"a port is drawn at random among those of outgoing connections", "随机端口落在外发连接使用的端口范围内"},
+     {"Does a script draw its port outside ip_local_port_range?", "脚本随机选择的端口是否在 ip_local_port_range 之外？"},
+     {"The kernel gives ports of that range to any outgoing connection, so that the port is sometimes taken: \"The server socket has "
+      "failed to bind "
+      "to [::]:54321 (errno: 98 - Address already in use)\". On several hosts each draws another one, and nobody meets.",
+      "内核会把该范围内的端口分给任意外发连接，于是偶尔会被占用：\"The server socket has failed to bind to [::]:54321 (errno: 98 - Address "
+      "already in "
+      "use)\"。多台机器时各自随机，根本碰不到一起。"},
+     {"Leave the port to the launcher, or take a fixed one below the range.\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n"
+      "$ phalanx run --master-port 29500 -- python train.py",
+      "端口交给启动器，或固定用低于该范围的端口。\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ phalanx run --master-port 29500 -- "
+      "python train.py"},
+     "Linux Documentation/networking/ip-sysctl.rst; a field note draws 54000 + randint(0, 888)",
+     random_port},
+    {"CMD-INIT-LOCALHOST",
+     Severity::kWarning,
+     Group::kCommand,
+     {"the script lets its ranks meet on localhost", "脚本让各 rank 在 localhost 上会合"},
+     {"Does the script name an address that all hosts can reach?", "脚本使用的会合地址是否所有机器都能访问？"},
+     {"On every host localhost is that host: ranks of the others connect to themselves and wait until the time-out, 30 minutes.",
+      "localhost 在每台机器上都指自己：其他机器的 rank 连到自己身上，一直等到 30 分钟超时。"},
+     {"Use init_method=\"env://\" (the default) and leave MASTER_ADDR to the launcher.\n$ phalanx run -H gpu01,gpu02 -- python main.py",
+      "使用 init_method=\"env://\"（默认值），MASTER_ADDR 交给启动器。\n$ phalanx run -H gpu01,gpu02 -- python main.py"},
+     "torch/distributed/rendezvous.py",
+     init_localhost},
+    {"CMD-HARD-CODED-PORT",
+     Severity::kWarning,
+     Group::kCommand,
+     {"the script names the port its ranks meet on", "脚本写死了会合端口"},
+     {"Does the script leave the meeting point to the launcher?", "脚本是否把会合地址交给启动器？"},
+     {"Under phalanx, as under torchrun, the launcher serves the store (TORCHELASTIC_USE_AGENT_STORE=True), and every rank is a client, "
+      "rank 0 too. "
+      "At an address of the script's own nobody listens: \"The client socket has timed out after 1800000ms while trying to connect to\".",
+      "与 torchrun 一样，phalanx 由启动器提供 store（TORCHELASTIC_USE_AGENT_STORE=True），所有 rank（包括 rank 0）都是客户端。"
+      "脚本自定的地址上没有人监听：\"The client socket has timed out after 1800000ms while trying to connect to …\"。"},
+     {"Use init_method=\"env://\", or let rank 0 serve the store.\n$ phalanx run --no-store -- python main.py",
+      "使用 init_method=\"env://\"，或让 rank 0 提供 store。\n$ phalanx run --no-store -- python main.py"},
+     "torch/distributed/rendezvous.py: _create_c10d_store",
+     hard_coded_port},
+};
+
+}  // namespace
+
+std::span<const Row> python_rows() { return kRows; }
+
+}  // namespace doctor
