@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_fields.h"
 #include "host/probe.h"
 #include "os/files.h"
 #include "os/guarded.h"

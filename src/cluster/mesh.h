@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_fields.h"
-
 namespace cluster {
 
 // One connection that was tried, from one host to another.

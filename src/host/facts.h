@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json_fields.h"
 #include "host/clock_facts.h"
 #include "host/command_facts.h"
 #include "host/gpu_facts.h"

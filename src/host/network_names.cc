@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "base/json_fields.h"
 #include "base/text.h"
 #include "host/network_text.h"
 #include "host/probe.h"

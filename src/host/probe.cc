@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json_fields.h"
 #include "host/nccl_interface.h"
 #include "os/clock.h"
 #include "os/guarded.h"

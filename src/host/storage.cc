@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_fields.h"
 #include "host/mounts.h"
 #include "host/path_look.h"
 #include "host/path_token.h"

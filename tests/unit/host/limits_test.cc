@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_fields.h"
 #include "host/probe.h"
 #include "host/small_files.h"
 #include "os/clock.h"

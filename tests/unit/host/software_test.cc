@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/json_fields.h"
 #include "base/text.h"
 #include "host/software_parts.h"
 #include "os/files.h"

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_fields.h"
 #include "host/mounts.h"
 #include "host/path_token.h"
 #include "host/probe.h"

@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/json_fields.h"
 #include "base/text.h"
 #include "base/unicode.h"
 #include "situations.h"
