@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/glob.h"
+#include "host/threads.h"
 #include "wire/rank_event.h"
 
 namespace agent {
@@ -43,7 +44,7 @@ Environment job_environment(Environment host, const wire::Prepare& prepare, bool
 Environment rank_environment(const Environment& job, const wire::RankSpec& spec, const RankPlace& place) {
   Environment out = job;
   // emplace: what the user set wins.
-  out.emplace("OMP_NUM_THREADS", std::to_string(std::max(1U, place.cpus / std::max(1U, place.local_world))));
+  out.emplace("OMP_NUM_THREADS", std::to_string(host::threads_per_rank(place.cpus, 0, place.local_world)));
   out.emplace("PYTHONUNBUFFERED", "1");
   out.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (!place.error_file.empty()) out["TORCHELASTIC_ERROR_FILE"] = place.error_file;

@@ -1,16 +1,50 @@
 #include "job/choose.h"
 
+#include <fmt/format.h>
+
+#include "job/choose_parts.h"
+
 namespace job {
 
-Choices choose(const doctor::Situation& situation, const GpuWish&, const Network& network) {
+using doctor::Situation;
+using doctor::Words;
+
+std::optional<std::string> users_word(const Situation& situation, size_t host, const std::string& name) {
+  if (std::optional<std::string> value = situation.variable(host, name)) return value;
+  const auto& file = situation.hosts[host].facts.software.nccl_conf;
+  auto line = file.find(name);
+  return line == file.end() ? std::nullopt : std::optional(line->second);
+}
+
+int ranks_on(const Situation& situation, const GpuWish& wish, const Choices& choices, size_t host) {
+  if (choices.hosts[host].has_gpus) return static_cast<int>(choices.hosts[host].gpus.size());
+  if (host < wish.ranks.size() && wish.ranks[host] > 0) return wish.ranks[host];
+  return situation.hosts[host].ranks;
+}
+
+Words host_names(const Situation& situation, const std::vector<size_t>& hosts) {
+  auto name = [&](size_t at) { return situation.hosts[hosts[at]].name; };
+  switch (hosts.size()) {
+    case 0: return {};
+    case 1: return {name(0), name(0)};
+    case 2: return {name(0) + " and " + name(1), name(0) + " 和 " + name(1)};
+    case 3: return {name(0) + ", " + name(1) + " and " + name(2), name(0) + "、" + name(1) + " 和 " + name(2)};
+    default:
+      return {fmt::format("{}, {} and {} more", name(0), name(1), hosts.size() - 2),
+              fmt::format("{}、{} 等 {} 台", name(0), name(1), hosts.size())};
+  }
+}
+
+Choices choose(const Situation& situation, const GpuWish& wish, const Network& network) {
   Choices choices;
   choices.hosts.resize(situation.hosts.size());
-  for (size_t h = 0; h < network.addresses.size() && h < choices.hosts.size(); ++h) {
-    choices.hosts[h].address = network.addresses[h];
-    choices.hosts[h].interface = network.interfaces[h];
-    choices.hosts[h].settings = {{"GLOO_SOCKET_IFNAME", network.interfaces[h], {}},
-                                 {"NCCL_SOCKET_IFNAME", "=" + network.interfaces[h], {}}};
-  }
+  choose_gpus(situation, wish, choices);
+  choose_address(situation, wish, network, choices);
+  choose_interfaces(situation, wish, network, choices);
+  choose_infiniband(situation, choices);
+  choose_p2p(situation, choices);
+  choose_threads(situation, wish, choices);
+  choose_cpus(situation, wish, choices);
   return choices;
 }
 

@@ -20,7 +20,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "job/choose.h"
+#include "job/choose_parts.h"
 #include "job/subnet.h"
 
 namespace job {
@@ -150,6 +150,17 @@ const Candidate* routed_from(const HostView& host, const std::vector<Candidate>&
 }
 
 }  // namespace
+
+std::vector<std::string> decoys(const Situation& situation, size_t host) {
+  std::vector<std::string> names;
+  std::map<std::string, int> owned = owners(situation);
+  for (const Interface& i : situation.hosts[host].facts.network.interfaces) {
+    if (i.loopback || i.kind == "loopback" || i.addresses.empty()) continue;
+    bool shared = std::all_of(i.addresses.begin(), i.addresses.end(), [&](const auto& a) { return owned.at(a.address) > 1; });
+    if (shared || !kind_of(situation.hosts[host], i)) names.push_back(i.name);
+  }
+  return names;
+}
 
 std::vector<Network> shared_networks(const Situation& situation, const std::string& wanted_interface) {
   if (situation.hosts.empty()) return {};

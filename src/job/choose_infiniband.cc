@@ -1,0 +1,111 @@
+// InfiniBand and RoCE: NCCL takes what works, host by host, without asking the others. Only where the hosts would then
+// disagree is something set.
+//
+// - A host whose ports are not ACTIVE falls back to sockets silently while the others offer verbs: they never connect. So
+//   NCCL_IB_DISABLE=1 on all, and said loudly: everything is then many times slower than it could be. Where no host has verbs,
+//   NCCL finds that out by itself.
+// - InfiniBand and RoCE ports in one job: NCCL pairs them up by their place in its list and ends with "Attempted to connect incompatible
+//   devices" (NCCL, src/transport/net_ib). The layer all hosts have, and with the higher rate, stays; the rest is excluded by name.
+// - A port that is down is skipped by NCCL itself, a GPU finds its nearest card by itself: nothing to set.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "doctor/verbs.h"
+#include "job/choose_parts.h"
+
+namespace job {
+namespace {
+
+using doctor::Situation;
+using doctor::Words;
+
+void sockets_for_all(const Situation& situation, const std::vector<size_t>& with, const std::vector<size_t>& without, Choices& choices) {
+  const host::InfinibandFacts& best = situation.hosts[with[0]].facts.infiniband;
+  double rate = std::max(doctor::live_rate(best, false), doctor::live_rate(best, true));
+  Words names = host_names(situation, without);
+  Words why = doctor::why_no_verbs(situation.hosts[without[0]].facts.infiniband);
+  for (size_t h = 0; h < situation.hosts.size(); ++h)
+    if (!users_word(situation, h, "NCCL_IB_DISABLE"))
+      choices.hosts[h].settings.push_back(
+          {"NCCL_IB_DISABLE",
+           "1",
+           {names.english + " cannot use InfiniBand (" + why.english + "): all go over sockets, else they hang",
+            names.chinese + " 无法使用 InfiniBand（" + why.chinese + "）：全部改走 socket，否则会挂起"}});
+  choices.remarks.push_back(
+      {fmt::format("InfiniBand lies idle: {:.0f} Gbit/s per host on {}, none on {} ({}). The job runs over sockets, many times slower; "
+                   "repair {} before a long run",
+                   rate, host_names(situation, with).english, names.english, why.english, without.size() == 1 ? "it" : "them"),
+       fmt::format("InfiniBand 被闲置：{} 每台有 {:.0f} Gbit/s，而 {} 没有（{}）。任务将走 socket，慢许多倍；长时间训练前请先修复",
+                   host_names(situation, with).chinese, rate, names.chinese, why.chinese)});
+  for (size_t h = 0; h < situation.hosts.size(); ++h)
+    if (std::optional<std::string> set = users_word(situation, h, "NCCL_IB_DISABLE"); set && *set == "0")
+      choices.remarks.push_back(
+          {situation.hosts[h].name + ": NCCL_IB_DISABLE=0, as you set it: this host waits for InfiniBand peers that others are not",
+           situation.hosts[h].name + "：你设置了 NCCL_IB_DISABLE=0：本机会等待并不存在的 InfiniBand 对端"});
+}
+
+void one_link_layer(const Situation& situation, Choices& choices) {
+  bool on_all[2] = {true, true}, on_any[2] = {false, false};
+  double least[2] = {1e9, 1e9};
+  for (const doctor::HostView& host : situation.hosts)
+    for (bool roce : {false, true}) {
+      std::vector<doctor::LivePort> live = doctor::live_ports(host.facts.infiniband);
+      bool has = std::any_of(live.begin(), live.end(), [&](const doctor::LivePort& l) { return l.roce() == roce; });
+      double rate = doctor::live_rate(host.facts.infiniband, roce);
+      on_all[roce] = on_all[roce] && has;
+      on_any[roce] = on_any[roce] || has;
+      least[roce] = std::min(least[roce], rate);
+    }
+  if (!on_any[0] || !on_any[1]) return;
+  if (!on_all[0] && !on_all[1]) {
+    for (size_t h = 0; h < situation.hosts.size(); ++h)
+      if (!users_word(situation, h, "NCCL_IB_DISABLE"))
+        choices.hosts[h].settings.push_back(
+            {"NCCL_IB_DISABLE",
+             "1",
+             {"some hosts have InfiniBand, others RoCE: they cannot be connected", "有的主机是 InfiniBand，有的是 RoCE，两者无法互连"}});
+    choices.remarks.push_back({"some hosts have InfiniBand, others RoCE: the job runs over sockets, many times slower",
+                               "有的主机是 InfiniBand，有的是 RoCE：任务将走 socket，慢许多倍"});
+    return;
+  }
+  bool keep_roce = !on_all[0] || (on_all[1] && least[1] > least[0]);
+  for (size_t h = 0; h < situation.hosts.size(); ++h) {
+    if (users_word(situation, h, "NCCL_IB_HCA")) continue;
+    std::vector<std::string> others;
+    for (const doctor::LivePort& live : doctor::live_ports(situation.hosts[h].facts.infiniband))
+      if (live.roce() != keep_roce && std::find(others.begin(), others.end(), live.device->name) == others.end())
+        others.push_back(live.device->name);
+    if (others.empty()) continue;
+    std::string list = base::join(others, ",");
+    const char* layer = keep_roce ? "InfiniBand" : "RoCE";
+    choices.hosts[h].settings.push_back(
+        {"NCCL_IB_HCA",
+         "^=" + list,
+         {fmt::format("{} {} {}; NCCL cannot connect it to the {} ports it is to use", list, others.size() == 1 ? "is" : "are", layer,
+                      keep_roce ? "RoCE" : "InfiniBand"),
+          fmt::format("{} 是 {}；NCCL 无法将其与要用的 {} 端口互连", list, layer, keep_roce ? "RoCE" : "InfiniBand")}});
+  }
+}
+
+}  // namespace
+
+void choose_infiniband(const Situation& situation, Choices& choices) {
+  if (situation.single() || std::none_of(choices.hosts.begin(), choices.hosts.end(), [](const HostChoice& c) { return c.has_gpus; }))
+    return;
+  std::vector<size_t> with, without;
+  for (size_t h = 0; h < situation.hosts.size(); ++h) {
+    if (!situation.hosts[h].probed || users_word(situation, h, "NCCL_NET")) return;
+    (doctor::verbs_usable(situation.hosts[h].facts.infiniband) ? with : without).push_back(h);
+  }
+  if (with.empty()) return;
+  if (!without.empty()) return sockets_for_all(situation, with, without, choices);
+  one_link_layer(situation, choices);
+  for (size_t h = 0; h < situation.hosts.size(); ++h)
+    if (users_word(situation, h, "NCCL_IB_DISABLE").value_or("0") == "1")
+      choices.remarks.push_back({situation.hosts[h].name + ": NCCL_IB_DISABLE=1, as you set it, leaves working InfiniBand or RoCE unused",
+                                 situation.hosts[h].name + "：你设置的 NCCL_IB_DISABLE=1 使可用的 InfiniBand 或 RoCE 被闲置"});
+}
+
+}  // namespace job

@@ -1,0 +1,109 @@
+#include "job/gpu_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/cuda_order.h"
+
+namespace job {
+namespace {
+
+using doctor::HostView;
+using doctor::Situation;
+using doctor::Words;
+using host::Gpu;
+
+const Gpu* find(const HostView& host, int64_t index) {
+  for (const Gpu& g : host.facts.gpus.devices)
+    if (g.index == index) return &g;
+  return nullptr;
+}
+
+const std::vector<int>* list_for(const GpuWish& wish, const HostView& host) {
+  for (const auto& [name, list] : wish.lists)
+    if (name == host.name) return &list;
+  return nullptr;
+}
+
+void read_list(const HostView& host, const std::vector<int>& list, GpuPool& pool, Choices& choices) {
+  pool.word = GpuPool::Word::kList;
+  for (int index : list) {
+    const Gpu* gpu = find(host, index);
+    bool twice = gpu && std::find(pool.given.begin(), pool.given.end(), gpu) != pool.given.end();
+    if (gpu && !twice) pool.given.push_back(gpu);
+    if (!gpu)
+      choices.refusals.push_back(
+          {fmt::format("{}: --gpus names GPU {}; the host has {}", host.name, index, host.facts.gpus.devices.size()),
+           fmt::format("{}：--gpus 指定了 GPU {}，而该主机只有 {} 块", host.name, index, host.facts.gpus.devices.size())});
+    if (twice)
+      choices.refusals.push_back(
+          {fmt::format("{}: --gpus names GPU {} twice", host.name, index), fmt::format("{}：--gpus 重复指定了 GPU {}", host.name, index)});
+  }
+}
+
+void sort_out(const HostView& host, GpuPool& pool) {
+  std::vector<const Gpu*> taken;
+  for (const Gpu& gpu : host.facts.gpus.devices) {
+    std::optional<Words> why = unfit(gpu, host.facts.software);
+    std::optional<Words> who = why ? std::nullopt : busy(gpu);
+    if (!why && !who) pool.fit.push_back(&gpu);
+    if (who) taken.push_back(&gpu);
+    if (why || who) pool.left_out.push_back(why ? *why : *who);
+  }
+  if (pool.fit.size() >= static_cast<size_t>(std::max(1, pool.asked))) return;
+  pool.fit.insert(pool.fit.end(), taken.begin(), taken.end());  // better shared than nothing
+  std::sort(pool.fit.begin(), pool.fit.end(), [](const Gpu* a, const Gpu* b) { return a->index < b->index; });
+}
+
+void read_visible(const Situation& situation, size_t h, const std::string& value, GpuPool& pool) {
+  pool.word = GpuPool::Word::kVisible;
+  const HostView& host = situation.hosts[h];
+  host::CudaOrder order = host::cuda_order_of(situation.variable(h, "CUDA_DEVICE_ORDER"));
+  for (int64_t index : host::select_gpus(host.facts.gpus, value, order).devices)
+    if (const Gpu* gpu = find(host, index)) pool.given.push_back(gpu);
+  if (pool.asked > 0 && static_cast<size_t>(pool.asked) < pool.given.size()) pool.given.resize(static_cast<size_t>(pool.asked));
+}
+
+}  // namespace
+
+int GpuPool::count_of(const std::string& model) const {
+  return static_cast<int>(std::count_if(from().begin(), from().end(), [&](const Gpu* g) { return model_of(*g) == model; }));
+}
+
+GpuPool look_at_gpus(const Situation& situation, const GpuWish& wish, size_t h, Choices& choices) {
+  const HostView& host = situation.hosts[h];
+  const std::vector<int>* list = list_for(wish, host);
+  std::optional<std::string> visible = situation.variable(h, "CUDA_VISIBLE_DEVICES");
+  int devices = static_cast<int>(host.facts.gpus.devices.size());
+  GpuPool pool;
+  pool.insisted = list || wish.count;
+  pool.asked = wish.count ? *wish.count : h < wish.ranks.size() ? wish.ranks[h] : 0;
+  if (devices == 0) {
+    if (host.probed && pool.insisted)
+      choices.refusals.push_back({host.name + ": GPUs were asked for, and none is seen", host.name + "：要求使用 GPU，但未发现任何 GPU"});
+    return pool;
+  }
+  Words& why = choices.hosts[h].gpus_why;
+  if (!list && visible && visible->rfind("MIG-", 0) == 0) {
+    why = {"CUDA_VISIBLE_DEVICES names MIG devices: left as it is", "CUDA_VISIBLE_DEVICES 指定的是 MIG 设备：保持原样"};
+    return pool;
+  }
+  if (!pool.insisted && pool.asked > devices) {
+    why = {fmt::format("{} ranks on {} GPUs: none is assigned, each rank chooses for itself", pool.asked, devices),
+           fmt::format("{} 个 rank 共用 {} 块 GPU：不作分配，由各 rank 自行选择", pool.asked, devices)};
+    return pool;
+  }
+  pool.open = true;
+  if (list) {
+    read_list(host, *list, pool, choices);
+    pool.asked = 0;
+  } else if (visible) {
+    read_visible(situation, h, *visible, pool);
+  } else {
+    sort_out(host, pool);
+  }
+  return pool;
+}
+
+}  // namespace job
