@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "doctor/verbs.h"
+#include "host/nccl_interface.h"
 #include "job/choose_parts.h"
 
 namespace job {
@@ -39,16 +40,16 @@ bool together(const Situation& situation, const std::vector<Network>& shared, co
 
 bool starts_with(const std::string& text, std::string_view prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
 
-// What NCCL's socket transport would use: all "ib…", else everything but docker and loopback. Releases differ on virbr and on
-// interfaces that are not running; what any of them takes counts.
+// What NCCL's socket transport would use of a host.
 std::vector<std::string> nccl_takes(const HostView& host) {
-  std::vector<std::string> ib, others;
-  for (const host::Interface& i : host.facts.network.interfaces) {
-    if (!i.up || std::none_of(i.addresses.begin(), i.addresses.end(), [](const auto& a) { return !a.address.empty(); })) continue;
-    if (starts_with(i.name, "ib")) ib.push_back(i.name);
-    if (!starts_with(i.name, "docker") && !starts_with(i.name, "lo")) others.push_back(i.name);
-  }
-  return ib.empty() ? others : ib;
+  const host::SoftwareFacts& software = host.facts.software;
+  int version = software.nccl.empty() ? 0 : host::nccl_version(software.nccl[0].version);
+  std::vector<std::string> names;
+  for (const host::ListedAddress& a :
+       host::nccl_interfaces(host::listed_addresses(host.facts.network.interfaces), host::nccl_settings(software.environment, version))
+           .interfaces)
+    names.push_back(a.interface);
+  return names;
 }
 
 // Interfaces of a host that are as good as the chosen one.

@@ -32,13 +32,13 @@ void read_list(const HostView& host, const std::vector<int>& list, GpuPool& pool
     const Gpu* gpu = find(host, index);
     bool twice = gpu && std::find(pool.given.begin(), pool.given.end(), gpu) != pool.given.end();
     if (gpu && !twice) pool.given.push_back(gpu);
+    size_t n = host.facts.gpus.devices.size();
     if (!gpu)
-      choices.refusals.push_back(
-          {fmt::format("{}: --gpus names GPU {}; the host has {}", host.name, index, host.facts.gpus.devices.size()),
-           fmt::format("{}：--gpus 指定了 GPU {}，而该主机只有 {} 块", host.name, index, host.facts.gpus.devices.size())});
+      choices.refusals.push_back({fmt::format("{}: GPU {} was asked for; the host has {}", host.name, index, n),
+                                  fmt::format("{}：要求使用 GPU {}，而该主机只有 {} 块", host.name, index, n)});
     if (twice)
       choices.refusals.push_back(
-          {fmt::format("{}: --gpus names GPU {} twice", host.name, index), fmt::format("{}：--gpus 重复指定了 GPU {}", host.name, index)});
+          {fmt::format("{}: GPU {} was asked for twice", host.name, index), fmt::format("{}：重复要求使用 GPU {}", host.name, index)});
   }
 }
 

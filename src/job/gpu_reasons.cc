@@ -13,12 +13,12 @@ using doctor::Words;
 using host::Gpu;
 
 void judge_gpus(const HostView& host, const GpuPool& pool, const std::vector<const Gpu*>& used, Choices& choices) {
-  Words by = pool.word == GpuPool::Word::kList ? Words{"--gpus", "--gpus"} : Words{"CUDA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"};
+  Words by = pool.word == GpuPool::Word::kList ? Words{"you", "你"} : Words{"CUDA_VISIBLE_DEVICES", " CUDA_VISIBLE_DEVICES "};
   for (const Gpu* g : used)
     for (const std::optional<Words>& harm : {unfit(*g, host.facts.software), busy(*g)})
       if (harm && pool.word != GpuPool::Word::kNone)
         choices.remarks.push_back({fmt::format("{}: chosen by {}: {}", host.name, by.english, harm->english),
-                                   fmt::format("{}：由 {} 选定：{}", host.name, by.chinese, harm->chinese)});
+                                   fmt::format("{}：由{}选定：{}", host.name, by.chinese, harm->chinese)});
       else if (harm)
         choices.remarks.push_back({fmt::format("{}: no other is free: {}", host.name, harm->english),
                                    fmt::format("{}：没有其他空闲的卡：{}", host.name, harm->chinese)});
@@ -40,7 +40,7 @@ void explain_gpus(const host::GpuFacts& facts, const GpuPool& pool, const std::v
     choice.gpus_why.english += "; " + words.english;
     choice.gpus_why.chinese += "；" + words.chinese;
   };
-  if (pool.word == GpuPool::Word::kList) return add({"as --gpus says", "按 --gpus 指定"});
+  if (pool.word == GpuPool::Word::kList) return add({"as you chose", "按你的指定"});
   if (pool.word == GpuPool::Word::kVisible) return add({"as CUDA_VISIBLE_DEVICES says", "按 CUDA_VISIBLE_DEVICES 指定"});
   for (const Words& why : pool.left_out) {
     bool is_used = std::any_of(used.begin(), used.end(), [&](const Gpu* g) { return busy(*g) && busy(*g)->english == why.english; });
