@@ -18,7 +18,7 @@ Interface& add(Situation& s, size_t h, const char* name, const char* kind, const
   i.kind = kind;
   i.up = i.running = i.carrier = true;
   i.speed_mbps = speed;
-  i.addresses = {{address, prefix, address.find(':') != std::string::npos}};
+  i.addresses = {{address, prefix, address.find(':') != std::string::npos, ""}};
   s.hosts[h].facts.network.interfaces.push_back(i);
   return s.hosts[h].facts.network.interfaces.back();
 }
