@@ -31,9 +31,10 @@ Words compared(const std::vector<Network>& shared, const Network& network) {
   bool faster = network.speed_mbps > 0 && std::all_of(shared.begin(), shared.end(), [&](const Network& n) {
                   return n.name == network.name || n.speed_mbps < network.speed_mbps;
                 });
-  std::string list = base::join(others, "; ");
-  return faster ? Words{"the fastest network all hosts share (also: " + list + ")", "所有主机共有的网络中最快的（另有：" + list + "）"}
-                : Words{"first of the networks all hosts share (also: " + list + ")", "所有主机共有的网络中的首选（另有：" + list + "）"};
+  std::string list = base::join(others, "; "), list_zh = base::join(others, "；");
+  return faster
+             ? Words{"the fastest network all hosts share (also: " + list + ")", "所有主机共有的网络中最快的（另有：" + list_zh + "）"}
+             : Words{"first of the networks all hosts share (also: " + list + ")", "所有主机共有的网络中的首选（另有：" + list_zh + "）"};
 }
 
 const host::Interface* interface_of(const doctor::HostView& host, const std::string& name) {

@@ -79,10 +79,9 @@ std::optional<Words> nccl_errs(const Situation& situation, const Network& networ
   const SocketChoice* c = replay(host, "nccl");
   if (!c) return Words{"what NCCL would take by itself is not known", "无法得知 NCCL 会自行选择哪个接口"};
   if (std::find(good.begin(), good.end(), c->interface) == good.end()) {
-    std::string took = c->interface.empty() ? "" : c->interface + " " + c->address;
-    if (took.empty()) return Words{"NCCL would find no interface by itself", "NCCL 自行选择时找不到接口"};
-    return Words{"NCCL would take " + took + " by itself; the hosts meet on " + network.interfaces[h],
-                 "NCCL 会自行选择 " + took + "，而各主机在 " + network.interfaces[h] + " 上会合"};
+    if (c->interface.empty()) return Words{"NCCL would find no interface by itself", "NCCL 自行选择时找不到接口"};
+    return Words{"NCCL would take " + c->interface + " by itself; the hosts meet on " + network.interfaces[h],
+                 "NCCL 会自行选择 " + c->interface + "，而各主机在 " + network.interfaces[h] + " 上会合"};
   }
   std::vector<std::string> extra;
   for (const std::string& name : nccl_takes(host))

@@ -56,12 +56,31 @@ void sort_out(const HostView& host, GpuPool& pool) {
   std::sort(pool.fit.begin(), pool.fit.end(), [](const Gpu* a, const Gpu* b) { return a->index < b->index; });
 }
 
-void read_visible(const Situation& situation, size_t h, const std::string& value, GpuPool& pool) {
+// "1,2" may mean other cards to CUDA than to whoever typed it with nvidia-smi before his eyes.
+void compare_orders(const HostView& host, const std::string& value, const std::vector<int64_t>& selected, Choices& choices) {
+  std::vector<int64_t> by_bus = host::select_gpus(host.facts.gpus, value, host::CudaOrder::kPciBusId).devices;
+  if (by_bus == selected) return;
+  std::string list;
+  for (int64_t index : selected) {
+    const Gpu* gpu = find(host, index);
+    list += fmt::format("{}GPU {} ({})", list.empty() ? "" : ", ", index, gpu ? gpu->name : "");
+  }
+  choices.remarks.push_back(
+      {fmt::format(
+           "{}: CUDA_VISIBLE_DEVICES={} without CUDA_DEVICE_ORDER=PCI_BUS_ID counts the fastest first, and selects {} of nvidia-smi's list",
+           host.name, value, list),
+       fmt::format("{}：CUDA_VISIBLE_DEVICES={} 未配合 CUDA_DEVICE_ORDER=PCI_BUS_ID，按由快到慢编号，实际选中 nvidia-smi 中的 {}",
+                   host.name, value, list)});
+}
+
+void read_visible(const Situation& situation, size_t h, const std::string& value, GpuPool& pool, Choices& choices) {
   pool.word = GpuPool::Word::kVisible;
   const HostView& host = situation.hosts[h];
   host::CudaOrder order = host::cuda_order_of(situation.variable(h, "CUDA_DEVICE_ORDER"));
-  for (int64_t index : host::select_gpus(host.facts.gpus, value, order).devices)
+  std::vector<int64_t> selected = host::select_gpus(host.facts.gpus, value, order).devices;
+  for (int64_t index : selected)
     if (const Gpu* gpu = find(host, index)) pool.given.push_back(gpu);
+  compare_orders(host, value, selected, choices);
   if (pool.asked > 0 && static_cast<size_t>(pool.asked) < pool.given.size()) pool.given.resize(static_cast<size_t>(pool.asked));
 }
 
@@ -99,7 +118,7 @@ GpuPool look_at_gpus(const Situation& situation, const GpuWish& wish, size_t h, 
     read_list(host, *list, pool, choices);
     pool.asked = 0;
   } else if (visible) {
-    read_visible(situation, h, *visible, pool);
+    read_visible(situation, h, *visible, pool, choices);
   } else {
     sort_out(host, pool);
   }
