@@ -1,55 +1,126 @@
 // check: parse → open hosts → probe → mesh test → examine → report. Nothing is started.
+//
+// With --watch the same again after each wait. ssh keeps its connections meanwhile (cluster/openssh.h), so that a look costs no login.
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "cli/check_exit.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
 #include "cli/verbs.h"
-#include "job/findings_text.h"
 #include "job/narrate.h"
 #include "os/files.h"
+#include "view/check_changes.h"
 #include "view/output.h"
 #include "view/speech.h"
+#include "view/surroundings.h"
 
 namespace cli {
 namespace {
 
+constexpr os::milliseconds kLastWords{10'000};  // how long a slow reader of our output is waited for
+constexpr size_t kColumnsOffTerminal = 120;
+constexpr size_t kNarrowest = 40;
+constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
+
+std::string variable(const char* name) { return os::environment_value(name); }
+
 // Nothing is shown while the checks go on but what takes long.
 class Watcher : public job::Audience {
  public:
-  explicit Watcher(base::Language language) : language_(language) {}
+  Watcher(base::Language language, bool quiet) : language_(language), quiet_(quiet) {}
   void output(const job::State&, const wire::Output&, int64_t) override {}
   void progress(const job::State&, int, const wire::RankProgress&) override {}
   void note(const job::State& state, const job::Note& note) override {
-    std::fputs(("phalanx: " + job::narrate(state, note, language_) + "\n").c_str(), stderr);
+    if (!quiet_) std::fputs(("phalanx: " + job::narrate(state, note, language_) + "\n").c_str(), stderr);
   }
   void event(const job::State&, const job::Event&) override {}
   bool ready() const override { return true; }
 
  private:
   base::Language language_;
+  bool quiet_;
 };
 
-const char* word(doctor::Severity severity) {
-  switch (severity) {
-    case doctor::Severity::kError: return "error";
-    case doctor::Severity::kWarning: return "warning";
-    case doctor::Severity::kNote: return "note";
+class Check {
+ public:
+  Check(const RunOptions& options, job::Job job)
+      : options_(options), job_(std::move(job)), watcher_(view::choose_language(variable), options.quiet) {
+    view::Choice colour = options.color == Color::kAlways  ? view::Choice::kOn
+                          : options.color == Color::kNever ? view::Choice::kOff
+                                                           : view::Choice::kAuto;
+    around_ = view::look_around(STDOUT_FILENO, STDERR_FILENO, variable, colour);
+    style_.language = view::choose_language(variable);
+    style_.utf8 = around_.utf8;
+    style_.colour = around_.out_colour;
   }
-  return "";
-}
 
-std::string findings(const job::State& state, base::Language language) {
-  std::string out;
-  for (const doctor::Finding& finding : state.checks.examination.findings) {
-    std::string hosts = job::name_hosts(state, finding.hosts, language);
-    out += std::string(word(finding.row->severity)) + " " + std::string(finding.row->code) + " " + hosts + (hosts.empty() ? "" : ": ") +
-           std::string(finding.row->title.in(language)) + "\n    " + finding.evidence.in(language) + "\n";
-    if (std::string fix = job::fix_of(state, finding, language); !fix.empty()) out += "    $ " + fix + "\n";
+  // One look at all hosts; its exit code.
+  base::Result<int> look() {
+    TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
+    job::Runner runner(*loop, watcher_);
+    TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, job_, options_));
+    // Every host has been looked at, or it is known why not.
+
+    const job::State& state = runner.state();
+    std::vector<base::Error> errors = job::explain(state, verdict, "", "", style_.language);
+    if (verdict.kind == job::Verdict::Kind::kInterrupted) {
+      if (!before_) print(errors);
+      return verdict.exit_code;
+    }
+    view::CheckRound round{state.checks.situation, state.checks.examination};
+    for (size_t h = round.situation.hosts.size(); h < state.hosts.size(); ++h) {  // it ended before the first probe
+      round.situation.hosts.emplace_back().name = state.job.hosts[h].target.name;
+      if (state.hosts[h].refusal) round.situation.hosts[h].error = state.hosts[h].refusal->message;
+    }
+    // Where no plan can be made the supervisor ends before it examines; what is wrong is asked here all the same.
+    if (verdict.kind != job::Verdict::Kind::kChecked) round.examination = doctor::examine(round.situation, job_.only);
+    style_.columns = around_.out_terminal ? std::max(view::terminal_columns(STDOUT_FILENO), kNarrowest) : kColumnsOffTerminal;
+    view::Output out(*loop, STDOUT_FILENO);
+    out.buffer() = text(state, round);
+    out.drain(kLastWords);
+    if (!before_ || around_.out_terminal) print(errors);
+    int code = check_exit(state, verdict, round.examination, options_.fail_on);
+    before_ = std::move(round);
+    return code;
   }
-  return out;
-}
+
+  // Until the next look is due; false when the operator wants no other.
+  base::Result<bool> wait() const {
+    TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
+    bool again = false;
+    loop->after(*options_.watch, [&] {
+      again = true;
+      loop->stop();
+    });
+    for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) TRY(loop->on_signal(s, [&](const signalfd_siginfo&) { loop->stop(); }));
+    loop->run();
+    return again;
+  }
+
+ private:
+  static void print(const std::vector<base::Error>& errors) {
+    for (const base::Error& error : errors) std::fputs(error.render().c_str(), stderr);
+  }
+  std::string text(const job::State& state, const view::CheckRound& round) const {
+    const job::Choices* choices = state.checks.choices ? &*state.checks.choices : nullptr;
+    if (options_.json) return base::to_text(view::check_json(round.situation, round.examination, choices), options_.watch ? -1 : 2) + "\n";
+    std::string page = view::check_text(round.situation, round.examination, style_);
+    if (!options_.watch) return page;
+    std::string time = os::iso_time(os::wall_now_ns());
+    if (around_.out_terminal && around_.cursor) return kClearScreen + page + time + "\n";
+    return before_ ? view::check_changes(*before_, round, time, style_) : page;
+  }
+
+  const RunOptions& options_;
+  job::Job job_;
+  Watcher watcher_;
+  view::Surroundings around_;
+  view::CheckStyle style_;
+  std::optional<view::CheckRound> before_;
+};
 
 }  // namespace
 
@@ -58,20 +129,19 @@ base::Result<int> check_verb(const Invocation& invocation) {
   TRY_ASSIGN(job::Job job, make_job(options, look_around()));
   job.check_only = true;
   job.run_id = "check";
+  job.only = options.only;
   // From here on it is known what is asked for, on which hosts.
 
-  base::Language language = view::choose_language([](const char* name) { return os::environment_value(name); });
-  TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
-  Watcher watcher(language);
-  job::Runner runner(*loop, watcher);
-  TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
-  // Every host has been looked at, or it is known why not.
-
-  view::Output out(*loop, STDOUT_FILENO);
-  out.buffer() = findings(runner.state(), language);
-  out.drain(std::chrono::seconds(10));
-  for (const base::Error& error : job::explain(runner.state(), verdict, "", "", language)) std::fputs(error.render().c_str(), stderr);
-  return verdict.exit_code;
+  Check check(options, std::move(job));
+  TRY_ASSIGN(int code, check.look());
+  while (options.watch && code != base::exit_code(base::ErrorKind::kInterrupted)) {
+    TRY_ASSIGN(bool again, check.wait());
+    if (!again) break;
+    TRY_ASSIGN(int latest, check.look());
+    if (latest == base::exit_code(base::ErrorKind::kInterrupted)) break;
+    code = latest;
+  }
+  return code;
 }
 
 }  // namespace cli

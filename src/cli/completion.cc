@@ -35,17 +35,22 @@ std::vector<std::string> spellings(const FlagRow& flag) {
   return all;
 }
 
-std::string words_of_choices(const FlagRow& flag) { return base::replace_all(flag.choices, "|", " "); }
+std::string all_codes() {
+  std::vector<std::string_view> codes;
+  for (const doctor::Row* row : doctor::catalogue()) codes.push_back(row->code);
+  return base::join(codes, " ");
+}
+
+// The words a flag's value may be; empty: anything.
+std::string words_of_choices(const FlagRow& flag) {
+  return flag.flag == Flag::kOnly ? all_codes() : base::replace_all(flag.choices, "|", " ");
+}
 
 // What a verb's operands are completed with: words, or nothing (then files).
 std::string operand_words(Verb verb) {
   if (verb == Verb::kHelp) return verb_names();
   if (verb == Verb::kCompletion) return "bash zsh fish";
-  if (verb == Verb::kExplain) {
-    std::vector<std::string_view> codes;
-    for (const doctor::Row* row : doctor::catalogue()) codes.push_back(row->code);
-    return base::join(codes, " ");
-  }
+  if (verb == Verb::kExplain) return all_codes();
   if (verb == Verb::kBench) return "fabric";
   return "";
 }
@@ -117,7 +122,7 @@ std::string bash_values(const VerbRow& verb) {
   for (const FlagRow* flag : flags_of(verb.verb)) {
     if (flag->kind == ValueKind::kNone) continue;
     std::string action = "COMPREPLY=()";
-    if (!flag->choices.empty()) action = fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", words_of_choices(*flag));
+    if (!words_of_choices(*flag).empty()) action = fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", words_of_choices(*flag));
     else if (flag->kind == ValueKind::kPath) action = "_phalanx_files -f";
     else if (flag->kind == ValueKind::kDirectory) action = "_phalanx_files -d";
     out += fmt::format("  {}:{}) {}; return 0 ;;\n", verb.name, base::join(spellings(*flag), fmt::format("|{}:", verb.name)), action);
@@ -162,7 +167,7 @@ std::string zsh_flag(const FlagRow& flag, Language language) {
   std::string action;
   if (flag.kind != ValueKind::kNone) {
     action = fmt::format(":{}:", zsh_escape(flag.metavar));
-    if (!flag.choices.empty()) action += fmt::format("({})", words_of_choices(flag));
+    if (!words_of_choices(flag).empty()) action += fmt::format("({})", words_of_choices(flag));
     else if (flag.kind == ValueKind::kPath) action += "_files";
     else if (flag.kind == ValueKind::kDirectory) action += "_files -/";
     else if (flag.flag == Flag::kHosts) action += "_hosts";
@@ -221,7 +226,7 @@ std::string fish_script(Language language) {
     for (const FlagRow* flag : flags_of(verb->verb)) {
       out += when;
       for (const std::string& one : spellings(*flag)) out += one[1] == '-' ? " -l " + one.substr(2) : " -s " + one.substr(1);
-      if (!flag->choices.empty()) out += fmt::format(" -x -a '{}'", words_of_choices(*flag));
+      if (!words_of_choices(*flag).empty()) out += fmt::format(" -x -a '{}'", words_of_choices(*flag));
       else if (flag->kind == ValueKind::kPath) out += " -r -F";
       else if (flag->kind == ValueKind::kDirectory) out += " -x -a '(__fish_complete_directories)'";
       else if (flag->kind != ValueKind::kNone) out += " -x";

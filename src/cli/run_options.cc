@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/codes.h"
 #include "cli/flag_value.h"
 #include "cli/gpu_wish.h"
 
@@ -79,6 +80,11 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
   return take_hosts(invocation, 1, options);
 }
 
+FailOn fail_on_value(const std::string& value) {
+  if (value == "never") return FailOn::kNever;
+  return value == "note" ? FailOn::kNote : value == "warning" ? FailOn::kWarning : FailOn::kError;
+}
+
 void apply(const GivenFlag& given, RunOptions& options) {
   const std::string& value = given.value;
   switch (given.row->flag) {
@@ -113,6 +119,9 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kFold: options.fold = fold_value(value); break;
     case Flag::kColor: options.color = color_value(value); break;
     case Flag::kJson: options.json = true; break;
+    case Flag::kOnly: options.only.push_back(value); break;
+    case Flag::kFailOn: options.fail_on = fail_on_value(value); break;
+    case Flag::kWatch: options.watch = duration_value(value); break;
     case Flag::kQuiet: options.quiet = true; break;
     case Flag::kVerbose: options.verbose = true; break;
     case Flag::kParams:  // of fit: cmd_fit.cc
@@ -140,6 +149,7 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   RunOptions options;
   for (const GivenFlag& given : invocation.flags) apply(given, options);
   options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;
+  TRY_ASSIGN(options.only, codes_or_prefixes(options.only));
   TRY(take_operands(invocation, options));
   return options;
 }

@@ -23,6 +23,7 @@ struct RanksPerHost {
 };
 
 enum class Fold { kAuto, kOn, kOff };
+enum class FailOn { kError, kWarning, kNote, kNever };
 enum class Color { kAuto, kAlways, kNever };
 
 struct RunOptions {
@@ -54,6 +55,10 @@ struct RunOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   std::optional<int> fanout;             // logins under way at once
   std::vector<std::string> ssh_options;  // "Name=Value", as after ssh -o
+
+  std::vector<std::string> only;                   // check: codes or beginnings of codes, as in the catalogue; empty: all
+  FailOn fail_on = FailOn::kError;                 // check
+  std::optional<std::chrono::milliseconds> watch;  // check: between two looks
 
   bool json = false;
   bool quiet = false;

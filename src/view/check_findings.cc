@@ -50,6 +50,7 @@ class Findings {
     const doctor::HostView& view = situation_.hosts[host];
     std::string why = view.error.empty() ? std::string(Bilingual{"no answer", "没有应答"}.in(style_.language))
                                          : base::printable(view.error, kLongestEvidence);
+    if (why.starts_with(view.name + ": ")) why.erase(0, view.name.size() + 2);
     head(unreachable(), Look::kError, fmt::format("{}{}{}", base::printable(view.name), colon(), why));
   }
 

@@ -80,6 +80,7 @@ std::string limit(const char* name, int64_t value, bool in_bytes, Language langu
 
 std::string milliseconds(int64_t ns) {
   double ms = static_cast<double>(ns) / kMillisecond;
+  if (std::abs(ms) < 0.05) return "0.0 ms";
   return std::abs(ms) < 1000 ? fmt::format("{:+.1f} ms", ms) : fmt::format("{:+.1f} s", ms / 1000);
 }
 

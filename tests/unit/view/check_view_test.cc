@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "situations.h"
+#include "view/check_changes.h"
 #include "view/check_layout.h"
 
 namespace view {
@@ -208,7 +209,7 @@ TEST(CheckView, ColourChangesNothingButColour) {
 
 TEST(CheckView, AHostThatDidNotAnswerIsALineAndTheOthersAreShown) {
   Situation s = many(doctor::test::plain_ethernet(), 3);
-  s.hosts[2] = {"gpu03", false, "Connection timed out", {}, {}, 0, 0, "", ""};
+  s.hosts[2] = {"gpu03", false, "gpu03: Connection timed out", {}, {}, 0, 0, "", ""};
   std::string text = check_text(s, {}, style(80));
   EXPECT_NE(text.find("gpu[01-02] (2 hosts)"), std::string::npos) << text;
   EXPECT_NE(text.find("no answer  gpu03: Connection timed out\n"), std::string::npos) << text;
@@ -302,6 +303,26 @@ TEST(CheckJson, HoldsFactsMeshFindingsAndChoices) {
   auto facts = base::from_json<host::Facts>(json["hosts"][1]["facts"]);
   ASSERT_TRUE(facts.ok()) << facts.error().render();
   EXPECT_EQ(facts->gpus.devices.size(), 7u);
+}
+
+TEST(CheckChanges, TellsWhatIsNewAndWhatIsGoneAndNothingElse) {
+  CheckRound before{many(doctor::test::plain_ethernet(), 4), three(4)}, now = before;
+  EXPECT_EQ(check_changes(before, now, "12:00", style(120)), "");
+  now.examination.findings[1].evidence = {"63 MiB; 8 ranks with loaders need about 4 GiB", ""};  // a value that moves is no news
+  EXPECT_EQ(check_changes(before, now, "12:00", style(120)), "");
+  now.examination.findings[0].hosts = {1, 2};                           // the port is now taken on gpu03 too
+  now.examination.findings.pop_back();                                  // the time zone is mended
+  now.situation.hosts[3] = {"gpu04", false, "", {}, {}, 0, 0, "", ""};  // gpu04 is silent
+  EXPECT_EQ(check_changes(before, now, "12:00", style(120)),
+            "12:00  new   no answer from gpu04\n"
+            "12:00  new   error RDZV-PORT-TAKEN: gpu03: port 29500 belongs to pid 4242 (python train.py)\n"
+            "12:00  gone  note TIME-ZONE: gpu02: Asia/Shanghai; the others Etc/UTC\n");
+  EXPECT_EQ(check_changes(now, before, "12:00", style(120)),
+            "12:00  new   note TIME-ZONE: gpu02: Asia/Shanghai; the others Etc/UTC\n"
+            "12:00  gone  no answer from gpu04\n"
+            "12:00  gone  error RDZV-PORT-TAKEN: gpu03: port 29500 belongs to pid 4242 (python train.py)\n");
+  for (std::string_view line : base::split_lines(check_changes(before, now, "12:00", style(60))))
+    EXPECT_LE(base::display_width(line), 60u) << line;
 }
 
 }  // namespace
