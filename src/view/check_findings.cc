@@ -30,14 +30,6 @@ Look look_of(Severity severity) {
   return severity == Severity::kError ? Look::kError : severity == Severity::kWarning ? Look::kWarning : Look::kNote;
 }
 
-// The commands of a page: what to type when a finding has none of its own.
-std::vector<std::string> page_commands(const doctor::Row& row, base::Language language) {
-  std::vector<std::string> commands;
-  for (std::string_view line : base::split_lines(row.fix.in(language)))
-    if (line.starts_with("$ ")) commands.emplace_back(line.substr(2));
-  return commands;
-}
-
 class Findings {
  public:
   Findings(const doctor::Situation& situation, const CheckStyle& style) : situation_(situation), style_(style), page_(style) {
@@ -68,8 +60,7 @@ class Findings {
       fix(*finding, said);
     }
     // Notes need nothing done.
-    if (said.empty() && row.severity != Severity::kNote)
-      for (const std::string& command : page_commands(row, style_.language)) this->command("", command);
+    if (said.empty() && row.severity != Severity::kNote) advice(row);
   }
 
   std::string take() { return page_.take(); }
@@ -90,6 +81,13 @@ class Findings {
     if (finding.fix.empty() || !said.insert(finding.where + "\n" + finding.fix).second) return;
     for (std::string_view part : base::split_lines(finding.fix))
       command(finding.where, std::string(part.starts_with("$ ") ? part.substr(2) : part));
+  }
+  // What the row's page advises first, for findings that have no command of their own: its first command, else its first sentence.
+  void advice(const doctor::Row& row) {
+    std::vector<std::string_view> lines = base::split_lines(row.fix.in(style_.language));
+    for (std::string_view text : lines)
+      if (text.starts_with("$ ")) return command("", std::string(text.substr(2)));
+    if (!lines.empty()) line(std::string(Bilingual{"fix: ", "修复："}.in(style_.language)) + std::string(lines[0]));
   }
   void command(const std::string& where, const std::string& command) {
     std::string lead =
