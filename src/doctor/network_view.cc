@@ -28,12 +28,14 @@ std::string network_of_chosen(const HostView& view) {
   return "";
 }
 
+inline namespace network {
 std::string setting(const Situation& s, size_t h, const std::string& name) {
   if (std::optional<std::string> value = s.variable(h, name)) return *value;
   const auto& conf = s.hosts[h].facts.software.nccl_conf;
   auto found = conf.find(name);
   return found == conf.end() ? "" : found->second;
 }
+}  // namespace network
 
 bool set_for_job(const Situation& s, const std::string& name) {
   return std::any_of(s.job.set.begin(), s.job.set.end(), [&](const auto& pair) { return pair.first == name; });
@@ -66,12 +68,14 @@ bool uses_gloo(const Situation& s, size_t h) {
   return !uses_nccl(s, h) && !s.job.argv.empty() && s.hosts[h].facts.software.packages.count("torch") > 0;
 }
 
+inline namespace network {
 std::vector<size_t> probed(const Situation& s) {
   std::vector<size_t> all;
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (s.hosts[h].probed) all.push_back(h);
   return all;
 }
+}  // namespace network
 
 std::string names(const Situation& s, const std::vector<size_t>& hosts) {
   std::string text;
