@@ -1,5 +1,6 @@
 // Names: whom they stand for, on which host, and one machine under two of them.
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <fmt/format.h>
