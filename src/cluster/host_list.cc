@@ -1,7 +1,5 @@
 #include "cluster/host_list.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/text.h"

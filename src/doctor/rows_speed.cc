@@ -1,13 +1,9 @@
-#include "doctor/rows_speed.h"
+#include "doctor/gpu_view.h"
 
 namespace doctor {
 
 std::span<const Row> speed_rows() {
-  static const std::vector<Row> kRows = [] {
-    std::vector<Row> all;
-    for (std::span<const Row> part : {host_speed_rows()}) all.insert(all.end(), part.begin(), part.end());
-    return all;
-  }();
+  static const std::vector<Row> kRows = joined({gpu_speed_rows()});
   return kRows;
 }
 

@@ -1,7 +1,6 @@
 #include "doctor/rows_storage.h"
 
 #include <algorithm>
-#include <functional>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,5 @@
 #include "host/shell_text.h"
 
-#include <algorithm>
-
 #include <cctype>
 
 #include "base/text.h"

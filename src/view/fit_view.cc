@@ -1,7 +1,5 @@
 #include "view/fit_view.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/text.h"

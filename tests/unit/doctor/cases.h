@@ -32,6 +32,7 @@ std::vector<Case> process_cases();
 std::vector<Case> command_cases();
 std::vector<Case> data_cases();
 std::vector<Case> speed_cases();
+std::vector<Case> speed_gpu_cases();  // of speed_cases()
 
 // A case from a healthy cluster and one change.
 template <typename Change>

@@ -2,8 +2,6 @@
 
 namespace doctor::test {
 
-std::vector<Case> speed_host_cases();
-
-std::vector<Case> speed_cases() { return speed_host_cases(); }
+std::vector<Case> speed_cases() { return speed_gpu_cases(); }
 
 }  // namespace doctor::test

@@ -1,0 +1,85 @@
+#include "doctor/gpu_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace doctor {
+
+std::string model(const std::string& name) {
+  std::string_view text = name;
+  for (std::string_view word : {"NVIDIA ", "GeForce ", "Tesla "})
+    if (text.starts_with(word)) text.remove_prefix(word.size());
+  return std::string(text);
+}
+
+std::string card(const host::Gpu& gpu) {
+  return gpu.name.empty() ? fmt::format("GPU {}", gpu.index) : fmt::format("GPU {} ({})", gpu.index, model(gpu.name));
+}
+
+std::string capability(const host::Gpu& gpu) { return gpu.cc_major > 0 ? fmt::format("{}.{}", gpu.cc_major, gpu.cc_minor) : ""; }
+
+const host::Gpu* find_gpu(const host::GpuFacts& facts, int64_t index) {
+  auto found = std::find_if(facts.devices.begin(), facts.devices.end(), [&](const host::Gpu& g) { return g.index == index; });
+  return found == facts.devices.end() ? nullptr : &*found;
+}
+
+std::string cards(const std::vector<const host::Gpu*>& gpus) {
+  std::vector<std::string> names;
+  std::vector<std::vector<int>> numbers;
+  for (const host::Gpu* g : gpus) {
+    size_t at = static_cast<size_t>(std::find(names.begin(), names.end(), g->name) - names.begin());
+    if (at == names.size()) {
+      names.push_back(g->name);
+      numbers.emplace_back();
+    }
+    numbers[at].push_back(static_cast<int>(g->index));
+  }
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::string text = "GPU " + base::format_ranges(numbers[i]);
+    parts.push_back(names[i].empty() ? text : text + " (" + model(names[i]) + ")");
+  }
+  return base::join(parts, ", ");
+}
+
+Seen seen(const Situation& situation, size_t host) {
+  const host::GpuFacts& facts = situation.hosts[host].facts.gpus;
+  Seen s;
+  s.value = situation.variable(host, "CUDA_VISIBLE_DEVICES");
+  std::optional<std::string> order = situation.variable(host, "CUDA_DEVICE_ORDER");
+  s.order_set = order && (*order == "PCI_BUS_ID" || *order == "FASTEST_FIRST");
+  s.by_pci = host::select_gpus(facts, s.value, host::CudaOrder::kPciBusId);
+  s.by_speed = host::select_gpus(facts, s.value, host::CudaOrder::kFastestFirst);
+  s.ranks = order && host::cuda_order_of(order) == host::CudaOrder::kFastestFirst ? s.by_speed : s.by_pci;
+  return s;
+}
+
+std::vector<const host::Gpu*> gpus_of(const host::GpuFacts& facts, const std::vector<int64_t>& indices) {
+  std::vector<const host::Gpu*> gpus;
+  for (int64_t index : indices)
+    if (const host::Gpu* g = find_gpu(facts, index)) gpus.push_back(g);
+  return gpus;
+}
+
+std::string set_to(const Seen& s) { return s.value ? fmt::format("CUDA_VISIBLE_DEVICES={}", *s.value) : "CUDA_VISIBLE_DEVICES is not set"; }
+std::string set_to_zh(const Seen& s) {
+  return s.value ? fmt::format("CUDA_VISIBLE_DEVICES={}", *s.value) : "没有设置 CUDA_VISIBLE_DEVICES";
+}
+
+bool has_devices(const Situation& s, size_t h) { return s.hosts[h].probed && !s.hosts[h].facts.gpus.devices.empty(); }
+
+std::vector<Row> joined(std::initializer_list<std::span<const Row>> parts) {
+  std::vector<Row> all;
+  for (std::span<const Row> part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+std::span<const Row> gpu_rows() {
+  static const std::vector<Row> kRows = joined({gpu_driver_rows(), gpu_health_rows(), gpu_log_rows(), gpu_use_rows()});
+  return kRows;
+}
+
+}  // namespace doctor

@@ -1,7 +1,0 @@
-#include "doctor/catalogue.h"
-
-namespace doctor {
-
-std::span<const Row> gpu_rows() { return {}; }
-
-}  // namespace doctor
