@@ -146,10 +146,23 @@ void choose_gloo(const Situation& situation, const std::vector<Network>& shared,
   }
 }
 
+// One host: loopback is as good an answer as any, unless the question takes seconds.
+void spare_the_resolver(const Situation& situation, const Network& network, Choices& choices) {
+  constexpr int64_t kSlowNs = 1'000'000'000;
+  const std::vector<host::Resolved>& names = situation.hosts[0].facts.network.names;
+  if (names.empty() || names[0].took_ns < kSlowNs || network.interfaces.empty() || users_word(situation, 0, "GLOO_SOCKET_IFNAME")) return;
+  double seconds = static_cast<double>(names[0].took_ns) / 1e9;
+  choices.hosts[0].settings.push_back({"GLOO_SOCKET_IFNAME",
+                                       network.interfaces[0],
+                                       {fmt::format("Gloo would look up the host's own name first, which takes {:.1f} s here", seconds),
+                                        fmt::format("Gloo 会先解析本机主机名，此处需要 {:.1f} 秒", seconds)}});
+}
+
 }  // namespace
 
 void choose_interfaces(const Situation& situation, const GpuWish& wish, const Network& network, Choices& choices) {
-  if (situation.single() || network.addresses.size() != situation.hosts.size()) return;
+  if (network.addresses.size() != situation.hosts.size() || situation.hosts.empty()) return;
+  if (situation.single()) return spare_the_resolver(situation, network, choices);
   std::vector<Network> shared = shared_networks(situation, wish.interface);
   if (network.name == "routed") shared = {network};
   choose_nccl(situation, shared, network, !wish.interface.empty(), choices);

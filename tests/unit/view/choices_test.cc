@@ -160,6 +160,12 @@ Situation loopback_name() {
   return s;
 }
 
+Situation slow_resolver() {
+  Situation s = single_machine();
+  s.hosts[0].facts.network.names[0].took_ns = 10'000'000'000;
+  return s;
+}
+
 Situation rtx4090() {
   Situation s = single_machine();
   for (Gpu& g : s.hosts[0].facts.gpus.devices) model(g, "NVIDIA GeForce RTX 4090", 8, 9, 128, 24);
@@ -215,6 +221,7 @@ TEST(Choices, AreWhatAnExpertWouldChoose) {
                                    {"decoy_interfaces", decoys},
                                    {"two_networks", two_networks},
                                    {"own_name_is_loopback", loopback_name},
+                                   {"slow_resolver", slow_resolver},
                                    {"rtx4090_old_driver", rtx4090},
                                    {"harmful_settings", harmful_settings},
                                    {"four_gpus_each", bond_infiniband, four},
