@@ -117,7 +117,8 @@ struct Choices {
 };
 constexpr Choices kChoices[] = {
     {"NCCL_DEBUG", " version warn info abort trace ", ""},
-    {"NCCL_DEBUG_SUBSYS", " init coll p2p shm net graph tuning env alloc call proxy nvls bootstrap reg profile ras all alloc_host destroy ", ","},
+    {"NCCL_DEBUG_SUBSYS", " init coll p2p shm net graph tuning env alloc call proxy nvls bootstrap reg profile ras all alloc_host destroy ",
+     ","},
     {"NCCL_ALGO", " tree ring collnet collnetdirect collnetchain nvls nvlstree pat allreduce broadcast reduce allgather reducescatter ",
      ",;:"},
     {"NCCL_PROTO", " ll ll128 simple allreduce broadcast reduce allgather reducescatter sendrecv ", ",;:"},
@@ -168,7 +169,7 @@ std::string meant_name(std::string_view name) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   if (is_known_name(upper)) return upper;
   std::string best;
-  int nearest = 3;
+  int nearest = upper.size() >= 12 ? 3 : 2;  // short names have neighbours that are names too: WANDB_MODE, WANDB_NAME
   auto consider = [&](std::string_view known) {
     if (known.size() > upper.size() + 2 || upper.size() > known.size() + 2 || known.size() < 8) return;
     int distance = base::edit_distance(upper, known);

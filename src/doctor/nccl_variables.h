@@ -37,7 +37,8 @@ struct Folklore {
 };
 const Folklore* find_folklore(std::string_view name);
 
-// The known name a person probably meant: edit distance 1 or 2, or blanks and case aside the same. Empty: none, or the name is known.
+// The known name a person probably meant: edit distance 1, from 12 letters on 2, or blanks and case aside the same. Empty: none, or the
+// name is known.
 std::string meant_name(std::string_view name);
 bool is_known_name(std::string_view name);  // of NCCL, torch, CUDA, GLOO, OMP
 

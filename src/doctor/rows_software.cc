@@ -1,7 +1,15 @@
-#include "doctor/catalogue.h"
+#include "doctor/rows_software_parts.h"
 
 namespace doctor {
 
-std::span<const Row> software_rows() { return {}; }
+std::span<const Row> software_rows() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> rows;
+    for (auto* part : {program_rows, package_rows, library_rows, environment_rows})
+      for (const Row& row : part()) rows.push_back(row);
+    return rows;
+  }();
+  return all;
+}
 
 }  // namespace doctor

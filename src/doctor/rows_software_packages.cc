@@ -1,0 +1,290 @@
+// What is installed, and where hosts differ.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "doctor/rows_software_parts.h"
+#include "doctor/settings.h"
+#include "host/elf_reader.h"
+
+namespace doctor {
+namespace {
+
+// Packages whose version decides what ranks send each other or how they start.
+constexpr std::string_view kWeighty[] = {
+    "accelerate",    "apex",   "bitsandbytes", "datasets",          "deepspeed",     "flash-attn", "lightning",   "llamafactory",
+    "megatron-core", "numpy",  "peft",         "pytorch-lightning", "sentencepiece", "tokenizers", "torchvision", "transformer-engine",
+    "transformers",  "triton", "trl",          "xformers"};
+
+bool is_weighty(std::string_view name) { return std::find(std::begin(kWeighty), std::end(kWeighty), name) != std::end(kWeighty); }
+
+// Hosts whose packages can be compared: those with a Python, and packages at all.
+std::vector<size_t> comparable(const Situation& s) {
+  std::vector<size_t> all;
+  for (size_t host : probed(s))
+    if (!s.hosts[host].facts.software.packages.empty() && !s.hosts[host].facts.software.assumed) all.push_back(host);
+  return all;
+}
+
+std::vector<Camp> package_camps(const Situation& s, const std::string& name) {
+  return camps(s, [&](const HostView& h) -> std::optional<std::string> {
+    auto found = h.facts.software.packages.find(name);
+    if (h.facts.software.assumed || found == h.facts.software.packages.end() || found->second.empty()) return std::nullopt;
+    return found->second;
+  });
+}
+
+void tell_versions(const Situation& s, Findings& findings, const std::string& name) {
+  odd_ones(package_camps(s, name), [&](const std::vector<size_t>& hosts, const Camp& odd, const Camp& common) {
+    std::string text = fmt::format("{} {}: {}; {}: {}", name, odd.value, names_of(s, odd.hosts), common.value, names_of(s, common.hosts));
+    findings.on(hosts, {text, text},
+                fmt::format("{} -m pip install {}=={}", s.hosts[odd.hosts[0]].facts.software.interpreter, name, common.value));
+  });
+}
+
+void check_torch_differs(const Situation& s, Findings& findings) {
+  tell_versions(s, findings, "torch");
+  if (package_camps(s, "torch").size() > 1) return;
+  std::vector<Camp> cuda = camps(s, [](const HostView& h) -> std::optional<std::string> {
+    if (h.facts.software.torch_cuda.empty() || h.facts.software.assumed) return std::nullopt;
+    return h.facts.software.torch_cuda;
+  });
+  odd_ones(cuda, [&](const std::vector<size_t>& hosts, const Camp& odd, const Camp& common) {
+    std::string text =
+        fmt::format("torch + CUDA {}: {}; CUDA {}: {}", odd.value, names_of(s, odd.hosts), common.value, names_of(s, common.hosts));
+    findings.on(hosts, {text, text},
+                s.hosts[odd.hosts[0]].facts.software.interpreter + " -c 'import torch; print(torch.__version__, torch.version.cuda)'");
+  });
+}
+
+void check_package_differs(const Situation& s, Findings& findings) {
+  for (std::string_view name : kWeighty) tell_versions(s, findings, std::string(name));
+}
+
+void check_other_packages(const Situation& s, Findings& findings) {
+  std::vector<size_t> hosts = comparable(s);
+  if (hosts.size() < 2) return;
+  std::map<std::string, std::set<std::string>> versions;
+  for (size_t host : hosts)
+    for (const auto& [name, version] : s.hosts[host].facts.software.packages)
+      if (!is_weighty(name) && name != "torch") versions[name].insert(version);
+  std::string names;
+  int count = 0;
+  for (const auto& [name, found] : versions)
+    if (found.size() > 1 && ++count <= 8) names += (names.empty() ? "" : ", ") + name;
+  if (count == 0) return;
+  findings.on(hosts,
+              {fmt::format("{} packages differ: {}{}", count, names, count > 8 ? ", …" : ""),
+               fmt::format("有 {} 个软件包版本不同：{}{}", count, names, count > 8 ? "……" : "")},
+              "pip list --format=freeze");
+}
+
+// Packages the launcher imports before the script starts.
+std::string needed_by_launcher(const Situation& s, size_t host) {
+  const host::SoftwareFacts& f = s.hosts[host].facts.software;
+  std::string launcher = f.program.substr(f.program.rfind('/') + 1);
+  const auto& argv = s.job.argv;
+  auto module = std::find(argv.begin(), argv.end(), "-m");
+  std::string name = module == argv.end() || module + 1 == argv.end() ? "" : (module + 1)->substr(0, (module + 1)->find('.'));
+  for (auto [program, package] : {std::pair{"torchrun", "torch"},
+                                  {"accelerate", "accelerate"},
+                                  {"deepspeed", "deepspeed"},
+                                  {"llamafactory-cli", "llamafactory"},
+                                  {"lightning", "lightning"}})
+    if (launcher == program || name == package) return package;
+  return name == "pytorch_lightning" ? "pytorch-lightning" : "";
+}
+
+bool has_package(const Situation& s, size_t host, const std::string& name) {
+  const host::SoftwareFacts& f = s.hosts[host].facts.software;
+  auto editable = [&](const host::Editable& e) { return e.package.find(name) != std::string::npos; };
+  return f.packages.count(name) > 0 || std::any_of(f.editables.begin(), f.editables.end(), editable);
+}
+
+void check_package_missing(const Situation& s, Findings& findings) {
+  std::vector<size_t> hosts = comparable(s);
+  for (size_t host : hosts) {
+    std::string name = needed_by_launcher(s, host);
+    if (name.empty() || has_package(s, host, name)) continue;
+    bool others = std::any_of(hosts.begin(), hosts.end(), [&](size_t h) { return h != host && has_package(s, h, name); });
+    if (!others) continue;  // perhaps installed in a way this probe does not see
+    const std::string& python = s.hosts[host].facts.software.interpreter;
+    findings.on(host,
+                {fmt::format("{} is not installed for {}; the other hosts have it", name, python),
+                 fmt::format("{} 没有安装 {}，其他机器有", python, name)},
+                fmt::format("{} -m pip install {}", python, name));
+  }
+}
+
+void check_package_absent(const Situation& s, Findings& findings) {
+  std::vector<size_t> hosts = comparable(s);
+  if (hosts.size() < 2) return;
+  std::vector<std::string> names = {"torch"};
+  for (std::string_view name : kWeighty) names.emplace_back(name);
+  for (size_t host : hosts) {
+    std::string missing;
+    for (const std::string& name : names) {
+      size_t having = static_cast<size_t>(std::count_if(hosts.begin(), hosts.end(), [&](size_t h) { return has_package(s, h, name); }));
+      if (!has_package(s, host, name) && having * 2 >= hosts.size() && having > 0 && name != needed_by_launcher(s, host))
+        missing += (missing.empty() ? "" : " ") + name;
+    }
+    if (missing.empty()) continue;
+    findings.on(host,
+                {fmt::format("not installed here, but on the other hosts: {}", missing), fmt::format("其他机器有而这里没有：{}", missing)},
+                fmt::format("{} -m pip install {}", s.hosts[host].facts.software.interpreter, missing));
+  }
+}
+
+void check_editable_gone(const Situation& s, Findings& findings) {
+  for (size_t host : probed(s))
+    for (const host::Editable& e : s.hosts[host].facts.software.editables) {
+      if (e.exists) continue;
+      findings.on(host,
+                  {fmt::format("{} is installed as {}, which does not exist here", e.package, e.path),
+                   fmt::format("{} 以可编辑方式装自 {}，但这里没有该目录", e.package, e.path)},
+                  fmt::format("{} -m pip uninstall -y {}", s.hosts[host].facts.software.interpreter, e.package));
+    }
+}
+
+void check_user_site(const Situation& s, Findings& findings) {
+  for (size_t host : probed(s)) {
+    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    for (const host::HiddenPackage& h : f.hidden) {
+      if (f.user_site.empty() || h.folder != f.user_site || (!is_weighty(h.package) && h.package != "torch")) continue;
+      std::string text = fmt::format("{} {} ({}) > {} ({})", h.package, h.version, h.folder, h.hidden_version, h.hidden_folder);
+      findings.on(host, {text, text}, "export PYTHONNOUSERSITE=1");
+    }
+  }
+}
+
+void check_cpu_torch(const Situation& s, Findings& findings) {
+  if (!s.job.wants_gpus) return;
+  for (size_t host : probed(s)) {
+    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    if (f.torch_cuda != "cpu" || f.assumed || s.hosts[host].facts.gpus.devices.empty()) continue;
+    findings.on(
+        host,
+        {fmt::format("{}: torch {} is built without CUDA", f.torch_folder.empty() ? f.prefix : f.torch_folder, package(s, host, "torch")),
+         fmt::format("{}：torch {} 是不带 CUDA 的构建", f.torch_folder.empty() ? f.prefix : f.torch_folder, package(s, host, "torch"))},
+        f.interpreter + " -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu121");
+  }
+}
+
+void check_lightning_old(const Situation& s, Findings& findings) {
+  for (size_t host : probed(s))
+    for (const char* name : {"lightning", "pytorch-lightning"}) {
+      std::string version = package(s, host, name);
+      if (version.empty() || !host::version_less(version, "2.2.1")) continue;
+      std::string text = fmt::format("{} {}", name, version);
+      findings.on(host, {text, text}, fmt::format("{} -m pip install {}==2.2.1", s.hosts[host].facts.software.interpreter, name));
+    }
+}
+
+const Row kRows[] = {
+    {"ENV-TORCH-DIFFERS",
+     Severity::kWarning,
+     Group::kSoftware,
+     {"torch is not the same on all hosts", "各机器的 torch 不一致"},
+     {"Do all hosts have the same torch, built for the same CUDA?", "各机器的 torch 版本及其 CUDA 版本一致吗？"},
+     {"Each torch brings its own NCCL, and sends its collectives in its own order: \"Mismatched NCCL version detected\", or a hang in the "
+      "first backward pass.",
+      "每个 torch 自带 NCCL，集合通信的顺序也可能不同：报 “Mismatched NCCL version detected”，或在第一次反向传播时卡死。"},
+     {"Install the same version everywhere.\n$ python -c 'import torch; print(torch.__version__)'",
+      "在所有机器上安装同一版本。\n$ python -c 'import torch; print(torch.__version__)'"},
+     "",
+     check_torch_differs},
+    {"ENV-PACKAGE-DIFFERS",
+     Severity::kWarning,
+     Group::kSoftware,
+     {"a package that matters is not the same on all hosts", "关键软件包在各机器上版本不同"},
+     {"Do the packages that take part in training agree between hosts?", "参与训练的软件包在各机器上一致吗？"},
+     {"Errors on one host only (\"unexpected keyword argument 'strict_loading'\"), other defaults, other order of parameters: a crash, a "
+      "hang or a silent difference.",
+      "仅在某台机器上出错（“unexpected keyword argument 'strict_loading'”）、默认值不同、参数顺序不同：崩溃、卡死，或悄无声息的差异。"},
+     {"Install the version that most hosts have.\n$ pip install transformers==4.44.2",
+      "安装多数机器所用的版本。\n$ pip install transformers==4.44.2"},
+     "",
+     check_package_differs},
+    {"ENV-PACKAGES-OTHER",
+     Severity::kNote,
+     Group::kSoftware,
+     {"other packages differ between hosts", "其他软件包在各机器上有差异"},
+     {"Are the environments equal to the last package?", "各机器的环境完全一致吗？"},
+     {"Mostly harmless, but the environments were not made in the same way.", "多半无害，但说明这些环境不是以同样方式建立的。"},
+     {"Compare the lists.\n$ pip list --format=freeze", "比较软件包列表。\n$ pip list --format=freeze"},
+     "",
+     check_other_packages},
+    {"ENV-PACKAGE-MISSING",
+     Severity::kError,
+     Group::kSoftware,
+     {"the launcher's package is missing on a host", "某台机器缺少启动器所需的软件包"},
+     {"Is the package that the command starts installed on every host?", "命令所启动的软件包在每台机器上都装了吗？"},
+     {"\"ModuleNotFoundError: No module named 'torch'\" on this host, while the others wait for it.",
+      "这台机器报 “ModuleNotFoundError: No module named 'torch'”，其他机器一直等它。"},
+     {"Install it there.\n$ python -m pip install torch", "在该机器上安装。\n$ python -m pip install torch"},
+     "",
+     check_package_missing},
+    {"ENV-PACKAGE-ABSENT",
+     Severity::kWarning,
+     Group::kSoftware,
+     {"a package that the other hosts have is not here", "其他机器有的软件包这里没有"},
+     {"Has every host the packages that most hosts have?", "多数机器都有的软件包，每台都有吗？"},
+     {"If the script imports it, this host's ranks end with \"ModuleNotFoundError\" and the others wait until a timeout.",
+      "如果脚本会导入它，这台机器的 rank 会报 “ModuleNotFoundError”，其余机器则一直等到超时。"},
+     {"Install it there too.\n$ python -m pip install flash-attn --no-build-isolation",
+      "在这里也安装。\n$ python -m pip install flash-attn --no-build-isolation"},
+     "",
+     check_package_absent},
+    {"ENV-EDITABLE-GONE",
+     Severity::kWarning,
+     Group::kSoftware,
+     {"an editable install points to a folder that is not here", "可编辑安装指向的目录在本机不存在"},
+     {"Does every `pip install -e` folder exist on this host?", "每个 `pip install -e` 的目录在本机都存在吗？"},
+     {"Copying an environment copies the pointer and not the folder: \"ModuleNotFoundError: No module named 'llamafactory'\".",
+      "拷贝环境时只带走了指针而没有目录：“ModuleNotFoundError: No module named 'llamafactory'”。"},
+     {"Copy the folder to the same path, or install it anew, also without network.\n$ pip install -e . --no-build-isolation --no-deps",
+      "把目录拷到相同路径，或重新安装（可离线）。\n$ pip install -e . --no-build-isolation --no-deps"},
+     "PEP 660, setuptools",
+     check_editable_gone},
+    {"ENV-USER-SITE",
+     Severity::kWarning,
+     Group::kSoftware,
+     {"packages under ~/.local hide the environment's", "~/.local 下的软件包遮住了环境里的版本"},
+     {"Does the environment use its own packages?", "环境使用的是它自己的软件包吗？"},
+     {"Python searches ~/.local/lib/python3.X before the environment's folder, so an old `pip install --user` wins silently, on hosts with "
+      "that home only.",
+      "Python 会先搜索 ~/.local/lib/python3.X，因此从前 `pip install --user` 的旧版本会悄悄生效，而且只在有该家目录的机器上。"},
+     {"Switch it off.\n$ export PYTHONNOUSERSITE=1", "关闭用户目录。\n$ export PYTHONNOUSERSITE=1"},
+     "Lib/site.py",
+     check_user_site},
+    {"ENV-CPU-TORCH",
+     Severity::kWarning,
+     Group::kSoftware,
+     {"torch is built without CUDA on a host with GPUs", "有 GPU 的机器上装的是不带 CUDA 的 torch"},
+     {"Is torch built for CUDA where GPUs are to be used?", "要使用 GPU 的机器上，torch 是 CUDA 版吗？"},
+     {"\"AssertionError: Torch not compiled with CUDA enabled\", or training goes on on the CPU.",
+      "报 “AssertionError: Torch not compiled with CUDA enabled”，或默默在 CPU 上训练。"},
+     {"Install a build with CUDA.\n$ pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu121",
+      "安装带 CUDA 的构建。\n$ pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu121"},
+     "torch/version.py",
+     check_cpu_torch},
+    {"ENV-LIGHTNING-OLD",
+     Severity::kNote,
+     Group::kSoftware,
+     {"Lightning is older than 2.2.1", "Lightning 版本低于 2.2.1"},
+     {"Is Lightning 2.2.1 or newer?", "Lightning 是否为 2.2.1 或更新？"},
+     {"Strategies written for newer versions end with \"unexpected keyword argument 'strict_loading'\".",
+      "为新版编写的策略会报 “unexpected keyword argument 'strict_loading'”。"},
+     {"Upgrade it.\n$ pip install lightning==2.2.1", "升级。\n$ pip install lightning==2.2.1"},
+     "Lightning changelog",
+     check_lightning_old},
+};
+
+}  // namespace
+
+std::span<const Row> package_rows() { return kRows; }
+
+}  // namespace doctor

@@ -1,0 +1,22 @@
+// Any bytes as a shared library: what is read from it stays inside it, and comes to an end.
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "host/elf_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (auto dynamic = host::elf_dynamic(bytes)) {
+    for (const std::string& name : dynamic->needed) CHECK(name.size() <= size);
+    CHECK(!host::version_less(dynamic->glibc, dynamic->glibc));
+  }
+  for (const char* name : {".rodata", ".nv_fatbin"}) {
+    auto section = host::elf_section(bytes, name);
+    if (!section) continue;
+    CHECK(section->data() >= bytes.data() && section->data() + section->size() <= bytes.data() + bytes.size());
+    CHECK(host::nccl_version_in(*section).size() <= 48);
+  }
+  for (const std::string& arch : host::fatbin_archs(bytes, 256)) CHECK(arch.starts_with("sm_") || arch.starts_with("compute_"));
+  return 0;
+}
