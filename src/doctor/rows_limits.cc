@@ -18,9 +18,11 @@ constexpr int64_t kUsualFiles = 1024;  // the kernel's default (INR_OPEN_CUR)
 
 std::string bytes(int64_t n) { return base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(n, 0))); }
 
-std::string more_files(const host::LimitsFacts& l, int64_t wanted) {
-  if (l.nofile_hard < 0 || l.nofile_hard >= wanted) return fmt::format("ulimit -n {}", wanted);
-  return "echo '* - nofile 1048576' | sudo tee /etc/security/limits.d/90-nofile.conf";
+// Here the shell can raise it up to the hard limit; another host gives its limits to the next login.
+std::string raise(const Situation& s, const HostView& h, const char* option, const char* item, const std::string& value, int64_t hard) {
+  if (s.single() && hard < 0) return fmt::format("ulimit -{} {}", option, value);
+  std::string user = h.facts.machine.user.empty() ? "*" : h.facts.machine.user;
+  return fmt::format("echo '{} - {} {}' | sudo tee /etc/security/limits.d/95-{}.conf", user, item, value, item);
 }
 
 // A few hundred for Python and its libraries, and sockets to every other rank: Gloo holds one per pair and group, NCCL several per peer.
@@ -34,7 +36,7 @@ void nofile(const Situation& s, Findings& findings) {
     findings.on(h,
                 {fmt::format("{} files may be open (hard limit {}); {} ranks may need {}", l.nofile, l.nofile_hard, s.job.world, need),
                  fmt::format("最多打开 {} 个文件（硬限制 {}）；{} 个 rank 可能需要 {}", l.nofile, l.nofile_hard, s.job.world, need)},
-                more_files(l, 65'536));
+                raise(s, s.hosts[h], "n", "nofile", "1048576", l.nofile_hard < 0 || l.nofile_hard >= 1'048'576 ? -1 : l.nofile_hard));
   }
 }
 
@@ -51,7 +53,7 @@ void nofile_differs(const Situation& s, Findings& findings) {
     findings.on(h,
                 {fmt::format("{} files may be open; on {} {}", own, where, most == INT64_MAX ? "any number" : std::to_string(most)),
                  fmt::format("最多打开 {} 个文件；{} 上为 {}", own, where, most == INT64_MAX ? "不限" : std::to_string(most))},
-                more_files(s.hosts[h].facts.limits, std::min<int64_t>(most, 1'048'576)));
+                raise(s, s.hosts[h], "n", "nofile", "1048576", 0));
   }
 }
 
@@ -81,7 +83,7 @@ void nproc(const Situation& s, Findings& findings) {
         {fmt::format("user {} may have {} threads and has {}; {} ranks start here", host.facts.machine.user, l.nproc, l.nproc_used,
                      host.ranks),
          fmt::format("用户 {} 最多 {} 个线程，已用 {}；这里要启动 {} 个 rank", host.facts.machine.user, l.nproc, l.nproc_used, host.ranks)},
-        l.nproc_hard < 0 ? "ulimit -u unlimited" : "echo '* - nproc unlimited' | sudo tee /etc/security/limits.d/95-nproc.conf");
+        raise(s, host, "u", "nproc", "unlimited", l.nproc_hard));
   }
 }
 
@@ -164,7 +166,7 @@ void stack_unlimited(const Situation& s, Findings& findings) {
     if (number == 0 || number >= 2030) continue;
     findings.on(h,
                 {fmt::format("ulimit -s is unlimited, NCCL is {}", version), fmt::format("ulimit -s 为 unlimited，NCCL 版本 {}", version)},
-                "ulimit -s 8192");
+                s.single() ? "ulimit -s 8192" : raise(s, host, "s", "stack", "8192", 0));
   }
 }
 
@@ -173,7 +175,7 @@ void file_size(const Situation& s, Findings& findings) {
     const host::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.file_size <= 0) continue;
     findings.on(h, {fmt::format("a file may grow to {}", bytes(l.file_size)), fmt::format("单个文件最大 {}", bytes(l.file_size))},
-                "ulimit -f unlimited");
+                raise(s, s.hosts[h], "f", "fsize", "unlimited", -1));
   }
 }
 
@@ -183,7 +185,7 @@ void address_space(const Situation& s, Findings& findings) {
     if (!s.hosts[h].probed || l.address_space <= 0) continue;
     findings.on(h,
                 {fmt::format("a process may map {}", bytes(l.address_space)), fmt::format("单个进程最多映射 {}", bytes(l.address_space))},
-                "ulimit -v unlimited");
+                raise(s, s.hosts[h], "v", "as", "unlimited", -1));
   }
 }
 

@@ -17,10 +17,12 @@ namespace {
 using host::NetworkMount;
 using host::PathFact;
 
+// What is no network file system was put there by some program, which alone can do it again.
 std::string mount_again(const PathFact& f) {
   if (f.mount_point.empty() || f.mount_point == "/") return "";
   std::string at = base::shell_quote(f.mount_point);
-  return fmt::format("sudo umount -f -l {0}; sudo mount {0}", at);
+  if (!host::is_network_fs(f.fs_type)) return "sudo umount -f -l " + at;
+  return fmt::format("sudo umount -f -l {0}; sudo mount -t {1} {2} {0}", at, f.fs_type, base::shell_quote(f.source));
 }
 
 // One finding per file system, not per path on it.

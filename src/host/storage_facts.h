@@ -15,9 +15,8 @@ struct PathFact {
   bool exists = false;
   std::string kind;      // "file", "folder", "link", "other"
   int64_t size = 0;      // of a file
-  int64_t entries = -1;  // of a folder, up to 4096
-  // Same content, same token: hash of size and of the first and last MiB (file), of the sorted names and sizes of the first
-  // 4096 entries (folder).
+  int64_t entries = -1;  // of a folder, up to 65,536
+  // Same content, same token (path_token.h): of what the job reads. Empty: not found out, or not in time.
   std::string token;
   std::string mount_point, fs_type, source;  // of the nearest existing ancestor
   int64_t fs_id = 0;
