@@ -40,13 +40,17 @@ bool parse_stat(std::string_view text, ProcessStat& stat) {
   return true;
 }
 
+bool read_stat(const std::string& root, int64_t pid, ProcessStat& stat) {
+  base::Result<std::string> text = os::read_file(fmt::format("{}/proc/{}/stat", root, pid), 4096);
+  return text.ok() && parse_stat(*text, stat);
+}
+
 bool each_process(const std::string& root, os::milliseconds budget, const std::function<bool(int64_t, const ProcessStat&)>& visit) {
   os::Mono end = os::mono_now() + budget;
   for (int64_t pid : numbers_in(root + "/proc")) {
     if (os::mono_now() > end) return false;
-    base::Result<std::string> text = os::read_file(fmt::format("{}/proc/{}/stat", root, pid), 4096);
     ProcessStat stat;
-    if (text.ok() && parse_stat(*text, stat) && !visit(pid, stat)) return true;
+    if (read_stat(root, pid, stat) && !visit(pid, stat)) return true;
   }
   return true;
 }

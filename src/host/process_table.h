@@ -21,6 +21,7 @@ struct ProcessStat {
   int64_t start_ticks = 0;  // after boot
 };
 bool parse_stat(std::string_view text, ProcessStat& stat);
+bool read_stat(const std::string& root, int64_t pid, ProcessStat& stat);  // false: there is no such process
 
 // Calls `visit` for every process until it returns false. False if the budget ended first.
 bool each_process(const std::string& root, os::milliseconds budget, const std::function<bool(int64_t pid, const ProcessStat&)>& visit);

@@ -17,22 +17,21 @@ constexpr os::milliseconds kLeftoverBudget{250};
 constexpr size_t kMostLeftovers = 64;
 
 // We ourselves: the child this runs in, the agent, the launcher. What they listen on is not in the job's way.
-std::set<int64_t> own_family(const std::map<int64_t, ProcessStat>& table) {
-  std::set<int64_t> family;
-  for (int64_t pid = ::getpid(); pid > 1 && family.insert(pid).second;) {
-    auto found = table.find(pid);
-    if (found == table.end()) break;
-    pid = found->second.parent;
-  }
+// Asked one by one: on a busy machine a scan of all processes may end before it comes to us.
+std::vector<pid_t> own_family() {
+  std::vector<pid_t> family;
+  ProcessStat stat;
+  for (int64_t pid = ::getpid(); pid > 1 && family.size() < 64 && read_stat("", pid, stat); pid = stat.parent)
+    family.push_back(static_cast<pid_t>(pid));
   return family;
 }
 
-std::vector<PortOwner> port_owners(const ProbeRequest& r, const std::map<int64_t, ProcessStat>& table) {
+std::vector<PortOwner> port_owners(const ProbeRequest& r) {
   std::vector<Listener> sockets = listeners(r.root, r.ports);
+  if (r.root.empty()) std::erase_if(sockets, [family = own_family()](const Listener& l) { return holds_socket(family, {l.inode}); });
   std::set<uint64_t> inodes;
   for (const Listener& l : sockets) inodes.insert(l.inode);
   std::map<uint64_t, int64_t> pids = inodes.empty() ? std::map<uint64_t, int64_t>{} : holders(r.root, inodes, kHolderBudget);
-  std::set<int64_t> family = r.root.empty() ? own_family(table) : std::set<int64_t>{};
   std::vector<PortOwner> owners;
   for (const Listener& l : sockets) {
     PortOwner owner;
@@ -41,13 +40,12 @@ std::vector<PortOwner> port_owners(const ProbeRequest& r, const std::map<int64_t
     owner.user = user_name(r.root, l.uid);
     auto held = pids.find(l.inode);
     if (held != pids.end()) {
-      if (family.count(held->second)) continue;
       owner.pid = held->second;
       owner.command = command_line(r.root, owner.pid);
-      if (auto found = table.find(owner.pid); found != table.end()) {
-        owner.parent = found->second.parent;
-        owner.age_s = age_s(r.root, found->second);
-        if (owner.command.empty()) owner.command = found->second.comm;
+      if (ProcessStat stat; read_stat(r.root, owner.pid, stat)) {
+        owner.parent = stat.parent;
+        owner.age_s = age_s(r.root, stat);
+        if (owner.command.empty()) owner.command = stat.comm;
       }
     }
     bool known = std::any_of(owners.begin(), owners.end(), [&](const PortOwner& o) { return o.port == owner.port && o.pid == owner.pid; });
@@ -113,7 +111,7 @@ ProcessFacts probe_processes(const ProbeRequest& r) {
     return true;
   });
   ProcessFacts p;
-  p.ports = port_owners(r, table);
+  p.ports = port_owners(r);
   p.leftovers = leftovers(r, table);
   return p;
 }
