@@ -68,12 +68,12 @@ std::string markdown_text(std::string_view text) {
 }
 
 void add_markdown_page(std::string& out, const Row& row, Language language) {
-  out += fmt::format("### {}\n\n**{}**: {}\n\n", row.code, severity_name(row.severity).in(language), row.title.in(language));
+  out += fmt::format("### {}\n\n**{}**{}{}\n\n", row.code, severity_name(row.severity).in(language), Bilingual{": ", "："}.in(language),
+                     row.title.in(language));
   out += fmt::format("*{}*\n\n", base::replace_all(row.question.in(language), "*", "\\*"));
   out += markdown_text(row.why.in(language)) + markdown_text(row.fix.in(language));
   if (!row.source.empty()) out += fmt::format("{}{}\n", Bilingual{"Source: ", "出处："}.in(language), markdown_text(row.source));
   while (out.ends_with("\n\n")) out.pop_back();
-  out += "\n";
 }
 
 }  // namespace
@@ -115,8 +115,8 @@ std::string explain_list(std::string_view prefix, Language language, size_t colu
   for (const Row* row : doctor::catalogue()) {
     if (!row->code.starts_with(prefix)) continue;
     if (group != row->group) {
-      std::string heading(doctor::title(row->group).in(language));
-      out += fmt::format("{}{}\n", out.empty() ? "" : "\n", heading);
+      if (!out.empty()) out += "\n";
+      for (const std::string& part : base::wrap(doctor::title(row->group).in(language), columns)) out += part + "\n";
       group = row->group;
     }
     std::string line = "  " + base::pad_right(row->code, code_columns) + "  " +
