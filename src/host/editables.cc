@@ -47,7 +47,7 @@ class Editables {
     }
   }
 
-  // __editable___NAME_1_0_finder.py: MAPPING = {'llamafactory': '/home/me/LLaMA-Factory/src/llamafactory', …}
+  // __editable___NAME_1_0_finder.py: MAPPING = {'llamafactory': '/src/LLaMA-Factory/src/llamafactory', …}
   void finder(const std::string& folder, const std::string& entry) {
     std::optional<std::string> text = files_.read(folder + "/" + entry, kMostText);
     size_t at = text ? text->find("MAPPING") : std::string::npos;

@@ -43,8 +43,8 @@ TEST(NcclVariables, TheNameThatWasMeant) {
   EXPECT_EQ(meant_name("nccl_debug"), "NCCL_DEBUG");
   EXPECT_EQ(meant_name("CUDA_VISIBLE_DEVICE"), "CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(meant_name("TORCH_NCCL_BLOKING_WAIT"), "TORCH_NCCL_BLOCKING_WAIT");
-  for (const char* fine :
-       {"NCCL_DEBUG", "NCCL_VERSION", "NCCL_BLOCKING_WAIT", "CUDA_VISIBLE_DEVICES", "CUDA_VERSION", "WANDB_NAME", "NCCL_FASTER_PLEASE", "HOME", ""})
+  for (const char* fine : {"NCCL_DEBUG", "NCCL_VERSION", "NCCL_BLOCKING_WAIT", "CUDA_VISIBLE_DEVICES", "CUDA_VERSION", "WANDB_NAME",
+                           "NCCL_FASTER_PLEASE", "HOME", ""})
     EXPECT_EQ(meant_name(fine), "") << fine;
   EXPECT_EQ(meant_name(std::string(100'000, 'N')), "");
 }
