@@ -60,7 +60,10 @@ void spawn(const Situation& s, Findings& findings) {
     const CodeLine* line = line_with(lines, "mp.spawn(");
     if (!line) line = line_with(lines, "multiprocessing.spawn(");
     const int ranks = most_ranks(s, file.hosts);
-    if (!line || ranks < 2) continue;
+    // A script that reads the launcher's variables spawns only where there is none.
+    const bool knows_launchers =
+        line_with(lines, "LOCAL_RANK") || line_with(lines, "environ[\"RANK\"]") || line_with(lines, "environ['RANK']");
+    if (!line || knows_launchers || ranks < 2) continue;
     std::string at = fmt::format("{}:{}", shown(s, file.file->path), line->number);
     tell(findings, s, file.hosts,
          {fmt::format("{}: {}; each of the {} ranks of a host would start as many again", at, line->text, ranks),

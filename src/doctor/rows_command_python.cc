@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/text.h"
 #include "doctor/command_view.h"
@@ -89,12 +90,19 @@ bool sets(const std::string& line, const char* name) {
   return false;
 }
 
+// The line above says that what follows holds only where no launcher has set it: "if 'MASTER_PORT' not in os.environ:".
+bool is_fallback(const std::string& line) {
+  return (line.starts_with("if ") || line.starts_with("elif ")) && line.find("environ") != std::string::npos;
+}
+
 void init_localhost(const Situation& s, Findings& findings) {
   if (s.single()) return;
   for (const UserFile& file : user_files(s, "script")) {
+    std::string before;
     for (const CodeLine& line : code_lines(file.file->text)) {
       const bool tcp = line.text.find("tcp://") != std::string::npos && line.text.find("init") != std::string::npos;
-      if (!names_localhost(line.text) || (!tcp && !sets(line.text, "MASTER_ADDR"))) continue;
+      const bool fallback = is_fallback(std::exchange(before, line.text));
+      if (!names_localhost(line.text) || (!tcp && (fallback || !sets(line.text, "MASTER_ADDR")))) continue;
       std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
       tell(findings, s, file.hosts,
            {fmt::format("{}: {}; the job has {} hosts", at, line.text.substr(0, 120), s.hosts.size()),
@@ -107,9 +115,11 @@ void init_localhost(const Situation& s, Findings& findings) {
 void hard_coded_port(const Situation& s, Findings& findings) {
   if (!s.job.serves_store || s.job.world < 2) return;
   for (const UserFile& file : user_files(s, "script")) {
+    std::string before;
     for (const CodeLine& line : code_lines(file.file->text)) {
       const bool tcp = line.text.find("tcp://") != std::string::npos && line.text.find("init_") != std::string::npos;
-      if (!tcp && !sets(line.text, "MASTER_PORT")) continue;
+      const bool fallback = is_fallback(std::exchange(before, line.text));
+      if (!tcp && (fallback || !sets(line.text, "MASTER_PORT"))) continue;
       std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
       tell(findings, s, file.hosts,
            {fmt::format("{}: {}", at, line.text.substr(0, 120)), fmt::format("{}：{}", at, line.text.substr(0, 120))},

@@ -21,6 +21,8 @@ std::string code(const std::vector<CodeLine>& lines) {
   return all;
 }
 
+bool wraps_ddp(const std::string& text) { return has(text, "DistributedDataParallel(") || has(text, "= DDP("); }
+
 void line_found(const Situation& s, Findings& findings, const UserFile& file, const CodeLine& line, const std::string& english = "",
                 const std::string& chinese = "") {
   std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number), text = line.text.substr(0, 120);
@@ -37,7 +39,9 @@ void data_parallel(const Situation& s, Findings& findings) {
   if (s.job.world < 2 && most_gpus(s) < 2) return;
   for (const UserFile& file : user_files(s, "script")) {
     const std::vector<CodeLine> lines = code_lines(file.file->text);
-    if (const CodeLine* line = line_with(lines, "DataParallel(")) line_found(s, findings, file, *line);
+    // Beside DistributedDataParallel it is the branch for a start without a launcher.
+    const CodeLine* line = line_with(lines, "DataParallel(");
+    if (line && !wraps_ddp(code(lines))) line_found(s, findings, file, *line);
   }
 }
 
@@ -72,8 +76,6 @@ void set_epoch(const Situation& s, Findings& findings) {
     if (loops) line_found(s, findings, file, *line, "; set_epoch is never called", "；从未调用 set_epoch");
   }
 }
-
-bool wraps_ddp(const std::string& text) { return has(text, "DistributedDataParallel(") || has(text, "= DDP("); }
 
 void no_sampler(const Situation& s, Findings& findings) {
   for (const UserFile& file : user_files(s, "script")) {

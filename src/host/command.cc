@@ -242,7 +242,9 @@ void CommandReader::arguments(const LaunchLine& launch) {
 }
 
 CommandFacts CommandReader::read() {
-  words(request_.argv, request_.directory, "", 0, {}, false, 0);
+  std::string directory = request_.directory;
+  if (directory.empty()) directory = request_.root.empty() ? os::current_folder() : "/";
+  words(request_.argv, directory, "", 0, {}, false, 0);
   for (size_t i = 0; i < facts_.files.size(); ++i) facts_.files[i].text = without_secrets(texts_[i], facts_.files[i].role == "script");
   for (const CommandFile& f : facts_.files)
     if (facts_.git_head.empty() && f.exists && (f.role == "script" || f.role == "shell"))

@@ -66,7 +66,9 @@ void CommandReader::llamafactory(const base::Json& config_value, const std::stri
     config(absolute(*deepspeed, directory), "deepspeed", "deepspeed: in " + base_name(file_name), directory);
   auto names = base::get_string(config_value, "dataset");
   if (!names) return;
-  std::string folder = absolute(base::get_string(config_value, "dataset_dir").value_or("data"), directory);
+  std::string named = base::get_string(config_value, "dataset_dir").value_or("data");
+  if (!looks_like_path(named)) return;  // "ONLINE", "REMOTE:org/name"
+  std::string folder = absolute(named, directory);
   const std::string* text = file(folder + "/dataset_info.json", "dataset_info", "dataset_dir in " + base_name(file_name));
   if (!text) return;
   auto info = base::parse_json(*text);

@@ -87,9 +87,10 @@ bool takes_hub_id(std::string_view whole) {
 bool looks_like_path(const std::string& value) {
   if (value.empty() || value.size() > 4096 || value.find("://") != std::string::npos) return false;
   if (value.find_first_of("$`*?\n\t<>|\"'{}") != std::string::npos || value.front() == '-') return false;
+  if (value.find(':') < value.find('/')) return false;  // "s3:…", "host:/…", LLaMA-Factory's "REMOTE:org/name"
   if (value == "/" || value == ".") return true;
   std::string lower = base::to_lower(value);
-  for (std::string_view word : {"none", "null", "true", "false", "auto", "latest", "last", "best", "yes", "no", "***"})
+  for (std::string_view word : {"none", "null", "true", "false", "auto", "latest", "last", "best", "yes", "no", "online", "***"})
     if (lower == word) return false;
   return value.find_first_not_of("0123456789.,-eE") != std::string::npos;
 }

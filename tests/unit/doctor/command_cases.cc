@@ -114,6 +114,8 @@ std::vector<Case> launch_cases() {
           }),
       miss("CMD-SPAWN", "in a comment", docker_host_network,
            [](Situation& s) { give(s, "main.py", "script", "# mp.spawn(train, nprocs=4)\ntrain()\n"); }),
+      miss("CMD-SPAWN", "reads LOCAL_RANK where a launcher gives it", docker_host_network,
+           [](Situation& s) { give(s, "main.py", "script", "rank = int(os.environ['LOCAL_RANK'])\nmp.spawn(train, nprocs=4)\n"); }),
       hit("CMD-FORCE-TORCHRUN", "two hosts with one GPU each", docker_host_network,
           [](Situation& s) {
             one_gpu_each(s);

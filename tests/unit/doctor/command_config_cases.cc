@@ -213,6 +213,8 @@ std::vector<Case> command_python_cases() {
           [](Situation& s) { script(s, "os.environ['MASTER_PORT'] = '12355'\n"); }),
       miss("CMD-HARD-CODED-PORT", "env://", single_machine,
            [](Situation& s) { script(s, "init_process_group('nccl', init_method='env://')\n"); }),
+      miss("CMD-HARD-CODED-PORT", "only where no launcher has set it", single_machine,
+           [](Situation& s) { script(s, "if 'MASTER_PORT' not in os.environ:\n    os.environ['MASTER_PORT'] = '12355'\n"); }),
       miss("CMD-HARD-CODED-PORT", "rank 0 serves the store", single_machine,
            [](Situation& s) {
              script(s, "os.environ['MASTER_PORT'] = '12355'\n");

@@ -13,6 +13,12 @@ std::vector<Case> script_cases() {
           [](Situation& s) { script(s, "model = nn.DataParallel(model).cuda()\n"); }),
       miss("DATA-DATAPARALLEL", "DistributedDataParallel", single_machine,
            [](Situation& s) { script(s, "model = DistributedDataParallel(model, device_ids=[rank])\n"); }),
+      miss("DATA-DATAPARALLEL", "the branch without a launcher", single_machine,
+           [](Situation& s) {
+             script(s,
+                    "if args.distributed:\n    model = nn.parallel.DistributedDataParallel(model)\nelse:\n    model = "
+                    "nn.DataParallel(model)\n");
+           }),
       hit("DATA-TRAINER-DP", "python trainer_demo.py, two cards", single_machine,
           [](Situation& s) {
             script(s, "from transformers import Trainer\ntrainer = Trainer(model=model)\n");

@@ -123,6 +123,15 @@ TEST_F(Command, LlamaFactoryWithItsDataAndDeepSpeed) {
   EXPECT_EQ(find(f, "/home/train/work/config/train.yaml")->text.find("hf_abc"), std::string::npos);
 }
 
+TEST_F(Command, DataThatLiesElsewhereIsNoPath) {
+  for (const char* folder : {"ONLINE", "REMOTE:org/data", "s3://bucket/data"}) {
+    write("/home/train/work/train.yaml", "stage: sft\ndataset: mine\ndataset_dir: " + std::string(folder) + "\n");
+    CommandFacts f = read({"llamafactory-cli", "train", "train.yaml"});
+    EXPECT_EQ(f.files.size(), 1u) << folder;
+    EXPECT_EQ(paths(f), "");
+  }
+}
+
 TEST_F(Command, AccelerateWithHostfileAndItsDefaultConfiguration) {
   const std::string config =
       "compute_environment: LOCAL_MACHINE\ndeepspeed_config:\n  deepspeed_hostfile: ./path/hostfile\ndistributed_type: DEEPSPEED\n";
