@@ -100,6 +100,10 @@ void Agent::handle(const wire::Frame& frame) {
     case wire::FrameType::kStart: good = with<wire::Start>(frame, [&](const wire::Start& m) { start(m); }); break;
     case wire::FrameType::kSignal: good = with<wire::Signal>(frame, [&](const wire::Signal& m) { signal(m.signal); }); break;
     case wire::FrameType::kProbe: good = with<wire::Probe>(frame, [&](const wire::Probe& m) { probe_.start(m, host_environment_); }); break;
+    case wire::FrameType::kListen:
+      good = with<wire::Listen>(frame, [&](const wire::Listen& m) { outbox_.control(mesh_listener_.listen(m)); });
+      break;
+    case wire::FrameType::kDial: good = with<wire::Dial>(frame, [&](wire::Dial m) { mesh_dialer_.dial(std::move(m)); }); break;
     case wire::FrameType::kPing:
       good = with<wire::Ping>(frame, [&](const wire::Ping& m) { outbox_.control(wire::Pong{m.nonce, os::mono_now().ns}); });
       break;
@@ -114,6 +118,8 @@ void Agent::finish() {
   if (finishing_since_) return;
   finishing_since_ = os::mono_now();
   probe_.kill();
+  mesh_dialer_.stop();
+  mesh_listener_.close();
   finish_step();
 }
 

@@ -1,5 +1,4 @@
-// The agent's state and its parts: agent.cc is its life (stream, lease, end), duties.cc what it does for the launcher, checks.cc the
-// checks before a start.
+// The agent's state and its parts: agent.cc is its life (stream, lease, end), duties.cc what it does for the launcher.
 #pragma once
 
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <vector>
 
 #include "agent/environment.h"
+#include "agent/mesh_dialer.h"
+#include "agent/mesh_listener.h"
 #include "agent/outbox.h"
 #include "agent/probe_duty.h"
 #include "agent/ranks.h"
@@ -33,6 +34,8 @@ class Agent {
             loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
         ranks_(loop, outbox_),
         probe_(loop, [this](const wire::Probed& probed) { outbox_.control(probed); }),
+        mesh_listener_(loop),
+        mesh_dialer_(loop, [this](const wire::Dialed& dialed) { outbox_.control(dialed); }),
         host_environment_(parse_environment(environ)) {}
 
   base::Status open();
@@ -60,6 +63,8 @@ class Agent {
   Outbox outbox_;
   Ranks ranks_;
   ProbeDuty probe_;
+  MeshListener mesh_listener_;
+  MeshDialer mesh_dialer_;
   Environment host_environment_;
   wire::FrameReader reader_;
   std::optional<wire::Prepare> job_;

@@ -18,14 +18,15 @@ struct Link {
   std::string address;       // of `to`
   int64_t port = 0;
   bool master_port = false;  // the port of MASTER_PORT, not an ephemeral one
-  // "ok"; "refused" (reset at once), "rejected" (refused after about a second: a firewall), "prohibited" (EHOSTUNREACH from a
-  // firewall), "timeout" (silence: DROP), "no-route" (ENETUNREACH), "unreachable" (EHOSTUNREACH after ARP), "stalled" (connected, but the
-  // payload does not pass: MTU), "stranger" (somebody else answered), "error"
+  // "ok"; "refused" (reset), "rejected" (ICMP port unreachable: a firewall, since a host without a listener resets), "prohibited" (ICMP
+  // administratively prohibited, or our own firewall), "timeout" (silence: DROP), "no-route" (ENETUNREACH), "unreachable" (no
+  // neighbour answers for it), "stalled" (connected, small packets pass, the payload does not: MTU), "silent" (connected, but its agent
+  // says nothing), "stranger" (somebody else answered), "error"
   std::string outcome;
   int64_t error_number = 0;
   int64_t connect_ns = 0;        // to the connection, or to its failure
   int64_t round_trip_ns = 0;     // the least of eight small echoes
-  int64_t bytes_per_second = 0;  // of the burst; 0: not measured
+  int64_t bytes_per_second = 0;  // of the burst, while no other of the two hosts goes on; 0: not measured
   int64_t retransmits = 0;       // TCP_INFO
   std::string local_address;     // that the kernel chose to send from
 };

@@ -2,13 +2,18 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/errqueue.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+
+#include "base/text.h"
+#include "os/files.h"
 
 namespace os {
 namespace {
@@ -131,6 +136,60 @@ int connect_outcome(int fd) {
 }
 
 base::Result<Endpoint> local_endpoint(int fd) { return endpoint_of(fd, ::getsockname, "getsockname"); }
+Attempt connect_tcp_traced(const Endpoint& where) {
+  Attempt attempt;
+  base::Result<SocketAddress> address = to_socket_address(where);
+  if (!address.ok()) return {Fd(), EINVAL};
+  Fd fd(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return {Fd(), errno};
+  set_nodelay(fd.get());
+  int one = 1;
+  bool v6 = address->storage.ss_family == AF_INET6;
+  ::setsockopt(fd.get(), v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVERR : IP_RECVERR, &one, sizeof(one));
+  if (::connect(fd.get(), address->get(), address->size) != 0 && errno != EINPROGRESS && errno != EINTR) return {Fd(), errno};
+  attempt.fd = std::move(fd);
+  return attempt;
+}
+
+std::optional<IcmpError> take_icmp_error(int fd) {
+  alignas(cmsghdr) char control[512];
+  char data[256];
+  iovec part{data, sizeof(data)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  if (::recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return std::nullopt;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+    bool v4 = c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR;
+    bool v6 = c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR;
+    if (!v4 && !v6) continue;
+    sock_extended_err error;
+    std::memcpy(&error, CMSG_DATA(c), sizeof(error));
+    if (error.ee_origin != SO_EE_ORIGIN_ICMP && error.ee_origin != SO_EE_ORIGIN_ICMP6) continue;
+    return IcmpError{static_cast<int>(error.ee_errno), v6, error.ee_type, error.ee_code};
+  }
+  return std::nullopt;
+}
+
+void reset_on_close(int fd) {
+  linger off{1, 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
+}
+
+bool neighbour_is_silent(const std::string& address) {
+  base::Result<std::string> table = read_file("/proc/net/arp", 1 << 20);
+  if (!table.ok()) return false;
+  for (std::string_view line : base::split(*table, '\n')) {
+    if (line.substr(0, address.size()) != address || line.substr(address.size(), 1) != " ") continue;
+    unsigned type = 0, flags = 0;
+    std::string rest(line.substr(address.size()));
+    if (std::sscanf(rest.c_str(), " 0x%x 0x%x", &type, &flags) == 2) return flags == 0;
+  }
+  return false;
+}
+
 base::Result<Endpoint> peer_endpoint(int fd) { return endpoint_of(fd, ::getpeername, "getpeername"); }
 
 }  // namespace os

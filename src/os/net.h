@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,31 @@ base::Result<Accepted> accept_tcp(int listener_fd);
 
 // Starts a non-blocking connect; the socket becomes writable when it is decided (connect_outcome).
 base::Result<Fd> connect_tcp_start(const Endpoint& where);
+// The same with the errno, and with the network's own word on a failure kept for take_icmp_error().
+struct Attempt {
+  Fd fd;
+  int error_number = 0;  // of a connect that failed at once; fd is then invalid
+};
+Attempt connect_tcp_traced(const Endpoint& where);
+// What a router, a firewall or this host's own neighbour discovery has said about a connect under way (IP_RECVERR, for TCP since
+// Linux 5.8); read once.
+struct IcmpError {
+  int error_number = 0;
+  bool v6 = false;
+  int type = 0, code = 0;  // RFC 792, RFC 4443
+};
+std::optional<IcmpError> take_icmp_error(int fd);
 int connect_outcome(int fd);  // SO_ERROR: 0 when connected, else an errno
 base::Result<Endpoint> local_endpoint(int fd);
 base::Result<Endpoint> peer_endpoint(int fd);
+// What TCP has got through (TCP_INFO); zeros where the kernel does not say.
+struct TcpProgress {
+  uint64_t acknowledged_bytes = 0;
+  uint64_t retransmits = 0;
+};
+TcpProgress tcp_progress(int fd);
+void reset_on_close(int fd);  // unsent data is dropped, the peer sees a reset (SO_LINGER 0)
+// Neighbour discovery on the link asks for this IPv4 address and has no answer (/proc/net/arp).
+bool neighbour_is_silent(const std::string& address);
 
 }  // namespace os

@@ -1,0 +1,50 @@
+// The asking half of the mesh test: dials several hosts side by side and says of each what became of it, in the words of
+// cluster/mesh.h. One dial: connect, prove the token, eight small echoes, the payload there and back, the burst.
+//
+// How failures are told apart:
+//   the network says so by ICMP (IP_RECVERR): port unreachable → rejected; administratively prohibited → prohibited; host unreachable
+//     → unreachable; network unreachable → no-route
+//   a reset → refused. Nothing at all within the timeout → unreachable when neighbour discovery is unanswered, else timeout
+//   connected, and then of the payload nothing passes for the timeout → stalled; a payload that is slow but moves is waited for (kSlowest)
+//   connected, and no answer at all → silent (its agent stands still); another answer than ours → stranger
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "os/loop.h"
+#include "os/net.h"
+#include "wire/check_messages.h"
+
+namespace agent {
+
+class MeshDial;
+
+class MeshDialer {
+ public:
+  static constexpr os::milliseconds kSlowest{8000};  // for the payload, while it moves
+  static constexpr size_t kMostTargets = 256;
+
+  // done: called once per dial(), from the loop.
+  MeshDialer(os::Loop& loop, std::function<void(wire::Dialed)> done);
+  ~MeshDialer();
+  MeshDialer(const MeshDialer&) = delete;
+  MeshDialer& operator=(const MeshDialer&) = delete;
+
+  // A round still under way is given up and not answered.
+  void dial(wire::Dial request);
+  void stop();
+
+ private:
+  void one_done();
+
+  os::Loop& loop_;
+  std::function<void(wire::Dialed)> done_;
+  wire::Dial request_;
+  std::vector<std::unique_ptr<MeshDial>> tries_;
+  size_t left_ = 0;
+  os::TimerId answer_ = 0;
+};
+
+}  // namespace agent

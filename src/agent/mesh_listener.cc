@@ -1,0 +1,172 @@
+#include "agent/mesh_listener.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace agent {
+namespace {
+
+constexpr size_t kReadBytes = 256 << 10;
+constexpr int kReadsPerTurn = 16;  // then the others have theirs
+constexpr size_t kHelloBytes = kMeshHello.size() + kMeshTokenBytes;
+
+char* shared_buffer() {
+  static const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);  // only pages that are used become memory
+  return buffer.get();
+}
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
+  return difference == 0;
+}
+
+}  // namespace
+
+class MeshListener::Session {
+ public:
+  Session(os::Loop& loop, os::Fd fd, std::string_view token, std::function<void()> over)
+      : loop_(loop), fd_(std::move(fd)), token_(token), over_(std::move(over)) {}
+  ~Session() {
+    if (watch_) loop_.unwatch(watch_);
+  }
+  base::Status start() {
+    TRY_ASSIGN(watch_, loop_.watch(fd_.get(), EPOLLIN, [this](uint32_t) { turn(); }));
+    return base::ok();
+  }
+
+ private:
+  void turn() {
+    bool alive = write_out();
+    for (int i = 0; alive && i < kReadsPerTurn && out_.size() - written_ < kReadBytes; ++i) {
+      os::IoStep step = os::read_step(fd_.get(), shared_buffer(), kReadBytes);
+      if (step.kind == os::IoStep::kWouldBlock) break;
+      alive = step.kind == os::IoStep::kBytes && take({shared_buffer(), step.bytes}) && write_out();
+    }
+    if (!alive) {
+      auto over = std::move(over_);  // it ends this object
+      return over();
+    }
+    bool full = out_.size() - written_ >= kReadBytes;
+    loop_.rewatch(watch_, (full ? 0U : EPOLLIN) | (out_.empty() ? 0U : EPOLLOUT));
+  }
+
+  bool write_out() {
+    while (written_ < out_.size()) {
+      os::IoStep step = os::write_step(fd_.get(), out_.data() + written_, out_.size() - written_);
+      if (step.kind == os::IoStep::kWouldBlock) return true;
+      if (step.kind != os::IoStep::kBytes) return false;
+      written_ += step.bytes;
+    }
+    out_.clear();
+    written_ = 0;
+    return true;
+  }
+
+  // False: the session is over.
+  bool take(std::string_view bytes) {
+    if (sink_) return true;
+    while (!bytes.empty()) {
+      if (echo_left_ > 0) {
+        size_t n = std::min<size_t>(echo_left_, bytes.size());
+        out_.append(bytes.substr(0, n));
+        echo_left_ -= static_cast<uint32_t>(n);
+        bytes.remove_prefix(n);
+        continue;
+      }
+      char command = head_.empty() ? bytes[0] : head_[0];
+      size_t wanted = !proven_ ? kHelloBytes : command == 'E' ? 5 : 1;
+      size_t n = std::min(wanted - head_.size(), bytes.size());
+      head_.append(bytes.substr(0, n));
+      bytes.remove_prefix(n);
+      if (head_.size() < wanted) return true;
+      if (!understand()) return false;
+      if (sink_) return true;
+    }
+    return true;
+  }
+
+  bool understand() {
+    if (!proven_) {
+      proven_ = head_.compare(0, kMeshHello.size(), kMeshHello) == 0 &&
+                equal_in_constant_time(std::string_view(head_).substr(kMeshHello.size()), token_);
+      if (proven_) out_.append(kMeshHello);
+    } else if (head_[0] == 'E') {
+      std::memcpy(&echo_left_, head_.data() + 1, 4);
+      if (echo_left_ > kMostEcho) return false;
+    } else if (head_[0] == 'B') {
+      sink_ = true;
+    } else {
+      return false;
+    }
+    head_.clear();
+    return proven_;
+  }
+
+  os::Loop& loop_;
+  os::Fd fd_;
+  std::string token_;
+  std::function<void()> over_;
+  os::WatchId watch_ = 0;
+  std::string head_;  // of a command that is not whole yet
+  std::string out_;   // at most two reads
+  size_t written_ = 0;
+  uint32_t echo_left_ = 0;
+  bool proven_ = false, sink_ = false;
+};
+
+MeshListener::MeshListener(os::Loop& loop) : loop_(loop) {}
+MeshListener::~MeshListener() { close(); }
+
+wire::Listening MeshListener::listen(const wire::Listen& request) {
+  close();
+  wire::Listening answer;
+  token_ = request.token;
+  for (const wire::Place& place : request.places) {
+    base::Result<uint32_t> port = ports_.size() < kMostPlaces && token_.size() == kMeshTokenBytes
+                                      ? open(place)
+                                      : base::fail(base::ErrorKind::kInternal, "too many places, or no token");
+    wire::ListenedPlace listened;
+    if (port.ok()) listened.port = *port;
+    else listened.outcome = {false, std::move(port).error()};
+    answer.places.push_back(std::move(listened));
+  }
+  if (!ports_.empty())
+    timer_ = loop_.after(kLongest, [this] {
+      timer_ = 0;
+      close();
+    });
+  return answer;
+}
+
+base::Result<uint32_t> MeshListener::open(const wire::Place& place) {
+  TRY_ASSIGN(os::Listener listener, os::listen_tcp({place.address, static_cast<uint16_t>(place.port)}));
+  Port port;
+  int fd = listener.fd.get();
+  TRY_ASSIGN(port.watch, loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { accept(fd); }));
+  port.fd = std::move(listener.fd);
+  ports_.push_back(std::move(port));
+  return listener.endpoint.port;
+}
+
+void MeshListener::accept(int listener) {
+  for (;;) {
+    base::Result<os::Accepted> accepted = os::accept_tcp(listener);
+    if (!accepted.ok() || !accepted->fd.valid()) return;
+    if (sessions_.size() >= kMostSessions) continue;  // closed at once
+    int fd = accepted->fd.get();
+    auto session = std::make_unique<Session>(loop_, std::move(accepted->fd), token_, [this, fd] { sessions_.erase(fd); });
+    if (session->start().ok()) sessions_[fd] = std::move(session);
+  }
+}
+
+void MeshListener::close() {
+  for (Port& port : ports_) loop_.unwatch(port.watch);
+  ports_.clear();
+  sessions_.clear();
+  if (timer_) loop_.cancel(timer_);
+  timer_ = 0;
+}
+
+}  // namespace agent

@@ -1,0 +1,57 @@
+// The answering half of the mesh test: listens on the addresses it was given, for who knows the run's token, until it is told to stop.
+//
+// A connection:  dialer → kMeshHello, token (16 bytes)        else: closed
+//                ← kMeshHello
+//                dialer → 'E' u32 n, n bytes     ← the same n bytes      (any number of times)
+//                dialer → 'B', bytes until the end of the stream        (thrown away)
+// Limits: kMostSessions at a time, kMostEcho bytes per echo, kLongest per session and for the listeners as a whole.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "os/loop.h"
+#include "os/net.h"
+#include "wire/check_messages.h"
+
+namespace agent {
+
+inline constexpr std::string_view kMeshHello{"PHLXMESH"};
+inline constexpr size_t kMeshTokenBytes = 16;
+inline constexpr uint32_t kMostEcho = 4 << 20;
+
+class MeshListener {
+ public:
+  static constexpr size_t kMostSessions = 512;
+  static constexpr size_t kMostPlaces = 16;
+  static constexpr os::milliseconds kLongest{600'000};
+
+  explicit MeshListener(os::Loop& loop);
+  ~MeshListener();
+  MeshListener(const MeshListener&) = delete;
+  MeshListener& operator=(const MeshListener&) = delete;
+
+  // Replaces what it listened on before.
+  wire::Listening listen(const wire::Listen& request);
+  void close();
+
+ private:
+  class Session;
+  struct Port {
+    os::Fd fd;
+    os::WatchId watch = 0;
+  };
+  base::Result<uint32_t> open(const wire::Place& place);
+  void accept(int listener);
+
+  os::Loop& loop_;
+  std::string token_;
+  std::vector<Port> ports_;
+  std::map<int, std::unique_ptr<Session>> sessions_;  // by descriptor
+  os::TimerId timer_ = 0;
+};
+
+}  // namespace agent
