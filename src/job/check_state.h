@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "cluster/mesh.h"
 #include "doctor/examine.h"
 #include "doctor/situation.h"
 #include "job/choose.h"
@@ -12,12 +13,30 @@
 namespace job {
 
 inline constexpr os::milliseconds kProbeGrace{700};  // beyond the probe's deadline: a host that has not answered by then hangs
+inline constexpr os::milliseconds kListenPatience{1500};
+// Of one dial: long enough for a second SYN (after 1 s), so that one lost packet is no closed port.
+inline constexpr os::milliseconds kDialTimeout{2200};
+inline constexpr os::milliseconds kDialPatience{11'000};  // for a whole round without bursts: slow links are waited for
+inline constexpr uint32_t kMeshPayload = 256 << 10;       // bytes; larger than any MTU and than a token bucket
+inline constexpr os::milliseconds kAllBursts{400};        // where the user has not said how long: all rounds together
+inline constexpr os::milliseconds kShortestBurst{15}, kLongestBurst{60};
+inline constexpr size_t kMostNetworks = 3;  // tried, where one does not hold
 
 struct Checks {
   enum class Stage { kNone, kProbing, kListening, kDialing, kDone };
   Stage stage = Stage::kNone;
   std::optional<os::Mono> deadline;  // of the stage
   std::vector<bool> answered;        // per host, in this stage: has answered, or is given up
+
+  // The mesh test.
+  std::vector<Network> networks;             // candidates, best first
+  size_t network = 0;                        // the one being tried
+  std::vector<std::vector<uint32_t>> ports;  // per host: its own, and on rank 0's host MASTER_PORT; 0: none
+  std::vector<std::vector<cluster::Pair>> rounds;
+  size_t round = 0;            // 0: all pairs at once, does it hold? r: the bursts of rounds[r - 1]
+  cluster::Mesh mesh;          // of the network being tried
+  std::optional<size_t> best;  // network that failed least so far
+  cluster::Mesh best_mesh;
 
   doctor::Situation situation;      // hosts: from the beginning of the checks; the rest as it is found out
   doctor::Examination examination;  // when kDone

@@ -1,7 +1,8 @@
 // Inside the supervisor: one step, the state it works on and the actions it collects. Its parts are
 //   supervisor.cc          the entrance, what hosts say while ranks run, and the tick
 //   supervisor_launch.cc   opening, preparing, reaching, starting
-//   supervisor_check.cc   probe, mesh test, choices, examination
+//   supervisor_check.cc   probe, choices, examination
+//   supervisor_mesh.cc    the mesh test
 //   supervisor_end.cc      lost hosts, stopping, killing, finishing
 #pragma once
 
@@ -38,8 +39,8 @@ struct Step {
   void take(size_t h, const wire::Pong& m);
   void take(size_t h, const wire::Finished& m);
   void take(size_t h, const wire::Probed& m);
-  void take(size_t, const wire::Listening&) {}
-  void take(size_t, const wire::Dialed&) {}
+  void take(size_t h, const wire::Listening& m);
+  void take(size_t h, const wire::Dialed& m);
   void take(size_t h, const wire::Trouble& m) { tell(HostTrouble{h, m.text}); }
 
   void refuse(size_t h, base::Error error);
@@ -52,6 +53,13 @@ struct Step {
   void host_missed(size_t h, const base::Error& error);
   void check_progress();
   void probes_done();
+  bool in_mesh(size_t h) const;
+  void begin_mesh();
+  void listen_on_network();
+  void dial_round();
+  void end_round();
+  void end_mesh();
+  void await(const std::vector<bool>& hosts, os::milliseconds patience);
   void end_checks();
   void note_clocks();
   void settle_plan();

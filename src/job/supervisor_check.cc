@@ -48,8 +48,6 @@ void Step::begin_checks() {
   s.phase = Phase::kChecking;
   Checks& c = s.checks;
   c.stage = Checks::Stage::kProbing;
-  c.deadline = now + s.job.probe_deadline + kProbeGrace;
-  c.answered.assign(s.hosts.size(), false);
   c.situation.job = job_view(s.job);
   c.situation.hosts.resize(s.hosts.size());
   std::vector<wire::ProbePeer> all;
@@ -67,19 +65,25 @@ void Step::begin_checks() {
   if (!s.job.master_address.empty()) probe.names.push_back(s.job.master_address);
   probe.paths = s.job.paths;
   probe.deadline_ms = static_cast<uint32_t>(s.job.probe_deadline.count());
+  std::vector<bool> asked(s.hosts.size());
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     doctor::HostView& view = c.situation.hosts[h];
     view.name = s.job.hosts[h].target.name;
     if (s.hosts[h].refusal) view.error = s.hosts[h].refusal->message;
-    if (!alive(h)) {
-      c.answered[h] = true;
-      continue;
-    }
+    asked[h] = alive(h);
+    if (!asked[h]) continue;
     probe.peers = all;
     probe.peers.erase(probe.peers.begin() + static_cast<std::ptrdiff_t>(h));
     send(h, probe);
   }
+  await(asked, s.job.probe_deadline + kProbeGrace);
   check_progress();
+}
+
+void Step::await(const std::vector<bool>& hosts, os::milliseconds patience) {
+  s.checks.deadline = now + patience;
+  s.checks.answered.resize(hosts.size());
+  for (size_t h = 0; h < hosts.size(); ++h) s.checks.answered[h] = !hosts[h];
 }
 
 // A host that cannot be opened, or ends during the checks. A run is refused for it; `check` reports on the others.
@@ -98,7 +102,7 @@ void Step::host_missed(size_t h, const base::Error& error) {
 
 void Step::take(size_t h, const wire::Probed& m) {
   Checks& c = s.checks;
-  if (c.stage != Checks::Stage::kProbing || c.answered[h]) return;
+  if (s.phase != Phase::kChecking || c.stage != Checks::Stage::kProbing || c.answered[h]) return;
   c.answered[h] = true;
   doctor::HostView& view = c.situation.hosts[h];
   view.error = m.outcome.ok ? "" : m.outcome.error.message;
@@ -148,8 +152,7 @@ void Step::end_checks() {
   c.stage = Checks::Stage::kDone;
   note_clocks();
   c.situation.job.wants_gpus = wants_gpus(s);
-  std::vector<Network> networks = shared_networks(c.situation, s.job.wish.interface);
-  c.choices = choose(c.situation, wish_of(s), networks.empty() ? Network{} : networks.front());
+  c.choices = choose(c.situation, wish_of(s), c.best ? c.networks[*c.best] : c.networks.empty() ? Network{} : c.networks.front());
   settle_plan();
   if (s.phase != Phase::kChecking) return;  // there can be no plan: that is said already
   c.examination = doctor::examine(c.situation, s.job.only);

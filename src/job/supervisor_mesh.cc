@@ -1,0 +1,193 @@
+// The mesh test: over the best network that all hosts share, every planned pair connects, all at once. Where that does not hold the next
+// network is tried, and the one that failed least is kept. Then, on links that hold, bursts in rounds in which no host is busy twice.
+#include "job/step.h"
+
+namespace job {
+namespace {
+
+int failures(const cluster::Mesh& mesh) {
+  return static_cast<int>(
+      std::count_if(mesh.links.begin(), mesh.links.end(), [](const cluster::Link& link) { return link.outcome != "ok"; }));
+}
+
+cluster::Link* find_link(cluster::Mesh& mesh, size_t from, const wire::DialedLink& said) {
+  for (cluster::Link& link : mesh.links)
+    if (link.from == static_cast<int64_t>(from) && link.to == static_cast<int64_t>(said.to) && link.master_port == said.master_port)
+      return &link;
+  return nullptr;
+}
+
+uint32_t seed_of(const std::string& token) {
+  uint32_t seed = 1;
+  for (char c : token) seed = seed * 31 + static_cast<unsigned char>(c);
+  return seed;
+}
+
+// The networks of the hosts that answered; the others have no address in them.
+std::vector<Network> networks_of(const doctor::Situation& all, const std::string& wanted) {
+  doctor::Situation probed;
+  probed.job = all.job;
+  std::vector<size_t> at;
+  for (size_t h = 0; h < all.hosts.size(); ++h) {
+    if (!all.hosts[h].probed) continue;
+    probed.hosts.push_back(all.hosts[h]);
+    at.push_back(h);
+  }
+  if (probed.hosts.empty()) return {};
+  std::vector<Network> networks = shared_networks(probed, wanted);
+  for (Network& network : networks) {
+    std::vector<std::string> addresses(all.hosts.size()), interfaces(all.hosts.size());
+    for (size_t i = 0; i < at.size(); ++i) {
+      addresses[at[i]] = network.addresses[i];
+      interfaces[at[i]] = network.interfaces[i];
+    }
+    network.addresses = std::move(addresses);
+    network.interfaces = std::move(interfaces);
+  }
+  return networks;
+}
+
+}  // namespace
+
+bool Step::in_mesh(size_t h) const {
+  return alive(h) && !s.hosts[h].silent && s.checks.situation.hosts[h].probed && !s.checks.networks[s.checks.network].addresses[h].empty();
+}
+
+void Step::begin_mesh() {
+  Checks& c = s.checks;
+  c.networks = networks_of(c.situation, s.job.wish.interface);
+  auto probed = std::count_if(c.situation.hosts.begin(), c.situation.hosts.end(), [](const doctor::HostView& h) { return h.probed; });
+  if (probed < 2 || c.networks.empty()) return end_checks();
+  c.rounds = cluster::mesh_rounds(static_cast<int>(s.hosts.size()), seed_of(s.job.token));
+  listen_on_network();
+}
+
+void Step::listen_on_network() {
+  Checks& c = s.checks;
+  c.stage = Checks::Stage::kListening;
+  c.ports.assign(s.hosts.size(), {});
+  std::vector<bool> asked(s.hosts.size());
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    asked[h] = in_mesh(h);
+    if (!asked[h]) continue;
+    wire::Listen listen;
+    listen.token = s.job.token;
+    listen.places.push_back({c.networks[c.network].addresses[h], 0});
+    if (h == 0 && s.job.master_port != 0)
+      listen.places.push_back({c.networks[c.network].addresses[h], static_cast<uint32_t>(s.job.master_port)});
+    send(h, std::move(listen));
+  }
+  await(asked, kListenPatience);
+  check_progress();
+}
+
+void Step::take(size_t h, const wire::Listening& m) {
+  Checks& c = s.checks;
+  if (s.phase != Phase::kChecking || c.stage != Checks::Stage::kListening || c.answered[h]) return;
+  c.answered[h] = true;
+  for (const wire::ListenedPlace& place : m.places) c.ports[h].push_back(place.outcome.ok ? place.port : 0);
+  check_progress();
+}
+
+// Round 0: everything, side by side. Later rounds: one burst per pair, over links that hold.
+void Step::dial_round() {
+  Checks& c = s.checks;
+  c.stage = Checks::Stage::kDialing;
+  const Network& network = c.networks[c.network];
+  std::vector<wire::Dial> dials(s.hosts.size());
+  auto add = [&](size_t from, size_t to, size_t place) {
+    if (!in_mesh(from) || !in_mesh(to) || c.ports[to].size() <= place || c.ports[to][place] == 0) return;
+    dials[from].targets.push_back({static_cast<uint32_t>(to), network.addresses[to], c.ports[to][place], place == 1});
+    if (c.round > 0) return;
+    cluster::Link link;
+    link.from = static_cast<int64_t>(from);
+    link.to = static_cast<int64_t>(to);
+    link.address = network.addresses[to];
+    link.port = c.ports[to][place];
+    link.master_port = place == 1;
+    link.outcome = "silent";  // until its dialer has said better
+    c.mesh.links.push_back(std::move(link));
+  };
+  if (c.round == 0) {
+    c.mesh = {};
+    for (const std::vector<cluster::Pair>& round : c.rounds)
+      for (const auto& [from, to] : round) add(static_cast<size_t>(from), static_cast<size_t>(to), 0);
+    c.mesh.complete = c.mesh.links.size() == s.hosts.size() * (s.hosts.size() - 1);
+    for (size_t h = 1; h < s.hosts.size(); ++h) add(h, 0, 1);
+  } else {
+    for (const auto& [from, to] : c.rounds[c.round - 1]) {
+      bool holds = std::any_of(c.mesh.links.begin(), c.mesh.links.end(),
+                               [&](const cluster::Link& l) { return l.from == from && l.to == to && !l.master_port && l.outcome == "ok"; });
+      if (holds) add(static_cast<size_t>(from), static_cast<size_t>(to), 0);
+    }
+  }
+  os::milliseconds burst = s.job.burst;
+  if (burst.count() == 0 && !c.rounds.empty())
+    burst = std::clamp(kAllBursts / static_cast<int64_t>(c.rounds.size()), kShortestBurst, kLongestBurst);
+  std::vector<bool> asked(s.hosts.size());
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    wire::Dial& dial = dials[h];
+    asked[h] = !dial.targets.empty();
+    if (!asked[h]) continue;
+    dial.round = static_cast<uint32_t>(c.round);
+    dial.token = s.job.token;
+    dial.payload_bytes = c.round == 0 ? kMeshPayload : 0;
+    dial.burst_ms = c.round == 0 ? 0 : static_cast<uint32_t>(burst.count());
+    dial.timeout_ms = static_cast<uint32_t>(kDialTimeout.count());
+    send(h, std::move(dial));
+  }
+  await(asked, c.round == 0 ? kDialPatience : burst + kDialTimeout);
+  check_progress();
+}
+
+void Step::take(size_t h, const wire::Dialed& m) {
+  Checks& c = s.checks;
+  if (s.phase != Phase::kChecking || c.stage != Checks::Stage::kDialing || c.answered[h] || m.round != c.round) return;
+  c.answered[h] = true;
+  for (const wire::DialedLink& said : m.links) {
+    cluster::Link* link = find_link(c.mesh, h, said);
+    if (!link) continue;
+    if (c.round == 0) {
+      link->outcome = said.outcome;
+      link->error_number = said.error_number;
+      link->connect_ns = said.connect_ns;
+      link->round_trip_ns = said.round_trip_ns;
+      link->local_address = said.local_address;
+      link->retransmits = said.retransmits;
+    } else if (said.outcome == "ok") {
+      link->bytes_per_second = said.bytes_per_second;
+      link->round_trip_ns = std::min(link->round_trip_ns, said.round_trip_ns);
+      link->retransmits += said.retransmits;
+    }
+  }
+  check_progress();
+}
+
+void Step::end_round() {
+  Checks& c = s.checks;
+  if (c.round == 0) {
+    int failed = failures(c.mesh);
+    if (!c.best || failed < failures(c.best_mesh)) {
+      c.best = c.network;
+      c.best_mesh = c.mesh;
+    }
+    if (failed > 0 && c.network + 1 < std::min(c.networks.size(), kMostNetworks)) {
+      ++c.network;
+      return listen_on_network();
+    }
+    if (c.network != *c.best) return end_mesh();  // its listeners are gone: what holds is known, how fast is not
+  }
+  if (++c.round > c.rounds.size()) return end_mesh();
+  dial_round();
+}
+
+void Step::end_mesh() {
+  Checks& c = s.checks;
+  c.situation.mesh = c.network == *c.best && c.round > 0 ? std::move(c.mesh) : std::move(c.best_mesh);
+  c.network = *c.best;
+  for (size_t h = 0; h < s.hosts.size(); ++h)
+    if (alive(h)) send(h, wire::Listen{});
+  end_checks();
+}
+
+}  // namespace job

@@ -1,0 +1,216 @@
+// The mesh test's two halves, each in a network namespace of its own with a real cable (veth) between them and real firewalls on it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "agent/mesh_dialer.h"
+#include "agent/mesh_listener.h"
+
+namespace agent {
+namespace {
+
+const std::string kToken = "0123456789abcdef";
+constexpr os::milliseconds kTimeout{700};
+
+bool sh(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
+
+// The far host: listens on 10.9.0.2 with the given token, and beside it, on port 2222, a stranger that greets like sshd.
+[[noreturn]] void far_host(int ready, int go) {
+  char byte = 0;
+  if (::unshare(CLONE_NEWNET) != 0) ::_exit(1);
+  if (::write(ready, "u", 1) != 1 || ::read(go, &byte, 1) != 1) ::_exit(1);
+  auto loop = std::move(os::Loop::create()).value();
+  MeshListener listener(*loop);
+  wire::Listening listening = listener.listen({kToken, {{"10.9.0.2", 0}}});
+  base::Result<os::Listener> stranger = os::listen_tcp({"10.9.0.2", 2222});
+  if (!listening.places[0].outcome.ok || !stranger.ok()) ::_exit(1);
+  std::vector<os::Fd> visitors;
+  auto greet = loop->watch(stranger->fd.get(), EPOLLIN, [&](uint32_t) {
+    base::Result<os::Accepted> accepted = os::accept_tcp(stranger->fd.get());
+    if (!accepted.ok() || !accepted->fd.valid()) return;
+    os::write_step(accepted->fd.get(), "SSH-2.0-OpenSSH_9.2\r\n", 21);
+    visitors.push_back(std::move(accepted->fd));
+  });
+  if (!greet.ok() || ::write(ready, &listening.places[0].port, 4) != 4) ::_exit(1);
+  loop->run();
+  ::_exit(0);
+}
+
+class Mesh : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+    if (!sh("nft --version") || !sh("ip -V") || !sh("ping -V")) GTEST_SKIP() << "needs nft, ip and ping";
+    if (!std::exchange(in_namespace_, true) && (::unshare(CLONE_NEWNET) != 0 || !sh("ip link set lo up"))) {
+      in_namespace_ = false;
+      GTEST_SKIP() << "network namespaces cannot be made here";
+    }
+    os::PipeEnds ready = std::move(os::make_pipe()).value();
+    os::PipeEnds go = std::move(os::make_pipe()).value();
+    far_ = ::fork();
+    if (far_ == 0) far_host(ready.write.get(), go.read.get());
+    char byte = 0;
+    ASSERT_EQ(::read(ready.read.get(), &byte, 1), 1);
+    ASSERT_TRUE(sh("ip link add mesh0 type veth peer name eth0 netns " + std::to_string(far_)));
+    ASSERT_TRUE(sh("ip addr add 10.9.0.1/24 dev mesh0 && ip link set mesh0 up"));
+    ASSERT_TRUE(there("ip addr add 10.9.0.2/24 dev eth0") && there("ip link set eth0 up"));
+    ASSERT_EQ(::write(go.write.get(), "g", 1), 1);
+    ASSERT_EQ(::read(ready.read.get(), &port_, 4), 4);
+    ASSERT_TRUE(sh("ping -i 0.05 -c 1 -w 5 10.9.0.2")) << "the kernel notices a new cable only after a while";
+  }
+  void TearDown() override {
+    if (far_ > 0) {
+      ::kill(far_, SIGKILL);
+      ::waitpid(far_, nullptr, 0);
+      sh("ip link del mesh0");
+    }
+  }
+  bool there(const std::string& command) { return sh("nsenter -t " + std::to_string(far_) + " -n " + command); }
+  // A rule for what comes in from the cable.
+  void firewall(const std::string& rule) {
+    ASSERT_TRUE(
+        there("nft 'add table inet t; add chain inet t in { type filter hook input priority 0; }; add rule inet t in " + rule + "'"));
+  }
+
+  wire::DialedLink dial(uint32_t burst_ms = 0, const std::string& address = "10.9.0.2", uint32_t port = 0,
+                        const std::string& token = kToken) {
+    auto loop = std::move(os::Loop::create()).value();
+    wire::Dialed answer;
+    MeshDialer dialer(*loop, [&](wire::Dialed dialed) {
+      answer = std::move(dialed);
+      loop->stop();
+    });
+    wire::Dial request;
+    request.round = 3;
+    request.token = token;
+    request.payload_bytes = 256 << 10;
+    request.burst_ms = burst_ms;
+    request.timeout_ms = static_cast<uint32_t>(kTimeout.count());
+    request.targets = {{1, address, port ? port : port_, false}};
+    os::Mono begin = os::mono_now();
+    dialer.dial(std::move(request));
+    loop->after(os::milliseconds(15'000), [&] { loop->stop(); });
+    loop->run();
+    took_ = os::mono_now() - begin;
+    EXPECT_EQ(answer.round, 3u);
+    if (answer.links.size() != 1) {
+      ADD_FAILURE() << "no answer";
+      return {};
+    }
+    return answer.links[0];
+  }
+
+  static bool in_namespace_;
+  pid_t far_ = 0;
+  uint32_t port_ = 0;
+  os::nanoseconds took_{};
+};
+bool Mesh::in_namespace_ = false;
+
+TEST_F(Mesh, AGoodLinkIsMeasured) {
+  wire::DialedLink link = dial(50);
+  EXPECT_EQ(link.outcome, "ok");
+  EXPECT_EQ(link.local_address, "10.9.0.1");
+  EXPECT_GT(link.round_trip_ns, 0);
+  EXPECT_LT(link.round_trip_ns, 50'000'000);
+  EXPECT_GT(link.bytes_per_second, 10'000'000);
+}
+
+TEST_F(Mesh, AResetIsRefusedAtOnce) {
+  firewall("tcp dport != 22 reject with tcp reset");
+  wire::DialedLink link = dial();
+  EXPECT_EQ(link.outcome, "refused");
+  EXPECT_EQ(link.error_number, static_cast<uint32_t>(ECONNREFUSED));
+  EXPECT_LT(took_, os::milliseconds(500));
+}
+
+TEST_F(Mesh, APortWithoutListenerIsRefused) { EXPECT_EQ(dial(0, "10.9.0.2", 9).outcome, "refused"); }
+
+TEST_F(Mesh, ARejectByIcmpIsAFirewallAndToldAtOnce) {
+  firewall("tcp dport != 22 reject");
+  EXPECT_EQ(dial().outcome, "rejected");
+  EXPECT_LT(took_, os::milliseconds(500));
+}
+
+TEST_F(Mesh, AnAdministrativeProhibitionIsItsOwnKind) {
+  firewall("tcp dport != 22 reject with icmpx type admin-prohibited");
+  wire::DialedLink link = dial();
+  EXPECT_EQ(link.outcome, "prohibited");
+  EXPECT_EQ(link.error_number, static_cast<uint32_t>(EHOSTUNREACH));
+  EXPECT_LT(took_, os::milliseconds(500));
+}
+
+TEST_F(Mesh, SilenceIsATimeout) {
+  firewall("tcp dport != 22 drop");
+  EXPECT_EQ(dial().outcome, "timeout");
+  EXPECT_GE(took_, kTimeout);
+  EXPECT_LT(took_, kTimeout + os::milliseconds(500));
+}
+
+TEST_F(Mesh, NoRouteIsSaidByOurOwnTable) { EXPECT_EQ(dial(0, "10.250.0.1", 80).outcome, "no-route"); }
+
+TEST_F(Mesh, ANeighbourThatDoesNotAnswerIsUnreachableNotFirewalled) {
+  EXPECT_EQ(dial(0, "10.9.0.77", 80).outcome, "unreachable");
+  EXPECT_LT(took_, kTimeout + os::milliseconds(500)) << "neighbour discovery takes three seconds to give up; we need not wait";
+}
+
+TEST_F(Mesh, APathThatOnlyPassesSmallPacketsIsStalled) {
+  firewall("meta length > 1400 drop");
+  wire::DialedLink link = dial();
+  EXPECT_EQ(link.outcome, "stalled");
+  EXPECT_GT(link.round_trip_ns, 0) << "small packets pass";
+  EXPECT_GT(link.retransmits, 0);
+}
+
+TEST_F(Mesh, AnotherProgramIsAStranger) {
+  EXPECT_EQ(dial(0, "10.9.0.2", 2222).outcome, "stranger");
+  EXPECT_LT(took_, os::milliseconds(500));
+}
+
+TEST_F(Mesh, AnotherRunsTokenIsAStranger) { EXPECT_EQ(dial(0, "10.9.0.2", 0, "fedcba9876543210").outcome, "stranger"); }
+
+TEST_F(Mesh, AnAgentThatStandsStillIsSilent) {
+  ::kill(far_, SIGSTOP);
+  EXPECT_EQ(dial().outcome, "silent");
+}
+
+TEST_F(Mesh, ASlowLinkIsMeasuredNotCondemned) {
+  if (!sh("tc qdisc add dev mesh0 root tbf rate 20mbit burst 32k latency 200ms")) GTEST_SKIP() << "no tbf in this kernel";
+  wire::DialedLink link = dial(200);
+  EXPECT_EQ(link.outcome, "ok");
+  EXPECT_GT(link.bytes_per_second, 500'000);
+  EXPECT_LT(link.bytes_per_second, 5'000'000) << "20 Mbit/s are 2.5 MB/s";
+}
+
+TEST_F(Mesh, ManyTargetsAreDialedSideBySide) {
+  auto loop = std::move(os::Loop::create()).value();
+  wire::Dialed answer;
+  MeshDialer dialer(*loop, [&](wire::Dialed dialed) {
+    answer = std::move(dialed);
+    loop->stop();
+  });
+  wire::Dial request;
+  request.token = kToken;
+  request.payload_bytes = 64 << 10;
+  request.timeout_ms = static_cast<uint32_t>(kTimeout.count());
+  for (uint32_t i = 0; i < 30; ++i) request.targets.push_back({i, i % 3 == 0 ? "10.9.0.77" : "10.9.0.2", port_, i == 1});
+  os::Mono begin = os::mono_now();
+  dialer.dial(std::move(request));
+  loop->after(os::milliseconds(10'000), [&] { loop->stop(); });
+  loop->run();
+  EXPECT_LT(os::mono_now() - begin, kTimeout + os::milliseconds(2000));
+  ASSERT_EQ(answer.links.size(), 30u);
+  for (uint32_t i = 0; i < 30; ++i) {
+    EXPECT_EQ(answer.links[i].to, i);
+    EXPECT_EQ(answer.links[i].outcome, i % 3 == 0 ? "unreachable" : "ok");
+  }
+  EXPECT_TRUE(answer.links[1].master_port);
+}
+
+}  // namespace
+}  // namespace agent
