@@ -26,13 +26,13 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
     case cli::Verb::kRun:
     case cli::Verb::kPlan:
     case cli::Verb::kTrain: return cli::run_verb(invocation);
+    case cli::Verb::kBench: return cli::bench_verb(invocation);
     case cli::Verb::kCheck: return cli::check_verb(invocation);
     case cli::Verb::kExplain: return cli::explain_verb(invocation);
     case cli::Verb::kFit: return cli::fit_verb(invocation);
     case cli::Verb::kHelp: return cli::help_verb(invocation);
     case cli::Verb::kCompletion: return cli::completion_verb(invocation);
     case cli::Verb::kVersion: return cli::version_verb(invocation);
-    case cli::Verb::kBench:
     case cli::Verb::kAgent: break;
   }
   return base::fail(base::ErrorKind::kUsage, "`agent` is started by phalanx itself");

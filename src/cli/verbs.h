@@ -9,6 +9,7 @@ namespace cli {
 
 base::Result<int> run_verb(const Invocation& invocation);  // run, plan, train
 base::Result<int> check_verb(const Invocation& invocation);
+base::Result<int> bench_verb(const Invocation& invocation);
 base::Result<int> explain_verb(const Invocation& invocation);
 base::Result<int> fit_verb(const Invocation& invocation);
 base::Result<int> help_verb(const Invocation& invocation);

@@ -130,7 +130,12 @@ void Step::check_progress() {
     c.situation.hosts[h].error = fmt::format("it did not answer the probe within {:.1f} s",
                                              static_cast<double>((s.job.probe_deadline + kProbeGrace).count()) / 1000);
   }
-  end_checks();
+  switch (c.stage) {
+    case Checks::Stage::kProbing: return begin_mesh();
+    case Checks::Stage::kListening: return dial_round();
+    case Checks::Stage::kDialing: return end_round();
+    default: return;
+  }
 }
 
 // The host's wall clock less ours: through both monotonic clocks, whose offset the pings have measured.

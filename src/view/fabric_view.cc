@@ -1,0 +1,130 @@
+#include "view/fabric_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace view {
+namespace {
+
+using base::Bilingual;
+using cluster::Link;
+using doctor::Situation;
+
+constexpr size_t kMatrixHosts = 16;  // above, not all pairs are tried: a list
+
+int64_t median_speed(const Situation& s) {
+  std::vector<int64_t> speeds;
+  for (const Link& link : s.mesh.links)
+    if (link.bytes_per_second > 0) speeds.push_back(link.bytes_per_second);
+  if (speeds.empty()) return 0;
+  auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
+  std::nth_element(speeds.begin(), middle, speeds.end());
+  return *middle;
+}
+
+bool is_slow(const Link& link, int64_t median) { return link.bytes_per_second > 0 && link.bytes_per_second * 2 < median; }
+
+const std::string& name(const Situation& s, int64_t host) { return s.hosts[static_cast<size_t>(host)].name; }
+
+std::string speed(const Link& link) {
+  if (link.outcome != "ok") return link.outcome;
+  if (link.bytes_per_second == 0) return "-";
+  double gbit = static_cast<double>(link.bytes_per_second) * 8 / 1e9;
+  return gbit < 1 ? fmt::format("{:.0f} Mb/s", gbit * 1000) : fmt::format("{:.1f} Gb/s", gbit);
+}
+
+std::string trip(const Link& link) {
+  if (link.outcome != "ok") return link.outcome;
+  return fmt::format("{:.0f} us", static_cast<double>(link.round_trip_ns) / 1e3);
+}
+
+const Link* find(const Situation& s, size_t from, size_t to) {
+  for (const Link& link : s.mesh.links)
+    if (!link.master_port && link.from == static_cast<int64_t>(from) && link.to == static_cast<int64_t>(to)) return &link;
+  return nullptr;
+}
+
+// Rows send, columns receive. `*` marks a slow link.
+std::string matrix(const Situation& s, int64_t median, std::string (*cell)(const Link&), bool marks) {
+  std::vector<std::vector<std::string>> rows(1, {""});
+  for (const doctor::HostView& host : s.hosts) rows[0].push_back(host.name);
+  for (size_t from = 0; from < s.hosts.size(); ++from) {
+    rows.push_back({s.hosts[from].name});
+    for (size_t to = 0; to < s.hosts.size(); ++to) {
+      const Link* link = find(s, from, to);
+      rows.back().push_back(!link ? "" : cell(*link) + (marks && is_slow(*link, median) ? "*" : ""));
+    }
+  }
+  std::vector<size_t> widths(rows[0].size());
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line = fmt::format("{:<{}}", row[0], widths[0]);
+    for (size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string list(const Situation& s, int64_t median) {
+  std::string out;
+  for (const Link& link : s.mesh.links)
+    if (!link.master_port)
+      out += fmt::format("{} -> {}  {}  {}{}\n", name(s, link.from), name(s, link.to), speed(link), trip(link),
+                         is_slow(link, median) ? "  *" : "");
+  return out;
+}
+
+}  // namespace
+
+bool fabric_holds(const Situation& s) {
+  return !s.mesh.links.empty() && std::all_of(s.mesh.links.begin(), s.mesh.links.end(), [](const Link& l) { return l.outcome == "ok"; });
+}
+
+std::string fabric_text(const Situation& s, base::Language language) {
+  if (s.mesh.links.empty())
+    return std::string(
+        Bilingual{"no network that the hosts share was found; nothing was measured\n", "没有找到各主机共有的网络，未做测量\n"}.in(
+            language));
+  int64_t median = median_speed(s);
+  std::string out;
+  if (s.hosts.size() <= kMatrixHosts) {
+    out += std::string(Bilingual{"bandwidth (rows send, columns receive)\n", "带宽（行为发送方，列为接收方）\n"}.in(language));
+    out += matrix(s, median, speed, true);
+    out += std::string(Bilingual{"\nround trip\n", "\n往返时间\n"}.in(language));
+    out += matrix(s, median, trip, false);
+  } else {
+    out += list(s, median);
+  }
+  std::string slow;
+  Link typical;
+  typical.outcome = "ok";
+  typical.bytes_per_second = median;
+  for (const Link& link : s.mesh.links) {
+    if (!is_slow(link, median)) continue;
+    slow += fmt::format("  {} -> {}: {}\n", name(s, link.from), name(s, link.to), speed(link));
+  }
+  if (!slow.empty())
+    out += fmt::format(fmt::runtime(Bilingual{"\n* less than half of the median, {}\n{}", "\n* 不到中位数 {} 的一半\n{}"}.in(language)),
+                       speed(typical), slow);
+  return out;
+}
+
+base::Json fabric_json(const Situation& s) {
+  int64_t median = median_speed(s);
+  base::Json links = base::Json::array();
+  for (const Link& link : s.mesh.links)
+    links.push_back({{"from", name(s, link.from)},
+                     {"to", name(s, link.to)},
+                     {"address", link.address},
+                     {"outcome", link.outcome},
+                     {"bytes_per_second", link.bytes_per_second},
+                     {"round_trip_ns", link.round_trip_ns},
+                     {"retransmits", link.retransmits},
+                     {"slow", is_slow(link, median)}});
+  return {{"schema", 1}, {"complete", s.mesh.complete}, {"median_bytes_per_second", median}, {"links", std::move(links)}};
+}
+
+}  // namespace view
