@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "agent/cpu_binding.h"
 #include "os/files.h"
 #include "os/process.h"
 
@@ -33,7 +34,7 @@ void Ranks::start(const wire::RankSpec& spec, const Environment& job, const Rank
     std::string folder = command.scratch + "/" + std::to_string(spec.local_rank);
     if (os::make_folders(folder).ok()) place.error_file = rank->error_file = folder + "/error.json";
   }
-  base::Result<pid_t> pid = spawn(*rank, rank_environment(job, spec, place), command);
+  base::Result<pid_t> pid = spawn(*rank, rank_environment(job, spec, place), command, spec.cpus);
   wire::Started started;
   started.rank = spec.rank;
   if (pid.ok()) {
@@ -48,7 +49,7 @@ void Ranks::start(const wire::RankSpec& spec, const Environment& job, const Rank
   if (!stale_timer_) stale_timer_ = loop_.every(kStalePeriod, [this] { flush_stale(); });
 }
 
-base::Result<pid_t> Ranks::spawn(Rank& rank, const Environment& environment, const RankCommand& command) {
+base::Result<pid_t> Ranks::spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus) {
   TRY_ASSIGN(os::PipeEnds out, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds err, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds events, os::make_pipe());
@@ -59,7 +60,11 @@ base::Result<pid_t> Ranks::spawn(Rank& rank, const Environment& environment, con
   spec.directory = command.directory;
   spec.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {events.write.get(), kEventFd}};
   spec.death_signal = SIGKILL;
-  TRY_ASSIGN(pid_t pid, os::spawn(spec));
+  base::Result<pid_t> spawned = [&] {
+    CpuBinding binding(cpus);
+    return os::spawn(spec);
+  }();
+  TRY_ASSIGN(pid_t pid, spawned);
   rank.pipes[0].fd = std::move(out.read);
   rank.pipes[0].stream = wire::Stream::kStdout;
   rank.pipes[1].fd = std::move(err.read);

@@ -64,7 +64,7 @@ class Ranks {
     std::string event_text;
   };
 
-  base::Result<pid_t> spawn(Rank& rank, const Environment& environment, const RankCommand& command);
+  base::Result<pid_t> spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus);
   void watch(Rank& rank, Pipe& pipe);
   bool read_once(Rank& rank, Pipe& pipe);  // false: nothing more now, or closed
   logs::LineSplitter::Sink sink(const Rank& rank, const Pipe& pipe);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/json_fields.h"
 #include "script.h"
 
 namespace job::test {
@@ -138,7 +139,7 @@ TEST(Checks, ALinkThatFailsIsKeptAndGetsNoBurst) {
     if (from == 1) link.outcome = "timeout", link.error_number = 110;
   });
   for (const auto& [from, dial] : s.sent<wire::Dial>())
-    if (dial.round > 0) EXPECT_EQ(from, 0u);
+    if (dial.round > 0) { EXPECT_EQ(from, 0u); }
   while (s.answer_dials()) {}
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
