@@ -2,15 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
+#include "base/wrap.h"
 #include "cli/record.h"
+#include "view/choices.h"
 
 namespace cli {
 namespace {
 
 using base::Bilingual;
 
-std::string host_block(const job::State& state, size_t h, base::Language language) {
+using wire::Variables;
+
+// What all of them have with the same value is taken out of each and returned.
+Variables take_common(std::vector<Variables>& all) {
+  Variables common;
+  for (const auto& entry : Variables(all.empty() ? Variables{} : all[0])) {
+    bool everywhere =
+        std::all_of(all.begin(), all.end(), [&](const Variables& v) { return std::find(v.begin(), v.end(), entry) != v.end(); });
+    if (!everywhere) continue;
+    common.push_back(entry);
+    for (Variables& v : all) v.erase(std::find(v.begin(), v.end(), entry));
+  }
+  return common;
+}
+
+std::string assignments(const Variables& variables) {
+  std::string line;
+  for (const auto& [name, value] : variables) line += (line.empty() ? "" : " ") + name + "=" + base::shell_quote(value);
+  return line;
+}
+
+std::string indented(const std::string& text, size_t indent) {
+  constexpr size_t kColumns = 100;
+  std::string out;
+  for (const std::string& line : base::wrap(text, kColumns - indent)) out += std::string(indent, ' ') + line + "\n";
+  return out;
+}
+
+// `ranks`: what each has beyond that of all ranks.
+std::string host_block(const job::State& state, size_t h, std::vector<Variables> ranks, base::Language language) {
   const job::PlannedHost& planned = state.plan->hosts[h];
   const job::HostState& host = state.hosts[h];
   int last = planned.first_rank + planned.ranks - 1;
@@ -18,17 +51,15 @@ std::string host_block(const job::State& state, size_t h, base::Language languag
                                 planned.ranks == 1 ? Bilingual{"rank", "rank"}.in(language) : Bilingual{"ranks", "rank"}.in(language),
                                 planned.first_rank, planned.ranks == 1 ? "" : fmt::format("–{}", last), planned.why);
   out += fmt::format("  {:<10}{}\n", Bilingual{"program", "程序"}.in(language), host.program);
-  for (int r = planned.first_rank; r <= last; ++r) {
-    std::string line;
-    for (const auto& [name, value] : job::rank_variables(state.job, *state.plan, r, *state.meeting, 0))
-      line += fmt::format(" {}={}", name, base::shell_quote(value));
-    out += fmt::format("  rank {:<5}{}\n", r, line.substr(1));
+  if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
+    out += fmt::format("  {}\n", Bilingual{"each of its ranks:", "每个 rank："}.in(language)) + indented(assignments(common), 4);
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    std::string place = state.checks.choices ? view::rank_place(state.checks.situation, *state.checks.choices, h, r) : "";
+    out += fmt::format("  rank {:<5}{}\n", planned.first_rank + static_cast<int>(r), place.empty() ? assignments(ranks[r]) : place);
+    if (!place.empty()) out += indented(assignments(ranks[r]), 12);
   }
-  std::string defaults;
-  for (const auto& [name, value] :
-       job::interface_chosen(state.checks.choices, h) ? wire::Variables{} : job::host_defaults(*state.plan, host.interface))
-    defaults += fmt::format(" {}={}", name, base::shell_quote(value));
-  if (!defaults.empty()) out += fmt::format("  {}{}\n", Bilingual{"unless set:", "若未设置："}.in(language), defaults);
+  Variables defaults = job::interface_chosen(state.checks.choices, h) ? Variables{} : job::host_defaults(*state.plan, host.interface);
+  if (!defaults.empty()) out += fmt::format("  {} {}\n", Bilingual{"unless set:", "若未设置："}.in(language), assignments(defaults));
   return out;
 }
 
@@ -37,6 +68,28 @@ std::string passed_on(const job::State& state) {
   std::string names;
   for (const auto& [name, value] : state.job.set) names += (names.empty() ? "" : " ") + name;
   return names.empty() ? "-" : names;
+}
+
+// With the reasons in English: keys, codes and JSON stay English.
+base::Json choices_json(const job::Choices& choices, const job::State& state) {
+  base::Json hosts = base::Json::array();
+  for (size_t h = 0; h < choices.hosts.size(); ++h) {
+    const job::HostChoice& c = choices.hosts[h];
+    base::Json settings = base::Json::array();
+    for (const job::Setting& s : c.settings) settings.push_back({{"name", s.name}, {"value", s.value}, {"why", s.why.english}});
+    hosts.push_back({{"host", state.plan->hosts[h].name},
+                     {"gpus", c.gpus},
+                     {"gpus_why", c.gpus_why.english},
+                     {"address", c.address},
+                     {"interface", c.interface},
+                     {"address_why", c.address_why.english},
+                     {"settings", std::move(settings)},
+                     {"rank_cpus", c.rank_cpus},
+                     {"cpus_why", c.cpus_why.english}});
+  }
+  base::Json remarks = base::Json::array();
+  for (const doctor::Words& words : choices.remarks) remarks.push_back(words.english);
+  return {{"hosts", std::move(hosts)}, {"remarks", std::move(remarks)}};
 }
 
 }  // namespace
@@ -51,7 +104,15 @@ std::string plan_text(const job::State& state, base::Language language) {
       fmt::format("{}:{} ({})", state.meeting->address, state.job.master_port != 0 ? std::to_string(state.job.master_port) : "a free port",
                   state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
   row({"passed on", "传递的变量"}, passed_on(state));
-  for (size_t h = 0; h < state.hosts.size(); ++h) out += host_block(state, h, language);
+  if (state.checks.choices) out += "\n" + view::choices_text(state.checks.situation, *state.checks.choices, language);
+  std::vector<Variables> ranks;
+  for (int r = 0; r < state.plan->world; ++r) ranks.push_back(job::rank_variables(state.job, *state.plan, r, *state.meeting, 0));
+  if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
+    out += fmt::format("\n{}\n", Bilingual{"every rank", "每个 rank"}.in(language)) + indented(assignments(common), 2);
+  for (size_t h = 0; h < state.hosts.size(); ++h) {
+    auto first = ranks.begin() + state.plan->hosts[h].first_rank;
+    out += host_block(state, h, {first, first + state.plan->hosts[h].ranks}, language);
+  }
   return out;
 }
 
@@ -69,6 +130,7 @@ base::Json plan_json(const job::State& state) {
                      {"environment", std::move(environment)}});
   }
   json["ranks"] = std::move(ranks);
+  if (state.checks.choices) json["choices"] = choices_json(*state.checks.choices, state);
   return json;
 }
 

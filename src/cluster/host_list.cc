@@ -1,5 +1,7 @@
 #include "cluster/host_list.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.h"

@@ -1,6 +1,7 @@
 #include "doctor/rows_storage.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 // "How would you send to this address?", asked of the kernel as `ip route get` does.
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <cstring>

@@ -138,10 +138,10 @@ std::vector<FirewallChain> parse_iptables(std::string_view text) {
     if (words.size() == 3 && words[0] == "-P" && words[1] == "INPUT") chain.policy = base::to_lower(words[2].substr(0, 16));
     if (words.size() < 2 || words[0] != "-A" || words[1] != "INPUT") continue;
     ++chain.rules;
-    for (size_t i = 0; i + 1 < words.size(); ++i) {
-      chain.drops += words[i] == "-j" && words[i + 1] == "DROP";
-      chain.rejects += words[i] == "-j" && words[i + 1] == "REJECT";
-    }
+    auto jump = std::find(words.begin(), words.end(), "-j");
+    std::string_view verdict = jump != words.end() && jump + 1 != words.end() ? *(jump + 1) : "";
+    chain.drops += verdict == "DROP";
+    chain.rejects += verdict == "REJECT";
   }
   if (chain.policy.empty()) return {};
   return {chain};

@@ -1,5 +1,7 @@
 #include "host/shell_text.h"
 
+#include <algorithm>
+
 #include <cctype>
 
 #include "base/text.h"

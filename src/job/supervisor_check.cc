@@ -1,6 +1,7 @@
 // From the last login to the choices: every host is probed over the connection that is already there, then the doctor looks at all of
 // it. A host that hangs costs the deadline and no more.
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "base/json_fields.h"
 #include "job/step.h"

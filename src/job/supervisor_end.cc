@@ -1,6 +1,8 @@
 // From the first failure, the operator, or the last rank's end to the verdict.
 #include "job/step.h"
 
+#include <algorithm>
+
 #include <signal.h>
 
 #include <fmt/format.h>

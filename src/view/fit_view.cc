@@ -1,5 +1,7 @@
 #include "view/fit_view.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.h"

@@ -2,6 +2,12 @@
 
 namespace doctor::test {
 
-std::vector<Case> speed_cases() { return speed_gpu_cases(); }
+std::vector<Case> speed_host_cases();
+
+std::vector<Case> speed_cases() {
+  std::vector<Case> all = speed_gpu_cases();
+  for (Case& c : speed_host_cases()) all.push_back(std::move(c));
+  return all;
+}
 
 }  // namespace doctor::test
