@@ -158,6 +158,9 @@ void add_use_cases(std::vector<Case>& all) {
     set(s, "NCCL_IB_HCA", "mlx5_0,mlx5_1");
   }));
   all.push_back(miss("IB-HCA-NAMES", "and no names are used", bond_infiniband, swapped));
+}
+
+void add_need_cases(std::vector<Case>& all) {
   all.push_back(hit("IB-GID-INDEX", "an empty place", roce, [](Situation& s) { set(s, "NCCL_IB_GID_INDEX", "5"); }));
   all.push_back(hit("IB-GID-INDEX", "v1", roce, [](Situation& s) { set(s, "NCCL_IB_GID_INDEX", "2"); }));
   all.push_back(hit("IB-GID-INDEX", "the table is another on one host", roce, [](Situation& s) {
@@ -194,6 +197,7 @@ std::vector<Case> infiniband_cases() {
   std::vector<Case> all;
   add_port_cases(all);
   add_use_cases(all);
+  add_need_cases(all);
   return all;
 }
 

@@ -142,6 +142,9 @@ void add_choice_cases(std::vector<Case>& all) {
     ib.running = false;
     s.hosts[0].facts.software.nccl = {{"/x/libnccl.so.2", "2.28.3+cuda12.9"}};
   }));
+}
+
+void add_far_choice_cases(std::vector<Case>& all) {
   all.push_back(hit("NET-LINK-LOCAL", "an ib0 with fe80:: only", plain_ethernet,
                     [](Situation& s) { add(s, 1, "ib0", "infiniband", "fe80::1", 64); }));
   all.push_back(miss("NET-LINK-LOCAL", "IPv4 asked for", plain_ethernet, [](Situation& s) {
@@ -344,6 +347,7 @@ std::vector<Case> network_cases() {
   std::vector<Case> all;
   add_mesh_cases(all);
   add_choice_cases(all);
+  add_far_choice_cases(all);
   add_ifname_cases(all);
   add_host_cases(all);
   add_link_cases(all);
