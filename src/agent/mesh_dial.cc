@@ -264,7 +264,9 @@ void MeshDial::over(const char* outcome, int error_number) {
   link_.outcome = outcome;
   link_.error_number = static_cast<uint32_t>(error_number);
   if (fd_.valid()) {
-    link_.retransmits = static_cast<int64_t>(os::tcp_progress(fd_.get()).retransmits);
+    os::TcpProgress progress = os::tcp_progress(fd_.get());
+    link_.segments = static_cast<int64_t>(progress.segments);
+    link_.retransmits = static_cast<int64_t>(progress.retransmits);
     os::reset_on_close(fd_.get());
   }
   if (watch_) loop_.unwatch(watch_);

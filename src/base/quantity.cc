@@ -96,8 +96,8 @@ Result<int64_t> parse_bytes(std::string_view text, ErrorKind kind) {
     double bytes;
   };
   constexpr ByteUnit kByteUnits[] = {{"", 1},         {"B", 1},      {"K", 0x1p10},   {"KB", 1e3},    {"KiB", 0x1p10},
-                             {"M", 0x1p20},   {"MB", 1e6},   {"MiB", 0x1p20}, {"G", 0x1p30},  {"GB", 1e9},
-                             {"GiB", 0x1p30}, {"T", 0x1p40}, {"TB", 1e12},    {"TiB", 0x1p40}};
+                                     {"M", 0x1p20},   {"MB", 1e6},   {"MiB", 0x1p20}, {"G", 0x1p30},  {"GB", 1e9},
+                                     {"GiB", 0x1p30}, {"T", 0x1p40}, {"TB", 1e12},    {"TiB", 0x1p40}};
   std::string_view rest = text;
   double number = take_number(rest);
   for (const ByteUnit& unit : kByteUnits) {

@@ -42,7 +42,11 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
   std::vector<const cluster::Transport*> transports;
   for (const job::HostRequest& host : job.hosts)
     transports.push_back(host.target.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
-  return runner.run(std::move(job), transports, payload, opener_options(options));
+  base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
+  for (const doctor::Finding& finding : runner.state().checks.examination.findings)
+    if (finding.row->group == doctor::Group::kLimits)
+      for (size_t h : finding.hosts) transports[h]->forget(runner.state().job.hosts[h].target);
+  return verdict;
 }
 
 }  // namespace cli

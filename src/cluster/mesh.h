@@ -27,8 +27,9 @@ struct Link {
   int64_t connect_ns = 0;        // to the connection, or to its failure
   int64_t round_trip_ns = 0;     // the least of eight small echoes
   int64_t bytes_per_second = 0;  // of the burst, while no other of the two hosts goes on; 0: not measured
-  int64_t retransmits = 0;       // TCP_INFO
-  std::string local_address;     // that the kernel chose to send from
+  int64_t segments = 0;          // with data that were sent, and of them those sent again (TCP_INFO)
+  int64_t retransmits = 0;
+  std::string local_address;  // that the kernel chose to send from
 };
 template <typename V>
 void fields(V& v, Link& f) {
@@ -42,6 +43,7 @@ void fields(V& v, Link& f) {
   v("connect_ns", f.connect_ns);
   v("round_trip_ns", f.round_trip_ns);
   v("bytes_per_second", f.bytes_per_second);
+  v("segments", f.segments);
   v("retransmits", f.retransmits);
   v("local_address", f.local_address);
 }

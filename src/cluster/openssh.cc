@@ -83,8 +83,7 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   option("ClearAllForwardings=yes");
   option("PermitLocalCommand=no");
   bool share = attempt == 0 && !options_.control_folder.empty();
-  if (attempt > 0 && !options_.control_folder.empty())
-    ::unlink(control_socket(target).c_str());  // it led nowhere; its master ends by itself
+  if (attempt > 0) forget(target);  // it led nowhere
   std::string socket = share ? control_socket(target) : "none";
   launch.warm = share && os::exists(socket);
   option(share ? "ControlMaster=auto" : "ControlMaster=no");
@@ -98,6 +97,10 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   a.push_back(target.destination);
   a.push_back("exec sh -c '" + deploy_script(options_.build) + "'");
   return launch;
+}
+
+void OpensshTransport::forget(const Target& target) const {
+  if (!options_.control_folder.empty()) ::unlink(control_socket(target).c_str());  // its master ends by itself
 }
 
 // Named by everything that decides where the connection goes, as far as it is said here; ~/.ssh/config is the same for all.

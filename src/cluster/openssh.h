@@ -21,6 +21,7 @@ class OpensshTransport : public Transport {
   Launch launch(const Target& target, int attempt) const override;
   base::Error explain(const Target& target, const Death& death) const override;
   bool may_retry(const Death& death) const override;
+  void forget(const Target& target) const override;
 
  private:
   std::string control_socket(const Target& target) const;

@@ -38,6 +38,8 @@ class Transport {
   virtual base::Error explain(const Target& target, const Death& death) const = 0;
   // True if trying again soon may help: the far side was busy with other logins.
   virtual bool may_retry(const Death& death) const = 0;
+  // A connection that is kept for the next launch is not used again: a new login gets the limits that hold now.
+  virtual void forget(const Target&) const {}
 };
 
 // This machine, by fork and exec.

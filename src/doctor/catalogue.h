@@ -37,8 +37,8 @@ class Findings {
  public:
   Findings(const Row& row, std::vector<Finding>& out) : row_(row), out_(out) {}
   void on(size_t host, Words evidence, std::string fix = "") { out_.push_back({&row_, {host}, std::move(evidence), std::move(fix), ""}); }
-  void on(std::vector<size_t> hosts, Words evidence, std::string fix = "") {
-    out_.push_back({&row_, std::move(hosts), std::move(evidence), std::move(fix), ""});
+  void on(std::vector<size_t> hosts, Words evidence, std::string fix = "", std::string where = "") {
+    out_.push_back({&row_, std::move(hosts), std::move(evidence), std::move(fix), std::move(where)});
   }
   void job(Words evidence, std::string fix = "") { out_.push_back({&row_, {}, std::move(evidence), std::move(fix), ""}); }
 

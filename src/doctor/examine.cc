@@ -2,12 +2,25 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace doctor {
 namespace {
 
 bool wanted(const Row& row, const std::vector<std::string>& only) {
   return only.empty() ||
          std::any_of(only.begin(), only.end(), [&](const std::string& word) { return row.code.substr(0, word.size()) == word; });
+}
+
+// Rows write "sudo"; where root logs in it is not needed, and often not installed.
+void fit_to_user(const Situation& situation, Finding& f) {
+  std::vector<size_t> typed_on = f.hosts;
+  for (size_t h = 0; h < situation.hosts.size(); ++h)
+    if (!f.where.empty() && situation.hosts[h].name == f.where) typed_on = {h};
+  bool root = !typed_on.empty() && std::all_of(typed_on.begin(), typed_on.end(), [&](size_t h) {
+    return situation.hosts[h].probed && situation.hosts[h].facts.machine.uid == 0;
+  });
+  if (root) f.fix = base::replace_all(f.fix, "sudo ", "");
 }
 
 // Findings of one row that say the same of several hosts become one.
@@ -37,6 +50,7 @@ Examination examine(const Situation& situation, const std::vector<std::string>& 
     std::vector<Finding> found;
     Findings findings(*row, found);
     row->check(situation, findings);
+    for (Finding& f : found) fit_to_user(situation, f);
     fold_into(result.findings, std::move(found));
   }
   std::stable_sort(result.findings.begin(), result.findings.end(),

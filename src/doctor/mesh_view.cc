@@ -12,10 +12,6 @@
 namespace doctor {
 namespace {
 
-bool touches(const cluster::Link& link, size_t host) {
-  return static_cast<size_t>(link.from) == host || static_cast<size_t>(link.to) == host;
-}
-
 // What the firewall should let in: the network of the job's addresses, else each of the other hosts.
 std::string allowed(const Situation& s, size_t host) {
   std::string network = network_of_chosen(s.hosts[host]);
@@ -31,6 +27,10 @@ std::string allowed(const Situation& s, size_t host) {
 bool closes(const host::FirewallChain& chain) { return chain.policy == "drop" || chain.drops > 0 || chain.rejects > 0; }
 
 }  // namespace
+
+bool touches(const cluster::Link& link, size_t host) {
+  return static_cast<size_t>(link.from) == host || static_cast<size_t>(link.to) == host;
+}
 
 std::vector<const cluster::Link*> links_of(const Situation& s) {
   auto valid = [&](int64_t h) { return h >= 0 && static_cast<size_t>(h) < s.hosts.size(); };
@@ -55,10 +55,11 @@ std::vector<Blame> blame(const Situation& s, const std::function<bool(const clus
     auto worst = std::max_element(score.begin(), score.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     Blame b;
     b.hosts = {worst->first};
-    for (const auto& [host, points] : score) {
+    for (const auto& entry : score) {
+      size_t host = entry.first;  // clang 14 cannot capture a structured binding
       bool only_theirs = std::all_of(left.begin(), left.end(),
                                      [&](const cluster::Link* link) { return touches(*link, host) == touches(*link, worst->first); });
-      if (host != worst->first && points == worst->second && only_theirs) b.hosts.push_back(host);
+      if (host != worst->first && entry.second == worst->second && only_theirs) b.hosts.push_back(host);
     }
     std::sort(b.hosts.begin(), b.hosts.end());
     for (const cluster::Link* link : left)
@@ -93,22 +94,21 @@ std::string ways(const Situation& s, const Blame& b) {
 std::string open_firewall(const Situation& s, size_t h) {
   std::string from = allowed(s, h);
   if (from.empty()) return "";
-  std::string root = sudo(s.hosts[h]);
   const host::NetworkFacts& network = s.hosts[h].facts.network;
   for (const std::string& hint : network.firewalls) {
     if (hint == "firewalld active")
-      return fmt::format("{0}firewall-cmd --permanent --zone=trusted --add-source={1} && {0}firewall-cmd --reload", root, from);
-    if (hint == "ufw enabled") return fmt::format("{}ufw allow from {}", root, from);
+      return fmt::format("sudo firewall-cmd --permanent --zone=trusted --add-source={} && sudo firewall-cmd --reload", from);
+    if (hint == "ufw enabled") return fmt::format("sudo ufw allow from {}", from);
   }
   std::string command;
   for (const host::FirewallChain& c : network.chains) {
     if (c.tool != "nft" || !closes(c) || c.table.substr(0, 3) == "arp") continue;
     std::string set = from.find(',') == std::string::npos ? from : "{ " + from + " }";
-    std::string rule = fmt::format("{}nft insert rule {} {} ip saddr {} accept", root, c.table, c.chain, set);
-    if (set != from) rule = fmt::format("{}nft 'insert rule {} {} ip saddr {} accept'", root, c.table, c.chain, set);
+    std::string rule = fmt::format("sudo nft insert rule {} {} ip saddr {} accept", c.table, c.chain, set);
+    if (set != from) rule = fmt::format("sudo nft 'insert rule {} {} ip saddr {} accept'", c.table, c.chain, set);
     command += (command.empty() ? "" : " && ") + rule;
   }
-  return command.empty() ? fmt::format("{}iptables -I INPUT -s {} -j ACCEPT", root, from) : command;
+  return command.empty() ? fmt::format("sudo iptables -I INPUT -s {} -j ACCEPT", from) : command;
 }
 
 void report_links(const Situation& s, Findings& findings, const char* outcome,

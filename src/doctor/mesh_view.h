@@ -11,6 +11,7 @@ namespace doctor {
 
 // Links whose ends are hosts of the situation.
 std::vector<const cluster::Link*> links_of(const Situation& s);
+bool touches(const cluster::Link& link, size_t host);
 
 // The failed links of one kind, laid to the fewest hosts that explain them: the host most of them touch comes first. Where two hosts
 // have only their own links between them, neither is more to blame and both are named.

@@ -83,7 +83,7 @@ std::string names(const Situation& s, const std::vector<size_t>& hosts) {
   return text;
 }
 
-std::string sudo(const HostView& view) { return view.probed && view.facts.machine.uid == 0 ? "" : "sudo "; }
+std::string network_stack(const HostView& view) { return view.facts.machine.boot_id + view.facts.machine.net_space; }
 
 bool link_passed(const Situation& s, size_t a, size_t b) {
   return std::any_of(s.mesh.links.begin(), s.mesh.links.end(), [&](const cluster::Link& l) {

@@ -33,7 +33,7 @@ bool uses_nccl(const Situation& s, size_t host);  // GPUs are there and wanted
 bool uses_gloo(const Situation& s, size_t host);  // a torch job without GPUs
 
 std::string names(const Situation& s, const std::vector<size_t>& hosts);  // "gpu01, gpu02"
-std::string sudo(const HostView& host);                                   // "sudo " or, for root, nothing
+std::string network_stack(const HostView& host);                          // "sudo " or, for root, nothing
 // Any link between these two hosts that passed, or any that was tried.
 bool link_passed(const Situation& s, size_t a, size_t b);
 bool link_tried(const Situation& s, size_t a, size_t b);

@@ -26,10 +26,10 @@ void no_verbs(const Situation& s, Findings& findings) {
     if (s.single() || !uses_nccl(s, h) || !has_active(s, h) || ib_switched_off(s, h) || (ib.uverbs && !ib.libibverbs.empty())) continue;
     if (ib.libibverbs.empty())
       findings.on(h, {"ports are ACTIVE, and there is no libibverbs.so.1", "端口为 ACTIVE，但系统中没有 libibverbs.so.1"},
-                  sudo(s.hosts[h]) + "apt-get install -y libibverbs1 ibverbs-providers");
+                  "sudo apt-get install -y libibverbs1 ibverbs-providers");
     else
       findings.on(h, {"ports are ACTIVE, and there is no /dev/infiniband/uverbs*", "端口为 ACTIVE，但没有 /dev/infiniband/uverbs*"},
-                  sudo(s.hosts[h]) + "modprobe ib_uverbs");
+                  "sudo modprobe ib_uverbs");
   }
 }
 
@@ -185,22 +185,7 @@ void peermem(const Situation& s, Findings& findings) {
     findings.on(h,
                 {"nvidia_peermem is not loaded, and the driver is not the open one (DMA-BUF)",
                  "未加载 nvidia_peermem，且驱动不是开源内核模块（无 DMA-BUF）"},
-                sudo(view) + "modprobe nvidia-peermem");
-  }
-}
-
-void memlock(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    const HostView& view = s.hosts[h];
-    int64_t limit = view.facts.limits.memlock;
-    if (s.single() || !uses_nccl(s, h) || view.facts.machine.uid == 0 || ib_switched_off(s, h) || nccl_ib_ports(s, h).empty()) continue;
-    if (limit <= 0 || limit >= kLittleMemlock) continue;
-    findings.on(
-        h,
-        {fmt::format("memlock is {}, and {} would be used", base::format_bytes(static_cast<uint64_t>(limit)),
-                     nccl_ib_ports(s, h)[0].name()),
-         fmt::format("memlock 仅为 {}，而任务会使用 {}", base::format_bytes(static_cast<uint64_t>(limit)), nccl_ib_ports(s, h)[0].name())},
-        "ulimit -l unlimited");
+                "sudo modprobe nvidia-peermem");
   }
 }
 
@@ -320,24 +305,6 @@ constexpr Row kRows[] = {
       "$ sudo modprobe nvidia-peermem\n$ echo nvidia-peermem | sudo tee /etc/modules-load.d/nvidia-peermem.conf"},
      "NCCL user guide, troubleshooting: GPU Direct",
      peermem},
-    {"IB-MEMLOCK",
-     Severity::kError,
-     Group::kInfiniband,
-     {"too little memory may be locked for InfiniBand", "可锁定内存过小，无法使用 InfiniBand"},
-     {"May a process lock enough memory for its buffers?", "进程可锁定的内存是否足够？"},
-     {"InfiniBand pins its buffers. With the usual 64 KiB or 8 MiB NCCL ends with \"Call to ibv_create_cq failed\", \"Call to "
-      "ibv_create_qp failed\" or \"Call to "
-      "ibv_reg_mr failed with error Cannot allocate memory\". The limit of an ssh login, a service and a container are three different "
-      "ones.",
-      "InfiniBand 需要锁定缓冲区。默认的 64 KiB 或 8 MiB 会使 NCCL 报 “Call to ibv_create_cq failed”、“Call to ibv_create_qp failed” 或 "
-      "“Call to ibv_reg_mr failed with error "
-      "Cannot allocate memory”。ssh 登录、系统服务和容器的限制各不相同。"},
-     {"$ printf '* - memlock unlimited\\n' | sudo tee /etc/security/limits.d/90-memlock.conf\nthen log in again; services: "
-      "LimitMEMLOCK=infinity; docker: --ulimit memlock=-1",
-      "$ printf '* - memlock unlimited\\n' | sudo tee /etc/security/limits.d/90-memlock.conf\n然后重新登录；服务用 "
-      "LimitMEMLOCK=infinity；docker 用 --ulimit memlock=-1"},
-     "NVIDIA/nccl#1129, #380",
-     memlock},
 };
 
 }  // namespace

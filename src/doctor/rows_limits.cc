@@ -33,10 +33,12 @@ void nofile(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const host::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.nofile <= 0 || l.nofile >= need) continue;
-    findings.on(h,
-                {fmt::format("{} files may be open (hard limit {}); {} ranks may need {}", l.nofile, l.nofile_hard, s.job.world, need),
-                 fmt::format("最多打开 {} 个文件（硬限制 {}）；{} 个 rank 可能需要 {}", l.nofile, l.nofile_hard, s.job.world, need)},
-                raise(s, s.hosts[h], "n", "nofile", "1048576", l.nofile_hard < 0 || l.nofile_hard >= 1'048'576 ? -1 : l.nofile_hard));
+    findings.on(
+        h,
+        {fmt::format("{} files may be open (hard limit {}); {} may need {}", l.nofile, l.nofile_hard,
+                     s.job.world > 0 ? fmt::format("{} ranks", s.job.world) : "a rank", need),
+         fmt::format("最多打开 {} 个文件（硬限制 {}）；{} 个 rank 可能需要 {}", l.nofile, l.nofile_hard, std::max(1, s.job.world), need)},
+        raise(s, s.hosts[h], "n", "nofile", "1048576", l.nofile_hard < 0 || l.nofile_hard >= 1'048'576 ? -1 : l.nofile_hard));
   }
 }
 

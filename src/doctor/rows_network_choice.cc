@@ -55,7 +55,7 @@ std::vector<std::vector<Choice>> sharing(const Situation& s) {
   }
   std::erase_if(groups, [&](const auto& group) {
     std::set<std::string> machines;
-    for (const Choice& c : group) machines.insert(s.hosts[c.host].facts.machine.boot_id);
+    for (const Choice& c : group) machines.insert(network_stack(s.hosts[c.host]));
     return group.size() < 2 || (machines.size() < 2 && !machines.count(""));
   });
   return groups;

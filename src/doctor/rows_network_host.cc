@@ -102,7 +102,7 @@ void duplicate_address(const Situation& s, Findings& findings) {
     if (!s.hosts[h].address.empty() && !host::is_loopback_address(s.hosts[h].address)) by_address[s.hosts[h].address].push_back(h);
   for (const auto& [address, hosts] : by_address) {
     std::set<std::string> machines;
-    for (size_t h : hosts) machines.insert(s.hosts[h].facts.machine.boot_id);
+    for (size_t h : hosts) machines.insert(network_stack(s.hosts[h]));
     if (hosts.size() < 2 || machines.size() < 2) continue;
     findings.on(hosts, {address + " is the address of each of them", "它们的地址都是 " + address});
   }
@@ -168,7 +168,7 @@ void reverse_path(const Situation& s, Findings& findings) {
     std::string twice = same_network_twice(s.hosts[h]);
     if (s.single() || twice.empty() || s.hosts[h].facts.network.rp_filter != 1) continue;
     findings.on(h, {twice + " on both, and rp_filter=1", twice + " 两块网卡同网段，且 rp_filter=1"},
-                sudo(s.hosts[h]) + "sysctl -w net.ipv4.conf.all.rp_filter=2");
+                "sudo sysctl -w net.ipv4.conf.all.rp_filter=2");
   }
 }
 
@@ -176,7 +176,7 @@ void two_in_one(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     std::string twice = same_network_twice(s.hosts[h]);
     if (s.single() || twice.empty() || s.hosts[h].facts.network.rp_filter == 1) continue;
-    findings.on(h, {twice + " on both", twice + " 两块网卡同网段"}, sudo(s.hosts[h]) + "sysctl -w net.ipv4.conf.all.arp_ignore=1");
+    findings.on(h, {twice + " on both", twice + " 两块网卡同网段"}, "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1");
   }
 }
 
@@ -188,7 +188,7 @@ void port_range(const Situation& s, Findings& findings) {
     findings.on(h,
                 {fmt::format("ip_local_port_range is {}–{}: {} ports", n.port_range_low, n.port_range_high, ports),
                  fmt::format("ip_local_port_range 为 {}–{}，仅 {} 个端口", n.port_range_low, n.port_range_high, ports)},
-                sudo(s.hosts[h]) + "sysctl -w net.ipv4.ip_local_port_range='32768 60999'");
+                "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'");
   }
 }
 

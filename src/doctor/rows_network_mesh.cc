@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "doctor/mesh_view.h"
 #include "doctor/network_rows.h"
@@ -53,14 +55,38 @@ void prohibited(const Situation& s, Findings& f) {
       [&](size_t host, const cluster::Link&) { return open_firewall(s, host); });
 }
 
+// A route that refuses is told by the error of its look-up (linux net/ipv4/fib_semantics.c, fib_props).
+std::string refusing_route(const Situation& s, const cluster::Link& link) {
+  const std::vector<host::Route>& routes = s.hosts[static_cast<size_t>(link.from)].facts.network.routes;
+  auto route = std::find_if(routes.begin(), routes.end(), [&](const host::Route& r) { return r.to == link.address; });
+  if (route == routes.end()) return "";
+  for (int error : {EHOSTUNREACH, EACCES, EINVAL})
+    if (route->error == std::strerror(error)) return error == EHOSTUNREACH ? "unreachable" : error == EACCES ? "prohibit" : "blackhole";
+  return "";
+}
+
 void no_route(const Situation& s, Findings& f) {
-  report_links(
-      s, f, "no-route",
-      [](const std::string& ways, const cluster::Link&) -> Words {
-        return {ways + ": \"Network is unreachable\" (errno 101); the sender's routing table has no way there",
-                ways + "：“Network is unreachable”（errno 101），发送方的路由表中没有去往该地址的路由"};
-      },
-      [&](size_t, const cluster::Link& link) { return "ip route get " + link.address; });
+  for (const Blame& b : blame(s, [](const cluster::Link& link) { return link.outcome == "no-route"; })) {
+    std::vector<size_t> senders;
+    for (const cluster::Link* link : b.links)
+      if (auto from = static_cast<size_t>(link->from); std::find(senders.begin(), senders.end(), from) == senders.end())
+        senders.push_back(from);
+    if (senders.size() > 1) senders = b.hosts;
+    const cluster::Link& first = *b.links[0];
+    std::string text = ways(s, b), type = refusing_route(s, first);
+    if (type.empty())
+      f.on(senders,
+           {fmt::format("{}: {} (errno {}); the sender's routing table has no way there", text,
+                        std::strerror(static_cast<int>(first.error_number)), first.error_number),
+            fmt::format("{}：{}（errno {}），发送方的路由表中没有去往该地址的路由", text,
+                        std::strerror(static_cast<int>(first.error_number)), first.error_number)},
+           "ip route get " + first.address);
+    else
+      f.on(senders,
+           {fmt::format("{}: refused by a route of type \"{}\" in the sender's own table", text, type),
+            fmt::format("{}：被发送方自己路由表中的“{}”路由拒绝", text, type)},
+           fmt::format("sudo ip route del $(ip route show type {} match {} | tail -n 1)", type, first.address));
+  }
 }
 
 void unreachable(const Situation& s, Findings& f) {
@@ -84,7 +110,7 @@ void mtu_hole(const Situation& s, Findings& f) {
       [&](size_t host, const cluster::Link&) -> std::string {
         const host::Interface* i = chosen_interface(s.hosts[host]);
         if (!i) return "";
-        return fmt::format("{}ip link set dev {} mtu {}", sudo(s.hosts[host]), i->name, i->mtu > 1500 ? 1500 : 1400);
+        return fmt::format("sudo ip link set dev {} mtu {}", i->name, i->mtu > 1500 ? 1500 : 1400);
       });
 }
 
@@ -97,7 +123,7 @@ void stranger(const Situation& s, Findings& f) {
       },
       [&](size_t host, const cluster::Link& link) -> std::string {
         const host::Interface* i = chosen_interface(s.hosts[host]);
-        return i ? fmt::format("{}arping -D -I {} -c 3 {}", sudo(s.hosts[host]), i->name, link.address) : "";
+        return i ? fmt::format("sudo arping -D -I {} -c 3 {}", i->name, link.address) : "";
       });
 }
 

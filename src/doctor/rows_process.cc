@@ -4,9 +4,12 @@
 
 #include "base/text.h"
 #include "doctor/catalogue.h"
+#include "doctor/mesh_view.h"
 
 namespace doctor {
 namespace {
+
+constexpr const char* kLookAtLoad = "uptime; free -m; ps -eo state,pid,wchan:20,args | grep ^D";
 
 std::string age(int64_t seconds) { return base::format_duration(std::chrono::seconds(seconds)); }
 
@@ -32,7 +35,36 @@ void leftovers(const Situation& s, Findings& findings) {
   }
 }
 
+// The agent was started and greeted us, and then said nothing: the machine stands still, or nearly.
+void silent(const Situation& s, Findings& findings) {
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    const HostView& host = s.hosts[h];
+    if (host.reached && !host.probed && !host.error.empty())
+      findings.on(h, {host.error, fmt::format("agent 已启动，但之后没有应答：{}", host.error)}, kLookAtLoad);
+  }
+  for (const Blame& b : blame(s, [&](const cluster::Link& link) { return link.outcome == "silent"; })) {
+    bool known = std::any_of(b.hosts.begin(), b.hosts.end(), [&](size_t h) { return !s.hosts[h].probed; });
+    std::string text = ways(s, b);
+    if (!known) findings.on(b.hosts, {text + ": connects, then no answer", text + "：能建立连接，之后没有应答"}, kLookAtLoad);
+  }
+}
+
 constexpr Row kRows[] = {
+    {"PROC-AGENT-SILENT",
+     Severity::kError,
+     Group::kProcess,
+     {"a host stands still", "主机没有应答"},
+     {"Does the agent of every host answer in time?", "每台主机的 agent 是否及时应答？"},
+     {"The login worked and the agent started, then it said nothing for seconds. The machine is short of memory and swaps, its processes "
+      "were stopped, its disk hangs (state D), or the way back to you lets only small packets through. A rank started there would hang "
+      "the same way, and all others would wait for it.",
+      "登录成功、agent 也已启动，之后数秒没有任何应答：可能是内存不足正在换页、进程被暂停、磁盘挂住（D "
+      "状态），或者返回路径只放行小包。在这台主机上启动的 "
+      "rank 会同样卡住，其他所有 rank 都要等它。"},
+     {"Look at its load, its memory and at what waits for its disk:\n$ uptime; free -m; ps -eo state,pid,wchan:20,args | grep ^D",
+      "查看该主机的负载、内存，以及等待磁盘的进程：\n$ uptime; free -m; ps -eo state,pid,wchan:20,args | grep ^D"},
+     "",
+     silent},
     {"PROC-LEFTOVERS",
      Severity::kWarning,
      Group::kProcess,

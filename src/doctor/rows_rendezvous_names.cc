@@ -63,8 +63,9 @@ void duplicate_hostname(const Situation& s, Findings& findings) {
     if (s.hosts[h].probed && !s.hosts[h].facts.machine.hostname.empty()) by_name[s.hosts[h].facts.machine.hostname].push_back(h);
   for (const auto& [name, hosts] : by_name) {
     if (hosts.size() < 2 || same_machine(s.hosts[hosts[0]], s.hosts[hosts[1]])) continue;
+    size_t renamed = s.hosts[hosts[0]].name == name ? hosts[1] : hosts[0];
     findings.on(hosts, {fmt::format("both call themselves {}", name), fmt::format("都自称 {}", name)},
-                fmt::format("sudo hostnamectl set-hostname {}", base::shell_quote(s.hosts[hosts[1]].name)));
+                fmt::format("sudo hostname {}", base::shell_quote(s.hosts[renamed].name)), s.hosts[renamed].name);
   }
 }
 
@@ -206,7 +207,7 @@ constexpr Row kRows[] = {
       "named after "
       "the host overwrite each other.",
       "以主机名区分机器的程序会把它们当成一台：DeepSpeed、Lightning 会算错本地 rank，以主机名命名的日志和 checkpoint 会互相覆盖。"},
-     {"Give one of them another name:\n$ sudo hostnamectl set-hostname gpu02", "给其中一台改名：\n$ sudo hostnamectl set-hostname gpu02"},
+     {"Give one of them another name:\n$ sudo hostname gpu02", "给其中一台改名：\n$ sudo hostname gpu02"},
      "",
      duplicate_hostname},
     {"RDZV-SAME-MACHINE",

@@ -25,9 +25,10 @@ void check_misspelled(const Situation& s, Findings& findings) {
   for (const auto& [name, value] : s.job.set)
     look([&](Words words, std::string fix) { findings.job(std::move(words), std::move(fix)); }, name, value);
   for (size_t host : probed(s))
-    for (const auto& [name, value] : s.hosts[host].facts.software.environment) {
+    for (const auto& variable : s.hosts[host].facts.software.environment) {
+      const std::string& name = variable.first;  // clang 14 cannot capture a structured binding
       bool set = std::any_of(s.job.set.begin(), s.job.set.end(), [&](const auto& one) { return one.first == name; });
-      if (!set) look([&](Words words, std::string fix) { findings.on(host, std::move(words), std::move(fix)); }, name, value);
+      if (!set) look([&](Words words, std::string fix) { findings.on(host, std::move(words), std::move(fix)); }, name, variable.second);
     }
 }
 

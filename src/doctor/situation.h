@@ -21,6 +21,7 @@ struct HostView {
   int ranks = 0;                           // planned here; 0: not planned yet
   std::string address;                     // chosen for it (job/choose.h); empty: none yet
   std::string interface;
+  bool reached = true;  // it was asked; else its login or agent failed, and that is told apart from the findings
 };
 
 struct JobView {

@@ -35,6 +35,7 @@ void fields(V& v, Gap& f) {
 struct Machine {
   std::string hostname;      // gethostname
   std::string boot_id;       // /proc/sys/kernel/random/boot_id
+  std::string net_space;     // "net:[4026531840]": machines of one boot id in other spaces are containers with networks of their own
   std::string machine_id;    // /etc/machine-id
   std::string kernel;        // "6.1.0-18-amd64"
   std::string distribution;  // PRETTY_NAME of /etc/os-release
@@ -53,6 +54,7 @@ template <typename V>
 void fields(V& v, Machine& f) {
   v("hostname", f.hostname);
   v("boot_id", f.boot_id);
+  v("net_space", f.net_space);
   v("machine_id", f.machine_id);
   v("kernel", f.kernel);
   v("distribution", f.distribution);

@@ -82,12 +82,19 @@ std::string user_of(const ProbeRequest& r) {
   return identify(r.root, nullptr).user;
 }
 
+std::string net_space(const std::string& root) {
+  char target[64];
+  ssize_t n = ::readlink((root + "/proc/self/ns/net").c_str(), target, sizeof(target));
+  return n > 0 ? std::string(target, static_cast<size_t>(n)) : "";
+}
+
 }  // namespace
 
 Machine probe_machine(const ProbeRequest& r) {
   Machine m;
   m.hostname = read_word(r.root + "/proc/sys/kernel/hostname");
   m.boot_id = read_word(r.root + "/proc/sys/kernel/random/boot_id");
+  m.net_space = net_space(r.root);
   m.machine_id = read_word(r.root + "/etc/machine-id");
   m.kernel = read_word(r.root + "/proc/sys/kernel/osrelease");
   m.distribution = distribution(r.root);

@@ -71,7 +71,7 @@ void Step::begin_checks() {
     doctor::HostView& view = c.situation.hosts[h];
     view.name = s.job.hosts[h].target.name;
     if (s.hosts[h].refusal) view.error = s.hosts[h].refusal->message;
-    asked[h] = alive(h);
+    asked[h] = view.reached = alive(h);
     if (!asked[h]) continue;
     probe.peers = all;
     probe.peers.erase(probe.peers.begin() + static_cast<std::ptrdiff_t>(h));
@@ -95,7 +95,7 @@ void Step::host_missed(size_t h, const base::Error& error) {
     return;
   }
   doctor::HostView& view = s.checks.situation.hosts[h];
-  view.probed = false;
+  view.probed = view.reached = false;
   view.error = error.message;
   s.checks.answered[h] = true;
   check_progress();

@@ -115,10 +115,11 @@ void Step::dial_round() {
     c.mesh.complete = c.mesh.links.size() == s.hosts.size() * (s.hosts.size() - 1);
     for (size_t h = 1; h < s.hosts.size(); ++h) add(h, 0, 1);
   } else {
-    for (const auto& [from, to] : c.rounds[c.round - 1]) {
-      bool holds = std::any_of(c.mesh.links.begin(), c.mesh.links.end(),
-                               [&](const cluster::Link& l) { return l.from == from && l.to == to && !l.master_port && l.outcome == "ok"; });
-      if (holds) add(static_cast<size_t>(from), static_cast<size_t>(to), 0);
+    for (const cluster::Pair& pair : c.rounds[c.round - 1]) {
+      bool holds = std::any_of(c.mesh.links.begin(), c.mesh.links.end(), [&](const cluster::Link& l) {
+        return l.from == pair.first && l.to == pair.second && !l.master_port && l.outcome == "ok";
+      });
+      if (holds) add(static_cast<size_t>(pair.first), static_cast<size_t>(pair.second), 0);
     }
   }
   os::milliseconds burst = s.job.burst;
@@ -153,10 +154,12 @@ void Step::take(size_t h, const wire::Dialed& m) {
       link->connect_ns = said.connect_ns;
       link->round_trip_ns = said.round_trip_ns;
       link->local_address = said.local_address;
+      link->segments = said.segments;
       link->retransmits = said.retransmits;
     } else if (said.outcome == "ok") {
       link->bytes_per_second = said.bytes_per_second;
       link->round_trip_ns = std::min(link->round_trip_ns, said.round_trip_ns);
+      link->segments += said.segments;
       link->retransmits += said.retransmits;
     }
   }

@@ -16,6 +16,7 @@ TcpProgress tcp_progress(int fd) {
   TcpProgress out;
   out.retransmits = info.tcpi_total_retrans;
   if (size >= offsetof(tcp_info, tcpi_bytes_received)) out.acknowledged_bytes = info.tcpi_bytes_acked;
+  if (size >= offsetof(tcp_info, tcpi_delivery_rate)) out.segments = info.tcpi_data_segs_out;
   return out;
 }
 

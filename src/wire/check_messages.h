@@ -78,6 +78,7 @@ struct DialedLink {
   int64_t connect_ns = 0;
   int64_t round_trip_ns = 0;
   int64_t bytes_per_second = 0;
+  int64_t segments = 0;
   int64_t retransmits = 0;
   std::string local_address;
 };

@@ -220,13 +220,14 @@ void fields(W& w, DialedLink& m) {
   w(m.connect_ns);
   w(m.round_trip_ns);
   w(m.bytes_per_second);
+  w(m.segments);
   w(m.retransmits);
   w(m.local_address);
 }
 template <typename W>
 void fields(W& w, Dialed& m) {
   w(m.round);
-  w.each(m.links, 49);
+  w.each(m.links, 57);
 }
 template <typename W>
 void fields(W& w, ProbePeer& m) {

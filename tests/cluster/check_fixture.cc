@@ -15,6 +15,29 @@ bool names(const base::Json& finding, const std::string& host) {
 
 }  // namespace
 
+Words with(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+HostOptions session_variable(const std::string& assignments) {
+  HostOptions host;
+  host.sshd_config = {"SetEnv " + assignments};
+  return host;
+}
+
+std::string two_gpus(const std::string& host) {
+  std::string script =
+      "mkdir -p /tmp/nvml && cp " PHALANX_NVML_STANDIN " /tmp/nvml/libnvidia-ml.so.1 && cat > /tmp/nvml/nvml.txt <<'END'\n";
+  script += "driver 535.129.03\ncuda 12020\n";
+  for (int i = 0; i < 2; ++i)
+    script += fmt::format(
+        "gpu\nname NVIDIA GeForce RTX 3090\nuuid GPU-{}-{}\npci 0000:0{}:00.0\ncc 8.6\ncores 10496\nmemory 24576\nclock_sm_max 2100\n"
+        "persistence 1\ncompute_mode 0\ntemperature 35\npower 30000\npower_limit 350000\npower_default 350000\nthrottle 1\nused 4\n",
+        host, i, i + 1);
+  return script + "p2p 0 1 1 1 30\nEND\n";
+}
+
 const base::Json* Checked::finding(const std::string& code, const std::string& host) const {
   auto list = json.find("findings");
   if (list == json.end()) return nullptr;
@@ -35,14 +58,22 @@ std::string Checked::all() const {
   for (const base::Json& f : *list)
     text += fmt::format("{} {} {}: {} [fix: {}]\n", f["severity"].dump(), f["code"].dump(), f["hosts"].dump(), f["evidence"].dump(),
                         f["fix"].dump());
+  for (const base::Json& link : json["mesh"]["links"])
+    if (link["outcome"] != "ok") text += link.dump() + "\n";
+  for (const base::Json& host : json["hosts"])
+    if (!host["probed"]) text += fmt::format("{} was not probed: {}\n", host["name"].dump(), host["error"].dump());
   return text;
 }
 
-Checked Check::check(const Words& args, milliseconds deadline) {
+Checked Check::check(const Words& args, const std::string& first) {
   Words argv = {PHALANX_PROGRAM, "check", "--json"};
   argv.insert(argv.end(), args.begin(), args.end());
+  if (!first.empty()) {
+    Words shell = {"/bin/bash", "-c", first + "; exec \"$@\"", "bash"};
+    argv.insert(argv.begin(), shell.begin(), shell.end());
+  }
   Checked checked;
-  checked.outcome = cluster().run_on("ctl", {.argv = argv, .cwd = "/tmp"}, deadline);
+  checked.outcome = cluster().run_on("ctl", {.argv = argv, .cwd = "/tmp"});
   auto json = base::parse_json(checked.outcome.out, 64 << 20);
   if (json.ok()) checked.json = std::move(json).value();
   else ADD_FAILURE() << "check gave no JSON: " << checked.outcome;
@@ -61,10 +92,21 @@ void Check::expect_gone(const Checked& checked, const std::string& code) {
   EXPECT_EQ(checked.finding(code), nullptr) << code << " is still there:\n" << checked.all();
 }
 
-void Check::type(const std::string& host, const std::string& fix) {
-  ASSERT_FALSE(fix.empty());
-  Outcome outcome = cluster().run_on(host, {.argv = {"/bin/bash", "-c", fix}});
-  EXPECT_EQ(outcome.exit_code, 0) << host << ": " << fix << "\n" << outcome;
+void Check::expect_fixed(const Words& args, const std::string& code, const std::string& host) {
+  Checked before = check(args);
+  expect(before, code, host);
+  const base::Json* found = before.finding(code, host);
+  if (!found) return;
+  std::string fix = before.fix(code, host), where = base::get_string(*found, "where").value_or("");
+  ASSERT_FALSE(fix.empty()) << code << " has no fix:\n" << before.all();
+  if (fix.rfind("export ", 0) == 0 || fix.rfind("unset ", 0) == 0) return expect_gone(check(args, fix), code);
+  for (const base::Json& name : (*found)["hosts"]) {
+    std::string typed_on = where.empty() ? name.get<std::string>() : where;
+    Outcome outcome = cluster().run_on(typed_on, {.argv = {"/bin/bash", "-c", fix}});
+    EXPECT_EQ(outcome.exit_code, 0) << typed_on << ": " << fix << "\n" << outcome;
+    if (!where.empty()) break;
+  }
+  expect_gone(check(args), code);
 }
 
 }  // namespace testbed

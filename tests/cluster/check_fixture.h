@@ -10,6 +10,14 @@
 
 namespace testbed {
 
+inline const Words kHosts = {"-H", "h1,h2,h3"};
+Words with(Words a, const Words& b);
+// A host whose logins get these variables ("A=1 B=2").
+HostOptions session_variable(const std::string& assignments);
+
+// Shell lines that give a host the stand-in NVML library with two RTX 3090, at /tmp/nvml; its logins need PHALANX_NVML.
+std::string two_gpus(const std::string& host);
+
 struct Checked {
   Outcome outcome;
   base::Json json;
@@ -21,13 +29,14 @@ struct Checked {
 
 class Check : public Launcher {
  protected:
-  // `phalanx check --json args…`
-  Checked check(const Words& args, milliseconds deadline = milliseconds(30'000));
-  // Errors and warnings that a healthy test cluster would not have: what the machine itself lacks is taken out.
+  // `phalanx check --json args…`, typed after `first` ("export A=1") in the same shell.
+  Checked check(const Words& args, const std::string& first = "");
+  // The code is found and names the host; an error makes the exit code 3.
   void expect(const Checked& checked, const std::string& code, const std::string& host);
   void expect_gone(const Checked& checked, const std::string& code);
-  // The fix, typed as printed on the host (in a shell of root's home there).
-  void type(const std::string& host, const std::string& fix);
+  // The whole way of a user: the code is found on the host; its fix is typed as printed, where it says (an "export …" before the next
+  // check, anything else on the host it names, or on each that has the finding); then it is gone.
+  void expect_fixed(const Words& args, const std::string& code, const std::string& host);
 };
 
 }  // namespace testbed

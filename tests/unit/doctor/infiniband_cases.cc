@@ -180,15 +180,6 @@ void add_need_cases(std::vector<Case>& all) {
     s.hosts[3].facts.infiniband.peermem = false;
     s.hosts[3].facts.gpus.open_module = true;
   }));
-  all.push_back(hit("IB-MEMLOCK", "8 MiB", bond_infiniband, [](Situation& s) { s.hosts[1].facts.limits.memlock = 8 << 20; }));
-  all.push_back(miss("IB-MEMLOCK", "8 MiB without InfiniBand", docker_host_network, [](Situation& s) {
-    s.hosts[1].facts.limits.memlock = 8 << 20;
-    s.hosts[1].facts.machine.uid = 1000;
-  }));
-  all.push_back(miss("IB-MEMLOCK", "8 MiB for root", bond_infiniband, [](Situation& s) {
-    s.hosts[1].facts.limits.memlock = 8 << 20;
-    s.hosts[1].facts.machine.uid = 0;
-  }));
 }
 
 }  // namespace

@@ -292,11 +292,13 @@ void add_link_cases(std::vector<Case>& all) {
   all.push_back(miss("NET-SLOW-LINK", "of two hosts, one sends at half the rate", docker_host_network,
                      [](Situation& s) { link(s, 0, 1)->bytes_per_second = 1'100'000'000; }));
   all.push_back(hit("NET-LOSS", "one host loses packets", plain_ethernet, [](Situation& s) {
-    for (cluster::Link& l : s.mesh.links)
+    for (cluster::Link& l : s.mesh.links) {
+      l.segments = 3000;
       if (l.from == 1 || l.to == 1) l.retransmits = 60;
+    }
   }));
   all.push_back(miss("NET-LOSS", "all hosts do", plain_ethernet, [](Situation& s) {
-    for (cluster::Link& l : s.mesh.links) l.retransmits = 60;
+    for (cluster::Link& l : s.mesh.links) l.retransmits = 60, l.segments = 3000;
   }));
   all.push_back(hit("NET-SPEED-DIFFERS", "1 Gbit/s among 10", plain_ethernet, [](Situation& s) { card(s, 1, "eno1").speed_mbps = 1000; }));
   all.push_back(miss("NET-SPEED-DIFFERS", "25 Gbit/s among 10", docker_host_network, [](Situation& s) {

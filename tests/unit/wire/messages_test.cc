@@ -87,7 +87,7 @@ TEST(Messages, ChecksTravelWhole) {
   dial.targets = {{3, "10.0.0.3", 4711, true}};
   EXPECT_TRUE(round_trip(dial, bytes).targets[0].master_port);
   Dialed dialed;
-  dialed.links = {{3, true, "stalled", 110, 5, 6, 7, 8, "10.0.0.1"}};
+  dialed.links = {{3, true, "stalled", 110, 5, 6, 7, 9, 8, "10.0.0.1"}};
   Dialed dialed_back = round_trip(dialed, bytes);
   EXPECT_EQ(dialed_back.links[0].outcome, "stalled");
   EXPECT_EQ(dialed_back.links[0].local_address, "10.0.0.1");
