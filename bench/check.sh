@@ -29,7 +29,9 @@ timed() {
 }
 
 echo "check: seconds from Enter to the prompt, medians of ${ROUNDS:-5}; $(nproc) cores, Linux $(uname -r)"
-printf '%6s %12s %12s %12s %14s %14s %12s %12s\n' hosts 'check cold' 'check warm' 'pdsh script' 'run preflight' 'run without' 'added' 'one frozen'
+row='%6s %12s %12s %12s %14s %14s %12s %12s\n'
+# shellcheck disable=SC2059
+printf "$row" hosts 'check cold' 'check warm' 'pdsh script' 'run preflight' 'run without' added 'one frozen'
 for hosts in ${HOSTS:-8 32}; do
   "$testbed" up "$hosts" --detach > /dev/null
   list=$(seq -s, -f 'h%.0f' "$hosts")
@@ -46,8 +48,9 @@ for hosts in ${HOSTS:-8 32}; do
   "$testbed" freeze "h$hosts"
   timed frozen sh -c "$phalanx check -H $list; exit 0"
   "$testbed" heal "h$hosts"
-  m() { if [[ -s $results/$1 ]]; then median < "$results/$1"; else echo nan; fi; }
-  printf '%6d %10.2f s %10.2f s %10.2f s %12.2f s %12.2f s %10.2f s %10.2f s\n' "$hosts" "$(m cold)" "$(m warm)" "$(m pdsh)" "$(m run)" "$(m bare)" \
-    "$(awk "BEGIN { print $(m run) - $(m bare) }")" "$(m frozen)"
+  m() { if [[ -s $results/$1 ]]; then printf '%.2f s' "$(median < "$results/$1")"; else printf -- -; fi; }
+  added=$(awk "BEGIN { printf \"%.2f s\", $(median < "$results/run") - $(median < "$results/bare") }")
+  # shellcheck disable=SC2059
+  printf "$row" "$hosts" "$(m cold)" "$(m warm)" "$(m pdsh)" "$(m run)" "$(m bare)" "$added" "$(m frozen)"
   "$testbed" down > /dev/null
 done

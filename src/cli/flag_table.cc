@@ -12,118 +12,6 @@ constexpr int64_t kMostHosts = 65'536;
 constexpr int64_t kMostRanksPerHost = 4'096;
 constexpr int64_t kHour = 3'600'000;  // in milliseconds
 
-constexpr VerbRow kVerbs[] = {
-    {Verb::kRun,
-     "run",
-     Operands::kCommand,
-     "[options] [--] command [arguments...]",
-     {"start a training command on every host and watch it", "在每台主机上启动训练命令并全程监视"},
-     {"Starts the command once per rank on every host, with the environment torch.distributed expects, and ends when all "
-      "ranks have ended. If one fails, the first to fail is named, all others are stopped, and its exit code becomes "
-      "ours. Without hosts the job runs on this machine. Everything from the first word that is not an option belongs "
-      "to the command.",
-      "在每台主机上按 rank 各启动一次命令，设置好 torch.distributed 所需的环境变量，直到所有 rank 结束。"
-      "任何一个 rank 失败时，指出最先失败的那个，停止其余全部 rank，并以它的退出码退出。"
-      "不指定主机时在本机运行。第一个不是选项的词及其后的内容都属于用户命令。"},
-     "phalanx run -- python train.py\n"
-     "phalanx run -H gpu01,gpu02 -- python train.py --lr 3e-4\n"
-     "phalanx run -H 'gpu[01-04]:8' --env HF_HUB_OFFLINE=1 -- python train.py\n"
-     "phalanx run --hostfile hosts.txt --include gpu01:0,2@gpu02 -- python train.py"},
-    {Verb::kPlan,
-     "plan",
-     Operands::kCommand,
-     "[options] [--] command [arguments...]",
-     {"print what run would do, and do nothing", "只打印 run 将要做的事，不执行"},
-     {"Prints, per host and rank, what would be executed and with which environment. The same as run --dry-run.",
-      "按主机和 rank 打印将要执行的命令及其环境变量。等同于 run --dry-run。"},
-     "phalanx plan -H gpu01,gpu02 -- python train.py"},
-    {Verb::kTrain,
-     "train",
-     Operands::kMixed,
-     "config.yaml [options] [key=value...]",
-     {"train a model with the engine that comes with Phalanx", "用 Phalanx 自带的训练引擎训练模型"},
-     {"Runs phalanx-train with the configuration on every host. Values given as key=value replace those of the file.",
-      "在每台主机上用该配置运行 phalanx-train。以 key=value 给出的值会覆盖文件中的值。"},
-     "phalanx train config.yaml -H gpu01,gpu02"},
-    {Verb::kCheck,
-     "check",
-     Operands::kSplit,
-     "[hosts] [options] [-- command [arguments...]]",
-     {"probe the hosts, compare them, and say what would fail", "探测并比较各主机，指出会导致失败的问题"},
-     {"Looks at every host (GPUs, network, software, storage, limits, clocks), lets the hosts connect to each other, and prints "
-      "what is wrong with what to type. With a command it also looks at the script, the configurations and the paths the command "
-      "names. Nothing is started and nothing is changed. Exit code 3 if a job would fail.",
-      "检查每台主机（GPU、网络、软件、存储、资源限制、时钟），让主机之间互相连接，列出问题和可直接键入的修复命令。"
-      "给出命令时还会检查脚本、配置文件以及命令中涉及的路径。不启动也不修改任何东西。若任务必定失败则以 3 退出。"},
-     "phalanx check gpu01,gpu02\n"
-     "phalanx check 'gpu[01-08]' -- torchrun train.py --data /data/corpus\n"
-     "phalanx check --hostfile hosts.txt --json"},
-    {Verb::kBench,
-     "bench",
-     Operands::kSplit,
-     "fabric [hosts] [options]",
-     {"measure the network between the hosts", "测量主机之间的网络"},
-     {"bench fabric measures latency and bandwidth of TCP between the hosts, pair by pair and in both directions, and marks the slow "
-      "links.",
-      "bench fabric 逐对、双向测量主机之间 TCP 的延迟与带宽，并标出慢的链路。"},
-     "phalanx bench fabric gpu01,gpu02,gpu03\n"
-     "phalanx bench fabric --hostfile hosts.txt --seconds 3 --json"},
-    {Verb::kFit,
-     "fit",
-     Operands::kMixed,
-     "model/config.json [options]",
-     {"compute what a model needs per rank, and the cheapest way that fits", "计算模型在每个 rank 上的内存需求以及放得下的最省方案"},
-     {"Counts the parameters of a Hugging Face config.json (Llama, Mistral, Qwen2, Qwen3, GPT-2) and shows, for DDP and ZeRO 1 to 3, with "
-      "and "
-      "without offload and activation checkpointing, the bytes on one rank and on one host. The GPUs are those of the hosts, which are "
-      "probed; --gpu-memory speaks of GPUs that are not there. Exit code 3 if nothing fits.",
-      "统计 Hugging Face config.json（Llama、Mistral、Qwen2、Qwen3、GPT-2）的参数量，并列出 DDP 与 ZeRO 1–3 "
-      "在有无卸载、有无激活重计算时单个 rank 和单台主机所需的字节数。GPU 取自被探测的主机；--gpu-memory 用于尚不存在的 GPU。都放不下时以 3 "
-      "退出。"},
-     "phalanx fit model/config.json -H gpu01,gpu02\n"
-     "phalanx fit --params 7B --gpu-memory 24GiB --nproc-per-node 8"},
-    {Verb::kExplain,
-     "explain",
-     Operands::kMixed,
-     "CODE...",
-     {"explain a code: what it means, why it matters, what to type", "解释一个代码：含义、原因和修复命令"},
-     {"Prints the page of each code that check, plan or run has named, from this program, without a network. Upper and lower case are "
-      "the same. The beginning of a group, like NET, lists the codes of the group.",
-      "打印 check、plan 或 run 给出的各个代码的说明，内容在程序内，无需联网。不区分大小写。只写组名（如 NET）则列出该组的全部代码。"},
-     "phalanx explain --all\n"
-     "phalanx explain net"},
-    {Verb::kHelp,
-     "help",
-     Operands::kMixed,
-     "[verb]",
-     {"explain a verb and its options", "解释一个子命令及其选项"},
-     {"Without a verb: all verbs. The language follows PHALANX_LANG, LC_ALL, LC_MESSAGES or LANG.",
-      "不带子命令时列出全部子命令。语言由 PHALANX_LANG、LC_ALL、LC_MESSAGES 或 LANG 决定。"},
-     "phalanx help run\nphalanx help --man | man -l -"},
-    {Verb::kCompletion,
-     "completion",
-     Operands::kMixed,
-     "bash|zsh|fish",
-     {"print a completion script for a shell", "打印 shell 补全脚本"},
-     {"Prints a script for the shell to read.", "打印供 shell 读取的脚本。"},
-     "source <(phalanx completion bash)"},
-    {Verb::kVersion,
-     "version",
-     Operands::kNone,
-     "",
-     {"print the version", "打印版本号"},
-     {"Prints the version and the hash of this build.", "打印版本号和本次构建的哈希。"},
-     ""},
-    {.verb = Verb::kAgent,
-     .name = "agent",
-     .operands = Operands::kRaw,
-     .usage = "",
-     .summary = {"what phalanx starts on each host", "phalanx 在每台主机上启动的程序"},
-     .description = {},
-     .examples = {},
-     .hidden = true},
-};
-
 constexpr FlagRow kFlags[] = {
     {.flag = Flag::kHosts,
      .short_name = 'H',
@@ -468,7 +356,6 @@ constexpr FlagRow kFlags[] = {
 
 }  // namespace
 
-std::span<const VerbRow> verb_table() { return kVerbs; }
 std::span<const FlagRow> flag_table() { return kFlags; }
 
 }  // namespace cli

@@ -44,7 +44,7 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
     transports.push_back(host.target.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
   base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
   for (const doctor::Finding& finding : runner.state().checks.examination.findings)
-    if (finding.row->group == doctor::Group::kLimits)
+    if (finding.row->group == doctor::Group::kLimits && finding.row->severity != doctor::Severity::kNote)
       for (size_t h : finding.hosts) transports[h]->forget(runner.state().job.hosts[h].target);
   return verdict;
 }

@@ -80,11 +80,13 @@ std::vector<Candidate> candidates(const HostView& host, const std::string& wante
     std::optional<Kind> kind = kind_of(host, i);
     if (asked && !i.loopback) kind = kind.value_or(Kind::kContainer);  // --iface docker0: the user's word
     if (!kind) continue;
-    // Gloo and NCCL take the first address of an interface, and IPv4 is listed first: IPv6 is theirs only where it is alone.
+    // Gloo and NCCL take the first address of an interface, and IPv4 is listed first: IPv6 is theirs only where it is alone. Who names a
+    // host by an IPv6 address means it.
     bool v4 = std::any_of(i.addresses.begin(), i.addresses.end(), [](const auto& a) { return !a.v6; });
     for (const host::InterfaceAddressFact& a : i.addresses) {
       std::optional<NumericAddress> address = parse_address(a.address);
-      if (!address || (address->v6 && v4) || address->loopback() || (address->v6 && address->link_local()) || owners.at(a.address) > 1)
+      if (!address || (address->v6 && v4 && a.address != host.name) || address->loopback() || (address->v6 && address->link_local()) ||
+          owners.at(a.address) > 1)
         continue;
       found.push_back({&i, *address, a.address, a.prefix, address->link_local() ? Kind::kLinkLocal : *kind});
     }

@@ -248,8 +248,8 @@ TEST_F(RunOnHosts, AFirewallBetweenTheHostsIsFoundBeforeAnyRankStarts) {
     ASSERT_TRUE(cluster().reject("h1", {1024, 65535}, answer).ok());
     Outcome outcome = run_now({"-H", "h1,h2", "--", script("args.sh")});
     EXPECT_NE(outcome.exit_code, 0) << outcome;
-    EXPECT_HAS(outcome.err, "h2: ");
-    EXPECT_HAS(outcome.err, "10.77.0.1");
+    EXPECT_HAS(outcome.err, "h1: ");
+    EXPECT_HAS(outcome.err, "h2 → h1 (10.77.0.1");
     EXPECT_EQ(lines_of_ranks(outcome.out), Words{}) << outcome;
     EXPECT_LT(outcome.took, 12s);
     ASSERT_TRUE(cluster().heal("h1").ok());

@@ -29,6 +29,65 @@ Interface loopback() {
   return i;
 }
 
+void fill(SoftwareFacts& s) {
+  s.program = s.interpreter = "/opt/conda/envs/llm/bin/python3.11";
+  s.prefix = "/opt/conda/envs/llm";
+  s.environment_kind = "conda";
+  s.python = "3.11.9";
+  s.site_packages = {"/opt/conda/envs/llm/lib/python3.11/site-packages"};
+  s.packages = {{"torch", "2.4.0"}, {"transformers", "4.44.2"}, {"accelerate", "0.33.0"}, {"numpy", "1.26.4"}};
+  s.fingerprint = "f1a9";
+  s.torch_cuda = "12.1";
+  s.torch_archs = {"sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "compute_90"};
+  s.nccl = {{"/opt/conda/envs/llm/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "2.20.5+cuda12.4"}};
+  s.environment = {{"PATH", "/opt/conda/envs/llm/bin:/usr/bin:/bin"}};
+}
+
+void fill(StorageFacts& st) {
+  st.shm_present = true;
+  st.shm_total_bytes = st.shm_free_bytes = 256 * kGiB;
+  PathFact work;
+  work.path = "/home/train/work";
+  work.role = "workdir";
+  work.named_by = "the working directory";
+  work.exists = true;
+  work.kind = "folder";
+  work.entries = 12;
+  work.token = "w0";
+  work.mount_point = "/home";
+  work.fs_type = "nfs4";
+  work.source = "nas:/home";
+  work.total_bytes = 4096 * kGiB;
+  work.free_bytes = 2048 * kGiB;
+  work.inodes = 100'000'000;
+  work.free_inodes = 90'000'000;
+  work.stat_ns = 200'000;
+  st.paths = {work};
+  st.network_mounts = {{"/home", "nfs4", "nas", "/home", true}};
+}
+
+void fill(LimitsFacts& l) {
+  l.nofile = 1'048'576;
+  l.nofile_hard = 1'048'576;
+  l.nproc = l.nproc_hard = -1;
+  l.nproc_used = 400;
+  l.memlock = l.memlock_hard = -1;
+  l.stack = 8 << 20;
+  l.core = 0;
+  l.address_space = l.file_size = -1;
+  l.pids_max = -1;
+  l.pids_used = 400;
+  l.cgroup_memory_bytes = -1;
+  l.cpuset = "0-63";
+  l.threads_max = 4'000'000;
+  l.pid_max = 4'194'304;
+  l.max_map_count = 262'144;
+  l.overcommit = 0;
+  l.ptrace_scope = 0;
+  l.governor = "performance";
+  l.load_1min = 0.5;
+}
+
 HostView machine(const std::string& name, const std::string& address, std::string interface_name) {
   HostView h;
   h.name = name;
@@ -58,59 +117,9 @@ HostView machine(const std::string& name, const std::string& address, std::strin
   n.somaxconn = 4096;
   n.tcp_syn_retries = 6;
   n.rp_filter = 0;
-  SoftwareFacts& s = h.facts.software;
-  s.program = s.interpreter = "/opt/conda/envs/llm/bin/python3.11";
-  s.prefix = "/opt/conda/envs/llm";
-  s.environment_kind = "conda";
-  s.python = "3.11.9";
-  s.site_packages = {"/opt/conda/envs/llm/lib/python3.11/site-packages"};
-  s.packages = {{"torch", "2.4.0"}, {"transformers", "4.44.2"}, {"accelerate", "0.33.0"}, {"numpy", "1.26.4"}};
-  s.fingerprint = "f1a9";
-  s.torch_cuda = "12.1";
-  s.torch_archs = {"sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "compute_90"};
-  s.nccl = {{"/opt/conda/envs/llm/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "2.20.5+cuda12.4"}};
-  s.environment = {{"PATH", "/opt/conda/envs/llm/bin:/usr/bin:/bin"}};
-  StorageFacts& st = h.facts.storage;
-  st.shm_present = true;
-  st.shm_total_bytes = st.shm_free_bytes = 256 * kGiB;
-  PathFact work;
-  work.path = "/home/train/work";
-  work.role = "workdir";
-  work.named_by = "the working directory";
-  work.exists = true;
-  work.kind = "folder";
-  work.entries = 12;
-  work.token = "w0";
-  work.mount_point = "/home";
-  work.fs_type = "nfs4";
-  work.source = "nas:/home";
-  work.total_bytes = 4096 * kGiB;
-  work.free_bytes = 2048 * kGiB;
-  work.inodes = 100'000'000;
-  work.free_inodes = 90'000'000;
-  work.stat_ns = 200'000;
-  st.paths = {work};
-  st.network_mounts = {{"/home", "nfs4", "nas", "/home", true}};
-  LimitsFacts& l = h.facts.limits;
-  l.nofile = 1'048'576;
-  l.nofile_hard = 1'048'576;
-  l.nproc = l.nproc_hard = -1;
-  l.nproc_used = 400;
-  l.memlock = l.memlock_hard = -1;
-  l.stack = 8 << 20;
-  l.core = 0;
-  l.address_space = l.file_size = -1;
-  l.pids_max = -1;
-  l.pids_used = 400;
-  l.cgroup_memory_bytes = -1;
-  l.cpuset = "0-63";
-  l.threads_max = 4'000'000;
-  l.pid_max = 4'194'304;
-  l.max_map_count = 262'144;
-  l.overcommit = 0;
-  l.ptrace_scope = 0;
-  l.governor = "performance";
-  l.load_1min = 0.5;
+  fill(h.facts.software);
+  fill(h.facts.storage);
+  fill(h.facts.limits);
   ClockFacts& c = h.facts.clock;
   c.synchronized = true;
   c.daemon = "chronyd";

@@ -158,6 +158,11 @@ std::vector<Case> launch_cases() {
              l.options = {{"num_machines", "2"}, {"machine_rank", "${RANK}"}};
              give(s, l);
            }),
+  };
+}
+
+std::vector<Case> torch_launch_cases() {
+  return {
       hit("CMD-TORCH-LAUNCH", "argparse knows --local_rank only", docker_host_network,
           [](Situation& s) {
             give(s, launch_line("torch.distributed.launch", "main.py"));
@@ -234,7 +239,7 @@ std::vector<Case> file_cases() {
 
 std::vector<Case> command_cases() {
   std::vector<Case> all;
-  for (auto* part : {shell_cases, launch_cases, file_cases, command_config_cases, command_python_cases})
+  for (auto* part : {shell_cases, launch_cases, torch_launch_cases, file_cases, command_config_cases, command_python_cases})
     for (Case& c : part()) all.push_back(std::move(c));
   return all;
 }

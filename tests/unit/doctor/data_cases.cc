@@ -68,6 +68,11 @@ std::vector<Case> script_cases() {
            [](Situation& s) {
              script(s, "model = DistributedDataParallel(net, sampler=x)\nif rank == 0:\n    torch.save(model.module.state_dict(), path)\n");
            }),
+  };
+}
+
+std::vector<Case> loader_cases() {
+  return {
       hit("DATA-MODULE-PREFIX", "the wrapper is saved", single_machine,
           [](Situation& s) {
             script(s, "model = DistributedDataParallel(net)\nif rank == 0:\n    torch.save(model.state_dict(), path)\n");
@@ -134,7 +139,8 @@ std::vector<Case> config_cases() {
 
 std::vector<Case> data_cases() {
   std::vector<Case> all = script_cases();
-  for (Case& c : config_cases()) all.push_back(std::move(c));
+  for (auto* part : {loader_cases, config_cases})
+    for (Case& c : part()) all.push_back(std::move(c));
   return all;
 }
 
