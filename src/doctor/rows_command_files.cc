@@ -154,9 +154,9 @@ constexpr Row kRows[] = {
       "until "
       "the time-out.",
       "那台机器上的 rank 会立刻退出：\"can't open file 'train.py': [Errno 2] No such file or directory\"，其余 rank 则一直等到超时。"},
-     {"Copy the code there, mount it, or name the folder it is in.\n$ scp -p train.py gpu02:/data/train/work/\n"
-      "$ phalanx run -C /data/train/work -- python train.py",
-      "把代码拷过去、挂载共享目录，或指明所在目录。\n$ scp -p train.py gpu02:/data/train/work/\n$ phalanx run -C /data/train/work -- "
+     {"Copy the code there, mount it, or name the folder it is in.\n$ scp -p train.py gpu02:/data/train/llm/\n"
+      "$ phalanx run -C /data/train/llm -- python train.py",
+      "把代码拷过去、挂载共享目录，或指明所在目录。\n$ scp -p train.py gpu02:/data/train/llm/\n$ phalanx run -C /data/train/llm -- "
       "python train.py"},
      "",
      script_missing},
@@ -171,8 +171,8 @@ constexpr Row kRows[] = {
       "只有那台机器报 \"FileNotFoundError\"，其余机器卡住；DeepSpeed 的 hostfile 缺失则不报错："
       "\"Unable to find hostfile, will proceed with training with local resources only\"。"},
      {"Copy the file, or correct its name; paths are relative to the job's folder.\n$ scp -p config/train.yaml "
-      "gpu02:/data/train/work/config/",
-      "拷贝文件，或改正路径；相对路径以任务目录为准。\n$ scp -p config/train.yaml gpu02:/data/train/work/config/"},
+      "gpu02:/data/train/llm/config/",
+      "拷贝文件，或改正路径；相对路径以任务目录为准。\n$ scp -p config/train.yaml gpu02:/data/train/llm/config/"},
      "deepspeed/launcher/runner.py: fetch_hostfile",
      file_missing},
     {"CMD-FILE-DIFFERS",
@@ -184,8 +184,8 @@ constexpr Row kRows[] = {
       "\"message "
       "truncated\", or a model that is silently wrong.",
       "代码或配置不同的 rank 会调用不同的集合通信，或同一个通信但尺寸不同：中途卡住、报 \"message truncated\"，或者悄悄训坏模型。"},
-     {"Copy the right one to the others.\n$ scp -p train.py gpu02:/data/train/work/",
-      "把正确的文件拷到其余机器。\n$ scp -p train.py gpu02:/data/train/work/"},
+     {"Copy the right one to the others.\n$ scp -p train.py gpu02:/data/train/llm/",
+      "把正确的文件拷到其余机器。\n$ scp -p train.py gpu02:/data/train/llm/"},
      "",
      file_differs},
     {"CMD-GIT-DIFFERS",
