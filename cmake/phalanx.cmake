@@ -10,7 +10,7 @@ target_include_directories(phalanx_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(phalanx_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>  # GCC 12 sees ghosts in std::variant and std::optional (GCC bug 80635)
   -ffunction-sections -fdata-sections)
-target_compile_definitions(phalanx_flags INTERFACE FMT_HEADER_ONLY=1 JSON_NOEXCEPTION=1 _GNU_SOURCE=1
+target_compile_definitions(phalanx_flags INTERFACE JSON_NOEXCEPTION=1 _GNU_SOURCE=1
   PHALANX_VERSION="${PROJECT_VERSION}")
 if(PHALANX_SANITIZE STREQUAL "address")
   target_compile_options(phalanx_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -60,7 +60,7 @@ endfunction()
 
 # phalanx_fuzz(NAME FOLDER): tests/fuzz/NAME.cc, a libFuzzer target for clang (PHALANX_FUZZ=ON), always under ASan and UBSan.
 # It starts from tests/fuzz/corpus/NAME where that exists. `cmake --build build/fuzz --target fuzz` builds them all.
-set(PHALANX_FUZZ_SECONDS 60 CACHE STRING "How long each fuzz test runs")
+set(PHALANX_FUZZ_SECONDS 30 CACHE STRING "How long each fuzz test runs")
 function(phalanx_fuzz name folder)
   if(NOT PHALANX_FUZZ)
     return()

@@ -17,6 +17,7 @@ namespace cli {
 namespace {
 
 constexpr size_t kMaxConfigBytes = 4 << 20;
+constexpr int64_t kLeastGpuBytes = 256 << 20;
 
 base::Error usage(std::string message, std::string hint) {
   return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
@@ -28,14 +29,19 @@ base::Result<fit::Model> read_model(const Invocation& invocation) {
   if (count && !invocation.operands.empty())
     return usage("a model and --params exclude each other: each says how many parameters", "keep one of them");
   if (count) {
+    for (Flag flag : {Flag::kSequence, Flag::kBatch})
+      if (invocation.has(flag))
+        return usage("the number of parameters alone does not tell the activations, which sequence and batch are for",
+                     "phalanx fit model/config.json   (or leave --sequence and --batch out)");
     TRY_ASSIGN(int64_t parameters, fit::parse_parameter_count(*count));
     return fit::model_from_count(parameters);
   }
   if (invocation.operands.size() != 1) return usage("fit needs a model", "phalanx fit model/config.json   (or --params 7B)");
   std::string path = invocation.operands[0];
   if (os::is_folder(path)) path += "/config.json";
-  TRY_ASSIGN(std::string text, os::read_file(path, kMaxConfigBytes));
-  base::Result<base::Json> json = base::parse_json(text);
+  base::Result<std::string> text = os::read_file(path, kMaxConfigBytes);
+  if (!text.ok()) return usage(path + " cannot be read", "ls -l " + base::shell_quote(path)).because(text.error().message);
+  base::Result<base::Json> json = base::parse_json(*text);
   if (!json.ok()) return base::Error(json.error()).within("reading " + path);
   base::Result<fit::Model> model = fit::model_from_config(*json);
   if (!model.ok()) return base::Error(model.error()).within("reading " + path);
@@ -70,14 +76,17 @@ base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training&
   job::Runner runner(*loop, watcher);
   TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
   const doctor::Situation& situation = runner.state().checks.situation;
-  int64_t fewest = 0;
+  int64_t fewest = INT64_MAX, most = 0;
+  std::string without;  // a host that has no GPU
   for (const doctor::HostView& host : situation.hosts) {
     if (!host.probed) {
       for (const base::Error& refusal : verdict.refusals) return base::Error(refusal);
       return base::fail(base::ErrorKind::kUnreachable, host.name + ": could not be looked at").because(host.error);
     }
     auto gpus = static_cast<int64_t>(host.facts.gpus.devices.size());
-    fewest = fewest == 0 ? gpus : std::min(fewest, gpus);
+    fewest = std::min(fewest, gpus);
+    most = std::max(most, gpus);
+    if (gpus == 0) without = host.name;
     int64_t memory = host.facts.machine.memory_bytes;
     target.host_bytes = target.host_bytes == 0 ? memory : std::min(target.host_bytes, memory);
     for (const host::Gpu& gpu : host.facts.gpus.devices) {
@@ -86,6 +95,8 @@ base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training&
       target.gpu_name = gpu.name;
     }
   }
+  if (most > 0 && !without.empty())
+    return base::fail(base::ErrorKind::kUnfit, without + " has no GPU, and others have").with_hint("phalanx fit … --exclude " + without);
   training.hosts = static_cast<int>(situation.hosts.size());
   if (!counted) training.gpus_per_host = static_cast<int>(std::max<int64_t>(1, fewest));
   return base::ok();
@@ -101,6 +112,10 @@ base::Result<int> fit_verb(const Invocation& invocation) {
   bool hosts_named = !options.hosts.empty() || !options.hostfile.empty();
   if (std::optional<std::string> size = invocation.value(Flag::kGpuMemory)) {
     TRY_ASSIGN(target.gpu_bytes, base::parse_bytes(*size));
+    if (target.gpu_bytes < kLeastGpuBytes)
+      return usage(
+          "--gpu-memory " + *size + " is " + base::format_bytes(static_cast<uint64_t>(target.gpu_bytes)) + ": no GPU is that small",
+          "--gpu-memory " + *size + "GiB");
     if (hosts_named) return usage("--gpu-memory and hosts exclude each other: the hosts' own GPUs are asked", "keep one of them");
   } else {
     TRY(look_at_hosts(invocation, options, training, target));

@@ -12,7 +12,6 @@
 namespace doctor {
 namespace {
 
-constexpr int64_t kLittleMemlock = 16 << 20;
 constexpr int kGidByItself = 22100;  // NCCL's first version whose default NCCL_IB_GID_INDEX is -1
 
 bool has_active(const Situation& s, size_t h) {
