@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,6 +25,16 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::vector<std::string_view> split_lines(std::string_view text);
 // Fields between runs of ASCII blanks; never an empty one.
 std::vector<std::string_view> split_words(std::string_view text);
+// Views into a string that is gone: refused, so that no loop runs over the lines of a temporary.
+template <typename S>
+  requires std::same_as<S, std::string>
+std::vector<std::string_view> split(S&&, char) = delete;
+template <typename S>
+  requires std::same_as<S, std::string>
+std::vector<std::string_view> split_lines(S&&) = delete;
+template <typename S>
+  requires std::same_as<S, std::string>
+std::vector<std::string_view> split_words(S&&) = delete;
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string join(std::span<const std::string_view> parts, std::string_view separator);

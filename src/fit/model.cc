@@ -12,7 +12,10 @@
 namespace fit {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 31;  // of any one dimension
+// Together they keep the sum over all layers below 2^62.
+constexpr int64_t kMost = int64_t{1} << 31;      // vocabulary, positions
+constexpr int64_t kMostWide = int64_t{1} << 22;  // hidden, intermediate
+constexpr int64_t kMostHeads = 4096;             // and their size
 constexpr int64_t kMostLayers = 10'000;
 
 struct Reader {
@@ -75,10 +78,10 @@ Model read_gpt2(Reader& r) {
   Model m;
   m.name = "gpt2";
   m.layers = r.number("n_layer", 12, kMostLayers);
-  m.hidden = r.number("n_embd", 768);
-  m.heads = r.number("n_head", 12);
+  m.hidden = r.number("n_embd", 768, kMostWide);
+  m.heads = r.number("n_head", 12, kMostHeads);
   m.key_value_heads = m.heads;
-  m.intermediate = r.number("n_inner", 4 * m.hidden);
+  m.intermediate = r.number("n_inner", 4 * m.hidden, kMostWide);
   m.vocabulary = r.number("vocab_size", 50257);
   m.positions = r.number("n_positions", 1024);
   m.head_size = m.hidden / m.heads;
@@ -91,13 +94,13 @@ Model read_gated(Reader& r, const Architecture& a) {
   Model m;
   m.name = std::string(a.type);
   m.layers = r.number("num_hidden_layers", {}, kMostLayers);
-  m.hidden = r.number("hidden_size");
-  m.intermediate = r.number("intermediate_size");
-  m.heads = r.number("num_attention_heads");
-  m.key_value_heads = r.number("num_key_value_heads", a.key_value_heads ? a.key_value_heads : m.heads);
+  m.hidden = r.number("hidden_size", {}, kMostWide);
+  m.intermediate = r.number("intermediate_size", {}, kMostWide);
+  m.heads = r.number("num_attention_heads", {}, kMostHeads);
+  m.key_value_heads = r.number("num_key_value_heads", a.key_value_heads ? a.key_value_heads : m.heads, kMostHeads);
   m.vocabulary = r.number("vocab_size");
   m.positions = r.number("max_position_embeddings", 2048);
-  m.head_size = r.number("head_dim", a.head_norms ? 128 : std::max<int64_t>(1, m.hidden / m.heads));
+  m.head_size = r.number("head_dim", a.head_norms ? 128 : std::max<int64_t>(1, m.hidden / m.heads), kMostHeads);
   m.tied = base::get_bool(r.config, "tie_word_embeddings").value_or(a.tied);
   count_gated(m, a, base::get_bool(r.config, "attention_bias").value_or(false), base::get_bool(r.config, "mlp_bias").value_or(false));
   return m;

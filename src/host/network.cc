@@ -45,7 +45,8 @@ void read_settings(const std::string& root, NetworkFacts& facts) {
 void read_firewall(const std::string& root, NetworkFacts& facts) {
   for (const char* group : {"/sys/fs/cgroup/system.slice/", "/sys/fs/cgroup/systemd/system.slice/"})
     if (facts.firewalls.empty() && os::exists(root + group + "firewalld.service")) facts.firewalls.push_back("firewalld active");
-  for (std::string_view line : base::split_lines(text_of(root + "/etc/ufw/ufw.conf")))
+  std::string ufw = text_of(root + "/etc/ufw/ufw.conf");
+  for (std::string_view line : base::split_lines(ufw))
     if (base::to_lower(base::trim(line)) == "enabled=yes") facts.firewalls.push_back("ufw enabled");
   std::optional<std::string> rules;
   if (!root.empty()) {

@@ -34,7 +34,8 @@ void add(std::vector<std::string>& addresses, std::string address) {
 std::vector<std::string> ask_getent(const std::string& name) {
   std::vector<std::string> addresses;
   std::optional<std::string> text = tool_output("getent", {"ahosts", name}, std::chrono::milliseconds(1000), 64 << 10);
-  for (std::string_view line : base::split_lines(text.value_or(""))) {
+  if (!text) return addresses;
+  for (std::string_view line : base::split_lines(*text)) {
     std::vector<std::string_view> words = base::split_words(line);
     if (!words.empty() && is_address(std::string(words[0]))) add(addresses, std::string(words[0]));
   }

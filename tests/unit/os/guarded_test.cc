@@ -19,7 +19,7 @@ TEST(Guarded, AnswersComeBackWhateverTheOthersDo) {
        }},
       {"dies",
        []() -> std::string {
-         ::raise(SIGSEGV);
+         ::raise(SIGKILL);  // not SIGSEGV: a sanitizer would answer that one itself
          return "";
        }},
       {"big", [&big] { return big; }},
@@ -34,7 +34,7 @@ TEST(Guarded, AnswersComeBackWhateverTheOthersDo) {
   EXPECT_EQ(results[1].error().kind, base::ErrorKind::kTimeout);
   EXPECT_NE(results[1].error().message.find("state S"), std::string::npos) << results[1].error().message;
   ASSERT_FALSE(results[2].ok());
-  EXPECT_NE(results[2].error().message.find("SIGSEGV"), std::string::npos) << results[2].error().message;
+  EXPECT_NE(results[2].error().message.find("SIGKILL"), std::string::npos) << results[2].error().message;
   ASSERT_TRUE(results[3].ok());
   EXPECT_EQ(results[3]->size(), big.size());
 }

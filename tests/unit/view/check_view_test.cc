@@ -321,7 +321,8 @@ TEST(CheckChanges, TellsWhatIsNewAndWhatIsGoneAndNothingElse) {
             "12:00  new   note TIME-ZONE: gpu02: Asia/Shanghai; the others Etc/UTC\n"
             "12:00  gone  no answer from gpu04\n"
             "12:00  gone  error RDZV-PORT-TAKEN: gpu03: port 29500 belongs to pid 4242 (python train.py)\n");
-  for (std::string_view line : base::split_lines(check_changes(before, now, "12:00", style(60))))
+  std::string changes = check_changes(before, now, "12:00", style(60));
+  for (std::string_view line : base::split_lines(changes))
     EXPECT_LE(base::display_width(line), 60u) << line;
 }
 
