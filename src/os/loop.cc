@@ -135,7 +135,8 @@ void Loop::poll(milliseconds most) {
     n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), ms);
   }
   for (int i = 0; i < n && !stopped_; ++i) {
-    auto it = watches_.find(events[i].data.u64);
+    WatchId id = events[i].data.u64;  // a copy: epoll_event is packed, and a reference into it may be misaligned
+    auto it = watches_.find(id);
     if (it == watches_.end()) continue;  // cancelled by an earlier callback of this round
     std::shared_ptr<Watch> watch = it->second;
     watch->callback(events[i].events);

@@ -86,7 +86,8 @@ TEST(Model, BadConfigurationsAreRefusedByName) {
        {Bad{R"({})", "no model_type"}, Bad{R"({"model_type":"t5"})", "t5"}, Bad{R"({"model_type":"llama"})", "num_hidden_layers"},
         Bad{R"({"model_type":"gpt2","n_layer":-1})", "n_layer"}, Bad{R"({"model_type":"gpt2","n_embd":"768"})", "n_embd"},
         Bad{R"({"model_type":"gpt2","n_layer":99999999})", "n_layer"},
-        Bad{R"({"model_type":"gpt2","n_layer":9999,"n_embd":2147483648,"n_head":1})", "10^16"}, Bad{R"([])", "not a JSON object"}}) {
+        Bad{R"({"model_type":"gpt2","n_layer":9999,"n_embd":4194304,"n_head":1})", "10^16"},
+        Bad{R"({"model_type":"gpt2","n_embd":2147483648})", "from 1 to 4194304"}, Bad{R"([])", "not a JSON object"}}) {
     base::Result<Model> model = model_from_config(json(bad.config));
     ASSERT_FALSE(model.ok()) << bad.config;
     EXPECT_NE(model.error().message.find(bad.says), std::string::npos) << model.error().message;

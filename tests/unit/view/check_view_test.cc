@@ -322,8 +322,7 @@ TEST(CheckChanges, TellsWhatIsNewAndWhatIsGoneAndNothingElse) {
             "12:00  gone  no answer from gpu04\n"
             "12:00  gone  error RDZV-PORT-TAKEN: gpu03: port 29500 belongs to pid 4242 (python train.py)\n");
   std::string changes = check_changes(before, now, "12:00", style(60));
-  for (std::string_view line : base::split_lines(changes))
-    EXPECT_LE(base::display_width(line), 60u) << line;
+  for (std::string_view line : base::split_lines(changes)) EXPECT_LE(base::display_width(line), 60u) << line;
 }
 
 }  // namespace
