@@ -14,7 +14,6 @@ namespace cluster {
 
 using base::ErrorKind;
 
-constexpr os::milliseconds kWarmPatience{3000};  // a shared connection that says nothing for so long leads nowhere
 constexpr os::milliseconds kAfterSsh{2000};
 
 Opener::Opener(os::Loop& loop, Payload& payload, std::vector<Host> hosts, OpenerOptions options, Handlers handlers, uint32_t seed)
@@ -54,7 +53,8 @@ void Opener::open(size_t index) {
                            [this, index](const Death& death, bool started) { on_end(index, death, started); }});
   Launch launch = slot.host.transport->launch(slot.host.target, slot.tries++);
   // ssh has the same deadline for its connect and says more about it when it is first.
-  os::milliseconds patience = launch.warm ? std::min(kWarmPatience, options_.timeout) : options_.timeout + kAfterSsh;
+  os::milliseconds login = slot.tries > 1 ? std::max(kLeastLogin, options_.timeout - kWarmPatience) : options_.timeout;
+  os::milliseconds patience = launch.warm ? std::min(kWarmPatience, options_.timeout) : login + kAfterSsh;
   slot.timer = loop_.after(patience, [this, index] { on_timeout(index); });
   base::Status opened = slot.connection->open(launch);
   if (opened.ok()) return;

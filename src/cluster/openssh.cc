@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <array>
 
@@ -77,7 +78,9 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   };
   for (const std::string& text : options_.extra) option(text);
   option("BatchMode=yes");
-  option(fmt::format("ConnectTimeout={}", options_.connect_timeout_s));
+  constexpr int kSpent = static_cast<int>(kWarmPatience.count() / 1000), kLeast = static_cast<int>(kLeastLogin.count() / 1000);
+  option(
+      fmt::format("ConnectTimeout={}", attempt > 0 ? std::max(kLeast, options_.connect_timeout_s - kSpent) : options_.connect_timeout_s));
   option("ServerAliveInterval=5");
   option("ServerAliveCountMax=3");
   option("ClearAllForwardings=yes");

@@ -3,6 +3,7 @@
 // retries) is the same for all and lives in connection.h and opener.h.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,10 @@ struct Death {
   int status = 0;           // as from waitpid
   std::string stderr_text;  // the last 8 KiB
 };
+
+// A shared connection that says nothing for so long leads nowhere. The login that follows has the rest of the time for one host.
+inline constexpr std::chrono::milliseconds kWarmPatience{3000};
+inline constexpr std::chrono::milliseconds kLeastLogin{2000};
 
 class Transport {
  public:
