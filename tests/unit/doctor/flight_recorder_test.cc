@@ -1,0 +1,129 @@
+#include "doctor/flight_recorder.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace doctor {
+namespace {
+
+struct Op {
+  std::string name = "all_reduce", state = "completed", shape = "[[1024, 3]]", type = "Float";
+  int line = 42;
+};
+
+// A dump of `rank` in one group of `world` ranks, whose collectives are numbered from `first`.
+std::string dump(int rank, int world, const std::vector<Op>& ops, int64_t first = 1, const std::string& key = "0",
+                 const std::string& ranks = "") {
+  std::string members = ranks;
+  if (members.empty())
+    for (int r = 0; r < world; ++r) members += fmt::format("{}{}", r ? ", " : "", r);
+  std::string entries;
+  for (size_t i = 0; i < ops.size(); ++i)
+    entries += fmt::format(
+        R"({}{{"record_id": {}, "process_group": ["{}", "group {}"], "collective_seq_id": {}, "p2p_seq_id": 0, "is_p2p": false,
+          "profiling_name": "nccl:{}", "state": "{}", "input_sizes": {}, "input_dtypes": ["{}"], "output_sizes": {},
+          "output_dtypes": ["{}"],
+          "frames": [{{"name": "all_reduce", "filename": "/opt/torch/distributed/distributed_c10d.py", "line": 2501}},
+                     {{"name": "step", "filename": "/data/train.py", "line": {}}}]}})",
+        i ? "," : "", i, key, key, first + static_cast<int64_t>(i), ops[i].name, ops[i].state, ops[i].shape, ops[i].type, ops[i].shape,
+        ops[i].type, ops[i].line);
+  return fmt::format(
+      R"({{"version": "2.4", "rank": {}, "pg_config": {{"{}": {{"name": "{}", "desc": "group {}", "ranks": "[{}]"}}}}, "entries": [{}]}})",
+      rank, key, key, key, members, entries);
+}
+
+RankTrace read(int rank, const std::string& text) {
+  base::Result<RankTrace> trace = read_flight_recorder(rank, text);
+  EXPECT_TRUE(trace.ok()) << (trace.ok() ? "" : trace.error().message);
+  return trace.ok() ? *trace : RankTrace{};
+}
+
+const Op kDone, kWaits{.state = "started"};
+
+TEST(FlightRecorder, ReadsADump) {
+  RankTrace trace = read(3, dump(3, 4, {kDone, {.name = "broadcast", .state = "scheduled", .shape = "[[7]]", .type = "Long"}}));
+  EXPECT_EQ(trace.version, "2.4");
+  EXPECT_EQ(trace.groups.at("0").ranks, (std::vector<int>{0, 1, 2, 3}));
+  ASSERT_EQ(trace.entries.size(), 2u);
+  EXPECT_EQ(trace.entries[0].input, "[1024, 3] Float");
+  EXPECT_EQ(trace.entries[0].input_elements, 3072);
+  EXPECT_EQ(trace.entries[1].name, "broadcast");
+  EXPECT_EQ(trace.entries[1].where, "train.py:42 (step)") << "torch's own frames say nothing";
+}
+
+TEST(FlightRecorder, ARankThatNeverCameIsNamed) {
+  FlightVerdict v = compare_flight_records({read(0, dump(0, 3, {kDone, kDone, kWaits})), read(1, dump(1, 3, {kDone, kDone, kWaits})),
+                                            read(2, dump(2, 3, {kDone, {.line = 88}}))});
+  EXPECT_EQ(v.kind, FlightVerdict::Kind::kNotJoined);
+  EXPECT_EQ(v.culprits, (std::vector<int>{2}));
+  EXPECT_EQ(v.waiting, (std::vector<int>{0, 1}));
+  EXPECT_EQ(v.sequence, 3);
+  EXPECT_EQ(v.evidence.english,
+            "rank 2 never came to all_reduce 3 of group 0, in which rank 0-1 waits; the last of rank 2 was "
+            "all_reduce 2, train.py:88 (step)");
+}
+
+TEST(FlightRecorder, TheOneWithAnotherSizeOrOperationIsNamed) {
+  Op other = kWaits, size = kWaits;
+  other.name = "broadcast";
+  size.shape = "[[1024, 4]]";
+  for (const Op& odd : {other, size}) {
+    FlightVerdict v = compare_flight_records(
+        {read(0, dump(0, 3, {kDone, kWaits})), read(1, dump(1, 3, {kDone, odd})), read(2, dump(2, 3, {kDone, kWaits}))});
+    EXPECT_EQ(v.kind, FlightVerdict::Kind::kMismatch);
+    EXPECT_EQ(v.culprits, (std::vector<int>{1})) << v.evidence.english;
+  }
+  Op many{.name = "all_to_all", .state = "started"}, more = many;
+  more.shape = "[[9]]";
+  EXPECT_EQ(compare_flight_records({read(0, dump(0, 2, {many})), read(1, dump(1, 2, {more}))}).kind, FlightVerdict::Kind::kTogether)
+      << "parts of an all_to_all may differ";
+}
+
+TEST(FlightRecorder, AllInItMeansTheNetworkOrAGpu) {
+  FlightVerdict v = compare_flight_records({read(0, dump(0, 2, {kDone, kWaits})), read(1, dump(1, 2, {kDone, kWaits}))});
+  EXPECT_EQ(v.kind, FlightVerdict::Kind::kTogether);
+  EXPECT_TRUE(v.culprits.empty());
+  v = compare_flight_records({read(0, dump(0, 2, {kDone, kWaits})), read(1, dump(1, 2, {kDone, {.state = "scheduled"}}))});
+  EXPECT_NE(v.evidence.english.find("the stream of rank 1 is blocked"), std::string::npos) << v.evidence.english;
+}
+
+TEST(FlightRecorder, AMissingDumpIsSaid) {
+  FlightVerdict v = compare_flight_records({read(0, dump(0, 3, {kWaits})), read(2, dump(2, 3, {kWaits}))});
+  EXPECT_EQ(v.kind, FlightVerdict::Kind::kTogether);
+  EXPECT_EQ(v.without_dump, (std::vector<int>{1}));
+  EXPECT_NE(v.evidence.english.find("no dump of rank 1"), std::string::npos);
+}
+
+TEST(FlightRecorder, WhatARingHasLostIsDone) {
+  FlightVerdict v = compare_flight_records({read(0, dump(0, 2, {kDone, kWaits}, 900)), read(1, dump(1, 2, {kDone, kDone}, 899))});
+  EXPECT_EQ(v.kind, FlightVerdict::Kind::kNotJoined);
+  EXPECT_EQ(v.culprits, (std::vector<int>{1}));
+  EXPECT_EQ(compare_flight_records({read(0, dump(0, 2, {kDone}, 5000)), read(1, dump(1, 2, {kDone, kDone}, 1))}).kind,
+            FlightVerdict::Kind::kNothing);
+}
+
+// Rank 1 misses in group B only because it waits in group A for rank 2, who is the cause.
+TEST(FlightRecorder, AVictimOfAnotherGroupIsNoCause) {
+  auto both = [](int rank, const std::string& a, const std::string& b) {
+    RankTrace t = read(rank, a), u = read(rank, b);
+    t.groups.merge(u.groups);
+    t.entries.insert(t.entries.end(), u.entries.begin(), u.entries.end());
+    return t;
+  };
+  FlightVerdict v = compare_flight_records({both(0, dump(0, 0, {}, 1, "a", "1, 2"), dump(0, 0, {kWaits}, 1, "b", "0, 1")),
+                                            both(1, dump(1, 0, {kWaits}, 1, "a", "1, 2"), dump(1, 0, {}, 1, "b", "0, 1")),
+                                            both(2, dump(2, 0, {}, 1, "a", "1, 2"), dump(2, 0, {}, 1, "b", "0, 1"))});
+  EXPECT_EQ(v.group, "group a");
+  EXPECT_EQ(v.culprits, (std::vector<int>{2}));
+}
+
+TEST(FlightRecorder, OtherFilesAreRefused) {
+  EXPECT_FALSE(read_flight_recorder(0, "").ok());
+  EXPECT_FALSE(read_flight_recorder(0, "{}").ok());
+  EXPECT_FALSE(read_flight_recorder(0, "cos\nsystem\n(S'true'\ntR.").ok());
+  EXPECT_TRUE(
+      read_flight_recorder(0, R"({"pg_config": {"0": 7}, "entries": [1, null, {"process_group": 3, "input_sizes": [[9e99], 1]}]})").ok());
+}
+
+}  // namespace
+}  // namespace doctor
