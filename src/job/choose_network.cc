@@ -9,6 +9,7 @@
 //    wired). Then what may be all a container has (veth). Then tunnels, which work and are slow. A bridge without a port, docker0
 //    and their like never leave the machine. IPv4 link-local addresses are last: two machines on one cable may have nothing else.
 // 3. Within a kind by the speed of its slowest host, a speed that nobody tells (Wi-Fi, some virtual cards) last.
+//    IPv4 before IPv6, unless the hosts are named by the IPv6 addresses of the same cards.
 // 4. Equal so far: the network in which the hosts' names lie, since that is where the administrator expects traffic; then
 //    the order of the interfaces.
 //
@@ -71,7 +72,29 @@ std::map<std::string, int> owners(const Situation& situation) {
   return count;
 }
 
-std::vector<Candidate> candidates(const HostView& host, const std::string& wanted, const std::map<std::string, int>& owners) {
+bool is_named(const Situation& situation, size_t h, const std::string& address) {
+  const std::string& name = situation.hosts[h].name;
+  if (name == address) return true;
+  for (const HostView& host : situation.hosts)
+    for (const host::Resolved& r : host.facts.network.names)
+      if (r.name == name && std::find(r.addresses.begin(), r.addresses.end(), address) != r.addresses.end()) return true;
+  return false;
+}
+
+// IPv6 beside IPv4 on one interface. Gloo and NCCL take the first address of an interface, and IPv4 is listed first: IPv6 is theirs only
+// where it is alone, or where the user's word for the host means it and no other.
+bool hidden_v6(const Situation& situation, size_t h, const Interface& i, const std::string& address) {
+  bool v4 = false, v4_named = false;
+  for (const host::InterfaceAddressFact& a : i.addresses) {
+    v4 = v4 || !a.v6;
+    v4_named = v4_named || (!a.v6 && is_named(situation, h, a.address));
+  }
+  return v4 && (v4_named || !is_named(situation, h, address));
+}
+
+std::vector<Candidate> candidates(const Situation& situation, size_t h, const std::string& wanted,
+                                  const std::map<std::string, int>& owners) {
+  const HostView& host = situation.hosts[h];
   std::vector<Candidate> found;
   std::vector<std::string_view> names = base::split(wanted, ',');
   for (const Interface& i : host.facts.network.interfaces) {
@@ -80,13 +103,10 @@ std::vector<Candidate> candidates(const HostView& host, const std::string& wante
     std::optional<Kind> kind = kind_of(host, i);
     if (asked && !i.loopback) kind = kind.value_or(Kind::kContainer);  // --iface docker0: the user's word
     if (!kind) continue;
-    // Gloo and NCCL take the first address of an interface, and IPv4 is listed first: IPv6 is theirs only where it is alone. Who names a
-    // host by an IPv6 address means it.
-    bool v4 = std::any_of(i.addresses.begin(), i.addresses.end(), [](const auto& a) { return !a.v6; });
     for (const host::InterfaceAddressFact& a : i.addresses) {
       std::optional<NumericAddress> address = parse_address(a.address);
-      if (!address || (address->v6 && v4 && a.address != host.name) || address->loopback() || (address->v6 && address->link_local()) ||
-          owners.at(a.address) > 1)
+      if (!address || (address->v6 && hidden_v6(situation, h, i, a.address)) || address->loopback() ||
+          (address->v6 && address->link_local()) || owners.at(a.address) > 1)
         continue;
       found.push_back({&i, *address, a.address, a.prefix, address->link_local() ? Kind::kLinkLocal : *kind});
     }
@@ -114,15 +134,6 @@ struct Ranked {
   int64_t counted = 0;  // Mbit/s
   size_t named = 0;     // hosts whose name resolves to their address here
 };
-
-bool is_named(const Situation& situation, size_t h, const std::string& address) {
-  const std::string& name = situation.hosts[h].name;
-  if (name == address) return true;
-  for (const HostView& host : situation.hosts)
-    for (const host::Resolved& r : host.facts.network.names)
-      if (r.name == name && std::find(r.addresses.begin(), r.addresses.end(), address) != r.addresses.end()) return true;
-  return false;
-}
 
 Ranked rank(const Situation& situation, const std::vector<const Candidate*>& members, std::string name) {
   Ranked r;
@@ -172,7 +183,7 @@ std::vector<Network> shared_networks(const Situation& situation, const std::stri
   if (situation.single() && wanted_interface.empty()) return {{{"127.0.0.1"}, {"lo"}, 0, "127.0.0.0/8"}};
   std::map<std::string, int> owned = owners(situation);
   std::vector<std::vector<Candidate>> of_hosts;
-  for (const HostView& host : situation.hosts) of_hosts.push_back(candidates(host, wanted_interface, owned));
+  for (size_t h = 0; h < situation.hosts.size(); ++h) of_hosts.push_back(candidates(situation, h, wanted_interface, owned));
 
   std::vector<Ranked> ranked;
   for (const Candidate& anchor : of_hosts[0]) {
@@ -185,7 +196,8 @@ std::vector<Network> shared_networks(const Situation& situation, const std::stri
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
     if (a.kind != b.kind) return a.kind < b.kind;
-    if (a.v6 != b.v6) return b.v6;
+    bool same_cards = a.network.interfaces == b.network.interfaces;
+    if (a.v6 != b.v6) return same_cards && a.named != b.named ? a.named > b.named : b.v6;
     if (a.counted != b.counted) return a.counted > b.counted;
     return a.named > b.named;
   });

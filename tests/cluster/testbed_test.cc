@@ -65,7 +65,7 @@ TEST_F(Testbed, HostsAreApartButShareTheProject) {
     say(cluster, "h1", "echo here > " + mark);
     EXPECT_EQ(say(cluster, "h2", "ls " + mark + " 2>/dev/null || echo none"), "none\n") << folder;
   }
-  EXPECT_EQ(say(cluster, "h1", "head -n 1 " __FILE__),
+  EXPECT_EQ(say(cluster, "h1", "head -n 1 " TESTBED_SOURCE_DIR "/tests/cluster/testbed_test.cc"),
             "// The test cluster proves itself: every fault does what it says and no more, "
             "and nothing outlives the process that made it.\n");
   EXPECT_EQ(say(cluster, "ctl", "ssh h1 hostname; ssh h2 ssh h1 hostname"), "h1\nh1\n");
