@@ -11,7 +11,7 @@ testbed=$build/tests/cluster/testbed
 [[ -x $phalanx && -x $testbed ]] || { echo "error: $phalanx or $testbed is missing" >&2; echo "hint: ./x build" >&2; exit 2; }
 results=$(mktemp -d)
 trap '"$testbed" down > /dev/null 2>&1 || true; rm -rf "$results"' EXIT
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+source bench/median.sh
 
 # The tenth of a check that people collect by hand: name, kernel, memory, disk, addresses, routes, Python, torch, limits, clock.
 by_hand='hostname; uname -r; free -m; df -h / /dev/shm; ip -br addr; ip route; python3 --version; ulimit -n; date +%s.%N

@@ -39,7 +39,7 @@ measure() {
     $flood check $2 $lines $bytes | tr '\n' ' '; cat /tmp/usage; [[ \$(cut -d' ' -f3 /tmp/usage) == 0 ]] || tail -n 5 /tmp/talk >&2"
 }
 
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+source bench/median.sh
 # worst FILE COLUMN, middle FILE COLUMN: over the rounds.
 worst() { awk -v c="$2" '$c > m { m = $c } END { print m + 0 }' "$1"; }
 middle() { awk -v c="$2" '{ print $c }' "$1" | median; }

@@ -36,7 +36,7 @@ measure() {
   wait "$pid" || true
 }
 
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+source bench/median.sh
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 

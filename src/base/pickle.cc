@@ -135,13 +135,15 @@ class Reader {
     ++at_;
     return text;
   }
-  // Little-endian, as everything in a pickle but BINFLOAT.
-  template <typename T>
-  T number() {
-    std::string_view raw = take(sizeof(T));
+  // As everything in a pickle but BINFLOAT.
+  static uint64_t little_endian(std::string_view raw) {
     uint64_t value = 0;
     for (size_t i = raw.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(raw[i]);
-    return static_cast<T>(value);
+    return value;
+  }
+  template <typename T>
+  T number() {
+    return static_cast<T>(little_endian(take(sizeof(T))));
   }
 
   size_t add(Value value) {
@@ -215,8 +217,7 @@ class Reader {
   void long_integer(uint64_t size) {
     std::string_view raw = take(size);
     if (size > 8) return refuse("an integer of more than 64 bits");
-    uint64_t value = 0;
-    for (size_t i = raw.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(raw[i]);
+    uint64_t value = little_endian(raw);
     if (size > 0 && size < 8 && (value >> (8 * size - 1) & 1)) value |= ~uint64_t{0} << (8 * size);
     push(Json(static_cast<int64_t>(value)));
   }

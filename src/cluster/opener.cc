@@ -51,9 +51,9 @@ void Opener::open(size_t index) {
       loop_, payload_,
       Connection::Handlers{[this, index](const wire::Frame& frame) { on_frame(index, frame); },
                            [this, index](const Death& death, bool started) { on_end(index, death, started); }});
+  os::milliseconds login = login_time(options_.timeout, slot.tries);
   Launch launch = slot.host.transport->launch(slot.host.target, slot.tries++);
   // ssh has the same deadline for its connect and says more about it when it is first.
-  os::milliseconds login = slot.tries > 1 ? std::max(kLeastLogin, options_.timeout - kWarmPatience) : options_.timeout;
   os::milliseconds patience = launch.warm ? std::min(kWarmPatience, options_.timeout) : login + kAfterSsh;
   slot.timer = loop_.after(patience, [this, index] { on_timeout(index); });
   base::Status opened = slot.connection->open(launch);

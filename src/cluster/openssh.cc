@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <algorithm>
 
 #include <array>
 
@@ -78,9 +77,7 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   };
   for (const std::string& text : options_.extra) option(text);
   option("BatchMode=yes");
-  constexpr int kSpent = static_cast<int>(kWarmPatience.count() / 1000), kLeast = static_cast<int>(kLeastLogin.count() / 1000);
-  option(
-      fmt::format("ConnectTimeout={}", attempt > 0 ? std::max(kLeast, options_.connect_timeout_s - kSpent) : options_.connect_timeout_s));
+  option(fmt::format("ConnectTimeout={}", login_time(std::chrono::seconds(options_.connect_timeout_s), attempt).count() / 1000));
   option("ServerAliveInterval=5");
   option("ServerAliveCountMax=3");
   option("ClearAllForwardings=yes");

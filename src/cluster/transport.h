@@ -3,6 +3,7 @@
 // retries) is the same for all and lives in connection.h and opener.h.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -31,9 +32,13 @@ struct Death {
   std::string stderr_text;  // the last 8 KiB
 };
 
-// A shared connection that says nothing for so long leads nowhere. The login that follows has the rest of the time for one host.
+// A shared connection that says nothing for so long leads nowhere.
 inline constexpr std::chrono::milliseconds kWarmPatience{3000};
-inline constexpr std::chrono::milliseconds kLeastLogin{2000};
+// What a login may take: a later try has what the shared connection has left of the time for one host.
+inline std::chrono::milliseconds login_time(std::chrono::milliseconds whole, int attempt) {
+  constexpr std::chrono::milliseconds kLeast{2000};
+  return attempt > 0 ? std::max(kLeast, whole - kWarmPatience) : whole;
+}
 
 class Transport {
  public:

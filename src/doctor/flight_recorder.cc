@@ -105,7 +105,6 @@ bool done(const TraceEntry& e) { return e.state == "completed"; }
 std::string signature(const TraceEntry& e) {
   if (e.name.find("all_to_all") != std::string::npos || e.name.find("alltoall") != std::string::npos) return e.name;
   if (e.name.find("scatter") != std::string::npos && e.name.find("reduce_scatter") == std::string::npos) return e.name + " → " + e.output;
-  if (e.name.find("gather") != std::string::npos && e.name.find("all") == std::string::npos) return e.name + " " + e.input;
   return e.name + " " + e.input;
 }
 
@@ -123,7 +122,7 @@ std::string list(const std::vector<int>& ranks) {
 
 class GroupView {
  public:
-  GroupView(const std::string& key, const std::vector<RankTrace>& traces) : key_(key) {
+  GroupView(const std::string& key, const std::vector<RankTrace>& traces) {
     std::set<int> members;
     for (const RankTrace& t : traces) {
       auto found = t.groups.find(key);
@@ -227,7 +226,7 @@ class GroupView {
     return v;
   }
 
-  std::string key_, name_;
+  std::string name_;
   std::map<int, Lane> lanes_;
   std::vector<int> without_;
 };

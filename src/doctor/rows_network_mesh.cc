@@ -74,18 +74,18 @@ void no_route(const Situation& s, Findings& f) {
     if (senders.size() > 1) senders = b.hosts;
     const cluster::Link& first = *b.links[0];
     std::string text = ways(s, b), type = refusing_route(s, first);
-    if (type.empty())
-      f.on(senders,
-           {fmt::format("{}: {} (errno {}); the sender's routing table has no way there", text,
-                        std::strerror(static_cast<int>(first.error_number)), first.error_number),
-            fmt::format("{}：{}（errno {}），发送方的路由表中没有去往该地址的路由", text,
-                        std::strerror(static_cast<int>(first.error_number)), first.error_number)},
-           "ip route get " + first.address);
-    else
+    if (!type.empty()) {
       f.on(senders,
            {fmt::format("{}: refused by a route of type \"{}\" in the sender's own table", text, type),
             fmt::format("{}：被发送方自己路由表中的“{}”路由拒绝", text, type)},
            fmt::format("sudo ip route del $(ip route show type {} match {} | tail -n 1)", type, first.address));
+      continue;
+    }
+    const char* error = std::strerror(static_cast<int>(first.error_number));
+    f.on(senders,
+         {fmt::format("{}: {} (errno {}); the sender's routing table has no way there", text, error, first.error_number),
+          fmt::format("{}：{}（errno {}），发送方的路由表中没有去往该地址的路由", text, error, first.error_number)},
+         "ip route get " + first.address);
   }
 }
 

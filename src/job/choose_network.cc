@@ -105,9 +105,8 @@ std::vector<Candidate> candidates(const Situation& situation, size_t h, const st
     if (!kind) continue;
     for (const host::InterfaceAddressFact& a : i.addresses) {
       std::optional<NumericAddress> address = parse_address(a.address);
-      if (!address || (address->v6 && hidden_v6(situation, h, i, a.address)) || address->loopback() ||
-          (address->v6 && address->link_local()) || owners.at(a.address) > 1)
-        continue;
+      if (!address || address->loopback() || (address->v6 && address->link_local()) || owners.at(a.address) > 1) continue;
+      if (address->v6 && hidden_v6(situation, h, i, a.address)) continue;
       found.push_back({&i, *address, a.address, a.prefix, address->link_local() ? Kind::kLinkLocal : *kind});
     }
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu_tree.h"
+
 namespace testbed {
 
 namespace {
@@ -15,11 +17,6 @@ bool names(const base::Json& finding, const std::string& host) {
 
 }  // namespace
 
-Words with(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 HostOptions session_variable(const std::string& assignments) {
   HostOptions host;
   host.sshd_config = {"SetEnv " + assignments};
@@ -30,11 +27,12 @@ std::string two_gpus(const std::string& host) {
   std::string script =
       "mkdir -p /tmp/nvml && cp " PHALANX_NVML_STANDIN " /tmp/nvml/libnvidia-ml.so.1 && cat > /tmp/nvml/nvml.txt <<'END'\n";
   script += "driver 535.129.03\ncuda 12020\n";
-  for (int i = 0; i < 2; ++i)
-    script += fmt::format(
-        "gpu\nname NVIDIA GeForce RTX 3090\nuuid GPU-{}-{}\npci 0000:0{}:00.0\ncc 8.6\ncores 10496\nmemory 24576\nclock_sm_max 2100\n"
-        "persistence 1\ncompute_mode 0\ntemperature 35\npower 30000\npower_limit 350000\npower_default 350000\nthrottle 1\nused 4\n",
-        host, i, i + 1);
+  for (int i = 0; i < 2; ++i) {
+    ::host::test::TreeGpu gpu;
+    gpu.uuid = fmt::format("GPU-{}-{}", host, i);
+    gpu.pci = fmt::format("0000:0{}:00.0", i + 1);
+    script += ::host::test::description(gpu);
+  }
   return script + "p2p 0 1 1 1 30\nEND\n";
 }
 
@@ -66,12 +64,12 @@ std::string Checked::all() const {
 }
 
 Checked Check::check(const Words& args, const std::string& first) {
-  Words argv = {PHALANX_PROGRAM, "check", "--json"};
-  argv.insert(argv.end(), args.begin(), args.end());
-  if (!first.empty()) {
-    Words shell = {"/bin/bash", "-c", first + "; exec \"$@\"", "bash"};
-    argv.insert(argv.begin(), shell.begin(), shell.end());
-  }
+  Words argv = with({PHALANX_PROGRAM, "check", "--json"}, args);
+  if (!first.empty()) argv = with({"/bin/bash", "-c", first + "; exec \"$@\"", "bash"}, argv);
+  return ask(argv);
+}
+
+Checked Check::ask(const Words& argv) {
   Checked checked;
   checked.outcome = cluster().run_on("ctl", {.argv = argv, .cwd = "/tmp"});
   auto json = base::parse_json(checked.outcome.out, 64 << 20);

@@ -11,11 +11,11 @@
 namespace testbed {
 
 inline const Words kHosts = {"-H", "h1,h2,h3"};
-Words with(Words a, const Words& b);
 // A host whose logins get these variables ("A=1 B=2").
 HostOptions session_variable(const std::string& assignments);
 
-// Shell lines that give a host the stand-in NVML library with two RTX 3090, at /tmp/nvml; its logins need PHALANX_NVML.
+// Shell lines that give a host the stand-in NVML library with two RTX 3090; its logins need kGpuLibrary as session_variable.
+inline const std::string kGpuLibrary = "PHALANX_NVML=/tmp/nvml/libnvidia-ml.so.1";
 std::string two_gpus(const std::string& host);
 
 struct Checked {
@@ -31,6 +31,8 @@ class Check : public Launcher {
  protected:
   // `phalanx check --json args…`, typed after `first` ("export A=1") in the same shell.
   Checked check(const Words& args, const std::string& first = "");
+  // Any command on ctl whose output is the JSON of a check.
+  Checked ask(const Words& argv);
   // The code is found and names the host; an error makes the exit code 3.
   void expect(const Checked& checked, const std::string& code, const std::string& host);
   void expect_gone(const Checked& checked, const std::string& code);

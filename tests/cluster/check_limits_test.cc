@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 class CheckLimits : public Check {
  protected:
   void TearDown() override {
-    for (const std::string& folder : cgroups_) ::rmdir(folder.c_str());
+    if (!group_.empty()) ::rmdir(group_.c_str());
     Check::TearDown();
   }
   // Sessions inherit the limits of the sshd that listens. What was lowered comes back with a boot: raising needs CAP_SYS_RESOURCE.
@@ -26,9 +26,7 @@ class CheckLimits : public Check {
     group_ = "/sys/fs/cgroup/" + controller + "/phalanx-check-" + std::to_string(::getpid());
     std::string made = say("h2", "[ -d /sys/fs/cgroup/" + controller + " ] || exit 0; mkdir " + group_ + " && echo " + value + " > " +
                                      group_ + "/" + file + " && cat /run/testbed/sshd.pid > " + group_ + "/cgroup.procs && echo made");
-    if (made.find("made") == std::string::npos) return false;
-    cgroups_.push_back(group_);
-    return true;
+    return made.find("made") != std::string::npos;
   }
   void release(const std::string& controller) {
     say("h2",
@@ -40,8 +38,7 @@ class CheckLimits : public Check {
         "cp /etc/passwd /tmp/passwd; echo 'me:x:4321:4321::/tmp/me:/bin/bash' >> /tmp/passwd; mount --bind /tmp/passwd /etc/passwd; "
         "mkdir -p /tmp/me/.ssh; cp ~/.ssh/authorized_keys /tmp/me/.ssh/; chown -R 4321:4321 /tmp/me; chmod 700 /tmp/me /tmp/me/.ssh");
   }
-  std::string group_;
-  std::vector<std::string> cgroups_;
+  std::string group_;  // of which sshd is a member
 };
 
 TEST_F(CheckLimits, FewFilesMayBeOpen) {
@@ -64,8 +61,8 @@ TEST_F(CheckLimits, FewProcessesMayBeStarted) {
 }
 
 TEST_F(CheckLimits, LittleMemoryMayBeLocked) {
-  const std::string library = "PHALANX_NVML=/tmp/nvml/libnvidia-ml.so.1";
-  start({.hosts = 3, .host = {session_variable(library), session_variable(library), session_variable(library)}});
+  const HostOptions gpus = session_variable(kGpuLibrary);
+  start({.hosts = 3, .host = {gpus, gpus, gpus}});
   add_user();
   // An adapter as the kernel shows one: its folder under /sys/class, which h2 then sees instead of the machine's.
   say("h2",
@@ -104,13 +101,7 @@ TEST_F(CheckLimits, AClockThirtySecondsOff) {
   start({.hosts = 3,
          .host = {HostOptions{},
                   session_variable("LD_PRELOAD=" + faketime + " FAKETIME=+30s FAKETIME_DONT_FAKE_MONOTONIC=1 DONT_FAKE_MONOTONIC=1")}});
-  Words argv = {PHALANX_DYNAMIC_PROGRAM, "check", "--json", "-H", "h1,h2,h3"};
-  Checked checked;
-  checked.outcome = cluster().run_on("ctl", {.argv = argv, .cwd = "/tmp"});
-  auto json = base::parse_json(checked.outcome.out, 64 << 20);
-  ASSERT_TRUE(json.ok()) << checked.outcome;
-  checked.json = *json;
-  expect(checked, "TIME-SKEW", "h2");
+  expect(ask(with({PHALANX_DYNAMIC_PROGRAM, "check", "--json"}, kHosts)), "TIME-SKEW", "h2");
 }
 
 }  // namespace

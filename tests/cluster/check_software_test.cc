@@ -56,9 +56,8 @@ TEST_F(CheckSoftware, AStaleLock) {
 
 // The GPUs are the stand-in NVML library's; the variable is the login's own.
 TEST_F(CheckSoftware, VisibleDevicesOnOneHostOnly) {
-  const std::string library = "PHALANX_NVML=/tmp/nvml/libnvidia-ml.so.1";
-  start(
-      {.hosts = 3, .host = {session_variable(library), session_variable(library + " CUDA_VISIBLE_DEVICES=0"), session_variable(library)}});
+  const HostOptions gpus = session_variable(kGpuLibrary);
+  start({.hosts = 3, .host = {gpus, session_variable(kGpuLibrary + " CUDA_VISIBLE_DEVICES=0"), gpus}});
   for (const std::string& host : cluster().hosts()) say(host, two_gpus(host));
   expect(check(kHosts), "VIS-CVD-DIFFERS", "h2");
   expect_gone(check(with(kHosts, {"--env", "CUDA_VISIBLE_DEVICES=0,1"})), "VIS-CVD-DIFFERS");

@@ -40,7 +40,7 @@ TEST_F(CheckStorage, FullReadOnlyAndWithoutInodes) {
 TEST_F(CheckStorage, AFileSystemThatHangs) {
   start({.hosts = 3});
   for (const std::string& host : cluster().hosts()) say(host, "mkdir -p /tmp/data; touch /tmp/train.py");
-  auto server = cluster().start_on("h2", {.argv = {"python3", script("hung_fs.py"), "/tmp/data"}});
+  auto server = cluster().start_on("h2", {.argv = {"python3", script("fuse_fs.py"), "hung", "/tmp/data"}});
   ASSERT_TRUE(server.ok());
   if (!server->wait_output("mounted", 5s)) GTEST_SKIP() << "no FUSE here: " << server->err();
   Words command = with(kHosts, {"--", "python3", "/tmp/train.py", "--data_path", "/tmp/data"});
@@ -63,14 +63,14 @@ TEST_F(CheckStorage, MountsAndContents) {
   expect_gone(check(command), "FS-MOUNT-MISSING");
   std::vector<Process> servers;
   for (const char* host : {"h1", "h2"}) {
-    auto server = cluster().start_on(host, {.argv = {"python3", script("empty_fs.py"), "/tmp/data"}});
+    auto server = cluster().start_on(host, {.argv = {"python3", script("fuse_fs.py"), "empty", "/tmp/data"}});
     ASSERT_TRUE(server.ok());
     if (!server->wait_output("mounted", 5s)) GTEST_SKIP() << "no FUSE here: " << server->err();
     servers.push_back(std::move(server).value());
   }
   say("h3", "echo old > /tmp/data/old.txt");  // an empty folder would be the same content
   expect(check(command), "FS-MOUNT-MISSING", "h3");
-  auto third = cluster().start_on("h3", {.argv = {"python3", script("empty_fs.py"), "/tmp/data"}});
+  auto third = cluster().start_on("h3", {.argv = {"python3", script("fuse_fs.py"), "empty", "/tmp/data"}});
   ASSERT_TRUE(third.ok() && third->wait_output("mounted", 5s));
   say("h2", "echo changed >> /tmp/model/config.json");
   expect(check(command), "FS-CONTENT-DIFFERS", "h2");

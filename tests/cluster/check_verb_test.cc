@@ -19,11 +19,7 @@ class CheckVerb : public Check {
     for (const std::string& host : cluster().hosts())
       say(host, "echo 'import os; print(\"rank\", os.environ[\"RANK\"], \"ran\")' > /tmp/train.py");
   }
-  Outcome type(const Words& args) {
-    Words argv = {PHALANX_PROGRAM};
-    argv.insert(argv.end(), args.begin(), args.end());
-    return cluster().run_on("ctl", {.argv = argv, .cwd = "/tmp"});
-  }
+  Outcome type(const Words& args) { return cluster().run_on("ctl", {.argv = with({PHALANX_PROGRAM}, args), .cwd = "/tmp"}); }
   const Words command_ = {"--", "python3", "/tmp/train.py", "--output_dir", "/tmp/out"};
 };
 

@@ -11,10 +11,8 @@ using Deploy = Launcher;
 
 const Words kHello = {"--", "sh", "-c", "echo rank $RANK on $(hostname)"};
 
-Words with(Words args, const Words& more = kHello) {
-  args.insert(args.end(), more.begin(), more.end());
-  return args;
-}
+using testbed::with;
+Words with(Words args) { return with(std::move(args), kHello); }
 
 TEST_F(Deploy, ColdHostsGetTheBinaryOnceAndKeepIt) {
   start();

@@ -13,6 +13,11 @@ namespace {
 constexpr const char* kBystander = "sleep 86401";
 }
 
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 void Launcher::SetUp() {
   if (auto reason = unavailable()) GTEST_SKIP() << "no test cluster: " << *reason;
 }

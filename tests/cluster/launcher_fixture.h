@@ -15,6 +15,8 @@ namespace testbed {
 
 using Words = std::vector<std::string>;
 
+Words with(Words words, const Words& more);  // both, one after the other
+
 class Launcher : public testing::Test {
  protected:
   void SetUp() override;

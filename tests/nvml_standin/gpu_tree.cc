@@ -39,13 +39,16 @@ void GpuTree::driver(const std::string& library_version, const std::string& modu
   file("/dev/nvidiactl", "");
 }
 
+std::string description(const TreeGpu& g) {
+  return fmt::format("gpu\nname {}\nuuid {}\npci {}\ncc {}\ncores {}\nmemory {}\nclock_sm_max {}\n", g.name, g.uuid, g.pci, g.cc, g.cores,
+                     g.memory_mib, g.clock_max) +
+         "persistence 1\ncompute_mode 0\ntemperature 35\npower 30000\npower_limit 350000\npower_default 350000\nthrottle 1\nutilization "
+         "0\nused 4\n" +
+         g.lines;
+}
+
 void GpuTree::add(const TreeGpu& g) {
-  gpus_ += fmt::format("gpu\nname {}\nuuid {}\npci {}\ncc {}\ncores {}\nmemory {}\nclock_sm_max {}\n", g.name, g.uuid, g.pci, g.cc, g.cores,
-                       g.memory_mib, g.clock_max);
-  gpus_ +=
-      "persistence 1\ncompute_mode 0\ntemperature 35\npower 30000\npower_limit 350000\npower_default 350000\nthrottle 1\nutilization "
-      "0\nused 4\n";
-  gpus_ += g.lines;
+  gpus_ += description(g);
   std::string folder = "/sys/devices/" + g.root_complex;
   for (const std::string& bridge : g.bridges) {
     folder += "/" + bridge;

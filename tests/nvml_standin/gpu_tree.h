@@ -19,6 +19,8 @@ struct TreeGpu {
   std::string lines;  // more lines of the description: "throttle 0x80\nprocess 4711 20000\n"
 };
 
+std::string description(const TreeGpu& gpu);  // its lines of nvml.txt
+
 class GpuTree {
  public:
   GpuTree();

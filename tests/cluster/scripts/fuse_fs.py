@@ -1,13 +1,18 @@
-# Mounts an empty FUSE file system at argv[1] that calls itself an sshfs mount of nas:/data: what the kernel shows of a file server,
-# without one. Speaks the protocol of <linux/fuse.h> as far as an empty folder needs it.
-import ctypes, errno, os, struct, sys
+# fuse_fs.py hung|empty FOLDER: mounts a FUSE file system there. `hung` never answers: every stat() below it waits for ever. `empty` calls
+# itself an sshfs mount of nas:/data, what the kernel shows of a file server without one: it speaks the protocol of <linux/fuse.h> as
+# far as an empty folder needs it.
+import ctypes, errno, os, signal, struct, sys
 
+kind, folder = sys.argv[1:]
+source, fs_type = {"hung": (b"hung", b"fuse.hung"), "empty": (b"nas:/data", b"fuse.sshfs")}[kind]
 fuse = os.open("/dev/fuse", os.O_RDWR)
 libc = ctypes.CDLL(None, use_errno=True)
-options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
-if libc.mount(b"nas:/data", sys.argv[1].encode(), b"fuse.sshfs", 0, options) != 0:
+options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
+if libc.mount(source, folder.encode(), fs_type, 0, options) != 0:
     sys.exit(os.strerror(ctypes.get_errno()))
 print("mounted", flush=True)
+if kind == "hung":
+    signal.pause()
 
 LOOKUP, GETATTR, STATFS, INIT, OPENDIR, READDIR = 1, 3, 17, 26, 27, 28
 FORGET, RELEASEDIR, ACCESS, INTERRUPT, BATCH_FORGET = 2, 29, 34, 36, 42
