@@ -6,7 +6,14 @@
 
 function forget() {
   delete cases_ok; delete cases_failed; delete cases_skipped
-  delete text; delete why; delete reason_of; delete after_skipped
+  delete text; delete before_case; delete why; delete reason_of; delete after_skipped
+}
+
+# The output of a test, without the GoogleTest cases in it that passed: what failed must not drown in them.
+function keep(number, line) {
+  if (line ~ /^\[ RUN      \]/) { before_case[number] = text[number] }
+  if (line ~ /^\[       OK \]/) { text[number] = before_case[number] }
+  else if (line !~ /^\[-----/ && length(text[number]) < 200000) text[number] = text[number] "    " line "\n"
 }
 
 FNR == 1 { forget() }
@@ -14,7 +21,7 @@ FNR == 1 { forget() }
 match($0, /^[0-9]+: /) {
   number = substr($0, 1, RLENGTH - 2)
   line = substr($0, RLENGTH + 1)
-  if (length(text[number]) < 200000) text[number] = text[number] "    " line "\n"
+  keep(number, line)
   if (line ~ /^\[       OK \]/) { cases_ok[number]++ }
   else if (line ~ /^\[  FAILED  \] .*\([0-9]+ ms\)/) cases_failed[number]++
   else if (line ~ /^\[  SKIPPED \] .*\([0-9]+ ms\)/) {

@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "doctor/finding.h"
 
-namespace doctor {
+namespace diagnosis {
 
 struct TraceEntry {
   std::string group;     // key of pg_config: process_group[0]
@@ -56,11 +56,11 @@ struct FlightVerdict {
   std::string collective;
   std::vector<int> culprits, waiting;
   std::vector<int> without_dump;  // of the group: dead, or not able to write; they are suspects where culprits is empty
-  Words evidence;
+  doctor::Words evidence;
 };
 
 // traces: one per rank, any order. The first collective, by group, that is not done everywhere; of several groups the one whose stall
 // explains the most ranks, and of those the one that fewer culprits explain.
 FlightVerdict compare_flight_records(const std::vector<RankTrace>& traces);
 
-}  // namespace doctor
+}  // namespace diagnosis

@@ -1,4 +1,4 @@
-#include "doctor/flight_recorder.h"
+#include "diagnosis/flight_recorder.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace doctor {
+namespace diagnosis {
 namespace {
 
 using base::get_int;
@@ -281,4 +281,4 @@ FlightVerdict compare_flight_records(const std::vector<RankTrace>& traces) {
   return *std::min_element(all.begin(), all.end(), before);
 }
 
-}  // namespace doctor
+}  // namespace diagnosis

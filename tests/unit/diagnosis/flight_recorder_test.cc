@@ -1,9 +1,9 @@
-#include "doctor/flight_recorder.h"
+#include "diagnosis/flight_recorder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace doctor {
+namespace diagnosis {
 namespace {
 
 struct Op {
@@ -126,4 +126,4 @@ TEST(FlightRecorder, OtherFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace doctor
+}  // namespace diagnosis

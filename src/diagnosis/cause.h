@@ -1,0 +1,30 @@
+// What can have broken or hung a run: one row per cause a verdict can name. A row is everything there is to a code: its words, its page
+// (`phalanx explain CODE`), its line in the docs. Codes are permanent, as those of the doctor's catalogue, and differ from them.
+//
+// The doctor looks before a start; here is what only shows while a job runs, or in what it has written. Where a log line is the trace of
+// something the doctor has a row for ("a port is taken"), the doctor's code is used and there is no row here.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/language.h"
+
+namespace diagnosis {
+
+struct Cause {
+  std::string_view code;    // "HANG-NEVER-ENTERED"
+  base::Bilingual title;    // one line, no full stop: "a rank never entered the collective that the others wait in"
+  base::Bilingual why;      // what it is, and what users see of it; paragraphs separated by '\n'
+  base::Bilingual fix;      // what to do, commands on lines of their own that start with "$ "
+  std::string_view source;  // documents, source files or issues this rests on; may be empty
+};
+
+// All rows, one function per file causes_<group>.cc.
+std::span<const Cause> end_causes();  // RUN-, HOST-: how ranks and hosts end
+
+std::vector<const Cause*> causes();
+const Cause* find_cause(std::string_view code);  // case-insensitive; null if there is none
+
+}  // namespace diagnosis
