@@ -22,7 +22,8 @@ struct Cause {
 };
 
 // All rows, one function per file causes_<group>.cc.
-std::span<const Cause> end_causes();  // RUN-, HOST-: how ranks and hosts end
+std::span<const Cause> end_causes();   // RUN-, HOST-: how ranks and hosts end
+std::span<const Cause> hang_causes();  // HANG-: why a run stands still
 
 std::vector<const Cause*> causes();
 const Cause* find_cause(std::string_view code);  // case-insensitive; null if there is none
