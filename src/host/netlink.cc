@@ -9,7 +9,7 @@
 
 namespace host {
 
-Netlink::Netlink() : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)) {
+Netlink::Netlink(int family) : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, family)) {
   timeval most{0, 500'000};
   if (socket_.valid()) ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 }

@@ -1,4 +1,4 @@
-// One question to the kernel's routing socket and its answers.
+// One question to a socket of the kernel (routes, links, sockets) and its answers.
 #pragma once
 
 #include <linux/rtnetlink.h>
@@ -12,7 +12,7 @@ namespace host {
 
 class Netlink {
  public:
-  Netlink();
+  explicit Netlink(int family = NETLINK_ROUTE);
   bool ok() const { return socket_.valid(); }
   // Sends `request` (an nlmsghdr with its body) and hands every answer to `each` until the last. Returns 0 or an errno: the
   // kernel's own answer, or ETIMEDOUT where it says nothing for half a second.

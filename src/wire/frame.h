@@ -34,6 +34,8 @@ enum class FrameType : uint8_t {
   kProbe = 8,
   kListen = 9,
   kDial = 10,
+  kSample = 20,
+  kDig = 21,
   // agent to launcher
   kHello = 64,
   kPrepared = 65,
@@ -50,6 +52,9 @@ enum class FrameType : uint8_t {
   kProbed = 76,
   kListening = 77,
   kDialed = 78,
+  kPulse = 90,
+  kSampled = 91,
+  kDug = 92,
 };
 
 struct Frame {

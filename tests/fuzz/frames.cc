@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "wire/check_messages.h"
 #include "wire/rank_event.h"
+#include "wire/sample_messages.h"
 
 namespace {
 
@@ -45,7 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   try_all<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Output, wire::Progress, wire::Exited,
           wire::Connected, wire::Pong, wire::Finished, wire::Trouble, wire::Prepare, wire::OpenStore, wire::Reach, wire::Start,
-          wire::Signal, wire::Ping, wire::Probe, wire::Listen, wire::Dial, wire::Probed, wire::Listening, wire::Dialed>(bytes);
+          wire::Signal, wire::Ping, wire::Probe, wire::Listen, wire::Dial, wire::Probed, wire::Listening, wire::Dialed, wire::Sample,
+          wire::Dig, wire::Pulse, wire::Sampled, wire::Dug>(bytes);
   base::Result<wire::RankProgress> progress = wire::parse_rank_progress(bytes);
   if (progress.ok()) CHECK(wire::parse_rank_progress(wire::encode(*progress)).ok());
   return 0;

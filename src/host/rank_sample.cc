@@ -1,0 +1,241 @@
+#include "host/rank_sample.h"
+
+#include <dirent.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "host/cgroups.h"
+#include "host/mounts.h"
+#include "host/process_table.h"
+#include "host/small_files.h"
+#include "host/stack_scan.h"
+#include "host/tcp_sockets.h"
+#include "os/family.h"
+#include "os/files.h"
+
+namespace host {
+namespace {
+
+constexpr size_t kMostProcesses = 64;
+constexpr size_t kMostThreads = 64;
+constexpr size_t kMostSockets = 1024;
+constexpr size_t kMostDescriptors = 4096;  // of one process, looked at for sockets
+constexpr size_t kMainStack = 24 << 10, kOtherStack = 8 << 10;
+constexpr size_t kMostFrames = 24;
+
+std::string read_small(const std::string& path) {
+  base::Result<std::string> text = os::read_file(path, 64 << 10);
+  return text.ok() ? std::move(text).value() : "";
+}
+
+// utime and stime of a stat file, in milliseconds; majflt. The name may hold anything: the fields begin after its last ')'.
+struct StatNumbers {
+  char state = '?';
+  int64_t major_faults = 0, cpu_ms = 0;
+};
+bool read_stat_numbers(const std::string& path, StatNumbers& out, std::string* name) {
+  std::string text = read_small(path);
+  size_t open = text.find('('), close = text.rfind(')');
+  if (close == std::string::npos || open > close) return false;
+  if (name) *name = base::printable(std::string_view(text).substr(open + 1, close - open - 1), 32);
+  std::vector<std::string_view> f = base::split_words(std::string_view(text).substr(close + 1));
+  if (f.size() < 14) return false;
+  auto number = [&](size_t i) { return base::parse_int(f[i], 0, INT64_MAX).ok() ? *base::parse_int(f[i], 0, INT64_MAX) : 0; };
+  static const int64_t ticks = std::max<int64_t>(1, ::sysconf(_SC_CLK_TCK));
+  out.state = f[0][0];
+  out.major_faults = number(9);
+  out.cpu_ms = (number(11) + number(12)) * 1000 / ticks;
+  return true;
+}
+
+// The first argument of these calls is the descriptor they wait on.
+bool waits_on_descriptor(int64_t number) {
+  for (long call : {SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_recvfrom, SYS_recvmsg, SYS_sendto,
+                    SYS_sendmsg, SYS_connect, SYS_accept4, SYS_fsync, SYS_fdatasync, SYS_ioctl, SYS_flock})
+    if (number == call) return true;
+  return false;
+}
+
+class Look {
+ public:
+  Look(bool frames, os::milliseconds budget) : frames_(frames), end_(os::mono_now() + budget), sockets_(tcp_sockets()) {}
+
+  RankSample rank(const RankProcess& of) {
+    RankSample sample;
+    sample.rank = of.rank;
+    sample.pid = of.pid;
+    sample.silent_ms = of.silent_ms;
+    std::vector<pid_t> pids{of.pid};
+    for (const os::ProcessInfo& p : os::descendants(of.pid)) pids.push_back(p.pid);
+    if (pids.size() > kMostProcesses) pids.resize(kMostProcesses);
+    for (pid_t pid : pids) links_of(pid, sample);
+    for (pid_t pid : pids) {
+      ProcessSample one;
+      if (os::mono_now() < end_ && process(pid, one)) sample.processes.push_back(std::move(one));
+    }
+    sample.group = group(of.pid);
+    return sample;
+  }
+
+ private:
+  // Sockets and pipes that the process holds.
+  void links_of(pid_t pid, RankSample& sample) {
+    std::string folder = fmt::format("/proc/{}/fd", pid);
+    DIR* dir = ::opendir(folder.c_str());
+    if (!dir) return;
+    size_t seen = 0;
+    while (dirent* entry = ::readdir(dir)) {
+      char link[96];
+      ssize_t n = ::readlinkat(::dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+      if (n <= 0 || ++seen > kMostDescriptors) continue;
+      link[n] = 0;
+      if (std::strncmp(link, "pipe:[", 6) == 0) pipes_[link].insert(pid);
+      if (std::strncmp(link, "socket:[", 8) != 0) continue;
+      auto found = sockets_.find(std::strtoull(link + 8, nullptr, 10));
+      if (found == sockets_.end() || sample.sockets.size() >= kMostSockets || !taken_.insert(found->first).second) continue;
+      sample.sockets.push_back(found->second);
+      sample.sockets.back().pid = pid;
+    }
+    ::closedir(dir);
+  }
+
+  bool process(pid_t pid, ProcessSample& p) {
+    StatNumbers numbers;
+    ProcessStat stat;
+    if (!read_stat("", pid, stat) || !read_stat_numbers(fmt::format("/proc/{}/stat", pid), numbers, &p.name)) return false;
+    p.pid = pid;
+    p.parent = stat.parent;
+    p.state = std::string(1, numbers.state);
+    p.cpu_ms = numbers.cpu_ms;
+    p.major_faults = numbers.major_faults;
+    std::string status = read_small(fmt::format("/proc/{}/status", pid));
+    p.rss_kb = value_after(status, "VmRSS").value_or(0);
+    p.swap_kb = value_after(status, "VmSwap").value_or(0);
+    p.tracer = value_after(status, "TracerPid").value_or(0);
+    if (p.tracer > 0) p.tracer_name = base::printable(read_word(fmt::format("/proc/{}/comm", p.tracer)), 32);
+    std::unique_ptr<StackScan> stacks = frames_ ? std::make_unique<StackScan>(pid) : nullptr;
+    for (int64_t tid : numbers_in(fmt::format("/proc/{}/task", pid))) {
+      if (p.threads.size() >= kMostThreads || os::mono_now() > end_) break;
+      p.threads.push_back(thread(pid, tid, stacks.get()));
+    }
+    return true;
+  }
+
+  ThreadSample thread(pid_t pid, int64_t tid, StackScan* stacks) {
+    ThreadSample t;
+    t.tid = tid;
+    std::string folder = fmt::format("/proc/{}/task/{}", pid, tid);
+    StatNumbers numbers;
+    if (read_stat_numbers(folder + "/stat", numbers, &t.name)) {
+      t.state = std::string(1, numbers.state);
+      t.cpu_ms = numbers.cpu_ms;
+    }
+    t.wchan = base::printable(read_word(folder + "/wchan"), 64);
+    if (t.wchan == "0") t.wchan.clear();
+    if (size_t dot = t.wchan.find('.'); dot != std::string::npos) t.wchan.resize(dot);  // "poll_schedule_timeout.constprop.0"
+    // "202 0x10f2cc58 0x189 0x0 0x0 0x0 0x0 0x7ffc36b5e1e0 0x7f881ccd5f16", "running", "-1 0x… 0x…"
+    std::string call = read_word(folder + "/syscall");
+    std::vector<std::string_view> words = base::split_words(call);
+    if (words.size() == 9) {
+      base::Result<int64_t> number = base::parse_int(words[0], -1, 100'000);
+      t.syscall = number.ok() ? *number : -1;
+      if (waits_on_descriptor(t.syscall)) t.waits_on = target(pid, std::strtoll(std::string(words[1]).c_str(), nullptr, 16));
+    }
+    if (stacks && words.size() >= 3) {
+      uint64_t sp = std::strtoull(std::string(words[words.size() - 2]).c_str(), nullptr, 16);
+      uint64_t pc = std::strtoull(std::string(words[words.size() - 1]).c_str(), nullptr, 16);
+      t.frames = stacks->frames(sp, pc, tid == pid ? kMainStack : kOtherStack, kMostFrames);
+    }
+    return t;
+  }
+
+  std::string target(pid_t pid, int64_t fd) {
+    char link[512];
+    ssize_t n = ::readlink(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), link, sizeof(link) - 1);
+    if (n <= 0) return "";
+    link[n] = 0;
+    std::string text(link);
+    if (text[0] == '/') return "file " + base::printable(text, 200);
+    if (text.rfind("socket:[", 0) == 0) {
+      auto found = sockets_.find(std::strtoull(text.c_str() + 8, nullptr, 10));
+      return found == sockets_.end() ? "a local socket" : found->second.remote;
+    }
+    if (text.rfind("pipe:[", 0) != 0) return base::printable(text, 64);
+    for (pid_t other : pipes_[text])
+      if (other != pid) return fmt::format("pipe to {} ({})", other, base::printable(read_word(fmt::format("/proc/{}/comm", other)), 32));
+    return "a pipe";
+  }
+
+  GroupSample group(pid_t pid) {
+    if (mounts_.empty()) mounts_ = parse_mountinfo(read_small("/proc/self/mountinfo"));
+    std::vector<CgroupLine> lines = parse_cgroup(read_small(fmt::format("/proc/{}/cgroup", pid)));
+    GroupSample g;
+    CgroupChain freezer = cgroup_chain("freezer", lines, mounts_);
+    for (const std::string& folder : freezer.folders) {
+      bool frozen = freezer.version_2
+                        ? value_after(read_small(folder + "/cgroup.events"), "frozen") == 1
+                        : read_word(folder + "/freezer.state") == "FROZEN" || read_word(folder + "/freezer.state") == "FREEZING";
+      if (!frozen) continue;
+      g.frozen = true;
+      g.frozen_by = folder;
+      break;
+    }
+    CgroupChain cpu = cgroup_chain("cpu", lines, mounts_);
+    for (const std::string& folder : cpu.folders) {
+      std::string stat = read_small(folder + "/cpu.stat");
+      int64_t throttled = cpu.version_2 ? value_after(stat, "throttled_usec").value_or(0) / 1000
+                                        : value_after(stat, "throttled_time").value_or(0) / 1'000'000;
+      if (throttled > g.throttled_ms) {
+        g.throttled_ms = throttled;
+        g.throttled_periods = value_after(stat, "nr_throttled").value_or(0);
+        g.periods = value_after(stat, "nr_periods").value_or(0);
+      }
+      double cpus = quota(folder, cpu.version_2);
+      if (cpus > 0 && (g.cpus == 0 || cpus < g.cpus)) g.cpus = cpus;
+    }
+    return g;
+  }
+
+  static double quota(const std::string& folder, bool version_2) {
+    double quota = 0, period = 0;
+    if (version_2) {
+      std::string text = read_word(folder + "/cpu.max");  // "max 100000", "50000 100000"
+      std::vector<std::string_view> words = base::split_words(text);
+      if (words.size() == 2 && words[0] != "max") {
+        quota = std::strtod(std::string(words[0]).c_str(), nullptr);
+        period = std::strtod(std::string(words[1]).c_str(), nullptr);
+      }
+    } else {
+      quota = static_cast<double>(read_number(folder + "/cpu.cfs_quota_us").value_or(0));
+      period = static_cast<double>(read_number(folder + "/cpu.cfs_period_us").value_or(0));
+    }
+    return quota > 0 && period > 0 ? quota / period : 0;
+  }
+
+  bool frames_;
+  os::Mono end_;
+  std::map<uint64_t, SocketSample> sockets_;
+  std::set<uint64_t> taken_;  // a socket that a rank and its worker hold is the rank's
+  std::map<std::string, std::set<pid_t>> pipes_;
+  std::vector<Mount> mounts_;
+};
+
+}  // namespace
+
+HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, os::milliseconds budget) {
+  HostSample sample;
+  sample.at_ms = os::mono_now().ns / 1'000'000;
+  Look look(frames, budget);
+  for (const RankProcess& rank : ranks) sample.ranks.push_back(look.rank(rank));
+  return sample;
+}
+
+}  // namespace host

@@ -1,0 +1,99 @@
+#include "host/tcp_sockets.h"
+
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "host/netlink.h"
+#include "os/net.h"
+
+namespace host {
+namespace {
+
+constexpr size_t kMostSockets = 65'536;
+
+// enum of include/net/tcp_states.h
+const char* state_name(unsigned state) {
+  static const char* const kNames[] = {"",      "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2",   "TIME_WAIT",
+                                       "CLOSE", "CLOSE_WAIT",  "LAST_ACK", "LISTEN",   "CLOSING",   "NEW_SYN_RECV"};
+  return state < std::size(kNames) ? kNames[state] : "";
+}
+
+// idiag_timer, of inet_csk_diag_fill in net/ipv4/inet_diag.c: 1 retransmit, 2 keepalive, 3 time-wait, 4 probe of a zero window.
+const char* timer_name(unsigned timer) {
+  static const char* const kNames[] = {"", "on", "keepalive", "timewait", "persist"};
+  return timer < std::size(kNames) ? kNames[timer] : "";
+}
+
+std::string address_of(int family, const __be32* words) {
+  char shown[INET6_ADDRSTRLEN] = "";
+  bool mapped = family == AF_INET6 && words[0] == 0 && words[1] == 0 && words[2] == htonl(0xffff);
+  ::inet_ntop(mapped ? AF_INET : family, mapped ? words + 3 : words, shown, sizeof(shown));
+  return shown;
+}
+
+void take_info(std::string_view data, SocketSample& s) {
+  tcp_info info{};  // older kernels give less of it
+  std::memcpy(&info, data.data(), std::min(data.size(), sizeof(info)));
+  s.retransmits = info.tcpi_retransmits;
+  s.backoff = info.tcpi_backoff;
+  s.unacked = info.tcpi_unacked;
+  s.lost = info.tcpi_lost;
+  s.total_retransmits = info.tcpi_total_retrans;
+  s.bytes_acked = static_cast<int64_t>(info.tcpi_bytes_acked);
+  s.bytes_received = static_cast<int64_t>(info.tcpi_bytes_received);
+  s.rtt_us = info.tcpi_rtt;
+  s.last_sent_ms = info.tcpi_last_data_sent;
+  s.last_received_ms = info.tcpi_last_data_recv;
+  s.segment_bytes = info.tcpi_snd_mss;
+}
+
+void take(const nlmsghdr& message, std::map<uint64_t, SocketSample>& sockets) {
+  if (message.nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg)) || sockets.size() >= kMostSockets) return;
+  const auto* m = static_cast<const inet_diag_msg*>(NLMSG_DATA(const_cast<nlmsghdr*>(&message)));
+  if (m->idiag_inode == 0) return;
+  SocketSample s;
+  s.local_address = address_of(m->idiag_family, m->id.idiag_src);
+  s.remote_address = address_of(m->idiag_family, m->id.idiag_dst);
+  s.local = os::Endpoint{s.local_address, ntohs(m->id.idiag_sport)}.str();
+  s.remote = os::Endpoint{s.remote_address, ntohs(m->id.idiag_dport)}.str();
+  s.state = state_name(m->idiag_state);
+  s.timer = timer_name(m->idiag_timer);
+  s.receive_queue = m->idiag_rqueue;
+  s.send_queue = m->idiag_wqueue;
+  size_t rest = message.nlmsg_len - NLMSG_LENGTH(sizeof(inet_diag_msg));
+  each_attribute(reinterpret_cast<const rtattr*>(m + 1), rest, [&](int type, std::string_view data) {
+    if (type == INET_DIAG_INFO) take_info(data, s);
+  });
+  if (m->idiag_retrans > s.retransmits) s.retransmits = m->idiag_retrans;
+  sockets.emplace(m->idiag_inode, std::move(s));
+}
+
+}  // namespace
+
+std::map<uint64_t, SocketSample> tcp_sockets() {
+  std::map<uint64_t, SocketSample> sockets;
+  Netlink netlink(NETLINK_SOCK_DIAG);
+  if (!netlink.ok()) return sockets;
+  for (uint8_t family : {AF_INET, AF_INET6}) {
+    struct {
+      nlmsghdr header{};
+      inet_diag_req_v2 body{};
+    } request;
+    request.header.nlmsg_len = sizeof(request);
+    request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+    request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    request.body.sdiag_family = family;
+    request.body.sdiag_protocol = IPPROTO_TCP;
+    request.body.idiag_ext = 1 << (INET_DIAG_INFO - 1);
+    request.body.idiag_states = ~0U & ~(1U << 10) & ~(1U << 6) & ~(1U << 7);  // not LISTEN, TIME_WAIT, CLOSE
+    netlink.ask(request.header, [&](const nlmsghdr& m) { take(m, sockets); });
+  }
+  return sockets;
+}
+
+}  // namespace host

@@ -1,0 +1,15 @@
+// Every TCP socket of this network namespace with what the kernel knows of it, asked for through sock_diag(7): queues, timer, what is
+// not acknowledged. Works for any user.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "host/rank_sample.h"
+
+namespace host {
+
+// By inode; without listening and closed ones. Empty where the kernel has no inet_diag.
+std::map<uint64_t, SocketSample> tcp_sockets();
+
+}  // namespace host

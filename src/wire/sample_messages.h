@@ -1,0 +1,66 @@
+// The messages about ranks that run (docs/formats/frames.md): how busy they are, and, when the run stands still, what they wait in.
+// They encode and decode as those of messages.h.
+#pragma once
+
+#include "wire/messages.h"
+
+namespace wire {
+
+// --- launcher to agent ---------------------------------------------------------------------------------------------
+// Look at all ranks of the host (host/rank_sample.h). Answered with one Sampled, at the latest a little after the deadline.
+struct Sample {
+  static constexpr FrameType kType = FrameType::kSample;
+  uint32_t id = 0;      // comes back in the answer
+  bool frames = false;  // read stacks too
+  bool gpus = false;    // ask the driver too
+  uint32_t deadline_ms = 0;
+};
+// Ask these ranks where they are, by the tools the host has: the Python hook, py-spy, gdb; and collect what PyTorch has dumped.
+// Answered with one Dug.
+struct Dig {
+  static constexpr FrameType kType = FrameType::kDig;
+  uint32_t id = 0;
+  std::vector<uint32_t> ranks;
+  uint32_t deadline_ms = 0;
+};
+
+// --- agent to launcher ---------------------------------------------------------------------------------------------
+// Every few seconds while ranks run: what they have used since the last one.
+struct RankPulse {
+  uint32_t rank = 0;
+  uint32_t cpu_ms = 0;        // of the rank and all it has started, in the window
+  uint32_t throttled_ms = 0;  // by the CPU limit of its cgroup, in the window
+  uint32_t major_faults = 0;  // in the window
+  uint8_t state = 0;          // of its first process, as in proc(5): 'S'
+  uint64_t rss_kb = 0;
+};
+struct Pulse {
+  static constexpr FrameType kType = FrameType::kPulse;
+  int64_t at_ns = 0;
+  uint32_t window_ms = 0;
+  std::vector<RankPulse> ranks;
+};
+struct Sampled {
+  static constexpr FrameType kType = FrameType::kSampled;
+  uint32_t id = 0;
+  Outcome outcome;
+  std::string json;  // host::HostSample
+};
+struct Piece {
+  uint32_t rank = 0;
+  std::string kind;  // "python" (the hook), "py-spy", "gdb", "flight-recorder", "error": why there is nothing
+  std::string bytes;
+};
+struct Dug {
+  static constexpr FrameType kType = FrameType::kDug;
+  uint32_t id = 0;
+  std::vector<Piece> pieces;  // together at most 12 MiB
+};
+
+void encode(std::string& out, const Sample&);
+void encode(std::string& out, const Dig&);
+void encode(std::string& out, const Pulse&);
+void encode(std::string& out, const Sampled&);
+void encode(std::string& out, const Dug&);
+
+}  // namespace wire

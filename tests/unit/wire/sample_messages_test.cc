@@ -1,0 +1,35 @@
+#include "wire/sample_messages.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+template <typename Message>
+Message there_and_back(const Message& message) {
+  std::string frame;
+  wire::encode(frame, message);
+  auto got = wire::decode<Message>(std::string_view(frame).substr(wire::kFrameHeaderBytes));
+  EXPECT_TRUE(got.ok());
+  for (size_t cut = wire::kFrameHeaderBytes; cut < frame.size(); ++cut)
+    EXPECT_FALSE(wire::decode<Message>(std::string_view(frame).substr(wire::kFrameHeaderBytes, cut - wire::kFrameHeaderBytes)).ok());
+  return got.ok() ? std::move(got).value() : Message{};
+}
+
+TEST(SampleMessages, ComeBackAsTheyWere) {
+  wire::Sample sample{7, true, false, 1500};
+  EXPECT_EQ(there_and_back(sample).id, 7u);
+  EXPECT_TRUE(there_and_back(sample).frames);
+  EXPECT_EQ(there_and_back(wire::Dig{8, {0, 3}, 2000}).ranks, (std::vector<uint32_t>{0, 3}));
+  wire::Pulse pulse{5, 5000, {{2, 4990, 12, 3, 'R', 1 << 20}}};
+  EXPECT_EQ(there_and_back(pulse).ranks.at(0).cpu_ms, 4990u);
+  EXPECT_EQ(there_and_back(pulse).ranks.at(0).state, 'R');
+  wire::Sampled sampled{7, {}, "{}"};
+  EXPECT_EQ(there_and_back(sampled).json, "{}");
+  EXPECT_EQ(there_and_back(wire::Dug{8, {{3, "gdb", "#0 x"}}}).pieces.at(0).bytes, "#0 x");
+}
+
+TEST(SampleMessages, ACountThatCannotBeIsRefused) {
+  EXPECT_FALSE(wire::decode<wire::Pulse>(std::string_view("\0\0\0\0\0\0\0\0\1\0\0\0\xff\xff\xff\x7f", 16)).ok());
+}
+
+}  // namespace
