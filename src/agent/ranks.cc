@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "agent/cpu_binding.h"
+#include "base/text.h"
 #include "os/files.h"
 #include "os/process.h"
 
@@ -15,6 +16,8 @@ namespace {
 constexpr int kEventFd = 3;
 constexpr size_t kReadBytes = 128 << 10;
 constexpr size_t kErrorFileBytes = 64 << 10;
+constexpr size_t kTailBytes = 8 << 10;         // of each stream, kept for the case that the rank fails
+constexpr int kLastReads = 64;                 // of what a rank that has ended left in a pipe: more than the pipe holds
 constexpr os::milliseconds kStalePeriod{250};  // an unfinished line (a prompt) is shown after one to two of these
 }  // namespace
 
@@ -40,6 +43,7 @@ void Ranks::start(const wire::RankSpec& spec, const Environment& job, const Rank
   if (pid.ok()) {
     started.pid = static_cast<uint32_t>(*pid);
     rank->pid = *pid;
+    obituary_.born(*pid);
   } else {
     started.outcome = {false, std::move(pid).error()};
     rank->exited = true;
@@ -89,7 +93,7 @@ void Ranks::watch(Rank& rank, Pipe& pipe) {
   if (watch.ok()) pipe.watch = *watch;
 }
 
-logs::LineSplitter::Sink Ranks::sink(const Rank& rank, const Pipe& pipe) {
+logs::LineSplitter::Sink Ranks::sink(Rank& rank, const Pipe& pipe) {
   return [this, &rank, &pipe, now = os::mono_now().ns](const logs::Chunk& chunk) {
     wire::Output output;
     output.rank = rank.rank;
@@ -98,6 +102,10 @@ logs::LineSplitter::Sink Ranks::sink(const Rank& rank, const Pipe& pipe) {
     output.at_ns = now;
     output.data = chunk.bytes;
     outbox_.output(output);
+    if (chunk.kind != wire::OutputKind::kLines) return;
+    std::string& tail = rank.tail[pipe.stream == wire::Stream::kStderr];
+    tail.append(chunk.bytes.substr(chunk.bytes.size() - std::min(chunk.bytes.size(), kTailBytes)));
+    if (tail.size() > kTailBytes) tail.erase(0, tail.size() - kTailBytes);
   };
 }
 
@@ -158,6 +166,8 @@ bool Ranks::on_exit(pid_t pid, int status) {
   exited.at_ns = os::mono_now().ns;
   exited.stopped_by_us = rank.stopped_by_us;
   exited.error_file = read_error_file(rank);
+  if (status != 0) exited.last_words = last_words(rank);
+  exited.kernel = obituary_.of(pid, status);
   outbox_.control(exited);
   return true;
 }
@@ -166,6 +176,15 @@ std::string Ranks::read_error_file(const Rank& rank) const {
   if (rank.error_file.empty()) return "";
   base::Result<std::string> text = os::read_file(rank.error_file, kErrorFileBytes);
   return text.ok() ? std::move(text).value() : "";
+}
+
+// The exit is told before the output that is still in the pipes; what it said last goes with it.
+std::string Ranks::last_words(Rank& rank) {
+  for (Pipe& pipe : rank.pipes)
+    for (int i = 0; i < kLastReads && read_once(rank, pipe);) ++i;
+  const std::string& said = base::trim(rank.tail[1]).empty() ? rank.tail[0] : rank.tail[1];
+  size_t begin = said.size() < kTailBytes ? 0 : std::min(said.find('\n'), said.size() - 1) + 1;  // a line cut in half says nothing
+  return said.substr(begin);
 }
 
 void Ranks::signal(int signal_number) {

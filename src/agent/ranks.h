@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/environment.h"
+#include "agent/obituary.h"
 #include "agent/outbox.h"
 #include "logs/line_splitter.h"
 #include "os/loop.h"
@@ -62,19 +63,22 @@ class Ranks {
     os::Fd events;
     os::WatchId events_watch = 0;
     std::string event_text;
+    std::string tail[2];  // the end of its stdout and stderr
   };
 
   base::Result<pid_t> spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus);
   void watch(Rank& rank, Pipe& pipe);
   bool read_once(Rank& rank, Pipe& pipe);  // false: nothing more now, or closed
-  logs::LineSplitter::Sink sink(const Rank& rank, const Pipe& pipe);
+  logs::LineSplitter::Sink sink(Rank& rank, const Pipe& pipe);
   void close(Rank& rank, Pipe& pipe);
   void read_events(Rank& rank);
   std::string read_error_file(const Rank& rank) const;
+  std::string last_words(Rank& rank);
   void flush_stale();
 
   os::Loop& loop_;
   Outbox& outbox_;
+  Obituary obituary_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   bool paused_ = false;
   os::TimerId stale_timer_ = 0;

@@ -52,11 +52,16 @@ Status check_choice(const FlagRow& row, std::string_view typed, std::string_view
 }
 
 Status check_nodes(const FlagRow& row, std::string_view typed, std::string_view value) {
-  if (value.find(':') != std::string_view::npos)
-    return wrong(typed, fmt::format("elastic node ranges ({}) are not supported yet", base::printable(value)),
-                 fmt::format("give the number of hosts to use: {} {}", typed, base::printable(value.substr(value.rfind(':') + 1))));
-  auto number = base::parse_int(value, row.min, row.max);
-  return number.ok() ? base::ok() : Status(named(typed, number.error()));
+  size_t colon = value.find(':');
+  auto least = base::parse_int(value.substr(0, colon), row.min, row.max);
+  if (!least.ok()) return named(typed, least.error());
+  if (colon == std::string_view::npos) return base::ok();
+  auto most = base::parse_int(value.substr(colon + 1), row.min, row.max);
+  if (!most.ok()) return named(typed, most.error());
+  if (*least > *most)
+    return wrong(typed, fmt::format("{} is more than {}", *least, *most),
+                 fmt::format("write the smaller number first: {} {}:{}", typed, *most, *least));
+  return base::ok();
 }
 
 Status check_assignment(std::string_view typed, std::string_view value) {

@@ -38,12 +38,14 @@ enum class Flag {
   kInclude,
   kExclude,
   kNnodes,
+  kSpares,
   kNproc,
   kMasterAddr,
   kMasterPort,
   kNoStore,
   kWorkdir,
   kGrace,
+  kMaxRestarts,
   kDryRun,
   kPreflight,
   kGpus,
@@ -86,7 +88,7 @@ enum class ValueKind {
   kInt,         // [min, max]
   kDuration,    // [min, max] in milliseconds
   kChoice,      // one of `choices`
-  kNodes,       // kInt that says what is wrong with torchrun's MIN:MAX
+  kNodes,       // N or MIN:MAX in [min, max]
   kRanks,       // one of `choices` or a number in [min, max]
   kAssignment,  // NAME=VALUE, NAME as in env_file.h
   kSshOption,   // Name=Value, as after ssh -o

@@ -13,7 +13,7 @@ struct ForeignFlag {
 constexpr std::string_view kNoRank = "leave it out and run phalanx once, on one machine: it numbers the hosts itself";
 constexpr std::string_view kNoRendezvous = "leave it out: phalanx serves the store the ranks meet at";
 constexpr std::string_view kNoPython = "leave it out: the command is started as it is written";
-constexpr std::string_view kElastic = "elastic jobs are not supported yet: give a fixed --nnodes";
+constexpr std::string_view kElastic = "write --nnodes MIN:MAX";
 constexpr std::string_view kLogs = "leave it out: every rank's output is kept under --log-dir";
 
 // torchrun: torch/distributed/run.py; DeepSpeed: deepspeed/launcher/runner.py; mpirun(1); pdsh(1).
@@ -25,7 +25,6 @@ constexpr ForeignFlag kForeign[] = {
     {"rdzv-conf", kNoRendezvous},
     {"rdzv-timeout", kNoRendezvous},
     {"standalone", "leave it out: without hosts the job runs on this machine"},
-    {"max-restarts", "restarts are not supported yet: leave it out"},
     {"monitor-interval", "leave it out: the end of a rank is noticed at once"},
     {"start-method", "leave it out: every rank is a program of its own"},
     {"role", "leave it out: there is one role"},

@@ -40,12 +40,16 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
   cluster::OpensshTransport ssh(ssh_options(options));
   cluster::Payload payload(os::self_executable());
   std::vector<const cluster::Transport*> transports;
-  for (const job::HostRequest& host : job.hosts)
-    transports.push_back(host.target.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
+  for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})
+    for (const job::HostRequest& host : *list)
+      transports.push_back(host.target.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
   base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
+  auto forget = [&](const cluster::Target& target) {
+    if (!target.destination.empty()) ssh.forget(target);
+  };
   for (const doctor::Finding& finding : runner.state().checks.examination.findings)
     if (finding.row->group == doctor::Group::kLimits && finding.row->severity != doctor::Severity::kNote)
-      for (size_t h : finding.hosts) transports[h]->forget(runner.state().job.hosts[h].target);
+      for (size_t h : finding.hosts) forget(runner.state().job.hosts[h].target);
   return verdict;
 }
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
+#include "base/unicode.h"
 #include "cli/env_file.h"
 #include "cli/exports.h"
 #include "cluster/host_filter.h"
@@ -35,8 +38,39 @@ base::Result<cluster::HostList> read_hosts(const RunOptions& options, const Here
   } else if (!options.exclude.empty()) {
     TRY_ASSIGN(hosts, cluster::exclude_hosts(hosts, options.exclude));
   }
-  if (options.nnodes) { TRY_ASSIGN(hosts, cluster::first_hosts(hosts, *options.nnodes)); }
   return hosts;
+}
+
+// The hosts that the run begins with, and those that may take a place later: of --nnodes MIN:MAX what is behind MAX, then --spares.
+base::Status split_hosts(const RunOptions& options, cluster::HostList& hosts, cluster::HostList& spares) {
+  if (options.nnodes) {
+    cluster::HostList all = hosts;
+    TRY_ASSIGN(hosts, cluster::first_hosts(hosts, *options.nnodes));
+    if (options.least_nodes) spares.assign(all.begin() + *options.nnodes, all.end());
+  }
+  if (options.spares.empty()) return base::ok();
+  TRY_ASSIGN(cluster::HostList more, cluster::parse_host_argument(options.spares));
+  for (cluster::HostSpec& spec : more) {
+    bool twice = false;
+    for (const cluster::HostList* list : {&hosts, &spares})
+      for (const cluster::HostSpec& other : *list) twice = twice || (other.name == spec.name && other.port == spec.port);
+    if (twice)
+      return base::fail(base::ErrorKind::kUsage, fmt::format("--spares: {} is one of the hosts already", base::quote(spec.name)))
+          .with_hint("a spare is a host that the run does not begin with");
+    spares.push_back(std::move(spec));
+  }
+  return base::ok();
+}
+
+job::HostRequest request_of(const cluster::HostSpec& spec, const Here& here) {
+  job::HostRequest request;
+  request.target.name = spec.name;
+  request.target.port = spec.port;
+  bool local = spec.user.empty() && spec.port == 0 && is_here(spec.address, here);
+  if (!local) request.target.destination = spec.destination();
+  request.slots = spec.slots;
+  request.selected = spec.selected;
+  return request;
 }
 
 // Where a virtual or conda environment is active here, the same one is looked for on every host.
@@ -111,16 +145,12 @@ bool is_here(const std::string& address, const Here& here) {
 base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job::Job job;
   TRY_ASSIGN(cluster::HostList hosts, read_hosts(options, here));
-  for (const cluster::HostSpec& spec : hosts) {
-    job::HostRequest request;
-    request.target.name = spec.name;
-    request.target.port = spec.port;
-    bool local = spec.user.empty() && spec.port == 0 && is_here(spec.address, here);
-    if (!local) request.target.destination = spec.destination();
-    request.slots = spec.slots;
-    request.selected = spec.selected;
-    job.hosts.push_back(std::move(request));
-  }
+  cluster::HostList spares;
+  TRY(split_hosts(options, hosts, spares));
+  for (const cluster::HostSpec& spec : hosts) job.hosts.push_back(request_of(spec, here));
+  for (const cluster::HostSpec& spec : spares) job.spares.push_back(request_of(spec, here));
+  job.least_hosts = options.least_nodes.value_or(0);
+  job.max_restarts = options.max_restarts.value_or(job.spares.empty() && !options.least_nodes ? 0 : 3);
   job.rule = rule_of(options);
   job.count = options.ranks_per_host ? options.ranks_per_host->count : 0;
   job.argv = options.command;

@@ -106,7 +106,7 @@ std::string plan_text(const job::State& state, base::Language language) {
   row({"passed on", "传递的变量"}, passed_on(state));
   if (state.checks.choices) out += "\n" + view::choices_text(state.checks.situation, *state.checks.choices, language);
   std::vector<Variables> ranks;
-  for (int r = 0; r < state.plan->world; ++r) ranks.push_back(job::rank_variables(state.job, *state.plan, r, *state.meeting, 0));
+  for (int r = 0; r < state.plan->world; ++r) ranks.push_back(job::rank_variables(state.job, *state.plan, r, *state.meeting));
   if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
     out += fmt::format("\n{}\n", Bilingual{"every rank", "每个 rank"}.in(language)) + indented(assignments(common), 2);
   for (size_t h = 0; h < state.hosts.size(); ++h) {
@@ -123,7 +123,7 @@ base::Json plan_json(const job::State& state) {
   base::Json ranks = base::Json::array();
   for (int r = 0; r < state.plan->world; ++r) {
     base::Json environment = base::Json::object();
-    for (const auto& [name, value] : job::rank_variables(state.job, *state.plan, r, *state.meeting, 0)) environment[name] = value;
+    for (const auto& [name, value] : job::rank_variables(state.job, *state.plan, r, *state.meeting)) environment[name] = value;
     ranks.push_back({{"rank", r},
                      {"host", state.plan->hosts[static_cast<size_t>(state.plan->host_of(r))].name},
                      {"local_rank", state.plan->local_rank(r)},

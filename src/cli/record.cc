@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "job/findings_text.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -117,6 +119,7 @@ Json describe(const job::State& state, const job::Verdict& v) {
   if (v.kind == job::Verdict::Kind::kHostLost) json["host"] = host_name(state, v.host);
   if (!v.refusals.empty()) json["errors"] = errors_of(v.refusals);
   if (v.unfit) json["errors"] = errors_of(job::found_errors(state, base::Language::kEnglish));
+  if (v.attempt > 0) json["restarts"] = v.attempt;
   json["ranks_stopped"] = v.stopped;
   json["ranks_lost"] = v.lost;
   json["ranks_failed_later"] = v.also_failed;
@@ -153,14 +156,35 @@ Record::Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall
 void Record::write(const job::State& state, const Json& end) {
   Json json = {{"schema", 1}, {"id", directory_.id()}, {"began", os::iso_time(began_wall_ns_)}};
   json.update(describe_plan(state));
+  json["attempt"] = attempt_;
+  json["earlier_attempts"] = attempts_;
   json.update(end);
   base::Status written = directory_.write_record(json);
   if (!written.ok()) warn_(written.error().message);
 }
 
 void Record::started(const job::State& state) {
+  close_logs();
+  ranks_.clear();
   ranks_.resize(state.ranks.size());
+  attempt_ = state.job.attempt;
   write(state, {{"state", "running"}});
+}
+
+void Record::restarting(const job::State& state, const job::Restarting& restarting) {
+  Json attempt = describe(state, restarting.ended);
+  attempt["ended"] = os::iso_time(os::wall_now_ns());
+  Json replaced = Json::array();
+  for (const job::Replaced& r : restarting.replaced) replaced.push_back({{"host", r.name}, {"by", r.by}});
+  attempt["replaced"] = std::move(replaced);
+  directory_.event(os::wall_now_ns(), "attempt_ended", attempt);
+  attempts_.push_back(std::move(attempt));
+  write(state, {{"state", "restarting"}});
+}
+
+void Record::close_logs() {
+  for (Rank& rank : ranks_)
+    if (rank.log) rank.log->close();
 }
 
 Record::Rank* Record::rank(uint32_t number) {
@@ -171,6 +195,7 @@ Record::Rank* Record::rank(uint32_t number) {
     rank.failed = !log.ok();
     if (log.ok()) rank.log = std::make_unique<logs::RankLog>(std::move(log).value());
     else warn_(log.error().message);
+    if (rank.log && attempt_ > 0) rank.log->lines(fmt::format("--- phalanx: restart {}, {}\n", attempt_, os::iso_time(os::wall_now_ns())));
   }
   return &rank;
 }
@@ -201,8 +226,7 @@ void Record::idle() {
 }
 
 void Record::ended(const job::State& state, const job::Verdict& verdict) {
-  for (Rank& rank : ranks_)
-    if (rank.log) rank.log->close();
+  close_logs();
   Json end = {{"state", "ended"}, {"ended", os::iso_time(os::wall_now_ns())}};
   end.update(describe(state, verdict));
   directory_.event(os::wall_now_ns(), "end", describe(state, verdict));

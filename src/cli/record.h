@@ -31,7 +31,8 @@ class Record {
   Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall_ns);
 
   const logs::RunDirectory& directory() const { return directory_; }
-  void started(const job::State& state);  // the plan stands: run.json, logs
+  void started(const job::State& state);  // the plan of an attempt stands: run.json, logs
+  void restarting(const job::State& state, const job::Restarting& restarting);
   void output(const wire::Output& output);
   void event(const job::State& state, const job::Event& event);
   void note(const std::string& text);
@@ -47,11 +48,14 @@ class Record {
   };
   Rank* rank(uint32_t number);
   void write(const job::State& state, const base::Json& end);
+  void close_logs();
 
   logs::RunDirectory directory_;
   logs::Warn warn_;
   int64_t began_wall_ns_;
   std::vector<Rank> ranks_;
+  int attempt_ = 0;                            // its number: restarts made before it
+  base::Json attempts_ = base::Json::array();  // those that have ended
 };
 
 }  // namespace cli

@@ -92,7 +92,14 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kHostfile: options.hostfile = value; break;
     case Flag::kInclude: options.include = value; break;
     case Flag::kExclude: options.exclude = value; break;
-    case Flag::kNnodes: options.nnodes = int_value(value); break;
+    case Flag::kNnodes: {
+      size_t colon = value.find(':');
+      if (colon != std::string::npos) options.least_nodes = int_value(value.substr(0, colon));
+      options.nnodes = int_value(value.substr(colon == std::string::npos ? 0 : colon + 1));
+      break;
+    }
+    case Flag::kSpares: options.spares = value; break;
+    case Flag::kMaxRestarts: options.max_restarts = int_value(value); break;
     case Flag::kNproc: options.ranks_per_host = ranks_value(value); break;
     case Flag::kMasterAddr: options.master_addr = value; break;
     case Flag::kMasterPort: options.master_port = int_value(value); break;

@@ -32,7 +32,10 @@ struct RunOptions {
   std::string hostfile;
   std::string include;
   std::string exclude;
-  std::optional<int> nnodes;
+  std::optional<int> nnodes;       // of MIN:MAX the MAX
+  std::optional<int> least_nodes;  // the MIN
+  std::string spares;
+  std::optional<int> max_restarts;
   std::optional<RanksPerHost> ranks_per_host;  // none: the host's own slots, else kAuto
 
   std::vector<std::pair<std::string, std::string>> env;  // in the order given; the last of a name counts

@@ -77,6 +77,7 @@ class Show::Impl : public job::Audience {
       view_.set_ranks(hosts);
       if (record_) record_->started(state);
     }
+    if (auto* restarting = std::get_if<job::Restarting>(&note)) tell_failure(state, *restarting);
     if (record_) record_->note(text);
     view_.say("phalanx: " + text);
   }
@@ -99,9 +100,7 @@ class Show::Impl : public job::Audience {
       json_->buffer() += options_.json ? base::to_text(plan_json(state), 2) + "\n" : plan_text(state, language_);
     else if (options_.json) print_json(os::wall_now_ns(), "end", describe(state, verdict));
     json_->drain(kLastWords);
-    std::string log = record_ && verdict.rank >= 0 ? record_->directory().rank_log_path(verdict.rank) : "";
-    std::string last = record_ ? record_->last_lines(verdict.rank) : "";
-    for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_.say_error(error.render());
+    say_errors(state, verdict);
     view_.finish(kLastWords);
     return verdict.exit_code;
   }
@@ -113,6 +112,17 @@ class Show::Impl : public job::Audience {
   std::string run_id() const { return record_ ? record_->directory().id() : "plan"; }
 
  private:
+  void say_errors(const job::State& state, const job::Verdict& verdict) {
+    std::string log = record_ && verdict.rank >= 0 ? record_->directory().rank_log_path(verdict.rank) : "";
+    std::string last = record_ ? record_->last_lines(verdict.rank) : "";
+    for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_.say_error(error.render());
+  }
+  // Why there is another attempt.
+  void tell_failure(const job::State& state, const job::Restarting& restarting) {
+    say_errors(state, restarting.ended);
+    if (record_) record_->restarting(state, restarting);
+    if (options_.json) print_json(os::wall_now_ns(), "attempt_ended", describe(state, restarting.ended));
+  }
   void print_json(int64_t wall_ns, const std::string& name, const base::Json& fields) {
     base::Json json = {{"v", 1}, {"t", os::iso_time(wall_ns)}, {"event", name}};
     json.update(fields);

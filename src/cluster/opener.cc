@@ -29,6 +29,14 @@ Opener::~Opener() {
 
 void Opener::start() { fill(); }
 
+void Opener::soon(std::function<void()> call) {
+  ++scheduled_;
+  loop_.after(os::nanoseconds(0), [this, call = std::move(call)] {
+    --scheduled_;
+    call();
+  });
+}
+
 Connection* Opener::connection(size_t host) { return slots_[host].phase == Phase::kOpen ? slots_[host].connection.get() : nullptr; }
 
 void Opener::fill() {
@@ -60,7 +68,7 @@ void Opener::open(size_t index) {
   if (opened.ok()) return;
   // Nothing was spawned (no ssh program, no descriptors): the same for every try.
   std::string why = opened.error().message + (opened.error().cause.empty() ? "" : ": " + opened.error().cause);
-  loop_.after(os::nanoseconds(0), [this, index, why] {
+  soon([this, index, why] {
     slots_[index].tries = options_.most_tries;
     on_end(index, Death{127 << 8, why}, false);
   });
@@ -75,7 +83,7 @@ void Opener::on_frame(size_t index, const wire::Frame& frame) {
     slot.timer = 0;
     --opening_;
     --opening_to_[slot.host.target.destination];
-    loop_.after(os::nanoseconds(0), [this] { fill(); });
+    soon([this] { fill(); });
   }
   handlers_.frame(index, frame);
 }
@@ -115,7 +123,7 @@ void Opener::on_end(size_t index, const Death& death, bool started) {
   if (slot.phase == Phase::kOpening) {
     --opening_;
     --opening_to_[slot.host.target.destination];
-    loop_.after(os::nanoseconds(0), [this] { fill(); });
+    soon([this] { fill(); });
     if (!started && retry(index, death)) return;
   }
   slot.phase = Phase::kEnded;
@@ -158,9 +166,23 @@ void Opener::abandon() {
     if (slot.timer) loop_.cancel(slot.timer);
     slot.timer = 0;
     slot.phase = Phase::kEnded;
-    loop_.after(os::nanoseconds(0),
-                [this, i] { handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), false); });
+    soon([this, i] { handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), false); });
   }
+}
+
+void Opener::shut() {
+  abandon();
+  for (Slot& slot : slots_)
+    if (slot.phase == Phase::kOpen) {
+      slot.connection->pause_reading(false);
+      slot.connection->kill(SIGKILL);
+    }
+}
+
+bool Opener::over() const {
+  return scheduled_ == 0 && std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+           return slot.phase == Phase::kEnded && slot.timer == 0 && (!slot.connection || slot.connection->ended());
+         });
 }
 
 }  // namespace cluster

@@ -46,6 +46,9 @@ class Opener {
   bool deployed(size_t host) const { return slots_[host].deployed; }
   // Give up on what is not open yet, e.g. after Ctrl-C.
   void abandon();
+  // Give up everything: what is open is cut. The handlers are still called; over() becomes true.
+  void shut();
+  bool over() const;  // every host's connection has ended and its process is reaped; nothing of this is scheduled any more
 
  private:
   enum class Phase { kWaiting, kOpening, kOpen, kEnded };
@@ -58,6 +61,7 @@ class Opener {
     std::unique_ptr<Connection> connection;
     os::TimerId timer = 0;
   };
+  void soon(std::function<void()> call);
   void fill();
   void open(size_t index);
   void on_frame(size_t index, const wire::Frame& frame);
@@ -74,6 +78,7 @@ class Opener {
   std::minstd_rand random_;
   std::map<std::string, int> opening_to_;  // destination → logins under way
   int opening_ = 0;
+  int scheduled_ = 0;  // calls of soon() that have not come
   bool abandoned_ = false;
 };
 

@@ -30,6 +30,24 @@ struct OperatorSignal {
 struct Tick {};  // at least every 250 ms
 using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick>;
 
+// --- the end -----------------------------------------------------------------------------------------------------------
+struct Verdict {
+  enum class Kind { kDone, kPlanned, kChecked, kRefused, kRankFailed, kHostLost, kInterrupted } kind = Kind::kDone;
+  int exit_code = 0;
+  bool unfit = false;                   // kRefused: by the checks; what they found is in state.examination
+  std::vector<base::Error> refusals;    // kRefused: one per host that cannot; kHostLost: one; kChecked: hosts that could not be reached
+  int rank = -1;                        // kRankFailed: the first cluster-wide
+  size_t host = 0;                      // kRankFailed, kHostLost
+  int status = 0;                       // kRankFailed: as from waitpid
+  std::optional<os::nanoseconds> lead;  // kRankFailed: time to the next end of any rank
+  int also_failed = 0;                  // ranks that failed by themselves later
+  int stopped = 0;                      // ranks stopped by us
+  int lost = 0;                         // ranks that went with their host
+  std::string error_file;               // of the failed rank, may be empty
+  std::vector<size_t> unfit_hosts;      // kRefused, kHostLost: those it is the fault of, in host order; empty: of the job itself
+  int attempt = 0;                      // the last one: so many restarts were made
+};
+
 // --- notes: what the user should hear while the run goes on ------------------------------------------------------------
 struct RunStarted {
   int world = 0;
@@ -64,24 +82,23 @@ struct HostTrouble {
 };
 struct Concerns {};      // what the checks have found that does not stop the run (state.examination)
 struct NotSuspended {};  // Ctrl-Z: a launcher that stands still is taken for dead by its hosts
-using Note = std::variant<NotSuspended, Concerns, RunStarted, WaitingForStore, WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers,
-                          HostTrouble>;
-
-// --- the end -----------------------------------------------------------------------------------------------------------
-struct Verdict {
-  enum class Kind { kDone, kPlanned, kChecked, kRefused, kRankFailed, kHostLost, kInterrupted } kind = Kind::kDone;
-  int exit_code = 0;
-  bool unfit = false;                   // kRefused: by the checks; what they found is in state.examination
-  std::vector<base::Error> refusals;    // kRefused: one per host that cannot; kHostLost: one; kChecked: hosts that could not be reached
-  int rank = -1;                        // kRankFailed: the first cluster-wide
-  size_t host = 0;                      // kRankFailed, kHostLost
-  int status = 0;                       // kRankFailed: as from waitpid
-  std::optional<os::nanoseconds> lead;  // kRankFailed: time to the next end of any rank
-  int also_failed = 0;                  // ranks that failed by themselves later
-  int stopped = 0;                      // ranks stopped by us
-  int lost = 0;                         // ranks that went with their host
-  std::string error_file;               // of the failed rank, may be empty
+struct Replaced {
+  std::string name, by;  // by empty: nobody, the run goes on without it
 };
+struct Restarting {
+  Verdict ended;    // of the attempt before
+  int attempt = 0;  // the one to come
+  int restarts_left = 0;
+  bool before_start = false;  // no rank has run: this is no restart, another host is taken
+  std::chrono::milliseconds wait{};
+  std::vector<Replaced> replaced;
+};  // the state told with it is that of the attempt that ended
+struct NotRestarting {
+  enum class Why { kRepeats, kBudget } why = Why::kBudget;
+  int restarts = 0;  // made
+};
+using Note = std::variant<Restarting, NotRestarting, NotSuspended, Concerns, RunStarted, WaitingForStore, WaitingForHosts, StoppingRanks,
+                          KillingRanks, HostLeftovers, HostTrouble>;
 
 // --- actions -----------------------------------------------------------------------------------------------------------
 using ToHost = std::variant<wire::Prepare, wire::OpenStore, wire::Reach, wire::Start, wire::Signal, wire::Ping, wire::Finish, wire::Probe,
@@ -100,7 +117,10 @@ struct Tell {
 struct End {
   Verdict verdict;
 };  // the last action; connections may be dropped
-using Action = std::variant<Send, CutHost, AbandonOpening, Tell, End>;
+// Of a run, between its attempts (run.h): drop every connection, nothing more is heard over them; open the attempt's hosts.
+struct CloseHosts {};
+struct OpenHosts {};
+using Action = std::variant<Send, CutHost, AbandonOpening, Tell, CloseHosts, OpenHosts, End>;
 using Actions = std::vector<Action>;
 
 }  // namespace job

@@ -26,8 +26,12 @@ enum class Preflight { kStrict, kWarn, kOff };
 
 struct Job {
   std::string run_id;
-  std::string token;  // 16 random bytes
+  std::string token;  // 16 random bytes; each attempt has its own
+  int attempt = 0;    // which try of the run this is: 0 is the first
   std::vector<HostRequest> hosts;
+  std::vector<HostRequest> spares;  // take the place of a host that is lost or unfit, in this order
+  int least_hosts = 0;              // goes on with so many where no spare is left; 0: with all or not at all
+  int max_restarts = 0;
   std::optional<RanksRule> rule;  // none: the host's slots, else kAuto; given, it wins over slots
   int count = 0;                  // of kCount
   std::vector<std::string> argv;

@@ -39,6 +39,24 @@ struct Words {
   const State& state;
   Language language;
 
+  std::string operator()(const Restarting& n) const {
+    std::string text;
+    for (const Replaced& r : n.replaced) {
+      if (r.by.empty()) text += say(language, {"going on without {}; ", "不再使用 {}；"}, r.name);
+      else text += say(language, {"{1} takes the place of {0}; ", "{1} 顶替 {0}；"}, r.name, r.by);
+    }
+    if (n.before_start) return text + say(language, {"checking again", "重新检查"});
+    return text + say(language, {"starting again in {}: restart {} of {}", "{} 后重新启动：第 {} 次，共 {} 次"},
+                      base::format_duration(n.wait), n.attempt, n.attempt + n.restarts_left);
+  }
+  std::string operator()(const NotRestarting& n) const {
+    if (n.why == NotRestarting::Why::kRepeats)
+      return say(language, {"not starting again: the program failed in the same way at the same step twice",
+                            "不再重启：程序两次在同一步以同样方式失败"});
+    return say(language,
+               {"not starting again: {} restart{} made, all that --max-restarts allows", "不再重启：--max-restarts 允许的 {0} 次已用完"},
+               n.restarts, n.restarts == 1 ? "" : "s");
+  }
   std::string operator()(const NotSuspended&) const {
     return say(language, {"a run cannot be suspended (its hosts would take the launcher for dead); Ctrl-C stops it",
                           "运行不能被挂起（各主机会认为启动器已失联）；按 Ctrl-C 停止"});

@@ -74,7 +74,7 @@ base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hos
   return plan;
 }
 
-wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const Meeting& meeting, int attempt) {
+wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const Meeting& meeting) {
   int h = plan.host_of(rank);
   const PlannedHost& host = plan.hosts[static_cast<size_t>(h)];
   auto text = [](int n) { return std::to_string(n); };
@@ -96,8 +96,8 @@ wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const
                        {"MASTER_ADDR", meeting.address},
                        {"MASTER_PORT", text(meeting.port)},
                        {"TORCHELASTIC_RUN_ID", job.run_id},
-                       {"TORCHELASTIC_RESTART_COUNT", text(attempt)},
-                       {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                       {"TORCHELASTIC_RESTART_COUNT", text(job.attempt)},
+                       {"TORCHELASTIC_MAX_RESTARTS", text(job.max_restarts)},
                        {"PHALANX_RUN_ID", job.run_id}};
   if (meeting.served) v.emplace_back("TORCHELASTIC_USE_AGENT_STORE", "True");
   v.insert(v.end(), host.chosen.begin(), host.chosen.end());

@@ -40,7 +40,7 @@ struct Meeting {
 };
 
 // The block every framework accepts (docs/formats/environment.md), for one rank.
-wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const Meeting& meeting, int attempt);
+wire::Variables rank_variables(const Job& job, const Plan& plan, int rank, const Meeting& meeting);
 // What a host's ranks get unless the user has set it, where no checks were made: the interface that reaches the meeting point.
 wire::Variables host_defaults(const Plan& plan, const std::string& interface);
 // The checks have settled which interface the ranks of this host use.

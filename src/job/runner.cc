@@ -43,46 +43,75 @@ Runner::~Runner() {
 
 base::Result<Verdict> Runner::run(Job job, const std::vector<const cluster::Transport*>& transports, cluster::Payload& payload,
                                   cluster::OpenerOptions options) {
-  CHECK(transports.size() == job.hosts.size());
-  std::vector<cluster::Opener::Host> hosts;
-  for (size_t h = 0; h < job.hosts.size(); ++h) hosts.push_back({job.hosts[h].target, transports[h]});
-  uint32_t seed = 0;
-  for (char c : job.token) seed = seed * 31 + static_cast<unsigned char>(c);
-  state_ = std::make_unique<State>(initial_state(std::move(job), os::mono_now()));
-  state_->wall_less_mono_ns = os::wall_now_ns() - os::mono_now().ns;
-  opener_ = std::make_unique<cluster::Opener>(
-      loop_, payload, std::move(hosts), options,
-      cluster::Opener::Handlers{[this](size_t host, const wire::Frame& frame) { on_frame(host, frame); },
-                                [this](size_t host, base::Error error, bool) { feed(HostEnded{host, std::move(error)}); }},
-      seed);
-  TRY(loop_.on_child([this](pid_t pid, int status) { opener_->on_child(pid, status); }));
+  CHECK(transports.size() == job.hosts.size() + job.spares.size());
+  payload_ = &payload;
+  transports_ = transports;
+  options_ = options;
+  run_ = std::make_unique<Run>(begin_run(std::move(job), os::mono_now()));
+  run_->attempt.wall_less_mono_ns = os::wall_now_ns() - os::mono_now().ns;
+  TRY(loop_.on_child([this](pid_t pid, int status) { on_child(pid, status); }));
   for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) { feed(OperatorSignal{s}); }));
-  TRY(loop_.on_signal(SIGTSTP, [this](const signalfd_siginfo&) { audience_.note(*state_, NotSuspended{}); }));
-  tick_ = loop_.every(kTick, [this] { feed(Tick{}); });
-  opener_->start();
+  TRY(loop_.on_signal(SIGTSTP, [this](const signalfd_siginfo&) { audience_.note(state(), NotSuspended{}); }));
+  tick_ = loop_.every(kTick, [this] {
+    std::erase_if(closing_, [](const auto& opener) { return opener->over(); });
+    feed(Tick{});
+  });
+  open_hosts();
   loop_.run();
   opener_.reset();
+  closing_.clear();
   CHECK(verdict_.has_value());
   return *std::move(verdict_);
+}
+
+void Runner::open_hosts() {
+  std::vector<cluster::Opener::Host> hosts;
+  for (size_t m : run_->members) hosts.push_back({run_->pool[m].request.target, transports_[m]});
+  uint32_t seed = 0;
+  for (char c : state().job.token) seed = seed * 31 + static_cast<unsigned char>(c);
+  // What an attempt's connections still say after its end is not heard.
+  auto ours = [this, attempt = run_->number] { return run_->number == attempt && !run_->waiting; };
+  opener_ = std::make_unique<cluster::Opener>(loop_, *payload_, std::move(hosts), options_,
+                                              cluster::Opener::Handlers{[this, ours](size_t host, const wire::Frame& frame) {
+                                                                          if (ours()) on_frame(host, frame);
+                                                                        },
+                                                                        [this, ours](size_t host, base::Error error, bool) {
+                                                                          if (ours()) feed(HostEnded{host, std::move(error)});
+                                                                        }},
+                                              seed);
+  opener_->start();
+}
+
+void Runner::close_hosts() {
+  opener_->shut();
+  closing_.push_back(std::move(opener_));
+}
+
+void Runner::on_child(pid_t pid, int status) {
+  if (opener_ && opener_->on_child(pid, status)) return;
+  for (const auto& opener : closing_)
+    if (opener->on_child(pid, status)) return;
 }
 
 void Runner::on_frame(size_t host, const wire::Frame& frame) {
   if (frame.type == wire::FrameType::kOutput) {
     base::Result<wire::Output> output = wire::decode<wire::Output>(frame.payload);
-    if (!output.ok() || output->rank >= state_->ranks.size()) return cut_for_bad_frame(host, frame);
+    if (!output.ok() || output->rank >= run_->attempt.ranks.size()) return cut_for_bad_frame(host, frame);
     os::Mono now = os::mono_now();
-    heard(*state_, host, now);
-    int64_t age_ns = now.ns - (output->at_ns - state_->hosts[host].clock_offset_ns);
-    audience_.output(*state_, *output, os::wall_now_ns() - age_ns);
+    heard(run_->attempt, host, now);
+    int64_t age_ns = now.ns - (output->at_ns - run_->attempt.hosts[host].clock_offset_ns);
+    audience_.output(run_->attempt, *output, os::wall_now_ns() - age_ns);
     if (!audience_.ready()) pause();
     return;
   }
   if (frame.type == wire::FrameType::kProgress) {
     base::Result<wire::Progress> progress = wire::decode<wire::Progress>(frame.payload);
-    if (!progress.ok() || progress->rank >= state_->ranks.size()) return cut_for_bad_frame(host, frame);
-    heard(*state_, host, os::mono_now());
+    if (!progress.ok() || progress->rank >= run_->attempt.ranks.size()) return cut_for_bad_frame(host, frame);
+    heard(run_->attempt, host, os::mono_now());
     base::Result<wire::RankProgress> parsed = wire::parse_rank_progress(progress->line);
-    if (parsed.ok()) audience_.progress(*state_, static_cast<int>(progress->rank), *parsed);
+    if (!parsed.ok()) return;
+    progressed(run_->attempt, static_cast<int>(progress->rank), *parsed);
+    audience_.progress(run_->attempt, static_cast<int>(progress->rank), *parsed);
     return;
   }
   std::optional<FromHost> message = decode_any(frame);
@@ -92,15 +121,15 @@ void Runner::on_frame(size_t host, const wire::Frame& frame) {
 
 void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame) {
   if (cluster::Connection* connection = opener_->connection(host)) connection->kill(SIGKILL);
-  feed(HostEnded{
-      host, base::fail(base::ErrorKind::kInternal, state_->job.hosts[host].target.name + ": its agent sent a frame that makes no sense")
-                .because(fmt::format("frame type {}, {} bytes", static_cast<int>(frame.type), frame.payload.size()))});
+  feed(HostEnded{host, base::fail(base::ErrorKind::kInternal,
+                                  run_->attempt.job.hosts[host].target.name + ": its agent sent a frame that makes no sense")
+                           .because(fmt::format("frame type {}, {} bytes", static_cast<int>(frame.type), frame.payload.size()))});
 }
 
 void Runner::feed(const Event& event) {
   if (verdict_) return;
-  Actions actions = step(*state_, event, os::mono_now());
-  audience_.event(*state_, event);
+  Actions actions = step(*run_, event, os::mono_now());
+  audience_.event(run_->attempt, event);
   for (const Action& action : actions) perform(action);
 }
 
@@ -111,7 +140,11 @@ void Runner::perform(const Action& action) {
   } else if (std::holds_alternative<AbandonOpening>(action)) {
     opener_->abandon();
   } else if (auto* tell = std::get_if<Tell>(&action)) {
-    audience_.note(*state_, tell->note);
+    audience_.note(run_->attempt, tell->note);
+  } else if (std::holds_alternative<CloseHosts>(action)) {
+    close_hosts();
+  } else if (std::holds_alternative<OpenHosts>(action)) {
+    open_hosts();
   } else if (auto* end = std::get_if<End>(&action)) {
     verdict_ = end->verdict;
     loop_.stop();
@@ -119,7 +152,7 @@ void Runner::perform(const Action& action) {
 }
 
 void Runner::send(size_t host, const ToHost& message) {
-  cluster::Connection* connection = opener_->connection(host);
+  cluster::Connection* connection = opener_ ? opener_->connection(host) : nullptr;
   if (!connection) return;
   std::string frames;
   std::visit([&](const auto& m) { wire::encode(frames, m); }, message);
@@ -128,15 +161,17 @@ void Runner::send(size_t host, const ToHost& message) {
 
 void Runner::pause() {
   if (paused_) return;
-  paused_ = state_->output_blocked = true;
-  for (size_t h = 0; h < state_->hosts.size(); ++h)
+  paused_ = run_->attempt.output_blocked = true;
+  if (!opener_) return;
+  for (size_t h = 0; h < run_->attempt.hosts.size(); ++h)
     if (cluster::Connection* connection = opener_->connection(h)) connection->pause_reading(true);
 }
 
 void Runner::resume() {
-  if (!paused_ || !opener_) return;
-  paused_ = state_->output_blocked = false;
-  for (size_t h = 0; h < state_->hosts.size(); ++h)
+  if (!paused_) return;
+  paused_ = run_->attempt.output_blocked = false;
+  if (!opener_) return;
+  for (size_t h = 0; h < run_->attempt.hosts.size(); ++h)
     if (cluster::Connection* connection = opener_->connection(h)) connection->pause_reading(false);
 }
 

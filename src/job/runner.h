@@ -1,17 +1,17 @@
-// One run, performed: connections and the supervisor joined by the loop. What the user sees goes through Audience.
+// A run, performed: connections and the pure part (run.h) joined by the loop. What the user sees goes through Audience.
 #pragma once
 
 #include <functional>
 #include <memory>
 
 #include "cluster/opener.h"
-#include "job/supervisor.h"
+#include "job/run.h"
 #include "os/loop.h"
 #include "wire/rank_event.h"
 
 namespace job {
 
-// Whoever watches a run: the terminal and the run directory. Called from the loop; must not block.
+// Whoever watches a run: the terminal and the run directory. Called from the loop; must not block. The state is that of the attempt.
 class Audience {
  public:
   virtual ~Audience() = default;
@@ -29,14 +29,17 @@ class Runner {
   Runner(os::Loop& loop, Audience& audience) : loop_(loop), audience_(audience) {}
   ~Runner();
 
-  // Runs the loop until the end. transports: per host of the job, outliving the call.
+  // Runs the loop until the end. transports: per host of the job, then per spare, outliving the call.
   base::Result<Verdict> run(Job job, const std::vector<const cluster::Transport*>& transports, cluster::Payload& payload,
                             cluster::OpenerOptions options);
-  const State& state() const { return *state_; }
+  const State& state() const { return run_->attempt; }
   // To be called by the audience's owner when ready() has become true again.
   void resume();
 
  private:
+  void open_hosts();
+  void close_hosts();
+  void on_child(pid_t pid, int status);
   void on_frame(size_t host, const wire::Frame& frame);
   void feed(const Event& event);
   void perform(const Action& action);
@@ -46,8 +49,12 @@ class Runner {
 
   os::Loop& loop_;
   Audience& audience_;
-  std::unique_ptr<State> state_;
-  std::unique_ptr<cluster::Opener> opener_;
+  cluster::Payload* payload_ = nullptr;
+  std::vector<const cluster::Transport*> transports_;
+  cluster::OpenerOptions options_;
+  std::unique_ptr<Run> run_;
+  std::unique_ptr<cluster::Opener> opener_;                // of the attempt; none between attempts
+  std::vector<std::unique_ptr<cluster::Opener>> closing_;  // of attempts that have ended, until their processes have
   std::optional<Verdict> verdict_;
   os::TimerId tick_ = 0;
   bool paused_ = false;

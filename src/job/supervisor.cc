@@ -22,6 +22,7 @@ void Step::take(size_t h, const wire::Exited& m) {
   rank.stopped_by_us = m.stopped_by_us;
   rank.at = os::Mono{m.at_ns - s.hosts[h].clock_offset_ns};
   rank.error_file = m.error_file;
+  rank.last_words = m.last_words;
   if (rank.failed() && s.phase == Phase::kRunning) stop(SIGTERM, false);
   maybe_all_over();
 }
@@ -99,5 +100,9 @@ Actions step(State& state, const Event& event, os::Mono now) {
 }
 
 void heard(State& state, size_t host, os::Mono now) { state.hosts[host].heard = now; }
+
+void progressed(State& state, int rank, const wire::RankProgress& progress) {
+  if (progress.step) state.ranks[static_cast<size_t>(rank)].step = progress.step;
+}
 
 }  // namespace job

@@ -16,6 +16,7 @@
 #include "job/events.h"
 #include "job/job.h"
 #include "job/plan.h"
+#include "wire/rank_event.h"
 
 namespace job {
 
@@ -43,6 +44,7 @@ struct HostState {
   int64_t clock_offset_ns = 0;                // host's monotonic clock less ours
   std::optional<int64_t> best_round_trip_ns;  // of the sample the offset comes from
   std::optional<base::Error> refusal;
+  uint32_t left = 0;  // processes it could not end, as Finished says
 };
 
 struct RankState {
@@ -52,6 +54,8 @@ struct RankState {
   os::Mono at;  // end, on our clock
   uint8_t stopped_by_us = 0;
   std::string error_file;
+  std::string last_words;       // the end of its stderr, as Exited brings it
+  std::optional<int64_t> step;  // the last it has told
   bool failed() const { return exited && !lost && status != 0 && stopped_by_us == 0; }
   bool over() const { return exited || lost; }
 };
@@ -84,6 +88,7 @@ State initial_state(Job job, os::Mono now);
 Actions step(State& state, const Event& event, os::Mono now);
 // Output and progress frames need no decision but are a sign of life.
 void heard(State& state, size_t host, os::Mono now);
+void progressed(State& state, int rank, const wire::RankProgress& progress);
 
 // Which of the ends came first (verdict.cc). For a run whose ranks are all over.
 Verdict judge(const State& state);

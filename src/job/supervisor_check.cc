@@ -43,6 +43,19 @@ doctor::JobView job_view(const Job& job) {
   return view;
 }
 
+// The hosts that the errors speak of; none if one is an error of the job itself or of every host.
+std::vector<size_t> blamed(const doctor::Examination& examination, size_t hosts) {
+  std::vector<size_t> list;
+  for (const doctor::Finding& finding : examination.findings) {
+    if (finding.row->severity != doctor::Severity::kError) continue;
+    if (finding.hosts.empty()) return {};
+    list.insert(list.end(), finding.hosts.begin(), finding.hosts.end());
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list.size() == hosts ? std::vector<size_t>{} : list;
+}
+
 }  // namespace
 
 void Step::begin_checks() {
@@ -163,8 +176,11 @@ void Step::end_checks() {
   if (s.phase != Phase::kChecking) return;  // there can be no plan: that is said already
   c.examination = doctor::examine(c.situation, s.job.only);
   Verdict verdict;
-  for (const HostState& host : s.hosts)
-    if (host.refusal) verdict.refusals.push_back(*host.refusal);
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    if (!s.hosts[h].refusal) continue;
+    verdict.refusals.push_back(*s.hosts[h].refusal);
+    verdict.unfit_hosts.push_back(h);
+  }
   for (const doctor::Words& refusal : c.choices->refusals)
     verdict.refusals.push_back(base::fail(base::ErrorKind::kUnfit, refusal.english).within("choosing GPUs and addresses"));
   if (!verdict.refusals.empty()) verdict.exit_code = base::exit_code(verdict.refusals.front().kind);
@@ -180,6 +196,7 @@ void Step::end_checks() {
   if (c.examination.errors > 0 && s.job.preflight == Preflight::kStrict && !s.job.dry_run) {
     verdict.kind = Verdict::Kind::kRefused;
     verdict.unfit = true;
+    verdict.unfit_hosts = blamed(c.examination, s.hosts.size());
     verdict.exit_code = kUnfitCode;
     return finish(std::move(verdict));
   }

@@ -140,8 +140,11 @@ void Step::settle_refusals() {
   if (!all && now < *s.settle_at) return;
   Verdict verdict;
   verdict.kind = Verdict::Kind::kRefused;
-  for (const HostState& host : s.hosts)
-    if (host.refusal) verdict.refusals.push_back(*host.refusal);
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    if (!s.hosts[h].refusal) continue;
+    verdict.refusals.push_back(*s.hosts[h].refusal);
+    verdict.unfit_hosts.push_back(h);
+  }
   verdict.exit_code = base::exit_code(verdict.refusals.front().kind);
   finish(std::move(verdict));
 }
@@ -157,7 +160,7 @@ void Step::start_ranks() {
     if (!interface_chosen(s.checks.choices, h)) start.defaults = host_defaults(*s.plan, s.hosts[h].interface);
     for (int local = 0; local < planned.ranks; ++local) {
       int rank = planned.first_rank + local;
-      start.ranks.push_back({static_cast<uint32_t>(rank), static_cast<uint32_t>(local), rank_variables(s.job, *s.plan, rank, *s.meeting, 0),
+      start.ranks.push_back({static_cast<uint32_t>(rank), static_cast<uint32_t>(local), rank_variables(s.job, *s.plan, rank, *s.meeting),
                              bound_cpus(s.checks.choices, h, local)});
     }
     send(h, std::move(start));
@@ -179,6 +182,7 @@ void Step::take(size_t h, const wire::Started& m) {
   error.message = fmt::format("{}: rank {} could not be started: {}", s.job.hosts[h].target.name, m.rank, error.message);
   verdict.exit_code = base::exit_code(base::ErrorKind::kUnfit);
   verdict.refusals = {std::move(error)};
+  verdict.unfit_hosts = {h};
   if (!s.verdict) s.verdict = std::move(verdict);
   stop(SIGTERM, false);
 }

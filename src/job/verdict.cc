@@ -6,8 +6,6 @@
 
 #include <algorithm>
 
-#include <algorithm>
-
 namespace job {
 namespace {
 
@@ -21,7 +19,6 @@ std::optional<os::nanoseconds> lead_of(const State& state, size_t first) {
     const RankState& other = state.ranks[r];
     if (r == first || !other.exited) continue;
     os::nanoseconds gap = other.at - state.ranks[first].at;
-    if (other.stopped_by_us != 0) gap = std::max(gap, os::nanoseconds(0));  // it came after, whatever the clocks' error says
     if (other.stopped_by_us != 0) gap = std::max(gap, os::nanoseconds(0));
     if (gap.count() >= 0 && (!lead || gap < *lead)) lead = gap;
   }
@@ -57,6 +54,8 @@ Verdict judge(const State& state) {
     verdict.host = *state.lost_host;
     verdict.exit_code = base::exit_code(base::ErrorKind::kUnreachable);
     verdict.refusals = {state.lost_error};
+    for (size_t h = 0; h < state.hosts.size(); ++h)
+      if (state.hosts[h].ended) verdict.unfit_hosts.push_back(h);
   }
   if (state.operator_signals > 0 && verdict.kind == Verdict::Kind::kDone) {
     verdict.kind = Verdict::Kind::kInterrupted;

@@ -40,6 +40,7 @@ View::~View() {
 }
 
 void View::set_ranks(const std::vector<std::string>& host_of_rank) {
+  if (folder_) folder_->flush(*this);  // of an attempt before this one
   prefixes_[0].clear();
   prefixes_[1].clear();
   size_t host_number = 0;

@@ -68,6 +68,8 @@ void fields(W& w, Exited& m) {
   w(m.at_ns);
   w(m.stopped_by_us);
   w(m.error_file);
+  w(m.last_words);
+  w(m.kernel);
 }
 template <typename W>
 void fields(W& w, Connected& m) {

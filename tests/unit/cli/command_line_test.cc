@@ -125,10 +125,14 @@ TEST(CommandLine, ValuesAreHeldAgainstTheirRow) {
   read({"run", "--export", "*", "--ssh-option", "Port=22", "--grace", "0", "--connect-timeout=1m30s", "x"});
 }
 
-TEST(CommandLine, ElasticRangesAreRefusedInWords) {
-  base::Error error = refusal({"run", "--nnodes", "1:4", "x"});
-  EXPECT_EQ(error.message, "--nnodes: elastic node ranges (1:4) are not supported yet");
-  EXPECT_EQ(error.hint, "give the number of hosts to use: --nnodes 4");
+TEST(CommandLine, ElasticRangesHaveTheSmallerNumberFirst) {
+  read({"run", "--nnodes", "1:4", "x"});
+  base::Error error = refusal({"run", "--nnodes", "4:2", "x"});
+  EXPECT_EQ(error.message, "--nnodes: 4 is more than 2");
+  EXPECT_EQ(error.hint, "write the smaller number first: --nnodes 2:4");
+  EXPECT_EQ(refusal({"run", "--nnodes", "1:x", "x"}).message.rfind("--nnodes: ", 0), 0u);
+  EXPECT_EQ(refusal({"run", "--nnodes", "0:2", "x"}).message.rfind("--nnodes: ", 0), 0u);
+  EXPECT_EQ(refusal({"run", "--nnodes", "1:2:3", "x"}).message.rfind("--nnodes: ", 0), 0u);
 }
 
 TEST(CommandLine, TwiceIsAnErrorThatShowsBoth) {

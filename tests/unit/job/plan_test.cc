@@ -22,7 +22,7 @@ Job three_hosts() {
 
 std::map<std::string, std::string> block(const Plan& plan, int rank) {
   std::map<std::string, std::string> out;
-  for (auto& [k, v] : rank_variables(three_hosts(), plan, rank, {"10.0.0.1", 29500, true}, 0)) out[k] = v;
+  for (auto& [k, v] : rank_variables(three_hosts(), plan, rank, {"10.0.0.1", 29500, true})) out[k] = v;
   return out;
 }
 

@@ -1,0 +1,109 @@
+#include "agent/obituary.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "host/cgroups.h"
+#include "os/files.h"
+
+namespace agent {
+namespace {
+
+constexpr size_t kMostLines = 64;
+constexpr size_t kMostSaid = 2048;      // bytes
+constexpr size_t kMostLooked = 20'000;  // lines in one look: a kernel that floods its log does not hold us up
+
+int64_t number_after(std::string_view text, std::string_view name) {
+  for (std::string_view line : base::split_lines(text)) {
+    std::vector<std::string_view> words = base::split_words(line);
+    if (words.size() == 2 && words[0] == name)
+      return base::parse_int(words[1], 0, INT64_MAX).ok() ? *base::parse_int(words[1], 0, INT64_MAX) : 0;
+  }
+  return 0;
+}
+
+// Kernel: version 2 memory.events, version 1 (since 4.13) memory.oom_control.
+int64_t oom_kills(const std::string& folder, bool version_2) {
+  base::Result<std::string> text = os::read_file(folder + (version_2 ? "/memory.events" : "/memory.oom_control"), 64 << 10);
+  return text.ok() ? number_after(*text, "oom_kill") : 0;
+}
+
+std::string limit_of(const std::string& folder, bool version_2) {
+  base::Result<std::string> text = os::read_file(folder + (version_2 ? "/memory.max" : "/memory.limit_in_bytes"), 64);
+  return text.ok() ? std::string(base::trim(*text)) : "";
+}
+
+bool names_pid(std::string_view line, pid_t pid) {
+  for (const std::string& form : {fmt::format("process {} (", pid), fmt::format("[{}]", pid), fmt::format("pid={},", pid)})
+    if (line.find(form) != std::string_view::npos) return true;
+  return false;
+}
+
+bool of_the_machine(std::string_view line) {  // whoever it names
+  return line.find("Xid") != std::string_view::npos || line.find("Hardware Error") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string_view kernel_line_of_interest(std::string_view line) {
+  size_t semicolon = line.find(';');
+  if (semicolon == std::string_view::npos) return {};
+  std::string_view text = line.substr(semicolon + 1);
+  text = text.substr(0, text.find('\n'));
+  for (std::string_view mark : {"Killed process", "oom-kill:", "segfault at", "traps:", "general protection", "Xid (PCI:", "Hardware Error",
+                                "fork rejected by pids controller"})
+    if (text.find(mark) != std::string_view::npos) return text;
+  return {};
+}
+
+Obituary::Obituary(const std::string& kernel_log) : log_(::open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  if (log_.valid() && ::lseek(log_.get(), 0, SEEK_END) < 0) log_.reset();
+}
+
+// Every read(2) of /dev/kmsg is one record; EPIPE says that records were overwritten before they were read.
+void Obituary::read_log() {
+  char record[8192];
+  for (size_t i = 0; log_.valid() && i < kMostLooked; ++i) {
+    ssize_t got = ::read(log_.get(), record, sizeof(record));
+    if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;
+    if (got <= 0) return;
+    for (std::string_view line : base::split_lines(std::string_view(record, static_cast<size_t>(got)))) {
+      std::string_view text = kernel_line_of_interest(line);
+      if (text.empty()) continue;
+      lines_.emplace_back(text.substr(0, 300));
+      if (lines_.size() > kMostLines) lines_.pop_front();
+    }
+  }
+}
+
+void Obituary::born(pid_t pid) {
+  base::Result<std::string> own = os::read_file(fmt::format("/proc/{}/cgroup", pid), 64 << 10);
+  base::Result<std::string> mounted = os::read_file("/proc/self/mountinfo", 16 << 20);
+  if (!own.ok() || !mounted.ok()) return;
+  host::CgroupChain chain = host::cgroup_chain("memory", host::parse_cgroup(*own), host::parse_mountinfo(*mounted));
+  for (const std::string& folder : chain.folders) counters_[pid].push_back({folder, oom_kills(folder, chain.version_2), chain.version_2});
+}
+
+std::string Obituary::of(pid_t pid, int status) {
+  std::string said;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    for (const Counter& counter : counters_[pid]) {
+      int64_t more = oom_kills(counter.folder, counter.version_2) - counter.kills;
+      if (more <= 0) continue;
+      said += fmt::format("cgroup: {}: oom_kill {} more, limit {}\n", counter.folder, more, limit_of(counter.folder, counter.version_2));
+      break;
+    }
+    read_log();
+    for (const std::string& line : lines_)
+      if (names_pid(line, pid) || of_the_machine(line)) said += "kernel: " + line + "\n";
+  }
+  counters_.erase(pid);
+  if (said.size() > kMostSaid) said.resize(said.rfind('\n', kMostSaid) + 1);
+  return said;
+}
+
+}  // namespace agent

@@ -1,0 +1,47 @@
+// What the machine knows of the end of a rank: lines of the kernel's log since the ranks were started, and whether the memory limit of its
+// cgroup has killed. Both are looked at when a rank ends badly, never before; what cannot be read is left out.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "os/fd.h"
+
+namespace agent {
+
+class Obituary {
+ public:
+  // kernel_log: "/dev/kmsg", or a file of such lines in a test. What it says from here on is kept.
+  explicit Obituary(const std::string& kernel_log = "/dev/kmsg");
+
+  void born(pid_t pid);
+  // One observation a line, at most 2 KiB:
+  //   cgroup: /sys/fs/cgroup/memory/job: oom_kill 1 more, limit 62914560
+  //   kernel: Memory cgroup out of memory: Killed process 4711 (python3) …
+  // status: as from waitpid. Of an end by exit(0) nothing is said.
+  std::string of(pid_t pid, int status);
+
+ private:
+  struct Counter {
+    std::string folder;
+    int64_t kills = 0;
+    bool version_2 = false;
+  };
+  void read_log();
+
+  os::Fd log_;
+  std::deque<std::string> lines_;  // of interest, oldest first
+  std::map<pid_t, std::vector<Counter>> counters_;
+};
+
+// A line of /dev/kmsg ("6,1234,5678,-;text") → the text if it is about a process killed for memory, a crash, a GPU or failing memory; else
+// "".
+std::string_view kernel_line_of_interest(std::string_view line);
+
+}  // namespace agent

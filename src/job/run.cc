@@ -1,0 +1,217 @@
+#include "job/run.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
+
+namespace job {
+namespace {
+
+using Kind = Verdict::Kind;
+
+// Who belongs to one attempt is known by a token of its own: a rank that outlived its attempt cannot join the next.
+std::string token_of(const Job& job, int number) {
+  if (number == 0) return job.token;
+  return base::sha256_hex(fmt::format("{}attempt {}", job.token, number)).substr(0, 16);
+}
+
+Job job_of(const Run& run) {
+  Job job = run.job;
+  job.attempt = run.restarts;
+  job.token = token_of(run.job, run.number);
+  job.hosts.clear();
+  job.spares.clear();
+  for (size_t m : run.members) job.hosts.push_back(run.pool[m].request);
+  return job;
+}
+
+size_t wanted(const Run& run) { return run.job.hosts.size(); }
+size_t least(const Run& run) { return run.job.least_hosts > 0 ? static_cast<size_t>(run.job.least_hosts) : wanted(run); }
+
+os::milliseconds backoff(int in_a_row) {
+  os::milliseconds wait = kFirstBackoff;
+  for (int i = 1; i < in_a_row && wait < kLongestBackoff; ++i) wait *= 2;
+  return std::min(wait, kLongestBackoff);
+}
+
+// What ended, before anything new is begun.
+struct Ended {
+  Run& run;
+  const Verdict& verdict;
+  os::Mono now;
+  Actions actions;
+
+  bool ran() const { return !run.attempt.ranks.empty() && run.attempt.started_at.ns != 0; }
+
+  void end(std::optional<NotRestarting::Why> why) {
+    if (why && run.job.max_restarts > 0) actions.push_back(Tell{NotRestarting{*why, run.restarts}});
+    run.ended = true;
+    Verdict last = verdict;
+    last.attempt = run.restarts;
+    actions.push_back(End{std::move(last)});
+  }
+
+  // Marks who is lost or unfit, and until when an agent that we no longer hear may live on.
+  void mark_hosts() {
+    for (size_t h : verdict.unfit_hosts) run.pool[run.members[h]].out_since = now;
+    for (size_t h = 0; h < run.attempt.hosts.size(); ++h) {
+      const HostState& host = run.attempt.hosts[h];
+      Candidate& candidate = run.pool[run.members[h]];
+      if (host.left > 0) candidate.out_since = now;  // with what cannot be killed on it
+      if (host.open && !host.finished) candidate.busy_until = now + kAgentLease + kLeaseMargin;
+    }
+  }
+
+  bool same_as_before() {
+    std::optional<Fingerprint> before = std::move(run.last_failure);
+    run.last_failure.reset();
+    if (verdict.kind != Kind::kRankFailed) return false;
+    run.last_failure = fingerprint(run.attempt, verdict);
+    return before && *before == *run.last_failure;
+  }
+
+  void decide() {
+    bool interrupted = run.attempt.operator_signals > 0;
+    bool failed = verdict.kind == Kind::kRankFailed || verdict.kind == Kind::kHostLost || verdict.kind == Kind::kRefused;
+    if (!failed || interrupted || run.job.check_only || run.job.dry_run) return end(std::nullopt);
+    mark_hosts();
+    bool repeats = same_as_before();
+    std::vector<size_t> members = next_members(run.pool, run.members, wanted(run), least(run));
+    bool others = members != run.members;
+    // Before a rank has run, another host may stand in at no cost; that ends, for each try puts one more host out.
+    bool free = !ran() && others && !verdict.unfit_hosts.empty() &&
+                std::none_of(members.begin(), members.end(), [&](size_t m) { return run.pool[m].out_since.has_value(); });
+    if (!free && verdict.kind == Kind::kRefused && run.number == 0) return end(std::nullopt);  // it never ran: what is wrong stays wrong
+    if (!free && verdict.kind == Kind::kRefused && verdict.unfit_hosts.empty()) return end(std::nullopt);
+    if (!free && run.restarts >= run.job.max_restarts) return end(NotRestarting::Why::kBudget);
+    if (repeats && !others) return end(NotRestarting::Why::kRepeats);
+    restart(std::move(members), free);
+  }
+
+  void restart(std::vector<size_t> members, bool free) {
+    Restarting note;
+    note.ended = verdict;
+    note.before_start = free;
+    if (ran() && now - run.attempt.started_at >= kLongAttempt) run.in_a_row = 0;
+    if (!free) {
+      ++run.restarts;
+      note.wait = backoff(++run.in_a_row);
+    }
+    ++run.number;
+    run.restart_at = now + note.wait;
+    for (const Candidate& candidate : run.pool)
+      if (candidate.busy_until) run.restart_at = std::max(run.restart_at, *candidate.busy_until);
+    note.wait = std::chrono::duration_cast<os::milliseconds>(run.restart_at - now);
+    note.attempt = run.restarts;
+    note.restarts_left = run.job.max_restarts - run.restarts;
+    std::vector<size_t> gone, come;
+    for (size_t m : run.members)
+      if (std::find(members.begin(), members.end(), m) == members.end()) gone.push_back(m);
+    for (size_t m : members)
+      if (std::find(run.members.begin(), run.members.end(), m) == run.members.end()) come.push_back(m);
+    for (size_t i = 0; i < gone.size(); ++i)
+      note.replaced.push_back({run.pool[gone[i]].request.target.name, i < come.size() ? run.pool[come[i]].request.target.name : ""});
+    run.members = std::move(members);
+    run.waiting = true;
+    actions.push_back(Tell{std::move(note)});
+    actions.push_back(CloseHosts{});
+  }
+};
+
+void begin_attempt(Run& run, os::Mono now) {
+  run.waiting = false;
+  for (Candidate& candidate : run.pool) candidate.busy_until.reset();
+  for (size_t m : run.members) run.pool[m].out_since.reset();
+  int64_t wall_less_mono_ns = run.attempt.wall_less_mono_ns;
+  bool output_blocked = run.attempt.output_blocked;
+  run.attempt = initial_state(job_of(run), now);
+  run.attempt.wall_less_mono_ns = wall_less_mono_ns;
+  run.attempt.output_blocked = output_blocked;
+}
+
+Actions step_waiting(Run& run, const Event& event, os::Mono now) {
+  Actions actions;
+  if (std::holds_alternative<OperatorSignal>(event)) {
+    Verdict verdict;
+    verdict.kind = Kind::kInterrupted;
+    verdict.exit_code = base::exit_code(base::ErrorKind::kInterrupted);
+    verdict.attempt = run.restarts;
+    run.ended = true;
+    actions.push_back(End{std::move(verdict)});
+  } else if (std::holds_alternative<Tick>(event) && now >= run.restart_at) {
+    begin_attempt(run, now);
+    actions.push_back(OpenHosts{});
+  }
+  return actions;
+}
+
+}  // namespace
+
+Run begin_run(Job job, os::Mono now) {
+  Run run;
+  for (const std::vector<HostRequest>* list : {&job.hosts, &job.spares})
+    for (const HostRequest& request : *list) run.pool.push_back({request, std::nullopt, std::nullopt});
+  for (size_t h = 0; h < job.hosts.size(); ++h) run.members.push_back(h);
+  run.job = std::move(job);
+  run.attempt = initial_state(job_of(run), now);
+  return run;
+}
+
+Actions step(Run& run, const Event& event, os::Mono now) {
+  if (run.ended) return {};
+  if (run.waiting) return step_waiting(run, event, now);
+  Actions actions = step(run.attempt, event, now);
+  if (actions.empty() || !std::holds_alternative<End>(actions.back())) return actions;
+  Verdict verdict = std::get<End>(std::move(actions.back())).verdict;
+  actions.pop_back();
+  Ended ended{run, verdict, now, {}};
+  ended.decide();
+  std::move(ended.actions.begin(), ended.actions.end(), std::back_inserter(actions));
+  return actions;
+}
+
+std::vector<size_t> next_members(const std::vector<Candidate>& pool, const std::vector<size_t>& members, size_t wanted, size_t least) {
+  auto there = [](const std::vector<size_t>& list, size_t m) { return std::find(list.begin(), list.end(), m) != list.end(); };
+  std::vector<size_t> spare;
+  for (size_t m = 0; m < pool.size(); ++m)
+    if (!pool[m].out_since && !there(members, m)) spare.push_back(m);
+  std::vector<size_t> next;
+  auto fresh = spare.begin();
+  for (size_t m : members) {
+    if (!pool[m].out_since) next.push_back(m);
+    else if (fresh != spare.end()) next.push_back(*fresh++);
+  }
+  while (next.size() < wanted && fresh != spare.end()) next.push_back(*fresh++);
+  std::vector<size_t> again;
+  for (size_t m = 0; m < pool.size(); ++m)
+    if (pool[m].out_since) again.push_back(m);
+  std::stable_sort(again.begin(), again.end(), [&](size_t a, size_t b) { return *pool[a].out_since < *pool[b].out_since; });
+  if (next.size() < least) again.resize(std::min(again.size(), least - next.size()));
+  else again.clear();
+  // In their old places, so that a rank keeps its host where it can.
+  std::vector<size_t> all;
+  auto kept = next.begin();
+  for (size_t m : members) {
+    if (there(again, m)) all.push_back(m);
+    else if (kept != next.end()) all.push_back(*kept++);
+  }
+  all.insert(all.end(), kept, next.end());
+  for (size_t m : again)
+    if (!there(all, m)) all.push_back(m);
+  return all;
+}
+
+Fingerprint fingerprint(const State& state, const Verdict& verdict) {
+  const RankState& rank = state.ranks[static_cast<size_t>(verdict.rank)];
+  std::string_view said = base::trim(std::string_view(rank.last_words));
+  said = said.substr(said.rfind('\n') == std::string_view::npos ? 0 : said.rfind('\n') + 1);
+  Fingerprint print{fmt::format("{} ", verdict.status), rank.step};
+  for (char c : said)  // addresses, ports and times differ from try to try
+    if (c < '0' || c > '9') print.what += c;
+  return print;
+}
+
+}  // namespace job
