@@ -6,7 +6,7 @@ namespace diagnosis {
 
 std::vector<const Cause*> causes() {
   std::vector<const Cause*> all;
-  for (std::span<const Cause> rows : {end_causes(), hang_causes()})
+  for (std::span<const Cause> rows : {end_causes(), hang_causes(), nccl_causes()})
     for (const Cause& cause : rows) all.push_back(&cause);
   return all;
 }

@@ -1,0 +1,80 @@
+// NCCL's RAS report, as text (2.24 and later) or JSON (2.28.7 and later): which communicators a job has, whose counts of operations differ,
+// and which processes do not answer. Pure; host/ras_client.h asks for it. docs/formats/nccl-ras.md.
+//
+// The text names only outliers, and counts only where they differ; JSON has every rank. Both become the same report.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "doctor/finding.h"
+
+namespace diagnosis {
+
+struct RasMember {
+  int rank = -1;  // in the communicator; -1: not said
+  std::string host, gpu;
+  int64_t pid = 0;  // 0: not said
+};
+
+// Ranks of one communicator that have something in common where others differ.
+struct RasCamp {
+  std::string what;   // "status", "init error", "async error", else the operation: "AllReduce"; "collective" before 2.26
+  std::string value;  // "RUNNING", "Unhandled CUDA error"; of operations the count in decimal
+  int64_t operations = -1;
+  int count = 0;                   // of ranks
+  std::vector<RasMember> members;  // those that are named
+};
+
+struct RasCommunicator {
+  std::string id;    // "#0-0"; of JSON its hash
+  std::string hash;  // "cf264af53edbe986", without 0x
+  int size = 0;      // 0: not said
+  std::vector<RasCamp> camps;
+  int missing_count = 0;
+  std::vector<RasMember> missing;                        // ranks that have not answered
+  std::map<int, std::map<std::string, int64_t>> counts;  // by rank and operation; JSON only
+  std::map<int, RasMember> ranks;                        // JSON only
+};
+
+struct RasReport {
+  bool json = false;
+  std::string version;                         // of NCCL
+  int nodes = 0, processes = 0, gpus = 0;      // 0: not said
+  int communicators_told = 0;                  // in the table, or in JSON
+  std::vector<RasCommunicator> communicators;  // of text only those with something to say
+  std::vector<RasMember> dead, unresponsive;   // processes
+  int timeouts = 0;
+  bool cut = false;  // it ends before its end
+};
+
+// Error kConfig: neither.
+base::Result<RasReport> read_ras(std::string_view text);
+bool looks_like_ras(std::string_view beginning);
+
+struct RasVerdict {
+  enum class Kind {
+    kNothing,  // no fault to be seen: all counts are equal, or they move
+    kSilent,   // `culprits` do not answer, or are dead
+    kBehind,   // `culprits` have launched fewer operations than the others
+    kDiffers,  // ranks have launched different operations
+    kError,    // `culprits` report an error
+    kStill,    // all have launched the same, and nothing moves
+  };
+  Kind kind = Kind::kNothing;
+  std::string_view code;  // of cause.h; empty: none
+  std::string communicator;
+  std::vector<RasMember> culprits;
+  doctor::Words evidence;
+  std::vector<doctor::Words> notes;
+};
+
+// now: the latest reading. before: one some seconds older, or null; then a difference may be the moment's, and a note says so.
+RasVerdict judge_ras(const RasReport& now, const RasReport* before, double seconds_between);
+
+}  // namespace diagnosis

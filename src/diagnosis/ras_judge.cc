@@ -1,0 +1,209 @@
+// What one or two readings of NCCL's RAS say of a job that stands still.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "diagnosis/ras.h"
+
+namespace diagnosis {
+namespace {
+
+using Kind = RasVerdict::Kind;
+
+constexpr size_t kMostNamed = 6;
+
+// "rank 21 (process 3487984 on 172.16.64.213, GPU 5)"
+std::string name_of(const RasMember& m, bool chinese) {
+  std::string where;
+  if (m.pid != 0 && chinese) where = fmt::format("{} 上的进程 {}", m.host, m.pid);
+  else if (m.pid != 0) where = fmt::format("process {} on {}", m.pid, m.host);
+  if (!m.gpu.empty()) where += fmt::format("{}GPU {}", where.empty() ? "" : chinese ? "，" : ", ", m.gpu);
+  if (m.rank < 0) return where;
+  return where.empty() ? fmt::format("rank {}", m.rank) : fmt::format("rank {} ({})", m.rank, where);
+}
+
+std::string names_of(const std::vector<RasMember>& members, bool chinese) {
+  std::string text;
+  for (size_t i = 0; i < members.size() && i < kMostNamed; ++i) text += (i ? (chinese ? "、" : ", ") : "") + name_of(members[i], chinese);
+  if (members.size() > kMostNamed)
+    text += chinese ? fmt::format(" 等 {} 个", members.size()) : fmt::format(" and {} more", members.size() - kMostNamed);
+  return text;
+}
+
+const RasCommunicator* same(const RasReport& report, const RasCommunicator& c) {
+  for (const RasCommunicator& other : report.communicators)
+    if (other.hash == c.hash) return &other;
+  return nullptr;
+}
+
+bool equal_counts(const RasCommunicator& a, const RasCommunicator& b) {
+  if (a.counts != b.counts || a.camps.size() != b.camps.size()) return false;
+  for (size_t i = 0; i < a.camps.size(); ++i)
+    if (a.camps[i].what != b.camps[i].what || a.camps[i].value != b.camps[i].value || a.camps[i].count != b.camps[i].count) return false;
+  return true;
+}
+
+// The camps of one operation, fewest launched first.
+std::vector<const RasCamp*> of_operation(const RasCommunicator& c, const std::string& operation) {
+  std::vector<const RasCamp*> camps;
+  for (const RasCamp& camp : c.camps)
+    if (camp.operations >= 0 && camp.what == operation) camps.push_back(&camp);
+  std::sort(camps.begin(), camps.end(), [](const RasCamp* a, const RasCamp* b) { return a->operations < b->operations; });
+  return camps;
+}
+
+std::set<int> ranks_in(const std::vector<RasMember>& members) {
+  std::set<int> ranks;
+  for (const RasMember& m : members) ranks.insert(m.rank);
+  return ranks;
+}
+
+// Somebody is behind in one operation and ahead in another: it called the other one.
+bool crosses(const RasCommunicator& c, const std::vector<std::string>& operations, std::vector<RasMember>& who) {
+  for (const std::string& a : operations)
+    for (const std::string& b : operations) {
+      if (a == b) continue;
+      const RasCamp& behind = *of_operation(c, a).front();
+      std::set<int> ahead = ranks_in(of_operation(c, b).back()->members);
+      for (const RasMember& m : behind.members)
+        if (ahead.count(m.rank) != 0) who.push_back(m);
+      if (!who.empty()) {
+        int others = of_operation(c, a).back()->count;
+        if (static_cast<int>(who.size()) > others && !of_operation(c, a).back()->members.empty()) who = of_operation(c, a).back()->members;
+        return true;
+      }
+    }
+  return false;
+}
+
+RasVerdict silent(const RasReport& now) {
+  RasVerdict v;
+  v.kind = Kind::kSilent;
+  v.code = "NCCL-RANK-SILENT";
+  for (const std::vector<RasMember>* processes : {&now.dead, &now.unresponsive})
+    for (RasMember m : *processes) {
+      for (const RasCommunicator& c : now.communicators)
+        for (const RasMember& missing : c.missing)
+          if (m.rank < 0 && missing.pid == m.pid && missing.host == m.host) m.rank = missing.rank;
+      // The text of 2.24 and 2.25 names missing ranks by number alone; one process and one rank are the same.
+      if (m.rank < 0 && now.dead.size() + now.unresponsive.size() == 1)
+        for (const RasCommunicator& c : now.communicators)
+          if (c.missing.size() == 1) m.rank = c.missing[0].rank;
+      v.culprits.push_back(m);
+    }
+  bool dead = !now.dead.empty();
+  v.evidence = {
+      fmt::format("{} {} NCCL's RAS{}", names_of(v.culprits, false), v.culprits.size() == 1 ? "does not answer" : "do not answer",
+                  dead ? ": considered dead after 60 s" : ": stopped, ended, or cut off"),
+      fmt::format("{} 没有应答 NCCL RAS{}", names_of(v.culprits, true), dead ? "：60 秒后被视为已死" : "：已停止、退出或网络中断")};
+  return v;
+}
+
+RasVerdict failed(const RasCommunicator& c, const RasCamp& camp) {
+  RasVerdict v;
+  v.kind = Kind::kError;
+  v.code = "NCCL-RANK-ERROR";
+  v.communicator = c.id;
+  v.culprits = camp.members;
+  std::string who = camp.members.empty() ? fmt::format("{} ranks", camp.count) : names_of(camp.members, false);
+  std::string who_zh = camp.members.empty() ? fmt::format("{} 个 rank", camp.count) : names_of(camp.members, true);
+  v.evidence = {fmt::format("{} in communicator {}: {}", who, c.id, camp.value),
+                fmt::format("通信域 {} 中的 {}：{}", c.id, who_zh, camp.value)};
+  return v;
+}
+
+RasVerdict differs(const RasCommunicator& c, const std::vector<std::string>& operations, std::vector<RasMember> who) {
+  RasVerdict v;
+  v.kind = Kind::kDiffers;
+  v.code = "HANG-MISMATCH";
+  v.communicator = c.id;
+  std::sort(who.begin(), who.end(), [](const RasMember& a, const RasMember& b) { return a.rank < b.rank; });
+  v.culprits = std::move(who);
+  std::string text;
+  for (const std::string& operation : operations)
+    for (const RasCamp* camp : of_operation(c, operation))
+      text += fmt::format("{}{} {} ×{}", text.empty() ? "" : "; ", operation, camp->operations, camp->count);
+  v.evidence = {fmt::format("ranks of communicator {} launched different operations; {} differs from the others ({})", c.id,
+                            names_of(v.culprits, false), text),
+                fmt::format("通信域 {} 的各 rank 发起了不同的操作；{} 与其它不同（{}）", c.id, names_of(v.culprits, true), text)};
+  return v;
+}
+
+RasVerdict behind(const RasCommunicator& c, const std::string& operation) {
+  std::vector<const RasCamp*> camps = of_operation(c, operation);
+  const RasCamp &low = *camps.front(), &high = *camps.back();
+  RasVerdict v;
+  v.kind = Kind::kBehind;
+  v.code = "HANG-NEVER-ENTERED";
+  v.communicator = c.id;
+  v.culprits = low.members;
+  std::string who = low.members.empty() ? fmt::format("{} ranks", low.count) : names_of(low.members, false);
+  std::string who_zh = low.members.empty() ? fmt::format("{} 个 rank", low.count) : names_of(low.members, true);
+  v.evidence = {fmt::format("{} launched {} {} operations in communicator {}; {} others {}", who, low.operations, operation, c.id,
+                            high.count, high.operations),
+                fmt::format("{} 在通信域 {} 中只发起了 {} 次 {}；另外 {} 个 rank 已发起 {} 次", who_zh, c.id, low.operations, operation,
+                            high.count, high.operations)};
+  if (high.count < low.count) {
+    std::string ahead = high.members.empty() ? fmt::format("{} ranks", high.count) : names_of(high.members, false);
+    std::string ahead_zh = high.members.empty() ? fmt::format("{} 个 rank", high.count) : names_of(high.members, true);
+    v.notes.push_back({fmt::format("most have not come: perhaps only {} calls this one, as under 'if rank == 0'", ahead),
+                       fmt::format("多数 rank 都没有来：可能只有 {} 调用了它，例如写在 if rank == 0 之下", ahead_zh)});
+  }
+  return v;
+}
+
+RasVerdict of_counts(const RasCommunicator& c) {
+  std::vector<std::string> operations;
+  for (const RasCamp& camp : c.camps)
+    if (camp.operations >= 0 && std::find(operations.begin(), operations.end(), camp.what) == operations.end() &&
+        of_operation(c, camp.what).size() > 1)
+      operations.push_back(camp.what);
+  if (operations.empty()) return {};
+  std::vector<RasMember> who;
+  if (crosses(c, operations, who)) return differs(c, operations, std::move(who));
+  // The operation in which the fewest are behind tells the most.
+  return behind(c, *std::min_element(operations.begin(), operations.end(), [&](const std::string& a, const std::string& b) {
+                  return of_operation(c, a).front()->count < of_operation(c, b).front()->count;
+                }));
+}
+
+}  // namespace
+
+RasVerdict judge_ras(const RasReport& now, const RasReport* before, double seconds_between) {
+  if (!now.dead.empty() || !now.unresponsive.empty()) return silent(now);
+  for (const RasCommunicator& c : now.communicators)
+    for (const RasCamp& camp : c.camps)
+      if (camp.what == "init error" || camp.what == "async error") return failed(c, camp);
+  bool counted = false, moved = false;
+  RasVerdict best;
+  for (const RasCommunicator& c : now.communicators) {
+    counted = counted || !c.counts.empty();
+    const RasCommunicator* then = before ? same(*before, c) : nullptr;
+    if (before && (!then || !equal_counts(c, *then))) {
+      moved = true;
+      continue;
+    }
+    RasVerdict v = of_counts(c);
+    if (v.kind == Kind::kNothing || (best.kind != Kind::kNothing && best.culprits.size() <= v.culprits.size())) continue;
+    best = std::move(v);
+  }
+  if (best.kind != Kind::kNothing) {
+    if (!before)
+      best.notes.push_back({"one reading: counts that differ for a moment are normal; it is a hang if a second reading is the same",
+                            "只有一次读数：短暂的计数差异是正常的；第二次读数相同才是卡死"});
+    return best;
+  }
+  if (before && counted && !moved) {
+    best.kind = Kind::kStill;
+    best.evidence = {
+        fmt::format("no rank launched an operation in {:.0f} s, and all have launched as many: they wait in the same one, or "
+                    "are busy with something else",
+                    seconds_between),
+        fmt::format("{:.0f} 秒内没有 rank 发起新的操作，且各 rank 计数相同：它们在同一操作中等待，或在忙别的事", seconds_between)};
+  }
+  return best;
+}
+
+}  // namespace diagnosis

@@ -1,0 +1,27 @@
+// Any lines as NCCL's log: a topology within its limits, whose ranks belong to processes that are there, and the findings from it.
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "logs/nccl_log.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  logs::NcclLimits limits{.processes = 64, .communicators = 16, .ranks = 64, .edges = 64, .warnings = 8, .text = 64};
+  logs::NcclLog log(limits);
+  uint64_t number = 0;
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  for (std::string_view line : base::split_lines(text)) log.line(line, ++number);
+  logs::NcclTopology t = log.finish();
+  CHECK(t.processes.size() <= limits.processes && t.communicators.size() <= limits.communicators);
+  CHECK(t.warnings.size() <= limits.warnings);
+  size_t ranks = 0;
+  for (const logs::NcclCommunicator& c : t.communicators) {
+    CHECK(!c.ranks.empty());
+    ranks += c.ranks.size();
+    for (const auto& [n, rank] : c.ranks) CHECK(rank.process < t.processes.size() && rank.last.size() <= 4 * limits.text);
+  }
+  CHECK(ranks <= limits.ranks);
+  for (const logs::NcclWarning& w : t.warnings) CHECK(w.process < t.processes.size());
+  return 0;
+}
