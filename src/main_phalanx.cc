@@ -30,6 +30,12 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
     case cli::Verb::kCheck: return cli::check_verb(invocation);
     case cli::Verb::kExplain: return cli::explain_verb(invocation);
     case cli::Verb::kFit: return cli::fit_verb(invocation);
+    case cli::Verb::kPs: return cli::ps_verb(invocation);
+    case cli::Verb::kLogs: return cli::logs_verb(invocation);
+    case cli::Verb::kAttach: return cli::attach_verb(invocation);
+    case cli::Verb::kStop: return cli::stop_verb(invocation);
+    case cli::Verb::kWhy: return cli::why_verb(invocation);
+    case cli::Verb::kReport: return cli::report_verb(invocation);
     case cli::Verb::kHelp: return cli::help_verb(invocation);
     case cli::Verb::kCompletion: return cli::completion_verb(invocation);
     case cli::Verb::kVersion: return cli::version_verb(invocation);

@@ -104,6 +104,7 @@ void Agent::handle(const wire::Frame& frame) {
       good = with<wire::Listen>(frame, [&](const wire::Listen& m) { outbox_.control(mesh_listener_.listen(m)); });
       break;
     case wire::FrameType::kDial: good = with<wire::Dial>(frame, [&](wire::Dial m) { mesh_dialer_.dial(std::move(m)); }); break;
+    case wire::FrameType::kSweep: good = with<wire::Sweep>(frame, [&](const wire::Sweep& m) { sweep_.start(m); }); break;
     case wire::FrameType::kPing:
       good = with<wire::Ping>(frame, [&](const wire::Ping& m) { outbox_.control(wire::Pong{m.nonce, os::mono_now().ns}); });
       break;

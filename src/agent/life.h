@@ -17,6 +17,7 @@
 #include "agent/ranks.h"
 #include "agent/reach.h"
 #include "agent/scratch.h"
+#include "agent/sweep_duty.h"
 #include "os/family.h"
 #include "os/loop.h"
 #include "os/net.h"
@@ -36,6 +37,7 @@ class Agent {
         probe_(loop, [this](const wire::Probed& probed) { outbox_.control(probed); }),
         mesh_listener_(loop),
         mesh_dialer_(loop, [this](const wire::Dialed& dialed) { outbox_.control(dialed); }),
+        sweep_(loop, [this](const wire::Swept& swept) { outbox_.control(swept); }),
         host_environment_(parse_environment(environ)) {}
 
   base::Status open();
@@ -65,6 +67,7 @@ class Agent {
   ProbeDuty probe_;
   MeshListener mesh_listener_;
   MeshDialer mesh_dialer_;
+  SweepDuty sweep_;
   Environment host_environment_;
   wire::FrameReader reader_;
   std::optional<wire::Prepare> job_;

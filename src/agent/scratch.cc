@@ -1,5 +1,6 @@
 #include "agent/scratch.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ int remove_entry(const char* path, const struct stat*, int, FTW*) { return ::rem
 std::optional<Scratch> Scratch::create(const std::string& run_id) {
   for (const std::string& folder : {os::environment_value("TMPDIR", "/tmp"), std::string("/dev/shm")}) {
     std::string path = folder + "/phalanx-run-" + run_id + "-XXXXXX";
-    if (::mkdtemp(path.data())) return Scratch(path);
+    if (::mkdtemp(path.data())) return Scratch(path, os::Fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)));
   }
   return std::nullopt;
 }

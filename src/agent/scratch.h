@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "os/fd.h"
+
 namespace agent {
 
 class Scratch {
@@ -14,8 +16,9 @@ class Scratch {
   void remove();  // two levels: <path>/<local rank>/<file>
 
  private:
-  explicit Scratch(std::string path) : path_(std::move(path)) {}
+  Scratch(std::string path, os::Fd held) : path_(std::move(path)), held_(std::move(held)) {}
   std::string path_;
+  os::Fd held_;  // by this others know an agent of the run (host/run_processes.h)
 };
 
 }  // namespace agent

@@ -1,9 +1,11 @@
 // run, plan and train: parse → open hosts → probe → check → plan → launch → supervise → report.
 #include "cli/launch.h"
 #include "cli/make_job.h"
+#include "cli/parting.h"
 #include "cli/show.h"
 #include "cli/verbs.h"
 #include "os/files.h"
+#include "view/speech.h"
 
 namespace cli {
 namespace {
@@ -23,13 +25,22 @@ base::Result<int> run_verb(const Invocation& invocation) {
   TRY_ASSIGN(job::Job job, make_job(options, look_around()));
   // From here on it is known what is asked for, on which hosts.
 
+  Parted parted;
+  if (options.detach) {
+    TRY_ASSIGN(parted, part(options.quiet, view::choose_language([](const char* name) { return os::environment_value(name); })));
+    if (parted.exit_code) return *parted.exit_code;
+  }
+  // With -d this is the child from here on, in a session of its own.
+
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
-  TRY_ASSIGN(Show show, Show::open(*loop, options));
+  TRY_ASSIGN(Show show, Show::open(*loop, options, job));
   job.run_id = show.run_id();
   // From here on the run has an id and, unless it is only planned, a directory.
 
   job::Runner runner(*loop, show.audience());
   show.on_ready([&runner] { runner.resume(); });
+  show.on_stop([&runner](std::optional<os::milliseconds> grace, bool kill) { runner.stop(grace, kill); });
+  if (parted.word.valid()) show.leave_when_started(std::move(parted.word), [&runner] { runner.ignore_hangup(); });
   TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
   // Every rank has ended, every host has said that nothing is left.
 

@@ -1,5 +1,7 @@
 // The rows. Help is written for people who know torchrun and ssh and nothing of us.
-#include "cli/flags.h"
+#include <vector>
+
+#include "cli/flag_rows.h"
 
 namespace cli {
 namespace {
@@ -7,7 +9,9 @@ namespace {
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
 constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                      // verbs that look at the hosts for a job
 constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);  // verbs that log in to hosts
-constexpr uint32_t kAll = kReach | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
+constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);  // verbs that show what ranks print
+constexpr uint32_t kLife = kRead | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWhy) | bit(Verb::kReport);  // of runs that are there
+constexpr uint32_t kAll = kReach | kLife | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
 constexpr int64_t kMostHosts = 65'536;
 constexpr int64_t kMostRanksPerHost = 4'096;
 constexpr int64_t kHour = 3'600'000;  // in milliseconds
@@ -132,7 +136,7 @@ constexpr FlagRow kFlags[] = {
      .metavar = "DURATION",
      .min = 0,
      .max = kHour,
-     .verbs = kJob,
+     .verbs = kJob | bit(Verb::kStop),
      .section = Section::kRanks,
      .help = {"time a rank has to end after SIGTERM before it is killed, like 500ms, 10s, 2m (default: 10s)",
               "发送 SIGTERM 后等待 rank 结束的时间，超时强制终止，如 500ms、10s、2m（默认：10s）"}},
@@ -141,7 +145,6 @@ constexpr FlagRow kFlags[] = {
      .verbs = kJob,
      .section = Section::kRanks,
      .help = {"print what would be done and do nothing, as the verb plan does", "只打印将要做的事而不执行，同子命令 plan"}},
-
     {.flag = Flag::kPreflight,
      .name = "preflight",
      .kind = ValueKind::kChoice,
@@ -171,73 +174,6 @@ constexpr FlagRow kFlags[] = {
      .section = Section::kRanks,
      .help = {"network interface the ranks meet over (default: the fastest on which all hosts reach each other)",
               "rank 之间通信使用的网卡（默认：所有主机可互通的最快网卡）"}},
-    {.flag = Flag::kParams,
-     .name = "params",
-     .kind = ValueKind::kText,
-     .metavar = "N",
-     .verbs = bit(Verb::kFit),
-     .section = Section::kRanks,
-     .help = {"number of parameters, like 7B or 350M, instead of a model's configuration", "参数量，如 7B、350M，代替模型配置文件"}},
-    {.flag = Flag::kGpuMemory,
-     .name = "gpu-memory",
-     .kind = ValueKind::kBytes,
-     .metavar = "SIZE",
-     .verbs = bit(Verb::kFit),
-     .section = Section::kRanks,
-     .help = {"memory of one GPU, like 24GiB; no host is asked (--nnodes and --nproc-per-node say how many)",
-              "单块 GPU 的显存，如 24GiB；不再探测主机（数量由 --nnodes 与 --nproc-per-node 给出）"}},
-    {.flag = Flag::kSequence,
-     .name = "sequence",
-     .kind = ValueKind::kInt,
-     .metavar = "TOKENS",
-     .min = 1,
-     .max = 16'777'216,
-     .verbs = bit(Verb::kFit),
-     .section = Section::kRanks,
-     .help = {"tokens of one sequence (default: the model's longest, at most 4096)", "每条序列的 token 数（默认：模型上限，最多 4096）"}},
-    {.flag = Flag::kBatch,
-     .name = "batch",
-     .kind = ValueKind::kInt,
-     .metavar = "N",
-     .min = 1,
-     .max = 1'048'576,
-     .verbs = bit(Verb::kFit),
-     .section = Section::kRanks,
-     .help = {"sequences per rank and optimizer step (default: 1)", "每个 rank 每个优化器步的序列数（默认：1）"}},
-    {.flag = Flag::kAccumulate,
-     .name = "accumulate",
-     .kind = ValueKind::kInt,
-     .metavar = "N",
-     .min = 1,
-     .max = 1'048'576,
-     .verbs = bit(Verb::kFit),
-     .section = Section::kRanks,
-     .help = {"micro-batches that --batch is cut into (default: 1)", "把 --batch 切成的 micro-batch 数（默认：1）"}},
-    {.flag = Flag::kPrecision,
-     .name = "precision",
-     .kind = ValueKind::kChoice,
-     .metavar = "bf16|fp16|fp32",
-     .choices = "bf16|fp16|fp32",
-     .verbs = bit(Verb::kFit),
-     .section = Section::kRanks,
-     .help = {"what training computes in; 16 bits keep fp32 master weights (default: bf16)",
-              "训练精度；16 位时保留 fp32 主权重（默认：bf16）"}},
-    {.flag = Flag::kNoFlash,
-     .name = "no-flash",
-     .verbs = bit(Verb::kFit),
-     .section = Section::kRanks,
-     .help = {"count the attention scores: no flash or memory-efficient attention is used",
-              "计入注意力分数：未使用 flash 或省内存的注意力实现"}},
-    {.flag = Flag::kSeconds,
-     .name = "seconds",
-     .kind = ValueKind::kInt,
-     .metavar = "N",
-     .min = 1,
-     .max = 60,
-     .verbs = bit(Verb::kBench),
-     .section = Section::kRanks,
-     .help = {"how long each pair sends at full speed (default: 1)", "每对主机全速发送的秒数（默认：1）"}},
-
     {.flag = Flag::kEnv,
      .name = "env",
      .kind = ValueKind::kAssignment,
@@ -275,7 +211,7 @@ constexpr FlagRow kFlags[] = {
      .metavar = "DURATION",
      .min = 100,
      .max = kHour,
-     .verbs = kReach,
+     .verbs = kReach | bit(Verb::kStop),
      .section = Section::kConnection,
      .help = {"time one attempt to reach a host may take (default: 10s)", "每次尝试连接一台主机的时限（默认：10s）"}},
     {.flag = Flag::kFanout,
@@ -301,10 +237,10 @@ constexpr FlagRow kFlags[] = {
      .name = "log-dir",
      .kind = ValueKind::kDirectory,
      .metavar = "DIR",
-     .verbs = kJob,
+     .verbs = kJob | kLife,
      .section = Section::kOutput,
-     .help = {"write the run's record and every rank's log here (default: a new folder under ~/.local/state/phalanx)",
-              "运行记录和各 rank 日志的目录（默认：~/.local/state/phalanx 下的新目录）"}},
+     .help = {"folder of runs: each has its record and every rank's log in a folder of its own here (default: ~/.local/state/phalanx/runs)",
+              "存放运行的目录：每次运行的记录和各 rank 日志在其中单独的子目录里（默认：~/.local/state/phalanx/runs）"}},
     {.flag = Flag::kFold,
      .name = "fold",
      .kind = ValueKind::kChoice,
@@ -320,12 +256,12 @@ constexpr FlagRow kFlags[] = {
      .kind = ValueKind::kChoice,
      .metavar = "auto|always|never",
      .choices = "auto|always|never",
-     .verbs = kReach,
+     .verbs = kReach | kRead,
      .section = Section::kOutput,
      .help = {"use colour (auto: on a terminal and without NO_COLOR)", "使用颜色（auto：在终端上且未设置 NO_COLOR）"}},
     {.flag = Flag::kJson,
      .name = "json",
-     .verbs = kReach,
+     .verbs = kReach | bit(Verb::kPs) | bit(Verb::kWhy),
      .section = Section::kOutput,
      .help = {"print the report as JSON on standard output", "以 JSON 格式在标准输出打印报告"}},
     {.flag = Flag::kOnly,
@@ -358,7 +294,7 @@ constexpr FlagRow kFlags[] = {
     {.flag = Flag::kQuiet,
      .short_name = 'q',
      .name = "quiet",
-     .verbs = kReach,
+     .verbs = kReach | bit(Verb::kStop) | bit(Verb::kAttach),
      .section = Section::kOutput,
      .help = {"say nothing but errors and what the ranks print", "只显示错误和各 rank 的输出"}},
     {.flag = Flag::kVerbose,
@@ -379,6 +315,13 @@ constexpr FlagRow kFlags[] = {
 
 }  // namespace
 
-std::span<const FlagRow> flag_table() { return kFlags; }
+std::span<const FlagRow> flag_table() {
+  static const std::vector<FlagRow> all = [] {
+    std::vector<FlagRow> rows(std::begin(kFlags), std::end(kFlags));
+    for (std::span<const FlagRow> some : {measure_flags(), life_flags()}) rows.insert(rows.end() - 1, some.begin(), some.end());
+    return rows;
+  }();
+  return all;
+}
 
 }  // namespace cli

@@ -10,7 +10,25 @@
 
 namespace cli {
 
-enum class Verb { kRun, kPlan, kTrain, kCheck, kBench, kFit, kExplain, kHelp, kCompletion, kVersion, kAgent };
+enum class Verb {
+  kRun,
+  kPlan,
+  kTrain,
+  kCheck,
+  kBench,
+  kFit,
+  kPs,
+  kLogs,
+  kAttach,
+  kStop,
+  kWhy,
+  kReport,
+  kExplain,
+  kHelp,
+  kCompletion,
+  kVersion,
+  kAgent
+};
 
 // How a verb reads the words that are not flags.
 enum class Operands {
@@ -47,6 +65,14 @@ enum class Flag {
   kGrace,
   kMaxRestarts,
   kDryRun,
+  kDetach,
+  kFollow,
+  kTail,
+  kRank,
+  kOnHost,
+  kKill,
+  kEveryRun,
+  kReportFile,
   kPreflight,
   kGpus,
   kIface,

@@ -53,4 +53,16 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
   return verdict;
 }
 
+base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<cluster::Target>& hosts, const RunOptions& options,
+                                                      job::SweepWish wish) {
+  cluster::LocalTransport local(os::self_executable());
+  cluster::OpensshTransport ssh(ssh_options(options));
+  cluster::Payload payload(os::self_executable());
+  std::vector<const cluster::Transport*> transports;
+  for (const cluster::Target& host : hosts)
+    transports.push_back(host.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
+  job::HostSweep sweep(loop, hosts, transports, payload, opener_options(options), std::move(wish));
+  return sweep.run();
+}
+
 }  // namespace cli

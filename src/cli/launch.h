@@ -3,10 +3,15 @@
 
 #include "cli/run_options.h"
 #include "job/runner.h"
+#include "job/sweep.h"
 
 namespace cli {
 
 // Gives the job its token and runs it to its end.
 base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options);
+
+// What a run has left on its hosts, looked for by new logins (job/sweep.h). options: of ssh and of the opening.
+base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<cluster::Target>& hosts, const RunOptions& options,
+                                                      job::SweepWish wish);
 
 }  // namespace cli

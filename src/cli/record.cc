@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "cli/record_life.h"
 #include "job/findings_text.h"
 #include "os/clock.h"
+#include "os/files.h"
 #include "os/process.h"
 
 namespace cli {
@@ -151,13 +153,33 @@ Json describe_plan(const job::State& state) {
 }
 
 Record::Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall_ns)
-    : directory_(std::move(directory)), warn_(std::move(warn)), began_wall_ns_(began_wall_ns) {}
+    : directory_(std::move(directory)),
+      warn_(std::move(warn)),
+      began_wall_ns_(began_wall_ns),
+      progress_(directory_.path() + "/progress.jsonl", warn_) {}
+
+void Record::opened(const job::Job& job, Json reach) {
+  reach_ = std::move(reach);
+  Json hosts = Json::array();
+  for (const job::HostRequest& host : job.hosts) hosts.push_back({{"host", host.target.name}});
+  Json json = {{"schema", 1},
+               {"id", directory_.id()},
+               {"began", os::iso_time(began_wall_ns_)},
+               {"command", job.argv},
+               {"workdir", job.directory},
+               {"hosts", std::move(hosts)}};
+  json.update(reach_);
+  json["state"] = "starting";
+  base::Status written = directory_.write_record(json);
+  if (!written.ok()) warn_(written.error().message);
+}
 
 void Record::write(const job::State& state, const Json& end) {
   Json json = {{"schema", 1}, {"id", directory_.id()}, {"began", os::iso_time(began_wall_ns_)}};
   json.update(describe_plan(state));
   json["attempt"] = attempt_;
   json["earlier_attempts"] = attempts_;
+  json.update(reach_);
   json.update(end);
   base::Status written = directory_.write_record(json);
   if (!written.ok()) warn_(written.error().message);
@@ -216,6 +238,23 @@ void Record::output(const wire::Output& output) {
 void Record::event(const job::State& state, const job::Event& event) {
   EventRecord record = describe(state, event);
   if (!record.name.empty()) directory_.event(os::wall_now_ns(), record.name, record.fields);
+  write_facts(state, event);
+}
+
+// What the probe saw of each host: for `phalanx report`.
+void Record::write_facts(const job::State& state, const job::Event& event) {
+  auto* said = std::get_if<job::HostSaid>(&event);
+  auto* probed = said ? std::get_if<wire::Probed>(&said->message) : nullptr;
+  if (!probed || !probed->outcome.ok || probed->json.size() > kMostFactBytes) return;
+  std::string folder = directory_.path() + "/facts";
+  base::Status written = os::make_folders(folder);
+  // Host names may hold anything: files are numbered in the order of the host list.
+  if (written.ok()) written = os::write_file_atomic(fmt::format("{}/{}.json", folder, said->host), probed->json, 0600);
+  if (!written.ok()) warn_(host_name(state, said->host) + ": its facts were not written: " + written.error().message);
+}
+
+void Record::progress(int rank, const wire::RankProgress& progress) {
+  progress_.add(static_cast<double>((os::mono_now() - began_).count()) / 1e9, rank, progress);
 }
 
 void Record::note(const std::string& text) { directory_.event(os::wall_now_ns(), "note", {{"text", text}}); }
@@ -225,10 +264,14 @@ void Record::idle() {
     if (rank.log) rank.log->idle();
 }
 
-void Record::ended(const job::State& state, const job::Verdict& verdict) {
+void Record::ended(const job::State& state, const job::Verdict& verdict, const Json& last_progress) {
   close_logs();
+  progress_.close();
   Json end = {{"state", "ended"}, {"ended", os::iso_time(os::wall_now_ns())}};
   end.update(describe(state, verdict));
+  if (!last_progress.is_null()) end["progress"] = last_progress;
+  std::string log = verdict.rank >= 0 ? directory_.rank_log_path(verdict.rank) : "";
+  end.update(describe_words(state, verdict, last_lines(verdict.rank), log));
   directory_.event(os::wall_now_ns(), "end", describe(state, verdict));
   write(state, end);
 }

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "job/runner.h"
+#include "logs/progress_log.h"
 #include "logs/rank_log.h"
 #include "logs/run_directory.h"
 
@@ -28,16 +29,22 @@ class Record {
   static constexpr size_t kTailBytes = 4096;  // of a rank's stderr, kept for the verdict
   static constexpr size_t kTailLines = 12;
 
+  static constexpr size_t kMostFactBytes = 4 << 20;  // of one host, as probed
+
   Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall_ns);
 
   const logs::RunDirectory& directory() const { return directory_; }
+  // Before anything is contacted: run.json of a run that is starting. reach: cli/record_life.h, in every run.json from here on.
+  void opened(const job::Job& job, base::Json reach);
   void started(const job::State& state);  // the plan of an attempt stands: run.json, logs
   void restarting(const job::State& state, const job::Restarting& restarting);
   void output(const wire::Output& output);
+  void progress(int rank, const wire::RankProgress& progress);
   void event(const job::State& state, const job::Event& event);
   void note(const std::string& text);
   void idle();
-  void ended(const job::State& state, const job::Verdict& verdict);
+  // last_progress: where it stood (Live::last_progress), or null.
+  void ended(const job::State& state, const job::Verdict& verdict, const base::Json& last_progress);
   std::string last_lines(int rank) const;
 
  private:
@@ -49,10 +56,14 @@ class Record {
   Rank* rank(uint32_t number);
   void write(const job::State& state, const base::Json& end);
   void close_logs();
+  void write_facts(const job::State& state, const job::Event& event);
 
   logs::RunDirectory directory_;
   logs::Warn warn_;
   int64_t began_wall_ns_;
+  os::Mono began_ = os::mono_now();
+  base::Json reach_ = base::Json::object();
+  logs::ProgressLog progress_;
   std::vector<Rank> ranks_;
   int attempt_ = 0;                            // its number: restarts made before it
   base::Json attempts_ = base::Json::array();  // those that have ended

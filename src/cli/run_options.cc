@@ -107,6 +107,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kWorkdir: options.workdir = value; break;
     case Flag::kGrace: options.grace = duration_value(value); break;
     case Flag::kDryRun: options.dry_run = true; break;
+    case Flag::kDetach: options.detach = true; break;
     case Flag::kPreflight: options.preflight = preflight_value(value); break;
     case Flag::kGpus: add_gpu_wish(value, options.gpus); break;
     case Flag::kIface: options.gpus.interface = value; break;
@@ -138,6 +139,13 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kAccumulate:
     case Flag::kPrecision:
     case Flag::kNoFlash:
+    case Flag::kFollow:  // of runs that are there: cli/runs.h
+    case Flag::kTail:
+    case Flag::kRank:
+    case Flag::kOnHost:
+    case Flag::kKill:
+    case Flag::kEveryRun:
+    case Flag::kReportFile:
     case Flag::kAll:
     case Flag::kMan:
     case Flag::kMarkdown:
@@ -150,6 +158,8 @@ void apply(const GivenFlag& given, RunOptions& options) {
 Result<RunOptions> run_options(const Invocation& invocation) {
   TRY(refuse_both(invocation, Flag::kHosts, Flag::kHostfile, "each is the whole list of hosts"));
   TRY(refuse_both(invocation, Flag::kInclude, Flag::kExclude, "name what to use or what to leave out"));
+  TRY(refuse_both(invocation, Flag::kDetach, Flag::kDryRun, "a dry run starts nothing that could go on"));
+  TRY(refuse_both(invocation, Flag::kDetach, Flag::kJson, "a run that has left the terminal prints nothing"));
   TRY(refuse_both(invocation, Flag::kQuiet, Flag::kVerbose, "one asks for less, the other for more"));
   bool starts = invocation.verb == Verb::kRun || invocation.verb == Verb::kPlan || invocation.verb == Verb::kTrain;
   if (starts) TRY(check_command(invocation));

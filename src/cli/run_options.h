@@ -50,6 +50,7 @@ struct RunOptions {
   bool no_store = false;
   std::chrono::milliseconds grace{10'000};  // from SIGTERM to SIGKILL
   bool dry_run = false;                     // always true for plan
+  bool detach = false;
 
   job::Preflight preflight = job::Preflight::kStrict;
   job::GpuWish gpus;                       // --gpus, --iface

@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "base/language.h"
+#include "cli/parting.h"
 #include "cli/plan_view.h"
 #include "cli/record.h"
+#include "cli/record_life.h"
 #include "job/narrate.h"
 #include "os/files.h"
 #include "view/terminal.h"
@@ -44,70 +46,93 @@ class Show::Impl : public job::Audience {
         options_(options),
         speech_(view::choose_language(variable)),
         language_(speech_.language()),
-        view_(loop, surroundings(options, variable), speech_, view_options(options)) {}
+        view_(std::make_unique<view::View>(loop, surroundings(options, variable), speech_, view_options(options))) {}
   ~Impl() override {
     if (idle_) loop_.cancel(idle_);
   }
 
-  base::Status open_record() {
-    auto warn = [this](const std::string& text) { view_.say_error("warning: " + text); };
+  base::Status open_record(const job::Job& job) {
+    auto warn = [this](const std::string& text) { view_->say_error("warning: " + text); };
     int64_t now = os::wall_now_ns();
     TRY_ASSIGN(std::string folder, logs::RunDirectory::base_folder(options_.log_dir));
     TRY_ASSIGN(logs::RunDirectory directory, logs::RunDirectory::create(folder, now, warn));
     record_.emplace(std::move(directory), warn, now);
+    record_->opened(job, describe_reach(job, options_));
+    live_.emplace(loop_, record_->directory().id(), record_->directory().path());
+    if (base::Status opened = live_->open(); !opened.ok())
+      warn("phalanx ps, attach and stop cannot reach this run: " + opened.error().message);
     idle_ = loop_.every(kIdle, [this] { record_->idle(); });
     return base::ok();
   }
 
   void output(const job::State& state, const wire::Output& output, int64_t wall_ns) override {
     if (record_) record_->output(output);
+    if (live_) live_->output(output);
+    if (left_) return;
     int rank = static_cast<int>(output.rank);
     if (options_.json) return print_output(state, output, wall_ns);
-    if (output.kind == wire::OutputKind::kProgress) view_.bar(rank, output.data);
-    else view_.line(rank, output.stream, output.data);
+    if (output.kind == wire::OutputKind::kProgress) view_->bar(rank, output.data);
+    else view_->line(rank, output.stream, output.data);
   }
 
-  void progress(const job::State&, int rank, const wire::RankProgress& progress) override { view_.progress(rank, progress); }
+  void progress(const job::State&, int rank, const wire::RankProgress& progress) override {
+    if (record_) record_->progress(rank, progress);
+    if (live_) live_->progress(rank, progress);
+    if (!left_) view_->progress(rank, progress);
+  }
 
   void note(const job::State& state, const job::Note& note) override {
     std::string text = job::narrate(state, note, language_);
     if (std::holds_alternative<job::RunStarted>(note)) {
       std::vector<std::string> hosts;
       for (int r = 0; r < state.plan->world; ++r) hosts.push_back(state.plan->hosts[static_cast<size_t>(state.plan->host_of(r))].name);
-      view_.set_ranks(hosts);
+      if (!left_) view_->set_ranks(hosts);
       if (record_) record_->started(state);
+      if (live_) live_->started(state);
     }
     if (auto* restarting = std::get_if<job::Restarting>(&note)) tell_failure(state, *restarting);
     if (record_) record_->note(text);
-    view_.say("phalanx: " + text);
+    if (live_) live_->talk(text);
+    view_->say("phalanx: " + text);
   }
 
   void event(const job::State& state, const job::Event& event) override {
     if (record_) record_->event(state, event);
+    if (live_) live_->event(state);
+    maybe_leave(state);
+    if (left_) return;
     if (!options_.json && !options_.verbose) return;
     EventRecord record = describe(state, event);
     if (record.name.empty()) return;
     if (options_.json && !options_.dry_run) print_json(os::wall_now_ns(), record.name, record.fields);
-    if (options_.verbose) view_.say("phalanx: " + record.name + " " + base::to_text(record.fields));
+    if (options_.verbose) view_->say("phalanx: " + record.name + " " + base::to_text(record.fields));
   }
 
-  bool ready() const override { return view_.wants_more() && json_->wants_more(); }
+  bool ready() const override { return view_->wants_more() && json_->wants_more(); }
 
   int report(const job::State& state, const job::Verdict& verdict) {
-    if (record_) record_->ended(state, verdict);
-    view_.finish(kLastWords);
+    if (record_) record_->ended(state, verdict, live_->last_progress());
+    view_->finish(kLastWords);
     if (verdict.kind == job::Verdict::Kind::kPlanned)
       json_->buffer() += options_.json ? base::to_text(plan_json(state), 2) + "\n" : plan_text(state, language_);
     else if (options_.json) print_json(os::wall_now_ns(), "end", describe(state, verdict));
     json_->drain(kLastWords);
     say_errors(state, verdict);
-    view_.finish(kLastWords);
+    view_->finish(kLastWords);
+    if (live_) live_->ended(verdict.exit_code);
     return verdict.exit_code;
   }
 
   void on_room(std::function<void()> callback) {
-    view_.on_room(callback);
+    view_->on_room(callback);
     json_->on_room(std::move(callback));
+  }
+  void on_stop(StopRun stop) {
+    if (live_) live_->on_stop(std::move(stop));
+  }
+  void leave_when_started(os::Fd word, std::function<void()> left) {
+    word_ = std::move(word);
+    on_left_ = std::move(left);
   }
   std::string run_id() const { return record_ ? record_->directory().id() : "plan"; }
 
@@ -115,13 +140,34 @@ class Show::Impl : public job::Audience {
   void say_errors(const job::State& state, const job::Verdict& verdict) {
     std::string log = record_ && verdict.rank >= 0 ? record_->directory().rank_log_path(verdict.rank) : "";
     std::string last = record_ ? record_->last_lines(verdict.rank) : "";
-    for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_.say_error(error.render());
+    for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_->say_error(error.render());
   }
   // Why there is another attempt.
   void tell_failure(const job::State& state, const job::Restarting& restarting) {
     say_errors(state, restarting.ended);
     if (record_) record_->restarting(state, restarting);
     if (options_.json) print_json(os::wall_now_ns(), "attempt_ended", describe(state, restarting.ended));
+  }
+  void maybe_leave(const job::State& state) {
+    if (!word_.valid() || state.phase != job::Phase::kRunning) return;
+    for (const job::RankState& rank : state.ranks)
+      if (!rank.started) return;
+    leave();
+  }
+  // What was shown stays shown; talk goes to launcher.log from here on, and what ranks print only to their logs.
+  void leave() {
+    view_->finish(kLastWords);
+    json_->drain(kLastWords);
+    view_.reset();
+    json_.reset();
+    base::Status left = leave_terminal(record_->directory().path() + "/launcher.log");
+    view_ = std::make_unique<view::View>(loop_, surroundings(options_, variable), speech_, view::ViewOptions{.bar = false});
+    json_ = std::make_unique<view::Output>(loop_, STDOUT_FILENO);
+    if (!left.ok()) record_->note(left.error().message);
+    left_ = true;
+    live_->detached();
+    on_left_();
+    say_ready(std::move(word_), record_->directory().id());
   }
   void print_json(int64_t wall_ns, const std::string& name, const base::Json& fields) {
     base::Json json = {{"v", 1}, {"t", os::iso_time(wall_ns)}, {"event", name}};
@@ -148,25 +194,31 @@ class Show::Impl : public job::Audience {
   const RunOptions& options_;
   view::Speech speech_;
   base::Language language_;
-  view::View view_;
+  std::unique_ptr<view::View> view_;
   std::unique_ptr<view::Output> json_ = std::make_unique<view::Output>(loop_, STDOUT_FILENO);  // --json and plan: data
   std::optional<Record> record_;
+  std::optional<Live> live_;
   os::TimerId idle_ = 0;
+  os::Fd word_;  // to the parent that waits at the terminal (cli/parting.h)
+  std::function<void()> on_left_;
+  bool left_ = false;  // the terminal
 };
 
 Show::Show(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Show::Show(Show&&) noexcept = default;
 Show::~Show() = default;
 
-base::Result<Show> Show::open(os::Loop& loop, const RunOptions& options) {
+base::Result<Show> Show::open(os::Loop& loop, const RunOptions& options, const job::Job& job) {
   auto impl = std::make_unique<Impl>(loop, options);
-  if (!options.dry_run) TRY(impl->open_record());
+  if (!options.dry_run) TRY(impl->open_record(job));
   return Show(std::move(impl));
 }
 
 std::string Show::run_id() const { return impl_->run_id(); }
 job::Audience& Show::audience() { return *impl_; }
 void Show::on_ready(std::function<void()> callback) { impl_->on_room(std::move(callback)); }
+void Show::on_stop(StopRun stop) { impl_->on_stop(std::move(stop)); }
+void Show::leave_when_started(os::Fd word, std::function<void()> left) { impl_->leave_when_started(std::move(word), std::move(left)); }
 int Show::report(const job::State& state, const job::Verdict& verdict) { return impl_->report(state, verdict); }
 
 }  // namespace cli

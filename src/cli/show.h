@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "cli/live.h"
 #include "cli/run_options.h"
 #include "job/runner.h"
+#include "os/fd.h"
 #include "os/loop.h"
 
 namespace cli {
@@ -14,7 +16,7 @@ namespace cli {
 class Show {
  public:
   // A run (not a plan) gets its directory here. The loop and options must outlive the Show.
-  static base::Result<Show> open(os::Loop& loop, const RunOptions& options);
+  static base::Result<Show> open(os::Loop& loop, const RunOptions& options, const job::Job& job);
   Show(Show&&) noexcept;
   ~Show();
 
@@ -22,6 +24,10 @@ class Show {
   job::Audience& audience();
   // Called when the terminal takes more after it had been full.
   void on_ready(std::function<void()> callback);
+  // Who asks for the run to be stopped (`phalanx stop`) is given to this.
+  void on_stop(StopRun stop);
+  // When all ranks have started the terminal is left for good, `word` is given the run's id (cli/parting.h) and left_ is called.
+  void leave_when_started(os::Fd word, std::function<void()> left);
   // The last word: verdict, record, exit code.
   int report(const job::State& state, const job::Verdict& verdict);
 

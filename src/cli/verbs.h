@@ -11,6 +11,12 @@ base::Result<int> run_verb(const Invocation& invocation);  // run, plan, train
 base::Result<int> check_verb(const Invocation& invocation);
 base::Result<int> bench_verb(const Invocation& invocation);
 base::Result<int> explain_verb(const Invocation& invocation);
+base::Result<int> ps_verb(const Invocation& invocation);
+base::Result<int> logs_verb(const Invocation& invocation);
+base::Result<int> attach_verb(const Invocation& invocation);
+base::Result<int> stop_verb(const Invocation& invocation);
+base::Result<int> why_verb(const Invocation& invocation);
+base::Result<int> report_verb(const Invocation& invocation);
 base::Result<int> fit_verb(const Invocation& invocation);
 base::Result<int> help_verb(const Invocation& invocation);
 base::Result<int> completion_verb(const Invocation& invocation);

@@ -50,7 +50,10 @@ base::Result<Verdict> Runner::run(Job job, const std::vector<const cluster::Tran
   run_ = std::make_unique<Run>(begin_run(std::move(job), os::mono_now()));
   run_->attempt.wall_less_mono_ns = os::wall_now_ns() - os::mono_now().ns;
   TRY(loop_.on_child([this](pid_t pid, int status) { on_child(pid, status); }));
-  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) { feed(OperatorSignal{s}); }));
+  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) 
+    TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) {
+      if (s != SIGHUP || !hangup_ignored_) feed(OperatorSignal{s});
+    }));
   TRY(loop_.on_signal(SIGTSTP, [this](const signalfd_siginfo&) { audience_.note(state(), NotSuspended{}); }));
   tick_ = loop_.every(kTick, [this] {
     std::erase_if(closing_, [](const auto& opener) { return opener->over(); });
@@ -157,6 +160,13 @@ void Runner::send(size_t host, const ToHost& message) {
   std::string frames;
   std::visit([&](const auto& m) { wire::encode(frames, m); }, message);
   connection->send(frames);
+}
+
+void Runner::stop(std::optional<os::milliseconds> grace, bool kill) {
+  if (!run_ || verdict_) return;
+  if (grace) run_->job.grace = run_->attempt.job.grace = *grace;
+  feed(OperatorSignal{SIGTERM});
+  if (kill) feed(OperatorSignal{SIGTERM});
 }
 
 void Runner::pause() {

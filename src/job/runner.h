@@ -35,6 +35,10 @@ class Runner {
   const State& state() const { return run_->attempt; }
   // To be called by the audience's owner when ready() has become true again.
   void resume();
+  // What Ctrl-C does, asked from elsewhere. grace: instead of the job's own; kill: what a second Ctrl-C does. Only from the loop.
+  void stop(std::optional<os::milliseconds> grace, bool kill);
+  // From here on a hang-up of the terminal is nobody's wish: the run has left it.
+  void ignore_hangup() { hangup_ignored_ = true; }
 
  private:
   void open_hosts();
@@ -58,6 +62,7 @@ class Runner {
   std::optional<Verdict> verdict_;
   os::TimerId tick_ = 0;
   bool paused_ = false;
+  bool hangup_ignored_ = false;
 };
 
 }  // namespace job

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,6 +69,7 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
   std::string events_path = path + "/events.jsonl";
   os::Fd events(::open(events_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!events.valid()) return failed(base::system_error("create", events_path));
+  ::flock(events.get(), LOCK_EX);  // held until this process ends (logs/run_list.h); a file system without locks does without
   point_latest_at(base, id);
   return RunDirectory(std::move(id), std::move(path), std::move(events), std::move(warn));
 }

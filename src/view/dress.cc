@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
+#include "base/unicode.h"
 #include "logs/escape.h"
 
 namespace view {
 namespace {
 
 constexpr char kEscape = '\x1b';
+constexpr const char* kReset = "\x1b[0m";
+// Hosts in turn: cyan, green, yellow, magenta, blue, and the bright ones; red is for what is wrong.
+constexpr const char* kHostColours[] = {"\x1b[36m", "\x1b[32m", "\x1b[33m", "\x1b[35m", "\x1b[34m", "\x1b[96m", "\x1b[92m", "\x1b[95m"};
+constexpr const char* kStderrColour = "\x1b[31m";
 
 bool is_c1(std::string_view text, bool utf8) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -67,6 +74,13 @@ void append_careful(std::string& out, std::string_view line, const Controls& con
 }
 
 }  // namespace
+
+std::string rank_prefix(std::string_view host, int rank, size_t host_number, bool colour, bool mark) {
+  std::string name = fmt::format("[{}:{}", base::printable(host), rank);
+  if (!colour) return name + (mark ? "!] " : "] ");
+  std::string paint = kHostColours[host_number % std::size(kHostColours)];
+  return paint + name + (mark ? kReset + std::string(kStderrColour) + "!" + kReset + paint : "") + "]" + kReset + " ";
+}
 
 void append_dressed(std::string& out, std::string_view prefix, std::string_view lines, const Controls& controls) {
   if (lines.empty()) return;

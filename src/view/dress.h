@@ -17,4 +17,7 @@ struct Controls {
 // text has no control characters.
 void append_dressed(std::string& out, std::string_view prefix, std::string_view lines, const Controls& controls);
 
+// "[gpu02:5] ", in the colour of the host (by its position in the list). mark: of stderr, "[gpu02:5!] ".
+std::string rank_prefix(std::string_view host, int rank, size_t host_number, bool colour, bool mark);
+
 }  // namespace view

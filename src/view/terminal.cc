@@ -16,9 +16,6 @@ constexpr size_t kBatchBytes = 64 << 10;  // written without waiting for more
 constexpr size_t kLineColumns = 200;      // of a progress line, which is not bound to a window
 constexpr const char* kEraseLine = "\r\x1b[K";
 constexpr const char* kReset = "\x1b[0m";
-// Hosts in turn: cyan, green, yellow, magenta, blue, and the bright ones; red is for what is wrong.
-constexpr const char* kHostColours[] = {"\x1b[36m", "\x1b[32m", "\x1b[33m", "\x1b[35m", "\x1b[34m", "\x1b[96m", "\x1b[92m", "\x1b[95m"};
-constexpr const char* kStderrColour = "\x1b[31m";
 constexpr const char* kFoldColour = "\x1b[2m";
 
 }  // namespace
@@ -61,10 +58,7 @@ std::string View::rank_prefix(const std::string& host, int rank, size_t host_num
   bool err = stream == wire::Stream::kStderr;
   bool colour = err ? around_.err_colour : around_.out_colour;
   bool mark = err && around_.err_terminal;
-  std::string name = fmt::format("[{}:{}", base::printable(host), rank);
-  if (!colour) return name + (mark ? "!] " : "] ");
-  std::string paint = kHostColours[host_number % std::size(kHostColours)];
-  return paint + name + (mark ? kReset + std::string(kStderrColour) + "!" + kReset + paint : "") + "]" + kReset + " ";
+  return view::rank_prefix(host, rank, host_number, colour, mark);
 }
 
 void View::line(int rank, wire::Stream stream, std::string_view lines) {

@@ -60,9 +60,9 @@ base::Result<std::optional<Frame>> FrameReader::next() {
   if (buffered() < kFrameHeaderBytes) return std::optional<Frame>();
   uint32_t size;
   std::memcpy(&size, buffer_.data() + position_, 4);
-  if (size > kMaxFrameBytes) {
+  if (size > most_bytes_) {
     broken_ = true;
-    return fail(ErrorKind::kInternal, fmt::format("a frame of {} bytes is larger than the limit of {}", size, kMaxFrameBytes));
+    return fail(ErrorKind::kInternal, fmt::format("a frame of {} bytes is larger than the limit of {}", size, most_bytes_));
   }
   if (buffered() < kFrameHeaderBytes + size) return std::optional<Frame>();
   Frame frame{static_cast<FrameType>(buffer_[position_ + 4]), std::string_view(buffer_).substr(position_ + kFrameHeaderBytes, size)};

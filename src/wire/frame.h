@@ -36,6 +36,7 @@ enum class FrameType : uint8_t {
   kDial = 10,
   kSample = 20,
   kDig = 21,
+  kSweep = 40,
   // agent to launcher
   kHello = 64,
   kPrepared = 65,
@@ -55,6 +56,13 @@ enum class FrameType : uint8_t {
   kPulse = 90,
   kSampled = 91,
   kDug = 92,
+  kSwept = 104,
+  // on a run's control socket (control_messages.h): client to launcher, launcher to client
+  kAsk = 160,
+  kRunStatus = 176,
+  kTalk = 177,
+  kDropped = 178,
+  kRunEnded = 179,
 };
 
 struct Frame {
@@ -68,6 +76,8 @@ void put_frame(std::string& out, FrameType type, std::string_view payload);
 // Incremental reader of one direction. feed() bytes, then next() until it is empty.
 class FrameReader {
  public:
+  // most_bytes: of one payload; less than the protocol's own limit where the other side has no reason to send more.
+  explicit FrameReader(size_t most_bytes = kMaxFrameBytes) : most_bytes_(most_bytes) {}
   void feed(std::string_view bytes);
   // The next whole frame; empty when more bytes are needed. Error (kInternal): the stream cannot be ours; it stays broken.
   base::Result<std::optional<Frame>> next();
@@ -80,6 +90,7 @@ class FrameReader {
   std::string buffer_;
   std::string noise_;
   size_t position_ = 0;
+  size_t most_bytes_;
   bool started_ = false;
   bool broken_ = false;
 };

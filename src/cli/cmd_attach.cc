@@ -1,0 +1,78 @@
+// attach: a run watched as if it had been started here. Ctrl-C leaves it alone.
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/follower.h"
+#include "cli/record_life.h"
+#include "cli/runs.h"
+#include "cli/verbs.h"
+#include "view/speech.h"
+
+namespace cli {
+namespace {
+
+using base::Bilingual;
+using base::ErrorKind;
+
+constexpr os::milliseconds kLastWords{10'000};
+
+base::Error not_there(const logs::Run& run) {
+  if (run.life == logs::Life::kEnded)
+    return base::fail(ErrorKind::kUsage, "the run " + run.id + " has ended").with_hint("phalanx logs " + run.id + ", or phalanx why " + run.id);
+  if (run.life == logs::Life::kElsewhere)
+    return base::fail(ErrorKind::kUsage, "the run " + run.id + " was begun on another machine")
+        .because("its launcher is on " + run.launcher_host)
+        .with_hint("ssh -t " + run.launcher_host + " phalanx attach " + run.id);
+  return base::fail(ErrorKind::kUnreachable, "the launcher of " + run.id + " is gone").with_hint("phalanx stop " + run.id);
+}
+
+std::string say(Bilingual text, const std::string& id) { return fmt::format(fmt::runtime(text.in(language_here())), id); }
+
+constexpr Bilingual kAttached{"phalanx: attached to {0}; Ctrl-C leaves it running", "phalanx: 已连接到 {0}；按 Ctrl-C 离开，运行继续"};
+constexpr Bilingual kLeft{"phalanx: the run goes on; phalanx attach {0} comes back, phalanx stop {0} ends it",
+                          "phalanx: 运行继续；phalanx attach {0} 可再次连接，phalanx stop {0} 可结束它"};
+
+// The last words of a run, as at its own terminal.
+void say_verdict(const logs::Run& run, view::View& view) {
+  logs::Run ended = logs::look_at_run(run.path, run.id);
+  for (const base::Error& error : words_of(ended.record, language_here())) view.say_error(error.render());
+}
+
+}  // namespace
+
+base::Result<int> attach_verb(const Invocation& invocation) {
+  TRY_ASSIGN(logs::Run run, run_named(invocation));
+  if (run.life != logs::Life::kAlive) return not_there(run);
+  TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
+  view::Speech speech(language_here());
+  view::View view(*loop, surroundings_here(invocation), speech, {.quiet = invocation.has(Flag::kQuiet)});
+  base::Status selection = base::ok();
+  std::function<void()> leave;
+  Follower follower(*loop, run, view, [&](const std::vector<std::string>& hosts) {
+    base::Result<std::vector<bool>> wanted = wanted_ranks(invocation, hosts);
+    if (wanted.ok()) return std::move(wanted).value();
+    selection = std::move(wanted).error();
+    leave();
+    return std::vector<bool>(hosts.size(), false);
+  });
+  leave = [&] { follower.leave(); };
+  TRY(follower.connect());
+  view.say(say(kAttached, run.id));
+  follower.ask({.wish = wire::Wish::kFollow});
+  TRY_ASSIGN(Follower::End end, follower.follow([] { return true; }));
+  view.finish(kLastWords);
+  TRY(std::move(selection));
+  if (end == Follower::End::kLeft) view.say(say(kLeft, run.id));
+  if (end == Follower::End::kRunEnded) say_verdict(run, view);
+  view.finish(kLastWords);
+  if (end == Follower::End::kLeft) return 0;
+  if (end == Follower::End::kRunEnded) return follower.exit_code();
+  if (end == Follower::End::kSilent)
+    return base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " gives no answer").with_hint("phalanx why " + run.id);
+  return base::fail(ErrorKind::kUnreachable, "the launcher of " + run.id + " has died")
+      .because("it closed without a word; its hosts end everything by themselves within 6 s")
+      .with_hint("phalanx stop " + run.id);
+}
+
+}  // namespace cli

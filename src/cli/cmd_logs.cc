@@ -1,0 +1,89 @@
+// logs: what the ranks of a run have printed, from their logs; with -f until the run ends.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "cli/flag_value.h"
+#include "cli/log_reader.h"
+#include "cli/runs.h"
+#include "cli/verbs.h"
+#include "os/loop.h"
+
+namespace cli {
+namespace {
+
+using base::Bilingual;
+
+constexpr os::milliseconds kLook{200};  // a log reaches the disk a quarter of a second after it was printed at the latest
+
+// The run is over: in what way, where that is worth a word.
+void say_end(const logs::Run& run, base::Language language) {
+  std::string state = state_of(run, nullptr);
+  if (state == "done") return;
+  bool lost = run.life == logs::Life::kLost;
+  Bilingual text = lost ? Bilingual{"phalanx: the launcher of {0} is gone; phalanx stop {0} clears the hosts\n",
+                                    "phalanx: {0} 的启动器已不在；phalanx stop {0} 可清理各主机\n"}
+                        : Bilingual{"phalanx: {0}: {1}; phalanx why {0}\n", "phalanx: {0}：{1}；phalanx why {0}\n"};
+  std::fputs(fmt::format(fmt::runtime(text.in(language)), run.id, state_word(state).in(language)).c_str(), stderr);
+}
+
+bool goes_on(const logs::Run& run) { return run.life == logs::Life::kAlive || run.life == logs::Life::kElsewhere; }
+
+struct Following {
+  const Invocation& invocation;
+  logs::Run run;
+  view::Output& out;
+  view::Controls controls;
+  std::unique_ptr<LogReader> reader;
+
+  // Until the plan stands nobody knows who the ranks are.
+  base::Status begin() {
+    std::vector<std::string> hosts = host_of_rank(run.record);
+    TRY_ASSIGN(std::vector<bool> wanted, wanted_ranks(invocation, hosts));
+    std::optional<int64_t> tail;
+    if (auto n = invocation.value(Flag::kTail)) tail = int_value(*n);
+    reader = std::make_unique<LogReader>(out, run.path, std::move(hosts), std::move(wanted), tail, controls);
+    return base::ok();
+  }
+  bool known() const { return !host_of_rank(run.record).empty(); }
+};
+
+base::Status follow(os::Loop& loop, Following& f) {
+  base::Status failed = base::ok();
+  auto look = [&] {
+    bool known = f.reader != nullptr;
+    logs::Run now = logs::look_at_run(f.run.path, f.run.id);
+    bool over = !goes_on(now);
+    f.run = std::move(now);
+    if (!known && f.known()) failed = f.begin();
+    if (f.reader) f.reader->read();
+    if (over || !failed.ok() || (f.reader && f.reader->stopped())) loop.stop();
+  };
+  os::TimerId timer = loop.every(kLook, look);
+  loop.run();
+  loop.cancel(timer);
+  return failed;
+}
+
+}  // namespace
+
+base::Result<int> logs_verb(const Invocation& invocation) {
+  TRY_ASSIGN(logs::Run run, run_named(invocation));
+  TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
+  view::Surroundings around = surroundings_here(invocation);
+  view::Output out(*loop, STDOUT_FILENO);
+  Following f{invocation, std::move(run), out, {around.out_colour, around.out_terminal, around.utf8}, nullptr};
+  bool follows = invocation.has(Flag::kFollow);
+  if (f.known() || !follows || !goes_on(f.run)) TRY(f.begin());
+  if (f.reader) f.reader->read();
+  if (follows && goes_on(f.run)) {
+    TRY(follow(*loop, f));
+    if (f.reader && !f.reader->stopped()) say_end(f.run, language_here());
+  }
+  if (f.reader) f.reader->finish();
+  return 0;
+}
+
+}  // namespace cli

@@ -1,0 +1,185 @@
+// stop: ask the launcher → wait for the end → log in to every host again and prove that nothing is left.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/flag_value.h"
+#include "cli/follower.h"
+#include "cli/launch.h"
+#include "cli/record_life.h"
+#include "cli/run_events.h"
+#include "cli/runs.h"
+#include "cli/verbs.h"
+#include "job/supervisor.h"
+#include "os/clock.h"
+#include "os/files.h"
+#include "view/speech.h"
+
+namespace cli {
+namespace {
+
+using base::Bilingual;
+using base::ErrorKind;
+
+constexpr os::milliseconds kLastWords{10'000};
+// After a launcher's end its agents have said that nothing is left. After its death they end by their lease.
+constexpr os::milliseconds kAfterEnd{1000};
+constexpr os::milliseconds kAfterDeath = job::kAgentLease + os::milliseconds(2000);
+
+template <typename... Args>
+std::string say(Bilingual text, const Args&... args) {
+  return fmt::format(fmt::runtime(text.in(language_here())), args...);
+}
+
+class Stop {
+ public:
+  Stop(const Invocation& invocation, os::Loop& loop, view::View& view) : invocation_(invocation), loop_(loop), view_(view) {}
+
+  // 0: nothing is left anywhere.
+  base::Result<int> stop(logs::Run run) {
+    if (run.life == logs::Life::kElsewhere)
+      return base::fail(ErrorKind::kUsage, "the run " + run.id + " was begun on another machine")
+          .because("its launcher is on " + run.launcher_host)
+          .with_hint("ssh -t " + run.launcher_host + " phalanx stop " + run.id);
+    bool was_lost = run.life == logs::Life::kLost;
+    if (run.life == logs::Life::kAlive) TRY(end_it(run));
+    run = logs::look_at_run(run.path, run.id);
+    if (run.life == logs::Life::kLost) view_.say("phalanx: " + say({"{}: its launcher is dead", "{}：启动器已死亡"}, run.id));
+    else if (!was_lost) view_.say("phalanx: " + say({"{}: has ended: {}", "{}：已结束：{}"}, run.id, state_word(state_of(run, nullptr)).in(language_here())));
+    return prove(run);
+  }
+
+ private:
+  base::Status end_it(const logs::Run& run) {
+    Follower follower(loop_, run, view_, [](const std::vector<std::string>& hosts) { return std::vector<bool>(hosts.size(), false); });
+    base::Status connected = follower.connect();
+    if (!connected.ok()) {
+      // It may have ended at this very moment.
+      if (logs::look_at_run(run.path, run.id).life != logs::Life::kAlive) return base::ok();
+      return silent(run, connected.error().cause);
+    }
+    wire::Ask ask{.wish = wire::Wish::kStop, .kill = invocation_.has(Flag::kKill)};
+    if (auto grace = invocation_.value(Flag::kGrace)) ask.grace_ms = duration_value(*grace).count();
+    follower.ask(ask);
+    bool asked_twice = false;
+    // Ctrl-C here does to the run what Ctrl-C there would do a second time: no more grace.
+    TRY_ASSIGN(Follower::End end, follower.follow([&] {
+      if (asked_twice) return true;
+      asked_twice = true;
+      follower.ask({.wish = wire::Wish::kStop});
+      return false;
+    }));
+    if (end == Follower::End::kLeft) return base::fail(ErrorKind::kInterrupted, "interrupted; the run " + run.id + " is being stopped");
+    if (end == Follower::End::kSilent) return silent(run, "it took the connection and said nothing");
+    return base::ok();
+  }
+
+  static base::Error silent(const logs::Run& run, const std::string& why) {
+    base::Error error = base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " gives no answer").because(why);
+    auto launcher = run.record.find("launcher");
+    std::optional<int64_t> pid = launcher == run.record.end() ? std::nullopt : base::get_int(*launcher, "pid");
+    if (pid) error.hint = fmt::format("kill -KILL {} && phalanx stop {}", *pid, run.id);
+    return error;
+  }
+
+  base::Result<int> prove(const logs::Run& run) {
+    TRY_ASSIGN(Reached reached, reach_of(run.record));
+    RunOptions options;
+    options.ssh_options = reached.ssh_options;
+    if (auto timeout = invocation_.value(Flag::kConnectTimeout)) options.connect_timeout = duration_value(*timeout);
+    job::SweepWish wish{run.id, run.life == logs::Life::kLost ? kAfterDeath : kAfterEnd, pids_by_host(run, reached)};
+    if (invocation_.has(Flag::kKill)) wish.patience = os::milliseconds(0);
+    TRY_ASSIGN(std::vector<job::SweptHost> hosts, sweep_hosts(loop_, reached.hosts, options, std::move(wish)));
+    int code = 0;
+    for (const job::SweptHost& host : hosts) code = std::max(code, tell(host));
+    if (code == 0 && run.life == logs::Life::kLost) settle(run);
+    return code;
+  }
+
+  static std::vector<std::set<int64_t>> pids_by_host(const logs::Run& run, const Reached& reached) {
+    std::map<std::string, std::set<int64_t>> pids = started_pids(run.path);
+    std::vector<std::set<int64_t>> out;
+    for (const cluster::Target& host : reached.hosts) out.push_back(pids[host.name]);
+    return out;
+  }
+
+  int tell(const job::SweptHost& host) {
+    if (!host.answered) {
+      base::Error error = host.error.value_or(base::fail(ErrorKind::kUnreachable, host.name + ": no answer"));
+      view_.say_error(error.render());
+      return base::exit_code(ErrorKind::kUnreachable);
+    }
+    int killed = 0;
+    for (const wire::SweptProcess& p : host.swept.found) {
+      killed += p.gone;
+      if (!p.gone) view_.say_error(say({"{}: process {} could not be ended: {}", "{}：进程 {} 无法结束：{}"}, host.name, p.pid, p.command));
+    }
+    for (const job::GpuHeld& held : host.held)
+      view_.say_error(say({"{}: GPU {} still holds {} of process {}", "{}：GPU {} 上仍有 {} 显存被进程 {} 占用"}, host.name, held.gpu,
+                          base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, held.bytes))), held.pid));
+    if (killed > 0) view_.say_error(say({"{}: killed {} processes of the run", "{}：已杀死该运行的 {} 个进程"}, host.name, killed));
+    if (!host.clean()) return base::exit_code(ErrorKind::kUnfit);
+    view_.say_error(host.gpus_seen ? say({"{}: nothing left, also on its GPUs", "{}：没有残留，GPU 上也没有"}, host.name)
+                                   : say({"{}: nothing left", "{}：没有残留"}, host.name));
+    return 0;
+  }
+
+  // A lost run whose hosts are proved empty is over.
+  void settle(const logs::Run& run) {
+    base::Json record = run.record;
+    record["state"] = "ended";
+    record["ended"] = os::iso_time(os::wall_now_ns());
+    record["verdict"] = "lost";
+    record["exit_code"] = base::exit_code(ErrorKind::kUnreachable);
+    auto words = [](Bilingual text, base::Language language) { return base::Json{{{"message", text.in(language)}}}; };
+    constexpr Bilingual kText{"the launcher died without a word; phalanx stop has found nothing left on the hosts",
+                              "启动器无声死亡；phalanx stop 确认各主机没有残留"};
+    record["explained"] = {{"en", words(kText, base::Language::kEnglish)}, {"zh", words(kText, base::Language::kChinese)}};
+    base::Status written = os::write_file_atomic(run.path + "/run.json", base::to_text(record, 2) + "\n", 0600);
+    if (!written.ok()) view_.say_error(written.error().render());
+  }
+
+  const Invocation& invocation_;
+  os::Loop& loop_;
+  view::View& view_;
+};
+
+// Without an operand: the one run that has not ended.
+base::Result<std::vector<logs::Run>> runs_to_stop(const Invocation& invocation) {
+  TRY_ASSIGN(std::string folder, runs_folder(invocation));
+  std::vector<logs::Run> runs;
+  for (const std::string& word : invocation.operands) {
+    TRY_ASSIGN(logs::Run run, logs::find_run(folder, word));
+    runs.push_back(std::move(run));
+  }
+  if (!runs.empty()) return runs;
+  for (logs::Run& run : logs::list_runs(folder))
+    if (run.life == logs::Life::kAlive || run.life == logs::Life::kLost) runs.push_back(std::move(run));
+  if (runs.empty()) return base::fail(ErrorKind::kUsage, "there is no run to stop").with_hint("phalanx ps -a");
+  if (runs.size() > 1)
+    return base::fail(ErrorKind::kUsage, fmt::format("{} runs have not ended: say which to stop", runs.size()))
+        .with_hint("phalanx stop " + runs.front().id);
+  return runs;
+}
+
+}  // namespace
+
+base::Result<int> stop_verb(const Invocation& invocation) {
+  TRY_ASSIGN(std::vector<logs::Run> runs, runs_to_stop(invocation));
+  TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
+  view::Speech speech(language_here());
+  view::View view(*loop, surroundings_here(invocation), speech, {.quiet = invocation.has(Flag::kQuiet), .bar = false});
+  int code = 0;
+  for (logs::Run& run : runs) {
+    base::Result<int> stopped = Stop(invocation, *loop, view).stop(std::move(run));
+    if (!stopped.ok()) view.say_error(stopped.error().render());
+    code = std::max(code, stopped.ok() ? *stopped : base::exit_code(stopped.error().kind));
+    view.finish(kLastWords);
+  }
+  return code;
+}
+
+}  // namespace cli

@@ -1,0 +1,46 @@
+// The logs of a run's ranks, read as they grow and shown line by line with host and rank before each.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "logs/run_list.h"
+#include "os/fd.h"
+#include "view/dress.h"
+#include "view/output.h"
+
+namespace cli {
+
+class LogReader {
+ public:
+  // hosts: per rank; wanted: per rank. tail: lines of each log to begin with; none: all. The output must outlive the reader.
+  LogReader(view::Output& out, std::string folder, std::vector<std::string> hosts, std::vector<bool> wanted, std::optional<int64_t> tail,
+            view::Controls controls);
+
+  // Shows what there is to the end of every log, rank by rank, waiting for our own reader. Half a line at the end of a log is kept for
+  // the next call.
+  void read();
+  // That half line too.
+  void finish();
+  bool stopped() const { return out_.closed(); }  // nobody reads what we print
+
+ private:
+  struct Log {
+    int rank = 0;
+    std::string prefix;
+    os::Fd file;
+    std::string half;  // a line without its end
+  };
+  void open(Log& log);
+  void read(Log& log);
+  void show(const Log& log, std::string_view lines);
+
+  view::Output& out_;
+  std::string folder_;
+  std::optional<int64_t> tail_;
+  view::Controls controls_;
+  std::vector<Log> logs_;
+};
+
+}  // namespace cli

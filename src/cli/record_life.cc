@@ -1,0 +1,96 @@
+#include "cli/record_life.h"
+
+#include <unistd.h>
+
+#include <set>
+
+#include "logs/run_list.h"
+
+namespace cli {
+namespace {
+
+using base::Json;
+
+constexpr size_t kMostHosts = 65'536;
+
+Json describe_error(const base::Error& error) {
+  Json json = {{"message", error.message}};
+  if (!error.context.empty()) json["while"] = error.context;
+  if (!error.cause.empty()) json["because"] = error.cause;
+  if (!error.hint.empty()) json["hint"] = error.hint;
+  return json;
+}
+
+std::vector<std::string> strings_of(const Json& object, const char* key) {
+  std::vector<std::string> out;
+  auto list = object.find(key);
+  if (list == object.end() || !list->is_array()) return out;
+  for (const Json& item : *list)
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  return out;
+}
+
+}  // namespace
+
+Json describe_reach(const job::Job& job, const RunOptions& options) {
+  Json hosts = Json::array();
+  for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})
+    for (const job::HostRequest& host : *list) {
+      Json one = {{"host", host.target.name}};
+      if (!host.target.destination.empty()) one["destination"] = host.target.destination;
+      if (host.target.port > 0) one["port"] = host.target.port;
+      hosts.push_back(std::move(one));
+    }
+  return {{"launcher", {{"host", logs::this_machine()}, {"pid", ::getpid()}}},
+          {"reach", {{"ssh_options", options.ssh_options}, {"hosts", std::move(hosts)}}}};
+}
+
+Json describe_words(const job::State& state, const job::Verdict& verdict, const std::string& last_lines, const std::string& log) {
+  auto in = [&](base::Language language) {
+    Json list = Json::array();
+    for (const base::Error& error : job::explain(state, verdict, last_lines, log, language)) list.push_back(describe_error(error));
+    return list;
+  };
+  Json english = in(base::Language::kEnglish);
+  if (english.empty()) return Json::object();
+  return {{"explained", {{"en", std::move(english)}, {"zh", in(base::Language::kChinese)}}}};
+}
+
+std::vector<base::Error> words_of(const Json& record, base::Language language) {
+  std::vector<base::Error> errors;
+  auto explained = record.find("explained");
+  if (explained == record.end() || !explained->is_object()) return errors;
+  auto list = explained->find(language == base::Language::kChinese ? "zh" : "en");
+  if (list == explained->end() || !list->is_array()) return errors;
+  for (const Json& item : *list) {
+    if (!item.is_object()) continue;
+    base::Error error = base::fail(base::ErrorKind::kJobFailed, base::get_string(item, "message").value_or(""));
+    error.cause = base::get_string(item, "because").value_or("");
+    error.hint = base::get_string(item, "hint").value_or("");
+    error.context = strings_of(item, "while");
+    errors.push_back(std::move(error));
+  }
+  return errors;
+}
+
+base::Result<Reached> reach_of(const Json& record) {
+  auto reach = record.find("reach");
+  auto unknown = [] { return base::fail(base::ErrorKind::kConfig, "run.json does not say how the hosts of this run are reached"); };
+  if (reach == record.end() || !reach->is_object()) return unknown();
+  Reached out;
+  out.ssh_options = strings_of(*reach, "ssh_options");
+  auto hosts = reach->find("hosts");
+  if (hosts == reach->end() || !hosts->is_array() || hosts->empty() || hosts->size() > kMostHosts) return unknown();
+  for (const Json& host : *hosts) {
+    cluster::Target target;
+    if (host.is_object()) target.name = base::get_string(host, "host").value_or("");
+    if (target.name.empty()) return unknown();
+    target.destination = base::get_string(host, "destination").value_or("");
+    target.port = static_cast<int>(base::get_int(host, "port").value_or(0));
+    if (target.destination.starts_with('-') || target.port < 0 || target.port > 65'535) return unknown();
+    out.hosts.push_back(std::move(target));
+  }
+  return out;
+}
+
+}  // namespace cli

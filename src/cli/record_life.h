@@ -1,0 +1,28 @@
+// What run.json holds so that one can come back to a run: where its launcher is, how its hosts are reached, and its end in the words
+// that were shown (docs/formats/run-directory.md).
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "cli/run_options.h"
+#include "job/narrate.h"
+
+namespace cli {
+
+// {"launcher": …, "reach": …}
+base::Json describe_reach(const job::Job& job, const RunOptions& options);
+// {"explained": {"en": […], "zh": […]}}, or nothing for a run that has done its work. Arguments as of job::explain.
+base::Json describe_words(const job::State& state, const job::Verdict& verdict, const std::string& last_lines, const std::string& log);
+// The errors of a run.json, as describe_words has written them.
+std::vector<base::Error> words_of(const base::Json& record, base::Language language);
+
+// How the hosts of a run are reached, as describe_reach has written it.
+struct Reached {
+  std::vector<cluster::Target> hosts;
+  std::vector<std::string> ssh_options;
+};
+// Error kConfig: run.json does not say, or what it says makes no sense.
+base::Result<Reached> reach_of(const base::Json& record);
+
+}  // namespace cli

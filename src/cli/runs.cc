@@ -1,0 +1,141 @@
+#include "cli/runs.h"
+
+#include <unistd.h>
+
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "logs/run_directory.h"
+#include "os/files.h"
+#include "view/speech.h"
+
+namespace cli {
+namespace {
+
+using base::Error;
+using base::ErrorKind;
+using base::Json;
+
+constexpr int64_t kMostRanks = 1 << 20;
+
+std::string variable(const char* name) { return os::environment_value(name); }
+
+Error bad_ranks(std::string_view text) {
+  return base::fail(ErrorKind::kUsage, fmt::format("--rank {}: not a list of ranks", base::quote(text))).with_hint("--rank 0,8-15");
+}
+
+// "0,8-15" into `wanted`.
+base::Status pick(std::string_view text, std::vector<bool>& wanted) {
+  int64_t last = static_cast<int64_t>(wanted.size()) - 1;
+  for (std::string_view part : base::split(text, ',')) {
+    size_t dash = part.find('-');
+    auto low = base::parse_int(base::trim(part.substr(0, dash)), 0, kMostRanks);
+    auto high = dash == std::string_view::npos ? low : base::parse_int(base::trim(part.substr(dash + 1)), 0, kMostRanks);
+    if (!low.ok() || !high.ok() || *low > *high) return bad_ranks(text);
+    if (*high > last)
+      return base::fail(ErrorKind::kUsage, fmt::format("--rank {}: the run has the ranks 0 to {}", base::printable(text), last));
+    for (int64_t r = *low; r <= *high; ++r) wanted[static_cast<size_t>(r)] = true;
+  }
+  return base::ok();
+}
+
+}  // namespace
+
+base::Result<std::string> runs_folder(const Invocation& invocation) {
+  return logs::RunDirectory::base_folder(invocation.value(Flag::kLogDir).value_or(""));
+}
+
+base::Result<logs::Run> run_named(const Invocation& invocation) {
+  std::string_view verb = row(invocation.verb).name;
+  if (invocation.operands.size() > 1)
+    return base::fail(ErrorKind::kUsage, fmt::format("{} takes one run", verb)).with_hint(fmt::format("phalanx {} {}", verb, base::shell_quote(invocation.operands[0])));
+  TRY_ASSIGN(std::string folder, runs_folder(invocation));
+  return logs::find_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]);
+}
+
+base::Language language_here() { return view::choose_language(variable); }
+
+view::Surroundings surroundings_here(const Invocation& invocation) {
+  std::string color = invocation.value(Flag::kColor).value_or("auto");
+  view::Choice choice = color == "always" ? view::Choice::kOn : color == "never" ? view::Choice::kOff : view::Choice::kAuto;
+  return view::look_around(STDOUT_FILENO, STDERR_FILENO, variable, choice);
+}
+
+std::string state_of(const logs::Run& run, const Json& status) {
+  std::string recorded = base::get_string(run.record, "state").value_or("");
+  switch (run.life) {
+    case logs::Life::kLost: return "lost";
+    case logs::Life::kElsewhere: return "unknown";
+    case logs::Life::kAlive: {
+      std::string phase = status.is_object() ? base::get_string(status, "phase").value_or("") : "";
+      if (phase == "stopping" || phase == "finishing") return "stopping";
+      return recorded.empty() ? "starting" : recorded;
+    }
+    case logs::Life::kEnded: break;
+  }
+  std::string verdict = base::get_string(run.record, "verdict").value_or("");
+  if (verdict == "done" || verdict == "refused" || verdict == "interrupted" || verdict == "lost") return verdict;
+  return "failed";
+}
+
+base::Bilingual state_word(std::string_view state) {
+  constexpr std::pair<std::string_view, base::Bilingual> kWords[] = {
+      {"starting", {"starting", "启动中"}}, {"running", {"running", "运行中"}},         {"stopping", {"stopping", "停止中"}},
+      {"restarting", {"restarting", "重启中"}}, {"done", {"done", "完成"}},             {"failed", {"failed", "失败"}},
+      {"refused", {"refused", "被拒绝"}},   {"interrupted", {"interrupted", "被中断"}}, {"lost", {"lost", "失联"}},
+  };
+  for (const auto& [word, words] : kWords)
+    if (word == state) return words;
+  return {"unknown", "未知"};
+}
+
+std::optional<int64_t> parse_iso_time(std::string_view text) {
+  tm parts{};
+  std::string copy(text.substr(0, 40));
+  const char* rest = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  if (!rest || (*rest != '.' && *rest != 'Z')) return std::nullopt;
+  return static_cast<int64_t>(::timegm(&parts));
+}
+
+std::optional<int64_t> age_s(const logs::Run& run, int64_t wall_now_ns) {
+  bool ended = run.life == logs::Life::kEnded;
+  std::optional<int64_t> at = parse_iso_time(base::get_string(run.record, ended ? "ended" : "began").value_or(""));
+  if (!at) return std::nullopt;
+  return std::max<int64_t>(0, wall_now_ns / 1'000'000'000 - *at);
+}
+
+std::vector<std::string> host_of_rank(const Json& record) {
+  std::vector<std::string> hosts;
+  auto list = record.find("hosts");
+  if (list == record.end() || !list->is_array()) return hosts;
+  for (const Json& host : *list) {
+    if (!host.is_object()) continue;
+    int64_t ranks = base::get_int(host, "ranks").value_or(0);
+    if (ranks < 0 || ranks + static_cast<int64_t>(hosts.size()) > kMostRanks) return hosts;
+    hosts.insert(hosts.end(), static_cast<size_t>(ranks), base::get_string(host, "host").value_or("?"));
+  }
+  return hosts;
+}
+
+base::Result<std::vector<bool>> wanted_ranks(const Invocation& invocation, const std::vector<std::string>& hosts) {
+  std::optional<std::string> ranks = invocation.value(Flag::kRank), host = invocation.value(Flag::kOnHost);
+  std::vector<bool> wanted(hosts.size(), !ranks);
+  if (ranks) TRY(pick(*ranks, wanted));
+  if (!host) return wanted;
+  bool known = false;
+  for (size_t r = 0; r < hosts.size(); ++r) {
+    known = known || hosts[r] == *host;
+    wanted[r] = wanted[r] && hosts[r] == *host;
+  }
+  if (known) return wanted;
+  std::vector<std::string> names;
+  for (const std::string& name : hosts)
+    if (names.empty() || names.back() != name) names.push_back(name);
+  return base::fail(ErrorKind::kUsage, fmt::format("--host {}: no rank of the run is there", base::quote(*host)))
+      .because("its hosts are " + (names.empty() ? "not known yet" : base::join(names, ", ")));
+}
+
+}  // namespace cli

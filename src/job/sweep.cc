@@ -1,0 +1,132 @@
+#include "job/sweep.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "base/json_fields.h"
+#include "host/facts.h"
+
+namespace job {
+namespace {
+
+constexpr os::milliseconds kTick{200};
+constexpr os::milliseconds kAnswer{10'000};  // beyond the patience: kill, look again, a busy machine
+constexpr os::milliseconds kProbeDeadline{2000};
+
+std::vector<cluster::Opener::Host> with_transports(const std::vector<cluster::Target>& targets,
+                                                   const std::vector<const cluster::Transport*>& transports) {
+  CHECK(targets.size() == transports.size());
+  std::vector<cluster::Opener::Host> hosts;
+  for (size_t h = 0; h < targets.size(); ++h) hosts.push_back({targets[h], transports[h]});
+  return hosts;
+}
+
+}  // namespace
+
+bool SweptHost::clean() const {
+  return answered && held.empty() && std::all_of(swept.found.begin(), swept.found.end(), [](auto& p) { return p.gone; });
+}
+
+HostSweep::HostSweep(os::Loop& loop, std::vector<cluster::Target> targets, const std::vector<const cluster::Transport*>& transports,
+                     cluster::Payload& payload, cluster::OpenerOptions options, SweepWish wish)
+    : loop_(loop),
+      wish_(std::move(wish)),
+      hosts_(targets.size()),
+      opener_(
+          loop, payload, with_transports(targets, transports), options,
+          cluster::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
+                                    [this](size_t h, base::Error error, bool) {
+                                      if (!hosts_[h].over && !hosts_[h].found.answered) hosts_[h].found.error = std::move(error);
+                                      settle(h);
+                                    }},
+          0) {
+  for (size_t h = 0; h < targets.size(); ++h) hosts_[h].found.name = targets[h].name;
+}
+
+base::Result<std::vector<SweptHost>> HostSweep::run() {
+  TRY(loop_.on_child([this](pid_t pid, int status) { opener_.on_child(pid, status); }));
+  os::TimerId tick = loop_.every(kTick, [this] { check_deadlines(); });
+  opener_.start();
+  if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.over; })) loop_.run();
+  loop_.cancel(tick);
+  std::vector<SweptHost> found;
+  for (Host& host : hosts_) found.push_back(std::move(host.found));
+  return found;
+}
+
+void HostSweep::await(size_t h, os::milliseconds patience) { hosts_[h].deadline = os::mono_now() + patience; }
+
+void HostSweep::on_frame(size_t h, const wire::Frame& frame) {
+  if (hosts_[h].over) return;
+  if (frame.type == wire::FrameType::kHello) {
+    base::Result<wire::Hello> hello = wire::decode<wire::Hello>(frame.payload);
+    hosts_[h].gpus = hello.ok() ? hello->gpus : 0;
+    std::string frames;
+    wire::encode(frames, wire::Sweep{wish_.run_id, static_cast<uint32_t>(wish_.patience.count())});
+    opener_.connection(h)->send(frames);
+    return await(h, wish_.patience + kAnswer);
+  }
+  if (frame.type == wire::FrameType::kSwept) {
+    base::Result<wire::Swept> swept = wire::decode<wire::Swept>(frame.payload);
+    if (swept.ok()) return take(h, *swept);
+  }
+  if (frame.type == wire::FrameType::kProbed) {
+    base::Result<wire::Probed> probed = wire::decode<wire::Probed>(frame.payload);
+    if (probed.ok()) return take(h, *probed);
+  }
+}
+
+void HostSweep::take(size_t h, const wire::Swept& swept) {
+  Host& host = hosts_[h];
+  host.found.swept = swept;
+  host.found.answered = true;
+  if (host.gpus == 0) return settle(h);
+  wire::Probe probe;
+  probe.directory = "/";
+  probe.deadline_ms = static_cast<uint32_t>(kProbeDeadline.count());
+  std::string frames;
+  wire::encode(frames, probe);
+  opener_.connection(h)->send(frames);
+  await(h, kProbeDeadline + kAnswer);
+}
+
+void HostSweep::take(size_t h, const wire::Probed& probed) {
+  Host& host = hosts_[h];
+  base::Result<base::Json> json = base::parse_json(probed.json);
+  base::Result<host::Facts> facts = json.ok() ? base::from_json<host::Facts>(*json) : base::Result<host::Facts>(json.error());
+  if (!probed.outcome.ok || !facts.ok()) return settle(h);
+  host.found.gpus_seen = true;
+  std::set<int64_t> pids;
+  if (h < wish_.pids.size()) pids = wish_.pids[h];
+  for (const wire::SweptProcess& p : host.found.swept.found) pids.insert(p.pid);
+  for (const host::Gpu& gpu : facts->gpus.devices)
+    for (const host::GpuProcess& process : gpu.processes)
+      if (pids.count(process.pid)) host.found.held.push_back({gpu.index, process.pid, process.used_bytes});
+  settle(h);
+}
+
+void HostSweep::settle(size_t h) {
+  if (hosts_[h].over) return;
+  hosts_[h].over = true;
+  if (cluster::Connection* connection = opener_.connection(h)) {
+    std::string frames;
+    wire::encode(frames, wire::Finish{});
+    connection->send(frames);
+  }
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.over; })) loop_.stop();
+}
+
+void HostSweep::check_deadlines() {
+  os::Mono now = os::mono_now();
+  for (size_t h = 0; h < hosts_.size(); ++h) {
+    Host& host = hosts_[h];
+    if (host.over || host.deadline.ns == 0 || now < host.deadline) continue;
+    if (!host.found.answered)
+      host.found.error = base::fail(base::ErrorKind::kTimeout, host.found.name + ": no answer to the question what is left there");
+    if (cluster::Connection* connection = opener_.connection(h)) connection->kill(SIGKILL);
+    settle(h);
+  }
+}
+
+}  // namespace job

@@ -1,0 +1,109 @@
+#include "logs/run_list.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "os/fd.h"
+#include "os/files.h"
+
+namespace logs {
+namespace {
+
+using base::ErrorKind;
+
+constexpr size_t kSuffix = 4;
+
+bool held(const std::string& path) {
+  os::Fd events(::open((path + "/events.jsonl").c_str(), O_RDONLY | O_CLOEXEC));
+  return events.valid() && ::flock(events.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+std::vector<std::string> ids_in(const std::string& base) {
+  std::vector<std::string> ids;
+  DIR* folder = ::opendir(base.c_str());
+  if (!folder) return ids;
+  while (dirent* entry = ::readdir(folder))
+    if (is_run_id(entry->d_name)) ids.emplace_back(entry->d_name);
+  ::closedir(folder);
+  std::sort(ids.rbegin(), ids.rend());
+  return ids;
+}
+
+std::string newest_of(const std::string& base, const std::vector<std::string>& ids) {
+  char target[64];
+  ssize_t n = ::readlink((base + "/latest").c_str(), target, sizeof(target));
+  std::string_view named(target, n > 0 ? static_cast<size_t>(n) : 0);
+  return is_run_id(named) && os::exists(base + "/" + std::string(named)) ? std::string(named) : ids.front();
+}
+
+}  // namespace
+
+bool is_run_id(std::string_view text) {
+  constexpr std::string_view kShape = "dddddddd-dddddd-xxxx";
+  if (text.size() != kShape.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    bool digit = text[i] >= '0' && text[i] <= '9', hex = digit || (text[i] >= 'a' && text[i] <= 'f');
+    if (kShape[i] == 'd' ? !digit : kShape[i] == 'x' ? !hex : text[i] != '-') return false;
+  }
+  return true;
+}
+
+std::string this_machine() {
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+Run look_at_run(const std::string& path, const std::string& id) {
+  Run run{id, path, base::Json::object(), Life::kLost, ""};
+  // The lock first: a launcher that ends between the two looks has written its verdict before.
+  bool alive = held(path);
+  base::Result<std::string> text = os::read_file(path + "/run.json", kMaxRecordBytes);
+  base::Result<base::Json> json = text.ok() ? base::parse_json(*text, kMaxRecordBytes) : base::Result<base::Json>(text.error());
+  if (json.ok() && json->is_object()) run.record = std::move(json).value();
+  auto launcher = run.record.find("launcher");
+  std::string host = launcher == run.record.end() ? "" : base::get_string(*launcher, "host").value_or("");
+  if (base::get_string(run.record, "state") == "ended") {
+    run.life = Life::kEnded;
+  } else if (alive) {
+    run.life = Life::kAlive;
+  } else if (!host.empty() && host != this_machine()) {
+    run.life = Life::kElsewhere;
+    run.launcher_host = host;
+  }
+  return run;
+}
+
+std::vector<Run> list_runs(const std::string& base) {
+  std::vector<Run> runs;
+  for (const std::string& id : ids_in(base)) runs.push_back(look_at_run(base + "/" + id, id));
+  return runs;
+}
+
+base::Result<Run> find_run(const std::string& base, std::string_view word) {
+  std::vector<std::string> ids = ids_in(base);
+  if (ids.empty()) return base::fail(ErrorKind::kUsage, "there is no run yet").because("nothing lies in " + base);
+  if (word.empty() || word == "latest") {
+    std::string id = newest_of(base, ids);
+    return look_at_run(base + "/" + id, id);
+  }
+  std::vector<std::string> fitting;
+  for (const std::string& id : ids)
+    if (id.starts_with(word) || (word.size() == kSuffix && id.ends_with(word))) fitting.push_back(id);
+  if (fitting.empty())
+    return base::fail(ErrorKind::kUsage, fmt::format("there is no run {}", base::quote(word))).with_hint("phalanx ps -a");
+  if (fitting.size() > 1)
+    return base::fail(ErrorKind::kUsage, fmt::format("{} runs begin or end with {}", fitting.size(), base::quote(word)))
+        .because("of them " + fitting[0] + " and " + fitting[1])
+        .with_hint("give more of the id; phalanx ps -a lists them");
+  return look_at_run(base + "/" + fitting[0], fitting[0]);
+}
+
+}  // namespace logs

@@ -1,0 +1,47 @@
+// The runs that lie in a folder of runs (logs/run_directory.h), and whether their launcher lives.
+//
+// A launcher holds a lock on its events.jsonl as long as it lives: a run without a verdict whose lock is free is lost. The lock says
+// nothing about a launcher on another machine that shares the folder; run.json says where it is.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace logs {
+
+enum class Life {
+  kAlive,      // its launcher is here and lives
+  kEnded,      // run.json has the verdict
+  kLost,       // the launcher died without a word
+  kElsewhere,  // begun on another machine; whether it lives cannot be seen from here
+};
+
+struct Run {
+  std::string id;
+  std::string path;
+  base::Json record = base::Json::object();  // run.json; empty where it cannot be read
+  Life life = Life::kLost;
+  std::string launcher_host;  // of kElsewhere
+};
+
+inline constexpr size_t kMaxRecordBytes = 64 << 20;
+
+// Newest first. A folder that does not exist has none.
+std::vector<Run> list_runs(const std::string& base);
+// word: an id, the beginning or the last four characters of one, "latest" or "" (the newest). Error kUsage: there is none such, or
+// more than one.
+base::Result<Run> find_run(const std::string& base, std::string_view word);
+// Looks again.
+Run look_at_run(const std::string& path, const std::string& id);
+
+// An id as run_directory makes them. Nothing else is ever made a path of.
+bool is_run_id(std::string_view text);
+// This machine, as run.json names it.
+std::string this_machine();
+
+}  // namespace logs

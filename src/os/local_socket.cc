@@ -1,0 +1,74 @@
+#include "os/local_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace os {
+namespace {
+
+constexpr int kBacklog = 16;
+
+// A name as the kernel takes it, and the folder it may hang on.
+struct Name {
+  sockaddr_un address{};
+  Fd folder;
+};
+
+base::Result<Name> name_of(const std::string& folder, const std::string& name) {
+  Name out;
+  out.address.sun_family = AF_UNIX;
+  std::string path = folder + "/" + name;
+  if (path.size() >= sizeof(out.address.sun_path)) {
+    out.folder = Fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!out.folder.valid()) return base::system_error("open", folder);
+    path = "/proc/self/fd/" + std::to_string(out.folder.get()) + "/" + name;
+  }
+  if (path.size() >= sizeof(out.address.sun_path)) return base::system_error("bind", path, ENAMETOOLONG);
+  std::memcpy(out.address.sun_path, path.c_str(), path.size() + 1);
+  return out;
+}
+
+base::Result<Fd> new_socket() {
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return base::system_error("socket", "AF_UNIX");
+  return fd;
+}
+
+}  // namespace
+
+base::Result<Fd> listen_local(const std::string& folder, const std::string& name) {
+  TRY_ASSIGN(Name where, name_of(folder, name));
+  TRY_ASSIGN(Fd fd, new_socket());
+  ::unlink(where.address.sun_path);
+  mode_t before = ::umask(0177);  // one thread: nobody else creates a file meanwhile
+  int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&where.address), sizeof(where.address));
+  int error_number = errno;
+  ::umask(before);
+  if (bound != 0) return base::system_error("bind", folder + "/" + name, error_number);
+  if (::listen(fd.get(), kBacklog) != 0) return base::system_error("listen", folder + "/" + name);
+  return fd;
+}
+
+base::Result<Fd> connect_local(const std::string& folder, const std::string& name) {
+  TRY_ASSIGN(Name where, name_of(folder, name));
+  TRY_ASSIGN(Fd fd, new_socket());
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&where.address), sizeof(where.address)) != 0)
+    return base::system_error("connect", folder + "/" + name);
+  return fd;
+}
+
+Fd accept_local(int listener) {
+  Fd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (!fd.valid() || ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
+  if (peer.uid != ::getuid() && peer.uid != 0) return {};
+  return fd;
+}
+
+}  // namespace os

@@ -1,0 +1,21 @@
+// Stream sockets named by a file, for the processes of one user on one machine.
+//
+// The name of such a socket has at most 107 bytes (unix(7)); a longer path goes through the folder's descriptor,
+// /proc/self/fd/N/name. Sockets are non-blocking and close-on-exec.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace os {
+
+// Listening, mode 0600. What a dead process has left under the name is replaced.
+base::Result<Fd> listen_local(const std::string& folder, const std::string& name);
+// Refused (ECONNREFUSED) where the file is there and its process is not.
+base::Result<Fd> connect_local(const std::string& folder, const std::string& name);
+// Accepts one connection of this user or of root (SO_PEERCRED); any other is closed. An invalid Fd: none is waiting, or it was closed.
+Fd accept_local(int listener);
+
+}  // namespace os

@@ -1,0 +1,26 @@
+// The table of `phalanx ps`. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/language.h"
+
+namespace view {
+
+struct RunRow {
+  std::string id;
+  base::Bilingual state;
+  std::vector<std::string> hosts;
+  int64_t ranks = 0;
+  std::optional<int64_t> age_s;  // since it began; of an ended one, since it ended
+  bool ended = false;
+  std::string step, loss;  // "120/1000", "2.31"; may be empty
+  std::string command;
+};
+
+// columns: of the terminal, the command is cut there; 0: whole.
+std::string run_table(const std::vector<RunRow>& rows, base::Language language, size_t columns);
+
+}  // namespace view

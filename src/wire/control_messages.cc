@@ -1,0 +1,137 @@
+#include "wire/control_messages.h"
+
+#include <fmt/format.h>
+
+#include "wire/codec.h"
+
+namespace wire {
+namespace {
+
+constexpr int64_t kDayMs = 86'400'000;
+
+template <typename Message, typename Write>
+void put(std::string& out, Write write) {
+  std::string payload;
+  Encoder encoder(payload);
+  write(encoder);
+  put_frame(out, Message::kType, payload);
+}
+
+// read fills the message; false: a field holds what it may not.
+template <typename Message, typename Read>
+base::Result<Message> get(std::string_view payload, Read read) {
+  Decoder decoder(payload);
+  Message message;
+  bool sensible = read(decoder, message);
+  if (sensible && decoder.done()) return message;
+  return base::fail(base::ErrorKind::kInternal, fmt::format("a control frame of type {} with {} bytes makes no sense",
+                                                            static_cast<int>(Message::kType), payload.size()));
+}
+
+}  // namespace
+
+void encode(std::string& out, const Ask& m) {
+  put<Ask>(out, [&](Encoder& e) {
+    e.u8(static_cast<uint8_t>(m.wish));
+    e.i64(m.grace_ms);
+    e.flag(m.kill);
+  });
+}
+template <>
+base::Result<Ask> decode<Ask>(std::string_view payload) {
+  return get<Ask>(payload, [](Decoder& d, Ask& m) {
+    uint8_t wish = d.u8();
+    m.wish = static_cast<Wish>(wish);
+    m.grace_ms = d.i64();
+    m.kill = d.flag();
+    return wish >= 1 && wish <= 3 && m.grace_ms >= -1 && m.grace_ms <= kDayMs;
+  });
+}
+
+void encode(std::string& out, const RunStatus& m) {
+  put<RunStatus>(out, [&](Encoder& e) { e.str(m.json); });
+}
+template <>
+base::Result<RunStatus> decode<RunStatus>(std::string_view payload) {
+  return get<RunStatus>(payload, [](Decoder& d, RunStatus& m) {
+    m.json = d.str();
+    return true;
+  });
+}
+
+void encode(std::string& out, const Talk& m) {
+  put<Talk>(out, [&](Encoder& e) { e.str(m.text); });
+}
+template <>
+base::Result<Talk> decode<Talk>(std::string_view payload) {
+  return get<Talk>(payload, [](Decoder& d, Talk& m) {
+    m.text = d.str();
+    return true;
+  });
+}
+
+void encode(std::string& out, const Dropped& m) {
+  put<Dropped>(out, [&](Encoder& e) { e.u64(m.bytes); });
+}
+template <>
+base::Result<Dropped> decode<Dropped>(std::string_view payload) {
+  return get<Dropped>(payload, [](Decoder& d, Dropped& m) {
+    m.bytes = d.u64();
+    return true;
+  });
+}
+
+void encode(std::string& out, const RunEnded& m) {
+  put<RunEnded>(out, [&](Encoder& e) { e.u32(m.exit_code); });
+}
+template <>
+base::Result<RunEnded> decode<RunEnded>(std::string_view payload) {
+  return get<RunEnded>(payload, [](Decoder& d, RunEnded& m) {
+    m.exit_code = d.u32();
+    return m.exit_code <= 255;
+  });
+}
+
+void encode(std::string& out, const Sweep& m) {
+  put<Sweep>(out, [&](Encoder& e) {
+    e.str(m.run_id);
+    e.u32(m.patience_ms);
+  });
+}
+template <>
+base::Result<Sweep> decode<Sweep>(std::string_view payload) {
+  return get<Sweep>(payload, [](Decoder& d, Sweep& m) {
+    m.run_id = d.str();
+    m.patience_ms = d.u32();
+    return !m.run_id.empty() && m.run_id.size() <= 128;
+  });
+}
+
+void encode(std::string& out, const Swept& m) {
+  put<Swept>(out, [&](Encoder& e) {
+    e.u32(static_cast<uint32_t>(m.found.size()));
+    for (const SweptProcess& p : m.found) {
+      e.u32(p.pid);
+      e.str(p.command);
+      e.flag(p.gone);
+    }
+    e.u32(m.waited_for);
+  });
+}
+template <>
+base::Result<Swept> decode<Swept>(std::string_view payload) {
+  return get<Swept>(payload, [](Decoder& d, Swept& m) {
+    uint32_t count = d.count(9);
+    if (count > kMaxSwept) return false;
+    m.found.resize(count);
+    for (SweptProcess& p : m.found) {
+      p.pid = d.u32();
+      p.command = d.str();
+      p.gone = d.flag();
+    }
+    m.waited_for = d.u32();
+    return true;
+  });
+}
+
+}  // namespace wire
