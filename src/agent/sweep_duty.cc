@@ -36,7 +36,8 @@ void SweepDuty::look() {
   }
   wire::Swept swept;
   for (const auto& [name, command] : killed_) {
-    bool gone = std::none_of(left.begin(), left.end(), [&](const host::RunProcess& p) { return p.pid == name.first && p.start_ticks == name.second; });
+    auto same = [&name = name](const host::RunProcess& p) { return p.pid == name.first && p.start_ticks == name.second; };
+    bool gone = std::none_of(left.begin(), left.end(), same);
     if (swept.found.size() < wire::kMaxSwept || !gone) swept.found.push_back({static_cast<uint32_t>(name.first), command, gone});
   }
   if (swept.found.size() > wire::kMaxSwept) {  // what could not be ended is worth more than what could

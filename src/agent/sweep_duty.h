@@ -14,9 +14,9 @@ namespace agent {
 
 class SweepDuty {
  public:
-  static constexpr os::milliseconds kLook{100};        // between two looks
-  static constexpr os::milliseconds kBudget{2000};     // of one look
-  static constexpr os::milliseconds kKillTime{3000};   // for the kernel to end what was killed
+  static constexpr os::milliseconds kLook{100};       // between two looks
+  static constexpr os::milliseconds kBudget{2000};    // of one look
+  static constexpr os::milliseconds kKillTime{3000};  // for the kernel to end what was killed
   static constexpr int64_t kLongestPatienceMs = 60'000;
 
   SweepDuty(os::Loop& loop, std::function<void(const wire::Swept&)> done) : loop_(loop), done_(std::move(done)) {}

@@ -19,7 +19,8 @@ constexpr os::milliseconds kLastWords{10'000};
 
 base::Error not_there(const logs::Run& run) {
   if (run.life == logs::Life::kEnded)
-    return base::fail(ErrorKind::kUsage, "the run " + run.id + " has ended").with_hint("phalanx logs " + run.id + ", or phalanx why " + run.id);
+    return base::fail(ErrorKind::kUsage, "the run " + run.id + " has ended")
+        .with_hint("phalanx logs " + run.id + ", or phalanx why " + run.id);
   if (run.life == logs::Life::kElsewhere)
     return base::fail(ErrorKind::kUsage, "the run " + run.id + " was begun on another machine")
         .because("its launcher is on " + run.launcher_host)

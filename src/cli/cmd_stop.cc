@@ -48,7 +48,7 @@ class Stop {
     if (run.life == logs::Life::kAlive) TRY(end_it(run));
     run = logs::look_at_run(run.path, run.id);
     if (run.life == logs::Life::kLost) view_.say("phalanx: " + say({"{}: its launcher is dead", "{}：启动器已死亡"}, run.id));
-    else if (!was_lost) view_.say("phalanx: " + say({"{}: has ended: {}", "{}：已结束：{}"}, run.id, state_word(state_of(run, nullptr)).in(language_here())));
+    else if (!was_lost) view_.say("phalanx: " + say({"{}: {}", "{}：{}"}, run.id, state_word(state_of(run, nullptr)).in(language_here())));
     return prove(run);
   }
 

@@ -52,6 +52,8 @@ std::string operand_words(Verb verb) {
   if (verb == Verb::kCompletion) return "bash zsh fish";
   if (verb == Verb::kExplain) return all_codes();
   if (verb == Verb::kBench) return "fabric";
+  for (Verb life : {Verb::kLogs, Verb::kAttach, Verb::kStop, Verb::kWhy, Verb::kReport})
+    if (verb == life) return "latest";
   return "";
 }
 

@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
 constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                      // verbs that look at the hosts for a job
 constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);  // verbs that log in to hosts
-constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);  // verbs that show what ranks print
+constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);          // verbs that show what ranks print
 constexpr uint32_t kLife = kRead | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWhy) | bit(Verb::kReport);  // of runs that are there
 constexpr uint32_t kAll = kReach | kLife | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
 constexpr int64_t kMostHosts = 65'536;

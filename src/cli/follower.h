@@ -18,10 +18,10 @@ namespace cli {
 class Follower {
  public:
   enum class End {
-    kRunEnded,   // the launcher has said so
-    kGone,       // the socket was closed without a word: the launcher has died
-    kSilent,     // it took the connection and says nothing
-    kLeft,       // the operator has left
+    kRunEnded,  // the launcher has said so
+    kGone,      // the socket was closed without a word: the launcher has died
+    kSilent,    // it took the connection and says nothing
+    kLeft,      // the operator has left
   };
   static constexpr os::milliseconds kGreeting{5000};  // for its first answer
 

@@ -104,8 +104,14 @@ base::Json Live::last_progress() const {
 base::Json Live::status() const {
   base::Json hosts = base::Json::array();
   for (const Rank& rank : ranks_) hosts.push_back(rank.host);
-  base::Json json = {{"v", 1},          {"id", id_},           {"pid", ::getpid()},   {"phase", phase_name(phase_)},
-                     {"ranks", hosts.size()}, {"host_of_rank", hosts}, {"detached", detached_}, {"silent_s", seconds(os::mono_now() - heard_)}};
+  base::Json json = {{"v", 1},
+                     {"id", id_},
+                     {"pid", ::getpid()},
+                     {"phase", phase_name(phase_)},
+                     {"ranks", hosts.size()},
+                     {"host_of_rank", hosts},
+                     {"detached", detached_},
+                     {"silent_s", seconds(os::mono_now() - heard_)}};
   if (base::Json progress = last_progress(); !progress.is_null()) json["progress"] = std::move(progress);
   for (size_t r = 0; r < ranks_.size(); ++r)
     if (ranks_[r].progress) json["reported"].push_back({{"rank", r}, {"seconds_ago", seconds(os::mono_now() - ranks_[r].reported)}});

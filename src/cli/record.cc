@@ -162,12 +162,8 @@ void Record::opened(const job::Job& job, Json reach) {
   reach_ = std::move(reach);
   Json hosts = Json::array();
   for (const job::HostRequest& host : job.hosts) hosts.push_back({{"host", host.target.name}});
-  Json json = {{"schema", 1},
-               {"id", directory_.id()},
-               {"began", os::iso_time(began_wall_ns_)},
-               {"command", job.argv},
-               {"workdir", job.directory},
-               {"hosts", std::move(hosts)}};
+  Json json = {{"schema", 1},         {"id", directory_.id()},    {"began", os::iso_time(began_wall_ns_)},
+               {"command", job.argv}, {"workdir", job.directory}, {"hosts", std::move(hosts)}};
   json.update(reach_);
   json["state"] = "starting";
   base::Status written = directory_.write_record(json);

@@ -51,7 +51,8 @@ base::Result<std::string> runs_folder(const Invocation& invocation) {
 base::Result<logs::Run> run_named(const Invocation& invocation) {
   std::string_view verb = row(invocation.verb).name;
   if (invocation.operands.size() > 1)
-    return base::fail(ErrorKind::kUsage, fmt::format("{} takes one run", verb)).with_hint(fmt::format("phalanx {} {}", verb, base::shell_quote(invocation.operands[0])));
+    return base::fail(ErrorKind::kUsage, fmt::format("{} takes one run", verb))
+        .with_hint(fmt::format("phalanx {} {}", verb, base::shell_quote(invocation.operands[0])));
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
   return logs::find_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]);
 }
@@ -83,9 +84,11 @@ std::string state_of(const logs::Run& run, const Json& status) {
 
 base::Bilingual state_word(std::string_view state) {
   constexpr std::pair<std::string_view, base::Bilingual> kWords[] = {
-      {"starting", {"starting", "启动中"}}, {"running", {"running", "运行中"}},         {"stopping", {"stopping", "停止中"}},
-      {"restarting", {"restarting", "重启中"}}, {"done", {"done", "完成"}},             {"failed", {"failed", "失败"}},
-      {"refused", {"refused", "被拒绝"}},   {"interrupted", {"interrupted", "被中断"}}, {"lost", {"lost", "失联"}},
+      {"starting", {"starting", "启动中"}}, {"running", {"running", "运行中"}},
+      {"stopping", {"stopping", "停止中"}}, {"restarting", {"restarting", "重启中"}},
+      {"done", {"done", "完成"}},           {"failed", {"failed", "失败"}},
+      {"refused", {"refused", "被拒绝"}},   {"interrupted", {"interrupted", "被中断"}},
+      {"lost", {"lost", "失联"}},
   };
   for (const auto& [word, words] : kWords)
     if (word == state) return words;

@@ -79,8 +79,8 @@ constexpr VerbRow kVerbs[] = {
      Operands::kNone,
      "[options]",
      {"list the runs of this machine", "列出本机的运行"},
-     {"Lists the runs that were begun on this machine and have not ended: with and without a terminal, and those whose launcher has died "
-      "(lost). --all lists those that have ended too.",
+     {"Lists the runs that were begun on this machine and have not ended: with and without a terminal, and those whose launcher has "
+      "died (lost). --all lists those that have ended too.",
       "列出在本机启动且尚未结束的运行：有终端的、已脱离终端的，以及启动器已死亡的（lost）。--all 也列出已结束的运行。"},
      "phalanx ps\n"
      "phalanx ps -a"},
@@ -89,8 +89,8 @@ constexpr VerbRow kVerbs[] = {
      Operands::kMixed,
      "[RUN] [options]",
      {"print what the ranks of a run have printed", "打印一次运行中各 rank 的输出"},
-     {"Prints the whole log of every rank, rank by rank, each line with its host and rank. With --follow what comes later is printed as it "
-      "comes, until the run ends. RUN is an id, its beginning, its last four characters, or latest (default).",
+     {"Prints the whole log of every rank, rank by rank, each line with its host and rank. With --follow what comes later is printed as "
+      "it comes, until the run ends. RUN is an id, its beginning, its last four characters, or latest (default).",
       "逐个 rank 打印完整日志，每行带主机名与 rank 号。使用 --follow 时持续打印新的输出，直到运行结束。"
       "RUN 可为 id、id 的开头、id 的最后四个字符，或 latest（默认）。"},
      "phalanx logs\n"
@@ -101,7 +101,8 @@ constexpr VerbRow kVerbs[] = {
      Operands::kMixed,
      "[RUN] [options]",
      {"watch a run as if it had been started here", "像在此启动的一样观看一次运行"},
-     {"Shows what the ranks print from now on, with the progress bar, until the run ends; its exit code becomes ours. Ctrl-C leaves the run "
+     {"Shows what the ranks print from now on, with the progress bar, until the run ends; its exit code becomes ours. Ctrl-C leaves the "
+      "run "
       "alone: it goes on. RUN is an id, its beginning, its last four characters, or latest (default).",
       "显示从现在起各 rank 的输出和进度条，直到运行结束，并以它的退出码退出。Ctrl-C 只是离开，运行继续。"
       "RUN 可为 id、id 的开头、id 的最后四个字符，或 latest（默认）。"},
@@ -111,8 +112,8 @@ constexpr VerbRow kVerbs[] = {
      Operands::kMixed,
      "[RUN...] [options]",
      {"end runs, and prove on every host that nothing is left", "结束运行，并在每台主机上证实没有残留"},
-     {"Asks the launcher to end the run as Ctrl-C would, waits for the end, then logs in to every host again and looks for processes of the "
-      "run and GPU memory they hold; what is left is killed. Works also when the launcher is dead. Without RUN: the one run that has "
+     {"Asks the launcher to end the run as Ctrl-C would, waits for the end, then logs in to every host again and looks for processes of "
+      "the run and GPU memory they hold; what is left is killed. Works also when the launcher is dead. Without RUN: the one run that has "
       "not ended. Exit code 3 if something cannot be ended.",
       "请求启动器像 Ctrl-C 一样结束运行，等待结束，然后再次登录每台主机，查找该运行的进程及其占用的显存；残留的进程会被杀死。"
       "启动器已死亡时同样有效。不给出 RUN 时指唯一尚未结束的运行。若有进程无法结束则以 3 退出。"},

@@ -50,7 +50,7 @@ base::Result<Verdict> Runner::run(Job job, const std::vector<const cluster::Tran
   run_ = std::make_unique<Run>(begin_run(std::move(job), os::mono_now()));
   run_->attempt.wall_less_mono_ns = os::wall_now_ns() - os::mono_now().ns;
   TRY(loop_.on_child([this](pid_t pid, int status) { on_child(pid, status); }));
-  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) 
+  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) {
       if (s != SIGHUP || !hangup_ignored_) feed(OperatorSignal{s});
     }));

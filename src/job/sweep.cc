@@ -33,14 +33,13 @@ HostSweep::HostSweep(os::Loop& loop, std::vector<cluster::Target> targets, const
     : loop_(loop),
       wish_(std::move(wish)),
       hosts_(targets.size()),
-      opener_(
-          loop, payload, with_transports(targets, transports), options,
-          cluster::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
-                                    [this](size_t h, base::Error error, bool) {
-                                      if (!hosts_[h].over && !hosts_[h].found.answered) hosts_[h].found.error = std::move(error);
-                                      settle(h);
-                                    }},
-          0) {
+      opener_(loop, payload, with_transports(targets, transports), options,
+              cluster::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
+                                        [this](size_t h, base::Error error, bool) {
+                                          if (!hosts_[h].over && !hosts_[h].found.answered) hosts_[h].found.error = std::move(error);
+                                          settle(h);
+                                        }},
+              0) {
   for (size_t h = 0; h < targets.size(); ++h) hosts_[h].found.name = targets[h].name;
 }
 

@@ -18,8 +18,8 @@ constexpr size_t kColumns = 8;
 constexpr size_t kMostHostColumns = 28;
 using Line = std::array<std::string, kColumns>;
 
-constexpr std::array<Bilingual, kColumns> kHeads = {Bilingual{"RUN", "运行"},   {"STATE", "状态"}, {"HOSTS", "主机"}, {"RANKS", "RANK 数"},
-                                                    {"SINCE", "时间"}, {"STEP", "步"},    {"LOSS", "LOSS"},  {"COMMAND", "命令"}};
+constexpr std::array<Bilingual, kColumns> kHeads = {Bilingual{"RUN", "运行"}, {"STATE", "状态"}, {"HOSTS", "主机"}, {"RANKS", "RANK 数"},
+                                                    {"SINCE", "时间"},        {"STEP", "步"},    {"LOSS", "LOSS"},  {"COMMAND", "命令"}};
 
 // "12 min", "3 h 5 min ago"
 std::string age(const RunRow& row, base::Language language) {

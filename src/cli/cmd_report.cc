@@ -1,0 +1,163 @@
+// report: one archive of a run, without its secrets, and with a page to look at (docs/formats/report.md).
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/gzip.h"
+#include "base/tar.h"
+#include "base/text.h"
+#include "cli/run_story.h"
+#include "cli/runs.h"
+#include "cli/verbs.h"
+#include "job/control_client.h"
+#include "logs/redact.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/files.h"
+
+namespace cli {
+namespace {
+
+using base::Bilingual;
+using base::Json;
+
+constexpr os::milliseconds kAnswer{1000};
+constexpr size_t kMostLogs = 64 << 20;  // of all logs together
+constexpr size_t kMostLog = 1 << 20;    // of one; less where there are many ranks
+constexpr size_t kLeastLog = 16 << 10;
+constexpr size_t kMostEvents = 8 << 20;
+constexpr size_t kMostFacts = 64;  // hosts whose facts are packed
+
+// The first quarter and the last three quarters of a file that is larger than `most`, with a line between that says so.
+std::string capped(const std::string& path, size_t most) {
+  os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat s{};
+  if (!file.valid() || ::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) return "";
+  auto part = [&](off_t from, size_t size) {
+    std::string text(size, '\0');
+    size_t got = 0;
+    while (got < size) {
+      ssize_t n = ::pread(file.get(), text.data() + got, size - got, from + static_cast<off_t>(got));
+      if (n <= 0) break;
+      got += static_cast<size_t>(n);
+    }
+    text.resize(got);
+    return text;
+  };
+  size_t size = static_cast<size_t>(s.st_size);
+  if (size <= most) return part(0, size);
+  size_t first = most / 4, last = most - first;
+  return part(0, first) + fmt::format("\n[phalanx report: {} left out]\n", base::format_bytes(size - most)) +
+         part(static_cast<off_t>(size - last), last);
+}
+
+class Archive {
+ public:
+  explicit Archive(const logs::Run& run) : run_(run), tar_(os::wall_now_ns() / 1'000'000'000), top_("phalanx-report-" + run.id + "/") {}
+
+  void add(const std::string& name, std::string_view text) { CHECK(tar_.add(top_ + name, text)); }
+  void add_text(const std::string& name, const std::string& text) {
+    if (!text.empty()) add(name, logs::redact(text, &redacted_));
+  }
+  void add_json(const std::string& name, const Json& json) { add(name, base::to_text(logs::redact_json(json, &redacted_), 2) + "\n"); }
+  // Line by line: what is not JSON is cleaned as text.
+  void add_lines(const std::string& name, size_t most) {
+    std::string text = capped(run_.path + "/" + name, most), out;
+    for (std::string_view line : base::split_lines(text)) {
+      base::Result<Json> json = base::parse_json(line);
+      out += (json.ok() ? base::to_text(logs::redact_json(*json, &redacted_)) : logs::redact(line, &redacted_)) + "\n";
+    }
+    if (!out.empty()) add(name, out);
+  }
+  void add_logs(size_t ranks) {
+    size_t each = std::clamp(kMostLogs / std::max<size_t>(1, ranks), kLeastLog, kMostLog), sum = 0;
+    for (size_t r = 0; r < ranks && sum < kMostLogs; ++r) {
+      std::string name = fmt::format("ranks/{}.log", r);
+      std::string text = capped(run_.path + "/" + name, each);
+      sum += text.size();
+      add_text(name, text);
+    }
+  }
+  void add_facts() {
+    for (size_t h = 0; h < kMostFacts; ++h) {
+      std::string name = fmt::format("facts/{}.json", h);
+      base::Result<std::string> text = os::read_file(run_.path + "/" + name, 8 << 20);
+      base::Result<Json> json = text.ok() ? base::parse_json(*text) : base::Result<Json>(text.error());
+      if (json.ok()) add_json(name, *json);
+    }
+  }
+  size_t& redacted() { return redacted_; }
+  std::string finish() && { return std::move(tar_).finish(); }
+
+ private:
+  const logs::Run& run_;
+  base::TarWriter tar_;
+  std::string top_;
+  size_t redacted_ = 0;
+};
+
+// The same record, events and status, cleaned before anything is told from them.
+std::string page_of(const logs::Run& run, const Json& status, size_t& redacted) {
+  logs::Run clean = run;
+  clean.record = logs::redact_json(run.record, &redacted);
+  std::vector<RunEvent> events = read_events(run.path);
+  for (RunEvent& event : events) event.fields = logs::redact_json(event.fields, &redacted);
+  base::Language language = language_here();
+  return view::story_page(story_of(clean, logs::redact_json(status, &redacted), events, progress_of(run), language), language, redacted);
+}
+
+std::string pack(const logs::Run& run, const Json& status, size_t& redacted) {
+  Archive archive(run);
+  archive.add_json("run.json", run.record);
+  if (status.is_object()) archive.add_json("status.json", status);
+  archive.add_lines("events.jsonl", kMostEvents);
+  archive.add_lines("progress.jsonl", logs::kMaxProgressBytes);
+  archive.add_text("launcher.log", capped(run.path + "/launcher.log", kMostLog));
+  archive.add_logs(host_of_rank(run.record).size());
+  archive.add_facts();
+  size_t of_page = 0;
+  std::string page = page_of(run, status, of_page);
+  archive.add("report.html", page);
+  redacted = archive.redacted();
+  return std::move(archive).finish();
+}
+
+// Never through a link, never over what is there unless it was asked for by name.
+base::Status write_new(const std::string& path, std::string_view bytes, bool replace) {
+  os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (replace ? O_TRUNC : O_EXCL), 0600));
+  if (!file.valid()) {
+    base::Error error = base::system_error("create", path);
+    error.kind = base::ErrorKind::kConfig;
+    return std::move(error).with_hint("choose another file with -o");
+  }
+  return os::write_all(file.get(), bytes, path);
+}
+
+}  // namespace
+
+base::Result<int> report_verb(const Invocation& invocation) {
+  TRY_ASSIGN(logs::Run run, run_named(invocation));
+  Json status = nullptr;
+  if (run.life == logs::Life::kAlive) {
+    base::Result<Json> answer = job::ask_status(run.path, run.id, kAnswer);
+    if (answer.ok()) status = std::move(answer).value();
+  }
+  std::optional<std::string> file = invocation.value(Flag::kReportFile);
+  std::string path = file.value_or("phalanx-report-" + run.id + ".tar.gz");
+  size_t redacted = 0;
+  std::string archive = pack(run, status, redacted);
+  TRY_ASSIGN(std::string bytes, base::gzip(archive));
+  TRY(write_new(path, bytes, file.has_value()));
+  std::printf("%s\n", path.c_str());
+  constexpr Bilingual kDone{"phalanx: {} ({}), {} secrets taken out; open report.html in it, and look through it before giving it away\n",
+                            "phalanx: {}（{}），已去除 {} 处机密；可打开其中的 report.html，交给他人之前请自行检查\n"};
+  std::fputs(fmt::format(fmt::runtime(kDone.in(language_here())), path, base::format_bytes(bytes.size()), redacted).c_str(), stderr);
+  return 0;
+}
+
+}  // namespace cli

@@ -1,0 +1,220 @@
+#include "cli/run_story.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/record_life.h"
+#include "cli/runs.h"
+#include "os/files.h"
+
+namespace cli {
+namespace {
+
+using base::Bilingual;
+using base::Json;
+using base::Language;
+
+constexpr size_t kMostCurves = 64;
+constexpr size_t kMostTable = 65'536;
+
+template <typename... Args>
+std::string say(Language language, Bilingual text, const Args&... args) {
+  return fmt::format(fmt::runtime(text.in(language)), args...);
+}
+
+std::string text_of(const Json& object, const char* key) { return object.is_object() ? base::get_string(object, key).value_or("") : ""; }
+
+std::string end_text(const Json& event, Language language) {
+  std::string signal = text_of(event, "signal"), stopped = text_of(event, "stopped_by_us");
+  std::string text = signal.empty() ? say(language, {"exited with code {}", "以退出码 {} 结束"}, base::get_int(event, "code").value_or(-1))
+                                    : say(language, {"killed by {}", "被 {} 杀死"}, signal);
+  if (!stopped.empty()) text += say(language, {", stopped by us", "，由我们停止"});
+  return text;
+}
+
+bool is_bad(const RunEvent& event) {
+  if (event.name == "rank_exited")
+    return text_of(event.fields, "stopped_by_us").empty() &&
+           (!text_of(event.fields, "signal").empty() || base::get_int(event.fields, "code").value_or(0) != 0);
+  return event.name == "trouble" || base::get_bool(event.fields, "ok") == false || event.name == "stall" || event.name == "attempt_ended";
+}
+
+void add_timeline(view::Story& story, const std::vector<RunEvent>& events, Language language) {
+  for (size_t i = 0; i < events.size();) {
+    size_t end = i + 1;
+    bool folds = events[i].name == "rank_started" || events[i].name == "rank_connected" || events[i].name == "host_prepared" ||
+                 events[i].name == "host_open" || events[i].name == "host_probed";
+    while (folds && end < events.size() && events[end].name == events[i].name && !is_bad(events[end]) && !is_bad(events[i])) ++end;
+    std::string text = event_text(events[i], end - i, language);
+    if (!text.empty()) story.timeline.push_back({events[i].time, std::move(text), is_bad(events[i])});
+    i = end;
+  }
+}
+
+// Per rank the curve of its loss and of its seconds per step, over steps.
+void add_curves(view::Story& story, const std::vector<logs::ProgressPoint>& points) {
+  std::map<int, view::Curve> losses, times;
+  std::map<int, std::pair<double, int64_t>> before;  // when, step
+  for (const logs::ProgressPoint& point : points) {
+    if (!point.progress.step || (losses.size() >= kMostCurves && !losses.count(point.rank))) continue;
+    double step = static_cast<double>(*point.progress.step);
+    std::string name = fmt::format("rank {}", point.rank);
+    losses[point.rank].name = times[point.rank].name = name;
+    if (point.progress.loss) losses[point.rank].points.emplace_back(step, *point.progress.loss);
+    auto last = before.find(point.rank);
+    if (last != before.end() && *point.progress.step > last->second.second && point.t >= last->second.first)
+      times[point.rank].points.emplace_back(
+          step, (point.t - last->second.first) / static_cast<double>(*point.progress.step - last->second.second));
+    before[point.rank] = {point.t, *point.progress.step};
+  }
+  for (auto* from : {&losses, &times})
+    for (auto& [rank, curve] : *from)
+      if (!curve.points.empty()) (from == &losses ? story.losses : story.step_times).push_back(std::move(curve));
+}
+
+std::optional<double> median_of(const std::vector<view::Curve>& curves, int rank) {
+  for (const view::Curve& curve : curves) {
+    if (curve.name != fmt::format("rank {}", rank)) continue;
+    std::vector<double> values;
+    for (auto [step, seconds] : curve.points) values.push_back(seconds);
+    std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
+    return values[values.size() / 2];
+  }
+  return std::nullopt;
+}
+
+void add_table(view::Story& story, const logs::Run& run, const std::vector<RunEvent>& events,
+               const std::vector<logs::ProgressPoint>& points, Language language) {
+  std::vector<std::string> hosts = host_of_rank(run.record);
+  story.ranks = static_cast<int64_t>(hosts.size());
+  if (hosts.size() > kMostTable) hosts.resize(kMostTable);
+  for (size_t r = 0; r < hosts.size(); ++r) {
+    view::StoryRank rank;
+    rank.rank = static_cast<int>(r);
+    rank.host = hosts[r];
+    if (run.life == logs::Life::kAlive) rank.end = say(language, {"running", "运行中"});
+    rank.seconds_per_step = median_of(story.step_times, rank.rank);
+    story.table.push_back(std::move(rank));
+  }
+  auto at = [&](const Json& fields) -> view::StoryRank* {
+    std::optional<int64_t> r = base::get_int(fields, "rank");
+    return r && *r >= 0 && static_cast<size_t>(*r) < story.table.size() ? &story.table[static_cast<size_t>(*r)] : nullptr;
+  };
+  for (const RunEvent& event : events)
+    if (view::StoryRank* rank = event.name == "rank_exited" ? at(event.fields) : nullptr) {
+      rank->end = end_text(event.fields, language);
+      rank->bad = is_bad(event);
+    }
+  for (const logs::ProgressPoint& point : points) {
+    if (static_cast<size_t>(point.rank) >= story.table.size()) continue;
+    view::StoryRank& rank = story.table[static_cast<size_t>(point.rank)];
+    const wire::RankProgress& p = point.progress;
+    if (p.step) rank.step = p.total ? fmt::format("{}/{}", *p.step, *p.total) : std::to_string(*p.step);
+    if (p.loss) rank.loss = fmt::format("{:.4g}", *p.loss);
+  }
+}
+
+// What a run that has not ended is doing.
+void add_now(view::Story& story, const logs::Run& run, const Json& status, Language language) {
+  if (run.life == logs::Life::kEnded) return;
+  auto add = [&](Bilingual text, const auto&... args) { story.now.push_back(say(language, text, args...)); };
+  if (run.life == logs::Life::kLost)
+    return add({"the launcher died without a word; its hosts end everything by themselves within 6 s. phalanx stop {} makes sure of it",
+                "启动器无声死亡；各主机会在 6 秒内自行结束一切。phalanx stop {} 可加以确认"},
+               run.id);
+  if (run.life == logs::Life::kElsewhere)
+    return add({"it was begun on {}; how it is can only be seen there", "它在 {} 上启动；只能在那里查看状态"}, run.launcher_host);
+  if (!status.is_object())
+    return add({"its launcher lives and gives no answer: it is stopped (kill -CONT) or very busy",
+                "启动器仍在但没有应答：可能被暂停（kill -CONT）或非常繁忙"});
+  add({"phase: {}", "阶段：{}"}, text_of(status, "phase"));
+  if (auto progress = status.find("progress"); progress != status.end() && progress->is_object()) {
+    std::optional<int64_t> step = base::get_int(*progress, "step"), total = base::get_int(*progress, "total");
+    std::optional<double> loss = base::get_number(*progress, "loss");
+    std::string text = step ? fmt::format("{}", *step) : "-";
+    if (total) text += fmt::format("/{}", *total);
+    if (loss) text += fmt::format(", loss {:.4g}", *loss);
+    add({"step {}", "步 {}"}, text);
+  }
+  add({"a rank last said something {} s ago", "最近一次 rank 有动静是在 {} 秒前"},
+      fmt::format("{:.1f}", base::get_number(status, "silent_s").value_or(0)));
+  if (std::string talk = text_of(status, "talk"); !talk.empty()) add({"last: {}", "最近：{}"}, talk);
+}
+
+std::string plain_text(const RunEvent& event, Language language) {
+  const Json& f = event.fields;
+  std::string host = text_of(f, "host");
+  if (event.name == "note" || event.name == "trouble") return (host.empty() ? "" : host + ": ") + text_of(f, "text");
+  if (event.name == "rank_exited")
+    return fmt::format("rank {} ({}) {}", base::get_int(f, "rank").value_or(-1), host, end_text(f, language));
+  if (event.name == "host_ended") {
+    std::string why = text_of(f, "because");
+    return text_of(f, "error") + (why.empty() ? "" : ": " + why);
+  }
+  if (event.name == "host_finished") {
+    int64_t left = base::get_int(f, "left").value_or(0), killed = base::get_int(f, "killed").value_or(0);
+    if (left == 0 && killed == 0) return say(language, {"{}: nothing left", "{}：没有残留"}, host);
+    return say(language, {"{}: {} leftover processes ended, {} could not be", "{}：结束 {} 个遗留进程，{} 个无法结束"}, host, killed, left);
+  }
+  if (event.name == "operator_signal")
+    return say(language, {"the operator asked for the end ({})", "操作者要求结束（{}）"}, text_of(f, "signal"));
+  if (event.name == "store_open")
+    return say(language, {"the store is open on {}:{}", "store 已在 {}:{} 打开"}, host, base::get_int(f, "port").value_or(0));
+  if (event.name == "host_listening" || event.name == "host_dialed" || event.name == "host_reached") return "";  // of the mesh test
+  if (event.name == "end") return say(language, {"end: {}", "结束：{}"}, text_of(f, "verdict"));
+  Json rest = f;
+  for (const char* key : {"v", "t", "event"}) rest.erase(key);
+  return event.name + " " + base::to_text(rest);
+}
+
+}  // namespace
+
+std::string event_text(const RunEvent& event, size_t times, Language language) {
+  const Json& f = event.fields;
+  if (is_bad(event) && base::get_bool(f, "ok") == false) {
+    std::string error = text_of(f, "error");
+    return fmt::format("{} ({}): {}", event.name, text_of(f, "host"), error.empty() ? base::to_text(f) : error);
+  }
+  if (event.name == "rank_started") return say(language, {"ranks started: {}", "已启动 {} 个 rank"}, times);
+  if (event.name == "rank_connected") return say(language, {"ranks that have met the store: {}", "{} 个 rank 已连上 store"}, times);
+  if (event.name == "host_open") return say(language, {"hosts that answer: {}", "{} 台主机已应答"}, times);
+  if (event.name == "host_probed") return say(language, {"hosts probed: {}", "已探测 {} 台主机"}, times);
+  if (event.name == "host_prepared") return say(language, {"hosts that are ready: {}", "{} 台主机就绪"}, times);
+  return plain_text(event, language);
+}
+
+view::Story story_of(const logs::Run& run, const Json& status, const std::vector<RunEvent>& events,
+                     const std::vector<logs::ProgressPoint>& points, Language language) {
+  view::Story story;
+  std::string state = state_of(run, status);
+  story.id = run.id;
+  story.state = state_word(state).in(language);
+  story.bad = state == "failed" || state == "refused" || state == "lost";
+  std::vector<std::string> words;
+  if (auto command = run.record.find("command"); command != run.record.end() && command->is_array())
+    for (const Json& word : *command)
+      if (word.is_string()) words.push_back(word.get<std::string>());
+  story.command = base::shell_quote(words);
+  story.workdir = text_of(run.record, "workdir");
+  story.began = text_of(run.record, "began");
+  story.ended = text_of(run.record, "ended");
+  for (const std::string& host : host_of_rank(run.record))
+    if (std::find(story.hosts.begin(), story.hosts.end(), host) == story.hosts.end()) story.hosts.push_back(host);
+  story.verdict = words_of(run.record, language);
+  story.code = text_of(run.record, "cause");
+  add_now(story, run, status, language);
+  add_timeline(story, events, language);
+  add_curves(story, points);
+  add_table(story, run, events, points, language);
+  return story;
+}
+
+std::vector<logs::ProgressPoint> progress_of(const logs::Run& run) {
+  base::Result<std::string> text = os::read_file(run.path + "/progress.jsonl", logs::kMaxProgressBytes);
+  return text.ok() ? logs::read_progress(*text) : std::vector<logs::ProgressPoint>{};
+}
+
+}  // namespace cli

@@ -1,0 +1,189 @@
+// report.html: verdict first, then ranks, curves and the timeline. Everything in it is escaped, nothing is loaded from anywhere, and no
+// script runs (a Content-Security-Policy forbids it): the text of a rank's log can show nothing but itself.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/name_ranges.h"
+#include "base/text.h"
+#include "base/unicode.h"
+#include "view/story.h"
+
+namespace view {
+namespace {
+
+using base::Bilingual;
+using base::Language;
+
+constexpr std::string_view kStyle = R"(
+body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
+h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2em}pre{background:#f4f4f4;padding:1em;overflow-x:auto;white-space:pre-wrap}
+table{border-collapse:collapse}td,th{text-align:left;padding:.15em 1em .15em 0;vertical-align:top}
+.bad{color:#b00020}.dim{color:#666}
+svg{max-width:100%;height:auto;background:#fafafa}
+.state{padding:.1em .6em;border-radius:.3em;background:#e6f2e6}.state.bad{background:#fde7ea}
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}pre,svg{background:#242424}.dim{color:#999}.bad{color:#ff8a96}
+.state{background:#1f3a1f}.state.bad{background:#4a1c22}})";
+constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f"};
+constexpr double kWidth = 860, kHeight = 260, kLeft = 70, kBottom = 30, kTop = 12, kRight = 12;
+constexpr size_t kMostCurves = 16;
+constexpr size_t kMostPoints = 2000;
+constexpr size_t kMostEvents = 2000;
+constexpr size_t kMostRanks = 4096;
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  void take(double v) {
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  bool empty() const { return low > high; }
+  // A flat line stands in the middle.
+  void widen() {
+    if (high - low > 1e-12 * std::max(1.0, std::abs(high))) return;
+    low -= 0.5;
+    high += 0.5;
+  }
+};
+
+std::string number(double value) { return fmt::format("{:.4g}", value); }
+
+std::string path_of(const Curve& curve, const Range& x, const Range& y) {
+  size_t every = std::max<size_t>(1, (curve.points.size() + kMostPoints - 1) / kMostPoints);
+  std::string path;
+  for (size_t i = 0; i < curve.points.size(); ++i) {
+    auto [px, py] = curve.points[i];
+    if ((i % every != 0 && i + 1 != curve.points.size()) || !std::isfinite(px) || !std::isfinite(py)) continue;
+    double sx = kLeft + (px - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight);
+    double sy = kHeight - kBottom - (py - y.low) / (y.high - y.low) * (kHeight - kBottom - kTop);
+    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", sx, sy);
+  }
+  return path;
+}
+
+std::string chart(const std::vector<Curve>& curves, std::string_view title, std::string_view unit) {
+  Range x, y;
+  for (const Curve& curve : curves)
+    for (auto [px, py] : curve.points)
+      if (std::isfinite(px) && std::isfinite(py)) {
+        x.take(px);
+        y.take(py);
+      }
+  if (x.empty()) return "";
+  x.widen();
+  y.widen();
+  std::string out = fmt::format("<h2>{}</h2>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" font-size=\"12\" fill=\"#888\">\n",
+                                html(title), kWidth, kHeight, html(title));
+  for (int i = 0; i <= 4; ++i) {
+    double sy = kHeight - kBottom - i * (kHeight - kBottom - kTop) / 4, sx = kLeft + i * (kWidth - kLeft - kRight) / 4;
+    out += fmt::format("<path d=\"M{} {:.1f}H{}\" stroke=\"#8884\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft, sy,
+                       kWidth - kRight, kLeft - 6, sy + 4, number(y.low + i * (y.high - y.low) / 4));
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", sx, kHeight - 10,
+                       i == 0   ? "start"
+                       : i == 4 ? "end"
+                                : "middle",
+                       number(std::round(x.low + i * (x.high - x.low) / 4)));
+  }
+  size_t shown = std::min(curves.size(), kMostCurves);
+  for (size_t c = 0; c < shown; ++c)
+    out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"><title>{}</title></path>\n",
+                       path_of(curves[c], x, y), kColours[c % std::size(kColours)], html(curves[c].name));
+  out += "</svg>\n<p class=\"dim\">" + html(unit);
+  for (size_t c = 0; c < shown; ++c)
+    out += fmt::format(" <span style=\"color:{}\">■</span> {}", kColours[c % std::size(kColours)], html(curves[c].name));
+  if (curves.size() > shown) out += fmt::format(" (+{})", curves.size() - shown);
+  return out + "</p>\n";
+}
+
+std::string head(const Story& story, Language language) {
+  auto row = [&](Bilingual name, const std::string& value) {
+    return value.empty() ? std::string()
+                         : fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", html(name.in(language)), html(base::printable(value, 4000)));
+  };
+  std::string out =
+      fmt::format("<h1>{} <span class=\"state{}\">{}</span></h1>\n<table>\n", html(story.id), story.bad ? " bad" : "", html(story.state));
+  out += row({"command", "命令"}, story.command) + row({"folder", "目录"}, story.workdir) + row({"began", "开始"}, story.began) +
+         row({"ended", "结束"}, story.ended);
+  if (story.ranks > 0) out += row({"ranks", "rank"}, std::to_string(story.ranks));
+  return out + row({"hosts", "主机"}, base::join(base::fold_names(story.hosts), ",")) + "</table>\n";
+}
+
+std::string verdict(const Story& story, Language language) {
+  std::string text;
+  for (const base::Error& error : story.verdict) text += error.render() + "\n";
+  for (const std::string& line : story.now) text += line + "\n";
+  if (!story.code.empty()) text += story.code + ": phalanx explain " + story.code + "\n";
+  if (text.empty()) return "";
+  return fmt::format("<h2>{}</h2>\n<pre{}>{}</pre>\n", html(Bilingual{"Verdict", "结论"}.in(language)), story.bad ? " class=\"bad\"" : "",
+                     html(base::trim(text)));
+}
+
+std::string ranks(const Story& story, Language language) {
+  if (story.table.empty()) return "";
+  std::string out = fmt::format("<h2>{}</h2>\n<table>\n<tr>", html(Bilingual{"Ranks", "各 rank"}.in(language)));
+  for (Bilingual name :
+       {Bilingual{"rank", "rank"}, {"host", "主机"}, {"step", "步"}, {"loss", "loss"}, {"s/step", "秒/步"}, {"end", "结束"}})
+    out += "<th>" + html(name.in(language)) + "</th>";
+  out += "</tr>\n";
+  for (size_t r = 0; r < std::min(story.table.size(), kMostRanks); ++r) {
+    const StoryRank& rank = story.table[r];
+    out += fmt::format("<tr{}><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", rank.bad ? " class=\"bad\"" : "",
+                       rank.rank, html(base::printable(rank.host)), html(rank.step), html(rank.loss),
+                       rank.seconds_per_step ? number(*rank.seconds_per_step) : "", html(rank.end));
+  }
+  return out + "</table>\n";
+}
+
+std::string timeline(const Story& story, Language language) {
+  if (story.timeline.empty()) return "";
+  std::string out = fmt::format("<h2>{}</h2>\n<table>\n", html(Bilingual{"Timeline (UTC)", "时间线（UTC）"}.in(language)));
+  size_t first = story.timeline.size() > kMostEvents ? story.timeline.size() - kMostEvents : 0;
+  for (size_t i = first; i < story.timeline.size(); ++i) {
+    const StoryEvent& event = story.timeline[i];
+    out += fmt::format("<tr{}><td class=\"dim\">{}</td><td>{}</td></tr>\n", event.bad ? " class=\"bad\"" : "", html(event.time),
+                       html(base::printable(event.text, 4000)));
+  }
+  return out + "</table>\n";
+}
+
+}  // namespace
+
+std::string html(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    base::Character c = base::first_character(text.substr(i));
+    std::string_view bytes = text.substr(i, c.length);
+    i += c.length;
+    bool control = c.code_point < 0x20 ? bytes != "\n" && bytes != "\t" : c.code_point >= 0x7f && c.code_point < 0xa0;
+    if (!c.valid || control) out += "\xef\xbf\xbd";
+    else if (bytes == "&") out += "&amp;";
+    else if (bytes == "<") out += "&lt;";
+    else if (bytes == ">") out += "&gt;";
+    else if (bytes == "\"") out += "&quot;";
+    else if (bytes == "'") out += "&#39;";
+    else out += bytes;
+  }
+  return out;
+}
+
+std::string story_page(const Story& story, Language language, size_t redacted) {
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+      language == Language::kChinese ? "zh-CN" : "en", html("phalanx " + story.id), kStyle);
+  out += head(story, language) + verdict(story, language);
+  out += chart(story.losses, Bilingual{"Loss", "Loss"}.in(language), Bilingual{"over steps:", "按步："}.in(language));
+  out += chart(story.step_times, Bilingual{"Seconds per step", "每步秒数"}.in(language), Bilingual{"over steps:", "按步："}.in(language));
+  out += ranks(story, language) + timeline(story, language);
+  constexpr Bilingual kNote{
+      "{} secrets were taken out of this report by their names and shapes. Look through it before giving it away: a secret that looks like "
+      "any other word cannot be known.",
+      "本报告已按名称和形状去除 {} 处机密。交给他人之前请自行检查：与普通词无异的机密无法识别。"};
+  out += "<p class=\"dim\">" + html(fmt::format(fmt::runtime(kNote.in(language)), redacted)) + "</p>\n";
+  return out + "</body>\n</html>\n";
+}
+
+}  // namespace view

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include "base/name_ranges.h"
+#include "base/text.h"
+#include "base/unicode.h"
+#include "view/story.h"
+
+namespace view {
+namespace {
+
+using base::Bilingual;
+
+constexpr size_t kMostText = 2000;
+constexpr size_t kClock = 12;  // "07:31:02.123"
+
+void add_row(std::string& out, Bilingual name, const std::string& value, base::Language language) {
+  if (value.empty()) return;
+  out += base::pad_right(name.in(language), 10) + value + "\n";
+}
+
+// The clock time of "2026-11-21T07:31:02.123Z"; the day stands in the head.
+std::string clock_of(const std::string& time) { return time.size() >= 11 + kClock ? time.substr(11, kClock) : time; }
+
+}  // namespace
+
+std::string story_text(const Story& story, base::Language language, size_t most_events) {
+  std::string out;
+  add_row(out, {"run", "运行"}, story.id, language);
+  add_row(out, {"state", "状态"}, story.state, language);
+  add_row(out, {"command", "命令"}, base::printable(story.command, kMostText), language);
+  add_row(out, {"began", "开始"}, story.began, language);
+  add_row(out, {"ended", "结束"}, story.ended, language);
+  if (story.ranks > 0)
+    add_row(out, {"ranks", "rank"},
+            fmt::format(fmt::runtime(Bilingual{"{} on {}", "{}，位于 {}"}.in(language)), story.ranks,
+                        base::printable(base::join(base::fold_names(story.hosts), ","), kMostText)),
+            language);
+  for (const base::Error& error : story.verdict) out += "\n" + error.render();
+  if (!story.code.empty()) out += fmt::format("\n{}: phalanx explain {}\n", story.code, story.code);
+  if (!story.now.empty()) out += "\n";
+  for (const std::string& line : story.now) out += line + "\n";
+  if (story.timeline.empty() || most_events == 0) return out;
+  out += fmt::format("\n{}\n", Bilingual{"last events (UTC)", "最后的事件（UTC）"}.in(language));
+  size_t first = story.timeline.size() > most_events ? story.timeline.size() - most_events : 0;
+  for (size_t i = first; i < story.timeline.size(); ++i)
+    out += fmt::format("  {}  {}\n", clock_of(story.timeline[i].time), base::printable(story.timeline[i].text, kMostText));
+  return out;
+}
+
+}  // namespace view
