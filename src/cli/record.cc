@@ -59,6 +59,7 @@ struct Describe {
   EventRecord operator()(const wire::Exited& m) const {
     Json fields = {{"rank", m.rank}, {"host", host_name(state, host)}};
     fields.update(how_it_ended(static_cast<int>(m.status)));
+    if (!m.kernel.empty()) fields["kernel"] = m.kernel;
     if (m.stopped_by_us != 0) fields["stopped_by_us"] = os::signal_name(m.stopped_by_us);
     return {"rank_exited", std::move(fields)};
   }
@@ -118,6 +119,9 @@ Json describe(const job::State& state, const job::Verdict& v) {
     json.update(how_it_ended(v.status));
     if (v.lead) json["seconds_before_any_other"] = static_cast<double>(v.lead->count()) / 1e9;
   }
+  if (!v.code.empty()) json["code"] = v.code;
+  if (!v.evidence.empty()) json["evidence"] = v.evidence;
+  if (!v.where.empty()) json["where"] = v.where;
   if (v.kind == job::Verdict::Kind::kHostLost) json["host"] = host_name(state, v.host);
   if (!v.refusals.empty()) json["errors"] = errors_of(v.refusals);
   if (v.unfit) json["errors"] = errors_of(job::found_errors(state, base::Language::kEnglish));

@@ -34,9 +34,12 @@ using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick>;
 struct Verdict {
   enum class Kind { kDone, kPlanned, kChecked, kRefused, kRankFailed, kHostLost, kInterrupted } kind = Kind::kDone;
   int exit_code = 0;
+  std::string code;                     // of diagnosis/cause.h, where there is a cause to name: "RUN-OOM-CGROUP"
+  std::string evidence;                 // one line: the exception, what the kernel said; may be empty
+  std::string where;                    // "train.py:42 (step)"; may be empty
   bool unfit = false;                   // kRefused: by the checks; what they found is in state.examination
   std::vector<base::Error> refusals;    // kRefused: one per host that cannot; kHostLost: one; kChecked: hosts that could not be reached
-  int rank = -1;                        // kRankFailed: the first cluster-wide
+  int rank = -1;                        // kRankFailed: the cause; it may have ended with 0 (RUN-LEFT-EARLY)
   size_t host = 0;                      // kRankFailed, kHostLost
   int status = 0;                       // kRankFailed: as from waitpid
   std::optional<os::nanoseconds> lead;  // kRankFailed: time to the next end of any rank

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "diagnosis/cause.h"
 #include "job/findings_text.h"
 #include "os/process.h"
 
@@ -107,9 +108,23 @@ std::string error_file_message(const std::string& text) {
   return it == json->end() ? "" : base::get_string(*it, "message").value_or("");
 }
 
-base::Error explain_rank(const State& state, const Verdict& v, const std::string& last_lines, const std::string& log, Language language) {
-  std::string text = fmt::format("{} {}", name_rank(*state.plan, v.rank), how_it_ended(v.status, language));
+// "rank 3 (h2, local 1) exited with code 1 at train.py:42 (step) 0.4 ms before any other"
+std::string what_happened(const State& state, const Verdict& v, Language language) {
+  std::string text = name_rank(*state.plan, v.rank) + " ";
+  if (v.code == "RUN-LEFT-EARLY")
+    return text + say(language, {"ended without an error while others still worked, and they failed for want of it",
+                                 "无错误地提前结束，其它 rank 因此失败"});
+  text += how_it_ended(v.status, language);
+  if (!v.where.empty()) text += say(language, {" at {}", "（{}）"}, v.where);
   if (v.lead) text += say(language, {" {} before any other", "，比其他 rank 早 {}"}, seconds(*v.lead));
+  return text;
+}
+
+// A code of its own says more than the way it ended.
+bool tells_more(std::string_view code) { return !code.empty() && code != "RUN-EXIT-CODE" && code != "RUN-EXCEPTION"; }
+
+base::Error explain_rank(const State& state, const Verdict& v, const std::string& last_lines, const std::string& log, Language language) {
+  std::string text = what_happened(state, v, language);
   auto add = [&](int count, Bilingual some) {
     if (count > 0) text += "; " + say(language, some, count, count == 1 ? "" : "s");
   };
@@ -117,11 +132,18 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
   add(v.also_failed, {"{} rank{} failed after it", "{} 个 rank 随后失败"});
   add(v.lost, {"{} rank{} lost with their host", "{} 个 rank 随主机丢失"});
   base::Error error = base::fail(base::ErrorKind::kJobFailed, std::move(text));
+  const diagnosis::Cause* cause = diagnosis::find_cause(v.code);
+  if (tells_more(v.code) && cause) {
+    error.cause = fmt::format("{}: {}", cause->code, cause->title.in(language));
+    if (!v.evidence.empty()) error.cause += "\n    " + v.evidence;
+  }
   std::string said = error_file_message(v.error_file);
   if (said.empty()) said = last_lines;
-  if (!said.empty())
-    error.cause = say(language, {"it said last:", "它最后的输出："}) + "\n    " + base::replace_all(base::trim(said), "\n", "\n    ");
-  if (!log.empty()) error.hint = "less " + base::shell_quote(log);
+  if (base::trim(said).empty()) said.clear();
+  if (!said.empty() && v.code != "RUN-LEFT-EARLY")
+    error.cause += (error.cause.empty() ? "" : "\n  ") + say(language, {"it said last:", "它最后的输出："}) + "\n    " +
+                   base::replace_all(base::trim(said), "\n", "\n    ");
+  if (!log.empty()) error.hint = tells_more(v.code) ? "phalanx explain " + v.code : "less " + base::shell_quote(log);
   return error;
 }
 

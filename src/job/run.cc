@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/sha256.h"
-#include "base/text.h"
 
 namespace job {
 namespace {
@@ -160,6 +159,12 @@ Run begin_run(Job job, os::Mono now) {
   return run;
 }
 
+Actions step(Run& run, const Event& event, os::Mono now, int number) {
+  bool of_a_host = std::holds_alternative<HostSaid>(event) || std::holds_alternative<HostEnded>(event);
+  if (of_a_host && (number != run.number || run.waiting)) return {};
+  return step(run, event, now);
+}
+
 Actions step(Run& run, const Event& event, os::Mono now) {
   if (run.ended) return {};
   if (run.waiting) return step_waiting(run, event, now);
@@ -205,11 +210,8 @@ std::vector<size_t> next_members(const std::vector<Candidate>& pool, const std::
 }
 
 Fingerprint fingerprint(const State& state, const Verdict& verdict) {
-  const RankState& rank = state.ranks[static_cast<size_t>(verdict.rank)];
-  std::string_view said = base::trim(std::string_view(rank.last_words));
-  said = said.substr(said.rfind('\n') == std::string_view::npos ? 0 : said.rfind('\n') + 1);
-  Fingerprint print{fmt::format("{} ", verdict.status), rank.step};
-  for (char c : said)  // addresses, ports and times differ from try to try
+  Fingerprint print{fmt::format("{} ", verdict.status), state.ranks[static_cast<size_t>(verdict.rank)].step};
+  for (char c : verdict.evidence)  // addresses, ports and times differ from try to try
     if (c < '0' || c > '9') print.what += c;
   return print;
 }

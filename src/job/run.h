@@ -28,7 +28,7 @@ struct Candidate {
 
 // What a failure of the program is recognised by.
 struct Fingerprint {
-  std::string what;             // how it ended and the last line it said, without numbers
+  std::string what;             // how it ended and the line that says why, without numbers
   std::optional<int64_t> step;  // of the rank that failed
   bool operator==(const Fingerprint&) const = default;
 };
@@ -50,6 +50,8 @@ struct Run {
 // job.hosts: at least one. The caller opens the hosts of run.attempt.job first.
 Run begin_run(Job job, os::Mono now);
 Actions step(Run& run, const Event& event, os::Mono now);
+// The same for what came over a connection of the attempt with this run.number: of an attempt that has ended nothing is heard.
+Actions step(Run& run, const Event& event, os::Mono now, int number);
 
 // The hosts of the next attempt, by position in the pool, for `wanted` places: who was there keeps their place, a ready host that is not
 // there takes the place of one that is out, and places without one are dropped down to `least`. Fewer than `least` ready: hosts that

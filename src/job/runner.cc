@@ -72,16 +72,12 @@ void Runner::open_hosts() {
   for (size_t m : run_->members) hosts.push_back({run_->pool[m].request.target, transports_[m]});
   uint32_t seed = 0;
   for (char c : state().job.token) seed = seed * 31 + static_cast<unsigned char>(c);
-  // What an attempt's connections still say after its end is not heard.
-  auto ours = [this, attempt = run_->number] { return run_->number == attempt && !run_->waiting; };
-  opener_ = std::make_unique<cluster::Opener>(loop_, *payload_, std::move(hosts), options_,
-                                              cluster::Opener::Handlers{[this, ours](size_t host, const wire::Frame& frame) {
-                                                                          if (ours()) on_frame(host, frame);
-                                                                        },
-                                                                        [this, ours](size_t host, base::Error error, bool) {
-                                                                          if (ours()) feed(HostEnded{host, std::move(error)});
-                                                                        }},
-                                              seed);
+  opener_ = std::make_unique<cluster::Opener>(
+      loop_, *payload_, std::move(hosts), options_,
+      cluster::Opener::Handlers{
+          [this, number = run_->number](size_t host, const wire::Frame& frame) { on_frame(number, host, frame); },
+          [this, number = run_->number](size_t host, base::Error error, bool) { feed(HostEnded{host, std::move(error)}, number); }},
+      seed);
   opener_->start();
 }
 
@@ -96,7 +92,8 @@ void Runner::on_child(pid_t pid, int status) {
     if (opener->on_child(pid, status)) return;
 }
 
-void Runner::on_frame(size_t host, const wire::Frame& frame) {
+void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
+  if (number != run_->number || run_->waiting) return;  // what an attempt's connections still say after its end
   if (frame.type == wire::FrameType::kOutput) {
     base::Result<wire::Output> output = wire::decode<wire::Output>(frame.payload);
     if (!output.ok() || output->rank >= run_->attempt.ranks.size()) return cut_for_bad_frame(host, frame);
@@ -119,7 +116,7 @@ void Runner::on_frame(size_t host, const wire::Frame& frame) {
   }
   std::optional<FromHost> message = decode_any(frame);
   if (!message) return cut_for_bad_frame(host, frame);
-  feed(HostSaid{host, *std::move(message)});
+  feed(HostSaid{host, *std::move(message)}, number);
 }
 
 void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame) {
@@ -129,9 +126,10 @@ void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame) {
                            .because(fmt::format("frame type {}, {} bytes", static_cast<int>(frame.type), frame.payload.size()))});
 }
 
-void Runner::feed(const Event& event) {
-  if (verdict_) return;
-  Actions actions = step(*run_, event, os::mono_now());
+void Runner::feed(const Event& event, std::optional<int> number) {
+  bool stale = number && (*number != run_->number || run_->waiting);
+  if (verdict_ || stale) return;
+  Actions actions = step(*run_, event, os::mono_now(), number.value_or(run_->number));
   audience_.event(run_->attempt, event);
   for (const Action& action : actions) perform(action);
 }

@@ -44,8 +44,9 @@ class Runner {
   void open_hosts();
   void close_hosts();
   void on_child(pid_t pid, int status);
-  void on_frame(size_t host, const wire::Frame& frame);
-  void feed(const Event& event);
+  // number: of the attempt (run.h) whose connection it came over.
+  void on_frame(int number, size_t host, const wire::Frame& frame);
+  void feed(const Event& event, std::optional<int> number = std::nullopt);
   void perform(const Action& action);
   void send(size_t host, const ToHost& message);
   void pause();

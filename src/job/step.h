@@ -22,6 +22,7 @@ struct Step {
 
   void send(size_t host, ToHost message) { actions.push_back(Send{host, std::move(message)}); }
   void tell(Note note) { actions.push_back(Tell{std::move(note)}); }
+  bool is_rank_of(size_t h, uint32_t rank) const;  // and runs, or has run
   bool alive(size_t h) const { return s.hosts[h].open && !s.hosts[h].ended; }
 
   void on(const HostSaid& event);

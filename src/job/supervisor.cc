@@ -13,8 +13,13 @@ void Step::on(const HostSaid& event) {
   std::visit([&](const auto& message) { take(event.host, message); }, event.message);
 }
 
+// What an agent says of ranks that are not its own makes no sense.
+bool Step::is_rank_of(size_t h, uint32_t rank) const {
+  return s.phase >= Phase::kRunning && rank < s.ranks.size() && s.plan->host_of(static_cast<int>(rank)) == static_cast<int>(h);
+}
+
 void Step::take(size_t h, const wire::Exited& m) {
-  if (m.rank >= s.ranks.size()) return;
+  if (!is_rank_of(h, m.rank)) return;
   RankState& rank = s.ranks[m.rank];
   if (rank.over()) return;
   rank.exited = true;
@@ -23,12 +28,13 @@ void Step::take(size_t h, const wire::Exited& m) {
   rank.at = os::Mono{m.at_ns - s.hosts[h].clock_offset_ns};
   rank.error_file = m.error_file;
   rank.last_words = m.last_words;
+  rank.kernel = m.kernel;
   if (rank.failed() && s.phase == Phase::kRunning) stop(SIGTERM, false);
   maybe_all_over();
 }
 
-void Step::take(size_t, const wire::Connected& m) {
-  if (m.rank < s.ranks.size()) s.ranks[m.rank].connected = true;
+void Step::take(size_t h, const wire::Connected& m) {
+  if (is_rank_of(h, m.rank)) s.ranks[m.rank].connected = true;
 }
 
 // Cristian's algorithm: the host read its clock somewhere within the round trip; the shortest round trip errs least.
@@ -96,6 +102,8 @@ State initial_state(Job job, os::Mono now) {
 Actions step(State& state, const Event& event, os::Mono now) {
   Step one{state, now, {}};
   std::visit([&](const auto& e) { one.on(e); }, event);
+  auto end = std::find_if(one.actions.begin(), one.actions.end(), [](const Action& a) { return std::holds_alternative<End>(a); });
+  if (end != one.actions.end()) one.actions.erase(end + 1, one.actions.end());  // a loop over the hosts may still have been under way
   return std::move(one.actions);
 }
 

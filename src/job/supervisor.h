@@ -54,8 +54,8 @@ struct RankState {
   os::Mono at;  // end, on our clock
   uint8_t stopped_by_us = 0;
   std::string error_file;
-  std::string last_words;       // the end of its stderr, as Exited brings it
-  std::optional<int64_t> step;  // the last it has told
+  std::string last_words, kernel;  // as Exited brings them
+  std::optional<int64_t> step;     // the last it has told
   bool failed() const { return exited && !lost && status != 0 && stopped_by_us == 0; }
   bool over() const { return exited || lost; }
 };

@@ -111,6 +111,7 @@ void Step::finish(std::optional<Verdict> verdict) {
 }
 
 void Step::take(size_t h, const wire::Finished& m) {
+  if (s.phase != Phase::kFinishing) return;  // nobody has asked
   s.hosts[h].finished = true;
   s.hosts[h].left = m.left;
   if (m.killed > 0 || m.left > 0) tell(HostLeftovers{h, static_cast<int>(m.killed), static_cast<int>(m.left)});

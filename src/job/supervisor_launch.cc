@@ -10,6 +10,7 @@ namespace job {
 
 void Step::take(size_t h, const wire::Hello& m) {
   HostState& host = s.hosts[h];
+  if (host.open) return;
   host.open = true;
   host.hello = m;
   host.clock_offset_ns = m.now_ns - now.ns;  // late by one way of the connection; the first pong mends it
@@ -63,6 +64,7 @@ void Step::open_store() {
 }
 
 void Step::take(size_t h, const wire::Prepared& m) {
+  if (s.phase != Phase::kPreparing || s.hosts[h].prepared) return;
   if (!m.outcome.ok) return refuse(h, base::Error(m.outcome.error));
   s.hosts[h].prepared = true;
   ping(h);  // another sample for its clock, while nothing else is on the wire
@@ -71,6 +73,7 @@ void Step::take(size_t h, const wire::Prepared& m) {
 }
 
 void Step::take(size_t h, const wire::StoreOpened& m) {
+  if (h != 0 || s.phase != Phase::kPreparing || s.meeting) return;
   if (!m.outcome.ok) return try_next_address(h, m.outcome.error);
   s.meeting = Meeting{s.addresses[s.address], static_cast<int>(m.port), s.job.serve_store};
   maybe_prepared();
@@ -169,7 +172,7 @@ void Step::start_ranks() {
 }
 
 void Step::take(size_t h, const wire::Started& m) {
-  if (m.rank >= s.ranks.size()) return;
+  if (!is_rank_of(h, m.rank) || s.ranks[m.rank].started) return;
   RankState& rank = s.ranks[m.rank];
   rank.started = m.outcome.ok;
   rank.pid = m.pid;

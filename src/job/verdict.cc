@@ -1,13 +1,22 @@
-// The first failure, cluster-wide: the earliest end, on one clock, that nobody asked for. Ranks that we stopped are victims; ranks
-// that failed later by themselves are usually victims too (their peer's connection broke) and are counted, not blamed.
+// The first failure, cluster-wide: the earliest end, on one clock, that nobody asked for. Ranks that we stopped are victims, and so are
+// those whose last words say only that another one is gone; they are counted, and blamed only where nothing else explains them: no other
+// failure close by, no rank that had left before them, no host that was lost.
 #include "job/supervisor.h"
 
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <optional>
+
+#include "diagnosis/rank_end.h"
 
 namespace job {
 namespace {
+
+// A victim may be heard of before its cause: a process writes a core, a clock is off, a host's silence takes seconds to be noticed.
+constexpr os::milliseconds kCauseWithin{10'000};
+// Who left before a victim failed may have left a moment after it by our clocks, besides what the pings leave open.
+constexpr os::milliseconds kClockError{50};
 
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
@@ -25,37 +34,88 @@ std::optional<os::nanoseconds> lead_of(const State& state, size_t first) {
   return lead;
 }
 
+diagnosis::EndReading reading_of(const RankState& rank) {
+  return diagnosis::read_end({rank.status, rank.last_words, rank.error_file, rank.kernel});
+}
+
+struct Suspects {
+  std::optional<size_t> first, cause, left;  // the earliest failure; the earliest that is no victim; who ended well before any failed
+};
+
+Suspects suspects(const State& state) {
+  Suspects found;
+  auto earlier = [&](size_t r, const std::optional<size_t>& than) { return !than || state.ranks[r].at < state.ranks[*than].at; };
+  for (size_t r = 0; r < state.ranks.size(); ++r) {
+    const RankState& rank = state.ranks[r];
+    if (!rank.failed()) continue;
+    if (earlier(r, found.first)) found.first = r;
+    if (!reading_of(rank).victim && earlier(r, found.cause)) found.cause = r;
+  }
+  if (!found.first) return found;
+  os::Mono failed_at = state.ranks[*found.first].at;
+  auto clock_error = [&](size_t r) {
+    const HostState& host = state.hosts[static_cast<size_t>(state.plan->host_of(static_cast<int>(r)))];
+    return os::nanoseconds(host.best_round_trip_ns.value_or(0) / 2);
+  };
+  if (found.cause && state.ranks[*found.cause].at - failed_at > kCauseWithin) found.cause.reset();
+  for (size_t r = 0; r < state.ranks.size(); ++r) {
+    const RankState& rank = state.ranks[r];
+    bool well = rank.exited && !rank.lost && rank.status == 0 && rank.stopped_by_us == 0;
+    if (well && rank.at < failed_at + kClockError + clock_error(r) + clock_error(*found.first) && earlier(r, found.left)) found.left = r;
+  }
+  return found;
+}
+
+void blame_rank(const State& state, size_t r, Verdict& verdict) {
+  const RankState& rank = state.ranks[r];
+  diagnosis::EndReading reading = reading_of(rank);
+  verdict.kind = Verdict::Kind::kRankFailed;
+  verdict.rank = static_cast<int>(r);
+  verdict.host = static_cast<size_t>(state.plan->host_of(verdict.rank));
+  verdict.status = rank.status;
+  verdict.exit_code = code_of(rank.status);
+  verdict.lead = lead_of(state, r);
+  verdict.error_file = rank.error_file;
+  verdict.code = reading.code;
+  verdict.evidence = reading.evidence;
+  verdict.where = reading.where;
+}
+
+void blame_host(const State& state, Verdict& verdict) {
+  verdict.kind = Verdict::Kind::kHostLost;
+  verdict.host = *state.lost_host;
+  verdict.code = state.lost_error.cause.find("phalanx-agent was killed") == std::string::npos ? "HOST-LOST" : "HOST-AGENT-KILLED";
+  verdict.exit_code = base::exit_code(base::ErrorKind::kUnreachable);
+  verdict.refusals = {state.lost_error};
+  for (size_t h = 0; h < state.hosts.size(); ++h)
+    if (state.hosts[h].ended) verdict.unfit_hosts.push_back(h);
+}
+
 }  // namespace
 
 Verdict judge(const State& state) {
   Verdict verdict;
-  std::optional<size_t> first;
-  for (size_t r = 0; r < state.ranks.size(); ++r) {
-    const RankState& rank = state.ranks[r];
+  for (const RankState& rank : state.ranks) {
     verdict.stopped += rank.exited && rank.stopped_by_us != 0 && rank.status != 0;
     verdict.lost += rank.lost;
-    if (!rank.failed()) continue;
-    ++verdict.also_failed;
-    if (!first || rank.at < state.ranks[*first].at) first = r;
+    verdict.also_failed += rank.failed();
   }
-  bool host_first = state.lost_host && (!first || state.lost_at < state.ranks[*first].at);
-  if (first && !host_first) {
-    const RankState& rank = state.ranks[*first];
-    verdict.kind = Verdict::Kind::kRankFailed;
-    verdict.rank = static_cast<int>(*first);
-    verdict.host = static_cast<size_t>(state.plan->host_of(verdict.rank));
-    verdict.status = rank.status;
-    verdict.exit_code = code_of(rank.status);
-    verdict.lead = lead_of(state, *first);
-    verdict.error_file = rank.error_file;
+  Suspects found = suspects(state);
+  bool lost_first = state.lost_host && (!found.cause || state.lost_at < state.ranks[*found.cause].at);
+  if (found.cause && !lost_first) {
+    blame_rank(state, *found.cause, verdict);
     --verdict.also_failed;
-  } else if (host_first) {
-    verdict.kind = Verdict::Kind::kHostLost;
-    verdict.host = *state.lost_host;
-    verdict.exit_code = base::exit_code(base::ErrorKind::kUnreachable);
-    verdict.refusals = {state.lost_error};
-    for (size_t h = 0; h < state.hosts.size(); ++h)
-      if (state.hosts[h].ended) verdict.unfit_hosts.push_back(h);
+  } else if (state.lost_host) {
+    blame_host(state, verdict);
+  } else if (found.left) {
+    blame_rank(state, *found.left, verdict);
+    verdict.exit_code = code_of(state.ranks[*found.first].status);
+    verdict.code = "RUN-LEFT-EARLY";
+    verdict.evidence = reading_of(state.ranks[*found.first]).evidence;
+    verdict.where.clear();
+  } else if (found.first) {
+    blame_rank(state, *found.first, verdict);
+    --verdict.also_failed;
   }
   if (state.operator_signals > 0 && verdict.kind == Verdict::Kind::kDone) {
     verdict.kind = Verdict::Kind::kInterrupted;

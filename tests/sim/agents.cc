@@ -1,0 +1,264 @@
+// What agents and ranks do, as src/agent does it, without the doing.
+#include <signal.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/json_fields.h"
+#include "host/facts.h"
+#include "situations.h"
+#include "world.h"
+
+namespace sim {
+namespace {
+
+constexpr const char* kVictim = "RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.1]:4711\n";
+constexpr int kFailed = 1 << 8;
+
+// The facts of healthy machines, as their agents would send them.
+const std::string& facts_of(int machines, size_t host) {
+  static const auto texts = [] {
+    std::vector<std::vector<std::string>> all;
+    for (const doctor::Situation& s :
+         {doctor::test::plain_ethernet(), doctor::test::bond_infiniband(), doctor::test::docker_host_network()}) {
+      all.emplace_back();
+      for (const doctor::HostView& view : s.hosts) all.back().push_back(base::to_text(base::to_json(view.facts)));
+    }
+    return all;
+  }();
+  const std::vector<std::string>& list = texts[static_cast<size_t>(machines)];
+  return list[host % list.size()];
+}
+
+wire::Outcome unfit(const char* why) { return {false, base::fail(base::ErrorKind::kUnfit, why)}; }
+
+}  // namespace
+
+void World::hear(Agent& agent, const job::ToHost& message) {
+  agent.heard = now_;
+  std::visit([&](const auto& m) { answer(agent, m); }, message);
+}
+
+void World::answer(Agent& agent, const wire::Prepare& m) {
+  agent.job = m;
+  wire::Prepared answer;
+  if (now_faulty(Fault::Kind::kRefuses, agent.host)) answer.outcome = unfit("the working directory does not exist");
+  say(agent, answer);
+}
+
+void World::answer(Agent& agent, const wire::OpenStore& m) {
+  wire::StoreOpened answer{{}, m.port != 0 ? m.port : 4711};
+  if (now_faulty(Fault::Kind::kNoStore, agent.host) && (m.address.starts_with("10.0.") || dice_.once_in(3)))
+    answer.outcome = unfit("cannot bind");
+  say(agent, answer);
+}
+
+void World::answer(Agent& agent, const wire::Reach&) {
+  wire::Reached answer{{}, "eth0"};
+  if (now_faulty(Fault::Kind::kNoStore, agent.host)) answer.outcome = unfit("cannot connect");
+  say(agent, answer);
+}
+
+void World::answer(Agent& agent, const wire::Ping& m) { say(agent, wire::Pong{m.nonce, now_.ns + hosts_[agent.host].clock_offset}); }
+
+void World::answer(Agent& agent, const wire::Probe&) {
+  if (now_faulty(Fault::Kind::kSilentProbe, agent.host)) return;
+  wire::Probed answer;
+  answer.json = facts_of(scenario_.machines, agent.host);
+  if (now_faulty(Fault::Kind::kUnfit, agent.host)) {
+    if (dice_.once_in(2)) answer.outcome = unfit("the probe broke");
+    else answer.json = dice_.once_in(2) ? "{" : "[]";
+  }
+  say(agent, answer);
+}
+
+void World::answer(Agent& agent, const wire::Listen& m) {
+  if (m.places.empty()) return;
+  wire::Listening answer;
+  for (const wire::Place& place : m.places) {
+    answer.places.push_back({{}, place.port != 0 ? place.port : 40'000});
+    if (now_faulty(Fault::Kind::kBrokenLink, agent.host) && dice_.once_in(3)) answer.places.back().outcome = unfit("cannot bind");
+  }
+  if (now_faulty(Fault::Kind::kSilentProbe, agent.host)) return;
+  say(agent, answer);
+}
+
+void World::answer(Agent& agent, const wire::Dial& m) {
+  wire::Dialed answer{m.round, {}};
+  for (const wire::DialTarget& target : m.targets) {
+    wire::DialedLink link;
+    link.to = target.to;
+    link.master_port = target.master_port;
+    bool broken = now_faulty(Fault::Kind::kBrokenLink, agent.host) ||
+                  (target.to < run_.members.size() && now_faulty(Fault::Kind::kBrokenLink, run_.members[target.to]));
+    link.outcome = broken && !dice_.once_in(4) ? (dice_.once_in(2) ? "timeout" : "refused") : "ok";
+    link.round_trip_ns = 200'000;
+    link.bytes_per_second = 1'000'000'000;
+    answer.links.push_back(link);
+  }
+  if (dice_.once_in(20)) answer.links.push_back({99, false, "ok", 0, 0, 0, 0, 0, 0, ""});
+  if (now_faulty(Fault::Kind::kBrokenLink, agent.host) && dice_.once_in(4)) return;
+  say(agent, answer);
+}
+
+void World::answer(Agent& agent, const wire::Start& m) {
+  if (agent.finishing) return problem("Start after Finish");
+  check_start(agent, m);
+  for (const wire::RankSpec& spec : m.ranks) start_rank(agent, spec);
+}
+
+void World::start_rank(Agent& agent, const wire::RankSpec& spec) {
+  wire::Started started{{}, spec.rank, 1000 + spec.rank};
+  if (now_faulty(Fault::Kind::kNoStart, agent.host) && spec.local_rank == 0) {
+    struck_ = true;
+    started.outcome = unfit("exec format error");
+    return say(agent, started);
+  }
+  auto owned = std::make_unique<Rank>();
+  Rank& rank = *owned;
+  rank.number = agent.number;
+  rank.rank = static_cast<int>(spec.rank);
+  rank.agent = &agent;
+  ranks_.push_back(std::move(owned));
+  say(agent, started);
+  begin_rank_faults(rank);
+  if (!rank.hangs)
+    later(dice_.ms(20, 400), [this, &rank] {
+      if (rank.alive) say(*rank.agent, wire::Connected{static_cast<uint32_t>(rank.rank)});
+    });
+  if (dice_.once_in(2))
+    later(scenario_.work / 2, [this, &rank] {
+      wire::RankProgress progress;
+      if (dice_.once_in(4) || rank.number != run_.number || run_.waiting) return;
+      if (!dice_.once_in(8)) progress.step = scenario_.work.count() / 100;
+      job::progressed(run_.attempt, rank.rank, progress);
+    });
+  later(scenario_.work + dice_.ms(0, 30), [this, &rank] {
+    bool waits = std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& other) {
+      return other->number == rank.number && !other->alive && other->stopped_by_us == 0 && other->hangs;
+    });
+    if (rank.alive && !rank.hangs && !waits) end_rank(rank, 0, "");
+  });
+}
+
+// The end of a process; its peers notice.
+void World::end_rank(Rank& rank, int status, const std::string& last_words) {
+  if (!rank.alive) return;
+  rank.alive = false;
+  Agent& agent = *rank.agent;
+  if (agent.alive && hosts_[agent.host].power) {
+    wire::Exited exited;
+    exited.rank = static_cast<uint32_t>(rank.rank);
+    exited.status = static_cast<uint32_t>(status);
+    exited.at_ns = now_.ns + hosts_[agent.host].clock_offset;
+    exited.stopped_by_us = rank.stopped_by_us;
+    exited.last_words = last_words;
+    say(agent, exited);
+  }
+  bool too_early = status != 0 || rank.hangs;  // kLeave marks itself so
+  if (!too_early || rank.stopped_by_us != 0) return;
+  for (const auto& other : ranks_) {
+    if (other->number != rank.number || !other->alive || other->hangs) continue;
+    other->hangs = true;  // it waits for who is gone
+    if (scenario_.peers_die)
+      later(os::nanoseconds(dice_.between(1'000'000, 300'000'000)), [this, &peer = *other] { end_rank(peer, kFailed, kVictim); });
+  }
+}
+
+void World::answer(Agent& agent, const wire::Signal& m) {
+  for (const auto& owned : ranks_) {
+    Rank& rank = *owned;
+    if (rank.agent != &agent || !rank.alive) continue;
+    rank.stopped_by_us = m.signal;
+    bool ends = !rank.unkillable && (m.signal == SIGKILL || !rank.deaf);
+    if (ends) later(m.signal == SIGKILL ? dice_.ms(0, 5) : dice_.ms(0, 400), [this, &rank, s = m.signal] { end_rank(rank, s, ""); });
+  }
+}
+
+void World::answer(Agent& agent, const wire::Finish&) {
+  if (agent.finishing) return;
+  agent.finishing = true;
+  bool polite = false, stuck = false;
+  uint32_t living = 0;
+  for (const auto& owned : ranks_) {
+    if (owned->agent != &agent || !owned->alive) continue;
+    ++living;
+    stuck = stuck || owned->unkillable;
+    polite = polite || owned->deaf;
+  }
+  os::nanoseconds takes = stuck ? milliseconds(2500) : polite ? milliseconds(520) : living > 0 ? milliseconds(6) : milliseconds(0);
+  later(takes, [this, &agent, living] {
+    if (!agent.alive || !hosts_[agent.host].power) return;
+    uint32_t left = 0;
+    for (const auto& owned : ranks_) {
+      if (owned->agent != &agent || !owned->alive) continue;
+      if (owned->unkillable) ++left;
+      else {
+        if (owned->stopped_by_us == 0) owned->stopped_by_us = SIGKILL;
+        end_rank(*owned, SIGKILL, "");
+      }
+    }
+    say(agent, wire::Finished{living, left});
+    end_agent(agent, true);
+  });
+}
+
+// It kills what is its own, or its guard does.
+void World::end_agent(Agent& agent, bool says_so) {
+  if (!agent.alive) return;
+  for (const auto& owned : ranks_)
+    if (owned->agent == &agent && owned->alive && !owned->unkillable) owned->alive = false;
+  agent.alive = false;
+  if (!hosts_[agent.host].power) return;
+  up(agent, [this, &agent, says_so] {
+    bool was_open = agent.open;
+    agent.open = false;
+    base::Error error = base::fail(base::ErrorKind::kUnreachable, "lost contact with the host");
+    if (!says_so) error.cause = "phalanx-agent was killed by SIGKILL";
+    if (was_open) feed(job::HostEnded{agent.place, std::move(error)}, agent.number);
+  });
+}
+
+void World::power_off(size_t host) {
+  hosts_[host].power = false;
+  for (const auto& agent : agents_)
+    if (agent->host == host) agent->alive = false;
+  for (const auto& rank : ranks_)
+    if (rank->agent->host == host) rank->alive = false;
+}
+
+void World::watch_lease(Agent& agent) {
+  if (!agent.alive) return;
+  bool over = agent.job.lease_ms > 0 && now_ - agent.heard > milliseconds(agent.job.lease_ms);
+  if (over && !agent.finishing) return end_agent(agent, false);
+  later(milliseconds(500), [this, &agent] { watch_lease(agent); });
+}
+
+// Frames that are well formed and make no sense.
+void World::rave(Agent& agent) {
+  if (!agent.alive) return;
+  uint32_t rank = static_cast<uint32_t>(dice_.between(0, 12));
+  switch (dice_.below(9)) {
+    case 0:
+      say(agent,
+          wire::Exited{rank, static_cast<uint32_t>(dice_.between(0, 700)), dice_.between(INT64_MIN / 4, INT64_MAX / 4), 0, "", "", ""});
+      break;
+    case 1: say(agent, wire::Started{{}, rank, 1}); break;
+    case 2: say(agent, wire::Started{unfit("no"), rank, 1}); break;
+    case 3: say(agent, wire::Pong{static_cast<uint64_t>(dice_.between(0, 20)), dice_.between(INT64_MIN / 4, INT64_MAX / 4)}); break;
+    case 4: say(agent, wire::Prepared{dice_.once_in(2) ? wire::Outcome{} : unfit("no"), ""}); break;
+    case 5: say(agent, wire::StoreOpened{dice_.once_in(2) ? wire::Outcome{} : unfit("no"), 1}); break;
+    case 6: say(agent, wire::Reached{dice_.once_in(2) ? wire::Outcome{} : unfit("no"), "lo"}); break;
+    case 7: say(agent, wire::Trouble{"?"}); break;
+    default: say(agent, wire::Connected{rank}); break;
+  }
+  if (dice_.once_in(40)) say(agent, wire::Finished{static_cast<uint32_t>(dice_.between(0, 3)), static_cast<uint32_t>(dice_.between(0, 1))});
+  if (dice_.once_in(20)) say(agent, wire::Listening{{{{}, 1}}});
+  if (dice_.once_in(20)) say(agent, wire::Dialed{0, {{7, false, "ok", 0, 0, 0, 0, 0, 0, ""}}});
+  if (dice_.once_in(20)) say(agent, wire::Probed{{}, "{}"});
+  if (dice_.once_in(20)) say(agent, wire::Hello{});
+  later(dice_.ms(1, 400), [this, &agent] { rave(agent); });
+}
+
+}  // namespace sim

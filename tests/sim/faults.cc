@@ -1,0 +1,95 @@
+// When the faults of a scenario take effect.
+#include "world.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace sim {
+namespace {
+
+using Kind = Fault::Kind;
+
+bool of_a_rank(Kind kind) { return kind <= Kind::kUnkillable; }
+
+}  // namespace
+
+bool World::now_faulty(Kind kind, size_t target) const {
+  return std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
+                     [&](const Fault& f) { return f.kind == kind && f.target == target && (f.attempt < 0 || f.attempt == run_.restarts); });
+}
+
+// Called when an attempt's hosts are opened.
+void World::begin_faults() {
+  for (const Fault& fault : scenario_.faults) {
+    if (of_a_rank(fault.kind) || (fault.attempt >= 0 && fault.attempt != run_.restarts)) continue;
+    if (fault.kind == Kind::kUnreachable) {
+      hosts_[fault.target].unreachable_until = now_ + fault.lasts;
+      continue;
+    }
+    later(fault.at, [this, &fault] { strike(fault); });
+  }
+}
+
+void World::strike(const Fault& fault) {
+  if (run_.ended) return;
+  auto agent_of = [&](size_t host) -> Agent* {
+    for (auto& [place, agent] : connected_)
+      if (agent->host == host) return agent;
+    return nullptr;
+  };
+  trace(fmt::format("fault: {} of {}", name(fault.kind), fault.target));
+  Agent* agent = agent_of(fault.target);
+  bool in_use = agent != nullptr;  // even while it is being logged in to
+  switch (fault.kind) {
+    case Kind::kPowerOff:
+      power_off(fault.target);
+      later(fault.lasts, [this, h = fault.target] { hosts_[h].power = true; });
+      break;
+    case Kind::kAgentKilled:
+      if (agent) end_agent(*agent, false);
+      break;
+    case Kind::kCut: hosts_[fault.target].cut_until = now_ + fault.lasts; break;
+    case Kind::kOneWay: hosts_[fault.target].deaf_until = now_ + fault.lasts; break;
+    case Kind::kSlow: hosts_[fault.target].slow_until = now_ + fault.lasts; break;
+    case Kind::kMad:
+      if (agent && !agent->mad) {
+        agent->mad = true;
+        rave(*agent);
+      }
+      break;
+    case Kind::kOperator:
+      ++sigints_;
+      feed(job::OperatorSignal{SIGINT}, run_.number);
+      in_use = true;
+      break;
+    case Kind::kAsleep: asleep_until_ = std::max(asleep_until_, now_ + std::min(fault.lasts, milliseconds(15'000))); break;
+    case Kind::kBlocked: blocked_until_ = std::max(blocked_until_, now_ + std::min(fault.lasts, milliseconds(15'000))); break;
+    default: return;
+  }
+  struck_ = struck_ || in_use;
+}
+
+void World::begin_rank_faults(Rank& rank) {
+  for (const Fault& fault : scenario_.faults) {
+    if (!of_a_rank(fault.kind) || static_cast<int>(fault.target) != rank.rank) continue;
+    if (fault.attempt >= 0 && fault.attempt != run_.restarts) continue;
+    switch (fault.kind) {
+      case Kind::kHang: rank.hangs = struck_ = true; break;
+      case Kind::kDeaf: rank.deaf = true; break;
+      case Kind::kUnkillable: rank.unkillable = rank.hangs = struck_ = true; break;
+      default:
+        later(fault.at, [this, &rank, &fault] {
+          if (!rank.alive || rank.stopped_by_us != 0 || rank.hangs || rank.unkillable) return;
+          struck_ = true;
+          trace(fmt::format("fault: {} of rank {}", name(fault.kind), rank.rank));
+          if (fault.kind == Kind::kLeave) rank.hangs = true;  // its end is too early for the others
+          end_rank(rank, fault.kind == Kind::kLeave ? 0 : fault.status, "");
+        });
+    }
+  }
+}
+
+}  // namespace sim

@@ -1,0 +1,112 @@
+#include "scenario.h"
+
+#include <signal.h>
+
+#include <fmt/format.h>
+
+namespace sim {
+namespace {
+
+using Kind = Fault::Kind;
+
+constexpr Kind kOfRanks[] = {Kind::kCrash, Kind::kLeave, Kind::kHang, Kind::kDeaf, Kind::kUnkillable};
+constexpr Kind kOfHosts[] = {Kind::kPowerOff, Kind::kAgentKilled, Kind::kCut,       Kind::kOneWay,  Kind::kUnreachable,
+                             Kind::kSlow,     Kind::kRefuses,     Kind::kNoStore,   Kind::kNoStart, Kind::kUnfit,
+                             Kind::kMad,      Kind::kSilentProbe, Kind::kBrokenLink};
+constexpr Kind kOfUs[] = {Kind::kOperator, Kind::kAsleep, Kind::kBlocked};
+constexpr int kStatuses[] = {1 << 8, 3 << 8, SIGKILL, SIGSEGV, SIGABRT, 137 << 8};
+
+job::HostRequest host(size_t number, int slots) {
+  job::HostRequest request;
+  request.target.name = request.target.destination = fmt::format("h{}", number + 1);
+  request.slots = slots;
+  return request;
+}
+
+job::Job make_job(Dice& dice) {
+  job::Job job;
+  size_t hosts = static_cast<size_t>(dice.between(1, 5)), spares = dice.once_in(3) ? static_cast<size_t>(dice.between(1, 3)) : 0;
+  for (size_t h = 0; h < hosts + spares; ++h) (h < hosts ? job.hosts : job.spares).push_back(host(h, static_cast<int>(dice.between(1, 3))));
+  job.run_id = "sim";
+  job.token = "0123456789abcdef";
+  job.argv = {"train"};
+  job.directory = "/";
+  job.grace = dice.ms(0, 3) * 1000;
+  job.serve_store = !dice.once_in(8);
+  if (dice.once_in(8)) job.master_port = 29500;
+  if (dice.once_in(2)) job.max_restarts = static_cast<int>(dice.once_in(8) ? dice.between(5, 12) : dice.between(0, 4));
+  if (hosts > 1 && dice.once_in(3)) job.least_hosts = static_cast<int>(dice.between(1, static_cast<int64_t>(hosts)));
+  if (dice.once_in(10)) job.preflight = dice.once_in(2) ? job::Preflight::kStrict : job::Preflight::kWarn;
+  if (dice.once_in(6)) job.burst = milliseconds(20);
+  if (dice.once_in(30)) job.dry_run = true;
+  if (dice.once_in(40)) job.check_only = true;
+  if (job.check_only && dice.once_in(2)) job.argv.clear();
+  if (dice.once_in(60)) job.master_address = "10.0.0.1";
+  if (dice.once_in(20)) job.rule = dice.once_in(3) ? job::RanksRule::kGpu : dice.once_in(2) ? job::RanksRule::kCpu : job::RanksRule::kCount;
+  job.count = 2;
+  if (dice.once_in(30)) job.wish.count = 1;
+  if (dice.once_in(30)) job.wish.lists = {{"h1", {0}}};
+  if (dice.once_in(30)) job.hosts[0].selected = {0};
+  return job;
+}
+
+Fault make_fault(Dice& dice, const job::Job& job, milliseconds work) {
+  Fault fault;
+  size_t hosts = job.hosts.size() + job.spares.size();
+  int64_t which = dice.between(1, 10);
+  if (which <= 4) {
+    fault.kind = kOfRanks[dice.below(std::size(kOfRanks))];
+    size_t ranks = 0;
+    for (const job::HostRequest& request : job.hosts) ranks += static_cast<size_t>(request.slots.value_or(1));
+    fault.target = dice.below(ranks);
+  } else if (which <= 8) {
+    fault.kind = kOfHosts[dice.below(std::size(kOfHosts))];
+    fault.target = dice.below(hosts);
+  } else {
+    fault.kind = kOfUs[dice.below(std::size(kOfUs))];
+  }
+  fault.at = dice.once_in(4) ? dice.ms(0, 50) : dice.once_in(8) ? work + dice.ms(-50, 2000) : dice.ms(0, work.count());
+  fault.lasts = dice.once_in(3) ? milliseconds(3'600'000) : dice.ms(100, 20'000);
+  fault.status = kStatuses[dice.below(std::size(kStatuses))];
+  if (dice.once_in(2)) fault.attempt = static_cast<int>(dice.between(0, 1));
+  return fault;
+}
+
+}  // namespace
+
+const char* name(Kind kind) {
+  constexpr const char* kNames[] = {"crash", "leave",   "hang",         "deaf",        "unkillable", "power-off", "agent-killed",
+                                    "cut",   "one-way", "unreachable",  "slow",        "refuses",    "no-store",  "no-start",
+                                    "unfit", "mad",     "silent-probe", "broken-link", "operator",   "asleep",    "blocked"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Scenario make_scenario(uint64_t seed) {
+  Dice dice(seed);
+  for (int i = 0; i < 8; ++i) dice.between(0, 1);  // neighbouring seeds begin alike
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.job = make_job(dice);
+  scenario.work = dice.ms(50, 12'000);
+  scenario.peers_die = dice.once_in(2);
+  scenario.links_slow = dice.once_in(5);
+  scenario.patience = dice.once_in(10) ? dice.ms(300'000, 500'000) : dice.ms(60'000, 120'000);
+  if (dice.once_in(200)) scenario.work = dice.ms(290'000, 310'000);
+  scenario.machines = static_cast<int>(dice.below(3));
+  int64_t faults = dice.once_in(6) ? 0 : dice.once_in(2) ? 1 : dice.between(2, 5);
+  for (int64_t i = 0; i < faults; ++i) scenario.faults.push_back(make_fault(dice, scenario.job, scenario.work));
+  return scenario;
+}
+
+std::string describe(const Scenario& s) {
+  std::string text = fmt::format("seed {}: {} hosts, {} spares, least {}, {} restarts, grace {} ms, works {} ms{}{}{}{}\n", s.seed,
+                                 s.job.hosts.size(), s.job.spares.size(), s.job.least_hosts, s.job.max_restarts, s.job.grace.count(),
+                                 s.work.count(), s.peers_die ? ", peers die" : "", s.links_slow ? ", slow links" : "",
+                                 s.job.preflight == job::Preflight::kOff ? "" : ", preflight", s.job.check_only ? ", check only" : "");
+  for (const Fault& f : s.faults)
+    text += fmt::format("  {} of {} at {} ms for {} ms, status {}, attempt {}\n", name(f.kind), f.target, f.at.count(), f.lasts.count(),
+                        f.status, f.attempt);
+  return text;
+}
+
+}  // namespace sim

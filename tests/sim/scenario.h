@@ -1,0 +1,80 @@
+// What one simulated run is made of: the job, and the faults that are put into it. Everything follows from the seed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "job/job.h"
+#include "os/clock.h"
+
+namespace sim {
+
+using os::milliseconds;
+
+// A chooser that is the same on every machine: std::mt19937_64, and no distribution of the library.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : engine_(seed) {}
+  // In [least, most].
+  int64_t between(int64_t least, int64_t most) { return least + static_cast<int64_t>(engine_() % static_cast<uint64_t>(most - least + 1)); }
+  bool once_in(int n) { return between(1, n) == 1; }
+  milliseconds ms(int64_t least, int64_t most) { return milliseconds(between(least, most)); }
+  size_t below(size_t n) { return static_cast<size_t>(between(0, static_cast<int64_t>(n) - 1)); }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct Fault {
+  enum class Kind {
+    // of a rank
+    kCrash,       // it ends by itself with `status`
+    kLeave,       // it ends with 0 before its time
+    kHang,        // it never ends
+    kDeaf,        // it does not end on SIGTERM
+    kUnkillable,  // it does not end on SIGKILL either
+    // of a host
+    kPowerOff,
+    kAgentKilled,
+    kCut,          // no byte passes, either way, for `lasts`
+    kOneWay,       // no byte passes from the host to us, for `lasts`
+    kUnreachable,  // it cannot be logged in to, for `lasts` from the beginning
+    kSlow,         // every message takes a second more, for `lasts`
+    kRefuses,      // it answers Prepare with an error
+    kNoStore,      // it cannot open the store, or reach it
+    kNoStart,      // it cannot start a rank
+    kUnfit,        // its facts show what the doctor refuses
+    kMad,          // its agent says things at random
+    kSilentProbe,  // it does not answer the probe
+    kBrokenLink,   // its links to the others fail
+    // of ourselves
+    kOperator,  // a signal
+    kAsleep,    // the launcher does not run for `lasts`
+    kBlocked,   // nobody takes our output for `lasts`
+  } kind = Kind::kCrash;
+  milliseconds at{0};  // after the start of the ranks of the attempt, for faults of ranks and hosts that run; else after the beginning
+  milliseconds lasts{0};
+  size_t target = 0;  // rank, or host of the pool
+  int status = 0;
+  int attempt = -1;  // only in this one; -1: always
+};
+const char* name(Fault::Kind kind);
+
+struct Scenario {
+  uint64_t seed = 0;
+  job::Job job;
+  std::vector<Fault> faults;
+  milliseconds work{0};      // how long a rank works
+  bool peers_die = false;    // a rank's death ends its peers ("Connection closed by peer"), else they wait for ever
+  bool links_slow = false;   // latencies of up to 200 ms instead of 2
+  int machines = 0;          // which of the healthy clusters (tests/situations) the hosts are of
+  milliseconds patience{0};  // after this the operator gives up and presses Ctrl-C
+};
+
+Scenario make_scenario(uint64_t seed);
+std::string describe(const Scenario& scenario);
+
+}  // namespace sim

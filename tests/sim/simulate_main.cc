@@ -1,0 +1,74 @@
+// simulate [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE]: plays simulated runs; exit 1 if an invariant broke.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "os/clock.h"
+#include "world.h"
+
+namespace {
+
+struct Totals {
+  int64_t runs = 0, events = 0, attempts = 0, failed = 0;
+  std::map<int, int64_t> kinds;
+};
+
+void play(uint64_t seed, bool trace, const char* program, Totals& totals) {
+  sim::Scenario scenario = sim::make_scenario(seed);
+  if (trace) std::fputs(sim::describe(scenario).c_str(), stdout);
+  sim::Report report = sim::World(scenario, trace).play();
+  ++totals.runs;
+  totals.events += report.events;
+  totals.attempts += report.attempts;
+  if (report.verdict) ++totals.kinds[static_cast<int>(report.verdict->kind)];
+  if (report.problems.empty()) return;
+  ++totals.failed;
+  if (totals.failed > 10 && !trace) return;
+  std::fputs(sim::describe(scenario).c_str(), stdout);
+  for (const std::string& problem : report.problems) std::printf("  %s\n", problem.c_str());
+  std::printf("  replay: %s --seed %llu --trace\n", program, static_cast<unsigned long long>(seed));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  uint64_t from = 1, runs = 20'000;
+  bool trace = false, one = false;
+  std::vector<uint64_t> seeds;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : "";
+    if (word == "--trace") trace = true;
+    else if (word == "--runs") runs = std::strtoull(value, nullptr, 10), ++i;
+    else if (word == "--from") from = std::strtoull(value, nullptr, 10), ++i;
+    else if (word == "--seed") seeds.push_back(std::strtoull(value, nullptr, 10)), one = true, ++i;
+    else if (word == "--seeds") {
+      std::ifstream file(value);
+      if (!file) return std::fprintf(stderr, "error: cannot read %s\n", value), 2;
+      for (std::string line; std::getline(file, line);)
+        if (!line.empty() && line[0] != '#') seeds.push_back(std::strtoull(line.c_str(), nullptr, 10));
+      ++i;
+    } else {
+      return std::fprintf(stderr, "error: %s is no option: [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE]\n",
+                          word.c_str()),
+             2;
+    }
+  }
+  os::Mono began = os::mono_now();
+  Totals totals;
+  for (uint64_t seed : seeds) play(seed, trace, argv[0], totals);
+  for (uint64_t i = 0; i < runs && !one; ++i) play(from + i, false, argv[0], totals);
+  double seconds = static_cast<double>((os::mono_now() - began).count()) / 1e9;
+  std::printf("%lld runs, %lld attempts, %lld events in %.1f s; %lld broke an invariant\n", static_cast<long long>(totals.runs),
+              static_cast<long long>(totals.attempts), static_cast<long long>(totals.events), seconds,
+              static_cast<long long>(totals.failed));
+  constexpr const char* kKinds[] = {"done", "planned", "checked", "refused", "rank failed", "host lost", "interrupted", "hung"};
+  for (const auto& [kind, count] : totals.kinds) std::printf("  %-12s %lld\n", kKinds[kind], static_cast<long long>(count));
+  return totals.failed > 0 ? 1 : 0;
+}

@@ -1,0 +1,88 @@
+#include "diagnosis/rank_end.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "diagnosis/cause.h"
+
+namespace diagnosis {
+namespace {
+
+int exited(int code) { return code << 8; }
+
+constexpr const char* kValueError =
+    "loading\nTraceback (most recent call last):\n  File \"/data/train.py\", line 61, in <module>\n    main()\n"
+    "  File \"/data/train.py\", line 42, in step\n    loss.backward()\n"
+    "  File \"/usr/lib/python3/dist-packages/torch/_tensor.py\", line 487, in backward\n    torch.autograd.backward(\n"
+    "ValueError: bad batch\n";
+
+TEST(RankEnd, AnExceptionWithTheUsersOwnFrame) {
+  EndReading r = read_end({exited(1), kValueError, "", ""});
+  EXPECT_EQ(r.code, "RUN-EXCEPTION");
+  EXPECT_EQ(r.evidence, "ValueError: bad batch");
+  EXPECT_EQ(r.where, "train.py:42 (step)");
+  EXPECT_FALSE(r.victim);
+}
+
+TEST(RankEnd, TheErrorFileWins) {
+  EndReading r = read_end({exited(1), "something else\n", R"({"message":{"message":"KeyError: 'x'","extraInfo":{}}})", ""});
+  EXPECT_EQ(r.code, "RUN-EXCEPTION");
+  EXPECT_EQ(r.evidence, "KeyError: 'x'");
+}
+
+TEST(RankEnd, PeersOfADeadRankAreVictims) {
+  for (const char* line :
+       {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.1]:4711",
+        "RuntimeError: [../gloo/transport/tcp/pair.cc:589] Read error [10.0.0.1]:4711: Connection reset by peer",
+        "torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error, NCCL 2.20.5"}) {
+    EndReading r = read_end(
+        {exited(1), std::string("Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n    f()\n") + line + "\n", "",
+         ""});
+    EXPECT_TRUE(r.victim) << line;
+    EXPECT_EQ(r.code, "RUN-EXCEPTION");
+    EXPECT_EQ(r.where, "t.py:3 (<module>)");
+  }
+  EXPECT_TRUE(
+      read_end({SIGABRT,
+                "terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  [Rank 1] Watchdog caught collective "
+                "operation timeout: WorkNCCL(SeqNum=5)\n",
+                "", ""})
+          .victim);
+}
+
+TEST(RankEnd, SignalsAndWhatAShellMakesOfThem) {
+  EXPECT_EQ(read_end({SIGSEGV, "", "", ""}).code, "RUN-SEGFAULT");
+  EXPECT_EQ(read_end({exited(139), "", "", ""}).code, "RUN-SEGFAULT");
+  EXPECT_EQ(read_end({SIGABRT, "", "", ""}).code, "RUN-ABORTED");
+  EXPECT_EQ(read_end({SIGBUS, "", "", ""}).code, "RUN-BUS-ERROR");
+  EXPECT_EQ(read_end({SIGKILL, "", "", ""}).code, "RUN-KILLED");
+  EXPECT_EQ(read_end({SIGTERM, "", "", ""}).code, "RUN-TERMINATED");
+  EXPECT_EQ(read_end({exited(3), "no such file\n", "", ""}).code, "RUN-EXIT-CODE");
+  EXPECT_EQ(read_end({exited(3), "no such file\n", "", ""}).evidence, "no such file");
+}
+
+TEST(RankEnd, WhoKilledForMemory) {
+  EndReading cgroup = read_end({SIGKILL, "", "", "cgroup: /sys/fs/cgroup/memory/job: oom_kill 1 more, limit 62914560\n"});
+  EXPECT_EQ(cgroup.code, "RUN-OOM-CGROUP");
+  EXPECT_NE(cgroup.evidence.find("62914560"), std::string::npos);
+  EXPECT_EQ(read_end({exited(137), "", "", "kernel: Out of memory: Killed process 77 (python3)\n"}).code, "RUN-OOM-HOST");
+  EndReading worker = read_end({exited(1),
+                                "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n    f()\n"
+                                "RuntimeError: DataLoader worker (pid 91) is killed by signal: Killed. \n",
+                                "", "cgroup: /job: oom_kill 1 more, limit 1\n"});
+  EXPECT_EQ(worker.code, "RUN-OOM-CGROUP") << "its loader was";
+}
+
+TEST(RankEnd, EveryCodeHasItsRow) {
+  for (int status : {int{SIGSEGV}, int{SIGABRT}, int{SIGBUS}, int{SIGKILL}, int{SIGTERM}, exited(1)})
+    EXPECT_NE(find_cause(read_end({status, "", "", ""}).code), nullptr);
+}
+
+TEST(RankEnd, StrangeTextsDoNoHarm) {
+  for (const char* text : {"", "\n\n\n", "Traceback (most recent call last):", "Traceback (most recent call last):\n  File \"",
+                           "  File \"x\", line", "\xff\xfe\n"})
+    read_end({exited(1), text, text, text});
+}
+
+}  // namespace
+}  // namespace diagnosis
