@@ -196,12 +196,12 @@ TEST(Ras, MissingRanksAndErrorsInJson) {
 
 TEST(Ras, GarbageIsRefusedOrHarmless) {
   for (std::string_view bad : {"", "{}", "hello", "{\"nccl_version\": 1", "SERVER PROTOCOL 2"}) EXPECT_FALSE(read_ras(bad).ok()) << bad;
-  for (
-      std::string_view odd :
-      {R"({"nccl_version": 7, "communicators": [1, {"ranks": [3, {"rank": "x"}, {"rank": -5}, {"rank": 1, "status": 7, "collective_counts": {"A": "b", "C": -3}}],
+  for (std::string_view odd :
+       {R"({"nccl_version": 7, "communicators": [1, {"ranks": [3, {"rank": "x"}, {"rank": -5}, {"rank": 1, "status": 7,
+            "collective_counts": {"A": "b", "C": -3}}],
             "missing_ranks": [0, {}]}], "ras": 3})",
-       "Job summary\n===\n      x\n#\n#0 ( )\n#0-0 (1) MISMATCH\n  Rank\n  Rank 1\n  5 ranks\n  Rank 99999999999 -- GPU\n  The missing "
-       "ranks: 3-1,9-,x\n"})
+        "Job summary\n===\n      x\n#\n#0 ( )\n#0-0 (1) MISMATCH\n  Rank\n  Rank 1\n  5 ranks\n  Rank 99999999999 -- GPU\n  The missing "
+        "ranks: 3-1,9-,x\n"})
     EXPECT_TRUE(read_ras(odd).ok()) << odd;
   EXPECT_TRUE(read("Job summary\n===========\n\n").cut);
 }
