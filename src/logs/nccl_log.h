@@ -55,7 +55,7 @@ class NcclLog {
   Seat* nodes(const NcclRecord& record, size_t process);
   Seat* channel(const NcclRecord& record, size_t process);
   Seat* ring(const NcclRecord& record, size_t process, NcclScanner scan, int64_t count);
-  Seat* edge(const NcclRecord& record, size_t process, NcclScanner scan, int64_t number);
+  Seat* edge(const NcclRecord& record, size_t process, NcclScanner scan, int64_t number, std::optional<int64_t> connection);
   Seat* trees(const NcclRecord& record, size_t process);
   Seat* progress(const NcclRecord& record, size_t process);
 

@@ -147,7 +147,7 @@ NcclLog::Seat* NcclLog::channel(const NcclRecord& record, size_t process) {
   scan.blanks();
   NcclScanner ahead = scan;
   if (!ahead.number()) return nullptr;
-  if (ahead.literal("[")) return edge(record, process, scan, *number);
+  if (ahead.literal("[")) return edge(record, process, scan, *number, count);
   return count ? ring(record, process, scan, *count) : nullptr;
 }
 
@@ -170,7 +170,8 @@ NcclLog::Seat* NcclLog::ring(const NcclRecord& record, size_t process, NcclScann
   return seat;
 }
 
-NcclLog::Seat* NcclLog::edge(const NcclRecord& record, size_t process, NcclScanner scan, int64_t number) {
+NcclLog::Seat* NcclLog::edge(const NcclRecord& record, size_t process, NcclScanner scan, int64_t number,
+                             std::optional<int64_t> connection) {
   auto end = [&]() -> int {
     int rank = small(scan.number(), -1);
     return scan.literal("[") && !scan.hex().empty() && scan.literal("]") ? rank : -1;
@@ -194,7 +195,9 @@ NcclLog::Seat* NcclLog::edge(const NcclRecord& record, size_t process, NcclScann
   }
   Seat* seat = building(process, record, receives ? to : from);
   if (!seat) return nullptr;
-  at(*seat).announced = at(*seat).laid_out = true;
+  // After the start, connection 1 is a send's or receive's own; shared memory does not say which it is.
+  if (!at(*seat).complete || connection == 0) at(*seat).announced = true;
+  at(*seat).laid_out = true;
   auto& edges = topology_.communicators[seat->communicator].edges;
   std::tuple<int, int, std::string> key(from, to, transport);
   auto found = edges.find(key);

@@ -33,7 +33,7 @@ struct NcclRank {
   std::string bus_id;
   bool started = false;    // Init START, since 2.18.6
   bool laid_out = false;   // it knows its rings, trees or nodes: all ranks have met
-  bool announced = false;  // it has begun to connect channels
+  bool announced = false;  // it has begun to connect the channels of rings and trees
   bool rings = false, trees = false;
   bool complete = false;  // Init COMPLETE; since 2.22 channels are connected after that, at the first collective
   bool destroyed = false, aborted = false;

@@ -1,0 +1,163 @@
+// The topology as lines of a report.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "diagnosis/nccl_view.h"
+
+namespace diagnosis {
+namespace {
+
+using logs::NcclCommunicator;
+using logs::NcclEdge;
+using logs::NcclProcess;
+using logs::NcclRank;
+using logs::NcclTopology;
+
+constexpr size_t kMostCommunicators = 6;
+constexpr size_t kMostRows = 12;
+constexpr size_t kMostStopped = 8;
+constexpr size_t kMostWarnings = 8;
+
+class Section {
+ public:
+  explicit Section(const NcclTopology& topology) : t_(topology) {}
+
+  NcclSection lines() {
+    out_.title = {"NCCL, from its log", "NCCL（来自其日志）"};
+    if (t_.processes.empty()) return std::move(out_);
+    processes();
+    std::vector<const NcclCommunicator*> all;
+    for (const NcclCommunicator& c : t_.communicators) all.push_back(&c);
+    std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->ranks.size() > b->ranks.size(); });
+    for (size_t i = 0; i < all.size() && i < kMostCommunicators; ++i) communicator(*all[i]);
+    if (all.size() > kMostCommunicators)
+      say(fmt::format("and {} more communicators", all.size() - kMostCommunicators),
+          fmt::format("另有 {} 个通信域", all.size() - kMostCommunicators));
+    algorithms();
+    warnings();
+    if (t_.left_out > 0)
+      say(fmt::format("{} pieces were beyond the limits and are left out", t_.left_out), fmt::format("超出上限，略去 {} 项", t_.left_out));
+    return std::move(out_);
+  }
+
+ private:
+  void say(std::string english, std::string chinese = "") {
+    if (chinese.empty()) chinese = english;
+    out_.lines.push_back({std::move(english), std::move(chinese)});
+  }
+  const std::string& host(const NcclRank& rank) const { return t_.processes[rank.process].host; }
+
+  void processes() {
+    std::set<std::string> versions(t_.versions.begin(), t_.versions.end()), networks, interfaces;
+    std::map<std::string, int> hosts;
+    for (const NcclProcess& p : t_.processes) {
+      if (!p.version.empty()) versions.insert(p.version);
+      if (!p.network.empty()) networks.insert(p.plugin.empty() ? p.network : p.network + " (" + p.plugin + ")");
+      if (!p.bootstrap_interface.empty()) interfaces.insert(p.bootstrap_interface);
+      ++hosts[p.host];
+    }
+    auto list = [](const std::set<std::string>& words) { return base::join(std::vector<std::string>(words.begin(), words.end()), ", "); };
+    std::string names;
+    size_t named = 0;
+    for (const auto& [name, count] : hosts)
+      if (named++ < kMostRows) names += fmt::format("{}{} ×{}", names.empty() ? "" : ", ", name, count);
+    if (hosts.size() > kMostRows) names += ", …";
+    std::string version = versions.empty() ? "" : list(versions) + ", ";
+    std::string net = networks.empty() ? "" : "; " + list(networks), by = interfaces.empty() ? "" : "; bootstrap " + list(interfaces);
+    say(fmt::format("{}{} processes on {} hosts ({}){}{}", version, t_.processes.size(), hosts.size(), names, net, by),
+        fmt::format("{}{} 个进程，{} 台主机（{}）{}{}", version, t_.processes.size(), hosts.size(), names, net, by));
+  }
+
+  void communicator(const NcclCommunicator& c) {
+    std::string id = c.id.empty() ? "without an id" : c.id, id_zh = c.id.empty() ? "（无 id）" : c.id;
+    int complete = 0, channels = -1;
+    double slowest = -1;
+    std::vector<int> stopped;
+    for (const auto& [n, rank] : c.ranks) {
+      complete += rank.complete;
+      channels = std::max(channels, rank.channels);
+      slowest = std::max(slowest, rank.init_seconds);
+      if (!nccl_phase(rank).english.empty()) stopped.push_back(n);
+    }
+    std::string size = c.size > 0 ? std::to_string(c.size) : "?";
+    std::string more = channels >= 0 ? fmt::format("; channels {}", channels) : "";
+    if (slowest >= 0) more += fmt::format("; init {:.2f} s", slowest);
+    say(fmt::format("communicator {}: {} of {} ranks seen, {} complete{}", id, c.ranks.size(), size, complete, more),
+        fmt::format("通信域 {}：见到 {} / {} 个 rank，{} 个完成{}", id_zh, c.ranks.size(), size, complete, more));
+    transports(c);
+    for (size_t i = 0; i < stopped.size() && i < kMostStopped; ++i) {
+      const NcclRank& rank = c.ranks.at(stopped[i]);
+      doctor::Words phase = nccl_phase(rank);
+      say(fmt::format("  rank {} ({}) stopped: {}; line {}: {}", stopped[i], host(rank), phase.english, rank.last_line, rank.last),
+          fmt::format("  rank {}（{}）停在：{}；第 {} 行：{}", stopped[i], host(rank), phase.chinese, rank.last_line, rank.last));
+    }
+    if (stopped.size() > kMostStopped)
+      say(fmt::format("  and {} more ranks", stopped.size() - kMostStopped),
+          fmt::format("  另有 {} 个 rank", stopped.size() - kMostStopped));
+  }
+
+  // By pair of hosts: the transports, with how many pairs of ranks and channels use each.
+  void transports(const NcclCommunicator& c) {
+    struct Use {
+      int pairs = 0, channels = 0;
+    };
+    std::map<std::pair<std::string, std::string>, std::map<std::string, Use>> rows;
+    for (const auto& [key, e] : c.edges) {
+      auto from = c.ranks.find(e.from), to = c.ranks.find(e.to);
+      std::string a = from == c.ranks.end() ? "?" : host(from->second), b = to == c.ranks.end() ? "?" : host(to->second);
+      Use& use = rows[{a, b}][e.transport];
+      ++use.pairs;
+      use.channels += __builtin_popcountll(e.sent | e.received);
+    }
+    size_t widest = 0, told = 0;
+    for (const auto& [pair, ways] : rows) widest = std::max(widest, pair.first.size() + pair.second.size());
+    widest = std::min<size_t>(widest, 60);
+    for (const auto& [pair, ways] : rows) {
+      if (told++ == kMostRows) {
+        say(fmt::format("  and {} more pairs of hosts", rows.size() - kMostRows), fmt::format("  另有 {} 对主机", rows.size() - kMostRows));
+        break;
+      }
+      std::string text, text_zh;
+      for (const auto& [transport, use] : ways) {
+        int each = use.channels / std::max(use.pairs, 1);
+        text += fmt::format("{}{} ({} {}, {} {})", text.empty() ? "" : ", ", transport, use.pairs, use.pairs == 1 ? "pair" : "pairs", each,
+                            each == 1 ? "channel" : "channels");
+        text_zh += fmt::format("{}{}（{} 对，{} 通道）", text_zh.empty() ? "" : "，", transport, use.pairs, each);
+      }
+      size_t pad = widest - std::min(widest, pair.first.size() + pair.second.size());
+      std::string hosts = fmt::format("  {} → {}{}  ", pair.first, pair.second, std::string(pad, ' '));
+      say(hosts + text, hosts + text_zh);
+    }
+  }
+
+  void algorithms() {
+    std::string text;
+    for (const auto& [name, count] : t_.algorithms) text += fmt::format("{}{} ×{}", text.empty() ? "" : ", ", name, count);
+    if (!text.empty()) say("algorithms: " + text, "算法：" + text);
+  }
+
+  void warnings() {
+    for (size_t i = 0; i < t_.warnings.size() && i < kMostWarnings; ++i) {
+      const logs::NcclWarning& w = t_.warnings[i];
+      const NcclProcess& p = t_.processes[w.process];
+      std::string times = w.count > 1 ? fmt::format(" (×{})", w.count) : "";
+      say(fmt::format("warning, line {}, {} pid {}: {}: {}{}", w.line, p.host, p.pid, w.place, w.text, times),
+          fmt::format("警告，第 {} 行，{} pid {}：{}：{}{}", w.line, p.host, p.pid, w.place, w.text, times));
+    }
+    if (t_.warnings.size() > kMostWarnings)
+      say(fmt::format("and {} more warnings", t_.warnings.size() - kMostWarnings),
+          fmt::format("另有 {} 条警告", t_.warnings.size() - kMostWarnings));
+  }
+
+  const NcclTopology& t_;
+  NcclSection out_;
+};
+
+}  // namespace
+
+NcclSection nccl_section(const NcclTopology& topology) { return Section(topology).lines(); }
+
+}  // namespace diagnosis

@@ -1,0 +1,41 @@
+// What NCCL's log tells of a run's network: who is missing, who stopped where, which ways are slower than they could be. Pure.
+//
+// A finding says what is in the logs that were read. Ranks whose logs are missing are not held to be missing from the run where any rank
+// came past the meeting: that needs all of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/finding.h"
+#include "logs/nccl_topology.h"
+
+namespace diagnosis {
+
+struct NcclFinding {
+  std::string_view code;  // of cause.h or the doctor's catalogue
+  doctor::Severity severity = doctor::Severity::kError;
+  std::string communicator;        // its id; empty: of none, or it has none
+  std::vector<int> ranks;          // in that communicator; may be empty
+  std::vector<std::string> hosts;  // sorted
+  doctor::Words evidence;
+};
+
+// The gravest first. At most one finding of a code for each communicator.
+std::vector<NcclFinding> judge_nccl(const logs::NcclTopology& topology);
+
+// A part of a report: lines that can be printed as they are.
+struct NcclSection {
+  doctor::Words title;
+  std::vector<doctor::Words> lines;
+};
+
+// Processes, communicators, a table of transports by pair of hosts, where ranks stopped, warnings. Empty lines: the logs hold nothing of
+// NCCL. At most some sixty lines; what is left out is counted.
+NcclSection nccl_section(const logs::NcclTopology& topology);
+
+// "bootstrap: waits for other ranks", …; empty: the rank is where it should be.
+doctor::Words nccl_phase(const logs::NcclRank& rank);
+
+}  // namespace diagnosis
