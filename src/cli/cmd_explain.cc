@@ -1,4 +1,4 @@
-// `phalanx explain CODE…`: the pages of the catalogue, from the binary itself.
+// `phalanx explain CODE…`: the pages of the catalogues, from the binary itself. `phalanx explain FILE…`: what logs say (explain_logs.h).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,7 +8,10 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "cli/codes.h"
+#include "cli/explain_logs.h"
 #include "cli/verbs.h"
+#include "diagnosis/cause.h"
+#include "logs/run_directory.h"
 #include "os/files.h"
 #include "view/explain_view.h"
 #include "view/speech.h"
@@ -24,21 +27,28 @@ base::Error usage(std::string message, std::string hint) {
   return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
 }
 
-base::Error not_a_code(const std::string& word) {
-  if (os::exists(word) || word.find_first_of("./") != std::string::npos)
-    return usage(fmt::format("explain takes codes, and {} is {}", base::quote(word), os::exists(word) ? "a file" : "none"),
-                 "reading log files is not part of this version; phalanx explain --all lists the codes");
-  return unknown_code(word);
-}
-
 // A code, or the beginning of a group's codes: "net" is "NET-".
 base::Result<std::string> page(const std::string& word, base::Language language, size_t columns) {
   if (const doctor::Row* row = doctor::find_row(word)) return view::explain_page(*row, language, columns);
+  if (const diagnosis::Cause* cause = diagnosis::find_cause(word)) return view::explain_page(*cause, language, columns);
   std::string prefix = to_code(word);
   if (!prefix.ends_with('-')) prefix += '-';
   std::string list = view::explain_list(prefix, language, columns);
-  if (list.empty()) return not_a_code(word);
+  if (list.empty()) return unknown_code(word);
   return list;
+}
+
+// "net" is a group even where a file has that name; "./net" is the file.
+bool is_code(const std::string& word) {
+  return doctor::find_row(word) || diagnosis::find_cause(word) ||
+         !view::explain_list(to_code(word) + "-", base::Language::kEnglish, kWidest).empty();
+}
+
+base::Error mixed(const std::string& word, const std::string& log) {
+  if (is_code(word))
+    return usage(fmt::format("{} is a code and {} is a log: explain takes one kind at a time", base::quote(word), base::quote(log)),
+                 "explain them one after the other");
+  return base::fail(base::ErrorKind::kConfig, fmt::format("there is no file {}", base::quote(word)));
 }
 
 }  // namespace
@@ -46,8 +56,9 @@ base::Result<std::string> page(const std::string& word, base::Language language,
 base::Result<int> explain_verb(const Invocation& invocation) {
   base::Language language = view::choose_language([](const char* name) { return os::environment_value(name); });
   size_t columns = std::clamp(view::terminal_columns(STDOUT_FILENO), kNarrowest, kWidest);
-  bool all = invocation.has(Flag::kAll), markdown = invocation.has(Flag::kMarkdown);
+  bool all = invocation.has(Flag::kAll), markdown = invocation.has(Flag::kMarkdown), json = invocation.has(Flag::kJson);
   std::string out;
+  if ((all || markdown) && json) return usage("--json is for logs, not for lists of codes", "phalanx explain --json FILE");
   if (all && markdown) return usage("--all and --markdown exclude each other", "keep one of them");
   if (all || markdown) {
     if (!invocation.operands.empty())
@@ -56,7 +67,20 @@ base::Result<int> explain_verb(const Invocation& invocation) {
           "phalanx explain --all");
     out = all ? view::explain_list("", language, columns) : view::codes_markdown(language);
   } else if (invocation.operands.empty()) {
-    return usage("explain needs a code", "phalanx explain --all");
+    return usage("explain needs a code, or logs", "phalanx explain --all\n      phalanx explain train.log");
+  }
+  if (!invocation.operands.empty()) {
+    // Without a home there are no runs to name; files still can be.
+    auto runs = logs::RunDirectory::base_folder("");
+    std::string folder = runs.ok() ? *runs : "";
+    auto logs = [&](const std::string& word) { return !is_code(word) && names_logs(word, folder); };
+    auto first = std::find_if(invocation.operands.begin(), invocation.operands.end(), logs);
+    if (first != invocation.operands.end()) {
+      for (const std::string& word : invocation.operands)
+        if (!logs(word)) return mixed(word, *first);
+      return explain_logs(invocation.operands, folder, json);
+    }
+    if (json) return usage("--json is for logs, and no operand is one", "phalanx explain --json FILE");
   }
   for (const std::string& word : invocation.operands) {
     TRY_ASSIGN(std::string text, page(word, language, columns));

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "diagnosis/cause.h"
 #include "doctor/catalogue.h"
 
 namespace cli {
@@ -29,14 +30,21 @@ std::string to_code(std::string_view word) {
   return code;
 }
 
+std::vector<std::string_view> every_code() {
+  std::vector<std::string_view> codes;
+  for (const doctor::Row* row : doctor::catalogue()) codes.push_back(row->code);
+  for (const diagnosis::Cause* cause : diagnosis::causes()) codes.push_back(cause->code);
+  return codes;
+}
+
 base::Error unknown_code(std::string_view word) {
   std::string code = to_code(word);
   std::vector<std::pair<int, std::string>> near;
   if (code.size() <= kLongestWord)
-    for (const doctor::Row* row : doctor::catalogue()) {
-      bool within = code.size() >= 3 && row->code.find(code) != std::string_view::npos;
-      int apart = within ? 0 : distance(code, row->code);
-      if (apart <= static_cast<int>(std::max<size_t>(2, code.size() / 3))) near.emplace_back(apart, row->code);
+    for (std::string_view known : every_code()) {
+      bool within = code.size() >= 3 && known.find(code) != std::string_view::npos;
+      int apart = within ? 0 : distance(code, known);
+      if (apart <= static_cast<int>(std::max<size_t>(2, code.size() / 3))) near.emplace_back(apart, known);
     }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string hint = "phalanx explain --all";

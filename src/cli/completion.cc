@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "cli/codes.h"
 #include "cli/reference.h"
 #include "doctor/catalogue.h"
 
@@ -50,7 +51,7 @@ std::string words_of_choices(const FlagRow& flag) {
 std::string operand_words(Verb verb) {
   if (verb == Verb::kHelp) return verb_names();
   if (verb == Verb::kCompletion) return "bash zsh fish";
-  if (verb == Verb::kExplain) return all_codes();
+  if (verb == Verb::kExplain) return base::join(every_code(), " ");
   if (verb == Verb::kBench) return "fabric";
   for (Verb life : {Verb::kLogs, Verb::kAttach, Verb::kStop, Verb::kWhy, Verb::kReport})
     if (verb == life) return "latest";

@@ -141,12 +141,19 @@ constexpr VerbRow kVerbs[] = {
     {Verb::kExplain,
      "explain",
      Operands::kMixed,
-     "CODE...",
-     {"explain a code: what it means, why it matters, what to type", "解释一个代码：含义、原因和修复命令"},
-     {"Prints the page of each code that check, plan or run has named, from this program, without a network. Upper and lower case are "
-      "the same. The beginning of a group, like NET, lists the codes of the group.",
-      "打印 check、plan 或 run 给出的各个代码的说明，内容在程序内，无需联网。不区分大小写。只写组名（如 NET）则列出该组的全部代码。"},
-     "phalanx explain --all\n"
+     "FILE...|-|RUN|CODE...",
+     {"read logs and say what broke first; or explain a code", "读取日志并指出最先出错的原因；或解释一个代码"},
+     {"Reads the logs of a failed or hung job, however they came to be (torchrun, DeepSpeed, Slurm, kernel log, our own runs; plain, "
+      "interleaved, gzipped; - is standard input; a folder is all logs in it; latest or the id of a run are its logs), and names the first "
+      "cause, the rank, the host, the lines that show it, and what to do. Exit code 0 if a cause was named, 1 if none was found. "
+      "With a code, or the beginning of a group like NET, prints the pages of the codes. Nothing needs a network.",
+      "读取失败或挂起任务的日志（torchrun、DeepSpeed、Slurm、内核日志、phalanx 自己的运行；纯文本、交错、gzip；- "
+      "表示标准输入；目录表示其中全部日志；latest 或运行 id 表示该次运行的日志），指出最先的原因、rank、主机、证据行和处理办法。"
+      "找到原因以 0 退出，没有找到以 1 退出。给出代码或组名（如 NET）时打印相应说明。全程无需联网。"},
+     "phalanx explain train.log\n"
+     "phalanx explain logs/\n"
+     "dmesg -T | phalanx explain - train.log.gz\n"
+     "phalanx explain latest\n"
      "phalanx explain net"},
     {Verb::kHelp,
      "help",

@@ -25,6 +25,21 @@ struct Cause {
 std::span<const Cause> end_causes();   // RUN-, HOST-: how ranks and hosts end
 std::span<const Cause> hang_causes();  // HANG-: why a run stands still
 std::span<const Cause> nccl_causes();  // NCCL-: what its log and its RAS service tell
+// What logs tell (phalanx explain FILE).
+std::span<const Cause> log_gpu_causes();
+std::span<const Cause> log_network_causes();
+std::span<const Cause> log_meeting_causes();
+std::span<const Cause> log_software_causes();
+std::span<const Cause> log_data_causes();
+std::span<const Cause> log_program_causes();
+std::span<const Cause> log_only_causes();  // LOG-: consequences, harmless lines
+
+// In the order in which they are listed and documented, under headings.
+struct CauseGroup {
+  base::Bilingual title;  // "how ranks and hosts end"
+  std::span<const Cause> rows;
+};
+std::vector<CauseGroup> cause_groups();
 
 std::vector<const Cause*> causes();
 const Cause* find_cause(std::string_view code);  // case-insensitive; null if there is none

@@ -20,6 +20,7 @@ using doctor::Severity;
 
 constexpr Bilingual kQuestion{"Question", "检查内容"};
 constexpr Bilingual kWhy{"Why it matters", "为什么重要"};
+constexpr Bilingual kCauseWhy{"Why", "原因说明"};
 constexpr Bilingual kFix{"What to do", "怎么办"};
 constexpr Bilingual kSource{"Source", "出处"};
 
@@ -46,12 +47,6 @@ void add_indented(std::string& out, std::string_view text, size_t columns) {
   }
 }
 
-void add_section(std::string& out, Bilingual heading, std::string_view text, Language language, size_t columns) {
-  if (text.empty()) return;
-  out += fmt::format("\n{}\n", heading.in(language));
-  add_indented(out, text, columns);
-}
-
 // Markdown: paragraphs apart, runs of commands in one block of code. A '<' is text, not a tag.
 std::string markdown_text(std::string_view text) {
   std::string out;
@@ -67,16 +62,55 @@ std::string markdown_text(std::string_view text) {
   return out + (commands ? "```\n\n" : "");
 }
 
+void add_markdown_end(std::string& out, Bilingual why, Bilingual fix, std::string_view source, Language language) {
+  out += markdown_text(why.in(language)) + markdown_text(fix.in(language));
+  if (!source.empty()) out += fmt::format("{}{}\n", Bilingual{"Source: ", "出处："}.in(language), markdown_text(source));
+  while (out.ends_with("\n\n")) out.pop_back();
+}
+
+void add_markdown_page(std::string& out, const diagnosis::Cause& cause, Language language) {
+  out += fmt::format("### {}\n\n**{}**\n\n", cause.code, cause.title.in(language));
+  add_markdown_end(out, cause.why, cause.fix, cause.source, language);
+}
+
 void add_markdown_page(std::string& out, const Row& row, Language language) {
   out += fmt::format("### {}\n\n**{}**{}{}\n\n", row.code, severity_name(row.severity).in(language), Bilingual{": ", "："}.in(language),
                      row.title.in(language));
   out += fmt::format("*{}*\n\n", base::replace_all(row.question.in(language), "*", "\\*"));
-  out += markdown_text(row.why.in(language)) + markdown_text(row.fix.in(language));
-  if (!row.source.empty()) out += fmt::format("{}{}\n", Bilingual{"Source: ", "出处："}.in(language), markdown_text(row.source));
-  while (out.ends_with("\n\n")) out.pop_back();
+  add_markdown_end(out, row.why, row.fix, row.source, language);
+}
+
+// One code of a list: "  CODE  word  title", the title below where the terminal is narrow.
+struct ListColumns {
+  size_t code = 0, word = 0, all = 80;
+};
+void add_list_line(std::string& out, std::string_view code, std::string_view word, std::string_view title, const ListColumns& columns) {
+  std::string line = "  " + base::pad_right(code, columns.code) + "  ";
+  if (columns.word > 0) line += base::pad_right(word, columns.word) + "  ";
+  size_t indent = base::display_width(line);
+  if (indent + 20 > columns.all) {
+    out += std::string(base::trim(line)).insert(0, "  ") + "\n";
+    line.clear();
+    indent = 4;
+  }
+  for (const std::string& part : base::wrap(title, columns.all - indent)) {
+    out += base::pad_right(line, indent) + part + "\n";
+    line.clear();
+  }
+}
+
+void add_list_heading(std::string& out, std::string_view title, size_t columns) {
+  if (!out.empty()) out += "\n";
+  for (const std::string& part : base::wrap(title, columns)) out += part + "\n";
 }
 
 }  // namespace
+
+void add_explanation(std::string& out, Bilingual heading, std::string_view text, Language language, size_t columns) {
+  if (text.empty()) return;
+  out += fmt::format("\n{}\n", heading.in(language));
+  add_indented(out, text, columns);
+}
 
 Bilingual severity_name(Severity severity) {
   switch (severity) {
@@ -97,50 +131,56 @@ std::string explain_page(const Row& row, Language language, size_t columns) {
                               what_it_means(row.severity).in(language), doctor::title(row.group).in(language)),
                   columns))
     out += line + "\n";
-  add_section(out, kQuestion, row.question.in(language), language, columns);
-  add_section(out, kWhy, row.why.in(language), language, columns);
-  add_section(out, kFix, row.fix.in(language), language, columns);
-  add_section(out, kSource, row.source, language, columns);
+  add_explanation(out, kQuestion, row.question.in(language), language, columns);
+  add_explanation(out, kWhy, row.why.in(language), language, columns);
+  add_explanation(out, kFix, row.fix.in(language), language, columns);
+  add_explanation(out, kSource, row.source, language, columns);
+  return out;
+}
+
+std::string explain_page(const diagnosis::Cause& cause, Language language, size_t columns) {
+  std::string out;
+  for (const std::string& line : base::wrap(fmt::format("{}: {}", cause.code, cause.title.in(language)), columns)) out += line + "\n";
+  add_explanation(out, kCauseWhy, cause.why.in(language), language, columns);
+  add_explanation(out, kFix, cause.fix.in(language), language, columns);
+  add_explanation(out, kSource, cause.source, language, columns);
   return out;
 }
 
 std::string explain_list(std::string_view prefix, Language language, size_t columns) {
   std::string out;
-  std::optional<doctor::Group> group;
-  size_t code_columns = 0, severity_columns = 0;
+  ListColumns widths{0, 0, columns};
+  std::vector<const Row*> rows;
   for (const Row* row : doctor::catalogue())
-    if (row->code.starts_with(prefix)) code_columns = std::max(code_columns, row->code.size());
+    if (row->code.starts_with(prefix)) rows.push_back(row);
+  for (const Row* row : rows) widths.code = std::max(widths.code, row->code.size());
   for (Severity s : {Severity::kError, Severity::kWarning, Severity::kNote})
-    severity_columns = std::max(severity_columns, base::display_width(severity_name(s).in(language)));
-  for (const Row* row : doctor::catalogue()) {
-    if (!row->code.starts_with(prefix)) continue;
-    if (group != row->group) {
-      if (!out.empty()) out += "\n";
-      for (const std::string& part : base::wrap(doctor::title(row->group).in(language), columns)) out += part + "\n";
-      group = row->group;
-    }
-    std::string line = "  " + base::pad_right(row->code, code_columns) + "  " +
-                       base::pad_right(severity_name(row->severity).in(language), severity_columns) + "  ";
-    size_t indent = base::display_width(line);
-    // On a narrow terminal the title goes below.
-    if (indent + 20 > columns) {
-      out += std::string(base::trim(line)).insert(0, "  ") + "\n";
-      line.clear();
-      indent = 4;
-    }
-    for (const std::string& part : base::wrap(row->title.in(language), columns - indent)) {
-      out += base::pad_right(line, indent) + part + "\n";
-      line.clear();
-    }
+    widths.word = std::max(widths.word, base::display_width(severity_name(s).in(language)));
+  std::optional<doctor::Group> group;
+  for (const Row* row : rows) {
+    if (group != row->group) add_list_heading(out, doctor::title(row->group).in(language), columns);
+    group = row->group;
+    add_list_line(out, row->code, severity_name(row->severity).in(language), row->title.in(language), widths);
+  }
+  for (const diagnosis::CauseGroup& causes : diagnosis::cause_groups()) {
+    ListColumns narrow{0, 0, columns};
+    for (const diagnosis::Cause& cause : causes.rows)
+      if (cause.code.starts_with(prefix)) narrow.code = std::max(narrow.code, cause.code.size());
+    if (narrow.code > 0) add_list_heading(out, causes.title.in(language), columns);
+    for (const diagnosis::Cause& cause : causes.rows)
+      if (cause.code.starts_with(prefix)) add_list_line(out, cause.code, "", cause.title.in(language), narrow);
   }
   return out;
 }
 
 std::string codes_markdown(Language language) {
   std::string out = fmt::format("# {}\n\n", Bilingual{"What phalanx check looks for", "phalanx check 检查什么"}.in(language));
-  out += Bilingual{"<!-- Generated by `phalanx explain --markdown` from src/doctor/rows_*.cc; do not edit. -->\n\n",
-                   "<!-- 由 `PHALANX_LANG=zh phalanx explain --markdown` 从 src/doctor/rows_*.cc 生成，请勿手工修改。 -->\n\n"}
-             .in(language);
+  out +=
+      Bilingual{
+          "<!-- Generated by `phalanx explain --markdown` from src/doctor/rows_*.cc and src/diagnosis/causes_*.cc; do not edit. -->\n\n",
+          "<!-- 由 `PHALANX_LANG=zh phalanx explain --markdown` 从 src/doctor/rows_*.cc 与 src/diagnosis/causes_*.cc 生成，请勿手工修改。 "
+          "-->\n\n"}
+          .in(language);
   std::vector<const Row*> rows = doctor::catalogue();
   std::array<size_t, 3> counts{};
   for (const Row* row : rows) ++counts[static_cast<size_t>(row->severity)];
@@ -160,6 +200,20 @@ std::string codes_markdown(Language language) {
     }
     out += "\n";
     add_markdown_page(out, *row, language);
+  }
+  out +=
+      Bilingual{
+          "\n# What breaks or hangs a run\n\nCauses that `phalanx run`, `phalanx why` and `phalanx explain FILE` name. Where a log shows "
+          "something that has a page above, they use its code.\n",
+          "\n# 运行中断或停滞的原因\n\n`phalanx run`、`phalanx why` 与 `phalanx explain 文件` "
+          "给出的原因。日志中的问题若上文已有说明，则使用上文的代码。\n"}
+          .in(language);
+  for (const diagnosis::CauseGroup& causes : diagnosis::cause_groups()) {
+    out += fmt::format("\n## {}\n", causes.title.in(language));
+    for (const diagnosis::Cause& cause : causes.rows) {
+      out += "\n";
+      add_markdown_page(out, cause, language);
+    }
   }
   return out;
 }

@@ -1,15 +1,21 @@
-// The pages of the catalogue, for a terminal and for docs/codes.md. Pure; nothing but the rows is needed to show them.
+// The pages of both catalogues (what a check finds, what breaks a run), for a terminal and for
+// docs/codes.md. Pure; nothing but the rows is needed to show them.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/language.h"
+#include "diagnosis/cause.h"
 #include "doctor/catalogue.h"
 
 namespace view {
 
 // The whole page of one code, wrapped to `columns`. Commands stand on lines of their own and are never broken.
 std::string explain_page(const doctor::Row& row, base::Language language, size_t columns);
+std::string explain_page(const diagnosis::Cause& cause, base::Language language, size_t columns);
+// One section of such a page: the heading and, indented, its paragraphs and commands. Nothing if `text` is empty.
+void add_explanation(std::string& out, base::Bilingual heading, std::string_view text, base::Language language, size_t columns);
 
 // One line a code, by group. prefix: only codes that start so ("NET-"); empty: all.
 std::string explain_list(std::string_view prefix, base::Language language, size_t columns);

@@ -1,0 +1,234 @@
+// The judge of logs: which event is the verdict, and which only followed.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "diagnosis/cause.h"
+#include "diagnosis/log_verdict.h"
+#include "diagnosis/watchdog.h"
+#include "doctor/catalogue.h"
+
+namespace diagnosis {
+namespace {
+
+constexpr size_t kMostOthers = 8;
+constexpr size_t kMostEvidence = 6;
+constexpr uint64_t kWentOn = 2000;      // lines a writer goes on after an exception that did not end it
+constexpr uint64_t kSameTrouble = 250;  // lines within which a plain exception and a known fault are one thing
+
+bool is_generic(const LogEvent& event) { return event.signature == &traceback_signature(); }
+
+// What machines and kernels say explains what programs say.
+bool from_kernel(const LogEvent& event) {
+  std::string_view code = event.signature->code;
+  return code.starts_with("GPU-XID-") || code == "RUN-OOM-HOST" || code == "RUN-OOM-CGROUP" || code == "GPU-REMAP-PENDING";
+}
+
+int nearness(const LogEvent& event) { return from_kernel(event) ? 2 : is_generic(event) ? 0 : 1; }
+
+// Whether a comes before b as a cause.
+bool before(const LogEvent& a, const LogEvent& b) {
+  if (a.file == b.file) return a.place < b.place;
+  if (nearness(a) == 2 || nearness(b) == 2) {
+    if (nearness(a) != nearness(b)) return nearness(a) > nearness(b);
+  }
+  if (a.time && b.time && *a.time != *b.time) return *a.time < *b.time;
+  if (nearness(a) != nearness(b)) return nearness(a) > nearness(b);
+  return a.place < b.place;
+}
+
+using Events = std::vector<const LogEvent*>;
+
+Events of_role(const LogFacts& facts, Role role) {
+  Events out;
+  for (const LogEvent& event : facts.events)
+    if (event.signature->role == role) out.push_back(&event);
+  return out;
+}
+
+// An exception somebody caught: its writer's file goes on for thousands of lines, and something else breaks later.
+bool went_on(const LogFacts& facts, const LogEvent& event, const Events& roots) {
+  if (!is_generic(event)) return false;
+  uint64_t lines = facts.files[event.file].lines;
+  if (lines < event.line + kWentOn) return false;
+  return std::any_of(roots.begin(), roots.end(),
+                     [&](const LogEvent* other) { return other->file == event.file && other->line > event.line + kWentOn; });
+}
+
+// A known fault near a plain exception of the same writer is the better name for both.
+const LogEvent* better_named(const LogEvent* event, const Events& roots) {
+  if (!is_generic(*event)) return event;
+  for (const LogEvent* other : roots)
+    if (!is_generic(*other) && other->file == event->file && other->source == event->source && other->line > event->line &&
+        other->line - event->line <= kSameTrouble)
+      return other;
+  return event;
+}
+
+LogEvidence evidence_of(const LogEvent& event) { return {event.file, event.line, event.text}; }
+
+LogCause cause_of(const LogEvent& event) {
+  LogCause cause;
+  cause.code = event.signature->code;
+  if (event.rank >= 0) cause.ranks = {event.rank};
+  else cause.local_rank = event.local_rank;
+  cause.host = event.host;
+  if (event.traceback_line > 0) cause.evidence.push_back({event.file, event.traceback_line, "Traceback (most recent call last):"});
+  cause.evidence.push_back(evidence_of(event));
+  if (!event.where.empty()) cause.detail = {fmt::format("at {}", event.where), fmt::format("位于 {}", event.where)};
+  return cause;
+}
+
+// Further lines of the same code: more ranks, more evidence. Ranks are those that failed before anything else did.
+void gather(const LogFacts& facts, LogCause& cause, const LogEvent& first) {
+  for (const LogEvent& event : facts.events) {
+    if (&event == &first || event.signature->code != cause.code || event.place < first.place) continue;
+    if (event.rank >= 0 && std::find(cause.ranks.begin(), cause.ranks.end(), event.rank) == cause.ranks.end())
+      cause.ranks.push_back(event.rank);
+    if (cause.host.empty()) cause.host = event.host;
+    else if (!event.host.empty() && event.host != cause.host) continue;
+    if (cause.evidence.size() < kMostEvidence) cause.evidence.push_back(evidence_of(event));
+  }
+  std::sort(cause.ranks.begin(), cause.ranks.end());
+}
+
+// Without a rank in the line: the one that torchrun's summary says failed first, if its code is that of a rank.
+void name_rank(const LogFacts& facts, LogCause& cause, const LogEvent& first) {
+  if (!cause.ranks.empty() || cause.local_rank >= 0) return;
+  for (const LogEvent& event : facts.events)
+    if (event.file == first.file && event.place > first.place && event.captures.count("exit") && event.rank >= 0) {
+      cause.ranks = {event.rank};
+      if (cause.host.empty()) cause.host = event.host;
+      cause.evidence.push_back(evidence_of(event));
+      return;
+    }
+}
+
+LogCause full_cause(const LogFacts& facts, const LogEvent& event) {
+  LogCause cause = cause_of(event);
+  gather(facts, cause, event);
+  name_rank(facts, cause, event);
+  return cause;
+}
+
+LogCause cause_of(const LogFacts& facts, const WatchdogVerdict& verdict) {
+  LogCause cause;
+  cause.code = verdict.code;
+  cause.ranks = verdict.culprits;
+  std::sort(cause.ranks.begin(), cause.ranks.end());
+  cause.detail = verdict.detail;
+  for (size_t i : verdict.events) {
+    if (cause.evidence.size() == kMostEvidence) break;
+    const LogEvent& event = facts.events[i];
+    cause.evidence.push_back(evidence_of(event));
+    bool culprit = std::find(cause.ranks.begin(), cause.ranks.end(), event.rank) != cause.ranks.end();
+    if (culprit && cause.host.empty()) cause.host = event.host;
+  }
+  return cause;
+}
+
+bool is_timeout(const LogEvent& event) { return event.captures.count("seq") || event.captures.count("enqueued"); }
+
+// The causes in order: roots, then symptoms; one per code.
+std::vector<LogCause> rank_causes(const LogFacts& facts, const std::vector<int>& missing) {
+  std::vector<LogCause> out;
+  auto add = [&](LogCause cause) {
+    if (std::none_of(out.begin(), out.end(), [&](const LogCause& c) { return c.code == cause.code; })) out.push_back(std::move(cause));
+  };
+  Events roots = of_role(facts, Role::kRoot), late;
+  std::stable_sort(roots.begin(), roots.end(), [](const LogEvent* a, const LogEvent* b) { return before(*a, *b); });
+  for (const LogEvent* event : roots) {
+    if (went_on(facts, *event, roots)) late.push_back(event);
+    else add(full_cause(facts, *better_named(event, roots)));
+  }
+  Events symptoms = of_role(facts, Role::kSymptom);
+  std::stable_sort(symptoms.begin(), symptoms.end(), [](const LogEvent* a, const LogEvent* b) { return before(*a, *b); });
+  bool compared = false;
+  for (const LogEvent* event : symptoms) {
+    if (!is_timeout(*event)) {
+      add(full_cause(facts, *event));
+    } else if (!compared) {
+      compared = true;
+      if (auto verdict = compare_watchdogs(facts, missing)) add(cause_of(facts, *verdict));
+      else add(full_cause(facts, *event));
+    }
+  }
+  for (const LogEvent* event : late) add(full_cause(facts, *event));
+  return out;
+}
+
+std::vector<LogCascade> fold_cascades(const LogFacts& facts) {
+  std::map<std::string, LogCascade> folded;
+  for (const LogCount& count : facts.counts) {
+    if (count.signature->role != Role::kCascade) continue;
+    LogCascade& cascade = folded[std::string(count.signature->code)];
+    cascade.code = count.signature->code;
+    cascade.count += count.count;
+    cascade.ranks.insert(cascade.ranks.end(), count.ranks.begin(), count.ranks.end());
+  }
+  for (const LogEvent& event : facts.events)
+    if (event.signature->role == Role::kCascade)
+      if (LogCascade& cascade = folded[std::string(event.signature->code)]; cascade.first.line == 0) cascade.first = evidence_of(event);
+  std::vector<LogCascade> out;
+  for (auto& [code, cascade] : folded) {
+    std::sort(cascade.ranks.begin(), cascade.ranks.end());
+    cascade.ranks.erase(std::unique(cascade.ranks.begin(), cascade.ranks.end()), cascade.ranks.end());
+    out.push_back(std::move(cascade));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const LogCascade& a, const LogCascade& b) { return a.count > b.count; });
+  return out;
+}
+
+std::vector<int> missing_ranks(const LogFacts& facts) {
+  std::vector<int> missing;
+  constexpr int kMost = 1 << 16;
+  for (int rank = 0; rank < std::min(facts.world, kMost); ++rank)
+    if (!facts.ranks.count(rank)) missing.push_back(rank);
+  // None was told apart: the logs have no tags, and all may be in them.
+  return facts.ranks.empty() ? std::vector<int>() : missing;
+}
+
+LogCause root_elsewhere(const LogVerdict& verdict) {
+  LogCause cause;
+  cause.code = "LOG-ROOT-ELSEWHERE";
+  for (const LogCascade& cascade : verdict.cascades)
+    if (cause.evidence.size() < kMostEvidence && cascade.first.line > 0) cause.evidence.push_back(cascade.first);
+  std::string here = base::format_ranges(verdict.ranks), gone = base::format_ranges(verdict.missing);
+  if (!verdict.missing.empty())
+    cause.detail = {fmt::format("the logs of rank {} are not here", gone), fmt::format("缺少 rank {} 的日志", gone)};
+  else if (!verdict.ranks.empty())
+    cause.detail = {fmt::format("only rank {} speaks here, and only as a victim", here),
+                    fmt::format("这里只有 rank {} 的输出，且都是受害者", here)};
+  return cause;
+}
+
+}  // namespace
+
+LogVerdict judge_logs(LogFacts facts) {
+  LogVerdict verdict;
+  verdict.files = facts.files;
+  verdict.ranks.assign(facts.ranks.begin(), facts.ranks.end());
+  verdict.world = facts.world;
+  verdict.missing = missing_ranks(facts);
+  verdict.cascades = fold_cascades(facts);
+  std::vector<LogCause> causes = rank_causes(facts, verdict.missing);
+  if (!causes.empty()) {
+    verdict.cause = std::move(causes.front());
+    causes.erase(causes.begin());
+    if (causes.size() > kMostOthers) causes.resize(kMostOthers);
+    verdict.others = std::move(causes);
+  } else if (!verdict.cascades.empty()) {
+    verdict.cause = root_elsewhere(verdict);
+  }
+  return verdict;
+}
+
+std::optional<CodeWords> words_of_code(std::string_view code) {
+  if (const Cause* cause = find_cause(code)) return CodeWords{cause->title, cause->why, cause->fix};
+  if (const doctor::Row* row = doctor::find_row(code)) return CodeWords{row->title, row->why, row->fix};
+  return std::nullopt;
+}
+
+}  // namespace diagnosis

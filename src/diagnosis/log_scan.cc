@@ -1,0 +1,277 @@
+#include "diagnosis/log_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "diagnosis/log_line.h"
+#include "diagnosis/signature_matcher.h"
+#include "diagnosis/traceback.h"
+#include "logs/escape.h"
+
+namespace diagnosis {
+namespace {
+
+constexpr std::array<std::string_view, 2> kExtra = {kTracebackHead, "[rank"};
+enum Extra : uint32_t { kHead, kRankTag };
+constexpr size_t kMostSources = 256;  // with an open traceback at a time
+constexpr int kLinesBack = 12;        // in which the time of a line without one is looked for
+constexpr int kMostRanks = 1 << 20;
+constexpr uint64_t kSummaryLines = 4;  // of torchrun's summary: from the rank to its exit code
+
+bool ends_segment(char c) { return c == '\n' || c == '\r'; }
+
+size_t segment_end(std::string_view text, size_t from) {
+  size_t end = std::min(text.find('\n', from), text.size());
+  return std::min(text.substr(0, end).find('\r', from), end);
+}
+
+size_t segment_begin(std::string_view text, size_t at) {
+  while (at > 0 && !ends_segment(text[at - 1])) --at;
+  return at;
+}
+
+std::optional<int> to_rank(std::string_view digits) {
+  auto number = base::parse_int(digits, 0, kMostRanks);
+  return number.ok() ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
+}
+
+// Escape sequences out, line by line: one that does not end takes no more than its line.
+std::string without_escapes(std::string_view block) {
+  std::string out;
+  out.reserve(block.size());
+  while (!block.empty()) {
+    size_t escape = std::min(block.find('\x1b'), block.size());
+    out += block.substr(0, escape);
+    block.remove_prefix(escape);
+    if (block.empty()) break;
+    block.remove_prefix(std::max<size_t>(1, logs::escape_length(block.substr(0, segment_end(block, 0)))));
+  }
+  return out;
+}
+
+}  // namespace
+
+class LogScan::Matcher : public SignatureMatcher {
+ public:
+  Matcher() : SignatureMatcher(signatures(), kExtra) {}
+};
+
+// What is known of the file being read.
+struct LogScan::File {
+  LogFile info;
+  size_t number = 0;
+  LogFacts& facts;
+  Matcher& matcher;
+  std::string buffer;
+  uint64_t line = 1;
+  bool skipping = false;  // the rest of a line that was too long
+  std::map<std::string, Traceback> open;
+  std::map<std::string, uint64_t> kept;
+  std::optional<int64_t> time;
+  int summary_rank = -1;
+  std::string summary_host;
+  uint64_t summary_line = 0;
+  std::vector<LiteralSearch::Hit> hits;
+
+  void take(std::string_view bytes);
+  void process(std::string_view block);
+  void walk(std::string_view block);
+  void see_rank(std::string_view text);
+  void look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids);
+  void remember(SignatureMatch match, const LogLine& line, const Traceback* traceback, std::string_view block, size_t begin);
+  void learn(const SignatureMatch& match, int rank, const std::string& host);
+  std::optional<int64_t> time_before(std::string_view block, size_t begin) const;
+  void count(const Signature* signature, int rank);
+};
+
+void LogScan::File::take(std::string_view bytes) {
+  info.bytes += bytes.size();
+  if (skipping) {
+    size_t end = segment_end(bytes, 0);
+    bytes.remove_prefix(end);
+    if (bytes.empty()) return;
+    skipping = false;
+  }
+  buffer += bytes;
+  size_t end = buffer.rfind('\n');
+  if (end == buffer.npos) end = buffer.rfind('\r');
+  if (end != buffer.npos) {
+    process(std::string_view(buffer).substr(0, end + 1));
+    buffer.erase(0, end + 1);
+  }
+  if (buffer.size() <= kLongestLine) return;
+  ++info.cut;
+  process(std::string_view(buffer).substr(0, kLongestLine));
+  buffer.clear();
+  skipping = true;
+}
+
+void LogScan::File::process(std::string_view block) {
+  if (block.find('\x1b') == block.npos) return walk(block);
+  std::string clean = without_escapes(block);
+  walk(clean);
+}
+
+// Goes from one line worth looking at to the next: those with a hit, and all while a traceback is open.
+void LogScan::File::walk(std::string_view block) {
+  hits.clear();
+  matcher.search().find(block, hits);
+  std::vector<uint32_t> ids;
+  size_t at = 0, hit = 0;  // `line` is the number of the line that holds `at`
+  while (at < block.size()) {
+    size_t begin = at;
+    if (open.empty()) {
+      if (hit == hits.size()) break;
+      begin = std::max(at, segment_begin(block, hits[hit].end - 1));
+    }
+    line += static_cast<uint64_t>(std::count(block.begin() + at, block.begin() + begin, '\n'));
+    size_t end = segment_end(block, begin);
+    ids.clear();
+    for (; hit < hits.size() && hits[hit].end <= end; ++hit) ids.push_back(hits[hit].literal);
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    look(block, begin, end, ids);
+    if (end < block.size() && block[end] == '\n') ++line;
+    at = end + 1;
+  }
+  if (at < block.size()) line += static_cast<uint64_t>(std::count(block.begin() + at, block.end(), '\n'));
+}
+
+// A line that has nothing but torch's tag: only its rank is of interest.
+void LogScan::File::see_rank(std::string_view text) {
+  std::string_view tail = text.substr(text.find(kExtra[kRankTag]) + kExtra[kRankTag].size());
+  size_t end = tail.find_first_not_of("0123456789");
+  if (end == 0 || end > 6 || end == tail.npos || !tail.substr(end).starts_with("]:")) return;
+  if (auto rank = to_rank(tail.substr(0, end))) facts.ranks.insert(*rank);
+}
+
+void LogScan::File::look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids) {
+  std::string_view text = block.substr(begin, end - begin);
+  if (text.size() > kLongestLine) {
+    ++info.cut;
+    text = text.substr(0, kLongestLine);
+  }
+  uint32_t extra = matcher.first_extra();
+  if (open.empty() && ids.size() == 1 && ids[0] == extra + kRankTag) return see_rank(text);
+  LogLine read = read_log_line(text);
+  if (read.time) time = read.time;
+  if (read.rank >= 0 && read.rank <= kMostRanks) facts.ranks.insert(read.rank);
+  bool head = std::binary_search(ids.begin(), ids.end(), extra + kHead) && base::trim(read.text).ends_with("last):");
+  std::string source = read.source();
+  std::optional<Traceback> ended;
+  if (head) {
+    if (open.size() >= kMostSources) open.clear();
+    open.insert_or_assign(source, Traceback(line));
+    return;
+  }
+  if (auto found = open.find(source); found != open.end()) {
+    Traceback::State state = found->second.add(read.text);
+    if (state == Traceback::State::kEnd) ended = found->second;
+    if (state != Traceback::State::kInside) open.erase(found);
+  }
+  SignatureMatch match = matcher.match(read.text, ids);
+  if (!match.signature && ended) match.signature = &traceback_signature();
+  if (match.signature) remember(std::move(match), read, ended ? &*ended : nullptr, block, begin);
+}
+
+void LogScan::File::learn(const SignatureMatch& match, int rank, const std::string& host) {
+  auto nranks = match.captures.find("nranks");
+  if (nranks != match.captures.end()) facts.world = std::max(facts.world, to_rank(nranks->second).value_or(0));
+  if (match.signature->role != Role::kContext) return;
+  if (match.captures.count("rank")) {
+    summary_rank = rank;
+    summary_line = line;
+  } else if (match.captures.count("host")) {
+    summary_host = host;
+  }
+}
+
+std::optional<int64_t> LogScan::File::time_before(std::string_view block, size_t begin) const {
+  for (int i = 0; i < kLinesBack && begin > 0; ++i) {
+    size_t end = begin - 1;
+    begin = segment_begin(block, end);
+    if (auto found = find_time(block.substr(begin, std::min<size_t>(end - begin, 200)))) return found;
+  }
+  return time;
+}
+
+void LogScan::File::count(const Signature* signature, int rank) {
+  auto same = [&](const LogCount& c) { return c.signature == signature; };
+  auto found = std::find_if(facts.counts.begin(), facts.counts.end(), same);
+  if (found == facts.counts.end()) found = facts.counts.insert(facts.counts.end(), LogCount{signature, 0, {}});
+  ++found->count;
+  if (rank >= 0) found->ranks.insert(rank);
+}
+
+void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Traceback* traceback, std::string_view block, size_t begin) {
+  auto captured = [&](const char* name) {
+    auto found = match.captures.find(name);
+    return found == match.captures.end() ? std::string() : found->second;
+  };
+  LogEvent event;
+  event.signature = match.signature;
+  event.rank = to_rank(captured("rank")).value_or(read.rank >= 0 ? read.rank : info.rank);
+  event.local_rank = to_rank(captured("local")).value_or(read.local_rank >= 0 ? read.local_rank : info.local_rank);
+  event.host = captured("host");
+  if (event.host.empty()) event.host = read.host.empty() ? info.host : std::string(read.host);
+  learn(match, event.rank, event.host);
+  if (match.captures.count("exit") && event.rank < 0 && summary_rank >= 0 && line - summary_line <= kSummaryLines) {
+    event.rank = summary_rank;
+    if (event.host.empty()) event.host = summary_host;
+  }
+  if (event.rank >= 0) facts.ranks.insert(event.rank);
+  count(match.signature, event.rank);
+  if (match.signature->role == Role::kContext || match.signature->role == Role::kBenign || facts.events.size() >= kMostEvents) return;
+  std::string key = fmt::format("{}|{}|{}|{}", static_cast<const void*>(match.signature), read.source(), event.rank, event.local_rank);
+  if (++kept[key] > kKeptEach) return;
+  event.file = number;
+  event.line = line;
+  event.place = facts.events.size();
+  event.source = read.source();
+  event.text = std::string(base::trim(read.text.substr(0, kEventBytes)));
+  event.time = read.time ? read.time : time_before(block, begin);
+  event.captures = std::move(match.captures);
+  if (traceback) {
+    event.traceback_line = traceback->first_line();
+    event.where = traceback->where();
+  }
+  facts.events.push_back(std::move(event));
+}
+
+LogScan::LogScan() : matcher_(std::make_unique<Matcher>()) {}
+LogScan::~LogScan() = default;
+LogScan::LogScan(LogScan&&) noexcept = default;
+
+void LogScan::begin_file(LogFile file) {
+  file.lines = file.bytes = file.cut = 0;
+  if (file.rank >= 0) facts_.ranks.insert(file.rank);
+  file_.reset(new File{.info = std::move(file),
+                       .number = facts_.files.size(),
+                       .facts = facts_,
+                       .matcher = *matcher_,
+                       .buffer = {},
+                       .open = {},
+                       .kept = {},
+                       .time = {},
+                       .summary_host = {},
+                       .hits = {}});
+}
+
+void LogScan::feed(std::string_view bytes) { file_->take(bytes); }
+
+void LogScan::end_file() {
+  bool partial = !file_->buffer.empty() || file_->skipping;
+  file_->process(std::string(std::exchange(file_->buffer, {})));
+  file_->info.lines = file_->line - 1 + (partial ? 1 : 0);
+  facts_.files.push_back(std::move(file_->info));
+  file_.reset();
+}
+
+LogFacts LogScan::finish() { return std::move(facts_); }
+
+}  // namespace diagnosis

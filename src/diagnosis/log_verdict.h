@@ -1,0 +1,67 @@
+// From what logs say to one verdict: what broke first, where, and what only followed. Pure.
+//
+// The earliest root candidate wins over symptoms, and symptoms over cascades (diagnosis/signature.h). Of collectives that timed out the
+// sequence numbers are compared over all ranks (diagnosis/watchdog.h). Where only consequences were found the verdict is LOG-ROOT-ELSEWHERE
+// and says whose logs are missing. Lines of two files are put in order by their times where both have one; else by how near to a cause
+// their kind is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/language.h"
+#include "diagnosis/log_scan.h"
+#include "doctor/finding.h"
+
+namespace diagnosis {
+
+struct LogEvidence {
+  size_t file = 0;    // position in LogVerdict::files
+  uint64_t line = 0;  // from 1
+  std::string text;
+};
+
+struct LogCause {
+  std::string code;        // of the doctor's catalogue or of cause.h
+  std::vector<int> ranks;  // empty: not told, or not of single ranks
+  int local_rank = -1;     // where the rank is not told
+  std::string host;        // empty: not told
+  doctor::Words detail;    // what is known beyond the code; may be empty
+  std::vector<LogEvidence> evidence;
+};
+
+struct LogCascade {
+  std::string code;
+  uint64_t count = 0;
+  std::vector<int> ranks;
+  LogEvidence first;
+};
+
+// A further part of the report, made by others from the same files (NCCL's topology, a flight recorder's comparison).
+struct LogSection {
+  doctor::Words title;
+  std::vector<doctor::Words> lines;
+};
+
+struct LogVerdict {
+  std::optional<LogCause> cause;     // none: nothing in the logs tells of a failure
+  std::vector<LogCause> others;      // further candidates, the likeliest first
+  std::vector<LogCascade> cascades;  // what followed, folded
+  std::vector<LogFile> files;
+  std::vector<int> ranks;    // whose lines were seen
+  std::vector<int> missing;  // of the number of ranks the logs tell; empty where they tell none
+  int world = 0;
+  std::vector<LogSection> sections;
+};
+
+LogVerdict judge_logs(LogFacts facts);
+
+// The words of a code, of either catalogue; null title: there is no such code.
+struct CodeWords {
+  base::Bilingual title, why, fix;
+};
+std::optional<CodeWords> words_of_code(std::string_view code);
+
+}  // namespace diagnosis

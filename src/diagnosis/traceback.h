@@ -1,0 +1,32 @@
+// The lines of one writer from "Traceback (most recent call last):" to the line that names the exception. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace diagnosis {
+
+inline constexpr std::string_view kTracebackHead = "Traceback (most recent call last)";
+
+class Traceback {
+ public:
+  explicit Traceback(uint64_t first_line) : first_line_(first_line) {}
+
+  // The next line of the writer, without tags. kEnd: it names the exception. kLost: too long, or something else.
+  enum class State { kInside, kEnd, kLost };
+  State add(std::string_view line);
+
+  uint64_t first_line() const { return first_line_; }
+  // "train.py:42 (step)": the innermost frame outside installed packages, else the innermost; empty if there was none.
+  const std::string& where() const { return own_.empty() ? innermost_ : own_; }
+
+ private:
+  void add_frame(std::string_view line);
+
+  uint64_t first_line_;
+  int lines_ = 0;
+  std::string innermost_, own_;
+};
+
+}  // namespace diagnosis

@@ -1,0 +1,203 @@
+#include "diagnosis/watchdog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+
+namespace diagnosis {
+namespace {
+
+// What the watchdog of one rank said of one process group.
+struct Report {
+  int rank = 0;
+  int64_t sequence = -1, timeout_ms = 0;
+  std::string operation, in, out;
+  int64_t enqueued = -1, completed = -1;
+  std::optional<int64_t> time;
+  std::vector<size_t> events;
+};
+
+std::string captured(const LogEvent& event, const char* name) {
+  auto found = event.captures.find(name);
+  return found == event.captures.end() ? "" : found->second;
+}
+
+int64_t number(const LogEvent& event, const char* name, int64_t otherwise) {
+  auto value = base::parse_int(captured(event, name), 0, INT64_MAX);
+  return value.ok() ? *value : otherwise;
+}
+
+// The first report of each rank: what it waited in when it gave up. Later ones are its queue.
+std::map<int, Report> reports_of(const LogFacts& facts) {
+  std::map<int, Report> reports;
+  for (size_t i = 0; i < facts.events.size(); ++i) {
+    const LogEvent& event = facts.events[i];
+    bool timeout = event.captures.count("seq") > 0, state = event.captures.count("enqueued") > 0;
+    if (event.rank < 0 || (!timeout && !state)) continue;
+    Report& report = reports[event.rank];
+    report.rank = event.rank;
+    if (timeout && report.sequence < 0) {
+      report.sequence = number(event, "seq", -1);
+      report.operation = captured(event, "op");
+      report.in = captured(event, "in");
+      report.out = captured(event, "out");
+      report.timeout_ms = number(event, "timeout", 0);
+      report.time = event.time;
+      report.events.push_back(i);
+    }
+    if (state && report.enqueued < 0) {
+      report.enqueued = number(event, "enqueued", -1);
+      report.completed = number(event, "completed", -1);
+      report.events.push_back(i);
+    }
+  }
+  return reports;
+}
+
+std::vector<int> ranks_of(const std::vector<const Report*>& reports) {
+  std::vector<int> ranks;
+  for (const Report* report : reports) ranks.push_back(report->rank);
+  return ranks;
+}
+
+std::string clock_text(int64_t ms) {
+  int64_t seconds = (ms / 1000 % 86'400 + 86'400) % 86'400;
+  return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+// "ALLREDUCE no. 808 of 9801523 elements".
+doctor::Words collective(const Report& report) {
+  doctor::Words words{fmt::format("{} no. {}", report.operation.empty() ? "collective" : report.operation, report.sequence),
+                      fmt::format("{} 第 {} 号", report.operation.empty() ? "集合通信" : report.operation, report.sequence)};
+  if (!report.in.empty()) {
+    words.english += fmt::format(" of {} elements", report.in);
+    words.chinese += fmt::format("（{} 个元素）", report.in);
+  }
+  return words;
+}
+
+void add_start(doctor::Words& words, const std::vector<const Report*>& waiting) {
+  std::optional<int64_t> began;
+  for (const Report* report : waiting)
+    if (report->time && report->timeout_ms > 0) began = std::min(began.value_or(INT64_MAX), *report->time - report->timeout_ms);
+  if (!began) return;
+  words.english += fmt::format("; it began to wait at about {}", clock_text(*began));
+  words.chinese += fmt::format("；大约从 {} 开始等待", clock_text(*began));
+}
+
+WatchdogVerdict verdict(std::string code, const std::vector<const Report*>& culprits, const std::vector<const Report*>& waiting) {
+  WatchdogVerdict out;
+  out.code = std::move(code);
+  out.culprits = ranks_of(culprits);
+  out.waiting = ranks_of(waiting);
+  for (const auto* list : {&culprits, &waiting})
+    for (const Report* report : *list) out.events.insert(out.events.end(), report->events.begin(), report->events.end());
+  return out;
+}
+
+// The ranks whose report is unlike most others'; with a tie those whose report is not that of the lowest rank.
+std::vector<const Report*> minority(const std::vector<const Report*>& reports, std::string (*key)(const Report&)) {
+  std::map<std::string, size_t> votes;
+  for (const Report* report : reports) ++votes[key(*report)];
+  std::string most = key(*reports.front());
+  for (const auto& [value, count] : votes)
+    if (count > votes[most]) most = value;
+  std::vector<const Report*> odd;
+  for (const Report* report : reports)
+    if (key(*report) != most) odd.push_back(report);
+  return odd;
+}
+
+std::vector<const Report*> without(const std::vector<const Report*>& reports, const std::vector<const Report*>& odd) {
+  std::vector<const Report*> rest;
+  for (const Report* report : reports)
+    if (std::find(odd.begin(), odd.end(), report) == odd.end()) rest.push_back(report);
+  return rest;
+}
+
+std::string kind_key(const Report& report) { return report.operation; }
+std::string size_key(const Report& report) { return report.in + "/" + report.out; }
+std::string sequence_key(const Report& report) { return fmt::format("{}", report.sequence); }
+
+bool sizes_may_differ(const std::string& operation) {
+  return operation.starts_with("ALLTOALL") || operation.starts_with("SEND") || operation.starts_with("RECV") ||
+         operation.starts_with("COALESCED") || operation.starts_with("SCATTER") || operation.starts_with("GATHER") ||
+         operation.starts_with("BROADCAST");
+}
+
+std::optional<WatchdogVerdict> mismatch(const std::vector<const Report*>& waiting) {
+  std::vector<const Report*> odd = minority(waiting, sequence_key);
+  std::string_view what = "sequence";
+  if (odd.empty()) odd = minority(waiting, kind_key), what = "operation";
+  if (odd.empty() && !sizes_may_differ(waiting.front()->operation)) odd = minority(waiting, size_key), what = "size";
+  if (odd.empty()) return std::nullopt;
+  std::vector<const Report*> most = without(waiting, odd);
+  WatchdogVerdict out = verdict("HANG-MISMATCH", odd, most);
+  doctor::Words one = collective(*odd.front()), other = collective(*most.front());
+  std::string few = base::format_ranges(out.culprits), many = base::format_ranges(out.waiting);
+  out.detail = {fmt::format("rank {} waits in {}, rank {} in {}", few, one.english, many, other.english),
+                fmt::format("rank {} 在等待 {}，rank {} 在等待 {}", few, one.chinese, many, other.chinese)};
+  if (what == "sequence") {
+    out.detail.english += ": they have not called the same number of collectives";
+    out.detail.chinese += "：它们调用集合通信的次数不同";
+  }
+  add_start(out.detail, waiting);
+  return out;
+}
+
+// Ranks whose queue was empty while others waited, and ranks that are in the logs and whose watchdog had nothing to report.
+std::optional<WatchdogVerdict> never_entered(const LogFacts& facts, const std::map<int, Report>& reports,
+                                             const std::vector<const Report*>& waiting, const std::vector<int>& missing) {
+  std::vector<const Report*> idle;
+  for (const auto& [rank, report] : reports)
+    if (report.sequence < 0 && report.enqueued >= 0 && report.enqueued == report.completed) idle.push_back(&report);
+  WatchdogVerdict out = verdict("HANG-NEVER-ENTERED", idle, waiting);
+  std::string_view how = "had finished all it was asked", how_zh = "已完成自己的全部操作";
+  if (idle.empty() && missing.empty()) {
+    for (int rank : facts.ranks)
+      if (!reports.count(rank)) out.culprits.push_back(rank);
+    how = "has no timeout of its own", how_zh = "自己没有超时";
+  }
+  if (out.culprits.empty()) return std::nullopt;
+  doctor::Words what = collective(*waiting.front());
+  std::string culprits = base::format_ranges(out.culprits), others = base::format_ranges(out.waiting);
+  out.detail = {fmt::format("rank {} waits in {}; rank {} {} and never entered it", others, what.english, culprits, how),
+                fmt::format("rank {} 在等待 {}；rank {} {}，没有进入该操作", others, what.chinese, culprits, how_zh)};
+  add_start(out.detail, waiting);
+  return out;
+}
+
+}  // namespace
+
+std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const std::vector<int>& missing) {
+  std::map<int, Report> reports = reports_of(facts);
+  std::vector<const Report*> waiting;
+  for (const auto& [rank, report] : reports)
+    if (report.sequence >= 0) waiting.push_back(&report);
+  if (waiting.empty()) return std::nullopt;
+  if (waiting.size() > 1)
+    if (auto found = mismatch(waiting)) return found;
+  if (auto found = never_entered(facts, reports, waiting, missing)) return found;
+
+  bool all = missing.empty() && facts.world > 0 && static_cast<size_t>(facts.world) == waiting.size() && facts.world > 1;
+  WatchdogVerdict out = verdict(all ? "HANG-TRANSPORT" : "HANG-TIMEOUT", {}, waiting);
+  doctor::Words what = collective(*waiting.front());
+  std::string ranks = base::format_ranges(out.waiting);
+  out.detail = {fmt::format("rank {} waited in {}", ranks, what.english), fmt::format("rank {} 在等待 {}", ranks, what.chinese)};
+  add_start(out.detail, waiting);
+  if (all) {
+    out.detail.english += "; every rank of the job was in it";
+    out.detail.chinese += "；任务的所有 rank 都在其中";
+  } else if (!missing.empty()) {
+    out.detail.english +=
+        fmt::format("; the logs of rank {} are not here, and the culprit is likely among them", base::format_ranges(missing));
+    out.detail.chinese += fmt::format("；缺少 rank {} 的日志，元凶很可能在其中", base::format_ranges(missing));
+  }
+  return out;
+}
+
+}  // namespace diagnosis

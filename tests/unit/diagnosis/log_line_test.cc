@@ -1,0 +1,73 @@
+#include "diagnosis/log_line.h"
+
+#include <gtest/gtest.h>
+
+namespace diagnosis {
+namespace {
+
+constexpr int64_t kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute, kDay = 24 * kHour;
+
+TEST(LogLine, TagsOfLaunchers) {
+  LogLine line = read_log_line("[rank3]: Traceback (most recent call last):");
+  EXPECT_EQ(line.rank, 3);
+  EXPECT_EQ(line.text, "Traceback (most recent call last):");
+  EXPECT_EQ(read_log_line("[rank3]:   File \"x.py\"").text, "  File \"x.py\"");
+  EXPECT_EQ(read_log_line("[default5]:hello").local_rank, 5);
+  EXPECT_EQ(read_log_line("[default5]:hello").text, "hello");
+  EXPECT_EQ(read_log_line("[default1]:[rank9]: x").rank, 9);
+  EXPECT_EQ(read_log_line("[1,12]<stderr>:boom").rank, 12);
+  EXPECT_EQ(read_log_line("11: boom").rank, 11);
+  EXPECT_EQ(read_log_line("gpu02: ValueError: x").host, "gpu02");
+  EXPECT_EQ(read_log_line("gpu02: ValueError: x").text, "ValueError: x");
+  EXPECT_EQ(read_log_line("10.0.0.2: x").host, "10.0.0.2");
+  EXPECT_EQ(read_log_line("worker-1  | x").host, "worker-1");
+  EXPECT_EQ(read_log_line("gpu02: [rank9]: x").source(), "r9@gpu02");
+  EXPECT_EQ(read_log_line("x").source(), "");
+}
+
+TEST(LogLine, WhatIsNoTag) {
+  for (const char* text :
+       {"ValueError: x", "RuntimeError: 3", "libcudart.so.12: cannot open shared object file", "train.py: error: x", "python3: x",
+        "torch.cuda.OutOfMemoryError: CUDA", "[2024] x", "[rank]: x", "step10: loss", "usage: x", "[12/500] loss"}) {
+    EXPECT_EQ(read_log_line(text).text, text);
+    EXPECT_EQ(read_log_line(text).source(), "") << text;
+  }
+}
+
+TEST(LogLine, Times) {
+  int64_t at = 10 * 31 * kDay + 19 * kDay + 8 * kHour + 47 * kMinute + 12 * kSecond;
+  EXPECT_EQ(read_log_line("2024-11-20 08:47:12,345 - INFO - x").time, at + 345);
+  EXPECT_EQ(read_log_line("[2024-11-20 08:47:12] x").time, at);
+  EXPECT_EQ(read_log_line("[2024-11-20 08:47:12] x").text, "x");
+  EXPECT_EQ(read_log_line("2024-11-20T08:47:12.5Z stdout F x").time, at + 500);
+  EXPECT_EQ(read_log_line("2024-11-20T08:47:12.5Z stdout F x").text, "x");
+  EXPECT_EQ(read_log_line("[rank1]:[E1120 08:47:12.345678901 ProcessGroupNCCL.cpp:616] x").time, at + 345);
+  EXPECT_EQ(read_log_line("[E321 02:07:08.4 x.cpp:1] x").time, 2 * 31 * kDay + 20 * kDay + 2 * kHour + 7 * kMinute + 8 * kSecond + 400);
+  LogLine syslog = read_log_line("Nov 20 08:47:12 gpu01 kernel: NVRM: Xid");
+  EXPECT_EQ(syslog.time, at);
+  EXPECT_EQ(syslog.host, "gpu01");
+  EXPECT_EQ(syslog.text, "NVRM: Xid");
+  EXPECT_EQ(read_log_line("[Wed Nov 20 08:47:12 2024] NVRM: Xid").time, at);
+  EXPECT_EQ(read_log_line("[12345.678901] NVRM: Xid").text, "NVRM: Xid");
+  EXPECT_FALSE(read_log_line("[12345.678901] NVRM: Xid").time);
+  EXPECT_FALSE(read_log_line("version 2024-13-45 08:47:12").time);
+}
+
+TEST(LogLine, NcclTellsTheHost) {
+  EXPECT_EQ(read_log_line("gpu01:2950111:2950934 [0] NCCL INFO x").host, "gpu01");
+  EXPECT_EQ(read_log_line("gpu01:2950111:2950934 [-1] NCCL INFO x").host, "gpu01");
+  EXPECT_EQ(read_log_line("http://x:80:90 [0]").host, "");
+}
+
+TEST(LogLine, FilesNameRanks) {
+  EXPECT_EQ(rank_of_file("/runs/x/ranks/12.log").rank, 12);
+  EXPECT_EQ(rank_of_file("out/rank_3.log").rank, 3);
+  EXPECT_EQ(rank_of_file("log-rank7.txt").rank, 7);
+  EXPECT_EQ(rank_of_file("logs/local_rank_2.log").local_rank, 2);
+  EXPECT_EQ(rank_of_file("logs/none_x/attempt_0/3/stderr.log").local_rank, 3);
+  EXPECT_EQ(rank_of_file("train.log").rank, -1);
+  EXPECT_EQ(rank_of_file("").rank, -1);
+}
+
+}  // namespace
+}  // namespace diagnosis
