@@ -63,6 +63,7 @@ enum class Flag {
   kNoStore,
   kWorkdir,
   kGrace,
+  kFailureGrace,
   kMaxRestarts,
   kDryRun,
   kDetach,

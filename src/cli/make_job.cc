@@ -160,6 +160,7 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.master_address = options.master_addr;
   job.master_port = options.master_port.value_or(0);
   job.grace = options.grace;
+  job.failure_grace = options.failure_grace.value_or(std::min(job.failure_grace, options.grace));
   job.dry_run = options.dry_run;
   job.preflight = options.preflight;
   job.wish = options.gpus;

@@ -106,6 +106,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kNoStore: options.no_store = true; break;
     case Flag::kWorkdir: options.workdir = value; break;
     case Flag::kGrace: options.grace = duration_value(value); break;
+    case Flag::kFailureGrace: options.failure_grace = duration_value(value); break;
     case Flag::kDryRun: options.dry_run = true; break;
     case Flag::kDetach: options.detach = true; break;
     case Flag::kPreflight: options.preflight = preflight_value(value); break;

@@ -48,8 +48,9 @@ struct RunOptions {
   std::string master_addr;
   std::optional<int> master_port;  // 1–65535
   bool no_store = false;
-  std::chrono::milliseconds grace{10'000};  // from SIGTERM to SIGKILL
-  bool dry_run = false;                     // always true for plan
+  std::chrono::milliseconds grace{10'000};                 // from SIGTERM to SIGKILL
+  std::optional<std::chrono::milliseconds> failure_grace;  // none: grace, and at most 5 s
+  bool dry_run = false;                                    // always true for plan
   bool detach = false;
 
   job::Preflight preflight = job::Preflight::kStrict;

@@ -40,10 +40,11 @@ struct Job {
   std::vector<std::string> unset;
   std::string path_prefix;
   bool serve_store = true;
-  std::string master_address;  // empty: chosen
-  int master_port = 0;         // 0: the kernel chooses
-  std::chrono::milliseconds grace{10'000};
-  bool dry_run = false;  // stop when the plan stands
+  std::string master_address;                      // empty: chosen
+  int master_port = 0;                             // 0: the kernel chooses
+  std::chrono::milliseconds grace{10'000};         // from SIGTERM to SIGKILL, when the operator stops the run
+  std::chrono::milliseconds failure_grace{5'000};  // the same for the other ranks after a failure
+  bool dry_run = false;                            // stop when the plan stands
   Preflight preflight = Preflight::kOff;
   bool check_only = false;             // stop when the checks are made: `check`, `bench fabric`
   std::vector<std::string> only;       // codes or prefixes to look for; empty: all

@@ -77,11 +77,12 @@ void Step::on(const OperatorSignal&) {
 void Step::stop(int signal_number, bool by_operator) {
   if (s.phase != Phase::kRunning) return;
   s.phase = Phase::kStopping;
-  s.stop_at = now + s.job.grace;
+  std::chrono::milliseconds grace = by_operator ? s.job.grace : s.job.failure_grace;
+  s.stop_at = now + grace;
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (alive(h)) send(h, wire::Signal{static_cast<uint8_t>(signal_number)});
   std::vector<int> ranks = awaited();
-  if (by_operator || !ranks.empty()) tell(StoppingRanks{signal_number, std::move(ranks), s.job.grace, by_operator});
+  if (by_operator || !ranks.empty()) tell(StoppingRanks{signal_number, std::move(ranks), grace, by_operator});
   maybe_all_over();
 }
 

@@ -88,7 +88,7 @@ void blame_host(const State& state, Verdict& verdict) {
   verdict.exit_code = base::exit_code(base::ErrorKind::kUnreachable);
   verdict.refusals = {state.lost_error};
   for (size_t h = 0; h < state.hosts.size(); ++h)
-    if (state.hosts[h].ended) verdict.unfit_hosts.push_back(h);
+    if (state.hosts[h].ended && !state.hosts[h].finished) verdict.unfit_hosts.push_back(h);  // an agent that has finished ends too
 }
 
 }  // namespace

@@ -32,6 +32,14 @@ void World::check_run() {
   if (run_.members.size() < least || run_.members.size() > run_.job.hosts.size())
     problem(fmt::format("{} hosts in an attempt, of {} to {}", run_.members.size(), least, run_.job.hosts.size()));
   if (std::set<size_t>(run_.members.begin(), run_.members.end()).size() != run_.members.size()) problem("a host is twice in an attempt");
+  bool stuck = std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
+                           [](const Fault& f) { return f.kind == Kind::kUnkillable || f.kind == Kind::kMad; });
+  for (size_t m = 0; m < run_.pool.size() && !stuck && scenario_.job.preflight == job::Preflight::kOff; ++m) {
+    bool faulty = std::any_of(scenario_.faults.begin(), scenario_.faults.end(), [&](const Fault& f) {
+      return f.kind >= Kind::kPowerOff && (f.kind >= Kind::kOperator || f.kind == Kind::kNoStore || f.target == m);
+    });
+    if (run_.pool[m].out_since && !faulty) problem(fmt::format("host {} is left out, and nothing was wrong with it", m));
+  }
   if (run_.number > run_.job.max_restarts + static_cast<int>(run_.pool.size())) problem("more attempts than restarts and hosts");
   if (!run_.waiting && run_.attempt.phase >= job::Phase::kRunning && run_.attempt.phase < job::Phase::kEnded && run_.attempt.plan) {
     int world = 0;

@@ -32,6 +32,7 @@ job::Job make_job(Dice& dice) {
   job.argv = {"train"};
   job.directory = "/";
   job.grace = dice.ms(0, 3) * 1000;
+  job.failure_grace = dice.ms(0, 2) * 1000;
   job.serve_store = !dice.once_in(8);
   if (dice.once_in(8)) job.master_port = 29500;
   if (dice.once_in(2)) job.max_restarts = static_cast<int>(dice.once_in(8) ? dice.between(5, 12) : dice.between(0, 4));

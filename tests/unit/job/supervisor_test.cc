@@ -69,7 +69,7 @@ TEST(Supervisor, ARankThatFailsBecauseWeStoppedItIsNotTheCause) {
 
 TEST(Supervisor, KillsAfterTheGraceWhatIgnoresSigterm) {
   Job job;
-  job.grace = milliseconds(2000);
+  job.failure_grace = milliseconds(2000);
   Script s({2}, job);
   s.run_all();
   s.exit(0, exited(3));
@@ -88,7 +88,7 @@ TEST(Supervisor, KillsAfterTheGraceWhatIgnoresSigterm) {
 
 TEST(Supervisor, EndsEvenIfARankCannotBeKilled) {
   Job job;
-  job.grace = milliseconds(1000);
+  job.failure_grace = milliseconds(1000);
   Script s({2}, job);
   s.run_all();
   s.exit(0, exited(3));

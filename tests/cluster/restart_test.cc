@@ -1,0 +1,107 @@
+// Runs that go on: after a failure, on a spare, with fewer hosts. Real sshds, real ranks; what is asserted is who runs where, when, and
+// that nothing of an attempt outlives it.
+#include <fmt/format.h>
+
+#include "launcher_fixture.h"
+
+namespace testbed {
+namespace {
+
+// A rank that says where it is and which try this is, and ends well at the second.
+constexpr const char* kTwoTries =
+    "echo try $TORCHELASTIC_RESTART_COUNT: rank $RANK of $WORLD_SIZE on $(hostname); "
+    "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; [ $RANK = 1 ] && touch /tmp/there; exec sleep 3600";
+
+class Restart : public Launcher {
+ protected:
+  Words words(const Words& options, const std::string& script) {
+    return with(with({"--fold", "off"}, options), {"--", "sh", "-c", script});
+  }
+  // Starts a run, waits for rank 1 on h2, and does `fault` to it; what came of it.
+  Outcome after(const Words& options, const std::string& script, const std::function<void()>& fault) {
+    Process phalanx = run_later(words(options, script));
+    Instant most = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (cluster().run_on("h2", Command{{"test", "-e", "/tmp/there"}}).exit_code != 0 && std::chrono::steady_clock::now() < most) {}
+    fault();
+    return phalanx.finish(milliseconds(60'000));
+  }
+};
+
+TEST_F(Restart, ASpareTakesThePlaceOfAHostThatIsSwitchedOff) {
+  start({.hosts = 3});
+  Outcome outcome = after({"-H", "h1,h2", "--spares", "h3"}, kTwoTries, [&] {
+    forget_bystander("h2");
+    ASSERT_TRUE(cluster().power_off("h2").ok());
+  });
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on h3");
+  EXPECT_HAS(outcome.err, "h2: lost contact with the host");
+  EXPECT_HAS(outcome.err, "h3 takes the place of h2; starting again in");
+  EXPECT_EQ(leftovers(milliseconds(2000)), "");
+}
+
+TEST_F(Restart, WithFewerHostsWhereNoSpareIsLeft) {
+  start({.hosts = 3});
+  Outcome outcome = after({"-H", "h1,h2,h3", "--nnodes", "2:3"}, kTwoTries, [&] {
+    forget_bystander("h2");
+    ASSERT_TRUE(cluster().power_off("h2").ok());
+  });
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_HAS(outcome.out, "try 1: rank 0 of 2 on h1");
+  EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on h3");
+  EXPECT_HAS(outcome.err, "going on without h2; starting again in");
+  EXPECT_EQ(leftovers(milliseconds(2000)), "");
+}
+
+TEST_F(Restart, AKilledRankIsStartedAgainWithAllOthers) {
+  start({.hosts = 2});
+  Outcome outcome =
+      after({"-H", "h1,h2", "--max-restarts", "2"}, kTwoTries, [&] { EXPECT_EQ(cluster().kill_processes("h2", "sleep 3600"), 1); });
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_HAS(outcome.out, "try 1: rank 0 of 2 on h1");
+  EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on h2");
+  EXPECT_HAS(outcome.err, "rank 1 (h2, local 0) killed by SIGKILL");
+  EXPECT_HAS(outcome.err, "RUN-KILLED");
+  EXPECT_HAS(outcome.err, "starting again in 1 s: restart 1 of 2");
+  EXPECT_EQ(leftovers(milliseconds(1000)), "");
+}
+
+TEST_F(Restart, ACutHostsRanksAreGoneBeforeTheNextAttempt) {
+  start({.hosts = 3});
+  std::string ended;
+  Outcome outcome =
+      after({"-H", "h1,h2", "--spares", "h3"}, std::string(kTwoTries), [&] { ASSERT_TRUE(cluster().drop("h2", Direction::kBoth).ok()); });
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on h3");
+  // The host itself is well, and its agent has ended the rank by its lease: before the end of the run, hence now.
+  for (const HostProcess& process : cluster().processes("h2"))
+    EXPECT_EQ(process.command.find("sleep 3600"), std::string::npos) << process.command;
+  ASSERT_TRUE(cluster().heal("h2").ok());
+  EXPECT_EQ(leftovers(milliseconds(5000)), "");
+}
+
+TEST_F(Restart, AHostThatCannotBeLoggedInToIsReplacedBeforeTheStart) {
+  Options options{.hosts = 3};
+  options.host.resize(3);
+  options.host[1].login = Login::kRefused;
+  start(options);
+  Outcome outcome = run_now(words({"-H", "h1,h2", "--spares", "h3", "--max-restarts", "0"}, "echo rank $RANK on $(hostname)"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_HAS(outcome.out, "rank 1 on h3");
+  EXPECT_HAS(outcome.err, "h3 takes the place of h2");
+  EXPECT_EQ(leftovers(milliseconds(1000)), "");
+}
+
+TEST_F(Restart, TheSameExceptionTwiceIsTheProgramsOwn) {
+  start({.hosts = 2});
+  Outcome outcome =
+      run_now(words({"-H", "h1,h2", "--max-restarts", "5"}, "[ $RANK = 1 ] && { echo 'ValueError: bad' >&2; exit 1; }; exec sleep 60"));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_HAS(outcome.err, "restart 1 of 5");
+  EXPECT_HAS_NOT(outcome.err, "restart 2 of 5");
+  EXPECT_HAS(outcome.err, "not starting again: the program failed in the same way at the same step twice");
+  EXPECT_EQ(leftovers(milliseconds(1000)), "");
+}
+
+}  // namespace
+}  // namespace testbed
