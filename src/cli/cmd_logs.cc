@@ -1,4 +1,5 @@
 // logs: what the ranks of a run have printed, from their logs; with -f until the run ends.
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -50,6 +51,12 @@ struct Following {
   bool known() const { return !host_of_rank(run.record).empty(); }
 };
 
+// A pipe whose reader has gone away says so without being written to.
+bool unread() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLNVAL)) != 0;
+}
+
 base::Status follow(os::Loop& loop, Following& f) {
   base::Status failed = base::ok();
   auto look = [&] {
@@ -59,7 +66,7 @@ base::Status follow(os::Loop& loop, Following& f) {
     f.run = std::move(now);
     if (!known && f.known()) failed = f.begin();
     if (f.reader) f.reader->read();
-    if (over || !failed.ok() || (f.reader && f.reader->stopped())) loop.stop();
+    if (over || !failed.ok() || unread() || (f.reader && f.reader->stopped())) loop.stop();
   };
   os::TimerId timer = loop.every(kLook, look);
   loop.run();

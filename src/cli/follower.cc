@@ -35,7 +35,12 @@ base::Result<Follower::End> Follower::follow(std::function<bool()> on_signal) {
       if (on_signal()) end(End::kLeft);
     }));
   if (!end_) loop_.run();
-  return *end_;
+  if (*end_ != End::kGone) return *end_;
+  // The launcher waits only so long for a slow reader; what it could not say stands in run.json.
+  logs::Run now = logs::look_at_run(run_.path, run_.id);
+  if (now.life != logs::Life::kEnded) return *end_;
+  exit_code_ = static_cast<int>(base::get_int(now.record, "exit_code").value_or(0) & 255);
+  return End::kRunEnded;
 }
 
 void Follower::end(End how) {

@@ -68,7 +68,7 @@ class Show::Impl : public job::Audience {
   void output(const job::State& state, const wire::Output& output, int64_t wall_ns) override {
     if (record_) record_->output(output);
     if (live_) live_->output(output);
-    if (left_) return;
+    if (options_.detach) return;  // from the first line on: standard output is for the run's id
     int rank = static_cast<int>(output.rank);
     if (options_.json) return print_output(state, output, wall_ns);
     if (output.kind == wire::OutputKind::kProgress) view_->bar(rank, output.data);
@@ -78,7 +78,7 @@ class Show::Impl : public job::Audience {
   void progress(const job::State&, int rank, const wire::RankProgress& progress) override {
     if (record_) record_->progress(rank, progress);
     if (live_) live_->progress(rank, progress);
-    if (!left_) view_->progress(rank, progress);
+    if (!options_.detach) view_->progress(rank, progress);
   }
 
   void note(const job::State& state, const job::Note& note) override {
@@ -86,7 +86,7 @@ class Show::Impl : public job::Audience {
     if (std::holds_alternative<job::RunStarted>(note)) {
       std::vector<std::string> hosts;
       for (int r = 0; r < state.plan->world; ++r) hosts.push_back(state.plan->hosts[static_cast<size_t>(state.plan->host_of(r))].name);
-      if (!left_) view_->set_ranks(hosts);
+      if (!options_.detach) view_->set_ranks(hosts);
       if (record_) record_->started(state);
       if (live_) live_->started(state);
     }

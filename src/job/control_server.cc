@@ -206,6 +206,10 @@ void ControlServer::status_changed() {
 }
 
 void ControlServer::end(uint32_t exit_code, os::milliseconds most) {
+  for (auto& [id, client] : clients_) {
+    if (client->dropped > 0) wire::encode(client->queue, wire::Dropped{client->dropped});
+    client->dropped = 0;
+  }
   std::string frame;
   wire::encode(frame, wire::RunEnded{exit_code});
   broadcast(frame, 0, true);

@@ -259,6 +259,11 @@ void Process::signal_group(int signal_number) const {
   if (!ended_) ::kill(group_ ? -pid_ : pid_, signal_number);
 }
 
+void Process::hang_up() {
+  stdin_.reset();
+  stdout_.reset();
+}
+
 void Process::type(std::string_view text) {
   input_ += text;
   if (stdin_.valid()) write_input();

@@ -56,6 +56,7 @@ class Process {
   void signal(int signal_number) const;
   void signal_group(int signal_number) const;  // what Ctrl-C does: to its whole process group
   void type(std::string_view text);            // to its terminal or held stdin
+  void hang_up();                              // closes its terminal, as a window that is closed: the kernel sends SIGHUP
 
  private:
   friend base::Result<Process> start_process(pid_t init, const std::string& cgroup, Command command);
