@@ -102,10 +102,9 @@ bool ControlServer::read(Client& client) {
   if (step.kind == os::IoStep::kWouldBlock) return true;
   if (step.kind != os::IoStep::kBytes) return false;
   client.reader.feed(std::string_view(buffer, step.bytes));
-  if (!client.reader.noise().empty()) return false;
   for (;;) {
     base::Result<std::optional<wire::Frame>> frame = client.reader.next();
-    if (!frame.ok()) return false;
+    if (!frame.ok() || !client.reader.noise().empty()) return false;
     if (!frame->has_value()) return client.reader.buffered() <= 2 * wire::kMaxAskBytes;
     if ((*frame)->type != wire::FrameType::kAsk) return false;
     base::Result<wire::Ask> ask = wire::decode<wire::Ask>((*frame)->payload);

@@ -1,5 +1,6 @@
 #include "logs/redact.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -14,6 +15,9 @@ constexpr std::array<std::string_view, 17> kSecretWords = {
 // Words that hold a secret's name and are none: counts of training, not keys.
 constexpr std::array<std::string_view, 10> kHarmless = {"tokens",       "tokenizer", "token_id",  "tokenized", "token_type",
                                                         "tokens_per_s", "tokenize",  "num_token", "max_token", "token_count"};
+
+constexpr size_t kMostValue = 16 << 10;  // a closing quote further away closes something else
+constexpr size_t kNear = 256;
 
 struct Shape {
   std::string_view start;
@@ -38,7 +42,7 @@ bool names_secret(std::string_view name) {
 // The end of a value that begins at `at`: of a quoted one its closing quote, else the first blank or separator.
 size_t value_end(std::string_view text, size_t at) {
   if (at < text.size() && (text[at] == '"' || text[at] == '\'')) {
-    for (size_t i = at + 1; i < text.size() && text[i] != '\n'; ++i) {
+    for (size_t i = at + 1; i < std::min(text.size(), at + kMostValue) && text[i] != '\n'; ++i) {
       if (text[i] == '\\') ++i;
       else if (text[i] == text[at]) return i;
     }
@@ -56,9 +60,9 @@ class Redactor {
 
   std::string run() {
     while (at_ < text_.size()) {
-      if (word_byte(text_[at_]) && (at_ == 0 || !word_byte(text_[at_ - 1]))) word();
+      if (text_.substr(at_).starts_with("-----BEGIN ")) pem();
+      else if (word_byte(text_[at_]) && (at_ == 0 || !word_byte(text_[at_ - 1]))) word();
       else if (text_.substr(at_).starts_with("://")) user_of_url();
-      else if (text_.substr(at_).starts_with("-----BEGIN ")) pem();
       else out_ += text_[at_++];
     }
     return std::move(out_);
@@ -93,9 +97,10 @@ class Redactor {
   }
   bool wandb_key(std::string_view whole) const {
     if (whole.size() != 40 || whole.find_first_not_of("0123456789abcdef") != std::string_view::npos) return false;
-    size_t line = text_.rfind('\n', at_);
-    line = line == std::string_view::npos ? 0 : line + 1;
-    return base::to_lower(text_.substr(line, at_ - line)).find("wandb") != std::string::npos;
+    size_t from = at_ > kNear ? at_ - kNear : 0;
+    std::string before = base::to_lower(text_.substr(from, at_ - from));
+    size_t line = before.rfind('\n');
+    return before.find("wandb", line == std::string::npos ? 0 : line) != std::string::npos;
   }
 
   // After the name: "=v", ": v", '": "v"', " v" of an option, with quotes and escapes of JSON in JSON.
@@ -109,17 +114,25 @@ class Redactor {
     if (assigned) ++i;
     while (is(" \t")) ++i;
     if (!assigned && (!option || i == at_)) return;
+    size_t escapes = i;
     while (is("\\")) ++i;
+    escapes = i - escapes;
     size_t begin = i;
     if (is("\"'")) ++begin;
-    size_t end = value_end(text_, i);
+    size_t end = escapes > 0 && begin > i ? escaped_end(begin, escapes) : value_end(text_, i);
     for (std::string_view scheme : {"Bearer ", "Basic ", "token "})
       if (text_.substr(begin).starts_with(scheme)) end = value_end(text_, begin + scheme.size());
-    if (end > begin && text_[end - 1] == '\\') --end;  // of \" in a string inside a string
     if (end <= begin) return;
     if (!assigned && text_[begin] == '-') return;  // the next option
     out_ += text_.substr(at_, begin - at_);
     replace(end);
+  }
+  // Of a string inside a string: its closing quote has as many backslashes before it as its opening one.
+  size_t escaped_end(size_t begin, size_t escapes) const {
+    std::string close(escapes, '\\');
+    close += text_[begin - 1];
+    std::string_view rest = text_.substr(begin, kMostValue);
+    return begin + std::min({rest.find(close), rest.find('\n'), rest.size()});
   }
   bool option_before() const {
     size_t i = out_.size();
@@ -139,14 +152,11 @@ class Redactor {
   }
 
   void pem() {
-    size_t line = text_.find('\n', at_);
-    size_t end = text_.find("-----END ", at_);
     if (text_.substr(at_, 64).find("PRIVATE KEY-----") == std::string_view::npos) {
       out_ += text_[at_++];
       return;
     }
-    if (end == std::string_view::npos) end = line == std::string_view::npos ? text_.size() : text_.size();
-    replace(end);
+    replace(std::min(text_.find("-----END ", at_), text_.size()));
     if (text_.substr(at_).starts_with("-----END ")) {  // its end line is no secret, and must not be taken for a beginning
       size_t stop = text_.find("KEY-----", at_);
       at_ = stop == std::string_view::npos ? text_.size() : stop + 8;

@@ -1,0 +1,89 @@
+#include "logs/run_list.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "logs/run_directory.h"
+#include "os/clock.h"
+#include "os/files.h"
+
+namespace logs {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunList : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(::mkdtemp(base_.data()), nullptr); }
+  void TearDown() override { fs::remove_all(base_); }
+  void make(const std::string& id, const base::Json& record) {
+    fs::create_directories(base_ + "/" + id);
+    if (!record.is_null()) {
+      ASSERT_TRUE(os::write_file_atomic(base_ + "/" + id + "/run.json", base::to_text(record)).ok());
+    }
+  }
+  std::string base_ = "/tmp/phalanx-runs-XXXXXX";
+};
+
+TEST_F(RunList, OnlyIdsAreRuns) {
+  EXPECT_TRUE(is_run_id("20261121-073102-a3f9"));
+  for (const char* no : {"", "latest", "20261121-073102-A3F9", "20261121-073102-a3f", "../20261121-07310-a3f", "20261121-073102-a3f9x"})
+    EXPECT_FALSE(is_run_id(no)) << no;
+  make("not-a-run", {{"state", "ended"}});
+  EXPECT_TRUE(list_runs(base_).empty());
+  EXPECT_TRUE(list_runs(base_ + "/none").empty());
+  EXPECT_FALSE(find_run(base_, "latest").ok());
+}
+
+TEST_F(RunList, ALauncherThatLivesHoldsTheLock) {
+  std::string path;
+  {
+    auto run = RunDirectory::create(base_, os::wall_now_ns(), {});
+    ASSERT_TRUE(run.ok());
+    path = run->path();
+    EXPECT_EQ(look_at_run(path, run->id()).life, Life::kAlive);
+    ASSERT_TRUE(run->write_record({{"state", "running"}}).ok());
+    EXPECT_EQ(list_runs(base_)[0].life, Life::kAlive);
+  }
+  EXPECT_EQ(list_runs(base_)[0].life, Life::kLost);
+}
+
+TEST_F(RunList, WhatRunJsonSays) {
+  make("20261121-000001-aaaa", {{"state", "ended"}, {"verdict", "done"}});
+  make("20261121-000002-bbbb", {{"state", "running"}, {"launcher", {{"host", this_machine()}}}});
+  make("20261121-000003-cccc", {{"state", "running"}, {"launcher", {{"host", "elsewhere"}}}});
+  make("20261121-000004-dddd", nullptr);
+  make("20261121-000005-eeee", {{"state", 7}, {"launcher", "odd"}});
+  auto runs = list_runs(base_);
+  ASSERT_EQ(runs.size(), 5u);
+  EXPECT_EQ(runs[4].life, Life::kEnded);
+  EXPECT_EQ(runs[3].life, Life::kLost);
+  EXPECT_EQ(runs[2].life, Life::kElsewhere);
+  EXPECT_EQ(runs[2].launcher_host, "elsewhere");
+  EXPECT_EQ(runs[1].life, Life::kLost);
+  EXPECT_EQ(runs[0].id, "20261121-000005-eeee") << "newest first";
+  EXPECT_EQ(runs[0].life, Life::kLost);
+}
+
+TEST_F(RunList, ByIdBeginningOrEnd) {
+  for (const char* id : {"20261121-000001-aaaa", "20261121-000002-bbbb", "20261122-000001-aaab"}) make(id, {{"state", "ended"}});
+  EXPECT_EQ(find_run(base_, "20261122")->id, "20261122-000001-aaab");
+  EXPECT_EQ(find_run(base_, "bbbb")->id, "20261121-000002-bbbb");
+  EXPECT_EQ(find_run(base_, "20261121-000001-aaaa")->id, "20261121-000001-aaaa");
+  EXPECT_EQ(find_run(base_, "")->id, "20261122-000001-aaab");
+  fs::create_symlink("20261121-000002-bbbb", base_ + "/latest");
+  EXPECT_EQ(find_run(base_, "latest")->id, "20261121-000002-bbbb");
+  fs::remove(base_ + "/latest");
+  fs::create_symlink("/etc", base_ + "/latest");
+  EXPECT_EQ(find_run(base_, "latest")->id, "20261122-000001-aaab");
+  for (const char* no : {"2026", "cccc", "../..", "aaa", "20261121-000001-aaaa/.."}) {
+    auto run = find_run(base_, no);
+    ASSERT_FALSE(run.ok()) << no;
+    EXPECT_EQ(run.error().kind, base::ErrorKind::kUsage);
+  }
+}
+
+}  // namespace
+}  // namespace logs

@@ -1,0 +1,87 @@
+#include "view/story.h"
+
+#include <gtest/gtest.h>
+
+#include "base/unicode.h"
+#include "view/run_table.h"
+
+namespace view {
+namespace {
+
+using base::Language;
+
+Story example() {
+  Story story;
+  story.id = "20261121-073102-a3f9";
+  story.state = "failed";
+  story.bad = true;
+  story.command = "python train.py '<b>'";
+  story.hosts = {"gpu01", "gpu02"};
+  story.ranks = 2;
+  story.verdict = {
+      base::fail(base::ErrorKind::kJobFailed, "rank 1 (gpu02, local 0) exited with code 1").because("it said last:\n    </pre><script>")};
+  story.timeline = {{"2026-11-21T07:31:02.123Z", "ranks started: 2", false}, {"2026-11-21T07:31:03.000Z", "rank 1 \x1b[31m<i>", true}};
+  story.table = {{0, "gpu01", "killed by SIGTERM, stopped by us", "3/10", "2.5", 0.5, false},
+                 {1, "gpu02", "exited with code 1", "", "", {}, true}};
+  story.losses = {{"rank 0", {{1, 3.0}, {2, 2.75}, {3, 2.5}}}};
+  story.step_times = {{"rank 0", {{2, 0.5}}}};
+  return story;
+}
+
+TEST(Story, InWords) {
+  std::string text = story_text(example(), Language::kEnglish, 1);
+  EXPECT_NE(text.find("error: rank 1 (gpu02, local 0) exited with code 1\n"), std::string::npos);
+  EXPECT_NE(text.find("ranks     2 on gpu[01-02]"), std::string::npos) << text;
+  EXPECT_NE(text.find("07:31:03.000  rank 1 \\x1b[31m<i>"), std::string::npos) << "no escape reaches the terminal: " << text;
+  EXPECT_EQ(text.find("ranks started"), std::string::npos) << "only the last one was asked for";
+  EXPECT_NE(story_text(example(), Language::kChinese, 1).find("命令"), std::string::npos);
+}
+
+TEST(Story, ThePageEscapesEverythingAndLoadsNothing) {
+  for (Language language : {Language::kEnglish, Language::kChinese}) {
+    std::string page = story_page(example(), language, 3);
+    EXPECT_TRUE(base::is_utf8(page));
+    for (const char* no : {"<script", "<b>", "<i>", "http://", "https://", "src=", "url(", "\x1b"})
+      EXPECT_EQ(page.find(no), std::string::npos) << no;
+    for (const char* yes : {"&lt;/pre&gt;&lt;script&gt;", "default-src 'none'", "<svg", "gpu[01-02]"})
+      EXPECT_NE(page.find(yes), std::string::npos) << yes;
+    EXPECT_EQ(page.find("nan"), std::string::npos) << "one point is a curve too";
+  }
+}
+
+TEST(Story, AnEmptyRunHasAPage) {
+  std::string page = story_page({}, Language::kEnglish, 0);
+  EXPECT_NE(page.find("</html>"), std::string::npos);
+  EXPECT_EQ(page.find("<svg"), std::string::npos);
+}
+
+TEST(Story, CurvesOfOddNumbers) {
+  Story story;
+  double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  story.losses = {{"rank 0", {{1, nan}, {2, inf}, {3, 1e300}, {4, -1e300}}}, {"rank 1", {{1, 2}, {1, 2}}}};
+  std::string page = story_page(story, Language::kEnglish, 0);
+  EXPECT_NE(page.find("<path d=\"M"), std::string::npos);
+  for (const char* no : {"nan", "inf"}) EXPECT_EQ(page.find(no), std::string::npos) << no;
+}
+
+TEST(Html, Text) { EXPECT_EQ(html("a<b>&\"'\n\x01\xff训"), "a&lt;b&gt;&amp;&quot;&#39;\n\xef\xbf\xbd\xef\xbf\xbd训"); }
+
+TEST(RunTable, LinesUp) {
+  RunRow row;
+  row.id = "20261121-073102-a3f9";
+  row.state = {"running", "运行中"};
+  row.hosts = {"gpu01", "gpu02"};
+  row.ranks = 16;
+  row.age_s = 125;
+  row.step = "120/1000";
+  row.command = "python train.py --name $'\\e'";
+  std::string table = run_table({row}, Language::kEnglish, 0);
+  EXPECT_EQ(table,
+            "RUN                   STATE    HOSTS       RANKS  SINCE      STEP      LOSS  COMMAND\n"
+            "20261121-073102-a3f9  running  gpu[01-02]  16     2 min 5 s  120/1000  -     python train.py --name $'\\e'\n")
+      << table;
+  EXPECT_LE(base::display_width(run_table({}, Language::kChinese, 40)), 41u);
+}
+
+}  // namespace
+}  // namespace view
