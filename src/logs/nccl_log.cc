@@ -138,7 +138,7 @@ size_t NcclLog::communicator(const std::string& id, int size, int rank) {
   return all.size() - 1;
 }
 
-// The rank that this thread is building. Where no Init START has come before (until 2.18.5), one that has no name yet.
+// The rank that this thread is building. Where no Init START has come before (until 2.18.1), one that has no name yet.
 NcclLog::Seat* NcclLog::building(size_t process, const NcclRecord& record, int rank) {
   Seat* seat = current(process, record.tid);
   bool over = seat && at(*seat).complete && !at(*seat).started && !unnamed_[seat->communicator];

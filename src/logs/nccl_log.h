@@ -2,7 +2,7 @@
 // host and GPU, over which transports, and where each rank stopped. Versions 2.10 to 2.30; docs/formats/nccl-log.md has the lines.
 //
 // A line belongs to the communicator its thread is building; where NCCL does not say (connecting at the first collective, since 2.22, on
-// other threads), to the latest communicator of the process in which the rank and the device fit. Before 2.18.6 a communicator is named
+// other threads), to the latest communicator of the process in which the rank and the device fit. Before 2.18.3 a communicator is named
 // only by "Init COMPLETE": what was said before is kept apart until then; what never gets a name is put together by rank.
 //
 // Memory is bounded by the limits below; what is beyond them is counted in NcclTopology::left_out.

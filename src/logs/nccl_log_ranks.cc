@@ -183,8 +183,8 @@ NcclLog::Seat* NcclLog::edge(const NcclRecord& record, size_t process, NcclScann
   scan.blanks();
   bool sends = scan.literal("[send] "), receives = !sends && scan.literal("[receive] ");
   if (!scan.literal("via ")) return nullptr;
-  std::string transport = kept(scan.rest());
-  if (transport == "direct shared memory") transport = "SHM/direct";  // until 2.12
+  std::string transport = kept(scan.rest().substr(0, scan.rest().find(" comm ")));  // RCCL says its communicator behind it
+  if (transport == "direct shared memory") transport = "SHM/direct";                // until 2.12
   int proxy = -1;
   if (size_t open = transport.find('('); open != std::string::npos && starts(transport, "NET/")) {
     NcclScanner inside(std::string_view(transport).substr(open + 1));
@@ -291,7 +291,7 @@ void NcclLog::of_rank(const NcclRecord& record, size_t process, uint64_t number)
     seat = trees(record, process);
   } else if (m.find("comm 0x") != std::string_view::npos) {
     seat = m.find(" nRanks ") != std::string_view::npos ? nodes(record, process) : identity(record, process);
-  } else if (size_t arrow = m.find(" Bytes -> Algo "); arrow != std::string_view::npos) {
+  } else if (size_t arrow = m.find(" Bytes -> Algo "); arrow != std::string_view::npos && m.find(':') < arrow) {
     NcclScanner scan(m.substr(arrow + 15));  // "AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}"
     std::string algorithm(scan.word());
     scan.literal(" proto ");

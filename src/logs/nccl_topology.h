@@ -31,7 +31,7 @@ struct NcclRank {
   size_t process = 0;  // in NcclTopology::processes
   int cuda_device = -1, nvml_device = -1;
   std::string bus_id;
-  bool started = false;    // Init START, since 2.18.6
+  bool started = false;    // Init START, since 2.18.3
   bool laid_out = false;   // it knows its rings, trees or nodes: all ranks have met
   bool announced = false;  // it has begun to connect the channels of rings and trees
   bool rings = false, trees = false;
@@ -55,7 +55,7 @@ struct NcclEdge {
 };
 
 struct NcclCommunicator {
-  std::string id;        // "0xc40540e13bf8d8f2"; empty: not known, before 2.15 or because no rank came far enough
+  std::string id;        // "0xc40540e13bf8d8f2"; empty: not known, before 2.16 or because no rank came far enough
   int size = 0;          // 0: not known
   std::string function;  // "ncclCommSplit"
   std::map<int, NcclRank> ranks;

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "diagnosis/nccl_view.h"
 #include "logs/nccl_log.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -23,5 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   CHECK(ranks <= limits.ranks);
   for (const logs::NcclWarning& w : t.warnings) CHECK(w.process < t.processes.size());
+  for (const diagnosis::NcclFinding& f : diagnosis::judge_nccl(t)) CHECK(!f.code.empty() && !f.evidence.english.empty());
+  diagnosis::NcclSection section = diagnosis::nccl_section(t);
+  CHECK(section.lines.empty() == t.processes.empty() && section.lines.size() < 300);
   return 0;
 }

@@ -206,6 +206,12 @@ TEST(NcclLog, CountsWhatIsBeyondItsLimits) {
   EXPECT_GT(t.left_out, 100u);
 }
 
+TEST(NcclLog, RcclSaysItsCommunicatorBehindTheTransport) {
+  NcclTopology t = read("a:1:9 [1] NCCL INFO Channel 00/0 : 0[c000] -> 1[d000] via P2P/direct pointer comm 0x56af44d4d6d0 nRanks 04\n");
+  ASSERT_EQ(t.communicators.size(), 1u);
+  EXPECT_EQ(t.communicators[0].edges.count({0, 1, "P2P/direct pointer"}), 1u);
+}
+
 TEST(NcclLog, CountsAlgorithms) {
   NcclTopology t = read(
       "a:1:9 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}\n"
