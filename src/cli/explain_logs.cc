@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/unicode.h"
+#include "diagnosis/log_evidence.h"
 #include "diagnosis/log_files.h"
 #include "diagnosis/log_verdict.h"
 #include "os/files.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr size_t kWidest = 110;
 constexpr size_t kNarrowest = 40;
 constexpr int kNoCause = 1;
+constexpr size_t kMostReport = 32 << 20;
 
 bool is_run(const std::string& word, const std::string& runs_folder) {
   return !word.empty() && word.find('/') == std::string::npos && !word.starts_with('.') &&
@@ -32,6 +34,46 @@ doctor::Words damaged(const std::string& name) {
           fmt::format("{}：gzip 数据不完整或已损坏，只读取了之前的部分", file)};
 }
 
+// What the operands stand for.
+struct Evidence {
+  std::vector<diagnosis::LogFile> logs;
+  std::vector<std::string> dumps, reports;  // of flight recorders, of NCCL's RAS
+};
+
+base::Status sort_in(Evidence& evidence, const std::string& path) {
+  size_t dumps_before = evidence.dumps.size();
+  if (path != "-" && os::is_folder(path)) {
+    TRY_ASSIGN(std::vector<std::string> dumps, diagnosis::flight_dumps_in(path));
+    evidence.dumps.insert(evidence.dumps.end(), dumps.begin(), dumps.end());
+  } else if (path != "-") {
+    diagnosis::EvidenceKind kind = diagnosis::kind_of_file(path);
+    if (kind == diagnosis::EvidenceKind::kFlightRecorder) return evidence.dumps.push_back(path), base::ok();
+    if (kind == diagnosis::EvidenceKind::kRas) return evidence.reports.push_back(path), base::ok();
+  }
+  base::Result<std::vector<diagnosis::LogFile>> found = diagnosis::find_logs(path);
+  if (found.ok()) evidence.logs.insert(evidence.logs.end(), found->begin(), found->end());
+  else if (evidence.dumps.size() == dumps_before) return found.error();
+  return base::ok();
+}
+
+base::Status add_reports(diagnosis::LogVerdict& verdict, const Evidence& evidence) {
+  if (!evidence.dumps.empty()) {
+    TRY_ASSIGN(diagnosis::FlightDumps dumps, diagnosis::read_flight_dumps(evidence.dumps));
+    diagnosis::add_flight_records(verdict, dumps);
+  }
+  std::vector<diagnosis::RasReport> readings;
+  for (const std::string& path : evidence.reports) {
+    TRY_ASSIGN(std::string text, os::read_file(path, kMostReport));
+    base::Result<diagnosis::RasReport> report = diagnosis::read_ras(text);
+    if (!report.ok()) return base::Error(report.error()).within("reading " + base::printable(path));
+    readings.push_back(std::move(*report));
+  }
+  diagnosis::add_ras(verdict, readings);
+  for (const std::vector<std::string>* paths : {&evidence.dumps, &evidence.reports})
+    for (const std::string& path : *paths) verdict.files.push_back({.name = path, .host = {}});
+  return base::ok();
+}
+
 }  // namespace
 
 bool names_logs(const std::string& word, const std::string& runs_folder) {
@@ -39,24 +81,28 @@ bool names_logs(const std::string& word, const std::string& runs_folder) {
 }
 
 base::Result<int> explain_logs(const std::vector<std::string>& operands, const std::string& runs_folder, bool json) {
-  std::vector<diagnosis::LogFile> files;
+  Evidence evidence;
   for (const std::string& word : operands) {
     bool run = word != "-" && !os::exists(word) && word.find('/') == std::string::npos;
     if (run && !is_run(word, runs_folder))
       return base::fail(base::ErrorKind::kConfig, fmt::format("there is no run {} in {}", base::quote(word), base::quote(runs_folder)));
-    TRY_ASSIGN(std::vector<diagnosis::LogFile> found, diagnosis::find_logs(run ? runs_folder + "/" + word : word));
-    files.insert(files.end(), found.begin(), found.end());
+    TRY(sort_in(evidence, run ? runs_folder + "/" + word : word));
   }
-  if (std::count_if(files.begin(), files.end(), [](const diagnosis::LogFile& file) { return file.name == "-"; }) > 1)
+  auto is_input = [](const diagnosis::LogFile& file) { return file.name == "-"; };
+  if (std::count_if(evidence.logs.begin(), evidence.logs.end(), is_input) > 1)
     return base::fail(base::ErrorKind::kUsage, "standard input can be read only once").with_hint("give \"-\" once");
 
   diagnosis::LogScan scan;
   std::vector<doctor::Words> notes;
-  for (const diagnosis::LogFile& file : files) {
+  for (const diagnosis::LogFile& file : evidence.logs) {
     TRY_ASSIGN(diagnosis::ReadLog read, diagnosis::read_log(scan, file));
     if (read.damaged) notes.push_back(damaged(file.name));
   }
-  diagnosis::LogVerdict verdict = diagnosis::judge_logs(scan.finish());
+  diagnosis::LogFacts facts = scan.finish();
+  logs::NcclTopology nccl = std::move(facts.nccl);
+  diagnosis::LogVerdict verdict = diagnosis::judge_logs(std::move(facts));
+  diagnosis::add_nccl(verdict, nccl);
+  TRY(add_reports(verdict, evidence));
   base::Language language = view::choose_language([](const char* name) { return os::environment_value(name); });
   size_t columns = std::clamp(view::terminal_columns(STDOUT_FILENO), kNarrowest, kWidest);
   std::string out = json ? base::to_text(view::log_json(verdict, notes), 2) + "\n" : view::log_report(verdict, notes, language, columns);

@@ -145,15 +145,19 @@ constexpr VerbRow kVerbs[] = {
      {"read logs and say what broke first; or explain a code", "读取日志并指出最先出错的原因；或解释一个代码"},
      {"Reads the logs of a failed or hung job, however they came to be (torchrun, DeepSpeed, Slurm, kernel log, our own runs; plain, "
       "interleaved, gzipped; - is standard input; a folder is all logs in it; latest or the id of a run are its logs), and names the first "
-      "cause, the rank, the host, the lines that show it, and what to do. Exit code 0 if a cause was named, 1 if none was found. "
+      "cause, the rank, the host, the lines that show it, and what to do. NCCL's INFO lines become a table of who talks to whom over what. "
+      "Dumps of PyTorch's flight recorder (nccl_trace_rank_N, or their folder) and reports of NCCL's RAS are known by their content and "
+      "compared. Exit code 0 if a cause was named, 1 if none was found. "
       "With a code, or the beginning of a group like NET, prints the pages of the codes. Nothing needs a network.",
       "读取失败或挂起任务的日志（torchrun、DeepSpeed、Slurm、内核日志、phalanx 自己的运行；纯文本、交错、gzip；- "
       "表示标准输入；目录表示其中全部日志；latest 或运行 id 表示该次运行的日志），指出最先的原因、rank、主机、证据行和处理办法。"
+      "NCCL INFO 日志会整理成通信拓扑表；PyTorch flight recorder 转储（nccl_trace_rank_N 或其目录）与 NCCL RAS 报告按内容识别并比较。"
       "找到原因以 0 退出，没有找到以 1 退出。给出代码或组名（如 NET）时打印相应说明。全程无需联网。"},
      "phalanx explain train.log\n"
      "phalanx explain logs/\n"
      "dmesg -T | phalanx explain - train.log.gz\n"
      "phalanx explain latest\n"
+     "phalanx explain /tmp/nccl_trace_rank_*\n"
      "phalanx explain net"},
     {Verb::kHelp,
      "help",

@@ -27,8 +27,18 @@ std::string beginning_of(const std::string& path) {
   return head;
 }
 
-// The files of a folder that look like dumps, by name.
-base::Result<std::vector<std::string>> files_in(const std::string& folder) {
+}  // namespace
+
+std::optional<int> rank_of_file_name(std::string_view name) {
+  for (std::string_view ending : {".json", ".pickle", ".pkl", ".pt", ".bin"})
+    if (name.ends_with(ending)) name.remove_suffix(ending.size());
+  size_t begin = name.size();
+  while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
+  base::Result<int64_t> rank = base::parse_int(name.substr(begin), 0, 1 << 20);
+  return rank.ok() ? std::optional<int>(static_cast<int>(*rank)) : std::nullopt;
+}
+
+base::Result<std::vector<std::string>> flight_dumps_in(const std::string& folder) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error), end;
   std::vector<std::string> files;
@@ -42,17 +52,6 @@ base::Result<std::vector<std::string>> files_in(const std::string& folder) {
   return files;
 }
 
-}  // namespace
-
-std::optional<int> rank_of_file_name(std::string_view name) {
-  for (std::string_view ending : {".json", ".pickle", ".pkl", ".pt", ".bin"})
-    if (name.ends_with(ending)) name.remove_suffix(ending.size());
-  size_t begin = name.size();
-  while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
-  base::Result<int64_t> rank = base::parse_int(name.substr(begin), 0, 1 << 20);
-  return rank.ok() ? std::optional<int>(static_cast<int>(*rank)) : std::nullopt;
-}
-
 base::Result<FlightDumps> read_flight_dumps(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
@@ -61,7 +60,7 @@ base::Result<FlightDumps> read_flight_dumps(const std::vector<std::string>& path
       files.push_back(path);
       continue;
     }
-    TRY_ASSIGN(std::vector<std::string> found, files_in(path));
+    TRY_ASSIGN(std::vector<std::string> found, flight_dumps_in(path));
     files.insert(files.end(), found.begin(), found.end());
   }
   if (files.size() > kMostDumps) return base::fail(base::ErrorKind::kConfig, fmt::format("more than {} dumps", kMostDumps));

@@ -18,6 +18,9 @@ struct FlightDumps {
 // like ".json". At most 16,384 dumps. Error kConfig: a path that is not there, or not one dump among them.
 base::Result<FlightDumps> read_flight_dumps(const std::vector<std::string>& paths);
 
+// The files of a folder, not of those in it, that look like dumps, by name. Error: the folder cannot be read.
+base::Result<std::vector<std::string>> flight_dumps_in(const std::string& folder);
+
 // "nccl_trace_rank_12" → 12, "dump_3.json" → 3; none: the name has no number there.
 std::optional<int> rank_of_file_name(std::string_view name);
 

@@ -12,14 +12,15 @@
 #include "diagnosis/signature_matcher.h"
 #include "diagnosis/traceback.h"
 #include "logs/escape.h"
+#include "logs/nccl_log.h"
 
 namespace diagnosis {
 namespace {
 
-constexpr std::array<std::string_view, 2> kExtra = {kTracebackHead, "[rank"};
-enum Extra : uint32_t { kHead, kRankTag };
-constexpr size_t kMostSources = 256;  // with an open traceback at a time
-constexpr int kLinesBack = 12;        // in which the time of a line without one is looked for
+constexpr std::array<std::string_view, 5> kExtra = {kTracebackHead, "[rank", "NCCL INFO ", "NCCL WARN ", "NCCL version "};
+enum Extra : uint32_t { kHead, kRankTag, kNccl };  // the last of several
+constexpr size_t kMostSources = 256;               // with an open traceback at a time
+constexpr int kLinesBack = 12;                     // in which the time of a line without one is looked for
 constexpr int kMostRanks = 1 << 20;
 constexpr uint64_t kSummaryLines = 4;  // of torchrun's summary: from the rank to its exit code
 
@@ -67,6 +68,7 @@ struct LogScan::File {
   size_t number = 0;
   LogFacts& facts;
   Matcher& matcher;
+  logs::NcclLog& nccl;
   std::string buffer;
   uint64_t line = 1;
   bool skipping = false;  // the rest of a line that was too long
@@ -157,6 +159,10 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     text = text.substr(0, kLongestLine);
   }
   uint32_t extra = matcher.first_extra();
+  if (std::any_of(ids.begin(), ids.end(), [&](uint32_t id) { return id >= extra + kNccl; })) {
+    nccl.line(text, nccl_line(number, line));
+    if (open.empty() && ids[0] >= extra + kNccl) return;
+  }
   if (open.empty() && ids.size() == 1 && ids[0] == extra + kRankTag) return see_rank(text);
   LogLine read = read_log_line(text);
   if (read.time) time = read.time;
@@ -243,7 +249,7 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   facts.events.push_back(std::move(event));
 }
 
-LogScan::LogScan() : matcher_(std::make_unique<Matcher>()) {}
+LogScan::LogScan() : matcher_(std::make_unique<Matcher>()), nccl_(std::make_unique<logs::NcclLog>()) {}
 LogScan::~LogScan() = default;
 LogScan::LogScan(LogScan&&) noexcept = default;
 
@@ -254,6 +260,7 @@ void LogScan::begin_file(LogFile file) {
                        .number = facts_.files.size(),
                        .facts = facts_,
                        .matcher = *matcher_,
+                       .nccl = *nccl_,
                        .buffer = {},
                        .open = {},
                        .kept = {},
@@ -272,6 +279,9 @@ void LogScan::end_file() {
   file_.reset();
 }
 
-LogFacts LogScan::finish() { return std::move(facts_); }
+LogFacts LogScan::finish() {
+  facts_.nccl = nccl_->finish();
+  return std::move(facts_);
+}
 
 }  // namespace diagnosis

@@ -17,6 +17,11 @@
 #include <vector>
 
 #include "diagnosis/signature.h"
+#include "logs/nccl_topology.h"
+
+namespace logs {
+class NcclLog;
+}
 
 namespace diagnosis {
 
@@ -59,7 +64,11 @@ struct LogFacts {
   std::vector<LogCount> counts;  // per signature, with what was not kept
   std::set<int> ranks;           // whose lines were seen
   int world = 0;                 // number of ranks, where a line says; 0: none does
+  logs::NcclTopology nccl;       // what NCCL's own lines tell; numbers of lines as nccl_line()
 };
+
+// The number of a line for logs::NcclLog, which knows no files.
+inline uint64_t nccl_line(size_t file, uint64_t line) { return uint64_t{file} << 40 | (line & ((uint64_t{1} << 40) - 1)); }
 
 class LogScan {
  public:
@@ -77,6 +86,7 @@ class LogScan {
   class Matcher;
   struct File;
   std::unique_ptr<Matcher> matcher_;
+  std::unique_ptr<logs::NcclLog> nccl_;
   std::unique_ptr<File> file_;
   LogFacts facts_;
 };

@@ -23,7 +23,7 @@ constexpr size_t kMostWarnings = 8;
 
 class Section {
  public:
-  explicit Section(const NcclTopology& topology) : t_(topology) {}
+  Section(const NcclTopology& topology, const std::function<std::string(uint64_t)>& place) : t_(topology), place_(place) {}
 
   NcclSection lines() {
     out_.title = {"NCCL, from its log", "NCCL（来自其日志）"};
@@ -91,8 +91,8 @@ class Section {
     for (size_t i = 0; i < stopped.size() && i < kMostStopped; ++i) {
       const NcclRank& rank = c.ranks.at(stopped[i]);
       doctor::Words phase = nccl_phase(rank);
-      say(fmt::format("  rank {} ({}) stopped: {}; line {}: {}", stopped[i], host(rank), phase.english, rank.last_line, rank.last),
-          fmt::format("  rank {}（{}）停在：{}；第 {} 行：{}", stopped[i], host(rank), phase.chinese, rank.last_line, rank.last));
+      say(fmt::format("  rank {} ({}) stopped: {}; {}: {}", stopped[i], host(rank), phase.english, place_(rank.last_line), rank.last),
+          fmt::format("  rank {}（{}）停在：{}；{}：{}", stopped[i], host(rank), phase.chinese, place_(rank.last_line), rank.last));
     }
     if (stopped.size() > kMostStopped)
       say(fmt::format("  and {} more ranks", stopped.size() - kMostStopped),
@@ -144,8 +144,8 @@ class Section {
       const logs::NcclWarning& w = t_.warnings[i];
       const NcclProcess& p = t_.processes[w.process];
       std::string times = w.count > 1 ? fmt::format(" (×{})", w.count) : "";
-      say(fmt::format("warning, line {}, {} pid {}: {}: {}{}", w.line, p.host, p.pid, w.place, w.text, times),
-          fmt::format("警告，第 {} 行，{} pid {}：{}：{}{}", w.line, p.host, p.pid, w.place, w.text, times));
+      say(fmt::format("warning, {}, {} pid {}: {}: {}{}", place_(w.line), p.host, p.pid, w.place, w.text, times),
+          fmt::format("警告，{}，{} pid {}：{}：{}{}", place_(w.line), p.host, p.pid, w.place, w.text, times));
     }
     if (t_.warnings.size() > kMostWarnings)
       say(fmt::format("and {} more warnings", t_.warnings.size() - kMostWarnings),
@@ -153,11 +153,14 @@ class Section {
   }
 
   const NcclTopology& t_;
+  const std::function<std::string(uint64_t)>& place_;
   NcclSection out_;
 };
 
 }  // namespace
 
-NcclSection nccl_section(const NcclTopology& topology) { return Section(topology).lines(); }
+NcclSection nccl_section(const NcclTopology& topology, const std::function<std::string(uint64_t)>& place) {
+  return Section(topology, place).lines();
+}
 
 }  // namespace diagnosis

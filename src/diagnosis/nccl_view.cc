@@ -168,8 +168,9 @@ class Judge {
     for (int n = 0; n < c.size && missing.size() < 65536; ++n)
       if (c.ranks.count(n) == 0) missing.push_back(n);
     if (!met && !missing.empty()) {
-      NcclFinding& f = add("NCCL-INIT-MISSING", Severity::kError, &c, hosts_of(c, stopped), {});
+      NcclFinding& f = add("NCCL-INIT-MISSING", Severity::kError, &c, {}, {});
       f.ranks = missing;
+      f.lines = lines_of(c, stopped);
       f.evidence = {fmt::format("{} of {} ranks began to start NCCL in these logs, and none came further; missing: rank {}", c.ranks.size(),
                                 c.size, base::format_ranges(missing)),
                     fmt::format("这些日志中 {} / {} 个 rank 开始了 NCCL 初始化，都没有继续；缺少 rank {}", c.ranks.size(), c.size,
@@ -193,6 +194,14 @@ class Judge {
     NcclFinding& f = add(connecting ? "NCCL-CONNECT-STOPPED" : "NCCL-INIT-STOPPED", Severity::kError, &c, hosts_of(c, stopped),
                          {std::move(where), std::move(where_zh)});
     f.ranks = stopped;
+    f.lines = lines_of(c, stopped);
+  }
+
+  static std::vector<std::pair<uint64_t, std::string>> lines_of(const NcclCommunicator& c, const std::vector<int>& ranks) {
+    std::vector<std::pair<uint64_t, std::string>> lines;
+    for (size_t i = 0; i < ranks.size() && i < kMostNamed; ++i)
+      lines.emplace_back(c.ranks.at(ranks[i]).last_line, c.ranks.at(ranks[i]).last);
+    return lines;
   }
 
   std::set<std::string> hosts_of(const NcclCommunicator& c, const std::vector<int>& ranks) const {

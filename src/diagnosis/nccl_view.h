@@ -4,8 +4,11 @@
 // came past the meeting: that needs all of them.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/finding.h"
@@ -20,6 +23,7 @@ struct NcclFinding {
   std::vector<int> ranks;          // in that communicator; may be empty
   std::vector<std::string> hosts;  // sorted
   doctor::Words evidence;
+  std::vector<std::pair<uint64_t, std::string>> lines;  // numbers as they were given to NcclLog, and what ranks said last; may be empty
 };
 
 // The gravest first. At most one finding of a code for each communicator.
@@ -32,8 +36,8 @@ struct NcclSection {
 };
 
 // Processes, communicators, a table of transports by pair of hosts, where ranks stopped, warnings. Empty lines: the logs hold nothing of
-// NCCL. At most some sixty lines; what is left out is counted.
-NcclSection nccl_section(const logs::NcclTopology& topology);
+// NCCL. At most about a hundred lines; what is left out is counted. place: how a line is named, from the number that was given to NcclLog.
+NcclSection nccl_section(const logs::NcclTopology& topology, const std::function<std::string(uint64_t)>& place);
 
 // "bootstrap: waits for other ranks", …; empty: the rank is where it should be.
 doctor::Words nccl_phase(const logs::NcclRank& rank);

@@ -74,7 +74,8 @@ struct RasVerdict {
   std::vector<doctor::Words> notes;
 };
 
-// now: the latest reading. before: one some seconds older, or null; then a difference may be the moment's, and a note says so.
+// now: the latest reading. before: an older one, or null; then a difference may be the moment's, and a note says so. seconds_between: 0 if
+// it is not known.
 RasVerdict judge_ras(const RasReport& now, const RasReport* before, double seconds_between);
 
 }  // namespace diagnosis

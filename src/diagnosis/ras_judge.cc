@@ -197,11 +197,12 @@ RasVerdict judge_ras(const RasReport& now, const RasReport* before, double secon
   }
   if (before && counted && !moved) {
     best.kind = Kind::kStill;
-    best.evidence = {
-        fmt::format("no rank launched an operation in {:.0f} s, and all have launched as many: they wait in the same one, or "
-                    "are busy with something else",
-                    seconds_between),
-        fmt::format("{:.0f} 秒内没有 rank 发起新的操作，且各 rank 计数相同：它们在同一操作中等待，或在忙别的事", seconds_between)};
+    std::string time = seconds_between > 0 ? fmt::format("in {:.0f} s", seconds_between) : "between the two readings";
+    std::string time_zh = seconds_between > 0 ? fmt::format("{:.0f} 秒内", seconds_between) : "两次读数之间";
+    best.evidence = {fmt::format("no rank launched an operation {}, and all have launched as many: they wait in the same one, or are busy "
+                                 "with something else",
+                                 time),
+                     fmt::format("{}没有 rank 发起新的操作，且各 rank 计数相同：它们在同一操作中等待，或在忙别的事", time_zh)};
   }
   return best;
 }

@@ -247,6 +247,11 @@ NcclLog::Seat* NcclLog::progress(const NcclRecord& record, size_t process) {
     }
     return seat;
   }
+  if (scan.literal("Bootstrap timings ")) {  // the last of the meeting, since 2.23
+    Seat* seat = current(process, record.tid);
+    if (seat) at(*seat).laid_out = true;
+    return seat;
+  }
   if (scan.literal("Connected all trees")) {
     Seat* seat = mine();
     if (seat) at(*seat).trees = true;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "base/unicode.h"
 #include "base/wrap.h"
@@ -51,6 +53,13 @@ void add_wrapped(std::string& out, std::string_view text, size_t columns, std::s
     out += line.empty() ? "\n" : fmt::format("{}{}\n", indent, line);
 }
 
+// A line of a section: its blanks stay where it fits; broken, it goes on below its first word.
+void add_row(std::string& out, std::string_view text, size_t columns) {
+  size_t indent = std::min({text.find_first_not_of(' '), text.size(), size_t{8}});
+  if (base::display_width(text) + 2 <= columns) out += fmt::format("  {}\n", text);
+  else add_wrapped(out, text.substr(indent), columns, std::string(2 + indent, ' '));
+}
+
 void heading(std::string& out, Bilingual words, Language language) { out += fmt::format("\n{}\n", words.in(language)); }
 
 // "rank 3, 5 on gpu02"; empty where nothing is known.
@@ -76,7 +85,7 @@ void add_cause(std::string& out, const LogVerdict& verdict, const Speech& say, s
   if (!line.empty() && !detail.empty()) line += say.language() == Language::kChinese ? "；" : "; ";
   line += base::printable(detail, 600);
   if (!line.empty()) add_wrapped(out, line, columns);
-  heading(out, kEvidence, say.language());
+  if (!cause.evidence.empty()) heading(out, kEvidence, say.language());
   for (const LogEvidence& evidence : cause.evidence) add_evidence(out, verdict, evidence);
   add_explanation(out, kWhy, words->why.in(say.language()), say.language(), columns);
   add_explanation(out, kNext, words->fix.in(say.language()), say.language(), columns);
@@ -141,7 +150,7 @@ std::string log_report(const LogVerdict& verdict, const std::vector<doctor::Word
   else out += say(kNothing) + "\n";
   for (const diagnosis::LogSection& section : verdict.sections) {
     out += fmt::format("\n{}\n", section.title.in(language));
-    for (const doctor::Words& line : section.lines) add_wrapped(out, base::printable(line.in(language), 2000), columns);
+    for (const doctor::Words& line : section.lines) add_row(out, base::printable(line.in(language), 2000), columns);
   }
   add_others(out, verdict, say, columns);
   add_read(out, verdict, notes, say, columns);

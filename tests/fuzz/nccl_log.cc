@@ -1,5 +1,6 @@
 // Any lines as NCCL's log: a topology within its limits, whose ranks belong to processes that are there, and the findings from it.
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/check.h"
@@ -25,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(ranks <= limits.ranks);
   for (const logs::NcclWarning& w : t.warnings) CHECK(w.process < t.processes.size());
   for (const diagnosis::NcclFinding& f : diagnosis::judge_nccl(t)) CHECK(!f.code.empty() && !f.evidence.english.empty());
-  diagnosis::NcclSection section = diagnosis::nccl_section(t);
+  diagnosis::NcclSection section = diagnosis::nccl_section(t, [](uint64_t line) { return std::to_string(line); });
   CHECK(section.lines.empty() == t.processes.empty() && section.lines.size() < 300);
   return 0;
 }

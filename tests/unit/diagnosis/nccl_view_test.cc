@@ -220,10 +220,14 @@ TEST(NcclView, AnAbortedCommunicatorIsNotStuck) {
   EXPECT_EQ(codes(text), "");
 }
 
+NcclSection section(const std::string& text) {
+  return nccl_section(read(text), [](uint64_t number) { return fmt::format("x.log:{}", number); });
+}
+
 TEST(NcclSection, ShowsWhoAndHow) {
   std::vector<Rank> ranks = four();
   std::string text = healthy(ranks) + "gpu02:103:1 [1] misc/socket.cc:484 NCCL WARN connect failed\n";
-  NcclSection s = nccl_section(read(text));
+  NcclSection s = section(text);
   std::string lines;
   for (const doctor::Words& w : s.lines) {
     EXPECT_FALSE(w.chinese.empty());
@@ -236,12 +240,12 @@ TEST(NcclSection, ShowsWhoAndHow) {
             "  gpu01 → gpu02  NET/IB/0/GDRDMA (1 pair, 1 channel)\n"
             "  gpu02 → gpu01  NET/IB/0/GDRDMA (1 pair, 1 channel)\n"
             "  gpu02 → gpu02  P2P/CUMEM (1 pair, 1 channel)\n"
-            "warning, line 47, gpu02 pid 103: misc/socket.cc:484: connect failed\n");
-  s = nccl_section(read(Rank{0}.begin()));
-  EXPECT_NE(s.lines.back().english.find("rank 0 (gpu01) stopped: bootstrap: waits for other ranks; line 5: ncclCommInitRank"),
+            "warning, x.log:47, gpu02 pid 103: misc/socket.cc:484: connect failed\n");
+  s = section(Rank{0}.begin());
+  EXPECT_NE(s.lines.back().english.find("rank 0 (gpu01) stopped: bootstrap: waits for other ranks; x.log:5: ncclCommInitRank"),
             std::string::npos)
       << s.lines.back().english;
-  EXPECT_TRUE(nccl_section(read("hello\n")).lines.empty());
+  EXPECT_TRUE(section("hello\n").lines.empty());
 }
 
 }  // namespace

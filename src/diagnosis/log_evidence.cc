@@ -1,0 +1,141 @@
+#include "diagnosis/log_evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "base/text.h"
+#include "diagnosis/log_scan.h"
+#include "diagnosis/nccl_view.h"
+
+namespace diagnosis {
+namespace {
+
+constexpr uint64_t kLineMask = (uint64_t{1} << 40) - 1;
+constexpr size_t kMostLines = 6;
+
+// Symptoms: what a timeout or a victim says of itself is less than what its cause says.
+bool is_weak(const LogCause& cause) {
+  return cause.code == "LOG-ROOT-ELSEWHERE" || cause.code == "HANG-TIMEOUT" || cause.code == "RUN-ABORTED";
+}
+
+void offer(LogVerdict& verdict, LogCause cause) {
+  if (!verdict.cause || is_weak(*verdict.cause)) {
+    if (verdict.cause) verdict.others.insert(verdict.others.begin(), std::move(*verdict.cause));
+    verdict.cause = std::move(cause);
+  } else if (verdict.cause->code != cause.code) {
+    verdict.others.push_back(std::move(cause));
+  }
+}
+
+doctor::Words finding_line(const NcclFinding& f) {
+  std::optional<CodeWords> words = words_of_code(f.code);
+  return {fmt::format("{}: {}: {}", f.code, words->title.english, f.evidence.english),
+          fmt::format("{}：{}：{}", f.code, words->title.chinese, f.evidence.chinese)};
+}
+
+}  // namespace
+
+EvidenceKind kind_of_file(const std::string& path) {
+  std::string head(1 << 16, '\0');
+  FILE* file = std::fopen(path.c_str(), "rbe");
+  if (!file) return EvidenceKind::kLog;
+  head.resize(std::fread(head.data(), 1, head.size(), file));
+  std::fclose(file);
+  if (looks_like_flight_recorder(head)) return EvidenceKind::kFlightRecorder;
+  // A log may quote a report; a report begins with it.
+  std::string_view begin = base::trim(head);
+  bool report = begin.starts_with("{") || begin.starts_with("NCCL version ") || begin.starts_with("Job summary");
+  return report && looks_like_ras(head) ? EvidenceKind::kRas : EvidenceKind::kLog;
+}
+
+void add_nccl(LogVerdict& verdict, const logs::NcclTopology& nccl) {
+  auto place = [&](uint64_t number) {
+    size_t file = number >> 40;
+    std::string name = file < verdict.files.size() ? verdict.files[file].name : "";
+    return fmt::format("{}:{}", name.substr(name.rfind('/') + 1), number & kLineMask);
+  };
+  NcclSection section = nccl_section(nccl, place);
+  if (section.lines.empty()) return;
+  for (const NcclFinding& f : judge_nccl(nccl)) {
+    if (f.severity != doctor::Severity::kError) {
+      section.lines.push_back(finding_line(f));
+      continue;
+    }
+    LogCause cause;
+    cause.code = f.code;
+    cause.ranks = f.ranks;
+    if (f.hosts.size() == 1) cause.host = f.hosts[0];
+    cause.detail = f.evidence;
+    for (const auto& [number, text] : f.lines)
+      if (number > 0 && cause.evidence.size() < kMostLines) cause.evidence.push_back({number >> 40, number & kLineMask, text});
+    offer(verdict, std::move(cause));
+    if (verdict.cause->code != f.code) section.lines.push_back(finding_line(f));
+  }
+  verdict.sections.push_back({std::move(section.title), std::move(section.lines)});
+}
+
+void add_flight_records(LogVerdict& verdict, const FlightDumps& dumps) {
+  FlightVerdict v = compare_flight_records(dumps.traces);
+  LogSection section;
+  section.title = {"PyTorch's flight recorders", "PyTorch flight recorder"};
+  std::vector<int> ranks;
+  size_t entries = 0;
+  for (const RankTrace& t : dumps.traces) {
+    ranks.push_back(t.rank);
+    entries += t.entries.size();
+  }
+  section.lines.push_back({fmt::format("dumps of rank {}, {} operations", base::format_ranges(ranks), entries),
+                           fmt::format("rank {} 的转储，共 {} 个操作", base::format_ranges(ranks), entries)});
+  if (v.kind == FlightVerdict::Kind::kNothing)
+    section.lines.push_back({"every operation in them has been completed", "其中的操作都已完成"});
+  else section.lines.push_back(v.evidence);
+  section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
+  for (const std::string& refused : dumps.refused) section.lines.push_back({"not read: " + refused, "未读取：" + refused});
+  if (!v.code.empty()) {
+    LogCause cause;
+    cause.code = v.code;
+    cause.ranks = v.culprits;
+    cause.detail = v.evidence;
+    offer(verdict, std::move(cause));
+  }
+  verdict.sections.push_back(std::move(section));
+}
+
+void add_ras(LogVerdict& verdict, const std::vector<RasReport>& readings) {
+  if (readings.empty()) return;
+  const RasReport& now = readings.back();
+  RasVerdict v = judge_ras(now, readings.size() > 1 ? &readings[readings.size() - 2] : nullptr, 0);
+  LogSection section;
+  section.title = {"NCCL's RAS", "NCCL RAS"};
+  std::string version = now.version.empty() ? "" : "NCCL " + now.version + ", ";
+  std::string size = now.processes > 0 ? fmt::format("{} processes on {} hosts, ", now.processes, now.nodes) : "";
+  std::string size_zh = now.processes > 0 ? fmt::format("{} 台主机上 {} 个进程，", now.nodes, now.processes) : "";
+  int told = std::max(now.communicators_told, static_cast<int>(now.communicators.size()));
+  section.lines.push_back({fmt::format("{}{}{} {}", version, size, told, told == 1 ? "communicator" : "communicators"),
+                           fmt::format("{}{}{} 个通信域", version, size_zh, told)});
+  if (v.kind == RasVerdict::Kind::kNothing) section.lines.push_back({"no fault is to be seen in it", "没有发现问题"});
+  else section.lines.push_back(v.evidence);
+  section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
+  if (now.timeouts > 0)
+    section.lines.push_back(
+        {fmt::format("{} timeouts while the data was gathered", now.timeouts), fmt::format("收集数据时有 {} 次超时", now.timeouts)});
+  if (now.cut) section.lines.push_back({"the report ends before its end", "报告不完整"});
+  if (!v.code.empty()) {
+    LogCause cause;
+    cause.code = v.code;
+    std::set<std::string> hosts;
+    for (const RasMember& m : v.culprits) {
+      if (m.rank >= 0) cause.ranks.push_back(m.rank);
+      if (!m.host.empty()) hosts.insert(m.host);
+    }
+    if (hosts.size() == 1) cause.host = *hosts.begin();
+    cause.detail = v.evidence;
+    offer(verdict, std::move(cause));
+  }
+  verdict.sections.push_back(std::move(section));
+}
+
+}  // namespace diagnosis
