@@ -145,6 +145,10 @@ std::vector<LogCause> rank_causes(const LogFacts& facts, const std::vector<int>&
   }
   Events symptoms = of_role(facts, Role::kSymptom);
   std::stable_sort(symptoms.begin(), symptoms.end(), [](const LogEvent* a, const LogEvent* b) { return before(*a, *b); });
+  // DDP's "inconsistent 0 params" is what a rank sees of a collective that timed out.
+  if (std::any_of(symptoms.begin(), symptoms.end(), [](const LogEvent* event) { return is_timeout(*event); }))
+    std::stable_partition(symptoms.begin(), symptoms.end(),
+                          [](const LogEvent* event) { return event->signature->code != "RUN-DDP-MODEL-DIFFERS"; });
   bool compared = false;
   for (const LogEvent* event : symptoms) {
     if (!is_timeout(*event)) {

@@ -192,6 +192,20 @@ bool take_bracket_tag(Reader& in, LogLine& line) {
   return true;
 }
 
+// Determined: "fa88a9df [rank=5] || ".
+bool take_determined(Reader& in, LogLine& line) {
+  constexpr size_t kId = 8;
+  std::string_view rest = in.rest();
+  if (rest.size() < kId || rest.substr(0, kId).find_first_not_of("0123456789abcdef") != rest.npos) return false;
+  Reader tag(rest.substr(kId));
+  if (!tag.take(" [rank=")) return false;
+  auto rank = tag.number(6);
+  if (!rank || !tag.take("] || ")) return false;
+  line.rank = *rank;
+  in = tag;
+  return true;
+}
+
 bool take_time(Reader& in, LogLine& line) {
   Reader tag = in;
   bool bracket = tag.take('[');
@@ -291,7 +305,8 @@ LogLine read_log_line(std::string_view line) {
   LogLine out;
   Reader in(line);
   for (int i = 0; i < kMostTags; ++i)
-    if (!take_bracket_tag(in, out) && !take_time(in, out) && !take_syslog(in, out) && !take_word_tag(in, out)) break;
+    if (!take_bracket_tag(in, out) && !take_determined(in, out) && !take_time(in, out) && !take_syslog(in, out) && !take_word_tag(in, out))
+      break;
   out.text = in.rest();
   if (out.host.empty()) read_nccl_host(out.text, out);
   if (!out.time) out.time = find_time(out.text.substr(0, 40));

@@ -36,6 +36,13 @@ size_t segment_begin(std::string_view text, size_t at) {
   return at;
 }
 
+// Whether the line before is "Exception ignored in …": Python tells of it and goes on, mostly while it ends.
+bool ignored_before(std::string_view text, size_t begin) {
+  if (begin < 2) return false;
+  size_t end = begin - 1, from = segment_begin(text, end);
+  return text.substr(from, end - from).find("Exception ignored in") != text.npos;
+}
+
 std::optional<int> to_rank(std::string_view digits) {
   auto number = base::parse_int(digits, 0, kMostRanks);
   return number.ok() ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
@@ -172,7 +179,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   std::optional<Traceback> ended;
   if (head) {
     if (open.size() >= kMostSources) open.clear();
-    open.insert_or_assign(source, Traceback(line));
+    open.insert_or_assign(source, Traceback(line, ignored_before(block, begin)));
     return;
   }
   if (auto found = open.find(source); found != open.end()) {
@@ -181,7 +188,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     if (state != Traceback::State::kInside) open.erase(found);
   }
   SignatureMatch match = matcher.match(read.text, ids);
-  if (!match.signature && ended) match.signature = &traceback_signature();
+  if (!match.signature && ended && !ended->ignored()) match.signature = &traceback_signature();
   if (match.signature) remember(std::move(match), read, ended ? &*ended : nullptr, block, begin);
 }
 

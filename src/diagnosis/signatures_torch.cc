@@ -14,8 +14,8 @@ constexpr Signature kRows[] = {
      "600020 milliseconds before timing out.",
      "what does Watchdog caught collective operation timeout mean?"},
     {"HANG-TIMEOUT", Role::kSymptom, "last enqueued NCCL work: ",
-     R"(Rank (?P<rank>\d+)\] .*last enqueued (NCCL )?work: (?P<enqueued>\d+), last completed (NCCL )?work: )"
-     R"((?P<completed>\d+))",
+     R"(\[(PG (ID \d+ PG GUID )?(?P<group>[^\]]*?) ?)?Rank (?P<rank>\d+)\] .*last enqueued (NCCL )?work: )"
+     R"((?P<enqueued>\d+), last completed (NCCL )?work: (?P<completed>\d+))",
      "[rank1]:[E626 06:24:44.906457629 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank 1] Exception "
      "(either an error or timeout) detected by watchdog at work: 808, last enqueued NCCL work: 811, last completed "
      "NCCL work: 807.",

@@ -11,13 +11,15 @@ inline constexpr std::string_view kTracebackHead = "Traceback (most recent call 
 
 class Traceback {
  public:
-  explicit Traceback(uint64_t first_line) : first_line_(first_line) {}
+  // ignored: Python said "Exception ignored in" before it; nothing ended by it.
+  Traceback(uint64_t first_line, bool ignored) : first_line_(first_line), ignored_(ignored) {}
 
   // The next line of the writer, without tags. kEnd: it names the exception. kLost: too long, or something else.
   enum class State { kInside, kEnd, kLost };
   State add(std::string_view line);
 
   uint64_t first_line() const { return first_line_; }
+  bool ignored() const { return ignored_; }
   // "train.py:42 (step)": the innermost frame outside installed packages, else the innermost; empty if there was none.
   const std::string& where() const { return own_.empty() ? innermost_ : own_; }
 
@@ -25,6 +27,7 @@ class Traceback {
   void add_frame(std::string_view line);
 
   uint64_t first_line_;
+  bool ignored_;
   int lines_ = 0;
   std::string innermost_, own_;
 };

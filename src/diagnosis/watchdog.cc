@@ -15,7 +15,7 @@ namespace {
 struct Report {
   int rank = 0;
   int64_t sequence = -1, timeout_ms = 0;
-  std::string operation, in, out;
+  std::string operation, in, out, group;
   int64_t enqueued = -1, completed = -1;
   std::optional<int64_t> time;
   std::vector<size_t> events;
@@ -52,6 +52,7 @@ std::map<int, Report> reports_of(const LogFacts& facts) {
     if (state && report.enqueued < 0) {
       report.enqueued = number(event, "enqueued", -1);
       report.completed = number(event, "completed", -1);
+      report.group = captured(event, "group");
       report.events.push_back(i);
     }
   }
@@ -129,6 +130,24 @@ bool sizes_may_differ(const std::string& operation) {
          operation.starts_with("BROADCAST");
 }
 
+// Numbers of different process groups have nothing to do with each other. Old messages do not name the group: there numbers that are far
+// apart are taken for those of two groups.
+constexpr int64_t kOneGroup = 16;
+
+bool is_whole_world(const std::string& group) { return group.empty() || group == "0" || group.find("default_pg") != std::string::npos; }
+
+// The reports of the group that most ranks speak of.
+std::vector<const Report*> of_one_group(const std::vector<const Report*>& reports) {
+  std::vector<const Report*> odd = minority(reports, [](const Report& report) { return report.group; });
+  return without(reports, odd);
+}
+
+bool far_apart(const std::vector<const Report*>& reports) {
+  auto [low, high] =
+      std::minmax_element(reports.begin(), reports.end(), [](const Report* a, const Report* b) { return a->sequence < b->sequence; });
+  return (*high)->sequence - (*low)->sequence > kOneGroup;
+}
+
 std::optional<WatchdogVerdict> mismatch(const std::vector<const Report*>& waiting) {
   std::vector<const Report*> odd = minority(waiting, sequence_key);
   std::string_view what = "sequence";
@@ -154,10 +173,13 @@ std::optional<WatchdogVerdict> never_entered(const LogFacts& facts, const std::m
                                              const std::vector<const Report*>& waiting, const std::vector<int>& missing) {
   std::vector<const Report*> idle;
   for (const auto& [rank, report] : reports)
-    if (report.sequence < 0 && report.enqueued >= 0 && report.enqueued == report.completed) idle.push_back(&report);
+    if (report.sequence < 0 && report.enqueued >= 0 && report.enqueued == report.completed &&
+        (report.group == waiting.front()->group || is_whole_world(waiting.front()->group)))
+      idle.push_back(&report);
   WatchdogVerdict out = verdict("HANG-NEVER-ENTERED", idle, waiting);
   std::string_view how = "had finished all it was asked", how_zh = "已完成自己的全部操作";
-  if (idle.empty() && missing.empty()) {
+  // Who is silent can be told only of a group of all ranks.
+  if (idle.empty() && missing.empty() && is_whole_world(waiting.front()->group)) {
     for (int rank : facts.ranks)
       if (!reports.count(rank)) out.culprits.push_back(rank);
     how = "has no timeout of its own", how_zh = "自己没有超时";
@@ -171,6 +193,19 @@ std::optional<WatchdogVerdict> never_entered(const LogFacts& facts, const std::m
   return out;
 }
 
+WatchdogVerdict undecided(const std::vector<const Report*>& waiting, const std::vector<int>& missing) {
+  WatchdogVerdict out = verdict("HANG-TIMEOUT", {}, waiting);
+  doctor::Words what = collective(*waiting.front());
+  std::string ranks = base::format_ranges(out.waiting);
+  out.detail = {fmt::format("rank {} waited in {}", ranks, what.english), fmt::format("rank {} 在等待 {}", ranks, what.chinese)};
+  add_start(out.detail, waiting);
+  if (missing.empty()) return out;
+  std::string gone = base::format_ranges(missing);
+  out.detail.english += fmt::format("; the logs of rank {} are not here, and the culprit is likely among them", gone);
+  out.detail.chinese += fmt::format("；缺少 rank {} 的日志，元凶很可能在其中", gone);
+  return out;
+}
+
 }  // namespace
 
 std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const std::vector<int>& missing) {
@@ -179,24 +214,19 @@ std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const st
   for (const auto& [rank, report] : reports)
     if (report.sequence >= 0) waiting.push_back(&report);
   if (waiting.empty()) return std::nullopt;
-  if (waiting.size() > 1)
+  waiting = of_one_group(waiting);
+  bool one_group = !far_apart(waiting);
+  if (waiting.size() > 1 && one_group)
     if (auto found = mismatch(waiting)) return found;
+  if (!one_group) return undecided(waiting, missing);
   if (auto found = never_entered(facts, reports, waiting, missing)) return found;
 
-  bool all = missing.empty() && facts.world > 0 && static_cast<size_t>(facts.world) == waiting.size() && facts.world > 1;
-  WatchdogVerdict out = verdict(all ? "HANG-TRANSPORT" : "HANG-TIMEOUT", {}, waiting);
-  doctor::Words what = collective(*waiting.front());
-  std::string ranks = base::format_ranges(out.waiting);
-  out.detail = {fmt::format("rank {} waited in {}", ranks, what.english), fmt::format("rank {} 在等待 {}", ranks, what.chinese)};
-  add_start(out.detail, waiting);
-  if (all) {
-    out.detail.english += "; every rank of the job was in it";
-    out.detail.chinese += "；任务的所有 rank 都在其中";
-  } else if (!missing.empty()) {
-    out.detail.english +=
-        fmt::format("; the logs of rank {} are not here, and the culprit is likely among them", base::format_ranges(missing));
-    out.detail.chinese += fmt::format("；缺少 rank {} 的日志，元凶很可能在其中", base::format_ranges(missing));
-  }
+  bool all = missing.empty() && facts.world > 1 && static_cast<size_t>(facts.world) == waiting.size();
+  WatchdogVerdict out = undecided(waiting, missing);
+  if (!all) return out;
+  out.code = "HANG-TRANSPORT";
+  out.detail.english += "; every rank of the job was in it";
+  out.detail.chinese += "；任务的所有 rank 都在其中";
   return out;
 }
 

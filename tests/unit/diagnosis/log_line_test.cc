@@ -22,6 +22,8 @@ TEST(LogLine, TagsOfLaunchers) {
   EXPECT_EQ(read_log_line("10.0.0.2: x").host, "10.0.0.2");
   EXPECT_EQ(read_log_line("worker-1  | x").host, "worker-1");
   EXPECT_EQ(read_log_line("gpu02: [rank9]: x").source(), "r9@gpu02");
+  EXPECT_EQ(read_log_line("[2024-02-27T21:35:28.419846Z] fa88a9df [rank=5] || boom").rank, 5);
+  EXPECT_EQ(read_log_line("stderr: [rank2]: boom").text, "boom");
   EXPECT_EQ(read_log_line("x").source(), "");
 }
 
