@@ -1,10 +1,12 @@
 // The judge of logs: which event is the verdict, and which only followed.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/unicode.h"
 #include "diagnosis/cause.h"
 #include "diagnosis/log_verdict.h"
 #include "diagnosis/watchdog.h"
@@ -94,16 +96,26 @@ void gather(const LogFacts& facts, LogCause& cause, const LogEvent& first) {
   std::sort(cause.ranks.begin(), cause.ranks.end());
 }
 
-// Without a rank in the line: the one that torchrun's summary says failed first, if its code is that of a rank.
+std::string captured(const LogEvent& event, const char* name) {
+  auto found = event.captures.find(name);
+  return found == event.captures.end() ? "" : found->second;
+}
+
+// Without a rank in the line: the one whose end tells the same process id (the kernel's word on a killed process), or the one that
+// torchrun's summary below says failed first.
 void name_rank(const LogFacts& facts, LogCause& cause, const LogEvent& first) {
   if (!cause.ranks.empty() || cause.local_rank >= 0) return;
-  for (const LogEvent& event : facts.events)
-    if (event.file == first.file && event.place > first.place && event.captures.count("exit") && event.rank >= 0) {
-      cause.ranks = {event.rank};
-      if (cause.host.empty()) cause.host = event.host;
-      cause.evidence.push_back(evidence_of(event));
-      return;
-    }
+  std::string pid = captured(first, "pid");
+  for (const LogEvent& event : facts.events) {
+    if (&event == &first || event.rank < 0 || !event.captures.count("exit")) continue;
+    bool same_process = !pid.empty() && captured(event, "pid") == pid;
+    bool summary = pid.empty() && event.file == first.file && event.place > first.place;
+    if (!same_process && !summary) continue;
+    cause.ranks = {event.rank};
+    if (cause.host.empty()) cause.host = event.host;
+    cause.evidence.push_back(evidence_of(event));
+    return;
+  }
 }
 
 LogCause full_cause(const LogFacts& facts, const LogEvent& event) {
@@ -194,7 +206,19 @@ std::vector<int> missing_ranks(const LogFacts& facts) {
   return facts.ranks.empty() ? std::vector<int>() : missing;
 }
 
-LogCause root_elsewhere(const LogVerdict& verdict) {
+// "10.0.0.1, gpu01": whom the victims' messages name, without ports.
+std::string peers_of(const LogFacts& facts) {
+  constexpr size_t kMostPeers = 8;
+  std::set<std::string> peers;
+  for (const LogEvent& event : facts.events) {
+    std::string peer = captured(event, "address");
+    peer = peer.substr(0, std::min(peer.find('<'), peer.size()));
+    if (!peer.empty() && peers.size() < kMostPeers) peers.insert(base::printable(peer, 80));
+  }
+  return base::join(std::vector<std::string>(peers.begin(), peers.end()), ", ");
+}
+
+LogCause root_elsewhere(const LogVerdict& verdict, const LogFacts& facts) {
   LogCause cause;
   cause.code = "LOG-ROOT-ELSEWHERE";
   for (const LogCascade& cascade : verdict.cascades)
@@ -205,6 +229,11 @@ LogCause root_elsewhere(const LogVerdict& verdict) {
   else if (!verdict.ranks.empty())
     cause.detail = {fmt::format("only rank {} speaks here, and only as a victim", here),
                     fmt::format("这里只有 rank {} 的输出，且都是受害者", here)};
+  if (std::string peers = peers_of(facts); !peers.empty()) {
+    bool first = cause.detail.english.empty();
+    cause.detail.english += fmt::format("{}the messages name {}", first ? "" : "; ", peers);
+    cause.detail.chinese += fmt::format("{}消息中提到 {}", first ? "" : "；", peers);
+  }
   return cause;
 }
 
@@ -224,7 +253,7 @@ LogVerdict judge_logs(LogFacts facts) {
     if (causes.size() > kMostOthers) causes.resize(kMostOthers);
     verdict.others = std::move(causes);
   } else if (!verdict.cascades.empty()) {
-    verdict.cause = root_elsewhere(verdict);
+    verdict.cause = root_elsewhere(verdict, facts);
   }
   return verdict;
 }

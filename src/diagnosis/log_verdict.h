@@ -24,19 +24,19 @@ struct LogEvidence {
 };
 
 struct LogCause {
-  std::string code;        // of the doctor's catalogue or of cause.h
-  std::vector<int> ranks;  // empty: not told, or not of single ranks
-  int local_rank = -1;     // where the rank is not told
-  std::string host;        // empty: not told
-  doctor::Words detail;    // what is known beyond the code; may be empty
-  std::vector<LogEvidence> evidence;
+  std::string code;          // of the doctor's catalogue or of cause.h
+  std::vector<int> ranks{};  // empty: not told, or not of single ranks
+  int local_rank = -1;       // where the rank is not told
+  std::string host{};        // empty: not told
+  doctor::Words detail{};    // what is known beyond the code; may be empty
+  std::vector<LogEvidence> evidence{};
 };
 
 struct LogCascade {
   std::string code;
   uint64_t count = 0;
-  std::vector<int> ranks;
-  LogEvidence first;
+  std::vector<int> ranks{};
+  LogEvidence first{};
 };
 
 // A further part of the report, made by others from the same files (NCCL's topology, a flight recorder's comparison).
@@ -46,14 +46,14 @@ struct LogSection {
 };
 
 struct LogVerdict {
-  std::optional<LogCause> cause;     // none: nothing in the logs tells of a failure
-  std::vector<LogCause> others;      // further candidates, the likeliest first
-  std::vector<LogCascade> cascades;  // what followed, folded
-  std::vector<LogFile> files;
-  std::vector<int> ranks;    // whose lines were seen
-  std::vector<int> missing;  // of the number of ranks the logs tell; empty where they tell none
+  std::optional<LogCause> cause{};     // none: nothing in the logs tells of a failure
+  std::vector<LogCause> others{};      // further candidates, the likeliest first
+  std::vector<LogCascade> cascades{};  // what followed, folded
+  std::vector<LogFile> files{};
+  std::vector<int> ranks{};    // whose lines were seen
+  std::vector<int> missing{};  // of the number of ranks the logs tell; empty where they tell none
   int world = 0;
-  std::vector<LogSection> sections;
+  std::vector<LogSection> sections{};
 };
 
 LogVerdict judge_logs(LogFacts facts);

@@ -6,7 +6,7 @@ namespace {
 
 constexpr Signature kRows[] = {
     {"LOG-PEER-GONE", Role::kCascade, "Connection closed by remote peer",
-     R"(NCCL WARN .*Connection closed by remote peer (?P<address>\S+)|socketProgress: Connection closed by remote peer)",
+     R"((NCCL WARN .*|socketProgress: )Connection closed by remote peer (?P<address>\S+))",
      "gpu02:77:501 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer "
      "gpu01.cluster<48213>",
      "Connection closed by remote peers often"},

@@ -32,7 +32,7 @@ inline constexpr Phrase<int> kLocalRank{"local rank {}", "local rank {}"};
 inline constexpr Phrase<std::string_view> kOnHost{"on {}", "位于 {}"};
 inline constexpr Phrase<size_t, std::string_view> kFiles{"{} files, {} lines", "{} 个文件，{} 行"};
 inline constexpr Phrase<std::string_view> kOneFile{"1 file, {} lines", "1 个文件，{} 行"};
-inline constexpr Phrase<std::string_view> kRanksSeen{"rank {} speaks there", "其中有 rank {} 的输出"};
+inline constexpr Phrase<std::string_view> kRanksSeen{"lines of rank {}", "其中有 rank {} 的输出"};
 inline constexpr Phrase<std::string_view, int> kRanksMissing{"no line of rank {} (of {})", "没有 rank {} 的输出（共 {} 个）"};
 inline constexpr Phrase<uint64_t> kCut{"{} lines longer than 64 KiB were read up to there", "{} 行超过 64 KiB，只读了前面部分"};
 inline constexpr Phrase<> kNothing{"no cause of a failure was found", "没有发现故障原因"};

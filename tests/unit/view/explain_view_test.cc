@@ -66,6 +66,16 @@ TEST(ExplainPage, FitsTheTerminal) {
       }
 }
 
+TEST(ExplainPage, SaysAllOfACause) {
+  constexpr diagnosis::Cause kCause{
+      "RUN-TEST", {"it broke", "坏了"}, {"It fell.", "摔了。"}, {"Lift it:\n$ lift it", "扶起：\n$ lift it"}, "gravity(7)"};
+  EXPECT_EQ(explain_page(kCause, Language::kEnglish, 60),
+            "RUN-TEST: it broke\n\nWhy\n  It fell.\n\nWhat to do\n  Lift it:\n  $ lift it\n\nSource\n  gravity(7)\n");
+  for (const diagnosis::Cause* cause : diagnosis::causes())
+    for (Language language : {Language::kEnglish, Language::kChinese})
+      EXPECT_TRUE(base::is_utf8(explain_page(*cause, language, 60))) << cause->code;
+}
+
 TEST(ExplainList, HasEveryCodeOnceAndFits) {
   for (Language language : {Language::kEnglish, Language::kChinese})
     for (size_t columns : {40u, 80u, 100u}) {
@@ -73,6 +83,8 @@ TEST(ExplainList, HasEveryCodeOnceAndFits) {
       for (std::string_view line : base::split_lines(list)) EXPECT_LE(base::display_width(line), columns) << line;
       for (const doctor::Row* row : doctor::catalogue())
         EXPECT_NE(list.find("  " + std::string(row->code)), std::string::npos) << row->code;
+      for (const diagnosis::Cause* cause : diagnosis::causes())
+        EXPECT_NE(list.find("  " + std::string(cause->code)), std::string::npos) << cause->code;
     }
   EXPECT_EQ(explain_list("NO-SUCH-", Language::kEnglish, 80), "");
 }
@@ -84,6 +96,8 @@ TEST(CodesMarkdown, HasAPageForEveryCode) {
     EXPECT_EQ(page.find("\n\n\n"), std::string::npos);
     for (const doctor::Row* row : doctor::catalogue())
       EXPECT_NE(page.find("\n### " + std::string(row->code) + "\n"), std::string::npos) << row->code;
+    for (const diagnosis::Cause* cause : diagnosis::causes())
+      EXPECT_NE(page.find("\n### " + std::string(cause->code) + "\n"), std::string::npos) << cause->code;
   }
 }
 

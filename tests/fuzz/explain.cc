@@ -1,0 +1,30 @@
+// Any bytes as a log, in pieces of any size: the scan and the judge end, keep their bounds, and whatever they name has a page and stands in
+// the file. The first byte chooses the size of the pieces.
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "diagnosis/log_verdict.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  static diagnosis::LogScan scan;
+  size_t piece = size_t{1} + data[0] * size_t{3};
+  std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
+  scan.begin_file({.name = "fuzz.log", .host = {}});
+  for (size_t at = 0; at < text.size(); at += piece) scan.feed(text.substr(at, piece));
+  scan.end_file();
+  diagnosis::LogVerdict verdict = diagnosis::judge_logs(scan.finish());
+  CHECK(verdict.files.size() == 1);
+  CHECK(verdict.files[0].bytes == text.size());
+  CHECK(verdict.files[0].lines <= text.size());
+  for (const diagnosis::LogCascade& cascade : verdict.cascades) CHECK(diagnosis::words_of_code(cascade.code).has_value());
+  if (!verdict.cause) return 0;
+  CHECK(diagnosis::words_of_code(verdict.cause->code).has_value());
+  CHECK(!verdict.cause->evidence.empty());
+  for (const diagnosis::LogEvidence& evidence : verdict.cause->evidence) {
+    CHECK(evidence.line >= 1 && evidence.line <= verdict.files[0].lines);
+    CHECK(evidence.text.size() <= diagnosis::kEventBytes);
+  }
+  return 0;
+}
