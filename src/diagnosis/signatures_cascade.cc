@@ -125,6 +125,7 @@ constexpr Signature kRows[] = {
      "CalledProcessError: ", R"(^subprocess\.CalledProcessError: Command .*(non-zero exit status|died with))",
      "subprocess.CalledProcessError: Command '['/opt/env/bin/python', 'train.py']' returned non-zero exit status 1.",
      "except CalledProcessError: x"},
+    {"LOG-LAUNCHER-SUMMARY", Role::kCascade, "Exception:", R"(^Exception:\s*$)", "Exception:", "Exception: Current loss scale"},
     {"LOG-LAUNCHER-SUMMARY", Role::kCascade, "ProcessRaisedException", R"(^(\S+\.)?ProcessRaisedException)",
      "torch.multiprocessing.spawn.ProcessRaisedException:", "except ProcessRaisedException"},
     {"LOG-LAUNCHER-SUMMARY", Role::kCascade, "Signal ", R"(traceback\s*: Signal \d+ \(SIG\w+\) received by PID)",

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "diagnosis/log_evidence.h"
 #include "diagnosis/log_files.h"
 #include "diagnosis/log_verdict.h"
 
@@ -37,7 +38,11 @@ LogVerdict explain(const std::string& path) {
   EXPECT_TRUE(files.ok()) << path;
   if (!files.ok()) return {};
   for (const LogFile& file : *files) EXPECT_TRUE(read_log(scan, file).ok()) << file.name;
-  return judge_logs(scan.finish());
+  LogFacts facts = scan.finish();
+  logs::NcclTopology nccl = std::move(facts.nccl);
+  LogVerdict verdict = judge_logs(std::move(facts));
+  add_nccl(verdict, nccl);
+  return verdict;
 }
 
 struct Score {

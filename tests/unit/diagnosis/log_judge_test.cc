@@ -1,0 +1,76 @@
+// What the corpus (corpus_test.cc) does not show: order between files, exceptions that were caught, what is told besides the cause.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "diagnosis/log_verdict.h"
+
+namespace diagnosis {
+namespace {
+
+constexpr std::string_view kOom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has\n";
+constexpr std::string_view kGone = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:51234\n";
+
+std::string traceback(std::string_view exception) {
+  return fmt::format("Traceback (most recent call last):\n  File \"/job/a.py\", line 3, in f\n    x()\n{}\n", exception);
+}
+
+LogVerdict judge(const std::vector<std::string>& texts) {
+  LogScan scan;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    scan.begin_file({.name = fmt::format("{}.log", i), .host = {}});
+    scan.feed(texts[i]);
+    scan.end_file();
+  }
+  return judge_logs(scan.finish());
+}
+
+TEST(LogJudge, OfTwoFilesTheEarlierTimeWins) {
+  std::string late = "2024-11-20 09:50:00 x\n" + traceback("ValueError: late"),
+              early = "2024-11-20 09:44:00 x\n" + traceback("KeyError: 'early'");
+  LogVerdict verdict = judge({late, early});
+  ASSERT_TRUE(verdict.cause.has_value());
+  EXPECT_EQ(verdict.cause->evidence.back().text, "KeyError: 'early'");
+  EXPECT_EQ(verdict.cause->evidence.back().file, 1u);
+  EXPECT_EQ(verdict.cause->detail.english, "at a.py:3 (f)");
+}
+
+TEST(LogJudge, WithoutTimesAKnownFaultComesBeforeAPlainException) {
+  LogVerdict verdict = judge({traceback("ValueError: x"), std::string(kOom)});
+  EXPECT_EQ(verdict.cause->code, "RUN-OOM-GPU");
+  ASSERT_EQ(verdict.others.size(), 1u);
+  EXPECT_EQ(verdict.others[0].code, "RUN-EXCEPTION");
+}
+
+TEST(LogJudge, AnExceptionThatEndedNothingIsNotTheCause) {
+  std::string caught = traceback("ValueError: caught and printed"), steps;
+  for (int i = 0; i < 3000; ++i) steps += fmt::format("step {}\n", i);
+  LogVerdict verdict = judge({caught + steps + traceback("KeyError: 'x'") + std::string(kGone)});
+  EXPECT_EQ(verdict.cause->evidence.back().text, "KeyError: 'x'");
+  // Where nothing else breaks, it is all there is.
+  EXPECT_EQ(judge({caught + steps}).cause->evidence.back().text, "ValueError: caught and printed");
+}
+
+TEST(LogJudge, TheKernelExplainsWhatProgramsSay) {
+  std::string crash = traceback("RuntimeError: CUDA error: unspecified launch failure");
+  LogVerdict verdict = judge({crash, "[1.2] NVRM: Xid (PCI:0000:34:00): 79, pid=1, name=python, GPU has fallen off the bus.\n"});
+  EXPECT_EQ(verdict.cause->code, "GPU-XID-BUS");
+  EXPECT_EQ(verdict.others.at(0).code, "GPU-ILLEGAL-ACCESS");
+}
+
+TEST(LogJudge, OnlyConsequencesNameThePeersAndTheMissing) {
+  LogVerdict verdict = judge({"world size: 4\n[rank1]: " + std::string(kGone) + "[rank3]: " + std::string(kGone)});
+  EXPECT_EQ(verdict.cause->code, "LOG-ROOT-ELSEWHERE");
+  EXPECT_EQ(verdict.missing, (std::vector<int>{0, 2}));
+  EXPECT_EQ(verdict.cause->detail.english, "the logs of rank 0, 2 are not here; the messages name 10.0.0.7");
+  ASSERT_EQ(verdict.cascades.size(), 1u);
+  EXPECT_EQ(verdict.cascades[0].count, 2u);
+  EXPECT_EQ(verdict.cascades[0].ranks, (std::vector<int>{1, 3}));
+}
+
+TEST(LogJudge, NothingIsNothing) {
+  EXPECT_FALSE(judge({}).cause.has_value());
+  EXPECT_FALSE(judge({"", "step 1\n"}).cause.has_value());
+}
+
+}  // namespace
+}  // namespace diagnosis
