@@ -75,12 +75,11 @@ class Section {
     std::string id = c.id.empty() ? "without an id" : c.id, id_zh = c.id.empty() ? "（无 id）" : c.id;
     int complete = 0, channels = -1;
     double slowest = -1;
-    std::vector<int> stopped;
+    std::vector<int> stopped = nccl_stopped(c);
     for (const auto& [n, rank] : c.ranks) {
       complete += rank.complete;
       channels = std::max(channels, rank.channels);
       slowest = std::max(slowest, rank.init_seconds);
-      if (!nccl_phase(rank).english.empty()) stopped.push_back(n);
     }
     std::string size = c.size > 0 ? std::to_string(c.size) : "?";
     std::string more = channels >= 0 ? fmt::format("; channels {}", channels) : "";

@@ -157,14 +157,13 @@ class Judge {
 
   // Who is missing; who stopped where.
   void start(const NcclCommunicator& c) {
-    bool met = false, over = false;
-    std::vector<int> complete, stopped, missing;
+    std::vector<int> stopped = nccl_stopped(c), complete, missing;
+    if (stopped.empty()) return;
+    bool met = false;
     for (const auto& [n, rank] : c.ranks) {
       met = met || rank.laid_out || rank.complete;
-      over = over || rank.destroyed || rank.aborted;
-      (nccl_phase(rank).english.empty() ? complete : stopped).push_back(n);
+      if (nccl_phase(rank).english.empty()) complete.push_back(n);
     }
-    if (stopped.empty() || over) return;
     for (int n = 0; n < c.size && missing.size() < 65536; ++n)
       if (c.ranks.count(n) == 0) missing.push_back(n);
     if (!met && !missing.empty()) {
@@ -294,6 +293,17 @@ class Judge {
 };
 
 }  // namespace
+
+std::vector<int> nccl_stopped(const NcclCommunicator& c) {
+  bool begun = false;
+  std::vector<int> stopped;
+  for (const auto& [n, rank] : c.ranks) {
+    if (rank.destroyed || rank.aborted) return {};
+    begun = begun || rank.started || rank.complete || rank.nodes > 0 || !rank.tree.empty();
+    if (!nccl_phase(rank).english.empty()) stopped.push_back(n);
+  }
+  return begun ? stopped : std::vector<int>();
+}
 
 doctor::Words nccl_phase(const NcclRank& rank) {
   if (rank.destroyed || rank.aborted) return {};

@@ -39,6 +39,9 @@ struct NcclSection {
 // NCCL. At most about a hundred lines; what is left out is counted. place: how a line is named, from the number that was given to NcclLog.
 NcclSection nccl_section(const logs::NcclTopology& topology, const std::function<std::string(uint64_t)>& place);
 
+// Ranks that are in the middle of something at the end of the log. None where the communicator was given up, or where its channels are
+// all that is told of it: a piece of a log has no end.
+std::vector<int> nccl_stopped(const logs::NcclCommunicator& communicator);
 // "bootstrap: waits for other ranks", …; empty: the rank is where it should be.
 doctor::Words nccl_phase(const logs::NcclRank& rank);
 

@@ -213,6 +213,8 @@ TEST(NcclView, WhatDiffersBetweenRanks) {
   EXPECT_EQ(codes(healthy(ranks)), "PERF-PXN");
 }
 
+TEST(NcclView, APieceOfALogHasNoEnd) { EXPECT_EQ(codes(connected(four())), ""); }
+
 TEST(NcclView, AnAbortedCommunicatorIsNotStuck) {
   std::vector<Rank> ranks = four();
   std::string text = all(ranks, &Rank::begin) + all(ranks, &Rank::meet) + connected(ranks);

@@ -20,9 +20,7 @@ class RunList : public testing::Test {
   void TearDown() override { fs::remove_all(base_); }
   void make(const std::string& id, const base::Json& record) {
     fs::create_directories(base_ + "/" + id);
-    if (!record.is_null()) {
-      ASSERT_TRUE(os::write_file_atomic(base_ + "/" + id + "/run.json", base::to_text(record)).ok());
-    }
+    if (!record.is_null()) { ASSERT_TRUE(os::write_file_atomic(base_ + "/" + id + "/run.json", base::to_text(record)).ok()); }
   }
   std::string base_ = "/tmp/phalanx-runs-XXXXXX";
 };
