@@ -70,7 +70,7 @@ class Comparison {
         auto known = rank.groups.find(e.group);
         if (known == rank.groups.end()) known = rank.groups.emplace(e.group, group_index(e.group, {}, t.rank)).first;
         Lane& lane = rank.lanes[known->second];
-        if (!e.p2p) lane.collectives[e.sequence] = &e;
+        if (!e.p2p && e.parts.empty()) lane.collectives[e.sequence] = &e;
         for (const TracePart& part : e.parts)
           lane.ways[part.send ? std::pair(t.rank, part.peer) : std::pair(part.peer, t.rank)].push_back({&e, &part});
         if (!rank.head && !done(e)) rank.head = &e;

@@ -74,7 +74,8 @@ TraceEntry entry_of(const Json& json) {
     e.group = base::printable((*group)[0].get<std::string>(), kMostText);
   e.record = get_int(json, "record_id").value_or(0);
   e.p2p = base::get_bool(json, "is_p2p").value_or(false);
-  e.sequence = get_int(json, e.p2p ? "p2p_seq_id" : "collective_seq_id").value_or(0);
+  const char* key = e.p2p ? "p2p_seq_id" : "collective_seq_id";
+  e.sequence = get_int(json, key).value_or(get_int(json, "seq_id").value_or(0));  // one counter until version 1.5
   e.name = short_text(get_string(json, "profiling_name"));
   if (size_t colon = e.name.find(':'); colon != std::string::npos) e.name = e.name.substr(colon + 1);
   e.input = base::trim(sizes(member(json, "input_sizes"), e.input_elements) + " " + types(member(json, "input_dtypes")));

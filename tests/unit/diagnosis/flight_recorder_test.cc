@@ -118,6 +118,20 @@ TEST(FlightRecorder, AVictimOfAnotherGroupIsNoCause) {
   EXPECT_EQ(v.culprits, (std::vector<int>{2}));
 }
 
+// Version 1.5 had one counter, and did not say what is a send.
+TEST(FlightRecorder, ReadsOldVersions) {
+  RankTrace t = read(0, R"({"version": "1.5", "pg_config": {"0": {"desc": "", "ranks": "[0, 1]"}}, "entries": [
+      {"record_id": 0, "process_group": ["0", ""], "seq_id": 7, "profiling_name": "nccl:all_reduce", "state": "started", "input_sizes": [[2]]},
+      {"record_id": 1, "process_group": ["0", ""], "seq_id": 7, "profiling_name": "nccl:send 0->1", "state": "scheduled"}]})");
+  ASSERT_EQ(t.entries.size(), 2u);
+  EXPECT_EQ(t.entries[0].sequence, 7);
+  ASSERT_EQ(t.entries[1].parts.size(), 1u);
+  EXPECT_EQ(t.entries[1].parts[0].peer, 1);
+  FlightVerdict v = compare_flight_records({t, read(1, R"({"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": []})")});
+  EXPECT_EQ(v.collective, "all_reduce");
+  EXPECT_EQ(v.culprits, (std::vector<int>{1}));
+}
+
 TEST(FlightRecorder, OtherFilesAreRefused) {
   EXPECT_FALSE(read_flight_recorder(0, "").ok());
   EXPECT_FALSE(read_flight_recorder(0, "{}").ok());
