@@ -121,7 +121,8 @@ TEST(FlightRecorder, AVictimOfAnotherGroupIsNoCause) {
 // Version 1.5 had one counter, and did not say what is a send.
 TEST(FlightRecorder, ReadsOldVersions) {
   RankTrace t = read(0, R"({"version": "1.5", "pg_config": {"0": {"desc": "", "ranks": "[0, 1]"}}, "entries": [
-      {"record_id": 0, "process_group": ["0", ""], "seq_id": 7, "profiling_name": "nccl:all_reduce", "state": "started", "input_sizes": [[2]]},
+      {"record_id": 0, "process_group": ["0", ""], "seq_id": 7, "profiling_name": "nccl:all_reduce", "state": "started",
+       "input_sizes": [[2]]},
       {"record_id": 1, "process_group": ["0", ""], "seq_id": 7, "profiling_name": "nccl:send 0->1", "state": "scheduled"}]})");
   ASSERT_EQ(t.entries.size(), 2u);
   EXPECT_EQ(t.entries[0].sequence, 7);
