@@ -119,7 +119,7 @@ Json describe(const job::State& state, const job::Verdict& v) {
     json.update(how_it_ended(v.status));
     if (v.lead) json["seconds_before_any_other"] = static_cast<double>(v.lead->count()) / 1e9;
   }
-  if (!v.code.empty()) json["code"] = v.code;
+  if (!v.code.empty()) json["cause"] = v.code;  // "code" is the rank's exit code
   if (!v.evidence.empty()) json["evidence"] = v.evidence;
   if (!v.where.empty()) json["where"] = v.where;
   if (v.kind == job::Verdict::Kind::kHostLost) json["host"] = host_name(state, v.host);

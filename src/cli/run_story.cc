@@ -164,6 +164,11 @@ std::string plain_text(const RunEvent& event, Language language) {
   if (event.name == "store_open")
     return say(language, {"the store is open on {}:{}", "store 已在 {}:{} 打开"}, host, base::get_int(f, "port").value_or(0));
   if (event.name == "host_listening" || event.name == "host_dialed" || event.name == "host_reached") return "";  // of the mesh test
+  if (event.name == "attempt_ended") {
+    std::string evidence = text_of(f, "evidence"), cause = text_of(f, "cause");
+    return say(language, {"this attempt ended: {}", "本次尝试结束：{}"}, text_of(f, "verdict")) +
+           (cause.empty() ? "" : " (" + cause + ")") + (evidence.empty() ? "" : ": " + evidence);
+  }
   if (event.name == "end") return say(language, {"end: {}", "结束：{}"}, text_of(f, "verdict"));
   Json rest = f;
   for (const char* key : {"v", "t", "event"}) rest.erase(key);

@@ -59,8 +59,6 @@ void HostSweep::await(size_t h, os::milliseconds patience) { hosts_[h].deadline 
 void HostSweep::on_frame(size_t h, const wire::Frame& frame) {
   if (hosts_[h].over) return;
   if (frame.type == wire::FrameType::kHello) {
-    base::Result<wire::Hello> hello = wire::decode<wire::Hello>(frame.payload);
-    hosts_[h].gpus = hello.ok() ? hello->gpus : 0;
     std::string frames;
     wire::encode(frames, wire::Sweep{wish_.run_id, static_cast<uint32_t>(wish_.patience.count())});
     opener_.connection(h)->send(frames);
@@ -80,7 +78,7 @@ void HostSweep::take(size_t h, const wire::Swept& swept) {
   Host& host = hosts_[h];
   host.found.swept = swept;
   host.found.answered = true;
-  if (host.gpus == 0) return settle(h);
+  // Whoever logs in may be shown fewer GPUs than there are (CUDA_VISIBLE_DEVICES): the probe asks the driver.
   wire::Probe probe;
   probe.directory = "/";
   probe.deadline_ms = static_cast<uint32_t>(kProbeDeadline.count());
@@ -95,13 +93,14 @@ void HostSweep::take(size_t h, const wire::Probed& probed) {
   base::Result<base::Json> json = base::parse_json(probed.json);
   base::Result<host::Facts> facts = json.ok() ? base::from_json<host::Facts>(*json) : base::Result<host::Facts>(json.error());
   if (!probed.outcome.ok || !facts.ok()) return settle(h);
-  host.found.gpus_seen = true;
+  host.found.gpus_seen = !facts->gpus.devices.empty();
   std::set<int64_t> pids;
   if (h < wish_.pids.size()) pids = wish_.pids[h];
   for (const wire::SweptProcess& p : host.found.swept.found) pids.insert(p.pid);
+  // A living process with such a pid that the sweep has not found is another one: pids are used again.
   for (const host::Gpu& gpu : facts->gpus.devices)
     for (const host::GpuProcess& process : gpu.processes)
-      if (pids.count(process.pid)) host.found.held.push_back({gpu.index, process.pid, process.used_bytes});
+      if (pids.count(process.pid) && !process.visible) host.found.held.push_back({gpu.index, process.pid, process.used_bytes});
   settle(h);
 }
 

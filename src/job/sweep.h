@@ -49,7 +49,6 @@ class HostSweep {
   struct Host {
     SweptHost found;
     bool over = false;
-    uint32_t gpus = 0;
     os::Mono deadline;
   };
   void on_frame(size_t h, const wire::Frame& frame);

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "gpu_tree.h"
 #include "launcher_fixture.h"
 
 namespace {
@@ -209,6 +210,31 @@ TEST_F(Life, ALauncherThatIsKilledIsLostAndTheHostsAreProvedEmpty) {
   expect_stopped(id, {"h1", "h2"});
   EXPECT_EQ(state(), "(none)");
   EXPECT_EQ(state({"-a"}), "lost");
+}
+
+// The driver says that a rank which is gone still has memory: no `stop` may call that host clean.
+TEST_F(Life, GpuMemoryThatIsStillHeldIsNamed) {
+  HostOptions h1;
+  h1.sshd_config = {"SetEnv LD_LIBRARY_PATH=/tmp/nvml"};
+  start({.hosts = 1, .host = {h1}});
+  std::string id = detached("h1", {"h1"});
+  std::string pid(base::trim(
+      say("ctl", "sed -n 's/.*rank_started.*\"pid\":\\([0-9]*\\).*/\\1/p' ~/.local/state/phalanx/runs/" + id + "/events.jsonl")));
+  ::host::test::TreeGpu gpu;
+  gpu.uuid = "GPU-h1-0";
+  gpu.pci = "0000:01:00.0";
+  std::string nvml = "driver 535.129.03\ncuda 12020\n" + ::host::test::description(gpu);
+  auto install = [&](const std::string& more) {
+    say("h1", "mkdir -p /tmp/nvml && cp " PHALANX_NVML_STANDIN " /tmp/nvml/libnvidia-ml.so.1 && cat > /tmp/nvml/nvml.txt <<'END'\n" + nvml +
+                  more + "END\n");
+  };
+  install("process " + pid + " 2048\n");
+  Outcome stopped = phalanx({"stop", id}, 30s);
+  EXPECT_EQ(stopped.exit_code, 3) << stopped;
+  EXPECT_HAS(stopped.err, "h1: GPU 0 still holds 2 GiB of process " + pid);
+  EXPECT_HAS_NOT(stopped.err, "nothing left");
+  install("");
+  expect_stopped(id, {"h1"}, "nothing left, also on its GPUs");
 }
 
 // Agent and guard of h1 die together while a process of a rank has left its session: nobody on the host knows it any more.
