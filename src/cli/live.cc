@@ -1,5 +1,7 @@
 #include "cli/live.h"
 
+#include "logs/bar_progress.h"
+
 #include <unistd.h>
 
 #include <cmath>
@@ -95,6 +97,7 @@ base::Json Live::last_progress() const {
     std::optional<logs::Bar> bar = logs::parse_bar(rank.bar);
     if (!bar || !bar->done || *bar->done < 0 || *bar->done > 1e15) continue;
     base::Json json = {{"step", static_cast<int64_t>(*bar->done)}};
+    if (std::optional<double> loss = logs::loss_in(bar->postfix)) json["loss"] = *loss;
     if (bar->total && *bar->total >= 0 && *bar->total < 1e15) json["total"] = static_cast<int64_t>(*bar->total);
     return json;
   }

@@ -227,6 +227,9 @@ void Record::output(const wire::Output& output) {
   if (!rank) return;
   if (output.kind == wire::OutputKind::kProgress) {
     if (rank->log) rank->log->progress(output.data, os::mono_now());
+    std::optional<logs::Bar> bar = rank->reports ? std::nullopt : logs::parse_bar(output.data);
+    if (!bar) return;
+    if (auto read = rank->bar.take(*bar, os::mono_now())) progress_.add(seconds_in(), static_cast<int>(output.rank), *read);
     return;
   }
   if (rank->log) rank->log->lines(output.data);
@@ -254,7 +257,8 @@ void Record::write_facts(const job::State& state, const job::Event& event) {
 }
 
 void Record::progress(int rank, const wire::RankProgress& progress) {
-  progress_.add(static_cast<double>((os::mono_now() - began_).count()) / 1e9, rank, progress);
+  if (rank >= 0 && static_cast<size_t>(rank) < ranks_.size()) ranks_[static_cast<size_t>(rank)].reports = true;
+  progress_.add(seconds_in(), rank, progress);
 }
 
 void Record::note(const std::string& text) { directory_.event(os::wall_now_ns(), "note", {{"text", text}}); }

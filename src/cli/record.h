@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "job/runner.h"
+#include "logs/bar_progress.h"
 #include "logs/progress_log.h"
 #include "logs/rank_log.h"
 #include "logs/run_directory.h"
@@ -51,11 +52,14 @@ class Record {
   struct Rank {
     std::unique_ptr<logs::RankLog> log;
     std::string tail;
+    logs::BarProgress bar;
+    bool reports = false;  // progress events: its bar is not read
     bool failed = false;
   };
   Rank* rank(uint32_t number);
   void write(const job::State& state, const base::Json& end);
   void close_logs();
+  double seconds_in() const { return static_cast<double>((os::mono_now() - began_).count()) / 1e9; }
   void write_facts(const job::State& state, const job::Event& event);
 
   logs::RunDirectory directory_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -42,14 +43,29 @@ bool is_bad(const RunEvent& event) {
   return event.name == "trouble" || base::get_bool(event.fields, "ok") == false || event.name == "stall" || event.name == "attempt_ended";
 }
 
-void add_timeline(view::Story& story, const std::vector<RunEvent>& events, Language language) {
+// Without what says nothing to people, and without the end of a connection whose host has said that nothing is left.
+std::vector<const RunEvent*> worth_telling(const std::vector<RunEvent>& events, Language language) {
+  std::set<std::string> finished;
+  std::vector<const RunEvent*> told;
+  for (const RunEvent& event : events) {
+    std::string host = text_of(event.fields, "host");
+    if (event.name == "host_finished") finished.insert(host);
+    if (event.name == "host_open") finished.erase(host);  // another attempt
+    bool expected = event.name == "host_ended" && finished.count(host) > 0;
+    if (!expected && !event_text(event, 1, language).empty()) told.push_back(&event);
+  }
+  return told;
+}
+
+void add_timeline(view::Story& story, const std::vector<RunEvent>& all, Language language) {
+  std::vector<const RunEvent*> events = worth_telling(all, language);
   for (size_t i = 0; i < events.size();) {
+    const RunEvent& event = *events[i];
     size_t end = i + 1;
-    bool folds = events[i].name == "rank_started" || events[i].name == "rank_connected" || events[i].name == "host_prepared" ||
-                 events[i].name == "host_open" || events[i].name == "host_probed";
-    while (folds && end < events.size() && events[end].name == events[i].name && !is_bad(events[end]) && !is_bad(events[i])) ++end;
-    std::string text = event_text(events[i], end - i, language);
-    if (!text.empty()) story.timeline.push_back({events[i].time, std::move(text), is_bad(events[i])});
+    bool folds = event.name == "rank_started" || event.name == "rank_connected" || event.name == "host_prepared" ||
+                 event.name == "host_open" || event.name == "host_probed";
+    while (folds && end < events.size() && events[end]->name == event.name && !is_bad(*events[end]) && !is_bad(event)) ++end;
+    story.timeline.push_back({event.time, event_text(event, end - i, language), is_bad(event)});
     i = end;
   }
 }

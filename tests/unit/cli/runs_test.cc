@@ -105,6 +105,22 @@ TEST(RunStory, EventsInWords) {
   EXPECT_EQ(say(R"({"event":"host_dialed","host":"h1"})"), "");
 }
 
+TEST(RunStory, TheTimelineFoldsAndLeavesOutWhatIsExpected) {
+  std::vector<RunEvent> events;
+  for (const char* text :
+       {R"({"event":"host_open","host":"h1"})", R"({"event":"host_open","host":"h2"})", R"({"event":"host_dialed","host":"h1"})",
+        R"({"event":"host_prepared","host":"h1","ok":true})", R"({"event":"host_dialed","host":"h2"})",
+        R"({"event":"host_prepared","host":"h2","ok":true})", R"({"event":"host_finished","host":"h1","killed":0,"left":0})",
+        R"({"event":"host_ended","host":"h1","error":"h1: lost contact with the host","because":"it ended"})",
+        R"({"event":"host_ended","host":"h2","error":"h2: lost contact with the host","because":"silence"})"}) {
+    Json fields = base::parse_json(text).value();
+    events.push_back({"", base::get_string(fields, "event").value(), fields});
+  }
+  std::string told;
+  for (const view::StoryEvent& event : story_of({}, nullptr, events, {}, base::Language::kEnglish).timeline) told += event.text + "\n";
+  EXPECT_EQ(told, "hosts that answer: 2\nhosts that are ready: 2\nh1: nothing left\nh2: lost contact with the host: silence\n");
+}
+
 TEST(RunStory, CurvesAndRanks) {
   logs::Run run;
   run.life = logs::Life::kEnded;
