@@ -50,7 +50,11 @@ base::Status Live::open() {
 
 void Live::output(const wire::Output& output) {
   heard_ = os::mono_now();
-  if (output.kind == wire::OutputKind::kProgress && output.rank < ranks_.size()) ranks_[output.rank].bar = output.data;
+  if (output.rank < ranks_.size()) {
+    std::string& bar = ranks_[output.rank].bar;
+    if (output.kind == wire::OutputKind::kProgress) bar = output.data;
+    else if (std::string last(logs::last_state(bar, output.data)); !last.empty()) bar = std::move(last);
+  }
   if (server_) server_->output(output);
 }
 

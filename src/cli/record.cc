@@ -227,15 +227,21 @@ void Record::output(const wire::Output& output) {
   if (!rank) return;
   if (output.kind == wire::OutputKind::kProgress) {
     if (rank->log) rank->log->progress(output.data, os::mono_now());
-    std::optional<logs::Bar> bar = rank->reports ? std::nullopt : logs::parse_bar(output.data);
-    if (!bar) return;
-    if (auto read = rank->bar.take(*bar, os::mono_now())) progress_.add(seconds_in(), static_cast<int>(output.rank), *read);
-    return;
+    return read_bar(output.rank, *rank, output.data);
   }
   if (rank->log) rank->log->lines(output.data);
+  if (std::string_view last = logs::last_state(rank->bar_state, output.data); !last.empty()) read_bar(output.rank, *rank, last);
   if (output.stream != wire::Stream::kStderr) return;
   rank->tail.append(output.data.substr(output.data.size() - std::min(output.data.size(), kTailBytes)));
   if (rank->tail.size() > kTailBytes) rank->tail.erase(0, rank->tail.size() - kTailBytes);
+}
+
+void Record::read_bar(uint32_t number, Rank& rank, std::string_view state) {
+  if (rank.reports) return;
+  rank.bar_state = state;
+  std::optional<logs::Bar> bar = logs::parse_bar(state);
+  if (!bar) return;
+  if (auto read = rank.bar.take(*bar, os::mono_now())) progress_.add(seconds_in(), static_cast<int>(number), *read);
 }
 
 void Record::event(const job::State& state, const job::Event& event) {

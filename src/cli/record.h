@@ -53,13 +53,15 @@ class Record {
     std::unique_ptr<logs::RankLog> log;
     std::string tail;
     logs::BarProgress bar;
-    bool reports = false;  // progress events: its bar is not read
+    std::string bar_state;  // its latest
+    bool reports = false;   // progress events: its bar is not read
     bool failed = false;
   };
   Rank* rank(uint32_t number);
   void write(const job::State& state, const base::Json& end);
   void close_logs();
   double seconds_in() const { return static_cast<double>((os::mono_now() - began_).count()) / 1e9; }
+  void read_bar(uint32_t number, Rank& rank, std::string_view state);
   void write_facts(const job::State& state, const job::Event& event);
 
   logs::RunDirectory directory_;

@@ -26,6 +26,13 @@ std::optional<double> loss_in(std::string_view postfix) {
   return std::nullopt;
 }
 
+std::string_view last_state(std::string_view bar, std::string_view lines) {
+  if (bar.empty()) return "";
+  std::string_view first = lines.substr(0, lines.find('\n'));
+  std::optional<Bar> before = parse_bar(bar), after = parse_bar(first);
+  return before && after && same_bar(*before, *after) ? first : "";
+}
+
 std::optional<wire::RankProgress> BarProgress::take(const Bar& bar, os::Mono now) {
   std::optional<double> loss = loss_in(bar.postfix);
   if (!loss || !bar.done || *bar.done < 0 || *bar.done > kMostSteps) return std::nullopt;

@@ -27,6 +27,10 @@ class BarProgress {
   std::optional<os::Mono> given_at_;
 };
 
+// A bar that ends comes as the first of whole lines (logs/line_splitter.h): its last state, if `lines` begin with the end of the bar whose
+// latest state is `bar`; else "".
+std::string_view last_state(std::string_view bar, std::string_view lines);
+
 // "loss=2.31, lr=1e-4" or "train_loss: 2.31": the first number that a word ending in "loss" is given.
 std::optional<double> loss_in(std::string_view postfix);
 

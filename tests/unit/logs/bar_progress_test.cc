@@ -21,6 +21,15 @@ TEST(BarProgress, TheLossOfAPostfix) {
   EXPECT_EQ(loss_in("lossy=x, loss=1"), 1.0);
 }
 
+TEST(BarProgress, TheEndOfABarIsALine) {
+  std::string_view bar = "train:  50%|#####     | 5/10 [00:01<00:01, 5.0it/s, loss=2]";
+  std::string_view end = "train: 100%|##########| 10/10 [00:02<00:00, 5.0it/s, loss=1]";
+  std::string lines = std::string(end) + "\nmore\n";
+  EXPECT_EQ(last_state(bar, lines), end);
+  EXPECT_EQ(last_state(bar, "saved\n"), "");
+  EXPECT_EQ(last_state("", end), "");
+}
+
 TEST(BarProgress, CountsOverEpochsAndNotTooOften) {
   BarProgress progress;
   auto at = [&](const char* text, int64_t ms) { return progress.take(bar(text), os::Mono{ms * kMs}); };
