@@ -66,7 +66,7 @@ void add_nccl(LogVerdict& verdict, const logs::NcclTopology& nccl) {
     }
     LogCause cause;
     cause.code = f.code;
-    cause.ranks = f.ranks;
+    if (f.ranks_of_job) cause.ranks = f.ranks;
     if (f.hosts.size() == 1) cause.host = f.hosts[0];
     cause.detail = f.evidence;
     for (const auto& [number, text] : f.lines)

@@ -18,6 +18,7 @@ using logs::NcclTopology;
 
 constexpr size_t kMostCommunicators = 6;
 constexpr size_t kMostRows = 12;
+constexpr size_t kMostRing = 32;
 constexpr size_t kMostStopped = 8;
 constexpr size_t kMostWarnings = 8;
 
@@ -73,19 +74,24 @@ class Section {
 
   void communicator(const NcclCommunicator& c) {
     std::string id = c.id.empty() ? "without an id" : c.id, id_zh = c.id.empty() ? "（无 id）" : c.id;
-    int complete = 0, channels = -1;
-    double slowest = -1;
+    int complete = 0, channels = -1, nvls = 0;
+    double slowest = -1, meeting = -1;
     std::vector<int> stopped = nccl_stopped(c);
     for (const auto& [n, rank] : c.ranks) {
       complete += rank.complete;
       channels = std::max(channels, rank.channels);
+      nvls = std::max(nvls, rank.nvls_channels);
       slowest = std::max(slowest, rank.init_seconds);
+      meeting = std::max(meeting, rank.bootstrap_seconds);
     }
     std::string size = c.size > 0 ? std::to_string(c.size) : "?";
     std::string more = channels >= 0 ? fmt::format("; channels {}", channels) : "";
+    if (nvls > 0) more += fmt::format("; NVLS {}", nvls);
     if (slowest >= 0) more += fmt::format("; init {:.2f} s", slowest);
+    if (meeting >= 0) more += fmt::format(" (bootstrap {:.2f} s)", meeting);
     say(fmt::format("communicator {}: {} of {} ranks seen, {} complete{}", id, c.ranks.size(), size, complete, more),
         fmt::format("通信域 {}：见到 {} / {} 个 rank，{} 个完成{}", id_zh, c.ranks.size(), size, complete, more));
+    ring(c);
     transports(c);
     for (size_t i = 0; i < stopped.size() && i < kMostStopped; ++i) {
       const NcclRank& rank = c.ranks.at(stopped[i]);
@@ -96,6 +102,14 @@ class Section {
     if (stopped.size() > kMostStopped)
       say(fmt::format("  and {} more ranks", stopped.size() - kMostStopped),
           fmt::format("  另有 {} 个 rank", stopped.size() - kMostStopped));
+  }
+
+  void ring(const NcclCommunicator& c) {
+    if (c.ring.size() < 3) return;
+    std::string text;
+    for (size_t i = 0; i < c.ring.size() && i < kMostRing; ++i) text += fmt::format("{}{}", i ? " " : "", c.ring[i]);
+    if (c.ring.size() > kMostRing) text += " …";
+    say(fmt::format("  rings {}, the first: {}", c.rings, text), fmt::format("  {} 个环，第一个：{}", c.rings, text));
   }
 
   // By pair of hosts: the transports, with how many pairs of ranks and channels use each.

@@ -35,7 +35,18 @@ bool is_set(const NcclProcess& p, const std::string& name) {
 
 class Judge {
  public:
-  explicit Judge(const NcclTopology& topology) : t_(topology) {}
+  explicit Judge(const NcclTopology& topology) : t_(topology) {
+    int most = 0;
+    for (const NcclCommunicator& c : t_.communicators) most = std::max(most, c.size);
+    for (const NcclCommunicator& c : t_.communicators)
+      if (c.size == most) largest_.push_back(&c);
+    // Groups of one size side by side: none is the job. The same processes again: a restart, or the program's own copy of it.
+    for (const NcclCommunicator* c : largest_)
+      if (processes_in(*c) != processes_in(*largest_[0])) {
+        largest_.clear();
+        break;
+      }
+  }
 
   std::vector<NcclFinding> findings() {
     versions();
@@ -44,10 +55,20 @@ class Judge {
     settings();
     for (const NcclCommunicator& c : t_.communicators) {
       if (c.size == 1) continue;
+      size_t before = findings_.size();
       start(c);
       channels(c);
       local_pairs(c);
       gdr(c);
+      bool job = std::find(largest_.begin(), largest_.end(), &c) != largest_.end();
+      for (size_t i = before; i < findings_.size(); ++i) {
+        NcclFinding& f = findings_[i];
+        f.ranks_of_job = job;
+        if (job) continue;
+        std::string id = c.id.empty() ? "?" : c.id;
+        f.evidence = {fmt::format("in communicator {} of {} ranks: {}", id, c.size, f.evidence.english),
+                      fmt::format("在 {} 个 rank 的通信域 {} 中：{}", c.size, id, f.evidence.chinese)};
+      }
     }
     std::stable_sort(findings_.begin(), findings_.end(), [](const NcclFinding& a, const NcclFinding& b) {
       return static_cast<int>(a.severity) < static_cast<int>(b.severity);
@@ -56,6 +77,11 @@ class Judge {
   }
 
  private:
+  static std::set<size_t> processes_in(const NcclCommunicator& c) {
+    std::set<size_t> processes;
+    for (const auto& [n, rank] : c.ranks) processes.insert(rank.process);
+    return processes;
+  }
   const NcclProcess& process(const NcclRank& rank) const { return t_.processes[rank.process]; }
   NcclFinding& add(std::string_view code, Severity severity, const NcclCommunicator* c, std::set<std::string> hosts,
                    doctor::Words evidence) {
@@ -289,6 +315,7 @@ class Judge {
   }
 
   const NcclTopology& t_;
+  std::vector<const NcclCommunicator*> largest_;
   std::vector<NcclFinding> findings_;
 };
 

@@ -21,6 +21,7 @@ struct NcclFinding {
   doctor::Severity severity = doctor::Severity::kError;
   std::string communicator;        // its id; empty: of none, or it has none
   std::vector<int> ranks;          // in that communicator; may be empty
+  bool ranks_of_job = false;       // they are those of the job: it is the one communicator that holds the most ranks
   std::vector<std::string> hosts;  // sorted
   doctor::Words evidence;
   std::vector<std::pair<uint64_t, std::string>> lines;  // numbers as they were given to NcclLog, and what ranks said last; may be empty

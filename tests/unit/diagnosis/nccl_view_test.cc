@@ -213,6 +213,21 @@ TEST(NcclView, WhatDiffersBetweenRanks) {
   EXPECT_EQ(codes(healthy(ranks)), "PERF-PXN");
 }
 
+TEST(NcclView, RanksOfAPartOfTheJobAreNotThoseOfTheJob) {
+  auto start = [](const Rank& r, int n, const std::string& id) {
+    return r.say(
+        fmt::format("ncclCommInitRank comm 0x6{}a rank {} nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId {} - Init START", r.n, n, id));
+  };
+  std::vector<NcclFinding> f = judge(healthy(four()) + start(Rank{2}, 0, "0xdef"));
+  ASSERT_EQ(f.size(), 1u);
+  EXPECT_EQ(f[0].code, "NCCL-INIT-MISSING");
+  EXPECT_FALSE(f[0].ranks_of_job);
+  EXPECT_TRUE(f[0].evidence.english.starts_with("in communicator 0xdef of 2 ranks: 1 of 2 ranks")) << f[0].evidence.english;
+  f = judge(start(Rank{0}, 0, "0xdef") + start(Rank{2}, 0, "0xfed"));
+  ASSERT_EQ(f.size(), 2u);
+  EXPECT_FALSE(f[0].ranks_of_job) << "two groups of one size: neither is the job";
+}
+
 TEST(NcclView, APieceOfALogHasNoEnd) { EXPECT_EQ(codes(connected(four())), ""); }
 
 TEST(NcclView, AnAbortedCommunicatorIsNotStuck) {
