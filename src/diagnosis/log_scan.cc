@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "base/unicode.h"
@@ -78,6 +79,7 @@ struct LogScan::File {
   logs::NcclLog& nccl;
   std::string buffer;
   uint64_t line = 1;
+  bool unended = false;   // the last byte was no "\n"
   bool skipping = false;  // the rest of a line that was too long
   std::map<std::string, Traceback> open;
   std::map<std::string, uint64_t> kept;
@@ -100,6 +102,7 @@ struct LogScan::File {
 
 void LogScan::File::take(std::string_view bytes) {
   info.bytes += bytes.size();
+  if (!bytes.empty()) unended = bytes.back() != '\n';
   if (skipping) {
     size_t end = segment_end(bytes, 0);
     bytes.remove_prefix(end);
@@ -279,16 +282,16 @@ void LogScan::begin_file(LogFile file) {
 void LogScan::feed(std::string_view bytes) { file_->take(bytes); }
 
 void LogScan::end_file() {
-  bool partial = !file_->buffer.empty() || file_->skipping;
   file_->process(std::string(std::exchange(file_->buffer, {})));
-  file_->info.lines = file_->line - 1 + (partial ? 1 : 0);
+  file_->info.lines = file_->line - 1 + (file_->unended ? 1 : 0);
   facts_.files.push_back(std::move(file_->info));
   file_.reset();
 }
 
 LogFacts LogScan::finish() {
   facts_.nccl = nccl_->finish();
-  return std::move(facts_);
+  nccl_ = std::make_unique<logs::NcclLog>();
+  return std::exchange(facts_, {});
 }
 
 }  // namespace diagnosis

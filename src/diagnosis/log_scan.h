@@ -80,6 +80,7 @@ class LogScan {
   void feed(std::string_view bytes);
   void end_file();
 
+  // Afterwards the scan is as new, but for patterns that are compiled already.
   LogFacts finish();
 
  private:

@@ -29,6 +29,13 @@ TEST(LogScan, LineNumbersHoweverTheBytesCome) {
   }
 }
 
+TEST(LogScan, ALastLineWithoutAnEndIsALine) {
+  EXPECT_EQ(scan("").files[0].lines, 0u);
+  EXPECT_EQ(scan("a").files[0].lines, 1u);
+  EXPECT_EQ(scan("a\n10%|\r").files[0].lines, 2u);
+  EXPECT_EQ(scan(std::string(100'000, 'x'), 4096).files[0].lines, 1u);
+}
+
 TEST(LogScan, EscapesInsideWordsAndBarsBeforeThem) {
   LogFacts facts = scan(
       "\x1b[31mRuntimeError\x1b[0m: CUDA \x1b[1merror: out of memory\x1b[0m\n 12%|██  | 3/25\rRuntimeError: CUDA error: out of memory\n");
