@@ -199,6 +199,7 @@ class Comparison {
 
   void waits_of_parts(int rank, const TraceEntry& head, size_t group, Waits& waits) {
     std::set<int> without, there;
+    std::map<std::pair<int, int>, Meeting> meetings;
     for (const TracePart& part : head.parts) {
       if (part.peer < 0 || part.peer == rank) continue;
       auto found = ranks_.find(part.peer);
@@ -207,7 +208,10 @@ class Comparison {
         continue;
       }
       std::pair<int, int> way = part.send ? std::pair(rank, part.peer) : std::pair(part.peer, rank);
-      Turn theirs = counterpart(rank, part, ranks_[rank].lanes[group].ways[way], part.peer, found->second.lanes[group].ways[way]);
+      const std::vector<Turn>&ours = ranks_[rank].lanes[group].ways[way], &others = found->second.lanes[group].ways[way];
+      auto known = meetings.find(way);
+      if (known == meetings.end()) known = meetings.emplace(way, meeting(rank, part.peer, others)).first;
+      Turn theirs = counterpart(part, known->second, ours, others);
       if (theirs.part && theirs.part->what != part.what && !theirs.part->what.empty() && !part.what.empty()) waits.differs = true;
       if (theirs.entry && found->second.head == theirs.entry && !there.insert(part.peer).second) continue;
       place(part.peer, theirs.entry, waits);
@@ -219,17 +223,25 @@ class Comparison {
   }
 
   // The n-th send from A to B meets the n-th receive at B from A. Where a ring has lost the beginning, they are counted from the first that
-  // is not completed.
-  Turn counterpart(int rank, const TracePart& part, const std::vector<Turn>& mine, int peer, const std::vector<Turn>& theirs) const {
-    size_t index = 0;
-    while (index < mine.size() && mine[index].part != &part) ++index;
-    bool whole = ranks_.at(rank).trace->lost == 0 && ranks_.at(peer).trace->lost == 0;
-    if (whole) return index < theirs.size() ? theirs[index] : Turn();
-    auto pending = [](const Turn& turn) { return !done(*turn.entry); };
-    auto before = std::count_if(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(index), pending);
+  // is not completed. Parts are asked for in their order, so that a batch of many is walked over once.
+  struct Meeting {
+    size_t at = 0, pending = 0;  // among the own turns
+    std::vector<Turn> open;      // the other side's, not completed
+    bool whole = false;
+  };
+  Meeting meeting(int rank, int peer, const std::vector<Turn>& theirs) const {
+    Meeting m;
+    m.whole = ranks_.at(rank).trace->lost == 0 && ranks_.at(peer).trace->lost == 0;
     for (const Turn& turn : theirs)
-      if (pending(turn) && before-- == 0) return turn;
-    return {};
+      if (!m.whole && !done(*turn.entry)) m.open.push_back(turn);
+    return m;
+  }
+  static Turn counterpart(const TracePart& part, Meeting& m, const std::vector<Turn>& mine, const std::vector<Turn>& theirs) {
+    for (; m.at < mine.size() && mine[m.at].part != &part; ++m.at)
+      if (!done(*mine[m.at].entry)) ++m.pending;
+    const std::vector<Turn>& among = m.whole ? theirs : m.open;
+    size_t index = m.whole ? m.at : m.pending;
+    return index < among.size() ? among[index] : Turn();
   }
 
   FlightVerdict about(int rank, const Waits& waits) const {

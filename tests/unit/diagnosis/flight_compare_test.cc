@@ -173,6 +173,16 @@ TEST(FlightCompare, AnOverwrittenRingIsSaid) {
   EXPECT_EQ(v.code, "HANG-TRANSPORT");
 }
 
+TEST(FlightCompare, ABatchOfVeryManyTakesNoTime) {
+  std::vector<Op> many;
+  for (int i = 0; i < 5000; ++i) many.push_back(send(1, 0, "scheduled", 9));
+  many.push_back({"pp", "coalesced", "started", "[]", "[]", 9, true});
+  FlightVerdict v = compare({{4, kPipe, many}, {6, kPipe, {}}});
+  EXPECT_EQ(v.culprits, (std::vector<int>{6}));
+  v = compare({{4, kPipe, many, 5}, {6, kPipe, {receive(0, 1, "started", 2)}, 77}});
+  EXPECT_EQ(v.code, "HANG-TRANSPORT") << "the first send has its receive, and neither is done";
+}
+
 TEST(FlightCompare, AThousandRanksTakeNoTime) {
   std::string all;
   for (int r = 0; r < 1024; ++r) all += fmt::format("{}{}", r ? ", " : "", r);
