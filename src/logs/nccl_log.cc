@@ -112,6 +112,10 @@ NcclLog::Seat* NcclLog::sit(size_t process, int64_t thread, size_t communicator,
       current_[{process, thread}] = i;
       return &seats[i];
     }
+  if (seats.size() >= limits_.seats) {
+    ++topology_.left_out;
+    return nullptr;
+  }
   seats.push_back({communicator, rank});
   current_[{process, thread}] = seats.size() - 1;
   return &seats.back();

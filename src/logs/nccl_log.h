@@ -23,6 +23,7 @@ struct NcclLimits {
   size_t processes = 1 << 15;
   size_t communicators = 1 << 12;
   size_t ranks = 1 << 17;  // over all communicators
+  size_t seats = 1 << 12;  // ranks of one process, over all communicators
   size_t edges = 1 << 18;
   size_t warnings = 256;
   size_t text = 200;  // of one text that is kept
