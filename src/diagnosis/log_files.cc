@@ -153,7 +153,12 @@ base::Result<std::vector<LogFile>> find_logs(const std::string& operand) {
   std::sort(paths.begin(), paths.end(), natural);
   std::vector<LogFile> files;
   for (const std::string& path : paths) files.push_back(named(path));
-  if (run) add_hosts(operand, files);
+  if (run) {
+    add_hosts(operand, files);
+    // How ranks ended, which those that were killed could not say.
+    std::string events = operand + "/events.jsonl";
+    if (os::exists(events)) files.push_back({.name = std::move(events), .host = {}});
+  }
   return files;
 }
 

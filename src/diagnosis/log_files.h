@@ -14,7 +14,7 @@ inline constexpr size_t kMostLogFiles = 4096;
 // The files an operand stands for, with what their names tell of rank and host:
 //   "-"             standard input
 //   a file          itself
-//   a run's folder  ranks/*.log, in the order of ranks, with the hosts of run.json
+//   a run's folder  ranks/*.log, in the order of ranks, with the hosts of run.json; events.jsonl
 //   another folder  *.log *.txt *.out *.err *.gz, stdout, stderr, and torchrun's attempt_N/R/*, four levels deep, sorted
 // Error (kConfig): nothing there, or none of these in it, or more than kMostLogFiles.
 base::Result<std::vector<LogFile>> find_logs(const std::string& operand);

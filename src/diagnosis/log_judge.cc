@@ -71,9 +71,19 @@ const LogEvent* better_named(const LogEvent* event, const Events& roots) {
 
 LogEvidence evidence_of(const LogEvent& event) { return {event.file, event.line, event.text}; }
 
+// Of a hang the rank that complains is the one that noticed; the culprit is named only by a message that does so.
+bool is_noticed_only(const LogEvent& event) {
+  return (event.signature->code == "HANG-MISMATCH" || event.signature->code == "HANG-TIMEOUT") && !event.captures.count("rank");
+}
+
 LogCause cause_of(const LogEvent& event) {
   LogCause cause;
   cause.code = event.signature->code;
+  if (is_noticed_only(event)) {
+    if (event.rank >= 0) cause.detail = {fmt::format("noticed by rank {}", event.rank), fmt::format("由 rank {} 发现", event.rank)};
+    cause.evidence.push_back(evidence_of(event));
+    return cause;
+  }
   if (event.rank >= 0) cause.ranks = {event.rank};
   else cause.local_rank = event.local_rank;
   cause.host = event.host;
@@ -87,7 +97,7 @@ LogCause cause_of(const LogEvent& event) {
 void gather(const LogFacts& facts, LogCause& cause, const LogEvent& first) {
   for (const LogEvent& event : facts.events) {
     if (&event == &first || event.signature->code != cause.code || event.place < first.place) continue;
-    if (event.rank >= 0 && std::find(cause.ranks.begin(), cause.ranks.end(), event.rank) == cause.ranks.end())
+    if (event.rank >= 0 && !is_noticed_only(event) && std::find(cause.ranks.begin(), cause.ranks.end(), event.rank) == cause.ranks.end())
       cause.ranks.push_back(event.rank);
     if (cause.host.empty()) cause.host = event.host;
     else if (!event.host.empty() && event.host != cause.host) continue;
@@ -104,7 +114,7 @@ std::string captured(const LogEvent& event, const char* name) {
 // Without a rank in the line: the one whose end tells the same process id (the kernel's word on a killed process), or the one that
 // torchrun's summary below says failed first.
 void name_rank(const LogFacts& facts, LogCause& cause, const LogEvent& first) {
-  if (!cause.ranks.empty() || cause.local_rank >= 0) return;
+  if (is_noticed_only(first) || !cause.ranks.empty() || cause.local_rank >= 0) return;
   std::string pid = captured(first, "pid");
   for (const LogEvent& event : facts.events) {
     if (&event == &first || event.rank < 0 || !event.captures.count("exit")) continue;

@@ -1,10 +1,69 @@
-// How ranks end: exit codes, signals, exceptions nobody caught.
+// How ranks end: exit codes, signals, exceptions nobody caught. Also the events.jsonl of our own runs.
 #include "diagnosis/signature.h"
 
 namespace diagnosis {
 namespace {
 
 constexpr Signature kRows[] = {
+    {"RUN-KILLED", Role::kSymptom, R"("signal":"SIGKILL"})",
+     R"x("event":"rank_exited","rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)","signal":"SIGKILL"\})x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","signal":"SIGKILL"})",
+     R"({"v":1,"t":"2026-11-21T19:21:03.685Z","event":"rank_exited","rank":1,"host":"gpu02","signal":"SIGKILL","stopped_)"
+     R"(by_us":"SIGTERM"})"},
+    {"RUN-SEGFAULT", Role::kSymptom, R"("signal":"SIGSEGV"})",
+     R"x("event":"rank_exited","rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)","signal":"SIGSEGV"\})x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","signal":"SIGSEGV"})",
+     R"({"v":1,"t":"2026-11-21T19:21:03.685Z","event":"rank_exited","rank":1,"host":"gpu02","signal":"SIGSEGV","stopped_)"
+     R"(by_us":"SIGTERM"})"},
+    {"RUN-BUS-ERROR", Role::kSymptom, R"("signal":"SIGBUS"})",
+     R"x("event":"rank_exited","rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)","signal":"SIGBUS"\})x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","signal":"SIGBUS"})",
+     R"({"v":1,"t":"2026-11-21T19:21:03.685Z","event":"rank_exited","rank":1,"host":"gpu02","signal":"SIGBUS","stopped_b)"
+     R"(y_us":"SIGTERM"})"},
+    {"RUN-ABORTED", Role::kSymptom, R"("signal":"SIGABRT"})",
+     R"x("event":"rank_exited","rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)","signal":"SIGABRT"\})x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","signal":"SIGABRT"})",
+     R"({"v":1,"t":"2026-11-21T19:21:03.685Z","event":"rank_exited","rank":1,"host":"gpu02","signal":"SIGABRT","stopped_)"
+     R"(by_us":"SIGTERM"})"},
+    {"RUN-ILLEGAL-INSTRUCTION", Role::kSymptom, R"("signal":"SIGILL"})",
+     R"x("event":"rank_exited","rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)","signal":"SIGILL"\})x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","signal":"SIGILL"})",
+     R"({"v":1,"t":"2026-11-21T19:21:03.685Z","event":"rank_exited","rank":1,"host":"gpu02","signal":"SIGILL","stopped_b)"
+     R"(y_us":"SIGTERM"})"},
+    {"RUN-TERMINATED", Role::kSymptom, R"("signal":"SIGTERM"})",
+     R"x("event":"rank_exited","rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)","signal":"SIGTERM"\})x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","signal":"SIGTERM"})",
+     R"({"v":1,"t":"2026-11-21T19:21:03.685Z","event":"rank_exited","rank":1,"host":"gpu02","signal":"SIGTERM","stopped_)"
+     R"(by_us":"SIGTERM"})"},
+    {"RUN-EXIT-CODE", Role::kSymptom, R"("event":"rank_exited")",
+     R"x("event":"rank_exited","rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)","code":[1-9]\d*\})x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","code":3})",
+     R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","code":0})"},
+    {"RUN-LEFT-EARLY", Role::kRoot, R"("cause":"RUN-LEFT-EARLY")",
+     R"x("event":"end",.*"rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)".*"cause":"RUN-LEFT-EARLY")x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.748Z","event":"end","verdict":"rank-failed","exit_code":137,"rank":2,"host":"gpu)"
+     R"(02","local_rank":2,"signal":"SIGKILL","cause":"RUN-LEFT-EARLY"})",
+     R"({"event":"note","cause":"RUN-LEFT-EARLY"})"},
+    {"HOST-LOST", Role::kRoot, R"("cause":"HOST-LOST")",
+     R"x("event":"end",.*"rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)".*"cause":"HOST-LOST")x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.748Z","event":"end","verdict":"rank-failed","exit_code":137,"rank":2,"host":"gpu)"
+     R"(02","local_rank":2,"signal":"SIGKILL","cause":"HOST-LOST"})",
+     R"({"event":"note","cause":"HOST-LOST"})"},
+    {"HOST-AGENT-KILLED", Role::kRoot, R"("cause":"HOST-AGENT-KILLED")",
+     R"x("event":"end",.*"rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)".*"cause":"HOST-AGENT-KILLED")x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.748Z","event":"end","verdict":"rank-failed","exit_code":137,"rank":2,"host":"gpu)"
+     R"(02","local_rank":2,"signal":"SIGKILL","cause":"HOST-AGENT-KILLED"})",
+     R"({"event":"note","cause":"HOST-AGENT-KILLED"})"},
+    {"RUN-OOM-HOST", Role::kRoot, R"("cause":"RUN-OOM-HOST")",
+     R"x("event":"end",.*"rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)".*"cause":"RUN-OOM-HOST")x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.748Z","event":"end","verdict":"rank-failed","exit_code":137,"rank":2,"host":"gpu)"
+     R"(02","local_rank":2,"signal":"SIGKILL","cause":"RUN-OOM-HOST"})",
+     R"({"event":"note","cause":"RUN-OOM-HOST"})"},
+    {"RUN-OOM-CGROUP", Role::kRoot, R"("cause":"RUN-OOM-CGROUP")",
+     R"x("event":"end",.*"rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)".*"cause":"RUN-OOM-CGROUP")x",
+     R"({"v":1,"t":"2026-11-21T19:21:03.748Z","event":"end","verdict":"rank-failed","exit_code":137,"rank":2,"host":"gpu)"
+     R"(02","local_rank":2,"signal":"SIGKILL","cause":"RUN-OOM-CGROUP"})",
+     R"({"event":"note","cause":"RUN-OOM-CGROUP"})"},
     {"RUN-KILLED", Role::kSymptom, "exitcode: -9)", R"(failed \(exitcode: (?P<exit>-9)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\))",
      "E1120 08:47:12.345 torch/distributed/elastic/multiprocessing/api.py:833] failed (exitcode: -9) local_rank: 0 "
      "(pid: 18231) of binary: /opt/env/bin/python",

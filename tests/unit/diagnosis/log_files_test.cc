@@ -75,7 +75,8 @@ TEST_F(LogFiles, ARunTellsWhichHostARankWasOn) {
   put("run/run.json", R"({"hosts": [{"host": "gpu01", "first_rank": 0, "ranks": 1}, {"host": "gpu02", "first_rank": 1, "ranks": 1}, 7]})");
   auto files = find_logs(folder_ + "run");
   ASSERT_TRUE(files.ok());
-  ASSERT_EQ(files->size(), 2u);
+  ASSERT_EQ(files->size(), 3u);
+  EXPECT_TRUE((*files)[2].name.ends_with("/events.jsonl"));
   EXPECT_EQ((*files)[1].rank, 1);
   EXPECT_EQ((*files)[1].host, "gpu02");
 }
