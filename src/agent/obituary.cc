@@ -43,6 +43,18 @@ bool names_pid(std::string_view line, pid_t pid) {
   return false;
 }
 
+// In a pid namespace of our own the log's pids say nothing: the name has to do.
+bool names_program(std::string_view line, const std::string& name) {
+  return !name.empty() && line.find("Killed process") != std::string_view::npos &&
+         line.find(fmt::format("({})", name)) != std::string_view::npos;
+}
+
+bool in_a_pid_namespace() {
+  char target[64] = "";
+  // PROC_PID_INIT_INO of include/linux/proc_ns.h
+  return ::readlink("/proc/self/ns/pid", target, sizeof(target) - 1) > 0 && std::string_view(target) != "pid:[4026531836]";
+}
+
 bool of_the_machine(std::string_view line) {  // whoever it names
   return line.find("Xid") != std::string_view::npos || line.find("Hardware Error") != std::string_view::npos;
 }
@@ -60,7 +72,8 @@ std::string_view kernel_line_of_interest(std::string_view line) {
   return {};
 }
 
-Obituary::Obituary(const std::string& kernel_log) : log_(::open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+Obituary::Obituary(const std::string& kernel_log)
+    : log_(::open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)), own_pids_(in_a_pid_namespace()) {
   if (log_.valid() && ::lseek(log_.get(), 0, SEEK_END) < 0) log_.reset();
 }
 
@@ -80,18 +93,21 @@ void Obituary::read_log() {
   }
 }
 
-void Obituary::born(pid_t pid) {
+void Obituary::born(pid_t pid, const std::string& program) {
+  Life& life = lives_[pid];
+  life.name = program.substr(program.rfind('/') + 1).substr(0, 15);
   base::Result<std::string> own = os::read_file(fmt::format("/proc/{}/cgroup", pid), 64 << 10);
   base::Result<std::string> mounted = os::read_file("/proc/self/mountinfo", 16 << 20);
   if (!own.ok() || !mounted.ok()) return;
   host::CgroupChain chain = host::cgroup_chain("memory", host::parse_cgroup(*own), host::parse_mountinfo(*mounted));
-  for (const std::string& folder : chain.folders) counters_[pid].push_back({folder, oom_kills(folder, chain.version_2), chain.version_2});
+  for (const std::string& folder : chain.folders) life.counters.push_back({folder, oom_kills(folder, chain.version_2), chain.version_2});
 }
 
 std::string Obituary::of(pid_t pid, int status) {
   std::string said;
+  const Life& life = lives_[pid];
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    for (const Counter& counter : counters_[pid]) {
+    for (const Counter& counter : life.counters) {
       int64_t more = oom_kills(counter.folder, counter.version_2) - counter.kills;
       if (more <= 0) continue;
       said += fmt::format("cgroup: {}: oom_kill {} more, limit {}\n", counter.folder, more, limit_of(counter.folder, counter.version_2));
@@ -99,9 +115,9 @@ std::string Obituary::of(pid_t pid, int status) {
     }
     read_log();
     for (const std::string& line : lines_)
-      if (names_pid(line, pid) || of_the_machine(line)) said += "kernel: " + line + "\n";
+      if (names_pid(line, pid) || (own_pids_ && names_program(line, life.name)) || of_the_machine(line)) said += "kernel: " + line + "\n";
   }
-  counters_.erase(pid);
+  lives_.erase(pid);
   if (said.size() > kMostSaid) said.resize(said.rfind('\n', kMostSaid) + 1);
   return said;
 }

@@ -20,7 +20,8 @@ class Obituary {
   // kernel_log: "/dev/kmsg", or a file of such lines in a test. What it says from here on is kept.
   explicit Obituary(const std::string& kernel_log = "/dev/kmsg");
 
-  void born(pid_t pid);
+  // program: the file it runs, whose name the kernel's log shows.
+  void born(pid_t pid, const std::string& program);
   // One observation a line, at most 2 KiB:
   //   cgroup: /sys/fs/cgroup/memory/job: oom_kill 1 more, limit 62914560
   //   kernel: Memory cgroup out of memory: Killed process 4711 (python3) …
@@ -33,11 +34,16 @@ class Obituary {
     int64_t kills = 0;
     bool version_2 = false;
   };
+  struct Life {
+    std::string name;  // as the kernel shows it: 15 bytes of the program's
+    std::vector<Counter> counters;
+  };
   void read_log();
 
   os::Fd log_;
   std::deque<std::string> lines_;  // of interest, oldest first
-  std::map<pid_t, std::vector<Counter>> counters_;
+  bool own_pids_;                  // pids of the kernel's log are not ours: we are in a container
+  std::map<pid_t, Life> lives_;
 };
 
 // A line of /dev/kmsg ("6,1234,5678,-;text") → the text if it is about a process killed for memory, a crash, a GPU or failing memory; else

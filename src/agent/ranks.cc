@@ -43,7 +43,7 @@ void Ranks::start(const wire::RankSpec& spec, const Environment& job, const Rank
   if (pid.ok()) {
     started.pid = static_cast<uint32_t>(*pid);
     rank->pid = *pid;
-    obituary_.born(*pid);
+    obituary_.born(*pid, command.program);
   } else {
     started.outcome = {false, std::move(pid).error()};
     rank->exited = true;

@@ -171,6 +171,7 @@ Process::Process(Process&& other) noexcept
 Process::~Process() {
   if (pid_ < 0 || ended_) return;
   signal_group(SIGKILL);
+  signal(SIGKILL);  // it may not lead its group yet
   reap();
 }
 

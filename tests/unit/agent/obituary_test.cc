@@ -23,7 +23,7 @@ TEST(Obituary, SaysWhatTheKernelSaidOfThisProcessSinceTheStart) {
   std::string path = testing::TempDir() + "/kmsg-" + std::to_string(::getpid());
   std::ofstream(path) << "3,1,1,-;Out of memory: Killed process 77 (old)\n";
   Obituary obituary(path);
-  obituary.born(::getpid());
+  obituary.born(::getpid(), "/usr/bin/true");
   std::ofstream(path, std::ios::app)
       << "3,2,2,-;Out of memory: Killed process 77 (python3)\n3,3,3,-;Out of memory: Killed process 78 (other)\n"
       << "4,4,4,-;NVRM: Xid (PCI:0000:34:00): 79, GPU has fallen off the bus.\n";

@@ -1,0 +1,138 @@
+"""A small data-parallel training on gloo that goes wrong as it is told: FAULT=name on rank FAULT_RANK at step FAULT_STEP.
+
+Every rank writes /tmp/steps once three steps are done, and the one that goes wrong the monotonic time of that moment, in ns, to /tmp/struck.
+"""
+import ctypes
+import mmap
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+FAULT = os.environ.get("FAULT", "")
+RANK = int(os.environ["RANK"])
+MINE = RANK == int(os.environ.get("FAULT_RANK", "1"))
+STEP = int(os.environ.get("FAULT_STEP", "5"))
+
+
+def note(path, text):
+    with open(path + ".new", "w") as f:
+        f.write(text)
+    os.rename(path + ".new", path)
+
+
+def loader_worker_killed():
+    class Data(torch.utils.data.Dataset):
+        def __len__(self):
+            return 100
+
+        def __getitem__(self, i):
+            if i == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return torch.zeros(4)
+
+    for _ in torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=1):
+        pass
+
+
+def loader_without_shared_memory():
+    class Data(torch.utils.data.Dataset):
+        def __len__(self):
+            return 64
+
+        def __getitem__(self, i):
+            return torch.zeros(1 << 18)
+
+    for _ in torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=1):
+        pass
+
+
+def bus_error():
+    path = "/tmp/mapped"
+    with open(path, "wb") as f:
+        f.truncate(8192)
+    with open(path, "r+b") as f:
+        memory = mmap.mmap(f.fileno(), 8192)
+        f.truncate(0)
+        memory[4096] = 1
+
+
+def too_much_memory():
+    group = os.environ["FAULT_CGROUP"]
+    with open(group + "/cgroup.procs", "w") as f:
+        f.write(str(os.getpid()))
+    held = []
+    while True:
+        held.append(bytearray(os.urandom(1 << 20)))
+
+
+def swallowed():
+    try:
+        raise ValueError("a batch of another shape")
+    except ValueError:
+        pass
+    sys.exit(0)
+
+
+def checkpoint(folder):
+    torch.save({"weights": torch.zeros(1 << 21)}, os.path.join(folder, "step.pt"))
+
+
+FAULTS = {
+    "exception": lambda: (_ for _ in ()).throw(ValueError("bad batch at step %d" % STEP)),
+    "exit-code": lambda: os._exit(3),
+    "sys-exit-message": lambda: sys.exit("no data left"),
+    "segfault": lambda: ctypes.string_at(0),
+    "abort": os.abort,
+    "bus-error": bus_error,
+    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "terminated": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "hung-up": lambda: os.kill(os.getpid(), signal.SIGHUP),
+    "out-of-memory": too_much_memory,
+    "left-early": lambda: sys.exit(0),
+    "swallowed": swallowed,
+    "loader-killed": loader_worker_killed,
+    "no-shared-memory": loader_without_shared_memory,
+    "disk-full": lambda: checkpoint("/run"),
+    "read-only": lambda: checkpoint("/proc"),
+    "missing-checkpoint": lambda: torch.load("/tmp/nowhere/step.pt"),
+    "missing-module": lambda: __import__("flash_attn"),
+    "wrong-shape": lambda: torch.zeros(2, 3) @ torch.zeros(2, 3),
+    "assertion": lambda: (_ for _ in ()).throw(AssertionError("loss is nan")),
+    "recursion": lambda: (lambda f: f(f))(lambda f: f(f)),
+    "too-many-files": lambda: [open("/dev/null") for _ in range(1 << 20)],
+    "gloo-aborts": lambda: (_ for _ in ()).throw(RuntimeError("Expected all tensors to be on the same device")),
+}
+
+
+def strike():
+    note("/tmp/struck", str(time.monotonic_ns()))
+    FAULTS[FAULT]()
+
+
+def main():
+    if FAULT == "before-init" and MINE:
+        note("/tmp/struck", str(time.monotonic_ns()))
+        raise ModuleNotFoundError("No module named 'flash_attn'")
+    dist.init_process_group("gloo")
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(int(os.environ.get("STEPS", "1000000"))):
+        if FAULT in FAULTS and MINE and step == STEP:
+            strike()
+        optimizer.zero_grad()
+        model(torch.randn(8, 64)).square().mean().backward()
+        optimizer.step()
+        if step == 3:
+            note("/tmp/steps", "3")
+        if step % 50 == 0 and RANK == 0:
+            print("step", step, flush=True)
+        time.sleep(0.01)
+    dist.barrier()
+
+
+main()
