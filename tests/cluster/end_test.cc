@@ -89,7 +89,7 @@ TEST_P(End, IsNamedAndNothingIsLeft) {
   EXPECT_LT(ended - at, std::chrono::nanoseconds(fault.most).count()) << outcome;
   base::Result<base::Json> record = base::parse_json(say("ctl", "cat .local/state/phalanx/runs/latest/run.json"));
   ASSERT_TRUE(record.ok());
-  EXPECT_EQ(base::get_string(*record, "code").value_or(""), fault.code) << outcome;
+  EXPECT_EQ(base::get_string(*record, "cause").value_or(""), fault.code) << outcome;
   EXPECT_EQ(base::get_string(*record, "host").value_or(""), "h2") << outcome;
   EXPECT_EQ(record->value("rank", -1), fault.rank) << outcome;
   EXPECT_HAS(outcome.err, fault.says);
