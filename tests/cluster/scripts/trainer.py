@@ -1,6 +1,7 @@
 """A small data-parallel training on gloo that goes wrong as it is told: FAULT=name on rank FAULT_RANK at step FAULT_STEP.
 
-Every rank writes /tmp/steps once three steps are done, and the one that goes wrong the monotonic time of that moment, in ns, to /tmp/struck.
+Every rank writes /tmp/steps once three steps are done; the one that goes wrong writes the monotonic time of that moment, in ns, to
+/tmp/struck.
 """
 import ctypes
 import mmap
