@@ -38,7 +38,7 @@ bool TarWriter::add(std::string_view path, std::string_view content) {
     name = path.substr(slash + 1);
   }
   std::memcpy(header.name, name.data(), name.size());
-  std::memcpy(header.prefix, prefix.data(), prefix.size());
+  if (!prefix.empty()) std::memcpy(header.prefix, prefix.data(), prefix.size());
   octal(header.mode, 0600);
   octal(header.uid, 0);
   octal(header.gid, 0);

@@ -46,11 +46,14 @@ struct Listed {
 
 Listed look(logs::Run run) {
   Listed listed{std::move(run), nullptr, "", nullptr};
+  bool silent = false;
   if (listed.run.life == logs::Life::kAlive) {
     base::Result<Json> status = job::ask_status(listed.run.path, listed.run.id, kAnswer);
+    silent = !status.ok() && status.error().kind == base::ErrorKind::kTimeout;
     if (status.ok() && status->is_object()) listed.status = std::move(status).value();
+    else listed.run = logs::look_at_run(listed.run.path, listed.run.id);  // it may have ended meanwhile
   }
-  listed.state = state_of(listed.run, listed.status);
+  listed.state = silent && listed.run.life == logs::Life::kAlive ? "silent" : state_of(listed.run, listed.status);
   const Json& source = listed.status.is_object() ? listed.status : listed.run.record;
   if (auto progress = source.find("progress"); progress != source.end() && progress->is_object()) listed.progress = *progress;
   return listed;

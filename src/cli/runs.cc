@@ -88,7 +88,7 @@ base::Bilingual state_word(std::string_view state) {
       {"stopping", {"stopping", "停止中"}}, {"restarting", {"restarting", "重启中"}},
       {"done", {"done", "完成"}},           {"failed", {"failed", "失败"}},
       {"refused", {"refused", "被拒绝"}},   {"interrupted", {"interrupted", "被中断"}},
-      {"lost", {"lost", "失联"}},
+      {"lost", {"lost", "失联"}},           {"silent", {"silent", "无应答"}},
   };
   for (const auto& [word, words] : kWords)
     if (word == state) return words;

@@ -19,7 +19,8 @@ base::Result<logs::Run> run_named(const Invocation& invocation);
 base::Language language_here();
 view::Surroundings surroundings_here(const Invocation& invocation);  // --color counts
 
-// In one word, as JSON has it: starting, running, stopping, restarting, done, failed, refused, interrupted, lost, unknown.
+// In one word, as JSON has it: starting, running, stopping, restarting, done, failed, refused, interrupted, lost, unknown. ps says
+// "silent" of a run whose launcher lives and gives no answer.
 // status: what its launcher says (job::ask_status), or null.
 std::string state_of(const logs::Run& run, const base::Json& status);
 base::Bilingual state_word(std::string_view state);

@@ -200,6 +200,9 @@ TEST_F(Life, ALauncherThatIsKilledIsLostAndTheHostsAreProvedEmpty) {
   start();
   std::string id = detached("h1,h2", {"h1", "h2"});
   tell(0, "exec sleep 1000");
+  ::kill(launcher(), SIGSTOP);
+  EXPECT_EQ(state(), "silent");
+  EXPECT_HAS(phalanx({"why", id}).out, "gives no answer");
   ::kill(launcher(), SIGKILL);
   Outcome followed = phalanx({"logs", "-f", id});
   EXPECT_EQ(followed.exit_code, 0);
