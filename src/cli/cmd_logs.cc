@@ -85,11 +85,9 @@ base::Result<int> logs_verb(const Invocation& invocation) {
   bool follows = invocation.has(Flag::kFollow);
   if (f.known() || !follows || !goes_on(f.run)) TRY(f.begin());
   if (f.reader) f.reader->read();
-  if (follows && goes_on(f.run)) {
-    TRY(follow(*loop, f));
-    if (f.reader && !f.reader->stopped()) say_end(f.run, language_here());
-  }
+  if (follows && goes_on(f.run)) TRY(follow(*loop, f));
   if (f.reader) f.reader->finish();
+  if (follows && !goes_on(f.run) && !out.closed()) say_end(f.run, language_here());
   return 0;
 }
 
