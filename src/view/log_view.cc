@@ -38,9 +38,12 @@ inline constexpr Phrase<uint64_t> kCut{"{} lines longer than 64 KiB were read up
 inline constexpr Phrase<> kNothing{"no cause of a failure was found", "没有发现故障原因"};
 
 std::string grouped(uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
-  return digits;
+  std::string digits = std::to_string(number), out;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
 }
 
 std::string where(const LogVerdict& verdict, const LogEvidence& evidence) {
