@@ -2,7 +2,7 @@
 # static.sh PROGRAM: the launcher must run on any Linux of its architecture: no interpreter, no library, small, no libtorch.
 set -euo pipefail
 program=$1
-most_bytes=8000000
+most_bytes=12000000  # 10 MB with symbols at the time of the wing for diagnosis; it travels to each host once
 
 # Prints what is wrong with a program; nothing when it is as the launcher must be.
 faults() {
