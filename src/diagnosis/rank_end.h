@@ -1,7 +1,7 @@
 // How one rank ended, read from all that is known of it: its status, what it said last, what the kernel said. Pure.
 //
-// A victim is a rank whose words say only that another one is gone: its connection was closed, its collective aborted. It is never the
-// cause while another end explains it. The phrases are those of gloo, NCCL, c10d's store and torchrun.
+// What it said is read as logs are (diagnosis/signature.h). A victim is a rank whose words say only that another one is gone: its
+// connection was closed, its collective timed out or was aborted. It is never the cause while another end explains it.
 #pragma once
 
 #include <string>
@@ -17,17 +17,12 @@ struct RankEnd {
 };
 
 struct EndReading {
-  std::string_view code;  // of cause.h
+  std::string_view code;  // of cause.h or of the doctor's catalogue
   bool victim = false;
   std::string evidence;  // one line: "ValueError: bad batch", "kernel: Out of memory: Killed process …"; may be empty
   std::string where;     // innermost frame of the user's own code: "train.py:42 (step)"; may be empty
 };
 
 EndReading read_end(const RankEnd& end);
-
-// The text of a Python traceback that ends `text`, or is the last in it, with its exception's lines; empty: there is none.
-std::string_view last_traceback(std::string_view text);
-// True if a line says that the other side of something is gone, and nothing of its own.
-bool victim_line(std::string_view line);
 
 }  // namespace diagnosis

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "diagnosis/cause.h"
+#include "diagnosis/log_verdict.h"
 #include "job/findings_text.h"
 #include "os/process.h"
 
@@ -132,9 +132,9 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
   add(v.also_failed, {"{} rank{} failed after it", "{} 个 rank 随后失败"});
   add(v.lost, {"{} rank{} lost with their host", "{} 个 rank 随主机丢失"});
   base::Error error = base::fail(base::ErrorKind::kJobFailed, std::move(text));
-  const diagnosis::Cause* cause = diagnosis::find_cause(v.code);
-  if (tells_more(v.code) && cause) {
-    error.cause = fmt::format("{}: {}", cause->code, cause->title.in(language));
+  std::optional<diagnosis::CodeWords> words = diagnosis::words_of_code(v.code);
+  if (tells_more(v.code) && words) {
+    error.cause = fmt::format("{}: {}", v.code, words->title.in(language));
     if (!v.evidence.empty()) error.cause += "\n    " + v.evidence;
   }
   std::string said = error_file_message(v.error_file);

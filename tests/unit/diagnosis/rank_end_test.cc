@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "diagnosis/cause.h"
+#include "diagnosis/log_verdict.h"
 
 namespace diagnosis {
 namespace {
@@ -73,9 +73,21 @@ TEST(RankEnd, WhoKilledForMemory) {
   EXPECT_EQ(worker.code, "RUN-OOM-CGROUP") << "its loader was";
 }
 
+TEST(RankEnd, TheSignaturesOfLogsNameWhatTheyKnow) {
+  auto code = [](const std::string& line) {
+    return read_end(
+               {exited(1), "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n    f()\n" + line + "\n", "", ""})
+        .code;
+  };
+  EXPECT_NE(code("OSError: [Errno 28] No space left on device"), "RUN-EXCEPTION");
+  EXPECT_NE(code("OSError: [Errno 24] Too many open files: 'x'"), "RUN-EXCEPTION");
+  EXPECT_NE(code("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"), "RUN-EXCEPTION");
+  EXPECT_EQ(code("MyOwnError: whatever"), "RUN-EXCEPTION");
+}
+
 TEST(RankEnd, EveryCodeHasItsRow) {
   for (int status : {int{SIGSEGV}, int{SIGABRT}, int{SIGBUS}, int{SIGKILL}, int{SIGTERM}, exited(1)})
-    EXPECT_NE(find_cause(read_end({status, "", "", ""}).code), nullptr);
+    EXPECT_TRUE(words_of_code(read_end({status, "", "", ""}).code).has_value());
 }
 
 TEST(RankEnd, StrangeTextsDoNoHarm) {

@@ -186,7 +186,7 @@ TEST(Storage, AHungFileSystemDoesNotTakeTheRestOfTheProbeWithIt) {
     if (::mount("phalanx-hung", (at + "/hung").c_str(), "fuse.hung", 0, options.c_str()) != 0) return "no FUSE mount";
     ProbeRequest r;
     r.paths = {at + "/hung/model"};
-    r.deadline = std::chrono::seconds(4);  // a busy machine must not be taken for the hung one
+    r.deadline = std::chrono::seconds(8);  // a busy machine must not be taken for the hung one
     std::string text = base::to_text(base::to_json(probe(r)));
     ::umount2((at + "/hung").c_str(), MNT_DETACH);
     return text;
