@@ -1,10 +1,20 @@
 #include "faults.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "os/files.h"
+
 namespace testbed {
 namespace {
 
-base::Status kill_on_h2(const Cluster& cluster, const std::string& name, int signal) {
-  if (cluster.kill_processes("h2", name, signal) > 0) return base::ok();
+base::Status kill_on_h2(const Cluster& cluster, const std::string& name) {
+  if (cluster.kill_processes("h2", name) > 0) return base::ok();
   return base::fail(base::ErrorKind::kInternal, "no " + name + " on h2");
 }
 
@@ -36,17 +46,59 @@ std::vector<InjectedFault> end_faults() {
       {"assertion", "RUN-EXCEPTION", 1, "AssertionError: loss is nan"},
       {"recursion", "RUN-EXCEPTION", 1, "RecursionError"},
       {"too-many-files", "LIM-NOFILE", 1, "Too many open files", {}, milliseconds(8000)},
-      {"killed-from-outside", "RUN-KILLED", 1, "", [](Cluster& c) { return kill_on_h2(c, "trainer.py", SIGKILL); }},
-      {"agent-killed", "HOST-AGENT-KILLED", -1, "", [](Cluster& c) { return kill_on_h2(c, "phalanx-agent", SIGKILL); }},
-      {"guard-killed", "HOST-LOST", -1, "", [](Cluster& c) { return kill_on_h2(c, "phalanx-guard", SIGKILL); }},
-      {"power-off", "HOST-LOST", -1, "", [](Cluster& c) { return c.power_off("h2"); }, kSilence, true},
-      {"every-process-gone", "HOST-LOST", -1, "", [](Cluster& c) { return c.kill_all("h2"); }, kSilence, true},
-      {"host-stands-still", "HOST-LOST", -1, "", [](Cluster& c) { return c.freeze("h2"); }, kSilence},
-      {"cable-pulled", "HOST-LOST", -1, "", [](Cluster& c) { return c.cut("h2"); }, kSilence},
-      {"black-hole", "HOST-LOST", -1, "", [](Cluster& c) { return c.drop("h2", Direction::kBoth); }, kSilence},
-      {"deaf-host", "HOST-LOST", -1, "", [](Cluster& c) { return c.drop("h2", Direction::kTo); }, kSilence},
-      {"mute-host", "HOST-LOST", -1, "", [](Cluster& c) { return c.drop("h2", Direction::kFrom); }, kSilence},
+      {"killed-from-outside", "RUN-KILLED", 1, "", [](auto& c, auto& names) { return kill_on_h2(c, names.rank); }},
+      {"agent-killed", "HOST-AGENT-KILLED", -1, "", [](auto& c, auto& names) { return kill_on_h2(c, names.agent); }},
+      {.name = "guard-killed",
+       .code = "HOST-LOST",
+       .rank = -1,
+       .strike = [](auto& c, auto&) { return kill_on_h2(c, "phalanx-guard"); },
+       .only_ours = true},
+      {"power-off", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.power_off("h2"); }, kSilence, true},
+      {"every-process-gone", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.kill_all("h2"); }, kSilence, true},
+      {"host-stands-still", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.freeze("h2"); }, kSilence},
+      {"cable-pulled", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.cut("h2"); }, kSilence},
+      {"black-hole", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.drop("h2", Direction::kBoth); }, kSilence},
+      {"deaf-host", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.drop("h2", Direction::kTo); }, kSilence},
+      {"mute-host", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.drop("h2", Direction::kFrom); }, kSilence},
   };
+}
+
+MemoryGroup::MemoryGroup() {
+  for (const char* root : {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"}) {
+    std::string limit = os::exists(std::string(root) + "/memory.limit_in_bytes") ? "memory.limit_in_bytes" : "memory.max";
+    std::string folder = fmt::format("{}/phalanx-faults-{}", root, ::getpid());
+    if (::mkdir(folder.c_str(), 0700) != 0) continue;
+    folder_ = folder;
+    std::ofstream(folder + "/" + limit) << 200 * 1024 * 1024;
+    if (os::exists(folder + "/" + limit)) return;
+    ::rmdir(folder.c_str());
+    folder_.clear();
+  }
+}
+
+MemoryGroup::~MemoryGroup() {
+  if (!folder_.empty()) ::rmdir(folder_.c_str());
+}
+
+Options cluster_for(const InjectedFault& fault) {
+  Options options{.hosts = 2};
+  options.host.resize(2);
+  options.host[1].run.size_kib = 2048;                                        // for disk-full
+  if (fault.name == "no-shared-memory") options.host[1].shm.size_kib = 4096;  // a batch is 8 MiB
+  return options;
+}
+
+std::map<std::string, std::string> environment_for(const InjectedFault& fault, const MemoryGroup& group) {
+  return {{"FAULT", fault.strike ? std::string() : fault.name}, {"FAULT_CGROUP", group.folder()}, {"OMP_NUM_THREADS", "1"}};
+}
+
+bool await_file(const Cluster& cluster, const std::string& host, const std::string& path, milliseconds most) {
+  return cluster.run_on(host, Command{{"sh", "-c", "until test -e \"$0\"; do sleep 0.02; done", path}}, most).ended;
+}
+
+int64_t struck_at(const Cluster& cluster, const std::string& host) {
+  Outcome outcome = cluster.run_on(host, Command{{"cat", "/tmp/struck"}});
+  return outcome.exit_code == 0 ? std::atoll(outcome.out.c_str()) : 0;
 }
 
 }  // namespace testbed

@@ -1,9 +1,8 @@
 #include "launcher_fixture.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "leftovers.h"
 
 namespace testbed {
 
@@ -11,7 +10,13 @@ using namespace std::chrono_literals;
 
 namespace {
 constexpr const char* kBystander = "sleep 86401";
+
+std::string joined(const Words& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
 }
+}  // namespace
 
 Words with(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -58,41 +63,14 @@ std::string Launcher::say(const std::string& host, const std::string& text) {
   return outcome.out;
 }
 
-std::vector<HostProcess> Launcher::left_on(const std::string& host) {
-  std::vector<HostProcess> left;
-  for (const auto& process : cluster_->processes(host)) {
-    bool ssh_own = process.name == "sshd" || (process.name == "ssh" && process.command.find("[mux]") != std::string::npos);
-    if (!ssh_own && process.command != kBystander) left.push_back(process);
-  }
-  return left;
-}
-
-// Waits on the processes themselves (pidfds), not on a clock.
 std::string Launcher::leftovers_on(const std::string& host, milliseconds most) {
-  Instant deadline = std::chrono::steady_clock::now() + most;
-  while (true) {
-    auto left = left_on(host);
-    auto remaining = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.empty() || remaining <= 0ms) {
-      std::string text;
-      for (const auto& process : left) text += fmt::format("{}: {} {} ({})\n", host, process.pid, process.command, process.name);
-      return text;
-    }
-    os::Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, left[0].pid, 0)));
-    pollfd fd{handle.get(), POLLIN, 0};
-    if (handle.valid()) ::poll(&fd, 1, static_cast<int>(remaining.count()));
-  }
+  return joined(testbed::leftovers(*cluster_, {host}, kBystander, most));
 }
 
 std::string Launcher::leftovers(milliseconds most) {
-  Instant deadline = std::chrono::steady_clock::now() + most;
-  std::string text;
   auto hosts = cluster_->hosts();
   hosts.push_back("ctl");
-  for (const auto& host : hosts) {
-    text += leftovers_on(host, std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()));
-  }
-  return text;
+  return joined(testbed::leftovers(*cluster_, hosts, kBystander, most));
 }
 
 std::vector<HostProcess> Launcher::named(const std::string& host, const std::string& name) {

@@ -43,7 +43,6 @@ class Launcher : public testing::Test {
   std::vector<HostProcess> named(const std::string& host, const std::string& name);
 
  private:
-  std::vector<HostProcess> left_on(const std::string& host);
   std::unique_ptr<Cluster> cluster_;
   std::map<std::string, Process> bystanders_;
 };
