@@ -105,6 +105,8 @@ void Agent::handle(const wire::Frame& frame) {
       break;
     case wire::FrameType::kDial: good = with<wire::Dial>(frame, [&](wire::Dial m) { mesh_dialer_.dial(std::move(m)); }); break;
     case wire::FrameType::kSweep: good = with<wire::Sweep>(frame, [&](const wire::Sweep& m) { sweep_.start(m); }); break;
+    case wire::FrameType::kSample: good = with<wire::Sample>(frame, [&](const wire::Sample& m) { sample(m); }); break;
+    case wire::FrameType::kDig: good = with<wire::Dig>(frame, [&](const wire::Dig& m) { dig_into(m); }); break;
     case wire::FrameType::kPing:
       good = with<wire::Ping>(frame, [&](const wire::Ping& m) { outbox_.control(wire::Pong{m.nonce, os::mono_now().ns}); });
       break;
@@ -119,6 +121,9 @@ void Agent::finish() {
   if (finishing_since_) return;
   finishing_since_ = os::mono_now();
   probe_.kill();
+  sample_look_.kill();
+  dig_look_.kill();
+  pulse_.stop();
   mesh_dialer_.stop();
   mesh_listener_.close();
   finish_step();
@@ -129,9 +134,15 @@ std::vector<os::ProcessInfo> Agent::rank_family(bool& probe_left) const {
   std::vector<os::ProcessInfo> left = os::descendants(::getpid());
   std::erase_if(left, [](const os::ProcessInfo& p) { return p.state == 'Z' || p.state == 'X'; });
   size_t all = left.size();
-  std::erase_if(left, [this](const os::ProcessInfo& p) { return probe_.group() > 0 && p.group == probe_.group(); });
+  std::erase_if(left, [this](const os::ProcessInfo& p) { return ours(p); });
   probe_left = left.size() < all;
   return left;
+}
+
+bool Agent::ours(const os::ProcessInfo& process) const {
+  for (pid_t group : {probe_.group(), sample_look_.group(), dig_look_.group()})
+    if (group > 0 && process.group == group) return true;
+  return false;
 }
 
 void Agent::finish_step() {

@@ -1,9 +1,15 @@
 // What the agent does for the launcher: checks the job, serves and reaches the store, starts and signals the ranks.
+#include "agent/dig.h"
 #include "agent/life.h"
+#include "agent/python_hook.h"
 
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "base/json_fields.h"
+#include "host/rank_sample.h"
 #include "host/sockets.h"
 #include "os/family.h"
 #include "os/files.h"
@@ -19,6 +25,8 @@ namespace {
 constexpr os::milliseconds kStoreWatchPeriod{500};
 constexpr os::milliseconds kStoreWatchSlow{5000};
 constexpr os::milliseconds kStoreWatchEager{12'000};
+constexpr uint32_t kLongestLookMs = 30'000;
+constexpr os::milliseconds kLookReserve{300};  // beyond the deadline, for what is under way
 }  // namespace
 
 void Agent::prepare(wire::Prepare message) {
@@ -90,7 +98,8 @@ void Agent::start(const wire::Start& message) {
   if (!job_) return end_everything("Start came before Prepare");
   store_endpoint_ = {message.store_address, static_cast<uint16_t>(message.store_port)};
   for (const auto& [name, value] : message.defaults) job_environment_.emplace(name, value);
-  RankCommand command{program_, job_->argv, job_->directory, scratch_ ? scratch_->path() : ""};
+  RankCommand command{program_, job_->argv, job_->directory, scratch_ ? scratch_->path() : "", ""};
+  if (scratch_ && job_environment_.erase(wire::kPythonHookVariable) > 0) command.hook = write_python_hook(scratch_->path());
   for (const wire::RankSpec& spec : message.ranks) {
     RankPlace place;
     place.cpus = cpus_;
@@ -99,6 +108,7 @@ void Agent::start(const wire::Start& message) {
     not_connected_.insert(spec.rank);
   }
   started_ = os::mono_now();
+  pulse_.start();
   if (message.store_port != 0) loop_.after(kStoreWatchPeriod, [this] { watch_store(); });
 }
 
@@ -116,6 +126,44 @@ void Agent::watch_store() {
     not_connected_.erase(rank.rank);
     outbox_.control(wire::Connected{rank.rank});
   }
+}
+
+void Agent::sample(const wire::Sample& message) {
+  std::vector<host::RankProcess> ranks;
+  os::Mono now = os::mono_now();
+  for (const Ranks::Living& r : ranks_.living()) ranks.push_back({r.rank, r.pid, (now - r.spoke).count() / 1'000'000});
+  os::milliseconds budget(std::clamp<uint32_t>(message.deadline_ms, 100, kLongestLookMs));
+  auto look = [ranks, message, budget] {
+    return base::to_text(base::to_json(host::sample_ranks(ranks, message.frames, message.gpus, budget)));
+  };
+  sample_look_.start(look, budget + kLookReserve, [this, id = message.id](base::Result<std::string> answer) {
+    wire::Sampled sampled;
+    sampled.id = id;
+    if (answer.ok()) sampled.json = std::move(answer).value();
+    else sampled.outcome = {false, std::move(answer).error()};
+    outbox_.control(sampled);
+  });
+}
+
+void Agent::dig_into(const wire::Dig& message) {
+  std::vector<DigTarget> targets;
+  for (const Ranks::Living& r : ranks_.living())
+    if (std::find(message.ranks.begin(), message.ranks.end(), r.rank) != message.ranks.end())
+      targets.push_back({r.rank, r.pid, r.stack_file});
+  os::milliseconds budget(std::clamp<uint32_t>(message.deadline_ms, 100, kLongestLookMs));
+  std::string path = job_environment_.count("PATH") ? job_environment_["PATH"] : "/usr/bin:/bin";
+  auto look = [targets, path, budget, message] {
+    std::string frame;
+    wire::encode(frame, dig(message, targets, path, budget));
+    return frame.substr(wire::kFrameHeaderBytes);
+  };
+  dig_look_.start(look, budget + kLookReserve, [this, id = message.id](base::Result<std::string> answer) {
+    wire::Dug dug;
+    if (answer.ok())
+      if (base::Result<wire::Dug> whole = wire::decode<wire::Dug>(*answer); whole.ok()) dug = std::move(whole).value();
+    dug.id = id;
+    outbox_.control(dug);
+  });
 }
 
 void Agent::signal(int signal_number) {

@@ -14,6 +14,7 @@
 #include "agent/mesh_listener.h"
 #include "agent/outbox.h"
 #include "agent/probe_duty.h"
+#include "agent/pulse.h"
 #include "agent/ranks.h"
 #include "agent/reach.h"
 #include "agent/scratch.h"
@@ -35,6 +36,13 @@ class Agent {
             loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
         ranks_(loop, outbox_),
         probe_(loop, [this](const wire::Probed& probed) { outbox_.control(probed); }),
+        pulse_(
+            loop, [this] { return ranks_.living(); },
+            [this](const wire::Pulse& pulse) {
+              if (!outbox_.full()) outbox_.output(pulse);
+            }),
+        sample_look_(loop, "phalanx-sample", "the look at the ranks"),
+        dig_look_(loop, "phalanx-dig", "the look into the ranks"),
         mesh_listener_(loop),
         mesh_dialer_(loop, [this](const wire::Dialed& dialed) { outbox_.control(dialed); }),
         sweep_(loop, [this](const wire::Swept& swept) { outbox_.control(swept); }),
@@ -52,6 +60,9 @@ class Agent {
   void open_store(const wire::OpenStore& message);
   void reach(const wire::Reach& message);
   void start(const wire::Start& message);
+  void sample(const wire::Sample& message);
+  void dig_into(const wire::Dig& message);
+  bool ours(const os::ProcessInfo& process) const;  // of a look at this machine, not of a rank
   void signal(int signal_number);
   void finish();
   void finish_step();
@@ -65,6 +76,8 @@ class Agent {
   Outbox outbox_;
   Ranks ranks_;
   ProbeDuty probe_;
+  PulseWatch pulse_;
+  ForkedLook sample_look_, dig_look_;
   MeshListener mesh_listener_;
   MeshDialer mesh_dialer_;
   SweepDuty sweep_;

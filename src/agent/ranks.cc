@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "agent/cpu_binding.h"
+#include "agent/python_hook.h"
 #include "base/text.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -37,7 +38,12 @@ void Ranks::start(const wire::RankSpec& spec, const Environment& job, const Rank
     std::string folder = command.scratch + "/" + std::to_string(spec.local_rank);
     if (os::make_folders(folder).ok()) place.error_file = rank->error_file = folder + "/error.json";
   }
-  base::Result<pid_t> pid = spawn(*rank, rank_environment(job, spec, place), command, spec.cpus);
+  Environment environment = rank_environment(job, spec, place);
+  if (!command.hook.empty() && !rank->error_file.empty()) {
+    rank->stack_file = command.scratch + "/" + std::to_string(spec.local_rank) + "/stacks";
+    add_python_hook(environment, command.hook, rank->stack_file);
+  }
+  base::Result<pid_t> pid = spawn(*rank, environment, command, spec.cpus);
   wire::Started started;
   started.rank = spec.rank;
   if (pid.ok()) {
@@ -114,6 +120,7 @@ bool Ranks::read_once(Rank& rank, Pipe& pipe) {
   if (!pipe.fd.valid()) return false;
   os::IoStep step = os::read_step(pipe.fd.get(), buffer.get(), kReadBytes);
   if (step.kind == os::IoStep::kBytes) {
+    rank.spoke = os::mono_now();
     pipe.splitter.feed(std::string_view(buffer.get(), step.bytes), sink(rank, pipe));
     return true;
   }
@@ -149,7 +156,8 @@ void Ranks::read_events(Rank& rank) {
   size_t begin = end == 0 ? std::string::npos : rank.event_text.rfind('\n', end - 1);
   wire::Progress progress;
   progress.rank = rank.rank;
-  progress.at_ns = os::mono_now().ns;
+  rank.spoke = os::mono_now();
+  progress.at_ns = rank.spoke.ns;
   progress.line = rank.event_text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin + 1));
   rank.event_text.erase(0, end + 1);
   if (!progress.line.empty() && !outbox_.full()) outbox_.output(progress);
@@ -233,7 +241,7 @@ bool Ranks::any_open() const {
 std::vector<Ranks::Living> Ranks::living() const {
   std::vector<Living> out;
   for (auto& rank : ranks_)
-    if (!rank->exited) out.push_back({rank->rank, rank->pid});
+    if (!rank->exited) out.push_back({rank->rank, rank->pid, rank->spoke, rank->stack_file});
   return out;
 }
 

@@ -20,6 +20,7 @@ struct RankCommand {
   std::vector<std::string> argv;
   std::string directory;
   std::string scratch;  // an existing folder of this run for error files; may be empty
+  std::string hook;     // folder of the Python hook; empty: none
 };
 
 class Ranks {
@@ -43,6 +44,8 @@ class Ranks {
   struct Living {
     uint32_t rank;
     pid_t pid;
+    os::Mono spoke;  // its last output or progress event; its start, if there was none
+    std::string stack_file;
   };
   std::vector<Living> living() const;
 
@@ -58,7 +61,9 @@ class Ranks {
     pid_t pid = 0;
     bool exited = false;
     uint8_t stopped_by_us = 0;
+    os::Mono spoke = os::mono_now();
     std::string error_file;
+    std::string stack_file;  // of the Python hook
     std::array<Pipe, 2> pipes;
     os::Fd events;
     os::WatchId events_watch = 0;

@@ -1,7 +1,9 @@
 #include "host/rank_sample.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,13 +15,14 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "host/cgroups.h"
+#include "host/gpu_sources.h"
 #include "host/mounts.h"
-#include "host/process_table.h"
+#include "host/rank_use.h"
 #include "host/small_files.h"
 #include "host/stack_scan.h"
 #include "host/tcp_sockets.h"
-#include "os/family.h"
 #include "os/files.h"
+#include "os/net.h"
 
 namespace host {
 namespace {
@@ -30,30 +33,14 @@ constexpr size_t kMostSockets = 1024;
 constexpr size_t kMostDescriptors = 4096;  // of one process, looked at for sockets
 constexpr size_t kMainStack = 24 << 10, kOtherStack = 8 << 10;
 constexpr size_t kMostFrames = 24;
+constexpr os::milliseconds kLeastForGpus{50};
+constexpr os::milliseconds kPathAnswer{500};  // many times the round trip of any network that ranks talk over
+constexpr size_t kMostPaths = 16;
+constexpr uint16_t kDiscardPort = 9;  // of RFC 863: nobody listens, and a reset is an answer too
 
 std::string read_small(const std::string& path) {
   base::Result<std::string> text = os::read_file(path, 64 << 10);
   return text.ok() ? std::move(text).value() : "";
-}
-
-// utime and stime of a stat file, in milliseconds; majflt. The name may hold anything: the fields begin after its last ')'.
-struct StatNumbers {
-  char state = '?';
-  int64_t major_faults = 0, cpu_ms = 0;
-};
-bool read_stat_numbers(const std::string& path, StatNumbers& out, std::string* name) {
-  std::string text = read_small(path);
-  size_t open = text.find('('), close = text.rfind(')');
-  if (close == std::string::npos || open > close) return false;
-  if (name) *name = base::printable(std::string_view(text).substr(open + 1, close - open - 1), 32);
-  std::vector<std::string_view> f = base::split_words(std::string_view(text).substr(close + 1));
-  if (f.size() < 14) return false;
-  auto number = [&](size_t i) { return base::parse_int(f[i], 0, INT64_MAX).ok() ? *base::parse_int(f[i], 0, INT64_MAX) : 0; };
-  static const int64_t ticks = std::max<int64_t>(1, ::sysconf(_SC_CLK_TCK));
-  out.state = f[0][0];
-  out.major_faults = number(9);
-  out.cpu_ms = (number(11) + number(12)) * 1000 / ticks;
-  return true;
 }
 
 // The first argument of these calls is the descriptor they wait on.
@@ -68,13 +55,11 @@ class Look {
  public:
   Look(bool frames, os::milliseconds budget) : frames_(frames), end_(os::mono_now() + budget), sockets_(tcp_sockets()) {}
 
-  RankSample rank(const RankProcess& of) {
+  RankSample rank(const RankProcess& of, std::vector<pid_t> pids) {
     RankSample sample;
     sample.rank = of.rank;
     sample.pid = of.pid;
     sample.silent_ms = of.silent_ms;
-    std::vector<pid_t> pids{of.pid};
-    for (const os::ProcessInfo& p : os::descendants(of.pid)) pids.push_back(p.pid);
     if (pids.size() > kMostProcesses) pids.resize(kMostProcesses);
     for (pid_t pid : pids) links_of(pid, sample);
     for (pid_t pid : pids) {
@@ -108,14 +93,14 @@ class Look {
   }
 
   bool process(pid_t pid, ProcessSample& p) {
-    StatNumbers numbers;
-    ProcessStat stat;
-    if (!read_stat("", pid, stat) || !read_stat_numbers(fmt::format("/proc/{}/stat", pid), numbers, &p.name)) return false;
+    ProcessUse use;
+    if (!read_use(pid, use)) return false;
     p.pid = pid;
-    p.parent = stat.parent;
-    p.state = std::string(1, numbers.state);
-    p.cpu_ms = numbers.cpu_ms;
-    p.major_faults = numbers.major_faults;
+    p.parent = use.parent;
+    p.name = use.name;
+    p.state = std::string(1, use.state);
+    p.cpu_ms = use.cpu_ms;
+    p.major_faults = use.major_faults;
     std::string status = read_small(fmt::format("/proc/{}/status", pid));
     p.rss_kb = value_after(status, "VmRSS").value_or(0);
     p.swap_kb = value_after(status, "VmSwap").value_or(0);
@@ -133,10 +118,11 @@ class Look {
     ThreadSample t;
     t.tid = tid;
     std::string folder = fmt::format("/proc/{}/task/{}", pid, tid);
-    StatNumbers numbers;
-    if (read_stat_numbers(folder + "/stat", numbers, &t.name)) {
-      t.state = std::string(1, numbers.state);
-      t.cpu_ms = numbers.cpu_ms;
+    ProcessUse use;
+    if (read_use(folder + "/stat", use)) {
+      t.name = use.name;
+      t.state = std::string(1, use.state);
+      t.cpu_ms = use.cpu_ms;
     }
     t.wchan = base::printable(read_word(folder + "/wchan"), 64);
     if (t.wchan == "0") t.wchan.clear();
@@ -147,6 +133,7 @@ class Look {
     if (words.size() == 9) {
       base::Result<int64_t> number = base::parse_int(words[0], -1, 100'000);
       t.syscall = number.ok() ? *number : -1;
+      t.waits_on = path_argument(pid, t.syscall, words);
       if (waits_on_descriptor(t.syscall)) t.waits_on = target(pid, std::strtoll(std::string(words[1]).c_str(), nullptr, 16));
     }
     if (stacks && words.size() >= 3) {
@@ -220,6 +207,26 @@ class Look {
     return quota > 0 && period > 0 ? quota / period : 0;
   }
 
+  // The path of a file that a call is given by name: an argument that points to it.
+  std::string path_argument(pid_t pid, int64_t call, const std::vector<std::string_view>& words) {
+    size_t argument = 0;
+    for (long first : {SYS_statfs
+#ifdef SYS_open
+                       ,
+                       SYS_open, SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_mkdir, SYS_rename, SYS_unlink
+#endif
+         })
+      if (call == first) argument = 1;
+    for (long second : {SYS_openat, SYS_newfstatat, SYS_statx, SYS_faccessat, SYS_readlinkat, SYS_mkdirat, SYS_unlinkat})
+      if (call == second) argument = 2;
+    if (argument == 0) return "";
+    char text[256] = "";
+    iovec into{text, sizeof(text) - 1},
+        from{reinterpret_cast<void*>(std::strtoull(std::string(words[argument]).c_str(), nullptr, 16)), sizeof(text) - 1};
+    if (::process_vm_readv(pid, &into, 1, &from, 1, 0) <= 0) return "";
+    return "file " + base::printable(text, 200);
+  }
+
   bool frames_;
   os::Mono end_;
   std::map<uint64_t, SocketSample> sockets_;
@@ -228,13 +235,54 @@ class Look {
   std::vector<Mount> mounts_;
 };
 
+// Do hosts that acknowledge no data answer to a small packet? One connect to a port on which nobody listens: a refusal is an answer.
+void try_paths(HostSample& sample, os::milliseconds budget) {
+  std::map<std::string, std::string> answers;
+  std::vector<std::pair<std::string, os::Fd>> tried;
+  auto stuck = [](const SocketSample& s) { return s.timer == "on" && s.unacked > 0 && s.retransmits >= 2; };
+  for (const RankSample& rank : sample.ranks)
+    for (const SocketSample& s : rank.sockets) {
+      if (!stuck(s) || answers.size() >= kMostPaths || !answers.emplace(s.remote_address, "no").second) continue;
+      base::Result<os::Fd> fd = os::connect_tcp_start({s.remote_address, kDiscardPort});
+      if (fd.ok()) tried.emplace_back(s.remote_address, std::move(fd).value());
+    }
+  os::Mono end = os::mono_now() + std::min(budget, kPathAnswer);
+  while (!tried.empty()) {
+    std::vector<pollfd> fds;
+    for (const auto& [address, fd] : tried) fds.push_back({fd.get(), POLLOUT, 0});
+    os::milliseconds left = std::chrono::duration_cast<os::milliseconds>(end - os::mono_now());
+    if (left.count() <= 0 || ::poll(fds.data(), fds.size(), static_cast<int>(left.count())) <= 0) break;
+    for (size_t i = tried.size(); i-- > 0;) {
+      if (fds[i].revents == 0) continue;
+      int error = os::connect_outcome(tried[i].second.get());
+      if (error == 0 || error == ECONNREFUSED) answers[tried[i].first] = "yes";
+      tried.erase(tried.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+  for (RankSample& rank : sample.ranks)
+    for (SocketSample& s : rank.sockets)
+      if (stuck(s)) s.answers = answers[s.remote_address];
+}
+
 }  // namespace
 
-HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, os::milliseconds budget) {
+HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, bool gpus, os::milliseconds budget) {
   HostSample sample;
-  sample.at_ms = os::mono_now().ns / 1'000'000;
+  os::Mono began = os::mono_now();
+  sample.at_ms = began.ns / 1'000'000;
+  std::vector<pid_t> roots;
+  for (const RankProcess& rank : ranks) roots.push_back(rank.pid);
+  std::vector<std::vector<pid_t>> all = families(roots);
   Look look(frames, budget);
-  for (const RankProcess& rank : ranks) sample.ranks.push_back(look.rank(rank));
+  for (size_t i = 0; i < ranks.size(); ++i) sample.ranks.push_back(look.rank(ranks[i], std::move(all[i])));
+  if (frames) try_paths(sample, budget - std::chrono::duration_cast<os::milliseconds>(os::mono_now() - began));
+  if (gpus) {
+    ProbeRequest request;
+    os::milliseconds left = budget - std::chrono::duration_cast<os::milliseconds>(os::mono_now() - began);
+    GpuFacts facts;
+    if (left > kLeastForGpus && ask_nvml(request, left, facts)) read_pci("", facts);
+    sample.gpus = std::move(facts.devices);
+  }
   return sample;
 }
 

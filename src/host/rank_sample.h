@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "host/gpu_facts.h"
 #include "os/clock.h"
 
 namespace host {
@@ -73,6 +74,7 @@ struct SocketSample {
   int64_t bytes_acked = 0, bytes_received = 0, rtt_us = 0;
   int64_t last_sent_ms = 0, last_received_ms = 0;  // ago; only data
   int64_t segment_bytes = 0;                       // snd_mss
+  std::string answers;  // where data is not acknowledged: "yes", the host answers to a small packet; "no", nothing; "": not tried
 };
 template <typename V>
 void fields(V& v, SocketSample& f) {
@@ -96,6 +98,7 @@ void fields(V& v, SocketSample& f) {
   v("last_sent_ms", f.last_sent_ms);
   v("last_received_ms", f.last_received_ms);
   v("segment_bytes", f.segment_bytes);
+  v("answers", f.answers);
 }
 
 // The control groups the rank's first process is in.
@@ -135,11 +138,13 @@ void fields(V& v, RankSample& f) {
 struct HostSample {
   int64_t at_ms = 0;  // monotonic clock of the host
   std::vector<RankSample> ranks;
+  std::vector<Gpu> gpus;  // if asked for, and there is a driver that answers
 };
 template <typename V>
 void fields(V& v, HostSample& f) {
   v("at_ms", f.at_ms);
   v("ranks", f.ranks);
+  v("gpus", f.gpus);
 }
 
 struct RankProcess {
@@ -148,7 +153,7 @@ struct RankProcess {
   int64_t silent_ms = 0;
 };
 // Looks at them all, within `budget` as far as it can be kept: a look into a process that hangs in the kernel may itself hang, so run it
-// in a child (agent/sample_duty.h). frames: read stacks too.
-HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, os::milliseconds budget);
+// in a child (agent/forked_look.h). frames: read stacks too. gpus: ask NVML too.
+HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, bool gpus, os::milliseconds budget);
 
 }  // namespace host

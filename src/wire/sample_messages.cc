@@ -15,6 +15,7 @@ template <typename W>
 void fields(W& w, Dig& m) {
   w(m.id);
   w(m.ranks);
+  w(m.debugger);
   w(m.deadline_ms);
 }
 template <typename W>

@@ -6,6 +6,9 @@
 
 namespace wire {
 
+// "1" among the job's variables asks for the Python hook (agent/python_hook.h); ranks do not get it.
+inline constexpr const char* kPythonHookVariable = "PHALANX_PYTHON_HOOK";
+
 // --- launcher to agent ---------------------------------------------------------------------------------------------
 // Look at all ranks of the host (host/rank_sample.h). Answered with one Sampled, at the latest a little after the deadline.
 struct Sample {
@@ -21,6 +24,7 @@ struct Dig {
   static constexpr FrameType kType = FrameType::kDig;
   uint32_t id = 0;
   std::vector<uint32_t> ranks;
+  bool debugger = false;  // gdb may be used: it stops a process for a moment
   uint32_t deadline_ms = 0;
 };
 
@@ -48,7 +52,7 @@ struct Sampled {
 };
 struct Piece {
   uint32_t rank = 0;
-  std::string kind;  // "python" (the hook), "py-spy", "gdb", "flight-recorder", "error": why there is nothing
+  std::string kind;  // "python" (the hook), "py-spy", "gdb", "flight-recorder", "ras" (NCCL's service)
   std::string bytes;
 };
 struct Dug {

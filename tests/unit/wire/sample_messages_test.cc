@@ -19,7 +19,7 @@ TEST(SampleMessages, ComeBackAsTheyWere) {
   wire::Sample sample{7, true, false, 1500};
   EXPECT_EQ(there_and_back(sample).id, 7u);
   EXPECT_TRUE(there_and_back(sample).frames);
-  EXPECT_EQ(there_and_back(wire::Dig{8, {0, 3}, 2000}).ranks, (std::vector<uint32_t>{0, 3}));
+  EXPECT_EQ(there_and_back(wire::Dig{8, {0, 3}, true, 2000}).ranks, (std::vector<uint32_t>{0, 3}));
   wire::Pulse pulse{5, 5000, {{2, 4990, 12, 3, 'R', 1 << 20}}};
   EXPECT_EQ(there_and_back(pulse).ranks.at(0).cpu_ms, 4990u);
   EXPECT_EQ(there_and_back(pulse).ranks.at(0).state, 'R');

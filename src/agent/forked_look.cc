@@ -1,0 +1,103 @@
+#include "agent/forked_look.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace agent {
+namespace {
+
+constexpr size_t kMostBytes = 15 << 20;  // fits a frame
+
+// Nothing of the agent's stays open here: a child that cannot be ended would hold the launcher's stream open.
+void leave_descriptors(int pipe) {
+  int null = ::open("/dev/null", O_RDWR);
+  if (pipe != 3) ::dup2(pipe, 3);
+  for (int fd : {0, 1, 2})
+    if (null >= 0) ::dup2(null, fd);
+  if (::close_range(4, ~0U, 0) == 0) return;
+  for (int fd = 4; fd < 1024; ++fd) ::close(fd);  // before Linux 5.9
+}
+
+[[noreturn]] void run_child(const std::function<std::string()>& look, const std::string& process, int pipe, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_NAME, process.c_str());
+  for (int s : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD}) ::signal(s, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  leave_descriptors(pipe);
+  std::string text = look();
+  ::_exit(os::write_all(3, text, "the answer").ok() ? 0 : 1);
+}
+
+}  // namespace
+
+ForkedLook::~ForkedLook() { kill(); }
+
+void ForkedLook::start(std::function<std::string()> look, os::milliseconds patience, Done done) {
+  kill();
+  done_ = std::move(done);
+  base::Status forked = fork_child(look, patience);
+  if (forked.ok()) return;
+  loop_.after(os::nanoseconds(0), [done = done_, error = forked.error()] { done(base::Error(error)); });
+}
+
+base::Status ForkedLook::fork_child(const std::function<std::string()>& look, os::milliseconds patience) {
+  TRY_ASSIGN(os::PipeEnds ends, os::make_pipe());
+  TRY(os::set_nonblocking(ends.read.get()));
+  pid_t self = ::getpid();
+  pid_t pid = ::fork();
+  if (pid < 0) return base::system_error("fork", name_);
+  if (pid == 0) run_child(look, process_, ends.write.get(), self);
+  ::setpgid(pid, pid);  // whoever is first: from here on the group can be killed
+  group_ = pid;
+  text_.clear();
+  pipe_ = std::move(ends.read);
+  TRY_ASSIGN(watch_, loop_.watch(pipe_.get(), EPOLLIN, [this](uint32_t) { read_more(); }));
+  timer_ = loop_.after(patience, [this, patience] {
+    timer_ = 0;
+    answer(base::fail(base::ErrorKind::kTimeout,
+                      fmt::format("{} gave no answer for {:.1f} s", name_, static_cast<double>(patience.count()) / 1000)));
+  });
+  return base::ok();
+}
+
+void ForkedLook::read_more() {
+  char buffer[32 << 10];
+  for (;;) {
+    os::IoStep step = os::read_step(pipe_.get(), buffer, sizeof(buffer));
+    if (step.kind == os::IoStep::kWouldBlock) return;
+    if (step.kind != os::IoStep::kBytes) break;
+    text_.append(buffer, step.bytes);
+    if (text_.size() > kMostBytes) break;
+  }
+  if (text_.empty()) return answer(base::fail(base::ErrorKind::kInternal, name_ + " died"));
+  if (text_.size() > kMostBytes) return answer(base::fail(base::ErrorKind::kInternal, name_ + " found too much"));
+  answer(std::move(text_));
+}
+
+void ForkedLook::answer(base::Result<std::string> result) {
+  forget();
+  if (!result.ok() && group_ > 0) ::kill(-group_, SIGKILL);
+  done_(std::move(result));
+}
+
+void ForkedLook::forget() {
+  if (watch_) loop_.unwatch(watch_);
+  if (timer_) loop_.cancel(timer_);
+  watch_ = timer_ = 0;
+  pipe_.reset();
+}
+
+void ForkedLook::kill() {
+  if (pipe_.valid()) ::kill(-group_, SIGKILL);
+  forget();
+}
+
+}  // namespace agent

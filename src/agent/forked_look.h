@@ -1,0 +1,50 @@
+// A look at the machine that may hang, on behalf of the agent: one child that runs it and pipes the answer back to the loop, which never
+// waits for it.
+//
+// The child and what it starts are one process group, so that all can be killed at once and told from what ranks left behind: a process
+// that hangs in a dead file system cannot be ended and is nobody's leftover.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "os/loop.h"
+
+namespace agent {
+
+class ForkedLook {
+ public:
+  using Done = std::function<void(base::Result<std::string>)>;
+  // name: of the child's process, at most 15 bytes, and in errors: "the probe".
+  ForkedLook(os::Loop& loop, std::string process, std::string name) : loop_(loop), process_(std::move(process)), name_(std::move(name)) {}
+  ~ForkedLook();
+  ForkedLook(const ForkedLook&) = delete;
+  ForkedLook& operator=(const ForkedLook&) = delete;
+
+  // look: runs in the child, may fork and block; at most 15 MiB. done: called once from the loop, at the latest after `patience`, with an
+  // error if there is no answer. A look still under way is killed and not answered.
+  void start(std::function<std::string()> look, os::milliseconds patience, Done done);
+  void kill();  // everything it started; no answer follows
+  // The process group of the last look; 0: there was none.
+  pid_t group() const { return group_; }
+
+ private:
+  base::Status fork_child(const std::function<std::string()>& look, os::milliseconds patience);
+  void read_more();
+  void answer(base::Result<std::string> result);
+  void forget();
+
+  os::Loop& loop_;
+  std::string process_, name_;
+  Done done_;
+  pid_t group_ = 0;
+  os::Fd pipe_;
+  os::WatchId watch_ = 0;
+  os::TimerId timer_ = 0;
+  std::string text_;
+};
+
+}  // namespace agent

@@ -1,0 +1,84 @@
+#include "agent/pulse.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "host/rank_use.h"
+#include "os/family.h"
+
+namespace agent {
+namespace {
+// What is read counts from the process's start, so that nothing is lost between two looks.
+constexpr os::milliseconds kLookEvery{5000};
+constexpr int kFamilyEvery = 2;  // looks between two searches for what a rank has started: each reads all of /proc
+}  // namespace
+
+PulseWatch::~PulseWatch() { stop(); }
+
+void PulseWatch::start() {
+  if (timer_) return;
+  told_ = os::mono_now();
+  timer_ = loop_.every(kLookEvery, [this] { look(); });
+}
+
+void PulseWatch::stop() {
+  if (timer_) loop_.cancel(timer_);
+  timer_ = 0;
+}
+
+void PulseWatch::look() {
+  std::vector<Ranks::Living> living = ranks_();
+  if (looks_ % kFamilyEvery == 0) {
+    std::vector<pid_t> roots;
+    for (const Ranks::Living& rank : living) roots.push_back(rank.pid);
+    std::vector<std::vector<pid_t>> families = host::families(roots);
+    for (size_t i = 0; i < living.size(); ++i) {
+      Seen& seen = seen_[living[i].rank];
+      seen.family = std::move(families[i]);
+      std::string file = host::throttle_file(living[i].pid);  // a process can be moved to another group
+      if (file != seen.throttle_file) seen.throttled_ms = host::throttled_ms(file);
+      seen.throttle_file = std::move(file);
+    }
+  }
+  for (const Ranks::Living& rank : living) look_at(rank, seen_[rank.rank]);
+  ++looks_;
+  wire::Pulse pulse;
+  os::Mono now = os::mono_now();
+  pulse.at_ns = now.ns;
+  pulse.window_ms = static_cast<uint32_t>((now - told_).count() / 1'000'000);
+  told_ = now;
+  for (const Ranks::Living& rank : living) {
+    Seen& seen = seen_[rank.rank];
+    pulse.ranks.push_back(seen.window);
+    seen.window = {};
+  }
+  if (!pulse.ranks.empty()) tell_(pulse);
+}
+
+void PulseWatch::look_at(const Ranks::Living& rank, Seen& seen) {
+  wire::RankPulse& window = seen.window;
+  window.rank = rank.rank;
+  uint64_t rss = 0;
+  for (pid_t pid : seen.family) {
+    host::ProcessUse use;
+    if (!host::read_use(pid, use)) continue;
+    if (pid == rank.pid) window.state = static_cast<uint8_t>(use.state);
+    rss += static_cast<uint64_t>(use.rss_kb);
+    auto [at, is_new] = seen.processes.try_emplace(pid);
+    Process& before = at->second;
+    if (!is_new && before.start_ticks == use.start_ticks) {
+      window.cpu_ms += static_cast<uint32_t>(std::max<int64_t>(0, use.cpu_ms - before.cpu_ms));
+      window.major_faults += static_cast<uint32_t>(std::max<int64_t>(0, use.major_faults - before.major_faults));
+    }
+    before = {use.start_ticks, use.cpu_ms, use.major_faults};
+  }
+  window.rss_kb = rss;
+  if (!seen.throttle_file.empty()) {
+    int64_t now = host::throttled_ms(seen.throttle_file);
+    window.throttled_ms += static_cast<uint32_t>(std::max<int64_t>(0, now - seen.throttled_ms));
+    seen.throttled_ms = now;
+  }
+}
+
+}  // namespace agent

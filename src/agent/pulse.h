@@ -1,0 +1,55 @@
+// How busy the ranks of this host are: every five seconds their processes are looked at and the launcher is told. Costs one small file of
+// /proc per process; measured for 8 ranks: docs/guides/hangs.md.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/ranks.h"
+#include "os/loop.h"
+#include "wire/sample_messages.h"
+
+namespace agent {
+
+class PulseWatch {
+ public:
+  // ranks: those that live. tell: called from the loop.
+  PulseWatch(os::Loop& loop, std::function<std::vector<Ranks::Living>()> ranks, std::function<void(const wire::Pulse&)> tell)
+      : loop_(loop), ranks_(std::move(ranks)), tell_(std::move(tell)) {}
+  ~PulseWatch();
+  PulseWatch(const PulseWatch&) = delete;
+  PulseWatch& operator=(const PulseWatch&) = delete;
+
+  void start();
+  void stop();
+
+ private:
+  struct Process {
+    uint64_t start_ticks = 0;  // another start is another process
+    int64_t cpu_ms = 0, major_faults = 0;
+  };
+  struct Seen {
+    std::vector<pid_t> family;           // the rank's first, and what it has started
+    std::map<pid_t, Process> processes;  // at the last look
+    std::string throttle_file;
+    int64_t throttled_ms = 0;
+    wire::RankPulse window;
+  };
+  void look();
+  void look_at(const Ranks::Living& rank, Seen& seen);
+
+  os::Loop& loop_;
+  std::function<std::vector<Ranks::Living>()> ranks_;
+  std::function<void(const wire::Pulse&)> tell_;
+  std::map<uint32_t, Seen> seen_;
+  os::TimerId timer_ = 0;
+  os::Mono told_;
+  int looks_ = 0;
+};
+
+}  // namespace agent

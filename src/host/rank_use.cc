@@ -1,0 +1,91 @@
+#include "host/rank_use.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "host/cgroups.h"
+#include "host/mounts.h"
+#include "host/small_files.h"
+#include "os/files.h"
+
+namespace host {
+namespace {
+
+std::string read_small(const std::string& path) {
+  base::Result<std::string> text = os::read_file(path, 256 << 10);
+  return text.ok() ? std::move(text).value() : "";
+}
+
+}  // namespace
+
+bool parse_use(std::string_view text, ProcessUse& use) {
+  // The name may hold anything, also blanks and ')': it ends at the last one.
+  size_t open = text.find('('), close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return false;
+  std::vector<std::string_view> f = base::split_words(text.substr(close + 1));
+  if (f.size() < 22 || f[0].size() != 1) return false;
+  auto number = [&](size_t i) {
+    base::Result<int64_t> value = base::parse_int(f[i], 0, INT64_MAX);
+    return value.ok() ? *value : 0;
+  };
+  static const int64_t ticks = std::max<int64_t>(1, ::sysconf(_SC_CLK_TCK));
+  static const int64_t page_kb = std::max<int64_t>(1, ::sysconf(_SC_PAGESIZE) / 1024);
+  use.name = base::printable(text.substr(open + 1, close - open - 1), 32);
+  use.state = f[0][0];
+  use.parent = number(1);
+  use.major_faults = number(9);
+  use.cpu_ms = (number(11) + number(12)) / ticks * 1000 + (number(11) + number(12)) % ticks * 1000 / ticks;
+  use.start_ticks = static_cast<uint64_t>(number(19));
+  use.rss_kb = std::min<int64_t>(number(21), INT64_MAX / page_kb) * page_kb;
+  return true;
+}
+
+bool read_use(const std::string& stat_file, ProcessUse& use) {
+  base::Result<std::string> text = os::read_file(stat_file, 4096);
+  return text.ok() && parse_use(*text, use);
+}
+
+bool read_use(pid_t pid, ProcessUse& use) { return read_use(fmt::format("/proc/{}/stat", pid), use); }
+
+std::vector<std::vector<pid_t>> families(const std::vector<pid_t>& roots) {
+  std::multimap<int64_t, pid_t> children;
+  for (int64_t pid : numbers_in("/proc")) {
+    ProcessUse use;
+    if (read_use(static_cast<pid_t>(pid), use)) children.emplace(use.parent, static_cast<pid_t>(pid));
+  }
+  std::vector<std::vector<pid_t>> out;
+  for (pid_t root : roots) {
+    std::vector<pid_t> family{root};
+    for (size_t i = 0; i < family.size() && family.size() < 4096; ++i) {
+      auto [begin, end] = children.equal_range(family[i]);
+      for (auto it = begin; it != end; ++it) family.push_back(it->second);
+    }
+    out.push_back(std::move(family));
+  }
+  return out;
+}
+
+std::string throttle_file(pid_t pid) {
+  std::vector<CgroupLine> lines = parse_cgroup(read_small(fmt::format("/proc/{}/cgroup", pid)));
+  CgroupChain chain = cgroup_chain("cpu", lines, parse_mountinfo(read_small("/proc/self/mountinfo")));
+  for (const std::string& folder : chain.folders) {
+    std::string file = folder + "/cpu.stat";
+    if (value_after(read_small(file), "nr_throttled")) return file;
+  }
+  return "";
+}
+
+int64_t throttled_ms(const std::string& file) {
+  if (file.empty()) return 0;
+  std::string text = read_small(file);
+  if (std::optional<int64_t> us = value_after(text, "throttled_usec")) return *us / 1000;  // version 2
+  return value_after(text, "throttled_time").value_or(0) / 1'000'000;                      // version 1, nanoseconds
+}
+
+}  // namespace host

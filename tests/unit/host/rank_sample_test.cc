@@ -1,0 +1,152 @@
+// What is seen of real processes from outside: their waits, files, sockets, stacks.
+#include "host/rank_sample.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "host/rank_use.h"
+#include "host/stack_scan.h"
+#include "os/fd.h"
+#include "os/net.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A child that runs `body` and never returns from it.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& body) : pid_(::fork()) {
+    if (pid_ == 0) {
+      body();
+      ::_exit(0);
+    }
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  // Sampled until its main thread waits in `wchan` (any, if empty) or two seconds have passed.
+  host::RankSample sample(const std::string& wchan) const {
+    host::RankSample last;
+    for (os::Mono end = os::mono_now() + 2s; os::mono_now() < end;) {
+      last = host::sample_ranks({{7, pid_, 42}}, true, false, 1000ms).ranks.at(0);
+      if (!last.processes.empty() && !last.processes[0].threads.empty() &&
+          last.processes[0].threads[0].wchan.find(wchan) != std::string::npos)
+        break;
+    }
+    return last;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(RankSample, ASleeperAndItsStack) {
+  Child child([] { ::sleep(100); });
+  host::RankSample s = child.sample("nanosleep");
+  EXPECT_EQ(s.rank, 7);
+  EXPECT_EQ(s.silent_ms, 42);
+  ASSERT_EQ(s.processes.size(), 1u);
+  const host::ThreadSample& main = s.processes[0].threads.at(0);
+  EXPECT_EQ(main.state, "S");
+  EXPECT_NE(main.wchan.find("nanosleep"), std::string::npos);
+  ASSERT_FALSE(main.frames.empty());
+  bool found = false;
+  for (const std::string& frame : main.frames) found = found || frame.find("nanosleep") != std::string::npos;
+  EXPECT_TRUE(found) << main.frames[0];
+}
+
+TEST(RankSample, AReaderOfAPipeAndWhoHoldsTheOtherEnd) {
+  auto ends = os::make_pipe();
+  ASSERT_TRUE(ends.ok());
+  int read_end = ends->read.get(), write_end = ends->write.get();
+  Child child([&] {
+    if (::fork() == 0)
+      for (;;) ::pause();
+    ::close(write_end);
+    char byte;
+    while (::read(read_end, &byte, 1) < 0) {}
+  });
+  host::RankSample s = child.sample("pipe_read");
+  ASSERT_GE(s.processes.size(), 2u) << "its child is a process of the rank";
+  EXPECT_EQ(s.processes[1].parent, child.pid());
+  const std::string& on = s.processes[0].threads.at(0).waits_on;
+  EXPECT_EQ(on.find("pipe to "), 0u) << on;
+  ::kill(static_cast<pid_t>(s.processes[1].pid), SIGKILL);
+}
+
+TEST(RankSample, AStoppedOne) {
+  Child child([] { ::raise(SIGSTOP); });
+  for (os::Mono end = os::mono_now() + 2s; os::mono_now() < end;)
+    if (child.sample("").processes.at(0).state == "T") break;
+  EXPECT_EQ(child.sample("").processes.at(0).state, "T");
+}
+
+TEST(RankSample, APeerThatDoesNotReadShutsTheWindow) {
+  auto listener = os::listen_tcp({"127.0.0.1", 0});
+  ASSERT_TRUE(listener.ok());
+  auto near = os::connect_tcp_start(listener->endpoint);
+  ASSERT_TRUE(near.ok());
+  os::Accepted far;
+  for (os::Mono end = os::mono_now() + 2s; !far.fd.valid() && os::mono_now() < end;) {
+    auto accepted = os::accept_tcp(listener->fd.get());
+    if (accepted.ok()) far = std::move(accepted).value();
+  }
+  ASSERT_TRUE(far.fd.valid());
+  std::string data(1 << 20, 'x');
+  while (os::write_step(near->get(), data.data(), data.size()).kind == os::IoStep::kBytes) {}
+  host::RankSample s;
+  for (os::Mono end = os::mono_now() + 3s; os::mono_now() < end;) {
+    s = host::sample_ranks({{0, ::getpid(), 0}}, false, false, 1000ms).ranks.at(0);
+    bool shut = false;
+    for (const host::SocketSample& k : s.sockets) shut = shut || k.timer == "persist";
+    if (shut) break;
+  }
+  bool shut = false;
+  for (const host::SocketSample& k : s.sockets) {
+    if (k.timer != "persist") continue;
+    shut = true;
+    EXPECT_EQ(k.remote, listener->endpoint.str());
+    EXPECT_EQ(k.remote_address, "127.0.0.1");
+    EXPECT_GT(k.send_queue, 0);
+    EXPECT_EQ(k.state, "ESTABLISHED");
+  }
+  EXPECT_TRUE(shut);
+}
+
+TEST(RankUse, ReadsAStatLineWithANameThatHoldsAnything) {
+  host::ProcessUse use;
+  ASSERT_TRUE(
+      host::parse_use("46 (a) b (c)) S 1 46 46 0 -1 4194560 100 0 7 0 250 50 0 0 20 0 3 0 12345 1000000 300 18446744073709551615 1", use));
+  EXPECT_EQ(use.name, "a) b (c)");
+  EXPECT_EQ(use.state, 'S');
+  EXPECT_EQ(use.major_faults, 7);
+  EXPECT_EQ(use.cpu_ms, 3000);
+  EXPECT_EQ(use.start_ticks, 12345u);
+  for (const char* bad : {"", "46", "46 (x", "46 (x) S 1", ")("}) EXPECT_FALSE(host::parse_use(bad, use)) << bad;
+}
+
+TEST(StackScan, NamesWithoutParameters) {
+  EXPECT_EQ(host::plain_function("_ZN4gloo7barrierERNS_14BarrierOptionsE"), "gloo::barrier");
+  EXPECT_EQ(host::plain_function("poll"), "poll");
+  EXPECT_EQ(host::plain_function("_ZNSt6vectorIiSaIiEE9push_backERKi"), "std::vector::push_back");
+  EXPECT_LE(host::plain_function(std::string(5000, 'a')).size(), 100u);
+}
+
+TEST(StackScan, MapsAndFilesThatAreNone) {
+  auto maps = host::parse_maps("55d0-55d1 r-xp 00000000 fe:00 1    /usr/bin/a b\n55d1-55d2 rw-p 0 0 0 [heap]\njunk\n9-8 r-xp 0 0 0 /x\n");
+  ASSERT_EQ(maps.size(), 2u);
+  EXPECT_EQ(maps[0].path, "/usr/bin/a b");
+  EXPECT_EQ(maps[1].path, "");
+  EXPECT_EQ(host::Symbols("").at_file_offset(0), "");
+  EXPECT_EQ(host::Symbols(std::string(64, '\x7f')).at_file_offset(1), "");
+}
+
+}  // namespace
