@@ -8,6 +8,7 @@ std::vector<CauseGroup> cause_groups() {
   return {
       {{"how ranks and hosts end", "rank 与主机如何结束"}, end_causes()},
       {{"why a run stands still", "运行为何停滞"}, hang_causes()},
+      {{"why a run is slow", "运行为何缓慢"}, slow_causes()},
       {{"what NCCL tells of itself", "NCCL 自身的报告"}, nccl_causes()},
       {{"GPUs while a job runs", "运行中的 GPU"}, log_gpu_causes()},
       {{"networks and NCCL while a job runs", "运行中的网络与 NCCL"}, log_network_causes()},

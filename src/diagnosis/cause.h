@@ -24,6 +24,7 @@ struct Cause {
 // All rows, one function per file causes_<group>.cc.
 std::span<const Cause> end_causes();   // RUN-, HOST-: how ranks and hosts end
 std::span<const Cause> hang_causes();  // HANG-: why a run stands still
+std::span<const Cause> slow_causes();  // SLOW-: why it is slower than it need be
 std::span<const Cause> nccl_causes();  // NCCL-: what its log and its RAS service tell
 // What logs tell (phalanx explain FILE).
 std::span<const Cause> log_gpu_causes();

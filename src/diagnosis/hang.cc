@@ -1,0 +1,375 @@
+#include "diagnosis/hang.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "diagnosis/hang_links.h"
+
+namespace diagnosis {
+namespace {
+
+using doctor::Words;
+
+struct Seen {
+  const RankView* view;
+  Activity activity;
+  bool known() const { return activity.doing != Doing::kUnknown; }
+};
+
+class Judge {
+ public:
+  explicit Judge(const HangInput& input) : in_(input) {
+    for (const RankView& r : input.ranks) {
+      Seen seen{&r, {}};
+      if (r.then) seen.activity = activity_of(r.first ? &*r.first : nullptr, *r.then, input.between_s);
+      (r.exited ? gone_ : seen_).push_back(std::move(seen));
+    }
+  }
+
+  HangVerdict verdict() {
+    bool found = left_early() || held() || link() || recorders() || service() || mismatch() || minority();
+    if (!found) unknown();
+    tell_places();
+    tell_missing();
+    return std::move(out_);
+  }
+
+ private:
+  std::string name(const RankView& r) const { return fmt::format("rank {} ({})", r.rank, in_.hosts.at(r.host)); }
+
+  void name_rank(const RankView& r) {
+    out_.ranks.push_back(r.rank);
+    if (!out_.host) out_.host = r.host;
+  }
+
+  // Ranks that wait for others, not ranks that still save or evaluate at the end.
+  bool somebody_waits() const {
+    return std::any_of(seen_.begin(), seen_.end(), [](const Seen& s) {
+      return s.activity.doing == Doing::kCollective || s.activity.doing == Doing::kStore || s.activity.doing == Doing::kReading;
+    });
+  }
+
+  bool left_early() {
+    if (!somebody_waits()) return false;
+    for (const Seen& s : gone_) {
+      if (s.view->exit_code != 0) continue;
+      name_rank(*s.view);
+      out_.code = "RUN-LEFT-EARLY";
+      std::string ago = fmt::format("{:.0f}", s.view->exited_ago_s);
+      out_.evidence = {"it ended with code 0 " + ago + " s ago, and the other ranks have not gone on since",
+                       "它在 " + ago + " 秒前以退出码 0 结束，此后其它 rank 再无进展"};
+      return true;
+    }
+    return false;
+  }
+
+  // What holds a rank from outside, or by its storage or memory: certain whatever the others do.
+  bool held() {
+    static constexpr std::pair<Doing, const char*> kCodes[] = {{Doing::kFrozen, "HANG-STOPPED"},
+                                                               {Doing::kStopped, "HANG-STOPPED"},
+                                                               {Doing::kTraced, "HANG-TRACED"},
+                                                               {Doing::kDisk, "HANG-DISK"},
+                                                               {Doing::kSwapping, "HANG-SWAPPING"}};
+    for (const auto& [doing, code] : kCodes) {
+      for (const Seen& s : seen_) {
+        if (s.activity.doing != doing) continue;
+        if (out_.ranks.empty()) {
+          out_.evidence = s.activity.words;
+          out_.code = code;
+          if (doing == Doing::kStopped) out_.fix = fmt::format("kill -CONT {}", s.activity.pid);
+        }
+        name_rank(*s.view);
+      }
+      if (!out_.ranks.empty()) return true;
+    }
+    return false;
+  }
+
+  bool link() {
+    std::optional<BrokenLink> b = broken_link(in_);
+    if (!b) return false;
+    const host::SocketSample& s = b->socket;
+    const RankView& from = in_.ranks[static_cast<size_t>(b->from)];
+    std::string to = b->to >= 0 ? name(in_.ranks[static_cast<size_t>(b->to)]) : b->to_host ? in_.hosts[*b->to_host] : s.remote_address;
+    if (b->kind == BrokenLink::Kind::kPeerDoesNotRead && some_elsewhere())
+      return false;  // the minority rule says more of who does not read
+    name_rank(from);
+    if (b->to >= 0) out_.ranks.push_back(b->to);
+    if (b->common_host) out_.host = b->common_host;
+    std::string way = fmt::format("{} to {}", s.local, s.remote), zh_way = fmt::format("{} 到 {}", s.local, s.remote);
+    switch (b->kind) {
+      case BrokenLink::Kind::kPath:
+      case BrokenLink::Kind::kLargePackets: {
+        bool large = b->kind == BrokenLink::Kind::kLargePackets;
+        out_.code = large ? "NET-MTU-HOLE" : "HANG-LINK";
+        int64_t tries = std::max(s.retransmits, s.backoff);
+        out_.evidence = {
+            fmt::format("its connection to {} does not get through: {}, {} segments sent and not acknowledged, {} retransmissions in "
+                        "a row{}",
+                        to, way, s.unacked, tries,
+                        large             ? fmt::format("; small packets pass, those of {} bytes do not", s.segment_bytes)
+                        : b->data_arrives ? "; the data arrives, the answers are lost"
+                                          : ""),
+            fmt::format("它到 {} 的连接不通：{}，{} 个报文段已发送但未被确认，连续重传 {} 次{}", to, zh_way, s.unacked, tries,
+                        large             ? fmt::format("；小包能通过，{} 字节的包不能", s.segment_bytes)
+                        : b->data_arrives ? "；数据能到达，应答丢失"
+                                          : "")};
+        break;
+      }
+      case BrokenLink::Kind::kPeerDoesNotRead:
+        out_.code = "HANG-PEER-STOPPED";
+        out_.evidence = {fmt::format("{} has not read what it sends for a while: {}, window shut, {} bytes wait", to, way, s.send_queue),
+                         fmt::format("{} 长时间没有读取它发送的数据：{}，窗口已关闭，{} 字节在等待", to, zh_way, s.send_queue)};
+        break;
+      case BrokenLink::Kind::kNoAnswer:
+        out_.code = "HANG-CONNECT";
+        out_.evidence = {
+            fmt::format("it connects to {} ({}) and has no answer after {} tries", to, s.remote,
+                        std::clamp<int64_t>(s.retransmits, 0, 1000) + 1),
+            fmt::format("它正在连接 {}（{}），{} 次尝试后仍无应答", to, s.remote, std::clamp<int64_t>(s.retransmits, 0, 1000) + 1)};
+        break;
+    }
+    if (!b->other_ranks.empty()) {
+      std::string others = base::format_ranges(b->other_ranks);
+      out_.evidence.english += "; connections of ranks " + others + " are stuck too";
+      out_.evidence.chinese += "；rank " + others + " 的连接也停住了";
+    }
+    if (b->to_host && *b->to_host != b->from_host)
+      out_.fix = fmt::format("phalanx check {},{}", in_.hosts[b->from_host], in_.hosts[*b->to_host]);
+    return true;
+  }
+
+  bool some_elsewhere() const {
+    bool in = false, out = false;
+    for (const Seen& s : seen_) {
+      in = in || s.activity.doing == Doing::kCollective;
+      out = out || (s.known() && s.activity.doing != Doing::kCollective);
+    }
+    return in && out;
+  }
+
+  bool recorders() {
+    if (!in_.flight || in_.flight->culprits.empty()) return false;
+    bool mismatch = in_.flight->kind == FlightVerdict::Kind::kMismatch;
+    if (!mismatch && in_.flight->kind != FlightVerdict::Kind::kNotJoined) return false;
+    out_.code = mismatch ? "HANG-MISMATCH" : "HANG-NEVER-ENTERED";
+    for (int rank : in_.flight->culprits)
+      if (rank >= 0 && static_cast<size_t>(rank) < in_.ranks.size()) name_rank(in_.ranks[static_cast<size_t>(rank)]);
+    out_.evidence = in_.flight->evidence;
+    return !out_.ranks.empty();
+  }
+
+  // What NCCL's own RAS service says; its processes are ranks by their pid.
+  bool service() {
+    if (!in_.ras || in_.ras->code.empty() || in_.ras->culprits.empty()) return false;
+    for (const RasMember& member : in_.ras->culprits)
+      for (const Seen& s : seen_)
+        if (is_process_of(*s.view, member.pid)) name_rank(*s.view);
+    if (out_.ranks.empty()) return false;
+    std::sort(out_.ranks.begin(), out_.ranks.end());
+    out_.ranks.erase(std::unique(out_.ranks.begin(), out_.ranks.end()), out_.ranks.end());
+    out_.code = in_.ras->code;
+    out_.evidence = in_.ras->evidence;
+    for (const Words& note : in_.ras->notes) out_.details.push_back(note);
+    return true;
+  }
+
+  static bool is_process_of(const RankView& view, int64_t pid) {
+    if (!view.then || pid <= 0) return false;
+    return std::any_of(view.then->processes.begin(), view.then->processes.end(),
+                       [&](const host::ProcessSample& p) { return p.pid == pid; });
+  }
+
+  // All wait in a collective, not all in the same one.
+  bool mismatch() {
+    std::map<std::string, std::vector<const Seen*>> ops;
+    for (const Seen& s : seen_) {
+      if (s.activity.doing != Doing::kCollective) return false;
+      ops[s.activity.op].push_back(&s);
+    }
+    if (ops.size() < 2 || ops.count("") > 0) return false;
+    auto fewest = std::min_element(ops.begin(), ops.end(), [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
+    auto most = std::max_element(ops.begin(), ops.end(), [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
+    if (fewest == most) {  // as many here as there: the named one is told of
+      fewest = ops.begin();
+      most = std::prev(ops.end());
+      if (fewest->second[0]->activity.op_name.empty()) std::swap(fewest, most);
+    }
+    for (const Seen* s : fewest->second) name_rank(*s->view);
+    out_.code = "HANG-MISMATCH";
+    auto shown = [](const std::string& op) { return op.find('!') == std::string::npos ? op : "another (" + op + ")"; };
+    auto zh_shown = [](const std::string& op) { return op.find('!') == std::string::npos ? op : "另一个（" + op + "）"; };
+    std::vector<int> others;
+    for (const Seen* s : most->second) others.push_back(s->view->rank);
+    out_.evidence = {fmt::format("it waits in {}, and rank{} {} in {}", shown(fewest->first), others.size() == 1 ? "" : "s",
+                                 base::format_ranges(others), shown(most->first)),
+                     fmt::format("它在 {} 中等待，而 rank {} 在 {} 中等待", zh_shown(fewest->first), base::format_ranges(others),
+                                 zh_shown(most->first))};
+    return true;
+  }
+
+  // Ranks that are not where the others are.
+  bool minority() {
+    std::vector<const Seen*> in, out;
+    for (const Seen& s : seen_) {
+      if (!s.known()) continue;
+      bool together = s.activity.doing == Doing::kCollective || s.activity.doing == Doing::kStore;
+      (together ? in : out).push_back(&s);
+    }
+    if (in.empty()) split_by_doing(in, out);
+    if (in.empty() || out.empty()) return false;
+    const Seen& odd = *out.front();
+    out_.code = odd.activity.doing == Doing::kLock         ? "HANG-DEADLOCK-LOCAL"
+                : odd.activity.doing == Doing::kLoader     ? "HANG-LOADER"
+                : odd.activity.doing == Doing::kConnecting ? "HANG-CONNECT"
+                                                           : "HANG-NEVER-ENTERED";
+    std::vector<int> waiting;
+    for (const Seen* s : in) waiting.push_back(s->view->rank);
+    for (const Seen* s : out)
+      if (s->activity.doing == odd.activity.doing) name_rank(*s->view);
+    std::string in_op = in.front()->activity.op_name, others = base::format_ranges(waiting);
+    if (in.front()->activity.doing == Doing::kStore) in_op = "the store";
+    const char* s = waiting.size() == 1 ? "" : "s";
+    const char* wait = waiting.size() == 1 ? "waits" : "wait";
+    out_.evidence = {
+        fmt::format("it {}; rank{} {} {} in {}", odd.activity.words.english, s, others, wait, in_op.empty() ? "a collective" : in_op),
+        fmt::format("它{}；rank {} 在{}等待", odd.activity.words.chinese, others, in_op.empty() ? "集合通信中" : " " + in_op + " 中")};
+    last_words(odd);
+    if (odd.activity.pid > 0) out_.fix = fmt::format("py-spy dump --pid {}", odd.activity.pid);
+    return true;
+  }
+
+  // Without stacks: of more than two ranks, the most do one thing, and it is not sleeping.
+  void split_by_doing(std::vector<const Seen*>& in, std::vector<const Seen*>& out) {
+    std::map<Doing, std::vector<const Seen*>> classes;
+    for (const Seen* s : out) classes[s->activity.doing].push_back(s);
+    if (classes.size() < 2) return;
+    auto most = std::max_element(classes.begin(), classes.end(), [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
+    if (most->second.size() * 2 <= out.size() || most->first == Doing::kSleeping) return;
+    in = most->second;
+    std::erase_if(out, [&](const Seen* s) { return s->activity.doing == most->first; });
+  }
+
+  // When it last sent anything to another rank, against the others.
+  void last_words(const Seen& odd) {
+    std::optional<int64_t> own, others;
+    std::set<std::string> peers;
+    for (const Seen& s : seen_) {
+      if (!s.view->then) continue;
+      for (const host::SocketSample& k : s.view->then->sockets) {
+        if (k.state != "ESTABLISHED" || k.bytes_acked < 2) continue;
+        std::optional<int64_t>& least = &s == &odd || s.view == odd.view ? own : others;
+        if (!least || k.last_sent_ms < *least) least = k.last_sent_ms;
+      }
+    }
+    if (!own || !others || *own <= *others) return;
+    std::string ago = fmt::format("{:.1f}", static_cast<double>(*own) / 1000);
+    out_.evidence.english += fmt::format("; it sent its last bytes {} s ago, before the others", ago);
+    out_.evidence.chinese += fmt::format("；它最后一次发送数据是在 {} 秒前，早于其它 rank", ago);
+  }
+
+  void unknown() {
+    out_.code = "HANG-UNKNOWN";
+    bool all =
+        !seen_.empty() && std::all_of(seen_.begin(), seen_.end(), [](const Seen& s) { return s.activity.doing == Doing::kCollective; });
+    if (all && in_.flight && in_.flight->kind == FlightVerdict::Kind::kTogether) {
+      out_.code = "HANG-TRANSPORT";
+      out_.evidence = in_.flight->evidence;
+    } else if (all) {
+      out_.evidence = {"all ranks wait in the same collective; no connection between them is stuck, no process is stopped",
+                       "所有 rank 都在同一个集合通信中等待；它们之间没有停住的连接，也没有被停止的进程"};
+    } else {
+      out_.evidence = {"no rank stands out", "没有哪个 rank 与众不同"};
+    }
+  }
+
+  // "ranks 0, 2–3: train.py:30 (step)": equal places folded, the rarest first.
+  void tell_places() {
+    std::map<std::string, std::pair<std::vector<int>, Words>> places;
+    for (const Seen& s : seen_) {
+      std::string place = place_in(s.view->stack);
+      Words words{place, place};
+      if (place.empty()) {
+        words = s.known() ? s.activity.words : Words{"not to be seen", "无法看到"};
+      } else if (s.known()) {
+        words = {place + ", " + s.activity.words.english, place + "，" + s.activity.words.chinese};
+      }
+      auto& [ranks, shown] = places[words.english];
+      ranks.push_back(s.view->rank);
+      shown = words;
+    }
+    std::vector<const std::pair<std::vector<int>, Words>*> order;
+    for (const auto& [key, value] : places) order.push_back(&value);
+    std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->first.size() < b->first.size(); });
+    for (const auto* one : order) {
+      std::string ranks = base::format_ranges(one->first);
+      out_.details.push_back({fmt::format("rank{} {}: {}", one->first.size() == 1 ? "" : "s", ranks, one->second.english),
+                              fmt::format("rank {}：{}", ranks, one->second.chinese)});
+    }
+    std::set<int64_t> steps;
+    for (const RankView& r : in_.ranks)
+      if (r.step) steps.insert(*r.step);
+    if (steps.size() < 2) return;
+    std::vector<int> behind;
+    for (const RankView& r : in_.ranks)
+      if (r.step && *r.step == *steps.begin()) behind.push_back(r.rank);
+    std::string some = base::format_ranges(behind);
+    out_.details.push_back(
+        {fmt::format("rank{} {} told step {} last, others step {}", behind.size() == 1 ? "" : "s", some, *steps.begin(), *steps.rbegin()),
+         fmt::format("rank {} 最后报告的是第 {} 步，其它为第 {} 步", some, *steps.begin(), *steps.rbegin())});
+  }
+
+  void tell_missing() {
+    for (const auto& [host, why] : in_.unanswered)
+      out_.missing.push_back({in_.hosts.at(host) + " did not answer: " + why, in_.hosts.at(host) + " 没有应答：" + why});
+    bool frames = false, stacks = false;
+    for (const Seen& s : seen_) {
+      stacks = stacks || !s.view->stack.empty();
+      if (!s.view->then) continue;
+      for (const host::ProcessSample& p : s.view->then->processes)
+        for (const host::ThreadSample& t : p.threads) frames = frames || !t.frames.empty();
+    }
+    if (out_.certain()) return;
+    if (!frames)
+      out_.missing.push_back({"stacks of the ranks: their memory may not be read (ptrace_scope, or another user)",
+                              "rank 的调用栈：无法读取它们的内存（ptrace_scope，或属于其它用户）"});
+    if (!stacks)
+      out_.missing.push_back({"where the Python code is: run with --python-hook, or install py-spy on the hosts",
+                              "Python 代码停在哪里：使用 --python-hook 运行，或在主机上安装 py-spy"});
+    if (!in_.flight)
+      out_.missing.push_back(
+          {"PyTorch's flight recorder: run with --env TORCH_NCCL_TRACE_BUFFER_SIZE=2000 --env "
+           "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/fr_ --env TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_",
+           "PyTorch 的 flight recorder：使用 --env TORCH_NCCL_TRACE_BUFFER_SIZE=2000 --env "
+           "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/fr_ --env TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_ 运行"});
+  }
+
+  const HangInput& in_;
+  std::vector<Seen> seen_, gone_;
+  HangVerdict out_;
+};
+
+}  // namespace
+
+HangVerdict judge_hang(const HangInput& input) { return Judge(input).verdict(); }
+
+std::vector<int> ranks_to_ask(const HangInput& input, const HangVerdict& verdict) {
+  constexpr size_t kMostAsked = 64;
+  constexpr size_t kOthers = 2;
+  std::vector<int> ask;
+  auto asked = [&](int rank) { return std::find(ask.begin(), ask.end(), rank) != ask.end(); };
+  for (int rank : verdict.ranks)
+    if (!input.ranks[static_cast<size_t>(rank)].exited && ask.size() < kMostAsked) ask.push_back(rank);
+  size_t others = 0;
+  for (const RankView& r : input.ranks) {
+    if (r.exited || asked(r.rank) || ask.size() >= kMostAsked || (verdict.certain() && others >= kOthers)) continue;
+    ask.push_back(r.rank);
+    ++others;
+  }
+  return ask;
+}
+
+}  // namespace diagnosis

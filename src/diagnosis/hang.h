@@ -1,0 +1,59 @@
+// Why a run stands still: the samples of all ranks, taken twice, their stacks, their flight recorders, laid beside each other. Pure.
+//
+// The rules, first that holds: a rank that ended while others wait; one that is stopped, traced or frozen; one that waits for a disk; one
+// that swaps; a connection between two ranks that does not get through; what the flight recorders tell; the minority: ranks that are not
+// where the others are (in a collective). What a rank waits in is read from the stacks of its threads (host/stack_scan.h), where they may
+// be read, and from wchan where not. Where nothing is certain the verdict says which evidence is missing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnosis/flight_recorder.h"
+#include "diagnosis/hang_view.h"
+#include "diagnosis/ras.h"
+#include "doctor/finding.h"
+
+namespace diagnosis {
+
+struct RankView {
+  int rank = 0;
+  size_t host = 0;
+  bool exited = false;
+  int exit_code = 0;
+  double exited_ago_s = 0;
+  std::optional<int64_t> step;                  // the last it told of
+  std::optional<host::RankSample> first, then;  // none: its host did not answer
+  std::string stack;                            // text of the Python hook, py-spy or gdb; may be empty
+};
+
+struct HangInput {
+  std::vector<RankView> ranks;               // by rank
+  std::vector<std::string> hosts;            // names
+  std::map<size_t, std::string> unanswered;  // hosts without samples, and why
+  double silent_s = 0;                       // how long nothing has moved
+  double between_s = 1;                      // from the first sample to the second
+  std::optional<FlightVerdict> flight;       // of the dumps there were
+  std::optional<RasVerdict> ras;             // of NCCL's RAS service, where it answered
+};
+
+struct HangVerdict {
+  std::string code;        // of diagnosis/cause.h or the doctor's catalogue
+  std::vector<int> ranks;  // that it names; may be empty
+  std::optional<size_t> host;
+  doctor::Words evidence;              // one sentence or more, without the name of the rank in front
+  std::string fix;                     // a command as printed; empty: the row's
+  std::vector<doctor::Words> details;  // further lines: where the ranks are
+  std::vector<doctor::Words> missing;  // evidence that would have told more
+  bool certain() const { return code != "HANG-UNKNOWN"; }
+};
+
+HangVerdict judge_hang(const HangInput& input);
+
+// Ranks worth asking for their stacks (wire::Dig): those the verdict names and two of the others; all, where it names none.
+std::vector<int> ranks_to_ask(const HangInput& input, const HangVerdict& verdict);
+
+}  // namespace diagnosis

@@ -1,0 +1,93 @@
+#include "diagnosis/hang_links.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace diagnosis {
+namespace {
+
+using host::SocketSample;
+
+// Retransmissions double their interval, from 0.2 s: two are 0.6 s without an answer, and no path that works needs a third in a row.
+constexpr int64_t kManyTries = 3;
+
+// Of a segment: below it a packet fits any path that carries IP at all (RFC 791: 576 bytes).
+constexpr int64_t kLargeBytes = 600;
+
+struct End {
+  int rank;
+  size_t host;
+  const SocketSample* socket;
+};
+
+bool stuck(const SocketSample& s) {
+  return s.state == "ESTABLISHED" && s.timer == "on" && s.unacked > 0 && std::max(s.retransmits, s.backoff) >= kManyTries;
+}
+bool large(const SocketSample& s) { return s.send_queue / std::max<int64_t>(1, s.unacked) >= kLargeBytes; }
+bool shut(const SocketSample& s) { return s.state == "ESTABLISHED" && s.timer == "persist" && s.backoff >= kManyTries && s.send_queue > 0; }
+bool unanswered(const SocketSample& s) { return s.state == "SYN_SENT" && s.retransmits >= 1; }
+
+int weight(BrokenLink::Kind kind) { return kind == BrokenLink::Kind::kPeerDoesNotRead ? 1 : kind == BrokenLink::Kind::kNoAnswer ? 2 : 3; }
+
+}  // namespace
+
+std::optional<BrokenLink> broken_link(const HangInput& input) {
+  std::vector<End> ends;
+  std::map<std::pair<std::string, std::string>, End> by_names;
+  std::map<std::string, size_t> host_of;  // an address that ranks have sockets on
+  for (const RankView& r : input.ranks) {
+    if (!r.then) continue;
+    for (const SocketSample& s : r.then->sockets) {
+      ends.push_back({r.rank, r.host, &s});
+      by_names.emplace(std::pair(s.local, s.remote), ends.back());
+      if (s.local_address.rfind("127.", 0) != 0) host_of.emplace(s.local_address, r.host);
+    }
+  }
+  std::vector<BrokenLink> broken;
+  for (const End& end : ends) {
+    const SocketSample& s = *end.socket;
+    BrokenLink link;
+    if (stuck(s)) link.kind = s.answers == "yes" && large(s) ? BrokenLink::Kind::kLargePackets : BrokenLink::Kind::kPath;
+    else if (shut(s)) link.kind = BrokenLink::Kind::kPeerDoesNotRead;
+    else if (unanswered(s)) link.kind = BrokenLink::Kind::kNoAnswer;
+    else continue;
+    link.from = end.rank;
+    link.from_host = end.host;
+    link.socket = s;
+    auto other = by_names.find({s.remote, s.local});
+    if (other != by_names.end() && other->second.rank != end.rank) {
+      link.to = other->second.rank;
+      link.to_host = other->second.host;
+      link.data_arrives = other->second.socket->bytes_received > s.bytes_acked;
+    } else if (host_of.count(s.remote_address)) {
+      link.to_host = host_of[s.remote_address];
+    }
+    broken.push_back(std::move(link));
+  }
+  if (broken.empty()) return std::nullopt;
+  std::map<size_t, int> touched;  // by host: how many broken links
+  for (const BrokenLink& b : broken) {
+    ++touched[b.from_host];
+    if (b.to_host && *b.to_host != b.from_host) ++touched[*b.to_host];
+  }
+  auto score = [&](const BrokenLink& b) {
+    return std::tuple(weight(b.kind), b.to_host.has_value(), b.to >= 0, std::max(b.socket.retransmits, b.socket.backoff), -b.from);
+  };
+  BrokenLink worst = *std::max_element(broken.begin(), broken.end(), [&](const auto& a, const auto& b) { return score(a) < score(b); });
+  std::set<int> others;
+  for (const BrokenLink& b : broken)
+    for (int r : {b.from, b.to})
+      if (r >= 0 && r != worst.from && r != worst.to) others.insert(r);
+  worst.other_ranks.assign(others.begin(), others.end());
+  // One host that every broken link touches, of several pairs, is where to look.
+  std::set<std::pair<size_t, size_t>> pairs;
+  for (const BrokenLink& b : broken)
+    if (b.to_host) pairs.insert(std::minmax(b.from_host, *b.to_host));
+  if (pairs.size() > 1)
+    for (const auto& [host, count] : touched)
+      if (count == static_cast<int>(broken.size())) worst.common_host = host;
+  return worst;
+}
+
+}  // namespace diagnosis

@@ -1,0 +1,127 @@
+#include "diagnosis/straggler.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace diagnosis {
+namespace {
+
+constexpr double kHeldBack = 0.2;    // of the time, by the CPU limit
+constexpr double kManyFaults = 100;  // a second
+constexpr double kBusy = 0.85;       // of one CPU
+constexpr double kIdle = 0.35;
+constexpr int64_t kFullUse = 95;   // percent
+constexpr double kLowPower = 0.4;  // of the limit: kernels that wait for the network draw about a third
+constexpr double kMuchMore = 2.0;  // times the median of the others
+constexpr int64_t kMuchBytes = 4LL << 30;
+
+double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
+
+}  // namespace
+
+void Stragglers::take(const wire::Pulse& pulse) {
+  if (pulse.window_ms == 0) return;
+  double window = pulse.window_ms;
+  for (const wire::RankPulse& rank : pulse.ranks) {
+    Use& use = ranks_[static_cast<int>(rank.rank)];
+    auto add = [](std::vector<double>& list, double value) {
+      list.push_back(value);
+      if (list.size() > kSlowWindows) list.erase(list.begin());
+    };
+    add(use.cpu, rank.cpu_ms / window);
+    add(use.throttled, rank.throttled_ms / window);
+    add(use.faults, rank.major_faults / (window / 1000));
+  }
+}
+
+void Stragglers::tell(std::vector<SlowVerdict>& out, SlowVerdict verdict) {
+  std::string key = verdict.code + (verdict.host ? std::to_string(*verdict.host) : "");
+  if (told_.insert(std::move(key)).second) out.push_back(std::move(verdict));
+}
+
+std::vector<SlowVerdict> Stragglers::look(const std::map<int, size_t>& ranks) {
+  std::vector<SlowVerdict> out;
+  std::vector<int> busy, idle;
+  for (const auto& [rank, host] : ranks) {
+    auto found = ranks_.find(rank);
+    if (found == ranks_.end() || found->second.cpu.size() < kSlowWindows) return out;  // not all are known yet
+    const Use& use = found->second;
+    if (double held = least(use.throttled); held >= kHeldBack)
+      tell(out, {"SLOW-CPU-LIMIT",
+                 {rank},
+                 host,
+                 {fmt::format("the CPU limit of its cgroup has held it back for {:.0f} % of the time and more", held * 100),
+                  fmt::format("cgroup 的 CPU 限额使它至少 {:.0f} % 的时间无法运行", held * 100)}});
+    if (double faults = least(use.faults); faults >= kManyFaults)
+      tell(out, {"HANG-SWAPPING",
+                 {rank},
+                 host,
+                 {fmt::format("{:.0f} pages a second are read back from disk", faults), fmt::format("每秒从磁盘读回 {:.0f} 页", faults)}});
+    if (least(use.cpu) >= kBusy) busy.push_back(rank);
+    if (most(use.cpu) <= kIdle) idle.push_back(rank);
+  }
+  // The one that computes while all others wait: who waits least is who is waited for.
+  if (busy.size() == 1 && idle.size() + 1 == ranks.size() && !idle.empty()) {
+    const Use& use = ranks_[busy.front()];
+    double others = 0;
+    for (int rank : idle) others = std::max(others, most(ranks_[rank].cpu));
+    tell(out,
+         {"SLOW-RANK",
+          busy,
+          ranks.at(busy.front()),
+          {fmt::format("it computes ({:.0f} % of a CPU) while all others wait ({:.0f} % and less)", least(use.cpu) * 100, others * 100),
+           fmt::format("它在计算（占用一个 CPU 的 {:.0f} %），而其它 rank 都在等待（不超过 {:.0f} %）", least(use.cpu) * 100,
+                       others * 100)}});
+  }
+  return out;
+}
+
+std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector<host::Gpu>& gpus, const std::set<int64_t>& pids) {
+  std::vector<SlowVerdict> out;
+  std::vector<const host::Gpu*> ours;
+  for (const host::Gpu& gpu : gpus)
+    if (std::any_of(gpu.processes.begin(), gpu.processes.end(), [&](const host::GpuProcess& p) { return pids.count(p.pid) > 0; }))
+      ours.push_back(&gpu);
+  if (ours.empty()) return out;
+  auto spins = [](const host::Gpu* g) {
+    return g->utilization_percent && g->power_mw && g->power_limit_mw && *g->utilization_percent >= kFullUse &&
+           static_cast<double>(*g->power_mw) < kLowPower * static_cast<double>(*g->power_limit_mw);
+  };
+  if (std::all_of(ours.begin(), ours.end(), spins)) {
+    int64_t watts = *ours.front()->power_mw / 1000, limit = *ours.front()->power_limit_mw / 1000;
+    tell(out, {"SLOW-GPU-WAITS",
+               {},
+               host,
+               {fmt::format("all its GPUs are {} % in use at {} W of {} W: their kernels wait for data from other ranks",
+                            *ours.front()->utilization_percent, watts, limit),
+                fmt::format("它的所有 GPU 利用率为 {} %，功耗却只有 {} W（上限 {} W）：kernel 在等待其它 rank 的数据",
+                            *ours.front()->utilization_percent, watts, limit)}});
+  }
+  for (const host::Gpu* g : ours)
+    if (!g->pcie.empty() && g->pcie[0].width > 0 && g->pcie[0].width < g->pcie[0].max_width)
+      tell(out, {"PERF-PCIE-WIDTH",
+                 {},
+                 host,
+                 {fmt::format("GPU {} has {} of {} PCIe lanes while it works", g->index, g->pcie[0].width, g->pcie[0].max_width),
+                  fmt::format("GPU {} 工作时只有 {} 条 PCIe 通道（应为 {}）", g->index, g->pcie[0].width, g->pcie[0].max_width)}});
+  if (ours.size() < 2) return out;
+  std::vector<int64_t> others;
+  for (size_t i = 1; i < ours.size(); ++i) others.push_back(ours[i]->memory_used_bytes);
+  std::nth_element(others.begin(), others.begin() + static_cast<ptrdiff_t>(others.size() / 2), others.end());
+  int64_t median = others[others.size() / 2], first = ours[0]->memory_used_bytes;
+  if (static_cast<double>(first) >= kMuchMore * static_cast<double>(median) && first - median >= kMuchBytes)
+    tell(out, {"SLOW-GPU0-MEMORY",
+               {},
+               host,
+               {fmt::format("GPU {} holds {}, the others {}", ours[0]->index, base::format_bytes(static_cast<uint64_t>(first)),
+                            base::format_bytes(static_cast<uint64_t>(median))),
+                fmt::format("GPU {} 占用 {}，其它为 {}", ours[0]->index, base::format_bytes(static_cast<uint64_t>(first)),
+                            base::format_bytes(static_cast<uint64_t>(median)))}});
+  return out;
+}
+
+}  // namespace diagnosis

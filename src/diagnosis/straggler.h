@@ -1,0 +1,48 @@
+// A run that goes on, but slowly: what the ranks use, laid beside each other. Pure. Each thing is told once.
+//
+// The CPU time of ranks comes every few seconds (wire::Pulse); a state counts when it has held for kSlowWindows of them in a row. What the
+// GPUs do is looked at now and then.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "doctor/finding.h"
+#include "host/gpu_facts.h"
+#include "wire/sample_messages.h"
+
+namespace diagnosis {
+
+inline constexpr int kSlowWindows = 4;
+
+struct SlowVerdict {
+  std::string code;  // of diagnosis/cause.h
+  std::vector<int> ranks;
+  std::optional<size_t> host;
+  doctor::Words evidence;
+};
+
+class Stragglers {
+ public:
+  // A pulse of one host.
+  void take(const wire::Pulse& pulse);
+  void forget() { ranks_.clear(); }  // the ranks are gone
+  // ranks: those that run, with their host. What is new since the last call.
+  std::vector<SlowVerdict> look(const std::map<int, size_t>& ranks);
+  // The GPUs of one host while its ranks train, and the processes of its ranks. What is new.
+  std::vector<SlowVerdict> look_at_gpus(size_t host, const std::vector<host::Gpu>& gpus, const std::set<int64_t>& pids);
+
+ private:
+  struct Use {
+    std::vector<double> cpu, throttled, faults;  // of the last kSlowWindows: CPUs in use, part of the time held back, faults a second
+  };
+  void tell(std::vector<SlowVerdict>& out, SlowVerdict verdict);
+  std::map<int, Use> ranks_;
+  std::set<std::string> told_;
+};
+
+}  // namespace diagnosis

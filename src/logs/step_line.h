@@ -1,0 +1,16 @@
+// The number of the training step in a line of output, where the line tells of one. Pure.
+//
+// Understood: "step 12", "global_step=12", "iter 12/1000", "Iteration: 12", "batch 3/100", "[12/1000]", "Step[12]"; transformers' Trainer
+// ({'loss': 2.3, …, 'epoch': 0.03}); progress bars (logs/progress_bar.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace logs {
+
+// A number that differs from step to step; not always the step itself (for an epoch, its millionths). Only the first 1024 bytes count.
+std::optional<int64_t> step_in(std::string_view line);
+
+}  // namespace logs

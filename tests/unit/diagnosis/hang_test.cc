@@ -1,0 +1,316 @@
+// The judge of a run that stands still, on samples as agents send them.
+#include "diagnosis/hang.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json_fields.h"
+#include "diagnosis/cause.h"
+#include "doctor/catalogue.h"
+
+namespace {
+
+using diagnosis::HangInput;
+using diagnosis::HangVerdict;
+using diagnosis::RankView;
+using host::ProcessSample;
+using host::RankSample;
+using host::SocketSample;
+using host::ThreadSample;
+
+// Stacks as the scan gives them of PyTorch 1.13 ranks on gloo.
+const std::vector<std::string> kWorkWait = {"libc.so.6!+0x85f16", "libc.so.6!pthread_cond_wait", "libtorch_cpu.so.1.13.0!c10d::Work::wait",
+                                            "libtorch_python.so.1.13.0!+0x9a9b4d", "python3.11!_PyEval_EvalFrameDefault"};
+const std::vector<std::string> kAllReduce = {"libc.so.6!+0x85f16",
+                                             "libc.so.6!pthread_cond_clockwait",
+                                             "libgloo.so.0.5.0!gloo::transport::tcp::UnboundBuffer::waitRecv",
+                                             "libgloo.so.0.5.0!+0x338f6",
+                                             "libtorch_cpu.so.1.13.0!+0x446ceb4",
+                                             "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::AsyncWork::execute",
+                                             "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::runLoop"};
+const std::vector<std::string> kBarrier = {"libc.so.6!+0x85f16",
+                                           "libc.so.6!pthread_cond_clockwait",
+                                           "libgloo.so.0.5.0!gloo::transport::tcp::UnboundBuffer::waitRecv",
+                                           "libgloo.so.0.5.0!gloo::barrier",
+                                           "libtorch_cpu.so.1.13.0!+0x445fd14",
+                                           "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::AsyncWork::execute",
+                                           "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::runLoop"};
+const std::vector<std::string> kIdle = {"libc.so.6!+0x85f16", "libc.so.6!pthread_cond_wait",
+                                        "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::runLoop"};
+
+ThreadSample thread(int64_t tid, const std::string& wchan, const std::vector<std::string>& frames = {}) {
+  ThreadSample t;
+  t.tid = tid;
+  t.name = "python3";
+  t.state = wchan.empty() ? "R" : "S";
+  t.wchan = wchan;
+  t.frames = frames;
+  return t;
+}
+
+RankView rank_of(int rank, std::vector<ThreadSample> threads) {
+  RankView view;
+  view.rank = rank;
+  view.host = static_cast<size_t>(rank);
+  ProcessSample process;
+  process.pid = threads.empty() ? 0 : threads[0].tid;
+  process.name = "python3";
+  process.state = threads.empty() ? "S" : threads[0].state;
+  process.threads = std::move(threads);
+  RankSample sample;
+  sample.rank = rank;
+  sample.pid = process.pid;
+  sample.processes = {process};
+  view.first = view.then = sample;
+  return view;
+}
+RankView in_all_reduce(int rank) {
+  return rank_of(rank, {thread(100 + rank, "futex_do_wait", kWorkWait), thread(200 + rank, "futex_do_wait", kAllReduce),
+                        thread(300 + rank, "futex_do_wait", kIdle)});
+}
+ProcessSample& process(RankView& view) { return view.then->processes[0]; }
+
+HangInput three(RankView odd) {
+  HangInput input;
+  input.hosts = {"h0", "h1", "h2"};
+  input.ranks = {in_all_reduce(0), std::move(odd), in_all_reduce(2)};
+  return input;
+}
+
+void names(const HangVerdict& verdict, const std::string& code, const std::vector<int>& ranks) {
+  EXPECT_EQ(verdict.code, code) << verdict.evidence.english;
+  EXPECT_EQ(verdict.ranks, ranks) << verdict.evidence.english;
+  EXPECT_TRUE(diagnosis::find_cause(verdict.code) || doctor::find_row(verdict.code)) << verdict.code;
+  EXPECT_FALSE(verdict.evidence.english.empty());
+  EXPECT_FALSE(verdict.evidence.chinese.empty());
+}
+
+TEST(Hang, ARankThatSleepsNeverEntered) {
+  HangVerdict v = diagnosis::judge_hang(three(rank_of(1, {thread(101, "hrtimer_nanosleep"), thread(201, "futex_do_wait", kIdle)})));
+  names(v, "HANG-NEVER-ENTERED", {1});
+  EXPECT_NE(v.evidence.english.find("sleeps"), std::string::npos);
+  EXPECT_NE(v.evidence.english.find("ranks 0, 2"), std::string::npos);
+  EXPECT_EQ(v.host, 1u);
+}
+
+TEST(Hang, WhatTheOddRankWaitsForGivesTheCode) {
+  names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "futex_do_wait", {"python3.11!PyThread_acquire_lock_timed"})}))),
+        "HANG-DEADLOCK-LOCAL", {1});
+  names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "unix_stream_read_generic")}))), "HANG-LOADER", {1});
+  names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "do_wait")}))), "HANG-LOADER", {1});
+  names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "inet_stream_connect")}))), "HANG-CONNECT", {1});
+  RankView computing = rank_of(1, {thread(101, "")});
+  computing.then->processes[0].cpu_ms = 990;
+  HangVerdict v = diagnosis::judge_hang(three(computing));
+  names(v, "HANG-NEVER-ENTERED", {1});
+  EXPECT_NE(v.evidence.english.find("99 % of a CPU"), std::string::npos) << v.evidence.english;
+}
+
+TEST(Hang, PollingIsNoStorage) {
+  names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "poll_schedule_timeout")}))), "HANG-NEVER-ENTERED", {1});
+}
+
+TEST(Hang, AnotherCollectiveIsAMismatch) {
+  RankView odd = rank_of(1, {thread(101, "futex_do_wait", kWorkWait), thread(201, "futex_do_wait", kBarrier)});
+  HangVerdict v = diagnosis::judge_hang(three(odd));
+  names(v, "HANG-MISMATCH", {1});
+  EXPECT_NE(v.evidence.english.find("gloo::barrier"), std::string::npos);
+}
+
+TEST(Hang, OfTwoTheOneWithTheNamedCollectiveIsTold) {
+  HangInput input;
+  input.hosts = {"h0", "h1"};
+  input.ranks = {in_all_reduce(0), rank_of(1, {thread(101, "futex_do_wait", kWorkWait), thread(201, "futex_do_wait", kBarrier)})};
+  names(diagnosis::judge_hang(input), "HANG-MISMATCH", {1});
+}
+
+TEST(Hang, WhatHoldsARankFromOutsideComesFirst) {
+  RankView odd = in_all_reduce(1);
+  process(odd).state = "T";
+  HangVerdict v = diagnosis::judge_hang(three(odd));
+  names(v, "HANG-STOPPED", {1});
+  EXPECT_EQ(v.fix, "kill -CONT 101");
+  odd = in_all_reduce(1);
+  odd.then->group.frozen = true;
+  odd.then->group.frozen_by = "/sys/fs/cgroup/freezer/x";
+  v = diagnosis::judge_hang(three(odd));
+  names(v, "HANG-STOPPED", {1});
+  EXPECT_NE(v.evidence.english.find("/sys/fs/cgroup/freezer/x"), std::string::npos);
+  odd = in_all_reduce(1);
+  process(odd).state = "t";
+  process(odd).tracer = 77;
+  process(odd).tracer_name = "gdb";
+  v = diagnosis::judge_hang(three(odd));
+  names(v, "HANG-TRACED", {1});
+  EXPECT_NE(v.evidence.english.find("77 (gdb)"), std::string::npos);
+}
+
+TEST(Hang, StorageIsToldWithWhereAndOnlyIfItLasts) {
+  RankView odd = rank_of(1, {thread(101, "request_wait_answer")});
+  process(odd).threads[0].waits_on = "file /data/x";
+  odd.first = odd.then;
+  HangVerdict v = diagnosis::judge_hang(three(odd));
+  names(v, "HANG-DISK", {1});
+  EXPECT_NE(v.evidence.english.find("file /data/x"), std::string::npos);
+  odd.first->processes[0].threads[0].wchan = "folio_wait_bit";  // it read something else a second ago: it moves
+  EXPECT_NE(diagnosis::judge_hang(three(odd)).code, "HANG-DISK");
+}
+
+TEST(Hang, AWorkerThatHangsOnStorageIsItsRanks) {
+  RankView odd = rank_of(1, {thread(101, "unix_stream_read_generic")});
+  ProcessSample worker;
+  worker.pid = 555;
+  worker.parent = 101;
+  worker.name = "pt_data_worker";
+  worker.state = "D";
+  worker.threads = {thread(555, "nfs_wait_bit_killable")};
+  worker.threads[0].state = "D";
+  odd.then->processes.push_back(worker);
+  odd.first = odd.then;
+  HangVerdict v = diagnosis::judge_hang(three(odd));
+  names(v, "HANG-DISK", {1});
+  EXPECT_NE(v.evidence.english.find("555 (pt_data_worker)"), std::string::npos);
+}
+
+TEST(Hang, SwappingIsManyFaultsAndSwap) {
+  RankView odd = rank_of(1, {thread(101, "")});
+  process(odd).swap_kb = 4 << 20;
+  odd.first = odd.then;
+  process(odd).major_faults = 900;
+  names(diagnosis::judge_hang(three(odd)), "HANG-SWAPPING", {1});
+}
+
+TEST(Hang, ARankThatLeftWithZeroIsNamed) {
+  RankView odd;
+  odd.rank = 1;
+  odd.host = 1;
+  odd.exited = true;
+  odd.exited_ago_s = 8;
+  names(diagnosis::judge_hang(three(odd)), "RUN-LEFT-EARLY", {1});
+}
+
+SocketSample link(const std::string& local, const std::string& remote) {
+  SocketSample s;
+  s.local = local;
+  s.local_address = local.substr(0, local.find(':'));
+  s.remote = remote;
+  s.remote_address = remote.substr(0, remote.find(':'));
+  s.state = "ESTABLISHED";
+  s.bytes_acked = 1000;
+  return s;
+}
+
+HangInput broken(const std::string& timer, int64_t unacked, int64_t tries) {
+  HangInput input = three(in_all_reduce(1));
+  SocketSample near = link("10.0.0.1:4000", "10.0.0.2:5000"), far = link("10.0.0.2:5000", "10.0.0.1:4000");
+  near.timer = timer;
+  near.unacked = unacked;
+  near.retransmits = near.backoff = tries;
+  near.send_queue = 100'000;
+  input.ranks[0].then->sockets = {near};
+  input.ranks[1].then->sockets = {far};
+  return input;
+}
+
+TEST(Hang, ALinkThatDoesNotGetThroughNamesBothEnds) {
+  HangInput input = broken("on", 10, 5);
+  HangVerdict v = diagnosis::judge_hang(input);
+  names(v, "HANG-LINK", {0, 1});
+  EXPECT_EQ(v.fix, "phalanx check h0,h1");
+  EXPECT_NE(v.evidence.english.find("10.0.0.1:4000 to 10.0.0.2:5000"), std::string::npos);
+  input.ranks[1].then->sockets[0].bytes_received = 5000;
+  EXPECT_NE(diagnosis::judge_hang(input).evidence.english.find("answers are lost"), std::string::npos);
+  EXPECT_NE(diagnosis::judge_hang(broken("on", 10, 2)).code, "HANG-LINK") << "two retransmissions are weather";
+  EXPECT_NE(diagnosis::judge_hang(broken("", 0, 0)).code, "HANG-LINK");
+}
+
+TEST(Hang, WhereSmallPacketsPassItIsAHoleForLargeOnes) {
+  HangInput input = broken("on", 10, 5);
+  input.ranks[0].then->sockets[0].answers = "yes";
+  names(diagnosis::judge_hang(input), "NET-MTU-HOLE", {0, 1});
+  input.ranks[0].then->sockets[0].send_queue = 400;  // 40 bytes a segment: they would pass
+  names(diagnosis::judge_hang(input), "HANG-LINK", {0, 1});
+}
+
+TEST(Hang, APeerThatDoesNotRead) { names(diagnosis::judge_hang(broken("persist", 0, 5)), "HANG-PEER-STOPPED", {0, 1}); }
+
+TEST(Hang, NobodyAnswersASyn) {
+  HangInput input = three(in_all_reduce(1));
+  SocketSample syn = link("10.0.0.1:4000", "10.0.0.2:5000");
+  syn.state = "SYN_SENT";
+  syn.retransmits = 3;
+  input.ranks[0].then->sockets = {syn};
+  names(diagnosis::judge_hang(input), "HANG-CONNECT", {0});
+}
+
+TEST(Hang, WithoutStacksTheMinorityIsNamed) {
+  HangInput input;
+  input.hosts = {"h0", "h1", "h2", "h3"};
+  for (int r = 0; r < 4; ++r) input.ranks.push_back(rank_of(r, {thread(100 + r, r == 2 ? "hrtimer_nanosleep" : "")}));
+  for (int r : {0, 1, 3}) input.ranks[static_cast<size_t>(r)].then->processes[0].cpu_ms = 1000;
+  names(diagnosis::judge_hang(input), "HANG-NEVER-ENTERED", {2});
+}
+
+TEST(Hang, NothingToTellSaysWhatIsMissing) {
+  HangVerdict v = diagnosis::judge_hang(three(in_all_reduce(1)));
+  names(v, "HANG-UNKNOWN", {});
+  EXPECT_FALSE(v.certain());
+  EXPECT_EQ(v.missing.size(), 2u);  // Python's stacks and the flight recorder
+  EXPECT_EQ(diagnosis::ranks_to_ask(three(in_all_reduce(1)), v), (std::vector<int>{0, 1, 2}));
+  HangInput silent = three(in_all_reduce(1));
+  silent.ranks[1].first.reset();
+  silent.ranks[1].then.reset();
+  silent.unanswered[1] = "no answer in time";
+  v = diagnosis::judge_hang(silent);
+  EXPECT_EQ(v.missing.front().english, "h1 did not answer: no answer in time");
+}
+
+TEST(Hang, TheFlightRecorderIsBelievedOverWhatIsSeen) {
+  HangInput input = three(in_all_reduce(1));
+  diagnosis::FlightVerdict flight;
+  flight.kind = diagnosis::FlightVerdict::Kind::kMismatch;
+  flight.culprits = {2};
+  flight.evidence = {"all_reduce [10] against [12]", "…"};
+  input.flight = flight;
+  names(diagnosis::judge_hang(input), "HANG-MISMATCH", {2});
+}
+
+TEST(Hang, NcclsOwnServiceIsBelievedToo) {
+  HangInput input = three(in_all_reduce(1));
+  diagnosis::RasVerdict ras;
+  ras.kind = diagnosis::RasVerdict::Kind::kBehind;
+  ras.code = "HANG-NEVER-ENTERED";
+  ras.culprits = {{1, "h1", "0", 101}};
+  ras.evidence = {"it has launched 41 AllReduce, the others 42", "…"};
+  input.ras = ras;
+  names(diagnosis::judge_hang(input), "HANG-NEVER-ENTERED", {1});
+  input.ras->culprits[0].pid = 9;  // no rank of this run
+  names(diagnosis::judge_hang(input), "HANG-UNKNOWN", {});
+}
+
+TEST(Hang, PlacesOfTheCodeAreFolded) {
+  HangInput input = three(rank_of(1, {thread(101, "hrtimer_nanosleep")}));
+  const char* kStack =
+      "Thread 0x01 (most recent call first):\n  File \"/usr/lib/python3.11/threading.py\", line 320 in wait\n\n"
+      "Current thread 0x02 (most recent call first):\n  File \"/usr/lib/python3/dist-packages/torch/x.py\", line 9 in all_reduce\n"
+      "  File \"/home/u/train.py\", line 30 in step\n  File \"/home/u/train.py\", line 90 in <module>\n";
+  input.ranks[0].stack = input.ranks[2].stack = kStack;
+  input.ranks[1].stack = "Thread 46 (idle): \"MainThread\"\n    sleep (time.py:1)\n    validate (train.py:42)\n";
+  HangVerdict v = diagnosis::judge_hang(input);
+  ASSERT_GE(v.details.size(), 2u);
+  EXPECT_EQ(v.details[0].english.find("rank 1: "), 0u) << v.details[0].english;
+  EXPECT_EQ(v.details[1].english, "ranks 0, 2: train.py:30 (step), waits in a collective");
+  EXPECT_EQ(diagnosis::place_in(kStack), "train.py:30 (step)");
+  EXPECT_EQ(diagnosis::place_in("\n(x:)\n File \"a\", line"), "");
+}
+
+TEST(Hang, ASampleComesBackFromJsonAsItWas) {
+  RankView odd = in_all_reduce(1);
+  odd.then->sockets = {link("10.0.0.1:1", "10.0.0.2:2")};
+  host::HostSample sample;
+  sample.ranks = {*odd.then};
+  auto back = base::from_json<host::HostSample>(base::to_json(sample));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(base::to_text(base::to_json(*back)), base::to_text(base::to_json(sample)));
+}
+
+}  // namespace
