@@ -126,8 +126,9 @@ constexpr FlagRow kFlags[] = {
      .section = Section::kRanks,
      .help =
          {"start the whole job again after a failure, up to N times, with growing pauses; ends early when the program fails the same way "
-          "at the same step twice (default 0; 3 with --spares or --nnodes MIN:MAX)",
-          "失败后重新启动整个任务，最多 N 次，间隔逐渐加长；若程序两次在同一步以同样方式失败则不再重启（默认 0；使用 --spares 或 --nnodes "
+          "at the same step twice (default 0; 3 with --spares, --nnodes MIN:MAX or --on-stall restart)",
+          "失败后重新启动整个任务，最多 N 次，间隔逐渐加长；若程序两次在同一步以同样方式失败则不再重启（默认 0；使用 --spares、--on-stall "
+          "restart 或 --nnodes "
           "MIN:MAX "
           "时为 3）"}},
     {.flag = Flag::kGrace,
@@ -150,6 +151,34 @@ constexpr FlagRow kFlags[] = {
      .section = Section::kRanks,
      .help = {"the same for the other ranks when one has failed (default: --grace, at most 5s)",
               "某个 rank 失败后，其它 rank 的同一等待时间（默认：与 --grace 相同，最多 5s）"}},
+    {.flag = Flag::kStall,
+     .name = "stall",
+     .kind = ValueKind::kDuration,
+     .metavar = "DURATION",
+     .min = 0,
+     .max = 24 * kHour,
+     .verbs = kJob,
+     .section = Section::kRanks,
+     .help = {"time without a training step after which the run counts as standing still and who holds it up is looked for; 0: never "
+              "(default: 5 times the slowest steps, at least 60s)",
+              "多长时间没有新的训练 step 即视为停滞，并查找是谁拖住了运行；0：从不（默认：最慢 step 的 5 倍，至少 60s）"}},
+    {.flag = Flag::kOnStall,
+     .name = "on-stall",
+     .kind = ValueKind::kChoice,
+     .metavar = "report|restart|stop",
+     .choices = "report|restart|stop",
+     .verbs = kJob,
+     .section = Section::kRanks,
+     .help = {"what to do about a run that stands still: tell who holds it up, start anew (counts against --max-restarts), or end it with "
+              "exit code 5 (default: report)",
+              "运行停滞时的处理：仅说明是谁拖住了它、重新开始（计入 --max-restarts），或以退出码 5 结束（默认：report）"}},
+    {.flag = Flag::kPythonHook,
+     .name = "python-hook",
+     .verbs = kJob,
+     .section = Section::kRanks,
+     .help = {"let Python ranks tell their line of code when the run stands still: a sitecustomize that registers faulthandler on a "
+              "real-time signal",
+              "让 Python rank 在运行停滞时给出所在代码行：通过 sitecustomize 在一个实时信号上注册 faulthandler"}},
     {.flag = Flag::kDryRun,
      .name = "dry-run",
      .verbs = kJob,

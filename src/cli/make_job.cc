@@ -150,7 +150,8 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   for (const cluster::HostSpec& spec : hosts) job.hosts.push_back(request_of(spec, here));
   for (const cluster::HostSpec& spec : spares) job.spares.push_back(request_of(spec, here));
   job.least_hosts = options.least_nodes.value_or(0);
-  job.max_restarts = options.max_restarts.value_or(job.spares.empty() && !options.least_nodes ? 0 : 3);
+  bool goes_on = !job.spares.empty() || options.least_nodes || options.stall.action == job::OnStall::kRestart;
+  job.max_restarts = options.max_restarts.value_or(goes_on ? 3 : 0);
   job.rule = rule_of(options);
   job.count = options.ranks_per_host ? options.ranks_per_host->count : 0;
   job.argv = options.command;
@@ -161,6 +162,8 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.master_port = options.master_port.value_or(0);
   job.grace = options.grace;
   job.failure_grace = options.failure_grace.value_or(std::min(job.failure_grace, options.grace));
+  job.stall = options.stall;
+  if (options.python_hook) job.set.emplace_back(wire::kPythonHookVariable, "1");
   job.dry_run = options.dry_run;
   job.preflight = options.preflight;
   job.wish = options.gpus;

@@ -8,6 +8,7 @@
 
 #include "cli/record_life.h"
 #include "job/findings_text.h"
+#include "job/stall_text.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -81,6 +82,17 @@ struct Describe {
       if (link.outcome != "ok" && link.to < state.hosts.size()) fields["failed"].push_back({host_name(state, link.to), link.outcome});
     return {"host_dialed", std::move(fields)};
   }
+  EventRecord operator()(const wire::Sampled& m) const {
+    Json fields = {{"host", host_name(state, host)}, {"ok", m.outcome.ok}, {"bytes", m.json.size()}};
+    if (!m.outcome.ok) fields["error"] = m.outcome.error.message;
+    return {"ranks_sampled", std::move(fields)};
+  }
+  EventRecord operator()(const wire::Dug& m) const {
+    Json fields = {{"host", host_name(state, host)}, {"pieces", Json::array()}};
+    for (const wire::Piece& piece : m.pieces)
+      fields["pieces"].push_back({{"rank", piece.rank}, {"kind", piece.kind}, {"bytes", piece.bytes.size()}});
+    return {"ranks_dug", std::move(fields)};
+  }
   EventRecord operator()(const wire::Finished& m) const {
     return {"host_finished", {{"host", host_name(state, host)}, {"killed", m.killed}, {"left", m.left}}};
   }
@@ -95,6 +107,7 @@ const char* name_of(job::Verdict::Kind kind) {
     case job::Verdict::Kind::kRefused: return "refused";
     case job::Verdict::Kind::kRankFailed: return "rank-failed";
     case job::Verdict::Kind::kHostLost: return "host-lost";
+    case job::Verdict::Kind::kHung: return "hung";
     case job::Verdict::Kind::kInterrupted: return "interrupted";
   }
   return "unknown";
@@ -122,6 +135,7 @@ Json describe(const job::State& state, const job::Verdict& v) {
   if (!v.code.empty()) json["cause"] = v.code;  // "code" is the rank's exit code
   if (!v.evidence.empty()) json["evidence"] = v.evidence;
   if (!v.where.empty()) json["where"] = v.where;
+  if (v.kind == job::Verdict::Kind::kHung) json["stall"] = job::describe_stall(state, *v.hang);
   if (v.kind == job::Verdict::Kind::kHostLost) json["host"] = host_name(state, v.host);
   if (!v.refusals.empty()) json["errors"] = errors_of(v.refusals);
   if (v.unfit) json["errors"] = errors_of(job::found_errors(state, base::Language::kEnglish));

@@ -49,6 +49,10 @@ RanksPerHost ranks_value(std::string_view value) {
   return {Kind::kCount, int_value(value)};
 }
 
+job::OnStall on_stall_value(std::string_view value) {
+  return value == "restart" ? job::OnStall::kRestart : value == "stop" ? job::OnStall::kStop : job::OnStall::kReport;
+}
+
 job::Preflight preflight_value(std::string_view value) {
   return value == "off" ? job::Preflight::kOff : value == "warn" ? job::Preflight::kWarn : job::Preflight::kStrict;
 }
@@ -105,6 +109,9 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kMasterPort: options.master_port = int_value(value); break;
     case Flag::kNoStore: options.no_store = true; break;
     case Flag::kWorkdir: options.workdir = value; break;
+    case Flag::kStall: options.stall.threshold = duration_value(value); break;
+    case Flag::kOnStall: options.stall.action = on_stall_value(value); break;
+    case Flag::kPythonHook: options.python_hook = true; break;
     case Flag::kGrace: options.grace = duration_value(value); break;
     case Flag::kFailureGrace: options.failure_grace = duration_value(value); break;
     case Flag::kDryRun: options.dry_run = true; break;

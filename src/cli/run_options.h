@@ -50,8 +50,10 @@ struct RunOptions {
   bool no_store = false;
   std::chrono::milliseconds grace{10'000};                 // from SIGTERM to SIGKILL
   std::optional<std::chrono::milliseconds> failure_grace;  // none: grace, and at most 5 s
-  bool dry_run = false;                                    // always true for plan
   bool detach = false;
+  job::StallOptions stall;
+  bool python_hook = false;
+  bool dry_run = false;  // always true for plan
 
   job::Preflight preflight = job::Preflight::kStrict;
   job::GpuWish gpus;                       // --gpus, --iface

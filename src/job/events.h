@@ -7,15 +7,20 @@
 #include <vector>
 
 #include "base/result.h"
+#include "diagnosis/hang.h"
+#include "diagnosis/straggler.h"
+#include "job/stall.h"
 #include "os/clock.h"
 #include "wire/check_messages.h"
+#include "wire/sample_messages.h"
 
 namespace job {
 
 // --- events ----------------------------------------------------------------------------------------------------------
 // A frame other than output and progress, which need no decision.
-using FromHost = std::variant<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Exited, wire::Connected,
-                              wire::Pong, wire::Finished, wire::Trouble, wire::Probed, wire::Listening, wire::Dialed>;
+using FromHost =
+    std::variant<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Exited, wire::Connected, wire::Pong,
+                 wire::Finished, wire::Trouble, wire::Probed, wire::Listening, wire::Dialed, wire::Sampled, wire::Dug>;
 struct HostSaid {
   size_t host = 0;
   FromHost message;
@@ -32,7 +37,7 @@ using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick>;
 
 // --- the end -----------------------------------------------------------------------------------------------------------
 struct Verdict {
-  enum class Kind { kDone, kPlanned, kChecked, kRefused, kRankFailed, kHostLost, kInterrupted } kind = Kind::kDone;
+  enum class Kind { kDone, kPlanned, kChecked, kRefused, kRankFailed, kHostLost, kHung, kInterrupted } kind = Kind::kDone;
   int exit_code = 0;
   std::string code;                     // of diagnosis/cause.h, where there is a cause to name: "RUN-OOM-CGROUP"
   std::string evidence;                 // one line: the exception, what the kernel said; may be empty
@@ -48,7 +53,8 @@ struct Verdict {
   int lost = 0;                         // ranks that went with their host
   std::string error_file;               // of the failed rank, may be empty
   std::vector<size_t> unfit_hosts;      // kRefused, kHostLost: those it is the fault of, in host order; empty: of the job itself
-  int attempt = 0;                      // the last one: so many restarts were made
+  std::optional<diagnosis::HangVerdict> hang;  // kHung
+  int attempt = 0;                             // the last one: so many restarts were made
 };
 
 // --- notes: what the user should hear while the run goes on ------------------------------------------------------------
@@ -100,12 +106,24 @@ struct NotRestarting {
   enum class Why { kRepeats, kBudget } why = Why::kBudget;
   int restarts = 0;  // made
 };
-using Note = std::variant<Restarting, NotRestarting, NotSuspended, Concerns, RunStarted, WaitingForStore, WaitingForHosts, StoppingRanks,
-                          KillingRanks, HostLeftovers, HostTrouble>;
+struct Stalled {
+  diagnosis::HangVerdict verdict;
+  os::nanoseconds still{};   // nothing has moved for so long
+  bool steps_known = false;  // else: nobody has said anything
+  OnStall action = OnStall::kReport;
+};
+struct GoesOn {
+  os::nanoseconds stood{};
+};  // a stall that was told is over
+struct Slow {
+  diagnosis::SlowVerdict verdict;
+};  // the run goes on, slower than it need be; each told once
+using Note = std::variant<Stalled, GoesOn, Slow, Restarting, NotRestarting, NotSuspended, Concerns, RunStarted, WaitingForStore,
+                          WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers, HostTrouble>;
 
 // --- actions -----------------------------------------------------------------------------------------------------------
 using ToHost = std::variant<wire::Prepare, wire::OpenStore, wire::Reach, wire::Start, wire::Signal, wire::Ping, wire::Finish, wire::Probe,
-                            wire::Listen, wire::Dial>;
+                            wire::Listen, wire::Dial, wire::Sample, wire::Dig>;
 struct Send {
   size_t host = 0;
   ToHost message;

@@ -8,6 +8,7 @@
 
 #include "cluster/transport.h"
 #include "job/choose.h"
+#include "job/stall.h"
 #include "wire/messages.h"
 
 namespace job {
@@ -44,7 +45,8 @@ struct Job {
   int master_port = 0;                             // 0: the kernel chooses
   std::chrono::milliseconds grace{10'000};         // from SIGTERM to SIGKILL, when the operator stops the run
   std::chrono::milliseconds failure_grace{5'000};  // the same for the other ranks after a failure
-  bool dry_run = false;                            // stop when the plan stands
+  StallOptions stall;
+  bool dry_run = false;  // stop when the plan stands
   Preflight preflight = Preflight::kOff;
   bool check_only = false;             // stop when the checks are made: `check`, `bench fabric`
   std::vector<std::string> only;       // codes or prefixes to look for; empty: all

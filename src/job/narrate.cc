@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "diagnosis/log_verdict.h"
 #include "job/findings_text.h"
+#include "job/stall_text.h"
 #include "os/process.h"
 
 namespace job {
@@ -95,6 +96,12 @@ struct Words {
     if (n.left > 0)
       text += say(language, {"; {} could not be killed (in uninterruptible sleep?)", "；{} 个无法杀死（不可中断睡眠？）"}, n.left);
     return text;
+  }
+  std::string operator()(const Stalled& n) const { return stall_text(state, n, language); }
+  std::string operator()(const Slow& n) const { return slow_text(state, n, language); }
+  std::string operator()(const GoesOn& n) const {
+    return say(language, {"the run goes on; it had stood still for {}", "运行已继续；此前停滞了 {}"},
+               base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(n.stood)));
   }
   std::string operator()(const HostTrouble& n) const { return host_name(state, n.host) + ": " + n.text; }
 };
@@ -194,6 +201,7 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
     case Verdict::Kind::kRankFailed: return {explain_rank(state, verdict, last_lines, log, language)};
     case Verdict::Kind::kInterrupted:
       return {base::fail(base::ErrorKind::kInterrupted, say(language, {"interrupted by the operator", "被操作者中断"}))};
+    case Verdict::Kind::kHung: return {stall_error(state, verdict, language)};
     case Verdict::Kind::kChecked: return verdict.refusals;
     case Verdict::Kind::kRefused: return verdict.unfit ? found_errors(state, language) : fold(state, verdict.refusals);
     case Verdict::Kind::kHostLost: break;

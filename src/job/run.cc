@@ -74,7 +74,8 @@ struct Ended {
 
   void decide() {
     bool interrupted = run.attempt.operator_signals > 0;
-    bool failed = verdict.kind == Kind::kRankFailed || verdict.kind == Kind::kHostLost || verdict.kind == Kind::kRefused;
+    bool failed = verdict.kind == Kind::kRankFailed || verdict.kind == Kind::kHostLost || verdict.kind == Kind::kRefused ||
+                  (verdict.kind == Kind::kHung && run.job.stall.action == OnStall::kRestart);
     if (!failed || interrupted || run.job.check_only || run.job.dry_run) return end(std::nullopt);
     mark_hosts();
     bool repeats = same_as_before();

@@ -30,6 +30,8 @@ std::optional<FromHost> decode_any(const wire::Frame& frame) {
     case wire::FrameType::kTrouble: return decoded<wire::Trouble>(frame);
     case wire::FrameType::kProbed: return decoded<wire::Probed>(frame);
     case wire::FrameType::kListening: return decoded<wire::Listening>(frame);
+    case wire::FrameType::kSampled: return decoded<wire::Sampled>(frame);
+    case wire::FrameType::kDug: return decoded<wire::Dug>(frame);
     case wire::FrameType::kDialed: return decoded<wire::Dialed>(frame);
     default: return std::nullopt;
   }
@@ -100,6 +102,7 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
     os::Mono now = os::mono_now();
     heard(run_->attempt, host, now);
     int64_t age_ns = now.ns - (output->at_ns - run_->attempt.hosts[host].clock_offset_ns);
+    said(run_->attempt, *output, now);
     audience_.output(run_->attempt, *output, os::wall_now_ns() - age_ns);
     if (!audience_.ready()) pause();
     return;
@@ -107,11 +110,19 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
   if (frame.type == wire::FrameType::kProgress) {
     base::Result<wire::Progress> progress = wire::decode<wire::Progress>(frame.payload);
     if (!progress.ok() || progress->rank >= run_->attempt.ranks.size()) return cut_for_bad_frame(host, frame);
-    heard(run_->attempt, host, os::mono_now());
+    os::Mono now = os::mono_now();
+    heard(run_->attempt, host, now);
     base::Result<wire::RankProgress> parsed = wire::parse_rank_progress(progress->line);
     if (!parsed.ok()) return;
-    progressed(run_->attempt, static_cast<int>(progress->rank), *parsed);
+    progressed(run_->attempt, static_cast<int>(progress->rank), *parsed, now);
     audience_.progress(run_->attempt, static_cast<int>(progress->rank), *parsed);
+    return;
+  }
+  if (frame.type == wire::FrameType::kPulse) {
+    base::Result<wire::Pulse> pulse = wire::decode<wire::Pulse>(frame.payload);
+    if (!pulse.ok()) return cut_for_bad_frame(host, frame);
+    heard(run_->attempt, host, os::mono_now());
+    pulsed(run_->attempt, *pulse);
     return;
   }
   std::optional<FromHost> message = decode_any(frame);

@@ -3,6 +3,8 @@
 //   supervisor_launch.cc   opening, preparing, reaching, starting
 //   supervisor_check.cc   probe, choices, examination
 //   supervisor_mesh.cc    the mesh test
+//   supervisor_stall.cc    a run that stands still
+//   supervisor_slow.cc     a run that goes slowly
 //   supervisor_end.cc      lost hosts, stopping, killing, finishing
 #pragma once
 
@@ -42,6 +44,8 @@ struct Step {
   void take(size_t h, const wire::Probed& m);
   void take(size_t h, const wire::Listening& m);
   void take(size_t h, const wire::Dialed& m);
+  void take(size_t h, const wire::Sampled& m);
+  void take(size_t h, const wire::Dug& m);
   void take(size_t h, const wire::Trouble& m) { tell(HostTrouble{h, m.text}); }
 
   void refuse(size_t h, base::Error error);
@@ -72,6 +76,16 @@ struct Step {
   void check_silence();
   void check_opening();
   void check_store();
+  void check_stall();
+  void check_slow();
+  void take_gpus(size_t h, const wire::Sampled& m);
+  void ask_samples(Stall::Stage stage);
+  void samples_done();
+  void ask_stacks();
+  diagnosis::HangInput hang_input() const;
+  void tell_stall();
+  void stop_stalled();
+  bool stall_answered(size_t h, uint32_t id, Stall::Stage stage);
   void stop(int signal_number, bool by_operator);
   void kill(bool by_operator);
   void maybe_all_over();

@@ -83,6 +83,8 @@ void Step::on(const Tick&) {
   check_opening();
   check_progress();
   check_store();
+  check_stall();
+  check_slow();
   if (s.phase == Phase::kStopping && now >= *s.stop_at) {
     if (!s.killed) kill(false);
     else finish(std::nullopt);
@@ -109,8 +111,16 @@ Actions step(State& state, const Event& event, os::Mono now) {
 
 void heard(State& state, size_t host, os::Mono now) { state.hosts[host].heard = now; }
 
-void progressed(State& state, int rank, const wire::RankProgress& progress) {
-  if (progress.step) state.ranks[static_cast<size_t>(rank)].step = progress.step;
+void progressed(State& state, int rank, const wire::RankProgress& progress, os::Mono now) {
+  if (!progress.step) return;
+  state.ranks[static_cast<size_t>(rank)].step = progress.step;
+  state.stall.movement.step(rank, *progress.step, now);
+}
+
+void pulsed(State& state, const wire::Pulse& pulse) { state.slow.stragglers.take(pulse); }
+
+void said(State& state, const wire::Output& output, os::Mono now) {
+  state.stall.movement.output(static_cast<int>(output.rank), output.data, output.kind == wire::OutputKind::kProgress, now);
 }
 
 }  // namespace job

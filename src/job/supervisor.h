@@ -78,6 +78,8 @@ struct State {
   std::optional<size_t> lost_host;  // the first
   os::Mono lost_at;
   base::Error lost_error;
+  Stall stall;
+  SlowWatch slow;
   int operator_signals = 0;
   bool killed = false;
   bool output_blocked = false;     // our own reader is stuck: silence of hosts means nothing
@@ -88,7 +90,9 @@ State initial_state(Job job, os::Mono now);
 Actions step(State& state, const Event& event, os::Mono now);
 // Output and progress frames need no decision but are a sign of life.
 void heard(State& state, size_t host, os::Mono now);
-void progressed(State& state, int rank, const wire::RankProgress& progress);
+void progressed(State& state, int rank, const wire::RankProgress& progress, os::Mono now);
+void pulsed(State& state, const wire::Pulse& pulse);
+void said(State& state, const wire::Output& output, os::Mono now);
 
 // Which of the ends came first (verdict.cc). For a run whose ranks are all over.
 Verdict judge(const State& state);

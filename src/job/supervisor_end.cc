@@ -124,7 +124,12 @@ void Step::maybe_finished() {
   bool all = all_hosts(s, [](const HostState& x) { return x.finished || x.ended || !x.open || x.silent; });
   if (!all && now < *s.deadline) return;
   s.phase = Phase::kEnded;
-  actions.push_back(End{s.verdict ? *s.verdict : judge(s)});
+  Verdict ends = judge(s);
+  if (s.verdict && s.verdict->kind == Verdict::Kind::kHung) {
+    s.verdict->stopped = ends.stopped;
+    s.verdict->lost = ends.lost;
+  }
+  actions.push_back(End{s.verdict ? *s.verdict : std::move(ends)});
 }
 
 }  // namespace job

@@ -155,6 +155,9 @@ void Step::settle_refusals() {
 void Step::start_ranks() {
   s.phase = Phase::kRunning;
   s.started_at = now;
+  s.stall.movement.begin(now);
+  s.stall.ticked = now;
+  s.slow.gpus_at = now + kFirstGpuLook;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const PlannedHost& planned = s.plan->hosts[h];
     wire::Start start;

@@ -123,6 +123,10 @@ void World::start_rank(Agent& agent, const wire::RankSpec& spec) {
   ranks_.push_back(std::move(owned));
   say(agent, started);
   begin_rank_faults(rank);
+  if (scenario_.job.stall.threshold) {
+    begin_pulses(rank);
+    if (scenario_.seed % 4 != 0) begin_steps(rank, 1);
+  }
   if (!rank.hangs)
     later(dice_.ms(20, 400), [this, &rank] {
       if (rank.alive) say(*rank.agent, wire::Connected{static_cast<uint32_t>(rank.rank)});
@@ -132,7 +136,7 @@ void World::start_rank(Agent& agent, const wire::RankSpec& spec) {
       wire::RankProgress progress;
       if (dice_.once_in(4) || rank.number != run_.number || run_.waiting) return;
       if (!dice_.once_in(8)) progress.step = scenario_.work.count() / 100;
-      job::progressed(run_.attempt, rank.rank, progress);
+      job::progressed(run_.attempt, rank.rank, progress, now_);
     });
   later(scenario_.work + dice_.ms(0, 30), [this, &rank] {
     bool waits = std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& other) {

@@ -64,6 +64,13 @@ void World::check_end(const job::Verdict& v) {
   if (v.kind == VerdictKind::kRankFailed && (v.rank < 0 || v.rank >= run_.attempt.plan->world)) problem("the verdict names no rank");
   if (v.kind == VerdictKind::kRefused && v.refusals.empty() && !v.unfit) problem("refused without a reason");
   if (v.kind == VerdictKind::kInterrupted && sigints_ == 0) problem("interrupted, by nobody");
+  if (v.kind == VerdictKind::kHung) {
+    if (v.exit_code != 5 || !v.hang || v.code != v.hang->code) problem("a stall without its verdict");
+    if (run_.job.stall.action == job::OnStall::kReport) problem("stopped for a stall, though it was only to be told");
+    if (v.hang && std::any_of(v.hang->ranks.begin(), v.hang->ranks.end(), [&](int r) { return r < 0 || r >= run_.attempt.plan->world; }))
+      problem("a stall names a rank that there is not");
+    return;
+  }
   check_single_fault(v);
 }
 

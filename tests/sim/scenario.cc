@@ -96,6 +96,11 @@ Scenario make_scenario(uint64_t seed) {
   scenario.machines = static_cast<int>(dice.below(3));
   int64_t faults = dice.once_in(6) ? 0 : dice.once_in(2) ? 1 : dice.between(2, 5);
   for (int64_t i = 0; i < faults; ++i) scenario.faults.push_back(make_fault(dice, scenario.job, scenario.work));
+  if (dice.once_in(3)) {  // drawn last: what seeds gave before stays
+    scenario.job.stall.threshold = dice.once_in(10) ? milliseconds(0) : dice.ms(300, 6000);
+    constexpr job::OnStall kActions[] = {job::OnStall::kReport, job::OnStall::kRestart, job::OnStall::kStop};
+    scenario.job.stall.action = kActions[dice.below(3)];
+  }
   return scenario;
 }
 

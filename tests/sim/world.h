@@ -86,6 +86,10 @@ class World {
   void answer(Agent& agent, const wire::Probe& m);
   void answer(Agent& agent, const wire::Listen& m);
   void answer(Agent& agent, const wire::Dial& m);
+  void answer(Agent& agent, const wire::Sample& m);
+  void answer(Agent& agent, const wire::Dig& m);
+  void begin_pulses(Rank& rank);
+  void begin_steps(Rank& rank, int64_t step);
   void start_rank(Agent& agent, const wire::RankSpec& spec);
   void end_rank(Rank& rank, int status, const std::string& last_words);
   void end_agent(Agent& agent, bool says_so);

@@ -115,6 +115,8 @@ TEST(CommandLine, ValuesAreHeldAgainstTheirRow) {
   EXPECT_EQ(refusal({"run", "--nproc-per-node", "-1", "x"}).message,
             "--nproc-per-node: \"-1\" is not a whole number from 1 to 4096 or one of auto, gpu, cpu");
   EXPECT_EQ(refusal({"run", "--grace", "10", "x"}).hint, "for seconds write 10s");
+  EXPECT_EQ(refusal({"run", "--stall", "25h", "x"}).message, "--stall: 25h is out of range: from 0 s to 1 d");
+  EXPECT_EQ(refusal({"run", "--on-stall", "wait", "x"}).message, "--on-stall: \"wait\" is not one of report, restart, stop");
   EXPECT_EQ(refusal({"run", "--grace", "2h", "x"}).message, "--grace: 2h is out of range: from 0 s to 1 h");
   EXPECT_EQ(refusal({"run", "--color", "alway", "x"}).hint, "did you mean always?");
   EXPECT_EQ(refusal({"run", "--fold", "ON", "x"}).message, "--fold: \"ON\" is not one of auto, on, off");

@@ -71,7 +71,7 @@ class Series {
   void at_step(int rank, int64_t step) {
     wire::RankProgress progress;
     progress.step = step;
-    progressed(run.attempt, rank, progress);
+    progressed(run.attempt, rank, progress, now);
   }
   void finish() {
     for (size_t h = 0; h < hosts() && !run.waiting && !run.ended; ++h)

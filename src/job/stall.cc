@@ -1,0 +1,66 @@
+#include "job/stall.h"
+
+#include <algorithm>
+
+#include "logs/step_line.h"
+
+namespace job {
+namespace {
+
+constexpr size_t kKeptSteps = 64;
+constexpr os::milliseconds kSearchEvery{100};  // of one rank's output: a flood of lines costs no more than its last ones
+constexpr size_t kSearchedBytes = 2048;
+
+}  // namespace
+
+void Movement::begin(os::Mono now) {
+  *this = {};
+  moved_ = now;
+}
+
+void Movement::pause(os::Mono now) { moved_ = now; }
+
+void Movement::step(int rank, int64_t number, os::Mono now) {
+  Rank& r = ranks_[rank];
+  if (r.step && *r.step == number) return;
+  os::nanoseconds took = now - r.stepped;
+  bool again = r.step.has_value();
+  r.step = number;
+  r.stepped = moved_ = now;
+  if (!again) return;
+  if (!timed_) timed_ = rank;
+  if (*timed_ != rank) return;
+  if (steps_.size() < kKeptSteps) steps_.push_back(took);
+  else steps_[next_++ % kKeptSteps] = took;
+}
+
+void Movement::output(int rank, std::string_view text, bool bar, os::Mono now) {
+  if (!steps_known()) moved_ = now;
+  Rank& r = ranks_[rank];
+  if (now - r.searched < kSearchEvery && !bar) return;
+  r.searched = now;
+  text = text.substr(text.size() - std::min(text.size(), kSearchedBytes));
+  while (!text.empty()) {  // the last line that tells a step
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+    size_t begin = text.find_last_of("\r\n");
+    std::string_view line = begin == std::string_view::npos ? text : text.substr(begin + 1);
+    if (std::optional<int64_t> number = logs::step_in(line)) return step(rank, *number, now);
+    text = begin == std::string_view::npos ? std::string_view() : text.substr(0, begin);
+  }
+}
+
+std::optional<os::nanoseconds> Movement::threshold(const StallOptions& options) const {
+  if (options.threshold) return options.threshold->count() == 0 ? std::nullopt : std::optional<os::nanoseconds>(*options.threshold);
+  if (!steps_known()) return kSilentStall;
+  std::vector<os::nanoseconds> sorted = steps_;
+  std::sort(sorted.begin(), sorted.end());
+  os::nanoseconds p95 = sorted[(sorted.size() * 95 + 99) / 100 - 1];
+  return std::max<os::nanoseconds>(kLeastStall, kStallSteps * p95);
+}
+
+std::optional<int64_t> Movement::last_step(int rank) const {
+  auto found = ranks_.find(rank);
+  return found == ranks_.end() ? std::nullopt : found->second.step;
+}
+
+}  // namespace job

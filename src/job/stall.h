@@ -1,0 +1,96 @@
+// When a run stands still. Pure: time comes with what happens.
+//
+// Where steps are known (the rank's own progress events, or step lines and progress bars in its output), the run stands still when no rank
+// has made one for max(60 s, 5 × p95 of the last step times). Where none are known, when no rank has said anything for 300 s. --stall
+// sets both. What follows is the supervisor's (supervisor_stall.cc): all hosts are asked twice what their ranks do, the judge
+// (diagnosis/hang.h) looks at it, ranks are asked where they are, the user is told.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnosis/hang.h"
+#include "diagnosis/straggler.h"
+#include "os/clock.h"
+#include "wire/sample_messages.h"
+
+namespace job {
+
+enum class OnStall { kReport, kRestart, kStop };
+
+struct StallOptions {
+  std::optional<os::milliseconds> threshold;  // 0: never; none: by the step times
+  OnStall action = OnStall::kReport;
+};
+
+inline constexpr os::milliseconds kLeastStall{60'000};
+inline constexpr os::milliseconds kSilentStall{300'000};  // where no step is known
+inline constexpr int kStallSteps = 5;                     // times the p95 of the step times
+inline constexpr os::milliseconds kBetweenSamples{1000};
+inline constexpr os::milliseconds kSamplePatience{1500};
+inline constexpr os::milliseconds kDigPatience{2500};
+inline constexpr os::milliseconds kWireReserve{500};  // beyond a host's own deadline
+
+// What has moved, and when.
+class Movement {
+ public:
+  void begin(os::Mono now);                           // ranks start
+  void step(int rank, int64_t number, os::Mono now);  // any other number than before is a step
+  void output(int rank, std::string_view text, bool bar, os::Mono now);
+  void pause(os::Mono now);  // we did not look, or did not read: what passed until now does not count
+
+  bool steps_known() const { return steps_.size() >= kEnough; }
+  os::nanoseconds still(os::Mono now) const { return now - moved_; }
+  // How long nothing may move before it is a stall; none: never.
+  std::optional<os::nanoseconds> threshold(const StallOptions& options) const;
+  std::optional<int64_t> last_step(int rank) const;
+  const std::vector<os::nanoseconds>& step_times() const { return steps_; }  // the last 64
+
+ private:
+  static constexpr size_t kEnough = 3;
+  struct Rank {
+    std::optional<int64_t> step;
+    os::Mono stepped, searched;
+  };
+  std::map<int, Rank> ranks_;
+  std::optional<int> timed_;  // the rank whose steps are timed: the first that told of two
+  std::vector<os::nanoseconds> steps_;
+  size_t next_ = 0;
+  os::Mono moved_;
+};
+
+// The state of one look into a stall.
+struct Stall {
+  enum class Stage { kWatching, kFirst, kBetween, kThen, kDigging, kTold } stage = Stage::kWatching;
+  Movement movement;
+  os::Mono asked_at, first_at, deadline, ticked;
+  os::Mono moved_before;  // of the movement that ended, for how long it stood
+  uint32_t id = 0;        // of the last question
+  std::vector<bool> awaited;
+  std::map<size_t, host::HostSample> first, then;  // by host
+  std::map<size_t, std::string> unanswered;
+  std::map<int, std::string> stacks;
+  std::vector<diagnosis::RankTrace> traces;
+  std::optional<diagnosis::RasVerdict> ras;
+  double between_s = 1;
+  std::optional<diagnosis::HangVerdict> verdict;
+  bool told = false;
+  os::Mono again_at;  // where nothing could be told: when to look again
+};
+
+// What runs slowly, looked for while it runs.
+struct SlowWatch {
+  diagnosis::Stragglers stragglers;
+  os::Mono looked_at;
+  os::Mono gpus_at;  // when the GPUs are to be looked at next
+  uint32_t gpus_id = 0;
+};
+inline constexpr os::milliseconds kSlowLook{1000};
+inline constexpr os::milliseconds kFirstGpuLook{60'000};  // after the start
+inline constexpr os::milliseconds kGpuLook{300'000};
+inline constexpr uint32_t kGpuQuestion = 1u << 31;  // in a Sample's id: of the GPUs, not of a stall
+
+}  // namespace job

@@ -1,0 +1,93 @@
+#include "job/stall_text.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "diagnosis/cause.h"
+#include "doctor/catalogue.h"
+#include "job/narrate.h"
+
+namespace job {
+namespace {
+
+using base::Language;
+
+std::string title_of(const std::string& code, Language language) {
+  if (const diagnosis::Cause* cause = diagnosis::find_cause(code)) return std::string(cause->title.in(language));
+  if (const doctor::Row* row = doctor::find_row(code)) return std::string(row->title.in(language));
+  return code;
+}
+
+std::string who(const State& state, const diagnosis::HangVerdict& verdict, Language language) {
+  if (verdict.ranks.empty()) return verdict.host ? state.job.hosts[*verdict.host].target.name : "";
+  if (verdict.ranks.size() == 1) return name_rank(*state.plan, verdict.ranks.front());
+  return name_ranks(*state.plan, verdict.ranks, language);
+}
+
+// "rank 1 (h2, local 0): a rank never entered … [HANG-NEVER-ENTERED]"
+std::string headline(const State& state, const diagnosis::HangVerdict& verdict, Language language) {
+  std::string whom = who(state, verdict, language);
+  return fmt::format("{}{}{} [{}]", whom,
+                     whom.empty()                     ? ""
+                     : language == Language::kChinese ? "："
+                                                      : ": ",
+                     title_of(verdict.code, language), verdict.code);
+}
+
+std::string body(const diagnosis::HangVerdict& verdict, std::string_view indent, Language language) {
+  std::string text = verdict.evidence.in(language);
+  for (const doctor::Words& line : verdict.details) text += fmt::format("\n{}{}", indent, line.in(language));
+  for (const doctor::Words& line : verdict.missing)
+    text += fmt::format("\n{}{}{}", indent, language == Language::kChinese ? "缺少的证据：" : "missing evidence: ", line.in(language));
+  return text;
+}
+
+std::string fix_of(const State& state, const diagnosis::HangVerdict& verdict) {
+  if (verdict.fix.empty()) return "phalanx explain " + verdict.code;
+  bool remote = verdict.host && verdict.fix.rfind("phalanx ", 0) != 0;
+  return remote ? fmt::format("ssh {} {}", state.job.hosts[*verdict.host].target.name, verdict.fix) : verdict.fix;
+}
+
+}  // namespace
+
+std::string stall_text(const State& state, const Stalled& note, Language language) {
+  bool chinese = language == Language::kChinese;
+  std::string still = base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(note.still));
+  base::Bilingual how = note.steps_known ? base::Bilingual{"no step for {}: ", "已有 {} 没有新的 step："}
+                                         : base::Bilingual{"nothing was said for {}: ", "已有 {} 没有任何输出："};
+  std::string text = fmt::format(fmt::runtime(how.in(language)), still);
+  text += headline(state, note.verdict, language) + "\n  " + body(note.verdict, "  ", language);
+  text += (chinese ? "\n  可尝试：" : "\n  try: ") + fix_of(state, note.verdict);
+  if (note.action == OnStall::kStop) text += chinese ? "\n  --on-stall stop：停止运行" : "\n  --on-stall stop: the run ends";
+  if (note.action == OnStall::kRestart) text += chinese ? "\n  --on-stall restart：重新开始" : "\n  --on-stall restart: the attempt ends";
+  return text;
+}
+
+std::string slow_text(const State& state, const Slow& note, Language language) {
+  diagnosis::HangVerdict as;
+  as.code = note.verdict.code;
+  as.ranks = note.verdict.ranks;
+  as.host = note.verdict.host;
+  return headline(state, as, language) + "\n  " + note.verdict.evidence.in(language);
+}
+
+base::Json describe_stall(const State& state, const diagnosis::HangVerdict& verdict) {
+  base::Json json = {{"code", verdict.code}, {"ranks", verdict.ranks}};
+  if (verdict.host) json["host"] = state.job.hosts[*verdict.host].target.name;
+  json["evidence"] = verdict.evidence.english;
+  for (const auto& [key, lines] : {std::pair("details", &verdict.details), std::pair("missing", &verdict.missing)}) {
+    json[key] = base::Json::array();
+    for (const doctor::Words& line : *lines) json[key].push_back(line.english);
+  }
+  json["fix"] = fix_of(state, verdict);
+  return json;
+}
+
+base::Error stall_error(const State& state, const Verdict& verdict, Language language) {
+  base::Error error = base::fail(base::ErrorKind::kTimeout, headline(state, *verdict.hang, language));
+  error.cause = body(*verdict.hang, "    ", language);
+  error.hint = fix_of(state, *verdict.hang);
+  return error;
+}
+
+}  // namespace job

@@ -1,0 +1,214 @@
+// A run that stands still: all hosts are asked what their ranks do, twice with a second between, then some ranks where they are; then the
+// judge's verdict is told, and what was asked for is done. Every question has a deadline: a host that does not answer is missing evidence.
+#include "job/step.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/json_fields.h"
+
+namespace job {
+namespace {
+
+using Stage = Stall::Stage;
+constexpr os::milliseconds kSlept{2500};  // between two ticks: we did not run
+// Where nobody stands out there may be nothing to tell: a long save, a long evaluation.
+constexpr int kPatienceOfUnknown = 3;  // times the threshold, unless the user has set it
+
+}  // namespace
+
+void Step::check_stall() {
+  Stall& stall = s.stall;
+  if (s.phase != Phase::kRunning) return;
+  bool blind = s.output_blocked || now - stall.ticked > kSlept;  // what passed until now says nothing
+  if (blind && stall.stage == Stage::kWatching) stall.movement.pause(now);
+  stall.ticked = now;
+  std::optional<os::nanoseconds> threshold = stall.movement.threshold(s.job.stall);
+  if (!threshold) return;
+  os::nanoseconds still = stall.movement.still(now);
+  if (still < *threshold && stall.stage != Stage::kWatching) {  // it goes on
+    if (stall.told) tell(GoesOn{now - stall.moved_before - still});
+    stall.told = false;
+    stall.stage = Stage::kWatching;
+    stall.again_at = {};
+    return;
+  }
+  switch (stall.stage) {
+    case Stage::kWatching:
+      if (still >= *threshold && now >= stall.again_at) ask_samples(Stage::kFirst);
+      break;
+    case Stage::kFirst:
+    case Stage::kThen:
+      if (now >= stall.deadline) samples_done();
+      break;
+    case Stage::kBetween:
+      if (now - stall.first_at >= kBetweenSamples) ask_samples(Stage::kThen);
+      break;
+    case Stage::kDigging:
+      if (now >= stall.deadline) tell_stall();
+      break;
+    case Stage::kTold: break;
+  }
+}
+
+void Step::ask_samples(Stage stage) {
+  Stall& stall = s.stall;
+  bool again = stage == Stage::kThen;
+  if (!again) {
+    stall.first.clear();
+    stall.unanswered.clear();
+    stall.stacks.clear();
+    stall.traces.clear();
+    stall.ras.reset();
+    stall.first_at = now;
+    stall.moved_before = os::Mono{now.ns - stall.movement.still(now).count()};
+  }
+  stall.then.clear();
+  stall.stage = stage;
+  stall.between_s = static_cast<double>((now - stall.first_at).count()) / 1e9;
+  stall.deadline = now + kSamplePatience + kWireReserve;
+  stall.awaited.assign(s.hosts.size(), false);
+  ++stall.id;
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    if (!alive(h)) continue;
+    stall.awaited[h] = true;
+    send(h, wire::Sample{stall.id, again, again && s.hosts[h].hello.gpus > 0, static_cast<uint32_t>(kSamplePatience.count())});
+  }
+}
+
+bool Step::stall_answered(size_t h, uint32_t id, Stage stage) {
+  Stall& stall = s.stall;
+  if (s.phase != Phase::kRunning || id != stall.id || stall.stage != stage || h >= stall.awaited.size() || !stall.awaited[h]) return false;
+  stall.awaited[h] = false;
+  return true;
+}
+
+void Step::take(size_t h, const wire::Sampled& m) {
+  if ((m.id & kGpuQuestion) != 0) return take_gpus(h, m);
+  Stall& stall = s.stall;
+  Stage stage = stall.stage;
+  if ((stage != Stage::kFirst && stage != Stage::kThen) || !stall_answered(h, m.id, stage)) return;
+  if (!m.outcome.ok) {
+    stall.unanswered[h] = m.outcome.error.message;
+  } else {
+    base::Result<base::Json> json = base::parse_json(m.json);
+    base::Result<host::HostSample> sample = json.ok() ? base::from_json<host::HostSample>(*json) : std::move(json).error();
+    if (sample.ok()) (stage == Stage::kFirst ? stall.first : stall.then)[h] = std::move(sample).value();
+    else stall.unanswered[h] = sample.error().message;
+  }
+  if (std::none_of(stall.awaited.begin(), stall.awaited.end(), [](bool b) { return b; })) samples_done();
+}
+
+void Step::samples_done() {
+  Stall& stall = s.stall;
+  for (size_t h = 0; h < stall.awaited.size(); ++h)
+    if (stall.awaited[h]) stall.unanswered[h] = "no answer in time";
+  stall.awaited.assign(s.hosts.size(), false);
+  if (stall.stage == Stage::kFirst) {
+    stall.stage = Stage::kBetween;
+    return;
+  }
+  stall.verdict = diagnosis::judge_hang(hang_input());
+  ask_stacks();
+}
+
+void Step::ask_stacks() {
+  Stall& stall = s.stall;
+  stall.stage = Stage::kDigging;
+  stall.deadline = now + kDigPatience + kWireReserve;
+  ++stall.id;
+  std::map<size_t, std::vector<uint32_t>> by_host;
+  for (int rank : diagnosis::ranks_to_ask(hang_input(), *stall.verdict))
+    by_host[static_cast<size_t>(s.plan->host_of(rank))].push_back(static_cast<uint32_t>(rank));
+  for (auto& [h, ranks] : by_host) {
+    if (!alive(h)) continue;
+    stall.awaited[h] = true;
+    send(h, wire::Dig{stall.id, std::move(ranks), !stall.verdict->certain(), static_cast<uint32_t>(kDigPatience.count())});
+  }
+  if (std::none_of(stall.awaited.begin(), stall.awaited.end(), [](bool b) { return b; })) tell_stall();
+}
+
+void Step::take(size_t h, const wire::Dug& m) {
+  Stall& stall = s.stall;
+  if (!stall_answered(h, m.id, Stage::kDigging)) return;
+  for (const wire::Piece& piece : m.pieces) {
+    if (piece.rank >= s.ranks.size()) continue;
+    int rank = static_cast<int>(piece.rank);
+    if (piece.kind == "ras") {
+      if (base::Result<diagnosis::RasReport> report = diagnosis::read_ras(piece.bytes); report.ok())
+        stall.ras = diagnosis::judge_ras(*report, nullptr, 0);
+    } else if (piece.kind != "flight-recorder") stall.stacks[rank] = piece.bytes;
+    else if (base::Result<diagnosis::RankTrace> trace = diagnosis::read_flight_recorder(rank, piece.bytes); trace.ok())
+      stall.traces.push_back(std::move(trace).value());
+  }
+  if (std::none_of(stall.awaited.begin(), stall.awaited.end(), [](bool b) { return b; })) tell_stall();
+}
+
+diagnosis::HangInput Step::hang_input() const {
+  const Stall& stall = s.stall;
+  diagnosis::HangInput input;
+  for (const HostRequest& host : s.job.hosts) input.hosts.push_back(host.target.name);
+  input.unanswered = stall.unanswered;
+  input.silent_s = static_cast<double>(stall.movement.still(now).count()) / 1e9;
+  input.between_s = stall.between_s;
+  for (size_t r = 0; r < s.ranks.size(); ++r) {
+    diagnosis::RankView view;
+    view.rank = static_cast<int>(r);
+    view.host = static_cast<size_t>(s.plan->host_of(view.rank));
+    view.exited = s.ranks[r].over();
+    view.exit_code = s.ranks[r].status;
+    view.exited_ago_s = static_cast<double>((now - s.ranks[r].at).count()) / 1e9;
+    view.step = stall.movement.last_step(view.rank);
+    if (auto found = stall.stacks.find(view.rank); found != stall.stacks.end()) view.stack = found->second;
+    input.ranks.push_back(std::move(view));
+  }
+  auto place = [&](const std::map<size_t, host::HostSample>& samples, auto member) {
+    for (const auto& [h, sample] : samples)
+      for (const host::RankSample& rank : sample.ranks)
+        if (rank.rank >= 0 && static_cast<size_t>(rank.rank) < input.ranks.size())
+          input.ranks[static_cast<size_t>(rank.rank)].*member = rank;
+  };
+  place(stall.first, &diagnosis::RankView::first);
+  place(stall.then, &diagnosis::RankView::then);
+  if (!stall.traces.empty()) input.flight = diagnosis::compare_flight_records(stall.traces);
+  input.ras = stall.ras;
+  return input;
+}
+
+void Step::tell_stall() {
+  Stall& stall = s.stall;
+  stall.verdict = diagnosis::judge_hang(hang_input());
+  os::nanoseconds still = stall.movement.still(now);
+  std::optional<os::nanoseconds> threshold = stall.movement.threshold(s.job.stall);
+  bool set = s.job.stall.threshold.has_value() && stall.movement.steps_known();
+  if (!stall.verdict->certain() && !set && threshold && still < kPatienceOfUnknown * *threshold) {
+    stall.stage = Stage::kWatching;
+    stall.again_at = now + std::max<os::nanoseconds>(*threshold / 2, kBetweenSamples);
+    return;
+  }
+  stall.stage = Stage::kTold;
+  stall.told = true;
+  tell(Stalled{*stall.verdict, still, stall.movement.steps_known(), s.job.stall.action});
+  if (s.job.stall.action != OnStall::kReport) stop_stalled();
+}
+
+// The verdict decides the end; whether another attempt follows is the run's business (run.cc).
+void Step::stop_stalled() {
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::kHung;
+  verdict.exit_code = base::exit_code(base::ErrorKind::kTimeout);
+  verdict.hang = s.stall.verdict;
+  verdict.code = verdict.hang->code;
+  verdict.evidence = verdict.hang->evidence.english;
+  if (!verdict.hang->ranks.empty()) verdict.rank = verdict.hang->ranks.front();
+  if (verdict.hang->host) verdict.host = *verdict.hang->host;
+  // A host whose storage or memory fails has another put in its place, where there is one.
+  if (verdict.hang->host && (verdict.hang->code == "HANG-DISK" || verdict.hang->code == "HANG-SWAPPING"))
+    verdict.unfit_hosts = {*verdict.hang->host};
+  if (!s.verdict) s.verdict = std::move(verdict);
+  stop(SIGTERM, false);
+}
+
+}  // namespace job

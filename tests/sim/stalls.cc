@@ -1,0 +1,114 @@
+// What agents say of ranks that run: pulses, and answers to the questions that follow a stall.
+#include <algorithm>
+
+#include "base/json_fields.h"
+#include "host/rank_sample.h"
+#include "world.h"
+
+namespace sim {
+namespace {
+
+// A dump of the flight recorder in which this rank has, or has not, come to the third collective.
+std::string dump_of(bool came, int world) {
+  std::string ranks;
+  for (int r = 0; r < world; ++r) ranks += (r == 0 ? "" : ", ") + std::to_string(r);
+  std::string entries;
+  for (int i = 1; i <= (came ? 3 : 2); ++i)
+    entries += std::string(i == 1 ? "" : ",") + R"({"record_id":)" + std::to_string(i) +
+               R"(,"process_group":["0","default_pg"],"collective_seq_id":)" + std::to_string(i) +
+               R"(,"profiling_name":"nccl:all_reduce","input_sizes":[[4]],"output_sizes":[[4]],"state":")" +
+               (i < 3 ? "completed" : "scheduled") + R"("})";
+  return R"({"version":"2.4","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[)" + ranks + R"(]"}},"entries":[)" + entries + "]}";
+}
+
+}  // namespace
+
+void World::answer(Agent& agent, const wire::Sample& m) {
+  if (dice_.once_in(10)) return;
+  wire::Sampled answer;
+  answer.id = dice_.once_in(20) ? m.id - 1 : m.id;
+  host::HostSample sample;
+  for (const auto& rank : ranks_) {
+    if (rank->agent != &agent || !rank->alive) continue;
+    host::RankSample one;
+    one.rank = dice_.once_in(50) ? 9999 : rank->rank;
+    host::ThreadSample main;
+    main.tid = 100 + rank->rank;
+    main.name = "python3";
+    main.state = rank->unkillable ? "D" : "S";
+    main.wchan = rank->unkillable ? "nfs_wait" : rank->hangs ? "hrtimer_nanosleep" : "futex_do_wait";
+    if (!rank->hangs) main.frames = {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so!c10d::Work::wait"};
+    host::ProcessSample process;
+    process.pid = main.tid;
+    process.state = main.state;
+    process.threads = {main};
+    one.pid = process.pid;
+    one.processes = {process};
+    sample.ranks.push_back(std::move(one));
+  }
+  if (m.gpus)
+    for (const host::RankSample& rank : sample.ranks) {
+      host::Gpu gpu;
+      gpu.utilization_percent = 100;
+      gpu.power_mw = 60'000;
+      gpu.power_limit_mw = 400'000;
+      gpu.processes = {{rank.pid, 1, "python3", "u", 1, 1, true}};
+      sample.gpus.push_back(gpu);
+    }
+  answer.json = dice_.once_in(20) ? "{" : dice_.once_in(20) ? R"({"ranks":1})" : base::to_text(base::to_json(sample));
+  if (dice_.once_in(20)) answer.outcome = {false, base::fail(base::ErrorKind::kTimeout, "the look at the ranks gave no answer for 1.8 s")};
+  say(agent, answer);
+}
+
+void World::answer(Agent& agent, const wire::Dig& m) {
+  if (dice_.once_in(10)) return;
+  wire::Dug answer;
+  answer.id = dice_.once_in(20) ? m.id - 1 : m.id;
+  bool recorders = dice_.once_in(3);
+  for (uint32_t rank : m.ranks) {
+    if (dice_.once_in(4)) continue;
+    answer.pieces.push_back({dice_.once_in(30) ? 9999 : rank, "python",
+                             "Current thread 0x1 (most recent call first):\n  File \"train.py\", line 42 in validate\n"});
+    if (recorders)
+      answer.pieces.push_back({rank, "flight-recorder", dice_.once_in(4) ? "junk" : dump_of(!dice_.once_in(3), run_.attempt.plan->world)});
+  }
+  if (dice_.once_in(5)) answer.pieces.push_back({0, "ras", dice_.once_in(2) ? R"({"nccl_version":"2.29.2"})" : "junk"});
+  say(agent, answer);
+}
+
+// A step every 100 ms as long as nobody hangs; told by an event or by a line.
+void World::begin_steps(Rank& rank, int64_t step) {
+  later(os::milliseconds(100), [this, &rank, step] {
+    if (!rank.alive || rank.hangs || rank.number != run_.number || run_.waiting) return;
+    bool stuck = std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& r) { return r->number == rank.number && r->hangs; });
+    if (stuck) return begin_steps(rank, step);  // it waits, and goes on if it is let
+    if (scenario_.seed % 2 == 0) {
+      wire::RankProgress progress;
+      progress.step = step;
+      job::progressed(run_.attempt, rank.rank, progress, now_);
+    } else {
+      std::string line = "step " + std::to_string(step) + " loss 1.0\n";
+      wire::Output output;
+      output.rank = static_cast<uint32_t>(rank.rank);
+      output.data = line;
+      job::said(run_.attempt, output, now_);
+    }
+    begin_steps(rank, step + 1);
+  });
+}
+
+// Every five seconds, as agent/pulse.h; one rank in some runs is held back, or computes while the others wait.
+void World::begin_pulses(Rank& rank) {
+  later(os::milliseconds(5000), [this, &rank] {
+    if (!rank.alive || rank.number != run_.number || run_.waiting) return;
+    wire::Pulse pulse;
+    pulse.window_ms = dice_.once_in(50) ? 0 : 5000;
+    bool odd = scenario_.seed % 3 == 0 && rank.rank == 0;
+    pulse.ranks.push_back(
+        {static_cast<uint32_t>(rank.rank), odd ? 4900u : 300u, odd && scenario_.seed % 2 == 0 ? 3000u : 0u, 0, 'S', 1000});
+    job::pulsed(run_.attempt, pulse);
+    begin_pulses(rank);
+  });
+}
+
+}  // namespace sim

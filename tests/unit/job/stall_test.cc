@@ -1,0 +1,185 @@
+// What counts as standing still, and what follows.
+#include "job/stall.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json_fields.h"
+#include "job/narrate.h"
+#include "script.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using job::Movement;
+using job::StallOptions;
+
+constexpr os::Mono kZero{1'000'000'000};
+os::Mono at(std::chrono::milliseconds t) { return kZero + t; }
+
+TEST(Movement, TheThresholdFollowsTheSteps) {
+  Movement m;
+  m.begin(kZero);
+  EXPECT_FALSE(m.steps_known());
+  EXPECT_EQ(m.threshold({}), job::kSilentStall);
+  for (int i = 0; i < 10; ++i) m.step(0, i, at(1s * i));
+  EXPECT_TRUE(m.steps_known());
+  EXPECT_EQ(m.threshold({}), job::kLeastStall) << "five steps of a second are less than a minute";
+  for (int i = 10; i < 80; ++i) m.step(0, i, at(10s + 30s * (i - 10)));
+  EXPECT_EQ(m.threshold({}), 150s);
+  StallOptions set;
+  set.threshold = 7s;
+  EXPECT_EQ(m.threshold(set), 7s);
+  set.threshold = 0s;
+  EXPECT_FALSE(m.threshold(set).has_value());
+}
+
+TEST(Movement, EchoesOfOtherRanksAreNoSteps) {
+  Movement m;
+  m.begin(kZero);
+  for (int i = 0; i < 20; ++i)
+    for (int rank = 0; rank < 64; ++rank) m.step(rank, i, at(40s * i + 1ms * rank));
+  EXPECT_EQ(m.threshold({}), 200s);
+}
+
+TEST(Movement, OutputCountsUntilStepsAreKnown) {
+  Movement m;
+  m.begin(kZero);
+  m.output(0, "loading\n", false, at(5s));
+  EXPECT_EQ(m.still(at(6s)), 1s);
+  for (int i = 1; i <= 5; ++i) m.output(0, "noise\nstep " + std::to_string(i) + " loss 1\nmore\n", false, at(10s + 1s * i));
+  EXPECT_TRUE(m.steps_known());
+  EXPECT_EQ(m.last_step(0), 5);
+  m.output(0, "still waiting\n", false, at(40s));
+  EXPECT_EQ(m.still(at(41s)), 26s) << "talk is no step";
+  m.output(0, "step 5 loss 1\n", false, at(42s));
+  EXPECT_EQ(m.still(at(43s)), 28s) << "nor is the same step again";
+}
+
+// Two hosts with one rank each, that run, under --stall 5s.
+class Stalls : public testing::Test {
+ protected:
+  void run(job::OnStall action) {
+    job::Job asked;
+    asked.stall.threshold = 5s;
+    asked.stall.action = action;
+    s_.emplace(std::vector<int>{1, 1}, asked);
+    s_->run_all();
+    for (int64_t i = 1; i <= 5; ++i) go_on(i);
+    s_->actions.clear();
+  }
+  void go_on(int64_t step) {
+    s_->pass(200ms);
+    wire::RankProgress progress;
+    progress.step = step;
+    for (int rank : {0, 1}) job::progressed(s_->state, rank, progress, s_->now);
+  }
+  // What a host says of its one rank: it sleeps, or waits in a collective.
+  void answer(size_t host, bool sleeps) {
+    host::HostSample sample;
+    host::ThreadSample main;
+    main.tid = 46;
+    main.state = "S";
+    main.wchan = sleeps ? "hrtimer_nanosleep" : "futex_do_wait";
+    if (!sleeps) main.frames = {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so!c10d::Work::wait"};
+    host::ProcessSample process;
+    process.pid = 46;
+    process.state = "S";
+    process.threads = {main};
+    host::RankSample rank;
+    rank.rank = static_cast<int64_t>(host);
+    rank.processes = {process};
+    sample.ranks = {rank};
+    s_->say(host, wire::Sampled{s_->sent<wire::Sample>().back().second.id, {}, base::to_text(base::to_json(sample))});
+  }
+  void answer_all() {
+    for (int round = 0; round < 2; ++round) {
+      for (size_t h : {0, 1}) answer(h, h == 1);
+      s_->pass(1200ms);
+    }
+  }
+  std::optional<job::test::Script> s_;
+};
+
+TEST_F(Stalls, AreAskedForJudgedAndToldOnce) {
+  run(job::OnStall::kReport);
+  s_->pass(4800ms);
+  EXPECT_TRUE(s_->sent<wire::Sample>().empty());
+  s_->pass(400ms);
+  ASSERT_EQ(s_->sent<wire::Sample>().size(), 2u);
+  EXPECT_FALSE(s_->sent<wire::Sample>()[0].second.frames);
+  answer_all();
+  EXPECT_TRUE(s_->sent<wire::Sample>()[2].second.frames);
+  std::vector<std::pair<size_t, wire::Dig>> digs = s_->sent<wire::Dig>();
+  ASSERT_EQ(digs.size(), 2u);
+  EXPECT_FALSE(digs[0].second.debugger) << "the verdict is certain: no process is stopped for it";
+  for (const auto& [host, dig] : digs)
+    s_->say(
+        host,
+        wire::Dug{dig.id,
+                  {{dig.ranks[0], "python", "Current thread 0x1 (most recent call first):\n  File \"train.py\", line 42 in validate\n"}}});
+  ASSERT_EQ(s_->told<job::Stalled>().size(), 1u);
+  const job::Stalled note = s_->told<job::Stalled>()[0];
+  EXPECT_EQ(note.verdict.code, "HANG-NEVER-ENTERED");
+  EXPECT_EQ(note.verdict.ranks, std::vector<int>{1});
+  std::string text = job::narrate(s_->state, note, base::Language::kEnglish);
+  EXPECT_NE(text.find("rank 1 (h2, local 0)"), std::string::npos) << text;
+  EXPECT_NE(text.find("train.py:42 (validate)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("no step for 7 s: "), 0u) << text;
+  s_->pass(60s);
+  EXPECT_EQ(s_->told<job::Stalled>().size(), 1u) << "told once";
+  EXPECT_EQ(s_->state.phase, job::Phase::kRunning);
+  go_on(6);
+  s_->pass(400ms);
+  ASSERT_EQ(s_->told<job::GoesOn>().size(), 1u);
+  EXPECT_NEAR(static_cast<double>(s_->told<job::GoesOn>()[0].stood.count()) / 1e9, 67, 1.5);
+  s_->pass(6s);
+  EXPECT_EQ(s_->sent<wire::Sample>().size(), 6u) << "another stall is another look";
+}
+
+TEST_F(Stalls, StopEndsTheRunWithTheVerdict) {
+  run(job::OnStall::kStop);
+  s_->pass(5200ms);
+  answer_all();
+  s_->pass(3200ms);  // nobody answers the last question
+  ASSERT_EQ(s_->told<job::Stalled>().size(), 1u);
+  ASSERT_EQ(s_->sent<wire::Signal>().size(), 2u);
+  for (int rank : {0, 1}) s_->exit(rank, SIGTERM, SIGTERM);
+  s_->finish_all();
+  ASSERT_TRUE(s_->verdict());
+  EXPECT_EQ(s_->verdict()->kind, job::Verdict::Kind::kHung);
+  EXPECT_EQ(s_->verdict()->exit_code, 5);
+  EXPECT_EQ(s_->verdict()->rank, 1);
+  EXPECT_EQ(s_->verdict()->stopped, 2);
+  std::vector<base::Error> errors = job::explain(s_->state, *s_->verdict(), "", "", base::Language::kEnglish);
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_NE(errors[0].message.find("[HANG-NEVER-ENTERED]"), std::string::npos);
+}
+
+TEST_F(Stalls, AHostThatDoesNotAnswerIsMissingEvidence) {
+  run(job::OnStall::kReport);
+  s_->pass(5200ms);
+  s_->pass(15s);
+  ASSERT_EQ(s_->told<job::Stalled>().size(), 1u);
+  EXPECT_EQ(s_->told<job::Stalled>()[0].verdict.code, "HANG-UNKNOWN");
+  ASSERT_GE(s_->told<job::Stalled>()[0].verdict.missing.size(), 2u);
+  EXPECT_EQ(s_->told<job::Stalled>()[0].verdict.missing[0].english, "h1 did not answer: no answer in time");
+}
+
+TEST_F(Stalls, AStepInBetweenEndsTheLook) {
+  run(job::OnStall::kStop);
+  s_->pass(5200ms);
+  go_on(6);
+  s_->pass(2s);
+  EXPECT_TRUE(s_->sent<wire::Dig>().empty());
+  EXPECT_TRUE(s_->told<job::Stalled>().empty());
+  EXPECT_TRUE(s_->told<job::GoesOn>().empty()) << "nothing was told, so nothing is taken back";
+}
+
+TEST_F(Stalls, OutputThatIsNotReadIsNoStall) {
+  run(job::OnStall::kStop);
+  s_->state.output_blocked = true;
+  s_->pass(30s);
+  EXPECT_TRUE(s_->sent<wire::Sample>().empty());
+}
+
+}  // namespace
