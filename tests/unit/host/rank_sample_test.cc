@@ -63,25 +63,6 @@ TEST(RankSample, ASleeperAndItsStack) {
   EXPECT_TRUE(found) << main.frames[0];
 }
 
-TEST(RankSample, AReaderOfAPipeAndWhoHoldsTheOtherEnd) {
-  auto ends = os::make_pipe();
-  ASSERT_TRUE(ends.ok());
-  int read_end = ends->read.get(), write_end = ends->write.get();
-  Child child([&] {
-    if (::fork() == 0)
-      for (;;) ::pause();
-    ::close(write_end);
-    char byte;
-    while (::read(read_end, &byte, 1) < 0) {}
-  });
-  host::RankSample s = child.sample("pipe_read");
-  ASSERT_GE(s.processes.size(), 2u) << "its child is a process of the rank";
-  EXPECT_EQ(s.processes[1].parent, child.pid());
-  const std::string& on = s.processes[0].threads.at(0).waits_on;
-  EXPECT_EQ(on.find("pipe to "), 0u) << on;
-  ::kill(static_cast<pid_t>(s.processes[1].pid), SIGKILL);
-}
-
 TEST(RankSample, AStoppedOne) {
   Child child([] { ::raise(SIGSTOP); });
   for (os::Mono end = os::mono_now() + 2s; os::mono_now() < end;)
