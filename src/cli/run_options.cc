@@ -89,6 +89,12 @@ FailOn fail_on_value(const std::string& value) {
   return value == "note" ? FailOn::kNote : value == "warning" ? FailOn::kWarning : FailOn::kError;
 }
 
+void take_nnodes(const std::string& value, RunOptions& options) {
+  size_t colon = value.find(':');
+  if (colon != std::string::npos) options.least_nodes = int_value(value.substr(0, colon));
+  options.nnodes = int_value(value.substr(colon == std::string::npos ? 0 : colon + 1));
+}
+
 void apply(const GivenFlag& given, RunOptions& options) {
   const std::string& value = given.value;
   switch (given.row->flag) {
@@ -96,12 +102,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kHostfile: options.hostfile = value; break;
     case Flag::kInclude: options.include = value; break;
     case Flag::kExclude: options.exclude = value; break;
-    case Flag::kNnodes: {
-      size_t colon = value.find(':');
-      if (colon != std::string::npos) options.least_nodes = int_value(value.substr(0, colon));
-      options.nnodes = int_value(value.substr(colon == std::string::npos ? 0 : colon + 1));
-      break;
-    }
+    case Flag::kNnodes: take_nnodes(value, options); break;
     case Flag::kSpares: options.spares = value; break;
     case Flag::kMaxRestarts: options.max_restarts = int_value(value); break;
     case Flag::kNproc: options.ranks_per_host = ranks_value(value); break;

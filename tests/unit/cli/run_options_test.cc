@@ -25,6 +25,14 @@ TEST(RunOptions, Defaults) {
   EXPECT_EQ(options->command, (Words{"python"}));
 }
 
+TEST(RunOptions, FlagsOfStallsArrive) {
+  auto options = read({"run", "--stall", "90s", "--on-stall", "restart", "--python-hook", "x"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->stall.threshold, milliseconds(90'000));
+  EXPECT_EQ(options->stall.action, job::OnStall::kRestart);
+  EXPECT_TRUE(options->python_hook);
+}
+
 TEST(RunOptions, EveryFlagArrives) {
   auto options = read({"run",
                        "--hostfile",
@@ -44,11 +52,6 @@ TEST(RunOptions, EveryFlagArrives) {
                        "/w",
                        "--grace",
                        "1s",
-                       "--stall",
-                       "90s",
-                       "--on-stall",
-                       "restart",
-                       "--python-hook",
                        "--dry-run",
                        "--env",
                        "A=b=c",
@@ -88,9 +91,6 @@ TEST(RunOptions, EveryFlagArrives) {
   EXPECT_TRUE(options->no_store && options->dry_run && options->no_export && options->json && options->verbose);
   EXPECT_EQ(options->workdir, "/w");
   EXPECT_EQ(options->grace, milliseconds(1000));
-  EXPECT_EQ(options->stall.threshold, milliseconds(90'000));
-  EXPECT_EQ(options->stall.action, job::OnStall::kRestart);
-  EXPECT_TRUE(options->python_hook);
   EXPECT_EQ(options->env, (std::vector<std::pair<std::string, std::string>>{{"A", "b=c"}}));
   EXPECT_EQ(options->env_files, (Words{"e", "f"}));
   EXPECT_EQ(options->export_globs, (Words{"HF_*"}));
