@@ -34,6 +34,7 @@ class Session {
   std::string out() const { return terminals_[0].out() + terminals_[0].err(); }
 
  private:
+  base::Status await(const std::string& host, const std::string& path);
   base::Status strike(const testbed::Names& names);
   bool wait(Instant until);  // for all to end
   size_t said() const;       // bytes on stderr
@@ -57,21 +58,27 @@ bool Session::wait(Instant until) {
   return all;
 }
 
-base::Status Session::strike(const testbed::Names& names) {
-  auto never = [&](const char* what) -> base::Status {
-    wait(Clock::now());
-    return base::fail(base::ErrorKind::kInternal, what).because(out());
-  };
-  if (fault_.strike) {
-    for (const char* host : {"h1", "h2"})
-      if (!testbed::await_file(cluster_, host, "/tmp/steps", kStart)) return never("the ranks do not train");
-    wait(Clock::now());
-    struck_ = Clock::now();
-    return fault_.strike(cluster_, names);
+// Until trainer.py has written the file, every terminal has its prompt back, or it takes too long.
+base::Status Session::await(const std::string& host, const std::string& path) {
+  Instant most = Clock::now() + kStart;
+  while (true) {
+    bool over = wait(Clock::now());  // looked at first: what it wrote before its end is found below
+    if (testbed::await_file(cluster_, host, path, milliseconds(1000))) return base::ok();
+    if (over || Clock::now() > most)
+      return base::fail(base::ErrorKind::kInternal, host + " has no " + path + ": the training went another way").because(out());
   }
-  if (!testbed::await_file(cluster_, "h2", "/tmp/struck", kStart)) return never("the rank did not go wrong");
-  struck_ = Instant(std::chrono::nanoseconds(testbed::struck_at(cluster_, "h2")));
-  return base::ok();
+}
+
+base::Status Session::strike(const testbed::Names& names) {
+  if (!fault_.strike) {
+    TRY(await("h2", "/tmp/struck"));
+    struck_ = Instant(std::chrono::nanoseconds(testbed::struck_at(cluster_, "h2")));
+    return base::ok();
+  }
+  for (const char* host : {"h1", "h2"}) TRY(await(host, "/tmp/steps"));
+  wait(Clock::now());
+  struck_ = Clock::now();
+  return fault_.strike(cluster_, names);
 }
 
 base::Result<Trial> Session::play(const testbed::Names& names, milliseconds cap) {
@@ -90,6 +97,24 @@ base::Result<Trial> Session::play(const testbed::Names& names, milliseconds cap)
   return trial;
 }
 
+// From run.json.
+void read_verdict(const base::Json& record, const InjectedFault& fault, Trial& trial) {
+  if (fault.stalls) {
+    base::Json stall = record.value("stall", base::Json::object());
+    std::string code = base::get_string(stall, "code").value_or("");
+    base::Json ranks = stall.value("ranks", base::Json::array());
+    std::sort(ranks.begin(), ranks.end());
+    trial.named = code == fault.code && ranks == (fault.rank < 0 ? base::Json::array({0, 1}) : base::Json::array({fault.rank}));
+    trial.says = code;
+    for (const base::Json& rank : ranks) trial.says += fmt::format("{}{}", trial.says == code ? " rank " : ", ", base::to_text(rank));
+    return;
+  }
+  std::string code = base::get_string(record, "cause").value_or(""), host = base::get_string(record, "host").value_or("");
+  int rank = record.value("rank", -1);
+  trial.named = code == fault.code && host == "h2" && rank == fault.rank;
+  trial.says = fmt::format("{} {}{}", code, host, rank < 0 ? "" : fmt::format(" rank {}", rank));
+}
+
 }  // namespace
 
 base::Result<Trial> under_phalanx(const Setting& setting, const InjectedFault& fault) {
@@ -99,14 +124,12 @@ base::Result<Trial> under_phalanx(const Setting& setting, const InjectedFault& f
   Command command{.argv = {setting.phalanx, "run", "-H", "h1,h2", "--preflight", "off"}, .cwd = "/tmp"};
   auto add = [&](std::vector<std::string> words) { command.argv.insert(command.argv.end(), words.begin(), words.end()); };
   for (const auto& [name, value] : testbed::environment_for(fault, group)) add({"--env", name + "=" + value});
+  if (fault.stalls) add({"--stall", fmt::format("{}ms", testbed::kStallAfter.count()), "--on-stall", "stop"});
   add({"--", "/usr/bin/python3", setting.scripts + "/trainer.py"});
   TRY(session.start("ctl", std::move(command)));
   TRY_ASSIGN(Trial trial, session.play(testbed::Names{}, setting.cap));
   TRY_ASSIGN(base::Json record, base::parse_json(cluster.run_on("ctl", Command{{"cat", ".local/state/phalanx/runs/latest/run.json"}}).out));
-  std::string code = base::get_string(record, "cause").value_or(""), host = base::get_string(record, "host").value_or("");
-  int rank = record.value("rank", -1);
-  trial.named = code == fault.code && host == "h2" && rank == fault.rank;
-  trial.says = fmt::format("{} {}{}", code, host, rank < 0 ? "" : fmt::format(" rank {}", rank));
+  read_verdict(record, fault, trial);
   return trial;
 }
 

@@ -14,12 +14,11 @@ namespace bench {
 
 inline constexpr testbed::milliseconds kGone{2000};         // after the end, when what still runs counts as left over
 inline constexpr testbed::milliseconds kInterrupt{10'000};  // for a launcher to end on Ctrl-C
-inline constexpr int kStallS = 5;                           // --stall of phalanx, in faults that only stand still
 
 struct Setting {
   std::string phalanx;                // the program
   std::string scripts;                // the folder of trainer.py and torchrun.py
-  testbed::milliseconds cap{30'000};  // how long to wait for a launcher that says nothing
+  testbed::milliseconds cap{20'000};  // how long to wait for a launcher that says nothing
 };
 
 struct Trial {

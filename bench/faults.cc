@@ -19,8 +19,8 @@ namespace {
 using testbed::InjectedFault;
 using Words = std::vector<std::string>;
 
-const std::set<std::string> kQuick = {"exception",    "segfault",  "out-of-memory",     "left-early",
-                                      "agent-killed", "power-off", "host-stands-still", "cable-pulled"};
+const std::set<std::string> kQuick = {"exception",    "segfault",  "out-of-memory", "left-early",
+                                      "agent-killed", "power-off", "rank-stopped",  "never-entered"};
 
 struct Options {
   Setting setting;
@@ -33,6 +33,12 @@ struct Row {
   Trial ours;
   std::optional<Trial> theirs;  // nothing: torchrun has no such part
 };
+
+std::vector<InjectedFault> all_faults() {
+  std::vector<InjectedFault> all = testbed::end_faults();
+  for (InjectedFault& fault : testbed::stall_faults()) all.push_back(std::move(fault));
+  return all;
+}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -166,9 +172,12 @@ int run(const Options& options) {
   if (!options.json) {
     fmt::print(
         "faults: two hosts, one rank of a PyTorch training (gloo) on each; what goes wrong is rank 1 or its host h2; {} cores, Linux {}\n"
-        "prompt: from the fault until every terminal has its prompt back; after {} s Ctrl-C is pressed. left: processes {} s after that.\n"
+        "prompt: from the fault until every terminal has its prompt back; after {} s Ctrl-C is pressed.\n"
+        "left: processes {} s after the end, or {} s after Ctrl-C. Where a rank only hangs, phalanx runs with --stall {}s --on-stall "
+        "stop.\n"
         "torchrun is started on both hosts at once, as from two terminals; it names a rank when no host's report blames another.\n",
-        ::sysconf(_SC_NPROCESSORS_ONLN), system.release, options.setting.cap.count() / 1000, kGone.count() / 1000);
+        ::sysconf(_SC_NPROCESSORS_ONLN), system.release, options.setting.cap.count() / 1000, kGone.count() / 1000,
+        (kInterrupt + kGone).count() / 1000, testbed::kStallAfter.count() / 1000);
     print_head();
   }
   std::vector<Row> rows;
@@ -203,7 +212,7 @@ int run(const Options& options) {
 
 int usage(const std::string& what) {
   fmt::print(stderr, "error: {}\nusage: faults [--quick] [--json] [--only NAME,…] [--cap SECONDS] PHALANX SCRIPTS\nfaults:", what);
-  for (const InjectedFault& fault : testbed::end_faults()) fmt::print(stderr, " {}", fault.name);
+  for (const InjectedFault& fault : all_faults()) fmt::print(stderr, " {}", fault.name);
   fmt::print(stderr, "\n");
   return 2;
 }
@@ -216,7 +225,7 @@ bool keep(std::vector<InjectedFault>& faults, const std::set<std::string>& names
 
 // What is wrong with the command line, or nothing.
 std::optional<std::string> parse(const Words& args, Options& options) {
-  options.faults = testbed::end_faults();
+  options.faults = all_faults();
   Words files;
   for (size_t i = 0; i < args.size(); ++i) {
     const std::string& a = args[i];
@@ -228,7 +237,7 @@ std::optional<std::string> parse(const Words& args, Options& options) {
     } else if (a == "--only" && more) {
       std::set<std::string> names;
       for (std::string_view name : base::split(args[++i], ',')) names.emplace(name);
-      options.faults = testbed::end_faults();
+      options.faults = all_faults();
       if (!keep(options.faults, names)) return "--only " + args[i] + ": not all of these are faults";
     } else if (a == "--cap" && more) {
       auto cap = base::parse_int(args[++i], 10, 3600);

@@ -18,7 +18,44 @@ base::Status kill_on_h2(const Cluster& cluster, const std::string& name) {
   return base::fail(base::ErrorKind::kInternal, "no " + name + " on h2");
 }
 
+base::Status stop_rank(const Cluster& cluster, const std::string& name) {
+  if (cluster.kill_processes("h2", name, SIGSTOP) > 0) return base::ok();
+  return base::fail(base::ErrorKind::kInternal, "no " + name + " on h2");
+}
+
+// Between the ranks: packets beyond a size are lost, and nobody is told.
+base::Status open_mtu_hole(const Cluster& cluster) {
+  constexpr const char* kRules =
+      "nft add table inet hole && nft 'add chain inet hole in { type filter hook input priority 0; }' && "
+      "nft add rule inet hole in ip saddr \"{$0}\" meta length gt 1000 drop";
+  TRY_ASSIGN(std::string one, cluster.address("h1"));
+  TRY_ASSIGN(std::string two, cluster.address("h2"));
+  for (const char* host : {"h1", "h2"}) {
+    Outcome outcome = cluster.run_on(host, Command{{"sh", "-c", kRules, one + ", " + two}});
+    if (outcome.exit_code != 0) return base::fail(base::ErrorKind::kInternal, "nft on " + std::string(host)).because(outcome.err);
+  }
+  return base::ok();
+}
+
 }  // namespace
+
+std::vector<InjectedFault> stall_faults() {
+  std::vector<InjectedFault> faults = {
+      {"never-entered", "HANG-NEVER-ENTERED"},
+      {"lock-taken-twice", "HANG-DEADLOCK-LOCAL"},
+      {"loader-hangs", "HANG-LOADER"},
+      {"other-collective", "HANG-MISMATCH"},
+      {"one-batch-fewer", "HANG-MISMATCH"},
+      {"rank-stopped", "HANG-STOPPED", 1, "", [](auto& c, auto& names) { return stop_rank(c, names.rank); }},
+      {"link-of-ranks-cut", "HANG-LINK", -1, "", [](auto& c, auto&) { return c.separate("h1", "h2"); }},
+      {"mtu-hole", "NET-MTU-HOLE", -1, "", [](auto& c, auto&) { return open_mtu_hole(c); }},
+  };
+  for (InjectedFault& fault : faults) {
+    fault.stalls = true;
+    fault.most = kStallAfter + milliseconds(5000);
+  }
+  return faults;
+}
 
 std::vector<InjectedFault> end_faults() {
   constexpr milliseconds kSilence{6500};  // a host is lost after 5 s of silence

@@ -20,17 +20,21 @@ struct Names {
 struct InjectedFault {
   std::string name;    // of scripts/trainer.py's FAULT, unless `strike` is given: then it is done from outside, once both ranks train
   std::string code;    // of the verdict
-  int rank = 1;        // of the verdict; -1: it names the host
+  int rank = 1;        // of the verdict; -1: it names the host, or both ranks where their link is what broke
   std::string says{};  // in the evidence or the error; may be empty
   std::function<base::Status(const Cluster&, const Names&)> strike{};
   milliseconds most{3000};  // from the fault to the prompt; an interpreter takes a second of it to end
   bool host_is_gone = false;
+  bool stalls = false;
   bool only_ours = false;  // it strikes a process that other launchers have no counterpart of
 };
 
 void PrintTo(const InjectedFault& fault, std::ostream* stream);  // for gtest's messages
 // On two hosts, h1 with rank 0 and h2 with rank 1, which is the one that goes wrong.
 std::vector<InjectedFault> end_faults();
+// The same, and the run stands still instead of ending.
+std::vector<InjectedFault> stall_faults();
+inline constexpr milliseconds kStallAfter{5000};  // for `phalanx run --stall`, with these
 
 // A memory cgroup of 200 MiB, of version 1 where that is mounted, for one that takes too much; "" where none can be made.
 class MemoryGroup {

@@ -8,6 +8,7 @@ import mmap
 import os
 import signal
 import sys
+import threading
 import time
 
 import torch
@@ -70,6 +71,25 @@ def too_much_memory():
         held.append(bytearray(os.urandom(1 << 20)))
 
 
+def loader_that_hangs():
+    class Data(torch.utils.data.Dataset):
+        def __len__(self):
+            return 100
+
+        def __getitem__(self, i):
+            time.sleep(3600)
+
+    for _ in torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=1):
+        pass
+
+
+def lock_taken_twice():
+    lock = threading.Lock()
+    with lock:
+        with lock:
+            pass
+
+
 def swallowed():
     try:
         raise ValueError("a batch of another shape")
@@ -105,6 +125,10 @@ FAULTS = {
     "assertion": lambda: (_ for _ in ()).throw(AssertionError("loss is nan")),
     "recursion": lambda: (lambda f: f(f))(lambda f: f(f)),
     "too-many-files": lambda: [open("/dev/null") for _ in range(1 << 20)],
+    "never-entered": lambda: time.sleep(3600),
+    "lock-taken-twice": lock_taken_twice,
+    "loader-hangs": loader_that_hangs,
+    "other-collective": lambda: dist.barrier(),
     "gloo-aborts": lambda: (_ for _ in ()).throw(RuntimeError("Expected all tensors to be on the same device")),
 }
 
@@ -123,7 +147,10 @@ def main():
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(int(os.environ.get("STEPS", "1000000"))):
-        if FAULT in FAULTS and MINE and step == STEP:
+        if MINE and step == STEP and (FAULT in FAULTS or FAULT == "one-batch-fewer"):
+            if FAULT == "one-batch-fewer":
+                note("/tmp/struck", str(time.monotonic_ns()))
+                break
             strike()
         optimizer.zero_grad()
         model(torch.randn(8, 64)).square().mean().backward()
