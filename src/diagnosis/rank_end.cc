@@ -83,6 +83,15 @@ EndReading of_event(const LogEvent& event) {
   return {victim ? "RUN-EXCEPTION" : event.signature->code, victim, one_line(event.text), event.where};
 }
 
+// A GPU that failed explains whatever its rank said of it.
+std::optional<EndReading> gpu_failure(std::string_view kernel) {
+  std::string line = line_with(kernel, "Xid (PCI:");
+  if (line.empty()) return std::nullopt;
+  std::optional<LogEvent> event = said(line);
+  if (!event || event->signature->role != Role::kRoot) return std::nullopt;
+  return EndReading{event->signature->code, false, line, ""};
+}
+
 EndReading by_signal(int number, const RankEnd& end) {
   EndReading reading;
   switch (number) {
@@ -110,6 +119,7 @@ EndReading by_signal(int number, const RankEnd& end) {
 }  // namespace
 
 EndReading read_end(const RankEnd& end) {
+  if (std::optional<EndReading> gpu = gpu_failure(end.kernel)) return *gpu;
   if (std::optional<int> number = signal_of(end.status)) return by_signal(*number, end);
   EndReading reading{"RUN-EXIT-CODE", false, one_line(last_line(end.last_words)), ""};
   if (std::optional<LogEvent> event = said(end.last_words)) reading = of_event(*event);

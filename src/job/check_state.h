@@ -12,7 +12,8 @@
 
 namespace job {
 
-inline constexpr os::milliseconds kProbeGrace{700};  // beyond the probe's deadline: a host that has not answered by then hangs
+inline constexpr os::milliseconds kProbeGrace{700};            // beyond the probe's deadline: a host that has not answered by then hangs
+inline constexpr os::milliseconds kGpuMemoryPatience{10'000};  // after a restart began: for a driver to take back memory of dead ranks
 inline constexpr os::milliseconds kListenPatience{1500};
 // Of one dial: long enough for a second SYN (after 1 s), so that one lost packet is no closed port.
 inline constexpr os::milliseconds kDialTimeout{2200};
@@ -27,6 +28,7 @@ struct Checks {
   Stage stage = Stage::kNone;
   std::optional<os::Mono> deadline;  // of the stage
   std::vector<bool> answered;        // per host, in this stage: has answered, or is given up
+  bool memory_told = false;          // that GPU memory of dead ranks is waited for
 
   // The mesh test.
   std::vector<Network> networks;             // candidates, best first

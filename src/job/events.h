@@ -106,6 +106,9 @@ struct NotRestarting {
   enum class Why { kRepeats, kBudget } why = Why::kBudget;
   int restarts = 0;  // made
 };
+struct WaitingForGpuMemory {
+  size_t host = 0;
+};  // of ranks of the attempt before, which are dead
 struct Stalled {
   diagnosis::HangVerdict verdict;
   os::nanoseconds still{};   // nothing has moved for so long
@@ -118,8 +121,8 @@ struct GoesOn {
 struct Slow {
   diagnosis::SlowVerdict verdict;
 };  // the run goes on, slower than it need be; each told once
-using Note = std::variant<Stalled, GoesOn, Slow, Restarting, NotRestarting, NotSuspended, Concerns, RunStarted, WaitingForStore,
-                          WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers, HostTrouble>;
+using Note = std::variant<WaitingForGpuMemory, Stalled, GoesOn, Slow, Restarting, NotRestarting, NotSuspended, Concerns, RunStarted,
+                          WaitingForStore, WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers, HostTrouble>;
 
 // --- actions -----------------------------------------------------------------------------------------------------------
 using ToHost = std::variant<wire::Prepare, wire::OpenStore, wire::Reach, wire::Start, wire::Signal, wire::Ping, wire::Finish, wire::Probe,

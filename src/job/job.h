@@ -14,9 +14,10 @@
 namespace job {
 
 struct HostRequest {
-  cluster::Target target;     // destination empty: this machine
-  std::optional<int> slots;   // as the host list says
-  std::vector<int> selected;  // slot ids by --include/--exclude; empty: all
+  cluster::Target target;                 // destination empty: this machine
+  std::optional<int> slots;               // as the host list says
+  std::vector<int> selected;              // slot ids by --include/--exclude; empty: all
+  std::vector<int64_t> former_pids = {};  // ranks of the attempt before, dead: their GPU memory is waited for
 };
 
 // Ranks per host, where the host list gives no slots.

@@ -41,6 +41,11 @@ struct Words {
   const State& state;
   Language language;
 
+  std::string operator()(const WaitingForGpuMemory& n) const {
+    return say(language,
+               {"{}: waiting for the driver to take back GPU memory of ranks that have ended", "{}：等待驱动回收已结束 rank 的显存"},
+               host_name(state, n.host));
+  }
   std::string operator()(const Restarting& n) const {
     std::string text;
     for (const Replaced& r : n.replaced) {

@@ -53,6 +53,13 @@ struct Ended {
     actions.push_back(End{std::move(last)});
   }
 
+  void note_pids() {
+    for (Candidate& candidate : run.pool) candidate.request.former_pids.clear();
+    for (size_t r = 0; r < run.attempt.ranks.size(); ++r)
+      if (uint32_t pid = run.attempt.ranks[r].pid; pid > 0)
+        run.pool[run.members[static_cast<size_t>(run.attempt.plan->host_of(static_cast<int>(r)))]].request.former_pids.push_back(pid);
+  }
+
   // Marks who is lost or unfit, and until when an agent that we no longer hear may live on.
   void mark_hosts() {
     for (size_t h : verdict.unfit_hosts) run.pool[run.members[h]].out_since = now;
@@ -78,6 +85,7 @@ struct Ended {
                   (verdict.kind == Kind::kHung && run.job.stall.action == OnStall::kRestart);
     if (!failed || interrupted || run.job.check_only || run.job.dry_run) return end(std::nullopt);
     mark_hosts();
+    note_pids();
     bool repeats = same_as_before();
     std::vector<size_t> members = next_members(run.pool, run.members, wanted(run), least(run));
     bool others = members != run.members;

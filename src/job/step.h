@@ -55,6 +55,8 @@ struct Step {
   void prepare_hosts();
   bool checks() const { return s.job.check_only || s.job.preflight != Preflight::kOff; }
   void begin_checks();
+  void probe(size_t h);
+  bool memory_held(size_t h) const;
   void host_missed(size_t h, const base::Error& error);
   void check_progress();
   void probes_done();

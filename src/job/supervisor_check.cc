@@ -64,12 +64,25 @@ void Step::begin_checks() {
   c.stage = Checks::Stage::kProbing;
   c.situation.job = job_view(s.job);
   c.situation.hosts.resize(s.hosts.size());
-  std::vector<wire::ProbePeer> all;
-  for (const HostState& host : s.hosts) {
-    all.push_back({s.job.hosts[all.size()].target.name, {}});
-    for (const wire::Address& a : host.hello.addresses) all.back().addresses.push_back(a.address);
+  std::vector<bool> asked(s.hosts.size());
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    doctor::HostView& view = c.situation.hosts[h];
+    view.name = s.job.hosts[h].target.name;
+    if (s.hosts[h].refusal) view.error = s.hosts[h].refusal->message;
+    asked[h] = view.reached = alive(h);
+    if (asked[h]) probe(h);
   }
+  await(asked, s.job.probe_deadline + kProbeGrace);
+  check_progress();
+}
+
+void Step::probe(size_t h) {
   wire::Probe probe;
+  for (size_t peer = 0; peer < s.hosts.size(); ++peer) {
+    if (peer == h) continue;
+    probe.peers.push_back({s.job.hosts[peer].target.name, {}});
+    for (const wire::Address& a : s.hosts[peer].hello.addresses) probe.peers.back().addresses.push_back(a.address);
+  }
   probe.argv = s.job.argv;
   probe.directory = s.job.directory;
   probe.set = s.job.set;
@@ -79,19 +92,16 @@ void Step::begin_checks() {
   if (!s.job.master_address.empty()) probe.names.push_back(s.job.master_address);
   probe.paths = s.job.paths;
   probe.deadline_ms = static_cast<uint32_t>(s.job.probe_deadline.count());
-  std::vector<bool> asked(s.hosts.size());
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    doctor::HostView& view = c.situation.hosts[h];
-    view.name = s.job.hosts[h].target.name;
-    if (s.hosts[h].refusal) view.error = s.hosts[h].refusal->message;
-    asked[h] = view.reached = alive(h);
-    if (!asked[h]) continue;
-    probe.peers = all;
-    probe.peers.erase(probe.peers.begin() + static_cast<std::ptrdiff_t>(h));
-    send(h, probe);
-  }
-  await(asked, s.job.probe_deadline + kProbeGrace);
-  check_progress();
+  send(h, std::move(probe));
+}
+
+// Ranks of the attempt before are dead, and the driver still counts memory as theirs: a new rank would find too little.
+bool Step::memory_held(size_t h) const {
+  const std::vector<int64_t>& former = s.job.hosts[h].former_pids;
+  for (const host::Gpu& gpu : s.checks.situation.hosts[h].facts.gpus.devices)
+    for (const host::GpuProcess& process : gpu.processes)
+      if (!process.visible && std::find(former.begin(), former.end(), process.pid) != former.end()) return true;
+  return false;
 }
 
 void Step::await(const std::vector<bool>& hosts, os::milliseconds patience) {
@@ -127,6 +137,12 @@ void Step::take(size_t h, const wire::Probed& m) {
     else view.error = "its facts cannot be read: " + facts.error().message;
   }
   view.probed = view.error.empty();
+  if (view.probed && memory_held(h) && now - s.begun_at < kGpuMemoryPatience) {
+    if (!std::exchange(c.memory_told, true)) tell(WaitingForGpuMemory{h});
+    c.answered[h] = false;
+    c.deadline = now + s.job.probe_deadline + kProbeGrace;
+    return probe(h);
+  }
   ping(h);  // another sample for its clock, while nothing else is on the wire
   check_progress();
 }

@@ -117,7 +117,10 @@ TrialResult ElasticTraining::disturbed(const Cluster& cluster, const Trial& tria
   while (steps_done(out) < trial.step && std::chrono::steady_clock::now() < most)
     if (phalanx->wait(milliseconds(20))) break;
   base::Status struck = strike(cluster, trial);
-  TrialResult r = result(cluster, phalanx->finish(std::chrono::seconds(180)), out);
+  Outcome outcome = phalanx->finish(std::chrono::seconds(180));
+  bool gone = trial.blow == Blow::kPowerOff || trial.blow == Blow::kEveryProcess;
+  if (!gone && struck.ok()) struck = cluster.heal(trial.host);  // a host that stood still ends what it has when it goes on
+  TrialResult r = result(cluster, outcome, out);
   if (!struck.ok()) r.talk += "\nthe blow failed: " + struck.error().message;
   return r;
 }

@@ -85,6 +85,14 @@ TEST(RankEnd, TheSignaturesOfLogsNameWhatTheyKnow) {
   EXPECT_EQ(code("MyOwnError: whatever"), "RUN-EXCEPTION");
 }
 
+TEST(RankEnd, AGpuThatFailedIsTheCause) {
+  EndReading r =
+      read_end({SIGABRT, "terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: unspecified launch failure\n",
+                "", "kernel: NVRM: Xid (PCI:0000:34:00): 79, pid=4711, name=python3, GPU has fallen off the bus.\n"});
+  EXPECT_EQ(r.code.substr(0, 4), "GPU-") << r.code;
+  EXPECT_NE(r.evidence.find("fallen off the bus"), std::string::npos);
+}
+
 TEST(RankEnd, EveryCodeHasItsRow) {
   for (int status : {int{SIGSEGV}, int{SIGABRT}, int{SIGBUS}, int{SIGKILL}, int{SIGTERM}, exited(1)})
     EXPECT_TRUE(words_of_code(read_end({status, "", "", ""}).code).has_value());

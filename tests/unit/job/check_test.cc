@@ -241,5 +241,41 @@ TEST(Checks, CtrlCEndsThem) {
   EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kInterrupted);
 }
 
+// The driver takes back memory of a dead process only some time after its end.
+TEST(Checks, AfterARestartGpuMemoryOfDeadRanksIsWaitedFor) {
+  Job job = checked(false);
+  job.attempt = 1;
+  Checking s({1}, job);
+  s.state.job.hosts[0].former_pids = {4711};
+  host::Facts facts = facts_of(0);
+  facts.gpus.devices.resize(1);
+  facts.gpus.devices[0].processes.resize(1);
+  facts.gpus.devices[0].processes[0].pid = 4711;
+  facts.gpus.devices[0].processes[0].visible = false;
+  size_t probes = s.sent<wire::Probe>().size();
+  s.say(0, probed(facts));
+  s.say(0, probed(facts));
+  EXPECT_EQ(s.sent<wire::Probe>().size(), probes + 2) << "asked again, each time";
+  EXPECT_EQ(s.told<WaitingForGpuMemory>().size(), 1u) << "told once";
+  EXPECT_EQ(s.state.checks.stage, Checks::Stage::kProbing);
+  facts.gpus.devices[0].processes.clear();
+  s.say(0, probed(facts));
+  EXPECT_NE(s.state.checks.stage, Checks::Stage::kProbing);
+}
+
+TEST(Checks, ButNotForEver) {
+  Checking s({1}, checked(false));
+  s.state.job.hosts[0].former_pids = {4711};
+  host::Facts facts = facts_of(0);
+  facts.gpus.devices.resize(1);
+  facts.gpus.devices[0].processes.resize(1);
+  facts.gpus.devices[0].processes[0].pid = 4711;
+  for (os::Mono end = s.now + kGpuMemoryPatience + milliseconds(400); s.now < end;) {
+    s.pass(milliseconds(200));
+    s.say(0, probed(facts));
+  }
+  EXPECT_NE(s.state.checks.stage, Checks::Stage::kProbing);
+}
+
 }  // namespace
 }  // namespace job::test
