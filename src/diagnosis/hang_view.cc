@@ -233,7 +233,8 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
     set(Doing::kLoader, "waits for a process it has started to end: " + children, "等待它启动的进程结束：" + children);
   else if (has(t.wchan, "kernel_clone") || has(t.wchan, "do_fork") || has(t.wchan, "vfork"))
     set(Doing::kLoader, "waits for the program it has started (vfork): " + children, "等待它启动的程序（vfork）：" + children);
-  else if (has(t.wchan, "pipe_read") || has(t.wchan, "unix_stream") || has(t.wchan, "unix_dgram"))
+  else if (has(t.wchan, "pipe_read") || has(t.wchan, "unix_stream") || has(t.wchan, "unix_dgram") ||
+           (has(t.wchan, "poll") && begins(t.waits_on, "pipe to ")))
     set(Doing::kLoader, "waits to read from another process" + on(t) + (children.empty() ? "" : "; it has started " + children),
         "等待从另一个进程读取数据" + on(t) + (children.empty() ? "" : "；它启动了 " + children));
   else if (has(t.wchan, "pipe_write"))

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -134,6 +135,7 @@ class Look {
       base::Result<int64_t> number = base::parse_int(words[0], -1, 100'000);
       t.syscall = number.ok() ? *number : -1;
       t.waits_on = path_argument(pid, t.syscall, words);
+      if (std::optional<int> fd = only_polled(pid, t.syscall, words)) t.waits_on = target(pid, *fd);
       if (waits_on_descriptor(t.syscall)) t.waits_on = target(pid, std::strtoll(std::string(words[1]).c_str(), nullptr, 16));
     }
     if (stacks && words.size() >= 3) {
@@ -205,6 +207,20 @@ class Look {
       period = static_cast<double>(read_number(folder + "/cpu.cfs_period_us").value_or(0));
     }
     return quota > 0 && period > 0 ? quota / period : 0;
+  }
+
+  // The descriptor that poll() waits for, where it is one alone: multiprocessing's queues and connections do that.
+  std::optional<int> only_polled(pid_t pid, int64_t call, const std::vector<std::string_view>& words) {
+    bool polls = call == SYS_ppoll;
+#ifdef SYS_poll
+    polls = polls || call == SYS_poll;
+#endif
+    if (!polls || std::strtoull(std::string(words[2]).c_str(), nullptr, 16) != 1) return std::nullopt;
+    pollfd polled{};
+    iovec into{&polled, sizeof(polled)},
+        from{reinterpret_cast<void*>(std::strtoull(std::string(words[1]).c_str(), nullptr, 16)), sizeof(polled)};
+    if (::process_vm_readv(pid, &into, 1, &from, 1, 0) != sizeof(polled) || polled.fd < 0) return std::nullopt;
+    return polled.fd;
   }
 
   // The path of a file that a call is given by name: an argument that points to it.

@@ -96,6 +96,11 @@ TEST(Hang, WhatTheOddRankWaitsForGivesTheCode) {
   names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "futex_do_wait", {"python3.11!PyThread_acquire_lock_timed"})}))),
         "HANG-DEADLOCK-LOCAL", {1});
   names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "unix_stream_read_generic")}))), "HANG-LOADER", {1});
+  RankView polls = rank_of(1, {thread(101, "poll_schedule_timeout")});
+  polls.then->processes[0].threads[0].waits_on = "10.0.0.2:443";
+  names(diagnosis::judge_hang(three(polls)), "HANG-NEVER-ENTERED", {1});
+  polls.then->processes[0].threads[0].waits_on = "pipe to 555 (pt_data_worker)";
+  names(diagnosis::judge_hang(three(polls)), "HANG-LOADER", {1});
   names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "do_wait")}))), "HANG-LOADER", {1});
   names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "inet_stream_connect")}))), "HANG-CONNECT", {1});
   RankView computing = rank_of(1, {thread(101, "")});

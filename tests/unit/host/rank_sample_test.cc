@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +62,27 @@ TEST(RankSample, ASleeperAndItsStack) {
   bool found = false;
   for (const std::string& frame : main.frames) found = found || frame.find("nanosleep") != std::string::npos;
   EXPECT_TRUE(found) << main.frames[0];
+}
+
+TEST(RankSample, WhatAPollWaitsFor) {
+  auto polling = [](int descriptors) {
+    return [descriptors] {
+      int ends[2], more[2];
+      if (::pipe(ends) != 0 || ::pipe(more) != 0) return;
+      pollfd fds[2] = {{ends[0], POLLIN, 0}, {more[0], POLLIN, 0}};
+      ::poll(fds, static_cast<nfds_t>(descriptors), 100'000);
+    };
+  };
+  EXPECT_EQ(Child(polling(1)).sample("poll").processes.at(0).threads.at(0).waits_on, "a pipe");
+  EXPECT_EQ(Child(polling(2)).sample("poll").processes.at(0).threads.at(0).waits_on, "");
+  // An array that is not there, or a descriptor that is not.
+  Child none([] { ::poll(nullptr, 0, 100'000); });
+  EXPECT_EQ(none.sample("poll").processes.at(0).threads.at(0).waits_on, "");
+  Child negative([] {
+    pollfd fd{-1, POLLIN, 0};
+    ::poll(&fd, 1, 100'000);
+  });
+  EXPECT_EQ(negative.sample("poll").processes.at(0).threads.at(0).waits_on, "");
 }
 
 TEST(RankSample, AStoppedOne) {
