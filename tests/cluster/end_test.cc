@@ -1,4 +1,6 @@
-// Faults that end a rank or a host of a real PyTorch training: the verdict, how soon, and that nothing is left.
+// Faults that end a rank or a host of a real PyTorch training, or let it hang: the verdict, how soon, and that nothing is left.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/json.h"
@@ -23,6 +25,18 @@ class End : public Launcher, public testing::WithParamInterface<InjectedFault> {
 
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
+void expect_verdict(const InjectedFault& fault, const base::Json& record, const Outcome& outcome) {
+  EXPECT_EQ(base::get_string(record, "cause").value_or(""), fault.code) << outcome;
+  if (fault.stalls) {
+    base::Json ranks = record.value("stall", base::Json::object()).value("ranks", base::Json::array());
+    std::sort(ranks.begin(), ranks.end());
+    EXPECT_EQ(ranks, fault.rank < 0 ? base::Json::array({0, 1}) : base::Json::array({fault.rank})) << outcome;
+  } else {
+    EXPECT_EQ(base::get_string(record, "host").value_or(""), "h2") << outcome;
+    EXPECT_EQ(record.value("rank", -1), fault.rank) << outcome;
+  }
+}
+
 TEST_P(End, IsNamedAndNothingIsLeft) {
   const InjectedFault& fault = GetParam();
   MemoryGroup group;
@@ -31,6 +45,7 @@ TEST_P(End, IsNamedAndNothingIsLeft) {
   if (fault.host_is_gone) forget_bystander("h2");
   Words args = {"-H", "h1,h2", "--preflight", "off"};
   for (const auto& [name, value] : environment_for(fault, group)) args = with(args, {"--env", name + "=" + value});
+  if (fault.stalls) args = with(args, {"--stall", fmt::format("{}ms", kStallAfter.count()), "--on-stall", "stop"});
   Process phalanx = run_later(with(args, {"--", "/usr/bin/python3", script("trainer.py")}));
   int64_t at = 0;
   if (fault.strike) {
@@ -46,9 +61,7 @@ TEST_P(End, IsNamedAndNothingIsLeft) {
   EXPECT_LT(ended - at, std::chrono::nanoseconds(fault.most).count()) << outcome;
   base::Result<base::Json> record = base::parse_json(say("ctl", "cat .local/state/phalanx/runs/latest/run.json"));
   ASSERT_TRUE(record.ok());
-  EXPECT_EQ(base::get_string(*record, "cause").value_or(""), fault.code) << outcome;
-  EXPECT_EQ(base::get_string(*record, "host").value_or(""), "h2") << outcome;
-  EXPECT_EQ(record->value("rank", -1), fault.rank) << outcome;
+  expect_verdict(fault, *record, outcome);
   EXPECT_HAS(outcome.err, fault.says);
   EXPECT_NE(outcome.exit_code, 0);
   RecordProperty("seconds", fmt::format("{:.2f}", static_cast<double>(ended - at) / 1e9));
@@ -57,11 +70,14 @@ TEST_P(End, IsNamedAndNothingIsLeft) {
   EXPECT_EQ(leftovers(milliseconds(8000)), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, End, testing::ValuesIn(end_faults()), [](const auto& parameter) {
-  std::string name;
-  for (char c : parameter.param.name) name += c == '-' ? '_' : c;
+std::string test_name(const testing::TestParamInfo<InjectedFault>& parameter) {
+  std::string name = parameter.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, End, testing::ValuesIn(end_faults()), test_name);
+INSTANTIATE_TEST_SUITE_P(Stalls, End, testing::ValuesIn(stall_faults()), test_name);
 
 }  // namespace
 }  // namespace testbed
