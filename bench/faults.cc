@@ -121,19 +121,21 @@ std::vector<double> ratios(const std::vector<Row>& rows) {
 }
 
 void print_totals(const std::vector<Row>& rows, const Setting& setting) {
-  auto line = [&](const char* name, const Totals& t) {
-    fmt::print("{:<9} named {} of {}; ended by itself {} times, median {:.2f} s; nothing left {} times", name, t.named, t.of, t.ended,
-               t.median_s, t.clean);
+  auto line = [](const char* name, const Totals& t) {
+    std::string median = t.ended > 0 ? fmt::format(" (median {:.2f} s)", t.median_s) : "";
+    fmt::print("{:<9} named {} of {}; ended by itself {} times{}; nothing left {} times\n", name, t.named, t.of, t.ended, median, t.clean);
   };
   Totals peer = total(rows, theirs);
   fmt::print("\n");
   line("phalanx", total(rows, ours));
-  fmt::print("\n");
+  if (peer.of == 0) return;
   line("torchrun", peer);
-  fmt::print("; named on the failing rank's own host while the other host blames its own rank: {} times\n", peer.own_host);
+  fmt::print(
+      "torchrun named the right rank on its own host while the other host blamed its own: {} times; not ended after {} s: {} times\n",
+      peer.own_host, setting.cap.count() / 1000, peer.of - peer.ended);
   std::vector<double> all = ratios(rows);
-  fmt::print("where both ended by themselves ({} faults), torchrun took {:.1f} times as long in the median; not ended after {} s: {}\n",
-             all.size(), median(all), setting.cap.count() / 1000, peer.of - peer.ended);
+  if (!all.empty())
+    fmt::print("where both ended by themselves ({} faults), torchrun took {:.1f} times as long in the median\n", all.size(), median(all));
 }
 
 base::Json to_json(const Trial& trial) {
