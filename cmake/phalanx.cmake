@@ -60,7 +60,7 @@ endfunction()
 
 # phalanx_fuzz(NAME FOLDER): tests/fuzz/NAME.cc, a libFuzzer target for clang (PHALANX_FUZZ=ON), always under ASan and UBSan.
 # It starts from tests/fuzz/corpus/NAME where that exists. `cmake --build build/fuzz --target fuzz` builds them all.
-set(PHALANX_FUZZ_SECONDS 30 CACHE STRING "How long each fuzz test runs")
+set(PHALANX_FUZZ_SECONDS 20 CACHE STRING "How long each fuzz test runs")
 function(phalanx_fuzz name folder)
   if(NOT PHALANX_FUZZ)
     return()
