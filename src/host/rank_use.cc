@@ -17,6 +17,8 @@
 namespace host {
 namespace {
 
+constexpr int64_t kMostCount = 1'000'000'000'000'000;  // ticks, pages, faults: more is not a machine's
+
 std::string read_small(const std::string& path) {
   base::Result<std::string> text = os::read_file(path, 256 << 10);
   return text.ok() ? std::move(text).value() : "";
@@ -31,7 +33,7 @@ bool parse_use(std::string_view text, ProcessUse& use) {
   std::vector<std::string_view> f = base::split_words(text.substr(close + 1));
   if (f.size() < 22 || f[0].size() != 1) return false;
   auto number = [&](size_t i) {
-    base::Result<int64_t> value = base::parse_int(f[i], 0, INT64_MAX);
+    base::Result<int64_t> value = base::parse_int(f[i], 0, kMostCount);
     return value.ok() ? *value : 0;
   };
   static const int64_t ticks = std::max<int64_t>(1, ::sysconf(_SC_CLK_TCK));
@@ -42,7 +44,7 @@ bool parse_use(std::string_view text, ProcessUse& use) {
   use.major_faults = number(9);
   use.cpu_ms = (number(11) + number(12)) / ticks * 1000 + (number(11) + number(12)) % ticks * 1000 / ticks;
   use.start_ticks = static_cast<uint64_t>(number(19));
-  use.rss_kb = std::min<int64_t>(number(21), INT64_MAX / page_kb) * page_kb;
+  use.rss_kb = number(21) * page_kb;
   return true;
 }
 

@@ -13,8 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const host::Mapping& m : host::parse_maps(bytes)) CHECK(m.begin < m.end);
   host::Symbols symbols(bytes);
   for (uint64_t offset : {uint64_t{0}, uint64_t{1}, uint64_t{size / 2}, uint64_t{size}, ~uint64_t{0}}) symbols.at_file_offset(offset);
-  CHECK(host::plain_function(std::string(bytes.substr(0, 4096))).size() <= 100);
+  CHECK(host::plain_function(std::string(bytes.substr(0, 4096))).size() <=
+        512);  // a hundred characters, of which each may be shown as \xff
   host::ProcessUse use;
-  if (host::parse_use(bytes, use)) CHECK(use.name.size() <= 64);
+  if (host::parse_use(bytes, use)) CHECK(use.name.size() <= 160 && use.cpu_ms >= 0 && use.rss_kb >= 0);
   return 0;
 }
