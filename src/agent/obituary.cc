@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "host/cgroups.h"
+#include "host/small_files.h"
+#include "os/family.h"
 #include "os/files.h"
 
 namespace agent {
@@ -17,19 +19,10 @@ constexpr size_t kMostLines = 64;
 constexpr size_t kMostSaid = 2048;      // bytes
 constexpr size_t kMostLooked = 20'000;  // lines in one look: a kernel that floods its log does not hold us up
 
-int64_t number_after(std::string_view text, std::string_view name) {
-  for (std::string_view line : base::split_lines(text)) {
-    std::vector<std::string_view> words = base::split_words(line);
-    if (words.size() == 2 && words[0] == name)
-      return base::parse_int(words[1], 0, INT64_MAX).ok() ? *base::parse_int(words[1], 0, INT64_MAX) : 0;
-  }
-  return 0;
-}
-
 // Kernel: version 2 memory.events, version 1 (since 4.13) memory.oom_control.
 int64_t oom_kills(const std::string& folder, bool version_2) {
   base::Result<std::string> text = os::read_file(folder + (version_2 ? "/memory.events" : "/memory.oom_control"), 64 << 10);
-  return text.ok() ? number_after(*text, "oom_kill") : 0;
+  return text.ok() ? host::value_after(*text, "oom_kill").value_or(0) : 0;
 }
 
 std::string limit_of(const std::string& folder, bool version_2) {
@@ -47,12 +40,6 @@ bool names_pid(std::string_view line, pid_t pid) {
 bool names_program(std::string_view line, const std::string& name) {
   return !name.empty() && line.find("Killed process") != std::string_view::npos &&
          line.find(fmt::format("({})", name)) != std::string_view::npos;
-}
-
-bool in_a_pid_namespace() {
-  char target[64] = "";
-  // PROC_PID_INIT_INO of include/linux/proc_ns.h
-  return ::readlink("/proc/self/ns/pid", target, sizeof(target) - 1) > 0 && std::string_view(target) != "pid:[4026531836]";
 }
 
 bool of_the_machine(std::string_view line) {  // whoever it names
@@ -73,7 +60,7 @@ std::string_view kernel_line_of_interest(std::string_view line) {
 }
 
 Obituary::Obituary(const std::string& kernel_log)
-    : log_(::open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)), own_pids_(in_a_pid_namespace()) {
+    : log_(::open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)), own_pids_(os::in_own_pid_namespace()) {
   if (log_.valid() && ::lseek(log_.get(), 0, SEEK_END) < 0) log_.reset();
 }
 
@@ -97,9 +84,13 @@ void Obituary::born(pid_t pid, const std::string& program) {
   Life& life = lives_[pid];
   life.name = program.substr(program.rfind('/') + 1).substr(0, 15);
   base::Result<std::string> own = os::read_file(fmt::format("/proc/{}/cgroup", pid), 64 << 10);
-  base::Result<std::string> mounted = os::read_file("/proc/self/mountinfo", 16 << 20);
-  if (!own.ok() || !mounted.ok()) return;
-  host::CgroupChain chain = host::cgroup_chain("memory", host::parse_cgroup(*own), host::parse_mountinfo(*mounted));
+  if (!own.ok()) return;
+  if (mounts_.empty()) {  // once for all ranks: it is on the way to their start
+    base::Result<std::string> mounted = os::read_file("/proc/self/mountinfo", 16 << 20);
+    if (!mounted.ok()) return;
+    mounts_ = host::parse_mountinfo(*mounted);
+  }
+  host::CgroupChain chain = host::cgroup_chain("memory", host::parse_cgroup(*own), mounts_);
   for (const std::string& folder : chain.folders) life.counters.push_back({folder, oom_kills(folder, chain.version_2), chain.version_2});
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/mounts.h"
 #include "os/fd.h"
 
 namespace agent {
@@ -41,8 +42,9 @@ class Obituary {
   void read_log();
 
   os::Fd log_;
-  std::deque<std::string> lines_;  // of interest, oldest first
-  bool own_pids_;                  // pids of the kernel's log are not ours: we are in a container
+  std::deque<std::string> lines_;    // of interest, oldest first
+  bool own_pids_;                    // pids of the kernel's log are not ours: we are in a container
+  std::vector<host::Mount> mounts_;  // of this process, when first needed
   std::map<pid_t, Life> lives_;
 };
 

@@ -44,14 +44,6 @@ std::optional<EndReading> memory(std::string_view kernel) {
   return std::nullopt;
 }
 
-std::string error_file_message(std::string_view text) {
-  base::Result<base::Json> json = base::parse_json(text);
-  if (text.empty() || !json.ok() || !json->is_object()) return "";
-  if (auto plain = base::get_string(*json, "message")) return *plain;
-  auto it = json->find("message");
-  return it == json->end() ? "" : base::get_string(*it, "message").value_or("");
-}
-
 // What the end of its stderr says. A root beats a symptom, a symptom a consequence; of equals the exception that ended it, which is the
 // last.
 std::optional<LogEvent> said(std::string_view last_words) {
@@ -117,6 +109,14 @@ EndReading by_signal(int number, const RankEnd& end) {
 }
 
 }  // namespace
+
+std::string error_file_message(std::string_view text) {
+  base::Result<base::Json> json = base::parse_json(text);
+  if (text.empty() || !json.ok() || !json->is_object()) return "";
+  if (auto plain = base::get_string(*json, "message")) return *plain;
+  auto it = json->find("message");
+  return it == json->end() ? "" : base::get_string(*it, "message").value_or("");
+}
 
 EndReading read_end(const RankEnd& end) {
   if (std::optional<EndReading> gpu = gpu_failure(end.kernel)) return *gpu;

@@ -25,4 +25,7 @@ struct EndReading {
 
 EndReading read_end(const RankEnd& end);
 
+// The message of a TORCHELASTIC_ERROR_FILE: {"message": {"message": "ValueError: x", …}} or {"message": "…"}; empty if there is none.
+std::string error_file_message(std::string_view text);
+
 }  // namespace diagnosis

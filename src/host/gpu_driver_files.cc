@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "host/gpu_sources.h"
+#include "os/family.h"
 #include "os/files.h"
 
 namespace host {
@@ -141,9 +142,7 @@ void read_driver_files(const std::string& root, GpuFacts& facts) {
   facts.uvm_node = os::exists(root + "/dev/nvidia-uvm");
   struct stat info{};
   facts.modprobe = ::stat((root + "/usr/bin/nvidia-modprobe").c_str(), &info) == 0 && (info.st_mode & S_ISUID) != 0;
-  char space[64] = "";
-  if (root.empty() && ::readlink("/proc/self/ns/pid", space, sizeof(space) - 1) > 0)
-    facts.own_pids = std::string_view(space) != "pid:[4026531836]";  // PROC_PID_INIT_INO of the kernel's proc_ns.h
+  facts.own_pids = root.empty() && os::in_own_pid_namespace();
   if (!facts.devices.empty()) return;
   for (const std::string& address : names_in(root + "/proc/driver/nvidia/gpus"))
     if (facts.devices.size() < 64) facts.devices.push_back(gpu_of(root, address, static_cast<int64_t>(facts.devices.size())));

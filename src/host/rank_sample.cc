@@ -180,8 +180,7 @@ class Look {
     CgroupChain cpu = cgroup_chain("cpu", lines, mounts_);
     for (const std::string& folder : cpu.folders) {
       std::string stat = read_small(folder + "/cpu.stat");
-      int64_t throttled = cpu.version_2 ? value_after(stat, "throttled_usec").value_or(0) / 1000
-                                        : value_after(stat, "throttled_time").value_or(0) / 1'000'000;
+      int64_t throttled = throttled_ms_in(stat);
       if (throttled > g.throttled_ms) {
         g.throttled_ms = throttled;
         g.throttled_periods = value_after(stat, "nr_throttled").value_or(0);

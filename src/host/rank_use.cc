@@ -83,11 +83,11 @@ std::string throttle_file(pid_t pid) {
   return "";
 }
 
-int64_t throttled_ms(const std::string& file) {
-  if (file.empty()) return 0;
-  std::string text = read_small(file);
-  if (std::optional<int64_t> us = value_after(text, "throttled_usec")) return *us / 1000;  // version 2
-  return value_after(text, "throttled_time").value_or(0) / 1'000'000;                      // version 1, nanoseconds
+int64_t throttled_ms(const std::string& file) { return file.empty() ? 0 : throttled_ms_in(read_small(file)); }
+
+int64_t throttled_ms_in(std::string_view stat) {
+  if (std::optional<int64_t> us = value_after(stat, "throttled_usec")) return *us / 1000;  // version 2
+  return value_after(stat, "throttled_time").value_or(0) / 1'000'000;                      // version 1, nanoseconds
 }
 
 }  // namespace host

@@ -30,5 +30,6 @@ std::vector<std::vector<pid_t>> families(const std::vector<pid_t>& roots);
 // count. Milliseconds since the group began; 0 if it cannot be read.
 std::string throttle_file(pid_t pid);
 int64_t throttled_ms(const std::string& file);
+int64_t throttled_ms_in(std::string_view stat);  // of such a file's text
 
 }  // namespace host

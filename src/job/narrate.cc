@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "diagnosis/log_verdict.h"
+#include "diagnosis/rank_end.h"
 #include "job/findings_text.h"
 #include "job/stall_text.h"
 #include "os/process.h"
@@ -111,15 +111,6 @@ struct Words {
   std::string operator()(const HostTrouble& n) const { return host_name(state, n.host) + ": " + n.text; }
 };
 
-// The message of a TORCHELASTIC_ERROR_FILE: {"message": {"message": "ValueError: x", …}} or {"message": "…"}.
-std::string error_file_message(const std::string& text) {
-  base::Result<base::Json> json = base::parse_json(text);
-  if (text.empty() || !json.ok() || !json->is_object()) return "";
-  if (auto plain = base::get_string(*json, "message")) return *plain;
-  auto it = json->find("message");
-  return it == json->end() ? "" : base::get_string(*it, "message").value_or("");
-}
-
 // "rank 3 (h2, local 1) exited with code 1 at train.py:42 (step) 0.4 ms before any other"
 std::string what_happened(const State& state, const Verdict& v, Language language) {
   std::string text = name_rank(*state.plan, v.rank) + " ";
@@ -149,7 +140,7 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
     error.cause = fmt::format("{}: {}", v.code, words->title.in(language));
     if (!v.evidence.empty()) error.cause += "\n    " + v.evidence;
   }
-  std::string said = error_file_message(v.error_file);
+  std::string said = diagnosis::error_file_message(v.error_file);
   if (said.empty()) said = last_lines;
   if (base::trim(said).empty()) said.clear();
   if (!said.empty() && v.code != "RUN-LEFT-EARLY")

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "os/fd.h"
 
@@ -44,6 +45,12 @@ bool childless() {
 }
 
 }  // namespace
+
+bool in_own_pid_namespace() {
+  char target[64] = "";
+  // PROC_PID_INIT_INO of include/linux/proc_ns.h
+  return ::readlink("/proc/self/ns/pid", target, sizeof(target) - 1) > 0 && std::string_view(target) != "pid:[4026531836]";
+}
 
 std::vector<ProcessInfo> descendants(pid_t ancestor) {
   std::vector<ProcessInfo> all;

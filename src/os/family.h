@@ -22,6 +22,9 @@ struct ProcessInfo {
 // Every process that descends from `ancestor` (zombies included), the ancestor not included. Reads /proc.
 std::vector<ProcessInfo> descendants(pid_t ancestor);
 
+// This process is not in the machine's first pid namespace: pids that the kernel's log or a driver tells are not those seen here.
+bool in_own_pid_namespace();
+
 // SIGKILL to every descendant of the calling process, again and again until none but zombies is left or `most` has passed; reaps
 // what it adopts. Returns how many distinct processes were killed. The caller must be a subreaper (become_subreaper) for orphans to be
 // seen.
