@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Numbers from PyTorch that tests/train holds the engine against: tools/make_golden.py > tests/train/golden.json
+"""Numbers from PyTorch that tests/train holds the engine against: tools/make_golden.py > tests/train/train/golden.json
 
 The model, its initialisation, the data order, the schedule, clipping and AdamW are written here a second time, in plain
 PyTorch, so that the C++ has something independent to agree with. Needs python3-torch; takes seconds.
@@ -17,7 +17,7 @@ RUN = dict(seed=7, steps=12, batch=8, lr=3e-3, min_lr=3e-4, warmup=4, weight_dec
 
 
 def text(size):
-    """The same formula as in tests/train/golden_test.cc: something between noise and repetition."""
+    """The same formula as in tests/train/train/golden_test.cc: something between noise and repetition."""
     return bytes(97 + (i * i // 3 + i // 7 + (i % 5) * 3) % 26 for i in range(size))
 
 

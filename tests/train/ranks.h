@@ -2,13 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "engine/comm/group.h"
-#include "engine/train/config.h"
 
 namespace ranks {
 
@@ -30,17 +28,5 @@ class TempFolder {
 // The text of tools/make_golden.py.
 std::string golden_text(size_t bytes);
 base::Json golden();  // tests/train/golden.json
-
-// A small config on a corpus of golden_text, as YAML; arguments win over it.
-engine::train::Config small_config(const TempFolder& folder, const std::vector<std::string>& arguments = {});
-
-// What a whole training left behind.
-struct Outcome {
-  std::map<int64_t, double> loss;       // step -> loss
-  std::map<int64_t, double> grad_norm;  // step -> norm
-  std::vector<float> parameters;        // of rank 0, in the order of the buckets
-  std::vector<std::string> errors;      // of any rank, rendered
-};
-Outcome train(const engine::train::Config& config, int world);
 
 }  // namespace ranks

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "engine/train/schedule.h"
-#include "ranks.h"
+#include "training.h"
 
 namespace {
 

@@ -50,7 +50,7 @@ TEST(Sampler, EqualsPyTorchOnRandomParameters) {
   }
   questions.close();
   const std::string command =
-      fmt::format("/usr/bin/python3 " PHALANX_TRAIN_TESTS "/sampler_oracle.py < {} > {}", folder / "questions", folder / "answers");
+      fmt::format("/usr/bin/python3 " PHALANX_TRAIN_TESTS "/data/sampler_oracle.py < {} > {}", folder / "questions", folder / "answers");
   ASSERT_EQ(std::system(command.c_str()), 0);
   const std::string answers = os::read_file(folder / "answers", 64 << 20).value();
   auto lines = base::split_lines(answers);
