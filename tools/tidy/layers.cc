@@ -10,15 +10,17 @@ namespace {
 // The engine stands on what is below the launcher's own folders and is entered by nobody but its main.
 const std::set<std::string> kBelowEngine = {"base", "os", "wire"};
 
-// Inside the engine: comm, then four siblings that do not know each other, then train. Files directly in engine/ lie below comm.
+// Inside the engine: comm, then siblings that do not know each other, then parallel over optim and checkpoint, then train. Files directly
+// in engine/ lie below comm.
 const std::map<std::string, std::set<std::string>> kEngine = {
     {"", {}},
     {"comm", {"comm"}},
-    {"parallel", {"parallel", "comm"}},
+    {"optim", {"optim", "comm"}},
+    {"parallel", {"parallel", "optim", "checkpoint", "comm"}},
     {"data", {"data", "comm"}},
     {"model", {"model", "comm"}},
     {"checkpoint", {"checkpoint", "comm"}},
-    {"train", {"train", "parallel", "data", "model", "checkpoint", "comm"}},
+    {"train", {"train", "parallel", "optim", "data", "model", "checkpoint", "comm"}},
 };
 
 // "engine/model/gpt.h" → "model"; "engine/compat.h" → "".

@@ -29,26 +29,26 @@ base::Status copy(const std::map<std::string, at::Tensor>& from, const std::stri
 
 }  // namespace
 
-checkpoint::Snapshot snapshot(const std::vector<parallel::Bucket>& buckets, const AdamW& optimizer, base::Json about) {
+checkpoint::Snapshot snapshot(const std::vector<parallel::Bucket>& buckets, const optim::Optimizer& optimizer, base::Json about) {
   checkpoint::Snapshot result{optimizer.steps_done, std::move(about), {}, {}};
   for (size_t b = 0; b < buckets.size(); ++b)
     for (const parallel::Slot& slot : buckets[b].slots) {
       result.model.push_back({slot.name, view_of(buckets[b].params, slot)});
-      result.optimizer.push_back({"exp_avg." + slot.name, view_of(optimizer.mean[b], slot)});
-      result.optimizer.push_back({"exp_avg_sq." + slot.name, view_of(optimizer.variance[b], slot)});
+      for (const optim::NamedState& state : optimizer.states())
+        result.optimizer.push_back({state.name + "." + slot.name, view_of(state.rows[b], slot)});
     }
   return result;
 }
 
-base::Status restore(const checkpoint::Loaded& from, std::vector<parallel::Bucket>& buckets, AdamW& optimizer) {
+base::Status restore(const checkpoint::Loaded& from, std::vector<parallel::Bucket>& buckets, optim::Optimizer& optimizer) {
   at::NoGradGuard no_grad;
   size_t slots = 0;
   for (size_t b = 0; b < buckets.size(); ++b)
     for (const parallel::Slot& slot : buckets[b].slots) {
       ++slots;
       TRY(copy(from.model, slot.name, view_of(buckets[b].params, slot)));
-      TRY(copy(from.optimizer, "exp_avg." + slot.name, view_of(optimizer.mean[b], slot)));
-      TRY(copy(from.optimizer, "exp_avg_sq." + slot.name, view_of(optimizer.variance[b], slot)));
+      for (const optim::NamedState& state : optimizer.states())
+        TRY(copy(from.optimizer, state.name + "." + slot.name, view_of(state.rows[b], slot)));
     }
   if (from.model.size() != slots) return other_model(fmt::format("it has {} tensors, the config's model has {}", from.model.size(), slots));
   optimizer.steps_done = from.step;

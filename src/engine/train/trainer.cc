@@ -8,7 +8,7 @@
 #include <cmath>
 #include <csignal>
 
-#include "engine/train/schedule.h"
+#include "engine/optim/schedule.h"
 #include "engine/train/stop.h"
 
 namespace engine::train {
@@ -35,7 +35,8 @@ bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 }  // namespace
 
 base::Result<int> Trainer::run() {
-  const Schedule schedule{config_.optimizer.lr, config_.optimizer.min_lr, config_.optimizer.warmup, config_.train.steps};
+  const optim::Schedule schedule{optim::Curve::kCosine, config_.optimizer.lr, config_.optimizer.min_lr, config_.optimizer.warmup,
+                                 config_.train.steps};
   catch_stop_signals();
   progress_.phase("train");
   SpeedMeter meter;

@@ -15,8 +15,8 @@
 #include "engine/data/corpus.h"
 #include "engine/data/loader.h"
 #include "engine/model/gpt.h"
+#include "engine/optim/adamw.h"
 #include "engine/parallel/ddp.h"
-#include "engine/train/adamw.h"
 #include "engine/train/config.h"
 #include "engine/train/progress.h"
 
@@ -65,7 +65,7 @@ class Trainer {
   model::Gpt gpt_{nullptr};
   std::vector<parallel::Bucket> buckets_;
   std::optional<parallel::Ddp> ddp_;
-  std::optional<AdamW> optimizer_;
+  std::optional<optim::AdamW> optimizer_;
   std::optional<double> validation_loss_;
   int64_t saved_step_ = -1;
 };

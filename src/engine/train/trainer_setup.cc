@@ -81,7 +81,11 @@ void Trainer::build_model() {
   buckets_ = parallel::flatten(params);
   ddp_.emplace(buckets_, group_);
   const Config::Optimizer& o = config_.optimizer;
-  optimizer_.emplace(buckets_, AdamWOptions{o.beta1, o.beta2, o.epsilon, o.weight_decay});
+  std::vector<optim::Row> rows;
+  for (const parallel::Bucket& bucket : buckets_)
+    rows.push_back({bucket.params, bucket.grads, {}, {{0, bucket.params.numel(), bucket.decay ? 0 : 1}}});
+  optimizer_.emplace(std::move(rows), std::vector<optim::Group>{{"decayed", 1, o.weight_decay}, {"plain", 1, 0}},
+                     optim::AdamWOptions{o.beta1, o.beta2, o.epsilon});
 }
 
 base::Status Trainer::begin() {
@@ -125,8 +129,9 @@ base::Status Trainer::load_state() {
 }
 
 void Trainer::share_state() {
-  for (size_t b = 0; b < buckets_.size(); ++b)
-    for (const at::Tensor& flat : {buckets_[b].params, optimizer_->mean[b], optimizer_->variance[b]}) group_.broadcast(flat, 0);
+  for (const parallel::Bucket& bucket : buckets_) group_.broadcast(bucket.params, 0);
+  for (const optim::NamedState& state : optimizer_->states())
+    for (const at::Tensor& row : state.rows) group_.broadcast(row, 0);
 }
 
 base::Status Trainer::save() {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "engine/train/schedule.h"
 #include "training.h"
 
 namespace {
@@ -18,17 +17,6 @@ TEST(Golden, TwelveStepsGiveTheLossesAndNormsOfPython) {
     EXPECT_NEAR(ours.loss[step], golden["losses"][i].get<double>(), 2e-5) << "step " << step;
     EXPECT_NEAR(ours.grad_norm[step], golden["grad_norms"][i].get<double>(), 2e-4) << "step " << step;
   }
-}
-
-TEST(Schedule, RisesThenFallsToItsFloor) {
-  const engine::train::Schedule schedule{1.0, 0.1, 10, 110};
-  EXPECT_DOUBLE_EQ(schedule.at(0), 0.1);
-  EXPECT_DOUBLE_EQ(schedule.at(9), 1.0);
-  EXPECT_DOUBLE_EQ(schedule.at(10), 1.0);
-  EXPECT_NEAR(schedule.at(60), 0.55, 1e-12);
-  EXPECT_GT(schedule.at(109), 0.1);
-  EXPECT_DOUBLE_EQ(schedule.at(110), 0.1);
-  EXPECT_DOUBLE_EQ((engine::train::Schedule{1.0, 0.0, 0, 1}.at(0)), 1.0);
 }
 
 }  // namespace
