@@ -3,31 +3,43 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <filesystem>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "engine/comm/c10d_group.h"
+#include "engine/comm/make_group.h"
 #include "os/files.h"
 
 namespace ranks {
 
 using engine::comm::Group;
 
-void run(int world, const std::function<void(Group&)>& body) {
+namespace {
+
+void run_threads(int world, const std::function<void(Group&)>& body, const std::function<void(Group&)>& end) {
   auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        engine::comm::RankEnv alone;
-        auto group = world == 1 ? engine::comm::join(alone, at::kCPU).value()
-                                : engine::comm::make_c10d_group({store, rank == 0}, rank, world, at::kCPU, "127.0.0.1", "");
+        auto group = engine::comm::make_group({store, rank == 0}, {rank, world, at::kCPU, "127.0.0.1", ""}, {});
         body(*group);
-        group->leave();
+        end(*group);
       } catch (const std::exception& failure) { ADD_FAILURE() << "rank " << rank << ": " << engine::comm::reason(failure); }
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+void run(int world, const std::function<void(Group&)>& body) {
+  run_threads(world, body, [](Group& group) { group.leave(); });
+}
+
+void run_apart(int world, const std::function<void(Group&)>& body) {
+  std::barrier done(world);
+  run_threads(world, body, [&done](Group&) { done.arrive_and_wait(); });
 }
 
 TempFolder::TempFolder() {

@@ -12,6 +12,8 @@ namespace ranks {
 
 // Calls body on `world` threads, each with its own rank's group. An exception is a test failure of its rank.
 void run(int world, const std::function<void(engine::comm::Group&)>& body);
+// The same for ranks that do not leave together: each keeps its group until all bodies have returned.
+void run_apart(int world, const std::function<void(engine::comm::Group&)>& body);
 
 // A new empty folder that lives as long as this.
 class TempFolder {

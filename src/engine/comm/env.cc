@@ -37,6 +37,7 @@ std::optional<std::string> process_environment(const char* name) {
 base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
   RankEnv env;
   env.gloo_interfaces = lookup("GLOO_SOCKET_IFNAME").value_or("");
+  if (lookup("PHALANX_COMM_TIMEOUT")) { TRY_ASSIGN(env.comm_timeout_s, number(lookup, "PHALANX_COMM_TIMEOUT", 1, 7 * 24 * 3600)); }
   if (!lookup("RANK") && !lookup("WORLD_SIZE")) return env;
 
   constexpr int64_t kMaxWorld = 1 << 20;

@@ -23,7 +23,8 @@ struct RankEnv {
   uint16_t master_port = 0;
   bool agent_store = false;
   int64_t attempt = 0;
-  std::string gloo_interfaces;  // GLOO_SOCKET_IFNAME: names separated by commas; "" lets the route to MASTER_ADDR decide
+  std::string gloo_interfaces;    // GLOO_SOCKET_IFNAME: names separated by commas; "" lets the route to MASTER_ADDR decide
+  int64_t comm_timeout_s = 1800;  // PHALANX_COMM_TIMEOUT: seconds that a collective operation may take
 };
 
 // The value of a variable, nullopt when it is not set. An empty value counts as not set, as in torch.

@@ -33,7 +33,7 @@ struct Ddp::State {
   void start_next() {
     Bucket& bucket = buckets[next++];
     bucket.grads.div_(group.world());  // before the sum, as PyTorch does: no overflow in short types, and equal rounding
-    running.push_back(group.start_sum(bucket.grads));
+    running.push_back(group.start_all_reduce(bucket.grads, comm::Reduction::kSum, fmt::format("grads bucket {}", next - 1)));
   }
   void gradient_final(size_t b) {
     if (!reduce || missing[b] == 0) return;
@@ -88,7 +88,7 @@ base::Status Ddp::start_equal() {
       shape.add(static_cast<int64_t>(slot.param.scalar_type()));
     }
   TRY(comm::require_same(state_->group, "the model (names and shapes of its parameters)", shape.value()));
-  for (Bucket& bucket : state_->buckets) state_->group.broadcast(bucket.params, 0);
+  for (Bucket& bucket : state_->buckets) state_->group.broadcast(bucket.params, 0, "parameters at the start");
   return base::ok();
 }
 

@@ -91,7 +91,7 @@ double Trainer::forward_backward(int64_t step) {
 // reaches them at different moments.
 Trainer::Agreed Trainer::agree(double local_loss, int local_signal) {
   at::Tensor shared = at::tensor({local_loss, local_signal == SIGTERM ? 1.0 : 0.0, local_signal == SIGINT ? 1.0 : 0.0}).to(group_.device());
-  group_.sum(shared);
+  group_.all_reduce(shared, comm::Reduction::kSum, "loss and signals");
   shared = shared.to(at::kCPU);
   const double* sums = shared.data_ptr<double>();
   return {sums[0] / group_.world(), sums[1] > 0 ? SIGTERM : sums[2] > 0 ? SIGINT : 0};

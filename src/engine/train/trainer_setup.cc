@@ -98,7 +98,7 @@ base::Status Trainer::begin() {
   base::Status loaded = group_.rank() == 0 ? load_state() : base::ok();
   at::Tensor step =
       at::full({1}, loaded.ok() ? optimizer_->steps_done : kFailed, at::TensorOptions().dtype(at::kLong).device(group_.device()));
-  group_.broadcast(step, 0);
+  group_.broadcast(step, 0, "step");
   if (!loaded.ok()) return loaded;
   const int64_t steps = step.item<int64_t>();
   if (steps == kFailed) return base::fail(base::ErrorKind::kConfig, "rank 0 could not begin; its own message says why");
@@ -129,9 +129,9 @@ base::Status Trainer::load_state() {
 }
 
 void Trainer::share_state() {
-  for (const parallel::Bucket& bucket : buckets_) group_.broadcast(bucket.params, 0);
+  for (const parallel::Bucket& bucket : buckets_) group_.broadcast(bucket.params, 0, "state");
   for (const optim::NamedState& state : optimizer_->states())
-    for (const at::Tensor& row : state.rows) group_.broadcast(row, 0);
+    for (const at::Tensor& row : state.rows) group_.broadcast(row, 0, "state");
 }
 
 base::Status Trainer::save() {

@@ -1,13 +1,12 @@
 #include "engine/comm/group.h"
 
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <set>
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "engine/comm/c10d_group.h"
+#include "engine/comm/make_group.h"
 #include "engine/comm/patience.h"
 #include "engine/comm/route.h"
 #include "os/net.h"
@@ -16,26 +15,6 @@ namespace engine::comm {
 namespace {
 
 constexpr std::chrono::minutes kJoinTimeout{5};
-
-class Done final : public Pending {
-  void wait() override {}
-};
-
-// A world of one rank: every operation is already done.
-class Alone final : public Group {
- public:
-  explicit Alone(at::Device device) : device_(device) {}
-  int rank() const override { return 0; }
-  int world() const override { return 1; }
-  at::Device device() const override { return device_; }
-  std::string describe() const override { return "no communication"; }
-  std::unique_ptr<Pending> start_sum(at::Tensor) override { return std::make_unique<Done>(); }
-  void broadcast(at::Tensor, int) override {}
-  void leave() override {}
-
- private:
-  at::Device device_;
-};
 
 StoreHandle open_store(const RankEnv& env, bool hosting) {
   c10d::TCPStoreOptions options = compat::tcp_store_options();
@@ -78,14 +57,8 @@ std::string own_address(const RankEnv& env) {
 
 }  // namespace
 
-std::string reason(const std::exception& failure) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&failure);
-  std::string text = torch_error ? torch_error->what_without_backtrace() : failure.what();
-  return base::printable(text.substr(0, text.find('\n')), 400);
-}
-
 base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device) {
-  if (env.world == 1) return std::unique_ptr<Group>(std::make_unique<Alone>(device));
+  if (env.world == 1) return make_alone(device);
   TRY(check_interfaces(env.gloo_interfaces));
   std::string doing = fmt::format("rank {} of {} joined the others at {}:{}", env.rank, env.world, env.master_addr, env.master_port);
   const bool hosting = env.rank == 0 && !env.agent_store;
@@ -105,30 +78,13 @@ base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device)
                            : "check MASTER_ADDR, MASTER_PORT and firewalls, and that rank 0 (or its launcher) runs");
   }
   try {
-    return make_c10d_group(std::move(store), env.rank, env.world, device, address, env.gloo_interfaces);
+    const Place place{env.rank, env.world, device, address, env.gloo_interfaces};
+    return make_group(std::move(store), place, {std::chrono::seconds{env.comm_timeout_s}});
   } catch (const std::exception& failure) {
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("rank {} cannot connect to the other ranks", env.rank))
         .within(doing)
         .because(reason(failure));
   }
-}
-
-base::Status require_same(Group& group, std::string_view what, uint64_t fingerprint) {
-  // Each rank fills its own place and the sum shows everyone everything. 24 bits at a time, so that the sum is exact in
-  // any backend's arithmetic.
-  at::Tensor all = at::zeros({group.world(), 3}, at::TensorOptions().dtype(at::kDouble));
-  for (int part = 0; part < 3; ++part) all[group.rank()][part] = static_cast<double>((fingerprint >> (24 * part)) & 0xffffff);
-  at::Tensor shared = all.to(group.device());
-  group.sum(shared);
-  all = shared.to(at::kCPU);
-  std::vector<int> different;
-  for (int rank = 1; rank < group.world(); ++rank)
-    if (!all[rank].equal(all[0])) different.push_back(rank);
-  if (different.empty()) return base::ok();
-  return base::fail(base::ErrorKind::kConfig, fmt::format("the ranks do not agree on {}", what))
-      .because(fmt::format("rank{} {} differ{} from rank 0", different.size() > 1 ? "s" : "", base::format_ranges(different),
-                           different.size() > 1 ? "" : "s"))
-      .with_hint("use the same files and arguments on every host");
 }
 
 }  // namespace engine::comm

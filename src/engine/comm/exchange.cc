@@ -1,0 +1,87 @@
+// What ranks tell each other, on top of any group's operations.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "engine/comm/group.h"
+
+namespace engine::comm {
+namespace {
+
+constexpr int64_t kMaxText = 1 << 20;
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", base::format_ranges(ranks));
+}
+
+}  // namespace
+
+std::string reason(const std::exception& failure) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&failure);
+  std::string text = torch_error ? torch_error->what_without_backtrace() : failure.what();
+  return base::printable(text.substr(0, text.find('\n')), 400);
+}
+
+std::vector<std::string> exchange(Group& group, std::string_view text, std::string_view label) {
+  const int64_t world = group.world();
+  at::Tensor lengths = at::zeros({world}, at::TensorOptions().dtype(at::kLong));
+  lengths.data_ptr<int64_t>()[group.rank()] = static_cast<int64_t>(text.size());
+  at::Tensor shared_lengths = lengths.to(group.device());
+  group.all_gather(shared_lengths, shared_lengths.narrow(0, group.rank(), 1), label);
+  lengths = shared_lengths.to(at::kCPU);
+  const int64_t* length = lengths.data_ptr<int64_t>();
+  const int64_t longest = *std::max_element(length, length + world);
+  if (longest > kMaxText) throw std::length_error(fmt::format("{}: a text of {} bytes is too long", label, longest));
+
+  at::Tensor bytes = at::zeros({world, longest}, at::TensorOptions().dtype(at::kByte));
+  if (!text.empty()) std::memcpy(bytes.data_ptr<uint8_t>() + group.rank() * longest, text.data(), text.size());
+  at::Tensor shared = bytes.to(group.device());
+  if (longest > 0) group.all_gather(shared, shared.select(0, group.rank()), label);
+  bytes = shared.to(at::kCPU);
+  std::vector<std::string> texts;
+  for (int64_t r = 0; r < world; ++r)
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data_ptr<uint8_t>()) + r * longest, static_cast<size_t>(length[r]));
+  return texts;
+}
+
+base::Status require_same(Group& group, std::string_view what, uint64_t fingerprint) {
+  at::Tensor all = at::zeros({group.world()}, at::TensorOptions().dtype(at::kLong));
+  all.data_ptr<int64_t>()[group.rank()] = static_cast<int64_t>(fingerprint);
+  at::Tensor shared = all.to(group.device());
+  group.all_gather(shared, shared.narrow(0, group.rank(), 1), fmt::format("fingerprint of {}", what));
+  all = shared.to(at::kCPU);
+  const int64_t* prints = all.data_ptr<int64_t>();
+  std::vector<int> different;
+  for (int rank = 1; rank < group.world(); ++rank)
+    if (prints[rank] != prints[0]) different.push_back(rank);
+  if (different.empty()) return base::ok();
+  return base::fail(base::ErrorKind::kConfig, fmt::format("the ranks do not agree on {}", what))
+      .because(fmt::format("{} differ{} from rank 0", ranks_text(different), different.size() > 1 ? "" : "s"))
+      .with_hint("use the same files and arguments on every host");
+}
+
+base::Status agree(Group& group, base::Status mine, std::string_view doing) {
+  // One byte of kind, then the message.
+  std::string told;
+  if (!mine.ok()) {
+    told.push_back(static_cast<char>('0' + static_cast<int>(mine.error().kind)));
+    told += base::printable(mine.error().message, 2000);
+    if (!mine.error().cause.empty()) told += ", because " + base::printable(mine.error().cause, 2000);
+  }
+  const std::vector<std::string> all = exchange(group, told, doing);
+  std::vector<int> failed;
+  for (int rank = 0; rank < group.world(); ++rank)
+    if (!all[static_cast<size_t>(rank)].empty()) failed.push_back(rank);
+  if (failed.empty() || !mine.ok()) return mine;
+  const std::string& first = all[static_cast<size_t>(failed.front())];
+  return base::fail(static_cast<base::ErrorKind>(first[0] - '0'), fmt::format("{} failed on {}", doing, ranks_text(failed)))
+      .because(fmt::format("rank {}: {}", failed.front(), first.substr(1)));
+}
+
+}  // namespace engine::comm

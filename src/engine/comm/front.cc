@@ -1,0 +1,149 @@
+#include "engine/comm/front.h"
+
+namespace engine::comm {
+namespace {
+
+constexpr size_t kSmallBytes = 64 << 10;
+
+}  // namespace
+
+struct Front::Task {
+  Operation operation;
+  bool done = false;
+  std::exception_ptr failure;
+};
+
+class Front::Waiting final : public Pending {
+ public:
+  Waiting(Front& front, std::shared_ptr<Task> task) : front_(front), task_(std::move(task)) {}
+  void wait() override { front_.wait_for(task_); }
+
+ private:
+  Front& front_;
+  std::shared_ptr<Task> task_;
+};
+
+Front::~Front() { stop_thread(); }
+
+void Front::stop_thread() {
+  {
+    std::lock_guard lock(mutex_);
+    end_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<Pending> Front::start_all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) {
+  Operation operation;
+  operation.kind = Kind::kAllReduce;
+  operation.reduction = reduction;
+  operation.label = label;
+  operation.output = operation.input = std::move(tensor);
+  return submit(std::move(operation));
+}
+
+std::unique_ptr<Pending> Front::start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) {
+  Operation operation;
+  operation.kind = Kind::kReduceScatter;
+  operation.label = label;
+  operation.output = std::move(output);
+  operation.input = std::move(input);
+  return submit(std::move(operation));
+}
+
+std::unique_ptr<Pending> Front::start_all_gather(at::Tensor output, at::Tensor input, std::string_view label) {
+  Operation operation;
+  operation.kind = Kind::kAllGather;
+  operation.label = label;
+  operation.output = std::move(output);
+  operation.input = std::move(input);
+  return submit(std::move(operation));
+}
+
+std::unique_ptr<Pending> Front::start_broadcast(at::Tensor tensor, int root, std::string_view label) {
+  Operation operation;
+  operation.kind = Kind::kBroadcast;
+  operation.root = root;
+  operation.label = label;
+  operation.output = operation.input = std::move(tensor);
+  return submit(std::move(operation));
+}
+
+void Front::barrier(std::string_view name, std::chrono::milliseconds deadline) {
+  Operation operation;
+  operation.kind = Kind::kBarrier;
+  operation.label = name;
+  operation.deadline = deadline;
+  submit(std::move(operation))->wait();
+}
+
+std::unique_ptr<Pending> Front::submit(Operation operation) {
+  operation.sequence = ++sequence_;
+  check_call(operation, world(), device());
+  auto task = std::make_shared<Task>();
+  task->operation = std::move(operation);
+  {
+    std::lock_guard lock(mutex_);
+    if (runs_ == Runs::kAtWait) {
+      queue_.push_back(task);
+    } else {
+      const bool hold = queue_.empty() && !held_ && bytes_of(task->operation) <= kSmallBytes;
+      if (held_) queue_.push_back(std::move(held_));
+      held_ = nullptr;
+      if (hold) held_ = task;
+      else queue_.push_back(task);
+      if (!queue_.empty() && !thread_.joinable()) thread_ = std::thread([this] { work(); });
+    }
+  }
+  if (runs_ == Runs::kInThread) changed_.notify_all();
+  return std::make_unique<Waiting>(*this, std::move(task));
+}
+
+void Front::wait_for(const std::shared_ptr<Task>& task) {
+  if (runs_ == Runs::kAtWait) {
+    while (!task->done) {
+      std::shared_ptr<Task> next = std::move(queue_.front());
+      queue_.pop_front();
+      run(*next);
+    }
+  } else {
+    std::unique_lock lock(mutex_);
+    if (held_ == task) {
+      held_ = nullptr;  // the thread has nothing to do, and gets nothing before this returns
+      lock.unlock();
+      run(*task);
+    } else {
+      changed_.wait(lock, [&] { return task->done; });
+    }
+  }
+  if (task->failure) std::rethrow_exception(task->failure);
+}
+
+void Front::run(Task& task) {
+  std::exception_ptr failure;
+  try {
+    if (failure_) std::rethrow_exception(failure_);
+    carry_out(task.operation);
+  } catch (...) { failure = failure_ = std::current_exception(); }
+  std::lock_guard lock(mutex_);
+  task.operation.output = task.operation.input = at::Tensor();  // the caller may free them from here on
+  task.failure = failure;
+  task.done = true;
+}
+
+void Front::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return end_ || !queue_.empty(); });
+    if (end_) return;
+    std::shared_ptr<Task> next = queue_.front();
+    lock.unlock();
+    run(*next);
+    lock.lock();
+    queue_.pop_front();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace engine::comm

@@ -1,0 +1,257 @@
+#include "engine/comm/gloo_group.h"
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/text.h"
+#include "engine/comm/arithmetic.h"
+#include "engine/comm/front.h"
+#include "engine/comm/messages.h"
+#include "engine/comm/part.h"
+#include "engine/comm/store_marks.h"
+
+namespace engine::comm {
+
+#ifdef PHALANX_GLOO
+namespace {
+
+using Gloo = c10d::ProcessGroupGloo;
+
+// Up to here everyone sends everything to everyone: one round of messages instead of two.
+constexpr size_t kSmallBytes = 32 << 10;
+// A piece goes in chunks, so that sums and messages overlap and the memory for what has arrived stays small.
+constexpr size_t kChunkBytes = 4 << 20;
+
+class GlooGroup final : public Front {
+ public:
+  GlooGroup(StoreHandle store, c10::intrusive_ptr<Gloo> backend, Place place, const GroupOptions& options)
+      : Front(Runs::kInThread), store_(std::move(store)), backend_(std::move(backend)), place_(std::move(place)), options_(options) {}
+  ~GlooGroup() override { stop_thread(); }
+
+  int rank() const override { return backend_->getRank(); }
+  int world() const override { return backend_->getSize(); }
+  at::Device device() const override { return at::kCPU; }
+  std::string describe() const override {
+    const std::string& where = place_.interfaces.empty() ? place_.address : place_.interfaces;
+    return fmt::format("gloo on {} between {} ranks", where.empty() ? "the host name's address" : where, world());
+  }
+  bool ordered_sums() const override { return true; }
+  at::Tensor window(int64_t elements, at::ScalarType dtype) override { return at::zeros({elements}, at::TensorOptions().dtype(dtype)); }
+  std::vector<at::Tensor> peers(const at::Tensor&) override { return {}; }
+  std::optional<at::Tensor> common(int64_t, at::ScalarType) override { return std::nullopt; }
+  std::unique_ptr<Group> split(int color, int key) override;
+  void leave() override {
+    barrier("leave", options_.timeout);
+    leave_store(store_, world(), options_.timeout);
+  }
+
+ protected:
+  void carry_out(const Operation& operation) override {
+    try {
+      switch (operation.kind) {
+        case Kind::kAllReduce: return all_reduce_now(operation);
+        case Kind::kReduceScatter: return reduce_scatter_now(operation);
+        case Kind::kAllGather: return all_gather_now(operation);
+        case Kind::kBroadcast: return broadcast_now(operation);
+        case Kind::kBarrier: return barrier_now(operation);
+      }
+    } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("{}: {}", say(operation), reason(failure))); }
+  }
+
+ private:
+  // Where a rank's piece of a tensor lies, and how large it is. Pieces of an all-reduce need not be equal.
+  struct Piece {
+    char* at = nullptr;
+    size_t bytes = 0;
+  };
+  void all_reduce_now(const Operation& operation);
+  void all_reduce_small(const Operation& operation);
+  void reduce_scatter_now(const Operation& operation);
+  void all_gather_now(const Operation& operation);
+  void broadcast_now(const Operation& operation);
+  void barrier_now(const Operation& operation);
+  void reduce_pieces(const Operation& operation, const std::vector<Piece>& pieces, char* result, bool share);
+  char* scratch(size_t bytes) {
+    if (scratch_.size() < bytes) scratch_.resize(bytes);
+    return scratch_.data();
+  }
+
+  StoreHandle store_;
+  c10::intrusive_ptr<Gloo> backend_;
+  Place place_;
+  GroupOptions options_;
+  std::vector<char> scratch_;
+  int splits_ = 0;
+  uint64_t barriers_ = 0;
+};
+
+char* bytes_at(const at::Tensor& tensor) { return static_cast<char*>(tensor.data_ptr()); }
+size_t element_bytes(const Operation& operation) { return operation.input.element_size(); }
+Arithmetic arithmetic_of(const Operation& operation) { return {operation.reduction, dtype_of(operation), dtype_of(operation)}; }
+
+void GlooGroup::all_reduce_now(const Operation& operation) {
+  if (bytes_of(operation) <= kSmallBytes) return all_reduce_small(operation);
+  const size_t size = element_bytes(operation);
+  const size_t elements = static_cast<size_t>(operation.input.numel()), ranks = static_cast<size_t>(world());
+  std::vector<Piece> pieces;
+  for (size_t r = 0; r < ranks; ++r) {
+    const size_t begin = elements * r / ranks, end = elements * (r + 1) / ranks;
+    pieces.push_back({bytes_at(operation.input) + begin * size, (end - begin) * size});
+  }
+  reduce_pieces(operation, pieces, pieces[static_cast<size_t>(rank())].at, /*share=*/true);
+}
+
+void GlooGroup::all_reduce_small(const Operation& operation) {
+  const size_t bytes = bytes_of(operation), ranks = static_cast<size_t>(world());
+  char* arrived = scratch(bytes * ranks);
+  Batch batch(*backend_);
+  std::vector<const void*> rows;
+  for (int r = 0; r < world(); ++r) {
+    char* row = r == rank() ? bytes_at(operation.input) : arrived + bytes * static_cast<size_t>(r);
+    rows.push_back(row);
+    if (r == rank()) continue;
+    batch.receive(r, operation.sequence * 2, row, bytes);
+    batch.send(r, operation.sequence * 2, bytes_at(operation.input), bytes);
+  }
+  batch.finish();
+  reduce_rows(arithmetic_of(operation), rows, {bytes_at(operation.output)}, operation.input.numel());
+}
+
+void GlooGroup::reduce_scatter_now(const Operation& operation) {
+  std::vector<Piece> pieces;
+  const size_t bytes = operation.output.nbytes();
+  for (int r = 0; r < world(); ++r) pieces.push_back({bytes_at(operation.input) + bytes * static_cast<size_t>(r), bytes});
+  reduce_pieces(operation, pieces, bytes_at(operation.output), /*share=*/false);
+}
+
+// Sends every rank its piece chunk by chunk and sums the own one into `result`; share: sends that to every rank at once and receives
+// theirs into their pieces. A rank's result of a chunk can only arrive when it has got this rank's part of it, so that the part has been
+// read by then.
+void GlooGroup::reduce_pieces(const Operation& operation, const std::vector<Piece>& pieces, char* result, bool share) {
+  const size_t size = element_bytes(operation), peers = static_cast<size_t>(world() - 1);
+  const size_t chunk = std::max<size_t>(kChunkBytes / peers / size, 4096) * size;
+  const uint64_t tag = operation.sequence * 2;
+  const Piece own = pieces[static_cast<size_t>(rank())];
+  size_t largest = 0;
+  for (const Piece& piece : pieces) largest = std::max(largest, piece.bytes);
+  const size_t chunks = (largest + chunk - 1) / chunk;
+  char* arrived[2] = {scratch(2 * peers * chunk), scratch(0) + peers * chunk};
+  const auto part = [chunk](const Piece& piece, size_t k) {
+    return Piece{piece.at + k * chunk, piece.bytes > k * chunk ? std::min(chunk, piece.bytes - k * chunk) : 0};
+  };
+  std::vector<Batch> parts(2, Batch(*backend_));
+  Batch results(*backend_);
+  const auto post = [&](size_t k) {
+    const size_t mine = part(own, k).bytes;
+    char* place = arrived[k % 2];
+    for (int r = 0; r < world(); ++r) {
+      if (r == rank()) continue;
+      const Piece theirs = part(pieces[static_cast<size_t>(r)], k);
+      parts[k % 2].receive(r, tag, place, mine);
+      place += chunk;
+      parts[k % 2].send(r, tag, theirs.at, theirs.bytes);
+      if (share) results.receive(r, tag + 1, theirs.at, theirs.bytes);
+    }
+  };
+  post(0);
+  for (size_t k = 0; k < chunks; ++k) {
+    if (k + 1 < chunks) post(k + 1);
+    parts[k % 2].finish();
+    const size_t mine = part(own, k).bytes;
+    std::vector<const void*> rows;
+    const char* place = arrived[k % 2];
+    for (int r = 0; r < world(); ++r) {
+      rows.push_back(r == rank() ? part(own, k).at : place);
+      if (r != rank()) place += chunk;
+    }
+    reduce_rows(arithmetic_of(operation), rows, {result + k * chunk}, static_cast<int64_t>(mine / size));
+    for (int r = 0; share && r < world(); ++r)
+      if (r != rank()) results.send(r, tag + 1, result + k * chunk, mine);
+  }
+  results.finish();
+}
+
+void GlooGroup::all_gather_now(const Operation& operation) {
+  const size_t bytes = bytes_of(operation);
+  const auto piece = [&](int r) { return bytes_at(operation.output) + bytes * static_cast<size_t>(r); };
+  Batch batch(*backend_);
+  for (int r = 0; r < world(); ++r)
+    if (r != rank()) batch.receive(r, operation.sequence * 2, piece(r), bytes);
+  for (int r = 0; r < world(); ++r)
+    if (r != rank()) batch.send(r, operation.sequence * 2, bytes_at(operation.input), bytes);
+  copy_row(piece(rank()), bytes_at(operation.input), bytes);
+  batch.finish();
+}
+
+void GlooGroup::broadcast_now(const Operation& operation) {
+  const auto bytes = static_cast<int64_t>(bytes_of(operation));
+  if (bytes == 0) return;
+  std::vector<at::Tensor> tensors{at::from_blob(bytes_at(operation.input), {bytes}, at::TensorOptions().dtype(at::kByte))};
+  c10d::BroadcastOptions options;
+  options.rootRank = operation.root;
+  options.rootTensor = 0;
+  backend_->broadcast(tensors, options)->wait();
+}
+
+// The messages notice a rank that died at once; the marks in the store name those that never came.
+void GlooGroup::barrier_now(const Operation& operation) {
+  StoreMarks marks(*store_.store, "barrier", ++barriers_);
+  marks.come(rank());
+  std::vector<char> bytes(static_cast<size_t>(world()));
+  Batch batch(*backend_);
+  for (int r = 0; r < world(); ++r) {
+    if (r == rank()) continue;
+    batch.receive(r, operation.sequence * 2, &bytes[static_cast<size_t>(r)], 1);
+    batch.send(r, operation.sequence * 2, &bytes[static_cast<size_t>(rank())], 1);
+  }
+  try {
+    batch.finish(operation.deadline);
+  } catch (const std::exception& failure) {
+    const std::vector<int> absent = marks.absent(world());
+    if (absent.empty()) throw;
+    throw std::runtime_error(fmt::format("rank{} {} never came within {:.3g} s", absent.size() > 1 ? "s" : "", base::format_ranges(absent),
+                                         static_cast<double>(operation.deadline.count()) / 1e3));
+  }
+  marks.forget_before(rank());
+}
+
+c10::intrusive_ptr<Gloo> connect(const StoreHandle& store, const Place& place, const GroupOptions& wanted) {
+  auto options = Gloo::Options::create(wanted.timeout);
+  options->threads = 1;  // of Gloo's own collectives, of which only broadcast is used
+  for (std::string_view name : base::split(place.interfaces, ','))
+    if (!name.empty()) options->devices.push_back(Gloo::createDeviceForInterface(std::string(name)));
+  if (options->devices.empty())
+    options->devices.push_back(place.address.empty() ? Gloo::createDefaultDevice() : Gloo::createDeviceForHostname(place.address));
+  return c10::make_intrusive<Gloo>(store.store, place.rank, place.world, options);
+}
+
+std::unique_ptr<Group> GlooGroup::split(int color, int key) {
+  const Part part = part_of(*this, color, key);
+  const std::string prefix = fmt::format("split/{}/{}", ++splits_, color);
+  if (part.members.size() == 1) return make_alone(device());
+  Place place = place_;
+  place.rank = part.rank;
+  place.world = static_cast<int>(part.members.size());
+  return make_gloo_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store_.store), false, true}, place, options_);
+}
+
+}  // namespace
+
+std::unique_ptr<Group> make_gloo_group(StoreHandle store, const Place& place, const GroupOptions& options) {
+  auto backend = connect(store, place, options);
+  return std::make_unique<GlooGroup>(std::move(store), std::move(backend), place, options);
+}
+
+#else
+
+std::unique_ptr<Group> make_gloo_group(StoreHandle, const Place&, const GroupOptions&) {
+  throw std::runtime_error("this phalanx-train was built without Gloo's headers (Debian: libgloo-dev); it runs on one rank or on GPUs");
+}
+
+#endif
+
+}  // namespace engine::comm

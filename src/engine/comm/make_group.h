@@ -1,0 +1,42 @@
+// Groups made over a store. join() makes one from the launcher's environment; tests make it over a store in memory, one rank a thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "engine/comm/compat.h"
+#include "engine/comm/group.h"
+
+namespace engine::comm {
+
+// `store` is where the ranks meet. `hosting`: this rank serves it and so has to leave last. `borrowed`: it belongs to the group that this
+// one was split off, and outlives it.
+struct StoreHandle {
+  c10::intrusive_ptr<c10d::Store> store;
+  bool hosting = false;
+  bool borrowed = false;
+};
+
+struct GroupOptions {
+  // As in torch's own default: long enough for one rank to write a checkpoint while the others wait. Finding a hang sooner is the
+  // launcher's work.
+  std::chrono::milliseconds timeout = std::chrono::minutes{30};
+};
+
+// How a rank takes part.
+struct Place {
+  int rank = 0;
+  int world = 1;
+  at::Device device = at::kCPU;
+  std::string address;     // where Gloo listens; "": the address of the host's name
+  std::string interfaces;  // when not empty, wins over the address
+};
+
+// Throws when the ranks cannot connect, and where the build cannot serve the device.
+std::unique_ptr<Group> make_group(StoreHandle store, const Place& place, const GroupOptions& options);
+
+// A world of one rank: every operation is done when it has started.
+std::unique_ptr<Group> make_alone(at::Device device);
+
+}  // namespace engine::comm

@@ -1,0 +1,148 @@
+#include "engine/comm/nccl_group.h"
+
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "base/text.h"
+#include "engine/comm/operation.h"
+#include "engine/comm/part.h"
+#include "engine/comm/store_marks.h"
+
+namespace engine::comm {
+
+#ifdef USE_C10D_NCCL
+namespace {
+
+using Nccl = c10d::ProcessGroupNCCL;
+
+class Running final : public Pending {
+ public:
+  Running(c10::intrusive_ptr<c10d::Work> work, Operation operation) : work_(std::move(work)), operation_(std::move(operation)) {}
+  void wait() override {
+    try {
+      work_->wait();
+    } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("{}: {}", say(operation_), reason(failure))); }
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+  Operation operation_;  // keeps the tensors alive while the operation runs
+};
+
+class NcclGroup final : public Group {
+ public:
+  NcclGroup(StoreHandle store, c10::intrusive_ptr<Nccl> backend, Place place, const GroupOptions& options)
+      : store_(std::move(store)), backend_(std::move(backend)), place_(std::move(place)), options_(options) {}
+
+  int rank() const override { return place_.rank; }
+  int world() const override { return place_.world; }
+  at::Device device() const override { return place_.device; }
+  std::string describe() const override { return fmt::format("nccl between {} ranks", place_.world); }
+  bool ordered_sums() const override { return false; }
+
+  std::unique_ptr<Pending> start_all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) override {
+    Operation operation = begin(Kind::kAllReduce, tensor, tensor, label);
+    operation.reduction = reduction;
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::AllreduceOptions options;
+    options.reduceOp = reduction == Reduction::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
+    return std::make_unique<Running>(backend_->allreduce(tensors, options), std::move(operation));
+  }
+  std::unique_ptr<Pending> start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) override {
+    Operation operation = begin(Kind::kReduceScatter, output, input, label);
+    at::Tensor out = output.view({-1}), in = input.view({-1});
+    return std::make_unique<Running>(backend_->_reduce_scatter_base(out, in, c10d::ReduceScatterOptions()), std::move(operation));
+  }
+  std::unique_ptr<Pending> start_all_gather(at::Tensor output, at::Tensor input, std::string_view label) override {
+    Operation operation = begin(Kind::kAllGather, output, input, label);
+    at::Tensor out = output.view({-1}), in = input.view({-1});
+    return std::make_unique<Running>(backend_->_allgather_base(out, in, c10d::AllgatherOptions()), std::move(operation));
+  }
+  std::unique_ptr<Pending> start_broadcast(at::Tensor tensor, int root, std::string_view label) override {
+    Operation operation = begin(Kind::kBroadcast, tensor, tensor, label, root);
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    options.rootTensor = 0;
+    return std::make_unique<Running>(backend_->broadcast(tensors, options), std::move(operation));
+  }
+
+  // Through the store alone: a rank that does not come would leave a kernel behind that nothing ends.
+  void barrier(std::string_view name, std::chrono::milliseconds deadline) override {
+    StoreMarks marks(*store_.store, "barrier", ++barriers_);
+    marks.come(rank());
+    const std::string count = fmt::format("barrier/{}/count", barriers_), go = fmt::format("barrier/{}/go", barriers_);
+    if (store_.store->add(count, 1) == world()) store_.store->set(go, std::vector<uint8_t>{1});
+    try {
+      store_.store->wait({go}, deadline);
+    } catch (const std::exception& failure) {
+      const std::vector<int> absent = marks.absent(world());
+      throw std::runtime_error(fmt::format("barrier ({}): {}", name,
+                                           absent.empty()
+                                               ? reason(failure)
+                                               : fmt::format("rank{} {} never came within {:.3g} s", absent.size() > 1 ? "s" : "",
+                                                             base::format_ranges(absent), static_cast<double>(deadline.count()) / 1e3)));
+    }
+    marks.forget_before(rank());
+  }
+
+  at::Tensor window(int64_t elements, at::ScalarType dtype) override {
+    return at::zeros({elements}, at::TensorOptions().dtype(dtype).device(device()));
+  }
+  std::vector<at::Tensor> peers(const at::Tensor&) override { return {}; }
+  std::optional<at::Tensor> common(int64_t, at::ScalarType) override { return std::nullopt; }
+
+  std::unique_ptr<Group> split(int color, int key) override {
+    const Part part = part_of(*this, color, key);
+    Place place = place_;
+    place.rank = part.rank;
+    place.world = static_cast<int>(part.members.size());
+    const std::string prefix = fmt::format("split/{}/{}", ++splits_, color);
+    return make_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store_.store), false, true}, place, options_);
+  }
+  void leave() override {
+    barrier("leave", options_.timeout);
+    leave_store(store_, world(), options_.timeout);
+  }
+
+ private:
+  Operation begin(Kind kind, const at::Tensor& output, const at::Tensor& input, std::string_view label, int root = -1) {
+    Operation operation;
+    operation.kind = kind;
+    operation.root = root;
+    operation.sequence = ++sequence_;
+    operation.label = label;
+    operation.output = output;
+    operation.input = input;
+    check_call(operation, world(), device());
+    return operation;
+  }
+
+  StoreHandle store_;
+  c10::intrusive_ptr<Nccl> backend_;
+  Place place_;
+  GroupOptions options_;
+  uint64_t sequence_ = 0, barriers_ = 0;
+  int splits_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_nccl_group(StoreHandle store, const Place& place, const GroupOptions& options) {
+  auto nccl = Nccl::Options::create();
+  nccl->timeout = options.timeout;
+  auto backend = c10::make_intrusive<Nccl>(store.store, place.rank, place.world, nccl);
+  return std::make_unique<NcclGroup>(std::move(store), std::move(backend), place, options);
+}
+
+#else
+
+std::unique_ptr<Group> make_nccl_group(StoreHandle, const Place&, const GroupOptions&) {
+  throw std::runtime_error("this phalanx-train was built without NCCL; set device: cpu");
+}
+
+#endif
+
+}  // namespace engine::comm

@@ -1,0 +1,18 @@
+// Which ranks of a group form which smaller one.
+#pragma once
+
+#include <vector>
+
+#include "engine/comm/group.h"
+
+namespace engine::comm {
+
+struct Part {
+  std::vector<int> members;  // ranks of the whole group, in the order of their ranks in the part
+  int rank = 0;              // of this one, in the part
+};
+
+// The ranks that give the same color, ordered by (key, rank). Collective.
+Part part_of(Group& group, int color, int key);
+
+}  // namespace engine::comm

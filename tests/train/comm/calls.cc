@@ -1,0 +1,104 @@
+#include "comm/calls.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace calls {
+namespace {
+
+using engine::comm::Group;
+using engine::comm::Reduction;
+
+constexpr const char* kNames[] = {"sum", "max", "reduce_scatter", "all_gather", "broadcast"};
+
+at::Tensor make(Group& group, const Call& call, int64_t elements) {
+  return call.in_window ? group.window(elements, call.dtype) : at::empty({elements}, at::TensorOptions().dtype(call.dtype));
+}
+
+bool is_short(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }
+
+// ((r0 + r1) + r2) + …, short floats in fp32 and rounded once.
+at::Tensor reduced(const Call& call, int world, int64_t elements) {
+  at::Tensor result;
+  for (int rank = 0; rank < world; ++rank) {
+    at::Tensor one = input_of(call, rank, elements);
+    if (is_short(call.dtype)) one = one.to(at::kFloat);
+    if (rank == 0) result = one;
+    else result = call.what == What::kMax ? at::maximum(result, one) : result + one;
+  }
+  return result.to(call.dtype);
+}
+
+}  // namespace
+
+std::string say(const Call& call) {
+  return fmt::format("{} of {} × {}, root {}, seed {}{}{}", kNames[static_cast<int>(call.what)], call.elements, c10::toString(call.dtype),
+                     call.root, call.seed, call.in_place ? ", in place" : "", call.in_window ? ", in a window" : "");
+}
+
+at::Tensor input_of(const Call& call, int rank, int64_t elements) {
+  at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(call.seed * 64 + rank + 1));
+  if (c10::isFloatingType(call.dtype)) return at::randn({elements}, generator).to(call.dtype);
+  if (call.dtype == at::kByte) return at::randint(0, 256, {elements}, generator, at::TensorOptions().dtype(at::kByte));
+  return at::randint(-2000000000, 2000000000, {elements}, generator, at::TensorOptions().dtype(at::kLong)).to(call.dtype);
+}
+
+Started::Started(Group& group, const Call& call) : group_(group), call_(call) {
+  const int64_t pieces = call.elements * group.world(), own = call.elements * group.rank();
+  switch (call.what) {
+    case What::kSum:
+    case What::kMax:
+      small_ = make(group, call, call.elements);
+      small_.copy_(input_of(call, group.rank(), call.elements));
+      pending_ = group.start_all_reduce(small_, call.what == What::kMax ? Reduction::kMax : Reduction::kSum, say(call));
+      break;
+    case What::kReduceScatter:
+      large_ = make(group, call, pieces);
+      large_.copy_(input_of(call, group.rank(), pieces));
+      small_ = call.in_place ? large_.narrow(0, own, call.elements) : make(group, call, call.elements);
+      pending_ = group.start_reduce_scatter(small_, large_, say(call));
+      break;
+    case What::kAllGather:
+      large_ = make(group, call, pieces);
+      small_ = call.in_place ? large_.narrow(0, own, call.elements) : make(group, call, call.elements);
+      small_.copy_(input_of(call, group.rank(), call.elements));
+      pending_ = group.start_all_gather(large_, small_, say(call));
+      break;
+    case What::kBroadcast:
+      small_ = make(group, call, call.elements);
+      small_.copy_(input_of(call, group.rank(), call.elements));
+      pending_ = group.start_broadcast(small_, call.root, say(call));
+      break;
+  }
+}
+
+void Started::finish() {
+  pending_->wait();
+  const int world = group_.world();
+  const std::string who = fmt::format("rank {} of {}: {}", group_.rank(), world, say(call_));
+  switch (call_.what) {
+    case What::kSum:
+    case What::kMax: EXPECT_TRUE(at::equal(small_, reduced(call_, world, call_.elements))) << who; break;
+    case What::kReduceScatter:
+      EXPECT_TRUE(
+          at::equal(small_, reduced(call_, world, call_.elements * world).narrow(0, call_.elements * group_.rank(), call_.elements)))
+          << who;
+      break;
+    case What::kAllGather:
+      for (int r = 0; r < world; ++r)
+        EXPECT_TRUE(at::equal(large_.narrow(0, call_.elements * r, call_.elements), input_of(call_, r, call_.elements)))
+            << who << " piece " << r;
+      break;
+    case What::kBroadcast: EXPECT_TRUE(at::equal(small_, input_of(call_, call_.root, call_.elements))) << who; break;
+  }
+}
+
+}  // namespace calls
