@@ -162,9 +162,24 @@ base::Status read_arguments(const std::vector<std::string>& arguments, const std
   return base::ok();
 }
 
+base::Error impossible(std::string what) { return base::fail(base::ErrorKind::kConfig, std::move(what)); }
+
+base::Status check_data(const Config::Data& data) {
+  if (data.corpus.empty() && data.files.empty())
+    return impossible("data.corpus is not set, and neither is data.files").with_hint("set it to a text file: data.corpus=FILE");
+  if (!data.corpus.empty() && !data.files.empty())
+    return impossible("data.corpus and data.files are both set").with_hint("keep data.files; data.corpus is short for text files");
+  if (!data.corpus.empty() && data.format != "auto" && data.format != "text")
+    return impossible(fmt::format("data.format is {}, and data.corpus names a text", data.format)).with_hint("name the file in data.files");
+  if (data.streaming == "on" && data.remainder == "pad")
+    return impossible("data.remainder is pad and data.streaming is on").because("a stream's length is not known before its end");
+  if (!data.prompt_field.empty() && data.prompt_field == data.field)
+    return impossible(fmt::format("data.field and data.prompt_field are both {}", base::quote(data.field)));
+  return base::ok();
+}
+
 base::Status check_together(const Config& c) {
-  auto impossible = [](std::string what) { return base::fail(base::ErrorKind::kConfig, std::move(what)); };
-  if (c.data.corpus.empty()) return impossible("data.corpus is not set").with_hint("set it to a text file: data.corpus=FILE");
+  TRY(check_data(c.data));
   if (c.model.width % c.model.heads != 0)
     return impossible(fmt::format("model.width {} is not a multiple of model.heads {}", c.model.width, c.model.heads));
   if (c.train.batch % c.train.accumulate != 0)
@@ -189,8 +204,22 @@ std::vector<Setting> settings(Config& c) {
       {"out", &c.out, 0, 0, {}, "folder for checkpoints, log.jsonl and sample.txt"},
       {"seed", &c.seed, 0, kMany, {}, "of the initial weights, the order of the data and the sample"},
       {"device", &c.device, 0, 0, {"auto", "cpu", "cuda"}, "auto takes a GPU when there is one for every rank"},
-      {"data.corpus", &c.data.corpus, 0, 0, {}, "the text to learn; a token is a byte"},
-      {"data.validation", &c.data.validation, 0, 0.5, {}, "share of the text, from its end, kept for validation"},
+      {"data.corpus", &c.data.corpus, 0, 0, {}, "the text to learn; a token is a byte. Short for data.files"},
+      {"data.files", &c.data.files, 0, 0, {}, "files, folders and globs to learn from, separated by commas"},
+      {"data.validation_files", &c.data.validation_files, 0, 0, {}, "the same for validation; wins over data.validation"},
+      {"data.validation", &c.data.validation, 0, 0.5, {}, "share of each file, from its end, kept for validation"},
+      {"data.format", &c.data.format, 0, 0, {"auto", "text", "lines", "jsonl", "tokens", "nanogpt"}, "auto goes by the file's name"},
+      {"data.field", &c.data.field, 0, 0, {}, "jsonl: the field that is learned"},
+      {"data.prompt_field", &c.data.prompt_field, 0, 0, {}, "jsonl: a field in front of it that is read but not learned"},
+      {"data.documents", &c.data.documents, 0, 0, {"join", "apart"}, "tokens: whether windows reach over the end of a document"},
+      {"data.shuffle", &c.data.shuffle, 0, 0, {"on", "off"}, "a new order in each epoch, PyTorch's DistributedSampler's"},
+      {"data.streaming", &c.data.streaming, 0, 0, {"on", "off"}, "lines, jsonl: read in order, without an index, mixed in a buffer"},
+      {"data.shuffle_buffer", &c.data.shuffle_buffer, 0, 65536, {}, "items in a stream's buffer; used when data.shuffle is on"},
+      {"data.remainder", &c.data.remainder, 0, 0, {"drop", "pad", "keep"}, "an epoch's end: leave out, repeat, or uneven ranks"},
+      {"data.workers", &c.data.workers, 0, 64, {}, "threads per rank that read ahead; 0: none"},
+      {"data.prefetch", &c.data.prefetch, 1, 1024, {}, "steps that each of them reads ahead"},
+      {"data.pad_token", &c.data.pad_token, 0, 4294967295.0, {}, "fills up rows that are shorter than others of their batch"},
+      {"data.pad_multiple", &c.data.pad_multiple, 1, 65536, {}, "padded lengths are rounded up to a multiple of it"},
       {"model.layers", &c.model.layers, 1, 1000, {}, "blocks of attention and MLP"},
       {"model.heads", &c.model.heads, 1, 1000, {}, "attention heads; divides the width"},
       {"model.width", &c.model.width, 1, 65536, {}, "size of a token's vector"},

@@ -18,8 +18,10 @@ struct Config {
   int64_t seed = 1;
   std::string device = "auto";
   struct Data {
-    std::string corpus;
+    std::string corpus, files, validation_files, format = "auto", field = "text", prompt_field, documents = "join";
     double validation = 0.05;
+    std::string shuffle = "on", streaming = "off", remainder = "drop";
+    int64_t shuffle_buffer = 4096, workers = 0, prefetch = 2, pad_token = 0, pad_multiple = 1;
   } data;
   struct Model {
     int64_t layers = 4, heads = 4, width = 128, context = 128;

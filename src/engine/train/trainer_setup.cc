@@ -10,6 +10,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/comm/fingerprint.h"
 #include "engine/data/tokenizer.h"
+#include "engine/train/data_settings.h"
 #include "engine/train/snapshot.h"
 #include "engine/train/trainer.h"
 #include "os/files.h"
@@ -32,6 +33,7 @@ std::string checkpoint_folder(const Config& config) { return config.out + "/chec
 }  // namespace
 
 base::Result<std::unique_ptr<Trainer>> Trainer::create(const Config& config, comm::Group& group, Progress& progress) {
+  TRY(require_plain_corpus(config));
   TRY_ASSIGN(data::Corpus corpus, data::Corpus::open(config.data.corpus));
   std::unique_ptr<Trainer> trainer(new Trainer(config, group, progress, std::move(corpus)));
   TRY(trainer->open_data());

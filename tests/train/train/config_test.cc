@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/comm/env.h"
+#include "engine/train/data_settings.h"
 
 namespace {
 
@@ -52,6 +53,32 @@ TEST(Config, EveryMistakeHasItsPlace) {
   EXPECT_SAYS(error_of(""), "data.corpus is not set");
   EXPECT_SAYS(error_of(std::string(300 << 10, ' ')), "limit");
   EXPECT_SAYS(error_of(std::string(100'000, '[')), "not valid YAML");
+}
+
+TEST(Config, Data) {
+  EXPECT_SAYS(error_of("", {"data.validation=0"}), "data.corpus is not set, and neither is data.files");
+  EXPECT_SAYS(error_of(kCorpus, {"data.files=y"}), "data.corpus and data.files are both set");
+  EXPECT_SAYS(error_of(kCorpus, {"data.format=jsonl"}), "data.format is jsonl, and data.corpus names a text");
+  EXPECT_SAYS(error_of("data: {files: x}\n", {"data.format=csv"}), "one of auto, text, lines, jsonl, tokens, nanogpt");
+  EXPECT_SAYS(error_of("data: {files: x, streaming: on, remainder: pad}\n"), "a stream's length is not known");
+  EXPECT_SAYS(error_of("data: {files: x, field: a, prompt_field: a}\n"), "are both \"a\"");
+  auto config = engine::train::read_config("data: {files: 'a,b', shuffle: off, workers: 3, prefetch: 4, remainder: keep, pad_token: 7}\n",
+                                           "c", {"train.batch=24", "train.accumulate=3", "data.streaming=on", "seed=5"});
+  ASSERT_TRUE(config.ok()) << config.error().render();
+  const engine::data::SetOptions set = engine::train::set_options(*config);
+  EXPECT_EQ(set.files, "a,b");
+  EXPECT_TRUE(set.streaming);
+  EXPECT_EQ(set.shuffle_buffer, 0) << "data.shuffle is off";
+  auto loader = engine::train::loader_options(*config, 1, 4);
+  ASSERT_TRUE(loader.ok());
+  EXPECT_EQ(loader->plan.rows, 6);
+  EXPECT_EQ(loader->accumulate, 3);
+  EXPECT_EQ(loader->plan.seed, 5u);
+  EXPECT_FALSE(loader->plan.shuffle);
+  EXPECT_EQ(loader->workers, 3);
+  EXPECT_EQ(loader->padding.tokens, 7);
+  EXPECT_SAYS(engine::train::loader_options(*config, 1, 5).error().render(), "train.batch=30 or train.batch=15");
+  EXPECT_SAYS(engine::train::require_plain_corpus(*config).error().render(), "data.files is set, and the trainer does not use it");
 }
 
 TEST(Config, Arguments) {

@@ -1,0 +1,36 @@
+#include "engine/data/batch_share.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace engine::data {
+namespace {
+
+std::string counted(int64_t number, std::string_view what, std::string_view plural) {
+  return fmt::format("{} {}", number, number == 1 ? what : plural);
+}
+
+}  // namespace
+
+base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accumulate, const std::string& key) {
+  CHECK(global > 0 && world > 0 && accumulate > 0);
+  const int64_t parts = world * accumulate;
+  if (global % parts == 0) return BatchShare{global / parts, world, accumulate};
+  const int64_t below = global / parts * parts, above = below + parts;
+  std::string hint = fmt::format("{}={}", key, above);
+  if (below > 0) hint += fmt::format(" or {}={}", key, below);
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{} {} cannot be shared equally", key, global))
+      .because(fmt::format("{} ranks × train.accumulate {} make {} parts", world, accumulate, parts))
+      .with_hint(std::move(hint));
+}
+
+std::string describe(const BatchShare& share, int64_t tokens) {
+  std::string line =
+      fmt::format("batch: {} × {} × {} = {} per step", counted(share.rows, "sequence", "sequences"), counted(share.world, "rank", "ranks"),
+                  counted(share.accumulate, "pass", "passes"), counted(share.global(), "sequence", "sequences"));
+  if (tokens > 0) line += fmt::format(" ({} tokens)", share.global() * tokens);
+  return line;
+}
+
+}  // namespace engine::data

@@ -1,0 +1,96 @@
+// The planner of a Stream. It is always one step ahead of what it has handed out: only so is it known which step is an epoch's last.
+#include "engine/data/step_plan.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/unicode.h"
+#include "engine/data/saved_position.h"
+
+namespace engine::data {
+namespace {
+
+class StreamPlanner : public Planner {
+ public:
+  StreamPlanner(std::shared_ptr<Stream> stream, const PlanOptions& options)
+      : stream_(std::move(stream)),
+        options_(options),
+        identity_{"stream", -1, stream_->fingerprint()},
+        step_places_(options.rows * options.world) {}
+
+  base::Result<StepPlan> next() override {
+    if (ahead_.empty()) TRY(start(at_.epoch));  // a call before failed
+    StepPlan plan{.epoch = at_.epoch, .step = at_.places / step_places_, .items = {}, .after = {}};
+    plan.rows_of_all = static_cast<int64_t>(ahead_.size());
+    for (size_t place = static_cast<size_t>(options_.rank); place < ahead_.size(); place += static_cast<size_t>(options_.world))
+      plan.items.push_back(ahead_[place]);
+    const DataPosition before = at_;
+    const std::vector<Ticket> taken = std::move(ahead_);
+    at_ = {before.epoch, before.places + plan.rows_of_all, stream_->mark()};
+    TRY(read_ahead());
+    plan.last_of_epoch = ahead_.empty();
+    if (ahead_.empty()) TRY(start(before.epoch + 1));
+    plan.after = at_;
+    return plan;
+  }
+
+  DataPosition position() const override { return at_; }
+  base::Json state_of(const DataPosition& position) const override { return save_position(position, identity_, options_); }
+
+  base::Status restore(const base::Json& state) override {
+    TRY_ASSIGN(SavedPosition saved, read_position(state, identity_, options_));
+    TRY(stream_->seek(saved.mark));
+    at_ = {saved.epoch, saved.places, stream_->mark()};
+    TRY(read_ahead());
+    return ahead_.empty() ? start(saved.epoch + 1) : base::ok();  // a larger step may find too little left
+  }
+
+  base::Status start(int64_t epoch) override {
+    stream_->start(options_.seed, epoch);
+    at_ = {epoch, 0, stream_->mark()};
+    TRY(read_ahead());
+    if (!ahead_.empty()) return base::ok();
+    const bool drop = options_.remainder == Remainder::kDrop;
+    return base::fail(base::ErrorKind::kConfig,
+                      fmt::format("{} {}", base::quote(stream_->name()), drop ? "is too short for one step" : "holds no items"))
+        .because(fmt::format("a step takes {} items ({} ranks × {})", step_places_, options_.world, options_.rows));
+  }
+
+  std::optional<int64_t> steps_per_epoch() const override { return std::nullopt; }
+  std::optional<int64_t> own_steps_per_epoch() const override { return std::nullopt; }
+
+ private:
+  // The tickets of the next step; none when the epoch is over.
+  base::Status read_ahead() {
+    ahead_.clear();
+    while (static_cast<int64_t>(ahead_.size()) < step_places_) {
+      TRY_ASSIGN(std::optional<Ticket> ticket, stream_->next());
+      if (!ticket) break;
+      ahead_.push_back(*ticket);
+    }
+    if (options_.remainder == Remainder::kDrop && static_cast<int64_t>(ahead_.size()) < step_places_) ahead_.clear();
+    return base::ok();
+  }
+
+  std::shared_ptr<Stream> stream_;
+  PlanOptions options_;
+  DataIdentity identity_;
+  int64_t step_places_;
+  DataPosition at_;            // before ahead_
+  std::vector<Ticket> ahead_;  // of all ranks
+};
+
+}  // namespace
+
+base::Result<std::unique_ptr<Planner>> make_planner(std::shared_ptr<Stream> stream, const PlanOptions& options) {
+  CHECK(options.rows > 0 && options.world > 0 && options.rank >= 0 && options.rank < options.world);
+  if (options.remainder == Remainder::kPad)
+    return base::fail(base::ErrorKind::kConfig, "a stream cannot be padded")
+        .because("its length is not known before its end")
+        .with_hint("data.remainder=drop or data.remainder=keep");
+  auto planner = std::make_unique<StreamPlanner>(std::move(stream), options);
+  TRY(planner->start(0));
+  return std::unique_ptr<Planner>(std::move(planner));
+}
+
+}  // namespace engine::data

@@ -1,0 +1,17 @@
+// The `data` section of a config as the options of engine/data.
+#pragma once
+
+#include "engine/data/open_set.h"
+#include "engine/data/step_loader.h"
+#include "engine/train/config.h"
+
+namespace engine::train {
+
+data::SetOptions set_options(const Config& config);
+// Of training on one rank. Error (kConfig): the batch cannot be shared (data/batch_share.h).
+base::Result<data::LoaderOptions> loader_options(const Config& config, int rank, int world);
+
+// Error (kConfig) when a key of `data` is set that the trainer, which reads one text, does not use.
+base::Status require_plain_corpus(const Config& config);
+
+}  // namespace engine::train
