@@ -1,14 +1,19 @@
 #include "engine/model/gpt.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/multinomial.h>
+#include <ATen/ops/ne.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/topk.h>
 #include <fmt/format.h>
 
@@ -16,14 +21,18 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/model/fused.h"
+#include "engine/model/recompute.h"
+
 namespace engine::model {
 
-GptImpl::GptImpl(const GptShape& gpt_shape)
+GptImpl::GptImpl(const GptShape& gpt_shape, const GptExecution& gpt_execution)
     : shape(gpt_shape),
+      execution(gpt_execution),
       embed(register_module("embed", Embedding(shape.vocabulary, shape.width))),
       position(register_module("position", Embedding(shape.context, shape.width))) {
   for (int64_t layer = 0; layer < shape.layers; ++layer)
-    blocks.push_back(register_module(fmt::format("block{}", layer), Block(shape.width, shape.heads, shape.context)));
+    blocks.push_back(register_module(fmt::format("block{}", layer), Block(shape.width, shape.heads, shape.dropout, execution.kernels)));
   norm = register_module("norm", LayerNorm(shape.width));
 }
 
@@ -41,16 +50,26 @@ void GptImpl::init(uint64_t seed) {
   }
 }
 
-at::Tensor GptImpl::forward(const at::Tensor& tokens) {
+at::Tensor GptImpl::hidden(const at::Tensor& tokens) {
   at::Tensor places = at::arange(tokens.size(1), tokens.options());
   at::Tensor x = embed(tokens) + position(places);
-  for (Block& block : blocks) x = block(x);
-  return at::linear(norm(x), embed->weight);
+  if (shape.dropout > 0) x = at::dropout(x, shape.dropout, is_training());
+  for (Block& block : blocks) {
+    if (!execution.recompute_blocks) x = block(x);
+    else x = recomputed([block](const at::Tensor& input) mutable { return block(input); }, x, shape.dropout > 0 && is_training());
+  }
+  return norm(x);
 }
 
-at::Tensor GptImpl::loss(const at::Tensor& tokens, const at::Tensor& targets) {
-  at::Tensor logits = forward(tokens);
-  return at::cross_entropy_loss(logits.view({-1, logits.size(-1)}), targets.view({-1}));
+at::Tensor GptImpl::forward(const at::Tensor& tokens) { return at::linear(hidden(tokens), embed->weight); }
+
+SummedLoss GptImpl::loss(const at::Tensor& tokens, const at::Tensor& targets) {
+  at::Tensor x = hidden(tokens).flatten(0, 1), wanted = targets.reshape({-1});
+  const auto count = at::sum(at::ne(wanted, kNoTarget)).item<int64_t>();
+  if (execution.kernels == Kernels::kFused && can_fuse(x)) return {fused_head_loss(x, embed->weight, wanted, kNoTarget), count};
+  // In fp32 also under autocast, as the fused one.
+  at::Tensor logits = at::linear(x, embed->weight).to(at::kFloat);
+  return {at::cross_entropy_loss(logits, wanted, {}, at::Reduction::Sum, kNoTarget), count};
 }
 
 std::vector<int64_t> generate(Gpt& gpt, const std::vector<int64_t>& prompt, const SampleOptions& options) {

@@ -15,24 +15,43 @@ struct GptShape {
   int64_t layers = 4;
   int64_t heads = 4;  // divides width
   int64_t width = 128;
+  double dropout = 0;  // in training: of the embeddings and of what each branch of a block adds
+};
+
+// How it is computed; the result does not depend on it, but for rounding between the kinds of kernels.
+struct GptExecution {
+  Kernels kernels = Kernels::kFused;
+  bool recompute_blocks = false;  // activation checkpointing (recompute.h)
+};
+
+// What is summed over micro-batches and ranks before it is divided, so that every target token counts the same wherever it lies.
+struct SummedLoss {
+  at::Tensor sum;       // nats, fp32 scalar with a graph
+  int64_t targets = 0;  // tokens that had a target
 };
 
 struct GptImpl : torch::nn::Module {
-  explicit GptImpl(const GptShape& shape);
+  explicit GptImpl(const GptShape& shape, const GptExecution& execution = {});
 
   // GPT-2's initialisation: weights from N(0, 0.02), those that end a residual branch from N(0, 0.02 / sqrt(2·layers)),
   // biases 0, norms 1. The normals are drawn from a torch CPU generator with this seed, parameter after parameter in the
   // order of parameters(): tools/make_golden.py draws the same in Python. Call it before moving the model to a GPU.
   void init(uint64_t seed);
 
-  at::Tensor forward(const at::Tensor& tokens);                          // [batch, time] int64 -> logits [batch, time, vocabulary]
-  at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets);  // mean cross entropy, nats per token
+  at::Tensor forward(const at::Tensor& tokens);  // [batch, time <= context] int64 -> logits [batch, time, vocabulary]
+  // Cross entropy over the targets, int64 of tokens' shape, that are not kNoTarget. On a GPU it waits for their count.
+  static constexpr int64_t kNoTarget = -100;  // torch's ignore_index
+  SummedLoss loss(const at::Tensor& tokens, const at::Tensor& targets);
 
   GptShape shape;
+  GptExecution execution;
   Embedding embed{nullptr};
   Embedding position{nullptr};
   std::vector<Block> blocks;
   LayerNorm norm{nullptr};
+
+ private:
+  at::Tensor hidden(const at::Tensor& tokens);  // behind the last norm
 };
 TORCH_MODULE(Gpt);
 

@@ -1,5 +1,7 @@
 #include "engine/model/layers.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -13,6 +15,8 @@
 
 #include <cmath>
 #include <limits>
+
+#include "engine/model/fused.h"
 
 namespace engine::model {
 
@@ -30,37 +34,44 @@ EmbeddingImpl::EmbeddingImpl(int64_t rows, int64_t width) : weight(register_para
 
 at::Tensor EmbeddingImpl::forward(const at::Tensor& ids) { return at::embedding(weight, ids); }
 
-CausalAttentionImpl::CausalAttentionImpl(int64_t width, int64_t head_count, int64_t context)
+CausalAttentionImpl::CausalAttentionImpl(int64_t width, int64_t head_count, Kernels which)
     : heads(head_count),
+      kernels(which),
       qkv(register_module("qkv", Linear(width, 3 * width))),
-      out(register_module("out", Linear(width, width))),
-      mask(at::full({context, context}, -std::numeric_limits<float>::infinity()).triu(1)) {
-  register_buffer("mask", mask);
-}
+      out(register_module("out", Linear(width, width))) {}
 
 at::Tensor CausalAttentionImpl::forward(const at::Tensor& x) {
-  const int64_t batch = x.size(0), time = x.size(1), width = x.size(2), head = width / heads;
-  // [batch, time, 3·width] -> three of [batch, heads, time, head]
-  at::Tensor all = qkv(x).view({batch, time, 3, heads, head}).permute({2, 0, 3, 1, 4});
-  at::Tensor query = all[0] * (1 / std::sqrt(static_cast<double>(head)));
-  at::Tensor key = all[1], value = all[2];
-  at::Tensor scores = at::matmul(query, key.transpose(-2, -1));
-  if (time == mask.size(0)) scores.add_(mask);
-  else scores.add_(mask.narrow(0, 0, time).narrow(1, 0, time));
-  at::Tensor seen = at::matmul(at::softmax(scores, -1), value);
-  return out(seen.transpose(1, 2).reshape({batch, time, width}));
+  at::Tensor all = qkv(x);
+  return out(kernels == Kernels::kFused && can_fuse(all) ? fused_causal_attention(all, heads) : plain(all));
 }
 
-BlockImpl::BlockImpl(int64_t width, int64_t heads, int64_t context)
-    : norm1(register_module("norm1", LayerNorm(width))),
-      attention(register_module("attention", CausalAttention(width, heads, context))),
+at::Tensor CausalAttentionImpl::plain(const at::Tensor& all) {
+  const int64_t batch = all.size(0), time = all.size(1), width = all.size(2) / 3, head = width / heads;
+  if (!mask_.defined() || mask_.size(0) < time || mask_.device() != all.device())
+    mask_ = at::full({time, time}, -std::numeric_limits<float>::infinity(), all.options().dtype(at::kFloat)).triu_(1);
+  // [batch, time, 3·width] -> three of [batch, heads, time, head]
+  at::Tensor parts = all.view({batch, time, 3, heads, head}).permute({2, 0, 3, 1, 4});
+  at::Tensor query = parts[0] * (1 / std::sqrt(static_cast<double>(head)));
+  at::Tensor scores = at::matmul(query, parts[1].transpose(-2, -1));
+  scores.add_(mask_.narrow(0, 0, time).narrow(1, 0, time));
+  at::Tensor seen = at::matmul(at::softmax(scores, -1), parts[2]);
+  return seen.transpose(1, 2).reshape({batch, time, width});
+}
+
+BlockImpl::BlockImpl(int64_t width, int64_t heads, double dropout_share, Kernels which)
+    : dropout(dropout_share),
+      kernels(which),
+      norm1(register_module("norm1", LayerNorm(width))),
+      attention(register_module("attention", CausalAttention(width, heads, which))),
       norm2(register_module("norm2", LayerNorm(width))),
       up(register_module("up", Linear(width, 4 * width))),
       down(register_module("down", Linear(4 * width, width))) {}
 
 at::Tensor BlockImpl::forward(const at::Tensor& x) {
-  at::Tensor middle = x + attention(norm1(x));
-  return middle + down(at::gelu(up(norm2(middle))));
+  auto dropped = [&](const at::Tensor& branch) { return dropout > 0 ? at::dropout(branch, dropout, is_training()) : branch; };
+  at::Tensor middle = x + dropped(attention(norm1(x)));
+  at::Tensor wide = up(norm2(middle));
+  return middle + dropped(down(kernels == Kernels::kFused && can_fuse(wide) ? fused_gelu(wide) : at::gelu(wide)));
 }
 
 }  // namespace engine::model

@@ -14,6 +14,9 @@
 
 namespace engine::model {
 
+// kFused: one pass per layer where there is one (fused.h), on CPU. kPlain: at:: operators only.
+enum class Kernels { kFused, kPlain };
+
 struct LinearImpl : torch::nn::Module {
   LinearImpl(int64_t in, int64_t out);
   at::Tensor forward(const at::Tensor& x);
@@ -39,19 +42,25 @@ TORCH_MODULE(Embedding);
 
 // Multi-head self-attention in which position i sees 0..i.
 struct CausalAttentionImpl : torch::nn::Module {
-  CausalAttentionImpl(int64_t width, int64_t heads, int64_t context);
-  at::Tensor forward(const at::Tensor& x);  // [batch, time <= context, width]
+  CausalAttentionImpl(int64_t width, int64_t heads, Kernels kernels);
+  at::Tensor forward(const at::Tensor& x);  // [batch, time, width]
   int64_t heads;
+  Kernels kernels;
   Linear qkv{nullptr};
   Linear out{nullptr};
-  at::Tensor mask;  // [context, context]: 0 where i sees j, -inf elsewhere. Not part of a checkpoint.
+
+ private:
+  at::Tensor plain(const at::Tensor& all);
+  at::Tensor mask_;  // [time, time]: 0 where i sees j, -inf elsewhere; made when first needed
 };
 TORCH_MODULE(CausalAttention);
 
-// x + attention(norm(x)), then x + mlp(norm(x)).
+// x + attention(norm(x)), then x + mlp(norm(x)). Dropout, in training, on what each branch adds.
 struct BlockImpl : torch::nn::Module {
-  BlockImpl(int64_t width, int64_t heads, int64_t context);
+  BlockImpl(int64_t width, int64_t heads, double dropout, Kernels kernels);
   at::Tensor forward(const at::Tensor& x);
+  double dropout;
+  Kernels kernels;
   LayerNorm norm1{nullptr};
   CausalAttention attention{nullptr};
   LayerNorm norm2{nullptr};

@@ -80,7 +80,8 @@ double Trainer::forward_backward(int64_t step) {
   for (int64_t piece = 0; piece < pieces; ++piece) {
     at::Tensor tokens = batch.tokens.narrow(0, piece * rows, rows).to(group_.device());
     at::Tensor targets = batch.targets.narrow(0, piece * rows, rows).to(group_.device());
-    at::Tensor loss = gpt_->loss(tokens, targets) / static_cast<double>(pieces);
+    const model::SummedLoss summed = gpt_->loss(tokens, targets);
+    at::Tensor loss = summed.sum / static_cast<double>(summed.targets * pieces);
     ddp_->backward(loss, /*reduce=*/piece + 1 == pieces);
     sum += loss.item<double>();
   }
@@ -104,7 +105,8 @@ base::Status Trainer::validate() {
   double sum = 0;
   for (int64_t number = 0; number < batches; ++number) {
     const data::Batch batch = validation_->batch(number);
-    sum += gpt_->loss(batch.tokens.to(group_.device()), batch.targets.to(group_.device())).item<double>();
+    const model::SummedLoss summed = gpt_->loss(batch.tokens.to(group_.device()), batch.targets.to(group_.device()));
+    sum += summed.sum.item<double>() / static_cast<double>(summed.targets);
   }
   validation_loss_ = agree(sum / static_cast<double>(batches), 0).loss;
   TRY(progress_.validation(steps_done(), *validation_loss_));

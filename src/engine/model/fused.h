@@ -1,0 +1,27 @@
+// Layers as one pass over memory each, on CPU, with the derivatives made by hand. Each has a plain form of at:: operators beside it
+// (layers.cc, gpt.cc), which other devices use and which tests hold these against. docs/design/kernels.md says what each one saves.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace engine::model {
+
+// Whether the functions below can take this: on CPU, contiguous, fp32 or bf16.
+bool can_fuse(const at::Tensor& x);
+
+// gelu(x). Takes x's memory for the derivative: x must be a fresh result that nothing else reads.
+at::Tensor fused_gelu(const at::Tensor& x);
+
+// qkv [batch, time, 3·width], in each row all heads' queries, then keys, then values -> [batch, time, width]. Position i sees 0..i.
+// Keeps no probabilities: backward makes them again from one number per row and head.
+at::Tensor fused_causal_attention(const at::Tensor& qkv, int64_t heads);
+
+// Sum over the tokens with a target (not ignore) of -log softmax(x · weightᵀ)[target], nats; fp32 scalar. x [tokens, width],
+// weight [classes, width], targets [tokens] int64 in [0, classes) or `ignore`: others throw. Never holds the logits of more than
+// kLossRows tokens: gradients are made along with the loss when they will be wanted. Under autocast the products are in bf16.
+constexpr int64_t kLossRows = 512;
+at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore);
+
+}  // namespace engine::model

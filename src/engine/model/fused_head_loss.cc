@@ -1,0 +1,108 @@
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/autocast.h"
+#include "engine/model/fused.h"
+#include "engine/model/loops.h"
+
+namespace engine::model {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+void check_targets(const at::Tensor& targets, int64_t classes, int64_t ignore) {
+  const int64_t* ids = targets.data_ptr<int64_t>();
+  for (int64_t i = 0; i < targets.numel(); ++i)
+    TORCH_CHECK_INDEX(ids[i] == ignore || (ids[i] >= 0 && ids[i] < classes), "Target ", ids[i], " is out of bounds.");
+}
+
+// The logits of some tokens become their derivatives; returns the sum of their losses, in the order of the tokens.
+double loss_of_logits(const at::Tensor& logits, const int64_t* targets, int64_t ignore, bool want_grad) {
+  const int64_t rows = logits.size(0), classes = logits.size(1);
+  std::vector<double> losses(static_cast<size_t>(rows));
+  at::parallel_for(0, rows, 16, [&](int64_t begin, int64_t end) {
+    std::vector<float> wide(logits.scalar_type() == at::kFloat ? 0 : static_cast<size_t>(classes));
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t target = targets[row];
+      double& loss = losses[static_cast<size_t>(row)];
+      if (logits.scalar_type() == at::kFloat) {
+        float* values = logits.data_ptr<float>() + row * classes;
+        if (target == ignore) std::fill(values, values + classes, 0.0f);
+        else loss = cross_entropy_of_row(values, classes, target, want_grad);
+      } else {
+        auto* values = static_cast<uint16_t*>(logits.data_ptr()) + row * classes;
+        if (target == ignore) std::fill(values, values + classes, uint16_t{0});
+        else loss = cross_entropy_of_row(values, classes, target, want_grad, wide.data());
+      }
+    }
+  });
+  double sum = 0;
+  for (double loss : losses) sum += loss;
+  return sum;
+}
+
+struct HeadLoss : torch::autograd::Function<HeadLoss> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
+                            int64_t ignore, bool want_x, bool want_weight) {
+    const AutocastState autocast = autocast_of(x.device());
+    const at::ScalarType type = autocast.on ? autocast.type : x.scalar_type();
+    const at::Tensor inputs = x.to(type), weights = weight.to(type);
+    const int64_t tokens = x.size(0), classes = weight.size(0);
+    at::Tensor buffer = at::empty({std::min(tokens, kLossRows), classes}, inputs.options());
+    at::Tensor d_x = want_x ? at::empty({tokens, x.size(1)}, inputs.options()) : at::Tensor(), d_weight;
+    double sum = 0;
+    for (int64_t first = 0; first < tokens; first += kLossRows) {
+      const int64_t rows = std::min(kLossRows, tokens - first);
+      at::Tensor part = inputs.narrow(0, first, rows), logits = buffer.narrow(0, 0, rows);
+      at::mm_out(logits, part, weights.t());
+      sum += loss_of_logits(logits, targets.data_ptr<int64_t>() + first, ignore, want_x || want_weight);
+      if (want_x) {
+        at::Tensor place = d_x.narrow(0, first, rows);
+        at::mm_out(place, logits, weights);
+      }
+      if (want_weight) add_weight_grad(d_weight, logits, part);
+    }
+    if (want_x) context->saved_data["d_x"] = d_x.to(x.scalar_type());
+    if (want_weight) context->saved_data["d_weight"] = d_weight.to(weight.scalar_type());
+    return at::full({}, sum, x.options().dtype(at::kFloat));
+  }
+
+  // Sums of 16-bit products are made in fp32.
+  static void add_weight_grad(at::Tensor& sum, const at::Tensor& d_logits, const at::Tensor& inputs) {
+    if (!sum.defined()) sum = at::mm(d_logits.t(), inputs).to(at::kFloat);
+    else if (d_logits.scalar_type() == at::kFloat) sum.addmm_(d_logits.t(), inputs);
+    else sum.add_(at::mm(d_logits.t(), inputs));
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    auto scaled = [&](const char* name) {
+      auto found = context->saved_data.find(name);
+      if (found == context->saved_data.end()) return at::Tensor();
+      at::Tensor value = found->second.toTensor();
+      TORCH_CHECK(value.defined(), "the loss can be differentiated once only");
+      found->second = at::Tensor();  // its memory goes on as the gradient
+      return value.mul_(grads[0]);
+    };
+    at::Tensor d_x = scaled("d_x"), d_weight = scaled("d_weight");
+    return {d_x, d_weight, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore) {
+  check_targets(targets, weight.size(0), ignore);
+  const bool grad = at::GradMode::is_enabled();
+  return HeadLoss::apply(x, weight, targets, ignore, grad && x.requires_grad(), grad && weight.requires_grad());
+}
+
+}  // namespace engine::model
