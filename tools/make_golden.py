@@ -84,40 +84,98 @@ class Gpt(torch.nn.Module):
         return F.linear(self.norm(x), self.embed.weight)
 
 
-def learning_rate(step):
-    if step < RUN["warmup"]:
-        return RUN["lr"] * (step + 1) / RUN["warmup"]
-    done = (step - RUN["warmup"]) / (RUN["steps"] - RUN["warmup"])
-    return RUN["min_lr"] + 0.5 * (RUN["lr"] - RUN["min_lr"]) * (1 + math.cos(math.pi * done))
+# Losses and gradients of 1 to 4 ranks: the batch divides by all of them.
+RANKS_RUN = dict(RUN, steps=20, batch=12, clip=0.0)
+# The first 256 elements of these gradients are kept: the layers at both ends, weights, a bias, norms.
+WATCHED = ["embed.weight", "position.weight", "blocks.0.attention.qkv.weight", "blocks.1.down.bias", "blocks.1.norm2.weight", "norm.weight"]
 
 
-def train():
-    model = Gpt(**SHAPE)
-    model.init(RUN["seed"])
-    groups = [dict(params=[p for p in model.parameters() if (p.dim() > 1) == decay],
-                   weight_decay=RUN["weight_decay"] if decay else 0.0) for decay in (True, False)]
-    optimizer = torch.optim.AdamW(groups, betas=(RUN["beta1"], RUN["beta2"]), eps=RUN["epsilon"])
-    data = torch.tensor(list(text(RUN["text_bytes"])))
+def learning_rate(run, step):
+    if step < run["warmup"]:
+        return run["lr"] * (step + 1) / run["warmup"]
+    done = (step - run["warmup"]) / (run["steps"] - run["warmup"])
+    return run["min_lr"] + 0.5 * (run["lr"] - run["min_lr"]) * (1 + math.cos(math.pi * done))
+
+
+def named(name):
+    """As the engine calls it: blocks are not in a list there."""
+    return name.replace("blocks.", "block")
+
+
+class Training:
+    def __init__(self, run):
+        self.run = run
+        self.model = Gpt(**SHAPE)
+        self.model.init(run["seed"])
+        groups = [dict(params=[p for p in self.model.parameters() if (p.dim() > 1) == decay],
+                       weight_decay=run["weight_decay"] if decay else 0.0) for decay in (True, False)]
+        self.optimizer = torch.optim.AdamW(groups, betas=(run["beta1"], run["beta2"]), eps=run["epsilon"])
+
+    def loss(self, tokens, targets, reduction="mean"):
+        return F.cross_entropy(self.model(tokens).flatten(0, 1), targets.flatten(), reduction=reduction)
+
+    def grads(self):
+        return {named(name): dict(self.model.named_parameters())[name].grad.flatten()[:256].tolist() for name in WATCHED}
+
+    def update(self, step):
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.run["clip"] or math.inf))
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.run, step)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return norm
+
+
+def windows_of(run):
+    data = torch.tensor(list(text(run["text_bytes"])))
     context = SHAPE["context"]
-    windows = (len(data) - 1) // context
-    sampler = DistributedSampler(range(windows), num_replicas=1, rank=0, seed=RUN["seed"], drop_last=True)
-    per_epoch = windows // RUN["batch"]
-    losses, norms = [], []
-    for step in range(RUN["steps"]):
-        sampler.set_epoch(step // per_epoch)
-        first = step % per_epoch * RUN["batch"]
-        rows = list(sampler)[first:first + RUN["batch"]]
-        tokens = torch.stack([data[r * context:(r + 1) * context] for r in rows])
-        targets = torch.stack([data[r * context + 1:(r + 1) * context + 1] for r in rows])
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step)
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+    count = (len(data) - 1) // context
+    return (torch.stack([data[r * context:(r + 1) * context] for r in range(count)]),
+            torch.stack([data[r * context + 1:(r + 1) * context + 1] for r in range(count)]))
+
+
+def train(run, world=1):
+    """Every rank's share in turn, gradients averaged over the ranks: what data parallel is to compute."""
+    training = Training(run)
+    tokens, targets = windows_of(run)
+    per_epoch, rows = len(tokens) // run["batch"], run["batch"] // world
+    losses, norms, grads = [], [], []
+    for step in range(run["steps"]):
+        total = 0.0
+        for rank in range(world):
+            sampler = DistributedSampler(range(len(tokens)), num_replicas=world, rank=rank, seed=run["seed"], drop_last=True)
+            sampler.set_epoch(step // per_epoch)
+            mine = list(sampler)[step % per_epoch * rows:][:rows]
+            loss = training.loss(tokens[mine], targets[mine]) / world
+            loss.backward()
+            total += float(loss.detach())
+        if step in (0, run["steps"] - 1):
+            grads.append(training.grads())
+        losses.append(total)
+        norms.append(training.update(step))
+    return dict(losses=losses, grad_norms=norms, first_grads=grads[0], last_grads=grads[-1])
+
+
+def ragged(run):
+    """Sequences of different lengths: the loss is divided by the number of targets of the whole batch. Row i of step s has 1 + (7s + 5i) % context
+    targets; the rest is -100."""
+    training = Training(run)
+    tokens, targets = windows_of(run)
+    losses, counts, grads = [], [], []
+    for step in range(run["steps"]):
+        rows = [(step * run["batch"] + i) % len(tokens) for i in range(run["batch"])]
+        wanted = targets[rows].clone()
+        for i in range(run["batch"]):
+            wanted[i, 1 + (7 * step + 5 * i) % SHAPE["context"]:] = -100
+        count = int((wanted != -100).sum())
+        loss = training.loss(tokens[rows], wanted, reduction="sum") / count
         loss.backward()
-        norms.append(float(torch.nn.utils.clip_grad_norm_(model.parameters(), RUN["clip"])))
-        optimizer.step()
+        if step in (0, run["steps"] - 1):
+            grads.append(training.grads())
         losses.append(float(loss.detach()))
-    return losses, norms
+        counts.append(count)
+        training.update(step)
+    return dict(losses=losses, targets=counts, first_grads=grads[0], last_grads=grads[-1])
 
 
 def sampler_vectors():
@@ -138,6 +196,8 @@ def sampler_vectors():
 
 
 torch.set_num_threads(1)
-LOSSES, NORMS = train()
-print(json.dumps(dict(made_with=f"torch {torch.__version__}", shape=SHAPE, run=RUN, losses=LOSSES, grad_norms=NORMS,
-                      sampler=sampler_vectors()), indent=1))
+PLAIN = train(RUN)
+print(json.dumps(dict(made_with=f"torch {torch.__version__}", shape=SHAPE, run=RUN, losses=PLAIN["losses"],
+                      grad_norms=PLAIN["grad_norms"], sampler=sampler_vectors(), ranks_run=RANKS_RUN,
+                      ranks={str(world): train(RANKS_RUN, world) for world in (1, 2, 3, 4)}, ragged=ragged(RANKS_RUN)),
+                 separators=(",\n", ": ")))

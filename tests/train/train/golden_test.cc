@@ -19,4 +19,20 @@ TEST(Golden, TwelveStepsGiveTheLossesAndNormsOfPython) {
   }
 }
 
+TEST(Golden, TwentyStepsOnOneToFourRanks) {
+  const base::Json golden = ranks::golden();
+  for (int world : {1, 2, 3, 4}) {
+    ranks::TempFolder folder;
+    ranks::Outcome ours = ranks::train(ranks::small_config(folder, {"train.steps=20", "train.batch=12", "optimizer.clip=0"}), world);
+    ASSERT_TRUE(ours.errors.empty()) << ours.errors[0];
+    const base::Json& truth = golden["ranks"][std::to_string(world)];
+    ASSERT_EQ(ours.loss.size(), truth["losses"].size());
+    for (size_t i = 0; i < truth["losses"].size(); ++i) {
+      const auto step = static_cast<int64_t>(i) + 1;
+      EXPECT_NEAR(ours.loss[step], truth["losses"][i].get<double>(), 5e-5) << world << " ranks, step " << step;
+      EXPECT_NEAR(ours.grad_norm[step], truth["grad_norms"][i].get<double>(), 5e-4) << world << " ranks, step " << step;
+    }
+  }
+}
+
 }  // namespace
