@@ -1,0 +1,209 @@
+// DataParallel before the first step: which parameters there are, where they go, and that all ranks agree.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "engine/comm/fingerprint.h"
+#include "engine/parallel/data_parallel.h"
+#include "engine/parallel/refuse.h"
+
+namespace engine::parallel {
+namespace {
+
+constexpr std::chrono::minutes kStartTimeout{30};
+
+// The part of the model a parameter belongs to, for stage 3: the child of the root that holds it, or where that is a list of modules
+// (ModuleList, Sequential: children named 0, 1, 2, …) its child.
+std::string part_of(const std::string& name) {
+  const std::vector<std::string_view> words = base::split(name, '.');
+  std::string part(words[0]);
+  const bool list = words.size() > 2 && !words[1].empty() && words[1].find_first_not_of("0123456789") == std::string_view::npos;
+  if (list) part += "." + std::string(words[1]);
+  return part;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<DataParallel>> DataParallel::wrap(torch::nn::Module& module, comm::Group& group, const Options& options) {
+  TRY(refuse_impossible(options, {group.world(), group.device().is_cpu(), group.ordered_sums()}));
+  std::unique_ptr<DataParallel> made(new DataParallel(module, group, options));
+  if (made->options_.groups.empty()) made->options_.groups.push_back({});
+  TRY(comm::agree(group, made->collect(), "the parameters were looked through"));
+  made->lay_out();
+  TRY(made->agree());
+  at::NoGradGuard no_grad;
+  if (options.stage == Stage::kZero3)
+    made->residency_ = std::make_unique<Residency>(group, made->queue_, options.live_units, options.prefetch);
+  made->places_.resize(made->units_.size());
+  for (size_t u = 0; u < made->units_.size(); ++u) made->place(u);
+  made->make_gradients();
+  for (size_t u = 0; u < made->units_.size(); ++u) made->make_row(u);
+  made->share_values();
+  made->sync_buffers();
+  return made;
+}
+
+// Trained parameters, each once: libtorch lists a tied one under every name it has.
+base::Status DataParallel::collect() {
+  std::set<const void*> seen;
+  for (const auto& item : module_.named_parameters()) {
+    const at::Tensor& value = item.value();
+    if (!value.requires_grad() || !seen.insert(value.unsafeGetTensorImpl()).second) continue;
+    auto unfit = [&](std::string why) {
+      return base::fail(base::ErrorKind::kConfig, fmt::format("parameter {} cannot be trained in parallel", base::quote(item.key())))
+          .because(std::move(why));
+    };
+    if (!value.is_leaf()) return unfit("it is the result of an operation, not a leaf");
+    if (value.scalar_type() != at::kFloat)
+      return unfit(fmt::format("its dtype is {}; master weights are fp32", at::toString(value.scalar_type())));
+    if (value.layout() != at::kStrided) return unfit("it is sparse");
+    if (value.device() != group_.device())
+      return unfit(fmt::format("it is on {}, the group works on {}", value.device().str(), group_.device().str()));
+    params_.push_back({item.key(), value});
+    shapes_.push_back(value.sizes().vec());
+  }
+  if (params_.empty())
+    return base::fail(base::ErrorKind::kConfig, "the module has no parameter that requires a gradient")
+        .with_hint("wrap it without DataParallel");
+  return base::ok();
+}
+
+void DataParallel::lay_out() {
+  std::vector<ParamShape> shapes;
+  for (const Param& param : params_) {
+    const int group = options_.group_of ? options_.group_of(param.name, param.value) : 0;
+    shapes.push_back({param.name, param.value.sizes().vec(), param.value.numel(), group, part_of(param.name)});
+  }
+  const auto bytes = static_cast<int64_t>(c10::elementSize(options_.gradients));
+  const LayoutSizes sizes{options_.first_bucket_bytes / bytes, options_.bucket_bytes / bytes, options_.persistent_elements};
+  // One cut for all stages, where they shall be equal bit for bit: the norm is a sum over slices.
+  const bool parts = options_.stage == Stage::kZero3 || options_.deterministic;
+  units_ = parts ? plan_parts(shapes, sizes, group_.world()) : plan_buckets(shapes, sizes, group_.world());
+  if (options_.stage != Stage::kZero3)
+    for (Unit& unit : units_) unit.sharded = false;
+}
+
+base::Status DataParallel::agree() {
+  comm::Fingerprint shape;
+  for (const Unit& unit : units_)
+    for (const Slot& slot : unit.slots) {
+      shape.add(params_[slot.param].name);
+      shape.add(slot.group);
+      shape.add(slot.offset);
+      for (int64_t size : params_[slot.param].value.sizes()) shape.add(size);
+    }
+  shape.add(show(options_, {group_.world(), group_.device().is_cpu(), group_.ordered_sums()}));
+  for (const Unit& unit : units_)
+    for (const Slot& slot : unit.slots)
+      if (slot.group < 0 || static_cast<size_t>(slot.group) >= options_.groups.size())
+        return base::fail(base::ErrorKind::kConfig, fmt::format("parameter {} is put into group {} of {}",
+                                                                base::quote(params_[slot.param].name), slot.group, options_.groups.size()));
+  return comm::require_same(group_, "the model (names, shapes and groups of its parameters, and the options of DataParallel)",
+                            shape.value());
+}
+
+// The unit's parameters as rank 0's module has them, for the moment in which each rank cuts its slice.
+at::Tensor DataParallel::from_rank_zero(const Unit& unit) {
+  at::Tensor flat = at::zeros({unit.elements}, at::TensorOptions().dtype(options_.compute).device(group_.device()));
+  if (group_.rank() == 0)
+    for (const Slot& slot : unit.slots) flat.narrow(0, slot.offset, slot.numel).copy_(params_[slot.param].value.reshape({-1}));
+  group_.broadcast(flat, 0, fmt::format("initial values of {}", unit.name));
+  return flat;
+}
+
+// Moves the parameters of one unit to where they live from now on.
+void DataParallel::place(size_t u) {
+  const Unit& unit = units_[u];
+  Place& place = places_[u];
+  const int64_t slice = unit.elements / group_.world();
+  place.slice_row = shares_optimizer();
+  if (unit.sharded) {
+    place.own = group_.window(slice, options_.compute);
+    place.own.copy_(from_rank_zero(unit).narrow(0, group_.rank() * slice, slice));
+    place.resident = residency_->add(unit.name, unit.elements, place.own);
+    place.whole = residency_->tensor(*place.resident);
+  } else {
+    if (options_.share_parameters) {
+      if (auto common = group_.common(unit.elements, options_.compute)) place.whole = *common;
+      shared_ = place.whole.defined();
+      place.slice_row = shares_optimizer();
+    }
+    if (!place.whole.defined()) place.whole = group_.window(unit.elements, options_.compute);
+    place.own = place.whole.narrow(0, group_.rank() * slice, slice);
+  }
+  for (const Slot& slot : unit.slots) {
+    at::Tensor& param = params_[slot.param].value;
+    at::Tensor view = place.whole.narrow(0, slot.offset, slot.numel).view(param.sizes());
+    if (!unit.sharded && (!shared_ || group_.rank() == 0)) view.copy_(param);
+    param.set_data(view);  // keeps the tensor's identity; the memory it had is freed
+  }
+}
+
+void DataParallel::make_gradients() {
+  GradientRules rules;
+  rules.keep = options_.stage >= Stage::kZero2 ? Keep::kDropped : shares_optimizer() ? Keep::kSlice : Keep::kAll;
+  rules.mean = options_.reduce == Reduce::kMean;
+  rules.each_micro_batch = options_.deterministic;
+  rules.learn_repeats = rules.keep != Keep::kDropped || options_.repeated_gradients;
+  rules.dtype = options_.gradients;
+  std::vector<at::Tensor> values;
+  std::vector<std::string> names;
+  for (const Param& param : params_) {
+    values.push_back(param.value);
+    names.push_back(param.name);
+  }
+  gradients_ = std::make_unique<Gradients>(units_, std::move(values), std::move(names), group_, queue_, rules, [this](size_t unit) {
+    if (places_[unit].resident) residency_->release(*places_[unit].resident);
+  });
+}
+
+void DataParallel::make_row(size_t u) {
+  const Unit& unit = units_[u];
+  const Place& place = places_[u];
+  const int64_t slice = unit.elements / group_.world();
+  const int64_t begin = place.slice_row ? group_.rank() * slice : 0, end = place.slice_row ? begin + slice : unit.elements;
+  optim::Row row;
+  at::Tensor held = place.slice_row ? place.own : place.whole;
+  row.grads = place.slice_row ? gradients_->slice(u) : gradients_->whole(u);
+  if (options_.compute == at::kFloat && !options_.offload) {
+    row.params = held;
+  } else {
+    const at::Device where = options_.offload ? at::Device(at::kCPU) : group_.device();
+    row.params = at::zeros({end - begin}, at::TensorOptions().dtype(at::kFloat).device(where).pinned_memory(options_.offload));
+    if (options_.offload) row.grads = at::empty_like(row.params);
+    else row.compute = held;
+  }
+  row.runs = runs_in(unit, begin, end);
+  rows_.push_back(std::move(row));
+}
+
+void DataParallel::initialise(const std::function<void()>& fill) {
+  at::NoGradGuard no_grad;
+  if (residency_) residency_->begin_writing();
+  if (!shared_ || group_.rank() == 0) fill();  // one memory: rank 0 alone writes it
+  if (residency_) residency_->end_writing();
+  share_values();
+}
+
+// All ranks take rank 0's parameters; stage 3's slices are of them already.
+void DataParallel::share_values() {
+  if (shared_) group_.barrier("initial values", kStartTimeout);
+  for (size_t u = 0; u < units_.size(); ++u)
+    if (!units_[u].sharded && !shared_) group_.broadcast(places_[u].whole, 0, fmt::format("initial values of {}", units_[u].name));
+  take_masters();
+}
+
+// Master weights begin as what the model begins with, rounded to the compute dtype.
+void DataParallel::take_masters() {
+  for (size_t u = 0; u < units_.size(); ++u) {
+    const at::Tensor held = places_[u].slice_row ? places_[u].own : places_[u].whole;
+    if (!rows_[u].params.is_same(held)) rows_[u].params.copy_(held);
+  }
+}
+
+}  // namespace engine::parallel
