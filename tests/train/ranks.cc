@@ -14,16 +14,17 @@
 namespace ranks {
 
 using engine::comm::Group;
+using engine::comm::GroupOptions;
 
 namespace {
 
-void run_threads(int world, const std::function<void(Group&)>& body, const std::function<void(Group&)>& end) {
+void run_threads(int world, const std::function<void(Group&)>& body, const std::function<void(Group&)>& end, const GroupOptions& options) {
   auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        auto group = engine::comm::make_group({store, rank == 0}, {rank, world, at::kCPU, "127.0.0.1", ""}, {});
+        auto group = engine::comm::make_group({store, rank == 0}, {rank, world, at::kCPU, "127.0.0.1", ""}, options);
         body(*group);
         end(*group);
       } catch (const std::exception& failure) { ADD_FAILURE() << "rank " << rank << ": " << engine::comm::reason(failure); }
@@ -33,13 +34,13 @@ void run_threads(int world, const std::function<void(Group&)>& body, const std::
 
 }  // namespace
 
-void run(int world, const std::function<void(Group&)>& body) {
-  run_threads(world, body, [](Group& group) { group.leave(); });
+void run(int world, const std::function<void(Group&)>& body, const GroupOptions& options) {
+  run_threads(world, body, [](Group& group) { group.leave(); }, options);
 }
 
-void run_apart(int world, const std::function<void(Group&)>& body) {
+void run_apart(int world, const std::function<void(Group&)>& body, const GroupOptions& options) {
   std::barrier done(world);
-  run_threads(world, body, [&done](Group&) { done.arrive_and_wait(); });
+  run_threads(world, body, [&done](Group&) { done.arrive_and_wait(); }, options);
 }
 
 TempFolder::TempFolder() {

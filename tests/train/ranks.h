@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/comm/group.h"
+#include "engine/comm/make_group.h"
 
 namespace ranks {
 
 // Calls body on `world` threads, each with its own rank's group. An exception is a test failure of its rank.
-void run(int world, const std::function<void(engine::comm::Group&)>& body);
+void run(int world, const std::function<void(engine::comm::Group&)>& body, const engine::comm::GroupOptions& options = {});
 // The same for ranks that do not leave together: each keeps its group until all bodies have returned.
-void run_apart(int world, const std::function<void(engine::comm::Group&)>& body);
+void run_apart(int world, const std::function<void(engine::comm::Group&)>& body, const engine::comm::GroupOptions& options = {});
 
 // A new empty folder that lives as long as this.
 class TempFolder {

@@ -88,6 +88,11 @@ PHALANX_WIDE void reduce_block(const In* const* rows, size_t count, Out* result,
     return;
   }
   const In* second = rows[1];
+  if (count == 2) {
+    for (int64_t i = 0; i < n; ++i)
+      result[i] = Narrow<Out>::from(Op::of(static_cast<A>(widen(first[i])), static_cast<A>(widen(second[i]))));
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) sums[i] = Op::of(static_cast<A>(widen(first[i])), static_cast<A>(widen(second[i])));
   for (size_t r = 2; r < count; ++r) {
     const In* row = rows[r];
@@ -103,6 +108,10 @@ void reduce_all(const std::vector<const void*>& rows, const std::vector<void*>& 
   for (int64_t begin = 0; begin < elements; begin += kBlock) {
     const int64_t n = std::min(kBlock, elements - begin);
     for (size_t r = 0; r < rows.size(); ++r) at[r] = static_cast<const In*>(rows[r]) + begin;
+    if (results.size() == 1) {
+      reduce_block<In, Out, A, Op>(at.data(), at.size(), static_cast<Out*>(results.front()) + begin, n);
+      continue;
+    }
     reduce_block<In, Out, A, Op>(at.data(), at.size(), result, n);
     for (void* one : results) std::memcpy(static_cast<Out*>(one) + begin, result, static_cast<size_t>(n) * sizeof(Out));
   }

@@ -38,6 +38,14 @@ base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
   RankEnv env;
   env.gloo_interfaces = lookup("GLOO_SOCKET_IFNAME").value_or("");
   if (lookup("PHALANX_COMM_TIMEOUT")) { TRY_ASSIGN(env.comm_timeout_s, number(lookup, "PHALANX_COMM_TIMEOUT", 1, 7 * 24 * 3600)); }
+  if (lookup("PHALANX_COMM_SHM")) {
+    TRY_ASSIGN(int64_t on, number(lookup, "PHALANX_COMM_SHM", 0, 1));
+    env.comm_shared_memory = on == 1;
+  }
+  if (lookup("PHALANX_COMM_CHECK")) {
+    TRY_ASSIGN(int64_t on, number(lookup, "PHALANX_COMM_CHECK", 0, 1));
+    env.comm_check = on == 1;
+  }
   if (!lookup("RANK") && !lookup("WORLD_SIZE")) return env;
 
   constexpr int64_t kMaxWorld = 1 << 20;

@@ -23,8 +23,10 @@ struct RankEnv {
   uint16_t master_port = 0;
   bool agent_store = false;
   int64_t attempt = 0;
-  std::string gloo_interfaces;    // GLOO_SOCKET_IFNAME: names separated by commas; "" lets the route to MASTER_ADDR decide
-  int64_t comm_timeout_s = 1800;  // PHALANX_COMM_TIMEOUT: seconds that a collective operation may take
+  std::string gloo_interfaces;     // GLOO_SOCKET_IFNAME: names separated by commas; "" lets the route to MASTER_ADDR decide
+  int64_t comm_timeout_s = 1800;   // PHALANX_COMM_TIMEOUT: seconds that a collective operation may take
+  bool comm_shared_memory = true;  // PHALANX_COMM_SHM=0: ranks of one host do without shared memory
+  bool comm_check = false;         // PHALANX_COMM_CHECK=1: every call is compared with the other ranks' before it begins
 };
 
 // The value of a variable, nullopt when it is not set. An empty value counts as not set, as in torch.

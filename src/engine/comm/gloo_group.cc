@@ -11,6 +11,7 @@
 #include "engine/comm/arithmetic.h"
 #include "engine/comm/front.h"
 #include "engine/comm/messages.h"
+#include "engine/comm/note.h"
 #include "engine/comm/part.h"
 #include "engine/comm/store_marks.h"
 
@@ -37,7 +38,8 @@ class GlooGroup final : public Front {
   at::Device device() const override { return at::kCPU; }
   std::string describe() const override {
     const std::string& where = place_.interfaces.empty() ? place_.address : place_.interfaces;
-    return fmt::format("gloo on {} between {} ranks", where.empty() ? "the host name's address" : where, world());
+    const std::string why = options_.instead_of.empty() ? "" : fmt::format(" ({})", options_.instead_of);
+    return fmt::format("gloo on {} between {} ranks{}", where.empty() ? "the host name's address" : where, world(), why);
   }
   bool ordered_sums() const override { return true; }
   at::Tensor window(int64_t elements, at::ScalarType dtype) override { return at::zeros({elements}, at::TensorOptions().dtype(dtype)); }
@@ -52,6 +54,7 @@ class GlooGroup final : public Front {
  protected:
   void carry_out(const Operation& operation) override {
     try {
+      if (options_.check) compare_calls(operation);
       switch (operation.kind) {
         case Kind::kAllReduce: return all_reduce_now(operation);
         case Kind::kReduceScatter: return reduce_scatter_now(operation);
@@ -68,6 +71,7 @@ class GlooGroup final : public Front {
     char* at = nullptr;
     size_t bytes = 0;
   };
+  void compare_calls(const Operation& operation);
   void all_reduce_now(const Operation& operation);
   void all_reduce_small(const Operation& operation);
   void reduce_scatter_now(const Operation& operation);
@@ -92,6 +96,21 @@ class GlooGroup final : public Front {
 char* bytes_at(const at::Tensor& tensor) { return static_cast<char*>(tensor.data_ptr()); }
 size_t element_bytes(const Operation& operation) { return operation.input.element_size(); }
 Arithmetic arithmetic_of(const Operation& operation) { return {operation.reduction, dtype_of(operation), dtype_of(operation)}; }
+
+// A deadline of a barrier counts here already.
+void GlooGroup::compare_calls(const Operation& operation) {
+  std::vector<Note> notes(static_cast<size_t>(world()));
+  Note& own = notes[static_cast<size_t>(rank())];
+  own = note_of(operation);
+  Batch batch(*backend_);
+  for (int r = 0; r < world(); ++r) {
+    if (r == rank()) continue;
+    batch.receive(r, operation.sequence * 2, &notes[static_cast<size_t>(r)], sizeof(Note));
+    batch.send(r, operation.sequence * 2, &own, sizeof(Note));
+  }
+  batch.finish(operation.deadline);
+  check_equal(notes, /*with_label=*/true);
+}
 
 void GlooGroup::all_reduce_now(const Operation& operation) {
   if (bytes_of(operation) <= kSmallBytes) return all_reduce_small(operation);

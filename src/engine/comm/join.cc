@@ -79,7 +79,7 @@ base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device)
   }
   try {
     const Place place{env.rank, env.world, device, address, env.gloo_interfaces};
-    return make_group(std::move(store), place, {std::chrono::seconds{env.comm_timeout_s}});
+    return make_group(std::move(store), place, {std::chrono::seconds{env.comm_timeout_s}, env.comm_shared_memory, env.comm_check, ""});
   } catch (const std::exception& failure) {
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("rank {} cannot connect to the other ranks", env.rank))
         .within(doing)

@@ -22,6 +22,9 @@ struct GroupOptions {
   // As in torch's own default: long enough for one rank to write a checkpoint while the others wait. Finding a hang sooner is the
   // launcher's work.
   std::chrono::milliseconds timeout = std::chrono::minutes{30};
+  bool shared_memory = true;  // between ranks of one host; must be the same for all, else none has it
+  bool check = false;         // labels must be equal too, and over Gloo calls are compared before they begin
+  std::string instead_of;     // for describe(): why this group is not a faster one
 };
 
 // How a rank takes part.

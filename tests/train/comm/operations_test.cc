@@ -4,8 +4,10 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <random>
+#include <tuple>
 
 #include "comm/calls.h"
 #include "ranks.h"
@@ -19,14 +21,25 @@ using engine::comm::Reduction;
 
 constexpr What kAll[] = {What::kSum, What::kMax, What::kReduceScatter, What::kAllGather, What::kBroadcast};
 
-class Operations : public testing::TestWithParam<int> {};
+// World, and whether the ranks share memory.
+class Operations : public testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  static int world() { return std::get<0>(GetParam()); }
+  static engine::comm::GroupOptions options() {
+    engine::comm::GroupOptions options;
+    options.shared_memory = std::get<1>(GetParam());
+    options.check = true;
+    return options;
+  }
+  static void run(const std::function<void(Group&)>& body) { ranks::run(world(), body, options()); }
+};
 
 TEST_P(Operations, EveryTypeAndSize) {
-  ranks::run(GetParam(), [](Group& group) {
+  run([](Group& group) {
     int64_t seed = 0;
     for (What what : kAll)
       for (at::ScalarType dtype : calls::kTypes)
-        for (int64_t elements : {0, 1, 2, 3, 7, 64, 1023, 5000, 40001}) {
+        for (int64_t elements : {0, 1, 3, 7, 1023, 20001}) {
           const int root = static_cast<int>(++seed) % group.world();
           calls::Started(group, {what, dtype, elements, root, seed, seed % 2 == 0, false}).finish();
         }
@@ -34,18 +47,25 @@ TEST_P(Operations, EveryTypeAndSize) {
 }
 
 TEST_P(Operations, LargeOnes) {
-  ranks::run(GetParam(), [](Group& group) {
+  run([](Group& group) {
     int64_t seed = 100;
     for (What what : kAll)
       for (at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-        calls::Started(group, {what, dtype, 1500007, 0, ++seed, seed % 2 == 0, false}).finish();
+        calls::Started(group, {what, dtype, 500009, 0, ++seed, seed % 2 == 0, false}).finish();
+    // In windows, of sizes on both sides of each limit.
+    for (What what : kAll)
+      for (at::ScalarType dtype : {at::kFloat, at::kHalf, at::kByte})
+        for (int64_t elements : {0, 1, 4095, 4096, 20001, 70001, 300007}) {
+          const int root = static_cast<int>(++seed) % group.world();
+          calls::Started(group, {what, dtype, elements, root, seed, seed % 2 == 0, true}).finish();
+        }
   });
 }
 
 // Random operations, several under way at once, waited for in their order.
 TEST_P(Operations, RandomSequences) {
-  for (unsigned seed = 0; seed < 8; ++seed)
-    ranks::run(GetParam(), [seed](Group& group) {
+  for (unsigned seed = 0; seed < 3; ++seed)
+    run([seed](Group& group) {
       std::mt19937 random(seed);
       const auto below = [&random](unsigned n) { return random() % n; };
       std::vector<calls::Started> running;
@@ -57,6 +77,7 @@ TEST_P(Operations, RandomSequences) {
         call.root = static_cast<int>(below(static_cast<unsigned>(group.world())));
         call.seed = number + 1000 * seed;
         call.in_place = below(2) == 0;
+        call.in_window = below(3) == 0;
         running.emplace_back(group, call);
         if (below(3) == 0 || running.size() > 6) {
           for (calls::Started& one : running) one.finish();
@@ -68,7 +89,7 @@ TEST_P(Operations, RandomSequences) {
 }
 
 TEST_P(Operations, AllReduceIsReduceScatterBitForBit) {
-  ranks::run(GetParam(), [](Group& group) {
+  run([](Group& group) {
     const int64_t piece = 30011, all = piece * group.world();
     for (at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
       const Call call{What::kSum, dtype, all, 0, 77, false, false};
@@ -82,7 +103,7 @@ TEST_P(Operations, AllReduceIsReduceScatterBitForBit) {
 }
 
 TEST_P(Operations, MaximumKeepsNan) {
-  ranks::run(GetParam(), [](Group& group) {
+  run([](Group& group) {
     at::Tensor values = at::full({3}, static_cast<double>(group.rank()), at::kFloat);
     if (group.rank() == 0) values[1] = std::numeric_limits<float>::quiet_NaN();
     group.all_reduce(values, Reduction::kMax, "max");
@@ -91,7 +112,46 @@ TEST_P(Operations, MaximumKeepsNan) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, Operations, testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Worlds, Operations, testing::Combine(testing::Values(1, 2, 3, 4), testing::Bool()));
+
+// One rank's tensor lies in a window, another's does not.
+TEST_P(Operations, WindowsOnSomeRanks) {
+  run([](Group& group) {
+    for (int64_t elements : {5, 6000, 200000}) {
+      at::Tensor in_window = group.window(elements, at::kFloat), ordinary = at::zeros({elements});
+      at::Tensor tensor = group.rank() % 2 ? in_window : ordinary;
+      tensor.fill_(group.rank() + 1);
+      group.all_reduce(tensor, Reduction::kSum, "some");
+      EXPECT_TRUE(at::equal(tensor, at::full({elements}, group.world() * (group.world() + 1) / 2, at::kFloat)));
+    }
+  });
+}
+
+TEST_P(Operations, PeersSeeEachOthersWindowsAndOneCommonMemory) {
+  run([](Group& group) {
+    at::Tensor window = group.window(1000, at::kFloat);
+    window.fill_(group.rank());
+    group.barrier("filled", std::chrono::seconds{20});
+    const std::vector<at::Tensor> peers = group.peers(window.narrow(0, 10, 20));
+    const bool shares = group.describe().find("shared memory of") == 0 || group.world() == 1;
+    ASSERT_EQ(peers.size(), shares ? static_cast<size_t>(group.world()) : 0u) << group.describe();
+    for (size_t r = 0; r < peers.size(); ++r) EXPECT_TRUE(at::equal(peers[r], at::full({20}, static_cast<int>(r), at::kFloat)));
+
+    std::optional<at::Tensor> common = group.common(group.world() * 5000, at::kFloat);
+    ASSERT_EQ(common.has_value(), shares);
+    if (!common) return;
+    EXPECT_EQ(common->sum().item<float>(), 0);
+    group.barrier("seen", std::chrono::seconds{20});
+    at::Tensor own = common->narrow(0, group.rank() * 5000, 5000);
+    own.fill_(group.rank() + 1);
+    group.all_gather(*common, own, "nothing to copy");
+    for (int r = 0; r < group.world(); ++r) EXPECT_EQ((*common)[r * 5000 + 4999].item<float>(), r + 1);
+    if (group.world() > 1) group.barrier("read", std::chrono::seconds{20});
+    if (group.rank() == 0) common->fill_(7);
+    group.broadcast(*common, 0, "nothing to copy");
+    EXPECT_EQ((*common)[4].item<float>(), 7);
+  });
+}
 
 TEST(Operations, WrongCallsAreRefusedAndSayWhat) {
   ranks::run(1, [](Group& group) {

@@ -14,10 +14,22 @@ using engine::comm::Group;
 using engine::comm::Reduction;
 using std::chrono::milliseconds;
 
-class RanksAgree : public testing::TestWithParam<int> {};
+// World, and whether the ranks share memory.
+class RanksAgree : public testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  static int world() { return std::get<0>(GetParam()); }
+  static void run(const std::function<void(Group&)>& body) { ranks::run(world(), body, options(std::get<1>(GetParam()))); }
+
+ public:
+  static engine::comm::GroupOptions options(bool shared_memory) {
+    engine::comm::GroupOptions options;
+    options.shared_memory = shared_memory;
+    return options;
+  }
+};
 
 TEST_P(RanksAgree, Exchange) {
-  ranks::run(GetParam(), [](Group& group) {
+  run([](Group& group) {
     const auto text_of = [](int rank) {
       return rank == 1 ? std::string() : std::string(static_cast<size_t>(rank) * 1000 + 3, static_cast<char>('a' + rank));
     };
@@ -30,15 +42,15 @@ TEST_P(RanksAgree, Exchange) {
 }
 
 TEST_P(RanksAgree, ATextThatIsTooLongFailsEverywhere) {
-  ranks::run(GetParam(), [](Group& group) {
+  run([](Group& group) {
     const std::string text(group.rank() == group.world() - 1 ? (1 << 20) + 1 : 1, 'x');
     EXPECT_THROW(engine::comm::exchange(group, text, "texts"), std::length_error);
   });
 }
 
 TEST_P(RanksAgree, RequireSame) {
-  const int world = GetParam();
-  ranks::run(world, [world](Group& group) {
+  const int world = RanksAgree::world();
+  run([world](Group& group) {
     EXPECT_TRUE(engine::comm::require_same(group, "the config", 0xfedcba9876543210u).ok());
     if (world < 2) return;
     // One bit, in a place where a sum of doubles would lose it.
@@ -51,8 +63,8 @@ TEST_P(RanksAgree, RequireSame) {
 }
 
 TEST_P(RanksAgree, Agree) {
-  const int world = GetParam();
-  ranks::run(world, [world](Group& group) {
+  const int world = RanksAgree::world();
+  run([world](Group& group) {
     EXPECT_TRUE(engine::comm::agree(group, base::ok(), "reading the checkpoint").ok());
     base::Status mine = base::ok();
     if (group.rank() == world - 1) mine = base::fail(base::ErrorKind::kUnfit, "no room on disk").because("3 bytes are free");
@@ -69,8 +81,8 @@ TEST_P(RanksAgree, Agree) {
 }
 
 TEST_P(RanksAgree, Split) {
-  const int world = GetParam();
-  ranks::run(world, [world](Group& group) {
+  const int world = RanksAgree::world();
+  run([world](Group& group) {
     // Even and odd ranks, in reverse.
     auto half = group.split(group.rank() % 2, -group.rank());
     const int members = (world - group.rank() % 2 + 1) / 2;
@@ -90,27 +102,30 @@ TEST_P(RanksAgree, Split) {
 }
 
 TEST_P(RanksAgree, BarriersInARow) {
-  ranks::run(GetParam(), [](Group& group) {
+  run([](Group& group) {
     for (int i = 0; i < 20; ++i) group.barrier("round", milliseconds{20000});
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, RanksAgree, testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Worlds, RanksAgree, testing::Combine(testing::Values(1, 2, 3, 4), testing::Bool()));
 
-TEST(RanksAgree, ABarrierNamesWhoNeverCame) {
+void expect_named(bool shared_memory) {
   std::mutex mutex;
   std::vector<std::string> said;
   const auto before = std::chrono::steady_clock::now();
-  ranks::run_apart(4, [&](Group& group) {
-    if (group.rank() == 2) return;
-    try {
-      group.barrier("before the save", milliseconds{700});
-      ADD_FAILURE() << "nobody was missed";
-    } catch (const std::exception& failure) {
-      std::lock_guard lock(mutex);
-      said.push_back(failure.what());
-    }
-  });
+  ranks::run_apart(
+      4,
+      [&](Group& group) {
+        if (group.rank() == 2) return;
+        try {
+          group.barrier("before the save", milliseconds{700});
+          ADD_FAILURE() << "nobody was missed";
+        } catch (const std::exception& failure) {
+          std::lock_guard lock(mutex);
+          said.push_back(failure.what());
+        }
+      },
+      RanksAgree::options(shared_memory));
   EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds{10000});
   ASSERT_EQ(said.size(), 3u);
   for (const std::string& one : said) {
@@ -118,5 +133,8 @@ TEST(RanksAgree, ABarrierNamesWhoNeverCame) {
     EXPECT_NE(one.find("rank 2"), std::string::npos) << one;
   }
 }
+
+TEST(RanksAgree, ABarrierNamesWhoNeverCame) { expect_named(true); }
+TEST(RanksAgree, ABarrierOverGlooNamesWhoNeverCame) { expect_named(false); }
 
 }  // namespace
