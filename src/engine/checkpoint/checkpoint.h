@@ -1,4 +1,5 @@
-// Checkpoints: one folder each, which is either complete or not there. docs/formats/checkpoint.md describes the files.
+// Checkpoints of version 1, which one rank writes (saver.h writes version 2): one folder each, which is either complete or not there.
+// docs/formats/checkpoint.md describes the files.
 //
 //   <folder>/step-00000200/  model.safetensors  optimizer.safetensors  manifest.json  DONE
 //
@@ -8,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +16,8 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "engine/checkpoint/folder.h"
+#include "engine/checkpoint/sharded.h"
 #include "engine/checkpoint/tensor_file.h"
 
 namespace engine::checkpoint {
@@ -34,17 +36,9 @@ struct Loaded {
   std::map<std::string, at::Tensor> optimizer;
 };
 
-// Called before each stage of save() with its name; a test stops there by throwing, as a kill would.
-using StageHook = std::function<void(std::string_view stage)>;
-
 // One process at a time per folder. Replaces a checkpoint of the same step; afterwards removes all but the newest `keep`
 // (0 keeps all) and what earlier crashes left. Returns the checkpoint's path.
 base::Result<std::string> save(const std::string& folder, const Snapshot& snapshot, int64_t keep, const StageHook& stage = {});
-
-// Paths of the complete checkpoints in `folder`, oldest first; none if the folder does not exist.
-std::vector<std::string> list(const std::string& folder);
-std::optional<std::string> latest(const std::string& folder);
-base::Status remove_all(const std::string& folder);  // every complete checkpoint in it
 
 // Reads and verifies one. Error: kConfig, naming the file and what is wrong with it.
 base::Result<Loaded> load(const std::string& path);

@@ -157,22 +157,30 @@ uint64_t dtype_bytes(std::string_view dtype) {
   return 0;
 }
 
-base::Result<SafetensorsHeader> parse_safetensors(std::string_view file) {
-  if (file.size() < 8) return bad(fmt::format("it has {} bytes; the length of its header needs 8", file.size()));
+base::Result<uint64_t> head_length(std::string_view first_bytes, uint64_t file_bytes) {
+  if (first_bytes.size() < 8) return bad(fmt::format("it has {} bytes; the length of its header needs 8", first_bytes.size()));
   uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(file[static_cast<size_t>(i)]);
+  for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(first_bytes[static_cast<size_t>(i)]);
   if (length > kMaxSafetensorsHeader) return bad(fmt::format("its header claims {} bytes; the limit is {}", length, kMaxSafetensorsHeader));
-  if (length > file.size() - 8) return bad(fmt::format("its header claims {} bytes, but only {} follow", length, file.size() - 8));
-  std::string_view text = file.substr(8, length);
+  if (length > file_bytes - 8) return bad(fmt::format("its header claims {} bytes, but only {} follow", length, file_bytes - 8));
+  return 8 + length;
+}
+
+base::Result<SafetensorsHeader> parse_safetensors_head(std::string_view head, uint64_t file_bytes) {
+  TRY_ASSIGN(const uint64_t length, head_length(head, file_bytes));
+  CHECK(head.size() >= length);
+  std::string_view text = head.substr(8, length - 8);
   if (text.empty() || text.front() != '{') return bad("its header does not start with '{'");
 
   HeaderReader reader;
   if (!Json::sax_parse(text.begin(), text.end(), &reader) || !reader.problem.empty())
     return bad(reader.problem.empty() ? "its header cannot be read" : reader.problem);
-  reader.header.data_start = 8 + length;
-  TRY(check_layout(reader.header.tensors, file.size() - reader.header.data_start));
+  reader.header.data_start = length;
+  TRY(check_layout(reader.header.tensors, file_bytes - length));
   return std::move(reader.header);
 }
+
+base::Result<SafetensorsHeader> parse_safetensors(std::string_view file) { return parse_safetensors_head(file, file.size()); }
 
 std::string make_safetensors_header(std::vector<TensorInfo>& tensors, const std::map<std::string, std::string>& metadata) {
   // Written piece by piece: a tree of our JSON type looks for each new key among all the others.

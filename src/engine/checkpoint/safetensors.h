@@ -37,6 +37,10 @@ uint64_t dtype_bytes(std::string_view dtype);
 // `file` is the whole file. Every property named above is checked, duplicate names too; any bytes give a header or an
 // Error (kConfig), and with a header every [begin, end) lies inside the file.
 base::Result<SafetensorsHeader> parse_safetensors(std::string_view file);
+// The same of a file of `file_bytes` of which only the first bytes are here: at least its header, whose length (with the 8
+// bytes before it) head_length tells from the first 8 bytes.
+base::Result<SafetensorsHeader> parse_safetensors_head(std::string_view head, uint64_t file_bytes);
+base::Result<uint64_t> head_length(std::string_view first_bytes, uint64_t file_bytes);
 
 // The first bytes of a file holding these tensors in this order; their begin and end are set. The data section starts on
 // a multiple of 8 bytes.

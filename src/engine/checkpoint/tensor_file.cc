@@ -7,33 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
 #include "base/sha256.h"
 #include "base/unicode.h"
+#include "engine/checkpoint/dtypes.h"
 #include "engine/checkpoint/safetensors.h"
 #include "os/fd.h"
 
 namespace engine::checkpoint {
 namespace {
-
-struct Mapping {
-  std::string_view dtype;
-  at::ScalarType type;
-};
-constexpr std::array kTypes{Mapping{"F32", at::kFloat},     Mapping{"F64", at::kDouble}, Mapping{"F16", at::kHalf},
-                            Mapping{"BF16", at::kBFloat16}, Mapping{"I64", at::kLong},   Mapping{"I32", at::kInt},
-                            Mapping{"I16", at::kShort},     Mapping{"I8", at::kChar},    Mapping{"U8", at::kByte},
-                            Mapping{"BOOL", at::kBool}};
-
-base::Result<std::string> dtype_of(const NamedTensor& tensor) {
-  for (const Mapping& one : kTypes)
-    if (one.type == tensor.value.scalar_type()) return std::string(one.dtype);
-  return base::fail(base::ErrorKind::kInternal, fmt::format("tensor {} has a dtype safetensors cannot hold", tensor.name));
-}
 
 std::string_view bytes_of(const at::Tensor& contiguous) { return {static_cast<const char*>(contiguous.data_ptr()), contiguous.nbytes()}; }
 
@@ -47,7 +32,7 @@ struct Unmap {
 base::Result<FileRecord> write_tensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
   std::vector<TensorInfo> infos;
   for (const NamedTensor& tensor : tensors) {
-    TRY_ASSIGN(std::string dtype, dtype_of(tensor));
+    TRY_ASSIGN(std::string dtype, dtype_name(tensor.value.scalar_type()));
     infos.push_back({tensor.name, dtype, tensor.value.sizes().vec(), 0, 0});
   }
   os::Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
@@ -90,11 +75,9 @@ base::Result<std::map<std::string, at::Tensor>> read_tensors(const std::string& 
   if (!header.ok()) return std::move(header.error()).within(fmt::format("{} was read", base::quote(path)));
   std::map<std::string, at::Tensor> tensors;
   for (const TensorInfo& one : header->tensors) {
-    const Mapping* type = nullptr;
-    for (const Mapping& candidate : kTypes)
-      if (candidate.dtype == one.dtype) type = &candidate;
+    std::optional<at::ScalarType> type = scalar_type(one.dtype);
     if (!type) return damaged(fmt::format("tensor {} has dtype {}, which libtorch has not", base::quote(one.name), one.dtype));
-    at::Tensor tensor = at::empty(one.shape, at::TensorOptions().dtype(type->type));
+    at::Tensor tensor = at::empty(one.shape, at::TensorOptions().dtype(*type));
     if (one.end > one.begin) std::memcpy(tensor.data_ptr(), file.data() + header->data_start + one.begin, one.end - one.begin);
     tensors.emplace(one.name, std::move(tensor));
   }

@@ -8,17 +8,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/checkpoint/record.h"
 
 namespace engine::checkpoint {
 
 struct NamedTensor {
   std::string name;
   at::Tensor value;
-};
-
-struct FileRecord {
-  uint64_t bytes = 0;
-  std::string sha256;  // of the whole file
 };
 
 // Writes a new file and fsyncs it. Tensors on a GPU are copied over one at a time.

@@ -1,0 +1,170 @@
+// The finishing rank's part of a checkpoint: all records, the manifest, DONE, the final name.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "base/unicode.h"
+#include "engine/checkpoint/layout.h"
+#include "engine/checkpoint/sharded.h"
+#include "os/clock.h"
+#include "os/files.h"
+
+namespace engine::checkpoint {
+namespace {
+
+using std::chrono::milliseconds;
+
+void reach(const StageHook& hook, std::string_view stage) {
+  if (hook) hook(stage);
+}
+
+// The records of all ranks, as they come.
+class Collector {
+ public:
+  explicit Collector(const SaveId& id) : id_(id), records_(static_cast<size_t>(id.world)), hashes_(static_cast<size_t>(id.world)) {
+    for (int rank = 0; rank < id.world; ++rank) missing_.push_back(rank);
+  }
+
+  base::Status wait(milliseconds deadline, const Interrupt& interrupt) {
+    const os::Mono end = os::mono_now() + deadline;
+    // Events come for ranks of this host; what another host writes to a shared disk is only seen by looking.
+    os::Fd events(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    if (events.valid()) inotify_add_watch(events.get(), id_.unfinished().c_str(), IN_MOVED_TO);
+    for (milliseconds pause{10};; pause = std::min(pause * 2, milliseconds(1000))) {
+      TRY(look());
+      if (missing_.empty()) return base::ok();
+      if (interrupt.raised()) return base::fail(base::ErrorKind::kInterrupted, "the save was interrupted");
+      TRY(still_owner(id_.folder, id_.token));
+      if (!os::is_folder(id_.unfinished())) return io_error("open", id_.unfinished(), ENOENT);
+      const auto left = std::chrono::duration_cast<milliseconds>(end - os::mono_now());
+      if (left <= milliseconds(0)) return late(deadline);
+      interrupt.wait(events.get(), std::min(pause, left));
+      char seen[4096];
+      while (events.valid() && read(events.get(), seen, sizeof(seen)) > 0) continue;
+    }
+  }
+  const std::vector<ShardRecord>& records() const { return records_; }
+  const std::vector<FileRecord>& files() const { return hashes_; }
+
+ private:
+  base::Status look() {
+    for (size_t i = 0; i < missing_.size();) {
+      const int rank = missing_[i];
+      const std::string path = id_.unfinished() + "/" + record_file(rank, id_.world);
+      if (os::exists(path)) {
+        TRY(take(rank, path));
+        missing_.erase(missing_.begin() + static_cast<ptrdiff_t>(i));
+        continue;
+      }
+      if (os::exists(path + ".failed")) return failed(rank, path + ".failed");
+      ++i;
+    }
+    return base::ok();
+  }
+  base::Status take(int rank, const std::string& path) {
+    TRY_ASSIGN(std::string text, os::read_file(path, kMaxRecordBytes));
+    auto record = parse_shard_record(text);
+    if (!record.ok()) return std::move(record.error()).within(fmt::format("{} was read", base::quote(path)));
+    if (record->save != id_.name() || record->rank != rank || record->world != id_.world || record->step != id_.step)
+      return base::fail(base::ErrorKind::kInternal, fmt::format("{} is of another save", base::quote(path)));
+    struct stat info{};
+    const std::string shard = id_.unfinished() + "/" + shard_file(rank, id_.world);
+    if (stat(shard.c_str(), &info) != 0) return io_error("stat", shard, errno);
+    if (static_cast<uint64_t>(info.st_size) != record->shard.bytes)
+      return base::fail(base::ErrorKind::kInternal,
+                        fmt::format("{} has {} bytes, but rank {} wrote {}", base::quote(shard), info.st_size, rank, record->shard.bytes));
+    hashes_[static_cast<size_t>(rank)] = {text.size(), base::sha256_hex(text)};
+    records_[static_cast<size_t>(rank)] = std::move(*record);
+    return base::ok();
+  }
+  base::Error failed(int rank, const std::string& note) const {
+    base::Error error = base::fail(base::ErrorKind::kUnfit, fmt::format("rank {} could not write its shard", rank));
+    auto text = os::read_file(note, 1 << 16);
+    if (!text.ok()) return error;
+    auto json = base::parse_json(*text, 1 << 16);
+    if (!json.ok()) return error;
+    return std::move(error).because(base::printable(base::get_string(*json, "message").value_or("it did not say why"), 1000));
+  }
+  base::Error late(milliseconds deadline) const {
+    return base::fail(base::ErrorKind::kTimeout, fmt::format("the shards of rank(s) {} did not come", base::format_ranges(missing_)))
+        .because(fmt::format("{} waited {} for them in {}", id_.world > 1 ? "the finishing rank" : "this rank",
+                             base::format_duration(deadline), base::quote(id_.unfinished(), 400)))
+        .with_hint("all ranks must see the same folder: is it on a shared disk?");
+  }
+
+  const SaveId& id_;
+  std::vector<int> missing_;
+  std::vector<ShardRecord> records_;
+  std::vector<FileRecord> hashes_;  // of the records
+};
+
+base::Result<Manifest> manifest_of(const SaveId& id, const Collector& all, const base::Json& state) {
+  Manifest manifest{id.name(), id.step, id.world, {}, {}, state};
+  Layout layout;
+  for (int rank = 0; rank < id.world; ++rank) {
+    const ShardRecord& record = all.records()[static_cast<size_t>(rank)];
+    manifest.files.push_back({shard_file(rank, id.world), record.shard});
+    manifest.files.push_back({record_file(rank, id.world), all.files()[static_cast<size_t>(rank)]});
+    for (const PieceRecord& piece : record.pieces) TRY(layout.add(piece, rank, 0));
+  }
+  TRY(layout.complete());
+  for (const auto& [name, extent] : layout.tensors()) manifest.tensors.push_back({name, extent.dtype, extent.shape});
+  return manifest;
+}
+
+// Gives the folder its final name. An older checkpoint of the same step is exchanged with it at once where the file system can,
+// and removed.
+base::Status publish(const SaveId& id, const std::string& path) {
+  const std::string from = id.unfinished();
+  if (!os::exists(path)) {
+    if (rename(from.c_str(), path.c_str()) != 0) return io_error("rename", from, errno);
+    return sync_path(id.folder);
+  }
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+    TRY(sync_path(id.folder));
+    (void)remove_checkpoint(from);  // the old one; the next save removes what stays of it
+    return base::ok();
+  }
+  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return io_error("rename", from, errno);
+  TRY(remove_checkpoint(path));
+  if (rename(from.c_str(), path.c_str()) != 0) return io_error("rename", from, errno);
+  return sync_path(id.folder);
+}
+
+}  // namespace
+
+base::Result<Finished> finish(const SaveId& id, const FinishOptions& options, const Interrupt& interrupt, const StageHook& stage) {
+  reach(stage, "collect");
+  Collector collector(id);
+  TRY(collector.wait(options.deadline, interrupt));
+  reach(stage, "manifest");
+  TRY_ASSIGN(Manifest manifest, manifest_of(id, collector, options.state));
+  const std::string folder = id.unfinished(), text = to_text(manifest);
+  TRY(write_durably(folder + "/" + kManifestFile, text));
+  reach(stage, "done");
+  TRY(sync_path(folder));
+  TRY(write_durably(folder + "/" + kDoneFile, base::sha256_hex(text) + "\n"));
+  TRY(sync_path(folder));
+  reach(stage, "publish");
+  TRY(still_owner(id.folder, id.token));
+  Finished finished{id.folder + "/" + name_of_step(id.step), ""};
+  TRY(publish(id, finished.path));
+  auto behind = [&](const base::Status& status) {
+    if (!status.ok() && finished.trouble.empty()) finished.trouble = status.error().message;
+  };
+  reach(stage, "best");
+  if (options.best) behind(mark_best(id.folder, *options.best));
+  reach(stage, "prune");
+  behind(prune(id.folder, options.keep));
+  return finished;
+}
+
+}  // namespace engine::checkpoint
