@@ -10,12 +10,14 @@
 #include "engine/comm/env.h"
 #include "engine/train/config.h"
 #include "engine/train/rank.h"
+#include "engine/train/verbs.h"
 #include "os/files.h"
 
 namespace {
 
 constexpr const char* kUsage =
     "usage: phalanx-train CONFIG.yaml [KEY=VALUE ...]\n"
+    "       phalanx-train merge | checkpoints FOLDER ...\n"
     "       phalanx-train --help | --version\n\n"
     "Trains a byte-level GPT by data parallel. Started alone it is one rank; several ranks are started by\n"
     "`phalanx run`, torchrun, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n\n"
@@ -44,6 +46,7 @@ base::Result<CommandLine> parse(const std::vector<std::string>& arguments) {
 }
 
 base::Result<int> run(const std::vector<std::string>& arguments) {
+  if (auto code = engine::train::run_verb(arguments)) return std::move(*code);
   TRY_ASSIGN(CommandLine line, parse(arguments));
   auto text = os::read_file(line.config_path, 256 << 10);
   if (!text.ok()) {
@@ -60,7 +63,7 @@ base::Result<int> run(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "-h")) {
-    fmt::print("{}{}{}", kUsage, engine::train::help_of_settings(), kExitCodes);
+    fmt::print("{}{}\nCheckpoints:\n{}{}", kUsage, engine::train::help_of_settings(), engine::train::help_of_verbs(), kExitCodes);
     return 0;
   }
   if (arguments.size() == 1 && arguments[0] == "--version") {

@@ -1,0 +1,51 @@
+#include "engine/checkpoint/shared_folder.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "engine/checkpoint/folder.h"
+#include "os/files.h"
+
+namespace engine::checkpoint {
+namespace {
+
+std::string sign_of(const std::string& folder, std::string_view token, int rank) {
+  return fmt::format("{}/.seen-{}.{}", folder, token, rank);
+}
+
+base::Status leave_sign(const std::string& folder, const std::string& sign, std::string_view token) {
+  TRY(os::make_folders(folder, 0755));
+  return write_durably(sign, token);
+}
+
+}  // namespace
+
+std::string common_token(comm::Group& group) {
+  return comm::exchange(group, group.rank() == 0 ? make_token() : "", "checkpoint token").front();
+}
+
+base::Status require_shared(comm::Group& group, const std::string& folder, std::string_view token) {
+  const std::string mine = sign_of(folder, token, group.rank());
+  TRY(comm::agree(group, leave_sign(folder, mine, token), "writing to the checkpoints' folder"));
+  base::Status seen = base::ok();
+  if (group.rank() == 0) {
+    std::vector<int> missing;
+    for (int rank = 0; rank < group.world(); ++rank) {
+      auto sign = os::read_file(sign_of(folder, token, rank), 256);
+      if (!sign.ok() || *sign != token) missing.push_back(rank);
+    }
+    if (!missing.empty())
+      seen = base::fail(base::ErrorKind::kUnfit, fmt::format("the ranks do not share the folder {}", base::quote(folder, 400)))
+                 .because(fmt::format("rank 0 does not see there what rank(s) {} wrote", base::format_ranges(missing)))
+                 .with_hint("set `out` to a folder on a disk that all hosts mount");
+  }
+  base::Status all = comm::agree(group, std::move(seen), "looking for what the other ranks wrote");
+  unlink(mine.c_str());
+  return all;
+}
+
+}  // namespace engine::checkpoint

@@ -1,0 +1,237 @@
+#include "engine/train/verbs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "engine/checkpoint/folder.h"
+#include "engine/checkpoint/hf_index.h"
+#include "engine/checkpoint/interrupt.h"
+#include "engine/checkpoint/merge.h"
+#include "engine/checkpoint/reader.h"
+#include "os/clock.h"
+#include "os/files.h"
+
+namespace engine::train {
+namespace {
+
+struct Options {
+  std::string operand;
+  std::map<std::string, std::string> values;  // "--dtype" → "bf16"; switches → ""
+};
+
+base::Error usage(std::string what) { return base::fail(base::ErrorKind::kUsage, std::move(what)).with_hint("phalanx-train --help"); }
+
+// One operand, options with a value ("-o DIR", "--output=DIR"), switches.
+base::Result<Options> parse(const std::vector<std::string>& arguments, const std::set<std::string>& valued,
+                            const std::set<std::string>& switches) {
+  Options options;
+  bool have_operand = false;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
+    const std::string name = argument.substr(0, equals);
+    if (!argument.starts_with("-") || argument == "-") {
+      if (have_operand) return usage(fmt::format("{} has one operand; {} is a second", arguments[0], base::quote(argument)));
+      options.operand = argument;
+      have_operand = true;
+    } else if (switches.contains(name) && equals == std::string::npos) {
+      options.values[name] = "";
+    } else if (valued.contains(name)) {
+      if (equals == std::string::npos && i + 1 == arguments.size()) return usage(fmt::format("{} needs a value", name));
+      options.values[name] = equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
+    } else {
+      return usage(fmt::format("{} has no option {}", arguments[0], base::quote(argument)));
+    }
+  }
+  if (options.operand.empty()) return usage(fmt::format("{} needs a folder", arguments[0]));
+  while (options.operand.size() > 1 && options.operand.back() == '/') options.operand.pop_back();
+  return options;
+}
+
+int threads() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u)); }
+
+// A line on stderr each second at most: rewritten on a terminal, a new one every ten seconds elsewhere.
+class ProgressLine {
+ public:
+  void show(uint64_t done, uint64_t all) {
+    const os::Mono now = os::mono_now();
+    if (now - last_ < std::chrono::seconds(terminal_ ? 1 : 10)) return;
+    last_ = now;
+    std::fprintf(stderr, "%smerged %s of %s%s", terminal_ ? "\r" : "", base::format_bytes(done).c_str(), base::format_bytes(all).c_str(),
+                 terminal_ ? "\x1b[K" : "\n");
+    drawn_ = terminal_;
+  }
+  void clear() {
+    if (drawn_) std::fprintf(stderr, "\r\x1b[K");
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool drawn_ = false;
+  os::Mono last_ = os::mono_now();
+};
+
+// The checkpoint a folder stands for: itself, or the newest readable among those it holds.
+base::Result<std::string> checkpoint_in(const std::string& folder) {
+  if (os::exists(folder + "/" + checkpoint::kManifestFile)) return folder;
+  for (const std::string& place : {folder, folder + "/checkpoints"})
+    if (auto newest = checkpoint::latest(place)) return *newest;
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not a checkpoint and holds none", base::quote(folder, 400)))
+      .because("it has no manifest.json and no step-… folder with a DONE mark");
+}
+
+base::Result<checkpoint::MergeOptions> merge_options(const Options& options) {
+  checkpoint::MergeOptions how;
+  TRY_ASSIGN(how.checkpoint, checkpoint_in(options.operand));
+  auto value = [&](const char* shortest, const char* name) -> std::optional<std::string> {
+    auto found = options.values.find(name);
+    if (found == options.values.end()) found = options.values.find(shortest);
+    return found == options.values.end() ? std::nullopt : std::optional(found->second);
+  };
+  how.folder = value("-o", "--output").value_or(how.checkpoint + "-merged");
+  while (how.folder.size() > 1 && how.folder.back() == '/') how.folder.pop_back();
+  if (how.folder.empty()) return usage("-o needs a folder");
+  if (auto dtype = value("", "--dtype")) {
+    const std::map<std::string, std::string> known{{"bf16", "BF16"}, {"fp16", "F16"}, {"fp32", "F32"}};
+    if (!known.contains(*dtype)) return usage(fmt::format("--dtype is {}, but must be bf16, fp16 or fp32", base::quote(*dtype)));
+    how.dtype = known.at(*dtype);
+  }
+  if (auto size = value("", "--max-shard-size")) {
+    TRY_ASSIGN(int64_t bytes, base::parse_bytes(*size));
+    how.max_file_bytes = static_cast<uint64_t>(bytes);
+  }
+  how.replace = options.values.contains("--replace");
+  return how;
+}
+
+base::Result<int> merge(const std::vector<std::string>& arguments) {
+  TRY_ASSIGN(Options options, parse(arguments, {"-o", "--output", "--dtype", "--max-shard-size"}, {"--replace", "--json"}));
+  TRY_ASSIGN(checkpoint::MergeOptions how, merge_options(options));
+  ProgressLine line;
+  how.progress = [&](uint64_t done, uint64_t all) { line.show(done, all); };
+  const os::Mono start = os::mono_now();
+  const checkpoint::Interrupt never;  // SIGINT ends the process; the folder appears whole or not at all
+  auto merged = checkpoint::merge(how, never);
+  line.clear();
+  if (!merged.ok()) return std::move(merged).error();
+  if (options.values.contains("--json")) {
+    base::Json json = {
+        {"version", 1}, {"checkpoint", how.checkpoint}, {"folder", merged->folder}, {"tensors", merged->tensors}, {"bytes", merged->bytes}};
+    json["files"] = base::Json::array();
+    for (const checkpoint::NamedFile& file : merged->files)
+      json["files"].push_back({{"name", file.name}, {"bytes", file.file.bytes}, {"sha256", file.file.sha256}});
+    fmt::print("{}\n", base::to_text(json, 2));
+    return 0;
+  }
+  fmt::print("{}: {} tensors, {} in {} file(s), {}\n", base::printable(merged->folder, 4096), merged->tensors,
+             base::format_bytes(merged->bytes), merged->files.size(), base::format_duration(os::mono_now() - start));
+  return 0;
+}
+
+struct Listed {
+  std::string path;
+  std::optional<int64_t> step, world, version;
+  uint64_t bytes = 0;
+  bool best = false;
+  std::string damage;  // empty: none was found
+};
+
+Listed look_at(const std::string& path, bool verify) {
+  Listed listed{path, {}, {}, {}, 0, false, ""};
+  auto reader = checkpoint::Reader::open(path);
+  base::Status status = reader.ok() ? base::ok() : base::Status(std::move(reader).error());
+  if (status.ok()) {
+    listed.step = reader->step();
+    listed.world = reader->world();
+    listed.version = reader->version();
+    listed.bytes = reader->bytes();
+    if (verify) status = reader->verify(threads());
+  }
+  if (!status.ok()) listed.damage = status.error().message + (status.error().cause.empty() ? "" : ": " + status.error().cause);
+  return listed;
+}
+
+base::Json json_of(const Listed& one, bool verified) {
+  base::Json json = {{"path", one.path}, {"state", !one.damage.empty() ? "damaged" : verified ? "verified" : "complete"}};
+  if (one.step) json["step"] = *one.step;
+  if (one.world) json["world"] = *one.world;
+  if (one.version) json["version"] = *one.version;
+  if (one.step) json["bytes"] = one.bytes;
+  json["best"] = one.best;
+  if (!one.damage.empty()) json["damage"] = one.damage;
+  return json;
+}
+
+base::Result<int> list(const std::vector<std::string>& arguments) {
+  TRY_ASSIGN(Options options, parse(arguments, {}, {"--verify", "--json"}));
+  std::string folder = options.operand;
+  if (!os::is_folder(folder)) return base::fail(base::ErrorKind::kConfig, fmt::format("there is no folder {}", base::quote(folder, 400)));
+  if (checkpoint::list(folder).empty() && os::is_folder(folder + "/checkpoints")) folder += "/checkpoints";
+  const bool verify = options.values.contains("--verify"), as_json = options.values.contains("--json");
+  const std::optional<checkpoint::Best> best = checkpoint::best(folder);
+  base::Json json = {{"version", 1}, {"folder", folder}, {"checkpoints", base::Json::array()}};
+  bool damaged = false;
+  if (!as_json) fmt::print("{:<16}{:>10}{:>7}{:>12}  {}\n", "checkpoint", "step", "ranks", "size", "state");
+  for (const std::string& path : checkpoint::list(folder)) {
+    Listed one = look_at(path, verify);
+    one.best = best && one.step == best->step;
+    damaged = damaged || !one.damage.empty();
+    json["checkpoints"].push_back(json_of(one, verify));
+    if (as_json) continue;
+    const std::string state = !one.damage.empty() ? "damaged: " + one.damage : verify ? "verified" : "complete";
+    fmt::print("{:<16}{:>10}{:>7}{:>12}  {}{}\n", std::filesystem::path(path).filename().string(),
+               one.step ? fmt::to_string(*one.step) : "?", one.world ? fmt::to_string(*one.world) : "?",
+               one.step ? base::format_bytes(one.bytes) : "?", base::printable(state, 2000),
+               one.best ? fmt::format(", best ({} {:.6g})", base::printable(best->metric), best->value) : "");
+  }
+  if (as_json) fmt::print("{}\n", base::to_text(json, 2));
+  return damaged ? 1 : 0;
+}
+
+struct Verb {
+  std::string_view name;
+  base::Result<int> (*run)(const std::vector<std::string>&);
+  std::string_view help;
+};
+constexpr std::array kVerbs{
+    Verb{"merge", merge,
+         "phalanx-train merge CHECKPOINT [-o FOLDER] [--dtype bf16|fp16|fp32] [--max-shard-size 5GB] [--replace] [--json]\n"
+         "    writes a checkpoint's model as model.safetensors, or as several files with an index, for other programs\n"},
+    Verb{"checkpoints", list,
+         "phalanx-train checkpoints FOLDER [--verify] [--json]\n"
+         "    lists a run's checkpoints; --verify reads them in full; 1 if one is damaged\n"},
+};
+
+}  // namespace
+
+std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return std::nullopt;
+  for (const Verb& verb : kVerbs) {
+    if (arguments[0] != verb.name) continue;
+    if (arguments.size() == 2 && (arguments[1] == "--help" || arguments[1] == "-h")) {
+      fmt::print("usage: {}", verb.help);
+      return base::Result<int>(0);
+    }
+    return verb.run(arguments);
+  }
+  return std::nullopt;
+}
+
+std::string help_of_verbs() {
+  std::string text;
+  for (const Verb& verb : kVerbs) text += fmt::format("{}", verb.help);
+  return text;
+}
+
+}  // namespace engine::train
