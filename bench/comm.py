@@ -33,7 +33,8 @@ class Hosts:
         for name in self.names:
             self.ip("netns", "add", name)
             self.ip("-n", name, "link", "set", "lo", "up")
-        self.ip("link", "add", "veth0", "netns", self.names[0], "type", "veth", "peer", "name", "veth0", "netns", self.names[1])
+        one, other = self.names
+        self.ip("link", "add", "veth0", "netns", one, "type", "veth", "peer", "name", "veth0", "netns", other)
         for number, name in enumerate(self.names):
             self.ip("-n", name, "addr", "add", f"10.77.0.{number + 1}/24", "dev", "veth0")
             self.ip("-n", name, "link", "set", "veth0", "up")
@@ -56,10 +57,11 @@ def run(hosts, world, program):
     port = free_port()
     ranks = []
     for rank in range(world):
-        env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank % per_host), LOCAL_WORLD_SIZE=str(per_host),
-                   MASTER_ADDR=hosts.address, MASTER_PORT=str(port), OMP_NUM_THREADS="1")
-        env["GLOO_SOCKET_IFNAME"] = "veth0" if hosts.names else "lo"
-        ranks.append(subprocess.Popen(hosts.command(rank, world) + program, env=env, stdout=subprocess.PIPE if rank == 0 else None, text=True))
+        env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world), OMP_NUM_THREADS="1")
+        env.update(LOCAL_RANK=str(rank % per_host), LOCAL_WORLD_SIZE=str(per_host))
+        env.update(MASTER_ADDR=hosts.address, MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="veth0" if hosts.names else "lo")
+        output = subprocess.PIPE if rank == 0 else None
+        ranks.append(subprocess.Popen(hosts.command(rank, world) + program, env=env, stdout=output, text=True))
     try:
         text = ranks[0].communicate(timeout=500)[0]
         for process in ranks:
@@ -83,8 +85,9 @@ def readable(size):
 def compare(hosts, world, sizes, rounds, build):
     times, about = {}, ""
     listed = ",".join(map(str, sizes))
+    programs = {"ours": [f"{build}/bench/comm_rank", listed], "gloo": ["/usr/bin/python3", f"{HERE}/comm_gloo.py", listed]}
     for _ in range(rounds):
-        for side, program in (("ours", [f"{build}/bench/comm_rank", listed]), ("gloo", ["/usr/bin/python3", f"{HERE}/comm_gloo.py", listed])):
+        for side, program in programs.items():
             for line in run(hosts, world, program):
                 if line.startswith("#"):
                     about = line[2:]
@@ -94,18 +97,22 @@ def compare(hosts, world, sizes, rounds, build):
     rows = []
     for kind in KINDS:
         for size in sizes:
-            middle = {side: statistics.median(times[key]) for side, key in
-                      (("gloo", ("gloo", kind, size)), ("plain", ("ours", f"{kind}/plain", size)), ("window", ("ours", f"{kind}/window", size)))}
-            rows.append({"operation": kind, "bytes": size, "ranks": world, "hosts": 2 if hosts.names else 1, **middle})
+            row = {"operation": kind, "bytes": size, "ranks": world, "hosts": 2 if hosts.names else 1}
+            row["gloo"] = statistics.median(times["gloo", kind, size])
+            for memory in ("plain", "window"):
+                row[memory] = statistics.median(times["ours", f"{kind}/{memory}", size])
+            rows.append(row)
     return about, rows
 
 
 def show(title, about, rows):
     print(f"\n{title}; ours: {about}")
-    print(f"{'operation':<16}{'size':>10}{'gloo':>13}{'plain':>13}{'window':>13}{'plain ×':>10}{'window ×':>10}")
+    columns = f"{'gloo':>13}{'plain':>13}{'window':>13}{'plain ×':>10}{'window ×':>10}"
+    print(f"{'operation':<16}{'size':>10}{columns}")
     for row in rows:
         cells = "".join(f"{row[side] * 1e6:>10.1f} µs" for side in ("gloo", "plain", "window"))
-        print(f"{row['operation']:<16}{readable(row['bytes']):>10}{cells}{row['gloo'] / row['plain']:>10.2f}{row['gloo'] / row['window']:>10.2f}")
+        ratios = "".join(f"{row['gloo'] / row[side]:>10.2f}" for side in ("plain", "window"))
+        print(f"{row['operation']:<16}{readable(row['bytes']):>10}{cells}{ratios}")
 
 
 def main():
@@ -117,7 +124,9 @@ def main():
     options.add_argument("--rounds", type=int)
     options.add_argument("--one-host", action="store_true", help="without the link between two hosts")
     chosen = options.parse_args()
-    sizes = [1 << 10, 64 << 10, 16 << 20] if chosen.quick else [1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 16 << 20, 64 << 20, 256 << 20]
+    sizes = [1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 16 << 20, 64 << 20, 256 << 20]
+    if chosen.quick:
+        sizes = [1 << 10, 64 << 10, 16 << 20]
     rounds = chosen.rounds or (1 if chosen.quick else 3)
     everything = []
     places = [False] + ([True] if os.geteuid() == 0 and not chosen.one_host else [])

@@ -180,8 +180,11 @@ RecorderFiles recorder_files(const std::vector<std::string>& environment, uint32
   RecorderFiles files;
   std::string prefix = value("TORCH_FR_DUMP_TEMP_FILE");
   if (prefix.empty()) prefix = value("TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
+  const std::string ours = value(kFlightFileVariable);
+  if (prefix.empty()) prefix = ours;
   if (!prefix.empty()) files.dump = prefix + std::to_string(rank);
   std::string pipe = value("TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
+  if (pipe.empty()) pipe = ours;
   if (!pipe.empty()) files.pipe = fmt::format("{}{}.pipe", pipe, rank);
   return files;
 }

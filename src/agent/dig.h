@@ -23,6 +23,8 @@ wire::Dug dig(const wire::Dig& question, const std::vector<DigTarget>& targets, 
 
 // The files in which a rank's flight recorder leaves its dump and, if it has one, the pipe that asks for it: from its environment, as
 // torch/csrc/distributed/c10d/FlightRecorder.cpp and ProcessGroupNCCL.cpp read it.
+// phalanx-train looks at kFlightFileVariable where those are not set.
+inline constexpr const char* kFlightFileVariable = "PHALANX_FLIGHT_FILE";
 struct RecorderFiles {
   std::string dump, pipe;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "agent/cpu_binding.h"
+#include "agent/dig.h"
 #include "agent/python_hook.h"
 #include "base/text.h"
 #include "os/files.h"
@@ -39,6 +40,7 @@ void Ranks::start(const wire::RankSpec& spec, const Environment& job, const Rank
     if (os::make_folders(folder).ok()) place.error_file = rank->error_file = folder + "/error.json";
   }
   Environment environment = rank_environment(job, spec, place);
+  if (!rank->error_file.empty()) environment[kFlightFileVariable] = command.scratch + "/" + std::to_string(spec.local_rank) + "/flight_";
   if (!command.hook.empty() && !rank->error_file.empty()) {
     rank->stack_file = command.scratch + "/" + std::to_string(spec.local_rank) + "/stacks";
     add_python_hook(environment, command.hook, rank->stack_file);

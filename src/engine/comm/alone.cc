@@ -9,7 +9,7 @@ namespace {
 
 class Alone final : public Front {
  public:
-  explicit Alone(at::Device device) : Front(Runs::kAtWait), device_(device) {}
+  explicit Alone(at::Device device) : Front(Runs::kAtWait, {}), device_(device) {}
   ~Alone() override { stop_thread(); }
   int rank() const override { return 0; }
   int world() const override { return 1; }

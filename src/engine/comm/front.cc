@@ -1,5 +1,7 @@
 #include "engine/comm/front.h"
 
+#include "engine/comm/flight.h"
+
 namespace engine::comm {
 namespace {
 
@@ -9,6 +11,7 @@ constexpr size_t kSmallBytes = 64 << 10;
 
 struct Front::Task {
   Operation operation;
+  uint64_t flight = 0;  // its number in the ring
   bool done = false;
   std::exception_ptr failure;
 };
@@ -22,6 +25,8 @@ class Front::Waiting final : public Pending {
   Front& front_;
   std::shared_ptr<Task> task_;
 };
+
+Front::Front(Runs runs, const GroupOptions& options) : runs_(runs), flight_(options.flight), name_(options.name) {}
 
 Front::~Front() { stop_thread(); }
 
@@ -83,6 +88,7 @@ std::unique_ptr<Pending> Front::submit(Operation operation) {
   check_call(operation, world(), device());
   auto task = std::make_shared<Task>();
   task->operation = std::move(operation);
+  if (flight_) task->flight = flight_->scheduled(name_, task->operation);
   {
     std::lock_guard lock(mutex_);
     if (runs_ == Runs::kAtWait) {
@@ -124,8 +130,13 @@ void Front::run(Task& task) {
   std::exception_ptr failure;
   try {
     if (failure_) std::rethrow_exception(failure_);
+    if (flight_) flight_->started(task.flight);
     carry_out(task.operation);
-  } catch (...) { failure = failure_ = std::current_exception(); }
+    if (flight_) flight_->completed(task.flight);
+  } catch (...) {
+    if (flight_ && !failure_) flight_->write();
+    failure = failure_ = std::current_exception();
+  }
   std::lock_guard lock(mutex_);
   task.operation.output = task.operation.input = at::Tensor();  // the caller may free them from here on
   task.failure = failure;

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/comm/group.h"
+#include "engine/comm/make_group.h"
 #include "engine/comm/operation.h"
 
 namespace engine::comm {
@@ -21,7 +21,7 @@ namespace engine::comm {
 class Front : public Group {
  public:
   enum class Runs { kAtWait, kInThread };
-  explicit Front(Runs runs) : runs_(runs) {}
+  Front(Runs runs, const GroupOptions& options);
   ~Front() override;
 
   std::unique_ptr<Pending> start_all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) final;
@@ -45,6 +45,8 @@ class Front : public Group {
   void work();
 
   const Runs runs_;
+  const std::shared_ptr<FlightRing> flight_;
+  const std::string name_;
   uint64_t sequence_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;

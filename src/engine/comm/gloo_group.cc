@@ -3,6 +3,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -30,7 +31,11 @@ constexpr size_t kChunkBytes = 4 << 20;
 class GlooGroup final : public Front {
  public:
   GlooGroup(StoreHandle store, c10::intrusive_ptr<Gloo> backend, Place place, const GroupOptions& options)
-      : Front(Runs::kInThread), store_(std::move(store)), backend_(std::move(backend)), place_(std::move(place)), options_(options) {}
+      : Front(Runs::kInThread, options),
+        store_(std::move(store)),
+        backend_(std::move(backend)),
+        place_(std::move(place)),
+        options_(options) {}
   ~GlooGroup() override { stop_thread(); }
 
   int rank() const override { return backend_->getRank(); }
@@ -238,7 +243,14 @@ void GlooGroup::barrier_now(const Operation& operation) {
   marks.forget_before(rank());
 }
 
+// Gloo writes to sockets whose other end may be gone, and leaves the signal for that to the program; Python ignores it from the start.
+void ignore_broken_pipes() {
+  struct sigaction now{};
+  if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) signal(SIGPIPE, SIG_IGN);
+}
+
 c10::intrusive_ptr<Gloo> connect(const StoreHandle& store, const Place& place, const GroupOptions& wanted) {
+  ignore_broken_pipes();
   auto options = Gloo::Options::create(wanted.timeout);
   options->threads = 1;  // of Gloo's own collectives, of which only broadcast is used
   for (std::string_view name : base::split(place.interfaces, ','))
@@ -255,7 +267,8 @@ std::unique_ptr<Group> GlooGroup::split(int color, int key) {
   Place place = place_;
   place.rank = part.rank;
   place.world = static_cast<int>(part.members.size());
-  return make_gloo_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store_.store), false, true}, place, options_);
+  return make_gloo_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store_.store), false, true}, place,
+                         options_of(part, options_, splits_, color));
 }
 
 }  // namespace

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <numeric>
 #include <set>
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "engine/comm/flight.h"
 #include "engine/comm/make_group.h"
 #include "engine/comm/patience.h"
 #include "engine/comm/route.h"
@@ -55,6 +58,23 @@ std::string own_address(const RankEnv& env) {
   return address;
 }
 
+// The ring and, where it can be asked for its dump, the one who listens; both live as long as any group.
+struct Flight {
+  explicit Flight(std::string file) : ring(std::move(file)) {}
+  FlightRing ring;
+  std::unique_ptr<FlightPipe> pipe;
+};
+
+base::Result<std::shared_ptr<FlightRing>> open_flight(const RankEnv& env) {
+  const FlightFiles files = flight_files(process_environment, env.rank);
+  auto flight = std::make_shared<Flight>(files.dump);
+  std::vector<int> all(static_cast<size_t>(env.world));
+  std::iota(all.begin(), all.end(), 0);
+  flight->ring.add_group("world", all);
+  if (!files.pipe.empty()) { TRY_ASSIGN(flight->pipe, FlightPipe::listen(flight->ring, files.pipe)); }
+  return std::shared_ptr<FlightRing>(flight, &flight->ring);
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device) {
@@ -79,7 +99,12 @@ base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device)
   }
   try {
     const Place place{env.rank, env.world, device, address, env.gloo_interfaces};
-    return make_group(std::move(store), place, {std::chrono::seconds{env.comm_timeout_s}, env.comm_shared_memory, env.comm_check, ""});
+    GroupOptions options;
+    options.timeout = std::chrono::seconds{env.comm_timeout_s};
+    options.shared_memory = env.comm_shared_memory;
+    options.check = env.comm_check;
+    TRY_ASSIGN(options.flight, open_flight(env));
+    return make_group(std::move(store), place, options);
   } catch (const std::exception& failure) {
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("rank {} cannot connect to the other ranks", env.rank))
         .within(doing)

@@ -4,11 +4,14 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/comm/compat.h"
 #include "engine/comm/group.h"
 
 namespace engine::comm {
+
+class FlightRing;
 
 // `store` is where the ranks meet. `hosting`: this rank serves it and so has to leave last. `borrowed`: it belongs to the group that this
 // one was split off, and outlives it.
@@ -22,9 +25,12 @@ struct GroupOptions {
   // As in torch's own default: long enough for one rank to write a checkpoint while the others wait. Finding a hang sooner is the
   // launcher's work.
   std::chrono::milliseconds timeout = std::chrono::minutes{30};
-  bool shared_memory = true;  // between ranks of one host; must be the same for all, else none has it
-  bool check = false;         // labels must be equal too, and over Gloo calls are compared before they begin
-  std::string instead_of;     // for describe(): why this group is not a faster one
+  bool shared_memory = true;           // between ranks of one host; must be the same for all, else none has it
+  bool check = false;                  // labels must be equal too, and over Gloo calls are compared before they begin
+  std::string instead_of;              // for describe(): why this group is not a faster one
+  std::shared_ptr<FlightRing> flight;  // where operations are recorded; may be none
+  std::string name = "world";          // of the group in there
+  std::vector<int> ranks;              // the group's, in the run; empty: all of it
 };
 
 // How a rank takes part.

@@ -100,7 +100,8 @@ class NcclGroup final : public Group {
     place.rank = part.rank;
     place.world = static_cast<int>(part.members.size());
     const std::string prefix = fmt::format("split/{}/{}", ++splits_, color);
-    return make_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store_.store), false, true}, place, options_);
+    return make_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store_.store), false, true}, place,
+                      options_of(part, options_, splits_, color));
   }
   void leave() override {
     barrier("leave", options_.timeout);

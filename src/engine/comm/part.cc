@@ -1,9 +1,12 @@
 #include "engine/comm/part.h"
 
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "engine/comm/flight.h"
 
 namespace engine::comm {
 
@@ -26,6 +29,15 @@ Part part_of(Group& group, int color, int key) {
     part.members.push_back(r);
   }
   return part;
+}
+
+GroupOptions options_of(const Part& part, const GroupOptions& whole, int split, int color) {
+  GroupOptions options = whole;
+  options.name = fmt::format("{}/{}.{}", whole.name, split, color);
+  options.ranks.clear();
+  for (int member : part.members) options.ranks.push_back(whole.ranks.empty() ? member : whole.ranks[static_cast<size_t>(member)]);
+  if (options.flight) options.flight->add_group(options.name, options.ranks);
+  return options;
 }
 
 }  // namespace engine::comm

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/comm/group.h"
+#include "engine/comm/make_group.h"
 
 namespace engine::comm {
 
@@ -14,5 +14,8 @@ struct Part {
 
 // The ranks that give the same color, ordered by (key, rank). Collective.
 Part part_of(Group& group, int color, int key);
+
+// Those of the part's group, from those of the whole: its name and ranks, and it is known to the flight ring. `split` counts the whole's.
+GroupOptions options_of(const Part& part, const GroupOptions& whole, int split, int color);
 
 }  // namespace engine::comm

@@ -26,7 +26,11 @@ char* bytes_at(const at::Tensor& tensor) { return static_cast<char*>(tensor.data
 class ShmGroup final : public Front {
  public:
   ShmGroup(StoreHandle store, SharedHost host, const GroupOptions& options)
-      : Front(Runs::kAtWait), store_(std::move(store)), link_(std::move(host.link)), board_(std::move(host.board)), options_(options) {}
+      : Front(Runs::kAtWait, options),
+        store_(std::move(store)),
+        link_(std::move(host.link)),
+        board_(std::move(host.board)),
+        options_(options) {}
   ~ShmGroup() override { stop_thread(); }
 
   int rank() const override { return board_->index(); }
@@ -68,6 +72,7 @@ class ShmGroup final : public Front {
   GroupOptions options_;
   Windows windows_;
   uint64_t window_ids_ = 0;
+  int splits_ = 0;
 };
 
 // Bytes that a rank puts in.
@@ -274,6 +279,7 @@ std::optional<at::Tensor> ShmGroup::common(int64_t elements, at::ScalarType dtyp
 std::unique_ptr<Group> ShmGroup::split(int color, int key) {
   const Part part = part_of(*this, color, key);
   const auto members = static_cast<int>(part.members.size());
+  ++splits_;
   std::optional<HostLink> listening;
   if (part.rank == 0 && members > 1) {
     auto link = HostLink::listen();
@@ -296,7 +302,7 @@ std::unique_ptr<Group> ShmGroup::split(int color, int key) {
   const base::Status split = agree(*this, members == 1 || host.ok() ? base::ok() : base::Status(host.error()), "splitting the group");
   if (!split.ok()) throw std::runtime_error(fmt::format("{}, because {}", split.error().message, split.error().cause));
   if (members == 1) return make_alone(device());
-  return make_shm_group(StoreHandle{{}, false, true}, std::move(host.value()), options_);
+  return make_shm_group(StoreHandle{{}, false, true}, std::move(host.value()), options_of(part, options_, splits_, color));
 }
 
 }  // namespace

@@ -12,90 +12,20 @@
 #include <functional>
 #include <random>
 #include <thread>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
 
+#include "comm/processes.h"
+#include "diagnosis/flight_recorder.h"
 #include "os/files.h"
-#include "ranks.h"
 
 namespace {
 
 using engine::comm::Group;
 using engine::comm::GroupOptions;
 using engine::comm::Reduction;
+using processes::kThrew;
+using processes::Processes;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-constexpr int kThrew = 7;
-
-// `world` processes, each with its rank's group. They end with 0, or with kThrew when body throws; what() then lies in the folder.
-class Processes {
- public:
-  Processes(int world, const GroupOptions& options, const std::function<void(Group&)>& body, const std::function<void()>& before = [] {}) {
-    for (int rank = 0; rank < world; ++rank) {
-      const pid_t pid = fork();
-      if (pid == 0) _exit(be(rank, world, options, body, before));
-      pids_.push_back(pid);
-    }
-  }
-  ~Processes() {
-    for (pid_t pid : pids_)
-      if (pid > 0) {
-        kill(pid, SIGKILL);
-        waitpid(pid, nullptr, 0);
-      }
-  }
-  void kill_rank(int rank) { kill(pids_[static_cast<size_t>(rank)], SIGKILL); }
-  // The wait status of a rank, within the limit; -1: it still runs.
-  int end_of(int rank, milliseconds limit) {
-    pid_t& pid = pids_[static_cast<size_t>(rank)];
-    const auto end = steady_clock::now() + limit;
-    int status = 0;
-    while (waitpid(pid, &status, WNOHANG) == 0) {
-      if (steady_clock::now() > end) return -1;
-      std::this_thread::sleep_for(milliseconds{5});
-    }
-    pid = 0;
-    return status;
-  }
-  std::string said(int rank) {
-    auto text = os::read_file(folder_ / fmt::format("said-{}", rank), 1 << 16);
-    return text.ok() ? *text : "";
-  }
-  void wait_for_start(int world) {
-    for (int rank = 0; rank < world; ++rank)
-      while (access((folder_ / fmt::format("began-{}", rank)).c_str(), F_OK) != 0) std::this_thread::sleep_for(milliseconds{2});
-  }
-
- private:
-  int be(int rank, int world, const GroupOptions& options, const std::function<void(Group&)>& body, const std::function<void()>& before) {
-    try {
-      before();
-      auto store = c10::make_intrusive<c10d::FileStore>(folder_ / "store", world);
-      auto group = engine::comm::make_group({store, rank == 0}, {rank, world, at::kCPU, "127.0.0.1", ""}, options);
-      note("began", rank, group->describe());
-      body(*group);
-      return 0;
-    } catch (const std::exception& failure) {
-      note("said", rank, failure.what());
-      return kThrew;
-    }
-  }
-  void note(const char* name, int rank, const std::string& text) {
-    const std::string path = folder_ / fmt::format("{}-{}", name, rank);
-    if (FILE* file = std::fopen((path + ".new").c_str(), "w")) {
-      std::fputs(text.c_str(), file);
-      std::fclose(file);
-      std::rename((path + ".new").c_str(), path.c_str());
-    }
-  }
-
- public:
-  std::string began(int rank) { return os::read_file(folder_ / fmt::format("began-{}", rank), 1 << 16).value(); }
-
- private:
-  ranks::TempFolder folder_;
-  std::vector<pid_t> pids_;
-};
 
 void work_forever(Group& group) {
   at::Tensor window = group.window(100000, at::kFloat), plain = at::zeros({300000});
@@ -116,16 +46,16 @@ TEST(Failures, AKilledRankIsNoticedByAllAndNothingStays) {
   for (int round = 0; round < 6; ++round) {
     constexpr int kWorld = 3;
     const int victim = static_cast<int>(random() % kWorld);
-    Processes processes(kWorld, {}, work_forever);
-    processes.wait_for_start(kWorld);
+    Processes ranks(kWorld, {}, work_forever);
+    ranks.wait_for_start(kWorld);
     std::this_thread::sleep_for(milliseconds{random() % 60});
-    processes.kill_rank(victim);
+    ranks.kill_rank(victim);
     const auto killed = steady_clock::now();
     for (int rank = 0; rank < kWorld; ++rank) {
-      const int status = processes.end_of(rank, milliseconds{5000});
+      const int status = ranks.end_of(rank, milliseconds{5000});
       if (rank == victim) continue;
       ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew) << "rank " << rank << " status " << status;
-      EXPECT_NE(processes.said(rank).find(fmt::format("rank {} is gone", victim)), std::string::npos) << processes.said(rank);
+      EXPECT_NE(ranks.said(rank).find(fmt::format("rank {} is gone", victim)), std::string::npos) << ranks.said(rank);
     }
     EXPECT_LT(steady_clock::now() - killed, milliseconds{2500});
     EXPECT_EQ(unix_sockets().find("phalanx-comm-"), std::string::npos);
@@ -135,31 +65,66 @@ TEST(Failures, AKilledRankIsNoticedByAllAndNothingStays) {
 TEST(Failures, AKilledRankIsNoticedOverGloo) {
   GroupOptions options;
   options.shared_memory = false;
-  Processes processes(3, options, work_forever);
-  processes.wait_for_start(3);
+  Processes ranks(3, options, work_forever);
+  ranks.wait_for_start(3);
   std::this_thread::sleep_for(milliseconds{30});
-  processes.kill_rank(1);
+  ranks.kill_rank(1);
   for (int rank : {0, 2}) {
-    const int status = processes.end_of(rank, milliseconds{5000});
+    const int status = ranks.end_of(rank, milliseconds{5000});
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew) << "rank " << rank << " status " << status;
-    EXPECT_NE(processes.said(rank).find("grads"), std::string::npos) << processes.said(rank);
+    EXPECT_NE(ranks.said(rank).find("grads"), std::string::npos) << ranks.said(rank);
   }
 }
 
 TEST(Failures, ARankThatDoesNotComeIsNamedWithWhatItDidLast) {
   GroupOptions options;
   options.timeout = milliseconds{600};
-  Processes processes(3, options, [](Group& group) {
+  Processes ranks(3, options, [](Group& group) {
     at::Tensor one = at::zeros({1});
     group.all_reduce(one, Reduction::kSum, "loss");
     if (group.rank() == 1) pause();
     group.all_reduce(one, Reduction::kSum, "grads unit 3");
   });
   for (int rank : {0, 2}) {
-    const int status = processes.end_of(rank, milliseconds{8000});
+    const int status = ranks.end_of(rank, milliseconds{8000});
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew);
-    EXPECT_EQ(processes.said(rank),
+    EXPECT_EQ(ranks.said(rank),
               "all_reduce 2 (grads unit 3): rank 1 never came within 0.6 s (its last call was all_reduce 1 (loss) of 1 Float)");
+  }
+}
+
+// A rank that does not come, as the launcher finds it: each rank is asked for its ring through its pipe, and the dumps are compared.
+TEST(Failures, TheRingsOfAStalledRunNameTheRankAndTheOperation) {
+  for (bool shared_memory : {true, false}) {
+    GroupOptions options;
+    options.shared_memory = shared_memory;
+    Processes ranks(3, options, [](Group& group) {
+      at::Tensor one = at::zeros({6});
+      group.all_reduce(one, Reduction::kSum, "loss");
+      auto all = group.split(0, -group.rank());
+      all->barrier("split", milliseconds{20000});
+      if (group.rank() == 1) pause();
+      auto sum = group.start_all_reduce(one, Reduction::kSum, "grads unit 3");
+      group.start_all_gather(at::zeros({18}), one, "params unit 3");
+      sum->wait();
+    });
+    ranks.wait_for_start(3);
+    diagnosis::FlightVerdict verdict;
+    const auto end = steady_clock::now() + milliseconds{10000};
+    do {
+      std::vector<diagnosis::RankTrace> traces;
+      for (int rank = 0; rank < 3; ++rank) {
+        auto trace = diagnosis::read_flight_recorder(rank, ranks.flight(rank));
+        ASSERT_TRUE(trace.ok()) << trace.error().render();
+        traces.push_back(std::move(trace.value()));
+      }
+      verdict = diagnosis::compare_flight_records(traces);
+    } while (verdict.waiting.size() < 2 && steady_clock::now() < end);
+    EXPECT_EQ(verdict.code, "HANG-NEVER-ENTERED");
+    EXPECT_EQ(verdict.culprits, std::vector<int>{1});
+    EXPECT_EQ(verdict.waiting, (std::vector<int>{0, 2}));
+    EXPECT_EQ(verdict.collective, "all_reduce (grads unit 3)");
+    EXPECT_EQ(verdict.group, "world");
   }
 }
 
@@ -167,11 +132,11 @@ void expect_mismatch(bool shared_memory, const std::function<void(Group&)>& body
   GroupOptions options;
   options.shared_memory = shared_memory;
   options.check = true;
-  Processes processes(3, options, body);
+  Processes ranks(3, options, body);
   for (int rank = 0; rank < 3; ++rank) {
-    const int status = processes.end_of(rank, milliseconds{8000});
+    const int status = ranks.end_of(rank, milliseconds{8000});
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew) << status;
-    EXPECT_NE(processes.said(rank).find("the ranks call different operations: " + text), std::string::npos) << processes.said(rank);
+    EXPECT_NE(ranks.said(rank).find("the ranks call different operations: " + text), std::string::npos) << ranks.said(rank);
   }
 }
 
@@ -209,18 +174,18 @@ void sum_in_window(Group& group) {
 
 // A limit on the size of files is the nearest to memory that is not there.
 TEST(Failures, WithoutMemoryToShareGlooIsUsedAndSaysSo) {
-  Processes processes(2, {}, sum_in_window, [] { limit_files(64 << 10); });
+  Processes ranks(2, {}, sum_in_window, [] { limit_files(64 << 10); });
   for (int rank : {0, 1}) {
-    EXPECT_EQ(processes.end_of(rank, milliseconds{20000}), 0) << processes.said(rank);
-    EXPECT_EQ(processes.began(rank).find("gloo on 127.0.0.1 between 2 ranks (no shared memory: rank 0: "), 0u) << processes.began(rank);
+    EXPECT_EQ(ranks.end_of(rank, milliseconds{20000}), 0) << ranks.said(rank);
+    EXPECT_EQ(ranks.began(rank).find("gloo on 127.0.0.1 between 2 ranks (no shared memory: rank 0: "), 0u) << ranks.began(rank);
   }
 }
 
 TEST(Failures, AWindowThatDoesNotFitIsOrdinaryMemory) {
-  Processes processes(2, {}, sum_in_window, [] { limit_files(8 << 20); });
+  Processes ranks(2, {}, sum_in_window, [] { limit_files(8 << 20); });
   for (int rank : {0, 1}) {
-    EXPECT_EQ(processes.end_of(rank, milliseconds{20000}), 0) << processes.said(rank);
-    EXPECT_EQ(processes.began(rank), "shared memory of 2 ranks");
+    EXPECT_EQ(ranks.end_of(rank, milliseconds{20000}), 0) << ranks.said(rank);
+    EXPECT_EQ(ranks.began(rank), "shared memory of 2 ranks");
   }
 }
 
