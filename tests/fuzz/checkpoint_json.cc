@@ -14,7 +14,10 @@ using namespace engine::checkpoint;
 
 void look_at_record(std::string_view text) {
   auto record = parse_shard_record(text);
-  if (!record.ok()) return CHECK(!record.error().message.empty());
+  if (!record.ok()) {
+    CHECK(!record.error().message.empty());
+    return;
+  }
   CHECK(record->rank < record->world);
   Layout layout;
   bool fits = true;
@@ -38,7 +41,10 @@ void look_at_record(std::string_view text) {
 
 void look_at_manifest(std::string_view text) {
   auto manifest = parse_manifest(text);
-  if (!manifest.ok()) return CHECK(!manifest.error().message.empty());
+  if (!manifest.ok()) {
+    CHECK(!manifest.error().message.empty());
+    return;
+  }
   for (const NamedFile& file : manifest->files) CHECK(file.name.find('/') == std::string::npos);
   const std::string written = to_text(*manifest);
   auto again = parse_manifest(written);
@@ -47,7 +53,10 @@ void look_at_manifest(std::string_view text) {
 
 void look_at_index(std::string_view text) {
   auto index = parse_model_index(text);
-  if (!index.ok()) return CHECK(!index.error().message.empty());
+  if (!index.ok()) {
+    CHECK(!index.error().message.empty());
+    return;
+  }
   for (const auto& [tensor, file] : index->weight_map) CHECK(file.find('/') == std::string::npos && file != "..");
   auto again = parse_model_index(to_text(*index));
   CHECK(again.ok() && again->weight_map.size() == index->weight_map.size());
