@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -19,8 +20,7 @@
 #include "engine/comm/group.h"
 #include "engine/model/gpt.h"
 #include "engine/optim/adamw.h"
-#include "engine/parallel/ddp.h"
-#include "engine/parallel/flat.h"
+#include "engine/parallel/data_parallel.h"
 #include "engine/train/cpu.h"
 #include "os/files.h"
 
@@ -37,22 +37,35 @@ const std::map<std::string, Shape> kShapes = {
     {"small", {{.vocabulary = 256, .context = 32, .layers = 2, .heads = 4, .width = 64}, 4}},
 };
 
+struct Mode {
+  parallel::Stage stage = parallel::Stage::kDdp;
+  bool shared = false;  // one copy of the parameters for all ranks of the host
+};
+const std::map<std::string, Mode> kModes = {
+    {"plain", {}},
+    {"ddp", {}},
+    {"zero1", {parallel::Stage::kZero1}},
+    {"zero2", {parallel::Stage::kZero2}},
+    {"zero3", {parallel::Stage::kZero3}},
+    {"shared", {parallel::Stage::kZero1, true}},
+};
+
 class Training {
  public:
   Training(const Shape& shape, comm::Group& group, bool bf16, const model::GptExecution& execution)
-      : shape_(shape), group_(group), bf16_(bf16), gpt_(shape.gpt, execution) {
-    gpt_->init(1);
-    std::vector<parallel::NamedParam> params;
-    for (auto& item : gpt_->named_parameters()) params.push_back({item.key(), item.value(), item.value().dim() > 1});
-    buckets_ = parallel::flatten(params);
-    ddp_.emplace(buckets_, group);
-    std::vector<optim::Row> rows;
-    for (const parallel::Bucket& bucket : buckets_)
-      rows.push_back({bucket.params, bucket.grads, {}, {{0, bucket.params.numel(), bucket.decay ? 0 : 1}}});
-    optimizer_.emplace(std::move(rows), std::vector<optim::Group>{{"decayed", 1, 0.1}, {"plain", 1, 0}},
-                       optim::AdamWOptions{0.9, 0.95, 1e-8});
+      : shape_(shape), group_(group), bf16_(bf16), gpt_(shape.gpt, execution) {}
+
+  base::Status begin(const Mode& mode) {
+    parallel::Options options;
+    options.stage = mode.stage;
+    options.share_parameters = mode.shared;
+    options.groups = {{"decayed", 1, 0.1}, {"plain", 1, 0}};
+    options.group_of = [](std::string_view, const at::Tensor& value) { return value.dim() > 1 ? 0 : 1; };
+    TRY_ASSIGN(parallel_, parallel::DataParallel::wrap(*gpt_, group_, options));
+    parallel_->initialise([this] { gpt_->init(1); });
+    optimizer_.emplace(parallel_->rows(), parallel_->groups(), optim::AdamWOptions{0.9, 0.95, 1e-8});
+    return base::ok();
   }
-  base::Status begin() { return ddp_->start_equal(); }
 
   double step() {
     at::Generator generator = at::detail::createCPUGenerator();
@@ -64,9 +77,8 @@ class Training {
       const model::SummedLoss summed = gpt_->loss(text.narrow(1, 0, shape_.gpt.context), text.narrow(1, 1, shape_.gpt.context));
       loss = summed.sum / static_cast<double>(summed.targets);
     }
-    ddp_->backward(loss, true);
-    optimizer_->step(1e-3);
-    parallel::zero_grads(buckets_);
+    parallel_->backward(loss);
+    parallel_->step(*optimizer_, {.lr = 1e-3});
     return loss.item<double>();
   }
 
@@ -75,8 +87,7 @@ class Training {
   comm::Group& group_;
   bool bf16_;
   model::Gpt gpt_;
-  std::vector<parallel::Bucket> buckets_;
-  std::optional<parallel::Ddp> ddp_;
+  std::unique_ptr<parallel::DataParallel> parallel_;
   std::optional<optim::AdamW> optimizer_;
   int64_t steps_ = 0;
 };
@@ -87,13 +98,13 @@ std::string peak_memory() {
   return std::to_string(std::atoll(status.c_str() + at));
 }
 
-base::Status run(const std::string& shape, const std::string& type, const model::GptExecution& execution) {
+base::Status run(const std::string& shape, const Mode& mode, const std::string& type, const model::GptExecution& execution) {
   TRY_ASSIGN(comm::RankEnv env, comm::read_rank_env(comm::process_environment));
   train::keep_freed_memory();
   train::use_threads(env);
   TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, at::kCPU));
   Training training(kShapes.at(shape), *group, type == "bf16", execution);
-  TRY(training.begin());
+  TRY(training.begin(mode));
   fmt::print("ready\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
@@ -114,13 +125,13 @@ base::Status run(const std::string& shape, const std::string& type, const model:
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.size() < 3 || !kShapes.contains(arguments[0])) {
-    std::fputs("usage: train_speed gpt|small plain|ddp fp32|bf16 [fused|plain]\n", stderr);
+  if (arguments.size() < 3 || !kShapes.contains(arguments[0]) || !kModes.contains(arguments[1])) {
+    std::fputs("usage: train_speed gpt|small plain|ddp|zero1|zero2|zero3|shared fp32|bf16 [fused|plain]\n", stderr);
     return 2;
   }
   model::GptExecution execution;
   if (arguments.size() > 3 && arguments[3] == "plain") execution.kernels = model::Kernels::kPlain;
-  base::Status status = run(arguments[0], arguments[2], execution);
+  base::Status status = run(arguments[0], kModes.at(arguments[1]), arguments[2], execution);
   if (!status.ok()) std::fputs(status.error().render().c_str(), stderr);
   return status.ok() ? 0 : 1;
 }

@@ -10,19 +10,24 @@ import statistics
 import subprocess
 import sys
 
-# (name, shape, ranks, our mode, PyTorch's mode, type, steps a turn)
+# (name, shape, ranks, our mode, the peer and its mode, type, steps a turn). Peers: PyTorch; for what PyTorch cannot do on CPU, our own DDP.
 CASES = [
-    ("gpt plain", "gpt", 1, "plain", "plain", "fp32", 2),
-    ("gpt plain bf16", "gpt", 1, "plain", "plain", "bf16", 2),
-    ("gpt ddp x2", "gpt", 2, "ddp", "ddp", "fp32", 2),
-    ("gpt zero1 x2", "gpt", 2, "zero1", "zero1", "fp32", 2),
-    ("gpt ddp x4", "gpt", 4, "ddp", "ddp", "fp32", 1),
-    ("gpt zero1 x4", "gpt", 4, "zero1", "zero1", "fp32", 1),
-    ("small plain", "small", 1, "plain", "plain", "fp32", 200),
-    ("small ddp x2", "small", 2, "ddp", "ddp", "fp32", 200),
-    ("small zero1 x2", "small", 2, "zero1", "zero1", "fp32", 100),
-    ("small ddp x4", "small", 4, "ddp", "ddp", "fp32", 50),
-    ("small zero1 x4", "small", 4, "zero1", "zero1", "fp32", 50),
+    ("gpt plain", "gpt", 1, "plain", "torch plain", "fp32", 2),
+    ("gpt plain bf16", "gpt", 1, "plain", "torch plain", "bf16", 2),
+    ("gpt ddp x2", "gpt", 2, "ddp", "torch ddp", "fp32", 2),
+    ("gpt zero1 x2", "gpt", 2, "zero1", "torch zero1", "fp32", 2),
+    ("gpt shared x2", "gpt", 2, "shared", "torch zero1", "fp32", 2),
+    ("gpt ddp bf16 x2", "gpt", 2, "ddp", "torch ddp", "bf16", 2),
+    ("gpt zero2 x2", "gpt", 2, "zero2", "ours ddp", "fp32", 2),
+    ("gpt zero3 x2", "gpt", 2, "zero3", "ours ddp", "fp32", 2),
+    ("gpt ddp x4", "gpt", 4, "ddp", "torch ddp", "fp32", 1),
+    ("gpt zero1 x4", "gpt", 4, "zero1", "torch zero1", "fp32", 1),
+    ("small plain", "small", 1, "plain", "torch plain", "fp32", 200),
+    ("small ddp x2", "small", 2, "ddp", "torch ddp", "fp32", 200),
+    ("small zero1 x2", "small", 2, "zero1", "torch zero1", "fp32", 100),
+    ("small shared x2", "small", 2, "shared", "torch zero1", "fp32", 100),
+    ("small ddp x4", "small", 4, "ddp", "torch ddp", "fp32", 50),
+    ("small zero1 x4", "small", 4, "zero1", "torch zero1", "fp32", 50),
 ]
 WARM_UP = {"gpt": 2, "small": 20}
 # Sums are made in another order; bf16 rounds them 65,000 times more coarsely.
@@ -76,8 +81,11 @@ class Side:
 
 
 def compare(ours, case, rounds, environment):
-    name, shape, world, our_mode, peer_mode, kind, steps = case
-    peer = ["/usr/bin/python3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "train_peer.py"), shape, peer_mode, kind]
+    name, shape, world, our_mode, (peer_is, peer_mode), kind, steps = (*case[:4], case[4].split(), *case[5:])
+    program = [ours]
+    if peer_is == "torch":
+        program = ["/usr/bin/python3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "train_peer.py")]
+    peer = [*program, shape, peer_mode, kind]
     sides = []
     try:
         sides.append(Side([ours, shape, our_mode, kind], world, environment))
@@ -102,10 +110,10 @@ def compare(ours, case, rounds, environment):
     finally:
         for side in sides:
             side.kill()
-    return dict(name=name, ranks=world, type=kind, ours_ms=1e3 * statistics.median(seconds[0]),
-                torch_ms=1e3 * statistics.median(seconds[1]),
+    return dict(name=name, ranks=world, type=kind, peer=case[4], ours_ms=1e3 * statistics.median(seconds[0]),
+                peer_ms=1e3 * statistics.median(seconds[1]),
                 ratio=statistics.median(b / a for a, b in zip(*seconds)),
-                ours_mib=peaks[0], torch_mib=peaks[1], memory_ratio=peaks[0] / peaks[1], losses_differ=worst)
+                ours_mib=peaks[0], peer_mib=peaks[1], memory_ratio=peaks[0] / peaks[1], losses_differ=worst)
 
 
 def main():
@@ -127,7 +135,8 @@ def main():
     if not given.json:
         print(f"train: one step, medians of {rounds} turns; 1 thread per rank, {os.cpu_count()} cores, "
               f"OpenBLAS kernels: {given.blas_kernels or 'its own choice'}")
-        print(f"{'':18} {'ours ms':>9} {'torch ms':>9} {'speed':>7} {'ours MiB':>9} {'torch MiB':>9} {'memory':>7} {'losses differ':>14}")
+        print(f"{'':18} {'ours ms':>9} {'peer ms':>9} {'speed':>7} {'ours MiB':>9} {'peer MiB':>9} {'memory':>7} "
+              f"{'losses differ':>14}  peer")
     for case in CASES:
         if wanted and not any(word in case[0] for word in wanted):
             continue
@@ -136,8 +145,8 @@ def main():
         row = compare(given.ours, case, rounds, environment)
         rows.append(row)
         if not given.json:
-            print("{name:18} {ours_ms:9.2f} {torch_ms:9.2f} {ratio:6.2f}x {ours_mib:9.0f} {torch_mib:9.0f} {memory_ratio:6.2f}x "
-                  "{losses_differ:14.1e}".format(**row), flush=True)
+            print("{name:18} {ours_ms:9.2f} {peer_ms:9.2f} {ratio:6.2f}x {ours_mib:9.0f} {peer_mib:9.0f} {memory_ratio:6.2f}x "
+                  "{losses_differ:14.1e}  {peer}".format(**row), flush=True)
     if given.json:
         json.dump({"schema": 1, "rounds": rounds, "blas_kernels": given.blas_kernels or None, "rows": rows}, sys.stdout, indent=1)
         print()

@@ -157,8 +157,8 @@ def train(run, world=1):
 
 
 def ragged(run):
-    """Sequences of different lengths: the loss is divided by the number of targets of the whole batch. Row i of step s has 1 + (7s + 5i) % context
-    targets; the rest is -100."""
+    """Sequences of different lengths: the loss is divided by the number of targets of the whole batch. Row i of step s has
+    1 + (7s + 5i) % context targets; the rest is -100."""
     training = Training(run)
     tokens, targets = windows_of(run)
     losses, counts, grads = [], [], []

@@ -67,7 +67,6 @@ enum class Flag {
   kStall,
   kOnStall,
   kPythonHook,
-  kCheckData,
   kMaxRestarts,
   kDryRun,
   kDetach,
