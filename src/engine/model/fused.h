@@ -8,7 +8,7 @@
 
 namespace engine::model {
 
-// Whether the functions below can take this: on CPU, contiguous, fp32 or bf16.
+// Whether the functions below can take this: on CPU, contiguous, not empty, fp32 or bf16, under autocast to bf16 or none.
 bool can_fuse(const at::Tensor& x);
 
 // gelu(x). Takes x's memory for the derivative: x must be a fresh result that nothing else reads.

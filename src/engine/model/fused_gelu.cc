@@ -4,6 +4,7 @@
 #include <ATen/ops/mul.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "engine/autocast.h"
 #include "engine/model/fused.h"
 #include "engine/model/loops.h"
 
@@ -31,7 +32,10 @@ struct Gelu : torch::autograd::Function<Gelu> {
 }  // namespace
 
 bool can_fuse(const at::Tensor& x) {
-  return x.is_cpu() && x.is_contiguous() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+  if (!x.is_cpu() || !x.is_contiguous() || x.numel() == 0) return false;
+  const AutocastState autocast = autocast_of(x.device());
+  if (autocast.on && autocast.type != at::kBFloat16) return false;
+  return x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
 }
 
 at::Tensor fused_gelu(const at::Tensor& x) { return Gelu::apply(x); }

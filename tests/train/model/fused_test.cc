@@ -152,6 +152,18 @@ TEST(Fused, HeadLossRefusesTargetsThatAreNoClass) {
   for (int64_t bad : {5, -1, -101, 1 << 30}) EXPECT_ANY_THROW(fused_head_loss(x, weight, at::full({2}, bad, at::kLong), -100)) << bad;
 }
 
+TEST(Fused, TakesOnlyWhatItKnows) {
+  at::Tensor x = at::randn({4, 6});
+  EXPECT_TRUE(can_fuse(x));
+  EXPECT_TRUE(can_fuse(x.to(at::kBFloat16)));
+  EXPECT_FALSE(can_fuse(x.to(at::kHalf)));
+  EXPECT_FALSE(can_fuse(x.to(at::kDouble)));
+  EXPECT_FALSE(can_fuse(x.t()));
+  EXPECT_FALSE(can_fuse(x.narrow(0, 0, 0)));
+  engine::AutocastScope scope(at::kCPU, {true, at::kHalf});
+  EXPECT_FALSE(can_fuse(x));
+}
+
 TEST(Loops, AnUnknownLossIsNotHidden) {
   float row[40] = {};
   row[17] = std::nanf("");
