@@ -85,11 +85,21 @@ class DataParallel {
   std::vector<Span> spans(Cover cover, const std::vector<at::Tensor>& per_row = {}) const;
   void loaded();  // collective: kHeld spans of the parameters have been written, spread them
 
+  // The same by way of rank 0, for a disk that only it has. Collective; one unit at a time, so rank 0 needs memory for what it keeps
+  // only. gathered(): whole parameters at rank 0, nothing elsewhere. scattered(): rank 0 fills spans of whole parameters, every rank
+  // gets what it holds; an Error of `fill` is every rank's.
+  std::vector<Span> gathered(const std::vector<at::Tensor>& per_row = {});
+  base::Status scattered(const std::vector<at::Tensor>& per_row, const std::function<base::Status(const Span&)>& fill);
+
+  // Name and shape of every trained parameter.
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes() const;
+
   std::string describe() const;  // "zero2 over 4 ranks, 14 units"
   MemoryUse memory() const;
   const Options& options() const { return options_; }
   const std::vector<Unit>& units() const { return units_; }
   int64_t parameter_count() const;                                      // elements of the whole model that are trained
+  double waited_seconds() const { return queue_.waited_seconds(); }     // for other ranks and their bytes, since the beginning
   size_t started_early() const { return gradients_->started_early(); }  // reductions of the last backward that overlapped it
 
  private:

@@ -1,6 +1,7 @@
 // Operations under way, finished strictly in the order in which they were started, as a Group asks for.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -26,13 +27,16 @@ class InOrder {
       Entry entry = std::move(waiting_.front());
       waiting_.pop_front();
       ++finished_;
+      const auto start = std::chrono::steady_clock::now();
       entry.operation->wait();
+      waited_ += std::chrono::steady_clock::now() - start;
       if (entry.then) entry.then();
     }
   }
   void finish_all() {
     if (pushed_ > finished_) finish(pushed_ - 1);
   }
+  double waited_seconds() const { return waited_.count(); }
 
  private:
   struct Entry {
@@ -41,6 +45,7 @@ class InOrder {
   };
   std::deque<Entry> waiting_;
   Ticket pushed_ = 0, finished_ = 0;
+  std::chrono::duration<double> waited_{0};
 };
 
 }  // namespace engine::parallel

@@ -198,61 +198,6 @@ std::string text_of(const Setting& setting) {
 
 }  // namespace
 
-std::vector<Setting> settings(Config& c) {
-  constexpr double kMany = 1e12;
-  return {
-      {"out", &c.out, 0, 0, {}, "folder for checkpoints, log.jsonl and sample.txt"},
-      {"seed", &c.seed, 0, kMany, {}, "of the initial weights, the order of the data and the sample"},
-      {"device", &c.device, 0, 0, {"auto", "cpu", "cuda"}, "auto takes a GPU when there is one for every rank"},
-      {"data.corpus", &c.data.corpus, 0, 0, {}, "the text to learn; a token is a byte. Short for data.files"},
-      {"data.files", &c.data.files, 0, 0, {}, "files, folders and globs to learn from, separated by commas"},
-      {"data.validation_files", &c.data.validation_files, 0, 0, {}, "the same for validation; wins over data.validation"},
-      {"data.validation", &c.data.validation, 0, 0.5, {}, "share of each file, from its end, kept for validation"},
-      {"data.format", &c.data.format, 0, 0, {"auto", "text", "lines", "jsonl", "tokens", "nanogpt"}, "auto goes by the file's name"},
-      {"data.field", &c.data.field, 0, 0, {}, "jsonl: the field that is learned"},
-      {"data.prompt_field", &c.data.prompt_field, 0, 0, {}, "jsonl: a field in front of it that is read but not learned"},
-      {"data.documents", &c.data.documents, 0, 0, {"join", "apart"}, "tokens: whether windows reach over the end of a document"},
-      {"data.shuffle", &c.data.shuffle, 0, 0, {"on", "off"}, "a new order in each epoch, PyTorch's DistributedSampler's"},
-      {"data.streaming", &c.data.streaming, 0, 0, {"on", "off"}, "lines, jsonl: read in order, without an index, mixed in a buffer"},
-      {"data.shuffle_buffer", &c.data.shuffle_buffer, 0, 65536, {}, "items in a stream's buffer; used when data.shuffle is on"},
-      {"data.remainder", &c.data.remainder, 0, 0, {"drop", "pad", "keep"}, "an epoch's end: leave out, repeat, or uneven ranks"},
-      {"data.workers", &c.data.workers, 0, 64, {}, "threads per rank that read ahead; 0: none"},
-      {"data.prefetch", &c.data.prefetch, 1, 1024, {}, "steps that each of them reads ahead"},
-      {"data.pad_token", &c.data.pad_token, 0, 4294967295.0, {}, "fills up rows that are shorter than others of their batch"},
-      {"data.pad_multiple", &c.data.pad_multiple, 1, 65536, {}, "padded lengths are rounded up to a multiple of it"},
-      {"model.layers", &c.model.layers, 1, 1000, {}, "blocks of attention and MLP"},
-      {"model.heads", &c.model.heads, 1, 1000, {}, "attention heads; divides the width"},
-      {"model.width", &c.model.width, 1, 65536, {}, "size of a token's vector"},
-      {"model.context", &c.model.context, 1, 65536, {}, "tokens seen at once"},
-      {"train.steps", &c.train.steps, 1, kMany, {}, "optimizer steps"},
-      {"train.batch", &c.train.batch, 1, 1e6, {}, "sequences per step, of all ranks together"},
-      {"train.accumulate", &c.train.accumulate, 1, 1e6, {}, "pieces a rank cuts its share of a batch into, to save memory"},
-      {"train.log_every", &c.train.log_every, 1, kMany, {}, "steps between two printed losses"},
-      {"optimizer.lr", &c.optimizer.lr, 0, 100, {}, "AdamW's learning rate after the warm-up"},
-      {"optimizer.min_lr", &c.optimizer.min_lr, 0, 100, {}, "where the cosine schedule ends"},
-      {"optimizer.warmup", &c.optimizer.warmup, 0, kMany, {}, "steps in which the learning rate rises from 0"},
-      {"optimizer.weight_decay", &c.optimizer.weight_decay, 0, 10, {}, "of weight matrices; biases and norms have none"},
-      {"optimizer.beta1", &c.optimizer.beta1, 0, 0.999999, {}, "AdamW's decay of the mean"},
-      {"optimizer.beta2", &c.optimizer.beta2, 0, 0.999999, {}, "AdamW's decay of the variance"},
-      {"optimizer.epsilon", &c.optimizer.epsilon, 0, 1, {}, "AdamW's guard against division by zero"},
-      {"optimizer.clip", &c.optimizer.clip, 0, 1e9, {}, "largest global gradient norm; 0 for no limit"},
-      {"validation.every", &c.validation.every, 0, kMany, {}, "steps between validations; 0 for none"},
-      {"validation.batches", &c.validation.batches, 1, 1e9, {}, "batches in a validation"},
-      {"checkpoint.every", &c.checkpoint.every, 0, kMany, {}, "steps between checkpoints; 0 for only one at the end"},
-      {"checkpoint.keep", &c.checkpoint.keep, 0, 1e6, {}, "newest checkpoints to keep; 0 for all"},
-      {"checkpoint.existing",
-       &c.checkpoint.existing,
-       0,
-       0,
-       {"resume", "refuse", "replace"},
-       "what to do with checkpoints in `out` at the start"},
-      {"sample.bytes", &c.sample.bytes, 0, 1e6, {}, "length of the text written at the end; 0 for none"},
-      {"sample.temperature", &c.sample.temperature, 0, 100, {}, "0 takes the most likely byte each time"},
-      {"sample.top_k", &c.sample.top_k, 0, 256, {}, "draws among this many most likely bytes; 0 for all"},
-      {"sample.prompt", &c.sample.prompt, 0, 0, {}, "what the sample continues"},
-  };
-}
-
 base::Result<Config> read_config(std::string_view text, std::string_view name, const std::vector<std::string>& arguments) {
   Config config;
   const std::vector<Setting> table = settings(config);
@@ -272,7 +217,7 @@ base::Json to_json(const Config& config) {
 std::string help_of_settings() {
   Config defaults;
   std::string text;
-  for (const Setting& setting : settings(defaults)) text += fmt::format("  {:<24}{:<14}{}\n", setting.key, text_of(setting), setting.help);
+  for (const Setting& setting : settings(defaults)) text += fmt::format("  {:<34}{:<14}{}\n", setting.key, text_of(setting), setting.help);
   return text;
 }
 

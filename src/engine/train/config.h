@@ -24,21 +24,32 @@ struct Config {
     int64_t shuffle_buffer = 4096, workers = 0, prefetch = 2, pad_token = 0, pad_multiple = 1;
   } data;
   struct Model {
-    int64_t layers = 4, heads = 4, width = 128, context = 128;
+    int64_t layers = 4, heads = 4, width = 128, context = 128, vocabulary = 0;
+    double dropout = 0;
+    std::string kernels = "fused", activation_checkpointing = "off";
   } model;
   struct Train {
-    int64_t steps = 1000, batch = 32, accumulate = 1, log_every = 10;
+    int64_t steps = 1000, epochs = 0, batch = 32, accumulate = 1, log_every = 10;
+    std::string precision = "fp32", loss_scaling = "auto", deterministic = "off";
   } train;
+  struct Parallel {
+    std::string mode = "ddp", share_parameters = "auto", offload = "off";
+    double bucket_mb = 25;
+    int64_t live_units = 2, persistent_elements = 100'000;
+  } parallel;
   struct Optimizer {
-    double lr = 1e-3, min_lr = 1e-4, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, clip = 1.0;
+    std::string name = "adamw", schedule = "cosine";
+    double lr = 1e-3, min_lr = 1e-4, weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, momentum = 0.9, clip = 1.0;
     int64_t warmup = 100;
+    double warmup_ratio = 0;
   } optimizer;
   struct Validation {
-    int64_t every = 200, batches = 8;
+    int64_t every = 200, batches = 8, patience = 0;
+    double min_delta = 0;
   } validation;
   struct Checkpoint {
     int64_t every = 500, keep = 2;
-    std::string existing = "resume";
+    std::string existing = "resume", background = "on", layout = "auto";
   } checkpoint;
   struct Sample {
     int64_t bytes = 400, top_k = 40;

@@ -51,16 +51,4 @@ base::Result<data::LoaderOptions> loader_options(const Config& config, int rank,
   return options;
 }
 
-base::Status require_plain_corpus(const Config& config) {
-  const base::Json defaults = to_json(Config{}), given = to_json(config);
-  for (const auto& item : given.items()) {
-    const bool used = !item.key().starts_with("data.") || item.key() == "data.corpus" || item.key() == "data.validation";
-    if (!used && item.value() != defaults[item.key()])
-      return base::fail(base::ErrorKind::kConfig, fmt::format("{} is set, and the trainer does not use it", item.key()))
-          .because("it reads one text, data.corpus, in the order of the seed")
-          .with_hint("phalanx-train --check-data reads the data by this key");
-  }
-  return base::ok();
-}
-
 }  // namespace engine::train

@@ -11,7 +11,4 @@ data::SetOptions set_options(const Config& config);
 // Of training on one rank. Error (kConfig): the batch cannot be shared (data/batch_share.h).
 base::Result<data::LoaderOptions> loader_options(const Config& config, int rank, int world);
 
-// Error (kConfig) when a key of `data` is set that the trainer, which reads one text, does not use.
-base::Status require_plain_corpus(const Config& config);
-
 }  // namespace engine::train

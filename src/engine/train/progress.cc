@@ -40,10 +40,10 @@ int event_descriptor() {
   return fd;
 }
 
-Progress::Progress(int rank, int64_t total_steps, int64_t log_every, int event_fd)
-    : rank_(rank), total_(total_steps), log_every_(log_every), event_fd_(event_fd) {}
+Progress::Progress(int rank, int64_t log_every, int event_fd) : rank_(rank), log_every_(log_every), event_fd_(event_fd) {}
 
-base::Status Progress::open_log(const std::string& folder, int64_t step) {
+base::Status Progress::begin(const std::string& folder, int64_t step, int64_t total_steps) {
+  total_ = total_steps;
   if (rank_ != 0) return base::ok();
   TRY(os::make_folders(folder, 0755));
   log_path_ = folder + "/log.jsonl";
@@ -75,20 +75,21 @@ void Progress::phase(std::string_view name) {
 
 base::Status Progress::step(const StepReport& report) {
   last_ = report;
+  tokens_ += static_cast<double>(report.targets);
+  seconds_ += report.times.all();
+  if (seconds_ > 0) tokens_per_s_ = tokens_ / seconds_;
   const auto now = Clock::now();
   const bool due = report.step % log_every_ == 0 || report.step == total_ || now - printed_ > kMostSilence;
   if (due || now - sent_ > kEventInterval) send();
+  if (due) tokens_ = seconds_ = 0;
   if (!due || rank_ != 0) return base::ok();
   printed_ = now;
   std::string line = fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  norm {:.2f}  {} tokens/s\n", report.step, total_, report.loss,
-                                 report.lr, report.grad_norm, short_number(report.tokens_per_s));
+                                 report.lr, report.grad_norm, short_number(tokens_per_s_));
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
-  return append({{"step", report.step},
-                 {"loss", report.loss},
-                 {"lr", report.lr},
-                 {"grad_norm", report.grad_norm},
-                 {"tokens_per_s", report.tokens_per_s}});
+  return append(
+      {{"step", report.step}, {"loss", report.loss}, {"lr", report.lr}, {"grad_norm", report.grad_norm}, {"tokens_per_s", tokens_per_s_}});
 }
 
 base::Status Progress::validation(int64_t step, double loss) {
@@ -104,9 +105,9 @@ void Progress::send() {
   wire::RankProgress event;
   event.total = total_;
   event.step = last_.step;
-  if (last_.tokens_per_s > 0) {
+  if (tokens_per_s_ > 0) {
     event.loss = last_.loss;
-    event.tokens_per_s = last_.tokens_per_s;
+    event.tokens_per_s = tokens_per_s_;
   }
   event.phase = phase_;
   const std::string line = wire::encode(event);

@@ -15,21 +15,33 @@
 
 namespace engine::train {
 
+// Seconds of one step on this rank.
+struct StepTimes {
+  double data = 0;  // until the step's batch was there, on every rank
+  double forward = 0;
+  double backward = 0;   // with the reductions that went on meanwhile
+  double optimizer = 0;  // with the norm, and until every rank has the new parameters
+  double waited = 0;     // of backward and optimizer: for other ranks and their bytes
+  double all() const { return data + forward + backward + optimizer; }
+};
+
 struct StepReport {
   int64_t step = 0;  // steps done
   double loss = 0;   // mean over the step's whole batch
   double lr = 0;
   double grad_norm = 0;
-  double tokens_per_s = 0;  // of all ranks together
+  bool skipped = false;  // a gradient was not finite, and loss scaling is on
+  int64_t targets = 0;   // target tokens, of all ranks together
+  StepTimes times;
 };
 
 class Progress {
  public:
   // event_fd: -1 for none; stays the caller's.
-  Progress(int rank, int64_t total_steps, int64_t log_every, int event_fd);
+  Progress(int rank, int64_t log_every, int event_fd);
 
   // Rank 0 keeps <folder>/log.jsonl: continues it behind `step` (0: starts anew). Without this call there is no file.
-  base::Status open_log(const std::string& folder, int64_t step);
+  base::Status begin(const std::string& folder, int64_t step, int64_t total_steps);
 
   void note(std::string_view line);   // one line to stderr
   void phase(std::string_view name);  // "load", "train", "eval", "save", "sample", "done"
@@ -43,12 +55,14 @@ class Progress {
   base::Status append(const base::Json& line);
 
   int rank_;
-  int64_t total_;
+  int64_t total_ = 0;
   int64_t log_every_;
   int event_fd_;
   os::Fd log_;
   std::string log_path_;
   StepReport last_;
+  double tokens_ = 0, seconds_ = 0;  // since the last printed line; validation and saving do not count
+  double tokens_per_s_ = 0;          // of all ranks together
   std::string phase_ = "load";
   Clock::time_point printed_ = Clock::now();
   Clock::time_point sent_{};

@@ -37,7 +37,7 @@ base::Result<at::Device> choose_device(const std::string& wanted, const comm::Ra
 base::Result<int> train_as(const Config& config, const comm::RankEnv& env) {
   keep_freed_memory();
   const int threads = use_threads(env);
-  Progress progress(env.rank, config.train.steps, config.train.log_every, event_descriptor());
+  Progress progress(env.rank, config.train.log_every, event_descriptor());
   progress.phase("load");
   TRY_ASSIGN(at::Device device, choose_device(config.device, env));
   c10::DeviceGuard on_device(device);
@@ -46,8 +46,7 @@ base::Result<int> train_as(const Config& config, const comm::RankEnv& env) {
   TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, device));
   progress.note(fmt::format("phalanx-train on libtorch {}.{}.{}: {} rank(s), {}, {}, {} thread(s) per rank", TORCH_VERSION_MAJOR,
                             TORCH_VERSION_MINOR, TORCH_VERSION_PATCH, group->world(), device.str(), group->describe(), threads));
-  TRY_ASSIGN(std::unique_ptr<Trainer> trainer, Trainer::create(config, *group, progress));
-  TRY(trainer->begin());
+  TRY_ASSIGN(std::unique_ptr<Trainer> trainer, Trainer::begin(config, *group, progress));
   TRY_ASSIGN(int signal, trainer->run());
   if (signal == 0) TRY(trainer->write_sample());
   group->leave();

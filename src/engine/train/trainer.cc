@@ -1,33 +1,33 @@
 #include "engine/train/trainer.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cmath>
 #include <csignal>
 
-#include "engine/optim/schedule.h"
+#include "engine/comm/fingerprint.h"
 #include "engine/train/stop.h"
 
 namespace engine::train {
 namespace {
 
-// Tokens per second of the steps since the last reset; validation and saving do not count.
-class SpeedMeter {
+using Clock = std::chrono::steady_clock;
+
+// Seconds since it was last asked.
+class Lap {
  public:
-  void reset() { tokens_ = seconds_ = 0; }
-  void start() { start_ = std::chrono::steady_clock::now(); }
-  double stop(int64_t tokens) {
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    tokens_ += static_cast<double>(tokens);
-    return seconds_ > 0 ? tokens_ / seconds_ : 0;
+  double operator()() {
+    const auto before = std::exchange(start_, Clock::now());
+    return std::chrono::duration<double>(start_ - before).count();
   }
 
  private:
-  std::chrono::steady_clock::time_point start_;
-  double tokens_ = 0, seconds_ = 0;
+  Clock::time_point start_ = Clock::now();
 };
 
 bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
@@ -35,80 +35,166 @@ bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 }  // namespace
 
 base::Result<int> Trainer::run() {
-  const optim::Schedule schedule{optim::Curve::kCosine, config_.optimizer.lr, config_.optimizer.min_lr, config_.optimizer.warmup,
-                                 config_.train.steps};
+  const optim::Schedule schedule = make_schedule(config_, data_.steps);
   catch_stop_signals();
   progress_.phase("train");
-  SpeedMeter meter;
-  while (steps_done() < config_.train.steps) {
-    meter.start();
+  int signal = 0;
+  while (steps_done() < data_.steps && signal == 0 && !early_stop_.stop()) {
+    Lap lap;
     StepReport report;
+    StepTimes& times = report.times;
+    const double waited_before = parallel_->waited_seconds();
+    base::Result<data::Step> mine = data_.training->next();
+    TRY_ASSIGN(Plan plan, plan_step(mine));
+    times.data = lap();
+    signal = plan.signal;
+    if (signal != 0) break;  // before the step: the data of it is asked for again after a resume
+
     report.lr = schedule.at(steps_done());
-    const double local_loss = forward_backward(steps_done());
-    report.grad_norm = parallel::clip_grads(buckets_, config_.optimizer.clip);
-    optimizer_->step(report.lr);
-    parallel::zero_grads(buckets_);
-    const Agreed agreed = agree(local_loss, stop_signal());
+    seed_dropout();
+    const double local = compute(*mine, plan, times);
+    lap();
+    const double scale = precision_.loss_scaling ? scaler_.scale() : 1;
+    const parallel::StepResult result =
+        parallel_->step(*optimizer_, {.lr = report.lr, .max_norm = config_.optimizer.clip, .loss_scale = scale});
+    if (precision_.loss_scaling) scaler_.update(result.finite);
+    if (!result.finite) ++optimizer_->steps_done;  // a step of the run, of which nothing is learned
+    times.optimizer = lap();
+    times.waited = parallel_->waited_seconds() - waited_before;
 
     report.step = steps_done();
-    report.loss = agreed.loss;
-    report.tokens_per_s = meter.stop(config_.train.batch * config_.model.context);
-    TRY(progress_.step(report));
-    if (!std::isfinite(agreed.loss))
-      return base::fail(base::ErrorKind::kJobFailed, fmt::format("the loss of step {} is not a finite number", report.step))
-          .because("the training diverged; nothing of it was saved")
-          .with_hint("lower optimizer.lr, raise optimizer.warmup, or lower optimizer.clip");
-    if (due(report.step, config_.train.log_every)) meter.reset();
-
-    if (agreed.signal != 0) {
-      progress_.note(fmt::format("stopping after step {} as asked by {}", report.step, agreed.signal == SIGINT ? "SIGINT" : "SIGTERM"));
-      TRY(save());
-      return agreed.signal;
-    }
-    const bool last = report.step == config_.train.steps;
-    if (validation_ && (last || due(report.step, config_.validation.every))) TRY(validate());
-    if (last || due(report.step, config_.checkpoint.every)) TRY(save());
+    report.loss = plan.targets == 0 ? 0 : sum_over_ranks(local, "loss") / static_cast<double>(plan.targets);
+    report.grad_norm = result.norm;
+    report.skipped = !result.finite;
+    report.targets = plan.targets;
+    state_of_data_ = data_.training->state();
+    TRY(after_step(report, report.step == data_.steps));
   }
-  return 0;
+  if (signal != 0) {
+    progress_.note(fmt::format("stopping after step {} as asked by {}", steps_done(), signal == SIGINT ? "SIGINT" : "SIGTERM"));
+    TRY(save());
+  }
+  TRY(saving_->finish());
+  return signal;
 }
 
-// Leaves in every rank's gradients the mean over the whole batch; returns the mean loss of this rank's share.
-double Trainer::forward_backward(int64_t step) {
-  const data::Batch batch = training_->batch(step);
-  const int64_t pieces = config_.train.accumulate, rows = batch.tokens.size(0) / pieces;
-  double sum = 0;
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    at::Tensor tokens = batch.tokens.narrow(0, piece * rows, rows).to(group_.device());
-    at::Tensor targets = batch.targets.narrow(0, piece * rows, rows).to(group_.device());
-    const model::SummedLoss summed = gpt_->loss(tokens, targets);
-    at::Tensor loss = summed.sum / static_cast<double>(summed.targets * pieces);
-    ddp_->backward(loss, /*reduce=*/piece + 1 == pieces);
-    sum += loss.item<double>();
+base::Status Trainer::after_step(const StepReport& report, bool last) {
+  TRY(progress_.step(report));
+  saving_->poll();
+  const bool diverged = !std::isfinite(report.loss) || (report.skipped && !precision_.loss_scaling);
+  if (diverged)
+    return base::fail(base::ErrorKind::kJobFailed, fmt::format("the {} of step {} is not a finite number",
+                                                               std::isfinite(report.loss) ? "gradient" : "loss", report.step))
+        .because("the training diverged; nothing of this step was saved")
+        .with_hint("lower optimizer.lr, raise optimizer.warmup, or lower optimizer.clip");
+  bool stops = false;
+  if (data_.validation && (last || due(report.step, config_.validation.every))) {
+    TRY(validate());
+    stops = early_stop_.stop();
+    if (stops)
+      progress_.note(fmt::format("stopping early after step {}: {} validations without a better loss than {:.4f}", report.step,
+                                 early_stop_.since_best, early_stop_.best));
   }
+  if (last || stops || due(report.step, config_.checkpoint.every) || best_) TRY(save());
+  return base::ok();
+}
+
+// One exchange before each step: how much there is to learn in all, who makes how many passes, and whether someone fails or has to stop.
+base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine) {
+  enum { kTargets, kPasses, kFailed, kSignal, kNumbers };
+  at::Tensor all = at::zeros({group_.world(), kNumbers}, at::TensorOptions().dtype(at::kLong).device(group_.device()));
+  at::Tensor own = at::zeros({kNumbers}, at::kLong);
+  int64_t* numbers = own.data_ptr<int64_t>();
+  numbers[kTargets] = mine.ok() ? mine->targets : 0;
+  numbers[kPasses] = mine.ok() ? static_cast<int64_t>(mine->micro.size()) : 0;
+  numbers[kFailed] = mine.ok() ? 0 : 1;
+  numbers[kSignal] = stop_signal();
+  all[group_.rank()].copy_(own);
+  group_.all_gather(all, all.narrow(0, group_.rank(), 1), "what the step is made of");
+  all = all.to(at::kCPU);
+  Plan plan;
+  bool failed = false;
+  for (int rank = 0; rank < group_.world(); ++rank) {
+    const int64_t* row = all.data_ptr<int64_t>() + rank * kNumbers;
+    plan.targets += row[kTargets];
+    plan.passes = std::max(plan.passes, row[kPasses]);
+    failed = failed || row[kFailed] != 0;
+    if (plan.signal == 0) plan.signal = static_cast<int>(row[kSignal]);
+  }
+  if (failed) TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "the data of the step was read"));
+  return plan;
+}
+
+// Forward and backward of this rank's passes; returns its sum of losses. A rank with fewer passes than others takes part in theirs with
+// nothing to learn.
+double Trainer::compute(const data::Step& mine, const Plan& plan, StepTimes& times) {
+  const double scale = (precision_.loss_scaling ? scaler_.scale() : 1) / static_cast<double>(std::max<int64_t>(plan.targets, 1));
+  std::vector<at::Tensor> sums;
+  Lap lap;
+  for (int64_t pass = 0; pass < plan.passes; ++pass) {
+    at::Tensor loss;
+    if (static_cast<size_t>(pass) < mine.micro.size()) {
+      const data::MicroBatch& micro = mine.micro[static_cast<size_t>(pass)];
+      Autocast autocast(precision_, group_.device());
+      loss = gpt_->loss(micro.at("tokens").to(group_.device()), micro.at("targets").to(group_.device())).sum;
+      sums.push_back(loss.detach());
+    } else if (parallel_->options().stage == parallel::Stage::kZero3) {
+      loss = nothing_to_learn();
+    }
+    times.forward += lap();
+    parallel_->backward(loss.defined() ? loss * scale : loss, pass + 1 == plan.passes);
+    times.backward += lap();
+  }
+  double sum = 0;
+  for (const at::Tensor& one : sums) sum += one.item<double>();
   return sum;
 }
 
-// One small sum over the ranks after each step. All see the same loss, and all stop behind the same step although a signal
-// reaches them at different moments.
-Trainer::Agreed Trainer::agree(double local_loss, int local_signal) {
-  at::Tensor shared = at::tensor({local_loss, local_signal == SIGTERM ? 1.0 : 0.0, local_signal == SIGINT ? 1.0 : 0.0}).to(group_.device());
-  group_.all_reduce(shared, comm::Reduction::kSum, "loss and signals");
-  shared = shared.to(at::kCPU);
-  const double* sums = shared.data_ptr<double>();
-  return {sums[0] / group_.world(), sums[1] > 0 ? SIGTERM : sums[2] > 0 ? SIGINT : 0};
+// In stage 3 the other ranks' forward needs this rank's parameters: it goes through the model with one token and a loss of no weight.
+at::Tensor Trainer::nothing_to_learn() {
+  at::Tensor token = at::zeros({1, 1}, at::TensorOptions().dtype(at::kLong).device(group_.device()));
+  Autocast autocast(precision_, group_.device());
+  return gpt_->loss(token, token).sum * 0;
+}
+
+// What dropout draws is a function of seed, step and rank, so that a resumed run draws the same.
+void Trainer::seed_dropout() {
+  if (config_.model.dropout == 0) return;
+  comm::Fingerprint print;
+  for (int64_t number : {config_.seed, steps_done(), static_cast<int64_t>(group_.rank())}) print.add(number);
+  at::Generator generator = at::globalContext().defaultGenerator(group_.device());
+  std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(print.value());
+}
+
+double Trainer::sum_over_ranks(double value, std::string_view label) {
+  if (group_.world() == 1) return value;
+  at::Tensor shared = at::full({1}, value, at::TensorOptions().dtype(at::kDouble).device(group_.device()));
+  group_.all_reduce(shared, comm::Reduction::kSum, label);
+  return shared.item<double>();
 }
 
 base::Status Trainer::validate() {
-  at::NoGradGuard no_grad;
   progress_.phase("eval");
-  const int64_t batches = std::min(config_.validation.batches, validation_->batches_per_epoch());
-  double sum = 0;
-  for (int64_t number = 0; number < batches; ++number) {
-    const data::Batch batch = validation_->batch(number);
-    const model::SummedLoss summed = gpt_->loss(batch.tokens.to(group_.device()), batch.targets.to(group_.device()));
-    sum += summed.sum.item<double>() / static_cast<double>(summed.targets);
+  at::NoGradGuard no_grad;
+  gpt_->eval();
+  TRY(data_.validation->start(0));
+  double sum = 0, targets = 0;
+  for (int64_t step = 0; step < data_.validation_steps; ++step) {
+    base::Result<data::Step> mine = data_.validation->next();
+    TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "the validation data was read"));
+    Autocast autocast(precision_, group_.device());
+    for (const data::MicroBatch& micro : mine->micro)
+      sum += gpt_->loss(micro.at("tokens").to(group_.device()), micro.at("targets").to(group_.device())).sum.item<double>();
+    if (mine->micro.empty() && parallel_->options().stage == parallel::Stage::kZero3) nothing_to_learn();
+    targets += static_cast<double>(mine->targets);
   }
-  validation_loss_ = agree(sum / static_cast<double>(batches), 0).loss;
+  gpt_->train();
+  parallel_->check();
+  sum = sum_over_ranks(sum, "validation loss");
+  targets = sum_over_ranks(targets, "validation targets");
+  validation_loss_ = targets > 0 ? sum / targets : 0;
+  if (early_stop_.better(*validation_loss_)) best_ = checkpoint::Best{steps_done(), "validation_loss", *validation_loss_};
   TRY(progress_.validation(steps_done(), *validation_loss_));
   progress_.phase("train");
   return base::ok();

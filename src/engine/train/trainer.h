@@ -1,73 +1,82 @@
 // One rank's training: the model, its share of the data, and the loop. train/rank.cc strings the calls together.
 //
-// The loss of step k does not depend on the number of ranks or on accumulation, up to rounding: a step's batch is the same
-// set of sequences, every rank takes an equal share, all sequences have equally many target tokens, and gradients are
-// averaged. So the curve of one rank is the proof of the curve of many.
+// The loss of step k does not depend on the number of ranks, the number of micro-batches or the parallel mode, up to rounding: a
+// step's batch is the same set of sequences, and every target token counts the same wherever it lies, because sums of losses are
+// divided by the number of targets of all ranks. So the curve of one rank is the proof of the curve of many.
+//
+// Every decision that changes what a rank does next (the data has ended, a signal came, the loss is best, enough is enough) is made from
+// numbers that all ranks have exchanged; so no rank ever waits in an operation for one that has turned elsewhere.
 #pragma once
 
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "engine/comm/group.h"
-#include "engine/data/corpus.h"
-#include "engine/data/loader.h"
 #include "engine/model/gpt.h"
-#include "engine/optim/adamw.h"
-#include "engine/parallel/ddp.h"
+#include "engine/optim/grad_scaler.h"
+#include "engine/optim/optimizer.h"
+#include "engine/parallel/data_parallel.h"
+#include "engine/train/build.h"
 #include "engine/train/config.h"
+#include "engine/train/early_stop.h"
 #include "engine/train/progress.h"
+#include "engine/train/saving.h"
 
 namespace engine::train {
 
 class Trainer {
  public:
-  // Opens the corpus and builds the model with its initial weights. `config`, `group` and `progress` must outlive it.
-  static base::Result<std::unique_ptr<Trainer>> create(const Config& config, comm::Group& group, Progress& progress);
-
-  // All ranks agree on config, corpus and model, and take rank 0's weights: its newest checkpoint's, or fresh ones.
-  base::Status begin();
+  // Opens the data and builds the model with its initial weights; all ranks agree on config, data and model, and take rank 0's weights
+  // or the newest checkpoint's. Collective. `config`, `group` and `progress` must outlive it.
+  static base::Result<std::unique_ptr<Trainer>> begin(const Config& config, comm::Group& group, Progress& progress);
 
   // To the last step, or until a rank was asked to stop; then the checkpoint is saved. Returns that signal, 0 for none.
   base::Result<int> run();
 
-  // Text the model writes, on rank 0 to stdout and <out>/sample.txt.
+  // Text the model writes, at rank 0 to stdout and <out>/sample.txt. Collective.
   base::Status write_sample();
 
   int64_t steps_done() const { return optimizer_->steps_done; }
-  const std::vector<parallel::Bucket>& buckets() const { return buckets_; }
+  const parallel::DataParallel& parallel() const { return *parallel_; }
 
  private:
-  struct Agreed {
-    double loss = 0;  // mean over the step's whole batch
-    int signal = 0;   // that any rank received
+  // What the ranks know of a step before they compute it.
+  struct Plan {
+    int64_t targets = 0;  // of all ranks
+    int64_t passes = 0;   // the most that any rank makes
+    int signal = 0;       // that any rank received
   };
-  Trainer(const Config& config, comm::Group& group, Progress& progress, data::Corpus corpus)
-      : config_(config), group_(group), progress_(progress), corpus_(std::move(corpus)) {}
-  base::Status open_data();
-  void build_model();
+  Trainer(const Config& config, comm::Group& group, Progress& progress) : config_(config), group_(group), progress_(progress) {}
+  base::Status build();
+  base::Status resume();
+  base::Status restore(const base::Json& state);
+  base::Json state() const;
+  void announce() const;
 
-  base::Status load_state();  // rank 0
-  void share_state();
-
-  double forward_backward(int64_t step);
-  Agreed agree(double local_loss, int local_signal);
+  base::Result<Plan> plan_step(base::Result<data::Step>& mine);
+  double compute(const data::Step& mine, const Plan& plan, StepTimes& times);
+  at::Tensor nothing_to_learn();
+  void seed_dropout();
+  double sum_over_ranks(double value, std::string_view label);
+  base::Status after_step(const StepReport& report, bool last);
   base::Status validate();
-  base::Status save();  // rank 0, unless this step is saved already
+  base::Status save();
 
   const Config& config_;
   comm::Group& group_;
   Progress& progress_;
-  data::Corpus corpus_;
-  std::optional<data::Loader> training_, validation_;
+  Precision precision_;
+  TrainingData data_;
   model::Gpt gpt_{nullptr};
-  std::vector<parallel::Bucket> buckets_;
-  std::optional<parallel::Ddp> ddp_;
-  std::optional<optim::AdamW> optimizer_;
+  std::unique_ptr<parallel::DataParallel> parallel_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::GradScaler scaler_;
+  EarlyStop early_stop_;
+  std::optional<checkpoint::Best> best_;  // since the last save
   std::optional<double> validation_loss_;
-  int64_t saved_step_ = -1;
+  base::Json state_of_data_;  // behind the last step
+  std::unique_ptr<Saving> saving_;
 };
 
 }  // namespace engine::train

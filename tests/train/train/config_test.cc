@@ -78,7 +78,6 @@ TEST(Config, Data) {
   EXPECT_EQ(loader->workers, 3);
   EXPECT_EQ(loader->padding.tokens, 7);
   EXPECT_SAYS(engine::train::loader_options(*config, 1, 5).error().render(), "train.batch=30 or train.batch=15");
-  EXPECT_SAYS(engine::train::require_plain_corpus(*config).error().render(), "data.files is set, and the trainer does not use it");
 }
 
 TEST(Config, Arguments) {

@@ -30,16 +30,19 @@ Outcome train(const engine::train::Config& config, int world) {
   Outcome outcome;
   std::mutex mutex;
   run(world, [&](Group& group) {
-    engine::train::Progress progress(group.rank(), config.train.steps, config.train.log_every, -1);
+    engine::train::Progress progress(group.rank(), config.train.log_every, -1);
     auto work = [&]() -> base::Status {
-      TRY_ASSIGN(auto trainer, engine::train::Trainer::create(config, group, progress));
-      TRY(trainer->begin());
+      TRY_ASSIGN(auto trainer, engine::train::Trainer::begin(config, group, progress));
       TRY(trainer->run());
       TRY(trainer->write_sample());
-      if (group.rank() != 0) return base::ok();
-      for (const auto& bucket : trainer->buckets())
-        outcome.parameters.insert(outcome.parameters.end(), bucket.params.data_ptr<float>(),
-                                  bucket.params.data_ptr<float>() + bucket.params.numel());
+      std::lock_guard lock(mutex);
+      for (const auto& span : trainer->parallel().spans(engine::parallel::DataParallel::Cover::kOwn)) {
+        int64_t numel = 1;
+        for (int64_t size : span.shape) numel *= size;
+        auto& whole = outcome.parameters[span.name];
+        whole.resize(static_cast<size_t>(numel), NAN);
+        std::copy_n(span.data.data_ptr<float>(), span.data.numel(), whole.begin() + span.begin);
+      }
       return base::ok();
     };
     base::Status status = work();

@@ -15,10 +15,10 @@ engine::train::Config small_config(const TempFolder& folder, const std::vector<s
 
 // What a whole training left behind.
 struct Outcome {
-  std::map<int64_t, double> loss;       // step -> loss
-  std::map<int64_t, double> grad_norm;  // step -> norm
-  std::vector<float> parameters;        // of rank 0, in the order of the buckets
-  std::vector<std::string> errors;      // of any rank, rendered
+  std::map<int64_t, double> loss;                        // step -> loss
+  std::map<int64_t, double> grad_norm;                   // step -> norm
+  std::map<std::string, std::vector<float>> parameters;  // whole, from all ranks' slices
+  std::vector<std::string> errors;                       // of any rank, rendered
 };
 Outcome train(const engine::train::Config& config, int world);
 

@@ -1,0 +1,49 @@
+// DataParallel's parameters and states by way of rank 0.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "engine/parallel/data_parallel.h"
+
+namespace engine::parallel {
+
+std::vector<Span> DataParallel::gathered(const std::vector<at::Tensor>& per_row) {
+  at::NoGradGuard no_grad;
+  std::vector<Span> found;
+  for (size_t u = 0; u < units_.size(); ++u) {
+    const at::Tensor& row = per_row.empty() ? rows_[u].params : per_row[u];
+    at::Tensor flat = row;
+    if (places_[u].slice_row) {
+      flat = at::zeros({units_[u].elements}, at::TensorOptions().dtype(at::kFloat).device(group_.device()));
+      group_.all_gather(flat, row.to(group_.device()), fmt::format("checkpoint of {}", units_[u].name));
+    }
+    if (group_.rank() != 0) continue;
+    for (const Slot& slot : units_[u].slots)
+      found.push_back({params_[slot.param].name, shapes_[slot.param], 0, flat.narrow(0, slot.offset, slot.numel)});
+  }
+  return found;
+}
+
+base::Status DataParallel::scattered(const std::vector<at::Tensor>& per_row, const std::function<base::Status(const Span&)>& fill) {
+  at::NoGradGuard no_grad;
+  base::Status filled = base::ok();
+  for (size_t u = 0; u < units_.size(); ++u) {
+    const at::Tensor& row = per_row.empty() ? rows_[u].params : per_row[u];
+    at::Tensor flat = at::zeros({units_[u].elements}, at::TensorOptions().dtype(at::kFloat).device(group_.device()));
+    if (group_.rank() == 0)
+      for (const Slot& slot : units_[u].slots)
+        if (filled.ok()) filled = fill({params_[slot.param].name, shapes_[slot.param], 0, flat.narrow(0, slot.offset, slot.numel)});
+    group_.broadcast(flat, 0, fmt::format("checkpoint of {}", units_[u].name));
+    const int64_t begin = places_[u].slice_row ? group_.rank() * row.numel() : 0;
+    row.copy_(flat.narrow(0, begin, row.numel()));
+  }
+  return comm::agree(group_, filled, "rank 0 read the checkpoint");
+}
+
+std::vector<std::pair<std::string, std::vector<int64_t>>> DataParallel::shapes() const {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> found;
+  for (size_t p = 0; p < params_.size(); ++p) found.emplace_back(params_[p].name, shapes_[p]);
+  return found;
+}
+
+}  // namespace engine::parallel
