@@ -23,8 +23,8 @@ inline AutocastState autocast_of(at::Device device) {
   return {at::autocast::is_autocast_enabled(device.type()), at::autocast::get_autocast_dtype(device.type())};
 }
 inline void set_autocast(at::Device device, const AutocastState& state) {
-  at::autocast::set_autocast_enabled(device.type(), state.on);
   at::autocast::set_autocast_dtype(device.type(), state.type);
+  at::autocast::set_autocast_enabled(device.type(), state.on);
 }
 #else
 inline AutocastState autocast_of(at::Device device) {
@@ -33,11 +33,11 @@ inline AutocastState autocast_of(at::Device device) {
 }
 inline void set_autocast(at::Device device, const AutocastState& state) {
   if (device.is_cpu()) {
-    at::autocast::set_cpu_enabled(state.on);
     at::autocast::set_autocast_cpu_dtype(state.type);
+    at::autocast::set_cpu_enabled(state.on);
   } else {
-    at::autocast::set_enabled(state.on);
     at::autocast::set_autocast_gpu_dtype(state.type);
+    at::autocast::set_enabled(state.on);
   }
 }
 #endif
@@ -48,8 +48,8 @@ class AutocastScope {
  public:
   AutocastScope(at::Device device, const AutocastState& state, bool keep_casts = true)
       : device_(device), before_(autocast_of(device)), kept_before_(at::autocast::is_autocast_cache_enabled()) {
+    set_autocast(device, state);  // throws what torch throws of a type it cannot do on this device, and changes nothing then
     at::autocast::increment_nesting();
-    set_autocast(device, state);
     at::autocast::set_autocast_cache_enabled(keep_casts);
   }
   ~AutocastScope() {
