@@ -18,13 +18,15 @@ using engine::comm::GroupOptions;
 
 namespace {
 
-void run_threads(int world, const std::function<void(Group&)>& body, const std::function<void(Group&)>& end, const GroupOptions& options) {
+void run_threads(int world, const std::function<void(Group&)>& body, const std::function<void(Group&)>& end, const GroupOptions& options,
+                 int hosts = 0) {
   auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        auto group = engine::comm::make_group({store, rank == 0}, {rank, world, at::kCPU, "127.0.0.1", ""}, options);
+        const std::string host = hosts ? "host " + std::to_string(rank * hosts / world) : "";
+        auto group = engine::comm::make_group({store, rank == 0}, {rank, world, at::kCPU, "127.0.0.1", "", host}, options);
         body(*group);
         end(*group);
       } catch (const std::exception& failure) { ADD_FAILURE() << "rank " << rank << ": " << engine::comm::reason(failure); }
@@ -36,6 +38,10 @@ void run_threads(int world, const std::function<void(Group&)>& body, const std::
 
 void run(int world, const std::function<void(Group&)>& body, const GroupOptions& options) {
   run_threads(world, body, [](Group& group) { group.leave(); }, options);
+}
+
+void run_on_hosts(int hosts, int world, const std::function<void(Group&)>& body) {
+  run_threads(world, body, [](Group& group) { group.leave(); }, {}, hosts);
 }
 
 void run_apart(int world, const std::function<void(Group&)>& body, const GroupOptions& options) {

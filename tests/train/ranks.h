@@ -12,6 +12,8 @@ namespace ranks {
 
 // Calls body on `world` threads, each with its own rank's group. An exception is a test failure of its rank.
 void run(int world, const std::function<void(engine::comm::Group&)>& body, const engine::comm::GroupOptions& options = {});
+// The same with the ranks spread over `hosts` as far as the group can tell: those of one host share memory, Gloo goes between hosts.
+void run_on_hosts(int hosts, int world, const std::function<void(engine::comm::Group&)>& body);
 // The same for ranks that do not leave together: each keeps its group until all bodies have returned.
 void run_apart(int world, const std::function<void(engine::comm::Group&)>& body, const engine::comm::GroupOptions& options = {});
 

@@ -11,7 +11,8 @@ constexpr size_t kSmallBytes = 64 << 10;
 
 struct Front::Task {
   Operation operation;
-  uint64_t flight = 0;  // its number in the ring
+  std::function<void()> call;  // instead of an operation
+  uint64_t flight = 0;         // its number in the ring
   bool done = false;
   std::exception_ptr failure;
 };
@@ -89,12 +90,24 @@ std::unique_ptr<Pending> Front::submit(Operation operation) {
   auto task = std::make_shared<Task>();
   task->operation = std::move(operation);
   if (flight_) task->flight = flight_->scheduled(name_, task->operation);
+  enqueue(task, bytes_of(task->operation) <= kSmallBytes);
+  return std::make_unique<Waiting>(*this, std::move(task));
+}
+
+void Front::in_order(std::function<void()> call) {
+  auto task = std::make_shared<Task>();
+  task->call = std::move(call);
+  enqueue(task, /*may_hold=*/true);
+  wait_for(task);
+}
+
+void Front::enqueue(const std::shared_ptr<Task>& task, bool may_hold) {
   {
     std::lock_guard lock(mutex_);
     if (runs_ == Runs::kAtWait) {
       queue_.push_back(task);
     } else {
-      const bool hold = queue_.empty() && !held_ && bytes_of(task->operation) <= kSmallBytes;
+      const bool hold = may_hold && queue_.empty() && !held_;
       if (held_) queue_.push_back(std::move(held_));
       held_ = nullptr;
       if (hold) held_ = task;
@@ -103,7 +116,6 @@ std::unique_ptr<Pending> Front::submit(Operation operation) {
     }
   }
   if (runs_ == Runs::kInThread) changed_.notify_all();
-  return std::make_unique<Waiting>(*this, std::move(task));
 }
 
 void Front::wait_for(const std::shared_ptr<Task>& task) {
@@ -130,9 +142,13 @@ void Front::run(Task& task) {
   std::exception_ptr failure;
   try {
     if (failure_) std::rethrow_exception(failure_);
-    if (flight_) flight_->started(task.flight);
-    carry_out(task.operation);
-    if (flight_) flight_->completed(task.flight);
+    if (task.call) {
+      task.call();
+    } else {
+      if (flight_) flight_->started(task.flight);
+      carry_out(task.operation);
+      if (flight_) flight_->completed(task.flight);
+    }
   } catch (...) {
     if (flight_ && !failure_) flight_->write();
     failure = failure_ = std::current_exception();

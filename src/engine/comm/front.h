@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -33,6 +34,8 @@ class Front : public Group {
  protected:
   // Carries out one operation and returns when it is done; throws. Never two at once; in the order of their starts.
   virtual void carry_out(const Operation& operation) = 0;
+  // Calls it when all operations that were started before are done, where they are carried out, and returns then. Throws what it throws.
+  void in_order(std::function<void()> call);
   // Every subclass calls this first in its destructor: after it nothing calls carry_out.
   void stop_thread();
 
@@ -40,6 +43,7 @@ class Front : public Group {
   struct Task;
   class Waiting;
   std::unique_ptr<Pending> submit(Operation operation);
+  void enqueue(const std::shared_ptr<Task>& task, bool may_hold);
   void wait_for(const std::shared_ptr<Task>& task);
   void run(Task& task);
   void work();

@@ -50,7 +50,9 @@ class GlooGroup final : public Front {
   at::Tensor window(int64_t elements, at::ScalarType dtype) override { return at::zeros({elements}, at::TensorOptions().dtype(dtype)); }
   std::vector<at::Tensor> peers(const at::Tensor&) override { return {}; }
   std::optional<at::Tensor> common(int64_t, at::ScalarType) override { return std::nullopt; }
-  std::unique_ptr<Group> split(int color, int key) override;
+  std::unique_ptr<Group> split(int color, int key) override {
+    return split_by_store(*this, store_, place_, options_, ++splits_, color, key);
+  }
   void leave() override {
     barrier("leave", options_.timeout);
     leave_store(store_, world(), options_.timeout);
@@ -100,7 +102,7 @@ class GlooGroup final : public Front {
 
 char* bytes_at(const at::Tensor& tensor) { return static_cast<char*>(tensor.data_ptr()); }
 size_t element_bytes(const Operation& operation) { return operation.input.element_size(); }
-Arithmetic arithmetic_of(const Operation& operation) { return {operation.reduction, dtype_of(operation), dtype_of(operation)}; }
+Arithmetic arithmetic_of(const Operation& operation) { return {operation.reduction, dtype_of(operation), operation.output.scalar_type()}; }
 
 // A deadline of a barrier counts here already.
 void GlooGroup::compare_calls(const Operation& operation) {
@@ -147,7 +149,7 @@ void GlooGroup::all_reduce_small(const Operation& operation) {
 
 void GlooGroup::reduce_scatter_now(const Operation& operation) {
   std::vector<Piece> pieces;
-  const size_t bytes = operation.output.nbytes();
+  const size_t bytes = bytes_of(operation) / static_cast<size_t>(world());
   for (int r = 0; r < world(); ++r) pieces.push_back({bytes_at(operation.input) + bytes * static_cast<size_t>(r), bytes});
   reduce_pieces(operation, pieces, bytes_at(operation.output), /*share=*/false);
 }
@@ -192,7 +194,8 @@ void GlooGroup::reduce_pieces(const Operation& operation, const std::vector<Piec
       rows.push_back(r == rank() ? part(own, k).at : place);
       if (r != rank()) place += chunk;
     }
-    reduce_rows(arithmetic_of(operation), rows, {result + k * chunk}, static_cast<int64_t>(mine / size));
+    reduce_rows(arithmetic_of(operation), rows, {result + k * chunk / size * operation.output.element_size()},
+                static_cast<int64_t>(mine / size));
     for (int r = 0; share && r < world(); ++r)
       if (r != rank()) results.send(r, tag + 1, result + k * chunk, mine);
   }
@@ -237,8 +240,7 @@ void GlooGroup::barrier_now(const Operation& operation) {
   } catch (const std::exception& failure) {
     const std::vector<int> absent = marks.absent(world());
     if (absent.empty()) throw;
-    throw std::runtime_error(fmt::format("rank{} {} never came within {:.3g} s", absent.size() > 1 ? "s" : "", base::format_ranges(absent),
-                                         static_cast<double>(operation.deadline.count()) / 1e3));
+    throw std::runtime_error(never_came(absent, operation.deadline));
   }
   marks.forget_before(rank());
 }
@@ -258,17 +260,6 @@ c10::intrusive_ptr<Gloo> connect(const StoreHandle& store, const Place& place, c
   if (options->devices.empty())
     options->devices.push_back(place.address.empty() ? Gloo::createDefaultDevice() : Gloo::createDeviceForHostname(place.address));
   return c10::make_intrusive<Gloo>(store.store, place.rank, place.world, options);
-}
-
-std::unique_ptr<Group> GlooGroup::split(int color, int key) {
-  const Part part = part_of(*this, color, key);
-  const std::string prefix = fmt::format("split/{}/{}", ++splits_, color);
-  if (part.members.size() == 1) return make_alone(device());
-  Place place = place_;
-  place.rank = part.rank;
-  place.world = static_cast<int>(part.members.size());
-  return make_gloo_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store_.store), false, true}, place,
-                         options_of(part, options_, splits_, color));
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 //
 // Order of sums: an element's sum over the ranks is made in the order of the ranks, ((r0 + r1) + r2) + …, in fp32 for 16-bit
 // types, whatever operation made it and whatever its place in a tensor. So all_reduce equals reduce_scatter bit for bit, and a run
-// equals its repetition. (NCCL chooses an order of its own; describe() says which group is in use, ordered_sums() whether this holds.)
+// equals its repetition. Over several hosts it is the sum of the
+// hosts' sums, in the order of the hosts. (NCCL chooses an order of its own; describe() says which group is in use, ordered_sums() whether
+// this holds.)
 //
 // A label ("grads unit 3") says what an operation is for: errors, the ring of recent operations (docs/formats/flight-recorder.md)
 // and the mismatch check speak of it.
@@ -42,12 +44,13 @@ class Group {
   virtual int rank() const = 0;
   virtual int world() const = 0;
   virtual at::Device device() const = 0;
-  virtual std::string describe() const = 0;  // "gloo on 10.0.0.1 between 2 ranks", for people
+  virtual std::string describe() const = 0;  // "shared memory of 2 ranks", for people
   virtual bool ordered_sums() const = 0;
 
   // In place. fp32, fp64, bf16, fp16, int64, int32, uint8.
   virtual std::unique_ptr<Pending> start_all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) = 0;
   // input: world() equal pieces; output: the sum over the ranks of piece rank(). output may be input's own piece.
+  // Where ordered_sums(): of a 16-bit input the output may be fp32, the sum before it is rounded.
   virtual std::unique_ptr<Pending> start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) = 0;
   // output: world() equal pieces, piece r is rank r's input. input may be output's own piece.
   virtual std::unique_ptr<Pending> start_all_gather(at::Tensor output, at::Tensor input, std::string_view label) = 0;

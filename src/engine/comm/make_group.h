@@ -40,6 +40,7 @@ struct Place {
   at::Device device = at::kCPU;
   std::string address;     // where Gloo listens; "": the address of the host's name
   std::string interfaces;  // when not empty, wins over the address
+  std::string host{};      // ranks with the same one can share memory; "": found out
 };
 
 // Throws when the ranks cannot connect, and where the build cannot serve the device.

@@ -52,6 +52,8 @@ class NcclGroup final : public Group {
   }
   std::unique_ptr<Pending> start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) override {
     Operation operation = begin(Kind::kReduceScatter, output, input, label);
+    if (output.scalar_type() != input.scalar_type())
+      throw std::invalid_argument(fmt::format("{}: NCCL does not widen sums", say(operation)));
     at::Tensor out = output.view({-1}), in = input.view({-1});
     return std::make_unique<Running>(backend_->_reduce_scatter_base(out, in, c10d::ReduceScatterOptions()), std::move(operation));
   }
@@ -95,13 +97,7 @@ class NcclGroup final : public Group {
   std::optional<at::Tensor> common(int64_t, at::ScalarType) override { return std::nullopt; }
 
   std::unique_ptr<Group> split(int color, int key) override {
-    const Part part = part_of(*this, color, key);
-    Place place = place_;
-    place.rank = part.rank;
-    place.world = static_cast<int>(part.members.size());
-    const std::string prefix = fmt::format("split/{}/{}", ++splits_, color);
-    return make_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store_.store), false, true}, place,
-                      options_of(part, options_, splits_, color));
+    return split_by_store(*this, store_, place_, options_, ++splits_, color, key);
   }
   void leave() override {
     barrier("leave", options_.timeout);

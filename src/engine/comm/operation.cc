@@ -51,7 +51,8 @@ void check_call(const Operation& operation, int world, at::Device device) {
     if (!moved(tensor.scalar_type())) refuse(operation, fmt::format("tensors of {} are not moved", c10::toString(tensor.scalar_type())));
   }
   const at::ScalarType in = operation.input.scalar_type(), out = operation.output.scalar_type();
-  if (in != out) refuse(operation, fmt::format("input is {}, output {}", c10::toString(in), c10::toString(out)));
+  const bool widened = operation.kind == Kind::kReduceScatter && out == at::kFloat && (in == at::kBFloat16 || in == at::kHalf);
+  if (in != out && !widened) refuse(operation, fmt::format("input is {}, output {}", c10::toString(in), c10::toString(out)));
   const int64_t input = operation.input.numel(), output = operation.output.numel();
   if (operation.kind == Kind::kReduceScatter && input != output * world)
     refuse(operation, fmt::format("input has {} elements, not {} pieces of {}", input, world, output));

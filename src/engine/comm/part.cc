@@ -40,4 +40,15 @@ GroupOptions options_of(const Part& part, const GroupOptions& whole, int split, 
   return options;
 }
 
+std::unique_ptr<Group> split_by_store(Group& whole, const StoreHandle& store, const Place& place, const GroupOptions& options, int split,
+                                      int color, int key) {
+  const Part part = part_of(whole, color, key);
+  Place in_part = place;
+  in_part.rank = part.rank;
+  in_part.world = static_cast<int>(part.members.size());
+  const std::string prefix = fmt::format("split/{}/{}", split, color);
+  return make_group({c10::make_intrusive<c10d::PrefixStore>(prefix, store.store), false, true}, in_part,
+                    options_of(part, options, split, color));
+}
+
 }  // namespace engine::comm

@@ -18,4 +18,8 @@ Part part_of(Group& group, int color, int key);
 // Those of the part's group, from those of the whole: its name and ranks, and it is known to the flight ring. `split` counts the whole's.
 GroupOptions options_of(const Part& part, const GroupOptions& whole, int split, int color);
 
+// A group of its own for the part, whose ranks meet in the store of the whole group. Collective over that.
+std::unique_ptr<Group> split_by_store(Group& whole, const StoreHandle& store, const Place& place, const GroupOptions& options, int split,
+                                      int color, int key);
+
 }  // namespace engine::comm

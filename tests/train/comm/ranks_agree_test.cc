@@ -14,11 +14,15 @@ using engine::comm::Group;
 using engine::comm::Reduction;
 using std::chrono::milliseconds;
 
-// World, and whether the ranks share memory.
-class RanksAgree : public testing::TestWithParam<std::tuple<int, bool>> {
+// World, and hosts: 0: Gloo alone.
+class RanksAgree : public testing::TestWithParam<std::tuple<int, int>> {
  protected:
   static int world() { return std::get<0>(GetParam()); }
-  static void run(const std::function<void(Group&)>& body) { ranks::run(world(), body, options(std::get<1>(GetParam()))); }
+  static void run(const std::function<void(Group&)>& body) {
+    const int hosts = std::get<1>(GetParam());
+    if (hosts > 1) ranks::run_on_hosts(hosts, world(), body);
+    else ranks::run(world(), body, options(hosts > 0));
+  }
 
  public:
   static engine::comm::GroupOptions options(bool shared_memory) {
@@ -107,7 +111,8 @@ TEST_P(RanksAgree, BarriersInARow) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, RanksAgree, testing::Combine(testing::Values(1, 2, 3, 4), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Worlds, RanksAgree, testing::Combine(testing::Values(1, 2, 3, 4), testing::Values(0, 1)));
+INSTANTIATE_TEST_SUITE_P(Hosts, RanksAgree, testing::Values(std::tuple(4, 2), std::tuple(6, 3)));
 
 void expect_named(bool shared_memory) {
   std::mutex mutex;
