@@ -51,6 +51,9 @@ struct Config {
     int64_t every = 500, keep = 2;
     std::string existing = "resume", background = "on", layout = "auto";
   } checkpoint;
+  struct Metrics {
+    std::string tensorboard = "on", mfu = "on";
+  } metrics;
   struct Sample {
     int64_t bytes = 400, top_k = 40;
     double temperature = 0.8;

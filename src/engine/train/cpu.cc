@@ -7,10 +7,13 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <fstream>
 
 namespace engine::train {
 namespace {
@@ -70,6 +73,17 @@ std::optional<std::string> slow_blas_warning() {
       "warning: matrix products run at {:.1f} GFLOP/s, about 20 times slower than they could\n"
       "  because {} is the unoptimised reference BLAS\n\nhint: apt-get install libopenblas0-pthread\n",
       measured_gflops(), library);
+}
+
+int64_t resident_bytes() {
+  int64_t size = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;  // proc(5): in pages
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t resident_peak_bytes() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * 1024 : 0;
 }
 
 }  // namespace engine::train

@@ -1,6 +1,7 @@
 // The host's side of a rank's speed: threads, memory allocator, and which BLAS does the matrix products.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -19,5 +20,9 @@ void keep_freed_memory();
 // Debian's default BLAS is the unoptimised reference: some 20 times slower than OpenBLAS. If it is the one in use, what to
 // tell the user; nullopt when the BLAS is a fast one.
 std::optional<std::string> slow_blas_warning();
+
+// Bytes of this process in memory, and the most it ever had there; 0 where the system does not say.
+int64_t resident_bytes();
+int64_t resident_peak_bytes();
 
 }  // namespace engine::train

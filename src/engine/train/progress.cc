@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include "base/text.h"
 #include "os/files.h"
@@ -17,13 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kMostSilence = 30s;      // a line at least this often
 constexpr auto kEventInterval = 100ms;  // an event at most this often
-constexpr size_t kMaxLogBytes = 1 << 30;
 
-std::string short_number(double value) {
-  if (value >= 1e6) return fmt::format("{:.2f}M", value / 1e6);
-  if (value >= 1e4) return fmt::format("{:.1f}k", value / 1e3);
-  return fmt::format("{:.0f}", value);
-}
+double seconds(std::chrono::steady_clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
 
@@ -42,23 +38,14 @@ int event_descriptor() {
 
 Progress::Progress(int rank, int64_t log_every, int event_fd) : rank_(rank), log_every_(log_every), event_fd_(event_fd) {}
 
-base::Status Progress::begin(const std::string& folder, int64_t step, int64_t total_steps) {
+base::Status Progress::begin(const std::string& folder, int64_t step, int64_t total_steps, const RunFacts& facts) {
   total_ = total_steps;
+  facts_ = facts;
+  folder_ = folder;
+  begun_ = phase_begun_ = printed_ = Clock::now();
   if (rank_ != 0) return base::ok();
-  TRY(os::make_folders(folder, 0755));
-  log_path_ = folder + "/log.jsonl";
-  // Lines of steps that the resumed checkpoint has not seen will be written again.
-  std::string kept;
-  if (step > 0 && os::exists(log_path_)) {
-    TRY_ASSIGN(std::string old, os::read_file(log_path_, kMaxLogBytes));
-    for (std::string_view line : base::split_lines(old)) {
-      auto json = base::parse_json(line, 1 << 16);
-      if (json.ok() && base::get_int(*json, "step").value_or(step + 1) <= step) kept += std::string(line) + "\n";
-    }
-  }
-  TRY(os::write_file_atomic(log_path_, kept, 0644));
-  log_ = os::Fd(open(log_path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  if (!log_.valid()) return base::system_error("open", log_path_);
+  TRY_ASSIGN(log_, RunLog::open(folder, step));
+  if (facts.tensorboard) { TRY_ASSIGN(board_, TensorBoard::open(folder + "/tensorboard", step)); }
   return base::ok();
 }
 
@@ -69,27 +56,39 @@ void Progress::note(std::string_view line) {
 }
 
 void Progress::phase(std::string_view name) {
-  phase_ = name;
+  const auto now = Clock::now();
+  run_.phases[phase_] += seconds(now - std::exchange(phase_begun_, now));
+  phase_ = std::string(name);
   send();
 }
 
 base::Status Progress::step(const StepReport& report) {
   last_ = report;
-  tokens_ += static_cast<double>(report.targets);
-  seconds_ += report.times.all();
-  if (seconds_ > 0) tokens_per_s_ = tokens_ / seconds_;
+  means_.add(report);
+  ++run_.steps;
+  run_.sum += report.times;
+  if (report.skipped) ++skipped_;
   const auto now = Clock::now();
-  const bool due = report.step % log_every_ == 0 || report.step == total_ || now - printed_ > kMostSilence;
-  if (due || now - sent_ > kEventInterval) send();
-  if (due) tokens_ = seconds_ = 0;
-  if (!due || rank_ != 0) return base::ok();
+  const bool due = prints(report.step) || now - printed_ > kMostSilence;
+  if (due || now - sent_ > kEventInterval) {
+    tokens_per_s_ = means_.tokens_per_s();
+    send();
+  }
+  if (!due) return base::ok();
   printed_ = now;
-  std::string line = fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  norm {:.2f}  {} tokens/s\n", report.step, total_, report.loss,
-                                 report.lr, report.grad_norm, short_number(tokens_per_s_));
+  base::Status printed = rank_ == 0 ? print(report) : base::ok();
+  means_ = Means();
+  return printed;
+}
+
+base::Status Progress::print(const StepReport& report) {
+  const double per_step = seconds(Clock::now() - begun_) / static_cast<double>(run_.steps);  // with validations and saving
+  const std::string line = terminal_line(report, means_, facts_, total_, per_step * static_cast<double>(total_ - report.step));
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
-  return append(
-      {{"step", report.step}, {"loss", report.loss}, {"lr", report.lr}, {"grad_norm", report.grad_norm}, {"tokens_per_s", tokens_per_s_}});
+  TRY(log_.append(log_line(report, means_, facts_, skipped_)));
+  if (!board_.is_open()) return base::ok();
+  return board_.write(report.step, scalars(report, means_, facts_));
 }
 
 base::Status Progress::validation(int64_t step, double loss) {
@@ -97,7 +96,20 @@ base::Status Progress::validation(int64_t step, double loss) {
   std::string line = fmt::format("step {}/{}  validation loss {:.4f}\n", step, total_, loss);
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
-  return append({{"step", step}, {"validation_loss", loss}});
+  const Scalar scalar{"val/loss", loss};
+  TRY(board_.write(step, {&scalar, 1}));
+  return log_.append({{"step", step}, {"validation_loss", loss}});
+}
+
+base::Status Progress::finish() {
+  phase(phase_);  // counts what has passed of it
+  run_.all = seconds(Clock::now() - begun_);
+  const std::string text = summary(run_, facts_);
+  if (!text.empty()) note(text);
+  if (!log_.is_open()) return base::ok();
+  TRY_ASSIGN(LossCurves curves, read_losses(log_.path()));
+  curves.title = "loss of " + folder_;
+  return os::write_file_atomic(folder_ + "/loss.svg", loss_picture(curves), 0644);
 }
 
 void Progress::send() {
@@ -114,11 +126,6 @@ void Progress::send() {
   sent_ = Clock::now();
   os::IoStep done = os::write_step(event_fd_, line.data(), line.size());
   if (done.kind == os::IoStep::kEnd || done.kind == os::IoStep::kError) event_fd_ = -1;  // nobody listens any more
-}
-
-base::Status Progress::append(const base::Json& line) {
-  if (!log_.valid()) return base::ok();
-  return os::write_all(log_.get(), base::to_text(line) + "\n", log_path_);
 }
 
 }  // namespace engine::train

@@ -1,6 +1,7 @@
-// What a rank tells the world while it works: lines for people, log.jsonl, and events for the launcher's bar.
+// What a rank tells the world while it works: lines for people, log.jsonl, TensorBoard's file, a picture of the losses, and events for
+// the launcher's bar.
 //
-// Only rank 0 speaks to people and writes log.jsonl; every rank sends events if PHALANX_EVENT_FD names a descriptor
+// Only rank 0 speaks to people and writes files; every rank sends events if PHALANX_EVENT_FD names a descriptor
 // (wire/rank_event.h). Losses go to stdout, everything else to stderr.
 #pragma once
 
@@ -9,62 +10,55 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
 #include "base/result.h"
-#include "os/fd.h"
+#include "engine/train/metrics.h"
+#include "engine/train/run_log.h"
+#include "engine/train/step_report.h"
+#include "engine/train/tensorboard.h"
 
 namespace engine::train {
-
-// Seconds of one step on this rank.
-struct StepTimes {
-  double data = 0;  // until the step's batch was there, on every rank
-  double forward = 0;
-  double backward = 0;   // with the reductions that went on meanwhile
-  double optimizer = 0;  // with the norm, and until every rank has the new parameters
-  double waited = 0;     // of backward and optimizer: for other ranks and their bytes
-  double all() const { return data + forward + backward + optimizer; }
-};
-
-struct StepReport {
-  int64_t step = 0;  // steps done
-  double loss = 0;   // mean over the step's whole batch
-  double lr = 0;
-  double grad_norm = 0;
-  bool skipped = false;  // a gradient was not finite, and loss scaling is on
-  int64_t targets = 0;   // target tokens, of all ranks together
-  StepTimes times;
-};
 
 class Progress {
  public:
   // event_fd: -1 for none; stays the caller's.
   Progress(int rank, int64_t log_every, int event_fd);
 
-  // Rank 0 keeps <folder>/log.jsonl: continues it behind `step` (0: starts anew). Without this call there is no file.
-  base::Status begin(const std::string& folder, int64_t step, int64_t total_steps);
+  // Rank 0 keeps <folder>/log.jsonl and, with facts.tensorboard, files in <folder>/tensorboard: continues them behind `step` (0: starts
+  // anew). Without this call there are no files.
+  base::Status begin(const std::string& folder, int64_t step, int64_t total_steps, const RunFacts& facts);
 
   void note(std::string_view line);   // one line to stderr
   void phase(std::string_view name);  // "load", "train", "eval", "save", "sample", "done"
+  // True if step() will print this step: what is dear to find out is wanted for such steps only. The same on all ranks.
+  bool prints(int64_t step) const { return step % log_every_ == 0 || step == total_; }
   // Every step; decides itself what to print (each log_every steps, the last, and never silent for long) and to send.
   base::Status step(const StepReport& report);
   base::Status validation(int64_t step, double loss);
+  // Behind the last step, on rank 0: where the time has gone, and <folder>/loss.svg with the losses of the whole log.
+  base::Status finish();
 
  private:
   using Clock = std::chrono::steady_clock;
   void send();
-  base::Status append(const base::Json& line);
+  base::Status print(const StepReport& report);
 
   int rank_;
   int64_t total_ = 0;
   int64_t log_every_;
   int event_fd_;
-  os::Fd log_;
-  std::string log_path_;
+  RunFacts facts_;
+  std::string folder_;
+  RunLog log_;
+  TensorBoard board_;
   StepReport last_;
-  double tokens_ = 0, seconds_ = 0;  // since the last printed line; validation and saving do not count
-  double tokens_per_s_ = 0;          // of all ranks together
+  Means means_;              // since the last printed line
+  double tokens_per_s_ = 0;  // of the last means that were looked at
+  int64_t skipped_ = 0;      // steps
+  RunTimes run_;             // since begin()
   std::string phase_ = "load";
-  Clock::time_point printed_ = Clock::now();
+  Clock::time_point begun_ = Clock::now();
+  Clock::time_point phase_begun_ = begun_;
+  Clock::time_point printed_ = begun_;
   Clock::time_point sent_{};
 };
 

@@ -10,7 +10,7 @@ constexpr double kMany = 1e12;
 
 void of_run(Config& c, std::vector<Setting>& table) {
   const Setting rows[] = {
-      {"out", &c.out, 0, 0, {}, "folder for checkpoints, log.jsonl and sample.txt"},
+      {"out", &c.out, 0, 0, {}, "folder for checkpoints, logs, loss.svg and sample.txt"},
       {"seed", &c.seed, 0, kMany, {}, "of the initial weights, the order of the data and the sample"},
       {"device", &c.device, 0, 0, {"auto", "cpu", "cuda"}, "auto takes a GPU when there is one for every rank"},
   };
@@ -137,6 +137,8 @@ void of_saving(Config& c, std::vector<Setting>& table) {
        0,
        {"auto", "sharded", "gathered"},
        "auto: each rank writes its part where all share the folder, else rank 0 all"},
+      {"metrics.tensorboard", &c.metrics.tensorboard, 0, 0, {"on", "off"}, "scalars for TensorBoard, in <out>/tensorboard"},
+      {"metrics.mfu", &c.metrics.mfu, 0, 0, {"on", "off"}, "on a CPU its peak is measured at the start, 0.1 s"},
       {"sample.bytes", &c.sample.bytes, 0, 1e6, {}, "length of the text written at the end; 0 for none"},
       {"sample.temperature", &c.sample.temperature, 0, 100, {}, "0 takes the most likely byte each time"},
       {"sample.top_k", &c.sample.top_k, 0, 256, {}, "draws among this many most likely bytes; 0 for all"},

@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "engine/comm/fingerprint.h"
+#include "engine/train/cpu.h"
 #include "engine/train/stop.h"
 
 namespace engine::train {
@@ -45,8 +46,11 @@ base::Result<int> Trainer::run() {
     StepTimes& times = report.times;
     const double waited_before = parallel_->waited_seconds();
     base::Result<data::Step> mine = data_.training->next();
-    TRY_ASSIGN(Plan plan, plan_step(mine));
-    times.data = lap();
+    const double read = lap();
+    TRY_ASSIGN(Plan plan, plan_step(mine, read));
+    const double planned = read + lap();
+    times.data = std::min(planned, plan.data);
+    times.exchange = planned - times.data;
     signal = plan.signal;
     if (signal != 0) break;  // before the step: the data of it is asked for again after a resume
 
@@ -66,7 +70,11 @@ base::Result<int> Trainer::run() {
     report.loss = plan.targets == 0 ? 0 : sum_over_ranks(local, "loss") / static_cast<double>(plan.targets);
     report.grad_norm = result.norm;
     report.skipped = !result.finite;
+    report.loss_scale = precision_.loss_scaling ? scale : 0;
     report.targets = plan.targets;
+    report.overlap = static_cast<double>(parallel_->started_early()) / static_cast<double>(parallel_->units().size());
+    report.resident_bytes = plan.resident;
+    report.resident_peak = plan.resident_peak;
     state_of_data_ = data_.training->state();
     TRY(after_step(report, report.step == data_.steps));
   }
@@ -74,7 +82,9 @@ base::Result<int> Trainer::run() {
     progress_.note(fmt::format("stopping after step {} as asked by {}", steps_done(), signal == SIGINT ? "SIGINT" : "SIGTERM"));
     TRY(save());
   }
+  progress_.phase("save");
   TRY(saving_->finish());
+  TRY(progress_.finish());
   return signal;
 }
 
@@ -100,8 +110,12 @@ base::Status Trainer::after_step(const StepReport& report, bool last) {
 }
 
 // One exchange before each step: how much there is to learn in all, who makes how many passes, and whether someone fails or has to stop.
-base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine) {
-  enum { kTargets, kPasses, kFailed, kSignal, kNumbers };
+base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine, double data_seconds) {
+  enum { kTargets, kPasses, kFailed, kSignal, kDataNanoseconds, kResident, kResidentPeak, kNumbers };
+  if (progress_.prints(steps_done() + 1)) {
+    resident_ = resident_bytes();
+    resident_peak_ = std::max(resident_, resident_peak_bytes());
+  }
   at::Tensor all = at::zeros({group_.world(), kNumbers}, at::TensorOptions().dtype(at::kLong).device(group_.device()));
   at::Tensor own = at::zeros({kNumbers}, at::kLong);
   int64_t* numbers = own.data_ptr<int64_t>();
@@ -109,6 +123,9 @@ base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine) {
   numbers[kPasses] = mine.ok() ? static_cast<int64_t>(mine->micro.size()) : 0;
   numbers[kFailed] = mine.ok() ? 0 : 1;
   numbers[kSignal] = stop_signal();
+  numbers[kDataNanoseconds] = std::llround(data_seconds * 1e9);
+  numbers[kResident] = resident_;
+  numbers[kResidentPeak] = resident_peak_;
   all[group_.rank()].copy_(own);
   group_.all_gather(all, all.narrow(0, group_.rank(), 1), "what the step is made of");
   all = all.to(at::kCPU);
@@ -120,6 +137,9 @@ base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine) {
     plan.passes = std::max(plan.passes, row[kPasses]);
     failed = failed || row[kFailed] != 0;
     if (plan.signal == 0) plan.signal = static_cast<int>(row[kSignal]);
+    plan.data = std::max(plan.data, static_cast<double>(row[kDataNanoseconds]) * 1e-9);
+    plan.resident = std::max(plan.resident, row[kResident]);
+    plan.resident_peak = std::max(plan.resident_peak, row[kResidentPeak]);
   }
   if (failed) TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "the data of the step was read"));
   return plan;

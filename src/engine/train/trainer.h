@@ -43,18 +43,22 @@ class Trainer {
  private:
   // What the ranks know of a step before they compute it.
   struct Plan {
-    int64_t targets = 0;  // of all ranks
-    int64_t passes = 0;   // the most that any rank makes
-    int signal = 0;       // that any rank received
+    int64_t targets = 0;   // of all ranks
+    int64_t passes = 0;    // the most that any rank makes
+    int signal = 0;        // that any rank received
+    double data = 0;       // seconds that the slowest rank took to read its share
+    int64_t resident = 0;  // bytes, of the rank that has most; as of the last step that was printed
+    int64_t resident_peak = 0;
   };
   Trainer(const Config& config, comm::Group& group, Progress& progress) : config_(config), group_(group), progress_(progress) {}
   base::Status build();
   base::Status resume();
   base::Status restore(const base::Json& state);
   base::Json state() const;
-  void announce() const;
+  RunFacts facts();
+  void announce(const RunFacts& facts) const;
 
-  base::Result<Plan> plan_step(base::Result<data::Step>& mine);
+  base::Result<Plan> plan_step(base::Result<data::Step>& mine, double data_seconds);
   double compute(const data::Step& mine, const Plan& plan, StepTimes& times);
   at::Tensor nothing_to_learn();
   void seed_dropout();
@@ -75,7 +79,8 @@ class Trainer {
   EarlyStop early_stop_;
   std::optional<checkpoint::Best> best_;  // since the last save
   std::optional<double> validation_loss_;
-  base::Json state_of_data_;  // behind the last step
+  base::Json state_of_data_;                  // behind the last step
+  int64_t resident_ = 0, resident_peak_ = 0;  // bytes of this rank's process
   std::unique_ptr<Saving> saving_;
 };
 

@@ -10,6 +10,7 @@
 #include "engine/comm/fingerprint.h"
 #include "engine/data/batch_share.h"
 #include "engine/data/tokenizer.h"
+#include "engine/train/throughput.h"
 #include "engine/train/trainer.h"
 #include "os/files.h"
 
@@ -34,8 +35,9 @@ base::Result<std::unique_ptr<Trainer>> Trainer::begin(const Config& config, comm
   TRY(comm::require_same(group, "the config", fingerprint(config)));
   TRY(trainer->build());
   TRY(trainer->resume());
-  TRY(comm::agree(group, progress.begin(config.out, trainer->steps_done(), trainer->data_.steps), "the log was opened"));
-  trainer->announce();
+  const RunFacts facts = trainer->facts();
+  TRY(comm::agree(group, progress.begin(config.out, trainer->steps_done(), trainer->data_.steps, facts), "the log was opened"));
+  trainer->announce(facts);
   return trainer;
 }
 
@@ -92,20 +94,44 @@ base::Status Trainer::restore(const base::Json& state) {
   return base::ok();
 }
 
+// Collective.
+RunFacts Trainer::facts() {
+  RunFacts facts;
+  facts.ranks = group_.world();
+  facts.data_workers = config_.data.workers;
+  facts.sharded = parallel_->options().stage != parallel::Stage::kDdp;
+  facts.tensorboard = config_.metrics.tensorboard == "on";
+  const parallel::MemoryUse use = parallel_->memory();
+  facts.parameter_bytes = use.parameters;
+  facts.gradient_bytes = use.gradients;
+  for (const optim::NamedState& state : optimizer_->states())
+    for (const at::Tensor& row : state.rows) facts.optimizer_bytes += static_cast<int64_t>(row.nbytes());
+  if (config_.metrics.mfu == "off") return facts;
+  const model::GptShape& shape = gpt_->shape;
+  facts.flops_per_token = flops_per_token(parallel_->parameter_count(), shape.layers, shape.width, shape.context);
+  const at::ScalarType dtype = precision_.autocast != at::kFloat ? precision_.autocast : precision_.weights;
+  const at::Device device = group_.device();
+  const double peak = device.is_cpu() ? measure_cpu(dtype) : gpu_peak(gpu_name(device.index()), dtype).value_or(std::nan(""));
+  const double sum = sum_over_ranks(peak, "peak of all devices");
+  facts.peak_flops = std::isfinite(sum) ? sum : 0;  // one rank's is not known
+  return facts;
+}
+
 // What will happen, before it does: whoever reads it can stop a run that was meant otherwise.
-void Trainer::announce() const {
+void Trainer::announce(const RunFacts& facts) const {
   const auto million = static_cast<double>(parallel_->parameter_count()) / 1e6;
   uint64_t bytes = 0;
   for (const data::FileOfSet& file : data_.set.files) bytes += file.bytes;
   progress_.note(fmt::format("model: {:.2f} M parameters, vocabulary {}; {}; {}", million, data_.vocabulary, parallel_->describe(),
                              config_.train.precision));
-  const parallel::MemoryUse use = parallel_->memory();
-  uint64_t states = 0;
-  for (const optim::NamedState& state : optimizer_->states())
-    for (const at::Tensor& row : state.rows) states += row.nbytes();
-  progress_.note(fmt::format("memory of a rank: parameters {}, gradients {}, optimizer {}",
-                             base::format_bytes(static_cast<uint64_t>(use.parameters)),
-                             base::format_bytes(static_cast<uint64_t>(use.gradients)), base::format_bytes(states)));
+  progress_.note(fmt::format(
+      "memory of a rank: parameters {}, gradients {}, optimizer {}", base::format_bytes(static_cast<uint64_t>(facts.parameter_bytes)),
+      base::format_bytes(static_cast<uint64_t>(facts.gradient_bytes)), base::format_bytes(static_cast<uint64_t>(facts.optimizer_bytes))));
+  if (facts.peak_flops > 0)
+    progress_.note(fmt::format("mfu is of {:.4g} TFLOPS, {}", facts.peak_flops / 1e12,
+                               group_.device().is_cpu() ? "which matrix products reached here just now" : "the data sheet's peak"));
+  else if (config_.metrics.mfu == "on")
+    progress_.note("no mfu: the peak of " + base::quote(gpu_name(group_.device().index())) + " is not known");
   progress_.note(
       fmt::format("data: {} in {} file{}", base::format_bytes(bytes), data_.set.files.size(), data_.set.files.size() == 1 ? "" : "s"));
   const data::BatchShare share{config_.train.batch / group_.world() / config_.train.accumulate, group_.world(), config_.train.accumulate};

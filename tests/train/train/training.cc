@@ -21,7 +21,7 @@ engine::train::Config small_config(const TempFolder& folder, const std::vector<s
       "out: {}\nseed: 7\ndevice: cpu\ndata: {{corpus: {}, validation: 0}}\n"
       "model: {{layers: 2, heads: 2, width: 32, context: 16}}\ntrain: {{steps: 12, batch: 8, log_every: 1}}\n"
       "optimizer: {{lr: 3e-3, min_lr: 3e-4, warmup: 4, clip: 0.5}}\nvalidation: {{every: 0}}\n"
-      "checkpoint: {{every: 0}}\nsample: {{bytes: 0}}\n",
+      "checkpoint: {{every: 0}}\nsample: {{bytes: 0}}\nmetrics: {{mfu: off}}\n",
       folder / "out", corpus);
   return engine::train::read_config(yaml, "small.yaml", arguments).value();
 }
