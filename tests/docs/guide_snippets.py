@@ -1,5 +1,5 @@
-"""The C++ of docs/guides/from-python-ddp is that of programs that compile: every line of every ```cpp block stands in an example, and
-both languages show the same code.
+"""The C++ of docs/guides/from-python-ddp and the READMEs is that of programs that compile: every line of every ```cpp block stands in
+an example, and both languages show the same code.
 
 Usage: guide_snippets.py SOURCE
 """
@@ -14,19 +14,21 @@ def blocks(path, language):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    guides = [source / "docs/guides" / name for name in ("from-python-ddp.md", "from-python-ddp.zh-CN.md")]
+    pairs = [("docs/guides/from-python-ddp.md", "docs/guides/from-python-ddp.zh-CN.md"), ("README.md", "README.zh-CN.md")]
+    pairs = [[source / path for path in pair] for pair in pairs]
     lines = {line.split("  //")[0].strip() for file in source.glob("examples/*/main.cc") for line in file.read_text().splitlines()}
     cmake = {line.strip() for file in source.glob("examples/*/CMakeLists.txt") for line in file.read_text().splitlines()}
     checked, wrong = 0, []
-    for guide in guides:
+    for guide in sum(pairs, []):
         for language, known in (("cpp", lines), ("cmake", cmake)):
             for line in filter(str.strip, "\n".join(blocks(guide, language)).splitlines()):
                 checked += 1
                 if line.strip() not in known:
                     wrong.append(f"{guide.name}: no example has this line: {line}")
-    for language in ("cpp", "python", "cmake"):
-        if blocks(guides[0], language) != blocks(guides[1], language):
-            wrong.append(f"the {language} blocks of the two languages differ")
+    for english, chinese in pairs:
+        for language in ("cpp", "python", "cmake"):
+            if blocks(english, language) != blocks(chinese, language):
+                wrong.append(f"the {language} blocks of {english.name} and {chinese.name} differ")
     print("\n".join(wrong) or f"{checked} lines of C++ and CMake stand in the examples")
     return 1 if wrong or checked < 50 else 0
 
