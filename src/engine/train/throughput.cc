@@ -71,22 +71,22 @@ double measure_cpu(at::ScalarType dtype) {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
   at::NoGradGuard no_grad;
+  constexpr Seconds budget{0.1};
   const auto start = Clock::now();
   double best = 0;
   at::Tensor product;
-  // Larger products while they are quick: a small one does not keep many cores busy, a large one would take too long on a slow one.
-  for (int64_t n = 256; n <= 2048; n *= 2) {
-    const at::Tensor a = at::ones({n, n}, at::TensorOptions().dtype(dtype));
-    Seconds quickest{1e9};
-    for (int i = 0; i < 3; ++i) {
-      const auto before = Clock::now();
-      product = at::mm(a, a);
-      quickest = std::min(quickest, Seconds(Clock::now() - before));
-      if (Clock::now() - start > Seconds(0.1)) break;
-    }
-    best = std::max(best, 2.0 * static_cast<double>(n * n * n) / quickest.count());
-    const Seconds next = quickest * 8;  // one product of twice the size
-    if (Clock::now() - start + next > Seconds(0.1)) break;
+  // Larger products while they are quick: a small one does not keep many cores busy, a large one would take too long on a slow one. Then
+  // the same again until the time is up: on a busy host most of them are interrupted.
+  int64_t n = 256;
+  at::Tensor a = at::ones({n, n}, at::TensorOptions().dtype(dtype));
+  for (int i = 1; i == 1 || Clock::now() - start < budget; ++i) {
+    const auto before = Clock::now();
+    product = at::mm(a, a);
+    const Seconds took = Clock::now() - before;
+    best = std::max(best, 2.0 * static_cast<double>(n * n * n) / took.count());
+    if (i % 3 != 0 || n == 2048 || Clock::now() - start + 24 * took > budget) continue;  // 24: three products of twice the size
+    n *= 2;
+    a = at::ones({n, n}, a.options());
   }
   return best;
 }
