@@ -31,11 +31,14 @@ base::Result<TrainingData> open_data(const Config& config, int rank, int world) 
   TRY_ASSIGN(data.set, data::open_set(set_options(config)));
   TRY_ASSIGN(data.vocabulary, vocabulary_of(config, data.set));
   TRY_ASSIGN(data::LoaderOptions options, loader_options(config, rank, world));
-  if (data.set.training) {
-    TRY_ASSIGN(data.training, data::StepLoader::create(data.set.training, options));
-  } else {
-    TRY_ASSIGN(data.training, data::StepLoader::create(data.set.stream, options));
+  auto training =
+      data.set.training ? data::StepLoader::create(data.set.training, options) : data::StepLoader::create(data.set.stream, options);
+  if (!training.ok()) {
+    base::Error error = std::move(training.error()).within("the training data was opened");
+    if (error.hint.empty()) error.hint = "lower model.context or train.batch, or give it more data";
+    return error;
   }
+  data.training = *std::move(training);
   data.steps = config.train.steps;
   if (config.train.epochs > 0) {
     auto per_epoch = data.training->steps_per_epoch();

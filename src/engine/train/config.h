@@ -49,7 +49,7 @@ struct Config {
   } validation;
   struct Checkpoint {
     int64_t every = 500, keep = 2;
-    std::string existing = "resume", background = "on", layout = "auto";
+    std::string existing = "resume", background = "on", best = "on", layout = "auto";
   } checkpoint;
   struct Metrics {
     std::string tensorboard = "on", mfu = "on";

@@ -63,7 +63,8 @@ base::Result<int> run_rank(const Config& config, const comm::RankEnv& env) {
     const std::string why = comm::reason(failure);
     base::Error error =
         base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot go on", env.rank, env.world)).because(why);
-    const bool peer = why.find("by peer") != std::string::npos || why.find("Connection reset") != std::string::npos;
+    const bool peer = why.find("by peer") != std::string::npos || why.find("Connection reset") != std::string::npos ||
+                      why.find(" gone") != std::string::npos;
     if (peer) error.hint = "another rank ended first; its own message says why";
     return error;
   }

@@ -131,6 +131,7 @@ void of_saving(Config& c, std::vector<Setting>& table) {
        {"resume", "refuse", "replace"},
        "what to do with checkpoints in `out` at the start"},
       {"checkpoint.background", &c.checkpoint.background, 0, 0, {"on", "off"}, "write while training goes on"},
+      {"checkpoint.best", &c.checkpoint.best, 0, 0, {"on", "off"}, "save behind each validation that is the best so far, and keep it"},
       {"checkpoint.layout",
        &c.checkpoint.layout,
        0,

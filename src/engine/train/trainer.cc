@@ -214,7 +214,8 @@ base::Status Trainer::validate() {
   sum = sum_over_ranks(sum, "validation loss");
   targets = sum_over_ranks(targets, "validation targets");
   validation_loss_ = targets > 0 ? sum / targets : 0;
-  if (early_stop_.better(*validation_loss_)) best_ = checkpoint::Best{steps_done(), "validation_loss", *validation_loss_};
+  if (early_stop_.better(*validation_loss_) && config_.checkpoint.best == "on")
+    best_ = checkpoint::Best{steps_done(), "validation_loss", *validation_loss_};
   TRY(progress_.validation(steps_done(), *validation_loss_));
   progress_.phase("train");
   return base::ok();

@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""A training whose ranks are killed at 200 random moments, saves and merges included, ends as if nothing had happened.
+
+kill_test.py PHALANX_TRAIN [KILLS]: a rank gets SIGKILL; the others must end by themselves; what claims to be a checkpoint must be
+readable; then the run goes on, on as many ranks or on another number. In the end the loss of every step is that of an undisturbed
+run: to the last bit where the number of ranks never changed, else within rounding.
+"""
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+TRAIN = sys.argv[1]
+KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+SEED = int(os.environ.get("PHALANX_KILL_SEED", "1"))
+CONFIG = """
+out: {out}
+seed: 3
+device: cpu
+data: {{corpus: {corpus}, validation: 0, workers: 1}}
+model: {{layers: 2, heads: 2, width: 32, context: 16}}
+train: {{steps: 1000000, batch: 12, log_every: 1}}
+parallel: {{mode: {mode}, persistent_elements: 40}}
+optimizer: {{lr: 2e-4, min_lr: 2e-4, warmup: 4, schedule: constant}}
+validation: {{every: 0}}
+checkpoint: {{every: 7, keep: 3}}
+sample: {{bytes: 0}}
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def start(config, world, errors, *more):
+    port = free_port()
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PHALANX_", "TORCHELASTIC_"))}
+    ranks = []
+    for rank in range(world):
+        own = dict(env, OMP_NUM_THREADS="1", RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world),
+                   MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        with errors[rank].open("w") as file:
+            ranks.append(subprocess.Popen([TRAIN, config, *more], env=own, stdout=subprocess.DEVNULL, stderr=file))
+    return ranks
+
+
+def losses(out):
+    lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    return {line["step"]: line["loss"] for line in lines if "loss" in line}
+
+
+def check_checkpoints(out):
+    """Everything that has a DONE can be read in full."""
+    folder = out / "checkpoints"
+    if not list(folder.glob("step-*")):
+        return 0
+    run = subprocess.run([TRAIN, "checkpoints", str(folder), "--verify", "--json"], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return max(int(path.name.split("-")[1]) for path in folder.glob("step-*"))
+
+
+def merge_and_kill(out, rng):
+    """A merge beside the training, killed as well. What is there under the final name is whole."""
+    steps = sorted((out / "checkpoints").glob("step-*"))
+    if not steps:
+        return
+    to = out / "merged"
+    merge = subprocess.Popen([TRAIN, "merge", str(steps[-1]), "-o", str(to), "--replace"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(rng.uniform(0, 0.25))
+    merge.kill()
+    merge.wait()
+    model = to / "model.safetensors"
+    if model.exists():
+        with model.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+        end = max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
+        assert model.stat().st_size == 8 + length + end, "a half-written merge under the final name"
+
+
+def joined(errors):
+    """All ranks have met: the first one says what will happen only then. Before, nobody but a launcher knows of a death."""
+    return "batch:" in errors[0].read_text()
+
+
+def one_kill(config, out, world, rng):
+    """Starts, kills, and returns the time the other ranks took to notice."""
+    errors = [out.parent / f"stderr-{rank}" for rank in range(world)]
+    ranks = start(config, world, errors)
+    if rng.random() < 0.85:
+        deadline = time.monotonic() + 30
+        while not joined(errors) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.4))
+    else:
+        time.sleep(rng.uniform(0, 0.4))
+    if rng.random() < 0.2:
+        merge_and_kill(out, rng)
+    victim = rng.randrange(world)
+    noticeable = joined(errors)
+    ranks[victim].send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    if not noticeable:
+        for process in ranks:
+            process.kill()
+    for rank, process in enumerate(ranks):
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            for other in ranks:
+                other.kill()
+            raise AssertionError(f"rank {rank} of {world} hangs after rank {victim} was killed:\n{errors[rank].read_text()}")
+        assert process.returncode != 0, "nobody can have finished"
+        if noticeable and rank != victim:
+            assert "error: " in errors[rank].read_text(), f"rank {rank} did not say why it ended:\n{errors[rank].read_text()}"
+    return time.monotonic() - killed if noticeable else None
+
+
+def in_peace(config, world, folder, *more):
+    errors = [folder / f"stderr-{rank}" for rank in range(world)]
+    for rank, process in enumerate(start(config, world, errors, *more)):
+        assert process.wait(timeout=300) == 0, errors[rank].read_text()
+
+
+def series(folder, name, mode, kills, worlds, rng):
+    out = folder / name
+    config = folder / f"{name}.yaml"
+    config.write_text(CONFIG.format(out=out, corpus=folder / "corpus.txt", mode=mode))
+    noticed, newest = [], 0
+    for _ in range(kills):
+        took = one_kill(str(config), out, rng.choice(worlds), rng)
+        noticed += [took] if took is not None else []
+        reached = check_checkpoints(out)
+        assert reached >= newest, f"the newest checkpoint went from step {newest} to {reached}"
+        newest = reached
+    # The last part ends in peace, some steps behind the last checkpoint.
+    last = newest + 20
+    in_peace(str(config), worlds[0], folder, f"train.steps={last}")
+    calm = folder / f"{name}-undisturbed"
+    config.write_text(CONFIG.format(out=calm, corpus=folder / "corpus.txt", mode=mode))
+    in_peace(str(config), worlds[0], folder, f"train.steps={last}", "checkpoint.every=0")
+    ours, theirs = losses(out), losses(calm)
+    assert ours.keys() == theirs.keys() and len(ours) == last, (len(ours), len(theirs), last)
+    apart = max(abs(ours[step] - theirs[step]) for step in ours)
+    within = 0 if len(worlds) == 1 else 0.02
+    assert apart <= within, f"{name}: the losses are {apart} apart"
+    assert len(noticed) > kills / 4, "the kills came before the training"
+    print(f"{name}: {kills} kills, {len(noticed)} of them in training, {last} steps, losses at most {apart:.1e} apart, "
+          f"the other ranks ended within {max(noticed):.1f} s", flush=True)
+
+
+def main():
+    rng = random.Random(SEED)
+    with tempfile.TemporaryDirectory(prefix="phalanx-kill-") as name:
+        folder = pathlib.Path(name)
+        words = " ".join(f"word{i * i % 97}" for i in range(4000))
+        (folder / "corpus.txt").write_text(words)
+        quarter = KILLS // 4
+        series(folder, "ddp-2", "ddp", quarter, [2], rng)
+        series(folder, "zero3-2", "zero3", quarter, [2], rng)
+        series(folder, "zero2-3", "zero2", quarter, [3], rng)
+        series(folder, "zero3-any", "zero3", KILLS - 3 * quarter, [1, 2, 3, 4], rng)
+
+
+main()
