@@ -1,6 +1,9 @@
 #include "ranks.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <barrier>
@@ -9,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "engine/comm/make_group.h"
+#include "os/fd.h"
 #include "os/files.h"
 
 namespace ranks {
@@ -56,6 +60,17 @@ TempFolder::TempFolder() {
 TempFolder::~TempFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+uint16_t free_port() {
+  os::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) return 0;
+  getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin_port);
 }
 
 std::string golden_text(size_t bytes) {

@@ -29,6 +29,8 @@ class TempFolder {
   std::string path_;
 };
 
+uint16_t free_port();  // on 127.0.0.1, at this moment
+
 // The text of tools/make_golden.py.
 std::string golden_text(size_t bytes);
 base::Json golden();  // tests/train/golden.json

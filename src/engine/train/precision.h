@@ -3,8 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <memory>
-
 #include "base/result.h"
 #include "engine/train/config.h"
 
@@ -18,18 +16,5 @@ struct Precision {
 
 // Error (kConfig): what this device cannot compute in.
 base::Result<Precision> precision_of(const Config& config, at::Device device);
-
-// From its making to its end, operators of this thread (and backward of what they made) follow `precision`.
-class Autocast {
- public:
-  Autocast(const Precision& precision, at::Device device);
-  ~Autocast();
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  at::Device device_;
-  bool on_;
-};
 
 }  // namespace engine::train

@@ -155,7 +155,7 @@ double Trainer::compute(const data::Step& mine, const Plan& plan, StepTimes& tim
     at::Tensor loss;
     if (static_cast<size_t>(pass) < mine.micro.size()) {
       const data::MicroBatch& micro = mine.micro[static_cast<size_t>(pass)];
-      Autocast autocast(precision_, group_.device());
+      const auto casts = cast();
       loss = gpt_->loss(micro.at("tokens").to(group_.device()), micro.at("targets").to(group_.device())).sum;
       sums.push_back(loss.detach());
     } else if (parallel_->options().stage == parallel::Stage::kZero3) {
@@ -170,10 +170,17 @@ double Trainer::compute(const data::Step& mine, const Plan& plan, StepTimes& tim
   return sum;
 }
 
+// Autocast while it lives, where the precision wants it. In stage 3 casts are not kept: all together they would be the whole model.
+std::unique_ptr<AutocastScope> Trainer::cast() const {
+  if (precision_.autocast == at::kFloat) return nullptr;
+  const bool keep = parallel_->options().stage != parallel::Stage::kZero3;
+  return std::make_unique<AutocastScope>(group_.device(), AutocastState{true, precision_.autocast}, keep);
+}
+
 // In stage 3 the other ranks' forward needs this rank's parameters: it goes through the model with one token and a loss of no weight.
 at::Tensor Trainer::nothing_to_learn() {
   at::Tensor token = at::zeros({1, 1}, at::TensorOptions().dtype(at::kLong).device(group_.device()));
-  Autocast autocast(precision_, group_.device());
+  const auto casts = cast();
   return gpt_->loss(token, token).sum * 0;
 }
 
@@ -203,7 +210,7 @@ base::Status Trainer::validate() {
   for (int64_t step = 0; step < data_.validation_steps; ++step) {
     base::Result<data::Step> mine = data_.validation->next();
     TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "the validation data was read"));
-    Autocast autocast(precision_, group_.device());
+    const auto casts = cast();
     for (const data::MicroBatch& micro : mine->micro)
       sum += gpt_->loss(micro.at("tokens").to(group_.device()), micro.at("targets").to(group_.device())).sum.item<double>();
     if (mine->micro.empty() && parallel_->options().stage == parallel::Stage::kZero3) nothing_to_learn();

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "engine/autocast.h"
 #include "engine/comm/group.h"
 #include "engine/model/gpt.h"
 #include "engine/optim/grad_scaler.h"
@@ -60,6 +61,7 @@ class Trainer {
 
   base::Result<Plan> plan_step(base::Result<data::Step>& mine, double data_seconds);
   double compute(const data::Step& mine, const Plan& plan, StepTimes& times);
+  std::unique_ptr<AutocastScope> cast() const;
   at::Tensor nothing_to_learn();
   void seed_dropout();
   double sum_over_ranks(double value, std::string_view label);
