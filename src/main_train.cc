@@ -8,6 +8,7 @@
 
 #include "base/unicode.h"
 #include "engine/comm/env.h"
+#include "engine/train/check_data.h"
 #include "engine/train/config.h"
 #include "engine/train/rank.h"
 #include "engine/train/verbs.h"
@@ -18,6 +19,8 @@ namespace {
 constexpr const char* kUsage =
     "usage: phalanx-train CONFIG.yaml [KEY=VALUE ...]\n"
     "       phalanx-train merge | checkpoints FOLDER ...\n"
+    "       phalanx-train --check-data [--json] [--threads N] [--worlds 1,2,4] CONFIG.yaml [KEY=VALUE ...]\n"
+    "       phalanx-train --tokenize OUT.tokens FILE ...\n"
     "       phalanx-train --help | --version\n\n"
     "Trains a byte-level GPT by data parallel. Started alone it is one rank; several ranks are started by\n"
     "`phalanx run`, torchrun, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n\n"
@@ -45,8 +48,10 @@ base::Result<CommandLine> parse(const std::vector<std::string>& arguments) {
   return line;
 }
 
-base::Result<int> run(const std::vector<std::string>& arguments) {
+base::Result<int> run(std::vector<std::string> arguments) {
   if (auto code = engine::train::run_verb(arguments)) return std::move(*code);
+  if (std::erase(arguments, "--check-data") > 0) return engine::train::check_data_command(arguments);
+  if (!arguments.empty() && arguments[0] == "--tokenize") return engine::train::tokenize_command(arguments);
   TRY_ASSIGN(CommandLine line, parse(arguments));
   auto text = os::read_file(line.config_path, 256 << 10);
   if (!text.ok()) {

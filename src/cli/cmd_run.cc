@@ -14,7 +14,15 @@ namespace {
 void put_engine_in_front(RunOptions& options) {
   std::string self = os::self_executable();
   std::string beside = self.substr(0, self.rfind('/') + 1) + "phalanx-train";
+  if (options.check_data) options.command.insert(options.command.begin(), "--check-data");
   options.command.insert(options.command.begin(), os::exists(beside) ? beside : "phalanx-train");
+}
+
+// The data is walked once, where the first ranks would read it.
+void take_one_rank(RunOptions& options) {
+  options.nnodes = 1;
+  options.least_nodes.reset();
+  options.ranks_per_host = RanksPerHost{RanksPerHost::Kind::kCount, 1};
 }
 
 }  // namespace
@@ -22,6 +30,7 @@ void put_engine_in_front(RunOptions& options) {
 base::Result<int> run_verb(const Invocation& invocation) {
   TRY_ASSIGN(RunOptions options, run_options(invocation));
   if (invocation.verb == Verb::kTrain) put_engine_in_front(options);
+  if (options.check_data) take_one_rank(options);
   TRY_ASSIGN(job::Job job, make_job(options, look_around()));
   // From here on it is known what is asked for, on which hosts.
 

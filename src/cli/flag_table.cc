@@ -179,6 +179,12 @@ constexpr FlagRow kFlags[] = {
      .help = {"let Python ranks tell their line of code when the run stands still: a sitecustomize that registers faulthandler on a "
               "real-time signal",
               "让 Python rank 在运行停滞时给出所在代码行：通过 sitecustomize 在一个实时信号上注册 faulthandler"}},
+    {.flag = Flag::kCheckData,
+     .name = "check-data",
+     .verbs = bit(Verb::kTrain),
+     .section = Section::kRanks,
+     .help = {"train nothing: walk the data on the first host, with one process, and report what is wrong with it",
+              "不训练：在第一台主机上用一个进程遍历数据，并报告其中的问题"}},
     {.flag = Flag::kDryRun,
      .name = "dry-run",
      .verbs = kJob,

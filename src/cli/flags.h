@@ -67,6 +67,7 @@ enum class Flag {
   kStall,
   kOnStall,
   kPythonHook,
+  kCheckData,
   kMaxRestarts,
   kDryRun,
   kDetach,

@@ -115,6 +115,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kPythonHook: options.python_hook = true; break;
     case Flag::kGrace: options.grace = duration_value(value); break;
     case Flag::kFailureGrace: options.failure_grace = duration_value(value); break;
+    case Flag::kCheckData: options.check_data = true; break;
     case Flag::kDryRun: options.dry_run = true; break;
     case Flag::kDetach: options.detach = true; break;
     case Flag::kPreflight: options.preflight = preflight_value(value); break;
@@ -167,6 +168,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
 Result<RunOptions> run_options(const Invocation& invocation) {
   TRY(refuse_both(invocation, Flag::kHosts, Flag::kHostfile, "each is the whole list of hosts"));
   TRY(refuse_both(invocation, Flag::kInclude, Flag::kExclude, "name what to use or what to leave out"));
+  TRY(refuse_both(invocation, Flag::kCheckData, Flag::kSpares, "the data is walked by one process, which needs no spare host"));
   TRY(refuse_both(invocation, Flag::kDetach, Flag::kDryRun, "a dry run starts nothing that could go on"));
   TRY(refuse_both(invocation, Flag::kDetach, Flag::kJson, "a run that has left the terminal prints nothing"));
   TRY(refuse_both(invocation, Flag::kQuiet, Flag::kVerbose, "one asks for less, the other for more"));

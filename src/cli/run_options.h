@@ -53,7 +53,8 @@ struct RunOptions {
   bool detach = false;
   job::StallOptions stall;
   bool python_hook = false;
-  bool dry_run = false;  // always true for plan
+  bool check_data = false;  // train: the engine walks its data instead
+  bool dry_run = false;     // always true for plan
 
   job::Preflight preflight = job::Preflight::kStrict;
   job::GpuWish gpus;                       // --gpus, --iface

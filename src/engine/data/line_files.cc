@@ -12,9 +12,7 @@
 namespace engine::data {
 namespace {
 
-std::string place_of(const MappedFile& file, uint64_t offset) {
-  return fmt::format("{}:{}", file.path(), line_number(file.bytes(), offset));
-}
+std::string place_of(const MappedFile& file, uint64_t offset) { return fmt::format("{}:{}", file.path(), file.line_of(offset)); }
 
 Sample to_sample(const Record& record, int64_t context) {
   std::vector<int64_t> ids = ByteTokenizer::encode(record.prompt);

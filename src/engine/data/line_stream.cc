@@ -74,7 +74,7 @@ base::Result<Sample> LineStream::load(const Ticket& ticket, ItemRandom&) const {
 
 std::string LineStream::place(const Ticket& ticket) const {
   const MappedFile& file = *files_[ticket.file];
-  return fmt::format("{}:{}", file.path(), line_number(file.bytes(), ticket.offset));
+  return fmt::format("{}:{}", file.path(), file.line_of(ticket.offset));
 }
 
 std::function<base::Json()> LineStream::mark() const {

@@ -50,6 +50,7 @@ void MappedFile::swap(MappedFile& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(device_, other.device_);
   std::swap(inode_, other.inode_);
+  std::swap(counted_, other.counted_);
 }
 
 base::Status MappedFile::intact() const {
@@ -58,6 +59,18 @@ base::Status MappedFile::intact() const {
   if (info.st_dev != device_ || info.st_ino != inode_ || static_cast<size_t>(info.st_size) >= bytes_.size()) return base::ok();
   return cannot_read(path_, fmt::format("it has shrunk from {} to {} bytes since it was opened", bytes_.size(), info.st_size))
       .with_hint("write new data to a new file and rename it; a file in use must not be changed");
+}
+
+uint64_t MappedFile::line_of(uint64_t offset) const {
+  std::lock_guard lock(counted_->mutex);
+  auto& [mutex, from, line] = *counted_;
+  const auto lines = [&](uint64_t begin, uint64_t end) {
+    return static_cast<uint64_t>(
+        std::count(bytes_.begin() + static_cast<std::ptrdiff_t>(begin), bytes_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+  };
+  line = offset >= from ? line + lines(from, offset) : line - lines(offset, from);
+  from = offset;
+  return line;
 }
 
 uint64_t MappedFile::fingerprint() const {

@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -28,16 +30,24 @@ class MappedFile {
   // Error (kConfig) when the file has become shorter: to touch a page that is gone raises SIGBUS. One stat(2); a file that was
   // replaced by another of its name is fine, the mapping keeps the old one.
   base::Status intact() const;
+  // The number of the line at `offset`, from 1. Any thread. Counts from the place asked for last, so that to ask for many bad lines one
+  // after the other goes through the file once.
+  uint64_t line_of(uint64_t offset) const;
   // Of the length and of pages spread evenly over the file: cheap on any size, and different for a different content.
   uint64_t fingerprint() const;
 
  private:
+  struct Counted {
+    std::mutex mutex;
+    uint64_t offset = 0, line = 1;
+  };
   MappedFile() = default;
   void swap(MappedFile& other) noexcept;
   std::string path_;
   std::string_view bytes_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
+  std::unique_ptr<Counted> counted_ = std::make_unique<Counted>();
 };
 
 }  // namespace engine::data

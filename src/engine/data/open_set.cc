@@ -88,8 +88,7 @@ struct Pieces {
   std::vector<std::shared_ptr<const Dataset>> training, validation;
 };
 
-base::Result<Pieces> open_files(const std::string& list, const SetOptions& options) {
-  TRY_ASSIGN(std::vector<std::string> paths, find_files(list));
+base::Result<Pieces> open_files(const std::vector<std::string>& paths, const SetOptions& options) {
   Pieces pieces;
   for (const std::string& path : paths) {
     TRY_ASSIGN(Opened opened, open_file(path, options));
@@ -101,12 +100,11 @@ base::Result<Pieces> open_files(const std::string& list, const SetOptions& optio
   return pieces;
 }
 
-base::Status open_stream(const SetOptions& options, OpenedSet& set) {
+base::Status open_stream(const std::vector<std::string>& paths, const SetOptions& options, OpenedSet& set) {
   if (options.validation > 0 && options.validation_files.empty())
     return base::fail(base::ErrorKind::kConfig, "a stream has no end that could be kept for validation")
         .because("data.streaming is on and data.validation is above 0")
         .with_hint("data.validation=0, or name files in data.validation_files");
-  TRY_ASSIGN(std::vector<std::string> paths, find_files(options.files));
   std::vector<std::shared_ptr<const MappedFile>> files;
   for (const std::string& path : paths) {
     TRY_ASSIGN(MappedFile mapped, MappedFile::open(path));
@@ -143,15 +141,20 @@ base::Result<Format> parse_format(std::string_view text) {
 }
 
 base::Result<OpenedSet> open_set(const SetOptions& options) {
+  TRY_ASSIGN(std::vector<std::string> paths, find_files(options.files));
+  return open_paths(paths, options);
+}
+
+base::Result<OpenedSet> open_paths(const std::vector<std::string>& paths, const SetOptions& options) {
   CHECK(options.lines.context > 0 && options.validation >= 0 && options.validation < 1);
   OpenedSet set;
   SetOptions training = options;
   if (!options.validation_files.empty()) training.validation = 0;
   std::vector<std::shared_ptr<const Dataset>> validation;
   if (options.streaming) {
-    TRY(open_stream(training, set));
+    TRY(open_stream(paths, training, set));
   } else {
-    TRY_ASSIGN(Pieces pieces, open_files(options.files, training));
+    TRY_ASSIGN(Pieces pieces, open_files(paths, training));
     set.files = std::move(pieces.files);
     set.training = std::make_shared<ConcatDataset>(std::move(pieces.training));
     if (training.validation > 0) validation = std::move(pieces.validation);
@@ -159,7 +162,8 @@ base::Result<OpenedSet> open_set(const SetOptions& options) {
   if (!options.validation_files.empty()) {
     SetOptions whole = options;
     whole.validation = 0;
-    TRY_ASSIGN(Pieces pieces, open_files(options.validation_files, whole));
+    TRY_ASSIGN(std::vector<std::string> held_out, find_files(options.validation_files));
+    TRY_ASSIGN(Pieces pieces, open_files(held_out, whole));
     validation = std::move(pieces.training);
   }
   if (!validation.empty()) set.validation = std::make_shared<ConcatDataset>(std::move(validation));

@@ -57,6 +57,8 @@ base::Result<std::vector<std::string>> find_files(const std::string& list);
 
 // Error (kConfig): what cannot be found, opened or understood; formats that cannot be streamed; a validation share of a stream.
 base::Result<OpenedSet> open_set(const SetOptions& options);
+// The same for files already found, as the training files; options.files is not looked at.
+base::Result<OpenedSet> open_paths(const std::vector<std::string>& paths, const SetOptions& options);
 
 std::string_view to_text(Format format);
 base::Result<Format> parse_format(std::string_view text);  // "auto", "text", "lines", "jsonl", "tokens", "nanogpt"

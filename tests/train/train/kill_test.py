@@ -73,7 +73,8 @@ def merge_and_kill(out, rng):
     if not steps:
         return
     to = out / "merged"
-    merge = subprocess.Popen([TRAIN, "merge", str(steps[-1]), "-o", str(to), "--replace"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    merge = subprocess.Popen([TRAIN, "merge", str(steps[-1]), "-o", str(to), "--replace"], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
     time.sleep(rng.uniform(0, 0.25))
     merge.kill()
     merge.wait()

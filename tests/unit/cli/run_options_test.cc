@@ -33,6 +33,15 @@ TEST(RunOptions, FlagsOfStallsArrive) {
   EXPECT_TRUE(options->python_hook);
 }
 
+TEST(RunOptions, CheckDataIsOfTrainOnly) {
+  auto options = read({"train", "c.yaml", "--check-data", "data.workers=2"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_TRUE(options->check_data);
+  EXPECT_EQ(options->command, (Words{"c.yaml", "data.workers=2"}));
+  EXPECT_FALSE(parse_command_line(Words{"run", "--check-data", "x"}).ok());
+  EXPECT_FALSE(read({"train", "c.yaml", "--check-data", "--spares", "h9"}).ok());
+}
+
 TEST(RunOptions, EveryFlagArrives) {
   auto options = read({"run",
                        "--hostfile",
