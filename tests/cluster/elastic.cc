@@ -87,7 +87,8 @@ TrialResult ElasticTraining::result(const Cluster& cluster, const Outcome& outco
   result.talk = outcome.err;
   result.seconds = static_cast<double>(outcome.took.count()) / 1e3;
   for (const base::Json& line : lines_of(out + "/log.jsonl"))
-    if (line.value("step", int64_t{0}) == kSteps && line.contains("loss")) result.loss = line.value("loss", 0.0);
+    if (line.contains("loss")) result.losses[line.value("step", int64_t{0})] = line.value("loss", 0.0);
+  if (auto last = result.losses.find(kSteps); last != result.losses.end()) result.loss = last->second;
   size_t at = (outcome.out + outcome.err).find("resumed behind step ");
   if (at != std::string::npos) result.resumed = std::atoll((outcome.out + outcome.err).c_str() + at + 20);
   // What the launcher could not reach ends by its lease.
@@ -101,9 +102,11 @@ TrialResult ElasticTraining::result(const Cluster& cluster, const Outcome& outco
   return result;
 }
 
-TrialResult ElasticTraining::undisturbed(const Cluster& cluster) {
-  std::string out = folder_ + "/undisturbed";
-  return result(cluster, cluster.run_on("ctl", command({"-H", "h1"}, out), std::chrono::seconds(120)), out);
+TrialResult ElasticTraining::undisturbed(const Cluster& cluster) { return on_hosts(cluster, "h1"); }
+
+TrialResult ElasticTraining::on_hosts(const Cluster& cluster, const std::string& hosts) {
+  std::string out = fmt::format("{}/undisturbed-{}", folder_, ++trials_);
+  return result(cluster, cluster.run_on("ctl", command({"-H", hosts}, out), std::chrono::seconds(120)), out);
 }
 
 TrialResult ElasticTraining::disturbed(const Cluster& cluster, const Trial& trial) {

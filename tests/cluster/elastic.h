@@ -1,6 +1,7 @@
 // A training of the engine on several hosts that loses one of them: what the test of elastic runs and the soak have in common.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,11 @@ struct Trial {
 struct TrialResult {
   bool ended = false;
   int exit_code = 0;
-  double loss = 0;      // of the last step
-  int64_t resumed = 0;  // behind this step; 0: it began anew
-  std::string talk;     // stderr
-  std::string left;     // processes of the run on hosts that live
+  double loss = 0;                   // of the last step
+  std::map<int64_t, double> losses;  // by step, as far as they were written
+  int64_t resumed = 0;               // behind this step; 0: it began anew
+  std::string talk;                  // stderr
+  std::string left;                  // processes of the run on hosts that live
   double seconds = 0;
 };
 
@@ -39,6 +41,7 @@ class ElasticTraining {
 
   // An undisturbed run of two ranks on h1: the batches are the same, however many ranks share them.
   TrialResult undisturbed(const Cluster& cluster);
+  TrialResult on_hosts(const Cluster& cluster, const std::string& hosts);  // undisturbed too, with 2 ranks on each of them
   TrialResult disturbed(const Cluster& cluster, const Trial& trial);
 
  private:

@@ -43,11 +43,20 @@ class Elastic : public Launcher {
     std::printf("loss %.6f, undisturbed %.6f; resumed behind step %lld; %.1f s\n", result.loss, reference.loss,
                 static_cast<long long>(result.resumed), result.seconds);
   }
+  std::optional<ElasticTraining> training_;
 
  private:
   std::string folder_;
-  std::optional<ElasticTraining> training_;
 };
+
+TEST_F(Elastic, ThreeHostsGiveTheLossesOfOne) {
+  const TrialResult one = training_->on_hosts(cluster(), "h1"), three = training_->on_hosts(cluster(), "h1,h2,h3");
+  ASSERT_EQ(one.exit_code, 0) << one.talk;
+  ASSERT_EQ(three.exit_code, 0) << three.talk;
+  EXPECT_HAS(three.talk, "on each of 3 hosts");
+  ASSERT_EQ(three.losses.size(), one.losses.size());
+  for (const auto& [step, loss] : one.losses) EXPECT_NEAR(three.losses.at(step), loss, 1e-4) << "step " << step;
+}
 
 TEST_F(Elastic, OnASpareAfterItsHostIsSwitchedOff) { expect_as_undisturbed({Blow::kPowerOff, "h3", 45, true}); }
 
