@@ -7,7 +7,6 @@
 #include <random>
 
 #include "base/text.h"
-#include "engine/data/loader.h"
 #include "engine/data/sampler.h"
 #include "os/files.h"
 #include "ranks.h"
@@ -80,31 +79,6 @@ TEST(Sampler, EqualsPyTorchOnSixThousandParameters) {
   auto lines = base::split_lines(answers);
   ASSERT_EQ(lines.size(), asked.size());
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(our_answer(asked[i]), lines[i]) << "question " << i;
-}
-
-// Whatever the number of ranks, the ranks together take the same windows in a step.
-TEST(Loader, BatchesDoNotDependOnTheNumberOfRanks) {
-  const std::string text = ranks::golden_text(16 * 37 + 5);
-  constexpr int64_t kBatch = 8, kContext = 16;
-  auto step_rows = [&](int world, int64_t step) {
-    std::multiset<std::string> rows;
-    for (int rank = 0; rank < world; ++rank) {
-      engine::data::Loader loader(text, kContext, kBatch / world, {0, world, rank, true, 3, true});
-      engine::data::Batch batch = loader.batch(step);
-      for (int64_t row = 0; row < kBatch / world; ++row) {
-        std::string bytes;
-        for (int64_t i = 0; i < kContext; ++i) bytes.push_back(static_cast<char>(batch.tokens[row][i].item<int64_t>()));
-        bytes.push_back(static_cast<char>(batch.targets[row][kContext - 1].item<int64_t>()));
-        rows.insert(bytes);
-      }
-    }
-    return rows;
-  };
-  for (int64_t step : {0, 3, 4, 11}) {  // 37 windows: 4 steps an epoch
-    EXPECT_EQ(step_rows(1, step), step_rows(2, step));
-    EXPECT_EQ(step_rows(1, step), step_rows(8, step));
-    for (const std::string& row : step_rows(1, step)) EXPECT_NE(text.find(row), std::string::npos);
-  }
 }
 
 }  // namespace

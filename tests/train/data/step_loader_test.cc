@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "engine/data/loader.h"
+#include "engine/data/sampler.h"
 #include "engine/data/sampler.h"
 #include "engine/data/windows.h"
 #include "ranks.h"
@@ -41,25 +41,35 @@ std::vector<int64_t> items_of(const Step& step) {
   return items;
 }
 
-TEST(StepLoader, WindowsAreThoseOfTheOldLoaderBitForBit) {
+TEST(StepLoader, WindowsComeInTheSamplersOrderByteForByte) {
+  constexpr int64_t kContext = 16, kRows = 6, kWindows = 101;
   ranks::TempFolder folder;
-  const std::string text = ranks::golden_text(16 * 101 + 9);
+  const std::string text = ranks::golden_text(kContext * kWindows + 9);
   sets::write(folder / "text", text);
   auto file = sets::map(folder / "text");
   for (int world : {1, 2, 3})
     for (int rank = 0; rank < world; ++rank) {
-      Loader old(text, 16, 6, {0, world, rank, true, 11, true});
       TokenView bytes{file->bytes().data(), 1, file->bytes().size()};
-      auto set = std::make_shared<WindowDataset>(file, bytes, 0, bytes.count, 16);
-      auto loader = StepLoader::create(set, options_of(world, rank, 6)).value();
-      ASSERT_EQ(loader->steps_per_epoch(), old.batches_per_epoch());
-      for (int64_t number = 0; number < 3 * old.batches_per_epoch(); ++number) {
-        const Batch expected = old.batch(number);
-        const Step step = loader->next().value();
-        ASSERT_EQ(step.micro.size(), 1u);
-        EXPECT_TRUE(step.micro[0].at("tokens").equal(expected.tokens)) << number;
-        EXPECT_TRUE(step.micro[0].at("targets").equal(expected.targets)) << number;
-        EXPECT_EQ(step.targets, expected.targets.numel());
+      auto set = std::make_shared<WindowDataset>(file, bytes, 0, bytes.count, kContext);
+      auto loader = StepLoader::create(set, options_of(world, rank, kRows)).value();
+      for (int64_t epoch = 0; epoch < 3; ++epoch) {
+        const auto order = distributed_indices({kWindows, world, rank, true, 11, true}, epoch);
+        const int64_t steps = static_cast<int64_t>(order.size()) / kRows;
+        ASSERT_EQ(loader->steps_per_epoch(), steps);
+        for (int64_t number = 0; number < steps; ++number) {
+          const Step step = loader->next().value();
+          ASSERT_EQ(step.micro.size(), 1u);
+          EXPECT_EQ(step.targets, kRows * kContext);
+          for (int64_t row = 0; row < kRows; ++row) {
+            const char* window = text.data() + order[static_cast<size_t>(number * kRows + row)] * kContext;
+            const int64_t* tokens = step.micro[0].at("tokens")[row].data_ptr<int64_t>();
+            const int64_t* targets = step.micro[0].at("targets")[row].data_ptr<int64_t>();
+            for (int64_t i = 0; i < kContext; ++i) {
+              ASSERT_EQ(tokens[i], static_cast<unsigned char>(window[i])) << "step " << number << ", row " << row;
+              ASSERT_EQ(targets[i], static_cast<unsigned char>(window[i + 1])) << "step " << number << ", row " << row;
+            }
+          }
+        }
       }
     }
 }
