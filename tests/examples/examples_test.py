@@ -55,7 +55,7 @@ class Examples(unittest.TestCase):
     @classmethod
     def build(cls, name):
         configure = ["cmake", "-S", cls.folder / name, "-B", cls.folder / name / "build", f"-DCMAKE_PREFIX_PATH={cls.prefix}",
-                     "-DCMAKE_CXX_FLAGS=-O1 -Wall -Wextra -Werror -Wno-missing-field-initializers"]
+                     "-DCMAKE_CXX_FLAGS=-O1 -Wall -Wextra -Werror"]
         if shutil.which("ninja"):
             configure += ["-G", "Ninja"]
         if shutil.which("ccache"):

@@ -23,11 +23,11 @@ enum class Format {
 struct SetOptions {
   // Files, folders (their files, without hidden ones and without subfolders) and globs, separated by commas; in the order given, those
   // of one folder or glob by name. A file named twice counts once.
-  std::string files;
-  std::string validation_files;  // the same; empty: the end of each training file
-  double validation = 0;         // how much of it; not used with validation_files
+  std::string files = {};
+  std::string validation_files = {};  // the same; empty: the end of each training file
+  double validation = 0;              // how much of it; not used with validation_files
   Format format = Format::kAuto;
-  LineFormat lines;              // .context is also the length of windows; .json is set by the format
+  LineFormat lines = {};         // .context is also the length of windows; .json is set by the format
   bool documents_apart = false;  // of token files: no window reaches over the end of a document
   bool streaming = false;        // lines and jsonl: nothing is indexed, and mixing happens in a buffer
   int64_t shuffle_buffer = 0;    // of a stream; 0: not mixed

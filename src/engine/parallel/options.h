@@ -61,8 +61,8 @@ struct Options {
   bool offload = false;
 
   // Parameter groups, and which one a parameter belongs to; empty: one group for all.
-  std::vector<optim::Group> groups;
-  std::function<int(std::string_view name, const at::Tensor& value)> group_of;
+  std::vector<optim::Group> groups = {};
+  std::function<int(std::string_view name, const at::Tensor& value)> group_of = {};
 };
 
 std::string_view name_of(Stage stage);  // "ddp", "zero1", …

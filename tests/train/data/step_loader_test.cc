@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "engine/data/sampler.h"
-#include "engine/data/sampler.h"
 #include "engine/data/windows.h"
 #include "ranks.h"
 #include "sets.h"

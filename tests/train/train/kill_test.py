@@ -5,6 +5,7 @@ kill_test.py PHALANX_TRAIN [KILLS]: a rank gets SIGKILL; the others must end by 
 readable; then the run goes on, on as many ranks or on another number. In the end the loss of every step is that of an undisturbed
 run: to the last bit where the number of ranks never changed, else within rounding.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -30,6 +31,7 @@ parallel: {{mode: {mode}, persistent_elements: 40}}
 optimizer: {{lr: 2e-4, min_lr: 2e-4, warmup: 4, schedule: constant}}
 validation: {{every: 0}}
 checkpoint: {{every: 7, keep: 3}}
+metrics: {{mfu: off, tensorboard: off}}
 sample: {{bytes: 0}}
 """
 
@@ -94,7 +96,7 @@ def joined(errors):
 
 def one_kill(config, out, world, rng):
     """Starts, kills, and returns the time the other ranks took to notice."""
-    errors = [out.parent / f"stderr-{rank}" for rank in range(world)]
+    errors = [out.with_name(f"{out.name}-stderr-{rank}") for rank in range(world)]
     ranks = start(config, world, errors)
     if rng.random() < 0.85:
         deadline = time.monotonic() + 30
@@ -125,13 +127,14 @@ def one_kill(config, out, world, rng):
     return time.monotonic() - killed if noticeable else None
 
 
-def in_peace(config, world, folder, *more):
-    errors = [folder / f"stderr-{rank}" for rank in range(world)]
+def in_peace(config, world, out, *more):
+    errors = [out.with_name(f"{out.name}-stderr-{rank}") for rank in range(world)]
     for rank, process in enumerate(start(config, world, errors, *more)):
         assert process.wait(timeout=300) == 0, errors[rank].read_text()
 
 
-def series(folder, name, mode, kills, worlds, rng):
+def series(folder, name, mode, kills, worlds):
+    rng = random.Random(f"{SEED} {name}")
     out = folder / name
     config = folder / f"{name}.yaml"
     config.write_text(CONFIG.format(out=out, corpus=folder / "corpus.txt", mode=mode))
@@ -144,10 +147,10 @@ def series(folder, name, mode, kills, worlds, rng):
         newest = reached
     # The last part ends in peace, some steps behind the last checkpoint.
     last = newest + 20
-    in_peace(str(config), worlds[0], folder, f"train.steps={last}")
+    in_peace(str(config), worlds[0], out, f"train.steps={last}")
     calm = folder / f"{name}-undisturbed"
     config.write_text(CONFIG.format(out=calm, corpus=folder / "corpus.txt", mode=mode))
-    in_peace(str(config), worlds[0], folder, f"train.steps={last}", "checkpoint.every=0")
+    in_peace(str(config), worlds[0], calm, f"train.steps={last}", "checkpoint.every=0")
     ours, theirs = losses(out), losses(calm)
     assert ours.keys() == theirs.keys() and len(ours) == last, (len(ours), len(theirs), last)
     apart = max(abs(ours[step] - theirs[step]) for step in ours)
@@ -159,16 +162,16 @@ def series(folder, name, mode, kills, worlds, rng):
 
 
 def main():
-    rng = random.Random(SEED)
-    with tempfile.TemporaryDirectory(prefix="phalanx-kill-") as name:
+    with tempfile.TemporaryDirectory(prefix="phalanx-kill-") as name, concurrent.futures.ThreadPoolExecutor(2) as pool:
         folder = pathlib.Path(name)
         words = " ".join(f"word{i * i % 97}" for i in range(4000))
         (folder / "corpus.txt").write_text(words)
         quarter = KILLS // 4
-        series(folder, "ddp-2", "ddp", quarter, [2], rng)
-        series(folder, "zero3-2", "zero3", quarter, [2], rng)
-        series(folder, "zero2-3", "zero2", quarter, [3], rng)
-        series(folder, "zero3-any", "zero3", KILLS - 3 * quarter, [1, 2, 3, 4], rng)
+        running = [pool.submit(series, folder, *one) for one in (
+            ("ddp-2", "ddp", quarter, [2]), ("zero3-2", "zero3", quarter, [2]), ("zero2-3", "zero2", quarter, [3]),
+            ("zero3-any", "zero3", KILLS - 3 * quarter, [1, 2, 3, 4]))]
+        for one in running:
+            one.result()
 
 
 main()
