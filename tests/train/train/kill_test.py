@@ -59,6 +59,10 @@ def losses(out):
     return {line["step"]: line["loss"] for line in lines if "loss" in line}
 
 
+def mean_apart(ours, theirs):
+    return sum(abs(ours[step] - theirs[step]) for step in ours) / len(ours)
+
+
 def check_checkpoints(out):
     """Everything that has a DONE can be read in full."""
     folder = out / "checkpoints"
@@ -148,16 +152,21 @@ def series(folder, name, mode, kills, worlds):
     # The last part ends in peace, some steps behind the last checkpoint.
     last = newest + 20
     in_peace(str(config), worlds[0], out, f"train.steps={last}")
-    calm = folder / f"{name}-undisturbed"
-    config.write_text(CONFIG.format(out=calm, corpus=folder / "corpus.txt", mode=mode))
-    in_peace(str(config), worlds[0], calm, f"train.steps={last}", "checkpoint.every=0")
-    ours, theirs = losses(out), losses(calm)
+
+    def undisturbed(world):
+        calm = folder / f"{name}-undisturbed-{world}"
+        config.write_text(CONFIG.format(out=calm, corpus=folder / "corpus.txt", mode=mode))
+        in_peace(str(config), world, calm, f"train.steps={last}", "checkpoint.every=0")
+        return losses(calm)
+
+    ours, theirs = losses(out), undisturbed(worlds[0])
     assert ours.keys() == theirs.keys() and len(ours) == last, (len(ours), len(theirs), last)
-    apart = max(abs(ours[step] - theirs[step]) for step in ours)
-    within = 0 if len(worlds) == 1 else 0.02
-    assert apart <= within, f"{name}: the losses are {apart} apart"
+    apart = mean_apart(ours, theirs)
+    # Rounding grows with the steps. How much of it is no fault: as much as lies between two undisturbed runs on different ranks.
+    within = 0 if len(worlds) == 1 else 1e-5 + 5 * mean_apart(undisturbed(worlds[-1]), theirs)
+    assert apart <= within, f"{name}: the losses are {apart} apart, more than {within}"
     assert len(noticed) > kills / 4, "the kills came before the training"
-    print(f"{name}: {kills} kills, {len(noticed)} of them in training, {last} steps, losses at most {apart:.1e} apart, "
+    print(f"{name}: {kills} kills, {len(noticed)} of them in training, {last} steps, losses {apart:.1e} apart (at most {within:.1e}), "
           f"the other ranks ended within {max(noticed):.1f} s", flush=True)
 
 
