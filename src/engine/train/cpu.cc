@@ -61,6 +61,10 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
+void return_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // setting it also stops glibc from raising it by itself
+}
+
 std::optional<std::string> slow_blas_warning() {
   const std::string library = blas_library();
   // The reference implementation's file is …/blas/libblas.so.3.x, or libblas.so.3.x where it stands alone.

@@ -17,6 +17,10 @@ int use_threads(const comm::RankEnv& env);
 // to the kernel costs page faults (measured: 4 to 16 % of a step). Call it before the first tensor is made.
 void keep_freed_memory();
 
+// The opposite: large blocks go back to the kernel when they are freed. For stage 3, whose buffers come and go and would leave a heap of
+// holes.
+void return_freed_memory();
+
 // Debian's default BLAS is the unoptimised reference: some 20 times slower than OpenBLAS. If it is the one in use, what to
 // tell the user; nullopt when the BLAS is a fast one.
 std::optional<std::string> slow_blas_warning();
