@@ -94,8 +94,8 @@ def main():
         parameters = float(re.search(r"model: ([\d.]+) M parameters", talk[0]).group(1))
         state = parameters * 16e6
         assert state > LIMIT, (state, LIMIT)
-        print(f"{parameters} M parameters, full state {state / MIB:.0f} MiB, limit of a rank {LIMIT // MIB} MiB: ddp was killed, zero3 trained "
-              f"with at most {max(peaks) / MIB:.0f} MiB")
+        print(f"{parameters} M parameters, full state {state / MIB:.0f} MiB, limit of a rank {LIMIT // MIB} MiB: ddp was killed, "
+              f"zero3 trained with at most {max(peaks) / MIB:.0f} MiB")
 
 
 main()
