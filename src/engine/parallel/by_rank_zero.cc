@@ -19,7 +19,7 @@ std::vector<Span> DataParallel::gathered(const std::vector<at::Tensor>& per_row)
     }
     if (group_.rank() != 0) continue;
     for (const Slot& slot : units_[u].slots)
-      found.push_back({params_[slot.param].name, shapes_[slot.param], 0, flat.narrow(0, slot.offset, slot.numel)});
+      found.push_back({params_[slot.param].name, params_[slot.param].value.sizes().vec(), 0, flat.narrow(0, slot.offset, slot.numel)});
   }
   return found;
 }
@@ -32,7 +32,8 @@ base::Status DataParallel::scattered(const std::vector<at::Tensor>& per_row, con
     at::Tensor flat = at::zeros({units_[u].elements}, at::TensorOptions().dtype(at::kFloat).device(group_.device()));
     if (group_.rank() == 0)
       for (const Slot& slot : units_[u].slots)
-        if (filled.ok()) filled = fill({params_[slot.param].name, shapes_[slot.param], 0, flat.narrow(0, slot.offset, slot.numel)});
+        if (filled.ok())
+          filled = fill({params_[slot.param].name, params_[slot.param].value.sizes().vec(), 0, flat.narrow(0, slot.offset, slot.numel)});
     group_.broadcast(flat, 0, fmt::format("checkpoint of {}", units_[u].name));
     const int64_t begin = places_[u].slice_row ? group_.rank() * row.numel() : 0;
     row.copy_(flat.narrow(0, begin, row.numel()));
@@ -42,7 +43,7 @@ base::Status DataParallel::scattered(const std::vector<at::Tensor>& per_row, con
 
 std::vector<std::pair<std::string, std::vector<int64_t>>> DataParallel::shapes() const {
   std::vector<std::pair<std::string, std::vector<int64_t>>> found;
-  for (size_t p = 0; p < params_.size(); ++p) found.emplace_back(params_[p].name, shapes_[p]);
+  for (const Param& param : params_) found.emplace_back(param.name, param.value.sizes().vec());
   return found;
 }
 

@@ -92,8 +92,7 @@ void DataParallel::loaded() {
   at::NoGradGuard no_grad;
   if (residency_) residency_->release_all();
   for (size_t u = 0; u < units_.size(); ++u) {
-    const at::Tensor held = places_[u].slice_row ? places_[u].own : places_[u].whole;
-    if (!rows_[u].params.is_same(held)) held.copy_(rows_[u].params);
+    if (!rows_[u].params.is_same(held(u))) held(u).copy_(rows_[u].params);
     spread(u);
   }
   finish_spreading();
@@ -102,12 +101,11 @@ void DataParallel::loaded() {
 // The optimizer works on the host: gradients go there, parameters come back.
 void DataParallel::copy_for_offload(bool to_host) {
   for (size_t u = 0; u < units_.size(); ++u) {
-    const Place& place = places_[u];
     if (to_host) {
-      rows_[u].grads.copy_(place.slice_row ? gradients_->slice(u) : gradients_->whole(u));
+      rows_[u].grads.copy_(places_[u].slice_row ? gradients_->slice(u) : gradients_->whole(u));
       continue;
     }
-    (place.slice_row ? place.own : place.whole).copy_(rows_[u].params);
+    held(u).copy_(rows_[u].params);
     spread(u);
   }
 }
@@ -134,7 +132,7 @@ std::vector<Span> DataParallel::spans(Cover cover, const std::vector<at::Tensor>
     const int64_t end = cover == Cover::kOwn ? mine + slice : row_begin + row.numel();
     for (const Overlap& part : overlaps(units_[u], begin, end)) {
       const Param& param = params_[part.param];
-      found.push_back({param.name, shapes_[part.param], part.first, row.narrow(0, begin - row_begin + part.offset, part.numel)});
+      found.push_back({param.name, param.value.sizes().vec(), part.first, row.narrow(0, begin - row_begin + part.offset, part.numel)});
     }
   }
   return found;

@@ -129,6 +129,8 @@ class DataParallel {
   void finish_spreading();
   void sync_buffers();
   void copy_for_offload(bool to_host);
+  // What the unit's row stands for, in the compute dtype.
+  const at::Tensor& held(size_t unit) const { return places_[unit].slice_row ? places_[unit].own : places_[unit].whole; }
   bool shares_optimizer() const { return options_.stage != Stage::kDdp || shared_; }
 
   torch::nn::Module& module_;
@@ -136,7 +138,6 @@ class DataParallel {
   Options options_;
   bool shared_ = false;  // one copy of the parameters for all ranks
   std::vector<Param> params_;
-  std::vector<std::vector<int64_t>> shapes_;  // of params_
   std::vector<Unit> units_;
   std::vector<Place> places_;
   std::vector<optim::Row> rows_;

@@ -65,7 +65,6 @@ base::Status DataParallel::collect() {
     if (value.device() != group_.device())
       return unfit(fmt::format("it is on {}, the group works on {}", value.device().str(), group_.device().str()));
     params_.push_back({item.key(), value});
-    shapes_.push_back(value.sizes().vec());
   }
   if (params_.empty())
     return base::fail(base::ErrorKind::kConfig, "the module has no parameter that requires a gradient")
@@ -168,15 +167,14 @@ void DataParallel::make_row(size_t u) {
   const int64_t slice = unit.elements / group_.world();
   const int64_t begin = place.slice_row ? group_.rank() * slice : 0, end = place.slice_row ? begin + slice : unit.elements;
   optim::Row row;
-  at::Tensor held = place.slice_row ? place.own : place.whole;
   row.grads = place.slice_row ? gradients_->slice(u) : gradients_->whole(u);
   if (options_.compute == at::kFloat && !options_.offload) {
-    row.params = held;
+    row.params = held(u);
   } else {
     const at::Device where = options_.offload ? at::Device(at::kCPU) : group_.device();
     row.params = at::zeros({end - begin}, at::TensorOptions().dtype(at::kFloat).device(where).pinned_memory(options_.offload));
     if (options_.offload) row.grads = at::empty_like(row.params);
-    else row.compute = held;
+    else row.compute = held(u);
   }
   row.runs = runs_in(unit, begin, end);
   rows_.push_back(std::move(row));
@@ -200,10 +198,8 @@ void DataParallel::share_values() {
 
 // Master weights begin as what the model begins with, rounded to the compute dtype.
 void DataParallel::take_masters() {
-  for (size_t u = 0; u < units_.size(); ++u) {
-    const at::Tensor held = places_[u].slice_row ? places_[u].own : places_[u].whole;
-    if (!rows_[u].params.is_same(held)) rows_[u].params.copy_(held);
-  }
+  for (size_t u = 0; u < units_.size(); ++u)
+    if (!rows_[u].params.is_same(held(u))) rows_[u].params.copy_(held(u));
 }
 
 }  // namespace engine::parallel
