@@ -86,8 +86,8 @@ class Gpt(torch.nn.Module):
 
 # Losses and gradients of 1 to 4 ranks: the batch divides by all of them.
 RANKS_RUN = dict(RUN, steps=20, batch=12, clip=0.0)
-# The first 256 elements of these gradients are kept: the layers at both ends, weights, a bias, norms.
-WATCHED = ["embed.weight", "position.weight", "blocks.0.attention.qkv.weight", "blocks.1.down.bias", "blocks.1.norm2.weight", "norm.weight"]
+# Of each parameter's gradient are kept its norm and every k-th element, at most this many: all of a gradient's parts are looked at.
+KEPT = 64
 
 
 def learning_rate(run, step):
@@ -115,7 +115,14 @@ class Training:
         return F.cross_entropy(self.model(tokens).flatten(0, 1), targets.flatten(), reduction=reduction)
 
     def grads(self):
-        return {named(name): dict(self.model.named_parameters())[name].grad.flatten()[:256].tolist() for name in WATCHED}
+        kept = {}
+        for name, value in self.model.named_parameters():
+            grad = value.grad.flatten()
+            every = -(-grad.numel() // KEPT)
+            # Nine digits tell every fp32 number from its neighbours.
+            kept[named(name)] = dict(norm=float(grad.double().norm()), every=every,
+                                     values=[float(f"{x:.9g}") for x in grad[::every].tolist()])
+        return kept
 
     def update(self, step):
         norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.run["clip"] or math.inf))
@@ -134,26 +141,50 @@ def windows_of(run):
             torch.stack([data[r * context + 1:(r + 1) * context + 1] for r in range(count)]))
 
 
-def train(run, world=1):
-    """Every rank's share in turn, gradients averaged over the ranks: what data parallel is to compute."""
-    training = Training(run)
+def backward(training, step, world):
+    """Every rank's share in turn, gradients averaged over the ranks: what data parallel is to compute. Returns the loss."""
+    run = training.run
     tokens, targets = windows_of(run)
     per_epoch, rows = len(tokens) // run["batch"], run["batch"] // world
+    total = 0.0
+    for rank in range(world):
+        sampler = DistributedSampler(range(len(tokens)), num_replicas=world, rank=rank, seed=run["seed"], drop_last=True)
+        sampler.set_epoch(step // per_epoch)
+        mine = list(sampler)[step % per_epoch * rows:][:rows]
+        loss = training.loss(tokens[mine], targets[mine]) / world
+        loss.backward()
+        total += float(loss.detach())
+    return total
+
+
+def train(run, world=1):
+    training = Training(run)
     losses, norms, grads = [], [], []
     for step in range(run["steps"]):
-        total = 0.0
-        for rank in range(world):
-            sampler = DistributedSampler(range(len(tokens)), num_replicas=world, rank=rank, seed=run["seed"], drop_last=True)
-            sampler.set_epoch(step // per_epoch)
-            mine = list(sampler)[step % per_epoch * rows:][:rows]
-            loss = training.loss(tokens[mine], targets[mine]) / world
-            loss.backward()
-            total += float(loss.detach())
+        losses.append(backward(training, step, world))
         if step in (0, run["steps"] - 1):
             grads.append(training.grads())
-        losses.append(total)
         norms.append(training.update(step))
     return dict(losses=losses, grad_norms=norms, first_grads=grads[0], last_grads=grads[-1])
+
+
+def trained(run):
+    """A model that has learned, its parameters rounded to bf16 (as the hex digits of their 16 bits), and the gradients of the last step
+    at them: two runs that meet at one point differ by the gradient's own rounding only, not by that of all steps before it."""
+    training = Training(run)
+    for step in range(run["steps"]):
+        backward(training, step, 1)
+        training.update(step)
+    parameters, grads = {}, {}
+    for name, value in training.model.named_parameters():
+        short = value.detach().to(torch.bfloat16)
+        value.data.copy_(short)
+        parameters[named(name)] = "".join(f"{bits & 0xffff:04x}" for bits in short.flatten().view(torch.int16).tolist())
+    for world in (1, 2, 3, 4):
+        training.optimizer.zero_grad(set_to_none=True)
+        backward(training, run["steps"] - 1, world)
+        grads[str(world)] = training.grads()
+    return dict(parameters=parameters, grads=grads)
 
 
 def ragged(run):
@@ -199,5 +230,6 @@ torch.set_num_threads(1)
 PLAIN = train(RUN)
 print(json.dumps(dict(made_with=f"torch {torch.__version__}", shape=SHAPE, run=RUN, losses=PLAIN["losses"],
                       grad_norms=PLAIN["grad_norms"], sampler=sampler_vectors(), ranks_run=RANKS_RUN,
-                      ranks={str(world): train(RANKS_RUN, world) for world in (1, 2, 3, 4)}, ragged=ragged(RANKS_RUN)),
+                      ranks={str(world): train(RANKS_RUN, world) for world in (1, 2, 3, 4)}, trained=trained(RANKS_RUN),
+                      ragged=ragged(RANKS_RUN)),
                  separators=(",\n", ": ")))

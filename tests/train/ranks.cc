@@ -1,5 +1,8 @@
 #include "ranks.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/slice.h>
+#include <ATen/ops/tensor.h>
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -7,7 +10,9 @@
 #include <unistd.h>
 
 #include <barrier>
+#include <cmath>
 #include <filesystem>
+#include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
@@ -82,6 +87,17 @@ std::string golden_text(size_t bytes) {
 base::Json golden() {
   auto text = os::read_file(PHALANX_TRAIN_TESTS "/train/golden.json", 1 << 20);
   return base::parse_json(text.value()).value();
+}
+
+double apart(const at::Tensor& grad, const base::Json& golden) {
+  const at::Tensor truth = at::tensor(golden["values"].get<std::vector<double>>());
+  const at::Tensor all = grad.to(at::kDouble);
+  const at::Tensor ours = at::slice(all, 0, 0, all.numel(), golden["every"].get<int64_t>());
+  if (ours.numel() != truth.numel()) throw std::logic_error("a gradient of another length than the golden one");
+  const double norm = golden["norm"];
+  const double elements = (ours - truth).norm().item<double>() / truth.norm().item<double>();
+  const double whole = std::abs(all.norm().item<double>() - norm) / norm;
+  return std::isnan(elements) ? elements : std::max(elements, whole);
 }
 
 }  // namespace ranks

@@ -1,6 +1,8 @@
 // Several ranks as threads of one process, over a store in memory.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,6 +35,9 @@ uint16_t free_port();  // on 127.0.0.1, at this moment
 
 // The text of tools/make_golden.py.
 std::string golden_text(size_t bytes);
-base::Json golden();  // tests/train/golden.json
+base::Json golden();  // tests/train/train/golden.json
+// How far a parameter's gradient, [numel] fp32, is from one in golden(): the Euclidean distance of the elements that are kept there over
+// their norm, or what the norm of all elements differs by over that norm, whichever is larger.
+double apart(const at::Tensor& grad, const base::Json& golden);
 
 }  // namespace ranks

@@ -1,5 +1,6 @@
-// Twenty steps of the model and AdamW against PyTorch's numbers (tools/make_golden.py): losses to 4 decimals, gradients within 1e-5 of
-// the largest; ragged targets in one batch and in micro-batches, fused and plain, kept and recomputed.
+// Twenty steps of the model and AdamW against PyTorch's numbers (tools/make_golden.py): losses to 4 decimals, every parameter's
+// gradient within 1e-5 of its norm, and 3e-5 after nineteen steps (parallel/golden_test.cc says why); ragged targets in one batch and in
+// micro-batches, fused and plain, kept and recomputed.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
@@ -66,14 +67,11 @@ class Repetition {
     return sum / static_cast<double>(count);
   }
 
-  void expect_grads(const base::Json& golden, const std::string& when) {
+  void expect_grads(const base::Json& golden, double tolerance, const std::string& when) {
     const auto parameters = gpt_->named_parameters();
-    ASSERT_EQ(golden.size(), 6u);
-    for (const auto& [name, values] : golden.items()) {
-      const at::Tensor truth = at::tensor(values.get<std::vector<float>>());
-      const at::Tensor grad = parameters[name].grad().view({-1}).narrow(0, 0, truth.numel());
-      EXPECT_LT((grad - truth).abs().max().item<double>(), 1e-5 * truth.abs().max().item<double>()) << name << " " << when;
-    }
+    ASSERT_EQ(golden.size(), parameters.size());
+    for (const auto& [name, truth] : golden.items())
+      EXPECT_LT(ranks::apart(parameters[name].grad().view({-1}), truth), tolerance) << name << " " << when;
   }
 
  private:
@@ -94,9 +92,9 @@ TEST(Golden, RaggedTargetsHoweverTheBatchIsCut) {
         Repetition run(golden, {kernels, recompute});
         for (int64_t step = 0; step < run.steps(); ++step) {
           EXPECT_NEAR(run.step(step, pieces), truth["losses"][static_cast<size_t>(step)].get<double>(), 5e-5) << which << "step " << step;
-          if (step == 0) run.expect_grads(truth["first_grads"], which + "first step");
+          if (step == 0) run.expect_grads(truth["first_grads"], 1e-5, which + "first step");
         }
-        run.expect_grads(truth["last_grads"], which + "last step");
+        run.expect_grads(truth["last_grads"], 3e-5, which + "last step");
       }
 }
 
