@@ -13,7 +13,7 @@ struct Front::Task {
   Operation operation;
   std::function<void()> call;  // instead of an operation
   uint64_t flight = 0;         // its number in the ring
-  bool done = false;
+  bool begun = false, done = false;
   std::exception_ptr failure;
 };
 
@@ -131,6 +131,8 @@ void Front::wait_for(const std::shared_ptr<Task>& task) {
       held_ = nullptr;  // the thread has nothing to do, and gets nothing before this returns
       lock.unlock();
       run(*task);
+    } else if (!queue_.empty() && queue_.front() == task && !task->begun) {
+      run_first(lock);  // the thread is still waking up: this one is awake
     } else {
       changed_.wait(lock, [&] { return task->done; });
     }
@@ -162,15 +164,20 @@ void Front::run(Task& task) {
 void Front::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return end_ || !queue_.empty(); });
+    changed_.wait(lock, [this] { return end_ || (!queue_.empty() && !queue_.front()->begun); });
     if (end_) return;
-    std::shared_ptr<Task> next = queue_.front();
-    lock.unlock();
-    run(*next);
-    lock.lock();
-    queue_.pop_front();
-    changed_.notify_all();
+    run_first(lock);
   }
+}
+
+void Front::run_first(std::unique_lock<std::mutex>& lock) {
+  std::shared_ptr<Task> next = queue_.front();
+  next->begun = true;
+  lock.unlock();
+  run(*next);
+  lock.lock();
+  queue_.pop_front();
+  changed_.notify_all();
 }
 
 }  // namespace engine::comm

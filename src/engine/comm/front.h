@@ -3,7 +3,7 @@
 //
 // At wait() costs no thread: right where the ranks' own cores do the work (shared memory). In a thread the bytes move while the rank
 // computes: right where it mostly waits for a network. A small operation is not worth the way to the thread and back: as long as nothing
-// else is under way it is held back for its own wait().
+// else is under way it is held back for its own wait(). Of any size, whoever waits for it first carries it out if the thread has not begun.
 #pragma once
 
 #include <condition_variable>
@@ -47,6 +47,7 @@ class Front : public Group {
   void wait_for(const std::shared_ptr<Task>& task);
   void run(Task& task);
   void work();
+  void run_first(std::unique_lock<std::mutex>& lock);  // of the queue; unlocked meanwhile
 
   const Runs runs_;
   const std::shared_ptr<FlightRing> flight_;

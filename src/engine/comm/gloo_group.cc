@@ -1,20 +1,19 @@
 #include "engine/comm/gloo_group.h"
 
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 #include "base/text.h"
 #include "engine/comm/arithmetic.h"
 #include "engine/comm/front.h"
+#include "engine/comm/in_store.h"
 #include "engine/comm/messages.h"
 #include "engine/comm/note.h"
-#include "engine/comm/part.h"
-#include "engine/comm/store_marks.h"
 
 namespace engine::comm {
 
@@ -27,41 +26,26 @@ using Gloo = c10d::ProcessGroupGloo;
 constexpr size_t kSmallBytes = 32 << 10;
 // A piece goes in chunks, so that sums and messages overlap and the memory for what has arrived stays small.
 constexpr size_t kChunkBytes = 4 << 20;
+constexpr size_t kPairChunkBytes = 1 << 20;  // what arrived is still in the cache when it is summed
 
-class GlooGroup final : public Front {
+class GlooGroup final : public InStore<Front> {
  public:
   GlooGroup(StoreHandle store, c10::intrusive_ptr<Gloo> backend, Place place, const GroupOptions& options)
-      : Front(Runs::kInThread, options),
-        store_(std::move(store)),
-        backend_(std::move(backend)),
-        place_(std::move(place)),
-        options_(options) {}
+      : InStore(std::move(store), std::move(place), options, Runs::kInThread, options), backend_(std::move(backend)) {}
   ~GlooGroup() override { stop_thread(); }
 
-  int rank() const override { return backend_->getRank(); }
-  int world() const override { return backend_->getSize(); }
-  at::Device device() const override { return at::kCPU; }
   std::string describe() const override {
-    const std::string& where = place_.interfaces.empty() ? place_.address : place_.interfaces;
-    const std::string why = options_.instead_of.empty() ? "" : fmt::format(" ({})", options_.instead_of);
+    const std::string& where = place().interfaces.empty() ? place().address : place().interfaces;
+    const std::string why = options().instead_of.empty() ? "" : fmt::format(" ({})", options().instead_of);
     return fmt::format("gloo on {} between {} ranks{}", where.empty() ? "the host name's address" : where, world(), why);
   }
   bool ordered_sums() const override { return true; }
   at::Tensor window(int64_t elements, at::ScalarType dtype) override { return at::zeros({elements}, at::TensorOptions().dtype(dtype)); }
-  std::vector<at::Tensor> peers(const at::Tensor&) override { return {}; }
-  std::optional<at::Tensor> common(int64_t, at::ScalarType) override { return std::nullopt; }
-  std::unique_ptr<Group> split(int color, int key) override {
-    return split_by_store(*this, store_, place_, options_, ++splits_, color, key);
-  }
-  void leave() override {
-    barrier("leave", options_.timeout);
-    leave_store(store_, world(), options_.timeout);
-  }
 
  protected:
   void carry_out(const Operation& operation) override {
     try {
-      if (options_.check) compare_calls(operation);
+      if (options().check) compare_calls(operation);
       switch (operation.kind) {
         case Kind::kAllReduce: return all_reduce_now(operation);
         case Kind::kReduceScatter: return reduce_scatter_now(operation);
@@ -81,6 +65,7 @@ class GlooGroup final : public Front {
   void compare_calls(const Operation& operation);
   void all_reduce_now(const Operation& operation);
   void all_reduce_small(const Operation& operation);
+  void all_reduce_pair(const Operation& operation);
   void reduce_scatter_now(const Operation& operation);
   void all_gather_now(const Operation& operation);
   void broadcast_now(const Operation& operation);
@@ -91,13 +76,8 @@ class GlooGroup final : public Front {
     return scratch_.data();
   }
 
-  StoreHandle store_;
   c10::intrusive_ptr<Gloo> backend_;
-  Place place_;
-  GroupOptions options_;
   std::vector<char> scratch_;
-  int splits_ = 0;
-  uint64_t barriers_ = 0;
 };
 
 char* bytes_at(const at::Tensor& tensor) { return static_cast<char*>(tensor.data_ptr()); }
@@ -120,6 +100,7 @@ void GlooGroup::compare_calls(const Operation& operation) {
 }
 
 void GlooGroup::all_reduce_now(const Operation& operation) {
+  if (world() == 2) return all_reduce_pair(operation);
   if (bytes_of(operation) <= kSmallBytes) return all_reduce_small(operation);
   const size_t size = element_bytes(operation);
   const size_t elements = static_cast<size_t>(operation.input.numel()), ranks = static_cast<size_t>(world());
@@ -145,6 +126,30 @@ void GlooGroup::all_reduce_small(const Operation& operation) {
   }
   batch.finish();
   reduce_rows(arithmetic_of(operation), rows, {bytes_at(operation.output)}, operation.input.numel());
+}
+
+// Each of two ranks sends all of it and sums by itself: the same bytes as to send pieces and then sums of pieces, in one round.
+void GlooGroup::all_reduce_pair(const Operation& operation) {
+  const int peer = 1 - rank();
+  const size_t bytes = bytes_of(operation), size = element_bytes(operation), chunk = std::min(kPairChunkBytes, bytes);
+  char* own = bytes_at(operation.input);
+  char* arrived[2] = {scratch(2 * chunk), scratch(0) + chunk};
+  std::vector<Batch> under_way(2, Batch(*backend_));
+  const auto post = [&](size_t begin) {
+    const size_t k = begin / chunk % 2, n = std::min(chunk, bytes - begin);
+    under_way[k].receive(peer, operation.sequence * 2, arrived[k], n);
+    under_way[k].send(peer, operation.sequence * 2, own + begin, n);
+  };
+  if (bytes > 0) post(0);
+  for (size_t begin = 0; begin < bytes; begin += chunk) {
+    if (begin + chunk < bytes) post(begin + chunk);
+    const size_t k = begin / chunk % 2, n = std::min(chunk, bytes - begin);
+    under_way[k].finish();
+    const void* mine = own + begin;
+    const void* theirs = arrived[k];
+    reduce_rows(arithmetic_of(operation), rank() == 0 ? std::vector{mine, theirs} : std::vector{theirs, mine}, {own + begin},
+                static_cast<int64_t>(n / size));
+  }
 }
 
 void GlooGroup::reduce_scatter_now(const Operation& operation) {
@@ -214,35 +219,41 @@ void GlooGroup::all_gather_now(const Operation& operation) {
   batch.finish();
 }
 
+// Down a binomial tree with the root at place 0: the parent of a place is it without its highest bit. Chunk by chunk, so that a rank
+// passes on what it has while more arrives.
 void GlooGroup::broadcast_now(const Operation& operation) {
-  const auto bytes = static_cast<int64_t>(bytes_of(operation));
-  if (bytes == 0) return;
-  std::vector<at::Tensor> tensors{at::from_blob(bytes_at(operation.input), {bytes}, at::TensorOptions().dtype(at::kByte))};
-  c10d::BroadcastOptions options;
-  options.rootRank = operation.root;
-  options.rootTensor = 0;
-  backend_->broadcast(tensors, options)->wait();
+  const size_t bytes = bytes_of(operation);
+  const int place = (rank() - operation.root + world()) % world();
+  const auto at_place = [&](int p) { return (p + operation.root) % world(); };
+  char* data = bytes_at(operation.input);
+  const uint64_t tag = operation.sequence * 2;
+  std::vector<Batch> arriving;
+  for (size_t begin = 0; place > 0 && begin < bytes; begin += kChunkBytes) {
+    arriving.emplace_back(*backend_);
+    const int parent = at_place(place - static_cast<int>(std::bit_floor(static_cast<unsigned>(place))));
+    arriving.back().receive(parent, tag, data + begin, std::min(kChunkBytes, bytes - begin));
+  }
+  Batch leaving(*backend_);
+  for (size_t begin = 0; begin < bytes; begin += kChunkBytes) {
+    if (place > 0) arriving[begin / kChunkBytes].finish();
+    for (int step = 1; place + step < world(); step *= 2)
+      if (step > place) leaving.send(at_place(place + step), tag, data + begin, std::min(kChunkBytes, bytes - begin));
+  }
+  leaving.finish();
 }
 
-// The messages notice a rank that died at once; the marks in the store name those that never came.
+// The messages notice a rank that died at once.
 void GlooGroup::barrier_now(const Operation& operation) {
-  StoreMarks marks(*store_.store, "barrier", ++barriers_);
-  marks.come(rank());
-  std::vector<char> bytes(static_cast<size_t>(world()));
-  Batch batch(*backend_);
-  for (int r = 0; r < world(); ++r) {
-    if (r == rank()) continue;
-    batch.receive(r, operation.sequence * 2, &bytes[static_cast<size_t>(r)], 1);
-    batch.send(r, operation.sequence * 2, &bytes[static_cast<size_t>(rank())], 1);
-  }
-  try {
+  meet_marked(operation.deadline, [&](auto) {
+    std::vector<char> bytes(static_cast<size_t>(world()));
+    Batch batch(*backend_);
+    for (int r = 0; r < world(); ++r) {
+      if (r == rank()) continue;
+      batch.receive(r, operation.sequence * 2, &bytes[static_cast<size_t>(r)], 1);
+      batch.send(r, operation.sequence * 2, &bytes[static_cast<size_t>(rank())], 1);
+    }
     batch.finish(operation.deadline);
-  } catch (const std::exception& failure) {
-    const std::vector<int> absent = marks.absent(world());
-    if (absent.empty()) throw;
-    throw std::runtime_error(never_came(absent, operation.deadline));
-  }
-  marks.forget_before(rank());
+  });
 }
 
 // Gloo writes to sockets whose other end may be gone, and leaves the signal for that to the program; Python ignores it from the start.
@@ -254,7 +265,7 @@ void ignore_broken_pipes() {
 c10::intrusive_ptr<Gloo> connect(const StoreHandle& store, const Place& place, const GroupOptions& wanted) {
   ignore_broken_pipes();
   auto options = Gloo::Options::create(wanted.timeout);
-  options->threads = 1;  // of Gloo's own collectives, of which only broadcast is used
+  options->threads = 1;  // of Gloo's own collectives, of which none is used
   for (std::string_view name : base::split(place.interfaces, ','))
     if (!name.empty()) options->devices.push_back(Gloo::createDeviceForInterface(std::string(name)));
   if (options->devices.empty())

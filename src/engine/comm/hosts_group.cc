@@ -9,8 +9,7 @@
 #include "engine/comm/arithmetic.h"
 #include "engine/comm/front.h"
 #include "engine/comm/gloo_group.h"
-#include "engine/comm/part.h"
-#include "engine/comm/store_marks.h"
+#include "engine/comm/in_store.h"
 
 namespace engine::comm {
 namespace {
@@ -18,8 +17,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Up to here every column sums all of it: fewer messages one after the other.
-constexpr size_t kSmallBytes = 16 << 10;
+// Up to here (bytes of the larger tensor) only the first ranks of the hosts talk to each other, about all of it: the fewest messages.
+constexpr size_t kSmallBytes = 64 << 10;
+constexpr int64_t kChunkBytes = 4 << 20;  // of a large all-reduce
 
 bool is_short(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }
 // What partial sums are kept in.
@@ -29,20 +29,21 @@ void convert(const at::Tensor& from, const at::Tensor& to) {
   reduce_rows({Reduction::kSum, from.scalar_type(), to.scalar_type()}, {from.data_ptr()}, {to.data_ptr()}, from.numel());
 }
 
-class HostsGroup final : public Front {
+// A copy in what partial sums are kept in.
+at::Tensor widened(const at::Tensor& tensor) {
+  at::Tensor copy = at::empty({tensor.numel()}, at::TensorOptions().dtype(wide(tensor.scalar_type())));
+  convert(tensor, copy);
+  return copy;
+}
+
+class HostsGroup final : public InStore<Front> {
  public:
   HostsGroup(StoreHandle store, std::unique_ptr<Group> local, std::unique_ptr<Group> column, Place place, const GroupOptions& options)
-      : Front(Runs::kInThread, options),
-        store_(std::move(store)),
+      : InStore(std::move(store), std::move(place), options, Runs::kInThread, options),
         local_(std::move(local)),
-        column_(std::move(column)),
-        place_(std::move(place)),
-        options_(options) {}
+        column_(std::move(column)) {}
   ~HostsGroup() override { stop_thread(); }
 
-  int rank() const override { return place_.rank; }
-  int world() const override { return place_.world; }
-  at::Device device() const override { return at::kCPU; }
   std::string describe() const override {
     return fmt::format("shared memory of {} ranks on each of {} hosts, {}", local_->world(), column_->world(), column_->describe());
   }
@@ -51,15 +52,6 @@ class HostsGroup final : public Front {
     at::Tensor made;
     in_order([&] { made = local_->window(elements, dtype); });  // the host's ranks may be in the middle of an operation
     return made;
-  }
-  std::vector<at::Tensor> peers(const at::Tensor&) override { return {}; }
-  std::optional<at::Tensor> common(int64_t, at::ScalarType) override { return std::nullopt; }
-  std::unique_ptr<Group> split(int color, int key) override {
-    return split_by_store(*this, store_, place_, options_, ++splits_, color, key);
-  }
-  void leave() override {
-    barrier("leave", options_.timeout);
-    leave_store(store_, world(), options_.timeout);
   }
 
  protected:
@@ -77,6 +69,7 @@ class HostsGroup final : public Front {
 
  private:
   int hosts() const { return column_->world(); }
+  bool speaks() const { return local_->rank() == 0; }
   // A host's share of a tensor that has a piece for each rank.
   at::Tensor of_host(const at::Tensor& pieces, int host) const {
     const int64_t share = pieces.numel() / hosts();
@@ -84,6 +77,11 @@ class HostsGroup final : public Front {
   }
 
   void reduce_scatter_now(const at::Tensor& output, const at::Tensor& input, const std::string& label) {
+    if (input.nbytes() <= kSmallBytes) {
+      const at::Tensor sums = widened(input);
+      sum_over_all(sums, Reduction::kSum, label);
+      return convert(sums.narrow(0, rank() * output.numel(), output.numel()), output);
+    }
     const int64_t piece = output.numel();
     at::Tensor partial = at::empty({piece * hosts()}, at::TensorOptions().dtype(wide(input.scalar_type())));
     for (int host = 0; host < hosts(); ++host) local_->reduce_scatter(of_host(partial, host), of_host(input, host), label);
@@ -94,6 +92,12 @@ class HostsGroup final : public Front {
   }
 
   void all_gather_now(const at::Tensor& output, const at::Tensor& input, const std::string& label) {
+    if (output.nbytes() <= kSmallBytes) {
+      const at::Tensor here = of_host(output, column_->rank());
+      local_->all_gather(here, input, label);
+      if (speaks()) column_->all_gather(output, here, label);
+      return local_->broadcast(output, 0, label);
+    }
     at::Tensor column = at::empty({input.numel() * hosts()}, input.options());
     column_->all_gather(column, input, label);
     for (int host = 0; host < hosts(); ++host) local_->all_gather(of_host(output, host), of_host(column, host), label);
@@ -104,21 +108,43 @@ class HostsGroup final : public Front {
     const int64_t piece = tensor.numel() / world(), even = piece * world();
     if (operation.reduction == Reduction::kMax || tensor.nbytes() <= kSmallBytes)
       return all_reduce_small(tensor, operation.reduction, operation.label);
-    at::Tensor sums = at::empty({piece}, tensor.options());
-    reduce_scatter_now(sums, tensor.narrow(0, 0, even), operation.label);
-    all_gather_now(tensor.narrow(0, 0, even), sums, operation.label);
+    if (is_short(tensor.scalar_type())) {
+      at::Tensor sums = at::empty({piece}, tensor.options());
+      reduce_scatter_now(sums, tensor.narrow(0, 0, even), operation.label);
+      all_gather_now(tensor.narrow(0, 0, even), sums, operation.label);
+    } else {
+      all_reduce_chunks(tensor.narrow(0, 0, even), operation.label);
+    }
     if (even < tensor.numel()) all_reduce_small(tensor.narrow(0, even, tensor.numel() - even), operation.reduction, operation.label);
   }
 
-  void all_reduce_small(const at::Tensor& tensor, Reduction reduction, const std::string& label) {
-    at::Tensor sums = tensor;
-    if (is_short(tensor.scalar_type())) {
-      sums = at::empty({tensor.numel()}, at::TensorOptions().dtype(at::kFloat));
-      convert(tensor, sums);
+  // A rank sums its part of a chunk over its host, then its column does over the hosts; what lies between stays in the cache.
+  void all_reduce_chunks(const at::Tensor& tensor, const std::string& label) {
+    const auto size = static_cast<int64_t>(tensor.element_size());
+    const int64_t here = local_->world(), chunk = std::max<int64_t>(kChunkBytes / size / here, 1) * here;
+    for (int64_t begin = 0; begin < tensor.numel(); begin += chunk) {
+      const at::Tensor part = tensor.narrow(0, begin, std::min(chunk, tensor.numel() - begin));
+      if (!scratch_.defined() || scratch_.scalar_type() != tensor.scalar_type() || scratch_.numel() < part.numel() / here)
+        scratch_ = at::empty({part.numel() / here}, tensor.options());
+      const at::Tensor own = scratch_.narrow(0, 0, part.numel() / here);
+      local_->reduce_scatter(own, part, label);
+      column_->all_reduce(own, Reduction::kSum, label);
+      local_->all_gather(part, own, label);
     }
-    local_->all_reduce(sums, reduction, label);
-    column_->all_reduce(sums, reduction, label);
-    if (is_short(tensor.scalar_type())) convert(sums, tensor);
+  }
+
+  void all_reduce_small(const at::Tensor& tensor, Reduction reduction, const std::string& label) {
+    if (!is_short(tensor.scalar_type())) return sum_over_all(tensor, reduction, label);
+    const at::Tensor sums = widened(tensor);
+    sum_over_all(sums, reduction, label);
+    convert(sums, tensor);
+  }
+
+  // Inside each host, between the hosts' first ranks, and back.
+  void sum_over_all(const at::Tensor& tensor, Reduction reduction, const std::string& label) {
+    local_->all_reduce(tensor, reduction, label);
+    if (speaks()) column_->all_reduce(tensor, reduction, label);
+    local_->broadcast(tensor, 0, label);
   }
 
   void broadcast_now(const Operation& operation) {
@@ -128,28 +154,16 @@ class HostsGroup final : public Front {
   }
 
   void barrier_now(const Operation& operation) {
-    StoreMarks marks(*store_.store, "barrier", ++barriers_);
-    marks.come(rank());
-    const auto end = steady_clock::now() + operation.deadline;
-    try {
+    meet_marked(operation.deadline, [&](steady_clock::time_point end) {
       local_->barrier(operation.label, operation.deadline);
-      const auto left = std::chrono::duration_cast<milliseconds>(end - steady_clock::now());
+      const auto left = std::chrono::ceil<milliseconds>(end - steady_clock::now());
       column_->barrier(operation.label, std::max(left, milliseconds{1}));
-      local_->barrier(operation.label, options_.timeout);  // not before this host's other columns have been through
-    } catch (const std::exception& failure) {
-      const std::vector<int> absent = marks.absent(world());
-      if (absent.empty()) throw;
-      throw std::runtime_error(never_came(absent, operation.deadline));
-    }
-    marks.forget_before(rank());
+      local_->barrier(operation.label, this->options().timeout);  // not before this host's other columns have been through
+    });
   }
 
-  StoreHandle store_;
   std::unique_ptr<Group> local_, column_;
-  Place place_;
-  GroupOptions options_;
-  int splits_ = 0;
-  uint64_t barriers_ = 0;
+  at::Tensor scratch_;  // of all_reduce
 };
 
 }  // namespace

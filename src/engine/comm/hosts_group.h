@@ -4,7 +4,7 @@
 // piece, so that rank j holds its host's sums of the pieces of column j; the columns sum those, in the order of the hosts. An all-gather
 // goes the other way. So each byte crosses between two hosts once, spread over all ranks, and sums are
 //   (sum of the first host's ranks, in their order) + (sum of the second host's ranks) + …
-// in fp32 for 16-bit floats until the end, the same for every operation.
+// in fp32 for 16-bit floats until the end, the same for every operation. What is small goes between the hosts' first ranks alone.
 #pragma once
 
 #include <memory>

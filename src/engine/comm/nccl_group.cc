@@ -5,10 +5,8 @@
 
 #include <stdexcept>
 
-#include "base/text.h"
+#include "engine/comm/in_store.h"
 #include "engine/comm/operation.h"
-#include "engine/comm/part.h"
-#include "engine/comm/store_marks.h"
 
 namespace engine::comm {
 
@@ -31,15 +29,12 @@ class Running final : public Pending {
   Operation operation_;  // keeps the tensors alive while the operation runs
 };
 
-class NcclGroup final : public Group {
+class NcclGroup final : public InStore<Group> {
  public:
   NcclGroup(StoreHandle store, c10::intrusive_ptr<Nccl> backend, Place place, const GroupOptions& options)
-      : store_(std::move(store)), backend_(std::move(backend)), place_(std::move(place)), options_(options) {}
+      : InStore(std::move(store), std::move(place), options), backend_(std::move(backend)) {}
 
-  int rank() const override { return place_.rank; }
-  int world() const override { return place_.world; }
-  at::Device device() const override { return place_.device; }
-  std::string describe() const override { return fmt::format("nccl between {} ranks", place_.world); }
+  std::string describe() const override { return fmt::format("nccl between {} ranks", world()); }
   bool ordered_sums() const override { return false; }
 
   std::unique_ptr<Pending> start_all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) override {
@@ -73,35 +68,17 @@ class NcclGroup final : public Group {
 
   // Through the store alone: a rank that does not come would leave a kernel behind that nothing ends.
   void barrier(std::string_view name, std::chrono::milliseconds deadline) override {
-    StoreMarks marks(*store_.store, "barrier", ++barriers_);
-    marks.come(rank());
-    const std::string count = fmt::format("barrier/{}/count", barriers_), go = fmt::format("barrier/{}/go", barriers_);
-    if (store_.store->add(count, 1) == world()) store_.store->set(go, std::vector<uint8_t>{1});
     try {
-      store_.store->wait({go}, deadline);
-    } catch (const std::exception& failure) {
-      const std::vector<int> absent = marks.absent(world());
-      throw std::runtime_error(fmt::format("barrier ({}): {}", name,
-                                           absent.empty()
-                                               ? reason(failure)
-                                               : fmt::format("rank{} {} never came within {:.3g} s", absent.size() > 1 ? "s" : "",
-                                                             base::format_ranges(absent), static_cast<double>(deadline.count()) / 1e3)));
-    }
-    marks.forget_before(rank());
+      meet_marked(deadline, [&](auto) {
+        const std::string count = fmt::format("barrier/{}/count", barriers()), go = fmt::format("barrier/{}/go", barriers());
+        if (store().add(count, 1) == world()) store().set(go, std::vector<uint8_t>{1});
+        store().wait({go}, deadline);
+      });
+    } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("barrier ({}): {}", name, reason(failure))); }
   }
 
   at::Tensor window(int64_t elements, at::ScalarType dtype) override {
     return at::zeros({elements}, at::TensorOptions().dtype(dtype).device(device()));
-  }
-  std::vector<at::Tensor> peers(const at::Tensor&) override { return {}; }
-  std::optional<at::Tensor> common(int64_t, at::ScalarType) override { return std::nullopt; }
-
-  std::unique_ptr<Group> split(int color, int key) override {
-    return split_by_store(*this, store_, place_, options_, ++splits_, color, key);
-  }
-  void leave() override {
-    barrier("leave", options_.timeout);
-    leave_store(store_, world(), options_.timeout);
   }
 
  private:
@@ -117,12 +94,8 @@ class NcclGroup final : public Group {
     return operation;
   }
 
-  StoreHandle store_;
   c10::intrusive_ptr<Nccl> backend_;
-  Place place_;
-  GroupOptions options_;
-  uint64_t sequence_ = 0, barriers_ = 0;
-  int splits_ = 0;
+  uint64_t sequence_ = 0;
 };
 
 }  // namespace

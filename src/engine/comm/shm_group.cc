@@ -64,6 +64,7 @@ class ShmGroup final : public Front {
   void into_tray(const Operation& operation, int64_t begin, int64_t elements);
   void through_windows(const Operation& operation, const Calls& calls);
   void through_trays(const Operation& operation, const Note& note);
+  void share_sums(const Operation& operation, const Note& note, int64_t begin, int64_t elements);
   std::shared_ptr<Mapping> map_for_all(size_t bytes, bool whole);
 
   StoreHandle store_;
@@ -177,6 +178,7 @@ void ShmGroup::from_trays(const Operation& operation, int64_t begin, int64_t ele
 
 void ShmGroup::through_trays(const Operation& operation, const Note& note) {
   const bool pieces = operation.kind == Kind::kReduceScatter;
+  const bool shared_sums = operation.kind == Kind::kAllReduce && world() > 2;  // each rank makes a part of them, for all
   const int64_t all = pieces ? operation.output.numel() : operation.input.numel();
   const auto size = static_cast<int64_t>(operation.input.element_size());
   const int64_t chunk = std::max<int64_t>(1, static_cast<int64_t>(Board::kTrayBytes) / size / (pieces ? world() : 1));
@@ -185,8 +187,25 @@ void ShmGroup::through_trays(const Operation& operation, const Note& note) {
     into_tray(operation, begin, elements);
     board_->write(note);
     board_->meet(options_.timeout);
-    from_trays(operation, begin, elements);
+    if (shared_sums) share_sums(operation, note, begin, elements);
+    else from_trays(operation, begin, elements);
   }
+}
+
+// Elements [begin, begin + elements) of an all-reduce lie in everyone's trays: sums this rank's share of them into its next tray, and takes
+// all shares.
+void ShmGroup::share_sums(const Operation& operation, const Note& note, int64_t begin, int64_t elements) {
+  const size_t size = operation.input.element_size(), ranks = static_cast<size_t>(world()), line = 64 / size;
+  const auto all = static_cast<size_t>(elements);
+  const auto edge = [&](size_t r) { return r == ranks ? all : all * r / ranks / line * line; };
+  const size_t own = edge(static_cast<size_t>(rank())), end = edge(static_cast<size_t>(rank()) + 1);
+  std::vector<const void*> rows;
+  for (int r = 0; r < world(); ++r) rows.push_back(board_->tray_of(r) + own * size);
+  reduce_rows(arithmetic_of(operation), rows, {board_->tray()}, static_cast<int64_t>(end - own));
+  board_->write(note);
+  board_->meet(options_.timeout);
+  char* to = bytes_at(operation.output) + static_cast<size_t>(begin) * size;
+  for (size_t r = 0; r < ranks; ++r) copy_row(to + edge(r) * size, board_->tray_of(static_cast<int>(r)), (edge(r + 1) - edge(r)) * size);
 }
 
 void ShmGroup::through_windows(const Operation& operation, const Calls& calls) {

@@ -2,7 +2,7 @@
 //
 //   small       everyone puts its part into its tray and meets the others; then each reads what it needs. One meeting, no more
 //   in windows  each sums its share of all ranks' windows and writes it into all of them (all_reduce) or reads only what it needs
-//   else        chunk by chunk through the trays, as for small ones
+//   else        chunk by chunk through the trays, as for small ones; of an all_reduce of more than two each sums its share for all
 //
 // All ranks take the same way, as it follows from the notes that all of them have read. The work is done at wait(), by the ranks' own
 // threads: a thread of its own would take the cores from the computation.
