@@ -1,4 +1,4 @@
-// The folder that holds a run's checkpoints, whatever their version: names, the newest, the best, removal, and who may write.
+// The folder that holds a run's checkpoints: names, the newest, the best, removal, and who may write.
 //
 //   <folder>/step-00000200/      a checkpoint, complete if it holds DONE
 //   <folder>/.saving-…           one under way, or left by a crash

@@ -41,19 +41,6 @@ base::Error about(const std::string& path, base::Error error) {
   return error;
 }
 
-// The record of a file in a manifest of version 1.
-base::Result<FileRecord> old_record(const base::Json& manifest, std::string_view name) {
-  auto files = manifest.find("files");
-  if (files != manifest.end() && files->is_array())
-    for (const base::Json& file : *files) {
-      if (!file.is_object()) continue;
-      auto bytes = base::get_int(file, "bytes");
-      auto hash = base::get_string(file, "sha256");
-      if (base::get_string(file, "name") == name && bytes && *bytes >= 0 && hash) return FileRecord{static_cast<uint64_t>(*bytes), *hash};
-    }
-  return bad(fmt::format("its manifest has no record of {}", name));
-}
-
 }  // namespace
 
 Reader::Reader() = default;
@@ -66,38 +53,14 @@ base::Result<Reader> Reader::open(const std::string& path) {
   reader.path_ = path;
   auto opened = [&]() -> base::Status {
     TRY_ASSIGN(std::string text, vouched_manifest(path));
-    TRY_ASSIGN(base::Json json, base::parse_json(text, kMaxRecordBytes));
-    TRY_ASSIGN(reader.version_, version_of(json));
-    if (reader.version_ == 1) return reader.open_version_1(json);
-    if (reader.version_ == kVersion) return reader.open_version_2(text);
-    return bad(fmt::format("its version is {}; this program reads versions 1 to {}", reader.version_, kVersion));
+    TRY_ASSIGN(Manifest manifest, parse_manifest(text));
+    return reader.open_files(std::move(manifest));
   }();
   if (!opened.ok()) return about(path, std::move(opened).error());
   return reader;
 }
 
-base::Status Reader::open_version_1(const base::Json& manifest) {
-  auto step = base::get_int(manifest, "step");
-  if (!step || *step < 0) return bad("its manifest has no step");
-  step_ = *step;
-  common_state_ = manifest.value("about", base::Json::object());
-  rank_states_ = {base::Json::object()};
-  for (auto [name, prefix] : {std::pair{"model.safetensors", "model."}, std::pair{"optimizer.safetensors", ""}}) {
-    TRY_ASSIGN(FileRecord record, old_record(manifest, name));
-    auto file = std::make_unique<CheckedFile>(path_ + "/" + name, record);
-    TRY(file->open());
-    TRY_ASSIGN(SafetensorsHeader header, file->read_header());
-    for (const TensorInfo& one : header.tensors) {
-      const PieceRecord piece{{prefix + one.name, one.dtype, one.shape}, 0, elements(one.shape)};
-      TRY(layout_.add(piece, static_cast<int>(files_.size()), header.data_start + one.begin));
-    }
-    files_.push_back(std::move(file));
-  }
-  return layout_.complete();
-}
-
-base::Status Reader::open_version_2(std::string_view text) {
-  TRY_ASSIGN(Manifest manifest, parse_manifest(text));
+base::Status Reader::open_files(Manifest manifest) {
   step_ = manifest.step;
   world_ = manifest.world;
   common_state_ = std::move(manifest.state);

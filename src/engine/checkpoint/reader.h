@@ -1,4 +1,4 @@
-// Reads checkpoints of any version and any number of ranks, by ranges of elements: how many ranks wrote a tensor, and how it is cut for
+// Reads checkpoints of any number of ranks, by ranges of elements: how many ranks wrote a tensor, and how it is cut for
 // those that read it, is arithmetic.
 //
 // Nothing in a checkpoint is believed: DONE vouches for the manifest, the manifest for every file by size and SHA-256, and a file is
@@ -32,11 +32,10 @@ class Reader {
   ~Reader();
 
   const std::string& path() const { return path_; }
-  int64_t version() const { return version_; }
   int64_t step() const { return step_; }
-  int world() const { return world_; }                              // ranks that wrote it; 1 for version 1
-  uint64_t bytes() const;                                           // of all its files but the manifest
-  const base::Json& common_state() const { return common_state_; }  // version 1: its "about"
+  int world() const { return world_; }  // ranks that wrote it
+  uint64_t bytes() const;               // of all its files but the manifest
+  const base::Json& common_state() const { return common_state_; }
   const base::Json& rank_state(int rank) const { return rank_states_.at(static_cast<size_t>(rank)); }  // below world()
   // By name with its kind: "model.embed.weight", "exp_avg.embed.weight".
   const std::map<std::string, Extent, std::less<>>& tensors() const { return layout_.tensors(); }
@@ -54,13 +53,12 @@ class Reader {
 
  private:
   Reader();
-  base::Status open_version_1(const base::Json& manifest);
-  base::Status open_version_2(std::string_view manifest);
-  base::Status add_shard(const NamedFile& shard, const NamedFile& record, int rank, const struct Manifest& manifest);
+  base::Status open_files(Manifest manifest);
+  base::Status add_shard(const NamedFile& shard, const NamedFile& record, int rank, const Manifest& manifest);
   base::Result<const Extent*> find(std::string_view name, int64_t begin, int64_t end) const;
 
   std::string path_;
-  int64_t version_ = 0, step_ = 0;
+  int64_t step_ = 0;
   int world_ = 1;
   base::Json common_state_;
   std::vector<base::Json> rank_states_;

@@ -45,7 +45,9 @@ base::Result<Json> parse_object(std::string_view content, std::string_view magic
   TRY_ASSIGN(Json json, base::parse_json(content, kMaxRecordBytes));
   if (!json.is_object() || base::get_string(json, "magic") != magic) return bad(fmt::format("it is not a {} file", magic));
   auto version = base::get_int(json, "version");
-  if (version != kVersion) return bad(fmt::format("its version is {}; this program reads version {}", version.value_or(-1), kVersion));
+  if (version != kVersion)
+    return bad(version ? fmt::format("its version is {}; this program reads version {}", *version, kVersion) : "it has no version")
+        .with_hint("use it with the program that wrote it, or begin a new run in another folder");
   return json;
 }
 
@@ -161,11 +163,6 @@ std::string to_text(const Manifest& manifest) {
   return head(kManifestMagic) + field("save", base::to_text(Json(manifest.save))) + field("step", fmt::to_string(manifest.step)) +
          field("world", fmt::to_string(manifest.world)) + field("files", lines(files)) + field("tensors", lines(tensors)) +
          field("state", base::to_text(manifest.state)) + "\n}\n";
-}
-
-base::Result<int64_t> version_of(const Json& manifest) {
-  if (!manifest.is_object() || base::get_string(manifest, "magic") != kManifestMagic) return bad("its manifest.json is not a checkpoint's");
-  return base::get_int(manifest, "version").value_or(-1);
 }
 
 base::Result<Manifest> parse_manifest(std::string_view content) {

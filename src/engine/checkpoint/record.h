@@ -1,4 +1,4 @@
-// The JSON files of a checkpoint of version 2, without torch: what one rank wrote, and the manifest that speaks for all.
+// The JSON files of a checkpoint, without torch: what one rank wrote, and the manifest that speaks for all.
 // docs/formats/checkpoint.md describes them. Parsing accepts any bytes and gives a record or an Error (kConfig).
 #pragma once
 
@@ -64,8 +64,6 @@ struct Manifest {
 std::string to_text(const Manifest& manifest);
 // Every file must have the name it has to have at its place (shard_file, record_file), so none leads out of the folder.
 base::Result<Manifest> parse_manifest(std::string_view text);
-// 1, 2, … of any manifest of ours. Error: not one of ours.
-base::Result<int64_t> version_of(const base::Json& manifest);
 
 std::string shard_file(int rank, int world);   // "shard-00003-of-00008.safetensors"
 std::string record_file(int rank, int world);  // "shard-00003-of-00008.json"

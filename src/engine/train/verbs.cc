@@ -141,20 +141,19 @@ base::Result<int> merge(const std::vector<std::string>& arguments) {
 
 struct Listed {
   std::string path;
-  std::optional<int64_t> step, world, version;
+  std::optional<int64_t> step, world;
   uint64_t bytes = 0;
   bool best = false;
   std::string damage;  // empty: none was found
 };
 
 Listed look_at(const std::string& path, bool verify) {
-  Listed listed{path, {}, {}, {}, 0, false, ""};
+  Listed listed{path, {}, {}, 0, false, ""};
   auto reader = checkpoint::Reader::open(path);
   base::Status status = reader.ok() ? base::ok() : base::Status(std::move(reader).error());
   if (status.ok()) {
     listed.step = reader->step();
     listed.world = reader->world();
-    listed.version = reader->version();
     listed.bytes = reader->bytes();
     if (verify) status = reader->verify(threads());
   }
@@ -166,7 +165,7 @@ base::Json json_of(const Listed& one, bool verified) {
   base::Json json = {{"path", one.path}, {"state", !one.damage.empty() ? "damaged" : verified ? "verified" : "complete"}};
   if (one.step) json["step"] = *one.step;
   if (one.world) json["world"] = *one.world;
-  if (one.version) json["version"] = *one.version;
+  if (one.step) json["version"] = checkpoint::kVersion;
   if (one.step) json["bytes"] = one.bytes;
   json["best"] = one.best;
   if (!one.damage.empty()) json["damage"] = one.damage;

@@ -208,6 +208,21 @@ TEST(Saver, TheBestStays) {
   EXPECT_EQ(names(folder.path()), (std::set<std::string>{".owner"}));
 }
 
+// Newer is what has more steps, not what was written last or sorts last as text; what only looks like a checkpoint is none.
+TEST(Saver, TheNewestAreKeptByTheirSteps) {
+  ranks::TempFolder folder;
+  EXPECT_FALSE(latest(folder / "none").has_value());
+  for (const char* name : {"step-", "step-x9", "step-00000999"}) fs::create_directory(folder / name);
+  EXPECT_FALSE(latest(folder.path()).has_value());
+  auto saver = open_saver(folder.path(), 0, 1, {.keep = 2});
+  for (int64_t step : {9, 10, 100'000'000, 99}) {
+    ASSERT_TRUE(saver->save(request(step, 0, 1)).ok());
+    ASSERT_TRUE(saver->wait()->status.ok());
+  }
+  EXPECT_EQ(list(folder.path()), (std::vector<std::string>{folder / "step-00000099", folder / "step-100000000"}));
+  EXPECT_EQ(latest(folder.path()), folder / "step-100000000");
+}
+
 TEST(Saver, PiecesThatDoNotMakeTensorsAreNotPublished) {
   struct Case {
     std::function<void(std::vector<Piece>&)> spoil;
