@@ -25,8 +25,10 @@ using Gloo = c10d::ProcessGroupGloo;
 // Up to here everyone sends everything to everyone: one round of messages instead of two.
 constexpr size_t kSmallBytes = 32 << 10;
 // A piece goes in chunks, so that sums and messages overlap and the memory for what has arrived stays small.
-constexpr size_t kChunkBytes = 4 << 20;
-constexpr size_t kPairChunkBytes = 1 << 20;  // what arrived is still in the cache when it is summed
+constexpr size_t kChunkBytes = 1 << 20;  // what arrived is still in the cache when it is summed
+constexpr size_t kBroadcastChunkBytes = 4 << 20;
+// Up to here two ranks send each other everything: one round, but twice the sums.
+constexpr size_t kPairBytes = 2 << 20;
 
 class GlooGroup final : public InStore<Front> {
  public:
@@ -100,7 +102,7 @@ void GlooGroup::compare_calls(const Operation& operation) {
 }
 
 void GlooGroup::all_reduce_now(const Operation& operation) {
-  if (world() == 2) return all_reduce_pair(operation);
+  if (world() == 2 && bytes_of(operation) <= kPairBytes) return all_reduce_pair(operation);
   if (bytes_of(operation) <= kSmallBytes) return all_reduce_small(operation);
   const size_t size = element_bytes(operation);
   const size_t elements = static_cast<size_t>(operation.input.numel()), ranks = static_cast<size_t>(world());
@@ -131,7 +133,7 @@ void GlooGroup::all_reduce_small(const Operation& operation) {
 // Each of two ranks sends all of it and sums by itself: the same bytes as to send pieces and then sums of pieces, in one round.
 void GlooGroup::all_reduce_pair(const Operation& operation) {
   const int peer = 1 - rank();
-  const size_t bytes = bytes_of(operation), size = element_bytes(operation), chunk = std::min(kPairChunkBytes, bytes);
+  const size_t bytes = bytes_of(operation), size = element_bytes(operation), chunk = std::min(kChunkBytes, bytes);
   char* own = bytes_at(operation.input);
   char* arrived[2] = {scratch(2 * chunk), scratch(0) + chunk};
   std::vector<Batch> under_way(2, Batch(*backend_));
@@ -227,17 +229,18 @@ void GlooGroup::broadcast_now(const Operation& operation) {
   const auto at_place = [&](int p) { return (p + operation.root) % world(); };
   char* data = bytes_at(operation.input);
   const uint64_t tag = operation.sequence * 2;
+  const size_t chunk = world() == 2 ? bytes : kBroadcastChunkBytes;
   std::vector<Batch> arriving;
-  for (size_t begin = 0; place > 0 && begin < bytes; begin += kChunkBytes) {
+  for (size_t begin = 0; place > 0 && begin < bytes; begin += chunk) {
     arriving.emplace_back(*backend_);
     const int parent = at_place(place - static_cast<int>(std::bit_floor(static_cast<unsigned>(place))));
-    arriving.back().receive(parent, tag, data + begin, std::min(kChunkBytes, bytes - begin));
+    arriving.back().receive(parent, tag, data + begin, std::min(chunk, bytes - begin));
   }
   Batch leaving(*backend_);
-  for (size_t begin = 0; begin < bytes; begin += kChunkBytes) {
-    if (place > 0) arriving[begin / kChunkBytes].finish();
+  for (size_t begin = 0; begin < bytes; begin += chunk) {
+    if (place > 0) arriving[begin / chunk].finish();
     for (int step = 1; place + step < world(); step *= 2)
-      if (step > place) leaving.send(at_place(place + step), tag, data + begin, std::min(kChunkBytes, bytes - begin));
+      if (step > place) leaving.send(at_place(place + step), tag, data + begin, std::min(chunk, bytes - begin));
   }
   leaving.finish();
 }

@@ -4,7 +4,7 @@
 //
 //   reduce_scatter   every rank sends each other rank its piece and sums what it gets: half the bytes of an all-reduce
 //   all_gather       every rank sends its piece to each other rank, straight into its place
-//   all_reduce       small, or between two: everyone sends everything, and sums; else the two above, chunk by chunk
+//   all_reduce       small: everyone sends everything, and sums; else the two above, chunk by chunk
 //   broadcast        down a binomial tree, chunk by chunk
 //
 // Messages are told apart by the operation's number.
