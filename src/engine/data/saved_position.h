@@ -1,4 +1,4 @@
-// A position in the data as it stands in a checkpoint. Pure but for the dataset's header; used by both planners.
+// A position in the data as it stands in a checkpoint. Pure but for the dataset's header.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ base::Result<T> without_throwing(const F& work) {
 }  // namespace
 
 base::Result<std::unique_ptr<StepLoader>> StepLoader::create(std::shared_ptr<const Dataset> set, const LoaderOptions& options) {
-  TRY_ASSIGN(auto planner, make_planner(set, options.plan));
+  TRY_ASSIGN(auto planner, make_planner(*set, options.plan));
   return begin(ItemSource(std::move(set)), std::move(planner), options);
 }
 

@@ -69,7 +69,7 @@ class Planner {
 };
 
 // Error (kConfig): no item, or with kDrop too few for one step.
-base::Result<std::unique_ptr<Planner>> make_planner(std::shared_ptr<const Dataset> set, const PlanOptions& options);
+base::Result<std::unique_ptr<Planner>> make_planner(const Dataset& set, const PlanOptions& options);
 // Error (kConfig): kPad, which needs a known length; an empty stream, or with kDrop one too short for a step.
 base::Result<std::unique_ptr<Planner>> make_planner(std::shared_ptr<Stream> stream, const PlanOptions& options);
 

@@ -3,27 +3,20 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
 #include "base/unicode.h"
-#include "engine/data/saved_position.h"
+#include "engine/data/placed_planner.h"
 
 namespace engine::data {
 namespace {
 
-class StreamPlanner : public Planner {
+class StreamPlanner : public PlacedPlanner {
  public:
   StreamPlanner(std::shared_ptr<Stream> stream, const PlanOptions& options)
-      : stream_(std::move(stream)),
-        options_(options),
-        identity_{"stream", -1, stream_->fingerprint()},
-        step_places_(options.rows * options.world) {}
+      : PlacedPlanner(options, {"stream", -1, stream->fingerprint()}), stream_(std::move(stream)) {}
 
   base::Result<StepPlan> next() override {
     if (ahead_.empty()) TRY(start(at_.epoch));  // a call before failed
-    StepPlan plan{.epoch = at_.epoch, .step = at_.places / step_places_, .items = {}, .after = {}};
-    plan.rows_of_all = static_cast<int64_t>(ahead_.size());
-    for (size_t place = static_cast<size_t>(options_.rank); place < ahead_.size(); place += static_cast<size_t>(options_.world))
-      plan.items.push_back(ahead_[place]);
+    StepPlan plan = take(static_cast<int64_t>(ahead_.size()), [&](int64_t place) { return ahead_[static_cast<size_t>(place)]; });
     const DataPosition before = at_;
     const std::vector<Ticket> taken = std::move(ahead_);
     at_ = {before.epoch, before.places + plan.rows_of_all, stream_->mark()};
@@ -34,11 +27,8 @@ class StreamPlanner : public Planner {
     return plan;
   }
 
-  DataPosition position() const override { return at_; }
-  base::Json state_of(const DataPosition& position) const override { return save_position(position, identity_, options_); }
-
   base::Status restore(const base::Json& state) override {
-    TRY_ASSIGN(SavedPosition saved, read_position(state, identity_, options_));
+    TRY_ASSIGN(SavedPosition saved, read(state));
     TRY(stream_->seek(saved.mark));
     at_ = {saved.epoch, saved.places, stream_->mark()};
     TRY(read_ahead());
@@ -73,17 +63,12 @@ class StreamPlanner : public Planner {
   }
 
   std::shared_ptr<Stream> stream_;
-  PlanOptions options_;
-  DataIdentity identity_;
-  int64_t step_places_;
-  DataPosition at_;            // before ahead_
-  std::vector<Ticket> ahead_;  // of all ranks
+  std::vector<Ticket> ahead_;  // of all ranks, from at_ on
 };
 
 }  // namespace
 
 base::Result<std::unique_ptr<Planner>> make_planner(std::shared_ptr<Stream> stream, const PlanOptions& options) {
-  CHECK(options.rows > 0 && options.world > 0 && options.rank >= 0 && options.rank < options.world);
   if (options.remainder == Remainder::kPad)
     return base::fail(base::ErrorKind::kConfig, "a stream cannot be padded")
         .because("its length is not known before its end")

@@ -43,7 +43,7 @@ WorldSteps steps_of(const Config& config, int world, int64_t items, data::Findin
   steps.batch = data::describe(*data::share_batch(config.train.batch, world, config.train.accumulate), 0);
   for (int rank = 0; rank < world; rank += std::max(1, world - 1)) {  // own steps fall with the rank: the first and the last
     options->plan.rank = rank;
-    auto planner = data::make_planner(std::make_shared<const Counted>(items), options->plan);
+    auto planner = data::make_planner(Counted(items), options->plan);
     if (!planner.ok()) {
       steps.batch = planner.error().cause.empty() ? planner.error().message : planner.error().cause;
       findings.add(data::kTooFew, [&] { return fmt::format("on {} rank(s): {}", world, steps.batch); });
