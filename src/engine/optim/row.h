@@ -17,8 +17,9 @@ struct Group {
   double weight_decay = 0;
 };
 
-// Elements [begin, end) of a row belong to groups[group]. The runs of a row are in order and do not overlap; what lies in none (the
-// padding between parameters) is left alone.
+// Elements [begin, end) of a row belong to groups[group]. The runs of a row are in order and do not overlap; what lies in none is left
+// alone. Padding between two parameters of one group may lie in their run: its values and gradients are zero, and of zeros every optimizer
+// here makes zeros.
 struct Run {
   int64_t begin = 0, end = 0;
   int group = 0;

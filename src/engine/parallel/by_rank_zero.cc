@@ -13,7 +13,7 @@ std::vector<Span> DataParallel::gathered(const std::vector<at::Tensor>& per_row)
   for (size_t u = 0; u < units_.size(); ++u) {
     const at::Tensor& row = per_row.empty() ? rows_[u].params : per_row[u];
     at::Tensor flat = row;
-    if (places_[u].slice_row) {
+    if (shares_optimizer()) {
       flat = at::zeros({units_[u].elements}, at::TensorOptions().dtype(at::kFloat).device(group_.device()));
       group_.all_gather(flat, row.to(group_.device()), fmt::format("checkpoint of {}", units_[u].name));
     }
@@ -35,8 +35,7 @@ base::Status DataParallel::scattered(const std::vector<at::Tensor>& per_row, con
         if (filled.ok())
           filled = fill({params_[slot.param].name, params_[slot.param].value.sizes().vec(), 0, flat.narrow(0, slot.offset, slot.numel)});
     group_.broadcast(flat, 0, fmt::format("checkpoint of {}", units_[u].name));
-    const int64_t begin = places_[u].slice_row ? group_.rank() * row.numel() : 0;
-    row.copy_(flat.narrow(0, begin, row.numel()));
+    row.copy_(flat.narrow(0, row_of(u).begin, row.numel()));
   }
   return comm::agree(group_, filled, "rank 0 read the checkpoint");
 }

@@ -79,7 +79,7 @@ double DataParallel::grad_norm() {
 
 void DataParallel::spread(size_t u) {
   const Place& place = places_[u];
-  if (!place.slice_row || shared_ || place.resident || group_.world() == 1) return;
+  if (!shares_optimizer() || shared_ || place.resident || group_.world() == 1) return;
   queue_.push(group_.start_all_gather(place.whole, place.own, fmt::format("new parameters of {}", units_[u].name)));
 }
 
@@ -102,7 +102,7 @@ void DataParallel::loaded() {
 void DataParallel::copy_for_offload(bool to_host) {
   for (size_t u = 0; u < units_.size(); ++u) {
     if (to_host) {
-      rows_[u].grads.copy_(places_[u].slice_row ? gradients_->slice(u) : gradients_->whole(u));
+      rows_[u].grads.copy_(shares_optimizer() ? gradients_->slice(u) : gradients_->whole(u));
       continue;
     }
     held(u).copy_(rows_[u].params);
@@ -126,13 +126,11 @@ std::vector<Span> DataParallel::spans(Cover cover, const std::vector<at::Tensor>
   CHECK(per_row.empty() || per_row.size() == rows_.size());
   for (size_t u = 0; u < units_.size(); ++u) {
     const at::Tensor& row = per_row.empty() ? rows_[u].params : per_row[u];
-    const int64_t slice = units_[u].elements / group_.world(), mine = group_.rank() * slice;
-    const int64_t row_begin = places_[u].slice_row ? mine : 0;
-    const int64_t begin = cover == Cover::kOwn ? mine : row_begin;
-    const int64_t end = cover == Cover::kOwn ? mine + slice : row_begin + row.numel();
-    for (const Overlap& part : overlaps(units_[u], begin, end)) {
+    const Slice wanted = cover == Cover::kOwn ? own(u) : row_of(u);
+    const int64_t begin = wanted.begin - row_of(u).begin;  // in the row
+    for (const Overlap& part : overlaps(units_[u], wanted.begin, wanted.end())) {
       const Param& param = params_[part.param];
-      found.push_back({param.name, param.value.sizes().vec(), part.first, row.narrow(0, begin - row_begin + part.offset, part.numel)});
+      found.push_back({param.name, param.value.sizes().vec(), part.first, row.narrow(0, begin + part.offset, part.numel)});
     }
   }
   return found;

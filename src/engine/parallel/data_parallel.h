@@ -111,13 +111,13 @@ class DataParallel {
     at::Tensor whole;                // parameters in the compute dtype; stage 3: without memory
     at::Tensor own;                  // this rank's slice in the compute dtype
     std::optional<size_t> resident;  // number in residency_
-    bool slice_row = false;          // the row is this rank's slice, else all of the unit
   };
   DataParallel(torch::nn::Module& module, comm::Group& group, Options options)
       : module_(module), group_(group), options_(std::move(options)) {}
   base::Status collect();
   base::Status agree();
   void lay_out();
+  void share_memory();
   void place(size_t unit);
   void make_row(size_t unit);
   void make_gradients();
@@ -130,7 +130,10 @@ class DataParallel {
   void sync_buffers();
   void copy_for_offload(bool to_host);
   // What the unit's row stands for, in the compute dtype.
-  const at::Tensor& held(size_t unit) const { return places_[unit].slice_row ? places_[unit].own : places_[unit].whole; }
+  const at::Tensor& held(size_t unit) const { return shares_optimizer() ? places_[unit].own : places_[unit].whole; }
+  Slice own(size_t unit) const { return slice_of(units_[unit], group_.rank(), group_.world()); }
+  Slice row_of(size_t unit) const { return shares_optimizer() ? own(unit) : Slice{0, units_[unit].elements}; }
+  // A rank's rows are its slices, else all of every unit.
   bool shares_optimizer() const { return options_.stage != Stage::kDdp || shared_; }
 
   torch::nn::Module& module_;

@@ -40,6 +40,7 @@ base::Result<std::unique_ptr<DataParallel>> DataParallel::wrap(torch::nn::Module
   if (options.stage == Stage::kZero3)
     made->residency_ = std::make_unique<Residency>(group, made->queue_, options.live_units, options.prefetch);
   made->places_.resize(made->units_.size());
+  if (options.share_parameters) made->share_memory();
   for (size_t u = 0; u < made->units_.size(); ++u) made->place(u);
   made->make_gradients();
   for (size_t u = 0; u < made->units_.size(); ++u) made->make_row(u);
@@ -81,10 +82,8 @@ void DataParallel::lay_out() {
   const auto bytes = static_cast<int64_t>(c10::elementSize(options_.gradients));
   const LayoutSizes sizes{options_.first_bucket_bytes / bytes, options_.bucket_bytes / bytes, options_.persistent_elements};
   // One cut for all stages, where they shall be equal bit for bit: the norm is a sum over slices.
-  const bool parts = options_.stage == Stage::kZero3 || options_.deterministic;
-  units_ = parts ? plan_parts(shapes, sizes, group_.world()) : plan_buckets(shapes, sizes, group_.world());
-  if (options_.stage != Stage::kZero3)
-    for (Unit& unit : units_) unit.sharded = false;
+  const bool sharded = options_.stage == Stage::kZero3, parts = sharded || options_.deterministic;
+  units_ = parts ? plan_parts(shapes, sizes, group_.world(), sharded) : plan_buckets(shapes, sizes, group_.world());
 }
 
 base::Status DataParallel::agree() {
@@ -115,25 +114,32 @@ at::Tensor DataParallel::from_rank_zero(const Unit& unit) {
   return flat;
 }
 
+// One copy of the parameters for all ranks: of every unit, or, where the memory does not last for all of them, of none. The group tells
+// every rank the same.
+void DataParallel::share_memory() {
+  std::vector<at::Tensor> common;
+  for (const Unit& unit : units_) {
+    auto one = group_.common(unit.elements, options_.compute);
+    if (!one) return;
+    common.push_back(*one);
+  }
+  shared_ = true;
+  for (size_t u = 0; u < units_.size(); ++u) places_[u].whole = common[u];
+}
+
 // Moves the parameters of one unit to where they live from now on.
 void DataParallel::place(size_t u) {
   const Unit& unit = units_[u];
   Place& place = places_[u];
-  const int64_t slice = unit.elements / group_.world();
-  place.slice_row = shares_optimizer();
+  const Slice mine = own(u);
   if (unit.sharded) {
-    place.own = group_.window(slice, options_.compute);
-    place.own.copy_(from_rank_zero(unit).narrow(0, group_.rank() * slice, slice));
+    place.own = group_.window(mine.numel, options_.compute);
+    place.own.copy_(from_rank_zero(unit).narrow(0, mine.begin, mine.numel));
     place.resident = residency_->add(unit.name, unit.elements, place.own);
     place.whole = residency_->tensor(*place.resident);
   } else {
-    if (options_.share_parameters) {
-      if (auto common = group_.common(unit.elements, options_.compute)) place.whole = *common;
-      shared_ = place.whole.defined();
-      place.slice_row = shares_optimizer();
-    }
-    if (!place.whole.defined()) place.whole = group_.window(unit.elements, options_.compute);
-    place.own = place.whole.narrow(0, group_.rank() * slice, slice);
+    if (!shared_) place.whole = group_.window(unit.elements, options_.compute);
+    place.own = place.whole.narrow(0, mine.begin, mine.numel);
   }
   for (const Slot& slot : unit.slots) {
     at::Tensor& param = params_[slot.param].value;
@@ -163,20 +169,18 @@ void DataParallel::make_gradients() {
 
 void DataParallel::make_row(size_t u) {
   const Unit& unit = units_[u];
-  const Place& place = places_[u];
-  const int64_t slice = unit.elements / group_.world();
-  const int64_t begin = place.slice_row ? group_.rank() * slice : 0, end = place.slice_row ? begin + slice : unit.elements;
+  const Slice mine = row_of(u);
   optim::Row row;
-  row.grads = place.slice_row ? gradients_->slice(u) : gradients_->whole(u);
+  row.grads = shares_optimizer() ? gradients_->slice(u) : gradients_->whole(u);
   if (options_.compute == at::kFloat && !options_.offload) {
     row.params = held(u);
   } else {
     const at::Device where = options_.offload ? at::Device(at::kCPU) : group_.device();
-    row.params = at::zeros({end - begin}, at::TensorOptions().dtype(at::kFloat).device(where).pinned_memory(options_.offload));
+    row.params = at::zeros({mine.numel}, at::TensorOptions().dtype(at::kFloat).device(where).pinned_memory(options_.offload));
     if (options_.offload) row.grads = at::empty_like(row.params);
     else row.compute = held(u);
   }
-  row.runs = runs_in(unit, begin, end);
+  row.runs = runs_in(unit, mine.begin, mine.end());
   rows_.push_back(std::move(row));
 }
 

@@ -65,8 +65,8 @@ struct Gradients::State {
   void carry(size_t u);
   void finish();
 
-  int64_t own_elements(size_t u) const { return units[u].elements / group.world(); }
-  at::Tensor own(size_t u, const at::Tensor& flat) const { return flat.narrow(0, group.rank() * own_elements(u), own_elements(u)); }
+  Slice own(size_t u) const { return slice_of(units[u], group.rank(), group.world()); }
+  at::Tensor own(size_t u, const at::Tensor& flat) const { return flat.narrow(0, own(u).begin, own(u).numel); }
   at::Tensor place(size_t u, size_t s, const at::Tensor& flat) const {
     const Slot& slot = units[u].slots[s];
     return flat.narrow(0, slot.offset, slot.numel).view(params[slot.param].sizes());
@@ -83,12 +83,12 @@ void Gradients::State::allocate() {
     unit.slots.resize(units[u].slots.size());
     longest = std::max(longest, units[u].elements);
     if (rules.keep == Keep::kDropped) {
-      unit.sum = at::zeros({own_elements(u)}, options);
+      unit.sum = at::zeros({own(u).numel}, options);
       continue;
     }
     unit.flat = group.window(units[u].elements, rules.dtype);
     if (!rules.each_micro_batch) unit.sum = rules.keep == Keep::kAll ? unit.flat : own(u, unit.flat);
-    else unit.sum = at::zeros({rules.keep == Keep::kAll ? units[u].elements : own_elements(u)}, options);
+    else unit.sum = at::zeros({rules.keep == Keep::kAll ? units[u].elements : own(u).numel}, options);
   }
   if (rules.keep != Keep::kDropped) return;
   for (Carrier& carrier : carriers) carrier.window = group.window(longest, rules.dtype);

@@ -53,7 +53,7 @@ std::vector<Unit> plan_buckets(const std::vector<ParamShape>& params, const Layo
   return planner.finish();
 }
 
-std::vector<Unit> plan_parts(const std::vector<ParamShape>& params, const LayoutSizes& sizes, int world) {
+std::vector<Unit> plan_parts(const std::vector<ParamShape>& params, const LayoutSizes& sizes, int world, bool sharded) {
   Planner planner(params, world);
   std::vector<size_t> small;
   const std::string* open = nullptr;
@@ -62,12 +62,17 @@ std::vector<Unit> plan_parts(const std::vector<ParamShape>& params, const Layout
       small.push_back(i);
       continue;
     }
-    if (!open || *open != params[i].part) planner.open(params[i].part, true);
+    if (!open || *open != params[i].part) planner.open(params[i].part, sharded);
     open = &params[i].part;
     planner.add(i);
   }
   fill_buckets(planner, small, sizes);
   return planner.finish();
+}
+
+Slice slice_of(const Unit& unit, int rank, int world) {
+  const int64_t numel = unit.elements / world;
+  return {rank * numel, numel};
 }
 
 std::vector<Overlap> overlaps(const Unit& unit, int64_t begin, int64_t end) {

@@ -40,13 +40,21 @@ inline constexpr int64_t kAlign = 16;  // elements: 64 bytes of fp32
 
 struct LayoutSizes {
   int64_t first_elements = 0, elements = 0;  // of a bucket; a larger parameter is a bucket of its own
-  int64_t persistent_elements = 0;           // stage 3: parameters smaller than this go to units that are not sharded
+  int64_t persistent_elements = 0;           // plan_parts: parameters smaller than this go to units that are not sharded
 };
 
 // `params` in their order in forward. Buckets for stages 0 to 2, in the order in which backward fills them.
 std::vector<Unit> plan_buckets(const std::vector<ParamShape>& params, const LayoutSizes& sizes, int world);
-// A unit per part for stage 3, likewise from the last to the first; small parameters in buckets behind them.
-std::vector<Unit> plan_parts(const std::vector<ParamShape>& params, const LayoutSizes& sizes, int world);
+// A unit per part, likewise from the last to the first; small parameters in buckets behind them. `sharded`: the parts' units are
+// (stage 3); other stages may take the same cut.
+std::vector<Unit> plan_parts(const std::vector<ParamShape>& params, const LayoutSizes& sizes, int world, bool sharded);
+
+// A rank's elements of a unit.
+struct Slice {
+  int64_t begin = 0, numel = 0;
+  int64_t end() const { return begin + numel; }
+};
+Slice slice_of(const Unit& unit, int rank, int world);
 
 // The runs of the elements [begin, end) of a unit, counted from begin: what an optimizer needs to know.
 std::vector<optim::Run> runs_in(const Unit& unit, int64_t begin, int64_t end);

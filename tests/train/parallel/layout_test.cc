@@ -35,15 +35,17 @@ void check(const std::vector<ParamShape>& params, const std::vector<Unit>& units
       end = slot.offset + slot.numel;
     }
     EXPECT_LE(end, unit.elements);
-    const int64_t slice = unit.elements / world;
     for (int rank = 0; rank < world; ++rank) {
-      std::vector<int> group_at(static_cast<size_t>(slice), -1);
-      for (const auto& run : runs_in(unit, rank * slice, (rank + 1) * slice))
+      const Slice slice = slice_of(unit, rank, world);
+      EXPECT_EQ(slice.begin, rank * (unit.elements / world));
+      EXPECT_EQ(slice.numel, unit.elements / world);
+      std::vector<int> group_at(static_cast<size_t>(slice.numel), -1);
+      for (const auto& run : runs_in(unit, slice.begin, slice.end()))
         for (int64_t i = run.begin; i < run.end; ++i) {
           EXPECT_EQ(group_at.at(static_cast<size_t>(i)), -1);
           group_at.at(static_cast<size_t>(i)) = run.group;
         }
-      for (const Overlap& part : overlaps(unit, rank * slice, (rank + 1) * slice))
+      for (const Overlap& part : overlaps(unit, slice.begin, slice.end()))
         for (int64_t i = 0; i < part.numel; ++i) {
           ++seen[part.param].at(static_cast<size_t>(part.first + i));
           EXPECT_EQ(group_at.at(static_cast<size_t>(part.offset + i)), params[part.param].group);
@@ -62,7 +64,7 @@ TEST(Layout, EveryElementHasOnePlaceAndOneOwner) {
     const LayoutSizes sizes{static_cast<int64_t>(1 + random() % 200), static_cast<int64_t>(200 + random() % 800),
                             static_cast<int64_t>(random() % 200)};
     check(params, plan_buckets(params, sizes, world), world);
-    check(params, plan_parts(params, sizes, world), world);
+    for (bool sharded : {true, false}) check(params, plan_parts(params, sizes, world, sharded), world);
   }
 }
 
@@ -83,7 +85,7 @@ TEST(Layout, PartsAreUnitsAndSmallParametersStayWhole) {
                                           {"a.b", {10}, 10, 1, "a"},
                                           {"b.w", {300}, 300, 0, "b"},
                                           {"b.v", {200}, 200, 0, "b"}};
-  const auto units = plan_parts(params, {1000, 1000, 100}, 4);
+  const auto units = plan_parts(params, {1000, 1000, 100}, 4, /*sharded=*/true);
   ASSERT_EQ(units.size(), 4u);
   EXPECT_EQ(units[0].name, "b");
   EXPECT_EQ(units[0].slots.size(), 2u);
@@ -91,6 +93,7 @@ TEST(Layout, PartsAreUnitsAndSmallParametersStayWhole) {
   EXPECT_TRUE(units[1].sharded);
   EXPECT_FALSE(units[3].sharded);
   EXPECT_EQ(units[3].slots[0].param, 2u);
+  for (const Unit& unit : plan_parts(params, {1000, 1000, 100}, 4, /*sharded=*/false)) EXPECT_FALSE(unit.sharded) << unit.name;
 }
 
 }  // namespace

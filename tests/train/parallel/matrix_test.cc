@@ -6,6 +6,7 @@
 
 #include "engine/optim/adamw.h"
 #include "engine/parallel/data_parallel.h"
+#include "forwarding_group.h"
 #include "net.h"
 #include "ranks.h"
 
@@ -31,7 +32,20 @@ struct Case {
   int pieces = 1;
   bool deterministic = false;
   bool share = false;
+  int shareable = 1000;  // units that there is common memory for
   at::ScalarType compute = at::kFloat;
+};
+
+// Has common memory a few times.
+class ShortOfMemory final : public ForwardingGroup {
+ public:
+  ShortOfMemory(Group& inner, int times) : ForwardingGroup(inner), left_(times) {}
+  std::optional<at::Tensor> common(int64_t elements, at::ScalarType dtype) override {
+    return left_-- > 0 ? ForwardingGroup::common(elements, dtype) : std::nullopt;
+  }
+
+ private:
+  int left_;
 };
 
 Options options_of(const Case& one) {
@@ -63,10 +77,12 @@ void gather_own(DataParallel& parallel, std::mutex& mutex, Outcome& outcome) {
 Outcome train(const Case& one) {
   Outcome outcome;
   std::mutex mutex;
-  ranks::run(one.world, [&](Group& group) {
+  ranks::run(one.world, [&](Group& whole_group) {
+    ShortOfMemory group(whole_group, one.shareable);
     net::Net model;
     model->init(static_cast<uint64_t>(group.rank()) + 5);  // rank 0's values count
     auto parallel = DataParallel::wrap(*model, group, options_of(one)).value();
+    EXPECT_EQ(parallel->describe().find("one copy of the parameters") != std::string::npos, one.share && one.shareable >= 1000);
     optim::AdamW adamw(parallel->rows(), parallel->groups(), {});
     const int64_t mine = kRows / one.world, piece = mine / one.pieces;
     for (int64_t step = 0; step < kSteps; ++step) {
@@ -123,16 +139,20 @@ TEST(Matrix, StagesAreEqualBitForBitWhenDeterministic) {
       }
       const Outcome shared = train({Stage::kDdp, world, pieces, true, true});
       EXPECT_EQ(shared.parameters, ddp.parameters) << "shared parameters";
+      for (int units : {0, 1, 3}) {
+        const Outcome some = train({Stage::kDdp, world, pieces, true, true, units});
+        EXPECT_EQ(some.parameters, ddp.parameters) << "common memory for " << units << " units only";
+      }
     }
 }
 
 TEST(Matrix, ShortComputeKeepsFullMasters) {
   const Outcome truth = train({});
-  const Outcome ddp = train({Stage::kDdp, 2, 1, true, false, at::kBFloat16});
+  const Outcome ddp = train({Stage::kDdp, 2, 1, true, false, 1000, at::kBFloat16});
   EXPECT_GT(furthest(ddp, truth), 1e-6) << "bf16 was used";
   EXPECT_LT(furthest(ddp, truth), 0.05);
   for (Stage stage : {Stage::kZero1, Stage::kZero2, Stage::kZero3})
-    EXPECT_EQ(train({stage, 2, 1, true, false, at::kBFloat16}).parameters, ddp.parameters) << name_of(stage);
+    EXPECT_EQ(train({stage, 2, 1, true, false, 1000, at::kBFloat16}).parameters, ddp.parameters) << name_of(stage);
 }
 
 }  // namespace

@@ -17,11 +17,11 @@
 #include "engine/model/gpt.h"
 #include "engine/optim/adamw.h"
 #include "engine/parallel/data_parallel.h"
+#include "forwarding_group.h"
 #include "ranks.h"
 
 namespace {
 
-using engine::comm::Group;
 using engine::parallel::DataParallel;
 using engine::parallel::Options;
 using engine::parallel::Stage;
@@ -48,41 +48,14 @@ class Counting final : public at::Allocator {
 };
 
 // Counts windows as well, whose memory does not come from the allocator.
-class CountingGroup final : public Group {
-  using Work = std::unique_ptr<engine::comm::Pending>;
-
+class CountingGroup final : public ForwardingGroup {
  public:
-  explicit CountingGroup(Group& inner) : inner_(inner) {}
-  int rank() const override { return inner_.rank(); }
-  int world() const override { return inner_.world(); }
-  at::Device device() const override { return inner_.device(); }
-  std::string describe() const override { return inner_.describe(); }
-  bool ordered_sums() const override { return inner_.ordered_sums(); }
-  Work start_all_reduce(at::Tensor tensor, engine::comm::Reduction reduction, std::string_view label) override {
-    return inner_.start_all_reduce(std::move(tensor), reduction, label);
-  }
-  Work start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) override {
-    return inner_.start_reduce_scatter(std::move(output), std::move(input), label);
-  }
-  Work start_all_gather(at::Tensor output, at::Tensor input, std::string_view label) override {
-    return inner_.start_all_gather(std::move(output), std::move(input), label);
-  }
-  Work start_broadcast(at::Tensor tensor, int root, std::string_view label) override {
-    return inner_.start_broadcast(std::move(tensor), root, label);
-  }
-  void barrier(std::string_view name, std::chrono::milliseconds deadline) override { inner_.barrier(name, deadline); }
+  using ForwardingGroup::ForwardingGroup;
   at::Tensor window(int64_t elements, at::ScalarType dtype) override {
     bytes += elements * static_cast<int64_t>(c10::elementSize(dtype));
-    return inner_.window(elements, dtype);
+    return ForwardingGroup::window(elements, dtype);
   }
-  std::vector<at::Tensor> peers(const at::Tensor& window) override { return inner_.peers(window); }
-  std::optional<at::Tensor> common(int64_t elements, at::ScalarType dtype) override { return inner_.common(elements, dtype); }
-  std::unique_ptr<Group> split(int color, int key) override { return inner_.split(color, key); }
-  void leave() override { inner_.leave(); }
   int64_t bytes = 0;
-
- private:
-  Group& inner_;
 };
 
 // 101 M parameters in eight blocks; a vocabulary this small keeps the units alike.
