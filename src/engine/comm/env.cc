@@ -11,9 +11,14 @@ namespace engine::comm {
 namespace {
 
 constexpr const char* kHint =
-    "start it with `phalanx run --nproc-per-node 2 -- phalanx-train CONFIG.yaml`, with torchrun --no-python, or "
-    "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT on every rank";
+    "start the program with `phalanx run --nproc-per-node 2 -- PROGRAM`, with `torchrun --nproc-per-node 2 --no-python PROGRAM`, or set "
+    "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT on every rank";
 
+base::Error wrong(const char* name, std::string why) {
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{} is wrong", name)).because(std::move(why));
+}
+
+// Of a launcher.
 base::Result<int64_t> number(const Lookup& lookup, const char* name, int64_t min, int64_t max) {
   std::optional<std::string> text = lookup(name);
   if (!text)
@@ -21,8 +26,16 @@ base::Result<int64_t> number(const Lookup& lookup, const char* name, int64_t min
         .because("this process was started as one rank of several (RANK or WORLD_SIZE is set)")
         .with_hint(kHint);
   auto value = base::parse_int(*text, min, max, base::ErrorKind::kConfig);
-  if (!value.ok())
-    return base::fail(base::ErrorKind::kConfig, fmt::format("{} is wrong", name)).because(value.error().message).with_hint(kHint);
+  if (!value.ok()) return wrong(name, value.error().message).with_hint(kHint);
+  return value;
+}
+
+// Of the user; `otherwise` if it is not set.
+base::Result<int64_t> setting(const Lookup& lookup, const char* name, int64_t min, int64_t max, int64_t otherwise) {
+  std::optional<std::string> text = lookup(name);
+  if (!text) return otherwise;
+  auto value = base::parse_int(*text, min, max, base::ErrorKind::kConfig);
+  if (!value.ok()) return wrong(name, value.error().message).with_hint(fmt::format("unset {}; it is {} then", name, otherwise));
   return value;
 }
 
@@ -37,15 +50,11 @@ std::optional<std::string> process_environment(const char* name) {
 base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
   RankEnv env;
   env.gloo_interfaces = lookup("GLOO_SOCKET_IFNAME").value_or("");
-  if (lookup("PHALANX_COMM_TIMEOUT")) { TRY_ASSIGN(env.comm_timeout_s, number(lookup, "PHALANX_COMM_TIMEOUT", 1, 7 * 24 * 3600)); }
-  if (lookup("PHALANX_COMM_SHM")) {
-    TRY_ASSIGN(int64_t on, number(lookup, "PHALANX_COMM_SHM", 0, 1));
-    env.comm_shared_memory = on == 1;
-  }
-  if (lookup("PHALANX_COMM_CHECK")) {
-    TRY_ASSIGN(int64_t on, number(lookup, "PHALANX_COMM_CHECK", 0, 1));
-    env.comm_check = on == 1;
-  }
+  TRY_ASSIGN(env.comm_timeout_s, setting(lookup, "PHALANX_COMM_TIMEOUT", 1, 7 * 24 * 3600, env.comm_timeout_s));
+  TRY_ASSIGN(int64_t shared_memory, setting(lookup, "PHALANX_COMM_SHM", 0, 1, 1));
+  env.comm_shared_memory = shared_memory == 1;
+  TRY_ASSIGN(int64_t check, setting(lookup, "PHALANX_COMM_CHECK", 0, 1, 0));
+  env.comm_check = check == 1;
   if (!lookup("RANK") && !lookup("WORLD_SIZE")) return env;
 
   constexpr int64_t kMaxWorld = 1 << 20;

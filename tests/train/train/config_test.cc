@@ -126,11 +126,30 @@ TEST(RankEnv, NamesTheMissingVariable) {
       auto env = engine::comm::read_rank_env(variables(bad));
       ASSERT_FALSE(env.ok()) << name;
       EXPECT_SAYS(env.error().render(), std::string(name) + (*value ? " is wrong" : " is not set"));
+      EXPECT_SAYS(env.error().render(), "phalanx run --nproc-per-node 2 -- PROGRAM");
     }
   }
   auto high = good;
   high["RANK"] = "2";
   EXPECT_SAYS(engine::comm::read_rank_env(variables(high)).error().render(), "from 0 to 1");
+}
+
+TEST(RankEnv, SettingsOfTheUser) {
+  auto set =
+      engine::comm::read_rank_env(variables({{"PHALANX_COMM_TIMEOUT", "7"}, {"PHALANX_COMM_SHM", "0"}, {"PHALANX_COMM_CHECK", "1"}}));
+  ASSERT_TRUE(set.ok()) << set.error().render();
+  EXPECT_EQ(set->comm_timeout_s, 7);
+  EXPECT_FALSE(set->comm_shared_memory);
+  EXPECT_TRUE(set->comm_check);
+  auto unset = engine::comm::read_rank_env(variables({}));
+  EXPECT_EQ(unset->comm_timeout_s, 1800);
+  EXPECT_TRUE(unset->comm_shared_memory);
+  EXPECT_FALSE(unset->comm_check);
+  for (const char* name : {"PHALANX_COMM_TIMEOUT", "PHALANX_COMM_SHM", "PHALANX_COMM_CHECK"}) {
+    const std::string said = engine::comm::read_rank_env(variables({{name, "-1"}})).error().render();
+    EXPECT_SAYS(said, std::string(name) + " is wrong");
+    EXPECT_SAYS(said, std::string("hint: unset ") + name);
+  }
 }
 
 }  // namespace
