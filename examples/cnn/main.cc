@@ -4,7 +4,7 @@
 //
 //   ./cnn                                       one rank
 //   phalanx run --nproc-per-node 2 -- ./cnn     two; any hosts with -H
-//   torchrun --nproc-per-node 2 --no-python ./cnn
+//   torchrun --nproc_per_node 2 --no_python ./cnn
 //
 // The model is a plain torch::nn::Module. What makes the training a parallel one is marked (1) to (6).
 #include <ATen/Context.h>

@@ -11,7 +11,7 @@ namespace engine::comm {
 namespace {
 
 constexpr const char* kHint =
-    "start the program with `phalanx run --nproc-per-node 2 -- PROGRAM`, with `torchrun --nproc-per-node 2 --no-python PROGRAM`, or set "
+    "start the program with `phalanx run --nproc-per-node 2 -- PROGRAM`, with `torchrun --nproc_per_node 2 --no_python PROGRAM`, or set "
     "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT on every rank";
 
 base::Error wrong(const char* name, std::string why) {
