@@ -1,5 +1,5 @@
 // fmt's own implementation, compiled once: Debian ships the headers and a shared library, and a static program needs neither a shared
-// library nor the implementation in every file (it doubles the time a file takes). The list is that of fmt 9's src/format.cc, for char.
+// library nor the implementation in every file (it doubles the time a file takes). The list is that of src/format.cc of fmt 9 and 10, for char.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -12,7 +12,7 @@ template FMT_API auto locale_ref::get<std::locale>() const -> std::locale;
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);
-template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>, locale_ref);
+template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<buffer_context<char>>, locale_ref);
 
 }  // namespace detail
 FMT_END_NAMESPACE

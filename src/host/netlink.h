@@ -3,6 +3,7 @@
 
 #include <linux/rtnetlink.h>
 
+#include <cstdint>
 #include <functional>
 #include <string_view>
 

@@ -60,7 +60,7 @@ Met meet_on_host(c10d::Store& store, const std::vector<int>& members, int rank, 
     if (index == 0) {
       auto link = HostLink::listen();
       store.set(prefix + "/token", as_bytes(link.ok() ? link->token() : "none"));
-      TRY(std::move(link.ok() ? base::ok() : base::Status(link.error())));
+      TRY(link.ok() ? base::ok() : base::Status(link.error()));
       TRY(link->accept_all(count, timeout, [&] { return store.check({prefix + "/failed"}); }));
       return share_host(std::move(link.value()), index, members);
     }
