@@ -19,15 +19,14 @@ elseif(PHALANX_SANITIZE STREQUAL "thread")
   target_compile_options(phalanx_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(phalanx_flags INTERFACE -fsanitize=thread)
 endif()
-if(PHALANX_FUZZ)
-  # libFuzzer follows coverage: without this in the libraries it would guess blindly.
-  target_compile_options(phalanx_flags INTERFACE -fsanitize=fuzzer-no-link)
-endif()
-
 # The launcher's code is compiled without exceptions: errors are values (base/result.h).
 add_library(phalanx_launcher_flags INTERFACE)
 target_link_libraries(phalanx_launcher_flags INTERFACE phalanx_flags)
 target_compile_options(phalanx_launcher_flags INTERFACE -fno-exceptions)
+if(PHALANX_FUZZ)
+  # libFuzzer follows coverage: without this in the libraries it would guess blindly.
+  target_compile_options(phalanx_launcher_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # phalanx_folder(NAME DEP...): every .cc in src/NAME (and one level below) becomes phalanx_NAME.
 # DEP names folders that NAME may include from; the style test holds includes against the same picture.
@@ -45,6 +44,12 @@ function(phalanx_folder name)
   endforeach()
 endfunction()
 
+# What ./x test runs under sanitizers, to build nothing else there: phalanx_sanitized(TARGET...) adds to the target `sanitized`.
+add_custom_target(sanitized)
+function(phalanx_sanitized)
+  add_dependencies(sanitized ${ARGN})
+endfunction()
+
 # phalanx_unit_test(FOLDER): tests/unit/FOLDER/*.cc become one GoogleTest program FOLDER_test.
 function(phalanx_unit_test folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${folder}/*.cc)
@@ -56,11 +61,21 @@ function(phalanx_unit_test folder)
   target_compile_definitions(${folder}_test PRIVATE PHALANX_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/data")
   add_test(NAME unit/${folder} COMMAND ${folder}_test)
   set_tests_properties(unit/${folder} PROPERTIES LABELS unit TIMEOUT 120)
+  phalanx_sanitized(${folder}_test)
+  # ./x test runs them once, sanitized; beside the engine they are built when asked for by name, or all by `unit_tests`.
+  if(PHALANX_TRAIN AND NOT PHALANX_SANITIZE)
+    set_target_properties(${folder}_test PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
+  if(NOT TARGET unit_tests)
+    add_custom_target(unit_tests)
+  endif()
+  add_dependencies(unit_tests ${folder}_test)
 endfunction()
 
 # phalanx_fuzz(NAME FOLDER): tests/fuzz/NAME.cc, a libFuzzer target for clang (PHALANX_FUZZ=ON), always under ASan and UBSan.
-# It starts from tests/fuzz/corpus/NAME where that exists. `cmake --build build/fuzz --target fuzz` builds them all.
-set(PHALANX_FUZZ_SECONDS 20 CACHE STRING "How long each fuzz test runs")
+# It starts from tests/fuzz/corpus/NAME where that exists. `cmake --build build/fuzz --target fuzz` builds them all; `./x fuzz
+# SECONDS` lets them run for longer than ./x test does.
+set(PHALANX_FUZZ_SECONDS 10 CACHE STRING "How long each fuzz test runs")
 function(phalanx_fuzz name folder)
   if(NOT PHALANX_FUZZ)
     return()
@@ -73,6 +88,7 @@ function(phalanx_fuzz name folder)
     add_custom_target(fuzz)
   endif()
   add_dependencies(fuzz fuzz_${name})
+  phalanx_sanitized(fuzz_${name})
   set(found ${CMAKE_CURRENT_BINARY_DIR}/fuzz_found/${name})
   file(MAKE_DIRECTORY ${found})
   set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name})

@@ -10,8 +10,9 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "engine/vectorise.h"
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(PHALANX_MANY_INSTRUCTION_SETS)
 #define PHALANX_WIDE __attribute__((target_clones("avx512f", "avx2", "default"), flatten))
 #else
 #define PHALANX_WIDE

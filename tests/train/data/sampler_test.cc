@@ -16,7 +16,8 @@ namespace {
 using engine::data::SamplerOptions;
 
 TEST(Sampler, FrozenVectors) {
-  for (const base::Json& vector : ranks::golden()["sampler"]) {
+  const base::Json golden = ranks::golden();
+  for (const base::Json& vector : golden["sampler"]) {
     SamplerOptions options{vector["samples"].get<int64_t>(), vector["world"].get<int>(),     0,
                            vector["shuffle"].get<bool>(),    vector["seed"].get<uint64_t>(), vector["drop_last"].get<bool>()};
     for (options.rank = 0; options.rank < options.world; ++options.rank) {

@@ -1,0 +1,1 @@
+// Makes the precompiled header of clang_with_libtorch.h.
