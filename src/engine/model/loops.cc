@@ -32,16 +32,22 @@ PHALANX_INLINE float exponential(float x) {
 struct GeluAt {
   float value, slope;
 };
-// The normal distribution's integral by Abramowitz & Stegun 7.1.26, 1.5e-7 off at most and less in the tails, because it is a factor of
-// the density; which the slope needs anyway.
+// The normal distribution's integral beyond |x| is its density times a smooth function of t = 1 / (1 + 0.3 |x|), here a polynomial fitted to
+// 3.4e-9 of its value for |x| <= 14. So it is as exact in the tails as in the middle, and its errors have no sign of their own: of the
+// shorter ones in use (Abramowitz & Stegun 7.1.26: 1.5e-7) a trained model's small gradients show the bias.
 PHALANX_INLINE GeluAt gelu_at(float x) {
   const float bell = exponential(-0.5f * x * x), size = std::fabs(x);
-  const float t = 1 / (1 + 0.231641888f * size);  // 0.3275911 / sqrt(2)
-  float p = 0.530702715f;                         // the published coefficients, halved
-  p = p * t + -0.726576013f;
-  p = p * t + 0.710706870f;
-  p = p * t + -0.142248368f;
-  p = p * t + 0.127414796f;
+  const float t = 1 / (1 + 0.3f * size);
+  float p = -0.020611079409718513f;
+  p = p * t + 0.11236588656902313f;
+  p = p * t + -0.22804322838783264f;
+  p = p * t + 0.19154776632785797f;
+  p = p * t + -0.07921769469976425f;
+  p = p * t + 0.09604105353355408f;
+  p = p * t + 0.07843170060085297f;
+  p = p * t + 0.11022593080997467f;
+  p = p * t + 0.11957301944494247f;
+  p = p * t + 0.11968662589788437f;
   const float beyond = p * t * bell;  // the integral from size to infinity
   const float cdf = x > 0 ? 1 - beyond : beyond;
   const float value = size > 13 && x < 0 ? 0.0f : x * cdf;  // -inf * 0 is no number

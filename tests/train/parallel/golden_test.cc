@@ -25,7 +25,7 @@ using parallel::Stage;
 
 // Of the norm of a parameter's gradient. PyTorch's own runs on 1 to 4 ranks are up to 0.9e-5 apart after nineteen steps, in the first
 // norms of a trained model's blocks, whose gradients are ten thousand times smaller than the model's; there the rounding of the fused
-// loops shows as 1.6e-5.
+// loops shows as 1.2e-5.
 constexpr double kTolerance = 1e-5, kToleranceOfSmall = 3e-5;
 double tolerance_when_trained(model::Kernels kernels) { return kernels == model::Kernels::kPlain ? kTolerance : kToleranceOfSmall; }
 
