@@ -1,5 +1,6 @@
 // fmt's own implementation, compiled once: Debian ships the headers and a shared library, and a static program needs neither a shared
-// library nor the implementation in every file (it doubles the time a file takes). The list is that of src/format.cc of fmt 9 and 10, for char.
+// library nor the implementation in every file (it doubles the time a file takes). The list is that of src/format.cc of fmt 9 and 10, for
+// char.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -32,8 +32,8 @@ PHALANX_INLINE float exponential(float x) {
 struct GeluAt {
   float value, slope;
 };
-// The normal distribution's integral beyond |x| is its density times a smooth function of t = 1 / (1 + 0.3 |x|), here a polynomial fitted to
-// 3.4e-9 of its value for |x| <= 14. So it is as exact in the tails as in the middle, and its errors have no sign of their own: of the
+// The normal distribution's integral beyond |x| is its density times a smooth function of t = 1 / (1 + 0.3 |x|), here a polynomial fitted
+// to 3.4e-9 of its value for |x| <= 14. So it is as exact in the tails as in the middle, and its errors have no sign of their own: of the
 // shorter ones in use (Abramowitz & Stegun 7.1.26: 1.5e-7) a trained model's small gradients show the bias.
 PHALANX_INLINE GeluAt gelu_at(float x) {
   const float bell = exponential(-0.5f * x * x), size = std::fabs(x);

@@ -11,8 +11,10 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
+#include "engine/comm/compat.h"
 #include "engine/comm/make_group.h"
 #include "engine/model/gpt.h"
 #include "engine/optim/adamw.h"
@@ -31,7 +33,17 @@ namespace optim = engine::optim;
 // Counts the bytes of tensors that live, and the most that did, in this process.
 class Counting final : public at::Allocator {
  public:
-  at::DataPtr allocate(size_t bytes) const override {
+#if TORCH_VERSION_MAJOR >= 2
+  at::DataPtr allocate(size_t bytes) override { return counted(bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+#else
+  at::DataPtr allocate(size_t bytes) const override { return counted(bytes); }
+#endif
+  at::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  static inline std::atomic<int64_t> live{0}, peak{0};
+
+ private:
+  static at::DataPtr counted(size_t bytes) {
     auto* block = static_cast<char*>(std::aligned_alloc(64, (bytes + 64 + 63) / 64 * 64));
     *reinterpret_cast<size_t*>(block) = bytes;
     live += static_cast<int64_t>(bytes);
@@ -44,8 +56,6 @@ class Counting final : public at::Allocator {
             },
             at::Device(at::kCPU)};
   }
-  at::DeleterFnPtr raw_deleter() const override { return nullptr; }
-  static inline std::atomic<int64_t> live{0}, peak{0};
 };
 
 // Counts windows as well, whose memory does not come from the allocator.
