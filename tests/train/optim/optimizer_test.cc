@@ -71,12 +71,13 @@ TEST_P(AgainstTorch, TwelveSteps) {
     grads.copy_(floats(one) * 4);
     optimizer->step(0.01, 0.25);
   }
+  // (torch from 2.0 on moves exp_avg by lerp, which rounds otherwise than 1.13's mul and add.)
   // Twelve steps of at most one rounding of difference each, made where the numbers were larger than they end (gradients reach 30).
-  EXPECT_LE(ulps(params, floats(truth["end"]), 0.5f), plain ? 2 : 12);
+  EXPECT_LE(ulps(params, floats(truth["end"]), 0.5f), plain ? 4 : 12);
   size_t found = 0;
   for (const NamedState& state : optimizer->states()) {
     ASSERT_TRUE(truth["states"].contains(state.name)) << state.name;
-    EXPECT_LE(ulps(state.rows[0], floats(truth["states"][state.name]), 1), plain ? 2 : 12) << state.name;
+    EXPECT_LE(ulps(state.rows[0], floats(truth["states"][state.name]), 1), plain ? 4 : 12) << state.name;
     ++found;
   }
   EXPECT_EQ(found, truth["states"].size());
