@@ -75,6 +75,7 @@ struct Step {
   void try_next_address(size_t h, const base::Error& error);
   void start_ranks();
   void ping(size_t h);
+  bool deaf(const HostState& host) const;
   void check_silence();
   void check_opening();
   void check_store();

@@ -40,6 +40,8 @@ void Step::take(size_t h, const wire::Connected& m) {
 // Cristian's algorithm: the host read its clock somewhere within the round trip; the shortest round trip errs least.
 void Step::take(size_t h, const wire::Pong& m) {
   HostState& host = s.hosts[h];
+  host.answered = now;
+  host.heard_since = 0;
   if (m.nonce != host.nonce) return;
   int64_t round_trip = (now - host.pinged).count();
   if (host.best_round_trip_ns && round_trip > *host.best_round_trip_ns) return;
@@ -109,7 +111,10 @@ Actions step(State& state, const Event& event, os::Mono now) {
   return std::move(one.actions);
 }
 
-void heard(State& state, size_t host, os::Mono now) { state.hosts[host].heard = now; }
+void heard(State& state, size_t host, size_t bytes, os::Mono now) {
+  state.hosts[host].heard = now;
+  state.hosts[host].heard_since += bytes;
+}
 
 void progressed(State& state, int rank, const wire::RankProgress& progress, os::Mono now) {
   if (!progress.step) return;

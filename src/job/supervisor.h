@@ -25,8 +25,11 @@ enum class Phase { kOpening, kChecking, kPreparing, kReaching, kRunning, kStoppi
 // Deadlines. Durations on the launcher's clock.
 inline constexpr os::milliseconds kPingEvery{1000};
 inline constexpr os::milliseconds kHostPatience{5000};  // silence after which a host is lost
-inline constexpr os::milliseconds kAgentLease{6000};    // silence after which an agent ends everything
-inline constexpr os::milliseconds kSettle{1500};        // after the first refusal: wait for others, to name all at once
+// A host that gets nothing may still be heard for seconds: its kernel sends again what was never acknowledged. But that is a little: a host
+// whose answers wait behind its ranks' output, on a slow link, says more than this.
+inline constexpr size_t kTalkative = 64 << 10;
+inline constexpr os::milliseconds kAgentLease{6000};  // silence after which an agent ends everything
+inline constexpr os::milliseconds kSettle{1500};      // after the first refusal: wait for others, to name all at once
 inline constexpr os::milliseconds kReachTimeout{3000};
 inline constexpr os::milliseconds kOpeningSilence{5000};  // after the start: which hosts are not there yet
 inline constexpr os::milliseconds kStoreSilence{10'000};  // after start: who has not met the store
@@ -40,6 +43,8 @@ struct HostState {
   std::string program;    // what Prepared found
   std::string interface;  // what Reached found
   os::Mono heard, pinged;
+  os::Mono answered;       // when its last answer to a ping came
+  size_t heard_since = 0;  // bytes, after that answer
   uint64_t nonce = 0;
   int64_t clock_offset_ns = 0;                // host's monotonic clock less ours
   std::optional<int64_t> best_round_trip_ns;  // of the sample the offset comes from
@@ -89,7 +94,7 @@ struct State {
 State initial_state(Job job, os::Mono now);
 Actions step(State& state, const Event& event, os::Mono now);
 // Output and progress frames need no decision but are a sign of life.
-void heard(State& state, size_t host, os::Mono now);
+void heard(State& state, size_t host, size_t bytes, os::Mono now);
 void progressed(State& state, int rank, const wire::RankProgress& progress, os::Mono now);
 void pulsed(State& state, const wire::Pulse& pulse);
 void said(State& state, const wire::Output& output, os::Mono now);

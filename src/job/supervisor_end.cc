@@ -35,20 +35,28 @@ void Step::on(const HostEnded& event) {
   maybe_all_over();
 }
 
+// Asked only while ranks run: before, an agent may be busy with what it was told to do.
+bool Step::deaf(const HostState& host) const {
+  if (s.phase != Phase::kRunning || host.heard_since >= kTalkative) return false;
+  return now - std::max(host.answered, s.started_at) >= kHostPatience;
+}
+
 void Step::check_silence() {
   bool slept = now - s.ticked > os::milliseconds(2500);  // we did not run: silence is ours
   s.ticked = now;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     HostState& host = s.hosts[h];
     if (!alive(h)) continue;
-    if (slept || s.output_blocked) host.heard = now;
+    if (slept || s.output_blocked) host.heard = host.answered = now;
     if (now - host.pinged >= kPingEvery) ping(h);
-    if (now - host.heard < kHostPatience) continue;
+    const bool silent = now - host.heard >= kHostPatience;
+    if (!silent && !deaf(host)) continue;
     actions.push_back(CutHost{h});
-    base::Error lost =
-        base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": lost contact with the host")
-            .because(fmt::format("nothing was heard from it for {} s: it is down, hung, or cut off", kHostPatience.count() / 1000))
-            .with_hint("ping -c 3 " + s.job.hosts[h].target.name);
+    const std::string why = silent ? "nothing was heard from it for {} s: it is down, hung, or cut off"
+                                   : "it has not answered for {} s, though a little was heard of it: what is sent to it does not arrive";
+    base::Error lost = base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": lost contact with the host")
+                           .because(fmt::format(fmt::runtime(why), kHostPatience.count() / 1000))
+                           .with_hint("ping -c 3 " + s.job.hosts[h].target.name);
     on(HostEnded{h, std::move(lost)});
   }
 }

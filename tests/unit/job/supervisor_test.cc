@@ -141,6 +141,30 @@ TEST(Supervisor, ASilentHostIsLostAndTheOthersAreStopped) {
   EXPECT_EQ(s.verdict()->stopped, 1);
 }
 
+// Its kernel sends again what was never acknowledged, so a little is heard of a host that gets nothing.
+TEST(Supervisor, AHostThatDoesNotAnswerIsLostThoughALittleIsHeard) {
+  Script s({1, 1});
+  s.run_all();
+  for (int i = 0; i < 11; ++i) {
+    s.pass(milliseconds(500), {1});
+    heard(s.state, 1, 200, s.now);
+  }
+  ASSERT_EQ(s.state.phase, Phase::kStopping);
+  EXPECT_EQ(s.state.lost_host, 1u);
+  EXPECT_NE(s.state.lost_error.cause.find("does not arrive"), std::string::npos) << s.state.lost_error.cause;
+}
+
+// Its answers wait behind what its ranks print.
+TEST(Supervisor, AHostThatTalksMuchMayAnswerLate) {
+  Script s({1, 1});
+  s.run_all();
+  for (int i = 0; i < 24; ++i) {
+    s.pass(milliseconds(500), {1});
+    heard(s.state, 1, 20'000, s.now);
+  }
+  EXPECT_EQ(s.state.phase, Phase::kRunning);
+}
+
 TEST(Supervisor, SilenceWhileOurOwnOutputIsBlockedMeansNothing) {
   Script s({1});
   s.run_all();
