@@ -40,7 +40,7 @@ std::string in_namespace(const std::function<std::string()>& look) {
                                      if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "no namespace";
                                      return look();
                                    }}},
-                                 os::milliseconds(8000));
+                                 os::milliseconds(30'000));
   return answers[0].ok() ? *answers[0] : answers[0].error().message;
 }
 
@@ -56,8 +56,10 @@ void fields(V& v, Seen& f) {
   v("took_ns", f.took_ns);
 }
 
-std::string see(const std::vector<NamedPath>& paths) {
+// `deadline`: a busy machine must not be taken for a hung one.
+std::string see(const std::vector<NamedPath>& paths, os::milliseconds deadline = os::milliseconds(10'000)) {
   ProbeRequest r;
+  r.deadline = deadline;
   Seen seen;
   os::Mono begin = os::mono_now();
   seen.storage = probe_storage(r, paths, seen.gaps);
@@ -157,7 +159,7 @@ TEST(Storage, AHungFileSystemCostsOneFindingAndTheDeadline) {
     if (fuse < 0) return "no /dev/fuse";
     std::string options = fmt::format("fd={},rootmode=40000,user_id=0,group_id=0", fuse);
     if (::mount("phalanx-hung", (at + "/hung").c_str(), "fuse.hung", 0, options.c_str()) != 0) return "no FUSE mount";
-    std::string text = see({{at + "/hung/data", "input", "--data"}, {at, "input", "--near"}});
+    std::string text = see({{at + "/hung/data", "input", "--data"}, {at, "input", "--near"}}, os::milliseconds(3000));
     ::umount2((at + "/hung").c_str(), MNT_DETACH);
     return text;
   };
@@ -172,7 +174,7 @@ TEST(Storage, AHungFileSystemCostsOneFindingAndTheDeadline) {
   EXPECT_NE(hung.error.find("no answer"), std::string::npos) << hung.error;
   EXPECT_TRUE(fact(seen, at).exists) << "its neighbour answers";
   EXPECT_EQ(seen.gaps.size(), 1u) << text;
-  EXPECT_LT(seen.took_ns, 1'500'000'000) << "no more than its deadline";
+  EXPECT_LT(seen.took_ns, 3'000'000'000) << "no more than its deadline";
 }
 
 // The whole probe: a child that hangs inside the storage part must not take that part's answer with it.
