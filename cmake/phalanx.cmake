@@ -73,8 +73,8 @@ function(phalanx_unit_test folder)
 endfunction()
 
 # phalanx_fuzz(NAME FOLDER): tests/fuzz/NAME.cc, a libFuzzer target for clang (PHALANX_FUZZ=ON), always under ASan and UBSan.
-# It starts from tests/fuzz/corpus/NAME where that exists. `cmake --build build/fuzz --target fuzz` builds them all; `./x fuzz
-# SECONDS` lets them run for longer than ./x test does.
+# It starts from tests/fuzz/corpus/NAME where that exists. `cmake --build build/fuzz --target fuzz` builds them all; `./x test
+# fuzz SECONDS` lets them run for longer than ./x test does.
 set(PHALANX_FUZZ_SECONDS 10 CACHE STRING "How long each fuzz test runs")
 function(phalanx_fuzz name folder)
   if(NOT PHALANX_FUZZ)

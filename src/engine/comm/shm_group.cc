@@ -60,6 +60,11 @@ class ShmGroup final : public Front {
   Note own_note(const Operation& operation);
   Calls meet(const Operation& operation, const Note& note);
   char* shared(const Calls& calls, int index, size_t bytes);
+  // Where rank r's share of the sums begins: whole cache lines for each, as far as it goes; r == world(): where they end.
+  size_t share_begin(size_t elements, size_t size, int r) const {
+    const size_t line = 64 / size;
+    return r == world() ? elements : elements * static_cast<size_t>(r) / static_cast<size_t>(world()) / line * line;
+  }
   void from_trays(const Operation& operation, int64_t begin, int64_t elements);
   void into_tray(const Operation& operation, int64_t begin, int64_t elements);
   void through_windows(const Operation& operation, const Calls& calls);
@@ -195,17 +200,16 @@ void ShmGroup::through_trays(const Operation& operation, const Note& note) {
 // Elements [begin, begin + elements) of an all-reduce lie in everyone's trays: sums this rank's share of them into its next tray, and takes
 // all shares.
 void ShmGroup::share_sums(const Operation& operation, const Note& note, int64_t begin, int64_t elements) {
-  const size_t size = operation.input.element_size(), ranks = static_cast<size_t>(world()), line = 64 / size;
-  const auto all = static_cast<size_t>(elements);
-  const auto edge = [&](size_t r) { return r == ranks ? all : all * r / ranks / line * line; };
-  const size_t own = edge(static_cast<size_t>(rank())), end = edge(static_cast<size_t>(rank()) + 1);
+  const size_t size = operation.input.element_size();
+  const auto edge = [&](int r) { return share_begin(static_cast<size_t>(elements), size, r); };
+  const size_t own = edge(rank()), end = edge(rank() + 1);
   std::vector<const void*> rows;
   for (int r = 0; r < world(); ++r) rows.push_back(board_->tray_of(r) + own * size);
   reduce_rows(arithmetic_of(operation), rows, {board_->tray()}, static_cast<int64_t>(end - own));
   board_->write(note);
   board_->meet(options_.timeout);
   char* to = bytes_at(operation.output) + static_cast<size_t>(begin) * size;
-  for (size_t r = 0; r < ranks; ++r) copy_row(to + edge(r) * size, board_->tray_of(static_cast<int>(r)), (edge(r + 1) - edge(r)) * size);
+  for (int r = 0; r < world(); ++r) copy_row(to + edge(r) * size, board_->tray_of(r), (edge(r + 1) - edge(r)) * size);
 }
 
 void ShmGroup::through_windows(const Operation& operation, const Calls& calls) {
@@ -213,10 +217,8 @@ void ShmGroup::through_windows(const Operation& operation, const Calls& calls) {
   std::vector<const void*> rows;
   switch (operation.kind) {
     case Kind::kAllReduce: {
-      // Whole cache lines for each rank, as far as it goes.
-      const auto elements = static_cast<size_t>(operation.input.numel()), ranks = static_cast<size_t>(world()), line = 64 / size;
-      const auto edge = [&](size_t r) { return r == ranks ? elements : elements * r / ranks / line * line; };
-      const size_t begin = edge(static_cast<size_t>(rank())), end = edge(static_cast<size_t>(rank()) + 1);
+      const auto elements = static_cast<size_t>(operation.input.numel());
+      const size_t begin = share_begin(elements, size, rank()), end = share_begin(elements, size, rank() + 1);
       std::vector<void*> results;
       for (int r = 0; r < world(); ++r) {
         rows.push_back(shared(calls, r, bytes) + begin * size);
