@@ -44,6 +44,26 @@ function(phalanx_folder name)
   endforeach()
 endfunction()
 
+# phalanx_small(NAME...): these folders are compiled for size. They run once per start or per report, not per line of output, and
+# at -O2 most of their code is std::string operations expanded in place. Without exceptions nothing unwinds through them either.
+function(phalanx_small)
+  foreach(name ${ARGN})
+    target_compile_options(phalanx_${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Os;-fno-asynchronous-unwind-tables>")
+  endforeach()
+endfunction()
+
+# phalanx_strip(PROGRAM): a release program carries no symbol table; it lies beside it as PROGRAM.debug, where gdb and perf find it.
+function(phalanx_strip program)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_OBJCOPY OR NOT CMAKE_STRIP)
+    return()
+  endif()
+  add_custom_command(TARGET ${program} POST_BUILD
+    COMMAND ${CMAKE_OBJCOPY} --only-keep-debug $<TARGET_FILE:${program}> $<TARGET_FILE:${program}>.debug
+    COMMAND ${CMAKE_STRIP} --strip-all --remove-section=.comment $<TARGET_FILE:${program}>
+    COMMAND ${CMAKE_OBJCOPY} --add-gnu-debuglink=${program}.debug $<TARGET_FILE:${program}>
+    WORKING_DIRECTORY $<TARGET_FILE_DIR:${program}> VERBATIM)
+endfunction()
+
 # What ./x test runs under sanitizers, to build nothing else there: phalanx_sanitized(TARGET...) adds to the target `sanitized`.
 add_custom_target(sanitized)
 function(phalanx_sanitized)
