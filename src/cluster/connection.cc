@@ -4,27 +4,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-
-#include "base/sha256.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "os/program.h"
 
 namespace cluster {
 namespace {
-constexpr size_t kMaxBinaryBytes = 256 << 20;
 constexpr size_t kStderrKept = 8 << 10;
 constexpr size_t kReadBytes = 256 << 10;
 }  // namespace
-
-base::Result<std::string_view> Payload::header_and_bytes() {
-  if (cached_.empty()) {
-    TRY_ASSIGN(std::string binary, os::read_file(path_, kMaxBinaryBytes));
-    cached_ = fmt::format("{} {}\n", base::sha256_hex(binary), binary.size()) + binary;
-  }
-  return std::string_view(cached_);
-}
 
 Connection::Connection(os::Loop& loop, Payload& payload, Handlers handlers)
     : loop_(loop), payload_(payload), handlers_(std::move(handlers)) {}

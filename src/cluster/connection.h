@@ -9,23 +9,13 @@
 #include <string>
 
 #include "cluster/deploy.h"
+#include "cluster/payload.h"
 #include "cluster/transport.h"
 #include "os/fd.h"
 #include "os/loop.h"
 #include "wire/frame.h"
 
 namespace cluster {
-
-// The binary that deployment sends: read once, hashed once, shared by all connections of a launch.
-class Payload {
- public:
-  explicit Payload(std::string path) : path_(std::move(path)) {}
-  base::Result<std::string_view> header_and_bytes();  // "<sha256> <size>\n" + the file; valid as long as this is
-
- private:
-  std::string path_;
-  std::string cached_;
-};
 
 class Connection {
  public:

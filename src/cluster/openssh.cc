@@ -1,6 +1,5 @@
 #include "cluster/openssh.h"
 
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "cluster/deploy.h"
+#include "cluster/private_folder.h"
 #include "os/files.h"
 
 namespace cluster {
@@ -44,12 +44,6 @@ constexpr size_t kSocketNameBytes = 20;
 std::string last_lines(const std::string& text) {
   std::string trimmed(base::trim(text));
   return trimmed.empty() ? "ssh said nothing" : "ssh said: " + base::replace_all(trimmed, "\n", "\n          ");
-}
-
-bool private_folder(const std::string& path) {
-  if (!os::make_folders(path).ok()) return false;
-  struct stat s{};
-  return ::lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == ::getuid() && (s.st_mode & 077) == 0;
 }
 
 }  // namespace
