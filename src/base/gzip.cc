@@ -12,13 +12,19 @@ constexpr int kMemory = 8;
 constexpr size_t kStep = 256 << 10;
 }  // namespace
 
-Result<std::string> gzip(std::string_view text) {
-  z_stream stream{};
-  if (::deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
-    return fail(ErrorKind::kInternal, "zlib cannot compress: no memory");
-  std::string out;
-  int state = Z_OK;
-  while (state == Z_OK) {
+GzipStream::GzipStream(Level level) : stream_(std::make_unique<z_stream>()) {
+  *stream_ = {};
+  if (::deflateInit2(stream_.get(), static_cast<int>(level), Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) stream_.reset();
+}
+
+GzipStream::~GzipStream() {
+  if (stream_) ::deflateEnd(stream_.get());
+}
+
+Status GzipStream::feed(std::string_view text, bool last, std::string& out) {
+  if (!stream_) return fail(ErrorKind::kInternal, "zlib cannot compress: no memory");
+  z_stream& stream = *stream_;
+  for (;;) {
     if (stream.avail_in == 0 && !text.empty()) {
       size_t some = std::min<size_t>(text.size(), std::numeric_limits<uInt>::max());
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
@@ -29,11 +35,18 @@ Result<std::string> gzip(std::string_view text) {
     out.resize(before + kStep);
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
     stream.avail_out = kStep;
-    state = ::deflate(&stream, text.empty() ? Z_FINISH : Z_NO_FLUSH);
+    int state = ::deflate(&stream, last && text.empty() ? Z_FINISH : Z_NO_FLUSH);
     out.resize(before + kStep - stream.avail_out);
+    if (state == Z_STREAM_END) return ok();
+    // Z_BUF_ERROR: nothing was left to do, which is no error while more text may come.
+    if (state != Z_OK && state != Z_BUF_ERROR) return fail(ErrorKind::kInternal, "zlib cannot compress");
+    if (!last && text.empty() && stream.avail_in == 0 && stream.avail_out > 0) return ok();
   }
-  ::deflateEnd(&stream);
-  if (state != Z_STREAM_END) return fail(ErrorKind::kInternal, "zlib cannot compress");
+}
+
+Result<std::string> gzip(std::string_view text) {
+  std::string out;
+  TRY(GzipStream(GzipStream::Level::kSmall).feed(text, true, out));
   return out;
 }
 

@@ -28,12 +28,12 @@ base::Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   }
 }
 
-base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode) {
+base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode, Durable durable) {
   std::string temporary = path + ".tmp." + std::to_string(::getpid());
   Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd.valid()) return base::system_error("create", temporary);
   base::Status written = write_all(fd.get(), content, temporary);
-  if (written.ok() && ::fsync(fd.get()) != 0) written = base::system_error("fsync", temporary);
+  if (written.ok() && durable == Durable::kYes && ::fsync(fd.get()) != 0) written = base::system_error("fsync", temporary);
   if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) written = base::system_error("rename", path);
   if (!written.ok()) ::unlink(temporary.c_str());
   return written;

@@ -11,8 +11,10 @@ namespace os {
 
 // Whole content. A file larger than max_bytes is an error (kConfig).
 base::Result<std::string> read_file(const std::string& path, size_t max_bytes);
-// Temp file beside `path`, fsync, rename. mode as for open(2).
-base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode = 0600);
+// Temp file beside `path`, fsync, rename. mode as for open(2). Without fsync a crash of the machine may leave an empty or partial file;
+// for what its reader can check and make again.
+enum class Durable { kYes, kNo };
+base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode = 0600, Durable durable = Durable::kYes);
 // mkdir -p; new folders get `mode`. An existing folder is fine.
 base::Status make_folders(const std::string& path, unsigned mode = 0700);
 bool is_folder(const std::string& path);
