@@ -1,4 +1,5 @@
 // phalanx: the launcher. A table of contents: which verb, which file.
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -9,16 +10,22 @@
 #include "agent/guard.h"
 #include "base/sha256.h"
 #include "cli/verbs.h"
-#include "os/files.h"
+#include "os/fd.h"
 
 namespace {
 
-constexpr size_t kMaxBinaryBytes = 256 << 20;
-
-// `phalanx selfcheck SHA256`: the far side of deployment on a host without sha256sum.
+// `phalanx selfcheck SHA256`: the far side of deployment.
 int selfcheck(const std::string& expected) {
-  base::Result<std::string> binary = os::read_file("/proc/self/exe", kMaxBinaryBytes);
-  return binary.ok() && base::sha256_hex(*binary) == expected ? 0 : 1;
+  os::Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return 1;
+  base::Sha256 hash;
+  static char buffer[128 << 10];
+  for (;;) {
+    os::IoStep step = os::read_step(file.get(), buffer, sizeof(buffer));
+    if (step.kind == os::IoStep::kEnd) return hash.hex() == expected ? 0 : 1;
+    if (step.kind != os::IoStep::kBytes) return 1;
+    hash.update(std::string_view(buffer, step.bytes));
+  }
 }
 
 base::Result<int> dispatch(const cli::Invocation& invocation) {

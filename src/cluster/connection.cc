@@ -36,6 +36,7 @@ base::Status Connection::open(const Launch& launch) {
   spec.death_signal = SIGTERM;  // a launcher that is killed takes its logins along; a shared connection, in a process of its own, stays
   TRY_ASSIGN(pid_, os::spawn(spec));
   deploys_ = launch.deploys;
+  if (deploys_) payload_.expect(loop_);
   in_ = std::move(in.write);
   out_ = std::move(out.read);
   err_ = std::move(err.read);
@@ -139,12 +140,8 @@ void Connection::finish_stdout() {
 void Connection::take(std::string_view bytes) {
   if (deploys_ && !reader_.started()) {
     std::string rest;
-    if (talk_.feed(bytes, rest) == DeployTalk::Ask::kBinary) {
-      base::Result<std::string_view> payload = payload_.header_and_bytes();
-      if (!payload.ok()) return break_stream(payload.error());
-      upload_ = *payload;
-      write_more();
-    }
+    DeployTalk::Ask ask = talk_.feed(bytes, rest);
+    if (ask != DeployTalk::Ask::kNothing) upload(ask == DeployTalk::Ask::kGzip ? Encoding::kGzip : Encoding::kRaw);
     reader_.feed(rest);
   } else {
     reader_.feed(bytes);
@@ -156,6 +153,14 @@ void Connection::take(std::string_view bytes) {
     handlers_.frame(**frame);
     if (ended_) return;
   }
+}
+
+void Connection::upload(Encoding encoding) {
+  awaited_ = payload_.request(loop_, encoding, [this](const base::Result<std::string_view>& message) {
+    if (!message.ok()) return break_stream(message.error());
+    upload_ = *message;
+    write_more();
+  });
 }
 
 void Connection::break_stream(const base::Error& error) {

@@ -50,6 +50,7 @@ class Connection {
   void read_stderr();
   void finish_stdout();
   void take(std::string_view bytes);
+  void upload(Encoding encoding);
   void write_more();
   void break_stream(const base::Error& error);
   void maybe_end();
@@ -63,6 +64,7 @@ class Connection {
   os::WatchId in_watch_ = 0, out_watch_ = 0, err_watch_ = 0;
   bool deploys_ = false, magic_sent_ = false, paused_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
   DeployTalk talk_;
+  std::shared_ptr<Payload::Ready> awaited_;  // the payload, while it is still being compressed
   wire::FrameReader reader_;
   std::string_view upload_;  // what is left to send of the payload; goes before outgoing_
   std::string outgoing_;

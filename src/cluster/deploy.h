@@ -2,11 +2,13 @@
 //
 // The remote command is one line of POSIX sh without user data (nothing to quote). It runs the cached binary if it is
 // there; else it asks, on stdout, one line at a time:
-//   far side: PHALANX-NEED <folder>        near side: "<sha256> <size>\n" and the bytes
-//   far side: PHALANX-BAD <folder> <why>   (and goes on with the next folder)
-//   far side: PHALANX-NOPLACE              (all folders failed; exits 97)
+//   far side: PHALANX-NEED <gzip or raw> <folder>   near side: "<sha256> <size> <gzip or raw> <length>\n" and <length> bytes
+//   far side: PHALANX-BAD <folder> <why>            (and goes on with the next folder)
+//   far side: PHALANX-NOPLACE                       (all folders failed; exits 97)
+// SHA-256 and size are those of the unpacked program. gzip is asked for once: if that copy was not whole, the next folder asks for raw.
 // After that, or at once, the agent's stream begins (wire/frame.h). Lines that are none of these are login noise.
-// In the cache: <folder>/<build id>/phalanx, written as .new.<pid>, verified, then renamed: ten launches may race.
+// In the cache: <folder>/<build id>/phalanx, written as .new.<tag>.<pid>, verified, then renamed: any number of launches may race,
+// and any number of hosts may share the folder.
 #pragma once
 
 #include <string>
@@ -18,14 +20,14 @@
 namespace cluster {
 
 // The sh program, free of single quotes, backslashes and '!', so that sh, bash, zsh, csh, tcsh and fish all pass it on unchanged
-// inside single quotes. build: hex.
-std::string deploy_script(const std::string& build);
+// inside single quotes. build: hex. tag: letters and digits that no other connection has.
+std::string deploy_script(const std::string& build, const std::string& tag);
 
 // The near side of the conversation. Pure: feed() takes what came in and says what to do.
 class DeployTalk {
  public:
-  // What to send before more input is fed: nothing, or the binary.
-  enum class Ask { kNothing, kBinary };
+  // What to send before more input is fed: nothing, or the binary, compressed or as it is.
+  enum class Ask { kNothing, kGzip, kRaw };
   // Consumes whole marker lines; `rest` gets everything that belongs to the stream reader (noise included).
   Ask feed(std::string_view bytes, std::string& rest);
   const std::vector<std::string>& refusals() const { return refusals_; }  // "<folder>: <why>"

@@ -1,5 +1,6 @@
 #include "cluster/openssh.h"
 
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "cluster/deploy.h"
 #include "cluster/private_folder.h"
+#include "os/clock.h"
 #include "os/files.h"
 
 namespace cluster {
@@ -40,6 +42,14 @@ constexpr std::array kRows = {
 };
 
 constexpr size_t kSocketNameBytes = 20;
+
+// No other connection to any host has it: hosts may share the folder that the program is copied to.
+std::string random_tag() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+    number = static_cast<uint64_t>(os::mono_now().ns) << 20 ^ static_cast<uint64_t>(::getpid());
+  return fmt::format("{:016x}", number);
+}
 
 std::string last_lines(const std::string& text) {
   std::string trimmed(base::trim(text));
@@ -89,7 +99,7 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   }
   a.push_back("--");
   a.push_back(target.destination);
-  a.push_back("exec sh -c '" + deploy_script(options_.build) + "'");
+  a.push_back("exec sh -c '" + deploy_script(options_.build, random_tag()) + "'");
   return launch;
 }
 
@@ -124,7 +134,9 @@ base::Error OpensshTransport::explain(const Target& target, const Death& death) 
 bool OpensshTransport::may_retry(const Death& death) const {
   for (const char* pattern :
        {"kex_exchange_identification", "Connection reset by", "Connection closed by remote host", "ssh_exchange_identification",
-        "mux_client_request_session", "Session open refused", "Control socket connect", "Exceeded MaxStartups"})
+        "mux_client_request_session", "Session open refused", "Control socket connect", "Exceeded MaxStartups",
+        // A program that somebody has open for writing cannot be started: a scanner, or a backup that restores it.
+        "Text file busy"})
     if (death.stderr_text.find(pattern) != std::string::npos) return true;
   return false;
 }

@@ -19,9 +19,11 @@ namespace cluster {
 namespace {
 
 TEST(DeployScript, PassesThroughEveryLoginShellUnchanged) {
-  std::string script = deploy_script("0123abcd");
+  std::string script = deploy_script("0123abcd", "f00d");
   for (char c : {'\'', '\\', '!', '\n', '`'}) EXPECT_EQ(script.find(c), std::string::npos) << "character " << c;
   EXPECT_NE(script.find("0123abcd"), std::string::npos);
+  EXPECT_NE(script.find("f00d"), std::string::npos);
+  EXPECT_EQ(script.find('@'), std::string::npos);
 }
 
 // The cached agent is started without the help of any other program (PATH is empty here), and with the login's umask.
@@ -35,7 +37,7 @@ TEST(DeployScript, RunsACachedAgentByItself) {
   os::PipeEnds out = os::make_pipe().value();
   os::SpawnSpec spec;
   spec.program = "/bin/sh";
-  spec.arguments = {"sh", "-c", "umask 027; exec /bin/sh -c '" + deploy_script("0123abcd") + "'"};
+  spec.arguments = {"sh", "-c", "umask 027; exec /bin/sh -c '" + deploy_script("0123abcd", "f00d") + "'"};
   spec.environment = {"PATH=/nonexistent", "HOME=" + home};
   spec.fds = {{out.write.get(), 1}};
   pid_t pid = os::spawn(spec).value();
@@ -59,9 +61,9 @@ TEST(DeployTalk, AsksForTheBinaryFolderByFolder) {
   DeployTalk talk;
   std::string rest;
   EXPECT_EQ(talk.feed("noise\nPHALANX-BAD /home/a cannot hold programs\nPHALANX-NE", rest), DeployTalk::Ask::kNothing);
-  EXPECT_EQ(talk.feed("ED /tmp/x\n", rest), DeployTalk::Ask::kBinary);
+  EXPECT_EQ(talk.feed("ED gzip /tmp/x\n", rest), DeployTalk::Ask::kGzip);
   EXPECT_EQ(talk.feed("PHALANX-BAD /tmp/x the copy was not whole\n", rest), DeployTalk::Ask::kNothing);
-  EXPECT_EQ(talk.feed("PHALANX-NEED /dev/shm/x\n", rest), DeployTalk::Ask::kBinary);
+  EXPECT_EQ(talk.feed("PHALANX-NEED raw /dev/shm/x\n", rest), DeployTalk::Ask::kRaw);
   EXPECT_EQ(talk.feed(wire::kStreamMagic, rest), DeployTalk::Ask::kNothing);
   EXPECT_EQ(talk.refusals().size(), 2u);
   EXPECT_TRUE(talk.uploaded());
@@ -71,7 +73,7 @@ TEST(DeployTalk, AsksForTheBinaryFolderByFolder) {
 TEST(DeployTalk, NoiseWithoutAnEndOfLineHidesNoMarker) {
   DeployTalk talk;
   std::string rest;
-  EXPECT_EQ(talk.feed("Welcome! $ PHALANX-NEED /tmp/x\n", rest), DeployTalk::Ask::kBinary);
+  EXPECT_EQ(talk.feed("Welcome! $ PHALANX-NEED gzip /tmp/x\n", rest), DeployTalk::Ask::kGzip);
   EXPECT_EQ(rest, "Welcome! $ \n");
 }
 
@@ -92,6 +94,7 @@ TEST(Openssh, ReadsWhatSshSaid) {
   EXPECT_EQ(message("something new\n").message, "gpu02: the ssh connection failed");
   EXPECT_EQ(message("something new\n").kind, base::ErrorKind::kUnreachable);
   EXPECT_TRUE(ssh.may_retry(Death{255 << 8, "kex_exchange_identification: read: Connection reset by peer"}));
+  EXPECT_TRUE(ssh.may_retry(Death{126 << 8, "sh: 1: exec: /root/.cache/phalanx/0123abcd/phalanx: Text file busy"}));
   EXPECT_FALSE(ssh.may_retry(Death{255 << 8, "Permission denied (publickey)."}));
 }
 
@@ -108,7 +111,11 @@ TEST(Openssh, NothingOfTheUserIsInTheRemoteCommand) {
             std::find(launch.argv.begin(), launch.argv.end(), "BatchMode=yes"));
   EXPECT_EQ(launch.argv[launch.argv.size() - 2], "gpu02");
   EXPECT_EQ(launch.argv[launch.argv.size() - 3], "--");
-  EXPECT_EQ(launch.argv.back(), "exec sh -c '" + deploy_script("0123abcd") + "'");
+  // Only the name of the unfinished copy differs, and it differs every time.
+  auto tag = [](const Launch& l) { return l.argv.back().substr(l.argv.back().find(".new.") + 5, 16); };
+  EXPECT_EQ(launch.argv.back(), "exec sh -c '" + deploy_script("0123abcd", tag(launch)) + "'");
+  EXPECT_EQ(tag(launch).find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_NE(tag(launch), tag(OpensshTransport(options).launch({"gpu02", "gpu02", 0}, 0)));
 }
 
 }  // namespace
