@@ -1,4 +1,8 @@
 // How phalanx gets onto hosts and into them: deployment of its own binary, logins, shared connections.
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "base/text.h"
 #include "launcher_fixture.h"
 
@@ -42,6 +46,48 @@ TEST_F(Deploy, TenLaunchesRaceForTwoColdHosts) {
   EXPECT_EQ(say("h1", "find ~/.cache/phalanx -type f | wc -l"), "1\n");
   EXPECT_EQ(say("h2", "find ~/.cache/phalanx -type f | wc -l"), "1\n");
   EXPECT_EQ(leftovers(1s), "");
+}
+
+// The build folder is the machine's own on every host, so it stands for a home that all of them mount. They boot alike, and their process
+// ids are close to each other.
+TEST_F(Deploy, HostsThatShareOneCacheDoNotDisturbEachOther) {
+  std::string cache = std::filesystem::read_symlink("/proc/self/exe").parent_path() / ("shared-cache-" + std::to_string(::getpid()));
+  Options options{.hosts = 8};
+  options.host.resize(8);
+  for (HostOptions& host : options.host) host.sshd_config = {"SetEnv PHALANX_CACHE=" + cache};
+  start(options);
+  for (int round = 0; round < 3; ++round) {
+    std::filesystem::remove_all(cache);
+    Outcome outcome = run_now(with({"-H", "h[1-8]"}));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+    EXPECT_HAS(outcome.out, "rank 7 on h8");
+    EXPECT_EQ(say("h1", "cd " + cache + "/* && ls -A && sha256sum <phalanx"), "phalanx\n" + say("ctl", "sha256sum <" PHALANX_PROGRAM));
+  }
+  EXPECT_EQ(leftovers(1s), "");
+  std::filesystem::remove_all(cache);
+}
+
+TEST_F(Deploy, TheCompressedProgramIsKeptForTheNextLaunchAndAHostWithoutGzipGetsItPlain) {
+  Options options{.hosts = 2};
+  options.host.resize(2);
+  options.host[1].absent = {"/usr/bin/gzip"};
+  start(options);
+  Outcome first = run_now(with({"-H", "h1,h2"}));
+  ASSERT_EQ(first.exit_code, 0) << first;
+  std::string program = say("ctl", "sha256sum < " PHALANX_PROGRAM);
+  for (const char* host : {"h1", "h2"}) EXPECT_EQ(say(host, "sha256sum < ~/.cache/phalanx/*/phalanx"), program) << host;
+  std::string kept = say("ctl", "stat -c '%a %Y %n' ~/.cache/phalanx/*/packed");
+  EXPECT_EQ(kept.substr(0, 4), "600 ");
+  // The hash of the rest, the header line, and a gzip member that unpacks to the program.
+  EXPECT_EQ(say("ctl", "head -n 1 ~/.cache/phalanx/*/packed | grep -c ' gzip '"), "1\n");
+  EXPECT_EQ(say("ctl", "tail -n +2 ~/.cache/phalanx/*/packed | gunzip | sha256sum"), program);
+  // Damaged on its way to the disk: the next launch makes it anew.
+  say("ctl", "truncate -s 100000 ~/.cache/phalanx/*/packed");
+  say("h1", "rm -r ~/.cache/phalanx");
+  Outcome second = run_now(with({"-H", "h1,h2"}));
+  EXPECT_EQ(second.exit_code, 0) << second;
+  EXPECT_EQ(say("h1", "sha256sum < ~/.cache/phalanx/*/phalanx"), program);
+  EXPECT_EQ(say("ctl", "tail -n +2 ~/.cache/phalanx/*/packed | gunzip | sha256sum"), program);
 }
 
 TEST_F(Deploy, AHomeThatCannotHoldItIsPassedOver) {
