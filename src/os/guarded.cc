@@ -1,12 +1,22 @@
+// One worker, a forked child, takes call after call from a shared counter and sends each answer through its pipe. Nearly every call
+// answers within a millisecond, so nearly always one fork is enough: a fork with its page faults costs more than most calls.
+// A call that blocks keeps its worker. When nothing has arrived for kHandOver and calls are left that nobody has taken, another
+// worker is forked for those; so k calls that hang delay the others by k hand-overs and no more.
 #include "os/guarded.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -19,13 +29,41 @@
 namespace os {
 namespace {
 
-constexpr size_t kMostBytes = 16 << 20;
+constexpr size_t kMostBytes = 16 << 20;  // of one answer
+constexpr milliseconds kHandOver{25};
+constexpr int kBusyHandOvers = 8;  // so many in a row are waited for a worker that is runnable: then it computes, or the machine is busy
+constexpr uint32_t kBegins = 0xffffffff;  // in place of a length: the worker has begun this call
 
-struct Child {
+struct Header {
+  uint32_t call = 0;
+  uint32_t length = 0;
+};
+
+// The number of the next call that no worker has taken, in memory shared with the workers.
+class Counter {
+ public:
+  Counter() : page_(::mmap(nullptr, sizeof(std::atomic<uint32_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (page_ == MAP_FAILED) page_ = nullptr;
+    else new (page_) std::atomic<uint32_t>(0);
+  }
+  ~Counter() {
+    if (page_) ::munmap(page_, sizeof(std::atomic<uint32_t>));
+  }
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+  bool valid() const { return page_ != nullptr; }
+  std::atomic<uint32_t>& next() { return *static_cast<std::atomic<uint32_t>*>(page_); }
+
+ private:
+  void* page_;
+};
+
+struct Worker {
   pid_t pid = 0;
   Fd pipe;
-  std::string answer;
-  bool closed = false;
+  std::string received;          // not yet a whole answer
+  std::optional<uint32_t> call;  // the one it is in
+  bool open = true;
 };
 
 // A child in state D outlives us. It must not hold what others wait to see closed: the pipe of a guarded call that this one is
@@ -40,7 +78,7 @@ void keep_only(int out) {
   for (int fd = kOut + 1; fd < 4096; ++fd) ::close(fd);  // Linux before 5.9
 }
 
-[[noreturn]] void run_child(const Guarded& call, int out, pid_t parent) {
+[[noreturn]] void run_worker(const std::vector<Guarded>& calls, Counter& counter, int out, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   keep_only(out);
@@ -49,65 +87,166 @@ void keep_only(int out) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  std::string answer = call.call();
-  bool written = write_all(out, answer, "the pipe of a guarded call").ok();
-  ::_exit(written ? 0 : 1);
+  auto put = [&](Header header, const std::string& bytes) {
+    std::string frame(reinterpret_cast<const char*>(&header), sizeof(header));
+    return write_all(out, frame + bytes, "the pipe of a guarded call").ok();
+  };
+  for (uint32_t i; (i = counter.next().fetch_add(1)) < calls.size();) {
+    if (!put({i, kBegins}, "")) ::_exit(1);
+    std::string answer = calls[i].call();
+    if (answer.size() > kMostBytes || !put({i, static_cast<uint32_t>(answer.size())}, answer)) ::_exit(1);
+  }
+  ::_exit(0);
 }
 
-base::Result<Child> start(const Guarded& call) {
+// The fields of /proc/PID/stat behind the name: state first. Empty if it cannot be read.
+std::vector<std::string_view> stat_fields(const std::string& text) {
+  size_t close = text.rfind(')');
+  return close == std::string::npos ? std::vector<std::string_view>{} : base::split_words(std::string_view(text).substr(close + 1));
+}
+
+bool runnable(pid_t pid) {
+  base::Result<std::string> stat = read_file(fmt::format("/proc/{}/stat", pid), 4096);
+  if (!stat.ok()) return false;
+  std::vector<std::string_view> fields = stat_fields(*stat);
+  return !fields.empty() && fields[0] == "R";
+}
+
+// All workers of one run_guarded().
+class Crew {
+ public:
+  explicit Crew(const std::vector<Guarded>& calls) : calls_(calls), answers_(calls.size()) {}
+  std::vector<base::Result<std::string>> run(milliseconds deadline);
+
+ private:
+  void hire();
+  bool untaken() { return counter_.next().load() < calls_.size(); }
+  bool all_answered() const {
+    return std::all_of(answers_.begin(), answers_.end(), [](const auto& answer) { return answer.has_value(); });
+  }
+  bool wait(Mono until);  // for what workers send; false: nothing came
+  void read_some(Worker& worker);
+  bool take_frame(Worker& worker);
+  void over(Worker& worker);
+  bool busy() const;
+  base::Error unanswered(size_t call, milliseconds deadline) const;
+
+  const std::vector<Guarded>& calls_;
+  std::vector<std::optional<base::Result<std::string>>> answers_;
+  std::vector<Worker> workers_;
+  Counter counter_;
+};
+
+void Crew::hire() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("pipe2", call.name);
-  Child child;
-  child.pipe = Fd(ends[0]);
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  Worker worker;
+  worker.pipe = Fd(ends[0]);
   Fd out(ends[1]);
   pid_t self = ::getpid();
-  child.pid = ::fork();
-  if (child.pid < 0) return base::system_error("fork", call.name);
-  if (child.pid == 0) run_child(call, out.get(), self);
-  return child;
+  worker.pid = ::fork();
+  if (worker.pid < 0) return;
+  if (worker.pid == 0) run_worker(calls_, counter_, out.get(), self);
+  workers_.push_back(std::move(worker));
 }
 
-void read_some(Child& child) {
+bool Crew::take_frame(Worker& worker) {
+  Header header;
+  if (worker.received.size() < sizeof(header)) return false;
+  std::memcpy(&header, worker.received.data(), sizeof(header));
+  if (header.length == kBegins) {
+    worker.call = header.call;
+    worker.received.erase(0, sizeof(header));
+    return true;
+  }
+  if (worker.received.size() < sizeof(header) + header.length) return false;
+  if (header.call < answers_.size()) answers_[header.call] = worker.received.substr(sizeof(header), header.length);
+  worker.call.reset();
+  worker.received.erase(0, sizeof(header) + header.length);
+  return true;
+}
+
+void Crew::read_some(Worker& worker) {
   char buffer[64 << 10];
-  ssize_t got = ::read(child.pipe.get(), buffer, sizeof(buffer));
+  ssize_t got = ::read(worker.pipe.get(), buffer, sizeof(buffer));
   if (got < 0 && errno == EINTR) return;
-  if (got <= 0 || child.answer.size() + static_cast<size_t>(got) > kMostBytes) {
-    child.closed = true;
-    return;
-  }
-  child.answer.append(buffer, static_cast<size_t>(got));
+  if (got <= 0) return over(worker);
+  worker.received.append(buffer, static_cast<size_t>(got));
+  while (take_frame(worker)) {}
 }
 
-// Reads from all until each has closed its end or the time is over.
-void collect(std::vector<Child*>& open, Mono end) {
-  while (!open.empty()) {
-    std::vector<pollfd> polls;
-    for (Child* child : open) polls.push_back({child->pipe.get(), POLLIN, 0});
-    auto left = std::chrono::duration_cast<milliseconds>(end - mono_now()).count();
-    if (left <= 0) return;
-    int ready = ::poll(polls.data(), polls.size(), static_cast<int>(left));
-    if (ready < 0 && errno != EINTR) return;
-    if (ready <= 0) continue;
-    for (size_t i = 0; i < polls.size(); ++i)
-      if (polls[i].revents) read_some(*open[i]);
-    std::erase_if(open, [](Child* child) { return child->closed; });
-  }
-}
-
-base::Result<std::string> outcome(const Guarded& call, Child& child, milliseconds deadline) {
-  if (!child.closed) {
-    base::Error error =
-        base::fail(base::ErrorKind::kTimeout,
-                   fmt::format("no answer for {:.1f} s{}", static_cast<double>(deadline.count()) / 1000, stuck_in(child.pid)));
-    ::kill(child.pid, SIGKILL);
-    ::waitpid(child.pid, nullptr, WNOHANG);
-    return error;
-  }
+// Its pipe is closed: it has no more calls to take, or it died in one.
+void Crew::over(Worker& worker) {
+  worker.open = false;
   int status = 0;
-  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {}
-  if (WIFSIGNALED(status)) return base::fail(base::ErrorKind::kInternal, call.name + ": killed by " + signal_name(WTERMSIG(status)));
-  if (WEXITSTATUS(status) != 0) return base::fail(base::ErrorKind::kInternal, call.name + ": its answer could not be sent");
-  return std::move(child.answer);
+  while (::waitpid(worker.pid, &status, 0) < 0 && errno == EINTR) {}
+  if (!worker.call) return;
+  const std::string& name = calls_[*worker.call].name;
+  answers_[*worker.call] = WIFSIGNALED(status)
+                               ? base::fail(base::ErrorKind::kInternal, name + ": killed by " + signal_name(WTERMSIG(status)))
+                               : base::fail(base::ErrorKind::kInternal, name + ": its answer could not be sent");
+}
+
+bool Crew::wait(Mono until) {
+  std::vector<pollfd> polls;
+  std::vector<Worker*> asked;
+  for (Worker& worker : workers_) {
+    if (!worker.open) continue;
+    polls.push_back({worker.pipe.get(), POLLIN, 0});
+    asked.push_back(&worker);
+  }
+  int64_t left_ms = std::max<int64_t>(0, (until - mono_now()).count() / 1'000'000);
+  int ready = ::poll(polls.data(), polls.size(), static_cast<int>(left_ms));
+  for (size_t i = 0; i < polls.size() && ready > 0; ++i)
+    if (polls[i].revents) read_some(*asked[i]);
+  return ready > 0;
+}
+
+bool Crew::busy() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.open && runnable(worker.pid); });
+}
+
+base::Error Crew::unanswered(size_t call, milliseconds deadline) const {
+  auto worker = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& w) { return w.open && w.call == call; });
+  double seconds = static_cast<double>(deadline.count()) / 1000;
+  if (worker == workers_.end() || runnable(worker->pid))
+    return base::fail(base::ErrorKind::kInternal, fmt::format("not finished after {:.1f} s: the machine is busy", seconds));
+  return base::fail(base::ErrorKind::kTimeout, fmt::format("no answer for {:.1f} s{}", seconds, stuck_in(worker->pid)));
+}
+
+std::vector<base::Result<std::string>> Crew::run(milliseconds deadline) {
+  Mono begin = mono_now(), end = begin + deadline;
+  int busy_hand_overs = 0;
+  if (counter_.valid() && !calls_.empty()) hire();
+  while (!workers_.empty() && !all_answered()) {
+    bool any_open = std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.open; });
+    if (!any_open && !untaken()) break;
+    if (!any_open) hire();
+    Mono now = mono_now();
+    // Past the deadline only a machine that was too busy to run a worker gets more time, once.
+    if (now >= end && (now >= begin + 2 * deadline || !busy())) break;
+    bool more_hands = untaken();
+    if (wait(std::min(more_hands || now >= end ? now + kHandOver : end, begin + 2 * deadline))) {
+      busy_hand_overs = 0;
+      continue;
+    }
+    if (!more_hands) continue;
+    if (busy() && ++busy_hand_overs < kBusyHandOvers) continue;
+    busy_hand_overs = 0;
+    hire();
+  }
+  while (wait(mono_now())) {}  // what has come in the meantime, so that an answer that is there is never called missing
+  std::vector<base::Result<std::string>> results;
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    if (answers_[i]) results.push_back(*std::move(answers_[i]));
+    else results.push_back(unanswered(i, deadline));
+  }
+  for (Worker& worker : workers_) {
+    if (!worker.open) continue;
+    ::kill(worker.pid, SIGKILL);
+    ::waitpid(worker.pid, nullptr, WNOHANG);
+  }
+  return results;
 }
 
 }  // namespace
@@ -116,28 +255,15 @@ std::string stuck_in(pid_t pid) {
   std::string folder = fmt::format("/proc/{}", pid);
   base::Result<std::string> stat = read_file(folder + "/stat", 4096);
   if (!stat.ok()) return "";
-  size_t close = stat->rfind(')');
-  if (close == std::string::npos || close + 2 >= stat->size()) return "";
+  std::vector<std::string_view> fields = stat_fields(*stat);
+  if (fields.empty()) return "";
   base::Result<std::string> where = read_file(folder + "/wchan", 256);
-  std::string text = fmt::format("; its process is in state {}", (*stat)[close + 2]);
+  std::string text = fmt::format("; its process is in state {}", fields[0]);
   return where.ok() && !where->empty() && *where != "0" ? text + ", waiting in " + *where : text;
 }
 
 std::vector<base::Result<std::string>> run_guarded(const std::vector<Guarded>& calls, milliseconds deadline) {
-  Mono end = mono_now() + deadline;
-  std::vector<base::Result<Child>> children;
-  children.reserve(calls.size());
-  for (const Guarded& call : calls) children.push_back(start(call));
-  std::vector<Child*> open;
-  for (base::Result<Child>& child : children)
-    if (child.ok()) open.push_back(&child.value());
-  collect(open, end);
-  std::vector<base::Result<std::string>> results;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    if (children[i].ok()) results.push_back(outcome(calls[i], children[i].value(), deadline));
-    else results.push_back(children[i].error());
-  }
-  return results;
+  return Crew(calls).run(deadline);
 }
 
 }  // namespace os

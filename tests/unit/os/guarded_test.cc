@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "os/clock.h"
 
 namespace os {
@@ -37,6 +39,50 @@ TEST(Guarded, AnswersComeBackWhateverTheOthersDo) {
   EXPECT_NE(results[2].error().message.find("SIGKILL"), std::string::npos) << results[2].error().message;
   ASSERT_TRUE(results[3].ok());
   EXPECT_EQ(results[3]->size(), big.size());
+}
+
+// Processes that the calls ran in.
+TEST(Guarded, CallsThatAnswerShareAChild) {
+  std::vector<Guarded> calls;
+  for (int i = 0; i < 50; ++i) calls.push_back({"pid", [] { return std::to_string(::getpid()); }});
+  std::set<std::string> children;
+  for (const auto& result : run_guarded(calls, milliseconds(5000))) children.insert(result.ok() ? *result : "none");
+  EXPECT_LT(children.size(), 5u) << "more only where the machine is so busy that a child was given up waiting for";
+  EXPECT_EQ(children.count("none"), 0u);
+}
+
+TEST(Guarded, EachCallThatBlocksHoldsUpTheOthersOnlyForTheHandOver) {
+  std::vector<Guarded> calls;
+  for (int i = 0; i < 6; ++i)
+    calls.push_back({"hangs", []() -> std::string {
+                       for (;;) ::pause();
+                     }});
+  calls.push_back({"quick", [] { return std::string("here"); }});
+  auto results = run_guarded(calls, milliseconds(1500));
+  ASSERT_EQ(results.size(), 7u);
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_FALSE(results[static_cast<size_t>(i)].ok());
+    EXPECT_EQ(results[static_cast<size_t>(i)].error().kind, base::ErrorKind::kTimeout);
+  }
+  ASSERT_TRUE(results[6].ok()) << results[6].error().message;
+}
+
+TEST(Guarded, ACallThatComputesIsBusyNotHung) {
+  auto results = run_guarded({{"computes",
+                               []() -> std::string {
+                                 for (volatile sig_atomic_t forever = 1; forever;) {}
+                                 return "";
+                               }}},
+                             milliseconds(100));
+  ASSERT_FALSE(results[0].ok());
+  EXPECT_NE(results[0].error().kind, base::ErrorKind::kTimeout) << results[0].error().message;
+  EXPECT_NE(results[0].error().message.find("busy"), std::string::npos) << results[0].error().message;
+}
+
+TEST(Guarded, WithoutCallsThereIsNoChildAndNoWait) {
+  Mono begin = mono_now();
+  EXPECT_TRUE(run_guarded({}, milliseconds(5000)).empty());
+  EXPECT_LT((mono_now() - begin).count(), 1'000'000'000);
 }
 
 }  // namespace
