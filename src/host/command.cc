@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "host/command_paths.h"
 #include "host/command_reader.h"
 #include "host/shell_text.h"
+#include "os/fd.h"
 #include "os/files.h"
 
 namespace host {
@@ -37,6 +39,21 @@ std::string kind_of(const std::string& path, const std::string& text) {
   return "";
 }
 
+// Of a program: piece by piece, since its bytes are of no other use.
+base::Result<std::string> hash_of(const std::string& path) {
+  os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return base::system_error("open", path);
+  base::Sha256 hash;
+  char buffer[32 << 10];
+  for (size_t total = 0;;) {
+    os::IoStep step = os::read_step(file.get(), buffer, sizeof(buffer));
+    if (step.kind == os::IoStep::kEnd) return hash.hex();
+    if (step.kind != os::IoStep::kBytes) return base::system_error("read", path, step.error_number);
+    if ((total += step.bytes) > kMaxHashed) return base::fail(base::ErrorKind::kConfig, path + " is larger than 4 MiB");
+    hash.update(std::string_view(buffer, step.bytes));
+  }
+}
+
 }  // namespace
 
 CommandReader::CommandReader(const ProbeRequest& request) : request_(request) {
@@ -65,13 +82,17 @@ const std::string* CommandReader::file(const std::string& path, const std::strin
     f.error = S_ISDIR(s.st_mode) ? "is a folder" : "is no regular file";
   } else {
     f.size = s.st_size;
-    auto content = os::read_file(request_.root + path, kMaxHashed);
-    if (!content.ok()) {
+    bool program = s.st_size > static_cast<int64_t>(kMaxText);  // not read as a text
+    base::Result<std::string> content = program ? base::Result<std::string>("") : os::read_file(request_.root + path, kMaxText);
+    if (program) {
+      base::Result<std::string> hash = hash_of(request_.root + path);
+      f.error = hash.ok() ? "larger than 256 KiB" : hash.error().message;
+      if (hash.ok()) f.sha256 = *hash;
+    } else if (!content.ok()) {
       f.error = content.error().message;
     } else {
       f.sha256 = base::sha256_hex(*content);
-      if (content->size() > kMaxText) f.error = "larger than 256 KiB";
-      else if (text_bytes_ + content->size() > kMaxTextOfAll) f.error = "the command's files are larger than 1 MiB together";
+      if (text_bytes_ + content->size() > kMaxTextOfAll) f.error = "the command's files are larger than 1 MiB together";
       else text = std::move(content).value();
     }
   }

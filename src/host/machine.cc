@@ -1,13 +1,17 @@
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/text.h"
 #include "host/identity.h"
 #include "host/probe.h"
 #include "host/small_files.h"
+#include "os/fd.h"
 #include "os/files.h"
 
 namespace host {
@@ -28,20 +32,34 @@ std::string distribution(const std::string& root) {
   return "";
 }
 
-// "GNU C Library (…) stable release version 2.36." is a string of the library itself (csu/version.c).
-std::string glibc(const std::string& root) {
-  for (const char* folder : {"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/lib"}) {
-    base::Result<std::string> text = os::read_file(root + folder + "/libc.so.6", 16 << 20);
-    if (!text.ok()) continue;
-    size_t name = text->find("GNU C Library");
-    size_t version = name == std::string::npos ? name : text->find("release version ", name);
-    if (version == std::string::npos || version - name > 256) continue;
+// "GNU C Library (…) stable release version 2.36." is a string of the library itself (csu/version.c). Its read-only data lie behind its
+// code, so windows are read from the end.
+std::string glibc_version(const std::string& path) {
+  constexpr off_t kWindow = 128 << 10, kOverlap = 512;
+  os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info{};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) return "";
+  std::string text(static_cast<size_t>(kWindow + kOverlap), '\0');
+  for (off_t end = info.st_size; end > 0; end -= kWindow) {
+    off_t begin = std::max<off_t>(0, end - kWindow);
+    ssize_t got = ::pread(file.get(), text.data(), text.size(), begin);
+    if (got <= 0) return "";
+    std::string_view window = std::string_view(text).substr(0, static_cast<size_t>(got));
+    size_t name = window.find("GNU C Library");
+    size_t version = name == std::string_view::npos ? name : window.find("release version ", name);
+    if (version == std::string_view::npos || version - name > 256) continue;
     version += 16;
-    size_t end = version;
-    while (end < text->size() && (*text)[end] >= '.' && (*text)[end] <= '9' && (*text)[end] != '/') ++end;
-    while (end > version && (*text)[end - 1] == '.') --end;
-    return text->substr(version, end - version);
+    size_t stop = version;
+    while (stop < window.size() && window[stop] >= '.' && window[stop] <= '9' && window[stop] != '/') ++stop;
+    while (stop > version && window[stop - 1] == '.') --stop;
+    return std::string(window.substr(version, stop - version));
   }
+  return "";
+}
+
+std::string glibc(const std::string& root) {
+  for (const char* folder : {"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/lib"})
+    if (std::string version = glibc_version(root + folder + "/libc.so.6"); !version.empty()) return version;
   return "";
 }
 

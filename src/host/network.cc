@@ -42,7 +42,7 @@ void read_settings(const std::string& root, NetworkFacts& facts) {
 }
 
 // Only root may read the packet filter; others see what the services leave behind. Of a tree: what was recorded in /nft-ruleset.
-void read_firewall(const std::string& root, NetworkFacts& facts) {
+void read_firewall(const std::string& root, bool firewall, NetworkFacts& facts) {
   for (const char* group : {"/sys/fs/cgroup/system.slice/", "/sys/fs/cgroup/systemd/system.slice/"})
     if (facts.firewalls.empty() && os::exists(root + group + "firewalld.service")) facts.firewalls.push_back("firewalld active");
   std::string ufw = text_of(root + "/etc/ufw/ufw.conf");
@@ -52,11 +52,11 @@ void read_firewall(const std::string& root, NetworkFacts& facts) {
   if (!root.empty()) {
     base::Result<std::string> recorded = os::read_file(root + "/nft-ruleset", 1 << 20);
     if (recorded.ok()) rules = *recorded;
-  } else if (::geteuid() == 0) {
+  } else if (firewall && ::geteuid() == 0) {
     rules = tool_output("nft", {"list", "ruleset"}, kToolDeadline);
   }
   if (rules) facts.chains = parse_nft(*rules);
-  if (!rules && root.empty() && ::geteuid() == 0) {
+  if (!rules && firewall && root.empty() && ::geteuid() == 0) {
     std::optional<std::string> listed = tool_output("iptables", {"-S", "INPUT"}, kToolDeadline);
     if (listed) facts.chains = parse_iptables(*listed);
   }
@@ -85,7 +85,7 @@ NetworkFacts probe_network(const ProbeRequest& request) {
     for (const std::string& address : peer.addresses) peers.push_back(address);
   if (request.root.empty()) facts.routes = read_routes(peers);
   read_settings(request.root, facts);
-  read_firewall(request.root, facts);
+  read_firewall(request.root, request.firewall, facts);
   facts.hosts_file_loopback_name = hosts_file_loopback(text_of(request.root + "/etc/hosts"), own_name(request.root));
   return facts;
 }

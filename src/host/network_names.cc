@@ -1,4 +1,5 @@
-// What names mean on this machine. Each name is asked for in a child of its own: a dead name server costs that name only.
+// What names mean on this machine. Names of /etc/hosts are read there; the others are asked for in children (os/guarded.h): a dead name
+// server costs that name only.
 //
 // The launcher is static, and glibc would load the machine's NSS modules into it; so its own look-up is told to use "files dns"
 // only, which are built in. Where the machine knows more (myhostname, sss, mdns) and our answer is none, `getent ahosts` is asked:
@@ -90,29 +91,30 @@ std::vector<std::string> wanted_names(const ProbeRequest& request) {
 
 std::vector<Resolved> resolve_names(const ProbeRequest& request) {
   std::vector<std::string> names = wanted_names(request);
+  base::Result<std::string> hosts_file = os::read_file(request.root + "/etc/hosts", 1 << 20);
   std::vector<Resolved> all;
-  if (!request.root.empty()) {
-    base::Result<std::string> text = os::read_file(request.root + "/etc/hosts", 1 << 20);
-    for (const std::string& name : names) {
-      Resolved r{name, hosts_file_addresses(text.ok() ? *text : "", name), "", 0};
-      if (r.addresses.empty()) r.error = "Name or service not known";
-      all.push_back(std::move(r));
-    }
-    return all;
-  }
   std::vector<os::Guarded> calls;
-  for (const std::string& name : names)
-    calls.push_back({"resolve " + name, [name] { return base::to_text(base::to_json(look_up(name))); }});
+  std::vector<size_t> asked;  // positions in `all` of what the calls resolve
+  for (const std::string& name : names) {
+    Resolved r{name, hosts_file_addresses(hosts_file.ok() ? *hosts_file : "", name), "", 0};
+    bool known = !r.addresses.empty();  // "files" comes first, and nothing can hang
+    if (!known && !request.root.empty()) r.error = "Name or service not known";
+    if (!known && request.root.empty()) {
+      asked.push_back(all.size());
+      calls.push_back({"resolve " + name, [name] { return base::to_text(base::to_json(look_up(name))); }});
+    }
+    all.push_back(std::move(r));
+  }
+  if (calls.empty()) return all;
   std::vector<base::Result<std::string>> answers = os::run_guarded(calls, std::max(request.deadline - 2 * kSlack, kSlack));
-  for (size_t i = 0; i < names.size(); ++i) {
-    Resolved r{names[i], {}, "", 0};
+  for (size_t i = 0; i < asked.size(); ++i) {
+    Resolved& r = all[asked[i]];
     if (!answers[i].ok()) {
       r.error = answers[i].error().message;
     } else if (base::Result<base::Json> json = base::parse_json(*answers[i]); json.ok()) {
       base::Result<Resolved> read = base::from_json<Resolved>(*json);
       if (read.ok()) r = *read;
     }
-    all.push_back(std::move(r));
   }
   return all;
 }

@@ -27,6 +27,7 @@ struct ProbeRequest {
   std::vector<int> ports;                          // whose owners are wanted: MASTER_PORT …
   std::vector<std::string> names;                  // to be resolved besides own name and peers' names: MASTER_ADDR
   std::vector<std::string> paths;                  // to be looked at besides those of the command
+  bool firewall = true;                            // ask the packet filter for its rules (nft, iptables)
   std::chrono::milliseconds deadline{1500};
 };
 
