@@ -51,8 +51,12 @@ base::Status close_masters(const std::string& folder) {
   return launch.commands.empty() ? base::ok() : run_quietly(launch);
 }
 
-Launch phalanx_run(const Setting& setting, int hosts, const std::string& runtime) {
+// What a run waits for: the checks, or nothing where the run before passed them minutes ago.
+enum class Checks { kFirst, kRemembered };
+
+Launch phalanx_run(const Setting& setting, int hosts, const std::string& runtime, Checks checks = Checks::kRemembered) {
   Words words = {setting.phalanx, "run"};
+  if (checks == Checks::kFirst) words = joined(words, {"--reuse-checks", "0"});
   if (hosts > 0) words = joined(words, {"-H", host_list(hosts)});
   words = joined(words, {"--nproc-per-node", "1", "--", setting.rank});
   return {{words}, {"XDG_RUNTIME_DIR=" + runtime}};
@@ -69,11 +73,11 @@ struct Fresh {
   }
 };
 
-Method cold_phalanx(const Setting& setting, bool deploys) {
-  auto fresh = std::make_shared<Fresh>(Fresh{setting.folder + (deploys ? "/d" : "/c")});
+Method cold_phalanx(const Setting& setting, const std::string& name, Checks checks, bool deploys) {
+  auto fresh = std::make_shared<Fresh>(Fresh{setting.folder + (deploys ? "/d" : checks == Checks::kFirst ? "/f" : "/c")});
   std::string warm = setting.folder + "/w";
-  Method method{.name = deploys ? "phalanx, the very first time" : "phalanx", .group = Group::kCold, .launch = {}};
-  method.launch = [=](int hosts) { return phalanx_run(setting, hosts, fresh->current()); };
+  Method method{.name = name, .group = Group::kCold, .launch = {}};
+  method.launch = [=](int hosts) { return phalanx_run(setting, hosts, fresh->current(), checks); };
   method.before = [=](int hosts) -> base::Status {
     if (deploys) TRY(run_quietly(ssh_all(hosts, through(warm), "rm -rf .cache/phalanx")));
     return fresh->next();
@@ -82,10 +86,10 @@ Method cold_phalanx(const Setting& setting, bool deploys) {
   return method;
 }
 
-Method warm_phalanx(const Setting& setting) {
-  std::string runtime = setting.folder + "/p";
-  Method method{.name = "phalanx, connections kept", .group = Group::kWarm, .launch = {}};
-  method.launch = [=](int hosts) { return phalanx_run(setting, hosts, runtime); };
+Method warm_phalanx(const Setting& setting, const std::string& name, Checks checks) {
+  std::string runtime = setting.folder + (checks == Checks::kFirst ? "/q" : "/p");
+  Method method{.name = name, .group = Group::kWarm, .launch = {}};
+  method.launch = [=](int hosts) { return phalanx_run(setting, hosts, runtime, checks); };
   method.open = [=](int hosts) -> base::Status {
     TRY(os::make_folders(runtime, 0700));
     return run_quietly(phalanx_run(setting, hosts, runtime));
@@ -135,7 +139,8 @@ std::vector<Method> methods(const Setting& setting) {
   all.push_back({.name = "ssh all at once", .group = Group::kCold, .floor = true, .launch = [=](int hosts) {
                    return ssh_all(hosts, {}, setting.rank);
                  }});
-  all.push_back(cold_phalanx(setting, false));
+  all.push_back(cold_phalanx(setting, "phalanx", Checks::kRemembered, false));
+  all.push_back(cold_phalanx(setting, "phalanx, checks first", Checks::kFirst, false));
   all.push_back({.name = "pdsh -R ssh", .group = Group::kCold, .launch = [=](int hosts) {
                    return Launch{{{"pdsh", "-R", "ssh", "-f", "64", "-w", host_list(hosts), setting.rank}}, {}};
                  }});
@@ -146,9 +151,10 @@ std::vector<Method> methods(const Setting& setting) {
   all.push_back({.name = "torchrun by ssh", .group = Group::kCold, .most_hosts = kMostTorchrunHosts, .launch = [=](int hosts) {
                    return torchrun_all(setting, hosts);
                  }});
-  all.push_back(cold_phalanx(setting, true));
+  all.push_back(cold_phalanx(setting, "phalanx, the very first time", Checks::kFirst, true));
   all.push_back(std::move(ssh_warm));
-  all.push_back(warm_phalanx(setting));
+  all.push_back(warm_phalanx(setting, "phalanx, connections kept", Checks::kRemembered));
+  all.push_back(warm_phalanx(setting, "phalanx, kept, checks first", Checks::kFirst));
   all.push_back(
       {.name = "fork and exec", .group = Group::kLocal, .floor = true, .launch = [=](int) { return Launch{{{setting.rank}}, {}}; }});
   all.push_back({.name = "phalanx", .group = Group::kLocal, .launch = [=](int) { return phalanx_run(setting, 0, setting.folder); }});

@@ -72,6 +72,7 @@ void Agent::say_hello() {
   }
   hello.now_ns = os::mono_now().ns;
   hello.wall_ns = os::wall_now_ns();
+  hello.fingerprint = host::fingerprint(id, environ);
   outbox_.magic();
   outbox_.control(hello);
 }

@@ -63,6 +63,7 @@ wire::Prepared Agent::check_job() {
 void Agent::open_store(const wire::OpenStore& message) {
   wire::StoreOpened answer;
   store_.reset();
+  mesh_listener_.close_port(message.port);
   base::Result<os::Listener> listener = os::listen_tcp({message.address, static_cast<uint16_t>(message.port)});
   if (!listener.ok()) {
     base::Error error = std::move(listener).error();

@@ -9,7 +9,6 @@
 namespace agent {
 namespace {
 
-constexpr int kEchoes = 8;
 constexpr size_t kEchoBytes = 64;
 constexpr size_t kChunk = 256 << 10;
 constexpr int kWritesPerTurn = 8;
@@ -18,19 +17,18 @@ constexpr int kWritesPerTurn = 8;
 constexpr os::milliseconds kNotAtOnce{900};
 constexpr os::milliseconds kNeighbourPatience{2500};
 
-const std::string& chunk() {
-  static const std::string bytes = [] {
-    std::string b(kChunk, '\0');
-    uint32_t x = 2463534242U;  // xorshift: nothing on the way compresses it
-    for (char& c : b) {
-      x ^= x << 13;
-      x ^= x >> 17;
-      x ^= x << 5;
-      c = static_cast<char>(x);
-    }
-    return b;
-  }();
-  return bytes;
+// At least so many bytes that nothing on the way can compress; made once, as far as they are needed.
+std::string_view noise(size_t bytes) {
+  static std::string made;
+  static uint64_t x = 88172645463325252ULL;  // xorshift64 (Marsaglia, "Xorshift RNGs", 2003)
+  made.reserve(bytes + sizeof(x));
+  while (made.size() < bytes) {
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    made.append(reinterpret_cast<const char*>(&x), sizeof(x));
+  }
+  return made;
 }
 
 std::string echo_request(uint32_t bytes) {
@@ -109,7 +107,7 @@ void MeshDial::send(std::string bytes) {
 void MeshDial::write_more() {
   for (int i = 0; i < kWritesPerTurn && phase_ != Phase::kOver; ++i) {
     std::string_view rest = std::string_view(out_).substr(written_);
-    if (rest.empty() && phase_ == Phase::kBurst) rest = chunk();
+    if (rest.empty() && phase_ == Phase::kBurst) rest = noise(kChunk);
     if (rest.empty()) break;
     os::IoStep step = os::write_step(fd_.get(), rest.data(), rest.size());
     if (step.kind == os::IoStep::kWouldBlock) break;
@@ -144,11 +142,11 @@ void MeshDial::take(size_t bytes) {
     case Phase::kProving:
       if (hello_.substr(0, kMeshHello.size()) != kMeshHello) return over("stranger");
       phase_ = Phase::kEchoing;
-      return next_echo();
+      return request_.echoes > 0 ? next_echo() : begin_payload();
     case Phase::kEchoing: {
       int64_t took = (moved_ - echo_begun_).count();
       link_.round_trip_ns = link_.round_trip_ns == 0 ? took : std::min(link_.round_trip_ns, took);
-      return ++echoes_ < kEchoes ? next_echo() : begin_payload();
+      return ++echoes_ < request_.echoes ? next_echo() : begin_payload();
     }
     case Phase::kPayload: {
       int64_t took = std::max<int64_t>(1, (moved_ - phase_begun_).count());
@@ -165,7 +163,7 @@ void MeshDial::next_echo() {
   received_ = 0;
   awaited_ = kEchoBytes;
   echo_begun_ = os::mono_now();
-  send(echo_request(kEchoBytes) + chunk().substr(0, kEchoBytes));
+  send(echo_request(kEchoBytes).append(noise(kEchoBytes).substr(0, kEchoBytes)));
 }
 
 void MeshDial::begin_payload() {
@@ -176,7 +174,7 @@ void MeshDial::begin_payload() {
   received_ = 0;
   awaited_ = request_.payload_bytes;
   std::string bytes = echo_request(request_.payload_bytes);
-  while (bytes.size() < request_.payload_bytes + 5) bytes.append(chunk(), 0, std::min(kChunk, request_.payload_bytes + 5 - bytes.size()));
+  bytes.append(noise(request_.payload_bytes).substr(0, request_.payload_bytes));
   arm();
   send(std::move(bytes));
 }

@@ -52,7 +52,7 @@ class MeshDial {
   size_t awaited_ = 0;   // bytes of the answer in this phase
   size_t received_ = 0;  // of it
   std::string hello_;
-  int echoes_ = 0;
+  uint32_t echoes_ = 0;
   uint64_t acknowledged_ = 0;  // at the beginning of the phase, and at the last look
 };
 

@@ -22,6 +22,7 @@ void MeshDialer::dial(wire::Dial request) {
   request_ = std::move(request);
   if (request_.targets.size() > kMostTargets) request_.targets.resize(kMostTargets);
   request_.payload_bytes = std::min(request_.payload_bytes, kMostEcho);
+  request_.echoes = std::min(request_.echoes, kMostEchoes);
   left_ = request_.targets.size();
   for (const wire::DialTarget& target : request_.targets)
     tries_.push_back(std::make_unique<MeshDial>(loop_, request_, target, [this] { one_done(); }));

@@ -1,5 +1,5 @@
 // The asking half of the mesh test: dials several hosts side by side and says of each what became of it, in the words of
-// cluster/mesh.h. One dial: connect, prove the token, eight small echoes, the payload there and back, the burst.
+// cluster/mesh.h. One dial: connect, prove the token, then what was asked for: small echoes, a payload there and back, a burst.
 //
 // How failures are told apart:
 //   the network says so by ICMP (IP_RECVERR): port unreachable → rejected; administratively prohibited → prohibited; host unreachable
@@ -25,6 +25,7 @@ class MeshDialer {
  public:
   static constexpr os::milliseconds kSlowest{8000};  // for the payload, while it moves
   static constexpr size_t kMostTargets = 256;
+  static constexpr uint32_t kMostEchoes = 64;
 
   // done: called once per dial(), from the loop.
   MeshDialer(os::Loop& loop, std::function<void(wire::Dialed)> done);

@@ -149,6 +149,7 @@ base::Result<uint32_t> MeshListener::open(const wire::Place& place) {
   int fd = listener.fd.get();
   TRY_ASSIGN(port.watch, loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { accept(fd); }));
   port.fd = std::move(listener.fd);
+  port.number = listener.endpoint.port;
   ports_.push_back(std::move(port));
   return listener.endpoint.port;
 }
@@ -162,6 +163,12 @@ void MeshListener::accept(int listener) {
     auto session = std::make_unique<Session>(loop_, std::move(accepted->fd), token_, [this, fd] { sessions_.erase(fd); });
     if (session->start().ok()) sessions_[fd] = std::move(session);
   }
+}
+
+void MeshListener::close_port(uint32_t number) {
+  for (Port& port : ports_)
+    if (port.number == number) loop_.unwatch(port.watch);
+  std::erase_if(ports_, [&](const Port& port) { return port.number == number; });
 }
 
 void MeshListener::close() {

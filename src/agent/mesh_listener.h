@@ -37,12 +37,15 @@ class MeshListener {
   // Replaces what it listened on before.
   wire::Listening listen(const wire::Listen& request);
   void close();
+  // Frees this port, and only this one: the store, or rank 0, is about to bind it.
+  void close_port(uint32_t port);
 
  private:
   class Session;
   struct Port {
     os::Fd fd;
     os::WatchId watch = 0;
+    uint32_t number = 0;
   };
   base::Result<uint32_t> open(const wire::Place& place);
   void accept(int listener);

@@ -23,6 +23,7 @@ host::ProbeRequest probe_request(const wire::Probe& m, const Environment& host) 
   for (uint32_t port : m.ports) request.ports.push_back(static_cast<int>(port));
   request.names = m.names;
   request.paths = m.paths;
+  request.firewall = m.firewall;
   bool prefix_exists = false;
   if (!m.path_prefix.empty()) {
     auto looked = os::run_guarded({{"prefix", [&m] { return std::string(os::is_folder(m.path_prefix) ? "y" : "n"); }}}, kPrefixLook);

@@ -1,4 +1,5 @@
 // run, plan and train: parse → open hosts → probe → check → plan → launch → supervise → report.
+#include "cli/check_memory.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
 #include "cli/parting.h"
@@ -32,6 +33,8 @@ base::Result<int> run_verb(const Invocation& invocation) {
   if (invocation.verb == Verb::kTrain) put_engine_in_front(options);
   if (options.check_data) take_one_rank(options);
   TRY_ASSIGN(job::Job job, make_job(options, look_around()));
+  CheckMemory memory(job, options.reuse_checks);
+  job.remembered = memory.load();
   // From here on it is known what is asked for, on which hosts.
 
   Parted parted;
@@ -53,6 +56,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
   TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
   // Every rank has ended, every host has said that nothing is left.
 
+  memory.keep(runner.state(), verdict);
   return show.report(runner.state(), verdict);
 }
 

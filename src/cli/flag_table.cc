@@ -199,6 +199,18 @@ constexpr FlagRow kFlags[] = {
      .section = Section::kRanks,
      .help = {"the checks before the start: refuse what would fail, only tell it, or make none (default: strict)",
               "启动前的检查：拒绝会失败的任务、仅提示、或不检查（默认：strict）"}},
+    {.flag = Flag::kReuseChecks,
+     .name = "reuse-checks",
+     .kind = ValueKind::kDuration,
+     .metavar = "DURATION",
+     .min = 0,
+     .max = 24 * kHour,
+     .verbs = kJob,
+     .section = Section::kRanks,
+     .help = {"Start at once if the same job passed its checks on these hosts within this time, and repeat the checks while the program "
+              "starts; hosts with GPUs are always checked first; 0: always check first (default: 5m)",
+              "若同一任务在这段时间内已在这些主机上通过检查，则立即启动，并在程序启动期间重新检查；有 GPU "
+              "的主机总是先检查；0：总是先检查（默认：5m）"}},
     {.flag = Flag::kGpus,
      .name = "gpus",
      .kind = ValueKind::kGpuWish,

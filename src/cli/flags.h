@@ -79,6 +79,7 @@ enum class Flag {
   kEveryRun,
   kReportFile,
   kPreflight,
+  kReuseChecks,
   kGpus,
   kIface,
   kSeconds,

@@ -119,6 +119,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kDryRun: options.dry_run = true; break;
     case Flag::kDetach: options.detach = true; break;
     case Flag::kPreflight: options.preflight = preflight_value(value); break;
+    case Flag::kReuseChecks: options.reuse_checks = duration_value(value); break;
     case Flag::kGpus: add_gpu_wish(value, options.gpus); break;
     case Flag::kIface: options.gpus.interface = value; break;
     case Flag::kSeconds: options.burst = std::chrono::seconds(int_value(value)); break;

@@ -57,8 +57,9 @@ struct RunOptions {
   bool dry_run = false;     // always true for plan
 
   job::Preflight preflight = job::Preflight::kStrict;
-  job::GpuWish gpus;                       // --gpus, --iface
-  std::chrono::milliseconds burst{1'000};  // bench: per pair
+  std::chrono::milliseconds reuse_checks{300'000};  // how old the checks of an earlier run may be to start by them; 0: never
+  job::GpuWish gpus;                                // --gpus, --iface
+  std::chrono::milliseconds burst{1'000};           // bench: per pair
 
   std::chrono::milliseconds connect_timeout{10'000};
   std::optional<int> fanout;             // logins under way at once

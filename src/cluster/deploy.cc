@@ -1,5 +1,7 @@
 #include "cluster/deploy.h"
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "wire/frame.h"
 
@@ -49,6 +51,11 @@ constexpr std::string_view kScript =
 
 std::string deploy_script(const std::string& build, const std::string& tag) {
   return base::replace_all(base::replace_all(kScript, "@BUILD@", build), "@TAG@", tag);
+}
+
+std::string remote_command(const std::string& build, const std::string& tag) {
+  std::string program = fmt::format("~/.cache/phalanx/{}/phalanx", build);
+  return fmt::format("test -x {0} -a -O {0} && exec {0} agent; exec sh -c '{1}'", program, deploy_script(build, tag));
 }
 
 DeployTalk::Ask DeployTalk::feed(std::string_view bytes, std::string& rest) {

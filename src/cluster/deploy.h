@@ -23,6 +23,10 @@ namespace cluster {
 // inside single quotes. build: hex. tag: letters and digits that no other connection has.
 std::string deploy_script(const std::string& build, const std::string& tag);
 
+// The whole command for ssh: words that every shell understands, which run the program at once where it usually lies, so that on all but
+// the first run no second shell is started; else `exec sh` with the script.
+std::string remote_command(const std::string& build, const std::string& tag);
+
 // The near side of the conversation. Pure: feed() takes what came in and says what to do.
 class DeployTalk {
  public:

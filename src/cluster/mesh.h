@@ -25,7 +25,7 @@ struct Link {
   std::string outcome;
   int64_t error_number = 0;
   int64_t connect_ns = 0;        // to the connection, or to its failure
-  int64_t round_trip_ns = 0;     // the least of eight small echoes
+  int64_t round_trip_ns = 0;     // the least of several small echoes; 0: not measured
   int64_t bytes_per_second = 0;  // of the burst, while no other of the two hosts goes on; 0: not measured
   int64_t segments = 0;          // with data that were sent, and of them those sent again (TCP_INFO)
   int64_t retransmits = 0;

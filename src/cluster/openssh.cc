@@ -99,7 +99,7 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   }
   a.push_back("--");
   a.push_back(target.destination);
-  a.push_back("exec sh -c '" + deploy_script(options_.build, random_tag()) + "'");
+  a.push_back(remote_command(options_.build, random_tag()));
   return launch;
 }
 

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
+
+#include "base/sha256.h"
 #include "host/cuda_order.h"
 #include "os/files.h"
 
@@ -43,7 +46,28 @@ std::string user_name() {
 
 bool useful(const os::InterfaceAddress& a) { return a.up && !a.loopback && a.address.rfind("fe80:", 0) != 0; }
 
+// Whatever netlink would say of links and addresses is here for less: names, states and addresses of all interfaces.
+void add_interfaces(base::Sha256& hash) {
+  base::Result<std::vector<os::InterfaceAddress>> all = os::interface_addresses();
+  if (!all.ok()) return;
+  for (const os::InterfaceAddress& a : *all) hash.update(fmt::format("{} {} {}\n", a.interface, a.address, a.up));
+}
+
 }  // namespace
+
+std::string fingerprint(const Identity& id, const char* const* environment) {
+  base::Sha256 hash;
+  for (const char* file : {"/proc/sys/kernel/random/boot_id", "/proc/net/route", "/etc/hosts", "/etc/nccl.conf"})
+    if (base::Result<std::string> text = os::read_file(file, 1 << 20); text.ok()) hash.update(*text);
+  char space[64] = "";
+  if (::readlink("/proc/self/ns/net", space, sizeof(space) - 1) > 0) hash.update(space);
+  add_interfaces(hash);
+  hash.update(fmt::format("{} {} {} {}\n", id.hostname, id.user, id.cpus, id.gpus));
+  for (const char* const* e = environment; e && *e; ++e)
+    for (std::string_view prefix : {"NCCL_", "GLOO_", "CUDA_", "UCX_", "OMP_", "LD_LIBRARY_PATH=", "PATH="})
+      if (std::string_view(*e).starts_with(prefix)) hash.update(std::string(*e) + "\n");
+  return hash.hex().substr(0, 32);
+}
 
 uint32_t count_gpus(const std::string& root) {
   size_t known = names_in(root + "/proc/driver/nvidia/gpus").size();

@@ -21,6 +21,10 @@ struct Identity {
 // visible_devices: this machine's own CUDA_VISIBLE_DEVICES, or nullptr if it is not set.
 Identity identify(const std::string& root, const char* visible_devices);
 
+// What checks rest on, as one word of 32 hex digits: it changes with the boot, the network namespace, an interface, an address, a route's
+// interface, the number of GPUs, and the variables of `environment` ("K=V") that NCCL, Gloo, CUDA and UCX read. A few file reads.
+std::string fingerprint(const Identity& id, const char* const* environment);
+
 // NVIDIA GPUs known to the kernel driver under `root`: /proc/driver/nvidia/gpus, else /dev/nvidia<N>.
 uint32_t count_gpus(const std::string& root);
 }  // namespace host

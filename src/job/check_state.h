@@ -19,16 +19,20 @@ inline constexpr os::milliseconds kListenPatience{1500};
 inline constexpr os::milliseconds kDialTimeout{2200};
 inline constexpr os::milliseconds kDialPatience{11'000};  // for a whole round without bursts: slow links are waited for
 inline constexpr uint32_t kMeshPayload = 256 << 10;       // bytes; larger than any MTU and than a token bucket
+inline constexpr uint32_t kPathPayload = 68 << 10;        // bytes, before a start: larger than any MTU (IPoIB has 65,520)
+inline constexpr uint32_t kMeshEchoes = 8;                // the shortest of them is the round trip
 inline constexpr os::milliseconds kAllBursts{400};        // where the user has not said how long: all rounds together
+inline constexpr os::milliseconds kMeasureAfter{200};     // after the start of the ranks: a program that ends at once is not disturbed
 inline constexpr os::milliseconds kShortestBurst{15}, kLongestBurst{60};
 inline constexpr size_t kMostNetworks = 3;  // tried, where one does not hold
 
 struct Checks {
-  enum class Stage { kNone, kProbing, kListening, kDialing, kDone };
+  enum class Stage { kNone, kProbing, kListening, kDialing, kDone, kMeasuring };
   Stage stage = Stage::kNone;
   std::optional<os::Mono> deadline;  // of the stage
   std::vector<bool> answered;        // per host, in this stage: has answered, or is given up
   bool memory_told = false;          // that GPU memory of dead ranks is waited for
+  bool firewall_asked = false;       // the probes read the rules of the packet filters
 
   // The mesh test.
   std::vector<Network> networks;             // candidates, best first
@@ -39,6 +43,12 @@ struct Checks {
   cluster::Mesh mesh;          // of the network being tried
   std::optional<size_t> best;  // network that failed least so far
   cluster::Mesh best_mesh;
+  bool mesh_over = false;  // it was made, or cannot be made
+
+  // The ranks were started by what an earlier run's checks found (remembered.h); the checks are made while their program starts.
+  bool by_memory = false;
+  os::Mono examined_at;
+  bool examined = false;  // the checks of this run have come to their end, and `examination` is their result
 
   doctor::Situation situation;      // hosts: from the beginning of the checks; the rest as it is found out
   doctor::Examination examination;  // when kDone

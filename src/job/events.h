@@ -89,7 +89,9 @@ struct HostTrouble {
   size_t host = 0;
   std::string text;
 };
-struct Concerns {};      // what the checks have found that does not stop the run (state.examination)
+struct Concerns {
+  size_t from = 0;  // position in state.checks.examination.findings: those before it have been told
+};  // what the checks have found that does not stop the run
 struct NotSuspended {};  // Ctrl-Z: a launcher that stands still is taken for dead by its hosts
 struct Replaced {
   std::string name, by;  // by empty: nobody, the run goes on without it

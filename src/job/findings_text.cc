@@ -1,6 +1,8 @@
 #include "job/findings_text.h"
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <span>
 
 #include "base/text.h"
 
@@ -58,10 +60,11 @@ std::vector<base::Error> found_errors(const State& state, Language language) {
   return out;
 }
 
-std::string concerns(const State& state, Language language) {
+std::string concerns(const State& state, size_t from, Language language) {
   std::string text;
   int count = 0;
-  for (const doctor::Finding& finding : state.checks.examination.findings) {
+  const std::vector<doctor::Finding>& findings = state.checks.examination.findings;
+  for (const doctor::Finding& finding : std::span(findings).subspan(std::min(from, findings.size()))) {
     if (finding.row->severity == doctor::Severity::kNote) continue;
     ++count;
     text += fmt::format("\n  {}  {}", finding.row->code, headline(state, finding, language));

@@ -18,7 +18,7 @@ std::string fix_of(const State& state, const doctor::Finding& finding, base::Lan
 
 // One error per finding of severity error.
 std::vector<base::Error> found_errors(const State& state, base::Language language);
-// What does not stop the run: warnings, and errors where these are only told.
-std::string concerns(const State& state, base::Language language);
+// What does not stop the run: warnings, and errors where these are only told. from: the first finding that has not been told yet.
+std::string concerns(const State& state, size_t from, base::Language language);
 
 }  // namespace job

@@ -68,7 +68,7 @@ struct Words {
     return say(language, {"a run cannot be suspended (its hosts would take the launcher for dead); Ctrl-C stops it",
                           "运行不能被挂起（各主机会认为启动器已失联）；按 Ctrl-C 停止"});
   }
-  std::string operator()(const Concerns&) const { return concerns(state, language); }
+  std::string operator()(const Concerns& n) const { return concerns(state, n.from, language); }
   std::string operator()(const RunStarted& n) const {
     return say(language, {"{} rank{} on {} host{}, meeting at {}:{}", "{0} 个 rank，{2} 台主机，会合于 {4}:{5}"}, n.world,
                n.world == 1 ? "" : "s", n.hosts, n.hosts == 1 ? "" : "s", n.address, n.port);

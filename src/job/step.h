@@ -3,6 +3,8 @@
 //   supervisor_launch.cc   opening, preparing, reaching, starting
 //   supervisor_check.cc   probe, choices, examination
 //   supervisor_mesh.cc    the mesh test
+//   supervisor_memory.cc   a start by what an earlier run's checks found
+//   supervisor_speed.cc   the speed of the links, measured while the program starts
 //   supervisor_stall.cc    a run that stands still
 //   supervisor_slow.cc     a run that goes slowly
 //   supervisor_end.cc      lost hosts, stopping, killing, finishing
@@ -49,11 +51,16 @@ struct Step {
   void take(size_t h, const wire::Trouble& m) { tell(HostTrouble{h, m.text}); }
 
   void refuse(size_t h, base::Error error);
+  void refuse_running(Verdict verdict);
   void settle_refusals();
   void all_open();
   bool make_the_plan();  // false: there is none, and the end is decided (or it is only a check)
   void prepare_hosts();
   bool checks() const { return s.job.check_only || s.job.preflight != Preflight::kOff; }
+  bool starts_by_memory() const;
+  void begin_by_memory();
+  void check_memory();
+  bool checking() const;
   void begin_checks();
   void probe(size_t h);
   bool memory_held(size_t h) const;
@@ -62,10 +69,17 @@ struct Step {
   void probes_done();
   bool in_mesh(size_t h) const;
   void begin_mesh();
+  bool measures_first() const { return s.job.check_only; }
   void listen_on_network();
   void dial_round();
   void end_round();
   void end_mesh();
+  void ask_firewalls();
+  void stop_listening();
+  bool measures_later() const;
+  void begin_speed();
+  void check_speed();
+  void end_speed();
   void await(const std::vector<bool>& hosts, os::milliseconds patience);
   void end_checks();
   void note_clocks();

@@ -87,6 +87,8 @@ void Step::on(const Tick&) {
   check_store();
   check_stall();
   check_slow();
+  check_memory();
+  check_speed();
   if (s.phase == Phase::kStopping && now >= *s.stop_at) {
     if (!s.killed) kill(false);
     else finish(std::nullopt);

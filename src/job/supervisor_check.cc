@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json_fields.h"
+#include "job/check_parts.h"
 #include "job/step.h"
 
 namespace job {
@@ -18,7 +19,41 @@ bool wants_gpus(const State& s) {
                      [](const doctor::HostView& h) { return !h.facts.gpus.devices.empty(); });
 }
 
-// What was asked of the GPUs, in all its forms: --gpus, slots of the host list, slots chosen by a filter, --nproc-per-node.
+// Whose names and routes a host looks at: those it will connect to, and rank 0's. So that what is sent to a host, and what it does,
+// does not grow with the number of hosts.
+std::vector<size_t> peers_of(const State& s, size_t h) {
+  std::vector<size_t> peers;
+  if (h != 0) peers.push_back(0);
+  for (const std::vector<cluster::Pair>& round : s.checks.rounds)
+    for (const auto& [from, to] : round)
+      if (static_cast<size_t>(from) == h || static_cast<size_t>(to) == h)
+        peers.push_back(static_cast<size_t>(static_cast<size_t>(from) == h ? to : from));
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
+uint32_t seed_of(const std::string& token) {
+  uint32_t seed = 1;
+  for (char c : token) seed = seed * 31 + static_cast<unsigned char>(c);
+  return seed;
+}
+
+// The hosts that the errors speak of; none if one is an error of the job itself or of every host.
+std::vector<size_t> blamed(const doctor::Examination& examination, size_t hosts) {
+  std::vector<size_t> list;
+  for (const doctor::Finding& finding : examination.findings) {
+    if (finding.row->severity != doctor::Severity::kError) continue;
+    if (finding.hosts.empty()) return {};
+    list.insert(list.end(), finding.hosts.begin(), finding.hosts.end());
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list.size() == hosts ? std::vector<size_t>{} : list;
+}
+
+}  // namespace
+
 GpuWish wish_of(const State& s) {
   GpuWish wish = s.job.wish;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
@@ -43,27 +78,14 @@ doctor::JobView job_view(const Job& job) {
   return view;
 }
 
-// The hosts that the errors speak of; none if one is an error of the job itself or of every host.
-std::vector<size_t> blamed(const doctor::Examination& examination, size_t hosts) {
-  std::vector<size_t> list;
-  for (const doctor::Finding& finding : examination.findings) {
-    if (finding.row->severity != doctor::Severity::kError) continue;
-    if (finding.hosts.empty()) return {};
-    list.insert(list.end(), finding.hosts.begin(), finding.hosts.end());
-  }
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-  return list.size() == hosts ? std::vector<size_t>{} : list;
-}
-
-}  // namespace
-
 void Step::begin_checks() {
-  s.phase = Phase::kChecking;
+  if (s.phase == Phase::kOpening) s.phase = Phase::kChecking;
   Checks& c = s.checks;
   c.stage = Checks::Stage::kProbing;
   c.situation.job = job_view(s.job);
   c.situation.hosts.resize(s.hosts.size());
+  c.rounds = cluster::mesh_rounds(static_cast<int>(s.hosts.size()), seed_of(s.job.token));
+  c.firewall_asked = s.job.check_only;
   std::vector<bool> asked(s.hosts.size());
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     doctor::HostView& view = c.situation.hosts[h];
@@ -78,8 +100,7 @@ void Step::begin_checks() {
 
 void Step::probe(size_t h) {
   wire::Probe probe;
-  for (size_t peer = 0; peer < s.hosts.size(); ++peer) {
-    if (peer == h) continue;
+  for (size_t peer : peers_of(s, h)) {
     probe.peers.push_back({s.job.hosts[peer].target.name, {}});
     for (const wire::Address& a : s.hosts[peer].hello.addresses) probe.peers.back().addresses.push_back(a.address);
   }
@@ -92,6 +113,7 @@ void Step::probe(size_t h) {
   if (!s.job.master_address.empty()) probe.names.push_back(s.job.master_address);
   probe.paths = s.job.paths;
   probe.deadline_ms = static_cast<uint32_t>(s.job.probe_deadline.count());
+  probe.firewall = s.checks.firewall_asked;
   send(h, std::move(probe));
 }
 
@@ -126,9 +148,10 @@ void Step::host_missed(size_t h, const base::Error& error) {
 
 void Step::take(size_t h, const wire::Probed& m) {
   Checks& c = s.checks;
-  if (s.phase != Phase::kChecking || c.stage != Checks::Stage::kProbing || c.answered[h]) return;
+  if (!checking() || c.stage != Checks::Stage::kProbing || c.answered[h]) return;
   c.answered[h] = true;
   doctor::HostView& view = c.situation.hosts[h];
+  if (c.mesh_over && !m.outcome.ok) return check_progress();  // it was asked for more, and the facts are there
   view.error = m.outcome.ok ? "" : m.outcome.error.message;
   if (m.outcome.ok) {
     base::Result<base::Json> json = base::parse_json(m.json);
@@ -150,20 +173,22 @@ void Step::take(size_t h, const wire::Probed& m) {
 // Called when a host has answered and at every tick: goes on when all have, or when the stage's time is over.
 void Step::check_progress() {
   Checks& c = s.checks;
-  if (s.phase != Phase::kChecking || c.stage == Checks::Stage::kDone) return;
+  if (!checking() && !(c.stage == Checks::Stage::kMeasuring && c.round > 0 && s.phase == Phase::kRunning)) return;
   bool all = std::all_of(c.answered.begin(), c.answered.end(), [](bool answered) { return answered; });
   if (!all && now < *c.deadline) return;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    if (c.answered[h]) continue;
+    if (c.answered[h] || c.stage == Checks::Stage::kMeasuring) continue;
+    if (c.mesh_over) continue;  // the firewall's rules are missing, the facts are there
     s.hosts[h].silent = true;
     if (c.stage != Checks::Stage::kProbing) continue;
     c.situation.hosts[h].error = fmt::format("it did not answer the probe within {:.1f} s",
                                              static_cast<double>((s.job.probe_deadline + kProbeGrace).count()) / 1000);
   }
   switch (c.stage) {
-    case Checks::Stage::kProbing: return begin_mesh();
+    case Checks::Stage::kProbing: return c.mesh_over ? end_checks() : begin_mesh();
     case Checks::Stage::kListening: return dial_round();
-    case Checks::Stage::kDialing: return end_round();
+    case Checks::Stage::kDialing:
+    case Checks::Stage::kMeasuring: return end_round();
     default: return;
   }
 }
@@ -187,10 +212,14 @@ void Step::end_checks() {
   c.stage = Checks::Stage::kDone;
   note_clocks();
   c.situation.job.wants_gpus = wants_gpus(s);
-  c.choices = choose(c.situation, wish_of(s), c.best ? c.networks[*c.best] : c.networks.empty() ? Network{} : c.networks.front());
+  bool runs = s.phase == Phase::kRunning;  // the choices and the plan stand (supervisor_memory.cc)
+  if (!runs)
+    c.choices = choose(c.situation, wish_of(s), c.best ? c.networks[*c.best] : c.networks.empty() ? Network{} : c.networks.front());
   settle_plan();
-  if (s.phase != Phase::kChecking) return;  // there can be no plan: that is said already
+  if (!runs && s.phase != Phase::kChecking) return;  // there can be no plan: that is said already
   c.examination = doctor::examine(c.situation, s.job.only);
+  c.examined = true;
+  c.examined_at = now;
   Verdict verdict;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     if (!s.hosts[h].refusal) continue;
@@ -207,24 +236,25 @@ void Step::end_checks() {
   }
   if (!verdict.refusals.empty()) {
     verdict.kind = Verdict::Kind::kRefused;
-    return finish(std::move(verdict));
+    return runs ? refuse_running(std::move(verdict)) : finish(std::move(verdict));
   }
   if (c.examination.errors > 0 && s.job.preflight == Preflight::kStrict && !s.job.dry_run) {
     verdict.kind = Verdict::Kind::kRefused;
     verdict.unfit = true;
     verdict.unfit_hosts = blamed(c.examination, s.hosts.size());
     verdict.exit_code = kUnfitCode;
-    return finish(std::move(verdict));
+    return runs ? refuse_running(std::move(verdict)) : finish(std::move(verdict));
   }
   if (c.examination.errors + c.examination.warnings > 0) tell(Concerns{});
-  prepare_hosts();
+  if (!runs) return prepare_hosts();
+  if (measures_later()) begin_speed();
 }
 
 // The plan by what was chosen; without one `check` still reports, a run is refused.
 void Step::settle_plan() {
   Checks& c = s.checks;
-  bool planned =
-      (s.job.check_only && s.job.argv.empty()) || !all_hosts(s, [](const HostState& x) { return x.open; }) ? false : make_the_plan();
+  bool possible = !(s.job.check_only && s.job.argv.empty()) && all_hosts(s, [](const HostState& x) { return x.open; });
+  bool planned = s.phase == Phase::kRunning || (possible && make_the_plan());
   for (size_t h = 0; h < c.situation.hosts.size(); ++h) {
     doctor::HostView& view = c.situation.hosts[h];
     view.address = c.choices->hosts[h].address;

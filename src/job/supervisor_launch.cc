@@ -20,6 +20,7 @@ void Step::take(size_t h, const wire::Hello& m) {
 }
 
 void Step::all_open() {
+  if (checks() && starts_by_memory()) return begin_by_memory();
   if (checks()) return begin_checks();
   if (make_the_plan()) prepare_hosts();
 }
@@ -90,7 +91,9 @@ void Step::maybe_prepared() {
     verdict.kind = Verdict::Kind::kPlanned;
     return finish(std::move(verdict));
   }
-  if (s.hosts.size() == 1 || !s.job.serve_store) return start_ranks();
+  if (s.checks.by_memory)  // the path to the store was tried minutes ago, and will be again
+    for (size_t h = 1; h < s.hosts.size(); ++h) s.hosts[h].interface = s.job.remembered->interfaces[h];
+  if (s.hosts.size() == 1 || !s.job.serve_store || s.checks.by_memory) return start_ranks();
   s.phase = Phase::kReaching;
   for (size_t h = 1; h < s.hosts.size(); ++h) {
     s.hosts[h].reached = false;
@@ -171,6 +174,7 @@ void Step::start_ranks() {
     }
     send(h, std::move(start));
   }
+  if (!s.checks.by_memory && measures_later()) begin_speed();
   tell(RunStarted{s.plan->world, s.hosts.size(), s.meeting->address, s.meeting->port});
 }
 

@@ -1,5 +1,6 @@
 // The mesh test: over the best network that all hosts share, every planned pair connects, all at once. Where that does not hold the next
-// network is tried, and the one that failed least is kept. Then, on links that hold, bursts in rounds in which no host is busy twice.
+// network is tried, and the one that failed least is kept. `check` then sends bursts over the links that hold, in rounds in which no
+// host is busy twice; a run does that while its program starts (supervisor_speed.cc), since nothing it can find refuses the run.
 #include "job/step.h"
 
 namespace job {
@@ -15,12 +16,6 @@ cluster::Link* find_link(cluster::Mesh& mesh, size_t from, const wire::DialedLin
     if (link.from == static_cast<int64_t>(from) && link.to == static_cast<int64_t>(said.to) && link.master_port == said.master_port)
       return &link;
   return nullptr;
-}
-
-uint32_t seed_of(const std::string& token) {
-  uint32_t seed = 1;
-  for (char c : token) seed = seed * 31 + static_cast<unsigned char>(c);
-  return seed;
 }
 
 // The networks of the hosts that answered; the others have no address in them.
@@ -57,8 +52,7 @@ void Step::begin_mesh() {
   Checks& c = s.checks;
   c.networks = networks_of(c.situation, s.job.wish.interface);
   auto probed = std::count_if(c.situation.hosts.begin(), c.situation.hosts.end(), [](const doctor::HostView& h) { return h.probed; });
-  if (probed < 2 || c.networks.empty()) return end_checks();
-  c.rounds = cluster::mesh_rounds(static_cast<int>(s.hosts.size()), seed_of(s.job.token));
+  if (probed < 2 || c.networks.empty()) return ask_firewalls();
   listen_on_network();
 }
 
@@ -83,7 +77,7 @@ void Step::listen_on_network() {
 
 void Step::take(size_t h, const wire::Listening& m) {
   Checks& c = s.checks;
-  if (s.phase != Phase::kChecking || c.stage != Checks::Stage::kListening || c.answered[h]) return;
+  if (!checking() || c.stage != Checks::Stage::kListening || c.answered[h]) return;
   c.answered[h] = true;
   for (const wire::ListenedPlace& place : m.places) c.ports[h].push_back(place.outcome.ok ? place.port : 0);
   check_progress();
@@ -92,7 +86,7 @@ void Step::take(size_t h, const wire::Listening& m) {
 // Round 0: everything, side by side. Later rounds: one burst per pair, over links that hold.
 void Step::dial_round() {
   Checks& c = s.checks;
-  c.stage = Checks::Stage::kDialing;
+  if (c.stage != Checks::Stage::kMeasuring) c.stage = Checks::Stage::kDialing;
   const Network& network = c.networks[c.network];
   std::vector<wire::Dial> dials(s.hosts.size());
   auto add = [&](size_t from, size_t to, size_t place) {
@@ -132,7 +126,8 @@ void Step::dial_round() {
     if (!asked[h]) continue;
     dial.round = static_cast<uint32_t>(c.round);
     dial.token = s.job.token;
-    dial.payload_bytes = c.round == 0 ? kMeshPayload : 0;
+    dial.echoes = c.round == 0 && !measures_first() ? 0 : kMeshEchoes;
+    dial.payload_bytes = c.round > 0 ? 0 : measures_first() ? kMeshPayload : kPathPayload;
     dial.burst_ms = c.round == 0 ? 0 : static_cast<uint32_t>(burst.count());
     dial.timeout_ms = static_cast<uint32_t>(kDialTimeout.count());
     send(h, std::move(dial));
@@ -143,7 +138,9 @@ void Step::dial_round() {
 
 void Step::take(size_t h, const wire::Dialed& m) {
   Checks& c = s.checks;
-  if (s.phase != Phase::kChecking || c.stage != Checks::Stage::kDialing || c.answered[h] || m.round != c.round) return;
+  bool awaited = (checking() && c.stage == Checks::Stage::kDialing) ||
+                 (s.phase == Phase::kRunning && c.stage == Checks::Stage::kMeasuring && c.round > 0);
+  if (!awaited || c.answered[h] || m.round != c.round) return;
   c.answered[h] = true;
   for (const wire::DialedLink& said : m.links) {
     cluster::Link* link = find_link(c.mesh, h, said);
@@ -158,7 +155,7 @@ void Step::take(size_t h, const wire::Dialed& m) {
       link->retransmits = said.retransmits;
     } else if (said.outcome == "ok") {
       link->bytes_per_second = said.bytes_per_second;
-      link->round_trip_ns = std::min(link->round_trip_ns, said.round_trip_ns);
+      link->round_trip_ns = link->round_trip_ns == 0 ? said.round_trip_ns : std::min(link->round_trip_ns, said.round_trip_ns);
       link->segments += said.segments;
       link->retransmits += said.retransmits;
     }
@@ -178,19 +175,44 @@ void Step::end_round() {
       ++c.network;
       return listen_on_network();
     }
-    if (c.network != *c.best) return end_mesh();  // its listeners are gone: what holds is known, how fast is not
+    if (c.network != *c.best || !measures_first()) return end_mesh();  // of another network the listeners are gone
   }
-  if (++c.round > c.rounds.size()) return end_mesh();
+  if (++c.round > c.rounds.size()) return c.stage == Checks::Stage::kMeasuring ? end_speed() : end_mesh();
   dial_round();
 }
 
 void Step::end_mesh() {
   Checks& c = s.checks;
-  c.situation.mesh = c.network == *c.best && c.round > 0 ? std::move(c.mesh) : std::move(c.best_mesh);
+  bool listening = c.network == *c.best;
+  c.situation.mesh = listening ? c.mesh : std::move(c.best_mesh);
   c.network = *c.best;
+  if (!listening) c.ports.clear();
+  if (!measures_first() && !measures_later()) stop_listening();  // else at the end of the measurement, or of the check
+  ask_firewalls();
+}
+
+void Step::stop_listening() {
+  s.checks.ports.clear();
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (alive(h)) send(h, wire::Listen{});
-  end_checks();
+}
+
+// Reading a packet filter's rules takes a program of the host, and only says more about links that failed or could not be tried: where
+// all links hold, nobody waits for it. `check` has asked at once.
+void Step::ask_firewalls() {
+  Checks& c = s.checks;
+  c.mesh_over = true;
+  bool wanted = s.hosts.size() > 1 && (c.situation.mesh.links.empty() || failures(c.situation.mesh) > 0);
+  if (c.firewall_asked || !wanted) return end_checks();
+  c.firewall_asked = true;
+  c.stage = Checks::Stage::kProbing;
+  std::vector<bool> asked(s.hosts.size());
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    asked[h] = alive(h) && !s.hosts[h].silent && c.situation.hosts[h].probed;
+    if (asked[h]) probe(h);
+  }
+  await(asked, s.job.probe_deadline + kProbeGrace);
+  check_progress();
 }
 
 }  // namespace job

@@ -25,6 +25,7 @@ struct Probe {
   std::vector<std::string> names;
   std::vector<std::string> paths;
   uint32_t deadline_ms = 0;
+  bool firewall = false;  // read the rules of the packet filter too, which takes a program of the host
 };
 // The mesh test (agent/mesh_listener.h). Listen replaces all listeners there are; without places it only closes them.
 struct Place {
@@ -47,6 +48,7 @@ struct Dial {
   static constexpr FrameType kType = FrameType::kDial;
   uint32_t round = 0;
   std::string token;
+  uint32_t echoes = 0;         // small ones, whose shortest round trip counts; 0: none
   uint32_t payload_bytes = 0;  // sent and echoed; 0: none
   uint32_t burst_ms = 0;       // sent as fast as it goes; 0: none
   uint32_t timeout_ms = 0;     // of the connect, and of any later silence

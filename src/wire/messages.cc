@@ -22,6 +22,7 @@ void fields(W& w, Hello& m) {
   w(m.ssh_client);
   w(m.now_ns);
   w(m.wall_ns);
+  w(m.fingerprint);
 }
 template <typename W>
 void fields(W& w, Prepared& m) {
@@ -185,6 +186,7 @@ void fields(W& w, Probe& m) {
   w(m.names);
   w(m.paths);
   w(m.deadline_ms);
+  w(m.firewall);
 }
 template <typename W>
 void fields(W& w, Place& m) {
@@ -207,6 +209,7 @@ template <typename W>
 void fields(W& w, Dial& m) {
   w(m.round);
   w(m.token);
+  w(m.echoes);
   w(m.payload_bytes);
   w(m.burst_ms);
   w(m.timeout_ms);

@@ -41,6 +41,9 @@ struct Hello {
   std::string ssh_client;          // the address it came from
   int64_t now_ns = 0;
   int64_t wall_ns = 0;  // CLOCK_REALTIME at the same moment
+  // Changes whenever what the checks rest on may have changed: the boot, the namespaces, the interfaces with their addresses and states,
+  // this login's own settings for NCCL and its kind. Not a secret, and no secret is in it.
+  std::string fingerprint;
 };
 
 struct Prepared {

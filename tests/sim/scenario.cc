@@ -1,5 +1,7 @@
 #include "scenario.h"
 
+#include "situations.h"
+
 #include <signal.h>
 
 #include <fmt/format.h>
@@ -82,6 +84,18 @@ const char* name(Kind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+// What an earlier run on these hosts, all of them plain machines without GPUs, would have left.
+std::shared_ptr<const job::Remembered> memory_of(const job::Job& job) {
+  auto remembered = std::make_shared<job::Remembered>();
+  static const std::vector<doctor::HostView> machines = doctor::test::plain_ethernet().hosts;
+  for (size_t h = 0; h < job.hosts.size(); ++h) {
+    remembered->hosts.push_back({job.hosts[h].target.name, kFingerprint, machines[h % machines.size()].facts});
+    remembered->addresses.push_back(fmt::format("10.0.0.{}", h + 1));
+    remembered->interfaces.push_back("eth0");
+  }
+  return remembered;
+}
+
 Scenario make_scenario(uint64_t seed) {
   Dice dice(seed);
   for (int i = 0; i < 8; ++i) dice.between(0, 1);  // neighbouring seeds begin alike
@@ -100,6 +114,12 @@ Scenario make_scenario(uint64_t seed) {
     scenario.job.stall.threshold = dice.once_in(10) ? milliseconds(0) : dice.ms(300, 6000);
     constexpr job::OnStall kActions[] = {job::OnStall::kReport, job::OnStall::kRestart, job::OnStall::kStop};
     scenario.job.stall.action = kActions[dice.below(3)];
+  }
+  if (dice.once_in(8)) {
+    scenario.machines = 0;
+    scenario.job.preflight = dice.once_in(3) ? job::Preflight::kWarn : job::Preflight::kStrict;
+    scenario.job.remembered = memory_of(scenario.job);
+    scenario.changed = dice.once_in(10);
   }
   return scenario;
 }

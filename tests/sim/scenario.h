@@ -63,6 +63,8 @@ struct Fault {
 };
 const char* name(Fault::Kind kind);
 
+inline constexpr const char* kFingerprint = "as it was minutes ago";  // of every host
+
 struct Scenario {
   uint64_t seed = 0;
   job::Job job;
@@ -70,6 +72,7 @@ struct Scenario {
   milliseconds work{0};      // how long a rank works
   bool peers_die = false;    // a rank's death ends its peers ("Connection closed by peer"), else they wait for ever
   bool links_slow = false;   // latencies of up to 200 ms instead of 2
+  bool changed = false;      // the hosts are not as job.remembered has them
   int machines = 0;          // which of the healthy clusters (tests/situations) the hosts are of
   milliseconds patience{0};  // after this the operator gives up and presses Ctrl-C
 };

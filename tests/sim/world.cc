@@ -141,6 +141,7 @@ void World::open_hosts() {
         hello.wall_ns = dice_.once_in(4) ? 0 : now_.ns + 1'700'000'000'000'000'000;
         hello.addresses = {{"eth0", fmt::format("10.0.0.{}", a.host + 1)}, {"eth1", fmt::format("10.1.0.{}", a.host + 1)}};
         hello.now_ns = now_.ns + host.clock_offset;
+        hello.fingerprint = scenario_.changed ? "of another boot" : kFingerprint;
         say(a, hello);
         watch_lease(a);
         if (a.mad) rave(a);

@@ -88,6 +88,7 @@ class Mesh : public testing::Test {
     wire::Dial request;
     request.round = 3;
     request.token = token;
+    request.echoes = 8;
     request.payload_bytes = 256 << 10;
     request.burst_ms = burst_ms;
     request.timeout_ms = static_cast<uint32_t>(kTimeout.count());

@@ -113,7 +113,7 @@ TEST(Openssh, NothingOfTheUserIsInTheRemoteCommand) {
   EXPECT_EQ(launch.argv[launch.argv.size() - 3], "--");
   // Only the name of the unfinished copy differs, and it differs every time.
   auto tag = [](const Launch& l) { return l.argv.back().substr(l.argv.back().find(".new.") + 5, 16); };
-  EXPECT_EQ(launch.argv.back(), "exec sh -c '" + deploy_script("0123abcd", tag(launch)) + "'");
+  EXPECT_EQ(launch.argv.back(), remote_command("0123abcd", tag(launch)));
   EXPECT_EQ(tag(launch).find_first_not_of("0123456789abcdef"), std::string::npos);
   EXPECT_NE(tag(launch), tag(OpensshTransport(options).launch({"gpu02", "gpu02", 0}, 0)));
 }

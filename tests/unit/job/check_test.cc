@@ -1,80 +1,9 @@
-#include <gtest/gtest.h>
-
-#include "base/json_fields.h"
-#include "script.h"
+#include "checking.h"
 
 namespace job::test {
 namespace {
 
 using os::milliseconds;
-
-Job checked(bool only) {
-  Job job;
-  job.check_only = only;
-  job.preflight = Preflight::kStrict;
-  if (only) job.argv = {};
-  return job;
-}
-
-host::Facts facts_of(size_t host) {
-  host::Facts facts;
-  host::Interface eth;
-  eth.name = "eth0";
-  eth.kind = "physical";
-  eth.state = "up";
-  eth.up = eth.running = eth.carrier = true;
-  eth.mtu = 1500;
-  eth.speed_mbps = 10'000;
-  eth.addresses = {{"10.0.0." + std::to_string(host + 1), 24, false}};
-  facts.network.interfaces = {eth};
-  facts.machine.hostname = "h" + std::to_string(host + 1);
-  return facts;
-}
-
-wire::Probed probed(const host::Facts& facts) { return {{}, base::to_text(base::to_json(facts))}; }
-
-// A script whose hosts answer the checks as healthy ones do, until `dial` says otherwise.
-struct Checking : Script {
-  Checking(std::vector<int> slots, Job job) : Script(std::move(slots), std::move(job)) { open_all(); }
-
-  void probe_all() {
-    for (size_t h = 0; h < state.hosts.size(); ++h) say(h, probed(facts_of(h)));
-  }
-  // Everything sent since the last call, answered.
-  void answer_listens(uint32_t port = 4000) {
-    auto listens = sent<wire::Listen>();
-    for (size_t i = listens_seen; i < listens.size(); ++i) {
-      wire::Listening answer;
-      for (size_t p = 0; p < listens[i].second.places.size(); ++p) answer.places.push_back({{}, port + static_cast<uint32_t>(p)});
-      if (!listens[i].second.places.empty()) say(listens[i].first, answer);
-    }
-    listens_seen = listens.size();
-  }
-  bool answer_dials(const std::function<void(size_t from, wire::DialedLink&)>& change = {}) {
-    auto dials = sent<wire::Dial>();
-    size_t from_index = dials_seen;
-    dials_seen = dials.size();
-    for (size_t i = from_index; i < dials.size(); ++i) {
-      const auto& [from, dial] = dials[i];
-      wire::Dialed answer;
-      answer.round = dial.round;
-      for (const wire::DialTarget& target : dial.targets) {
-        wire::DialedLink link;
-        link.to = target.to;
-        link.master_port = target.master_port;
-        link.outcome = "ok";
-        link.round_trip_ns = 100'000;
-        link.bytes_per_second = dial.burst_ms > 0 ? 1'000'000'000 : 0;
-        link.local_address = "10.0.0." + std::to_string(from + 1);
-        if (change) change(from, link);
-        answer.links.push_back(std::move(link));
-      }
-      say(from, answer);
-    }
-    return dials.size() > from_index;
-  }
-  size_t listens_seen = 0, dials_seen = 0;
-};
 
 TEST(Checks, ProbeEveryHostOverTheConnectionThatIsThere) {
   Job job = checked(false);
@@ -196,14 +125,84 @@ TEST(Checks, AHealthyRunGoesOnToTheChosenAddress) {
   s.probe_all();
   s.answer_listens();
   while (s.answer_dials()) {}
-  s.answer_listens();
   ASSERT_EQ(s.sent<wire::Prepare>().size(), 2u);
   ASSERT_EQ(s.sent<wire::OpenStore>().size(), 1u);
   EXPECT_EQ(s.sent<wire::OpenStore>()[0].second.address, "10.0.0.1");
-  EXPECT_TRUE(s.sent<wire::Listen>().back().second.places.empty()) << "the mesh's listeners are closed before the store opens";
+  for (const auto& [from, dial] : s.sent<wire::Dial>()) EXPECT_EQ(dial.burst_ms, 0u) << "bursts do not delay a start";
   s.prepare_all();
   s.say(1, wire::Reached{{}, "eth0"});
   EXPECT_EQ(s.state.phase, Phase::kRunning);
+}
+
+TEST(Checks, TheSpeedOfLinksIsMeasuredWhileTheProgramStarts) {
+  Starting s(checked(false));
+  s.start();
+  ASSERT_EQ(s.state.phase, Phase::kRunning);
+  size_t before = s.sent<wire::Dial>().size();
+  s.pass(milliseconds(400));
+  ASSERT_GT(s.sent<wire::Dial>().size(), before);
+  EXPECT_GT(s.sent<wire::Dial>().back().second.burst_ms, 0u);
+  while (s.answer_dials([](size_t from, wire::DialedLink& link) { link.bytes_per_second = from == 0 ? 2'000'000'000 : 10'000'000; })) {}
+  EXPECT_TRUE(s.sent<wire::Listen>().back().second.places.empty()) << "the listeners are closed when it is over";
+  auto told = s.told<Concerns>();
+  ASSERT_EQ(told.size(), 1u);
+  ASSERT_LT(told[0].from, s.state.checks.examination.findings.size());
+  EXPECT_EQ(s.state.checks.examination.findings[told[0].from].row->code, "NET-SLOW-LINK");
+  EXPECT_EQ(s.state.phase, Phase::kRunning) << "a warning stops nothing";
+  s.pass(milliseconds(1000));
+  EXPECT_EQ(s.told<Concerns>().size(), 1u);
+}
+
+TEST(Checks, AMeasurementThatIsNotAnsweredDelaysNothing) {
+  Starting s(checked(false));
+  s.start();
+  s.pass(milliseconds(8000));
+  EXPECT_TRUE(s.told<Concerns>().empty());
+  for (const HostState& host : s.state.hosts) EXPECT_FALSE(host.silent);
+  s.exit(0, exited(0));
+  s.exit(1, exited(0));
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kDone);
+}
+
+TEST(Checks, FirewallsAreReadOnlyWhereALinkFails) {
+  Checking s({1, 1}, checked(false));
+  for (const auto& [host, probe] : s.sent<wire::Probe>()) EXPECT_FALSE(probe.firewall);
+  s.probe_all();
+  s.answer_listens();
+  s.answer_dials([](size_t from, wire::DialedLink& link) {
+    if (from == 1) link.outcome = "timeout";
+  });
+  auto probes = s.sent<wire::Probe>();
+  ASSERT_EQ(probes.size(), 4u);
+  EXPECT_TRUE(probes[2].second.firewall && probes[3].second.firewall);
+  EXPECT_EQ(s.verdict(), nullptr);
+  host::Facts walled = facts_of(0);
+  walled.network.firewalls = {"ufw enabled"};
+  s.say(0, probed(walled));
+  s.say(1, wire::Probed{{false, base::fail(base::ErrorKind::kTimeout, "no answer")}, ""});
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kRefused);
+  EXPECT_EQ(s.state.checks.situation.hosts[0].facts.network.firewalls.size(), 1u);
+  EXPECT_TRUE(s.state.checks.situation.hosts[1].probed) << "its facts are there from before";
+  Checking check({1, 1}, checked(true));
+  for (const auto& [host, probe] : check.sent<wire::Probe>()) EXPECT_TRUE(probe.firewall) << "`check` asks at once";
+}
+
+TEST(Checks, WhatAHostIsSentDoesNotGrowWithTheNumberOfHosts) {
+  Checking s(std::vector<int>(200, 1), checked(false));
+  auto probes = s.sent<wire::Probe>();
+  ASSERT_EQ(probes.size(), 200u);
+  size_t most = 0, all = 0;
+  for (size_t h = 1; h < probes.size(); ++h) {
+    most = std::max(most, probes[h].second.peers.size());
+    all += probes[h].second.peers.size();
+    EXPECT_TRUE(std::any_of(probes[h].second.peers.begin(), probes[h].second.peers.end(), [](const auto& p) { return p.name == "h1"; }));
+  }
+  EXPECT_LE(most, 16u);
+  EXPECT_LE(all, 200u * 8);
 }
 
 TEST(Checks, FactsThatCannotBeReadAreAHostWithoutFacts) {

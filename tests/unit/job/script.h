@@ -50,6 +50,7 @@ class Script {
     hello.addresses = {{"eth0", "10.0.0." + std::to_string(host + 1)}};
     hello.ssh_server = "10.0.0." + std::to_string(host + 1);
     hello.now_ns = now.ns + offset(host);
+    hello.fingerprint = "fingerprint of h" + std::to_string(host + 1);
     say(host, hello);
   }
   void open_all() {

@@ -83,9 +83,17 @@ TEST(Messages, ChecksTravelWhole) {
   EXPECT_EQ(round_trip(listening, bytes).places[1].outcome.error.message, "taken");
   Dial dial;
   dial.round = 7;
+  dial.echoes = 8;
   dial.payload_bytes = 1 << 18;
   dial.targets = {{3, "10.0.0.3", 4711, true}};
   EXPECT_TRUE(round_trip(dial, bytes).targets[0].master_port);
+  EXPECT_EQ(round_trip(dial, bytes).echoes, 8u);
+  EXPECT_FALSE(round_trip(probe, bytes).firewall);
+  probe.firewall = true;
+  EXPECT_TRUE(round_trip(probe, bytes).firewall);
+  Hello hello;
+  hello.fingerprint = "0123";
+  EXPECT_EQ(round_trip(hello, bytes).fingerprint, "0123");
   Dialed dialed;
   dialed.links = {{3, true, "stalled", 110, 5, 6, 7, 9, 8, "10.0.0.1"}};
   Dialed dialed_back = round_trip(dialed, bytes);

@@ -1,0 +1,125 @@
+#include "cli/check_memory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/json_fields.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "cluster/private_folder.h"
+#include "os/build_id.h"
+#include "os/clock.h"
+#include "os/files.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kMostBytes = 32 << 20;
+constexpr time_t kOld_s = 24 * 3600;  // a file of another job that nobody has used for so long is removed
+
+std::string folder() {
+  std::string cache = os::environment_value("XDG_CACHE_HOME"), home = os::environment_value("HOME");
+  if (cache.empty() && !home.empty()) cache = home + "/.cache";
+  if (cache.empty() || cache[0] != '/') return "";
+  if (!os::make_folders(cache, 0700).ok()) return "";
+  for (const char* level : {"/phalanx", "/phalanx/checks"})
+    if (!cluster::private_folder(cache + level)) return "";
+  return cache + "/phalanx/checks";
+}
+
+// Everything that a check's answer may depend on, except what the hosts' fingerprints say.
+std::string key_of(const job::Job& job) {
+  std::string key = fmt::format("{}\n{}\n{}\n", os::build_id(), job.directory, job.path_prefix);
+  auto add = [&](std::string_view what, const std::string& value) { key += fmt::format("{} {} {}\n", what, value.size(), value); };
+  for (const job::HostRequest& host : job.hosts) {
+    add("host", host.target.name);
+    add("to", fmt::format("{} {} {}", host.target.destination, host.target.port, host.slots.value_or(-1)));
+    for (int slot : host.selected) add("slot", std::to_string(slot));
+  }
+  for (const std::string& word : job.argv) add("argv", word);
+  for (const auto& [name, value] : job.set) add("set", name + "=" + value);
+  for (const std::string& name : job.unset) add("unset", name);
+  for (const std::string& path : job.paths) add("path", path);
+  add("interface", job.wish.interface);
+  add("gpus", std::to_string(job.wish.count.value_or(-1)));
+  for (const auto& [host, list] : job.wish.lists) add("gpu", fmt::format("{} {}", host, fmt::join(list, ",")));
+  add("rule", fmt::format("{} {} {}", job.rule ? static_cast<int>(*job.rule) : -1, job.count, static_cast<int>(job.preflight)));
+  return key;
+}
+
+// When it was found, on a clock that nobody sets and that begins anew with the machine.
+struct Kept {
+  std::string boot;
+  int64_t found_ns = 0;
+  job::Remembered remembered;
+};
+template <typename V>
+void fields(V& v, Kept& f) {
+  v("boot", f.boot);
+  v("found_ns", f.found_ns);
+  v("remembered", f.remembered);
+}
+
+std::string boot_id() {
+  base::Result<std::string> id = os::read_file("/proc/sys/kernel/random/boot_id", 256);
+  return id.ok() ? std::string(base::trim(*id)) : "";
+}
+
+void remove_old(const std::string& folder) {
+  DIR* dir = ::opendir(folder.c_str());
+  if (!dir) return;
+  while (dirent* entry = ::readdir(dir)) {
+    struct stat info{};
+    if (::fstatat(::dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (info.st_mtime + kOld_s < ::time(nullptr)) ::unlinkat(::dirfd(dir), entry->d_name, 0);
+  }
+  ::closedir(dir);
+}
+
+}  // namespace
+
+CheckMemory::CheckMemory(const job::Job& job, std::chrono::milliseconds most_age) : most_age_(most_age) {
+  if (most_age.count() == 0 || job.preflight == job::Preflight::kOff || job.dry_run || job.check_only) return;
+  std::string at = folder();
+  if (!at.empty()) path_ = at + "/" + base::sha256_hex(key_of(job)).substr(0, 32) + ".json";
+}
+
+std::shared_ptr<const job::Remembered> CheckMemory::load() const {
+  if (path_.empty()) return nullptr;
+  base::Result<std::string> text = os::read_file(path_, kMostBytes);
+  if (!text.ok()) return nullptr;
+  base::Result<base::Json> json = base::parse_json(*text);
+  if (!json.ok()) return nullptr;
+  base::Result<Kept> kept = base::from_json<Kept>(*json);
+  if (!kept.ok() || kept->boot.empty() || kept->boot != boot_id()) return nullptr;
+  os::nanoseconds age = os::mono_now() - os::Mono{kept->found_ns};
+  if (age.count() < 0 || age > most_age_) return nullptr;
+  return std::make_shared<const job::Remembered>(std::move(kept->remembered));
+}
+
+// A run whose ranks failed says nothing against its hosts; one that was refused, lost a host or hung does.
+void CheckMemory::keep(const job::State& state, const job::Verdict& verdict) const {
+  using Kind = job::Verdict::Kind;
+  if (path_.empty()) return;
+  bool against = verdict.kind == Kind::kRefused || verdict.kind == Kind::kHostLost || verdict.kind == Kind::kHung || verdict.attempt > 0;
+  if (against) {
+    ::unlink(path_.c_str());
+    return;
+  }
+  if (!state.checks.examined) return;  // it ended before its checks did: what is kept stays, and ages
+  std::optional<job::Remembered> remembered = job::to_remember(state);
+  if (!remembered) {
+    ::unlink(path_.c_str());
+    return;
+  }
+  Kept kept{boot_id(), state.checks.examined_at.ns, *std::move(remembered)};
+  if (!os::write_file_atomic(path_, base::to_text(base::to_json(kept)), 0600, os::Durable::kNo).ok()) return;
+  remove_old(path_.substr(0, path_.rfind('/')));
+}
+
+}  // namespace cli

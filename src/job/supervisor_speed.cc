@@ -1,0 +1,51 @@
+// How fast the links are: measured while the program starts, not before. A Python program imports its libraries for a second or more, and
+// the network is idle. The bursts of the mesh test go over the listeners that it has left open, in the same rounds; a program that has
+// ended by then is not disturbed. What they find are warnings, told once, about a second after the start.
+#include <algorithm>
+
+#include "job/step.h"
+
+namespace job {
+namespace {
+
+// The codes that need bursts.
+const std::vector<std::string>& measured_codes() {
+  static const std::vector<std::string> codes = {"NET-SLOW-LINK", "NET-LOSS"};
+  return codes;
+}
+
+}  // namespace
+
+bool Step::measures_later() const {
+  const Checks& c = s.checks;
+  return !measures_first() && !s.job.dry_run && !c.ports.empty() && !c.situation.mesh.links.empty();
+}
+
+void Step::begin_speed() {
+  s.checks.stage = Checks::Stage::kMeasuring;
+  s.checks.round = 0;
+}
+
+void Step::check_speed() {
+  Checks& c = s.checks;
+  if (s.phase != Phase::kRunning || c.stage != Checks::Stage::kMeasuring || c.round > 0 || now - s.started_at < kMeasureAfter) return;
+  c.mesh = c.situation.mesh;
+  c.round = 1;
+  dial_round();
+}
+
+void Step::end_speed() {
+  Checks& c = s.checks;
+  c.stage = Checks::Stage::kDone;
+  c.situation.mesh = std::move(c.mesh);
+  stop_listening();
+  doctor::Examination late = doctor::examine(c.situation, measured_codes());
+  size_t told = c.examination.findings.size();
+  std::move(late.findings.begin(), late.findings.end(), std::back_inserter(c.examination.findings));
+  c.examination.errors += late.errors;
+  c.examination.warnings += late.warnings;
+  c.examination.notes += late.notes;
+  if (late.errors + late.warnings > 0) tell(Concerns{told});
+}
+
+}  // namespace job
