@@ -10,6 +10,7 @@
 #include "agent/guard.h"
 #include "base/sha256.h"
 #include "cli/verbs.h"
+#include "os/descriptor_limit.h"
 #include "os/fd.h"
 
 namespace {
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {
   if (args.size() == 1 && args[0] == "agent") return agent::run_guarded(argv);
   if (args.size() == 2 && args[0] == "selfcheck") return selfcheck(args[1]);
   ::signal(SIGPIPE, SIG_IGN);
+  os::raise_descriptor_limit();
   base::Result<cli::Invocation> invocation = cli::parse_command_line(args);
   if (!invocation.ok()) return report(invocation.error());
   base::Result<int> code = dispatch(*invocation);

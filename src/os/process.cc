@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/descriptor_limit.h"
 #include "os/fd.h"
 
 namespace os {
@@ -62,7 +63,8 @@ bool place_fds(const SpawnSpec& spec, int& report) {
   return true;
 }
 
-[[noreturn]] void run_child(const SpawnSpec& spec, char* const* argv, char* const* envp, int report, pid_t parent) {
+[[noreturn]] void run_child(const SpawnSpec& spec, char* const* argv, char* const* envp, int report, pid_t parent,
+                            const rlimit* descriptors) {
   ChildFailure failure{kFds, 0};
   sigset_t none;
   sigemptyset(&none);
@@ -82,6 +84,7 @@ bool place_fds(const SpawnSpec& spec, int& report) {
     failure.step = kDirectory;
     good = ::chdir(spec.directory.c_str()) == 0;
   }
+  if (descriptors && ::setrlimit(RLIMIT_NOFILE, descriptors) != 0) {}  // lower than ours, so it is allowed
   if (good) {
     failure.step = kExec;
     ::execve(spec.program.c_str(), argv, envp);
@@ -120,8 +123,9 @@ namespace {
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, &before);
   pid_t parent = ::getpid();
+  std::optional<rlimit> descriptors = original_descriptor_limit();
   pid_t pid = ::vfork();
-  if (pid == 0) run_child(spec, argv, envp, report, parent);
+  if (pid == 0) run_child(spec, argv, envp, report, parent, descriptors ? &*descriptors : nullptr);
   int error_number = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   errno = error_number;

@@ -23,7 +23,7 @@ struct SpawnSpec {
 };
 
 // Forks and execs. The error says which step failed in the child (chdir, exec …), with its operand.
-// Signals blocked or ignored by the caller are default in the child.
+// Signals blocked or ignored by the caller are default in the child, and the limit of descriptors is the one this program began with.
 base::Result<pid_t> spawn(const SpawnSpec& spec);
 
 // What `ps` shows: comm (at most 15 bytes) and, best effort, the argument area.

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "os/build_id.h"
+#include "os/descriptor_limit.h"
 #include "os/family.h"
 #include "os/fd.h"
 #include "os/files.h"
@@ -148,6 +149,30 @@ TEST(Files, MakeFolders) {
 TEST(BuildId, IsTheSameTwiceAndHex) {
   EXPECT_EQ(build_id(), build_id());
   EXPECT_GE(build_id().size(), 12u);
+}
+
+TEST(Spawn, TheLimitOfDescriptorsIsTheOneThisProgramBeganWith) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  pid_t tester = ::fork();  // the limit is the process's
+  if (tester == 0) {
+    rlimit low{256, 512};
+    if (::setrlimit(RLIMIT_NOFILE, &low) != 0) ::_exit(2);
+    raise_descriptor_limit();
+    rlimit raised{};
+    ::getrlimit(RLIMIT_NOFILE, &raised);
+    if (raised.rlim_cur != 512) ::_exit(3);
+    SpawnSpec spec;
+    spec.program = "/bin/sh";
+    spec.arguments = {"sh", "-c", "test $(ulimit -Sn) = 256 && test $(ulimit -Hn) = 512"};
+    base::Result<pid_t> pid = spawn(spec);
+    int status = 0;
+    if (!pid.ok() || ::waitpid(*pid, &status, 0) != *pid) ::_exit(4);
+    ::_exit(status == 0 ? 0 : 5);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(tester, &status, 0), tester);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

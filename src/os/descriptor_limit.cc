@@ -1,0 +1,24 @@
+#include "os/descriptor_limit.h"
+
+namespace os {
+namespace {
+
+// Process-wide, as the limit itself is.
+std::optional<rlimit>& original() {
+  static std::optional<rlimit> limit;
+  return limit;
+}
+
+}  // namespace
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (original() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  rlimit raised = limit;
+  raised.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) original() = limit;
+}
+
+std::optional<rlimit> original_descriptor_limit() { return original(); }
+
+}  // namespace os
