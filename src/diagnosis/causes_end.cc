@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kEndCauses[] = {
     {"RUN-EXIT-CODE",
      {"a rank ended with an exit code of its own", "某个 rank 以自己的退出码结束"},
      {"The program decided to end, with a code other than 0, before any other rank failed. What it said last is the best evidence.",
@@ -114,6 +114,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> end_causes() { return kCauses; }
+std::span<const Cause> end_causes() { return kEndCauses; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kHangCauses[] = {
     {"HANG-NEVER-ENTERED",
      {"a rank never entered the collective that the others wait in", "某个 rank 没有进入其它 rank 正在等待的集合通信"},
      {"Every rank of a group must call the same collectives the same number of times. One did not come: a DataLoader that waits, a file "
@@ -135,6 +135,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> hang_causes() { return kCauses; }
+std::span<const Cause> hang_causes() { return kHangCauses; }
 
 }  // namespace diagnosis

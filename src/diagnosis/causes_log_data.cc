@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kLogDataCauses[] = {
     {"DATA-COLLATE",
      {"samples of a batch do not fit together", "batch 中的样本形状不一致"},
      {"The samples have different shapes and nothing pads them, so the batch cannot be stacked. It happens at a random step and on one "
@@ -89,6 +89,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> log_data_causes() { return kCauses; }
+std::span<const Cause> log_data_causes() { return kLogDataCauses; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kLogGpuCauses[] = {
     {"RUN-OOM-GPU",
      {"a GPU ran out of memory", "GPU 显存耗尽"},
      {"A rank asked for more memory than its GPU had left. The other ranks then wait for it and time out minutes later. Where \"reserved "
@@ -71,6 +71,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> log_gpu_causes() { return kCauses; }
+std::span<const Cause> log_gpu_causes() { return kLogGpuCauses; }
 
 }  // namespace diagnosis

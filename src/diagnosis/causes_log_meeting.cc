@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kLogMeetingCauses[] = {
     {"RDZV-MASTER-SILENT",
      {"a rank could not reach the master", "rank 连不上主节点"},
      {"Nothing answered at MASTER_ADDR:MASTER_PORT: rank 0 did not start, ended at once, listens on another address, or a firewall drops "
@@ -78,6 +78,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> log_meeting_causes() { return kCauses; }
+std::span<const Cause> log_meeting_causes() { return kLogMeetingCauses; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kLogNetworkCauses[] = {
     {"NET-CONNECT-REFUSED",
      {"nobody listens where a rank connects to", "rank 连接的地址无人监听"},
      {"The address answered with a reset: the peer has ended already, the address is that of another machine (docker0 and virbr0 are the "
@@ -102,6 +102,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> log_network_causes() { return kCauses; }
+std::span<const Cause> log_network_causes() { return kLogNetworkCauses; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kLogOnlyCauses[] = {
     {"LOG-ROOT-ELSEWHERE",
      {"these logs hold only consequences; the cause is elsewhere", "这些日志里只有后果，原因在别处"},
      {"Connections that broke, aborts, signals: all of it follows when a rank ends. The rank that ended first is not in these logs, or it "
@@ -56,6 +56,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> log_only_causes() { return kCauses; }
+std::span<const Cause> log_only_causes() { return kLogOnlyCauses; }
 
 }  // namespace diagnosis

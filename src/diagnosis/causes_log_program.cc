@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kLogProgramCauses[] = {
     {"HANG-TIMEOUT",
      {"a collective timed out, and these logs do not tell whose fault it is", "集合通信超时，且这些日志无法判断是谁的问题"},
      {"Ranks waited in a collective until the watchdog gave up. Those that complain are the victims. The culprit is a rank that says "
@@ -102,6 +102,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> log_program_causes() { return kCauses; }
+std::span<const Cause> log_program_causes() { return kLogProgramCauses; }
 
 }  // namespace diagnosis

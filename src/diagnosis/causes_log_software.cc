@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kLogSoftwareCauses[] = {
     {"ENV-IMPORT",
      {"a Python module cannot be imported", "无法导入 Python 模块"},
      {"The module is not installed in the environment this rank runs in, or in another version than the code expects. On one host only: "
@@ -91,6 +91,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> log_software_causes() { return kCauses; }
+std::span<const Cause> log_software_causes() { return kLogSoftwareCauses; }
 
 }  // namespace diagnosis

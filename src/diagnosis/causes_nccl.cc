@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kNcclCauses[] = {
     {"NCCL-INIT-MISSING",
      {"ranks are missing while NCCL starts", "NCCL 初始化时缺少部分 rank"},
      {"NCCL's start waits until all ranks of a communicator have met at its root. Fewer came than it has: a rank died or is stuck before "
@@ -106,6 +106,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> nccl_causes() { return kCauses; }
+std::span<const Cause> nccl_causes() { return kNcclCauses; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Cause kCauses[] = {
+constexpr Cause kSlowCauses[] = {
     {"SLOW-CPU-LIMIT",
      {"the CPU limit of its cgroup slows a rank down", "cgroup 的 CPU 限额拖慢了某个 rank"},
      {"A container or a scheduler gives the rank less CPU time than it wants; every step of all ranks takes as long as this one's. GPUs "
@@ -50,6 +50,6 @@ constexpr Cause kCauses[] = {
 
 }  // namespace
 
-std::span<const Cause> slow_causes() { return kCauses; }
+std::span<const Cause> slow_causes() { return kSlowCauses; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kBenignSignatures[] = {
     {"LOG-HARMLESS", Role::kBenign, "libnccl-net.so",
      R"(NET/Plugin ?: ?.*(libnccl-net\S*\.so: cannot open shared object file|Could not find: libnccl-net\.so|Plugin )"
      "load)",
@@ -79,6 +79,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> benign_signatures() { return kRows; }
+std::span<const Signature> benign_signatures() { return kBenignSignatures; }
 
 }  // namespace diagnosis

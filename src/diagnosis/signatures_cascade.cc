@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kCascadeSignatures[] = {
     {"LOG-PEER-GONE", Role::kCascade, "Connection closed by remote peer",
      R"((NCCL WARN .*|socketProgress: )Connection closed by remote peer (?P<address>\S+))",
      "gpu02:77:501 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer "
@@ -134,6 +134,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> cascade_signatures() { return kRows; }
+std::span<const Signature> cascade_signatures() { return kCascadeSignatures; }
 
 }  // namespace diagnosis

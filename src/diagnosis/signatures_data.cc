@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kDataSignatures[] = {
     {"DATA-COLLATE", Role::kRoot, "stack expects each tensor to be equal size", "stack expects each tensor to be equal size, but got",
      "RuntimeError: stack expects each tensor to be equal size, but got [3, 224, 224] at entry 0 and [1, 224, 224] at "
      "entry 5",
@@ -94,6 +94,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> data_signatures() { return kRows; }
+std::span<const Signature> data_signatures() { return kDataSignatures; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kEndSignatures[] = {
     {"RUN-KILLED", Role::kSymptom, R"("signal":"SIGKILL"})",
      R"x("event":"rank_exited","rank":(?P<rank>\d+),"host":"(?P<host>[^"]*)","signal":"SIGKILL"\})x",
      R"({"v":1,"t":"2026-11-21T19:21:03.624Z","event":"rank_exited","rank":2,"host":"gpu02","signal":"SIGKILL"})",
@@ -153,6 +153,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> end_signatures() { return kRows; }
+std::span<const Signature> end_signatures() { return kEndSignatures; }
 
 }  // namespace diagnosis

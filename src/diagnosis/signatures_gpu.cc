@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kGpuSignatures[] = {
     {"RUN-OOM-GPU", Role::kRoot, "CUDA out of memory.", R"(CUDA out of memory\. Tried to allocate (?P<wanted>[\d.]+ [KMGT]i?B))",
      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
      "23.69 GiB of which 1.06 GiB is free.",
@@ -159,6 +159,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> gpu_signatures() { return kRows; }
+std::span<const Signature> gpu_signatures() { return kGpuSignatures; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kInfinibandSignatures[] = {
     {"IB-RETRY", Role::kRoot, "Got completion from peer",
      R"(Got completion from peer (?P<address>\S+) with status=(IBV_WC_RETRY_EXC_ERR\()?12)",
      "kp-0:3468:3905 [4] ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer 10.0.0.6<54862> with status=12 "
@@ -75,6 +75,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> infiniband_signatures() { return kRows; }
+std::span<const Signature> infiniband_signatures() { return kInfinibandSignatures; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kLauncherSignatures[] = {
     {"CMD-TORCH-LAUNCH", Role::kRoot, "unrecognized arguments: --local", "error: unrecognized arguments: --local[-_]rank",
      "train.py: error: unrecognized arguments: --local-rank=0", "unrecognized arguments: --lr 3"},
     {"ENV-NO-PROGRAM", Role::kRoot, "command not found",
@@ -101,6 +101,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> launcher_signatures() { return kRows; }
+std::span<const Signature> launcher_signatures() { return kLauncherSignatures; }
 
 }  // namespace diagnosis

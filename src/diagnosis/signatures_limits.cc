@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kLimitsSignatures[] = {
     {"LIM-NOFILE", Role::kRoot, "Too many open files", R"((Errno 24\]|os error 24|error|failed|accept|socket|cannot).*Too many open files)",
      "OSError: [Errno 24] Too many open files", "Too many open files on your desk"},
     {"LIM-NOFILE", Role::kRoot, "received 0 items of ancdata", "RuntimeError: received 0 items of ancdata",
@@ -65,6 +65,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> limits_signatures() { return kRows; }
+std::span<const Signature> limits_signatures() { return kLimitsSignatures; }
 
 }  // namespace diagnosis

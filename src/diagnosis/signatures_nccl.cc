@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kNcclSignatures[] = {
     {"NCCL-VERSION-DIFFERS", Role::kRoot, "Mismatched NCCL version detected",
      R"(Mismatched NCCL version detected ?: rank (?P<rank>\d+) version)",
      "gpu02:90:401 [0] init.cc:902 NCCL WARN Mismatched NCCL version detected : rank 0 version 21805 rank 8 version "
@@ -101,6 +101,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> nccl_signatures() { return kRows; }
+std::span<const Signature> nccl_signatures() { return kNcclSignatures; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kNetworkSignatures[] = {
     {"NET-IFNAME-MISSING", Role::kRoot, "no socket interface found", "Bootstrap ?: no socket interface found",
      "gpu02:4120:4120 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
      "gpu02:4120:4120 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.2<0>"},
@@ -106,6 +106,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> network_signatures() { return kRows; }
+std::span<const Signature> network_signatures() { return kNetworkSignatures; }
 
 }  // namespace diagnosis

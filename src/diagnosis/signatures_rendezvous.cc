@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kRendezvousSignatures[] = {
     {"RDZV-PORT-TAKEN", Role::kRoot, "Address already in use",
      R"((EADDRINUSE|errno: 98 - |server socket|Errno 98\]|bind|listen).*Address already in use)",
      "[W socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in "
@@ -118,6 +118,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> rendezvous_signatures() { return kRows; }
+std::span<const Signature> rendezvous_signatures() { return kRendezvousSignatures; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kSoftwareSignatures[] = {
     {"ENV-EDITABLE-GONE", Role::kRoot, "No module named 'llamafactory'", "ModuleNotFoundError: No module named 'llamafactory'",
      "ModuleNotFoundError: No module named 'llamafactory'", "No module named 'llama'"},
     {"ENV-IMPORT", Role::kRoot, "ModuleNotFoundError: ", R"(ModuleNotFoundError: No module named '(?P<module>[\w.]+)')",
@@ -124,6 +124,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> software_signatures() { return kRows; }
+std::span<const Signature> software_signatures() { return kSoftwareSignatures; }
 
 }  // namespace diagnosis

@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kStorageSignatures[] = {
     {"FS-SHM-SMALL", Role::kRoot, "is killed by signal: Bus error",
      R"(DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: Bus error)",
      "RuntimeError: DataLoader worker (pid 4021) is killed by signal: Bus error. It is possible that dataloader's "
@@ -70,6 +70,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> storage_signatures() { return kRows; }
+std::span<const Signature> storage_signatures() { return kStorageSignatures; }
 
 }  // namespace diagnosis

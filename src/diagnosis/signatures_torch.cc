@@ -4,7 +4,7 @@
 namespace diagnosis {
 namespace {
 
-constexpr Signature kRows[] = {
+constexpr Signature kTorchSignatures[] = {
     {"HANG-TIMEOUT", Role::kSymptom, "Watchdog caught collective operation timeout",
      R"((\[Rank (?P<rank>\d+)\] )?Watchdog caught collective operation timeout: WorkNCCL\((SeqNum=(?P<seq>\d+), )"
      R"()?OpType=(?P<op>\w+)(, (TensorShape=\[[^\]]*\]|NumelIn=(?P<in>\d+), NumelOut=(?P<out>\d+)))?, )"
@@ -152,6 +152,6 @@ constexpr Signature kRows[] = {
 
 }  // namespace
 
-std::span<const Signature> torch_signatures() { return kRows; }
+std::span<const Signature> torch_signatures() { return kTorchSignatures; }
 
 }  // namespace diagnosis

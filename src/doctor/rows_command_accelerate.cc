@@ -194,7 +194,7 @@ void pdsh(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kAccelerateRows[] = {
     {"CMD-ACCELERATE-KEY",
      Severity::kWarning,
      Group::kCommand,
@@ -295,6 +295,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> accelerate_rows() { return kRows; }
+std::span<const Row> accelerate_rows() { return kAccelerateRows; }
 
 }  // namespace doctor

@@ -107,7 +107,7 @@ void offload(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kDeepspeedRows[] = {
     {"CMD-DEEPSPEED-KEY",
      Severity::kWarning,
      Group::kCommand,
@@ -179,6 +179,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> deepspeed_rows() { return kRows; }
+std::span<const Row> deepspeed_rows() { return kDeepspeedRows; }
 
 }  // namespace doctor

@@ -144,7 +144,7 @@ void config_twice(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kCommandFileRows[] = {
     {"CMD-SCRIPT-MISSING",
      Severity::kError,
      Group::kCommand,
@@ -226,6 +226,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> command_file_rows() { return kRows; }
+std::span<const Row> command_file_rows() { return kCommandFileRows; }
 
 }  // namespace doctor

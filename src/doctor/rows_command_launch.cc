@@ -169,7 +169,7 @@ void old_launch(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kLaunchRows[] = {
     {"CMD-NESTED-LAUNCHER",
      Severity::kWarning,
      Group::kCommand,
@@ -272,6 +272,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> launch_rows() { return kRows; }
+std::span<const Row> launch_rows() { return kLaunchRows; }
 
 }  // namespace doctor

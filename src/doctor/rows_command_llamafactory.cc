@@ -60,7 +60,7 @@ void overwrite(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kLlamafactoryRows[] = {
     {"CMD-LLAMAFACTORY-KEY",
      Severity::kWarning,
      Group::kCommand,
@@ -242,7 +242,7 @@ constexpr Row kLightningRows[] = {
 
 }  // namespace
 
-std::span<const Row> llamafactory_rows() { return kRows; }
+std::span<const Row> llamafactory_rows() { return kLlamafactoryRows; }
 std::span<const Row> lightning_rows() { return kLightningRows; }
 
 }  // namespace doctor

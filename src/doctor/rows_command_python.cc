@@ -129,7 +129,7 @@ void hard_coded_port(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kPythonRows[] = {
     {"CMD-RANDOM-PORT",
      Severity::kWarning,
      Group::kCommand,
@@ -176,6 +176,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> python_rows() { return kRows; }
+std::span<const Row> python_rows() { return kPythonRows; }
 
 }  // namespace doctor

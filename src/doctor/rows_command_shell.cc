@@ -140,7 +140,7 @@ void master_fixed(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kShellRows[] = {
     {"CMD-SHEBANG",
      Severity::kWarning,
      Group::kCommand,
@@ -263,6 +263,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> shell_rows() { return kRows; }
+std::span<const Row> shell_rows() { return kShellRows; }
 
 }  // namespace doctor

@@ -11,11 +11,11 @@
 namespace doctor {
 namespace {
 
-constexpr int64_t kMany = 1'000'000;
+constexpr int64_t kMillion = 1'000'000;
 
 void say_batch(const Situation& s, Findings& findings, const std::vector<size_t>& hosts, const std::string& where, int64_t each,
                int64_t steps) {
-  if (each < 1 || steps < 1 || each > kMany || steps > kMany) return;
+  if (each < 1 || steps < 1 || each > kMillion || steps > kMillion) return;
   const int64_t all = each * steps * s.job.world;
   tell(findings, s, hosts,
        {fmt::format("{}: {} per rank × {} ranks × {} accumulated = {} samples per optimizer step", where, each, s.job.world, steps, all),
@@ -106,7 +106,7 @@ void offload_memory(const Situation& s, Findings& findings) {
     for (const char* key : {"deepspeed_config.offload_optimizer_device", "deepspeed_config.offload_param_device"}) check(config, key);
 }
 
-constexpr Row kRows[] = {
+constexpr Row kDataConfigRows[] = {
     {"DATA-BATCH",
      Severity::kNote,
      Group::kData,
@@ -167,6 +167,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> data_config_rows() { return kRows; }
+std::span<const Row> data_config_rows() { return kDataConfigRows; }
 
 }  // namespace doctor

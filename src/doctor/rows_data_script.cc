@@ -238,7 +238,7 @@ void workers(const Situation& s, Findings& findings) {
         workers_on(s, findings, launch.hosts, "--" + a.name, a.value);
 }
 
-constexpr Row kRows[] = {
+constexpr Row kDataScriptRows[] = {
     {"DATA-DATAPARALLEL",
      Severity::kWarning,
      Group::kData,
@@ -369,6 +369,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> data_script_rows() { return kRows; }
+std::span<const Row> data_script_rows() { return kDataScriptRows; }
 
 }  // namespace doctor

@@ -132,7 +132,7 @@ void check_drivers_differ(const Situation& s, Findings& f) {
           fmt::format("驱动 {}，而另外 {} 台主机是 {}", all[i].value, all[0].hosts.size(), all[0].value)});
 }
 
-const Row kRows[] = {
+const Row kGpuDriverRows[] = {
     {"GPU-NONE",
      Severity::kError,
      Group::kGpu,
@@ -273,6 +273,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> gpu_driver_rows() { return kRows; }
+std::span<const Row> gpu_driver_rows() { return kGpuDriverRows; }
 
 }  // namespace doctor

@@ -124,7 +124,7 @@ void check_nvlink_errors(const Situation& s, Findings& f) {
   });
 }
 
-const Row kRows[] = {
+const Row kGpuHealthRows[] = {
     {"GPU-LOST",
      Severity::kError,
      Group::kGpu,
@@ -228,6 +228,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> gpu_health_rows() { return kRows; }
+std::span<const Row> gpu_health_rows() { return kGpuHealthRows; }
 
 }  // namespace doctor

@@ -62,7 +62,7 @@ void check_program(const Situation& s, Findings& f) {
   tell(s, f, [](const Xid& x) { return among(x, kProgram); });
 }
 
-const Row kRows[] = {
+const Row kGpuLogRows[] = {
     {"GPU-XID-BUS",
      Severity::kWarning,
      Group::kGpu,
@@ -139,6 +139,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> gpu_log_rows() { return kRows; }
+std::span<const Row> gpu_log_rows() { return kGpuLogRows; }
 
 }  // namespace doctor

@@ -215,7 +215,7 @@ void check_ecc_differs(const Situation& s, Findings& f) {
     }
 }
 
-const Row kRows[] = {
+const Row kGpuUseRows[] = {
     {"GPU-BUSY",
      Severity::kWarning,
      Group::kGpu,
@@ -369,6 +369,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> gpu_use_rows() { return kRows; }
+std::span<const Row> gpu_use_rows() { return kGpuUseRows; }
 
 }  // namespace doctor

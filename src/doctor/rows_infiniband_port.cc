@@ -157,7 +157,7 @@ void missing_device(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kInfinibandPortRows[] = {
     {"IB-PORT-INIT",
      Severity::kWarning,
      Group::kInfiniband,
@@ -309,6 +309,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> infiniband_port_rows() { return kRows; }
+std::span<const Row> infiniband_port_rows() { return kInfinibandPortRows; }
 
 }  // namespace doctor

@@ -188,7 +188,7 @@ void peermem(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kInfinibandUseRows[] = {
     {"IB-NO-VERBS",
      Severity::kWarning,
      Group::kInfiniband,
@@ -308,6 +308,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> infiniband_use_rows() { return kRows; }
+std::span<const Row> infiniband_use_rows() { return kInfinibandUseRows; }
 
 }  // namespace doctor

@@ -191,7 +191,7 @@ void address_space(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kProcessLimitRows[] = {
     {"LIM-NOFILE",
      Severity::kWarning,
      Group::kLimits,
@@ -333,7 +333,7 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> process_limit_rows() { return kRows; }
+std::span<const Row> process_limit_rows() { return kProcessLimitRows; }
 
 std::span<const Row> limits_rows() {
   static const std::vector<Row> kAll = [] {

@@ -135,7 +135,7 @@ void busy(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kMachineLimitRows[] = {
     {"LIM-MEMORY-NONE",
      Severity::kError,
      Group::kLimits,
@@ -260,6 +260,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> machine_limit_rows() { return kRows; }
+std::span<const Row> machine_limit_rows() { return kMachineLimitRows; }
 
 }  // namespace doctor

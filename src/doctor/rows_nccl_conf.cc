@@ -106,7 +106,7 @@ void check_settings_differ(const Situation& s, Findings& findings) {
   }
 }
 
-const Row kRows[] = {
+const Row kNcclConfRows[] = {
     {"NCCL-CONF-FILE",
      Severity::kNote,
      Group::kNccl,
@@ -166,6 +166,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> nccl_conf_rows() { return kRows; }
+std::span<const Row> nccl_conf_rows() { return kNcclConfRows; }
 
 }  // namespace doctor

@@ -89,7 +89,7 @@ void check_comm_id(const Situation& s, Findings& findings) {
              {": all communicators of the job meet at this one address", "：任务的所有通信域都在这一个地址会合"});
 }
 
-const Row kRows[] = {
+const Row kNcclHabitRows[] = {
     {"NCCL-WATCHDOG-OFF",
      Severity::kWarning,
      Group::kNccl,
@@ -193,6 +193,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> nccl_habit_rows() { return kRows; }
+std::span<const Row> nccl_habit_rows() { return kNcclHabitRows; }
 
 }  // namespace doctor

@@ -88,7 +88,7 @@ void check_old(const Situation& s, Findings& findings) {
   }
 }
 
-const Row kRows[] = {
+const Row kNcclLibraryRows[] = {
     {"NCCL-VERSION-DIFFERS",
      Severity::kError,
      Group::kNccl,
@@ -151,6 +151,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> nccl_library_rows() { return kRows; }
+std::span<const Row> nccl_library_rows() { return kNcclLibraryRows; }
 
 }  // namespace doctor

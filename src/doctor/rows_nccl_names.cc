@@ -124,7 +124,7 @@ void check_word(const Situation& s, Findings& findings) {
   });
 }
 
-const Row kRows[] = {
+const Row kNcclNameRows[] = {
     {"NCCL-MISSPELLED",
      Severity::kWarning,
      Group::kNccl,
@@ -222,6 +222,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> nccl_name_rows() { return kRows; }
+std::span<const Row> nccl_name_rows() { return kNcclNameRows; }
 
 }  // namespace doctor

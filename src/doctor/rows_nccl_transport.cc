@@ -168,7 +168,7 @@ void check_nvls(const Situation& s, Findings& findings) {
   });
 }
 
-const Row kRows[] = {
+const Row kNcclTransportRows[] = {
     {"NCCL-NET-DISABLED",
      Severity::kError,
      Group::kNccl,
@@ -276,6 +276,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> nccl_transport_rows() { return kRows; }
+std::span<const Row> nccl_transport_rows() { return kNcclTransportRows; }
 
 }  // namespace doctor

@@ -147,7 +147,7 @@ void vpn_path(const Situation& s, Findings& findings) {
                       fmt::format("各主机将通过 VPN 网卡 {}（{}）通信", i->name, s.hosts[h].address)});
 }
 
-constexpr Row kRows[] = {
+constexpr Row kNetworkChoiceRows[] = {
     {"NET-SAME-DECOY",
      Severity::kWarning,
      Group::kNetwork,
@@ -259,6 +259,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> network_choice_rows() { return kRows; }
+std::span<const Row> network_choice_rows() { return kNetworkChoiceRows; }
 
 }  // namespace doctor

@@ -215,7 +215,7 @@ void ipv6_mixed(const Situation& s, Findings& findings) {
                             fmt::format("IPv6 为 {}，而 {} 上为 {}", odd.value, names(s, odd.others), odd.usual)});
 }
 
-constexpr Row kRows[] = {
+constexpr Row kNetworkHostRows[] = {
     {"NET-DIFF-SUBNET",
      Severity::kWarning,
      Group::kNetwork,
@@ -350,6 +350,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> network_host_rows() { return kRows; }
+std::span<const Row> network_host_rows() { return kNetworkHostRows; }
 
 }  // namespace doctor

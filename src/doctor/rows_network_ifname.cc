@@ -133,7 +133,7 @@ void family(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kNetworkIfnameRows[] = {
     {"NET-IFNAME-MISSING",
      Severity::kError,
      Group::kNetwork,
@@ -243,6 +243,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> network_ifname_rows() { return kRows; }
+std::span<const Row> network_ifname_rows() { return kNetworkIfnameRows; }
 
 }  // namespace doctor

@@ -205,7 +205,7 @@ void bond_unequal(const Situation& s, Findings& findings) {
     }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kNetworkLinkRows[] = {
     {"NET-SLOW-LINK",
      Severity::kWarning,
      Group::kNetwork,
@@ -319,6 +319,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> network_link_rows() { return kRows; }
+std::span<const Row> network_link_rows() { return kNetworkLinkRows; }
 
 }  // namespace doctor

@@ -151,7 +151,7 @@ void other_error(const Situation& s, Findings& f) {
       no_fix);
 }
 
-constexpr Row kRows[] = {
+constexpr Row kNetworkMeshRows[] = {
     {"NET-PORT-DROPPED",
      Severity::kError,
      Group::kNetwork,
@@ -316,6 +316,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> network_mesh_rows() { return kRows; }
+std::span<const Row> network_mesh_rows() { return kNetworkMeshRows; }
 
 }  // namespace doctor

@@ -49,7 +49,7 @@ void silent(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kProcessRows[] = {
     {"PROC-AGENT-SILENT",
      Severity::kError,
      Group::kProcess,
@@ -86,6 +86,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> process_rows() { return kRows; }
+std::span<const Row> process_rows() { return kProcessRows; }
 
 }  // namespace doctor

@@ -183,7 +183,7 @@ void hand_set(const Situation& s, Findings& findings) {
   if (!names.empty()) findings.job({names + ": replaced for every rank", names + "：会被每个 rank 各自的值覆盖"});
 }
 
-constexpr Row kRows[] = {
+constexpr Row kMeetingRows[] = {
     {"RDZV-PORT-TAKEN",
      Severity::kError,
      Group::kRendezvous,
@@ -324,7 +324,7 @@ const host::Resolved* resolved(const HostView& host, const std::string& name) {
   return nullptr;
 }
 
-std::span<const Row> meeting_rows() { return kRows; }
+std::span<const Row> meeting_rows() { return kMeetingRows; }
 
 std::span<const Row> rendezvous_rows() {
   static const std::vector<Row> kAll = [] {

@@ -176,7 +176,7 @@ void names_disagree(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kNameRows[] = {
     {"RDZV-NAME-LOOPBACK",
      Severity::kWarning,
      Group::kRendezvous,
@@ -300,6 +300,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> name_rows() { return kRows; }
+std::span<const Row> name_rows() { return kNameRows; }
 
 }  // namespace doctor

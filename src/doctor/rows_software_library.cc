@@ -77,7 +77,7 @@ void check_kernel_old(const Situation& s, Findings& findings) {
   }
 }
 
-const Row kRows[] = {
+const Row kLibraryRows[] = {
     {"ENV-GLIBC",
      Severity::kError,
      Group::kSoftware,
@@ -139,6 +139,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> library_rows() { return kRows; }
+std::span<const Row> library_rows() { return kLibraryRows; }
 
 }  // namespace doctor

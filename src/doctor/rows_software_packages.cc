@@ -183,7 +183,7 @@ void check_lightning_old(const Situation& s, Findings& findings) {
     }
 }
 
-const Row kRows[] = {
+const Row kPackageRows[] = {
     {"ENV-TORCH-DIFFERS",
      Severity::kWarning,
      Group::kSoftware,
@@ -285,6 +285,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> package_rows() { return kRows; }
+std::span<const Row> package_rows() { return kPackageRows; }
 
 }  // namespace doctor

@@ -114,7 +114,7 @@ void check_launcher_old(const Situation& s, Findings& findings) {
   }
 }
 
-const Row kRows[] = {
+const Row kProgramRows[] = {
     {"ENV-NO-PROGRAM",
      Severity::kError,
      Group::kSoftware,
@@ -197,6 +197,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> program_rows() { return kRows; }
+std::span<const Row> program_rows() { return kProgramRows; }
 
 }  // namespace doctor

@@ -150,7 +150,7 @@ void check_hand_rank(const Situation& s, Findings& findings) {
   }
 }
 
-const Row kRows[] = {
+const Row kEnvironmentRows[] = {
     {"ENV-MISSPELLED",
      Severity::kWarning,
      Group::kSoftware,
@@ -245,6 +245,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> environment_rows() { return kRows; }
+std::span<const Row> environment_rows() { return kEnvironmentRows; }
 
 }  // namespace doctor

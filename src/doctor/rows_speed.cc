@@ -5,8 +5,8 @@
 namespace doctor {
 
 std::span<const Row> speed_rows() {
-  static const std::vector<Row> kRows = joined({gpu_speed_rows(), host_speed_rows()});
-  return kRows;
+  static const std::vector<Row> kSpeedRows = joined({gpu_speed_rows(), host_speed_rows()});
+  return kSpeedRows;
 }
 
 }  // namespace doctor

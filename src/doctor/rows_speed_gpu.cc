@@ -194,7 +194,7 @@ void check_iommu(const Situation& s, Findings& f) {
          "cat /proc/cmdline");
 }
 
-const Row kRows[] = {
+const Row kGpuSpeedRows[] = {
     {"PERF-PCIE-WIDTH",
      Severity::kWarning,
      Group::kSpeed,
@@ -329,6 +329,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> gpu_speed_rows() { return kRows; }
+std::span<const Row> gpu_speed_rows() { return kGpuSpeedRows; }
 
 }  // namespace doctor

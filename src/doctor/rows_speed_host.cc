@@ -135,7 +135,7 @@ void check_socket_threads(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kHostSpeedRows[] = {
     {"PERF-OMP-MANY",
      Severity::kWarning,
      Group::kSpeed,
@@ -239,6 +239,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> host_speed_rows() { return kRows; }
+std::span<const Row> host_speed_rows() { return kHostSpeedRows; }
 
 }  // namespace doctor

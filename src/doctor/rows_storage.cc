@@ -48,13 +48,13 @@ Words host_names(const Situation& s, const std::vector<size_t>& hosts) {
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::span<const Row> storage_rows() {
-  static const std::vector<Row> kRows = [] {
+  static const std::vector<Row> kStorageRows = [] {
     std::vector<Row> all;
     for (auto* rows : {shared_memory_rows, space_rows, mount_rows, path_rows})
       for (const Row& row : rows()) all.push_back(row);
     return all;
   }();
-  return kRows;
+  return kStorageRows;
 }
 
 }  // namespace doctor

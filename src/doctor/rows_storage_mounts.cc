@@ -190,7 +190,7 @@ void cache_on_network(const Situation& s, Findings& findings) {
   });
 }
 
-constexpr Row kRows[] = {
+constexpr Row kMountRows[] = {
     {"FS-HUNG",
      Severity::kError,
      Group::kStorage,
@@ -299,6 +299,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> mount_rows() { return kRows; }
+std::span<const Row> mount_rows() { return kMountRows; }
 
 }  // namespace doctor

@@ -141,7 +141,7 @@ void content_differs(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kPathRows[] = {
     {"FS-PATH-MISSING",
      Severity::kWarning,
      Group::kStorage,
@@ -239,6 +239,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> path_rows() { return kRows; }
+std::span<const Row> path_rows() { return kPathRows; }
 
 }  // namespace doctor

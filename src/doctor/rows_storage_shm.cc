@@ -83,7 +83,7 @@ void remove_ipc(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kSharedMemoryRows[] = {
     {"FS-SHM-SMALL",
      Severity::kWarning,
      Group::kStorage,
@@ -173,6 +173,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> shared_memory_rows() { return kRows; }
+std::span<const Row> shared_memory_rows() { return kSharedMemoryRows; }
 
 }  // namespace doctor

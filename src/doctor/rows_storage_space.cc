@@ -126,7 +126,7 @@ void slow_write(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kSpaceRows[] = {
     {"FS-DISK-FULL",
      Severity::kError,
      Group::kStorage,
@@ -257,6 +257,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> space_rows() { return kRows; }
+std::span<const Row> space_rows() { return kSpaceRows; }
 
 }  // namespace doctor

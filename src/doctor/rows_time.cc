@@ -117,7 +117,7 @@ void wrong_year(const Situation& s, Findings& findings) {
   }
 }
 
-constexpr Row kRows[] = {
+constexpr Row kTimeRows[] = {
     {"TIME-SKEW",
      Severity::kError,
      Group::kTime,
@@ -192,6 +192,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> time_rows() { return kRows; }
+std::span<const Row> time_rows() { return kTimeRows; }
 
 }  // namespace doctor

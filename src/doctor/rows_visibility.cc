@@ -113,7 +113,7 @@ void check_wheel(const Situation& s, Findings& f) {
   }
 }
 
-const Row kRows[] = {
+const Row kVisibilityRows[] = {
     {"VIS-MIXED-ARCH",
      Severity::kWarning,
      Group::kVisibility,
@@ -194,7 +194,7 @@ const Row kRows[] = {
 }  // namespace
 
 std::span<const Row> visibility_rows() {
-  static const std::vector<Row> kAll = joined({kRows, visible_count_rows()});
+  static const std::vector<Row> kAll = joined({kVisibilityRows, visible_count_rows()});
   return kAll;
 }
 

@@ -127,7 +127,7 @@ void check_local_rank(const Situation& s, Findings& f) {
                "unset " + name);
 }
 
-const Row kRows[] = {
+const Row kVisibleCountRows[] = {
     {"VIS-CVD-DIFFERS",
      Severity::kError,
      Group::kVisibility,
@@ -226,6 +226,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> visible_count_rows() { return kRows; }
+std::span<const Row> visible_count_rows() { return kVisibleCountRows; }
 
 }  // namespace doctor
