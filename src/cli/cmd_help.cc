@@ -4,16 +4,11 @@
 
 #include "base/unicode.h"
 #include "cli/reference.h"
+#include "cli/runs.h"
 #include "cli/verbs.h"
-#include "os/files.h"
 
 namespace cli {
 namespace {
-
-base::Language language_here() {
-  return base::choose_language(os::environment_value("PHALANX_LANG"), os::environment_value("LC_ALL"), os::environment_value("LC_MESSAGES"),
-                               os::environment_value("LANG"));
-}
 
 // Data goes to standard output; a reader that has closed it (head, less) is no failure.
 int print(const std::string& text) {

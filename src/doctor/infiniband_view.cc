@@ -6,6 +6,7 @@
 #include <map>
 
 #include "doctor/network_view.h"
+#include "doctor/settings.h"
 
 namespace doctor {
 
@@ -20,12 +21,13 @@ std::vector<IbPlace> ib_ports(const Situation& s) {
 }
 
 bool ib_switched_off(const Situation& s, size_t h) {
-  return std::atoll(setting(s, h, "NCCL_IB_DISABLE").c_str()) != 0 || ::strcasecmp(setting(s, h, "NCCL_NET").c_str(), "socket") == 0;
+  return std::atoll(job_setting(s, h, "NCCL_IB_DISABLE").c_str()) != 0 ||
+         ::strcasecmp(job_setting(s, h, "NCCL_NET").c_str(), "socket") == 0;
 }
 
 std::vector<IbPlace> nccl_ib_ports(const Situation& s, size_t h) {
   std::vector<IbPlace> all;
-  std::string filter = setting(s, h, "NCCL_IB_HCA");
+  std::string filter = job_setting(s, h, "NCCL_IB_HCA");
   for (const IbPlace& place : ib_ports(s))
     if (place.host == h && place.port->state == "ACTIVE" &&
         (filter.empty() || host::nccl_list_takes(filter, place.device->name, static_cast<int>(place.port->port))))

@@ -28,14 +28,12 @@ std::string network_of_chosen(const HostView& view) {
   return "";
 }
 
-inline namespace network {
-std::string setting(const Situation& s, size_t h, const std::string& name) {
+std::string job_setting(const Situation& s, size_t h, const std::string& name) {
   if (std::optional<std::string> value = s.variable(h, name)) return *value;
   const auto& conf = s.hosts[h].facts.software.nccl_conf;
   auto found = conf.find(name);
   return found == conf.end() ? "" : found->second;
 }
-}  // namespace network
 
 bool set_for_job(const Situation& s, const std::string& name) {
   return std::any_of(s.job.set.begin(), s.job.set.end(), [&](const auto& pair) { return pair.first == name; });
@@ -43,7 +41,7 @@ bool set_for_job(const Situation& s, const std::string& name) {
 
 host::NcclSettings nccl_settings_of(const Situation& s, size_t h) {
   std::map<std::string, std::string> values;
-  for (const char* name : {"NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY", "NCCL_COMM_ID"}) values[name] = setting(s, h, name);
+  for (const char* name : {"NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY", "NCCL_COMM_ID"}) values[name] = job_setting(s, h, name);
   const auto& found = s.hosts[h].facts.software.nccl;
   return host::nccl_settings(values, found.empty() ? 0 : host::nccl_version(found[0].version));
 }
@@ -57,7 +55,7 @@ std::optional<host::SocketChoice> nccl_choice_of(const Situation& s, size_t h) {
 std::optional<host::SocketChoice> gloo_choice_of(const Situation& s, size_t h) {
   const host::NetworkFacts& network = s.hosts[h].facts.network;
   if (!s.hosts[h].probed || network.interfaces.empty()) return std::nullopt;
-  std::string ifname = setting(s, h, "GLOO_SOCKET_IFNAME");
+  std::string ifname = job_setting(s, h, "GLOO_SOCKET_IFNAME");
   if (ifname.empty() && (network.names.empty() || network.names[0].addresses.empty())) return std::nullopt;
   return host::gloo_choice(network.interfaces, ifname, network.names.empty() ? std::vector<std::string>{} : network.names[0].addresses);
 }
@@ -67,15 +65,6 @@ bool uses_nccl(const Situation& s, size_t h) { return s.job.wants_gpus && !s.hos
 bool uses_gloo(const Situation& s, size_t h) {
   return !uses_nccl(s, h) && !s.job.argv.empty() && s.hosts[h].facts.software.packages.count("torch") > 0;
 }
-
-inline namespace network {
-std::vector<size_t> probed(const Situation& s) {
-  std::vector<size_t> all;
-  for (size_t h = 0; h < s.hosts.size(); ++h)
-    if (s.hosts[h].probed) all.push_back(h);
-  return all;
-}
-}  // namespace network
 
 std::string names(const Situation& s, const std::vector<size_t>& hosts) {
   std::string text;

@@ -17,13 +17,8 @@ const host::Interface* interface_named(const HostView& host, const std::string& 
 const host::Interface* chosen_interface(const HostView& host);
 std::string network_of_chosen(const HostView& host);  // "192.168.20.0/24"; empty: not known
 
-// The NCCL rows have functions of these names too (settings.h); the linker must tell them apart.
-inline namespace network {
 // A variable as the job would see it, else NCCL's conf file; empty: not set.
-std::string setting(const Situation& s, size_t host, const std::string& name);
-// Positions of the hosts that were probed.
-std::vector<size_t> probed(const Situation& s);
-}  // namespace network
+std::string job_setting(const Situation& s, size_t host, const std::string& name);
 bool set_for_job(const Situation& s, const std::string& name);  // by the user, for this job
 host::NcclSettings nccl_settings_of(const Situation& s, size_t host);
 // NCCL's bootstrap address there; nothing where the interfaces are not known.

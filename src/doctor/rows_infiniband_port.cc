@@ -7,6 +7,7 @@
 #include "doctor/examine.h"
 #include "doctor/infiniband_view.h"
 #include "doctor/network_view.h"
+#include "doctor/settings.h"
 #include "host/infiniband_text.h"
 
 namespace doctor {

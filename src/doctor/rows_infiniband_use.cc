@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "doctor/infiniband_view.h"
 #include "doctor/network_view.h"
+#include "doctor/settings.h"
 #include "host/infiniband_text.h"
 
 namespace doctor {
@@ -37,13 +38,13 @@ void disabled_left(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     bool asked = uses_nccl(s, h) || set_for_job(s, "NCCL_IB_DISABLE") || set_for_job(s, "NCCL_NET");
     if (!asked || !has_active(s, h) || !ib_switched_off(s, h)) continue;
-    std::string name = std::atoll(setting(s, h, "NCCL_IB_DISABLE").c_str()) != 0 ? "NCCL_IB_DISABLE" : "NCCL_NET";
+    std::string name = std::atoll(job_setting(s, h, "NCCL_IB_DISABLE").c_str()) != 0 ? "NCCL_IB_DISABLE" : "NCCL_NET";
     std::string ports;
     for (const IbPlace& p : ib_ports(s))
       if (p.host == h && p.port->state == "ACTIVE") ports += fmt::format("{}{} {}", ports.empty() ? "" : ", ", p.name(), p.port->rate);
     findings.on(h,
-                {fmt::format("{}={} while ACTIVE: {}", name, setting(s, h, name), ports),
-                 fmt::format("设置了 {}={}，而以下端口为 ACTIVE：{}", name, setting(s, h, name), ports)},
+                {fmt::format("{}={} while ACTIVE: {}", name, job_setting(s, h, name), ports),
+                 fmt::format("设置了 {}={}，而以下端口为 ACTIVE：{}", name, job_setting(s, h, name), ports)},
                 "unset " + name);
   }
 }
@@ -63,7 +64,7 @@ void some_hosts(const Situation& s, Findings& findings) {
 
 void hca_filter(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    std::string filter = setting(s, h, "NCCL_IB_HCA");
+    std::string filter = job_setting(s, h, "NCCL_IB_HCA");
     if (filter.empty() || !has_active(s, h) || ib_switched_off(s, h) || !nccl_ib_ports(s, h).empty()) continue;
     std::string ports;
     for (const IbPlace& p : ib_ports(s))
@@ -77,7 +78,7 @@ void hca_filter(const Situation& s, Findings& findings) {
 
 void hca_prefix(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    std::string filter = setting(s, h, "NCCL_IB_HCA");
+    std::string filter = job_setting(s, h, "NCCL_IB_HCA");
     if (filter.empty() || filter[0] == '=' || filter.substr(0, 2) == "^=") continue;
     bool inverted = filter[0] == '^';
     for (std::string_view word : base::split(std::string_view(filter).substr(inverted), ',')) {
@@ -100,7 +101,7 @@ void hca_prefix(const Situation& s, Findings& findings) {
 void hca_names(const Situation& s, Findings& findings) {
   auto map = [&](const HostView& view) -> std::optional<std::string> {
     auto h = static_cast<size_t>(&view - s.hosts.data());
-    if (setting(s, h, "NCCL_IB_HCA").empty()) return std::nullopt;
+    if (job_setting(s, h, "NCCL_IB_HCA").empty()) return std::nullopt;
     std::string text;
     for (const host::IbDevice& d : view.facts.infiniband.devices) {
       if (d.pci.empty()) return std::nullopt;
@@ -127,7 +128,7 @@ std::string best_gid(const host::IbPort& port) {
 
 void gid_index(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    base::Result<int64_t> index = base::parse_int(setting(s, h, "NCCL_IB_GID_INDEX"), 0, 65535);
+    base::Result<int64_t> index = base::parse_int(job_setting(s, h, "NCCL_IB_GID_INDEX"), 0, 65535);
     if (!index.ok() || ib_switched_off(s, h)) continue;
     for (const IbPlace& p : nccl_ib_ports(s, h)) {
       if (p.port->link_layer != "Ethernet" || p.port->gids.empty()) continue;
@@ -154,7 +155,7 @@ void gid_default(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     const auto& nccl = s.hosts[h].facts.software.nccl;
     int version = nccl.empty() ? 0 : host::nccl_version(nccl[0].version);
-    if (s.single() || version == 0 || version >= kGidByItself || !setting(s, h, "NCCL_IB_GID_INDEX").empty() || ib_switched_off(s, h))
+    if (s.single() || version == 0 || version >= kGidByItself || !job_setting(s, h, "NCCL_IB_GID_INDEX").empty() || ib_switched_off(s, h))
       continue;
     for (const IbPlace& p : nccl_ib_ports(s, h)) {
       const host::IbGid* first = gid_at(*p.port, 0);

@@ -6,6 +6,7 @@
 
 #include "doctor/network_rows.h"
 #include "doctor/network_view.h"
+#include "doctor/settings.h"
 #include "host/network_text.h"
 
 namespace doctor {

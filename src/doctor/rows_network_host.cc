@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "doctor/network_rows.h"
 #include "doctor/network_view.h"
+#include "doctor/settings.h"
 #include "host/network_text.h"
 
 namespace doctor {
@@ -133,7 +134,7 @@ void address_typo(const Situation& s, Findings& findings) {
 
 void master_typo(const Situation& s, Findings& findings) {
   std::string master = s.job.master_address;
-  if (master.empty() && !s.hosts.empty()) master = setting(s, 0, "MASTER_ADDR");
+  if (master.empty() && !s.hosts.empty()) master = job_setting(s, 0, "MASTER_ADDR");
   if (octets(master).empty() || host::is_loopback_address(master)) return;
   std::vector<std::string> known;
   for (const HostView& view : s.hosts) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "doctor/network_rows.h"
 #include "doctor/network_view.h"
+#include "doctor/settings.h"
 
 namespace doctor {
 namespace {
@@ -27,11 +28,11 @@ struct Named {
 std::vector<Named> missing_on(const Situation& s, size_t h) {
   std::vector<Named> all;
   if (s.hosts[h].facts.network.interfaces.empty()) return all;
-  std::string nccl = setting(s, h, "NCCL_SOCKET_IFNAME");
+  std::string nccl = job_setting(s, h, "NCCL_SOCKET_IFNAME");
   std::optional<host::SocketChoice> choice = nccl_choice_of(s, h);
   if (nccl.size() > 1 && choice && choice->interface.empty())
     all.push_back({"NCCL_SOCKET_IFNAME", nccl, uses_nccl(s, h) || set_for_job(s, "NCCL_SOCKET_IFNAME")});
-  std::string gloo = setting(s, h, "GLOO_SOCKET_IFNAME");
+  std::string gloo = job_setting(s, h, "GLOO_SOCKET_IFNAME");
   choice = gloo_choice_of(s, h);
   if (!gloo.empty() && choice && choice->interface.empty())
     all.push_back({"GLOO_SOCKET_IFNAME", gloo, uses_gloo(s, h) || set_for_job(s, "GLOO_SOCKET_IFNAME")});
@@ -59,7 +60,7 @@ void missing_unused(const Situation& s, Findings& f) { missing(s, f, false); }
 // "eth0" without "=" also takes eth01: only where the exact one exists, else a prefix was meant.
 void prefix(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    std::string value = setting(s, h, "NCCL_SOCKET_IFNAME");
+    std::string value = job_setting(s, h, "NCCL_SOCKET_IFNAME");
     if (value.size() < 2 || value[0] == '^' || value[0] == '=') continue;
     std::vector<host::ListedAddress> listed = host::listed_addresses(s.hosts[h].facts.network.interfaces);
     for (std::string_view word : base::split(value, ',')) {
@@ -99,7 +100,7 @@ void needless(const Situation& s, Findings& findings) {
 void blanks(const Situation& s, Findings& findings) {
   for (size_t h : probed(s))
     for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"}) {
-      std::string value = setting(s, h, name);
+      std::string value = job_setting(s, h, name);
       if (value.find_first_of(" \t\"'") == std::string::npos) continue;
       std::string clean = value;
       std::erase_if(clean, [](char c) { return base::is_blank(c) || c == '"' || c == '\''; });
@@ -111,7 +112,7 @@ void blanks(const Situation& s, Findings& findings) {
 
 void gloo_syntax(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    std::string value = setting(s, h, "GLOO_SOCKET_IFNAME");
+    std::string value = job_setting(s, h, "GLOO_SOCKET_IFNAME");
     bool pattern = !value.empty() && (value[0] == '^' || value[0] == '=');
     const host::Interface* chosen = chosen_interface(s.hosts[h]);
     if (pattern)
@@ -123,7 +124,7 @@ void gloo_syntax(const Situation& s, Findings& findings) {
 
 void family(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    std::string value = setting(s, h, "NCCL_SOCKET_FAMILY");
+    std::string value = job_setting(s, h, "NCCL_SOCKET_FAMILY");
     if (value.empty() || value == "AF_INET" || value == "AF_INET6") continue;
     std::string meant = value.find('6') != std::string::npos ? "AF_INET6" : "AF_INET";
     findings.on(h,

@@ -6,6 +6,7 @@
 #include "doctor/mesh_view.h"
 #include "doctor/network_rows.h"
 #include "doctor/network_view.h"
+#include "doctor/settings.h"
 
 namespace doctor {
 namespace {
