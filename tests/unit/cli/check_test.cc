@@ -55,7 +55,7 @@ TEST(Codes, ASlipOfTheFingerFindsTheCode) {
     }
 }
 
-job::State state_of(size_t hosts) {
+job::State state_on(size_t hosts) {
   job::State state;
   state.hosts.resize(hosts);
   state.checks.situation.hosts.resize(hosts);
@@ -64,7 +64,7 @@ job::State state_of(size_t hosts) {
 }
 
 TEST(CheckExit, SaysTheWorst) {
-  job::State state = state_of(2);
+  job::State state = state_on(2);
   job::Verdict checked;
   checked.kind = job::Verdict::Kind::kChecked;
   doctor::Examination clean, noted, warned, failed;
