@@ -12,6 +12,7 @@
 #include "host/software_parts.h"
 #include "library_file.h"
 #include "os/files.h"
+#include "scratch.h"
 
 namespace host {
 namespace {
@@ -104,8 +105,7 @@ TEST(Elf, VersionsAreNumbers) {
 struct Install {
   std::string root;
   explicit Install(int tag) {
-    char name[] = "/tmp/phalanx-nccl-XXXXXX";
-    root = ::mkdtemp(name) ? name : "";
+    root = scratch::folder("nccl");
     put("/site/torch/version.py", "__version__ = '2.4.0'\ncuda = '12.1'\n");
     put("/site/torch/lib/libtorch_cuda.so", test::library_file({}, {"libnccl.so.2"}, tag, "$ORIGIN/../../nvidia/nccl/lib:$ORIGIN"));
     nccl("/site/nvidia/nccl/lib", "2.20.5+cuda12.4");

@@ -7,13 +7,13 @@
 #include "host/identity.h"
 #include "host/sockets.h"
 #include "os/files.h"
+#include "scratch.h"
 
 namespace host {
 namespace {
 
 std::string tree(std::initializer_list<std::string> folders) {
-  std::string root = "/tmp/phalanx-host-test-XXXXXX";
-  if (!::mkdtemp(root.data())) return "";
+  std::string root = scratch::folder("host-test");
   for (const std::string& f : folders) EXPECT_TRUE(os::make_folders(root + f).ok());
   return root;
 }

@@ -8,6 +8,7 @@
 #include "host/infiniband_text.h"
 #include "host/probe.h"
 #include "os/files.h"
+#include "scratch.h"
 
 namespace host {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 class Tree {
  public:
   Tree() {
-    root_ = "/tmp/phalanx-ib-test-XXXXXX";
-    EXPECT_NE(::mkdtemp(root_.data()), nullptr);
+    root_ = scratch::folder("ib-test");
+    EXPECT_FALSE(root_.empty());
   }
   void put(const std::string& path, const std::string& text) {
     std::string full = root_ + path;

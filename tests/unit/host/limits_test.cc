@@ -17,14 +17,12 @@
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/guarded.h"
+#include "scratch.h"
 
 namespace host {
 namespace {
 
-std::string folder() {
-  std::string path = "/tmp/phalanx-limits-test-XXXXXX";
-  return ::mkdtemp(path.data()) ? path : "";
-}
+std::string folder() { return scratch::folder("limits-test"); }
 
 void put(const std::string& path, const std::string& text) {
   ASSERT_TRUE(os::make_folders(path.substr(0, path.rfind('/'))).ok());

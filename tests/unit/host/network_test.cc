@@ -14,6 +14,7 @@
 #include "host/probe.h"
 #include "os/files.h"
 #include "os/guarded.h"
+#include "scratch.h"
 
 namespace host {
 namespace {
@@ -69,10 +70,7 @@ const SocketChoice* choice(const NetworkFacts& facts, const std::string& library
   return nullptr;
 }
 
-std::string scratch() {
-  std::string root = "/tmp/phalanx-network-test-XXXXXX";
-  return ::mkdtemp(root.data()) ? root : "";
-}
+std::string new_root() { return scratch::folder("network-test"); }
 
 void put(const std::string& path, const std::string& text) {
   ASSERT_TRUE(os::make_folders(path.substr(0, path.rfind('/'))).ok());
@@ -140,7 +138,7 @@ TEST(Network, AddressesComeBackInGetifaddrsOrder) {
   std::vector<std::string> commands = kDecoys;
   commands.push_back("ip link add six type veth peer name far6 && ip -6 addr add fd00:6::1/64 dev six nodad && ip link set six up");
   commands.push_back("ip -6 addr add fd00:7::1/64 dev eth0 nodad");
-  std::string listing = scratch() + "/order";
+  std::string listing = new_root() + "/order";
   commands.push_back("ip -o address > " + listing);  // one line per address, both families together per link
   Answer a = probe_in_namespace(commands, {});
   if (!a.trouble.empty()) GTEST_SKIP() << "cannot be set up here: " << a.trouble;
@@ -173,7 +171,7 @@ TEST(Network, NftChainsAreNamed) {
 
 TEST(Network, TheOwnNameOnALoopbackAddressIsSeen) {
   NEEDS_ROOT();
-  std::string hosts = scratch() + "/hosts";
+  std::string hosts = new_root() + "/hosts";
   put(hosts, "127.0.0.1 localhost\n127.0.1.1\tgpu01.lan gpu01 # debian's installer\n10.77.0.2 gpu02\n");
   ProbeRequest request;
   request.peers = {{"gpu02", {}}, {"gpu03.invalid", {}}};
@@ -194,7 +192,7 @@ TEST(Network, TheOwnNameOnALoopbackAddressIsSeen) {
 // A name server that swallows every question costs the deadline of that one name.
 TEST(Network, ASilentNameServerCostsItsNameOnly) {
   NEEDS_ROOT();
-  std::string folder = scratch();
+  std::string folder = new_root();
   put(folder + "/hosts", "10.77.0.2 gpu02\n10.77.0.1 gpu01\n");
   put(folder + "/resolv.conf", "nameserver 10.77.0.99\n");
   ProbeRequest request;
@@ -221,7 +219,7 @@ TEST(Network, ThisMachine) {
 
 // --- trees -------------------------------------------------------------------------------------------------------------------
 TEST(NetworkTree, ABondWithALostSlaveAndAnInfinibandInterface) {
-  std::string root = scratch();
+  std::string root = new_root();
   std::string net = root + "/sys/class/net/";
   auto link = [&](const std::string& name, const std::string& index, const std::string& type, const std::string& speed) {
     put(net + name + "/ifindex", index + "\n");

@@ -19,14 +19,12 @@
 #include "host/shared_memory.h"
 #include "os/files.h"
 #include "os/guarded.h"
+#include "scratch.h"
 
 namespace host {
 namespace {
 
-std::string folder() {
-  std::string path = "/tmp/phalanx-storage-test-XXXXXX";
-  return ::mkdtemp(path.data()) ? path : "";
-}
+std::string folder() { return scratch::folder("storage-test"); }
 
 void write_file(const std::string& path, const std::string& text) { EXPECT_TRUE(os::write_file_atomic(path, text, 0644).ok()) << path; }
 

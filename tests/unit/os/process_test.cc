@@ -15,14 +15,12 @@
 #include "os/fd.h"
 #include "os/files.h"
 #include "os/program.h"
+#include "scratch.h"
 
 namespace os {
 namespace {
 
-std::string scratch() {
-  std::string path = "/tmp/phalanx-os-test-XXXXXX";
-  return ::mkdtemp(path.data());
-}
+std::string new_folder() { return scratch::folder("os-test"); }
 
 std::string run(SpawnSpec spec, int* status = nullptr) {
   PipeEnds out = make_pipe().value();
@@ -84,7 +82,7 @@ TEST(Spawn, ABlockedSignalIsNotBlockedInTheChild) {
 }
 
 TEST(FindProgram, SearchesThePathAndChecksTheInterpreter) {
-  std::string folder = scratch();
+  std::string folder = new_folder();
   auto script = [&](const std::string& name, const std::string& first_line, mode_t mode) {
     std::ofstream(folder + "/" + name) << first_line << "\n";
     ::chmod((folder + "/" + name).c_str(), mode);
@@ -126,7 +124,7 @@ TEST(KillDescendants, ReachesWhatHasLeftItsSessionAndItsParent) {
 }
 
 TEST(Files, AtomicWriteLeavesTheOldContentOnFailure) {
-  std::string folder = scratch(), path = folder + "/run.json";
+  std::string folder = new_folder(), path = folder + "/run.json";
   ASSERT_TRUE(write_file_atomic(path, "one").ok());
   EXPECT_FALSE(write_file_atomic(folder + "/no/such/run.json", "two").ok());
   EXPECT_EQ(read_file(path, 100).value(), "one");
@@ -137,7 +135,7 @@ TEST(Files, AtomicWriteLeavesTheOldContentOnFailure) {
 }
 
 TEST(Files, MakeFolders) {
-  std::string folder = scratch();
+  std::string folder = new_folder();
   ASSERT_TRUE(make_folders(folder + "/a/b/c").ok());
   ASSERT_TRUE(make_folders(folder + "/a/b/c").ok());
   EXPECT_TRUE(is_folder(folder + "/a/b/c"));
