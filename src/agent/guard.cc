@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "agent/agent.h"
 #include "os/family.h"
+#include "os/files.h"
 #include "os/process.h"
 
 namespace agent {
@@ -49,9 +51,21 @@ int fail_start(const base::Error& error) {
   return base::exit_code(error.kind);
 }
 
+// A deployed agent was started in the folder of its own program (cluster/deploy.cc says why). It goes on where a login starts, with the
+// variables that say so: the ranks inherit them, and the cache may be removed.
+void leave_program_folder() {
+  if (os::current_folder() + "/phalanx" != os::self_executable()) return;
+  const char* home = ::getenv("HOME");
+  if (!home || ::chdir(home) != 0) home = "/";
+  if (::chdir(home) != 0) return;
+  ::setenv("PWD", home, 1);
+  ::unsetenv("OLDPWD");
+}
+
 }  // namespace
 
 int run_guarded(char** argv) {
+  leave_program_folder();
   ::signal(SIGPIPE, SIG_IGN);
   base::Status reaper = os::become_subreaper();
   if (!reaper.ok()) return fail_start(reaper.error());

@@ -8,11 +8,23 @@
 namespace cluster {
 namespace {
 
-// Read top to bottom: run the cached binary if it can be run (r), and ask no other program for that in the two usual places: a
-// fork costs more than all else here. Else for each folder that is ours (not a link, owned by us) and can hold a program (test -x
-// fails on noexec), ask for the bytes, verify, rename, run. When the connection ends, the unfinished copy goes too (q). The agent
-// runs with the login's own umask. No '!': csh expands it even inside single quotes. `|| cat >/dev/null`: on a full disk, or when
-// gzip gives up, the rest of the bytes must still be taken off the stream.
+// The script runs programs out of folders, so it must never run one out of a folder that another user can change. Looking at a folder by
+// name and then using it by name leaves a window: who owns the name can exchange what is behind it in between. The script therefore
+// first enters a folder (cd -P), which fixes it for good, and then looks at `.` and uses only names below `.`:
+//   - k: the folder we are in is ours, and neither group nor others can write to it (an ACL shows in the bits of the group). Only we can
+//     change what is in it from then on.
+//   - r: the quick look at our own two places, with builtins only, because a fork costs more than all else here. The builtins cannot see
+//     the mode. They can see the sticky bit, which this script gives to its folders (1700) after it checked them: in a sticky folder of
+//     ours, others cannot replace what is ours even if the folder is made writable for them later.
+//   - The loop looks closely. Own places come first; the shared ones (/var/tmp, /tmp, /dev/shm) are looked at only after they failed, and
+//     are made by plain mkdir, never -p. `pwd -P` names what was entered, so a link to another folder of ours shows. The folder of the
+//     build is made inside. If it was writable for others, its program is removed and asked for again. PHALANX_CACHE is a folder of the
+//     user's choice: its mode is checked, never changed.
+//
+// To install, the script asks for the bytes, verifies, renames, runs. When the connection ends, the unfinished copy goes too (q). It is
+// created with O_EXCL (set -C). The agent runs with the login's own umask, and returns to the home directory by itself. No '!': csh
+// expands it even inside single quotes. `|| cat >/dev/null`: on a full disk, or when gzip gives up, the rest of the bytes must still be
+// taken off the stream.
 //
 // The unfinished copy's name holds a tag that the launcher drew for this connection: hosts may share the folder, and their process
 // ids may be equal. A host that finds the program there once its own copy is verified keeps the one that is there: on NFS,
@@ -21,30 +33,41 @@ namespace {
 // What gzip accepted (it checks length and CRC) is sound enough to be asked for its own SHA-256: it has the processor's
 // instructions for that, and needs a fifth of the time of sha256sum. Whatever it cannot vouch for, sha256sum judges.
 constexpr std::string_view kScript =
-    "b=@BUILD@; r() { if [ -x \"$1/$b/phalanx\" ] && [ -O \"$1/$b/phalanx\" ]; then exec \"$1/$b/phalanx\" agent; fi; }; "
-    "e=${PHALANX_CACHE:-/nonexistent}; c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/phalanx; r \"$e\"; r \"$c\"; "
-    "u=$(id -u); set -- \"$e\" \"$c\" \"/var/tmp/phalanx-$u\" \"/tmp/phalanx-$u\" \"/dev/shm/phalanx-$u\"; for d do r \"$d\"; done; "
+    "b=@BUILD@; unset CDPATH; "
+    "x() { if [ -f phalanx ] && [ -x phalanx ] && [ -O phalanx ]; then exec ./phalanx agent; fi; }; "
+    "r() { if [ -x \"$1/$b/phalanx\" ] && cd -P \"$1/$b\" 2>/dev/null; then "
+    "if [ -O . ] && [ -k . ] && [ -O .. ] && [ -k .. ]; then x; fi; cd /; fi; }; "
+    "k() { if [ -O . ]; then case $(ls -ld . 2>/dev/null) in d???"
+    "?-?"
+    "?-*) return 0 ;; esac; fi; return 1; }; "
+    "e=${PHALANX_CACHE:-/nonexistent}; e=${e%/}; c=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/phalanx; r \"$e\"; r \"$c\"; "
+    "u=$(id -u); set -- \"$e\" \"$c\" \"/var/tmp/phalanx-$u\" \"/tmp/phalanx-$u\" \"/dev/shm/phalanx-$u\"; "
     "t=; q() { rm -f \"$t\"; exit 1; }; trap q HUP INT PIPE TERM; "
-    "k=raw; if command -v gzip >/dev/null 2>&1; then k=gzip; fi; "
+    "z=raw; if command -v gzip >/dev/null 2>&1; then z=gzip; fi; "
+    "v() { cd /; "
+    "case $d in \"$e\" | \"$c\") ( umask 077; mkdir -p \"$d\" ) ;; *) mkdir -m 700 \"$d\" ;; esac 2>/dev/null; "
+    "cd -P \"${d%/*}/\" 2>/dev/null || return 1; p=$(pwd -P); "
+    "cd -P \"./${d##*/}\" 2>/dev/null && [ \"$(pwd -P)\" = \"${p%/}/${d##*/}\" ] && [ -O . ] || return 1; "
+    "if [ \"$d\" = \"$e\" ]; then : ; else chmod 1700 . 2>/dev/null; fi; k || return 1; "
+    "mkdir -m 700 \"$b\" 2>/dev/null; if [ -h \"$b\" ]; then return 1; fi; "
+    "cd -P \"./$b\" 2>/dev/null && [ -O . ] || return 1; "
+    "if k; then chmod 1700 . 2>/dev/null; else chmod 1700 . 2>/dev/null; rm -f phalanx; k; fi; }; "
     "for d do "
-    "if [ \"$d\" = /nonexistent ]; then continue; fi; "
-    "( umask 077; mkdir -p \"$d/$b\" ) 2>/dev/null; "
-    "if [ -h \"$d\" ]; then o=0; elif [ -O \"$d/$b\" ]; then o=1; else o=0; fi; "
-    "if [ $o = 0 ]; then echo \"PHALANX-BAD $d cannot be made, or is not ours\"; continue; fi; "
-    "t=$d/$b/.new.@TAG@.$$; "
-    "if ( umask 077; : >\"$t\" ) 2>/dev/null && chmod 700 \"$t\" && [ -x \"$t\" ]; then : ; else rm -f \"$t\"; "
+    "case $d in /nonexistent*) continue ;; esac; "
+    "if v; then : ; else echo \"PHALANX-BAD $d cannot be made, is a link, is not ours, or others can write to it\"; continue; fi; x; "
+    "t=.new.@TAG@.$$; "
+    "if ( umask 077; set -C; : >\"$t\" ) 2>/dev/null && chmod 700 \"$t\" && [ -x \"$t\" ]; then : ; else rm -f \"$t\"; t=; "
     "echo \"PHALANX-BAD $d cannot hold programs (read-only, full, or mounted noexec)\"; continue; fi; "
-    "echo \"PHALANX-NEED $k $d\"; read -r h s w n || q; g=0; "
-    "if [ \"$w\" = gzip ]; then k=raw; "
-    "if head -c \"$n\" | ( gzip -dc >\"$t\" 2>/dev/null || { cat >/dev/null; exit 1; } ) && \"$t\" selfcheck \"$h\" 2>/dev/null; then g=1; "
-    "fi; "
+    "echo \"PHALANX-NEED $z $d\"; read -r h s w n || q; g=0; "
+    "if [ \"$w\" = gzip ]; then z=raw; "
+    "if head -c \"$n\" | ( gzip -dc >\"$t\" 2>/dev/null || { cat >/dev/null; exit 1; } ) && \"./$t\" selfcheck \"$h\" 2>/dev/null; then "
+    "g=1; fi; "
     "else head -c \"$n\" | ( cat >\"$t\" 2>/dev/null || cat >/dev/null ); fi; "
     "if [ $g = 1 ]; then : ; elif command -v sha256sum >/dev/null 2>&1; then "
     "g=$(sha256sum <\"$t\"); if [ \"${g%% *}\" = \"$h\" ]; then g=1; else g=0; fi; "
-    "elif [ \"$(wc -c <\"$t\")\" -eq \"$s\" ] && \"$t\" selfcheck \"$h\"; then g=1; fi; "
-    "if [ $g = 1 ]; then if [ -x \"$d/$b/phalanx\" ] && [ -O \"$d/$b/phalanx\" ]; then rm -f \"$t\"; else mv -f \"$t\" \"$d/$b/phalanx\"; "
-    "fi && r \"$d\"; fi; "
-    "rm -f \"$t\"; echo \"PHALANX-BAD $d the copy was not whole (is the disk or quota full?)\"; "
+    "elif [ \"$(wc -c <\"$t\")\" -eq \"$s\" ] && \"./$t\" selfcheck \"$h\"; then g=1; fi; "
+    "if [ $g = 1 ]; then if [ -x phalanx ] && [ -O phalanx ]; then rm -f \"$t\"; else mv -f \"$t\" phalanx; fi && x; fi; "
+    "rm -f \"$t\"; t=; echo \"PHALANX-BAD $d the copy was not whole (is the disk or quota full?)\"; "
     "done; echo PHALANX-NOPLACE; exit 97";
 
 }  // namespace
@@ -53,9 +76,15 @@ std::string deploy_script(const std::string& build, const std::string& tag) {
   return base::replace_all(base::replace_all(kScript, "@BUILD@", build), "@TAG@", tag);
 }
 
+// The quick look (r above) in words that every login shell knows: no '!', no redirection, no process but csh's test. What makes it safe
+// without a look at the mode: both folders are entered before they are looked at, are ours, and carry the sticky bit that only the script
+// sets, so that nobody else can have replaced the program in them. `test -x` comes first so that cd has nothing to complain of. The script
+// is started from the home directory again, because a look that failed may have entered the folder.
 std::string remote_command(const std::string& build, const std::string& tag) {
-  std::string program = fmt::format("~/.cache/phalanx/{}/phalanx", build);
-  return fmt::format("test -x {0} -a -O {0} && exec {0} agent; exec sh -c '{1}'", program, deploy_script(build, tag));
+  return fmt::format(
+      "test -x ~/.cache/phalanx/{0}/phalanx && cd ~/.cache/phalanx/{0} && "
+      "test -O . -a -k . -a -O .. -a -k .. -a -x phalanx -a -O phalanx && exec ./phalanx agent; cd; exec sh -c '{1}'",
+      build, deploy_script(build, tag));
 }
 
 DeployTalk::Ask DeployTalk::feed(std::string_view bytes, std::string& rest) {

@@ -8,7 +8,8 @@
 // SHA-256 and size are those of the unpacked program. gzip is asked for once: if that copy was not whole, the next folder asks for raw.
 // After that, or at once, the agent's stream begins (wire/frame.h). Lines that are none of these are login noise.
 // In the cache: <folder>/<build id>/phalanx, written as .new.<tag>.<pid>, verified, then renamed: any number of launches may race,
-// and any number of hosts may share the folder.
+// and any number of hosts may share the folder. Both folders are ours, 1700, and no links; nothing is run out of one that others can write
+// to. The agent starts in the folder of its program, which it leaves by itself (agent/guard.cc).
 #pragma once
 
 #include <string>

@@ -31,6 +31,16 @@ TEST_F(Deploy, ColdHostsGetTheBinaryOnceAndKeepIt) {
   EXPECT_EQ(say("h1", listed), before);
 }
 
+// A deployed agent is started in the folder of its program; it must not stay there, nor hand that folder to the ranks.
+TEST_F(Deploy, TheAgentRunsInTheHomeDirectory) {
+  start();
+  Outcome outcome =
+      run_now({"-H", "h1", "--", "sh", "-c", "echo agent in $(readlink /proc/$PPID/cwd), $(tr '\\0' ' ' </proc/$PPID/cmdline)"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.out, "agent in /root, ");
+  EXPECT_EQ(say("h1", "stat -c %a ~/.cache/phalanx ~/.cache/phalanx/*"), "1700\n1700\n");
+}
+
 TEST_F(Deploy, TenLaunchesRaceForTwoColdHosts) {
   Options options{.hosts = 2};
   options.host.resize(2);

@@ -27,7 +27,7 @@ constexpr const char* kBuild = "0123abcd";
 // A stand-in for the launcher: large enough not to fit into a pipe, and as hard to compress as a program.
 std::string stand_in() {
   std::string text =
-      "#!/bin/sh\nif [ \"$1\" = agent ]; then echo started as \"$0\"; exit 0; fi\n"
+      "#!/bin/sh\nif [ \"$1\" = agent ]; then echo started as \"$(pwd -P)/${0##*/}\"; exit 0; fi\n"
       "[ \"$1\" = selfcheck ] && echo asked >>\"$PHALANX_TEST_LOG\" && [ \"$(sha256sum <\"$0\")\" = \"$2  -\" ]\nexit\n";
   uint32_t x = 1;
   while (text.size() < 600'000) text += static_cast<char>('0' + ((x = x * 1664525 + 1013904223) >> 26));
@@ -120,7 +120,7 @@ class ScriptRun : public testing::Test {
   std::unique_ptr<Payload> payload_;
 };
 
-const std::vector<std::string> kTools = {"id", "mkdir", "chmod", "head", "cat", "sha256sum", "mv", "rm", "wc", "sh"};
+const std::vector<std::string> kTools = {"id", "mkdir", "chmod", "ls", "head", "cat", "sha256sum", "mv", "rm", "wc", "sh"};
 std::vector<std::string> with_gzip() {
   std::vector<std::string> tools = kTools;
   tools.push_back("gzip");

@@ -34,6 +34,8 @@ TEST(DeployScript, RunsACachedAgentByItself) {
   ASSERT_TRUE(os::make_folders(folder).ok());
   std::ofstream(agent) << "#!/bin/sh\necho $* $(umask)\n";
   ASSERT_EQ(::chmod(agent.c_str(), 0700), 0);
+  // As the script leaves them.
+  for (const std::string& made : {folder, home + "/.cache/phalanx"}) ASSERT_EQ(::chmod(made.c_str(), 01700), 0);
   os::PipeEnds out = os::make_pipe().value();
   os::SpawnSpec spec;
   spec.program = "/bin/sh";
