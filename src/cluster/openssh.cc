@@ -85,6 +85,10 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   option("ServerAliveInterval=5");
   option("ServerAliveCountMax=3");
   option("ClearAllForwardings=yes");
+  // These three are not among what it clears: root of a host could use the user's keys or display, as long as the connection lives.
+  option("ForwardAgent=no");
+  option("ForwardX11=no");
+  option("Tunnel=no");
   option("PermitLocalCommand=no");
   bool share = attempt == 0 && !options_.control_folder.empty();
   if (attempt > 0) forget(target);  // it led nowhere

@@ -108,6 +108,9 @@ TEST(Openssh, NothingOfTheUserIsInTheRemoteCommand) {
   EXPECT_TRUE(launch.deploys);
   auto has = [&](const std::string& word) { return std::find(launch.argv.begin(), launch.argv.end(), word) != launch.argv.end(); };
   EXPECT_TRUE(has("BatchMode=yes"));
+  // Whatever ~/.ssh/config says: nothing of the launcher's machine can be used from the host.
+  for (const char* closed : {"ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "Tunnel=no"})
+    EXPECT_TRUE(has(closed)) << closed;
   EXPECT_TRUE(has("ProxyJump=bastion"));
   EXPECT_LT(std::find(launch.argv.begin(), launch.argv.end(), "ProxyJump=bastion"),
             std::find(launch.argv.begin(), launch.argv.end(), "BatchMode=yes"));
