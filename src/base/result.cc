@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/unicode.h"
+
 namespace base {
 
 void check_failed(const char* file, int line, const char* condition) {
@@ -31,7 +33,7 @@ std::string Error::render() const {
   for (const std::string& doing : context) out += "  while " + doing + "\n";
   if (!cause.empty()) out += "  because " + cause + "\n";
   if (!hint.empty()) out += "\nhint: " + hint + "\n";
-  return out;
+  return printable_lines(out);
 }
 
 Error system_error(std::string_view operation, std::string_view operand, int error_number) {

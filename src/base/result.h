@@ -47,7 +47,7 @@ struct [[nodiscard]] Error {
     context.push_back(std::move(doing));
     return std::move(*this);
   }
-  // "error: …\n  while …\n  because …\n\nhint: …\n", the one shape in which errors are shown.
+  // "error: …\n  while …\n  because …\n\nhint: …\n", the one shape in which errors are shown. Safe to show (base::printable_lines).
   std::string render() const;
 };
 

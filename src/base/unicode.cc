@@ -135,6 +135,19 @@ std::string printable(std::string_view text, size_t max_bytes) {
   return out;
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    if (text.starts_with("\r\n")) text.remove_prefix(1);
+    Character c = first_character(text);
+    if (c.code_point == '\n' || c.code_point == '\t') out += text[0];
+    else append_printable(out, text, c);
+    text.remove_prefix(c.length);
+  }
+  return out;
+}
+
 std::string quote(std::string_view text, size_t max_bytes) {
   std::string out = "\"";
   size_t begin = out.size();

@@ -31,6 +31,9 @@ std::string pad_right(std::string_view text, size_t columns);
 // Safe to show on a terminal: control characters and bad bytes become \n, \t, \x1b …; longer text than `max_bytes` is
 // cut at a character and ends in "…".
 std::string printable(std::string_view text, size_t max_bytes = 120);
+// Whole text made safe to show: as printable, but lines stay lines, tabs stay tabs, "\r\n" ends a line, and nothing is cut. Every text that
+// may hold words of a rank, a host or a program passes through here once, where it is shown (Error::render, View::talk, job::narrate).
+std::string printable_lines(std::string_view text);
 // The same between double quotes, with \" and \\ escaped: for values named in an error.
 std::string quote(std::string_view text, size_t max_bytes = 120);
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/unicode.h"
 #include "cli/flag_value.h"
 #include "cli/log_reader.h"
 #include "cli/runs.h"
@@ -27,7 +28,7 @@ void say_end(const logs::Run& run, base::Language language) {
   Bilingual text = lost ? Bilingual{"phalanx: the launcher of {0} is gone; phalanx stop {0} clears the hosts\n",
                                     "phalanx: {0} 的启动器已不在；phalanx stop {0} 可清理各主机\n"}
                         : Bilingual{"phalanx: {0}: {1}; phalanx why {0}\n", "phalanx: {0}：{1}；phalanx why {0}\n"};
-  std::fputs(fmt::format(fmt::runtime(text.in(language)), run.id, state_word(state).in(language)).c_str(), stderr);
+  std::fputs(base::printable_lines(fmt::format(fmt::runtime(text.in(language)), run.id, state_word(state).in(language))).c_str(), stderr);
 }
 
 bool goes_on(const logs::Run& run) { return run.life == logs::Life::kAlive || run.life == logs::Life::kElsewhere; }

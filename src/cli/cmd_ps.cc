@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/unicode.h"
 #include "cli/runs.h"
 #include "cli/verbs.h"
 #include "job/control_client.h"
@@ -103,6 +104,7 @@ base::Result<int> ps_verb(const Invocation& invocation) {
     view::Surroundings around = surroundings_here(invocation);
     out = view::run_table(rows, language_here(), around.out_terminal ? view::terminal_columns(STDOUT_FILENO) : 0);
   }
+  if (!invocation.has(Flag::kJson)) out = base::printable_lines(out);  // records in a shared folder may be another user's
   std::fwrite(out.data(), 1, out.size(), stdout);
   return 0;
 }

@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/unicode.h"
 #include "diagnosis/log_verdict.h"
 #include "diagnosis/rank_end.h"
 #include "job/findings_text.h"
 #include "job/stall_text.h"
+#include "logs/escape.h"
 #include "os/process.h"
 
 namespace job {
@@ -138,10 +140,11 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
   std::optional<diagnosis::CodeWords> words = diagnosis::words_of_code(v.code);
   if (tells_more(v.code) && words) {
     error.cause = fmt::format("{}: {}", v.code, words->title.in(language));
-    if (!v.evidence.empty()) error.cause += "\n    " + v.evidence;
+    if (!v.evidence.empty()) error.cause += "\n    " + logs::strip_escapes(v.evidence);
   }
   std::string said = diagnosis::error_file_message(v.error_file);
   if (said.empty()) said = last_lines;
+  said = logs::strip_escapes(said);  // colours say nothing here, and as \x1b[31m they hide the words
   if (base::trim(said).empty()) said.clear();
   if (!said.empty() && v.code != "RUN-LEFT-EARLY")
     error.cause += (error.cause.empty() ? "" : "\n  ") + say(language, {"it said last:", "它最后的输出："}) + "\n    " +
@@ -187,7 +190,9 @@ std::string name_ranks(const Plan& plan, const std::vector<int>& ranks, Language
   return (ranks.size() == 1 ? "rank " : "ranks ") + text;
 }
 
-std::string narrate(const State& state, const Note& note, Language language) { return std::visit(Words{state, language}, note); }
+std::string narrate(const State& state, const Note& note, Language language) {
+  return base::printable_lines(std::visit(Words{state, language}, note));  // a note may quote a host: Trouble, for one
+}
 
 std::vector<base::Error> explain(const State& state, const Verdict& verdict, const std::string& last_lines, const std::string& log,
                                  Language language) {

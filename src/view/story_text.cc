@@ -39,12 +39,12 @@ std::string story_text(const Story& story, base::Language language, size_t most_
   if (!story.code.empty()) out += fmt::format("\n{}: phalanx explain {}\n", story.code, story.code);
   if (!story.now.empty()) out += "\n";
   for (const std::string& line : story.now) out += line + "\n";
-  if (story.timeline.empty() || most_events == 0) return out;
+  if (story.timeline.empty() || most_events == 0) return base::printable_lines(out);
   out += fmt::format("\n{}\n", Bilingual{"last events (UTC)", "最后的事件（UTC）"}.in(language));
   size_t first = story.timeline.size() > most_events ? story.timeline.size() - most_events : 0;
   for (size_t i = first; i < story.timeline.size(); ++i)
     out += fmt::format("  {}  {}\n", clock_of(story.timeline[i].time), base::printable(story.timeline[i].text, kMostText));
-  return out;
+  return base::printable_lines(out);
 }
 
 }  // namespace view

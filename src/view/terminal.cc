@@ -126,7 +126,7 @@ void View::say_error(std::string_view text) { talk(text); }
 void View::talk(std::string_view text) {
   before_text(*err_);
   std::string& buffer = err_->buffer();
-  buffer += text;
+  buffer += base::printable_lines(text);
   if (!text.ends_with('\n')) buffer += '\n';
   schedule();
 }

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "base/result.h"
+
 namespace base {
 namespace {
 
@@ -43,6 +45,15 @@ TEST(Unicode, PrintableTamesControlsBadBytesAndHiddenMarks) {
   EXPECT_EQ(quote("abcdef", 3), "\"abc…\"");
 }
 
+TEST(Unicode, WholeTextsKeepTheirLinesAndNoControl) {
+  EXPECT_EQ(printable_lines("a\r\nb\tc\n漢\x1b]0;t\a\xc2\x9b\r\n"), "a\nb\tc\n漢\\x1b]0;t\\x07\\u009b\n");
+  EXPECT_EQ(printable_lines("50%\rdone\xff"), "50%\\rdone\\xff");
+  std::string long_text(100'000, 'x');
+  EXPECT_EQ(printable_lines(long_text), long_text);
+  Error error = fail(ErrorKind::kUnfit, "h1: \x1b[2Jm").because("one\n    \x1b]52;c;eA==\a").with_hint("\x1b]0;t\a").within("\x1b[c");
+  EXPECT_EQ(error.render(), "error: h1: \\x1b[2Jm\n  while \\x1b[c\n  because one\n    \\x1b]52;c;eA==\\x07\n\nhint: \\x1b]0;t\\x07\n");
+}
+
 TEST(Unicode, AnyBytesGiveWellFormedOutput) {
   std::mt19937 random(3);
   for (int round = 0; round < 2000; ++round) {
@@ -50,6 +61,9 @@ TEST(Unicode, AnyBytesGiveWellFormedOutput) {
     for (char& c : bytes) c = static_cast<char>(random());
     ASSERT_TRUE(is_utf8(printable(bytes, 20)));
     ASSERT_TRUE(is_utf8(quote(bytes)));
+    std::string lines = printable_lines(bytes);
+    ASSERT_TRUE(is_utf8(lines));
+    ASSERT_EQ(printable_lines(lines), lines);
     ASSERT_LE(display_width(fit_columns(bytes, 10)), 10u);
   }
 }

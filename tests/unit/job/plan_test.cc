@@ -137,6 +137,42 @@ TEST(Narrate, ALostHostIsChargedWithItsOwnRanksOnly) {
             "b: lost contact with the host; 2 ranks lost with it, 1 with other hosts, 2 stopped by us");
 }
 
+// The clipboard (OSC 52), the title, the screen, and CSI as one character.
+constexpr const char* kHostile =
+    "\x1b]52;c;cm0gLXJmIH4K\a\x1b]0;title\a\x1b[2J\xc2\x9b"
+    "2J\x1b[31mboom\x1b[0m";
+
+bool steers_a_terminal(const std::string& text) {
+  return text.find('\x1b') != std::string::npos || text.find('\a') != std::string::npos || text.find("\xc2\x9b") != std::string::npos;
+}
+
+TEST(Narrate, NoTextOfARankOrHostSteersTheTerminal) {
+  State state = initial_state(three_hosts(), {});
+  for (auto& h : state.job.hosts) h.slots = 2;
+  state.plan = make_plan(state.job, std::vector<wire::Hello>(3)).value();
+  state.ranks.resize(6);
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::kRankFailed;
+  verdict.status = 1 << 8;
+  std::string last = explain(state, verdict, kHostile, "/log", base::Language::kEnglish)[0].render();
+  EXPECT_FALSE(steers_a_terminal(last)) << last;
+  EXPECT_NE(last.find("it said last:\n    \\u009b2Jboom\n"), std::string::npos) << "sequences go, words stay: " << last;
+  verdict.error_file = "{\"message\": {\"message\": \"\\u001b]0;t\\u0007boom\"}}";
+  verdict.code = "RUN-OOM-CUDA";
+  verdict.evidence = verdict.where = kHostile;
+  for (base::Language language : {base::Language::kEnglish, base::Language::kChinese})
+    for (const base::Error& error : explain(state, verdict, "", "", language)) {
+      EXPECT_FALSE(steers_a_terminal(error.render())) << error.render();
+      EXPECT_NE(error.render().find("boom"), std::string::npos) << error.render();
+    }
+  verdict = {};
+  verdict.kind = Verdict::Kind::kRefused;
+  verdict.refusals = {base::fail(base::ErrorKind::kUnfit, std::string("a: ") + kHostile).because(kHostile).with_hint(kHostile)};
+  std::string refusal = explain(state, verdict, "", "", base::Language::kEnglish)[0].render();
+  EXPECT_FALSE(steers_a_terminal(refusal)) << refusal;
+  EXPECT_FALSE(steers_a_terminal(narrate(state, HostTrouble{1, kHostile}, base::Language::kEnglish)));
+}
+
 TEST(Narrate, EqualRefusalsOfSeveralHostsAreOne) {
   State state = initial_state(three_hosts(), {});
   Verdict verdict;

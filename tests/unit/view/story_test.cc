@@ -20,6 +20,7 @@ Story example() {
   story.ranks = 2;
   story.verdict = {
       base::fail(base::ErrorKind::kJobFailed, "rank 1 (gpu02, local 0) exited with code 1").because("it said last:\n    </pre><script>")};
+  story.now = {"h1: \x1b]0;title\a"};
   story.timeline = {{"2026-11-21T07:31:02.123Z", "ranks started: 2", false}, {"2026-11-21T07:31:03.000Z", "rank 1 \x1b[31m<i>", true}};
   story.table = {{0, "gpu01", "killed by SIGTERM, stopped by us", "3/10", "2.5", 0.5, false},
                  {1, "gpu02", "exited with code 1", "", "", {}, true}};
@@ -33,6 +34,8 @@ TEST(Story, InWords) {
   EXPECT_NE(text.find("error: rank 1 (gpu02, local 0) exited with code 1\n"), std::string::npos);
   EXPECT_NE(text.find("ranks     2 on gpu[01-02]"), std::string::npos) << text;
   EXPECT_NE(text.find("07:31:03.000  rank 1 \\x1b[31m<i>"), std::string::npos) << "no escape reaches the terminal: " << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_NE(text.find("h1: \\x1b]0;title\\x07\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("ranks started"), std::string::npos) << "only the last one was asked for";
   EXPECT_NE(story_text(example(), Language::kChinese, 1).find("命令"), std::string::npos);
 }

@@ -237,6 +237,15 @@ TEST_F(OnTerminal, RanksCannotMoveTheCursor) {
   EXPECT_EQ(screen_.bad, 0);
 }
 
+TEST_F(OnTerminal, NorCanWhatIsSaidOfThem) {
+  auto view = make();
+  view->say("phalanx: h1: \x1b]52;c;eA==\a\x1b[2J\r\nnext");
+  view->say_error("error: \x1b]0;title\a\n");
+  std::string shown = "phalanx: h1: \\x1b]52;c;eA==\\x07\\x1b[2J\nnext\nerror: \\x1b]0;title\\x07\n";
+  EXPECT_TRUE(run_until([&] { return screen_.history() == shown; })) << screen_.history();
+  EXPECT_EQ(screen_.bad, 0);
+}
+
 TEST_F(OnTerminal, TheBarFollowsTheWindow) {
   auto view = make();
   view->progress(0, step(120));
