@@ -1,8 +1,10 @@
 # Adds up `ctest -V` logs: a GoogleTest program counts with each of its cases, any other test as one. Prints the output
-# of what failed, what was skipped and why, and last "N passed, N failed, N skipped". Exit 1 on a failure, or if nothing ran.
+# of what failed, what was skipped and why, the ten slowest, what the guards measured, and last "N passed, N failed, N skipped". Exit 1
+# on a failure, or if nothing ran.
 #
 # In such a log a test's output is "12: text", and its outcome "3/9 Test #12: name ....   Passed    0.01 sec".
-# A test that is not GoogleTest says why it skips in a line "SKIP: why" before it exits 77.
+# A test that is not GoogleTest says why it skips in a line "SKIP: why" before it exits 77. A guard says what it found in lines
+# "GUARD: what".
 
 function forget() {
   delete cases_ok; delete cases_failed; delete cases_skipped
@@ -16,13 +18,29 @@ function keep(number, line) {
   else if (line !~ /^\[-----/ && length(text[number]) < 200000) text[number] = text[number] "    " line "\n"
 }
 
-FNR == 1 { forget() }
+# Keeps the ten slowest, the slowest first.
+function took(seconds, name, i) {
+  for (i = slow < 10 ? ++slow : 11; i > 1 && slow_seconds[i - 1] < seconds; --i) {
+    slow_seconds[i] = slow_seconds[i - 1]
+    slow_name[i] = slow_name[i - 1]
+  }
+  slow_seconds[i] = seconds
+  slow_name[i] = name
+}
+
+# Of "[       OK ] Suite.Case (12 ms)".
+function took_case(line) {
+  if (!match(line, /\([0-9]+ ms\)/)) return
+  took(substr(line, RSTART + 1, RLENGTH - 5) / 1000, substr(line, 14, RSTART - 15))
+}
+
+FNR == 1 { forget(); }
 
 match($0, /^[0-9]+: /) {
   number = substr($0, 1, RLENGTH - 2)
   line = substr($0, RLENGTH + 1)
   keep(number, line)
-  if (line ~ /^\[       OK \]/) { cases_ok[number]++ }
+  if (line ~ /^\[       OK \]/) { cases_ok[number]++; took_case(line) }
   else if (line ~ /^\[  FAILED  \] .*\([0-9]+ ms\)/) cases_failed[number]++
   else if (line ~ /^\[  SKIPPED \] .*\([0-9]+ ms\)/) {
     cases_skipped[number]++
@@ -33,6 +51,7 @@ match($0, /^[0-9]+: /) {
     reason_of[number] = ""
   } else if (line ~ /^\[ RUN      \]/) reason_of[number] = ""
   else if (line ~ /^SKIP: /) why[number] = substr(line, 7)
+  else if (line ~ /^GUARD: /) guards = guards "  " substr(line, 8) "\n"
   else if (after_skipped[number]) { reason_of[number] = line; after_skipped[number] = 0 }
   if (line ~ /: Skipped$/) after_skipped[number] = 1
   next
@@ -50,7 +69,7 @@ match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
   if ($0 ~ /\*\*\*Skipped/) {
     if (!counted_as_cases) { skipped++; skips = skips "  " name ": " (why[number] == "" ? "no reason given" : why[number]) "\n" }
   } else if ($0 ~ / Passed /) {
-    if (!counted_as_cases) passed++
+    if (!counted_as_cases) { passed++; took($(NF - 1), name) }
   } else {
     if (!cases_failed[number]) failed++
     outcome = $0
@@ -62,6 +81,9 @@ match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
 
 END {
   if (failures != "") printf "\n== failures\n%s", failures
+  if (slow > 0) printf "\n== slowest\n"
+  for (i = 1; i <= slow && i <= 10; ++i) printf "%7.1f s  %s\n", slow_seconds[i], slow_name[i]
+  if (guards != "") printf "\n== guards\n%s", guards
   if (skips != "") printf "\n== skipped\n%s", skips
   printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped
   exit (failed > 0 || passed == 0)

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# guard.sh WHAT BUILD [LIMITS]: measures what ./x test and the launcher cost and compares it with the recorded limits (limits.tsv). Prints
+# "GUARD: ..." lines, which ./x test repeats at its end. Exit 1 when something grew past its limit, 77 when it cannot be measured here.
+#   size      bytes of the launcher
+#   start     start of a job on 8 hosts, as a ratio to ssh in the same rounds
+#   compile   the ten slowest files of a full build, the slowest as a ratio to the mean
+#   duration  of ./x test as a ratio to the compile time of its build
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+what=$1 build=$(readlink -f "$2") limits=${3:-$here/limits.tsv}
+failed=0
+
+skip() { echo "SKIP: $*"; exit 77; }
+
+# hold NAME VALUE WORDS REMEDY: prints the value with its limit; over the limit is a failure.
+hold() {
+  local limit unit
+  IFS=$'\t' read -r limit unit < <(awk -F '\t' -v name="$1" '$1 == name { print $2 "\t" $3 }' "$limits") ||
+    { echo "error: $limits has no limit for $1"; exit 1; }
+  echo "GUARD: $3: $2 (limit $limit $unit)"
+  if awk -v value="$2" -v limit="$limit" 'BEGIN { exit !(value > limit) }'; then
+    echo "error: $3 has grown to $2, over its limit of $limit $unit"
+    echo "hint: $4; if the growth is worth it, raise $1 in tests/guards/limits.tsv and say why"
+    failed=1
+  fi
+}
+
+# Of a full build, "seconds object" per line; a step that wrote several files counts once.
+steps() { awk -F '\t' 'NR > 1 && /\.o\t/ && !seen[$1, $2, $5]++ { printf "%.1f\t%s\n", ($2 - $1) / 1000, $4 }' "$build/.ninja_log"; }
+
+# What a group of sources was made of is in its file; here its name tells the folder.
+short_name() { sed -e 's|CMakeFiles/||' -e 's|\.dir/|/|' -e 's|Unity/unity_\([0-9]*\)_cxx\.cxx\.o|group \1|' -e 's|\.cc\.o$|.cc|'; }
+
+guard_size() {
+  hold binary_size "$(stat -Lc %s "$build/phalanx")" "size of the launcher" \
+    "find what grew with 'bloaty' or 'nm -S --size-sort -C $build/phalanx | tail -40'"
+}
+
+guard_start() {
+  ((EUID == 0)) || skip "needs root"
+  local report
+  report=$(PATH=$PATH:/usr/sbin "$here/../../bench/start.sh" "$build" --hosts 8 --rounds 3 --only phalanx --json) || skip "no test cluster"
+  local cold kept
+  read -r cold kept < <(python3 -c '
+import json, sys
+rows = [row for row in json.load(sys.stdin)["rows"] if row["hosts"] == 8]
+for name in ("phalanx", "phalanx, connections kept"):
+    print("%.2f" % next(row["last_ratio"] for row in rows if row["method"] == name), end=" ")
+print()
+' <<< "$report")
+  local hint="see where the time goes in the run's event log (phalanx logs), and compare with ./x bench start"
+  hold start_cold "$cold" "job start on 8 hosts against ssh" "$hint"
+  hold start_kept "$kept" "job start on 8 hosts against ssh, connections kept" "$hint"
+}
+
+guard_compile() {
+  [[ -n ${PHALANX_FULL_BUILD:-} ]] || skip "not a full build"
+  local mean slowest
+  steps | sort -rn | head -n 10 | short_name | while IFS=$'\t' read -r seconds name; do echo "GUARD: compiled in $seconds s: $name"; done
+  mean=$(steps | awk '{ all += $1 } END { print all / NR }')
+  slowest=$(steps | sort -rn | awk -v mean="$mean" 'NR == 1 { printf "%.1f", $1 / mean }')
+  hold slowest_file "$slowest" "slowest file to compile against the mean" "divide the file, or see what it includes: clang++ -ftime-trace"
+}
+
+guard_duration() {
+  [[ -n ${PHALANX_FULL_BUILD:-} ]] || skip "not a full build"
+  local compiled duration ratio
+  compiled=$(steps | awk '{ all += $1 } END { printf "%d", all }')
+  duration=$(($(date +%s) - PHALANX_TEST_STARTED))
+  ratio=$(awk -v d="$duration" -v c="$compiled" -v n="$(nproc)" 'BEGIN { printf "%.1f", d / (c / n) }')
+  echo "GUARD: ./x test has taken $duration s so far, compiling build/train $compiled s of processor time"
+  hold test_duration "$ratio" "duration of ./x test against its build" "see the slowest tests above, and HACKING.md for how long a test may take"
+}
+
+"guard_$what"
+exit "$failed"
