@@ -1,5 +1,6 @@
 #include "os/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,10 +12,26 @@
 #include "os/fd.h"
 
 namespace os {
+namespace {
 
-base::Result<std::string> read_file(const std::string& path, size_t max_bytes) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return base::system_error("open", path);
+bool means_absent(int error_number) { return error_number == ENOENT || error_number == ENOTDIR; }
+
+// A network file system mounted with `intr` ends calls that a signal interrupts.
+template <typename Call>
+auto without_interruption(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+base::Result<std::optional<mode_t>> mode_of(const std::string& path) {
+  struct stat s{};
+  if (without_interruption([&] { return ::stat(path.c_str(), &s); }) == 0) return std::optional<mode_t>(s.st_mode);
+  if (means_absent(errno)) return std::optional<mode_t>();
+  return base::system_error("stat", path);
+}
+
+base::Result<std::string> read_opened(const Fd& fd, const std::string& path, size_t max_bytes) {
   std::string content;
   char buffer[65536];
   for (;;) {
@@ -26,6 +43,50 @@ base::Result<std::string> read_file(const std::string& path, size_t max_bytes) {
     if (content.size() > max_bytes)
       return base::fail(base::ErrorKind::kConfig, path + " is larger than the limit of " + std::to_string(max_bytes) + " bytes");
   }
+}
+
+}  // namespace
+
+base::Result<std::string> read_file(const std::string& path, size_t max_bytes) {
+  Fd fd(without_interruption([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  if (!fd.valid()) return base::system_error("open", path);
+  return read_opened(fd, path, max_bytes);
+}
+
+base::Result<bool> is_present(const std::string& path) {
+  TRY_ASSIGN(std::optional<mode_t> mode, mode_of(path));
+  return mode.has_value();
+}
+
+base::Result<bool> is_present_folder(const std::string& path) {
+  TRY_ASSIGN(std::optional<mode_t> mode, mode_of(path));
+  return mode && S_ISDIR(*mode);
+}
+
+base::Result<std::optional<std::string>> read_if_present(const std::string& path, size_t max_bytes) {
+  Fd fd(without_interruption([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  if (!fd.valid() && means_absent(errno)) return std::optional<std::string>();
+  if (!fd.valid()) return base::system_error("open", path);
+  TRY_ASSIGN(std::string content, read_opened(fd, path, max_bytes));
+  return std::optional(std::move(content));
+}
+
+base::Result<std::optional<std::vector<std::string>>> names_if_present(const std::string& folder) {
+  DIR* listing = ::opendir(folder.c_str());
+  while (!listing && errno == EINTR) listing = ::opendir(folder.c_str());
+  if (!listing && errno == ENOENT) return std::optional<std::vector<std::string>>();
+  if (!listing) return base::system_error("list", folder);
+  std::vector<std::string> names;
+  errno = 0;  // the only way in which readdir tells an error from the end
+  while (dirent* entry = ::readdir(listing)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
+  }
+  const int failure = errno;
+  ::closedir(listing);
+  if (failure != 0) return base::system_error("list", folder, failure);
+  return std::optional(std::move(names));
 }
 
 base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode, Durable durable) {
@@ -43,11 +104,13 @@ base::Status make_folders(const std::string& path, unsigned mode) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     std::string part = path.substr(0, slash);
     if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) {
-      if (!is_folder(part)) return base::system_error("mkdir", part);
+      const int failure = errno;  // is_folder changes errno
+      if (!is_folder(part)) return base::system_error("mkdir", part, failure);
     }
     if (slash == std::string::npos) break;
   }
-  if (!is_folder(path)) return base::system_error("mkdir", path, ENOTDIR);
+  TRY_ASSIGN(bool made, is_present_folder(path));
+  if (!made) return base::system_error("mkdir", path, ENOTDIR);
   return base::ok();
 }
 

@@ -1,6 +1,7 @@
 // Files and folders: whole reads with a limit, and writes that are either the old content or the new one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,14 +12,21 @@ namespace os {
 
 // Whole content. A file larger than max_bytes is an error (kConfig).
 base::Result<std::string> read_file(const std::string& path, size_t max_bytes);
+
+// Lookups with three outcomes. Only ENOENT and ENOTDIR mean "it does not exist"; after any other failure (EIO, ESTALE, EACCES, …) nobody
+// knows, and that is an Error which names the path. What decides about removing or starting over must use these.
+base::Result<bool> is_present(const std::string& path);
+base::Result<bool> is_present_folder(const std::string& path);  // false also for what is no folder
+base::Result<std::optional<std::string>> read_if_present(const std::string& path, size_t max_bytes);
+base::Result<std::optional<std::vector<std::string>>> names_if_present(const std::string& folder);  // unordered, without . and ..
 // Temp file beside `path`, fsync, rename. mode as for open(2). Without fsync a crash of the machine may leave an empty or partial file;
 // for what its reader can check and make again.
 enum class Durable { kYes, kNo };
 base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode = 0600, Durable durable = Durable::kYes);
 // mkdir -p; new folders get `mode`. An existing folder is fine.
 base::Status make_folders(const std::string& path, unsigned mode = 0700);
-bool is_folder(const std::string& path);
-bool exists(const std::string& path);
+bool is_folder(const std::string& path);  // false also where it cannot be looked up
+bool exists(const std::string& path);     // likewise
 std::string current_folder();
 std::string self_executable();  // /proc/self/exe resolved
 std::string environment_value(const char* name, std::string_view fallback = "");
