@@ -203,7 +203,9 @@ base::Status run(const Arguments& arguments) {
   std::unique_ptr<checkpoint::Saver> saver;
   if (!arguments.out.empty()) {
     TRY_ASSIGN(saver, open_saver(arguments.out, *group));
-    const std::string newest = comm::exchange(*group, checkpoint::latest(arguments.out).value_or(""), "newest checkpoint").front();
+    auto found = checkpoint::latest(arguments.out);
+    TRY(comm::agree(*group, found.ok() ? base::ok() : base::Status(found.error()), "looking for the newest checkpoint"));
+    const std::string newest = comm::exchange(*group, found->value_or(""), "newest checkpoint").front();
     if (!newest.empty()) {
       TRY_ASSIGN(const base::Json state, load(newest, *group, *parallel, adamw));
       TRY(loader->restore(state.value("data", base::Json())));

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/sha256.h"
 #include "base/unicode.h"
+#include "engine/checkpoint/folder.h"
 
 namespace engine::checkpoint {
 
@@ -20,14 +20,16 @@ base::Error CheckedFile::damaged(std::string why) const {
 }
 
 base::Status CheckedFile::open() {
-  fd_ = os::Fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  do fd_ = os::Fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  while (!fd_.valid() && errno == EINTR);
   if (!fd_.valid()) {
     if (errno == ENOENT) return damaged("it is missing");
+    if (errno == ENOTDIR) return damaged("it is missing");
     if (errno == ELOOP) return damaged("it is a symbolic link");
-    return damaged(std::strerror(errno));
+    return io_error("open", path_, errno);
   }
   struct stat info{};
-  if (fstat(fd_.get(), &info) != 0) return damaged(std::strerror(errno));
+  if (fstat(fd_.get(), &info) != 0) return io_error("stat", path_, errno);
   if (!S_ISREG(info.st_mode)) return damaged("it is not a regular file");
   if (static_cast<uint64_t>(info.st_size) != expected_.bytes)
     return damaged(fmt::format("it has {} bytes; the manifest says {}", info.st_size, expected_.bytes));
@@ -38,7 +40,7 @@ base::Status CheckedFile::read(uint64_t offset, std::span<char> out) const {
   while (!out.empty()) {
     const ssize_t got = pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return damaged(fmt::format("byte {} cannot be read: {}", offset, std::strerror(errno)));
+    if (got < 0) return io_error("read", path_, errno).within(fmt::format("byte {} was read", offset));
     if (got == 0) return damaged(fmt::format("it ends at byte {}", offset));
     out = out.subspan(static_cast<size_t>(got));
     offset += static_cast<uint64_t>(got);

@@ -1,4 +1,5 @@
-// A file of which a checkpoint's manifest says what it is. Errors (kConfig) name it and say what differs.
+// A file of which a checkpoint's manifest says what it is. Errors name it and say what differs (kConfig), or
+// that the file system failed (kUnfit), which proves no damage.
 #pragma once
 
 #include <atomic>

@@ -43,7 +43,8 @@ class Collector {
       if (missing_.empty()) return base::ok();
       if (interrupt.raised()) return base::fail(base::ErrorKind::kInterrupted, "the save was interrupted");
       TRY(still_owner(id_.folder, id_.token));
-      if (!os::is_folder(id_.unfinished())) return io_error("open", id_.unfinished(), ENOENT);
+      TRY_ASSIGN(const bool there, is_there(id_.unfinished()));
+      if (!there) return io_error("open", id_.unfinished(), ENOENT);
       const auto left = std::chrono::duration_cast<milliseconds>(end - os::mono_now());
       if (left <= milliseconds(0)) return late(deadline);
       interrupt.wait(events.get(), std::min(pause, left));
@@ -59,12 +60,14 @@ class Collector {
     for (size_t i = 0; i < missing_.size();) {
       const int rank = missing_[i];
       const std::string path = id_.unfinished() + "/" + record_file(rank, id_.world);
-      if (os::exists(path)) {
+      TRY_ASSIGN(const bool came, is_there(path));
+      if (came) {
         TRY(take(rank, path));
         missing_.erase(missing_.begin() + static_cast<ptrdiff_t>(i));
         continue;
       }
-      if (os::exists(path + ".failed")) return failed(rank, path + ".failed");
+      TRY_ASSIGN(const bool refused, is_there(path + ".failed"));
+      if (refused) return failed(rank, path + ".failed");
       ++i;
     }
     return base::ok();
@@ -120,23 +123,50 @@ base::Result<Manifest> manifest_of(const SaveId& id, const Collector& all, const
   return manifest;
 }
 
-// Gives the folder its final name. An older checkpoint of the same step is exchanged with it at once where the file system can,
-// and removed.
-base::Status publish(const SaveId& id, const std::string& path) {
+base::Error taken(const std::string& path) {
+  return base::fail(base::ErrorKind::kConfig,
+                    fmt::format("{} already exists and is not a checkpoint of this program", base::quote(path, 400)))
+      .because("it holds no manifest, record or DONE mark that phalanx-train writes, so it is not replaced")
+      .with_hint("move it to another folder, or train into another `out`");
+}
+
+// For file systems without RENAME_EXCHANGE. The old checkpoint keeps all its files until the new one has its name; a crash in between is
+// settled by the next start (clean_leftovers).
+base::Result<std::string> replace_in_two_steps(const SaveId& id, const std::string& path) {
+  const std::string from = id.unfinished(), aside = fmt::format("{}/{}{}", id.folder, kReplacedPrefix, name_of_step(id.step));
+  if (rename(path.c_str(), aside.c_str()) != 0) return io_error("rename", path, errno);
+  if (rename(from.c_str(), path.c_str()) == 0) return aside;
+  base::Error error = io_error("rename", from, errno);
+  if (rename(aside.c_str(), path.c_str()) != 0)
+    error.context.push_back(fmt::format("the older checkpoint stays in {}", base::quote(aside, 400)));
+  return error;
+}
+
+// Gives the unfinished folder its final name, in one system call where the file system can, also if an older checkpoint of the same step
+// has it. Returns where that older one is now, "" if there was none.
+base::Result<std::string> take_name(const SaveId& id, const std::string& path) {
   const std::string from = id.unfinished();
-  if (!os::exists(path)) {
+  TRY_ASSIGN(const OwnerLock lock, OwnerLock::take(id.folder));
+  TRY(still_owner(id.folder, id.token));
+  TRY_ASSIGN(const bool exists, is_there(path));
+  if (!exists) {
     if (rename(from.c_str(), path.c_str()) != 0) return io_error("rename", from, errno);
-    return sync_path(id.folder);
+    return std::string();
   }
-  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
-    TRY(sync_path(id.folder));
-    (void)remove_checkpoint(from);  // the old one; the next save removes what stays of it
-    return base::ok();
-  }
+  TRY_ASSIGN(const bool ours, is_ours(path));
+  if (!ours) return taken(path);
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return from;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return io_error("rename", from, errno);
-  TRY(remove_checkpoint(path));
-  if (rename(from.c_str(), path.c_str()) != 0) return io_error("rename", from, errno);
-  return sync_path(id.folder);
+  return replace_in_two_steps(id, path);
+}
+
+// Best mark and removal of old ones: only by the owner, and what fails harms no checkpoint.
+base::Status tidy(const SaveId& id, const FinishOptions& options, const StageHook& stage, Removals& removals) {
+  reach(stage, "best");
+  TRY(still_owner(id.folder, id.token));
+  if (options.best) TRY(mark_best(id.folder, *options.best));
+  reach(stage, "prune");
+  return prune(id.folder, {options.keep, id.step}, &removals);
 }
 
 }  // namespace
@@ -154,16 +184,19 @@ base::Result<Finished> finish(const SaveId& id, const FinishOptions& options, co
   TRY(write_durably(folder + "/" + kDoneFile, base::sha256_hex(text) + "\n"));
   TRY(sync_path(folder));
   reach(stage, "publish");
-  TRY(still_owner(id.folder, id.token));
-  Finished finished{id.folder + "/" + name_of_step(id.step), ""};
-  TRY(publish(id, finished.path));
+  Finished finished{id.folder + "/" + name_of_step(id.step), "", {}};
+  TRY_ASSIGN(const std::string older, take_name(id, finished.path));
+  TRY(sync_path(id.folder));
   auto behind = [&](const base::Status& status) {
-    if (!status.ok() && finished.trouble.empty()) finished.trouble = status.error().message;
+    if (status.ok() || !finished.trouble.empty()) return;
+    finished.trouble = status.error().message;
+    if (!status.error().hint.empty()) finished.trouble += "; " + status.error().hint;
   };
-  reach(stage, "best");
-  if (options.best) behind(mark_best(id.folder, *options.best));
-  reach(stage, "prune");
-  behind(prune(id.folder, options.keep));
+  if (!older.empty()) {
+    behind(remove_checkpoint(older));
+    if (finished.trouble.empty()) finished.removals.push_back(fmt::format("removed the older checkpoint of step {}", id.step));
+  }
+  behind(tidy(id, options, stage, finished.removals));
   return finished;
 }
 

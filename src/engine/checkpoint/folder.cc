@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "base/json.h"
@@ -23,24 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kOwnerFile = "/.owner", *kBestFile = "/best.json";
+constexpr const char* kBestFile = "/best.json";
 constexpr std::string_view kBestMagic = "phalanx-best";
+constexpr const char* kCheckFileSystem =
+    "check that this file system works (mount, dmesg), then start again; no checkpoint was removed because of this";
 
-std::string parent_of(const std::string& path) { return fs::path(path).parent_path().string(); }
-
-base::Status remove_tree(const std::string& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  if (error) return io_error("remove", path, error.value());
-  return base::ok();
-}
-
-// The token and number in ".saving-step-00000200.<token>.<sequence>".
-bool is_live(std::string_view name, std::string_view token, int64_t sequence) {
-  std::vector<std::string_view> parts = base::split(name, '.');
-  if (parts.size() != 4 || parts[2] != token) return false;
-  auto number = base::parse_int(parts[3], 0, INT64_MAX);
-  return number.ok() && *number >= sequence;
+void report(Removals* removals, const std::string& path, std::string_view why) {
+  if (removals) removals->push_back(fmt::format("removed {} ({})", path, why));
 }
 
 }  // namespace
@@ -55,18 +42,27 @@ std::optional<int64_t> step_of(std::string_view name) {
   return step.ok() ? std::optional(*step) : std::nullopt;
 }
 
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) names.push_back(it->path().filename());
-  return names;
+base::Result<std::vector<std::string>> names_in(const std::string& folder) {
+  auto names = os::names_if_present(folder);
+  if (!names.ok()) return cannot_tell(std::move(names).error());
+  return std::move(*names).value_or(std::vector<std::string>());
 }
 
-std::vector<std::string> list(const std::string& folder) {
+base::Result<bool> is_there(const std::string& path) {
+  auto there = os::is_present(path);
+  if (!there.ok()) return cannot_tell(std::move(there).error());
+  return *there;
+}
+
+base::Result<std::vector<std::string>> list(const std::string& folder) {
   std::vector<std::pair<int64_t, std::string>> found;
-  for (const std::string& name : names_in(folder)) {
+  TRY_ASSIGN(const std::vector<std::string> names, names_in(folder));
+  for (const std::string& name : names) {
+    const auto step = step_of(name);
+    if (!step) continue;
     std::string path = folder + "/" + name;
-    if (auto step = step_of(name); step && os::exists(path + "/" + kDoneFile)) found.emplace_back(*step, path);
+    TRY_ASSIGN(const bool complete, is_there(path + "/" + kDoneFile));
+    if (complete) found.emplace_back(*step, std::move(path));
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> paths;
@@ -74,37 +70,54 @@ std::vector<std::string> list(const std::string& folder) {
   return paths;
 }
 
-std::optional<std::string> latest(const std::string& folder) {
-  std::vector<std::string> all = list(folder);
-  return all.empty() ? std::nullopt : std::optional(all.back());
+base::Result<std::optional<std::string>> latest(const std::string& folder) {
+  TRY_ASSIGN(std::vector<std::string> all, list(folder));
+  return all.empty() ? std::nullopt : std::optional(std::move(all.back()));
+}
+
+base::Result<std::string> move_away(const std::string& path) {
+  static std::atomic<int> count{0};
+  const std::string name = fs::path(path).filename().string();
+  const std::string away = fmt::format("{}/{}{}.{}.{}", folder_of(path), kRemovingPrefix, name, getpid(), ++count);
+  if (rename(path.c_str(), away.c_str()) == 0) return away;
+  if (errno == ENOENT) return std::string();
+  return io_error("rename", path, errno);
 }
 
 base::Status remove_checkpoint(const std::string& path) {
-  static std::atomic<int> count{0};
-  const fs::path place(path);
-  const std::string away = fmt::format("{}/{}{}.{}.{}", parent_of(path), kRemovingPrefix, place.filename().string(), getpid(), ++count);
-  if (rename(path.c_str(), away.c_str()) != 0) {
-    if (errno == ENOENT) return base::ok();
-    return io_error("rename", path, errno);
-  }
-  TRY(sync_path(parent_of(path)));
+  TRY_ASSIGN(const std::string away, move_away(path));
+  if (away.empty()) return base::ok();
+  TRY(sync_path(folder_of(path)));
   return remove_tree(away);
 }
 
-base::Status remove_all(const std::string& folder) {
-  for (const std::string& path : list(folder)) TRY(remove_checkpoint(path));
+base::Status remove_all(const std::string& folder, Removals* removals) {
+  TRY_ASSIGN(const std::vector<std::string> all, list(folder));
+  for (const std::string& path : all) {
+    TRY_ASSIGN(const bool ours, is_ours(path));
+    if (!ours) continue;
+    TRY(remove_checkpoint(path));
+    report(removals, path, "checkpoint.existing=replace");
+  }
   if (unlink((folder + kBestFile).c_str()) != 0 && errno != ENOENT) return io_error("remove", folder + kBestFile, errno);
   return base::ok();
 }
 
-std::optional<Best> best(const std::string& folder) {
-  auto text = os::read_file(folder + kBestFile, 4096);
-  if (!text.ok()) return std::nullopt;
-  auto json = base::parse_json(*text, 4096);
-  if (!json.ok() || base::get_string(*json, "magic") != kBestMagic || base::get_int(*json, "version") != 1) return std::nullopt;
-  auto step = base::get_int(*json, "step");
-  if (!step || *step < 0 || !os::exists(folder + "/" + name_of_step(*step) + "/" + kDoneFile)) return std::nullopt;
-  return Best{*step, base::get_string(*json, "metric").value_or(""), base::get_number(*json, "value").value_or(0)};
+base::Result<std::optional<Best>> best(const std::string& folder) {
+  const std::string path = folder + kBestFile;
+  auto text = os::read_if_present(path, 4096);
+  if (!text.ok()) return cannot_tell(std::move(text).error());
+  if (!*text) return std::optional<Best>();
+  auto json = base::parse_json(**text, 4096);
+  const bool known = json.ok() && base::get_string(*json, "magic") == kBestMagic && base::get_int(*json, "version") == 1;
+  const auto step = known ? base::get_int(*json, "step") : std::nullopt;
+  if (!step || *step < 0)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} does not say which checkpoint is the best", base::quote(path, 400)))
+        .because("it is damaged, or another version wrote it; no checkpoint is removed while that is unknown")
+        .with_hint("remove that file; the next better validation loss writes a new one");
+  TRY_ASSIGN(const bool there, is_there(folder + "/" + name_of_step(*step) + "/" + kDoneFile));
+  if (!there) return std::optional<Best>();
+  return std::optional(Best{*step, base::get_string(*json, "metric").value_or(""), base::get_number(*json, "value").value_or(0)});
 }
 
 base::Status mark_best(const std::string& folder, const Best& best) {
@@ -113,43 +126,22 @@ base::Status mark_best(const std::string& folder, const Best& best) {
   return sync_path(folder);
 }
 
-base::Status prune(const std::string& folder, int64_t keep) {
-  if (keep <= 0) return base::ok();
-  const std::vector<std::string> all = list(folder);
-  const std::optional<Best> kept = best(folder);
-  for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i)
-    if (!kept || fs::path(all[i]).filename() != name_of_step(kept->step)) TRY(remove_checkpoint(all[i]));
-  return base::ok();
-}
-
-std::string make_token() {
-  uint64_t random = 0;
-  CHECK(getrandom(&random, sizeof(random), 0) == static_cast<ssize_t>(sizeof(random)));
-  return fmt::format("{:016x}", random);
-}
-
-base::Status claim(const std::string& folder, std::string_view token) {
-  TRY(write_durably(folder + kOwnerFile, std::string(token) + "\n"));
-  return sync_path(folder);
-}
-
-base::Status still_owner(const std::string& folder, std::string_view token) {
-  auto owner = os::read_file(folder + kOwnerFile, 256);
-  if (!owner.ok()) return std::move(owner).error();
-  if (base::trim(*owner) == token) return base::ok();
-  return base::fail(base::ErrorKind::kConfig, fmt::format("another run writes its checkpoints to {}", base::quote(folder)))
-      .because("it, or a later attempt of this one, has claimed the folder since this one began")
-      .with_hint("end one of the two, or give them folders of their own");
-}
-
-base::Status clean_leftovers(const std::string& folder, std::string_view token, int64_t sequence) {
-  for (const std::string& name : names_in(folder)) {
-    const std::string path = folder + "/" + name;
-    if (name.starts_with(kRemovingPrefix)) TRY(remove_tree(path));
-    const bool dead_save = name.starts_with(kSavingPrefix) && !is_live(name, token, sequence);
-    const bool half_written = name.starts_with(".owner.tmp.") || name.starts_with("best.json.tmp.");
-    if (half_written) TRY(remove_tree(path));
-    if (dead_save || (step_of(name) && !os::exists(path + "/" + kDoneFile))) TRY(remove_checkpoint(path));
+base::Status prune(const std::string& folder, const Prune& how, Removals* removals) {
+  if (how.keep <= 0) return base::ok();
+  // Everything is looked up before anything is removed. What is not ours counts for nothing: ten folders of another tool must not push
+  // out our newest ones.
+  TRY_ASSIGN(const std::vector<std::string> all, list(folder));
+  TRY_ASSIGN(const std::optional<Best> kept, best(folder));
+  std::vector<std::string> ours;
+  for (const std::string& path : all) {
+    TRY_ASSIGN(const bool own, is_ours(path));
+    if (own) ours.push_back(path);
+  }
+  for (size_t i = 0; i + static_cast<size_t>(how.keep) < ours.size(); ++i) {
+    const std::string name = fs::path(ours[i]).filename().string();
+    if (name == name_of_step(how.saved) || (kept && name == name_of_step(kept->step))) continue;
+    TRY(remove_checkpoint(ours[i]));
+    report(removals, ours[i], fmt::format("checkpoint.keep={}", how.keep));
   }
   return base::ok();
 }
@@ -160,14 +152,27 @@ std::string saving_name(int64_t step, std::string_view token, int64_t sequence) 
 
 base::Error io_error(std::string_view operation, const std::string& path, int error_number) {
   base::Error error = base::system_error(operation, base::quote(path, 400), error_number);
-  if (error_number == ENOSPC || error_number == EDQUOT) {
-    error.kind = base::ErrorKind::kUnfit;
-    error.hint = "make room on that disk, or keep fewer checkpoints (checkpoint.keep)";
-  } else if (error_number == EACCES || error_number == EPERM || error_number == EROFS) {
-    error.kind = base::ErrorKind::kUnfit;
-    error.hint = "give this user the right to write there, or use another folder";
-  }
+  error.kind = base::ErrorKind::kUnfit;
+  if (error_number == ENOSPC || error_number == EDQUOT) error.hint = "make room on that disk, or keep fewer checkpoints (checkpoint.keep)";
+  else if (error_number == EACCES || error_number == EPERM || error_number == EROFS)
+    error.hint = "give this user the right to read and write there, or use another folder";
+  else error.hint = kCheckFileSystem;
   return error;
+}
+
+base::Error cannot_tell(base::Error error) {
+  if (error.kind == base::ErrorKind::kInternal) error.kind = base::ErrorKind::kUnfit;
+  if (error.hint.empty()) error.hint = kCheckFileSystem;
+  return error;
+}
+
+std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+base::Status remove_tree(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error && error.value() != ENOENT) return io_error("remove", path, error.value());
+  return base::ok();
 }
 
 base::Status sync_path(const std::string& path) {

@@ -116,8 +116,9 @@ class Workplace {
   const std::string& path() const { return path_; }
 
   base::Status open() {
-    TRY(os::make_folders(parent_of(target_), 0755));
-    for (const std::string& name : names_in(parent_of(target_)))
+    if (auto made = os::make_folders(parent_of(target_), 0755); !made.ok()) return cannot_tell(std::move(made).error());
+    TRY_ASSIGN(const std::vector<std::string> names, names_in(parent_of(target_)));
+    for (const std::string& name : names)
       if (name.starts_with(stem_)) remove_if_dead(parent_of(target_) + "/" + name);
     if (mkdir(path_.c_str(), 0755) != 0) return io_error("mkdir", path_, errno);
     lock_ = os::Fd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -136,7 +137,8 @@ class Workplace {
  private:
   static void remove_if_dead(const std::string& path) {
     os::Fd lock(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (lock.valid() && flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;  // another merge of the same folder goes on
+    // Only with the lock in hand it is known to be dead. What cannot be opened or locked may belong to a merge that goes on.
+    if (!lock.valid() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
     std::error_code ignored;
     fs::remove_all(path, ignored);
   }
@@ -146,9 +148,13 @@ class Workplace {
 
 // Only what a merge made may be replaced.
 base::Status check_target(const MergeOptions& options) {
-  if (!os::exists(options.folder)) return base::ok();
-  const std::vector<std::string> inside = names_in(options.folder);
-  bool foreign = !os::is_folder(options.folder);
+  TRY_ASSIGN(const bool exists, is_there(options.folder));
+  if (!exists) return base::ok();
+  auto folder = os::is_present_folder(options.folder);
+  if (!folder.ok()) return cannot_tell(std::move(folder).error());
+  std::vector<std::string> inside;
+  if (*folder) { TRY_ASSIGN(inside, names_in(options.folder)); }
+  bool foreign = !*folder;
   for (const std::string& name : inside)
     foreign = foreign || !(name.starts_with("model") && name.find(".safetensors") != std::string::npos);
   if (!foreign && (inside.empty() || options.replace)) return base::ok();
@@ -229,6 +235,7 @@ base::Result<Merged> merge_opened(Reader& reader, const MergeOptions& options, c
   reach("index");
   if (plan.parts.size() > 1) TRY(write_durably(workplace.path() + "/" + std::string(kIndexFile), to_text(index)));
   reach("rename");
+  TRY(check_target(options));  // again: hours may have passed
   TRY(workplace.publish(options.replace));
   return merged;
 }

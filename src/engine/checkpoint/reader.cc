@@ -22,19 +22,29 @@ namespace {
 
 base::Error bad(std::string why) { return base::fail(base::ErrorKind::kConfig, std::move(why)); }
 
-// The manifest's text, if DONE vouches for it.
-base::Result<std::string> vouched_manifest(const std::string& path) {
-  if (!os::is_folder(path)) return bad("there is no such folder");
-  auto done = os::read_file(path + "/" + kDoneFile, 4096);
-  if (!done.ok()) return bad("it has no DONE mark that can be read: it was never finished").because(done.error().message);
-  TRY_ASSIGN(std::string manifest, os::read_file(path + "/" + kManifestFile, kMaxRecordBytes));
-  if (base::trim(*done) != base::sha256_hex(manifest)) return bad("its manifest.json is not the one its DONE mark was written for");
-  return manifest;
+// nullopt: it does not exist.
+base::Result<std::optional<std::string>> read_file(const std::string& path, size_t max_bytes) {
+  auto text = os::read_if_present(path, max_bytes);
+  if (!text.ok()) return cannot_tell(std::move(text).error());
+  return std::move(*text);
 }
 
-// An Error about the checkpoint as a whole.
+// The manifest's text, if DONE vouches for it.
+base::Result<std::string> vouched_manifest(const std::string& path) {
+  auto folder = os::is_present_folder(path);
+  if (!folder.ok()) return cannot_tell(std::move(folder).error());
+  if (!*folder) return bad("there is no such folder");
+  TRY_ASSIGN(const std::optional<std::string> done, read_file(path + "/" + kDoneFile, 4096));
+  if (!done) return bad("it has no DONE mark: it was never finished");
+  TRY_ASSIGN(std::optional<std::string> manifest, read_file(path + "/" + kManifestFile, kMaxRecordBytes));
+  if (!manifest) return bad("it has no manifest.json");
+  if (base::trim(*done) != base::sha256_hex(*manifest)) return bad("its manifest.json is not the one its DONE mark was written for");
+  return std::move(*manifest);
+}
+
+// An Error about the checkpoint as a whole: kUnfit if the file system failed, so that nobody knows whether it is damaged; else kConfig.
 base::Error about(const std::string& path, base::Error error) {
-  error.kind = base::ErrorKind::kConfig;
+  if (error.kind != base::ErrorKind::kUnfit) error.kind = base::ErrorKind::kConfig;
   const std::string message = fmt::format("cannot use the checkpoint {}", base::quote(path, 400));
   if (error.cause.empty()) error.cause = std::exchange(error.message, message);
   else error.context.push_back(fmt::format("the checkpoint {} was opened", base::quote(path, 400)));
@@ -178,15 +188,21 @@ base::Status Reader::read(std::string_view name, int64_t begin, int64_t end, at:
   return base::ok();
 }
 
-Readable newest_readable(const std::string& folder, int threads) {
+base::Result<Readable> newest_readable(const std::string& folder, int threads) {
   Readable result;
-  const std::vector<std::string> all = list(folder);
+  TRY_ASSIGN(const std::vector<std::string> all, list(folder));
   for (auto path = all.rbegin(); path != all.rend(); ++path) {
     auto reader = Reader::open(*path);
     base::Status verified = reader.ok() ? reader->verify(threads) : base::Status(std::move(reader).error());
     if (verified.ok()) {
       result.reader = std::make_unique<Reader>(std::move(*reader));
       return result;
+    }
+    if (verified.error().kind == base::ErrorKind::kUnfit) {
+      base::Error unknown = std::move(verified).error();
+      unknown.hint =
+          fmt::format("start again once the file system works; if it never will, move {} away and the one before is used", *path);
+      return unknown;
     }
     result.skipped.push_back({*path, std::move(verified).error()});
   }

@@ -25,7 +25,7 @@ class CheckedFile;
 
 class Reader {
  public:
-  // Error (kConfig): the file, and where it matters the tensor and what is wrong with it.
+  // Error: the file, and where it matters the tensor and what is wrong with it. kConfig: it is damaged; kUnfit: the file system failed.
   static base::Result<Reader> open(const std::string& path);
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
@@ -75,7 +75,8 @@ struct Readable {
   std::unique_ptr<Reader> reader;  // null: the folder has none
   std::vector<Skipped> skipped;    // newest first
 };
-// Hashes every file in `threads` threads.
-Readable newest_readable(const std::string& folder, int threads = 1);
+// Hashes every file in `threads` threads. Error (kUnfit): the folder or a checkpoint newer than all that are known to be whole could not be
+// read, which says nothing about its content. Passing it over would lose the work since the one before.
+base::Result<Readable> newest_readable(const std::string& folder, int threads = 1);
 
 }  // namespace engine::checkpoint

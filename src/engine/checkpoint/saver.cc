@@ -33,12 +33,14 @@ std::thread start_quietly(auto body) {
 
 base::Result<std::unique_ptr<Saver>> Saver::open(SaverOptions options) {
   CHECK(options.rank >= 0 && options.rank < options.world && !options.token.empty());
+  Removals removed;
   if (options.rank == 0) {
-    TRY(os::make_folders(options.folder, 0755));
+    if (auto made = os::make_folders(options.folder, 0755); !made.ok()) return cannot_tell(std::move(made).error());
     TRY(claim(options.folder, options.token));
-    TRY(clean_leftovers(options.folder, options.token, 0));
+    TRY(clean_leftovers(options.folder, options.token, 0, &removed));
   }
   std::unique_ptr<Saver> saver(new Saver(std::move(options)));
+  saver->removed_at_start_ = std::move(removed);
   saver->thread_ = start_quietly([raw = saver.get()] { raw->run(); });
   return saver;
 }
@@ -150,10 +152,7 @@ SaveOutcome Saver::carry_out(const SaveId& id, const SaveRequest& request) {
 
 base::Status Saver::write(const SaveId& id, const SaveRequest& request, SaveOutcome& outcome) {
   const os::Mono start = os::mono_now();
-  if (options_.rank == 0) {
-    TRY(still_owner(id.folder, id.token));
-    TRY(clean_leftovers(id.folder, id.token, id.sequence));
-  }
+  if (options_.rank == 0) TRY(clean_leftovers(id.folder, id.token, id.sequence, &outcome.removals));
   TRY_ASSIGN(FileRecord shard, write_shard(id, options_.rank, {request.pieces, request.rank_state}, interrupt_, options_.stage));
   outcome.bytes = shard.bytes;
   outcome.written = os::mono_now() - start;
@@ -162,6 +161,7 @@ base::Status Saver::write(const SaveId& id, const SaveRequest& request, SaveOutc
   TRY_ASSIGN(Finished finished, finish(id, how, interrupt_, options_.stage));
   outcome.path = finished.path;
   outcome.trouble = finished.trouble;
+  outcome.removals.insert(outcome.removals.end(), finished.removals.begin(), finished.removals.end());
   return base::ok();
 }
 

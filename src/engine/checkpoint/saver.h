@@ -49,6 +49,7 @@ struct SaveOutcome {
   base::Status status = base::ok();
   std::string path = {};                 // at rank 0, when saved
   std::string trouble = {};              // at rank 0: saved, but old ones could not be removed
+  Removals removals = {};                // at rank 0: lines for the log, one for each thing removed
   uint64_t bytes = 0;                    // of this rank's shard
   std::chrono::nanoseconds copied{0};    // time save() took to copy
   std::chrono::nanoseconds written{0};   // time the thread took for this rank's shard
@@ -58,12 +59,15 @@ struct SaveOutcome {
 class Saver {
  public:
   // At rank 0 claims the folder and removes what crashes left in it; the others must come after that (any collective between).
-  // Error: the folder cannot be written.
+  // Error: the folder cannot be read or written.
   static base::Result<std::unique_ptr<Saver>> open(SaverOptions options);
   // Gives up what is under way: the previous checkpoint stays. wait() first to keep it.
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
+
+  // What open() removed: lines for the log.
+  const Removals& removed_at_start() const { return removed_at_start_; }
 
   // Returns once the tensors are copied, so they may change. While an earlier save is under way: waits for it, or (kRefuse) fails, and
   // this save fails on all ranks. Failures of the writing come by poll() and wait(); none harms an earlier checkpoint.
@@ -86,6 +90,7 @@ class Saver {
     std::chrono::nanoseconds copied{0};
   };
   const SaverOptions options_;
+  Removals removed_at_start_;
   int64_t sequence_ = 0;            // calls of save()
   std::vector<at::Tensor> copies_;  // of the tensors; the thread reads them while a task is under way
   Interrupt interrupt_;

@@ -99,7 +99,8 @@ base::Result<FileRecord> write_shard(const SaveId& id, int rank, const ShardCont
   const std::string header = make_safetensors_header(entries, {{"format", "pt"}});
 
   reach(stage, "shard");
-  if (mkdir(id.folder.c_str(), 0755) != 0 && errno != EEXIST) TRY(os::make_folders(id.folder, 0755));
+  if (mkdir(id.folder.c_str(), 0755) != 0 && errno != EEXIST)
+    if (auto made = os::make_folders(id.folder, 0755); !made.ok()) return cannot_tell(std::move(made).error());
   if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return io_error("mkdir", folder, errno);
   ShardWriter writer(folder + "/" + shard_file(rank, id.world), interrupt);
   TRY(writer.open(header.size() + (entries.empty() ? 0 : entries.back().end)));

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/checkpoint/folder.h"
 #include "engine/checkpoint/interrupt.h"
+#include "engine/checkpoint/owner.h"
 #include "engine/checkpoint/piece.h"
 #include "engine/checkpoint/record.h"
 
@@ -58,7 +59,8 @@ struct FinishOptions {
 };
 struct Finished {
   std::string path;
-  std::string trouble;  // the checkpoint is saved, but something behind it failed: the best mark, the removal of old ones
+  std::string trouble;  // the checkpoint is saved, but what follows failed: the best mark, the removal of old ones
+  Removals removals;    // what was removed, for the log
 };
 // By one rank, after its own shard. Error: kTimeout naming the ranks whose records never came; a rank's own failure; pieces that do
 // not make whole tensors; a file's; another run owns the folder. The stages: "collect", "manifest", "done", "publish", "best", "prune".

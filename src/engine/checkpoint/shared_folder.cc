@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/folder.h"
+#include "engine/checkpoint/owner.h"
 #include "os/files.h"
 
 namespace engine::checkpoint {
@@ -18,8 +19,21 @@ std::string sign_of(const std::string& folder, std::string_view token, int rank)
 }
 
 base::Status leave_sign(const std::string& folder, const std::string& sign, std::string_view token) {
-  TRY(os::make_folders(folder, 0755));
+  if (auto made = os::make_folders(folder, 0755); !made.ok()) return cannot_tell(std::move(made).error());
   return write_durably(sign, token);
+}
+
+base::Status look_for_signs(int world, const std::string& folder, std::string_view token) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < world; ++rank) {
+    auto sign = os::read_if_present(sign_of(folder, token, rank), 256);
+    if (!sign.ok()) return std::move(sign).error();  // kInternal: nobody knows whether the ranks share it
+    if (*sign != token) missing.push_back(rank);
+  }
+  if (missing.empty()) return base::ok();
+  return base::fail(base::ErrorKind::kUnfit, fmt::format("the ranks do not share the folder {}", base::quote(folder, 400)))
+      .because(fmt::format("rank 0 does not see there what rank(s) {} wrote", base::format_ranges(missing)))
+      .with_hint("set `out` to a folder on a disk that all hosts mount");
 }
 
 }  // namespace
@@ -31,18 +45,7 @@ std::string common_token(comm::Group& group) {
 base::Status require_shared(comm::Group& group, const std::string& folder, std::string_view token) {
   const std::string mine = sign_of(folder, token, group.rank());
   TRY(comm::agree(group, leave_sign(folder, mine, token), "writing to the checkpoints' folder"));
-  base::Status seen = base::ok();
-  if (group.rank() == 0) {
-    std::vector<int> missing;
-    for (int rank = 0; rank < group.world(); ++rank) {
-      auto sign = os::read_file(sign_of(folder, token, rank), 256);
-      if (!sign.ok() || *sign != token) missing.push_back(rank);
-    }
-    if (!missing.empty())
-      seen = base::fail(base::ErrorKind::kUnfit, fmt::format("the ranks do not share the folder {}", base::quote(folder, 400)))
-                 .because(fmt::format("rank 0 does not see there what rank(s) {} wrote", base::format_ranges(missing)))
-                 .with_hint("set `out` to a folder on a disk that all hosts mount");
-  }
+  base::Status seen = group.rank() == 0 ? look_for_signs(group.world(), folder, token) : base::ok();
   base::Status all = comm::agree(group, std::move(seen), "looking for what the other ranks wrote");
   unlink(mine.c_str());
   return all;

@@ -67,6 +67,8 @@ base::Result<std::unique_ptr<Saving>> Saving::open(const Config& config, comm::G
       auto saver = checkpoint::Saver::open(options);
       if (saver.ok()) saving->saver_ = *std::move(saver);
       else opened = std::move(saver.error());
+      if (opened.ok())
+        for (const std::string& removal : saving->saver_->removed_at_start()) progress.note(removal);
     }
     TRY(comm::agree(group, std::move(opened), "the folder of checkpoints was opened"));
   }
@@ -77,7 +79,7 @@ base::Status Saving::choose_layout(const std::string& token) {
   gathered_ = config_.checkpoint.layout == "gathered" && group_.world() > 1;
   if (gathered_ || group_.world() == 1) return base::ok();
   base::Status shared = checkpoint::require_shared(group_, folder_, token);
-  if (shared.ok()) return shared;
+  if (shared.ok() || shared.error().kind == base::ErrorKind::kInternal) return shared;  // kInternal: it could not be looked up
   if (config_.checkpoint.layout == "sharded")
     return std::move(shared.error()).with_hint("checkpoint.layout=gathered lets rank 0 write everything");
   gathered_ = true;
@@ -86,28 +88,36 @@ base::Status Saving::choose_layout(const std::string& token) {
 }
 
 base::Status Saving::apply_policy() {
-  std::optional<std::string> newest = checkpoint::latest(folder_);
+  TRY_ASSIGN(const std::optional<std::string> newest, checkpoint::latest(folder_));
   if (!newest || config_.checkpoint.existing == "resume") return base::ok();
-  if (config_.checkpoint.existing == "replace") return checkpoint::remove_all(folder_);
+  if (config_.checkpoint.existing == "replace") {
+    checkpoint::Removals removals;
+    base::Status removed = checkpoint::remove_all(folder_, &removals);
+    for (const std::string& removal : removals) progress_.note(removal);
+    return removed;
+  }
   return base::fail(base::ErrorKind::kConfig, fmt::format("{} already holds a checkpoint", base::quote(config_.out)))
       .because(fmt::format("{} is there and checkpoint.existing is refuse", base::quote(*newest)))
       .with_hint("checkpoint.existing=resume continues it, checkpoint.existing=replace removes it");
 }
 
+base::Status Saving::look(std::string& path) {
+  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  TRY_ASSIGN(checkpoint::Readable found, checkpoint::newest_readable(folder_, threads));
+  for (const checkpoint::Skipped& skipped : found.skipped)
+    progress_.note(fmt::format("passed over the checkpoint {}\n{}", skipped.path, skipped.error.render()));
+  chosen_ = std::move(found.reader);
+  if (chosen_) path = chosen_->path();
+  if (chosen_ || found.skipped.empty()) return base::ok();
+  return base::fail(base::ErrorKind::kConfig, fmt::format("none of the checkpoints in {} can be read", base::quote(folder_)))
+      .because("they were passed over for the reasons above")
+      .with_hint("checkpoint.existing=replace starts again from the first step and removes them");
+}
+
 base::Result<std::string> Saving::choose() {
   std::string path;
   base::Status looked = base::ok();
-  if (group_.rank() == 0) {
-    checkpoint::Readable found = checkpoint::newest_readable(folder_, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-    for (const checkpoint::Skipped& skipped : found.skipped)
-      progress_.note(fmt::format("passed over the checkpoint {}\n{}", skipped.path, skipped.error.render()));
-    chosen_ = std::move(found.reader);
-    if (chosen_) path = chosen_->path();
-    else if (!found.skipped.empty())
-      looked = base::fail(base::ErrorKind::kConfig, fmt::format("none of the checkpoints in {} can be read", base::quote(folder_)))
-                   .because("they were passed over for the reasons above")
-                   .with_hint("checkpoint.existing=replace begins anew and removes them");
-  }
+  if (group_.rank() == 0) looked = look(path);
   TRY(comm::agree(group_, std::move(looked), "a checkpoint was looked for"));
   return comm::exchange(group_, path, "which checkpoint").front();
 }
@@ -182,6 +192,7 @@ base::Status Saving::save(parallel::DataParallel& parallel, const optim::Optimiz
 }
 
 base::Status Saving::tell(const checkpoint::SaveOutcome& outcome) {
+  for (const std::string& removal : outcome.removals) progress_.note(removal);
   if (!outcome.status.ok()) {
     base::Error error = outcome.status.error();
     return std::move(error).within(fmt::format("the checkpoint of step {} was saved", outcome.step));

@@ -28,7 +28,8 @@ class Saving {
   static base::Result<std::unique_ptr<Saving>> open(const Config& config, comm::Group& group, Progress& progress);
 
   // The newest checkpoint that can be read, into parameters and optimizer; returns its common state, null where there is none.
-  // Checkpoints that are passed over are noted. Error (kConfig): it is of another model or optimizer.
+  // Damaged checkpoints are passed over and noted. Error: it is of another model or optimizer (kConfig); the file system failed, so
+  // nobody knows which one is the newest (kUnfit).
   base::Result<base::Json> load(parallel::DataParallel& parallel, optim::Optimizer& optimizer);
 
   // Copies and returns, or with checkpoint.background off writes first. `state`: rank 0's is saved.
@@ -44,7 +45,8 @@ class Saving {
   Saving(const Config& config, comm::Group& group, Progress& progress) : config_(config), group_(group), progress_(progress) {}
   base::Status choose_layout(const std::string& token);
   base::Status apply_policy();
-  base::Result<std::string> choose();  // path of what is to be loaded, "" for nothing
+  base::Status look(std::string& path);  // rank 0's part of choose()
+  base::Result<std::string> choose();    // path of what is to be loaded, "" for nothing
   base::Status read(const std::string& path, parallel::DataParallel& parallel, optim::Optimizer& optimizer, base::Json& state);
   base::Status tell(const checkpoint::SaveOutcome& outcome);
 

@@ -84,9 +84,12 @@ class ProgressLine {
 
 // The checkpoint a folder stands for: itself, or the newest readable among those it holds.
 base::Result<std::string> checkpoint_in(const std::string& folder) {
-  if (os::exists(folder + "/" + checkpoint::kManifestFile)) return folder;
-  for (const std::string& place : {folder, folder + "/checkpoints"})
-    if (auto newest = checkpoint::latest(place)) return *newest;
+  TRY_ASSIGN(const bool itself, checkpoint::is_there(folder + "/" + checkpoint::kManifestFile));
+  if (itself) return folder;
+  for (const std::string& place : {folder, folder + "/checkpoints"}) {
+    TRY_ASSIGN(std::optional<std::string> newest, checkpoint::latest(place));
+    if (newest) return std::move(*newest);
+  }
   return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not a checkpoint and holds none", base::quote(folder, 400)))
       .because("it has no manifest.json and no step-… folder with a DONE mark");
 }
@@ -175,14 +178,22 @@ base::Json json_of(const Listed& one, bool verified) {
 base::Result<int> list(const std::vector<std::string>& arguments) {
   TRY_ASSIGN(Options options, parse(arguments, {}, {"--verify", "--json"}));
   std::string folder = options.operand;
-  if (!os::is_folder(folder)) return base::fail(base::ErrorKind::kConfig, fmt::format("there is no folder {}", base::quote(folder, 400)));
-  if (checkpoint::list(folder).empty() && os::is_folder(folder + "/checkpoints")) folder += "/checkpoints";
+  TRY_ASSIGN(const bool there, os::is_present_folder(folder));
+  if (!there) return base::fail(base::ErrorKind::kConfig, fmt::format("there is no folder {}", base::quote(folder, 400)));
+  TRY_ASSIGN(std::vector<std::string> all, checkpoint::list(folder));
+  TRY_ASSIGN(const bool inner, os::is_present_folder(folder + "/checkpoints"));
+  if (all.empty() && inner) {
+    folder += "/checkpoints";
+    TRY_ASSIGN(all, checkpoint::list(folder));
+  }
   const bool verify = options.values.contains("--verify"), as_json = options.values.contains("--json");
-  const std::optional<checkpoint::Best> best = checkpoint::best(folder);
+  auto found_best = checkpoint::best(folder);
+  if (!found_best.ok()) fmt::print(stderr, "{}", found_best.error().render());
+  const std::optional<checkpoint::Best> best = found_best.ok() ? *found_best : std::nullopt;
   base::Json json = {{"version", 1}, {"folder", folder}, {"checkpoints", base::Json::array()}};
   bool damaged = false;
   if (!as_json) fmt::print("{:<16}{:>10}{:>7}{:>12}  {}\n", "checkpoint", "step", "ranks", "size", "state");
-  for (const std::string& path : checkpoint::list(folder)) {
+  for (const std::string& path : all) {
     Listed one = look_at(path, verify);
     one.best = best && one.step == best->step;
     damaged = damaged || !one.damage.empty();

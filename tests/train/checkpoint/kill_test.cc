@@ -48,14 +48,14 @@ TEST(Kill, AtEveryStageOfASave) {
         });
       } catch (const Killed&) { reached = true; }
       ASSERT_TRUE(reached) << fatal;
-      Readable found = newest_readable(folder.path());
+      Readable found = pieces::value(newest_readable(folder.path()));
       ASSERT_NE(found.reader, nullptr) << fatal;
       EXPECT_TRUE(found.skipped.empty()) << fatal;
       const bool published = fatal == "best" || fatal == "prune";
       EXPECT_EQ(found.reader->step(), published ? step : 1) << fatal;
       ASSERT_TRUE(save_two_ranks(folder.path(), 3, 2, 1, {}).ok()) << fatal;
       std::set<std::string> names;
-      for (const std::string& name : names_in(folder.path())) names.insert(name);
+      for (const std::string& name : pieces::value(names_in(folder.path()))) names.insert(name);
       EXPECT_EQ(names, (std::set<std::string>{".owner", "best.json", "step-00000003"})) << fatal << ": leftovers";
     }
 }
@@ -98,12 +98,12 @@ void pause_for(std::chrono::microseconds time) {
 
 // Everything that claims to be done can be read, and nothing that was done is lost: at least the newest before the kills.
 void check(const std::string& folder, int64_t& newest, size_t round) {
-  for (const std::string& path : list(folder)) {
+  for (const std::string& path : pieces::value(list(folder))) {
     auto reader = Reader::open(path);
     ASSERT_TRUE(reader.ok()) << "round " << round << ": " << reader.error().render();
     pieces::expect_state(*reader, reader->step(), 1, 1);
   }
-  Readable found = newest_readable(folder);
+  Readable found = pieces::value(newest_readable(folder));
   ASSERT_TRUE(found.skipped.empty()) << "round " << round;
   if (newest > 0) {
     ASSERT_NE(found.reader, nullptr) << "round " << round;
@@ -138,7 +138,7 @@ TEST(Kill, AtTwoHundredRandomMoments) {
     last.pieces = pieces::share(pieces::state(newest + 1), 0, 1, 1);
     ASSERT_TRUE(saver->save(std::move(last)).ok());
     ASSERT_TRUE(saver->wait()->status.ok());
-    for (const std::string& name : names_in(folder.path()))
+    for (const std::string& name : pieces::value(names_in(folder.path())))
       EXPECT_TRUE(name == ".owner" || name == "best.json" || step_of(name)) << "left: " << name;
   }
   EXPECT_GT(progress, 20) << "saves must have been completed between the kills";

@@ -32,7 +32,7 @@ const Interrupt kNever;
 
 std::set<std::string> names(const std::string& folder) {
   std::set<std::string> found;
-  for (const std::string& name : names_in(folder)) found.insert(name);
+  for (const std::string& name : pieces::value(names_in(folder))) found.insert(name);
   return found;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,13 @@ class Folder {
  private:
   std::string path_;
 };
+
+// The value itself, so that a loop over it is safe; throws the rendered Error.
+template <typename T>
+T value(base::Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.error().render());
+  return std::move(result).value();
+}
 
 using State = std::map<std::string, at::Tensor>;
 

@@ -95,7 +95,7 @@ TEST(Reader, AnOlderVersionIsRefusedByItsNumber) {
             fmt::format("error: cannot use the checkpoint \"{}\"\n  because its version is 1; this program reads version 2\n\n"
                         "hint: use it with the program that wrote it, or begin a new run in another folder\n",
                         old));
-  Readable found = newest_readable(folder.path());
+  Readable found = pieces::value(newest_readable(folder.path()));
   EXPECT_EQ(found.reader, nullptr);
   ASSERT_EQ(found.skipped.size(), 1u);
   EXPECT_EQ(found.skipped[0].path, old);
@@ -237,13 +237,13 @@ TEST(Reader, NoFileNameLeadsOutOfTheFolder) {
 
 TEST(Reader, TheNewestReadableIsFoundAndTheOthersNamed) {
   pieces::Folder folder;
-  EXPECT_EQ(newest_readable(folder.path()).reader, nullptr);
+  EXPECT_EQ(pieces::value(newest_readable(folder.path())).reader, nullptr);
   for (int64_t step : {1, 2, 3, 4}) pieces::save(folder.path(), step, 2);
   std::string bytes = content(folder / "step-00000004/shard-00001-of-00002.safetensors");
   bytes.back() ^= 1;
   put(folder / "step-00000004/shard-00001-of-00002.safetensors", bytes);
   fs::remove(folder / "step-00000003/shard-00000-of-00002.json");
-  Readable found = newest_readable(folder.path(), 2);
+  Readable found = pieces::value(newest_readable(folder.path(), 2));
   ASSERT_NE(found.reader, nullptr);
   EXPECT_EQ(found.reader->step(), 2);
   ASSERT_EQ(found.skipped.size(), 2u);

@@ -44,7 +44,7 @@ SaveRequest request(int64_t step, int rank, int world) {
 
 std::set<std::string> names(const std::string& folder) {
   std::set<std::string> found;
-  for (const std::string& name : names_in(folder)) found.insert(name);
+  for (const std::string& name : pieces::value(names_in(folder))) found.insert(name);
   return found;
 }
 
@@ -123,7 +123,7 @@ TEST(Saver, TheFailureOfARankReachesTheFinisher) {
   EXPECT_NE(second->wait()->status.error().render().find("disk on fire"), std::string::npos);
   const std::string said = first->wait()->status.error().render();
   EXPECT_NE(said.find("rank 1 could not write its shard"), std::string::npos) << said;
-  EXPECT_TRUE(list(folder.path()).empty());
+  EXPECT_TRUE(pieces::value(list(folder.path())).empty());
 }
 
 TEST(Saver, ARankThatNeverComesIsNamed) {
@@ -176,7 +176,7 @@ TEST(Saver, AnOldAttemptIsFencedOff) {
     go.count_down();
     const std::string said = old->wait()->status.error().render();
     EXPECT_NE(said.find("another run writes its checkpoints"), std::string::npos) << said;
-    EXPECT_TRUE(list(folder.path()).empty());
+    EXPECT_TRUE(pieces::value(list(folder.path())).empty());
     ASSERT_TRUE(next->save(request(2, 0, 1)).ok());
     EXPECT_TRUE(next->wait()->status.ok());
     ASSERT_TRUE(remove_all(folder.path()).ok());
@@ -195,15 +195,15 @@ TEST(Saver, TheBestStays) {
     EXPECT_EQ(outcome->trouble, "");
   }
   EXPECT_EQ(names(folder.path()), (std::set<std::string>{".owner", "best.json", "step-00000002", "step-00000005", "step-00000006"}));
-  EXPECT_EQ(best(folder.path())->step, 2);
-  EXPECT_EQ(best(folder.path())->metric, "validation_loss");
-  EXPECT_EQ(best(folder.path())->value, 0.5);
+  EXPECT_EQ(pieces::value(best(folder.path()))->step, 2);
+  EXPECT_EQ(pieces::value(best(folder.path()))->metric, "validation_loss");
+  EXPECT_EQ(pieces::value(best(folder.path()))->value, 0.5);
   ASSERT_TRUE(mark_best(folder.path(), {6, "validation_loss", 0.4}).ok());
   ASSERT_TRUE(saver->save(request(7, 0, 1)).ok());
   ASSERT_TRUE(saver->wait()->status.ok());
-  EXPECT_EQ(list(folder.path()).size(), 2u) << "2 is not the best any more";
+  EXPECT_EQ(pieces::value(list(folder.path())).size(), 2u) << "2 is not the best any more";
   ASSERT_TRUE(remove_checkpoint(folder / "step-00000006").ok());
-  EXPECT_FALSE(best(folder.path()).has_value()) << "a mark of what is gone is none";
+  EXPECT_FALSE(pieces::value(best(folder.path())).has_value()) << "a mark of what is gone is none";
   ASSERT_TRUE(remove_all(folder.path()).ok());
   EXPECT_EQ(names(folder.path()), (std::set<std::string>{".owner"}));
 }
@@ -211,16 +211,16 @@ TEST(Saver, TheBestStays) {
 // Newer is what has more steps, not what was written last or sorts last as text; what only looks like a checkpoint is none.
 TEST(Saver, TheNewestAreKeptByTheirSteps) {
   ranks::TempFolder folder;
-  EXPECT_FALSE(latest(folder / "none").has_value());
+  EXPECT_FALSE(pieces::value(latest(folder / "none")).has_value());
   for (const char* name : {"step-", "step-x9", "step-00000999"}) fs::create_directory(folder / name);
-  EXPECT_FALSE(latest(folder.path()).has_value());
+  EXPECT_FALSE(pieces::value(latest(folder.path())).has_value());
   auto saver = open_saver(folder.path(), 0, 1, {.keep = 2});
   for (int64_t step : {9, 10, 100'000'000, 99}) {
     ASSERT_TRUE(saver->save(request(step, 0, 1)).ok());
     ASSERT_TRUE(saver->wait()->status.ok());
   }
-  EXPECT_EQ(list(folder.path()), (std::vector<std::string>{folder / "step-00000099", folder / "step-100000000"}));
-  EXPECT_EQ(latest(folder.path()), folder / "step-100000000");
+  EXPECT_EQ(pieces::value(list(folder.path())), (std::vector<std::string>{folder / "step-00000099", folder / "step-100000000"}));
+  EXPECT_EQ(pieces::value(latest(folder.path())), folder / "step-100000000");
 }
 
 TEST(Saver, PiecesThatDoNotMakeTensorsAreNotPublished) {
@@ -245,7 +245,7 @@ TEST(Saver, PiecesThatDoNotMakeTensorsAreNotPublished) {
     const base::Status status = saver->wait()->status;
     ASSERT_FALSE(status.ok()) << one.expected;
     EXPECT_NE(status.error().render().find(one.expected), std::string::npos) << one.expected << ": " << status.error().render();
-    EXPECT_TRUE(list(folder.path()).empty());
+    EXPECT_TRUE(pieces::value(list(folder.path())).empty());
   }
 }
 
@@ -273,7 +273,7 @@ TEST(Saver, AFullDiskIsNamedAndHarmsNothing) {
     EXPECT_EQ(status.error().kind, base::ErrorKind::kUnfit) << status.error().render();
     EXPECT_NE(status.error().render().find("No space left on device"), std::string::npos) << status.error().render();
     EXPECT_NE(status.error().render().find("checkpoint.keep"), std::string::npos);
-    EXPECT_EQ(list(folder.path()).size(), 1u);
+    EXPECT_EQ(pieces::value(list(folder.path())).size(), 1u);
   }
   EXPECT_GE(failures, 3);
   ASSERT_TRUE(saver->save(request(3, 0, 1)).ok());

@@ -18,7 +18,7 @@ TEST(SharedFolder, IsSeenByAll) {
     auto shared = require_shared(group, folder / "a/b", token);
     EXPECT_TRUE(shared.ok()) << shared.error().render();
   });
-  EXPECT_TRUE(names_in(folder / "a/b").empty());
+  EXPECT_TRUE(names_in(folder / "a/b").value().empty());
 }
 
 TEST(SharedFolder, ARankWithAFolderOfItsOwnIsNamedOnAllRanks) {

@@ -1,0 +1,87 @@
+#include "engine/checkpoint/owner.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "engine/checkpoint/folder.h"
+#include "os/clock.h"
+#include "os/files.h"
+
+namespace engine::checkpoint {
+namespace {
+
+constexpr const char* kOwnerFile = "/.owner";
+constexpr auto kLockPatience = std::chrono::seconds(30);
+
+// fcntl can wait for a lock only without a deadline, and an attempt that was stopped (SIGSTOP) with the lock in its hands would hold up
+// the next one for ever. So this asks again and again.
+base::Status lock(int fd, const std::string& path) {
+  const os::Mono end = os::mono_now() + kLockPatience;
+  for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, 100)) {
+    struct flock whole{};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    if (fcntl(fd, F_OFD_SETLK, &whole) == 0) return base::ok();
+    if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP) return base::ok();
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EACCES) return io_error("lock", path, errno);
+    if (os::mono_now() >= end)
+      return base::fail(base::ErrorKind::kTimeout, fmt::format("cannot lock {}", base::quote(path, 400)))
+          .because(fmt::format("another process has held the lock for {}", base::format_duration(kLockPatience)))
+          .with_hint("an earlier attempt of this run may be suspended on some host: resume or end it, then start again");
+    poll(nullptr, 0, pause_ms);
+  }
+}
+
+base::Result<os::Fd> open_owner(const std::string& path, int more_flags) {
+  os::Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | more_flags, 0644));
+  while (!file.valid() && errno == EINTR) file = os::Fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | more_flags, 0644));
+  if (!file.valid()) return io_error("open", path, errno);
+  TRY(lock(file.get(), path));
+  return file;
+}
+
+}  // namespace
+
+std::string make_token() {
+  uint64_t random = 0;
+  CHECK(getrandom(&random, sizeof(random), 0) == static_cast<ssize_t>(sizeof(random)));
+  return fmt::format("{:016x}", random);
+}
+
+// Written in place: a rename would put another file, with another lock, under the name. A crash in between leaves a token that is
+// nobody's, and the next attempt claims the folder anyway.
+base::Status claim(const std::string& folder, std::string_view token) {
+  const std::string path = folder + kOwnerFile, content = std::string(token) + "\n";
+  {
+    TRY_ASSIGN(os::Fd file, open_owner(path, O_CREAT));
+    TRY(write_bytes(file.get(), content, path));
+    if (ftruncate(file.get(), static_cast<off_t>(content.size())) != 0) return io_error("truncate", path, errno);
+    if (fsync(file.get()) != 0) return io_error("fsync", path, errno);
+  }
+  return sync_path(folder);
+}
+
+base::Status still_owner(const std::string& folder, std::string_view token) {
+  auto owner = os::read_file(folder + kOwnerFile, 256);
+  if (!owner.ok()) return cannot_tell(std::move(owner).error());
+  if (base::trim(*owner) == token) return base::ok();
+  return base::fail(base::ErrorKind::kConfig, fmt::format("another run writes its checkpoints to {}", base::quote(folder)))
+      .because("it, or a later attempt of this one, has claimed the folder since this one began")
+      .with_hint("end one of the two, or give them folders of their own");
+}
+
+base::Result<OwnerLock> OwnerLock::take(const std::string& folder) {
+  TRY_ASSIGN(os::Fd file, open_owner(folder + kOwnerFile, 0));
+  return OwnerLock(std::move(file));
+}
+
+}  // namespace engine::checkpoint
