@@ -47,7 +47,8 @@ class Examples(unittest.TestCase):
     @classmethod
     def call(cls, command, **more):
         done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=500,
-                              env=dict(clean_environment(), CCACHE_BASEDIR=str(cls.folder), CCACHE_NOHASHDIR="1"), **more)
+                              env=dict(clean_environment(), CCACHE_BASEDIR=str(cls.folder), CCACHE_NOHASHDIR="1",
+                                       TMPDIR=str(cls.folder)), **more)
         if done.returncode != 0:
             raise AssertionError(f"{command} ended with {done.returncode}:\n{done.stdout[-4000:]}")
         return done.stdout

@@ -127,7 +127,7 @@ class Launch(unittest.TestCase):
         run = subprocess.run(
             ["/usr/bin/python3", str(HERE / "torchrun.py"), "--nnodes=1", "--nproc_per_node=2", "--rdzv_backend=static",
              f"--master_port={free_port()}", "--no_python", TRAIN, self.config("torchrun")],
-            env=without_launcher(os.environ), capture_output=True, text=True, timeout=120)
+            env=dict(without_launcher(os.environ), TMPDIR=str(self.folder)), capture_output=True, text=True, timeout=120)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assert_same_curve("torchrun", reference)
         self.assertEqual(self.weights("torchrun"), self.weights("byhand"), "two ranks are two ranks, whoever starts them")
