@@ -59,7 +59,8 @@ guard_compile() {
   steps | sort -rn | head -n 10 | short_name | while IFS=$'\t' read -r seconds name; do echo "GUARD: compiled in $seconds s: $name"; done
   mean=$(steps | awk '{ all += $1 } END { print all / NR }')
   slowest=$(steps | sort -rn | awk -v mean="$mean" 'NR == 1 { printf "%.1f", $1 / mean }')
-  hold slowest_file "$slowest" "slowest file to compile against the mean" "divide the file, or see what it includes: clang++ -ftime-trace"
+  hold slowest_file "$slowest" "slowest file to compile against the mean" \
+    "divide the file, or see what it includes: clang++ -ftime-trace"
 }
 
 guard_duration() {
@@ -69,7 +70,8 @@ guard_duration() {
   duration=$(($(date +%s) - PHALANX_TEST_STARTED))
   ratio=$(awk -v d="$duration" -v c="$compiled" -v n="$(nproc)" 'BEGIN { printf "%.1f", d / (c / n) }')
   echo "GUARD: ./x test has taken $duration s so far, compiling build/train $compiled s of processor time"
-  hold test_duration "$ratio" "duration of ./x test against its build" "see the slowest tests above, and HACKING.md for how long a test may take"
+  hold test_duration "$ratio" "duration of ./x test against its build" \
+    "see the slowest tests above, and HACKING.md for how long a test may take"
 }
 
 "guard_$what"
