@@ -34,6 +34,8 @@ TEST(RunProcesses, AreKnownByTheRunsId) {
   EXPECT_EQ(found[0].pid, ours);
   EXPECT_EQ(found[0].command, "sleep 1000");
   for (pid_t pid : {ours, other, none}) ::kill(pid, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(ours), &ended, WEXITED | WNOWAIT), 0);  // it is a zombie from here on
   EXPECT_TRUE(run_processes("", kId, os::milliseconds(5000)).empty()) << "a zombie is no process";
   for (pid_t pid : {ours, other, none}) ::waitpid(pid, nullptr, 0);
 }
