@@ -48,8 +48,15 @@ class Attack : public testing::Test {
     fs::create_directory(home_);
     user_ = ::getuid() == 0 ? kVictim : ::getuid();
     ASSERT_TRUE(::getuid() != 0 || ::chown(home_.c_str(), user_, user_) == 0);
+    if (::getuid() == 0 && !others_reach(top_)) GTEST_SKIP() << "other users cannot reach " << fs::temp_directory_path();
   }
   void TearDown() override { fs::remove_all(top_); }
+
+  static bool others_reach(fs::path folder) {
+    struct stat s{};
+    while (folder.has_relative_path() && ::stat(folder.c_str(), &s) == 0 && (s.st_mode & S_IXOTH) != 0) folder = folder.parent_path();
+    return !folder.has_relative_path();
+  }
 
   // The script itself; only the shared places are those of this test.
   std::string command() const {
