@@ -114,6 +114,16 @@ function(phalanx_sanitized)
   add_dependencies(sanitized ${ARGN})
 endfunction()
 
+# phalanx_test_code(TARGET): the target's own sources are tests. They do little work, so the compiler does not optimize them: that would be
+# most of their build time. Under Clang's sanitizers they are watched for addresses only, by calls instead of code in place, which
+# compiles in a third of the time; what they test is watched in full.
+function(phalanx_test_code target)
+  target_compile_options(${target} PRIVATE -O0)
+  if(PHALANX_SANITIZE STREQUAL "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${target} PRIVATE -fno-sanitize=undefined "SHELL:-mllvm -asan-instrumentation-with-call-threshold=0")
+  endif()
+endfunction()
+
 # phalanx_unit_test(FOLDER): tests/unit/FOLDER/*.cc become one GoogleTest program FOLDER_test.
 function(phalanx_unit_test folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${folder}/*.cc)
@@ -122,6 +132,7 @@ function(phalanx_unit_test folder)
   endif()
   add_executable(${folder}_test ${sources})
   phalanx_together(${folder}_test)
+  phalanx_test_code(${folder}_test)
   target_link_libraries(${folder}_test PRIVATE phalanx_flags phalanx_${folder} GTest::gtest GTest::gtest_main)
   target_include_directories(${folder}_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit)
   target_compile_definitions(${folder}_test PRIVATE PHALANX_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/data")
