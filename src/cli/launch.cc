@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include "cluster/network_place.h"
 #include "cluster/openssh.h"
 #include "os/build_id.h"
 #include "os/files.h"
@@ -22,6 +23,7 @@ cluster::OpensshOptions ssh_options(const RunOptions& options) {
   ssh.extra = options.ssh_options;
   ssh.connect_timeout_s = static_cast<int>(std::max<int64_t>(1, options.connect_timeout.count() / 1000));
   ssh.control_folder = cluster::control_folder();
+  ssh.place = cluster::network_place();
   return ssh;
 }
 

@@ -28,7 +28,8 @@ struct Row {
   const char* hint;  // {0}: host name, {1}: destination and port as ssh arguments
 };
 constexpr std::array kRows = {
-    Row{"REMOTE HOST IDENTIFICATION HAS CHANGED", "{0}: the host key is not the one known_hosts has", "ssh-keygen -R {0} && ssh {1} true"},
+    Row{"REMOTE HOST IDENTIFICATION HAS CHANGED", "{0}: the host key is not the one known_hosts has",
+        "ssh-keygen -F {0}   # compare with the key of the host; remove it with ssh-keygen -R only if the host was reinstalled"},
     Row{"Host key verification failed", "{0}: the host key is unknown", "ssh {1} true"},
     Row{"No ED25519 host key is known", "{0}: the host key is unknown", "ssh {1} true"},
     Row{"Permission denied", "{0}: authentication was refused", "ssh-copy-id {1}"},
@@ -61,9 +62,10 @@ std::string last_lines(const std::string& text) {
 std::string control_folder() {
   constexpr size_t kMostBytes = 108 - 1 - 1 - kSocketNameBytes - 18;  // NUL, '/', the name, the suffix ssh adds while it creates the socket
   std::string runtime = os::environment_value("XDG_RUNTIME_DIR"), home = os::environment_value("HOME");
+  std::string cache = os::environment_value("XDG_CACHE_HOME", home.empty() ? "" : home + "/.cache");
   std::vector<std::string> candidates;
   if (!runtime.empty()) candidates.push_back(runtime + "/phalanx");
-  if (!home.empty()) candidates.push_back(home + "/.cache/phalanx/ssh");
+  if (!cache.empty()) candidates.push_back(cache + "/phalanx/ssh");
   candidates.push_back(fmt::format("/tmp/phalanx-ssh-{}", ::getuid()));
   for (const std::string& folder : candidates)
     if (folder.size() <= kMostBytes && private_folder(folder)) return folder;
@@ -111,9 +113,9 @@ void OpensshTransport::forget(const Target& target) const {
   if (!options_.control_folder.empty()) ::unlink(control_socket(target).c_str());  // its master ends by itself
 }
 
-// Named by everything that decides where the connection goes, as far as it is said here; ~/.ssh/config is the same for all.
+// Named by everything that decides where the connection goes.
 std::string OpensshTransport::control_socket(const Target& target) const {
-  std::string key = fmt::format("{}\n{}\n{}", target.destination, target.port, base::join(options_.extra, "\n"));
+  std::string key = fmt::format("{}\n{}\n{}\n{}", options_.place, target.destination, target.port, base::join(options_.extra, "\n"));
   return options_.control_folder + "/" + base::sha256_hex(key).substr(0, kSocketNameBytes);
 }
 

@@ -13,6 +13,7 @@ struct OpensshOptions {
   std::vector<std::string> extra;  // "Name=Value", before ours: ssh takes the first it sees
   int connect_timeout_s = 10;
   std::string control_folder;  // short, 0700; empty: no shared connections
+  std::string place;           // network_place(): a connection is shared within one place only
 };
 
 class OpensshTransport : public Transport {
@@ -29,7 +30,7 @@ class OpensshTransport : public Transport {
 };
 
 // A folder for control sockets: owned by us, 0700, and short enough for a socket path (108 bytes with ssh's suffix).
-// Empty if none of $XDG_RUNTIME_DIR/phalanx, ~/.cache/phalanx/ssh, /tmp/phalanx-ssh-<uid> will do.
+// Empty if none of $XDG_RUNTIME_DIR/phalanx, $XDG_CACHE_HOME/phalanx/ssh (default ~/.cache), /tmp/phalanx-ssh-<uid> will do.
 std::string control_folder();
 
 }  // namespace cluster
