@@ -13,9 +13,9 @@ constexpr Cause kLogGpuCauses[] = {
       "某个 rank 申请的显存超过了 GPU 剩余量，其它 rank 随后等待它并在几分钟后超时。若 \"reserved by PyTorch but unallocated\" "
       "很大则是碎片；若提到另一个 Process 在使用则是与他人共用；若只有 0 号卡满，则多半没有调用 torch.cuda.set_device。"},
      {"Smaller batch or sequence, activation checkpointing, a higher ZeRO stage; against fragmentation:\n$ phalanx run --env "
-      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True …\n$ phalanx fit model/config.json",
+      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True …\n$ phalanx fit <model>/config.json",
       "减小 batch 或序列长度，开启激活重计算，提高 ZeRO 阶段；针对碎片：\n$ phalanx run --env "
-      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True …\n$ phalanx fit model/config.json"},
+      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True …\n$ phalanx fit <model>/config.json"},
      "c10/cuda/CUDACachingAllocator.cpp"},
     {"GPU-ASSERT",
      {"a check inside a GPU kernel failed", "GPU kernel 内的断言失败"},

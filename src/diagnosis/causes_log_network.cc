@@ -39,8 +39,8 @@ constexpr Cause kLogNetworkCauses[] = {
      {"Completion status 10, 11 or 4: memory of the peer is not registered (any more), a device that is none of the fabric was taken "
       "(NVSwitch or management ports), or PCIe access control stands between.",
       "完成状态 10、11 或 4：对端内存未注册（或已注销）、选中了不属于计算网络的设备（NVSwitch 或管理口），或 PCIe ACS 阻隔。"},
-     {"Name the cards of the fabric:\n$ phalanx run --env NCCL_IB_HCA==mlx5_0,mlx5_1 …",
-      "指明计算网络的网卡：\n$ phalanx run --env NCCL_IB_HCA==mlx5_0,mlx5_1 …"},
+     {"Name the cards of the fabric:\n$ phalanx run --env NCCL_IB_HCA==<device>,<device> …",
+      "指明计算网络的网卡：\n$ phalanx run --env NCCL_IB_HCA==<device>,<device> …"},
      "libibverbs ibv_wc_status; nccl src/transport/net_ib.cc"},
     {"IB-ASYNC-EVENT",
      {"an InfiniBand device reported a fatal event", "InfiniBand 设备报告了致命事件"},

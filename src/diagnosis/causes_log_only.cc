@@ -10,10 +10,9 @@ constexpr Cause kLogOnlyCauses[] = {
      {"Connections that broke, aborts, signals: all of it follows when a rank ends. The rank that ended first is not in these logs, or it "
       "said nothing.",
       "连接中断、abort、信号：都是某个 rank 结束后的后果。最先结束的 rank 不在这些日志中，或没有任何输出。"},
-     {"Give explain the logs of all hosts, and the kernel log of the host whose address the messages name:\n$ phalanx explain host1.log "
-      "host2.log\n$ dmesg -T | phalanx explain -",
-      "把所有主机的日志，以及消息中地址所属主机的内核日志交给 explain：\n$ phalanx explain host1.log host2.log\n$ dmesg -T | phalanx "
-      "explain -"},
+     {"Give explain the logs of all hosts, and the kernel log of the host whose address the messages name:\n$ phalanx explain <log> "
+      "<log>\n$ dmesg -T | phalanx explain -",
+      "把所有主机的日志，以及消息中地址所属主机的内核日志交给 explain：\n$ phalanx explain <log> <log>\n$ dmesg -T | phalanx explain -"},
      ""},
     {"LOG-PEER-GONE",
      {"a peer's connection ended", "对端连接中断"},

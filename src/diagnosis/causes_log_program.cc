@@ -21,9 +21,9 @@ constexpr Cause kLogProgramCauses[] = {
      {"The thread that watches collectives made no step: another thread holds Python's lock, a call of CUDA does not return (a GPU that "
       "hangs), or the process was stopped.",
       "监视集合通信的线程没有进展：另一线程占着 GIL、CUDA 调用不返回（GPU 挂起），或进程被暂停。"},
-     {"Look at the stacks of that rank, and at the kernel log of its host:\n$ py-spy dump --native --pid PID\n$ sudo dmesg -T | grep -i "
+     {"Look at the stacks of that rank, and at the kernel log of its host:\n$ py-spy dump --native --pid <pid>\n$ sudo dmesg -T | grep -i "
       "xid",
-      "查看该 rank 的调用栈和其主机的内核日志：\n$ py-spy dump --native --pid PID\n$ sudo dmesg -T | grep -i xid"},
+      "查看该 rank 的调用栈和其主机的内核日志：\n$ py-spy dump --native --pid <pid>\n$ sudo dmesg -T | grep -i xid"},
      "torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"},
     {"RUN-DDP-MODEL-DIFFERS",
      {"ranks have different models", "各 rank 的模型不同"},

@@ -11,9 +11,9 @@ constexpr Cause kNcclCauses[] = {
       "it, was never started, was started with another world size, or cannot reach the root.",
       "NCCL 初始化会一直等到通信域的所有 rank 在 root 处会合。来的比应有的少：有 rank 之前就退出或卡住、从未启动、world size "
       "不一致，或连不到 root。"},
-     {"Look at what the missing ranks said last, and whether their hosts reach that of rank 0:\n$ phalanx logs latest --rank "
-      "RANK\n$ phalanx check",
-      "查看缺少的 rank 最后的输出，并检查它们的主机能否连到 rank 0：\n$ phalanx logs latest --rank RANK\n$ phalanx check"},
+     {"Look at what the missing ranks said last, and whether their hosts reach that of rank 0:\n$ phalanx logs latest --rank <rank>\n$ "
+      "phalanx check",
+      "查看缺少的 rank 最后的输出，并检查它们的主机能否连到 rank 0：\n$ phalanx logs latest --rank <rank>\n$ phalanx check"},
      "NCCL src/bootstrap.cc, src/init.cc"},
     {"NCCL-INIT-STOPPED",
      {"NCCL's start ended on some ranks and not on others", "部分 rank 完成了 NCCL 初始化，另一些没有"},
@@ -77,8 +77,8 @@ constexpr Cause kNcclCauses[] = {
      {"NCCL says which interface it took on each host. They differ in name and in network: one host took another NIC, a bridge of docker, "
       "or the management network. It may hang, or be slow.",
       "NCCL 会说明每台主机选用的网卡。它们的名字与网段不同：某台主机选了另一块网卡、docker 网桥或管理网。可能卡住，也可能变慢。"},
-     {"Name the interfaces, or let us choose:\n$ phalanx run --env NCCL_SOCKET_IFNAME==eth0 …",
-      "指定网卡，或让我们选择：\n$ phalanx run --env NCCL_SOCKET_IFNAME==eth0 …"},
+     {"Name the interfaces, or let us choose:\n$ phalanx run --env NCCL_SOCKET_IFNAME==<interface> …",
+      "指定网卡，或让我们选择：\n$ phalanx run --env NCCL_SOCKET_IFNAME==<interface> …"},
      "NCCL src/bootstrap.cc, src/misc/socket.cc"},
     {"NCCL-CHANNELS-DIFFER",
      {"ranks have built different numbers of channels", "各 rank 建立的通道数不同"},
@@ -92,15 +92,15 @@ constexpr Cause kNcclCauses[] = {
      {"NCCL's threads in all processes watch each other (RAS). One process does not answer them: it was stopped or ended, its host is "
       "gone, or the network to it is cut. The others wait for it.",
       "各进程中的 NCCL 线程互相监视（RAS）。有一个进程不应答：已被停止或退出、主机已失去，或网络中断。其它 rank 都在等它。"},
-     {"Look at that process on its host:\n$ ps -o pid,stat,wchan:32,cmd -p PID",
-      "在该主机上查看这个进程：\n$ ps -o pid,stat,wchan:32,cmd -p PID"},
+     {"Look at that process on its host:\n$ ps -o pid,stat,wchan:32,cmd -p <pid>",
+      "在该主机上查看这个进程：\n$ ps -o pid,stat,wchan:32,cmd -p <pid>"},
      "NCCL docs, troubleshooting/ras"},
     {"NCCL-RANK-ERROR",
      {"NCCL reports an error on a rank", "NCCL 报告某个 rank 出错"},
      {"A communicator is in an error state on the rank that is named; the others wait for it, or fail after it.",
       "所指 rank 上的通信域处于错误状态；其它 rank 会等待它，或在它之后失败。"},
-     {"Read that rank's log for the first NCCL WARN:\n$ phalanx logs latest --rank RANK",
-      "在该 rank 的日志里找第一条 NCCL WARN：\n$ phalanx logs latest --rank RANK"},
+     {"Read that rank's log for the first NCCL WARN:\n$ phalanx logs latest --rank <rank>",
+      "在该 rank 的日志里找第一条 NCCL WARN：\n$ phalanx logs latest --rank <rank>"},
      "NCCL src/ras/client_support.cc"},
 };
 

@@ -21,8 +21,8 @@ constexpr Cause kSlowCauses[] = {
       "only it does), or its machine is slower: heat, a power limit, another job on it.",
       "整个任务以最慢的 rank "
       "的速度前进。它要做的比别人多（更大的数据份额、只由它执行的评估或日志），或它所在的机器更慢：过热、功率限制、有其它任务。"},
-     {"See what it does, and what else runs there:\n$ py-spy top --pid PID\n$ top -b -n 1 | head -20",
-      "查看它在做什么，以及那里还在运行什么：\n$ py-spy top --pid PID\n$ top -b -n 1 | head -20"},
+     {"See what it does, and what else runs there:\n$ py-spy top --pid <pid>\n$ top -b -n 1 | head -20",
+      "查看它在做什么，以及那里还在运行什么：\n$ py-spy top --pid <pid>\n$ top -b -n 1 | head -20"},
      "arXiv:2402.15627 (MegaScale), 5"},
     {"SLOW-GPU-WAITS",
      {"GPUs are in use but draw little power: they wait for communication", "GPU 利用率高而功耗低：它们在等待通信"},

@@ -219,8 +219,8 @@ constexpr Row kAccelerateRows[] = {
       "is dropped, so that ranks are missing and the others wait.",
       "每台机器启动 num_processes / num_machines 个进程。两台 8 卡机器应写 16；写 8 则每台闲置一半，除不尽时余数被丢弃，缺了 rank "
       "其余只能等。"},
-     {"Write machines × GPUs per machine.\n$ accelerate launch --num_machines 2 --num_processes 16 train.py",
-      "写成机器数 × 每台 GPU 数。\n$ accelerate launch --num_machines 2 --num_processes 16 train.py"},
+     {"Write machines × GPUs per machine.\n$ accelerate launch --num_machines <hosts> --num_processes <ranks> <script>",
+      "写成机器数 × 每台 GPU 数。\n$ accelerate launch --num_machines <hosts> --num_processes <ranks> <script>"},
      "accelerate/utils/launch.py: prepare_multi_gpu_env",
      processes},
     {"CMD-ACCELERATE-RANK",
@@ -231,11 +231,10 @@ constexpr Row kAccelerateRows[] = {
      {"A configuration that is copied or shared gives every machine the number it holds: with two machines 0 both wait, or the second says "
       "\"Address already in use\".",
       "配置文件被复制或共享后，每台机器都用里面的同一个编号：两台 0 号机器会互相等待，或者第二台报 \"Address already in use\"。"},
-     {"Give the number on the command line, or let phalanx number the hosts.\n$ accelerate launch --config_file acc.yaml --machine_rank 1 "
-      "train.py\n"
-      "$ phalanx run -H gpu01,gpu02 -- python train.py",
-      "在命令行里给出编号，或让 phalanx 编号。\n$ accelerate launch --config_file acc.yaml --machine_rank 1 train.py\n$ phalanx run -H "
-      "gpu01,gpu02 -- python train.py"},
+     {"Give the number on the command line, or let phalanx number the hosts.\n$ accelerate launch --config_file <config> --machine_rank "
+      "<n> <script>\n$ phalanx run -H <hosts> -- python <script>",
+      "在命令行里给出编号，或让 phalanx 编号。\n$ accelerate launch --config_file <config> --machine_rank <n> <script>\n$ phalanx run -H "
+      "<hosts> -- python <script>"},
      "accelerate/commands/launch.py",
      rank},
     {"CMD-ACCELERATE-MACHINES",
@@ -245,8 +244,8 @@ constexpr Row kAccelerateRows[] = {
      {"Is accelerate's num_machines the number of hosts of the job?", "accelerate 的 num_machines 是否等于任务的机器数？"},
      {"Too many: all wait for machines that never come. One: each host trains alone.",
       "写多了：大家都在等不存在的机器；写成 1：每台机器各训各的。"},
-     {"Correct num_machines, and num_processes with it.\n$ accelerate launch --num_machines 2 --num_processes 16 train.py",
-      "改正 num_machines，并相应修改 num_processes。\n$ accelerate launch --num_machines 2 --num_processes 16 train.py"},
+     {"Correct num_machines, and num_processes with it.\n$ accelerate launch --num_machines <hosts> --num_processes <ranks> <script>",
+      "改正 num_machines，并相应修改 num_processes。\n$ accelerate launch --num_machines <hosts> --num_processes <ranks> <script>"},
      "accelerate/commands/launch.py",
      machines},
     {"CMD-HOSTFILE",
@@ -257,8 +256,8 @@ constexpr Row kAccelerateRows[] = {
       "hostfile 的每一行是否为“主机名 slots=N”，且主机名不重复？"},
      {"\"Hostfile contains a bad entry: …, unable to proceed with launching\", or \"Hostfile contains multiple entries for …\".",
       "\"Hostfile contains a bad entry: …, unable to proceed with launching\" 或 \"Hostfile contains multiple entries for …\"。"},
-     {"Write a name or address and its slots, one host a line.\n$ printf '%s slots=8\\n' gpu01 gpu02 > hostfile",
-      "每行写一台机器：主机名或地址，加上 slots。\n$ printf '%s slots=8\\n' gpu01 gpu02 > hostfile"},
+     {"Write a name or address and its slots, one host a line.\n$ printf '%s slots=<gpus>\n' <host> <host> > <hostfile>",
+      "每行写一台机器：主机名或地址，加上 slots。\n$ printf '%s slots=<gpus>\n' <host> <host> > <hostfile>"},
      "deepspeed/launcher/runner.py",
      hostfile},
     {"CMD-HOSTFILE-SLOTS",
@@ -286,9 +285,9 @@ constexpr Row kAccelerateRows[] = {
       "开头的变量以及 "
       ".deepspeed_env 里的变量；CUDA_*、TORCH_*、GLOO_*、LD_LIBRARY_PATH 都不会传过去。远端是非交互 shell，~/.bashrc 里的 conda "
       "设置可能不生效。"},
-     {"Put what is needed into .deepspeed_env, or start with phalanx, which passes variables on and draws the bar itself.\n"
-      "$ phalanx run -H gpu01,gpu02 -- python train.py",
-      "把需要的变量写进 .deepspeed_env，或改用 phalanx：它会传递变量，并自己画进度条。\n$ phalanx run -H gpu01,gpu02 -- python train.py"},
+     {"Put what is needed into .deepspeed_env, or start with phalanx, which passes variables on and draws the bar itself.\n$ phalanx run "
+      "-H <hosts> -- python <script>",
+      "把需要的变量写进 .deepspeed_env，或改用 phalanx：它会传递变量，并自己画进度条。\n$ phalanx run -H <hosts> -- python <script>"},
      "deepspeed/launcher/runner.py: EXPORT_ENVS",
      pdsh},
 };

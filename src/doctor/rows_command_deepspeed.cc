@@ -117,7 +117,7 @@ constexpr Row kDeepspeedRows[] = {
       "are not "
       "permitted\".",
       "顶层的未知键会被悄悄忽略，用的是默认值；写在 zero_optimization 里则被拒绝：\"Extra inputs are not permitted\"。"},
-     {"Correct the key.\n$ grep -n zero_optimization ds.json", "改正键名。\n$ grep -n zero_optimization ds.json"},
+     {"Correct the key.\n$ grep -n zero_optimization <config>", "改正键名。\n$ grep -n zero_optimization <config>"},
      "deepspeed/runtime/constants.py; deepspeed/runtime/zero/config.py",
      keys},
     {"CMD-DEEPSPEED-BATCH",
@@ -131,8 +131,8 @@ constexpr Row kDeepspeedRows[] = {
       "模型加载之后才报 \"AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
       "gradient_acc_step * "
       "world_size\"。使用张量或流水线并行时，rank 数应只算数据并行的份数。"},
-     {"Give two of the three; DeepSpeed computes the third.\n$ grep -nE 'batch_size|accumulation' ds.json",
-      "三者只写两个，剩下的由 DeepSpeed 推算。\n$ grep -nE 'batch_size|accumulation' ds.json"},
+     {"Give two of the three; DeepSpeed computes the third.\n$ grep -nE 'batch_size|accumulation' <config>",
+      "三者只写两个，剩下的由 DeepSpeed 推算。\n$ grep -nE 'batch_size|accumulation' <config>"},
      "deepspeed/runtime/config.py: _batch_assertion",
      batch},
     {"CMD-DEEPSPEED-PRECISION",
@@ -158,8 +158,8 @@ constexpr Row kDeepspeedRows[] = {
       "stage 1 切分优化器状态，stage 2 再切分梯度，stage 3 再切分参数。有些笔记写反了（stage 1 切参数、stage 2 切优化器状态）。混合精度 "
       "Adam 下每个 rank "
       "每个参数占用：不用 ZeRO 16 字节；stage 1 为 4 + 12/N，stage 2 为 2 + 14/N，stage 3 为 16/N，N 为 rank 数。"},
-     {"See which stage fits before trying.\n$ phalanx fit config.json -H gpu01,gpu02",
-      "先算一下哪个 stage 放得下。\n$ phalanx fit config.json -H gpu01,gpu02"},
+     {"See which stage fits before trying.\n$ phalanx fit <model>/config.json -H <hosts>",
+      "先算一下哪个 stage 放得下。\n$ phalanx fit <model>/config.json -H <hosts>"},
      "deepspeed/runtime/zero/config.py: ZeroStageEnum; arXiv 1910.02054",
      stage_meaning},
     {"CMD-DEEPSPEED-OFFLOAD",
@@ -172,7 +172,8 @@ constexpr Row kDeepspeedRows[] = {
       "saved is not, and the job runs out of it.",
       "offload_param 只在 stage 3 有效，offload_optimizer 需要 stage 1 及以上；nvme 还需要 "
       "nvme_path。否则想省的显存并没有省下来，结果显存不足。"},
-     {"Raise the stage, or take the section out.\n$ phalanx fit config.json", "提高 stage，或删掉该段。\n$ phalanx fit config.json"},
+     {"Raise the stage, or take the section out.\n$ phalanx fit <model>/config.json",
+      "提高 stage，或删掉该段。\n$ phalanx fit <model>/config.json"},
      "deepspeed/runtime/zero/config.py",
      offload},
 };

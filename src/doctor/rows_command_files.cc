@@ -154,10 +154,9 @@ constexpr Row kCommandFileRows[] = {
       "until "
       "the time-out.",
       "那台机器上的 rank 会立刻退出：\"can't open file 'train.py': [Errno 2] No such file or directory\"，其余 rank 则一直等到超时。"},
-     {"Copy the code there, mount it, or name the folder it is in.\n$ scp -p train.py gpu02:/data/train/llm/\n"
-      "$ phalanx run -C /data/train/llm -- python train.py",
-      "把代码拷过去、挂载共享目录，或指明所在目录。\n$ scp -p train.py gpu02:/data/train/llm/\n$ phalanx run -C /data/train/llm -- "
-      "python train.py"},
+     {"Copy the code there, mount it, or name the folder it is in.\n$ scp -p <script> <host>:<folder>\n$ phalanx run -C <folder> -- python "
+      "<script>",
+      "把代码拷过去、挂载共享目录，或指明所在目录。\n$ scp -p <script> <host>:<folder>\n$ phalanx run -C <folder> -- python <script>"},
      "",
      script_missing},
     {"CMD-FILE-MISSING",
@@ -170,9 +169,8 @@ constexpr Row kCommandFileRows[] = {
       "proceed with training with local resources only\".",
       "只有那台机器报 \"FileNotFoundError\"，其余机器卡住；DeepSpeed 的 hostfile 缺失则不报错："
       "\"Unable to find hostfile, will proceed with training with local resources only\"。"},
-     {"Copy the file, or correct its name; paths are relative to the job's folder.\n$ scp -p config/train.yaml "
-      "gpu02:/data/train/llm/config/",
-      "拷贝文件，或改正路径；相对路径以任务目录为准。\n$ scp -p config/train.yaml gpu02:/data/train/llm/config/"},
+     {"Copy the file, or correct its name; paths are relative to the job's folder.\n$ scp -p <config> <host>:<folder>/",
+      "拷贝文件，或改正路径；相对路径以任务目录为准。\n$ scp -p <config> <host>:<folder>/"},
      "deepspeed/launcher/runner.py: fetch_hostfile",
      file_missing},
     {"CMD-FILE-DIFFERS",
@@ -184,8 +182,8 @@ constexpr Row kCommandFileRows[] = {
       "\"message "
       "truncated\", or a model that is silently wrong.",
       "代码或配置不同的 rank 会调用不同的集合通信，或同一个通信但尺寸不同：中途卡住、报 \"message truncated\"，或者悄悄训坏模型。"},
-     {"Copy the right one to the others.\n$ scp -p train.py gpu02:/data/train/llm/",
-      "把正确的文件拷到其余机器。\n$ scp -p train.py gpu02:/data/train/llm/"},
+     {"Copy the right one to the others.\n$ scp -p <script> <host>:<folder>",
+      "把正确的文件拷到其余机器。\n$ scp -p <script> <host>:<folder>"},
      "",
      file_differs},
     {"CMD-GIT-DIFFERS",
@@ -195,7 +193,7 @@ constexpr Row kCommandFileRows[] = {
      {"Is the script's repository at the same commit on each host?", "脚本所在仓库在各机器上是否处于同一提交？"},
      {"The script may be the same while a module it imports is not: ranks then differ in what they compute and in which order.",
       "脚本本身相同，但它 import 的模块可能不同：各 rank 的计算内容和顺序就会不一致。"},
-     {"Check the same commit out everywhere.\n$ git checkout COMMIT", "在所有机器上检出同一个提交。\n$ git checkout COMMIT"},
+     {"Check the same commit out everywhere.\n$ git checkout <commit>", "在所有机器上检出同一个提交。\n$ git checkout <commit>"},
      "gitrepository-layout(5)",
      git_differs},
     {"CMD-CONFIG-SYNTAX",
@@ -206,8 +204,8 @@ constexpr Row kCommandFileRows[] = {
      {"Every rank ends while reading it: \"yaml.scanner.ScannerError\", \"json.decoder.JSONDecodeError\", after the time that imports "
       "take.",
       "每个 rank 都会在读取时退出：\"yaml.scanner.ScannerError\"、\"json.decoder.JSONDecodeError\"，而且要等 import 完才报。"},
-     {"Correct the line that is named. JSON has no comments and no comma after the last entry.\n$ python3 -m json.tool ds.json",
-      "改正所指的那一行。JSON 不支持注释，最后一项后面不能有逗号。\n$ python3 -m json.tool ds.json"},
+     {"Correct the line that is named. JSON has no comments and no comma after the last entry.\n$ python3 -m json.tool <config>",
+      "改正所指的那一行。JSON 不支持注释，最后一项后面不能有逗号。\n$ python3 -m json.tool <config>"},
      "",
      config_syntax},
     {"CMD-CONFIG-DUPLICATE",
@@ -219,7 +217,7 @@ constexpr Row kCommandFileRows[] = {
       "file: "
       "\"found duplicate key\".",
       "YAML 解析器会默默采用最后一个，你看到的那一行未必生效；OmegaConf 则拒绝读取：\"found duplicate key\"。"},
-     {"Delete one of the two lines.\n$ grep -n learning_rate train.yaml", "删掉其中一行。\n$ grep -n learning_rate train.yaml"},
+     {"Delete one of the two lines.\n$ grep -n learning_rate <config>", "删掉其中一行。\n$ grep -n learning_rate <config>"},
      "omegaconf/_utils.py: OmegaConfLoader",
      config_twice},
 };

@@ -180,10 +180,10 @@ constexpr Row kLaunchRows[] = {
       "\"Address already in use\" on the second, or so many separate jobs on the same GPUs.",
       "phalanx run 与 torchrun 一样，每个 rank 执行一次命令。命令里再套一个启动器，每个 rank 又会各起一组进程："
       "第二个起报 \"Address already in use\"，或者在同样的 GPU 上跑出好几份互不相干的训练。"},
-     {"Give phalanx the program itself, or one rank per host to the launcher. For LLaMA-Factory the program is its launcher module.\n"
-      "$ phalanx run -H gpu01,gpu02 -- python train.py\n$ phalanx run -H gpu01,gpu02 -- python -m llamafactory.launcher train.yaml",
-      "直接把训练程序交给 phalanx，或者每台机器只起一个 rank 给启动器用。LLaMA-Factory 的训练程序是它的 launcher 模块。\n"
-      "$ phalanx run -H gpu01,gpu02 -- python train.py\n$ phalanx run -H gpu01,gpu02 -- python -m llamafactory.launcher train.yaml"},
+     {"Give phalanx the program itself, or one rank per host to the launcher. For LLaMA-Factory the program is its launcher module.\n$ "
+      "phalanx run -H <hosts> -- python <script>\n$ phalanx run -H <hosts> -- python -m llamafactory.launcher <config>",
+      "直接把训练程序交给 phalanx，或者每台机器只起一个 rank 给启动器用。LLaMA-Factory 的训练程序是它的 launcher 模块。\n$ phalanx run -H "
+      "<hosts> -- python <script>\n$ phalanx run -H <hosts> -- python -m llamafactory.launcher <config>"},
      "torch/distributed/run.py; LLaMA-Factory src/llamafactory/launcher.py",
      nested},
     {"CMD-SPAWN",
@@ -196,10 +196,10 @@ constexpr Row kLaunchRows[] = {
       "arguments: more than 4 GiB of them end in \"OverflowError: cannot serialize a bytes object larger than 4 GiB\".",
       "mp.spawn 相当于写在脚本里的启动器：由多个 rank 启动就会层层派生。它启动慢，还要序列化参数：超过 4 GiB 会报 "
       "\"OverflowError: cannot serialize a bytes object larger than 4 GiB\"。"},
-     {"Start the script once per host, or take mp.spawn out and read RANK, LOCAL_RANK and WORLD_SIZE.\n"
-      "$ phalanx run -H gpu01 --nproc-per-node 1 -- python main.py",
-      "每台机器只启动一次脚本，或者去掉 mp.spawn，改读 RANK、LOCAL_RANK、WORLD_SIZE。\n$ phalanx run -H gpu01 --nproc-per-node 1 -- python "
-      "main.py"},
+     {"Start the script once per host, or take mp.spawn out and read RANK, LOCAL_RANK and WORLD_SIZE.\n$ phalanx run -H <host> "
+      "--nproc-per-node 1 -- python <script>",
+      "每台机器只启动一次脚本，或者去掉 mp.spawn，改读 RANK、LOCAL_RANK、WORLD_SIZE。\n$ phalanx run -H <host> --nproc-per-node 1 -- "
+      "python <script>"},
      "torch/multiprocessing/spawn.py",
      spawn},
     {"CMD-FORCE-TORCHRUN",
@@ -225,8 +225,8 @@ constexpr Row kLaunchRows[] = {
       "world: the job hangs after the model is loaded, without any error.",
       "没有 NPROC_PER_NODE 时取可见 GPU 数。只在一台机器上设了 "
       "CUDA_VISIBLE_DEVICES，各机器对总进程数的认识就不同：模型加载完后卡住，没有任何报错。"},
-     {"Set the same NPROC_PER_NODE and CUDA_VISIBLE_DEVICES on all hosts.\n$ export NPROC_PER_NODE=8",
-      "在所有机器上设置相同的 NPROC_PER_NODE 与 CUDA_VISIBLE_DEVICES。\n$ export NPROC_PER_NODE=8"},
+     {"Set the same NPROC_PER_NODE and CUDA_VISIBLE_DEVICES on all hosts.\n$ export NPROC_PER_NODE=<gpus>",
+      "在所有机器上设置相同的 NPROC_PER_NODE 与 CUDA_VISIBLE_DEVICES。\n$ export NPROC_PER_NODE=<gpus>"},
      "hiyouga/LlamaFactory#7215",
      nproc_unset},
     {"CMD-LLAMAFACTORY-RENDEZVOUS",
@@ -237,9 +237,8 @@ constexpr Row kLaunchRows[] = {
      {"Its defaults are 127.0.0.1 and a free port that each host finds for itself: every host waits on an address of its own until the "
       "time-out.",
       "默认值是 127.0.0.1 和各机器自己找的空闲端口：每台机器都在自己的地址上等，直到超时。"},
-     {"Set both, alike on all hosts, or let phalanx start the ranks.\n$ phalanx run -H gpu01,gpu02 -- python -m llamafactory.launcher "
-      "train.yaml",
-      "在所有机器上设置相同的值，或改由 phalanx 启动。\n$ phalanx run -H gpu01,gpu02 -- python -m llamafactory.launcher train.yaml"},
+     {"Set both, alike on all hosts, or let phalanx start the ranks.\n$ phalanx run -H <hosts> -- python -m llamafactory.launcher <config>",
+      "在所有机器上设置相同的值，或改由 phalanx 启动。\n$ phalanx run -H <hosts> -- python -m llamafactory.launcher <config>"},
      "LLaMA-Factory src/llamafactory/launcher.py: find_available_port()",
      llamafactory_meeting},
     {"CMD-NODE-RANK-FIXED",
@@ -252,8 +251,8 @@ constexpr Row kLaunchRows[] = {
       "in use\", \"rank 0 of 2 ranks has already checked in\", or a wait for the host that never comes.",
       "需要在每台机器上分别敲的命令，区别就在这个编号；用同一个编号到处启动，就会有两台 0 号机器：\"Address already in use\"、"
       "\"rank 0 of 2 ranks has already checked in\"，或者一直等那台永远不会来的机器。"},
-     {"Let phalanx number the hosts.\n$ phalanx run -H gpu01,gpu02 -- python train.py",
-      "让 phalanx 给机器编号。\n$ phalanx run -H gpu01,gpu02 -- python train.py"},
+     {"Let phalanx number the hosts.\n$ phalanx run -H <hosts> -- python <script>",
+      "让 phalanx 给机器编号。\n$ phalanx run -H <hosts> -- python <script>"},
      "torch/distributed/run.py; NCCL src/bootstrap.cc",
      node_rank},
     {"CMD-TORCH-LAUNCH",
@@ -264,8 +263,8 @@ constexpr Row kLaunchRows[] = {
      {"Does the script take --local-rank where torch 2 passes it?", "torch 2 传入 --local-rank 时，脚本能否识别？"},
      {"torch.distributed.launch passes --local-rank since torch 2.0, with a '-': \"error: unrecognized arguments: --local-rank=0\".",
       "从 torch 2.0 起 torch.distributed.launch 传的是带“-”的 --local-rank：\"error: unrecognized arguments: --local-rank=0\"。"},
-     {"Read LOCAL_RANK from the environment and start with phalanx or torchrun.\n$ phalanx run -H gpu01,gpu02 -- python train.py",
-      "改为读取环境变量 LOCAL_RANK，用 phalanx 或 torchrun 启动。\n$ phalanx run -H gpu01,gpu02 -- python train.py"},
+     {"Read LOCAL_RANK from the environment and start with phalanx or torchrun.\n$ phalanx run -H <hosts> -- python <script>",
+      "改为读取环境变量 LOCAL_RANK，用 phalanx 或 torchrun 启动。\n$ phalanx run -H <hosts> -- python <script>"},
      "torch/distributed/launch.py",
      old_launch},
 };

@@ -71,8 +71,8 @@ constexpr Row kLlamafactoryRows[] = {
       "notes, preprocessing_num_works, is preprocessing_num_workers.",
       "未知的键会被拒绝：\"ValueError: Some keys are not used by the HfArgumentParser: ['preprocessing_num_works']\"。有些笔记里写的 "
       "preprocessing_num_works，正确的是 preprocessing_num_workers。"},
-     {"Correct the key.\n$ sed -i 's/^preprocessing_num_works:/preprocessing_num_workers:/' train.yaml",
-      "改正键名。\n$ sed -i 's/^preprocessing_num_works:/preprocessing_num_workers:/' train.yaml"},
+     {"Correct the key.\n$ sed -i 's/^preprocessing_num_works:/preprocessing_num_workers:/' <config>",
+      "改正键名。\n$ sed -i 's/^preprocessing_num_works:/preprocessing_num_workers:/' <config>"},
      "LLaMA-Factory src/llamafactory/hparams; transformers/hf_argparser.py",
      keys},
     {"CMD-LLAMAFACTORY-TIMEOUT",
@@ -86,8 +86,8 @@ constexpr Row kLlamafactoryRows[] = {
       "rank 0 做分词时其余 rank 都停在 barrier 上，最多等 ddp_timeout 秒（默认 1800）；超过就报 \"Watchdog caught collective operation "
       "timeout … "
       "SeqNum=1 … Timeout(ms)=1800000\"，其实并没有卡死。"},
-     {"Prepare the data once into tokenized_path, or wait longer.\n$ echo 'ddp_timeout: 180000000' >> train.yaml",
-      "先把数据预处理到 tokenized_path，或加大等待时间。\n$ echo 'ddp_timeout: 180000000' >> train.yaml"},
+     {"Prepare the data once into tokenized_path, or wait longer.\n$ echo 'ddp_timeout: 180000000' >> <config>",
+      "先把数据预处理到 tokenized_path，或加大等待时间。\n$ echo 'ddp_timeout: 180000000' >> <config>"},
      "transformers/training_args.py: ddp_timeout; LLaMA-Factory examples/train_full",
      timeout},
     {"CMD-LLAMAFACTORY-OVERWRITE",
@@ -98,8 +98,8 @@ constexpr Row kLlamafactoryRows[] = {
      {"With overwrite_output_dir: true the last checkpoint is not looked for: training starts at step 0 and new checkpoints replace the "
       "old ones.",
       "overwrite_output_dir: true 时不会查找已有检查点：训练从第 0 步开始，新检查点会替换旧的。"},
-     {"To go on from the last checkpoint, say so.\n$ echo 'resume_from_checkpoint: saves/model/checkpoint-1000' >> train.yaml",
-      "想接着训练就要写明。\n$ echo 'resume_from_checkpoint: saves/model/checkpoint-1000' >> train.yaml"},
+     {"To go on from the last checkpoint, say so.\n$ echo 'resume_from_checkpoint: <checkpoint>' >> <config>",
+      "想接着训练就要写明。\n$ echo 'resume_from_checkpoint: <checkpoint>' >> <config>"},
      "LLaMA-Factory src/llamafactory/hparams/parser.py",
      overwrite},
 };
@@ -204,9 +204,8 @@ constexpr Row kLightningRows[] = {
       "WORLD_SIZE set by hand instead, a wait for ranks that never come.",
       "报 \"ValueError: You set `devices=1` and `num_nodes=2` in Lightning, but the product (1 * 2) does not match the world size (8)\"；"
       "若是手工设置的 WORLD_SIZE，则一直等不会出现的 rank。"},
-     {"Set both to what starts.\n$ phalanx run -H gpu01,gpu02 -- python cli.py fit -c config.yaml --trainer.devices=4 "
-      "--trainer.num_nodes=2",
-      "按实际启动的数量设置。\n$ phalanx run -H gpu01,gpu02 -- python cli.py fit -c config.yaml --trainer.devices=4 --trainer.num_nodes=2"},
+     {"Set both to what starts.\n$ phalanx run -H <hosts> -- python <script> fit -c <config> --trainer.devices=4 --trainer.num_nodes=2",
+      "按实际启动的数量设置。\n$ phalanx run -H <hosts> -- python <script> fit -c <config> --trainer.devices=4 --trainer.num_nodes=2"},
      "lightning/fabric/plugins/environments/torchelastic.py: validate_settings",
      devices},
     {"CMD-LIGHTNING-DEVICE-LIST",
@@ -219,8 +218,8 @@ constexpr Row kLightningRows[] = {
       "your machine only has: [0, 1]\".",
       "devices: [0] 指可见 GPU 中的第一块，不是 nvidia-smi 里的 GPU 0。编号超出可见范围会报 \"You requested gpu: [2] But your machine only "
       "has: [0, 1]\"。"},
-     {"Choose cards in one place only.\n$ phalanx run -H gpu01,gpu02 -- python cli.py fit -c config.yaml --trainer.devices=auto",
-      "只在一个地方选卡。\n$ phalanx run -H gpu01,gpu02 -- python cli.py fit -c config.yaml --trainer.devices=auto"},
+     {"Choose cards in one place only.\n$ phalanx run -H <hosts> -- python <script> fit -c <config> --trainer.devices=auto",
+      "只在一个地方选卡。\n$ phalanx run -H <hosts> -- python <script> fit -c <config> --trainer.devices=auto"},
      "lightning/fabric/utilities/device_parser.py",
      device_list},
     {"CMD-LIGHTNING-TIMEOUT",
@@ -234,8 +233,8 @@ constexpr Row kLightningRows[] = {
       "caught collective operation timeout … Timeout(ms)=600000\".",
       "10 分钟是 NCCL 的默认值。rank 0 预处理数据、慢盘上保存大检查点、只在一个 rank 上做验证，都可能更久："
       "\"Watchdog caught collective operation timeout … Timeout(ms)=600000\"。"},
-     {"Raise it where such work is real; a real hang then shows later.\n$ sed -i 's/timeout: .*/timeout: \"01:00:00\"/' config.yaml",
-      "确有这类耗时操作就调大；代价是真正的卡死会更晚暴露。\n$ sed -i 's/timeout: .*/timeout: \"01:00:00\"/' config.yaml"},
+     {"Raise it where such work is real; a real hang then shows later.\n$ sed -i 's/timeout: .*/timeout: \"01:00:00\"/' <config>",
+      "确有这类耗时操作就调大；代价是真正的卡死会更晚暴露。\n$ sed -i 's/timeout: .*/timeout: \"01:00:00\"/' <config>"},
      "torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp",
      short_timeout},
 };

@@ -141,10 +141,10 @@ constexpr Row kPythonRows[] = {
       "内核会把该范围内的端口分给任意外发连接，于是偶尔会被占用：\"The server socket has failed to bind to [::]:54321 (errno: 98 - Address "
       "already in "
       "use)\"。多台机器时各自随机，根本碰不到一起。"},
-     {"Leave the port to the launcher, or take a fixed one below the range.\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n"
-      "$ phalanx run --master-port 29500 -- python train.py",
-      "端口交给启动器，或固定用低于该范围的端口。\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ phalanx run --master-port 29500 -- "
-      "python train.py"},
+     {"Leave the port to the launcher, or take a fixed one below the range.\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ phalanx run "
+      "--master-port <port> -- python <script>",
+      "端口交给启动器，或固定用低于该范围的端口。\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ phalanx run --master-port <port> -- "
+      "python <script>"},
      "Linux Documentation/networking/ip-sysctl.rst; a field note draws 54000 + randint(0, 888)",
      random_port},
     {"CMD-INIT-LOCALHOST",
@@ -154,8 +154,8 @@ constexpr Row kPythonRows[] = {
      {"Does the script name an address that all hosts can reach?", "脚本使用的会合地址是否所有机器都能访问？"},
      {"On every host localhost is that host: ranks of the others connect to themselves and wait until the time-out, 30 minutes.",
       "localhost 在每台机器上都指自己：其他机器的 rank 连到自己身上，一直等到 30 分钟超时。"},
-     {"Use init_method=\"env://\" (the default) and leave MASTER_ADDR to the launcher.\n$ phalanx run -H gpu01,gpu02 -- python main.py",
-      "使用 init_method=\"env://\"（默认值），MASTER_ADDR 交给启动器。\n$ phalanx run -H gpu01,gpu02 -- python main.py"},
+     {"Use init_method=\"env://\" (the default) and leave MASTER_ADDR to the launcher.\n$ phalanx run -H <hosts> -- python <script>",
+      "使用 init_method=\"env://\"（默认值），MASTER_ADDR 交给启动器。\n$ phalanx run -H <hosts> -- python <script>"},
      "torch/distributed/rendezvous.py",
      init_localhost},
     {"CMD-HARD-CODED-PORT",
@@ -168,8 +168,8 @@ constexpr Row kPythonRows[] = {
       "At an address of the script's own nobody listens: \"The client socket has timed out after 1800000ms while trying to connect to\".",
       "与 torchrun 一样，phalanx 由启动器提供 store（TORCHELASTIC_USE_AGENT_STORE=True），所有 rank（包括 rank 0）都是客户端。"
       "脚本自定的地址上没有人监听：\"The client socket has timed out after 1800000ms while trying to connect to …\"。"},
-     {"Use init_method=\"env://\", or let rank 0 serve the store.\n$ phalanx run --no-store -- python main.py",
-      "使用 init_method=\"env://\"，或让 rank 0 提供 store。\n$ phalanx run --no-store -- python main.py"},
+     {"Use init_method=\"env://\", or let rank 0 serve the store.\n$ phalanx run --no-store -- python <script>",
+      "使用 init_method=\"env://\"，或让 rank 0 提供 store。\n$ phalanx run --no-store -- python <script>"},
      "torch/distributed/rendezvous.py: _create_c10d_store",
      hard_coded_port},
 };

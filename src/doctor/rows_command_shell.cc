@@ -150,8 +150,8 @@ constexpr Row kShellRows[] = {
       "wrong; anything else (ssh, srun, systemd, Python's subprocess, a launcher) gets \"Exec format error\", or runs it with /bin/sh.",
       "少了“!”，这一行就只是注释，没有指定解释器。从 shell 里启动时 shell 会自行解释，看不出问题；"
       "换成 ssh、srun、systemd、Python subprocess 或启动器启动时，会报 \"Exec format error\"，或被 /bin/sh 执行。"},
-     {"Write the first line as #!/bin/bash.\n$ sed -i '1s|.*|#!/bin/bash|' run.sh",
-      "把第一行写成 #!/bin/bash。\n$ sed -i '1s|.*|#!/bin/bash|' run.sh"},
+     {"Write the first line as #!/bin/bash.\n$ sed -i '1s|.*|#!/bin/bash|' <script>",
+      "把第一行写成 #!/bin/bash。\n$ sed -i '1s|.*|#!/bin/bash|' <script>"},
      "execve(2): Interpreter scripts; a field note's run_ddp_train.sh begins with #/bin/bash",
      shebang},
     {"CMD-CRLF",
@@ -163,7 +163,7 @@ constexpr Row kShellRows[] = {
       "\"$'\\r': command not found\", and paths or options that end in an invisible character.",
       "回车符会成为每行最后一个词的一部分：\"/bin/bash^M: bad interpreter: No such file or directory\"、"
       "\"$'\\r': command not found\"，路径和参数末尾也会多出一个看不见的字符。"},
-     {"Take the carriage returns out.\n$ sed -i 's/\\r$//' run.sh", "去掉回车符。\n$ sed -i 's/\\r$//' run.sh"},
+     {"Take the carriage returns out.\n$ sed -i 's/\\r$//' <script>", "去掉回车符。\n$ sed -i 's/\\r$//' <script>"},
      "",
      crlf},
     {"CMD-LOG-FOLDER",
@@ -188,8 +188,8 @@ constexpr Row kShellRows[] = {
       "be "
       "overwritten by the last victim.",
       "每个 rank 都会执行这个脚本，于是都会打开并清空同一个文件：日志行丢失或交错，最先出现的错误可能被最后倒下的 rank 覆盖。"},
-     {"Leave the redirection out: phalanx keeps a log per rank.\n$ phalanx run --log-dir logs -- python train.py",
-      "去掉重定向即可：phalanx 会为每个 rank 单独保存日志。\n$ phalanx run --log-dir logs -- python train.py"},
+     {"Leave the redirection out: phalanx keeps a log per rank.\n$ phalanx run --log-dir logs -- python <script>",
+      "去掉重定向即可：phalanx 会为每个 rank 单独保存日志。\n$ phalanx run --log-dir logs -- python <script>"},
      "",
      log_shared},
     {"CMD-BACKGROUND",
@@ -200,8 +200,8 @@ constexpr Row kShellRows[] = {
      {"When the script ends, the rank has ended: the job counts as done at once, and what it left behind is stopped. In other launchers it "
       "stays behind as an orphan that holds GPU memory and the port.",
       "脚本一结束，这个 rank 就算结束：任务立即被当成完成，遗留的进程随之被停掉。换成别的启动器，它会成为孤儿进程，继续占着显存和端口。"},
-     {"Take '&' (and nohup) away, or end the script with wait.\n$ echo wait >> run.sh",
-      "去掉“&”（和 nohup），或在脚本末尾加 wait。\n$ echo wait >> run.sh"},
+     {"Take '&' (and nohup) away, or end the script with wait.\n$ echo wait >> <script>",
+      "去掉“&”（和 nohup），或在脚本末尾加 wait。\n$ echo wait >> <script>"},
      "",
      background},
     {"CMD-LOCAL-RANK-FIXED",
@@ -215,8 +215,8 @@ constexpr Row kShellRows[] = {
       "同一台机器上的 rank 拿到相同的编号，抢同一块 GPU：\"Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 34000\"，或 GPU "
       "0 显存不足。"
       "只有每台机器恰好一个 rank 时才碰巧正确。"},
-     {"Take LOCAL_RANK out of the script; the launcher sets it for every rank.\n$ phalanx run -H gpu01,gpu02 -- python train.py",
-      "从脚本里删掉 LOCAL_RANK，由启动器为每个 rank 设置。\n$ phalanx run -H gpu01,gpu02 -- python train.py"},
+     {"Take LOCAL_RANK out of the script; the launcher sets it for every rank.\n$ phalanx run -H <hosts> -- python <script>",
+      "从脚本里删掉 LOCAL_RANK，由启动器为每个 rank 设置。\n$ phalanx run -H <hosts> -- python <script>"},
      "NCCL src/init.cc; a field note starts Lightning with LOCAL_RANK=0",
      local_rank},
     {"CMD-RANK-FIXED",
@@ -229,8 +229,8 @@ constexpr Row kShellRows[] = {
       "每台机器执行同样的命令，于是所有 rank 编号相同：store 永远等不齐（\"Timed out after 1801 seconds waiting for clients. 1/2 clients "
       "joined.\"），"
       "或者两个 rank 0 抢同一个端口。"},
-     {"Take RANK out of the script.\n$ phalanx run -H gpu01,gpu02 -- python train.py",
-      "从脚本里删掉 RANK。\n$ phalanx run -H gpu01,gpu02 -- python train.py"},
+     {"Take RANK out of the script.\n$ phalanx run -H <hosts> -- python <script>",
+      "从脚本里删掉 RANK。\n$ phalanx run -H <hosts> -- python <script>"},
      "",
      rank_fixed},
     {"CMD-WORLD-SIZE-FIXED",
@@ -241,8 +241,8 @@ constexpr Row kShellRows[] = {
      {"Too large: all wait for ranks that never come. Too small: the first ranks train alone, the others fail with \"Invalid rank\" or "
       "hang.",
       "写大了：所有 rank 都在等不存在的 rank。写小了：前几个 rank 自己开始训练，其余报 \"Invalid rank\" 或卡住。"},
-     {"Take WORLD_SIZE out of the script; the launcher sets it.\n$ phalanx plan -H gpu01,gpu02 -- python train.py",
-      "从脚本里删掉 WORLD_SIZE，由启动器设置。\n$ phalanx plan -H gpu01,gpu02 -- python train.py"},
+     {"Take WORLD_SIZE out of the script; the launcher sets it.\n$ phalanx plan -H <hosts> -- python <script>",
+      "从脚本里删掉 WORLD_SIZE，由启动器设置。\n$ phalanx plan -H <hosts> -- python <script>"},
      "",
      world_size},
     {"CMD-MASTER-FIXED",
@@ -255,8 +255,8 @@ constexpr Row kShellRows[] = {
       "while trying to connect to\" it.",
       "脚本里的设置会覆盖启动器给出的值。那个地址上没有人监听：\"The client socket has timed out after 600000ms while trying to connect to "
       "…\"。"},
-     {"Take MASTER_ADDR and MASTER_PORT out of the script, or put that host first.\n$ phalanx plan -H gpu01,gpu02 -- python train.py",
-      "从脚本里删掉 MASTER_ADDR 与 MASTER_PORT，或把那台机器放在第一位。\n$ phalanx plan -H gpu01,gpu02 -- python train.py"},
+     {"Take MASTER_ADDR and MASTER_PORT out of the script, or put that host first.\n$ phalanx plan -H <hosts> -- python <script>",
+      "从脚本里删掉 MASTER_ADDR 与 MASTER_PORT，或把那台机器放在第一位。\n$ phalanx plan -H <hosts> -- python <script>"},
      "torch/csrc/distributed/c10d/socket.cpp",
      master_fixed},
 };

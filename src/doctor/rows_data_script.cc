@@ -252,9 +252,9 @@ constexpr Row kDataScriptRows[] = {
       "DataParallel 每一步都把模型复制到各 GPU，把输出和 loss 收集到第一块卡上，并由一个 Python 线程驱动：GPU 0 "
       "显存占满，其余几乎空着，多卡可能比单卡还慢"
       "（2~3 step/s 变成 2~3 s/step）。多 rank 时还会让每个 rank 都占用全部 GPU。"},
-     {"Wrap the model in DistributedDataParallel, one process per GPU, and compute the loss in each.\n"
-      "$ phalanx run --nproc-per-node 2 -- python main.py",
-      "改用 DistributedDataParallel，每块 GPU 一个进程，各自计算 loss。\n$ phalanx run --nproc-per-node 2 -- python main.py"},
+     {"Wrap the model in DistributedDataParallel, one process per GPU, and compute the loss in each.\n$ phalanx run --nproc-per-node 2 -- "
+      "python <script>",
+      "改用 DistributedDataParallel，每块 GPU 一个进程，各自计算 loss。\n$ phalanx run --nproc-per-node 2 -- python <script>"},
      "torch/nn/parallel/data_parallel.py",
      data_parallel},
     {"DATA-TRAINER-DP",
@@ -265,8 +265,8 @@ constexpr Row kDataScriptRows[] = {
      {"One process that sees several GPUs makes Trainer wrap the model in DataParallel: slower than one card, and GPU 0 runs out of memory "
       "first.",
       "一个进程能看到多块 GPU 时，Trainer 会用 DataParallel 包装模型：比单卡还慢，而且 GPU 0 最先显存不足。"},
-     {"Start one rank per GPU.\n$ phalanx run --nproc-per-node 2 -- python train.py",
-      "每块 GPU 启动一个 rank。\n$ phalanx run --nproc-per-node 2 -- python train.py"},
+     {"Start one rank per GPU.\n$ phalanx run --nproc-per-node 2 -- python <script>",
+      "每块 GPU 启动一个 rank。\n$ phalanx run --nproc-per-node 2 -- python <script>"},
      "transformers/training_args.py: n_gpu; transformers/trainer.py: _wrap_model",
      trainer},
     {"DATA-SET-EPOCH",
@@ -278,8 +278,8 @@ constexpr Row kDataScriptRows[] = {
      {"DistributedSampler shuffles by seed + epoch, and epoch stays 0: every epoch has the same order. Nothing fails; the model is a "
       "little worse.",
       "DistributedSampler 按 seed + epoch 打乱，而 epoch 一直是 0：每个 epoch 的顺序完全相同。不会报错，只是模型会差一些。"},
-     {"Call it at the start of every epoch: sampler.set_epoch(epoch).\n$ grep -n 'for epoch' train.py",
-      "在每个 epoch 开始时调用 sampler.set_epoch(epoch)。\n$ grep -n 'for epoch' train.py"},
+     {"Call it at the start of every epoch: sampler.set_epoch(epoch).\n$ grep -n 'for epoch' <script>",
+      "在每个 epoch 开始时调用 sampler.set_epoch(epoch)。\n$ grep -n 'for epoch' <script>"},
      "torch/utils/data/distributed.py",
      set_epoch},
     {"DATA-NO-SAMPLER",
@@ -292,8 +292,8 @@ constexpr Row kDataScriptRows[] = {
       "gradients are "
       "averages of equal things.",
       "没有 DistributedSampler 的 DataLoader 会让每个 rank 得到相同的样本：一个 epoch 和单卡一样久，梯度平均也失去意义。"},
-     {"Give it sampler=DistributedSampler(dataset) and call set_epoch.\n$ grep -n 'DataLoader(' train.py",
-      "传入 sampler=DistributedSampler(dataset)，并调用 set_epoch。\n$ grep -n 'DataLoader(' train.py"},
+     {"Give it sampler=DistributedSampler(dataset) and call set_epoch.\n$ grep -n 'DataLoader(' <script>",
+      "传入 sampler=DistributedSampler(dataset)，并调用 set_epoch。\n$ grep -n 'DataLoader(' <script>"},
      "torch/utils/data/distributed.py",
      no_sampler},
     {"DATA-UNEVEN",
@@ -306,8 +306,8 @@ constexpr Row kDataScriptRows[] = {
       "time-out, in training or at the epoch's end.",
       "IterableDataset 不会自动补齐。先读完的 rank 退出循环，其余 rank 停在 all-reduce 上：最后一步一直卡到超时。"},
      {"Fix the number of steps, repeat the data, or train inside torch.distributed.algorithms.join.Join.\n$ grep -n IterableDataset "
-      "train.py",
-      "固定步数、循环读取数据，或放在 torch.distributed.algorithms.join.Join 中训练。\n$ grep -n IterableDataset train.py"},
+      "<script>",
+      "固定步数、循环读取数据，或放在 torch.distributed.algorithms.join.Join 中训练。\n$ grep -n IterableDataset <script>"},
      "torch/distributed/algorithms/join.py",
      uneven},
     {"DATA-RANK0-COLLECTIVE",
@@ -320,8 +320,8 @@ constexpr Row kDataScriptRows[] = {
       "step: \"Watchdog caught collective operation timeout: … OpType=_ALLGATHER_BASE\" on one rank, ALLREDUCE on the rest.",
       "使用 ZeRO 或 FSDP 时，保存需要从所有 rank 汇集。只有 rank 0 调用，第一次保存就会一直等下去，其余 rank 停在下一步："
       "一个 rank 报 \"Watchdog caught collective operation timeout: … OpType=_ALLGATHER_BASE\"，其余报 ALLREDUCE。"},
-     {"Call it on all ranks and let only rank 0 write.\n$ grep -nE 'rank.*== *0' train.py",
-      "让所有 rank 都调用，只由 rank 0 写文件。\n$ grep -nE 'rank.*== *0' train.py"},
+     {"Call it on all ranks and let only rank 0 write.\n$ grep -nE 'rank.*== *0' <script>",
+      "让所有 rank 都调用，只由 rank 0 写文件。\n$ grep -nE 'rank.*== *0' <script>"},
      "deepspeed/runtime/engine.py: save_checkpoint; torch/distributed/fsdp",
      rank0_collective},
     {"DATA-ALL-WRITE",
@@ -333,8 +333,8 @@ constexpr Row kDataScriptRows[] = {
       "mixed, and "
       "every save takes N times as long.",
       "使用 DistributedDataParallel 时所有 rank 的权重相同。在共享文件系统上同时写一个文件，可能残缺或混杂，而且每次保存要花 N 倍时间。"},
-     {"Save on rank 0: if dist.get_rank() == 0: torch.save(model.module.state_dict(), path).\n$ grep -n 'torch.save' train.py",
-      "只在 rank 0 保存：if dist.get_rank() == 0: torch.save(model.module.state_dict(), path)。\n$ grep -n 'torch.save' train.py"},
+     {"Save on rank 0: if dist.get_rank() == 0: torch.save(model.module.state_dict(), path).\n$ grep -n 'torch.save' <script>",
+      "只在 rank 0 保存：if dist.get_rank() == 0: torch.save(model.module.state_dict(), path)。\n$ grep -n 'torch.save' <script>"},
      "",
      all_write},
     {"DATA-MODULE-PREFIX",
@@ -347,8 +347,8 @@ constexpr Row kDataScriptRows[] = {
       "\"Unexpected key(s) in state_dict: \"module.…\"\".",
       "检查点里的参数名会带 \"module.\" 前缀：加载到未包装的模型时报 \"Missing key(s) in state_dict\" 与 \"Unexpected key(s) in "
       "state_dict: \"module.…\"\"。"},
-     {"Save model.module.state_dict().\n$ grep -n 'state_dict()' train.py",
-      "改为保存 model.module.state_dict()。\n$ grep -n 'state_dict()' train.py"},
+     {"Save model.module.state_dict().\n$ grep -n 'state_dict()' <script>",
+      "改为保存 model.module.state_dict()。\n$ grep -n 'state_dict()' <script>"},
      "torch/nn/parallel/distributed.py",
      module_prefix},
     {"DATA-WORKERS",

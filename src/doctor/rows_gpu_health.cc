@@ -168,8 +168,8 @@ const Row kGpuHealthRows[] = {
       "下一个访问到坏区的 rank 会以 \"uncorrectable ECC error encountered\"（CUDA 214）退出，往往发生在训练数小时之后；内核日志里会有 Xid "
       "48、94 或 95。"},
      {"Reset the card when nothing uses it, so that the row is remapped; if errors come back, take it out of service:\n$ sudo nvidia-smi "
-      "--gpu-reset -i 0",
-      "在没有任务占用时重置该卡，使坏行得到重映射；若错误再次出现，请停用该卡：\n$ sudo nvidia-smi --gpu-reset -i 0"},
+      "--gpu-reset -i <gpu>",
+      "在没有任务占用时重置该卡，使坏行得到重映射；若错误再次出现，请停用该卡：\n$ sudo nvidia-smi --gpu-reset -i <gpu>"},
      "NVIDIA GPU memory error management",
      check_ecc},
     {"GPU-REMAP-PENDING",
@@ -182,8 +182,9 @@ const Row kGpuHealthRows[] = {
       "then the same errors return.",
       "显卡发现了坏行并准备好了备用行，但重置之后才会启用（Xid 63 \"New row marked for remapping, reset gpu to "
       "activate\"）。在此之前同样的错误会反复出现。"},
-     {"With nothing running on the card:\n$ sudo nvidia-smi --gpu-reset -i 0\nWith NVSwitches all cards are reset together: leave out -i.",
-      "确认卡上没有任务后执行：\n$ sudo nvidia-smi --gpu-reset -i 0\n有 NVSwitch 的机器需要所有卡一起重置：不加 -i。"},
+     {"With nothing running on the card:\n$ sudo nvidia-smi --gpu-reset -i <gpu>\nWith NVSwitches all cards are reset together: leave out "
+      "-i.",
+      "确认卡上没有任务后执行：\n$ sudo nvidia-smi --gpu-reset -i <gpu>\n有 NVSwitch 的机器需要所有卡一起重置：不加 -i。"},
      "NVIDIA GPU memory error management",
      check_remap_pending},
     {"GPU-REMAP-FAILED",

@@ -88,8 +88,8 @@ const Row kGpuLogRows[] = {
      {"48 and 95 killed whatever ran on the card; 94 killed one program; 63 wants a reset, 64 an exchange of the card. The next job meets "
       "the same memory.",
       "48 和 95 会杀死卡上的所有程序，94 只影响一个程序；63 需要重置，64 需要换卡。下一个任务还会碰到同一块显存。"},
-     {"Reset the card, and drain the host if it repeats:\n$ nvidia-smi -q -d ECC,ROW_REMAPPER\n$ sudo nvidia-smi --gpu-reset -i 0",
-      "重置该卡；若反复出现，停用该主机：\n$ nvidia-smi -q -d ECC,ROW_REMAPPER\n$ sudo nvidia-smi --gpu-reset -i 0"},
+     {"Reset the card, and drain the host if it repeats:\n$ nvidia-smi -q -d ECC,ROW_REMAPPER\n$ sudo nvidia-smi --gpu-reset -i <gpu>",
+      "重置该卡；若反复出现，停用该主机：\n$ nvidia-smi -q -d ECC,ROW_REMAPPER\n$ sudo nvidia-smi --gpu-reset -i <gpu>"},
      "NVIDIA Xid catalogue",
      check_memory},
     {"GPU-XID-NVLINK",
@@ -114,12 +114,10 @@ const Row kGpuLogRows[] = {
      {"\"Timeout waiting for RPC from GSP\": calls into the driver hang, processes stay in state D and cannot be killed. The card needs a "
       "reset, the driver often an upgrade.",
       "\"Timeout waiting for RPC from GSP\"：驱动调用会卡住，进程停在 D 状态且无法杀死。需要重置该卡，通常还要升级驱动。"},
-     {"Reset or reboot; if it repeats, upgrade the driver or switch the GSP firmware off:\n$ sudo nvidia-smi --gpu-reset -i 0\n$ echo "
-      "'options nvidia "
-      "NVreg_EnableGpuFirmware=0' | sudo tee /etc/modprobe.d/nvidia-gsp.conf",
-      "重置或重启；若反复出现，升级驱动或关闭 GSP 固件：\n$ sudo nvidia-smi --gpu-reset -i 0\n$ echo 'options nvidia "
-      "NVreg_EnableGpuFirmware=0' | sudo tee "
-      "/etc/modprobe.d/nvidia-gsp.conf"},
+     {"Reset or reboot; if it repeats, upgrade the driver or switch the GSP firmware off:\n$ sudo nvidia-smi --gpu-reset -i <gpu>\n$ echo "
+      "'options nvidia NVreg_EnableGpuFirmware=0' | sudo tee /etc/modprobe.d/nvidia-gsp.conf",
+      "重置或重启；若反复出现，升级驱动或关闭 GSP 固件：\n$ sudo nvidia-smi --gpu-reset -i <gpu>\n$ echo 'options nvidia "
+      "NVreg_EnableGpuFirmware=0' | sudo tee /etc/modprobe.d/nvidia-gsp.conf"},
      "NVIDIA Xid catalogue",
      check_firmware},
     {"GPU-XID-PROGRAM",
@@ -132,7 +130,7 @@ const Row kGpuLogRows[] = {
       "on one and the same card, suspect the card.",
       "多数是程序的问题：索引越界、\"an illegal memory access was encountered\"（700）等；45 "
       "是任务被杀后留下的记录。如果不同的程序总在同一块卡上出错，就要怀疑这块卡了。"},
-     {"For a program of yours:\n$ CUDA_LAUNCH_BLOCKING=1 python train.py", "如果是自己的程序：\n$ CUDA_LAUNCH_BLOCKING=1 python train.py"},
+     {"For a program of yours:\n$ CUDA_LAUNCH_BLOCKING=1 python <script>", "如果是自己的程序：\n$ CUDA_LAUNCH_BLOCKING=1 python <script>"},
      "NVIDIA Xid catalogue",
      check_program},
 };

@@ -224,8 +224,8 @@ const Row kGpuUseRows[] = {
      {"Whoever shares a card shares its memory and its time: \"CUDA out of memory\" at the first allocation, or one rank that is slow and "
       "with it all ranks.",
       "共用一块卡就要共用显存和算力：要么第一次分配显存就 \"CUDA out of memory\"，要么某个 rank 变慢，拖慢所有 rank。"},
-     {"Ask its owner, wait, or choose other cards:\n$ nvidia-smi\n$ phalanx run --gpus gpu01:2,3 …",
-      "与占用者协调、等待，或者换用其他卡：\n$ nvidia-smi\n$ phalanx run --gpus gpu01:2,3 …"},
+     {"Ask its owner, wait, or choose other cards:\n$ nvidia-smi\n$ phalanx run --gpus <host>:<gpus> …",
+      "与占用者协调、等待，或者换用其他卡：\n$ nvidia-smi\n$ phalanx run --gpus <host>:<gpus> …"},
      "",
      check_busy},
     {"GPU-ORPHAN",
@@ -237,8 +237,8 @@ const Row kGpuUseRows[] = {
       "collective for ever at 100 % utilisation.",
       "启动器已经退出，进程却留了下来：占着显存，往往还占着 master 端口（\"Address already in use\"），并以 100 % "
       "的利用率一直等在集合通信里。"},
-     {"End exactly this process, first kindly:\n$ kill 12345\n$ kill -9 12345",
-      "只结束这个进程，先用普通信号：\n$ kill 12345\n$ kill -9 12345"},
+     {"End exactly this process, first kindly:\n$ kill <pid>\n$ kill -9 <pid>",
+      "只结束这个进程，先用普通信号：\n$ kill <pid>\n$ kill -9 <pid>"},
      "",
      check_orphan},
     {"GPU-MEMORY-HELD",
@@ -279,9 +279,10 @@ const Row kGpuUseRows[] = {
       "and no NVLink.",
       "一个进程最多只能看到一个 MIG 实例（默认第一个）；两个 rank 用同一块卡的不同实例时，NCCL 会报 \"Duplicate GPU detected\"；MIG "
       "实例之间也没有 P2P 和 NVLink。"},
-     {"Switch it off when nothing uses the card (the card is reset):\n$ sudo nvidia-smi -i 0 -mig 0\nOr run one rank with "
+     {"Switch it off when nothing uses the card (the card is reset):\n$ sudo nvidia-smi -i <gpu> -mig 0\nOr run one rank with "
       "CUDA_VISIBLE_DEVICES=MIG-<uuid>.",
-      "在没有任务占用时关闭（会重置该卡）：\n$ sudo nvidia-smi -i 0 -mig 0\n或者只用一个 rank，并设置 CUDA_VISIBLE_DEVICES=MIG-<uuid>。"},
+      "在没有任务占用时关闭（会重置该卡）：\n$ sudo nvidia-smi -i <gpu> -mig 0\n或者只用一个 rank，并设置 "
+      "CUDA_VISIBLE_DEVICES=MIG-<uuid>。"},
      "NVIDIA MIG user guide; NCCL src/init.cc",
      check_mig},
     {"GPU-P2P-NONE",
@@ -338,8 +339,8 @@ const Row kGpuUseRows[] = {
       "out of memory\" while the others wait.",
       "数据并行的每一步要等所有 rank 完成：速度由最慢的卡决定，batch 也必须放得进最小的显存，否则某台主机的 rank 会 \"CUDA out of "
       "memory\"，而其他主机一直等待。"},
-     {"Leave the odd hosts out, or size the batch for the smallest card:\n$ phalanx run --exclude gpu03 …",
-      "去掉不同的主机，或者按最小的卡设置 batch：\n$ phalanx run --exclude gpu03 …"},
+     {"Leave the odd hosts out, or size the batch for the smallest card:\n$ phalanx run --exclude <host> …",
+      "去掉不同的主机，或者按最小的卡设置 batch：\n$ phalanx run --exclude <host> …"},
      "",
      check_models},
     {"GPU-PERSISTENCE",
@@ -362,7 +363,8 @@ const Row kGpuUseRows[] = {
      {"With ECC on, cards with GDDR memory have some 6 % less of it and less bandwidth: the ranks on them are slower and run out of memory "
       "first.",
       "在 GDDR 显存的卡上开启 ECC 会减少约 6 % 的可用显存并降低带宽：这些卡上的 rank 更慢，也更早显存不足。"},
-     {"Set them alike; it takes effect after a reset:\n$ sudo nvidia-smi -i 0 -e 1", "统一设置；重置后生效：\n$ sudo nvidia-smi -i 0 -e 1"},
+     {"Set them alike; it takes effect after a reset:\n$ sudo nvidia-smi -i <gpu> -e 1",
+      "统一设置；重置后生效：\n$ sudo nvidia-smi -i <gpu> -e 1"},
      "nvidia-smi manual",
      check_ecc_differs},
 };

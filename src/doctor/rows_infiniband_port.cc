@@ -189,8 +189,8 @@ constexpr Row kInfinibandPortRows[] = {
       "has fewer rails than "
       "the others, and all wait for it.",
       "“Polling” 表示没有光信号或没插线，“Disabled” 表示被人为关闭。NCCL 静默跳过该端口，本机可用的链路少于其他主机，所有主机都要等它。"},
-     {"Check cable and optic; if it is disabled:\n$ ibstat\n$ sudo ibportstate -D 0 1 enable",
-      "检查线缆与光模块；若被禁用：\n$ ibstat\n$ sudo ibportstate -D 0 1 enable"},
+     {"Check cable and optic; if it is disabled:\n$ ibstat\n$ sudo ibportstate <lid> <port> enable",
+      "检查线缆与光模块；若被禁用：\n$ ibstat\n$ sudo ibportstate <lid> <port> enable"},
      "nccl src/transport/net_ib.cc",
      port_down},
     {"IB-NONE-ACTIVE",
@@ -230,8 +230,8 @@ constexpr Row kInfinibandPortRows[] = {
       "同品牌的以太网管理口（mlx5_bond_0）也会被当作 HCA：“NET/IB : Attempted to connect incompatible devices: … Try selecting NICs of "
       "only one link type using "
       "NCCL_IB_HCA”，或者梯度走了管理口。"},
-     {"Leave out the Ethernet ports (\"^=\": all but exactly these):\n$ export NCCL_IB_HCA=^=mlx5_bond_0",
-      "排除以太网端口（“^=” 表示精确排除）：\n$ export NCCL_IB_HCA=^=mlx5_bond_0"},
+     {"Leave out the Ethernet ports (\"^=\": all but exactly these):\n$ export NCCL_IB_HCA=^=<device>",
+      "排除以太网端口（“^=” 表示精确排除）：\n$ export NCCL_IB_HCA=^=<device>"},
      "nccl src/transport/net_ib.cc",
      mixed_link},
     {"IB-RATE",
@@ -241,7 +241,7 @@ constexpr Row kInfinibandPortRows[] = {
      {"Does each port run at the rate it has on the other hosts?", "每个端口的速率与其他主机上是否一致？"},
      {"HDR (200) that came up as EDR (100) is a cable or optic; the slowest rail sets the pace of every all-reduce.",
       "HDR（200）降为 EDR（100）通常是线缆或光模块问题；每次 all-reduce 的速度由最慢的链路决定。"},
-     {"$ sudo mlxlink -d mlx5_0 -m -c\nChange cable or optic.", "$ sudo mlxlink -d mlx5_0 -m -c\n更换线缆或光模块。"},
+     {"$ sudo mlxlink -d <device> -m -c\nChange cable or optic.", "$ sudo mlxlink -d <device> -m -c\n更换线缆或光模块。"},
      "",
      lower_rate},
     {"IB-WIDTH",

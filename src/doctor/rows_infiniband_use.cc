@@ -251,7 +251,7 @@ constexpr Row kInfinibandUseRows[] = {
      {"Does each name in NCCL_IB_HCA stand for one device?", "NCCL_IB_HCA 中的每个名字是否只对应一个设备？"},
      {"mlx5_1 also takes mlx5_10 and mlx5_11; excluded with \"^\", they are excluded too.",
       "mlx5_1 也会匹配 mlx5_10、mlx5_11；用 “^” 排除时它们也会一并被排除。"},
-     {"\"=\" means exactly:\n$ export NCCL_IB_HCA==mlx5_1", "“=” 表示完全匹配：\n$ export NCCL_IB_HCA==mlx5_1"},
+     {"\"=\" means exactly:\n$ export NCCL_IB_HCA==<device>", "“=” 表示完全匹配：\n$ export NCCL_IB_HCA==<device>"},
      "nccl src/misc/utils.cc matchIf",
      hca_prefix},
     {"IB-HCA-NAMES",

@@ -158,8 +158,8 @@ const Row kNcclConfRows[] = {
       "collective. The usual cause is a profile of one host.",
       "算法、协议或缓冲区不同的 rank 无法配合：报 “message truncated”，或在首个集合通信处卡死。常见原因是某台机器的 profile "
       "里单独设置过。"},
-     {"Set it once, for all ranks.\n$ phalanx run --env NCCL_DEBUG=INFO -- python train.py",
-      "由启动器统一设置。\n$ phalanx run --env NCCL_DEBUG=INFO -- python train.py"},
+     {"Set it once, for all ranks.\n$ phalanx run --env NCCL_DEBUG=INFO -- python <script>",
+      "由启动器统一设置。\n$ phalanx run --env NCCL_DEBUG=INFO -- python <script>"},
      "NCCL src/init.cc",
      check_settings_differ},
 };

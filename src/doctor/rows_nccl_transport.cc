@@ -257,8 +257,8 @@ const Row kNcclTransportRows[] = {
       "one; CUDA_VISIBLE_DEVICES keeps ranks from using it.",
       "无论关掉什么，NCCL 都会枚举 NVML 能看到的每张卡。只有容器或 cgroup 的设备列表能隐藏一张卡；CUDA_VISIBLE_DEVICES 只能让 rank "
       "不用它。"},
-     {"Choose the cards instead.\n$ export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1",
-      "请改为选择要用的卡。\n$ export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1"},
+     {"Choose the cards instead.\n$ export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=<gpus>",
+      "请改为选择要用的卡。\n$ export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=<gpus>"},
      "NCCL src/misc/nvmlwrap.cc",
      check_hides_nothing},
     {"NCCL-NVLS",

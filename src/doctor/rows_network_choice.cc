@@ -166,9 +166,10 @@ constexpr Row kNetworkChoiceRows[] = {
       "于是每个 rank 公布的地址相同，连接的都是自己：所有主机的日志都是 “Bootstrap : Using "
       "virbr0:192.168.122.1<0>”，之后再无输出，直到超时。\n`phalanx run` "
       "会在需要时自动设置 NCCL_SOCKET_IFNAME，其他启动器不会。"},
-     {"Name the interface (\"=\" means exactly this name):\n$ export NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0\nor let phalanx run "
-      "choose it.",
-      "指定网卡（“=” 表示名字完全一致）：\n$ export NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0\n或者交给 phalanx run 自动选择。"},
+     {"Name the interface (\"=\" means exactly this name):\n$ export NCCL_SOCKET_IFNAME==<interface> GLOO_SOCKET_IFNAME=<interface>\nor "
+      "let phalanx run choose it.",
+      "指定网卡（“=” 表示名字完全一致）：\n$ export NCCL_SOCKET_IFNAME==<interface> GLOO_SOCKET_IFNAME=<interface>\n或者交给 phalanx run "
+      "自动选择。"},
      "nccl src/misc/socket.cc findInterfaces; hiyouga/LlamaFactory#8274; NVIDIA/nccl#1515",
      same_decoy},
     {"NET-IFNAME-DECOY",
@@ -183,8 +184,8 @@ constexpr Row kNetworkChoiceRows[] = {
       "都连到自己的机器，任务卡在 “Bootstrap” "
       "直到超时。"},
      {"Name the interface that the hosts share, or leave the choice to Phalanx:\n$ unset NCCL_SOCKET_IFNAME\n$ export "
-      "NCCL_SOCKET_IFNAME==eth0",
-      "改成各主机共有网络上的网卡，或交给 Phalanx 选择：\n$ unset NCCL_SOCKET_IFNAME\n$ export NCCL_SOCKET_IFNAME==eth0"},
+      "NCCL_SOCKET_IFNAME==<interface>",
+      "改成各主机共有网络上的网卡，或交给 Phalanx 选择：\n$ unset NCCL_SOCKET_IFNAME\n$ export NCCL_SOCKET_IFNAME==<interface>"},
      "nccl src/misc/socket.cc",
      ifname_decoy},
     {"NET-WRONG-IFACE",
@@ -199,8 +200,9 @@ constexpr Row kNetworkChoiceRows[] = {
       "有多块网卡时，NCCL 按内核顺序选第一块（ib* 优先，docker*、lo 最后），不做可达性检查。本机选中的网络与其他主机不同，bootstrap "
       "会卡住，报 “socketStartConnect: "
       "Connect to … failed” 或 “Connection timed out, retrying”。"},
-     {"Name the shared interface on that host, or let phalanx run do so:\n$ export NCCL_SOCKET_IFNAME==bond0 GLOO_SOCKET_IFNAME=bond0",
-      "在该主机上指定共有网络的网卡，或交给 phalanx run：\n$ export NCCL_SOCKET_IFNAME==bond0 GLOO_SOCKET_IFNAME=bond0"},
+     {"Name the shared interface on that host, or let phalanx run do so:\n$ export NCCL_SOCKET_IFNAME==<interface> "
+      "GLOO_SOCKET_IFNAME=<interface>",
+      "在该主机上指定共有网络的网卡，或交给 phalanx run：\n$ export NCCL_SOCKET_IFNAME==<interface> GLOO_SOCKET_IFNAME=<interface>"},
      "nccl src/misc/socket.cc findInterfaces",
      wrong_interface},
     {"NET-DOWN-IFACE",
@@ -212,9 +214,9 @@ constexpr Row kNetworkChoiceRows[] = {
       "the same, and "
       "the bootstrap hangs.",
       "2.28 之前的 NCCL 不看网卡状态：ib0 或 eno1 没插线但配有地址时同样会被选中，bootstrap 随即卡住。"},
-     {"Take the address off the dead interface, or name the right one:\n$ sudo ip address flush dev ib0\n$ export "
-      "NCCL_SOCKET_IFNAME==bond0",
-      "清除未启用网卡上的地址，或指定正确的网卡：\n$ sudo ip address flush dev ib0\n$ export NCCL_SOCKET_IFNAME==bond0"},
+     {"Take the address off the dead interface, or name the right one:\n$ sudo ip address flush dev <interface>\n$ export "
+      "NCCL_SOCKET_IFNAME==<interface>",
+      "清除未启用网卡上的地址，或指定正确的网卡：\n$ sudo ip address flush dev <interface>\n$ export NCCL_SOCKET_IFNAME==<interface>"},
      "nccl src/misc/socket.cc: IFF_RUNNING since 2.28.3",
      down_interface},
     {"NET-LINK-LOCAL",
@@ -225,8 +227,8 @@ constexpr Row kNetworkChoiceRows[] = {
      {"fe80::… and 169.254.… are valid on one cable only. NCCL takes them where an interface has no other address: \"Connect to "
       "fe80::…%ib1<…> failed\".",
       "fe80::… 与 169.254.… 只在单条链路内有效。网卡没有其他地址时 NCCL 就会选用它们：“Connect to fe80::…%ib1<…> failed”。"},
-     {"$ export NCCL_SOCKET_FAMILY=AF_INET\nor give the interface an address, or name another:\n$ export NCCL_SOCKET_IFNAME==eth0",
-      "$ export NCCL_SOCKET_FAMILY=AF_INET\n或给该网卡配置地址，或指定其他网卡：\n$ export NCCL_SOCKET_IFNAME==eth0"},
+     {"$ export NCCL_SOCKET_FAMILY=AF_INET\nor give the interface an address, or name another:\n$ export NCCL_SOCKET_IFNAME==<interface>",
+      "$ export NCCL_SOCKET_FAMILY=AF_INET\n或给该网卡配置地址，或指定其他网卡：\n$ export NCCL_SOCKET_IFNAME==<interface>"},
      "NVIDIA/nccl#975",
      link_local},
     {"NET-DOCKER-BRIDGE",
@@ -252,8 +254,8 @@ constexpr Row kNetworkChoiceRows[] = {
       "network below. Gradients of a 7B model are 14 GB per step.",
       "WireGuard、Tailscale、ZeroTier 等由单个 CPU 核对每个字节加密，MTU 往往只有 1280～1420，速度大约只有底层网络的十分之一，而 7B "
       "模型每步梯度就有 14 GB。"},
-     {"Use the addresses of the physical network in the host list, or:\n$ phalanx check --iface eth0 -H gpu01,gpu02",
-      "在主机列表中使用物理网络的地址，或者：\n$ phalanx check --iface eth0 -H gpu01,gpu02"},
+     {"Use the addresses of the physical network in the host list, or:\n$ phalanx check --iface <interface> -H <hosts>",
+      "在主机列表中使用物理网络的地址，或者：\n$ phalanx check --iface <interface> -H <hosts>"},
      "",
      vpn_path},
 };

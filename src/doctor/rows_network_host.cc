@@ -225,9 +225,9 @@ constexpr Row kNetworkHostRows[] = {
      {"Address and netmask give the network; two hosts in different ones need a router between them. Without, \"No route to host\" or a "
       "timeout follows.",
       "地址与子网掩码决定网段；不同网段的主机之间必须有路由，否则会出现 “No route to host” 或超时。"},
-     {"Compare address and netmask on the hosts, and choose an interface they share:\n$ ip -br -4 address\n$ phalanx check --iface bond0 "
-      "-H gpu01,gpu02",
-      "对比各主机的地址与掩码，选择共有网络的网卡：\n$ ip -br -4 address\n$ phalanx check --iface bond0 -H gpu01,gpu02"},
+     {"Compare address and netmask on the hosts, and choose an interface they share:\n$ ip -br -4 address\n$ phalanx check --iface "
+      "<interface> -H <hosts>",
+      "对比各主机的地址与掩码，选择共有网络的网卡：\n$ ip -br -4 address\n$ phalanx check --iface <interface> -H <hosts>"},
      "",
      different_subnet},
     {"NET-NO-SHARED-NETWORK",
@@ -238,8 +238,9 @@ constexpr Row kNetworkHostRows[] = {
      {"The kernel has no route to any of the other's addresses. They are in networks that do not touch, or an interface lacks its address "
       "or is down.",
       "内核对另一台主机的所有地址都没有路由：两者的网络互不相连，或某块网卡没有地址或未启用。"},
-     {"Give both an address in one network, or add a route:\n$ ip -br address\n$ sudo ip address add 192.168.20.15/24 dev eno1",
-      "给双方配置同一网段的地址，或添加路由：\n$ ip -br address\n$ sudo ip address add 192.168.20.15/24 dev eno1"},
+     {"Give both an address in one network, or add a route:\n$ ip -br address\n$ sudo ip address add <address>/<prefix length> dev "
+      "<interface>",
+      "给双方配置同一网段的地址，或添加路由：\n$ ip -br address\n$ sudo ip address add <address>/<prefix length> dev <interface>"},
      "RTM_GETROUTE",
      no_shared_network},
     {"NET-DUPLICATE-ADDRESS",
@@ -250,8 +251,10 @@ constexpr Row kNetworkHostRows[] = {
      {"Cloned machines often keep their address. Packets go to whichever answered ARP last: connections break at random, or both ranks are "
       "one.",
       "克隆出来的机器常保留原来的地址。数据包发给最后应答 ARP 的那台，连接会随机中断，或者两个 rank 实际上在同一台机器上。"},
-     {"Change one of them:\n$ sudo arping -D -I eth0 -c 3 192.168.20.14\n$ sudo ip address replace 192.168.20.15/24 dev eth0",
-      "修改其中一台：\n$ sudo arping -D -I eth0 -c 3 192.168.20.14\n$ sudo ip address replace 192.168.20.15/24 dev eth0"},
+     {"Change one of them:\n$ sudo arping -D -I <interface> -c 3 <address>\n$ sudo ip address replace <address>/<prefix length> dev "
+      "<interface>",
+      "修改其中一台：\n$ sudo arping -D -I <interface> -c 3 <address>\n$ sudo ip address replace <address>/<prefix length> dev "
+      "<interface>"},
      "",
      duplicate_address},
     {"NET-ADDRESS-TYPO",
@@ -264,7 +267,8 @@ constexpr Row kNetworkHostRows[] = {
       "gateway and vanish. The private ranges are 10.*, 172.16–31.* and 192.168.*.",
       "192.168.0.0/16 是私网，192.169.0.0/16 是互联网上别人的地址，两者很容易看错；写错后数据包会发往默认网关并消失。私网地址段只有 "
       "10.*、172.16–31.* 和 192.168.*。"},
-     {"$ sudo ip address replace 192.168.20.14/24 dev eth0", "$ sudo ip address replace 192.168.20.14/24 dev eth0"},
+     {"$ sudo ip address replace <address>/<prefix length> dev <interface>",
+      "$ sudo ip address replace <address>/<prefix length> dev <interface>"},
      "RFC 1918",
      address_typo},
     {"NET-MASTER-TYPO",
@@ -278,8 +282,8 @@ constexpr Row kNetworkHostRows[] = {
       "写错一个字节（把 192.168.20.14 写成 192.169.20.14）仍是合法地址，只是不属于任何主机。所有 rank 都会等到超时：“The client socket has "
       "timed out after …ms while "
       "trying to connect to (…)”。"},
-     {"$ export MASTER_ADDR=192.168.20.14\nor leave it out: phalanx run sets it.",
-      "$ export MASTER_ADDR=192.168.20.14\n或者不设置，由 phalanx run 设置。"},
+     {"$ export MASTER_ADDR=<address>\nor leave it out: phalanx run sets it.",
+      "$ export MASTER_ADDR=<address>\n或者不设置，由 phalanx run 设置。"},
      "",
      master_typo},
     {"NET-RP-FILTER",
@@ -328,10 +332,8 @@ constexpr Row kNetworkHostRows[] = {
      {"NCCL and Gloo listen on ephemeral ports, so opening the master port alone is not enough. The connections between the hosts have not "
       "been tried here.",
       "NCCL 和 Gloo 在临时端口上监听，只放行 master 端口不够。这里尚未测试主机之间的连接。"},
-     {"$ sudo firewall-cmd --permanent --zone=trusted --add-source=192.168.20.0/24 && sudo firewall-cmd --reload\n$ sudo ufw allow from "
-      "192.168.20.0/24",
-      "$ sudo firewall-cmd --permanent --zone=trusted --add-source=192.168.20.0/24 && sudo firewall-cmd --reload\n$ sudo ufw allow from "
-      "192.168.20.0/24"},
+     {"$ sudo firewall-cmd --permanent --zone=trusted --add-source=<subnet> && sudo firewall-cmd --reload\n$ sudo ufw allow from <subnet>",
+      "$ sudo firewall-cmd --permanent --zone=trusted --add-source=<subnet> && sudo firewall-cmd --reload\n$ sudo ufw allow from <subnet>"},
      "",
      firewall},
     {"NET-IPV6-MIXED",

@@ -183,8 +183,8 @@ constexpr Row kNetworkIfnameRows[] = {
       "them, so that ranks may try networks on which the others are not.",
       "NCCL 按前缀比较：eth0 也会匹配 eth01 和 eth0.100，ens1 也会匹配 ens1f0。bootstrap 用内核顺序中的第一块，NET/Socket 则全部使用，rank "
       "可能去连别的主机并不在的网络。"},
-     {"Put \"=\" before the name to mean exactly it:\n$ export NCCL_SOCKET_IFNAME==eth0",
-      "在名字前加 “=” 表示完全匹配：\n$ export NCCL_SOCKET_IFNAME==eth0"},
+     {"Put \"=\" before the name to mean exactly it:\n$ export NCCL_SOCKET_IFNAME==<interface>",
+      "在名字前加 “=” 表示完全匹配：\n$ export NCCL_SOCKET_IFNAME==<interface>"},
      "NCCL user guide, NCCL_SOCKET_IFNAME; nccl src/misc/utils.cc matchIf",
      prefix},
     {"NET-IFNAME-NEEDLESS",
@@ -213,7 +213,7 @@ constexpr Row kNetworkIfnameRows[] = {
       "file become part of the value.",
       "NCCL 和 Gloo 都不去除空格：“eth0, eth1” 的第二个名字是 “ eth1”，永远匹配不到。env 文件、docker --env-file 或 conf "
       "文件中的引号会成为值的一部分。"},
-     {"$ export NCCL_SOCKET_IFNAME=eth0,eth1", "$ export NCCL_SOCKET_IFNAME=eth0,eth1"},
+     {"$ export NCCL_SOCKET_IFNAME=<interface>,<interface>", "$ export NCCL_SOCKET_IFNAME=<interface>,<interface>"},
      "nccl src/misc/utils.cc parseStringList",
      blanks},
     {"NET-GLOO-SYNTAX",
@@ -225,7 +225,7 @@ constexpr Row kNetworkIfnameRows[] = {
       "find address for: "
       "^docker0\".",
       "“^docker0”（排除）和 “=eth0”（完全匹配）是 NCCL 的语法。Gloo 会去找名字恰好如此的网卡，报 “Unable to find address for: ^docker0”。"},
-     {"$ export GLOO_SOCKET_IFNAME=eth0", "$ export GLOO_SOCKET_IFNAME=eth0"},
+     {"$ export GLOO_SOCKET_IFNAME=<interface>", "$ export GLOO_SOCKET_IFNAME=<interface>"},
      "gloo/transport/tcp/device.cc lookupAddrForIface",
      gloo_syntax},
     {"NET-FAMILY",

@@ -217,9 +217,10 @@ constexpr Row kNetworkLinkRows[] = {
       "draw little power. Causes: a card that negotiated down, a management port, a throttled virtual port, a bad cable.",
       "环形 all-reduce 的速度取决于最慢的链路，一台 1 Gbit/s 的主机会拖慢整个任务。不会报错，只是 GPU 利用率 100% "
       "而功耗很低。常见原因：网卡降速、误用管理口、虚拟端口限速、网线质量差。"},
-     {"Compare speed and shaping with a host that is well:\n$ ethtool eth0 | grep Speed\n$ tc qdisc show dev eth0\n$ phalanx bench fabric "
-      "-H gpu01,gpu02,gpu03",
-      "与正常主机对比速率和限速设置：\n$ ethtool eth0 | grep Speed\n$ tc qdisc show dev eth0\n$ phalanx bench fabric -H gpu01,gpu02,gpu03"},
+     {"Compare speed and shaping with a host that is well:\n$ ethtool <interface> | grep Speed\n$ tc qdisc show dev <interface>\n$ phalanx "
+      "bench fabric -H <hosts>",
+      "与正常主机对比速率和限速设置：\n$ ethtool <interface> | grep Speed\n$ tc qdisc show dev <interface>\n$ phalanx bench fabric -H "
+      "<hosts>"},
      "mesh test",
      slow_link},
     {"NET-LOSS",
@@ -231,8 +232,8 @@ constexpr Row kNetworkLinkRows[] = {
       "optic, a full switch "
       "buffer, or half duplex.",
       "TCP 会掩盖丢包，但代价很大：实测 5% 丢包使 390 MB/s 降到 74 MB/s，RoCE 更糟。原因可能是网线、光模块、交换机缓冲溢出或半双工。"},
-     {"$ nstat -az TcpRetransSegs\n$ ethtool -S eth0 | grep -iE 'err|drop|discard'\nChange the cable or the port.",
-      "$ nstat -az TcpRetransSegs\n$ ethtool -S eth0 | grep -iE 'err|drop|discard'\n更换网线或交换机端口。"},
+     {"$ nstat -az TcpRetransSegs\n$ ethtool -S <interface> | grep -iE 'err|drop|discard'\nChange the cable or the port.",
+      "$ nstat -az TcpRetransSegs\n$ ethtool -S <interface> | grep -iE 'err|drop|discard'\n更换网线或交换机端口。"},
      "mesh test; TCP_INFO",
      loss},
     {"NET-SPEED-DIFFERS",
@@ -243,8 +244,8 @@ constexpr Row kNetworkLinkRows[] = {
      {"A damaged cable or a wrong optic makes a 25 or 10 Gbit/s card fall to 1 Gbit/s or 100 Mbit/s without an error. All hosts then wait "
       "for this one.",
       "网线受损或光模块不匹配时，25/10 Gbit/s 的网卡会悄悄降到 1 Gbit/s 甚至 100 Mbit/s，所有主机都要等它。"},
-     {"$ ethtool eth0\nChange cable, optic or port, then:\n$ sudo ethtool -r eth0",
-      "$ ethtool eth0\n更换网线、光模块或端口，然后：\n$ sudo ethtool -r eth0"},
+     {"$ ethtool <interface>\nChange cable, optic or port, then:\n$ sudo ethtool -r <interface>",
+      "$ ethtool <interface>\n更换网线、光模块或端口，然后：\n$ sudo ethtool -r <interface>"},
      "/sys/class/net/*/speed",
      speed_differs},
     {"NET-SLOW-NIC",
@@ -254,8 +255,9 @@ constexpr Row kNetworkLinkRows[] = {
      {"Is the network between GPU hosts faster than 1 Gbit/s?", "GPU 主机之间的网络是否快于 1 Gbit/s？"},
      {"1 Gbit/s is 118 MB/s: the gradients of a 7B model in bf16 (14 GB) take two minutes per step. Two hosts are then slower than one.",
       "1 Gbit/s 即 118 MB/s：7B 模型的 bf16 梯度（14 GB）每步就要传两分钟，两台机器反而比一台慢。"},
-     {"Use a faster card if one has a cable, else accumulate gradients or stay on one host:\n$ phalanx check --iface ens1f0 -H gpu01,gpu02",
-      "若有更快的网卡请使用它；否则增大梯度累积，或只用一台主机：\n$ phalanx check --iface ens1f0 -H gpu01,gpu02"},
+     {"Use a faster card if one has a cable, else accumulate gradients or stay on one host:\n$ phalanx check --iface <interface> -H "
+      "<hosts>",
+      "若有更快的网卡请使用它；否则增大梯度累积，或只用一台主机：\n$ phalanx check --iface <interface> -H <hosts>"},
      "",
      slow_card},
     {"NET-RX-ERRORS",
@@ -265,7 +267,8 @@ constexpr Row kNetworkLinkRows[] = {
      {"Are fewer than one in 10,000 packets damaged?", "损坏的数据包是否少于万分之一？"},
      {"Checksum and frame errors come from cables, optics and ports. TCP sends again and slows down; RoCE connections end with status=12.",
       "校验和错误与帧错误来自网线、光模块或端口。TCP 会重传并降速，RoCE 连接则以 status=12 终止。"},
-     {"$ ethtool -S eth0 | grep -iE 'err|crc'\nChange cable or optic.", "$ ethtool -S eth0 | grep -iE 'err|crc'\n更换网线或光模块。"},
+     {"$ ethtool -S <interface> | grep -iE 'err|crc'\nChange cable or optic.",
+      "$ ethtool -S <interface> | grep -iE 'err|crc'\n更换网线或光模块。"},
      "",
      receive_errors},
     {"NET-MTU-DIFFERS",
@@ -277,7 +280,7 @@ constexpr Row kNetworkLinkRows[] = {
       "vanish, and the "
       "first large collective hangs.",
       "同一网段内 TCP 会采用较小值，但 RoCE、UDP 以及经过路由器或隧道的流量不会：大包丢失，第一次大的集合通信就会卡住。"},
-     {"$ sudo ip link set dev eth0 mtu 9000", "$ sudo ip link set dev eth0 mtu 9000"},
+     {"$ sudo ip link set dev <interface> mtu 9000", "$ sudo ip link set dev <interface> mtu 9000"},
      "",
      mtu_differs},
     {"NET-FLAPS",
@@ -301,8 +304,8 @@ constexpr Row kNetworkLinkRows[] = {
      {"Are all links of the bond up?", "bond 的所有成员链路是否都正常？"},
      {"A bond goes on with what is left and says nothing: half the bandwidth, and no spare.",
       "bond 会用剩余链路继续工作且不提示：带宽减半，也失去冗余。"},
-     {"$ cat /proc/net/bonding/bond0\nRepair the link whose \"MII Status\" is down.",
-      "$ cat /proc/net/bonding/bond0\n修复 “MII Status” 为 down 的成员。"},
+     {"$ cat /proc/net/bonding/<interface>\nRepair the link whose \"MII Status\" is down.",
+      "$ cat /proc/net/bonding/<interface>\n修复 “MII Status” 为 down 的成员。"},
      "/proc/net/bonding",
      bond_degraded},
     {"NET-BOND-UNEQUAL",
@@ -313,7 +316,7 @@ constexpr Row kNetworkLinkRows[] = {
      {"Connections are spread over the links without regard to speed; some of NCCL's run on the slow one. LACP (802.3ad) leaves the odd "
       "link out altogether.",
       "连接在成员间的分配不考虑速率，NCCL 的部分连接会落在慢链路上；LACP（802.3ad）则会直接排除速率不同的成员。"},
-     {"$ cat /proc/net/bonding/bond0", "$ cat /proc/net/bonding/bond0"},
+     {"$ cat /proc/net/bonding/<interface>", "$ cat /proc/net/bonding/<interface>"},
      "",
      bond_unequal},
 };

@@ -170,12 +170,11 @@ constexpr Row kNetworkMeshRows[] = {
       "caused "
       "connection abort”（更早版本）。\n只放行 master 端口不够：NCCL 和 Gloo 在临时端口（ip_local_port_range）上监听，任务各主机之间的 TCP "
       "必须全部放行。"},
-     {"Let the hosts of the job reach each other on all TCP ports:\n$ sudo firewall-cmd --permanent --zone=trusted "
-      "--add-source=192.168.20.0/24 && sudo firewall-cmd --reload\n$ sudo ufw allow from 192.168.20.0/24\n$ sudo iptables -I INPUT -s "
-      "192.168.20.0/24 -j ACCEPT\nIn a cloud, the security group must allow all TCP from itself.",
-      "放行任务各主机之间的所有 TCP 端口（按所用防火墙选择一条）：\n$ sudo firewall-cmd --permanent --zone=trusted "
-      "--add-source=192.168.20.0/24 && sudo "
-      "firewall-cmd --reload\n$ sudo ufw allow from 192.168.20.0/24\n$ sudo iptables -I INPUT -s 192.168.20.0/24 -j "
+     {"Let the hosts of the job reach each other on all TCP ports:\n$ sudo firewall-cmd --permanent --zone=trusted --add-source=<subnet> "
+      "&& sudo firewall-cmd --reload\n$ sudo ufw allow from <subnet>\n$ sudo iptables -I INPUT -s <subnet> -j ACCEPT\nIn a cloud, the "
+      "security group must allow all TCP from itself.",
+      "放行任务各主机之间的所有 TCP 端口（按所用防火墙选择一条）：\n$ sudo firewall-cmd --permanent --zone=trusted --add-source=<subnet> "
+      "&& sudo firewall-cmd --reload\n$ sudo ufw allow from <subnet>\n$ sudo iptables -I INPUT -s <subnet> -j "
       "ACCEPT\n云上则需要让安全组放行组内全部 TCP。"},
      "torch/csrc/distributed/c10d/socket.cpp; nccl src/misc/socket.cc; NVIDIA/nccl#1515",
      dropped},
@@ -189,9 +188,9 @@ constexpr Row kNetworkMeshRows[] = {
       "尝试连接时 agent 正在监听该端口，因此立即返回的 “Connection refused”（errno 111）只可能来自以 TCP reset 拒绝连接的防火墙。torch "
       "会一直重试（“No socket "
       "on (…) is listening yet, will retry”）直到超时，NCCL 约重试 60 秒。"},
-     {"Remove the reject rule, or accept the job's hosts before it:\n$ sudo nft list ruleset\n$ sudo iptables -I INPUT -s 192.168.20.0/24 "
-      "-j ACCEPT",
-      "删除该 reject 规则，或在其之前放行任务主机：\n$ sudo nft list ruleset\n$ sudo iptables -I INPUT -s 192.168.20.0/24 -j ACCEPT"},
+     {"Remove the reject rule, or accept the job's hosts before it:\n$ sudo nft list ruleset\n$ sudo iptables -I INPUT -s <subnet> -j "
+      "ACCEPT",
+      "删除该 reject 规则，或在其之前放行任务主机：\n$ sudo nft list ruleset\n$ sudo iptables -I INPUT -s <subnet> -j ACCEPT"},
      "torch/csrc/distributed/c10d/socket.cpp",
      refused},
     {"NET-PORT-REJECTED",
@@ -205,8 +204,8 @@ constexpr Row kNetworkMeshRows[] = {
       "没有监听者时会立即拒绝；约一秒后才拒绝，是防火墙（REJECT）发回的 ICMP “port unreachable”。程序看到的是 “Connection refused”（errno "
       "111），"
       "容易被误认为 master 尚未启动。"},
-     {"Accept the hosts of the job before the reject rule:\n$ sudo iptables -I INPUT -s 192.168.20.0/24 -j ACCEPT",
-      "在 REJECT 规则之前放行任务主机：\n$ sudo iptables -I INPUT -s 192.168.20.0/24 -j ACCEPT"},
+     {"Accept the hosts of the job before the reject rule:\n$ sudo iptables -I INPUT -s <subnet> -j ACCEPT",
+      "在 REJECT 规则之前放行任务主机：\n$ sudo iptables -I INPUT -s <subnet> -j ACCEPT"},
      "linux net/ipv4/icmp.c; measured",
      rejected},
     {"NET-PROHIBITED",
@@ -220,8 +219,8 @@ constexpr Row kNetworkMeshRows[] = {
       "firewalld（RHEL、CentOS、Rocky）以 ICMP “admin prohibited” 拒绝连接，程序看到的是 errno 113 “No route to "
       "host”。于是人们去查网线和路由，"
       "而实际上只是端口没有放行。"},
-     {"$ sudo firewall-cmd --permanent --zone=trusted --add-source=192.168.20.0/24 && sudo firewall-cmd --reload",
-      "$ sudo firewall-cmd --permanent --zone=trusted --add-source=192.168.20.0/24 && sudo firewall-cmd --reload"},
+     {"$ sudo firewall-cmd --permanent --zone=trusted --add-source=<subnet> && sudo firewall-cmd --reload",
+      "$ sudo firewall-cmd --permanent --zone=trusted --add-source=<subnet> && sudo firewall-cmd --reload"},
      "linux net/ipv4/icmp.c icmp_err_convert; measured",
      prohibited},
     {"NET-NO-ROUTE",
@@ -233,11 +232,9 @@ constexpr Row kNetworkMeshRows[] = {
       "is no "
       "gateway between them, or the interface is down.",
       "内核直接拒绝发送，立即报 “Network is unreachable”（errno 101）：两个地址不在同一网络且没有网关，或者网卡没有启用。"},
-     {"Bring the interface up, give the hosts addresses of one network, or add the route:\n$ ip route get 192.168.20.14\n$ sudo ip route "
-      "add "
-      "192.168.20.0/24 via 192.168.30.1",
-      "启用网卡、给各主机配置同一网络的地址，或添加路由：\n$ ip route get 192.168.20.14\n$ sudo ip route add 192.168.20.0/24 via "
-      "192.168.30.1"},
+     {"Bring the interface up, give the hosts addresses of one network, or add the route:\n$ ip route get <address>\n$ sudo ip route add "
+      "<subnet> via <address>",
+      "启用网卡、给各主机配置同一网络的地址，或添加路由：\n$ ip route get <address>\n$ sudo ip route add <subnet> via <address>"},
      "",
      no_route},
     {"NET-UNREACHABLE",
@@ -250,8 +247,8 @@ constexpr Row kNetworkMeshRows[] = {
       "address, or the two are in different VLANs although their addresses are in one subnet.",
       "ARP 约 3 秒无人应答后，内核报 “No route to host”（errno 113）：对方关机、网线断开、地址不对，或两台机器地址虽在同一子网却位于不同 "
       "VLAN。"},
-     {"Compare address, cable and VLAN on both hosts:\n$ ip -br address\n$ ip neigh show 192.168.20.14",
-      "在两台主机上核对地址、网线和 VLAN：\n$ ip -br address\n$ ip neigh show 192.168.20.14"},
+     {"Compare address, cable and VLAN on both hosts:\n$ ip -br address\n$ ip neigh show <address>",
+      "在两台主机上核对地址、网线和 VLAN：\n$ ip -br address\n$ ip neigh show <address>"},
      "",
      unreachable},
     {"NET-MTU-HOLE",
@@ -264,10 +261,9 @@ constexpr Row kNetworkMeshRows[] = {
       "tunnel or VPN on the way takes smaller packets than the interface sends, and the ICMP that would say so is blocked.",
       "会合正常，甚至已打印 “Init COMPLETE”，但第一次大的集合通信无声地卡住，直到 watchdog 超时。途中的交换机、隧道或 VPN "
       "允许的包比网卡发送的小，而本应告知的 ICMP 又被屏蔽。"},
-     {"Set the MTU that the whole path takes on all hosts, and find it with:\n$ ping -M do -s 1472 -c 3 192.168.20.14\n$ sudo ip link set "
-      "dev eth0 "
-      "mtu 1400",
-      "在所有主机上设置整条路径都支持的 MTU，可用 ping 探测：\n$ ping -M do -s 1472 -c 3 192.168.20.14\n$ sudo ip link set dev eth0 mtu "
+     {"Set the MTU that the whole path takes on all hosts, and find it with:\n$ ping -M do -s 1472 -c 3 <address>\n$ sudo ip link set dev "
+      "<interface> mtu 1400",
+      "在所有主机上设置整条路径都支持的 MTU，可用 ping 探测：\n$ ping -M do -s 1472 -c 3 <address>\n$ sudo ip link set dev <interface> mtu "
       "1400"},
      "measured: packets above 1400 bytes dropped",
      mtu_hole},
@@ -283,8 +279,8 @@ constexpr Row kNetworkMeshRows[] = {
       "返回的标记不属于目标主机：两台机器用了同一个 IP（克隆的系统、静态地址落在 DHCP 范围内、每台主机都有的 172.17.0.1 "
       "之类），或者端口被代理或其他程序占用。"
       "训练会连到错误的机器：“socketFinalizeAccept … wrong type”、“message truncated”，或者直接卡住。"},
-     {"Find who has the address, then change one of them:\n$ sudo arping -D -I eth0 -c 3 192.168.20.14",
-      "查出谁占用了该地址，再修改其中之一：\n$ sudo arping -D -I eth0 -c 3 192.168.20.14"},
+     {"Find who has the address, then change one of them:\n$ sudo arping -D -I <interface> -c 3 <address>",
+      "查出谁占用了该地址，再修改其中之一：\n$ sudo arping -D -I <interface> -c 3 <address>"},
      "",
      stranger},
     {"NET-ONE-WAY",
@@ -296,8 +292,8 @@ constexpr Row kNetworkMeshRows[] = {
       "reached, "
       "or a return path that leaves by another interface and is thrown away by rp_filter.",
       "既然反方向能通，网线、地址和交换机都没有问题。剩下的可能是：不可达主机上的防火墙，或者回程走了另一块网卡而被 rp_filter 丢弃。"},
-     {"Look at the firewall of the host that is not reached, and at its routes:\n$ sudo nft list ruleset\n$ ip route get 192.168.20.14",
-      "检查不可达主机的防火墙与路由：\n$ sudo nft list ruleset\n$ ip route get 192.168.20.14"},
+     {"Look at the firewall of the host that is not reached, and at its routes:\n$ sudo nft list ruleset\n$ ip route get <address>",
+      "检查不可达主机的防火墙与路由：\n$ sudo nft list ruleset\n$ ip route get <address>"},
      "",
      one_way},
     {"NET-CONNECT-ERROR",
@@ -309,7 +305,7 @@ constexpr Row kNetworkMeshRows[] = {
       "connect "
       "between these hosts will fail with the same error.",
       "实际尝试连接时失败，且不属于已知的几类；证据中的数字即 errno。rank 在这两台主机之间建立连接时会遇到同样的错误。"},
-     {"Try by hand what failed:\n$ nc -vz -w 3 192.168.20.14 29500", "手动重试该连接：\n$ nc -vz -w 3 192.168.20.14 29500"},
+     {"Try by hand what failed:\n$ nc -vz -w 3 <address> <port>", "手动重试该连接：\n$ nc -vz -w 3 <address> <port>"},
      "",
      other_error},
 };

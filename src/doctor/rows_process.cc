@@ -78,8 +78,8 @@ constexpr Row kProcessRows[] = {
       "启动器被杀后，它的 rank 会被 1 号进程接管并继续运行：占着显存（\"CUDA out of memory … Process N has … in use\"）、端口（\"Address "
       "already in "
       "use\"）和共享内存，或在集合通信里等待早已不存在的 rank。用 nohup 手动启动的 rank 看上去也是这样：结束之前先确认。"},
-     {"Look at them, then end exactly these:\n$ ps -o pid,ppid,user,etime,args -p 4711\n$ kill 4711",
-      "先确认，再只结束这些进程：\n$ ps -o pid,ppid,user,etime,args -p 4711\n$ kill 4711"},
+     {"Look at them, then end exactly these:\n$ ps -o pid,ppid,user,etime,args -p <pid>\n$ kill <pid>",
+      "先确认，再只结束这些进程：\n$ ps -o pid,ppid,user,etime,args -p <pid>\n$ kill <pid>"},
      "",
      leftovers},
 };

@@ -194,8 +194,9 @@ constexpr Row kMeetingRows[] = {
       "listens there.",
       "\"The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\" "
       "另一个任务、或被杀任务留下的孤儿进程正在监听。"},
-     {"End the process if it is left over, or take another port (or none: a free one is chosen):\n$ ss -ltnp 'sport = :29500'\n$ kill 4711",
-      "若是残留进程就结束它，否则换一个端口（或不指定，会自动挑选空闲端口）：\n$ ss -ltnp 'sport = :29500'\n$ kill 4711"},
+     {"End the process if it is left over, or take another port (or none: a free one is chosen):\n$ ss -ltnp 'sport = :<port>'\n$ kill "
+      "<pid>",
+      "若是残留进程就结束它，否则换一个端口（或不指定，会自动挑选空闲端口）：\n$ ss -ltnp 'sport = :<port>'\n$ kill <pid>"},
      "torch/csrc/distributed/c10d/socket.cpp",
      port_taken},
     {"RDZV-MASTER-LOOPBACK",
@@ -251,9 +252,9 @@ constexpr Row kMeetingRows[] = {
       "use\"。"
       "29500 在范围之外，54000 在范围之内。"},
      {"Take a port below 32768, or reserve it:\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ sudo sysctl "
-      "net.ipv4.ip_local_reserved_ports=54321",
+      "net.ipv4.ip_local_reserved_ports=<port>",
       "改用 32768 以下的端口，或把它保留下来：\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ sudo sysctl "
-      "net.ipv4.ip_local_reserved_ports=54321"},
+      "net.ipv4.ip_local_reserved_ports=<port>"},
      "ip(7): ip_local_port_range; field note 1",
      port_ephemeral},
     {"RDZV-PORT-RANDOM",

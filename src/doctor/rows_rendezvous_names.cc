@@ -191,11 +191,10 @@ constexpr Row kNameRows[] = {
       "\"Gloo connectFullMesh failed with […] remote=[127.0.1.1]:60817: Connection refused\"。若用它作 MASTER_ADDR，rank 0 会在 127.0.1.1 "
       "上监听，"
       "别人连不到。"},
-     {"Name the interface, or give the name its real address:\n$ export GLOO_SOCKET_IFNAME=eth0\n$ sudo sed -i "
-      "\"s/^127.0.1.1.*/192.168.20.14 "
-      "$(hostname)/\" /etc/hosts",
-      "指定网卡，或把本机名写成真实地址：\n$ export GLOO_SOCKET_IFNAME=eth0\n$ sudo sed -i \"s/^127.0.1.1.*/192.168.20.14 $(hostname)/\" "
-      "/etc/hosts"},
+     {"Name the interface, or give the name its real address:\n$ export GLOO_SOCKET_IFNAME=<interface>\n$ sudo sed -i "
+      "\"s/^127.0.1.1.*/<address> $(hostname)/\" /etc/hosts",
+      "指定网卡，或把本机名写成真实地址：\n$ export GLOO_SOCKET_IFNAME=<interface>\n$ sudo sed -i \"s/^127.0.1.1.*/<address> "
+      "$(hostname)/\" /etc/hosts"},
      "pytorch/gloo issue 223; torch/csrc/distributed/c10d/ProcessGroupGloo.cpp",
      name_loopback},
     {"RDZV-DUPLICATE-HOSTNAME",
@@ -207,7 +206,7 @@ constexpr Row kNameRows[] = {
       "named after "
       "the host overwrite each other.",
       "以主机名区分机器的程序会把它们当成一台：DeepSpeed、Lightning 会算错本地 rank，以主机名命名的日志和 checkpoint 会互相覆盖。"},
-     {"Give one of them another name:\n$ sudo hostname gpu02", "给其中一台改名：\n$ sudo hostname gpu02"},
+     {"Give one of them another name:\n$ sudo hostname <name>", "给其中一台改名：\n$ sudo hostname <name>"},
      "",
      duplicate_hostname},
     {"RDZV-SAME-MACHINE",
@@ -257,9 +256,9 @@ constexpr Row kNameRows[] = {
       "这台机器的 rank 报 \"The IPv6 network addresses of (gpu01, 29500) cannot be retrieved (gai error: -2 - Name or service not "
       "known).\"，"
       "其他 rank 只能等待。"},
-     {"Use the address instead of the name, or add it to /etc/hosts:\n$ getent hosts gpu01\n$ echo '192.168.20.14 gpu01' | sudo tee -a "
+     {"Use the address instead of the name, or add it to /etc/hosts:\n$ getent hosts <host>\n$ echo '<address> <host>' | sudo tee -a "
       "/etc/hosts",
-      "用 IP 地址代替名字，或写入 /etc/hosts：\n$ getent hosts gpu01\n$ echo '192.168.20.14 gpu01' | sudo tee -a /etc/hosts"},
+      "用 IP 地址代替名字，或写入 /etc/hosts：\n$ getent hosts <host>\n$ echo '<address> <host>' | sudo tee -a /etc/hosts"},
      "torch/csrc/distributed/c10d/socket.cpp",
      master_unknown},
     {"RDZV-NAME-UNKNOWN",
@@ -272,7 +271,7 @@ constexpr Row kNameRows[] = {
       "\"Temporary failure in name resolution\".",
       "rank 得到的是地址，本启动器不依赖名字解析。但自己使用主机名的程序（MPI、Ray、DeepSpeed 自带启动器）会报 "
       "\"Temporary failure in name resolution\"。"},
-     {"Add them to /etc/hosts:\n$ getent hosts gpu02", "写入 /etc/hosts：\n$ getent hosts gpu02"},
+     {"Add them to /etc/hosts:\n$ getent hosts <host>", "写入 /etc/hosts：\n$ getent hosts <host>"},
      "",
      name_unknown},
     {"RDZV-NAME-STALE",
@@ -282,7 +281,7 @@ constexpr Row kNameRows[] = {
      {"Is what each host resolves another's name to an address of that host?", "各机器解析到的对端地址是否真的属于对端？"},
      {"An old line in /etc/hosts or an old DNS record. What uses the name there talks to nobody, or to somebody else.",
       "/etc/hosts 里的旧条目或过期的 DNS 记录。在那里使用该名字的程序会连不上，或连到别的机器。"},
-     {"Correct it:\n$ getent hosts gpu02\n$ grep gpu02 /etc/hosts", "改正：\n$ getent hosts gpu02\n$ grep gpu02 /etc/hosts"},
+     {"Correct it:\n$ getent hosts <host>\n$ grep <host> /etc/hosts", "改正：\n$ getent hosts <host>\n$ grep <host> /etc/hosts"},
      "hosts(5)",
      name_stale},
     {"RDZV-NAMES-DISAGREE",
@@ -292,8 +291,8 @@ constexpr Row kNameRows[] = {
      {"Does MASTER_ADDR resolve to the same machine everywhere?", "MASTER_ADDR 在各机器上是否解析到同一台机器？"},
      {"Some ranks connect to one machine, the others to another: \"Timed out after 1801 seconds waiting for clients. 1/2 clients joined.\"",
       "一部分 rank 连到这台，另一部分连到那台：\"Timed out after 1801 seconds waiting for clients. 1/2 clients joined.\""},
-     {"Use the address instead of the name, or make /etc/hosts the same:\n$ getent hosts gpu01",
-      "用 IP 地址代替名字，或统一 /etc/hosts：\n$ getent hosts gpu01"},
+     {"Use the address instead of the name, or make /etc/hosts the same:\n$ getent hosts <host>",
+      "用 IP 地址代替名字，或统一 /etc/hosts：\n$ getent hosts <host>"},
      "torch/csrc/distributed/c10d/TCPStore.cpp",
      names_disagree},
 };

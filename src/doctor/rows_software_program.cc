@@ -123,8 +123,8 @@ const Row kProgramRows[] = {
      {"Ranks of this host end at once: \"torchrun: command not found\". A login over ssh without a terminal does not read ~/.bashrc to its "
       "end, so conda is often missing from PATH.",
       "这台机器上的 rank 会立即失败：“torchrun: command not found”。非交互式 ssh 不会完整读取 ~/.bashrc，因此 PATH 中常常没有 conda。"},
-     {"Give the full path, or install it there.\n$ phalanx run -- /opt/conda/envs/llm/bin/torchrun train.py",
-      "写完整路径，或在该机器上安装。\n$ phalanx run -- /opt/conda/envs/llm/bin/torchrun train.py"},
+     {"Give the full path, or install it there.\n$ phalanx run -- <environment>/bin/torchrun <script>",
+      "写完整路径，或在该机器上安装。\n$ phalanx run -- <environment>/bin/torchrun <script>"},
      "execvp(3)",
      check_no_program},
     {"ENV-SHEBANG",
@@ -135,8 +135,8 @@ const Row kProgramRows[] = {
      {"\"bad interpreter: No such file or directory\": the environment was copied by tar or scp, and bin/torchrun still names the folder "
       "it came from.",
       "报 “bad interpreter: No such file or directory”：环境是用 tar 或 scp 拷来的，bin/torchrun 首行仍指向原来的目录。"},
-     {"Correct the first line, or start it as a module.\n$ python -m torch.distributed.run train.py",
-      "改正首行，或以模块方式启动。\n$ python -m torch.distributed.run train.py"},
+     {"Correct the first line, or start it as a module.\n$ python -m torch.distributed.run <script>",
+      "改正首行，或以模块方式启动。\n$ python -m torch.distributed.run <script>"},
      "execve(2)",
      check_shebang},
     {"ENV-MOVED",
@@ -146,8 +146,8 @@ const Row kProgramRows[] = {
      {"Do the scripts in the environment's bin/ run its own Python?", "环境 bin/ 下的脚本运行的是本环境的 Python 吗？"},
      {"Scripts whose first line names another place fail with \"bad interpreter\", or run with other packages than you think.",
       "首行指向别处的脚本会报 “bad interpreter”，或使用与预期不同的软件包。"},
-     {"Correct the first lines.\n$ sed -i '1s|^#!/old/env/bin/python|#!/new/env/bin/python|' /new/env/bin/*",
-      "改正这些首行。\n$ sed -i '1s|^#!/old/env/bin/python|#!/new/env/bin/python|' /new/env/bin/*"},
+     {"Correct the first lines.\n$ sed -i '1s|^#!<old environment>/bin/python|#!<environment>/bin/python|' <environment>/bin/*",
+      "改正这些首行。\n$ sed -i '1s|^#!<old environment>/bin/python|#!<environment>/bin/python|' <environment>/bin/*"},
      "conda-pack documentation",
      check_moved},
     {"ENV-OTHER-PYTHON",
@@ -189,8 +189,8 @@ const Row kProgramRows[] = {
      {"Since torch 2 it passes --local-rank with a hyphen; scripts that parse --local_rank end with \"error: unrecognized arguments: "
       "--local-rank=0\".",
       "torch 2 起它传递的是带连字符的 --local-rank；解析 --local_rank 的脚本会报 “error: unrecognized arguments: --local-rank=0”。"},
-     {"Use torchrun, and read LOCAL_RANK from the environment.\n$ torchrun --nproc-per-node 8 train.py",
-      "改用 torchrun，并从环境变量 LOCAL_RANK 读取。\n$ torchrun --nproc-per-node 8 train.py"},
+     {"Use torchrun, and read LOCAL_RANK from the environment.\n$ torchrun --nproc-per-node <gpus> <script>",
+      "改用 torchrun，并从环境变量 LOCAL_RANK 读取。\n$ torchrun --nproc-per-node <gpus> <script>"},
      "torch/distributed/launch.py",
      check_launcher_old},
 };

@@ -169,8 +169,8 @@ const Row kEnvironmentRows[] = {
      {"A profile of one host changes its ranks only: other timeouts, other checks, other order of collectives. Ranks wait for each other "
       "and nothing names the host.",
       "某台机器的 profile 只影响它自己的 rank：超时、检查、集合通信顺序都不同。rank 互相等待，却没有任何信息指出是哪台机器。"},
-     {"Set it once, for all ranks.\n$ phalanx run --env OMP_NUM_THREADS=8 -- python train.py",
-      "由启动器统一设置。\n$ phalanx run --env OMP_NUM_THREADS=8 -- python train.py"},
+     {"Set it once, for all ranks.\n$ phalanx run --env OMP_NUM_THREADS=8 -- python <script>",
+      "由启动器统一设置。\n$ phalanx run --env OMP_NUM_THREADS=8 -- python <script>"},
      "",
      check_variables_differ},
     {"ENV-OFFLINE",
@@ -181,8 +181,8 @@ const Row kEnvironmentRows[] = {
      {"One host then stops with \"Cannot find the requested files in the cached path and outgoing traffic has been disabled\" or tries to "
       "reach the network until a timeout.",
       "某台机器会报 “Cannot find the requested files in the cached path and outgoing traffic has been disabled”，或一直尝试联网直到超时。"},
-     {"Set it on all.\n$ phalanx run --env HF_HUB_OFFLINE=1 -- python train.py",
-      "统一设置。\n$ phalanx run --env HF_HUB_OFFLINE=1 -- python train.py"},
+     {"Set it on all.\n$ phalanx run --env HF_HUB_OFFLINE=1 -- python <script>",
+      "统一设置。\n$ phalanx run --env HF_HUB_OFFLINE=1 -- python <script>"},
      "huggingface_hub environment variables",
      check_offline},
     {"ENV-WANDB",
@@ -216,8 +216,8 @@ const Row kEnvironmentRows[] = {
      {"Services that ranks reach by HTTP (etcd rendezvous, model servers, dashboards) go through the proxy and fail with 403 or 503. "
       "Sockets of torch and NCCL do not use it.",
       "rank 之间通过 HTTP 访问的服务（etcd 会合、模型服务、看板）会走代理并返回 403 或 503。torch 与 NCCL 的套接字不受影响。"},
-     {"Except the hosts.\n$ export no_proxy=localhost,127.0.0.1,10.1.0.11,10.1.0.12",
-      "把各机器加入排除列表。\n$ export no_proxy=localhost,127.0.0.1,10.1.0.11,10.1.0.12"},
+     {"Except the hosts.\n$ export no_proxy=localhost,127.0.0.1,<addresses of the hosts>",
+      "把各机器加入排除列表。\n$ export no_proxy=localhost,127.0.0.1,<addresses of the hosts>"},
      "",
      check_proxy},
     {"ENV-OMP",

@@ -245,7 +245,8 @@ const Row kGpuSpeedRows[] = {
      {"A limit left from a test (nvidia-smi -pl) makes one card slower, and in data parallel training all ranks run at the pace of the "
       "slowest.",
       "测试时用 nvidia-smi -pl 设置后忘了改回，会让这块卡变慢；数据并行训练中所有 rank 都以最慢的卡为准。"},
-     {"Set it to what the others have:\n$ sudo nvidia-smi -i 0 -pl 350", "设置成与其他卡一致：\n$ sudo nvidia-smi -i 0 -pl 350"},
+     {"Set it to what the others have:\n$ sudo nvidia-smi -i <gpu> -pl <watts>",
+      "设置成与其他卡一致：\n$ sudo nvidia-smi -i <gpu> -pl <watts>"},
      "",
      check_power_limit},
     {"PERF-POWER-LOW",
@@ -256,7 +257,7 @@ const Row kGpuSpeedRows[] = {
      {"All cards of this model are limited alike, so it is probably meant so (power, heat, noise). It costs speed: the last third of the "
       "power is worth some 10 %.",
       "同型号的卡都设置成一样，多半是有意为之（供电、散热、噪声）。代价是速度：功率的最后三分之一大约对应 10 % 的性能。"},
-     {"To have the full speed:\n$ sudo nvidia-smi -pl 350", "如需全速：\n$ sudo nvidia-smi -pl 350"},
+     {"To have the full speed:\n$ sudo nvidia-smi -pl <watts>", "如需全速：\n$ sudo nvidia-smi -pl <watts>"},
      "",
      check_power_low},
     {"PERF-CLOCKS",
@@ -306,8 +307,8 @@ const Row kGpuSpeedRows[] = {
       "hangs. Virtual machines with passed-through cards need it, plain training hosts do not.",
       "启用访问控制服务（ACS）后，交换芯片会把一块 GPU 写给相邻 GPU 的数据先送到 CPU 再转回来：P2P 与 GPUDirect RDMA "
       "带宽下降，个别机器上还会卡死。显卡直通的虚拟机需要 ACS，普通训练主机不需要。"},
-     {"Switch it off in the BIOS, or until the next boot on each bridge:\n$ sudo setpci -s 0000:3a:00.0 ECAP_ACS+0x6.w=0000",
-      "在 BIOS 中关闭，或者对每个桥临时关闭（重启后失效）：\n$ sudo setpci -s 0000:3a:00.0 ECAP_ACS+0x6.w=0000"},
+     {"Switch it off in the BIOS, or until the next boot on each bridge:\n$ sudo setpci -s <bus id> ECAP_ACS+0x6.w=0000",
+      "在 BIOS 中关闭，或者对每个桥临时关闭（重启后失效）：\n$ sudo setpci -s <bus id> ECAP_ACS+0x6.w=0000"},
      "NCCL user guide, troubleshooting, PCI access control services",
      check_acs},
     {"PERF-IOMMU",

@@ -191,8 +191,8 @@ constexpr Row kHostSpeedRows[] = {
       "发往这些 GPU 的每次拷贝都要跨越处理器之间的互联，NCCL 代理线程的发送也一样。容器用 --cpuset-cpus 启动，或批处理系统只分配了一个 "
       "CPU "
       "插槽而 GPU 分布在两个插槽上，就会这样。"},
-     {"See where the GPUs are, and allow CPUs on both nodes:\n$ nvidia-smi topo -m\n$ docker update --cpuset-cpus 0-63 CONTAINER",
-      "查看 GPU 的位置，并允许使用两个节点的 CPU：\n$ nvidia-smi topo -m\n$ docker update --cpuset-cpus 0-63 CONTAINER"},
+     {"See where the GPUs are, and allow CPUs on both nodes:\n$ nvidia-smi topo -m\n$ docker update --cpuset-cpus <cpus> <container>",
+      "查看 GPU 的位置，并允许使用两个节点的 CPU：\n$ nvidia-smi topo -m\n$ docker update --cpuset-cpus <cpus> <container>"},
      "Linux: Documentation/admin-guide/cgroup-v2.rst, cpuset",
      check_numa},
     {"PERF-HOSTS-UNEQUAL",

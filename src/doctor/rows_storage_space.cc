@@ -167,10 +167,9 @@ constexpr Row kSpaceRows[] = {
       "所有写入都会报 \"OSError: [Errno 30] Read-only file system\"。原本可写、后来变成只读的磁盘多半出了故障：内核日志会有 "
       "\"EXT4-fs error … Remounting filesystem read-only\"。"},
      {"Look into the kernel log first; remount only what was mounted so on purpose:\n$ sudo dmesg | grep -i 'remount\\|I/O error' | "
-      "tail\n$ sudo "
-      "mount -o remount,rw /data",
+      "tail\n$ sudo mount -o remount,rw <mount point>",
       "先看内核日志；只有当初有意只读挂载的才可以重新挂载：\n$ sudo dmesg | grep -i 'remount\\|I/O error' | tail\n$ sudo mount -o "
-      "remount,rw /data"},
+      "remount,rw <mount point>"},
      "write(2): EROFS",
      read_only_output},
     {"FS-NOT-WRITABLE",
@@ -183,8 +182,8 @@ constexpr Row kSpaceRows[] = {
       "root squash, a folder made by root or by a container.",
       "第一次保存或写日志时报 \"PermissionError: [Errno 13] Permission denied\"。常见原因：本机用户的数字 uid 不同、NFS root squash、"
       "目录由 root 或容器创建。"},
-     {"Give the folder to the user, or choose another:\n$ ls -ldn /data/out; id\n$ sudo chown -R $USER /data/out",
-      "把目录交给该用户，或换一个目录：\n$ ls -ldn /data/out; id\n$ sudo chown -R $USER /data/out"},
+     {"Give the folder to the user, or choose another:\n$ ls -ldn <path>; id\n$ sudo chown -R $USER <path>",
+      "把目录交给该用户，或换一个目录：\n$ ls -ldn <path>; id\n$ sudo chown -R $USER <path>"},
      "open(2): EACCES",
      not_writable},
     {"FS-TMP-NOT-WRITABLE",
@@ -211,9 +210,8 @@ constexpr Row kSpaceRows[] = {
       "下载的模型、编译出的 kernel 和扩展都放在这里：\"PermissionError: [Errno 13] Permission denied: '/.cache'\"、\"There was a problem "
       "when trying "
       "to write in your cache folder\"。常见于以没有 home 的用户运行的容器。"},
-     {"Point the caches at a folder that the user owns:\n$ export HF_HOME=/data/cache/hf XDG_CACHE_HOME=/data/cache "
-      "TRITON_CACHE_DIR=/tmp/triton",
-      "把缓存指到该用户拥有的目录：\n$ export HF_HOME=/data/cache/hf XDG_CACHE_HOME=/data/cache TRITON_CACHE_DIR=/tmp/triton"},
+     {"Point the caches at a folder that the user owns:\n$ export HF_HOME=<folder>/hf XDG_CACHE_HOME=<folder> TRITON_CACHE_DIR=/tmp/triton",
+      "把缓存指到该用户拥有的目录：\n$ export HF_HOME=<folder>/hf XDG_CACHE_HOME=<folder> TRITON_CACHE_DIR=/tmp/triton"},
      "huggingface_hub constants; torch/utils/cpp_extension.py",
      cache},
     {"FS-DISK-LOW",

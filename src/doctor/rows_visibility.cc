@@ -136,11 +136,9 @@ const Row kVisibilityRows[] = {
       "查询机器上的每一块卡，这本身无害；只有容器或 device cgroup "
       "才能真正把卡隐藏起来。"},
      {"Choose by UUID, which no order can change, or by index in nvidia-smi's order; phalanx run --gpus auto takes the largest set of "
-      "equal cards by itself:\n$ nvidia-smi "
-      "-L\n$ export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2",
+      "equal cards by itself:\n$ nvidia-smi -L\n$ export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=<gpus>",
       "用 UUID 选卡（不受编号顺序影响），或者按 nvidia-smi 的顺序用序号选卡；phalanx run --gpus auto 会自动选择数量最多的同型号卡：\n$ "
-      "nvidia-smi -L\n$ export "
-      "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2"},
+      "nvidia-smi -L\n$ export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=<gpus>"},
      "CUDA programming guide, CUDA_DEVICE_ORDER; NCCL src/misc/nvmlwrap.cc",
      check_mixed},
     {"VIS-ORDER",

@@ -180,8 +180,8 @@ const Row kVisibleCountRows[] = {
       "空值、-1、第一项无效或有重复项，都会使 GPU 全部不可见：\"no CUDA-capable device is detected\"（100）、\"ProcessGroupNCCL is only "
       "supported with GPUs, no GPUs found!\"，或者脚本不声不响地用 CPU "
       "训练。"},
-     {"Unset it, or name cards:\n$ unset CUDA_VISIBLE_DEVICES\n$ export CUDA_VISIBLE_DEVICES=0,1",
-      "取消设置，或者写明要用的卡：\n$ unset CUDA_VISIBLE_DEVICES\n$ export CUDA_VISIBLE_DEVICES=0,1"},
+     {"Unset it, or name cards:\n$ unset CUDA_VISIBLE_DEVICES\n$ export CUDA_VISIBLE_DEVICES=<gpus>",
+      "取消设置，或者写明要用的卡：\n$ unset CUDA_VISIBLE_DEVICES\n$ export CUDA_VISIBLE_DEVICES=<gpus>"},
      "CUDA programming guide, CUDA_VISIBLE_DEVICES",
      check_nothing},
     {"VIS-NPROC",
@@ -206,8 +206,8 @@ const Row kVisibleCountRows[] = {
       "CUDA device 3b000\".",
       "同一台机器在列表里出现了两次（一次用名字，一次用地址），或者两个容器分到了同一块卡。NCCL 会报错退出：\"Duplicate GPU detected : "
       "rank 0 and rank 2 both on CUDA device 3b000\"。"},
-     {"Name each machine once, and give each container cards of its own:\n$ docker run --gpus '\"device=0,1\"' …",
-      "每台机器只写一次，每个容器分配各自的卡：\n$ docker run --gpus '\"device=0,1\"' …"},
+     {"Name each machine once, and give each container cards of its own:\n$ docker run --gpus '\"device=<gpus>\"' …",
+      "每台机器只写一次，每个容器分配各自的卡：\n$ docker run --gpus '\"device=<gpus>\"' …"},
      "NCCL src/init.cc",
      check_duplicate},
     {"VIS-LOCAL-RANK",
