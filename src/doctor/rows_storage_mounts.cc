@@ -25,6 +25,10 @@ std::string mount_again(const PathFact& f) {
   return fmt::format("sudo umount -f -l {0}; sudo mount -t {1} {2} {0}", at, f.fs_type, base::shell_quote(f.source));
 }
 
+// Shows whether it still hangs, without hanging. Only its server can mend it: to detach it would cost the programs that use it what
+// they have not saved.
+std::string ask_again(const PathFact& f) { return f.mount_point.empty() ? "" : "timeout 5 stat -f " + base::shell_quote(f.mount_point); }
+
 // One finding per file system, not per path on it.
 void hung(const Situation& s, Findings& findings) {
   std::set<std::pair<size_t, std::string>> told;
@@ -34,7 +38,7 @@ void hung(const Situation& s, Findings& findings) {
     findings.on(h,
                 {fmt::format("{} on {}{}: {}", f.path, f.mount_point, source, f.error),
                  fmt::format("{}（位于 {}{}）：{}", f.path, f.mount_point, source, f.error)},
-                mount_again(f));
+                ask_again(f));
   });
 }
 
@@ -202,8 +206,10 @@ constexpr Row kMountRows[] = {
       "until NCCL's timeout.",
       "访问它的进程会卡在内核里（D 状态），无法杀死；df、ls 也会挂住。内核日志有 \"nfs: server X not responding, still trying\" 或 "
       "\"INFO: task python:123 blocked for more than 120 seconds\"。其他 rank 只能等它，直到 NCCL 超时。"},
-     {"Bring the server back, or detach the mount and mount it again:\n$ sudo umount -f -l /data; sudo mount /data",
-      "恢复服务器，或强制卸载后重新挂载：\n$ sudo umount -f -l /data; sudo mount /data"},
+     {"Bring the server back: the processes that wait then go on. See whether it answers again:\n$ timeout 5 stat -f <mount point>\nIf the "
+      "server is gone for good, detach the mount and mount it again:\n$ sudo umount -f -l <mount point>; sudo mount <mount point>",
+      "先恢复服务器：等待中的进程会继续运行。查看它是否已经恢复响应：\n$ timeout 5 stat -f <mount point>\n如果服务器无法恢复，"
+      "卸载后重新挂载：\n$ sudo umount -f -l <mount point>; sudo mount <mount point>"},
      "nfs(5): hard; Linux Documentation/filesystems/fuse",
      hung},
     {"FS-STALE",
@@ -216,7 +222,8 @@ constexpr Row kMountRows[] = {
       "connected\": the FUSE program behind the mount has died.",
       "\"OSError: [Errno 116] Stale file handle\"：服务器重新导出或恢复过该目录。\"[Errno 107] Transport endpoint is not connected\"："
       "挂载背后的 FUSE 程序已经退出。"},
-     {"Mount it again:\n$ sudo umount -f -l /data; sudo mount /data", "重新挂载：\n$ sudo umount -f -l /data; sudo mount /data"},
+     {"Mount it again:\n$ sudo umount -f -l <mount point>; sudo mount <mount point>",
+      "重新挂载：\n$ sudo umount -f -l <mount point>; sudo mount <mount point>"},
      "errno(3): ESTALE, ENOTCONN",
      stale},
     {"FS-MOUNT-MISSING",
@@ -229,8 +236,10 @@ constexpr Row kMountRows[] = {
       "with checkpoints that the other hosts do not see.",
       "缺少挂载的机器上，该路径只是系统盘上的普通目录：可能是空的（\"FileNotFoundError\"）、旧的，或者把其他机器看不到的 checkpoint "
       "写满系统盘。"},
-     {"Mount it as on the other hosts, and write it into /etc/fstab with _netdev:\n$ findmnt /data\n$ sudo mount -t nfs4 nas:/data /data",
-      "按其他机器的方式挂载，并带 _netdev 写入 /etc/fstab：\n$ findmnt /data\n$ sudo mount -t nfs4 nas:/data /data"},
+     {"Mount it as on the other hosts, and write it into /etc/fstab with _netdev:\n$ findmnt <mount point>\n$ sudo mount -t nfs4 "
+      "<server>:<export> <mount point>",
+      "按其他机器的方式挂载，并带 _netdev 写入 /etc/fstab：\n$ findmnt <mount point>\n$ sudo mount -t nfs4 <server>:<export> <mount "
+      "point>"},
      "field note 4",
      mount_missing},
     {"FS-MOUNT-DIFFERS",
@@ -240,7 +249,7 @@ constexpr Row kMountRows[] = {
      {"Do all hosts mount the same export at the path?", "各机器在该路径挂载的是否为同一导出？"},
      {"Two exports may hold different data, or the same data twice. Compare before a long run.",
       "不同的导出可能内容不同，也可能是同一份数据的两个副本。长时间训练前先比较一下。"},
-     {"Compare what is mounted:\n$ findmnt -T /data", "比较挂载内容：\n$ findmnt -T /data"},
+     {"Compare what is mounted:\n$ findmnt -T <mount point>", "比较挂载内容：\n$ findmnt -T <mount point>"},
      "",
      mount_differs},
     {"FS-MOUNT-LOCAL",
@@ -262,8 +271,8 @@ constexpr Row kMountRows[] = {
      {"At boot a mount fails when the network or the server is not up yet, or its address is wrong. The folder is then empty, and nothing "
       "says so.",
       "开机时若网络或服务器尚未就绪，或地址写错，挂载就会失败。目录因此是空的，而且没有任何提示。"},
-     {"Mount it and read the error; _netdev in its options makes the system wait for the network:\n$ sudo mount /data",
-      "手动挂载并查看报错；在选项中加 _netdev，系统会等网络就绪再挂载：\n$ sudo mount /data"},
+     {"Mount it and read the error; _netdev in its options makes the system wait for the network:\n$ sudo mount <mount point>",
+      "手动挂载并查看报错；在选项中加 _netdev，系统会等网络就绪再挂载：\n$ sudo mount <mount point>"},
      "fstab(5), systemd.mount(5)",
      not_mounted},
     {"FS-NFS-TYPO",
@@ -277,8 +286,8 @@ constexpr Row kMountRows[] = {
       "out\") and the data folder stays empty.",
       "例如把 192.168.20.14 写成 192.169.20.14：后者是别人的公网地址。mount 会等上几分钟（\"mount.nfs: Connection timed "
       "out\"），数据目录一直是空的。"},
-     {"Correct the address and mount:\n$ sudo sed -i 's/192\\.169\\.20\\.14:/192.168.20.14:/' /etc/fstab && sudo mount /data",
-      "改正地址后挂载：\n$ sudo sed -i 's/192\\.169\\.20\\.14:/192.168.20.14:/' /etc/fstab && sudo mount /data"},
+     {"Correct the address and mount:\n$ sudo sed -i 's/<wrong server>:/<server>:/' /etc/fstab && sudo mount <mount point>",
+      "改正地址后挂载：\n$ sudo sed -i 's/<wrong server>:/<server>:/' /etc/fstab && sudo mount <mount point>"},
      "field note 4; RFC 1918",
      nfs_typo},
     {"FS-CACHE-ON-NFS",

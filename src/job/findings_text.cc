@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "doctor/commands.h"
 
 namespace job {
 
@@ -14,13 +15,6 @@ using base::Language;
 namespace {
 
 constexpr size_t kNamedHosts = 4;
-
-// The first command of a row's advice; else its first line.
-std::string first_command(std::string_view advice) {
-  for (std::string_view line : base::split(advice, '\n'))
-    if (line.substr(0, 2) == "$ ") return std::string(line.substr(2));
-  return std::string(advice.substr(0, advice.find('\n')));
-}
 
 std::string headline(const State& state, const doctor::Finding& finding, Language language) {
   std::string hosts = name_hosts(state, finding.hosts, language);
@@ -41,7 +35,9 @@ std::string name_hosts(const State& state, const std::vector<size_t>& hosts, Lan
 }
 
 std::string fix_of(const State&, const doctor::Finding& finding, Language language) {
-  std::string fix = finding.fix.empty() ? first_command(finding.row->fix.in(language)) : finding.fix;
+  std::string fix = doctor::command_of(finding, language);
+  if (fix.empty()) return fmt::format("phalanx explain {}", finding.row->code);
+  fix = doctor::with_cost(fix, language);
   if (finding.where.empty()) return fix;
   return fmt::format(fmt::runtime(Bilingual{"{}   (on {})", "{}   （在 {} 上）"}.in(language)), fix, finding.where);
 }

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "doctor/commands.h"
 #include "view/check_layout.h"
 #include "view/check_rows.h"
 #include "view/check_view.h"
@@ -82,11 +83,11 @@ class Findings {
     for (std::string_view part : base::split_lines(finding.fix))
       command(finding.where, std::string(part.starts_with("$ ") ? part.substr(2) : part));
   }
-  // What the row's page advises first, for findings that have no command of their own: its first command, else its first sentence.
+  // What the row's page advises first, for findings that have no command of their own: its first command that can be typed
+  // as it is, else its first sentence.
   void advice(const doctor::Row& row) {
+    if (std::string first = doctor::command_of({&row, {}, {}, "", ""}, style_.language); !first.empty()) return command("", first);
     std::vector<std::string_view> lines = base::split_lines(row.fix.in(style_.language));
-    for (std::string_view text : lines)
-      if (text.starts_with("$ ")) return command("", std::string(text.substr(2)));
     if (!lines.empty()) line(std::string(Bilingual{"fix: ", "修复："}.in(style_.language)) + std::string(lines[0]));
   }
   void command(const std::string& where, const std::string& command) {
@@ -107,6 +108,8 @@ class Findings {
       page_.raw(begin + part);
       begin = std::string(column, ' ');
     }
+    if (auto effect = doctor::effect_of(command); effect && !effect->cost.english.empty())
+      line(std::string(Bilingual{"this command ", "执行后"}.in(style_.language)) + std::string(effect->cost.in(style_.language)));
   }
 
   const doctor::Situation& situation_;

@@ -1,5 +1,7 @@
 // docs/formats/check-json.md
 #include "base/json_fields.h"
+#include "base/text.h"
+#include "doctor/commands.h"
 #include "view/check_view.h"
 #include "view/explain_view.h"
 
@@ -27,6 +29,14 @@ base::Json host_json(const doctor::HostView& host) {
   return json;
 }
 
+// What the command destroys; empty if nothing.
+std::string cost_of(const std::string& fix) {
+  std::string cost;
+  for (std::string_view line : base::split_lines(fix))
+    if (auto effect = doctor::effect_of(line); effect && effect->effect == doctor::Effect::kDestroys) cost = effect->cost.english;
+  return cost;
+}
+
 base::Json finding_json(const doctor::Situation& situation, const doctor::Finding& finding) {
   base::Json hosts = base::Json::array();
   for (size_t h : finding.hosts) hosts.push_back(situation.hosts[h].name);
@@ -36,6 +46,7 @@ base::Json finding_json(const doctor::Situation& situation, const doctor::Findin
           {"title", finding.row->title.english},
           {"evidence", finding.evidence.english},
           {"fix", finding.fix},
+          {"fix_cost", cost_of(finding.fix)},
           {"where", finding.where}};
 }
 

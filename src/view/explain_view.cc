@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "base/wrap.h"
+#include "doctor/commands.h"
+#include "view/command_list.h"
 
 namespace view {
 namespace {
@@ -36,11 +38,11 @@ Bilingual what_it_means(Severity severity) {
 bool is_command(std::string_view line) { return line.starts_with("$ "); }
 
 // A paragraph a line, wrapped and indented; commands as they are.
-void add_indented(std::string& out, std::string_view text, size_t columns) {
+void add_indented(std::string& out, std::string_view text, Language language, size_t columns) {
   constexpr size_t kIndent = 2;
   for (std::string_view paragraph : base::split_lines(text)) {
     if (is_command(paragraph)) {
-      out += fmt::format("  {}\n", paragraph);
+      out += fmt::format("  $ {}\n", doctor::with_cost(paragraph.substr(2), language));
       continue;
     }
     for (const std::string& line : base::wrap(paragraph, columns - kIndent)) out += line.empty() ? "\n" : "  " + line + "\n";
@@ -48,7 +50,7 @@ void add_indented(std::string& out, std::string_view text, size_t columns) {
 }
 
 // Markdown: paragraphs apart, runs of commands in one block of code. A '<' is text, not a tag.
-std::string markdown_text(std::string_view text) {
+std::string markdown_text(std::string_view text, Language language) {
   std::string out;
   bool commands = false;
   for (std::string_view line : base::split_lines(text)) {
@@ -56,15 +58,15 @@ std::string markdown_text(std::string_view text) {
       out += commands ? "```\n\n" : "```\n";
       commands = !commands;
     }
-    if (commands) out += fmt::format("{}\n", line.substr(2));
+    if (commands) out += doctor::with_cost(line.substr(2), language) + "\n";
     else if (!base::trim(line).empty()) out += base::replace_all(base::trim(line), "<", "&lt;") + "\n\n";
   }
   return out + (commands ? "```\n\n" : "");
 }
 
 void add_markdown_end(std::string& out, Bilingual why, Bilingual fix, std::string_view source, Language language) {
-  out += markdown_text(why.in(language)) + markdown_text(fix.in(language));
-  if (!source.empty()) out += fmt::format("{}{}\n", Bilingual{"Source: ", "出处："}.in(language), markdown_text(source));
+  out += markdown_text(why.in(language), language) + markdown_text(fix.in(language), language);
+  if (!source.empty()) out += fmt::format("{}{}\n", Bilingual{"Source: ", "出处："}.in(language), markdown_text(source, language));
   while (out.ends_with("\n\n")) out.pop_back();
 }
 
@@ -109,7 +111,7 @@ void add_list_heading(std::string& out, std::string_view title, size_t columns) 
 void add_explanation(std::string& out, Bilingual heading, std::string_view text, Language language, size_t columns) {
   if (text.empty()) return;
   out += fmt::format("\n{}\n", heading.in(language));
-  add_indented(out, text, columns);
+  add_indented(out, text, language, columns);
 }
 
 Bilingual severity_name(Severity severity) {
@@ -215,7 +217,7 @@ std::string codes_markdown(Language language) {
       add_markdown_page(out, cause, language);
     }
   }
-  return out;
+  return out + commands_markdown(language);
 }
 
 }  // namespace view

@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "cases.h"
+#include "doctor/commands.h"
 
 namespace doctor::test {
 namespace {
@@ -69,6 +71,36 @@ TEST(Catalogue, CasesDoWhatTheySay) {
       EXPECT_FALSE(f.evidence.chinese.empty()) << f.row->code;
     }
   }
+}
+
+// What destroys is printed only with the object that was seen, and with its cost.
+TEST(Catalogue, EveryCommandOfAFindingIsKnown) {
+  for (const Case& c : all_cases()) {
+    for (const Finding& f : examine(c.make()).findings) {
+      for (std::string_view line : base::split_lines(f.fix)) {
+        SCOPED_TRACE(std::string(f.row->code) + ": " + std::string(line));
+        std::optional<CommandEffect> effect = effect_of(line);
+        ASSERT_TRUE(effect);
+        EXPECT_FALSE(has_placeholder(line));
+        EXPECT_TRUE(effect->effect != Effect::kDestroys || with_cost(line, base::Language::kEnglish).find("   # ") != std::string::npos);
+      }
+      for (base::Language language : {base::Language::kEnglish, base::Language::kChinese}) {
+        std::string printed = command_of(f, language);
+        EXPECT_FALSE(has_placeholder(printed)) << f.row->code << ": " << printed;
+      }
+    }
+  }
+}
+
+TEST(Catalogue, EveryCommandOfAPageIsKnownAndNamesNoMachine) {
+  for (const Row* row : catalogue())
+    for (base::Language language : {base::Language::kEnglish, base::Language::kChinese})
+      for (std::string_view line : base::split_lines(row->fix.in(language))) {
+        if (!line.starts_with("$ ")) continue;
+        EXPECT_TRUE(effect_of(line.substr(2))) << row->code << ": " << line;
+        for (std::string_view invented : {"gpu0", "192.168.", "10.1.", "4711", "12345", "eth0", "/data/", "mlx5_0"})
+          EXPECT_EQ(line.find(invented), std::string_view::npos) << row->code << ": " << line;
+      }
 }
 
 TEST(Catalogue, HealthyClustersAreLeftInPeace) {

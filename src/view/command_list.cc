@@ -1,0 +1,67 @@
+#include "view/command_list.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "diagnosis/cause.h"
+#include "doctor/catalogue.h"
+#include "doctor/commands.h"
+
+namespace view {
+namespace {
+
+using base::Bilingual;
+using base::Language;
+using doctor::Effect;
+
+// A command, and the codes whose pages have it.
+using Commands = std::map<std::string, std::set<std::string_view>>;
+
+void add_commands(std::array<Commands, 3>& by_effect, std::string_view code, std::string_view advice) {
+  for (std::string_view line : base::split_lines(advice)) {
+    if (!line.starts_with("$ ")) continue;
+    line.remove_prefix(2);
+    auto effect = doctor::effect_of(line);
+    by_effect[static_cast<size_t>(effect ? effect->effect : Effect::kDestroys)][std::string(line)].insert(code);
+  }
+}
+
+std::string cell(std::string_view text) { return base::replace_all(std::string(text), "|", "\\|"); }
+
+}  // namespace
+
+std::string commands_markdown(Language language) {
+  std::array<Commands, 3> by_effect;
+  for (const doctor::Row* row : doctor::catalogue()) add_commands(by_effect, row->code, row->fix.in(language));
+  for (const diagnosis::Cause* cause : diagnosis::causes()) add_commands(by_effect, cause->code, cause->fix.in(language));
+  std::string out = fmt::format(
+      "\n# {}\n\n{}\n", Bilingual{"The commands on these pages", "以上各节中的命令"}.in(language),
+      Bilingual{
+          "A word in angle brackets stands for a value of yours. Phalanx prints a command that destroys something only with a process, "
+          "device, file or host that it has seen, and with its cost behind it as a comment.",
+          "尖括号中的词需要换成实际的值。会造成破坏的命令，只有在 Phalanx 确实看到了相应的进程、设备、文件或主机时才会给出，"
+          "并在命令后以注释说明代价。"}
+          .in(language));
+  constexpr std::array<Bilingual, 3> kTitles = {Bilingual{"Commands that look", "只查看的命令"},
+                                                Bilingual{"Commands that change a setting, or start something", "修改设置或启动程序的命令"},
+                                                Bilingual{"Commands that destroy something", "会造成破坏的命令"}};
+  for (size_t e = 0; e < by_effect.size(); ++e) {
+    bool costs = static_cast<Effect>(e) == Effect::kDestroys;
+    out +=
+        fmt::format("\n## {}\n\n{}", kTitles[e].in(language),
+                    costs ? Bilingual{"| command | cost | codes |\n|---|---|---|\n", "| 命令 | 代价 | 代码 |\n|---|---|---|\n"}.in(language)
+                          : Bilingual{"| command | codes |\n|---|---|\n", "| 命令 | 代码 |\n|---|---|\n"}.in(language));
+    for (const auto& [command, codes] : by_effect[e]) {
+      auto effect = doctor::effect_of(command);
+      std::string cost = costs ? fmt::format(" {} |", effect ? effect->cost.in(language) : "?") : "";
+      out += fmt::format("| `{}` |{} {} |\n", cell(command), cost, fmt::join(codes, ", "));
+    }
+  }
+  return out;
+}
+
+}  // namespace view
