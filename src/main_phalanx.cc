@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include <cstdio>
 #include <string>
@@ -61,6 +62,7 @@ int report(const base::Error& error) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
+  ::prctl(PR_SET_NAME, "phalanx");  // started by way of /proc/self/exe it would be called "exe"
   if (args.size() == 1 && args[0] == "agent") return agent::run_guarded(argv);
   if (args.size() == 2 && args[0] == "selfcheck") return selfcheck(args[1]);
   ::signal(SIGPIPE, SIG_IGN);

@@ -38,9 +38,10 @@ cluster::OpenerOptions opener_options(const RunOptions& options) {
 
 base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options) {
   TRY_ASSIGN(job.token, random_token());
+  job.build = os::build_id();
   cluster::LocalTransport local(os::self_executable());
   cluster::OpensshTransport ssh(ssh_options(options));
-  cluster::Payload payload(os::self_executable(), cluster::kept_payload(os::build_id()));
+  cluster::Payload payload(os::kOwnProgram, cluster::kept_payload(os::build_id()));
   std::vector<const cluster::Transport*> transports;
   for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})
     for (const job::HostRequest& host : *list)
@@ -59,7 +60,7 @@ base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std:
                                                       job::SweepWish wish) {
   cluster::LocalTransport local(os::self_executable());
   cluster::OpensshTransport ssh(ssh_options(options));
-  cluster::Payload payload(os::self_executable(), cluster::kept_payload(os::build_id()));
+  cluster::Payload payload(os::kOwnProgram, cluster::kept_payload(os::build_id()));
   std::vector<const cluster::Transport*> transports;
   for (const cluster::Target& host : hosts)
     transports.push_back(host.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);

@@ -29,7 +29,8 @@ base::Status Connection::open(const Launch& launch) {
   TRY_ASSIGN(os::PipeEnds out, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds err, os::make_pipe());
   os::SpawnSpec spec;
-  TRY_ASSIGN(spec.program, os::find_program(launch.argv[0], os::environment_value("PATH", "/usr/bin:/bin"), ""));
+  const std::string& program = launch.program.empty() ? launch.argv[0] : launch.program;
+  TRY_ASSIGN(spec.program, os::find_program(program, os::environment_value("PATH", "/usr/bin:/bin"), ""));
   spec.arguments = launch.argv;
   for (char** e = environ; *e; ++e) spec.environment.push_back(*e);
   spec.fds = {{in.read.get(), 0}, {out.write.get(), 1}, {err.write.get(), 2}};

@@ -4,11 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "os/files.h"
 #include "os/process.h"
 
 namespace cluster {
 
-Launch LocalTransport::launch(const Target&, int) const { return {{self_, "agent"}, false, false}; }
+Launch LocalTransport::launch(const Target&, int) const { return {.argv = {self_, "agent"}, .program = os::kOwnProgram}; }
 
 base::Error LocalTransport::explain(const Target& target, const Death& death) const {
   std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))

@@ -22,6 +22,7 @@ struct Target {
 
 struct Launch {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH
+  std::string program = {};       // what is executed, if it is not argv[0]
   bool deploys = false;           // the far side may ask for the binary first (deploy.h)
   bool warm = false;              // over a connection that is already there: an answer comes at once or never
 };

@@ -31,6 +31,7 @@ enum class Preflight { kStrict, kWarn, kOff };
 struct Job {
   std::string run_id;
   std::string token;  // 16 random bytes; each attempt has its own
+  std::string build;  // of this program; an agent of another is refused. Empty: any
   int attempt = 0;    // which try of the run this is: 0 is the first
   std::vector<HostRequest> hosts;
   std::vector<HostRequest> spares;  // take the place of a host that is lost or unfit, in this order

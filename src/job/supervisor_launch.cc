@@ -11,6 +11,11 @@ namespace job {
 void Step::take(size_t h, const wire::Hello& m) {
   HostState& host = s.hosts[h];
   if (host.open) return;
+  if (!s.job.build.empty() && m.build != s.job.build) {
+    send(h, wire::Finish{});
+    return refuse(h, base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": another build of phalanx answered")
+                         .because(fmt::format("it is {}, the launcher is {}", m.build, s.job.build)));
+  }
   host.open = true;
   host.hello = m;
   host.clock_offset_ns = m.now_ns - now.ns;  // late by one way of the connection; the first pong mends it

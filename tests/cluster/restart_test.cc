@@ -1,6 +1,10 @@
 // Runs that go on: after a failure, on a spare, with fewer hosts. Real sshds, real ranks; what is asserted is who runs where, when, and
 // that nothing of an attempt outlives it.
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "launcher_fixture.h"
 
@@ -64,6 +68,28 @@ TEST_F(Restart, AKilledRankIsStartedAgainWithAllOthers) {
   EXPECT_HAS(outcome.err, "RUN-KILLED");
   EXPECT_HAS(outcome.err, "starting again in 1 s: restart 1 of 2");
   EXPECT_EQ(leftovers(milliseconds(1000)), "");
+}
+
+// The next attempt starts agents of the program that runs, not of what lies at its path by then.
+TEST_F(Restart, AnUpgradeOfTheProgramDoesNotReachARunThatGoesOn) {
+  start({.hosts = 1});
+  std::string copy = std::filesystem::path(PHALANX_PROGRAM).parent_path() / fmt::format("phalanx-copy-{}", ::getpid());
+  std::filesystem::copy_file(PHALANX_PROGRAM, copy);
+  Command command = run(words({"-H", "localhost:2", "--max-restarts", "1"}, kTwoTries));
+  command.argv[0] = copy;
+  base::Result<Process> phalanx = cluster().start_on("ctl", command);
+  ASSERT_TRUE(phalanx.ok());
+  Instant most = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (cluster().run_on("ctl", Command{{"test", "-e", "/tmp/there"}}).exit_code != 0 && std::chrono::steady_clock::now() < most) {}
+  std::ofstream(copy + ".new") << "#!/bin/sh\necho some other build starts as agent: $*\n";
+  std::filesystem::permissions(copy + ".new", std::filesystem::perms::owner_all);
+  std::filesystem::rename(copy + ".new", copy);
+  EXPECT_EQ(cluster().run_on("ctl", Command{{"pkill", "-KILL", "-x", "sleep"}}).exit_code, 0);  // not the launcher, whose words have it too
+  Outcome outcome = phalanx->finish(milliseconds(60'000));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on ");
+  EXPECT_HAS_NOT(outcome.err, "some other build");
+  std::filesystem::remove(copy);
 }
 
 TEST_F(Restart, ACutHostsRanksAreGoneBeforeTheNextAttempt) {

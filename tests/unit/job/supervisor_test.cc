@@ -21,6 +21,22 @@ TEST(Supervisor, StartsNoRankBeforeEveryHostHasReachedTheStore) {
   EXPECT_EQ(s.state.phase, Phase::kRunning);
 }
 
+// An upgrade under a running launcher: hosts share the folder of the other build, or somebody replaced the program there.
+TEST(Supervisor, AnAgentOfAnotherBuildIsRefused) {
+  Script s({1, 1});
+  s.state.job.build = "0123";
+  wire::Hello other;
+  other.cpus = 1;
+  other.build = "4567";
+  s.say(1, other);
+  EXPECT_FALSE(s.state.hosts[1].open);
+  ASSERT_TRUE(s.state.hosts[1].refusal);
+  EXPECT_NE(s.state.hosts[1].refusal->render().find("another build of phalanx"), std::string::npos);
+  other.build = "0123";
+  s.say(0, other);
+  EXPECT_TRUE(s.state.hosts[0].open);
+}
+
 TEST(Supervisor, EndsWellWhenEveryRankEndsWell) {
   Script s({2, 1});
   s.run_all();
