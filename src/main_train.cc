@@ -8,6 +8,7 @@
 
 #include "base/unicode.h"
 #include "engine/comm/env.h"
+#include "engine/data/cut_files.h"
 #include "engine/train/check_data.h"
 #include "engine/train/config.h"
 #include "engine/train/rank.h"
@@ -75,6 +76,7 @@ int main(int argc, char** argv) {
     fmt::print("phalanx-train {}\n", PHALANX_VERSION);
     return 0;
   }
+  engine::data::name_cut_files();
   base::Result<int> code = run(arguments);
   if (code.ok()) return *code;
   const std::string message = code.error().render();

@@ -4,13 +4,18 @@
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
 #include "base/text.h"
+#include "os/files.h"
 
 namespace engine::comm {
 namespace {
@@ -44,6 +49,29 @@ void pause() {
 #endif
 }
 
+// /proc/<pid>/stat: the state and the start time, in ticks since the boot. False if there is no such process, or it cannot be told.
+struct ProcessLife {
+  char state = 0;
+  uint64_t started = 0;
+};
+bool read_life(int64_t pid, ProcessLife& life) {
+  auto text = os::read_file(fmt::format("/proc/{}/stat", pid), 4096);
+  if (!text.ok()) return false;
+  const size_t name_end = text->rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos) return false;
+  const std::vector<std::string_view> fields = base::split(std::string_view(*text).substr(name_end + 2), ' ');
+  constexpr size_t kStarted = 19;  // proc(5): field 22, here from the state, which is field 3
+  if (fields.size() <= kStarted || fields[0].empty()) return false;
+  life.state = fields[0][0];
+  life.started = std::strtoull(std::string(fields[kStarted]).c_str(), nullptr, 10);
+  return true;
+}
+
+uint64_t pid_space() {
+  struct stat info{};
+  return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+}
+
 std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", base::format_ranges(ranks));
 }
@@ -57,6 +85,9 @@ struct Board::Head {
 struct alignas(128) Board::State {
   std::atomic<uint32_t> step{0};      // also the futex word
   std::atomic<uint32_t> sleepers{0};  // who sleeps on it
+  // The rank's process: a child that it forked without exec shares its lock, and may outlive it. 0: not known.
+  std::atomic<int64_t> pid{0};
+  std::atomic<uint64_t> started{0}, pid_space{0};
   std::atomic<uint64_t> notes[2][kWords];
 };
 
@@ -80,6 +111,12 @@ base::Status Board::lock() {
   wanted.l_start = index_;
   wanted.l_len = 1;
   if (fcntl(file_.get(), F_OFD_SETLK, &wanted) != 0) return base::system_error("F_OFD_SETLK", fmt::format("byte {} of a segment", index_));
+  if (ProcessLife life; read_life(getpid(), life)) {
+    State& own = state(index_);
+    own.started.store(life.started, std::memory_order_relaxed);
+    own.pid_space.store(pid_space(), std::memory_order_relaxed);
+    own.pid.store(getpid(), std::memory_order_release);
+  }
   return base::ok();
 }
 
@@ -89,7 +126,16 @@ bool Board::alive(int index) const {
   wanted.l_whence = SEEK_SET;
   wanted.l_start = index;
   wanted.l_len = 1;
-  return fcntl(file_.get(), F_OFD_GETLK, &wanted) != 0 || wanted.l_type != F_UNLCK;
+  const bool locked = fcntl(file_.get(), F_OFD_GETLK, &wanted) != 0 || wanted.l_type != F_UNLCK;
+  if (!locked) return false;
+  // Somebody holds the lock: the rank, or a child of it.
+  const State& peer = state(index);
+  const int64_t pid = peer.pid.load(std::memory_order_acquire);
+  if (pid == 0 || peer.pid_space.load(std::memory_order_relaxed) != pid_space()) return true;
+  if (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return false;
+  ProcessLife life;
+  if (!read_life(pid, life)) return true;
+  return life.started == peer.started.load(std::memory_order_relaxed) && life.state != 'Z' && life.state != 'X';
 }
 
 void Board::write(const Note& note) {

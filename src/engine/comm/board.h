@@ -5,7 +5,8 @@
 // all others arrive at s + 1, and they did that after reading those of step s. So one meeting per step is enough.
 //
 // Waiting: a few microseconds of looking, then sleep on a futex. A rank holds a lock on a byte of the segment's file while it lives; the
-// kernel drops it with the process, whatever ended it. Those who wait look at the locks of those who are missing.
+// kernel drops it with the process, whatever ended it. Those who wait look at the locks of those who are missing, and, because a child
+// that a rank forked keeps the lock, at their processes.
 #pragma once
 
 #include <atomic>

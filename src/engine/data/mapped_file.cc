@@ -13,6 +13,7 @@
 
 #include "base/unicode.h"
 #include "engine/comm/fingerprint.h"
+#include "engine/data/cut_files.h"
 #include "os/fd.h"
 
 namespace engine::data {
@@ -38,11 +39,14 @@ base::Result<MappedFile> MappedFile::open(const std::string& path) {
   void* mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (mapped == MAP_FAILED) return cannot_read(path, std::strerror(errno));
   file.bytes_ = std::string_view(static_cast<const char*>(mapped), size);
+  remember_mapping(mapped, size, path);
   return file;
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  forget_mapping(bytes_.data());
+  munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
 void MappedFile::swap(MappedFile& other) noexcept {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <thread>
@@ -53,6 +54,36 @@ TEST(Failures, AKilledRankIsNoticedByAll) {
     }
     EXPECT_LT(steady_clock::now() - killed, milliseconds{2500});
   }
+}
+
+// A child that was forked without exec, as a data loader's worker is, shares the rank's descriptors and so its lock.
+TEST(Failures, AKilledRankIsNoticedAlsoWhenAChildOfItLives) {
+  constexpr int kWorld = 2, kVictim = 1;
+  ranks::TempFolder folder;
+  const std::string note = folder / "child";
+  Processes ranks(kWorld, {}, [&](Group& group) {
+    if (group.rank() == kVictim) {
+      const pid_t child = fork();
+      if (child == 0) {
+        sleep(30);
+        _exit(0);
+      }
+      std::ofstream(note) << child;
+    }
+    work_forever(group);
+  });
+  ranks.wait_for_start(kWorld);
+  std::this_thread::sleep_for(milliseconds{200});
+  pid_t child = 0;
+  std::ifstream(note) >> child;
+  ASSERT_GT(child, 0);
+  ranks.kill_rank(kVictim);
+  const auto killed = steady_clock::now();
+  const int status = ranks.end_of(0, milliseconds{5000});
+  EXPECT_EQ(kill(child, SIGKILL), 0) << "the child was to outlive the rank";
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew) << "status " << status;
+  EXPECT_NE(ranks.said(0).find("rank 1 is gone"), std::string::npos) << ranks.said(0);
+  EXPECT_LT(steady_clock::now() - killed, milliseconds{2500});
 }
 
 TEST(Failures, AKilledRankIsNoticedOverGloo) {

@@ -1,13 +1,17 @@
 // Files as sets: what stands in them is what comes out, and hostile ones are refused by name.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <set>
 
+#include "engine/data/cut_files.h"
 #include "engine/data/line_files.h"
+#include "engine/data/mapped_file.h"
 #include "engine/data/sets.h"
 #include "engine/data/token_writer.h"
 #include "engine/data/windows.h"
@@ -38,6 +42,35 @@ std::vector<int64_t> numbers(const at::Tensor& tensor) { return {tensor.data_ptr
 std::string open_error(const std::string& path) {
   auto file = MappedFile::open(path);
   return file.ok() ? "accepted" : file.error().render();
+}
+
+// The rank ends with a sentence that names the file, not with SIGBUS.
+TEST(CutFile, IsNamedWhereItsLostPagesAreRead) {
+  ranks::TempFolder folder;
+  const std::string path = folder / "set.bin";
+  ASSERT_TRUE(os::write_file_atomic(path, std::string(64 << 10, 'x'), 0600, os::Durable::kNo).ok());
+  EXPECT_EXIT(
+      {
+        name_cut_files();
+        auto other = MappedFile::open(path).value();
+        auto file = MappedFile::open(path).value();
+        if (truncate(path.c_str(), 100) != 0) _exit(1);
+        volatile char c = file.bytes()[40 << 10];
+        (void)c;
+        _exit(0);
+      },
+      testing::ExitedWithCode(kCutFileExit), "cannot read the data file .*set.bin\nbecause it became shorter");
+}
+
+TEST(CutFile, ASignalOfAnotherPageIsNotOurs) {
+  EXPECT_EXIT(
+      {
+        name_cut_files();
+        raise(SIGBUS);
+        _exit(0);
+      },
+      // Under a sanitizer its own handler, which was there before, reports it.
+      [](int status) { return WIFSIGNALED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != kCutFileExit); }, "");
 }
 
 TEST(MappedFile, RefusesWhatIsNoFile) {
