@@ -33,24 +33,38 @@ class MeshListener::Session {
       : loop_(loop), fd_(std::move(fd)), token_(token), over_(std::move(over)) {}
   ~Session() {
     if (watch_) loop_.unwatch(watch_);
+    if (timer_) loop_.cancel(timer_);
   }
-  base::Status start() {
+  base::Status start(os::milliseconds unproven, os::milliseconds idle) {
     TRY_ASSIGN(watch_, loop_.watch(fd_.get(), EPOLLIN, [this](uint32_t) { turn(); }));
+    idle_ = idle;
+    look_at(started_ + unproven);
     return base::ok();
   }
 
  private:
+  void end() {
+    auto over = std::move(over_);  // it ends this object
+    over();
+  }
+  // One timer at a time, for the earliest moment at which this session can be over; not one per byte.
+  void look_at(os::Mono when) {
+    timer_ = loop_.after(std::chrono::duration_cast<os::milliseconds>(when - os::mono_now()) + os::milliseconds(1), [this] {
+      timer_ = 0;
+      if (!proven_ || moved_ + idle_ <= os::mono_now()) return end();
+      look_at(moved_ + idle_);
+    });
+  }
+
   void turn() {
+    moved_ = os::mono_now();
     bool alive = write_out();
     for (int i = 0; alive && i < kReadsPerTurn && out_.size() - written_ < kReadBytes; ++i) {
       os::IoStep step = os::read_step(fd_.get(), shared_buffer(), kReadBytes);
       if (step.kind == os::IoStep::kWouldBlock) break;
       alive = step.kind == os::IoStep::kBytes && take({shared_buffer(), step.bytes}) && write_out();
     }
-    if (!alive) {
-      auto over = std::move(over_);  // it ends this object
-      return over();
-    }
+    if (!alive) return end();
     bool full = out_.size() - written_ >= kReadBytes;
     loop_.rewatch(watch_, (full ? 0U : EPOLLIN) | (out_.empty() ? 0U : EPOLLOUT));
   }
@@ -112,6 +126,9 @@ class MeshListener::Session {
   std::string token_;
   std::function<void()> over_;
   os::WatchId watch_ = 0;
+  os::TimerId timer_ = 0;
+  os::Mono started_ = os::mono_now(), moved_ = started_;
+  os::milliseconds idle_{0};
   std::string head_;  // of a command that is not whole yet
   std::string out_;   // at most two reads
   size_t written_ = 0;
@@ -119,7 +136,8 @@ class MeshListener::Session {
   bool proven_ = false, sink_ = false;
 };
 
-MeshListener::MeshListener(os::Loop& loop) : loop_(loop) {}
+MeshListener::MeshListener(os::Loop& loop, os::milliseconds unproven, os::milliseconds idle)
+    : loop_(loop), unproven_(unproven), idle_(idle) {}
 MeshListener::~MeshListener() { close(); }
 
 wire::Listening MeshListener::listen(const wire::Listen& request) {
@@ -161,7 +179,7 @@ void MeshListener::accept(int listener) {
     if (sessions_.size() >= kMostSessions) continue;  // closed at once
     int fd = accepted->fd.get();
     auto session = std::make_unique<Session>(loop_, std::move(accepted->fd), token_, [this, fd] { sessions_.erase(fd); });
-    if (session->start().ok()) sessions_[fd] = std::move(session);
+    if (session->start(unproven_, idle_).ok()) sessions_[fd] = std::move(session);
   }
 }
 

@@ -4,7 +4,8 @@
 //                ← kMeshHello
 //                dialer → 'E' u32 n, n bytes     ← the same n bytes      (any number of times)
 //                dialer → 'B', bytes until the end of the stream        (thrown away)
-// Limits: kMostSessions at a time, kMostEcho bytes per echo, kLongest per session and for the listeners as a whole.
+// Limits: kMostSessions at a time, kMostEcho bytes per echo, kLongest per session and for the listeners as a whole. A session that has not
+// proved the token within kUnproven of its start, or moves no byte for kIdle, is closed.
 #pragma once
 
 #include <map>
@@ -28,8 +29,10 @@ class MeshListener {
   static constexpr size_t kMostSessions = 512;
   static constexpr size_t kMostPlaces = 16;
   static constexpr os::milliseconds kLongest{600'000};
+  static constexpr os::milliseconds kUnproven{5000};
+  static constexpr os::milliseconds kIdle{30'000};  // three times what a dialer waits for a payload that moves
 
-  explicit MeshListener(os::Loop& loop);
+  explicit MeshListener(os::Loop& loop, os::milliseconds unproven = kUnproven, os::milliseconds idle = kIdle);
   ~MeshListener();
   MeshListener(const MeshListener&) = delete;
   MeshListener& operator=(const MeshListener&) = delete;
@@ -51,6 +54,7 @@ class MeshListener {
   void accept(int listener);
 
   os::Loop& loop_;
+  os::milliseconds unproven_, idle_;
   std::string token_;
   std::vector<Port> ports_;
   std::map<int, std::unique_ptr<Session>> sessions_;  // by descriptor

@@ -1,4 +1,5 @@
 // The mesh test's two halves, each in a network namespace of its own with a real cable (veth) between them and real firewalls on it.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -39,6 +40,36 @@ bool sh(const std::string& command) { return std::system((command + " >/dev/null
   if (!greet.ok() || ::write(ready, &listening.places[0].port, 4) != 4) ::_exit(1);
   loop->run();
   ::_exit(0);
+}
+
+// A stranger who connects and says nothing, and a peer that fell silent, do not hold a place for as long as the listener lives.
+TEST(MeshListener, SilentSessionsAreClosed) {
+  auto loop = std::move(os::Loop::create()).value();
+  MeshListener listener(*loop, os::milliseconds(150), os::milliseconds(400));
+  wire::Listening listening = listener.listen({kToken, {{"127.0.0.1", 0}}});
+  ASSERT_TRUE(listening.places[0].outcome.ok);
+  os::Endpoint there{"127.0.0.1", static_cast<uint16_t>(listening.places[0].port)};
+  auto lives_for = [&](const std::string& says) {
+    os::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(there.port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_TRUE(os::write_all(fd.get(), says, "hello").ok() && os::set_nonblocking(fd.get()).ok());
+    os::Mono begin = os::mono_now();
+    for (char block[64]; os::mono_now() - begin < os::milliseconds(5000);) {
+      loop->poll(os::milliseconds(20));
+      os::IoStep step = os::read_step(fd.get(), block, sizeof(block));
+      if (step.kind != os::IoStep::kBytes && step.kind != os::IoStep::kWouldBlock) break;
+    }
+    return std::chrono::duration_cast<os::milliseconds>(os::mono_now() - begin).count();
+  };
+  int64_t silent = lives_for(""), proven = lives_for(std::string(kMeshHello) + kToken);
+  EXPECT_GE(silent, 140);
+  EXPECT_LT(silent, 390);
+  EXPECT_GE(proven, 390);
+  EXPECT_LT(proven, 3000);
 }
 
 class Mesh : public testing::Test {
