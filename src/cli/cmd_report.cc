@@ -35,14 +35,14 @@ constexpr size_t kMostFacts = 64;  // hosts whose facts are packed
 
 // The first quarter and the last three quarters of a file that is larger than `most`, with a line between that says so.
 std::string capped(const std::string& path, size_t most) {
-  os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  base::Result<os::Fd> file = os::open_regular(path);
   struct stat s{};
-  if (!file.valid() || ::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) return "";
+  if (!file.ok() || ::fstat(file->get(), &s) != 0) return "";
   auto part = [&](off_t from, size_t size) {
     std::string text(size, '\0');
     size_t got = 0;
     while (got < size) {
-      ssize_t n = ::pread(file.get(), text.data() + got, size - got, from + static_cast<off_t>(got));
+      ssize_t n = ::pread(file->get(), text.data() + got, size - got, from + static_cast<off_t>(got));
       if (n <= 0) break;
       got += static_cast<size_t>(n);
     }
@@ -86,7 +86,9 @@ class Archive {
   void add_facts() {
     for (size_t h = 0; h < kMostFacts; ++h) {
       std::string name = fmt::format("facts/{}.json", h);
-      base::Result<std::string> text = os::read_file(run_.path + "/" + name, 8 << 20);
+      base::Result<os::Fd> file = os::open_regular(run_.path + "/" + name);
+      if (!file.ok()) continue;
+      base::Result<std::string> text = os::read_rest(*file, name, 8 << 20);
       base::Result<Json> json = text.ok() ? base::parse_json(*text) : base::Result<Json>(text.error());
       if (json.ok()) add_json(name, *json);
     }

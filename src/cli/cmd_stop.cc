@@ -40,6 +40,7 @@ class Stop {
 
   // 0: nothing is left anywhere.
   base::Result<int> stop(logs::Run run) {
+    TRY(logs::must_be_ours(run));
     if (run.life == logs::Life::kElsewhere)
       return base::fail(ErrorKind::kUsage, "the run " + run.id + " was begun on another machine")
           .because("its launcher is on " + run.launcher_host)
@@ -47,6 +48,7 @@ class Stop {
     bool was_lost = run.life == logs::Life::kLost;
     if (run.life == logs::Life::kAlive) TRY(end_it(run));
     run = logs::look_at_run(run.path, run.id);
+    TRY(logs::must_be_ours(run));  // the record of this look is what decides where to log in
     if (run.life == logs::Life::kLost) view_.say("phalanx: " + say({"{}: its launcher is dead", "{}：启动器已死亡"}, run.id));
     else if (!was_lost) view_.say("phalanx: " + say({"{}: {}", "{}：{}"}, run.id, state_word(state_of(run, nullptr)).in(language_here())));
     return prove(run);
@@ -88,7 +90,8 @@ class Stop {
   base::Result<int> prove(const logs::Run& run) {
     TRY_ASSIGN(Reached reached, reach_of(run.record));
     RunOptions options;
-    options.ssh_options = reached.ssh_options;
+    options.ssh_options = invocation_.values(Flag::kSshOption);
+    TRY(add_recorded(options.ssh_options, reached.ssh_options, "phalanx stop " + run.id));
     if (auto timeout = invocation_.value(Flag::kConnectTimeout)) options.connect_timeout = duration_value(*timeout);
     job::SweepWish wish{run.id, run.life == logs::Life::kLost ? kAfterDeath : kAfterEnd, pids_by_host(run, reached)};
     if (invocation_.has(Flag::kKill)) wish.patience = os::milliseconds(0);
@@ -147,7 +150,7 @@ class Stop {
   view::View& view_;
 };
 
-// Without an operand: the one run that has not ended.
+// Without an operand: the one run of this user that has not ended.
 base::Result<std::vector<logs::Run>> runs_to_stop(const Invocation& invocation) {
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
   std::vector<logs::Run> runs;
@@ -157,7 +160,7 @@ base::Result<std::vector<logs::Run>> runs_to_stop(const Invocation& invocation) 
   }
   if (!runs.empty()) return runs;
   for (logs::Run& run : logs::list_runs(folder))
-    if (run.life == logs::Life::kAlive || run.life == logs::Life::kLost) runs.push_back(std::move(run));
+    if (run.ours && (run.life == logs::Life::kAlive || run.life == logs::Life::kLost)) runs.push_back(std::move(run));
   if (runs.empty()) return base::fail(ErrorKind::kUsage, "there is no run to stop").with_hint("phalanx ps -a");
   if (runs.size() > 1)
     return base::fail(ErrorKind::kUsage, fmt::format("{} runs have not ended: say which to stop", runs.size()))

@@ -285,7 +285,7 @@ constexpr FlagRow kFlags[] = {
      .kind = ValueKind::kSshOption,
      .metavar = "NAME=VALUE",
      .repeatable = true,
-     .verbs = kReach,
+     .verbs = kReach | bit(Verb::kStop),
      .section = Section::kConnection,
      .help = {"an option for ssh -o, for instance ProxyJump=bastion or Port=2222",
               "传给 ssh -o 的选项，例如 ProxyJump=bastion 或 Port=2222"}},

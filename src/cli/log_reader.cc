@@ -1,6 +1,5 @@
 #include "cli/log_reader.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +7,8 @@
 #include <memory>
 
 #include <fmt/format.h>
+
+#include "os/files.h"
 
 namespace cli {
 namespace {
@@ -53,7 +54,7 @@ LogReader::LogReader(view::Output& out, std::string folder, std::vector<std::str
 
 void LogReader::open(Log& log) {
   std::string path = fmt::format("{}/ranks/{}.log", folder_, log.rank);
-  log.file = os::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (base::Result<os::Fd> file = os::open_regular(path); file.ok()) log.file = std::move(file).value();
   if (log.file.valid() && tail_) ::lseek(log.file.get(), tail_begins(log.file.get(), *tail_), SEEK_SET);
 }
 

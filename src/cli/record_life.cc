@@ -2,8 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
+#include "base/text.h"
+#include "base/unicode.h"
 #include "logs/run_list.h"
 
 namespace cli {
@@ -30,7 +34,64 @@ std::vector<std::string> strings_of(const Json& object, const char* key) {
   return out;
 }
 
+// Lower case, as ssh compares them.
+std::string name_of(std::string_view option) {
+  std::string name(base::trim(option.substr(0, option.find_first_of("= \t"))));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name;
+}
+
+// ssh_config(5), OpenSSH 7.4 to 9.9. Not here, because they run or load something: ProxyCommand, LocalCommand, KnownHostsCommand, Match,
+// Include, PKCS11Provider, SecurityKeyProvider, XAuthLocation, RemoteCommand, and everything that forwards.
+constexpr std::array<std::string_view, 32> kHarmless = {"addressfamily",
+                                                        "bindaddress",
+                                                        "bindinterface",
+                                                        "checkhostip",
+                                                        "ciphers",
+                                                        "compression",
+                                                        "connectionattempts",
+                                                        "connecttimeout",
+                                                        "globalknownhostsfile",
+                                                        "gssapiauthentication",
+                                                        "hostkeyalgorithms",
+                                                        "hostkeyalias",
+                                                        "hostname",
+                                                        "identitiesonly",
+                                                        "identityfile",
+                                                        "ipqos",
+                                                        "kexalgorithms",
+                                                        "loglevel",
+                                                        "macs",
+                                                        "port",
+                                                        "preferredauthentications",
+                                                        "proxyjump",
+                                                        "pubkeyacceptedalgorithms",
+                                                        "pubkeyauthentication",
+                                                        "rekeylimit",
+                                                        "serveralivecountmax",
+                                                        "serveraliveinterval",
+                                                        "stricthostkeychecking",
+                                                        "tcpkeepalive",
+                                                        "updatehostkeys",
+                                                        "user",
+                                                        "userknownhostsfile"};
+
 }  // namespace
+
+base::Status add_recorded(std::vector<std::string>& given, const std::vector<std::string>& recorded, const std::string& command) {
+  std::set<std::string> known;
+  for (const std::string& option : given) known.insert(name_of(option));
+  for (const std::string& option : recorded) {
+    std::string name = name_of(option);
+    bool harmless = std::find(kHarmless.begin(), kHarmless.end(), name) != kHarmless.end() && option.find('\n') == std::string::npos;
+    if (harmless) given.push_back(option);
+    else if (!known.contains(name))
+      return base::fail(base::ErrorKind::kUsage, "run.json has the ssh option " + base::quote(option) + ", which is not taken from a file")
+          .because("it could run a program on this machine")
+          .with_hint(command + " --ssh-option " + base::shell_quote({option}) + "    # if you gave it to the run yourself");
+  }
+  return base::ok();
+}
 
 Json describe_reach(const job::Job& job, const RunOptions& options) {
   Json hosts = Json::array();

@@ -22,6 +22,9 @@ struct Reached {
   std::vector<cluster::Target> hosts;
   std::vector<std::string> ssh_options;
 };
+// Adds the options of a record to those that were given, which win. A record is a file: only options that neither run a program nor load
+// code nor open a way back to this machine are taken from it. Error kUsage: another one is there, and was not given again.
+base::Status add_recorded(std::vector<std::string>& given, const std::vector<std::string>& recorded, const std::string& command);
 // Error kConfig: run.json does not say, or what it says makes no sense.
 base::Result<Reached> reach_of(const base::Json& record);
 

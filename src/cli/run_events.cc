@@ -1,11 +1,11 @@
 #include "cli/run_events.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "os/fd.h"
+#include "os/files.h"
 
 namespace cli {
 namespace {
@@ -13,14 +13,14 @@ namespace {
 constexpr size_t kMaxLine = 1 << 20;
 
 std::string end_of_file(const std::string& path, size_t most) {
-  os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  base::Result<os::Fd> file = os::open_regular(path);
   struct stat s{};
-  if (!file.valid() || ::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) return "";
-  if (s.st_size > static_cast<off_t>(most)) ::lseek(file.get(), s.st_size - static_cast<off_t>(most), SEEK_SET);
+  if (!file.ok() || ::fstat(file->get(), &s) != 0) return "";
+  if (s.st_size > static_cast<off_t>(most)) ::lseek(file->get(), s.st_size - static_cast<off_t>(most), SEEK_SET);
   std::string text;
   char block[16 << 10];
   while (text.size() < most + sizeof(block)) {
-    os::IoStep step = os::read_step(file.get(), block, sizeof(block));
+    os::IoStep step = os::read_step(file->get(), block, sizeof(block));
     if (step.kind != os::IoStep::kBytes) break;
     text.append(block, step.bytes);
   }

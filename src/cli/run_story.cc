@@ -234,7 +234,9 @@ view::Story story_of(const logs::Run& run, const Json& status, const std::vector
 }
 
 std::vector<logs::ProgressPoint> progress_of(const logs::Run& run) {
-  base::Result<std::string> text = os::read_file(run.path + "/progress.jsonl", logs::kMaxProgressBytes);
+  base::Result<os::Fd> file = os::open_regular(run.path + "/progress.jsonl");
+  if (!file.ok()) return {};
+  base::Result<std::string> text = os::read_rest(*file, "progress.jsonl", logs::kMaxProgressBytes);
   return text.ok() ? logs::read_progress(*text) : std::vector<logs::ProgressPoint>{};
 }
 

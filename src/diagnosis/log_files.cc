@@ -121,7 +121,9 @@ LogFile named(const std::string& path) {
 
 // Which host each rank ran on, from run.json; what cannot be read there is left out.
 void add_hosts(const std::string& folder, std::vector<LogFile>& files) {
-  auto text = os::read_file(folder + "/run.json", kMostRecordBytes);
+  auto opened = os::open_regular(folder + "/run.json");
+  if (!opened.ok()) return;
+  auto text = os::read_rest(*opened, "run.json", kMostRecordBytes);
   if (!text.ok()) return;
   auto record = base::parse_json(*text);
   if (!record.ok() || !record->is_object() || !record->contains("hosts") || !(*record)["hosts"].is_array()) return;
@@ -152,12 +154,15 @@ base::Result<std::vector<LogFile>> find_logs(const std::string& operand) {
         .with_hint("name the files");
   std::sort(paths.begin(), paths.end(), natural);
   std::vector<LogFile> files;
-  for (const std::string& path : paths) files.push_back(named(path));
+  for (const std::string& path : paths) {
+    files.push_back(named(path));
+    files.back().found = true;
+  }
   if (run) {
     add_hosts(operand, files);
     // How ranks ended, which those that were killed could not say.
     std::string events = operand + "/events.jsonl";
-    if (os::exists(events)) files.push_back({.name = std::move(events), .host = {}});
+    if (os::open_regular(events).ok()) files.push_back({.name = std::move(events), .host = {}, .found = true});
   }
   return files;
 }
@@ -165,7 +170,12 @@ base::Result<std::vector<LogFile>> find_logs(const std::string& operand) {
 base::Result<ReadLog> read_log(LogScan& scan, const LogFile& file) {
   os::Fd opened;
   int fd = 0;
-  if (file.name != "-") {
+  if (file.found) {
+    base::Result<os::Fd> regular = os::open_regular(file.name);
+    if (!regular.ok()) return unreadable(std::move(regular).error());
+    opened = std::move(regular).value();
+    fd = opened.get();
+  } else if (file.name != "-") {
     opened = os::Fd(::open(file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
     if (!opened.valid()) return unreadable(base::system_error("open", file.name));
     fd = opened.get();

@@ -56,6 +56,7 @@ struct LogFile {
   int rank = -1, local_rank = -1;  // of every line that does not say
   std::string host;
   uint64_t lines = 0, bytes = 0, cut = 0;  // cut: lines longer than kLongestLine
+  bool found = false;                      // in a folder, not named by the user: only a regular file is read
 };
 
 struct LogFacts {

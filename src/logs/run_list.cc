@@ -20,9 +20,11 @@ using base::ErrorKind;
 
 constexpr size_t kSuffix = 4;
 
-bool held(const std::string& path) {
-  os::Fd events(::open((path + "/events.jsonl").c_str(), O_RDONLY | O_CLOEXEC));
-  return events.valid() && ::flock(events.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+os::Fd open_folder(const std::string& path) { return os::Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); }
+
+bool held(int folder) {
+  base::Result<os::Fd> events = os::open_regular(folder, "events.jsonl");
+  return events.ok() && ::flock(events->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::vector<std::string> ids_in(const std::string& base) {
@@ -36,11 +38,16 @@ std::vector<std::string> ids_in(const std::string& base) {
   return ids;
 }
 
+// What `latest` names, if the run is ours; else the newest of ours, and the newest of all where none is. In a shared folder, whoever has
+// written `latest` last would otherwise choose what everybody else sees.
 std::string newest_of(const std::string& base, const std::vector<std::string>& ids) {
+  auto ours = [&](const std::string& id) { return os::only_ours(open_folder(base + "/" + id)); };
   char target[64];
   ssize_t n = ::readlink((base + "/latest").c_str(), target, sizeof(target));
-  std::string_view named(target, n > 0 ? static_cast<size_t>(n) : 0);
-  return is_run_id(named) && os::exists(base + "/" + std::string(named)) ? std::string(named) : ids.front();
+  std::string named(target, n > 0 ? static_cast<size_t>(n) : 0);
+  if (is_run_id(named) && ours(named)) return named;
+  auto newest = std::find_if(ids.begin(), ids.end(), ours);
+  return newest == ids.end() ? ids.front() : *newest;
 }
 
 }  // namespace
@@ -63,9 +70,13 @@ std::string this_machine() {
 
 Run look_at_run(const std::string& path, const std::string& id) {
   Run run{id, path, base::Json::object(), Life::kLost, ""};
+  os::Fd folder = open_folder(path);
+  if (!folder.valid()) return run;
   // The lock first: a launcher that ends between the two looks has written its verdict before.
-  bool alive = held(path);
-  base::Result<std::string> text = os::read_file(path + "/run.json", kMaxRecordBytes);
+  bool alive = held(folder.get());
+  base::Result<os::Fd> file = os::open_regular(folder.get(), "run.json");
+  run.ours = os::only_ours(folder) && (!file.ok() || os::only_ours(*file));
+  base::Result<std::string> text = file.ok() ? os::read_rest(*file, "run.json", kMaxRecordBytes) : base::Result<std::string>(file.error());
   base::Result<base::Json> json = text.ok() ? base::parse_json(*text, kMaxRecordBytes) : base::Result<base::Json>(text.error());
   if (json.ok() && json->is_object()) run.record = std::move(json).value();
   auto launcher = run.record.find("launcher");
@@ -79,6 +90,13 @@ Run look_at_run(const std::string& path, const std::string& id) {
     run.launcher_host = host;
   }
   return run;
+}
+
+base::Status must_be_ours(const Run& run) {
+  if (run.ours) return base::ok();
+  return base::fail(ErrorKind::kConfig, "the run " + run.id + " is not yours")
+      .because("its folder or its run.json is owned by another user, is a link, or can be written to by others")
+      .with_hint("ls -ld " + run.path + " " + run.path + "/run.json");
 }
 
 std::vector<Run> list_runs(const std::string& base) {

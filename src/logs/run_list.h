@@ -27,6 +27,9 @@ struct Run {
   base::Json record = base::Json::object();  // run.json; empty where it cannot be read
   Life life = Life::kLost;
   std::string launcher_host;  // of kElsewhere
+  // The folder and run.json are real, owned by this user or by root, and nobody else can write to them. Anyone can lay a run into a shared
+  // folder: what such a record says may be shown, but nothing may be done because of it.
+  bool ours = false;
 };
 
 inline constexpr size_t kMaxRecordBytes = 64 << 20;
@@ -36,6 +39,8 @@ std::vector<Run> list_runs(const std::string& base);
 // word: an id, the beginning or the last four characters of one, "latest" or "" (the newest). Error kUsage: there is none such, or
 // more than one.
 base::Result<Run> find_run(const std::string& base, std::string_view word);
+// Error kConfig: the run is not ours, so its record must not decide what is done.
+base::Status must_be_ours(const Run& run);
 // Looks again.
 Run look_at_run(const std::string& path, const std::string& id);
 

@@ -31,7 +31,9 @@ base::Result<std::optional<mode_t>> mode_of(const std::string& path) {
   return base::system_error("stat", path);
 }
 
-base::Result<std::string> read_opened(const Fd& fd, const std::string& path, size_t max_bytes) {
+}  // namespace
+
+base::Result<std::string> read_rest(const Fd& fd, const std::string& path, size_t max_bytes) {
   std::string content;
   char buffer[65536];
   for (;;) {
@@ -45,12 +47,26 @@ base::Result<std::string> read_opened(const Fd& fd, const std::string& path, siz
   }
 }
 
-}  // namespace
-
 base::Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   Fd fd(without_interruption([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!fd.valid()) return base::system_error("open", path);
-  return read_opened(fd, path, max_bytes);
+  return read_rest(fd, path, max_bytes);
+}
+
+base::Result<Fd> open_regular(int folder, const std::string& name) {
+  Fd fd(without_interruption([&] { return ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK); }));
+  if (!fd.valid()) return base::system_error("open", name);
+  struct stat s{};
+  if (::fstat(fd.get(), &s) != 0) return base::system_error("stat", name);
+  if (!S_ISREG(s.st_mode)) return base::fail(base::ErrorKind::kConfig, name + " is not a regular file");
+  return fd;
+}
+
+base::Result<Fd> open_regular(const std::string& path) { return open_regular(AT_FDCWD, path); }
+
+bool only_ours(const Fd& file) {
+  struct stat s{};
+  return file.valid() && ::fstat(file.get(), &s) == 0 && (s.st_uid == ::getuid() || s.st_uid == 0) && (s.st_mode & 022) == 0;
 }
 
 base::Result<bool> is_present(const std::string& path) {
@@ -67,7 +83,7 @@ base::Result<std::optional<std::string>> read_if_present(const std::string& path
   Fd fd(without_interruption([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!fd.valid() && means_absent(errno)) return std::optional<std::string>();
   if (!fd.valid()) return base::system_error("open", path);
-  TRY_ASSIGN(std::string content, read_opened(fd, path, max_bytes));
+  TRY_ASSIGN(std::string content, read_rest(fd, path, max_bytes));
   return std::optional(std::move(content));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/fd.h"
 
 namespace os {
 
@@ -19,6 +20,14 @@ base::Result<bool> is_present(const std::string& path);
 base::Result<bool> is_present_folder(const std::string& path);  // false also for what is no folder
 base::Result<std::optional<std::string>> read_if_present(const std::string& path, size_t max_bytes);
 base::Result<std::optional<std::vector<std::string>>> names_if_present(const std::string& folder);  // unordered, without . and ..
+
+// For files in a folder that others may write to: opens only a regular file, follows no link at the end of the path, and does not wait for
+// the writer of a FIFO. folder: a descriptor that `name` is relative to, or AT_FDCWD. Error kConfig: something else lies there.
+base::Result<Fd> open_regular(int folder, const std::string& name);
+base::Result<Fd> open_regular(const std::string& path);
+base::Result<std::string> read_rest(const Fd& file, const std::string& path, size_t max_bytes);
+// Whether what is open is owned by this user or by root, and neither group nor others can write to it.
+bool only_ours(const Fd& file);
 // Temp file beside `path`, fsync, rename. mode as for open(2). Without fsync a crash of the machine may leave an empty or partial file;
 // for what its reader can check and make again.
 enum class Durable { kYes, kNo };

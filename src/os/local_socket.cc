@@ -39,6 +39,13 @@ base::Result<Fd> new_socket() {
   return fd;
 }
 
+// This user or root (SO_PEERCRED): of a connection, who has made it, or who listens there.
+bool peer_is_trusted(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == ::getuid() || peer.uid == 0);
+}
+
 }  // namespace
 
 base::Result<Fd> listen_local(const std::string& folder, const std::string& name) {
@@ -59,15 +66,13 @@ base::Result<Fd> connect_local(const std::string& folder, const std::string& nam
   TRY_ASSIGN(Fd fd, new_socket());
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&where.address), sizeof(where.address)) != 0)
     return base::system_error("connect", folder + "/" + name);
+  if (!peer_is_trusted(fd.get())) return base::fail(base::ErrorKind::kUnreachable, folder + "/" + name + " belongs to another user");
   return fd;
 }
 
 Fd accept_local(int listener) {
   Fd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (!fd.valid() || ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
-  if (peer.uid != ::getuid() && peer.uid != 0) return {};
+  if (!fd.valid() || !peer_is_trusted(fd.get())) return {};
   return fd;
 }
 

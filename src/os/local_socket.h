@@ -13,7 +13,8 @@ namespace os {
 
 // Listening, mode 0600. What a dead process has left under the name is replaced.
 base::Result<Fd> listen_local(const std::string& folder, const std::string& name);
-// Refused (ECONNREFUSED) where the file is there and its process is not.
+// Refused (ECONNREFUSED) where the file is there and its process is not. Error kUnreachable: who listens is another user than this one or
+// root; whoever can write to the folder can lay such a socket there.
 base::Result<Fd> connect_local(const std::string& folder, const std::string& name);
 // Accepts one connection of this user or of root (SO_PEERCRED); any other is closed. An invalid Fd: none is waiting, or it was closed.
 Fd accept_local(int listener);

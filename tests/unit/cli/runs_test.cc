@@ -91,6 +91,23 @@ TEST(RecordLife, HowHostsAreReached) {
     EXPECT_FALSE(reach_of(base::parse_json(bad).value()).ok()) << bad;
 }
 
+// Only what cannot run anything here is taken from a file.
+TEST(RecordLife, SshOptionsOfARecord) {
+  auto taken = [](std::vector<std::string> given, const std::vector<std::string>& recorded) {
+    base::Status status = add_recorded(given, recorded, "phalanx stop x");
+    return status.ok() ? std::optional(given) : std::nullopt;
+  };
+  using Options = std::vector<std::string>;
+  EXPECT_EQ(taken({}, {"ProxyJump=bastion", "port 2222", "USER=me"}), (Options{"ProxyJump=bastion", "port 2222", "USER=me"}));
+  for (const char* evil : {"ProxyCommand=id", "proxycommand id", " ProxyCommand=id", "LocalCommand=id", "KnownHostsCommand=id",
+                           "Include=/tmp/x", "PKCS11Provider=/tmp/x.so", "SecurityKeyProvider=/tmp/x.so", "XAuthLocation=/tmp/x",
+                           "ForwardAgent=yes", "ProxyUseFdpass=yes", "Port=22\nProxyCommand=id", "", "=", "Nonsense=1"})
+    EXPECT_FALSE(taken({}, {evil})) << evil;
+  // Given again, by the user: that one counts, whatever the record has.
+  EXPECT_EQ(taken({"ProxyCommand=mine"}, {"ProxyCommand=theirs", "Port=22"}), (Options{"ProxyCommand=mine", "Port=22"}));
+  EXPECT_TRUE(parse_command_line(Options{"stop", "--ssh-option", "ProxyCommand=mine", "x"}).ok());
+}
+
 TEST(RunStory, EventsInWords) {
   auto say = [](const char* text, size_t times = 1) {
     Json fields = base::parse_json(text).value();

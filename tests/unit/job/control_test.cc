@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -72,6 +74,38 @@ TEST_F(Control, IsPrivate) {
   struct stat s{};
   ASSERT_EQ(::stat((folder_ + "/control").c_str(), &s), 0);
   EXPECT_EQ(s.st_mode & 0777, 0600u);
+}
+
+// Whoever may write to a run's folder can put a socket there. Neither side speaks to another user.
+TEST_F(Control, NeitherSideSpeaksToAnotherUser) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root, to be a second user";
+  ASSERT_EQ(::chmod(folder_.c_str(), 0777), 0);
+  ASSERT_EQ(::chmod((folder_ + "/control").c_str(), 0666), 0);
+  os::PipeEnds ready = os::make_pipe().value(), go = os::make_pipe().value();
+  pid_t other = ::fork();
+  if (other == 0) {
+    if (::setresuid(61'202, 61'202, 61'202) != 0) ::_exit(1);
+    auto listener = os::listen_local(folder_, "planted");
+    if (!listener.ok() || ::chmod((folder_ + "/planted").c_str(), 0666) != 0) ::_exit(2);
+    // The launcher is root, whom anyone may connect to. It closes at once.
+    auto to_launcher = os::connect_local(folder_, "control");
+    if (!to_launcher.ok() || ::write(ready.write.get(), "r", 1) != 1) ::_exit(3);
+    char byte = 0;
+    if (::read(go.read.get(), &byte, 1) != 1) ::_exit(4);
+    ::_exit(::read(to_launcher->get(), &byte, 1) == 0 ? 0 : 5);
+  }
+  char byte = 0;
+  ready.write.reset();
+  ASSERT_EQ(::read(ready.read.get(), &byte, 1), 1);
+  auto planted = os::connect_local(folder_, "planted");
+  EXPECT_FALSE(planted.ok());
+  EXPECT_EQ(planted.ok() ? "" : planted.error().message, folder_ + "/planted belongs to another user");
+  for (int i = 0; i < 5; ++i) loop_->poll(os::milliseconds(20));
+  EXPECT_EQ(server_->clients(), 0u);
+  ASSERT_EQ(::write(go.write.get(), "g", 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Control, AStopArrivesAndIsHeardOf) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -33,6 +35,49 @@ TEST_F(RunList, OnlyIdsAreRuns) {
   EXPECT_TRUE(list_runs(base_).empty());
   EXPECT_TRUE(list_runs(base_ + "/none").empty());
   EXPECT_FALSE(find_run(base_, "latest").ok());
+}
+
+// Whoever may write to a shared folder can lay these there. None of them keeps ps waiting, and no link is followed.
+TEST_F(RunList, WhatIsNoRegularFileIsNotWaitedForNorFollowed) {
+  std::string id = "20261121-000001-aaaa", path = base_ + "/" + id;
+  make(id, nullptr);
+  ASSERT_EQ(::mkfifo((path + "/events.jsonl").c_str(), 0644), 0);
+  ASSERT_EQ(::mkfifo((path + "/run.json").c_str(), 0644), 0);
+  EXPECT_EQ(list_runs(base_)[0].life, Life::kLost);
+  fs::remove(path + "/run.json");
+  ASSERT_TRUE(os::write_file_atomic(base_ + "/elsewhere", R"({"state":"ended"})").ok());
+  fs::create_symlink(base_ + "/elsewhere", path + "/run.json");
+  EXPECT_TRUE(list_runs(base_)[0].record.empty());
+  fs::create_directory_symlink(path, base_ + "/20261121-000002-bbbb");
+  EXPECT_FALSE(look_at_run(base_ + "/20261121-000002-bbbb", "20261121-000002-bbbb").ours);
+}
+
+TEST_F(RunList, ARunIsOursOnlyIfNobodyElseCanWriteToIt) {
+  std::string id = "20261121-000001-aaaa", path = base_ + "/" + id;
+  auto ours = [&] { return must_be_ours(look_at_run(path, id)).ok(); };
+  make(id, {{"state", "running"}});
+  ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
+  EXPECT_TRUE(ours());
+  for (const std::string& part : {path, path + "/run.json"}) {
+    for (mode_t wide : {0720, 0702, 0777}) {
+      ASSERT_EQ(::chmod(part.c_str(), wide), 0);
+      EXPECT_FALSE(ours()) << part;
+    }
+    ASSERT_EQ(::chmod(part.c_str(), 0700), 0);
+    EXPECT_TRUE(ours());
+  }
+  if (::getuid() != 0) GTEST_SKIP() << "needs root, to give files to a second user";
+  for (const std::string& part : {path, path + "/run.json"}) {
+    ASSERT_EQ(::chown(part.c_str(), 61'202, 61'202), 0);
+    EXPECT_FALSE(ours()) << part;
+    ASSERT_EQ(::chown(part.c_str(), 0, 0), 0);
+    EXPECT_TRUE(ours());
+  }
+  // The newest of all and `latest` are somebody else's: what we ask about without a name is still our own.
+  make("20261122-000001-bbbb", {{"state", "running"}});
+  ASSERT_EQ(::chown((base_ + "/20261122-000001-bbbb").c_str(), 61'202, 61'202), 0);
+  fs::create_symlink("20261122-000001-bbbb", base_ + "/latest");
+  EXPECT_EQ(find_run(base_, "")->id, id);
 }
 
 TEST_F(RunList, ALauncherThatLivesHoldsTheLock) {
