@@ -98,31 +98,29 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
   if (number != run_->number || run_->waiting) return;  // what an attempt's connections still say after its end
   if (frame.type == wire::FrameType::kOutput) {
     base::Result<wire::Output> output = wire::decode<wire::Output>(frame.payload);
-    if (!output.ok() || output->rank >= run_->attempt.ranks.size()) return cut_for_bad_frame(host, frame);
     os::Mono now = os::mono_now();
+    if (!output.ok() || !said(run_->attempt, host, *output, now)) return cut_for_bad_frame(host, frame);
     heard(run_->attempt, host, frame.payload.size(), now);
     int64_t age_ns = now.ns - (output->at_ns - run_->attempt.hosts[host].clock_offset_ns);
-    said(run_->attempt, *output, now);
     audience_.output(run_->attempt, *output, os::wall_now_ns() - age_ns);
     if (!audience_.ready()) pause();
     return;
   }
   if (frame.type == wire::FrameType::kProgress) {
     base::Result<wire::Progress> progress = wire::decode<wire::Progress>(frame.payload);
-    if (!progress.ok() || progress->rank >= run_->attempt.ranks.size()) return cut_for_bad_frame(host, frame);
+    if (!progress.ok() || !is_rank_of(run_->attempt, host, progress->rank)) return cut_for_bad_frame(host, frame);
     os::Mono now = os::mono_now();
     heard(run_->attempt, host, frame.payload.size(), now);
     base::Result<wire::RankProgress> parsed = wire::parse_rank_progress(progress->line);
     if (!parsed.ok()) return;
-    progressed(run_->attempt, static_cast<int>(progress->rank), *parsed, now);
+    progressed(run_->attempt, host, progress->rank, *parsed, now);
     audience_.progress(run_->attempt, static_cast<int>(progress->rank), *parsed);
     return;
   }
   if (frame.type == wire::FrameType::kPulse) {
     base::Result<wire::Pulse> pulse = wire::decode<wire::Pulse>(frame.payload);
-    if (!pulse.ok()) return cut_for_bad_frame(host, frame);
+    if (!pulse.ok() || !pulsed(run_->attempt, host, *pulse)) return cut_for_bad_frame(host, frame);
     heard(run_->attempt, host, frame.payload.size(), os::mono_now());
-    pulsed(run_->attempt, *pulse);
     return;
   }
   std::optional<FromHost> message = decode_any(frame);

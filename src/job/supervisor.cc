@@ -13,10 +13,7 @@ void Step::on(const HostSaid& event) {
   std::visit([&](const auto& message) { take(event.host, message); }, event.message);
 }
 
-// What an agent says of ranks that are not its own makes no sense.
-bool Step::is_rank_of(size_t h, uint32_t rank) const {
-  return s.phase >= Phase::kRunning && rank < s.ranks.size() && s.plan->host_of(static_cast<int>(rank)) == static_cast<int>(h);
-}
+bool Step::is_rank_of(size_t h, uint32_t rank) const { return job::is_rank_of(s, h, rank); }
 
 void Step::take(size_t h, const wire::Exited& m) {
   if (!is_rank_of(h, m.rank)) return;
@@ -118,16 +115,32 @@ void heard(State& state, size_t host, size_t bytes, os::Mono now) {
   state.hosts[host].heard_since += bytes;
 }
 
-void progressed(State& state, int rank, const wire::RankProgress& progress, os::Mono now) {
-  if (!progress.step) return;
-  state.ranks[static_cast<size_t>(rank)].step = progress.step;
-  state.stall.movement.step(rank, *progress.step, now);
+// Asked for every frame of output: without a search over the hosts.
+bool is_rank_of(const State& state, size_t host, uint32_t rank) {
+  if (state.phase < Phase::kRunning || !state.plan || rank >= state.ranks.size() || host >= state.plan->hosts.size()) return false;
+  int64_t after_first = static_cast<int64_t>(rank) - state.plan->hosts[host].first_rank;
+  return after_first >= 0 && after_first < state.plan->hosts[host].ranks;
 }
 
-void pulsed(State& state, const wire::Pulse& pulse) { state.slow.stragglers.take(pulse); }
+bool progressed(State& state, size_t host, uint32_t rank, const wire::RankProgress& progress, os::Mono now) {
+  if (!is_rank_of(state, host, rank)) return false;
+  if (!progress.step) return true;
+  state.ranks[rank].step = progress.step;
+  state.stall.movement.step(static_cast<int>(rank), *progress.step, now);
+  return true;
+}
 
-void said(State& state, const wire::Output& output, os::Mono now) {
+bool pulsed(State& state, size_t host, const wire::Pulse& pulse) {
+  for (const wire::RankPulse& rank : pulse.ranks)
+    if (!is_rank_of(state, host, rank.rank)) return false;
+  state.slow.stragglers.take(pulse);
+  return true;
+}
+
+bool said(State& state, size_t host, const wire::Output& output, os::Mono now) {
+  if (!is_rank_of(state, host, output.rank)) return false;
   state.stall.movement.output(static_cast<int>(output.rank), output.data, output.kind == wire::OutputKind::kProgress, now);
+  return true;
 }
 
 }  // namespace job

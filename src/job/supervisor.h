@@ -95,9 +95,12 @@ State initial_state(Job job, os::Mono now);
 Actions step(State& state, const Event& event, os::Mono now);
 // Output and progress frames need no decision but are a sign of life.
 void heard(State& state, size_t host, size_t bytes, os::Mono now);
-void progressed(State& state, int rank, const wire::RankProgress& progress, os::Mono now);
-void pulsed(State& state, const wire::Pulse& pulse);
-void said(State& state, const wire::Output& output, os::Mono now);
+// Whether the rank is placed on that host, and runs or has run. No host may speak of the ranks of another.
+bool is_rank_of(const State& state, size_t host, uint32_t rank);
+// False, and nothing is changed: the rank is not one of the host's. The frame makes no sense.
+bool progressed(State& state, size_t host, uint32_t rank, const wire::RankProgress& progress, os::Mono now);
+bool pulsed(State& state, size_t host, const wire::Pulse& pulse);
+bool said(State& state, size_t host, const wire::Output& output, os::Mono now);
 
 // Which of the ends came first (verdict.cc). For a run whose ranks are all over.
 Verdict judge(const State& state);

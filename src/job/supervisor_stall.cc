@@ -134,7 +134,7 @@ void Step::take(size_t h, const wire::Dug& m) {
   Stall& stall = s.stall;
   if (!stall_answered(h, m.id, Stage::kDigging)) return;
   for (const wire::Piece& piece : m.pieces) {
-    if (piece.rank >= s.ranks.size()) continue;
+    if (piece.kind != "ras" && !is_rank_of(h, piece.rank)) continue;  // NCCL's service is of the job, not of a rank
     int rank = static_cast<int>(piece.rank);
     if (piece.kind == "ras") {
       if (base::Result<diagnosis::RasReport> report = diagnosis::read_ras(piece.bytes); report.ok())
@@ -167,8 +167,7 @@ diagnosis::HangInput Step::hang_input() const {
   auto place = [&](const std::map<size_t, host::HostSample>& samples, auto member) {
     for (const auto& [h, sample] : samples)
       for (const host::RankSample& rank : sample.ranks)
-        if (rank.rank >= 0 && static_cast<size_t>(rank.rank) < input.ranks.size())
-          input.ranks[static_cast<size_t>(rank.rank)].*member = rank;
+        if (rank.rank >= 0 && is_rank_of(h, static_cast<uint32_t>(rank.rank))) input.ranks[static_cast<size_t>(rank.rank)].*member = rank;
   };
   place(stall.first, &diagnosis::RankView::first);
   place(stall.then, &diagnosis::RankView::then);

@@ -85,13 +85,14 @@ void World::begin_steps(Rank& rank, int64_t step) {
     if (scenario_.seed % 2 == 0) {
       wire::RankProgress progress;
       progress.step = step;
-      job::progressed(run_.attempt, rank.rank, progress, now_);
+      if (!job::progressed(run_.attempt, rank.agent->place, static_cast<uint32_t>(rank.rank), progress, now_))
+        problem("progress of a host's own rank was refused");
     } else {
       std::string line = "step " + std::to_string(step) + " loss 1.0\n";
       wire::Output output;
       output.rank = static_cast<uint32_t>(rank.rank);
       output.data = line;
-      job::said(run_.attempt, output, now_);
+      if (!job::said(run_.attempt, rank.agent->place, output, now_)) problem("output of a host's own rank was refused");
     }
     begin_steps(rank, step + 1);
   });
@@ -106,7 +107,7 @@ void World::begin_pulses(Rank& rank) {
     bool odd = scenario_.seed % 3 == 0 && rank.rank == 0;
     pulse.ranks.push_back(
         {static_cast<uint32_t>(rank.rank), odd ? 4900u : 300u, odd && scenario_.seed % 2 == 0 ? 3000u : 0u, 0, 'S', 1000});
-    job::pulsed(run_.attempt, pulse);
+    if (!job::pulsed(run_.attempt, rank.agent->place, pulse)) problem("a pulse of a host's own ranks was refused");
     begin_pulses(rank);
   });
 }

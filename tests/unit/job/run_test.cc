@@ -71,7 +71,8 @@ class Series {
   void at_step(int rank, int64_t step) {
     wire::RankProgress progress;
     progress.step = step;
-    progressed(run.attempt, rank, progress, now);
+    size_t host = static_cast<size_t>(run.attempt.plan->host_of(rank));
+    EXPECT_TRUE(progressed(run.attempt, host, static_cast<uint32_t>(rank), progress, now));
   }
   void finish() {
     for (size_t h = 0; h < hosts() && !run.waiting && !run.ended; ++h)

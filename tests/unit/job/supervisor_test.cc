@@ -83,6 +83,28 @@ TEST(Supervisor, ARankThatFailsBecauseWeStoppedItIsNotTheCause) {
   EXPECT_EQ(s.verdict()->lead->count(), 0);
 }
 
+// A host that speaks of the ranks of another is refused; nothing it said of them is kept.
+TEST(Supervisor, AHostSpeaksOfItsOwnRanksOnly) {
+  Script s({1, 2});
+  wire::Output output;
+  EXPECT_FALSE(said(s.state, 0, output, s.now)) << "nothing runs yet";
+  s.run_all();
+  for (auto [host, rank, its_own] :
+       {std::tuple{0, 0, true}, {1, 1, true}, {1, 2, true}, {0, 1, false}, {0, 2, false}, {1, 0, false}, {1, 3, false}, {0, -1, false}}) {
+    size_t h = static_cast<size_t>(host);
+    output.rank = static_cast<uint32_t>(rank);
+    EXPECT_EQ(said(s.state, h, output, s.now), its_own);
+    wire::RankProgress progress;
+    progress.step = 7;
+    EXPECT_EQ(progressed(s.state, h, output.rank, progress, s.now), its_own);
+    wire::Pulse pulse;
+    pulse.window_ms = 1000;
+    pulse.ranks.resize(1);
+    pulse.ranks[0].rank = output.rank;
+    EXPECT_EQ(pulsed(s.state, h, pulse), its_own);
+  }
+}
+
 TEST(Supervisor, KillsAfterTheGraceWhatIgnoresSigterm) {
   Job job;
   job.failure_grace = milliseconds(2000);
