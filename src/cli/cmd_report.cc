@@ -33,7 +33,8 @@ constexpr size_t kLeastLog = 16 << 10;
 constexpr size_t kMostEvents = 8 << 20;
 constexpr size_t kMostFacts = 64;  // hosts whose facts are packed
 
-// The first quarter and the last three quarters of a file that is larger than `most`, with a line between that says so.
+// The first quarter and the last three quarters of a file that is larger than `most`, with a line between that says so. Both parts are
+// whole lines: of a secret that is cut apart from its name, or cut short, neither piece could be known for what it is.
 std::string capped(const std::string& path, size_t most) {
   base::Result<os::Fd> file = os::open_regular(path);
   struct stat s{};
@@ -52,8 +53,10 @@ std::string capped(const std::string& path, size_t most) {
   size_t size = static_cast<size_t>(s.st_size);
   if (size <= most) return part(0, size);
   size_t first = most / 4, last = most - first;
-  return part(0, first) + fmt::format("\n[phalanx report: {} left out]\n", base::format_bytes(size - most)) +
-         part(static_cast<off_t>(size - last), last);
+  std::string head = part(0, first), tail = part(static_cast<off_t>(size - last), last);
+  head.resize(head.find_last_of("\r\n") == std::string::npos ? 0 : head.find_last_of("\r\n") + 1);
+  tail.erase(0, tail.find_first_of("\r\n") == std::string::npos ? tail.size() : tail.find_first_of("\r\n") + 1);
+  return head + fmt::format("[phalanx report: {} left out]\n", base::format_bytes(size - head.size() - tail.size())) + tail;
 }
 
 class Archive {

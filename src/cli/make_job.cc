@@ -93,7 +93,12 @@ void carry_python_environment(const Here& here, job::Job& job) {
 base::Status collect_variables(const RunOptions& options, const Here& here, job::Job& job) {
   if (!options.no_export) carry_python_environment(here, job);
   TRY_ASSIGN(wire::Variables exported, select_exports(here.environment, {options.export_globs, !options.no_export}));
+  for (const auto& [name, value] : job.set) job.exported.push_back(name);
   job.set.insert(job.set.end(), exported.begin(), exported.end());
+  if (!options.no_export) {
+    TRY_ASSIGN(wire::Variables by_default, select_exports(here.environment, {}));
+    for (const auto& [name, value] : by_default) job.exported.push_back(name);
+  }
   for (const std::string& path : options.env_files) {
     base::Result<std::string> text = os::read_file(path, kEnvFileBytes);
     if (!text.ok()) {

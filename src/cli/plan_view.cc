@@ -70,6 +70,13 @@ std::string passed_on(const job::State& state) {
   return names.empty() ? "-" : names;
 }
 
+// Without being asked: keys of services may be among them (HF_TOKEN), so the way to keep them here stands beside them.
+std::string by_default(const job::State& state, base::Language language) {
+  if (state.job.exported.empty()) return "-";
+  return base::join(state.job.exported, " ") +
+         std::string(Bilingual{" (to every host; --no-export keeps them here)", "（发往每台主机；--no-export 可关闭）"}.in(language));
+}
+
 // With the reasons in English: keys, codes and JSON stay English.
 base::Json choices_json(const job::Choices& choices, const job::State& state) {
   base::Json hosts = base::Json::array();
@@ -104,6 +111,7 @@ std::string plan_text(const job::State& state, base::Language language) {
       fmt::format("{}:{} ({})", state.meeting->address, state.job.master_port != 0 ? std::to_string(state.job.master_port) : "a free port",
                   state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
   row({"passed on", "传递的变量"}, passed_on(state));
+  row({"by default", "其中默认传递"}, by_default(state, language));
   if (state.checks.choices) out += "\n" + view::choices_text(state.checks.situation, *state.checks.choices, language);
   std::vector<Variables> ranks;
   for (int r = 0; r < state.plan->world; ++r) ranks.push_back(job::rank_variables(state.job, *state.plan, r, *state.meeting));
@@ -120,6 +128,7 @@ base::Json plan_json(const job::State& state) {
   base::Json json = describe_plan(state);
   json["passed_on"] = base::Json::array();
   for (const auto& [name, value] : state.job.set) json["passed_on"].push_back(name);
+  json["passed_on_by_default"] = state.job.exported;
   base::Json ranks = base::Json::array();
   for (int r = 0; r < state.plan->world; ++r) {
     base::Json environment = base::Json::object();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/record_facts.h"
 #include "cli/record_life.h"
 #include "job/findings_text.h"
 #include "job/stall_text.h"
@@ -269,10 +270,12 @@ void Record::write_facts(const job::State& state, const job::Event& event) {
   auto* said = std::get_if<job::HostSaid>(&event);
   auto* probed = said ? std::get_if<wire::Probed>(&said->message) : nullptr;
   if (!probed || !probed->outcome.ok || probed->json.size() > kMostFactBytes) return;
+  base::Result<std::string> kept = facts_for_file(probed->json);
+  if (!kept.ok()) return;  // not facts: the checks say so
   std::string folder = directory_.path() + "/facts";
   base::Status written = os::make_folders(folder);
   // Host names may hold anything: files are numbered in the order of the host list.
-  if (written.ok()) written = os::write_file_atomic(fmt::format("{}/{}.json", folder, said->host), probed->json, 0600);
+  if (written.ok()) written = os::write_file_atomic(fmt::format("{}/{}.json", folder, said->host), *kept, 0600);
   if (!written.ok()) warn_(host_name(state, said->host) + ": its facts were not written: " + written.error().message);
 }
 

@@ -1,5 +1,7 @@
 // The variables a rank would get that change how training starts and runs. Nothing secret leaves the machine: of a name that
-// smells of a secret only the name is kept, and what stands before the '@' of a proxy is cut.
+// smells of a secret only the name is kept, and the login of a URL is cut.
+#include <algorithm>
+
 #include "base/text.h"
 #include "host/software_parts.h"
 
@@ -56,7 +58,7 @@ bool matters(std::string_view name) {
 
 bool is_secret(const std::string& upper) {
   if (upper == "TOKENIZERS_PARALLELISM" || upper == "NCCL_SOCKET_IFNAME") return false;
-  for (std::string_view word : {"KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"})
+  for (std::string_view word : {"KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "PWD", "COOKIE", "SIGNATURE", "WEBHOOK"})
     if (upper.find(word) != std::string::npos) return true;
   return false;
 }
@@ -68,11 +70,18 @@ std::string upper(std::string_view text) {
   return out;
 }
 
-// "http://me:word@proxy:3128" → "http://proxy:3128"
-std::string without_login(const std::string& url) {
-  size_t scheme = url.find("://"), begin = scheme == std::string::npos ? 0 : scheme + 3;
-  size_t at = url.rfind('@', url.find('/', begin));
-  return at == std::string::npos || at < begin ? url : url.substr(0, begin) + url.substr(at + 1);
+// "http://me:word@proxy:3128" → "http://proxy:3128", for every URL in the value. Only a proxy may lack its scheme: "me:word@proxy".
+std::string without_logins(std::string value, bool proxy) {
+  size_t begin = 0;
+  for (;;) {
+    size_t scheme = value.find("://", begin);
+    if (scheme != std::string::npos) begin = scheme + 3;
+    else if (begin > 0 || !proxy) return value;
+    size_t end = std::min(value.find_first_of("/?# \t\n,;\"'", begin), value.size());
+    size_t at = value.rfind('@', end);
+    if (at != std::string::npos && at >= begin && at < end) value.erase(begin, at + 1 - begin);
+    if (scheme == std::string::npos) return value;
+  }
 }
 
 }  // namespace
@@ -87,7 +96,7 @@ void read_rank_variables(const Rooted& files, const ProbeRequest& request, Softw
       continue;
     }
     bool proxy = big.ends_with("_PROXY") && big != "NO_PROXY";
-    facts.environment[name] = (proxy ? without_login(value) : value).substr(0, kMostBytes);
+    facts.environment[name] = without_logins(value, proxy).substr(0, kMostBytes);
   }
   auto home = request.environment.find("HOME");
   if (home == request.environment.end()) return;

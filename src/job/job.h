@@ -42,6 +42,7 @@ struct Job {
   std::vector<std::string> argv;
   std::string directory;
   wire::Variables set;
+  std::vector<std::string> exported;  // names in `set` that default exports pass on, asked for by nobody
   std::vector<std::string> unset;
   std::string path_prefix;
   bool serve_store = true;

@@ -5,38 +5,96 @@
 #include <cctype>
 
 #include "base/text.h"
+#include "logs/escape.h"
 
 namespace logs {
 namespace {
 
-constexpr std::array<std::string_view, 17> kSecretWords = {
-    "token",     "secret",      "password",   "passwd",        "passphrase", "api_key", "apikey",     "api-key",    "access_key",
-    "accesskey", "private_key", "credential", "authorization", "auth_key",   "cookie",  "access-key", "private-key"};
-// Words that hold a secret's name and are none: counts of training, not keys.
-constexpr std::array<std::string_view, 10> kHarmless = {"tokens",       "tokenizer", "token_id",  "tokenized", "token_type",
-                                                        "tokens_per_s", "tokenize",  "num_token", "max_token", "token_count"};
+// Anywhere in a name.
+constexpr std::array<std::string_view, 19> kSecretWords = {"token",      "secret",        "password",    "passwd",     "passphrase",
+                                                           "api_key",    "apikey",        "api-key",     "access_key", "accesskey",
+                                                           "credential", "authorization", "auth_key",    "cookie",     "access-key",
+                                                           "accountkey", "private_key",   "private-key", "privatekey"};
+// Only as a part of a name by itself, DB_PASS or dbPwd: inside a word they mean something else (bypass, design).
+constexpr std::array<std::string_view, 6> kSecretParts = {"pass", "pwd", "auth", "sig", "signature", "pw"};
+// Names of training that hold a secret's word.
+constexpr std::array<std::string_view, 8> kHarmless = {"tokenizer", "token_id",  "tokenized", "token_type",
+                                                       "tokenize",  "num_token", "max_token", "token_count"};
 
 constexpr size_t kMostValue = 16 << 10;  // a closing quote further away closes something else
 constexpr size_t kNear = 256;
+constexpr size_t kLeastSignature = 16;
 
 struct Shape {
   std::string_view start;
   size_t least;  // bytes of the rest
 };
-constexpr std::array<Shape, 15> kShapes = {Shape{"hf_", 20}, {"ghp_", 30}, {"gho_", 30},  {"ghs_", 30},  {"github_pat_", 30},
-                                           {"glpat-", 16},   {"sk-", 20},  {"xoxb-", 16}, {"xoxp-", 16}, {"xoxa-", 16},
-                                           {"AKIA", 16},     {"ASIA", 16}, {"AIza", 30},  {"eyJ", 30},   {"npm_", 30}};
+constexpr Shape kShapes[] = {{"hf_", 20},       {"api_org_", 20},    {"ghp_", 30},     {"gho_", 30},      {"ghu_", 30},  {"ghs_", 30},
+                             {"ghr_", 30},      {"github_pat_", 30}, {"glpat-", 16},   {"gldt-", 16},     {"glrt-", 16}, {"glptt-", 16},
+                             {"sk-", 20},       {"sk_live_", 16},    {"rk_live_", 16}, {"nvapi-", 20},    {"gsk_", 20},  {"xai-", 20},
+                             {"pplx-", 20},     {"r8_", 30},         {"rpa_", 30},     {"wandb_v1_", 20}, {"pypi-", 16}, {"npm_", 30},
+                             {"dckr_pat_", 16}, {"xoxb-", 16},       {"xoxp-", 16},    {"xoxa-", 16},     {"xoxs-", 16}, {"xapp-", 16},
+                             {"dop_v1_", 30},   {"tskey-", 16},      {"AKIA", 16},     {"ASIA", 16},      {"AIza", 30},  {"eyJ", 30},
+                             {"ya29.", 20},     {"hvs.", 20},        {"SG.", 20}};
 
 bool word_byte(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; }
 bool token_byte(char c) { return word_byte(c) || c == '.' || c == '+' || c == '/' || c == '='; }
 
-bool names_secret(std::string_view name) {
+// What a name says of its value. kUnlessPlain: a secret, unless it is a number or a word like true: "tokens" counts in most logs.
+enum class Speaks { kNothing, kUnlessPlain, kSignature, kSecret };
+
+// "dbPass", "DB_PASS", "db-pass": is one part of it this word?
+bool has_part(std::string_view name, std::string_view lower, std::string_view part) {
+  auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  auto upper = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; };
+  for (size_t at = lower.find(part); at != std::string_view::npos; at = lower.find(part, at + 1)) {
+    size_t end = at + part.size();
+    bool begins = at == 0 || !letter(name[at - 1]) || (upper(name[at]) && !upper(name[at - 1]));
+    bool ends = end == name.size() || !letter(name[end]) || (upper(name[end]) && !upper(name[end - 1]));
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+Speaks speaks(std::string_view name) {
   std::string lower = base::to_lower(name);
   for (std::string_view harmless : kHarmless)
-    if (lower.find(harmless) != std::string::npos) return false;
+    for (size_t at; (at = lower.find(harmless)) != std::string::npos;) lower.replace(at, harmless.size(), harmless.size(), '.');
+  bool counts = false;
   for (std::string_view word : kSecretWords)
-    if (lower.find(word) != std::string::npos) return true;
-  return false;
+    for (size_t at = lower.find(word); at != std::string::npos; at = lower.find(word, at + 1)) {
+      bool plural = word == "token" && lower.compare(at, 6, "tokens") == 0;
+      if (!plural) return Speaks::kSecret;
+      counts = true;
+    }
+  if (counts) return Speaks::kUnlessPlain;
+  if (name.size() > 4 && name.ends_with("_KEY")) return Speaks::kUnlessPlain;
+  for (std::string_view part : kSecretParts)
+    if (has_part(name, lower, part)) return part.starts_with("sig") ? Speaks::kSignature : Speaks::kUnlessPlain;
+  return Speaks::kNothing;
+}
+
+// 4096, 1.5e9, 12k, [1, true, None, /home/me: what a count, a switch or a folder looks like.
+bool is_plain(std::string_view value) {
+  while (!value.empty() && std::string_view("\"'[({").find(value.front()) != std::string_view::npos) value.remove_prefix(1);
+  if (value.empty() || value.front() == '/') return true;
+  std::string lower = base::to_lower(value);
+  for (std::string_view word : {"true", "false", "none", "null", "yes", "no", "on", "off"})
+    if (lower == word) return true;
+  size_t digits = std::min(lower.find_first_not_of("+-0123456789.,_e/ "), lower.size());
+  if (digits == lower.size() && lower.find(',') != std::string::npos) return true;  // a list of numbers
+  return std::isdigit(static_cast<unsigned char>(lower[lower[0] == '-' || lower[0] == '+' ? std::min<size_t>(1, lower.size() - 1) : 0])) &&
+         lower.size() <= 24 && lower.size() - digits <= 4;
+}
+
+bool is_secret(Speaks speaks, std::string_view value) {
+  switch (speaks) {
+    case Speaks::kNothing: return false;
+    case Speaks::kUnlessPlain: return !is_plain(value);
+    case Speaks::kSignature: return value.size() >= kLeastSignature && !is_plain(value);
+    case Speaks::kSecret: return true;
+  }
+  return true;
 }
 
 // The end of a value that begins at `at`: of a quoted one its closing quote, else the first blank or separator.
@@ -81,19 +139,56 @@ class Redactor {
     while (end < text_.size() && word_byte(text_[end])) ++end;
     std::string_view whole = text_.substr(at_, end - at_);
     if (is_token(whole, end)) return replace(end);
-    bool secret = whole.size() <= 128 && names_secret(whole);
+    size_t inner = token_within(whole);
+    if (inner == 0) inner = pointed_within(whole, end);
+    if (inner != 0) {
+      out_ += whole.substr(0, inner);
+      return replace(end);
+    }
+    Speaks about = whole.size() <= 128 ? speaks(whole) : Speaks::kNothing;
     out_ += whole;
     at_ = end;
-    if (secret) value();
+    if (about != Speaks::kNothing) value(about);
   }
 
   bool is_token(std::string_view whole, size_t& end) const {
     for (const Shape& shape : kShapes) {
-      if (!whole.starts_with(shape.start) || whole.size() < shape.start.size() + shape.least) continue;
+      size_t whole_end = end;
+      if (shape.start.ends_with('.'))  // goes on behind the point, where a word ends
+        while (whole_end < text_.size() && token_byte(text_[whole_end])) ++whole_end;
+      std::string_view seen = text_.substr(at_, whole_end - at_);
+      if (!seen.starts_with(shape.start) || seen.size() < shape.start.size() + shape.least) continue;
+      end = whole_end;
       while (end < text_.size() && token_byte(text_[end])) ++end;
       return true;
     }
     return wandb_key(whole);
+  }
+  // "my-key-hf_…", where the token is one run of letters and digits to the end of the word; 0: there is none.
+  static size_t token_within(std::string_view whole) {
+    size_t run = whole.find_last_of("_-");
+    if (run == std::string_view::npos) return 0;
+    for (const Shape& shape : kShapes) {
+      size_t size = shape.start.size();
+      bool fits = run + 1 > size && whole.size() - run - 1 >= shape.least && whole.substr(run + 1 - size, size) == shape.start;
+      if (fits && !std::isalnum(static_cast<unsigned char>(whole[run - size]))) return run + 1 - size;
+    }
+    return 0;
+  }
+  // The same of a token with a point, "key-hvs.…": its first part ends the word.
+  size_t pointed_within(std::string_view whole, size_t& end) const {
+    for (const Shape& shape : kShapes) {
+      std::string_view stem = shape.start.substr(0, shape.start.size() - 1);
+      if (!shape.start.ends_with('.') || whole.size() <= stem.size() || !whole.ends_with(stem)) continue;
+      if (end >= text_.size() || text_[end] != '.' || std::isalnum(static_cast<unsigned char>(whole[whole.size() - stem.size() - 1])))
+        continue;
+      size_t stop = end + 1;
+      while (stop < text_.size() && token_byte(text_[stop])) ++stop;
+      if (stop - end - 1 < shape.least) continue;
+      end = stop;
+      return whole.size() - stem.size();
+    }
+    return 0;
   }
   bool wandb_key(std::string_view whole) const {
     if (whole.size() != 40 || whole.find_first_not_of("0123456789abcdef") != std::string_view::npos) return false;
@@ -104,7 +199,7 @@ class Redactor {
   }
 
   // After the name: "=v", ": v", '": "v"', " v" of an option, with quotes and escapes of JSON in JSON.
-  void value() {
+  void value(Speaks about) {
     size_t i = at_;
     auto is = [&](std::string_view bytes) { return i < text_.size() && bytes.find(text_[i]) != std::string_view::npos; };
     bool option = out_.size() > 2 && option_before();
@@ -114,16 +209,19 @@ class Redactor {
     if (assigned) ++i;
     while (is(" \t")) ++i;
     if (!assigned && (!option || i == at_)) return;
+    if (text_.substr(i).starts_with(kRedacted)) return;
     size_t escapes = i;
     while (is("\\")) ++i;
     escapes = i - escapes;
     size_t begin = i;
     if (is("\"'")) ++begin;
     size_t end = escapes > 0 && begin > i ? escaped_end(begin, escapes) : value_end(text_, i);
+    if (assigned && escapes == 0 && is("[({")) end = list_end(++begin);
     for (std::string_view scheme : {"Bearer ", "Basic ", "token "})
       if (text_.substr(begin).starts_with(scheme)) end = value_end(text_, begin + scheme.size());
     if (end <= begin) return;
     if (!assigned && text_[begin] == '-') return;  // the next option
+    if (!is_secret(about, text_.substr(begin, end - begin))) return;
     out_ += text_.substr(at_, begin - at_);
     replace(end);
   }
@@ -134,21 +232,32 @@ class Redactor {
     std::string_view rest = text_.substr(begin, kMostValue);
     return begin + std::min({rest.find(close), rest.find('\n'), rest.size()});
   }
+  // Of what stands in brackets: everything up to the closing one on this line.
+  size_t list_end(size_t begin) const {
+    std::string_view rest = text_.substr(begin, kMostValue);
+    return begin + std::min({rest.find_first_of("])}"), rest.find('\n'), rest.size()});
+  }
   bool option_before() const {
     size_t i = out_.size();
     while (i > 0 && word_byte(out_[i - 1])) --i;
     return out_.compare(i, 2, "--") == 0;
   }
 
-  // https://user:pass@host: from after "://" to before '@'.
+  // https://user:pass@host and https://token@host: from after "://" to the last '@' of the authority. A user alone is a login name where
+  // there is ssh, and "git" everywhere.
   void user_of_url() {
+    bool ssh = out_.ends_with("ssh");
     out_ += "://";
     at_ += 3;
     size_t end = at_;
-    while (end < text_.size() && !base::is_blank(text_[end]) && std::string_view("/@\"'<>?#").find(text_[end]) == std::string_view::npos)
+    while (end < text_.size() && !base::is_blank(text_[end]) && std::string_view("/\"'<>?#").find(text_[end]) == std::string_view::npos)
       ++end;
-    std::string_view user = text_.substr(at_, end - at_);
-    if (end < text_.size() && text_[end] == '@' && user.find(':') != std::string_view::npos) replace(end);
+    std::string_view authority = text_.substr(at_, end - at_);
+    size_t last = authority.rfind('@');
+    if (last == std::string_view::npos || last == 0) return;
+    std::string_view user = authority.substr(0, last);
+    bool login = user == "git" || (ssh && user.find(':') == std::string_view::npos);
+    if (!login) replace(at_ + last);
   }
 
   void pem() {
@@ -169,9 +278,29 @@ class Redactor {
   std::string out_;
 };
 
+// The value of a key that speaks of a secret, whatever it is made of.
+base::Json hide(const base::Json& json, Speaks about, size_t* found) {
+  if (json.is_string()) {
+    const std::string& value = json.get_ref<const std::string&>();
+    if (value.empty() || value == kRedacted || !is_secret(about, value)) return redact(value, found);
+    if (found) ++*found;
+    return kRedacted;
+  }
+  base::Json out = json;
+  if (json.is_array() || json.is_object())
+    for (auto& item : out) item = hide(item, about, found);
+  return out;
+}
+
 }  // namespace
 
-std::string redact(std::string_view text, size_t* found) { return Redactor(text, found).run(); }
+std::string redact(std::string_view text, size_t* found) {
+  if (text.find('\x1b') == std::string_view::npos) return Redactor(text, found).run();
+  // Before and after the sequences are gone: the m of a colour and the token behind it would be one word, and a sequence that was cut short
+  // takes the first letter of what follows.
+  std::string plain = strip_escapes(Redactor(text, found).run());
+  return Redactor(plain, found).run();
+}
 
 base::Json redact_json(const base::Json& json, size_t* found) {
   if (json.is_string()) return redact(json.get_ref<const std::string&>(), found);
@@ -179,10 +308,9 @@ base::Json redact_json(const base::Json& json, size_t* found) {
     base::Json out = base::Json::array();
     for (size_t i = 0; i < json.size(); ++i) {
       // A command's words: "--token", "value".
-      bool after_name = i > 0 && json[i].is_string() && json[i - 1].is_string() &&
-                        json[i - 1].get_ref<const std::string&>().starts_with("--") &&
-                        names_secret(json[i - 1].get_ref<const std::string&>()) &&
-                        json[i - 1].get_ref<const std::string&>().find('=') == std::string::npos;
+      auto text = [&](size_t at) { return std::string_view(json[at].get_ref<const std::string&>()); };
+      bool after_name = i > 0 && json[i].is_string() && json[i - 1].is_string() && text(i - 1).starts_with("--") &&
+                        text(i - 1).find('=') == std::string_view::npos && is_secret(speaks(text(i - 1)), text(i));
       if (after_name && found) ++*found;
       out.push_back(after_name ? base::Json(kRedacted) : redact_json(json[i], found));
     }
@@ -191,9 +319,8 @@ base::Json redact_json(const base::Json& json, size_t* found) {
   if (!json.is_object()) return json;
   base::Json out = base::Json::object();
   for (auto it = json.begin(); it != json.end(); ++it) {
-    bool secret = names_secret(it.key()) && it.value().is_string() && !it.value().get_ref<const std::string&>().empty();
-    if (secret && found) ++*found;
-    out[it.key()] = secret ? base::Json(kRedacted) : redact_json(it.value(), found);
+    Speaks about = speaks(it.key());
+    out[it.key()] = about == Speaks::kNothing ? redact_json(it.value(), found) : hide(it.value(), about, found);
   }
   return out;
 }

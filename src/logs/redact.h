@@ -1,13 +1,16 @@
 // Secrets taken out of text that is to be given away (`phalanx report`). Pure.
 //
 // Taken out, each replaced by "[redacted]":
-//   - what follows NAME= or "NAME": where NAME speaks of a secret (TOKEN, SECRET, PASSWORD, PASSWD, API_KEY, ACCESS_KEY, PRIVATE_KEY,
-//     CREDENTIAL, AUTH, COOKIE; any case), up to the end of the value; also --token VALUE and `Authorization: Bearer VALUE`
-//   - the user part of a URL with a password: https://user:pass@host
-//   - tokens known by their shape: Hugging Face hf_…, GitHub ghp_… and github_pat_…, OpenAI sk-…, Slack xox?-…, AWS AKIA…/ASIA…, Google
-//     AIza…, GitLab glpat-…, Weights & Biases keys (40 hex digits after "wandb" on the line), JSON web tokens, and PEM private keys
-// The shape of a line stays: nothing is removed but the secret. It cannot know a secret that looks like any other word; the page and
-// the archive say so.
+//   - what follows NAME= or "NAME": where NAME speaks of a secret (TOKEN, SECRET, PASSWORD, PASSWD, API_KEY, ACCESS_KEY, ACCOUNTKEY,
+//     PRIVATE_KEY, CREDENTIAL, COOKIE; the parts PASS, PWD, AUTH, SIG, SIGNATURE; any case), up to the end of the value; also --token VALUE
+//     and `Authorization: Bearer VALUE`. After TOKENS, PASS, PWD, AUTH and …_KEY a number, a switch (true, off) or a path stays: they count
+//     and name folders more often than they keep secrets
+//   - the user part of a URL: https://user:pass@host, https://token@host; not git@, and no login name of ssh://
+//   - tokens known by their shape: Hugging Face hf_…, GitHub gh?_… and github_pat_…, GitLab gl…-…, OpenAI sk-…, NVIDIA nvapi-…, Groq gsk_…,
+//     PyPI pypi-…, Slack xox?-…, AWS AKIA…/ASIA…, Google AIza… and more (kShapes), Weights & Biases keys (wandb_v1_…; 40 hex digits after
+//     "wandb" on the line), JSON web tokens, and PEM private keys
+// Escape sequences go: a colour's last letter would be part of the word behind it. Else the shape of a line stays. It cannot know a
+// secret that looks like any other word; the page and the archive say so.
 #pragma once
 
 #include <cstddef>

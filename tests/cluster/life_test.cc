@@ -295,6 +295,7 @@ TEST_F(Life, TheReportHoldsNoSecret) {
   for (const char* name : {"./report.html", "./run.json", "./events.jsonl", "./progress.jsonl", "./ranks/0.log", "./facts/0.json"})
     EXPECT_HAS(listed, name);
   EXPECT_EQ(say("ctl", "cd /tmp/r && grep -rlE 'hf_abc|hunter2|sesame' . || true"), "");
+  EXPECT_HAS(say("ctl", "cat /tmp/r/facts/0.json"), "environment_names");
   std::string page = say("ctl", "cat /tmp/r/report.html");
   EXPECT_HAS(page, "rank 0 (h1, local 0) exited with code 3");
   EXPECT_HAS(page, "&lt;script&gt;alert(1)");

@@ -287,13 +287,20 @@ TEST(Variables, SecretsStayWhereTheyAre) {
                          {"HF_TOKEN", "verysecret"},
                          {"TOKENIZERS_PARALLELISM", "false"},
                          {"https_proxy", "http://me:verysecret@proxy:3128/"},
+                         {"WANDB_BASE_URL", "https://me:verysecret@wandb.example"},
+                         {"HF_ENDPOINT", "a=https://verysecret@one/x,https://me:very@secret@two"},
+                         {"all_proxy", "me:verysecret@proxy:3128"},
+                         {"TORCH_DB_PWD", "verysecret"},
                          {"MY_OWN", "1"}};
   SoftwareFacts facts = probe_software(request);
   EXPECT_EQ(facts.environment["NCCL_DEBUG"], "INFO");
   EXPECT_EQ(facts.environment["TOKENIZERS_PARALLELISM"], "false");
   EXPECT_EQ(facts.environment["https_proxy"], "http://proxy:3128/");
+  EXPECT_EQ(facts.environment["WANDB_BASE_URL"], "https://wandb.example");
+  EXPECT_EQ(facts.environment["HF_ENDPOINT"], "a=https://one/x,https://two");
+  EXPECT_EQ(facts.environment["all_proxy"], "proxy:3128");
   EXPECT_EQ(facts.environment.count("MY_OWN"), 0u);
-  EXPECT_EQ(facts.secrets_set, (std::vector<std::string>{"HF_TOKEN", "WANDB_API_KEY"}));
+  EXPECT_EQ(facts.secrets_set, (std::vector<std::string>{"HF_TOKEN", "TORCH_DB_PWD", "WANDB_API_KEY"}));
   EXPECT_TRUE(facts.wandb_login);
   EXPECT_EQ(base::to_text(base::to_json(facts)).find("verysecret"), std::string::npos);
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace logs {
 namespace {
 
@@ -29,10 +31,56 @@ TEST(Redact, WhatIsASecretByItsShape) {
   EXPECT_EQ(redact("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0.sig-x z"), "[redacted] z");
 }
 
+// Everything that came through a report in an audit, and its relatives.
+TEST(Redact, WhatCameThrough) {
+  const std::string rest = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+  for (const char* start :
+       {"hf_", "nvapi-", "ghu_", "gho_", "ghr_", "gsk_", "pypi-", "sk-", "glpat-", "npm_", "xai-", "dckr_pat_", "hvs.", "ya29."}) {
+    std::string token = start + rest;
+    for (const std::string& around : {token, "\x1b[32m" + token + "\x1b[0m", "got " + token + ", ok", "\"" + token + "\"", "key-" + token,
+                                      "\x1b[38;5;208m" + token, start + std::string("\x1b[1m") + rest, "x=" + token + ";y"})
+      EXPECT_EQ(redact(around).find(rest.substr(0, 8)), std::string::npos) << around;
+  }
+  for (const char* line :
+       {"DB_PASS=@", "MYSQL_PWD=@", "AccountKey=@==;EndpointSuffix=x", "Server=h;Uid=sa;Pwd=@;", "https://@@dev.azure.com/org/_git/x",
+        "https://host/x?X-Amz-Signature=@&b=1", "https://host/x?sv=1&sig=@%3D&se=2", "AUTH_TOKENS=@", "GITLAB_TOKENS: @", "dbPass: \"@\"",
+        "REDIS_AUTH=@", "HF_KEY=@", "https://me:p@@@host/x", "postgres://@:pw@host/db", "\x1b[1mHF_TOKEN\x1b[0m=\x1b[33m@\x1b[0m",
+        "{\"auth_tokens\": \"@\"}", "tokens: [\"a\", \"@\"]", "ssh://me:@@host/x"}) {
+    const std::string secret = "sEcRet0Value9ofMine";
+    std::string text = line;
+    text.replace(text.find('@'), 1, secret);
+    EXPECT_EQ(redact(text).find("sEcRet0"), std::string::npos) << text << " became " << redact(text);
+    EXPECT_EQ(redact(text).find("9ofMine"), std::string::npos) << text << " became " << redact(text);
+  }
+}
+
 TEST(Redact, WhatIsNoneStays) {
-  for (const char* text : {"step 12: 15300 tokens_per_s=15300.5 loss=2.3", "tokenizer: llama", "num_tokens: 4096", "max_token_length=12",
-                           "pad_token_id: 0", "the token was late", "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
-                           "10.0.0.1:29500", "a=b", "https://host:80/x", "sk-learn", "", "password", "token="})
+  for (const char* text : {"step 12: 15300 tokens_per_s=15300.5 loss=2.3",
+                           "tokenizer: llama",
+                           "num_tokens: 4096",
+                           "max_token_length=12",
+                           "pad_token_id: 0",
+                           "the token was late",
+                           "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
+                           "tokens: 4096",
+                           "tokens=12k, 3 of 4",
+                           "{\"tokens\": 1.5e9}",
+                           "PWD=/home/me",
+                           "bypass=x",
+                           "design: x",
+                           "forward_pass=0.5",
+                           "auth: true",
+                           "git clone ssh://me@host/x",
+                           "https://git@host/x",
+                           "sort_key=name",
+                           "signature: (x, y)",
+                           "10.0.0.1:29500",
+                           "a=b",
+                           "https://host:80/x",
+                           "sk-learn",
+                           "",
+                           "password",
+                           "token="})
     EXPECT_EQ(redact(text), text);
 }
 
@@ -41,6 +89,52 @@ TEST(Redact, AnyBytes) {
   std::string nasty = "token=\"";
   for (int i = 0; i < 10000; ++i) nasty += "\\\"://-----BEGIN ";
   EXPECT_LE(redact(nasty).size(), nasty.size() + 20);
+}
+
+// Whatever stands around it.
+TEST(Redact, ATokenAnywhere) {
+  const char* parts[] = {"token",
+                         "=",
+                         "\"",
+                         "\\",
+                         "hf_",
+                         "aB3",
+                         "\x1b[3",
+                         "m",
+                         "://",
+                         "@",
+                         ":",
+                         " ",
+                         "\n",
+                         "-----BEGIN ",
+                         "PRIVATE KEY-----",
+                         "PASS",
+                         ";",
+                         "--",
+                         "tokens",
+                         "7",
+                         "\x1b]",
+                         "\a",
+                         "Bearer ",
+                         "-----END ",
+                         "\xff",
+                         "eyJ0123456789012345678901234567890"};
+  std::mt19937 random(11);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text;
+    for (size_t n = random() % 24; n > 0; --n) text += parts[random() % std::size(parts)];
+    std::string around = text + " hf_abcdefghijklmnopqrst7UVWXYZ " + text;
+    std::string once = redact(around);
+    ASSERT_EQ(once.find('\x1b'), std::string::npos);
+    ASSERT_EQ(redact(around).find("abcdefghijklmnopqrst7"), std::string::npos) << around;
+    ASSERT_LE(redact(text).size(), 12 * (text.size() + 1));
+  }
+}
+
+TEST(Redact, JsonBelowAKey) {
+  base::Json json = {{"auth_tokens", {"aaa", 4}}, {"tokens", 4096}, {"credentials", {{"user", "me"}}}, {"counts", {{"tokens", "12k"}}}};
+  EXPECT_EQ(base::to_text(redact_json(json)),
+            R"({"auth_tokens":["[redacted]",4],"tokens":4096,"credentials":{"user":"[redacted]"},"counts":{"tokens":"12k"}})");
 }
 
 TEST(Redact, JsonByKeyAndByString) {
