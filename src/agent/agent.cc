@@ -16,6 +16,7 @@
 #include "os/family.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "wire/bounds.h"
 
 namespace agent {
 using base::ErrorKind;
@@ -63,7 +64,8 @@ void Agent::say_hello() {
   hello.pid = static_cast<uint32_t>(::getpid());
   hello.cpus = id.cpus;
   hello.gpus = id.gpus;
-  for (const os::InterfaceAddress& a : id.addresses) hello.addresses.push_back({a.interface, a.address});
+  for (const os::InterfaceAddress& a : id.addresses)
+    if (hello.addresses.size() < wire::kMostAddresses) hello.addresses.push_back({a.interface, a.address});
   std::string ssh = os::environment_value("SSH_CONNECTION");  // "client port server port", as sshd sets it
   std::vector<std::string_view> parts = base::split(ssh, ' ');
   if (parts.size() == 4) {

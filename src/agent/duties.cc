@@ -155,8 +155,8 @@ void Agent::dig_into(const wire::Dig& message) {
   std::string path = job_environment_.count("PATH") ? job_environment_["PATH"] : "/usr/bin:/bin";
   auto look = [targets, path, budget, message] {
     std::string frame;
-    wire::encode(frame, dig(message, targets, path, budget));
-    return frame.substr(wire::kFrameHeaderBytes);
+    base::Status fits = wire::encode(frame, dig(message, targets, path, budget));
+    return fits.ok() ? frame.substr(wire::kFrameHeaderBytes) : std::string();
   };
   dig_look_.start(look, budget + kLookReserve, [this, id = message.id](base::Result<std::string> answer) {
     wire::Dug dug;

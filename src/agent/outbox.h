@@ -25,12 +25,12 @@ class Outbox {
 
   template <typename Message>
   void control(const Message& message) {
-    encode(control_, message);
+    if (!encode(control_, message).ok()) (void)encode(control_, wire::Trouble{"an answer was too large to be sent"});
     pump();
   }
   template <typename Message>
   void output(const Message& message) {
-    encode(output_, message);
+    (void)encode(output_, message);  // read in pieces of far less than a frame
     pump();
   }
   void magic() { control_.append(wire::kStreamMagic); }

@@ -38,7 +38,8 @@ void SweepDuty::look() {
   for (const auto& [name, command] : killed_) {
     auto same = [&name = name](const host::RunProcess& p) { return p.pid == name.first && p.start_ticks == name.second; };
     bool gone = std::none_of(left.begin(), left.end(), same);
-    if (swept.found.size() < wire::kMaxSwept || !gone) swept.found.push_back({static_cast<uint32_t>(name.first), command, gone});
+    if (swept.found.size() < wire::kMaxSwept || !gone)
+      swept.found.push_back({static_cast<uint32_t>(name.first), command.substr(0, wire::kMostSweptBytes), gone});
   }
   if (swept.found.size() > wire::kMaxSwept) {  // what could not be ended is worth more than what could
     std::stable_sort(swept.found.begin(), swept.found.end(), [](auto& a, auto& b) { return a.gone < b.gone; });

@@ -130,13 +130,13 @@ std::string Live::catch_up() const {
   std::string frames;
   for (size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r].progress)
-      wire::encode(frames, wire::Progress{static_cast<uint32_t>(r), ranks_[r].reported.ns, wire::encode(*ranks_[r].progress)});
+      (void)wire::encode(frames, wire::Progress{static_cast<uint32_t>(r), ranks_[r].reported.ns, wire::encode(*ranks_[r].progress)});
     if (ranks_[r].bar.empty()) continue;
     wire::Output bar;
     bar.rank = static_cast<uint32_t>(r);
     bar.kind = wire::OutputKind::kProgress;
     bar.data = ranks_[r].bar;
-    wire::encode(frames, bar);
+    (void)wire::encode(frames, bar);
   }
   return frames;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/unicode.h"
 #include "base/wrap.h"
 #include "cli/record.h"
 #include "view/choices.h"
@@ -121,7 +122,7 @@ std::string plan_text(const job::State& state, base::Language language) {
     auto first = ranks.begin() + state.plan->hosts[h].first_rank;
     out += host_block(state, h, {first, first + state.plan->hosts[h].ranks}, language);
   }
-  return out;
+  return base::printable_lines(out);  // names of hosts and programs are what the hosts say
 }
 
 base::Json plan_json(const job::State& state) {

@@ -35,7 +35,7 @@ ControlClient::~ControlClient() {
 void ControlClient::ask(const wire::Ask& ask) {
   std::string frames(greeted_ ? "" : wire::kStreamMagic);
   greeted_ = true;
-  wire::encode(frames, ask);
+  (void)wire::encode(frames, ask);
   if (fd_.valid() && !os::write_all(fd_.get(), frames, "the control socket").ok()) finish();
 }
 

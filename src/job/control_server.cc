@@ -14,6 +14,14 @@ namespace job {
 namespace {
 constexpr size_t kReadBytes = 4096;
 constexpr size_t kMostQueue = 4 * ControlServer::kQueueBytes;  // of what may not be dropped; a client that lets it come so far is gone
+
+// A message that is too large for a frame, such as the status of a run with very many ranks, is replaced by a line that says so.
+template <typename Message>
+void put(std::string& out, const Message& message) {
+  if (base::Status fits = wire::encode(out, message); !fits.ok())
+    (void)wire::encode(out, wire::Talk{"phalanx: " + fits.error().message + ", and was left out\n"});
+}
+
 }  // namespace
 
 std::vector<SocketPlace> socket_places(const std::string& run_folder, const std::string& run_id) {
@@ -115,7 +123,7 @@ bool ControlServer::read(Client& client) {
 bool ControlServer::obey(Client& client, const wire::Ask& ask) {
   if (client.pending() > kQueueBytes) return false;  // it asks and asks and takes nothing
   std::string frames;
-  wire::encode(frames, wire::RunStatus{handlers_.status()});
+  put(frames, wire::RunStatus{handlers_.status()});
   if (ask.wish == wire::Wish::kFollow) frames += handlers_.catch_up();
   client.queue += frames;
   // Who has asked to follow or to stop goes on hearing.
@@ -132,7 +140,7 @@ void ControlServer::give(Client& client, std::string_view frames, size_t droppab
     return;
   }
   if (client.dropped > 0 && client.pending() < kQueueBytes / 2) {
-    wire::encode(client.queue, wire::Dropped{client.dropped});
+    put(client.queue, wire::Dropped{client.dropped});
     client.dropped = 0;
   } else if (client.dropped > 0 && droppable > 0) {
     client.dropped += droppable;  // nothing in between: what is missing is missing in one piece
@@ -153,7 +161,7 @@ bool ControlServer::write(Client& client) {
     break;
   }
   if (client.pending() == 0 && client.dropped > 0) {
-    wire::encode(client.queue, wire::Dropped{client.dropped});
+    put(client.queue, wire::Dropped{client.dropped});
     client.dropped = 0;
   }
   if (client.written == client.queue.size()) {
@@ -180,37 +188,37 @@ void ControlServer::broadcast(std::string_view frames, size_t droppable, bool to
 void ControlServer::output(const wire::Output& output) {
   if (clients_.empty()) return;
   std::string frame;
-  wire::encode(frame, output);
+  put(frame, output);
   broadcast(frame, output.data.size(), false);
 }
 
 void ControlServer::progress(const wire::Progress& progress) {
   if (clients_.empty()) return;
   std::string frame;
-  wire::encode(frame, progress);
+  put(frame, progress);
   broadcast(frame, frame.size(), false);
 }
 
 void ControlServer::talk(const std::string& text) {
   std::string frame;
-  wire::encode(frame, wire::Talk{text});
+  put(frame, wire::Talk{text});
   broadcast(frame, 0, true);
 }
 
 void ControlServer::status_changed() {
   if (clients_.empty()) return;
   std::string frame;
-  wire::encode(frame, wire::RunStatus{handlers_.status()});
+  put(frame, wire::RunStatus{handlers_.status()});
   broadcast(frame, 0, true);
 }
 
 void ControlServer::end(uint32_t exit_code, os::milliseconds most) {
   for (auto& [id, client] : clients_) {
-    if (client->dropped > 0) wire::encode(client->queue, wire::Dropped{client->dropped});
+    if (client->dropped > 0) put(client->queue, wire::Dropped{client->dropped});
     client->dropped = 0;
   }
   std::string frame;
-  wire::encode(frame, wire::RunEnded{exit_code});
+  put(frame, wire::RunEnded{exit_code});
   broadcast(frame, 0, true);
   os::Mono deadline = os::mono_now() + most;
   for (;;) {

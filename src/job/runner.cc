@@ -10,13 +10,12 @@ namespace {
 constexpr os::milliseconds kTick{200};
 
 template <typename Message>
-std::optional<FromHost> decoded(const wire::Frame& frame) {
-  base::Result<Message> message = wire::decode<Message>(frame.payload);
-  if (!message.ok()) return std::nullopt;
-  return FromHost(std::move(message).value());
+base::Result<FromHost> decoded(const wire::Frame& frame) {
+  TRY_ASSIGN(Message message, wire::decode<Message>(frame.payload));
+  return FromHost(std::move(message));
 }
 
-std::optional<FromHost> decode_any(const wire::Frame& frame) {
+base::Result<FromHost> decode_any(const wire::Frame& frame) {
   switch (frame.type) {
     case wire::FrameType::kHello: return decoded<wire::Hello>(frame);
     case wire::FrameType::kPrepared: return decoded<wire::Prepared>(frame);
@@ -33,9 +32,11 @@ std::optional<FromHost> decode_any(const wire::Frame& frame) {
     case wire::FrameType::kSampled: return decoded<wire::Sampled>(frame);
     case wire::FrameType::kDug: return decoded<wire::Dug>(frame);
     case wire::FrameType::kDialed: return decoded<wire::Dialed>(frame);
-    default: return std::nullopt;
+    default: return base::fail(base::ErrorKind::kInternal, "no agent sends such a frame");
   }
 }
+
+base::Error another_hosts_rank() { return base::fail(base::ErrorKind::kInternal, "it reports on a rank of another host"); }
 
 }  // namespace
 
@@ -98,8 +99,9 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
   if (number != run_->number || run_->waiting) return;  // what an attempt's connections still say after its end
   if (frame.type == wire::FrameType::kOutput) {
     base::Result<wire::Output> output = wire::decode<wire::Output>(frame.payload);
+    if (!output.ok()) return cut_for_bad_frame(host, frame, output.error());
     os::Mono now = os::mono_now();
-    if (!output.ok() || !said(run_->attempt, host, *output, now)) return cut_for_bad_frame(host, frame);
+    if (!said(run_->attempt, host, *output, now)) return cut_for_bad_frame(host, frame, another_hosts_rank());
     heard(run_->attempt, host, frame.payload.size(), now);
     int64_t age_ns = now.ns - (output->at_ns - run_->attempt.hosts[host].clock_offset_ns);
     audience_.output(run_->attempt, *output, os::wall_now_ns() - age_ns);
@@ -108,7 +110,8 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
   }
   if (frame.type == wire::FrameType::kProgress) {
     base::Result<wire::Progress> progress = wire::decode<wire::Progress>(frame.payload);
-    if (!progress.ok() || !is_rank_of(run_->attempt, host, progress->rank)) return cut_for_bad_frame(host, frame);
+    if (!progress.ok()) return cut_for_bad_frame(host, frame, progress.error());
+    if (!is_rank_of(run_->attempt, host, progress->rank)) return cut_for_bad_frame(host, frame, another_hosts_rank());
     os::Mono now = os::mono_now();
     heard(run_->attempt, host, frame.payload.size(), now);
     base::Result<wire::RankProgress> parsed = wire::parse_rank_progress(progress->line);
@@ -119,20 +122,22 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
   }
   if (frame.type == wire::FrameType::kPulse) {
     base::Result<wire::Pulse> pulse = wire::decode<wire::Pulse>(frame.payload);
-    if (!pulse.ok() || !pulsed(run_->attempt, host, *pulse)) return cut_for_bad_frame(host, frame);
+    if (!pulse.ok()) return cut_for_bad_frame(host, frame, pulse.error());
+    if (!pulsed(run_->attempt, host, *pulse)) return cut_for_bad_frame(host, frame, another_hosts_rank());
     heard(run_->attempt, host, frame.payload.size(), os::mono_now());
     return;
   }
-  std::optional<FromHost> message = decode_any(frame);
-  if (!message) return cut_for_bad_frame(host, frame);
-  feed(HostSaid{host, *std::move(message)}, number);
+  base::Result<FromHost> message = decode_any(frame);
+  if (!message.ok()) return cut_for_bad_frame(host, frame, message.error());
+  feed(HostSaid{host, std::move(message).value()}, number);
 }
 
-void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame) {
+void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame, const base::Error& why) {
   if (cluster::Connection* connection = opener_->connection(host)) connection->kill(SIGKILL);
-  feed(HostEnded{host, base::fail(base::ErrorKind::kInternal,
-                                  run_->attempt.job.hosts[host].target.name + ": its agent sent a frame that makes no sense")
-                           .because(fmt::format("frame type {}, {} bytes", static_cast<int>(frame.type), frame.payload.size()))});
+  feed(HostEnded{
+      host, base::fail(base::ErrorKind::kInternal,
+                       run_->attempt.job.hosts[host].target.name + ": protocol error: the agent sent a malformed frame")
+                .because(fmt::format("{} (frame type {}, {} bytes)", why.message, static_cast<int>(frame.type), frame.payload.size()))});
 }
 
 void Runner::feed(const Event& event, std::optional<int> number) {
@@ -165,8 +170,16 @@ void Runner::send(size_t host, const ToHost& message) {
   cluster::Connection* connection = opener_ ? opener_->connection(host) : nullptr;
   if (!connection) return;
   std::string frames;
-  std::visit([&](const auto& m) { wire::encode(frames, m); }, message);
-  connection->send(frames);
+  base::Status fits = std::visit([&](const auto& m) { return wire::encode(frames, m); }, message);
+  if (fits.ok()) return connection->send(frames);
+  // Told from the loop: this is inside a step's actions.
+  base::Error error = std::move(fits).error();
+  error.message = run_->attempt.job.hosts[host].target.name + ": " + error.message;
+  loop_.after(os::nanoseconds(0), [this, host, error = std::move(error), number = run_->number] {
+    if (number != run_->number || run_->waiting) return;
+    if (cluster::Connection* broken = opener_ ? opener_->connection(host) : nullptr) broken->kill(SIGKILL);
+    feed(HostEnded{host, error}, number);
+  });
 }
 
 void Runner::stop(std::optional<os::milliseconds> grace, bool kill) {

@@ -50,7 +50,7 @@ class Runner {
   void perform(const Action& action);
   void send(size_t host, const ToHost& message);
   void pause();
-  void cut_for_bad_frame(size_t host, const wire::Frame& frame);
+  void cut_for_bad_frame(size_t host, const wire::Frame& frame, const base::Error& why);
 
   os::Loop& loop_;
   Audience& audience_;

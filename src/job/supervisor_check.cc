@@ -5,6 +5,7 @@
 
 #include "base/json_fields.h"
 #include "job/check_parts.h"
+#include "job/facts_bounds.h"
 #include "job/step.h"
 
 namespace job {
@@ -154,8 +155,7 @@ void Step::take(size_t h, const wire::Probed& m) {
   if (c.mesh_over && !m.outcome.ok) return check_progress();  // it was asked for more, and the facts are there
   view.error = m.outcome.ok ? "" : m.outcome.error.message;
   if (m.outcome.ok) {
-    base::Result<base::Json> json = base::parse_json(m.json);
-    base::Result<host::Facts> facts = json.ok() ? base::from_json<host::Facts>(*json) : base::Result<host::Facts>(json.error());
+    base::Result<host::Facts> facts = facts_from_host(m.json);
     if (facts.ok()) view.facts = std::move(facts).value();
     else view.error = "its facts cannot be read: " + facts.error().message;
   }

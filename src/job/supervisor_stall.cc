@@ -1,5 +1,6 @@
 // A run that stands still: all hosts are asked what their ranks do, twice with a second between, then some ranks where they are; then the
 // judge's verdict is told, and what was asked for is done. Every question has a deadline: a host that does not answer is missing evidence.
+#include "job/facts_bounds.h"
 #include "job/step.h"
 
 #include <signal.h>
@@ -93,7 +94,7 @@ void Step::take(size_t h, const wire::Sampled& m) {
   if (!m.outcome.ok) {
     stall.unanswered[h] = m.outcome.error.message;
   } else {
-    base::Result<base::Json> json = base::parse_json(m.json);
+    base::Result<base::Json> json = parse_from_host(m.json);
     base::Result<host::HostSample> sample = json.ok() ? base::from_json<host::HostSample>(*json) : std::move(json).error();
     if (sample.ok()) (stage == Stage::kFirst ? stall.first : stall.then)[h] = std::move(sample).value();
     else stall.unanswered[h] = sample.error().message;

@@ -1,5 +1,7 @@
 #include "job/sweep.h"
 
+#include "job/facts_bounds.h"
+
 #include <signal.h>
 
 #include <algorithm>
@@ -60,7 +62,7 @@ void HostSweep::on_frame(size_t h, const wire::Frame& frame) {
   if (hosts_[h].over) return;
   if (frame.type == wire::FrameType::kHello) {
     std::string frames;
-    wire::encode(frames, wire::Sweep{wish_.run_id, static_cast<uint32_t>(wish_.patience.count())});
+    (void)wire::encode(frames, wire::Sweep{wish_.run_id, static_cast<uint32_t>(wish_.patience.count())});
     opener_.connection(h)->send(frames);
     return await(h, wish_.patience + kAnswer);
   }
@@ -83,15 +85,14 @@ void HostSweep::take(size_t h, const wire::Swept& swept) {
   probe.directory = "/";
   probe.deadline_ms = static_cast<uint32_t>(kProbeDeadline.count());
   std::string frames;
-  wire::encode(frames, probe);
+  (void)wire::encode(frames, probe);
   opener_.connection(h)->send(frames);
   await(h, kProbeDeadline + kAnswer);
 }
 
 void HostSweep::take(size_t h, const wire::Probed& probed) {
   Host& host = hosts_[h];
-  base::Result<base::Json> json = base::parse_json(probed.json);
-  base::Result<host::Facts> facts = json.ok() ? base::from_json<host::Facts>(*json) : base::Result<host::Facts>(json.error());
+  base::Result<host::Facts> facts = facts_from_host(probed.json);
   if (!probed.outcome.ok || !facts.ok()) return settle(h);
   host.found.gpus_seen = !facts->gpus.devices.empty();
   std::set<int64_t> pids;
@@ -109,7 +110,7 @@ void HostSweep::settle(size_t h) {
   hosts_[h].over = true;
   if (cluster::Connection* connection = opener_.connection(h)) {
     std::string frames;
-    wire::encode(frames, wire::Finish{});
+    (void)wire::encode(frames, wire::Finish{});
     connection->send(frames);
   }
   if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.over; })) loop_.stop();

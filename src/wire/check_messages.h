@@ -90,11 +90,11 @@ struct Dialed {
   std::vector<DialedLink> links;
 };
 
-void encode(std::string& out, const Probe&);
-void encode(std::string& out, const Listen&);
-void encode(std::string& out, const Dial&);
-void encode(std::string& out, const Probed&);
-void encode(std::string& out, const Listening&);
-void encode(std::string& out, const Dialed&);
+base::Status encode(std::string& out, const Probe&);
+base::Status encode(std::string& out, const Listen&);
+base::Status encode(std::string& out, const Dial&);
+base::Status encode(std::string& out, const Probed&);
+base::Status encode(std::string& out, const Listening&);
+base::Status encode(std::string& out, const Dialed&);
 
 }  // namespace wire

@@ -10,11 +10,11 @@ namespace {
 constexpr int64_t kDayMs = 86'400'000;
 
 template <typename Message, typename Write>
-void put(std::string& out, Write write) {
+base::Status put(std::string& out, Write write) {
   std::string payload;
   Encoder encoder(payload);
   write(encoder);
-  put_frame(out, Message::kType, payload);
+  return put_frame(out, Message::kType, payload);
 }
 
 // read fills the message; false: a field holds what it may not.
@@ -30,8 +30,8 @@ base::Result<Message> get(std::string_view payload, Read read) {
 
 }  // namespace
 
-void encode(std::string& out, const Ask& m) {
-  put<Ask>(out, [&](Encoder& e) {
+base::Status encode(std::string& out, const Ask& m) {
+  return put<Ask>(out, [&](Encoder& e) {
     e.u8(static_cast<uint8_t>(m.wish));
     e.i64(m.grace_ms);
     e.flag(m.kill);
@@ -48,8 +48,8 @@ base::Result<Ask> decode<Ask>(std::string_view payload) {
   });
 }
 
-void encode(std::string& out, const RunStatus& m) {
-  put<RunStatus>(out, [&](Encoder& e) { e.str(m.json); });
+base::Status encode(std::string& out, const RunStatus& m) {
+  return put<RunStatus>(out, [&](Encoder& e) { e.str(m.json); });
 }
 template <>
 base::Result<RunStatus> decode<RunStatus>(std::string_view payload) {
@@ -59,8 +59,8 @@ base::Result<RunStatus> decode<RunStatus>(std::string_view payload) {
   });
 }
 
-void encode(std::string& out, const Talk& m) {
-  put<Talk>(out, [&](Encoder& e) { e.str(m.text); });
+base::Status encode(std::string& out, const Talk& m) {
+  return put<Talk>(out, [&](Encoder& e) { e.str(m.text); });
 }
 template <>
 base::Result<Talk> decode<Talk>(std::string_view payload) {
@@ -70,8 +70,8 @@ base::Result<Talk> decode<Talk>(std::string_view payload) {
   });
 }
 
-void encode(std::string& out, const Dropped& m) {
-  put<Dropped>(out, [&](Encoder& e) { e.u64(m.bytes); });
+base::Status encode(std::string& out, const Dropped& m) {
+  return put<Dropped>(out, [&](Encoder& e) { e.u64(m.bytes); });
 }
 template <>
 base::Result<Dropped> decode<Dropped>(std::string_view payload) {
@@ -81,8 +81,8 @@ base::Result<Dropped> decode<Dropped>(std::string_view payload) {
   });
 }
 
-void encode(std::string& out, const RunEnded& m) {
-  put<RunEnded>(out, [&](Encoder& e) { e.u32(m.exit_code); });
+base::Status encode(std::string& out, const RunEnded& m) {
+  return put<RunEnded>(out, [&](Encoder& e) { e.u32(m.exit_code); });
 }
 template <>
 base::Result<RunEnded> decode<RunEnded>(std::string_view payload) {
@@ -92,8 +92,8 @@ base::Result<RunEnded> decode<RunEnded>(std::string_view payload) {
   });
 }
 
-void encode(std::string& out, const Sweep& m) {
-  put<Sweep>(out, [&](Encoder& e) {
+base::Status encode(std::string& out, const Sweep& m) {
+  return put<Sweep>(out, [&](Encoder& e) {
     e.str(m.run_id);
     e.u32(m.patience_ms);
   });
@@ -107,8 +107,8 @@ base::Result<Sweep> decode<Sweep>(std::string_view payload) {
   });
 }
 
-void encode(std::string& out, const Swept& m) {
-  put<Swept>(out, [&](Encoder& e) {
+base::Status encode(std::string& out, const Swept& m) {
+  return put<Swept>(out, [&](Encoder& e) {
     e.u32(static_cast<uint32_t>(m.found.size()));
     for (const SweptProcess& p : m.found) {
       e.u32(p.pid);
@@ -128,6 +128,7 @@ base::Result<Swept> decode<Swept>(std::string_view payload) {
       p.pid = d.u32();
       p.command = d.str();
       p.gone = d.flag();
+      if (p.command.size() > kMostSweptBytes || p.pid > INT32_MAX) return false;
     }
     m.waited_for = d.u32();
     return true;

@@ -10,7 +10,8 @@
 namespace wire {
 
 inline constexpr size_t kMaxAskBytes = 64;
-inline constexpr size_t kMaxSwept = 256;  // processes named in one answer
+inline constexpr size_t kMaxSwept = 256;             // processes named in one answer
+inline constexpr size_t kMostSweptBytes = 16 << 10;  // of a process's command
 
 // --- client to launcher ----------------------------------------------------------------------------------------------
 enum class Wish : uint8_t {
@@ -61,13 +62,13 @@ struct Swept {
   uint32_t waited_for = 0;          // that ended by themselves meanwhile
 };
 
-void encode(std::string& out, const Ask&);
-void encode(std::string& out, const RunStatus&);
-void encode(std::string& out, const Talk&);
-void encode(std::string& out, const Dropped&);
-void encode(std::string& out, const RunEnded&);
-void encode(std::string& out, const Sweep&);
-void encode(std::string& out, const Swept&);
+base::Status encode(std::string& out, const Ask&);
+base::Status encode(std::string& out, const RunStatus&);
+base::Status encode(std::string& out, const Talk&);
+base::Status encode(std::string& out, const Dropped&);
+base::Status encode(std::string& out, const RunEnded&);
+base::Status encode(std::string& out, const Sweep&);
+base::Status encode(std::string& out, const Swept&);
 
 template <>
 base::Result<Ask> decode<Ask>(std::string_view payload);

@@ -9,14 +9,16 @@ namespace wire {
 using base::ErrorKind;
 using base::fail;
 
-void put_frame(std::string& out, FrameType type, std::string_view payload) {
-  CHECK(payload.size() <= kMaxFrameBytes);
+base::Status put_frame(std::string& out, FrameType type, std::string_view payload) {
+  if (payload.size() > kMaxFrameBytes)
+    return fail(ErrorKind::kInternal, fmt::format("a message of {} bytes is larger than the limit of {}", payload.size(), kMaxFrameBytes));
   char header[kFrameHeaderBytes];
   uint32_t size = static_cast<uint32_t>(payload.size());
   std::memcpy(header, &size, 4);
   header[4] = static_cast<char>(type);
   out.append(header, sizeof(header));
   out.append(payload);
+  return base::ok();
 }
 
 void FrameReader::feed(std::string_view bytes) {

@@ -70,8 +70,8 @@ struct Frame {
   std::string_view payload;  // valid until the next call on the reader
 };
 
-// Appends one frame to `out`.
-void put_frame(std::string& out, FrameType type, std::string_view payload);
+// Appends one frame to `out`. Error (kInternal): the payload is larger than kMaxFrameBytes; `out` is left as it was.
+base::Status put_frame(std::string& out, FrameType type, std::string_view payload);
 
 // Incremental reader of one direction. feed() bytes, then next() until it is empty.
 class FrameReader {

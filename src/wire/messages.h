@@ -164,27 +164,29 @@ struct Finish {
   static constexpr FrameType kType = FrameType::kFinish;
 };  // kill what is left, answer Finished, exit
 
-void encode(std::string& out, const Hello&);
-void encode(std::string& out, const Prepared&);
-void encode(std::string& out, const StoreOpened&);
-void encode(std::string& out, const Reached&);
-void encode(std::string& out, const Started&);
-void encode(std::string& out, const Output&);
-void encode(std::string& out, const Progress&);
-void encode(std::string& out, const Exited&);
-void encode(std::string& out, const Connected&);
-void encode(std::string& out, const Pong&);
-void encode(std::string& out, const Finished&);
-void encode(std::string& out, const Trouble&);
-void encode(std::string& out, const Prepare&);
-void encode(std::string& out, const OpenStore&);
-void encode(std::string& out, const Reach&);
-void encode(std::string& out, const Start&);
-void encode(std::string& out, const Signal&);
-void encode(std::string& out, const Ping&);
-void encode(std::string& out, const Finish&);
+base::Status encode(std::string& out, const Hello&);
+base::Status encode(std::string& out, const Prepared&);
+base::Status encode(std::string& out, const StoreOpened&);
+base::Status encode(std::string& out, const Reached&);
+base::Status encode(std::string& out, const Started&);
+base::Status encode(std::string& out, const Output&);
+base::Status encode(std::string& out, const Progress&);
+base::Status encode(std::string& out, const Exited&);
+base::Status encode(std::string& out, const Connected&);
+base::Status encode(std::string& out, const Pong&);
+base::Status encode(std::string& out, const Finished&);
+base::Status encode(std::string& out, const Trouble&);
+base::Status encode(std::string& out, const Prepare&);
+base::Status encode(std::string& out, const OpenStore&);
+base::Status encode(std::string& out, const Reach&);
+base::Status encode(std::string& out, const Start&);
+base::Status encode(std::string& out, const Signal&);
+base::Status encode(std::string& out, const Ping&);
+base::Status encode(std::string& out, const Finish&);
 
-// decode<Hello>(frame.payload). Instantiated in messages.cc for every message above.
+// encode: error (kInternal) if the frame would be larger than kMaxFrameBytes; `out` is left as it was.
+// decode<Hello>(frame.payload). Instantiated in messages.cc for every message above. What an agent says is also bounded in its meaning
+// (bounds.h).
 template <typename Message>
 base::Result<Message> decode(std::string_view payload);
 

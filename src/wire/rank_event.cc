@@ -5,6 +5,11 @@
 #include "base/json.h"
 
 namespace wire {
+namespace {
+
+constexpr int64_t kMostSteps = 1LL << 53;
+
+}  // namespace
 
 std::string encode(const RankProgress& progress) {
   base::Json json = {{"v", 1}, {"type", "progress"}};
@@ -21,6 +26,9 @@ base::Result<RankProgress> parse_rank_progress(std::string_view line) {
   if (base::get_int(json, "v") != 1 || base::get_string(json, "type") != "progress")
     return base::fail(base::ErrorKind::kConfig, "not a progress event of version 1");
   RankProgress progress;
+  for (const char* key : {"step", "total"})  // steps are subtracted and divided: what no program counts to is no step
+    if (int64_t n = base::get_int(json, key).value_or(0); n < -kMostSteps || n > kMostSteps)
+      return base::fail(base::ErrorKind::kConfig, "a progress event counts too far");
   progress.step = base::get_int(json, "step");
   progress.total = base::get_int(json, "total");
   progress.loss = base::get_number(json, "loss");

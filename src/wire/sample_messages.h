@@ -61,10 +61,10 @@ struct Dug {
   std::vector<Piece> pieces;  // together at most 12 MiB
 };
 
-void encode(std::string& out, const Sample&);
-void encode(std::string& out, const Dig&);
-void encode(std::string& out, const Pulse&);
-void encode(std::string& out, const Sampled&);
-void encode(std::string& out, const Dug&);
+base::Status encode(std::string& out, const Sample&);
+base::Status encode(std::string& out, const Dig&);
+base::Status encode(std::string& out, const Pulse&);
+base::Status encode(std::string& out, const Sampled&);
+base::Status encode(std::string& out, const Dug&);
 
 }  // namespace wire

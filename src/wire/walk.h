@@ -2,6 +2,7 @@
 // them. So writing and reading cannot disagree. For messages.cc and its sisters only.
 #pragma once
 
+#include "wire/bounds.h"
 #include "wire/codec.h"
 #include "wire/messages.h"
 
@@ -68,17 +69,22 @@ void fields(W& w, Outcome& m) {
 }
 // Straight into `out`: the header is written first and its length filled in afterwards, so no payload is copied twice.
 template <typename Message>
-void put(std::string& out, const Message& message) {
+base::Status put(std::string& out, const Message& message) {
   size_t at = out.size();
   out.append(kFrameHeaderBytes, '\0');
   Write w{Encoder(out)};
   Message copy = message;
   fields(w, copy);
   size_t size = out.size() - at - kFrameHeaderBytes;
-  CHECK(size <= kMaxFrameBytes);
+  if (size > kMaxFrameBytes) {
+    out.resize(at);
+    return base::fail(base::ErrorKind::kInternal, "a message of type " + std::to_string(static_cast<int>(Message::kType)) + " with " +
+                                                      std::to_string(size) + " bytes is larger than a frame may be");
+  }
   uint32_t length = static_cast<uint32_t>(size);
   std::memcpy(out.data() + at, &length, 4);
   out[at + 4] = static_cast<char>(Message::kType);
+  return base::ok();
 }
 
 template <typename Message>
@@ -88,11 +94,12 @@ base::Result<Message> decode(std::string_view payload) {
   fields(r, message);
   if (!r.d.done())
     return base::fail(base::ErrorKind::kInternal, "a frame of type " + std::to_string(static_cast<int>(Message::kType)) + " is malformed");
+  TRY(within_bounds(message));
   return message;
 }
 
 #define PHALANX_MESSAGE(M)                                               \
-  void encode(std::string& out, const M& message) { put(out, message); } \
+  base::Status encode(std::string& out, const M& message) { return put(out, message); } \
   template base::Result<M> decode<M>(std::string_view payload)
 
 }  // namespace wire

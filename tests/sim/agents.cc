@@ -240,18 +240,47 @@ void World::watch_lease(Agent& agent) {
   later(milliseconds(500), [this, &agent] { watch_lease(agent); });
 }
 
+void World::make_hostile(wire::Hello& hello) {
+  switch (dice_.below(6)) {
+    case 0: hello.gpus = INT32_MAX; break;
+    case 1: hello.cpus = 50'000'000; break;
+    case 2: hello.addresses.assign(15, {"eth0", std::string(1'100'000, '1')}); break;
+    case 3: hello.addresses.assign(100'000, {"e", "10.0.0.1"}); break;
+    case 4: hello.now_ns = INT64_MIN; break;
+    default: hello.gpus = hello.cpus = 4096; break;  // within bounds, and a lie
+  }
+}
+
+// Well formed, and the values are hostile: what decode() refuses, and what it lets pass at the edge.
+void World::rave_in_values(Agent& agent) {
+  constexpr int64_t kEdge = 1LL << 60;
+  switch (dice_.below(8)) {
+    case 0: return say(agent, wire::Pong{1, dice_.once_in(2) ? INT64_MAX : kEdge});
+    case 1: return say(agent, wire::Exited{UINT32_MAX, UINT32_MAX, INT64_MIN, 255, "", "", ""});
+    case 2: return say(agent, wire::Listening{std::vector<wire::ListenedPlace>(dice_.once_in(2) ? 16 : 10'000, {{}, 65'535})});
+    case 3:
+      return say(agent, wire::Dialed{0, std::vector<wire::DialedLink>(dice_.once_in(2) ? 100 : 20'000,
+                                                                      {0, false, "ok", 0, -kEdge, kEdge, 0, 0, 0, ""})});
+    case 4:
+      return say(agent, wire::Probed{{}, R"({"gpus":{"devices":[{"index":-7}]},"clock":{"wall_ns":-1,"mono_ns":9223372036854775807}})"});
+    case 5: return say(agent, wire::Trouble{std::string(dice_.once_in(2) ? 1000 : 1 << 20, '\x1b')});
+    case 6: return say(agent, wire::Dug{1, {{UINT32_MAX, "flight-recorder", ""}}});
+    default: return say(agent, wire::Sampled{1, {}, "[[[[[[[["});
+  }
+}
+
 // Frames that are well formed and make no sense.
 void World::rave(Agent& agent) {
   if (!agent.alive) return;
+  if (dice_.once_in(20)) rave_in_values(agent);
   uint32_t rank = static_cast<uint32_t>(dice_.between(0, 12));
   switch (dice_.below(9)) {
     case 0:
-      say(agent,
-          wire::Exited{rank, static_cast<uint32_t>(dice_.between(0, 700)), dice_.between(INT64_MIN / 4, INT64_MAX / 4), 0, "", "", ""});
+      say(agent, wire::Exited{rank, static_cast<uint32_t>(dice_.between(0, 700)), dice_.between(-(1LL << 60), 1LL << 60), 0, "", "", ""});
       break;
     case 1: say(agent, wire::Started{{}, rank, 1}); break;
     case 2: say(agent, wire::Started{unfit("no"), rank, 1}); break;
-    case 3: say(agent, wire::Pong{static_cast<uint64_t>(dice_.between(0, 20)), dice_.between(INT64_MIN / 4, INT64_MAX / 4)}); break;
+    case 3: say(agent, wire::Pong{static_cast<uint64_t>(dice_.between(0, 20)), dice_.between(-(1LL << 60), 1LL << 60)}); break;
     case 4: say(agent, wire::Prepared{dice_.once_in(2) ? wire::Outcome{} : unfit("no"), ""}); break;
     case 5: say(agent, wire::StoreOpened{dice_.once_in(2) ? wire::Outcome{} : unfit("no"), 1}); break;
     case 6: say(agent, wire::Reached{dice_.once_in(2) ? wire::Outcome{} : unfit("no"), "lo"}); break;

@@ -54,9 +54,24 @@ void World::up(Agent& agent, std::function<void()> arrives) {
   due_.push({at, order_++, std::move(arrives)});
 }
 
+// Through the bytes of a frame, as on a real connection: what does not decode cuts the host off, as the runner does.
 void World::say(Agent& agent, job::FromHost message) {
   up(agent, [this, &agent, message = std::move(message)] {
-    if (agent.open) feed(job::HostSaid{agent.place, message}, agent.number);
+    if (!agent.open) return;
+    std::optional<job::FromHost> heard;
+    std::visit(
+        [&]<typename Message>(const Message& m) {
+          std::string frame;
+          if (!wire::encode(frame, m).ok()) return;
+          base::Result<Message> back = wire::decode<Message>(std::string_view(frame).substr(wire::kFrameHeaderBytes));
+          if (back.ok()) heard = std::move(back).value();
+        },
+        message);
+    if (heard) return feed(job::HostSaid{agent.place, *std::move(heard)}, agent.number);
+    if (!agent.mad) problem("a frame of a sane agent was refused");
+    close(agent);
+    feed(job::HostEnded{agent.place, base::fail(base::ErrorKind::kInternal, "protocol error: the agent sent a malformed frame")},
+         agent.number);
   });
 }
 
@@ -142,6 +157,7 @@ void World::open_hosts() {
         hello.addresses = {{"eth0", fmt::format("10.0.0.{}", a.host + 1)}, {"eth1", fmt::format("10.1.0.{}", a.host + 1)}};
         hello.now_ns = now_.ns + host.clock_offset;
         hello.fingerprint = scenario_.changed ? "of another boot" : kFingerprint;
+        if (a.mad && dice_.once_in(2)) make_hostile(hello);
         say(a, hello);
         watch_lease(a);
         if (a.mad) rave(a);

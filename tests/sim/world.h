@@ -96,6 +96,8 @@ class World {
   void power_off(size_t host);
   void watch_lease(Agent& agent);
   void rave(Agent& agent);
+  void rave_in_values(Agent& agent);
+  void make_hostile(wire::Hello& hello);
 
   // faults.cc
   bool now_faulty(Fault::Kind kind, size_t target) const;

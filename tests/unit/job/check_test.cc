@@ -216,12 +216,13 @@ TEST(Checks, FactsThatCannotBeReadAreAHostWithoutFacts) {
 
 TEST(Checks, ClocksAreComparedThroughTheShortestRoundTrip) {
   Checking s({1, 1}, checked(true));
-  s.state.wall_less_mono_ns = 5'000;
+  constexpr int64_t kWall = 1'700'000'000'000'000'000;  // a clock before 1970 is refused
+  s.state.wall_less_mono_ns = kWall;
   s.pass(milliseconds(200));  // a pong: the monotonic offsets are known
   for (size_t h = 0; h < 2; ++h) {
     host::Facts facts = facts_of(h);
     facts.clock.mono_ns = 1;
-    facts.clock.wall_ns = 1 + 5'000 - s.offset(h) + (h == 1 ? 30'000'000'000 : 0);
+    facts.clock.wall_ns = 1 + kWall - s.offset(h) + (h == 1 ? 30'000'000'000 : 0);
     s.say(h, probed(facts));
   }
   s.answer_listens();

@@ -139,11 +139,11 @@ TEST_F(Control, WhoDoesNotReadIsDroppedNotWaitedFor) {
 
 TEST_F(Control, NonsenseIsClosed) {
   std::string magic(wire::kStreamMagic), good;
-  wire::encode(good, wire::Ask{});
+  ASSERT_TRUE(wire::encode(good, wire::Ask{}).ok());
   std::string wrong_type, too_large, bad_wish;
-  wire::put_frame(wrong_type, wire::FrameType::kSignal, "\x09");
-  wire::put_frame(too_large, wire::FrameType::kAsk, std::string(1 << 16, 'x'));
-  wire::encode(bad_wish, wire::Ask{.wish = static_cast<wire::Wish>(9)});
+  ASSERT_TRUE(wire::put_frame(wrong_type, wire::FrameType::kSignal, "\x09").ok());
+  ASSERT_TRUE(wire::put_frame(too_large, wire::FrameType::kAsk, std::string(1 << 16, 'x')).ok());
+  ASSERT_TRUE(wire::encode(bad_wish, wire::Ask{.wish = static_cast<wire::Wish>(9)}).ok());
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.0\r\n\r\n") + magic, magic + wrong_type, magic + too_large, magic + bad_wish}) {
     auto fd = os::connect_local(folder_, "control");

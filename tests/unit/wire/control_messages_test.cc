@@ -8,7 +8,7 @@ namespace {
 template <typename Message>
 base::Result<Message> round_trip(const Message& message) {
   std::string bytes;
-  encode(bytes, message);
+  EXPECT_TRUE(encode(bytes, message).ok());
   EXPECT_EQ(static_cast<FrameType>(bytes[4]), Message::kType);
   std::string_view payload = std::string_view(bytes).substr(kFrameHeaderBytes);
   for (size_t n = 0; n < payload.size(); ++n) EXPECT_FALSE(decode<Message>(payload.substr(0, n)).ok()) << n;
@@ -50,7 +50,7 @@ TEST(ControlMessages, RefuseWhatMakesNoSense) {
 
 TEST(ControlMessages, AClientsFramesAreSmall) {
   std::string bytes(kStreamMagic), frame;
-  put_frame(frame, FrameType::kAsk, std::string(kMaxAskBytes + 1, 'x'));
+  ASSERT_TRUE(put_frame(frame, FrameType::kAsk, std::string(kMaxAskBytes + 1, 'x')).ok());
   FrameReader reader(kMaxAskBytes);
   reader.feed(bytes + frame.substr(0, kFrameHeaderBytes));
   EXPECT_FALSE(reader.next().ok()) << "refused before its bytes have come";

@@ -9,7 +9,7 @@ namespace {
 
 std::string stream(std::initializer_list<std::string> payloads) {
   std::string out(kStreamMagic);
-  for (const std::string& p : payloads) put_frame(out, FrameType::kTrouble, p);
+  for (const std::string& p : payloads) EXPECT_TRUE(put_frame(out, FrameType::kTrouble, p).ok());
   return out;
 }
 
@@ -66,7 +66,7 @@ TEST(Frame, ManyFramesInRandomPiecesKeepTheirOrder) {
   std::vector<std::string> want;
   for (int i = 0; i < 2000; ++i) {
     want.push_back(std::to_string(i) + std::string(random() % 400, 'p'));
-    put_frame(bytes, FrameType::kOutput, want.back());
+    ASSERT_TRUE(put_frame(bytes, FrameType::kOutput, want.back()).ok());
   }
   FrameReader reader;
   std::vector<std::string> got;

@@ -8,7 +8,7 @@ namespace {
 template <typename Message>
 Message round_trip(const Message& message, std::string& bytes) {
   bytes.assign(kStreamMagic);
-  encode(bytes, message);
+  EXPECT_TRUE(encode(bytes, message).ok());
   static FrameReader reader;
   reader = FrameReader();
   reader.feed(bytes);

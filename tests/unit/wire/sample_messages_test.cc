@@ -7,7 +7,7 @@ namespace {
 template <typename Message>
 Message there_and_back(const Message& message) {
   std::string frame;
-  wire::encode(frame, message);
+  EXPECT_TRUE(wire::encode(frame, message).ok());
   auto got = wire::decode<Message>(std::string_view(frame).substr(wire::kFrameHeaderBytes));
   EXPECT_TRUE(got.ok());
   for (size_t cut = wire::kFrameHeaderBytes; cut < frame.size(); ++cut)

@@ -1,0 +1,78 @@
+#include "job/facts_bounds.h"
+
+#include <fmt/format.h>
+
+#include "base/json_fields.h"
+#include "wire/bounds.h"
+
+namespace job {
+namespace {
+
+using base::ErrorKind;
+using base::fail;
+using base::Json;
+
+constexpr size_t kMostItems = 16'384;    // of one list or object
+constexpr size_t kMostValues = 500'000;  // of a document
+constexpr size_t kMostStringBytes = 1 << 20;
+constexpr size_t kMostKeyBytes = 4096;
+
+bool is_control(std::string_view text, size_t i) {
+  auto c = static_cast<unsigned char>(text[i]);
+  if (c < 0x20) return c != '\n' && c != '\t' && c != '\r';
+  return c == 0x7f || (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) - 0x80u < 0x20u);
+}
+
+void clean(std::string& text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!is_control(text, i)) continue;
+    if (text[i] == '\xc2') text.replace(i, 2, "?");  // a control of two bytes, U+0080 to U+009F
+    else text[i] = '?';
+  }
+}
+
+base::Status bound(Json& json, size_t& values) {
+  if (++values > kMostValues) return fail(ErrorKind::kInternal, fmt::format("more than {} values", kMostValues));
+  if (json.is_string()) {
+    std::string& text = json.get_ref<std::string&>();
+    if (text.size() > kMostStringBytes) return fail(ErrorKind::kInternal, fmt::format("a text of {} bytes", text.size()));
+    clean(text);
+    return base::ok();
+  }
+  if (!json.is_array() && !json.is_object()) return base::ok();
+  if (json.size() > kMostItems) return fail(ErrorKind::kInternal, fmt::format("a list of {}, at most {}", json.size(), kMostItems));
+  if (json.is_object())
+    for (auto it = json.begin(); it != json.end(); ++it) {
+      std::string key = it.key();
+      clean(key);
+      if (key != it.key() || key.size() > kMostKeyBytes) return fail(ErrorKind::kInternal, "a name that is none");
+    }
+  for (Json& item : json) TRY(bound(item, values));
+  return base::ok();
+}
+
+}  // namespace
+
+base::Result<Json> parse_from_host(const std::string& text) {
+  TRY_ASSIGN(Json json, base::parse_json(text));
+  size_t values = 0;
+  TRY(bound(json, values));
+  return json;
+}
+
+base::Result<host::Facts> facts_from_host(const std::string& text) {
+  TRY_ASSIGN(Json json, parse_from_host(text));
+  TRY_ASSIGN(host::Facts facts, base::from_json<host::Facts>(json));
+  auto within = [](int64_t value, int64_t most) { return value >= 0 && value <= most; };
+  if (facts.gpus.devices.size() > wire::kMostOfAHost) return fail(ErrorKind::kInternal, fmt::format("{} GPUs", facts.gpus.devices.size()));
+  for (const host::Gpu& gpu : facts.gpus.devices)
+    if (!within(gpu.index, wire::kMostOfAHost)) return fail(ErrorKind::kInternal, fmt::format("a GPU of the number {}", gpu.index));
+  for (int64_t cpus : {facts.machine.cpus_online, facts.machine.cpus_usable})
+    if (!within(cpus, 1 << 16)) return fail(ErrorKind::kInternal, fmt::format("{} CPUs", cpus));
+  if (!within(facts.clock.wall_ns, wire::kMostWallNs)) return fail(ErrorKind::kInternal, "a wall clock that is none");
+  if (facts.clock.mono_ns < -wire::kMostMonoNs || facts.clock.mono_ns > wire::kMostMonoNs)
+    return fail(ErrorKind::kInternal, "a clock that is none");
+  return facts;
+}
+
+}  // namespace job
