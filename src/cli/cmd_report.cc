@@ -1,7 +1,5 @@
 // report: one archive of a run, without its secrets, and with a page to look at (docs/formats/report.md).
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include "base/gzip.h"
 #include "base/tar.h"
 #include "base/text.h"
+#include "cli/log_excerpt.h"
 #include "cli/run_story.h"
 #include "cli/runs.h"
 #include "cli/verbs.h"
@@ -33,32 +32,6 @@ constexpr size_t kLeastLog = 16 << 10;
 constexpr size_t kMostEvents = 8 << 20;
 constexpr size_t kMostFacts = 64;  // hosts whose facts are packed
 
-// The first quarter and the last three quarters of a file that is larger than `most`, with a line between that says so. Both parts are
-// whole lines: of a secret that is cut apart from its name, or cut short, neither piece could be known for what it is.
-std::string capped(const std::string& path, size_t most) {
-  base::Result<os::Fd> file = os::open_regular(path);
-  struct stat s{};
-  if (!file.ok() || ::fstat(file->get(), &s) != 0) return "";
-  auto part = [&](off_t from, size_t size) {
-    std::string text(size, '\0');
-    size_t got = 0;
-    while (got < size) {
-      ssize_t n = ::pread(file->get(), text.data() + got, size - got, from + static_cast<off_t>(got));
-      if (n <= 0) break;
-      got += static_cast<size_t>(n);
-    }
-    text.resize(got);
-    return text;
-  };
-  size_t size = static_cast<size_t>(s.st_size);
-  if (size <= most) return part(0, size);
-  size_t first = most / 4, last = most - first;
-  std::string head = part(0, first), tail = part(static_cast<off_t>(size - last), last);
-  head.resize(head.find_last_of("\r\n") == std::string::npos ? 0 : head.find_last_of("\r\n") + 1);
-  tail.erase(0, tail.find_first_of("\r\n") == std::string::npos ? tail.size() : tail.find_first_of("\r\n") + 1);
-  return head + fmt::format("[phalanx report: {} left out]\n", base::format_bytes(size - head.size() - tail.size())) + tail;
-}
-
 class Archive {
  public:
   explicit Archive(const logs::Run& run) : run_(run), tar_(os::wall_now_ns() / 1'000'000'000), top_("phalanx-report-" + run.id + "/") {}
@@ -70,7 +43,7 @@ class Archive {
   void add_json(const std::string& name, const Json& json) { add(name, base::to_text(logs::redact_json(json, &redacted_), 2) + "\n"); }
   // Line by line: what is not JSON is cleaned as text.
   void add_lines(const std::string& name, size_t most) {
-    std::string text = capped(run_.path + "/" + name, most), out;
+    std::string text = excerpt_of(run_.path + "/" + name, most), out;
     for (std::string_view line : base::split_lines(text)) {
       base::Result<Json> json = base::parse_json(line);
       out += (json.ok() ? base::to_text(logs::redact_json(*json, &redacted_)) : logs::redact(line, &redacted_)) + "\n";
@@ -81,7 +54,7 @@ class Archive {
     size_t each = std::clamp(kMostLogs / std::max<size_t>(1, ranks), kLeastLog, kMostLog), sum = 0;
     for (size_t r = 0; r < ranks && sum < kMostLogs; ++r) {
       std::string name = fmt::format("ranks/{}.log", r);
-      std::string text = capped(run_.path + "/" + name, each);
+      std::string text = excerpt_of(run_.path + "/" + name, each);
       sum += text.size();
       add_text(name, text);
     }
@@ -122,7 +95,7 @@ std::string pack(const logs::Run& run, const Json& status, size_t& redacted) {
   if (status.is_object()) archive.add_json("status.json", status);
   archive.add_lines("events.jsonl", kMostEvents);
   archive.add_lines("progress.jsonl", logs::kMaxProgressBytes);
-  archive.add_text("launcher.log", capped(run.path + "/launcher.log", kMostLog));
+  archive.add_text("launcher.log", excerpt_of(run.path + "/launcher.log", kMostLog));
   archive.add_logs(host_of_rank(run.record).size());
   archive.add_facts();
   size_t of_page = 0;
