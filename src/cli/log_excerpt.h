@@ -6,8 +6,9 @@
 
 namespace cli {
 
-// The first quarter and the last three quarters of a file that is larger than `most`, with a line between that says so. Both parts are
-// whole lines: of a secret that is cut apart from its name, or cut short, neither piece could be known for what it is.
+// The whole file if it has at most `most` bytes; else the first quarter of `most` and the last three quarters, with a line between them
+// that says how much is missing. Only whole lines, and no part of a PEM block: of a secret that is cut apart from its name, or cut short,
+// no piece could be recognized. Empty if the file cannot be read or is not a regular one.
 std::string excerpt_of(const std::string& path, size_t most);
 
 }  // namespace cli

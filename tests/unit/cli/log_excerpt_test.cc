@@ -1,0 +1,55 @@
+#include "cli/log_excerpt.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "logs/redact.h"
+#include "os/files.h"
+#include "scratch.h"
+
+namespace cli {
+namespace {
+
+class LogExcerpt : public testing::Test {
+ protected:
+  std::string excerpt(const std::string& text, size_t most) {
+    EXPECT_TRUE(os::write_file_atomic(path_, text).ok());
+    return excerpt_of(path_, most);
+  }
+  std::string folder_ = scratch::folder("excerpt"), path_ = folder_ + "/0.log";
+};
+
+TEST_F(LogExcerpt, AShortOneIsWhole) { EXPECT_EQ(excerpt("a\nb without an end", 100), "a\nb without an end"); }
+
+// Wherever the cuts fall, no piece of a secret is left that redact() cannot recognize.
+TEST_F(LogExcerpt, NoSecretIsCutApartFromItsName) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += fmt::format("step {} DB_PASSWORD=sEcRet{}sEcRetsEcRetsEcRetsEcRet loss 2.5\n", i, i);
+  for (size_t most = 64; most < 2000; most += 7) {
+    std::string given_away = logs::redact(excerpt(text, most));
+    ASSERT_EQ(given_away.find("cRet"), std::string::npos) << most << ": " << given_away;
+    ASSERT_NE(given_away.find(" left out]\n"), std::string::npos);
+  }
+}
+
+TEST_F(LogExcerpt, NoPartOfAPrivateKeyIsLeft) {
+  std::string text = "begins\n-----BEGIN PRIVATE KEY-----\n";
+  for (int i = 0; i < 100; ++i) text += "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n";
+  text += "-----END PRIVATE KEY-----\nends\n";
+  for (size_t most = 64; most < text.size(); most += 13) {
+    std::string given_away = logs::redact(excerpt(text, most));
+    ASSERT_EQ(given_away.find("MII"), std::string::npos) << most << ": " << given_away;
+    ASSERT_NE(given_away.find("ends\n"), std::string::npos) << most;
+  }
+}
+
+TEST_F(LogExcerpt, OfNoRegularFileThereIsNone) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(excerpt_of(path_, 100), "");
+  EXPECT_EQ(excerpt_of(folder_, 100), "");
+}
+
+}  // namespace
+}  // namespace cli
