@@ -19,6 +19,7 @@ namespace cli {
 namespace {
 
 constexpr size_t kEnvFileBytes = 4 << 20;
+constexpr size_t kMostVariableBytes = 8 << 20;  // of all together: half a frame, and more than exec takes
 
 base::Result<cluster::HostList> read_hosts(const RunOptions& options, const Here& here) {
   cluster::HostList hosts;
@@ -92,8 +93,8 @@ void carry_python_environment(const Here& here, job::Job& job) {
 
 base::Status collect_variables(const RunOptions& options, const Here& here, job::Job& job) {
   if (!options.no_export) carry_python_environment(here, job);
-  TRY_ASSIGN(wire::Variables exported, select_exports(here.environment, {options.export_globs, !options.no_export}));
   for (const auto& [name, value] : job.set) job.exported.push_back(name);
+  TRY_ASSIGN(wire::Variables exported, select_exports(here.environment, {options.export_globs, !options.no_export}));
   job.set.insert(job.set.end(), exported.begin(), exported.end());
   if (!options.no_export) {
     TRY_ASSIGN(wire::Variables by_default, select_exports(here.environment, {}));
@@ -111,7 +112,14 @@ base::Status collect_variables(const RunOptions& options, const Here& here, job:
   }
   job.set.insert(job.set.end(), options.env.begin(), options.env.end());
   job.unset = stale_variables();
-  return base::ok();
+  size_t bytes = 0;
+  for (const auto& [name, value] : job.set) bytes += name.size() + value.size();
+  if (bytes <= kMostVariableBytes) return base::ok();
+  return base::fail(base::ErrorKind::kUsage, fmt::format("the variables for the ranks take {}, at most {} can be passed on",
+                                                         base::format_bytes(bytes), base::format_bytes(kMostVariableBytes)))
+      .because(options.env_files.empty() ? "they come from --env, --export and the default exports"
+                                         : "most of it is in --env-file " + base::join(options.env_files, ", "))
+      .with_hint("pass large values in a file on a shared file system, and its path in a variable");
 }
 
 std::optional<job::RanksRule> rule_of(const RunOptions& options) {
