@@ -27,6 +27,7 @@
 #include "os/loop.h"
 #include "os/net.h"
 #include "store/server.h"
+#include "wire/challenge.h"
 
 namespace {
 
@@ -42,7 +43,7 @@ int serve() {
   auto listener = os::listen_tcp({"127.0.0.1", 0});
   if (!loop.ok() || !listener.ok()) die("listen");
   store::ServerOptions options;
-  options.token = std::string(store::kTokenSize, '0');
+  options.key = std::string(wire::kKeyBytes, '0');
   options.allow_everybody = true;
   auto server = store::Server::start(**loop, std::move(*listener), options);
   if (!server.ok()) die("start");

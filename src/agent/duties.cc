@@ -2,11 +2,13 @@
 #include "agent/dig.h"
 #include "agent/life.h"
 #include "agent/python_hook.h"
+#include "agent/rank_users.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/json_fields.h"
 #include "host/rank_sample.h"
@@ -73,7 +75,8 @@ void Agent::open_store(const wire::OpenStore& message) {
     answer.port = listener->endpoint.port;
     store_endpoint_ = listener->endpoint;
     store::ServerOptions options;
-    options.token = job_ ? job_->token : "";
+    options.key = job_ ? job_->key : "";
+    options.admits_user = [users = std::make_shared<RankUsers>()](uid_t uid) { return users->runs_as(uid); };
     base::Result<std::unique_ptr<store::Server>> server = store::Server::start(loop_, std::move(listener).value(), options);
     if (server.ok()) {
       store_ = std::move(server).value();
@@ -91,7 +94,7 @@ void Agent::open_store(const wire::OpenStore& message) {
 }
 
 void Agent::reach(const wire::Reach& message) {
-  reach_ = std::make_unique<ReachCheck>(loop_, os::Endpoint{message.address, static_cast<uint16_t>(message.port)}, job_ ? job_->token : "",
+  reach_ = std::make_unique<ReachCheck>(loop_, os::Endpoint{message.address, static_cast<uint16_t>(message.port)}, job_ ? job_->key : "",
                                         os::milliseconds(message.timeout_ms), [this](wire::Reached result) { outbox_.control(result); });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "agent/mesh_dialer.h"
 
@@ -91,15 +92,18 @@ void MeshDial::connected() {
   link_.connect_ns = (os::mono_now() - begun_).count();
   base::Result<os::Endpoint> local = os::local_endpoint(fd_.get());
   if (local.ok()) link_.local_address = local->address;
+  base::Result<std::string> nonce = wire::fresh_nonce();
+  if (!nonce.ok()) return over("error", EAGAIN);
+  nonce_ = std::move(nonce).value();
   phase_ = Phase::kProving;
-  awaited_ = kMeshHello.size();
+  awaited_ = kMeshAnswerBytes;
   received_ = 0;
   arm();
-  send(std::string(kMeshHello) + request_.token);
+  send(std::string(kMeshHello) + nonce_);
 }
 
 void MeshDial::send(std::string bytes) {
-  out_ = std::move(bytes);
+  out_ = std::exchange(proof_, {}) + bytes;
   written_ = 0;
   write_more();
 }
@@ -129,7 +133,7 @@ bool MeshDial::read_more() {
     over(proven ? "error" : "stranger", step.kind == os::IoStep::kError ? step.error_number : ECONNRESET);
     return false;
   }
-  if (phase_ == Phase::kProving) hello_.append(buffer.get(), std::min(step.bytes, kMeshHello.size()));
+  if (phase_ == Phase::kProving) hello_.append(buffer.get(), std::min(step.bytes, kMeshAnswerBytes));
   take(step.bytes);
   return true;
 }
@@ -137,10 +141,13 @@ bool MeshDial::read_more() {
 void MeshDial::take(size_t bytes) {
   received_ += bytes;
   moved_ = os::mono_now();
+  // Something else may greet with fewer bytes than are awaited, and then wait for us.
+  size_t seen = std::min(hello_.size(), kMeshHello.size());
+  if (phase_ == Phase::kProving && hello_.compare(0, seen, kMeshHello.substr(0, seen)) != 0) return over("stranger");
   if (received_ < awaited_) return;
   switch (phase_) {
     case Phase::kProving:
-      if (hello_.substr(0, kMeshHello.size()) != kMeshHello) return over("stranger");
+      if (!prove()) return over("stranger");
       phase_ = Phase::kEchoing;
       return request_.echoes > 0 ? next_echo() : begin_payload();
     case Phase::kEchoing: {
@@ -156,6 +163,16 @@ void MeshDial::take(size_t bytes) {
     }
     default: return;
   }
+}
+
+bool MeshDial::prove() {
+  std::string_view rest = hello_;
+  if (!rest.starts_with(kMeshHello) || rest.size() != kMeshAnswerBytes) return false;
+  rest.remove_prefix(kMeshHello.size());
+  std::string_view theirs = rest.substr(0, wire::kNonceBytes);
+  if (!wire::proves(rest.substr(wire::kNonceBytes), wire::Side::kListener, request_.key, nonce_, theirs)) return false;
+  proof_ = wire::proof_of(wire::Side::kDialer, request_.key, nonce_, theirs);
+  return true;
 }
 
 void MeshDial::next_echo() {

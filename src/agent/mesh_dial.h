@@ -25,6 +25,7 @@ class MeshDial {
   void write_more();
   bool read_more();  // false: nothing more now, or over
   void take(size_t bytes);
+  bool prove();  // whether who listens holds the key
   void next_echo();
   void begin_payload();
   void begin_burst();
@@ -51,7 +52,8 @@ class MeshDial {
   size_t written_ = 0;
   size_t awaited_ = 0;   // bytes of the answer in this phase
   size_t received_ = 0;  // of it
-  std::string hello_;
+  std::string nonce_, hello_;
+  std::string proof_;  // ours, sent with the first request
   uint32_t echoes_ = 0;
   uint64_t acknowledged_ = 0;  // at the beginning of the phase, and at the last look
 };

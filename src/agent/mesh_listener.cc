@@ -11,26 +11,19 @@ namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
 constexpr int kReadsPerTurn = 16;  // then the others have theirs
-constexpr size_t kHelloBytes = kMeshHello.size() + kMeshTokenBytes;
+constexpr size_t kHelloBytes = kMeshHello.size() + wire::kNonceBytes;
 
 char* shared_buffer() {
   static const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);  // only pages that are used become memory
   return buffer.get();
 }
 
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned char difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
-  return difference == 0;
-}
-
 }  // namespace
 
 class MeshListener::Session {
  public:
-  Session(os::Loop& loop, os::Fd fd, std::string_view token, std::function<void()> over)
-      : loop_(loop), fd_(std::move(fd)), token_(token), over_(std::move(over)) {}
+  Session(os::Loop& loop, os::Fd fd, std::string_view key, std::function<void()> over)
+      : loop_(loop), fd_(std::move(fd)), key_(key), over_(std::move(over)) {}
   ~Session() {
     if (watch_) loop_.unwatch(watch_);
     if (timer_) loop_.cancel(timer_);
@@ -93,7 +86,7 @@ class MeshListener::Session {
         continue;
       }
       char command = head_.empty() ? bytes[0] : head_[0];
-      size_t wanted = !proven_ ? kHelloBytes : command == 'E' ? 5 : 1;
+      size_t wanted = own_nonce_.empty() ? kHelloBytes : !proven_ ? wire::kProofBytes : command == 'E' ? 5 : 1;
       size_t n = std::min(wanted - head_.size(), bytes.size());
       head_.append(bytes.substr(0, n));
       bytes.remove_prefix(n);
@@ -105,10 +98,11 @@ class MeshListener::Session {
   }
 
   bool understand() {
-    if (!proven_) {
-      proven_ = head_.compare(0, kMeshHello.size(), kMeshHello) == 0 &&
-                equal_in_constant_time(std::string_view(head_).substr(kMeshHello.size()), token_);
-      if (proven_) out_.append(kMeshHello);
+    if (own_nonce_.empty()) {
+      if (!challenge()) return false;
+    } else if (!proven_) {
+      proven_ = wire::proves(head_, wire::Side::kDialer, key_, dialers_nonce_, own_nonce_);
+      if (!proven_) return false;
     } else if (head_[0] == 'E') {
       std::memcpy(&echo_left_, head_.data() + 1, 4);
       if (echo_left_ > kMostEcho) return false;
@@ -118,12 +112,22 @@ class MeshListener::Session {
       return false;
     }
     head_.clear();
-    return proven_;
+    return true;
+  }
+
+  bool challenge() {
+    base::Result<std::string> nonce = wire::fresh_nonce();
+    if (head_.compare(0, kMeshHello.size(), kMeshHello) != 0 || !nonce.ok()) return false;
+    dialers_nonce_ = head_.substr(kMeshHello.size());
+    own_nonce_ = std::move(nonce).value();
+    out_.append(kMeshHello).append(own_nonce_);
+    out_.append(wire::proof_of(wire::Side::kListener, key_, dialers_nonce_, own_nonce_));
+    return true;
   }
 
   os::Loop& loop_;
   os::Fd fd_;
-  std::string token_;
+  std::string key_, dialers_nonce_, own_nonce_;  // own_nonce_: empty before the hello
   std::function<void()> over_;
   os::WatchId watch_ = 0;
   os::TimerId timer_ = 0;
@@ -143,11 +147,11 @@ MeshListener::~MeshListener() { close(); }
 wire::Listening MeshListener::listen(const wire::Listen& request) {
   close();
   wire::Listening answer;
-  token_ = request.token;
+  key_ = request.key;
   for (const wire::Place& place : request.places) {
-    base::Result<uint32_t> port = ports_.size() < kMostPlaces && token_.size() == kMeshTokenBytes
+    base::Result<uint32_t> port = ports_.size() < kMostPlaces && key_.size() == wire::kKeyBytes
                                       ? open(place)
-                                      : base::fail(base::ErrorKind::kInternal, "too many places, or no token");
+                                      : base::fail(base::ErrorKind::kInternal, "too many places, or no key");
     wire::ListenedPlace listened;
     if (port.ok()) listened.port = *port;
     else listened.outcome = {false, std::move(port).error()};
@@ -166,6 +170,8 @@ base::Result<uint32_t> MeshListener::open(const wire::Place& place) {
   Port port;
   int fd = listener.fd.get();
   TRY_ASSIGN(port.watch, loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { accept(fd); }));
+  if (base::Result<os::SocketOwners> owners = os::SocketOwners::open(listener.endpoint); !owners_ && owners.ok())
+    owners_ = std::move(owners).value();
   port.fd = std::move(listener.fd);
   port.number = listener.endpoint.port;
   ports_.push_back(std::move(port));
@@ -173,12 +179,17 @@ base::Result<uint32_t> MeshListener::open(const wire::Place& place) {
 }
 
 void MeshListener::accept(int listener) {
+bool MeshListener::trusted(const os::Accepted& accepted) const {
+  base::Result<os::Endpoint> own = os::local_endpoint(accepted.fd.get());
+  return own.ok() && (!owners_ || owners_->of(accepted.peer, *own).trusted());
+}
+
   for (;;) {
     base::Result<os::Accepted> accepted = os::accept_tcp(listener);
     if (!accepted.ok() || !accepted->fd.valid()) return;
     if (sessions_.size() >= kMostSessions) continue;  // closed at once
     int fd = accepted->fd.get();
-    auto session = std::make_unique<Session>(loop_, std::move(accepted->fd), token_, [this, fd] { sessions_.erase(fd); });
+    auto session = std::make_unique<Session>(loop_, std::move(accepted->fd), key_, [this, fd] { sessions_.erase(fd); });
     if (session->start(unproven_, idle_).ok()) sessions_[fd] = std::move(session);
   }
 }

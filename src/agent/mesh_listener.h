@@ -1,15 +1,17 @@
-// The answering half of the mesh test: listens on the addresses it was given, for who knows the run's token, until it is told to stop.
+// The answering half of the mesh test: listens on the addresses it was given, for who holds the mesh's key, until it is told to stop.
 //
-// A connection:  dialer → kMeshHello, token (16 bytes)        else: closed
-//                ← kMeshHello
+// A connection:  dialer → kMeshHello, nonce                   else: closed
+//                ← kMeshHello, nonce, proof of the listener   (wire/challenge.h)
+//                dialer → proof of the dialer                 else: closed
 //                dialer → 'E' u32 n, n bytes     ← the same n bytes      (any number of times)
 //                dialer → 'B', bytes until the end of the stream        (thrown away)
 // Limits: kMostSessions at a time, kMostEcho bytes per echo, kLongest per session and for the listeners as a whole. A session that has not
-// proved the token within kUnproven of its start, or moves no byte for kIdle, is closed.
+// proved the key within kUnproven of its start, or moves no byte for kIdle, is closed; one of another user of this machine, at once.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +19,13 @@
 #include "os/loop.h"
 #include "os/net.h"
 #include "wire/check_messages.h"
+#include "os/socket_owner.h"
+#include "wire/challenge.h"
 
 namespace agent {
 
 inline constexpr std::string_view kMeshHello{"PHLXMESH"};
-inline constexpr size_t kMeshTokenBytes = 16;
+inline constexpr size_t kMeshAnswerBytes = kMeshHello.size() + wire::kNonceBytes + wire::kProofBytes;
 inline constexpr uint32_t kMostEcho = 4 << 20;
 
 class MeshListener {
@@ -54,8 +58,10 @@ class MeshListener {
   void accept(int listener);
 
   os::Loop& loop_;
+  bool trusted(const os::Accepted& accepted) const;
   os::milliseconds unproven_, idle_;
-  std::string token_;
+  std::string key_;
+  std::optional<os::SocketOwners> owners_;  // none: this machine does not tell, and the key alone decides
   std::vector<Port> ports_;
   std::map<int, std::unique_ptr<Session>> sessions_;  // by descriptor
   os::TimerId timer_ = 0;

@@ -1,11 +1,14 @@
 #include "agent/reach.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "store/protocol.h"
+#include "wire/challenge.h"
 
 namespace agent {
 
@@ -17,9 +20,9 @@ std::string interface_of(const std::string& address) {
   return "";
 }
 
-ReachCheck::ReachCheck(os::Loop& loop, os::Endpoint store, std::string token, os::milliseconds timeout,
+ReachCheck::ReachCheck(os::Loop& loop, os::Endpoint store, std::string key, os::milliseconds timeout,
                        std::function<void(wire::Reached)> done)
-    : loop_(loop), store_(std::move(store)), token_(std::move(token)), done_(std::move(done)), timeout_(timeout) {
+    : loop_(loop), store_(std::move(store)), key_(std::move(key)), done_(std::move(done)), timeout_(timeout) {
   timer_ = loop_.after(timeout, [this] {
     timer_ = 0;
     fail_with(ETIMEDOUT);
@@ -46,24 +49,50 @@ ReachCheck::~ReachCheck() {
 
 void ReachCheck::on_ready() {
   if (int error = os::connect_outcome(socket_.get())) return fail_with(error);
-  if (!sent_) {
-    sent_ = true;
-    std::string proof = "PHLX" + token_;
-    os::write_step(socket_.get(), proof.data(), proof.size());  // 20 bytes always fit a fresh socket
-    loop_.rewatch(watch_, EPOLLIN);
+  if (stage_ == Stage::kConnecting) {
+    base::Result<std::string> nonce = wire::fresh_nonce();
+    if (!nonce.ok()) return fail_with(EAGAIN);
+    nonce_ = std::move(nonce).value();
+    std::string greeting = std::string(store::kProbeMagic) + nonce_;
+    os::write_step(socket_.get(), greeting.data(), greeting.size());  // 20 bytes always fit a fresh socket
+    stage_ = Stage::kChallenging;
+    return loop_.rewatch(watch_, EPOLLIN);
+  }
+  char block[256];
+  os::IoStep step = os::read_step(socket_.get(), block, sizeof(block));
+  if (step.kind == os::IoStep::kWouldBlock) return;
+  if (step.kind != os::IoStep::kBytes) return fail_as_stranger();
+  heard_.append(block, step.bytes);
+  answered();
+}
+
+void ReachCheck::answered() {
+  constexpr std::string_view kMagic = store::kProbeMagic;
+  bool challenging = stage_ == Stage::kChallenging;
+  std::string_view start = challenging ? kMagic : store::kProbeAnswer;
+  size_t seen = std::min(heard_.size(), start.size());
+  if (heard_.compare(0, seen, start.substr(0, seen)) != 0) return fail_as_stranger();
+  if (heard_.size() < (challenging ? kMagic.size() + wire::kNonceBytes + wire::kProofBytes : start.size())) return;
+  if (challenging) {
+    std::string_view theirs = std::string_view(heard_).substr(kMagic.size(), wire::kNonceBytes);
+    std::string_view proof = std::string_view(heard_).substr(kMagic.size() + wire::kNonceBytes);
+    if (!wire::proves(proof, wire::Side::kListener, key_, nonce_, theirs)) return fail_as_stranger();
+    std::string ours = wire::proof_of(wire::Side::kDialer, key_, nonce_, theirs);
+    os::write_step(socket_.get(), ours.data(), ours.size());
+    stage_ = Stage::kProving;
+    heard_.clear();
     return;
   }
-  char answer[8];
-  os::IoStep step = os::read_step(socket_.get(), answer, sizeof(answer));
-  if (step.kind == os::IoStep::kWouldBlock) return;
   wire::Reached result;
-  if (step.kind != os::IoStep::kBytes || std::string_view(answer, std::min<size_t>(step.bytes, 2)) != "OK") {
-    result.outcome = {false, base::fail(base::ErrorKind::kUnfit, fmt::format("something else answers at {}", store_.str()))
-                                 .because("it did not know the run's token; a proxy, or another host has the same address")};
-    return finish(std::move(result));
-  }
   base::Result<os::Endpoint> local = os::local_endpoint(socket_.get());
   if (local.ok()) result.interface = interface_of(local->address);
+  finish(std::move(result));
+}
+
+void ReachCheck::fail_as_stranger() {
+  wire::Reached result;
+  result.outcome = {false, base::fail(base::ErrorKind::kUnfit, fmt::format("something else answers at {}", store_.str()))
+                               .because("it did not prove that it holds the run's key: a proxy, or another host with the same address")};
   finish(std::move(result));
 }
 

@@ -1,4 +1,4 @@
-// Can this host reach the store? One real connection, with the run's token, answered by the store.
+// Can this host reach the store? One real connection, on which both sides prove that they hold the attempt's key (wire/challenge.h).
 #pragma once
 
 #include <functional>
@@ -16,23 +16,26 @@ namespace agent {
 // firewall that drops), and no route apart.
 class ReachCheck {
  public:
-  ReachCheck(os::Loop& loop, os::Endpoint store, std::string token, os::milliseconds timeout, std::function<void(wire::Reached)> done);
+  ReachCheck(os::Loop& loop, os::Endpoint store, std::string key, os::milliseconds timeout, std::function<void(wire::Reached)> done);
   ~ReachCheck();
 
  private:
   void on_ready();
+  void answered();
   void finish(wire::Reached result);
   void fail_with(int error_number);
+  void fail_as_stranger();
 
   os::Loop& loop_;
   os::Endpoint store_;
-  std::string token_;
+  std::string key_, nonce_;
   std::function<void(wire::Reached)> done_;
   os::milliseconds timeout_;
   os::Fd socket_;
   os::WatchId watch_ = 0;
   os::TimerId timer_ = 0;
-  bool sent_ = false;
+  enum class Stage { kConnecting, kChallenging, kProving } stage_ = Stage::kConnecting;
+  std::string heard_;  // of this stage's answer
 };
 
 // The interface that has this address; empty if none does.

@@ -138,17 +138,26 @@ void Sha256::update(std::string_view bytes) {
   }
 }
 
-std::string Sha256::hex() {
+std::string Sha256::bytes() {
   uint64_t bits = total_ * 8;
   update(std::string_view("\x80", 1));
   while (pending_size_ != 56) update(std::string_view("\0", 1));
   char length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(bits >> (56 - 8 * i));
   update(std::string_view(length, 8));
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   for (uint32_t word : state_)
-    for (int shift = 28; shift >= 0; shift -= 4) out += kDigits[word >> shift & 15];
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(word >> shift & 0xff);
+  return out;
+}
+
+std::string Sha256::hex() {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (unsigned char byte : bytes()) {
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  }
   return out;
 }
 
@@ -156,6 +165,31 @@ std::string sha256_hex(std::string_view bytes) {
   Sha256 hash;
   hash.update(bytes);
   return hash.hex();
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view message) {
+  constexpr size_t kBlock = 64;
+  auto digest = [](std::string_view first, std::string_view then) {
+    Sha256 hash;
+    hash.update(first);
+    hash.update(then);
+    return hash.bytes();
+  };
+  std::string block(key.size() > kBlock ? digest(key, "") : key);
+  block.resize(kBlock, '\0');
+  std::string inner = block, outer = block;
+  for (size_t i = 0; i < kBlock; ++i) {
+    inner[i] = static_cast<char>(inner[i] ^ 0x36);
+    outer[i] = static_cast<char>(outer[i] ^ 0x5c);
+  }
+  return digest(outer, digest(inner, message));
+}
+
+bool equal_secrets(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]) & 0xFFu;
+  return difference == 0;
 }
 
 }  // namespace base

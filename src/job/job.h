@@ -30,7 +30,7 @@ enum class Preflight { kStrict, kWarn, kOff };
 
 struct Job {
   std::string run_id;
-  std::string token;  // 16 random bytes; each attempt has its own
+  std::string token;  // 16 random bytes; each attempt has its own. Hosts get keys that are derived from it (wire/challenge.h)
   std::string build;  // of this program; an agent of another is refused. Empty: any
   int attempt = 0;    // which try of the run this is: 0 is the first
   std::vector<HostRequest> hosts;

@@ -14,7 +14,7 @@ using Kind = Verdict::Kind;
 // Who belongs to one attempt is known by a token of its own: a rank that outlived its attempt cannot join the next.
 std::string token_of(const Job& job, int number) {
   if (number == 0) return job.token;
-  return base::sha256_hex(fmt::format("{}attempt {}", job.token, number)).substr(0, 16);
+  return base::hmac_sha256(job.token, fmt::format("attempt {}", number)).substr(0, job.token.size());
 }
 
 Job job_of(const Run& run) {

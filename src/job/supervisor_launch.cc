@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "wire/challenge.h"
+
 namespace job {
 
 void Step::take(size_t h, const wire::Hello& m) {
@@ -53,7 +55,7 @@ void Step::prepare_hosts() {
   s.phase = Phase::kPreparing;
   wire::Prepare prepare;
   prepare.run_id = s.job.run_id;
-  prepare.token = s.job.token;
+  prepare.key = wire::key_for(wire::Purpose::kStore, s.job.token);
   prepare.lease_ms = static_cast<uint32_t>(kAgentLease.count());
   prepare.directory = s.job.directory;
   prepare.argv = s.job.argv;

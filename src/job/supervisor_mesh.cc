@@ -2,6 +2,7 @@
 // network is tried, and the one that failed least is kept. `check` then sends bursts over the links that hold, in rounds in which no
 // host is busy twice; a run does that while its program starts (supervisor_speed.cc), since nothing it can find refuses the run.
 #include "job/step.h"
+#include "wire/challenge.h"
 
 namespace job {
 namespace {
@@ -60,12 +61,13 @@ void Step::listen_on_network() {
   Checks& c = s.checks;
   c.stage = Checks::Stage::kListening;
   c.ports.assign(s.hosts.size(), {});
+  const std::string key = wire::key_for(wire::Purpose::kMesh, s.job.token);
   std::vector<bool> asked(s.hosts.size());
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     asked[h] = in_mesh(h);
     if (!asked[h]) continue;
     wire::Listen listen;
-    listen.token = s.job.token;
+    listen.key = key;
     listen.places.push_back({c.networks[c.network].addresses[h], 0});
     if (h == 0 && s.job.master_port != 0)
       listen.places.push_back({c.networks[c.network].addresses[h], static_cast<uint32_t>(s.job.master_port)});
@@ -119,13 +121,14 @@ void Step::dial_round() {
   os::milliseconds burst = s.job.burst;
   if (burst.count() == 0 && !c.rounds.empty())
     burst = std::clamp(kAllBursts / static_cast<int64_t>(c.rounds.size()), kShortestBurst, kLongestBurst);
+  const std::string key = wire::key_for(wire::Purpose::kMesh, s.job.token);
   std::vector<bool> asked(s.hosts.size());
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     wire::Dial& dial = dials[h];
     asked[h] = !dial.targets.empty();
     if (!asked[h]) continue;
     dial.round = static_cast<uint32_t>(c.round);
-    dial.token = s.job.token;
+    dial.key = key;
     dial.echoes = c.round == 0 && !measures_first() ? 0 : kMeshEchoes;
     dial.payload_bytes = c.round > 0 ? 0 : measures_first() ? kMeshPayload : kPathPayload;
     dial.burst_ms = c.round == 0 ? 0 : static_cast<uint32_t>(burst.count());

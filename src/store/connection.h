@@ -23,11 +23,12 @@ struct Server::Connection {
   os::TimerId deadline = 0;   // to prove itself
   size_t peer = kNoPeer;      // its place in peers_, once admitted
   bool admitted = false;
-  bool paused = false;             // neither read nor served until it has read its answers
-  bool to_deliver = false;         // it is in to_deliver_
-  uint64_t* dropped_as = nullptr;  // set: to be closed as soon as nobody works on it, and counted there
-  std::string unparsed;            // arrived, not served
-  std::string unsent;              // answered, not sent; of these bytes `sent` already are
+  bool paused = false;                   // neither read nor served until it has read its answers
+  bool to_deliver = false;               // it is in to_deliver_
+  uint64_t* dropped_as = nullptr;        // set: to be closed as soon as nobody works on it, and counted there
+  std::string dialers_nonce, own_nonce;  // of a probe
+  std::string unparsed;                  // arrived, not served
+  std::string unsent;                    // answered, not sent; of these bytes `sent` already are
   size_t sent = 0;
 };
 

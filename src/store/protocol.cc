@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "wire/challenge.h"
+
 namespace store {
 namespace {
 
 using Step = Parser::Step;
 
-// The fields of each request by OpCode, one letter each: k key, v value, i i64, u u32, t token, n how often the rest is
+// The fields of each request by OpCode, one letter each: k key, v value, i i64, u u32, t nonce, r proof, n how often the rest is
 // repeated, d a value that may be missing (legacy_code), m and p what is left of a magic that begin() has compared.
 constexpr std::array kShapes = {
     "m",    // kValidate
@@ -32,6 +34,7 @@ constexpr std::array kShapes = {
     "ki",   // kBarrier
     "k",    // kWatchKey
     "pt",   // kProbe
+    "r",    // kProof
 };
 const char* shape_of(OpCode code) { return kShapes[static_cast<size_t>(code)]; }
 
@@ -43,7 +46,8 @@ size_t fixed_size(char field) {
     case 'u':
     case 'm': return 4;
     case 'p': return kProbeMagic.size() - 1;
-    case 't': return kTokenSize;
+    case 't': return wire::kNonceBytes;
+    case 'r': return wire::kProofBytes;
     default: return 0;
   }
 }
@@ -125,8 +129,9 @@ Step Parser::begin(std::string_view bytes) {
   auto byte = static_cast<uint8_t>(bytes[cursor_ - 1]);
   if (dialect_ == Dialect::kLegacy) return legacy_code(byte);
   if (dialect_ == Dialect::kProbe) {
-    if (spoke_) return bad("bytes after a probe");
-    code_ = OpCode::kProbe;
+    if (code_ == OpCode::kProof) return bad("bytes after a probe");
+    code_ = spoke_ ? OpCode::kProof : OpCode::kProbe;
+    if (spoke_) cursor_ = 0;  // a proof has no code before it
   } else if (byte > static_cast<uint8_t>(OpCode::kBarrier) || (byte == 0) == spoke_) {
     return bad("unknown request code");
   } else {
@@ -169,7 +174,8 @@ Step Parser::fields(std::string_view bytes) {
         if (step.kind != Step::kOp) return step;
         break;
       }
-      case 't': spans_.push_back({static_cast<uint32_t>(cursor_), static_cast<uint32_t>(size)}); break;
+      case 't':
+      case 'r': spans_.push_back({static_cast<uint32_t>(cursor_), static_cast<uint32_t>(size)}); break;
       case 'n': {
         uint64_t count = read_number(bytes, cursor_, size);
         if (count > limits_->max_keys) return bad("too many keys in one request");

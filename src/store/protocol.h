@@ -6,7 +6,7 @@
 //   legacy  everything older: no greeting, codes start at SET = 0. Up to 2.0 the codes 7 and 8 are WATCH_KEY and DELETE_KEY;
 //           2.1 dropped WATCH_KEY, so there 7 is DELETE_KEY, 8 APPEND, 9 MULTI_GET, 10 MULTI_SET, 11 CANCEL_WAIT. For a while
 //           in 2023 CE F7 85 3C stood before each of these requests.
-//   probe   ours: "PHLX" and a 16-byte token.
+//   probe   ours: "PHLX" and a nonce; after the answer, the proof of wire/challenge.h.
 //
 // Source: torch/csrc/distributed/c10d/TCPStore{,Backend,LibUvBackend}.{hpp,cpp}, and byte dumps of 1.13.
 #pragma once
@@ -21,11 +21,12 @@ namespace store {
 
 enum class Dialect : uint8_t { kUnknown, kLegacy, kModern, kProbe };
 
-// With the modern dialect's codes, up to kBarrier. kWatchKey is legacy only, kProbe ours.
+// With the modern dialect's codes, up to kBarrier. kWatchKey is legacy only, kProbe and kProof ours.
 // clang-format off
 enum class OpCode : uint8_t {
   kValidate, kSet, kCompareSet, kGet, kAdd, kCheck, kWait, kNumKeys, kDeleteKey, kAppend, kMultiGet, kMultiSet, kCancelWait,
   kPing, kQueuePush, kQueuePop, kQueueLen, kListKeys, kBarrier, kWatchKey, kProbe,
+  kProof,
 };
 // clang-format on
 
@@ -44,7 +45,6 @@ struct Limits {
   size_t max_op = 32 << 20;  // below 4 GiB
 };
 
-inline constexpr size_t kTokenSize = 16;
 inline constexpr std::string_view kProbeMagic = "PHLX";
 inline constexpr std::string_view kProbeAnswer = "OK\n";
 inline constexpr std::string_view kModernGreeting{"\x00\xCE\xF7\x85\x3C", 5};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "store/connection.h"
+#include "wire/challenge.h"
 
 namespace store {
 namespace {
@@ -12,22 +13,20 @@ constexpr int kAcceptsPerEvent = 256;
 constexpr size_t kMaxPeers = 128 << 10;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-// Takes the same time wherever the difference is.
-bool equal_secrets(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]) & 0xFFu;
-  return difference == 0;
-}
-
 }  // namespace
 
-Server::Server(os::Loop& loop, os::Listener listener, ServerOptions options)
-    : loop_(loop), listener_(std::move(listener)), options_(std::move(options)), table_(options_.max_table), scratch_(kReadSize) {}
+Server::Server(os::Loop& loop, os::Listener listener, ServerOptions options, os::SocketOwners owners)
+    : loop_(loop),
+      listener_(std::move(listener)),
+      options_(std::move(options)),
+      owners_(std::move(owners)),
+      table_(options_.max_table),
+      scratch_(kReadSize) {}
 
 base::Result<std::unique_ptr<Server>> Server::start(os::Loop& loop, os::Listener listener, ServerOptions options) {
-  if (options.token.size() != kTokenSize) return base::fail(base::ErrorKind::kInternal, "the store's token is not 16 bytes long");
-  std::unique_ptr<Server> server(new Server(loop, std::move(listener), std::move(options)));
+  if (options.key.size() != wire::kKeyBytes) return base::fail(base::ErrorKind::kInternal, "the store's key is not 32 bytes long");
+  TRY_ASSIGN(os::SocketOwners owners, os::SocketOwners::open(listener.endpoint));
+  std::unique_ptr<Server> server(new Server(loop, std::move(listener), std::move(options), std::move(owners)));
   Server* self = server.get();
   TRY_ASSIGN(server->listener_watch_, loop.watch(server->listener_.fd.get(), EPOLLIN, [self](uint32_t) { self->accept_some(); }));
   return server;
@@ -77,8 +76,21 @@ void Server::accept_some() {
   }
 }
 
+bool Server::trusted(const os::Accepted& accepted) {
+  base::Result<os::Endpoint> own = os::local_endpoint(accepted.fd.get());
+  if (!own.ok()) return false;
+  os::PeerOwner owner = owners_.of(accepted.peer, *own);
+  if (owner.trusted()) return true;
+  return owner.kind == os::PeerOwner::kUser && options_.admits_user && options_.admits_user(owner.uid);
+}
+
 void Server::take_in(os::Accepted accepted) {
   ++counters_.accepted;
+  if (!trusted(accepted)) {
+    ++counters_.foreign;
+    ++counters_.refused;
+    return;
+  }
   bool known = allowed(accepted.peer.address);
   if (counters_.connected >= options_.max_connections || (!known && unproven_ >= options_.max_unproven)) {
     ++counters_.refused;
@@ -126,10 +138,22 @@ bool Server::admit(Connection& connection) {
   return true;
 }
 
-// A probe: whether it knows the token. It is answered by whoever closes the connection.
-bool Server::prove(Connection& connection, std::string_view token) {
+// A probe has begun: it is answered with our half. False: it cannot be.
+bool Server::challenge(Connection& connection, std::string_view nonce) {
   if (connection.peer != Connection::kNoPeer) peers_[connection.peer].dialect = Dialect::kProbe;
-  if (!equal_secrets(token, options_.token)) return false;
+  base::Result<std::string> own = wire::fresh_nonce();
+  if (!own.ok()) return false;
+  connection.dialers_nonce = nonce;
+  connection.own_nonce = std::move(own).value();
+  answer_ += kProbeMagic;
+  answer_ += connection.own_nonce;
+  answer_ += wire::proof_of(wire::Side::kListener, options_.key, connection.dialers_nonce, connection.own_nonce);
+  return true;
+}
+
+// Whether the probe holds the key. It is answered by whoever closes the connection.
+bool Server::prove(Connection& connection, std::string_view proof) {
+  if (!wire::proves(proof, wire::Side::kDialer, options_.key, connection.dialers_nonce, connection.own_nonce)) return false;
   allow(connection.from.address);
   return true;
 }

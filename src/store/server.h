@@ -1,8 +1,10 @@
 // The key–value server that PyTorch workers meet at, inside somebody's event loop: one thread, no locks, no blocking.
 //
-// Who may use it: connections from allowed addresses. A connection from elsewhere may only prove itself: it sends "PHLX" and the
-// run's token, is answered "OK\n", its address is allowed from then on, and it is closed. Anything else from there, too many of them
-// at once, or ten seconds without a word, and it is dropped. So an agent allows its host by checking that it can reach the port.
+// Who may use it: connections from allowed addresses, and of those from this machine only the ones of this user, of root, and of users that
+// admits_user names (os/socket_owner.h); a connection of another local user is closed before a byte of it is read. A connection from
+// elsewhere may only prove itself (wire/challenge.h): "PHLX" and a nonce, then, after the server's nonce and proof, its own proof. It is
+// answered "OK\n", its address is allowed from then on, and it is closed. Anything else from there, too many of them at once, or ten
+// seconds without a word, and it is dropped. So an agent allows its host by checking that it can reach the port.
 //
 // A client that breaks the protocol, reads too slowly for what it asks, or no longer fits into the memory bounds is dropped and
 // counted; nobody else notices. Clients that are idle cost a descriptor and no work.
@@ -19,13 +21,16 @@
 #include "base/result.h"
 #include "os/loop.h"
 #include "os/net.h"
+#include "os/socket_owner.h"
 #include "store/protocol.h"
 #include "store/table.h"
 
 namespace store {
 
 struct ServerOptions {
-  std::string token;             // kTokenSize bytes
+  std::string key;  // wire::kKeyBytes bytes, for wire::Purpose::kStore
+  // Asked about a local user other than this one and root; empty: none is admitted. Must not block.
+  std::function<bool(uid_t)> admits_user;
   bool allow_everybody = false;  // no filter by address
   size_t max_connections = 65'536;
   size_t max_unproven = 256;  // at once, from addresses not allowed
@@ -50,7 +55,8 @@ struct Peer {
 
 struct Counters {
   uint64_t accepted = 0;
-  uint64_t probes = 0;      // that knew the token
+  uint64_t probes = 0;      // that proved the key
+  uint64_t foreign = 0;     // of another user of this machine; also counted as refused
   uint64_t refused = 0;     // not allowed, or too many
   uint64_t bad_frames = 0;  // dropped for what they sent
   uint64_t over_limit = 0;  // dropped for memory: the table, unparsed requests, unread answers
@@ -63,7 +69,8 @@ struct Counters {
 
 class Server : private Outbox {
  public:
-  // Serves on a listener that is already bound, so the port is taken before any rank starts.
+  // Serves on a listener that is already bound, so the port is taken before any rank starts. Error: the key has another size, or (kUnfit)
+  // the users of local connections cannot be known here.
   static base::Result<std::unique_ptr<Server>> start(os::Loop& loop, os::Listener listener, ServerOptions options);
   ~Server() override;
   Server(const Server&) = delete;
@@ -84,12 +91,14 @@ class Server : private Outbox {
 
  private:
   struct Connection;
-  Server(os::Loop& loop, os::Listener listener, ServerOptions options);
+  Server(os::Loop& loop, os::Listener listener, ServerOptions options, os::SocketOwners owners);
   // Who may come in (server.cc).
   void accept_some();
   void take_in(os::Accepted accepted);
   bool admit(Connection& connection);
-  bool prove(Connection& connection, std::string_view token);
+  bool trusted(const os::Accepted& accepted);
+  bool challenge(Connection& connection, std::string_view nonce);
+  bool prove(Connection& connection, std::string_view proof);
   void close(Connection& connection);
   // What is said (server_io.cc).
   void on_event(ClientId id, uint32_t events);
@@ -106,6 +115,7 @@ class Server : private Outbox {
   os::Loop& loop_;
   os::Listener listener_;
   ServerOptions options_;
+  os::SocketOwners owners_;
   Table table_;
   os::WatchId listener_watch_ = 0;
   os::TimerId accept_again_ = 0;

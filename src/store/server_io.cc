@@ -69,6 +69,10 @@ bool Server::serve_next(Connection& connection, std::string_view& bytes) {
   if (stranger || step.kind != Parser::Step::kOp) return false;
   bytes.remove_prefix(step.consumed);
   if (op_.code == OpCode::kProbe) {
+    if (!challenge(connection, op_.parts[0])) connection.dropped_as = &counters_.refused;
+    return !connection.dropped_as;
+  }
+  if (op_.code == OpCode::kProof) {
     bool proven = prove(connection, op_.parts[0]);
     if (proven) answer_ = kProbeAnswer;
     connection.dropped_as = proven ? &counters_.probes : &counters_.bad_frames;

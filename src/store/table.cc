@@ -44,7 +44,8 @@ Outcome Table::apply(ClientId client, const Op& op, Outbox& outbox) {
   const auto& parts = op.parts;
   switch (op.code) {
     case OpCode::kValidate:
-    case OpCode::kProbe: break;
+    case OpCode::kProbe:
+    case OpCode::kProof: break;
     case OpCode::kSet: return set(parts[0], parts[1], outbox);
     case OpCode::kCompareSet: return compare_set(client, op, outbox);
     case OpCode::kGet:

@@ -34,7 +34,7 @@ struct Place {
 };
 struct Listen {
   static constexpr FrameType kType = FrameType::kListen;
-  std::string token;
+  std::string key;  // wire/challenge.h: for the mesh
   std::vector<Place> places;
 };
 struct DialTarget {
@@ -47,7 +47,7 @@ struct DialTarget {
 struct Dial {
   static constexpr FrameType kType = FrameType::kDial;
   uint32_t round = 0;
-  std::string token;
+  std::string key;             // wire/challenge.h: for the mesh
   uint32_t echoes = 0;         // small ones, whose shortest round trip counts; 0: none
   uint32_t payload_bytes = 0;  // sent and echoed; 0: none
   uint32_t burst_ms = 0;       // sent as fast as it goes; 0: none

@@ -93,7 +93,7 @@ void fields(W& w, Trouble& m) {
 template <typename W>
 void fields(W& w, Prepare& m) {
   w(m.run_id);
-  w(m.token);
+  w(m.key);
   w(m.lease_ms);
   w(m.directory);
   w(m.argv);
@@ -195,7 +195,7 @@ void fields(W& w, Place& m) {
 }
 template <typename W>
 void fields(W& w, Listen& m) {
-  w(m.token);
+  w(m.key);
   w.each(m.places, 8);
 }
 template <typename W>
@@ -208,7 +208,7 @@ void fields(W& w, DialTarget& m) {
 template <typename W>
 void fields(W& w, Dial& m) {
   w(m.round);
-  w(m.token);
+  w(m.key);
   w(m.echoes);
   w(m.payload_bytes);
   w(m.burst_ms);

@@ -118,7 +118,7 @@ struct Trouble {
 struct Prepare {
   static constexpr FrameType kType = FrameType::kPrepare;
   std::string run_id;
-  std::string token;      // 16 bytes; who knows it belongs to the run
+  std::string key;        // wire/challenge.h: for the store, and for reaching it
   uint32_t lease_ms = 0;  // silence of the launcher after which the agent stops everything
   std::string directory;  // working directory of the ranks
   std::vector<std::string> argv;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "agent/mesh_dialer.h"
@@ -15,19 +16,19 @@
 namespace agent {
 namespace {
 
-const std::string kToken = "0123456789abcdef";
+const std::string kKey = "0123456789abcdef0123456789abcdef";
 constexpr os::milliseconds kTimeout{700};
 
 bool sh(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
-// The far host: listens on 10.9.0.2 with the given token, and beside it, on port 2222, a stranger that greets like sshd.
+// The far host: listens on 10.9.0.2 with the given key, and beside it, on port 2222, a stranger that greets like sshd.
 [[noreturn]] void far_host(int ready, int go) {
   char byte = 0;
   if (::unshare(CLONE_NEWNET) != 0) ::_exit(1);
   if (::write(ready, "u", 1) != 1 || ::read(go, &byte, 1) != 1) ::_exit(1);
   auto loop = std::move(os::Loop::create()).value();
   MeshListener listener(*loop);
-  wire::Listening listening = listener.listen({kToken, {{"10.9.0.2", 0}}});
+  wire::Listening listening = listener.listen({kKey, {{"10.9.0.2", 0}}});
   base::Result<os::Listener> stranger = os::listen_tcp({"10.9.0.2", 2222});
   if (!listening.places[0].outcome.ok || !stranger.ok()) ::_exit(1);
   std::vector<os::Fd> visitors;
@@ -42,34 +43,108 @@ bool sh(const std::string& command) { return std::system((command + " >/dev/null
   ::_exit(0);
 }
 
-// A stranger who connects and says nothing, and a peer that fell silent, do not hold a place for as long as the listener lives.
-TEST(MeshListener, SilentSessionsAreClosed) {
-  auto loop = std::move(os::Loop::create()).value();
-  MeshListener listener(*loop, os::milliseconds(150), os::milliseconds(400));
-  wire::Listening listening = listener.listen({kToken, {{"127.0.0.1", 0}}});
-  ASSERT_TRUE(listening.places[0].outcome.ok);
-  os::Endpoint there{"127.0.0.1", static_cast<uint16_t>(listening.places[0].port)};
-  auto lives_for = [&](const std::string& says) {
+// A dialer by hand, on the loopback.
+class MeshListenerTest : public testing::Test {
+ protected:
+  void listen(os::milliseconds unproven, os::milliseconds idle) {
+    listener_ = std::make_unique<MeshListener>(*loop_, unproven, idle);
+    wire::Listening listening = listener_->listen({kKey, {{"127.0.0.1", 0}}});
+    ASSERT_TRUE(listening.places[0].outcome.ok);
+    port_ = static_cast<uint16_t>(listening.places[0].port);
+  }
+  os::Fd connect() const {
     os::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_port = htons(there.port);
+    address.sin_port = htons(port_);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_TRUE(os::write_all(fd.get(), says, "hello").ok() && os::set_nonblocking(fd.get()).ok());
-    os::Mono begin = os::mono_now();
-    for (char block[64]; os::mono_now() - begin < os::milliseconds(5000);) {
-      loop->poll(os::milliseconds(20));
-      os::IoStep step = os::read_step(fd.get(), block, sizeof(block));
-      if (step.kind != os::IoStep::kBytes && step.kind != os::IoStep::kWouldBlock) break;
+    EXPECT_TRUE(os::set_nonblocking(fd.get()).ok());
+    return fd;
+  }
+  // So many bytes; fewer if the listener closes or five seconds pass.
+  std::string hear(const os::Fd& fd, size_t size) {
+    std::string out;
+    for (os::Mono begin = os::mono_now(); out.size() < size && os::mono_now() - begin < os::milliseconds(5000);) {
+      loop_->poll(os::milliseconds(10));
+      char block[256];
+      os::IoStep step = os::read_step(fd.get(), block, std::min(sizeof(block), size - out.size()));
+      if (step.kind == os::IoStep::kBytes) out.append(block, step.bytes);
+      else if (step.kind != os::IoStep::kWouldBlock) break;
     }
+    return out;
+  }
+  // The listener's answer to a hello with this nonce.
+  std::string greet(const os::Fd& fd, const std::string& nonce) {
+    EXPECT_TRUE(os::write_all(fd.get(), std::string(kMeshHello) + nonce, "hello").ok());
+    return hear(fd, kMeshAnswerBytes);
+  }
+  // Ends when the listener has closed.
+  int64_t lives_for(const os::Fd& fd) {
+    os::Mono begin = os::mono_now();
+    EXPECT_EQ(hear(fd, 1), "");
     return std::chrono::duration_cast<os::milliseconds>(os::mono_now() - begin).count();
-  };
-  int64_t silent = lives_for(""), proven = lives_for(std::string(kMeshHello) + kToken);
+  }
+  std::unique_ptr<os::Loop> loop_ = std::move(os::Loop::create()).value();
+  std::unique_ptr<MeshListener> listener_;
+  uint16_t port_ = 0;
+  const std::string nonce_ = std::string(wire::kNonceBytes, 'n');
+};
+
+// A stranger who connects and says nothing, and a peer that fell silent, do not hold a place for as long as the listener lives.
+TEST_F(MeshListenerTest, SilentSessionsAreClosed) {
+  listen(os::milliseconds(150), os::milliseconds(400));
+  int64_t silent = lives_for(connect());
   EXPECT_GE(silent, 140);
   EXPECT_LT(silent, 390);
+  os::Fd fd = connect();
+  std::string answer = greet(fd, nonce_);
+  ASSERT_EQ(answer.size(), kMeshAnswerBytes);
+  std::string theirs = answer.substr(kMeshHello.size(), wire::kNonceBytes);
+  EXPECT_TRUE(os::write_all(fd.get(), wire::proof_of(wire::Side::kDialer, kKey, nonce_, theirs), "proof").ok());
+  int64_t proven = lives_for(fd);
   EXPECT_GE(proven, 390);
   EXPECT_LT(proven, 3000);
+}
+
+// What crosses the network is no key: neither a recording of another dialer nor the listener's own proof lets anybody in.
+TEST_F(MeshListenerTest, ARecordingProvesNothing) {
+  listen(os::milliseconds(3000), os::milliseconds(3000));
+  os::Fd genuine = connect();
+  std::string answer = greet(genuine, nonce_);
+  ASSERT_EQ(answer.size(), kMeshAnswerBytes);
+  EXPECT_EQ(answer.find(kKey.substr(0, 8)), std::string::npos);
+  std::string theirs = answer.substr(kMeshHello.size(), wire::kNonceBytes);
+  EXPECT_TRUE(wire::proves(answer.substr(kMeshHello.size() + wire::kNonceBytes), wire::Side::kListener, kKey, nonce_, theirs));
+  std::string recorded = wire::proof_of(wire::Side::kDialer, kKey, nonce_, theirs);
+  EXPECT_TRUE(os::write_all(genuine.get(), recorded + std::string("E\1\0\0\0x", 6), "proof").ok());
+  EXPECT_EQ(hear(genuine, 1), "x");
+  for (bool mirrored : {false, true}) {
+    os::Fd fd = connect();
+    std::string again = greet(fd, nonce_);
+    ASSERT_EQ(again.size(), kMeshAnswerBytes);
+    EXPECT_NE(again, answer) << "the listener's nonce is new";
+    std::string proof = mirrored ? again.substr(kMeshHello.size() + wire::kNonceBytes) : recorded;
+    EXPECT_TRUE(os::write_all(fd.get(), proof + std::string("E\1\0\0\0x", 6), "proof").ok());
+    EXPECT_EQ(hear(fd, 1), "");
+  }
+}
+
+TEST_F(MeshListenerTest, AnotherUserOfThisMachineHearsNothing) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root, to be a second user";
+  listen(os::milliseconds(3000), os::milliseconds(3000));
+  pid_t other = ::fork();
+  if (other == 0) {
+    if (::setresuid(61'202, 61'202, 61'202) != 0) ::_exit(1);
+    os::Fd fd = connect();
+    ::fcntl(fd.get(), F_SETFL, 0);
+    std::string hello = std::string(kMeshHello) + nonce_;
+    char byte = 0;
+    ::_exit(::write(fd.get(), hello.data(), hello.size()) > 0 && ::read(fd.get(), &byte, 1) <= 0 ? 0 : 2);
+  }
+  int status = -1;
+  for (int i = 0; i < 200 && ::waitpid(other, &status, WNOHANG) != other; ++i) loop_->poll(os::milliseconds(20));
+  EXPECT_EQ(status, 0) << "closed without a byte";
 }
 
 class Mesh : public testing::Test {
@@ -108,8 +183,7 @@ class Mesh : public testing::Test {
         there("nft 'add table inet t; add chain inet t in { type filter hook input priority 0; }; add rule inet t in " + rule + "'"));
   }
 
-  wire::DialedLink dial(uint32_t burst_ms = 0, const std::string& address = "10.9.0.2", uint32_t port = 0,
-                        const std::string& token = kToken) {
+  wire::DialedLink dial(uint32_t burst_ms = 0, const std::string& address = "10.9.0.2", uint32_t port = 0, const std::string& key = kKey) {
     auto loop = std::move(os::Loop::create()).value();
     wire::Dialed answer;
     MeshDialer dialer(*loop, [&](wire::Dialed dialed) {
@@ -118,7 +192,7 @@ class Mesh : public testing::Test {
     });
     wire::Dial request;
     request.round = 3;
-    request.token = token;
+    request.key = key;
     request.echoes = 8;
     request.payload_bytes = 256 << 10;
     request.burst_ms = burst_ms;
@@ -204,7 +278,7 @@ TEST_F(Mesh, AnotherProgramIsAStranger) {
   EXPECT_LT(took_, os::milliseconds(500));
 }
 
-TEST_F(Mesh, AnotherRunsTokenIsAStranger) { EXPECT_EQ(dial(0, "10.9.0.2", 0, "fedcba9876543210").outcome, "stranger"); }
+TEST_F(Mesh, AnotherRunsKeyIsAStranger) { EXPECT_EQ(dial(0, "10.9.0.2", 0, "fedcba9876543210fedcba9876543210").outcome, "stranger"); }
 
 TEST_F(Mesh, AnAgentThatStandsStillIsSilent) {
   ::kill(far_, SIGSTOP);
@@ -227,7 +301,7 @@ TEST_F(Mesh, ManyTargetsAreDialedSideBySide) {
     loop->stop();
   });
   wire::Dial request;
-  request.token = kToken;
+  request.key = kKey;
   request.payload_bytes = 64 << 10;
   request.timeout_ms = static_cast<uint32_t>(kTimeout.count());
   for (uint32_t i = 0; i < 30; ++i) request.targets.push_back({i, i % 3 == 0 ? "10.9.0.77" : "10.9.0.2", port_, i == 1});

@@ -160,6 +160,10 @@ TEST(StoreProtocol, DialectIsKnownFromTheFirstBytes) {
   EXPECT_EQ(probe.dialect(), Dialect::kProbe);
   probe("0123456789abcdef");
   EXPECT_EQ(probe.seen, (std::vector<Seen>{{OpCode::kProbe, {"0123456789abcdef"}}}));
+  probe("0123456789abcdef0123456789abcde");
+  EXPECT_EQ(probe.seen.size(), 1u);
+  probe("f");
+  EXPECT_EQ(probe.seen.back(), (Seen{OpCode::kProof, {"0123456789abcdef0123456789abcdef"}}));
   probe("x");
   EXPECT_TRUE(probe.bad());
 }

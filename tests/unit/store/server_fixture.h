@@ -14,10 +14,11 @@
 
 #include "requests.h"
 #include "store/server.h"
+#include "wire/challenge.h"
 
 namespace store {
 
-inline constexpr std::string_view kToken = "0123456789abcdef";
+inline constexpr std::string_view kKey = "0123456789abcdef0123456789abcdef";
 
 class ServerTest : public ::testing::Test {
  protected:
@@ -26,7 +27,7 @@ class ServerTest : public ::testing::Test {
     auto loop = os::Loop::create();
     ASSERT_TRUE(loop.ok());
     loop_ = std::move(*loop);
-    options_.token = kToken;
+    options_.key = kKey;
   }
   void serve() {
     auto listener = os::listen_tcp({"127.0.0.1", 0});
@@ -91,6 +92,15 @@ class Client {
   std::string ask(std::string_view request, size_t answer_size) {
     say(request);
     return hear(answer_size);
+  }
+  // As a probe of an agent that holds `key`: what the server answers in the end. Checks the server's own proof against the true key.
+  std::string prove(std::string_view key) {
+    std::string nonce(wire::kNonceBytes, 'n');
+    std::string answer = ask("PHLX" + nonce, 4 + wire::kNonceBytes + wire::kProofBytes);
+    if (answer.size() < 4 + wire::kNonceBytes) return "no challenge";
+    std::string theirs = answer.substr(4, wire::kNonceBytes), proof = answer.substr(4 + wire::kNonceBytes);
+    EXPECT_TRUE(wire::proves(proof, wire::Side::kListener, kKey, nonce, theirs));
+    return ask(wire::proof_of(wire::Side::kDialer, key, nonce, theirs), 3);
   }
   bool hears_nothing() {
     char byte;

@@ -1,9 +1,6 @@
 #include "store/server.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -107,15 +104,19 @@ TEST_F(StoreServer, StrangersMayOnlyProveThemselves) {
   EXPECT_TRUE(stranger->hung_up());
   EXPECT_EQ(server_->counters().refused, 1u);
   auto liar = client("127.0.0.2");
-  liar->say("PHLX0123456789abcdeF");
+  EXPECT_EQ(liar->prove("0123456789abcdef0123456789abcdeF"), "");
   EXPECT_TRUE(liar->hung_up());
   EXPECT_EQ(server_->counters().bad_frames, 1u);
   auto early = client("127.0.0.2");  // connected before its address is allowed, speaks after
+  auto mirror = client("127.0.0.2");  // sends the server's own proof back
+  std::string challenge = mirror->ask("PHLX0123456789abcdef", 4 + 16 + 32);
+  ASSERT_EQ(challenge.size(), 52u);
+  EXPECT_EQ(mirror->ask(challenge.substr(20), 3), "");
+  EXPECT_EQ(server_->counters().bad_frames, 2u);
+  EXPECT_FALSE(server_->allowed("127.0.0.2"));
   settle();
   auto prober = client("127.0.0.2");
-  prober->say("PHLX0123");
-  settle();
-  EXPECT_EQ(prober->ask("456789abcdef", 3), "OK\n");
+  EXPECT_EQ(prober->prove(kKey), "OK\n");
   EXPECT_TRUE(prober->hung_up());
   EXPECT_TRUE(server_->allowed("127.0.0.2"));
   EXPECT_EQ(early->ask(frame(3, "n", int64_t{1}), 8), i64(1));
@@ -131,7 +132,7 @@ TEST_F(StoreServer, StrangersMayOnlyProveThemselves) {
 TEST_F(StoreServer, AProbeFromAnAllowedAddressIsNoPeer) {
   serve();
   auto worker = modern();
-  EXPECT_EQ(client()->ask("PHLX" + std::string(kToken), 3), "OK\n");
+  EXPECT_EQ(client()->prove(kKey), "OK\n");
   settle();
   ASSERT_EQ(server_->peers().size(), 1u);
   EXPECT_EQ(server_->peers()[0].endpoint, worker->endpoint);
@@ -326,8 +327,8 @@ TEST_F(StoreServer, SurvivesRunningOutOfDescriptors) {
   EXPECT_EQ(blocked->ask(greeting() + frame(7), 8), i64(0));
 }
 
-TEST_F(StoreServer, RefusesATokenOfTheWrongSize) {
-  options_.token = "short";
+TEST_F(StoreServer, RefusesAKeyOfTheWrongSize) {
+  options_.key = "short";
   auto listener = os::listen_tcp({"127.0.0.1", 0});
   EXPECT_FALSE(Server::start(*loop_, std::move(*listener), options_).ok());
 }

@@ -28,7 +28,7 @@ TEST(Messages, PrepareCarriesEveryByte) {
   std::string bytes;
   Prepare m;
   m.run_id = "20261121-073102-a3f9";
-  m.token = std::string("\0\1\2\xff", 4);
+  m.key = std::string("\0\1\2\xff", 4);
   m.lease_ms = 6000;
   m.directory = "/data/训练";
   m.argv = {"python", "-c", "print(\"a b\")\n$HOME 'q'", "", std::string(200'000, 'x'), "\xff\xfe"};
@@ -37,7 +37,7 @@ TEST(Messages, PrepareCarriesEveryByte) {
   m.path_prefix = "/opt/env/bin";
   Prepare back = round_trip(m, bytes);
   EXPECT_EQ(back.run_id, m.run_id);
-  EXPECT_EQ(back.token, m.token);
+  EXPECT_EQ(back.key, m.key);
   EXPECT_EQ(back.lease_ms, m.lease_ms);
   EXPECT_EQ(back.directory, m.directory);
   EXPECT_EQ(back.argv, m.argv);
