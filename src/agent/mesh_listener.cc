@@ -174,20 +174,26 @@ base::Result<uint32_t> MeshListener::open(const wire::Place& place) {
     owners_ = std::move(owners).value();
   port.fd = std::move(listener.fd);
   port.number = listener.endpoint.port;
+  port.pause = std::make_unique<os::ListenerPause>(loop_);
   ports_.push_back(std::move(port));
   return listener.endpoint.port;
 }
 
-void MeshListener::accept(int listener) {
 bool MeshListener::trusted(const os::Accepted& accepted) const {
   base::Result<os::Endpoint> own = os::local_endpoint(accepted.fd.get());
   return own.ok() && (!owners_ || owners_->of(accepted.peer, *own).trusted());
 }
 
+void MeshListener::accept(int listener) {
   for (;;) {
     base::Result<os::Accepted> accepted = os::accept_tcp(listener);
-    if (!accepted.ok() || !accepted->fd.valid()) return;
-    if (sessions_.size() >= kMostSessions) continue;  // closed at once
+    if (!accepted.ok()) {
+      for (Port& port : ports_)
+        if (port.fd.get() == listener) port.pause->begin(port.watch);
+      return;
+    }
+    if (!accepted->fd.valid()) return;
+    if (sessions_.size() >= kMostSessions || !trusted(*accepted)) continue;  // closed at once
     int fd = accepted->fd.get();
     auto session = std::make_unique<Session>(loop_, std::move(accepted->fd), key_, [this, fd] { sessions_.erase(fd); });
     if (session->start(unproven_, idle_).ok()) sessions_[fd] = std::move(session);

@@ -16,11 +16,12 @@
 #include <string_view>
 #include <vector>
 
+#include "os/listener_pause.h"
 #include "os/loop.h"
 #include "os/net.h"
-#include "wire/check_messages.h"
 #include "os/socket_owner.h"
 #include "wire/challenge.h"
+#include "wire/check_messages.h"
 
 namespace agent {
 
@@ -53,12 +54,13 @@ class MeshListener {
     os::Fd fd;
     os::WatchId watch = 0;
     uint32_t number = 0;
+    std::unique_ptr<os::ListenerPause> pause;
   };
   base::Result<uint32_t> open(const wire::Place& place);
   void accept(int listener);
+  bool trusted(const os::Accepted& accepted) const;
 
   os::Loop& loop_;
-  bool trusted(const os::Accepted& accepted) const;
   os::milliseconds unproven_, idle_;
   std::string key_;
   std::optional<os::SocketOwners> owners_;  // none: this machine does not tell, and the key alone decides

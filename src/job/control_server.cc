@@ -75,11 +75,12 @@ bool ControlServer::make_room() {
 }
 
 void ControlServer::accept() {
-  os::Fd fd = os::accept_local(listener_.get());
-  if (!fd.valid() || !make_room()) return;
+  base::Result<os::Fd> fd = os::accept_local(listener_.get());
+  if (!fd.ok()) return pause_.begin(listener_watch_);
+  if (!fd->valid() || !make_room()) return;
   uint64_t id = next_id_++;
   auto client = std::make_unique<Client>();
-  client->fd = std::move(fd);
+  client->fd = std::move(fd).value();
   client->since = os::mono_now();
   client->queue = wire::kStreamMagic;
   base::Result<os::WatchId> watch = loop_.watch(client->fd.get(), EPOLLIN, [this, id](uint32_t events) { on_event(id, events); });

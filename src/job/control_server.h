@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "os/fd.h"
+#include "os/listener_pause.h"
 #include "os/loop.h"
 #include "wire/control_messages.h"
 
@@ -66,7 +67,7 @@ class ControlServer {
     os::Mono since;
     size_t pending() const { return queue.size() - written; }
   };
-  ControlServer(os::Loop& loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
+  ControlServer(os::Loop& loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)), pause_(loop) {}
   void accept();
   void drop(uint64_t id);
   void on_event(uint64_t id, uint32_t events);
@@ -82,6 +83,7 @@ class ControlServer {
   SocketPlace place_;
   os::Fd listener_;
   os::WatchId listener_watch_ = 0;
+  os::ListenerPause pause_;
   os::TimerId timer_ = 0;
   uint64_t next_id_ = 1;
   std::map<uint64_t, std::unique_ptr<Client>> clients_;

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace os {
@@ -70,9 +71,11 @@ base::Result<Fd> connect_local(const std::string& folder, const std::string& nam
   return fd;
 }
 
-Fd accept_local(int listener) {
+base::Result<Fd> accept_local(int listener) {
   Fd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd.valid() || !peer_is_trusted(fd.get())) return {};
+  bool none = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED;
+  if (!fd.valid() && !none) return base::system_error("accept", std::to_string(listener));
+  if (!fd.valid() || !peer_is_trusted(fd.get())) return Fd();
   return fd;
 }
 

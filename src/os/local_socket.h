@@ -17,6 +17,7 @@ base::Result<Fd> listen_local(const std::string& folder, const std::string& name
 // root; whoever can write to the folder can lay such a socket there.
 base::Result<Fd> connect_local(const std::string& folder, const std::string& name);
 // Accepts one connection of this user or of root (SO_PEERCRED); any other is closed. An invalid Fd: none is waiting, or it was closed.
-Fd accept_local(int listener);
+// Error: one waits and cannot be taken, as when there are no descriptors left (listener_pause.h).
+base::Result<Fd> accept_local(int listener);
 
 }  // namespace os

@@ -11,7 +11,6 @@ namespace {
 constexpr size_t kReadSize = 64 << 10;
 constexpr int kAcceptsPerEvent = 256;
 constexpr size_t kMaxPeers = 128 << 10;
-constexpr std::chrono::milliseconds kAcceptPause{100};
 
 }  // namespace
 
@@ -19,6 +18,7 @@ Server::Server(os::Loop& loop, os::Listener listener, ServerOptions options, os:
     : loop_(loop),
       listener_(std::move(listener)),
       options_(std::move(options)),
+      pause_(loop),
       owners_(std::move(owners)),
       table_(options_.max_table),
       scratch_(kReadSize) {}
@@ -34,7 +34,6 @@ base::Result<std::unique_ptr<Server>> Server::start(os::Loop& loop, os::Listener
 
 Server::~Server() {
   clear();
-  loop_.cancel(accept_again_);
   loop_.unwatch(listener_watch_);
 }
 
@@ -62,15 +61,10 @@ Counters Server::counters() const {
   return out;
 }
 
-// A failing accept (no descriptors left) leaves the listener readable: look away for a while instead of spinning.
 void Server::accept_some() {
   for (int i = 0; i < kAcceptsPerEvent; ++i) {
     base::Result<os::Accepted> accepted = os::accept_tcp(listener_.fd.get());
-    if (!accepted.ok()) {
-      loop_.rewatch(listener_watch_, 0);
-      accept_again_ = loop_.after(kAcceptPause, [this] { loop_.rewatch(listener_watch_, EPOLLIN); });
-      return;
-    }
+    if (!accepted.ok()) return pause_.begin(listener_watch_);
     if (!accepted->fd.valid()) return;
     take_in(std::move(*accepted));
   }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/listener_pause.h"
 #include "os/loop.h"
 #include "os/net.h"
 #include "os/socket_owner.h"
@@ -115,10 +116,10 @@ class Server : private Outbox {
   os::Loop& loop_;
   os::Listener listener_;
   ServerOptions options_;
+  os::ListenerPause pause_;
   os::SocketOwners owners_;
   Table table_;
   os::WatchId listener_watch_ = 0;
-  os::TimerId accept_again_ = 0;
   std::set<std::string, std::less<>> allowed_;
   std::vector<std::unique_ptr<Connection>> connections_;  // by ClientId; null where free
   std::vector<ClientId> free_ids_;

@@ -12,6 +12,7 @@
 
 #include "agent/mesh_dialer.h"
 #include "agent/mesh_listener.h"
+#include "no_descriptors.h"
 
 namespace agent {
 namespace {
@@ -128,6 +129,16 @@ TEST_F(MeshListenerTest, ARecordingProvesNothing) {
     EXPECT_TRUE(os::write_all(fd.get(), proof + std::string("E\1\0\0\0x", 6), "proof").ok());
     EXPECT_EQ(hear(fd, 1), "");
   }
+}
+
+TEST_F(MeshListenerTest, OutOfDescriptorsItLooksAwayForAMoment) {
+  listen(os::milliseconds(3000), os::milliseconds(3000));
+  os::Fd fd = connect();
+  {
+    NoDescriptors none;
+    EXPECT_LT(wakeups(*loop_), 30);
+  }
+  EXPECT_EQ(greet(fd, nonce_).size(), kMeshAnswerBytes);
 }
 
 TEST_F(MeshListenerTest, AnotherUserOfThisMachineHearsNothing) {

@@ -9,6 +9,7 @@
 
 #include "job/control_client.h"
 #include "job/control_server.h"
+#include "no_descriptors.h"
 #include "os/local_socket.h"
 
 namespace job {
@@ -108,6 +109,18 @@ TEST_F(Control, NeitherSideSpeaksToAnotherUser) {
   EXPECT_EQ(status, 0);
 }
 
+// A client that waits in the backlog while there are no descriptors left costs no processor time, and is served afterwards.
+TEST_F(Control, OutOfDescriptorsItLooksAwayForAMoment) {
+  auto c = client();
+  {
+    NoDescriptors none;
+    EXPECT_LT(wakeups(*loop_), 30);
+    EXPECT_EQ(server_->clients(), 0u);
+  }
+  c->ask({.wish = wire::Wish::kStatus});
+  EXPECT_TRUE(until([&] { return saw(wire::FrameType::kRunStatus); }));
+}
+
 TEST_F(Control, AStopArrivesAndIsHeardOf) {
   auto c = client();
   c->ask({.wish = wire::Wish::kStop, .grace_ms = 250, .kill = true});
@@ -185,7 +198,7 @@ TEST(LocalSocket, APathLongerThanANameMayBe) {
     auto listener = os::listen_local(deep, "control");
     ASSERT_TRUE(listener.ok()) << listener.error().render();
     EXPECT_TRUE(os::connect_local(deep, "control").ok());
-    EXPECT_TRUE(os::accept_local(listener->get()).valid());
+    EXPECT_TRUE(os::accept_local(listener->get())->valid());
   }
   EXPECT_FALSE(os::connect_local(deep, "control").ok()) << "nobody listens any more";
   EXPECT_TRUE(os::listen_local(deep, "control").ok()) << "what a dead process has left is replaced";
