@@ -34,6 +34,8 @@ class MeshListener::Session {
     look_at(started_ + unproven);
     return base::ok();
   }
+  bool proven() const { return proven_; }
+  os::Mono started() const { return started_; }
 
  private:
   void end() {
@@ -140,8 +142,8 @@ class MeshListener::Session {
   bool proven_ = false, sink_ = false;
 };
 
-MeshListener::MeshListener(os::Loop& loop, os::milliseconds unproven, os::milliseconds idle)
-    : loop_(loop), unproven_(unproven), idle_(idle) {}
+MeshListener::MeshListener(os::Loop& loop, os::milliseconds unproven, os::milliseconds idle, size_t most_sessions)
+    : loop_(loop), unproven_(unproven), idle_(idle), most_sessions_(most_sessions) {}
 MeshListener::~MeshListener() { close(); }
 
 wire::Listening MeshListener::listen(const wire::Listen& request) {
@@ -184,6 +186,19 @@ bool MeshListener::trusted(const os::Accepted& accepted) const {
   return own.ok() && (!owners_ || owners_->of(accepted.peer, *own).trusted());
 }
 
+// Room for one more session: of those that have not proved the key, the oldest goes.
+bool MeshListener::make_room() {
+  if (sessions_.size() < most_sessions_) return true;
+  auto oldest = sessions_.end();
+  for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
+    bool older = oldest == sessions_.end() || it->second->started() < oldest->second->started();
+    if (!it->second->proven() && older) oldest = it;
+  }
+  if (oldest == sessions_.end()) return false;
+  sessions_.erase(oldest);
+  return true;
+}
+
 void MeshListener::accept(int listener) {
   for (;;) {
     base::Result<os::Accepted> accepted = os::accept_tcp(listener);
@@ -193,7 +208,7 @@ void MeshListener::accept(int listener) {
       return;
     }
     if (!accepted->fd.valid()) return;
-    if (sessions_.size() >= kMostSessions || !trusted(*accepted)) continue;  // closed at once
+    if (!trusted(*accepted) || !make_room()) continue;  // closed at once
     int fd = accepted->fd.get();
     auto session = std::make_unique<Session>(loop_, std::move(accepted->fd), key_, [this, fd] { sessions_.erase(fd); });
     if (session->start(unproven_, idle_).ok()) sessions_[fd] = std::move(session);

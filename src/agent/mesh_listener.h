@@ -6,7 +6,8 @@
 //                dialer → 'E' u32 n, n bytes     ← the same n bytes      (any number of times)
 //                dialer → 'B', bytes until the end of the stream        (thrown away)
 // Limits: kMostSessions at a time, kMostEcho bytes per echo, kLongest per session and for the listeners as a whole. A session that has not
-// proved the key within kUnproven of its start, or moves no byte for kIdle, is closed; one of another user of this machine, at once.
+// proved the key within kUnproven of its start, or moves no byte for kIdle, is closed; one of another user of this machine, at once. Where
+// all places are taken, the oldest session that has proved nothing makes room.
 #pragma once
 
 #include <map>
@@ -37,7 +38,8 @@ class MeshListener {
   static constexpr os::milliseconds kUnproven{5000};
   static constexpr os::milliseconds kIdle{30'000};  // three times what a dialer waits for a payload that moves
 
-  explicit MeshListener(os::Loop& loop, os::milliseconds unproven = kUnproven, os::milliseconds idle = kIdle);
+  explicit MeshListener(os::Loop& loop, os::milliseconds unproven = kUnproven, os::milliseconds idle = kIdle,
+                        size_t most_sessions = kMostSessions);
   ~MeshListener();
   MeshListener(const MeshListener&) = delete;
   MeshListener& operator=(const MeshListener&) = delete;
@@ -59,9 +61,11 @@ class MeshListener {
   base::Result<uint32_t> open(const wire::Place& place);
   void accept(int listener);
   bool trusted(const os::Accepted& accepted) const;
+  bool make_room();
 
   os::Loop& loop_;
   os::milliseconds unproven_, idle_;
+  size_t most_sessions_;
   std::string key_;
   std::optional<os::SocketOwners> owners_;  // none: this machine does not tell, and the key alone decides
   std::vector<Port> ports_;

@@ -21,6 +21,7 @@ struct Server::Connection {
   os::WatchId watch = 0;
   uint32_t events = EPOLLIN;  // that are watched for
   os::TimerId deadline = 0;   // to prove itself
+  uint64_t arrival = 0;       // how many came before it
   size_t peer = kNoPeer;      // its place in peers_, once admitted
   bool admitted = false;
   bool paused = false;                   // neither read nor served until it has read its answers

@@ -70,6 +70,16 @@ void Server::accept_some() {
   }
 }
 
+// Room for one more that is to prove itself: who has not done so for longest goes. So strangers who connect and say nothing keep no agent
+// out.
+bool Server::make_room() {
+  if (unproven_.size() < options_.max_unproven) return true;
+  if (unproven_.empty()) return false;
+  ++counters_.refused;
+  close(*connections_[unproven_.begin()->second]);
+  return true;
+}
+
 bool Server::trusted(const os::Accepted& accepted) {
   base::Result<os::Endpoint> own = os::local_endpoint(accepted.fd.get());
   if (!own.ok()) return false;
@@ -86,7 +96,7 @@ void Server::take_in(os::Accepted accepted) {
     return;
   }
   bool known = allowed(accepted.peer.address);
-  if (counters_.connected >= options_.max_connections || (!known && unproven_ >= options_.max_unproven)) {
+  if (counters_.connected >= options_.max_connections || (!known && !make_room())) {
     ++counters_.refused;
     return;
   }
@@ -107,7 +117,8 @@ void Server::take_in(os::Accepted accepted) {
   connection->watch = *watch;
   connections_[id] = std::move(connection);
   ++counters_.connected;
-  ++unproven_;
+  connections_[id]->arrival = ++arrivals_;
+  unproven_.emplace(arrivals_, id);
   if (admit(*connections_[id])) return;
   connections_[id]->deadline = loop_.after(options_.unproven_deadline, [this, id] {
     ++counters_.refused;
@@ -120,7 +131,7 @@ bool Server::admit(Connection& connection) {
   if (connection.admitted) return true;
   if (!allowed(connection.from.address)) return false;
   connection.admitted = true;
-  --unproven_;
+  unproven_.erase(connection.arrival);
   loop_.cancel(connection.deadline);
   if (peers_.size() < kMaxPeers) {
     connection.peer = peers_.size();
@@ -160,7 +171,7 @@ void Server::close(Connection& connection) {
     peers_[connection.peer].connected = false;
     peers_[connection.peer].until = os::mono_now();
   }
-  if (!connection.admitted) --unproven_;
+  if (!connection.admitted) unproven_.erase(connection.arrival);
   --counters_.connected;
   unparsed_ -= connection.unparsed.size();
   unsent_ -= connection.left_to_send();

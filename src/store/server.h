@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -34,7 +35,7 @@ struct ServerOptions {
   std::function<bool(uid_t)> admits_user;
   bool allow_everybody = false;  // no filter by address
   size_t max_connections = 65'536;
-  size_t max_unproven = 256;  // at once, from addresses not allowed
+  size_t max_unproven = 256;  // at once, from addresses not allowed; one more, and the oldest is dropped
   std::chrono::milliseconds unproven_deadline{10'000};
   Limits limits;                    // of one request
   size_t max_table = 256 << 20;     // bytes: keys and values
@@ -98,6 +99,7 @@ class Server : private Outbox {
   void take_in(os::Accepted accepted);
   bool admit(Connection& connection);
   bool trusted(const os::Accepted& accepted);
+  bool make_room();
   bool challenge(Connection& connection, std::string_view nonce);
   bool prove(Connection& connection, std::string_view proof);
   void close(Connection& connection);
@@ -125,7 +127,8 @@ class Server : private Outbox {
   std::vector<ClientId> free_ids_;
   std::vector<Peer> peers_;
   Counters counters_;
-  size_t unproven_ = 0;
+  std::map<uint64_t, ClientId> unproven_;  // by arrival
+  uint64_t arrivals_ = 0;
   size_t unparsed_ = 0;
   size_t unsent_ = 0;
   // Of the event being handled:

@@ -47,8 +47,8 @@ bool sh(const std::string& command) { return std::system((command + " >/dev/null
 // A dialer by hand, on the loopback.
 class MeshListenerTest : public testing::Test {
  protected:
-  void listen(os::milliseconds unproven, os::milliseconds idle) {
-    listener_ = std::make_unique<MeshListener>(*loop_, unproven, idle);
+  void listen(os::milliseconds unproven, os::milliseconds idle, size_t most_sessions = MeshListener::kMostSessions) {
+    listener_ = std::make_unique<MeshListener>(*loop_, unproven, idle, most_sessions);
     wire::Listening listening = listener_->listen({kKey, {{"127.0.0.1", 0}}});
     ASSERT_TRUE(listening.places[0].outcome.ok);
     port_ = static_cast<uint16_t>(listening.places[0].port);
@@ -129,6 +129,13 @@ TEST_F(MeshListenerTest, ARecordingProvesNothing) {
     EXPECT_TRUE(os::write_all(fd.get(), proof + std::string("E\1\0\0\0x", 6), "proof").ok());
     EXPECT_EQ(hear(fd, 1), "");
   }
+}
+
+TEST_F(MeshListenerTest, SilentStrangersKeepNoHostOut) {
+  listen(os::milliseconds(3000), os::milliseconds(3000), 3);
+  std::vector<os::Fd> silent;
+  for (int i = 0; i < 8; ++i) silent.push_back(connect());
+  EXPECT_EQ(greet(connect(), nonce_).size(), kMeshAnswerBytes);
 }
 
 TEST_F(MeshListenerTest, OutOfDescriptorsItLooksAwayForAMoment) {

@@ -158,6 +158,18 @@ TEST_F(StoreServer, SilentStrangersAreFewAndBrief) {
   EXPECT_EQ(server_->counters().connected, 1u);
 }
 
+// All places of those who are to prove themselves are taken by connections that say nothing: an agent gets in all the same.
+TEST_F(StoreServer, SilentStrangersKeepNoAgentOut) {
+  options_.max_unproven = 4;
+  serve();
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int i = 0; i < 12; ++i) silent.push_back(client("127.0.0.2"));
+  EXPECT_TRUE(until([&] { return server_->counters().accepted == 12; }));
+  EXPECT_EQ(server_->counters().connected, 4u);
+  EXPECT_EQ(client("127.0.0.3")->prove(kKey), "OK\n");
+  EXPECT_TRUE(server_->allowed("127.0.0.3"));
+}
+
 TEST_F(StoreServer, NoMoreConnectionsThanAllowed) {
   options_.max_connections = 2;
   serve();
