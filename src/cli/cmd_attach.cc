@@ -59,7 +59,7 @@ base::Result<int> attach_verb(const Invocation& invocation) {
   });
   leave = [&] { follower.leave(); };
   TRY(follower.connect());
-  view.say(say(kAttached, run.id));
+  follower.when_answered([&] { view.say(say(kAttached, run.id)); });
   follower.ask({.wish = wire::Wish::kFollow});
   TRY_ASSIGN(Follower::End end, follower.follow([] { return true; }));
   view.finish(kLastWords);

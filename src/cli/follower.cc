@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/text.h"
 #include "cli/runs.h"
 
@@ -23,6 +25,7 @@ base::Status Follower::connect() {
   TRY_ASSIGN(client_, job::ControlClient::connect(loop_, run_.path, run_.id, std::move(handlers)));
   greeting_ = loop_.after(kGreeting, [this] {
     greeting_ = 0;
+    if (answered_) std::exchange(answered_, nullptr)();
     end(End::kSilent);
   });
   view_.on_room([this] { client_->pause(false); });

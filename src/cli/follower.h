@@ -32,6 +32,8 @@ class Follower {
 
   // Error: no launcher.
   base::Status connect();
+  // Once, when the launcher has answered: from then on nothing of the run is missed.
+  void when_answered(std::function<void()> call) { answered_ = std::move(call); }
   void ask(const wire::Ask& ask) { client_->ask(ask); }
   void leave() { end(End::kLeft); }
   // Runs the loop until the end. on_signal: called for SIGINT and its kin; true: leave.
@@ -53,6 +55,7 @@ class Follower {
   os::TimerId greeting_ = 0;
   std::optional<End> end_;
   int exit_code_ = 0;
+  std::function<void()> answered_;
 };
 
 }  // namespace cli
