@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "agent/guard.h"
@@ -24,7 +26,8 @@ using base::ErrorKind;
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
-constexpr os::milliseconds kLeaseTick{500};
+constexpr os::milliseconds kLeaseTick{250};
+constexpr int kMostReads = 64;  // in one look for pings that wait to be read
 constexpr os::milliseconds kFinishStep{5};
 constexpr os::milliseconds kProbeEnd{100};   // for what a probe has started, which was killed: it ends at once or cannot
 constexpr os::milliseconds kPoliteEnd{500};  // from SIGTERM to SIGKILL for what a finished rank left running
@@ -46,7 +49,7 @@ base::Status Agent::open() {
   for (int s : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
     TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) { end_everything(os::signal_name(s) + " to the agent"); }));
   TRY(loop_.watch(STDIN_FILENO, EPOLLIN, [this](uint32_t) { read_input(); }));
-  TRY(loop_.watch(lifeline_.get(), EPOLLIN, [this](uint32_t) { end_everything("phalanx-guard was killed"); }));
+  TRY(guard_.open());
   loop_.every(kLeaseTick, [this] { check_lease(); });
   say_hello();
   return base::ok();
@@ -79,19 +82,23 @@ void Agent::say_hello() {
   outbox_.control(hello);
 }
 
-void Agent::read_input() {
+bool Agent::read_input() {
   static const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);  // only pages that are used become memory
   os::IoStep step = os::read_step(STDIN_FILENO, buffer.get(), kReadBytes);
-  if (step.kind == os::IoStep::kWouldBlock) return;
-  if (step.kind != os::IoStep::kBytes) return end_everything("the launcher is gone");
-  heard_ = os::mono_now();
+  if (step.kind == os::IoStep::kWouldBlock) return false;
+  auto end = [this](const std::string& why) {
+    end_everything(why);
+    return false;
+  };
+  if (step.kind != os::IoStep::kBytes) return end("the launcher is gone");
   reader_.feed(std::string_view(buffer.get(), step.bytes));
   while (!loop_.stopped()) {
     base::Result<std::optional<wire::Frame>> frame = reader_.next();
-    if (!frame.ok()) return end_everything("the launcher's stream is broken: " + frame.error().message);
-    if (!frame->has_value()) return;
+    if (!frame.ok()) return end("the launcher's stream is broken: " + frame.error().message);
+    if (!frame->has_value()) return true;
     handle(**frame);
   }
+  return false;
 }
 
 void Agent::handle(const wire::Frame& frame) {
@@ -111,7 +118,10 @@ void Agent::handle(const wire::Frame& frame) {
     case wire::FrameType::kSample: good = with<wire::Sample>(frame, [&](const wire::Sample& m) { sample(m); }); break;
     case wire::FrameType::kDig: good = with<wire::Dig>(frame, [&](const wire::Dig& m) { dig_into(m); }); break;
     case wire::FrameType::kPing:
-      good = with<wire::Ping>(frame, [&](const wire::Ping& m) { outbox_.control(wire::Pong{m.nonce, os::mono_now().ns}); });
+      good = with<wire::Ping>(frame, [&](const wire::Ping& m) {
+        outbox_.control(wire::Pong{m.nonce, os::mono_now().ns});
+        renew_lease(m);
+      });
       break;
     case wire::FrameType::kFinish: good = with<wire::Finish>(frame, [&](const wire::Finish&) { finish(); }); break;
     default: break;
@@ -175,13 +185,41 @@ void Agent::finish_step() {
   });
 }
 
+// A launcher on this machine is suspended together with us, and so is its clock; any other one goes on, and may have started the ranks
+// again elsewhere by the time this machine wakes.
+void Agent::begin_lease() {
+  if (job_->lease_ms == 0) return;
+  os::Mono before = lease_now();
+  if (!job_->boot_id.empty() && job_->boot_id == os::boot_id()) lease_clock_ = CLOCK_MONOTONIC;
+  os::Mono now = lease_now();
+  lease_.begin(os::milliseconds(job_->lease_ms), now, now - before);
+  order_guard();
+}
+
+void Agent::renew_lease(const wire::Ping& ping) {
+  lease_.heard(ping.sent_ns, lease_now());
+  if (lease_.begun() && !lease_.over(lease_now())) order_guard();
+}
+
+void Agent::order_guard() {
+  GuardOrder order;
+  order.end_ns = lease_.end().ns;
+  order.clock = lease_clock_;
+  if (scratch_ && scratch_->path().size() < order.scratch.size())
+    std::copy(scratch_->path().begin(), scratch_->path().end(), order.scratch.begin());
+  guard_.order(order);
+}
+
+// After a time in which this process did not run, pings may be waiting: they are read first, and only one that was sent a short while ago
+// helps.
 void Agent::check_lease() {
-  os::Mono now = os::mono_now();
-  bool slept = now - last_tick_ > 4 * kLeaseTick;  // this process did not run: it cannot judge the launcher
-  last_tick_ = now;
-  if (slept) heard_ = now;
-  if (job_ && job_->lease_ms > 0 && now - heard_ > os::milliseconds(job_->lease_ms) && !finishing_since_)
-    end_everything(fmt::format("nothing was heard from the launcher for {} ms", job_->lease_ms));
+  if (lease_.over(lease_now()))
+    for (int i = 0; i < kMostReads && read_input();) ++i;
+  if (loop_.stopped()) return;
+  os::Mono now = lease_now();
+  if (lease_.over(now)) return end_everything(fmt::format("nothing was heard from the launcher for {} ms", lease_.length().count()));
+  lease_.ran(now);
+  if (lease_.begun()) guard_.check(lease_.length(), [this](const std::string& text) { outbox_.control(wire::Trouble{text}); });
 }
 
 // The last act. Blocks at most kKillMilliseconds.
@@ -190,17 +228,18 @@ void Agent::end_everything(const std::string& why) {
   loop_.stop();
   os::KillOutcome outcome = os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
   if (scratch_) scratch_->remove();
+  guard_.end_guard();
   std::string text = fmt::format("phalanx-agent: {}; {} processes were ended\n", why, outcome.killed);
   ::fcntl(STDERR_FILENO, F_SETFL, ::fcntl(STDERR_FILENO, F_GETFL) | O_NONBLOCK);
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) {}
   code_ = 1;
 }
 
-int run_agent(os::Fd lifeline) {
+int run_agent(os::Fd orders, os::Fd answers) {
   base::Status reaper = os::become_subreaper();
   base::Result<std::unique_ptr<os::Loop>> loop = os::Loop::create();
   if (!reaper.ok() || !loop.ok()) return base::exit_code(ErrorKind::kInternal);
-  Agent agent(**loop, std::move(lifeline));
+  Agent agent(**loop, std::move(orders), std::move(answers));
   base::Status opened = agent.open();
   if (!opened.ok()) {
     std::fputs(opened.error().render().c_str(), stderr);

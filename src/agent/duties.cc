@@ -33,7 +33,9 @@ constexpr os::milliseconds kLookReserve{300};  // beyond the deadline, for what 
 
 void Agent::prepare(wire::Prepare message) {
   job_ = std::move(message);
-  outbox_.control(check_job());
+  wire::Prepared answer = check_job();
+  begin_lease();
+  outbox_.control(answer);
 }
 
 wire::Prepared Agent::check_job() {

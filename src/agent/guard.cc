@@ -1,6 +1,9 @@
+// The guard waits for three things: the death of the agent, the end of the lease that the agent keeps renewing with it, and signals that
+// ask for an end. The first two end in the same act: every descendant is killed.
 #include "agent/guard.h"
 
 #include <signal.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,45 +13,143 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "agent/guard_link.h"
+#include "agent/scratch.h"
 #include "os/family.h"
 #include "os/files.h"
+#include "os/loop.h"
 #include "os/process.h"
 
 namespace agent {
 namespace {
 
-// Termination requests go to the agent, which ends its ranks in order; the guard only stays until it has.
-pid_t agent_pid = 0;
-void forward(int signal_number) {
-  if (agent_pid > 0) ::kill(agent_pid, signal_number);
+// An agent that runs ends at the end of its lease by itself, and can say why. The guard comes a little later.
+constexpr os::nanoseconds kAfterLease = os::milliseconds(600);
+
+class Guard {
+ public:
+  Guard(os::Loop& loop, pid_t agent, os::Fd orders, os::Fd answers)
+      : loop_(loop), agent_(agent), orders_(std::move(orders)), answers_(std::move(answers)) {}
+
+  base::Status open();
+  int stand();
+
+ private:
+  void read_orders();
+  void set_timer();
+  void timer_rang();
+  int end_family(const std::string& why, int code);
+
+  os::Loop& loop_;
+  pid_t agent_;  // 0: reaped, and the pid may be another process's
+  os::Fd orders_, answers_, timer_;
+  os::WatchId orders_watch_ = 0, timer_watch_ = 0;
+  GuardOrder order_;
+  std::optional<int> status_;  // of the agent, as from waitpid
+  bool lease_over_ = false;
+};
+
+base::Status Guard::open() {
+  TRY(os::set_nonblocking(orders_.get()));
+  TRY(os::set_nonblocking(answers_.get()));
+  TRY(loop_.on_child([this](pid_t pid, int status) {
+    if (pid != agent_) return;
+    agent_ = 0;
+    status_ = status;
+    loop_.stop();
+  }));
+  // Requests to end go to the agent, which ends its ranks in order; the guard only stays until it has.
+  for (int s : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+    TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) {
+      if (agent_ > 0) ::kill(agent_, s);
+    }));
+  TRY_ASSIGN(orders_watch_, loop_.watch(orders_.get(), EPOLLIN, [this](uint32_t) { read_orders(); }));
+  int status = 0;
+  if (::waitpid(agent_, &status, WNOHANG) == agent_) {  // before SIGCHLD was ours to see
+    agent_ = 0;
+    status_ = status;
+  }
+  return base::ok();
 }
 
-int stand_guard(pid_t child) {
-  agent_pid = child;
-  struct sigaction action{};
-  action.sa_handler = forward;
-  for (int s : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) ::sigaction(s, &action, nullptr);
-  ::close(STDIN_FILENO);  // the stream belongs to the agent: its end must be seen when the agent ends
-  ::close(STDOUT_FILENO);
-  int status = 0;
-  while (::waitpid(child, &status, 0) != child) {}
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-    os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
-    return 0;
+void Guard::read_orders() {
+  for (;;) {
+    GuardOrder order;
+    os::IoStep step = os::read_step(orders_.get(), reinterpret_cast<char*>(&order), sizeof(order));
+    if (step.kind == os::IoStep::kWouldBlock) return;
+    if (step.kind != os::IoStep::kBytes || step.bytes != sizeof(order)) {  // the agent is dying: its end is seen as a child's
+      loop_.unwatch(orders_watch_);
+      return;
+    }
+    bool other_clock = order.clock != order_.clock || !timer_.valid();
+    order_ = order;
+    order_.scratch.back() = 0;
+    if (other_clock) {
+      if (timer_watch_) loop_.unwatch(timer_watch_);
+      timer_watch_ = 0;
+      timer_ = os::Fd(::timerfd_create(order_.clock, TFD_NONBLOCK | TFD_CLOEXEC));
+      base::Result<os::WatchId> watch = loop_.watch(timer_.get(), EPOLLIN, [this](uint32_t) { timer_rang(); });
+      if (!watch.ok()) return loop_.stop();  // a guard that cannot watch is worse than none: the agent sees it go
+      timer_watch_ = *watch;
+    }
+    set_timer();
+    os::write_step(answers_.get(), ".", 1);
   }
+}
+
+void Guard::set_timer() {
+  int64_t at = order_.end_ns + kAfterLease.count();
+  itimerspec when{};
+  when.it_value = {static_cast<time_t>(at / 1'000'000'000), static_cast<long>(at % 1'000'000'000)};
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void Guard::timer_rang() {
+  uint64_t times = 0;
+  os::read_step(timer_.get(), reinterpret_cast<char*>(&times), sizeof(times));
+  GuardOrder before = order_;
+  read_orders();  // what the agent has written meanwhile counts
+  if (order_.end_ns > before.end_ns) return;
+  lease_over_ = true;
+  loop_.stop();
+}
+
+int Guard::stand() {
+  if (!status_) loop_.run();
+  if (lease_over_ && !status_)
+    return end_family(fmt::format("phalanx-agent did not run for the length of its lease and was killed by phalanx-guard"), 128 + SIGKILL);
+  if (!status_) return end_family("phalanx-guard could not watch its agent", base::exit_code(base::ErrorKind::kInternal));
+  if (WIFSIGNALED(*status_))
+    return end_family("phalanx-agent was killed by " + os::signal_name(WTERMSIG(*status_)), 128 + WTERMSIG(*status_));
+  os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
+  return WEXITSTATUS(*status_);
+}
+
+int Guard::end_family(const std::string& why, int code) {
   os::KillOutcome outcome = os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
-  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
-  std::string line =
-      fmt::format("phalanx-agent was killed by {}; its {} processes were ended", os::signal_name(WTERMSIG(status)), outcome.killed);
+  remove_scratch(order_.scratch.data());
+  int ranks = outcome.killed - (status_ ? 0 : 1);
+  std::string line = fmt::format("{}; its {} processes were ended", why, ranks);
   if (outcome.left > 0) line += fmt::format(", {} could not be", outcome.left);
   line += "\n";
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {}
-  return 128 + WTERMSIG(status);
+  return code;
 }
 
 int fail_start(const base::Error& error) {
   std::fputs(error.render().c_str(), stderr);
   return base::exit_code(error.kind);
+}
+
+int stand_guard(pid_t agent, os::Fd orders, os::Fd answers) {
+  ::close(STDIN_FILENO);  // the stream belongs to the agent: its end must be seen when the agent ends
+  ::close(STDOUT_FILENO);
+  base::Result<std::unique_ptr<os::Loop>> loop = os::Loop::create();
+  if (!loop.ok()) return fail_start(loop.error());
+  Guard guard(**loop, agent, std::move(orders), std::move(answers));
+  base::Status opened = guard.open();
+  if (!opened.ok()) return fail_start(opened.error());
+  return guard.stand();
 }
 
 // A deployed agent was started in the folder of its own program (cluster/deploy.cc says why). It goes on where a login starts, with the
@@ -69,19 +170,21 @@ int run_guarded(char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   base::Status reaper = os::become_subreaper();
   if (!reaper.ok()) return fail_start(reaper.error());
-  base::Result<os::PipeEnds> lifeline = os::make_pipe();
-  if (!lifeline.ok()) return fail_start(lifeline.error());
+  base::Result<os::PipeEnds> orders = os::make_pipe(), answers = os::make_pipe();
+  if (!orders.ok()) return fail_start(orders.error());
+  if (!answers.ok()) return fail_start(answers.error());
   pid_t child = ::fork();
   if (child < 0) return fail_start(base::system_error("fork", "agent"));
   if (child > 0) {
-    lifeline->read.reset();
+    orders->write.reset();
+    answers->read.reset();
     os::set_process_title(argv, "phalanx-guard", "phalanx-guard");
-    int code = stand_guard(child);
-    return code;
+    return stand_guard(child, std::move(orders->read), std::move(answers->write));
   }
-  lifeline->write.reset();
+  orders->read.reset();
+  answers->write.reset();
   os::set_process_title(argv, "phalanx-agent", "phalanx-agent");
-  return run_agent(std::move(lifeline->read));
+  return run_agent(std::move(orders->write), std::move(answers->read));
 }
 
 }  // namespace agent

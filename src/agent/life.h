@@ -1,6 +1,7 @@
 // The agent's state and its parts: agent.cc is its life (stream, lease, end), duties.cc what it does for the launcher.
 #pragma once
 
+#include <time.h>
 #include <unistd.h>
 
 #include <memory>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "agent/environment.h"
+#include "agent/guard_link.h"
+#include "agent/lease.h"
 #include "agent/mesh_dialer.h"
 #include "agent/mesh_listener.h"
 #include "agent/outbox.h"
@@ -29,9 +32,10 @@ namespace agent {
 
 class Agent {
  public:
-  Agent(os::Loop& loop, os::Fd lifeline)
+  // orders, answers: the pipes to and from the guard (guard_link.h).
+  Agent(os::Loop& loop, os::Fd orders, os::Fd answers)
       : loop_(loop),
-        lifeline_(std::move(lifeline)),
+        guard_(loop, std::move(orders), std::move(answers), [this](const std::string& why) { end_everything(why); }),
         outbox_(
             loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
         ranks_(loop, outbox_),
@@ -53,7 +57,7 @@ class Agent {
 
  private:
   void say_hello();
-  void read_input();
+  bool read_input();  // false: nothing more now
   void handle(const wire::Frame& frame);
   void prepare(wire::Prepare message);
   wire::Prepared check_job();
@@ -68,11 +72,15 @@ class Agent {
   void finish_step();
   std::vector<os::ProcessInfo> rank_family(bool& probe_left) const;
   void watch_store();
+  void begin_lease();
+  void renew_lease(const wire::Ping& ping);
+  void order_guard();
   void check_lease();
+  os::Mono lease_now() const { return lease_clock_ == CLOCK_BOOTTIME ? os::boot_now() : os::mono_now(); }
   void end_everything(const std::string& why);
 
   os::Loop& loop_;
-  os::Fd lifeline_;
+  GuardLink guard_;
   Outbox outbox_;
   Ranks ranks_;
   ProbeDuty probe_;
@@ -92,8 +100,8 @@ class Agent {
   std::unique_ptr<ReachCheck> reach_;
   std::set<uint32_t> not_connected_;
   os::Mono started_;  // the ranks
-  os::Mono heard_ = os::mono_now();
-  os::Mono last_tick_ = heard_;
+  Lease lease_;
+  int lease_clock_ = CLOCK_BOOTTIME;
   uint32_t cpus_ = 1;
   std::vector<os::InterfaceAddress> addresses_;
   std::optional<os::Mono> finishing_since_;

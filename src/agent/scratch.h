@@ -21,4 +21,9 @@ class Scratch {
   os::Fd held_;  // by this others know an agent of the run (host/run_processes.h)
 };
 
+// What an agent that was killed has left: the folder of this name, if it is a folder of a run, ours, and no link.
+void remove_scratch(const std::string& path);
+// All of a run that lie where create() makes them. Returns how many there were.
+int remove_scratches(const std::string& run_id);
+
 }  // namespace agent

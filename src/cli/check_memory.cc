@@ -65,11 +65,6 @@ void fields(V& v, Kept& f) {
   v("remembered", f.remembered);
 }
 
-std::string boot_id() {
-  base::Result<std::string> id = os::read_file("/proc/sys/kernel/random/boot_id", 256);
-  return id.ok() ? std::string(base::trim(*id)) : "";
-}
-
 void remove_old(const std::string& folder) {
   DIR* dir = ::opendir(folder.c_str());
   if (!dir) return;
@@ -96,7 +91,7 @@ std::shared_ptr<const job::Remembered> CheckMemory::load() const {
   base::Result<base::Json> json = base::parse_json(*text);
   if (!json.ok()) return nullptr;
   base::Result<Kept> kept = base::from_json<Kept>(*json);
-  if (!kept.ok() || kept->boot.empty() || kept->boot != boot_id()) return nullptr;
+  if (!kept.ok() || kept->boot.empty() || kept->boot != os::boot_id()) return nullptr;
   os::nanoseconds age = os::mono_now() - os::Mono{kept->found_ns};
   if (age.count() < 0 || age > most_age_) return nullptr;
   return std::make_shared<const job::Remembered>(std::move(kept->remembered));
@@ -117,7 +112,7 @@ void CheckMemory::keep(const job::State& state, const job::Verdict& verdict) con
     ::unlink(path_.c_str());
     return;
   }
-  Kept kept{boot_id(), state.checks.examined_at.ns, *std::move(remembered)};
+  Kept kept{os::boot_id(), state.checks.examined_at.ns, *std::move(remembered)};
   if (!os::write_file_atomic(path_, base::to_text(base::to_json(kept)), 0600, os::Durable::kNo).ok()) return;
   remove_old(path_.substr(0, path_.rfind('/')));
 }

@@ -5,6 +5,7 @@
 #include "cluster/network_place.h"
 #include "cluster/openssh.h"
 #include "os/build_id.h"
+#include "os/clock.h"
 #include "os/files.h"
 
 namespace cli {
@@ -39,6 +40,7 @@ cluster::OpenerOptions opener_options(const RunOptions& options) {
 base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options) {
   TRY_ASSIGN(job.token, random_token());
   job.build = os::build_id();
+  job.boot_id = os::boot_id();
   cluster::LocalTransport local(os::self_executable());
   cluster::OpensshTransport ssh(ssh_options(options));
   cluster::Payload payload(os::kOwnProgram, cluster::kept_payload(os::build_id()));

@@ -30,9 +30,10 @@ enum class Preflight { kStrict, kWarn, kOff };
 
 struct Job {
   std::string run_id;
-  std::string token;  // 16 random bytes; each attempt has its own. Hosts get keys that are derived from it (wire/challenge.h)
-  std::string build;  // of this program; an agent of another is refused. Empty: any
-  int attempt = 0;    // which try of the run this is: 0 is the first
+  std::string token;    // 16 random bytes; each attempt has its own. Hosts get keys that are derived from it (wire/challenge.h)
+  std::string build;    // of this program; an agent of another is refused. Empty: any
+  std::string boot_id;  // of this machine; empty: unknown
+  int attempt = 0;      // which try of the run this is: 0 is the first
   std::vector<HostRequest> hosts;
   std::vector<HostRequest> spares;  // take the place of a host that is lost or unfit, in this order
   int least_hosts = 0;              // goes on with so many where no spare is left; 0: with all or not at all

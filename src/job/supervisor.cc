@@ -49,7 +49,7 @@ void Step::take(size_t h, const wire::Pong& m) {
 void Step::ping(size_t h) {
   HostState& host = s.hosts[h];
   host.pinged = now;
-  send(h, wire::Ping{++host.nonce});
+  send(h, wire::Ping{++host.nonce, now.ns});
 }
 
 void Step::check_opening() {

@@ -62,6 +62,7 @@ void Step::prepare_hosts() {
   prepare.set = s.job.set;
   prepare.unset = s.job.unset;
   prepare.path_prefix = s.job.path_prefix;
+  prepare.boot_id = s.job.boot_id;
   for (size_t h = 0; h < s.hosts.size(); ++h) send(h, prepare);
   open_store();
 }

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+#include "os/files.h"
+
 namespace os {
 namespace {
 int64_t read_clock(clockid_t id) {
@@ -14,7 +17,13 @@ int64_t read_clock(clockid_t id) {
 }  // namespace
 
 Mono mono_now() { return {read_clock(CLOCK_MONOTONIC)}; }
+Mono boot_now() { return {read_clock(CLOCK_BOOTTIME)}; }
 int64_t wall_now_ns() { return read_clock(CLOCK_REALTIME); }
+
+std::string boot_id() {
+  base::Result<std::string> id = read_file("/proc/sys/kernel/random/boot_id", 256);
+  return id.ok() ? std::string(base::trim(*id)) : "";
+}
 
 std::string iso_time(int64_t wall_ns) {
   time_t seconds = wall_ns / 1'000'000'000;

@@ -19,7 +19,9 @@ inline Mono operator+(Mono t, nanoseconds d) { return {t.ns + d.count()}; }
 inline nanoseconds operator-(Mono a, Mono b) { return nanoseconds(a.ns - b.ns); }
 
 Mono mono_now();                        // CLOCK_MONOTONIC
+Mono boot_now();                        // CLOCK_BOOTTIME: goes on while the machine is suspended
 int64_t wall_now_ns();                  // CLOCK_REALTIME
+std::string boot_id();                  // of this machine since it was started, as the kernel draws it; "" where it cannot be read
 std::string iso_time(int64_t wall_ns);  // "2026-11-21T07:31:02.123Z"
 
 }  // namespace os

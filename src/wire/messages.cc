@@ -100,6 +100,7 @@ void fields(W& w, Prepare& m) {
   w.each(m.set, 8);
   w(m.unset);
   w(m.path_prefix);
+  w(m.boot_id);
 }
 template <typename W>
 void fields(W& w, OpenStore& m) {
@@ -134,6 +135,7 @@ void fields(W& w, Signal& m) {
 template <typename W>
 void fields(W& w, Ping& m) {
   w(m.nonce);
+  w(m.sent_ns);
 }
 template <typename W>
 void fields(W&, Finish&) {}

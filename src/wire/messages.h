@@ -125,6 +125,7 @@ struct Prepare {
   Variables set;                   // for every rank
   std::vector<std::string> unset;  // glob patterns, removed from the host's own environment first
   std::string path_prefix;         // put in front of the host's PATH if it is a folder there
+  std::string boot_id;             // of the launcher's machine; may be empty
 };
 struct OpenStore {
   static constexpr FrameType kType = FrameType::kOpenStore;
@@ -159,6 +160,7 @@ struct Signal {
 struct Ping {
   static constexpr FrameType kType = FrameType::kPing;
   uint64_t nonce = 0;
+  int64_t sent_ns = 0;  // on the launcher's clock: the lease counts from here, whenever the agent gets to read it
 };
 struct Finish {
   static constexpr FrameType kType = FrameType::kFinish;

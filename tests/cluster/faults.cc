@@ -1,6 +1,10 @@
 #include "faults.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,9 +17,31 @@
 namespace testbed {
 namespace {
 
-base::Status kill_on_h2(const Cluster& cluster, const std::string& name) {
-  if (cluster.kill_processes("h2", name) > 0) return base::ok();
+base::Status kill_on_h2(const Cluster& cluster, const std::string& name, int signal_number = SIGKILL) {
+  if (cluster.kill_processes("h2", name, signal_number) > 0) return base::ok();
   return base::fail(base::ErrorKind::kInternal, "no " + name + " on h2");
+}
+
+// Stopped as by a debugger: SIGCONT does not help. Lasts until the process is killed or the caller ends.
+base::Status hold_on_h2(const Cluster& cluster, const std::string& name) {
+  pid_t target = 0;
+  for (const HostProcess& process : cluster.processes("h2"))
+    if (process.name == name) target = process.pid;
+  if (target == 0) return base::fail(base::ErrorKind::kInternal, "no " + name + " on h2");
+  TRY_ASSIGN(os::PipeEnds held, os::make_pipe());
+  pid_t holder = ::fork();
+  if (holder < 0) return base::system_error("fork", "");
+  if (holder == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    bool done = ::ptrace(PTRACE_SEIZE, target, 0, 0) == 0 && ::ptrace(PTRACE_INTERRUPT, target, 0, 0) == 0;
+    if (::write(held.write.get(), done ? "y" : "n", 1) != 1) ::_exit(1);
+    int status = 0;
+    while (done && ::waitpid(target, &status, __WALL) == target && !WIFEXITED(status) && !WIFSIGNALED(status)) {}
+    ::_exit(0);
+  }
+  char done = 0;
+  if (::read(held.read.get(), &done, 1) == 1 && done == 'y') return base::ok();
+  return base::fail(base::ErrorKind::kInternal, "ptrace of " + name + " on h2");
 }
 
 base::Status stop_rank(const Cluster& cluster, const std::string& name) {
@@ -89,6 +115,14 @@ std::vector<InjectedFault> end_faults() {
        .code = "HOST-LOST",
        .rank = -1,
        .strike = [](auto& c, auto&) { return kill_on_h2(c, "phalanx-guard"); },
+       .only_ours = true},
+      {"agent-stopped", "HOST-LOST", -1, "", [](auto& c, auto& names) { return kill_on_h2(c, names.agent, SIGSTOP); }, kSilence},
+      {.name = "guard-stopped",
+       .code = "HOST-LOST",
+       .rank = -1,
+       .says = "phalanx-guard has not answered",
+       .strike = [](auto& c, auto&) { return hold_on_h2(c, "phalanx-guard"); },
+       .most = milliseconds(9000),  // a guard that cannot be woken is given a lease
        .only_ours = true},
       {"power-off", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.power_off("h2"); }, kSilence, true},
       {"every-process-gone", "HOST-LOST", -1, "", [](auto& c, auto&) { return c.kill_all("h2"); }, kSilence, true},

@@ -1,5 +1,9 @@
 // Runs that go on: after a failure, on a spare, with fewer hosts. Real sshds, real ranks; what is asserted is who runs where, when, and
 // that nothing of an attempt outlives it.
+#include <signal.h>
+
+#include <cstdlib>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -104,6 +108,47 @@ TEST_F(Restart, ACutHostsRanksAreGoneBeforeTheNextAttempt) {
     EXPECT_EQ(process.command.find("sleep 3600"), std::string::npos) << process.command;
   ASSERT_TRUE(cluster().heal("h2").ok());
   EXPECT_EQ(leftovers(milliseconds(5000)), "");
+}
+
+// A rank that writes down ten times a second that it lives, and at the second try when it was started.
+constexpr const char* kBeating =
+    "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || { echo rank $RANK started at $(date +%s%N) on $(hostname); exit 0; }; "
+    "[ $RANK = 1 ] && touch /tmp/there; while :; do date +%s%N >> /tmp/beats; sleep 0.1; done";
+
+int64_t number_after(const std::string& text, const std::string& mark) {
+  size_t at = text.find(mark);
+  return at == std::string::npos ? 0 : std::atoll(text.c_str() + at + mark.size());
+}
+
+// The agent stands, its ranks do not: the guard ends them. Hosts are namespaces of one machine, so their clocks are one.
+TEST_F(Restart, AStoppedAgentsRanksAreGoneBeforeTheNextAttempt) {
+  start({.hosts = 3});
+  Outcome outcome = after({"-H", "h1,h2", "--spares", "h3"}, kBeating, [&] {
+    ASSERT_EQ(cluster().kill_processes("h2", "phalanx-agent", SIGSTOP), 1);
+    ASSERT_TRUE(cluster().drop("h2", Direction::kBoth).ok());  // nobody can log in and ask
+  });
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  int64_t started = number_after(outcome.out, "rank 1 started at ");
+  ASSERT_GT(started, 0) << outcome;
+  int64_t last_beat = std::atoll(say("h2", "tail -n 1 /tmp/beats").c_str());
+  EXPECT_LT(last_beat, started) << "rank 1 of the first attempt was alive " << (last_beat - started) / 1'000'000 << " ms into the second";
+  EXPECT_GT(last_beat, 0);
+  EXPECT_EQ(leftovers_on("h2", milliseconds(1000)), "");
+  EXPECT_EQ(say("h2", "ls -d /tmp/phalanx-run-* 2>/dev/null || true"), "");
+  ASSERT_TRUE(cluster().heal("h2").ok());
+  EXPECT_EQ(leftovers(milliseconds(5000)), "");
+}
+
+TEST_F(Restart, AStoppedGuardIsWokenAndTheRunGoesOn) {
+  start({.hosts = 2});
+  Outcome outcome = after({"-H", "h1,h2"}, "[ $RANK = 1 ] && touch /tmp/there; until [ -e /tmp/enough ]; do sleep 0.1; done", [&] {
+    ASSERT_EQ(cluster().kill_processes("h2", "phalanx-guard", SIGSTOP), 1);
+    say("h2", "until grep -q '^State:.S' /proc/$(pgrep -x phalanx-guard)/status; do sleep 0.1; done");
+    for (const char* host : {"h1", "h2"}) say(host, "touch /tmp/enough");
+  });
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.err, "phalanx-guard did not answer and was sent SIGCONT");
+  EXPECT_EQ(leftovers(milliseconds(1000)), "");
 }
 
 TEST_F(Restart, AHostThatCannotBeLoggedInToIsReplacedBeforeTheStart) {

@@ -36,12 +36,12 @@ wire::Outcome unfit(const char* why) { return {false, base::fail(base::ErrorKind
 }  // namespace
 
 void World::hear(Agent& agent, const job::ToHost& message) {
-  agent.heard = now_;
   std::visit([&](const auto& m) { answer(agent, m); }, message);
 }
 
 void World::answer(Agent& agent, const wire::Prepare& m) {
-  agent.job = m;
+  agent.lease.begin(milliseconds(m.lease_ms), clock_of(agent));
+  order_guard(agent);
   wire::Prepared answer;
   if (now_faulty(Fault::Kind::kRefuses, agent.host)) answer.outcome = unfit("the working directory does not exist");
   say(agent, answer);
@@ -60,7 +60,11 @@ void World::answer(Agent& agent, const wire::Reach&) {
   say(agent, answer);
 }
 
-void World::answer(Agent& agent, const wire::Ping& m) { say(agent, wire::Pong{m.nonce, now_.ns + hosts_[agent.host].clock_offset}); }
+void World::answer(Agent& agent, const wire::Ping& m) {
+  say(agent, wire::Pong{m.nonce, clock_of(agent).ns});
+  agent.lease.heard(m.sent_ns, clock_of(agent));
+  if (agent.lease.begun() && !agent.lease.over(clock_of(agent))) order_guard(agent);
+}
 
 void World::answer(Agent& agent, const wire::Probe&) {
   if (now_faulty(Fault::Kind::kSilentProbe, agent.host)) return;
@@ -235,9 +239,26 @@ void World::power_off(size_t host) {
 
 void World::watch_lease(Agent& agent) {
   if (!agent.alive) return;
-  bool over = agent.job.lease_ms > 0 && now_ - agent.heard > milliseconds(agent.job.lease_ms);
-  if (over && !agent.finishing) return end_agent(agent, false);
-  later(milliseconds(500), [this, &agent] { watch_lease(agent); });
+  // What has waited for it to run is read first.
+  if (now_ < agent.stopped_until) return later(agent.stopped_until - now_ + os::nanoseconds(1), [this, &agent] { watch_lease(agent); });
+  if (now_ >= agent.guard_stopped_until) agent.waiting_since.reset();
+  bool unguarded = agent.waiting_since && now_ - *agent.waiting_since > agent.lease.length();
+  if (agent.lease.over(clock_of(agent)) || unguarded) return end_agent(agent, false);
+  agent.lease.ran(clock_of(agent));
+  later(milliseconds(250), [this, &agent] { watch_lease(agent); });
+}
+
+void World::order_guard(Agent& agent) {
+  if (now_ < agent.guard_stopped_until && !agent.waiting_since) agent.waiting_since = now_;
+  os::nanoseconds left = agent.lease.end() - clock_of(agent);
+  later(left + milliseconds(600), [this, &agent, order = ++agent.orders] { guard_acts(agent, order); });
+}
+
+// The lease is over and the agent is still there: it does not run.
+void World::guard_acts(Agent& agent, int64_t order) {
+  if (!agent.alive || order != agent.orders) return;
+  if (now_ < agent.guard_stopped_until) return later(agent.guard_stopped_until - now_, [this, &agent, order] { guard_acts(agent, order); });
+  later(dice_.ms(0, 300), [this, &agent] { end_agent(agent, false); });
 }
 
 void World::make_hostile(wire::Hello& hello) {

@@ -51,6 +51,12 @@ void World::strike(const Fault& fault) {
     case Kind::kAgentKilled:
       if (agent) end_agent(*agent, false);
       break;
+    case Kind::kAgentStopped:
+      if (agent) agent->stopped_until = now_ + fault.lasts;
+      break;
+    case Kind::kGuardStopped:
+      if (agent) agent->guard_stopped_until = now_ + fault.lasts;
+      break;
     case Kind::kCut: hosts_[fault.target].cut_until = now_ + fault.lasts; break;
     case Kind::kOneWay: hosts_[fault.target].deaf_until = now_ + fault.lasts; break;
     case Kind::kSlow: hosts_[fault.target].slow_until = now_ + fault.lasts; break;

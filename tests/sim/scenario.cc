@@ -78,9 +78,10 @@ Fault make_fault(Dice& dice, const job::Job& job, milliseconds work) {
 }  // namespace
 
 const char* name(Kind kind) {
-  constexpr const char* kNames[] = {"crash", "leave",   "hang",         "deaf",        "unkillable", "power-off", "agent-killed",
-                                    "cut",   "one-way", "unreachable",  "slow",        "refuses",    "no-store",  "no-start",
-                                    "unfit", "mad",     "silent-probe", "broken-link", "operator",   "asleep",    "blocked"};
+  constexpr const char* kNames[] = {"crash",         "leave",         "hang",     "deaf",        "unkillable",   "power-off",
+                                    "agent-killed",  "cut",           "one-way",  "unreachable", "slow",         "refuses",
+                                    "no-store",      "no-start",      "unfit",    "mad",         "silent-probe", "broken-link",
+                                    "agent-stopped", "guard-stopped", "operator", "asleep",      "blocked"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -120,6 +121,16 @@ Scenario make_scenario(uint64_t seed) {
     scenario.job.preflight = dice.once_in(3) ? job::Preflight::kWarn : job::Preflight::kStrict;
     scenario.job.remembered = memory_of(scenario.job);
     scenario.changed = dice.once_in(10);
+  }
+  // One at most: where agent and guard of a host both stand, nothing runs there that could end its ranks.
+  if (dice.once_in(5)) {
+    Fault fault;
+    fault.kind = dice.once_in(3) ? Kind::kGuardStopped : Kind::kAgentStopped;
+    fault.target = dice.below(scenario.job.hosts.size() + scenario.job.spares.size());
+    fault.at = dice.ms(0, std::min<int64_t>(scenario.work.count(), 12'000) + 2000);
+    fault.lasts = dice.once_in(2) ? milliseconds(3'600'000) : dice.ms(100, 20'000);
+    if (dice.once_in(2)) fault.attempt = static_cast<int>(dice.between(0, 1));
+    scenario.faults.push_back(fault);
   }
   return scenario;
 }

@@ -39,17 +39,19 @@ struct Fault {
     // of a host
     kPowerOff,
     kAgentKilled,
-    kCut,          // no byte passes, either way, for `lasts`
-    kOneWay,       // no byte passes from the host to us, for `lasts`
-    kUnreachable,  // it cannot be logged in to, for `lasts` from the beginning
-    kSlow,         // every message takes a second more, for `lasts`
-    kRefuses,      // it answers Prepare with an error
-    kNoStore,      // it cannot open the store, or reach it
-    kNoStart,      // it cannot start a rank
-    kUnfit,        // its facts show what the doctor refuses
-    kMad,          // its agent says things at random
-    kSilentProbe,  // it does not answer the probe
-    kBrokenLink,   // its links to the others fail
+    kCut,           // no byte passes, either way, for `lasts`
+    kOneWay,        // no byte passes from the host to us, for `lasts`
+    kUnreachable,   // it cannot be logged in to, for `lasts` from the beginning
+    kSlow,          // every message takes a second more, for `lasts`
+    kRefuses,       // it answers Prepare with an error
+    kNoStore,       // it cannot open the store, or reach it
+    kNoStart,       // it cannot start a rank
+    kUnfit,         // its facts show what the doctor refuses
+    kMad,           // its agent says things at random
+    kSilentProbe,   // it does not answer the probe
+    kBrokenLink,    // its links to the others fail
+    kAgentStopped,  // its agent does not run for `lasts`; its ranks do
+    kGuardStopped,  // its agent's guard does not run for `lasts`
     // of ourselves
     kOperator,  // a signal
     kAsleep,    // the launcher does not run for `lasts`

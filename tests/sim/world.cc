@@ -41,9 +41,14 @@ void World::down(Agent& agent, std::function<void()> arrives) {
   const Host& host = hosts_[agent.host];
   os::Mono at = std::max({now_, host.cut_until, agent.last_down}) + latency(host);
   agent.last_down = at;
-  due_.push({at, order_++, [this, &agent, arrives = std::move(arrives)] {
-               if (agent.alive && hosts_[agent.host].power) arrives();
-             }});
+  due_.push({at, order_++, [this, &agent, arrives = std::move(arrives)] { deliver(agent, arrives); }});
+}
+
+// A stopped agent finds it when it runs again.
+void World::deliver(Agent& agent, const std::function<void()>& arrives) {
+  if (!agent.alive || !hosts_[agent.host].power) return;
+  if (now_ < agent.stopped_until) due_.push({agent.stopped_until, order_++, [this, &agent, arrives] { deliver(agent, arrives); }});
+  else arrives();
 }
 
 void World::up(Agent& agent, std::function<void()> arrives) {
@@ -56,6 +61,10 @@ void World::up(Agent& agent, std::function<void()> arrives) {
 
 // Through the bytes of a frame, as on a real connection: what does not decode cuts the host off, as the runner does.
 void World::say(Agent& agent, job::FromHost message) {
+  if (now_ < agent.stopped_until)
+    return later(agent.stopped_until - now_, [this, &agent, message = std::move(message)] {
+      if (agent.alive && hosts_[agent.host].power) say(agent, message);
+    });
   up(agent, [this, &agent, message = std::move(message)] {
     if (!agent.open) return;
     std::optional<job::FromHost> heard;
@@ -149,7 +158,6 @@ void World::open_hosts() {
       if (!a.open) return;
       if (reached) {
         a.alive = a.said_hello = true;
-        a.heard = now_;
         wire::Hello hello;
         hello.cpus = 2;
         hello.gpus = scenario_.machines == 0 ? 0 : 8;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/lease.h"
 #include "job/run.h"
 #include "scenario.h"
 
@@ -42,8 +43,11 @@ class World {
     size_t host = 0;   // of the pool
     bool alive = false, open = true /* the launcher's end */, finishing = false, mad = false;
     bool said_hello = false;
-    os::Mono heard, last_up, last_down;
-    wire::Prepare job;
+    os::Mono last_up, last_down;
+    os::Mono stopped_until, guard_stopped_until;  // kAgentStopped, kGuardStopped
+    agent::Lease lease;
+    int64_t orders = 0;                     // given to the guard; the last one counts
+    std::optional<os::Mono> waiting_since;  // for the guard to answer one
   };
   struct Rank {
     int number = 0;  // of the attempt
@@ -66,7 +70,8 @@ class World {
   void open_hosts();
   void close(Agent& agent);
   void down(Agent& agent, std::function<void()> arrives);  // launcher to agent
-  void up(Agent& agent, std::function<void()> arrives);    // agent to launcher
+  void deliver(Agent& agent, const std::function<void()>& arrives);
+  void up(Agent& agent, std::function<void()> arrives);  // agent to launcher
   void say(Agent& agent, job::FromHost message);
   os::nanoseconds latency(const Host& host);
   bool asleep() const { return now_ < asleep_until_ || now_ < blocked_until_; }
@@ -94,7 +99,10 @@ class World {
   void end_rank(Rank& rank, int status, const std::string& last_words);
   void end_agent(Agent& agent, bool says_so);
   void power_off(size_t host);
+  os::Mono clock_of(const Agent& agent) const { return now_ + os::nanoseconds(hosts_[agent.host].clock_offset); }
   void watch_lease(Agent& agent);
+  void order_guard(Agent& agent);
+  void guard_acts(Agent& agent, int64_t order);
   void rave(Agent& agent);
   void rave_in_values(Agent& agent);
   void make_hostile(wire::Hello& hello);

@@ -35,6 +35,7 @@ TEST(Messages, PrepareCarriesEveryByte) {
   m.set = {{"A", "1"}, {"A", "2"}, {"EMPTY", ""}, {"NEWLINE", "a\nb"}};
   m.unset = {"SLURM_*"};
   m.path_prefix = "/opt/env/bin";
+  m.boot_id = "0f6b1c1e-5a0c-4b7e-9d51-3c1f3f2a9b10";
   Prepare back = round_trip(m, bytes);
   EXPECT_EQ(back.run_id, m.run_id);
   EXPECT_EQ(back.key, m.key);
@@ -44,6 +45,7 @@ TEST(Messages, PrepareCarriesEveryByte) {
   EXPECT_EQ(back.set, m.set);
   EXPECT_EQ(back.unset, m.unset);
   EXPECT_EQ(back.path_prefix, m.path_prefix);
+  EXPECT_EQ(back.boot_id, m.boot_id);
 }
 
 TEST(Messages, ErrorsTravelWhole) {
