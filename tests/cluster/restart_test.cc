@@ -112,7 +112,7 @@ TEST_F(Restart, ACutHostsRanksAreGoneBeforeTheNextAttempt) {
 
 // A rank that writes down ten times a second that it lives, and at the second try when it was started.
 constexpr const char* kBeating =
-    "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || { echo rank $RANK started at $(date +%s%N) on $(hostname); exit 0; }; "
+    "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || { echo rank $RANK started at $(date +%s%N) on $(hostname); sleep 0.5; exit 0; }; "
     "[ $RANK = 1 ] && touch /tmp/there; while :; do date +%s%N >> /tmp/beats; sleep 0.1; done";
 
 int64_t number_after(const std::string& text, const std::string& mark) {

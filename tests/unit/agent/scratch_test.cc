@@ -1,0 +1,58 @@
+#include "agent/scratch.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "os/files.h"
+#include "scratch.h"
+
+namespace agent {
+namespace {
+
+struct InOwnFolder : testing::Test {
+  void SetUp() override { ::setenv("TMPDIR", folder.c_str(), 1); }
+  void TearDown() override { before.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before.c_str(), 1); }
+  std::string before = os::environment_value("TMPDIR");
+  std::string folder = scratch::folder("agent-scratch-test");
+};
+
+using ScratchFolder = InOwnFolder;
+
+TEST_F(ScratchFolder, OfAKilledAgentIsRemovedByItsName) {
+  std::string path;
+  {
+    std::optional<Scratch> scratch = Scratch::create("20261121-073102-a3f9");
+    ASSERT_TRUE(scratch.has_value());
+    path = scratch->path();
+  }
+  ASSERT_TRUE(os::make_folders(path + "/0").ok());
+  std::ofstream(path + "/0/error.json") << "{}";
+  remove_scratch(path);
+  EXPECT_FALSE(os::is_folder(path));
+}
+
+TEST_F(ScratchFolder, OnlyThatOfARunIsRemovedAndNoLinkIsFollowed) {
+  std::string other = folder + "/data", link = folder + "/phalanx-run-20261121-073102-a3f9-link";
+  ASSERT_EQ(::mkdir(other.c_str(), 0700), 0);
+  std::ofstream(other + "/checkpoint") << "weights";
+  remove_scratch(other);
+  ASSERT_EQ(::symlink(other.c_str(), link.c_str()), 0);
+  remove_scratch(link);
+  EXPECT_EQ(remove_scratches("20261121-073102-a3f9"), 0);
+  EXPECT_EQ(::access((other + "/checkpoint").c_str(), F_OK), 0);
+}
+
+TEST_F(ScratchFolder, AllOfOneRunAndNoneOfAnother) {
+  for (const char* id : {"20261121-073102-a3f9", "20261121-073102-a3f9", "20261121-073102-a3f8"})
+    ASSERT_TRUE(Scratch::create(id).has_value());
+  EXPECT_EQ(remove_scratches("20261121-073102-a3f9"), 2);
+  EXPECT_EQ(remove_scratches("20261121-073102-a3f9"), 0);
+  EXPECT_EQ(remove_scratches("20261121-073102-a3f8"), 1);
+}
+
+}  // namespace
+}  // namespace agent
