@@ -25,9 +25,9 @@ using base::Bilingual;
 using base::ErrorKind;
 
 constexpr os::milliseconds kLastWords{10'000};
-// After a launcher's end its agents have said that nothing is left. After its death they end by their lease.
+// After a launcher's end its agents have said that nothing is left. After its death they end when their lease has run out.
 constexpr os::milliseconds kAfterEnd{1000};
-constexpr os::milliseconds kAfterDeath = job::kAgentLease + os::milliseconds(2000);
+constexpr os::milliseconds kAfterLease{2000};
 
 template <typename... Args>
 std::string say(Bilingual text, const Args&... args) {
@@ -93,7 +93,7 @@ class Stop {
     options.ssh_options = invocation_.values(Flag::kSshOption);
     TRY(add_recorded(options.ssh_options, reached.ssh_options, "phalanx stop " + run.id));
     if (auto timeout = invocation_.value(Flag::kConnectTimeout)) options.connect_timeout = duration_value(*timeout);
-    job::SweepWish wish{run.id, run.life == logs::Life::kLost ? kAfterDeath : kAfterEnd, pids_by_host(run, reached)};
+    job::SweepWish wish{run.id, run.life == logs::Life::kLost ? lease_of(run.record) + kAfterLease : kAfterEnd, pids_by_host(run, reached)};
     if (invocation_.has(Flag::kKill)) wish.patience = os::milliseconds(0);
     TRY_ASSIGN(std::vector<job::SweptHost> hosts, sweep_hosts(loop_, reached.hosts, options, std::move(wish)));
     int code = 0;

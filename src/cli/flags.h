@@ -64,6 +64,7 @@ enum class Flag {
   kWorkdir,
   kGrace,
   kFailureGrace,
+  kLease,
   kStall,
   kOnStall,
   kPythonHook,

@@ -175,6 +175,7 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.master_port = options.master_port.value_or(0);
   job.grace = options.grace;
   job.failure_grace = options.failure_grace.value_or(std::min(job.failure_grace, options.grace));
+  job.lease = options.lease;
   job.stall = options.stall;
   if (options.python_hook) job.set.emplace_back(wire::kPythonHookVariable, "1");
   job.dry_run = options.dry_run;

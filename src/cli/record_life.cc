@@ -103,6 +103,7 @@ Json describe_reach(const job::Job& job, const RunOptions& options) {
       hosts.push_back(std::move(one));
     }
   return {{"launcher", {{"host", logs::this_machine()}, {"pid", ::getpid()}}},
+          {"lease_ms", job.lease.count()},
           {"reach", {{"ssh_options", options.ssh_options}, {"hosts", std::move(hosts)}}}};
 }
 
@@ -132,6 +133,12 @@ std::vector<base::Error> words_of(const Json& record, base::Language language) {
     errors.push_back(std::move(error));
   }
   return errors;
+}
+
+std::chrono::milliseconds lease_of(const Json& record) {
+  std::optional<int64_t> lease = base::get_int(record, "lease_ms");
+  constexpr int64_t kMost = 3'600'000;
+  return lease && *lease > 0 && *lease <= kMost ? std::chrono::milliseconds(*lease) : job::kDefaultLease;
 }
 
 base::Result<Reached> reach_of(const Json& record) {

@@ -10,12 +10,15 @@
 
 namespace cli {
 
-// {"launcher": …, "reach": …}
+// {"launcher": …, "lease_ms": …, "reach": …}
 base::Json describe_reach(const job::Job& job, const RunOptions& options);
 // {"explained": {"en": […], "zh": […]}}, or nothing for a run that has done its work. Arguments as of job::explain.
 base::Json describe_words(const job::State& state, const job::Verdict& verdict, const std::string& last_lines, const std::string& log);
 // The errors of a run.json, as describe_words has written them.
 std::vector<base::Error> words_of(const base::Json& record, base::Language language);
+
+// The lease of the run's agents (--lease); the default where run.json does not say it.
+std::chrono::milliseconds lease_of(const base::Json& record);
 
 // How the hosts of a run are reached, as describe_reach has written it.
 struct Reached {

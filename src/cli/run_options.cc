@@ -114,6 +114,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kOnStall: options.stall.action = on_stall_value(value); break;
     case Flag::kPythonHook: options.python_hook = true; break;
     case Flag::kGrace: options.grace = duration_value(value); break;
+    case Flag::kLease: options.lease = duration_value(value); break;
     case Flag::kFailureGrace: options.failure_grace = duration_value(value); break;
     case Flag::kCheckData: options.check_data = true; break;
     case Flag::kDryRun: options.dry_run = true; break;

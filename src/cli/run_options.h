@@ -50,6 +50,7 @@ struct RunOptions {
   bool no_store = false;
   std::chrono::milliseconds grace{10'000};                 // from SIGTERM to SIGKILL
   std::optional<std::chrono::milliseconds> failure_grace;  // none: grace, and at most 5 s
+  std::chrono::milliseconds lease = job::kDefaultLease;    // silence of the launcher after which a host ends its ranks
   bool detach = false;
   job::StallOptions stall;
   bool python_hook = false;

@@ -28,6 +28,10 @@ enum class RanksRule { kAuto, kGpu, kCpu, kCount };
 // What the checks before the start may do: refuse, only tell, or not be made at all.
 enum class Preflight { kStrict, kWarn, kOff };
 
+// Silence of the launcher after which an agent ends everything on its host, unless --lease says otherwise. Why 30 s:
+// docs/design/supervision.md.
+inline constexpr std::chrono::milliseconds kDefaultLease{30'000};
+
 struct Job {
   std::string run_id;
   std::string token;    // 16 random bytes; each attempt has its own. Hosts get keys that are derived from it (wire/challenge.h)
@@ -51,6 +55,7 @@ struct Job {
   int master_port = 0;                             // 0: the kernel chooses
   std::chrono::milliseconds grace{10'000};         // from SIGTERM to SIGKILL, when the operator stops the run
   std::chrono::milliseconds failure_grace{5'000};  // the same for the other ranks after a failure
+  std::chrono::milliseconds lease = kDefaultLease;
   StallOptions stall;
   bool dry_run = false;  // stop when the plan stands
   Preflight preflight = Preflight::kOff;

@@ -67,7 +67,7 @@ struct Ended {
       const HostState& host = run.attempt.hosts[h];
       Candidate& candidate = run.pool[run.members[h]];
       if (host.left > 0) candidate.out_since = now;  // with what cannot be killed on it
-      if (host.open && !host.finished) candidate.busy_until = now + kAgentLease + kLeaseMargin;
+      if (host.open && !host.finished) candidate.busy_until = (host.ended ? host.ended_at : now) + run.job.lease + kLeaseMargin;
     }
   }
 

@@ -28,8 +28,7 @@ inline constexpr os::milliseconds kHostPatience{5000};  // silence after which a
 // A host that gets nothing may still be heard for seconds: its kernel sends again what was never acknowledged. But that is a little: a host
 // whose answers wait behind its ranks' output, on a slow link, says more than this.
 inline constexpr size_t kTalkative = 64 << 10;
-inline constexpr os::milliseconds kAgentLease{6000};  // silence after which an agent ends everything
-inline constexpr os::milliseconds kSettle{1500};      // after the first refusal: wait for others, to name all at once
+inline constexpr os::milliseconds kSettle{1500};  // after the first refusal: wait for others, to name all at once
 inline constexpr os::milliseconds kReachTimeout{3000};
 inline constexpr os::milliseconds kOpeningSilence{5000};  // after the start: which hosts are not there yet
 inline constexpr os::milliseconds kStoreSilence{10'000};  // after start: who has not met the store
@@ -38,6 +37,7 @@ inline constexpr os::milliseconds kFinishPatience{5000};
 
 struct HostState {
   bool open = false, ended = false, prepared = false, reached = false, finished = false;
+  os::Mono ended_at;    // nothing was sent to it after this
   bool silent = false;  // it did not answer the checks in time: nobody waits for its end
   wire::Hello hello;
   std::string program;    // what Prepared found

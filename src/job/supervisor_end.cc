@@ -14,6 +14,7 @@ void Step::on(const HostEnded& event) {
   HostState& host = s.hosts[h];
   if (host.ended) return;
   host.ended = true;
+  host.ended_at = now;
   if (s.phase == Phase::kFinishing) return maybe_finished();
   if (s.phase == Phase::kEnded) return;
   if (s.job.check_only) return host_missed(h, event.error);

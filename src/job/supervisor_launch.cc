@@ -56,7 +56,7 @@ void Step::prepare_hosts() {
   wire::Prepare prepare;
   prepare.run_id = s.job.run_id;
   prepare.key = wire::key_for(wire::Purpose::kStore, s.job.token);
-  prepare.lease_ms = static_cast<uint32_t>(kAgentLease.count());
+  prepare.lease_ms = static_cast<uint32_t>(s.job.lease.count());
   prepare.directory = s.job.directory;
   prepare.argv = s.job.argv;
   prepare.set = s.job.set;

@@ -68,7 +68,8 @@ ElasticTraining::ElasticTraining(std::string folder, std::string phalanx, std::s
 Command ElasticTraining::command(const std::vector<std::string>& options, const std::string& out) const {
   Command command{{phalanx_, "train"}};
   command.argv.insert(command.argv.end(), options.begin(), options.end());
-  for (const char* word : {"--nproc-per-node", "2", "--preflight", "off", "--failure-grace", "1s", "--env", "OMP_NUM_THREADS=1"})
+  for (const char* word :
+       {"--nproc-per-node", "2", "--preflight", "off", "--failure-grace", "1s", "--lease", "6s", "--env", "OMP_NUM_THREADS=1"})
     command.argv.push_back(word);
   command.argv.push_back(folder_ + "/config.yaml");
   command.argv.push_back("out=" + out);

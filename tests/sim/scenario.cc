@@ -122,6 +122,7 @@ Scenario make_scenario(uint64_t seed) {
     scenario.job.remembered = memory_of(scenario.job);
     scenario.changed = dice.once_in(10);
   }
+  scenario.job.lease = dice.once_in(2) ? job::kDefaultLease : milliseconds(1000 * dice.between(3, 20));
   // One at most: where agent and guard of a host both stand, nothing runs there that could end its ranks.
   if (dice.once_in(5)) {
     Fault fault;
@@ -136,10 +137,11 @@ Scenario make_scenario(uint64_t seed) {
 }
 
 std::string describe(const Scenario& s) {
-  std::string text = fmt::format("seed {}: {} hosts, {} spares, least {}, {} restarts, grace {} ms, works {} ms{}{}{}{}\n", s.seed,
-                                 s.job.hosts.size(), s.job.spares.size(), s.job.least_hosts, s.job.max_restarts, s.job.grace.count(),
-                                 s.work.count(), s.peers_die ? ", peers die" : "", s.links_slow ? ", slow links" : "",
-                                 s.job.preflight == job::Preflight::kOff ? "" : ", preflight", s.job.check_only ? ", check only" : "");
+  std::string text =
+      fmt::format("seed {}: {} hosts, {} spares, least {}, {} restarts, grace {} ms, lease {} ms, works {} ms{}{}{}{}\n", s.seed,
+                  s.job.hosts.size(), s.job.spares.size(), s.job.least_hosts, s.job.max_restarts, s.job.grace.count(), s.job.lease.count(),
+                  s.work.count(), s.peers_die ? ", peers die" : "", s.links_slow ? ", slow links" : "",
+                  s.job.preflight == job::Preflight::kOff ? "" : ", preflight", s.job.check_only ? ", check only" : "");
   for (const Fault& f : s.faults)
     text += fmt::format("  {} of {} at {} ms for {} ms, status {}, attempt {}\n", name(f.kind), f.target, f.at.count(), f.lasts.count(),
                         f.status, f.attempt);

@@ -10,7 +10,7 @@ namespace sim {
 namespace {
 
 constexpr milliseconds kTickEvery{200};
-constexpr milliseconds kAfterEnd{12'000};  // longer than a lease and its margin
+constexpr milliseconds kAfterLease{6'000};  // longer than the margin of a lease
 constexpr int64_t kMostEvents = 400'000;
 
 }  // namespace
@@ -204,7 +204,7 @@ Report World::play() {
   std::optional<os::Mono> ended_at;
   while (!due_.empty() && report_.events < kMostEvents) {
     Due next = due_.top();
-    if (ended_at && next.at > *ended_at + kAfterEnd) break;
+    if (ended_at && next.at > *ended_at + scenario_.job.lease + kAfterLease) break;
     due_.pop();
     now_ = next.at;
     if (!run_.ended && now_ > must_end) {

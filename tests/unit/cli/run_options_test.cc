@@ -112,6 +112,11 @@ TEST(RunOptions, EveryFlagArrives) {
   EXPECT_EQ(options->command, (Words{"python", "x y", ""}));
 }
 
+TEST(RunOptions, TheLeaseHasADefault) {
+  EXPECT_EQ(read({"run", "x"})->lease, milliseconds(30'000));
+  EXPECT_EQ(read({"run", "--lease", "45s", "x"})->lease, milliseconds(45'000));
+}
+
 TEST(RunOptions, RanksPerHostByName) {
   EXPECT_EQ(read({"run", "--nproc-per-node", "gpu", "x"})->ranks_per_host->kind, RanksPerHost::Kind::kGpu);
   EXPECT_EQ(read({"run", "--nproc-per-node", "cpu", "x"})->ranks_per_host->kind, RanksPerHost::Kind::kCpu);

@@ -199,11 +199,11 @@ TEST(Run, ASpareTakesThePlaceOfALostHostWhenItsLeaseIsOver) {
   s.lose(1);
   EXPECT_EQ(s.verdict(), nullptr);
   ASSERT_EQ(s.told<Restarting>().size(), 1u);
-  EXPECT_EQ(s.told<Restarting>()[0].wait, kAgentLease + kLeaseMargin) << "the lost host's ranks may live as long";
+  EXPECT_EQ(s.told<Restarting>()[0].wait, kDefaultLease + kLeaseMargin) << "the lost host's ranks may live as long";
   ASSERT_EQ(s.told<Restarting>()[0].replaced.size(), 1u);
   EXPECT_EQ(s.told<Restarting>()[0].replaced[0].name, "h2");
   EXPECT_EQ(s.told<Restarting>()[0].replaced[0].by, "h4");
-  s.pass(kAgentLease);
+  s.pass(kDefaultLease);
   EXPECT_EQ(s.count<OpenHosts>(), 0u);
   s.pass(kLeaseMargin + milliseconds(200));
   EXPECT_EQ(s.names(), (Names{"h1", "h4", "h3"}));
@@ -213,11 +213,11 @@ TEST(Run, GoesOnWithFewerHostsDownToTheLeast) {
   Series s(3, 0, 5, 2);
   s.start();
   s.lose(0);
-  s.pass(kAgentLease + kLeaseMargin + milliseconds(200));
+  s.pass(kDefaultLease + kLeaseMargin + milliseconds(200));
   EXPECT_EQ(s.names(), (Names{"h2", "h3"}));
   s.start();
   s.lose(1);
-  s.pass(kAgentLease + kLeaseMargin + milliseconds(200));
+  s.pass(kDefaultLease + kLeaseMargin + milliseconds(200));
   EXPECT_EQ(s.names(), (Names{"h2", "h1"})) << "one is too few: who is out longest is tried again";
 }
 
@@ -225,7 +225,7 @@ TEST(Run, WithNoReplacementTheLostHostIsTriedAgain) {
   Series s(2, 0, 2);
   s.start();
   s.lose(1);
-  s.pass(kAgentLease + kLeaseMargin + milliseconds(200));
+  s.pass(kDefaultLease + kLeaseMargin + milliseconds(200));
   EXPECT_EQ(s.names(), (Names{"h1", "h2"}));
   s.hello(0);
   s.feed(HostEnded{1, base::fail(base::ErrorKind::kUnreachable, "h2: no route")});
