@@ -120,6 +120,7 @@ class Stop {
       killed += p.gone;
       if (!p.gone) view_.say_error(say({"{}: process {} could not be ended: {}", "{}：进程 {} 无法结束：{}"}, host.name, p.pid, p.command));
     }
+    tell_unseen(host);
     for (const job::GpuHeld& held : host.held)
       view_.say_error(say({"{}: GPU {} still holds {} of process {}", "{}：GPU {} 上仍有 {} 显存被进程 {} 占用"}, host.name, held.gpu,
                           base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, held.bytes))), held.pid));
@@ -128,6 +129,18 @@ class Stop {
     view_.say_error(host.gpus_seen ? say({"{}: nothing left, also on its GPUs", "{}：没有残留，GPU 上也没有"}, host.name)
                                    : say({"{}: nothing left", "{}：没有残留"}, host.name));
     return 0;
+  }
+
+  // What could not be looked at may be of the run: nothing is claimed then, and the user is shown how to look.
+  void tell_unseen(const job::SweptHost& host) {
+    for (const std::string& what : host.swept.unseen) {
+      base::Error error = base::fail(
+          ErrorKind::kUnfit, host.name + say({": cannot tell whether this is of the run: {}", "：无法判断是否属于该运行：{}"}, what));
+      std::string pid = what.starts_with("process ") ? what.substr(8, what.find(' ', 8) - 8) : "";
+      std::string look = pid.empty() ? "ps -eo pid,user,lstart,args" : "ps -o pid,user,lstart,args -p " + pid;
+      error.hint = host.name == "localhost" ? look : "ssh " + host.name + " " + look;
+      view_.say_error(error.render());
+    }
   }
 
   // A lost run whose hosts are proved empty is over.

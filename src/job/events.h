@@ -33,7 +33,17 @@ struct OperatorSignal {
   int signal = 0;
 };  // SIGINT, SIGTERM, SIGHUP
 struct Tick {};  // at least every 250 ms
-using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick>;
+// Between two attempts: what a host that had not said its end answers when it is asked in a new login (ProveEmpty).
+struct HostProved {
+  enum class Proof {
+    kAsked,  // it could be reached; the answer is to come
+    kEmpty,  // no process of the run is left on it
+    kLeft,   // some could not be ended, though they were killed: they run no instruction any more (state D)
+    kUnknown,
+  } proof = Proof::kUnknown;
+  size_t candidate = 0;  // of the run's pool
+};
+using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick, HostProved>;
 
 // --- the end -----------------------------------------------------------------------------------------------------------
 struct Verdict {
@@ -102,6 +112,7 @@ struct Restarting {
   int restarts_left = 0;
   bool before_start = false;  // no rank has run: this is no restart, another host is taken
   std::chrono::milliseconds wait{};
+  bool sooner = false;  // if the hosts that are asked answer that nothing is left
   std::vector<Replaced> replaced;
 };  // the state told with it is that of the attempt that ended
 struct NotRestarting {
@@ -146,7 +157,11 @@ struct End {
 // Of a run, between its attempts (run.h): drop every connection, nothing more is heard over them; open the attempt's hosts.
 struct CloseHosts {};
 struct OpenHosts {};
-using Action = std::variant<Send, CutHost, AbandonOpening, Tell, CloseHosts, OpenHosts, End>;
+// Log in to these hosts of the pool, kill what the run has left there, and see that nothing is. HostProved follows, until OpenHosts.
+struct ProveEmpty {
+  std::vector<size_t> candidates;
+};
+using Action = std::variant<Send, CutHost, AbandonOpening, Tell, CloseHosts, OpenHosts, ProveEmpty, End>;
 using Actions = std::vector<Action>;
 
 }  // namespace job

@@ -55,6 +55,9 @@ struct Words {
       else text += say(language, {"{1} takes the place of {0}; ", "{1} 顶替 {0}；"}, r.name, r.by);
     }
     if (n.before_start) return text + say(language, {"checking again", "重新检查"});
+    if (n.sooner)
+      return text + say(language, {"starting again in at most {}: restart {} of {}", "最多 {} 后重新启动：第 {} 次，共 {} 次"},
+                        base::format_duration(n.wait), n.attempt, n.attempt + n.restarts_left);
     return text + say(language, {"starting again in {}: restart {} of {}", "{} 后重新启动：第 {} 次，共 {} 次"},
                       base::format_duration(n.wait), n.attempt, n.attempt + n.restarts_left);
   }

@@ -110,9 +110,15 @@ struct Ended {
     }
     ++run.number;
     run.restart_at = now + note.wait;
-    for (const Candidate& candidate : run.pool)
-      if (candidate.busy_until) run.restart_at = std::max(run.restart_at, *candidate.busy_until);
-    note.wait = std::chrono::duration_cast<os::milliseconds>(run.restart_at - now);
+    ProveEmpty ask;
+    os::Mono latest = run.restart_at;
+    for (size_t m = 0; m < run.pool.size(); ++m) {
+      if (!run.pool[m].busy_until) continue;
+      latest = std::max(latest, *run.pool[m].busy_until);
+      ask.candidates.push_back(m);
+    }
+    note.wait = std::chrono::duration_cast<os::milliseconds>(latest - now);
+    note.sooner = latest > run.restart_at;
     note.attempt = run.restarts;
     note.restarts_left = run.job.max_restarts - run.restarts;
     std::vector<size_t> gone, come;
@@ -126,18 +132,39 @@ struct Ended {
     run.waiting = true;
     actions.push_back(Tell{std::move(note)});
     actions.push_back(CloseHosts{});
+    if (!ask.candidates.empty()) actions.push_back(std::move(ask));
   }
 };
 
 void begin_attempt(Run& run, os::Mono now) {
   run.waiting = false;
-  for (Candidate& candidate : run.pool) candidate.busy_until.reset();
+  for (Candidate& candidate : run.pool) {
+    candidate.busy_until.reset();
+    candidate.asked_until.reset();
+  }
   for (size_t m : run.members) run.pool[m].out_since.reset();
   int64_t wall_less_mono_ns = run.attempt.wall_less_mono_ns;
   bool output_blocked = run.attempt.output_blocked;
   run.attempt = initial_state(job_of(run), now);
   run.attempt.wall_less_mono_ns = wall_less_mono_ns;
   run.attempt.output_blocked = output_blocked;
+}
+
+// The answer of a host counts more than the time that has passed: one that is being asked is waited for.
+bool may_be_alive(const Candidate& candidate, os::Mono now) {
+  return candidate.busy_until && (now < *candidate.busy_until || (candidate.asked_until && now < *candidate.asked_until));
+}
+
+void take(Run& run, const HostProved& event, os::Mono now) {
+  Candidate& candidate = run.pool[event.candidate];
+  if (!candidate.busy_until) return;
+  candidate.asked_until.reset();
+  switch (event.proof) {
+    case HostProved::Proof::kAsked: candidate.asked_until = now + kProofPatience; break;
+    case HostProved::Proof::kLeft: candidate.out_since = now; [[fallthrough]];
+    case HostProved::Proof::kEmpty: candidate.busy_until.reset(); break;
+    case HostProved::Proof::kUnknown: break;
+  }
 }
 
 Actions step_waiting(Run& run, const Event& event, os::Mono now) {
@@ -149,7 +176,10 @@ Actions step_waiting(Run& run, const Event& event, os::Mono now) {
     verdict.attempt = run.restarts;
     run.ended = true;
     actions.push_back(End{std::move(verdict)});
+  } else if (auto* proved = std::get_if<HostProved>(&event)) {
+    take(run, *proved, now);
   } else if (std::holds_alternative<Tick>(event) && now >= run.restart_at) {
+    if (std::any_of(run.pool.begin(), run.pool.end(), [&](const Candidate& c) { return may_be_alive(c, now); })) return actions;
     begin_attempt(run, now);
     actions.push_back(OpenHosts{});
   }

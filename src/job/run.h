@@ -3,7 +3,8 @@
 //   attempt → (ended) → waiting → attempt → … → ended
 // An attempt that failed is followed by another as long as restarts are left and another could do better. Every attempt logs in anew, to
 // hosts chosen anew, with a token, a store and a plan of its own, after everything of the one before it is known to be gone: each of its
-// hosts has said so, or is out of reach for longer than its agent's lease. So no two attempts are ever alive at once.
+// hosts has said so; or was logged in to once more, and nothing was left there; or is out of reach for longer than its agent's lease, after
+// which the agent or its guard has ended everything. So no two attempts are ever alive at once.
 #pragma once
 
 #include <optional>
@@ -16,14 +17,16 @@ namespace job {
 
 inline constexpr os::milliseconds kFirstBackoff{1000};  // doubled with every restart in a row
 inline constexpr os::milliseconds kLongestBackoff{60'000};
-inline constexpr os::milliseconds kLongAttempt{300'000};  // an attempt that ran so long was a good one: the backoff begins anew
-inline constexpr os::milliseconds kLeaseMargin{1500};     // beyond its lease, for an agent to kill its ranks
+inline constexpr os::milliseconds kLongAttempt{300'000};   // an attempt that ran so long was a good one: the backoff begins anew
+inline constexpr os::milliseconds kLeaseMargin{1500};      // beyond its lease, for an agent or its guard to kill its ranks
+inline constexpr os::milliseconds kProofPatience{15'000};  // for a host that was reached to say what is left there
 
 // A host that the run may use: those asked for, then the spares. Its position never changes.
 struct Candidate {
   HostRequest request;
-  std::optional<os::Mono> out_since;   // lost or unfit then: taken again only when nothing else is left
-  std::optional<os::Mono> busy_until;  // its agent may live so long without us
+  std::optional<os::Mono> out_since;         // lost or unfit then: taken again only when nothing else is left
+  std::optional<os::Mono> busy_until;        // its ranks may live so long without us
+  std::optional<os::Mono> asked_until = {};  // it is being asked what is left there, and has so much time to answer
 };
 
 // What a failure of the program is recognised by.
@@ -39,10 +42,10 @@ struct Run {
   std::vector<size_t> members;  // of the pool, in the current attempt or the next: its host list
   State attempt;                // the current one, or the one that ended last
   bool waiting = false;         // for restart_at
-  os::Mono restart_at;
-  int restarts = 0;  // made, of job.max_restarts
-  int in_a_row = 0;  // restarts since the last long attempt
-  int number = 0;    // of attempts begun after the first; those that replace a host before a start count too
+  os::Mono restart_at;          // not before; and not while a host of the pool is busy
+  int restarts = 0;             // made, of job.max_restarts
+  int in_a_row = 0;             // restarts since the last long attempt
+  int number = 0;               // of attempts begun after the first; those that replace a host before a start count too
   std::optional<Fingerprint> last_failure;
   bool ended = false;
 };

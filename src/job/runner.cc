@@ -65,12 +65,14 @@ base::Result<Verdict> Runner::run(Job job, const std::vector<const cluster::Tran
   open_hosts();
   loop_.run();
   opener_.reset();
+  prover_.reset();
   closing_.clear();
   CHECK(verdict_.has_value());
   return *std::move(verdict_);
 }
 
 void Runner::open_hosts() {
+  end_proof();
   std::vector<cluster::Opener::Host> hosts;
   for (size_t m : run_->members) hosts.push_back({run_->pool[m].request.target, transports_[m]});
   uint32_t seed = 0;
@@ -91,6 +93,7 @@ void Runner::close_hosts() {
 
 void Runner::on_child(pid_t pid, int status) {
   if (opener_ && opener_->on_child(pid, status)) return;
+  if (prover_ && prover_->on_child(pid, status)) return;
   for (const auto& opener : closing_)
     if (opener->on_child(pid, status)) return;
 }
@@ -160,6 +163,8 @@ void Runner::perform(const Action& action) {
     close_hosts();
   } else if (std::holds_alternative<OpenHosts>(action)) {
     open_hosts();
+  } else if (auto* prove = std::get_if<ProveEmpty>(&action)) {
+    prove_empty(prove->candidates);
   } else if (auto* end = std::get_if<End>(&action)) {
     verdict_ = end->verdict;
     loop_.stop();

@@ -43,6 +43,10 @@ class Runner {
  private:
   void open_hosts();
   void close_hosts();
+  // runner_proof.cc: between two attempts, what is left on hosts that have not said their end.
+  void prove_empty(const std::vector<size_t>& candidates);
+  void on_proof_frame(size_t place, size_t candidate, const wire::Frame& frame);
+  void end_proof();
   void on_child(pid_t pid, int status);
   // number: of the attempt (run.h) whose connection it came over.
   void on_frame(int number, size_t host, const wire::Frame& frame);
@@ -59,6 +63,7 @@ class Runner {
   cluster::OpenerOptions options_;
   std::unique_ptr<Run> run_;
   std::unique_ptr<cluster::Opener> opener_;                // of the attempt; none between attempts
+  std::unique_ptr<cluster::Opener> prover_;                // between attempts
   std::vector<std::unique_ptr<cluster::Opener>> closing_;  // of attempts that have ended, until their processes have
   std::optional<Verdict> verdict_;
   os::TimerId tick_ = 0;

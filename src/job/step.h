@@ -33,6 +33,7 @@ struct Step {
   void on(const HostEnded& event);
   void on(const OperatorSignal& event);
   void on(const Tick&);
+  void on(const HostProved&) {}  // between attempts only (run.cc)
 
   void take(size_t h, const wire::Hello& m);
   void take(size_t h, const wire::Prepared& m);

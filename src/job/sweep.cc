@@ -27,7 +27,8 @@ std::vector<cluster::Opener::Host> with_transports(const std::vector<cluster::Ta
 }  // namespace
 
 bool SweptHost::clean() const {
-  return answered && held.empty() && std::all_of(swept.found.begin(), swept.found.end(), [](auto& p) { return p.gone; });
+  return answered && held.empty() && swept.unseen.empty() &&
+         std::all_of(swept.found.begin(), swept.found.end(), [](auto& p) { return p.gone; });
 }
 
 HostSweep::HostSweep(os::Loop& loop, std::vector<cluster::Target> targets, const std::vector<const cluster::Transport*>& transports,

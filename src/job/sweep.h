@@ -20,7 +20,8 @@ struct GpuHeld {
   int64_t pid = 0;
   int64_t bytes = 0;
 };
-// What is known of one host. Nothing is left there if `answered`, every process of `swept` is gone, and no GPU is held.
+// What is known of one host. Nothing is left there if `answered`, every process of `swept` is gone, all could be looked at,
+// and no GPU is held.
 struct SweptHost {
   std::string name;
   std::optional<base::Error> error;  // it could not be reached, or did not answer

@@ -116,6 +116,7 @@ base::Status encode(std::string& out, const Swept& m) {
       e.flag(p.gone);
     }
     e.u32(m.waited_for);
+    e.strs(m.unseen);
   });
 }
 template <>
@@ -131,7 +132,8 @@ base::Result<Swept> decode<Swept>(std::string_view payload) {
       if (p.command.size() > kMostSweptBytes || p.pid > INT32_MAX) return false;
     }
     m.waited_for = d.u32();
-    return true;
+    m.unseen = d.strs();
+    return m.unseen.size() <= kMaxSwept;
   });
 }
 

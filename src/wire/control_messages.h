@@ -60,6 +60,7 @@ struct Swept {
   static constexpr FrameType kType = FrameType::kSwept;
   std::vector<SweptProcess> found;  // that had to be killed, at most kMaxSwept
   uint32_t waited_for = 0;          // that ended by themselves meanwhile
+  std::vector<std::string> unseen;  // what could not be looked at, each with the reason: where there is any, nothing is proved
 };
 
 base::Status encode(std::string& out, const Ask&);

@@ -1,5 +1,7 @@
 #include "launcher_fixture.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "leftovers.h"
@@ -44,7 +46,8 @@ void Launcher::TearDown() {
 }
 
 Command Launcher::run(const Words& args) {
-  Words argv = {PHALANX_PROGRAM, "run", "--lease", "6s"};  // what is lost ends soon
+  Words argv = {PHALANX_PROGRAM, "run"};
+  if (std::find(args.begin(), args.end(), "--lease") == args.end()) argv.insert(argv.end(), {"--lease", "6s"});  // what is lost ends soon
   argv.insert(argv.end(), args.begin(), args.end());
   return Command{.argv = argv, .cwd = "/tmp"};
 }

@@ -139,6 +139,20 @@ TEST_F(Restart, AStoppedAgentsRanksAreGoneBeforeTheNextAttempt) {
   EXPECT_EQ(leftovers(milliseconds(5000)), "");
 }
 
+// Its host can be asked: what is left there is killed, and no lease is waited for.
+TEST_F(Restart, AHostThatCanBeAskedIsProvedEmptyBeforeTheNextAttempt) {
+  start({.hosts = 3});
+  Outcome outcome = after({"-H", "h1,h2", "--spares", "h3", "--lease", "60s"}, kBeating,
+                          [&] { ASSERT_EQ(cluster().kill_processes("h2", "phalanx-agent", SIGSTOP), 1); });
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_HAS(outcome.err, "starting again in at most 1");
+  int64_t started = number_after(outcome.out, "rank 1 started at "), last_beat = std::atoll(say("h2", "tail -n 1 /tmp/beats").c_str());
+  ASSERT_GT(started, 0) << outcome;
+  EXPECT_LT(last_beat, started);
+  EXPECT_LT(started - last_beat, 10'000'000'000) << "the next attempt waited, though nothing was left";
+  EXPECT_EQ(leftovers(milliseconds(1000)), "");
+}
+
 TEST_F(Restart, AStoppedGuardIsWokenAndTheRunGoesOn) {
   start({.hosts = 2});
   Outcome outcome = after({"-H", "h1,h2"}, "[ $RANK = 1 ] && touch /tmp/there; until [ -e /tmp/enough ]; do sleep 0.1; done", [&] {

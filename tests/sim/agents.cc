@@ -290,6 +290,33 @@ void World::rave_in_values(Agent& agent) {
   }
 }
 
+// A new login to a host that has not said its end: everything of the run is killed there, whether its agent runs or not.
+void World::prove(size_t host, int number) {
+  using Proof = job::HostProved::Proof;
+  auto answer = [this, host, number](Proof proof) {
+    if (run_.waiting && run_.number == number) feed(job::HostProved{proof, host}, number);
+  };
+  if (!run_.waiting || run_.number != number) return;
+  Host& h = hosts_[host];
+  bool reached = h.power && now_ >= h.cut_until && now_ >= h.deaf_until && !(h.unreachable_until && now_ < *h.unreachable_until);
+  if (!reached) return later(dice_.ms(0, 10'000), [answer] { answer(Proof::kUnknown); });
+  answer(Proof::kAsked);
+  if (dice_.once_in(20)) return;  // it hangs
+  later(dice_.ms(2, 3000), [this, answer, host, number] {
+    if (!run_.waiting || run_.number != number) return;  // the connection is closed, and its agent ended with it
+    bool empty = sweep_host(host);
+    os::Mono arrives = std::max({now_, hosts_[host].cut_until, hosts_[host].deaf_until}) + latency(hosts_[host]);
+    Proof proof = dice_.once_in(20) ? Proof::kUnknown : empty ? Proof::kEmpty : Proof::kLeft;
+    later(arrives - now_, [answer, proof] { answer(proof); });
+  });
+}
+
+bool World::sweep_host(size_t host) {
+  for (const auto& agent : agents_)
+    if (agent->host == host) end_agent(*agent, false);
+  return std::none_of(ranks_.begin(), ranks_.end(), [&](const auto& rank) { return rank->agent->host == host && rank->alive; });
+}
+
 // Frames that are well formed and make no sense.
 void World::rave(Agent& agent) {
   if (!agent.alive) return;

@@ -122,6 +122,8 @@ void World::perform(const job::Action& action) {
   } else if (std::holds_alternative<job::CloseHosts>(action)) {
     for (auto& [place, agent] : connected_) close(*agent);
     connected_.clear();
+  } else if (auto* ask = std::get_if<job::ProveEmpty>(&action)) {
+    for (size_t candidate : ask->candidates) later(dice_.ms(5, 500), [this, candidate, number = run_.number] { prove(candidate, number); });
   } else if (std::holds_alternative<job::OpenHosts>(action)) {
     open_hosts();
   } else if (auto* end = std::get_if<job::End>(&action)) {

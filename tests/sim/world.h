@@ -100,6 +100,8 @@ class World {
   void end_agent(Agent& agent, bool says_so);
   void power_off(size_t host);
   os::Mono clock_of(const Agent& agent) const { return now_ + os::nanoseconds(hosts_[agent.host].clock_offset); }
+  void prove(size_t host, int number);
+  bool sweep_host(size_t host);  // false: something cannot be ended
   void watch_lease(Agent& agent);
   void order_guard(Agent& agent);
   void guard_acts(Agent& agent, int64_t order);

@@ -209,6 +209,41 @@ TEST(Run, ASpareTakesThePlaceOfALostHostWhenItsLeaseIsOver) {
   EXPECT_EQ(s.names(), (Names{"h1", "h4", "h3"}));
 }
 
+TEST(Run, ALostHostThatIsProvedEmptyIsNotWaitedFor) {
+  Series s(3, 1, 1);
+  s.start();
+  s.lose(1);
+  EXPECT_EQ(s.count<ProveEmpty>(), 1u);
+  EXPECT_TRUE(s.told<Restarting>()[0].sooner);
+  s.feed(HostProved{HostProved::Proof::kAsked, 1});
+  s.feed(HostProved{HostProved::Proof::kEmpty, 1});
+  s.pass(kFirstBackoff - milliseconds(200));
+  EXPECT_EQ(s.count<OpenHosts>(), 0u);
+  s.pass(milliseconds(400));
+  EXPECT_EQ(s.count<OpenHosts>(), 1u);
+}
+
+TEST(Run, ALostHostThatIsBeingAskedIsWaitedForBeyondItsLease) {
+  for (HostProved::Proof proof : {HostProved::Proof::kEmpty, HostProved::Proof::kLeft, HostProved::Proof::kUnknown}) {
+    Series s(3, 1, 1);
+    s.start();
+    s.lose(1);
+    s.pass(kDefaultLease);
+    s.feed(HostProved{HostProved::Proof::kAsked, 1});
+    s.pass(kLeaseMargin + milliseconds(5000));
+    EXPECT_EQ(s.count<OpenHosts>(), 0u);
+    s.feed(HostProved{proof, 1});
+    s.pass(milliseconds(200));
+    EXPECT_EQ(s.count<OpenHosts>(), 1u);
+  }
+  Series silent(3, 1, 1);
+  silent.start();
+  silent.lose(1);
+  silent.feed(HostProved{HostProved::Proof::kAsked, 1});
+  silent.pass(kDefaultLease + kLeaseMargin + milliseconds(200));
+  EXPECT_EQ(silent.count<OpenHosts>(), 1u) << "its lease is over, and so is the time it had to answer";
+}
+
 TEST(Run, GoesOnWithFewerHostsDownToTheLeast) {
   Series s(3, 0, 5, 2);
   s.start();

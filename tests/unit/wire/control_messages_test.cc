@@ -28,7 +28,8 @@ TEST(ControlMessages, ComeBackWhole) {
   EXPECT_EQ(round_trip(Dropped{1ULL << 40})->bytes, 1ULL << 40);
   EXPECT_EQ(round_trip(RunEnded{137})->exit_code, 137u);
   EXPECT_EQ(round_trip(Sweep{"20261121-073102-a3f9", 8000})->patience_ms, 8000u);
-  base::Result<Swept> swept = round_trip(Swept{{{12, "python train.py", true}, {13, "", false}}, 3});
+  base::Result<Swept> swept =
+      round_trip(Swept{{{12, "python train.py", true}, {13, "", false}}, 3, {"process 14 (ray): its environment cannot be read"}});
   ASSERT_TRUE(swept.ok());
   ASSERT_EQ(swept->found.size(), 2u);
   EXPECT_EQ(swept->found[0].command, "python train.py");
@@ -45,7 +46,7 @@ TEST(ControlMessages, RefuseWhatMakesNoSense) {
   EXPECT_FALSE(round_trip(RunEnded{256}).ok());
   EXPECT_FALSE(round_trip(Sweep{"", 1}).ok());
   EXPECT_FALSE(round_trip(Sweep{std::string(129, 'x'), 1}).ok());
-  EXPECT_FALSE(round_trip(Swept{std::vector<SweptProcess>(kMaxSwept + 1), 0}).ok());
+  EXPECT_FALSE(round_trip(Swept{std::vector<SweptProcess>(kMaxSwept + 1), 0, {}}).ok());
 }
 
 TEST(ControlMessages, AClientsFramesAreSmall) {
