@@ -134,6 +134,7 @@ void Agent::finish() {
   if (finishing_since_) return;
   finishing_since_ = os::mono_now();
   probe_.kill();
+  prepare_look_.kill();
   sample_look_.kill();
   dig_look_.kill();
   pulse_.stop();
@@ -143,8 +144,8 @@ void Agent::finish() {
 }
 
 // What ranks have started and still lives. What a probe has left in a dead file system is not theirs, and nobody can end it.
-std::vector<os::ProcessInfo> Agent::rank_family(bool& probe_left) const {
-  std::vector<os::ProcessInfo> left = os::descendants(::getpid());
+std::vector<os::ProcessInfo> Agent::rank_family(bool& probe_left, std::string* unseen) const {
+  std::vector<os::ProcessInfo> left = os::descendants(::getpid(), unseen);
   std::erase_if(left, [](const os::ProcessInfo& p) { return p.state == 'Z' || p.state == 'X'; });
   size_t all = left.size();
   std::erase_if(left, [this](const os::ProcessInfo& p) { return ours(p); });
@@ -153,21 +154,22 @@ std::vector<os::ProcessInfo> Agent::rank_family(bool& probe_left) const {
 }
 
 bool Agent::ours(const os::ProcessInfo& process) const {
-  for (pid_t group : {probe_.group(), sample_look_.group(), dig_look_.group()})
+  for (pid_t group : {probe_.group(), prepare_look_.group(), sample_look_.group(), dig_look_.group(), sweep_.group()})
     if (group > 0 && process.group == group) return true;
   return false;
 }
 
 void Agent::finish_step() {
   bool probe_left = false;
-  std::vector<os::ProcessInfo> left = rank_family(probe_left);
+  std::string unseen;
+  std::vector<os::ProcessInfo> left = rank_family(probe_left, &unseen);
   os::nanoseconds passed = os::mono_now() - *finishing_since_;
   bool over = passed > os::milliseconds(kKillMilliseconds) + kPoliteEnd;
-  if (!left.empty() && !over) {
-    bool first = killed_ == 0 && passed < kFinishStep;
+  if ((!left.empty() || !unseen.empty()) && !over) {
+    bool first = !left.empty() && killed_ == 0 && passed < kFinishStep;
     if (first) killed_ = static_cast<uint32_t>(left.size());
     if (first || passed >= kPoliteEnd)
-      for (const os::ProcessInfo& p : left) ::kill(p.pid, first ? SIGTERM : SIGKILL);
+      for (const os::ProcessInfo& p : left) os::signal_process(p.pid, p.start, first ? SIGTERM : SIGKILL);
     loop_.after(kFinishStep, [this] { finish_step(); });
     return;
   }
@@ -177,8 +179,10 @@ void Agent::finish_step() {
   }
   ranks_.drain();
   store_.reset();
-  if (scratch_) scratch_->remove();
-  outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(left.size())});  // behind all output: whoever has it has everything
+  if (scratch_ && left.empty() && unseen.empty()) scratch_->remove();  // else it says what to look for
+  if (!unseen.empty()) outbox_.output(wire::Trouble{"cannot tell what the ranks have left running: " + unseen});
+  outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(std::max<size_t>(
+                                             left.size(), unseen.empty() ? 0 : 1))});  // behind all output: whoever has it has everything
   if (outbox_.empty()) return loop_.stop();
   loop_.every(os::milliseconds(1), [this] {
     if (outbox_.empty()) loop_.stop();
@@ -227,7 +231,7 @@ void Agent::end_everything(const std::string& why) {
   if (loop_.stopped()) return;
   loop_.stop();
   os::KillOutcome outcome = os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
-  if (scratch_) scratch_->remove();
+  if (scratch_ && outcome.left == 0) scratch_->remove();
   guard_.end_guard();
   std::string text = fmt::format("phalanx-agent: {}; {} processes were ended\n", why, outcome.killed);
   ::fcntl(STDERR_FILENO, F_SETFL, ::fcntl(STDERR_FILENO, F_GETFL) | O_NONBLOCK);

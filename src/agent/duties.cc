@@ -28,40 +28,75 @@ constexpr os::milliseconds kStoreWatchPeriod{500};
 constexpr os::milliseconds kStoreWatchSlow{5000};
 constexpr os::milliseconds kStoreWatchEager{12'000};
 constexpr uint32_t kLongestLookMs = 30'000;
-constexpr os::milliseconds kLookReserve{300};  // beyond the deadline, for what is under way
+constexpr os::milliseconds kPreparePatience{30'000};
+constexpr os::milliseconds kFirstNote{500}, kLongestNote{10'000};  // between two notes of the family
+constexpr os::milliseconds kLookReserve{300};                      // beyond the deadline, for what is under way
 }  // namespace
 
-void Agent::prepare(wire::Prepare message) {
-  job_ = std::move(message);
-  wire::Prepared answer = check_job();
-  begin_lease();
-  outbox_.control(answer);
-}
+namespace {
 
-wire::Prepared Agent::check_job() {
+// What a look at the job's folder and program finds. Runs in a child: each of these may lie on a server that does not answer.
+wire::Prepared look_at_job(const wire::Prepare& job, const Environment& host, bool& prefix) {
   wire::Prepared answer;
-  if (!os::is_folder(job_->directory)) {
-    answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job_->directory + " does not exist")
+  if (!os::is_folder(job.directory)) {
+    answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job.directory + " does not exist")
                                  .with_hint("create or mount it there, or name another with --workdir")};
     return answer;
   }
-  if (::access(job_->directory.c_str(), X_OK) != 0) {
-    base::Error denied = base::system_error("enter", job_->directory);
+  if (::access(job.directory.c_str(), X_OK) != 0) {
+    base::Error denied = base::system_error("enter", job.directory);
     denied.kind = ErrorKind::kUnfit;
     answer.outcome = {false, std::move(denied)};
     return answer;
   }
-  job_environment_ = job_environment(host_environment_, *job_, os::is_folder(job_->path_prefix));
-  base::Result<std::string> program = os::find_program(job_->argv[0], job_environment_["PATH"], job_->directory);
+  prefix = os::is_folder(job.path_prefix);
+  Environment environment = job_environment(host, job, prefix);
+  base::Result<std::string> program = os::find_program(job.argv[0], environment["PATH"], job.directory);
   if (!program.ok()) {
     base::Error error = std::move(program).error();
     error.kind = ErrorKind::kUnfit;
     answer.outcome = {false, std::move(error)};
     return answer;
   }
-  program_ = answer.program = *program;
-  scratch_ = Scratch::create(job_->run_id);
+  answer.program = *program;
   return answer;
+}
+
+}  // namespace
+
+void Agent::prepare(wire::Prepare message) {
+  job_ = std::move(message);
+  begin_lease();
+  // The first byte says whether the prefix of PATH is a folder, the rest is the answer.
+  auto look = [job = *job_, host = host_environment_] {
+    bool prefix = false;
+    std::string frame;
+    wire::encode(frame, look_at_job(job, host, prefix));
+    return (prefix ? "y" : "n") + frame.substr(wire::kFrameHeaderBytes);
+  };
+  prepare_look_.start(look, kPreparePatience, [this](base::Result<std::string> looked) { prepared(std::move(looked)); });
+}
+
+void Agent::prepared(base::Result<std::string> looked) {
+  wire::Prepared answer;
+  base::Result<wire::Prepared> decoded =
+      looked.ok() ? wire::decode<wire::Prepared>(std::string_view(*looked).substr(1)) : base::Result<wire::Prepared>(looked.error());
+  if (decoded.ok()) {
+    answer = std::move(decoded).value();
+  } else {
+    std::string places = job_->directory + ", or a folder of PATH or the program " + job_->argv[0];
+    base::Error error = base::fail(ErrorKind::kUnfit, "no answer from the file system of " + places)
+                            .because(decoded.error().message)
+                            .with_hint("stat " + job_->directory);
+    answer.outcome = {false, std::move(error)};
+  }
+  if (answer.outcome.ok) {
+    job_environment_ = job_environment(host_environment_, *job_, looked->front() == 'y');
+    program_ = answer.program;
+    scratch_ = Scratch::create(job_->run_id);
+    if (lease_.begun()) order_guard();
+  }
+  outbox_.control(answer);
 }
 
 void Agent::open_store(const wire::OpenStore& message) {
@@ -114,8 +149,17 @@ void Agent::start(const wire::Start& message) {
     not_connected_.insert(spec.rank);
   }
   started_ = os::mono_now();
+  note_family(kFirstNote);
   pulse_.start();
   if (message.store_port != 0) loop_.after(kStoreWatchPeriod, [this] { watch_store(); });
+}
+
+// For whoever looks for the run's processes when this agent is no more. Often at first, when programs start their workers.
+void Agent::note_family(os::milliseconds again) {
+  if (finishing_since_) return;
+  ranks_.note_cgroups();
+  if (scratch_) family_record_.write(scratch_->path());
+  loop_.after(again, [this, again] { note_family(std::min(2 * again, kLongestNote)); });
 }
 
 // Which ranks hold a connection to the store. Seen from the ranks' side, so it works for every dialect and for rank 0 as host.
@@ -130,6 +174,7 @@ void Agent::watch_store() {
     for (const os::ProcessInfo& p : os::descendants(rank.pid)) family.push_back(p.pid);
     if (!host::holds_socket(family, sockets)) continue;
     not_connected_.erase(rank.rank);
+    ranks_.note_cgroups();
     outbox_.control(wire::Connected{rank.rank});
   }
 }
@@ -177,7 +222,7 @@ void Agent::signal(int signal_number) {
   if (signal_number != SIGKILL) return;
   bool probe_left = false;
   for (const os::ProcessInfo& p : rank_family(probe_left)) {
-    ::kill(p.pid, SIGKILL);
+    os::signal_process(p.pid, p.start, SIGKILL);
     ++killed_;
   }
 }

@@ -127,7 +127,7 @@ int Guard::stand() {
 
 int Guard::end_family(const std::string& why, int code) {
   os::KillOutcome outcome = os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
-  remove_scratch(order_.scratch.data());
+  if (outcome.left == 0) remove_scratch(order_.scratch.data());
   int ranks = outcome.killed - (status_ ? 0 : 1);
   std::string line = fmt::format("{}; its {} processes were ended", why, ranks);
   if (outcome.left > 0) line += fmt::format(", {} could not be", outcome.left);

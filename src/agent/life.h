@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/environment.h"
+#include "agent/family_record.h"
 #include "agent/guard_link.h"
 #include "agent/lease.h"
 #include "agent/mesh_dialer.h"
@@ -45,6 +46,7 @@ class Agent {
             [this](const wire::Pulse& pulse) {
               if (!outbox_.full()) outbox_.output(pulse);
             }),
+        prepare_look_(loop, "phalanx-prepare", "the look at the job's folder and program"),
         sample_look_(loop, "phalanx-sample", "the look at the ranks"),
         dig_look_(loop, "phalanx-dig", "the look into the ranks"),
         mesh_listener_(loop),
@@ -60,7 +62,7 @@ class Agent {
   bool read_input();  // false: nothing more now
   void handle(const wire::Frame& frame);
   void prepare(wire::Prepare message);
-  wire::Prepared check_job();
+  void prepared(base::Result<std::string> looked);
   void open_store(const wire::OpenStore& message);
   void reach(const wire::Reach& message);
   void start(const wire::Start& message);
@@ -70,8 +72,9 @@ class Agent {
   void signal(int signal_number);
   void finish();
   void finish_step();
-  std::vector<os::ProcessInfo> rank_family(bool& probe_left) const;
+  std::vector<os::ProcessInfo> rank_family(bool& probe_left, std::string* unseen = nullptr) const;
   void watch_store();
+  void note_family(os::milliseconds again);
   void begin_lease();
   void renew_lease(const wire::Ping& ping);
   void order_guard();
@@ -85,7 +88,7 @@ class Agent {
   Ranks ranks_;
   ProbeDuty probe_;
   PulseWatch pulse_;
-  ForkedLook sample_look_, dig_look_;
+  ForkedLook prepare_look_, sample_look_, dig_look_;
   MeshListener mesh_listener_;
   MeshDialer mesh_dialer_;
   SweepDuty sweep_;
@@ -95,6 +98,7 @@ class Agent {
   Environment job_environment_;
   std::string program_;
   std::optional<Scratch> scratch_;
+  FamilyRecord family_record_;
   std::unique_ptr<store::Server> store_;
   os::Endpoint store_endpoint_;
   std::unique_ptr<ReachCheck> reach_;

@@ -1,21 +1,25 @@
 #include "agent/obituary.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "host/cgroups.h"
 #include "host/small_files.h"
-#include "os/family.h"
 #include "os/files.h"
 
 namespace agent {
 namespace {
 
 constexpr size_t kMostLines = 64;
+constexpr size_t kMostLine = 1000;      // bytes; cgroup paths are long, and the pid stands behind them
 constexpr size_t kMostSaid = 2048;      // bytes
 constexpr size_t kMostLooked = 20'000;  // lines in one look: a kernel that floods its log does not hold us up
 
@@ -36,10 +40,26 @@ bool names_pid(std::string_view line, pid_t pid) {
   return false;
 }
 
-// In a pid namespace of our own the log's pids say nothing: the name has to do.
-bool names_program(std::string_view line, const std::string& name) {
-  return !name.empty() && line.find("Killed process") != std::string_view::npos &&
-         line.find(fmt::format("({})", name)) != std::string_view::npos;
+// "oom-kill:constraint=CONSTRAINT_MEMCG,…,oom_memcg=/job,task_memcg=/job/step,task=python3,pid=4711,uid=0" (mm/oom_kill.c, since 5.0): the
+// only line of the log that says whose a process was to who does not know its pid.
+struct OomKill {
+  std::string memory_group, task;
+  pid_t pid = 0;
+};
+std::optional<OomKill> parse_oom_kill(std::string_view line) {
+  if (line.find("oom-kill:") == std::string_view::npos) return std::nullopt;
+  OomKill kill;
+  for (std::string_view field : base::split(line, ',')) {
+    size_t equals = field.find('=');
+    if (equals == std::string_view::npos) continue;
+    std::string_view name = field.substr(0, equals), value = field.substr(equals + 1);
+    if (name == "task_memcg") kill.memory_group = value;
+    if (name == "task") kill.task = value;
+    if (name == "pid")
+      if (base::Result<int64_t> pid = base::parse_int(value, 1, INT32_MAX); pid.ok()) kill.pid = static_cast<pid_t>(*pid);
+  }
+  if (kill.pid == 0 || kill.memory_group.empty()) return std::nullopt;
+  return kill;
 }
 
 bool of_the_machine(std::string_view line) {  // whoever it names
@@ -59,8 +79,8 @@ std::string_view kernel_line_of_interest(std::string_view line) {
   return {};
 }
 
-Obituary::Obituary(const std::string& kernel_log)
-    : log_(::open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)), own_pids_(os::in_own_pid_namespace()) {
+Obituary::Obituary(const std::string& kernel_log, bool own_pids, std::string root)
+    : log_(::open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)), own_pids_(own_pids), root_(std::move(root)) {
   if (log_.valid() && ::lseek(log_.get(), 0, SEEK_END) < 0) log_.reset();
 }
 
@@ -74,7 +94,7 @@ void Obituary::read_log() {
     for (std::string_view line : base::split_lines(std::string_view(record, static_cast<size_t>(got)))) {
       std::string_view text = kernel_line_of_interest(line);
       if (text.empty()) continue;
-      lines_.emplace_back(text.substr(0, 300));
+      lines_.emplace_back(text.substr(0, kMostLine));
       if (lines_.size() > kMostLines) lines_.pop_front();
     }
   }
@@ -83,7 +103,8 @@ void Obituary::read_log() {
 void Obituary::born(pid_t pid, const std::string& program) {
   Life& life = lives_[pid];
   life.name = program.substr(program.rfind('/') + 1).substr(0, 15);
-  base::Result<std::string> own = os::read_file(fmt::format("/proc/{}/cgroup", pid), 64 << 10);
+  note_cgroup(pid);
+  base::Result<std::string> own = os::read_file(fmt::format("{}/proc/{}/cgroup", root_, pid), 64 << 10);
   if (!own.ok()) return;
   if (mounts_.empty()) {  // once for all ranks: it is on the way to their start
     base::Result<std::string> mounted = os::read_file("/proc/self/mountinfo", 16 << 20);
@@ -92,6 +113,36 @@ void Obituary::born(pid_t pid, const std::string& program) {
   }
   host::CgroupChain chain = host::cgroup_chain("memory", host::parse_cgroup(*own), mounts_);
   for (const std::string& folder : chain.folders) life.counters.push_back({folder, oom_kills(folder, chain.version_2), chain.version_2});
+}
+
+void Obituary::note_cgroup(pid_t pid) {
+  auto life = lives_.find(pid);
+  base::Result<std::string> own = os::read_file(fmt::format("{}/proc/{}/cgroup", root_, pid), 64 << 10);
+  if (life == lives_.end() || !own.ok()) return;
+  for (const host::CgroupLine& line : host::parse_cgroup(*own)) {
+    bool memory =
+        line.controllers.empty() || std::find(line.controllers.begin(), line.controllers.end(), "memory") != line.controllers.end();
+    if (memory && line.path != "/") life->second.memory_groups.insert(line.path);  // everybody may be in the root
+  }
+}
+
+// In a pid namespace the log's pids say nothing. A process that was killed for memory is this one if it was in a cgroup that this one was
+// seen in, and if it fits: the name, or an end by SIGKILL. Otherwise nothing is claimed: another job of this machine may have run out of
+// memory.
+std::string Obituary::lines_about(const Life& life, pid_t pid, int status) const {
+  std::set<pid_t> pids;
+  if (!own_pids_) pids.insert(pid);
+  for (const std::string& line : lines_) {
+    std::optional<OomKill> kill = own_pids_ ? parse_oom_kill(line) : std::nullopt;
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (kill && life.memory_groups.count(kill->memory_group) && (killed || kill->task == life.name)) pids.insert(kill->pid);
+  }
+  std::string said;
+  for (const std::string& line : lines_) {
+    bool named = std::any_of(pids.begin(), pids.end(), [&](pid_t p) { return names_pid(line, p); });
+    if (named || of_the_machine(line)) said += "kernel: " + line + "\n";
+  }
+  return said;
 }
 
 std::string Obituary::of(pid_t pid, int status) {
@@ -105,8 +156,7 @@ std::string Obituary::of(pid_t pid, int status) {
       break;
     }
     read_log();
-    for (const std::string& line : lines_)
-      if (names_pid(line, pid) || (own_pids_ && names_program(line, life.name)) || of_the_machine(line)) said += "kernel: " + line + "\n";
+    said += lines_about(life, pid, status);
   }
   lives_.erase(pid);
   if (said.size() > kMostSaid) said.resize(said.rfind('\n', kMostSaid) + 1);

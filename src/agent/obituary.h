@@ -7,22 +7,28 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "host/mounts.h"
+#include "os/family.h"
 #include "os/fd.h"
 
 namespace agent {
 
 class Obituary {
  public:
-  // kernel_log: "/dev/kmsg", or a file of such lines in a test. What it says from here on is kept.
-  explicit Obituary(const std::string& kernel_log = "/dev/kmsg");
+  // kernel_log: "/dev/kmsg", or a file of such lines in a test. What it says from here on is kept. own_pids: this process is in a pid
+  // namespace, so the log's pids are not those seen here. root: of /proc, for a test.
+  explicit Obituary(const std::string& kernel_log = "/dev/kmsg", bool own_pids = os::in_own_pid_namespace(), std::string root = "");
 
   // program: the file it runs, whose name the kernel's log shows.
   void born(pid_t pid, const std::string& program);
+  // A program may be moved to another cgroup, or move itself. In a pid namespace it is known in the kernel's log by the cgroups that it was
+  // seen in, and by nothing else.
+  void note_cgroup(pid_t pid);
   // One observation a line, at most 2 KiB:
   //   cgroup: /sys/fs/cgroup/memory/job: oom_kill 1 more, limit 62914560
   //   kernel: Memory cgroup out of memory: Killed process 4711 (python3) …
@@ -38,12 +44,15 @@ class Obituary {
   struct Life {
     std::string name;  // as the kernel shows it: 15 bytes of the program's
     std::vector<Counter> counters;
+    std::set<std::string> memory_groups;  // paths as the kernel tells them, without the root
   };
   void read_log();
+  std::string lines_about(const Life& life, pid_t pid, int status) const;
 
   os::Fd log_;
-  std::deque<std::string> lines_;    // of interest, oldest first
-  bool own_pids_;                    // pids of the kernel's log are not ours: we are in a container
+  std::deque<std::string> lines_;  // of interest, oldest first
+  bool own_pids_;                  // pids of the kernel's log are not ours: we are in a container
+  std::string root_;
   std::vector<host::Mount> mounts_;  // of this process, when first needed
   std::map<pid_t, Life> lives_;
 };

@@ -6,11 +6,15 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "agent/cpu_binding.h"
 #include "agent/dig.h"
 #include "agent/python_hook.h"
+#include "agent/scratch.h"
 #include "base/text.h"
 #include "os/files.h"
+#include "os/guarded.h"
 #include "os/process.h"
 
 namespace agent {
@@ -27,6 +31,8 @@ Ranks::~Ranks() {
   for (auto& rank : ranks_) {
     for (Pipe& pipe : rank->pipes) close(*rank, pipe);
     if (rank->events_watch) loop_.unwatch(rank->events_watch);
+    if (rank->report_watch) loop_.unwatch(rank->report_watch);
+    if (rank->patience) loop_.cancel(rank->patience);
   }
   if (stale_timer_) loop_.cancel(stale_timer_);
 }
@@ -45,38 +51,30 @@ void Ranks::start(const wire::RankSpec& spec, const Environment& job, const Rank
     rank->stack_file = command.scratch + "/" + std::to_string(spec.local_rank) + "/stacks";
     add_python_hook(environment, command.hook, rank->stack_file);
   }
-  base::Result<pid_t> pid = spawn(*rank, environment, command, spec.cpus);
-  wire::Started started;
-  started.rank = spec.rank;
-  if (pid.ok()) {
-    started.pid = static_cast<uint32_t>(*pid);
-    rank->pid = *pid;
-    obituary_.born(*pid, command.program);
-  } else {
-    started.outcome = {false, std::move(pid).error()};
-    rank->exited = true;
-  }
-  outbox_.control(started);
+  base::Status begun = spawn(*rank, environment, command, spec.cpus);
+  if (begun.ok()) obituary_.born(rank->pid, command.program);
+  else tell_started(*rank, std::move(begun));
   ranks_.push_back(std::move(rank));
   if (!stale_timer_) stale_timer_ = loop_.every(kStalePeriod, [this] { flush_stale(); });
 }
 
-base::Result<pid_t> Ranks::spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus) {
+base::Status Ranks::spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus) {
   TRY_ASSIGN(os::PipeEnds out, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds err, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds events, os::make_pipe());
-  os::SpawnSpec spec;
+  os::SpawnSpec& spec = rank.spec;
   spec.program = command.program;
   spec.arguments = command.argv;
   spec.environment = to_strings(environment);
   spec.directory = command.directory;
   spec.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {events.write.get(), kEventFd}};
   spec.death_signal = SIGKILL;
-  base::Result<pid_t> spawned = [&] {
+  base::Result<os::Starting> starting = [&] {
     CpuBinding binding(cpus);
-    return os::spawn(spec);
+    return os::begin_spawn(spec);
   }();
-  TRY_ASSIGN(pid_t pid, spawned);
+  TRY_ASSIGN(rank.starting, std::move(starting));
+  rank.pid = rank.starting.pid;
   rank.pipes[0].fd = std::move(out.read);
   rank.pipes[0].stream = wire::Stream::kStdout;
   rank.pipes[1].fd = std::move(err.read);
@@ -89,7 +87,48 @@ base::Result<pid_t> Ranks::spawn(Rank& rank, const Environment& environment, con
   }
   TRY(os::set_nonblocking(rank.events.get()));
   TRY_ASSIGN(rank.events_watch, loop_.watch(rank.events.get(), EPOLLIN, [this, &rank](uint32_t) { read_events(rank); }));
-  return pid;
+  TRY_ASSIGN(rank.report_watch, loop_.watch(rank.starting.report.get(), EPOLLIN, [this, &rank](uint32_t) { check_started(rank); }));
+  rank.patience = loop_.after(exec_patience_, [this, &rank] { give_up_start(rank); });
+  return base::ok();
+}
+
+void Ranks::check_started(Rank& rank) {
+  if (!rank.starting.report.valid()) return;
+  std::optional<base::Status> outcome = os::spawned(rank.spec, rank.starting);
+  if (outcome) tell_started(rank, *std::move(outcome));
+}
+
+// Which of the two hangs is seen from where the child is.
+void Ranks::give_up_start(Rank& rank) {
+  rank.patience = 0;
+  char folder[4096];
+  ssize_t n = ::readlink(fmt::format("/proc/{}/cwd", rank.pid).c_str(), folder, sizeof(folder));
+  bool entered = n > 0 && std::string_view(folder, static_cast<size_t>(n)) == rank.spec.directory;
+  base::Error error =
+      base::fail(base::ErrorKind::kUnfit, fmt::format("{} {}: no answer from its file system for {:.0f} s{}", entered ? "exec" : "chdir",
+                                                      entered ? rank.spec.program : rank.spec.directory,
+                                                      static_cast<double>(exec_patience_.count()) / 1000, os::stuck_in(rank.pid)))
+          .with_hint("stat " + (entered ? rank.spec.program : rank.spec.directory));
+  ::kill(rank.pid, SIGKILL);  // not reaped yet, so it is still this one
+  tell_started(rank, std::move(error));
+}
+
+void Ranks::tell_started(Rank& rank, base::Status outcome) {
+  if (rank.report_watch) loop_.unwatch(rank.report_watch);
+  if (rank.patience) loop_.cancel(rank.patience);
+  rank.report_watch = rank.patience = 0;
+  rank.starting.report.reset();
+  wire::Started started;
+  started.rank = rank.rank;
+  if (outcome.ok()) {
+    started.pid = static_cast<uint32_t>(rank.pid);
+  } else {
+    started.outcome = {false, std::move(outcome).error()};
+    rank.exited = true;
+    for (Pipe& pipe : rank.pipes) close(rank, pipe);
+  }
+  rank.spec = {};
+  outbox_.control(started);
 }
 
 void Ranks::watch(Rank& rank, Pipe& pipe) {
@@ -169,6 +208,8 @@ bool Ranks::on_exit(pid_t pid, int status) {
   auto it = std::find_if(ranks_.begin(), ranks_.end(), [&](auto& r) { return r->pid == pid && !r->exited; });
   if (it == ranks_.end()) return false;
   Rank& rank = **it;
+  check_started(rank);  // it may have ended because it could not be started
+  if (rank.exited) return true;
   rank.exited = true;
   wire::Exited exited;
   exited.rank = rank.rank;
@@ -182,10 +223,14 @@ bool Ranks::on_exit(pid_t pid, int status) {
   return true;
 }
 
+void Ranks::note_cgroups() {
+  for (const auto& rank : ranks_)
+    if (!rank->exited) obituary_.note_cgroup(rank->pid);
+}
+
 std::string Ranks::read_error_file(const Rank& rank) const {
   if (rank.error_file.empty()) return "";
-  base::Result<std::string> text = os::read_file(rank.error_file, kErrorFileBytes);
-  return text.ok() ? std::move(text).value() : "";
+  return read_left_file(rank.error_file, kErrorFileBytes);
 }
 
 // The exit is told before the output that is still in the pipes; what it said last goes with it.

@@ -11,6 +11,7 @@
 #include "agent/outbox.h"
 #include "logs/line_splitter.h"
 #include "os/loop.h"
+#include "os/process.h"
 #include "wire/messages.h"
 
 namespace agent {
@@ -25,13 +26,19 @@ struct RankCommand {
 
 class Ranks {
  public:
-  Ranks(os::Loop& loop, Outbox& outbox) : loop_(loop), outbox_(outbox) {}
+  static constexpr os::milliseconds kExecPatience{60'000};  // a thousand hosts may ask one server for the same program at once
+
+  Ranks(os::Loop& loop, Outbox& outbox, os::milliseconds exec_patience = kExecPatience)
+      : loop_(loop), outbox_(outbox), exec_patience_(exec_patience) {}
   ~Ranks();
 
-  // Starts one rank and sends Started. A rank that cannot be started is an Outcome in that frame, not an error here.
+  // Starts one rank; Started follows when its program runs. A rank that cannot be started is an Outcome in that frame, not an error here;
+  // so is one whose folder or program lies on a file system that gives no answer for kExecPatience, and is then killed.
   void start(const wire::RankSpec& spec, const Environment& job, const RankCommand& command, RankPlace place);
   // True if `pid` was one of ours; sends Exited.
   bool on_exit(pid_t pid, int status);
+  // Where living ranks are now, for their obituaries.
+  void note_cgroups();
   // To every living rank's process group.
   void signal(int signal_number);
   void pause_reading();
@@ -60,6 +67,10 @@ class Ranks {
     uint32_t rank = 0;
     pid_t pid = 0;
     bool exited = false;
+    os::SpawnSpec spec;  // until it runs
+    os::Starting starting;
+    os::WatchId report_watch = 0;
+    os::TimerId patience = 0;
     uint8_t stopped_by_us = 0;
     os::Mono spoke = os::mono_now();
     std::string error_file;
@@ -71,7 +82,10 @@ class Ranks {
     std::string tail[2];  // the end of its stdout and stderr
   };
 
-  base::Result<pid_t> spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus);
+  base::Status spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus);
+  void check_started(Rank& rank);
+  void give_up_start(Rank& rank);
+  void tell_started(Rank& rank, base::Status outcome);
   void watch(Rank& rank, Pipe& pipe);
   bool read_once(Rank& rank, Pipe& pipe);  // false: nothing more now, or closed
   logs::LineSplitter::Sink sink(Rank& rank, const Pipe& pipe);
@@ -85,6 +99,7 @@ class Ranks {
   Outbox& outbox_;
   Obituary obituary_;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  os::milliseconds exec_patience_;
   bool paused_ = false;
   os::TimerId stale_timer_ = 0;
 };

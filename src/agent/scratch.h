@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "os/fd.h"
 
@@ -23,7 +24,10 @@ class Scratch {
 
 // What an agent that was killed has left: the folder of this name, if it is a folder of a run, ours, and no link.
 void remove_scratch(const std::string& path);
-// All of a run that lie where create() makes them. Returns how many there were.
-int remove_scratches(const std::string& run_id);
+// A file that a program was to leave there. "" if it is none, or larger: a program may as well have left a FIFO, which would hold up who
+// opens it, or a link.
+std::string read_left_file(const std::string& path, size_t most_bytes);
+// Those of a run that agents have left where create() makes them, ours only.
+std::vector<std::string> scratches_of(const std::string& run_id);
 
 }  // namespace agent

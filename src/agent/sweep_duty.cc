@@ -4,7 +4,33 @@
 
 #include <algorithm>
 
+#include "agent/family_record.h"
+#include "agent/scratch.h"
+#include "base/json.h"
+#include "os/family.h"
+
 namespace agent {
+namespace {
+
+constexpr os::milliseconds kReserve{500};
+constexpr os::milliseconds kLookAgain{500};
+
+// From the child to the loop: both are this program.
+std::string to_text(const host::RunLook& look) {
+  base::Json found = base::Json::array();
+  for (const host::RunProcess& p : look.found) found.push_back({p.pid, p.start_ticks, p.command});
+  return base::to_text({{"found", found}, {"unseen", look.unseen}});
+}
+
+base::Result<host::RunLook> from_text(const std::string& text) {
+  TRY_ASSIGN(base::Json json, base::parse_json(text));
+  host::RunLook look;
+  for (const base::Json& p : json["found"]) look.found.push_back({p[0].get<int64_t>(), p[1].get<int64_t>(), p[2].get<std::string>()});
+  for (const base::Json& text_of_one : json["unseen"]) look.unseen.push_back(text_of_one.get<std::string>());
+  return look;
+}
+
+}  // namespace
 
 SweepDuty::~SweepDuty() {
   if (timer_) loop_.cancel(timer_);
@@ -21,23 +47,35 @@ void SweepDuty::start(const wire::Sweep& sweep) {
 
 void SweepDuty::look() {
   timer_ = 0;
-  std::vector<host::RunProcess> left = host::run_processes("", run_id_, kBudget);
+  auto look = [run_id = run_id_] { return to_text(host::run_processes("", run_id, read_family_records(run_id), kBudget)); };
+  look_.start(look, kBudget + kReserve, [this](base::Result<std::string> answer) {
+    base::Result<host::RunLook> found = answer.ok() ? from_text(*answer) : base::Result<host::RunLook>(answer.error());
+    looked(found.ok() ? *found : host::RunLook{{}, {"/proc: " + found.error().message}});
+  });
+}
+
+void SweepDuty::looked(const host::RunLook& look) {
   os::Mono now = os::mono_now();
   bool over = now > kill_at_ + kKillTime;
-  for (const host::RunProcess& p : left) {
+  for (const host::RunProcess& p : look.found) {
     seen_[{p.pid, p.start_ticks}] = p.command;
     if (now < kill_at_) continue;
     killed_[{p.pid, p.start_ticks}] = p.command;
-    if (!over) ::kill(static_cast<pid_t>(p.pid), SIGKILL);
+    if (!over) os::signal_process(static_cast<pid_t>(p.pid), static_cast<unsigned long long>(p.start_ticks), SIGKILL);
   }
-  if (!left.empty() && !over) {
-    timer_ = loop_.after(kLook, [this] { look(); });
+  // A process that could not be looked at may be on its way out.
+  if ((!look.found.empty() || (!look.unseen.empty() && now < kill_at_ + kLookAgain)) && !over) {
+    timer_ = loop_.after(kLook, [this] { this->look(); });
     return;
   }
+  finish(look);
+}
+
+void SweepDuty::finish(const host::RunLook& look) {
   wire::Swept swept;
   for (const auto& [name, command] : killed_) {
     auto same = [&name = name](const host::RunProcess& p) { return p.pid == name.first && p.start_ticks == name.second; };
-    bool gone = std::none_of(left.begin(), left.end(), same);
+    bool gone = std::none_of(look.found.begin(), look.found.end(), same);
     if (swept.found.size() < wire::kMaxSwept || !gone)
       swept.found.push_back({static_cast<uint32_t>(name.first), command.substr(0, wire::kMostSweptBytes), gone});
   }
@@ -46,6 +84,9 @@ void SweepDuty::look() {
     swept.found.resize(wire::kMaxSwept);
   }
   swept.waited_for = static_cast<uint32_t>(seen_.size() - killed_.size());
+  swept.unseen = look.unseen;
+  if (look.found.empty() && look.unseen.empty())
+    for (const std::string& folder : scratches_of(run_id_)) remove_scratch(folder);
   done_(swept);
 }
 

@@ -1,11 +1,12 @@
 // The sweep of this machine, for `phalanx stop`: waits until no process of a run is left, kills what does not end, and says so
-// (wire/control_messages.h). The loop never waits for it.
+// (wire/control_messages.h). /proc is read in a child, for reading it may hang: the loop never waits.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
 
+#include "agent/forked_look.h"
 #include "host/run_processes.h"
 #include "os/loop.h"
 #include "wire/control_messages.h"
@@ -19,19 +20,25 @@ class SweepDuty {
   static constexpr os::milliseconds kKillTime{3000};  // for the kernel to end what was killed
   static constexpr int64_t kLongestPatienceMs = 60'000;
 
-  SweepDuty(os::Loop& loop, std::function<void(const wire::Swept&)> done) : loop_(loop), done_(std::move(done)) {}
+  SweepDuty(os::Loop& loop, std::function<void(const wire::Swept&)> done)
+      : loop_(loop), done_(std::move(done)), look_(loop, "phalanx-sweep", "the look at all processes") {}
   ~SweepDuty();
   SweepDuty(const SweepDuty&) = delete;
   SweepDuty& operator=(const SweepDuty&) = delete;
 
   // done is called once per start().
   void start(const wire::Sweep& sweep);
+  // Of the child that looks; 0: there was none.
+  pid_t group() const { return look_.group(); }
 
  private:
   void look();
+  void looked(const host::RunLook& look);
+  void finish(const host::RunLook& look);
 
   os::Loop& loop_;
   std::function<void(const wire::Swept&)> done_;
+  ForkedLook look_;
   std::string run_id_;
   os::Mono kill_at_;
   os::TimerId timer_ = 0;

@@ -34,6 +34,8 @@ bool parse_stat(std::string_view text, ProcessStat& stat) {
   if (f.size() < 20 || f[0].size() != 1) return false;
   stat.state = f[0][0];
   stat.parent = base::parse_int(f[1], 0, INT64_MAX).ok() ? *base::parse_int(f[1], 0, INT64_MAX) : 0;
+  base::Result<int64_t> session = base::parse_int(f[3], 0, INT64_MAX);
+  stat.session = session.ok() ? *session : 0;
   base::Result<int64_t> threads = base::parse_int(f[17], 0, INT64_MAX), start = base::parse_int(f[19], 0, INT64_MAX);
   stat.threads = threads.ok() ? *threads : 0;
   stat.start_ticks = start.ok() ? *start : 0;

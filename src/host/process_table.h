@@ -17,7 +17,7 @@ namespace host {
 struct ProcessStat {
   std::string comm;
   char state = '?';
-  int64_t parent = 0, threads = 0;
+  int64_t parent = 0, session = 0, threads = 0;
   int64_t start_ticks = 0;  // after boot
 };
 bool parse_stat(std::string_view text, ProcessStat& stat);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string_view>
 
 #include "os/fd.h"
@@ -52,11 +54,15 @@ bool in_own_pid_namespace() {
   return ::readlink("/proc/self/ns/pid", target, sizeof(target) - 1) > 0 && std::string_view(target) != "pid:[4026531836]";
 }
 
-std::vector<ProcessInfo> descendants(pid_t ancestor) {
+std::vector<ProcessInfo> descendants(pid_t ancestor, std::string* unseen) {
   std::vector<ProcessInfo> all;
-  if (ancestor == ::getpid() && childless()) return all;
+  const bool own = ancestor == ::getpid();
+  if (own && childless()) return all;
   DIR* proc = ::opendir("/proc");
-  if (!proc) return all;
+  if (!proc) {
+    if (unseen) *unseen = std::string("/proc cannot be read: ") + std::strerror(errno);
+    return all;
+  }
   while (dirent* entry = ::readdir(proc)) {
     pid_t pid = std::atoi(entry->d_name);
     ProcessInfo info;
@@ -71,33 +77,61 @@ std::vector<ProcessInfo> descendants(pid_t ancestor) {
         family.push_back(p.pid);
         out.push_back(p);
       }
+  // It may just have ended and been reaped. What is still there has another owner, and /proc is mounted with hidepid.
+  if (own && unseen && out.empty() && !childless()) *unseen = "there is a child process that /proc does not show";
   return out;
 }
 
+// The descriptor is of the process that had the pid when it was opened; if that one was started then, a signal can reach no other.
+bool signal_process(pid_t pid, unsigned long long start, int signal_number) {
+  if (pid <= 1) return false;
+  Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const bool before_5_3 = !process.valid() && errno == ENOSYS;
+  if (!process.valid() && !before_5_3) return false;
+  ProcessInfo info;
+  if (!read_stat(pid, info) || info.start != start) return false;
+  if (before_5_3) return ::kill(pid, signal_number) == 0;
+  return ::syscall(SYS_pidfd_send_signal, process.get(), signal_number, nullptr, 0) == 0;
+}
+
+namespace {
+
+std::chrono::milliseconds monotonic() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::chrono::milliseconds(now.tv_sec * 1000 + now.tv_nsec / 1'000'000);
+}
+
+}  // namespace
+
 KillOutcome kill_descendants(std::chrono::milliseconds most) {
   KillOutcome outcome;
-  std::vector<std::pair<pid_t, unsigned long long>> seen;
-  timespec start{};
-  ::clock_gettime(CLOCK_MONOTONIC, &start);
+  std::set<std::pair<pid_t, unsigned long long>> seen;
+  const std::chrono::milliseconds start = monotonic();
+  int rounds_with_new = 0;
   for (int round = 0;; ++round) {
-    int alive = 0;
-    for (const ProcessInfo& p : descendants(::getpid())) {
-      if (p.state == 'Z' || p.state == 'X') continue;
+    int alive = 0, fresh = 0;
+    outcome.unseen.clear();
+    std::vector<ProcessInfo> family = descendants(::getpid(), &outcome.unseen);
+    std::erase_if(family, [](const ProcessInfo& p) { return p.state == 'Z' || p.state == 'X'; });
+    for (const ProcessInfo& p : family) fresh += seen.insert({p.pid, p.start}).second;
+    if (fresh > 0) ++rounds_with_new;
+    const bool passed = monotonic() - start > most;
+    // The first round is the whole family; new ones in the second had been forked meanwhile. In the fourth, something forks faster than we
+    // look.
+    const bool stop_first = rounds_with_new > 3 && fresh > 0 && monotonic() - start < most / 2;
+    for (const ProcessInfo& p : family) {
       ++alive;
-      ::kill(p.pid, SIGKILL);
-      std::pair<pid_t, unsigned long long> name{p.pid, p.start};
-      if (std::find(seen.begin(), seen.end(), name) == seen.end()) seen.push_back(name);
+      signal_process(p.pid, p.start, stop_first ? SIGSTOP : SIGKILL);
     }
     int status;
     while (::waitpid(-1, &status, WNOHANG) > 0) {}
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    auto passed = std::chrono::milliseconds((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1'000'000);
-    if (alive == 0 || passed > most) {
+    if ((alive == 0 && outcome.unseen.empty()) || passed) {
       outcome.killed = static_cast<int>(seen.size());
-      outcome.left = alive;
+      outcome.left = std::max(alive, outcome.unseen.empty() ? 0 : 1);
       return outcome;
     }
+    if (stop_first) continue;
     timespec pause{0, round < 20 ? 2'000'000 : 20'000'000};  // the kernel needs a moment to end them; there is no event to wait for
     ::nanosleep(&pause, nullptr);
   }

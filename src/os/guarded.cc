@@ -30,6 +30,7 @@ namespace os {
 namespace {
 
 constexpr size_t kMostBytes = 16 << 20;  // of one answer
+constexpr milliseconds kReap{200};       // for a worker that has closed its pipe to be gone
 constexpr milliseconds kHandOver{25};
 constexpr int kBusyHandOvers = 8;  // so many in a row are waited for a worker that is runnable: then it computes, or the machine is busy
 constexpr uint32_t kBegins = 0xffffffff;  // in place of a length: the worker has begun this call
@@ -159,6 +160,10 @@ bool Crew::take_frame(Worker& worker) {
     worker.received.erase(0, sizeof(header));
     return true;
   }
+  if (header.length > kMostBytes) {  // it is not what a worker writes: its memory is damaged
+    over(worker);
+    return false;
+  }
   if (worker.received.size() < sizeof(header) + header.length) return false;
   if (header.call < answers_.size()) answers_[header.call] = worker.received.substr(sizeof(header), header.length);
   worker.call.reset();
@@ -175,12 +180,25 @@ void Crew::read_some(Worker& worker) {
   while (take_frame(worker)) {}
 }
 
-// Its pipe is closed: it has no more calls to take, or it died in one.
+// Its pipe is closed: it has no more calls to take, or it died in one. It is not waited for beyond kReap: a call may have closed the pipe,
+// and a process that ends may have to wait for a file system that it wrote to.
 void Crew::over(Worker& worker) {
   worker.open = false;
+  worker.pipe.reset();
   int status = 0;
-  while (::waitpid(worker.pid, &status, 0) < 0 && errno == EINTR) {}
+  Mono most = mono_now() + kReap;
+  pid_t reaped = 0;
+  for (bool killed = false; (reaped = ::waitpid(worker.pid, &status, WNOHANG)) == 0 || (reaped < 0 && errno == EINTR);) {
+    if (mono_now() > most && killed) break;
+    if (mono_now() > most) {
+      ::kill(worker.pid, SIGKILL);
+      killed = true;
+      most = mono_now() + kReap;
+    }
+    ::poll(nullptr, 0, 1);
+  }
   if (!worker.call) return;
+  if (reaped != worker.pid) status = 0;
   const std::string& name = calls_[*worker.call].name;
   answers_[*worker.call] = WIFSIGNALED(status)
                                ? base::fail(base::ErrorKind::kInternal, name + ": killed by " + signal_name(WTERMSIG(status)))

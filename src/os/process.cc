@@ -118,13 +118,14 @@ namespace {
 // vfork: the child runs in our memory while we are stopped, until it execs. Nothing is copied and nothing is faulted in twice, which
 // is most of what fork costs a launcher of many programs. So the child may only make system calls, and no signal handler may run
 // in it: all signals are blocked around the call, and run_child sets the handlers to their defaults before it unblocks them.
-[[gnu::noinline]] pid_t start_child(const SpawnSpec& spec, char* const* argv, char* const* envp, int report) {
+// That the caller is stopped is what a caller that must not wait cannot have: copy it is then.
+[[gnu::noinline]] pid_t start_child(const SpawnSpec& spec, char* const* argv, char* const* envp, int report, bool copy = false) {
   sigset_t all, before;
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, &before);
   pid_t parent = ::getpid();
   std::optional<rlimit> descriptors = original_descriptor_limit();
-  pid_t pid = ::vfork();
+  pid_t pid = copy ? ::fork() : ::vfork();
   if (pid == 0) run_child(spec, argv, envp, report, parent, descriptors ? &*descriptors : nullptr);
   int error_number = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
@@ -149,6 +150,29 @@ base::Result<pid_t> spawn(const SpawnSpec& spec) {
   if (n == 0) return pid;
   int status = 0;
   ::waitpid(pid, &status, 0);
+  if (n != static_cast<ssize_t>(sizeof(failure)))
+    return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " died before exec");
+  return child_error(spec, failure);
+}
+
+base::Result<Starting> begin_spawn(const SpawnSpec& spec) {
+  CHECK(!spec.arguments.empty());
+  std::vector<char*> argv = pointers(spec.arguments);
+  std::vector<char*> envp = pointers(spec.environment);
+  TRY_ASSIGN(PipeEnds report, make_pipe());
+  TRY(set_nonblocking(report.read.get()));
+  pid_t pid = start_child(spec, argv.data(), envp.data(), report.write.get(), true);
+  if (pid < 0) return base::system_error("fork", spec.program);
+  return Starting{pid, std::move(report.read)};
+}
+
+std::optional<base::Status> spawned(const SpawnSpec& spec, const Starting& starting) {
+  ChildFailure failure{};
+  ssize_t n;
+  do n = ::read(starting.report.get(), &failure, sizeof(failure));
+  while (n < 0 && errno == EINTR);
+  if (n < 0 && errno == EAGAIN) return std::nullopt;
+  if (n == 0) return base::ok();
   if (n != static_cast<ssize_t>(sizeof(failure)))
     return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " died before exec");
   return child_error(spec, failure);

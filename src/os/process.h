@@ -3,11 +3,13 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "os/fd.h"
 
 namespace os {
 
@@ -25,6 +27,16 @@ struct SpawnSpec {
 // Forks and execs. The error says which step failed in the child (chdir, exec …), with its operand.
 // Signals blocked or ignored by the caller are default in the child, and the limit of descriptors is the one this program began with.
 base::Result<pid_t> spawn(const SpawnSpec& spec);
+
+// The same for a caller that must not wait: chdir and exec may hang for as long as a file system does.
+struct Starting {
+  pid_t pid = 0;
+  Fd report;  // non-blocking; readable when the program runs, or when it cannot
+};
+base::Result<Starting> begin_spawn(const SpawnSpec& spec);
+// To be called when the report is readable, or the child has ended. The error is spawn()'s; the child then has ended or is about to, and is
+// the caller's to reap. No value: it is still on its way.
+std::optional<base::Status> spawned(const SpawnSpec& spec, const Starting& starting);
 
 // What `ps` shows: comm (at most 15 bytes) and, best effort, the argument area.
 void set_process_title(char** argv, const std::string& comm, const std::string& title);

@@ -255,6 +255,48 @@ TEST_F(Life, StopFindsWhatNobodyKnowsOfAnyMore) {
   EXPECT_EQ(say("h1", "pgrep -fc '[s]leep 1234' || true"), "0\n");
 }
 
+// What vLLM and Ray do with setproctitle: the name of the process stands where its environment was.
+constexpr const char* kRenamed =
+    "setsid perl -e '$0 = \"worker\" . \"-\" x 9000; sleep 1234' < /dev/null > /dev/null 2>&1 & echo renamed $!";
+constexpr const char* kAlive = "pgrep -fc '^[w]orker---' || true";
+
+TEST_F(Life, StopFindsAProcessThatHasOverwrittenItsEnvironment) {
+  start();
+  std::string id = detached("h1,h2", {"h1", "h2"});
+  tell(0, kRenamed);
+  await(id, "renamed ");
+  say("h1", "until grep -q \"^process $(pgrep -f '^[w]orker---') \" /tmp/phalanx-run-*/family; do sleep 0.1; done");
+  for (int signal : {SIGSTOP, SIGKILL})
+    for (const char* name : {"phalanx-guard", "phalanx-agent"}) cluster().kill_processes("h1", name, signal);
+  Outcome ended = phalanx({"logs", "-f", id}, 30s);
+  EXPECT_EQ(say("h1", kAlive), "1\n");
+  expect_stopped(id, {"h1"}, "killed 1 processes of the run");
+  EXPECT_EQ(say("h1", kAlive), "0\n");
+  EXPECT_EQ(say("h1", "ls -d /tmp/phalanx-run-* 2>/dev/null || true"), "");
+}
+
+// It was started after the agent last wrote down its family, and agent and guard are killed at once: nobody can tell whose it is.
+TEST_F(Life, StopNeverSaysNothingLeftWhenItCannotTell) {
+  start();
+  std::string id = detached("h1,h2", {"h1", "h2"});
+  for (const char* name : {"phalanx-guard", "phalanx-agent"}) cluster().kill_processes("h1", name, SIGSTOP);
+  tell(0, kRenamed);
+  say("h1", "until pgrep -f '^[w]orker---'; do sleep 0.05; done");
+  for (const char* name : {"phalanx-guard", "phalanx-agent"}) cluster().kill_processes("h1", name, SIGKILL);
+  Outcome ended = phalanx({"logs", "-f", id}, 30s);
+  std::string pid(base::trim(say("h1", "pgrep -f '^[w]orker---'")));
+  Outcome stopped = phalanx({"stop", id}, 30s);
+  EXPECT_EQ(stopped.exit_code, 3) << stopped;
+  EXPECT_HAS(stopped.err, "h1: cannot tell whether this is of the run: process " + pid + " (worker---");
+  EXPECT_HAS(stopped.err, "it has overwritten its environment");
+  EXPECT_HAS(stopped.err, "hint: ssh h1 ps -o pid,user,lstart,args -p " + pid);
+  EXPECT_HAS_NOT(stopped.err, "h1: nothing left");
+  EXPECT_HAS(stopped.err, "h2: nothing left");
+  EXPECT_EQ(say("h1", kAlive), "1\n") << "it may be somebody else's";
+  say("h1", "kill -9 " + pid);
+  expect_stopped(id, {"h1"}, "nothing left");
+}
+
 TEST_F(Life, ASlowOrHostileClientDelaysNothing) {
   start({.hosts = 1});
   std::string id = detached("h1", {"h1"});

@@ -63,9 +63,6 @@ def bus_error():
 
 
 def too_much_memory():
-    group = os.environ["FAULT_CGROUP"]
-    with open(group + "/cgroup.procs", "w") as f:
-        f.write(str(os.getpid()))
     held = []
     while True:
         held.append(bytearray(os.urandom(1 << 20)))
@@ -142,6 +139,9 @@ def main():
     if FAULT == "before-init" and MINE:
         note("/tmp/struck", str(time.monotonic_ns()))
         raise ModuleNotFoundError("No module named 'flash_attn'")
+    if FAULT == "out-of-memory" and MINE:  # as a scheduler would: before the training, and seen by the agent in time
+        with open(os.environ["FAULT_CGROUP"] + "/cgroup.procs", "w") as f:
+            f.write(str(os.getpid()))
     dist.init_process_group("gloo")
     torch.manual_seed(0)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))

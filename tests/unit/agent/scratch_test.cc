@@ -42,16 +42,30 @@ TEST_F(ScratchFolder, OnlyThatOfARunIsRemovedAndNoLinkIsFollowed) {
   remove_scratch(other);
   ASSERT_EQ(::symlink(other.c_str(), link.c_str()), 0);
   remove_scratch(link);
-  EXPECT_EQ(remove_scratches("20261121-073102-a3f9"), 0);
+  EXPECT_TRUE(scratches_of("20261121-073102-a3f9").empty());
   EXPECT_EQ(::access((other + "/checkpoint").c_str(), F_OK), 0);
 }
 
 TEST_F(ScratchFolder, AllOfOneRunAndNoneOfAnother) {
   for (const char* id : {"20261121-073102-a3f9", "20261121-073102-a3f9", "20261121-073102-a3f8"})
     ASSERT_TRUE(Scratch::create(id).has_value());
-  EXPECT_EQ(remove_scratches("20261121-073102-a3f9"), 2);
-  EXPECT_EQ(remove_scratches("20261121-073102-a3f9"), 0);
-  EXPECT_EQ(remove_scratches("20261121-073102-a3f8"), 1);
+  std::vector<std::string> found = scratches_of("20261121-073102-a3f9");
+  EXPECT_EQ(found.size(), 2u);
+  for (const std::string& path : found) remove_scratch(path);
+  EXPECT_TRUE(scratches_of("20261121-073102-a3f9").empty());
+  EXPECT_EQ(scratches_of("20261121-073102-a3f8").size(), 1u);
+}
+
+TEST_F(ScratchFolder, AFileLeftThereIsReadAndNothingElse) {
+  std::string file = folder + "/error.json", link = folder + "/link", fifo = folder + "/fifo";
+  std::ofstream(file) << "{}";
+  EXPECT_EQ(read_left_file(file, 100), "{}");
+  EXPECT_EQ(read_left_file(file, 1), "") << "larger than it may be";
+  ASSERT_EQ(::symlink(file.c_str(), link.c_str()), 0);
+  EXPECT_EQ(read_left_file(link, 100), "");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(read_left_file(fifo, 100), "") << "and it did not wait for a writer";
+  EXPECT_EQ(read_left_file(folder + "/none", 100), "");
 }
 
 }  // namespace

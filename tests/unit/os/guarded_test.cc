@@ -79,6 +79,27 @@ TEST(Guarded, ACallThatComputesIsBusyNotHung) {
   EXPECT_NE(results[0].error().message.find("busy"), std::string::npos) << results[0].error().message;
 }
 
+TEST(Guarded, AnAnswerThatIsTooLargeIsAnError) {
+  auto results =
+      run_guarded({{"huge", [] { return std::string(17 << 20, 'x'); }}, {"quick", [] { return std::string("here"); }}}, milliseconds(5000));
+  EXPECT_FALSE(results[0].ok());
+  ASSERT_TRUE(results[1].ok());
+  EXPECT_EQ(*results[1], "here");
+}
+
+// As one that ends, and must write back to a file system that hangs before it is gone.
+TEST(Guarded, AChildThatClosesItsPipeAndStaysIsNotWaitedFor) {
+  Mono begin = mono_now();
+  auto results = run_guarded({{"stays",
+                               []() -> std::string {
+                                 ::close(3);
+                                 for (;;) ::pause();
+                               }}},
+                             milliseconds(1000));
+  EXPECT_LT((mono_now() - begin).count(), 5'000'000'000);
+  EXPECT_FALSE(results[0].ok());
+}
+
 TEST(Guarded, WithoutCallsThereIsNoChildAndNoWait) {
   Mono begin = mono_now();
   EXPECT_TRUE(run_guarded({}, milliseconds(5000)).empty());

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -103,6 +105,60 @@ TEST(FindProgram, SearchesThePathAndChecksTheInterpreter) {
   EXPECT_NE(find_program("nope", path, "").error().cause.find("PATH="), std::string::npos);
   EXPECT_FALSE(find_program("", path, "").ok());
   EXPECT_FALSE(find_program(folder, path, "").ok()) << "a folder is no program";
+}
+
+TEST(SignalProcess, ReachesOnlyTheOneThatWasStartedThen) {
+  base::Result<pid_t> pid = spawn(shell("exec sleep 300"));
+  ASSERT_TRUE(pid.ok());
+  std::vector<ProcessInfo> mine = descendants(::getpid());
+  ASSERT_EQ(mine.size(), 1u);
+  EXPECT_FALSE(signal_process(*pid, mine[0].start + 1, SIGKILL)) << "another process that was given its pid";
+  EXPECT_EQ(::waitpid(*pid, nullptr, WNOHANG), 0);
+  EXPECT_TRUE(signal_process(*pid, mine[0].start, SIGKILL));
+  int status = 0;
+  EXPECT_EQ(::waitpid(*pid, &status, 0), *pid);
+  EXPECT_FALSE(signal_process(*pid, mine[0].start, SIGKILL)) << "it was reaped";
+}
+
+// In a process of its own, whose descriptors run out: there is a child, and nobody can say which.
+TEST(Descendants, CannotTellWhereProcCannotBeRead) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    bool good = spawn(shell("exec sleep 300")).ok();
+    rlimit none{3, 3};
+    good = good && ::setrlimit(RLIMIT_NOFILE, &none) == 0;
+    std::string unseen;
+    good = good && descendants(::getpid(), &unseen).empty() && unseen.find("Too many open files") != std::string::npos;
+    KillOutcome outcome = kill_descendants(std::chrono::milliseconds(50));
+    good = good && outcome.left == 1 && !outcome.unseen.empty();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Each process starts others for ever; where their number is bounded, whoever is killed makes room for another. As a user of its own: the
+// bound is on a user's processes, and does not hold for root.
+TEST(KillDescendants, EndsAForkBomb) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become a user with a bound on its processes";
+  pid_t child = ::fork();
+  if (child == 0) {
+    rlimit most{200, 200};
+    bool good = ::setrlimit(RLIMIT_NPROC, &most) == 0 && ::setgid(65534) == 0 && ::setuid(65534) == 0 && become_subreaper().ok();
+    pid_t bomb = ::fork();
+    while (bomb == 0)
+      if (::fork() < 0) ::usleep(500);
+    for (int i = 0; i < 500 && descendants(::getpid()).size() < 40; ++i) ::usleep(2000);
+    KillOutcome outcome = kill_descendants(std::chrono::milliseconds(8000));
+    if (!good || outcome.left > 0 || outcome.killed < 40)
+      std::fprintf(stderr, "good %d, killed %d, left %d %s\n", good, outcome.killed, outcome.left, outcome.unseen.c_str());
+    good = good && outcome.left == 0 && outcome.killed >= 40 && descendants(::getpid()).empty();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 // In a process of its own: it becomes a subreaper and kills all it has.

@@ -1,0 +1,23 @@
+// What an agent writes down in the run's scratch folder, for the one that comes when it is no more: which processes are its family. A
+// program may overwrite its environment and leave its session; that it was once seen below the agent stays true.
+#pragma once
+
+#include <string>
+
+#include "host/run_processes.h"
+
+namespace agent {
+
+// Called by the agent. folder: the scratch folder. What cannot be written is left out.
+class FamilyRecord {
+ public:
+  void write(const std::string& folder);
+
+ private:
+  std::string written_;
+};
+
+// All that agents of this run have left on this machine in folders of this user (agent/scratch.h).
+host::RunEvidence read_family_records(const std::string& run_id);
+
+}  // namespace agent
