@@ -71,7 +71,7 @@ void Agent::prepare(wire::Prepare message) {
   auto look = [job = *job_, host = host_environment_] {
     bool prefix = false;
     std::string frame;
-    wire::encode(frame, look_at_job(job, host, prefix));
+    (void)wire::encode(frame, look_at_job(job, host, prefix));
     return (prefix ? "y" : "n") + frame.substr(wire::kFrameHeaderBytes);
   };
   prepare_look_.start(look, kPreparePatience, [this](base::Result<std::string> looked) { prepared(std::move(looked)); });

@@ -29,14 +29,14 @@ void Runner::prove_empty(const std::vector<size_t>& candidates) {
 void Runner::on_proof_frame(size_t place, size_t candidate, const wire::Frame& frame) {
   std::string frames;
   if (frame.type == wire::FrameType::kHello) {
-    wire::encode(frames, wire::Sweep{state().job.run_id, 0});
+    (void)wire::encode(frames, wire::Sweep{state().job.run_id, 0});
     feed(HostProved{HostProved::Proof::kAsked, candidate});
   } else if (frame.type == wire::FrameType::kSwept) {
     base::Result<wire::Swept> swept = wire::decode<wire::Swept>(frame.payload);
     bool known = swept.ok() && swept->unseen.empty();
     bool gone = known && std::all_of(swept->found.begin(), swept->found.end(), [](const wire::SweptProcess& p) { return p.gone; });
     feed(HostProved{!known ? HostProved::Proof::kUnknown : gone ? HostProved::Proof::kEmpty : HostProved::Proof::kLeft, candidate});
-    wire::encode(frames, wire::Finish{});
+    (void)wire::encode(frames, wire::Finish{});
   }
   cluster::Connection* connection = prover_ && !frames.empty() ? prover_->connection(place) : nullptr;
   if (connection) connection->send(frames);
