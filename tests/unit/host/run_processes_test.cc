@@ -112,6 +112,30 @@ TEST(RunProcesses, OneThatNobodyKnowsAndThatCannotBeReadIsNeverCalledAbsent) {
   ::kill(silent, SIGKILL);
 }
 
+// Who has changed the user is not dumpable: neither is a program with file capabilities, or ssh-agent. In a process of its own.
+TEST(RunProcesses, OneThatMayNotBeReadIsNeverCalledAbsent) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(1);
+    pid_t hidden = overwriter();
+    if (hidden < 0) ::_exit(77);
+    RunEvidence evidence;
+    evidence.since_ticks = start_of(hidden);
+    RunLook look = run_processes("", kId, evidence, os::milliseconds(5000));
+    std::string begin = "process " + std::to_string(hidden) + " ";
+    bool named = std::any_of(look.unseen.begin(), look.unseen.end(), [&](const std::string& text) {
+      return text.starts_with(begin) && text.find("its environment cannot be read") != std::string::npos;
+    });
+    ::kill(hidden, SIGKILL);
+    ::_exit(named && look.found.empty() ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs an init that adopts orphans; here another reaper does";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(RunProcesses, ALookThatIsNotFinishedSaysSo) {
   RunLook look = run_processes("", kId, {}, os::milliseconds(-1));
   ASSERT_EQ(look.unseen.size(), 1u);
