@@ -25,7 +25,6 @@ class Watcher : public job::Audience {
     std::fputs(("phalanx: " + job::narrate(state, note, language_) + "\n").c_str(), stderr);
   }
   void event(const job::State&, const job::Event&) override {}
-  bool ready() const override { return true; }
 
  private:
   base::Language language_;

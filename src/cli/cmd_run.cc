@@ -5,11 +5,14 @@
 #include "cli/parting.h"
 #include "cli/show.h"
 #include "cli/verbs.h"
+#include "os/apart.h"
 #include "os/files.h"
 #include "view/speech.h"
 
 namespace cli {
 namespace {
+
+constexpr os::milliseconds kKeepPatience{1000};  // for the disk of the cache
 
 // `train CONFIG …` is `run` of the engine, which lies beside this binary or in PATH.
 void put_engine_in_front(RunOptions& options) {
@@ -50,14 +53,14 @@ base::Result<int> run_verb(const Invocation& invocation) {
   // From here on the run has an id and, unless it is only planned, a directory.
 
   job::Runner runner(*loop, show.audience());
-  show.on_ready([&runner] { runner.resume(); });
   show.on_stop([&runner](std::optional<os::milliseconds> grace, bool kill) { runner.stop(grace, kill); });
   if (parted.word.valid()) show.leave_when_started(std::move(parted.word), [&runner] { runner.ignore_hangup(); });
   TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
   // Every rank has ended, every host has said that nothing is left.
 
-  memory.keep(runner.state(), verdict);
-  return show.report(runner.state(), verdict);
+  const int code = show.report(runner.state(), verdict);
+  (void)os::run_apart("phalanx-copy", [&] { memory.keep(runner.state(), verdict); }, kKeepPatience);
+  return code;
 }
 
 }  // namespace cli

@@ -44,6 +44,7 @@ base::Status Live::open() {
   handlers.stop = [this](std::optional<os::milliseconds> grace, bool kill) {
     if (stop_) stop_(grace, kill);
   };
+  handlers.remove = [this](const std::string& path) { files_.remove(path); };
   TRY_ASSIGN(server_, job::ControlServer::open(loop_, folder_, id_, std::move(handlers)));
   return base::ok();
 }

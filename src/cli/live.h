@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "job/control_server.h"
 #include "job/runner.h"
+#include "logs/files.h"
 #include "logs/progress_bar.h"
 
 namespace cli {
@@ -21,7 +22,9 @@ class Live {
  public:
   static constexpr os::milliseconds kLastWords{2000};  // how long a slow client is waited for at the end
 
-  Live(os::Loop& loop, std::string id, std::string folder) : loop_(loop), id_(std::move(id)), folder_(std::move(folder)) {}
+  // files: removes the socket at the end; outlives this.
+  Live(os::Loop& loop, std::string id, std::string folder, logs::Files& files)
+      : loop_(loop), id_(std::move(id)), folder_(std::move(folder)), files_(files) {}
   base::Status open();
   void on_stop(StopRun stop) { stop_ = std::move(stop); }
 
@@ -49,6 +52,7 @@ class Live {
 
   os::Loop& loop_;
   std::string id_, folder_;
+  logs::Files& files_;
   StopRun stop_;
   std::unique_ptr<job::ControlServer> server_;
   std::vector<Rank> ranks_;

@@ -76,14 +76,14 @@ base::Result<Parted> part(bool quiet, base::Language language) {
   return Parted{code, {}};
 }
 
-base::Status leave_terminal(const std::string& log) {
+base::Result<os::Relay> leave_terminal(const std::string& log) {
   os::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) return base::system_error("open", "/dev/null");
-  os::Fd file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
-  int err = file.valid() ? file.get() : null.get();
+  base::Result<os::Relay> relay = os::Relay::to_file(log);
+  int err = relay.ok() ? relay->fd() : null.get();
   if (::dup2(null.get(), STDIN_FILENO) < 0 || ::dup2(null.get(), STDOUT_FILENO) < 0 || ::dup2(err, STDERR_FILENO) < 0)
     return base::system_error("dup2", log);
-  return base::ok();
+  return relay;
 }
 
 void say_ready(os::Fd word, const std::string& run_id) {

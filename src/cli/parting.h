@@ -12,6 +12,7 @@
 #include "base/language.h"
 #include "base/result.h"
 #include "os/fd.h"
+#include "os/relay.h"
 
 namespace cli {
 
@@ -22,8 +23,8 @@ struct Parted {
 // Only for a process of one thread that holds no loop and no connection. quiet: only the id is printed.
 base::Result<Parted> part(bool quiet, base::Language language);
 
-// Standard input and output become /dev/null, standard errors the end of this file (0600).
-base::Status leave_terminal(const std::string& log);
+// Standard input and output become /dev/null, standard error the end of this file (0600), which is written without waiting for its disk.
+base::Result<os::Relay> leave_terminal(const std::string& log);
 void say_ready(os::Fd word, const std::string& run_id);
 
 }  // namespace cli

@@ -11,7 +11,6 @@
 #include "job/findings_text.h"
 #include "job/stall_text.h"
 #include "os/clock.h"
-#include "os/files.h"
 #include "os/process.h"
 
 namespace cli {
@@ -100,14 +99,14 @@ struct Describe {
   EventRecord operator()(const wire::Trouble& m) const { return {"trouble", {{"host", host_name(state, host)}, {"text", m.text}}}; }
 };
 
-const char* name_of(job::Verdict::Kind kind) {
+const char* name_of(job::Verdict::Kind kind, bool suspended) {
   switch (kind) {
     case job::Verdict::Kind::kDone: return "done";
     case job::Verdict::Kind::kPlanned: return "planned";
     case job::Verdict::Kind::kChecked: return "checked";
     case job::Verdict::Kind::kRefused: return "refused";
     case job::Verdict::Kind::kRankFailed: return "rank-failed";
-    case job::Verdict::Kind::kHostLost: return "host-lost";
+    case job::Verdict::Kind::kHostLost: return suspended ? "launcher-suspended" : "host-lost";
     case job::Verdict::Kind::kHung: return "hung";
     case job::Verdict::Kind::kInterrupted: return "interrupted";
   }
@@ -125,7 +124,7 @@ EventRecord describe(const job::State& state, const job::Event& event) {
 }
 
 Json describe(const job::State& state, const job::Verdict& v) {
-  Json json = {{"verdict", name_of(v.kind)}, {"exit_code", v.exit_code}};
+  Json json = {{"verdict", name_of(v.kind, v.suspended)}, {"exit_code", v.exit_code}};
   if (v.kind == job::Verdict::Kind::kRankFailed) {
     json["rank"] = v.rank;
     json["host"] = host_name(state, v.host);
@@ -137,7 +136,7 @@ Json describe(const job::State& state, const job::Verdict& v) {
   if (!v.evidence.empty()) json["evidence"] = v.evidence;
   if (!v.where.empty()) json["where"] = v.where;
   if (v.kind == job::Verdict::Kind::kHung) json["stall"] = job::describe_stall(state, *v.hang);
-  if (v.kind == job::Verdict::Kind::kHostLost) json["host"] = host_name(state, v.host);
+  if (v.kind == job::Verdict::Kind::kHostLost && !v.suspended) json["host"] = host_name(state, v.host);
   if (!v.refusals.empty()) json["errors"] = errors_of(v.refusals);
   if (v.unfit) json["errors"] = errors_of(job::found_errors(state, base::Language::kEnglish));
   if (v.attempt > 0) json["restarts"] = v.attempt;
@@ -171,11 +170,13 @@ Json describe_plan(const job::State& state) {
   return json;
 }
 
-Record::Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall_ns)
+Record::Record(logs::RunDirectory directory, logs::Files& files, int64_t began_wall_ns)
     : directory_(std::move(directory)),
-      warn_(std::move(warn)),
+      files_(files),
       began_wall_ns_(began_wall_ns),
-      progress_(directory_.path() + "/progress.jsonl", warn_) {}
+      progress_(files, directory_.path() + "/progress.jsonl") {
+  directory_.write_to(files);
+}
 
 void Record::opened(const job::Job& job, Json reach) {
   reach_ = std::move(reach);
@@ -185,8 +186,7 @@ void Record::opened(const job::Job& job, Json reach) {
                {"command", job.argv}, {"workdir", job.directory}, {"hosts", std::move(hosts)}};
   json.update(reach_);
   json["state"] = "starting";
-  base::Status written = directory_.write_record(json);
-  if (!written.ok()) warn_(written.error().message);
+  directory_.write_record(json);
 }
 
 void Record::write(const job::State& state, const Json& end) {
@@ -196,8 +196,7 @@ void Record::write(const job::State& state, const Json& end) {
   json["earlier_attempts"] = attempts_;
   json.update(reach_);
   json.update(end);
-  base::Status written = directory_.write_record(json);
-  if (!written.ok()) warn_(written.error().message);
+  directory_.write_record(json);
 }
 
 void Record::started(const job::State& state) {
@@ -227,12 +226,12 @@ void Record::close_logs() {
 Record::Rank* Record::rank(uint32_t number) {
   if (number >= ranks_.size()) return nullptr;
   Rank& rank = ranks_[number];
-  if (!rank.log && !rank.failed) {
-    base::Result<logs::RankLog> log = logs::RankLog::open(directory_.rank_log_path(static_cast<int>(number)), warn_);
-    rank.failed = !log.ok();
-    if (log.ok()) rank.log = std::make_unique<logs::RankLog>(std::move(log).value());
-    else warn_(log.error().message);
-    if (rank.log && attempt_ > 0) rank.log->lines(fmt::format("--- phalanx: restart {}, {}\n", attempt_, os::iso_time(os::wall_now_ns())));
+  if (!rank.log) {
+    if (number >= rank_files_.size()) rank_files_.resize(ranks_.size());
+    std::optional<logs::FileId>& file = rank_files_[number];
+    if (!file) file = files_.log(directory_.rank_log_path(static_cast<int>(number)), logs::Form::kText);
+    rank.log = std::make_unique<logs::RankLog>(files_, *file);
+    if (attempt_ > 0) rank.log->lines(fmt::format("--- phalanx: restart {}, {}\n", attempt_, os::iso_time(os::wall_now_ns())));
   }
   return &rank;
 }
@@ -241,10 +240,10 @@ void Record::output(const wire::Output& output) {
   Rank* rank = this->rank(output.rank);
   if (!rank) return;
   if (output.kind == wire::OutputKind::kProgress) {
-    if (rank->log) rank->log->progress(output.data, os::mono_now());
+    rank->log->progress(output.data, os::mono_now());
     return read_bar(output.rank, *rank, output.data);
   }
-  if (rank->log) rank->log->lines(output.data);
+  rank->log->lines(output.data);
   if (std::string_view last = logs::last_state(rank->bar_state, output.data); !last.empty()) read_bar(output.rank, *rank, last);
   if (output.stream != wire::Stream::kStderr) return;
   rank->tail.append(output.data.substr(output.data.size() - std::min(output.data.size(), kTailBytes)));
@@ -262,21 +261,18 @@ void Record::read_bar(uint32_t number, Rank& rank, std::string_view state) {
 void Record::event(const job::State& state, const job::Event& event) {
   EventRecord record = describe(state, event);
   if (!record.name.empty()) directory_.event(os::wall_now_ns(), record.name, record.fields);
-  write_facts(state, event);
+  write_facts(event);
 }
 
 // What the probe saw of each host: for `phalanx report`.
-void Record::write_facts(const job::State& state, const job::Event& event) {
+void Record::write_facts(const job::Event& event) {
   auto* said = std::get_if<job::HostSaid>(&event);
   auto* probed = said ? std::get_if<wire::Probed>(&said->message) : nullptr;
   if (!probed || !probed->outcome.ok || probed->json.size() > kMostFactBytes) return;
   base::Result<std::string> kept = facts_for_file(probed->json);
   if (!kept.ok()) return;  // not facts: the checks say so
-  std::string folder = directory_.path() + "/facts";
-  base::Status written = os::make_folders(folder);
   // Host names may hold anything: files are numbered in the order of the host list.
-  if (written.ok()) written = os::write_file_atomic(fmt::format("{}/{}.json", folder, said->host), *kept, 0600);
-  if (!written.ok()) warn_(host_name(state, said->host) + ": its facts were not written: " + written.error().message);
+  files_.replace(fmt::format("{}/facts/{}.json", directory_.path(), said->host), *kept);
 }
 
 void Record::progress(int rank, const wire::RankProgress& progress) {
@@ -291,16 +287,18 @@ void Record::idle() {
     if (rank.log) rank.log->idle();
 }
 
-void Record::ended(const job::State& state, const job::Verdict& verdict, const Json& last_progress) {
+void Record::ended(const job::State& state, const job::Verdict& verdict, const Json& last_progress, uint64_t lost_bytes) {
   close_logs();
   progress_.close();
   Json end = {{"state", "ended"}, {"ended", os::iso_time(os::wall_now_ns())}};
   end.update(describe(state, verdict));
   if (!last_progress.is_null()) end["progress"] = last_progress;
+  if (lost_bytes > 0) end["lost_log_bytes"] = lost_bytes;
   std::string log = verdict.rank >= 0 ? directory_.rank_log_path(verdict.rank) : "";
   end.update(describe_words(state, verdict, last_lines(verdict.rank), log));
   directory_.event(os::wall_now_ns(), "end", describe(state, verdict));
   write(state, end);
+  files_.remove(directory_.reserve_path());
 }
 
 std::string Record::last_lines(int rank) const {

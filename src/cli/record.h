@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "job/runner.h"
 #include "logs/bar_progress.h"
+#include "logs/files.h"
 #include "logs/progress_log.h"
 #include "logs/rank_log.h"
 #include "logs/run_directory.h"
@@ -32,7 +34,8 @@ class Record {
 
   static constexpr size_t kMostFactBytes = 4 << 20;  // of one host, as probed
 
-  Record(logs::RunDirectory directory, logs::Warn warn, int64_t began_wall_ns);
+  // files: everything of the run is written there; outlives this. Nothing here waits for a disk.
+  Record(logs::RunDirectory directory, logs::Files& files, int64_t began_wall_ns);
 
   const logs::RunDirectory& directory() const { return directory_; }
   // Before anything is contacted: run.json of a run that is starting. reach: cli/record_life.h, in every run.json from here on.
@@ -44,8 +47,8 @@ class Record {
   void event(const job::State& state, const job::Event& event);
   void note(const std::string& text);
   void idle();
-  // last_progress: where it stood (Live::last_progress), or null.
-  void ended(const job::State& state, const job::Verdict& verdict, const base::Json& last_progress);
+  // last_progress: where it stood (Live::last_progress), or null. lost_bytes: of its files, so far.
+  void ended(const job::State& state, const job::Verdict& verdict, const base::Json& last_progress, uint64_t lost_bytes);
   std::string last_lines(int rank) const;
 
  private:
@@ -55,24 +58,24 @@ class Record {
     logs::BarProgress bar;
     std::string bar_state;  // its latest
     bool reports = false;   // progress events: its bar is not read
-    bool failed = false;
   };
   Rank* rank(uint32_t number);
   void write(const job::State& state, const base::Json& end);
   void close_logs();
   double seconds_in() const { return static_cast<double>((os::mono_now() - began_).count()) / 1e9; }
   void read_bar(uint32_t number, Rank& rank, std::string_view state);
-  void write_facts(const job::State& state, const job::Event& event);
+  void write_facts(const job::Event& event);
 
   logs::RunDirectory directory_;
-  logs::Warn warn_;
+  logs::Files& files_;
   int64_t began_wall_ns_;
   os::Mono began_ = os::mono_now();
   base::Json reach_ = base::Json::object();
   logs::ProgressLog progress_;
   std::vector<Rank> ranks_;
-  int attempt_ = 0;                            // its number: restarts made before it
-  base::Json attempts_ = base::Json::array();  // those that have ended
+  std::vector<std::optional<logs::FileId>> rank_files_;  // of all attempts
+  int attempt_ = 0;                                      // its number: restarts made before it
+  base::Json attempts_ = base::Json::array();            // those that have ended
 };
 
 }  // namespace cli

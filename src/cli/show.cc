@@ -7,11 +7,14 @@
 #include <optional>
 
 #include "base/language.h"
+#include "base/text.h"
+#include "cli/json_stream.h"
 #include "cli/parting.h"
 #include "cli/plan_view.h"
 #include "cli/record.h"
 #include "cli/record_life.h"
 #include "job/narrate.h"
+#include "logs/writer.h"
 #include "os/files.h"
 #include "view/terminal.h"
 
@@ -19,11 +22,14 @@ namespace cli {
 namespace {
 
 constexpr os::milliseconds kIdle{250};          // logs reach the disk at least so often
-constexpr os::milliseconds kLastWords{10'000};  // how long a slow reader of our output is waited for at the end
+constexpr os::milliseconds kLastWords{10'000};  // how long slow readers of our output are waited for at the end, together
+constexpr os::milliseconds kLostCount{500};     // how long we wait to hear how much a disk has lost, for the record
+constexpr os::milliseconds kLastWrites{5000};   // how long the disk of the logs is waited for at the end
 
 view::ViewOptions view_options(const RunOptions& options) {
   view::ViewOptions view;
   view.quiet = options.quiet;
+  view.live = !options.dry_run;
   view.fold = options.fold == Fold::kOn ? view::Choice::kOn : options.fold == Fold::kOff ? view::Choice::kOff : view::Choice::kAuto;
   return view;
 }
@@ -52,13 +58,13 @@ class Show::Impl : public job::Audience {
   }
 
   base::Status open_record(const job::Job& job) {
-    auto warn = [this](const std::string& text) { view_->say_error("warning: " + text); };
     int64_t now = os::wall_now_ns();
     TRY_ASSIGN(std::string folder, logs::RunDirectory::base_folder(options_.log_dir));
-    TRY_ASSIGN(logs::RunDirectory directory, logs::RunDirectory::create(folder, now, warn));
-    record_.emplace(std::move(directory), warn, now);
+    TRY_ASSIGN(logs::RunDirectory directory, logs::RunDirectory::create(folder, now));
+    TRY_ASSIGN(files_, logs::Writer::start(loop_, {directory.take_lock(), directory.reserve_path()}, writer_handlers(directory.path())));
+    record_.emplace(std::move(directory), *files_, now);
     record_->opened(job, describe_reach(job, options_));
-    live_.emplace(loop_, record_->directory().id(), record_->directory().path());
+    live_.emplace(loop_, record_->directory().id(), record_->directory().path(), *files_);
     if (base::Status opened = live_->open(); !opened.ok())
       warn("phalanx ps, attach and stop cannot reach this run: " + opened.error().message);
     idle_ = loop_.every(kIdle, [this] { record_->idle(); });
@@ -108,24 +114,26 @@ class Show::Impl : public job::Audience {
     if (options_.verbose) view_->say("phalanx: " + record.name + " " + base::to_text(record.fields));
   }
 
-  bool ready() const override { return view_->wants_more() && json_->wants_more(); }
-
+  // The end is on its way to the disk before anything is waited for: the readers of our output first, then the disk, each for so long at
+  // most.
   int report(const job::State& state, const job::Verdict& verdict) {
-    if (record_) record_->ended(state, verdict, live_->last_progress());
-    view_->finish(kLastWords);
+    if (files_) files_->settle(kLostCount);
+    if (record_) record_->ended(state, verdict, live_->last_progress(), files_->lost_bytes());
+    const os::Mono end = os::mono_now() + kLastWords;
+    auto left = [&] { return std::max(os::milliseconds(0), std::chrono::ceil<os::milliseconds>(end - os::mono_now())); };
+    view_->finish(left());
     if (verdict.kind == job::Verdict::Kind::kPlanned)
-      json_->buffer() += options_.json ? base::to_text(plan_json(state), 2) + "\n" : plan_text(state, language_);
-    else if (options_.json) print_json(os::wall_now_ns(), "end", describe(state, verdict));
-    json_->drain(kLastWords);
+      json_->print_last(options_.json ? base::to_text(plan_json(state), 2) + "\n" : plan_text(state, language_));
+    else if (options_.json) json_->print_last(json_line(os::wall_now_ns(), "end", describe(state, verdict)));
+    json_->drain(left());
     say_errors(state, verdict);
-    view_->finish(kLastWords);
+    view_->finish(left());
+    const bool written = !files_ || settle_files();
+    view_->finish(left());
     if (live_) live_->ended(verdict.exit_code);
+    if (files_ && written) files_->settle(kLastWrites);  // the control socket is gone when we are
+    if (launcher_log_) launcher_log_->wait_taken(left());
     return verdict.exit_code;
-  }
-
-  void on_room(std::function<void()> callback) {
-    view_->on_room(callback);
-    json_->on_room(std::move(callback));
   }
   void on_stop(StopRun stop) {
     if (live_) live_->on_stop(std::move(stop));
@@ -141,6 +149,35 @@ class Show::Impl : public job::Audience {
     std::string log = record_ && verdict.rank >= 0 ? record_->directory().rank_log_path(verdict.rank) : "";
     std::string last = record_ ? record_->last_lines(verdict.rank) : "";
     for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_->say_error(error.render());
+  }
+  void warn(const std::string& text) { view_->say_error("warning: " + text); }
+  void warn(base::Bilingual text, const std::string& first, const std::string& second = "") {
+    warn(fmt::format(fmt::runtime(text.in(language_)), first, second));
+  }
+  logs::Writer::Handlers writer_handlers(const std::string& folder) {
+    return {[this](const std::string& text) { warn(text); },
+            [this, folder] {
+              warn({"the disk of {} does not keep up: the logs of this run are incomplete from here on; the run itself goes on",
+                    "{} 所在的磁盘跟不上：本次运行的日志从此处起不完整；运行本身不受影响"},
+                   folder);
+            },
+            [this, folder](uint64_t lost) {
+              warn({"the disk of {} takes data again; {} of the logs were lost", "{} 所在的磁盘已恢复写入；日志丢失 {}"}, folder,
+                   base::format_bytes(lost));
+            }};
+  }
+  // False: the disk has not taken everything.
+  bool settle_files() {
+    const std::string& folder = record_->directory().path();
+    if (!files_->settle(kLastWrites)) {
+      warn({"the disk of {} has not taken the end of the logs within {}; a process in the background goes on trying",
+            "{} 所在的磁盘在 {} 内没有写完日志末尾；后台进程会继续写入"},
+           folder, base::format_duration(kLastWrites));
+      return false;
+    }
+    if (files_->lost_bytes() > 0)
+      warn({"{1} of the logs in {0} were lost", "{0} 中的日志丢失 {1}"}, folder, base::format_bytes(files_->lost_bytes()));
+    return true;
   }
   // Why there is another attempt.
   void tell_failure(const job::State& state, const job::Restarting& restarting) {
@@ -160,21 +197,17 @@ class Show::Impl : public job::Audience {
     json_->drain(kLastWords);
     view_.reset();
     json_.reset();
-    base::Status left = leave_terminal(record_->directory().path() + "/launcher.log");
-    view_ = std::make_unique<view::View>(loop_, surroundings(options_, variable), speech_, view::ViewOptions{.bar = false});
-    json_ = std::make_unique<view::Output>(loop_, STDOUT_FILENO);
-    if (!left.ok()) record_->note(left.error().message);
+    base::Result<os::Relay> log = leave_terminal(record_->directory().path() + "/launcher.log");
+    view_ = std::make_unique<view::View>(loop_, surroundings(options_, variable), speech_, view::ViewOptions{.live = true, .bar = false});
+    json_ = std::make_unique<JsonStream>(loop_, STDOUT_FILENO, true);
+    if (log.ok()) launcher_log_.emplace(std::move(log).value());
+    else record_->note(log.error().message);
     left_ = true;
     live_->detached();
     on_left_();
     say_ready(std::move(word_), record_->directory().id());
   }
-  void print_json(int64_t wall_ns, const std::string& name, const base::Json& fields) {
-    base::Json json = {{"v", 1}, {"t", os::iso_time(wall_ns)}, {"event", name}};
-    json.update(fields);
-    json_->buffer() += base::to_text(json) + "\n";
-    json_->pump();
-  }
+  void print_json(int64_t wall_ns, const std::string& name, const base::Json& fields) { json_->print(wall_ns, name, fields); }
   void print_output(const job::State& state, const wire::Output& output, int64_t wall_ns) {
     const std::string& host = state.plan->hosts[static_cast<size_t>(state.plan->host_of(static_cast<int>(output.rank)))].name;
     std::string_view rest = output.data;
@@ -195,7 +228,9 @@ class Show::Impl : public job::Audience {
   view::Speech speech_;
   base::Language language_;
   std::unique_ptr<view::View> view_;
-  std::unique_ptr<view::Output> json_ = std::make_unique<view::Output>(loop_, STDOUT_FILENO);  // --json and plan: data
+  std::unique_ptr<JsonStream> json_ = std::make_unique<JsonStream>(loop_, STDOUT_FILENO, !options_.dry_run);  // --json and plan: data
+  std::unique_ptr<logs::Writer> files_;                                                                       // outlives what writes to it
+  std::optional<os::Relay> launcher_log_;
   std::optional<Record> record_;
   std::optional<Live> live_;
   os::TimerId idle_ = 0;
@@ -216,7 +251,6 @@ base::Result<Show> Show::open(os::Loop& loop, const RunOptions& options, const j
 
 std::string Show::run_id() const { return impl_->run_id(); }
 job::Audience& Show::audience() { return *impl_; }
-void Show::on_ready(std::function<void()> callback) { impl_->on_room(std::move(callback)); }
 void Show::on_stop(StopRun stop) { impl_->on_stop(std::move(stop)); }
 void Show::leave_when_started(os::Fd word, std::function<void()> left) { impl_->leave_when_started(std::move(word), std::move(left)); }
 int Show::report(const job::State& state, const job::Verdict& verdict) { return impl_->report(state, verdict); }

@@ -22,8 +22,6 @@ class Show {
 
   std::string run_id() const;
   job::Audience& audience();
-  // Called when the terminal takes more after it had been full.
-  void on_ready(std::function<void()> callback);
   // Who asks for the run to be stopped (`phalanx stop`) is given to this.
   void on_stop(StopRun stop);
   // When all ranks have started the terminal is left for good, `word` is given the run's id (cli/parting.h) and left_ is called.

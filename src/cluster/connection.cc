@@ -69,18 +69,6 @@ void Connection::kill(int signal_number) {
   if (pid_ > 0 && !exited_) ::kill(pid_, signal_number);
 }
 
-void Connection::pause_reading(bool paused) {
-  if (paused == paused_ || !out_.valid()) return;
-  paused_ = paused;
-  if (paused) {
-    loop_.unwatch(out_watch_);
-    out_watch_ = 0;
-    return;
-  }
-  base::Result<os::WatchId> watch = loop_.watch(out_.get(), EPOLLIN, [this](uint32_t) { read_stdout(); });
-  if (watch.ok()) out_watch_ = *watch;
-}
-
 void Connection::write_more() {
   while (in_.valid() && (!upload_.empty() || sent_ < outgoing_.size())) {
     std::string_view next = upload_.empty() ? std::string_view(outgoing_).substr(sent_) : upload_;
@@ -174,7 +162,6 @@ bool Connection::on_child(pid_t pid, int status) {
   if (pid != pid_ || exited_) return false;
   exited_ = true;
   death_.status = status;
-  if (paused_) pause_reading(false);  // what it left in the pipe is read to its end
   // A connection that stays shared holds stderr open after its client is gone: what matters has been said by now.
   if (err_.valid()) read_stderr();
   maybe_end();

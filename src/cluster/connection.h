@@ -37,7 +37,6 @@ class Connection {
   // Ends the stream: the agent sees its input close. The process then ends by itself; kill() does not wait for that.
   void close_input();
   void kill(int signal_number);
-  void pause_reading(bool paused);
   bool on_child(pid_t pid, int status);  // from Loop::on_child: true if it was ours
   pid_t pid() const { return pid_; }
   const DeployTalk& deployment() const { return talk_; }
@@ -62,7 +61,7 @@ class Connection {
   os::Fd in_, out_, err_;  // the process's stdin, stdout, stderr: our ends
   os::TimerId drain_timer_ = 0;
   os::WatchId in_watch_ = 0, out_watch_ = 0, err_watch_ = 0;
-  bool deploys_ = false, magic_sent_ = false, paused_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
+  bool deploys_ = false, magic_sent_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
   DeployTalk talk_;
   std::shared_ptr<Payload::Ready> awaited_;  // the payload, while it is still being compressed
   wire::FrameReader reader_;

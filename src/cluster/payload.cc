@@ -11,6 +11,7 @@
 #include "base/gzip.h"
 #include "base/sha256.h"
 #include "cluster/private_folder.h"
+#include "os/apart.h"
 #include "os/fd.h"
 #include "os/files.h"
 
@@ -20,6 +21,7 @@ namespace {
 constexpr size_t kMaxBinaryBytes = 256 << 20;
 constexpr size_t kTurnBytes = 128 << 10;  // 2 ms of work: a frame that comes meanwhile does not wait longer
 constexpr size_t kHashBytes = 64;
+constexpr std::chrono::milliseconds kPatience{500};  // for the disk that the packed program is kept on; after that we go on without it
 
 std::string header(const std::string& hash, size_t size, std::string_view encoding, size_t length) {
   return fmt::format("{} {} {} {}\n", hash, size, encoding, length);
@@ -106,7 +108,10 @@ void Payload::finish(base::Result<std::string> packed) {
     packed_ = std::move(packed).value();
     // A file that was cut short by a crash fails its hash below, so nothing has to wait for the disk here. If it cannot be written,
     // the next launch compresses again.
-    if (!kept_.empty()) (void)os::write_file_atomic(kept_, base::sha256_hex(packed_) + packed_, 0600, os::Durable::kNo);
+    if (!kept_.empty())
+      (void)os::run_apart(
+          "phalanx-copy", [this] { (void)os::write_file_atomic(kept_, base::sha256_hex(packed_) + packed_, 0600, os::Durable::kNo); },
+          kPatience);
   }
   for (const std::weak_ptr<Ready>& weak : std::exchange(waiting_, {}))
     if (auto ready = weak.lock()) (*ready)(packed_.empty() ? base::Result<std::string_view>(packed.error()) : std::string_view(packed_));

@@ -60,7 +60,9 @@ ControlServer::~ControlServer() {
   for (auto& [id, client] : clients_) loop_.unwatch(client->watch);
   if (listener_watch_) loop_.unwatch(listener_watch_);
   if (timer_) loop_.cancel(timer_);
-  if (listener_.valid()) ::unlink((place_.folder + "/" + place_.name).c_str());
+  const std::string path = place_.folder + "/" + place_.name;
+  if (listener_.valid() && handlers_.remove) handlers_.remove(path);
+  else if (listener_.valid()) ::unlink(path.c_str());
 }
 
 // Room for one more: who has asked nothing yet goes first.

@@ -28,6 +28,7 @@ struct HostSaid {
 struct HostEnded {
   size_t host = 0;
   base::Error error;
+  bool emptied = false;  // its agent or guard has said that everything of this run there was ended
 };  // its connection is over, wanted or not
 struct OperatorSignal {
   int signal = 0;
@@ -61,6 +62,7 @@ struct Verdict {
   int also_failed = 0;                  // ranks that failed by themselves later
   int stopped = 0;                      // ranks stopped by us
   int lost = 0;                         // ranks that went with their host
+  bool suspended = false;               // kHostLost: by us, who had not run for longer than the lease; no host is to blame
   std::string error_file;               // of the failed rank, may be empty
   std::vector<size_t> unfit_hosts;      // kRefused, kHostLost: those it is the fault of, in host order; empty: of the job itself
   std::optional<diagnosis::HangVerdict> hang;  // kHung

@@ -211,6 +211,10 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
     case Verdict::Kind::kHostLost: break;
   }
   std::vector<base::Error> errors = verdict.refusals;
+  if (verdict.suspended) {
+    errors.front().message += say(language, {"; {} ranks were ended", "；{} 个 rank 被结束"}, verdict.lost + verdict.stopped);
+    return errors;
+  }
   int with_it = 0;
   const PlannedHost& host = state.plan->hosts[verdict.host];
   for (int r = host.first_rank; r < host.first_rank + host.ranks; ++r) with_it += state.ranks[static_cast<size_t>(r)].lost;

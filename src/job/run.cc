@@ -67,7 +67,8 @@ struct Ended {
       const HostState& host = run.attempt.hosts[h];
       Candidate& candidate = run.pool[run.members[h]];
       if (host.left > 0) candidate.out_since = now;  // with what cannot be killed on it
-      if (host.open && !host.finished) candidate.busy_until = (host.ended ? host.ended_at : now) + run.job.lease + kLeaseMargin;
+      if (host.open && !host.finished && !host.emptied)
+        candidate.busy_until = (host.ended ? host.ended_at : now) + run.job.lease + kLeaseMargin;
     }
   }
 
@@ -144,10 +145,8 @@ void begin_attempt(Run& run, os::Mono now) {
   }
   for (size_t m : run.members) run.pool[m].out_since.reset();
   int64_t wall_less_mono_ns = run.attempt.wall_less_mono_ns;
-  bool output_blocked = run.attempt.output_blocked;
   run.attempt = initial_state(job_of(run), now);
   run.attempt.wall_less_mono_ns = wall_less_mono_ns;
-  run.attempt.output_blocked = output_blocked;
 }
 
 // The answer of a host counts more than the time that has passed: one that is being asked is waited for.

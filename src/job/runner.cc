@@ -79,9 +79,10 @@ void Runner::open_hosts() {
   for (char c : state().job.token) seed = seed * 31 + static_cast<unsigned char>(c);
   opener_ = std::make_unique<cluster::Opener>(
       loop_, *payload_, std::move(hosts), options_,
-      cluster::Opener::Handlers{
-          [this, number = run_->number](size_t host, const wire::Frame& frame) { on_frame(number, host, frame); },
-          [this, number = run_->number](size_t host, base::Error error, bool) { feed(HostEnded{host, std::move(error)}, number); }},
+      cluster::Opener::Handlers{[this, number = run_->number](size_t host, const wire::Frame& frame) { on_frame(number, host, frame); },
+                                [this, number = run_->number](size_t host, base::Error error, cluster::Opener::End end) {
+                                  feed(HostEnded{host, std::move(error), end.emptied}, number);
+                                }},
       seed);
   opener_->start();
 }
@@ -108,7 +109,6 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
     heard(run_->attempt, host, frame.payload.size(), now);
     int64_t age_ns = now.ns - (output->at_ns - run_->attempt.hosts[host].clock_offset_ns);
     audience_.output(run_->attempt, *output, os::wall_now_ns() - age_ns);
-    if (!audience_.ready()) pause();
     return;
   }
   if (frame.type == wire::FrameType::kProgress) {
@@ -192,22 +192,6 @@ void Runner::stop(std::optional<os::milliseconds> grace, bool kill) {
   if (grace) run_->job.grace = run_->attempt.job.grace = *grace;
   feed(OperatorSignal{SIGTERM});
   if (kill) feed(OperatorSignal{SIGTERM});
-}
-
-void Runner::pause() {
-  if (paused_) return;
-  paused_ = run_->attempt.output_blocked = true;
-  if (!opener_) return;
-  for (size_t h = 0; h < run_->attempt.hosts.size(); ++h)
-    if (cluster::Connection* connection = opener_->connection(h)) connection->pause_reading(true);
-}
-
-void Runner::resume() {
-  if (!paused_) return;
-  paused_ = run_->attempt.output_blocked = false;
-  if (!opener_) return;
-  for (size_t h = 0; h < run_->attempt.hosts.size(); ++h)
-    if (cluster::Connection* connection = opener_->connection(h)) connection->pause_reading(false);
 }
 
 }  // namespace job

@@ -11,7 +11,8 @@
 
 namespace job {
 
-// Whoever watches a run: the terminal and the run directory. Called from the loop; must not block. The state is that of the attempt.
+// Whoever watches a run: the terminal and the run directory. Called from the loop; must not wait for a reader or a disk: hosts are read at
+// their own pace, for their answers to pings and the ends of ranks come the same way. The state is that of the attempt.
 class Audience {
  public:
   virtual ~Audience() = default;
@@ -20,8 +21,6 @@ class Audience {
   virtual void progress(const State& state, int rank, const wire::RankProgress& progress) = 0;
   virtual void note(const State& state, const Note& note) = 0;
   virtual void event(const State& state, const Event& event) = 0;  // everything the supervisor saw, for events.jsonl
-  // False while what was given before has not been taken by the terminal: the runner stops reading from the hosts.
-  virtual bool ready() const = 0;
 };
 
 class Runner {
@@ -33,8 +32,6 @@ class Runner {
   base::Result<Verdict> run(Job job, const std::vector<const cluster::Transport*>& transports, cluster::Payload& payload,
                             cluster::OpenerOptions options);
   const State& state() const { return run_->attempt; }
-  // To be called by the audience's owner when ready() has become true again.
-  void resume();
   // What Ctrl-C does, asked from elsewhere. grace: instead of the job's own; kill: what a second Ctrl-C does. Only from the loop.
   void stop(std::optional<os::milliseconds> grace, bool kill);
   // From here on a hang-up of the terminal is nobody's wish: the run has left it.
@@ -53,7 +50,6 @@ class Runner {
   void feed(const Event& event, std::optional<int> number = std::nullopt);
   void perform(const Action& action);
   void send(size_t host, const ToHost& message);
-  void pause();
   void cut_for_bad_frame(size_t host, const wire::Frame& frame, const base::Error& why);
 
   os::Loop& loop_;
@@ -67,7 +63,6 @@ class Runner {
   std::vector<std::unique_ptr<cluster::Opener>> closing_;  // of attempts that have ended, until their processes have
   std::optional<Verdict> verdict_;
   os::TimerId tick_ = 0;
-  bool paused_ = false;
   bool hangup_ignored_ = false;
 };
 

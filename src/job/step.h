@@ -91,6 +91,7 @@ struct Step {
   void start_ranks();
   void ping(size_t h);
   bool deaf(const HostState& host) const;
+  os::nanoseconds slept_for() const;
   void check_silence();
   void check_opening();
   void check_store();

@@ -37,8 +37,10 @@ inline constexpr os::milliseconds kFinishPatience{5000};
 
 struct HostState {
   bool open = false, ended = false, prepared = false, reached = false, finished = false;
-  os::Mono ended_at;    // nothing was sent to it after this
-  bool silent = false;  // it did not answer the checks in time: nobody waits for its end
+  os::Mono ended_at;      // nothing was sent to it after this
+  bool emptied = false;   // and nothing of it is left there (HostEnded)
+  bool forsaken = false;  // its agent has ended its ranks because we had not run for longer than its lease
+  bool silent = false;    // it did not answer the checks in time: nobody waits for its end
   wire::Hello hello;
   std::string program;    // what Prepared found
   std::string interface;  // what Reached found
@@ -83,11 +85,12 @@ struct State {
   std::optional<size_t> lost_host;  // the first
   os::Mono lost_at;
   base::Error lost_error;
+  os::nanoseconds slept{0};  // the launcher did not run for so long, until woke_at
+  os::Mono woke_at;
   Stall stall;
   SlowWatch slow;
   int operator_signals = 0;
   bool killed = false;
-  bool output_blocked = false;     // our own reader is stuck: silence of hosts means nothing
   std::optional<Verdict> verdict;  // set when the end is decided before the ranks' ends are looked at
 };
 

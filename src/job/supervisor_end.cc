@@ -7,7 +7,31 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace job {
+namespace {
+
+constexpr os::milliseconds kSlept{2500};  // between two ticks: we did not run
+constexpr os::milliseconds kForsakenMargin{
+    2000};  // the last ping before we slept was sent up to a second earlier, and agents look twice a second
+
+base::Error suspended_error(os::nanoseconds slept, os::milliseconds lease) {
+  auto time = [](os::nanoseconds t) { return base::format_duration(std::chrono::duration_cast<os::milliseconds>(t)); };
+  return base::fail(base::ErrorKind::kUnreachable, "the launcher was suspended for " + time(slept))
+      .because("its hosts end their ranks when they have not heard from it for " + time(lease))
+      .with_hint("keep the machine of the launcher awake, or give it more time: --lease " +
+                 time(std::max<os::nanoseconds>(2 * slept, lease)));
+}
+
+}  // namespace
+
+// How long we had not run, when what happens now comes of that. The loop looks at its descriptors before its timers: the end of a host may
+// be the first thing we see after waking.
+os::nanoseconds Step::slept_for() const {
+  if (now - s.ticked > kSlept) return now - s.ticked;
+  return now - s.woke_at < kHostPatience ? s.slept : os::nanoseconds(0);
+}
 
 void Step::on(const HostEnded& event) {
   size_t h = event.host;
@@ -15,10 +39,13 @@ void Step::on(const HostEnded& event) {
   if (host.ended) return;
   host.ended = true;
   host.ended_at = now;
+  host.emptied = event.emptied;
+  host.forsaken = slept_for() + kForsakenMargin >= s.job.lease;
   if (s.phase == Phase::kFinishing) return maybe_finished();
   if (s.phase == Phase::kEnded) return;
   if (s.job.check_only) return host_missed(h, event.error);
-  if (s.phase < Phase::kRunning) return refuse(h, base::Error(event.error));
+  base::Error error = host.forsaken ? suspended_error(slept_for(), s.job.lease) : event.error;
+  if (s.phase < Phase::kRunning) return refuse(h, std::move(error));
   const PlannedHost& planned = s.plan->hosts[h];
   bool any = false;
   for (int r = planned.first_rank; r < planned.first_rank + planned.ranks; ++r) {
@@ -30,7 +57,7 @@ void Step::on(const HostEnded& event) {
   if (any && !s.lost_host) {
     s.lost_host = h;
     s.lost_at = now;
-    s.lost_error = event.error;
+    s.lost_error = std::move(error);
   }
   if (s.phase == Phase::kRunning && any) stop(SIGTERM, false);
   maybe_all_over();
@@ -43,12 +70,16 @@ bool Step::deaf(const HostState& host) const {
 }
 
 void Step::check_silence() {
-  bool slept = now - s.ticked > os::milliseconds(2500);  // we did not run: silence is ours
+  const bool slept = now - s.ticked > kSlept;  // silence is ours
+  if (slept) {
+    s.slept = now - s.ticked;
+    s.woke_at = now;
+  }
   s.ticked = now;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     HostState& host = s.hosts[h];
     if (!alive(h)) continue;
-    if (slept || s.output_blocked) host.heard = host.answered = now;
+    if (slept) host.heard = host.answered = now;
     if (now - host.pinged >= kPingEvery) ping(h);
     const bool silent = now - host.heard >= kHostPatience;
     if (!silent && !deaf(host)) continue;

@@ -141,7 +141,7 @@ void Step::try_next_address(size_t h, const base::Error& error) {
 
 void Step::refuse(size_t h, base::Error error) {
   const std::string& name = s.job.hosts[h].target.name;
-  if (error.message.rfind(name, 0) != 0) error.message = name + ": " + error.message;
+  if (error.message.rfind(name, 0) != 0 && !s.hosts[h].forsaken) error.message = name + ": " + error.message;
   s.hosts[h].refusal = std::move(error);
   if (!s.settle_at) s.settle_at = now + kSettle;
   settle_refusals();
@@ -157,7 +157,7 @@ void Step::settle_refusals() {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     if (!s.hosts[h].refusal) continue;
     verdict.refusals.push_back(*s.hosts[h].refusal);
-    verdict.unfit_hosts.push_back(h);
+    if (!s.hosts[h].forsaken) verdict.unfit_hosts.push_back(h);
   }
   verdict.exit_code = base::exit_code(verdict.refusals.front().kind);
   finish(std::move(verdict));

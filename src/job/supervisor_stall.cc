@@ -23,7 +23,7 @@ constexpr int kPatienceOfUnknown = 3;  // times the threshold, unless the user h
 void Step::check_stall() {
   Stall& stall = s.stall;
   if (s.phase != Phase::kRunning) return;
-  bool blind = s.output_blocked || now - stall.ticked > kSlept;  // what passed until now says nothing
+  bool blind = now - stall.ticked > kSlept;  // what passed until now says nothing
   if (blind && stall.stage == Stage::kWatching) stall.movement.pause(now);
   stall.ticked = now;
   std::optional<os::nanoseconds> threshold = stall.movement.threshold(s.job.stall);

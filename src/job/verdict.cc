@@ -84,11 +84,14 @@ void blame_rank(const State& state, size_t r, Verdict& verdict) {
 void blame_host(const State& state, Verdict& verdict) {
   verdict.kind = Verdict::Kind::kHostLost;
   verdict.host = *state.lost_host;
-  verdict.code = state.lost_error.cause.find("phalanx-agent was killed") == std::string::npos ? "HOST-LOST" : "HOST-AGENT-KILLED";
+  verdict.suspended = state.hosts[verdict.host].forsaken;
+  if (!verdict.suspended)
+    verdict.code = state.lost_error.cause.find("phalanx-agent was killed") == std::string::npos ? "HOST-LOST" : "HOST-AGENT-KILLED";
   verdict.exit_code = base::exit_code(base::ErrorKind::kUnreachable);
   verdict.refusals = {state.lost_error};
   for (size_t h = 0; h < state.hosts.size(); ++h)
-    if (state.hosts[h].ended && !state.hosts[h].finished) verdict.unfit_hosts.push_back(h);  // an agent that has finished ends too
+    if (state.hosts[h].ended && !state.hosts[h].finished && !state.hosts[h].forsaken)
+      verdict.unfit_hosts.push_back(h);  // an agent that has finished ends too
 }
 
 }  // namespace

@@ -1,12 +1,9 @@
 #include "logs/progress_log.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
-#include "os/files.h"
 
 namespace logs {
 
@@ -40,11 +37,8 @@ void ProgressLog::keep(const ProgressPoint& point) {
 }
 
 void ProgressLog::append(const std::string& text) {
-  if (!file_.valid()) file_ = os::Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  base::Status written = file_.valid() ? os::write_all(file_.get(), text, path_) : base::Status(base::system_error("create", path_));
-  if (written.ok() || warned_) return;
-  warned_ = true;
-  if (warn_) warn_(path_ + " is incomplete from here on: " + written.error().message);
+  if (!file_) file_ = files_.log(path_, Form::kJsonLines);
+  files_.append(*file_, text);
 }
 
 void ProgressLog::thin() {
@@ -63,12 +57,7 @@ void ProgressLog::thin() {
   }
   std::string text;
   for (const ProgressPoint& point : points_) text += encode_point(point);
-  file_.reset();
-  base::Status written = os::write_file_atomic(path_, text, 0600);
-  if (!written.ok() && !warned_) {
-    warned_ = true;
-    if (warn_) warn_(written.error().message);
-  }
+  files_.replace(path_, text);
 }
 
 void ProgressLog::close() {
@@ -76,7 +65,6 @@ void ProgressLog::close() {
     if (!rank.written) append(encode_point(rank.last));
     rank.written = true;
   }
-  file_.reset();
 }
 
 std::vector<ProgressPoint> read_progress(std::string_view text) {

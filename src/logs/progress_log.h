@@ -7,12 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
-#include "logs/rank_log.h"
-#include "os/fd.h"
+#include "logs/files.h"
 #include "wire/rank_event.h"
 
 namespace logs {
@@ -28,8 +28,8 @@ class ProgressLog {
  public:
   static constexpr size_t kMostPoints = 16'384;
 
-  // The file is made with the first point. most: for tests.
-  ProgressLog(std::string path, Warn warn, size_t most = kMostPoints) : path_(std::move(path)), warn_(std::move(warn)), most_(most) {}
+  // The file is made with the first point. files must outlive it. most: for tests.
+  ProgressLog(Files& files, std::string path, size_t most = kMostPoints) : files_(files), path_(std::move(path)), most_(most) {}
 
   void add(double t, int rank, const wire::RankProgress& progress);
   // The last reports, also those that were thinned out.
@@ -45,15 +45,14 @@ class ProgressLog {
   void thin();
   void append(const std::string& text);
 
+  Files& files_;
   std::string path_;
-  Warn warn_;
   size_t most_;
-  os::Fd file_;
+  std::optional<FileId> file_;
   std::vector<ProgressPoint> points_;
   std::vector<uint64_t> numbers_;  // of points_: which report of its rank it was
   std::vector<Rank> ranks_;
   uint64_t every_ = 1;
-  bool warned_ = false;
 };
 
 inline constexpr size_t kMaxProgressBytes = 16 << 20;

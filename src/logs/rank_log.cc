@@ -1,22 +1,10 @@
 #include "logs/rank_log.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
-#include "base/text.h"
 #include "logs/escape.h"
 
 namespace logs {
-
-base::Result<RankLog> RankLog::open(const std::string& path, Warn warn) {
-  os::Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
-  if (!fd.valid()) return base::system_error("create", path);
-  return RankLog(std::move(fd), path, std::move(warn));
-}
 
 void RankLog::lines(std::string_view bytes) {
   // A bar that ended is the first line of its chunk (line_splitter.h): its last state is that line.
@@ -75,7 +63,7 @@ void RankLog::put(std::string_view bytes) {
   if (bytes.empty()) return;
   bool direct = bytes.size() > kBufferBytes / 2;
   if (direct || buffer_.size() + bytes.size() > kBufferBytes) write_buffer();
-  if (direct) write_out(bytes);
+  if (direct) files_.append(file_, bytes);
   else buffer_ += bytes;
 }
 
@@ -87,7 +75,7 @@ void RankLog::idle() {
 
 void RankLog::write_buffer() {
   if (buffer_.empty()) return;
-  write_out(buffer_);
+  files_.append(file_, buffer_);
   buffer_.clear();
 }
 
@@ -95,40 +83,6 @@ void RankLog::close() {
   for (SeenBar& seen : bars_) write_state(seen);
   bars_.clear();
   write_buffer();
-  if (lost_unsaid_ > 0) resume();
-  fd_.reset();
-}
-
-// After a failure: says in the log what is missing. False while writing still fails.
-bool RankLog::resume() {
-  std::string note = fmt::format("{}[phalanx: {} of this log were lost here: {}]\n", line_open_ ? "\n" : "",
-                                 base::format_bytes(lost_unsaid_), std::strerror(last_error_));
-  os::IoStep step = os::write_step(fd_.get(), note.data(), note.size());
-  if (step.kind != os::IoStep::kBytes) return false;
-  line_open_ = step.bytes < note.size();
-  if (line_open_) return false;
-  lost_unsaid_ = 0;
-  return true;
-}
-
-void RankLog::write_out(std::string_view bytes) {
-  if (!fd_.valid()) return;
-  if (lost_unsaid_ > 0 && !resume()) return failed(last_error_, bytes);
-  while (!bytes.empty()) {
-    os::IoStep step = os::write_step(fd_.get(), bytes.data(), bytes.size());
-    if (step.kind != os::IoStep::kBytes || step.bytes == 0) return failed(step.kind == os::IoStep::kError ? step.error_number : EIO, bytes);
-    line_open_ = bytes[step.bytes - 1] != '\n';
-    bytes.remove_prefix(step.bytes);
-  }
-}
-
-void RankLog::failed(int error_number, std::string_view unwritten) {
-  last_error_ = error_number;
-  lost_bytes_ += unwritten.size();
-  lost_unsaid_ += unwritten.size();
-  if (warned_) return;
-  warned_ = true;
-  if (warn_) warn_(fmt::format("{} is incomplete from here on: {}", path_, std::strerror(error_number)));
 }
 
 }  // namespace logs

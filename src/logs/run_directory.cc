@@ -36,6 +36,12 @@ void point_latest_at(const std::string& base, const std::string& id) {
   if (::rename(temporary.c_str(), link.c_str()) != 0) ::unlink(temporary.c_str());
 }
 
+// Without it, a run on a full disk could not record its own end. It is given up for that (DiskFiles::replace).
+void reserve_room(const std::string& path) {
+  os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.valid() && ::posix_fallocate(file.get(), 0, RunDirectory::kReserveBytes) != 0) ::unlink(path.c_str());
+}
+
 constexpr const char* kOtherFolder = "choose another folder with --log-dir";
 
 }  // namespace
@@ -51,7 +57,7 @@ base::Result<std::string> RunDirectory::base_folder(const std::string& log_dir) 
       .with_hint(kOtherFolder);
 }
 
-base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t wall_ns, Warn warn) {
+base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t wall_ns) {
   auto failed = [](base::Error error) {
     error.kind = base::ErrorKind::kConfig;
     return std::move(error).within("making the folder of this run").with_hint(kOtherFolder);
@@ -69,28 +75,27 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
   std::string events_path = path + "/events.jsonl";
   os::Fd events(::open(events_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!events.valid()) return failed(base::system_error("create", events_path));
-  ::flock(events.get(), LOCK_EX);  // held until this process ends (logs/run_list.h); a file system without locks does without
+  ::flock(events.get(), LOCK_EX);  // (logs/run_list.h); a file system without locks does without
   point_latest_at(base, id);
-  return RunDirectory(std::move(id), std::move(path), std::move(events), std::move(warn));
+  reserve_room(path + "/reserve");
+  return RunDirectory(std::move(id), std::move(path), std::move(events));
 }
 
 std::string RunDirectory::rank_log_path(int rank) const { return fmt::format("{}/ranks/{}.log", path_, rank); }
 
-base::Status RunDirectory::write_record(const base::Json& record) const {
-  return os::write_file_atomic(path_ + "/run.json", base::to_text(record, 2) + "\n", 0600);
+void RunDirectory::write_to(Files& files) {
+  files_ = &files;
+  events_ = files.log(path_ + "/events.jsonl", Form::kJsonLines);
 }
+
+void RunDirectory::write_record(const base::Json& record) const { files_->replace(path_ + "/run.json", base::to_text(record, 2) + "\n"); }
 
 void RunDirectory::event(int64_t wall_ns, const std::string& name, const base::Json& fields) {
   base::Json line = {{"v", 1}, {"t", os::iso_time(wall_ns)}, {"event", name}};
   if (fields.is_object())
     for (auto it = fields.begin(); it != fields.end(); ++it)
       if (!line.contains(it.key())) line[it.key()] = it.value();
-  std::string text = (torn_ ? "\n" : "") + base::to_text(line) + "\n";
-  base::Status written = os::write_all(events_.get(), text, path_ + "/events.jsonl");
-  torn_ = !written.ok();
-  if (written.ok() || warned_) return;
-  warned_ = true;
-  if (warn_) warn_(path_ + "/events.jsonl is incomplete from here on: " + written.error().message);
+  files_->append(events_, base::to_text(line) + "\n");
 }
 
 }  // namespace logs

@@ -40,12 +40,26 @@ Output::Output(os::Loop& loop, int fd, bool may_reopen) : loop_(loop), fd_(fd) {
 
 Output::~Output() { watch(false); }
 
+void Output::decouple() {
+  struct stat s{};
+  if (closed_ || relay_ || ::fstat(fd_, &s) != 0) return;
+  if (::isatty(fd_) != 1) bound_ = kDecoupledBound;
+  if (!S_ISREG(s.st_mode)) return;
+  base::Result<os::Relay> relay = os::Relay::to(fd_);
+  if (!relay.ok()) return;  // no process for it: it is written directly, as before
+  relay_.emplace(std::move(relay).value());
+  fd_ = relay_->fd();
+  way_ = Way::kSocket;
+}
+
 os::IoStep Output::write_some(const char* data, size_t size) {
   if (way_ == Way::kSocket) {
     ssize_t n = ::send(fd_, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n >= 0) return {os::IoStep::kBytes, static_cast<size_t>(n)};
     if (errno == EAGAIN || errno == EINTR) return {os::IoStep::kWouldBlock};
-    if (errno == EPIPE || errno == ECONNRESET) return {os::IoStep::kEnd};
+    if (errno == EPIPE || errno == ECONNRESET)
+      return relay_ && relay_->error_number() != 0 ? os::IoStep{os::IoStep::kError, 0, relay_->error_number()}
+                                                   : os::IoStep{os::IoStep::kEnd};
     return {os::IoStep::kError, 0, errno};
   }
   if (way_ == Way::kCareful) {
@@ -80,7 +94,7 @@ void Output::pump() {
 }
 
 void Output::tell_room() {
-  if (!was_full_ || pending() > kBound / 2) return;
+  if (!was_full_ || pending() > bound_ / 2) return;
   was_full_ = false;
   if (on_room_) on_room_();
 }
@@ -118,7 +132,10 @@ bool Output::drain(std::chrono::milliseconds most) {
     ::poll(&ready, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000)));
   }
   watch(false);
-  return true;
+  if (!relay_ || closed_) return true;
+  const bool taken = relay_->wait_taken(std::max(os::milliseconds(0), std::chrono::ceil<os::milliseconds>(end - os::mono_now())));
+  if (int failure = relay_->error_number(); failure != 0) close(failure);
+  return taken;
 }
 
 }  // namespace view

@@ -3,10 +3,9 @@
 // A pipe or terminal is opened again through /proc/self/fd as an open file description of our own that does not block
 // (O_NONBLOCK on the one we inherited would change it for the shell and everybody else who shares it). Where that is not
 // possible we write small pieces and only when poll says that there is room. Regular files cannot be polled and are
-// written directly. A socket is written with MSG_DONTWAIT.
+// written directly, or, after decouple(), by a process of their own (os/relay.h). A socket is written with MSG_DONTWAIT.
 //
-// Memory: what cannot be written yet is kept. From kBound bytes on wants_more() is false and the owner must stop making
-// more: that is the back-pressure, which in the end stops the ranks.
+// Memory: what cannot be written yet is kept. From the bound on wants_more() is false: the owner stops making more, or drops it.
 //
 // When the reader is gone (EPIPE) everything later is dropped without a word: `phalanx run … | head` goes on running.
 // SIGPIPE must be ignored by the process.
@@ -15,16 +14,19 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "os/fd.h"
 #include "os/loop.h"
+#include "os/relay.h"
 
 namespace view {
 
 class Output {
  public:
   static constexpr size_t kBound = 1 << 20;
+  static constexpr size_t kDecoupledBound = 32 << 20;  // of what is no terminal: nobody reads old lines off it first
 
   // fd stays the caller's and must outlive the Output, as must the loop. A closed fd gives an Output that drops everything.
   // may_reopen false: as where /proc is not mounted.
@@ -33,12 +35,17 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
+  // For an owner that must never wait and drops what does not fit: a regular file is written without waiting for its disk, and what is no
+  // terminal may fall behind by kDecoupledBound.
+  void decouple();
+
   // Append here, then pump(): one write for all of it.
   std::string& buffer() { return filling_; }
   void pump();
 
   size_t pending() const { return writing_.size() - written_ + filling_.size(); }
-  bool wants_more() const { return pending() < kBound; }
+  bool wants_more() const { return pending() < bound_; }
+  size_t bound() const { return bound_; }
   // Called from the loop when wants_more() had been false and half of the bound is free again.
   void on_room(std::function<void()> callback) { on_room_ = std::move(callback); }
 
@@ -59,6 +66,8 @@ class Output {
   os::Loop& loop_;
   int fd_;
   os::Fd reopened_;
+  std::optional<os::Relay> relay_;
+  size_t bound_ = kBound;
   Way way_ = Way::kDirect;
   os::WatchId watch_ = 0;
   std::string writing_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "base/unicode.h"
@@ -26,6 +27,12 @@ View::View(os::Loop& loop, const Surroundings& surroundings, const Speech& speec
   if (!surroundings.same) err_owner_ = std::make_unique<Output>(loop, surroundings.err);
   out_ = out_owner_.get();
   err_ = err_owner_ ? err_owner_.get() : out_;
+  if (options_.live) {
+    out_->decouple();
+    if (err_ != out_) err_->decouple();
+    out_->on_room([this] { say_dropped(*out_, out_dropped_); });
+    if (err_ != out_) err_->on_room([this] { say_dropped(*err_, err_dropped_); });
+  }
   bar_wanted_ = around_.err_terminal && around_.cursor && options.bar && !options.quiet;
   fold_ = options.fold == Choice::kOn || (options.fold == Choice::kAuto && around_.out_terminal);
 }
@@ -64,6 +71,12 @@ std::string View::rank_prefix(const std::string& host, int rank, size_t host_num
 void View::line(int rank, wire::Stream stream, std::string_view lines) {
   if (!is_rank(rank) || lines.empty()) return;
   heard_at_ = os::mono_now();
+  const bool to_err = &output_for(stream) == err_ && err_ != out_;
+  uint64_t& dropped = to_err ? err_dropped_ : out_dropped_;
+  if (drops(output_for(stream), dropped)) {
+    dropped += static_cast<uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+    return;
+  }
   if (run_bar_.has_bar(rank)) {
     size_t first = std::min(lines.find('\n'), lines.size() - 1) + 1;
     // A bar that ended is the first line of its chunk. Where one bar stands for all, so does its last line.
@@ -118,7 +131,22 @@ void View::progress(int rank, const wire::RankProgress& progress) {
 }
 
 void View::say(std::string_view text) {
-  if (!options_.quiet) talk(text);
+  if (options_.quiet) return;
+  if (options_.live && err_->pending() > err_->bound() + kTalkBytes) ++(err_ == out_ ? out_dropped_ : err_dropped_);
+  else talk(text);
+}
+
+// Once lines are dropped, they are until half of the bound is free: what is missing is missing in one piece.
+bool View::drops(const Output& output, uint64_t& dropped) {
+  if (!options_.live) return false;
+  if (dropped > 0 ? output.pending() > output.bound() / 2 : !output.wants_more()) return true;
+  say_dropped(output, dropped);
+  return false;
+}
+
+void View::say_dropped(const Output& output, uint64_t& dropped) {
+  if (dropped == 0 || output.closed()) return;
+  talk("phalanx: " + speech_(kDroppedPhrase, std::exchange(dropped, 0)));
 }
 
 void View::say_error(std::string_view text) { talk(text); }
@@ -224,8 +252,11 @@ void View::on_room(std::function<void()> callback) {
   if (out_ != err_) err_->on_room(both);
 }
 
-void View::finish(milliseconds most) {
+bool View::finish(milliseconds most) {
+  const os::Mono end = os::mono_now() + most;
   if (folder_) folder_->flush(*this);
+  say_dropped(*out_, out_dropped_);
+  say_dropped(*err_, err_dropped_);
   loop_.cancel(fold_timer_);
   loop_.cancel(beat_timer_);
   fold_timer_ = beat_timer_ = 0;
@@ -239,8 +270,10 @@ void View::finish(milliseconds most) {
   loop_.cancel(flush_timer_);
   flush_timer_ = 0;
   flush();
-  out_->drain(most);
-  if (out_ != err_) err_->drain(most);
+  auto left = [&] { return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - os::mono_now())); };
+  bool taken = out_->drain(left());
+  if (out_ != err_) taken = err_->drain(left()) && taken;
+  return taken;
 }
 
 }  // namespace view

@@ -8,7 +8,8 @@
 // again after them, at most kRedraw often. Off a terminal: plain prefixed lines, no folding, no colours, and instead of the
 // bar one line of talk every kProgressLine. Either way something is said at least every kSilence.
 //
-// Nothing here blocks: see view/output.h. When wants_more() is false, stop calling line() until on_room calls.
+// Nothing here blocks: see view/output.h. Of a live run (ViewOptions::live) lines are dropped when wants_more() is false, counted, and told
+// when the reader reads again: a reader that stops never holds up the run. Else stop calling line() until on_room calls.
 // Everything runs on the loop's thread. Lines of ranks, bars and progress come after set_ranks().
 #pragma once
 
@@ -32,6 +33,7 @@ namespace view {
 struct ViewOptions {
   bool quiet = false;  // no talk, no bar
   bool prefix = true;
+  bool live = false;                                // what is shown goes on whether we show it or not
   Choice fold = Choice::kAuto;                      // kAuto: on a terminal
   bool bar = true;                                  // where stderr is a terminal that can
   std::chrono::milliseconds progress_line{30'000};  // off a terminal
@@ -61,14 +63,18 @@ class View : private logs::Folder::Sink {
   // An error or a verdict; also with quiet.
   void say_error(std::string_view text);
 
+  // Not for a live run.
   bool wants_more() const { return out_->wants_more() && err_->wants_more(); }
   // Called from the loop when wants_more() had been false.
   void on_room(std::function<void()> callback);
   // The run is over: takes the bar away, gives everything held, and waits at most so long for our readers. Only say() and say_error()
   // and another finish() may follow.
-  void finish(std::chrono::milliseconds most);
+  // False: they have not taken everything.
+  bool finish(std::chrono::milliseconds most);
 
  private:
+  // Text of our own beyond the bound: less than this of it is kept for a reader that has stopped.
+  static constexpr size_t kTalkBytes = 256 << 10;
   void pass(int rank, wire::Stream stream, std::string_view lines) override;
   void folded(wire::Stream stream, std::string_view line, std::span<const int> ranks, size_t times) override;
   bool is_rank(int rank) const { return rank >= 0 && static_cast<size_t>(rank) < prefixes_[0].size(); }
@@ -76,6 +82,8 @@ class View : private logs::Folder::Sink {
   void dress(wire::Stream stream, std::string_view prefix, std::string_view lines);
   std::string rank_prefix(const std::string& host, int rank, size_t host_number, wire::Stream stream) const;
   void talk(std::string_view text);
+  bool drops(const Output& output, uint64_t& dropped);
+  void say_dropped(const Output& output, uint64_t& dropped);
   void before_text(Output& output);
   void schedule();
   void flush();
@@ -102,6 +110,7 @@ class View : private logs::Folder::Sink {
   bool bar_dirty_ = false;
   bool progress_unsaid_ = false;
   bool out_told_ = false, err_told_ = false;
+  uint64_t out_dropped_ = 0, err_dropped_ = 0;  // lines, not yet told
   os::Mono drawn_at_, flushed_at_, progress_said_at_;
   os::Mono shown_at_;  // when any text was last written
   os::Mono heard_at_;  // when a rank last said anything

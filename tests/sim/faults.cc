@@ -71,9 +71,11 @@ void World::strike(const Fault& fault) {
       feed(job::OperatorSignal{SIGINT}, run_.number);
       in_use = true;
       break;
-    case Kind::kAsleep: asleep_until_ = std::max(asleep_until_, now_ + std::min(fault.lasts, milliseconds(15'000))); break;
-    case Kind::kBlocked: blocked_until_ = std::max(blocked_until_, now_ + std::min(fault.lasts, milliseconds(15'000))); break;
-    default: return;
+    case Kind::kAsleep:
+      asleep_until_ = std::max(asleep_until_, now_ + std::min(fault.lasts, scenario_.job.lease * 3 / 2));
+      in_use = true;
+      break;
+    default: return;  // kBlocked: the launcher neither waits for readers nor for disks
   }
   struck_ = struck_ || in_use;
 }

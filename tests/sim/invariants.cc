@@ -77,7 +77,8 @@ void World::check_end(const job::Verdict& v) {
 // With one fault in one attempt there is one right verdict.
 void World::check_single_fault(const job::Verdict& v) {
   if (report_.attempts > 1 || scenario_.job.dry_run || scenario_.job.check_only || sigints_ > 0) return;
-  if (scenario_.faults.empty() || (scenario_.faults.size() == 1 && !struck_ && scenario_.faults[0].kind <= Kind::kAgentKilled)) {
+  const bool blocked = scenario_.faults.size() == 1 && scenario_.faults[0].kind == Kind::kBlocked;
+  if (scenario_.faults.empty() || blocked || (scenario_.faults.size() == 1 && !struck_ && scenario_.faults[0].kind <= Kind::kAgentKilled)) {
     if (v.kind != VerdictKind::kDone && v.kind != VerdictKind::kRefused) problem("nothing was wrong, and the run failed");
     bool plain = scenario_.job.preflight == job::Preflight::kOff && scenario_.job.rule != job::RanksRule::kGpu &&
                  scenario_.job.hosts[0].selected.empty();
@@ -108,6 +109,14 @@ void World::check_single_fault(const job::Verdict& v) {
       return;
     }
     case Kind::kNoStart: return expect(v.kind == VerdictKind::kRefused);
+    case Kind::kAsleep: {
+      // Less than the lease costs nothing; more ends the run, and no host is to blame.
+      if (v.kind == VerdictKind::kDone || (v.kind == VerdictKind::kRefused && v.exit_code == base::exit_code(base::ErrorKind::kUnfit)))
+        return;
+      const bool could_end = fault.lasts + milliseconds(2500) >= scenario_.job.lease;
+      const bool lost = v.kind == VerdictKind::kHostLost || v.kind == VerdictKind::kRefused;
+      return expect(lost && could_end && v.unfit_hosts.empty() && (!ran || v.suspended));
+    }
     default: return;
   }
 }

@@ -54,8 +54,8 @@ struct Fault {
     kGuardStopped,  // its agent's guard does not run for `lasts`
     // of ourselves
     kOperator,  // a signal
-    kAsleep,    // the launcher does not run for `lasts`
-    kBlocked,   // nobody takes our output for `lasts`
+    kAsleep,    // the launcher does not run for `lasts`, at most one and a half leases
+    kBlocked,   // nobody reads our output, or the disk of the logs hangs: of no consequence for the run
   } kind = Kind::kCrash;
   milliseconds at{0};  // after the start of the ranks of the attempt, for faults of ranks and hosts that run; else after the beginning
   milliseconds lasts{0};

@@ -84,11 +84,10 @@ void World::say(Agent& agent, job::FromHost message) {
   });
 }
 
-// The launcher may be asleep or blocked: then what arrives waits, in order.
+// The launcher may be asleep: then what arrives waits, in order.
 void World::feed(job::Event event, int number) {
   if (asleep() && !std::holds_alternative<job::Tick>(event)) {
-    os::Mono wake = std::max(asleep_until_, blocked_until_);
-    due_.push({wake, order_++, [this, event = std::move(event), number] { feed(event, number); }});
+    due_.push({asleep_until_, order_++, [this, event = std::move(event), number] { feed(event, number); }});
     return;
   }
   ++report_.events;
@@ -184,10 +183,7 @@ void World::open_hosts() {
 
 void World::tick() {
   if (run_.ended) return;
-  if (now_ >= asleep_until_) {
-    run_.attempt.output_blocked = now_ < blocked_until_;
-    feed(job::Tick{}, run_.number);
-  }
+  if (now_ >= asleep_until_) feed(job::Tick{}, run_.number);
   later(kTickEvery, [this] { tick(); });
 }
 

@@ -74,7 +74,7 @@ class World {
   void up(Agent& agent, std::function<void()> arrives);  // agent to launcher
   void say(Agent& agent, job::FromHost message);
   os::nanoseconds latency(const Host& host);
-  bool asleep() const { return now_ < asleep_until_ || now_ < blocked_until_; }
+  bool asleep() const { return now_ < asleep_until_; }
   void tick();
   void trace(const std::string& text);
   void problem(const std::string& text);
@@ -133,7 +133,7 @@ class World {
   std::vector<std::unique_ptr<Agent>> agents_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::map<size_t, Agent*> connected_;  // by place, of the current attempt
-  os::Mono asleep_until_, blocked_until_;
+  os::Mono asleep_until_;
   int sigints_ = 0;
   std::map<int, std::vector<bool>> started_;  // per attempt, which ranks
   bool struck_ = false;                       // a fault has taken effect

@@ -78,8 +78,8 @@ class Series {
     for (size_t h = 0; h < hosts() && !run.waiting && !run.ended; ++h)
       if (!run.attempt.hosts[h].ended) say(h, wire::Finished{});
   }
-  void lose(size_t h) {
-    feed(HostEnded{h, base::fail(base::ErrorKind::kUnreachable, "lost contact")});
+  void lose(size_t h, bool emptied = false) {
+    feed(HostEnded{h, base::fail(base::ErrorKind::kUnreachable, "lost contact"), emptied});
     for (size_t r = 0; r < run.attempt.ranks.size(); ++r)
       if (r != h) exit(r, SIGTERM, SIGTERM);
     finish();
@@ -242,6 +242,14 @@ TEST(Run, ALostHostThatIsBeingAskedIsWaitedForBeyondItsLease) {
   silent.feed(HostProved{HostProved::Proof::kAsked, 1});
   silent.pass(kDefaultLease + kLeaseMargin + milliseconds(200));
   EXPECT_EQ(silent.count<OpenHosts>(), 1u) << "its lease is over, and so is the time it had to answer";
+}
+
+TEST(Run, AHostWhoseGuardSaysThatAllWasEndedIsNotWaitedFor) {
+  Series s(3, 1, 1);
+  s.start();
+  s.lose(1, true);
+  ASSERT_EQ(s.told<Restarting>().size(), 1u);
+  EXPECT_EQ(s.told<Restarting>()[0].wait, kFirstBackoff);
 }
 
 TEST(Run, GoesOnWithFewerHostsDownToTheLeast) {

@@ -175,11 +175,4 @@ TEST_F(Stalls, AStepInBetweenEndsTheLook) {
   EXPECT_TRUE(s_->told<job::GoesOn>().empty()) << "nothing was told, so nothing is taken back";
 }
 
-TEST_F(Stalls, OutputThatIsNotReadIsNoStall) {
-  run(job::OnStall::kStop);
-  s_->state.output_blocked = true;
-  s_->pass(30s);
-  EXPECT_TRUE(s_->sent<wire::Sample>().empty());
-}
-
 }  // namespace

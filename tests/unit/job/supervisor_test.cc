@@ -203,12 +203,40 @@ TEST(Supervisor, AHostThatTalksMuchMayAnswerLate) {
   EXPECT_EQ(s.state.phase, Phase::kRunning);
 }
 
-TEST(Supervisor, SilenceWhileOurOwnOutputIsBlockedMeansNothing) {
-  Script s({1});
+// The launcher's machine was suspended for longer than the lease: its agents have ended their ranks, and none of them is to blame.
+TEST(Supervisor, AfterALongSleepNoHostIsBlamed) {
+  Script s({1, 1});
   s.run_all();
-  s.state.output_blocked = true;
-  s.pass(2 * kHostPatience, {0});
-  EXPECT_EQ(s.state.phase, Phase::kRunning);
+  s.pass(milliseconds(2000));
+  s.now = s.now + kDefaultLease + milliseconds(4000);
+  const base::Error gone = base::fail(base::ErrorKind::kUnreachable, "h1: lost contact with the host");
+  s.feed(HostEnded{0, gone, true});
+  s.feed(HostEnded{1, gone, true});
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kHostLost);
+  EXPECT_TRUE(s.verdict()->suspended);
+  EXPECT_TRUE(s.verdict()->unfit_hosts.empty());
+  EXPECT_EQ(s.verdict()->exit_code, 4);
+  std::vector<base::Error> words = explain(s.state, *s.verdict(), "", "", base::Language::kEnglish);
+  ASSERT_EQ(words.size(), 1u);
+  EXPECT_EQ(words[0].message.rfind("the launcher was suspended for 3", 0), 0u) << words[0].message;
+  EXPECT_EQ(words[0].cause, "its hosts end their ranks when they have not heard from it for 30 s");
+}
+
+TEST(Supervisor, AShortSleepExcusesNoHost) {
+  Script s({1, 1});
+  s.run_all();
+  s.pass(milliseconds(2000));
+  s.now = s.now + milliseconds(10'000);
+  s.feed(Tick{});
+  EXPECT_EQ(s.state.phase, Phase::kRunning) << "who slept cannot judge the silence of others";
+  s.feed(HostEnded{0, base::fail(base::ErrorKind::kUnreachable, "h1: lost contact with the host")});
+  s.exit(1, SIGTERM, SIGTERM);
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_FALSE(s.verdict()->suspended);
+  EXPECT_EQ(s.verdict()->unfit_hosts, (std::vector<size_t>{0}));
 }
 
 TEST(Supervisor, RefusalsOfAllHostsAreToldTogether) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "logs/disk_files.h"
 #include "os/files.h"
 
 namespace logs {
@@ -21,6 +22,7 @@ class Progress : public testing::Test {
     return text.ok() ? read_progress(*text) : std::vector<ProgressPoint>{};
   }
   std::string folder_ = "/tmp/phalanx-progress-XXXXXX";
+  DiskFiles files_{{}};
 };
 
 wire::RankProgress at_step(int64_t step) {
@@ -31,7 +33,7 @@ wire::RankProgress at_step(int64_t step) {
 }
 
 TEST_F(Progress, EveryReportOfAShortRun) {
-  ProgressLog log(path(), {});
+  ProgressLog log(files_, path());
   EXPECT_FALSE(os::exists(path()));
   for (int i = 0; i < 10; ++i) log.add(i * 0.5, i % 2, at_step(i));
   log.close();
@@ -44,7 +46,7 @@ TEST_F(Progress, EveryReportOfAShortRun) {
 }
 
 TEST_F(Progress, ALongRunKeepsItsShapeAndItsEnd) {
-  ProgressLog log(path(), {}, 64);
+  ProgressLog log(files_, path(), 64);
   for (int i = 0; i < 10'001; ++i)
     for (int rank : {0, 1}) log.add(i, rank, at_step(i));
   log.close();
@@ -63,7 +65,7 @@ TEST_F(Progress, ALongRunKeepsItsShapeAndItsEnd) {
 }
 
 TEST_F(Progress, MoreRanksThanRoom) {
-  ProgressLog log(path(), {}, 64);
+  ProgressLog log(files_, path(), 64);
   for (int round = 0; round < 50; ++round)
     for (int rank = 0; rank < 1000; ++rank) log.add(round, rank, at_step(round));
   log.close();
@@ -72,7 +74,8 @@ TEST_F(Progress, MoreRanksThanRoom) {
 
 TEST_F(Progress, AFullDiskIsToldOnce) {
   int told = 0;
-  ProgressLog log("/proc/nowhere/progress.jsonl", [&](const std::string&) { ++told; });
+  DiskFiles full([&](const std::string&) { ++told; });
+  ProgressLog log(full, "/proc/nowhere/progress.jsonl");
   for (int i = 0; i < 100; ++i) log.add(i, 0, at_step(i));
   log.close();
   EXPECT_EQ(told, 1);

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "logs/disk_files.h"
 #include "os/files.h"
 
 namespace logs {
@@ -24,14 +25,12 @@ class RankLogTest : public testing::Test {
     path_ = folder_ + "/0.log";
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  RankLog open() {
-    auto log = RankLog::open(path_, [this](const std::string& text) { warnings_.push_back(text); });
-    EXPECT_TRUE(log.ok());
-    return std::move(log).value();
-  }
+  RankLog open() { return open(path_); }
+  RankLog open(const std::string& path) { return {files_, files_.log(path, Form::kText)}; }
   std::string content() { return os::read_file(path_, 1 << 24).value(); }
   std::string folder_, path_;
   std::vector<std::string> warnings_;
+  DiskFiles files_{[this](const std::string& text) { warnings_.push_back(text); }};
 };
 
 os::Mono at(int64_t s) { return {s * 1'000'000'000}; }
@@ -40,7 +39,7 @@ std::string bar(int step) { return "train: " + std::to_string(step) + "%|##| " +
 TEST_F(RankLogTest, LinesAreWrittenByIdle) {
   RankLog log = open();
   log.lines("one\ntwo\n");
-  EXPECT_EQ(content(), "");
+  EXPECT_FALSE(os::exists(path_));
   log.idle();
   EXPECT_EQ(content(), "one\ntwo\n");
   struct stat s{};
@@ -146,17 +145,16 @@ TEST_F(RankLogTest, EscapesAreTakenOutOfBarsOnly) {
 }
 
 TEST_F(RankLogTest, AFullDiskIsToldOnceAndTheRunGoesOn) {
-  auto log = RankLog::open("/dev/full", [this](const std::string& text) { warnings_.push_back(text); });
-  ASSERT_TRUE(log.ok());
+  RankLog log = open("/dev/full");
   for (int i = 0; i < 10; ++i) {
-    log->lines("text\n");
-    log->idle();
+    log.lines("text\n");
+    log.idle();
   }
-  log->lines(std::string(100000, 'x') + "\n");
-  log->close();
+  log.lines(std::string(100000, 'x') + "\n");
+  log.close();
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_EQ(warnings_[0], "/dev/full is incomplete from here on: No space left on device");
-  EXPECT_EQ(log->lost_bytes(), 50u + 100001u);
+  EXPECT_EQ(files_.lost_bytes(), 50u + 100001u);
 }
 
 // A file size limit stands for a disk that fills in the middle of a line and has room again later.
@@ -178,10 +176,12 @@ TEST_F(RankLogTest, WhenThereIsRoomAgainTheLogSaysWhatIsMissing) {
   EXPECT_EQ(warnings_.size(), 1u);
 }
 
-TEST_F(RankLogTest, AFolderThatIsMissingIsAnError) {
-  auto log = RankLog::open(folder_ + "/none/0.log", {});
-  ASSERT_FALSE(log.ok());
-  EXPECT_EQ(log.error().message, "create " + folder_ + "/none/0.log: No such file or directory");
+TEST_F(RankLogTest, AFolderThatIsMissingIsTold) {
+  RankLog log = open(folder_ + "/none/0.log");
+  log.lines("text\n");
+  log.close();
+  EXPECT_EQ(warnings_, std::vector<std::string>{folder_ + "/none/0.log is incomplete from here on: No such file or directory"});
+  EXPECT_EQ(files_.lost_bytes(), 5u);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "logs/disk_files.h"
 #include "os/clock.h"
 #include "os/files.h"
 
@@ -26,7 +27,9 @@ class RunDirectoryTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(base_); }
   base::Result<RunDirectory> create(const std::string& base) {
-    return RunDirectory::create(base, os::wall_now_ns(), [this](const std::string& text) { warnings_.push_back(text); });
+    base::Result<RunDirectory> run = RunDirectory::create(base, os::wall_now_ns());
+    if (run.ok()) run->write_to(files_);
+    return run;
   }
   static unsigned mode(const std::string& path) {
     struct stat s{};
@@ -34,6 +37,7 @@ class RunDirectoryTest : public testing::Test {
   }
   std::string base_;
   std::vector<std::string> warnings_;
+  DiskFiles files_{[this](const std::string& text) { warnings_.push_back(text); }};
 };
 
 TEST_F(RunDirectoryTest, APrivateFolderWithALinkToTheLatest) {
@@ -55,7 +59,7 @@ TEST_F(RunDirectoryTest, ManyInTheSameSecondDiffer) {
   std::set<std::string> ids;
   int64_t now = os::wall_now_ns();
   for (int i = 0; i < 100; ++i) {
-    auto run = RunDirectory::create(base_, now, {});
+    auto run = RunDirectory::create(base_, now);
     ASSERT_TRUE(run.ok());
     ids.insert(run->id());
   }
@@ -65,13 +69,28 @@ TEST_F(RunDirectoryTest, ManyInTheSameSecondDiffer) {
 TEST_F(RunDirectoryTest, TheRecordIsReplacedAsAWhole) {
   auto run = create(base_);
   ASSERT_TRUE(run.ok());
-  ASSERT_TRUE(run->write_record({{"v", 1}, {"state", "running"}}).ok());
-  ASSERT_TRUE(run->write_record({{"v", 1}, {"state", "done"}}).ok());
+  run->write_record({{"v", 1}, {"state", "running"}});
+  run->write_record({{"v", 1}, {"state", "done"}});
   auto json = base::parse_json(os::read_file(run->path() + "/run.json", 1000).value());
   ASSERT_TRUE(json.ok());
   EXPECT_EQ(base::get_string(*json, "state"), "done");
   EXPECT_EQ(mode(run->path() + "/run.json"), 0600u);
-  EXPECT_EQ(std::distance(fs::directory_iterator(run->path()), fs::directory_iterator()), 3) << "no temporary file is left";
+  EXPECT_EQ(std::distance(fs::directory_iterator(run->path()), fs::directory_iterator()), 4) << "no temporary file is left";
+}
+
+// What a full disk takes from the end of a run is its room, which was reserved when it began.
+TEST_F(RunDirectoryTest, OnAFullDiskTheRecordTakesTheReserve) {
+  auto run = create(base_);
+  ASSERT_TRUE(run.ok());
+  struct stat s{};
+  ASSERT_EQ(::stat(run->reserve_path().c_str(), &s), 0);
+  EXPECT_GE(s.st_blocks * 512, RunDirectory::kReserveBytes);
+  // A folder in the place of the file cannot be replaced by it: the first try fails as on a full disk, and so does the second.
+  fs::create_directories(run->path() + "/run.json/x");
+  DiskFiles files([this](const std::string& text) { warnings_.push_back(text); }, run->reserve_path());
+  files.replace(run->path() + "/run.json", "{}");
+  EXPECT_FALSE(os::exists(run->reserve_path()));
+  EXPECT_EQ(warnings_.size(), 1u);
 }
 
 TEST_F(RunDirectoryTest, EventsAreOneObjectPerLine) {

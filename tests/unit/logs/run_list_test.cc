@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "logs/disk_files.h"
 #include "logs/run_directory.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -83,11 +84,13 @@ TEST_F(RunList, ARunIsOursOnlyIfNobodyElseCanWriteToIt) {
 TEST_F(RunList, ALauncherThatLivesHoldsTheLock) {
   std::string path;
   {
-    auto run = RunDirectory::create(base_, os::wall_now_ns(), {});
+    auto run = RunDirectory::create(base_, os::wall_now_ns());
     ASSERT_TRUE(run.ok());
     path = run->path();
     EXPECT_EQ(look_at_run(path, run->id()).life, Life::kAlive);
-    ASSERT_TRUE(run->write_record({{"state", "running"}}).ok());
+    DiskFiles files{{}};
+    run->write_to(files);
+    run->write_record({{"state", "running"}});
     EXPECT_EQ(list_runs(base_)[0].life, Life::kAlive);
   }
   EXPECT_EQ(list_runs(base_)[0].life, Life::kLost);

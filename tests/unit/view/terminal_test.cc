@@ -289,5 +289,31 @@ TEST_F(OnTerminal, AStoppedTerminalStopsTheFlow) {
   EXPECT_TRUE(screen_.history() == expected);
 }
 
+// The same for a run that goes on whether it is read or not: lines are dropped, and the reader is told how many when it reads again.
+TEST_F(OnTerminal, AStoppedTerminalOfALiveRunMissesLines) {
+  ViewOptions options;
+  options.fold = Choice::kOff;
+  options.live = true;
+  auto view = make(options);
+  constexpr size_t kLines = 200'000;
+  for (size_t at = 0; at < kLines; at += 100) {
+    std::string chunk;
+    for (size_t i = 0; i < 100; ++i) chunk += "line " + std::to_string(at + i) + " 0123456789\n";
+    view->line(3, Stream::kStdout, chunk);
+    loop_->poll(milliseconds(0));
+  }
+  view->say_error("error: the verdict is shown all the same");
+  const std::string told = "phalanx: lines missing here because they were not read in time: ";
+  ASSERT_TRUE(run_until([&] { return screen_.history().find(told) != std::string::npos; }));
+  ASSERT_TRUE(
+      run_until([&] { return screen_.history().ends_with("\n") && screen_.history().find("has them all\n") != std::string::npos; }));
+  const std::string shown = screen_.history();
+  EXPECT_NE(shown.find("the verdict is shown all the same"), std::string::npos);
+  const size_t missing = std::stoul(shown.substr(shown.find(told) + told.size()));
+  const size_t lines = static_cast<size_t>(std::count(shown.begin(), shown.end(), '\n'));
+  EXPECT_EQ(lines + missing, kLines + 2) << "every line is shown or counted";
+  EXPECT_GT(missing, kLines / 2);
+}
+
 }  // namespace
 }  // namespace view

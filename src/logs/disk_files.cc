@@ -1,0 +1,106 @@
+#include "logs/disk_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/files.h"
+
+namespace logs {
+namespace {
+
+std::string mark_of(Form form, bool line_open, uint64_t bytes, const std::string& why) {
+  std::string mark = line_open ? "\n" : "";
+  if (form == Form::kText) return mark + fmt::format("[phalanx: {} of this log were lost here: {}]\n", base::format_bytes(bytes), why);
+  return mark + base::to_text({{"v", 1}, {"t", os::iso_time(os::wall_now_ns())}, {"event", "lost"}, {"bytes", bytes}, {"why", why}}) + "\n";
+}
+
+}  // namespace
+
+FileId DiskFiles::log(const std::string& path, Form form) {
+  logs_.push_back({});
+  logs_.back().path = path;
+  logs_.back().form = form;
+  return static_cast<FileId>(logs_.size() - 1);
+}
+
+bool DiskFiles::open(Log& log) {
+  auto open_it = [&] { return os::Fd(::open(log.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0600)); };
+  log.fd = open_it();
+  if (log.fd.valid() || (errno != EMFILE && errno != ENFILE)) return log.fd.valid();
+  close_all();  // more ranks than descriptors: the logs that are written now are opened again
+  log.fd = open_it();
+  return log.fd.valid();
+}
+
+void DiskFiles::close_all() {
+  for (Log& log : logs_) log.fd.reset();
+}
+
+void DiskFiles::append(FileId id, std::string_view bytes) {
+  Log& log = logs_[id];
+  if (bytes.empty()) return;
+  if (!log.fd.valid() && !open(log)) return failed(log, std::strerror(errno), bytes.size());
+  if (log.unmarked > 0 && !put_mark(log)) return failed(log, log.why, bytes.size());
+  while (!bytes.empty()) {
+    const os::IoStep step = os::write_step(log.fd.get(), bytes.data(), bytes.size());
+    if (step.kind != os::IoStep::kBytes || step.bytes == 0)
+      return failed(log, std::strerror(step.kind == os::IoStep::kError ? step.error_number : EIO), bytes.size());
+    log.line_open = bytes[step.bytes - 1] != '\n';
+    bytes.remove_prefix(step.bytes);
+  }
+}
+
+// False while writing still fails.
+bool DiskFiles::put_mark(Log& log) {
+  if (!log.fd.valid() && !open(log)) return false;
+  const std::string mark = mark_of(log.form, log.line_open, log.unmarked, log.why);
+  const os::IoStep step = os::write_step(log.fd.get(), mark.data(), mark.size());
+  if (step.kind != os::IoStep::kBytes) return false;
+  log.line_open = step.bytes < mark.size();
+  if (log.line_open) return false;
+  log.unmarked = 0;
+  return true;
+}
+
+void DiskFiles::failed(Log& log, const std::string& why, size_t bytes) {
+  log.why = why;
+  log.unmarked += bytes;
+  lost_bytes_ += bytes;
+  if (log.warned) return;
+  log.warned = true;
+  if (warn_) warn_(fmt::format("{} is incomplete from here on: {}", log.path, why));
+}
+
+void DiskFiles::missing(FileId id, uint64_t bytes, const std::string& why) {
+  logs_[id].unmarked += bytes;
+  logs_[id].why = why;
+}
+
+void DiskFiles::mark() {
+  for (Log& log : logs_)
+    if (log.unmarked > 0) put_mark(log);
+}
+
+void DiskFiles::replace(const std::string& path, std::string_view content) {
+  for (Log& log : logs_)
+    if (log.path == path) log.fd.reset();  // the next append is to the new file
+  auto write = [&] {
+    base::Status made = os::make_folders(path.substr(0, path.rfind('/')));
+    return made.ok() ? os::write_file_atomic(path, content, 0600) : std::move(made);
+  };
+  base::Status written = write();
+  if (!written.ok() && !reserve_.empty() && ::unlink(reserve_.c_str()) == 0) written = write();
+  if (!written.ok() && warn_) warn_(written.error().message);
+}
+
+void DiskFiles::remove(const std::string& path) { ::unlink(path.c_str()); }
+
+}  // namespace logs

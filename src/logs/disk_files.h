@@ -1,0 +1,55 @@
+// The files of a run, written at once (logs/files.h).
+//
+// A log stays open from its first append. A write that fails, or comes back short, loses what it did not write; every later append first
+// tries to put the mark that says so, and is lost as well if that fails.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "logs/files.h"
+#include "os/fd.h"
+
+namespace logs {
+
+class DiskFiles : public Files {
+ public:
+  // warn: may be empty. reserve: a file of some size that may be removed when the disk is full, so that a file can be replaced all the
+  // same; empty: none.
+  explicit DiskFiles(Warn warn, std::string reserve = "") : warn_(std::move(warn)), reserve_(std::move(reserve)) {}
+
+  FileId log(const std::string& path, Form form) override;
+  void append(FileId log, std::string_view bytes) override;
+  void replace(const std::string& path, std::string_view content) override;
+  void remove(const std::string& path) override;
+
+  // Bytes of the log that never came here: the next append marks them. They do not count in lost_bytes().
+  void missing(FileId log, uint64_t bytes, const std::string& why);
+  // Puts the marks that are still due, as far as the disk takes them.
+  void mark();
+
+  uint64_t lost_bytes() const { return lost_bytes_; }
+
+ private:
+  struct Log {
+    std::string path;
+    Form form = Form::kText;
+    os::Fd fd;
+    uint64_t unmarked = 0;   // lost bytes that no mark in the log tells of yet
+    std::string why;         // they were lost
+    bool line_open = false;  // the file ends in half a line
+    bool warned = false;
+  };
+  bool open(Log& log);
+  bool put_mark(Log& log);
+  void failed(Log& log, const std::string& why, size_t bytes);
+  void close_all();
+
+  Warn warn_;
+  std::string reserve_;
+  std::vector<Log> logs_;
+  uint64_t lost_bytes_ = 0;
+};
+
+}  // namespace logs

@@ -1,0 +1,37 @@
+// Where the files of a run are written. Two places do that: DiskFiles at once, and Writer (logs/writer.h), which never waits, by a process
+// that uses a DiskFiles.
+//
+// Nothing here fails: what a disk does not take is dropped and counted, a mark says in the file how much is missing where, and the owner
+// hears of it once per file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace logs {
+
+using FileId = uint32_t;  // of one Files
+
+// Called with one sentence for people.
+using Warn = std::function<void(const std::string&)>;
+
+// What stands in a log, and so how a mark in it looks. When there is no room for everything, text is dropped first: records are little.
+enum class Form : uint8_t {
+  kText,       // what a rank prints: "[phalanx: 12 KiB of this log were lost here: No space left on device]"
+  kJsonLines,  // events, progress: {"v":1,"event":"lost","bytes":12288,"why":"…"}
+};
+
+class Files {
+ public:
+  virtual ~Files() = default;
+  // A file that is appended to, created (0600) by the first append.
+  virtual FileId log(const std::string& path, Form form) = 0;
+  virtual void append(FileId log, std::string_view bytes) = 0;
+  // The whole content, synced: the old one or the new one, never half of one. Makes the folder it lies in. In order with what is appended.
+  virtual void replace(const std::string& path, std::string_view content) = 0;
+  virtual void remove(const std::string& path) = 0;
+};
+
+}  // namespace logs

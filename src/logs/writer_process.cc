@@ -1,0 +1,87 @@
+// The other end of a Writer: one command after the other, at the pace of the disk.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "base/json.h"
+#include "logs/disk_files.h"
+#include "logs/writer.h"
+#include "logs/writer_words.h"
+
+namespace logs {
+namespace {
+
+constexpr size_t kReadBytes = 256 << 10;
+constexpr const char* kBehind = "its disk did not keep up";
+
+uint64_t number_in(std::string_view text) {
+  uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+class Process {
+ public:
+  Process(int socket, const std::string& reserve)
+      : socket_(socket), files_([this](const std::string& text) { say({{"warn", text}}); }, reserve) {}
+
+  void work() {
+    const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);
+    std::string pending;
+    for (;;) {
+      const ssize_t n = ::recv(socket_, buffer.get(), kReadBytes, 0);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      pending.append(buffer.get(), static_cast<size_t>(n));
+      pending.erase(0, carry_out(pending));
+    }
+    files_.mark();
+  }
+
+ private:
+  // Every whole command; returns their bytes.
+  size_t carry_out(std::string_view bytes) {
+    size_t done = 0;
+    CommandHeader header;
+    while (bytes.size() - done >= sizeof(header)) {
+      std::memcpy(&header, bytes.data() + done, sizeof(header));
+      if (bytes.size() - done - sizeof(header) < header.size) break;
+      const std::string_view body = bytes.substr(done + sizeof(header), header.size);
+      carry_out(header, body.substr(0, header.head), body.substr(header.head));
+      done += sizeof(header) + header.size;
+    }
+    return done;
+  }
+
+  void carry_out(const CommandHeader& header, std::string_view head, std::string_view rest) {
+    switch (static_cast<Command>(header.kind)) {
+      case Command::kLog: files_.log(std::string(head), static_cast<Form>(rest[0])); break;
+      case Command::kAppend: files_.append(header.file, rest); break;
+      case Command::kReplace: files_.replace(std::string(head), rest); break;
+      case Command::kRemove: files_.remove(std::string(head)); break;
+      case Command::kMissing: files_.missing(header.file, number_in(rest), kBehind); break;
+      case Command::kSync:
+        files_.mark();
+        say({{"synced", number_in(rest)}, {"lost", files_.lost_bytes()}});
+        break;
+    }
+  }
+
+  // Never waits for the launcher: what it does not hear is only a warning.
+  void say(const base::Json& word) {
+    const std::string line = base::to_text(word) + "\n";
+    (void)::send(socket_, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  int socket_;
+  DiskFiles files_;
+};
+
+}  // namespace
+
+void write_what_comes(int socket, const std::string& reserve) { Process(socket, reserve).work(); }
+
+}  // namespace logs
