@@ -1,7 +1,5 @@
 #include "cli/record_life.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
@@ -102,7 +100,7 @@ Json describe_reach(const job::Job& job, const RunOptions& options) {
       if (host.target.port > 0) one["port"] = host.target.port;
       hosts.push_back(std::move(one));
     }
-  return {{"launcher", {{"host", logs::this_machine()}, {"pid", ::getpid()}}},
+  return {{"launcher", logs::describe_mark(os::own_mark())},
           {"lease_ms", job.lease.count()},
           {"reach", {{"ssh_options", options.ssh_options}, {"hosts", std::move(hosts)}}}};
 }

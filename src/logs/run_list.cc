@@ -52,6 +52,22 @@ std::string newest_of(const std::string& base, const std::vector<std::string>& i
 
 }  // namespace
 
+base::Json describe_mark(const os::ProcessMark& mark) {
+  return {{"host", this_machine()},
+          {"pid", mark.pid},
+          {"machine_id", mark.machine_id},
+          {"boot_id", mark.boot_id},
+          {"pid_namespace", mark.pid_namespace},
+          {"started", mark.started}};
+}
+
+os::ProcessMark mark_of(const base::Json& launcher) {
+  if (!launcher.is_object()) return {};
+  return {base::get_string(launcher, "machine_id").value_or(""), base::get_string(launcher, "boot_id").value_or(""),
+          base::get_string(launcher, "pid_namespace").value_or(""), base::get_int(launcher, "pid").value_or(0),
+          base::get_int(launcher, "started").value_or(0)};
+}
+
 bool is_run_id(std::string_view text) {
   constexpr std::string_view kShape = "dddddddd-dddddd-xxxx";
   if (text.size() != kShape.size()) return false;
@@ -81,11 +97,16 @@ Run look_at_run(const std::string& path, const std::string& id) {
   if (json.ok() && json->is_object()) run.record = std::move(json).value();
   auto launcher = run.record.find("launcher");
   std::string host = launcher == run.record.end() ? "" : base::get_string(*launcher, "host").value_or("");
+  // On this machine the process itself tells, with locks or without. Of another one the lock may.
+  const os::ProcessMark mark = launcher == run.record.end() ? os::ProcessMark{} : mark_of(*launcher);
+  const os::Lives lives = os::lives(mark);
+  const bool unknown = lives == os::Lives::kUnknown;
+  const bool same_machine = host == this_machine() && (mark.machine_id.empty() || mark.machine_id == os::own_mark().machine_id);
   if (base::get_string(run.record, "state") == "ended") {
     run.life = Life::kEnded;
-  } else if (alive) {
+  } else if (lives == os::Lives::kYes || (unknown && alive)) {
     run.life = Life::kAlive;
-  } else if (!host.empty() && host != this_machine()) {
+  } else if (unknown && !host.empty() && !same_machine) {
     run.life = Life::kElsewhere;
     run.launcher_host = host;
   }

@@ -1,7 +1,8 @@
 // The runs that lie in a folder of runs (logs/run_directory.h), and whether their launcher lives.
 //
-// A launcher holds a lock on its events.jsonl as long as it lives: a run without a verdict whose lock is free is lost. The lock says
-// nothing about a launcher on another machine that shares the folder; run.json says where it is.
+// run.json says which process the launcher is (os/process_mark.h): on its own machine, in its own container, a run without a verdict whose
+// launcher does not live is lost. Seen from elsewhere the lock that phalanx-logs holds on events.jsonl says that the run goes on; where it
+// is free, or the file system has none, only the other machine can tell.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "os/process_mark.h"
 
 namespace logs {
 
@@ -46,6 +48,9 @@ Run look_at_run(const std::string& path, const std::string& id);
 
 // An id as run_directory makes them. Nothing else is ever made a path of.
 bool is_run_id(std::string_view text);
+// "launcher" of run.json, and back; what is missing there is empty or 0.
+base::Json describe_mark(const os::ProcessMark& mark);
+os::ProcessMark mark_of(const base::Json& launcher);
 // This machine, as run.json names it.
 std::string this_machine();
 

@@ -2,13 +2,16 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 
+#include "os/clock.h"
 #include "os/fd.h"
 
 namespace os {
@@ -29,6 +32,24 @@ base::Result<std::optional<mode_t>> mode_of(const std::string& path) {
   if (without_interruption([&] { return ::stat(path.c_str(), &s); }) == 0) return std::optional<mode_t>(s.st_mode);
   if (means_absent(errno)) return std::optional<mode_t>();
   return base::system_error("stat", path);
+}
+
+// Other hosts may write to the same folder, and have equal process ids.
+std::string random_suffix() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) number = static_cast<uint64_t>(mono_now().ns);
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+// A renamed file has its new name for good only when its folder is on the disk. Some file systems cannot sync folders: EINVAL.
+base::Status sync_folder(const std::string& path) {
+  const std::string folder = path.empty() ? "." : path;
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || (without_interruption([&] { return ::fsync(fd.get()); }) != 0 && errno != EINVAL))
+    return base::system_error("fsync", folder);
+  return base::ok();
 }
 
 }  // namespace
@@ -106,14 +127,15 @@ base::Result<std::optional<std::vector<std::string>>> names_if_present(const std
 }
 
 base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode, Durable durable) {
-  std::string temporary = path + ".tmp." + std::to_string(::getpid());
-  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
+  std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + random_suffix();
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd.valid()) return base::system_error("create", temporary);
   base::Status written = write_all(fd.get(), content, temporary);
   if (written.ok() && durable == Durable::kYes && ::fsync(fd.get()) != 0) written = base::system_error("fsync", temporary);
   if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) written = base::system_error("rename", path);
   if (!written.ok()) ::unlink(temporary.c_str());
-  return written;
+  if (!written.ok() || durable == Durable::kNo) return written;
+  return sync_folder(path.substr(0, path.rfind('/') + 1));
 }
 
 base::Status make_folders(const std::string& path, unsigned mode) {

@@ -28,8 +28,8 @@ base::Result<Fd> open_regular(const std::string& path);
 base::Result<std::string> read_rest(const Fd& file, const std::string& path, size_t max_bytes);
 // Whether what is open is owned by this user or by root, and neither group nor others can write to it.
 bool only_ours(const Fd& file);
-// Temp file beside `path`, fsync, rename. mode as for open(2). Without fsync a crash of the machine may leave an empty or partial file;
-// for what its reader can check and make again.
+// Temp file beside `path`, fsync, rename, fsync of the folder. mode as for open(2). Without fsync a crash of the machine may leave an empty
+// or partial file; for what its reader can check and make again.
 enum class Durable { kYes, kNo };
 base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode = 0600, Durable durable = Durable::kYes);
 // mkdir -p; new folders get `mode`. An existing folder is fine.

@@ -113,6 +113,31 @@ TEST_F(RunList, WhatRunJsonSays) {
   EXPECT_EQ(runs[0].life, Life::kLost);
 }
 
+// A file system without locks: nobody holds any. The launcher is this process.
+TEST_F(RunList, OnItsOwnMachineTheProcessTellsWhetherARunLives) {
+  const base::Json mark = describe_mark(os::own_mark());
+  auto with = [&](const char* key, const base::Json& value) {
+    base::Json changed = mark;
+    changed[key] = value;
+    return base::Json{{"state", "running"}, {"launcher", changed}};
+  };
+  make("20261121-000001-aaaa", {{"state", "running"}, {"launcher", mark}});
+  make("20261121-000002-bbbb", with("started", os::own_mark().started + 1));  // its pid is another's now
+  make("20261121-000003-cccc", with("boot_id", "of the day before yesterday"));
+  make("20261121-000004-dddd", with("machine_id", "of another machine with this name"));
+  make("20261121-000005-eeee", with("boot_id", "x"));
+  base::Json elsewhere = with("boot_id", "x");
+  elsewhere["launcher"]["machine_id"] = "y";
+  make("20261121-000006-ffff", elsewhere);
+  auto runs = list_runs(base_);
+  ASSERT_EQ(runs.size(), 6u);
+  EXPECT_EQ(runs[5].life, Life::kAlive);
+  EXPECT_EQ(runs[4].life, Life::kLost);
+  EXPECT_EQ(runs[3].life, Life::kLost) << "this machine has booted since";
+  EXPECT_EQ(runs[2].life, Life::kAlive) << "boot, container, pid and start are enough";
+  EXPECT_EQ(runs[0].life, Life::kElsewhere);
+}
+
 TEST_F(RunList, ByIdBeginningOrEnd) {
   for (const char* id : {"20261121-000001-aaaa", "20261121-000002-bbbb", "20261122-000001-aaab"}) make(id, {{"state", "ended"}});
   EXPECT_EQ(find_run(base_, "20261122")->id, "20261122-000001-aaab");

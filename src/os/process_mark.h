@@ -1,0 +1,23 @@
+// Which process it is, in words that stay true: a pid alone names another process after a while, and on another machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace os {
+
+struct ProcessMark {
+  std::string machine_id;     // of the installation (/etc/machine-id); clones of one image may share it, containers have none
+  std::string boot_id;        // of the machine's kernel, since it was booted
+  std::string pid_namespace;  // in which the pid counts: "pid:[4026531836]"
+  int64_t pid = 0;
+  int64_t started = 0;  // ticks after the boot: proc(5), stat, field 22
+};
+
+ProcessMark own_mark();
+
+enum class Lives { kYes, kNo, kUnknown };
+// kUnknown: it is of another machine, another boot or another container, or the mark is incomplete.
+Lives lives(const ProcessMark& mark);
+
+}  // namespace os
