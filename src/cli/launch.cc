@@ -4,12 +4,15 @@
 
 #include "cluster/network_place.h"
 #include "cluster/openssh.h"
+#include "os/apart.h"
 #include "os/build_id.h"
 #include "os/clock.h"
 #include "os/files.h"
 
 namespace cli {
 namespace {
+
+constexpr os::milliseconds kForgetPatience{500};  // for the disk that the sockets of shared connections lie on
 
 base::Result<std::string> random_token() {
   std::string token(16, '\0');
@@ -49,12 +52,15 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
     for (const job::HostRequest& host : *list)
       transports.push_back(host.target.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
   base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
-  auto forget = [&](const cluster::Target& target) {
-    if (!target.destination.empty()) ssh.forget(target);
-  };
+  std::vector<cluster::Target> stale;
   for (const doctor::Finding& finding : runner.state().checks.examination.findings)
     if (finding.row->group == doctor::Group::kLimits && finding.row->severity != doctor::Severity::kNote)
-      for (size_t h : finding.hosts) forget(runner.state().job.hosts[h].target);
+      for (size_t h : finding.hosts)
+        if (const cluster::Target& target = runner.state().job.hosts[h].target; !target.destination.empty()) stale.push_back(target);
+  auto forget = [&] {
+    for (const cluster::Target& target : stale) ssh.forget(target);
+  };
+  if (!stale.empty()) (void)os::run_apart("phalanx-copy", forget, kForgetPatience);
   return verdict;
 }
 

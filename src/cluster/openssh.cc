@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cluster/deploy.h"
 #include "cluster/private_folder.h"
+#include "os/apart.h"
 #include "os/clock.h"
 #include "os/files.h"
 
@@ -93,7 +94,8 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   option("Tunnel=no");
   option("PermitLocalCommand=no");
   bool share = attempt == 0 && !options_.control_folder.empty();
-  if (attempt > 0) forget(target);  // it led nowhere
+  // The shared connection led nowhere. Its socket may lie in a home directory that hangs just now, so its removal is not waited for.
+  if (attempt > 0) (void)os::fork_apart("phalanx-copy", {}, [&] { forget(target); });
   std::string socket = share ? control_socket(target) : "none";
   launch.warm = share && os::exists(socket);
   option(share ? "ControlMaster=auto" : "ControlMaster=no");
