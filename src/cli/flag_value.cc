@@ -115,7 +115,10 @@ Status check_value(const FlagRow& row, std::string_view typed, std::string_view 
     }
     case ValueKind::kBytes: {
       auto bytes = base::parse_bytes(value);
-      return bytes.ok() ? base::ok() : Status(named(typed, bytes.error()));
+      if (!bytes.ok()) return named(typed, bytes.error());
+      if (*bytes < row.min)
+        return wrong(typed, fmt::format("{} is too little: at least {}", value, base::format_bytes(static_cast<uint64_t>(row.min))));
+      return base::ok();
     }
     case ValueKind::kGlob: {
       auto glob = base::Glob::compile(value);

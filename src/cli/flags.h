@@ -102,6 +102,7 @@ enum class Flag {
   kFanout,
   kSshOption,
   kLogDir,
+  kLogMax,
   kFold,
   kColor,
   kJson,

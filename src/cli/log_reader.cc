@@ -17,23 +17,33 @@ constexpr size_t kBlock = 64 << 10;
 constexpr size_t kMostHalf = 1 << 20;  // of a line without an end; longer ones are shown in pieces
 constexpr std::chrono::hours kPatience{1};
 
-// Where the last `lines` lines begin. A last line without an end counts.
-off_t tail_begins(int fd, int64_t lines) {
+// Goes to where the last `lines` lines begin; how many there are fewer. A last line without an end counts.
+int64_t seek_tail(int fd, int64_t lines) {
   struct stat s{};
-  if (::fstat(fd, &s) != 0 || lines == 0) return std::max<off_t>(s.st_size, 0);
+  if (::fstat(fd, &s) != 0 || lines == 0) {
+    ::lseek(fd, 0, SEEK_END);
+    return 0;
+  }
   auto block = std::make_unique_for_overwrite<char[]>(kBlock);
   int64_t seen = 0;
   for (off_t end = s.st_size; end > 0;) {
     off_t begin = std::max<off_t>(0, end - static_cast<off_t>(kBlock));
     ssize_t n = ::pread(fd, block.get(), static_cast<size_t>(end - begin), begin);
-    if (n <= 0) return begin;
+    if (n <= 0) break;
     for (ssize_t i = n - 1; i >= 0; --i) {
       bool ends_file = begin + i == s.st_size - 1;
-      if (block[static_cast<size_t>(i)] == '\n' && !ends_file && ++seen == lines) return begin + i + 1;
+      if (block[static_cast<size_t>(i)] != '\n' || ends_file || ++seen < lines) continue;
+      ::lseek(fd, begin + i + 1, SEEK_SET);
+      return 0;
     }
     end = begin;
   }
-  return 0;
+  return lines - seen - (s.st_size > 0 ? 1 : 0);
+}
+
+bool same_file(const os::Fd& a, const os::Fd& b) {
+  struct stat one{}, other{};
+  return ::fstat(a.get(), &one) == 0 && ::fstat(b.get(), &other) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev;
 }
 
 }  // namespace
@@ -52,16 +62,36 @@ LogReader::LogReader(view::Output& out, std::string folder, std::vector<std::str
   }
 }
 
+os::Fd LogReader::open_file(const Log& log, const char* ending) const {
+  base::Result<os::Fd> file = os::open_regular(fmt::format("{}/ranks/{}.log{}", folder_, log.rank, ending));
+  return file.ok() ? std::move(file).value() : os::Fd();
+}
+
 void LogReader::open(Log& log) {
-  std::string path = fmt::format("{}/ranks/{}.log", folder_, log.rank);
-  if (base::Result<os::Fd> file = os::open_regular(path); file.ok()) log.file = std::move(file).value();
-  if (log.file.valid() && tail_) ::lseek(log.file.get(), tail_begins(log.file.get(), *tail_), SEEK_SET);
+  os::Fd now = open_file(log, "");
+  if (!now.valid()) return;
+  const int64_t missing = tail_ ? seek_tail(now.get(), *tail_) : 1;
+  os::Fd before = missing > 0 ? open_file(log, ".1") : os::Fd();
+  if (before.valid() && !same_file(before, now)) {
+    if (tail_) seek_tail(before.get(), missing);
+    log.files.push_back(std::move(before));
+  }
+  log.files.push_back(std::move(now));
+}
+
+// At the end of the file that we have: it may have become the one before, or even have been removed since.
+void LogReader::follow_turn(Log& log) {
+  os::Fd now = open_file(log, "");
+  if (!now.valid() || same_file(now, log.files.back())) return;
+  os::Fd before = open_file(log, ".1");
+  if (before.valid() && !same_file(before, log.files.back())) log.files.push_back(std::move(before));
+  log.files.push_back(std::move(now));
 }
 
 void LogReader::read() {
   for (Log& log : logs_) {
-    if (!log.file.valid()) open(log);
-    if (log.file.valid()) read(log);
+    if (log.files.empty()) open(log);
+    if (!log.files.empty()) read(log);
     if (stopped()) return;
   }
   tail_.reset();  // a log that comes later is shown from its beginning
@@ -71,8 +101,13 @@ void LogReader::read() {
 void LogReader::read(Log& log) {
   auto block = std::make_unique_for_overwrite<char[]>(kBlock);
   for (;;) {
-    os::IoStep step = os::read_step(log.file.get(), block.get(), kBlock);
-    if (step.kind != os::IoStep::kBytes) return;
+    os::IoStep step = os::read_step(log.files.front().get(), block.get(), kBlock);
+    if (step.kind != os::IoStep::kBytes) {
+      if (log.files.size() == 1) follow_turn(log);
+      if (log.files.size() == 1) return;
+      log.files.erase(log.files.begin());
+      continue;
+    }
     log.half.append(block.get(), step.bytes);
     size_t end = log.half.rfind('\n');
     if (end == std::string::npos && log.half.size() < kMostHalf) continue;

@@ -1,4 +1,5 @@
-// The logs of a run's ranks, read as they grow and shown line by line with host and rank before each.
+// The logs of a run's ranks, read as they grow and shown line by line with host and rank before each. A log that was turned (logs/files.h)
+// is read from the file before it on.
 #pragma once
 
 #include <optional>
@@ -29,10 +30,12 @@ class LogReader {
   struct Log {
     int rank = 0;
     std::string prefix;
-    os::Fd file;
-    std::string half;  // a line without its end
+    std::vector<os::Fd> files;  // to be read one after the other; the last one grows
+    std::string half;           // a line without its end
   };
   void open(Log& log);
+  void follow_turn(Log& log);
+  os::Fd open_file(const Log& log, const char* ending) const;
   void read(Log& log);
   void show(const Log& log, std::string_view lines);
 

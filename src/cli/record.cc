@@ -170,10 +170,11 @@ Json describe_plan(const job::State& state) {
   return json;
 }
 
-Record::Record(logs::RunDirectory directory, logs::Files& files, int64_t began_wall_ns)
+Record::Record(logs::RunDirectory directory, logs::Files& files, int64_t began_wall_ns, uint64_t most_log_bytes)
     : directory_(std::move(directory)),
       files_(files),
       began_wall_ns_(began_wall_ns),
+      most_log_bytes_(most_log_bytes),
       progress_(files, directory_.path() + "/progress.jsonl") {
   directory_.write_to(files);
 }
@@ -229,7 +230,7 @@ Record::Rank* Record::rank(uint32_t number) {
   if (!rank.log) {
     if (number >= rank_files_.size()) rank_files_.resize(ranks_.size());
     std::optional<logs::FileId>& file = rank_files_[number];
-    if (!file) file = files_.log(directory_.rank_log_path(static_cast<int>(number)), logs::Form::kText);
+    if (!file) file = files_.log(directory_.rank_log_path(static_cast<int>(number)), logs::Form::kText, most_log_bytes_);
     rank.log = std::make_unique<logs::RankLog>(files_, *file);
     if (attempt_ > 0) rank.log->lines(fmt::format("--- phalanx: restart {}, {}\n", attempt_, os::iso_time(os::wall_now_ns())));
   }

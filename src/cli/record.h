@@ -35,7 +35,8 @@ class Record {
   static constexpr size_t kMostFactBytes = 4 << 20;  // of one host, as probed
 
   // files: everything of the run is written there; outlives this. Nothing here waits for a disk.
-  Record(logs::RunDirectory directory, logs::Files& files, int64_t began_wall_ns);
+  // most_log_bytes: per rank; 0: no bound.
+  Record(logs::RunDirectory directory, logs::Files& files, int64_t began_wall_ns, uint64_t most_log_bytes);
 
   const logs::RunDirectory& directory() const { return directory_; }
   // Before anything is contacted: run.json of a run that is starting. reach: cli/record_life.h, in every run.json from here on.
@@ -69,6 +70,7 @@ class Record {
   logs::RunDirectory directory_;
   logs::Files& files_;
   int64_t began_wall_ns_;
+  uint64_t most_log_bytes_;
   os::Mono began_ = os::mono_now();
   base::Json reach_ = base::Json::object();
   logs::ProgressLog progress_;

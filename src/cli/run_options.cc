@@ -95,6 +95,11 @@ void take_nnodes(const std::string& value, RunOptions& options) {
   options.nnodes = int_value(value.substr(colon == std::string::npos ? 0 : colon + 1));
 }
 
+std::pair<std::string, std::string> variable_value(const std::string& value) {
+  size_t equals = value.find('=');
+  return {value.substr(0, equals), value.substr(equals + 1)};
+}
+
 void apply(const GivenFlag& given, RunOptions& options) {
   const std::string& value = given.value;
   switch (given.row->flag) {
@@ -124,11 +129,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kGpus: add_gpu_wish(value, options.gpus); break;
     case Flag::kIface: options.gpus.interface = value; break;
     case Flag::kSeconds: options.burst = std::chrono::seconds(int_value(value)); break;
-    case Flag::kEnv: {
-      size_t equals = value.find('=');
-      options.env.emplace_back(value.substr(0, equals), value.substr(equals + 1));
-      break;
-    }
+    case Flag::kEnv: options.env.push_back(variable_value(value)); break;
     case Flag::kEnvFile: options.env_files.push_back(value); break;
     case Flag::kExport: options.export_globs.push_back(value); break;
     case Flag::kNoExport: options.no_export = true; break;
@@ -136,6 +137,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kFanout: options.fanout = int_value(value); break;
     case Flag::kSshOption: options.ssh_options.push_back(value); break;
     case Flag::kLogDir: options.log_dir = value; break;
+    case Flag::kLogMax: options.log_max = base::parse_bytes(value).value(); break;
     case Flag::kFold: options.fold = fold_value(value); break;
     case Flag::kColor: options.color = color_value(value); break;
     case Flag::kJson: options.json = true; break;

@@ -45,6 +45,7 @@ struct RunOptions {
 
   std::string workdir;
   std::string log_dir;
+  int64_t log_max = 1LL << 30;  // bytes of the log of a rank
   std::string master_addr;
   std::optional<int> master_port;  // 1–65535
   bool no_store = false;

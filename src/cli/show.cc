@@ -62,7 +62,7 @@ class Show::Impl : public job::Audience {
     TRY_ASSIGN(std::string folder, logs::RunDirectory::base_folder(options_.log_dir));
     TRY_ASSIGN(logs::RunDirectory directory, logs::RunDirectory::create(folder, now));
     TRY_ASSIGN(files_, logs::Writer::start(loop_, {directory.take_lock(), directory.reserve_path()}, writer_handlers(directory.path())));
-    record_.emplace(std::move(directory), *files_, now);
+    record_.emplace(std::move(directory), *files_, now, static_cast<uint64_t>(options_.log_max));
     record_->opened(job, describe_reach(job, options_));
     live_.emplace(loop_, record_->directory().id(), record_->directory().path(), *files_);
     if (base::Status opened = live_->open(); !opened.ok())

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,17 +23,31 @@ std::string mark_of(Form form, bool line_open, uint64_t bytes, const std::string
   return mark + base::to_text({{"v", 1}, {"t", os::iso_time(os::wall_now_ns())}, {"event", "lost"}, {"bytes", bytes}, {"why", why}}) + "\n";
 }
 
+// Bytes until the log is turned, at the end of a line.
+size_t until_turn(uint64_t left, std::string_view bytes) {
+  if (bytes.size() < left) return bytes.size();
+  const size_t end = bytes.find('\n', left == 0 ? 0 : static_cast<size_t>(left) - 1);
+  return end == std::string_view::npos ? bytes.size() : end + 1;
+}
+
+uint64_t size_of(const std::string& path) {
+  struct stat s{};
+  return ::stat(path.c_str(), &s) == 0 ? static_cast<uint64_t>(s.st_size) : 0;
+}
+
 }  // namespace
 
-FileId DiskFiles::log(const std::string& path, Form form) {
+FileId DiskFiles::log(const std::string& path, Form form, uint64_t most_bytes) {
   logs_.push_back({});
   logs_.back().path = path;
   logs_.back().form = form;
+  logs_.back().most = most_bytes;
   return static_cast<FileId>(logs_.size() - 1);
 }
 
 bool DiskFiles::open(Log& log) {
   auto open_it = [&] { return os::Fd(::open(log.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0600)); };
+  log.size = size_of(log.path);
   log.fd = open_it();
   if (log.fd.valid() || (errno != EMFILE && errno != ENFILE)) return log.fd.valid();
   close_all();  // more ranks than descriptors: the logs that are written now are opened again
@@ -50,12 +65,31 @@ void DiskFiles::append(FileId id, std::string_view bytes) {
   if (!log.fd.valid() && !open(log)) return failed(log, std::strerror(errno), bytes.size());
   if (log.unmarked > 0 && !put_mark(log)) return failed(log, log.why, bytes.size());
   while (!bytes.empty()) {
-    const os::IoStep step = os::write_step(log.fd.get(), bytes.data(), bytes.size());
+    if (log.most > 0 && log.size >= log.most / 2 && !log.line_open) turn(log);
+    if (!log.fd.valid() && !open(log)) return failed(log, std::strerror(errno), bytes.size());
+    const size_t piece = log.most == 0 ? bytes.size() : until_turn(log.most / 2 - std::min(log.size, log.most / 2), bytes);
+    const os::IoStep step = os::write_step(log.fd.get(), bytes.data(), piece);
     if (step.kind != os::IoStep::kBytes || step.bytes == 0)
       return failed(log, std::strerror(step.kind == os::IoStep::kError ? step.error_number : EIO), bytes.size());
     log.line_open = bytes[step.bytes - 1] != '\n';
+    log.size += step.bytes;
     bytes.remove_prefix(step.bytes);
   }
+}
+
+// The file becomes the one before, which is removed. Where that cannot be, it goes on growing.
+void DiskFiles::turn(Log& log) {
+  const std::string before = log.path + ".1", name = before.substr(before.rfind('/') + 1);
+  const uint64_t removed = size_of(before);
+  if (::rename(log.path.c_str(), before.c_str()) != 0) return;
+  log.fd.reset();
+  if (!open(log)) return;
+  log.removed += removed;
+  const std::string mark = log.removed == 0 ? fmt::format("[phalanx: this log begins in {}]\n", name)
+                                            : fmt::format("[phalanx: {} of this log were removed; it goes on after {}]\n",
+                                                          base::format_bytes(log.removed), name);
+  const os::IoStep step = os::write_step(log.fd.get(), mark.data(), mark.size());
+  if (step.kind == os::IoStep::kBytes) log.size += step.bytes;
 }
 
 // False while writing still fails.

@@ -19,7 +19,7 @@ class DiskFiles : public Files {
   // same; empty: none.
   explicit DiskFiles(Warn warn, std::string reserve = "") : warn_(std::move(warn)), reserve_(std::move(reserve)) {}
 
-  FileId log(const std::string& path, Form form) override;
+  FileId log(const std::string& path, Form form, uint64_t most_bytes) override;
   void append(FileId log, std::string_view bytes) override;
   void replace(const std::string& path, std::string_view content) override;
   void remove(const std::string& path) override;
@@ -35,6 +35,9 @@ class DiskFiles : public Files {
   struct Log {
     std::string path;
     Form form = Form::kText;
+    uint64_t most = 0;  // bytes, of this file and the one before it; 0: no bound
+    uint64_t size = 0;  // of the file, while it is open
+    uint64_t removed = 0;
     os::Fd fd;
     uint64_t unmarked = 0;   // lost bytes that no mark in the log tells of yet
     std::string why;         // they were lost
@@ -43,6 +46,7 @@ class DiskFiles : public Files {
   };
   bool open(Log& log);
   bool put_mark(Log& log);
+  void turn(Log& log);
   void failed(Log& log, const std::string& why, size_t bytes);
   void close_all();
 

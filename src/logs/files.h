@@ -26,8 +26,9 @@ enum class Form : uint8_t {
 class Files {
  public:
   virtual ~Files() = default;
-  // A file that is appended to, created (0600) by the first append.
-  virtual FileId log(const std::string& path, Form form) = 0;
+  // A file that is appended to, created (0600) by the first append. most_bytes: of the file and the one before it, path + ".1", together:
+  // a file of half of it becomes that one, at the end of a line, and a mark at the beginning of the next file says so. 0: no bound.
+  virtual FileId log(const std::string& path, Form form, uint64_t most_bytes) = 0;
   virtual void append(FileId log, std::string_view bytes) = 0;
   // The whole content, synced: the old one or the new one, never half of one. Makes the folder it lies in. In order with what is appended.
   virtual void replace(const std::string& path, std::string_view content) = 0;

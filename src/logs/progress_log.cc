@@ -37,7 +37,7 @@ void ProgressLog::keep(const ProgressPoint& point) {
 }
 
 void ProgressLog::append(const std::string& text) {
-  if (!file_) file_ = files_.log(path_, Form::kJsonLines);
+  if (!file_) file_ = files_.log(path_, Form::kJsonLines, 0);
   files_.append(*file_, text);
 }
 

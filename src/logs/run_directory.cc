@@ -85,7 +85,7 @@ std::string RunDirectory::rank_log_path(int rank) const { return fmt::format("{}
 
 void RunDirectory::write_to(Files& files) {
   files_ = &files;
-  events_ = files.log(path_ + "/events.jsonl", Form::kJsonLines);
+  events_ = files.log(path_ + "/events.jsonl", Form::kJsonLines, 0);
 }
 
 void RunDirectory::write_record(const base::Json& record) const { files_->replace(path_ + "/run.json", base::to_text(record, 2) + "\n"); }

@@ -67,11 +67,11 @@ void Writer::watch() {
   if (watched.ok()) watch_ = *watched;
 }
 
-FileId Writer::log(const std::string& path, Form form) {
+FileId Writer::log(const std::string& path, Form form, uint64_t most_bytes) {
   logs_.push_back({form, 0});
-  const char letter = static_cast<char>(form);
+  const std::string how = static_cast<char>(form) + std::to_string(most_bytes);
   const FileId id = static_cast<FileId>(logs_.size() - 1);
-  put(static_cast<uint32_t>(Command::kLog), id, path, std::string_view(&letter, 1));
+  put(static_cast<uint32_t>(Command::kLog), id, path, how);
   return id;
 }
 

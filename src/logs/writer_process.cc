@@ -58,7 +58,7 @@ class Process {
 
   void carry_out(const CommandHeader& header, std::string_view head, std::string_view rest) {
     switch (static_cast<Command>(header.kind)) {
-      case Command::kLog: files_.log(std::string(head), static_cast<Form>(rest[0])); break;
+      case Command::kLog: files_.log(std::string(head), static_cast<Form>(rest[0]), number_in(rest.substr(1))); break;
       case Command::kAppend: files_.append(header.file, rest); break;
       case Command::kReplace: files_.replace(std::string(head), rest); break;
       case Command::kRemove: files_.remove(std::string(head)); break;

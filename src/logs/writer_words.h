@@ -14,7 +14,7 @@ struct CommandHeader {
 };
 
 enum class Command : uint32_t {
-  kLog,      // head: path; body behind it: one byte, the Form. Files are numbered as they come
+  kLog,      // head: path; behind it: one byte, the Form, and decimal its most bytes. Files are numbered as they come
   kAppend,   // body: bytes
   kReplace,  // head: path; behind it: the content
   kRemove,   // head: path

@@ -297,6 +297,22 @@ TEST_F(Life, StopNeverSaysNothingLeftWhenItCannotTell) {
   expect_stopped(id, {"h1"}, "nothing left");
 }
 
+TEST_F(Life, ABoundedLogIsFollowedAcrossItsTurns) {
+  start({.hosts = 1});
+  // 40 turns of a log of 32 KiB each way; `logs -f` reads as it grows.
+  auto run =
+      cluster().start_on("ctl", {.argv = typed({"run", "-H", "h1", "--preflight", "off", "-q", "--log-max", "64KiB", "--", "sh", "-c",
+                                                "for i in $(seq 200); do seq -f \"$i-%g filling text\" 300; sleep 0.05; done"})});
+  ASSERT_TRUE(run.ok());
+  while (phalanx({"logs", "--tail", "1"}).out.empty()) ASSERT_FALSE(run->wait(100ms));
+  Outcome followed = phalanx({"logs", "-f"}, 60s);
+  ASSERT_EQ(run->finish(10s).exit_code, 0);
+  for (const char* line : {"100-300 filling text", "150-1 filling text", "200-300 filling text"}) EXPECT_HAS(followed.out, line);
+  EXPECT_LE(std::stol(say("ctl", "cat ~/.local/state/phalanx/runs/latest/ranks/0.log* | wc -c")), 65 << 10);
+  Outcome tail = phalanx({"logs", "--tail", "2000"});
+  EXPECT_EQ(std::count(tail.out.begin(), tail.out.end(), '\n'), 2000) << "across both files";
+}
+
 TEST_F(Life, ASlowOrHostileClientDelaysNothing) {
   start({.hosts = 1});
   std::string id = detached("h1", {"h1"});

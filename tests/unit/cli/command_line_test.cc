@@ -118,6 +118,7 @@ TEST(CommandLine, ValuesAreHeldAgainstTheirRow) {
   EXPECT_EQ(refusal({"run", "--stall", "25h", "x"}).message, "--stall: 25h is out of range: from 0 s to 1 d");
   EXPECT_EQ(refusal({"run", "--on-stall", "wait", "x"}).message, "--on-stall: \"wait\" is not one of report, restart, stop");
   EXPECT_EQ(refusal({"run", "--grace", "2h", "x"}).message, "--grace: 2h is out of range: from 0 s to 1 h");
+  EXPECT_EQ(refusal({"run", "--log-max", "1KiB", "x"}).message, "--log-max: 1KiB is too little: at least 64 KiB");
   EXPECT_EQ(refusal({"run", "--lease", "1s", "x"}).message, "--lease: 1s is out of range: from 3 s to 1 h");
   EXPECT_EQ(refusal({"run", "--color", "alway", "x"}).hint, "did you mean always?");
   EXPECT_EQ(refusal({"run", "--fold", "ON", "x"}).message, "--fold: \"ON\" is not one of auto, on, off");

@@ -112,6 +112,11 @@ TEST(RunOptions, EveryFlagArrives) {
   EXPECT_EQ(options->command, (Words{"python", "x y", ""}));
 }
 
+TEST(RunOptions, LogsAreBounded) {
+  EXPECT_EQ(read({"run", "x"})->log_max, 1 << 30);
+  EXPECT_EQ(read({"run", "--log-max", "64MiB", "x"})->log_max, 64 << 20);
+}
+
 TEST(RunOptions, TheLeaseHasADefault) {
   EXPECT_EQ(read({"run", "x"})->lease, milliseconds(30'000));
   EXPECT_EQ(read({"run", "--lease", "45s", "x"})->lease, milliseconds(45'000));

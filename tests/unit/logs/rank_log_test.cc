@@ -26,7 +26,7 @@ class RankLogTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   RankLog open() { return open(path_); }
-  RankLog open(const std::string& path) { return {files_, files_.log(path, Form::kText)}; }
+  RankLog open(const std::string& path) { return {files_, files_.log(path, Form::kText, 0)}; }
   std::string content() { return os::read_file(path_, 1 << 24).value(); }
   std::string folder_, path_;
   std::vector<std::string> warnings_;
@@ -182,6 +182,27 @@ TEST_F(RankLogTest, AFolderThatIsMissingIsTold) {
   log.close();
   EXPECT_EQ(warnings_, std::vector<std::string>{folder_ + "/none/0.log is incomplete from here on: No such file or directory"});
   EXPECT_EQ(files_.lost_bytes(), 5u);
+}
+
+TEST_F(RankLogTest, ABoundedLogKeepsItsNewestLines) {
+  FileId file = files_.log(path_, Form::kText, 1000);
+  auto both = [&] { return os::read_file(path_ + ".1", 1 << 24).value() + content(); };
+  std::string line = "0123456789 0123456789 012345678\n";  // 32 bytes
+  for (int i = 0; i < 20; ++i) files_.append(file, line);
+  std::string twice = both();
+  EXPECT_NE(twice.find("[phalanx: this log begins in 0.log.1]\n"), std::string::npos);
+  EXPECT_EQ(std::count(twice.begin(), twice.end(), '\n'), 21) << "nothing is lost yet";
+  std::string flood;
+  for (int i = 0; i < 1000; ++i) flood += "line " + std::to_string(i) + "\n";
+  files_.append(file, flood);
+  std::string text = both();
+  EXPECT_LE(text.size(), 1000u + 64);
+  EXPECT_TRUE(text.ends_with("line 999\n"));
+  EXPECT_NE(text.find(" of this log were removed; it goes on after 0.log.1]\n"), std::string::npos);
+  size_t first = text.find("line ");
+  int number = std::stoi(text.substr(first + 5));
+  for (; number < 1000; ++number) EXPECT_NE(text.find("line " + std::to_string(number) + "\n"), std::string::npos) << "no gap";
+  EXPECT_EQ(files_.lost_bytes(), 0u);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class WriterTest : public testing::Test {
 
 TEST_F(WriterTest, EverythingIsWrittenInOrder) {
   begin();
-  FileId log = writer_->log(folder_ + "/0.log", Form::kText);
+  FileId log = writer_->log(folder_ + "/0.log", Form::kText, 0);
   std::string expected;
   for (int i = 0; i < 20'000; ++i) {
     std::string line = "line " + std::to_string(i) + std::string(static_cast<size_t>(i % 97), 'x') + "\n";
@@ -87,8 +87,8 @@ TEST_F(WriterTest, EverythingIsWrittenInOrder) {
 TEST_F(WriterTest, ADiskThatHangsCostsWhatDoesNotFitAndNoTime) {
   std::string path = frozen("0.log");
   begin({.queue_bytes = 1 << 20});
-  FileId log = writer_->log(path, Form::kText);
-  FileId events = writer_->log(folder_ + "/events.jsonl", Form::kJsonLines);
+  FileId log = writer_->log(path, Form::kText, 0);
+  FileId events = writer_->log(folder_ + "/events.jsonl", Form::kJsonLines, 0);
   std::string line(1023, 'x');
   line += '\n';
   os::Mono began = os::mono_now();
@@ -117,7 +117,7 @@ TEST_F(WriterTest, ADiskThatHangsCostsWhatDoesNotFitAndNoTime) {
 TEST_F(WriterTest, WhatIsQueuedIsWrittenWhenTheDiskTakesItAgainAlsoAfterTheEnd) {
   std::string path = frozen("0.log");
   begin();
-  FileId log = writer_->log(path, Form::kText);
+  FileId log = writer_->log(path, Form::kText, 0);
   std::string line(1023, 'x');
   line += '\n';
   for (int i = 0; i < 4096; ++i) writer_->append(log, line);
@@ -139,7 +139,7 @@ TEST_F(WriterTest, WhatIsQueuedIsWrittenWhenTheDiskTakesItAgainAlsoAfterTheEnd) 
 
 TEST_F(WriterTest, AFullDiskIsToldOnceAndCounted) {
   begin();
-  FileId log = writer_->log("/dev/full", Form::kText);
+  FileId log = writer_->log("/dev/full", Form::kText, 0);
   for (int i = 0; i < 10; ++i) writer_->append(log, "text\n");
   ASSERT_TRUE(writer_->settle(seconds(5)));
   EXPECT_EQ(writer_->lost_bytes(), 50u);
