@@ -103,6 +103,37 @@ TEST_F(LogDisk, ThatIsFullStillTakesTheEnd) {
   EXPECT_HAS(say("ctl", std::string("cat ") + kRun + "/run.json"), "\"state\": \"ended\"");
 }
 
+// `phalanx run … > file`, and a run that has left its terminal, whose words go to launcher.log.
+TEST_F(LogDisk, ThatHangsUnderTheOutputItselfHoldsUpNothing) {
+  auto run = cluster().start_on("ctl", {.argv = {"sh", "-c",
+                                                 "exec " PHALANX_PROGRAM " run --lease 3s --log-dir /tmp/logs -H h1,h2 -- " +
+                                                     script("obey.sh") + " > /tmp/logs/out 2>&1"}});
+  ASSERT_TRUE(run.ok());
+  ASSERT_TRUE(comes_to("cat /tmp/logs/out", "rank 0 ready", 20s) && comes_to("cat /tmp/logs/out", "rank 1 ready", 20s));
+  freeze();
+  say("h1", "echo 'seq 100000; sleep 5; exit 7' > /tmp/tell-0");
+  Outcome outcome = run->finish(28s);
+  EXPECT_EQ(outcome.exit_code, 7) << outcome;
+  thaw();
+  EXPECT_TRUE(comes_to("cat /tmp/logs/out", "rank 0 (h1, local 0) exited with code 7", 10s));
+  EXPECT_EQ(say("ctl", "grep -c '^.h1:0. [0-9]*$' /tmp/logs/out"), "100000\n");
+  EXPECT_EQ(leftovers(3s), "");
+}
+
+TEST_F(LogDisk, ThatHangsUnderADetachedRunHoldsUpNothing) {
+  Outcome left = cluster().run_on(
+      "ctl", {.argv = {PHALANX_PROGRAM, "run", "-d", "--lease", "3s", "--log-dir", "/tmp/logs", "-H", "h1,h2", "--", script("obey.sh")}});
+  ASSERT_EQ(left.exit_code, 0) << left;
+  freeze();
+  say("h2", "echo 'sleep 5; exit 9' > /tmp/tell-1");
+  for (Instant end = std::chrono::steady_clock::now() + 28s; !named("ctl", "phalanx").empty();)
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << "the launcher waits for its disk";
+  thaw();
+  EXPECT_TRUE(comes_to(std::string("cat ") + kRun + "/launcher.log", "rank 1 (h2, local 0) exited with code 9", 10s));
+  EXPECT_TRUE(comes_to(std::string("cat ") + kRun + "/run.json", "\"exit_code\": 9", 10s));
+  EXPECT_EQ(leftovers(3s), "");
+}
+
 using Suspended = Obeying;
 
 TEST_F(Suspended, ForLessThanTheLeaseTheRunGoesOn) {
