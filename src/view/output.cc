@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "os/apart.h"
 #include "os/clock.h"
 
 namespace view {
@@ -38,7 +39,15 @@ Output::Output(os::Loop& loop, int fd, bool may_reopen) : loop_(loop), fd_(fd) {
   }
 }
 
-Output::~Output() { watch(false); }
+Output::~Output() {
+  watch(false);
+  if (!relay_ || closed_ || pending() == 0) return;
+  // The disk of the file hangs. Another process gives it the rest when it comes back.
+  (void)os::fork_apart("phalanx-copy", {fd_}, [this] {
+    const std::string rest = writing_.substr(written_) + filling_;
+    (void)os::write_all(fd_, rest, "standard output");
+  });
+}
 
 void Output::decouple() {
   struct stat s{};

@@ -37,6 +37,7 @@ class Output {
 
   // For an owner that must never wait and drops what does not fit: a regular file is written without waiting for its disk, and what is no
   // terminal may fall behind by kDecoupledBound.
+  // What the disk has not taken when the Output is destroyed is written by a process that waits for it.
   void decouple();
 
   // Append here, then pump(): one write for all of it.
