@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "os/clock.h"
 #include "os/files.h"
 
 namespace os {
@@ -17,8 +18,6 @@ std::string word_in(const std::string& path) {
   base::Result<std::string> text = read_file(path, kMostBytes);
   return text.ok() ? std::string(base::trim(*text)) : "";
 }
-
-std::string boot_id() { return word_in("/proc/sys/kernel/random/boot_id"); }
 
 std::string pid_namespace() {
   char name[64];
