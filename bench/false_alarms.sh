@@ -109,7 +109,8 @@ for size in ${sizes//,/ }; do
         > "$folder/out" 2> "$folder/err" || { refused=$((refused + 1)); cp "$folder/err" "$folder/refused-$condition-$size-$i"; }
       longest=$(awk -v a="$began" -v b="$EPOCHREALTIME" -v most="$longest" 'BEGIN { t = b - a; printf "%.1f", t > most ? t : most }')
       grep -ohE \
-        '\b(GPU|VIS|NET|IB|NCCL|RDZV|ENV|FS|TIME|LIM|PROC|CMD|DATA|PERF)-[A-Z0-9-]+' "$folder/out" "$folder/err" | sort -u >> "$folder/findings" || true
+        '\b(GPU|VIS|NET|IB|NCCL|RDZV|ENV|FS|TIME|LIM|PROC|CMD|DATA|PERF)-[A-Z0-9-]+' \
+        "$folder/out" "$folder/err" | sort -u >> "$folder/findings" || true
     done
     printf '%-10s %6d %7d %8d %9s  %s\n' "$condition" "$size" "$starts" "$refused" "$longest" \
       "$(sort "$folder/findings" | uniq -c | awk '{ printf "%s%s ×%d", NR > 1 ? ", " : "", $2, $1 }')"
