@@ -1,0 +1,20 @@
+// What the hosts of `bench/scale.sh` are: machines with eight A100 and four InfiniBand adapters that are well, each with addresses,
+// adapters, GPUs and a boot of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "wire/check_messages.h"
+
+namespace scale {
+
+std::string host_name(int host);  // "h0001" for 0
+
+// Of bond0 and the four InfiniBand interfaces.
+std::vector<wire::Address> addresses_of(int host);
+
+// host::Facts as JSON, as the host's agent would answer this probe.
+std::string facts_of(int host, const wire::Probe& probe);
+
+}  // namespace scale
