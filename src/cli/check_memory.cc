@@ -52,7 +52,8 @@ std::string key_of(const job::Job& job) {
   return key;
 }
 
-// When it was found, on a clock that nobody sets and that begins anew with the machine.
+// The first line of the file: when it was found, on a clock that nobody sets and that begins anew with the machine, and what is no
+// host's own. Each further line is a host, so that never more than one host's tree of JSON is in memory: it is ten times its text.
 struct Kept {
   std::string boot;
   int64_t found_ns = 0;
@@ -63,6 +64,12 @@ void fields(V& v, Kept& f) {
   v("boot", f.boot);
   v("found_ns", f.found_ns);
   v("remembered", f.remembered);
+}
+
+template <typename T>
+base::Result<T> read_line(std::string_view line) {
+  TRY_ASSIGN(base::Json json, base::parse_json(line));
+  return base::from_json<T>(json);
 }
 
 void remove_old(const std::string& folder) {
@@ -88,12 +95,16 @@ std::shared_ptr<const job::Remembered> CheckMemory::load() const {
   if (path_.empty()) return nullptr;
   base::Result<std::string> text = os::read_file(path_, kMostBytes);
   if (!text.ok()) return nullptr;
-  base::Result<base::Json> json = base::parse_json(*text);
-  if (!json.ok()) return nullptr;
-  base::Result<Kept> kept = base::from_json<Kept>(*json);
+  std::vector<std::string_view> lines = base::split_lines(*text);
+  base::Result<Kept> kept = read_line<Kept>(lines.empty() ? "" : lines.front());
   if (!kept.ok() || kept->boot.empty() || kept->boot != os::boot_id()) return nullptr;
   os::nanoseconds age = os::mono_now() - os::Mono{kept->found_ns};
   if (age.count() < 0 || age > most_age_) return nullptr;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    base::Result<job::RememberedHost> host = read_line<job::RememberedHost>(lines[i]);
+    if (!host.ok()) return nullptr;
+    kept->remembered.hosts.push_back(std::move(host).value());
+  }
   return std::make_shared<const job::Remembered>(std::move(kept->remembered));
 }
 
@@ -112,8 +123,11 @@ void CheckMemory::keep(const job::State& state, const job::Verdict& verdict) con
     ::unlink(path_.c_str());
     return;
   }
+  std::vector<job::RememberedHost> hosts = std::exchange(remembered->hosts, {});
   Kept kept{os::boot_id(), state.checks.examined_at.ns, *std::move(remembered)};
-  if (!os::write_file_atomic(path_, base::to_text(base::to_json(kept)), 0600, os::Durable::kNo).ok()) return;
+  std::string text = base::to_text(base::to_json(kept)) + "\n";
+  for (const job::RememberedHost& host : hosts) text += base::to_text(base::to_json(host)) + "\n";
+  if (!os::write_file_atomic(path_, text, 0600, os::Durable::kNo).ok()) return;
   remove_old(path_.substr(0, path_.rfind('/')));
 }
 

@@ -42,7 +42,9 @@ std::optional<Remembered> to_remember(const State& state) {
   bool whole = c.examined && c.examination.errors == 0 && c.situation.hosts.size() == state.hosts.size() &&
                std::all_of(c.situation.hosts.begin(), c.situation.hosts.end(),
                            [](const doctor::HostView& host) { return host.probed && host.facts.gaps.empty(); });
-  if (!whole || (state.hosts.size() > 1 && c.networks.empty())) return std::nullopt;
+  // Hosts with GPUs are always checked first (supervisor_memory.cc): nobody would read it.
+  bool gpus = std::any_of(state.hosts.begin(), state.hosts.end(), [](const HostState& host) { return host.hello.gpus > 0; });
+  if (gpus || !whole || (state.hosts.size() > 1 && c.networks.empty())) return std::nullopt;
   Remembered remembered;
   for (size_t h = 0; h < state.hosts.size(); ++h)
     remembered.hosts.push_back({state.job.hosts[h].target.name, state.hosts[h].hello.fingerprint, stripped(c.situation.hosts[h].facts)});

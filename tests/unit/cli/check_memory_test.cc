@@ -85,6 +85,31 @@ TEST_F(CheckMemoryFile, WhatIsKeptComesBackForTheSameJobOnly) {
   }
 }
 
+TEST_F(CheckMemoryFile, EveryHostIsALineOfItsOwn) {
+  constexpr size_t kHosts = 40;
+  job::Job many = job();
+  many.hosts.assign(kHosts, many.hosts[0]);
+  job::State state = checked();
+  state.job.hosts = many.hosts;
+  state.hosts.assign(kHosts, state.hosts[0]);
+  state.checks.situation.hosts.assign(kHosts, state.checks.situation.hosts[0]);
+  state.checks.situation.hosts.back().facts.machine.hostname = "the last";
+  state.checks.networks.resize(1);
+  state.checks.networks[0].addresses.assign(kHosts, "10.0.0.1");
+  CheckMemory memory(many, kMinutes);
+  memory.keep(state, verdict(job::Verdict::Kind::kDone));
+  std::ifstream file(files().at(0));
+  size_t lines = 0, longest = 0;
+  for (std::string line; std::getline(file, line); ++lines) longest = std::max(longest, line.size());
+  EXPECT_EQ(lines, kHosts + 1);
+  EXPECT_LT(longest, 20'000u) << "no line grows with the number of hosts but the first, by an address each";
+  auto loaded = memory.load();
+  ASSERT_NE(loaded, nullptr);
+  ASSERT_EQ(loaded->hosts.size(), kHosts);
+  EXPECT_EQ(loaded->hosts.back().facts.machine.hostname, "the last");
+  EXPECT_EQ(loaded->addresses.size(), kHosts);
+}
+
 TEST_F(CheckMemoryFile, OnlyTheUserCanReadIt) {
   CheckMemory(job(), kMinutes).keep(checked(), verdict(job::Verdict::Kind::kDone));
   ASSERT_EQ(files().size(), 1u);

@@ -105,6 +105,14 @@ TEST(CheckMemory, NothingIsKeptOfChecksThatDidNotSeeEverything) {
   EXPECT_EQ(to_remember(s.state), std::nullopt);
 }
 
+TEST(CheckMemory, NothingIsKeptOfHostsWithGpus) {
+  Starting first(checked(false));
+  first.start();
+  ASSERT_NE(to_remember(first.state), std::nullopt);
+  first.state.hosts[1].hello.gpus = 8;
+  EXPECT_EQ(to_remember(first.state), std::nullopt) << "they are always checked first";
+}
+
 TEST(CheckMemory, NoValueOfTheUsersVariablesIsKept) {
   Starting s(checked(false));
   host::Facts facts = facts_of(0);
