@@ -103,17 +103,22 @@ void errors(const Situation& s, Findings& findings) {
       "symbol_error",          "link_error_recovery", "link_downed",    "port_rcv_errors", "local_link_integrity_errors",
       "local_ack_timeout_err", "packet_seq_err",      "out_of_sequence"};
   std::vector<IbPlace> ports = ib_ports(s);
+  std::map<std::string, std::vector<int64_t>> all;  // of each counter, sorted
+  for (const char* counter : kCounters) {
+    std::vector<int64_t>& values = all[counter];
+    for (const IbPlace& p : ports)
+      if (auto found = p.port->counters.find(counter); found != p.port->counters.end()) values.push_back(found->second);
+    std::sort(values.begin(), values.end());
+  }
   for (const IbPlace& p : ports) {
     std::string told;
     for (const char* counter : kCounters) {
       auto found = p.port->counters.find(counter);
-      if (found == p.port->counters.end()) continue;
-      std::vector<int64_t> others;
-      for (const IbPlace& o : ports)
-        if (auto c = o.port->counters.find(counter); o.port != p.port && c != o.port->counters.end()) others.push_back(c->second);
-      if (others.empty()) continue;
-      std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2), others.end());
-      int64_t usual = others[others.size() / 2];
+      const std::vector<int64_t>& values = all[counter];
+      if (found == p.port->counters.end() || values.size() < 2) continue;
+      // The middle one of the others: of all but one that is as large as this.
+      size_t middle = (values.size() - 1) / 2;
+      int64_t usual = values[middle] < found->second ? values[middle] : values[middle + 1];
       int64_t many = std::string_view(counter) == "link_downed" ? 10 : kManyErrors;
       if (found->second >= many && found->second / kErrorRatio >= usual)
         told += fmt::format("{}{} {} (usual: {})", told.empty() ? "" : ", ", counter, found->second, usual);

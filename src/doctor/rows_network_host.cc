@@ -74,10 +74,22 @@ bool no_way(const Situation& s, size_t from, size_t to) {
 }
 
 void no_shared_network(const Situation& s, Findings& findings) {
+  std::map<std::string, std::set<size_t>> owners;  // whose an address is
+  for (size_t h : probed(s)) {
+    owners[s.hosts[h].address].insert(h);
+    for (const host::Interface& i : s.hosts[h].facts.network.interfaces)
+      for (const host::InterfaceAddressFact& a : i.addresses)
+        if (!i.loopback) owners[a.address].insert(h);
+  }
   std::vector<std::pair<size_t, size_t>> lost;
-  for (size_t a : probed(s))
-    for (size_t b : probed(s))
+  for (size_t a : probed(s)) {
+    std::set<size_t> suspects;
+    for (const host::Route& r : s.hosts[a].facts.network.routes)
+      if (auto found = owners.find(r.to); !r.error.empty() && found != owners.end())
+        suspects.insert(found->second.begin(), found->second.end());
+    for (size_t b : suspects)
       if (a != b && no_way(s, a, b) && !link_passed(s, a, b)) lost.emplace_back(a, b);
+  }
   while (!lost.empty()) {
     std::map<size_t, int> touched;
     for (const auto& [a, b] : lost) ++touched[a], ++touched[b];

@@ -1,7 +1,9 @@
 // What the supervisor knows of the checks before a start, and what they have come to.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "cluster/mesh.h"
@@ -12,6 +14,7 @@
 
 namespace job {
 
+inline constexpr os::milliseconds kAnswersPause{500};          // a stage does not end while the last answer is younger
 inline constexpr os::milliseconds kProbeGrace{700};            // beyond the probe's deadline: a host that has not answered by then hangs
 inline constexpr os::milliseconds kGpuMemoryPatience{10'000};  // after a restart began: for a driver to take back memory of dead ranks
 inline constexpr os::milliseconds kListenPatience{1500};
@@ -29,19 +32,21 @@ inline constexpr size_t kMostNetworks = 3;  // tried, where one does not hold
 struct Checks {
   enum class Stage { kNone, kProbing, kListening, kDialing, kDone, kMeasuring };
   Stage stage = Stage::kNone;
-  std::optional<os::Mono> deadline;  // of the stage
-  std::vector<bool> answered;        // per host, in this stage: has answered, or is given up
-  bool memory_told = false;          // that GPU memory of dead ranks is waited for
-  bool firewall_asked = false;       // the probes read the rules of the packet filters
+  std::optional<os::Mono> deadline;        // of the stage
+  std::vector<bool> answered;              // per host, in this stage: has answered, or is given up
+  std::vector<std::vector<size_t>> peers;  // per host: whose names and routes it looks at
+  bool memory_told = false;                // that GPU memory of dead ranks is waited for
+  bool firewall_asked = false;             // the probes read the rules of the packet filters
 
   // The mesh test.
   std::vector<Network> networks;             // candidates, best first
   size_t network = 0;                        // the one being tried
   std::vector<std::vector<uint32_t>> ports;  // per host: its own, and on rank 0's host MASTER_PORT; 0: none
   std::vector<std::vector<cluster::Pair>> rounds;
-  size_t round = 0;            // 0: all pairs at once, does it hold? r: the bursts of rounds[r - 1]
-  cluster::Mesh mesh;          // of the network being tried
-  std::optional<size_t> best;  // network that failed least so far
+  size_t round = 0;                                                // 0: all pairs at once, does it hold? r: the bursts of rounds[r - 1]
+  cluster::Mesh mesh;                                              // of the network being tried
+  std::map<std::tuple<size_t, size_t, bool>, size_t> link_places;  // in `mesh`: from, to, at the port of MASTER_PORT
+  std::optional<size_t> best;                                      // network that failed least so far
   cluster::Mesh best_mesh;
   bool mesh_over = false;  // it was made, or cannot be made
 

@@ -64,6 +64,7 @@ Words about_ipoib(const Situation& situation, const std::vector<Network>& shared
 void choose_address(const Situation& situation, const GpuWish& wish, const Network& network, Choices& choices) {
   bool whole = network.addresses.size() == situation.hosts.size() && network.interfaces.size() == situation.hosts.size();
   std::vector<Network> shared = shared_networks(situation, wish.interface);
+  std::map<std::string, int> owned = owners(situation);
   for (size_t h = 0; h < situation.hosts.size(); ++h) {
     HostChoice& choice = choices.hosts[h];
     if (!whole) {
@@ -96,7 +97,7 @@ void choose_address(const Situation& situation, const GpuWish& wish, const Netwo
       add(compared(shared, network));
       add(about_ipoib(situation, shared, network, h));
     }
-    std::vector<std::string> nowhere = decoys(situation, h);
+    std::vector<std::string> nowhere = decoys(situation, h, owned);
     if (!nowhere.empty())
       add({base::join(nowhere, ", ") + (nowhere.size() == 1 ? " leads" : " lead") + " to no other host",
            base::join(nowhere, "、") + " 不通往其他主机"});

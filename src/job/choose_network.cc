@@ -19,6 +19,7 @@
 // fail, would otherwise crawl.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "job/choose_parts.h"
@@ -57,44 +58,40 @@ std::optional<Kind> kind_of(const HostView& host, const Interface& interface) {
   return Kind::kHardware;
 }
 
-// On how many hosts an address is.
-std::map<std::string, int> owners(const Situation& situation) {
-  std::map<std::string, int> count;
-  for (const HostView& host : situation.hosts) {
-    std::vector<std::string> seen;
-    for (const Interface& i : host.facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses)
-        if (std::find(seen.begin(), seen.end(), a.address) == seen.end()) {
-          seen.push_back(a.address);
-          ++count[a.address];
-        }
-  }
-  return count;
-}
+// What the hosts' names mean on any host.
+using Named = std::map<std::string, std::set<std::string>>;
 
-bool is_named(const Situation& situation, size_t h, const std::string& address) {
-  const std::string& name = situation.hosts[h].name;
-  if (name == address) return true;
+Named meanings(const Situation& situation) {
+  Named named;
+  for (const HostView& host : situation.hosts) named[host.name] = {host.name};
   for (const HostView& host : situation.hosts)
     for (const host::Resolved& r : host.facts.network.names)
-      if (r.name == name && std::find(r.addresses.begin(), r.addresses.end(), address) != r.addresses.end()) return true;
-  return false;
+      if (auto found = named.find(r.name); found != named.end()) found->second.insert(r.addresses.begin(), r.addresses.end());
+  return named;
 }
+
+// One look at all hosts, for questions about each of them.
+struct All {
+  const Situation& situation;
+  std::map<std::string, int> owned = owners(situation);
+  Named named = meanings(situation);
+
+  bool is_named(size_t h, const std::string& address) const { return named.at(situation.hosts[h].name).count(address) > 0; }
+};
 
 // IPv6 beside IPv4 on one interface. Gloo and NCCL take the first address of an interface, and IPv4 is listed first: IPv6 is theirs only
 // where it is alone, or where the user's word for the host means it and no other.
-bool hidden_v6(const Situation& situation, size_t h, const Interface& i, const std::string& address) {
+bool hidden_v6(const All& all, size_t h, const Interface& i, const std::string& address) {
   bool v4 = false, v4_named = false;
   for (const host::InterfaceAddressFact& a : i.addresses) {
     v4 = v4 || !a.v6;
-    v4_named = v4_named || (!a.v6 && is_named(situation, h, a.address));
+    v4_named = v4_named || (!a.v6 && all.is_named(h, a.address));
   }
-  return v4 && (v4_named || !is_named(situation, h, address));
+  return v4 && (v4_named || !all.is_named(h, address));
 }
 
-std::vector<Candidate> candidates(const Situation& situation, size_t h, const std::string& wanted,
-                                  const std::map<std::string, int>& owners) {
-  const HostView& host = situation.hosts[h];
+std::vector<Candidate> candidates(const All& all, size_t h, const std::string& wanted) {
+  const HostView& host = all.situation.hosts[h];
   std::vector<Candidate> found;
   std::vector<std::string_view> names = base::split(wanted, ',');
   for (const Interface& i : host.facts.network.interfaces) {
@@ -105,8 +102,8 @@ std::vector<Candidate> candidates(const Situation& situation, size_t h, const st
     if (!kind) continue;
     for (const host::InterfaceAddressFact& a : i.addresses) {
       std::optional<NumericAddress> address = parse_address(a.address);
-      if (!address || address->loopback() || (address->v6 && address->link_local()) || owners.at(a.address) > 1) continue;
-      if (address->v6 && hidden_v6(situation, h, i, a.address)) continue;
+      if (!address || address->loopback() || (address->v6 && address->link_local()) || all.owned.at(a.address) > 1) continue;
+      if (address->v6 && hidden_v6(all, h, i, a.address)) continue;
       found.push_back({&i, *address, a.address, a.prefix, address->link_local() ? Kind::kLinkLocal : *kind});
     }
   }
@@ -134,7 +131,7 @@ struct Ranked {
   size_t named = 0;     // hosts whose name resolves to their address here
 };
 
-Ranked rank(const Situation& situation, const std::vector<const Candidate*>& members, std::string name) {
+Ranked rank(const All& all, const std::vector<const Candidate*>& members, std::string name) {
   Ranked r;
   r.network.name = std::move(name);
   r.network.speed_mbps = members[0]->interface->speed_mbps;
@@ -147,7 +144,7 @@ Ranked rank(const Situation& situation, const std::vector<const Candidate*>& mem
     r.counted = std::min(r.counted, counted_speed(c));
     r.kind = std::max(r.kind, c.kind);
     r.v6 = c.address.v6;
-    r.named += is_named(situation, h, c.text);
+    r.named += all.is_named(h, c.text);
   }
   return r;
 }
@@ -166,9 +163,22 @@ const Candidate* routed_from(const HostView& host, const std::vector<Candidate>&
 
 }  // namespace
 
-std::vector<std::string> decoys(const Situation& situation, size_t host) {
+std::map<std::string, int> owners(const Situation& situation) {
+  std::map<std::string, int> count;
+  for (const HostView& host : situation.hosts) {
+    std::vector<std::string> seen;
+    for (const Interface& i : host.facts.network.interfaces)
+      for (const host::InterfaceAddressFact& a : i.addresses)
+        if (std::find(seen.begin(), seen.end(), a.address) == seen.end()) {
+          seen.push_back(a.address);
+          ++count[a.address];
+        }
+  }
+  return count;
+}
+
+std::vector<std::string> decoys(const Situation& situation, size_t host, const std::map<std::string, int>& owned) {
   std::vector<std::string> names;
-  std::map<std::string, int> owned = owners(situation);
   for (const Interface& i : situation.hosts[host].facts.network.interfaces) {
     if (i.loopback || i.kind == "loopback" || i.addresses.empty()) continue;
     bool shared = std::all_of(i.addresses.begin(), i.addresses.end(), [&](const auto& a) { return owned.at(a.address) > 1; });
@@ -180,9 +190,9 @@ std::vector<std::string> decoys(const Situation& situation, size_t host) {
 std::vector<Network> shared_networks(const Situation& situation, const std::string& wanted_interface) {
   if (situation.hosts.empty()) return {};
   if (situation.single() && wanted_interface.empty()) return {{{"127.0.0.1"}, {"lo"}, 0, "127.0.0.0/8"}};
-  std::map<std::string, int> owned = owners(situation);
+  All all{situation};
   std::vector<std::vector<Candidate>> of_hosts;
-  for (size_t h = 0; h < situation.hosts.size(); ++h) of_hosts.push_back(candidates(situation, h, wanted_interface, owned));
+  for (size_t h = 0; h < situation.hosts.size(); ++h) of_hosts.push_back(candidates(all, h, wanted_interface));
 
   std::vector<Ranked> ranked;
   for (const Candidate& anchor : of_hosts[0]) {
@@ -191,7 +201,7 @@ std::vector<Network> shared_networks(const Situation& situation, const std::stri
       if (const Candidate* member = in_network(of_host, anchor)) members.push_back(member);
     std::string name = network_name(anchor.address, anchor.prefix);
     bool known = std::any_of(ranked.begin(), ranked.end(), [&](const Ranked& r) { return r.network.name == name; });
-    if (members.size() == situation.hosts.size() && !known) ranked.push_back(rank(situation, members, name));
+    if (members.size() == situation.hosts.size() && !known) ranked.push_back(rank(all, members, name));
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
     if (a.kind != b.kind) return a.kind < b.kind;
@@ -207,7 +217,7 @@ std::vector<Network> shared_networks(const Situation& situation, const std::stri
   std::vector<const Candidate*> members;
   for (size_t h = 0; h < of_hosts.size(); ++h)
     if (const Candidate* member = routed_from(situation.hosts[h], of_hosts[h])) members.push_back(member);
-  if (members.size() == situation.hosts.size()) networks.push_back(rank(situation, members, "routed").network);
+  if (members.size() == situation.hosts.size()) networks.push_back(rank(all, members, "routed").network);
   return networks;
 }
 

@@ -2,6 +2,7 @@
 // the parts before it have added.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@ void choose_p2p(const doctor::Situation& situation, Choices& choices);
 void choose_threads(const doctor::Situation& situation, const GpuWish& wish, Choices& choices);
 void choose_cpus(const doctor::Situation& situation, const GpuWish& wish, Choices& choices);
 
+// On how many hosts an address is.
+std::map<std::string, int> owners(const doctor::Situation& situation);
 // Interfaces of a host that have an address and lead to no other host: docker0, virbr0, addresses that several hosts have.
-std::vector<std::string> decoys(const doctor::Situation& situation, size_t host);
+std::vector<std::string> decoys(const doctor::Situation& situation, size_t host, const std::map<std::string, int>& owners);
 
 // What the user has set for a rank of that host: a variable, or for NCCL_* a line of NCCL's configuration file.
 std::optional<std::string> users_word(const doctor::Situation& situation, size_t host, const std::string& name);

@@ -82,6 +82,7 @@ struct Step {
   void check_speed();
   void end_speed();
   void await(const std::vector<bool>& hosts, os::milliseconds patience);
+  void answered(size_t h);
   void end_checks();
   void note_clocks();
   void settle_plan();

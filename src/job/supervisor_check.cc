@@ -22,15 +22,18 @@ bool wants_gpus(const State& s) {
 
 // Whose names and routes a host looks at: those it will connect to, and rank 0's. So that what is sent to a host, and what it does,
 // does not grow with the number of hosts.
-std::vector<size_t> peers_of(const State& s, size_t h) {
-  std::vector<size_t> peers;
-  if (h != 0) peers.push_back(0);
+std::vector<std::vector<size_t>> peers_of_all(const State& s) {
+  std::vector<std::vector<size_t>> peers(s.hosts.size());
+  for (size_t h = 1; h < peers.size(); ++h) peers[h].push_back(0);
   for (const std::vector<cluster::Pair>& round : s.checks.rounds)
-    for (const auto& [from, to] : round)
-      if (static_cast<size_t>(from) == h || static_cast<size_t>(to) == h)
-        peers.push_back(static_cast<size_t>(static_cast<size_t>(from) == h ? to : from));
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+    for (const auto& [from, to] : round) {
+      peers[static_cast<size_t>(from)].push_back(static_cast<size_t>(to));
+      peers[static_cast<size_t>(to)].push_back(static_cast<size_t>(from));
+    }
+  for (std::vector<size_t>& list : peers) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
   return peers;
 }
 
@@ -86,6 +89,7 @@ void Step::begin_checks() {
   c.situation.job = job_view(s.job);
   c.situation.hosts.resize(s.hosts.size());
   c.rounds = cluster::mesh_rounds(static_cast<int>(s.hosts.size()), seed_of(s.job.token));
+  c.peers = peers_of_all(s);
   c.firewall_asked = s.job.check_only;
   std::vector<bool> asked(s.hosts.size());
   for (size_t h = 0; h < s.hosts.size(); ++h) {
@@ -101,7 +105,7 @@ void Step::begin_checks() {
 
 void Step::probe(size_t h) {
   wire::Probe probe;
-  for (size_t peer : peers_of(s, h)) {
+  for (size_t peer : s.checks.peers[h]) {
     probe.peers.push_back({s.job.hosts[peer].target.name, {}});
     for (const wire::Address& a : s.hosts[peer].hello.addresses) probe.peers.back().addresses.push_back(a.address);
   }
@@ -133,6 +137,13 @@ void Step::await(const std::vector<bool>& hosts, os::milliseconds patience) {
   for (size_t h = 0; h < hosts.size(); ++h) s.checks.answered[h] = !hosts[h];
 }
 
+// Reading what a thousand hosts have answered takes seconds. While answers keep coming, those of the others may lie unread here, and
+// nobody is called silent for that.
+void Step::answered(size_t h) {
+  s.checks.answered[h] = true;
+  s.checks.deadline = std::max(*s.checks.deadline, now + kAnswersPause);
+}
+
 // A host that cannot be opened, or ends during the checks. A run is refused for it; `check` reports on the others.
 void Step::host_missed(size_t h, const base::Error& error) {
   s.hosts[h].refusal = error;
@@ -150,7 +161,7 @@ void Step::host_missed(size_t h, const base::Error& error) {
 void Step::take(size_t h, const wire::Probed& m) {
   Checks& c = s.checks;
   if (!checking() || c.stage != Checks::Stage::kProbing || c.answered[h]) return;
-  c.answered[h] = true;
+  answered(h);
   doctor::HostView& view = c.situation.hosts[h];
   if (c.mesh_over && !m.outcome.ok) return check_progress();  // it was asked for more, and the facts are there
   view.error = m.outcome.ok ? "" : m.outcome.error.message;

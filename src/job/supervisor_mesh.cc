@@ -12,15 +12,15 @@ int failures(const cluster::Mesh& mesh) {
       std::count_if(mesh.links.begin(), mesh.links.end(), [](const cluster::Link& link) { return link.outcome != "ok"; }));
 }
 
-cluster::Link* find_link(cluster::Mesh& mesh, size_t from, const wire::DialedLink& said) {
-  for (cluster::Link& link : mesh.links)
-    if (link.from == static_cast<int64_t>(from) && link.to == static_cast<int64_t>(said.to) && link.master_port == said.master_port)
-      return &link;
-  return nullptr;
+cluster::Link* find_link(Checks& c, size_t from, size_t to, bool master_port) {
+  auto found = c.link_places.find({from, to, master_port});
+  return found == c.link_places.end() || found->second >= c.mesh.links.size() ? nullptr : &c.mesh.links[found->second];
 }
 
 // The networks of the hosts that answered; the others have no address in them.
 std::vector<Network> networks_of(const doctor::Situation& all, const std::string& wanted) {
+  bool whole = std::all_of(all.hosts.begin(), all.hosts.end(), [](const doctor::HostView& h) { return h.probed; });
+  if (whole) return shared_networks(all, wanted);  // as nearly always, without a copy of what is known of every host
   doctor::Situation probed;
   probed.job = all.job;
   std::vector<size_t> at;
@@ -80,7 +80,7 @@ void Step::listen_on_network() {
 void Step::take(size_t h, const wire::Listening& m) {
   Checks& c = s.checks;
   if (!checking() || c.stage != Checks::Stage::kListening || c.answered[h]) return;
-  c.answered[h] = true;
+  answered(h);
   for (const wire::ListenedPlace& place : m.places) c.ports[h].push_back(place.outcome.ok ? place.port : 0);
   check_progress();
 }
@@ -102,20 +102,21 @@ void Step::dial_round() {
     link.port = c.ports[to][place];
     link.master_port = place == 1;
     link.outcome = "silent";  // until its dialer has said better
+    c.link_places[{from, to, link.master_port}] = c.mesh.links.size();
     c.mesh.links.push_back(std::move(link));
   };
   if (c.round == 0) {
     c.mesh = {};
+    c.link_places.clear();
     for (const std::vector<cluster::Pair>& round : c.rounds)
       for (const auto& [from, to] : round) add(static_cast<size_t>(from), static_cast<size_t>(to), 0);
     c.mesh.complete = c.mesh.links.size() == s.hosts.size() * (s.hosts.size() - 1);
     for (size_t h = 1; h < s.hosts.size(); ++h) add(h, 0, 1);
   } else {
     for (const cluster::Pair& pair : c.rounds[c.round - 1]) {
-      bool holds = std::any_of(c.mesh.links.begin(), c.mesh.links.end(), [&](const cluster::Link& l) {
-        return l.from == pair.first && l.to == pair.second && !l.master_port && l.outcome == "ok";
-      });
-      if (holds) add(static_cast<size_t>(pair.first), static_cast<size_t>(pair.second), 0);
+      auto from = static_cast<size_t>(pair.first), to = static_cast<size_t>(pair.second);
+      const cluster::Link* link = find_link(c, from, to, false);
+      if (link && link->outcome == "ok") add(from, to, 0);
     }
   }
   os::milliseconds burst = s.job.burst;
@@ -144,9 +145,9 @@ void Step::take(size_t h, const wire::Dialed& m) {
   bool awaited = (checking() && c.stage == Checks::Stage::kDialing) ||
                  (s.phase == Phase::kRunning && c.stage == Checks::Stage::kMeasuring && c.round > 0);
   if (!awaited || c.answered[h] || m.round != c.round) return;
-  c.answered[h] = true;
+  answered(h);
   for (const wire::DialedLink& said : m.links) {
-    cluster::Link* link = find_link(c.mesh, h, said);
+    cluster::Link* link = find_link(c, h, said.to, said.master_port);
     if (!link) continue;
     if (c.round == 0) {
       link->outcome = said.outcome;

@@ -95,6 +95,23 @@ TEST(Checks, AHostThatHangsCostsItsDeadlineAndNoMore) {
   EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kChecked);
 }
 
+TEST(Checks, NobodyIsSilentWhileTheAnswersOfOthersAreStillBeingRead) {
+  Checking s({1, 1, 1}, checked(true));
+  os::milliseconds patience = s.state.job.probe_deadline + kProbeGrace;
+  s.now = s.now + (patience - milliseconds(100));
+  s.feed(Tick{});
+  s.say(0, probed(facts_of(0)));
+  s.now = s.now + milliseconds(400);  // beyond the deadline
+  s.feed(Tick{});
+  EXPECT_FALSE(s.state.hosts[1].silent);
+  s.say(1, probed(facts_of(1)));
+  EXPECT_TRUE(s.state.checks.situation.hosts[1].probed);
+  EXPECT_FALSE(s.state.hosts[2].silent);
+  s.now = s.now + kAnswersPause;  // nothing more comes
+  s.feed(Tick{});
+  EXPECT_TRUE(s.state.hosts[2].silent);
+}
+
 TEST(Checks, AHostThatCannotBeReachedDoesNotKeepCheckFromTheOthers) {
   Job job = checked(true);
   Script s({1, 1}, std::move(job));
