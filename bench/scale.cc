@@ -20,7 +20,7 @@ namespace {
 struct Options {
   std::vector<int> sizes{64, 256, 1024};
   int ranks = 8;
-  os::milliseconds runs{2000};
+  os::milliseconds runs{10'000};
   bool json = false;
   std::string phalanx, ssh;
 };
@@ -82,9 +82,8 @@ void print_growth(const Row& small, const Row& large) {
 int run(const Options& options, const std::string& folder) {
   base::Status limits = set_limits(*std::max_element(options.sizes.begin(), options.sizes.end()));
   if (!limits.ok()) return std::fprintf(stderr, "%s", limits.error().render().c_str()), 1;
-  // The program is packed once for hosts that lack it, and kept: not in what is measured.
-  Wish first{options.phalanx, options.ssh, folder, 2, options.ranks, Ending::kOperator, os::milliseconds(1000)};
-  if (base::Result<Trial> warm = run_trial(first); !warm.ok()) return std::fprintf(stderr, "%s", warm.error().render().c_str()), 1;
+  Wish any{options.phalanx, options.ssh, folder};
+  if (base::Status ready = prepare(any); !ready.ok()) return std::fprintf(stderr, "%s", ready.error().render().c_str()), 1;
   utsname system{};
   ::uname(&system);
   long cores = ::sysconf(_SC_NPROCESSORS_ONLN);

@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "os/descriptor_limit.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -127,14 +127,12 @@ void Run::look() {
     if (line.starts_with("VmHWM:")) trial_.peak_bytes = std::strtoll(line.c_str() + 6, nullptr, 10) * 1024;
 }
 
+// The launcher has one thread. Of a process that has ended, and is not waited for yet, it can still be read.
 double Run::cpu() const {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid_));
-  std::string line;
-  std::getline(file, line);
-  std::vector<std::string_view> fields = base::split_words(std::string_view(line).substr(std::min(line.size(), line.rfind(')') + 1)));
-  if (fields.size() < 13) return 0;
-  auto ticks = [&](size_t i) { return std::strtod(std::string(fields[i]).c_str(), nullptr); };
-  return (ticks(11) + ticks(12)) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  std::ifstream file(fmt::format("/proc/{}/schedstat", pid_));
+  double on_processor_ns = 0;
+  file >> on_processor_ns;
+  return on_processor_ns / 1e9;
 }
 
 void Run::all_started() {
@@ -153,7 +151,7 @@ void Run::end() {
 
 void Run::ended() {
   os::Mono now = os::mono_now();
-  double all = cpu();  // of a zombie it can still be read
+  double all = cpu();
   int status = 0;
   if (::waitpid(pid_, &status, 0) != pid_) return;
   loop_.unwatch(std::exchange(handle_watch_, 0));
@@ -199,6 +197,19 @@ base::Status set_limits(int hosts) {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return base::system_error("setrlimit", "");
   os::raise_descriptor_limit();
   return base::ok();
+}
+
+base::Status prepare(Wish wish) {
+  constexpr os::milliseconds kFirst{500}, kLongest{16'000};
+  wish.hosts = 2;
+  wish.ending = Ending::kOperator;
+  for (wish.runs = kFirst; wish.runs <= kLongest; wish.runs *= 2) {
+    TRY(run_trial(wish));
+    std::error_code ignored;
+    for (const auto& build : std::filesystem::directory_iterator(wish.folder + "/.cache/phalanx", ignored))
+      if (os::exists(build.path().string() + "/packed")) return base::ok();
+  }
+  return base::fail(base::ErrorKind::kTimeout, "the launcher does not finish to pack its program");
 }
 
 base::Result<Trial> run_trial(const Wish& wish) {
