@@ -59,9 +59,10 @@ base::Result<std::unique_ptr<Agents>> Agents::create(os::Loop& loop, const std::
 
 void Agents::accept() {
   while (true) {
-    os::Fd socket = os::accept_local(listener_.get());
-    if (!socket.valid()) return;
-    meet(std::move(socket));
+    base::Result<os::Fd> socket = os::accept_local(listener_.get());
+    if (!socket.ok()) broken_ = socket.error().message;
+    if (!socket.ok() || !socket->valid()) return;
+    meet(std::move(socket).value());
   }
 }
 
@@ -276,7 +277,8 @@ void Agents::fail(int rank) {
 template <typename Message>
 void Agents::say(Agent& agent, const Message& message) {
   if (!agent.out.valid()) return;
-  wire::encode(agent.outgoing, message);
+  base::Status encoded = wire::encode(agent.outgoing, message);
+  if (!encoded.ok()) broken_ = encoded.error().message;
   write(agent);
 }
 

@@ -34,7 +34,7 @@ class Agents {
   void fail(int rank);                                                              // it ends with code 1, as a Python program that raised
   size_t living() const { return living_; }                                         // ranks
   Sent sent() const;
-  const std::string& broken() const { return broken_; }  // the first frame that made no sense
+  const std::string& broken() const { return broken_; }  // what made no sense, and why; else empty
 
  private:
   struct Agent;

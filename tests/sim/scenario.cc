@@ -136,6 +136,25 @@ Scenario make_scenario(uint64_t seed) {
   return scenario;
 }
 
+Scenario big_scenario(size_t hosts) {
+  constexpr int kRanks = 8;
+  Scenario scenario;
+  for (size_t h = 0; h < hosts; ++h) scenario.job.hosts.push_back(host(h, kRanks));
+  scenario.job.run_id = "sim";
+  scenario.job.token = "0123456789abcdef";
+  scenario.job.argv = {"train"};
+  scenario.job.directory = "/";
+  scenario.job.preflight = job::Preflight::kOff;
+  scenario.work = milliseconds(3000);
+  scenario.patience = milliseconds(60'000);
+  Fault fault;
+  fault.target = hosts * kRanks / 2;
+  fault.at = milliseconds(1000);
+  fault.status = 1 << 8;
+  scenario.faults = {fault};
+  return scenario;
+}
+
 std::string describe(const Scenario& s) {
   std::string text =
       fmt::format("seed {}: {} hosts, {} spares, least {}, {} restarts, grace {} ms, lease {} ms, works {} ms{}{}{}{}\n", s.seed,

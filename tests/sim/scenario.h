@@ -80,6 +80,8 @@ struct Scenario {
 };
 
 Scenario make_scenario(uint64_t seed);
+// One rank in the middle fails, a second after the start; nothing else happens.
+Scenario big_scenario(size_t hosts);
 std::string describe(const Scenario& scenario);
 
 }  // namespace sim

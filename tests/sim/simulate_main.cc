@@ -1,4 +1,5 @@
 // simulate [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE]: plays simulated runs; exit 1 if an invariant broke.
+// simulate --hosts N: one run on so many hosts with 8 ranks each, in which one rank fails.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,8 +20,7 @@ struct Totals {
   std::map<int, int64_t> kinds;
 };
 
-void play(uint64_t seed, bool trace, const char* program, Totals& totals) {
-  sim::Scenario scenario = sim::make_scenario(seed);
+void play(const sim::Scenario& scenario, bool trace, const char* program, Totals& totals) {
   if (trace) std::fputs(sim::describe(scenario).c_str(), stdout);
   sim::Report report = sim::World(scenario, trace).play();
   ++totals.runs;
@@ -32,13 +32,13 @@ void play(uint64_t seed, bool trace, const char* program, Totals& totals) {
   if (totals.failed > 10 && !trace) return;
   std::fputs(sim::describe(scenario).c_str(), stdout);
   for (const std::string& problem : report.problems) std::printf("  %s\n", problem.c_str());
-  std::printf("  replay: %s --seed %llu --trace\n", program, static_cast<unsigned long long>(seed));
+  std::printf("  replay: %s --seed %llu --trace\n", program, static_cast<unsigned long long>(scenario.seed));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  uint64_t from = 1, runs = 20'000;
+  uint64_t from = 1, runs = 20'000, hosts = 0;
   bool trace = false, one = false;
   std::vector<uint64_t> seeds;
   for (int i = 1; i < argc; ++i) {
@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
     const char* value = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--trace") trace = true;
     else if (word == "--runs") runs = std::strtoull(value, nullptr, 10), ++i;
+    else if (word == "--hosts") hosts = std::strtoull(value, nullptr, 10), one = true, ++i;
     else if (word == "--from") from = std::strtoull(value, nullptr, 10), ++i;
     else if (word == "--seed") seeds.push_back(std::strtoull(value, nullptr, 10)), one = true, ++i;
     else if (word == "--seeds") {
@@ -55,15 +56,16 @@ int main(int argc, char** argv) {
         if (!line.empty() && line[0] != '#') seeds.push_back(std::strtoull(line.c_str(), nullptr, 10));
       ++i;
     } else {
-      return std::fprintf(stderr, "error: %s is no option: [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE]\n",
+      return std::fprintf(stderr, "error: %s is no option: [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE] [--hosts N]\n",
                           word.c_str()),
              2;
     }
   }
   os::Mono began = os::mono_now();
   Totals totals;
-  for (uint64_t seed : seeds) play(seed, trace, argv[0], totals);
-  for (uint64_t i = 0; i < runs && !one; ++i) play(from + i, false, argv[0], totals);
+  if (hosts > 0) play(sim::big_scenario(hosts), trace, argv[0], totals);
+  for (uint64_t seed : seeds) play(sim::make_scenario(seed), trace, argv[0], totals);
+  for (uint64_t i = 0; i < runs && !one; ++i) play(sim::make_scenario(from + i), false, argv[0], totals);
   double seconds = static_cast<double>((os::mono_now() - began).count()) / 1e9;
   std::printf("%lld runs, %lld attempts, %lld events in %.1f s; %lld broke an invariant\n", static_cast<long long>(totals.runs),
               static_cast<long long>(totals.attempts), static_cast<long long>(totals.events), seconds,

@@ -163,7 +163,8 @@ void World::open_hosts() {
         hello.cpus = 2;
         hello.gpus = scenario_.machines == 0 ? 0 : 8;
         hello.wall_ns = dice_.once_in(4) ? 0 : now_.ns + 1'700'000'000'000'000'000;
-        hello.addresses = {{"eth0", fmt::format("10.0.0.{}", a.host + 1)}, {"eth1", fmt::format("10.1.0.{}", a.host + 1)}};
+        const std::string own = fmt::format("{}.{}", a.host / 250, a.host % 250 + 1);
+        hello.addresses = {{"eth0", "10.0." + own}, {"eth1", "10.1." + own}};
         hello.now_ns = now_.ns + host.clock_offset;
         hello.fingerprint = scenario_.changed ? "of another boot" : kFingerprint;
         if (a.mad && dice_.once_in(2)) make_hostile(hello);
