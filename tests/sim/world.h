@@ -135,6 +135,7 @@ class World {
   std::map<size_t, Agent*> connected_;  // by place, of the current attempt
   os::Mono asleep_until_;
   int sigints_ = 0;
+  std::vector<size_t> checked_members_;       // of the last attempt that was looked at
   std::map<int, std::vector<bool>> started_;  // per attempt, which ranks
   bool struck_ = false;                       // a fault has taken effect
   Report report_;
