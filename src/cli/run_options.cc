@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "cli/codes.h"
 #include "cli/flag_value.h"
 #include "cli/gpu_wish.h"

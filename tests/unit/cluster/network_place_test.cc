@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "cluster/openssh.h"
+#include "os/files.h"
 #include "os/process.h"
 
 namespace cluster {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "job/narrate.h"
+
 namespace job::test {
 namespace {
 
