@@ -72,7 +72,7 @@ base::Result<int> attach_verb(const Invocation& invocation) {
   if (end == Follower::End::kSilent)
     return base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " gives no answer").with_hint("phalanx why " + run.id);
   return base::fail(ErrorKind::kUnreachable, "the launcher of " + run.id + " has died")
-      .because("it closed without a word; its hosts end everything by themselves within 6 s")
+      .because("it closed the connection without a verdict; its hosts end all ranks by themselves, at the latest when the lease is over")
       .with_hint("phalanx stop " + run.id);
 }
 

@@ -138,8 +138,9 @@ void add_now(view::Story& story, const logs::Run& run, const Json& status, Langu
   if (run.life == logs::Life::kEnded) return;
   auto add = [&](Bilingual text, const auto&... args) { story.now.push_back(say(language, text, args...)); };
   if (run.life == logs::Life::kLost)
-    return add({"the launcher died without a word; its hosts end everything by themselves within 6 s. phalanx stop {} makes sure of it",
-                "启动器无声死亡；各主机会在 6 秒内自行结束一切。phalanx stop {} 可加以确认"},
+    return add({"the launcher was killed; its hosts end all ranks by themselves, at the latest when the lease is over. phalanx stop {} "
+                "makes sure of it",
+                "启动器已被杀死；各主机最迟在租约到期时自行结束所有 rank。phalanx stop {} 可加以确认"},
                run.id);
   if (run.life == logs::Life::kElsewhere)
     return add({"it was begun on {}; how it is can only be seen there", "它在 {} 上启动；只能在那里查看状态"}, run.launcher_host);
