@@ -209,7 +209,7 @@ TEST_F(Life, ALauncherThatIsKilledIsLostAndTheHostsAreProvedEmpty) {
   EXPECT_HAS(followed.err, "phalanx stop " + id);
   EXPECT_EQ(state(), "lost");
   EXPECT_EQ(phalanx({"attach", id}).exit_code, 4);
-  EXPECT_HAS(phalanx({"why", id}).out, "the launcher died without a word");
+  EXPECT_HAS(phalanx({"why", id}).out, "the launcher was killed");
   expect_stopped(id, {"h1", "h2"});
   EXPECT_EQ(state(), "(none)");
   EXPECT_EQ(state({"-a"}), "lost");
