@@ -25,7 +25,6 @@ base::Status Follower::connect() {
   TRY_ASSIGN(client_, job::ControlClient::connect(loop_, run_.path, run_.id, std::move(handlers)));
   greeting_ = loop_.after(kGreeting, [this] {
     greeting_ = 0;
-    if (answered_) std::exchange(answered_, nullptr)();
     end(End::kSilent);
   });
   view_.on_room([this] { client_->pause(false); });
@@ -67,6 +66,7 @@ void Follower::on_frame(const wire::Frame& frame) {
   if (frame.type == wire::FrameType::kRunStatus) {
     if (greeting_) loop_.cancel(greeting_);
     greeting_ = 0;
+    if (answered_) std::exchange(answered_, nullptr)();
     base::Result<wire::RunStatus> status = wire::decode<wire::RunStatus>(frame.payload);
     base::Result<base::Json> json = status.ok() ? base::parse_json(status->json) : base::Result<base::Json>(status.error());
     if (json.ok() && json->is_object()) on_status(*json);
