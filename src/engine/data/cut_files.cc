@@ -18,9 +18,9 @@ struct Entry {
   std::atomic<const char*> path{nullptr};
   Entry* next = nullptr;
 };
-std::atomic<Entry*> first{nullptr};
-std::mutex changes;
-struct sigaction before{};
+std::atomic<Entry*> newest_entry{nullptr};
+std::mutex entry_changes;
+struct sigaction earlier_action{};
 
 void write_all(const char* text) {
   for (size_t left = std::strlen(text); left > 0;) {
@@ -33,7 +33,7 @@ void write_all(const char* text) {
 
 void on_bus_error(int number, siginfo_t* info, void* context) {
   const char* address = static_cast<const char*>(info->si_addr);
-  for (const Entry* e = first.load(std::memory_order_acquire); e != nullptr; e = e->next) {
+  for (const Entry* e = newest_entry.load(std::memory_order_acquire); e != nullptr; e = e->next) {
     const size_t bytes = e->bytes.load(std::memory_order_acquire);
     const char* begin = e->begin.load(std::memory_order_relaxed);
     if (bytes == 0 || address < begin || address >= begin + bytes) continue;
@@ -43,16 +43,17 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
     write_all("hint: write new data to a new file and rename it; a file in use must not be changed\n");
     _exit(kCutFileExit);
   }
-  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr) return before.sa_sigaction(number, info, context);
-  sigaction(SIGBUS, &before, nullptr);
+  if ((earlier_action.sa_flags & SA_SIGINFO) != 0 && earlier_action.sa_sigaction != nullptr)
+    return earlier_action.sa_sigaction(number, info, context);
+  sigaction(SIGBUS, &earlier_action, nullptr);
   raise(number);  // delivered when this returns
 }
 
 }  // namespace
 
 void remember_mapping(const void* begin, size_t bytes, const std::string& path) {
-  std::lock_guard lock(changes);
-  Entry* entry = first.load(std::memory_order_relaxed);
+  std::lock_guard lock(entry_changes);
+  Entry* entry = newest_entry.load(std::memory_order_relaxed);
   while (entry != nullptr && entry->bytes.load(std::memory_order_relaxed) != 0) entry = entry->next;
   const bool is_new = entry == nullptr;
   if (is_new) entry = new Entry;
@@ -63,13 +64,13 @@ void remember_mapping(const void* begin, size_t bytes, const std::string& path) 
   entry->begin.store(static_cast<const char*>(begin), std::memory_order_relaxed);
   entry->bytes.store(bytes, std::memory_order_release);
   if (!is_new) return;
-  entry->next = first.load(std::memory_order_relaxed);
-  first.store(entry, std::memory_order_release);
+  entry->next = newest_entry.load(std::memory_order_relaxed);
+  newest_entry.store(entry, std::memory_order_release);
 }
 
 void forget_mapping(const void* begin) {
-  std::lock_guard lock(changes);
-  for (Entry* e = first.load(std::memory_order_relaxed); e != nullptr; e = e->next) {
+  std::lock_guard lock(entry_changes);
+  for (Entry* e = newest_entry.load(std::memory_order_relaxed); e != nullptr; e = e->next) {
     if (e->bytes.load(std::memory_order_relaxed) == 0 || e->begin.load(std::memory_order_relaxed) != begin) continue;
     e->bytes.store(0, std::memory_order_release);
     return;
@@ -83,7 +84,7 @@ void name_cut_files() {
     ours.sa_sigaction = on_bus_error;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
-    sigaction(SIGBUS, &ours, &before);
+    sigaction(SIGBUS, &ours, &earlier_action);
   });
 }
 
