@@ -31,6 +31,12 @@ void clean(std::string& text) {
   }
 }
 
+bool has_control(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i)
+    if (is_control(text, i)) return true;
+  return false;
+}
+
 base::Status bound(Json& json, size_t& values) {
   if (++values > kMostValues) return fail(ErrorKind::kInternal, fmt::format("more than {} values", kMostValues));
   if (json.is_string()) {
@@ -42,11 +48,8 @@ base::Status bound(Json& json, size_t& values) {
   if (!json.is_array() && !json.is_object()) return base::ok();
   if (json.size() > kMostItems) return fail(ErrorKind::kInternal, fmt::format("a list of {}, at most {}", json.size(), kMostItems));
   if (json.is_object())
-    for (auto it = json.begin(); it != json.end(); ++it) {
-      std::string key = it.key();
-      clean(key);
-      if (key != it.key() || key.size() > kMostKeyBytes) return fail(ErrorKind::kInternal, "a name that is none");
-    }
+    for (auto it = json.begin(); it != json.end(); ++it)
+      if (has_control(it.key()) || it.key().size() > kMostKeyBytes) return fail(ErrorKind::kInternal, "a name that is none");
   for (Json& item : json) TRY(bound(item, values));
   return base::ok();
 }
