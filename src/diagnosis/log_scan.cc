@@ -18,10 +18,11 @@
 namespace diagnosis {
 namespace {
 
-constexpr std::array<std::string_view, 5> kExtra = {kTracebackHead, "[rank", "NCCL INFO ", "NCCL WARN ", "NCCL version "};
-enum Extra : uint32_t { kHead, kRankTag, kNccl };  // the last of several
-constexpr size_t kMostSources = 256;               // with an open traceback at a time
-constexpr int kLinesBack = 12;                     // in which the time of a line without one is looked for
+constexpr std::array<std::string_view, 7> kExtra = {kTracebackHead, kDirectCause, kWhileHandling, "[rank",
+                                                    "NCCL INFO ",   "NCCL WARN ", "NCCL version "};
+enum Extra : uint32_t { kHead, kCause, kHandling, kRankTag, kNccl };  // the last of several
+constexpr size_t kMostSources = 256;                                  // with an open traceback at a time
+constexpr int kLinesBack = 12;                                        // in which the time of a line without one is looked for
 constexpr int kMostRanks = 1 << 20;
 constexpr uint64_t kSummaryLines = 4;  // of torchrun's summary: from the rank to its exit code
 
@@ -63,6 +64,20 @@ std::string without_escapes(std::string_view block) {
   return out;
 }
 
+// Equal for events of which only the first few are kept.
+std::string key_of(const LogEvent& event) {
+  return fmt::format("{}|{}|{}|{}", static_cast<const void*>(event.signature), event.source, event.rank, event.local_rank);
+}
+
+// Exceptions of one writer that Python printed as one story: each raised from the one before, or while that was handled. What a signature
+// knows explains the others; where none is known, the last one ended the program. ("Empty" raised from a queue's get() is no cause if
+// "DataLoader worker exited unexpectedly" follows from it.)
+struct Chain {
+  bool goes_on = false;           // Python said that another one follows
+  bool known = false;             // a signature knew one of them
+  std::optional<size_t> unknown;  // event of the last that none knew
+};
+
 }  // namespace
 
 class LogScan::Matcher : public SignatureMatcher {
@@ -82,6 +97,7 @@ struct LogScan::File {
   bool unended = false;   // the last byte was no "\n"
   bool skipping = false;  // the rest of a line that was too long
   std::map<std::string, Traceback> open;
+  std::map<std::string, Chain> chains;
   std::map<std::string, uint64_t> kept;
   std::optional<int64_t> time;
   int summary_rank = -1;
@@ -94,7 +110,9 @@ struct LogScan::File {
   void walk(std::string_view block);
   void see_rank(std::string_view text);
   void look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids);
+  Chain& chain_of(const std::string& source);
   void remember(SignatureMatch match, const LogLine& line, const Traceback* traceback, std::string_view block, size_t begin);
+  void forget(size_t event);
   void learn(const SignatureMatch& match, int rank, const std::string& host);
   std::optional<int64_t> time_before(std::string_view block, size_t begin) const;
   void count(const Signature* signature, int rank);
@@ -177,7 +195,8 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   LogLine read = read_log_line(text);
   if (read.time) time = read.time;
   if (read.rank >= 0 && read.rank <= kMostRanks) facts.ranks.insert(read.rank);
-  bool head = std::binary_search(ids.begin(), ids.end(), extra + kHead) && base::trim(read.text).ends_with("last):");
+  auto has = [&](Extra which) { return std::binary_search(ids.begin(), ids.end(), extra + which); };
+  bool head = has(kHead) && base::trim(read.text).ends_with("last):");
   std::string source = read.source();
   std::optional<Traceback> ended;
   if (head) {
@@ -190,9 +209,43 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     if (state == Traceback::State::kEnd) ended = found->second;
     if (state != Traceback::State::kInside) open.erase(found);
   }
+  if (has(kCause) || has(kHandling))
+    if (auto chain = chains.find(source); chain != chains.end()) chain->second.goes_on = true;
   SignatureMatch match = matcher.match(read.text, ids);
-  if (!match.signature && ended && !ended->ignored()) match.signature = &traceback_signature();
-  if (match.signature) remember(std::move(match), read, ended ? &*ended : nullptr, block, begin);
+  if (!ended) {
+    if (match.signature) remember(std::move(match), read, nullptr, block, begin);
+    return;
+  }
+  Chain& chain = chain_of(source);
+  if (match.signature) {
+    chain.known = chain.known || match.signature->role == Role::kRoot || match.signature->role == Role::kSymptom;
+    remember(std::move(match), read, &*ended, block, begin);
+  } else if (!ended->ignored() && !chain.known) {
+    match.signature = &traceback_signature();
+    size_t before = facts.events.size();
+    remember(std::move(match), read, &*ended, block, begin);
+    if (facts.events.size() == before) return;
+    if (chain.unknown) forget(*chain.unknown);
+    chain.unknown = before;
+    return;
+  }
+  if (chain.known && chain.unknown) forget(*std::exchange(chain.unknown, {}));
+}
+
+// The chain that an exception of `source` belongs to: the one that goes on, or a new one.
+Chain& LogScan::File::chain_of(const std::string& source) {
+  if (chains.size() >= kMostSources) chains.clear();
+  Chain& chain = chains[source];
+  if (!std::exchange(chain.goes_on, false)) chain = {};
+  return chain;
+}
+
+void LogScan::File::forget(size_t event) {
+  LogEvent& gone = facts.events[event];
+  for (LogCount& c : facts.counts)
+    if (c.signature == gone.signature && c.count > 0) --c.count;
+  --kept[key_of(gone)];
+  gone.signature = nullptr;
 }
 
 void LogScan::File::learn(const SignatureMatch& match, int rank, const std::string& host) {
@@ -243,12 +296,11 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   if (event.rank >= 0) facts.ranks.insert(event.rank);
   count(match.signature, event.rank);
   if (match.signature->role == Role::kContext || match.signature->role == Role::kBenign || facts.events.size() >= kMostEvents) return;
-  std::string key = fmt::format("{}|{}|{}|{}", static_cast<const void*>(match.signature), read.source(), event.rank, event.local_rank);
-  if (++kept[key] > kKeptEach) return;
+  event.source = read.source();
+  if (++kept[key_of(event)] > kKeptEach) return;
   event.file = number;
   event.line = line;
   event.place = facts.events.size();
-  event.source = read.source();
   event.text = std::string(base::trim(read.text.substr(0, kEventBytes)));
   event.time = read.time ? read.time : time_before(block, begin);
   event.captures = std::move(match.captures);
@@ -273,6 +325,7 @@ void LogScan::begin_file(LogFile file) {
                        .nccl = *nccl_,
                        .buffer = {},
                        .open = {},
+                       .chains = {},
                        .kept = {},
                        .time = {},
                        .summary_host = {},
@@ -289,6 +342,8 @@ void LogScan::end_file() {
 }
 
 LogFacts LogScan::finish() {
+  std::erase_if(facts_.events, [](const LogEvent& event) { return !event.signature; });
+  std::erase_if(facts_.counts, [](const LogCount& count) { return count.count == 0; });
   facts_.nccl = nccl_->finish();
   nccl_ = std::make_unique<logs::NcclLog>();
   return std::exchange(facts_, {});

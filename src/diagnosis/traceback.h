@@ -8,6 +8,9 @@
 namespace diagnosis {
 
 inline constexpr std::string_view kTracebackHead = "Traceback (most recent call last)";
+// Between two exceptions of which the second followed from the first.
+inline constexpr std::string_view kDirectCause = "The above exception was the direct cause of the following exception";
+inline constexpr std::string_view kWhileHandling = "During handling of the above exception, another exception occurred";
 
 class Traceback {
  public:

@@ -94,6 +94,16 @@ TEST(LogScan, RepeatedLinesAreCounted) {
   EXPECT_EQ(facts.counts[0].count, 1000u);
 }
 
+TEST(LogScan, AChainOfUnknownExceptionsIsOneEvent) {
+  std::string one = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nKeyError: 1\n", text = one;
+  for (int i = 0; i < 20; ++i) text += "\nDuring handling of the above exception, another exception occurred:\n\n" + one;
+  LogFacts facts = scan(text);
+  ASSERT_EQ(facts.events.size(), 1u);
+  EXPECT_EQ(facts.events[0].line, 4u + 20 * 7);
+  ASSERT_EQ(facts.counts.size(), 1u);
+  EXPECT_EQ(facts.counts[0].count, 1u);
+}
+
 TEST(LogScan, TheFileTellsTheRankWhereTheLineDoesNot) {
   LogFacts facts = scan(kOom, SIZE_MAX, {.name = "ranks/7.log", .rank = 7, .host = "gpu02"});
   ASSERT_EQ(facts.events.size(), 1u);

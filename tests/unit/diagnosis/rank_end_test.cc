@@ -24,6 +24,33 @@ TEST(RankEnd, AnExceptionWithTheUsersOwnFrame) {
   EXPECT_FALSE(r.victim);
 }
 
+std::string raised(const char* exception) {
+  return std::string("Traceback (most recent call last):\n  File \"/data/train.py\", line 7, in load\n    f()\n") + exception + "\n";
+}
+
+const std::string kFromIt = "\nThe above exception was the direct cause of the following exception:\n\n";
+const std::string kWhile = "\nDuring handling of the above exception, another exception occurred:\n\n";
+
+TEST(RankEnd, OfExceptionsThatFollowFromEachOtherTheKnownOneExplains) {
+  const char *empty = "_queue.Empty", *gone = "RuntimeError: DataLoader worker (pid(s) 50) exited unexpectedly";
+  EndReading r = read_end({exited(1), raised(empty) + kFromIt + raised(gone), "", ""});
+  EXPECT_EQ(r.evidence, gone);
+  r = read_end({exited(1), "ERROR: Unexpected bus error encountered in worker. \n" + raised(empty) + kFromIt + raised(gone), "", ""});
+  EXPECT_EQ(r.code, "FS-SHM-SMALL");
+  r = read_end(
+      {exited(1), raised("OSError: [Errno 28] No space left on device: 'a'") + kWhile + raised("AttributeError: no 'close'"), "", ""});
+  EXPECT_EQ(r.code, "FS-DISK-FULL");
+}
+
+TEST(RankEnd, OfExceptionsNoneOfWhichIsKnownTheLastOneCounts) {
+  EndReading r =
+      read_end({exited(1), raised("KeyError: 'a'") + kWhile + raised("KeyError: 'b'") + kFromIt + raised("KeyError: 'c'"), "", ""});
+  EXPECT_EQ(r.evidence, "KeyError: 'c'");
+  // Two stories: the first was caught and printed.
+  r = read_end({exited(1), raised("OSError: [Errno 28] No space left on device: 'a'") + raised("KeyError: 'b'"), "", ""});
+  EXPECT_EQ(r.evidence, "KeyError: 'b'");
+}
+
 TEST(RankEnd, TheErrorFileWins) {
   EndReading r = read_end({exited(1), "something else\n", R"({"message":{"message":"KeyError: 'x'","extraInfo":{}}})", ""});
   EXPECT_EQ(r.code, "RUN-EXCEPTION");
