@@ -217,7 +217,7 @@ bool Ranks::on_exit(pid_t pid, int status) {
   exited.at_ns = os::mono_now().ns;
   exited.stopped_by_us = rank.stopped_by_us;
   exited.error_file = read_error_file(rank);
-  if (status != 0) exited.last_words = last_words(rank);
+  if (status != 0) exited.last_words = rank.stopped_by_us == 0 ? last_words(rank) : std::move(rank.said_before);
   exited.kernel = obituary_.of(pid, status);
   outbox_.control(exited);
   return true;
@@ -245,6 +245,7 @@ std::string Ranks::last_words(Rank& rank) {
 void Ranks::signal(int signal_number) {
   for (auto& rank : ranks_) {
     if (rank->exited || rank->pid <= 0) continue;
+    if (rank->stopped_by_us == 0) rank->said_before = last_words(*rank);
     ::kill(-rank->pid, signal_number);  // it leads its own process group (setsid in spawn)
     ::kill(rank->pid, SIGCONT);         // a stopped process does not see SIGTERM
     rank->stopped_by_us = static_cast<uint8_t>(signal_number);

@@ -72,6 +72,7 @@ class Ranks {
     os::WatchId report_watch = 0;
     os::TimerId patience = 0;
     uint8_t stopped_by_us = 0;
+    std::string said_before;  // its last words when we first stopped it: what it says of our signal is no cause
     os::Mono spoke = os::mono_now();
     std::string error_file;
     std::string stack_file;  // of the Python hook

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/text.h"
 #include "diagnosis/rank_end.h"
 
 namespace job {
@@ -17,6 +18,9 @@ namespace {
 constexpr os::milliseconds kCauseWithin{10'000};
 // Who left before a victim failed may have left a moment after it by our clocks, besides what the pings leave open.
 constexpr os::milliseconds kClockError{50};
+
+// As from waitpid: of a rank whose own status is not known, because our signal ended it before.
+constexpr int kExitedWithOne = 1 << 8;
 
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
@@ -38,8 +42,19 @@ diagnosis::EndReading reading_of(const RankState& rank) {
   return diagnosis::read_end({rank.status, rank.last_words, rank.error_file, rank.kernel});
 }
 
+// What a rank said before we stopped it, if that ended it: it was on its way out (a Python program takes a while to end) when the failure
+// of a victim was heard of, and is not counted as failed.
+std::optional<diagnosis::EndReading> dying_words(const RankState& rank) {
+  if (!rank.exited || rank.lost || rank.status == 0 || rank.stopped_by_us == 0) return std::nullopt;
+  diagnosis::EndReading reading = diagnosis::read_end({kExitedWithOne, rank.last_words, {}, {}});
+  if (reading.victim || reading.code == "RUN-EXIT-CODE") return std::nullopt;
+  bool last = base::trim(rank.last_words).ends_with(reading.evidence);  // an exception that it went on after ended nothing
+  return reading.code == "RUN-EXCEPTION" && !last ? std::nullopt : std::optional(reading);
+}
+
 struct Suspects {
   std::optional<size_t> first, cause, left;  // the earliest failure; the earliest that is no victim; who ended well before any failed
+  std::optional<size_t> dying;               // the earliest of those that had said why they end when we stopped them
 };
 
 Suspects suspects(const State& state) {
@@ -47,6 +62,7 @@ Suspects suspects(const State& state) {
   auto earlier = [&](size_t r, const std::optional<size_t>& than) { return !than || state.ranks[r].at < state.ranks[*than].at; };
   for (size_t r = 0; r < state.ranks.size(); ++r) {
     const RankState& rank = state.ranks[r];
+    if (dying_words(rank) && earlier(r, found.dying)) found.dying = r;
     if (!rank.failed()) continue;
     if (earlier(r, found.first)) found.first = r;
     if (!reading_of(rank).victim && earlier(r, found.cause)) found.cause = r;
@@ -68,12 +84,12 @@ Suspects suspects(const State& state) {
 
 void blame_rank(const State& state, size_t r, Verdict& verdict) {
   const RankState& rank = state.ranks[r];
-  diagnosis::EndReading reading = reading_of(rank);
+  diagnosis::EndReading reading = dying_words(rank).value_or(reading_of(rank));
   verdict.kind = Verdict::Kind::kRankFailed;
   verdict.rank = static_cast<int>(r);
   verdict.host = static_cast<size_t>(state.plan->host_of(verdict.rank));
-  verdict.status = rank.status;
-  verdict.exit_code = code_of(rank.status);
+  verdict.status = rank.stopped_by_us != 0 && WIFSIGNALED(rank.status) ? kExitedWithOne : rank.status;
+  verdict.exit_code = code_of(verdict.status);
   verdict.lead = lead_of(state, r);
   verdict.error_file = rank.error_file;
   verdict.code = reading.code;
@@ -110,6 +126,9 @@ Verdict judge(const State& state) {
     --verdict.also_failed;
   } else if (state.lost_host) {
     blame_host(state, verdict);
+  } else if (found.first && found.dying) {
+    blame_rank(state, *found.dying, verdict);
+    --verdict.stopped;
   } else if (found.left) {
     blame_rank(state, *found.left, verdict);
     verdict.exit_code = code_of(state.ranks[*found.first].status);

@@ -91,7 +91,7 @@ struct Exited {
   int64_t at_ns = 0;
   uint8_t stopped_by_us = 0;  // the last signal we had sent it, 0 if none
   std::string error_file;     // what the program left in TORCHELASTIC_ERROR_FILE, at most 64 KiB
-  std::string last_words;     // the last lines of its stderr, at most 8 KiB
+  std::string last_words;     // the last lines of its stderr, at most 8 KiB; of a rank that we stopped, those from before that
   std::string kernel;         // what the kernel and its cgroup say of its end, one observation a line; may be empty (agent/obituary.h)
 };
 struct Connected {

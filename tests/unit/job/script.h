@@ -69,13 +69,14 @@ class Script {
           wire::Started{{}, static_cast<uint32_t>(r), 100 + static_cast<uint32_t>(r)});
   }
   // at: on the launcher's clock, before now.
-  void exit(int rank, int status, uint8_t stopped_by_us = 0, os::nanoseconds ago = os::nanoseconds(0)) {
+  void exit(int rank, int status, uint8_t stopped_by_us = 0, os::nanoseconds ago = os::nanoseconds(0), const char* last_words = "") {
     size_t host = static_cast<size_t>(state.plan->host_of(rank));
     wire::Exited m;
     m.rank = static_cast<uint32_t>(rank);
     m.status = static_cast<uint32_t>(status);
     m.stopped_by_us = stopped_by_us;
     m.at_ns = now.ns - ago.count() + offset(host);
+    m.last_words = last_words;
     say(host, m);
   }
   void finish_all() {

@@ -85,6 +85,29 @@ TEST(Supervisor, ARankThatFailsBecauseWeStoppedItIsNotTheCause) {
   EXPECT_EQ(s.verdict()->lead->count(), 0);
 }
 
+// Python takes a while to end after its traceback. Its peers may notice, and be heard of, before it has.
+TEST(Supervisor, ARankThatWasOnItsWayOutIsTheCauseOfItsPeersFailure) {
+  constexpr const char *kOwn = "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nValueError: bad batch\n",
+                       *kVictim = "RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.1]:4711\n",
+                       *kWentOn = "ValueError: bad batch\nstep 4\n";
+  struct Case {
+    const char *of_first, *of_stopped;
+    int blamed;
+  };
+  const std::string went_on = std::string("Traceback (most recent call last):\n") + kWentOn;
+  for (Case c : {Case{kVictim, kOwn, 1}, {kVictim, "", 0}, {kOwn, kOwn, 0}, {kVictim, kVictim, 0}, {kVictim, went_on.c_str(), 0}}) {
+    Script s({1, 1});
+    s.run_all();
+    s.exit(0, exited(1), 0, {}, c.of_first);
+    s.exit(1, SIGTERM, SIGTERM, {}, c.of_stopped);
+    s.finish_all();
+    ASSERT_NE(s.verdict(), nullptr);
+    EXPECT_EQ(s.verdict()->rank, c.blamed) << c.of_stopped;
+    EXPECT_EQ(s.verdict()->exit_code, 1);
+    EXPECT_EQ(s.verdict()->evidence == "ValueError: bad batch", c.of_stopped == kOwn);
+  }
+}
+
 // A host that speaks of the ranks of another is refused; nothing it said of them is kept.
 TEST(Supervisor, AHostSpeaksOfItsOwnRanksOnly) {
   Script s({1, 2});
