@@ -107,13 +107,13 @@ for size in ${sizes//,/ }; do
       began=$EPOCHREALTIME
       "$testbed" exec ctl "$phalanx" run -H "$hosts" --nproc-per-node 1 --reuse-checks 0 --json -C "$where" -- true \
         > "$folder/out" 2> "$folder/err" || { refused=$((refused + 1)); cp "$folder/err" "$folder/refused-$condition-$size-$i"; }
-      longest=$(awk -v a="$began" -v b="$EPOCHREALTIME" -v most="$longest" 'BEGIN { t = b - a; printf "%.1f", t > most ? t : most }')
+      longest=$(awk -v a="$began" -v b="$EPOCHREALTIME" -v most="$longest" 'BEGIN { t = b - a; printf "%.1f", (t > most ? t : most) }')
       grep -ohE \
         '\b(GPU|VIS|NET|IB|NCCL|RDZV|ENV|FS|TIME|LIM|PROC|CMD|DATA|PERF)-[A-Z0-9-]+' \
         "$folder/out" "$folder/err" | sort -u >> "$folder/findings" || true
     done
     printf '%-10s %6d %7d %8d %9s  %s\n' "$condition" "$size" "$starts" "$refused" "$longest" \
-      "$(sort "$folder/findings" | uniq -c | awk '{ printf "%s%s ×%d", NR > 1 ? ", " : "", $2, $1 }')"
+      "$(sort "$folder/findings" | uniq -c | awk '{ printf "%s%s ×%d", (NR > 1 ? ", " : ""), $2, $1 }')"
     for file in "$folder"/refused-*; do [[ -f $file ]] && { head -n 12 "$file"; break; }; done
     rm -f "$folder"/refused-*
     "$testbed" down > /dev/null

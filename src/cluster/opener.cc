@@ -14,8 +14,6 @@ namespace cluster {
 
 using base::ErrorKind;
 
-constexpr os::milliseconds kAfterSsh{2000};
-
 namespace {
 
 // Agent and guard say this as the last thing they do (agent/agent.cc, agent/guard.cc), after they have killed what there was.
@@ -70,9 +68,9 @@ void Opener::open(size_t index) {
                            [this, index](const Death& death, bool started) { on_end(index, death, started); }});
   os::milliseconds login = login_time(options_.timeout, slot.tries);
   Launch launch = slot.host.transport->launch(slot.host.target, slot.tries++);
-  // ssh has the same deadline for its connect and says more about it when it is first.
-  os::milliseconds patience = launch.warm ? std::min(kWarmPatience, options_.timeout) : login + kAfterSsh;
-  slot.timer = loop_.after(patience, [this, index] { on_timeout(index); });
+  slot.began = os::mono_now();
+  slot.patience = launch.warm ? std::min(kWarmPatience, options_.timeout) : login + options_.after_ssh;
+  slot.timer = loop_.after(slot.patience, [this, index] { on_timeout(index); });
   base::Status opened = slot.connection->open(launch);
   if (opened.ok()) return;
   // Nothing was spawned (no ssh program, no descriptors): the same for every try.
@@ -87,6 +85,7 @@ void Opener::on_frame(size_t index, const wire::Frame& frame) {
   Slot& slot = slots_[index];
   if (slot.phase == Phase::kOpening) {
     slot.phase = Phase::kOpen;
+    answered_ = os::mono_now();
     slot.deployed = slot.connection->deployment().uploaded();
     loop_.cancel(slot.timer);
     slot.timer = 0;
@@ -105,8 +104,22 @@ void Opener::on_timeout(size_t index) {
     slot.timer = loop_.after(options_.timeout, [this, index] { on_timeout(index); });
     return;
   }
+  if (os::nanoseconds more = more_time(slot); more.count() > 0) {
+    slot.timer = loop_.after(more, [this, index] { on_timeout(index); });
+    slot.extended = true;
+    return;
+  }
+  if (slot.extended) slot.waited = std::chrono::floor<std::chrono::seconds>(os::mono_now() - slot.began);
   slot.timed_out = true;
   slot.connection->kill(SIGKILL);
+}
+
+os::nanoseconds Opener::more_time(const Slot& slot) const {
+  if (!answered_) return {};
+  os::Mono now = os::mono_now();
+  // A kept connection that hangs is given up sooner: there is another way.
+  os::nanoseconds quiet = std::min(options_.quiet, slot.patience / 2);
+  return std::min(quiet - (now - *answered_), options_.longest - (now - slot.began));
 }
 
 bool Opener::retry(size_t index, const Death& death) {
@@ -142,7 +155,9 @@ void Opener::on_end(size_t index, const Death& death, bool started) {
 base::Error Opener::explain(const Slot& slot, const Death& death, bool started) const {
   const std::string& name = slot.host.target.name;
   if (slot.timed_out)
-    return base::fail(ErrorKind::kUnreachable, fmt::format("{}: no answer within {}", name, base::format_duration(options_.timeout)))
+    return base::fail(ErrorKind::kUnreachable,
+                      fmt::format("{}: no answer within {}", name,
+                                  base::format_duration(std::max<os::milliseconds>(options_.timeout, slot.waited))))
         .because(death.stderr_text.empty() ? "the connection was made or tried, and nothing came back"
                                            : std::string(base::trim(death.stderr_text)))
         .with_hint("ssh -v " + slot.host.target.destination + " true");

@@ -21,6 +21,12 @@ namespace cluster {
 struct OpenerOptions {
   int fanout = 64;
   std::chrono::milliseconds timeout{10'000};  // from spawn to the first frame, per try, deployment not counted
+  // ssh has the same deadline for its connect and says more about it when it is first.
+  std::chrono::milliseconds after_ssh{2000};
+  // A host whose time is over is waited for as long as others answered within this: then it is this machine, or what they all pass
+  // through, that is slow.
+  std::chrono::milliseconds quiet{5000};
+  std::chrono::milliseconds longest{60'000};  // … but never beyond this, per try
   int most_tries = 6;
 };
 
@@ -61,7 +67,10 @@ class Opener {
     Phase phase = Phase::kWaiting;
     int tries = 0;
     bool deployed = false;
-    bool timed_out = false;
+    bool timed_out = false, extended = false;
+    os::milliseconds waited{};  // where that was longer than the timeout
+    os::Mono began;
+    os::milliseconds patience{};
     std::unique_ptr<Connection> connection;
     os::TimerId timer = 0;
   };
@@ -71,6 +80,8 @@ class Opener {
   void on_frame(size_t index, const wire::Frame& frame);
   void on_end(size_t index, const Death& death, bool started);
   void on_timeout(size_t index);
+  // How much more time a host gets that has used up its own; zero: none.
+  os::nanoseconds more_time(const Slot& slot) const;
   bool retry(size_t index, const Death& death);
   base::Error explain(const Slot& slot, const Death& death, bool started) const;
 
@@ -82,7 +93,8 @@ class Opener {
   std::minstd_rand random_;
   std::map<std::string, int> opening_to_;  // destination → logins under way
   int opening_ = 0;
-  int scheduled_ = 0;  // calls of soon() that have not come
+  std::optional<os::Mono> answered_;  // when a host answered last
+  int scheduled_ = 0;                 // calls of soon() that have not come
   bool abandoned_ = false;
 };
 
