@@ -63,8 +63,8 @@ base::Result<Endpoint> peer_endpoint(int fd);
 // What TCP has got through (TCP_INFO); zeros where the kernel does not say.
 struct TcpProgress {
   uint64_t acknowledged_bytes = 0;
-  uint64_t segments = 0;  // with data that were sent, each time one was
-  uint64_t retransmits = 0;
+  uint64_t segments = 0;     // with data that were sent, each time one was
+  uint64_t retransmits = 0;  // less those of which the receiver says that it had them already
 };
 TcpProgress tcp_progress(int fd);
 void reset_on_close(int fd);  // unsent data is dropped, the peer sees a reset (SO_LINGER 0)

@@ -297,6 +297,12 @@ void add_link_cases(std::vector<Case>& all) {
       if (l.from == 1 || l.to == 1) l.retransmits = 60;
     }
   }));
+  all.push_back(miss("NET-LOSS", "two packets of a few that were sent", plain_ethernet, [](Situation& s) {
+    for (cluster::Link& l : s.mesh.links) {
+      l.segments = 8;
+      if (l.from == 1 || l.to == 1) l.retransmits = 1;
+    }
+  }));
   all.push_back(miss("NET-LOSS", "all hosts do", plain_ethernet, [](Situation& s) {
     for (cluster::Link& l : s.mesh.links) l.retransmits = 60, l.segments = 3000;
   }));
