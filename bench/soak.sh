@@ -11,4 +11,4 @@ shift || true
 }
 folder=$(mktemp -d "$build/soak-XXXXXX")
 trap 'rm -rf "$folder"' EXIT
-"$build/bench/soak" "$@" "$folder" "$build/phalanx" "$PWD/docs/codes.md"
+"$build/bench/soak" "$@" "$folder" "$build/phalanx" "$PWD/docs/commands.md"

@@ -10,7 +10,7 @@
 #include "cli/codes.h"
 #include "cli/explain_logs.h"
 #include "cli/verbs.h"
-#include "diagnosis/cause.h"
+#include "codes/code.h"
 #include "logs/run_directory.h"
 #include "os/files.h"
 #include "view/explain_view.h"
@@ -29,8 +29,7 @@ base::Error usage(std::string message, std::string hint) {
 
 // A code, or the beginning of a group's codes: "net" is "NET-".
 base::Result<std::string> page(const std::string& word, base::Language language, size_t columns) {
-  if (const doctor::Row* row = doctor::find_row(word)) return view::explain_page(*row, language, columns);
-  if (const diagnosis::Cause* cause = diagnosis::find_cause(word)) return view::explain_page(*cause, language, columns);
+  if (const codes::Code* code = codes::find(word)) return view::explain_page(*code, language, columns);
   std::string prefix = to_code(word);
   if (!prefix.ends_with('-')) prefix += '-';
   std::string list = view::explain_list(prefix, language, columns);
@@ -40,8 +39,7 @@ base::Result<std::string> page(const std::string& word, base::Language language,
 
 // "net" is a group even where a file has that name; "./net" is the file.
 bool is_code(const std::string& word) {
-  return doctor::find_row(word) || diagnosis::find_cause(word) ||
-         !view::explain_list(to_code(word) + "-", base::Language::kEnglish, kWidest).empty();
+  return codes::find(word) || !view::explain_list(to_code(word) + "-", base::Language::kEnglish, kWidest).empty();
 }
 
 base::Error mixed(const std::string& word, const std::string& log) {

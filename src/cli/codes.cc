@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "diagnosis/cause.h"
+#include "codes/code.h"
 #include "doctor/catalogue.h"
 
 namespace cli {
@@ -31,10 +31,9 @@ std::string to_code(std::string_view word) {
 }
 
 std::vector<std::string_view> every_code() {
-  std::vector<std::string_view> codes;
-  for (const doctor::Row* row : doctor::catalogue()) codes.push_back(row->code);
-  for (const diagnosis::Cause* cause : diagnosis::causes()) codes.push_back(cause->code);
-  return codes;
+  std::vector<std::string_view> names;
+  for (const codes::Code& code : codes::all()) names.push_back(code.name);
+  return names;
 }
 
 base::Error unknown_code(std::string_view word) {

@@ -15,7 +15,7 @@ std::string to_code(std::string_view word);
 // "NET-MTU,ib-" → {"NET-MTU", "IB-"}: codes, or the beginnings of codes. Error (kUsage): one that begins no code.
 base::Result<std::vector<std::string>> codes_or_prefixes(const std::vector<std::string>& words);
 
-// The codes of both catalogues: what a check finds (doctor), what breaks a run (diagnosis).
+// Of what a check finds, then of what breaks a run.
 std::vector<std::string_view> every_code();
 
 // kUsage, with the codes that are most like the word.

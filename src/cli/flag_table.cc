@@ -378,7 +378,8 @@ constexpr FlagRow kFlags[] = {
     {.flag = Flag::kMarkdown,
      .name = "markdown",
      .verbs = bit(Verb::kHelp) | bit(Verb::kExplain),
-     .help = {"print the reference as Markdown (docs/cli.md, docs/codes.md)", "以 Markdown 打印参考手册（docs/cli.md、docs/codes.md）"}},
+     .help = {"print the reference (help: docs/cli.md) or every page (explain) as Markdown",
+              "以 Markdown 打印参考手册（help：docs/cli.md）或全部页面（explain）"}},
     {.flag = Flag::kHelp, .short_name = 'h', .name = "help", .verbs = kAll, .help = {"explain the verb", "显示帮助"}},
 };
 

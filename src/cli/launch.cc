@@ -54,7 +54,7 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
   base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
   std::vector<cluster::Target> stale;
   for (const doctor::Finding& finding : runner.state().checks.examination.findings)
-    if (finding.row->group == doctor::Group::kLimits && finding.row->severity != doctor::Severity::kNote)
+    if (finding.row->code.starts_with("LIM-") && finding.row->severity != doctor::Severity::kNote)
       for (size_t h : finding.hosts)
         if (const cluster::Target& target = runner.state().job.hosts[h].target; !target.destination.empty()) stale.push_back(target);
   auto forget = [&] {

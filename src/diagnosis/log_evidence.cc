@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "codes/code.h"
 #include "diagnosis/log_scan.h"
 #include "diagnosis/nccl_view.h"
 
@@ -31,9 +32,9 @@ void offer(LogVerdict& verdict, LogCause cause) {
 }
 
 doctor::Words finding_line(const NcclFinding& f) {
-  std::optional<CodeWords> words = words_of_code(f.code);
-  return {fmt::format("{}: {}: {}", f.code, words->title.english, f.evidence.english),
-          fmt::format("{}：{}：{}", f.code, words->title.chinese, f.evidence.chinese)};
+  base::Bilingual title = codes::get(f.code).title;
+  return {fmt::format("{}: {}: {}", f.code, title.english, f.evidence.english),
+          fmt::format("{}：{}：{}", f.code, title.chinese, f.evidence.chinese)};
 }
 
 }  // namespace

@@ -7,10 +7,8 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "diagnosis/cause.h"
 #include "diagnosis/log_verdict.h"
 #include "diagnosis/watchdog.h"
-#include "doctor/catalogue.h"
 
 namespace diagnosis {
 namespace {
@@ -266,12 +264,6 @@ LogVerdict judge_logs(LogFacts facts) {
     verdict.cause = root_elsewhere(verdict, facts);
   }
   return verdict;
-}
-
-std::optional<CodeWords> words_of_code(std::string_view code) {
-  if (const Cause* cause = find_cause(code)) return CodeWords{cause->title, cause->why, cause->fix};
-  if (const doctor::Row* row = doctor::find_row(code)) return CodeWords{row->title, row->why, row->fix};
-  return std::nullopt;
 }
 
 }  // namespace diagnosis

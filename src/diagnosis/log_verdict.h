@@ -58,10 +58,4 @@ struct LogVerdict {
 
 LogVerdict judge_logs(LogFacts facts);
 
-// The words of a code, of either catalogue; null title: there is no such code.
-struct CodeWords {
-  base::Bilingual title, why, fix;
-};
-std::optional<CodeWords> words_of_code(std::string_view code);
-
 }  // namespace diagnosis

@@ -17,7 +17,7 @@ struct RankEnd {
 };
 
 struct EndReading {
-  std::string_view code;  // of cause.h or of the doctor's catalogue
+  std::string_view code;  // of codes/
   bool victim = false;
   std::string evidence;  // one line: "ValueError: bad batch", "kernel: Out of memory: Killed process …"; may be empty
   std::string where;     // innermost frame of the user's own code: "train.py:42 (step)"; may be empty

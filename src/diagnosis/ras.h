@@ -67,7 +67,7 @@ struct RasVerdict {
     kStill,    // all have launched the same, and nothing moves
   };
   Kind kind = Kind::kNothing;
-  std::string_view code;  // of cause.h; empty: none
+  std::string_view code;  // of codes/; empty: none
   std::string communicator;
   std::vector<RasMember> culprits;
   doctor::Words evidence;

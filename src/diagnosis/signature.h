@@ -21,7 +21,7 @@ enum class Role : uint8_t {
 };
 
 struct Signature {
-  std::string_view code;  // of the doctor's catalogue or of cause.h
+  std::string_view code;  // of codes/
   Role role;
   std::string_view literal;  // in every line that matches, at least four bytes: what a first, fast pass looks for
   std::string_view pattern;

@@ -1,5 +1,5 @@
-// The catalogue: one row per thing that can be found. A row is everything there is to a code: its check, its words, its page
-// (`phalanx explain CODE`), its line in the docs. Codes are permanent: scripts and people remember them.
+// The checks: one row per thing that can be found before a start, with its code, how grave it is, and the function that looks. The words
+// are the code's page (codes/code.h).
 //
 // A check is a pure function of a situation. It adds one finding per host or set of hosts; equal evidence is folded later.
 #pragma once
@@ -10,27 +10,11 @@
 #include <vector>
 
 #include "base/language.h"
+#include "codes/code.h"
 #include "doctor/finding.h"
 #include "doctor/situation.h"
 
 namespace doctor {
-
-enum class Group {
-  kGpu,         // GPU-   the cards and their driver
-  kVisibility,  // VIS-   which cards a rank sees
-  kNetwork,     // NET-   interfaces, addresses, links
-  kInfiniband,  // IB-
-  kNccl,        // NCCL-  its library and settings
-  kRendezvous,  // RDZV-  addresses, ports and names the ranks meet by
-  kSoftware,    // ENV-   Python, packages, variables
-  kStorage,     // FS-
-  kTime,        // TIME-
-  kLimits,      // LIM-
-  kProcess,     // PROC-  what earlier jobs left
-  kCommand,     // CMD-   what the user wrote: scripts and configurations
-  kData,        // DATA-  data set, loader, checkpoint and memory hints
-  kSpeed,       // PERF-
-};
 
 // Where a check puts what it finds.
 class Findings {
@@ -50,16 +34,13 @@ class Findings {
 struct Row {
   std::string_view code;  // "NET-WRONG-IFACE"
   Severity severity;
-  Group group;
-  base::Bilingual title;     // one line, no full stop: "a port the job needs is taken"
-  base::Bilingual question;  // what the check asks: "Is MASTER_PORT free on the host of rank 0?"
-  base::Bilingual why;       // what happens otherwise, with the messages users see; one paragraph or more, separated by '\n'
-  base::Bilingual fix;       // what to do, commands on lines of their own that start with "$ "
-  std::string_view source;   // documents, source files or issues this rests on; may be empty
   void (*check)(const Situation& situation, Findings& findings);
+
+  const codes::Code& page() const { return codes::get(code); }
 };
 
-// All rows, group by group. One function per group in rows_<group>.cc.
+// All rows, group by group: a code's prefix is its group's (GPU-, VIS-, NET-, IB-, NCCL-, RDZV-, ENV-, FS-, TIME-, LIM-, PROC-, CMD-,
+// DATA-, PERF-). One function per group in rows_<group>.cc.
 std::span<const Row> gpu_rows();
 std::span<const Row> visibility_rows();
 std::span<const Row> network_rows();
@@ -77,7 +58,5 @@ std::span<const Row> speed_rows();
 
 std::vector<const Row*> catalogue();
 const Row* find_row(std::string_view code);  // case-insensitive; null if there is none
-std::string_view prefix(Group group);        // "NET-"
-base::Bilingual title(Group group);
 
 }  // namespace doctor

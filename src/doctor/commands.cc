@@ -163,7 +163,7 @@ std::string with_cost(std::string_view line, base::Language language) {
 
 std::string command_of(const Finding& finding, base::Language language) {
   if (!finding.fix.empty()) return finding.fix;
-  for (std::string_view line : base::split_lines(finding.row->fix.in(language))) {
+  for (std::string_view line : base::split_lines(finding.row->page().fix.in(language))) {
     if (!line.starts_with("$ ")) continue;
     line.remove_prefix(2);
     std::optional<CommandEffect> effect = effect_of(line);

@@ -195,101 +195,13 @@ void pdsh(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kAccelerateRows[] = {
-    {"CMD-ACCELERATE-KEY",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a key of accelerate's configuration is misspelt", "accelerate 配置中有拼错的键"},
-     {"Are the keys of accelerate's configuration known to it?", "accelerate 配置中的键是否都是它认识的？"},
-     {"At the top level accelerate refuses the file: \"The config file at … had unknown keys ([…]), please try upgrading your `accelerate` "
-      "version "
-      "or fix (and potentially remove) these keys\". In deepspeed_config the key has no effect, without a word.",
-      "顶层的未知键会被拒绝：\"The config file at … had unknown keys ([…]), please try upgrading your `accelerate` version or fix (and "
-      "potentially "
-      "remove) these keys\"；写在 deepspeed_config 里则悄悄不起作用。"},
-     {"Correct the key.\n$ accelerate config", "改正键名。\n$ accelerate config"},
-     "accelerate/commands/config/config_args.py: ClusterConfig",
-     keys},
-    {"CMD-ACCELERATE-PROCESSES",
-     Severity::kWarning,
-     Group::kCommand,
-     {"num_processes of accelerate is the total over all machines", "accelerate 的 num_processes 是所有机器的总数"},
-     {"Is num_processes the number of processes of all machines together?", "num_processes 是否为全部机器的进程总数？"},
-     {"Each machine starts num_processes / num_machines. Two machines of 8 GPUs need 16; with 8 half of every machine is idle, and a "
-      "remainder "
-      "is dropped, so that ranks are missing and the others wait.",
-      "每台机器启动 num_processes / num_machines 个进程。两台 8 卡机器应写 16；写 8 则每台闲置一半，除不尽时余数被丢弃，缺了 rank "
-      "其余只能等。"},
-     {"Write machines × GPUs per machine.\n$ accelerate launch --num_machines <hosts> --num_processes <ranks> <script>",
-      "写成机器数 × 每台 GPU 数。\n$ accelerate launch --num_machines <hosts> --num_processes <ranks> <script>"},
-     "accelerate/utils/launch.py: prepare_multi_gpu_env",
-     processes},
-    {"CMD-ACCELERATE-RANK",
-     Severity::kWarning,
-     Group::kCommand,
-     {"accelerate's machine_rank is the same on several machines", "多台机器上的 accelerate machine_rank 相同"},
-     {"Does every machine have a machine_rank of its own?", "每台机器的 machine_rank 是否各不相同？"},
-     {"A configuration that is copied or shared gives every machine the number it holds: with two machines 0 both wait, or the second says "
-      "\"Address already in use\".",
-      "配置文件被复制或共享后，每台机器都用里面的同一个编号：两台 0 号机器会互相等待，或者第二台报 \"Address already in use\"。"},
-     {"Give the number on the command line, or let phalanx number the hosts.\n$ accelerate launch --config_file <config> --machine_rank "
-      "<n> <script>\n$ phalanx run -H <hosts> -- python <script>",
-      "在命令行里给出编号，或让 phalanx 编号。\n$ accelerate launch --config_file <config> --machine_rank <n> <script>\n$ phalanx run -H "
-      "<hosts> -- python <script>"},
-     "accelerate/commands/launch.py",
-     rank},
-    {"CMD-ACCELERATE-MACHINES",
-     Severity::kWarning,
-     Group::kCommand,
-     {"num_machines is not the number of hosts", "num_machines 与机器数不符"},
-     {"Is accelerate's num_machines the number of hosts of the job?", "accelerate 的 num_machines 是否等于任务的机器数？"},
-     {"Too many: all wait for machines that never come. One: each host trains alone.",
-      "写多了：大家都在等不存在的机器；写成 1：每台机器各训各的。"},
-     {"Correct num_machines, and num_processes with it.\n$ accelerate launch --num_machines <hosts> --num_processes <ranks> <script>",
-      "改正 num_machines，并相应修改 num_processes。\n$ accelerate launch --num_machines <hosts> --num_processes <ranks> <script>"},
-     "accelerate/commands/launch.py",
-     machines},
-    {"CMD-HOSTFILE",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a DeepSpeed host file has a line that cannot be read", "DeepSpeed 的 hostfile 有无法识别的行"},
-     {"Is every line of the host file \"name slots=N\", and every name there once?",
-      "hostfile 的每一行是否为“主机名 slots=N”，且主机名不重复？"},
-     {"\"Hostfile contains a bad entry: …, unable to proceed with launching\", or \"Hostfile contains multiple entries for …\".",
-      "\"Hostfile contains a bad entry: …, unable to proceed with launching\" 或 \"Hostfile contains multiple entries for …\"。"},
-     {"Write a name or address and its slots, one host a line.\n$ printf '%s slots=<gpus>\n' <host> <host> > <hostfile>",
-      "每行写一台机器：主机名或地址，加上 slots。\n$ printf '%s slots=<gpus>\n' <host> <host> > <hostfile>"},
-     "deepspeed/launcher/runner.py",
-     hostfile},
-    {"CMD-HOSTFILE-SLOTS",
-     Severity::kWarning,
-     Group::kCommand,
-     {"the slots of a host file do not fit", "hostfile 的 slots 数不对"},
-     {"Has each host as many GPUs as slots, and do the slots add up to num_processes?",
-      "每台机器的 GPU 数是否不少于 slots，slots 合计是否等于 num_processes？"},
-     {"A rank without a GPU ends with \"CUDA error: invalid device ordinal\"; with another sum the ranks wait for some that never start.",
-      "分不到 GPU 的 rank 会报 \"CUDA error: invalid device ordinal\"；合计对不上时，各 rank 会一直等那些不会启动的 rank。"},
-     {"Count the GPUs and correct the file.\n$ nvidia-smi -L | wc -l", "数一数 GPU，改正 hostfile。\n$ nvidia-smi -L | wc -l"},
-     "deepspeed/launcher/runner.py",
-     hostfile_slots},
-    {"CMD-PDSH",
-     Severity::kNote,
-     Group::kCommand,
-     {"pdsh starts the other machines", "由 pdsh 启动其他机器"},
-     {"Is the multi-node launcher pdsh?", "多机启动方式是否为 pdsh？"},
-     {"pdsh hands lines on only when they end, so progress bars (tqdm) seem to stand still: that is no hang. DeepSpeed passes on only "
-      "variables "
-      "whose names begin with NCCL, PYTHON, MV2, UCX or MLFLOW, and those of .deepspeed_env; CUDA_*, TORCH_*, GLOO_* and LD_LIBRARY_PATH "
-      "stay "
-      "behind. The shell there is not interactive: what ~/.bashrc sets for conda may be missing.",
-      "pdsh 收到完整的一行才转发，进度条（tqdm）看起来就像停住了：这不是卡死。DeepSpeed 只传递以 NCCL、PYTHON、MV2、UCX、MLFLOW "
-      "开头的变量以及 "
-      ".deepspeed_env 里的变量；CUDA_*、TORCH_*、GLOO_*、LD_LIBRARY_PATH 都不会传过去。远端是非交互 shell，~/.bashrc 里的 conda "
-      "设置可能不生效。"},
-     {"Put what is needed into .deepspeed_env, or start with phalanx, which passes variables on and draws the bar itself.\n$ phalanx run "
-      "-H <hosts> -- python <script>",
-      "把需要的变量写进 .deepspeed_env，或改用 phalanx：它会传递变量，并自己画进度条。\n$ phalanx run -H <hosts> -- python <script>"},
-     "deepspeed/launcher/runner.py: EXPORT_ENVS",
-     pdsh},
+    {"CMD-ACCELERATE-KEY", Severity::kWarning, keys},
+    {"CMD-ACCELERATE-PROCESSES", Severity::kWarning, processes},
+    {"CMD-ACCELERATE-RANK", Severity::kWarning, rank},
+    {"CMD-ACCELERATE-MACHINES", Severity::kWarning, machines},
+    {"CMD-HOSTFILE", Severity::kWarning, hostfile},
+    {"CMD-HOSTFILE-SLOTS", Severity::kWarning, hostfile_slots},
+    {"CMD-PDSH", Severity::kNote, pdsh},
 };
 
 }  // namespace

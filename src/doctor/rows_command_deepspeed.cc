@@ -108,74 +108,9 @@ void offload(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kDeepspeedRows[] = {
-    {"CMD-DEEPSPEED-KEY",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a key of a DeepSpeed configuration is misspelt", "DeepSpeed 配置中有拼错的键"},
-     {"Are the keys of the DeepSpeed JSON known to it?", "DeepSpeed JSON 中的键是否都是它认识的？"},
-     {"At the top level an unknown key is ignored without a word: the default is used. In zero_optimization it is refused: \"Extra inputs "
-      "are not "
-      "permitted\".",
-      "顶层的未知键会被悄悄忽略，用的是默认值；写在 zero_optimization 里则被拒绝：\"Extra inputs are not permitted\"。"},
-     {"Correct the key.\n$ grep -n zero_optimization <config>", "改正键名。\n$ grep -n zero_optimization <config>"},
-     "deepspeed/runtime/constants.py; deepspeed/runtime/zero/config.py",
-     keys},
-    {"CMD-DEEPSPEED-BATCH",
-     Severity::kWarning,
-     Group::kCommand,
-     {"DeepSpeed's batch sizes do not multiply up", "DeepSpeed 的批大小对不上"},
-     {"Is train_batch_size = micro batch × accumulation × ranks?", "train_batch_size 是否等于 micro batch × 累积步数 × rank 数？"},
-     {"\"AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * "
-      "world_size\", "
-      "after the model is loaded. With tensor or pipeline parallelism the ranks to count are those of data parallelism.",
-      "模型加载之后才报 \"AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
-      "gradient_acc_step * "
-      "world_size\"。使用张量或流水线并行时，rank 数应只算数据并行的份数。"},
-     {"Give two of the three; DeepSpeed computes the third.\n$ grep -nE 'batch_size|accumulation' <config>",
-      "三者只写两个，剩下的由 DeepSpeed 推算。\n$ grep -nE 'batch_size|accumulation' <config>"},
-     "deepspeed/runtime/config.py: _batch_assertion",
-     batch},
-    {"CMD-DEEPSPEED-PRECISION",
-     Severity::kError,
-     Group::kCommand,
-     {"DeepSpeed is told both fp16 and bf16", "DeepSpeed 同时启用了 fp16 与 bf16"},
-     {"Is at most one of fp16 and bf16 enabled?", "fp16 与 bf16 是否至多启用一个？"},
-     {"\"AssertionError: bfloat16 and fp16 modes cannot be simultaneously enabled\" on every rank.",
-      "每个 rank 都报 \"AssertionError: bfloat16 and fp16 modes cannot be simultaneously enabled\"。"},
-     {"Keep bf16 on compute capability 8.0 and newer, fp16 on older cards.\n$ nvidia-smi --query-gpu=name,compute_cap --format=csv",
-      "计算能力 8.0 及以上用 bf16，较老的卡用 fp16。\n$ nvidia-smi --query-gpu=name,compute_cap --format=csv"},
-     "deepspeed/runtime/config.py",
-     precision},
-    {"CMD-DEEPSPEED-STAGE",
-     Severity::kNote,
-     Group::kCommand,
-     {"what the ZeRO stage splits", "ZeRO stage 切分的内容"},
-     {"Which ZeRO stage is asked for, and what does it split?", "用的是哪个 ZeRO stage？它切分什么？"},
-     {"Stage 1 splits optimizer states, stage 2 gradients too, stage 3 parameters too. Some notes tell it the other way round (stage 1: "
-      "parameters, stage 2: optimizer states). Per rank with Adam in mixed precision: 16 bytes a parameter without ZeRO; 4 + 12/N with "
-      "stage 1, "
-      "2 + 14/N with stage 2, 16/N with stage 3, N the ranks.",
-      "stage 1 切分优化器状态，stage 2 再切分梯度，stage 3 再切分参数。有些笔记写反了（stage 1 切参数、stage 2 切优化器状态）。混合精度 "
-      "Adam 下每个 rank "
-      "每个参数占用：不用 ZeRO 16 字节；stage 1 为 4 + 12/N，stage 2 为 2 + 14/N，stage 3 为 16/N，N 为 rank 数。"},
-     {"See which stage fits before trying.\n$ phalanx fit <model>/config.json -H <hosts>",
-      "先算一下哪个 stage 放得下。\n$ phalanx fit <model>/config.json -H <hosts>"},
-     "deepspeed/runtime/zero/config.py: ZeroStageEnum; arXiv 1910.02054",
-     stage_meaning},
-    {"CMD-DEEPSPEED-OFFLOAD",
-     Severity::kWarning,
-     Group::kCommand,
-     {"an offload cannot take effect", "offload 设置无法生效"},
-     {"Does each offload have the ZeRO stage and the path it needs?", "每个 offload 是否满足所需的 ZeRO stage 与路径？"},
-     {"offload_param is valid only with stage 3, offload_optimizer from stage 1 on; nvme needs nvme_path. Otherwise the memory that was to "
-      "be "
-      "saved is not, and the job runs out of it.",
-      "offload_param 只在 stage 3 有效，offload_optimizer 需要 stage 1 及以上；nvme 还需要 "
-      "nvme_path。否则想省的显存并没有省下来，结果显存不足。"},
-     {"Raise the stage, or take the section out.\n$ phalanx fit <model>/config.json",
-      "提高 stage，或删掉该段。\n$ phalanx fit <model>/config.json"},
-     "deepspeed/runtime/zero/config.py",
-     offload},
+    {"CMD-DEEPSPEED-KEY", Severity::kWarning, keys},          {"CMD-DEEPSPEED-BATCH", Severity::kWarning, batch},
+    {"CMD-DEEPSPEED-PRECISION", Severity::kError, precision}, {"CMD-DEEPSPEED-STAGE", Severity::kNote, stage_meaning},
+    {"CMD-DEEPSPEED-OFFLOAD", Severity::kWarning, offload},
 };
 
 }  // namespace

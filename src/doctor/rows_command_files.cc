@@ -145,81 +145,9 @@ void config_twice(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kCommandFileRows[] = {
-    {"CMD-SCRIPT-MISSING",
-     Severity::kError,
-     Group::kCommand,
-     {"the script is not on every host", "有机器上没有要运行的脚本"},
-     {"Is the script that the command names on each host?", "命令里的脚本在每台机器上都有吗？"},
-     {"The ranks there end at once with \"can't open file 'train.py': [Errno 2] No such file or directory\"; the others wait for them "
-      "until "
-      "the time-out.",
-      "那台机器上的 rank 会立刻退出：\"can't open file 'train.py': [Errno 2] No such file or directory\"，其余 rank 则一直等到超时。"},
-     {"Copy the code there, mount it, or name the folder it is in.\n$ scp -p <script> <host>:<folder>\n$ phalanx run -C <folder> -- python "
-      "<script>",
-      "把代码拷过去、挂载共享目录，或指明所在目录。\n$ scp -p <script> <host>:<folder>\n$ phalanx run -C <folder> -- python <script>"},
-     "",
-     script_missing},
-    {"CMD-FILE-MISSING",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a file that the command or a configuration names is missing", "命令或配置中提到的文件不存在"},
-     {"Is every configuration, inner script and host file there on each host?", "每台机器上是否都有所需的配置、内层脚本与 hostfile？"},
-     {"\"FileNotFoundError\" on that host only, while the others hang; for a DeepSpeed hostfile no error at all: \"Unable to find "
-      "hostfile, will "
-      "proceed with training with local resources only\".",
-      "只有那台机器报 \"FileNotFoundError\"，其余机器卡住；DeepSpeed 的 hostfile 缺失则不报错："
-      "\"Unable to find hostfile, will proceed with training with local resources only\"。"},
-     {"Copy the file, or correct its name; paths are relative to the job's folder.\n$ scp -p <config> <host>:<folder>/",
-      "拷贝文件，或改正路径；相对路径以任务目录为准。\n$ scp -p <config> <host>:<folder>/"},
-     "deepspeed/launcher/runner.py: fetch_hostfile",
-     file_missing},
-    {"CMD-FILE-DIFFERS",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a script or configuration is not the same on all hosts", "各机器上的脚本或配置内容不一致"},
-     {"Have the command's files the same content on each host?", "命令用到的文件在各机器上内容是否相同？"},
-     {"Ranks with different code or settings call different collectives, or the same ones with other sizes: a hang in the middle, "
-      "\"message "
-      "truncated\", or a model that is silently wrong.",
-      "代码或配置不同的 rank 会调用不同的集合通信，或同一个通信但尺寸不同：中途卡住、报 \"message truncated\"，或者悄悄训坏模型。"},
-     {"Copy the right one to the others.\n$ scp -p <script> <host>:<folder>",
-      "把正确的文件拷到其余机器。\n$ scp -p <script> <host>:<folder>"},
-     "",
-     file_differs},
-    {"CMD-GIT-DIFFERS",
-     Severity::kWarning,
-     Group::kCommand,
-     {"the code is checked out at different commits", "各机器上的代码处于不同的 git 提交"},
-     {"Is the script's repository at the same commit on each host?", "脚本所在仓库在各机器上是否处于同一提交？"},
-     {"The script may be the same while a module it imports is not: ranks then differ in what they compute and in which order.",
-      "脚本本身相同，但它 import 的模块可能不同：各 rank 的计算内容和顺序就会不一致。"},
-     {"Check the same commit out everywhere.\n$ git checkout <commit>", "在所有机器上检出同一个提交。\n$ git checkout <commit>"},
-     "gitrepository-layout(5)",
-     git_differs},
-    {"CMD-CONFIG-SYNTAX",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a configuration cannot be read", "配置文件无法解析"},
-     {"Is every YAML and JSON file of the command well formed?", "命令用到的 YAML 与 JSON 是否格式正确？"},
-     {"Every rank ends while reading it: \"yaml.scanner.ScannerError\", \"json.decoder.JSONDecodeError\", after the time that imports "
-      "take.",
-      "每个 rank 都会在读取时退出：\"yaml.scanner.ScannerError\"、\"json.decoder.JSONDecodeError\"，而且要等 import 完才报。"},
-     {"Correct the line that is named. JSON has no comments and no comma after the last entry.\n$ python3 -m json.tool <config>",
-      "改正所指的那一行。JSON 不支持注释，最后一项后面不能有逗号。\n$ python3 -m json.tool <config>"},
-     "",
-     config_syntax},
-    {"CMD-CONFIG-DUPLICATE",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a key is given twice in a configuration", "配置文件里有重复的键"},
-     {"Is every key of the YAML files given once?", "YAML 文件里每个键是否只出现一次？"},
-     {"YAML readers take the last one without a word, so that the line you look at may not be the one that counts; OmegaConf refuses the "
-      "file: "
-      "\"found duplicate key\".",
-      "YAML 解析器会默默采用最后一个，你看到的那一行未必生效；OmegaConf 则拒绝读取：\"found duplicate key\"。"},
-     {"Delete one of the two lines.\n$ grep -n learning_rate <config>", "删掉其中一行。\n$ grep -n learning_rate <config>"},
-     "omegaconf/_utils.py: OmegaConfLoader",
-     config_twice},
+    {"CMD-SCRIPT-MISSING", Severity::kError, script_missing}, {"CMD-FILE-MISSING", Severity::kWarning, file_missing},
+    {"CMD-FILE-DIFFERS", Severity::kWarning, file_differs},   {"CMD-GIT-DIFFERS", Severity::kWarning, git_differs},
+    {"CMD-CONFIG-SYNTAX", Severity::kWarning, config_syntax}, {"CMD-CONFIG-DUPLICATE", Severity::kWarning, config_twice},
 };
 
 }  // namespace

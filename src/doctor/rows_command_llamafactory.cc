@@ -61,47 +61,9 @@ void overwrite(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kLlamafactoryRows[] = {
-    {"CMD-LLAMAFACTORY-KEY",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a key of LLaMA-Factory's configuration is misspelt", "LLaMA-Factory 配置中有拼错的键"},
-     {"Are the keys of the training YAML known to LLaMA-Factory?", "训练 YAML 中的键是否都是 LLaMA-Factory 认识的？"},
-     {"It refuses unknown keys: \"ValueError: Some keys are not used by the HfArgumentParser: ['preprocessing_num_works']\". The key in "
-      "some "
-      "notes, preprocessing_num_works, is preprocessing_num_workers.",
-      "未知的键会被拒绝：\"ValueError: Some keys are not used by the HfArgumentParser: ['preprocessing_num_works']\"。有些笔记里写的 "
-      "preprocessing_num_works，正确的是 preprocessing_num_workers。"},
-     {"Correct the key.\n$ sed -i 's/^preprocessing_num_works:/preprocessing_num_workers:/' <config>",
-      "改正键名。\n$ sed -i 's/^preprocessing_num_works:/preprocessing_num_workers:/' <config>"},
-     "LLaMA-Factory src/llamafactory/hparams; transformers/hf_argparser.py",
-     keys},
-    {"CMD-LLAMAFACTORY-TIMEOUT",
-     Severity::kNote,
-     Group::kCommand,
-     {"preparing the data may take longer than ranks wait", "数据预处理可能比 rank 的等待时间还长"},
-     {"Is ddp_timeout long enough for the preparation of the data?", "ddp_timeout 是否足够完成数据预处理？"},
-     {"Rank 0 tokenizes while the others stand in a barrier for ddp_timeout seconds, 1800 by default: then \"Watchdog caught collective "
-      "operation "
-      "timeout … SeqNum=1 … Timeout(ms)=1800000\", though nothing hangs.",
-      "rank 0 做分词时其余 rank 都停在 barrier 上，最多等 ddp_timeout 秒（默认 1800）；超过就报 \"Watchdog caught collective operation "
-      "timeout … "
-      "SeqNum=1 … Timeout(ms)=1800000\"，其实并没有卡死。"},
-     {"Prepare the data once into tokenized_path, or wait longer.\n$ echo 'ddp_timeout: 180000000' >> <config>",
-      "先把数据预处理到 tokenized_path，或加大等待时间。\n$ echo 'ddp_timeout: 180000000' >> <config>"},
-     "transformers/training_args.py: ddp_timeout; LLaMA-Factory examples/train_full",
-     timeout},
-    {"CMD-LLAMAFACTORY-OVERWRITE",
-     Severity::kNote,
-     Group::kCommand,
-     {"an output folder that is not empty will be overwritten", "非空的输出目录将被覆盖"},
-     {"Is overwrite_output_dir set while the output folder holds something?", "输出目录非空时是否设置了 overwrite_output_dir？"},
-     {"With overwrite_output_dir: true the last checkpoint is not looked for: training starts at step 0 and new checkpoints replace the "
-      "old ones.",
-      "overwrite_output_dir: true 时不会查找已有检查点：训练从第 0 步开始，新检查点会替换旧的。"},
-     {"To go on from the last checkpoint, say so.\n$ echo 'resume_from_checkpoint: <checkpoint>' >> <config>",
-      "想接着训练就要写明。\n$ echo 'resume_from_checkpoint: <checkpoint>' >> <config>"},
-     "LLaMA-Factory src/llamafactory/hparams/parser.py",
-     overwrite},
+    {"CMD-LLAMAFACTORY-KEY", Severity::kWarning, keys},
+    {"CMD-LLAMAFACTORY-TIMEOUT", Severity::kNote, timeout},
+    {"CMD-LLAMAFACTORY-OVERWRITE", Severity::kNote, overwrite},
 };
 
 // --- Lightning ---------------------------------------------------------------------------------------------------------------
@@ -195,48 +157,9 @@ void short_timeout(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kLightningRows[] = {
-    {"CMD-LIGHTNING-DEVICES",
-     Severity::kWarning,
-     Group::kCommand,
-     {"Lightning's devices × num_nodes is not the number of ranks", "Lightning 的 devices × num_nodes 与 rank 数不符"},
-     {"Is devices × num_nodes the number of ranks that start?", "devices × num_nodes 是否等于要启动的 rank 数？"},
-     {"\"ValueError: You set `devices=1` and `num_nodes=2` in Lightning, but the product (1 * 2) does not match the world size (8)\"; with "
-      "WORLD_SIZE set by hand instead, a wait for ranks that never come.",
-      "报 \"ValueError: You set `devices=1` and `num_nodes=2` in Lightning, but the product (1 * 2) does not match the world size (8)\"；"
-      "若是手工设置的 WORLD_SIZE，则一直等不会出现的 rank。"},
-     {"Set both to what starts.\n$ phalanx run -H <hosts> -- python <script> fit -c <config> --trainer.devices=4 --trainer.num_nodes=2",
-      "按实际启动的数量设置。\n$ phalanx run -H <hosts> -- python <script> fit -c <config> --trainer.devices=4 --trainer.num_nodes=2"},
-     "lightning/fabric/plugins/environments/torchelastic.py: validate_settings",
-     devices},
-    {"CMD-LIGHTNING-DEVICE-LIST",
-     Severity::kNote,
-     Group::kCommand,
-     {"Lightning's device numbers count within CUDA_VISIBLE_DEVICES", "Lightning 的设备编号是 CUDA_VISIBLE_DEVICES 之内的编号"},
-     {"Is a list of devices given while CUDA_VISIBLE_DEVICES is set?", "设置了 CUDA_VISIBLE_DEVICES 的同时是否又给了设备列表？"},
-     {"devices: [0] is the first of the visible GPUs, not GPU 0 of nvidia-smi. A number that is not visible ends in \"You requested gpu: "
-      "[2] But "
-      "your machine only has: [0, 1]\".",
-      "devices: [0] 指可见 GPU 中的第一块，不是 nvidia-smi 里的 GPU 0。编号超出可见范围会报 \"You requested gpu: [2] But your machine only "
-      "has: [0, 1]\"。"},
-     {"Choose cards in one place only.\n$ phalanx run -H <hosts> -- python <script> fit -c <config> --trainer.devices=auto",
-      "只在一个地方选卡。\n$ phalanx run -H <hosts> -- python <script> fit -c <config> --trainer.devices=auto"},
-     "lightning/fabric/utilities/device_parser.py",
-     device_list},
-    {"CMD-LIGHTNING-TIMEOUT",
-     Severity::kNote,
-     Group::kCommand,
-     {"Lightning gives up on a slow rank soon", "Lightning 对慢 rank 的等待时间较短"},
-     {"Is the strategy's timeout longer than the longest validation, save or preparation?",
-      "strategy 的 timeout 是否长于最久的验证、保存或预处理？"},
-     {"Ten minutes is NCCL's default. Data prepared by rank 0, a large checkpoint on a slow disk or a validation on one rank take longer: "
-      "\"Watchdog "
-      "caught collective operation timeout … Timeout(ms)=600000\".",
-      "10 分钟是 NCCL 的默认值。rank 0 预处理数据、慢盘上保存大检查点、只在一个 rank 上做验证，都可能更久："
-      "\"Watchdog caught collective operation timeout … Timeout(ms)=600000\"。"},
-     {"Raise it where such work is real; a real hang then shows later.\n$ sed -i 's/timeout: .*/timeout: \"01:00:00\"/' <config>",
-      "确有这类耗时操作就调大；代价是真正的卡死会更晚暴露。\n$ sed -i 's/timeout: .*/timeout: \"01:00:00\"/' <config>"},
-     "torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp",
-     short_timeout},
+    {"CMD-LIGHTNING-DEVICES", Severity::kWarning, devices},
+    {"CMD-LIGHTNING-DEVICE-LIST", Severity::kNote, device_list},
+    {"CMD-LIGHTNING-TIMEOUT", Severity::kNote, short_timeout},
 };
 
 }  // namespace

@@ -130,48 +130,9 @@ void hard_coded_port(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kPythonRows[] = {
-    {"CMD-RANDOM-PORT",
-     Severity::kWarning,
-     Group::kCommand,
-     {"a port is drawn at random among those of outgoing connections", "随机端口落在外发连接使用的端口范围内"},
-     {"Does a script draw its port outside ip_local_port_range?", "脚本随机选择的端口是否在 ip_local_port_range 之外？"},
-     {"The kernel gives ports of that range to any outgoing connection, so that the port is sometimes taken: \"The server socket has "
-      "failed to bind "
-      "to [::]:54321 (errno: 98 - Address already in use)\". On several hosts each draws another one, and nobody meets.",
-      "内核会把该范围内的端口分给任意外发连接，于是偶尔会被占用：\"The server socket has failed to bind to [::]:54321 (errno: 98 - Address "
-      "already in "
-      "use)\"。多台机器时各自随机，根本碰不到一起。"},
-     {"Leave the port to the launcher, or take a fixed one below the range.\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ phalanx run "
-      "--master-port <port> -- python <script>",
-      "端口交给启动器，或固定用低于该范围的端口。\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ phalanx run --master-port <port> -- "
-      "python <script>"},
-     "Linux Documentation/networking/ip-sysctl.rst; a field note draws 54000 + randint(0, 888)",
-     random_port},
-    {"CMD-INIT-LOCALHOST",
-     Severity::kWarning,
-     Group::kCommand,
-     {"the script lets its ranks meet on localhost", "脚本让各 rank 在 localhost 上会合"},
-     {"Does the script name an address that all hosts can reach?", "脚本使用的会合地址是否所有机器都能访问？"},
-     {"On every host localhost is that host: ranks of the others connect to themselves and wait until the time-out, 30 minutes.",
-      "localhost 在每台机器上都指自己：其他机器的 rank 连到自己身上，一直等到 30 分钟超时。"},
-     {"Use init_method=\"env://\" (the default) and leave MASTER_ADDR to the launcher.\n$ phalanx run -H <hosts> -- python <script>",
-      "使用 init_method=\"env://\"（默认值），MASTER_ADDR 交给启动器。\n$ phalanx run -H <hosts> -- python <script>"},
-     "torch/distributed/rendezvous.py",
-     init_localhost},
-    {"CMD-HARD-CODED-PORT",
-     Severity::kWarning,
-     Group::kCommand,
-     {"the script names the port its ranks meet on", "脚本写死了会合端口"},
-     {"Does the script leave the meeting point to the launcher?", "脚本是否把会合地址交给启动器？"},
-     {"Under phalanx, as under torchrun, the launcher serves the store (TORCHELASTIC_USE_AGENT_STORE=True), and every rank is a client, "
-      "rank 0 too. "
-      "At an address of the script's own nobody listens: \"The client socket has timed out after 1800000ms while trying to connect to\".",
-      "与 torchrun 一样，phalanx 由启动器提供 store（TORCHELASTIC_USE_AGENT_STORE=True），所有 rank（包括 rank 0）都是客户端。"
-      "脚本自定的地址上没有人监听：\"The client socket has timed out after 1800000ms while trying to connect to …\"。"},
-     {"Use init_method=\"env://\", or let rank 0 serve the store.\n$ phalanx run --no-store -- python <script>",
-      "使用 init_method=\"env://\"，或让 rank 0 提供 store。\n$ phalanx run --no-store -- python <script>"},
-     "torch/distributed/rendezvous.py: _create_c10d_store",
-     hard_coded_port},
+    {"CMD-RANDOM-PORT", Severity::kWarning, random_port},
+    {"CMD-INIT-LOCALHOST", Severity::kWarning, init_localhost},
+    {"CMD-HARD-CODED-PORT", Severity::kWarning, hard_coded_port},
 };
 
 }  // namespace

@@ -107,62 +107,10 @@ void offload_memory(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kDataConfigRows[] = {
-    {"DATA-BATCH",
-     Severity::kNote,
-     Group::kData,
-     {"the batch of all ranks together", "所有 rank 合计的批大小"},
-     {"How many samples does an optimizer step see?", "每次参数更新用了多少个样本？"},
-     {"Batch sizes of DataLoader, Trainer and LLaMA-Factory are per rank. With more ranks the same file trains with a larger batch, fewer "
-      "steps, and "
-      "a learning rate that may no longer fit.",
-      "DataLoader、Trainer、LLaMA-Factory 的批大小都是每个 rank 的。rank 变多时，同一份配置的总批量变大、步数变少，学习率可能就不再合适。"},
-     {"To keep the batch, divide the accumulation by as much as the ranks grew; else scale the learning rate.\n$ phalanx plan -H <hosts> "
-      "-- python <script>",
-      "想保持总批量不变，就按 rank 增加的倍数减小累积步数；否则相应调整学习率。\n$ phalanx plan -H <hosts> -- python <script>"},
-     "transformers/training_args.py",
-     batch},
-    {"DATA-PREPROCESS-WORKERS",
-     Severity::kNote,
-     Group::kData,
-     {"few cores prepare the data", "预处理只用了少数核"},
-     {"Does preprocessing_num_workers use the cores there are?", "preprocessing_num_workers 是否用上了现有的核？"},
-     {"Tokenizing takes a large part of a short run, on rank 0 while all other ranks wait; without the key it is one process, and 16 of "
-      "256 cores is "
-      "the value of the examples.",
-      "分词会占去短训练的很大一部分时间，而且由 rank 0 执行，其余 rank 都在等；不写这个键就只有一个进程，示例里的 16 在 256 "
-      "核机器上也太少。"},
-     {"About half of the cores is a good start.\n$ sed -i 's/^preprocessing_num_workers:.*/preprocessing_num_workers: 128/' <config>",
-      "一般取核数的一半。\n$ sed -i 's/^preprocessing_num_workers:.*/preprocessing_num_workers: 128/' <config>"},
-     "LLaMA-Factory src/llamafactory/hparams/data_args.py",
-     preprocess_workers},
-    {"DATA-ZERO3-MERGE",
-     Severity::kNote,
-     Group::kData,
-     {"every save gathers the whole model on rank 0", "每次保存都会把整个模型汇集到 rank 0"},
-     {"Does ZeRO-3 gather the 16-bit weights when it saves?", "ZeRO-3 保存时是否汇集 16 位权重？"},
-     {"All shards go to rank 0, which writes them to safetensors while the others wait. A large model on a slow disk takes longer than the "
-      "time-out: "
-      "\"Watchdog caught collective operation timeout … OpType=_ALLGATHER_BASE … Timeout(ms)=600000\" exactly at save_steps, with "
-      "_zero3_consolidated_16bit_state_dict in the stack.",
-      "所有分片都发到 rank 0，由它写成 safetensors，其余 rank 等待。模型大、磁盘慢就会超时：恰好在 save_steps 处报 \"Watchdog caught "
-      "collective "
-      "operation timeout … OpType=_ALLGATHER_BASE … Timeout(ms)=600000\"，调用栈里有 _zero3_consolidated_16bit_state_dict。"},
-     {"If saves time out: set it false and merge afterwards, or raise ddp_timeout.\n$ python zero_to_fp32.py <checkpoint> <output>",
-      "若保存时超时：设为 false，训练后再合并；或调大 ddp_timeout。\n$ python zero_to_fp32.py <checkpoint> <output>"},
-     "huggingface/accelerate#2912; deepspeedai/DeepSpeed#7533; deepspeed/runtime/engine.py",
-     zero3_merge},
-    {"DATA-OFFLOAD-MEMORY",
-     Severity::kNote,
-     Group::kData,
-     {"the host has less memory than its GPUs, and offload moves their load there", "内存比显存还小，却要把显存里的内容卸载到内存"},
-     {"Has the host memory for what is offloaded?", "内存是否放得下卸载的内容？"},
-     {"Adam's states and the 32-bit weights need 12 bytes a parameter of the host's memory, pinned: the OOM killer ends ranks with exit "
-      "code -9 and no "
-      "traceback.",
-      "Adam 状态和 32 位权重每个参数占 12 字节锁页内存：不够时内核的 OOM killer 会直接杀掉 rank，退出码 -9，没有任何 traceback。"},
-     {"Compute it first.\n$ phalanx fit <model>/config.json", "先算一下。\n$ phalanx fit <model>/config.json"},
-     "deepspeed/runtime/zero/stage3.py: estimate_zero3_model_states_mem_needs",
-     offload_memory},
+    {"DATA-BATCH", Severity::kNote, batch},
+    {"DATA-PREPROCESS-WORKERS", Severity::kNote, preprocess_workers},
+    {"DATA-ZERO3-MERGE", Severity::kNote, zero3_merge},
+    {"DATA-OFFLOAD-MEMORY", Severity::kNote, offload_memory},
 };
 
 }  // namespace

@@ -239,132 +239,15 @@ void workers(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kDataScriptRows[] = {
-    {"DATA-DATAPARALLEL",
-     Severity::kWarning,
-     Group::kData,
-     {"the script uses DataParallel", "脚本使用了 DataParallel"},
-     {"Does the script use DistributedDataParallel rather than DataParallel?",
-      "脚本用的是否为 DistributedDataParallel 而不是 DataParallel？"},
-     {"DataParallel copies the model to every GPU in each step, gathers outputs and loss on the first one, and drives all from one Python "
-      "thread: GPU 0 is full while the others are nearly empty, and two GPUs may take longer than one (2–3 step/s become 2–3 s/step). In "
-      "several "
-      "ranks it also makes every rank use every GPU.",
-      "DataParallel 每一步都把模型复制到各 GPU，把输出和 loss 收集到第一块卡上，并由一个 Python 线程驱动：GPU 0 "
-      "显存占满，其余几乎空着，多卡可能比单卡还慢"
-      "（2~3 step/s 变成 2~3 s/step）。多 rank 时还会让每个 rank 都占用全部 GPU。"},
-     {"Wrap the model in DistributedDataParallel, one process per GPU, and compute the loss in each.\n$ phalanx run --nproc-per-node 2 -- "
-      "python <script>",
-      "改用 DistributedDataParallel，每块 GPU 一个进程，各自计算 loss。\n$ phalanx run --nproc-per-node 2 -- python <script>"},
-     "torch/nn/parallel/data_parallel.py",
-     data_parallel},
-    {"DATA-TRAINER-DP",
-     Severity::kWarning,
-     Group::kData,
-     {"Trainer would fall back to DataParallel", "Trainer 会退化为 DataParallel"},
-     {"Is there one rank per GPU for a HuggingFace Trainer?", "使用 HuggingFace Trainer 时是否每块 GPU 一个 rank？"},
-     {"One process that sees several GPUs makes Trainer wrap the model in DataParallel: slower than one card, and GPU 0 runs out of memory "
-      "first.",
-      "一个进程能看到多块 GPU 时，Trainer 会用 DataParallel 包装模型：比单卡还慢，而且 GPU 0 最先显存不足。"},
-     {"Start one rank per GPU.\n$ phalanx run --nproc-per-node 2 -- python <script>",
-      "每块 GPU 启动一个 rank。\n$ phalanx run --nproc-per-node 2 -- python <script>"},
-     "transformers/training_args.py: n_gpu; transformers/trainer.py: _wrap_model",
-     trainer},
-    {"DATA-SET-EPOCH",
-     Severity::kWarning,
-     Group::kData,
-     {"set_epoch is never called", "从未调用 set_epoch"},
-     {"Is sampler.set_epoch(epoch) called where a DistributedSampler shuffles?",
-      "DistributedSampler 打乱数据时，是否调用了 sampler.set_epoch(epoch)？"},
-     {"DistributedSampler shuffles by seed + epoch, and epoch stays 0: every epoch has the same order. Nothing fails; the model is a "
-      "little worse.",
-      "DistributedSampler 按 seed + epoch 打乱，而 epoch 一直是 0：每个 epoch 的顺序完全相同。不会报错，只是模型会差一些。"},
-     {"Call it at the start of every epoch: sampler.set_epoch(epoch).\n$ grep -n 'for epoch' <script>",
-      "在每个 epoch 开始时调用 sampler.set_epoch(epoch)。\n$ grep -n 'for epoch' <script>"},
-     "torch/utils/data/distributed.py",
-     set_epoch},
-    {"DATA-NO-SAMPLER",
-     Severity::kWarning,
-     Group::kData,
-     {"every rank would read the whole data", "每个 rank 都会读取全部数据"},
-     {"Does a script with DistributedDataParallel share its data out among the ranks?",
-      "使用 DistributedDataParallel 的脚本是否把数据分给各 rank？"},
-     {"A DataLoader without a DistributedSampler gives every rank the same samples: an epoch takes as long as on one card, and the "
-      "gradients are "
-      "averages of equal things.",
-      "没有 DistributedSampler 的 DataLoader 会让每个 rank 得到相同的样本：一个 epoch 和单卡一样久，梯度平均也失去意义。"},
-     {"Give it sampler=DistributedSampler(dataset) and call set_epoch.\n$ grep -n 'DataLoader(' <script>",
-      "传入 sampler=DistributedSampler(dataset)，并调用 set_epoch。\n$ grep -n 'DataLoader(' <script>"},
-     "torch/utils/data/distributed.py",
-     no_sampler},
-    {"DATA-UNEVEN",
-     Severity::kNote,
-     Group::kData,
-     {"ranks may have different numbers of batches", "各 rank 的批数可能不同"},
-     {"Do all ranks of an IterableDataset end after the same number of batches?", "使用 IterableDataset 时各 rank 的批数是否相同？"},
-     {"Nothing pads an IterableDataset. The rank that runs out first leaves the loop, the others wait in all-reduce: the last step hangs "
-      "until the "
-      "time-out, in training or at the epoch's end.",
-      "IterableDataset 不会自动补齐。先读完的 rank 退出循环，其余 rank 停在 all-reduce 上：最后一步一直卡到超时。"},
-     {"Fix the number of steps, repeat the data, or train inside torch.distributed.algorithms.join.Join.\n$ grep -n IterableDataset "
-      "<script>",
-      "固定步数、循环读取数据，或放在 torch.distributed.algorithms.join.Join 中训练。\n$ grep -n IterableDataset <script>"},
-     "torch/distributed/algorithms/join.py",
-     uneven},
-    {"DATA-RANK0-COLLECTIVE",
-     Severity::kWarning,
-     Group::kData,
-     {"a call that all ranks must make stands under `if rank == 0`", "需要所有 rank 参与的调用写在了 `if rank == 0` 里"},
-     {"Are all-gathers, and saves that gather shards, called by every rank?", "all-gather 以及需要汇集分片的保存，是否由所有 rank 调用？"},
-     {"With ZeRO or FSDP a save gathers from all ranks. Called by rank 0 alone, it waits for ever at the first save; the others wait in "
-      "the next "
-      "step: \"Watchdog caught collective operation timeout: … OpType=_ALLGATHER_BASE\" on one rank, ALLREDUCE on the rest.",
-      "使用 ZeRO 或 FSDP 时，保存需要从所有 rank 汇集。只有 rank 0 调用，第一次保存就会一直等下去，其余 rank 停在下一步："
-      "一个 rank 报 \"Watchdog caught collective operation timeout: … OpType=_ALLGATHER_BASE\"，其余报 ALLREDUCE。"},
-     {"Call it on all ranks and let only rank 0 write.\n$ grep -nE 'rank.*== *0' <script>",
-      "让所有 rank 都调用，只由 rank 0 写文件。\n$ grep -nE 'rank.*== *0' <script>"},
-     "deepspeed/runtime/engine.py: save_checkpoint; torch/distributed/fsdp",
-     rank0_collective},
-    {"DATA-ALL-WRITE",
-     Severity::kNote,
-     Group::kData,
-     {"every rank saves the model", "每个 rank 都会保存模型"},
-     {"Does only one rank write the checkpoint?", "检查点是否只由一个 rank 写入？"},
-     {"With DistributedDataParallel all ranks hold the same weights. On a shared file system they write one file at once: it may be cut or "
-      "mixed, and "
-      "every save takes N times as long.",
-      "使用 DistributedDataParallel 时所有 rank 的权重相同。在共享文件系统上同时写一个文件，可能残缺或混杂，而且每次保存要花 N 倍时间。"},
-     {"Save on rank 0: if dist.get_rank() == 0: torch.save(model.module.state_dict(), path).\n$ grep -n 'torch.save' <script>",
-      "只在 rank 0 保存：if dist.get_rank() == 0: torch.save(model.module.state_dict(), path)。\n$ grep -n 'torch.save' <script>"},
-     "",
-     all_write},
-    {"DATA-MODULE-PREFIX",
-     Severity::kNote,
-     Group::kData,
-     {"the wrapped model is saved", "保存的是被包装后的模型"},
-     {"Is model.module saved, not the DistributedDataParallel around it?",
-      "保存的是 model.module，而不是外层的 DistributedDataParallel 吗？"},
-     {"The names in the checkpoint begin with \"module.\": loading it into the plain model fails with \"Missing key(s) in state_dict\" and "
-      "\"Unexpected key(s) in state_dict: \"module.…\"\".",
-      "检查点里的参数名会带 \"module.\" 前缀：加载到未包装的模型时报 \"Missing key(s) in state_dict\" 与 \"Unexpected key(s) in "
-      "state_dict: \"module.…\"\"。"},
-     {"Save model.module.state_dict().\n$ grep -n 'state_dict()' <script>",
-      "改为保存 model.module.state_dict()。\n$ grep -n 'state_dict()' <script>"},
-     "torch/nn/parallel/distributed.py",
-     module_prefix},
-    {"DATA-WORKERS",
-     Severity::kWarning,
-     Group::kData,
-     {"far more loader processes than cores", "数据加载进程远多于 CPU 核数"},
-     {"Are workers × ranks of a host within twice its cores?", "每台机器的 worker 数 × rank 数是否不超过核数的两倍？"},
-     {"num_workers counts per rank. 3 × GPUs written for one process becomes 3 × GPUs × GPUs with one process per GPU: the loaders fight "
-      "for cores "
-      "and memory, batches come late, shared memory runs out (\"DataLoader worker (pid N) is killed by signal: Bus error\").",
-      "num_workers 是每个 rank 的数量。为单进程写的 3 × GPU 数，在一卡一进程时就变成 3 × GPU 数 × GPU "
-      "数：加载进程互相抢核抢内存，取数变慢，"
-      "共享内存耗尽（\"DataLoader worker (pid N) is killed by signal: Bus error\"）。"},
-     {"Take cores ÷ ranks of a host, less one or two.\n$ nproc", "取核数 ÷ 每台机器的 rank 数，再减一两个。\n$ nproc"},
-     "torch/utils/data/dataloader.py",
-     workers},
+    {"DATA-DATAPARALLEL", Severity::kWarning, data_parallel},
+    {"DATA-TRAINER-DP", Severity::kWarning, trainer},
+    {"DATA-SET-EPOCH", Severity::kWarning, set_epoch},
+    {"DATA-NO-SAMPLER", Severity::kWarning, no_sampler},
+    {"DATA-UNEVEN", Severity::kNote, uneven},
+    {"DATA-RANK0-COLLECTIVE", Severity::kWarning, rank0_collective},
+    {"DATA-ALL-WRITE", Severity::kNote, all_write},
+    {"DATA-MODULE-PREFIX", Severity::kNote, module_prefix},
+    {"DATA-WORKERS", Severity::kWarning, workers},
 };
 
 }  // namespace

@@ -192,143 +192,16 @@ void address_space(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kProcessLimitRows[] = {
-    {"LIM-NOFILE",
-     Severity::kWarning,
-     Group::kLimits,
-     {"few files may be open", "可打开的文件数太少"},
-     {"May a rank open at least 1024 files, and eight per rank of the job?",
-      "每个 rank 能否打开至少 1024 个文件，并且不少于 rank 总数的八倍？"},
-     {"Every socket, pipe and shared tensor is a file: \"OSError: [Errno 24] Too many open files\", \"RuntimeError: received 0 items of "
-      "ancdata\", "
-      "\"unable to open shared memory object </torch_…> in read-write mode\", NCCL \"Call to socket failed: Too many open files\". The "
-      "limit of "
-      "an ssh session, of a systemd service and of a container can differ on one machine.",
-      "每个 socket、管道和共享张量都占一个文件：\"OSError: [Errno 24] Too many open files\"、\"RuntimeError: received 0 items of "
-      "ancdata\"、"
-      "\"unable to open shared memory object </torch_…> in read-write mode\"、NCCL \"Call to socket failed: Too many open files\"。"
-      "同一台机器上 ssh 会话、systemd 服务和容器的限制可能各不相同。"},
-     {"Raise it in the shell that starts the job, or for all users (then log in anew):\n$ ulimit -n 65536\n$ echo '* - nofile 1048576' | "
-      "sudo tee "
-      "/etc/security/limits.d/90-nofile.conf",
-      "在启动任务的 shell 里调高，或为所有用户设置（之后重新登录）：\n$ ulimit -n 65536\n$ echo '* - nofile 1048576' | sudo tee "
-      "/etc/security/limits.d/90-nofile.conf"},
-     "getrlimit(2); torch/multiprocessing (sharing strategy file_descriptor); NCCL User Guide, Troubleshooting",
-     nofile},
-    {"LIM-NOFILE-DIFFERS",
-     Severity::kWarning,
-     Group::kLimits,
-     {"one host allows far fewer open files", "某台机器的打开文件数限制明显偏低"},
-     {"Do all hosts allow about as many open files?", "各机器允许打开的文件数是否相近？"},
-     {"What runs on the others fails here, late: \"Too many open files\" after hours, when workers and connections have added up.",
-      "其他机器上正常的任务，会在这台机器上跑几个小时、worker 和连接累积之后报 \"Too many open files\"。"},
-     {"Set the same limit, and log in anew:\n$ echo '* - nofile 1048576' | sudo tee /etc/security/limits.d/90-nofile.conf",
-      "设成一致，然后重新登录：\n$ echo '* - nofile 1048576' | sudo tee /etc/security/limits.d/90-nofile.conf"},
-     "limits.conf(5)",
-     nofile_differs},
-    {"LIM-NPROC",
-     Severity::kWarning,
-     Group::kLimits,
-     {"the user may start few threads", "用户可用的线程数太少"},
-     {"Are 64 threads per rank left to the user?", "该用户是否还能为每个 rank 创建 64 个线程？"},
-     {"\"BlockingIOError: [Errno 11] Resource temporarily unavailable\", \"RuntimeError: can't start new thread\", \"OpenBLAS "
-      "blas_thread_init: "
-      "pthread_create failed\". The limit counts all threads of the user on the machine, also those of his other jobs.",
-      "\"BlockingIOError: [Errno 11] Resource temporarily unavailable\"、\"RuntimeError: can't start new thread\"、\"OpenBLAS "
-      "blas_thread_init: "
-      "pthread_create failed\"。该限制统计的是该用户在本机的全部线程，包括其他任务的。"},
-     {"Raise it:\n$ ulimit -u unlimited\n$ echo '* - nproc unlimited' | sudo tee /etc/security/limits.d/95-nproc.conf",
-      "调高限制：\n$ ulimit -u unlimited\n$ echo '* - nproc unlimited' | sudo tee /etc/security/limits.d/95-nproc.conf"},
-     "getrlimit(2): RLIMIT_NPROC",
-     nproc},
-    {"LIM-PIDS-MAX",
-     Severity::kWarning,
-     Group::kLimits,
-     {"the control group allows few tasks", "cgroup 允许的任务数太少"},
-     {"Are 64 tasks per rank left under pids.max?", "pids.max 下是否还能为每个 rank 创建 64 个任务？"},
-     {"As LIM-NPROC, and the kernel log says \"cgroup: fork rejected by pids controller\". Containers and systemd services set it.",
-      "现象同 LIM-NPROC，内核日志有 \"cgroup: fork rejected by pids controller\"。通常由容器或 systemd 服务设置。"},
-     {"Start the container with --pids-limit -1, set TasksMax=infinity for the service, or:\n$ echo max | sudo tee "
-      "/sys/fs/cgroup/…/pids.max",
-      "启动容器时加 --pids-limit -1，服务设 TasksMax=infinity，或者：\n$ echo max | sudo tee /sys/fs/cgroup/…/pids.max"},
-     "Linux Documentation/admin-guide/cgroup-v2.rst, PID",
-     pids_max},
-    {"LIM-NO-PROCESSES",
-     Severity::kError,
-     Group::kLimits,
-     {"the ranks cannot be started", "无法启动所有 rank"},
-     {"Is there room for one process per rank?", "是否还能为每个 rank 创建一个进程？"},
-     {"fork fails with EAGAIN, \"Resource temporarily unavailable\": not all ranks of this host would start.",
-      "fork 会返回 EAGAIN（\"Resource temporarily unavailable\"）：本机的 rank 无法全部启动。"},
-     {"End what is not needed, or raise the limit (LIM-NPROC, LIM-PIDS-MAX):\n$ ps -eLf --sort user | awk '{print $1}' | sort | uniq -c",
-      "结束不需要的进程，或调高限制（LIM-NPROC、LIM-PIDS-MAX）：\n$ ps -eLf --sort user | awk '{print $1}' | sort | uniq -c"},
-     "fork(2): EAGAIN",
-     no_room},
-    {"LIM-MEMLOCK",
-     Severity::kError,
-     Group::kLimits,
-     {"too little memory may be locked for InfiniBand", "可锁定内存太少，InfiniBand 无法使用"},
-     {"May a user lock 16 MiB where NCCL would use InfiniBand?", "在 NCCL 会使用 InfiniBand 的机器上，用户能否锁定 16 MiB 内存？"},
-     {"Buffers are pinned for the HCA, and count against RLIMIT_MEMLOCK: \"NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate "
-      "memory\", "
-      "\"Call to ibv_create_cq failed\". The defaults are 64 KiB or 8 MiB.",
-      "HCA 使用的缓冲区要锁定在内存里，计入 RLIMIT_MEMLOCK：\"NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\"、"
-      "\"Call to ibv_create_cq failed\"。系统默认只有 64 KiB 或 8 MiB。"},
-     {"Lift it and log in anew; docker: --ulimit memlock=-1; systemd: LimitMEMLOCK=infinity:\n$ printf '* soft memlock unlimited\\n* hard "
-      "memlock "
-      "unlimited\\n' | sudo tee /etc/security/limits.d/95-memlock.conf",
-      "放开限制后重新登录；docker 加 --ulimit memlock=-1，systemd 设 LimitMEMLOCK=infinity：\n$ printf '* soft memlock unlimited\\n* hard "
-      "memlock "
-      "unlimited\\n' | sudo tee /etc/security/limits.d/95-memlock.conf"},
-     "NCCL User Guide, Troubleshooting; ibv_reg_mr(3)",
-     memlock},
-    {"LIM-MEMLOCK-LOW",
-     Severity::kWarning,
-     Group::kLimits,
-     {"little memory may be locked for InfiniBand", "可锁定内存偏少"},
-     {"May a user lock 4 GiB where NCCL would use InfiniBand?", "在 NCCL 会使用 InfiniBand 的机器上，用户能否锁定 4 GiB 内存？"},
-     {"NCCL's buffers grow with channels and peers: small jobs work, larger ones fail with \"ibv_reg_mr failed … Cannot allocate memory\".",
-      "NCCL 的缓冲区随 channel 和对端数增长：小任务能跑，大任务会报 \"ibv_reg_mr failed … Cannot allocate memory\"。"},
-     {"Lift it as for LIM-MEMLOCK:\n$ ulimit -l unlimited", "同 LIM-MEMLOCK，放开限制：\n$ ulimit -l unlimited"},
-     "NCCL User Guide, Troubleshooting",
-     memlock_low},
-    {"LIM-STACK-UNLIMITED",
-     Severity::kWarning,
-     Group::kLimits,
-     {"an unlimited stack gives threads small ones", "栈不限反而使线程栈变小"},
-     {"Is the stack's limit finite where NCCL is older than 2.30?", "NCCL 低于 2.30 时，栈限制是否为有限值？"},
-     {"With ulimit -s unlimited the C library gives new threads 2 MiB instead of 8. NCCL's search for a topology recurses in such a thread "
-      "and can "
-      "overrun it: SIGSEGV at init, on large machines only. NCCL 2.30 says \"Stack size limit (unlimited) is unsafe; will use 8192KB\" and "
-      "goes on.",
-      "ulimit -s unlimited 时，C 库给新线程的栈是 2 MiB 而不是 8 MiB。NCCL 的拓扑搜索在线程里递归，可能栈溢出：只在大规模机器上初始化时 "
-      "SIGSEGV。"
-      "NCCL 2.30 会提示 \"Stack size limit (unlimited) is unsafe; will use 8192KB\" 并自行处理。"},
-     {"Set it back before the job:\n$ ulimit -s 8192", "启动任务前改回：\n$ ulimit -s 8192"},
-     "NVIDIA/nccl issue 2186; NCCL User Guide, Troubleshooting (stack size)",
-     stack_unlimited},
-    {"LIM-FILE-SIZE",
-     Severity::kWarning,
-     Group::kLimits,
-     {"files may not grow freely", "文件大小受限"},
-     {"Is the size of files unlimited?", "文件大小是否不受限？"},
-     {"A checkpoint that reaches the limit ends the rank by SIGXFSZ (exit code -25) or with \"OSError: [Errno 27] File too large\".",
-      "checkpoint 达到上限时，rank 会因 SIGXFSZ 退出（退出码 -25），或报 \"OSError: [Errno 27] File too large\"。"},
-     {"Lift it:\n$ ulimit -f unlimited", "放开限制：\n$ ulimit -f unlimited"},
-     "getrlimit(2): RLIMIT_FSIZE",
-     file_size},
-    {"LIM-ADDRESS-SPACE",
-     Severity::kWarning,
-     Group::kLimits,
-     {"a process may not map freely", "进程地址空间受限"},
-     {"Is the address space of processes unlimited?", "进程地址空间是否不受限？"},
-     {"CUDA reserves address space for all GPU and host memory at once, far more than it uses: \"CUDA error: out of memory\" at init, or "
-      "\"failed to "
-      "map segment from shared object\" while libraries are loaded.",
-      "CUDA 初始化时会按全部显存和内存预留地址空间，远大于实际使用：初始化报 \"CUDA error: out of memory\"，或加载库时报 "
-      "\"failed to map segment from shared object\"。"},
-     {"Lift it:\n$ ulimit -v unlimited", "放开限制：\n$ ulimit -v unlimited"},
-     "getrlimit(2): RLIMIT_AS",
-     address_space},
+    {"LIM-NOFILE", Severity::kWarning, nofile},
+    {"LIM-NOFILE-DIFFERS", Severity::kWarning, nofile_differs},
+    {"LIM-NPROC", Severity::kWarning, nproc},
+    {"LIM-PIDS-MAX", Severity::kWarning, pids_max},
+    {"LIM-NO-PROCESSES", Severity::kError, no_room},
+    {"LIM-MEMLOCK", Severity::kError, memlock},
+    {"LIM-MEMLOCK-LOW", Severity::kWarning, memlock_low},
+    {"LIM-STACK-UNLIMITED", Severity::kWarning, stack_unlimited},
+    {"LIM-FILE-SIZE", Severity::kWarning, file_size},
+    {"LIM-ADDRESS-SPACE", Severity::kWarning, address_space},
 };
 
 }  // namespace

@@ -229,138 +229,16 @@ void ipv6_mixed(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kNetworkHostRows[] = {
-    {"NET-DIFF-SUBNET",
-     Severity::kWarning,
-     Group::kNetwork,
-     {"the chosen addresses lie in different networks", "各主机所选地址不在同一网段"},
-     {"Are the chosen addresses in one network, or do they reach each other?", "所选地址是否在同一网段，或彼此可达？"},
-     {"Address and netmask give the network; two hosts in different ones need a router between them. Without, \"No route to host\" or a "
-      "timeout follows.",
-      "地址与子网掩码决定网段；不同网段的主机之间必须有路由，否则会出现 “No route to host” 或超时。"},
-     {"Compare address and netmask on the hosts, and choose an interface they share:\n$ ip -br -4 address\n$ phalanx check --iface "
-      "<interface> -H <hosts>",
-      "对比各主机的地址与掩码，选择共有网络的网卡：\n$ ip -br -4 address\n$ phalanx check --iface <interface> -H <hosts>"},
-     "",
-     different_subnet},
-    {"NET-NO-SHARED-NETWORK",
-     Severity::kError,
-     Group::kNetwork,
-     {"there is no way between two hosts", "两台主机之间没有可用的网络"},
-     {"Is there at least one address of each host to which the others have a route?", "每台主机是否至少有一个地址是其他主机有路由可达的？"},
-     {"The kernel has no route to any of the other's addresses. They are in networks that do not touch, or an interface lacks its address "
-      "or is down.",
-      "内核对另一台主机的所有地址都没有路由：两者的网络互不相连，或某块网卡没有地址或未启用。"},
-     {"Give both an address in one network, or add a route:\n$ ip -br address\n$ sudo ip address add <address>/<prefix length> dev "
-      "<interface>",
-      "给双方配置同一网段的地址，或添加路由：\n$ ip -br address\n$ sudo ip address add <address>/<prefix length> dev <interface>"},
-     "RTM_GETROUTE",
-     no_shared_network},
-    {"NET-DUPLICATE-ADDRESS",
-     Severity::kError,
-     Group::kNetwork,
-     {"two hosts have the same address", "两台主机使用了同一个 IP 地址"},
-     {"Does every host have an address of its own?", "每台主机的地址是否互不相同？"},
-     {"Cloned machines often keep their address. Packets go to whichever answered ARP last: connections break at random, or both ranks are "
-      "one.",
-      "克隆出来的机器常保留原来的地址。数据包发给最后应答 ARP 的那台，连接会随机中断，或者两个 rank 实际上在同一台机器上。"},
-     {"Change one of them:\n$ sudo arping -D -I <interface> -c 3 <address>\n$ sudo ip address replace <address>/<prefix length> dev "
-      "<interface>",
-      "修改其中一台：\n$ sudo arping -D -I <interface> -c 3 <address>\n$ sudo ip address replace <address>/<prefix length> dev "
-      "<interface>"},
-     "",
-     duplicate_address},
-    {"NET-ADDRESS-TYPO",
-     Severity::kWarning,
-     Group::kNetwork,
-     {"an interface has a public address one octet from the others' private network", "网卡的公网地址与其他主机的私网地址只差一个字节"},
-     {"Are all addresses in the network the hosts share?", "所有地址是否都在各主机共有的网段内？"},
-     {"192.168.0.0/16 is private, 192.169.0.0/16 belongs to somebody on the internet. The two look alike; with the wrong one packets go to "
-      "the default "
-      "gateway and vanish. The private ranges are 10.*, 172.16–31.* and 192.168.*.",
-      "192.168.0.0/16 是私网，192.169.0.0/16 是互联网上别人的地址，两者很容易看错；写错后数据包会发往默认网关并消失。私网地址段只有 "
-      "10.*、172.16–31.* 和 192.168.*。"},
-     {"$ sudo ip address replace <address>/<prefix length> dev <interface>",
-      "$ sudo ip address replace <address>/<prefix length> dev <interface>"},
-     "RFC 1918",
-     address_typo},
-    {"NET-MASTER-TYPO",
-     Severity::kWarning,
-     Group::kNetwork,
-     {"MASTER_ADDR is one octet away from a host's address", "MASTER_ADDR 与某台主机的地址只差一个字节"},
-     {"Is MASTER_ADDR an address of one of the hosts?", "MASTER_ADDR 是否为某台主机的地址？"},
-     {"A mistyped octet (192.169.20.14 for 192.168.20.14) is a valid address of nobody here. All ranks wait: \"The client socket has timed "
-      "out after …ms while "
-      "trying to connect to (…)\".",
-      "写错一个字节（把 192.168.20.14 写成 192.169.20.14）仍是合法地址，只是不属于任何主机。所有 rank 都会等到超时：“The client socket has "
-      "timed out after …ms while "
-      "trying to connect to (…)”。"},
-     {"$ export MASTER_ADDR=<address>\nor leave it out: phalanx run sets it.",
-      "$ export MASTER_ADDR=<address>\n或者不设置，由 phalanx run 设置。"},
-     "",
-     master_typo},
-    {"NET-RP-FILTER",
-     Severity::kWarning,
-     Group::kNetwork,
-     {"two cards in one network and a strict return-path filter", "两块网卡同网段且启用了严格反向路径过滤"},
-     {"With several cards in one network, does rp_filter let packets come in on either?",
-      "多块网卡同网段时，rp_filter 是否允许数据包从任一网卡进入？"},
-     {"Linux answers through the first card of the network. With rp_filter=1 what arrives on the second is thrown away in silence: "
-      "connections work in one "
-      "direction, or to one of the addresses only.",
-      "Linux 通过该网段的第一块网卡回包；rp_filter=1 时，从第二块网卡到达的包会被静默丢弃：连接只有单向可通，或只有其中一个地址可用。"},
-     {"$ sudo sysctl -w net.ipv4.conf.all.rp_filter=2", "$ sudo sysctl -w net.ipv4.conf.all.rp_filter=2"},
-     "linux Documentation/networking/ip-sysctl",
-     reverse_path},
-    {"NET-ARP-FLUX",
-     Severity::kNote,
-     Group::kNetwork,
-     {"two cards of a host are in one network", "主机有两块网卡位于同一网段"},
-     {"Is each network on one card only?", "每个网段是否只在一块网卡上？"},
-     {"Either card answers ARP for both addresses, and all traffic leaves by the first: the second brings no bandwidth. Use one network "
-      "per card, or bond them.",
-      "任一网卡都会应答两个地址的 ARP，而流量全部从第一块发出，第二块并不增加带宽。应每块网卡一个网段，或做成 bond。"},
-     {"$ sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
-      "$ sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2"},
-     "",
-     two_in_one},
-    {"NET-PORT-RANGE",
-     Severity::kWarning,
-     Group::kNetwork,
-     {"there are few ephemeral ports", "临时端口数量过少"},
-     {"Are there enough ports for the connections of a job?", "端口数量是否足够任务建立连接？"},
-     {"Every pair of ranks opens several connections (NCCL bootstrap, proxies, sockets, Gloo, the store). With a small ip_local_port_range "
-      "connect fails with "
-      "\"Cannot assign requested address\" (errno 99).",
-      "每对 rank 会建立多条连接（NCCL bootstrap、proxy、socket、Gloo、store）。ip_local_port_range 太小时 connect 会报 “Cannot assign "
-      "requested address”（errno 99）。"},
-     {"$ sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'", "$ sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"},
-     "",
-     port_range},
-    {"NET-FIREWALL",
-     Severity::kNote,
-     Group::kNetwork,
-     {"a firewall is active on a host", "主机上启用了防火墙"},
-     {"Is a firewall active, and was it tried?", "是否启用了防火墙，是否已实测？"},
-     {"NCCL and Gloo listen on ephemeral ports, so opening the master port alone is not enough. The connections between the hosts have not "
-      "been tried here.",
-      "NCCL 和 Gloo 在临时端口上监听，只放行 master 端口不够。这里尚未测试主机之间的连接。"},
-     {"$ sudo firewall-cmd --permanent --zone=trusted --add-source=<subnet> && sudo firewall-cmd --reload\n$ sudo ufw allow from <subnet>",
-      "$ sudo firewall-cmd --permanent --zone=trusted --add-source=<subnet> && sudo firewall-cmd --reload\n$ sudo ufw allow from <subnet>"},
-     "",
-     firewall},
-    {"NET-IPV6-MIXED",
-     Severity::kNote,
-     Group::kNetwork,
-     {"IPv6 is off on some hosts only", "只有部分主机关闭了 IPv6"},
-     {"Is IPv6 on, or off, on all hosts?", "各主机的 IPv6 设置是否一致？"},
-     {"torch first tries IPv6 and says \"Address family not supported by protocol\" (errno 97) where it is off; it goes on with IPv4, so "
-      "the line alone is "
-      "harmless. A name with only an IPv6 address does not work on those hosts.",
-      "torch 会先尝试 IPv6，关闭时报 “Address family not supported by protocol”（errno 97），随后改用 IPv4，单独这一行无害。但只有 IPv6 "
-      "地址的名字在这些主机上无法使用。"},
-     {"$ sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0", "$ sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0"},
-     "torch/csrc/distributed/c10d/socket.cpp",
-     ipv6_mixed},
+    {"NET-DIFF-SUBNET", Severity::kWarning, different_subnet},
+    {"NET-NO-SHARED-NETWORK", Severity::kError, no_shared_network},
+    {"NET-DUPLICATE-ADDRESS", Severity::kError, duplicate_address},
+    {"NET-ADDRESS-TYPO", Severity::kWarning, address_typo},
+    {"NET-MASTER-TYPO", Severity::kWarning, master_typo},
+    {"NET-RP-FILTER", Severity::kWarning, reverse_path},
+    {"NET-ARP-FLUX", Severity::kNote, two_in_one},
+    {"NET-PORT-RANGE", Severity::kWarning, port_range},
+    {"NET-FIREWALL", Severity::kNote, firewall},
+    {"NET-IPV6-MIXED", Severity::kNote, ipv6_mixed},
 };
 
 }  // namespace

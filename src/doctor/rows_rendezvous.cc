@@ -184,130 +184,15 @@ void hand_set(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kMeetingRows[] = {
-    {"RDZV-PORT-TAKEN",
-     Severity::kError,
-     Group::kRendezvous,
-     {"a port the job needs is taken", "任务需要的端口已被占用"},
-     {"Is MASTER_PORT free on the host of rank 0?", "rank 0 所在机器上 MASTER_PORT 是否空闲？"},
-     {"\"The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\" Another job, or the orphan of one that "
-      "was killed, "
-      "listens there.",
-      "\"The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\" "
-      "另一个任务、或被杀任务留下的孤儿进程正在监听。"},
-     {"End the process if it is left over, or take another port (or none: a free one is chosen):\n$ ss -ltnp 'sport = :<port>'\n$ kill "
-      "<pid>",
-      "若是残留进程就结束它，否则换一个端口（或不指定，会自动挑选空闲端口）：\n$ ss -ltnp 'sport = :<port>'\n$ kill <pid>"},
-     "torch/csrc/distributed/c10d/socket.cpp",
-     port_taken},
-    {"RDZV-MASTER-LOOPBACK",
-     Severity::kError,
-     Group::kRendezvous,
-     {"the master address is a host's own", "主节点地址是回环地址"},
-     {"Does MASTER_ADDR mean the same machine on every host?", "MASTER_ADDR 在每台机器上是否指向同一台机器？"},
-     {"localhost and 127.0.0.1 are another machine on every machine. Ranks elsewhere ask themselves: \"The client socket has timed out "
-      "after "
-      "600000ms while trying to connect to (localhost, 29500)\", or \"Connection refused\". LLaMA-Factory's default is 127.0.0.1.",
-      "localhost 和 127.0.0.1 在每台机器上都指自己，其他机器上的 rank 会去连自己：\"The client socket has timed out after 600000ms while "
-      "trying to "
-      "connect to (localhost, 29500)\" 或 \"Connection refused\"。LLaMA-Factory 的默认值就是 127.0.0.1。"},
-     {"Leave it out (an address that all hosts reach is chosen), or give rank 0's real address:\n$ ip -br addr",
-      "不要指定（会自动选择各机器都能到达的地址），或填写 rank 0 的真实地址：\n$ ip -br addr"},
-     "LLaMA-Factory src/llamafactory/launcher.py",
-     master_loopback},
-    {"RDZV-MASTER-OTHER-HOST",
-     Severity::kError,
-     Group::kRendezvous,
-     {"the master address is another host's", "主节点地址属于另一台机器"},
-     {"Is MASTER_ADDR an address of the host of rank 0?", "MASTER_ADDR 是否为 rank 0 所在机器的地址？"},
-     {"Rank 0 listens on its own host; all ranks ask another one: \"No socket on (host, port) is listening yet, will retry.\", then a "
-      "timeout after "
-      "10 to 30 minutes.",
-      "rank 0 在自己的机器上监听，所有 rank 却去连另一台：先是 \"No socket on (host, port) is listening yet, will retry.\"，10～30 "
-      "分钟后超时。"},
-     {"Put that host first in the list, or leave the address out.", "把那台机器放到列表第一位，或不指定地址。"},
-     "torch/csrc/distributed/c10d/socket.cpp",
-     master_other},
-    {"RDZV-MASTER-NOT-RANK0",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"the master address is on none of the hosts", "主节点地址不属于任何一台机器"},
-     {"Is MASTER_ADDR an address of the host of rank 0?", "MASTER_ADDR 是否为 rank 0 所在机器的地址？"},
-     {"A mistyped or outdated address costs the whole timeout: \"The client socket has timed out after 600000ms while trying to connect to "
-      "(h, p)\". An "
-      "address that a router or cloud translates may be right.",
-      "地址写错或已过时，会一直等到超时：\"The client socket has timed out after 600000ms while trying to connect to (h, p)\"。"
-      "若地址由路由器或云平台做转换（NAT），则可能没有问题。"},
-     {"Leave it out, or give an address of the first host:\n$ ip -br addr", "不要指定，或填写第一台机器的地址：\n$ ip -br addr"},
-     "",
-     master_not_rank0},
-    {"RDZV-PORT-EPHEMERAL",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"the master port can be lent to others", "主端口可能被外发连接占用"},
-     {"Is MASTER_PORT outside ip_local_port_range?", "MASTER_PORT 是否在 ip_local_port_range 之外？"},
-     {"The kernel gives outgoing connections ports from this range (32768–60999 unless changed). One day one of them has yours: \"Address "
-      "already in "
-      "use\", now and then, on one machine. 29500 lies outside, 54000 inside.",
-      "内核为外发连接从这个范围分配端口（默认 32768–60999）。总有一天某个连接正好占了它：偶尔、在某一台机器上报 \"Address already in "
-      "use\"。"
-      "29500 在范围之外，54000 在范围之内。"},
-     {"Take a port below 32768, or reserve it:\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ sudo sysctl "
-      "net.ipv4.ip_local_reserved_ports=<port>",
-      "改用 32768 以下的端口，或把它保留下来：\n$ cat /proc/sys/net/ipv4/ip_local_port_range\n$ sudo sysctl "
-      "net.ipv4.ip_local_reserved_ports=<port>"},
-     "ip(7): ip_local_port_range; field note 1",
-     port_ephemeral},
-    {"RDZV-PORT-RANDOM",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"the program draws its port by lot", "程序随机选择端口"},
-     {"Does the program take its port from a random number?", "程序是否用随机数决定端口？"},
-     {"54000 + random.randint(0, 888) is 54000 to 54888, all of it in the range that the kernel lends to outgoing connections: \"Address "
-      "already in use\" "
-      "now and then. On several hosts each draws another port, and they never meet.",
-      "54000 + random.randint(0, 888) 得到 54000～54888，全部落在内核分给外发连接的范围里，偶尔会报 \"Address already in use\"。"
-      "多机时每台机器抽到不同的端口，永远无法会合。"},
-     {"Use MASTER_PORT, which every rank is given: init_process_group(init_method=\"env://\").",
-      "使用每个 rank 都会得到的 MASTER_PORT：init_process_group(init_method=\"env://\")。"},
-     "field note 1",
-     port_random},
-    {"RDZV-INIT-LOCALHOST",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"the program meets at localhost", "程序在 localhost 会合"},
-     {"Does the program name tcp://localhost as its meeting point?", "程序是否写死了 tcp://localhost 作为会合点？"},
-     {"Each host's ranks meet among themselves and wait for the others until the timeout, whatever MASTER_ADDR says.",
-      "每台机器的 rank 只在本机会合，等其他机器直到超时，MASTER_ADDR 设成什么都没用。"},
-     {"Let it use what the launcher gives: init_process_group(init_method=\"env://\").",
-      "改为使用启动器给出的地址：init_process_group(init_method=\"env://\")。"},
-     "field note 1",
-     init_localhost},
-    {"RDZV-SOMAXCONN",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"the accept queue is shorter than the job", "监听队列短于 rank 数"},
-     {"Is somaxconn at least the number of ranks?", "somaxconn 是否不小于 rank 数？"},
-     {"All ranks connect to the store at once. \"Starting store with N workers but somaxconn is M\": those beyond M are dropped, and try "
-      "again after "
-      "seconds, or time out.",
-      "所有 rank 会同时连接 store。\"Starting store with N workers but somaxconn is M\"：超出 M 的连接被丢弃，几秒后重试，或者超时。"},
-     {"Raise it on the host of rank 0:\n$ sudo sysctl net.core.somaxconn=4096",
-      "在 rank 0 的机器上调高：\n$ sudo sysctl net.core.somaxconn=4096"},
-     "torch/csrc/distributed/c10d/TCPStoreLibUvBackend.cpp",
-     somaxconn},
-    {"RDZV-HAND-SET",
-     Severity::kNote,
-     Group::kRendezvous,
-     {"a rank's variables are set by hand", "手动设置了 rank 变量"},
-     {"Are RANK, WORLD_SIZE and their like left to the launcher?", "RANK、WORLD_SIZE 等变量是否交给启动器设置？"},
-     {"These differ from rank to rank, so the launcher sets them, whatever was given. Under plain torchrun a left-over RANK=0 or "
-      "WORLD_SIZE=2 makes two "
-      "first ranks, or a job that waits for ranks that do not exist.",
-      "这些变量每个 rank 都不同，由启动器设置，手动给的值会被覆盖。单独用 torchrun 时，残留的 RANK=0 或 WORLD_SIZE=2 会造成两个 rank 0，"
-      "或一直等待并不存在的 rank。"},
-     {"Leave them out:\n$ unset RANK LOCAL_RANK WORLD_SIZE NODE_RANK", "不要设置：\n$ unset RANK LOCAL_RANK WORLD_SIZE NODE_RANK"},
-     "",
-     hand_set},
+    {"RDZV-PORT-TAKEN", Severity::kError, port_taken},
+    {"RDZV-MASTER-LOOPBACK", Severity::kError, master_loopback},
+    {"RDZV-MASTER-OTHER-HOST", Severity::kError, master_other},
+    {"RDZV-MASTER-NOT-RANK0", Severity::kWarning, master_not_rank0},
+    {"RDZV-PORT-EPHEMERAL", Severity::kWarning, port_ephemeral},
+    {"RDZV-PORT-RANDOM", Severity::kWarning, port_random},
+    {"RDZV-INIT-LOCALHOST", Severity::kWarning, init_localhost},
+    {"RDZV-SOMAXCONN", Severity::kWarning, somaxconn},
+    {"RDZV-HAND-SET", Severity::kNote, hand_set},
 };
 
 }  // namespace

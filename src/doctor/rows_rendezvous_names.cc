@@ -177,124 +177,15 @@ void names_disagree(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kNameRows[] = {
-    {"RDZV-NAME-LOOPBACK",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"a host's own name leads to itself only", "本机名解析到回环地址"},
-     {"Does every host's own name resolve to an address that others can reach?", "每台机器的主机名是否解析到其他机器可达的地址？"},
-     {"Debian and Ubuntu write 127.0.1.1 with the own name into /etc/hosts. Gloo, which PyTorch uses for CPU groups and barriers, "
-      "announces the address "
-      "of its own name: \"Gloo connectFullMesh failed with […] remote=[127.0.1.1]:60817: Connection refused\". As MASTER_ADDR the name "
-      "leads rank 0 "
-      "to 127.0.1.1, where nobody else comes.",
-      "Debian、Ubuntu 会在 /etc/hosts 里把本机名写成 127.0.1.1。Gloo（PyTorch 用于 CPU 进程组和 barrier）会公布本机名对应的地址："
-      "\"Gloo connectFullMesh failed with […] remote=[127.0.1.1]:60817: Connection refused\"。若用它作 MASTER_ADDR，rank 0 会在 127.0.1.1 "
-      "上监听，"
-      "别人连不到。"},
-     {"Name the interface, or give the name its real address:\n$ export GLOO_SOCKET_IFNAME=<interface>\n$ sudo sed -i "
-      "\"s/^127.0.1.1.*/<address> $(hostname)/\" /etc/hosts",
-      "指定网卡，或把本机名写成真实地址：\n$ export GLOO_SOCKET_IFNAME=<interface>\n$ sudo sed -i \"s/^127.0.1.1.*/<address> "
-      "$(hostname)/\" /etc/hosts"},
-     "pytorch/gloo issue 223; torch/csrc/distributed/c10d/ProcessGroupGloo.cpp",
-     name_loopback},
-    {"RDZV-DUPLICATE-HOSTNAME",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"two hosts have one name", "两台机器主机名相同"},
-     {"Does every host call itself differently?", "各机器的主机名是否互不相同？"},
-     {"Programs that tell hosts apart by name take them for one: DeepSpeed and Lightning count local ranks wrongly, logs and checkpoints "
-      "named after "
-      "the host overwrite each other.",
-      "以主机名区分机器的程序会把它们当成一台：DeepSpeed、Lightning 会算错本地 rank，以主机名命名的日志和 checkpoint 会互相覆盖。"},
-     {"Give one of them another name:\n$ sudo hostname <name>", "给其中一台改名：\n$ sudo hostname <name>"},
-     "",
-     duplicate_hostname},
-    {"RDZV-SAME-MACHINE",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"one machine is listed twice", "同一台机器被列了两次"},
-     {"Is every host of the list another machine?", "主机列表中的每一项是否是不同的机器？"},
-     {"Its GPUs and CPUs are given out twice: \"Duplicate GPU detected : rank 0 and rank 8 both on CUDA device 34000\", or out of memory.",
-      "它的 GPU 和 CPU 会被分配两次：\"Duplicate GPU detected : rank 0 and rank 8 both on CUDA device 34000\"，或者显存不足。"},
-     {"Take one of the two out of the list.", "从列表中去掉其中一个。"},
-     "NCCL src/init.cc",
-     same_machine_twice},
-    {"RDZV-MACHINE-ID",
-     Severity::kNote,
-     Group::kRendezvous,
-     {"machines are clones with one machine id", "克隆的机器 machine-id 相同"},
-     {"Does every machine have its own /etc/machine-id?", "每台机器的 /etc/machine-id 是否各不相同？"},
-     {"Machines copied from one image share it. DHCP servers that go by it give both one address, which then answers now here, now there.",
-      "由同一镜像克隆的机器会共用它。按它分配地址的 DHCP 服务器会给两台机器同一个地址，结果一会儿连到这台，一会儿连到那台。"},
-     {"Make a new one and restart:\n$ sudo rm /etc/machine-id && sudo systemd-machine-id-setup",
-      "重新生成并重启：\n$ sudo rm /etc/machine-id && sudo systemd-machine-id-setup"},
-     "machine-id(5)",
-     machine_id},
-    {"RDZV-HOSTID",
-     Severity::kError,
-     Group::kRendezvous,
-     {"NCCL is told that several hosts are one", "NCCL_HOSTID 让 NCCL 把多台机器当成一台"},
-     {"Is NCCL_HOSTID different on every host?", "NCCL_HOSTID 在各机器上是否不同？"},
-     {"NCCL connects ranks with one host id through shared memory and CUDA IPC. Between machines neither exists: \"Duplicate GPU "
-      "detected\", \"Error while "
-      "attaching to shared memory segment\", or a hang.",
-      "NCCL 会让 host id 相同的 rank 走共享内存和 CUDA IPC，而机器之间没有这些：\"Duplicate GPU detected\"、\"Error while attaching to "
-      "shared memory "
-      "segment\"，或直接卡住。"},
-     {"Leave it out: NCCL tells hosts apart by name and boot id:\n$ unset NCCL_HOSTID",
-      "不要设置，NCCL 会用主机名和 boot id 区分机器：\n$ unset NCCL_HOSTID"},
-     "NCCL src/misc/utils.cc (getHostHash)",
-     host_id},
-    {"RDZV-MASTER-UNKNOWN",
-     Severity::kError,
-     Group::kRendezvous,
-     {"the master's name is unknown on a host", "某台机器无法解析主节点名"},
-     {"Can every host resolve MASTER_ADDR?", "每台机器能否解析 MASTER_ADDR？"},
-     {"\"The IPv6 network addresses of (gpu01, 29500) cannot be retrieved (gai error: -2 - Name or service not known).\" on this host's "
-      "ranks; the others "
-      "wait.",
-      "这台机器的 rank 报 \"The IPv6 network addresses of (gpu01, 29500) cannot be retrieved (gai error: -2 - Name or service not "
-      "known).\"，"
-      "其他 rank 只能等待。"},
-     {"Use the address instead of the name, or add it to /etc/hosts:\n$ getent hosts <host>\n$ echo '<address> <host>' | sudo tee -a "
-      "/etc/hosts",
-      "用 IP 地址代替名字，或写入 /etc/hosts：\n$ getent hosts <host>\n$ echo '<address> <host>' | sudo tee -a /etc/hosts"},
-     "torch/csrc/distributed/c10d/socket.cpp",
-     master_unknown},
-    {"RDZV-NAME-UNKNOWN",
-     Severity::kNote,
-     Group::kRendezvous,
-     {"a host cannot resolve another's name", "某台机器无法解析其他机器的名字"},
-     {"Can every host resolve the names of the others?", "各机器能否解析彼此的名字？"},
-     {"Ranks are given addresses, so that this launcher does not need it. Programs that use names themselves (MPI, Ray, DeepSpeed's own "
-      "launcher) fail: "
-      "\"Temporary failure in name resolution\".",
-      "rank 得到的是地址，本启动器不依赖名字解析。但自己使用主机名的程序（MPI、Ray、DeepSpeed 自带启动器）会报 "
-      "\"Temporary failure in name resolution\"。"},
-     {"Add them to /etc/hosts:\n$ getent hosts <host>", "写入 /etc/hosts：\n$ getent hosts <host>"},
-     "",
-     name_unknown},
-    {"RDZV-NAME-STALE",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"a host knows another by a wrong address", "某台机器记录的对端地址是错的"},
-     {"Is what each host resolves another's name to an address of that host?", "各机器解析到的对端地址是否真的属于对端？"},
-     {"An old line in /etc/hosts or an old DNS record. What uses the name there talks to nobody, or to somebody else.",
-      "/etc/hosts 里的旧条目或过期的 DNS 记录。在那里使用该名字的程序会连不上，或连到别的机器。"},
-     {"Correct it:\n$ getent hosts <host>\n$ grep <host> /etc/hosts", "改正：\n$ getent hosts <host>\n$ grep <host> /etc/hosts"},
-     "hosts(5)",
-     name_stale},
-    {"RDZV-NAMES-DISAGREE",
-     Severity::kWarning,
-     Group::kRendezvous,
-     {"the master's name means different machines", "主节点名在不同机器上指向不同地址"},
-     {"Does MASTER_ADDR resolve to the same machine everywhere?", "MASTER_ADDR 在各机器上是否解析到同一台机器？"},
-     {"Some ranks connect to one machine, the others to another: \"Timed out after 1801 seconds waiting for clients. 1/2 clients joined.\"",
-      "一部分 rank 连到这台，另一部分连到那台：\"Timed out after 1801 seconds waiting for clients. 1/2 clients joined.\""},
-     {"Use the address instead of the name, or make /etc/hosts the same:\n$ getent hosts <host>",
-      "用 IP 地址代替名字，或统一 /etc/hosts：\n$ getent hosts <host>"},
-     "torch/csrc/distributed/c10d/TCPStore.cpp",
-     names_disagree},
+    {"RDZV-NAME-LOOPBACK", Severity::kWarning, name_loopback},
+    {"RDZV-DUPLICATE-HOSTNAME", Severity::kWarning, duplicate_hostname},
+    {"RDZV-SAME-MACHINE", Severity::kWarning, same_machine_twice},
+    {"RDZV-MACHINE-ID", Severity::kNote, machine_id},
+    {"RDZV-HOSTID", Severity::kError, host_id},
+    {"RDZV-MASTER-UNKNOWN", Severity::kError, master_unknown},
+    {"RDZV-NAME-UNKNOWN", Severity::kNote, name_unknown},
+    {"RDZV-NAME-STALE", Severity::kWarning, name_stale},
+    {"RDZV-NAMES-DISAGREE", Severity::kWarning, names_disagree},
 };
 
 }  // namespace

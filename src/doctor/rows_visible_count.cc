@@ -128,100 +128,13 @@ void check_local_rank(const Situation& s, Findings& f) {
 }
 
 const Row kVisibleCountRows[] = {
-    {"VIS-CVD-DIFFERS",
-     Severity::kError,
-     Group::kVisibility,
-     {"CUDA_VISIBLE_DEVICES leaves hosts with different numbers of GPUs", "CUDA_VISIBLE_DEVICES 使各主机可见的 GPU 数不同"},
-     {"Do all hosts see as many GPUs, whatever CUDA_VISIBLE_DEVICES says there?",
-      "各主机在各自的 CUDA_VISIBLE_DEVICES 下可见的 GPU 数相同吗？"},
-     {"Launchers start as many ranks as they see GPUs. With the variable set on one machine only (a forgotten export, a .bashrc), one host "
-      "starts fewer ranks than the others "
-      "count on: the job hangs right after the model is loaded, without any error.",
-      "启动器按可见 GPU 数启动 rank。如果只有一台机器设置了这个变量（忘了取消的 export、.bashrc），它启动的 rank "
-      "就比其他主机预期的少：任务会在加载完模型后无任何报错地卡住。"},
-     {"Set it alike everywhere, or nowhere; or say the number of ranks:\n$ unset CUDA_VISIBLE_DEVICES\n$ phalanx run --nproc-per-node 4 …",
-      "所有主机统一设置，或者都不设置；也可以明确指定 rank 数：\n$ unset CUDA_VISIBLE_DEVICES\n$ phalanx run --nproc-per-node 4 …"},
-     "hiyouga/LLaMA-Factory#7215",
-     check_differs},
-    {"VIS-COUNT-DIFFERS",
-     Severity::kWarning,
-     Group::kVisibility,
-     {"hosts have different numbers of GPUs", "各主机的 GPU 数量不同"},
-     {"Have all hosts as many GPUs?", "所有主机的 GPU 数量相同吗？"},
-     {"Either a card is lost on the odd host, or the hosts are built differently. Scripts that compute the world size as hosts × GPUs of "
-      "the first host then wait for ranks that "
-      "nobody starts.",
-      "要么那台主机丢了卡，要么主机配置本来就不同。按“主机数 × 第一台主机的 GPU 数”计算 world size 的脚本会一直等待没有人启动的 rank。"},
-     {"See whether one is missing; else say how many ranks each host gets:\n$ nvidia-smi -L\n$ lspci -d 10de:",
-      "确认是否少了卡；否则明确每台主机的 rank 数：\n$ nvidia-smi -L\n$ lspci -d 10de:"},
-     "",
-     check_count},
-    {"VIS-CVD-BAD",
-     Severity::kWarning,
-     Group::kVisibility,
-     {"CUDA_VISIBLE_DEVICES ends before its end", "CUDA_VISIBLE_DEVICES 只有前一部分有效"},
-     {"Is every entry of CUDA_VISIBLE_DEVICES a GPU of this host?", "CUDA_VISIBLE_DEVICES 的每一项都是本机的 GPU 吗？"},
-     {"CUDA reads the list up to the first entry that is not a GPU and drops the rest without a word: 0,9,1 shows one GPU. UUIDs of "
-      "another machine, a blank too many and the "
-      "letter O do the same.",
-      "CUDA 从头读到第一个无效项为止，后面的会被悄悄丢弃：0,9,1 只显示一块 GPU。写了别的机器的 UUID、多了空格或把 0 写成字母 O "
-      "都是这个结果。"},
-     {"Correct the list:\n$ nvidia-smi -L", "改正列表：\n$ nvidia-smi -L"},
-     "CUDA programming guide, CUDA_VISIBLE_DEVICES; torch/cuda/__init__.py",
-     check_bad},
-    {"VIS-CVD-NONE",
-     Severity::kError,
-     Group::kVisibility,
-     {"CUDA_VISIBLE_DEVICES hides every GPU", "CUDA_VISIBLE_DEVICES 隐藏了所有 GPU"},
-     {"Does CUDA_VISIBLE_DEVICES leave at least one GPU?", "CUDA_VISIBLE_DEVICES 是否至少留下一块 GPU？"},
-     {"An empty value, -1, a bad first entry or an entry given twice leaves none: \"no CUDA-capable device is detected\" (100), "
-      "\"ProcessGroupNCCL is only supported with "
-      "GPUs, no GPUs found!\", or the script quietly trains on the CPU.",
-      "空值、-1、第一项无效或有重复项，都会使 GPU 全部不可见：\"no CUDA-capable device is detected\"（100）、\"ProcessGroupNCCL is only "
-      "supported with GPUs, no GPUs found!\"，或者脚本不声不响地用 CPU "
-      "训练。"},
-     {"Unset it, or name cards:\n$ unset CUDA_VISIBLE_DEVICES\n$ export CUDA_VISIBLE_DEVICES=<gpus>",
-      "取消设置，或者写明要用的卡：\n$ unset CUDA_VISIBLE_DEVICES\n$ export CUDA_VISIBLE_DEVICES=<gpus>"},
-     "CUDA programming guide, CUDA_VISIBLE_DEVICES",
-     check_nothing},
-    {"VIS-NPROC",
-     Severity::kError,
-     Group::kVisibility,
-     {"more ranks than GPUs", "rank 数多于 GPU 数"},
-     {"Has every rank of a host a GPU of its own?", "主机上的每个 rank 都有自己的 GPU 吗？"},
-     {"The ranks beyond the last card die with \"invalid device ordinal\" (CUDA 101), or share a card, and NCCL stops with \"Duplicate GPU "
-      "detected\".",
-      "多出来的 rank 会以 \"invalid device ordinal\"（CUDA 101）退出；如果共用一块卡，NCCL 会报 \"Duplicate GPU detected\"。"},
-     {"Ask for as many ranks as there are cards, or show more cards:\n$ phalanx run --nproc-per-node 2 …",
-      "rank 数不要超过卡数，或者放开更多的卡：\n$ phalanx run --nproc-per-node 2 …"},
-     "NCCL src/init.cc",
-     check_ranks},
-    {"VIS-DUP-GPU",
-     Severity::kError,
-     Group::kVisibility,
-     {"two hosts of the list share a GPU", "列表中的两台主机共用同一块 GPU"},
-     {"Is every GPU of the job seen by one host only?", "任务中的每块 GPU 只属于一台主机吗？"},
-     {"One machine stands in the list twice (by name and by address), or two containers were given the same card. NCCL stops: \"Duplicate "
-      "GPU detected : rank 0 and rank 2 both on "
-      "CUDA device 3b000\".",
-      "同一台机器在列表里出现了两次（一次用名字，一次用地址），或者两个容器分到了同一块卡。NCCL 会报错退出：\"Duplicate GPU detected : "
-      "rank 0 and rank 2 both on CUDA device 3b000\"。"},
-     {"Name each machine once, and give each container cards of its own:\n$ docker run --gpus '\"device=<gpus>\"' …",
-      "每台机器只写一次，每个容器分配各自的卡：\n$ docker run --gpus '\"device=<gpus>\"' …"},
-     "NCCL src/init.cc",
-     check_duplicate},
-    {"VIS-LOCAL-RANK",
-     Severity::kWarning,
-     Group::kVisibility,
-     {"a rank's number is fixed for all ranks", "所有 rank 的编号被固定成同一个值"},
-     {"Are RANK and LOCAL_RANK left to the launcher?", "RANK 与 LOCAL_RANK 是否交由启动器设置？"},
-     {"A fixed LOCAL_RANK=0 puts every rank of a host on GPU 0 (\"Duplicate GPU detected\", or out of memory there), a fixed RANK makes "
-      "them all claim to be one.",
-      "固定 LOCAL_RANK=0 会把一台主机的所有 rank 都放到 GPU 0 上（\"Duplicate GPU detected\" 或显存不足）；固定 RANK "
-      "则会让它们都自称同一个 rank。"},
-     {"Leave them to the launcher:\n$ unset RANK LOCAL_RANK", "交由启动器设置：\n$ unset RANK LOCAL_RANK"},
-     "",
-     check_local_rank},
+    {"VIS-CVD-DIFFERS", Severity::kError, check_differs},
+    {"VIS-COUNT-DIFFERS", Severity::kWarning, check_count},
+    {"VIS-CVD-BAD", Severity::kWarning, check_bad},
+    {"VIS-CVD-NONE", Severity::kError, check_nothing},
+    {"VIS-NPROC", Severity::kError, check_ranks},
+    {"VIS-DUP-GPU", Severity::kError, check_duplicate},
+    {"VIS-LOCAL-RANK", Severity::kWarning, check_local_rank},
 };
 
 }  // namespace

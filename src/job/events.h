@@ -50,7 +50,7 @@ using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick, HostProved
 struct Verdict {
   enum class Kind { kDone, kPlanned, kChecked, kRefused, kRankFailed, kHostLost, kHung, kInterrupted } kind = Kind::kDone;
   int exit_code = 0;
-  std::string code;                     // of diagnosis/cause.h, where there is a cause to name: "RUN-OOM-CGROUP"
+  std::string code;                     // of codes/, where there is a cause to name: "RUN-OOM-CGROUP"
   std::string evidence;                 // one line: the exception, what the kernel said; may be empty
   std::string where;                    // "train.py:42 (step)"; may be empty
   bool unfit = false;                   // kRefused: by the checks; what they found is in state.examination

@@ -18,7 +18,7 @@ constexpr size_t kNamedHosts = 4;
 
 std::string headline(const State& state, const doctor::Finding& finding, Language language) {
   std::string hosts = name_hosts(state, finding.hosts, language);
-  return fmt::format("{}{}{}", hosts, hosts.empty() ? "" : ": ", finding.row->title.in(language));
+  return fmt::format("{}{}{}", hosts, hosts.empty() ? "" : ": ", finding.row->page().title.in(language));
 }
 
 }  // namespace

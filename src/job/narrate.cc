@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "codes/code.h"
 #include "diagnosis/log_verdict.h"
 #include "diagnosis/rank_end.h"
 #include "job/findings_text.h"
@@ -140,7 +141,7 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
   add(v.also_failed, {"{} rank{} failed after it", "{} 个 rank 随后失败"});
   add(v.lost, {"{} rank{} lost with their host", "{} 个 rank 随主机丢失"});
   base::Error error = base::fail(base::ErrorKind::kJobFailed, std::move(text));
-  std::optional<diagnosis::CodeWords> words = diagnosis::words_of_code(v.code);
+  const codes::Code* words = codes::find(v.code);
   if (tells_more(v.code) && words) {
     error.cause = fmt::format("{}: {}", v.code, words->title.in(language));
     if (!v.evidence.empty()) error.cause += "\n    " + logs::strip_escapes(v.evidence);

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "diagnosis/cause.h"
-#include "doctor/catalogue.h"
+#include "codes/code.h"
 #include "job/narrate.h"
 
 namespace job {
@@ -13,9 +12,8 @@ namespace {
 using base::Language;
 
 std::string title_of(const std::string& code, Language language) {
-  if (const diagnosis::Cause* cause = diagnosis::find_cause(code)) return std::string(cause->title.in(language));
-  if (const doctor::Row* row = doctor::find_row(code)) return std::string(row->title.in(language));
-  return code;
+  const codes::Code* known = codes::find(code);
+  return known ? std::string(known->title.in(language)) : code;
 }
 
 std::string who(const State& state, const diagnosis::HangVerdict& verdict, Language language) {

@@ -51,7 +51,7 @@ class Findings {
   void code(const std::vector<const Finding*>& findings) {
     const doctor::Row& row = *findings[0]->row;
     head(std::string(severity_name(row.severity).in(style_.language)), look_of(row.severity),
-         fmt::format("{}{}{}", row.code, colon(), row.title.in(style_.language)));
+         fmt::format("{}{}{}", row.code, colon(), row.page().title.in(style_.language)));
     std::set<std::string> said;
     for (const Finding* finding : findings) {
       std::string evidence = base::printable(finding->evidence.in(style_.language), kLongestEvidence);
@@ -87,7 +87,7 @@ class Findings {
   // as it is, else its first sentence.
   void advice(const doctor::Row& row) {
     if (std::string first = doctor::command_of({&row, {}, {}, "", ""}, style_.language); !first.empty()) return command("", first);
-    std::vector<std::string_view> lines = base::split_lines(row.fix.in(style_.language));
+    std::vector<std::string_view> lines = base::split_lines(row.page().fix.in(style_.language));
     if (!lines.empty()) line(std::string(Bilingual{"fix: ", "修复："}.in(style_.language)) + std::string(lines[0]));
   }
   void command(const std::string& where, const std::string& command) {

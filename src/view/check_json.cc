@@ -43,7 +43,7 @@ base::Json finding_json(const doctor::Situation& situation, const doctor::Findin
   return {{"code", finding.row->code},
           {"severity", severity_key(finding.row->severity)},
           {"hosts", std::move(hosts)},
-          {"title", finding.row->title.english},
+          {"title", finding.row->page().title.english},
           {"evidence", finding.evidence.english},
           {"fix", finding.fix},
           {"fix_cost", cost_of(finding.fix)},

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "diagnosis/cause.h"
-#include "doctor/catalogue.h"
+#include "codes/code.h"
 #include "doctor/commands.h"
 
 namespace view {
@@ -36,13 +35,12 @@ std::string cell(std::string_view text) { return base::replace_all(std::string(t
 
 std::string commands_markdown(Language language) {
   std::array<Commands, 3> by_effect;
-  for (const doctor::Row* row : doctor::catalogue()) add_commands(by_effect, row->code, row->fix.in(language));
-  for (const diagnosis::Cause* cause : diagnosis::causes()) add_commands(by_effect, cause->code, cause->fix.in(language));
+  for (const codes::Code& code : codes::all()) add_commands(by_effect, code.name, code.fix.in(language));
   std::string out = fmt::format(
-      "\n# {}\n\n{}\n", Bilingual{"The commands on these pages", "以上各节中的命令"}.in(language),
+      "# {}\n\n{}\n", Bilingual{"The commands that pages of codes advise", "各代码页面中的命令"}.in(language),
       Bilingual{
           "A word in angle brackets stands for a value of yours. Phalanx prints a command that destroys something only with a process, "
-          "device, file or host that it has seen, and with its cost behind it as a comment.",
+          "device, file or host that it has seen, and with its cost as a comment after it.",
           "尖括号中的词需要换成实际的值。会造成破坏的命令，只有在 Phalanx 确实看到了相应的进程、设备、文件或主机时才会给出，"
           "并在命令后以注释说明代价。"}
           .in(language));

@@ -1,4 +1,4 @@
-// Every command that pages advise, sorted by what it does: the last part of docs/codes.md.
+// Every command that pages advise, sorted by what it does: docs/commands.md.
 #pragma once
 
 #include <string>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/text.h"
 #include "base/unicode.h"
@@ -64,22 +63,16 @@ std::string markdown_text(std::string_view text, Language language) {
   return out + (commands ? "```\n\n" : "");
 }
 
-void add_markdown_end(std::string& out, Bilingual why, Bilingual fix, std::string_view source, Language language) {
-  out += markdown_text(why.in(language), language) + markdown_text(fix.in(language), language);
-  if (!source.empty()) out += fmt::format("{}{}\n", Bilingual{"Source: ", "出处："}.in(language), markdown_text(source, language));
+void add_markdown_page(std::string& out, const codes::Code& code, Language language) {
+  const Row* row = doctor::find_row(code.name);
+  std::string severity =
+      row ? fmt::format("{}{}", severity_name(row->severity).in(language), Bilingual{": ", "："}.in(language)) : std::string();
+  out += fmt::format("### {}\n\n**{}{}**\n\n", code.name, severity, code.title.in(language));
+  if (!code.question.english.empty()) out += fmt::format("*{}*\n\n", base::replace_all(code.question.in(language), "*", "\\*"));
+  out += markdown_text(code.why.in(language), language) + markdown_text(code.fix.in(language), language);
+  if (!code.source.empty())
+    out += fmt::format("{}{}\n", Bilingual{"Source: ", "出处："}.in(language), markdown_text(code.source, language));
   while (out.ends_with("\n\n")) out.pop_back();
-}
-
-void add_markdown_page(std::string& out, const diagnosis::Cause& cause, Language language) {
-  out += fmt::format("### {}\n\n**{}**\n\n", cause.code, cause.title.in(language));
-  add_markdown_end(out, cause.why, cause.fix, cause.source, language);
-}
-
-void add_markdown_page(std::string& out, const Row& row, Language language) {
-  out += fmt::format("### {}\n\n**{}**{}{}\n\n", row.code, severity_name(row.severity).in(language), Bilingual{": ", "："}.in(language),
-                     row.title.in(language));
-  out += fmt::format("*{}*\n\n", base::replace_all(row.question.in(language), "*", "\\*"));
-  add_markdown_end(out, row.why, row.fix, row.source, language);
 }
 
 // One code of a list: "  CODE  word  title", the title below where the terminal is narrow.
@@ -125,99 +118,72 @@ Bilingual severity_name(Severity severity) {
 
 std::string_view severity_key(Severity severity) { return severity_name(severity).english; }
 
-std::string explain_page(const Row& row, Language language, size_t columns) {
+std::string explain_page(const codes::Code& code, Language language, size_t columns) {
   std::string out;
-  for (const std::string& line : base::wrap(fmt::format("{}: {}", row.code, row.title.in(language)), columns)) out += line + "\n";
-  for (const std::string& line :
-       base::wrap(fmt::format(fmt::runtime(Bilingual{"{} ({}); {}", "{}（{}）；{}"}.in(language)), severity_name(row.severity).in(language),
-                              what_it_means(row.severity).in(language), doctor::title(row.group).in(language)),
-                  columns))
-    out += line + "\n";
-  add_explanation(out, kQuestion, row.question.in(language), language, columns);
-  add_explanation(out, kWhy, row.why.in(language), language, columns);
-  add_explanation(out, kFix, row.fix.in(language), language, columns);
-  add_explanation(out, kSource, row.source, language, columns);
-  return out;
-}
-
-std::string explain_page(const diagnosis::Cause& cause, Language language, size_t columns) {
-  std::string out;
-  for (const std::string& line : base::wrap(fmt::format("{}: {}", cause.code, cause.title.in(language)), columns)) out += line + "\n";
-  add_explanation(out, kCauseWhy, cause.why.in(language), language, columns);
-  add_explanation(out, kFix, cause.fix.in(language), language, columns);
-  add_explanation(out, kSource, cause.source, language, columns);
+  auto add = [&](const std::string& text) {
+    for (const std::string& line : base::wrap(text, columns)) out += line + "\n";
+  };
+  add(fmt::format("{}: {}", code.name, code.title.in(language)));
+  const Row* row = doctor::find_row(code.name);
+  if (row)
+    add(fmt::format(fmt::runtime(Bilingual{"{} ({}); {}", "{}（{}）；{}"}.in(language)), severity_name(row->severity).in(language),
+                    what_it_means(row->severity).in(language), code.group->title.in(language)));
+  add_explanation(out, kQuestion, code.question.in(language), language, columns);
+  add_explanation(out, row ? kWhy : kCauseWhy, code.why.in(language), language, columns);
+  add_explanation(out, kFix, code.fix.in(language), language, columns);
+  add_explanation(out, kSource, code.source, language, columns);
   return out;
 }
 
 std::string explain_list(std::string_view prefix, Language language, size_t columns) {
   std::string out;
   ListColumns widths{0, 0, columns};
-  std::vector<const Row*> rows;
-  for (const Row* row : doctor::catalogue())
-    if (row->code.starts_with(prefix)) rows.push_back(row);
-  for (const Row* row : rows) widths.code = std::max(widths.code, row->code.size());
+  std::vector<const codes::Code*> listed;
+  for (const codes::Code& code : codes::all())
+    if (code.name.starts_with(prefix)) listed.push_back(&code);
+  for (const codes::Code* code : listed) widths.code = std::max(widths.code, code->name.size());
   for (Severity s : {Severity::kError, Severity::kWarning, Severity::kNote})
     widths.word = std::max(widths.word, base::display_width(severity_name(s).in(language)));
-  std::optional<doctor::Group> group;
-  for (const Row* row : rows) {
-    if (group != row->group) add_list_heading(out, doctor::title(row->group).in(language), columns);
-    group = row->group;
-    add_list_line(out, row->code, severity_name(row->severity).in(language), row->title.in(language), widths);
-  }
-  for (const diagnosis::CauseGroup& causes : diagnosis::cause_groups()) {
-    ListColumns narrow{0, 0, columns};
-    for (const diagnosis::Cause& cause : causes.rows)
-      if (cause.code.starts_with(prefix)) narrow.code = std::max(narrow.code, cause.code.size());
-    if (narrow.code > 0) add_list_heading(out, causes.title.in(language), columns);
-    for (const diagnosis::Cause& cause : causes.rows)
-      if (cause.code.starts_with(prefix)) add_list_line(out, cause.code, "", cause.title.in(language), narrow);
+  ListColumns without_word{widths.code, 0, columns};
+  const codes::Group* group = nullptr;
+  for (const codes::Code* code : listed) {
+    if (group != code->group) add_list_heading(out, code->group->title.in(language), columns);
+    group = code->group;
+    const Row* row = doctor::find_row(code->name);
+    add_list_line(out, code->name, row ? severity_name(row->severity).in(language) : "", code->title.in(language),
+                  row ? widths : without_word);
   }
   return out;
 }
 
 std::string codes_markdown(Language language) {
-  std::string out = fmt::format("# {}\n\n", Bilingual{"What phalanx check looks for", "phalanx check 检查什么"}.in(language));
-  out +=
-      Bilingual{
-          "<!-- Generated by `phalanx explain --markdown` from src/doctor/rows_*.cc and src/diagnosis/causes_*.cc; do not edit. -->\n\n",
-          "<!-- 由 `PHALANX_LANG=zh phalanx explain --markdown` 从 src/doctor/rows_*.cc 与 src/diagnosis/causes_*.cc 生成，请勿手工修改。 "
-          "-->\n\n"}
-          .in(language);
-  std::vector<const Row*> rows = doctor::catalogue();
   std::array<size_t, 3> counts{};
-  for (const Row* row : rows) ++counts[static_cast<size_t>(row->severity)];
+  for (const Row* row : doctor::catalogue()) ++counts[static_cast<size_t>(row->severity)];
+  std::string out = fmt::format("# {}\n\n", Bilingual{"What phalanx check looks for", "phalanx check 检查什么"}.in(language));
   out += fmt::format(fmt::runtime(Bilingual{
                          "{} codes: {} errors (a job will fail or hang: `run` refuses), {} warnings (it may fail, or is slow), {} notes. "
                          "Each page is what `phalanx explain CODE` prints, without a network.\n",
                          "共 {} 个代码：{} 个错误（任务必定失败或挂起，`run` 拒绝启动）、{} 个警告（可能失败或明显变慢）、{} 个提示。"
                          "每一节与 `phalanx explain 代码` 的输出相同，查看时无需联网。\n"}
                                       .in(language)),
-                     rows.size(), counts[0], counts[1], counts[2]);
-  std::optional<doctor::Group> group;
-  for (const Row* row : rows) {
-    if (group != row->group) {
-      out += fmt::format("\n## {}{}\n", doctor::prefix(row->group),
-                         fmt::format(fmt::runtime(Bilingual{": {}", "：{}"}.in(language)), doctor::title(row->group).in(language)));
-      group = row->group;
-    }
+                     counts[0] + counts[1] + counts[2], counts[0], counts[1], counts[2]);
+  const codes::Group* group = nullptr;
+  for (const codes::Code& code : codes::all()) {
+    if (code.group->part == codes::Part::kRuns && (!group || group->part != codes::Part::kRuns))
+      out +=
+          Bilingual{
+              "\n# What breaks or hangs a run\n\nCauses that `phalanx run`, `phalanx why` and `phalanx explain FILE` name. Where a log "
+              "shows "
+              "something that has a page above, they use its code.\n",
+              "\n# 运行中断或停滞的原因\n\n`phalanx run`、`phalanx why` 与 `phalanx explain 文件` "
+              "给出的原因。日志中的问题若上文已有说明，则使用上文的代码。\n"}
+              .in(language);
+    if (group != code.group) out += fmt::format("\n## {}\n", code.group->title.in(language));
+    group = code.group;
     out += "\n";
-    add_markdown_page(out, *row, language);
+    add_markdown_page(out, code, language);
   }
-  out +=
-      Bilingual{
-          "\n# What breaks or hangs a run\n\nCauses that `phalanx run`, `phalanx why` and `phalanx explain FILE` name. Where a log shows "
-          "something that has a page above, they use its code.\n",
-          "\n# 运行中断或停滞的原因\n\n`phalanx run`、`phalanx why` 与 `phalanx explain 文件` "
-          "给出的原因。日志中的问题若上文已有说明，则使用上文的代码。\n"}
-          .in(language);
-  for (const diagnosis::CauseGroup& causes : diagnosis::cause_groups()) {
-    out += fmt::format("\n## {}\n", causes.title.in(language));
-    for (const diagnosis::Cause& cause : causes.rows) {
-      out += "\n";
-      add_markdown_page(out, cause, language);
-    }
-  }
-  return out + commands_markdown(language);
+  return out + "\n" + commands_markdown(language);
 }
 
 }  // namespace view

@@ -1,26 +1,24 @@
-// The pages of both catalogues (what a check finds, what breaks a run), for a terminal and for
-// docs/codes.md. Pure; nothing but the rows is needed to show them.
+// The pages of codes (codes/code.h), for a terminal and as Markdown. Pure; they come with the program.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "base/language.h"
-#include "diagnosis/cause.h"
-#include "doctor/catalogue.h"
+#include "codes/code.h"
+#include "doctor/finding.h"
 
 namespace view {
 
 // The whole page of one code, wrapped to `columns`. Commands stand on lines of their own and are never broken.
-std::string explain_page(const doctor::Row& row, base::Language language, size_t columns);
-std::string explain_page(const diagnosis::Cause& cause, base::Language language, size_t columns);
+std::string explain_page(const codes::Code& code, base::Language language, size_t columns);
 // One section of such a page: the heading and, indented, its paragraphs and commands. Nothing if `text` is empty.
 void add_explanation(std::string& out, base::Bilingual heading, std::string_view text, base::Language language, size_t columns);
 
 // One line a code, by group. prefix: only codes that start so ("NET-"); empty: all.
 std::string explain_list(std::string_view prefix, base::Language language, size_t columns);
 
-// docs/codes.md and docs/codes.zh-CN.md: every page. A test holds the files against this.
+// Every page, and every command they advise (command_list.h), as one document.
 std::string codes_markdown(base::Language language);
 
 // "error", "warning", "note".

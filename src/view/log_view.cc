@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "base/wrap.h"
+#include "codes/code.h"
 #include "view/explain_view.h"
 #include "view/speech.h"
 
@@ -80,32 +81,29 @@ void add_evidence(std::string& out, const LogVerdict& verdict, const LogEvidence
 
 void add_cause(std::string& out, const LogVerdict& verdict, const Speech& say, size_t columns) {
   const LogCause& cause = *verdict.cause;
-  auto words = diagnosis::words_of_code(cause.code);
-  CHECK(words.has_value());
-  for (const std::string& line : base::wrap(fmt::format("{}: {}", cause.code, words->title.in(say.language())), columns))
-    out += line + "\n";
+  const codes::Code& page = codes::get(cause.code);
+  for (const std::string& line : base::wrap(fmt::format("{}: {}", cause.code, page.title.in(say.language())), columns)) out += line + "\n";
   std::string line = who(cause, say), detail = cause.detail.in(say.language());
   if (!line.empty() && !detail.empty()) line += say.language() == Language::kChinese ? "；" : "; ";
   line += base::printable(detail, 600);
   if (!line.empty()) add_wrapped(out, line, columns);
   if (!cause.evidence.empty()) heading(out, kEvidence, say.language());
   for (const LogEvidence& evidence : cause.evidence) add_evidence(out, verdict, evidence);
-  add_explanation(out, kWhy, words->why.in(say.language()), say.language(), columns);
-  add_explanation(out, kNext, words->fix.in(say.language()), say.language(), columns);
+  add_explanation(out, kWhy, page.why.in(say.language()), say.language(), columns);
+  add_explanation(out, kNext, page.fix.in(say.language()), say.language(), columns);
 }
 
 void add_others(std::string& out, const LogVerdict& verdict, const Speech& say, size_t columns) {
   if (!verdict.others.empty()) heading(out, kOthers, say.language());
   for (const LogCause& cause : verdict.others) {
-    std::string line = fmt::format("{}: {}", cause.code, diagnosis::words_of_code(cause.code)->title.in(say.language()));
+    std::string line = fmt::format("{}: {}", cause.code, codes::get(cause.code).title.in(say.language()));
     if (std::string ranks = who(cause, say); !ranks.empty()) line += fmt::format(" ({})", ranks);
     add_wrapped(out, line, columns);
     if (!cause.evidence.empty()) add_evidence(out, verdict, cause.evidence.back());
   }
   if (!verdict.cascades.empty()) heading(out, kFollowed, say.language());
   for (const diagnosis::LogCascade& cascade : verdict.cascades) {
-    std::string line =
-        fmt::format("{}× {}: {}", grouped(cascade.count), cascade.code, diagnosis::words_of_code(cascade.code)->title.in(say.language()));
+    std::string line = fmt::format("{}× {}: {}", grouped(cascade.count), cascade.code, codes::get(cascade.code).title.in(say.language()));
     if (!cascade.ranks.empty()) line += fmt::format(" ({})", say(kRank, base::format_ranges(cascade.ranks)));
     if (cascade.first.line > 0) line += fmt::format(", {}", where(verdict, cascade.first));
     add_wrapped(out, line, columns);
@@ -132,14 +130,14 @@ base::Json json_of(const LogVerdict& verdict, const LogEvidence& evidence) {
 }
 
 base::Json json_of(const LogVerdict& verdict, const LogCause& cause) {
-  auto words = diagnosis::words_of_code(cause.code);
+  const codes::Code& page = codes::get(cause.code);
   base::Json evidence = base::Json::array();
   for (const LogEvidence& one : cause.evidence) evidence.push_back(json_of(verdict, one));
-  base::Json out{{"code", cause.code}, {"title", words->title.english}, {"ranks", cause.ranks}, {"host", cause.host}};
+  base::Json out{{"code", cause.code}, {"title", page.title.english}, {"ranks", cause.ranks}, {"host", cause.host}};
   if (cause.local_rank >= 0) out["local_rank"] = cause.local_rank;
   out["detail"] = cause.detail.english;
-  out["why"] = words->why.english;
-  out["fix"] = words->fix.english;
+  out["why"] = page.why.english;
+  out["fix"] = page.fix.english;
   out["evidence"] = std::move(evidence);
   return out;
 }

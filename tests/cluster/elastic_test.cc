@@ -23,7 +23,7 @@ class Elastic : public Launcher {
     ASSERT_NE(::mkdtemp(folder.data()), nullptr);
     folder_ = folder;
     start({.hosts = 5});
-    training_.emplace(folder_, PHALANX_PROGRAM, TESTBED_SOURCE_DIR "/docs/codes.md");
+    training_.emplace(folder_, PHALANX_PROGRAM, TESTBED_SOURCE_DIR "/docs/commands.md");
   }
   void TearDown() override {
     Launcher::TearDown();

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "codes/code.h"
 #include "diagnosis/log_verdict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -18,9 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(verdict.files.size() == 1);
   CHECK(verdict.files[0].bytes == text.size());
   CHECK(verdict.files[0].lines <= text.size());
-  for (const diagnosis::LogCascade& cascade : verdict.cascades) CHECK(diagnosis::words_of_code(cascade.code).has_value());
+  for (const diagnosis::LogCascade& cascade : verdict.cascades) CHECK(codes::find(cascade.code) != nullptr);
   if (!verdict.cause) return 0;
-  CHECK(diagnosis::words_of_code(verdict.cause->code).has_value());
+  CHECK(codes::find(verdict.cause->code) != nullptr);
   CHECK(!verdict.cause->evidence.empty());
   for (const diagnosis::LogEvidence& evidence : verdict.cause->evidence) {
     CHECK(evidence.line >= 1 && evidence.line <= verdict.files[0].lines);

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "view/explain_view.h"
+#include "view/command_list.h"
 
 namespace cli {
 namespace {
@@ -80,8 +80,8 @@ TEST(Reference, DocumentsAreUpToDate) {
   std::string docs = data.substr(0, data.rfind("/tests/data")) + "/docs/";
   EXPECT_EQ(read(docs + "cli.md"), markdown_reference(Language::kEnglish)) << kRegenerate;
   EXPECT_EQ(read(docs + "cli.zh-CN.md"), markdown_reference(Language::kChinese)) << kRegenerate;
-  EXPECT_EQ(read(docs + "codes.md"), view::codes_markdown(Language::kEnglish)) << kRegenerate;
-  EXPECT_EQ(read(docs + "codes.zh-CN.md"), view::codes_markdown(Language::kChinese)) << kRegenerate;
+  EXPECT_EQ(read(docs + "commands.md"), view::commands_markdown(Language::kEnglish)) << kRegenerate;
+  EXPECT_EQ(read(docs + "commands.zh-CN.md"), view::commands_markdown(Language::kChinese)) << kRegenerate;
 }
 
 TEST(ManPage, GroffFindsNothingToWarnAbout) {

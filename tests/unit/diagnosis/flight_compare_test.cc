@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "diagnosis/cause.h"
+#include "codes/code.h"
 #include "diagnosis/flight_files.h"
 #include "os/files.h"
 
@@ -49,7 +49,7 @@ FlightVerdict compare(const std::vector<Dump>& dumps) {
   std::vector<RankTrace> traces;
   for (const Dump& d : dumps) traces.push_back(read(d));
   FlightVerdict v = compare_flight_records(traces);
-  EXPECT_TRUE(v.code.empty() || find_cause(v.code)) << v.code;
+  EXPECT_TRUE(v.code.empty() || codes::find(v.code)) << v.code;
   EXPECT_EQ(v.evidence.english.empty(), v.evidence.chinese.empty());
   return v;
 }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json_fields.h"
-#include "diagnosis/cause.h"
+#include "codes/code.h"
 #include "doctor/catalogue.h"
 
 namespace {
@@ -79,7 +79,7 @@ HangInput three(RankView odd) {
 void names(const HangVerdict& verdict, const std::string& code, const std::vector<int>& ranks) {
   EXPECT_EQ(verdict.code, code) << verdict.evidence.english;
   EXPECT_EQ(verdict.ranks, ranks) << verdict.evidence.english;
-  EXPECT_TRUE(diagnosis::find_cause(verdict.code) || doctor::find_row(verdict.code)) << verdict.code;
+  EXPECT_TRUE(codes::find(verdict.code)) << verdict.code;
   EXPECT_FALSE(verdict.evidence.english.empty());
   EXPECT_FALSE(verdict.evidence.chinese.empty());
 }

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "diagnosis/cause.h"
+#include "codes/code.h"
 #include "doctor/catalogue.h"
 #include "logs/nccl_log.h"
 #include "os/files.h"
@@ -25,7 +25,7 @@ logs::NcclTopology read(std::string_view text) {
 std::vector<NcclFinding> judge(const std::string& text) {
   std::vector<NcclFinding> findings = judge_nccl(read(text));
   for (const NcclFinding& f : findings) {
-    EXPECT_TRUE(find_cause(f.code) || doctor::find_row(f.code)) << f.code;
+    EXPECT_TRUE(codes::find(f.code)) << f.code;
     EXPECT_FALSE(f.evidence.english.empty() || f.evidence.chinese.empty()) << f.code;
   }
   return findings;

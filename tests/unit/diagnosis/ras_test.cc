@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "diagnosis/cause.h"
+#include "codes/code.h"
 
 namespace diagnosis {
 namespace {
@@ -39,7 +39,7 @@ RasReport read(const std::string& text) {
 RasVerdict judge(const std::string& now, const std::string& before = "") {
   RasReport a = read(now), b = before.empty() ? RasReport{} : read(before);
   RasVerdict v = judge_ras(a, before.empty() ? nullptr : &b, 5);
-  EXPECT_TRUE(v.code.empty() || find_cause(v.code)) << v.code;
+  EXPECT_TRUE(v.code.empty() || codes::find(v.code)) << v.code;
   EXPECT_EQ(v.evidence.english.empty(), v.evidence.chinese.empty());
   return v;
 }

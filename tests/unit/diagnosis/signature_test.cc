@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "codes/code.h"
 #include "diagnosis/log_verdict.h"
 #include "diagnosis/signature_matcher.h"
 
@@ -26,8 +27,8 @@ TEST(Signatures, EachMatchesItsLineAndNotTheOther) {
 }
 
 TEST(Signatures, EachHasACodeWithAPage) {
-  for (const Signature* row : signatures()) EXPECT_TRUE(words_of_code(row->code).has_value()) << row->code;
-  EXPECT_TRUE(words_of_code(traceback_signature().code).has_value());
+  for (const Signature* row : signatures()) EXPECT_TRUE(codes::find(row->code)) << row->code;
+  EXPECT_TRUE(codes::find(traceback_signature().code));
 }
 
 // Whichever other row also knows a line, the line is counted under its own row's code, or under a graver row that names the same thing

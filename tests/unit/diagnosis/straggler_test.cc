@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "diagnosis/cause.h"
+#include "codes/code.h"
 
 namespace {
 
@@ -23,7 +23,7 @@ TEST(Straggler, TheOneThatComputesWhileOthersWaitIsToldOnce) {
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].code, "SLOW-RANK");
   EXPECT_EQ(told[0].ranks, std::vector<int>{1});
-  EXPECT_TRUE(diagnosis::find_cause(told[0].code));
+  EXPECT_TRUE(codes::find(told[0].code));
   EXPECT_TRUE(s.look(kRanks).empty());
 }
 

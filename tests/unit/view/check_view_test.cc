@@ -25,27 +25,9 @@ using doctor::Row;
 using doctor::Severity;
 using doctor::Situation;
 
-constexpr Row kPort{"RDZV-PORT-TAKEN",
-                    Severity::kError,
-                    doctor::Group::kRendezvous,
-                    {"the port the ranks meet at is taken", "会合端口已被占用"},
-                    {"q", "q"},
-                    {"w", "w"},
-                    {"End it:\n$ kill PID", "结束它：\n$ kill PID"},
-                    "",
-                    nullptr};
-constexpr Row kShm{"FS-SHM-SMALL",
-                   Severity::kWarning,
-                   doctor::Group::kStorage,
-                   {"/dev/shm is small", "/dev/shm 太小"},
-                   {"q", "q"},
-                   {"w", "w"},
-                   {"More:\n$ mount -o remount,size=64G /dev/shm", "调大：\n$ mount -o remount,size=64G /dev/shm"},
-                   "",
-                   nullptr};
-constexpr Row kZone{"TIME-ZONE", Severity::kNote, doctor::Group::kTime, {"time zones differ", "时区不一致"},
-                    {"q", "q"},  {"w", "w"},      {"f", "f"},           "",
-                    nullptr};
+constexpr Row kPort{"RDZV-PORT-TAKEN", Severity::kError, nullptr};
+constexpr Row kShm{"FS-SHM-SMALL", Severity::kWarning, nullptr};
+constexpr Row kZone{"TIME-ZONE-DIFFERS", Severity::kNote, nullptr};
 
 // `count` machines like the first of `s`, named gpu01 …, with a mesh of all pairs.
 Situation many(Situation s, size_t count) {
@@ -285,7 +267,7 @@ TEST(CheckJson, HoldsFactsMeshFindingsAndChoices) {
   EXPECT_EQ(first["code"], "RDZV-PORT-TAKEN");
   EXPECT_EQ(first["severity"], "error");
   EXPECT_EQ(first["hosts"], base::Json::array({"gpu02"}));
-  EXPECT_EQ(first["title"], "the port the ranks meet at is taken");
+  EXPECT_EQ(first["title"], "a port the job needs is taken");
   EXPECT_EQ(first["evidence"], "port 29500 belongs to pid 4242 (python train.py)");
   EXPECT_EQ(first["fix"], "kill 4242");
   EXPECT_EQ(first["where"], "gpu02");
@@ -316,9 +298,9 @@ TEST(CheckChanges, TellsWhatIsNewAndWhatIsGoneAndNothingElse) {
   EXPECT_EQ(check_changes(before, now, "12:00", style(120)),
             "12:00  new   no answer from gpu04\n"
             "12:00  new   error RDZV-PORT-TAKEN: gpu03: port 29500 belongs to pid 4242 (python train.py)\n"
-            "12:00  gone  note TIME-ZONE: gpu02: Asia/Shanghai; the others Etc/UTC\n");
+            "12:00  gone  note TIME-ZONE-DIFFERS: gpu02: Asia/Shanghai; the others Etc/UTC\n");
   EXPECT_EQ(check_changes(now, before, "12:00", style(120)),
-            "12:00  new   note TIME-ZONE: gpu02: Asia/Shanghai; the others Etc/UTC\n"
+            "12:00  new   note TIME-ZONE-DIFFERS: gpu02: Asia/Shanghai; the others Etc/UTC\n"
             "12:00  gone  no answer from gpu04\n"
             "12:00  gone  error RDZV-PORT-TAKEN: gpu03: port 29500 belongs to pid 4242 (python train.py)\n");
   std::string changes = check_changes(before, now, "12:00", style(60));

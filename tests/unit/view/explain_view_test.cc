@@ -10,29 +10,26 @@ namespace {
 
 using base::Language;
 
-constexpr doctor::Row kRow{
+constexpr codes::Group kGroup{codes::Part::kRuns, "network", {"interfaces, addresses and links", "网卡、地址与链路"}};
+constexpr codes::Code kCode{
     "NET-TEST",
-    doctor::Severity::kError,
-    doctor::Group::kNetwork,
+    &kGroup,
     {"a port the job needs is taken", "任务所需的端口已被占用"},
     {"Is MASTER_PORT free on the host of rank 0?", "rank 0 所在主机的 MASTER_PORT 是否空闲？"},
     {"Rank 0 cannot bind: \"RuntimeError: The server socket has failed to listen on any local network address\".\nOthers wait.",
      "rank 0 无法绑定端口：“RuntimeError: The server socket has failed to listen on any local network address”。\n其余 rank 一直等待。"},
     {"End what holds it:\n$ ss -ltnp 'sport = :29500' and a command that is longer than any line\nor take another port.",
      "结束占用者：\n$ ss -ltnp 'sport = :29500' and a command that is longer than any line\n或换一个端口。"},
-    "torch/csrc/distributed/c10d/socket.cpp",
-    nullptr};
+    "torch/csrc/distributed/c10d/socket.cpp"};
 
-TEST(ExplainPage, SaysAllOfARow) {
-  EXPECT_EQ(explain_page(kRow, Language::kEnglish, 60),
+TEST(ExplainPage, SaysAllOfACode) {
+  EXPECT_EQ(explain_page(kCode, Language::kEnglish, 60),
             "NET-TEST: a port the job needs is taken\n"
-            "error (a job will fail or hang); interfaces, addresses and\n"
-            "links\n"
             "\n"
             "Question\n"
             "  Is MASTER_PORT free on the host of rank 0?\n"
             "\n"
-            "Why it matters\n"
+            "Why\n"
             "  Rank 0 cannot bind: \"RuntimeError: The server socket has\n"
             "  failed to listen on any local network address\".\n"
             "  Others wait.\n"
@@ -44,36 +41,33 @@ TEST(ExplainPage, SaysAllOfARow) {
             "\n"
             "Source\n"
             "  torch/csrc/distributed/c10d/socket.cpp\n");
-  std::string chinese = explain_page(kRow, Language::kChinese, 60);
-  EXPECT_TRUE(chinese.starts_with("NET-TEST: 任务所需的端口已被占用\n错误（任务必定失败或挂起）；网卡、地址与链路\n")) << chinese;
+  std::string chinese = explain_page(kCode, Language::kChinese, 60);
+  EXPECT_TRUE(chinese.starts_with("NET-TEST: 任务所需的端口已被占用\n\n检查内容\n")) << chinese;
+}
+
+TEST(ExplainPage, SaysHowGraveACheckTakesItsCode) {
+  std::string page = explain_page(codes::get("GPU-NONE"), Language::kEnglish, 80);
+  EXPECT_TRUE(page.starts_with("GPU-NONE: no GPU on this host\nerror (a job will fail or hang); GPUs and their driver\n\nQuestion\n"))
+      << page;
+  EXPECT_NE(page.find("\nWhy it matters\n"), std::string::npos);
 }
 
 // Of every code there is, in both languages: only a command may be wider than the terminal.
 TEST(ExplainPage, FitsTheTerminal) {
-  std::vector<const doctor::Row*> rows = doctor::catalogue();
-  rows.push_back(&kRow);
-  for (const doctor::Row* row : rows)
+  std::vector<codes::Code> every(codes::all().begin(), codes::all().end());
+  every.push_back(kCode);
+  for (const codes::Code& code : every)
     for (Language language : {Language::kEnglish, Language::kChinese})
       for (size_t columns : {40u, 60u, 80u, 100u}) {
-        std::string page = explain_page(*row, language, columns);
-        EXPECT_TRUE(base::is_utf8(page)) << row->code;
+        std::string page = explain_page(code, language, columns);
+        EXPECT_TRUE(base::is_utf8(page)) << code.name;
         for (std::string_view line : base::split_lines(page)) {
           // A name or message without a blank cannot be broken.
           bool one_word = base::split_words(line).size() <= 1;
           if (line.starts_with("  $ ") || one_word) continue;
-          EXPECT_LE(base::display_width(line), columns) << row->code << ": " << line;
+          EXPECT_LE(base::display_width(line), columns) << code.name << ": " << line;
         }
       }
-}
-
-TEST(ExplainPage, SaysAllOfACause) {
-  constexpr diagnosis::Cause kCause{
-      "RUN-TEST", {"it broke", "坏了"}, {"It fell.", "摔了。"}, {"Lift it:\n$ lift it", "扶起：\n$ lift it"}, "gravity(7)"};
-  EXPECT_EQ(explain_page(kCause, Language::kEnglish, 60),
-            "RUN-TEST: it broke\n\nWhy\n  It fell.\n\nWhat to do\n  Lift it:\n  $ lift it\n\nSource\n  gravity(7)\n");
-  for (const diagnosis::Cause* cause : diagnosis::causes())
-    for (Language language : {Language::kEnglish, Language::kChinese})
-      EXPECT_TRUE(base::is_utf8(explain_page(*cause, language, 60))) << cause->code;
 }
 
 TEST(ExplainList, HasEveryCodeOnceAndFits) {
@@ -81,10 +75,7 @@ TEST(ExplainList, HasEveryCodeOnceAndFits) {
     for (size_t columns : {40u, 80u, 100u}) {
       std::string list = explain_list("", language, columns);
       for (std::string_view line : base::split_lines(list)) EXPECT_LE(base::display_width(line), columns) << line;
-      for (const doctor::Row* row : doctor::catalogue())
-        EXPECT_NE(list.find("  " + std::string(row->code)), std::string::npos) << row->code;
-      for (const diagnosis::Cause* cause : diagnosis::causes())
-        EXPECT_NE(list.find("  " + std::string(cause->code)), std::string::npos) << cause->code;
+      for (const codes::Code& code : codes::all()) EXPECT_NE(list.find("  " + std::string(code.name)), std::string::npos) << code.name;
     }
   EXPECT_EQ(explain_list("NO-SUCH-", Language::kEnglish, 80), "");
 }
@@ -94,10 +85,8 @@ TEST(CodesMarkdown, HasAPageForEveryCode) {
     std::string page = codes_markdown(language);
     EXPECT_TRUE(base::is_utf8(page));
     EXPECT_EQ(page.find("\n\n\n"), std::string::npos);
-    for (const doctor::Row* row : doctor::catalogue())
-      EXPECT_NE(page.find("\n### " + std::string(row->code) + "\n"), std::string::npos) << row->code;
-    for (const diagnosis::Cause* cause : diagnosis::causes())
-      EXPECT_NE(page.find("\n### " + std::string(cause->code) + "\n"), std::string::npos) << cause->code;
+    for (const codes::Code& code : codes::all())
+      EXPECT_NE(page.find("\n### " + std::string(code.name) + "\n"), std::string::npos) << code.name;
   }
 }
 
