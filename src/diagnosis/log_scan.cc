@@ -82,7 +82,7 @@ struct Chain {
 
 class LogScan::Matcher : public SignatureMatcher {
  public:
-  Matcher() : SignatureMatcher(signatures(), kExtra) {}
+  Matcher() : SignatureMatcher(codes::signatures(), kExtra) {}
 };
 
 // What is known of the file being read.

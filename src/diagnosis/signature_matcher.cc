@@ -9,9 +9,9 @@ namespace {
 
 constexpr int64_t kPatternMemory = 1 << 20;
 
-std::vector<std::string_view> literals_of(const std::vector<const Signature*>& signatures, std::span<const std::string_view> extra) {
+std::vector<std::string_view> literals_of(std::span<const Signature> signatures, std::span<const std::string_view> extra) {
   std::vector<std::string_view> literals;
-  for (const Signature* signature : signatures) literals.push_back(signature->literal);
+  for (const Signature& signature : signatures) literals.push_back(signature.literal);
   literals.insert(literals.end(), extra.begin(), extra.end());
   return literals;
 }
@@ -30,8 +30,8 @@ int weight(Role role) {
 
 }  // namespace
 
-SignatureMatcher::SignatureMatcher(std::vector<const Signature*> signatures, std::span<const std::string_view> extra)
-    : signatures_(std::move(signatures)), search_(literals_of(signatures_, extra)), patterns_(signatures_.size()) {}
+SignatureMatcher::SignatureMatcher(std::span<const Signature> signatures, std::span<const std::string_view> extra)
+    : signatures_(signatures), search_(literals_of(signatures_, extra)), patterns_(signatures_.size()) {}
 
 SignatureMatcher::~SignatureMatcher() = default;
 
@@ -41,7 +41,7 @@ const re2::RE2& SignatureMatcher::pattern(uint32_t id) {
     options.set_encoding(re2::RE2::Options::EncodingLatin1);  // any bytes
     options.set_log_errors(false);
     options.set_max_mem(kPatternMemory);
-    std::string_view text = signatures_[id]->pattern;
+    std::string_view text = signatures_[id].pattern;
     patterns_[id] = std::make_unique<re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
     CHECK(patterns_[id]->ok());
   }
@@ -56,12 +56,12 @@ SignatureMatch SignatureMatcher::match(std::string_view line, std::span<const ui
   int best = -1;
   for (uint32_t id : ids) {
     if (id >= signatures_.size()) continue;
-    if (best >= 0 && weight(signatures_[id]->role) <= weight(signatures_[best]->role)) continue;
+    if (best >= 0 && weight(signatures_[id].role) <= weight(signatures_[best].role)) continue;
     if (matches(id, line)) best = static_cast<int>(id);
   }
   SignatureMatch out;
   if (best < 0) return out;
-  out.signature = signatures_[best];
+  out.signature = &signatures_[best];
   const re2::RE2& found = pattern(static_cast<uint32_t>(best));
   if (found.NumberOfCapturingGroups() == 0) return out;
   std::vector<re2::StringPiece> groups(static_cast<size_t>(found.NumberOfCapturingGroups()) + 1);

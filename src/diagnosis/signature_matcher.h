@@ -25,7 +25,7 @@ struct SignatureMatch {
 class SignatureMatcher {
  public:
   // extra: further literals to look for; their ids follow those of the signatures, from first_extra() on.
-  SignatureMatcher(std::vector<const Signature*> signatures, std::span<const std::string_view> extra);
+  SignatureMatcher(std::span<const Signature> signatures, std::span<const std::string_view> extra);
   ~SignatureMatcher();
 
   const LiteralSearch& search() const { return search_; }
@@ -39,7 +39,7 @@ class SignatureMatcher {
  private:
   const re2::RE2& pattern(uint32_t id);
 
-  std::vector<const Signature*> signatures_;
+  std::span<const Signature> signatures_;
   LiteralSearch search_;
   std::vector<std::unique_ptr<re2::RE2>> patterns_;  // compiled when first needed
 };

@@ -1,0 +1,40 @@
+// compile_codes FOLDER PAGES SIGNATURES: codes/ → the launcher's tables of pages and of signatures, as two C++ sources.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "compile_codes/pages.h"
+#include "compile_codes/signatures.h"
+#include "compile_codes/source_text.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+base::Status write(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return codes::wrong(path, "cannot be written");
+  return base::ok();
+}
+
+base::Status compile(const fs::path& folder, const fs::path& pages, const fs::path& signatures) {
+  TRY_ASSIGN(codes::PageTable table, codes::compile_pages(folder));
+  TRY_ASSIGN(std::string rows, codes::compile_signatures(folder / "signatures", table.names));
+  TRY(write(pages, table.source));
+  return write(signatures, rows);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fputs("usage: compile_codes FOLDER PAGES SIGNATURES\n", stderr);
+    return 2;
+  }
+  base::Status done = compile(argv[1], argv[2], argv[3]);
+  if (done.ok()) return 0;
+  std::fputs(done.error().render().c_str(), stderr);
+  return base::exit_code(done.error().kind);
+}
