@@ -146,7 +146,7 @@ base::Status run(const std::vector<std::string>& files) {
 
   base::Result<Digits> read = files.empty() ? draw(4096, 1) : read_digits(files[0], files[1]);
   TRY(comm::agree(*group, read.ok() ? base::ok() : base::Status(read.error()),
-                  "the digits were read"));  // one rank's error is every rank's
+                  "reading the digits"));  // one rank's error is every rank's
   const Digits& digits = *read;
   const int64_t tests = digits.labels.size(0) / 8, learned = digits.labels.size(0) - tests;
   const auto some = [&](int64_t first, int64_t count) {

@@ -103,7 +103,7 @@ base::Result<base::Json> load(const std::string& path, comm::Group& group, paral
       return reader.read(name, span.begin, span.begin + span.data.numel(), span.data);
     });
   };
-  TRY(comm::agree(group, read(), "the checkpoint was read"));  // one rank's error is every rank's
+  TRY(comm::agree(group, read(), "reading the checkpoint"));  // one rank's error is every rank's
   parallel.loaded();
   return state;
 }
@@ -124,7 +124,7 @@ base::Result<std::unique_ptr<checkpoint::Saver>> open_saver(const std::string& f
       if (mine.ok()) saver = *std::move(mine);
       else opened = std::move(mine.error());
     }
-    TRY(comm::agree(group, std::move(opened), "the folder of checkpoints was opened"));
+    TRY(comm::agree(group, std::move(opened), "opening the folder of checkpoints"));
   }
   return saver;
 }
@@ -138,7 +138,7 @@ base::Result<std::unique_ptr<data::StepLoader>> open_data(const Arguments& argum
   files.format = data::Format::kText;
   files.lines.context = kContext;
   base::Result<data::OpenedSet> set = data::open_set(files);
-  TRY(comm::agree(group, set.ok() ? base::ok() : base::Status(set.error()), "the text was opened"));
+  TRY(comm::agree(group, set.ok() ? base::ok() : base::Status(set.error()), "opening the text"));
   TRY(comm::require_same(group, "the text", set->fingerprint()));
   data::LoaderOptions options;
   options.plan = {.world = group.world(), .rank = group.rank(), .rows = arguments.rows / group.world(), .seed = 1};

@@ -99,6 +99,11 @@ std::vector<Finding> check_banned(const Source& source) {
       "ME|XX"
       "X)(?![A-Za-z0-9_])");
   find_all(source, source.text(), kMarker, "marker", "finish it, or write it down where work is planned", &out);
+  // "reading the checkpoint failed on rank 1"
+  static const std::regex kPhrase(R"(\b(agree\([^;"]*"(?!\w+ing\b)))");
+  if (source.path().starts_with("src/engine/") || source.path().starts_with("examples/"))
+    find_all(source, source.text(), kPhrase, "agree-phrase",
+             "say what is done with a word in -ing: the message goes on with 'failed on rank …'", &out);
   if (source.parts()[0] != "src") return out;
   static const std::regex kMachine(
       "(/(?:wo"

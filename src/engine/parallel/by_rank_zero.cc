@@ -37,7 +37,7 @@ base::Status DataParallel::scattered(const std::vector<at::Tensor>& per_row, con
     group_.broadcast(flat, 0, fmt::format("checkpoint of {}", units_[u].name));
     row.copy_(flat.narrow(0, row_of(u).begin, row.numel()));
   }
-  return comm::agree(group_, filled, "rank 0 read the checkpoint");
+  return comm::agree(group_, filled, "reading the checkpoint on rank 0");
 }
 
 std::vector<std::pair<std::string, std::vector<int64_t>>> DataParallel::shapes() const {

@@ -33,7 +33,7 @@ base::Result<std::unique_ptr<DataParallel>> DataParallel::wrap(torch::nn::Module
   TRY(refuse_impossible(options, {group.world(), group.device().is_cpu(), group.ordered_sums()}));
   std::unique_ptr<DataParallel> made(new DataParallel(module, group, options));
   if (made->options_.groups.empty()) made->options_.groups.push_back({});
-  TRY(comm::agree(group, made->collect(), "the parameters were looked through"));
+  TRY(comm::agree(group, made->collect(), "reading the parameters"));
   made->lay_out();
   TRY(made->agree());
   at::NoGradGuard no_grad;

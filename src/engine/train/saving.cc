@@ -52,7 +52,7 @@ base::Result<std::unique_ptr<Saving>> Saving::open(const Config& config, comm::G
   saving->folder_ = config.out + "/checkpoints";
   const std::string token = checkpoint::common_token(group);
   TRY(saving->choose_layout(token));
-  TRY(comm::agree(group, group.rank() == 0 ? saving->apply_policy() : base::ok(), "the checkpoints in `out` were looked at"));
+  TRY(comm::agree(group, group.rank() == 0 ? saving->apply_policy() : base::ok(), "looking at the checkpoints in `out`"));
   const bool writes = !saving->gathered_ || group.rank() == 0;
   checkpoint::SaverOptions options;
   options.folder = saving->folder_;
@@ -70,7 +70,7 @@ base::Result<std::unique_ptr<Saving>> Saving::open(const Config& config, comm::G
       if (opened.ok())
         for (const std::string& removal : saving->saver_->removed_at_start()) progress.note(removal);
     }
-    TRY(comm::agree(group, std::move(opened), "the folder of checkpoints was opened"));
+    TRY(comm::agree(group, std::move(opened), "opening the folder of checkpoints"));
   }
   return saving;
 }
@@ -118,7 +118,7 @@ base::Result<std::string> Saving::choose() {
   std::string path;
   base::Status looked = base::ok();
   if (group_.rank() == 0) looked = look(path);
-  TRY(comm::agree(group_, std::move(looked), "a checkpoint was looked for"));
+  TRY(comm::agree(group_, std::move(looked), "looking for a checkpoint"));
   return comm::exchange(group_, path, "which checkpoint").front();
 }
 
@@ -148,7 +148,7 @@ base::Status Saving::read(const std::string& path, parallel::DataParallel& paral
   }
   checkpoint::Reader* reader = group_.rank() == 0 ? chosen_.get() : own ? &*own : nullptr;
   if (reader) mine = same_tensors(*reader, parallel, optimizer);
-  TRY(comm::agree(group_, std::move(mine), "the checkpoint was compared with the model"));
+  TRY(comm::agree(group_, std::move(mine), "comparing the checkpoint with the model"));
 
   auto take = [&](std::string_view kind, const std::vector<at::Tensor>& per_row) -> base::Status {
     auto fill = [&](const parallel::Span& span) {
@@ -161,7 +161,7 @@ base::Status Saving::read(const std::string& path, parallel::DataParallel& paral
   base::Status taken = take(kParameters, {});
   for (const optim::NamedState& one : optimizer.states())
     if (taken.ok()) taken = take(one.name, one.rows);
-  TRY(comm::agree(group_, std::move(taken), "the checkpoint was read"));
+  TRY(comm::agree(group_, std::move(taken), "reading the checkpoint"));
 
   const std::string text = reader && group_.rank() == 0 ? base::to_text(reader->common_state()) : "";
   TRY_ASSIGN(state, base::parse_json(comm::exchange(group_, text, "state of the checkpoint").front(), 1 << 20));

@@ -141,7 +141,7 @@ base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine, d
     plan.resident = std::max(plan.resident, row[kResident]);
     plan.resident_peak = std::max(plan.resident_peak, row[kResidentPeak]);
   }
-  if (failed) TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "the data of the step was read"));
+  if (failed) TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "reading the data of the step"));
   return plan;
 }
 
@@ -209,7 +209,7 @@ base::Status Trainer::validate() {
   double sum = 0, targets = 0;
   for (int64_t step = 0; step < data_.validation_steps; ++step) {
     base::Result<data::Step> mine = data_.validation->next();
-    TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "the validation data was read"));
+    TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "reading the validation data"));
     const auto casts = cast();
     for (const data::MicroBatch& micro : mine->micro)
       sum += gpt_->loss(micro.at("tokens").to(group_.device()), micro.at("targets").to(group_.device())).sum.item<double>();

@@ -36,7 +36,7 @@ base::Result<std::unique_ptr<Trainer>> Trainer::begin(const Config& config, comm
   TRY(trainer->build());
   TRY(trainer->resume());
   const RunFacts facts = trainer->facts();
-  TRY(comm::agree(group, progress.begin(config.out, trainer->steps_done(), trainer->data_.steps, facts), "the log was opened"));
+  TRY(comm::agree(group, progress.begin(config.out, trainer->steps_done(), trainer->data_.steps, facts), "opening the log"));
   trainer->announce(facts);
   return trainer;
 }
@@ -48,7 +48,7 @@ base::Status Trainer::build() {
     TRY_ASSIGN(data_, open_data(config_, group_.rank(), group_.world()));
     return base::ok();
   };
-  TRY(comm::agree(group_, open(), "the data was opened"));
+  TRY(comm::agree(group_, open(), "opening the data"));
   TRY(comm::require_same(group_, "the data", data_.set.fingerprint()));
   gpt_ = make_model(config_, data_.vocabulary);
   const bool by_parts = config_.parallel.mode == "zero3";
@@ -68,7 +68,7 @@ base::Status Trainer::resume() {
   state_of_data_ = data_.training->state();
   TRY_ASSIGN(base::Json state, saving_->load(*parallel_, *optimizer_));
   if (state.is_null()) return base::ok();
-  return comm::agree(group_, restore(state), "the state of the checkpoint was taken up");
+  return comm::agree(group_, restore(state), "restoring the state of the checkpoint");
 }
 
 base::Json Trainer::state() const {

@@ -124,6 +124,13 @@ TEST(Banned, Markers) {
   EXPECT_EQ(rules(check_banned(Source("src/os/a.cc", "mkdtemp(\"/tmp/phalanx-XXXXXX\");\n"))), Rules{});
 }
 
+TEST(Banned, PhrasesThatAMessageCannotGoOnWith) {
+  auto phrase = [](const char* text) { return rules(check_banned(Source("src/engine/a.cc", text))); };
+  EXPECT_EQ(phrase("TRY(agree(group, open(), \"the log was opened\"));\n"), Rules{"agree-phrase"});
+  EXPECT_EQ(phrase("TRY(agree(group, open(),\n          \"opening the log\"));\n"), Rules{});
+  EXPECT_EQ(phrase("Status agree(Group& group, Status mine);\nconst char* a = \"the log\";\n"), Rules{});
+}
+
 TEST(Banned, MachinesAndSleep) {
   EXPECT_EQ(rules(check_banned(Source("src/os/a.cc",
                                       "\"/ro"
