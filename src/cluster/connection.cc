@@ -74,8 +74,13 @@ void Connection::write_more() {
     std::string_view next = upload_.empty() ? std::string_view(outgoing_).substr(sent_) : upload_;
     os::IoStep step = os::write_step(in_.get(), next.data(), next.size());
     if (step.kind == os::IoStep::kBytes) {
-      if (upload_.empty()) sent_ += step.bytes;
-      else upload_.remove_prefix(step.bytes);
+      if (upload_.empty()) {
+        sent_ += step.bytes;
+        continue;
+      }
+      upload_.remove_prefix(step.bytes);
+      sent_of_upload_ += step.bytes;
+      upload_moved_ = os::mono_now();
       continue;
     }
     if (step.kind == os::IoStep::kWouldBlock) {
@@ -130,7 +135,7 @@ void Connection::take(std::string_view bytes) {
   if (deploys_ && !reader_.started()) {
     std::string rest;
     DeployTalk::Ask ask = talk_.feed(bytes, rest);
-    if (ask != DeployTalk::Ask::kNothing) upload(ask == DeployTalk::Ask::kGzip ? Encoding::kGzip : Encoding::kRaw);
+    if (ask != DeployTalk::Ask::kNothing) request_upload(ask == DeployTalk::Ask::kGzip ? Encoding::kGzip : Encoding::kRaw);
     reader_.feed(rest);
   } else {
     reader_.feed(bytes);
@@ -144,10 +149,13 @@ void Connection::take(std::string_view bytes) {
   }
 }
 
-void Connection::upload(Encoding encoding) {
+void Connection::request_upload(Encoding encoding) {
+  sent_of_upload_ = upload_bytes_ = 0;
   awaited_ = payload_.request(loop_, encoding, [this](const base::Result<std::string_view>& message) {
     if (!message.ok()) return break_stream(message.error());
     upload_ = *message;
+    upload_bytes_ = upload_.size();
+    upload_moved_ = os::mono_now();
     write_more();
   });
 }

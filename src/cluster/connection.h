@@ -26,6 +26,13 @@ class Connection {
     std::function<void(const Death& death, bool started)> end;
   };
 
+  // How far the program's way to the host is. `sent` counts what the transport's process has taken: some of it may still be in buffers
+  // between here and the host.
+  struct Upload {
+    size_t sent = 0, total = 0;  // bytes; total is 0 until the host has asked for the program and the program is ready
+    os::Mono moved;              // when `sent` last grew, or the sending began
+  };
+
   Connection(os::Loop& loop, Payload& payload, Handlers handlers);
   ~Connection();  // kills the transport's process if it still runs
   Connection(const Connection&) = delete;
@@ -40,6 +47,7 @@ class Connection {
   bool on_child(pid_t pid, int status);  // from Loop::on_child: true if it was ours
   pid_t pid() const { return pid_; }
   const DeployTalk& deployment() const { return talk_; }
+  Upload upload() const { return {sent_of_upload_, upload_bytes_, upload_moved_}; }
   const std::string& noise() const { return reader_.noise(); }
   bool ended() const { return ended_; }
 
@@ -49,7 +57,7 @@ class Connection {
   void read_stderr();
   void finish_stdout();
   void take(std::string_view bytes);
-  void upload(Encoding encoding);
+  void request_upload(Encoding encoding);
   void write_more();
   void break_stream(const base::Error& error);
   void maybe_end();
@@ -66,6 +74,8 @@ class Connection {
   std::shared_ptr<Payload::Ready> awaited_;  // the payload, while it is still being compressed
   wire::FrameReader reader_;
   std::string_view upload_;  // what is left to send of the payload; goes before outgoing_
+  size_t sent_of_upload_ = 0, upload_bytes_ = 0;
+  os::Mono upload_moved_;
   std::string outgoing_;
   size_t sent_ = 0;  // of outgoing_
   Death death_;

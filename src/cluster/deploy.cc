@@ -8,6 +8,8 @@
 namespace cluster {
 namespace {
 
+constexpr size_t kMaxFolderShown = 300;
+
 // The script runs programs out of folders, so it must never run one out of a folder that another user can change. Looking at a folder by
 // name and then using it by name leaves a window: who owns the name can exchange what is behind it in between. The script therefore
 // first enters a folder (cd -P), which fixes it for good, and then looks at `.` and uses only names below `.`:
@@ -113,6 +115,8 @@ DeployTalk::Ask DeployTalk::feed(std::string_view bytes, std::string& rest) {
     }
     if (text.rfind("PHALANX-NEED ", 0) == 0) {
       uploaded_ = true;
+      size_t word = text.find(' ', 13);
+      folder_ = word == std::string::npos ? "" : text.substr(word + 1, kMaxFolderShown);
       // The far side says nothing more until it has the bytes.
       return text.rfind("PHALANX-NEED gzip ", 0) == 0 ? Ask::kGzip : Ask::kRaw;
     }

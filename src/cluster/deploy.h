@@ -37,11 +37,13 @@ class DeployTalk {
   Ask feed(std::string_view bytes, std::string& rest);
   const std::vector<std::string>& refusals() const { return refusals_; }  // "<folder>: <why>"
   bool no_place() const { return no_place_; }
+  const std::string& folder() const { return folder_; }  // that the far side named last in PHALANX-NEED
   bool uploaded() const { return uploaded_; }
 
  private:
   std::string line_;
   std::vector<std::string> refusals_;
+  std::string folder_;
   bool stream_ = false;
   bool no_place_ = false;
   bool uploaded_ = false;

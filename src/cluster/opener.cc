@@ -14,6 +14,8 @@ namespace cluster {
 
 using base::ErrorKind;
 
+constexpr os::milliseconds kSlept{5000};  // a timer that comes later than this shows that the launcher itself did not run
+
 namespace {
 
 // Agent and guard say this as the last thing they do (agent/agent.cc, agent/guard.cc), after they have killed what there was.
@@ -100,8 +102,24 @@ void Opener::on_timeout(size_t index) {
   Slot& slot = slots_[index];
   slot.timer = 0;
   if (slot.phase != Phase::kOpening) return;
-  if (slot.connection->deployment().uploaded()) {  // the copy travels; ssh's own keep-alive watches the link
-    slot.timer = loop_.after(options_.timeout, [this, index] { on_timeout(index); });
+  if (slot.connection->deployment().uploaded()) {
+    // The program is being sent, or still being compressed (that is our own work and counts for nothing). ssh's keep-alive does not help
+    // here: it is answered by the host's sshd even if the disk that the program is written to hangs.
+    Connection::Upload upload = slot.connection->upload();
+    os::Mono now = os::mono_now();
+    os::nanoseconds left =
+        upload.total == 0 ? os::nanoseconds(options_.timeout) : std::max(upload.moved, slot.awake) + upload_patience(upload) - now;
+    // This launcher was stopped for a while, and ssh probably with it: the time is given once more.
+    if (left < -kSlept) {
+      slot.awake = now;
+      left = upload_patience(upload);
+    }
+    if (left > os::nanoseconds(0)) {
+      slot.timer = loop_.after(left, [this, index] { on_timeout(index); });
+      return;
+    }
+    slot.stalled = true;
+    slot.connection->kill(SIGKILL);
     return;
   }
   if (os::nanoseconds more = more_time(slot); more.count() > 0) {
@@ -122,8 +140,14 @@ os::nanoseconds Opener::more_time(const Slot& slot) const {
   return std::min(quiet - (now - *answered_), options_.longest - (now - slot.began));
 }
 
+os::milliseconds Opener::upload_patience(const Connection::Upload& upload) const {
+  if (upload.sent < upload.total) return options_.upload_stall;
+  return options_.upload_stall + os::milliseconds(upload.total * 1000 / options_.slowest_link);
+}
+
 bool Opener::retry(size_t index, const Death& death) {
   Slot& slot = slots_[index];
+  if (slot.stalled) return false;
   // A shared connection whose far end is gone hangs; the second try goes without one.
   bool worth = slot.timed_out ? slot.tries < 2 : slot.host.transport->may_retry(death);
   if (!worth || slot.tries >= options_.most_tries || abandoned_) return false;
@@ -161,6 +185,7 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
         .because(death.stderr_text.empty() ? "the connection was made or tried, and nothing came back"
                                            : std::string(base::trim(death.stderr_text)))
         .with_hint("ssh -v " + slot.host.target.destination + " true");
+  if (slot.stalled) return explain_stall(slot, death);
   const DeployTalk& talk = slot.connection->deployment();
   if (talk.no_place()) {
     std::string why;
@@ -175,6 +200,20 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
                                               : fmt::format("ended with code {}", WEXITSTATUS(death.status));
   std::string said(base::trim(death.stderr_text));
   return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host").because(said.empty() ? "the connection " + how : said);
+}
+
+base::Error Opener::explain_stall(const Slot& slot, const Death& death) const {
+  Connection::Upload upload = slot.connection->upload();
+  bool all = upload.sent == upload.total;
+  std::string said(base::trim(death.stderr_text));
+  std::string why = all ? "the connection took the whole program, but no agent started on the host"
+                        : "the connection takes no more bytes: a file system on the host hangs, or the link to the host is down";
+  return base::fail(ErrorKind::kUnreachable,
+                    fmt::format("{}: sending the program stalled: {} of {} bytes sent, no progress for {}", slot.host.target.name,
+                                upload.sent, upload.total, base::format_duration(upload_patience(upload))))
+      .because(fmt::format("{} (the host writes to {}){}", why, slot.connection->deployment().folder(),
+                           said.empty() ? "" : "\n          " + said))
+      .with_hint(fmt::format("ssh {} 'df -h ~/.cache /var/tmp /tmp'", slot.host.target.destination));
 }
 
 bool Opener::on_child(pid_t pid, int status) {

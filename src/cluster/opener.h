@@ -28,6 +28,12 @@ struct OpenerOptions {
   std::chrono::milliseconds quiet{5000};
   std::chrono::milliseconds longest{60'000};  // … but never beyond this, per try
   int most_tries = 6;
+  // While the program is sent to a host there is no limit for the whole, because a slow link may need long. The host fails when no byte
+  // of the program has moved for so long.
+  std::chrono::milliseconds upload_stall{60'000};
+  // What was handed to the transport can still be on its way, where it cannot be observed (buffers of ssh, of the kernel, of the network).
+  // Once everything was handed over, a link of this speed would have carried all of it, and only then does upload_stall begin to count.
+  size_t slowest_link = 16 << 10;  // bytes per second
 };
 
 class Opener {
@@ -71,6 +77,8 @@ class Opener {
     os::milliseconds waited{};  // where that was longer than the timeout
     os::Mono began;
     os::milliseconds patience{};
+    os::Mono awake;        // when the launcher last came back from standing still
+    bool stalled = false;  // the program was being sent, and nothing of it moved any more
     std::unique_ptr<Connection> connection;
     os::TimerId timer = 0;
   };
@@ -82,8 +90,10 @@ class Opener {
   void on_timeout(size_t index);
   // How much more time a host gets that has used up its own; zero: none.
   os::nanoseconds more_time(const Slot& slot) const;
+  os::milliseconds upload_patience(const Connection::Upload& upload) const;
   bool retry(size_t index, const Death& death);
   base::Error explain(const Slot& slot, const Death& death, bool started) const;
+  base::Error explain_stall(const Slot& slot, const Death& death) const;
 
   os::Loop& loop_;
   Payload& payload_;
