@@ -2,13 +2,12 @@
 
 #include <unistd.h>
 
-#include <ctime>
-
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "base/unicode.h"
 #include "logs/run_directory.h"
+#include "os/clock.h"
 #include "os/files.h"
 #include "view/speech.h"
 
@@ -95,17 +94,9 @@ base::Bilingual state_word(std::string_view state) {
   return {"unknown", "未知"};
 }
 
-std::optional<int64_t> parse_iso_time(std::string_view text) {
-  tm parts{};
-  std::string copy(text.substr(0, 40));
-  const char* rest = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (!rest || (*rest != '.' && *rest != 'Z')) return std::nullopt;
-  return static_cast<int64_t>(::timegm(&parts));
-}
-
 std::optional<int64_t> age_s(const logs::Run& run, int64_t wall_now_ns) {
   bool ended = run.life == logs::Life::kEnded;
-  std::optional<int64_t> at = parse_iso_time(base::get_string(run.record, ended ? "ended" : "began").value_or(""));
+  std::optional<int64_t> at = os::parse_iso_time(base::get_string(run.record, ended ? "ended" : "began").value_or(""));
   if (!at) return std::nullopt;
   return std::max<int64_t>(0, wall_now_ns / 1'000'000'000 - *at);
 }

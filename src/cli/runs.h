@@ -27,7 +27,6 @@ base::Bilingual state_word(std::string_view state);
 
 // Seconds since the run began; since it ended if it has. Nothing where run.json does not say.
 std::optional<int64_t> age_s(const logs::Run& run, int64_t wall_now_ns);
-std::optional<int64_t> parse_iso_time(std::string_view text);  // seconds since 1970
 
 // The host of every rank, as run.json says. At most 1,048,576.
 std::vector<std::string> host_of_rank(const base::Json& record);

@@ -33,4 +33,12 @@ std::string iso_time(int64_t wall_ns) {
                      parts.tm_min, parts.tm_sec, wall_ns / 1'000'000 % 1000);
 }
 
+std::optional<int64_t> parse_iso_time(std::string_view text) {
+  tm parts{};
+  std::string copy(text.substr(0, 40));
+  const char* rest = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  if (!rest || (*rest != '.' && *rest != 'Z')) return std::nullopt;
+  return static_cast<int64_t>(::timegm(&parts));
+}
+
 }  // namespace os

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace os {
 
@@ -23,5 +25,6 @@ Mono boot_now();                        // CLOCK_BOOTTIME: goes on while the mac
 int64_t wall_now_ns();                  // CLOCK_REALTIME
 std::string boot_id();                  // of this machine since it was started, as the kernel draws it; "" where it cannot be read
 std::string iso_time(int64_t wall_ns);  // "2026-11-21T07:31:02.123Z"
+std::optional<int64_t> parse_iso_time(std::string_view text);  // such a text as seconds since 1970
 
 }  // namespace os

@@ -4,6 +4,7 @@
 
 #include "cli/record_life.h"
 #include "cli/run_story.h"
+#include "os/clock.h"
 
 namespace cli {
 namespace {
@@ -55,8 +56,8 @@ TEST(Runs, StatesOfARun) {
 }
 
 TEST(Runs, Times) {
-  EXPECT_EQ(parse_iso_time("1970-01-02T00:00:01.500Z"), 86'401);
-  for (const char* bad : {"", "yesterday", "2026-11-21", "2026-11-21T07:31:02"}) EXPECT_FALSE(parse_iso_time(bad)) << bad;
+  EXPECT_EQ(os::parse_iso_time("1970-01-02T00:00:01.500Z"), 86'401);
+  for (const char* bad : {"", "yesterday", "2026-11-21", "2026-11-21T07:31:02"}) EXPECT_FALSE(os::parse_iso_time(bad)) << bad;
 }
 
 TEST(RecordLife, AnErrorComesBackAsItWasShown) {
