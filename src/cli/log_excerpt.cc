@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,17 +15,51 @@
 namespace cli {
 namespace {
 
-std::string part_of(const os::Fd& file, off_t from, size_t size) {
-  std::string text(size, '\0');
-  size_t got = 0;
-  while (got < size) {
-    ssize_t n = ::pread(file.get(), text.data() + got, size - got, from + static_cast<off_t>(got));
-    if (n <= 0) break;
-    got += static_cast<size_t>(n);
+constexpr const char* kBefore = ".1";  // logs/files.h
+
+// Several files read as one.
+class Joined {
+ public:
+  void add(os::Fd file) {
+    struct stat s{};
+    if (::fstat(file.get(), &s) != 0) return;
+    for (const Part& part : parts_)
+      if (part.device == s.st_dev && part.inode == s.st_ino) return;  // it was turned between two looks
+    parts_.push_back({std::move(file), static_cast<size_t>(s.st_size), s.st_dev, s.st_ino});
+    size_ += parts_.back().size;
   }
-  text.resize(got);
-  return text;
-}
+  size_t size() const { return size_; }
+  std::string read(size_t from, size_t size) const {
+    std::string text;
+    for (const Part& part : parts_) {
+      if (from < part.size) text += read_part(part, from, std::min(size - text.size(), part.size - from));
+      from -= std::min(from, part.size);
+      if (text.size() >= size) break;
+    }
+    return text;
+  }
+
+ private:
+  struct Part {
+    os::Fd file;
+    size_t size;
+    dev_t device;
+    ino_t inode;
+  };
+  static std::string read_part(const Part& part, size_t from, size_t size) {
+    std::string text(size, '\0');
+    size_t got = 0;
+    while (got < size) {
+      ssize_t n = ::pread(part.file.get(), text.data() + got, size - got, static_cast<off_t>(from + got));
+      if (n <= 0) break;
+      got += static_cast<size_t>(n);
+    }
+    text.resize(got);
+    return text;
+  }
+  std::vector<Part> parts_;  // in the order of reading
+  size_t size_ = 0;
+};
 
 // Up to the last line's end.
 void end_at_line(std::string& head) {
@@ -44,12 +80,13 @@ void begin_at_line(std::string& tail) {
 }  // namespace
 
 std::string excerpt_of(const std::string& path, size_t most) {
-  base::Result<os::Fd> file = os::open_regular(path);
-  struct stat s{};
-  if (!file.ok() || ::fstat(file->get(), &s) != 0) return "";
-  size_t size = static_cast<size_t>(s.st_size);
-  if (size <= most) return part_of(*file, 0, size);
-  std::string head = part_of(*file, 0, most / 4), tail = part_of(*file, static_cast<off_t>(size - (most - most / 4)), most - most / 4);
+  base::Result<os::Fd> before = os::open_regular(path + kBefore), file = os::open_regular(path);
+  Joined joined;
+  if (before.ok()) joined.add(std::move(before).value());
+  if (file.ok()) joined.add(std::move(file).value());
+  size_t size = joined.size();
+  if (size <= most) return joined.read(0, size);
+  std::string head = joined.read(0, most / 4), tail = joined.read(size - (most - most / 4), most - most / 4);
   end_at_line(head);
   begin_at_line(tail);
   // A block that begins in the head and ends in the part left out must not hide everything up to the next one in the tail.

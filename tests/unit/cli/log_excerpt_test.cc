@@ -23,6 +23,32 @@ class LogExcerpt : public testing::Test {
 
 TEST_F(LogExcerpt, AShortOneIsWhole) { EXPECT_EQ(excerpt("a\nb without an end", 100), "a\nb without an end"); }
 
+TEST_F(LogExcerpt, ALogThatWasTurnedIsReadFromTheFileBeforeItOn) {
+  ASSERT_TRUE(os::write_file_atomic(path_ + ".1", "older\n").ok());
+  EXPECT_EQ(excerpt("[phalanx: this log begins in 0.log.1]\nnewer\n", 100), "older\n[phalanx: this log begins in 0.log.1]\nnewer\n");
+  std::string lines;
+  for (int i = 0; i < 100; ++i) lines += fmt::format("line {}\n", i);
+  for (size_t cut = 0; cut < lines.size(); cut += 97) {
+    ASSERT_TRUE(os::write_file_atomic(path_ + ".1", lines.substr(0, cut)).ok());
+    std::string cut_out = excerpt(lines.substr(cut), 400);
+    EXPECT_EQ(cut_out.substr(0, 7), "line 0\n");
+    EXPECT_TRUE(cut_out.ends_with("line 98\nline 99\n")) << cut_out;
+    EXPECT_NE(cut_out.find(" left out]\n"), std::string::npos);
+    EXPECT_LT(cut_out.size(), 450U);
+  }
+}
+
+// A key that the turn of the log has cut in two: neither half could be recognized alone.
+TEST_F(LogExcerpt, AKeyAcrossTwoFilesIsFound) {
+  std::string key = "-----BEGIN PRIVATE KEY-----\n";
+  for (int i = 0; i < 20; ++i) key += "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n";
+  key += "-----END PRIVATE KEY-----\n";
+  ASSERT_TRUE(os::write_file_atomic(path_ + ".1", "begins\n" + key.substr(0, 400)).ok());
+  std::string given_away = logs::redact(excerpt(key.substr(400) + "ends\n", 100'000));
+  EXPECT_EQ(given_away.find("AoIBAQC7"), std::string::npos) << given_away;
+  EXPECT_NE(given_away.find("ends"), std::string::npos);
+}
+
 // Wherever the cuts fall, no piece of a secret is left that redact() cannot recognize.
 TEST_F(LogExcerpt, NoSecretIsCutApartFromItsName) {
   std::string text;
