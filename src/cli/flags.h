@@ -103,6 +103,7 @@ enum class Flag {
   kSshOption,
   kLogDir,
   kLogMax,
+  kKeepRuns,
   kFold,
   kColor,
   kJson,

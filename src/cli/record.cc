@@ -283,6 +283,12 @@ void Record::progress(int rank, const wire::RankProgress& progress) {
 
 void Record::note(const std::string& text) { directory_.event(os::wall_now_ns(), "note", {{"text", text}}); }
 
+void Record::removed_run(const std::string& id, const std::string& why, const std::string& problem) {
+  Json fields = {{"run", id}, {"why", why}};
+  if (!problem.empty()) fields["problem"] = problem;
+  directory_.event(os::wall_now_ns(), "run_removed", fields);
+}
+
 void Record::idle() {
   for (Rank& rank : ranks_)
     if (rank.log) rank.log->idle();

@@ -47,6 +47,8 @@ class Record {
   void progress(int rank, const wire::RankProgress& progress);
   void event(const job::State& state, const job::Event& event);
   void note(const std::string& text);
+  // As of logs::Removing.
+  void removed_run(const std::string& id, const std::string& why, const std::string& problem);
   void idle();
   // last_progress: where it stood (Live::last_progress), or null. lost_bytes: of its files, so far.
   void ended(const job::State& state, const job::Verdict& verdict, const base::Json& last_progress, uint64_t lost_bytes);

@@ -139,6 +139,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kSshOption: options.ssh_options.push_back(value); break;
     case Flag::kLogDir: options.log_dir = value; break;
     case Flag::kLogMax: options.log_max = base::parse_bytes(value).value(); break;
+    case Flag::kKeepRuns: options.keep_runs.runs = static_cast<size_t>(int_value(value)); break;
     case Flag::kFold: options.fold = fold_value(value); break;
     case Flag::kColor: options.color = color_value(value); break;
     case Flag::kJson: options.json = true; break;

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cli/command_line.h"
 #include "job/job.h"
+#include "logs/old_runs.h"
 
 namespace cli {
 
@@ -46,6 +47,7 @@ struct RunOptions {
   std::string workdir;
   std::string log_dir;
   int64_t log_max = 1LL << 30;  // bytes of the log of a rank
+  logs::Keeping keep_runs;
   std::string master_addr;
   std::optional<int> master_port;  // 1–65535
   bool no_store = false;

@@ -14,6 +14,7 @@
 #include "cli/record.h"
 #include "cli/record_life.h"
 #include "job/narrate.h"
+#include "logs/old_runs_process.h"
 #include "logs/writer.h"
 #include "os/files.h"
 #include "view/terminal.h"
@@ -64,6 +65,7 @@ class Show::Impl : public job::Audience {
     TRY_ASSIGN(files_, logs::Writer::start(loop_, {directory.take_lock(), directory.reserve_path()}, writer_handlers(directory.path())));
     record_.emplace(std::move(directory), *files_, now, static_cast<uint64_t>(options_.log_max));
     record_->opened(job, describe_reach(job, options_));
+    clean_up(folder);
     live_.emplace(loop_, record_->directory().id(), record_->directory().path(), *files_);
     if (base::Status opened = live_->open(); !opened.ok())
       warn("phalanx ps, attach and stop cannot reach this run: " + opened.error().message);
@@ -117,6 +119,7 @@ class Show::Impl : public job::Audience {
   // The end is on its way to the disk before anything is waited for: the readers of our output first, then the disk, each for so long at
   // most.
   int report(const job::State& state, const job::Verdict& verdict) {
+    old_runs_.reset();  // so that the end is the last event
     if (files_) files_->settle(kLostCount);
     if (record_) record_->ended(state, verdict, live_->last_progress(), files_->lost_bytes());
     const os::Mono end = os::mono_now() + kLastWords;
@@ -165,6 +168,15 @@ class Show::Impl : public job::Audience {
               warn({"the disk of {} takes data again; {} of the logs were lost", "{} 所在的磁盘已恢复写入；日志丢失 {}"}, folder,
                    base::format_bytes(lost));
             }};
+  }
+  // Whatever goes wrong with old runs is no concern of this one.
+  void clean_up(const std::string& folder) {
+    if (options_.keep_runs.runs == 0) return;
+    auto heard = [this](const std::string& id, const std::string& why, const std::string& problem) {
+      record_->removed_run(id, why, problem);
+    };
+    auto started = logs::OldRunsProcess::start(loop_, folder, record_->directory().id(), options_.keep_runs, heard);
+    if (started.ok()) old_runs_ = std::move(started).value();
   }
   // False: the disk has not taken everything.
   bool settle_files() {
@@ -233,6 +245,7 @@ class Show::Impl : public job::Audience {
   std::optional<os::Relay> launcher_log_;
   std::optional<Record> record_;
   std::optional<Live> live_;
+  std::unique_ptr<logs::OldRunsProcess> old_runs_;
   os::TimerId idle_ = 0;
   os::Fd word_;  // to the parent that waits at the terminal (cli/parting.h)
   std::function<void()> on_left_;

@@ -115,6 +115,8 @@ TEST(RunOptions, EveryFlagArrives) {
 TEST(RunOptions, LogsAreBounded) {
   EXPECT_EQ(read({"run", "x"})->log_max, 1 << 30);
   EXPECT_EQ(read({"run", "--log-max", "64MiB", "x"})->log_max, 64 << 20);
+  EXPECT_EQ(read({"run", "x"})->keep_runs.runs, 1000U);
+  EXPECT_EQ(read({"run", "--keep-runs", "0", "x"})->keep_runs.runs, 0U);
 }
 
 TEST(RunOptions, TheLeaseHasADefault) {

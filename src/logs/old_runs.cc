@@ -1,0 +1,238 @@
+#include "logs/old_runs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "logs/run_list.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/files.h"
+
+namespace logs {
+namespace {
+
+// How the folder of a run is called while it is removed: no verb shows it any more, and what a crash left of it is found again.
+constexpr std::string_view kLeaving = ".removed-";
+// Phalanx did not exist before: a time before it was written by a machine whose clock was wrong.
+constexpr std::string_view kFirstTime = "2026-01-01T00:00:00.000Z";
+
+bool is_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
+
+// The names of what Phalanx writes into the folder of a run (docs/formats/run-directory.md).
+bool is_file_of_run(std::string_view name) {
+  for (std::string_view own : {"run.json", "events.jsonl", "progress.jsonl", "launcher.log", "control", "reserve"})
+    if (name == own) return true;
+  return name.starts_with("run.json.tmp.");
+}
+bool is_file_of_folder(std::string_view folder, std::string_view name) {
+  if (folder == "facts") return name.ends_with(".json") ? is_number(name.substr(0, name.size() - 5)) : name.find(".json.tmp.") != name.npos;
+  if (name.ends_with(".1")) name.remove_suffix(2);
+  return name.ends_with(".log") && is_number(name.substr(0, name.size() - 4));
+}
+
+struct Entry {
+  std::string name;
+  struct stat status;
+};
+
+// Nothing: the folder could not be read to its end.
+std::optional<std::vector<Entry>> entries_of(int folder) {
+  int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* stream = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (!stream) {
+    if (copy >= 0) ::close(copy);
+    return std::nullopt;
+  }
+  struct Close {
+    void operator()(DIR* open) const { ::closedir(open); }
+  };
+  const std::unique_ptr<DIR, Close> closing(stream);
+  std::vector<Entry> entries;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream);
+    if (!entry) break;
+    Entry found{entry->d_name, {}};
+    if (found.name == "." || found.name == "..") continue;
+    if (::fstatat(folder, entry->d_name, &found.status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+    entries.push_back(std::move(found));
+  }
+  if (errno != 0) return std::nullopt;
+  return entries;
+}
+
+bool is_private_to_us(const struct stat& s) { return s.st_uid == ::geteuid() && (s.st_mode & 022) == 0; }
+
+os::Fd enter(int folder, const std::string& name) {
+  return os::Fd(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// A run's folder, open: what is done goes by this descriptor, never again by a name that could mean something else by then.
+struct Folder {
+  os::Fd fd;
+  struct stat status{};
+};
+
+std::optional<Folder> open_private(int parent, const std::string& name) {
+  Folder folder{enter(parent, name), {}};
+  if (!folder.fd.valid() || ::fstat(folder.fd.get(), &folder.status) != 0 || !is_private_to_us(folder.status)) return std::nullopt;
+  return folder;
+}
+
+// Only what Phalanx writes, and all of it ours, on one file system.
+bool holds_only_a_run(const Folder& run) {
+  auto fits = [&](const Entry& entry) { return entry.status.st_uid == run.status.st_uid && entry.status.st_dev == run.status.st_dev; };
+  auto entries = entries_of(run.fd.get());
+  if (!entries) return false;
+  for (const Entry& entry : *entries) {
+    if (!fits(entry)) return false;
+    if (S_ISREG(entry.status.st_mode) || S_ISSOCK(entry.status.st_mode)) {
+      if (!is_file_of_run(entry.name)) return false;
+      continue;
+    }
+    if (!S_ISDIR(entry.status.st_mode) || (entry.name != "ranks" && entry.name != "facts")) return false;
+    os::Fd inner = enter(run.fd.get(), entry.name);
+    auto files = inner.valid() ? entries_of(inner.get()) : std::nullopt;
+    if (!files) return false;
+    for (const Entry& file : *files)
+      if (!fits(file) || !S_ISREG(file.status.st_mode) || !is_file_of_folder(entry.name, file.name)) return false;
+  }
+  return true;
+}
+
+// When it ended, in seconds since 1970; nothing: it has not, or nobody can tell.
+std::optional<int64_t> ended_at(const Folder& run, const std::string& id) {
+  base::Result<os::Fd> file = os::open_regular(run.fd.get(), "run.json");
+  struct stat s{};
+  if (!file.ok() || ::fstat(file->get(), &s) != 0 || !is_private_to_us(s)) return std::nullopt;
+  base::Result<std::string> text = os::read_rest(*file, "run.json", kMaxRecordBytes);
+  base::Result<base::Json> record = text.ok() ? base::parse_json(*text, kMaxRecordBytes) : base::Result<base::Json>(text.error());
+  if (!record.ok() || !record->is_object()) return std::nullopt;
+  if (base::get_int(*record, "schema") != 1 || base::get_string(*record, "id") != id || base::get_string(*record, "state") != "ended")
+    return std::nullopt;
+  auto launcher = record->find("launcher");
+  const os::Lives lives = os::lives(launcher == record->end() ? os::ProcessMark{} : mark_of(*launcher));
+  if (lives == os::Lives::kYes) return std::nullopt;
+  // The process that writes the files of a run holds this lock to its end. Where there are no locks, only its launcher's death counts.
+  base::Result<os::Fd> events = os::open_regular(run.fd.get(), "events.jsonl");
+  if (!events.ok()) return std::nullopt;
+  if (::flock(events->get(), LOCK_SH | LOCK_NB) != 0 && (errno == EWOULDBLOCK || lives != os::Lives::kNo)) return std::nullopt;
+  std::optional<int64_t> at = os::parse_iso_time(base::get_string(*record, "ended").value_or(""));
+  return at && *at >= *os::parse_iso_time(kFirstTime) ? at : std::nullopt;
+}
+
+// Empty: all of it is gone. Else what is left.
+std::string empty_out(const Folder& run, int base, const std::string& name) {
+  auto entries = entries_of(run.fd.get());
+  if (!entries) return "cannot list " + name;
+  for (const Entry& entry : *entries) {
+    if (!S_ISDIR(entry.status.st_mode)) {
+      if (is_file_of_run(entry.name)) ::unlinkat(run.fd.get(), entry.name.c_str(), 0);
+      continue;
+    }
+    os::Fd inner = enter(run.fd.get(), entry.name);
+    auto files = inner.valid() ? entries_of(inner.get()) : std::nullopt;
+    if (!files) continue;
+    for (const Entry& file : *files)
+      if (is_file_of_folder(entry.name, file.name)) ::unlinkat(inner.get(), file.name.c_str(), 0);
+    ::unlinkat(run.fd.get(), entry.name.c_str(), AT_REMOVEDIR);
+  }
+  // Removes nothing that still holds something.
+  return ::unlinkat(base, name.c_str(), AT_REMOVEDIR) == 0 ? "" : base::system_error("rmdir", name).message;
+}
+
+class Sweep {
+ public:
+  Sweep(os::Fd base, const Keeping& keeping, const Removing& removing) : base_(std::move(base)), keeping_(keeping), removing_(removing) {}
+
+  void work(const std::string& current, int64_t wall_ns) {
+    auto entries = entries_of(base_.get());
+    if (!entries) return;
+    for (const Entry& entry : *entries) {
+      const std::string id = entry.name.starts_with(kLeaving) ? entry.name.substr(kLeaving.size()) : "";
+      if (is_run_id(id) && !finish(id)) return;
+    }
+    char target[64];
+    const ssize_t n = ::readlinkat(base_.get(), "latest", target, sizeof(target));
+    const std::string latest(target, n > 0 ? static_cast<size_t>(n) : 0);
+    std::vector<std::string> ids;
+    for (const Entry& entry : *entries)
+      if (is_run_id(entry.name) && S_ISDIR(entry.status.st_mode) && is_private_to_us(entry.status)) ids.push_back(entry.name);
+    std::sort(ids.rbegin(), ids.rend());
+    // Age is measured from the end of a run before this one, or from now if that is earlier: a clock that is wrong today alone makes
+    // nothing old.
+    std::optional<int64_t> reference;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] == current || ids[i] == latest || (reference && i < std::min(keeping_.whatever_age, keeping_.runs))) continue;
+      auto run = open_private(base_.get(), ids[i]);
+      std::optional<int64_t> ended = run ? ended_at(*run, ids[i]) : std::nullopt;
+      if (!ended) continue;
+      if (!reference) reference = std::min(*ended, wall_ns / 1'000'000'000);
+      const std::string why = why_removed(i, *reference - *ended);
+      if (!why.empty() && holds_only_a_run(*run) && !remove(*run, ids[i], why)) return;
+    }
+  }
+
+ private:
+  // position: how many of our runs are newer. Empty: it stays.
+  std::string why_removed(size_t position, int64_t seconds) const {
+    if (position >= keeping_.runs) return fmt::format("{} newer runs are kept (--keep-runs)", keeping_.runs);
+    if (position >= keeping_.whatever_age && std::chrono::seconds(seconds) > keeping_.age)
+      return fmt::format("it ended more than {} days before the latest runs", keeping_.age.count());
+    return "";
+  }
+
+  // False: nothing more is to be done.
+  bool remove(const Folder& run, const std::string& id, const std::string& why) {
+    const std::string leaving = std::string(kLeaving) + id;
+    if (!removing_(id, why, "")) return false;
+    if (::renameat2(base_.get(), id.c_str(), base_.get(), leaving.c_str(), RENAME_NOREPLACE) != 0 &&
+        (errno != EINVAL || ::renameat(base_.get(), id.c_str(), base_.get(), leaving.c_str()) != 0))
+      return removing_(id, why, base::system_error("rename", id).cause);
+    return clear(run, id, why);
+  }
+
+  // What an earlier removal has left.
+  bool finish(const std::string& id) {
+    auto run = open_private(base_.get(), std::string(kLeaving) + id);
+    if (!run || !holds_only_a_run(*run)) return true;
+    constexpr const char* kWhy = "its removal was interrupted before";
+    return removing_(id, kWhy, "") && clear(*run, id, kWhy);
+  }
+
+  bool clear(const Folder& run, const std::string& id, const std::string& why) {
+    const std::string leaving = std::string(kLeaving) + id;
+    struct stat now{};
+    if (::fstatat(base_.get(), leaving.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 || now.st_ino != run.status.st_ino ||
+        now.st_dev != run.status.st_dev)
+      return removing_(id, why, "another folder came in its place");
+    const std::string problem = empty_out(run, base_.get(), leaving);
+    return problem.empty() || removing_(id, why, problem);
+  }
+
+  os::Fd base_;
+  const Keeping& keeping_;
+  const Removing& removing_;
+};
+
+}  // namespace
+
+void remove_old_runs(const std::string& base, const std::string& current, const Keeping& keeping, int64_t wall_ns,
+                     const Removing& removing) {
+  if (keeping.runs == 0) return;
+  os::Fd folder(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.valid()) Sweep(std::move(folder), keeping, removing).work(current, wall_ns);
+}
+
+}  // namespace logs
