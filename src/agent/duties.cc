@@ -11,8 +11,10 @@
 #include <memory>
 
 #include "base/json_fields.h"
+#include "host/old_builds.h"
 #include "host/rank_sample.h"
 #include "host/sockets.h"
+#include "os/build_id.h"
 #include "os/family.h"
 #include "os/files.h"
 #include "os/program.h"
@@ -30,7 +32,9 @@ constexpr os::milliseconds kStoreWatchEager{12'000};
 constexpr uint32_t kLongestLookMs = 30'000;
 constexpr os::milliseconds kPreparePatience{30'000};
 constexpr os::milliseconds kFirstNote{500}, kLongestNote{10'000};  // between two notes of the family
-constexpr os::milliseconds kLookReserve{300};                      // beyond the deadline, for what is under way
+constexpr std::chrono::hours kTendBuilds{24};                      // a build in use says so at least this often
+constexpr std::chrono::minutes kTendPatience{10};
+constexpr os::milliseconds kLookReserve{300};  // beyond the deadline, for what is under way
 }  // namespace
 
 namespace {
@@ -151,7 +155,28 @@ void Agent::start(const wire::Start& message) {
   started_ = os::mono_now();
   note_family(kFirstNote);
   pulse_.start();
+  tend_builds();
   if (message.store_port != 0) loop_.after(kStoreWatchPeriod, [this] { watch_store(); });
+}
+
+// An agent that deployment has put into a cache says that its build is in use, and removes those that are not.
+void Agent::tend_builds() {
+  if (finishing_since_) return;
+  const std::string program = os::self_executable(), folder = program.substr(0, program.rfind('/'));
+  const std::string cache = folder.substr(0, folder.rfind('/')), build = os::build_id();
+  if (program != cache + "/" + build + "/phalanx") return;
+  auto look = [cache, build] {
+    std::string said;
+    host::tend_builds(cache, build, {}, os::wall_now_ns(), [&](const std::string& old, const std::string& problem) {
+      said += "removed the old build " + cache + "/" + old + (problem.empty() ? "" : ", not completely: " + problem) + "\n";
+    });
+    return said;
+  };
+  builds_look_.start(look, kTendPatience, [this](base::Result<std::string> answer) {
+    if (!answer.ok()) return;
+    for (std::string_view line : base::split_lines(*answer)) outbox_.control(wire::Trouble{std::string(line)});
+  });
+  loop_.after(kTendBuilds, [this] { tend_builds(); });
 }
 
 // For whoever looks for the run's processes when this agent is no more. Often at first, when programs start their workers.

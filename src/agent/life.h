@@ -49,6 +49,7 @@ class Agent {
         prepare_look_(loop, "phalanx-prepare", "the look at the job's folder and program"),
         sample_look_(loop, "phalanx-sample", "the look at the ranks"),
         dig_look_(loop, "phalanx-dig", "the look into the ranks"),
+        builds_look_(loop, "phalanx-clean", "the look at old builds"),
         mesh_listener_(loop),
         mesh_dialer_(loop, [this](const wire::Dialed& dialed) { outbox_.control(dialed); }),
         sweep_(loop, [this](const wire::Swept& swept) { outbox_.control(swept); }),
@@ -78,6 +79,7 @@ class Agent {
   void begin_lease();
   void renew_lease(const wire::Ping& ping);
   void order_guard();
+  void tend_builds();
   void check_lease();
   os::Mono lease_now() const { return lease_clock_ == CLOCK_BOOTTIME ? os::boot_now() : os::mono_now(); }
   void end_everything(const std::string& why);
@@ -88,7 +90,7 @@ class Agent {
   Ranks ranks_;
   ProbeDuty probe_;
   PulseWatch pulse_;
-  ForkedLook prepare_look_, sample_look_, dig_look_;
+  ForkedLook prepare_look_, sample_look_, dig_look_, builds_look_;
   MeshListener mesh_listener_;
   MeshDialer mesh_dialer_;
   SweepDuty sweep_;

@@ -4,6 +4,7 @@
 
 #include "cluster/network_place.h"
 #include "cluster/openssh.h"
+#include "host/old_builds.h"
 #include "os/apart.h"
 #include "os/build_id.h"
 #include "os/clock.h"
@@ -38,6 +39,17 @@ cluster::OpenerOptions opener_options(const RunOptions& options) {
   return opener;
 }
 
+// The launcher's own cache, where it keeps the compressed program of each build. Hosts tend theirs (agent/duties.cc).
+void tend_cache(const std::string& kept) {
+  if (kept.empty()) return;
+  const std::string folder = kept.substr(0, kept.rfind('/'));
+  const size_t slash = folder.rfind('/');
+  (void)os::fork_apart("phalanx-clean", {}, [&] {
+    host::tend_builds(folder.substr(0, slash), folder.substr(slash + 1), {}, os::wall_now_ns(),
+                      [](const std::string&, const std::string&) {});
+  });
+}
+
 }  // namespace
 
 base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options) {
@@ -46,7 +58,9 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
   job.boot_id = os::boot_id();
   cluster::LocalTransport local(os::self_executable());
   cluster::OpensshTransport ssh(ssh_options(options));
-  cluster::Payload payload(os::kOwnProgram, cluster::kept_payload(os::build_id()));
+  const std::string kept = cluster::kept_payload(os::build_id());
+  tend_cache(kept);
+  cluster::Payload payload(os::kOwnProgram, kept);
   std::vector<const cluster::Transport*> transports;
   for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})
     for (const job::HostRequest& host : *list)

@@ -1,4 +1,4 @@
-// How phalanx gets onto hosts and into them: deployment of its own binary, logins, shared connections.
+// How phalanx gets onto hosts (deployment of its own binary, logins, shared connections), and what it removes of older builds and runs.
 #include <unistd.h>
 
 #include <filesystem>
@@ -56,6 +56,36 @@ TEST_F(Deploy, TenLaunchesRaceForTwoColdHosts) {
   EXPECT_EQ(say("h1", "find ~/.cache/phalanx -type f | wc -l"), "1\n");
   EXPECT_EQ(say("h2", "find ~/.cache/phalanx -type f | wc -l"), "1\n");
   EXPECT_EQ(leftovers(1s), "");
+}
+
+TEST_F(Deploy, BuildsOutOfUseAreRemovedFromTheCache) {
+  start({.hosts = 1});
+  const std::string old = "0000000000000000000000000000000000000009";
+  say("h1",
+      "mkdir -m 700 -p ~/.cache && mkdir -m 700 ~/.cache/phalanx && cd ~/.cache/phalanx && for i in 1 2 3 4 5 9; do "
+      "mkdir -m 700 000000000000000000000000000000000000000$i && touch 000000000000000000000000000000000000000$i/phalanx; done && "
+      "touch -d '1 day ago' *[1-5] && touch -d '100 days ago' *9");
+  Outcome outcome = run_now({"-H", "h1", "--", "sh", "-c", "while [ -e ~/.cache/phalanx/" + old + " ]; do sleep 0.1; done; sleep 0.5"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.err, "h1: removed the old build /root/.cache/phalanx/" + old);
+  EXPECT_EQ(say("h1", "ls ~/.cache/phalanx | wc -l"), "7\n") << "five kept, the one in use, removed.log";
+  EXPECT_HAS(say("h1", "cat ~/.cache/phalanx/removed.log"), " build " + old + ": not used for 99 days");
+}
+
+TEST_F(Deploy, OldRunsAreRemovedAtAStartWhichSaysSo) {
+  start({.hosts = 1});
+  const std::string runs = "~/.local/state/phalanx/runs";
+  auto run = [&] { return run_now({"-H", "h1", "--preflight", "off", "-q", "--keep-runs", "2", "--", "sleep", "0.5"}).exit_code; };
+  ASSERT_EQ(run(), 0);
+  const std::string first = say("ctl", "readlink -n " + runs + "/latest");
+  say("ctl", "touch " + runs + "/latest/notes.txt");
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(run(), 0);
+  EXPECT_EQ(say("ctl", "ls -d " + runs + "/2* | wc -l"), "3\n") << "a file of the user's keeps the first";
+  say("ctl", "rm " + runs + "/" + first + "/notes.txt");
+  ASSERT_EQ(run(), 0);
+  EXPECT_EQ(say("ctl", "ls -d " + runs + "/2* | wc -l"), "2\n");
+  EXPECT_EQ(say("ctl", "grep -c '\"event\":\"run_removed\"' " + runs + "/latest/events.jsonl"), "2\n");
+  EXPECT_HAS(say("ctl", "cat " + runs + "/latest/events.jsonl"), "\"run\":\"" + first + "\"");
 }
 
 // The build folder is the machine's own on every host, so it stands for a home that all of them mount. They boot alike, and their process
