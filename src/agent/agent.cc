@@ -12,6 +12,7 @@
 
 #include "agent/guard.h"
 #include "agent/life.h"
+#include "agent/rank_group.h"
 #include "base/text.h"
 #include "host/identity.h"
 #include "os/build_id.h"
@@ -166,6 +167,11 @@ void Agent::finish_step() {
   std::vector<os::ProcessInfo> left = rank_family(probe_left, &unseen);
   os::nanoseconds passed = os::mono_now() - *finishing_since_;
   bool over = passed > os::milliseconds(kKillMilliseconds) + kPoliteEnd;
+  const std::string hidden = hidden_in(cgroup_path(), left.empty());
+  if (!hidden.empty()) {
+    unseen = hidden;
+    if (passed >= kPoliteEnd) host::OwnCgroup::kill(cgroup_path());
+  }
   if ((!left.empty() || !unseen.empty()) && !over) {
     bool first = !left.empty() && killed_ == 0 && passed < kFinishStep;
     if (first) killed_ = static_cast<uint32_t>(left.size());
@@ -180,6 +186,7 @@ void Agent::finish_step() {
   }
   ranks_.drain();
   store_.reset();
+  host::OwnCgroup::remove(cgroup_path());
   if (scratch_ && left.empty() && unseen.empty()) scratch_->remove();  // else it says what to look for
   if (!unseen.empty()) outbox_.output(wire::Trouble{"cannot tell what the ranks have left running: " + unseen});
   outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(std::max<size_t>(
@@ -212,6 +219,7 @@ void Agent::order_guard() {
   order.clock = lease_clock_;
   if (scratch_ && scratch_->path().size() < order.scratch.size())
     std::copy(scratch_->path().begin(), scratch_->path().end(), order.scratch.begin());
+  if (std::string group = cgroup_path(); group.size() < order.cgroup.size()) std::copy(group.begin(), group.end(), order.cgroup.begin());
   guard_.order(order);
 }
 
@@ -231,7 +239,7 @@ void Agent::check_lease() {
 void Agent::end_everything(const std::string& why) {
   if (loop_.stopped()) return;
   loop_.stop();
-  os::KillOutcome outcome = os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
+  os::KillOutcome outcome = kill_family(cgroup_path(), std::chrono::milliseconds(kKillMilliseconds));
   if (scratch_ && outcome.left == 0) scratch_->remove();
   guard_.end_guard();
   std::string text = fmt::format("phalanx-agent: {}; {} processes were ended\n", why, outcome.killed);

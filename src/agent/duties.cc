@@ -98,6 +98,7 @@ void Agent::prepared(base::Result<std::string> looked) {
     job_environment_ = job_environment(host_environment_, *job_, looked->front() == 'y');
     program_ = answer.program;
     scratch_ = Scratch::create(job_->run_id);
+    if (!cgroup_) cgroup_ = host::OwnCgroup::create(job_->run_id + "-" + std::to_string(::getpid()));
     if (lease_.begun()) order_guard();
   }
   outbox_.control(answer);
@@ -143,7 +144,7 @@ void Agent::start(const wire::Start& message) {
   if (!job_) return end_everything("Start came before Prepare");
   store_endpoint_ = {message.store_address, static_cast<uint16_t>(message.store_port)};
   for (const auto& [name, value] : message.defaults) job_environment_.emplace(name, value);
-  RankCommand command{program_, job_->argv, job_->directory, scratch_ ? scratch_->path() : "", ""};
+  RankCommand command{program_, job_->argv, job_->directory, scratch_ ? scratch_->path() : "", "", cgroup_ ? cgroup_->join() : -1};
   if (scratch_ && job_environment_.erase(wire::kPythonHookVariable) > 0) command.hook = write_python_hook(scratch_->path());
   for (const wire::RankSpec& spec : message.ranks) {
     RankPlace place;
@@ -183,7 +184,7 @@ void Agent::tend_builds() {
 void Agent::note_family(os::milliseconds again) {
   if (finishing_since_) return;
   ranks_.note_cgroups();
-  if (scratch_) family_record_.write(scratch_->path());
+  if (scratch_) family_record_.write(scratch_->path(), cgroup_path());
   loop_.after(again, [this, again] { note_family(std::min(2 * again, kLongestNote)); });
 }
 

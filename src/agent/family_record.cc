@@ -30,6 +30,7 @@ void take(const std::string& text, host::RunEvidence& evidence) {
   for (std::string_view line : lines) {
     std::vector<std::string_view> words = base::split_words(line);
     if (words.size() == 2 && words[0] == "login") evidence.login = words[1];
+    if (words.size() == 2 && words[0] == "cgroup") evidence.cgroups.emplace_back(words[1]);
     if (words.size() != 3 || (words[0] != "agent" && words[0] != "process")) continue;
     base::Result<int64_t> pid = base::parse_int(words[1], 2, INT32_MAX), start = base::parse_int(words[2], 1, INT64_MAX);
     if (!pid.ok() || !start.ok()) continue;
@@ -40,11 +41,12 @@ void take(const std::string& text, host::RunEvidence& evidence) {
 
 }  // namespace
 
-void FamilyRecord::write(const std::string& folder) {
+void FamilyRecord::write(const std::string& folder, const std::string& cgroup) {
   std::string text = fmt::format("{}\nagent {} {}\n", kMagic, ::getpid(), start_of(::getpid()));
   if (int64_t guard = start_of(::getppid()); guard > 0 && ::getppid() > 1) text += fmt::format("process {} {}\n", ::getppid(), guard);
-  base::Result<std::string> cgroup = os::read_file("/proc/self/cgroup", 64 << 10);
-  if (std::string login = cgroup.ok() ? host::login_cgroup(*cgroup) : ""; !login.empty()) text += "login " + login + "\n";
+  base::Result<std::string> groups = os::read_file("/proc/self/cgroup", 64 << 10);
+  if (std::string login = groups.ok() ? host::login_cgroup(*groups) : ""; !login.empty()) text += "login " + login + "\n";
+  if (!cgroup.empty() && cgroup.find_first_of(" \t\n") == std::string::npos) text += "cgroup " + cgroup + "\n";
   for (const os::ProcessInfo& p : os::descendants(::getpid())) text += fmt::format("process {} {}\n", p.pid, p.start);
   if (text == written_ || text.size() > kMostBytes) return;
   if (os::write_file_atomic(folder + kFile, text, 0600, os::Durable::kNo).ok()) written_ = std::move(text);

@@ -11,7 +11,8 @@ namespace agent {
 // Called by the agent. folder: the scratch folder. What cannot be written is left out.
 class FamilyRecord {
  public:
-  void write(const std::string& folder);
+  // cgroup: of the ranks (host/own_cgroup.h), or empty.
+  void write(const std::string& folder, const std::string& cgroup);
 
  private:
   std::string written_;

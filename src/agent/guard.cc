@@ -14,6 +14,7 @@
 
 #include "agent/agent.h"
 #include "agent/guard_link.h"
+#include "agent/rank_group.h"
 #include "agent/scratch.h"
 #include "os/family.h"
 #include "os/files.h"
@@ -84,6 +85,7 @@ void Guard::read_orders() {
     bool other_clock = order.clock != order_.clock || !timer_.valid();
     order_ = order;
     order_.scratch.back() = 0;
+    order_.cgroup.back() = 0;
     if (other_clock) {
       if (timer_watch_) loop_.unwatch(timer_watch_);
       timer_watch_ = 0;
@@ -126,7 +128,7 @@ int Guard::stand() {
 }
 
 int Guard::end_family(const std::string& why, int code) {
-  os::KillOutcome outcome = os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
+  os::KillOutcome outcome = kill_family(order_.cgroup.data(), std::chrono::milliseconds(kKillMilliseconds));
   if (outcome.left == 0) remove_scratch(order_.scratch.data());
   int ranks = outcome.killed - (status_ ? 0 : 1);
   std::string line = fmt::format("{}; its {} processes were ended", why, ranks);

@@ -19,6 +19,7 @@ struct GuardOrder {
   int64_t end_ns = 0;               // end of the lease, on `clock`
   int clock = 0;                    // CLOCK_BOOTTIME or CLOCK_MONOTONIC
   std::array<char, 512> scratch{};  // the run's scratch folder (agent/scratch.h), ended by a 0; may be empty
+  std::array<char, 512> cgroup{};   // that of the ranks (host/own_cgroup.h), likewise
 };
 
 // The agent's end.

@@ -23,6 +23,7 @@
 #include "agent/reach.h"
 #include "agent/scratch.h"
 #include "agent/sweep_duty.h"
+#include "host/own_cgroup.h"
 #include "os/family.h"
 #include "os/loop.h"
 #include "os/net.h"
@@ -80,6 +81,7 @@ class Agent {
   void renew_lease(const wire::Ping& ping);
   void order_guard();
   void tend_builds();
+  std::string cgroup_path() const { return cgroup_ ? cgroup_->path() : ""; }
   void check_lease();
   os::Mono lease_now() const { return lease_clock_ == CLOCK_BOOTTIME ? os::boot_now() : os::mono_now(); }
   void end_everything(const std::string& why);
@@ -100,6 +102,7 @@ class Agent {
   Environment job_environment_;
   std::string program_;
   std::optional<Scratch> scratch_;
+  std::optional<host::OwnCgroup> cgroup_;  // of the ranks, where one can be made
   FamilyRecord family_record_;
   std::unique_ptr<store::Server> store_;
   os::Endpoint store_endpoint_;

@@ -69,6 +69,7 @@ base::Status Ranks::spawn(Rank& rank, const Environment& environment, const Rank
   spec.directory = command.directory;
   spec.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {events.write.get(), kEventFd}};
   spec.death_signal = SIGKILL;
+  spec.join_cgroup = command.join_cgroup;
   base::Result<os::Starting> starting = [&] {
     CpuBinding binding(cpus);
     return os::begin_spawn(spec);

@@ -7,6 +7,7 @@
 #include "agent/family_record.h"
 #include "agent/scratch.h"
 #include "base/json.h"
+#include "host/own_cgroup.h"
 #include "os/family.h"
 
 namespace agent {
@@ -47,7 +48,19 @@ void SweepDuty::start(const wire::Sweep& sweep) {
 
 void SweepDuty::look() {
   timer_ = 0;
-  auto look = [run_id = run_id_] { return to_text(host::run_processes("", run_id, read_family_records(run_id), kBudget)); };
+  const bool kill = os::mono_now() >= kill_at_;
+  auto look = [run_id = run_id_, kill] {
+    const host::RunEvidence evidence = read_family_records(run_id);
+    host::RunLook seen = host::run_processes("", run_id, evidence, kBudget);
+    // What forks faster than we can name it is named so far, and ended as a whole.
+    for (const std::string& cgroup : evidence.cgroups) {
+      if (kill) host::OwnCgroup::kill(cgroup);
+      if (host::OwnCgroup::look(cgroup) == host::OwnCgroup::Content::kPopulated && seen.found.empty())
+        seen.unseen.push_back("processes in the control group " + cgroup);
+      host::OwnCgroup::remove(cgroup);
+    }
+    return to_text(seen);
+  };
   look_.start(look, kBudget + kReserve, [this](base::Result<std::string> answer) {
     base::Result<host::RunLook> found = answer.ok() ? from_text(*answer) : base::Result<host::RunLook>(answer.error());
     looked(found.ok() ? *found : host::RunLook{{}, {"/proc: " + found.error().message}});

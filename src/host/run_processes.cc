@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "host/own_cgroup.h"
 #include "host/process_table.h"
 #include "os/files.h"
 
@@ -71,7 +72,12 @@ Environment look_at_environment(const std::string& root, int64_t pid, const std:
 class Look {
  public:
   Look(const std::string& root, const std::string& run_id, const RunEvidence& evidence)
-      : root_(root), run_id_(run_id), evidence_(evidence), own_(own_line(root)) {}
+      : root_(root), run_id_(run_id), evidence_(evidence), own_(own_line(root)) {
+    for (const std::string& cgroup : evidence.cgroups) {
+      std::set<int64_t> inside = OwnCgroup::processes(cgroup);
+      grouped_.insert(inside.begin(), inside.end());
+    }
+  }
 
   void visit(int64_t pid, const ProcessStat& stat) {
     ++visited_;
@@ -81,7 +87,7 @@ class Look {
     bool written = evidence_.family.count({pid, stat.start_ticks}) > 0;
     bool agent = stat.comm == "phalanx-agent" && holds_scratch(root_, pid, run_id_);
     others_.push_back({pid, stat, environment});
-    if (environment == Environment::kOfRun || written || agent) others_.back().ours = true;
+    if (environment == Environment::kOfRun || written || agent || grouped_.count(pid)) others_.back().ours = true;
   }
 
   RunLook end(bool whole, os::milliseconds budget) {
@@ -160,6 +166,7 @@ class Look {
   const std::string& run_id_;
   const RunEvidence& evidence_;
   std::vector<int64_t> own_;
+  std::set<int64_t> grouped_;  // in a group of the run
   std::vector<Seen> others_;
   size_t visited_ = 0;
 };

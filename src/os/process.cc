@@ -74,6 +74,7 @@ bool place_fds(const SpawnSpec& spec, int& report) {
     ::prctl(PR_SET_PDEATHSIG, spec.death_signal);
     if (::getppid() != parent) ::_exit(127);  // the parent died before prctl took hold
   }
+  if (spec.join_cgroup >= 0 && ::write(spec.join_cgroup, "0", 1) != 1) {}
   if (spec.nice != 0 && ::setpriority(PRIO_PROCESS, 0, spec.nice) != 0) {}
   bool good = place_fds(spec, report);
   if (good && spec.new_session) {

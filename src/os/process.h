@@ -22,6 +22,7 @@ struct SpawnSpec {
   bool new_session = true;               // setsid: its own process group, no terminal
   int death_signal = 0;                  // PR_SET_PDEATHSIG: sent to the child when the calling process dies
   int nice = 0;
+  int join_cgroup = -1;  // a descriptor of cgroup.procs of a group of version 2: the child is in it before it execs. Best effort
 };
 
 // Forks and execs. The error says which step failed in the child (chdir, exec …), with its operand.

@@ -297,6 +297,28 @@ TEST_F(Life, StopNeverSaysNothingLeftWhenItCannotTell) {
   expect_stopped(id, {"h1"}, "nothing left");
 }
 
+// As before, but the host's control group was given to this user: the process cannot leave the group of the run, so there is no doubt.
+TEST_F(Life, WhereAControlGroupIsDelegatedStopFindsWhatNobodyCouldTell) {
+  start();
+  const std::string made = say("h1",
+                               "g=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup); "
+                               "/usr/bin/python3 -c \"import os; os.setxattr('$g', 'trusted.delegate', b'1')\" 2>&1 || true; "
+                               "ls \"$g\" | grep -c cgroup.kill || true");
+  if (made != "1\n") GTEST_SKIP() << "no control group of version 2 with cgroup.kill that can be marked as delegated here: " << made;
+  std::string id = detached("h1,h2", {"h1", "h2"});
+  const std::string groups = "find /sys/fs/cgroup -maxdepth 6 -type d -name 'phalanx-run-" + id + "*'";
+  EXPECT_NE(say("h1", groups), "");
+  for (const char* name : {"phalanx-guard", "phalanx-agent"}) cluster().kill_processes("h1", name, SIGSTOP);
+  tell(0, kRenamed);
+  say("h1", "until pgrep -f '^[w]orker---'; do sleep 0.05; done");
+  for (const char* name : {"phalanx-guard", "phalanx-agent"}) cluster().kill_processes("h1", name, SIGKILL);
+  Outcome ended = phalanx({"logs", "-f", id}, 30s);
+  EXPECT_EQ(say("h1", kAlive), "1\n");
+  expect_stopped(id, {"h1"}, "killed 1 processes of the run");
+  EXPECT_EQ(say("h1", kAlive), "0\n");
+  EXPECT_EQ(say("h1", groups), "") << "the group is removed when it is empty";
+}
+
 TEST_F(Life, ABoundedLogIsFollowedAcrossItsTurns) {
   start({.hosts = 1});
   // 40 turns of a log of 32 KiB each way; `logs -f` reads as it grows.
