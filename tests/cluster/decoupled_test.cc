@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <optional>
+
 namespace {
 
 using namespace testbed;
@@ -201,6 +203,53 @@ TEST_F(Obeying, ATerminalThatIsNeverReadAgainEndsWithTheRun) {
   for (Instant end = std::chrono::steady_clock::now() + 25s; !named("ctl", "phalanx").empty();)
     ASSERT_LT(std::chrono::steady_clock::now(), end) << "the launcher waits for its terminal for ever";
   EXPECT_EQ(terminal->finish(5s).exit_code, 7);
+}
+
+// The working directory of h2 lies on a server that never answers (a FUSE connection that nobody serves).
+class HungFolder : public Launcher {
+ protected:
+  void SetUp() override {
+    Launcher::SetUp();
+    if (IsSkipped()) return;
+    start();
+    for (const char* host : {"h1", "h2"}) say(host, "mkdir -p /tmp/work");
+    auto server =
+        cluster().start_on("h2", {.argv = {"sh", "-c",
+                                           "exec 3<>/dev/fuse && mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 hangs "
+                                           "/tmp/work && echo mounted && exec sleep 600"}});
+    ASSERT_TRUE(server.ok());
+    server_.emplace(std::move(server).value());
+    if (!server_->wait_output("mounted", 5s)) GTEST_SKIP() << "no FUSE here";
+    mounted_ = true;
+  }
+  void TearDown() override {
+    if (mounted_) (void)cluster().run_on("h2", {.argv = {"sh", "-c", "umount -l /tmp/work"}});
+    Launcher::TearDown();
+  }
+
+ protected:
+  std::optional<Process> server_;
+
+ private:
+  bool mounted_ = false;
+};
+
+// The look at the folder is made by a child of the agent, which goes on answering pings: the host is not called lost after 5 s of silence,
+// but refused with the name of the folder after the 30 s that a slow server is granted.
+TEST_F(HungFolder, IsNamedWithItsHostWhileTheHostGoesOnAnswering) {
+  const Instant began = std::chrono::steady_clock::now();
+  Outcome outcome = run_now({"-H", "h1,h2", "--workdir", "/tmp/work", "--preflight", "off", "--", "true"}, 60s);
+  const auto took = std::chrono::steady_clock::now() - began;
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_HAS(outcome.err, "h2: no answer from the file system of /tmp/work");
+  EXPECT_HAS(outcome.err, "stat /tmp/work");
+  EXPECT_HAS_NOT(outcome.err, "lost contact");
+  EXPECT_HAS_NOT(outcome.err, "no response");
+  EXPECT_HAS_NOT(outcome.err, "h1:");
+  EXPECT_GT(took, 25s);
+  EXPECT_LT(took, 45s);
+  server_.reset();
+  EXPECT_EQ(leftovers(2s), "");
 }
 
 }  // namespace

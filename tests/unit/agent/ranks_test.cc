@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/fanotify.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +35,26 @@ class HangingProgram {
  private:
   std::string path_;
   os::Fd asks_;
+  bool good_ = false;
+};
+
+// A folder on a FUSE file system whose server never answers: whoever enters it waits in the kernel, as with a file server that is gone.
+class HangingFolder {
+ public:
+  HangingFolder() : path_(scratch::folder("ranks-test")), server_(::open("/dev/fuse", O_RDWR | O_CLOEXEC)) {
+    const std::string options = "fd=" + std::to_string(server_.get()) + ",rootmode=40000,user_id=0,group_id=0";
+    good_ = server_.valid() && ::mount("hangs", path_.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
+  }
+  ~HangingFolder() {
+    server_.reset();  // ends the connection: whoever waits gets an error
+    if (good_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool good() const { return good_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  os::Fd server_;
   bool good_ = false;
 };
 
@@ -124,6 +145,23 @@ TEST_F(RanksTest, AProgramOnAFileSystemThatHangsIsNamedAndHoldsNothingUp) {
       started->outcome.error.message.starts_with("exec " + program.path() + ": no answer from its file system for 0 s; its process is"))
       << started->outcome.error.message;
   EXPECT_LT(longest_, os::milliseconds(300)) << "the loop waited for the exec";
+  EXPECT_FALSE(ranks_->any_alive());
+}
+
+TEST_F(RanksTest, AWorkingDirectoryThatHangsIsNamedAndHoldsNothingUp) {
+  HangingFolder folder;
+  if (!folder.good()) GTEST_SKIP() << "needs root and FUSE";
+  start("/bin/true", folder.path());
+  start("/bin/true");  // of another rank, meanwhile
+  std::optional<wire::Started> started = next<wire::Started>();
+  ASSERT_TRUE(started.has_value());
+  EXPECT_TRUE(started->outcome.ok) << started->outcome.error.message;
+  started = next<wire::Started>();
+  ASSERT_TRUE(started.has_value());
+  EXPECT_FALSE(started->outcome.ok);
+  EXPECT_TRUE(started->outcome.error.message.starts_with("chdir " + folder.path() + ": no answer from its file system for 0 s"))
+      << started->outcome.error.message;
+  EXPECT_LT(longest_, os::milliseconds(300)) << "the loop waited for the chdir";
   EXPECT_FALSE(ranks_->any_alive());
 }
 
