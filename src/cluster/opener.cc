@@ -16,15 +16,6 @@ using base::ErrorKind;
 
 constexpr os::milliseconds kSlept{5000};  // a timer that comes later than this shows that the launcher itself did not run
 
-namespace {
-
-// Agent and guard say this as the last thing they do (agent/agent.cc, agent/guard.cc), after they have killed what there was.
-bool says_empty(const Death& death) {
-  return death.stderr_text.find("processes were ended") != std::string::npos && death.stderr_text.find("could not be") == std::string::npos;
-}
-
-}  // namespace
-
 Opener::Opener(os::Loop& loop, Payload& payload, std::vector<Host> hosts, OpenerOptions options, Handlers handlers, uint32_t seed)
     : loop_(loop), payload_(payload), options_(options), handlers_(std::move(handlers)), random_(seed) {
   slots_.resize(hosts.size());
@@ -173,7 +164,7 @@ void Opener::on_end(size_t index, const Death& death, bool started) {
     if (!started && retry(index, death)) return;
   }
   slot.phase = Phase::kEnded;
-  handlers_.end(index, explain(slot, death, started), {started, started && says_empty(death)});
+  handlers_.end(index, explain(slot, death, started), started);
 }
 
 base::Error Opener::explain(const Slot& slot, const Death& death, bool started) const {
@@ -229,7 +220,7 @@ void Opener::abandon() {
     if (slot.timer) loop_.cancel(slot.timer);
     slot.timer = 0;
     slot.phase = Phase::kEnded;
-    soon([this, i] { handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), End{}); });
+    soon([this, i] { handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), false); });
   }
 }
 

@@ -42,14 +42,10 @@ class Opener {
     Target target;
     const Transport* transport = nullptr;
   };
-  struct End {
-    bool started = false;  // it had been a working stream
-    bool emptied = false;  // the last words of agent or guard say that everything they had started was ended
-  };
   struct Handlers {
     std::function<void(size_t host, const wire::Frame&)> frame;
-    // The connection is over. error: why, in words for the user.
-    std::function<void(size_t host, base::Error error, End how)> end;
+    // The connection is over. error: why, in words for the user. started: it had been a working stream.
+    std::function<void(size_t host, base::Error error, bool started)> end;
   };
   static constexpr int kSameDestination = 8;
 

@@ -28,7 +28,6 @@ struct HostSaid {
 struct HostEnded {
   size_t host = 0;
   base::Error error;
-  bool emptied = false;  // its agent or guard has said that everything of this run there was ended
 };  // its connection is over, wanted or not
 struct OperatorSignal {
   int signal = 0;

@@ -67,8 +67,8 @@ struct Ended {
       const HostState& host = run.attempt.hosts[h];
       Candidate& candidate = run.pool[run.members[h]];
       if (host.left > 0) candidate.out_since = now;  // with what cannot be killed on it
-      if (host.open && !host.finished && !host.emptied)
-        candidate.busy_until = (host.ended ? host.ended_at : now) + run.job.lease + kLeaseMargin;
+      // What an agent or its guard says when it dies is text on a login's stderr, where anything may stand: only a new login proves.
+      if (host.open && !host.finished) candidate.busy_until = (host.ended ? host.ended_at : now) + run.job.lease + kLeaseMargin;
     }
   }
 

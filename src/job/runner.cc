@@ -79,10 +79,9 @@ void Runner::open_hosts() {
   for (char c : state().job.token) seed = seed * 31 + static_cast<unsigned char>(c);
   opener_ = std::make_unique<cluster::Opener>(
       loop_, *payload_, std::move(hosts), options_,
-      cluster::Opener::Handlers{[this, number = run_->number](size_t host, const wire::Frame& frame) { on_frame(number, host, frame); },
-                                [this, number = run_->number](size_t host, base::Error error, cluster::Opener::End end) {
-                                  feed(HostEnded{host, std::move(error), end.emptied}, number);
-                                }},
+      cluster::Opener::Handlers{
+          [this, number = run_->number](size_t host, const wire::Frame& frame) { on_frame(number, host, frame); },
+          [this, number = run_->number](size_t host, base::Error error, bool) { feed(HostEnded{host, std::move(error)}, number); }},
       seed);
   opener_->start();
 }

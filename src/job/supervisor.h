@@ -38,7 +38,6 @@ inline constexpr os::milliseconds kFinishPatience{5000};
 struct HostState {
   bool open = false, ended = false, prepared = false, reached = false, finished = false;
   os::Mono ended_at;      // nothing was sent to it after this
-  bool emptied = false;   // and nothing of it is left there (HostEnded)
   bool forsaken = false;  // its agent has ended its ranks because we had not run for longer than its lease
   bool silent = false;    // it did not answer the checks in time: nobody waits for its end
   wire::Hello hello;

@@ -39,7 +39,6 @@ void Step::on(const HostEnded& event) {
   if (host.ended) return;
   host.ended = true;
   host.ended_at = now;
-  host.emptied = event.emptied;
   host.forsaken = slept_for() + kForsakenMargin >= s.job.lease;
   if (s.phase == Phase::kFinishing) return maybe_finished();
   if (s.phase == Phase::kEnded) return;

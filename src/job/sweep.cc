@@ -38,7 +38,7 @@ HostSweep::HostSweep(os::Loop& loop, std::vector<cluster::Target> targets, const
       hosts_(targets.size()),
       opener_(loop, payload, with_transports(targets, transports), options,
               cluster::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
-                                        [this](size_t h, base::Error error, cluster::Opener::End) {
+                                        [this](size_t h, base::Error error, bool) {
                                           if (!hosts_[h].over && !hosts_[h].found.answered) hosts_[h].found.error = std::move(error);
                                           settle(h);
                                         }},

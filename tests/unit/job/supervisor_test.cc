@@ -235,8 +235,8 @@ TEST(Supervisor, AfterALongSleepNoHostIsBlamed) {
   s.pass(milliseconds(2000));
   s.now = s.now + kDefaultLease + milliseconds(4000);
   const base::Error gone = base::fail(base::ErrorKind::kUnreachable, "h1: lost contact with the host");
-  s.feed(HostEnded{0, gone, true});
-  s.feed(HostEnded{1, gone, true});
+  s.feed(HostEnded{0, gone});
+  s.feed(HostEnded{1, gone});
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
   EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kHostLost);
