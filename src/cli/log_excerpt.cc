@@ -13,14 +13,10 @@
 namespace cli {
 namespace {
 
-std::string part_of(const os::Fd& file, off_t from, size_t size) {
+// Shorter where the file has become so.
+base::Result<std::string> part_of(const os::Fd& file, const std::string& path, off_t from, size_t size) {
   std::string text(size, '\0');
-  size_t got = 0;
-  while (got < size) {
-    ssize_t n = ::pread(file.get(), text.data() + got, size - got, from + static_cast<off_t>(got));
-    if (n <= 0) break;
-    got += static_cast<size_t>(n);
-  }
+  TRY_ASSIGN(const size_t got, os::read_at(file, path, from, text.data(), size));
   text.resize(got);
   return text;
 }
@@ -43,13 +39,15 @@ void begin_at_line(std::string& tail) {
 
 }  // namespace
 
-std::string excerpt_of(const std::string& path, size_t most) {
-  base::Result<os::Fd> file = os::open_regular(path);
-  struct stat s{};
-  if (!file.ok() || ::fstat(file->get(), &s) != 0) return "";
+base::Result<std::string> excerpt_of(const std::string& path, size_t most) {
+  TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(path));
+  if (!file) return std::string();
+  TRY_ASSIGN(const struct stat s, os::stat_of(*file, path));
   size_t size = static_cast<size_t>(s.st_size);
-  if (size <= most) return part_of(*file, 0, size);
-  std::string head = part_of(*file, 0, most / 4), tail = part_of(*file, static_cast<off_t>(size - (most - most / 4)), most - most / 4);
+  if (size <= most) return part_of(*file, path, 0, size);
+  const size_t end = most - most / 4;
+  TRY_ASSIGN(std::string head, part_of(*file, path, 0, most / 4));
+  TRY_ASSIGN(std::string tail, part_of(*file, path, static_cast<off_t>(size - end), end));
   end_at_line(head);
   begin_at_line(tail);
   // A block that begins in the head and ends in the part left out must not hide everything up to the next one in the tail.
