@@ -23,13 +23,10 @@ constexpr size_t kMostBytes = 32 << 20;
 constexpr time_t kOld_s = 24 * 3600;  // a file of another job that nobody has used for so long is removed
 
 std::string folder() {
-  std::string cache = os::environment_value("XDG_CACHE_HOME"), home = os::environment_value("HOME");
-  if (cache.empty() && !home.empty()) cache = home + "/.cache";
-  if (cache.empty() || cache[0] != '/') return "";
-  if (!os::make_folders(cache, 0700).ok()) return "";
-  for (const char* level : {"/phalanx", "/phalanx/checks"})
-    if (!cluster::private_folder(cache + level)) return "";
-  return cache + "/phalanx/checks";
+  const std::string ours = cache_folder();
+  if (ours.empty() || !os::make_folders(ours.substr(0, ours.rfind('/')), 0700).ok()) return "";
+  if (!cluster::private_folder(ours) || !cluster::private_folder(ours + "/checks")) return "";
+  return ours + "/checks";
 }
 
 // Everything that a check's answer may depend on, except what the hosts' fingerprints say.
@@ -84,6 +81,12 @@ void remove_old(const std::string& folder) {
 }
 
 }  // namespace
+
+std::string cache_folder() {
+  std::string cache = os::environment_value("XDG_CACHE_HOME"), home = os::environment_value("HOME");
+  if (cache.empty() && !home.empty()) cache = home + "/.cache";
+  return cache.empty() || cache[0] != '/' ? "" : cache + "/phalanx";
+}
 
 CheckMemory::CheckMemory(const job::Job& job, std::chrono::milliseconds most_age) : most_age_(most_age) {
   if (most_age.count() == 0 || job.preflight == job::Preflight::kOff || job.dry_run || job.check_only) return;

@@ -12,6 +12,9 @@
 
 namespace cli {
 
+// $XDG_CACHE_HOME/phalanx or ~/.cache/phalanx, whether it is there or not. Empty: neither variable names a folder.
+std::string cache_folder();
+
 class CheckMemory {
  public:
   // The memory of this job: its command, folder, variables and options, on these hosts, by this build of phalanx. Another job's is another

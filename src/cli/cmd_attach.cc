@@ -18,6 +18,7 @@ using base::ErrorKind;
 constexpr os::milliseconds kLastWords{10'000};
 
 base::Error not_there(const logs::Run& run) {
+  if (run.unreadable) return *run.unreadable;
   if (run.life == logs::Life::kEnded)
     return base::fail(ErrorKind::kUsage, "the run " + run.id + " has ended")
         .with_hint("phalanx logs " + run.id + ", or phalanx why " + run.id);

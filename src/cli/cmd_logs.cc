@@ -31,7 +31,7 @@ void say_end(const logs::Run& run, base::Language language) {
   std::fputs(base::printable_lines(fmt::format(fmt::runtime(text.in(language)), run.id, state_word(state).in(language))).c_str(), stderr);
 }
 
-bool goes_on(const logs::Run& run) { return run.life == logs::Life::kAlive || run.life == logs::Life::kElsewhere; }
+bool goes_on(const logs::Run& run) { return run.life != logs::Life::kEnded && run.life != logs::Life::kLost; }
 
 struct Following {
   const Invocation& invocation;
@@ -89,6 +89,7 @@ base::Result<int> logs_verb(const Invocation& invocation) {
   if (follows && goes_on(f.run)) TRY(follow(*loop, f));
   if (f.reader) f.reader->finish();
   if (follows && !goes_on(f.run) && !out.closed()) say_end(f.run, language_here());
+  if (auto trouble = f.reader ? f.reader->trouble() : std::nullopt) return *std::move(trouble);
   return 0;
 }
 

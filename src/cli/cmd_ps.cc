@@ -76,6 +76,21 @@ view::RunRow row_of(const Listed& listed) {
   return row;
 }
 
+// Once, for the first: in a shared folder every run of others may be one.
+void warn_of_unreadable(const std::vector<Listed>& runs) {
+  size_t count = 0;
+  const Listed* first = nullptr;
+  for (const Listed& listed : runs) {
+    if (!listed.run.unreadable) continue;
+    ++count;
+    if (!first) first = &listed;
+  }
+  if (count == 0) return;
+  base::Error error = *first->run.unreadable;
+  if (count > 1) error.message = fmt::format("cannot read {} runs; the first is {}", count, first->run.id);
+  warn_of(error);
+}
+
 Json json_of(const Listed& listed) {
   const logs::Run& run = listed.run;
   Json json = {{"id", run.id}, {"state", listed.state}, {"path", run.path}, {"hosts", host_names(run.record)}};
@@ -91,8 +106,10 @@ Json json_of(const Listed& listed) {
 base::Result<int> ps_verb(const Invocation& invocation) {
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
   std::vector<Listed> runs;
-  for (logs::Run& run : logs::list_runs(folder))
+  TRY_ASSIGN(std::vector<logs::Run> all, logs::list_runs(folder));
+  for (logs::Run& run : all)
     if (invocation.has(Flag::kEveryRun) || run.life != logs::Life::kEnded) runs.push_back(look(std::move(run)));
+  warn_of_unreadable(runs);
   std::string out;
   if (invocation.has(Flag::kJson)) {
     Json list = Json::array();

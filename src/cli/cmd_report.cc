@@ -31,6 +31,13 @@ constexpr size_t kMostLog = 1 << 20;    // of one; less where there are many ran
 constexpr size_t kLeastLog = 16 << 10;
 constexpr size_t kMostEvents = 8 << 20;
 constexpr size_t kMostFacts = 64;  // hosts whose facts are packed
+constexpr size_t kMostFactsOfHost = 8 << 20;
+
+void left_out(const base::Error& error, const logs::Run& run, const std::string& name) {
+  base::Error said = logs::cannot_read(error, name, run.path);
+  said.message += ", which is left out of the report";
+  warn_of(said);
+}
 
 class Archive {
  public:
@@ -43,7 +50,7 @@ class Archive {
   void add_json(const std::string& name, const Json& json) { add(name, base::to_text(logs::redact_json(json, &redacted_), 2) + "\n"); }
   // Line by line: what is not JSON is cleaned as text.
   void add_lines(const std::string& name, size_t most) {
-    std::string text = excerpt_of(run_.path + "/" + name, most), out;
+    std::string text = read(name, most), out;
     for (std::string_view line : base::split_lines(text)) {
       base::Result<Json> json = base::parse_json(line);
       out += (json.ok() ? base::to_text(logs::redact_json(*json, &redacted_)) : logs::redact(line, &redacted_)) + "\n";
@@ -54,7 +61,7 @@ class Archive {
     size_t each = std::clamp(kMostLogs / std::max<size_t>(1, ranks), kLeastLog, kMostLog), sum = 0;
     for (size_t r = 0; r < ranks && sum < kMostLogs; ++r) {
       std::string name = fmt::format("ranks/{}.log", r);
-      std::string text = excerpt_of(run_.path + "/" + name, each);
+      std::string text = read(name, each);
       sum += text.size();
       add_text(name, text);
     }
@@ -62,17 +69,23 @@ class Archive {
   void add_facts() {
     for (size_t h = 0; h < kMostFacts; ++h) {
       std::string name = fmt::format("facts/{}.json", h);
-      base::Result<os::Fd> file = os::open_regular(run_.path + "/" + name);
-      if (!file.ok()) continue;
-      base::Result<std::string> text = os::read_rest(*file, name, 8 << 20);
-      base::Result<Json> json = text.ok() ? base::parse_json(*text) : base::Result<Json>(text.error());
+      base::Result<Json> json = base::parse_json(read(name, kMostFactsOfHost));
       if (json.ok()) add_json(name, *json);
     }
   }
+  void add_log(const std::string& name, size_t most) { add_text(name, read(name, most)); }
   size_t& redacted() { return redacted_; }
   std::string finish() && { return std::move(tar_).finish(); }
 
  private:
+  // What cannot be read is left out, and said.
+  std::string read(const std::string& name, size_t most) {
+    base::Result<std::string> text = excerpt_of(run_.path + "/" + name, most);
+    if (text.ok()) return std::move(text).value();
+    left_out(text.error(), run_, name);
+    return "";
+  }
+
   const logs::Run& run_;
   base::TarWriter tar_;
   std::string top_;
@@ -83,10 +96,15 @@ class Archive {
 std::string page_of(const logs::Run& run, const Json& status, size_t& redacted) {
   logs::Run clean = run;
   clean.record = logs::redact_json(run.record, &redacted);
-  std::vector<RunEvent> events = read_events(run.path);
+  std::vector<RunEvent> events;
+  if (base::Result<std::vector<RunEvent>> read = read_events(run.path); read.ok()) events = std::move(read).value();
+  else left_out(read.error(), run, "events.jsonl");
+  std::vector<logs::ProgressPoint> points;
+  if (base::Result<std::vector<logs::ProgressPoint>> read = progress_of(run); read.ok()) points = std::move(read).value();
+  else left_out(read.error(), run, "progress.jsonl");
   for (RunEvent& event : events) event.fields = logs::redact_json(event.fields, &redacted);
   base::Language language = language_here();
-  return view::story_page(story_of(clean, logs::redact_json(status, &redacted), events, progress_of(run), language), language, redacted);
+  return view::story_page(story_of(clean, logs::redact_json(status, &redacted), events, points, language), language, redacted);
 }
 
 std::string pack(const logs::Run& run, const Json& status, size_t& redacted) {
@@ -95,7 +113,7 @@ std::string pack(const logs::Run& run, const Json& status, size_t& redacted) {
   if (status.is_object()) archive.add_json("status.json", status);
   archive.add_lines("events.jsonl", kMostEvents);
   archive.add_lines("progress.jsonl", logs::kMaxProgressBytes);
-  archive.add_text("launcher.log", excerpt_of(run.path + "/launcher.log", kMostLog));
+  archive.add_log("launcher.log", kMostLog);
   archive.add_logs(host_of_rank(run.record).size());
   archive.add_facts();
   size_t of_page = 0;

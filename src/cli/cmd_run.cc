@@ -1,18 +1,39 @@
 // run, plan and train: parse → open hosts → probe → check → plan → launch → supervise → report.
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
 #include "cli/check_memory.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
 #include "cli/parting.h"
 #include "cli/show.h"
 #include "cli/verbs.h"
+#include "logs/run_directory.h"
 #include "os/apart.h"
 #include "os/files.h"
+#include "os/wait_notice.h"
 #include "view/speech.h"
 
 namespace cli {
 namespace {
 
 constexpr os::milliseconds kKeepPatience{1000};  // for the disk of the cache
+constexpr os::milliseconds kSlowStart{2000};     // after which a start that waits for a disk says so
+
+// Until its loop runs, the launcher itself reads and makes files: those of the cache, and the folder of the run.
+std::string slow_start_text(const RunOptions& options, const std::string& cache) {
+  constexpr base::Bilingual kText{
+      "warning: {}: no answer for {}; nothing has been started\n\nhint: wait, or press Ctrl-C and choose other "
+      "folders with --log-dir and XDG_CACHE_HOME\n",
+      "警告：{}：{} 没有应答；尚未启动任何进程\n\n提示：继续等待，或按 Ctrl-C，并用 --log-dir 和 XDG_CACHE_HOME "
+      "选择其他目录\n"};
+  base::Result<std::string> runs = logs::RunDirectory::base_folder(options.log_dir);
+  const std::string folders = (runs.ok() ? *runs : "") + (runs.ok() && !cache.empty() ? ", " : "") + cache;
+  const base::Language language = view::choose_language([](const char* name) { return os::environment_value(name); });
+  return fmt::format(fmt::runtime(kText.in(language)), folders, base::format_duration(kSlowStart));
+}
 
 // `train CONFIG …` is `run` of the engine, which lies beside this binary or in PATH.
 void put_engine_in_front(RunOptions& options) {
@@ -36,18 +57,23 @@ base::Result<int> run_verb(const Invocation& invocation) {
   if (invocation.verb == Verb::kTrain) put_engine_in_front(options);
   if (options.check_data) take_one_rank(options);
   TRY_ASSIGN(job::Job job, make_job(options, look_around()));
+  const std::string slow = slow_start_text(options, cache_folder());
+  std::optional<os::WaitNotice> notice(std::in_place, slow, kSlowStart);
   CheckMemory memory(job, options.reuse_checks);
   job.remembered = memory.load();
   // From here on it is known what is asked for, on which hosts.
 
   Parted parted;
   if (options.detach) {
+    notice.reset();
     TRY_ASSIGN(parted, part(options.quiet, view::choose_language([](const char* name) { return os::environment_value(name); })));
     if (parted.exit_code) return *parted.exit_code;
+    notice.emplace(slow, kSlowStart);
   }
   // With -d this is the child from here on, in a session of its own.
 
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
+  loop->after(os::milliseconds(0), [&notice] { notice.reset(); });
   TRY_ASSIGN(Show show, Show::open(*loop, options, job));
   job.run_id = show.run_id();
   // From here on the run has an id and, unless it is only planned, a directory.

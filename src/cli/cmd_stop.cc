@@ -48,6 +48,7 @@ class Stop {
     bool was_lost = run.life == logs::Life::kLost;
     if (run.life == logs::Life::kAlive) TRY(end_it(run));
     run = logs::look_at_run(run.path, run.id);
+    if (run.unreadable) return *std::move(run.unreadable);
     TRY(logs::must_be_ours(run));  // the record of this look is what decides where to log in
     if (run.life == logs::Life::kLost) view_.say("phalanx: " + say({"{}: its launcher is dead", "{}：启动器已死亡"}, run.id));
     else if (!was_lost) view_.say("phalanx: " + say({"{}: {}", "{}：{}"}, run.id, state_word(state_of(run, nullptr)).in(language_here())));
@@ -93,17 +94,21 @@ class Stop {
     options.ssh_options = invocation_.values(Flag::kSshOption);
     TRY(add_recorded(options.ssh_options, reached.ssh_options, "phalanx stop " + run.id));
     if (auto timeout = invocation_.value(Flag::kConnectTimeout)) options.connect_timeout = duration_value(*timeout);
-    job::SweepWish wish{run.id, run.life == logs::Life::kLost ? lease_of(run.record) + kAfterLease : kAfterEnd, pids_by_host(run, reached)};
+    base::Result<Pids> pids = started_pids(run.path);
+    if (!pids.ok()) view_.say_error(pids.error().render());
+    job::SweepWish wish{run.id, run.life == logs::Life::kLost ? lease_of(run.record) + kAfterLease : kAfterEnd,
+                        pids_by_host(pids.ok() ? *pids : Pids(), reached)};
     if (invocation_.has(Flag::kKill)) wish.patience = os::milliseconds(0);
     TRY_ASSIGN(std::vector<job::SweptHost> hosts, sweep_hosts(loop_, reached.hosts, options, std::move(wish)));
-    int code = 0;
+    // Without that list only processes that carry the run's mark are found: nothing is proved.
+    int code = pids.ok() ? 0 : base::exit_code(ErrorKind::kUnfit);
     for (const job::SweptHost& host : hosts) code = std::max(code, tell(host));
     if (code == 0 && run.life == logs::Life::kLost) settle(run);
     return code;
   }
 
-  static std::vector<std::set<int64_t>> pids_by_host(const logs::Run& run, const Reached& reached) {
-    std::map<std::string, std::set<int64_t>> pids = started_pids(run.path);
+  using Pids = std::map<std::string, std::set<int64_t>>;
+  static std::vector<std::set<int64_t>> pids_by_host(Pids pids, const Reached& reached) {
     std::vector<std::set<int64_t>> out;
     for (const cluster::Target& host : reached.hosts) out.push_back(pids[host.name]);
     return out;
@@ -172,7 +177,8 @@ base::Result<std::vector<logs::Run>> runs_to_stop(const Invocation& invocation) 
     runs.push_back(std::move(run));
   }
   if (!runs.empty()) return runs;
-  for (logs::Run& run : logs::list_runs(folder))
+  TRY_ASSIGN(std::vector<logs::Run> all, logs::list_runs(folder));
+  for (logs::Run& run : all)
     if (run.ours && (run.life == logs::Life::kAlive || run.life == logs::Life::kLost)) runs.push_back(std::move(run));
   if (runs.empty()) return base::fail(ErrorKind::kUsage, "there is no run to stop").with_hint("phalanx ps -a");
   if (runs.size() > 1)

@@ -34,7 +34,9 @@ base::Result<int> why_verb(const Invocation& invocation) {
     base::Result<Json> answer = job::ask_status(run.path, run.id, kAnswer);
     if (answer.ok()) status = std::move(answer).value();
   }
-  std::vector<RunEvent> events = read_events(run.path);
+  std::vector<RunEvent> events;
+  if (base::Result<std::vector<RunEvent>> read = read_events(run.path); read.ok()) events = std::move(read).value();
+  else warn_of(logs::cannot_read(read.error(), "the events of the run " + run.id, run.path));
   std::string out;
   if (invocation.has(Flag::kJson)) out = base::to_text(json_of(run, status, events), 2) + "\n";
   else out = view::story_text(story_of(run, status, events, {}, language_here()), language_here(), kTimeline);

@@ -1,9 +1,9 @@
 #include "cli/log_excerpt.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,19 +20,26 @@ constexpr const char* kBefore = ".1";  // logs/files.h
 // Several files read as one.
 class Joined {
  public:
-  void add(os::Fd file) {
-    struct stat s{};
-    if (::fstat(file.get(), &s) != 0) return;
+  // Nothing where no regular file lies.
+  base::Status add(const std::string& path) {
+    TRY_ASSIGN(std::optional<os::Fd> file, os::open_regular_if_present(path));
+    if (!file) return base::ok();
+    TRY_ASSIGN(const struct stat s, os::stat_of(*file, path));
     for (const Part& part : parts_)
-      if (part.device == s.st_dev && part.inode == s.st_ino) return;  // it was turned between two looks
-    parts_.push_back({std::move(file), static_cast<size_t>(s.st_size), s.st_dev, s.st_ino});
+      if (part.device == s.st_dev && part.inode == s.st_ino) return base::ok();  // it was turned between two looks
+    parts_.push_back({std::move(*file), path, static_cast<size_t>(s.st_size), s.st_dev, s.st_ino});
     size_ += parts_.back().size;
+    return base::ok();
   }
   size_t size() const { return size_; }
-  std::string read(size_t from, size_t size) const {
+  // Shorter where a file has become so.
+  base::Result<std::string> read(size_t from, size_t size) const {
     std::string text;
     for (const Part& part : parts_) {
-      if (from < part.size) text += read_part(part, from, std::min(size - text.size(), part.size - from));
+      if (from < part.size) {
+        TRY_ASSIGN(std::string piece, read_part(part, from, std::min(size - text.size(), part.size - from)));
+        text += piece;
+      }
       from -= std::min(from, part.size);
       if (text.size() >= size) break;
     }
@@ -42,18 +49,14 @@ class Joined {
  private:
   struct Part {
     os::Fd file;
+    std::string path;
     size_t size;
     dev_t device;
     ino_t inode;
   };
-  static std::string read_part(const Part& part, size_t from, size_t size) {
+  static base::Result<std::string> read_part(const Part& part, size_t from, size_t size) {
     std::string text(size, '\0');
-    size_t got = 0;
-    while (got < size) {
-      ssize_t n = ::pread(part.file.get(), text.data() + got, size - got, static_cast<off_t>(from + got));
-      if (n <= 0) break;
-      got += static_cast<size_t>(n);
-    }
+    TRY_ASSIGN(const size_t got, os::read_at(part.file, part.path, static_cast<off_t>(from), text.data(), size));
     text.resize(got);
     return text;
   }
@@ -79,14 +82,14 @@ void begin_at_line(std::string& tail) {
 
 }  // namespace
 
-std::string excerpt_of(const std::string& path, size_t most) {
-  base::Result<os::Fd> before = os::open_regular(path + kBefore), file = os::open_regular(path);
+base::Result<std::string> excerpt_of(const std::string& path, size_t most) {
   Joined joined;
-  if (before.ok()) joined.add(std::move(before).value());
-  if (file.ok()) joined.add(std::move(file).value());
-  size_t size = joined.size();
+  TRY(joined.add(path + kBefore));
+  TRY(joined.add(path));
+  const size_t size = joined.size(), end = most - most / 4;
   if (size <= most) return joined.read(0, size);
-  std::string head = joined.read(0, most / 4), tail = joined.read(size - (most - most / 4), most - most / 4);
+  TRY_ASSIGN(std::string head, joined.read(0, most / 4));
+  TRY_ASSIGN(std::string tail, joined.read(size - end, end));
   end_at_line(head);
   begin_at_line(tail);
   // A block that begins in the head and ends in the part left out must not hide everything up to the next one in the tail.

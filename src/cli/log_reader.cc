@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "logs/run_list.h"
 #include "os/files.h"
 
 namespace cli {
@@ -18,32 +19,34 @@ constexpr size_t kMostHalf = 1 << 20;  // of a line without an end; longer ones 
 constexpr std::chrono::hours kPatience{1};
 
 // Goes to where the last `lines` lines begin; how many there are fewer. A last line without an end counts.
-int64_t seek_tail(int fd, int64_t lines) {
-  struct stat s{};
-  if (::fstat(fd, &s) != 0 || lines == 0) {
+base::Result<int64_t> seek_tail(const os::Fd& file, const std::string& path, int64_t lines) {
+  TRY_ASSIGN(const struct stat s, os::stat_of(file, path));
+  const int fd = file.get();
+  if (lines == 0) {
     ::lseek(fd, 0, SEEK_END);
-    return 0;
+    return int64_t{0};
   }
   auto block = std::make_unique_for_overwrite<char[]>(kBlock);
   int64_t seen = 0;
   for (off_t end = s.st_size; end > 0;) {
     off_t begin = std::max<off_t>(0, end - static_cast<off_t>(kBlock));
-    ssize_t n = ::pread(fd, block.get(), static_cast<size_t>(end - begin), begin);
-    if (n <= 0) break;
-    for (ssize_t i = n - 1; i >= 0; --i) {
+    TRY_ASSIGN(const size_t n, os::read_at(file, path, begin, block.get(), static_cast<size_t>(end - begin)));
+    if (n == 0) break;
+    for (ssize_t i = static_cast<ssize_t>(n) - 1; i >= 0; --i) {
       bool ends_file = begin + i == s.st_size - 1;
       if (block[static_cast<size_t>(i)] != '\n' || ends_file || ++seen < lines) continue;
       ::lseek(fd, begin + i + 1, SEEK_SET);
-      return 0;
+      return int64_t{0};
     }
     end = begin;
   }
   return lines - seen - (s.st_size > 0 ? 1 : 0);
 }
 
-bool same_file(const os::Fd& a, const os::Fd& b) {
-  struct stat one{}, other{};
-  return ::fstat(a.get(), &one) == 0 && ::fstat(b.get(), &other) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev;
+base::Result<bool> same_file(const os::Fd& a, const os::Fd& b, const std::string& path) {
+  TRY_ASSIGN(const struct stat one, os::stat_of(a, path));
+  TRY_ASSIGN(const struct stat other, os::stat_of(b, path));
+  return one.st_ino == other.st_ino && one.st_dev == other.st_dev;
 }
 
 }  // namespace
@@ -62,49 +65,70 @@ LogReader::LogReader(view::Output& out, std::string folder, std::vector<std::str
   }
 }
 
-os::Fd LogReader::open_file(const Log& log, const char* ending) const {
-  base::Result<os::Fd> file = os::open_regular(fmt::format("{}/ranks/{}.log{}", folder_, log.rank, ending));
-  return file.ok() ? std::move(file).value() : os::Fd();
+std::string LogReader::path_of(const Log& log, const char* ending) const {
+  return fmt::format("{}/ranks/{}.log{}", folder_, log.rank, ending);
 }
 
-void LogReader::open(Log& log) {
-  os::Fd now = open_file(log, "");
-  if (!now.valid()) return;
-  const int64_t missing = tail_ ? seek_tail(now.get(), *tail_) : 1;
-  os::Fd before = missing > 0 ? open_file(log, ".1") : os::Fd();
-  if (before.valid() && !same_file(before, now)) {
-    if (tail_) seek_tail(before.get(), missing);
-    log.files.push_back(std::move(before));
+base::Status LogReader::open(Log& log) {
+  const std::string path = path_of(log, ""), path_before = path_of(log, ".1");
+  TRY_ASSIGN(std::optional<os::Fd> now, os::open_regular_if_present(path));
+  if (!now) return base::ok();
+  int64_t missing = 1;
+  if (tail_) { TRY_ASSIGN(missing, seek_tail(*now, path, *tail_)); }
+  std::optional<os::Fd> before;
+  if (missing > 0) { TRY_ASSIGN(before, os::open_regular_if_present(path_before)); }
+  if (before) {
+    TRY_ASSIGN(const bool same, same_file(*before, *now, path));
+    if (same) before.reset();
   }
-  log.files.push_back(std::move(now));
+  if (before && tail_) TRY(seek_tail(*before, path_before, missing));
+  if (before) log.files.push_back(*std::move(before));
+  log.files.push_back(*std::move(now));
+  return base::ok();
 }
 
 // At the end of the file that we have: it may have become the one before, or even have been removed since.
-void LogReader::follow_turn(Log& log) {
-  os::Fd now = open_file(log, "");
-  if (!now.valid() || same_file(now, log.files.back())) return;
-  os::Fd before = open_file(log, ".1");
-  if (before.valid() && !same_file(before, log.files.back())) log.files.push_back(std::move(before));
-  log.files.push_back(std::move(now));
+base::Status LogReader::follow_turn(Log& log) {
+  const std::string path = path_of(log, "");
+  TRY_ASSIGN(std::optional<os::Fd> now, os::open_regular_if_present(path));
+  if (!now) return base::ok();
+  TRY_ASSIGN(const bool same, same_file(*now, log.files.back(), path));
+  if (same) return base::ok();
+  TRY_ASSIGN(std::optional<os::Fd> before, os::open_regular_if_present(path_of(log, ".1")));
+  if (before) {
+    TRY_ASSIGN(const bool ours, same_file(*before, log.files.back(), path));
+    if (!ours) log.files.push_back(*std::move(before));
+  }
+  log.files.push_back(*std::move(now));
+  return base::ok();
 }
 
 void LogReader::read() {
   for (Log& log : logs_) {
-    if (log.files.empty()) open(log);
-    if (!log.files.empty()) read(log);
+    log.trouble.reset();
+    base::Status done = log.files.empty() ? open(log) : base::ok();
+    if (done.ok() && !log.files.empty()) done = read(log);
+    if (!done.ok()) log.trouble = std::move(done).error();
     if (stopped()) return;
   }
   tail_.reset();  // a log that comes later is shown from its beginning
   out_.pump();
 }
 
-void LogReader::read(Log& log) {
+std::optional<base::Error> LogReader::trouble() const {
+  for (const Log& log : logs_)
+    if (log.trouble) return logs::cannot_read(*log.trouble, fmt::format("the log of rank {}", log.rank), path_of(log, ""));
+  return std::nullopt;
+}
+
+base::Status LogReader::read(Log& log) {
   auto block = std::make_unique_for_overwrite<char[]>(kBlock);
   for (;;) {
     os::IoStep step = os::read_step(log.files.front().get(), block.get(), kBlock);
+    if (step.kind == os::IoStep::kError) return base::system_error("read", path_of(log, ""), step.error_number);
     if (step.kind != os::IoStep::kBytes) {
-      if (log.files.size() == 1) follow_turn(log);
-      if (log.files.size() == 1) return;
+      if (log.files.size() == 1) TRY(follow_turn(log));
+      if (log.files.size() == 1) return base::ok();
       log.files.erase(log.files.begin());
       continue;
     }
@@ -114,7 +138,7 @@ void LogReader::read(Log& log) {
     end = end == std::string::npos ? log.half.size() : end + 1;
     show(log, std::string_view(log.half).substr(0, end));
     log.half.erase(0, end);
-    if (stopped()) return;
+    if (stopped()) return base::ok();
   }
 }
 

@@ -24,6 +24,8 @@ class LogReader {
   void read();
   // That half line too.
   void finish();
+  // Of the first log that could not be read the last time, with its path.
+  std::optional<base::Error> trouble() const;
   bool stopped() const { return out_.closed(); }  // nobody reads what we print
 
  private:
@@ -32,11 +34,12 @@ class LogReader {
     std::string prefix;
     std::vector<os::Fd> files;  // to be read one after the other; the last one grows
     std::string half;           // a line without its end
+    std::optional<base::Error> trouble;
   };
-  void open(Log& log);
-  void follow_turn(Log& log);
-  os::Fd open_file(const Log& log, const char* ending) const;
-  void read(Log& log);
+  std::string path_of(const Log& log, const char* ending) const;
+  base::Status open(Log& log);
+  base::Status follow_turn(Log& log);
+  base::Status read(Log& log);
   void show(const Log& log, std::string_view lines);
 
   view::Output& out_;

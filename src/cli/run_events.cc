@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "logs/run_list.h"
 #include "os/fd.h"
 #include "os/files.h"
 
@@ -12,15 +13,17 @@ namespace {
 
 constexpr size_t kMaxLine = 1 << 20;
 
-std::string end_of_file(const std::string& path, size_t most) {
-  base::Result<os::Fd> file = os::open_regular(path);
-  struct stat s{};
-  if (!file.ok() || ::fstat(file->get(), &s) != 0) return "";
+// "" if there is no such file.
+base::Result<std::string> end_of_file(const std::string& path, size_t most) {
+  TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(path));
+  if (!file) return std::string();
+  TRY_ASSIGN(const struct stat s, os::stat_of(*file, path));
   if (s.st_size > static_cast<off_t>(most)) ::lseek(file->get(), s.st_size - static_cast<off_t>(most), SEEK_SET);
   std::string text;
   char block[16 << 10];
   while (text.size() < most + sizeof(block)) {
     os::IoStep step = os::read_step(file->get(), block, sizeof(block));
+    if (step.kind == os::IoStep::kError) return base::system_error("read", path, step.error_number);
     if (step.kind != os::IoStep::kBytes) break;
     text.append(block, step.bytes);
   }
@@ -29,9 +32,9 @@ std::string end_of_file(const std::string& path, size_t most) {
 
 }  // namespace
 
-std::vector<RunEvent> read_events(const std::string& run_folder) {
+base::Result<std::vector<RunEvent>> read_events(const std::string& run_folder) {
   std::vector<RunEvent> events;
-  std::string text = end_of_file(run_folder + "/events.jsonl", kMaxEventBytes);
+  TRY_ASSIGN(const std::string text, end_of_file(run_folder + "/events.jsonl", kMaxEventBytes));
   for (std::string_view line : base::split_lines(text)) {
     base::Result<base::Json> json = base::parse_json(line, kMaxLine);
     if (!json.ok() || !json->is_object()) continue;
@@ -43,9 +46,11 @@ std::vector<RunEvent> read_events(const std::string& run_folder) {
   return events;
 }
 
-std::map<std::string, std::set<int64_t>> started_pids(const std::string& run_folder) {
+base::Result<std::map<std::string, std::set<int64_t>>> started_pids(const std::string& run_folder) {
+  base::Result<std::vector<RunEvent>> events = read_events(run_folder);
+  if (!events.ok()) return logs::cannot_read(events.error(), "which processes this run has started", run_folder);
   std::map<std::string, std::set<int64_t>> pids;
-  for (const RunEvent& event : read_events(run_folder)) {
+  for (const RunEvent& event : *events) {
     if (event.name != "rank_started") continue;
     std::optional<int64_t> pid = base::get_int(event.fields, "pid");
     std::optional<std::string> host = base::get_string(event.fields, "host");

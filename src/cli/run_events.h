@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/result.h"
 
 namespace cli {
 
@@ -18,9 +19,9 @@ struct RunEvent {
   base::Json fields;  // the whole object
 };
 // In order; lines that make no sense are left out. A longer file than kMaxEventBytes gives its end.
-std::vector<RunEvent> read_events(const std::string& run_folder);
+base::Result<std::vector<RunEvent>> read_events(const std::string& run_folder);
 
 // Of every host: the process ids its ranks have had.
-std::map<std::string, std::set<int64_t>> started_pids(const std::string& run_folder);
+base::Result<std::map<std::string, std::set<int64_t>>> started_pids(const std::string& run_folder);
 
 }  // namespace cli

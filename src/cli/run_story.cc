@@ -234,11 +234,12 @@ view::Story story_of(const logs::Run& run, const Json& status, const std::vector
   return story;
 }
 
-std::vector<logs::ProgressPoint> progress_of(const logs::Run& run) {
-  base::Result<os::Fd> file = os::open_regular(run.path + "/progress.jsonl");
-  if (!file.ok()) return {};
-  base::Result<std::string> text = os::read_rest(*file, "progress.jsonl", logs::kMaxProgressBytes);
-  return text.ok() ? logs::read_progress(*text) : std::vector<logs::ProgressPoint>{};
+base::Result<std::vector<logs::ProgressPoint>> progress_of(const logs::Run& run) {
+  const std::string path = run.path + "/progress.jsonl";
+  TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(path));
+  if (!file) return std::vector<logs::ProgressPoint>();
+  TRY_ASSIGN(const std::string text, os::read_rest(*file, path, logs::kMaxProgressBytes));
+  return logs::read_progress(text);
 }
 
 }  // namespace cli

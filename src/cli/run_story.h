@@ -17,6 +17,6 @@ view::Story story_of(const logs::Run& run, const base::Json& status, const std::
 std::string event_text(const RunEvent& event, size_t times, base::Language language);
 
 // progress.jsonl of a run; empty if there is none.
-std::vector<logs::ProgressPoint> progress_of(const logs::Run& run);
+base::Result<std::vector<logs::ProgressPoint>> progress_of(const logs::Run& run);
 
 }  // namespace cli

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstdio>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -56,6 +58,11 @@ base::Result<logs::Run> run_named(const Invocation& invocation) {
   return logs::find_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]);
 }
 
+void warn_of(const Error& error) {
+  std::string text = "warning: " + error.message + (error.cause.empty() ? "" : ": " + error.cause) + "\n";
+  std::fputs(base::printable_lines(text).c_str(), stderr);
+}
+
 base::Language language_here() { return view::choose_language(variable); }
 
 view::Surroundings surroundings_here(const Invocation& invocation) {
@@ -68,7 +75,8 @@ std::string state_of(const logs::Run& run, const Json& status) {
   std::string recorded = base::get_string(run.record, "state").value_or("");
   switch (run.life) {
     case logs::Life::kLost: return "lost";
-    case logs::Life::kElsewhere: return "unknown";
+    case logs::Life::kElsewhere:
+    case logs::Life::kUnknown: return "unknown";
     case logs::Life::kAlive: {
       std::string phase = status.is_object() ? base::get_string(status, "phase").value_or("") : "";
       if (phase == "stopping" || phase == "finishing") return "stopping";

@@ -16,6 +16,9 @@ base::Result<std::string> runs_folder(const Invocation& invocation);
 // The run that the one operand names. Error kUsage: more operands, or no such run.
 base::Result<logs::Run> run_named(const Invocation& invocation);
 
+// On standard error, and the verb goes on without it: "warning: cannot read the run …: open …: Input/output error".
+void warn_of(const base::Error& error);
+
 base::Language language_here();
 view::Surroundings surroundings_here(const Invocation& invocation);  // --color counts
 

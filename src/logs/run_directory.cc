@@ -42,6 +42,20 @@ void reserve_room(const std::string& path) {
   if (file.valid() && ::posix_fallocate(file.get(), 0, RunDirectory::kReserveBytes) != 0) ::unlink(path.c_str());
 }
 
+template <typename Call>
+int without_interruption(Call call) {
+  int result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+// What a run that cannot be recorded has made so far, so that nobody takes it for one that was lost.
+void remove_begun(const std::string& path) {
+  ::unlink((path + "/events.jsonl").c_str());
+  ::rmdir((path + "/ranks").c_str());
+  ::rmdir(path.c_str());
+}
+
 constexpr const char* kOtherFolder = "choose another folder with --log-dir";
 
 }  // namespace
@@ -67,14 +81,22 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
   for (int attempt = 0;; ++attempt) {
     id = new_id(wall_ns);
     path = base + "/" + id;
-    if (::mkdir(path.c_str(), 0700) == 0) break;
+    if (without_interruption([&] { return ::mkdir(path.c_str(), 0700); }) == 0) break;
     if (errno != EEXIST || attempt == 1000) return failed(base::system_error("mkdir", path));
   }
   std::string ranks = path + "/ranks";
-  if (::mkdir(ranks.c_str(), 0700) != 0) return failed(base::system_error("mkdir", ranks));
+  if (without_interruption([&] { return ::mkdir(ranks.c_str(), 0700); }) != 0) {
+    base::Error error = base::system_error("mkdir", ranks);
+    remove_begun(path);
+    return failed(std::move(error));
+  }
   std::string events_path = path + "/events.jsonl";
-  os::Fd events(::open(events_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!events.valid()) return failed(base::system_error("create", events_path));
+  os::Fd events(without_interruption([&] { return ::open(events_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }));
+  if (!events.valid()) {
+    base::Error error = base::system_error("create", events_path);
+    remove_begun(path);
+    return failed(std::move(error));
+  }
   ::flock(events.get(), LOCK_EX);  // (logs/run_list.h); a file system without locks does without
   point_latest_at(base, id);
   reserve_room(path + "/reserve");

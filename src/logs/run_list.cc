@@ -1,12 +1,13 @@
 #include "logs/run_list.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/text.h"
 #include "base/unicode.h"
@@ -20,34 +21,87 @@ using base::ErrorKind;
 
 constexpr size_t kSuffix = 4;
 
-os::Fd open_folder(const std::string& path) { return os::Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); }
-
-bool held(int folder) {
-  base::Result<os::Fd> events = os::open_regular(folder, "events.jsonl");
-  return events.ok() && ::flock(events->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+// Nothing where there is no folder, or a link in its place.
+base::Result<std::optional<os::Fd>> open_folder(const std::string& path) {
+  int fd = -1;
+  do fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  while (fd < 0 && errno == EINTR);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) return std::optional<os::Fd>();
+  if (fd < 0) return base::system_error("open", path);
+  return std::optional<os::Fd>(os::Fd(fd));
 }
 
-std::vector<std::string> ids_in(const std::string& base) {
+// Whether somebody holds the lock. A file system without locks says "no" as well.
+base::Result<bool> held(int folder) {
+  TRY_ASSIGN(const std::optional<os::Fd> events, os::open_regular_if_present(folder, "events.jsonl"));
+  if (!events) return false;
+  int failed = 0;
+  do failed = ::flock(events->get(), LOCK_SH | LOCK_NB);
+  while (failed != 0 && errno == EINTR);
+  return failed != 0 && errno == EWOULDBLOCK;
+}
+
+base::Result<std::vector<std::string>> ids_in(const std::string& base) {
+  base::Result<std::optional<std::vector<std::string>>> names = os::names_if_present(base);
+  if (!names.ok()) return cannot_read(names.error(), "the list of runs", base);
   std::vector<std::string> ids;
-  DIR* folder = ::opendir(base.c_str());
-  if (!folder) return ids;
-  while (dirent* entry = ::readdir(folder))
-    if (is_run_id(entry->d_name)) ids.emplace_back(entry->d_name);
-  ::closedir(folder);
+  for (std::string& name : *names ? **names : std::vector<std::string>())
+    if (is_run_id(name)) ids.push_back(std::move(name));
   std::sort(ids.rbegin(), ids.rend());
   return ids;
 }
 
+// Also of a folder that only its owner can open.
+base::Result<bool> folder_is_ours(const std::string& path) {
+  struct stat s{};
+  int failed = 0;
+  do failed = ::lstat(path.c_str(), &s);
+  while (failed != 0 && errno == EINTR);
+  if (failed != 0 && errno == ENOENT) return false;
+  if (failed != 0) return cannot_read(base::system_error("stat", path), "the run", path);
+  return S_ISDIR(s.st_mode) && os::only_ours(s);
+}
+
+// What `latest` names; "" where there is no such link. EINVAL: it is no link.
+base::Result<std::string> named_latest(const std::string& base) {
+  const std::string path = base + "/latest";
+  char target[64];
+  ssize_t n = 0;
+  do n = ::readlink(path.c_str(), target, sizeof(target));
+  while (n < 0 && errno == EINTR);
+  if (n < 0 && errno != ENOENT && errno != EINVAL) return cannot_read(base::system_error("readlink", path), "the newest run", path);
+  return std::string(target, n > 0 ? static_cast<size_t>(n) : 0);
+}
+
 // What `latest` names, if the run is ours; else the newest of ours, and the newest of all where none is. In a shared folder, whoever has
 // written `latest` last would otherwise choose what everybody else sees.
-std::string newest_of(const std::string& base, const std::vector<std::string>& ids) {
-  auto ours = [&](const std::string& id) { return os::only_ours(open_folder(base + "/" + id)); };
-  char target[64];
-  ssize_t n = ::readlink((base + "/latest").c_str(), target, sizeof(target));
-  std::string named(target, n > 0 ? static_cast<size_t>(n) : 0);
-  if (is_run_id(named) && ours(named)) return named;
-  auto newest = std::find_if(ids.begin(), ids.end(), ours);
-  return newest == ids.end() ? ids.front() : *newest;
+base::Result<std::string> newest_of(const std::string& base, const std::vector<std::string>& ids) {
+  TRY_ASSIGN(const std::string named, named_latest(base));
+  std::vector<std::string> by_rank{ids};
+  if (is_run_id(named)) by_rank.insert(by_rank.begin(), named);
+  for (const std::string& id : by_rank) {
+    TRY_ASSIGN(const bool ours, folder_is_ours(base + "/" + id));
+    if (ours) return id;
+  }
+  return ids.front();
+}
+
+// What the two looks at a run's folder tell, before anything is concluded from it.
+base::Status read_run(const std::string& path, Run& run, base::Result<bool>& locked) {
+  TRY_ASSIGN(const std::optional<os::Fd> folder, open_folder(path));
+  if (!folder) return base::ok();
+  // The lock first: a launcher that ends between the two looks has written its verdict before.
+  locked = held(folder->get());
+  TRY_ASSIGN(const struct stat of_folder, os::stat_of(*folder, path));
+  run.ours = os::only_ours(of_folder);
+  TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(folder->get(), "run.json"));
+  if (!file) return base::ok();
+  TRY_ASSIGN(const struct stat of_file, os::stat_of(*file, path + "/run.json"));
+  run.ours = run.ours && os::only_ours(of_file);
+  TRY_ASSIGN(const std::string text, os::read_rest(*file, path + "/run.json", kMaxRecordBytes));
+  base::Result<base::Json> json = base::parse_json(text, kMaxRecordBytes);
+  if (json.ok() && json->is_object()) run.record = std::move(json).value();
+  return base::ok();
 }
 
 }  // namespace
@@ -84,17 +138,16 @@ std::string this_machine() {
   return name;
 }
 
+base::Error cannot_read(base::Error error, const std::string& what, const std::string& path) {
+  return base::fail(ErrorKind::kConfig, "cannot read " + what)
+      .because(error.message + (error.message.find(path) == std::string::npos ? ", in " + path : ""))
+      .with_hint("ls -ld " + base::shell_quote(path) + ", and the same again once the file system answers");
+}
+
 Run look_at_run(const std::string& path, const std::string& id) {
   Run run{id, path, base::Json::object(), Life::kLost, ""};
-  os::Fd folder = open_folder(path);
-  if (!folder.valid()) return run;
-  // The lock first: a launcher that ends between the two looks has written its verdict before.
-  bool alive = held(folder.get());
-  base::Result<os::Fd> file = os::open_regular(folder.get(), "run.json");
-  run.ours = os::only_ours(folder) && (!file.ok() || os::only_ours(*file));
-  base::Result<std::string> text = file.ok() ? os::read_rest(*file, "run.json", kMaxRecordBytes) : base::Result<std::string>(file.error());
-  base::Result<base::Json> json = text.ok() ? base::parse_json(*text, kMaxRecordBytes) : base::Result<base::Json>(text.error());
-  if (json.ok() && json->is_object()) run.record = std::move(json).value();
+  base::Result<bool> locked = false;
+  base::Status read = read_run(path, run, locked);
   auto launcher = run.record.find("launcher");
   std::string host = launcher == run.record.end() ? "" : base::get_string(*launcher, "host").value_or("");
   // On this machine the process itself tells, with locks or without. Of another one the lock may.
@@ -102,10 +155,13 @@ Run look_at_run(const std::string& path, const std::string& id) {
   const os::Lives lives = os::lives(mark);
   const bool unknown = lives == os::Lives::kUnknown;
   const bool same_machine = host == this_machine() && (mark.machine_id.empty() || mark.machine_id == os::own_mark().machine_id);
-  if (base::get_string(run.record, "state") == "ended") {
+  if (read.ok() && base::get_string(run.record, "state") == "ended") {
     run.life = Life::kEnded;
-  } else if (lives == os::Lives::kYes || (unknown && alive)) {
+  } else if (lives == os::Lives::kYes || (unknown && locked.ok() && *locked)) {
     run.life = Life::kAlive;
+  } else if (!read.ok()) {
+    run.life = Life::kUnknown;
+    run.unreadable = cannot_read(read.error(), "the run " + id, path);
   } else if (unknown && !host.empty() && !same_machine) {
     run.life = Life::kElsewhere;
     run.launcher_host = host;
@@ -120,18 +176,24 @@ base::Status must_be_ours(const Run& run) {
       .with_hint("ls -ld " + run.path + " " + run.path + "/run.json");
 }
 
-std::vector<Run> list_runs(const std::string& base) {
+base::Result<std::vector<Run>> list_runs(const std::string& base) {
+  TRY_ASSIGN(const std::vector<std::string> ids, ids_in(base));
   std::vector<Run> runs;
-  for (const std::string& id : ids_in(base)) runs.push_back(look_at_run(base + "/" + id, id));
+  for (const std::string& id : ids) runs.push_back(look_at_run(base + "/" + id, id));
   return runs;
 }
 
 base::Result<Run> find_run(const std::string& base, std::string_view word) {
-  std::vector<std::string> ids = ids_in(base);
+  auto look = [&](const std::string& id) -> base::Result<Run> {
+    Run run = look_at_run(base + "/" + id, id);
+    if (run.unreadable) return *std::move(run.unreadable);
+    return run;
+  };
+  TRY_ASSIGN(const std::vector<std::string> ids, ids_in(base));
   if (ids.empty()) return base::fail(ErrorKind::kUsage, "there is no run yet").because("nothing lies in " + base);
   if (word.empty() || word == "latest") {
-    std::string id = newest_of(base, ids);
-    return look_at_run(base + "/" + id, id);
+    TRY_ASSIGN(const std::string id, newest_of(base, ids));
+    return look(id);
   }
   std::vector<std::string> fitting;
   for (const std::string& id : ids)
@@ -142,7 +204,7 @@ base::Result<Run> find_run(const std::string& base, std::string_view word) {
     return base::fail(ErrorKind::kUsage, fmt::format("{} runs begin or end with {}", fitting.size(), base::quote(word)))
         .because("of them " + fitting[0] + " and " + fitting[1])
         .with_hint("give more of the id; phalanx ps -a lists them");
-  return look_at_run(base + "/" + fitting[0], fitting[0]);
+  return look(fitting[0]);
 }
 
 }  // namespace logs

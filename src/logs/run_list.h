@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ enum class Life {
   kEnded,      // run.json has the verdict
   kLost,       // the launcher died without a word
   kElsewhere,  // begun on another machine; whether it lives cannot be seen from here
+  kUnknown,    // its folder or its run.json cannot be read: `unreadable` says why
 };
 
 struct Run {
@@ -32,17 +34,20 @@ struct Run {
   // The folder and run.json are real, owned by this user or by root, and nobody else can write to them. Anyone can lay a run into a shared
   // folder: what such a record says may be shown, but nothing may be done because of it.
   bool ours = false;
+  std::optional<base::Error> unreadable = {};  // of kUnknown: names the path, and says what to do
 };
 
 inline constexpr size_t kMaxRecordBytes = 64 << 20;
 
-// Newest first. A folder that does not exist has none.
-std::vector<Run> list_runs(const std::string& base);
+// Newest first. A folder that does not exist has none. Error kConfig: the folder cannot be read.
+base::Result<std::vector<Run>> list_runs(const std::string& base);
 // word: an id, the beginning or the last four characters of one, "latest" or "" (the newest). Error kUsage: there is none such, or
-// more than one.
+// more than one; kConfig: the folder, or the run that was found, cannot be read.
 base::Result<Run> find_run(const std::string& base, std::string_view word);
 // Error kConfig: the run is not ours, so its record must not decide what is done.
 base::Status must_be_ours(const Run& run);
+// An error of a system call, as one of kConfig with something to do.
+base::Error cannot_read(base::Error error, const std::string& what, const std::string& path);
 // Looks again.
 Run look_at_run(const std::string& path, const std::string& id);
 

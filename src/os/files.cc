@@ -77,18 +77,42 @@ base::Result<std::string> read_file(const std::string& path, size_t max_bytes) {
 base::Result<Fd> open_regular(int folder, const std::string& name) {
   Fd fd(without_interruption([&] { return ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK); }));
   if (!fd.valid()) return base::system_error("open", name);
-  struct stat s{};
-  if (::fstat(fd.get(), &s) != 0) return base::system_error("stat", name);
+  TRY_ASSIGN(const struct stat s, stat_of(fd, name));
   if (!S_ISREG(s.st_mode)) return base::fail(base::ErrorKind::kConfig, name + " is not a regular file");
   return fd;
 }
 
+base::Result<std::optional<Fd>> open_regular_if_present(int folder, const std::string& name) {
+  Fd fd(without_interruption([&] { return ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK); }));
+  if (!fd.valid() && (means_absent(errno) || errno == ELOOP || errno == ENXIO)) return std::optional<Fd>();
+  if (!fd.valid()) return base::system_error("open", name);
+  TRY_ASSIGN(const struct stat s, stat_of(fd, name));
+  if (!S_ISREG(s.st_mode)) return std::optional<Fd>();
+  return std::optional<Fd>(std::move(fd));
+}
+
+base::Result<std::optional<Fd>> open_regular_if_present(const std::string& path) { return open_regular_if_present(AT_FDCWD, path); }
+
 base::Result<Fd> open_regular(const std::string& path) { return open_regular(AT_FDCWD, path); }
 
-bool only_ours(const Fd& file) {
-  struct stat s{};
-  return file.valid() && ::fstat(file.get(), &s) == 0 && (s.st_uid == ::getuid() || s.st_uid == 0) && (s.st_mode & 022) == 0;
+base::Result<size_t> read_at(const Fd& file, const std::string& path, off_t from, char* data, size_t size) {
+  size_t got = 0;
+  while (got < size) {
+    const ssize_t n = without_interruption([&] { return ::pread(file.get(), data + got, size - got, from + static_cast<off_t>(got)); });
+    if (n < 0) return base::system_error("read", path);
+    if (n == 0) break;
+    got += static_cast<size_t>(n);
+  }
+  return got;
 }
+
+base::Result<struct stat> stat_of(const Fd& file, const std::string& path) {
+  struct stat s{};
+  if (without_interruption([&] { return ::fstat(file.get(), &s); }) != 0) return base::system_error("stat", path);
+  return s;
+}
+
+bool only_ours(const struct stat& file) { return (file.st_uid == ::getuid() || file.st_uid == 0) && (file.st_mode & 022) == 0; }
 
 base::Result<bool> is_present(const std::string& path) {
   TRY_ASSIGN(std::optional<mode_t> mode, mode_of(path));
@@ -128,10 +152,11 @@ base::Result<std::optional<std::vector<std::string>>> names_if_present(const std
 
 base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode, Durable durable) {
   std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + random_suffix();
-  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  Fd fd(without_interruption([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode); }));
   if (!fd.valid()) return base::system_error("create", temporary);
   base::Status written = write_all(fd.get(), content, temporary);
-  if (written.ok() && durable == Durable::kYes && ::fsync(fd.get()) != 0) written = base::system_error("fsync", temporary);
+  if (written.ok() && durable == Durable::kYes && without_interruption([&] { return ::fsync(fd.get()); }) != 0)
+    written = base::system_error("fsync", temporary);
   if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) written = base::system_error("rename", path);
   if (!written.ok()) ::unlink(temporary.c_str());
   if (!written.ok() || durable == Durable::kNo) return written;
@@ -141,7 +166,7 @@ base::Status write_file_atomic(const std::string& path, std::string_view content
 base::Status make_folders(const std::string& path, unsigned mode) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) {
+    if (without_interruption([&] { return ::mkdir(part.c_str(), mode); }) != 0 && errno != EEXIST) {
       const int failure = errno;  // is_folder changes errno
       if (!is_folder(part)) return base::system_error("mkdir", part, failure);
     }

@@ -1,6 +1,8 @@
 // Files and folders: whole reads with a limit, and writes that are either the old content or the new one.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,9 +27,15 @@ base::Result<std::optional<std::vector<std::string>>> names_if_present(const std
 // the writer of a FIFO. folder: a descriptor that `name` is relative to, or AT_FDCWD. Error kConfig: something else lies there.
 base::Result<Fd> open_regular(int folder, const std::string& name);
 base::Result<Fd> open_regular(const std::string& path);
+// Nothing where no regular file lies: no file, a link, a FIFO. An Error means that nobody knows.
+base::Result<std::optional<Fd>> open_regular_if_present(int folder, const std::string& name);
+base::Result<std::optional<Fd>> open_regular_if_present(const std::string& path);
 base::Result<std::string> read_rest(const Fd& file, const std::string& path, size_t max_bytes);
-// Whether what is open is owned by this user or by root, and neither group nor others can write to it.
-bool only_ours(const Fd& file);
+// The bytes at `from`; fewer only where the file ends.
+base::Result<size_t> read_at(const Fd& file, const std::string& path, off_t from, char* data, size_t size);
+base::Result<struct stat> stat_of(const Fd& file, const std::string& path);
+// Whether it is owned by this user or by root, and neither group nor others can write to it.
+bool only_ours(const struct stat& file);
 // Temp file beside `path`, fsync, rename, fsync of the folder. mode as for open(2). Without fsync a crash of the machine may leave an empty
 // or partial file; for what its reader can check and make again.
 enum class Durable { kYes, kNo };

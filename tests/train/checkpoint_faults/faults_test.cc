@@ -1,16 +1,21 @@
 // Each system call of each operation on checkpoints fails once, in each way: no complete checkpoint is lost, nothing of others is touched,
-// no lookup answers "none", and every error names the path.
+// no lookup answers "none", and every error names the path. And each hangs once, until its process is killed.
 #include <ATen/ops/arange.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include "base/unicode.h"
@@ -18,197 +23,17 @@
 #include "engine/checkpoint/reader.h"
 #include "engine/checkpoint/saver.h"
 #include "faults.h"
+#include "operations.h"
+#include "os/clock.h"
 #include "os/files.h"
 
 namespace {
 
 using namespace engine::checkpoint;
-namespace fs = std::filesystem;
+using namespace engine::checkpoint::faulty;
 
 const std::vector<std::pair<int, const char*>> kFaults{{EIO, "EIO"},       {ESTALE, "ESTALE"}, {EACCES, "EACCES"},
                                                        {ENOSPC, "ENOSPC"}, {EINTR, "EINTR"},   {faults::kShort, "short count"}};
-
-class Root {
- public:
-  Root() : path_(fs::exists("/dev/shm") ? "/dev/shm/phalanx-faults-XXXXXX" : fs::temp_directory_path() / "phalanx-faults-XXXXXX") {
-    EXPECT_NE(mkdtemp(path_.data()), nullptr);
-  }
-  ~Root() { fs::remove_all(path_); }
-  std::string operator/(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-void put(const std::string& path, std::string_view text) {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path) << text;
-}
-
-std::string content(const std::string& path) { return os::read_file(path, 1 << 20).value(); }
-
-SaveRequest request(int64_t step) {
-  SaveRequest r;
-  r.step = step;
-  r.pieces = {{"model.weight", {64}, 0, at::arange(static_cast<double>(step), static_cast<double>(step) + 64, at::kFloat)}};
-  return r;
-}
-
-base::Status save(Saver& saver, SaveRequest what, Removals* removals = nullptr) {
-  TRY(saver.save(std::move(what)));
-  SaveOutcome outcome = *saver.wait();
-  if (removals) *removals = outcome.removals;
-  return std::move(outcome.status);
-}
-
-std::unique_ptr<Saver> open_saver(const std::string& folder, const std::string& token, int64_t keep) {
-  auto saver = Saver::open({.folder = folder, .token = token, .keep = keep, .deadline = std::chrono::milliseconds(300)});
-  if (!saver.ok()) throw std::runtime_error(saver.error().render());
-  return *std::move(saver);
-}
-
-// Checkpoints 1 (the best), 2 and 3; leftovers of a crash; another tool's folder; a merged model.
-void furnish(const std::string& root) {
-  const std::string folder = root + "/checkpoints";
-  {
-    auto saver = open_saver(folder, "first", 0);
-    for (int64_t step : {1, 2, 3}) {
-      SaveRequest r = request(step);
-      if (step == 1) r.best = Best{1, "loss", 0.5};
-      ASSERT_TRUE(save(*saver, std::move(r)).ok());
-    }
-  }
-  put(folder + "/.saving-step-00000009.dead.0/shard-00000-of-00001.safetensors.tmp", "half");
-  put(folder + "/.removing-step-00000000.1.1/DONE", "half");
-  put(folder + "/step-00000100/model.pt", "another tool's");
-  const Interrupt never;
-  ASSERT_TRUE(merge({.checkpoint = folder + "/step-00000002", .folder = root + "/merged"}, never).ok());
-}
-
-// The steps whose checkpoints are whole: every byte is hashed.
-std::set<int64_t> whole(const std::string& folder) {
-  std::set<int64_t> steps;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    auto reader = Reader::open(entry.path());
-    if (step_of(entry.path().filename().string()) && reader.ok() && reader->verify().ok()) steps.insert(reader->step());
-  }
-  return steps;
-}
-
-struct Operation {
-  std::string name;
-  std::function<base::Status(const std::string& root, Saver* saver)> act;
-  std::set<int64_t> always = {1, 2, 3};  // whole afterwards, whatever happened
-  bool with_saver = false;               // opened before the calls are watched
-  int64_t keep = 0;
-  bool exchange = true;
-  // After it has ended; the complaint, or "".
-  std::function<std::string(const std::string& root, const base::Status& status, const std::set<int64_t>& steps)> check = {};
-};
-
-base::Status expect_answer(bool right, const char* what) {
-  return right ? base::ok() : base::fail(base::ErrorKind::kInternal, fmt::format("WRONG ANSWER from {}", what));
-}
-
-base::Status look(const std::string& folder) {
-  TRY_ASSIGN(const std::vector<std::string> all, list(folder));
-  TRY(expect_answer(all.size() == 3, "list"));
-  TRY_ASSIGN(const std::optional<std::string> newest, latest(folder));
-  TRY(expect_answer(newest == folder + "/step-00000003", "latest"));
-  TRY_ASSIGN(const std::optional<Best> marked, best(folder));
-  return expect_answer(marked && marked->step == 1, "best");
-}
-
-base::Status resume(const std::string& folder) {
-  TRY_ASSIGN(const Readable found, newest_readable(folder));
-  return expect_answer(found.reader && found.reader->step() == 3, "newest_readable");
-}
-
-base::Status merge_into(const std::string& root, const char* name, bool replace) {
-  const Interrupt never;
-  TRY(merge({.checkpoint = root + "/checkpoints/step-00000003", .folder = root + "/" + name, .replace = replace}, never));
-  return base::ok();
-}
-
-std::vector<Operation> operations() {
-  auto checkpoints = [](const std::string& root) { return root + "/checkpoints"; };
-  std::vector<Operation> all;
-  all.push_back({"list", [=](auto& root, Saver*) { return look(checkpoints(root)); }});
-  all.push_back({"resume", [=](auto& root, Saver*) { return resume(checkpoints(root)); }});
-  all.push_back({"start", [=](auto& root, Saver*) -> base::Status {
-                   TRY(Saver::open({.folder = checkpoints(root), .token = "second"}));
-                   return base::ok();
-                 }});
-  all.push_back({.name = "save, publish, mark, prune",
-                 .act =
-                     [](auto&, Saver* saver) {
-                       SaveRequest r = request(4);
-                       r.best = Best{4, "loss", 0.25};
-                       return save(*saver, std::move(r));
-                     },
-                 .always = {3},
-                 .with_saver = true,
-                 .keep = 2,
-                 .check = [](auto&, const base::Status& status, const std::set<int64_t>& steps) -> std::string {
-                   if (status.ok() && !steps.contains(4)) return "it was saved and is not there";
-                   if (!steps.contains(4) && steps != std::set<int64_t>{1, 2, 3}) return "old ones were removed without a new one";
-                   return steps.contains(4) || !status.ok() ? "" : "lost";
-                 }});
-  for (const bool exchange : {true, false})
-    all.push_back({.name = exchange ? "save the same step" : "save the same step in two renames",
-                   .act = [](auto&, Saver* saver) { return save(*saver, request(3)); },
-                   .with_saver = true,
-                   .exchange = exchange});
-  all.push_back({.name = "replace",
-                 .act = [=](auto& root, Saver*) { return remove_all(checkpoints(root)); },
-                 .always = {},
-                 .check = [](auto&, const base::Status& status, const std::set<int64_t>& steps) -> std::string {
-                   return status.ok() && !steps.empty() ? "it said that all are removed" : "";
-                 }});
-  all.push_back({"merge", [](auto& root, Saver*) { return merge_into(root, "new", false); }});
-  all.push_back({.name = "merge in place of an older model", .act = [](auto& root, Saver*) { return merge_into(root, "merged", true); }});
-  return all;
-}
-
-// The rest of a run's folder after an operation that met a fault, and whether the next start finds everything.
-std::string complaint(const Operation& operation, const std::string& root, const base::Status& status) {
-  const std::string folder = root + "/checkpoints";
-  if (!status.ok()) {
-    const std::string said = status.error().render();
-    if (said.find(root) == std::string::npos || said.find("WRONG ANSWER") != std::string::npos) return "it said: " + said;
-  }
-  if (content(folder + "/step-00000100/model.pt") != "another tool's") return "another tool's folder was touched";
-  const std::string model = root + "/merged/model.safetensors";
-  if (fs::file_size(model) < 256) return "the merged model is damaged";
-  if (fs::exists(root + "/new") && fs::file_size(root + "/new/model.safetensors") < 256) return "the new model is damaged";
-
-  if (operation.check)
-    if (std::string wrong = operation.check(root, status, whole(folder)); !wrong.empty()) return wrong;
-  auto next = open_saver(folder, "next", 0);
-  std::set<int64_t> steps = whole(folder);
-  if (!std::includes(steps.begin(), steps.end(), operation.always.begin(), operation.always.end())) return "a complete checkpoint is lost";
-  if (base::Status saved = save(*next, request(5)); !saved.ok()) return "the next save failed: " + saved.error().render();
-  if (newest_readable(folder).value().reader->step() != 5) return "the next start does not find the newest";
-  const std::vector<std::string> names = names_in(folder).value();
-  for (const std::string& name : names)
-    if (name.starts_with(".saving-") || name.starts_with(".removing-") || name.starts_with(".replaced-")) return "left: " + name;
-  return "";
-}
-
-faults::Seen carry_out(const Operation& operation, const std::string& pattern, const std::string& root, int at, int error,
-                       base::Status& status) {
-  fs::remove_all(root);
-  fs::copy(pattern, root, fs::copy_options::recursive);
-  std::unique_ptr<Saver> saver;
-  if (operation.with_saver) saver = open_saver(root + "/checkpoints", "second", operation.keep);
-  faults::refuse_exchange(!operation.exchange);
-  faults::watch(root, at, error);
-  status = operation.act(root, saver.get());
-  saver.reset();
-  faults::Seen seen = faults::stop();
-  faults::refuse_exchange(false);
-  return seen;
-}
 
 TEST(StorageFaults, EachCallFailsOnceInEachWay) {
   Root root;
@@ -245,6 +70,126 @@ TEST(StorageFaults, EachCallFailsOnceInEachWay) {
   EXPECT_GT(injected, 1000);
   EXPECT_GT(refused, 500);
   EXPECT_LT(refused, injected) << "EINTR and short counts are no reason to give up";
+}
+
+// The byte that comes first within the time, or 0.
+char byte_from(int fd, int most_ms) {
+  pollfd ready{fd, POLLIN, 0};
+  char byte = 0;
+  return poll(&ready, 1, most_ms) == 1 && read(fd, &byte, 1) == 1 ? byte : '\0';
+}
+
+// In a process of its own, which is killed once the call hangs: 'h'. 'e': the operation has ended without that call.
+char carry_out_until_killed(const Operation& operation, const std::string& pattern, const std::string& root, int at) {
+  int ends[2];
+  EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const os::Fd hear(ends[0]);
+  os::Fd tell(ends[1]);
+  fs::remove_all(root);
+  fs::copy(pattern, root, fs::copy_options::recursive);
+  const pid_t training = fork();
+  if (training == 0) {
+    std::unique_ptr<Saver> saver;
+    if (operation.with_saver) saver = open_saver(root + "/checkpoints", "second", operation.keep);
+    faults::refuse_exchange(!operation.exchange);
+    faults::tell_hang(tell.get());
+    faults::watch(root, at, faults::kHang);
+    (void)operation.act(root, saver.get());
+    saver.reset();
+    faults::stop();
+    (void)!write(tell.get(), "e", 1);
+    _exit(0);
+  }
+  tell.reset();
+  const char how = byte_from(hear.get(), 30'000);
+  kill(training, SIGKILL);
+  waitpid(training, nullptr, 0);
+  return how;
+}
+
+// A file system that hangs holds whoever calls it until the machine is rebooted or the process is killed. The training that is started
+// then resumes from the newest complete checkpoint: each call is where the killed one stood.
+TEST(StorageFaults, ATrainingThatIsKilledWhileACallHangsResumesFromTheNewest) {
+  Root root;
+  const std::string pattern = root / "pattern", place = root / "run";
+  furnish(pattern);
+  int hung = 0;
+  for (const Operation& operation : operations()) {
+    base::Status status = base::ok();
+    const int calls = static_cast<int>(carry_out(operation, pattern, place, -1, 0, status).calls.size());
+    int here = 0;
+    for (int at = 0; at < calls; ++at) {
+      const char how = carry_out_until_killed(operation, pattern, place, at);
+      ASSERT_NE(how, '\0') << operation.name << ", call " << at;
+      here += how == 'h';
+      const base::Status killed = base::fail(base::ErrorKind::kInterrupted, "killed in " + place);
+      EXPECT_EQ(complaint(operation, place, killed), "") << operation.name << ", killed at call " << at;
+    }
+    hung += here;
+    fmt::print("{}: {} calls, {} hangs\n", operation.name, calls, here);
+    EXPECT_GE(here, calls * 9 / 10) << operation.name << ": the calls differ from run to run";
+  }
+  fmt::print("{} hangs injected\n", hung);
+  EXPECT_GT(hung, 250);
+}
+
+// The disk of one rank hangs while it writes its shard.
+TEST(StorageFaults, OfAShardThatHangsTheOthersAreToldAtTheDeadline) {
+  Root root;
+  furnish(root / "run");
+  const std::string folder = root / "run/checkpoints";
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool hangs = false, go_on = false;
+  faults::before_each([&](const faults::Call& call) {
+    if (call.path.find("shard-00001-of-00002.safetensors.tmp") == std::string::npos) return;  // only its writer opens it
+    std::unique_lock lock(mutex);
+    hangs = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return go_on; });
+  });
+  auto open_rank = [&](int rank) {
+    SaverOptions options{.folder = folder, .rank = rank, .world = 2, .token = "both", .when_busy = WhenBusy::kRefuse};
+    options.deadline = std::chrono::milliseconds(500);
+    return *Saver::open(std::move(options));
+  };
+  auto first = open_rank(0), second = open_rank(1);
+  faults::watch(folder, -1, 0);
+  auto half = [](int rank) {
+    SaveRequest r;
+    r.step = 4;
+    r.pieces = {{"model.weight", {64}, 32 * rank, at::arange(32 * rank, 32 * rank + 32, at::kFloat)}};
+    return r;
+  };
+  const os::Mono begin = os::mono_now();
+  ASSERT_TRUE(second->save(half(1)).ok());
+  ASSERT_TRUE(first->save(half(0)).ok());
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return hangs; }));
+  }
+  EXPECT_FALSE(second->poll()) << "the training of the rank whose disk hangs goes on";
+  EXPECT_FALSE(second->save(half(1)).ok()) << "and hears that its last save is not over";
+  const SaveOutcome told = *first->wait();
+  ASSERT_FALSE(told.status.ok());
+  const std::string said = told.status.error().render();
+  EXPECT_NE(said.find("rank(s) 1"), std::string::npos) << said;
+  EXPECT_NE(said.find(folder), std::string::npos) << said;
+  EXPECT_LT(os::mono_now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(whole(folder), (std::set<int64_t>{1, 2, 3}));
+  {
+    std::lock_guard lock(mutex);
+    go_on = true;
+  }
+  changed.notify_all();
+  (void)second->wait();
+  first.reset();
+  second.reset();
+  faults::before_each({});
+  faults::stop();
+  auto next = open_saver(folder, "next", 0);
+  EXPECT_TRUE(save(*next, request(5)).ok());
+  EXPECT_EQ(whole(folder), (std::set<int64_t>{1, 2, 3, 5}));
 }
 
 bool is_locked(const std::string& owner) {

@@ -33,8 +33,8 @@ TEST_F(RunList, OnlyIdsAreRuns) {
   for (const char* no : {"", "latest", "20261121-073102-A3F9", "20261121-073102-a3f", "../20261121-07310-a3f", "20261121-073102-a3f9x"})
     EXPECT_FALSE(is_run_id(no)) << no;
   make("not-a-run", {{"state", "ended"}});
-  EXPECT_TRUE(list_runs(base_).empty());
-  EXPECT_TRUE(list_runs(base_ + "/none").empty());
+  EXPECT_TRUE(list_runs(base_)->empty());
+  EXPECT_TRUE(list_runs(base_ + "/none")->empty());
   EXPECT_FALSE(find_run(base_, "latest").ok());
 }
 
@@ -44,11 +44,11 @@ TEST_F(RunList, WhatIsNoRegularFileIsNotWaitedForNorFollowed) {
   make(id, nullptr);
   ASSERT_EQ(::mkfifo((path + "/events.jsonl").c_str(), 0644), 0);
   ASSERT_EQ(::mkfifo((path + "/run.json").c_str(), 0644), 0);
-  EXPECT_EQ(list_runs(base_)[0].life, Life::kLost);
+  EXPECT_EQ(list_runs(base_)->at(0).life, Life::kLost);
   fs::remove(path + "/run.json");
   ASSERT_TRUE(os::write_file_atomic(base_ + "/elsewhere", R"({"state":"ended"})").ok());
   fs::create_symlink(base_ + "/elsewhere", path + "/run.json");
-  EXPECT_TRUE(list_runs(base_)[0].record.empty());
+  EXPECT_TRUE(list_runs(base_)->at(0).record.empty());
   fs::create_directory_symlink(path, base_ + "/20261121-000002-bbbb");
   EXPECT_FALSE(look_at_run(base_ + "/20261121-000002-bbbb", "20261121-000002-bbbb").ours);
 }
@@ -91,9 +91,9 @@ TEST_F(RunList, ALauncherThatLivesHoldsTheLock) {
     DiskFiles files{{}};
     run->write_to(files);
     run->write_record({{"state", "running"}});
-    EXPECT_EQ(list_runs(base_)[0].life, Life::kAlive);
+    EXPECT_EQ(list_runs(base_)->at(0).life, Life::kAlive);
   }
-  EXPECT_EQ(list_runs(base_)[0].life, Life::kLost);
+  EXPECT_EQ(list_runs(base_)->at(0).life, Life::kLost);
 }
 
 TEST_F(RunList, WhatRunJsonSays) {
@@ -102,7 +102,7 @@ TEST_F(RunList, WhatRunJsonSays) {
   make("20261121-000003-cccc", {{"state", "running"}, {"launcher", {{"host", "elsewhere"}}}});
   make("20261121-000004-dddd", nullptr);
   make("20261121-000005-eeee", {{"state", 7}, {"launcher", "odd"}});
-  auto runs = list_runs(base_);
+  auto runs = *list_runs(base_);
   ASSERT_EQ(runs.size(), 5u);
   EXPECT_EQ(runs[4].life, Life::kEnded);
   EXPECT_EQ(runs[3].life, Life::kLost);
@@ -129,7 +129,7 @@ TEST_F(RunList, OnItsOwnMachineTheProcessTellsWhetherARunLives) {
   base::Json elsewhere = with("boot_id", "x");
   elsewhere["launcher"]["machine_id"] = "y";
   make("20261121-000006-ffff", elsewhere);
-  auto runs = list_runs(base_);
+  auto runs = *list_runs(base_);
   ASSERT_EQ(runs.size(), 6u);
   EXPECT_EQ(runs[5].life, Life::kAlive);
   EXPECT_EQ(runs[4].life, Life::kLost);
