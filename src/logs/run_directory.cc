@@ -37,9 +37,9 @@ void point_latest_at(const std::string& base, const std::string& id) {
 }
 
 // Without it, a run on a full disk could not record its own end. It is given up for that (DiskFiles::replace).
-void reserve_room(const std::string& path) {
-  os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.valid() && ::posix_fallocate(file.get(), 0, RunDirectory::kReserveBytes) != 0) ::unlink(path.c_str());
+void reserve_room(const os::Fd& folder) {
+  os::Fd file(::openat(folder.get(), "reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.valid() && ::posix_fallocate(file.get(), 0, RunDirectory::kReserveBytes) != 0) ::unlinkat(folder.get(), "reserve", 0);
 }
 
 constexpr const char* kOtherFolder = "choose another folder with --log-dir";
@@ -70,15 +70,16 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
     if (::mkdir(path.c_str(), 0700) == 0) break;
     if (errno != EEXIST || attempt == 1000) return failed(base::system_error("mkdir", path));
   }
-  std::string ranks = path + "/ranks";
-  if (::mkdir(ranks.c_str(), 0700) != 0) return failed(base::system_error("mkdir", ranks));
-  std::string events_path = path + "/events.jsonl";
-  os::Fd events(::open(events_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!events.valid()) return failed(base::system_error("create", events_path));
+  // From here on by descriptor: in a folder that others may write to, the name can lead to their folder, or to another one of ours.
+  os::Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.valid()) return failed(base::system_error("open", path));
+  if (::mkdirat(folder.get(), "ranks", 0700) != 0) return failed(base::system_error("mkdir", path + "/ranks"));
+  os::Fd events(::openat(folder.get(), "events.jsonl", O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!events.valid()) return failed(base::system_error("create", path + "/events.jsonl"));
   ::flock(events.get(), LOCK_EX);  // (logs/run_list.h); a file system without locks does without
   point_latest_at(base, id);
-  reserve_room(path + "/reserve");
-  return RunDirectory(std::move(id), std::move(path), std::move(events));
+  reserve_room(folder);
+  return RunDirectory(std::move(id), std::move(path), std::move(folder), std::move(events));
 }
 
 std::string RunDirectory::rank_log_path(int rank) const { return fmt::format("{}/ranks/{}.log", path_, rank); }
