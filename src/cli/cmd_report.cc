@@ -43,7 +43,7 @@ class Archive {
   void add_json(const std::string& name, const Json& json) { add(name, base::to_text(logs::redact_json(json, &redacted_), 2) + "\n"); }
   // Line by line: what is not JSON is cleaned as text.
   void add_lines(const std::string& name, size_t most) {
-    std::string text = excerpt_of(run_.path + "/" + name, most), out;
+    std::string text = excerpt_of(run_.path, name, most), out;
     for (std::string_view line : base::split_lines(text)) {
       base::Result<Json> json = base::parse_json(line);
       out += (json.ok() ? base::to_text(logs::redact_json(*json, &redacted_)) : logs::redact(line, &redacted_)) + "\n";
@@ -54,7 +54,7 @@ class Archive {
     size_t each = std::clamp(kMostLogs / std::max<size_t>(1, ranks), kLeastLog, kMostLog), sum = 0;
     for (size_t r = 0; r < ranks && sum < kMostLogs; ++r) {
       std::string name = fmt::format("ranks/{}.log", r);
-      std::string text = excerpt_of(run_.path + "/" + name, each);
+      std::string text = excerpt_of(run_.path, name, each);
       sum += text.size();
       add_text(name, text);
     }
@@ -62,7 +62,7 @@ class Archive {
   void add_facts() {
     for (size_t h = 0; h < kMostFacts; ++h) {
       std::string name = fmt::format("facts/{}.json", h);
-      base::Result<os::Fd> file = os::open_regular(run_.path + "/" + name);
+      base::Result<os::Fd> file = os::open_regular_below(run_.path, name);
       if (!file.ok()) continue;
       base::Result<std::string> text = os::read_rest(*file, name, 8 << 20);
       base::Result<Json> json = text.ok() ? base::parse_json(*text) : base::Result<Json>(text.error());
@@ -95,7 +95,7 @@ std::string pack(const logs::Run& run, const Json& status, size_t& redacted) {
   if (status.is_object()) archive.add_json("status.json", status);
   archive.add_lines("events.jsonl", kMostEvents);
   archive.add_lines("progress.jsonl", logs::kMaxProgressBytes);
-  archive.add_text("launcher.log", excerpt_of(run.path + "/launcher.log", kMostLog));
+  archive.add_text("launcher.log", excerpt_of(run.path, "launcher.log", kMostLog));
   archive.add_logs(host_of_rank(run.record).size());
   archive.add_facts();
   size_t of_page = 0;

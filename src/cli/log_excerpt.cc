@@ -43,8 +43,8 @@ void begin_at_line(std::string& tail) {
 
 }  // namespace
 
-std::string excerpt_of(const std::string& path, size_t most) {
-  base::Result<os::Fd> file = os::open_regular(path);
+std::string excerpt_of(const std::string& run_folder, std::string_view name, size_t most) {
+  base::Result<os::Fd> file = os::open_regular_below(run_folder, name);
   struct stat s{};
   if (!file.ok() || ::fstat(file->get(), &s) != 0) return "";
   size_t size = static_cast<size_t>(s.st_size);

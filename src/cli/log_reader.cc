@@ -63,7 +63,7 @@ LogReader::LogReader(view::Output& out, std::string folder, std::vector<std::str
 }
 
 os::Fd LogReader::open_file(const Log& log, const char* ending) const {
-  base::Result<os::Fd> file = os::open_regular(fmt::format("{}/ranks/{}.log{}", folder_, log.rank, ending));
+  base::Result<os::Fd> file = os::open_regular_below(folder_, fmt::format("ranks/{}.log{}", log.rank, ending));
   return file.ok() ? std::move(file).value() : os::Fd();
 }
 

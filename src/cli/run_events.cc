@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kMaxLine = 1 << 20;
 
-std::string end_of_file(const std::string& path, size_t most) {
-  base::Result<os::Fd> file = os::open_regular(path);
+std::string end_of_file(const std::string& run_folder, std::string_view name, size_t most) {
+  base::Result<os::Fd> file = os::open_regular_below(run_folder, name);
   struct stat s{};
   if (!file.ok() || ::fstat(file->get(), &s) != 0) return "";
   if (s.st_size > static_cast<off_t>(most)) ::lseek(file->get(), s.st_size - static_cast<off_t>(most), SEEK_SET);
@@ -31,7 +31,7 @@ std::string end_of_file(const std::string& path, size_t most) {
 
 std::vector<RunEvent> read_events(const std::string& run_folder) {
   std::vector<RunEvent> events;
-  std::string text = end_of_file(run_folder + "/events.jsonl", kMaxEventBytes);
+  std::string text = end_of_file(run_folder, "events.jsonl", kMaxEventBytes);
   for (std::string_view line : base::split_lines(text)) {
     base::Result<base::Json> json = base::parse_json(line, kMaxLine);
     if (!json.ok() || !json->is_object()) continue;

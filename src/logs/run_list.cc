@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,12 +28,18 @@ bool held(int folder) {
   return events.ok() && ::flock(events->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+// A link to a folder is none: in a shared folder it may lead anywhere.
+bool is_folder(int parent, const char* name) {
+  struct stat s{};
+  return ::fstatat(parent, name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode);
+}
+
 std::vector<std::string> ids_in(const std::string& base) {
   std::vector<std::string> ids;
   DIR* folder = ::opendir(base.c_str());
   if (!folder) return ids;
   while (dirent* entry = ::readdir(folder))
-    if (is_run_id(entry->d_name)) ids.emplace_back(entry->d_name);
+    if (is_run_id(entry->d_name) && is_folder(::dirfd(folder), entry->d_name)) ids.emplace_back(entry->d_name);
   ::closedir(folder);
   std::sort(ids.rbegin(), ids.rend());
   return ids;
@@ -85,9 +92,15 @@ std::string this_machine() {
 }
 
 Run look_at_run(const std::string& path, const std::string& id) {
-  Run run{id, path, base::Json::object(), Life::kLost, ""};
+  Run run{id, path, base::Json::object(), Life::kLost, "", false, 0};
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) return run;
+  run.owner = info.st_uid;
   os::Fd folder = open_folder(path);
-  if (!folder.valid()) return run;
+  if (!folder.valid()) {
+    if (errno == EACCES) run.life = Life::kElsewhere;
+    return run;
+  }
   // The lock first: a launcher that ends between the two looks has written its verdict before.
   bool alive = held(folder.get());
   base::Result<os::Fd> file = os::open_regular(folder.get(), "run.json");
@@ -109,6 +122,8 @@ Run look_at_run(const std::string& path, const std::string& id) {
   } else if (unknown && !host.empty() && !same_machine) {
     run.life = Life::kElsewhere;
     run.launcher_host = host;
+  } else if (!run.ours && run.record.empty()) {
+    run.life = Life::kElsewhere;
   }
   return run;
 }

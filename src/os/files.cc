@@ -85,6 +85,15 @@ base::Result<Fd> open_regular(int folder, const std::string& name) {
 
 base::Result<Fd> open_regular(const std::string& path) { return open_regular(AT_FDCWD, path); }
 
+base::Result<Fd> open_regular_below(const std::string& folder, std::string_view name) {
+  constexpr int kStep = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  Fd at(::open(folder.c_str(), kStep));
+  for (size_t slash = 0; at.valid() && (slash = name.find('/')) != std::string_view::npos; name.remove_prefix(slash + 1))
+    at = Fd(::openat(at.get(), std::string(name.substr(0, slash)).c_str(), kStep));
+  if (!at.valid()) return base::system_error("open", folder);
+  return open_regular(at.get(), std::string(name));
+}
+
 bool only_ours(const Fd& file) {
   struct stat s{};
   return file.valid() && ::fstat(file.get(), &s) == 0 && (s.st_uid == ::getuid() || s.st_uid == 0) && (s.st_mode & 022) == 0;

@@ -25,6 +25,9 @@ base::Result<std::optional<std::vector<std::string>>> names_if_present(const std
 // the writer of a FIFO. folder: a descriptor that `name` is relative to, or AT_FDCWD. Error kConfig: something else lies there.
 base::Result<Fd> open_regular(int folder, const std::string& name);
 base::Result<Fd> open_regular(const std::string& path);
+// The same for "ranks/0.log" below `folder`: neither the folder itself nor any step of the name may be a link. Who may make folders there
+// could otherwise let us read a file of our own and show or pack it as theirs.
+base::Result<Fd> open_regular_below(const std::string& folder, std::string_view name);
 base::Result<std::string> read_rest(const Fd& file, const std::string& path, size_t max_bytes);
 // Whether what is open is owned by this user or by root, and neither group nor others can write to it.
 bool only_ours(const Fd& file);
