@@ -45,6 +45,7 @@ void say_verdict(const logs::Run& run, view::View& view) {
 
 base::Result<int> attach_verb(const Invocation& invocation) {
   TRY_ASSIGN(logs::Run run, run_named(invocation));
+  TRY(logs::must_be_ours(run));
   if (run.life != logs::Life::kAlive) return not_there(run);
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
   view::Speech speech(language_here());

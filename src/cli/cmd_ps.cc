@@ -9,6 +9,7 @@
 #include "base/unicode.h"
 #include "cli/runs.h"
 #include "cli/verbs.h"
+#include "host/process_table.h"
 #include "job/control_client.h"
 #include "os/clock.h"
 #include "view/run_table.h"
@@ -64,6 +65,7 @@ view::RunRow row_of(const Listed& listed) {
   view::RunRow row;
   row.id = listed.run.id;
   row.state = state_word(listed.state);
+  if (!listed.run.ours) row.owner = host::user_name("", listed.run.owner);
   row.hosts = host_names(listed.run.record);
   row.ranks = base::get_int(listed.run.record, "world_size").value_or(0);
   row.ended = listed.run.life == logs::Life::kEnded;
@@ -93,7 +95,7 @@ void warn_of_unreadable(const std::vector<Listed>& runs) {
 
 Json json_of(const Listed& listed) {
   const logs::Run& run = listed.run;
-  Json json = {{"id", run.id}, {"state", listed.state}, {"path", run.path}, {"hosts", host_names(run.record)}};
+  Json json = {{"id", run.id}, {"state", listed.state}, {"path", run.path}, {"ours", run.ours}, {"hosts", host_names(run.record)}};
   for (const char* key : {"world_size", "began", "ended", "verdict", "exit_code", "command", "launcher"})
     if (auto value = run.record.find(key); value != run.record.end()) json[key] = *value;
   if (listed.progress.is_object()) json["progress"] = listed.progress;

@@ -80,7 +80,7 @@ class Archive {
  private:
   // What cannot be read is left out, and said.
   std::string read(const std::string& name, size_t most) {
-    base::Result<std::string> text = excerpt_of(run_.path + "/" + name, most);
+    base::Result<std::string> text = excerpt_of(run_.path, name, most);
     if (text.ok()) return std::move(text).value();
     left_out(text.error(), run_, name);
     return "";

@@ -21,9 +21,10 @@ constexpr const char* kBefore = ".1";  // logs/files.h
 class Joined {
  public:
   // Nothing where no regular file lies.
-  base::Status add(const std::string& path) {
-    TRY_ASSIGN(std::optional<os::Fd> file, os::open_regular_if_present(path));
+  base::Status add(const std::string& folder, const std::string& name) {
+    TRY_ASSIGN(std::optional<os::Fd> file, os::open_regular_below(folder, name));
     if (!file) return base::ok();
+    const std::string path = folder + "/" + name;
     TRY_ASSIGN(const struct stat s, os::stat_of(*file, path));
     for (const Part& part : parts_)
       if (part.device == s.st_dev && part.inode == s.st_ino) return base::ok();  // it was turned between two looks
@@ -82,10 +83,10 @@ void begin_at_line(std::string& tail) {
 
 }  // namespace
 
-base::Result<std::string> excerpt_of(const std::string& path, size_t most) {
+base::Result<std::string> excerpt_of(const std::string& run_folder, std::string_view name, size_t most) {
   Joined joined;
-  TRY(joined.add(path + kBefore));
-  TRY(joined.add(path));
+  TRY(joined.add(run_folder, std::string(name) + kBefore));
+  TRY(joined.add(run_folder, std::string(name)));
   const size_t size = joined.size(), end = most - most / 4;
   if (size <= most) return joined.read(0, size);
   TRY_ASSIGN(std::string head, joined.read(0, most / 4));

@@ -65,18 +65,22 @@ LogReader::LogReader(view::Output& out, std::string folder, std::vector<std::str
   }
 }
 
+base::Result<std::optional<os::Fd>> LogReader::open_file(const Log& log, const char* ending) const {
+  return os::open_regular_below(folder_, fmt::format("ranks/{}.log{}", log.rank, ending));
+}
+
 std::string LogReader::path_of(const Log& log, const char* ending) const {
   return fmt::format("{}/ranks/{}.log{}", folder_, log.rank, ending);
 }
 
 base::Status LogReader::open(Log& log) {
   const std::string path = path_of(log, ""), path_before = path_of(log, ".1");
-  TRY_ASSIGN(std::optional<os::Fd> now, os::open_regular_if_present(path));
+  TRY_ASSIGN(std::optional<os::Fd> now, open_file(log, ""));
   if (!now) return base::ok();
   int64_t missing = 1;
   if (tail_) { TRY_ASSIGN(missing, seek_tail(*now, path, *tail_)); }
   std::optional<os::Fd> before;
-  if (missing > 0) { TRY_ASSIGN(before, os::open_regular_if_present(path_before)); }
+  if (missing > 0) { TRY_ASSIGN(before, open_file(log, ".1")); }
   if (before) {
     TRY_ASSIGN(const bool same, same_file(*before, *now, path));
     if (same) before.reset();
@@ -90,11 +94,11 @@ base::Status LogReader::open(Log& log) {
 // At the end of the file that we have: it may have become the one before, or even have been removed since.
 base::Status LogReader::follow_turn(Log& log) {
   const std::string path = path_of(log, "");
-  TRY_ASSIGN(std::optional<os::Fd> now, os::open_regular_if_present(path));
+  TRY_ASSIGN(std::optional<os::Fd> now, open_file(log, ""));
   if (!now) return base::ok();
   TRY_ASSIGN(const bool same, same_file(*now, log.files.back(), path));
   if (same) return base::ok();
-  TRY_ASSIGN(std::optional<os::Fd> before, os::open_regular_if_present(path_of(log, ".1")));
+  TRY_ASSIGN(std::optional<os::Fd> before, open_file(log, ".1"));
   if (before) {
     TRY_ASSIGN(const bool ours, same_file(*before, log.files.back(), path));
     if (!ours) log.files.push_back(*std::move(before));

@@ -36,6 +36,7 @@ class LogReader {
     std::string half;           // a line without its end
     std::optional<base::Error> trouble;
   };
+  base::Result<std::optional<os::Fd>> open_file(const Log& log, const char* ending) const;
   std::string path_of(const Log& log, const char* ending) const;
   base::Status open(Log& log);
   base::Status follow_turn(Log& log);

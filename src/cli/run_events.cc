@@ -14,9 +14,10 @@ namespace {
 constexpr size_t kMaxLine = 1 << 20;
 
 // "" if there is no such file.
-base::Result<std::string> end_of_file(const std::string& path, size_t most) {
-  TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(path));
+base::Result<std::string> end_of_file(const std::string& run_folder, const std::string& name, size_t most) {
+  TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_below(run_folder, name));
   if (!file) return std::string();
+  const std::string path = run_folder + "/" + name;
   TRY_ASSIGN(const struct stat s, os::stat_of(*file, path));
   if (s.st_size > static_cast<off_t>(most)) ::lseek(file->get(), s.st_size - static_cast<off_t>(most), SEEK_SET);
   std::string text;
@@ -34,7 +35,7 @@ base::Result<std::string> end_of_file(const std::string& path, size_t most) {
 
 base::Result<std::vector<RunEvent>> read_events(const std::string& run_folder) {
   std::vector<RunEvent> events;
-  TRY_ASSIGN(const std::string text, end_of_file(run_folder + "/events.jsonl", kMaxEventBytes));
+  TRY_ASSIGN(const std::string text, end_of_file(run_folder, "events.jsonl", kMaxEventBytes));
   for (std::string_view line : base::split_lines(text)) {
     base::Result<base::Json> json = base::parse_json(line, kMaxLine);
     if (!json.ok() || !json->is_object()) continue;

@@ -135,7 +135,7 @@ void add_table(view::Story& story, const logs::Run& run, const std::vector<RunEv
 
 // What a run that has not ended is doing.
 void add_now(view::Story& story, const logs::Run& run, const Json& status, Language language) {
-  if (run.life == logs::Life::kEnded) return;
+  if (run.life == logs::Life::kEnded || !run.ours) return;
   auto add = [&](Bilingual text, const auto&... args) { story.now.push_back(say(language, text, args...)); };
   if (run.life == logs::Life::kLost)
     return add({"the launcher was killed; its hosts end all ranks by themselves, at the latest when the lease is over. phalanx stop {} "
@@ -226,6 +226,8 @@ view::Story story_of(const logs::Run& run, const Json& status, const std::vector
   for (const std::string& host : host_of_rank(run.record))
     if (std::find(story.hosts.begin(), story.hosts.end(), host) == story.hosts.end()) story.hosts.push_back(host);
   story.verdict = words_of(run.record, language);
+  if (!run.ours)
+    for (base::Error& error : story.verdict) error.hint.clear();  // something to type, by somebody else
   story.code = text_of(run.record, "cause");
   add_now(story, run, status, language);
   add_timeline(story, events, language);
@@ -236,7 +238,7 @@ view::Story story_of(const logs::Run& run, const Json& status, const std::vector
 
 base::Result<std::vector<logs::ProgressPoint>> progress_of(const logs::Run& run) {
   const std::string path = run.path + "/progress.jsonl";
-  TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(path));
+  TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_below(run.path, "progress.jsonl"));
   if (!file) return std::vector<logs::ProgressPoint>();
   TRY_ASSIGN(const std::string text, os::read_rest(*file, path, logs::kMaxProgressBytes));
   return logs::read_progress(text);

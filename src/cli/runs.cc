@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "host/process_table.h"
 #include "logs/run_directory.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -55,7 +56,14 @@ base::Result<logs::Run> run_named(const Invocation& invocation) {
     return base::fail(ErrorKind::kUsage, fmt::format("{} takes one run", verb))
         .with_hint(fmt::format("phalanx {} {}", verb, base::shell_quote(invocation.operands[0])));
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
-  return logs::find_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]);
+  TRY_ASSIGN(logs::Run run, logs::find_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]));
+  constexpr base::Bilingual kForeign{"phalanx: {} is not your run: another user may have written all that it says ({})\n",
+                                     "phalanx: {} 不是您的运行：其中的内容可能全部由其他用户写入（{}）\n"};
+  if (!run.ours) {
+    std::string text = fmt::format(fmt::runtime(kForeign.in(language_here())), run.id, host::user_name("", run.owner));
+    std::fputs(base::printable_lines(text).c_str(), stderr);
+  }
+  return run;
 }
 
 void warn_of(const Error& error) {

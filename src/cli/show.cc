@@ -62,7 +62,11 @@ class Show::Impl : public job::Audience {
     int64_t now = os::wall_now_ns();
     TRY_ASSIGN(std::string folder, logs::RunDirectory::base_folder(options_.log_dir));
     TRY_ASSIGN(logs::RunDirectory directory, logs::RunDirectory::create(folder, now));
-    TRY_ASSIGN(files_, logs::Writer::start(loop_, {directory.take_lock(), directory.reserve_path()}, writer_handlers(directory.path())));
+    logs::Writer::Options writer{.lock = directory.take_lock(),
+                                 .reserve = directory.reserve_path(),
+                                 .folder = directory.take_folder(),
+                                 .folder_path = directory.path()};
+    TRY_ASSIGN(files_, logs::Writer::start(loop_, std::move(writer), writer_handlers(directory.path())));
     record_.emplace(std::move(directory), *files_, now, static_cast<uint64_t>(options_.log_max));
     record_->opened(job, describe_reach(job, options_));
     clean_up(folder);

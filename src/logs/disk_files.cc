@@ -45,9 +45,15 @@ FileId DiskFiles::log(const std::string& path, Form form, uint64_t most_bytes) {
   return static_cast<FileId>(logs_.size() - 1);
 }
 
+std::string DiskFiles::at(const std::string& path) const {
+  const bool below = !here_.empty() && path.size() > here_.size() && path.starts_with(here_) && path[here_.size()] == '/';
+  return below ? "." + path.substr(here_.size()) : path;
+}
+
 bool DiskFiles::open(Log& log) {
-  auto open_it = [&] { return os::Fd(::open(log.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0600)); };
-  log.size = size_of(log.path);
+  const std::string path = at(log.path);
+  auto open_it = [&] { return os::Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0600)); };
+  log.size = size_of(path);
   log.fd = open_it();
   if (log.fd.valid() || (errno != EMFILE && errno != ENFILE)) return log.fd.valid();
   close_all();  // more ranks than descriptors: the logs that are written now are opened again
@@ -80,8 +86,8 @@ void DiskFiles::append(FileId id, std::string_view bytes) {
 // The file becomes the one before, which is removed. Where that cannot be, it goes on growing.
 void DiskFiles::turn(Log& log) {
   const std::string before = log.path + ".1", name = before.substr(before.rfind('/') + 1);
-  const uint64_t removed = size_of(before);
-  if (::rename(log.path.c_str(), before.c_str()) != 0) return;
+  const uint64_t removed = size_of(at(before));
+  if (::rename(at(log.path).c_str(), at(before).c_str()) != 0) return;
   log.fd.reset();
   if (!open(log)) return;
   log.removed += removed;
@@ -126,15 +132,16 @@ void DiskFiles::mark() {
 void DiskFiles::replace(const std::string& path, std::string_view content) {
   for (Log& log : logs_)
     if (log.path == path) log.fd.reset();  // the next append is to the new file
+  const std::string place = at(path);
   auto write = [&] {
-    base::Status made = os::make_folders(path.substr(0, path.rfind('/')));
-    return made.ok() ? os::write_file_atomic(path, content, 0600) : std::move(made);
+    base::Status made = os::make_folders(place.substr(0, place.rfind('/')));
+    return made.ok() ? os::write_file_atomic(place, content, 0600) : std::move(made);
   };
   base::Status written = write();
-  if (!written.ok() && !reserve_.empty() && ::unlink(reserve_.c_str()) == 0) written = write();
-  if (!written.ok() && warn_) warn_(written.error().message);
+  if (!written.ok() && !reserve_.empty() && ::unlink(at(reserve_).c_str()) == 0) written = write();
+  if (!written.ok() && warn_) warn_(base::replace_all(written.error().message, place, path));
 }
 
-void DiskFiles::remove(const std::string& path) { ::unlink(path.c_str()); }
+void DiskFiles::remove(const std::string& path) { ::unlink(at(path).c_str()); }
 
 }  // namespace logs

@@ -16,8 +16,10 @@ namespace logs {
 class DiskFiles : public Files {
  public:
   // warn: may be empty. reserve: a file of some size that may be removed when the disk is full, so that a file can be replaced all the
-  // same; empty: none.
-  explicit DiskFiles(Warn warn, std::string reserve = "") : warn_(std::move(warn)), reserve_(std::move(reserve)) {}
+  // same; empty: none. here: the path of the working directory, or empty. Files below it are then found from where the process stands,
+  // also when somebody has given the path to another folder.
+  explicit DiskFiles(Warn warn, std::string reserve = "", std::string here = "")
+      : warn_(std::move(warn)), reserve_(std::move(reserve)), here_(std::move(here)) {}
 
   FileId log(const std::string& path, Form form, uint64_t most_bytes) override;
   void append(FileId log, std::string_view bytes) override;
@@ -49,9 +51,10 @@ class DiskFiles : public Files {
   void turn(Log& log);
   void failed(Log& log, const std::string& why, size_t bytes);
   void close_all();
+  std::string at(const std::string& path) const;  // what the kernel is given
 
   Warn warn_;
-  std::string reserve_;
+  std::string reserve_, here_;
   std::vector<Log> logs_;
   uint64_t lost_bytes_ = 0;
 };

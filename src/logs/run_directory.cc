@@ -37,9 +37,9 @@ void point_latest_at(const std::string& base, const std::string& id) {
 }
 
 // Without it, a run on a full disk could not record its own end. It is given up for that (DiskFiles::replace).
-void reserve_room(const std::string& path) {
-  os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.valid() && ::posix_fallocate(file.get(), 0, RunDirectory::kReserveBytes) != 0) ::unlink(path.c_str());
+void reserve_room(const os::Fd& folder) {
+  os::Fd file(::openat(folder.get(), "reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.valid() && ::posix_fallocate(file.get(), 0, RunDirectory::kReserveBytes) != 0) ::unlinkat(folder.get(), "reserve", 0);
 }
 
 template <typename Call>
@@ -50,10 +50,10 @@ int without_interruption(Call call) {
 }
 
 // What a run that cannot be recorded has made so far, so that nobody takes it for one that was lost.
-void remove_begun(const std::string& path) {
-  ::unlink((path + "/events.jsonl").c_str());
-  ::rmdir((path + "/ranks").c_str());
-  ::rmdir(path.c_str());
+void remove_begun(const os::Fd& folder, const std::string& path) {
+  ::unlinkat(folder.get(), "events.jsonl", 0);
+  ::unlinkat(folder.get(), "ranks", AT_REMOVEDIR);
+  ::rmdir(path.c_str());  // only if it is empty
 }
 
 constexpr const char* kOtherFolder = "choose another folder with --log-dir";
@@ -84,23 +84,25 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
     if (without_interruption([&] { return ::mkdir(path.c_str(), 0700); }) == 0) break;
     if (errno != EEXIST || attempt == 1000) return failed(base::system_error("mkdir", path));
   }
-  std::string ranks = path + "/ranks";
-  if (without_interruption([&] { return ::mkdir(ranks.c_str(), 0700); }) != 0) {
-    base::Error error = base::system_error("mkdir", ranks);
-    remove_begun(path);
+  // From here on by descriptor: in a folder that others may write to, the name can lead to their folder, or to another one of ours.
+  os::Fd folder(without_interruption([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
+  if (!folder.valid()) return failed(base::system_error("open", path));
+  if (without_interruption([&] { return ::mkdirat(folder.get(), "ranks", 0700); }) != 0) {
+    base::Error error = base::system_error("mkdir", path + "/ranks");
+    remove_begun(folder, path);
     return failed(std::move(error));
   }
-  std::string events_path = path + "/events.jsonl";
-  os::Fd events(without_interruption([&] { return ::open(events_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }));
+  constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+  os::Fd events(without_interruption([&] { return ::openat(folder.get(), "events.jsonl", kNew, 0600); }));
   if (!events.valid()) {
-    base::Error error = base::system_error("create", events_path);
-    remove_begun(path);
+    base::Error error = base::system_error("create", path + "/events.jsonl");
+    remove_begun(folder, path);
     return failed(std::move(error));
   }
   ::flock(events.get(), LOCK_EX);  // (logs/run_list.h); a file system without locks does without
   point_latest_at(base, id);
-  reserve_room(path + "/reserve");
-  return RunDirectory(std::move(id), std::move(path), std::move(events));
+  reserve_room(folder);
+  return RunDirectory(std::move(id), std::move(path), std::move(folder), std::move(events));
 }
 
 std::string RunDirectory::rank_log_path(int rank) const { return fmt::format("{}/ranks/{}.log", path_, rank); }

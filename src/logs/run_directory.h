@@ -36,6 +36,8 @@ class RunDirectory {
   std::string reserve_path() const { return path_ + "/reserve"; }
   // The lock that says that this run lives (logs/run_list.h): held as long as this descriptor, or a copy of it, is open.
   os::Fd take_lock() { return std::move(lock_); }
+  // The folder itself, whatever its name leads to by now.
+  os::Fd take_folder() { return std::move(folder_); }
 
   // Where record and events are written. To be called before the two below; outlives this.
   void write_to(Files& files);
@@ -45,10 +47,11 @@ class RunDirectory {
   void event(int64_t wall_ns, const std::string& name, const base::Json& fields);
 
  private:
-  RunDirectory(std::string id, std::string path, os::Fd lock) : id_(std::move(id)), path_(std::move(path)), lock_(std::move(lock)) {}
+  RunDirectory(std::string id, std::string path, os::Fd folder, os::Fd lock)
+      : id_(std::move(id)), path_(std::move(path)), folder_(std::move(folder)), lock_(std::move(lock)) {}
   std::string id_;
   std::string path_;
-  os::Fd lock_;
+  os::Fd folder_, lock_;
   Files* files_ = nullptr;
   FileId events_ = 0;
 };

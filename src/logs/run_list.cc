@@ -41,12 +41,30 @@ base::Result<bool> held(int folder) {
   return failed != 0 && errno == EWOULDBLOCK;
 }
 
+// A link to a folder is none: in a shared folder it may lead anywhere.
+bool may_be_folder(const std::string& path) {
+  struct stat s{};
+  return ::lstat(path.c_str(), &s) == 0 ? S_ISDIR(s.st_mode) : errno != ENOENT;
+}
+
+uid_t owner_of(const std::string& path) {
+  struct stat s{};
+  return ::lstat(path.c_str(), &s) == 0 ? s.st_uid : 0;
+}
+
+// Another user's folder that we may not look into.
+bool is_closed_to_us(const std::string& path, uid_t owner) {
+  if (owner == ::getuid()) return false;
+  os::Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return !folder.valid() && errno == EACCES;
+}
+
 base::Result<std::vector<std::string>> ids_in(const std::string& base) {
   base::Result<std::optional<std::vector<std::string>>> names = os::names_if_present(base);
   if (!names.ok()) return cannot_read(names.error(), "the list of runs", base);
   std::vector<std::string> ids;
   for (std::string& name : *names ? **names : std::vector<std::string>())
-    if (is_run_id(name)) ids.push_back(std::move(name));
+    if (is_run_id(name) && may_be_folder(base + "/" + name)) ids.push_back(std::move(name));
   std::sort(ids.rbegin(), ids.rend());
   return ids;
 }
@@ -146,6 +164,11 @@ base::Error cannot_read(base::Error error, const std::string& what, const std::s
 
 Run look_at_run(const std::string& path, const std::string& id) {
   Run run{id, path, base::Json::object(), Life::kLost, ""};
+  run.owner = owner_of(path);
+  if (is_closed_to_us(path, run.owner)) {
+    run.life = Life::kElsewhere;
+    return run;
+  }
   base::Result<bool> locked = false;
   base::Status read = read_run(path, run, locked);
   auto launcher = run.record.find("launcher");
@@ -165,6 +188,8 @@ Run look_at_run(const std::string& path, const std::string& id) {
   } else if (unknown && !host.empty() && !same_machine) {
     run.life = Life::kElsewhere;
     run.launcher_host = host;
+  } else if (!run.ours && run.record.empty()) {
+    run.life = Life::kElsewhere;
   }
   return run;
 }

@@ -5,6 +5,8 @@
 // is free, or the file system has none, only the other machine can tell.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,7 +23,7 @@ enum class Life {
   kAlive,      // its launcher is here and lives
   kEnded,      // run.json has the verdict
   kLost,       // the launcher died without a word
-  kElsewhere,  // begun on another machine; whether it lives cannot be seen from here
+  kElsewhere,  // begun on another machine, or another user's and unreadable: whether it lives cannot be seen from here
   kUnknown,    // its folder or its run.json cannot be read: `unreadable` says why
 };
 
@@ -30,10 +32,11 @@ struct Run {
   std::string path;
   base::Json record = base::Json::object();  // run.json; empty where it cannot be read
   Life life = Life::kLost;
-  std::string launcher_host;  // of kElsewhere
+  std::string launcher_host;  // of kElsewhere; empty where nothing can be read
   // The folder and run.json are real, owned by this user or by root, and nobody else can write to them. Anyone can lay a run into a shared
   // folder: what such a record says may be shown, but nothing may be done because of it.
   bool ours = false;
+  uid_t owner = 0;                             // of the folder
   std::optional<base::Error> unreadable = {};  // of kUnknown: names the path, and says what to do
 };
 

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -33,7 +34,11 @@ base::Result<std::unique_ptr<Writer>> Writer::start(os::Loop& loop, Options opti
   os::Fd ours(ends[0]), theirs(ends[1]);
   std::vector<int> keep{theirs.get()};
   if (options.lock.valid()) keep.push_back(options.lock.get());
-  TRY(os::fork_apart("phalanx-logs", keep, [&] { write_what_comes(theirs.get(), options.reserve); }));
+  if (options.folder.valid()) keep.push_back(options.folder.get());
+  TRY(os::fork_apart("phalanx-logs", keep, [&] {
+    const bool inside = options.folder.valid() && ::fchdir(options.folder.get()) == 0;
+    write_what_comes(theirs.get(), options.reserve, inside ? options.folder_path : "");
+  }));
   std::unique_ptr<Writer> writer(new Writer(loop, std::move(ours), options.queue_bytes, std::move(handlers)));
   writer->watch();
   return writer;

@@ -33,6 +33,8 @@ class Writer : public Files {
   struct Options {
     os::Fd lock = {};          // kept open by the process; may be invalid
     std::string reserve = {};  // as of DiskFiles
+    os::Fd folder = {};        // of the run, whose path is `folder_path`: files below it are found by this descriptor; may be invalid
+    std::string folder_path = {};
     size_t queue_bytes = kQueueBytes;
   };
   struct Handlers {
@@ -92,6 +94,6 @@ class Writer : public Files {
 };
 
 // The process: carries out what comes over the socket, to its end. For Writer alone.
-void write_what_comes(int socket, const std::string& reserve);
+void write_what_comes(int socket, const std::string& reserve, const std::string& here);
 
 }  // namespace logs

@@ -25,8 +25,8 @@ uint64_t number_in(std::string_view text) {
 
 class Process {
  public:
-  Process(int socket, const std::string& reserve)
-      : socket_(socket), files_([this](const std::string& text) { say({{"warn", text}}); }, reserve) {}
+  Process(int socket, const std::string& reserve, const std::string& here)
+      : socket_(socket), files_([this](const std::string& text) { say({{"warn", text}}); }, reserve, here) {}
 
   void work() {
     const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);
@@ -82,6 +82,6 @@ class Process {
 
 }  // namespace
 
-void write_what_comes(int socket, const std::string& reserve) { Process(socket, reserve).work(); }
+void write_what_comes(int socket, const std::string& reserve, const std::string& here) { Process(socket, reserve, here).work(); }
 
 }  // namespace logs

@@ -106,6 +106,18 @@ base::Result<size_t> read_at(const Fd& file, const std::string& path, off_t from
   return got;
 }
 
+base::Result<std::optional<Fd>> open_regular_below(const std::string& folder, std::string_view name) {
+  constexpr int kStep = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  Fd at(without_interruption([&] { return ::open(folder.c_str(), kStep); }));
+  for (size_t slash = 0; at.valid() && (slash = name.find('/')) != std::string_view::npos; name.remove_prefix(slash + 1)) {
+    const std::string part(name.substr(0, slash));
+    at = Fd(without_interruption([&] { return ::openat(at.get(), part.c_str(), kStep); }));
+  }
+  if (!at.valid() && (means_absent(errno) || errno == ELOOP)) return std::optional<Fd>();
+  if (!at.valid()) return base::system_error("open", folder);
+  return open_regular_if_present(at.get(), std::string(name));
+}
+
 base::Result<struct stat> stat_of(const Fd& file, const std::string& path) {
   struct stat s{};
   if (without_interruption([&] { return ::fstat(file.get(), &s); }) != 0) return base::system_error("stat", path);

@@ -30,6 +30,9 @@ base::Result<Fd> open_regular(const std::string& path);
 // Nothing where no regular file lies: no file, a link, a FIFO. An Error means that nobody knows.
 base::Result<std::optional<Fd>> open_regular_if_present(int folder, const std::string& name);
 base::Result<std::optional<Fd>> open_regular_if_present(const std::string& path);
+// The same for "ranks/0.log" below `folder`: neither the folder itself nor any step of the name may be a link. Who may make folders there
+// could otherwise let us read a file of our own and show or pack it as theirs.
+base::Result<std::optional<Fd>> open_regular_below(const std::string& folder, std::string_view name);
 base::Result<std::string> read_rest(const Fd& file, const std::string& path, size_t max_bytes);
 // The bytes at `from`; fewer only where the file ends.
 base::Result<size_t> read_at(const Fd& file, const std::string& path, off_t from, char* data, size_t size);

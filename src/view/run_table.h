@@ -18,6 +18,7 @@ struct RunRow {
   bool ended = false;
   std::string step, loss;  // "120/1000", "2.31"; may be empty
   std::string command;
+  std::string owner;  // of another user's run; no column where every run is this user's
 };
 
 // columns: of the terminal, the command is cut there; 0: whole.

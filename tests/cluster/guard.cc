@@ -58,6 +58,7 @@ class Guard {
   Options options_;
   os::Fd owner_, signals_, control_, lock_, switch_;
   std::string client_key_, client_public_, host_key_, known_hosts_, hosts_file_;
+  UserKeys worker_;
   std::vector<Host> hosts_;  // ctl first
 };
 
@@ -89,11 +90,13 @@ base::Status Guard::make_state() {
 }
 
 base::Status Guard::make_keys() {
-  for (const char* key : {"client", "server", "other"}) {
+  for (const char* key : {"client", "worker", "server", "other"}) {
     TRY(run_tool({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", key, "-f", file(key)}));
   }
   TRY_ASSIGN(client_key_, read_text(file("client")));
   TRY_ASSIGN(client_public_, read_text(file("client.pub")));
+  TRY_ASSIGN(worker_.client_key, read_text(file("worker")));
+  TRY_ASSIGN(worker_.client_public, read_text(file("worker.pub")));
   TRY_ASSIGN(host_key_, read_text(file("server")));
   return base::ok();
 }
@@ -226,7 +229,8 @@ base::Status Guard::make() {
     host.plan.client_public = client_public_;
     host.plan.host_key = host_key_;
     host.plan.hosts_file = hosts_file_;
-    host.plan.known_hosts = known_hosts_;
+    host.plan.known_hosts = worker_.known_hosts = known_hosts_;
+    host.plan.worker = worker_;
     all.push_back(&host);
   }
   TRY(make_switch());

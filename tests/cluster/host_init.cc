@@ -99,6 +99,7 @@ base::Status make_mounts(const HostPlan& plan, const std::string& home) {
   TRY(replace_etc("hostname", own.name + "\n"));
   TRY(replace_etc("hosts", plan.hosts_file));
   TRY(replace_etc("machine-id", fmt::format("{:032x}\n", 0x1000 + plan.index)));
+  TRY(make_users(plan.worker));
   for (size_t i = 0; i < own.absent.size(); ++i) TRY(hide(own.absent[i], i));
   return base::ok();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cluster.h"
+#include "users.h"
 
 namespace testbed {
 
@@ -15,6 +16,7 @@ struct HostPlan {
   std::string cgroup;      // its folder
   std::string hosts_file;  // of all hosts
   std::string client_key, client_public, host_key, known_hosts;
+  UserKeys worker;
   std::vector<std::string> visible;  // folders that stay reachable though a covered one contains them
 };
 

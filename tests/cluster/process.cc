@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <poll.h>
 #include <pwd.h>
 #include <sched.h>
@@ -72,16 +73,23 @@ base::Result<Streams> open_pipes(bool with_input) {
   ::_exit(127);
 }
 
-void set_environment(const Command& command, const std::string& home) {
+void set_environment(const Command& command, const passwd& user) {
   ::clearenv();
   ::setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
-  ::setenv("HOME", home.c_str(), 1);
-  ::setenv("USER", "root", 1);
-  ::setenv("LOGNAME", "root", 1);
+  ::setenv("HOME", user.pw_dir, 1);
+  ::setenv("USER", user.pw_name, 1);
+  ::setenv("LOGNAME", user.pw_name, 1);
   ::setenv("SHELL", "/bin/bash", 1);
   ::setenv("LANG", "C.UTF-8", 1);
   if (command.stdio == Command::kTerminal) ::setenv("TERM", "xterm-256color", 1);
   for (const auto& [key, value] : command.env) ::setenv(key.c_str(), value.c_str(), 1);
+}
+
+void become_user(const passwd& user) {
+  if (::setgroups(0, nullptr) != 0 || ::setresgid(user.pw_gid, user.pw_gid, user.pw_gid) != 0 ||
+      ::setresuid(user.pw_uid, user.pw_uid, user.pw_uid) != 0)
+    give_up("become", user.pw_name);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the change of the user has cleared it
 }
 
 // The child, from fork to exec.
@@ -101,10 +109,12 @@ void set_environment(const Command& command, const std::string& home) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  passwd* root = ::getpwuid(0);
-  std::string home = root != nullptr ? root->pw_dir : "/root";
-  set_environment(command, home);
-  const std::string& folder = command.cwd.empty() ? home : command.cwd;
+  // Looked up here: the accounts are those of the host.
+  passwd* user = ::getpwnam(command.user.empty() ? "root" : command.user.c_str());
+  if (user == nullptr) give_up("find user", command.user);
+  set_environment(command, *user);
+  std::string folder = command.cwd.empty() ? user->pw_dir : command.cwd;
+  if (user->pw_uid != 0) become_user(*user);
   if (::chdir(folder.c_str()) != 0) give_up("chdir", folder);
   ::close_range(3, ~0U, 0);
   std::vector<char*> arguments;

@@ -27,6 +27,7 @@ struct Command {
   // kPipes: stdin, stdout and stderr apart, in a session of its own. kTerminal: one terminal, 100 columns, whose output is out().
   // kInherit: this process's own three.
   enum Stdio { kPipes, kTerminal, kInherit } stdio = kPipes;
+  std::string user = {};  // empty: root; or one of testbed::kUsers
 };
 
 struct Outcome {

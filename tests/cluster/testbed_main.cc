@@ -19,7 +19,8 @@ int usage() {
              "  up N [--detach] [--sshd LINE]   make N hosts (h1, h2, …) and ctl; they end with the calling process,\n"
              "                                  with --detach at `down`; --sshd gives every host's sshd a line\n"
              "  down                            remove them\n"
-             "  exec HOST COMMAND...            run a command on a host, this terminal and all\n"
+             "  exec [--user NAME] HOST COMMAND...   run a command on a host, this terminal and all, as root or\n"
+             "                                  as worker, who can log in everywhere, or stranger, who cannot\n"
              "  hosts                           names and addresses\n"
              "  ps [HOST...]                    the processes of the hosts\n"
              "  kill HOST TEXT [SIGNAL]         signal the processes whose command contains TEXT (default 9)\n"
@@ -66,8 +67,14 @@ int up(const std::string& name, const Words& args) {
   return cluster.ok() ? 0 : report(std::move(cluster).error());
 }
 
-int execute(const Cluster& cluster, const Words& args) {
-  testbed::Command command{.argv = Words(args.begin() + 1, args.end()), .stdio = testbed::Command::kInherit};
+int execute(const Cluster& cluster, Words args) {
+  std::string user;
+  if (args[0] == "--user") {
+    if (args.size() < 4) return usage();
+    user = args[1];
+    args.erase(args.begin(), args.begin() + 2);
+  }
+  testbed::Command command{.argv = Words(args.begin() + 1, args.end()), .stdio = testbed::Command::kInherit, .user = user};
   for (const char* name : {"TERM", "COLUMNS", "LINES"}) {
     if (const char* value = std::getenv(name)) command.env[name] = value;
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -16,7 +17,7 @@ class LogExcerpt : public testing::Test {
  protected:
   std::string excerpt(const std::string& text, size_t most) {
     EXPECT_TRUE(os::write_file_atomic(path_, text).ok());
-    return excerpt_of(path_, most).value();
+    return excerpt_of(folder_, "0.log", most).value();
   }
   std::string folder_ = scratch::folder("excerpt"), path_ = folder_ + "/0.log";
 };
@@ -73,8 +74,22 @@ TEST_F(LogExcerpt, NoPartOfAPrivateKeyIsLeft) {
 
 TEST_F(LogExcerpt, OfNoRegularFileThereIsNone) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_EQ(*excerpt_of(path_, 100), "");
-  EXPECT_EQ(*excerpt_of(folder_, 100), "");
+  EXPECT_EQ(*excerpt_of(folder_, "0.log", 100), "");
+  EXPECT_EQ(*excerpt_of(folder_ + "/..", folder_.substr(folder_.rfind('/') + 1), 100), "");
+}
+
+// In a shared folder of logs, `ranks` may be somebody's link to a folder of ours that has a 0.log.
+TEST_F(LogExcerpt, NoStepOfTheWayIsALink) {
+  const std::string run = scratch::folder("run");
+  for (const char* name : {"/private", "/real"}) ASSERT_TRUE(os::make_folders(run + name).ok());
+  ASSERT_TRUE(os::write_file_atomic(run + "/private/0.log", "secret").ok());
+  ASSERT_EQ(::symlink((run + "/private").c_str(), (run + "/ranks").c_str()), 0);
+  ASSERT_EQ(::symlink((run + "/private").c_str(), (run + "/linked").c_str()), 0);
+  ASSERT_EQ(::symlink((run + "/private/0.log").c_str(), (run + "/real/0.log").c_str()), 0);
+  EXPECT_EQ(*excerpt_of(run, "private/0.log", 100), "secret");
+  EXPECT_EQ(*excerpt_of(run, "ranks/0.log", 100), "");
+  EXPECT_EQ(*excerpt_of(run, "real/0.log", 100), "");
+  EXPECT_EQ(*excerpt_of(run + "/linked", "0.log", 100), "");
 }
 
 }  // namespace

@@ -51,6 +51,22 @@ TEST_F(RunList, WhatIsNoRegularFileIsNotWaitedForNorFollowed) {
   EXPECT_TRUE(list_runs(base_)->at(0).record.empty());
   fs::create_directory_symlink(path, base_ + "/20261121-000002-bbbb");
   EXPECT_FALSE(look_at_run(base_ + "/20261121-000002-bbbb", "20261121-000002-bbbb").ours);
+  ASSERT_EQ(::mkfifo((base_ + "/20261121-000003-cccc").c_str(), 0644), 0);
+  fs::create_symlink("20261121-000004-dddd", base_ + "/20261121-000004-dddd");
+  ASSERT_TRUE(os::write_file_atomic(base_ + "/20261121-000005-eeee", "").ok());
+  EXPECT_EQ(list_runs(base_).size(), 1u) << "only folders are runs";
+}
+
+// A colleague's run in a shared folder, as every run is made: nothing of it can be read, and that does not mean that it is lost.
+TEST_F(RunList, AnotherUsersRunIsNotCalledLost) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root, to give files to a second user";
+  std::string id = "20261121-000001-aaaa", path = base_ + "/" + id;
+  make(id, nullptr);
+  ASSERT_EQ(::chown(path.c_str(), 61'202, 61'202), 0);
+  const logs::Run run = look_at_run(path, id);
+  EXPECT_EQ(run.life, Life::kElsewhere);
+  EXPECT_EQ(run.owner, 61'202u);
+  EXPECT_FALSE(run.ours);
 }
 
 TEST_F(RunList, ARunIsOursOnlyIfNobodyElseCanWriteToIt) {

@@ -158,5 +158,31 @@ TEST_F(WriterTest, TheLockIsHeldUntilEverythingIsWritten) {
   EXPECT_EQ(::flock(other.get(), LOCK_SH), 0) << "free when the process has ended";
 }
 
+// In a folder of logs that others may write to, a run's folder can be moved away, and a link put in its place.
+TEST_F(WriterTest, WhatIsWrittenFollowsTheFolderAndNotItsName) {
+  const std::string run = folder_ + "/run", away = folder_ + "/away", other = folder_ + "/other";
+  for (const std::string& made : {run + "/ranks", other + "/ranks"}) ASSERT_TRUE(os::make_folders(made).ok());
+  begin({.reserve = run + "/reserve", .folder = os::Fd(::open(run.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), .folder_path = run});
+  FileId before = writer_->log(run + "/ranks/0.log", Form::kText, 64);
+  writer_->append(before, std::string(40, 'a') + "\n");
+  ASSERT_TRUE(writer_->settle(seconds(5)));
+  ASSERT_EQ(::rename(run.c_str(), away.c_str()), 0);
+  ASSERT_EQ(::symlink(other.c_str(), run.c_str()), 0);
+  ASSERT_TRUE(os::write_file_atomic(other + "/reserve", "mine").ok());
+  FileId after = writer_->log(run + "/ranks/1.log", Form::kText, 0);
+  writer_->append(before, "turned\n");
+  writer_->append(after, "later\n");
+  writer_->replace(run + "/run.json", "{}");
+  writer_->replace(run + "/facts/0.json", "{}");
+  writer_->remove(run + "/reserve");
+  ASSERT_TRUE(writer_->settle(seconds(5)));
+  EXPECT_EQ(warnings_, std::vector<std::string>{});
+  for (const char* name : {"/ranks/0.log", "/ranks/0.log.1", "/ranks/1.log", "/run.json", "/facts/0.json"}) {
+    EXPECT_TRUE(os::exists(away + name)) << name;
+    EXPECT_FALSE(os::exists(other + name)) << name;
+  }
+  EXPECT_TRUE(os::exists(other + "/reserve"));
+}
+
 }  // namespace
 }  // namespace logs

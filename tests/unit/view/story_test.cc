@@ -83,6 +83,12 @@ TEST(RunTable, LinesUp) {
             "RUN                   STATE    HOSTS       RANKS  SINCE      STEP      LOSS  COMMAND\n"
             "20261121-073102-a3f9  running  gpu[01-02]  16     2 min 5 s  120/1000  -     python train.py --name $'\\e'\n")
       << table;
+  RunRow other = row;
+  other.owner = "ann";
+  EXPECT_EQ(run_table({other, row}, Language::kEnglish, 30),
+            "RUN                   OWNER  S\n"
+            "20261121-073102-a3f9  ann    r\n"
+            "20261121-073102-a3f9  -      r\n");
   EXPECT_LE(base::display_width(run_table({}, Language::kChinese, 40)), 41u);
 }
 
