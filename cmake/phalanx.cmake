@@ -17,6 +17,12 @@ if(PHALANX_SANITIZE STREQUAL "address")
   target_compile_options(phalanx_flags INTERFACE -fsanitize=address
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PHALANX_ADDRESSES_ONLY>>>:-fsanitize=undefined> -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(phalanx_flags INTERFACE -fsanitize=address,undefined)
+  # Debian's clang links with binutils, which takes several times as long for these large objects.
+  get_filename_component(compiler ${CMAKE_CXX_COMPILER} REALPATH)
+  get_filename_component(compiler_folder ${compiler} DIRECTORY)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND EXISTS ${compiler_folder}/ld.lld)
+    target_link_options(phalanx_flags INTERFACE -fuse-ld=lld)
+  endif()
 elseif(PHALANX_SANITIZE STREQUAL "thread")
   target_compile_options(phalanx_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(phalanx_flags INTERFACE -fsanitize=thread)
