@@ -93,6 +93,7 @@ struct Step {
   void ping(size_t h);
   bool deaf(const HostState& host) const;
   os::nanoseconds slept_for() const;
+  void notice_sleep();
   void check_silence();
   void check_opening();
   void check_store();

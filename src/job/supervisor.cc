@@ -104,6 +104,7 @@ State initial_state(Job job, os::Mono now) {
 
 Actions step(State& state, const Event& event, os::Mono now) {
   Step one{state, now, {}};
+  one.notice_sleep();
   std::visit([&](const auto& e) { one.on(e); }, event);
   auto end = std::find_if(one.actions.begin(), one.actions.end(), [](const Action& a) { return std::holds_alternative<End>(a); });
   if (end != one.actions.end()) one.actions.erase(end + 1, one.actions.end());  // a loop over the hosts may still have been under way

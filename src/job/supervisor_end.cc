@@ -13,6 +13,7 @@ namespace job {
 namespace {
 
 constexpr os::milliseconds kSlept{2500};  // between two ticks: we did not run
+constexpr os::milliseconds kLate{700};    // we ran too late for a deadline of the checks
 constexpr os::milliseconds kForsakenMargin{
     2000};  // the last ping before we slept was sent up to a second earlier, and agents look twice a second
 
@@ -26,12 +27,8 @@ base::Error suspended_error(os::nanoseconds slept, os::milliseconds lease) {
 
 }  // namespace
 
-// How long we had not run, when what happens now comes of that. The loop looks at its descriptors before its timers: the end of a host may
-// be the first thing we see after waking.
-os::nanoseconds Step::slept_for() const {
-  if (now - s.ticked > kSlept) return now - s.ticked;
-  return now - s.woke_at < kHostPatience ? s.slept : os::nanoseconds(0);
-}
+// How long we had not run, when what happens now comes of that.
+os::nanoseconds Step::slept_for() const { return now - s.woke_at < kHostPatience ? s.slept : os::nanoseconds(0); }
 
 void Step::on(const HostEnded& event) {
   size_t h = event.host;
@@ -69,17 +66,26 @@ bool Step::deaf(const HostState& host) const {
   return now - std::max(host.answered, s.started_at) >= kHostPatience;
 }
 
+// Called for every event, before anything is judged by a clock: the loop looks at its descriptors before its timers, so that the end of a
+// host may be the first thing we see after waking. While we did not run, nothing could be heard of anybody, and no time of theirs has
+// passed.
+void Step::notice_sleep() {
+  const os::nanoseconds gap = now - s.ticked;
+  if (gap <= kLate) return;
+  s.ticked = now;
+  if (s.checks.deadline) s.checks.deadline = *s.checks.deadline + gap;
+  if (gap <= kSlept) return;
+  s.slept = gap;
+  s.woke_at = now;
+  for (size_t h = 0; h < s.hosts.size(); ++h)
+    if (alive(h)) s.hosts[h].heard = s.hosts[h].answered = now;
+}
+
 void Step::check_silence() {
-  const bool slept = now - s.ticked > kSlept;  // silence is ours
-  if (slept) {
-    s.slept = now - s.ticked;
-    s.woke_at = now;
-  }
   s.ticked = now;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     HostState& host = s.hosts[h];
     if (!alive(h)) continue;
-    if (slept) host.heard = host.answered = now;
     if (now - host.pinged >= kPingEvery) ping(h);
     const bool silent = now - host.heard >= kHostPatience;
     if (!silent && !deaf(host)) continue;

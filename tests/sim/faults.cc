@@ -73,6 +73,10 @@ void World::strike(const Fault& fault) {
       break;
     case Kind::kAsleep:
       asleep_until_ = std::max(asleep_until_, now_ + std::min(fault.lasts, scenario_.job.lease * 3 / 2));
+      // Its timers may come before what has waited to be read.
+      later(asleep_until_ - now_, [this] {
+        if (!run_.ended && !asleep()) feed(job::Tick{}, run_.number);
+      });
       in_use = true;
       break;
     default: return;  // kBlocked: the launcher neither waits for readers nor for disks
