@@ -26,6 +26,16 @@ namespace {
 // An agent that runs ends at the end of its lease by itself, and can say why. The guard comes a little later.
 constexpr os::nanoseconds kAfterLease = os::milliseconds(600);
 
+// An agent that has no lease yet has no ranks, and nothing ends it if it is stopped: it would stay for ever. It is told to go on, and sees
+// by itself whether its connection has ended.
+constexpr os::milliseconds kLook{2000};
+
+// By a signal, not by a debugger.
+bool is_stopped(pid_t pid) {
+  base::Result<std::string> stat = os::read_file(fmt::format("/proc/{}/stat", pid), 4096);
+  return stat.ok() && stat->find(") T ") != std::string::npos;
+}
+
 class Guard {
  public:
   Guard(os::Loop& loop, pid_t agent, os::Fd orders, os::Fd answers)
@@ -38,6 +48,7 @@ class Guard {
   void read_orders();
   void set_timer();
   void timer_rang();
+  void wake_agent();  // while it has no lease
   int end_family(const std::string& why, int code);
 
   os::Loop& loop_;
@@ -46,7 +57,7 @@ class Guard {
   os::WatchId orders_watch_ = 0, timer_watch_ = 0;
   GuardOrder order_;
   std::optional<int> status_;  // of the agent, as from waitpid
-  bool lease_over_ = false;
+  bool lease_over_ = false, was_stopped_ = false;
 };
 
 base::Status Guard::open() {
@@ -64,12 +75,21 @@ base::Status Guard::open() {
       if (agent_ > 0) ::kill(agent_, s);
     }));
   TRY_ASSIGN(orders_watch_, loop_.watch(orders_.get(), EPOLLIN, [this](uint32_t) { read_orders(); }));
+  wake_agent();
   int status = 0;
   if (::waitpid(agent_, &status, WNOHANG) == agent_) {  // before SIGCHLD was ours to see
     agent_ = 0;
     status_ = status;
   }
   return base::ok();
+}
+
+void Guard::wake_agent() {
+  loop_.every(kLook, [this] {
+    const bool stopped = !timer_.valid() && agent_ > 0 && is_stopped(agent_);
+    if (stopped && was_stopped_) ::kill(agent_, SIGCONT);
+    was_stopped_ = stopped;
+  });
 }
 
 void Guard::read_orders() {

@@ -12,6 +12,7 @@ GuardLink::GuardLink(os::Loop& loop, os::Fd orders, os::Fd answers, std::functio
 
 GuardLink::~GuardLink() {
   if (watch_) loop_.unwatch(watch_);
+  end_guard();
 }
 
 base::Status GuardLink::open() {
@@ -50,7 +51,7 @@ void GuardLink::check(os::milliseconds patience, const std::function<void(const 
 }
 
 void GuardLink::end_guard() {
-  if (given_up_ && ::getppid() == guard_) ::kill(guard_, SIGKILL);
+  if (::getppid() == guard_) ::kill(guard_, given_up_ ? SIGKILL : SIGCONT);
 }
 
 }  // namespace agent

@@ -35,7 +35,8 @@ class GuardLink {
   // To be called a few times a second. A guard that has not answered for kWake gets a SIGCONT, for someone may have stopped it; one that
   // has not answered for `patience` is lost. told: it was woken, once per silence.
   void check(os::milliseconds patience, const std::function<void(const std::string&)>& told);
-  // The guard is the parent of this process. One that was given up is killed, so that it does not hold the login open.
+  // Before this process ends: the guard is its parent. One that was given up is killed, so that it does not hold the login open; any other
+  // is told to go on, in case something has stopped it, so that it sees the end and ends too.
   void end_guard();
 
  private:
