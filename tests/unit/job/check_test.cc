@@ -98,8 +98,13 @@ TEST(Checks, AHostThatHangsCostsItsDeadlineAndNoMore) {
 TEST(Checks, NobodyIsSilentWhileTheAnswersOfOthersAreStillBeingRead) {
   Checking s({1, 1, 1}, checked(true));
   os::milliseconds patience = s.state.job.probe_deadline + kProbeGrace;
-  s.now = s.now + (patience - milliseconds(100));
-  s.feed(Tick{});
+  auto pass = [&](os::milliseconds time) {  // with a launcher that runs
+    for (; time > milliseconds(0); time -= milliseconds(100)) {
+      s.now = s.now + milliseconds(100);
+      s.feed(Tick{});
+    }
+  };
+  pass(patience - milliseconds(100));
   s.say(0, probed(facts_of(0)));
   s.now = s.now + milliseconds(400);  // beyond the deadline
   s.feed(Tick{});
@@ -107,9 +112,20 @@ TEST(Checks, NobodyIsSilentWhileTheAnswersOfOthersAreStillBeingRead) {
   s.say(1, probed(facts_of(1)));
   EXPECT_TRUE(s.state.checks.situation.hosts[1].probed);
   EXPECT_FALSE(s.state.hosts[2].silent);
-  s.now = s.now + kAnswersPause;  // nothing more comes
-  s.feed(Tick{});
+  pass(kAnswersPause);  // nothing more comes
   EXPECT_TRUE(s.state.hosts[2].silent);
+}
+
+// Its timers ring before it has read what the hosts have answered meanwhile.
+TEST(Checks, NobodyIsSilentBecauseTheLauncherWasSuspended) {
+  Checking s({1, 1}, checked(true));
+  for (int time : {1000, 6000}) {
+    s.now = s.now + milliseconds(time);
+    s.feed(Tick{});
+    for (size_t h : {0, 1}) EXPECT_FALSE(s.state.hosts[h].silent) << time;
+  }
+  for (size_t h : {0, 1}) s.say(h, probed(facts_of(h)));
+  for (size_t h : {0, 1}) EXPECT_TRUE(s.state.checks.situation.hosts[h].probed);
 }
 
 TEST(Checks, AHostThatCannotBeReachedDoesNotKeepCheckFromTheOthers) {
