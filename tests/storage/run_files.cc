@@ -137,6 +137,8 @@ std::string check_detached(const Ended& ended, const Ended&) {
     if (!id.empty()) return "a run that was refused has left its folder";
     return refusal(ended);
   }
+  // It had failed before the launcher left the terminal.
+  if (exit_code(ended) == 7 && holds(ended.err, "exited with code 7")) return check_record(ended, id, 7);
   if (exit_code(ended) != 0) return fmt::format("wait status {:#x} instead of exit code 0", ended.status);
   if (ended.out != id + "\n") return "it printed " + ended.out;
   Ended with_log = ended;
@@ -218,6 +220,7 @@ std::vector<Operation> operations() {
   const std::vector<std::string> run{"run", "--preflight", "off", "--nproc-per-node", "2", "--", "sh", "-c", kFails};
   std::vector<std::string> detached = run;
   detached.insert(detached.begin() + 1, "-d");
+  detached.back() = std::string("sleep 0.3; ") + kFails;  // so that it leaves the terminal first
   return {
       {"run", run, check_run},
       {"run -d", detached, check_detached},
