@@ -9,6 +9,7 @@
 namespace faults {
 
 inline constexpr int kShort = -1;  // instead of an errno: read, pread and write handle half of the bytes
+inline constexpr int kHang = -2;   // the call never returns; before it, a byte is written to the descriptor of tell_hang()
 
 struct Call {
   std::string name;  // "rename"
@@ -26,6 +27,8 @@ struct Seen {
 };
 Seen stop();
 
+// Where a hang is told; -1: nowhere.
+void tell_hang(int fd);
 // As on a file system that cannot exchange two names: renameat2 fails with EINVAL.
 void refuse_exchange(bool refuse);
 // Called before each call that is counted, in its thread; calls it makes itself are not counted.
