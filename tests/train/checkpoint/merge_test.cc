@@ -62,7 +62,7 @@ TEST(Merge, PythonReadsTheSameBits) {
     uint64_t max_bytes;
     size_t files;
   };
-  std::string command = fmt::format("/usr/bin/python3 {}/checkpoint/merged.py", PHALANX_TRAIN_TESTS);
+  std::string command = fmt::format("/usr/bin/python3 '{}/checkpoint/merged.py'", PHALANX_TRAIN_TESTS);
   pieces::Folder folder;
   int64_t step = 0;
   for (const Case& c : {Case{3, "", {}, 5'000'000'000, 1}, Case{2, "BF16", at::kBFloat16, 5'000'000'000, 1},
@@ -76,7 +76,7 @@ TEST(Merge, PythonReadsTheSameBits) {
     EXPECT_EQ(merged->files.size(), c.files);
     EXPECT_EQ(merged->tensors, 6u);
     std::ofstream(expected_file) << base::to_text(expected(step, c.type));
-    command += fmt::format(" {} {}", options.folder, expected_file);
+    command += fmt::format(" '{}' '{}'", options.folder, expected_file);
   }
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }

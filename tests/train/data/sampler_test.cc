@@ -73,8 +73,8 @@ TEST(Sampler, EqualsPyTorchOnSixThousandParameters) {
               << ' ' << q.options.drop_last << ' ' << q.epoch << ' ' << q.rows << ' ' << q.drop_batch << '\n';
   }
   questions.close();
-  const std::string command =
-      fmt::format("/usr/bin/python3 " PHALANX_TRAIN_TESTS "/data/sampler_oracle.py < {} > {}", folder / "questions", folder / "answers");
+  const std::string command = fmt::format("/usr/bin/python3 '{}/data/sampler_oracle.py' < '{}' > '{}'", PHALANX_TRAIN_TESTS,
+                                          folder / "questions", folder / "answers");
   ASSERT_EQ(std::system(command.c_str()), 0);
   const std::string answers = os::read_file(folder / "answers", 64 << 20).value();
   auto lines = base::split_lines(answers);

@@ -13,7 +13,7 @@ const base::Json* optim_oracle() {
     if (std::system("/usr/bin/python3 -c 'import torch' 2>/dev/null") != 0) return std::nullopt;
     ranks::TempFolder folder;
     const std::string file = folder / "answer";
-    if (std::system(("/usr/bin/python3 " PHALANX_TRAIN_TESTS "/optim/oracle.py > " + file).c_str()) != 0) {
+    if (std::system(("/usr/bin/python3 '" PHALANX_TRAIN_TESTS "/optim/oracle.py' > '" + file + "'").c_str()) != 0) {
       ADD_FAILURE() << "tests/train/optim/oracle.py failed";
       return std::nullopt;
     }
