@@ -1,10 +1,19 @@
 # Adds up `ctest -V` logs: a GoogleTest program counts with each of its cases, any other test as one. Prints the output
-# of what failed, what was skipped and why, the ten slowest, what the guards measured, and last "N passed, N failed, N skipped". Exit 1
+# of what failed, what was skipped and why, the ten slowest, what the guards measured, how many were skipped for each reason, and last
+# "N passed, N failed, N skipped". Exit 1
 # on a failure, or if nothing ran.
 #
 # In such a log a test's output is "12: text", and its outcome "3/9 Test #12: name ....   Passed    0.01 sec".
 # A test that is not GoogleTest says why it skips in a line "SKIP: why" before it exits 77. A guard says what it found in lines
 # "GUARD: what".
+
+# A case or test that was skipped; said again, by reason, beside the count: what was not tested must not drown in a list.
+function skip(name, reason) {
+  if (reason == "") reason = "no reason given"
+  skips = skips "  " name ": " reason "\n"
+  if (!(reason in skipped_for)) reasons[++different] = reason
+  skipped_for[reason]++
+}
 
 function forget() {
   delete cases_ok; delete cases_failed; delete cases_skipped
@@ -47,7 +56,7 @@ match($0, /^[0-9]+: /) {
     name = line
     sub(/^\[  SKIPPED \] /, "", name)
     sub(/ \([0-9]+ ms\)$/, "", name)
-    skips = skips "  " name ": " (reason_of[number] == "" ? "no reason given" : reason_of[number]) "\n"
+    skip(name, reason_of[number])
     reason_of[number] = ""
   } else if (line ~ /^\[ RUN      \]/) reason_of[number] = ""
   else if (line ~ /^SKIP: /) why[number] = substr(line, 7)
@@ -67,7 +76,7 @@ match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
   failed += cases_failed[number]
   skipped += cases_skipped[number]
   if ($0 ~ /\*\*\*Skipped/) {
-    if (!counted_as_cases) { skipped++; skips = skips "  " name ": " (why[number] == "" ? "no reason given" : why[number]) "\n" }
+    if (!counted_as_cases) { skipped++; skip(name, why[number]) }
   } else if ($0 ~ / Passed /) {
     if (!counted_as_cases) { passed++; took($(NF - 1), name) }
   } else {
@@ -84,7 +93,8 @@ END {
   if (slow > 0) printf "\n== slowest\n"
   for (i = 1; i <= slow && i <= 10; ++i) printf "%7.1f s  %s\n", slow_seconds[i], slow_name[i]
   if (guards != "") printf "\n== guards\n%s", guards
-  if (skips != "") printf "\n== skipped\n%s", skips
+  if (skips != "") printf "\n== skipped\n%s\n", skips
+  for (i = 1; i <= different; ++i) printf "NOT TESTED: %d skipped: %s\n", skipped_for[reasons[i]], reasons[i]
   printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped
   exit (failed > 0 || passed == 0)
 }
