@@ -45,7 +45,7 @@ diagnosis::EndReading reading_of(const RankState& rank) {
 // What a rank said before we stopped it, if that ended it: it was on its way out (a Python program takes a while to end) when the failure
 // of a victim was heard of, and is not counted as failed.
 std::optional<diagnosis::EndReading> dying_words(const RankState& rank) {
-  if (!rank.exited || rank.lost || rank.status == 0 || rank.stopped_by_us == 0) return std::nullopt;
+  if (!rank.exited || rank.status == 0 || rank.stopped_by_us == 0) return std::nullopt;
   diagnosis::EndReading reading = diagnosis::read_end({kExitedWithOne, rank.last_words, {}, {}});
   if (reading.victim || reading.code == "RUN-EXIT-CODE") return std::nullopt;
   bool last = base::trim(rank.last_words).ends_with(reading.evidence);  // an exception that it went on after ended nothing
@@ -76,7 +76,7 @@ Suspects suspects(const State& state) {
   if (found.cause && state.ranks[*found.cause].at - failed_at > kCauseWithin) found.cause.reset();
   for (size_t r = 0; r < state.ranks.size(); ++r) {
     const RankState& rank = state.ranks[r];
-    bool well = rank.exited && !rank.lost && rank.status == 0 && rank.stopped_by_us == 0;
+    bool well = rank.exited && rank.status == 0 && rank.stopped_by_us == 0;
     if (well && rank.at < failed_at + kClockError + clock_error(r) + clock_error(*found.first) && earlier(r, found.left)) found.left = r;
   }
   return found;

@@ -14,6 +14,11 @@ namespace sim {
 namespace {
 
 constexpr const char* kVictim = "RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.1]:4711\n";
+// What a rank says that ends by an exception, by one that a signature knows, or that has caught one and goes on.
+constexpr const char* kLastWords[] = {
+    "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nValueError: bad batch\n",
+    "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nOSError: [Errno 28] No space left on device: 'a'\n"};
+constexpr const char* kCaught = "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nKeyError: 1\nstep 4\n";
 constexpr int kFailed = 1 << 8;
 
 // The facts of healthy machines, as their agents would send them.
@@ -166,9 +171,20 @@ void World::end_rank(Rank& rank, int status, const std::string& last_words) {
     say(agent, exited);
   }
   bool too_early = status != 0 || rank.hangs;  // kLeave marks itself so
-  if (!too_early || rank.stopped_by_us != 0) return;
+  if (too_early && rank.stopped_by_us == 0) lose_peers(rank);
+}
+
+// Python unwinds, closes its connections, and ends later than its peers notice.
+void World::die_slowly(Rank& rank) {
+  rank.said = kLastWords[dice_.below(std::size(kLastWords))];
+  rank.hangs = true;
+  lose_peers(rank);
+  later(dice_.ms(20, 1000), [this, &rank] { end_rank(rank, kFailed, rank.said); });
+}
+
+void World::lose_peers(const Rank& rank) {
   for (const auto& other : ranks_) {
-    if (other->number != rank.number || !other->alive || other->hangs) continue;
+    if (other.get() == &rank || other->number != rank.number || !other->alive || other->hangs) continue;
     other->hangs = true;  // it waits for who is gone
     if (scenario_.peers_die)
       later(os::nanoseconds(dice_.between(1'000'000, 300'000'000)), [this, &peer = *other] { end_rank(peer, kFailed, kVictim); });
@@ -179,9 +195,13 @@ void World::answer(Agent& agent, const wire::Signal& m) {
   for (const auto& owned : ranks_) {
     Rank& rank = *owned;
     if (rank.agent != &agent || !rank.alive) continue;
+    if (rank.stopped_by_us == 0 && rank.said.empty() && dice_.once_in(4)) rank.said = dice_.once_in(2) ? kVictim : kCaught;
     rank.stopped_by_us = m.signal;
     bool ends = !rank.unkillable && (m.signal == SIGKILL || !rank.deaf);
-    if (ends) later(m.signal == SIGKILL ? dice_.ms(0, 5) : dice_.ms(0, 400), [this, &rank, s = m.signal] { end_rank(rank, s, ""); });
+    if (!ends) continue;
+    bool well = m.signal != SIGKILL && dice_.once_in(8);  // it cleans up and ends with 0
+    os::nanoseconds takes = m.signal == SIGKILL ? dice_.ms(0, 5) : dice_.ms(0, 400);
+    later(takes, [this, &rank, status = well ? 0 : static_cast<int>(m.signal)] { end_rank(rank, status, rank.said); });
   }
 }
 

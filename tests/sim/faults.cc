@@ -97,6 +97,7 @@ void World::begin_rank_faults(Rank& rank) {
           if (!rank.alive || rank.stopped_by_us != 0 || rank.hangs || rank.unkillable) return;
           struck_ = true;
           trace(fmt::format("fault: {} of rank {}", name(fault.kind), rank.rank));
+          if (fault.kind == Kind::kCrash && scenario_.dies_slowly) return die_slowly(rank);
           if (fault.kind == Kind::kLeave) rank.hangs = true;  // its end is too early for the others
           end_rank(rank, fault.kind == Kind::kLeave ? 0 : fault.status, "");
         });

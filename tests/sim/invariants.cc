@@ -100,7 +100,8 @@ void World::check_single_fault(const job::Verdict& v) {
   bool ran = run_.attempt.started_at.ns != 0;
   switch (fault.kind) {
     case Kind::kCrash:
-      return expect(v.kind == VerdictKind::kRankFailed && v.rank == static_cast<int>(fault.target) && v.status == fault.status);
+      return expect(v.kind == VerdictKind::kRankFailed && v.rank == static_cast<int>(fault.target) &&
+                    v.status == (scenario_.dies_slowly ? 1 << 8 : fault.status));
     case Kind::kLeave:
       if (run_.attempt.plan->world > 1 && scenario_.peers_die)
         expect(v.kind == VerdictKind::kRankFailed && v.rank == static_cast<int>(fault.target) && v.code == "RUN-LEFT-EARLY");

@@ -123,6 +123,7 @@ Scenario make_scenario(uint64_t seed) {
     scenario.changed = dice.once_in(10);
   }
   scenario.job.lease = dice.once_in(2) ? job::kDefaultLease : milliseconds(1000 * dice.between(3, 20));
+  scenario.dies_slowly = dice.once_in(2);
   // One at most: where agent and guard of a host both stand, nothing runs there that could end its ranks.
   if (dice.once_in(5)) {
     Fault fault;

@@ -72,6 +72,7 @@ struct Scenario {
   job::Job job;
   std::vector<Fault> faults;
   milliseconds work{0};      // how long a rank works
+  bool dies_slowly = false;  // who crashes says why, and ends some time after its peers have noticed
   bool peers_die = false;    // a rank's death ends its peers ("Connection closed by peer"), else they wait for ever
   bool links_slow = false;   // latencies of up to 200 ms instead of 2
   bool changed = false;      // the hosts are not as job.remembered has them

@@ -55,6 +55,7 @@ class World {
     Agent* agent = nullptr;
     bool alive = true, deaf = false, unkillable = false, hangs = false;
     uint8_t stopped_by_us = 0;
+    std::string said;  // on its stderr, before we stopped it
   };
   struct Due {
     os::Mono at;
@@ -97,6 +98,8 @@ class World {
   void begin_steps(Rank& rank, int64_t step);
   void start_rank(Agent& agent, const wire::RankSpec& spec);
   void end_rank(Rank& rank, int status, const std::string& last_words);
+  void die_slowly(Rank& rank);
+  void lose_peers(const Rank& rank);
   void end_agent(Agent& agent, bool says_so);
   void power_off(size_t host);
   os::Mono clock_of(const Agent& agent) const { return now_ + os::nanoseconds(hosts_[agent.host].clock_offset); }

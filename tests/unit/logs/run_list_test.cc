@@ -54,7 +54,7 @@ TEST_F(RunList, WhatIsNoRegularFileIsNotWaitedForNorFollowed) {
   ASSERT_EQ(::mkfifo((base_ + "/20261121-000003-cccc").c_str(), 0644), 0);
   fs::create_symlink("20261121-000004-dddd", base_ + "/20261121-000004-dddd");
   ASSERT_TRUE(os::write_file_atomic(base_ + "/20261121-000005-eeee", "").ok());
-  EXPECT_EQ(list_runs(base_).size(), 1u) << "only folders are runs";
+  EXPECT_EQ(list_runs(base_)->size(), 1u) << "only folders are runs";
 }
 
 // A colleague's run in a shared folder, as every run is made: nothing of it can be read, and that does not mean that it is lost.
