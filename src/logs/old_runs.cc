@@ -122,7 +122,7 @@ std::optional<int64_t> ended_at(const Folder& run, const std::string& id) {
   if (base::get_int(*record, "schema") != 1 || base::get_string(*record, "id") != id || base::get_string(*record, "state") != "ended")
     return std::nullopt;
   auto launcher = record->find("launcher");
-  const os::Lives lives = os::lives(launcher == record->end() ? os::ProcessMark{} : mark_of(*launcher));
+  const os::Lives lives = os::lives(launcher == record->end() ? os::ProcessMark{} : logs::mark_of(*launcher));
   if (lives == os::Lives::kYes) return std::nullopt;
   // The process that writes the files of a run holds this lock to its end. Where there are no locks, only its launcher's death counts.
   base::Result<os::Fd> events = os::open_regular(run.fd.get(), "events.jsonl");
