@@ -199,7 +199,7 @@ void World::answer(Agent& agent, const wire::Signal& m) {
     rank.stopped_by_us = m.signal;
     bool ends = !rank.unkillable && (m.signal == SIGKILL || !rank.deaf);
     if (!ends) continue;
-    bool well = m.signal != SIGKILL && dice_.once_in(8);  // it cleans up and ends with 0
+    bool well = m.signal != SIGKILL && rank.said.empty() && dice_.once_in(8);  // it cleans up and ends with 0
     os::nanoseconds takes = m.signal == SIGKILL ? dice_.ms(0, 5) : dice_.ms(0, 400);
     later(takes, [this, &rank, status = well ? 0 : static_cast<int>(m.signal)] { end_rank(rank, status, rank.said); });
   }
