@@ -47,9 +47,10 @@ bool may_be_folder(const std::string& path) {
   return ::lstat(path.c_str(), &s) == 0 ? S_ISDIR(s.st_mode) : errno != ENOENT;
 }
 
+// Ours where nobody can tell: then it is a run that cannot be read, and said to be.
 uid_t owner_of(const std::string& path) {
   struct stat s{};
-  return ::lstat(path.c_str(), &s) == 0 ? s.st_uid : 0;
+  return ::lstat(path.c_str(), &s) == 0 ? s.st_uid : ::getuid();
 }
 
 // Another user's folder that we may not look into.
@@ -182,7 +183,7 @@ Run look_at_run(const std::string& path, const std::string& id) {
     run.life = Life::kEnded;
   } else if (lives == os::Lives::kYes || (unknown && locked.ok() && *locked)) {
     run.life = Life::kAlive;
-  } else if (!read.ok()) {
+  } else if (!read.ok() && run.owner == ::getuid()) {
     run.life = Life::kUnknown;
     run.unreadable = cannot_read(read.error(), "the run " + id, path);
   } else if (unknown && !host.empty() && !same_machine) {

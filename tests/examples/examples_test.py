@@ -83,7 +83,8 @@ class Examples(unittest.TestCase):
     def assert_close(self, one, other, what):
         self.assertEqual(one.keys(), other.keys(), what)
         for step, loss in one.items():
-            self.assertAlmostEqual(loss, other[step], delta=2e-4, msg=f"{what}, step {step}")
+            # Four digits are printed: 1e-4 of the sums' order, and the rounding of both.
+            self.assertAlmostEqual(loss, other[step], delta=2.1e-4, msg=f"{what}, step {step}")
 
     def test_headers_are_complete(self):
         include = self.prefix / "include/phalanx"

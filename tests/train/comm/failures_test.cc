@@ -136,6 +136,8 @@ TEST(Failures, TheRingsOfAStalledRunNameTheRankAndTheOperation) {
     });
     ranks.wait_for_start(3);
     diagnosis::FlightVerdict verdict;
+    // A rank that is slow is waited for in the barrier as well.
+    auto stalled = [&] { return verdict.waiting == std::vector<int>{0, 2} && verdict.group == "world"; };
     const auto end = steady_clock::now() + milliseconds{10000};
     do {
       std::vector<diagnosis::RankTrace> traces;
@@ -145,7 +147,7 @@ TEST(Failures, TheRingsOfAStalledRunNameTheRankAndTheOperation) {
         traces.push_back(std::move(trace.value()));
       }
       verdict = diagnosis::compare_flight_records(traces);
-    } while (verdict.waiting != std::vector<int>{0, 2} && steady_clock::now() < end);
+    } while (!stalled() && steady_clock::now() < end);
     EXPECT_EQ(verdict.code, "HANG-NEVER-ENTERED");
     EXPECT_EQ(verdict.culprits, std::vector<int>{1});
     EXPECT_EQ(verdict.waiting, (std::vector<int>{0, 2}));
