@@ -37,7 +37,8 @@ class Examples(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         cls.prefix = cls.folder / "prefix"
         cls.call(["cmake", "--install", BUILD, "--component", "engine", "--prefix", cls.prefix])
-        (cls.folder / "text").write_bytes(b"".join((SOURCE / name).read_bytes() for name in ("README.md", "HACKING.md", "LICENSE")))
+        # A text that nobody edits: on one of the house's pages the loss jumped to 8 on its way down, and every rounding with it.
+        (cls.folder / "text").write_bytes((SOURCE / "LICENSE").read_bytes() * 4)
         # Copies: nothing of the checkout around them can help.
         for name in NAMES:
             shutil.copytree(SOURCE / "examples" / name, cls.folder / name)
