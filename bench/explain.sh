@@ -16,9 +16,9 @@ source bench/median.sh
 "$maker" "$bytes" > "$results/run.log"
 gzip -1 -k "$results/run.log"
 # The literals that explain looks for: the third field of each row.
-sed -n 's/^    {"[A-Z0-9-]*", Role::k[A-Za-z]*, "\([^"]*\)",.*/\1/p' src/diagnosis/signatures_*.cc |
+sed -n "s/^  literal: '\\(.*\\)'\$/\\1/p" codes/signatures/*.yaml | sed "s/''/'/g" |
   grep -E '.{4}' | sort -u > "$results/literals"
-[[ -s $results/literals ]] || { echo "error: no literals found in src/diagnosis/signatures_*.cc" >&2; exit 2; }
+[[ -s $results/literals ]] || { echo "error: no literals found in codes/signatures/" >&2; exit 2; }
 cat "$results/run.log" > /dev/null
 
 # grep stops at the first match when it sees /dev/null, so its output is read.
