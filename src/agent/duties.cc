@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/json_fields.h"
+#include "base/text.h"
 #include "host/old_builds.h"
 #include "host/rank_sample.h"
 #include "host/sockets.h"
