@@ -14,6 +14,8 @@
 #include "base/text.h"
 #include "engine/comm/group.h"
 
+using namespace phalanx;
+
 namespace {
 
 using engine::comm::Group;

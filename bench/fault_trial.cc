@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
-namespace bench {
+#include "base/try.h"
+
+namespace phalanx::bench {
 
 using testbed::Cluster;
 using testbed::Command;
@@ -154,4 +156,4 @@ base::Result<Trial> under_torchrun(const Setting& setting, const InjectedFault& 
   return trial;
 }
 
-}  // namespace bench
+}  // namespace phalanx::bench

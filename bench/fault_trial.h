@@ -10,7 +10,7 @@
 #include "leftovers.h"
 #include "torchrun_words.h"
 
-namespace bench {
+namespace phalanx::bench {
 
 inline constexpr testbed::milliseconds kGone{2000};         // after the end, when what still runs counts as left over
 inline constexpr testbed::milliseconds kInterrupt{10'000};  // for a launcher to end on Ctrl-C
@@ -35,4 +35,4 @@ base::Result<Trial> under_phalanx(const Setting& setting, const testbed::Injecte
 // As a user with a terminal on each host starts it: one torchrun per host, at the same time, default timeouts, no restarts.
 base::Result<Trial> under_torchrun(const Setting& setting, const testbed::InjectedFault& fault);
 
-}  // namespace bench
+}  // namespace phalanx::bench

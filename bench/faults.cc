@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "fault_trial.h"
 
-namespace bench {
+namespace phalanx::bench {
 namespace {
 
 using testbed::InjectedFault;
@@ -258,7 +258,7 @@ std::optional<std::string> parse(const Words& args, Options& options) {
 }
 
 }  // namespace
-}  // namespace bench
+}  // namespace phalanx::bench
 
 int main(int argc, char** argv) {
   bench::Options options;

@@ -25,6 +25,8 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
+using namespace phalanx;
+
 namespace {
 
 constexpr size_t kHeadBytes = 24;  // "R0012 0000001234 1a2b3c4d "

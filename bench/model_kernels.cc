@@ -29,7 +29,7 @@
 
 namespace {
 
-using namespace engine;
+using namespace phalanx::engine;
 
 // Of this thread's CPU time: other people's programs on this machine count less than on the clock on the wall.
 double milliseconds(const std::function<void()>& work) {

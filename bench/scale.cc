@@ -12,9 +12,10 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "scale_trial.h"
 
-namespace scale {
+namespace phalanx::scale {
 namespace {
 
 struct Options {
@@ -137,7 +138,7 @@ std::optional<Options> parse(const std::vector<std::string>& args) {
 }
 
 }  // namespace
-}  // namespace scale
+}  // namespace phalanx::scale
 
 int main(int argc, char** argv) {
   std::optional<scale::Options> options = scale::parse({argv + 1, argv + argc});

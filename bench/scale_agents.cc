@@ -12,11 +12,12 @@
 #include <fmt/format.h>
 
 #include "base/json_fields.h"
-#include "host/rank_sample.h"
+#include "base/try.h"
+#include "machine/ranks/sample.h"
 #include "os/local_socket.h"
 #include "scale_facts.h"
 
-namespace scale {
+namespace phalanx::scale {
 namespace {
 
 constexpr const char* kTraceback =
@@ -228,7 +229,7 @@ void Agents::pulse(Agent& agent) {
 }
 
 void Agents::answer(Agent& agent, const wire::Sample& m) {
-  host::HostSample sample;
+  machine::HostSample sample;
   for (uint32_t rank : agent.ranks) sample.ranks.emplace_back().rank = rank;
   wire::Sampled answer;
   answer.id = m.id;
@@ -324,4 +325,4 @@ Agents::Sent Agents::sent() const {
   return all;
 }
 
-}  // namespace scale
+}  // namespace phalanx::scale

@@ -14,7 +14,7 @@
 #include "wire/check_messages.h"
 #include "wire/sample_messages.h"
 
-namespace scale {
+namespace phalanx::scale {
 
 class Agents {
  public:
@@ -76,4 +76,4 @@ class Agents {
   std::string broken_;
 };
 
-}  // namespace scale
+}  // namespace phalanx::scale

@@ -6,7 +6,7 @@
 #include "os/clock.h"
 #include "situations.h"
 
-namespace scale {
+namespace phalanx::scale {
 namespace {
 
 constexpr int kAdapters = 4;
@@ -15,26 +15,26 @@ constexpr int64_t kResolved_ns = 300'000;
 // Network 1 is bond0's, 2 to 5 the adapters': /16 each.
 std::string address(int network, int host) { return fmt::format("10.{}.{}.{}", network, host / 250, host % 250 + 1); }
 
-const host::Facts& model() {
-  static const host::Facts facts = doctor::test::bond_infiniband().hosts.front().facts;
+const machine::Facts& model() {
+  static const machine::Facts facts = doctor::test::bond_infiniband().hosts.front().facts;
   return facts;
 }
 
-void make_own(host::Facts& facts, int host) {
-  host::Machine& m = facts.machine;
+void make_own(machine::Facts& facts, int host) {
+  machine::Machine& m = facts.machine;
   m.hostname = host_name(host);
   m.boot_id = fmt::format("b0070000-0000-4000-8000-{:012}", host + 1);
   m.machine_id = fmt::format("{:032}", host + 1);
   std::vector<wire::Address> addresses = addresses_of(host);
-  for (host::Interface& interface : facts.network.interfaces)
+  for (machine::Interface& interface : facts.network.interfaces)
     for (const wire::Address& own : addresses)
       if (interface.name == own.interface) interface.addresses = {{own.address, 16, false, ""}};
   for (size_t p = 0; p < facts.infiniband.devices.size(); ++p) {
-    host::IbPort& port = facts.infiniband.devices[p].ports.front();
+    machine::IbPort& port = facts.infiniband.devices[p].ports.front();
     port.lid = 1 + host * kAdapters + static_cast<int64_t>(p);
     port.gids = {{0, fmt::format("fe80:0000:0000:0000:b859:9f{:02x}:{:04x}:{:04x}", p, host, p), "IB/RoCE v1", fmt::format("ib{}", p)}};
   }
-  for (host::Gpu& gpu : facts.gpus.devices) gpu.uuid = fmt::format("GPU-{:08x}-{:04x}-4000-8000-000000000000", gpu.index, host);
+  for (machine::Gpu& gpu : facts.gpus.devices) gpu.uuid = fmt::format("GPU-{:08x}-{:04x}-4000-8000-000000000000", gpu.index, host);
 }
 
 }  // namespace
@@ -48,10 +48,10 @@ std::vector<wire::Address> addresses_of(int host) {
 }
 
 std::string facts_of(int host, const wire::Probe& probe) {
-  host::Facts facts = model();
+  machine::Facts facts = model();
   make_own(facts, host);
   std::vector<wire::Address> own = addresses_of(host);
-  host::NetworkFacts& network = facts.network;
+  machine::NetworkFacts& network = facts.network;
   network.names = {{host_name(host), {own[0].address}, "", kResolved_ns}};
   network.routes.clear();
   for (const wire::ProbePeer& peer : probe.peers) {
@@ -67,4 +67,4 @@ std::string facts_of(int host, const wire::Probe& probe) {
   return base::to_text(base::to_json(facts));
 }
 
-}  // namespace scale
+}  // namespace phalanx::scale

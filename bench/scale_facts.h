@@ -7,14 +7,14 @@
 
 #include "wire/check_messages.h"
 
-namespace scale {
+namespace phalanx::scale {
 
 std::string host_name(int host);  // "h0001" for 0
 
 // Of bond0 and the four InfiniBand interfaces.
 std::vector<wire::Address> addresses_of(int host);
 
-// host::Facts as JSON, as the host's agent would answer this probe.
+// machine::Facts as JSON, as the host's agent would answer this probe.
 std::string facts_of(int host, const wire::Probe& probe);
 
-}  // namespace scale
+}  // namespace phalanx::scale

@@ -11,12 +11,13 @@
 
 #include <fmt/format.h>
 
+#include "base/try.h"
 #include "os/descriptor_limit.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "scale_agents.h"
 
-namespace scale {
+namespace phalanx::scale {
 namespace {
 
 constexpr os::milliseconds kPatience{120'000};
@@ -219,4 +220,4 @@ base::Result<Trial> run_trial(const Wish& wish) {
   return Run(*loop, *agents, wish).play();
 }
 
-}  // namespace scale
+}  // namespace phalanx::scale

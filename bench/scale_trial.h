@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "os/clock.h"
 
-namespace scale {
+namespace phalanx::scale {
 
 enum class Ending {
   kFailure,   // one rank fails
@@ -50,4 +50,4 @@ base::Status prepare(Wish wish);
 // hard limit does not allow that.
 base::Status set_limits(int hosts);
 
-}  // namespace scale
+}  // namespace phalanx::scale

@@ -10,6 +10,8 @@
 
 #include "elastic.h"
 
+using namespace phalanx;
+
 namespace {
 
 constexpr double kBound = 1e-3;  // of the loss, absolute

@@ -5,10 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "base/try.h"
 #include "os/files.h"
 #include "os/program.h"
 
-namespace bench {
+namespace phalanx::bench {
 namespace {
 
 std::string host(int index) { return fmt::format("h{}", index + 1); }
@@ -172,4 +173,4 @@ std::vector<Method> methods(const Setting& setting) {
   return all;
 }
 
-}  // namespace bench
+}  // namespace phalanx::bench

@@ -7,7 +7,7 @@
 
 #include "start_trial.h"
 
-namespace bench {
+namespace phalanx::bench {
 
 // What a method is held against: the floor of its group is the plainest thing that could be typed.
 enum class Group { kCold, kWarm, kLocal };
@@ -33,4 +33,4 @@ struct Setting {
 // In the order in which they are shown. Peers that are not installed are left out, with a word on stderr.
 std::vector<Method> methods(const Setting& setting);
 
-}  // namespace bench
+}  // namespace phalanx::bench

@@ -16,10 +16,11 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "os/files.h"
 #include "start_methods.h"
 
-namespace bench {
+namespace phalanx::bench {
 namespace {
 
 struct Sample {
@@ -247,7 +248,7 @@ std::optional<Options> parse(const Words& args) {
 }
 
 }  // namespace
-}  // namespace bench
+}  // namespace phalanx::bench
 
 int main(int argc, char** argv) {
   std::optional<bench::Options> options = bench::parse({argv + 1, argv + argc});

@@ -13,12 +13,13 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "os/fd.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "os/program.h"
 
-namespace bench {
+namespace phalanx::bench {
 namespace {
 
 constexpr std::string_view kMark = "start-rank ";
@@ -180,4 +181,4 @@ ProcessorTime processor_time() {
   return {seconds(group), seconds(group.substr(0, group.rfind('/')))};
 }
 
-}  // namespace bench
+}  // namespace phalanx::bench

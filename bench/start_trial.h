@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "os/clock.h"
 
-namespace bench {
+namespace phalanx::bench {
 
 using Words = std::vector<std::string>;
 
@@ -37,4 +37,4 @@ struct ProcessorTime {
 };
 ProcessorTime processor_time();
 
-}  // namespace bench
+}  // namespace phalanx::bench

@@ -29,6 +29,8 @@
 #include "store/server.h"
 #include "wire/challenge.h"
 
+using namespace phalanx;
+
 namespace {
 
 using store::OpCode;

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "os/process.h"
 
-namespace bench {
+namespace phalanx::bench {
 namespace {
 
 constexpr std::string_view kBlock = "Root Cause (first observed failure):";
@@ -52,4 +52,4 @@ std::string describe(const std::vector<std::optional<Blame>>& by_host) {
   return text;
 }
 
-}  // namespace bench
+}  // namespace phalanx::bench

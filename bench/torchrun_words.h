@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace bench {
+namespace phalanx::bench {
 
 struct Blame {
   int rank = -1;
@@ -28,4 +28,4 @@ Named judge(const std::vector<std::optional<Blame>>& by_host, int right_rank);
 // "h1: rank 0, exit code 1; h2: rank 1, SIGSEGV".
 std::string describe(const std::vector<std::optional<Blame>>& by_host);
 
-}  // namespace bench
+}  // namespace phalanx::bench

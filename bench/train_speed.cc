@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "base/try.h"
 #include "engine/autocast.h"
 #include "engine/comm/env.h"
 #include "engine/comm/group.h"
@@ -24,9 +25,11 @@
 #include "engine/train/cpu.h"
 #include "os/files.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace engine;
+using namespace phalanx::engine;
 
 struct Shape {
   model::GptShape gpt;

@@ -17,8 +17,8 @@ set(public_headers
   engine/autocast.h
   engine/comm/fingerprint.h engine/comm/group.h engine/comm/make_group.h
   engine/optim/adamw.h engine/optim/grad_scaler.h engine/optim/lion.h engine/optim/norm.h engine/optim/schedule.h engine/optim/sgd.h
-  engine/data/batch_share.h engine/data/open_set.h engine/data/sampler.h engine/data/sets.h engine/data/step_loader.h
-  engine/data/tokenizer.h engine/data/token_writer.h engine/data/windows.h
+  engine/data/batch_share.h engine/data/open_set.h engine/data/plan/sampler.h engine/data/sets.h engine/data/step_loader.h
+  engine/data/tokenizer.h engine/data/files/token_writer.h engine/data/windows.h
   engine/model/fused.h engine/model/gpt.h engine/model/recompute.h
   engine/checkpoint/merge.h engine/checkpoint/reader.h engine/checkpoint/safetensors.h engine/checkpoint/saver.h
   engine/checkpoint/shared_folder.h
@@ -28,8 +28,7 @@ set(todo ${public_headers})
 set(headers)
 while(todo)
   list(POP_FRONT todo header)
-  # CHECK is our macro inside; outside it is glog's, which libtorch's headers bring. So check.h stays here (see below).
-  if(header IN_LIST headers OR header STREQUAL base/check.h)
+  if(header IN_LIST headers)
     continue()
   endif()
   list(APPEND headers ${header})
@@ -40,23 +39,10 @@ while(todo)
     list(APPEND todo ${included})
   endforeach()
 endwhile()
-set(own_check "namespace base {
-[[noreturn]] void check_failed(const char* file, int line, const char* condition);
-}
-#define PHALANX_CHECK(condition) \\
-  ((condition) ? static_cast<void>(0) : ::base::check_failed(__FILE__, __LINE__, #condition))")
 set(include_dir ${CMAKE_INSTALL_INCLUDEDIR}/phalanx)
 foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
-  set(from ${PROJECT_SOURCE_DIR}/src/${header})
-  file(READ ${from} text)
-  if(text MATCHES "base/check\\.h")
-    string(REPLACE "#include \"base/check.h\"" "${own_check}" text "${text}")
-    string(REGEX REPLACE "([^_A-Z])CHECK\\(" "\\1PHALANX_CHECK(" text "${text}")
-    set(from ${CMAKE_CURRENT_BINARY_DIR}/outside/${header})
-    file(CONFIGURE OUTPUT ${from} CONTENT "${text}" @ONLY)
-  endif()
-  install(FILES ${from} DESTINATION ${include_dir}/${folder} COMPONENT engine)
+  install(FILES ${PROJECT_SOURCE_DIR}/src/${header} DESTINATION ${include_dir}/${folder} COMPONENT engine)
 endforeach()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/phalanx_engine)

@@ -1,4 +1,4 @@
-# The helper that asks NVML (src/host/nvml_reader.c), built apart from the launcher and embedded in it as bytes.
+# The helper that asks NVML (src/machine/gpu/nvml_reader.c), built apart from the launcher and embedded in it as bytes.
 #
 # It is linked against stubs of libc.so.6 and libdl.so.2 that define only what it uses, at the oldest symbol version there is, so
 # that it runs with every glibc since 2.2.5 (x86-64) or 2.17 (aarch64). An architecture it has no entry point for embeds nothing:
@@ -36,13 +36,13 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|aarch64)$")
   reader_stub(stub_libdl libdl.so.2 dlopen dlsym dlerror)
   add_custom_command(OUTPUT ${reader}
     COMMAND ${CMAKE_CXX_COMPILER} ${reader_flags} -pie -nostdlib -nostartfiles -s -Wl,--build-id=none -Wl,-z,noexecstack
-      ${CMAKE_CURRENT_SOURCE_DIR}/host/nvml_reader.c -x none stub_libc.so stub_libdl.so -o ${reader}
-    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/host/nvml_reader.c ${reader_folder}/stub_libc.so ${reader_folder}/stub_libdl.so
+      ${CMAKE_CURRENT_SOURCE_DIR}/machine/gpu/nvml_reader.c -x none stub_libc.so stub_libdl.so -o ${reader}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/machine/gpu/nvml_reader.c ${reader_folder}/stub_libc.so ${reader_folder}/stub_libdl.so
     WORKING_DIRECTORY ${reader_folder} VERBATIM)
 else()
   add_custom_command(OUTPUT ${reader} COMMAND ${CMAKE_COMMAND} -E touch ${reader})
 endif()
 
 add_custom_target(nvml_reader DEPENDS ${reader})
-add_dependencies(phalanx_host nvml_reader)
-set_source_files_properties(host/nvml_image.cc PROPERTIES OBJECT_DEPENDS ${reader} COMPILE_DEFINITIONS PHALANX_NVML_READER="${reader}")
+add_dependencies(phalanx_machine nvml_reader)
+set_source_files_properties(machine/gpu/nvml_image.cc PROPERTIES OBJECT_DEPENDS ${reader} COMPILE_DEFINITIONS PHALANX_NVML_READER="${reader}")

@@ -81,10 +81,10 @@ function(phalanx_together target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# phalanx_folder(NAME DEP...): every .cc in src/NAME (and one level below) becomes phalanx_NAME.
+# phalanx_folder(NAME DEP...): every .cc in and below src/NAME becomes phalanx_NAME.
 # DEP names folders that NAME may include from; the style test holds includes against the same picture.
 function(phalanx_folder name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
   if(NOT sources)
     return()
   endif()

@@ -10,9 +10,11 @@
 
 #include "agent/guard.h"
 #include "base/sha256.h"
-#include "cli/verbs.h"
+#include "cli/flags/verbs.h"
 #include "os/descriptor_limit.h"
 #include "os/fd.h"
+
+using namespace phalanx;
 
 namespace {
 

@@ -6,14 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/comm/env.h"
-#include "engine/data/cut_files.h"
+#include "engine/data/files/cut_files.h"
 #include "engine/train/check_data.h"
 #include "engine/train/config.h"
 #include "engine/train/rank.h"
 #include "engine/train/verbs.h"
 #include "os/files.h"
+
+using namespace phalanx;
 
 namespace {
 

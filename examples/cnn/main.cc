@@ -32,7 +32,8 @@
 
 namespace {
 
-using namespace engine;
+using namespace phalanx;
+using namespace phalanx::engine;
 
 struct CnnImpl : torch::nn::Module {
   CnnImpl() {
@@ -104,16 +105,16 @@ base::Result<at::Tensor> read_idx(const std::string& path, const std::vector<int
 }
 
 base::Result<Digits> read_digits(const std::string& images, const std::string& labels) {
-  TRY_ASSIGN(at::Tensor pixels, read_idx(images, {28, 28}));
-  TRY_ASSIGN(at::Tensor numbers, read_idx(labels, {}));
+  PHALANX_TRY_ASSIGN(at::Tensor pixels, read_idx(images, {28, 28}));
+  PHALANX_TRY_ASSIGN(at::Tensor numbers, read_idx(labels, {}));
   return Digits{pixels.unsqueeze(1).to(at::kFloat) / 255, numbers.to(at::kLong)};
 }
 
 // (4) All ranks go through the set together: of every step's 64 rows each takes its share, in the order of PyTorch's
 // DistributedSampler. kKeep: each item exactly once, so the last step of an epoch may be uneven, and no rank waits for another.
 base::Result<std::unique_ptr<data::StepLoader>> load(const std::string& name, const Digits& digits, comm::Group& group, bool shuffle) {
-  TRY_ASSIGN(auto set, data::TensorDataset::create(name, {{"images", digits.images}, {"labels", digits.labels}}));
-  TRY(comm::require_same(group, name, set->fingerprint()));
+  PHALANX_TRY_ASSIGN(auto set, data::TensorDataset::create(name, {{"images", digits.images}, {"labels", digits.labels}}));
+  PHALANX_TRY(comm::require_same(group, name, set->fingerprint()));
   data::LoaderOptions options;
   options.plan = {.world = group.world(), .rank = group.rank(), .rows = 64 / group.world(), .shuffle = shuffle, .seed = 1};
   options.plan.remainder = data::Remainder::kKeep;
@@ -125,10 +126,10 @@ base::Result<std::unique_ptr<data::StepLoader>> load(const std::string& name, co
 base::Result<double> accuracy(Cnn& cnn, data::StepLoader& loader, comm::Group& group) {
   at::NoGradGuard no_grad;
   cnn->eval();
-  TRY(loader.start(0));
+  PHALANX_TRY(loader.start(0));
   at::Tensor counts = at::zeros({2}, at::kDouble);  // right, all
   for (int64_t i = 0; i < *loader.steps_per_epoch(); ++i) {
-    TRY_ASSIGN(data::Step step, loader.next());
+    PHALANX_TRY_ASSIGN(data::Step step, loader.next());
     for (const data::MicroBatch& micro : step.micro) {
       counts[0] += cnn(micro.at("images")).argmax(1).eq(micro.at("labels")).sum();
       counts[1] += micro.rows;
@@ -140,31 +141,31 @@ base::Result<double> accuracy(Cnn& cnn, data::StepLoader& loader, comm::Group& g
 }
 
 base::Status run(const std::vector<std::string>& files) {
-  TRY_ASSIGN(comm::RankEnv env, comm::read_rank_env(comm::process_environment));  // (1) what the launcher has set; alone: one rank
+  PHALANX_TRY_ASSIGN(comm::RankEnv env, comm::read_rank_env(comm::process_environment));  // (1) what the launcher has set; alone: one rank
   train::use_threads(env);
-  TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, at::kCPU));  // (2) the ranks meet
+  PHALANX_TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, at::kCPU));  // (2) the ranks meet
 
   base::Result<Digits> read = files.empty() ? draw(4096, 1) : read_digits(files[0], files[1]);
-  TRY(comm::agree(*group, read.ok() ? base::ok() : base::Status(read.error()),
-                  "reading the digits"));  // one rank's error is every rank's
+  PHALANX_TRY(comm::agree(*group, read.ok() ? base::ok() : base::Status(read.error()),
+                          "reading the digits"));  // one rank's error is every rank's
   const Digits& digits = *read;
   const int64_t tests = digits.labels.size(0) / 8, learned = digits.labels.size(0) - tests;
   const auto some = [&](int64_t first, int64_t count) {
     return Digits{digits.images.narrow(0, first, count), digits.labels.narrow(0, first, count)};
   };
-  TRY_ASSIGN(auto training, load("digits", some(0, learned), *group, true));
-  TRY_ASSIGN(auto test, load("test digits", some(learned, tests), *group, false));
+  PHALANX_TRY_ASSIGN(auto training, load("digits", some(0, learned), *group, true));
+  PHALANX_TRY_ASSIGN(auto test, load("test digits", some(learned, tests), *group, false));
 
   at::manual_seed(1);
   Cnn cnn;
   // (3) All ranks take rank 0's weights. kSum, because below each rank divides its sum of losses by the rows of all ranks.
-  TRY_ASSIGN(auto parallel, parallel::DataParallel::wrap(*cnn, *group, {.reduce = parallel::Reduce::kSum}));
+  PHALANX_TRY_ASSIGN(auto parallel, parallel::DataParallel::wrap(*cnn, *group, {.reduce = parallel::Reduce::kSum}));
   optim::Sgd sgd(parallel->rows(), parallel->groups(), {.momentum = 0.9});
 
   const int64_t epochs = 2, steps = epochs * *training->steps_per_epoch();
   const optim::Schedule schedule{.curve = optim::Curve::kCosine, .lr = 0.05, .warmup = 10, .steps = steps};
   for (int64_t i = 0; i < steps; ++i) {
-    TRY_ASSIGN(data::Step step, training->next());
+    PHALANX_TRY_ASSIGN(data::Step step, training->next());
     at::Tensor loss;  // stays undefined on a rank that has no rows left in this step: it takes part and adds nothing
     for (const data::MicroBatch& micro : step.micro)
       loss = at::cross_entropy_loss(cnn(micro.at("images")), micro.at("labels"), {}, at::Reduction::Sum) / step.rows_of_all;
@@ -173,7 +174,7 @@ base::Status run(const std::vector<std::string>& files) {
     if (group->rank() == 0 && i % 20 == 0 && loss.defined())
       std::printf("step %lld loss %.4f\n", static_cast<long long>(i), loss.item<double>() * group->world());
   }
-  TRY_ASSIGN(const double right, accuracy(cnn, *test, *group));
+  PHALANX_TRY_ASSIGN(const double right, accuracy(cnn, *test, *group));
   if (group->rank() == 0) std::printf("accuracy %.4f of %lld test digits\n", right, static_cast<long long>(tests));
   group->leave();
   return base::ok();

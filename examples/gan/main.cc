@@ -27,7 +27,8 @@
 
 namespace {
 
-using namespace engine;
+using namespace phalanx;
+using namespace phalanx::engine;
 
 constexpr int64_t kSteps = 1500, kRows = 256;  // rows of all ranks together
 
@@ -66,14 +67,14 @@ void report(Net& generator, comm::Group& group) {
 }
 
 base::Status run() {
-  TRY_ASSIGN(comm::RankEnv env, comm::read_rank_env(comm::process_environment));
+  PHALANX_TRY_ASSIGN(comm::RankEnv env, comm::read_rank_env(comm::process_environment));
   train::use_threads(env);
-  TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, at::kCPU));
+  PHALANX_TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, at::kCPU));
 
   at::manual_seed(1);
   Net generator(8, 2), discriminator(2, 1);
-  TRY_ASSIGN(auto generators, parallel::DataParallel::wrap(*generator, *group, {}));
-  TRY_ASSIGN(auto discriminators, parallel::DataParallel::wrap(*discriminator, *group, {}));
+  PHALANX_TRY_ASSIGN(auto generators, parallel::DataParallel::wrap(*generator, *group, {}));
+  PHALANX_TRY_ASSIGN(auto discriminators, parallel::DataParallel::wrap(*discriminator, *group, {}));
   optim::AdamW generator_adamw(generators->rows(), generators->groups(), {.beta1 = 0.5, .beta2 = 0.9});
   optim::AdamW discriminator_adamw(discriminators->rows(), discriminators->groups(), {.beta1 = 0.5, .beta2 = 0.9});
 

@@ -31,7 +31,8 @@
 
 namespace {
 
-using namespace engine;
+using namespace phalanx;
+using namespace phalanx::engine;
 using Cover = parallel::DataParallel::Cover;
 
 constexpr int64_t kContext = 64;  // tokens the model sees at once
@@ -74,9 +75,9 @@ base::Result<Arguments> parse(int argc, char** argv) {
 // What a rank has of the parameters and of the optimizer's states, under the names they have in a checkpoint.
 template <typename Use>
 base::Status each_span(const parallel::DataParallel& parallel, const optim::Optimizer& optimizer, Cover cover, Use use) {
-  for (const parallel::Span& span : parallel.spans(cover)) TRY(use("model." + span.name, span));
+  for (const parallel::Span& span : parallel.spans(cover)) PHALANX_TRY(use("model." + span.name, span));
   for (const optim::NamedState& state : optimizer.states())
-    for (const parallel::Span& span : parallel.spans(cover, state.rows)) TRY(use(state.name + "." + span.name, span));
+    for (const parallel::Span& span : parallel.spans(cover, state.rows)) PHALANX_TRY(use(state.name + "." + span.name, span));
   return base::ok();
 }
 
@@ -85,7 +86,7 @@ base::Status save(checkpoint::Saver& saver, const parallel::DataParallel& parall
   checkpoint::SaveRequest request;
   request.step = optimizer.steps_done;
   request.common_state = std::move(state);
-  TRY(each_span(parallel, optimizer, Cover::kOwn, [&](std::string name, const parallel::Span& span) {
+  PHALANX_TRY(each_span(parallel, optimizer, Cover::kOwn, [&](std::string name, const parallel::Span& span) {
     request.pieces.push_back({std::move(name), span.shape, span.begin, span.data});
     return base::ok();
   }));
@@ -96,14 +97,14 @@ base::Status save(checkpoint::Saver& saver, const parallel::DataParallel& parall
 base::Result<base::Json> load(const std::string& path, comm::Group& group, parallel::DataParallel& parallel, optim::Optimizer& optimizer) {
   base::Json state;
   auto read = [&]() -> base::Status {
-    TRY_ASSIGN(checkpoint::Reader reader, checkpoint::Reader::open(path));
+    PHALANX_TRY_ASSIGN(checkpoint::Reader reader, checkpoint::Reader::open(path));
     optimizer.steps_done = reader.step();
     state = reader.common_state();
     return each_span(parallel, optimizer, Cover::kHeld, [&](const std::string& name, const parallel::Span& span) {
       return reader.read(name, span.begin, span.begin + span.data.numel(), span.data);
     });
   };
-  TRY(comm::agree(group, read(), "reading the checkpoint"));  // one rank's error is every rank's
+  PHALANX_TRY(comm::agree(group, read(), "reading the checkpoint"));  // one rank's error is every rank's
   parallel.loaded();
   return state;
 }
@@ -115,7 +116,7 @@ base::Result<std::unique_ptr<checkpoint::Saver>> open_saver(const std::string& f
   options.world = group.world();
   options.token = checkpoint::common_token(group);
   options.keep = 2;
-  TRY(checkpoint::require_shared(group, folder, options.token));
+  PHALANX_TRY(checkpoint::require_shared(group, folder, options.token));
   std::unique_ptr<checkpoint::Saver> saver;
   for (const bool turn : {group.rank() == 0, group.rank() != 0}) {  // rank 0 first: it removes what a crash has left
     base::Status opened = base::ok();
@@ -124,7 +125,7 @@ base::Result<std::unique_ptr<checkpoint::Saver>> open_saver(const std::string& f
       if (mine.ok()) saver = *std::move(mine);
       else opened = std::move(mine.error());
     }
-    TRY(comm::agree(group, std::move(opened), "opening the folder of checkpoints"));
+    PHALANX_TRY(comm::agree(group, std::move(opened), "opening the folder of checkpoints"));
   }
   return saver;
 }
@@ -138,8 +139,8 @@ base::Result<std::unique_ptr<data::StepLoader>> open_data(const Arguments& argum
   files.format = data::Format::kText;
   files.lines.context = kContext;
   base::Result<data::OpenedSet> set = data::open_set(files);
-  TRY(comm::agree(group, set.ok() ? base::ok() : base::Status(set.error()), "opening the text"));
-  TRY(comm::require_same(group, "the text", set->fingerprint()));
+  PHALANX_TRY(comm::agree(group, set.ok() ? base::ok() : base::Status(set.error()), "opening the text"));
+  PHALANX_TRY(comm::require_same(group, "the text", set->fingerprint()));
   data::LoaderOptions options;
   options.plan = {.world = group.world(), .rank = group.rank(), .rows = arguments.rows / group.world(), .seed = 1};
   options.accumulate = arguments.accumulate;
@@ -179,15 +180,15 @@ base::Result<double> train_step(model::Gpt& gpt, const data::Step& step, paralle
 }
 
 base::Status run(const Arguments& arguments) {
-  TRY_ASSIGN(comm::RankEnv env, comm::read_rank_env(comm::process_environment));
+  PHALANX_TRY_ASSIGN(comm::RankEnv env, comm::read_rank_env(comm::process_environment));
   train::use_threads(env);
   const bool gpu = torch::cuda::is_available();
   const at::Device device = gpu ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(env.local_rank.value_or(0))) : at::Device(at::kCPU);
   const c10::DeviceGuard guard(device);
   if (!gpu && arguments.precision == "fp16") return base::fail(base::ErrorKind::kUnfit, "libtorch cannot multiply fp16 matrices on a CPU");
-  TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, device));
+  PHALANX_TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, device));
 
-  TRY_ASSIGN(auto loader, open_data(arguments, *group));
+  PHALANX_TRY_ASSIGN(auto loader, open_data(arguments, *group));
 
   model::Gpt gpt(model::GptShape{.vocabulary = 256, .context = kContext, .layers = 2, .heads = 4, .width = 64});
   gpt->to(device);  // before it is wrapped
@@ -195,36 +196,36 @@ base::Status run(const Arguments& arguments) {
   options.stage = static_cast<parallel::Stage>(arguments.stage);
   options.reduce = parallel::Reduce::kSum;  // each rank divides by the tokens of all ranks
   options.persistent_elements = 1000;       // of a model this small nearly all would count as small
-  TRY_ASSIGN(auto parallel, parallel::DataParallel::wrap(*gpt, *group, options));
+  PHALANX_TRY_ASSIGN(auto parallel, parallel::DataParallel::wrap(*gpt, *group, options));
   parallel->initialise([&] { gpt->init(1); });
   optim::AdamW adamw(parallel->rows(), parallel->groups(), {});
   Precision precision(arguments.precision);
 
   std::unique_ptr<checkpoint::Saver> saver;
   if (!arguments.out.empty()) {
-    TRY_ASSIGN(saver, open_saver(arguments.out, *group));
+    PHALANX_TRY_ASSIGN(saver, open_saver(arguments.out, *group));
     auto found = checkpoint::latest(arguments.out);
-    TRY(comm::agree(*group, found.ok() ? base::ok() : base::Status(found.error()), "looking for the newest checkpoint"));
+    PHALANX_TRY(comm::agree(*group, found.ok() ? base::ok() : base::Status(found.error()), "looking for the newest checkpoint"));
     const std::string newest = comm::exchange(*group, found->value_or(""), "newest checkpoint").front();
     if (!newest.empty()) {
-      TRY_ASSIGN(const base::Json state, load(newest, *group, *parallel, adamw));
-      TRY(loader->restore(state.value("data", base::Json())));
-      TRY(precision.scaler.restore(state.value("scaler", base::Json())));
+      PHALANX_TRY_ASSIGN(const base::Json state, load(newest, *group, *parallel, adamw));
+      PHALANX_TRY(loader->restore(state.value("data", base::Json())));
+      PHALANX_TRY(precision.scaler.restore(state.value("scaler", base::Json())));
     }
   }
 
   const optim::Schedule schedule{.curve = optim::Curve::kCosine, .lr = 3e-3, .min_lr = 3e-4, .warmup = 5, .steps = arguments.steps};
   const int64_t began = adamw.steps_done;
   while (adamw.steps_done < std::min(arguments.steps, arguments.until)) {
-    TRY_ASSIGN(data::Step step, loader->next());
-    TRY_ASSIGN(const double loss, train_step(gpt, step, *parallel, adamw, precision, *group, schedule.at(adamw.steps_done)));
+    PHALANX_TRY_ASSIGN(data::Step step, loader->next());
+    PHALANX_TRY_ASSIGN(const double loss, train_step(gpt, step, *parallel, adamw, precision, *group, schedule.at(adamw.steps_done)));
     if (group->rank() == 0) std::printf("step %lld loss %.4f\n", static_cast<long long>(adamw.steps_done), loss);
   }
 
   if (saver && adamw.steps_done > began) {
-    TRY(save(*saver, *parallel, adamw, {{"data", loader->state()}, {"scaler", precision.scaler.state()}}));
+    PHALANX_TRY(save(*saver, *parallel, adamw, {{"data", loader->state()}, {"scaler", precision.scaler.state()}}));
     while (auto outcome = saver->wait()) {
-      TRY(std::move(outcome->status));
+      PHALANX_TRY(std::move(outcome->status));
       if (group->rank() == 0 && !outcome->path.empty()) std::printf("saved %s\n", outcome->path.c_str());
     }
   }

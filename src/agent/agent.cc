@@ -12,16 +12,17 @@
 
 #include "agent/guard.h"
 #include "agent/life.h"
-#include "agent/rank_group.h"
+#include "agent/ranks/rank_group.h"
 #include "base/text.h"
-#include "host/identity.h"
+#include "base/try.h"
+#include "machine/identity.h"
 #include "os/build_id.h"
 #include "os/family.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "wire/bounds.h"
 
-namespace agent {
+namespace phalanx::agent {
 using base::ErrorKind;
 
 namespace {
@@ -58,7 +59,7 @@ base::Status Agent::open() {
 
 void Agent::say_hello() {
   const char* visible = ::getenv("CUDA_VISIBLE_DEVICES");
-  host::Identity id = host::identify("", visible);
+  machine::Identity id = machine::identify("", visible);
   cpus_ = id.cpus;
   addresses_ = id.addresses;
   wire::Hello hello;
@@ -78,7 +79,7 @@ void Agent::say_hello() {
   }
   hello.now_ns = os::mono_now().ns;
   hello.wall_ns = os::wall_now_ns();
-  hello.fingerprint = host::fingerprint(id, environ);
+  hello.fingerprint = machine::fingerprint(id, environ);
   outbox_.magic();
   outbox_.control(hello);
 }
@@ -170,7 +171,7 @@ void Agent::finish_step() {
   const std::string hidden = hidden_in(cgroup_path(), left.empty());
   if (!hidden.empty()) {
     unseen = hidden;
-    if (passed >= kPoliteEnd) host::OwnCgroup::kill(cgroup_path());
+    if (passed >= kPoliteEnd) machine::OwnCgroup::kill(cgroup_path());
   }
   if ((!left.empty() || !unseen.empty()) && !over) {
     bool first = !left.empty() && killed_ == 0 && passed < kFinishStep;
@@ -186,7 +187,7 @@ void Agent::finish_step() {
   }
   ranks_.drain();
   store_.reset();
-  host::OwnCgroup::remove(cgroup_path());
+  machine::OwnCgroup::remove(cgroup_path());
   if (scratch_ && left.empty() && unseen.empty()) scratch_->remove();  // else it says what to look for
   if (!unseen.empty()) outbox_.output(wire::Trouble{"cannot tell what the ranks have left running: " + unseen});
   outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(std::max<size_t>(
@@ -262,4 +263,4 @@ int run_agent(os::Fd orders, os::Fd answers) {
   return agent.code();
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -5,9 +5,9 @@
 
 #include "os/fd.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 // orders, answers: the pipes to and from the guard, which is the parent of this process (guard_link.h). Returns the exit code.
 int run_agent(os::Fd orders, os::Fd answers);
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,8 +1,8 @@
 // What the agent does for the launcher: checks the job, serves and reaches the store, starts and signals the ranks.
-#include "agent/dig.h"
 #include "agent/life.h"
-#include "agent/python_hook.h"
-#include "agent/rank_users.h"
+#include "agent/looks/stack_dump.h"
+#include "agent/ranks/python_hook.h"
+#include "agent/ranks/rank_users.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -12,15 +12,15 @@
 
 #include "base/json_fields.h"
 #include "base/text.h"
-#include "host/old_builds.h"
-#include "host/rank_sample.h"
-#include "host/sockets.h"
+#include "machine/network/sockets.h"
+#include "machine/old_builds.h"
+#include "machine/ranks/sample.h"
 #include "os/build_id.h"
 #include "os/family.h"
 #include "os/files.h"
 #include "os/program.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 using base::ErrorKind;
 
@@ -99,7 +99,7 @@ void Agent::prepared(base::Result<std::string> looked) {
     job_environment_ = job_environment(host_environment_, *job_, looked->front() == 'y');
     program_ = answer.program;
     scratch_ = Scratch::create(job_->run_id);
-    if (!cgroup_) cgroup_ = host::OwnCgroup::create(job_->run_id + "-" + std::to_string(::getpid()));
+    if (!cgroup_) cgroup_ = machine::OwnCgroup::create(job_->run_id + "-" + std::to_string(::getpid()));
     if (lease_.begun()) order_guard();
   }
   outbox_.control(answer);
@@ -169,7 +169,7 @@ void Agent::tend_builds() {
   if (program != cache + "/" + build + "/phalanx") return;
   auto look = [cache, build] {
     std::string said;
-    host::tend_builds(cache, build, {}, os::wall_now_ns(), [&](const std::string& old, const std::string& problem) {
+    machine::tend_builds(cache, build, {}, os::wall_now_ns(), [&](const std::string& old, const std::string& problem) {
       said += "removed the old build " + cache + "/" + old + (problem.empty() ? "" : ", not completely: " + problem) + "\n";
     });
     return said;
@@ -193,13 +193,13 @@ void Agent::note_family(os::milliseconds again) {
 void Agent::watch_store() {
   if (not_connected_.empty() || finishing_since_) return;
   loop_.after(os::mono_now() - started_ < kStoreWatchEager ? kStoreWatchPeriod : kStoreWatchSlow, [this] { watch_store(); });
-  std::set<uint64_t> sockets = host::sockets_to(store_endpoint_);
+  std::set<uint64_t> sockets = machine::sockets_to(store_endpoint_);
   if (sockets.empty()) return;
   for (const Ranks::Living& rank : ranks_.living()) {
     if (!not_connected_.count(rank.rank)) continue;
     std::vector<pid_t> family{rank.pid};
     for (const os::ProcessInfo& p : os::descendants(rank.pid)) family.push_back(p.pid);
-    if (!host::holds_socket(family, sockets)) continue;
+    if (!machine::holds_socket(family, sockets)) continue;
     not_connected_.erase(rank.rank);
     ranks_.note_cgroups();
     outbox_.control(wire::Connected{rank.rank});
@@ -207,12 +207,12 @@ void Agent::watch_store() {
 }
 
 void Agent::sample(const wire::Sample& message) {
-  std::vector<host::RankProcess> ranks;
+  std::vector<machine::RankProcess> ranks;
   os::Mono now = os::mono_now();
   for (const Ranks::Living& r : ranks_.living()) ranks.push_back({r.rank, r.pid, (now - r.spoke).count() / 1'000'000});
   os::milliseconds budget(std::clamp<uint32_t>(message.deadline_ms, 100, kLongestLookMs));
   auto look = [ranks, message, budget] {
-    return base::to_text(base::to_json(host::sample_ranks(ranks, message.frames, message.gpus, budget)));
+    return base::to_text(base::to_json(machine::sample_ranks(ranks, message.frames, message.gpus, budget)));
   };
   sample_look_.start(look, budget + kLookReserve, [this, id = message.id](base::Result<std::string> answer) {
     wire::Sampled sampled;
@@ -254,4 +254,4 @@ void Agent::signal(int signal_number) {
   }
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -14,14 +14,15 @@
 
 #include "agent/agent.h"
 #include "agent/guard_link.h"
-#include "agent/rank_group.h"
+#include "agent/ranks/rank_group.h"
 #include "agent/scratch.h"
+#include "base/try.h"
 #include "os/family.h"
 #include "os/files.h"
 #include "os/loop.h"
 #include "os/process.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 // An agent that runs ends at the end of its lease by itself, and can say why. The guard comes a little later.
@@ -174,8 +175,8 @@ int stand_guard(pid_t agent, os::Fd orders, os::Fd answers) {
   return guard.stand();
 }
 
-// A deployed agent was started in the folder of its own program (cluster/deploy.cc says why). It goes on where a login starts, with the
-// variables that say so: the ranks inherit them, and the cache may be removed.
+// A deployed agent was started in the folder of its own program (hosts/connect/deploy.cc says why). It goes on where a login starts, with
+// the variables that say so: the ranks inherit them, and the cache may be removed.
 void leave_program_folder() {
   if (os::current_folder() + "/phalanx" != os::self_executable()) return;
   const char* home = ::getenv("HOME");
@@ -209,4 +210,4 @@ int run_guarded(char** argv) {
   return run_agent(std::move(orders->write), std::move(answers->read));
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -6,7 +6,7 @@
 //   both killed  → ranks die by PR_SET_PDEATHSIG; only what a rank had put into the background can survive that
 #pragma once
 
-namespace agent {
+namespace phalanx::agent {
 
 // The `agent` verb. stdin and stdout are the launcher's frames. Returns the exit code of the process: of the guard in
 // one process, of the agent in the other.
@@ -15,4 +15,4 @@ int run_guarded(char** argv);
 // How long a killed agent's processes may take to be gone.
 inline constexpr int kKillMilliseconds = 1500;
 
-}  // namespace agent
+}  // namespace phalanx::agent

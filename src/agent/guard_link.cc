@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
-namespace agent {
+#include "base/try.h"
+
+namespace phalanx::agent {
 
 GuardLink::GuardLink(os::Loop& loop, os::Fd orders, os::Fd answers, std::function<void(const std::string&)> lost)
     : loop_(loop), orders_(std::move(orders)), answers_(std::move(answers)), lost_(std::move(lost)), guard_(::getppid()) {}
@@ -54,4 +56,4 @@ void GuardLink::end_guard() {
   if (::getppid() == guard_) ::kill(guard_, given_up_ ? SIGKILL : SIGCONT);
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

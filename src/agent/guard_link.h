@@ -11,7 +11,7 @@
 #include "os/fd.h"
 #include "os/loop.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 // One order holds all that is known, and replaces the one before. It is written in one piece (less than PIPE_BUF), by the same program that
 // reads it.
@@ -19,7 +19,7 @@ struct GuardOrder {
   int64_t end_ns = 0;               // end of the lease, on `clock`
   int clock = 0;                    // CLOCK_BOOTTIME or CLOCK_MONOTONIC
   std::array<char, 512> scratch{};  // the run's scratch folder (agent/scratch.h), ended by a 0; may be empty
-  std::array<char, 512> cgroup{};   // that of the ranks (host/own_cgroup.h), likewise
+  std::array<char, 512> cgroup{};   // that of the ranks (machine/own_cgroup.h), likewise
 };
 
 // The agent's end.
@@ -53,4 +53,4 @@ class GuardLink {
   bool given_up_ = false;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

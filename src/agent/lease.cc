@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace agent {
+namespace phalanx::agent {
 
 void Lease::begin(os::milliseconds length, os::Mono now, os::nanoseconds shift) {
   length_ = length;
@@ -19,4 +19,4 @@ void Lease::heard(int64_t sent_ns, os::Mono now) {
   last_ = std::max(last_, std::min(sent, now));
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

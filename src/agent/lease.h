@@ -10,7 +10,7 @@
 
 #include "os/clock.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class Lease {
  public:
@@ -37,4 +37,4 @@ class Lease {
   std::deque<int64_t> trips_;  // read less sent, each on its own clock
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -10,27 +10,27 @@
 #include <string>
 #include <vector>
 
-#include "agent/environment.h"
-#include "agent/family_record.h"
 #include "agent/guard_link.h"
 #include "agent/lease.h"
-#include "agent/mesh_dialer.h"
-#include "agent/mesh_listener.h"
+#include "agent/looks/probe_duty.h"
+#include "agent/looks/sweep_duty.h"
+#include "agent/looks/usage.h"
+#include "agent/mesh/dialer.h"
+#include "agent/mesh/listener.h"
+#include "agent/mesh/reach.h"
 #include "agent/outbox.h"
-#include "agent/probe_duty.h"
-#include "agent/pulse.h"
-#include "agent/ranks.h"
-#include "agent/reach.h"
+#include "agent/ranks/environment.h"
+#include "agent/ranks/family_record.h"
+#include "agent/ranks/ranks.h"
 #include "agent/scratch.h"
-#include "agent/sweep_duty.h"
-#include "host/own_cgroup.h"
+#include "machine/own_cgroup.h"
 #include "os/family.h"
 #include "os/loop.h"
 #include "os/net.h"
 #include "store/server.h"
 #include "wire/messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class Agent {
  public:
@@ -91,7 +91,7 @@ class Agent {
   Outbox outbox_;
   Ranks ranks_;
   ProbeDuty probe_;
-  PulseWatch pulse_;
+  UsageWatch pulse_;
   ForkedLook prepare_look_, sample_look_, dig_look_, builds_look_;
   MeshListener mesh_listener_;
   MeshDialer mesh_dialer_;
@@ -102,7 +102,7 @@ class Agent {
   Environment job_environment_;
   std::string program_;
   std::optional<Scratch> scratch_;
-  std::optional<host::OwnCgroup> cgroup_;  // of the ranks, where one can be made
+  std::optional<machine::OwnCgroup> cgroup_;  // of the ranks, where one can be made
   FamilyRecord family_record_;
   std::unique_ptr<store::Server> store_;
   os::Endpoint store_endpoint_;
@@ -118,4 +118,4 @@ class Agent {
   int code_ = 0;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,6 +1,6 @@
 #include "agent/outbox.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 Outbox::Outbox(os::Loop& loop, int fd, std::function<void()> on_room, std::function<void()> on_broken)
     : loop_(loop), fd_(fd), on_room_(std::move(on_room)), on_broken_(std::move(on_broken)) {}
@@ -52,4 +52,4 @@ void Outbox::update_watch() {
   }
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -10,7 +10,7 @@
 #include "os/loop.h"
 #include "wire/messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class Outbox {
  public:
@@ -55,4 +55,4 @@ class Outbox {
   std::string output_;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

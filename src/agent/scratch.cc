@@ -12,7 +12,7 @@
 
 #include "os/files.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 constexpr const char* kPrefix = "phalanx-run-";
@@ -71,4 +71,4 @@ void Scratch::remove() {
   path_.clear();
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -7,7 +7,7 @@
 
 #include "os/fd.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class Scratch {
  public:
@@ -19,7 +19,7 @@ class Scratch {
  private:
   Scratch(std::string path, os::Fd held) : path_(std::move(path)), held_(std::move(held)) {}
   std::string path_;
-  os::Fd held_;  // by this others know an agent of the run (host/run_processes.h)
+  os::Fd held_;  // by this others know an agent of the run (machine/ranks/run_processes.h)
 };
 
 // What an agent that was killed has left: the folder of this name, if it is a folder of a run, ours, and no link.
@@ -30,4 +30,4 @@ std::string read_left_file(const std::string& path, size_t most_bytes);
 // Those of a run that agents have left where create() makes them, ours only.
 std::vector<std::string> scratches_of(const std::string& run_id);
 
-}  // namespace agent
+}  // namespace phalanx::agent

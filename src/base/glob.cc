@@ -4,7 +4,7 @@
 
 #include "base/unicode.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 constexpr size_t kLongestPattern = 1024;
@@ -90,4 +90,4 @@ bool glob_match(std::string_view pattern, std::string_view name) {
   return glob.ok() && glob->matches(name);
 }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace base {
+namespace phalanx::base {
 
 class Glob {
  public:
@@ -33,4 +33,4 @@ class Glob {
 // One match of one pattern; a malformed pattern matches nothing. For many names compile once.
 bool glob_match(std::string_view pattern, std::string_view name);
 
-}  // namespace base
+}  // namespace phalanx::base

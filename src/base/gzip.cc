@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <limits>
 
-namespace base {
+#include "base/try.h"
+
+namespace phalanx::base {
 namespace {
 constexpr int kGzip = 15 + 16;  // window bits; 16 more: a gzip header and trailer
 constexpr int kMemory = 8;
@@ -50,4 +52,4 @@ Result<std::string> gzip(std::string_view text) {
   return out;
 }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -9,7 +9,7 @@
 
 struct z_stream_s;
 
-namespace base {
+namespace phalanx::base {
 
 // One member, piece by piece.
 class GzipStream {
@@ -30,4 +30,4 @@ class GzipStream {
 // The whole text as one member, as small as gzip can make it. Error kInternal: zlib has no memory.
 Result<std::string> gzip(std::string_view text);
 
-}  // namespace base
+}  // namespace phalanx::base

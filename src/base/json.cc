@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 constexpr int kMaxDepth = 64;
@@ -67,4 +67,4 @@ std::optional<bool> get_bool(const Json& object, std::string_view key) {
   return v->get<bool>();
 }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace base {
+namespace phalanx::base {
 
 using Json = nlohmann::ordered_json;
 
@@ -24,4 +24,4 @@ std::optional<int64_t> get_int(const Json& object, std::string_view key);
 std::optional<double> get_number(const Json& object, std::string_view key);
 std::optional<bool> get_bool(const Json& object, std::string_view key);
 
-}  // namespace base
+}  // namespace phalanx::base

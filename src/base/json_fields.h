@@ -16,7 +16,7 @@
 
 #include "base/json.h"
 
-namespace base {
+namespace phalanx::base {
 
 class FieldWriter {
  public:
@@ -140,4 +140,4 @@ Result<T> from_json(const Json& json) {
   return value;
 }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -1,6 +1,6 @@
 #include "base/language.h"
 
-namespace base {
+namespace phalanx::base {
 
 Language choose_language(std::string_view phalanx_lang, std::string_view lc_all, std::string_view lc_messages, std::string_view lang) {
   for (std::string_view value : {phalanx_lang, lc_all, lc_messages, lang})
@@ -8,4 +8,4 @@ Language choose_language(std::string_view phalanx_lang, std::string_view lc_all,
   return Language::kEnglish;
 }
 
-}  // namespace base
+}  // namespace phalanx::base

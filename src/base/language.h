@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace base {
+namespace phalanx::base {
 
 enum class Language { kEnglish, kChinese };
 
@@ -19,4 +19,4 @@ struct Bilingual {
 // Pass "" for a variable that is not set. Anything that does not start with "zh" is English.
 Language choose_language(std::string_view phalanx_lang, std::string_view lc_all, std::string_view lc_messages, std::string_view lang);
 
-}  // namespace base
+}  // namespace phalanx::base

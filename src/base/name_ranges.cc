@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 constexpr size_t kLongestNumber = 15;  // digits; more would not fit every arithmetic below
@@ -210,4 +210,4 @@ std::vector<std::string> fold_names(std::span<const std::string> names) {
   return words;
 }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace base {
+namespace phalanx::base {
 
 // What a word cannot be, and where: `at` is a byte offset into the word.
 struct RangeFault {
@@ -29,4 +29,4 @@ Result<std::vector<std::string>> expand_names(std::string_view word, size_t most
 // the words gives the same names in the same order. {gpu01, gpu02, gpu04, login} is {"gpu[01-02,04]", "login"}.
 std::vector<std::string> fold_names(std::span<const std::string> names);
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 // Opcodes by the names of CPython's pickle.py.
@@ -382,4 +382,4 @@ class Reader {
 
 Result<Json> parse_pickle(std::string_view bytes, const PickleLimits& limits) { return Reader(bytes, limits).read(); }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 
-namespace base {
+namespace phalanx::base {
 
 struct PickleLimits {
   size_t bytes = 64 << 20;
@@ -22,4 +22,4 @@ struct PickleLimits {
 // 64 bits and values that contain themselves are refused. Error: kConfig, with the offset of the opcode.
 Result<Json> parse_pickle(std::string_view bytes, const PickleLimits& limits = {});
 
-}  // namespace base
+}  // namespace phalanx::base

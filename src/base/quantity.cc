@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 struct TimeUnit {
@@ -121,4 +121,4 @@ std::string format_bytes(uint64_t bytes) {
   return fmt::format("{} {}", three_digits(value), kUnits[unit]);
 }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -7,7 +7,7 @@
 
 #include "base/unicode.h"
 
-namespace base {
+namespace phalanx::base {
 
 void check_failed(const char* file, int line, const char* condition) {
   std::fprintf(stderr, "phalanx: bug: %s:%d: %s\n", file, line, condition);
@@ -44,4 +44,4 @@ Error system_error(std::string_view operation, std::string_view operand, int err
 
 Error system_error(std::string_view operation, std::string_view operand) { return system_error(operation, operand, errno); }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-namespace base {
+namespace phalanx::base {
 
 // What the caller should do about a failure. The exit code of the program follows from it (exit_code).
 enum class ErrorKind {
@@ -67,38 +67,38 @@ class [[nodiscard]] Result {
   bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }
   T& value() & {
-    CHECK(ok());
+    PHALANX_CHECK(ok());
     return *value_;
   }
   const T& value() const& {
-    CHECK(ok());
+    PHALANX_CHECK(ok());
     return *value_;
   }
   T&& value() && {
-    CHECK(ok());
+    PHALANX_CHECK(ok());
     return std::move(*value_);
   }
   T* operator->() {
-    CHECK(ok());
+    PHALANX_CHECK(ok());
     return &*value_;
   }
   const T* operator->() const {
-    CHECK(ok());
+    PHALANX_CHECK(ok());
     return &*value_;
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   Error& error() & {
-    CHECK(!ok());
+    PHALANX_CHECK(!ok());
     return *error_;
   }
   const Error& error() const& {
-    CHECK(!ok());
+    PHALANX_CHECK(!ok());
     return *error_;
   }
   Error&& error() && {
-    CHECK(!ok());
+    PHALANX_CHECK(!ok());
     return std::move(*error_);
   }
 
@@ -111,20 +111,20 @@ struct Unit {};
 using Status = Result<Unit>;
 inline Status ok() { return Unit{}; }
 
-}  // namespace base
+}  // namespace phalanx::base
 
-// TRY(expr): evaluate a Status (or any Result whose value is not needed); return its Error on failure.
-#define TRY(expr)                                             \
-  do {                                                        \
-    auto try_result_ = (expr);                                \
+// PHALANX_TRY(expr): evaluate a Status (or any Result whose value is not needed); return its Error on failure.
+#define PHALANX_TRY(expr)                                         \
+  do {                                                            \
+    auto try_result_ = (expr);                                    \
     if (!try_result_.ok()) return std::move(try_result_).error(); \
   } while (0)
 
-// TRY_ASSIGN(auto x, expr): the same, keeping the value.
-#define TRY_ASSIGN(declaration, expr) TRY_ASSIGN_IMPL_(declaration, expr, TRY_NAME_(try_value_, __LINE__))
-#define TRY_ASSIGN_IMPL_(declaration, expr, name) \
-  auto name = (expr);                             \
-  if (!name.ok()) return std::move(name).error(); \
+// PHALANX_TRY_ASSIGN(auto x, expr): the same, keeping the value.
+#define PHALANX_TRY_ASSIGN(declaration, expr) PHALANX_TRY_ASSIGN_IMPL_(declaration, expr, PHALANX_TRY_NAME_(try_value_, __LINE__))
+#define PHALANX_TRY_ASSIGN_IMPL_(declaration, expr, name) \
+  auto name = (expr);                                     \
+  if (!name.ok()) return std::move(name).error();         \
   declaration = std::move(name).value()
-#define TRY_NAME_(a, b) TRY_NAME2_(a, b)
-#define TRY_NAME2_(a, b) a##b
+#define PHALANX_TRY_NAME_(a, b) PHALANX_TRY_NAME2_(a, b)
+#define PHALANX_TRY_NAME2_(a, b) a##b

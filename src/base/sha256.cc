@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 // First 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2).
@@ -192,4 +192,4 @@ bool equal_secrets(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-}  // namespace base
+}  // namespace phalanx::base

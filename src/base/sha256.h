@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace base {
+namespace phalanx::base {
 
 class Sha256 {
  public:
@@ -35,4 +35,4 @@ std::string hmac_sha256(std::string_view key, std::string_view message);
 // Takes the same time wherever the difference is. For proofs and keys; the lengths are no secret.
 bool equal_secrets(std::string_view a, std::string_view b);
 
-}  // namespace base
+}  // namespace phalanx::base

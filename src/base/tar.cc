@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 constexpr size_t kBlock = 512;
@@ -63,4 +63,4 @@ std::string TarWriter::finish() && {
   return std::move(out_);
 }
 
-}  // namespace base
+}  // namespace phalanx::base

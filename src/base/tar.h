@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace base {
+namespace phalanx::base {
 
 class TarWriter {
  public:
@@ -23,4 +23,4 @@ class TarWriter {
   std::string out_;
 };
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -6,7 +6,7 @@
 
 #include "base/unicode.h"
 
-namespace base {
+namespace phalanx::base {
 
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
@@ -70,7 +70,7 @@ std::string to_lower(std::string_view text) {
 }
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  CHECK(!from.empty());
+  PHALANX_CHECK(!from.empty());
   std::string out;
   for (;;) {
     size_t at = text.find(from);
@@ -172,4 +172,4 @@ std::string shell_quote(std::span<const std::string> words) {
   return out;
 }
 
-}  // namespace base
+}  // namespace phalanx::base

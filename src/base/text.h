@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 
-namespace base {
+namespace phalanx::base {
 
 // ASCII blanks (space, \t, \r, \n, \v, \f) off both ends.
 std::string_view trim(std::string_view text);
@@ -70,4 +70,4 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
 std::string shell_quote(std::string_view word);
 std::string shell_quote(std::span<const std::string> words);
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 struct Span {
@@ -161,4 +161,4 @@ std::string quote(std::string_view text, size_t max_bytes) {
   return out + '"';
 }
 
-}  // namespace base
+}  // namespace phalanx::base

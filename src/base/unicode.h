@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace base {
+namespace phalanx::base {
 
 // Well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms, at most U+10FFFF).
 bool is_utf8(std::string_view text);
@@ -37,4 +37,4 @@ std::string printable_lines(std::string_view text);
 // The same between double quotes, with \" and \\ escaped: for values named in an error.
 std::string quote(std::string_view text, size_t max_bytes = 120);
 
-}  // namespace base
+}  // namespace phalanx::base

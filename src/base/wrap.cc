@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 // What cannot be broken: a word, or one wide character with the punctuation that sticks to it.
@@ -100,4 +100,4 @@ std::vector<std::string> wrap(std::string_view text, size_t columns) {
   return lines;
 }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
@@ -222,4 +222,4 @@ Result<Yaml> parse_yaml(std::string_view text, size_t max_bytes) {
   } catch (const std::exception& failure) { return fail(ErrorKind::kConfig, failure.what()); }
 }
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 
-namespace base {
+namespace phalanx::base {
 
 struct Yaml {
   Json value;                        // null for an empty text
@@ -25,4 +25,4 @@ struct Yaml {
 // 1e-4 and .inf numbers; all else, and everything quoted, text. Merge keys (<<) are merged. Error: kConfig "line 3, column 5: …".
 Result<Yaml> parse_yaml(std::string_view text, size_t max_bytes = 1 << 20);
 
-}  // namespace base
+}  // namespace phalanx::base

@@ -9,7 +9,7 @@
 #include "codes/code.h"
 #include "doctor/catalogue.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr size_t kOffered = 3;
@@ -70,4 +70,4 @@ base::Result<std::vector<std::string>> codes_or_prefixes(const std::vector<std::
   return codes;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

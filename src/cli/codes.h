@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // As typed → as in the catalogue: upper case, '_' is '-'.
 std::string to_code(std::string_view word);
@@ -21,4 +21,4 @@ std::vector<std::string_view> every_code();
 // kUsage, with the codes that are most like the word.
 base::Error unknown_code(std::string_view word);
 
-}  // namespace cli
+}  // namespace phalanx::cli

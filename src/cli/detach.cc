@@ -1,4 +1,4 @@
-#include "cli/parting.h"
+#include "cli/detach.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,10 +10,11 @@
 
 #include <fmt/format.h>
 
+#include "base/try.h"
 #include "os/loop.h"
 #include "os/process.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Bilingual;
@@ -62,18 +63,18 @@ base::Result<int> wait_for_word(pid_t child, int word, bool quiet, base::Languag
 
 }  // namespace
 
-base::Result<Parted> part(bool quiet, base::Language language) {
+base::Result<Detached> part(bool quiet, base::Language language) {
   TRY_ASSIGN(os::PipeEnds word, os::make_pipe());
   std::fflush(nullptr);
   pid_t child = ::fork();
   if (child < 0) return base::system_error("fork", "the launcher");
   if (child == 0) {
     if (::setsid() < 0) return base::system_error("setsid", "");
-    return Parted{std::nullopt, std::move(word.write)};
+    return Detached{std::nullopt, std::move(word.write)};
   }
   word.write.reset();
   TRY_ASSIGN(int code, wait_for_word(child, word.read.get(), quiet, language));
-  return Parted{code, {}};
+  return Detached{code, {}};
 }
 
 base::Result<os::Relay> leave_terminal(const std::string& log) {
@@ -91,4 +92,4 @@ void say_ready(os::Fd word, const std::string& run_id) {
   if (!os::write_all(word.get(), run_id + "\n", "the word to the parent").ok()) return;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

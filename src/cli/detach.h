@@ -14,17 +14,17 @@
 #include "os/fd.h"
 #include "os/relay.h"
 
-namespace cli {
+namespace phalanx::cli {
 
-struct Parted {
+struct Detached {
   std::optional<int> exit_code;  // in the parent: all is done
   os::Fd word;                   // in the child: for say_ready
 };
 // Only for a process of one thread that holds no loop and no connection. quiet: only the id is printed.
-base::Result<Parted> part(bool quiet, base::Language language);
+base::Result<Detached> part(bool quiet, base::Language language);
 
 // Standard input and output become /dev/null, standard error the end of this file (0600), which is written without waiting for its disk.
 base::Result<os::Relay> leave_terminal(const std::string& log);
 void say_ready(os::Fd word, const std::string& run_id);
 
-}  // namespace cli
+}  // namespace phalanx::cli

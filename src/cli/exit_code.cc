@@ -1,8 +1,8 @@
-#include "cli/check_exit.h"
+#include "cli/exit_code.h"
 
-namespace cli {
+namespace phalanx::cli {
 
-int check_exit(const job::State& state, const job::Verdict& verdict, const doctor::Examination& examination, FailOn fail_on) {
+int check_exit_code(const job::State& state, const job::Verdict& verdict, const doctor::Examination& examination, FailOn fail_on) {
   if (verdict.kind == job::Verdict::Kind::kInterrupted) return verdict.exit_code;
   for (size_t h = 0; h < state.hosts.size(); ++h)
     if (state.hosts[h].refusal) return base::exit_code(state.hosts[h].refusal->kind);
@@ -16,4 +16,4 @@ int check_exit(const job::State& state, const job::Verdict& verdict, const docto
   return found > 0 ? base::exit_code(base::ErrorKind::kUnfit) : 0;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

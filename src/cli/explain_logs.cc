@@ -6,16 +6,17 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/try.h"
 #include "base/unicode.h"
-#include "diagnosis/log_evidence.h"
-#include "diagnosis/log_files.h"
-#include "diagnosis/log_verdict.h"
+#include "diagnosis/logs/evidence.h"
+#include "diagnosis/logs/files.h"
+#include "diagnosis/logs/verdict.h"
 #include "os/files.h"
 #include "view/log_view.h"
 #include "view/speech.h"
-#include "view/surroundings.h"
+#include "view/terminal/capabilities.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr size_t kWidest = 110;
@@ -110,4 +111,4 @@ base::Result<int> explain_logs(const std::vector<std::string>& operands, const s
   return verdict.cause ? 0 : kNoCause;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

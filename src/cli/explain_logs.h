@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // "-", a file or folder that exists, a word with '/' in it, "latest", or the id of a run in the folder of runs.
 bool names_logs(const std::string& word, const std::string& runs_folder);
@@ -15,4 +15,4 @@ bool names_logs(const std::string& word, const std::string& runs_folder);
 // Reads all, prints the report, and returns the exit code: 0 if a cause was named, 1 if none was found.
 base::Result<int> explain_logs(const std::vector<std::string>& operands, const std::string& runs_folder, bool json);
 
-}  // namespace cli
+}  // namespace phalanx::cli

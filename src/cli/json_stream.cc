@@ -2,7 +2,7 @@
 
 #include "os/clock.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 std::string json_line(int64_t wall_ns, const std::string& name, const base::Json& fields) {
   base::Json json = {{"v", 1}, {"t", os::iso_time(wall_ns)}, {"event", name}};
@@ -33,4 +33,4 @@ void JsonStream::say_dropped() {
   output_.pump();
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/json.h"
-#include "view/output.h"
+#include "view/terminal/output.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 class JsonStream {
  public:
@@ -32,4 +32,4 @@ class JsonStream {
 
 std::string json_line(int64_t wall_ns, const std::string& name, const base::Json& fields);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -2,15 +2,16 @@
 
 #include <sys/random.h>
 
-#include "cluster/network_place.h"
-#include "cluster/openssh.h"
-#include "host/old_builds.h"
+#include "base/try.h"
+#include "hosts/connect/network_place.h"
+#include "hosts/connect/openssh.h"
+#include "machine/old_builds.h"
 #include "os/apart.h"
 #include "os/build_id.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr os::milliseconds kForgetPatience{500};  // for the disk that the sockets of shared connections lie on
@@ -21,19 +22,19 @@ base::Result<std::string> random_token() {
   return token;
 }
 
-cluster::OpensshOptions ssh_options(const RunOptions& options) {
-  cluster::OpensshOptions ssh;
+hosts::OpensshOptions ssh_options(const RunOptions& options) {
+  hosts::OpensshOptions ssh;
   ssh.program = os::environment_value("PHALANX_SSH", "ssh");
   ssh.build = os::build_id();
   ssh.extra = options.ssh_options;
   ssh.connect_timeout_s = static_cast<int>(std::max<int64_t>(1, options.connect_timeout.count() / 1000));
-  ssh.control_folder = cluster::control_folder();
-  ssh.place = cluster::network_place();
+  ssh.control_folder = hosts::control_folder();
+  ssh.place = hosts::network_place();
   return ssh;
 }
 
-cluster::OpenerOptions opener_options(const RunOptions& options) {
-  cluster::OpenerOptions opener;
+hosts::OpenerOptions opener_options(const RunOptions& options) {
+  hosts::OpenerOptions opener;
   if (options.fanout) opener.fanout = *options.fanout;
   opener.timeout = options.connect_timeout;
   return opener;
@@ -45,8 +46,8 @@ void tend_cache(const std::string& kept) {
   const std::string folder = kept.substr(0, kept.rfind('/'));
   const size_t slash = folder.rfind('/');
   (void)os::fork_apart("phalanx-clean", {}, [&] {
-    host::tend_builds(folder.substr(0, slash), folder.substr(slash + 1), {}, os::wall_now_ns(),
-                      [](const std::string&, const std::string&) {});
+    machine::tend_builds(folder.substr(0, slash), folder.substr(slash + 1), {}, os::wall_now_ns(),
+                         [](const std::string&, const std::string&) {});
   });
 }
 
@@ -56,38 +57,38 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
   TRY_ASSIGN(job.token, random_token());
   job.build = os::build_id();
   job.boot_id = os::boot_id();
-  cluster::LocalTransport local(os::self_executable());
-  cluster::OpensshTransport ssh(ssh_options(options));
-  const std::string kept = cluster::kept_payload(os::build_id());
+  hosts::LocalTransport local(os::self_executable());
+  hosts::OpensshTransport ssh(ssh_options(options));
+  const std::string kept = hosts::kept_payload(os::build_id());
   tend_cache(kept);
-  cluster::Payload payload(os::kOwnProgram, kept);
-  std::vector<const cluster::Transport*> transports;
+  hosts::Payload payload(os::kOwnProgram, kept);
+  std::vector<const hosts::Transport*> transports;
   for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})
     for (const job::HostRequest& host : *list)
-      transports.push_back(host.target.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
+      transports.push_back(host.target.destination.empty() ? static_cast<const hosts::Transport*>(&local) : &ssh);
   base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
-  std::vector<cluster::Target> stale;
+  std::vector<hosts::Target> stale;
   for (const doctor::Finding& finding : runner.state().checks.examination.findings)
     if (finding.row->code.starts_with("LIM-") && finding.row->severity != doctor::Severity::kNote)
       for (size_t h : finding.hosts)
-        if (const cluster::Target& target = runner.state().job.hosts[h].target; !target.destination.empty()) stale.push_back(target);
+        if (const hosts::Target& target = runner.state().job.hosts[h].target; !target.destination.empty()) stale.push_back(target);
   auto forget = [&] {
-    for (const cluster::Target& target : stale) ssh.forget(target);
+    for (const hosts::Target& target : stale) ssh.forget(target);
   };
   if (!stale.empty()) (void)os::run_apart("phalanx-copy", forget, kForgetPatience);
   return verdict;
 }
 
-base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<cluster::Target>& hosts, const RunOptions& options,
-                                                      job::SweepWish wish) {
-  cluster::LocalTransport local(os::self_executable());
-  cluster::OpensshTransport ssh(ssh_options(options));
-  cluster::Payload payload(os::kOwnProgram, cluster::kept_payload(os::build_id()));
-  std::vector<const cluster::Transport*> transports;
-  for (const cluster::Target& host : hosts)
-    transports.push_back(host.destination.empty() ? static_cast<const cluster::Transport*>(&local) : &ssh);
+base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<hosts::Target>& hosts, const RunOptions& options,
+                                                      job::SweepRequest wish) {
+  hosts::LocalTransport local(os::self_executable());
+  hosts::OpensshTransport ssh(ssh_options(options));
+  hosts::Payload payload(os::kOwnProgram, hosts::kept_payload(os::build_id()));
+  std::vector<const hosts::Transport*> transports;
+  for (const hosts::Target& host : hosts)
+    transports.push_back(host.destination.empty() ? static_cast<const hosts::Transport*>(&local) : &ssh);
   job::HostSweep sweep(loop, hosts, transports, payload, opener_options(options), std::move(wish));
   return sweep.run();
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,17 +1,17 @@
 // What every verb that logs in to hosts does: a token, a transport per host, and the runner's loop.
 #pragma once
 
-#include "cli/run_options.h"
+#include "cli/flags/run_options.h"
 #include "job/runner.h"
 #include "job/sweep.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // Gives the job its token and runs it to its end.
 base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options);
 
 // What a run has left on its hosts, looked for by new logins (job/sweep.h). options: of ssh and of the opening.
-base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<cluster::Target>& hosts, const RunOptions& options,
-                                                      job::SweepWish wish);
+base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<hosts::Target>& hosts, const RunOptions& options,
+                                                      job::SweepRequest wish);
 
-}  // namespace cli
+}  // namespace phalanx::cli

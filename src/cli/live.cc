@@ -1,12 +1,13 @@
 #include "cli/live.h"
 
+#include "base/try.h"
 #include "logs/bar_progress.h"
 
 #include <unistd.h>
 
 #include <cmath>
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 double seconds(os::nanoseconds duration) { return std::round(static_cast<double>(duration.count()) / 1e8) / 10; }
@@ -142,4 +143,4 @@ std::string Live::catch_up() const {
   return frames;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,5 +1,5 @@
 // What others on this machine can see of a run while it lives: the other end of `phalanx ps`, `attach` and `stop`
-// (job/control_server.h), fed by Show.
+// (job/control/server.h), fed by Show.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/json.h"
-#include "job/control_server.h"
+#include "job/control/server.h"
 #include "job/runner.h"
-#include "logs/files.h"
 #include "logs/progress_bar.h"
+#include "logs/runs/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 using StopRun = std::function<void(std::optional<os::milliseconds> grace, bool kill)>;
 
@@ -64,4 +64,4 @@ class Live {
 
 const char* phase_name(job::Phase phase);
 
-}  // namespace cli
+}  // namespace phalanx::cli

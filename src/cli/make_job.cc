@@ -7,54 +7,55 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
-#include "cli/env_file.h"
-#include "cli/exports.h"
-#include "cluster/host_filter.h"
-#include "cluster/host_list.h"
+#include "cli/flags/env_file.h"
+#include "cli/flags/exported_env.h"
+#include "hosts/lists/host_filter.h"
+#include "hosts/lists/host_list.h"
 #include "os/files.h"
 #include "os/net.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr size_t kEnvFileBytes = 4 << 20;
 constexpr size_t kMostVariableBytes = 8 << 20;  // of all together: half a frame, and more than exec takes
 
-base::Result<cluster::HostList> read_hosts(const RunOptions& options, const Here& here) {
-  cluster::HostList hosts;
+base::Result<hosts::HostList> read_hosts(const RunOptions& options, const Here& here) {
+  hosts::HostList hosts;
   if (!options.hosts.empty()) {
-    TRY_ASSIGN(hosts, cluster::parse_host_argument(options.hosts));
+    TRY_ASSIGN(hosts, hosts::parse_host_argument(options.hosts));
   } else if (!options.hostfile.empty()) {
-    TRY_ASSIGN(hosts, cluster::read_hostfile(options.hostfile));
+    TRY_ASSIGN(hosts, hosts::read_hostfile(options.hostfile));
   } else {
-    cluster::HostSpec local;
+    hosts::HostSpec local;
     local.name = here.hostname;
     local.address = "localhost";
     local.source = "this machine";
     hosts.push_back(std::move(local));
   }
   if (!options.include.empty()) {
-    TRY_ASSIGN(hosts, cluster::include_hosts(hosts, options.include));
+    TRY_ASSIGN(hosts, hosts::include_hosts(hosts, options.include));
   } else if (!options.exclude.empty()) {
-    TRY_ASSIGN(hosts, cluster::exclude_hosts(hosts, options.exclude));
+    TRY_ASSIGN(hosts, hosts::exclude_hosts(hosts, options.exclude));
   }
   return hosts;
 }
 
 // The hosts that the run begins with, and those that may take a place later: of --nnodes MIN:MAX what is behind MAX, then --spares.
-base::Status split_hosts(const RunOptions& options, cluster::HostList& hosts, cluster::HostList& spares) {
+base::Status split_hosts(const RunOptions& options, hosts::HostList& hosts, hosts::HostList& spares) {
   if (options.nnodes) {
-    cluster::HostList all = hosts;
-    TRY_ASSIGN(hosts, cluster::first_hosts(hosts, *options.nnodes));
+    hosts::HostList all = hosts;
+    TRY_ASSIGN(hosts, hosts::first_hosts(hosts, *options.nnodes));
     if (options.least_nodes) spares.assign(all.begin() + *options.nnodes, all.end());
   }
   if (options.spares.empty()) return base::ok();
-  TRY_ASSIGN(cluster::HostList more, cluster::parse_host_argument(options.spares));
-  for (cluster::HostSpec& spec : more) {
+  TRY_ASSIGN(hosts::HostList more, hosts::parse_host_argument(options.spares));
+  for (hosts::HostSpec& spec : more) {
     bool twice = false;
-    for (const cluster::HostList* list : {&hosts, &spares})
-      for (const cluster::HostSpec& other : *list) twice = twice || (other.name == spec.name && other.port == spec.port);
+    for (const hosts::HostList* list : {&hosts, &spares})
+      for (const hosts::HostSpec& other : *list) twice = twice || (other.name == spec.name && other.port == spec.port);
     if (twice)
       return base::fail(base::ErrorKind::kUsage, fmt::format("--spares: {} is one of the hosts already", base::quote(spec.name)))
           .with_hint("a spare is a host that the run does not begin with");
@@ -63,7 +64,7 @@ base::Status split_hosts(const RunOptions& options, cluster::HostList& hosts, cl
   return base::ok();
 }
 
-job::HostRequest request_of(const cluster::HostSpec& spec, const Here& here) {
+job::HostRequest request_of(const hosts::HostSpec& spec, const Here& here) {
   job::HostRequest request;
   request.target.name = spec.name;
   request.target.port = spec.port;
@@ -135,7 +136,7 @@ std::optional<job::RanksRule> rule_of(const RunOptions& options) {
 
 }  // namespace
 
-Here look_around() {
+Here detect_terminal() {
   Here here;
   char name[256] = "";
   ::gethostname(name, sizeof(name) - 1);
@@ -157,11 +158,11 @@ bool is_here(const std::string& address, const Here& here) {
 
 base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job::Job job;
-  TRY_ASSIGN(cluster::HostList hosts, read_hosts(options, here));
-  cluster::HostList spares;
+  TRY_ASSIGN(hosts::HostList hosts, read_hosts(options, here));
+  hosts::HostList spares;
   TRY(split_hosts(options, hosts, spares));
-  for (const cluster::HostSpec& spec : hosts) job.hosts.push_back(request_of(spec, here));
-  for (const cluster::HostSpec& spec : spares) job.spares.push_back(request_of(spec, here));
+  for (const hosts::HostSpec& spec : hosts) job.hosts.push_back(request_of(spec, here));
+  for (const hosts::HostSpec& spec : spares) job.spares.push_back(request_of(spec, here));
   job.least_hosts = options.least_nodes.value_or(0);
   bool goes_on = !job.spares.empty() || options.least_nodes || options.stall.action == job::OnStall::kRestart;
   job.max_restarts = options.max_restarts.value_or(goes_on ? 3 : 0);
@@ -184,4 +185,4 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   return job;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

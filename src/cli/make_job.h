@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "cli/run_options.h"
+#include "cli/flags/run_options.h"
 #include "job/job.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // This machine, as far as a job needs to know it.
 struct Here {
@@ -16,7 +16,7 @@ struct Here {
   std::string folder;                  // current working directory
   const char* const* environment = nullptr;
 };
-Here look_around();
+Here detect_terminal();
 
 // Fills everything but run_id and token.
 base::Result<job::Job> make_job(const RunOptions& options, const Here& here);
@@ -24,4 +24,4 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here);
 // True if the name or address is this machine, so that no ssh is needed: localhost, loopback, our host name, our address.
 bool is_here(const std::string& address, const Here& here);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -7,10 +7,10 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "base/wrap.h"
-#include "cli/record.h"
+#include "cli/records/record.h"
 #include "view/choices.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Bilingual;
@@ -144,4 +144,4 @@ base::Json plan_json(const job::State& state) {
   return json;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

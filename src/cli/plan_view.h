@@ -5,11 +5,11 @@
 
 #include "base/json.h"
 #include "base/language.h"
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 std::string plan_text(const job::State& state, base::Language language);
 base::Json plan_json(const job::State& state);
 
-}  // namespace cli
+}  // namespace phalanx::cli

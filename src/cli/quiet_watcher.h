@@ -6,7 +6,7 @@
 #include "job/narrate.h"
 #include "job/runner.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 class QuietWatcher : public job::Audience {
  public:
@@ -22,4 +22,4 @@ class QuietWatcher : public job::Audience {
   base::Language language_;
 };
 
-}  // namespace cli
+}  // namespace phalanx::cli

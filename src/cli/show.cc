@@ -8,18 +8,19 @@
 
 #include "base/language.h"
 #include "base/text.h"
+#include "base/try.h"
+#include "cli/detach.h"
 #include "cli/json_stream.h"
-#include "cli/parting.h"
 #include "cli/plan_view.h"
-#include "cli/record.h"
-#include "cli/record_life.h"
+#include "cli/records/record.h"
+#include "cli/records/record_life.h"
 #include "job/narrate.h"
-#include "logs/old_runs_process.h"
-#include "logs/writer.h"
+#include "logs/runs/old_runs_process.h"
+#include "logs/runs/writer.h"
 #include "os/files.h"
-#include "view/terminal.h"
+#include "view/terminal/terminal.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr os::milliseconds kIdle{250};          // logs reach the disk at least so often
@@ -35,11 +36,11 @@ view::ViewOptions view_options(const RunOptions& options) {
   return view;
 }
 
-view::Surroundings surroundings(const RunOptions& options, const view::Environment& environment) {
+view::TerminalCapabilities surroundings(const RunOptions& options, const view::Environment& environment) {
   view::Choice colour = options.color == Color::kAlways  ? view::Choice::kOn
                         : options.color == Color::kNever ? view::Choice::kOff
                                                          : view::Choice::kAuto;
-  return view::look_around(STDOUT_FILENO, STDERR_FILENO, environment, colour);
+  return view::detect_terminal(STDOUT_FILENO, STDERR_FILENO, environment, colour);
 }
 
 std::string variable(const char* name) { return os::environment_value(name); }
@@ -251,7 +252,7 @@ class Show::Impl : public job::Audience {
   std::optional<Live> live_;
   std::unique_ptr<logs::OldRunsProcess> old_runs_;
   os::TimerId idle_ = 0;
-  os::Fd word_;  // to the parent that waits at the terminal (cli/parting.h)
+  os::Fd word_;  // to the parent that waits at the terminal (cli/detach.h)
   std::function<void()> on_left_;
   bool left_ = false;  // the terminal
 };
@@ -272,4 +273,4 @@ void Show::on_stop(StopRun stop) { impl_->on_stop(std::move(stop)); }
 void Show::leave_when_started(os::Fd word, std::function<void()> left) { impl_->leave_when_started(std::move(word), std::move(left)); }
 int Show::report(const job::State& state, const job::Verdict& verdict) { return impl_->report(state, verdict); }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -5,13 +5,13 @@
 #include <memory>
 #include <string>
 
+#include "cli/flags/run_options.h"
 #include "cli/live.h"
-#include "cli/run_options.h"
 #include "job/runner.h"
 #include "os/fd.h"
 #include "os/loop.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 class Show {
  public:
@@ -24,7 +24,7 @@ class Show {
   job::Audience& audience();
   // Who asks for the run to be stopped (`phalanx stop`) is given to this.
   void on_stop(StopRun stop);
-  // When all ranks have started the terminal is left for good, `word` is given the run's id (cli/parting.h) and left_ is called.
+  // When all ranks have started the terminal is left for good, `word` is given the run's id (cli/detach.h) and left_ is called.
   void leave_when_started(os::Fd word, std::function<void()> left);
   // The last word: verdict, record, exit code.
   int report(const job::State& state, const job::Verdict& verdict);
@@ -35,4 +35,4 @@ class Show {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace cli
+}  // namespace phalanx::cli

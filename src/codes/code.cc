@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace codes {
+namespace phalanx::codes {
 
 const Code* find(std::string_view name) {
   for (const Code& code : all())
@@ -16,8 +16,8 @@ const Code* find(std::string_view name) {
 
 const Code& get(std::string_view name) {
   const Code* code = find(name);
-  CHECK(code != nullptr);
+  PHALANX_CHECK(code != nullptr);
   return *code;
 }
 
-}  // namespace codes
+}  // namespace phalanx::codes

@@ -10,7 +10,7 @@
 
 #include "base/language.h"
 
-namespace codes {
+namespace phalanx::codes {
 
 // Where a code comes from, the first folder of its page.
 enum class Part {
@@ -39,7 +39,7 @@ std::span<const Code> all();
 std::span<const Group> groups();  // in the same order
 
 const Code* find(std::string_view name);  // case-insensitive; null if there is none
-// A code that the program names itself; one without a page is a bug (CHECK).
+// A code that the program names itself; one without a page is a bug (PHALANX_CHECK).
 const Code& get(std::string_view name);
 
-}  // namespace codes
+}  // namespace phalanx::codes

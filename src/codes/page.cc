@@ -5,8 +5,9 @@
 #include <array>
 
 #include "base/text.h"
+#include "base/try.h"
 
-namespace codes {
+namespace phalanx::codes {
 namespace {
 
 using base::Language;
@@ -104,4 +105,4 @@ class Parser {
 
 base::Result<Page> parse_page(std::string_view text, Language language) { return Parser(language).parse(text); }
 
-}  // namespace codes
+}  // namespace phalanx::codes

@@ -29,7 +29,7 @@
 #include "base/language.h"
 #include "base/result.h"
 
-namespace codes {
+namespace phalanx::codes {
 
 struct Page {
   std::string title, question, why, fix, source;  // as in Code
@@ -38,4 +38,4 @@ struct Page {
 // Error (kConfig): "line 7: …", where a heading is unknown, twice, out of order or without text, or a block of commands has no end.
 base::Result<Page> parse_page(std::string_view text, base::Language language);
 
-}  // namespace codes
+}  // namespace phalanx::codes

@@ -2,7 +2,7 @@
 // part it plays, and by which words it is known. The rows are data (codes/signatures/*.yaml); a unit test holds each against its two
 // example lines.
 //
-// Patterns are RE2's (no backtracking: linear in the line), searched for anywhere in a line without its tags (diagnosis/log_line.h), as
+// Patterns are RE2's (no backtracking: linear in the line), searched for anywhere in a line without its tags (diagnosis/logs/line.h), as
 // bytes. Named groups carry evidence: rank, local, host, pid, exit, address, seq, op, in, out, timeout, enqueued, completed, group, nranks.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-namespace codes {
+namespace phalanx::codes {
 
 enum class Role : uint8_t {
   kRoot,     // can be the first cause; the earliest of them is the verdict
@@ -32,4 +32,4 @@ struct Signature {
 // All of them, file by file. Where two of the same role match one line, the earlier counts.
 std::span<const Signature> signatures();
 
-}  // namespace codes
+}  // namespace phalanx::codes

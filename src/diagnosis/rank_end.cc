@@ -9,9 +9,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "diagnosis/log_scan.h"
+#include "diagnosis/logs/scan.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr size_t kMostEvidence = 300;  // bytes
@@ -135,4 +135,4 @@ EndReading read_end(const RankEnd& end) {
   return reading;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

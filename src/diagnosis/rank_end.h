@@ -1,19 +1,19 @@
 // How one rank ended, read from all that is known of it: its status, what it said last, what the kernel said. Pure.
 //
-// What it said is read as logs are (diagnosis/signature.h). A victim is a rank whose words say only that another one is gone: its
+// What it said is read as logs are (diagnosis/logs/signature.h). A victim is a rank whose words say only that another one is gone: its
 // connection was closed, its collective timed out or was aborted. It is never the cause while another end explains it.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct RankEnd {
   int status = 0;               // as from waitpid
   std::string_view last_words;  // the end of its stderr
   std::string_view error_file;  // TORCHELASTIC_ERROR_FILE: {"message": …}
-  std::string_view kernel;      // agent/obituary.h
+  std::string_view kernel;      // agent/ranks/exit_evidence.h
 };
 
 struct EndReading {
@@ -28,4 +28,4 @@ EndReading read_end(const RankEnd& end);
 // The message of a TORCHELASTIC_ERROR_FILE: {"message": {"message": "ValueError: x", …}} or {"message": "…"}; empty if there is none.
 std::string error_file_message(std::string_view text);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

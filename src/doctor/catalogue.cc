@@ -2,7 +2,7 @@
 
 #include <strings.h>
 
-namespace doctor {
+namespace phalanx::doctor {
 std::vector<const Row*> catalogue() {
   std::vector<const Row*> all;
   for (auto* rows : {gpu_rows, visibility_rows, network_rows, infiniband_rows, nccl_rows, rendezvous_rows, software_rows, storage_rows,
@@ -17,4 +17,4 @@ const Row* find_row(std::string_view code) {
   return nullptr;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -14,7 +14,7 @@
 #include "doctor/finding.h"
 #include "doctor/situation.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 // Where a check puts what it finds.
 class Findings {
@@ -59,4 +59,4 @@ std::span<const Row> speed_rows();
 std::vector<const Row*> catalogue();
 const Row* find_row(std::string_view code);  // case-insensitive; null if there is none
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

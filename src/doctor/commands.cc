@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "doctor/command_table.h"
+#include "doctor/views/command_table.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 // A part of a line: its words without quotes, and what it does to the files its output goes to.
@@ -172,4 +172,4 @@ std::string command_of(const Finding& finding, base::Language language) {
   return "";
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

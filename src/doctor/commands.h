@@ -10,7 +10,7 @@
 #include "base/language.h"
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 enum class Effect {
   kLooks,     // reads
@@ -35,4 +35,4 @@ std::string with_cost(std::string_view line, base::Language language);
 // The command to print for a finding: its own, else the first of its row's page that can be typed as it is and destroys nothing.
 std::string command_of(const Finding& finding, base::Language language);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

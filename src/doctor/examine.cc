@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 bool wanted(const Row& row, const std::vector<std::string>& only) {
@@ -74,4 +74,4 @@ std::vector<Camp> camps(const Situation& situation, const std::function<std::opt
   return all;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

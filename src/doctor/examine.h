@@ -8,7 +8,7 @@
 
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 struct Examination {
   std::vector<Finding> findings;  // errors first, then by group and code; hosts that share code and evidence are one finding
@@ -26,4 +26,4 @@ struct Camp {
 };
 std::vector<Camp> camps(const Situation& situation, const std::function<std::optional<std::string>(const HostView&)>& key);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -7,7 +7,7 @@
 
 #include "base/language.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 enum class Severity { kError, kWarning, kNote };  // error: the job will fail or hang. warning: it may, or is slow. note: good to know
 
@@ -30,4 +30,4 @@ struct Finding {
   std::string where;          // host on which to type it; empty: here, or on each of the hosts
 };
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

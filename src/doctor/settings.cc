@@ -6,9 +6,9 @@
 #include <map>
 
 #include "base/text.h"
-#include "doctor/nccl_variables.h"
+#include "doctor/views/nccl_variables.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::vector<Setting> settings(const Situation& situation, size_t host, std::initializer_list<std::string_view> prefixes) {
   auto wanted = [&](std::string_view name) {
@@ -17,7 +17,7 @@ std::vector<Setting> settings(const Situation& situation, size_t host, std::init
   std::map<std::string, Setting> found;
   for (const auto& [name, value] : situation.job.set)
     if (wanted(name)) found.emplace(name, Setting{name, value, Setting::Source::kUser});
-  const host::SoftwareFacts& software = situation.hosts[host].facts.software;
+  const machine::SoftwareFacts& software = situation.hosts[host].facts.software;
   for (const auto& [name, value] : software.environment)
     if (wanted(name)) found.emplace(name, Setting{name, value, Setting::Source::kHost});
   for (const auto& [name, value] : software.nccl_conf)
@@ -86,9 +86,9 @@ std::string package(const Situation& situation, size_t host, const std::string& 
 }
 
 std::string nccl_version(const Situation& situation, size_t host) {
-  const host::SoftwareFacts& software = situation.hosts[host].facts.software;
+  const machine::SoftwareFacts& software = situation.hosts[host].facts.software;
   if (software.torch_cuda.empty() || software.torch_cuda == "cpu" || software.torch_nccl == "static" || software.nccl.empty()) return "";
   return software.nccl[0].version;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

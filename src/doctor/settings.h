@@ -9,7 +9,7 @@
 #include "doctor/catalogue.h"
 #include "doctor/examine.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 struct Setting {
   enum class Source { kUser, kHost, kFile };
@@ -48,4 +48,4 @@ bool odd_ones(const std::vector<Camp>& all, Tell tell) {
   return true;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

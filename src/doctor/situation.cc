@@ -1,6 +1,6 @@
 #include "doctor/situation.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::optional<std::string> Situation::variable(size_t host, const std::string& name) const {
   for (const auto& [set_name, value] : job.set)
@@ -10,4 +10,4 @@ std::optional<std::string> Situation::variable(size_t host, const std::string& n
   return found == environment.end() ? std::nullopt : std::optional(found->second);
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

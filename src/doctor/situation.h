@@ -6,20 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "cluster/mesh.h"
-#include "host/facts.h"
+#include "hosts/mesh.h"
+#include "machine/facts.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 struct HostView {
   std::string name;     // as in the host list
   bool probed = false;  // facts are there; a host that did not answer has none, and a finding of its own
   std::string error;    // why not
-  host::Facts facts;
+  machine::Facts facts;
   std::optional<int64_t> clock_offset_ns;  // its wall clock less ours, by the sample with the least round trip
   int64_t clock_error_ns = 0;              // half of that round trip
   int ranks = 0;                           // planned here; 0: not planned yet
-  std::string address;                     // chosen for it (job/choose.h); empty: none yet
+  std::string address;                     // chosen for it (job/choose/choose.h); empty: none yet
   std::string interface;
   bool reached = true;  // it was asked; else its login or agent failed, and that is told apart from the findings
 };
@@ -38,7 +38,7 @@ struct JobView {
 
 struct Situation {
   std::vector<HostView> hosts;
-  cluster::Mesh mesh;
+  hosts::Mesh mesh;
   JobView job;
 
   bool single() const { return hosts.size() == 1; }
@@ -46,4 +46,4 @@ struct Situation {
   std::optional<std::string> variable(size_t host, const std::string& name) const;
 };
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

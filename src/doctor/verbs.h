@@ -6,22 +6,22 @@
 #include <vector>
 
 #include "doctor/finding.h"
-#include "host/infiniband_facts.h"
+#include "machine/infiniband/facts.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 struct LivePort {
-  const host::IbDevice* device;
-  const host::IbPort* port;
+  const machine::IbDevice* device;
+  const machine::IbPort* port;
   bool roce() const { return port->link_layer == "Ethernet"; }
 };
-std::vector<LivePort> live_ports(const host::InfinibandFacts& facts);
+std::vector<LivePort> live_ports(const machine::InfinibandFacts& facts);
 
-bool verbs_usable(const host::InfinibandFacts& facts);
+bool verbs_usable(const machine::InfinibandFacts& facts);
 // Why they are not, in a few words: "mlx5_0 port 1 is INIT: no subnet manager has set it up".
-Words why_no_verbs(const host::InfinibandFacts& facts);
+Words why_no_verbs(const machine::InfinibandFacts& facts);
 
 // Summed rate of the live ports of one link layer, Gbit/s.
-double live_rate(const host::InfinibandFacts& facts, bool roce);
+double live_rate(const machine::InfinibandFacts& facts, bool roce);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

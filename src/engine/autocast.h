@@ -11,7 +11,7 @@
 #include <torch/version.h>
 #endif
 
-namespace engine {
+namespace phalanx::engine {
 
 struct AutocastState {
   bool on = false;
@@ -66,4 +66,4 @@ class AutocastScope {
   bool kept_before_;
 };
 
-}  // namespace engine
+}  // namespace phalanx::engine

@@ -7,7 +7,7 @@
 
 #include "engine/vectorise.h"
 
-namespace engine {
+namespace phalanx::engine {
 
 PHALANX_INLINE float fp32_of_bf16(uint16_t value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
 
@@ -37,4 +37,4 @@ PHALANX_INLINE uint16_t fp16_of(float value) {
   return static_cast<uint16_t>(sign | half);
 }
 
-}  // namespace engine
+}  // namespace phalanx::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fit {
+namespace phalanx::fit {
 namespace {
 
 constexpr double kBufferFactor = 1.5;  // additional_buffer_factor of DeepSpeed's estimators
@@ -116,4 +116,4 @@ std::string_view name(Stage stage) {
   return kNames[static_cast<size_t>(stage)];
 }
 
-}  // namespace fit
+}  // namespace phalanx::fit

@@ -27,7 +27,7 @@
 #include "base/result.h"
 #include "fit/model.h"
 
-namespace fit {
+namespace phalanx::fit {
 
 enum class Stage { kDdp, kZero1, kZero2, kZero3 };
 enum class Offload { kNone, kOptimizer, kAll };  // kAll (parameters too): stage 3 only
@@ -85,4 +85,4 @@ Estimate deepspeed_zero3(int64_t parameters, int64_t largest_layer, int gpus_per
 
 std::string_view name(Stage stage);  // "DDP", "ZeRO-1"
 
-}  // namespace fit
+}  // namespace phalanx::fit

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace fit {
+namespace phalanx::fit {
 namespace {
 
 // Together they keep the sum over all layers below 2^62.
@@ -172,4 +172,4 @@ base::Result<int64_t> parse_parameter_count(std::string_view text) {
   return static_cast<int64_t>(std::llround(value));
 }
 
-}  // namespace fit
+}  // namespace phalanx::fit

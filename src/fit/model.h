@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/result.h"
 
-namespace fit {
+namespace phalanx::fit {
 
 struct Model {
   std::string name;  // "llama", "qwen2", "qwen3", "mistral", "gpt2"; "parameters" when only a number is known
@@ -41,4 +41,4 @@ Model model_from_count(int64_t parameters);
 // "7B", "1.3b", "350M", "124439808".
 base::Result<int64_t> parse_parameter_count(std::string_view text);
 
-}  // namespace fit
+}  // namespace phalanx::fit

@@ -1,10 +1,10 @@
-#include "cluster/mesh.h"
+#include "hosts/mesh.h"
 
 #include <algorithm>
 #include <random>
 #include <set>
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 constexpr int kAllPairsUpTo = 16;
@@ -65,4 +65,4 @@ std::vector<std::vector<Pair>> mesh_rounds(int hosts, uint32_t seed) {
   return packed(pairs);
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace cluster {
+namespace phalanx::hosts {
 
 // One connection that was tried, from one host to another.
 struct Link {
@@ -64,4 +64,4 @@ void fields(V& v, Mesh& f) {
 using Pair = std::pair<int, int>;
 std::vector<std::vector<Pair>> mesh_rounds(int hosts, uint32_t seed);
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diagnosis/hang.h"
-#include "diagnosis/straggler.h"
+#include "diagnosis/hang/hang.h"
+#include "diagnosis/hang/straggler.h"
 #include "job/stall.h"
 #include "os/clock.h"
 #include "wire/check_messages.h"
 #include "wire/sample_messages.h"
 
-namespace job {
+namespace phalanx::job {
 
 // --- events ----------------------------------------------------------------------------------------------------------
 // A frame other than output and progress, which need no decision.
@@ -165,4 +165,4 @@ struct ProveEmpty {
 using Action = std::variant<Send, CutHost, AbandonOpening, Tell, CloseHosts, OpenHosts, ProveEmpty, End>;
 using Actions = std::vector<Action>;
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/json_fields.h"
+#include "base/try.h"
 #include "wire/bounds.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using base::ErrorKind;
@@ -63,12 +64,12 @@ base::Result<Json> parse_from_host(const std::string& text) {
   return json;
 }
 
-base::Result<host::Facts> facts_from_host(const std::string& text) {
+base::Result<machine::Facts> facts_from_host(const std::string& text) {
   TRY_ASSIGN(Json json, parse_from_host(text));
-  TRY_ASSIGN(host::Facts facts, base::from_json<host::Facts>(json));
+  TRY_ASSIGN(machine::Facts facts, base::from_json<machine::Facts>(json));
   auto within = [](int64_t value, int64_t most) { return value >= 0 && value <= most; };
   if (facts.gpus.devices.size() > wire::kMostOfAHost) return fail(ErrorKind::kInternal, fmt::format("{} GPUs", facts.gpus.devices.size()));
-  for (const host::Gpu& gpu : facts.gpus.devices)
+  for (const machine::Gpu& gpu : facts.gpus.devices)
     if (!within(gpu.index, wire::kMostOfAHost)) return fail(ErrorKind::kInternal, fmt::format("a GPU of the number {}", gpu.index));
   for (int64_t cpus : {facts.machine.cpus_online, facts.machine.cpus_usable})
     if (!within(cpus, 1 << 16)) return fail(ErrorKind::kInternal, fmt::format("{} CPUs", cpus));
@@ -78,4 +79,4 @@ base::Result<host::Facts> facts_from_host(const std::string& text) {
   return facts;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "doctor/commands.h"
 
-namespace job {
+namespace phalanx::job {
 
 using base::Bilingual;
 using base::Language;
@@ -74,4 +74,4 @@ std::string concerns(const State& state, size_t from, Language language) {
          text;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

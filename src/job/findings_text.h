@@ -7,9 +7,9 @@
 
 #include "base/language.h"
 #include "base/result.h"
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace job {
+namespace phalanx::job {
 
 // "gpu02, gpu05"; "8 of 64 hosts (gpu01, gpu02, gpu03, …)"; "all 8 hosts"; empty for a finding on the job as a whole.
 std::string name_hosts(const State& state, const std::vector<size_t>& hosts, base::Language language);
@@ -21,4 +21,4 @@ std::vector<base::Error> found_errors(const State& state, base::Language languag
 // What does not stop the run: warnings, and errors where these are only told. from: the first finding that has not been told yet.
 std::string concerns(const State& state, size_t from, base::Language language);
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "cluster/transport.h"
-#include "job/choose.h"
+#include "hosts/connect/transport.h"
+#include "job/choose/choose.h"
 #include "job/remembered.h"
 #include "job/stall.h"
 #include "wire/messages.h"
 
-namespace job {
+namespace phalanx::job {
 
 struct HostRequest {
-  cluster::Target target;                 // destination empty: this machine
+  hosts::Target target;                   // destination empty: this machine
   std::optional<int> slots;               // as the host list says
   std::vector<int> selected;              // slot ids by --include/--exclude; empty: all
   std::vector<int64_t> former_pids = {};  // ranks of the attempt before, dead: their GPU memory is waited for
@@ -61,11 +61,11 @@ struct Job {
   Preflight preflight = Preflight::kOff;
   bool check_only = false;             // stop when the checks are made: `check`, `bench fabric`
   std::vector<std::string> only;       // codes or prefixes to look for; empty: all
-  GpuWish wish;                        // --gpus, --iface
+  GpuRequest wish;                     // --gpus, --iface
   std::vector<std::string> paths;      // to be looked at besides those the command names
   std::chrono::milliseconds burst{0};  // of the mesh test, per pair; 0: chosen so that all take less than half a second
   std::chrono::milliseconds probe_deadline{1500};
   std::shared_ptr<const Remembered> remembered;  // what an earlier run's checks found; none: they are waited for
 };
 
-}  // namespace job
+}  // namespace phalanx::job

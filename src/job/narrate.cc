@@ -9,14 +9,14 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "codes/code.h"
-#include "diagnosis/log_verdict.h"
+#include "diagnosis/logs/verdict.h"
 #include "diagnosis/rank_end.h"
 #include "job/findings_text.h"
 #include "job/stall_text.h"
 #include "logs/escape.h"
 #include "os/process.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using base::Bilingual;
@@ -226,4 +226,4 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
   return errors;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/language.h"
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace job {
+namespace phalanx::job {
 
 // "rank 5 (gpu02, local 1)"
 std::string name_rank(const Plan& plan, int rank);
@@ -21,4 +21,4 @@ std::string narrate(const State& state, const Note& note, base::Language languag
 std::vector<base::Error> explain(const State& state, const Verdict& verdict, const std::string& last_lines, const std::string& log,
                                  base::Language language);
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace job {
+#include "base/try.h"
+
+namespace phalanx::job {
 
 using base::ErrorKind;
 
@@ -142,4 +144,4 @@ std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wir
   return list;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

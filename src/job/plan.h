@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/choose.h"
+#include "job/choose/choose.h"
 #include "job/job.h"
 #include "wire/messages.h"
 
-namespace job {
+namespace phalanx::job {
 
 struct PlannedHost {
   std::string name;
@@ -53,4 +53,4 @@ std::string bound_cpus(const std::optional<Choices>& choices, size_t host, int l
 std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wire::Hello>& hosts,
                                            const std::optional<Choices>& choices = std::nullopt);
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 // Variables that choices look at. Others may hold what nobody wants to find in a file.
@@ -14,7 +14,7 @@ bool decides(const std::string& name) {
   return false;
 }
 
-host::Facts stripped(host::Facts facts) {
+machine::Facts stripped(machine::Facts facts) {
   facts.command = {};
   facts.storage = {};
   facts.processes = {};
@@ -42,7 +42,7 @@ std::optional<Remembered> to_remember(const State& state) {
   bool whole = c.examined && c.examination.errors == 0 && c.situation.hosts.size() == state.hosts.size() &&
                std::all_of(c.situation.hosts.begin(), c.situation.hosts.end(),
                            [](const doctor::HostView& host) { return host.probed && host.facts.gaps.empty(); });
-  // Hosts with GPUs are always checked first (supervisor_memory.cc): nobody would read it.
+  // Hosts with GPUs are always checked first (job/supervisor/memory.cc): nobody would read it.
   bool gpus = std::any_of(state.hosts.begin(), state.hosts.end(), [](const HostState& host) { return host.hello.gpus > 0; });
   if (gpus || !whole || (state.hosts.size() > 1 && c.networks.empty())) return std::nullopt;
   Remembered remembered;
@@ -58,4 +58,4 @@ std::optional<Remembered> to_remember(const State& state) {
   return remembered;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,26 +1,26 @@
 // What the checks of a run found, kept for the next run of the same job on the same hosts. That run starts at once by it and is checked
-// while its program starts (supervisor_check.cc): an error found then stops it, as it would have refused it.
+// while its program starts (job/supervisor/check.cc): an error found then stops it, as it would have refused it.
 //
 // It holds only as long as every host still shows the same fingerprint (wire::Hello): the same boot, network interfaces with their
-// addresses, and settings. How old it may be, and for which job it was found, is its keeper's business (cli/check_memory.h).
+// addresses, and settings. How old it may be, and for which job it was found, is its keeper's business (cli/records/check_memory.h).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cluster/mesh.h"
-#include "host/facts.h"
-#include "job/choose.h"
+#include "hosts/mesh.h"
+#include "job/choose/choose.h"
+#include "machine/facts.h"
 
-namespace job {
+namespace phalanx::job {
 
 struct State;
 
 struct RememberedHost {
   std::string name;  // as in the host list
   std::string fingerprint;
-  host::Facts facts;  // those that choices rest on, without what is told of files, processes and variables
+  machine::Facts facts;  // those that choices rest on, without what is told of files, processes and variables
 };
 template <typename V>
 void fields(V& v, RememberedHost& f) {
@@ -34,7 +34,7 @@ struct Remembered {
   std::vector<std::string> addresses, interfaces;  // of the network that held, per host; empty for one host
   int64_t speed_mbps = 0;
   std::string network;
-  cluster::Mesh mesh;
+  hosts::Mesh mesh;
 };
 template <typename V>
 void fields(V& v, Remembered& f) {
@@ -51,4 +51,4 @@ bool holds(const Remembered& remembered, const State& state);
 // None where the checks were not made to their end, found an error, or could not look at everything.
 std::optional<Remembered> to_remember(const State& state);
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -6,7 +6,7 @@
 
 #include "base/sha256.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using Kind = Verdict::Kind;
@@ -254,4 +254,4 @@ Fingerprint fingerprint(const State& state, const Verdict& verdict) {
   return print;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace job {
+namespace phalanx::job {
 
 inline constexpr os::milliseconds kFirstBackoff{1000};  // doubled with every restart in a row
 inline constexpr os::milliseconds kLongestBackoff{60'000};
@@ -64,4 +64,4 @@ std::vector<size_t> next_members(const std::vector<Candidate>& pool, const std::
 // Of a verdict about a rank that ended by itself.
 Fingerprint fingerprint(const State& state, const Verdict& verdict);
 
-}  // namespace job
+}  // namespace phalanx::job

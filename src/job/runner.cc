@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
-namespace job {
+#include "base/try.h"
+
+namespace phalanx::job {
 namespace {
 
 constexpr os::milliseconds kTick{200};
@@ -44,9 +46,9 @@ Runner::~Runner() {
   if (tick_) loop_.cancel(tick_);
 }
 
-base::Result<Verdict> Runner::run(Job job, const std::vector<const cluster::Transport*>& transports, cluster::Payload& payload,
-                                  cluster::OpenerOptions options) {
-  CHECK(transports.size() == job.hosts.size() + job.spares.size());
+base::Result<Verdict> Runner::run(Job job, const std::vector<const hosts::Transport*>& transports, hosts::Payload& payload,
+                                  hosts::OpenerOptions options) {
+  PHALANX_CHECK(transports.size() == job.hosts.size() + job.spares.size());
   payload_ = &payload;
   transports_ = transports;
   options_ = options;
@@ -67,19 +69,19 @@ base::Result<Verdict> Runner::run(Job job, const std::vector<const cluster::Tran
   opener_.reset();
   prover_.reset();
   closing_.clear();
-  CHECK(verdict_.has_value());
+  PHALANX_CHECK(verdict_.has_value());
   return *std::move(verdict_);
 }
 
 void Runner::open_hosts() {
   end_proof();
-  std::vector<cluster::Opener::Host> hosts;
+  std::vector<hosts::Opener::Host> hosts;
   for (size_t m : run_->members) hosts.push_back({run_->pool[m].request.target, transports_[m]});
   uint32_t seed = 0;
   for (char c : state().job.token) seed = seed * 31 + static_cast<unsigned char>(c);
-  opener_ = std::make_unique<cluster::Opener>(
+  opener_ = std::make_unique<hosts::Opener>(
       loop_, *payload_, std::move(hosts), options_,
-      cluster::Opener::Handlers{
+      hosts::Opener::Handlers{
           [this, number = run_->number](size_t host, const wire::Frame& frame) { on_frame(number, host, frame); },
           [this, number = run_->number](size_t host, base::Error error, bool) { feed(HostEnded{host, std::move(error)}, number); }},
       seed);
@@ -135,7 +137,7 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
 }
 
 void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame, const base::Error& why) {
-  if (cluster::Connection* connection = opener_->connection(host)) connection->kill(SIGKILL);
+  if (hosts::Connection* connection = opener_->connection(host)) connection->kill(SIGKILL);
   feed(HostEnded{
       host, base::fail(base::ErrorKind::kInternal,
                        run_->attempt.job.hosts[host].target.name + ": protocol error: the agent sent a malformed frame")
@@ -153,7 +155,7 @@ void Runner::feed(const Event& event, std::optional<int> number) {
 void Runner::perform(const Action& action) {
   if (auto* send_action = std::get_if<Send>(&action)) return send(send_action->host, send_action->message);
   if (auto* cut = std::get_if<CutHost>(&action)) {
-    if (cluster::Connection* connection = opener_->connection(cut->host)) connection->kill(SIGKILL);
+    if (hosts::Connection* connection = opener_->connection(cut->host)) connection->kill(SIGKILL);
   } else if (std::holds_alternative<AbandonOpening>(action)) {
     opener_->abandon();
   } else if (auto* tell = std::get_if<Tell>(&action)) {
@@ -171,7 +173,7 @@ void Runner::perform(const Action& action) {
 }
 
 void Runner::send(size_t host, const ToHost& message) {
-  cluster::Connection* connection = opener_ ? opener_->connection(host) : nullptr;
+  hosts::Connection* connection = opener_ ? opener_->connection(host) : nullptr;
   if (!connection) return;
   std::string frames;
   base::Status fits = std::visit([&](const auto& m) { return wire::encode(frames, m); }, message);
@@ -181,7 +183,7 @@ void Runner::send(size_t host, const ToHost& message) {
   error.message = run_->attempt.job.hosts[host].target.name + ": " + error.message;
   loop_.after(os::nanoseconds(0), [this, host, error = std::move(error), number = run_->number] {
     if (number != run_->number || run_->waiting) return;
-    if (cluster::Connection* broken = opener_ ? opener_->connection(host) : nullptr) broken->kill(SIGKILL);
+    if (hosts::Connection* broken = opener_ ? opener_->connection(host) : nullptr) broken->kill(SIGKILL);
     feed(HostEnded{host, error}, number);
   });
 }
@@ -193,4 +195,4 @@ void Runner::stop(std::optional<os::milliseconds> grace, bool kill) {
   if (kill) feed(OperatorSignal{SIGTERM});
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -4,12 +4,12 @@
 #include <functional>
 #include <memory>
 
-#include "cluster/opener.h"
+#include "hosts/connect/opener.h"
 #include "job/run.h"
 #include "os/loop.h"
 #include "wire/rank_event.h"
 
-namespace job {
+namespace phalanx::job {
 
 // Whoever watches a run: the terminal and the run directory. Called from the loop; must not wait for a reader or a disk: hosts are read at
 // their own pace, for their answers to pings and the ends of ranks come the same way. The state is that of the attempt.
@@ -29,8 +29,8 @@ class Runner {
   ~Runner();
 
   // Runs the loop until the end. transports: per host of the job, then per spare, outliving the call.
-  base::Result<Verdict> run(Job job, const std::vector<const cluster::Transport*>& transports, cluster::Payload& payload,
-                            cluster::OpenerOptions options);
+  base::Result<Verdict> run(Job job, const std::vector<const hosts::Transport*>& transports, hosts::Payload& payload,
+                            hosts::OpenerOptions options);
   const State& state() const { return run_->attempt; }
   // What Ctrl-C does, asked from elsewhere. grace: instead of the job's own; kill: what a second Ctrl-C does. Only from the loop.
   void stop(std::optional<os::milliseconds> grace, bool kill);
@@ -54,16 +54,16 @@ class Runner {
 
   os::Loop& loop_;
   Audience& audience_;
-  cluster::Payload* payload_ = nullptr;
-  std::vector<const cluster::Transport*> transports_;
-  cluster::OpenerOptions options_;
+  hosts::Payload* payload_ = nullptr;
+  std::vector<const hosts::Transport*> transports_;
+  hosts::OpenerOptions options_;
   std::unique_ptr<Run> run_;
-  std::unique_ptr<cluster::Opener> opener_;                // of the attempt; none between attempts
-  std::unique_ptr<cluster::Opener> prover_;                // between attempts
-  std::vector<std::unique_ptr<cluster::Opener>> closing_;  // of attempts that have ended, until their processes have
+  std::unique_ptr<hosts::Opener> opener_;                // of the attempt; none between attempts
+  std::unique_ptr<hosts::Opener> prover_;                // between attempts
+  std::vector<std::unique_ptr<hosts::Opener>> closing_;  // of attempts that have ended, until their processes have
   std::optional<Verdict> verdict_;
   os::TimerId tick_ = 0;
   bool hangup_ignored_ = false;
 };
 
-}  // namespace job
+}  // namespace phalanx::job

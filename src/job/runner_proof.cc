@@ -5,23 +5,23 @@
 #include "job/runner.h"
 #include "wire/control_messages.h"
 
-namespace job {
+namespace phalanx::job {
 
 void Runner::prove_empty(const std::vector<size_t>& candidates) {
   end_proof();
-  std::vector<cluster::Opener::Host> hosts;
+  std::vector<hosts::Opener::Host> hosts;
   for (size_t m : candidates) hosts.push_back({run_->pool[m].request.target, transports_[m]});
   auto answer = [this, number = run_->number](size_t candidate, HostProved::Proof proof) {
     if (run_->waiting && run_->number == number) feed(HostProved{proof, candidate});
   };
-  prover_ = std::make_unique<cluster::Opener>(
+  prover_ = std::make_unique<hosts::Opener>(
       loop_, *payload_, std::move(hosts), options_,
-      cluster::Opener::Handlers{[this, candidates, number = run_->number](size_t place, const wire::Frame& frame) {
-                                  if (run_->waiting && run_->number == number) on_proof_frame(place, candidates[place], frame);
-                                },
-                                [answer, candidates](size_t place, const base::Error&, bool) {
-                                  answer(candidates[place], HostProved::Proof::kUnknown);  // if it has not answered before
-                                }},
+      hosts::Opener::Handlers{[this, candidates, number = run_->number](size_t place, const wire::Frame& frame) {
+                                if (run_->waiting && run_->number == number) on_proof_frame(place, candidates[place], frame);
+                              },
+                              [answer, candidates](size_t place, const base::Error&, bool) {
+                                answer(candidates[place], HostProved::Proof::kUnknown);  // if it has not answered before
+                              }},
       static_cast<uint32_t>(run_->number));
   prover_->start();
 }
@@ -38,7 +38,7 @@ void Runner::on_proof_frame(size_t place, size_t candidate, const wire::Frame& f
     feed(HostProved{!known ? HostProved::Proof::kUnknown : gone ? HostProved::Proof::kEmpty : HostProved::Proof::kLeft, candidate});
     (void)wire::encode(frames, wire::Finish{});
   }
-  cluster::Connection* connection = prover_ && !frames.empty() ? prover_->connection(place) : nullptr;
+  hosts::Connection* connection = prover_ && !frames.empty() ? prover_->connection(place) : nullptr;
   if (connection) connection->send(frames);
 }
 
@@ -48,4 +48,4 @@ void Runner::end_proof() {
   closing_.push_back(std::move(prover_));
 }
 
-}  // namespace job
+}  // namespace phalanx::job

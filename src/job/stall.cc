@@ -4,7 +4,7 @@
 
 #include "logs/step_line.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 constexpr size_t kKeptSteps = 64;
@@ -63,4 +63,4 @@ std::optional<int64_t> Movement::last_step(int rank) const {
   return found == ranks_.end() ? std::nullopt : found->second.step;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -2,8 +2,8 @@
 //
 // Where steps are known (the rank's own progress events, or step lines and progress bars in its output), the run stands still when no rank
 // has made one for max(60 s, 5 × p95 of the last step times). Where none are known, when no rank has said anything for 300 s. --stall
-// sets both. What follows is the supervisor's (supervisor_stall.cc): all hosts are asked twice what their ranks do, the judge
-// (diagnosis/hang.h) looks at it, ranks are asked where they are, the user is told.
+// sets both. What follows is the supervisor's (job/supervisor/stall.cc): all hosts are asked twice what their ranks do, the judge
+// (diagnosis/hang/hang.h) looks at it, ranks are asked where they are, the user is told.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/hang.h"
-#include "diagnosis/straggler.h"
+#include "diagnosis/hang/hang.h"
+#include "diagnosis/hang/straggler.h"
 #include "os/clock.h"
 #include "wire/sample_messages.h"
 
-namespace job {
+namespace phalanx::job {
 
 enum class OnStall { kReport, kRestart, kStop };
 
@@ -70,7 +70,7 @@ struct Stall {
   os::Mono moved_before;  // of the movement that ended, for how long it stood
   uint32_t id = 0;        // of the last question
   std::vector<bool> awaited;
-  std::map<size_t, host::HostSample> first, then;  // by host
+  std::map<size_t, machine::HostSample> first, then;  // by host
   std::map<size_t, std::string> unanswered;
   std::map<int, std::string> stacks;
   std::vector<diagnosis::RankTrace> traces;
@@ -93,4 +93,4 @@ inline constexpr os::milliseconds kFirstGpuLook{60'000};  // after the start
 inline constexpr os::milliseconds kGpuLook{300'000};
 inline constexpr uint32_t kGpuQuestion = 1u << 31;  // in a Sample's id: of the GPUs, not of a stall
 
-}  // namespace job
+}  // namespace phalanx::job

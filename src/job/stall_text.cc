@@ -6,7 +6,7 @@
 #include "codes/code.h"
 #include "job/narrate.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using base::Language;
@@ -88,4 +88,4 @@ base::Error stall_error(const State& state, const Verdict& verdict, Language lan
   return error;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -6,9 +6,9 @@
 #include "base/json.h"
 #include "base/language.h"
 #include "base/result.h"
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace job {
+namespace phalanx::job {
 
 // What is told while the run goes on.
 std::string stall_text(const State& state, const Stalled& note, base::Language language);
@@ -19,4 +19,4 @@ base::Error stall_error(const State& state, const Verdict& verdict, base::Langua
 // For run.json and events.jsonl: code, ranks, host, evidence, details, missing, fix; in English.
 base::Json describe_stall(const State& state, const diagnosis::HangVerdict& verdict);
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -7,19 +7,20 @@
 #include <algorithm>
 
 #include "base/json_fields.h"
-#include "host/facts.h"
+#include "base/try.h"
+#include "machine/facts.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 constexpr os::milliseconds kTick{200};
 constexpr os::milliseconds kAnswer{10'000};  // beyond the patience: kill, look again, a busy machine
 constexpr os::milliseconds kProbeDeadline{2000};
 
-std::vector<cluster::Opener::Host> with_transports(const std::vector<cluster::Target>& targets,
-                                                   const std::vector<const cluster::Transport*>& transports) {
-  CHECK(targets.size() == transports.size());
-  std::vector<cluster::Opener::Host> hosts;
+std::vector<hosts::Opener::Host> with_transports(const std::vector<hosts::Target>& targets,
+                                                 const std::vector<const hosts::Transport*>& transports) {
+  PHALANX_CHECK(targets.size() == transports.size());
+  std::vector<hosts::Opener::Host> hosts;
   for (size_t h = 0; h < targets.size(); ++h) hosts.push_back({targets[h], transports[h]});
   return hosts;
 }
@@ -31,17 +32,17 @@ bool SweptHost::clean() const {
          std::all_of(swept.found.begin(), swept.found.end(), [](auto& p) { return p.gone; });
 }
 
-HostSweep::HostSweep(os::Loop& loop, std::vector<cluster::Target> targets, const std::vector<const cluster::Transport*>& transports,
-                     cluster::Payload& payload, cluster::OpenerOptions options, SweepWish wish)
+HostSweep::HostSweep(os::Loop& loop, std::vector<hosts::Target> targets, const std::vector<const hosts::Transport*>& transports,
+                     hosts::Payload& payload, hosts::OpenerOptions options, SweepRequest wish)
     : loop_(loop),
       wish_(std::move(wish)),
       hosts_(targets.size()),
       opener_(loop, payload, with_transports(targets, transports), options,
-              cluster::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
-                                        [this](size_t h, base::Error error, bool) {
-                                          if (!hosts_[h].over && !hosts_[h].found.answered) hosts_[h].found.error = std::move(error);
-                                          settle(h);
-                                        }},
+              hosts::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
+                                      [this](size_t h, base::Error error, bool) {
+                                        if (!hosts_[h].over && !hosts_[h].found.answered) hosts_[h].found.error = std::move(error);
+                                        settle(h);
+                                      }},
               0) {
   for (size_t h = 0; h < targets.size(); ++h) hosts_[h].found.name = targets[h].name;
 }
@@ -93,15 +94,15 @@ void HostSweep::take(size_t h, const wire::Swept& swept) {
 
 void HostSweep::take(size_t h, const wire::Probed& probed) {
   Host& host = hosts_[h];
-  base::Result<host::Facts> facts = facts_from_host(probed.json);
+  base::Result<machine::Facts> facts = facts_from_host(probed.json);
   if (!probed.outcome.ok || !facts.ok()) return settle(h);
   host.found.gpus_seen = !facts->gpus.devices.empty();
   std::set<int64_t> pids;
   if (h < wish_.pids.size()) pids = wish_.pids[h];
   for (const wire::SweptProcess& p : host.found.swept.found) pids.insert(p.pid);
   // A living process with such a pid that the sweep has not found is another one: pids are used again.
-  for (const host::Gpu& gpu : facts->gpus.devices)
-    for (const host::GpuProcess& process : gpu.processes)
+  for (const machine::Gpu& gpu : facts->gpus.devices)
+    for (const machine::GpuProcess& process : gpu.processes)
       if (pids.count(process.pid) && !process.visible) host.found.held.push_back({gpu.index, process.pid, process.used_bytes});
   settle(h);
 }
@@ -109,7 +110,7 @@ void HostSweep::take(size_t h, const wire::Probed& probed) {
 void HostSweep::settle(size_t h) {
   if (hosts_[h].over) return;
   hosts_[h].over = true;
-  if (cluster::Connection* connection = opener_.connection(h)) {
+  if (hosts::Connection* connection = opener_.connection(h)) {
     std::string frames;
     (void)wire::encode(frames, wire::Finish{});
     connection->send(frames);
@@ -124,9 +125,9 @@ void HostSweep::check_deadlines() {
     if (host.over || host.deadline.ns == 0 || now < host.deadline) continue;
     if (!host.found.answered)
       host.found.error = base::fail(base::ErrorKind::kTimeout, host.found.name + ": no answer to the question what is left there");
-    if (cluster::Connection* connection = opener_.connection(h)) connection->kill(SIGKILL);
+    if (hosts::Connection* connection = opener_.connection(h)) connection->kill(SIGKILL);
     settle(h);
   }
 }
 
-}  // namespace job
+}  // namespace phalanx::job

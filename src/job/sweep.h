@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "cluster/opener.h"
+#include "hosts/connect/opener.h"
 #include "os/loop.h"
 #include "wire/check_messages.h"
 #include "wire/control_messages.h"
 
-namespace job {
+namespace phalanx::job {
 
 struct GpuHeld {
   int64_t gpu = 0;  // NVML's index
@@ -32,7 +32,7 @@ struct SweptHost {
   bool clean() const;
 };
 
-struct SweepWish {
+struct SweepRequest {
   std::string run_id;
   os::milliseconds patience{0};              // for what ends by itself, before it is killed
   std::vector<std::set<int64_t>> pids = {};  // per host: of the run, as it was known; for the GPUs
@@ -41,8 +41,8 @@ struct SweepWish {
 class HostSweep {
  public:
   // transports: per target. All must outlive the object.
-  HostSweep(os::Loop& loop, std::vector<cluster::Target> targets, const std::vector<const cluster::Transport*>& transports,
-            cluster::Payload& payload, cluster::OpenerOptions options, SweepWish wish);
+  HostSweep(os::Loop& loop, std::vector<hosts::Target> targets, const std::vector<const hosts::Transport*>& transports,
+            hosts::Payload& payload, hosts::OpenerOptions options, SweepRequest wish);
   // Runs the loop until every host has answered or cannot.
   base::Result<std::vector<SweptHost>> run();
 
@@ -60,9 +60,9 @@ class HostSweep {
   void await(size_t h, os::milliseconds patience);
 
   os::Loop& loop_;
-  SweepWish wish_;
+  SweepRequest wish_;
   std::vector<Host> hosts_;
-  cluster::Opener opener_;
+  hosts::Opener opener_;
 };
 
-}  // namespace job
+}  // namespace phalanx::job

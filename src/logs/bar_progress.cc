@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 constexpr double kMostSteps = 1e15;  // beyond it a double does not count
 constexpr size_t kMostDigits = 32;
@@ -48,4 +48,4 @@ std::optional<wire::RankProgress> BarProgress::take(const Bar& bar, os::Mono now
   return progress;
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

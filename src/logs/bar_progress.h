@@ -13,7 +13,7 @@
 #include "os/clock.h"
 #include "wire/rank_event.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 class BarProgress {
  public:
@@ -34,4 +34,4 @@ std::string_view last_state(std::string_view bar, std::string_view lines);
 // "loss=2.31, lr=1e-4" or "train_loss: 2.31": the first number that a word ending in "loss" is given.
 std::optional<double> loss_in(std::string_view postfix);
 
-}  // namespace logs
+}  // namespace phalanx::logs

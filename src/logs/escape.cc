@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 constexpr char kEscape = '\x1b';
@@ -73,4 +73,4 @@ size_t take_cursor_ups(std::string_view& text) {
   return rows;
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace logs {
+namespace phalanx::logs {
 
 // Length in bytes of the escape sequence at the start of `text`, which begins with ESC. A sequence that does not end
 // within `text` has the length of the whole text, at most kMaxEscapeBytes; a lone ESC has length 1.
@@ -20,4 +20,4 @@ std::string strip_escapes(std::string_view text);
 // How many rows the cursor-up sequences (ESC [ n A) at the very end of `text` go up, and takes them off. 0: there are none.
 size_t take_cursor_ups(std::string_view& text);
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,9 +1,9 @@
-#include "logs/folder.h"
+#include "logs/line_folding.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 uint64_t load(const char* at, size_t bytes) {
@@ -147,4 +147,4 @@ void Folder::flush(Sink& sink) {
   while (oldest_ < next_) forget_oldest(sink);
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -19,7 +19,7 @@
 #include "os/clock.h"
 #include "wire/messages.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 class Folder {
  public:
@@ -83,4 +83,4 @@ class Folder {
   size_t held_ = 0;
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "logs/escape.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 // Bytes at the end of `text` that begin a UTF-8 sequence and do not finish it: 0 to 3.
@@ -251,4 +251,4 @@ void LineSplitter::finish(const Sink& sink) {
   give_state();
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -25,7 +25,7 @@
 #include "logs/progress_bar.h"
 #include "wire/messages.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 inline constexpr size_t kMaxLineBytes = 64 << 10;
 inline constexpr size_t kMaxPromptBytes = 256;
@@ -83,4 +83,4 @@ class LineSplitter {
   int quiet_flushes_ = 0;  // calls of flush_stale() in a row with nothing new
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -8,7 +8,7 @@
 #include "base/unicode.h"
 #include "logs/escape.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -203,4 +203,4 @@ std::optional<Bar> parse_bar(std::string_view segment) {
   return parse_counter(text);
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

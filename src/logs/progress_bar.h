@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace logs {
+namespace phalanx::logs {
 
 struct Bar {
   std::string desc;            // what is counted, "" if the bar does not say
@@ -35,4 +35,4 @@ std::optional<Bar> parse_bar(std::string_view segment);
 // Whether two states belong to one bar: the descriptions agree but for their numbers ("epoch 1 loss 2.31", "epoch 1 loss 2.29").
 bool same_bar(const Bar& a, const Bar& b);
 
-}  // namespace logs
+}  // namespace phalanx::logs

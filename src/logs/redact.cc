@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "logs/escape.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 // Anywhere in a name.
@@ -325,4 +325,4 @@ base::Json redact_json(const base::Json& json, size_t* found) {
   return out;
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

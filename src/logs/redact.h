@@ -19,7 +19,7 @@
 
 #include "base/json.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 inline constexpr std::string_view kRedacted = "[redacted]";
 
@@ -28,4 +28,4 @@ std::string redact(std::string_view text, size_t* found = nullptr);
 // Every string of the document; values under keys that speak of a secret as a whole.
 base::Json redact_json(const base::Json& json, size_t* found = nullptr);
 
-}  // namespace logs
+}  // namespace phalanx::logs

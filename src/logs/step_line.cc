@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "logs/progress_bar.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 constexpr size_t kMostBytes = 1024;
@@ -55,4 +55,4 @@ std::optional<int64_t> step_in(std::string_view line) {
   return static_cast<int64_t>(*number);
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string_view>
 
-namespace logs {
+namespace phalanx::logs {
 
 // A number that differs from step to step; not always the step itself (for an epoch, its millionths). Only the first 1024 bytes count.
 std::optional<int64_t> step_in(std::string_view line);
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,10 +1,10 @@
-#include "host/cgroups.h"
+#include "machine/cgroups.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostLines = 64;
@@ -71,4 +71,4 @@ CgroupChain cgroup_chain(std::string_view controller, const std::vector<CgroupLi
   return {};
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

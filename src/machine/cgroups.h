@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "host/mounts.h"
+#include "machine/storage/mounts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // A line of /proc/self/cgroup: "4:memory:/user.slice", "0::/init.scope".
 struct CgroupLine {
@@ -26,4 +26,4 @@ struct CgroupChain {
 // Version 1 if the controller is mounted so; else version 2. At most 64 folders.
 CgroupChain cgroup_chain(std::string_view controller, const std::vector<CgroupLine>& lines, const std::vector<Mount>& mounts);
 
-}  // namespace host
+}  // namespace phalanx::machine

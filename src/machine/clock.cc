@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "host/probe.h"
-#include "host/process_table.h"
+#include "machine/probe.h"
+#include "machine/ranks/process_table.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr os::milliseconds kScanBudget{60};
@@ -85,4 +85,4 @@ ClockFacts probe_clock(const ProbeRequest& r) {
   return c;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace host {
+namespace phalanx::machine {
 
 struct ClockFacts {
   int64_t wall_ns = 0;               // CLOCK_REALTIME when the probe ended
@@ -25,4 +25,4 @@ void fields(V& v, ClockFacts& f) {
   v("utc_offset_s", f.utc_offset_s);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

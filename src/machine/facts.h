@@ -9,17 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "host/clock_facts.h"
-#include "host/command_facts.h"
-#include "host/gpu_facts.h"
-#include "host/infiniband_facts.h"
-#include "host/limits_facts.h"
-#include "host/network_facts.h"
-#include "host/process_facts.h"
-#include "host/software_facts.h"
-#include "host/storage_facts.h"
+#include "machine/clock_facts.h"
+#include "machine/command/facts.h"
+#include "machine/gpu/facts.h"
+#include "machine/infiniband/facts.h"
+#include "machine/limits_facts.h"
+#include "machine/network/facts.h"
+#include "machine/ranks/process_facts.h"
+#include "machine/software/facts.h"
+#include "machine/storage/facts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // A part of the probe that did not answer: killed at its deadline, died, or was refused.
 struct Gap {
@@ -102,4 +102,4 @@ void fields(V& v, Facts& f) {
   v("probe_ns", f.probe_ns);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

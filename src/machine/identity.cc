@@ -1,4 +1,4 @@
-#include "host/identity.h"
+#include "machine/identity.h"
 
 #include <dirent.h>
 #include <pwd.h>
@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "base/sha256.h"
-#include "host/cuda_order.h"
+#include "machine/gpu/cuda_order.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -92,4 +92,4 @@ Identity identify(const std::string& root, const char* visible_devices) {
   return id;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -8,7 +8,7 @@
 
 #include "os/net.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct Identity {
   std::string hostname;
@@ -27,4 +27,4 @@ std::string fingerprint(const Identity& id, const char* const* environment);
 
 // NVIDIA GPUs known to the kernel driver under `root`: /proc/driver/nvidia/gpus, else /dev/nvidia<N>.
 uint32_t count_gpus(const std::string& root);
-}  // namespace host
+}  // namespace phalanx::machine

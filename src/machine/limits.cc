@@ -9,14 +9,14 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "host/cgroups.h"
-#include "host/mounts.h"
-#include "host/probe.h"
-#include "host/process_table.h"
-#include "host/small_files.h"
+#include "machine/cgroups.h"
+#include "machine/probe.h"
+#include "machine/ranks/process_table.h"
+#include "machine/small_files.h"
+#include "machine/storage/mounts.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr int64_t kUnlimited = -1;
@@ -148,4 +148,4 @@ LimitsFacts probe_limits(const ProbeRequest& r) {
   return l;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

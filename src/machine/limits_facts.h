@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace host {
+namespace phalanx::machine {
 
 struct LimitsFacts {
   int64_t nofile = 0, nofile_hard = 0;
@@ -56,4 +56,4 @@ void fields(V& v, LimitsFacts& f) {
   v("swap_used_bytes", f.swap_used_bytes);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -8,13 +8,13 @@
 #include <cstdlib>
 
 #include "base/text.h"
-#include "host/identity.h"
-#include "host/probe.h"
-#include "host/small_files.h"
+#include "machine/identity.h"
+#include "machine/probe.h"
+#include "machine/small_files.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 // PRETTY_NAME="Debian GNU/Linux 12 (bookworm)" of os-release(5).
@@ -133,4 +133,4 @@ Machine probe_machine(const ProbeRequest& r) {
   return m;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

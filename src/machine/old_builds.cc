@@ -1,4 +1,4 @@
-#include "host/old_builds.h"
+#include "machine/old_builds.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr std::string_view kLeaving = ".removed-";  // a build on its way out: no launch finds it, the next call finishes it
@@ -28,7 +28,7 @@ bool is_build(std::string_view name) {
          name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// What deployment (cluster/deploy.cc) and the launcher (cluster/payload.cc) put into the folder of a build.
+// What deployment (hosts/connect/deploy.cc) and the launcher (hosts/connect/payload.cc) put into the folder of a build.
 bool is_file_of_build(std::string_view name) {
   return name == "phalanx" || name == "packed" || name.starts_with(".new.") || name.starts_with("packed.tmp.");
 }
@@ -152,4 +152,4 @@ void tend_builds(const std::string& cache, const std::string& current, const Bui
   Tending(std::move(folder), wall_ns, removed).work(current, keeping);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-namespace host {
+namespace phalanx::machine {
 
 // All limits of what is kept of earlier builds.
 struct BuildKeeping {
@@ -29,4 +29,4 @@ using BuildRemoved = std::function<void(const std::string& build, const std::str
 void tend_builds(const std::string& cache, const std::string& current, const BuildKeeping& keeping, int64_t wall_ns,
                  const BuildRemoved& removed);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/own_cgroup.h"
+#include "machine/own_cgroup.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -9,12 +9,12 @@
 #include <cerrno>
 
 #include "base/text.h"
-#include "host/cgroups.h"
-#include "host/mounts.h"
+#include "machine/cgroups.h"
+#include "machine/storage/mounts.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
@@ -138,4 +138,4 @@ std::set<int64_t> OwnCgroup::processes(const std::string& path) {
   return pids;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -4,7 +4,7 @@
 //
 // There is one only where the group that we are in was delegated to us: systemd's units with Delegate=yes, and namespaces (containers)
 // whose root group we own. An ssh session is not delegated, and version 1 has nothing of this; there, processes are found through /proc
-// alone (os/family.h, host/run_processes.h).
+// alone (os/family.h, machine/ranks/run_processes.h).
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 #include "os/fd.h"
 
-namespace host {
+namespace phalanx::machine {
 
 class OwnCgroup {
  public:
@@ -50,4 +50,4 @@ class OwnCgroup {
   os::Fd procs_;
 };
 
-}  // namespace host
+}  // namespace phalanx::machine

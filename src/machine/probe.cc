@@ -1,14 +1,14 @@
 // The order of a probe: what the command names first (storage looks at it), then all parts side by side, each in a child.
-#include "host/probe.h"
+#include "machine/probe.h"
 
 #include <algorithm>
 
 #include "base/json_fields.h"
-#include "host/nccl_interface.h"
+#include "machine/network/nccl_interface.h"
 #include "os/clock.h"
 #include "os/guarded.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr std::chrono::milliseconds kReserve{100};  // for collecting and sending
@@ -106,4 +106,4 @@ Facts probe(const ProbeRequest& request) {
   return facts;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,7 +1,7 @@
 // The probe of one machine: every part of the facts, within a deadline, whatever hangs.
 //
 // Parts that may hang (NVML, stat on a dead server, name look-ups) run in children of their own that are killed at the deadline
-// and become Gaps; the other parts still answer. The caller runs probe() itself in a child too (agent/probe_duty.h): it forks.
+// and become Gaps; the other parts still answer. The caller runs probe() itself in a child too (agent/looks/probe_duty.h): it forks.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "host/facts.h"
+#include "machine/facts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct Peer {
   std::string name;                    // as in the host list
@@ -22,7 +22,7 @@ struct ProbeRequest {
   std::string root;               // "" for this machine, or a folder that stands in for one (its /proc, /sys, /dev, /etc and files)
   std::vector<std::string> argv;  // the command; may be empty
   std::string directory;          // its working directory
-  std::map<std::string, std::string> environment;  // that a rank would get (agent/environment.h)
+  std::map<std::string, std::string> environment;  // that a rank would get (agent/ranks/environment.h)
   std::vector<Peer> peers;                         // the other hosts
   std::vector<int> ports;                          // whose owners are wanted: MASTER_PORT …
   std::vector<std::string> names;                  // to be resolved besides own name and peers' names: MASTER_ADDR
@@ -47,4 +47,4 @@ LimitsFacts probe_limits(const ProbeRequest& request);
 ProcessFacts probe_processes(const ProbeRequest& request);
 ClockFacts probe_clock(const ProbeRequest& request);
 
-}  // namespace host
+}  // namespace phalanx::machine

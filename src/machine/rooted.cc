@@ -1,4 +1,4 @@
-#include "host/rooted.h"
+#include "machine/rooted.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "os/fd.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr int kMostLinks = 40;  // as Linux
@@ -142,4 +142,4 @@ std::vector<std::string> Rooted::list(const std::string& path, size_t max_names)
   return names;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 class Rooted {
  public:
@@ -40,4 +40,4 @@ std::string_view name_of(std::string_view path);  // "c"
 std::string plain_path(std::string_view path);
 std::string absolute_path(std::string_view path, std::string_view folder);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/small_files.h"
+#include "machine/small_files.h"
 
 #include <dirent.h>
 
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 
 std::string read_word(const std::string& path) {
   base::Result<std::string> text = os::read_file(path, 64 << 10);
@@ -58,4 +58,4 @@ std::vector<int64_t> numbers_in(const std::string& folder) {
   return numbers;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

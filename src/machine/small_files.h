@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 // Without blanks at the ends; empty if it cannot be read or is longer than 64 KiB.
 std::string read_word(const std::string& path);
@@ -22,4 +22,4 @@ int64_t count_cpulist(std::string_view list);
 // Names in a folder that are numbers, ascending: the processes of /proc, the descriptors of /proc/<pid>/fd. At most 65,536.
 std::vector<int64_t> numbers_in(const std::string& folder);
 
-}  // namespace host
+}  // namespace phalanx::machine

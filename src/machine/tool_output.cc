@@ -1,4 +1,4 @@
-#include "host/tool_output.h"
+#include "machine/tool_output.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "os/process.h"
 #include "os/program.h"
 
-namespace host {
+namespace phalanx::machine {
 
 std::optional<std::string> tool_output(const std::string& program, const std::vector<std::string>& arguments,
                                        std::chrono::milliseconds most, size_t max_bytes) {
@@ -52,4 +52,4 @@ std::optional<std::string> tool_output(const std::string& program, const std::ve
   return text;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

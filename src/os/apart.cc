@@ -15,7 +15,7 @@
 
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 void close_between(int first, int last) {
@@ -81,4 +81,4 @@ bool run_apart(const char* name, const std::function<void()>& body, std::chrono:
   return ::waitpid(*child, nullptr, end.valid() ? WNOHANG : 0) == *child;
 }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace os {
+namespace phalanx::os {
 
 // Runs `body` in a child and exits with 0 after it. The child has a session of its own, `/` as its folder, all signals blocked (so it ends
 // when its work does, or by SIGKILL), /dev/null as 0, 1 and 2, and of the caller's descriptors only `keep`. `ps` shows it as `name` (at
@@ -20,4 +20,4 @@ base::Result<pid_t> fork_apart(const char* name, std::vector<int> keep, const st
 // The same, and waits for its end, at most so long. False: it has not ended (it goes on), or there is no such child.
 bool run_apart(const char* name, const std::function<void()>& body, std::chrono::milliseconds most);
 
-}  // namespace os
+}  // namespace phalanx::os

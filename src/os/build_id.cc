@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 std::string find_note(const char* note, size_t size) {
@@ -50,4 +50,4 @@ std::string build_id() {
   return id.empty() ? "unidentified" : id;
 }
 
-}  // namespace os
+}  // namespace phalanx::os

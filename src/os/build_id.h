@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace os {
+namespace phalanx::os {
 
 // The linker's build id of the running program (a hash of its content), as hex; "unidentified" if it was linked without one.
 std::string build_id();
 
-}  // namespace os
+}  // namespace phalanx::os

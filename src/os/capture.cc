@@ -19,7 +19,7 @@
 #include "os/guarded.h"
 #include "os/process.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 constexpr int kImageFd = 3;
@@ -147,4 +147,4 @@ Captured capture(const CaptureSpec& spec) {
   return result;
 }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace os {
+namespace phalanx::os {
 
 struct CaptureSpec {
   std::string program;                   // path; or, with an image, the name for error messages
@@ -28,4 +28,4 @@ struct Captured {
 // Standard input and errors are /dev/null. The child is killed at the deadline, and when the calling process dies.
 Captured capture(const CaptureSpec& spec);
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "os/files.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 int64_t read_clock(clockid_t id) {
   timespec t{};
@@ -41,4 +41,4 @@ std::optional<int64_t> parse_iso_time(std::string_view text) {
   return static_cast<int64_t>(::timegm(&parts));
 }
 
-}  // namespace os
+}  // namespace phalanx::os

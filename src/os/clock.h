@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace os {
+namespace phalanx::os {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -27,4 +27,4 @@ std::string boot_id();                  // of this machine since it was started,
 std::string iso_time(int64_t wall_ns);  // "2026-11-21T07:31:02.123Z"
 std::optional<int64_t> parse_iso_time(std::string_view text);  // such a text as seconds since 1970
 
-}  // namespace os
+}  // namespace phalanx::os

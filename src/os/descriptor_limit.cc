@@ -1,6 +1,6 @@
 #include "os/descriptor_limit.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 // Process-wide, as the limit itself is.
@@ -21,4 +21,4 @@ void raise_descriptor_limit() {
 
 std::optional<rlimit> original_descriptor_limit() { return original(); }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -7,11 +7,11 @@
 
 #include <optional>
 
-namespace os {
+namespace phalanx::os {
 
 // Raises the soft limit as far as it is allowed. Call once, at the start of the program.
 void raise_descriptor_limit();
 // The limit as it was before that. None: it was not raised.
 std::optional<rlimit> original_descriptor_limit();
 
-}  // namespace os
+}  // namespace phalanx::os

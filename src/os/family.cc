@@ -19,7 +19,7 @@
 
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 bool read_stat(pid_t pid, ProcessInfo& info) {
@@ -142,4 +142,4 @@ base::Status become_subreaper() {
   return base::ok();
 }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace os {
+namespace phalanx::os {
 
 struct ProcessInfo {
   pid_t pid = 0;
@@ -41,4 +41,4 @@ struct KillOutcome {
 KillOutcome kill_descendants(std::chrono::milliseconds most);
 base::Status become_subreaper();
 
-}  // namespace os
+}  // namespace phalanx::os

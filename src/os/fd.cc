@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace os {
+namespace phalanx::os {
 
 void Fd::reset() {
   if (fd_ >= 0) ::close(fd_);
@@ -62,4 +62,4 @@ base::Status write_all(int fd, std::string_view data, std::string_view what) {
   return base::ok();
 }
 
-}  // namespace os
+}  // namespace phalanx::os

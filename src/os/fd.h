@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace os {
+namespace phalanx::os {
 
 class Fd {
  public:
@@ -53,4 +53,4 @@ IoStep write_step(int fd, const char* data, size_t size);  // kEnd is EPIPE or E
 // Blocking, to the last byte.
 base::Status write_all(int fd, std::string_view data, std::string_view what);
 
-}  // namespace os
+}  // namespace phalanx::os

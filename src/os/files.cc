@@ -11,10 +11,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/try.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 bool means_absent(int error_number) { return error_number == ENOENT || error_number == ENOTDIR; }
@@ -211,4 +212,4 @@ std::string environment_value(const char* name, std::string_view fallback) {
   return value ? value : std::string(fallback);
 }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 
 // Whole content. A file larger than max_bytes is an error (kConfig).
 base::Result<std::string> read_file(const std::string& path, size_t max_bytes);
@@ -53,4 +53,4 @@ std::string self_executable();  // /proc/self/exe resolved: for messages, and fo
 inline constexpr const char* kOwnProgram = "/proc/self/exe";
 std::string environment_value(const char* name, std::string_view fallback = "");
 
-}  // namespace os
+}  // namespace phalanx::os

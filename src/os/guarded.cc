@@ -26,7 +26,7 @@
 #include "os/files.h"
 #include "os/process.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 constexpr size_t kMostBytes = 16 << 20;  // of one answer
@@ -284,4 +284,4 @@ std::vector<base::Result<std::string>> run_guarded(const std::vector<Guarded>& c
   return Crew(calls).run(deadline);
 }
 
-}  // namespace os
+}  // namespace phalanx::os

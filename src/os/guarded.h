@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace os {
+namespace phalanx::os {
 
 struct Guarded {
   std::string name;                   // for the error: "storage:/data"
@@ -30,4 +30,4 @@ std::vector<base::Result<std::string>> run_guarded(const std::vector<Guarded>& c
 // "; its process is in state D, waiting in fuse_get_req": what a person would look up by hand. Empty when it cannot be told.
 std::string stuck_in(pid_t pid);
 
-}  // namespace os
+}  // namespace phalanx::os

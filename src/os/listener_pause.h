@@ -5,7 +5,7 @@
 
 #include "os/loop.h"
 
-namespace os {
+namespace phalanx::os {
 
 class ListenerPause {
  public:
@@ -32,4 +32,4 @@ class ListenerPause {
   TimerId timer_ = 0;
 };
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
-namespace os {
+#include "base/try.h"
+
+namespace phalanx::os {
 namespace {
 
 constexpr int kBacklog = 16;
@@ -79,4 +81,4 @@ base::Result<Fd> accept_local(int listener) {
   return fd;
 }
 
-}  // namespace os
+}  // namespace phalanx::os

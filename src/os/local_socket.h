@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 
 // Listening, mode 0600. What a dead process has left under the name is replaced.
 base::Result<Fd> listen_local(const std::string& folder, const std::string& name);
@@ -20,4 +20,4 @@ base::Result<Fd> connect_local(const std::string& folder, const std::string& nam
 // Error: one waits and cannot be taken, as when there are no descriptors left (listener_pause.h).
 base::Result<Fd> accept_local(int listener);
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -8,7 +8,9 @@
 #include <array>
 #include <cerrno>
 
-namespace os {
+#include "base/try.h"
+
+namespace phalanx::os {
 
 base::Result<std::unique_ptr<Loop>> Loop::create() {
   std::unique_ptr<Loop> loop(new Loop);
@@ -37,7 +39,7 @@ void Loop::rewatch(WatchId id, uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = id;
-  CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, it->second->fd, &event) == 0);
+  PHALANX_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, it->second->fd, &event) == 0);
 }
 
 void Loop::unwatch(WatchId id) {
@@ -56,7 +58,7 @@ TimerId Loop::after(nanoseconds delay, TimerCallback callback) {
 }
 
 TimerId Loop::every(nanoseconds period, TimerCallback callback) {
-  CHECK(period.count() > 0);
+  PHALANX_CHECK(period.count() > 0);
   TimerId id = after(period, std::move(callback));
   timers_[{timer_due_[id], id}]->period = period;
   return id;
@@ -149,4 +151,4 @@ void Loop::run() {
   while (!stopped_) poll(milliseconds(60'000));
 }
 
-}  // namespace os
+}  // namespace phalanx::os

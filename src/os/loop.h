@@ -21,7 +21,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 
 using WatchId = uint64_t;  // 0 is never given
 using TimerId = uint64_t;  // 0 is never given
@@ -88,4 +88,4 @@ class Loop {
   ChildCallback child_callback_;
 };
 
-}  // namespace os
+}  // namespace phalanx::os

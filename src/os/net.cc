@@ -13,9 +13,10 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "os/files.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 struct SocketAddress {
@@ -192,4 +193,4 @@ bool neighbour_is_silent(const std::string& address) {
 
 base::Result<Endpoint> peer_endpoint(int fd) { return endpoint_of(fd, ::getpeername, "getpeername"); }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 
 // A numeric address, "10.0.0.1" or "fd00::1" (no brackets, no zone), and a port.
 struct Endpoint {
@@ -71,4 +71,4 @@ void reset_on_close(int fd);  // unsent data is dropped, the peer sees a reset (
 // Neighbour discovery on the link asks for this IPv4 address and has no answer (/proc/net/arp).
 bool neighbour_is_silent(const std::string& address);
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -12,10 +12,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/try.h"
 #include "os/descriptor_limit.h"
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 struct ChildFailure {
@@ -137,7 +138,7 @@ namespace {
 }  // namespace
 
 base::Result<pid_t> spawn(const SpawnSpec& spec) {
-  CHECK(!spec.arguments.empty());
+  PHALANX_CHECK(!spec.arguments.empty());
   std::vector<char*> argv = pointers(spec.arguments);
   std::vector<char*> envp = pointers(spec.environment);
   TRY_ASSIGN(PipeEnds report, make_pipe());
@@ -157,7 +158,7 @@ base::Result<pid_t> spawn(const SpawnSpec& spec) {
 }
 
 base::Result<Starting> begin_spawn(const SpawnSpec& spec) {
-  CHECK(!spec.arguments.empty());
+  PHALANX_CHECK(!spec.arguments.empty());
   std::vector<char*> argv = pointers(spec.arguments);
   std::vector<char*> envp = pointers(spec.environment);
   TRY_ASSIGN(PipeEnds report, make_pipe());
@@ -195,4 +196,4 @@ std::string signal_name(int signal_number) {
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal_number);
 }
 
-}  // namespace os
+}  // namespace phalanx::os

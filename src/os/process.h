@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 
 struct SpawnSpec {
   std::string program;                   // path, absolute or relative to directory; no PATH search here (find_program)
@@ -43,4 +43,4 @@ std::optional<base::Status> spawned(const SpawnSpec& spec, const Starting& start
 void set_process_title(char** argv, const std::string& comm, const std::string& title);
 std::string signal_name(int signal_number);  // "SIGKILL"
 
-}  // namespace os
+}  // namespace phalanx::os

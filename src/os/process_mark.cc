@@ -9,7 +9,7 @@
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 constexpr size_t kMostBytes = 4096;
@@ -54,4 +54,4 @@ Lives lives(const ProcessMark& mark) {
   return start == mark.started ? Lives::kYes : Lives::kNo;
 }
 
-}  // namespace os
+}  // namespace phalanx::os

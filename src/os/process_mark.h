@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace os {
+namespace phalanx::os {
 
 struct ProcessMark {
   std::string machine_id;     // of the installation (/etc/machine-id); clones of one image may share it, containers have none
@@ -20,4 +20,4 @@ enum class Lives { kYes, kNo, kUnknown };
 // kUnknown: it is of another machine, another boot or another container, or the mark is incomplete.
 Lives lives(const ProcessMark& mark);
 
-}  // namespace os
+}  // namespace phalanx::os

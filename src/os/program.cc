@@ -10,7 +10,7 @@
 
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 // The interpreter named by "#!": its path, or empty if the file is not a script.
@@ -73,4 +73,4 @@ base::Result<std::string> find_program(const std::string& name, const std::strin
   return base::fail(base::ErrorKind::kUnfit, "'" + name + "' was not found").because("no such program in PATH=" + path_variable);
 }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -5,10 +5,10 @@
 
 #include "base/result.h"
 
-namespace os {
+namespace phalanx::os {
 
 // The file that execvp would run for `name` with this PATH and working directory, checked to be executable.
 // For a script, its interpreter (first line) is checked to exist too. Error kUnfit says what is missing.
 base::Result<std::string> find_program(const std::string& name, const std::string& path_variable, const std::string& directory);
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -15,10 +15,11 @@
 #include <functional>
 #include <memory>
 
+#include "base/try.h"
 #include "os/apart.h"
 #include "os/clock.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 constexpr size_t kPieceBytes = 64 << 10;
@@ -107,4 +108,4 @@ int Relay::error_number() {
   return error_number_;
 }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 
 class Relay {
  public:
@@ -35,4 +35,4 @@ class Relay {
   int error_number_ = 0;
 };
 
-}  // namespace os
+}  // namespace phalanx::os

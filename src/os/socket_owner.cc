@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "os/files.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 constexpr size_t kMostTableBytes = 64 << 20;
@@ -147,4 +147,4 @@ PeerOwner SocketOwners::of(const Endpoint& peer, const Endpoint& own) const {
   return {found.ok() ? PeerOwner::kGone : PeerOwner::kUnknown, 0};
 }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -9,7 +9,7 @@
 #include "os/fd.h"
 #include "os/net.h"
 
-namespace os {
+namespace phalanx::os {
 
 struct PeerOwner {
   enum Kind {
@@ -37,4 +37,4 @@ class SocketOwners {
   Fd netlink_;  // invalid: /proc is read instead
 };
 
-}  // namespace os
+}  // namespace phalanx::os

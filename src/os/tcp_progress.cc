@@ -8,7 +8,7 @@
 
 #include "os/net.h"
 
-namespace os {
+namespace phalanx::os {
 
 TcpProgress tcp_progress(int fd) {
   tcp_info info{};
@@ -23,4 +23,4 @@ TcpProgress tcp_progress(int fd) {
   return out;
 }
 
-}  // namespace os
+}  // namespace phalanx::os

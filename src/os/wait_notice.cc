@@ -6,7 +6,7 @@
 
 #include "os/apart.h"
 
-namespace os {
+namespace phalanx::os {
 
 WaitNotice::WaitNotice(const std::string& text, std::chrono::milliseconds after) {
   base::Result<PipeEnds> pipe = make_pipe();
@@ -20,4 +20,4 @@ WaitNotice::WaitNotice(const std::string& text, std::chrono::milliseconds after)
   if (child.ok()) caller_ = std::move(pipe->write);
 }
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -7,7 +7,7 @@
 
 #include "os/fd.h"
 
-namespace os {
+namespace phalanx::os {
 
 class WaitNotice {
  public:
@@ -22,4 +22,4 @@ class WaitNotice {
   Fd caller_;  // closed when the caller has gone on, or has ended
 };
 
-}  // namespace os
+}  // namespace phalanx::os

@@ -6,7 +6,7 @@
 
 #include "store/server.h"
 
-namespace store {
+namespace phalanx::store {
 
 struct Server::Connection {
   static constexpr size_t kNoPeer = std::numeric_limits<size_t>::max();
@@ -33,4 +33,4 @@ struct Server::Connection {
   size_t sent = 0;
 };
 
-}  // namespace store
+}  // namespace phalanx::store

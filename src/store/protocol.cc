@@ -5,7 +5,7 @@
 
 #include "wire/challenge.h"
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 using Step = Parser::Step;
@@ -210,4 +210,4 @@ Step Parser::string_field(std::string_view bytes, bool is_key) {
   return kGoOn;
 }
 
-}  // namespace store
+}  // namespace phalanx::store

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace store {
+namespace phalanx::store {
 
 enum class Dialect : uint8_t { kUnknown, kLegacy, kModern, kProbe };
 
@@ -97,4 +97,4 @@ void put_u32(std::string& out, uint32_t value);
 void put_u64(std::string& out, uint64_t value);
 void put_string(std::string& out, std::string_view bytes);
 
-}  // namespace store
+}  // namespace phalanx::store

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "base/try.h"
 #include "store/connection.h"
 #include "wire/challenge.h"
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 constexpr size_t kReadSize = 64 << 10;
@@ -179,4 +180,4 @@ void Server::close(Connection& connection) {
   connections_[connection.id].reset();
 }
 
-}  // namespace store
+}  // namespace phalanx::store

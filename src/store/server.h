@@ -27,7 +27,7 @@
 #include "store/protocol.h"
 #include "store/table.h"
 
-namespace store {
+namespace phalanx::store {
 
 struct ServerOptions {
   std::string key;  // wire::kKeyBytes bytes, for wire::Purpose::kStore
@@ -141,4 +141,4 @@ class Server : private Outbox {
   std::function<void(const Peer&)> first_request_;
 };
 
-}  // namespace store
+}  // namespace phalanx::store

@@ -6,7 +6,7 @@
 #include "store/connection.h"
 #include "store/server.h"
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 constexpr size_t kPauseAt = 1 << 20;  // bytes a client may leave unread before it is served no further
@@ -180,4 +180,4 @@ void Server::drop(Connection& connection) {
   close(connection);
 }
 
-}  // namespace store
+}  // namespace phalanx::store

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 using Outcome = Table::Outcome;
@@ -339,4 +339,4 @@ void Table::clear() {
   bytes_ = keys_ = 0;
 }
 
-}  // namespace store
+}  // namespace phalanx::store

@@ -16,7 +16,7 @@
 
 #include "store/protocol.h"
 
-namespace store {
+namespace phalanx::store {
 
 using ClientId = uint32_t;
 
@@ -116,4 +116,4 @@ class Table {
   std::unordered_map<ClientId, std::vector<Slot*>> watches_;
 };
 
-}  // namespace store
+}  // namespace phalanx::store

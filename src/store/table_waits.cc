@@ -2,7 +2,7 @@
 // key, each linked into its key's slot: to wake a key's waiters, or to take a client away, touches only their nodes.
 #include "store/table.h"
 
-namespace store {
+namespace phalanx::store {
 
 size_t Table::cost_of_wait(size_t keys) {
   constexpr size_t kWaitCost = 96;  // hash node, allocator: an estimate on the high side
@@ -66,4 +66,4 @@ void Table::wake_one(Slot& slot, Outbox& outbox) {
   }
 }
 
-}  // namespace store
+}  // namespace phalanx::store

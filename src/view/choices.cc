@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/wrap.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -150,10 +150,10 @@ std::string rank_place(const Situation& situation, const job::Choices& choices, 
   const job::HostChoice& c = choices.hosts[host];
   std::string out;
   if (local_rank < c.gpus.size())
-    for (const host::Gpu& g : situation.hosts[host].facts.gpus.devices)
+    for (const machine::Gpu& g : situation.hosts[host].facts.gpus.devices)
       if (g.index == c.gpus[local_rank]) out = fmt::format("GPU {} ({}, {})", g.index, g.name, g.uuid);
   if (local_rank < c.rank_cpus.size()) out += (out.empty() ? "CPUs " : " CPUs ") + c.rank_cpus[local_rank];
   return out;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -6,13 +6,13 @@
 
 #include "base/language.h"
 #include "doctor/situation.h"
-#include "job/choose.h"
+#include "job/choose/choose.h"
 
-namespace view {
+namespace phalanx::view {
 
 std::string choices_text(const doctor::Situation& situation, const job::Choices& choices, base::Language language);
 
 // "GPU 0 (NVIDIA A100-SXM4-80GB, GPU-5f1c…) CPUs 0-7", for a line about one rank; empty if it has neither.
 std::string rank_place(const doctor::Situation& situation, const job::Choices& choices, size_t host, size_t local_rank);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -10,7 +10,7 @@
 #include "codes/code.h"
 #include "doctor/commands.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -62,4 +62,4 @@ std::string commands_markdown(Language language) {
   return out;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

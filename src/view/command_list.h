@@ -5,8 +5,8 @@
 
 #include "base/language.h"
 
-namespace view {
+namespace phalanx::view {
 
 std::string commands_markdown(base::Language language);
 
-}  // namespace view
+}  // namespace phalanx::view

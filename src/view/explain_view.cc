@@ -11,7 +11,7 @@
 #include "doctor/commands.h"
 #include "view/command_list.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -186,4 +186,4 @@ std::string codes_markdown(Language language) {
   return out + "\n" + commands_markdown(language);
 }
 
-}  // namespace view
+}  // namespace phalanx::view

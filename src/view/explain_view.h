@@ -8,7 +8,7 @@
 #include "codes/code.h"
 #include "doctor/finding.h"
 
-namespace view {
+namespace phalanx::view {
 
 // The whole page of one code, wrapped to `columns`. Commands stand on lines of their own and are never broken.
 std::string explain_page(const codes::Code& code, base::Language language, size_t columns);
@@ -26,4 +26,4 @@ base::Bilingual severity_name(doctor::Severity severity);
 // The names of severities in JSON and on the command line: always English.
 std::string_view severity_key(doctor::Severity severity);
 
-}  // namespace view
+}  // namespace phalanx::view

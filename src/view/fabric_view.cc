@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
-using cluster::Link;
 using doctor::Situation;
+using hosts::Link;
 
 constexpr size_t kMatrixHosts = 16;  // above, not all pairs are tried: a list
 
@@ -127,4 +127,4 @@ base::Json fabric_json(const Situation& s) {
   return {{"schema", 1}, {"complete", s.mesh.complete}, {"median_bytes_per_second", median}, {"links", std::move(links)}};
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -7,7 +7,7 @@
 #include "base/language.h"
 #include "doctor/situation.h"
 
-namespace view {
+namespace phalanx::view {
 
 // A link is slow when it has less than half of the median bandwidth.
 std::string fabric_text(const doctor::Situation& situation, base::Language language);
@@ -15,4 +15,4 @@ std::string fabric_text(const doctor::Situation& situation, base::Language langu
 base::Json fabric_json(const doctor::Situation& situation);
 bool fabric_holds(const doctor::Situation& situation);  // links were tried, and all of them were good
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -185,4 +185,4 @@ base::Json fit_json(const fit::Model& model, const fit::Training& training, cons
   return json;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

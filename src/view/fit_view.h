@@ -7,7 +7,7 @@
 #include "base/language.h"
 #include "fit/memory.h"
 
-namespace view {
+namespace phalanx::view {
 
 // What it is to fit into.
 struct FitTarget {
@@ -20,4 +20,4 @@ std::string fit_text(const fit::Model& model, const fit::Training& training, con
 // docs/formats/fit-json.md
 base::Json fit_json(const fit::Model& model, const fit::Training& training, const FitTarget& target);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -11,7 +11,7 @@
 #include "view/explain_view.h"
 #include "view/speech.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -186,4 +186,4 @@ base::Json log_json(const LogVerdict& verdict, const std::vector<doctor::Words>&
   return out;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

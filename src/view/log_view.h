@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "base/language.h"
-#include "diagnosis/log_verdict.h"
+#include "diagnosis/logs/verdict.h"
 
-namespace view {
+namespace phalanx::view {
 
 // columns: of the terminal. notes: what could not be read, one sentence each.
 std::string log_report(const diagnosis::LogVerdict& verdict, const std::vector<doctor::Words>& notes, base::Language language,
@@ -17,4 +17,4 @@ std::string log_report(const diagnosis::LogVerdict& verdict, const std::vector<d
 // English whatever the language.
 base::Json log_json(const diagnosis::LogVerdict& verdict, const std::vector<doctor::Words>& notes);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -5,7 +5,7 @@
 
 #include "view/speech.h"
 
-namespace view {
+namespace phalanx::view {
 
 using Text = std::string_view;
 
@@ -21,4 +21,4 @@ inline constexpr Phrase<uint64_t> kDroppedPhrase{"lines missing here because the
 inline constexpr Phrase<Text, Text> kOutputFailedPhrase{"writing to {} failed: {}; the logs of the ranks are complete",
                                                         "写入 {} 失败：{}；各 rank 的日志是完整的"};
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 std::string first_set(const Environment& environment, std::initializer_list<const char*> names) {
@@ -27,4 +27,4 @@ Language choose_language(const Environment& environment) {
   return asked_for || locale_is_utf8(environment) ? language : Language::kEnglish;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -15,7 +15,7 @@
 
 #include "base/language.h"
 
-namespace view {
+namespace phalanx::view {
 
 using base::Language;
 
@@ -48,4 +48,4 @@ bool locale_is_utf8(const Environment& environment);
 // PHALANX_LANG (en…, zh…) decides; else LC_ALL, LC_MESSAGES, LANG, where Chinese needs a UTF-8 locale to be written in.
 Language choose_language(const Environment& environment);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -6,7 +6,7 @@
 
 #include "wire/rank_event.h"
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 constexpr size_t kMostPathBytes = 16 << 10;
@@ -187,4 +187,4 @@ base::Status within_bounds(const Dug& m) {
   return std::move(b).result();
 }
 
-}  // namespace wire
+}  // namespace phalanx::wire

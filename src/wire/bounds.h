@@ -7,7 +7,7 @@
 #include "wire/control_messages.h"
 #include "wire/sample_messages.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 inline constexpr uint32_t kMostOfAHost = 4096;      // GPUs, CPUs, ranks
 inline constexpr size_t kMostAddresses = 256;       // of one host
@@ -43,4 +43,4 @@ base::Status within_bounds(const Message&) {
   return base::ok();
 }
 
-}  // namespace wire
+}  // namespace phalanx::wire

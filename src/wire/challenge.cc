@@ -4,7 +4,7 @@
 
 #include "base/sha256.h"
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 using namespace std::string_view_literals;
@@ -37,4 +37,4 @@ base::Result<std::string> fresh_nonce() {
   return nonce;
 }
 
-}  // namespace wire
+}  // namespace phalanx::wire

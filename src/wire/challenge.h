@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 inline constexpr size_t kKeyBytes = 32;
 inline constexpr size_t kNonceBytes = 16;
@@ -32,4 +32,4 @@ bool proves(std::string_view proof, Side side, std::string_view key, std::string
 // kNonceBytes bytes nobody can predict (getrandom).
 base::Result<std::string> fresh_nonce();
 
-}  // namespace wire
+}  // namespace phalanx::wire

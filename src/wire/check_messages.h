@@ -4,10 +4,10 @@
 
 #include "wire/messages.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 // --- launcher to agent ---------------------------------------------------------------------------------------------
-// Look at the machine (host/probe.h), with the environment a rank of this job would get. Answered with Probed at the latest a little
+// Look at the machine (machine/probe.h), with the environment a rank of this job would get. Answered with Probed at the latest a little
 // after the deadline, whatever hangs.
 struct ProbePeer {
   std::string name;
@@ -27,7 +27,7 @@ struct Probe {
   uint32_t deadline_ms = 0;
   bool firewall = false;  // read the rules of the packet filter too, which takes a program of the host
 };
-// The mesh test (agent/mesh_listener.h). Listen replaces all listeners there are; without places it only closes them.
+// The mesh test (agent/mesh/listener.h). Listen replaces all listeners there are; without places it only closes them.
 struct Place {
   std::string address;
   uint32_t port = 0;  // 0: the kernel chooses
@@ -56,7 +56,7 @@ struct Dial {
 };
 
 // --- agent to launcher ---------------------------------------------------------------------------------------------
-// The answer to Probe: host::Facts as JSON (host/facts.h).
+// The answer to Probe: machine::Facts as JSON (machine/facts.h).
 struct Probed {
   static constexpr FrameType kType = FrameType::kProbed;
   Outcome outcome;
@@ -71,7 +71,7 @@ struct Listening {
   static constexpr FrameType kType = FrameType::kListening;
   std::vector<ListenedPlace> places;
 };
-// What became of one dial; fields and outcomes as in cluster/mesh.h.
+// What became of one dial; fields and outcomes as in hosts/mesh.h.
 struct DialedLink {
   uint32_t to = 0;
   bool master_port = false;
@@ -97,4 +97,4 @@ base::Status encode(std::string& out, const Probed&);
 base::Status encode(std::string& out, const Listening&);
 base::Status encode(std::string& out, const Dialed&);
 
-}  // namespace wire
+}  // namespace phalanx::wire

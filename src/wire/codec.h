@@ -12,7 +12,7 @@
 
 static_assert(std::endian::native == std::endian::little, "the wire format is written by memcpy");
 
-namespace wire {
+namespace phalanx::wire {
 
 class Encoder {
  public:
@@ -92,4 +92,4 @@ class Decoder {
   bool good_ = true;
 };
 
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -4,7 +4,7 @@
 
 #include "wire/codec.h"
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 constexpr int64_t kDayMs = 86'400'000;
@@ -137,4 +137,4 @@ base::Result<Swept> decode<Swept>(std::string_view payload) {
   });
 }
 
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -7,7 +7,7 @@
 
 #include "wire/messages.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 inline constexpr size_t kMaxAskBytes = 64;
 inline constexpr size_t kMaxSwept = 256;             // processes named in one answer
@@ -53,7 +53,7 @@ struct Sweep {
 };
 struct SweptProcess {
   uint32_t pid = 0;
-  std::string command;  // secrets hidden (host/process_table.h)
+  std::string command;  // secrets hidden (machine/ranks/process_table.h)
   bool gone = false;    // ended, by itself within the patience or by us
 };
 struct Swept {
@@ -86,4 +86,4 @@ base::Result<Sweep> decode<Sweep>(std::string_view payload);
 template <>
 base::Result<Swept> decode<Swept>(std::string_view payload);
 
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace wire {
+namespace phalanx::wire {
 
 using base::ErrorKind;
 using base::fail;
@@ -72,4 +72,4 @@ base::Result<std::optional<Frame>> FrameReader::next() {
   return std::optional<Frame>(frame);
 }
 
-}  // namespace wire
+}  // namespace phalanx::wire

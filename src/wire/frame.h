@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 // NUL first: no login banner or shell start-up file prints it, so a reader can skip noise in front of it.
 inline constexpr std::string_view kStreamMagic{"\0PHALANX-1\n", 11};
@@ -95,4 +95,4 @@ class FrameReader {
   bool broken_ = false;
 };
 
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -3,7 +3,7 @@
 #include "wire/check_messages.h"
 #include "wire/walk.h"
 
-namespace wire {
+namespace phalanx::wire {
 template <typename W>
 void fields(W& w, Address& m) {
   w(m.interface);
@@ -244,4 +244,4 @@ PHALANX_MESSAGE(Probe);
 PHALANX_MESSAGE(Listen);
 PHALANX_MESSAGE(Dial);
 
-}  // namespace wire
+}  // namespace phalanx::wire

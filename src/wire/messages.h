@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "wire/frame.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
@@ -92,7 +92,7 @@ struct Exited {
   uint8_t stopped_by_us = 0;  // the last signal we had sent it, 0 if none
   std::string error_file;     // what the program left in TORCHELASTIC_ERROR_FILE, at most 64 KiB
   std::string last_words;     // the last lines of its stderr, at most 8 KiB; of a rank that we stopped, those from before that
-  std::string kernel;         // what the kernel and its cgroup say of its end, one observation a line; may be empty (agent/obituary.h)
+  std::string kernel;  // what the kernel and its cgroup say of its end, one observation a line; may be empty (agent/ranks/exit_evidence.h)
 };
 struct Connected {
   static constexpr FrameType kType = FrameType::kConnected;
@@ -192,4 +192,4 @@ base::Status encode(std::string& out, const Finish&);
 template <typename Message>
 base::Result<Message> decode(std::string_view payload);
 
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -3,8 +3,9 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "base/try.h"
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 constexpr int64_t kMostSteps = 1LL << 53;
@@ -37,4 +38,4 @@ base::Result<RankProgress> parse_rank_progress(std::string_view line) {
   return progress;
 }
 
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 inline constexpr const char* kEventFdVariable = "PHALANX_EVENT_FD";
 inline constexpr size_t kMaxRankEventBytes = 4096;
@@ -30,4 +30,4 @@ struct RankProgress {
 std::string encode(const RankProgress& progress);                       // one line, newline included
 base::Result<RankProgress> parse_rank_progress(std::string_view line);  // newline optional
 
-}  // namespace wire
+}  // namespace phalanx::wire

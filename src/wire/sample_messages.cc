@@ -2,7 +2,7 @@
 
 #include "wire/walk.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 template <typename W>
 void fields(W& w, Sample& m) {
@@ -57,4 +57,4 @@ PHALANX_MESSAGE(Pulse);
 PHALANX_MESSAGE(Sampled);
 PHALANX_MESSAGE(Dug);
 
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -4,13 +4,13 @@
 
 #include "wire/messages.h"
 
-namespace wire {
+namespace phalanx::wire {
 
-// "1" among the job's variables asks for the Python hook (agent/python_hook.h); ranks do not get it.
+// "1" among the job's variables asks for the Python hook (agent/ranks/python_hook.h); ranks do not get it.
 inline constexpr const char* kPythonHookVariable = "PHALANX_PYTHON_HOOK";
 
 // --- launcher to agent ---------------------------------------------------------------------------------------------
-// Look at all ranks of the host (host/rank_sample.h). Answered with one Sampled, at the latest a little after the deadline.
+// Look at all ranks of the host (machine/ranks/sample.h). Answered with one Sampled, at the latest a little after the deadline.
 struct Sample {
   static constexpr FrameType kType = FrameType::kSample;
   uint32_t id = 0;      // comes back in the answer
@@ -48,7 +48,7 @@ struct Sampled {
   static constexpr FrameType kType = FrameType::kSampled;
   uint32_t id = 0;
   Outcome outcome;
-  std::string json;  // host::HostSample
+  std::string json;  // machine::HostSample
 };
 struct Piece {
   uint32_t rank = 0;
@@ -67,4 +67,4 @@ base::Status encode(std::string& out, const Pulse&);
 base::Status encode(std::string& out, const Sampled&);
 base::Status encode(std::string& out, const Dug&);
 
-}  // namespace wire
+}  // namespace phalanx::wire

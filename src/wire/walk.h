@@ -6,7 +6,7 @@
 #include "wire/codec.h"
 #include "wire/messages.h"
 
-namespace wire {
+namespace phalanx::wire {
 
 // The two offer the same calls: w(field).
 struct Write {
@@ -94,7 +94,7 @@ base::Result<Message> decode(std::string_view payload) {
   fields(r, message);
   if (!r.d.done())
     return base::fail(base::ErrorKind::kInternal, "a frame of type " + std::to_string(static_cast<int>(Message::kType)) + " is malformed");
-  TRY(within_bounds(message));
+  PHALANX_TRY(within_bounds(message));
   return message;
 }
 
@@ -102,4 +102,4 @@ base::Result<Message> decode(std::string_view payload) {
   base::Status encode(std::string& out, const M& message) { return put(out, message); } \
   template base::Result<M> decode<M>(std::string_view payload)
 
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -8,7 +8,7 @@
 #include "scale_trial.h"
 #include "scratch.h"
 
-namespace scale {
+namespace phalanx::scale {
 namespace {
 
 constexpr int kFew = 32, kMany = 128;
@@ -43,4 +43,4 @@ TEST(Scale, AHostCostsTheSameAmongManyHosts) {
 }
 
 }  // namespace
-}  // namespace scale
+}  // namespace phalanx::scale

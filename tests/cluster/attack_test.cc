@@ -9,14 +9,16 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "cluster/deploy.h"
+#include "hosts/connect/deploy.h"
 #include "launcher_fixture.h"
 #include "state.h"
 #include "users.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 const std::string kWorkerHome = home_of("worker"), kStrangerHome = home_of("stranger");
@@ -106,7 +108,7 @@ TEST_F(Attack, ColdLoginsBesideASwappingLoopExecuteNothingForeign) {
   for (const char* host : {"h1", "h2"})
     swappers.push_back(stranger(host, {"swap.py", id, build, kWorkerHome + "/mine", "/var/tmp", "/tmp", "/dev/shm"}, "swapping"));
 
-  const std::string remote = cluster::remote_command(build, "0123456789abcdef");
+  const std::string remote = hosts::remote_command(build, "0123456789abcdef");
   for (const char* host : {"h1", "h2"})
     say_as("worker", "ctl", "ssh -o ControlMaster=yes -o ControlPath=/tmp/master-%n -o ControlPersist=60 " + std::string(host) + " true");
   const int count = logins();

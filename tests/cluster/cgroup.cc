@@ -9,10 +9,11 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "os/fd.h"
 #include "state.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -88,4 +89,4 @@ void remove_cgroup(const std::string& folder) {
   ::rmdir(folder.c_str());
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

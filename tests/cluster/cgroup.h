@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 base::Result<std::string> cgroup_root();  // "/sys/fs/cgroup" or wherever cgroup2 is mounted
 base::Result<std::string> host_cgroup(const std::string& cluster, const std::string& host);  // its folder; host may be empty
@@ -22,4 +22,4 @@ base::Status freeze_cgroup(const std::string& folder, bool frozen);  // returns 
 base::Status kill_cgroup(const std::string& folder);                 // SIGKILL to all, frozen ones too; returns when none is left
 void remove_cgroup(const std::string& folder);                       // with its subfolders
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

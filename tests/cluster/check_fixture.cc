@@ -4,7 +4,7 @@
 
 #include "gpu_tree.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -28,10 +28,10 @@ std::string two_gpus(const std::string& host) {
       "mkdir -p /tmp/nvml && cp " PHALANX_NVML_STANDIN " /tmp/nvml/libnvidia-ml.so.1 && cat > /tmp/nvml/nvml.txt <<'END'\n";
   script += "driver 535.129.03\ncuda 12020\n";
   for (int i = 0; i < 2; ++i) {
-    ::host::test::TreeGpu gpu;
+    ::phalanx::machine::test::TreeGpu gpu;
     gpu.uuid = fmt::format("GPU-{}-{}", host, i);
     gpu.pci = fmt::format("0000:0{}:00.0", i + 1);
-    script += ::host::test::description(gpu);
+    script += ::phalanx::machine::test::description(gpu);
   }
   return script + "p2p 0 1 1 1 30\nEND\n";
 }
@@ -107,4 +107,4 @@ void Check::expect_fixed(const Words& args, const std::string& code, const std::
   expect_gone(check(args), code);
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

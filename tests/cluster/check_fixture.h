@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "launcher_fixture.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 inline const Words kHosts = {"-H", "h1,h2,h3"};
 // A host whose logins get these variables ("A=1 B=2").
@@ -41,4 +41,4 @@ class Check : public Launcher {
   void expect_fixed(const Words& args, const std::string& code, const std::string& host);
 };
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

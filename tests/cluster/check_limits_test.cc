@@ -5,7 +5,7 @@
 
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 class CheckLimits : public Check {

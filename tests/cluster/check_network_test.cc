@@ -1,9 +1,11 @@
 // Faults of the network that are really made on the test cluster, found by `phalanx check`: host, code, and a fix that works when typed.
 #include "check_fixture.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 class CheckNetwork : public Check {

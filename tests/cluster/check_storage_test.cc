@@ -3,7 +3,7 @@
 
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 class CheckStorage : public Check {};

@@ -12,13 +12,14 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cgroup.h"
 #include "guard.h"
 #include "host_init.h"
 #include "state.h"
 #include "tool.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -184,4 +185,4 @@ std::vector<std::string> sweep() {
   return removed;
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "process.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 // One of the folders a host has to itself. Every one is a tmpfs.
 struct Area {
@@ -114,4 +114,4 @@ class Cluster {
   bool owned_ = false;
 };
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

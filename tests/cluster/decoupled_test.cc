@@ -7,7 +7,7 @@
 
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 constexpr const char* kRun = "/tmp/logs/latest";

@@ -6,9 +6,11 @@
 #include "base/text.h"
 #include "launcher_fixture.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 using Deploy = Launcher;

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "os/files.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 namespace {
 
 constexpr size_t kLogBytes = 4 << 20;
@@ -129,4 +129,4 @@ TrialResult ElasticTraining::disturbed(const Cluster& cluster, const Trial& tria
   return r;
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

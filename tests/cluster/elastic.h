@@ -7,7 +7,7 @@
 
 #include "cluster.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 // What is done to a host while the training runs.
 enum class Blow { kPowerOff, kEveryProcess, kStandsStill, kCut, kBlackHole, kAgentKilled, kRankKilled };
@@ -53,4 +53,4 @@ class ElasticTraining {
   int trials_ = 0;
 };
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -9,7 +9,7 @@
 
 #include "launcher_fixture.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 namespace {
 
 constexpr double kBound = 1e-3;  // of the loss, absolute
@@ -63,4 +63,4 @@ TEST_F(Elastic, OnASpareAfterItsHostIsSwitchedOff) { expect_as_undisturbed({Blow
 TEST_F(Elastic, WithThreeHostsAfterTheHostOfRankZeroIsSwitchedOff) { expect_as_undisturbed({Blow::kPowerOff, "h1", 65, false}); }
 
 }  // namespace
-}  // namespace testbed
+}  // namespace phalanx::testbed

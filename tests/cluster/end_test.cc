@@ -7,7 +7,7 @@
 #include "faults.h"
 #include "launcher_fixture.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 void PrintTo(const InjectedFault& fault, std::ostream* stream) { *stream << fault.name; }
 
@@ -80,4 +80,4 @@ INSTANTIATE_TEST_SUITE_P(Faults, End, testing::ValuesIn(end_faults()), test_name
 INSTANTIATE_TEST_SUITE_P(Stalls, End, testing::ValuesIn(stall_faults()), test_name);
 
 }  // namespace
-}  // namespace testbed
+}  // namespace phalanx::testbed

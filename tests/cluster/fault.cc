@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/try.h"
 #include "cgroup.h"
 #include "cluster.h"
 #include "state.h"
 #include "tool.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -111,4 +112,4 @@ base::Status Cluster::boot(const std::string& host) const {
   return heal(host);
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

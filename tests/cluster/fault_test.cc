@@ -1,9 +1,11 @@
 // What `phalanx run` does when something dies or goes silent: the words, the exit code, the time, and that nothing is left.
 #include "launcher_fixture.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 using Fault = Obeying;

@@ -12,9 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "base/try.h"
 #include "os/files.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 namespace {
 
 base::Status kill_on_h2(const Cluster& cluster, const std::string& name, int signal_number = SIGKILL) {
@@ -172,4 +173,4 @@ int64_t struck_at(const Cluster& cluster, const std::string& host) {
   return outcome.exit_code == 0 ? std::atoll(outcome.out.c_str()) : 0;
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -10,7 +10,7 @@
 
 #include "cluster.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 // How a launcher's processes are found on a host by Cluster::kill_processes.
 struct Names {
@@ -55,4 +55,4 @@ bool await_file(const Cluster& cluster, const std::string& host, const std::stri
 // When trainer.py went wrong by itself, on this machine's monotonic clock; 0: it has not.
 int64_t struck_at(const Cluster& cluster, const std::string& host);
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -17,12 +17,13 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cgroup.h"
 #include "host_init.h"
 #include "state.h"
 #include "tool.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -369,4 +370,4 @@ base::Status start_guard(const Options& options) {
   return base::fail(base::ErrorKind::kUnfit, "the test cluster did not come up").because(said.empty() ? "its guard died" : said);
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -6,9 +6,9 @@
 
 #include "cluster.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 // Forks the guard and waits until the hosts are up or it says why not. options.name and options.owner are set.
 base::Status start_guard(const Options& options);
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -9,7 +9,7 @@
 
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 constexpr int kThresholdS = 4;

@@ -19,11 +19,12 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cgroup.h"
 #include "state.h"
 #include "tool.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -206,4 +207,4 @@ void run_host(const HostPlan& plan, int netns, int ready) {
   }
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

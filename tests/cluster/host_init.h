@@ -7,7 +7,7 @@
 #include "cluster.h"
 #include "users.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 struct HostPlan {
   HostOptions options;     // with its name
@@ -25,4 +25,4 @@ std::string host_address(int index);
 // Called in a fresh child that has its own pid, mount, uts and ipc namespaces. Writes "ok" or an error to `ready` once. Never returns.
 [[noreturn]] void run_host(const HostPlan& plan, int netns, int ready);
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

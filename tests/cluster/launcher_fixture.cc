@@ -8,7 +8,7 @@
 
 #include "leftovers.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 using namespace std::chrono_literals;
 
@@ -120,4 +120,4 @@ void Obeying::TearDown() {
   Launcher::TearDown();
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -11,7 +11,7 @@
 
 #include "cluster.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 using Words = std::vector<std::string>;
 
@@ -74,4 +74,4 @@ class Obeying : public Launcher {
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "no \"" << (part) << "\" in:\n" << (text)
 #define EXPECT_HAS_NOT(text, part) EXPECT_EQ((text).find(part), std::string::npos) << "\"" << (part) << "\" in:\n" << (text)
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -8,7 +8,7 @@
 
 #include "os/fd.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 namespace {
 
 std::vector<HostProcess> left_on(const Cluster& cluster, const std::string& host, const std::string& bystander) {
@@ -42,4 +42,4 @@ std::vector<std::string> leftovers(const Cluster& cluster, const std::vector<std
   return text;
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -7,9 +7,11 @@
 #include "gpu_tree.h"
 #include "launcher_fixture.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 class Life : public Launcher {
@@ -223,10 +225,10 @@ TEST_F(Life, GpuMemoryThatIsStillHeldIsNamed) {
   std::string id = detached("h1", {"h1"});
   std::string pid(base::trim(
       say("ctl", "sed -n 's/.*rank_started.*\"pid\":\\([0-9]*\\).*/\\1/p' ~/.local/state/phalanx/runs/" + id + "/events.jsonl")));
-  ::host::test::TreeGpu gpu;
+  ::phalanx::machine::test::TreeGpu gpu;
   gpu.uuid = "GPU-h1-0";
   gpu.pci = "0000:01:00.0";
-  std::string nvml = "driver 535.129.03\ncuda 12020\n" + ::host::test::description(gpu);
+  std::string nvml = "driver 535.129.03\ncuda 12020\n" + ::phalanx::machine::test::description(gpu);
   auto install = [&](const std::string& more) {
     say("h1", "mkdir -p /tmp/nvml && cp " PHALANX_NVML_STANDIN " /tmp/nvml/libnvidia-ml.so.1 && cat > /tmp/nvml/nvml.txt <<'END'\n" + nvml +
                   more + "END\n");

@@ -10,7 +10,7 @@
 
 #include "launcher_fixture.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 using namespace std::chrono_literals;
 
@@ -160,4 +160,4 @@ INSTANTIATE_TEST_SUITE_P(Faults, InEveryPhase, testing::ValuesIn(all_cases()), [
 });
 
 }  // namespace
-}  // namespace testbed
+}  // namespace phalanx::testbed

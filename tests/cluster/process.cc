@@ -19,9 +19,10 @@
 #include <cerrno>
 #include <ostream>
 
+#include "base/try.h"
 #include "cgroup.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -287,4 +288,4 @@ std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
                 << outcome.err;
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

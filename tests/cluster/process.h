@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 using std::chrono::milliseconds;
 using Instant = std::chrono::steady_clock::time_point;
@@ -78,4 +78,4 @@ class Process {
 // In the namespaces of `init` (the pid 1 of a host) and in its cgroup.
 base::Result<Process> start_process(pid_t init, const std::string& cgroup, Command command);
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

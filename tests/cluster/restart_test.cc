@@ -12,7 +12,7 @@
 
 #include "launcher_fixture.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 namespace {
 
 // A rank that says where it is and which try this is, and ends well at the second.
@@ -189,4 +189,4 @@ TEST_F(Restart, TheSameExceptionTwiceIsTheProgramsOwn) {
 }
 
 }  // namespace
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -3,9 +3,11 @@
 #include "base/text.h"
 #include "launcher_fixture.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 using RunOnHosts = Launcher;
@@ -83,7 +85,7 @@ TEST_F(RunOnHosts, UnequalSlotsGiveLocalRanksByPosition) {
                                                            {"TORCHELASTIC_RESTART_COUNT", "0"},
                                                            {"HOME", "/root"}};
       for (const auto& [name, value] : expected) EXPECT_EQ(env[name], value) << name << " of rank " << rank;
-      // Set only where the host's own name leads elsewhere (job/choose_interfaces.cc).
+      // Set only where the host's own name leads elsewhere (job/choose/interfaces.cc).
       EXPECT_TRUE(env["GLOO_SOCKET_IFNAME"].empty() || env["GLOO_SOCKET_IFNAME"] == "eth0") << env["GLOO_SOCKET_IFNAME"];
       for (const char* name : {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_ERROR_FILE", "PATH"}) {
         EXPECT_NE(env[name], "") << name << " of rank " << rank;

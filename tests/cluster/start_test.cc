@@ -4,7 +4,7 @@
 
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 class Start : public Launcher {

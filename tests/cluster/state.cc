@@ -10,7 +10,9 @@
 #include <fstream>
 #include <sstream>
 
-namespace testbed {
+#include "base/try.h"
+
+namespace phalanx::testbed {
 
 namespace {
 
@@ -73,4 +75,4 @@ base::Result<os::Fd> lock_all_states() {
 
 base::Result<os::Fd> lock_state(const std::string& cluster) { return open_lock(state_path(cluster, "lock"), LOCK_EX | LOCK_NB); }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

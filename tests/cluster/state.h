@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 inline constexpr const char* kStateRoot = "/run/phalanx-testbed";
 
@@ -24,4 +24,4 @@ void remove_folder(const std::string& path);                         // with all
 base::Result<os::Fd> lock_all_states();
 base::Result<os::Fd> lock_state(const std::string& cluster);  // kTimeout at once when another process holds it
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "cluster.h"
 
+using namespace phalanx;
+
 namespace {
 
 using testbed::Cluster;

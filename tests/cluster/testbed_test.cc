@@ -10,6 +10,8 @@
 #include "cluster.h"
 #include "state.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace std::chrono_literals;

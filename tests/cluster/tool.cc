@@ -9,9 +9,10 @@
 
 #include <cerrno>
 
+#include "base/try.h"
 #include "os/fd.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -68,4 +69,4 @@ base::Result<std::string> run_tool(const std::vector<std::string>& argv, const s
   return base::fail(base::ErrorKind::kInternal, line + " failed").because(content(err));
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

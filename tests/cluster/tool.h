@@ -6,9 +6,9 @@
 
 #include "base/result.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 // netns: a descriptor of a network namespace, or -1. Returns what it printed; a failure carries its stderr.
 base::Result<std::string> run_tool(const std::vector<std::string>& argv, const std::string& input = {}, int netns = -1);
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

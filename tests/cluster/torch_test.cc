@@ -2,9 +2,11 @@
 #include "base/text.h"
 #include "launcher_fixture.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace testbed;
+using namespace phalanx::testbed;
 using namespace std::chrono_literals;
 
 class Torch : public Launcher, public testing::WithParamInterface<std::vector<int>> {  // slots per host

@@ -8,7 +8,7 @@
 #include "cluster.h"
 #include "tool.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::optional<std::string> unavailable() {
   return reason;
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

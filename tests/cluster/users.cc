@@ -4,9 +4,10 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "base/try.h"
 #include "state.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 namespace {
 
@@ -60,4 +61,4 @@ base::Status make_users(const UserKeys& keys) {
   return base::ok();
 }
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

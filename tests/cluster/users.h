@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace testbed {
+namespace phalanx::testbed {
 
 struct User {
   const char* name;
@@ -29,4 +29,4 @@ struct UserKeys {
 // In the mount namespace of a host: the accounts, their homes, and in them what ssh needs.
 base::Status make_users(const UserKeys& keys);
 
-}  // namespace testbed
+}  // namespace phalanx::testbed

@@ -5,8 +5,11 @@
 #include <iterator>
 #include <regex>
 
+#include "base/try.h"
 #include "cluster.h"
 #include "term_svg/picture.h"
+
+using namespace phalanx;
 
 namespace {
 

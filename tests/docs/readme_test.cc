@@ -7,6 +7,8 @@
 
 #include "cluster.h"
 
+using namespace phalanx;
+
 namespace {
 
 // Executed elsewhere, and where.

@@ -8,6 +8,8 @@
 #include "engine/checkpoint/layout.h"
 #include "engine/checkpoint/record.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::checkpoint;
@@ -15,51 +17,51 @@ using namespace engine::checkpoint;
 void look_at_record(std::string_view text) {
   auto record = parse_shard_record(text);
   if (!record.ok()) {
-    CHECK(!record.error().message.empty());
+    PHALANX_CHECK(!record.error().message.empty());
     return;
   }
-  CHECK(record->rank < record->world);
+  PHALANX_CHECK(record->rank < record->world);
   Layout layout;
   bool fits = true;
   for (const PieceRecord& piece : record->pieces) {
-    CHECK(piece.begin >= 0 && piece.count >= 0 && piece.begin + piece.count <= elements(piece.tensor.shape));
+    PHALANX_CHECK(piece.begin >= 0 && piece.count >= 0 && piece.begin + piece.count <= elements(piece.tensor.shape));
     fits = fits && layout.add(piece, record->rank, 0).ok();
   }
   if (fits && layout.complete().ok())
     for (const auto& [name, extent] : layout.tensors()) {
       int64_t next = 0;
       for (const Run& run : extent.runs) {
-        CHECK(run.begin == next);
+        PHALANX_CHECK(run.begin == next);
         next += run.count;
       }
-      CHECK(next == extent.count);
+      PHALANX_CHECK(next == extent.count);
     }
   const std::string written = to_text(*record);
   auto again = parse_shard_record(written);
-  CHECK(again.ok() && to_text(*again) == written);
+  PHALANX_CHECK(again.ok() && to_text(*again) == written);
 }
 
 void look_at_manifest(std::string_view text) {
   auto manifest = parse_manifest(text);
   if (!manifest.ok()) {
-    CHECK(!manifest.error().message.empty());
+    PHALANX_CHECK(!manifest.error().message.empty());
     return;
   }
-  for (const NamedFile& file : manifest->files) CHECK(file.name.find('/') == std::string::npos);
+  for (const NamedFile& file : manifest->files) PHALANX_CHECK(file.name.find('/') == std::string::npos);
   const std::string written = to_text(*manifest);
   auto again = parse_manifest(written);
-  CHECK(again.ok() && to_text(*again) == written);
+  PHALANX_CHECK(again.ok() && to_text(*again) == written);
 }
 
 void look_at_index(std::string_view text) {
   auto index = parse_model_index(text);
   if (!index.ok()) {
-    CHECK(!index.error().message.empty());
+    PHALANX_CHECK(!index.error().message.empty());
     return;
   }
-  for (const auto& [tensor, file] : index->weight_map) CHECK(file.find('/') == std::string::npos && file != "..");
+  for (const auto& [tensor, file] : index->weight_map) PHALANX_CHECK(file.find('/') == std::string::npos && file != "..");
   auto again = parse_model_index(to_text(*index));
-  CHECK(again.ok() && again->weight_map.size() == index->weight_map.size());
+  PHALANX_CHECK(again.ok() && again->weight_map.size() == index->weight_map.size());
 }
 
 }  // namespace

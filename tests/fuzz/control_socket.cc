@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "wire/control_messages.h"
 
+using namespace phalanx;
+
 namespace {
 
 template <typename Message>
@@ -14,12 +16,12 @@ void try_decode(std::string_view payload) {
   base::Result<Message> message = wire::decode<Message>(payload);
   if (!message.ok()) return;
   std::string again;
-  CHECK(wire::encode(again, *message).ok());
+  PHALANX_CHECK(wire::encode(again, *message).ok());
   base::Result<Message> twice = wire::decode<Message>(std::string_view(again).substr(wire::kFrameHeaderBytes));
-  CHECK(twice.ok());
+  PHALANX_CHECK(twice.ok());
   std::string third;
-  CHECK(wire::encode(third, *twice).ok());
-  CHECK(third == again);
+  PHALANX_CHECK(wire::encode(third, *twice).ok());
+  PHALANX_CHECK(third == again);
 }
 
 }  // namespace
@@ -36,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       base::Result<std::optional<wire::Frame>> frame = reader.next();
       good = frame.ok();
       if (!good || !frame->has_value()) break;
-      CHECK((*frame)->payload.size() <= wire::kMaxAskBytes);
+      PHALANX_CHECK((*frame)->payload.size() <= wire::kMaxAskBytes);
       if ((*frame)->type == wire::FrameType::kAsk) try_decode<wire::Ask>((*frame)->payload);
     }
   }

@@ -5,18 +5,20 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "cli/env_file.h"
+#include "cli/flags/env_file.h"
+
+using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   auto variables = cli::parse_env_file(text, "f");
   if (!variables.ok()) {
-    CHECK(variables.error().message.starts_with("f:") && variables.error().message.find('\n') == std::string::npos);
+    PHALANX_CHECK(variables.error().message.starts_with("f:") && variables.error().message.find('\n') == std::string::npos);
     return 0;
   }
   std::string again;
   for (const auto& [name, value] : *variables) {
-    CHECK(cli::is_variable_name(name) && value.find('\0') == std::string::npos && value.size() <= cli::kLongestEnvValue);
+    PHALANX_CHECK(cli::is_variable_name(name) && value.find('\0') == std::string::npos && value.size() <= cli::kLongestEnvValue);
     again += "export " + name + "=\"";
     for (char c : value) {
       if (c == '\n') again += "\\n";
@@ -26,6 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     again += "\" # end\n";
   }
   auto reread = cli::parse_env_file(again, "f");
-  if (again.size() <= cli::kLargestEnvFile) CHECK(reread.ok() && *reread == *variables);
+  if (again.size() <= cli::kLargestEnvFile) PHALANX_CHECK(reread.ok() && *reread == *variables);
   return 0;
 }

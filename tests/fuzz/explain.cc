@@ -5,7 +5,9 @@
 
 #include "base/check.h"
 #include "codes/code.h"
-#include "diagnosis/log_verdict.h"
+#include "diagnosis/logs/verdict.h"
+
+using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
@@ -16,16 +18,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t at = 0; at < text.size(); at += piece) scan.feed(text.substr(at, piece));
   scan.end_file();
   diagnosis::LogVerdict verdict = diagnosis::judge_logs(scan.finish());
-  CHECK(verdict.files.size() == 1);
-  CHECK(verdict.files[0].bytes == text.size());
-  CHECK(verdict.files[0].lines <= text.size());
-  for (const diagnosis::LogCascade& cascade : verdict.cascades) CHECK(codes::find(cascade.code) != nullptr);
+  PHALANX_CHECK(verdict.files.size() == 1);
+  PHALANX_CHECK(verdict.files[0].bytes == text.size());
+  PHALANX_CHECK(verdict.files[0].lines <= text.size());
+  for (const diagnosis::LogCascade& cascade : verdict.cascades) PHALANX_CHECK(codes::find(cascade.code) != nullptr);
   if (!verdict.cause) return 0;
-  CHECK(codes::find(verdict.cause->code) != nullptr);
-  CHECK(!verdict.cause->evidence.empty());
+  PHALANX_CHECK(codes::find(verdict.cause->code) != nullptr);
+  PHALANX_CHECK(!verdict.cause->evidence.empty());
   for (const diagnosis::LogEvidence& evidence : verdict.cause->evidence) {
-    CHECK(evidence.line >= 1 && evidence.line <= verdict.files[0].lines);
-    CHECK(evidence.text.size() <= diagnosis::kEventBytes);
+    PHALANX_CHECK(evidence.line >= 1 && evidence.line <= verdict.files[0].lines);
+    PHALANX_CHECK(evidence.text.size() <= diagnosis::kEventBytes);
   }
   return 0;
 }

@@ -3,7 +3,9 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "diagnosis/flight_recorder.h"
+#include "diagnosis/hang/flight_recorder.h"
+
+using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
@@ -12,13 +14,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     size_t end = rest.find("\n--\n");
     base::Result<diagnosis::RankTrace> trace = diagnosis::read_flight_recorder(rank, rest.substr(0, end));
     if (trace.ok()) traces.push_back(std::move(*trace));
-    else CHECK(!trace.error().message.empty());
+    else PHALANX_CHECK(!trace.error().message.empty());
     if (end == std::string_view::npos) break;
     rest.remove_prefix(end + 4);
   }
   diagnosis::FlightVerdict v = diagnosis::compare_flight_records(traces);
-  CHECK((v.kind == diagnosis::FlightVerdict::Kind::kNothing) == v.evidence.english.empty());
-  CHECK(v.evidence.english.empty() == v.evidence.chinese.empty());
-  if (v.kind == diagnosis::FlightVerdict::Kind::kNotJoined) CHECK(!v.culprits.empty() && !v.waiting.empty());
+  PHALANX_CHECK((v.kind == diagnosis::FlightVerdict::Kind::kNothing) == v.evidence.english.empty());
+  PHALANX_CHECK(v.evidence.english.empty() == v.evidence.chinese.empty());
+  if (v.kind == diagnosis::FlightVerdict::Kind::kNotJoined) PHALANX_CHECK(!v.culprits.empty() && !v.waiting.empty());
   return 0;
 }

@@ -10,6 +10,8 @@
 #include "wire/rank_event.h"
 #include "wire/sample_messages.h"
 
+using namespace phalanx;
+
 namespace {
 
 template <typename Message>
@@ -17,13 +19,13 @@ void try_decode(std::string_view payload) {
   base::Result<Message> message = wire::decode<Message>(payload);
   if (!message.ok()) return;
   std::string again;
-  CHECK(wire::encode(again, *message).ok());
+  PHALANX_CHECK(wire::encode(again, *message).ok());
   base::Result<Message> twice = wire::decode<Message>(std::string_view(again).substr(wire::kFrameHeaderBytes));
-  CHECK(twice.ok());
+  PHALANX_CHECK(twice.ok());
   std::string third;
-  CHECK(wire::encode(third, *twice).ok());
-  CHECK(third == again);
-  CHECK(wire::within_bounds(*message).ok());
+  PHALANX_CHECK(wire::encode(third, *twice).ok());
+  PHALANX_CHECK(third == again);
+  PHALANX_CHECK(wire::within_bounds(*message).ok());
 }
 
 template <typename... Messages>
@@ -58,12 +60,12 @@ template <typename Message>
 void try_encode(const Message& message) {
   std::string frame = "before";
   if (!wire::encode(frame, message).ok()) {
-    CHECK(frame == "before");
+    PHALANX_CHECK(frame == "before");
     return;
   }
-  CHECK(frame.size() <= 6 + wire::kFrameHeaderBytes + wire::kMaxFrameBytes);
+  PHALANX_CHECK(frame.size() <= 6 + wire::kFrameHeaderBytes + wire::kMaxFrameBytes);
   std::string_view payload = std::string_view(frame).substr(6 + wire::kFrameHeaderBytes);
-  CHECK(wire::decode<Message>(payload).ok() == wire::within_bounds(message).ok());
+  PHALANX_CHECK(wire::decode<Message>(payload).ok() == wire::within_bounds(message).ok());
 }
 
 void try_values(std::string_view bytes) {
@@ -112,6 +114,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           wire::Dig, wire::Pulse, wire::Sampled, wire::Dug>(bytes);
   try_values(bytes);
   base::Result<wire::RankProgress> progress = wire::parse_rank_progress(bytes);
-  if (progress.ok()) CHECK(wire::parse_rank_progress(wire::encode(*progress)).ok());
+  if (progress.ok()) PHALANX_CHECK(wire::parse_rank_progress(wire::encode(*progress)).ok());
   return 0;
 }

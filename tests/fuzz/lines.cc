@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "logs/line_splitter.h"
 
+using namespace phalanx;
+
 // The first byte chooses how the rest is torn; 0 after it never pauses.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
@@ -15,14 +17,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string lines;
   logs::LineSplitter splitter;
   auto sink = [&](const logs::Chunk& chunk) {
-    CHECK(!chunk.bytes.empty() && chunk.bytes.size() <= 2 * logs::kMaxLineBytes);
+    PHALANX_CHECK(!chunk.bytes.empty() && chunk.bytes.size() <= 2 * logs::kMaxLineBytes);
     if (chunk.kind == wire::OutputKind::kProgress) {
-      CHECK(chunk.bytes.find_first_of("\r\n") == std::string_view::npos);
+      PHALANX_CHECK(chunk.bytes.find_first_of("\r\n") == std::string_view::npos);
       return;
     }
-    CHECK(chunk.bytes.back() == '\n');
-    CHECK(!chunk.cut || chunk.bytes.find('\n') == chunk.bytes.size() - 1);
-    CHECK(chunk.bytes.find('\r') == std::string_view::npos);
+    PHALANX_CHECK(chunk.bytes.back() == '\n');
+    PHALANX_CHECK(!chunk.cut || chunk.bytes.find('\n') == chunk.bytes.size() - 1);
+    PHALANX_CHECK(chunk.bytes.find('\r') == std::string_view::npos);
     lines += chunk.bytes;
   };
   for (size_t at = 0; at < text.size(); at += step) {
@@ -30,11 +32,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (size_t i = 0; i < pauses; ++i) splitter.flush_stale(sink);
   }
   splitter.finish(sink);
-  CHECK(!splitter.has_tail());
+  PHALANX_CHECK(!splitter.has_tail());
   if (pauses == 0 && text.find('\r') == std::string_view::npos) {
     std::string expected(text);
     if (!expected.empty() && expected.back() != '\n') expected += '\n';
-    CHECK(lines == expected);
+    PHALANX_CHECK(lines == expected);
   }
   return 0;
 }

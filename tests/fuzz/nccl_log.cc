@@ -5,8 +5,10 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "diagnosis/nccl_view.h"
-#include "logs/nccl_log.h"
+#include "diagnosis/nccl/view.h"
+#include "logs/nccl/log.h"
+
+using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   logs::NcclLimits limits{.processes = 64, .communicators = 16, .ranks = 64, .edges = 64, .warnings = 8, .text = 64};
@@ -15,18 +17,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   for (std::string_view line : base::split_lines(text)) log.line(line, ++number);
   logs::NcclTopology t = log.finish();
-  CHECK(t.processes.size() <= limits.processes && t.communicators.size() <= limits.communicators);
-  CHECK(t.warnings.size() <= limits.warnings);
+  PHALANX_CHECK(t.processes.size() <= limits.processes && t.communicators.size() <= limits.communicators);
+  PHALANX_CHECK(t.warnings.size() <= limits.warnings);
   size_t ranks = 0;
   for (const logs::NcclCommunicator& c : t.communicators) {
-    CHECK(!c.ranks.empty());
+    PHALANX_CHECK(!c.ranks.empty());
     ranks += c.ranks.size();
-    for (const auto& [n, rank] : c.ranks) CHECK(rank.process < t.processes.size() && rank.last.size() <= 4 * limits.text);
+    for (const auto& [n, rank] : c.ranks) PHALANX_CHECK(rank.process < t.processes.size() && rank.last.size() <= 4 * limits.text);
   }
-  CHECK(ranks <= limits.ranks);
-  for (const logs::NcclWarning& w : t.warnings) CHECK(w.process < t.processes.size());
-  for (const diagnosis::NcclFinding& f : diagnosis::judge_nccl(t)) CHECK(!f.code.empty() && !f.evidence.english.empty());
+  PHALANX_CHECK(ranks <= limits.ranks);
+  for (const logs::NcclWarning& w : t.warnings) PHALANX_CHECK(w.process < t.processes.size());
+  for (const diagnosis::NcclFinding& f : diagnosis::judge_nccl(t)) PHALANX_CHECK(!f.code.empty() && !f.evidence.english.empty());
   diagnosis::NcclSection section = diagnosis::nccl_section(t, [](uint64_t line) { return std::to_string(line); });
-  CHECK(section.lines.empty() == t.processes.empty() && section.lines.size() < 300);
+  PHALANX_CHECK(section.lines.empty() == t.processes.empty() && section.lines.size() < 300);
   return 0;
 }

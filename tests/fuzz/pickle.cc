@@ -5,12 +5,14 @@
 #include "base/check.h"
 #include "base/pickle.h"
 
+using namespace phalanx;
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto json = base::parse_pickle(std::string_view(reinterpret_cast<const char*>(data), size), {.bytes = 1 << 16, .values = 100'000});
   if (!json.ok()) {
-    CHECK(!json.error().message.empty());
+    PHALANX_CHECK(!json.error().message.empty());
     return 0;
   }
-  CHECK(!base::to_text(*json).empty());
+  PHALANX_CHECK(!base::to_text(*json).empty());
   return 0;
 }

@@ -3,19 +3,21 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "diagnosis/ras.h"
+#include "diagnosis/hang/ras.h"
+
+using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   base::Result<diagnosis::RasReport> now = diagnosis::read_ras(text), before = diagnosis::read_ras(text.substr(0, size / 2));
   if (!now.ok()) {
-    CHECK(!now.error().message.empty());
+    PHALANX_CHECK(!now.error().message.empty());
     return 0;
   }
   for (const diagnosis::RasReport* then : {before.ok() ? &*before : nullptr, &*now}) {
     diagnosis::RasVerdict v = diagnosis::judge_ras(*now, then, 5);
-    CHECK((v.kind == diagnosis::RasVerdict::Kind::kNothing) == v.evidence.english.empty());
-    CHECK(v.evidence.english.empty() == v.evidence.chinese.empty());
+    PHALANX_CHECK((v.kind == diagnosis::RasVerdict::Kind::kNothing) == v.evidence.english.empty());
+    PHALANX_CHECK(v.evidence.english.empty() == v.evidence.chinese.empty());
   }
   return 0;
 }

@@ -1,7 +1,9 @@
 // Lines and JSON records of any bytes: every line is found once, in order, and a record is text.
-#include "engine/data/records.h"
+#include "engine/data/files/records.h"
 #include "base/check.h"
 #include "base/unicode.h"
+
+using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace engine::data;
@@ -10,17 +12,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   uint64_t number = 0;
   LineCursor cursor(text);
   while (auto offset = cursor.next()) {
-    CHECK(*offset < cursor.offset() && cursor.offset() <= size);
-    CHECK(*offset == 0 || text[*offset - 1] == '\n');
+    PHALANX_CHECK(*offset < cursor.offset() && cursor.offset() <= size);
+    PHALANX_CHECK(*offset == 0 || text[*offset - 1] == '\n');
     const std::string_view line = line_at(text, *offset);
-    CHECK(line.find('\n') == std::string_view::npos && !line.empty());
-    CHECK(line_number(text, *offset) > number);
+    PHALANX_CHECK(line.find('\n') == std::string_view::npos && !line.empty());
+    PHALANX_CHECK(line_number(text, *offset) > number);
     number = line_number(text, *offset);
-    CHECK(parse_text_record(line)->text == line);
+    PHALANX_CHECK(parse_text_record(line)->text == line);
     for (const RecordFields& fields : {RecordFields{}, dialogue}) {
       auto record = parse_json_record(line, fields);
-      if (record.ok()) CHECK(base::is_utf8(record->text) && base::is_utf8(record->prompt));
-      else CHECK(!record.error().cause.empty());
+      if (record.ok()) PHALANX_CHECK(base::is_utf8(record->text) && base::is_utf8(record->prompt));
+      else PHALANX_CHECK(!record.error().cause.empty());
     }
   }
   return 0;

@@ -6,16 +6,19 @@
 
 #include "base/check.h"
 #include "logs/escape.h"
-#include "logs/progress_log.h"
 #include "logs/redact.h"
+#include "logs/runs/progress_log.h"
+
+using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   size_t found = 0;
   std::string clean = logs::redact(bytes, &found);
-  CHECK(found == 0 ? clean == logs::strip_escapes(bytes) : clean.size() <= bytes.size() + found * logs::kRedacted.size());
-  for (const logs::ProgressPoint& point : logs::read_progress(bytes)) CHECK(logs::read_progress(logs::encode_point(point)).size() == 1);
+  PHALANX_CHECK(found == 0 ? clean == logs::strip_escapes(bytes) : clean.size() <= bytes.size() + found * logs::kRedacted.size());
+  for (const logs::ProgressPoint& point : logs::read_progress(bytes))
+    PHALANX_CHECK(logs::read_progress(logs::encode_point(point)).size() == 1);
   base::Result<base::Json> json = base::parse_json(bytes);
-  if (json.ok()) CHECK(base::parse_json(base::to_text(logs::redact_json(*json))).ok());
+  if (json.ok()) PHALANX_CHECK(base::parse_json(base::to_text(logs::redact_json(*json))).ok());
   return 0;
 }

@@ -14,6 +14,8 @@
 #include "store/protocol.h"
 #include "store/table.h"
 
+using namespace phalanx;
+
 namespace {
 
 constexpr store::Limits kLimits{.max_key = 40, .max_value = 200, .max_keys = 30, .max_op = 500};
@@ -49,12 +51,12 @@ void check_torn_equals_whole(const Client& torn) {
   for (;;) {
     store::Parser::Step step = parser.next(bytes, op);
     if (step.kind != store::Parser::Step::kOp) break;
-    CHECK(step.consumed > 0 && step.consumed <= bytes.size() && step.consumed <= kLimits.max_op);
+    PHALANX_CHECK(step.consumed > 0 && step.consumed <= bytes.size() && step.consumed <= kLimits.max_op);
     bytes.remove_prefix(step.consumed);
     whole.push_back(text_of(op));
   }
   if (parser.dialect() == store::Dialect::kLegacy && (tearing_matters(whole) || tearing_matters(torn.ops))) return;
-  CHECK(whole == torn.ops);
+  PHALANX_CHECK(whole == torn.ops);
 }
 
 class Fuzz : public store::Outbox {
@@ -62,7 +64,7 @@ class Fuzz : public store::Outbox {
   std::string* room(store::ClientId client, size_t bytes) override {
     settle();
     answer_.clear();
-    CHECK(client < clients_.size());
+    PHALANX_CHECK(client < clients_.size());
     if (bytes > kMostAnswer) return nullptr;
     promised_ = bytes;
     return &answer_;
@@ -80,7 +82,7 @@ class Fuzz : public store::Outbox {
       (void)table_.apply(static_cast<store::ClientId>(who), op_, *this);
       client.kept.erase(0, step.consumed);
       settle();
-      CHECK(table_.bytes() <= kTableBytes);
+      PHALANX_CHECK(table_.bytes() <= kTableBytes);
     }
   }
   void hang_up(size_t who) {
@@ -90,14 +92,14 @@ class Fuzz : public store::Outbox {
   }
   void finish() {
     for (size_t who = 0; who < clients_.size(); ++who) hang_up(who);
-    CHECK(table_.waiting() == 0);
+    PHALANX_CHECK(table_.waiting() == 0);
     table_.clear();
-    CHECK(table_.bytes() == 0 && table_.keys() == 0);
+    PHALANX_CHECK(table_.bytes() == 0 && table_.keys() == 0);
   }
 
  private:
   void settle() {
-    CHECK(answer_.size() == promised_);
+    PHALANX_CHECK(answer_.size() == promised_);
     answer_.clear();
     promised_ = 0;
   }

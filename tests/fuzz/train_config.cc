@@ -5,6 +5,8 @@
 #include "base/check.h"
 #include "engine/train/config.h"
 
+using namespace phalanx;
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const size_t cut = std::min(text.rfind('\n'), size);
@@ -12,13 +14,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (cut < size && text.substr(cut + 1).starts_with('@')) arguments.emplace_back(text.substr(cut + 2));
   auto config = engine::train::read_config(text.substr(0, cut), "fuzz.yaml", arguments);
   if (!config.ok()) {
-    CHECK(!config.error().render().empty() && base::exit_code(config.error().kind) == 2);
+    PHALANX_CHECK(!config.error().render().empty() && base::exit_code(config.error().kind) == 2);
     return 0;
   }
   for (const engine::train::Setting& setting : engine::train::settings(*config)) {
-    if (auto* whole = std::get_if<int64_t*>(&setting.value)) CHECK(**whole >= setting.min && **whole <= setting.max);
-    if (auto* real = std::get_if<double*>(&setting.value)) CHECK(**real >= setting.min && **real <= setting.max);
+    if (auto* whole = std::get_if<int64_t*>(&setting.value)) PHALANX_CHECK(**whole >= setting.min && **whole <= setting.max);
+    if (auto* real = std::get_if<double*>(&setting.value)) PHALANX_CHECK(**real >= setting.min && **real <= setting.max);
   }
-  CHECK(!base::to_text(engine::train::to_json(*config)).empty());
+  PHALANX_CHECK(!base::to_text(engine::train::to_json(*config)).empty());
   return 0;
 }

@@ -5,13 +5,15 @@
 #include "base/check.h"
 #include "base/yaml.h"
 
+using namespace phalanx;
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto yaml = base::parse_yaml(std::string_view(reinterpret_cast<const char*>(data), size), 1 << 16);
   if (!yaml.ok()) {
-    CHECK(!yaml.error().message.empty());
+    PHALANX_CHECK(!yaml.error().message.empty());
     return 0;
   }
-  CHECK(base::parse_json(base::to_text(yaml->value), 1 << 30).ok());
-  for (const auto& [key, line] : yaml->lines) CHECK(line >= 1);
+  PHALANX_CHECK(base::parse_json(base::to_text(yaml->value), 1 << 30).ok());
+  for (const auto& [key, line] : yaml->lines) PHALANX_CHECK(line >= 1);
   return 0;
 }

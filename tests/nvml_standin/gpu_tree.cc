@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace host::test {
+namespace phalanx::machine::test {
 namespace fs = std::filesystem;
 
 GpuTree::GpuTree() {
@@ -142,4 +142,4 @@ void two_3090(GpuTree& tree, const std::string& second_lines) {
   tree.pairs("p2p 0 1 1 1 30\n");
 }
 
-}  // namespace host::test
+}  // namespace phalanx::machine::test

@@ -1,14 +1,14 @@
 // A folder that stands in for a machine with GPUs: /proc, /sys, /dev, the kernel log, and at the driver's usual place the stand-in NVML
-// library with its description. host::probe_gpus with this root runs the real helper against it.
+// library with its description. machine::probe_gpus with this root runs the real helper against it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "host/probe.h"
+#include "machine/probe.h"
 
-namespace host::test {
+namespace phalanx::machine::test {
 
 struct TreeGpu {
   std::string name = "NVIDIA GeForce RTX 3090", uuid, pci = "0000:01:00.0", cc = "8.6";
@@ -49,4 +49,4 @@ class GpuTree {
 void field_note_machine(GpuTree& tree);  // RTX 3090, GT 1030, RTX 3090: the first field note
 void two_3090(GpuTree& tree, const std::string& second_lines = "");
 
-}  // namespace host::test
+}  // namespace phalanx::machine::test

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/json_fields.h"
-#include "host/facts.h"
+#include "machine/facts.h"
 #include "situations.h"
 #include "world.h"
 
-namespace sim {
+namespace phalanx::sim {
 namespace {
 
 constexpr const char* kVictim = "RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.1]:4711\n";
@@ -363,4 +363,4 @@ void World::rave(Agent& agent) {
   later(dice_.ms(1, 400), [this, &agent] { rave(agent); });
 }
 
-}  // namespace sim
+}  // namespace phalanx::sim

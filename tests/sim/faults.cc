@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace sim {
+namespace phalanx::sim {
 namespace {
 
 using Kind = Fault::Kind;
@@ -105,4 +105,4 @@ void World::begin_rank_faults(Rank& rank) {
   }
 }
 
-}  // namespace sim
+}  // namespace phalanx::sim

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace sim {
+namespace phalanx::sim {
 
 using VerdictKind = job::Verdict::Kind;
 using Kind = Fault::Kind;
@@ -135,4 +135,4 @@ void World::check_nothing_left() {
     if (rank->alive && !rank->unkillable) problem(fmt::format("rank {} of attempt {} is left over", rank->rank, rank->number));
 }
 
-}  // namespace sim
+}  // namespace phalanx::sim

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace sim {
+namespace phalanx::sim {
 namespace {
 
 using Kind = Fault::Kind;
@@ -168,4 +168,4 @@ std::string describe(const Scenario& s) {
   return text;
 }
 
-}  // namespace sim
+}  // namespace phalanx::sim

@@ -10,7 +10,7 @@
 #include "job/job.h"
 #include "os/clock.h"
 
-namespace sim {
+namespace phalanx::sim {
 
 using os::milliseconds;
 
@@ -85,4 +85,4 @@ Scenario make_scenario(uint64_t seed);
 Scenario big_scenario(size_t hosts);
 std::string describe(const Scenario& scenario);
 
-}  // namespace sim
+}  // namespace phalanx::sim

@@ -13,6 +13,8 @@
 #include "os/clock.h"
 #include "world.h"
 
+using namespace phalanx;
+
 namespace {
 
 struct Totals {

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "base/json_fields.h"
-#include "host/rank_sample.h"
+#include "machine/ranks/sample.h"
 #include "world.h"
 
-namespace sim {
+namespace phalanx::sim {
 namespace {
 
 // A dump of the flight recorder in which this rank has, or has not, come to the third collective.
@@ -27,18 +27,18 @@ void World::answer(Agent& agent, const wire::Sample& m) {
   if (dice_.once_in(10)) return;
   wire::Sampled answer;
   answer.id = dice_.once_in(20) ? m.id - 1 : m.id;
-  host::HostSample sample;
+  machine::HostSample sample;
   for (const auto& rank : ranks_) {
     if (rank->agent != &agent || !rank->alive) continue;
-    host::RankSample one;
+    machine::RankSample one;
     one.rank = dice_.once_in(50) ? 9999 : rank->rank;
-    host::ThreadSample main;
+    machine::ThreadSample main;
     main.tid = 100 + rank->rank;
     main.name = "python3";
     main.state = rank->unkillable ? "D" : "S";
     main.wchan = rank->unkillable ? "nfs_wait" : rank->hangs ? "hrtimer_nanosleep" : "futex_do_wait";
     if (!rank->hangs) main.frames = {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so!c10d::Work::wait"};
-    host::ProcessSample process;
+    machine::ProcessSample process;
     process.pid = main.tid;
     process.state = main.state;
     process.threads = {main};
@@ -47,8 +47,8 @@ void World::answer(Agent& agent, const wire::Sample& m) {
     sample.ranks.push_back(std::move(one));
   }
   if (m.gpus)
-    for (const host::RankSample& rank : sample.ranks) {
-      host::Gpu gpu;
+    for (const machine::RankSample& rank : sample.ranks) {
+      machine::Gpu gpu;
       gpu.utilization_percent = 100;
       gpu.power_mw = 60'000;
       gpu.power_limit_mw = 400'000;
@@ -98,7 +98,7 @@ void World::begin_steps(Rank& rank, int64_t step) {
   });
 }
 
-// Every five seconds, as agent/pulse.h; one rank in some runs is held back, or computes while the others wait.
+// Every five seconds, as agent/looks/usage.h; one rank in some runs is held back, or computes while the others wait.
 void World::begin_pulses(Rank& rank) {
   later(os::milliseconds(5000), [this, &rank] {
     if (!rank.alive || rank.number != run_.number || run_.waiting) return;
@@ -112,4 +112,4 @@ void World::begin_pulses(Rank& rank) {
   });
 }
 
-}  // namespace sim
+}  // namespace phalanx::sim

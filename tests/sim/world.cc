@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace sim {
+namespace phalanx::sim {
 namespace {
 
 constexpr milliseconds kTickEvery{200};
@@ -218,4 +218,4 @@ Report World::play() {
   return report_;
 }
 
-}  // namespace sim
+}  // namespace phalanx::sim

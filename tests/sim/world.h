@@ -16,7 +16,7 @@
 #include "job/run.h"
 #include "scenario.h"
 
-namespace sim {
+namespace phalanx::sim {
 
 struct Report {
   std::vector<std::string> problems;  // broken invariants
@@ -144,4 +144,4 @@ class World {
   Report report_;
 };
 
-}  // namespace sim
+}  // namespace phalanx::sim

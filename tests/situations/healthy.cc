@@ -2,10 +2,10 @@
 
 #include "situations.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-using namespace host;
+using namespace phalanx::machine;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
@@ -137,7 +137,7 @@ void join(Situation& s, int64_t bytes_per_second, int64_t round_trip_ns) {
       const HostView& to = s.hosts[b];
       from.facts.network.names.push_back({to.name, {to.address}, "", 300'000});
       from.facts.network.routes.push_back({to.address, from.interface, from.address, "", 1500, ""});
-      cluster::Link link;
+      hosts::Link link;
       link.from = static_cast<int64_t>(a);
       link.to = static_cast<int64_t>(b);
       link.address = to.address;
@@ -331,4 +331,4 @@ Situation single_machine() {
   return s;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

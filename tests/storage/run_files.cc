@@ -13,9 +13,9 @@
 #include <set>
 
 #include "base/json.h"
-#include "logs/run_list.h"
+#include "logs/runs/run_list.h"
 
-namespace storage {
+namespace phalanx::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -256,4 +256,4 @@ std::string aftermath(const Ended& ended) {
   return "";
 }
 
-}  // namespace storage
+}  // namespace phalanx::storage

@@ -8,7 +8,7 @@
 
 #include "syscall_faults.h"
 
-namespace storage {
+namespace phalanx::storage {
 
 // A folder with an empty home directory, and `disk`, which holds the launcher's state and cache.
 struct Place {
@@ -41,4 +41,4 @@ Program program_of(const Operation& operation, const Place& place);
 // What holds after every operation: the earlier runs are untouched, nothing temporary is left, and the next run, ps and report work.
 std::string aftermath(const Ended& ended);
 
-}  // namespace storage
+}  // namespace phalanx::storage

@@ -22,7 +22,7 @@
 
 namespace {
 
-using namespace storage;
+using namespace phalanx::storage;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 

@@ -27,7 +27,7 @@
 #include "os/fd.h"
 #include "watched_calls.h"
 
-namespace storage {
+namespace phalanx::storage {
 namespace {
 
 std::vector<sock_filter> make_filter() {
@@ -220,7 +220,7 @@ void Watch::Impl::start() {
   const os::Fd in(::open("/dev/null", O_RDONLY | O_CLOEXEC)), out(::open(program.output.c_str(), kNew, 0600)),
       err(::open((program.output + ".err").c_str(), kNew, 0600));
   int ends[2];
-  CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  PHALANX_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
   os::Fd ours(ends[0]), theirs(ends[1]);
   pid = children().fork();
   if (pid == 0) {
@@ -297,7 +297,7 @@ Watch::Watch(const Program& program, Fault fault) : impl_(std::make_unique<Impl>
   impl_->program = program;
   impl_->fault = std::move(fault);
   impl_->start();
-  CHECK(impl_->listener.valid());
+  PHALANX_CHECK(impl_->listener.valid());
   impl_->thread = std::thread([this] { impl_->serve(); });
 }
 
@@ -340,4 +340,4 @@ std::string Watch::injected_at() const {
 }
 const std::map<std::string, std::vector<Call>>& Watch::calls() const { return impl_->calls; }
 
-}  // namespace storage
+}  // namespace phalanx::storage

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace storage {
+namespace phalanx::storage {
 
 inline constexpr int kNoFault = 0;
 inline constexpr int kShort = -1;  // instead of an errno: read and write handle half of the bytes
@@ -74,4 +74,4 @@ class Watch {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace storage
+}  // namespace phalanx::storage

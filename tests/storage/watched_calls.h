@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace storage {
+namespace phalanx::storage {
 
 #if defined(__x86_64__)
 constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
@@ -74,4 +74,4 @@ constexpr Watched kWatched[] = {
     {SYS_lseek, "lseek", Names::kDescriptor},
 };
 
-}  // namespace storage
+}  // namespace phalanx::storage

@@ -20,7 +20,7 @@
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace ranks {
+namespace phalanx::ranks {
 
 using engine::comm::Group;
 using engine::comm::GroupOptions;
@@ -100,4 +100,4 @@ double apart(const at::Tensor& grad, const base::Json& golden) {
   return std::isnan(elements) ? elements : std::max(elements, whole);
 }
 
-}  // namespace ranks
+}  // namespace phalanx::ranks

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "engine/comm/make_group.h"
 
-namespace ranks {
+namespace phalanx::ranks {
 
 // Calls body on `world` threads, each with its own rank's group. An exception is a test failure of its rank.
 void run(int world, const std::function<void(engine::comm::Group&)>& body, const engine::comm::GroupOptions& options = {});
@@ -40,4 +40,4 @@ base::Json golden();  // tests/train/train/golden.json
 // their norm, or what the norm of all elements differs by over that norm, whichever is larger.
 double apart(const at::Tensor& grad, const base::Json& golden);
 
-}  // namespace ranks
+}  // namespace phalanx::ranks

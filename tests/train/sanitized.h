@@ -9,6 +9,6 @@
 #define PHALANX_HAS_ASAN false
 #endif
 
-namespace ranks {
+namespace phalanx::ranks {
 constexpr bool kAddressSanitizer = PHALANX_HAS_ASAN;
 }

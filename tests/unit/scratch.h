@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace scratch {
+namespace phalanx::scratch {
 
 class Folders {
  public:
@@ -37,4 +37,4 @@ inline std::string folder(std::string_view name) {
   return all.make(name);
 }
 
-}  // namespace scratch
+}  // namespace phalanx::scratch

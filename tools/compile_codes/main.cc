@@ -3,9 +3,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/try.h"
 #include "compile_codes/pages.h"
 #include "compile_codes/signatures.h"
 #include "compile_codes/source_text.h"
+
+using namespace phalanx;
 
 namespace {
 

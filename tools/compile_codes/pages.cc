@@ -5,10 +5,11 @@
 #include <map>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "codes/page.h"
 #include "compile_codes/source_text.h"
 
-namespace codes {
+namespace phalanx::codes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -50,7 +51,7 @@ class Table {
     PageTable table;
     for (const auto& [name, path] : paths_) table.names.insert(name);
     table.source = fmt::format(
-        "// Compiled from codes/ by tools/compile_codes.\n#include \"codes/code.h\"\n\nnamespace codes {{\nnamespace {{\n\n"
+        "// Compiled from codes/ by tools/compile_codes.\n#include \"codes/code.h\"\n\nnamespace phalanx::codes {{\nnamespace {{\n\n"
         "constexpr Group kGroups[] = {{\n{}}};\n\nconstexpr Code kCodes[] = {{\n{}}};\n\n}}  // namespace\n\n"
         "std::span<const Code> all() {{ return kCodes; }}\nstd::span<const Group> groups() {{ return kGroups; }}\n\n}}  // namespace "
         "codes\n",
@@ -107,4 +108,4 @@ base::Result<PageTable> compile_pages(const fs::path& folder) {
   return table.finish();
 }
 
-}  // namespace codes
+}  // namespace phalanx::codes

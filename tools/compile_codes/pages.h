@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace codes {
+namespace phalanx::codes {
 
 struct PageTable {
   std::string source;           // C++
@@ -18,4 +18,4 @@ struct PageTable {
 // that is no code, a question where none is asked.
 base::Result<PageTable> compile_pages(const std::filesystem::path& folder);
 
-}  // namespace codes
+}  // namespace phalanx::codes

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "base/try.h"
 #include "base/yaml.h"
 #include "compile_codes/source_text.h"
 
-namespace codes {
+namespace phalanx::codes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,10 +52,11 @@ base::Result<std::string> compile_signatures(const fs::path& folder, const std::
     }
   }
   return fmt::format(
-      "// Compiled from codes/signatures/ by tools/compile_codes.\n#include \"codes/signature.h\"\n\nnamespace codes {{\nnamespace {{\n\n"
+      "// Compiled from codes/signatures/ by tools/compile_codes.\n#include \"codes/signature.h\"\n\nnamespace phalanx::codes "
+      "{{\nnamespace {{\n\n"
       "constexpr Signature kSignatures[] = {{\n{}}};\n\n}}  // namespace\n\nstd::span<const Signature> signatures() {{ return kSignatures; "
-      "}}\n\n}}  // namespace codes\n",
+      "}}\n\n}}  // namespace phalanx::codes\n",
       rows);
 }
 
-}  // namespace codes
+}  // namespace phalanx::codes

@@ -7,10 +7,10 @@
 
 #include "base/result.h"
 
-namespace codes {
+namespace phalanx::codes {
 
 // A C++ source. names: the codes that have a page. Error (kConfig): file and row that lack a key, have one too many, name a role or code
 // that does not exist, or whose literal is shorter than the first pass can use.
 base::Result<std::string> compile_signatures(const std::filesystem::path& folder, const std::set<std::string>& names);
 
-}  // namespace codes
+}  // namespace phalanx::codes

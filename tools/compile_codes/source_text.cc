@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace codes {
+namespace phalanx::codes {
 
 namespace fs = std::filesystem;
 
@@ -39,4 +39,4 @@ std::string literal(std::string_view text) {
   return out + "\"";
 }
 
-}  // namespace codes
+}  // namespace phalanx::codes

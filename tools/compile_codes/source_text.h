@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace codes {
+namespace phalanx::codes {
 
 base::Error wrong(const std::filesystem::path& path, const std::string& what);  // kConfig
 base::Result<std::string> read_file(const std::filesystem::path& path);
@@ -17,4 +17,4 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
 // A C++ string literal, a line of text a line.
 std::string literal(std::string_view text);
 
-}  // namespace codes
+}  // namespace phalanx::codes

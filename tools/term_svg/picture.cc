@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace term_svg {
+namespace phalanx::term_svg {
 namespace {
 
 constexpr double kColumn = 8.4;  // of a 14 px monospace font
@@ -93,4 +93,4 @@ std::string to_svg(const std::vector<Row>& rows, size_t columns, std::string_vie
   return out + "</g>\n</svg>\n";
 }
 
-}  // namespace term_svg
+}  // namespace phalanx::term_svg

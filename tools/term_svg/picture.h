@@ -7,9 +7,9 @@
 
 #include "term_svg/screen.h"
 
-namespace term_svg {
+namespace phalanx::term_svg {
 
 // `columns` wide; rows as far as the last one with something in it.
 std::string to_svg(const std::vector<Row>& rows, size_t columns, std::string_view title);
 
-}  // namespace term_svg
+}  // namespace phalanx::term_svg

@@ -5,7 +5,7 @@
 
 #include "base/unicode.h"
 
-namespace term_svg {
+namespace phalanx::term_svg {
 namespace {
 
 constexpr size_t kMostRows = 10'000;
@@ -180,4 +180,4 @@ std::string text(const Row& row) {
   return end == std::string::npos ? "" : out.substr(0, end + 1);
 }
 
-}  // namespace term_svg
+}  // namespace phalanx::term_svg

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace term_svg {
+namespace phalanx::term_svg {
 
 inline constexpr int kDefaultColor = -1;
 
@@ -51,4 +51,4 @@ class Screen {
 
 std::string text(const Row& row);  // without trailing spaces
 
-}  // namespace term_svg
+}  // namespace phalanx::term_svg

@@ -1,4 +1,4 @@
-#include "agent/forked_look.h"
+#include "agent/looks/forked_look.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
-namespace agent {
+#include "base/try.h"
+
+namespace phalanx::agent {
 namespace {
 
 constexpr size_t kMostBytes = 15 << 20;  // fits a frame
@@ -100,4 +102,4 @@ void ForkedLook::kill() {
   forget();
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "os/loop.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class ForkedLook {
  public:
@@ -47,4 +47,4 @@ class ForkedLook {
   std::string text_;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

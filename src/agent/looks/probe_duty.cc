@@ -1,21 +1,21 @@
-#include "agent/probe_duty.h"
+#include "agent/looks/probe_duty.h"
 
 #include <algorithm>
 
 #include "base/json_fields.h"
-#include "host/probe.h"
+#include "machine/probe.h"
 #include "os/files.h"
 #include "os/guarded.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 constexpr os::milliseconds kReserve{300};     // beyond the deadline, for what the child does after it
 constexpr os::milliseconds kPrefixLook{300};  // for a look at path_prefix, which may lie on a dead server
 constexpr int64_t kLongestDeadlineMs = 60'000;
 
-host::ProbeRequest probe_request(const wire::Probe& m, const Environment& host) {
-  host::ProbeRequest request;
+machine::ProbeRequest probe_request(const wire::Probe& m, const Environment& host) {
+  machine::ProbeRequest request;
   request.argv = m.argv;
   request.directory = m.directory;
   request.deadline = os::milliseconds(std::clamp<int64_t>(m.deadline_ms, 200, kLongestDeadlineMs));
@@ -41,7 +41,7 @@ host::ProbeRequest probe_request(const wire::Probe& m, const Environment& host) 
 
 void ProbeDuty::start(const wire::Probe& request, const Environment& host) {
   os::milliseconds patience = os::milliseconds(std::min<int64_t>(request.deadline_ms, kLongestDeadlineMs)) + kReserve;
-  auto look = [request, host] { return base::to_text(base::to_json(host::probe(probe_request(request, host)))); };
+  auto look = [request, host] { return base::to_text(base::to_json(machine::probe(probe_request(request, host)))); };
   look_.start(look, patience, [this](base::Result<std::string> answer) {
     wire::Probed probed;
     if (answer.ok()) probed.json = std::move(answer).value();
@@ -50,4 +50,4 @@ void ProbeDuty::start(const wire::Probe& request, const Environment& host) {
   });
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,13 +1,13 @@
-// The probe of this machine, on behalf of the agent: host::probe() in a child of its own (forked_look.h), because it forks and may hang.
+// The probe of this machine, on behalf of the agent: machine::probe() in a child of its own (forked_look.h), because it forks and may hang.
 #pragma once
 
 #include <functional>
 
-#include "agent/environment.h"
-#include "agent/forked_look.h"
+#include "agent/looks/forked_look.h"
+#include "agent/ranks/environment.h"
 #include "wire/check_messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class ProbeDuty {
  public:
@@ -25,4 +25,4 @@ class ProbeDuty {
   std::function<void(wire::Probed)> done_;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

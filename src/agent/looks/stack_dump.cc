@@ -1,4 +1,4 @@
-#include "agent/dig.h"
+#include "agent/looks/stack_dump.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -10,16 +10,16 @@
 
 #include <fmt/format.h>
 
-#include "agent/python_hook.h"
+#include "agent/ranks/python_hook.h"
 #include "base/text.h"
-#include "host/rank_use.h"
-#include "host/ras_client.h"
+#include "machine/ranks/ras_client.h"
+#include "machine/ranks/use.h"
 #include "os/capture.h"
 #include "os/fd.h"
 #include "os/files.h"
 #include "os/program.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 constexpr size_t kMostText = 256 << 10;
@@ -42,8 +42,8 @@ std::string tail_from(const std::string& path, int64_t offset) {
 }
 
 char state_of(pid_t pid) {
-  host::ProcessUse use;
-  return host::read_use(pid, use) ? use.state : 'X';
+  machine::ProcessUse use;
+  return machine::read_use(pid, use) ? use.state : 'X';
 }
 bool may_be_touched(pid_t pid) {
   char state = state_of(pid);
@@ -67,7 +67,7 @@ class Digger {
     std::vector<Asked> asked;
     for (const DigTarget& t : targets) {
       if (t.stack_file.empty()) continue;
-      std::vector<pid_t> family = std::move(host::families({t.pid}).front());
+      std::vector<pid_t> family = std::move(machine::families({t.pid}).front());
       for (pid_t pid : family) {
         if (!may_be_touched(pid) || !catches_hook_signal(pid)) continue;
         asked.push_back({t.rank, t.stack_file, size_of(t.stack_file)});
@@ -125,12 +125,12 @@ class Digger {
     if (block.ok())
       for (std::string_view entry : base::split(*block, '\0'))
         if (entry.rfind("NCCL_RAS_ADDR=", 0) == 0) address = entry.substr(14);
-    base::Result<std::vector<os::Endpoint>> endpoints = host::ras_endpoints(address);
+    base::Result<std::vector<os::Endpoint>> endpoints = machine::ras_endpoints(address);
     if (!endpoints.ok() || left() < kLeastForService) return;
-    host::RasClient::Options options;
+    machine::RasClient::Options options;
     options.deadline = std::min(left(), kServiceWait);
     options.collect_seconds = 1;
-    base::Result<host::RasAnswer> answer = host::ask_ras(*endpoints, options);
+    base::Result<machine::RasAnswer> answer = machine::ask_ras(*endpoints, options);
     if (answer.ok()) add(t.rank, "ras", std::move(answer->text));
   }
 
@@ -198,4 +198,4 @@ wire::Dug dig(const wire::Dig& question, const std::vector<DigTarget>& targets, 
   return digger.take();
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -10,7 +10,7 @@
 #include "os/clock.h"
 #include "wire/sample_messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 struct DigTarget {
   uint32_t rank = 0;
@@ -30,4 +30,4 @@ struct RecorderFiles {
 };
 RecorderFiles recorder_files(const std::vector<std::string>& environment, uint32_t rank);
 
-}  // namespace agent
+}  // namespace phalanx::agent

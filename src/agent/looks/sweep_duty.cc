@@ -1,31 +1,32 @@
-#include "agent/sweep_duty.h"
+#include "agent/looks/sweep_duty.h"
 
 #include <signal.h>
 
 #include <algorithm>
 
-#include "agent/family_record.h"
+#include "agent/ranks/family_record.h"
 #include "agent/scratch.h"
 #include "base/json.h"
-#include "host/own_cgroup.h"
+#include "base/try.h"
+#include "machine/own_cgroup.h"
 #include "os/family.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 constexpr os::milliseconds kReserve{500};
 constexpr os::milliseconds kLookAgain{500};
 
 // From the child to the loop: both are this program.
-std::string to_text(const host::RunLook& look) {
+std::string to_text(const machine::RunLook& look) {
   base::Json found = base::Json::array();
-  for (const host::RunProcess& p : look.found) found.push_back({p.pid, p.start_ticks, p.command});
+  for (const machine::RunProcess& p : look.found) found.push_back({p.pid, p.start_ticks, p.command});
   return base::to_text({{"found", found}, {"unseen", look.unseen}});
 }
 
-base::Result<host::RunLook> from_text(const std::string& text) {
+base::Result<machine::RunLook> from_text(const std::string& text) {
   TRY_ASSIGN(base::Json json, base::parse_json(text));
-  host::RunLook look;
+  machine::RunLook look;
   for (const base::Json& p : json["found"]) look.found.push_back({p[0].get<int64_t>(), p[1].get<int64_t>(), p[2].get<std::string>()});
   for (const base::Json& text_of_one : json["unseen"]) look.unseen.push_back(text_of_one.get<std::string>());
   return look;
@@ -50,27 +51,27 @@ void SweepDuty::look() {
   timer_ = 0;
   const bool kill = os::mono_now() >= kill_at_;
   auto look = [run_id = run_id_, kill] {
-    const host::RunEvidence evidence = read_family_records(run_id);
-    host::RunLook seen = host::run_processes("", run_id, evidence, kBudget);
+    const machine::RunEvidence evidence = read_family_records(run_id);
+    machine::RunLook seen = machine::run_processes("", run_id, evidence, kBudget);
     // What forks faster than we can name it is named so far, and ended as a whole.
     for (const std::string& cgroup : evidence.cgroups) {
-      if (kill) host::OwnCgroup::kill(cgroup);
-      if (host::OwnCgroup::look(cgroup) == host::OwnCgroup::Content::kPopulated && seen.found.empty())
+      if (kill) machine::OwnCgroup::kill(cgroup);
+      if (machine::OwnCgroup::look(cgroup) == machine::OwnCgroup::Content::kPopulated && seen.found.empty())
         seen.unseen.push_back("processes in the control group " + cgroup);
-      host::OwnCgroup::remove(cgroup);
+      machine::OwnCgroup::remove(cgroup);
     }
     return to_text(seen);
   };
   look_.start(look, kBudget + kReserve, [this](base::Result<std::string> answer) {
-    base::Result<host::RunLook> found = answer.ok() ? from_text(*answer) : base::Result<host::RunLook>(answer.error());
-    looked(found.ok() ? *found : host::RunLook{{}, {"/proc: " + found.error().message}});
+    base::Result<machine::RunLook> found = answer.ok() ? from_text(*answer) : base::Result<machine::RunLook>(answer.error());
+    looked(found.ok() ? *found : machine::RunLook{{}, {"/proc: " + found.error().message}});
   });
 }
 
-void SweepDuty::looked(const host::RunLook& look) {
+void SweepDuty::looked(const machine::RunLook& look) {
   os::Mono now = os::mono_now();
   bool over = now > kill_at_ + kKillTime;
-  for (const host::RunProcess& p : look.found) {
+  for (const machine::RunProcess& p : look.found) {
     seen_[{p.pid, p.start_ticks}] = p.command;
     if (now < kill_at_) continue;
     killed_[{p.pid, p.start_ticks}] = p.command;
@@ -84,10 +85,10 @@ void SweepDuty::looked(const host::RunLook& look) {
   finish(look);
 }
 
-void SweepDuty::finish(const host::RunLook& look) {
+void SweepDuty::finish(const machine::RunLook& look) {
   wire::Swept swept;
   for (const auto& [name, command] : killed_) {
-    auto same = [&name = name](const host::RunProcess& p) { return p.pid == name.first && p.start_ticks == name.second; };
+    auto same = [&name = name](const machine::RunProcess& p) { return p.pid == name.first && p.start_ticks == name.second; };
     bool gone = std::none_of(look.found.begin(), look.found.end(), same);
     if (swept.found.size() < wire::kMaxSwept || !gone)
       swept.found.push_back({static_cast<uint32_t>(name.first), command.substr(0, wire::kMostSweptBytes), gone});
@@ -103,4 +104,4 @@ void SweepDuty::finish(const host::RunLook& look) {
   done_(swept);
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -6,12 +6,12 @@
 #include <map>
 #include <string>
 
-#include "agent/forked_look.h"
-#include "host/run_processes.h"
+#include "agent/looks/forked_look.h"
+#include "machine/ranks/run_processes.h"
 #include "os/loop.h"
 #include "wire/control_messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class SweepDuty {
  public:
@@ -33,8 +33,8 @@ class SweepDuty {
 
  private:
   void look();
-  void looked(const host::RunLook& look);
-  void finish(const host::RunLook& look);
+  void looked(const machine::RunLook& look);
+  void finish(const machine::RunLook& look);
 
   os::Loop& loop_;
   std::function<void(const wire::Swept&)> done_;
@@ -45,4 +45,4 @@ class SweepDuty {
   std::map<std::pair<int64_t, int64_t>, std::string> seen_, killed_;  // (pid, start) → command
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

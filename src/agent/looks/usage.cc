@@ -1,43 +1,43 @@
-#include "agent/pulse.h"
+#include "agent/looks/usage.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "host/rank_use.h"
+#include "machine/ranks/use.h"
 #include "os/family.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 // What is read counts from the process's start, so that nothing is lost between two looks.
 constexpr os::milliseconds kLookEvery{5000};
 constexpr int kFamilyEvery = 2;  // looks between two searches for what a rank has started: each reads all of /proc
 }  // namespace
 
-PulseWatch::~PulseWatch() { stop(); }
+UsageWatch::~UsageWatch() { stop(); }
 
-void PulseWatch::start() {
+void UsageWatch::start() {
   if (timer_) return;
   told_ = os::mono_now();
   timer_ = loop_.every(kLookEvery, [this] { look(); });
 }
 
-void PulseWatch::stop() {
+void UsageWatch::stop() {
   if (timer_) loop_.cancel(timer_);
   timer_ = 0;
 }
 
-void PulseWatch::look() {
+void UsageWatch::look() {
   std::vector<Ranks::Living> living = ranks_();
   if (looks_ % kFamilyEvery == 0) {
     std::vector<pid_t> roots;
     for (const Ranks::Living& rank : living) roots.push_back(rank.pid);
-    std::vector<std::vector<pid_t>> families = host::families(roots);
+    std::vector<std::vector<pid_t>> families = machine::families(roots);
     for (size_t i = 0; i < living.size(); ++i) {
       Seen& seen = seen_[living[i].rank];
       seen.family = std::move(families[i]);
-      std::string file = host::throttle_file(living[i].pid);  // a process can be moved to another group
-      if (file != seen.throttle_file) seen.throttled_ms = host::throttled_ms(file);
+      std::string file = machine::throttle_file(living[i].pid);  // a process can be moved to another group
+      if (file != seen.throttle_file) seen.throttled_ms = machine::throttled_ms(file);
       seen.throttle_file = std::move(file);
     }
   }
@@ -56,13 +56,13 @@ void PulseWatch::look() {
   if (!pulse.ranks.empty()) tell_(pulse);
 }
 
-void PulseWatch::look_at(const Ranks::Living& rank, Seen& seen) {
+void UsageWatch::look_at(const Ranks::Living& rank, Seen& seen) {
   wire::RankPulse& window = seen.window;
   window.rank = rank.rank;
   uint64_t rss = 0;
   for (pid_t pid : seen.family) {
-    host::ProcessUse use;
-    if (!host::read_use(pid, use)) continue;
+    machine::ProcessUse use;
+    if (!machine::read_use(pid, use)) continue;
     if (pid == rank.pid) window.state = static_cast<uint8_t>(use.state);
     rss += static_cast<uint64_t>(use.rss_kb);
     auto [at, is_new] = seen.processes.try_emplace(pid);
@@ -75,10 +75,10 @@ void PulseWatch::look_at(const Ranks::Living& rank, Seen& seen) {
   }
   window.rss_kb = rss;
   if (!seen.throttle_file.empty()) {
-    int64_t now = host::throttled_ms(seen.throttle_file);
+    int64_t now = machine::throttled_ms(seen.throttle_file);
     window.throttled_ms += static_cast<uint32_t>(std::max<int64_t>(0, now - seen.throttled_ms));
     seen.throttled_ms = now;
   }
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -10,20 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "agent/ranks.h"
+#include "agent/ranks/ranks.h"
 #include "os/loop.h"
 #include "wire/sample_messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
-class PulseWatch {
+class UsageWatch {
  public:
   // ranks: those that live. tell: called from the loop.
-  PulseWatch(os::Loop& loop, std::function<std::vector<Ranks::Living>()> ranks, std::function<void(const wire::Pulse&)> tell)
+  UsageWatch(os::Loop& loop, std::function<std::vector<Ranks::Living>()> ranks, std::function<void(const wire::Pulse&)> tell)
       : loop_(loop), ranks_(std::move(ranks)), tell_(std::move(tell)) {}
-  ~PulseWatch();
-  PulseWatch(const PulseWatch&) = delete;
-  PulseWatch& operator=(const PulseWatch&) = delete;
+  ~UsageWatch();
+  UsageWatch(const UsageWatch&) = delete;
+  UsageWatch& operator=(const UsageWatch&) = delete;
 
   void start();
   void stop();
@@ -52,4 +52,4 @@ class PulseWatch {
   int looks_ = 0;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,13 +1,13 @@
-#include "agent/mesh_dial.h"
+#include "agent/mesh/dial.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "agent/mesh_dialer.h"
+#include "agent/mesh/dialer.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 constexpr size_t kEchoBytes = 64;
@@ -292,4 +292,4 @@ void MeshDial::over(const char* outcome, int error_number) {
   over_();
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

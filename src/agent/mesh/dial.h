@@ -1,15 +1,15 @@
-// One dial of the mesh test (mesh_dialer.h says how it goes and how its failures are told apart).
+// One dial of the mesh test (agent/mesh/dialer.h says how it goes and how its failures are told apart).
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include "agent/mesh_listener.h"
+#include "agent/mesh/listener.h"
 #include "os/loop.h"
 #include "os/net.h"
 #include "wire/check_messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class MeshDial {
  public:
@@ -58,4 +58,4 @@ class MeshDial {
   uint64_t acknowledged_ = 0;  // at the beginning of the phase, and at the last look
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

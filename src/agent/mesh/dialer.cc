@@ -1,12 +1,12 @@
-#include "agent/mesh_dialer.h"
+#include "agent/mesh/dialer.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "agent/mesh_dial.h"
+#include "agent/mesh/dial.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 MeshDialer::MeshDialer(os::Loop& loop, std::function<void(wire::Dialed)> done) : loop_(loop), done_(std::move(done)) {}
 MeshDialer::~MeshDialer() { stop(); }
@@ -45,4 +45,4 @@ void MeshDialer::one_done() {
   });
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,5 +1,5 @@
 // The asking half of the mesh test: dials several hosts side by side and says of each what became of it, in the words of
-// cluster/mesh.h. One dial: connect, prove the key, then what was asked for: small echoes, a payload there and back, a burst.
+// hosts/mesh.h. One dial: connect, prove the key, then what was asked for: small echoes, a payload there and back, a burst.
 //
 // How failures are told apart:
 //   the network says so by ICMP (IP_RECVERR): port unreachable → rejected; administratively prohibited → prohibited; host unreachable
@@ -17,7 +17,7 @@
 #include "os/net.h"
 #include "wire/check_messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class MeshDial;
 
@@ -48,4 +48,4 @@ class MeshDialer {
   os::TimerId answer_ = 0;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

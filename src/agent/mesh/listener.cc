@@ -1,4 +1,4 @@
-#include "agent/mesh_listener.h"
+#include "agent/mesh/listener.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,9 @@
 #include <memory>
 #include <utility>
 
-namespace agent {
+#include "base/try.h"
+
+namespace phalanx::agent {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
@@ -229,4 +231,4 @@ void MeshListener::close() {
   timer_ = 0;
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -24,7 +24,7 @@
 #include "wire/challenge.h"
 #include "wire/check_messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 inline constexpr std::string_view kMeshHello{"PHLXMESH"};
 inline constexpr size_t kMeshAnswerBytes = kMeshHello.size() + wire::kNonceBytes + wire::kProofBytes;
@@ -73,4 +73,4 @@ class MeshListener {
   os::TimerId timer_ = 0;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,4 +1,4 @@
-#include "agent/reach.h"
+#include "agent/mesh/reach.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include "store/protocol.h"
 #include "wire/challenge.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 std::string interface_of(const std::string& address) {
   base::Result<std::vector<os::InterfaceAddress>> all = os::interface_addresses();
@@ -121,4 +121,4 @@ void ReachCheck::finish(wire::Reached result) {
   done_(std::move(result));
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

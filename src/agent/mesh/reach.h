@@ -9,7 +9,7 @@
 #include "os/net.h"
 #include "wire/messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 // Starts the check; `done` is called once, from the loop, at the latest after `timeout`. The object must live until then.
 // On success Reached.interface names the interface the connection went out on. On failure the error tells a refusal, a timeout (a
@@ -41,4 +41,4 @@ class ReachCheck {
 // The interface that has this address; empty if none does.
 std::string interface_of(const std::string& address);
 
-}  // namespace agent
+}  // namespace phalanx::agent

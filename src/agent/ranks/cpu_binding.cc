@@ -1,8 +1,8 @@
-#include "agent/cpu_binding.h"
+#include "agent/ranks/cpu_binding.h"
 
 #include "base/text.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 bool parse(const std::string& cpus, cpu_set_t& set) {
@@ -31,4 +31,4 @@ CpuBinding::~CpuBinding() {
   if (bound_) ::sched_setaffinity(0, sizeof(before_), &before_);
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

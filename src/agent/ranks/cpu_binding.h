@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace agent {
+namespace phalanx::agent {
 
 class CpuBinding {
  public:
@@ -22,4 +22,4 @@ class CpuBinding {
   bool bound_ = false;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

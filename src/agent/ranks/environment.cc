@@ -1,12 +1,12 @@
-#include "agent/environment.h"
+#include "agent/ranks/environment.h"
 
 #include <algorithm>
 
 #include "base/glob.h"
-#include "host/threads.h"
+#include "machine/ranks/threads.h"
 #include "wire/rank_event.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 Environment parse_environment(const char* const* environ_block) {
   Environment out;
@@ -44,7 +44,7 @@ Environment job_environment(Environment host, const wire::Prepare& prepare, bool
 Environment rank_environment(const Environment& job, const wire::RankSpec& spec, const RankPlace& place) {
   Environment out = job;
   // emplace: what the user set wins.
-  out.emplace("OMP_NUM_THREADS", std::to_string(host::threads_per_rank(place.cpus, 0, place.local_world)));
+  out.emplace("OMP_NUM_THREADS", std::to_string(machine::threads_per_rank(place.cpus, 0, place.local_world)));
   out.emplace("PYTHONUNBUFFERED", "1");
   out.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (!place.error_file.empty()) out["TORCHELASTIC_ERROR_FILE"] = place.error_file;
@@ -53,4 +53,4 @@ Environment rank_environment(const Environment& job, const wire::RankSpec& spec,
   return out;
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

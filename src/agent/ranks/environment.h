@@ -9,7 +9,7 @@
 
 #include "wire/messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 using Environment = std::map<std::string, std::string>;
 
@@ -30,4 +30,4 @@ struct RankPlace {
 // One rank's environment: the job's, defaults it does not set (OMP_NUM_THREADS, PYTHONUNBUFFERED …), then spec.set.
 Environment rank_environment(const Environment& job, const wire::RankSpec& spec, const RankPlace& place);
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,4 +1,4 @@
-#include "agent/obituary.h"
+#include "agent/ranks/exit_evidence.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "host/cgroups.h"
-#include "host/small_files.h"
+#include "machine/cgroups.h"
+#include "machine/small_files.h"
 #include "os/files.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 constexpr size_t kMostLines = 64;
@@ -26,7 +26,7 @@ constexpr size_t kMostLooked = 20'000;  // lines in one look: a kernel that floo
 // Kernel: version 2 memory.events, version 1 (since 4.13) memory.oom_control.
 int64_t oom_kills(const std::string& folder, bool version_2) {
   base::Result<std::string> text = os::read_file(folder + (version_2 ? "/memory.events" : "/memory.oom_control"), 64 << 10);
-  return text.ok() ? host::value_after(*text, "oom_kill").value_or(0) : 0;
+  return text.ok() ? machine::value_after(*text, "oom_kill").value_or(0) : 0;
 }
 
 std::string limit_of(const std::string& folder, bool version_2) {
@@ -79,13 +79,13 @@ std::string_view kernel_line_of_interest(std::string_view line) {
   return {};
 }
 
-Obituary::Obituary(const std::string& kernel_log, bool own_pids, std::string root)
+ExitEvidence::ExitEvidence(const std::string& kernel_log, bool own_pids, std::string root)
     : log_(::open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)), own_pids_(own_pids), root_(std::move(root)) {
   if (log_.valid() && ::lseek(log_.get(), 0, SEEK_END) < 0) log_.reset();
 }
 
 // Every read(2) of /dev/kmsg is one record; EPIPE says that records were overwritten before they were read.
-void Obituary::read_log() {
+void ExitEvidence::read_log() {
   char record[8192];
   for (size_t i = 0; log_.valid() && i < kMostLooked; ++i) {
     ssize_t got = ::read(log_.get(), record, sizeof(record));
@@ -100,7 +100,7 @@ void Obituary::read_log() {
   }
 }
 
-void Obituary::born(pid_t pid, const std::string& program) {
+void ExitEvidence::born(pid_t pid, const std::string& program) {
   Life& life = lives_[pid];
   life.name = program.substr(program.rfind('/') + 1).substr(0, 15);
   note_cgroup(pid);
@@ -109,17 +109,17 @@ void Obituary::born(pid_t pid, const std::string& program) {
   if (mounts_.empty()) {  // once for all ranks: it is on the way to their start
     base::Result<std::string> mounted = os::read_file("/proc/self/mountinfo", 16 << 20);
     if (!mounted.ok()) return;
-    mounts_ = host::parse_mountinfo(*mounted);
+    mounts_ = machine::parse_mountinfo(*mounted);
   }
-  host::CgroupChain chain = host::cgroup_chain("memory", host::parse_cgroup(*own), mounts_);
+  machine::CgroupChain chain = machine::cgroup_chain("memory", machine::parse_cgroup(*own), mounts_);
   for (const std::string& folder : chain.folders) life.counters.push_back({folder, oom_kills(folder, chain.version_2), chain.version_2});
 }
 
-void Obituary::note_cgroup(pid_t pid) {
+void ExitEvidence::note_cgroup(pid_t pid) {
   auto life = lives_.find(pid);
   base::Result<std::string> own = os::read_file(fmt::format("{}/proc/{}/cgroup", root_, pid), 64 << 10);
   if (life == lives_.end() || !own.ok()) return;
-  for (const host::CgroupLine& line : host::parse_cgroup(*own)) {
+  for (const machine::CgroupLine& line : machine::parse_cgroup(*own)) {
     bool memory =
         line.controllers.empty() || std::find(line.controllers.begin(), line.controllers.end(), "memory") != line.controllers.end();
     if (memory && line.path != "/") life->second.memory_groups.insert(line.path);  // everybody may be in the root
@@ -129,7 +129,7 @@ void Obituary::note_cgroup(pid_t pid) {
 // In a pid namespace the log's pids say nothing. A process that was killed for memory is this one if it was in a cgroup that this one was
 // seen in, and if it fits: the name, or an end by SIGKILL. Otherwise nothing is claimed: another job of this machine may have run out of
 // memory.
-std::string Obituary::lines_about(const Life& life, pid_t pid, int status) const {
+std::string ExitEvidence::lines_about(const Life& life, pid_t pid, int status) const {
   std::set<pid_t> pids;
   if (!own_pids_) pids.insert(pid);
   for (const std::string& line : lines_) {
@@ -145,7 +145,7 @@ std::string Obituary::lines_about(const Life& life, pid_t pid, int status) const
   return said;
 }
 
-std::string Obituary::of(pid_t pid, int status) {
+std::string ExitEvidence::of(pid_t pid, int status) {
   std::string said;
   const Life& life = lives_[pid];
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
@@ -163,4 +163,4 @@ std::string Obituary::of(pid_t pid, int status) {
   return said;
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

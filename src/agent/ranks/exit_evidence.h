@@ -12,17 +12,17 @@
 #include <string_view>
 #include <vector>
 
-#include "host/mounts.h"
+#include "machine/storage/mounts.h"
 #include "os/family.h"
 #include "os/fd.h"
 
-namespace agent {
+namespace phalanx::agent {
 
-class Obituary {
+class ExitEvidence {
  public:
   // kernel_log: "/dev/kmsg", or a file of such lines in a test. What it says from here on is kept. own_pids: this process is in a pid
   // namespace, so the log's pids are not those seen here. root: of /proc, for a test.
-  explicit Obituary(const std::string& kernel_log = "/dev/kmsg", bool own_pids = os::in_own_pid_namespace(), std::string root = "");
+  explicit ExitEvidence(const std::string& kernel_log = "/dev/kmsg", bool own_pids = os::in_own_pid_namespace(), std::string root = "");
 
   // program: the file it runs, whose name the kernel's log shows.
   void born(pid_t pid, const std::string& program);
@@ -53,7 +53,7 @@ class Obituary {
   std::deque<std::string> lines_;  // of interest, oldest first
   bool own_pids_;                  // pids of the kernel's log are not ours: we are in a container
   std::string root_;
-  std::vector<host::Mount> mounts_;  // of this process, when first needed
+  std::vector<machine::Mount> mounts_;  // of this process, when first needed
   std::map<pid_t, Life> lives_;
 };
 
@@ -61,4 +61,4 @@ class Obituary {
 // "".
 std::string_view kernel_line_of_interest(std::string_view line);
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "host/run_processes.h"
+#include "machine/ranks/run_processes.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 // Called by the agent. folder: the scratch folder. What cannot be written is left out.
 class FamilyRecord {
  public:
-  // cgroup: of the ranks (host/own_cgroup.h), or empty.
+  // cgroup: of the ranks (machine/own_cgroup.h), or empty.
   void write(const std::string& folder, const std::string& cgroup);
 
  private:
@@ -19,6 +19,6 @@ class FamilyRecord {
 };
 
 // All that agents of this run have left on this machine in folders of this user (agent/scratch.h).
-host::RunEvidence read_family_records(const std::string& run_id);
+machine::RunEvidence read_family_records(const std::string& run_id);
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,4 +1,4 @@
-#include "agent/python_hook.h"
+#include "agent/ranks/python_hook.h"
 
 #include <cstdlib>
 
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "os/files.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 // {0}: the signal's number. Python 3.3 and newer; whatever goes wrong, the program starts as if the hook were not there.
@@ -65,4 +65,4 @@ bool catches_hook_signal(pid_t pid) {
   return ((mask >> (hook_signal() - 1)) & 1) != 0;
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "agent/environment.h"
+#include "agent/ranks/environment.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 inline int hook_signal() { return SIGRTMAX - 3; }
 inline constexpr const char* kStackFileVariable = "PHALANX_STACK_FILE";
@@ -22,4 +22,4 @@ void add_python_hook(Environment& environment, const std::string& folder, const 
 // The process catches hook_signal(): without a handler the signal would end it.
 bool catches_hook_signal(pid_t pid);
 
-}  // namespace agent
+}  // namespace phalanx::agent

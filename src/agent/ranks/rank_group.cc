@@ -1,12 +1,12 @@
-#include "agent/rank_group.h"
+#include "agent/ranks/rank_group.h"
 
 #include <algorithm>
 
-#include "host/own_cgroup.h"
+#include "machine/own_cgroup.h"
 
-namespace agent {
+namespace phalanx::agent {
 
-using host::OwnCgroup;
+using machine::OwnCgroup;
 
 constexpr std::chrono::milliseconds kPatience{200};
 
@@ -30,4 +30,4 @@ std::string hidden_in(const std::string& cgroup, bool childless) {
   return "the control group " + cgroup + " is not empty";
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

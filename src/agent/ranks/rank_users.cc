@@ -1,4 +1,4 @@
-#include "agent/rank_users.h"
+#include "agent/ranks/rank_users.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "os/family.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 bool RankUsers::runs_as(uid_t uid) {
   if (::geteuid() != 0) return false;
@@ -25,4 +25,4 @@ bool RankUsers::runs_as(uid_t uid) {
   return found;
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -8,7 +8,7 @@
 
 #include "os/clock.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 class RankUsers {
  public:
@@ -21,4 +21,4 @@ class RankUsers {
   std::map<uid_t, os::Mono> refused_;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,4 +1,4 @@
-#include "agent/ranks.h"
+#include "agent/ranks/ranks.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,16 +8,17 @@
 
 #include <fmt/format.h>
 
-#include "agent/cpu_binding.h"
-#include "agent/dig.h"
-#include "agent/python_hook.h"
+#include "agent/looks/stack_dump.h"
+#include "agent/ranks/cpu_binding.h"
+#include "agent/ranks/python_hook.h"
 #include "agent/scratch.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "os/files.h"
 #include "os/guarded.h"
 #include "os/process.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 constexpr int kEventFd = 3;
 constexpr size_t kReadBytes = 128 << 10;
@@ -301,4 +302,4 @@ void Ranks::flush_stale() {
       if (pipe.fd.valid() && pipe.splitter.has_tail()) pipe.splitter.flush_stale(sink(*rank, pipe));
 }
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "agent/environment.h"
-#include "agent/obituary.h"
 #include "agent/outbox.h"
+#include "agent/ranks/environment.h"
+#include "agent/ranks/exit_evidence.h"
 #include "logs/line_splitter.h"
 #include "os/loop.h"
 #include "os/process.h"
 #include "wire/messages.h"
 
-namespace agent {
+namespace phalanx::agent {
 
 struct RankCommand {
   std::string program;  // found in the rank's PATH
@@ -99,11 +99,11 @@ class Ranks {
 
   os::Loop& loop_;
   Outbox& outbox_;
-  Obituary obituary_;
+  ExitEvidence obituary_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   os::milliseconds exec_patience_;
   bool paused_ = false;
   os::TimerId stale_timer_ = 0;
 };
 
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,13 +1,14 @@
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
-#include "cli/flag_value.h"
-#include "cli/foreign_flags.h"
+#include "cli/flags/flag_value.h"
+#include "cli/flags/foreign_flags.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Error;
@@ -187,4 +188,4 @@ Result<Invocation> parse_command_line(std::span<const std::string> args) {
   return Reader(*verb, args.subspan(1)).read();
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

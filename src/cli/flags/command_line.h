@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/flags.h"
+#include "cli/flags/flags.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 struct GivenFlag {
   const FlagRow* row;
@@ -38,4 +38,4 @@ struct Invocation {
 // the verb version.
 base::Result<Invocation> parse_command_line(std::span<const std::string> args);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -5,10 +5,10 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "cli/codes.h"
-#include "cli/reference.h"
+#include "cli/flags/reference.h"
 #include "doctor/catalogue.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Language;
@@ -252,4 +252,4 @@ base::Result<std::string> completion_script(std::string_view shell, Language lan
       .with_hint("phalanx completion bash, or zsh, or fish");
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,4 +1,4 @@
-#include "cli/env_file.h"
+#include "cli/flags/env_file.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Error;
@@ -131,4 +131,4 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::str
   return variables;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 constexpr size_t kLargestEnvFile = 4u << 20;  // bytes
 constexpr size_t kMostEnvVariables = 4'096;   // in one file
@@ -21,4 +21,4 @@ bool is_variable_name(std::string_view name);
 // naming the place in errors: kConfig, `path:line: …`.
 base::Result<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text, std::string_view path);
 
-}  // namespace cli
+}  // namespace phalanx::cli

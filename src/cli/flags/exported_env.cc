@@ -1,11 +1,12 @@
-#include "cli/exports.h"
+#include "cli/flags/exported_env.h"
 
 #include <algorithm>
 #include <array>
 
 #include "base/glob.h"
+#include "base/try.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr std::array<std::string_view, 34> kDefaults = {"NCCL_*",
@@ -86,4 +87,4 @@ base::Result<wire::Variables> select_exports(const char* const* environ_block, c
   return out;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

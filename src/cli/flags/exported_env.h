@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "wire/messages.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // Names that are passed on without being asked for: what training libraries read, and the locale. docs/formats/environment.md.
 std::span<const std::string_view> default_exports();
@@ -24,4 +24,4 @@ struct ExportRules {
 // globs, never through a pattern. Error kUsage: a malformed glob.
 base::Result<wire::Variables> select_exports(const char* const* environ_block, const ExportRules& rules);
 
-}  // namespace cli
+}  // namespace phalanx::cli

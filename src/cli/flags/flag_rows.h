@@ -1,11 +1,11 @@
-// The parts of the table of flags (cli/flags.h) that stand in files of their own.
+// The parts of the table of flags (cli/flags/flags.h) that stand in files of their own.
 #pragma once
 
-#include "cli/flags.h"
+#include "cli/flags/flags.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 std::span<const FlagRow> measure_flags();  // of fit and bench alone
 std::span<const FlagRow> life_flags();     // of runs that are there: run -d, ps, logs, attach, stop, report
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,9 +1,9 @@
 // The rows. Help is written for people who know torchrun and ssh and nothing of us.
 #include <vector>
 
-#include "cli/flag_rows.h"
+#include "cli/flags/flag_rows.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
@@ -394,4 +394,4 @@ std::span<const FlagRow> flag_table() {
   return all;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

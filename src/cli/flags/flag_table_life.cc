@@ -1,7 +1,7 @@
 // Flags of runs one can come back to.
-#include "cli/flag_rows.h"
+#include "cli/flags/flag_rows.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);  // verbs that show what ranks print
@@ -89,4 +89,4 @@ constexpr FlagRow kFlags[] = {
 
 std::span<const FlagRow> life_flags() { return kFlags; }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,7 +1,7 @@
 // Flags of what is only computed or measured: fit, bench.
-#include "cli/flag_rows.h"
+#include "cli/flags/flag_rows.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr FlagRow kFlags[] = {
@@ -77,4 +77,4 @@ constexpr FlagRow kFlags[] = {
 
 std::span<const FlagRow> measure_flags() { return kFlags; }
 
-}  // namespace cli
+}  // namespace phalanx::cli

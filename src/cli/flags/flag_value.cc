@@ -1,4 +1,4 @@
-#include "cli/flag_value.h"
+#include "cli/flags/flag_value.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include "base/glob.h"
 #include "base/text.h"
 #include "base/unicode.h"
-#include "cli/env_file.h"
-#include "cli/gpu_wish.h"
+#include "cli/flags/env_file.h"
+#include "cli/flags/gpu_request.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Error;
@@ -110,7 +110,7 @@ Status check_value(const FlagRow& row, std::string_view typed, std::string_view 
       return number.ok() ? base::ok() : Status(named(typed, number.error()));
     }
     case ValueKind::kGpuWish: {
-      auto wish = parse_gpu_wish(value, row.max);
+      auto wish = parse_gpu_request(value, row.max);
       return wish.ok() ? base::ok() : Status(named(typed, wish.error()));
     }
     case ValueKind::kBytes: {
@@ -131,4 +131,4 @@ Status check_value(const FlagRow& row, std::string_view typed, std::string_view 
 int int_value(std::string_view value) { return static_cast<int>(base::parse_int(value, INT_MIN, INT_MAX).value()); }
 std::chrono::milliseconds duration_value(std::string_view value) { return base::parse_duration(value).value(); }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "cli/flags.h"
+#include "cli/flags/flags.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // Error (kUsage): names the flag as typed and the value.
 base::Status check_value(const FlagRow& row, std::string_view typed, std::string_view value);
@@ -16,4 +16,4 @@ base::Status check_value(const FlagRow& row, std::string_view typed, std::string
 int int_value(std::string_view value);
 std::chrono::milliseconds duration_value(std::string_view value);
 
-}  // namespace cli
+}  // namespace phalanx::cli

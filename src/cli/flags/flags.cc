@@ -1,21 +1,21 @@
-#include "cli/flags.h"
+#include "cli/flags/flags.h"
 
 #include "base/check.h"
 #include "base/text.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 const VerbRow& row(Verb verb) {
   for (const VerbRow& candidate : verb_table())
     if (candidate.verb == verb) return candidate;
-  CHECK(!"every verb has a row");
+  PHALANX_CHECK(!"every verb has a row");
   __builtin_unreachable();
 }
 
 const FlagRow& row(Flag flag) {
   for (const FlagRow& candidate : flag_table())
     if (candidate.flag == flag) return candidate;
-  CHECK(!"every flag has a row");
+  PHALANX_CHECK(!"every flag has a row");
   __builtin_unreachable();
 }
 
@@ -55,4 +55,4 @@ base::Bilingual title(Section section) {
   return {};
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -8,7 +8,7 @@
 
 #include "base/language.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 enum class Verb {
   kRun,
@@ -162,4 +162,4 @@ const FlagRow* find_flag(Verb verb, std::string_view name);
 const FlagRow* find_flag(Verb verb, char short_name);
 base::Bilingual title(Section section);
 
-}  // namespace cli
+}  // namespace phalanx::cli

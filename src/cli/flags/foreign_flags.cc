@@ -1,8 +1,8 @@
-#include "cli/foreign_flags.h"
+#include "cli/flags/foreign_flags.h"
 
 #include "base/text.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 struct ForeignFlag {
@@ -69,4 +69,4 @@ std::optional<std::string> advice_for_foreign_flag(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

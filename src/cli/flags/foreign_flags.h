@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace cli {
+namespace phalanx::cli {
 
 // `name` without dashes in front; '_' counts as '-'.
 std::optional<std::string> advice_for_foreign_flag(std::string_view name);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,11 +1,12 @@
-#include "cli/gpu_wish.h"
+#include "cli/flags/gpu_request.h"
 
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr int64_t kMostIndex = 1023;
@@ -27,8 +28,8 @@ base::Result<std::pair<std::string, std::vector<int>>> parse_host(std::string_vi
 
 }  // namespace
 
-base::Result<job::GpuWish> parse_gpu_wish(std::string_view value, int64_t most) {
-  job::GpuWish wish;
+base::Result<job::GpuRequest> parse_gpu_request(std::string_view value, int64_t most) {
+  job::GpuRequest wish;
   if (value == "auto") return wish;
   if (value.find(':') == std::string_view::npos) {
     TRY_ASSIGN(int64_t count, base::parse_int(value, 1, most));
@@ -42,11 +43,11 @@ base::Result<job::GpuWish> parse_gpu_wish(std::string_view value, int64_t most) 
   return wish;
 }
 
-void add_gpu_wish(std::string_view value, job::GpuWish& wish) {
-  base::Result<job::GpuWish> parsed = parse_gpu_wish(value, INT32_MAX);
-  CHECK(parsed.ok());
+void add_gpu_request(std::string_view value, job::GpuRequest& wish) {
+  base::Result<job::GpuRequest> parsed = parse_gpu_request(value, INT32_MAX);
+  PHALANX_CHECK(parsed.ok());
   wish.count = parsed->count;
   wish.lists = std::move(parsed->lists);
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

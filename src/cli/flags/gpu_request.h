@@ -4,13 +4,13 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "job/choose.h"
+#include "job/choose/choose.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // Error (kUsage): what is wrong with the value, without the flag's name. most: ranks per host.
-base::Result<job::GpuWish> parse_gpu_wish(std::string_view value, int64_t most);
-// Adds a value that parse_gpu_wish has accepted.
-void add_gpu_wish(std::string_view value, job::GpuWish& wish);
+base::Result<job::GpuRequest> parse_gpu_request(std::string_view value, int64_t most);
+// Adds a value that parse_gpu_request has accepted.
+void add_gpu_request(std::string_view value, job::GpuRequest& wish);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -3,9 +3,9 @@
 
 #include "base/unicode.h"
 #include "base/wrap.h"
-#include "cli/reference.h"
+#include "cli/flags/reference.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Bilingual;
@@ -69,4 +69,4 @@ std::string help_text(Verb verb, Language language) {
   return out;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

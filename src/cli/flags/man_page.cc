@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "cli/reference.h"
+#include "cli/flags/reference.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr base::Language kEnglish = base::Language::kEnglish;
@@ -80,4 +80,4 @@ std::string man_page(std::string_view version) {
   return out + ".SH SEE ALSO\n.BR ssh (1),\n.BR ssh_config (5)\n";
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,10 +1,10 @@
-#include "cli/reference.h"
+#include "cli/flags/reference.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 base::Bilingual tagline() {
   return {
@@ -71,4 +71,4 @@ std::string full_help(const FlagRow& flag, base::Language language) {
   return out + (chinese ? "（" : " [") + more + (chinese ? "）" : "]");
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

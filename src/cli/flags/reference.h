@@ -1,4 +1,4 @@
-// What the program says about itself, all made from the table (cli/flags.h), so that help, manual page, completions,
+// What the program says about itself, all made from the table (cli/flags/flags.h), so that help, manual page, completions,
 // documents and parser cannot disagree. Pure.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 #include "base/language.h"
 #include "base/result.h"
-#include "cli/flags.h"
+#include "cli/flags/flags.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 constexpr size_t kHelpColumns = 100;
 
@@ -50,4 +50,4 @@ std::string full_help(const FlagRow& flag, base::Language language);
 constexpr Section kSections[] = {Section::kHosts,      Section::kRanks,  Section::kEnvironment,
                                  Section::kConnection, Section::kOutput, Section::kOther};
 
-}  // namespace cli
+}  // namespace phalanx::cli

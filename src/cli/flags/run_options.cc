@@ -1,13 +1,14 @@
-#include "cli/run_options.h"
+#include "cli/flags/run_options.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/codes.h"
-#include "cli/flag_value.h"
-#include "cli/gpu_wish.h"
+#include "cli/flags/flag_value.h"
+#include "cli/flags/gpu_request.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Error;
@@ -74,7 +75,7 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
     options.command = invocation.command;
     return take_hosts(invocation, 0, options);
   }
-  if (invocation.verb == Verb::kFit) return base::ok();  // its operand is a model (cmd_fit.cc)
+  if (invocation.verb == Verb::kFit) return base::ok();  // its operand is a model (cli/verbs/fit.cc)
   if (invocation.verb != Verb::kBench) {
     options.command = invocation.operands;
     return base::ok();
@@ -127,7 +128,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kDetach: options.detach = true; break;
     case Flag::kPreflight: options.preflight = preflight_value(value); break;
     case Flag::kReuseChecks: options.reuse_checks = duration_value(value); break;
-    case Flag::kGpus: add_gpu_wish(value, options.gpus); break;
+    case Flag::kGpus: add_gpu_request(value, options.gpus); break;
     case Flag::kIface: options.gpus.interface = value; break;
     case Flag::kSeconds: options.burst = std::chrono::seconds(int_value(value)); break;
     case Flag::kEnv: options.env.push_back(variable_value(value)); break;
@@ -148,14 +149,14 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kWatch: options.watch = duration_value(value); break;
     case Flag::kQuiet: options.quiet = true; break;
     case Flag::kVerbose: options.verbose = true; break;
-    case Flag::kParams:  // of fit: cmd_fit.cc
+    case Flag::kParams:  // of fit: cli/verbs/fit.cc
     case Flag::kGpuMemory:
     case Flag::kSequence:
     case Flag::kBatch:
     case Flag::kAccumulate:
     case Flag::kPrecision:
     case Flag::kNoFlash:
-    case Flag::kFollow:  // of runs that are there: cli/runs.h
+    case Flag::kFollow:  // of runs that are there: cli/records/runs.h
     case Flag::kTail:
     case Flag::kRank:
     case Flag::kOnHost:
@@ -188,4 +189,4 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   return options;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,5 +1,5 @@
 // What `phalanx run`, `plan`, `train`, `check` and `bench` were asked for, as typed values. Text that has a grammar of its own (hosts,
-// filters, files) is carried as text: cluster/host_list.h, cluster/host_filter.h and cli/env_file.h read it.
+// filters, files) is carried as text: hosts/lists/host_list.h, hosts/lists/host_filter.h and cli/flags/env_file.h read it.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 #include "job/job.h"
-#include "logs/old_runs.h"
+#include "logs/runs/old_runs.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // Ranks per host. kCount: exactly `count` on every host. kGpu: one per GPU. kCpu: one per CPU core. kAuto: one per GPU, or
 // one where there is no GPU.
@@ -62,7 +62,7 @@ struct RunOptions {
 
   job::Preflight preflight = job::Preflight::kStrict;
   std::chrono::milliseconds reuse_checks{300'000};  // how old the checks of an earlier run may be to start by them; 0: never
-  job::GpuWish gpus;                                // --gpus, --iface
+  job::GpuRequest gpus;                             // --gpus, --iface
   std::chrono::milliseconds burst{1'000};           // bench: per pair
 
   std::chrono::milliseconds connect_timeout{10'000};
@@ -86,4 +86,4 @@ struct RunOptions {
 // For an Invocation of run, plan, train, check or bench. Error: kUsage, for flags that exclude each other or a missing command.
 base::Result<RunOptions> run_options(const Invocation& invocation);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,7 +1,7 @@
 // The verbs: what each is for, how it is called, and examples (docs/readme runs them).
-#include "cli/flags.h"
+#include "cli/flags/flags.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr VerbRow kVerbs[] = {
@@ -195,4 +195,4 @@ constexpr VerbRow kVerbs[] = {
 
 std::span<const VerbRow> verb_table() { return kVerbs; }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 base::Result<int> run_verb(const Invocation& invocation);  // run, plan, train
 base::Result<int> check_verb(const Invocation& invocation);
@@ -22,4 +22,4 @@ base::Result<int> help_verb(const Invocation& invocation);
 base::Result<int> completion_verb(const Invocation& invocation);
 base::Result<int> version_verb(const Invocation& invocation);
 
-}  // namespace cli
+}  // namespace phalanx::cli

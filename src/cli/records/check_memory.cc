@@ -1,4 +1,4 @@
-#include "cli/check_memory.h"
+#include "cli/records/check_memory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,12 +11,13 @@
 #include "base/json_fields.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "cluster/private_folder.h"
+#include "base/try.h"
+#include "hosts/connect/private_folder.h"
 #include "os/build_id.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr size_t kMostBytes = 32 << 20;
@@ -25,7 +26,7 @@ constexpr time_t kOld_s = 24 * 3600;  // a file of another job that nobody has u
 std::string folder() {
   const std::string ours = cache_folder();
   if (ours.empty() || !os::make_folders(ours.substr(0, ours.rfind('/')), 0700).ok()) return "";
-  if (!cluster::private_folder(ours) || !cluster::private_folder(ours + "/checks")) return "";
+  if (!hosts::private_folder(ours) || !hosts::private_folder(ours + "/checks")) return "";
   return ours + "/checks";
 }
 
@@ -134,4 +135,4 @@ void CheckMemory::keep(const job::State& state, const job::Verdict& verdict) con
   remove_old(path_.substr(0, path_.rfind('/')));
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -8,9 +8,9 @@
 
 #include "job/job.h"
 #include "job/remembered.h"
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // $XDG_CACHE_HOME/phalanx or ~/.cache/phalanx, whether it is there or not. Empty: neither variable names a folder.
 std::string cache_folder();
@@ -31,4 +31,4 @@ class CheckMemory {
   std::chrono::milliseconds most_age_;
 };
 
-}  // namespace cli
+}  // namespace phalanx::cli

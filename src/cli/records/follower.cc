@@ -1,4 +1,4 @@
-#include "cli/follower.h"
+#include "cli/records/follower.h"
 
 #include <signal.h>
 
@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/runs.h"
+#include "base/try.h"
+#include "cli/records/runs.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 using base::Bilingual;
 
@@ -97,4 +98,4 @@ void Follower::on_frame(const wire::Frame& frame) {
   }
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

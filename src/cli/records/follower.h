@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/json.h"
-#include "job/control_client.h"
-#include "logs/run_list.h"
+#include "job/control/client.h"
+#include "logs/runs/run_list.h"
 #include "os/loop.h"
-#include "view/terminal.h"
+#include "view/terminal/terminal.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 class Follower {
  public:
@@ -58,4 +58,4 @@ class Follower {
   std::function<void()> answered_;
 };
 
-}  // namespace cli
+}  // namespace phalanx::cli

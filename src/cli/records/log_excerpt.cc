@@ -1,4 +1,4 @@
-#include "cli/log_excerpt.h"
+#include "cli/records/log_excerpt.h"
 
 #include <sys/stat.h>
 
@@ -10,12 +10,13 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "os/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
-constexpr const char* kBefore = ".1";  // logs/files.h
+constexpr const char* kBefore = ".1";  // logs/runs/files.h
 
 // Several files read as one.
 class Joined {
@@ -99,4 +100,4 @@ base::Result<std::string> excerpt_of(const std::string& run_folder, std::string_
   return head + fmt::format("[phalanx report: {} left out]\n", base::format_bytes(size - head.size() - tail.size())) + tail;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

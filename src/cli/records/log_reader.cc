@@ -1,4 +1,4 @@
-#include "cli/log_reader.h"
+#include "cli/records/log_reader.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,10 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "logs/run_list.h"
+#include "base/try.h"
+#include "logs/runs/run_list.h"
 #include "os/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr size_t kBlock = 64 << 10;
@@ -147,7 +148,7 @@ base::Status LogReader::read(Log& log) {
 }
 
 void LogReader::show(const Log& log, std::string_view lines) {
-  view::append_dressed(out_.buffer(), log.prefix, lines, controls_);
+  view::append_prefixed(out_.buffer(), log.prefix, lines, controls_);
   out_.pump();
   while (!out_.wants_more() && !out_.closed()) out_.drain(kPatience);
 }
@@ -160,4 +161,4 @@ void LogReader::finish() {
   while (out_.pending() > 0 && !out_.closed()) out_.drain(kPatience);
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,17 +1,17 @@
-// The logs of a run's ranks, read as they grow and shown line by line with host and rank before each. A log that was turned (logs/files.h)
-// is read from the file before it on.
+// The logs of a run's ranks, read as they grow and shown line by line with host and rank before each. A log that was turned
+// (logs/runs/files.h) is read from the file before it on.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "logs/run_list.h"
+#include "logs/runs/run_list.h"
 #include "os/fd.h"
-#include "view/dress.h"
-#include "view/output.h"
+#include "view/terminal/line_prefix.h"
+#include "view/terminal/output.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 class LogReader {
  public:
@@ -50,4 +50,4 @@ class LogReader {
   std::vector<Log> logs_;
 };
 
-}  // namespace cli
+}  // namespace phalanx::cli

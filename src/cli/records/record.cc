@@ -1,4 +1,4 @@
-#include "cli/record.h"
+#include "cli/records/record.h"
 
 #include <sys/wait.h>
 
@@ -6,14 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "cli/record_facts.h"
-#include "cli/record_life.h"
+#include "cli/records/record_facts.h"
+#include "cli/records/record_life.h"
 #include "job/findings_text.h"
 #include "job/stall_text.h"
 #include "os/clock.h"
 #include "os/process.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Json;
@@ -317,4 +317,4 @@ std::string Record::last_lines(int rank) const {
   return tail.substr(begin);
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

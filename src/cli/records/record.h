@@ -10,12 +10,12 @@
 #include "base/json.h"
 #include "job/runner.h"
 #include "logs/bar_progress.h"
-#include "logs/files.h"
-#include "logs/progress_log.h"
-#include "logs/rank_log.h"
-#include "logs/run_directory.h"
+#include "logs/runs/files.h"
+#include "logs/runs/progress_log.h"
+#include "logs/runs/rank_log.h"
+#include "logs/runs/run_directory.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // One object per event, as in events.jsonl and on stdout with --json: name and fields. Ticks and pongs have no name.
 struct EventRecord {
@@ -39,7 +39,7 @@ class Record {
   Record(logs::RunDirectory directory, logs::Files& files, int64_t began_wall_ns, uint64_t most_log_bytes);
 
   const logs::RunDirectory& directory() const { return directory_; }
-  // Before anything is contacted: run.json of a run that is starting. reach: cli/record_life.h, in every run.json from here on.
+  // Before anything is contacted: run.json of a run that is starting. reach: cli/records/record_life.h, in every run.json from here on.
   void opened(const job::Job& job, base::Json reach);
   void started(const job::State& state);  // the plan of an attempt stands: run.json, logs
   void restarting(const job::State& state, const job::Restarting& restarting);
@@ -82,4 +82,4 @@ class Record {
   base::Json attempts_ = base::Json::array();            // those that have ended
 };
 
-}  // namespace cli
+}  // namespace phalanx::cli

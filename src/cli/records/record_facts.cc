@@ -1,11 +1,12 @@
-#include "cli/record_facts.h"
+#include "cli/records/record_facts.h"
 
 #include <map>
 
 #include "base/json_fields.h"
-#include "host/facts.h"
+#include "base/try.h"
+#include "machine/facts.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Json;
@@ -20,14 +21,14 @@ Json names_of(const std::map<std::string, std::string>& variables) {
 
 base::Result<std::string> facts_for_file(const std::string& probed) {
   TRY_ASSIGN(Json read, base::parse_json(probed));
-  TRY_ASSIGN(host::Facts facts, base::from_json<host::Facts>(read));
+  TRY_ASSIGN(machine::Facts facts, base::from_json<machine::Facts>(read));
   Json environment = names_of(facts.software.environment), variables = Json::array();
   facts.software.environment.clear();
-  for (host::LaunchLine& launch : facts.command.launches) {
+  for (machine::LaunchLine& launch : facts.command.launches) {
     variables.push_back(names_of(launch.variables));
     launch.variables.clear();
   }
-  for (host::CommandFile& file : facts.command.files) file.text.clear();
+  for (machine::CommandFile& file : facts.command.files) file.text.clear();
   Json kept = base::to_json(facts);
   kept["software"].erase("environment");
   kept["software"]["environment_names"] = std::move(environment);
@@ -40,4 +41,4 @@ base::Result<std::string> facts_for_file(const std::string& probed) {
   return base::to_text(kept);
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

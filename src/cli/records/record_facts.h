@@ -5,11 +5,11 @@
 
 #include "base/result.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // `probed`: the JSON of an agent's answer. Kept without the value of any variable and without the text of any file: of variables the names
 // remain (software.environment_names, command.launches[].variable_names). What the checks need of the values stays in memory. Error:
 // they are no facts.
 base::Result<std::string> facts_for_file(const std::string& probed);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,4 +1,4 @@
-#include "cli/record_life.h"
+#include "cli/records/record_life.h"
 
 #include <algorithm>
 #include <array>
@@ -6,9 +6,9 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "logs/run_list.h"
+#include "logs/runs/run_list.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Json;
@@ -148,7 +148,7 @@ base::Result<Reached> reach_of(const Json& record) {
   auto hosts = reach->find("hosts");
   if (hosts == reach->end() || !hosts->is_array() || hosts->empty() || hosts->size() > kMostHosts) return unknown();
   for (const Json& host : *hosts) {
-    cluster::Target target;
+    hosts::Target target;
     if (host.is_object()) target.name = base::get_string(host, "host").value_or("");
     if (target.name.empty()) return unknown();
     target.destination = base::get_string(host, "destination").value_or("");
@@ -159,4 +159,4 @@ base::Result<Reached> reach_of(const Json& record) {
   return out;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/json.h"
-#include "cli/run_options.h"
+#include "cli/flags/run_options.h"
 #include "job/narrate.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // {"launcher": …, "lease_ms": …, "reach": …}
 base::Json describe_reach(const job::Job& job, const RunOptions& options);
@@ -22,7 +22,7 @@ std::chrono::milliseconds lease_of(const base::Json& record);
 
 // How the hosts of a run are reached, as describe_reach has written it.
 struct Reached {
-  std::vector<cluster::Target> hosts;
+  std::vector<hosts::Target> hosts;
   std::vector<std::string> ssh_options;
 };
 // Adds the options of a record to those that were given, which win. A record is a file: only options that neither run a program nor load
@@ -31,4 +31,4 @@ base::Status add_recorded(std::vector<std::string>& given, const std::vector<std
 // Error kConfig: run.json does not say, or what it says makes no sense.
 base::Result<Reached> reach_of(const base::Json& record);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,14 +1,15 @@
-#include "cli/run_events.h"
+#include "cli/records/run_events.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
-#include "logs/run_list.h"
+#include "base/try.h"
+#include "logs/runs/run_list.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr size_t kMaxLine = 1 << 20;
@@ -60,4 +61,4 @@ base::Result<std::map<std::string, std::set<int64_t>>> started_pids(const std::s
   return pids;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

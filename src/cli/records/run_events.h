@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/result.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 inline constexpr size_t kMaxEventBytes = 64 << 20;
 
@@ -24,4 +24,4 @@ base::Result<std::vector<RunEvent>> read_events(const std::string& run_folder);
 // Of every host: the process ids its ranks have had.
 base::Result<std::map<std::string, std::set<int64_t>>> started_pids(const std::string& run_folder);
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,4 +1,4 @@
-#include "cli/run_story.h"
+#include "cli/records/run_story.h"
 
 #include <algorithm>
 #include <map>
@@ -7,11 +7,12 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "cli/record_life.h"
-#include "cli/runs.h"
+#include "base/try.h"
+#include "cli/records/record_life.h"
+#include "cli/records/runs.h"
 #include "os/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Bilingual;
@@ -244,4 +245,4 @@ base::Result<std::vector<logs::ProgressPoint>> progress_of(const logs::Run& run)
   return logs::read_progress(text);
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,13 +1,13 @@
-// A run's record, events and progress, read back and told: what `why` and `report` show (view/story.h).
+// A run's record, events and progress, read back and told: what `why` and `report` show (view/story/story.h).
 #pragma once
 
 #include "base/json.h"
-#include "cli/run_events.h"
-#include "logs/progress_log.h"
-#include "logs/run_list.h"
-#include "view/story.h"
+#include "cli/records/run_events.h"
+#include "logs/runs/progress_log.h"
+#include "logs/runs/run_list.h"
+#include "view/story/story.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 // status: what its launcher says now (job::ask_status), or null. points: of progress.jsonl; may be empty.
 view::Story story_of(const logs::Run& run, const base::Json& status, const std::vector<RunEvent>& events,
@@ -19,4 +19,4 @@ std::string event_text(const RunEvent& event, size_t times, base::Language langu
 // progress.jsonl of a run; empty if there is none.
 base::Result<std::vector<logs::ProgressPoint>> progress_of(const logs::Run& run);
 
-}  // namespace cli
+}  // namespace phalanx::cli

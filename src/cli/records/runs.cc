@@ -1,4 +1,4 @@
-#include "cli/runs.h"
+#include "cli/records/runs.h"
 
 #include <unistd.h>
 
@@ -7,14 +7,15 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
-#include "host/process_table.h"
-#include "logs/run_directory.h"
+#include "logs/runs/run_directory.h"
+#include "machine/ranks/process_table.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "view/speech.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Error;
@@ -60,7 +61,7 @@ base::Result<logs::Run> run_named(const Invocation& invocation) {
   constexpr base::Bilingual kForeign{"phalanx: {} is not your run: another user may have written all that it says ({})\n",
                                      "phalanx: {} 不是您的运行：其中的内容可能全部由其他用户写入（{}）\n"};
   if (!run.ours) {
-    std::string text = fmt::format(fmt::runtime(kForeign.in(language_here())), run.id, host::user_name("", run.owner));
+    std::string text = fmt::format(fmt::runtime(kForeign.in(language_here())), run.id, machine::user_name("", run.owner));
     std::fputs(base::printable_lines(text).c_str(), stderr);
   }
   return run;
@@ -73,10 +74,10 @@ void warn_of(const Error& error) {
 
 base::Language language_here() { return view::choose_language(variable); }
 
-view::Surroundings surroundings_here(const Invocation& invocation) {
+view::TerminalCapabilities surroundings_here(const Invocation& invocation) {
   std::string color = invocation.value(Flag::kColor).value_or("auto");
   view::Choice choice = color == "always" ? view::Choice::kOn : color == "never" ? view::Choice::kOff : view::Choice::kAuto;
-  return view::look_around(STDOUT_FILENO, STDERR_FILENO, variable, choice);
+  return view::detect_terminal(STDOUT_FILENO, STDERR_FILENO, variable, choice);
 }
 
 std::string state_of(const logs::Run& run, const Json& status) {
@@ -148,4 +149,4 @@ base::Result<std::vector<bool>> wanted_ranks(const Invocation& invocation, const
       .because("its hosts are " + (names.empty() ? "not known yet" : base::join(names, ", ")));
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

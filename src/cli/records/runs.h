@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/language.h"
-#include "cli/command_line.h"
-#include "logs/run_list.h"
-#include "view/surroundings.h"
+#include "cli/flags/command_line.h"
+#include "logs/runs/run_list.h"
+#include "view/terminal/capabilities.h"
 
-namespace cli {
+namespace phalanx::cli {
 
 base::Result<std::string> runs_folder(const Invocation& invocation);
 // The run that the one operand names. Error kUsage: more operands, or no such run.
@@ -20,7 +20,7 @@ base::Result<logs::Run> run_named(const Invocation& invocation);
 void warn_of(const base::Error& error);
 
 base::Language language_here();
-view::Surroundings surroundings_here(const Invocation& invocation);  // --color counts
+view::TerminalCapabilities surroundings_here(const Invocation& invocation);  // --color counts
 
 // In one word, as JSON has it: starting, running, stopping, restarting, done, failed, refused, interrupted, lost, unknown. ps says
 // "silent" of a run whose launcher lives and gives no answer.
@@ -36,4 +36,4 @@ std::vector<std::string> host_of_rank(const base::Json& record);
 // --rank and --host: true for each of `hosts` (per rank) that is wanted. Error kUsage: malformed, or names none of them.
 base::Result<std::vector<bool>> wanted_ranks(const Invocation& invocation, const std::vector<std::string>& hosts);
 
-}  // namespace cli
+}  // namespace phalanx::cli

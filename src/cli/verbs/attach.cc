@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "cli/follower.h"
-#include "cli/record_life.h"
-#include "cli/runs.h"
-#include "cli/verbs.h"
+#include "base/try.h"
+#include "cli/flags/verbs.h"
+#include "cli/records/follower.h"
+#include "cli/records/record_life.h"
+#include "cli/records/runs.h"
 #include "view/speech.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Bilingual;
@@ -78,4 +79,4 @@ base::Result<int> attach_verb(const Invocation& invocation) {
       .with_hint("phalanx stop " + run.id);
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -3,16 +3,17 @@
 
 #include <cstdio>
 
+#include "base/try.h"
+#include "cli/flags/verbs.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
-#include "cli/verbs.h"
 #include "job/narrate.h"
 #include "os/files.h"
 #include "view/fabric_view.h"
-#include "view/output.h"
 #include "view/speech.h"
+#include "view/terminal/output.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 // Nothing is shown while it goes on but what takes long.
@@ -34,7 +35,7 @@ class Watcher : public job::Audience {
 
 base::Result<int> bench_verb(const Invocation& invocation) {
   TRY_ASSIGN(RunOptions options, run_options(invocation));
-  TRY_ASSIGN(job::Job job, make_job(options, look_around()));
+  TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
   if (job.hosts.size() < 2)
     return base::fail(base::ErrorKind::kUsage, "bench fabric needs two hosts or more").with_hint("phalanx bench fabric gpu01,gpu02");
   job.check_only = true;
@@ -58,4 +59,4 @@ base::Result<int> bench_verb(const Invocation& invocation) {
   return view::fabric_holds(situation) ? 0 : base::exit_code(base::ErrorKind::kUnfit);
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,23 +1,25 @@
 // check: parse → open hosts → probe → mesh test → examine → report. Nothing is started.
 //
-// With --watch the same again after each wait. ssh keeps its connections meanwhile (cluster/openssh.h), so that a look costs no login.
+// With --watch the same again after each wait. ssh keeps its connections meanwhile (hosts/connect/openssh.h), so that a look costs no
+// login.
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 
-#include "cli/check_exit.h"
+#include "base/try.h"
+#include "cli/exit_code.h"
+#include "cli/flags/verbs.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
-#include "cli/verbs.h"
 #include "job/narrate.h"
 #include "os/files.h"
-#include "view/check_changes.h"
-#include "view/output.h"
+#include "view/check/changes.h"
 #include "view/speech.h"
-#include "view/surroundings.h"
+#include "view/terminal/capabilities.h"
+#include "view/terminal/output.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr os::milliseconds kLastWords{10'000};  // how long a slow reader of our output is waited for
@@ -50,7 +52,7 @@ class Check {
     view::Choice colour = options.color == Color::kAlways  ? view::Choice::kOn
                           : options.color == Color::kNever ? view::Choice::kOff
                                                            : view::Choice::kAuto;
-    around_ = view::look_around(STDOUT_FILENO, STDERR_FILENO, variable, colour);
+    around_ = view::detect_terminal(STDOUT_FILENO, STDERR_FILENO, variable, colour);
     style_.language = view::choose_language(variable);
     style_.utf8 = around_.utf8;
     style_.colour = around_.out_colour;
@@ -81,7 +83,7 @@ class Check {
     out.buffer() = text(state, round);
     out.drain(kLastWords);
     if (!before_ || around_.out_terminal) print(errors);
-    int code = check_exit(state, verdict, round.examination, options_.fail_on);
+    int code = check_exit_code(state, verdict, round.examination, options_.fail_on);
     before_ = std::move(round);
     return code;
   }
@@ -116,7 +118,7 @@ class Check {
   const RunOptions& options_;
   job::Job job_;
   Watcher watcher_;
-  view::Surroundings around_;
+  view::TerminalCapabilities around_;
   view::CheckStyle style_;
   std::optional<view::CheckRound> before_;
 };
@@ -125,7 +127,7 @@ class Check {
 
 base::Result<int> check_verb(const Invocation& invocation) {
   TRY_ASSIGN(RunOptions options, run_options(invocation));
-  TRY_ASSIGN(job::Job job, make_job(options, look_around()));
+  TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
   job.check_only = true;
   job.run_id = "check";
   job.only = options.only;
@@ -143,4 +145,4 @@ base::Result<int> check_verb(const Invocation& invocation) {
   return code;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

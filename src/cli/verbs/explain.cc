@@ -6,18 +6,19 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "cli/codes.h"
 #include "cli/explain_logs.h"
-#include "cli/verbs.h"
+#include "cli/flags/verbs.h"
 #include "codes/code.h"
-#include "logs/run_directory.h"
+#include "logs/runs/run_directory.h"
 #include "os/files.h"
 #include "view/explain_view.h"
 #include "view/speech.h"
-#include "view/surroundings.h"
+#include "view/terminal/capabilities.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr size_t kWidest = 100;  // lines longer than this are hard to read
@@ -88,4 +89,4 @@ base::Result<int> explain_verb(const Invocation& invocation) {
   return 0;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -4,16 +4,17 @@
 #include <cstdio>
 
 #include "base/text.h"
-#include "cli/flag_value.h"
+#include "base/try.h"
+#include "cli/flags/flag_value.h"
+#include "cli/flags/verbs.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
 #include "cli/quiet_watcher.h"
-#include "cli/verbs.h"
 #include "os/files.h"
 #include "view/fit_view.h"
 #include "view/speech.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr size_t kMaxConfigBytes = 4 << 20;
@@ -68,7 +69,7 @@ fit::Training read_training(const Invocation& invocation, const RunOptions& opti
 // The GPUs the hosts really have: as many per host as the host with the fewest, as large as the smallest.
 base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training& training, view::FitTarget& target) {
   bool counted = options.ranks_per_host && options.ranks_per_host->kind == RanksPerHost::Kind::kCount;
-  TRY_ASSIGN(job::Job job, make_job(options, look_around()));
+  TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
   job.check_only = true;
   job.run_id = "fit";
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
@@ -89,7 +90,7 @@ base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training&
     if (gpus == 0) without = host.name;
     int64_t memory = host.facts.machine.memory_bytes;
     target.host_bytes = target.host_bytes == 0 ? memory : std::min(target.host_bytes, memory);
-    for (const host::Gpu& gpu : host.facts.gpus.devices) {
+    for (const machine::Gpu& gpu : host.facts.gpus.devices) {
       if (target.gpu_bytes != 0 && gpu.memory_bytes >= target.gpu_bytes) continue;
       target.gpu_bytes = gpu.memory_bytes;
       target.gpu_name = gpu.name;
@@ -131,4 +132,4 @@ base::Result<int> fit_verb(const Invocation& invocation) {
              : 0;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -3,11 +3,11 @@
 #include <cstdio>
 
 #include "base/unicode.h"
-#include "cli/reference.h"
-#include "cli/runs.h"
-#include "cli/verbs.h"
+#include "cli/flags/reference.h"
+#include "cli/flags/verbs.h"
+#include "cli/records/runs.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 // Data goes to standard output; a reader that has closed it (head, less) is no failure.
@@ -44,4 +44,4 @@ base::Result<int> completion_verb(const Invocation& invocation) {
   return print(*script);
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -6,14 +6,15 @@
 
 #include <fmt/format.h>
 
+#include "base/try.h"
 #include "base/unicode.h"
-#include "cli/flag_value.h"
-#include "cli/log_reader.h"
-#include "cli/runs.h"
-#include "cli/verbs.h"
+#include "cli/flags/flag_value.h"
+#include "cli/flags/verbs.h"
+#include "cli/records/log_reader.h"
+#include "cli/records/runs.h"
 #include "os/loop.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Bilingual;
@@ -80,7 +81,7 @@ base::Status follow(os::Loop& loop, Following& f) {
 base::Result<int> logs_verb(const Invocation& invocation) {
   TRY_ASSIGN(logs::Run run, run_named(invocation));
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
-  view::Surroundings around = surroundings_here(invocation);
+  view::TerminalCapabilities around = surroundings_here(invocation);
   view::Output out(*loop, STDOUT_FILENO);
   Following f{invocation, std::move(run), out, {around.out_colour, around.out_terminal, around.utf8}, nullptr};
   bool follows = invocation.has(Flag::kFollow);
@@ -93,4 +94,4 @@ base::Result<int> logs_verb(const Invocation& invocation) {
   return 0;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

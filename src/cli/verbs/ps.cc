@@ -6,15 +6,16 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
-#include "cli/runs.h"
-#include "cli/verbs.h"
-#include "host/process_table.h"
-#include "job/control_client.h"
+#include "cli/flags/verbs.h"
+#include "cli/records/runs.h"
+#include "job/control/client.h"
+#include "machine/ranks/process_table.h"
 #include "os/clock.h"
-#include "view/run_table.h"
+#include "view/story/run_table.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Json;
@@ -65,7 +66,7 @@ view::RunRow row_of(const Listed& listed) {
   view::RunRow row;
   row.id = listed.run.id;
   row.state = state_word(listed.state);
-  if (!listed.run.ours) row.owner = host::user_name("", listed.run.owner);
+  if (!listed.run.ours) row.owner = machine::user_name("", listed.run.owner);
   row.hosts = host_names(listed.run.record);
   row.ranks = base::get_int(listed.run.record, "world_size").value_or(0);
   row.ended = listed.run.life == logs::Life::kEnded;
@@ -120,7 +121,7 @@ base::Result<int> ps_verb(const Invocation& invocation) {
   } else {
     std::vector<view::RunRow> rows;
     for (const Listed& listed : runs) rows.push_back(row_of(listed));
-    view::Surroundings around = surroundings_here(invocation);
+    view::TerminalCapabilities around = surroundings_here(invocation);
     out = view::run_table(rows, language_here(), around.out_terminal ? view::terminal_columns(STDOUT_FILENO) : 0);
   }
   if (!invocation.has(Flag::kJson)) out = base::printable_lines(out);  // records in a shared folder may be another user's
@@ -128,4 +129,4 @@ base::Result<int> ps_verb(const Invocation& invocation) {
   return 0;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -9,17 +9,18 @@
 #include "base/gzip.h"
 #include "base/tar.h"
 #include "base/text.h"
-#include "cli/log_excerpt.h"
-#include "cli/run_story.h"
-#include "cli/runs.h"
-#include "cli/verbs.h"
-#include "job/control_client.h"
+#include "base/try.h"
+#include "cli/flags/verbs.h"
+#include "cli/records/log_excerpt.h"
+#include "cli/records/run_story.h"
+#include "cli/records/runs.h"
+#include "job/control/client.h"
 #include "logs/redact.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Bilingual;
@@ -43,7 +44,7 @@ class Archive {
  public:
   explicit Archive(const logs::Run& run) : run_(run), tar_(os::wall_now_ns() / 1'000'000'000), top_("phalanx-report-" + run.id + "/") {}
 
-  void add(const std::string& name, std::string_view text) { CHECK(tar_.add(top_ + name, text)); }
+  void add(const std::string& name, std::string_view text) { PHALANX_CHECK(tar_.add(top_ + name, text)); }
   void add_text(const std::string& name, const std::string& text) {
     if (!text.empty()) add(name, logs::redact(text, &redacted_));
   }
@@ -156,4 +157,4 @@ base::Result<int> report_verb(const Invocation& invocation) {
   return 0;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

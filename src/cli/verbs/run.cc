@@ -4,19 +4,20 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "cli/check_memory.h"
+#include "base/try.h"
+#include "cli/detach.h"
+#include "cli/flags/verbs.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
-#include "cli/parting.h"
+#include "cli/records/check_memory.h"
 #include "cli/show.h"
-#include "cli/verbs.h"
-#include "logs/run_directory.h"
+#include "logs/runs/run_directory.h"
 #include "os/apart.h"
 #include "os/files.h"
 #include "os/wait_notice.h"
 #include "view/speech.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 constexpr os::milliseconds kKeepPatience{1000};  // for the disk of the cache
@@ -56,14 +57,14 @@ base::Result<int> run_verb(const Invocation& invocation) {
   TRY_ASSIGN(RunOptions options, run_options(invocation));
   if (invocation.verb == Verb::kTrain) put_engine_in_front(options);
   if (options.check_data) take_one_rank(options);
-  TRY_ASSIGN(job::Job job, make_job(options, look_around()));
+  TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
   const std::string slow = slow_start_text(options, cache_folder());
   std::optional<os::WaitNotice> notice(std::in_place, slow, kSlowStart);
   CheckMemory memory(job, options.reuse_checks);
   job.remembered = memory.load();
   // From here on it is known what is asked for, on which hosts.
 
-  Parted parted;
+  Detached parted;
   if (options.detach) {
     notice.reset();
     TRY_ASSIGN(parted, part(options.quiet, view::choose_language([](const char* name) { return os::environment_value(name); })));
@@ -89,4 +90,4 @@ base::Result<int> run_verb(const Invocation& invocation) {
   return code;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -6,19 +6,20 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "cli/flag_value.h"
-#include "cli/follower.h"
+#include "base/try.h"
+#include "cli/flags/flag_value.h"
+#include "cli/flags/verbs.h"
 #include "cli/launch.h"
-#include "cli/record_life.h"
-#include "cli/run_events.h"
-#include "cli/runs.h"
-#include "cli/verbs.h"
-#include "job/supervisor.h"
+#include "cli/records/follower.h"
+#include "cli/records/record_life.h"
+#include "cli/records/run_events.h"
+#include "cli/records/runs.h"
+#include "job/supervisor/supervisor.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "view/speech.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Bilingual;
@@ -96,8 +97,8 @@ class Stop {
     if (auto timeout = invocation_.value(Flag::kConnectTimeout)) options.connect_timeout = duration_value(*timeout);
     base::Result<Pids> pids = started_pids(run.path);
     if (!pids.ok()) view_.say_error(pids.error().render());
-    job::SweepWish wish{run.id, run.life == logs::Life::kLost ? lease_of(run.record) + kAfterLease : kAfterEnd,
-                        pids_by_host(pids.ok() ? *pids : Pids(), reached)};
+    job::SweepRequest wish{run.id, run.life == logs::Life::kLost ? lease_of(run.record) + kAfterLease : kAfterEnd,
+                           pids_by_host(pids.ok() ? *pids : Pids(), reached)};
     if (invocation_.has(Flag::kKill)) wish.patience = os::milliseconds(0);
     TRY_ASSIGN(std::vector<job::SweptHost> hosts, sweep_hosts(loop_, reached.hosts, options, std::move(wish)));
     // Without that list only processes that carry the run's mark are found: nothing is proved.
@@ -110,7 +111,7 @@ class Stop {
   using Pids = std::map<std::string, std::set<int64_t>>;
   static std::vector<std::set<int64_t>> pids_by_host(Pids pids, const Reached& reached) {
     std::vector<std::set<int64_t>> out;
-    for (const cluster::Target& host : reached.hosts) out.push_back(pids[host.name]);
+    for (const hosts::Target& host : reached.hosts) out.push_back(pids[host.name]);
     return out;
   }
 
@@ -204,4 +205,4 @@ base::Result<int> stop_verb(const Invocation& invocation) {
   return code;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,12 +1,13 @@
 // why: the verdict of a run as it was shown, with what led to it; of a run that goes on, what it is doing.
 #include <cstdio>
 
-#include "cli/run_story.h"
-#include "cli/runs.h"
-#include "cli/verbs.h"
-#include "job/control_client.h"
+#include "base/try.h"
+#include "cli/flags/verbs.h"
+#include "cli/records/run_story.h"
+#include "cli/records/runs.h"
+#include "job/control/client.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Json;
@@ -44,4 +45,4 @@ base::Result<int> why_verb(const Invocation& invocation) {
   return 0;
 }
 
-}  // namespace cli
+}  // namespace phalanx::cli

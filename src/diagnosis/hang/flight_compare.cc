@@ -10,10 +10,10 @@
 #include <set>
 
 #include "base/text.h"
-#include "diagnosis/flight_recorder.h"
-#include "diagnosis/flight_words.h"
+#include "diagnosis/hang/flight_recorder.h"
+#include "diagnosis/hang/flight_words.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using Kind = FlightVerdict::Kind;
@@ -352,4 +352,4 @@ class Comparison {
 
 FlightVerdict compare_flight_records(const std::vector<RankTrace>& traces) { return Comparison(traces).verdict(); }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

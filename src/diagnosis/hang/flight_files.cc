@@ -1,4 +1,4 @@
-#include "diagnosis/flight_files.h"
+#include "diagnosis/hang/flight_files.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,11 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "os/files.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr size_t kMostBytes = 64 << 20;  // of one dump
@@ -93,4 +94,4 @@ base::Result<FlightDumps> read_flight_dumps(const std::vector<std::string>& path
   return dumps;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

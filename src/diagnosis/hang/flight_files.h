@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/flight_recorder.h"
+#include "diagnosis/hang/flight_recorder.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct FlightDumps {
   std::vector<RankTrace> traces;     // by rank
@@ -24,4 +24,4 @@ base::Result<std::vector<std::string>> flight_dumps_in(const std::string& folder
 // "nccl_trace_rank_12" → 12, "dump_3.json" → 3; none: the name has no number there.
 std::optional<int> rank_of_file_name(std::string_view name);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,4 +1,4 @@
-#include "diagnosis/flight_recorder.h"
+#include "diagnosis/hang/flight_recorder.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using base::get_int;
@@ -179,4 +179,4 @@ bool looks_like_flight_recorder(std::string_view beginning) {
   return (pickle || json) && (head.find("pg_config") != std::string_view::npos || head.find("collective_seq_id") != std::string_view::npos);
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

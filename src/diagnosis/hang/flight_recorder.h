@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "doctor/finding.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 // A send or a receive.
 struct TracePart {
@@ -81,4 +81,4 @@ struct FlightVerdict {
 // traces: one per rank, any order. Of several things that stand still, the one that explains the most waiting ranks.
 FlightVerdict compare_flight_records(const std::vector<RankTrace>& traces);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

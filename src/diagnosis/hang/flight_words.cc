@@ -1,10 +1,10 @@
-#include "diagnosis/flight_words.h"
+#include "diagnosis/hang/flight_words.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using Kind = FlightVerdict::Kind;
@@ -115,4 +115,4 @@ void note_cut(FlightVerdict& v, const std::vector<int>& ranks) {
                      fmt::format("rank {} 的转储条目过多，没有全部读取", list(ranks))});
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

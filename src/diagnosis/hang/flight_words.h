@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnosis/flight_recorder.h"
+#include "diagnosis/hang/flight_recorder.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 std::string operation_of(const TraceEntry& entry);
 
@@ -30,4 +30,4 @@ void note_missing(FlightVerdict& v);
 void note_overwritten(FlightVerdict& v, const std::vector<int>& ranks);
 void note_cut(FlightVerdict& v, const std::vector<int>& ranks);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

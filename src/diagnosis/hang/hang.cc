@@ -1,4 +1,4 @@
-#include "diagnosis/hang.h"
+#include "diagnosis/hang/hang.h"
 
 #include <algorithm>
 #include <set>
@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "diagnosis/hang_links.h"
+#include "diagnosis/hang/hang_links.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using doctor::Words;
@@ -91,7 +91,7 @@ class Judge {
   bool link() {
     std::optional<BrokenLink> b = broken_link(in_);
     if (!b) return false;
-    const host::SocketSample& s = b->socket;
+    const machine::SocketSample& s = b->socket;
     const RankView& from = in_.ranks[static_cast<size_t>(b->from)];
     std::string to = b->to >= 0 ? name(in_.ranks[static_cast<size_t>(b->to)]) : b->to_host ? in_.hosts[*b->to_host] : s.remote_address;
     if (b->kind == BrokenLink::Kind::kPeerDoesNotRead && some_elsewhere())
@@ -180,7 +180,7 @@ class Judge {
   static bool is_process_of(const RankView& view, int64_t pid) {
     if (!view.then || pid <= 0) return false;
     return std::any_of(view.then->processes.begin(), view.then->processes.end(),
-                       [&](const host::ProcessSample& p) { return p.pid == pid; });
+                       [&](const machine::ProcessSample& p) { return p.pid == pid; });
   }
 
   // All wait in a collective, not all in the same one.
@@ -259,7 +259,7 @@ class Judge {
     std::set<std::string> peers;
     for (const Seen& s : seen_) {
       if (!s.view->then) continue;
-      for (const host::SocketSample& k : s.view->then->sockets) {
+      for (const machine::SocketSample& k : s.view->then->sockets) {
         if (k.state != "ESTABLISHED" || k.bytes_acked < 2) continue;
         std::optional<int64_t>& least = &s == &odd || s.view == odd.view ? own : others;
         if (!least || k.last_sent_ms < *least) least = k.last_sent_ms;
@@ -329,8 +329,8 @@ class Judge {
     for (const Seen& s : seen_) {
       stacks = stacks || !s.view->stack.empty();
       if (!s.view->then) continue;
-      for (const host::ProcessSample& p : s.view->then->processes)
-        for (const host::ThreadSample& t : p.threads) frames = frames || !t.frames.empty();
+      for (const machine::ProcessSample& p : s.view->then->processes)
+        for (const machine::ThreadSample& t : p.threads) frames = frames || !t.frames.empty();
     }
     if (out_.certain()) return;
     if (!frames)
@@ -372,4 +372,4 @@ std::vector<int> ranks_to_ask(const HangInput& input, const HangVerdict& verdict
   return ask;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

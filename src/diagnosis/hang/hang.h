@@ -2,8 +2,8 @@
 //
 // The rules, first that holds: a rank that ended while others wait; one that is stopped, traced or frozen; one that waits for a disk; one
 // that swaps; a connection between two ranks that does not get through; what the flight recorders tell; the minority: ranks that are not
-// where the others are (in a collective). What a rank waits in is read from the stacks of its threads (host/stack_scan.h), where they may
-// be read, and from wchan where not. Where nothing is certain the verdict says which evidence is missing.
+// where the others are (in a collective). What a rank waits in is read from the stacks of its threads (machine/ranks/stack_scan.h), where
+// they may be read, and from wchan where not. Where nothing is certain the verdict says which evidence is missing.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/flight_recorder.h"
-#include "diagnosis/hang_view.h"
-#include "diagnosis/ras.h"
+#include "diagnosis/hang/flight_recorder.h"
+#include "diagnosis/hang/hang_view.h"
+#include "diagnosis/hang/ras.h"
 #include "doctor/finding.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct RankView {
   int rank = 0;
@@ -25,9 +25,9 @@ struct RankView {
   bool exited = false;
   int exit_code = 0;
   double exited_ago_s = 0;
-  std::optional<int64_t> step;                  // the last it told of
-  std::optional<host::RankSample> first, then;  // none: its host did not answer
-  std::string stack;                            // text of the Python hook, py-spy or gdb; may be empty
+  std::optional<int64_t> step;                     // the last it told of
+  std::optional<machine::RankSample> first, then;  // none: its host did not answer
+  std::string stack;                               // text of the Python hook, py-spy or gdb; may be empty
 };
 
 struct HangInput {
@@ -56,4 +56,4 @@ HangVerdict judge_hang(const HangInput& input);
 // Ranks worth asking for their stacks (wire::Dig): those the verdict names and two of the others; all, where it names none.
 std::vector<int> ranks_to_ask(const HangInput& input, const HangVerdict& verdict);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,13 +1,13 @@
-#include "diagnosis/hang_links.h"
+#include "diagnosis/hang/hang_links.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
-using host::SocketSample;
+using machine::SocketSample;
 
 // Retransmissions double their interval, from 0.2 s: two are 0.6 s without an answer, and no path that works needs a third in a row.
 constexpr int64_t kManyTries = 3;
@@ -90,4 +90,4 @@ std::optional<BrokenLink> broken_link(const HangInput& input) {
   return worst;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/hang.h"
+#include "diagnosis/hang/hang.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct BrokenLink {
   enum class Kind { kPath, kLargePackets, kPeerDoesNotRead, kNoAnswer } kind = Kind::kPath;
   int from = -1, to = -1;  // ranks; to: -1 where the other end is no rank of this run
   size_t from_host = 0;
   std::optional<size_t> to_host;
-  host::SocketSample socket;          // at `from`
+  machine::SocketSample socket;       // at `from`
   bool data_arrives = false;          // kPath: what `from` sends arrives, the answers are lost
   std::vector<int> other_ranks;       // with broken links of their own
   std::optional<size_t> common_host;  // every broken link of several ends on it
@@ -24,4 +24,4 @@ struct BrokenLink {
 // The worst, or none.
 std::optional<BrokenLink> broken_link(const HangInput& input);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

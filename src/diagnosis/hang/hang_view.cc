@@ -1,4 +1,4 @@
-#include "diagnosis/hang_view.h"
+#include "diagnosis/hang/hang_view.h"
 
 #include <algorithm>
 
@@ -7,13 +7,13 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using doctor::Words;
-using host::ProcessSample;
-using host::RankSample;
-using host::ThreadSample;
+using machine::ProcessSample;
+using machine::RankSample;
+using machine::ThreadSample;
 
 constexpr size_t kDirect = 8;        // frames within which a wait shows who called it
 constexpr double kBusy = 0.5;        // of one CPU
@@ -90,7 +90,7 @@ bool waits_for_storage(const ThreadSample& t) {
 
 Words two(std::string english, std::string chinese) { return {std::move(english), std::move(chinese)}; }
 
-int64_t tries(const host::SocketSample& s) { return std::clamp<int64_t>(s.retransmits, 0, 1000) + 1; }
+int64_t tries(const machine::SocketSample& s) { return std::clamp<int64_t>(s.retransmits, 0, 1000) + 1; }
 
 std::string on(const ThreadSample& t) { return t.waits_on.empty() ? "" : " (" + t.waits_on + ")"; }
 
@@ -268,7 +268,7 @@ Activity activity_of(const RankSample* first, const RankSample& then, double bet
   const ThreadSample* main = p ? main_of(*p) : nullptr;
   if (!main) return {};
   if (std::optional<Activity> a = communicating(*p)) return *a;
-  for (const host::SocketSample& s : then.sockets)
+  for (const machine::SocketSample& s : then.sockets)
     if (s.state == "SYN_SENT") {
       Activity a;
       a.doing = Doing::kConnecting;
@@ -325,4 +325,4 @@ std::string place_in(std::string_view text) {
   return best.empty() ? fallback : best;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

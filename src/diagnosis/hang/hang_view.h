@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "doctor/finding.h"
-#include "host/rank_sample.h"
+#include "machine/ranks/sample.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 enum class Doing {
   kUnknown,
@@ -37,7 +37,7 @@ struct Activity {
 };
 
 // then: the later sample. first may be null: CPU and faults since then are not known.
-Activity activity_of(const host::RankSample* first, const host::RankSample& then, double between_s);
+Activity activity_of(const machine::RankSample* first, const machine::RankSample& then, double between_s);
 
 // The place in the user's program: "train.py:42 (validate)", from the text of faulthandler or py-spy: the innermost frame of the main
 // thread outside of the Python library and packages. Empty: none found.
@@ -47,4 +47,4 @@ std::string place_in(std::string_view stack_text);
 std::string_view function_in(std::string_view frame);
 std::string_view module_in(std::string_view frame);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

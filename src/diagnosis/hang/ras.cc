@@ -1,9 +1,9 @@
-#include "diagnosis/ras.h"
+#include "diagnosis/hang/ras.h"
 
 #include "base/text.h"
-#include "diagnosis/ras_forms.h"
+#include "diagnosis/hang/ras_forms.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr size_t kMostBytes = 32 << 20;
@@ -27,4 +27,4 @@ base::Result<RasReport> read_ras(std::string_view text) {
   return read_ras_json(*json);
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

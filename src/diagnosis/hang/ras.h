@@ -1,5 +1,5 @@
 // NCCL's RAS report, as text (2.24 and later) or JSON (2.28.7 and later): which communicators a job has, whose counts of operations differ,
-// and which processes do not answer. Pure; host/ras_client.h asks for it. docs/formats/nccl-ras.md.
+// and which processes do not answer. Pure; machine/ranks/ras_client.h asks for it. docs/formats/nccl-ras.md.
 //
 // The text names only outliers, and counts only where they differ; JSON has every rank. Both become the same report.
 #pragma once
@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "doctor/finding.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct RasMember {
   int rank = -1;  // in the communicator; -1: not said
@@ -78,4 +78,4 @@ struct RasVerdict {
 // it is not known.
 RasVerdict judge_ras(const RasReport& now, const RasReport* before, double seconds_between);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "base/unicode.h"
-#include "diagnosis/ras.h"
+#include "diagnosis/hang/ras.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 inline constexpr size_t kMostRasCommunicators = 1 << 14;
 inline constexpr size_t kMostRasMembers = 1 << 18;  // over all communicators
@@ -19,4 +19,4 @@ inline std::string ras_text_kept(std::string_view text) { return base::printable
 RasReport read_ras_text(std::string_view text);
 RasReport read_ras_json(const base::Json& json);  // an object
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

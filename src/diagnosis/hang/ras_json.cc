@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "diagnosis/ras_forms.h"
+#include "diagnosis/hang/ras_forms.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using base::get_bool;
@@ -140,4 +140,4 @@ class JsonReader {
 
 RasReport read_ras_json(const base::Json& json) { return JsonReader().read(json); }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/text.h"
-#include "diagnosis/ras.h"
+#include "diagnosis/hang/ras.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using Kind = RasVerdict::Kind;
@@ -207,4 +207,4 @@ RasVerdict judge_ras(const RasReport& now, const RasReport* before, double secon
   return best;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

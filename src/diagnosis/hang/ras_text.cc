@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "diagnosis/ras_forms.h"
+#include "diagnosis/hang/ras_forms.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 // Takes words off the front of a line.
@@ -247,4 +247,4 @@ class TextReader {
 
 RasReport read_ras_text(std::string_view text) { return TextReader().read(text); }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,4 +1,4 @@
-#include "diagnosis/straggler.h"
+#include "diagnosis/hang/straggler.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr double kHeldBack = 0.2;    // of the time, by the CPU limit
@@ -80,14 +80,14 @@ std::vector<SlowVerdict> Stragglers::look(const std::map<int, size_t>& ranks) {
   return out;
 }
 
-std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector<host::Gpu>& gpus, const std::set<int64_t>& pids) {
+std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector<machine::Gpu>& gpus, const std::set<int64_t>& pids) {
   std::vector<SlowVerdict> out;
-  std::vector<const host::Gpu*> ours;
-  for (const host::Gpu& gpu : gpus)
-    if (std::any_of(gpu.processes.begin(), gpu.processes.end(), [&](const host::GpuProcess& p) { return pids.count(p.pid) > 0; }))
+  std::vector<const machine::Gpu*> ours;
+  for (const machine::Gpu& gpu : gpus)
+    if (std::any_of(gpu.processes.begin(), gpu.processes.end(), [&](const machine::GpuProcess& p) { return pids.count(p.pid) > 0; }))
       ours.push_back(&gpu);
   if (ours.empty()) return out;
-  auto spins = [](const host::Gpu* g) {
+  auto spins = [](const machine::Gpu* g) {
     return g->utilization_percent && g->power_mw && g->power_limit_mw && *g->utilization_percent >= kFullUse &&
            static_cast<double>(*g->power_mw) < kLowPower * static_cast<double>(*g->power_limit_mw);
   };
@@ -101,7 +101,7 @@ std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector
                 fmt::format("它的所有 GPU 利用率为 {} %，功耗却只有 {} W（上限 {} W）：kernel 在等待其它 rank 的数据",
                             *ours.front()->utilization_percent, watts, limit)}});
   }
-  for (const host::Gpu* g : ours)
+  for (const machine::Gpu* g : ours)
     if (!g->pcie.empty() && g->pcie[0].width > 0 && g->pcie[0].width < g->pcie[0].max_width)
       tell(out, {"PERF-PCIE-WIDTH",
                  {},
@@ -124,4 +124,4 @@ std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector
   return out;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "doctor/finding.h"
-#include "host/gpu_facts.h"
+#include "machine/gpu/facts.h"
 #include "wire/sample_messages.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 inline constexpr int kSlowWindows = 4;
 
@@ -34,7 +34,7 @@ class Stragglers {
   // ranks: those that run, with their host. What is new since the last call.
   std::vector<SlowVerdict> look(const std::map<int, size_t>& ranks);
   // The GPUs of one host while its ranks train, and the processes of its ranks. What is new.
-  std::vector<SlowVerdict> look_at_gpus(size_t host, const std::vector<host::Gpu>& gpus, const std::set<int64_t>& pids);
+  std::vector<SlowVerdict> look_at_gpus(size_t host, const std::vector<machine::Gpu>& gpus, const std::set<int64_t>& pids);
 
  private:
   struct Use {
@@ -45,4 +45,4 @@ class Stragglers {
   std::set<std::string> told_;
 };
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,4 +1,4 @@
-#include "diagnosis/watchdog.h"
+#include "diagnosis/hang/watchdog.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 // What the watchdog of one rank said of one process group.
@@ -230,4 +230,4 @@ std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const st
   return out;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/log_scan.h"
+#include "diagnosis/logs/scan.h"
 #include "doctor/finding.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct WatchdogVerdict {
   std::string code;           // HANG-NEVER-ENTERED, HANG-MISMATCH, HANG-TRANSPORT or HANG-TIMEOUT (not decidable from these logs)
@@ -29,4 +29,4 @@ struct WatchdogVerdict {
 // Nothing if no watchdog spoke. missing: ranks without any line in the logs.
 std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const std::vector<int>& missing);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,4 +1,4 @@
-#include "diagnosis/log_evidence.h"
+#include "diagnosis/logs/evidence.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 
 #include "base/text.h"
 #include "codes/code.h"
-#include "diagnosis/log_scan.h"
-#include "diagnosis/nccl_view.h"
+#include "diagnosis/logs/scan.h"
+#include "diagnosis/nccl/view.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr uint64_t kLineMask = (uint64_t{1} << 40) - 1;
@@ -139,4 +139,4 @@ void add_ras(LogVerdict& verdict, const std::vector<RasReport>& readings) {
   verdict.sections.push_back(std::move(section));
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/flight_files.h"
-#include "diagnosis/log_verdict.h"
-#include "diagnosis/ras.h"
+#include "diagnosis/hang/flight_files.h"
+#include "diagnosis/hang/ras.h"
+#include "diagnosis/logs/verdict.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 enum class EvidenceKind { kLog, kFlightRecorder, kRas };
 // By the beginning of a file; what cannot be read is taken for a log.
@@ -20,4 +20,4 @@ void add_flight_records(LogVerdict& verdict, const FlightDumps& dumps);
 // readings: of one job, in the order of time; of several the last two are compared.
 void add_ras(LogVerdict& verdict, const std::vector<RasReport>& readings);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

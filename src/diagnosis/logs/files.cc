@@ -1,4 +1,4 @@
-#include "diagnosis/log_files.h"
+#include "diagnosis/logs/files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,11 +14,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/unicode.h"
-#include "diagnosis/log_line.h"
+#include "diagnosis/logs/line.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr size_t kPiece = 1 << 20;
@@ -214,4 +214,4 @@ base::Result<ReadLog> read_log(LogScan& scan, const LogFile& file) {
   return out;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diagnosis/log_scan.h"
+#include "diagnosis/logs/scan.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 inline constexpr size_t kMostLogFiles = 4096;
 
@@ -26,4 +26,4 @@ struct ReadLog {
 };
 base::Result<ReadLog> read_log(LogScan& scan, const LogFile& file);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -7,10 +7,10 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "diagnosis/log_verdict.h"
-#include "diagnosis/watchdog.h"
+#include "diagnosis/hang/watchdog.h"
+#include "diagnosis/logs/verdict.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr size_t kMostOthers = 8;
@@ -266,4 +266,4 @@ LogVerdict judge_logs(LogFacts facts) {
   return verdict;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,4 +1,4 @@
-#include "diagnosis/log_line.h"
+#include "diagnosis/logs/line.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr int kMostTags = 8;
@@ -348,4 +348,4 @@ NamedRank rank_of_file(std::string_view path) {
   return named;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct LogLine {
   std::string_view text;  // what the program wrote; its own indentation kept
@@ -36,4 +36,4 @@ struct NamedRank {
 };
 NamedRank rank_of_file(std::string_view path);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

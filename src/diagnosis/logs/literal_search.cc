@@ -1,10 +1,10 @@
-#include "diagnosis/literal_search.h"
+#include "diagnosis/logs/literal_search.h"
 
 #include <cstring>
 
 #include "base/check.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr uint32_t kHashes = 1 << 16;
@@ -42,7 +42,7 @@ uint32_t rarest_four(std::string_view word) {
 LiteralSearch::LiteralSearch(std::span<const std::string_view> literals) : first_(kHashes + 1) {
   std::vector<std::pair<uint32_t, Word>> found;
   for (std::string_view literal : literals) {
-    CHECK(literal.size() >= kShortest);
+    PHALANX_CHECK(literal.size() >= kShortest);
     uint32_t offset = rarest_four(literal);
     uint32_t hash = hash_at(literal.data() + offset);
     bits_[hash / 64] |= uint64_t{1} << (hash % 64);
@@ -73,4 +73,4 @@ void LiteralSearch::find(std::string_view text, std::vector<Hit>& hits) const {
   }
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

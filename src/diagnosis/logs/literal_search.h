@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 class LiteralSearch {
  public:
@@ -20,7 +20,7 @@ class LiteralSearch {
     uint32_t literal;  // position in the list given to the constructor
   };
 
-  // Words of at least kShortest bytes (CHECK) without line ends. Equal words may be given more than once.
+  // Words of at least kShortest bytes (PHALANX_CHECK) without line ends. Equal words may be given more than once.
   explicit LiteralSearch(std::span<const std::string_view> literals);
 
   // Appends every occurrence, line by line; within a line in no order. A word does not go on from one call to the next.
@@ -39,4 +39,4 @@ class LiteralSearch {
   std::vector<Word> words_;
 };
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

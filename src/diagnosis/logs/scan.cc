@@ -1,4 +1,4 @@
-#include "diagnosis/log_scan.h"
+#include "diagnosis/logs/scan.h"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,13 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "diagnosis/log_line.h"
-#include "diagnosis/signature_matcher.h"
-#include "diagnosis/traceback.h"
+#include "diagnosis/logs/line.h"
+#include "diagnosis/logs/signature_matcher.h"
+#include "diagnosis/logs/traceback.h"
 #include "logs/escape.h"
-#include "logs/nccl_log.h"
+#include "logs/nccl/log.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr std::array<std::string_view, 7> kExtra = {kTracebackHead, kDirectCause, kWhileHandling, "[rank",
@@ -349,4 +349,4 @@ LogFacts LogScan::finish() {
   return std::exchange(facts_, {});
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,8 +1,8 @@
 // Logs of any size, read once from front to end: what they say is kept as events, one per line that a signature knows. Pure but for time.
 //
-// How it is fast: blocks are searched for the signatures' literals (diagnosis/literal_search.h); only a line with a hit is looked at, its
-// tags are taken off, and only the patterns whose literal was hit are tried. Memory does not grow with the log: a signature's events of one
-// source beyond kKeptEach are only counted.
+// How it is fast: blocks are searched for the signatures' literals (diagnosis/logs/literal_search.h); only a line with a hit is looked at,
+// its tags are taken off, and only the patterns whose literal was hit are tried. Memory does not grow with the log: a signature's events of
+// one source beyond kKeptEach are only counted.
 //
 // Lines end with "\n", "\r\n" or "\r" (a progress bar's states are lines of their own, with the number of the line they stand in).
 // Escape sequences are taken out. A line longer than kLongestLine is looked at up to there.
@@ -16,14 +16,14 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnosis/signature.h"
-#include "logs/nccl_topology.h"
+#include "diagnosis/logs/signature.h"
+#include "logs/nccl/topology.h"
 
-namespace logs {
+namespace phalanx::logs {
 class NcclLog;
 }
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 inline constexpr size_t kLongestLine = 64 << 10;
 inline constexpr size_t kKeptEach = 4;         // events kept of one signature and source, in a file
@@ -93,4 +93,4 @@ class LogScan {
   LogFacts facts_;
 };
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

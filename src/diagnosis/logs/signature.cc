@@ -1,10 +1,10 @@
-#include "diagnosis/signature.h"
+#include "diagnosis/logs/signature.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 const Signature& traceback_signature() {
   static constexpr Signature kRow{"RUN-EXCEPTION", Role::kRoot, "", "", "ValueError: too many values to unpack", ""};
   return kRow;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -3,7 +3,7 @@
 
 #include "codes/signature.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 using codes::Role;
 using codes::Signature;
@@ -11,4 +11,4 @@ using codes::Signature;
 // The last line of a Python traceback that no row knows: its literal is empty, the scanner finds it by the lines above.
 const Signature& traceback_signature();
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

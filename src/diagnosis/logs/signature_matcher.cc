@@ -1,10 +1,10 @@
-#include "diagnosis/signature_matcher.h"
+#include "diagnosis/logs/signature_matcher.h"
 
 #include <re2/re2.h>
 
 #include "base/check.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr int64_t kPatternMemory = 1 << 20;
@@ -43,7 +43,7 @@ const re2::RE2& SignatureMatcher::pattern(uint32_t id) {
     options.set_max_mem(kPatternMemory);
     std::string_view text = signatures_[id].pattern;
     patterns_[id] = std::make_unique<re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
-    CHECK(patterns_[id]->ok());
+    PHALANX_CHECK(patterns_[id]->ok());
   }
   return *patterns_[id];
 }
@@ -72,4 +72,4 @@ SignatureMatch SignatureMatcher::match(std::string_view line, std::span<const ui
   return out;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

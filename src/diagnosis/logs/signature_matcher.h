@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnosis/literal_search.h"
-#include "diagnosis/signature.h"
+#include "diagnosis/logs/literal_search.h"
+#include "diagnosis/logs/signature.h"
 
 namespace re2 {
 class RE2;
 }
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct SignatureMatch {
   const Signature* signature = nullptr;  // null: none matches
@@ -44,4 +44,4 @@ class SignatureMatcher {
   std::vector<std::unique_ptr<re2::RE2>> patterns_;  // compiled when first needed
 };
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,10 +1,10 @@
-#include "diagnosis/traceback.h"
+#include "diagnosis/logs/traceback.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr int kMostLines = 600;
@@ -58,4 +58,4 @@ Traceback::State Traceback::add(std::string_view line) {
   return names_an_exception(line) ? State::kEnd : State::kInside;
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

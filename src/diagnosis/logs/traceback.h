@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 inline constexpr std::string_view kTracebackHead = "Traceback (most recent call last)";
 // Between two exceptions of which the second followed from the first.
@@ -35,4 +35,4 @@ class Traceback {
   std::string innermost_, own_;
 };
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

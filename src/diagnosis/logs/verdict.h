@@ -1,9 +1,9 @@
 // From what logs say to one verdict: what broke first, where, and what only followed. Pure.
 //
-// The earliest root candidate wins over symptoms, and symptoms over cascades (diagnosis/signature.h). Of collectives that timed out the
-// sequence numbers are compared over all ranks (diagnosis/watchdog.h). Where only consequences were found the verdict is LOG-ROOT-ELSEWHERE
-// and says whose logs are missing. Lines of two files are put in order by their times where both have one; else by how near to a cause
-// their kind is.
+// The earliest root candidate wins over symptoms, and symptoms over cascades (diagnosis/logs/signature.h). Of collectives that timed out
+// the sequence numbers are compared over all ranks (diagnosis/hang/watchdog.h). Where only consequences were found the verdict is
+// LOG-ROOT-ELSEWHERE and says whose logs are missing. Lines of two files are put in order by their times where both have one; else by how
+// near to a cause their kind is.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/language.h"
-#include "diagnosis/log_scan.h"
+#include "diagnosis/logs/scan.h"
 #include "doctor/finding.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct LogEvidence {
   size_t file = 0;    // position in LogVerdict::files
@@ -58,4 +58,4 @@ struct LogVerdict {
 
 LogVerdict judge_logs(LogFacts facts);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

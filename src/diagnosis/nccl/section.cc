@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/text.h"
-#include "diagnosis/nccl_view.h"
+#include "diagnosis/nccl/view.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using logs::NcclCommunicator;
@@ -176,4 +176,4 @@ NcclSection nccl_section(const NcclTopology& topology, const std::function<std::
   return Section(topology, place).lines();
 }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

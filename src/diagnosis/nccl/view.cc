@@ -1,4 +1,4 @@
-#include "diagnosis/nccl_view.h"
+#include "diagnosis/nccl/view.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using doctor::Severity;
@@ -344,4 +344,4 @@ doctor::Words nccl_phase(const NcclRank& rank) {
 
 std::vector<NcclFinding> judge_nccl(const NcclTopology& topology) { return Judge(topology).findings(); }
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

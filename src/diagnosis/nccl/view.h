@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "doctor/finding.h"
-#include "logs/nccl_topology.h"
+#include "logs/nccl/topology.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 
 struct NcclFinding {
   std::string_view code;  // of cause.h or the doctor's catalogue
@@ -46,4 +46,4 @@ std::vector<int> nccl_stopped(const logs::NcclCommunicator& communicator);
 // "bootstrap: waits for other ranks", …; empty: the rank is where it should be.
 doctor::Words nccl_phase(const logs::NcclRank& rank);
 
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -4,9 +4,9 @@
 
 #include "base/text.h"
 #include "doctor/catalogue.h"
-#include "doctor/mesh_view.h"
+#include "doctor/views/mesh_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr const char* kLookAtLoad = "uptime; free -m; ps -eo state,pid,wchan:20,args | grep ^D";
@@ -16,12 +16,12 @@ std::string age(int64_t seconds) { return base::format_duration(std::chrono::sec
 // One finding per host: what a dead job left there belongs together.
 void leftovers(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const std::vector<host::Leftover>& left = s.hosts[h].facts.processes.leftovers;
+    const std::vector<machine::Leftover>& left = s.hosts[h].facts.processes.leftovers;
     if (!s.hosts[h].probed || left.empty()) continue;
-    const host::Leftover& first = left[0];
+    const machine::Leftover& first = left[0];
     std::string fix = "kill";
     bool mine = true;
-    for (const host::Leftover& l : left) {
+    for (const machine::Leftover& l : left) {
       fix += fmt::format(" {}", l.pid);
       mine = mine && l.user == s.hosts[h].facts.machine.user;
     }
@@ -42,7 +42,7 @@ void silent(const Situation& s, Findings& findings) {
     if (host.reached && !host.probed && !host.error.empty())
       findings.on(h, {host.error, fmt::format("agent 已启动，但之后没有应答：{}", host.error)}, kLookAtLoad);
   }
-  for (const Blame& b : blame(s, [&](const cluster::Link& link) { return link.outcome == "silent"; })) {
+  for (const Blame& b : blame(s, [&](const hosts::Link& link) { return link.outcome == "silent"; })) {
     bool known = std::any_of(b.hosts.begin(), b.hosts.end(), [&](size_t h) { return !s.hosts[h].probed; });
     std::string text = ways(s, b);
     if (!known) findings.on(b.hosts, {text + ": connects, then no answer", text + "：能建立连接，之后没有应答"}, kLookAtLoad);
@@ -58,4 +58,4 @@ constexpr Row kProcessRows[] = {
 
 std::span<const Row> process_rows() { return kProcessRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

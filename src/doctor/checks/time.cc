@@ -7,7 +7,7 @@
 #include "doctor/catalogue.h"
 #include "doctor/examine.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -77,7 +77,7 @@ void skew_small(const Situation& s, Findings& findings) {
 
 void unsynced(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::ClockFacts& c = s.hosts[h].facts.clock;
+    const machine::ClockFacts& c = s.hosts[h].facts.clock;
     if (!s.hosts[h].probed || c.synchronized != false || s.single()) continue;
     if (c.daemon.empty())
       findings.on(h, {"the kernel's clock is not synchronised, and no time service was seen", "内核时钟未同步，也没有发现时间同步服务"},
@@ -96,9 +96,9 @@ void zone_differs(const Situation& s, Findings& findings) {
     return std::to_string(h.facts.clock.utc_offset_s);
   });
   if (zones.size() < 2) return;
-  const host::ClockFacts& usual = s.hosts[zones[0].hosts[0]].facts.clock;
+  const machine::ClockFacts& usual = s.hosts[zones[0].hosts[0]].facts.clock;
   for (size_t z = 1; z < zones.size(); ++z) {
-    const host::ClockFacts& odd = s.hosts[zones[z].hosts[0]].facts.clock;
+    const machine::ClockFacts& odd = s.hosts[zones[z].hosts[0]].facts.clock;
     double hours = static_cast<double>(odd.utc_offset_s - usual.utc_offset_s) / 3600;
     findings.on(zones[z].hosts,
                 {fmt::format("time zone {}; elsewhere {}: its log lines read {:+g} h", odd.time_zone, usual.time_zone, hours),
@@ -129,4 +129,4 @@ constexpr Row kTimeRows[] = {
 
 std::span<const Row> time_rows() { return kTimeRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,4 +1,4 @@
-#include "doctor/address_words.h"
+#include "doctor/views/address_words.h"
 
 #include <arpa/inet.h>
 
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 std::optional<std::array<uint8_t, 4>> octets(const std::string& address) {
@@ -21,18 +21,18 @@ std::optional<std::array<uint8_t, 4>> octets(const std::string& address) {
 std::vector<KnownAddress> known_addresses(const Situation& s) {
   std::vector<KnownAddress> known;
   for (const HostView& h : s.hosts) {
-    for (const host::Interface& i : h.facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses)
+    for (const machine::Interface& i : h.facts.network.interfaces)
+      for (const machine::InterfaceAddressFact& a : i.addresses)
         if (!i.loopback && !is_loopback(a.address)) known.push_back({a.address, fmt::format("{} ({})", h.name, i.name)});
-    for (const host::NetworkMount& m : h.facts.storage.network_mounts)
+    for (const machine::NetworkMount& m : h.facts.storage.network_mounts)
       if (m.mounted && is_numeric(m.server)) known.push_back({m.server, fmt::format("{}:{}", m.server, m.export_path)});
   }
   return known;
 }
 
 bool has_address(const HostView& host, const std::string& address) {
-  for (const host::Interface& i : host.facts.network.interfaces)
-    for (const host::InterfaceAddressFact& a : i.addresses)
+  for (const machine::Interface& i : host.facts.network.interfaces)
+    for (const machine::InterfaceAddressFact& a : i.addresses)
       if (a.address == address) return true;
   return false;
 }
@@ -62,4 +62,4 @@ std::optional<KnownAddress> probably_meant(const std::string& address, const std
   return meant ? std::optional(*meant) : std::nullopt;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

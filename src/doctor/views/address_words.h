@@ -7,7 +7,7 @@
 
 #include "doctor/situation.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 struct KnownAddress {
   std::string address;
@@ -23,4 +23,4 @@ bool is_numeric(const std::string& address);   // IPv4 or IPv6
 // known, or if it lies in a network that somebody has.
 std::optional<KnownAddress> probably_meant(const std::string& address, const std::vector<KnownAddress>& known);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,6 +1,6 @@
-#include "doctor/command_table.h"
+#include "doctor/views/command_table.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr Effect kLooks = Effect::kLooks, kChanges = Effect::kChanges, kDestroys = Effect::kDestroys;
@@ -225,4 +225,4 @@ constexpr KnownCommand kKnown[] = {
 
 std::span<const KnownCommand> known_commands() { return kKnown; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

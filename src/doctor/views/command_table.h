@@ -7,7 +7,7 @@
 #include "base/language.h"
 #include "doctor/commands.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 struct KnownCommand {
   std::string_view words;  // the program, then arguments that tell it from its other uses
@@ -17,4 +17,4 @@ struct KnownCommand {
 
 std::span<const KnownCommand> known_commands();
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,4 +1,4 @@
-#include "doctor/command_view.h"
+#include "doctor/views/command_view.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 #include "base/text.h"
 #include "base/yaml.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::vector<UserFile> user_files(const Situation& situation, std::string_view role) {
   std::vector<UserFile> all;
   for (size_t h = 0; h < situation.hosts.size(); ++h) {
-    for (const host::CommandFile& file : situation.hosts[h].facts.command.files) {
+    for (const machine::CommandFile& file : situation.hosts[h].facts.command.files) {
       if (file.role != role || !file.exists || file.text.empty()) continue;
       auto same = std::find_if(all.begin(), all.end(),
                                [&](const UserFile& u) { return u.file->path == file.path && u.file->sha256 == file.sha256; });
@@ -69,9 +69,9 @@ std::optional<int64_t> int_at(const base::Json& object, std::string_view path) {
 std::vector<UserLaunch> user_launches(const Situation& situation) {
   std::vector<UserLaunch> all;
   for (size_t h = 0; h < situation.hosts.size(); ++h) {
-    for (const host::LaunchLine& line : situation.hosts[h].facts.command.launches) {
+    for (const machine::LaunchLine& line : situation.hosts[h].facts.command.launches) {
       auto same = std::find_if(all.begin(), all.end(), [&](const UserLaunch& u) {
-        const host::LaunchLine& l = *u.line;
+        const machine::LaunchLine& l = *u.line;
         return l.file == line.file && l.line == line.line && l.launcher == line.launcher && l.options == line.options &&
                l.variables == line.variables && l.program == line.program && l.arguments == line.arguments;
       });
@@ -82,17 +82,17 @@ std::vector<UserLaunch> user_launches(const Situation& situation) {
   return all;
 }
 
-bool is_launcher(const host::LaunchLine& line) {
+bool is_launcher(const machine::LaunchLine& line) {
   return line.launcher == "torchrun" || line.launcher == "torch.distributed.launch" || line.launcher == "accelerate" ||
          line.launcher == "deepspeed" || line.launcher == "lightning";
 }
 
-std::optional<std::string> variable(const Situation& situation, const host::LaunchLine& line, size_t host, const std::string& name) {
+std::optional<std::string> variable(const Situation& situation, const machine::LaunchLine& line, size_t host, const std::string& name) {
   auto found = line.variables.find(name);
   return found != line.variables.end() ? std::optional(found->second) : situation.variable(host, name);
 }
 
-Words place(const Situation& situation, const host::LaunchLine& line) {
+Words place(const Situation& situation, const machine::LaunchLine& line) {
   if (line.file.empty()) return {"the command", "命令"};
   std::string text = fmt::format("{}:{}", shown(situation, line.file), line.line);
   return {text, text};
@@ -182,4 +182,4 @@ bool whole_number(std::string_view text) {
   return !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

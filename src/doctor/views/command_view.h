@@ -10,11 +10,11 @@
 #include "base/json.h"
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 // A file as some hosts have it; hosts whose content differs have an entry of their own. Files that could not be read are left out.
 struct UserFile {
-  const host::CommandFile* file;
+  const machine::CommandFile* file;
   std::vector<size_t> hosts;
 };
 std::vector<UserFile> user_files(const Situation& situation, std::string_view role);
@@ -33,15 +33,15 @@ std::optional<int64_t> int_at(const base::Json& object, std::string_view path);
 
 // A launch as some hosts have it (they differ only where the hosts' scripts do).
 struct UserLaunch {
-  const host::LaunchLine* line;
+  const machine::LaunchLine* line;
   std::vector<size_t> hosts;
 };
 std::vector<UserLaunch> user_launches(const Situation& situation);
-bool is_launcher(const host::LaunchLine& line);  // starts ranks of its own: torchrun, accelerate, deepspeed …
+bool is_launcher(const machine::LaunchLine& line);  // starts ranks of its own: torchrun, accelerate, deepspeed …
 // For the program of that launch on that host: set in front of it, else as in Situation::variable.
-std::optional<std::string> variable(const Situation& situation, const host::LaunchLine& line, size_t host, const std::string& name);
+std::optional<std::string> variable(const Situation& situation, const machine::LaunchLine& line, size_t host, const std::string& name);
 // "the command", "run.sh:12".
-Words place(const Situation& situation, const host::LaunchLine& line);
+Words place(const Situation& situation, const machine::LaunchLine& line);
 
 // Relative to the job's folder where it lies below it.
 std::string shown(const Situation& situation, const std::string& path);
@@ -61,4 +61,4 @@ const CodeLine* line_with(const std::vector<CodeLine>& lines, std::string_view w
 
 bool whole_number(std::string_view text);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

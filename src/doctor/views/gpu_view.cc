@@ -1,4 +1,4 @@
-#include "doctor/gpu_view.h"
+#include "doctor/views/gpu_view.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::string model(const std::string& name) {
   std::string_view text = name;
@@ -15,21 +15,21 @@ std::string model(const std::string& name) {
   return std::string(text);
 }
 
-std::string card(const host::Gpu& gpu) {
+std::string card(const machine::Gpu& gpu) {
   return gpu.name.empty() ? fmt::format("GPU {}", gpu.index) : fmt::format("GPU {} ({})", gpu.index, model(gpu.name));
 }
 
-std::string capability(const host::Gpu& gpu) { return gpu.cc_major > 0 ? fmt::format("{}.{}", gpu.cc_major, gpu.cc_minor) : ""; }
+std::string capability(const machine::Gpu& gpu) { return gpu.cc_major > 0 ? fmt::format("{}.{}", gpu.cc_major, gpu.cc_minor) : ""; }
 
-const host::Gpu* find_gpu(const host::GpuFacts& facts, int64_t index) {
-  auto found = std::find_if(facts.devices.begin(), facts.devices.end(), [&](const host::Gpu& g) { return g.index == index; });
+const machine::Gpu* find_gpu(const machine::GpuFacts& facts, int64_t index) {
+  auto found = std::find_if(facts.devices.begin(), facts.devices.end(), [&](const machine::Gpu& g) { return g.index == index; });
   return found == facts.devices.end() ? nullptr : &*found;
 }
 
-std::string cards(const std::vector<const host::Gpu*>& gpus) {
+std::string cards(const std::vector<const machine::Gpu*>& gpus) {
   std::vector<std::string> names;
   std::vector<std::vector<int>> numbers;
-  for (const host::Gpu* g : gpus) {
+  for (const machine::Gpu* g : gpus) {
     size_t at = static_cast<size_t>(std::find(names.begin(), names.end(), g->name) - names.begin());
     if (at == names.size()) {
       names.push_back(g->name);
@@ -46,21 +46,21 @@ std::string cards(const std::vector<const host::Gpu*>& gpus) {
 }
 
 Seen seen(const Situation& situation, size_t host) {
-  const host::GpuFacts& facts = situation.hosts[host].facts.gpus;
+  const machine::GpuFacts& facts = situation.hosts[host].facts.gpus;
   Seen s;
   s.value = situation.variable(host, "CUDA_VISIBLE_DEVICES");
   std::optional<std::string> order = situation.variable(host, "CUDA_DEVICE_ORDER");
   s.order_set = order && (*order == "PCI_BUS_ID" || *order == "FASTEST_FIRST");
-  s.by_pci = host::select_gpus(facts, s.value, host::CudaOrder::kPciBusId);
-  s.by_speed = host::select_gpus(facts, s.value, host::CudaOrder::kFastestFirst);
-  s.ranks = order && host::cuda_order_of(order) == host::CudaOrder::kFastestFirst ? s.by_speed : s.by_pci;
+  s.by_pci = machine::select_gpus(facts, s.value, machine::CudaOrder::kPciBusId);
+  s.by_speed = machine::select_gpus(facts, s.value, machine::CudaOrder::kFastestFirst);
+  s.ranks = order && machine::cuda_order_of(order) == machine::CudaOrder::kFastestFirst ? s.by_speed : s.by_pci;
   return s;
 }
 
-std::vector<const host::Gpu*> gpus_of(const host::GpuFacts& facts, const std::vector<int64_t>& indices) {
-  std::vector<const host::Gpu*> gpus;
+std::vector<const machine::Gpu*> gpus_of(const machine::GpuFacts& facts, const std::vector<int64_t>& indices) {
+  std::vector<const machine::Gpu*> gpus;
   for (int64_t index : indices)
-    if (const host::Gpu* g = find_gpu(facts, index)) gpus.push_back(g);
+    if (const machine::Gpu* g = find_gpu(facts, index)) gpus.push_back(g);
   return gpus;
 }
 
@@ -82,4 +82,4 @@ std::span<const Row> gpu_rows() {
   return kRows;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

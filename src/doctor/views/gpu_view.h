@@ -7,35 +7,35 @@
 #include <vector>
 
 #include "doctor/catalogue.h"
-#include "host/cuda_order.h"
+#include "machine/gpu/cuda_order.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
-std::string model(const std::string& name);    // "NVIDIA GeForce RTX 3090" → "RTX 3090"
-std::string card(const host::Gpu& gpu);        // "GPU 1 (RTX 3090)"
-std::string capability(const host::Gpu& gpu);  // "8.6", empty: unknown
-const host::Gpu* find_gpu(const host::GpuFacts& facts, int64_t index);
+std::string model(const std::string& name);       // "NVIDIA GeForce RTX 3090" → "RTX 3090"
+std::string card(const machine::Gpu& gpu);        // "GPU 1 (RTX 3090)"
+std::string capability(const machine::Gpu& gpu);  // "8.6", empty: unknown
+const machine::Gpu* find_gpu(const machine::GpuFacts& facts, int64_t index);
 // "GPU 0–3 (A100)" for several of one model, else each by itself.
-std::string cards(const std::vector<const host::Gpu*>& gpus);
+std::string cards(const std::vector<const machine::Gpu*>& gpus);
 
 // CUDA_VISIBLE_DEVICES as ranks of a host would get it, read in the order they would get (PCI_BUS_ID unless the user set another:
 // that is what a run sets) and in both.
 struct Seen {
   std::optional<std::string> value;
-  host::Selection ranks, by_pci, by_speed;
+  machine::Selection ranks, by_pci, by_speed;
   bool order_set = false;  // by the user, to a word CUDA knows
 };
 Seen seen(const Situation& situation, size_t host);
 std::string set_to(const Seen& seen);  // "CUDA_VISIBLE_DEVICES=0,2"
 std::string set_to_zh(const Seen& seen);
 bool has_devices(const Situation& situation, size_t host);
-std::vector<const host::Gpu*> gpus_of(const host::GpuFacts& facts, const std::vector<int64_t>& indices);
+std::vector<const machine::Gpu*> gpus_of(const machine::GpuFacts& facts, const std::vector<int64_t>& indices);
 
 // Calls what(h, gpu) for every GPU of every probed host that can be asked.
 template <typename What>
 void each_gpu(const Situation& situation, What what) {
   for (size_t h = 0; h < situation.hosts.size(); ++h)
-    for (const host::Gpu& g : situation.hosts[h].facts.gpus.devices)
+    for (const machine::Gpu& g : situation.hosts[h].facts.gpus.devices)
       if (g.fault.empty()) what(h, g);
 }
 
@@ -49,4 +49,4 @@ std::span<const Row> gpu_use_rows();
 std::span<const Row> gpu_speed_rows();
 std::span<const Row> visible_count_rows();  // of visibility_rows()
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,22 +1,22 @@
-#include "doctor/infiniband_view.h"
+#include "doctor/views/infiniband_view.h"
 
 #include <strings.h>
 
 #include <algorithm>
 #include <map>
 
-#include "doctor/network_view.h"
 #include "doctor/settings.h"
+#include "doctor/views/network_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::string IbPlace::name() const { return device->ports.size() > 1 ? device->name + ":" + std::to_string(port->port) : device->name; }
 
 std::vector<IbPlace> ib_ports(const Situation& s) {
   std::vector<IbPlace> all;
   for (size_t h : probed(s))
-    for (const host::IbDevice& d : s.hosts[h].facts.infiniband.devices)
-      for (const host::IbPort& p : d.ports) all.push_back({h, &d, &p});
+    for (const machine::IbDevice& d : s.hosts[h].facts.infiniband.devices)
+      for (const machine::IbPort& p : d.ports) all.push_back({h, &d, &p});
   return all;
 }
 
@@ -30,7 +30,7 @@ std::vector<IbPlace> nccl_ib_ports(const Situation& s, size_t h) {
   std::string filter = job_setting(s, h, "NCCL_IB_HCA");
   for (const IbPlace& place : ib_ports(s))
     if (place.host == h && place.port->state == "ACTIVE" &&
-        (filter.empty() || host::nccl_list_takes(filter, place.device->name, static_cast<int>(place.port->port))))
+        (filter.empty() || machine::nccl_list_takes(filter, place.device->name, static_cast<int>(place.port->port))))
       all.push_back(place);
   return all;
 }
@@ -56,4 +56,4 @@ std::vector<OddPort> odd_ports(const Situation& s, const std::function<std::stri
   return odd;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -9,12 +9,12 @@
 
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 struct IbPlace {
   size_t host = 0;
-  const host::IbDevice* device = nullptr;
-  const host::IbPort* port = nullptr;
+  const machine::IbDevice* device = nullptr;
+  const machine::IbPort* port = nullptr;
   std::string name() const;  // "mlx5_0" or, with several ports, "mlx5_0:2"
 };
 std::vector<IbPlace> ib_ports(const Situation& s);                    // of all hosts
@@ -32,4 +32,4 @@ std::vector<OddPort> odd_ports(const Situation& s, const std::function<std::stri
 std::span<const Row> infiniband_port_rows();  // states, rates, counters
 std::span<const Row> infiniband_use_rows();   // what NCCL needs to use them
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

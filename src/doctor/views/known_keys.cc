@@ -1,10 +1,10 @@
-#include "doctor/known_keys.h"
+#include "doctor/views/known_keys.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr std::string_view kAccelerate =
@@ -130,4 +130,4 @@ std::vector<Misspelt> misspelt_keys(const base::Json& object, const std::vector<
   return found;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

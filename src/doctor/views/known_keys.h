@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 // Unions over versions: a key that any version knows is no misspelling.
 std::vector<std::string> accelerate_keys();            // accelerate/commands/config/config_args.py: ClusterConfig
@@ -21,4 +21,4 @@ struct Misspelt {
 };
 std::vector<Misspelt> misspelt_keys(const base::Json& object, const std::vector<std::string>& known);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,7 +1,7 @@
 // NCCL's names, from its sources: see nccl_variables.h.
-#include "doctor/nccl_variables.h"
+#include "doctor/views/nccl_variables.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr VariableKind kNumber = VariableKind::kNumber;
@@ -286,4 +286,4 @@ constexpr NcclVariable kVariables[] = {
 
 std::span<const NcclVariable> nccl_variables() { return kVariables; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,4 +1,4 @@
-#include "doctor/nccl_variables.h"
+#include "doctor/views/nccl_variables.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr size_t kMostName = 64;
@@ -220,4 +220,4 @@ int nccl_minor(std::string_view version) {
   return i == 2 ? -1 : minor;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

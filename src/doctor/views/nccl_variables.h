@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace doctor {
+namespace phalanx::doctor {
 
 enum class VariableKind {
   kNumber,  // read by strtoll(value, nullptr, 0), only errno is looked at (src/misc/param.cc)
@@ -56,4 +56,4 @@ std::string unknown_word(std::string_view name, std::string_view value);
 
 int nccl_minor(std::string_view version);  // 20 of "2.20.5+cuda12.4"; -1: not NCCL 2
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

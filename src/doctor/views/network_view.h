@@ -8,22 +8,22 @@
 #include <vector>
 
 #include "doctor/situation.h"
-#include "host/nccl_interface.h"
+#include "machine/network/nccl_interface.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
-const host::Interface* interface_named(const HostView& host, const std::string& name);
+const machine::Interface* interface_named(const HostView& host, const std::string& name);
 // The interface that has the address chosen for the host; null: none is chosen or it is not there.
-const host::Interface* chosen_interface(const HostView& host);
+const machine::Interface* chosen_interface(const HostView& host);
 std::string network_of_chosen(const HostView& host);  // "192.168.20.0/24"; empty: not known
 
 // A variable as the job would see it, else NCCL's conf file; empty: not set.
 std::string job_setting(const Situation& s, size_t host, const std::string& name);
 bool set_for_job(const Situation& s, const std::string& name);  // by the user, for this job
-host::NcclSettings nccl_settings_of(const Situation& s, size_t host);
+machine::NcclSettings nccl_settings_of(const Situation& s, size_t host);
 // NCCL's bootstrap address there; nothing where the interfaces are not known.
-std::optional<host::SocketChoice> nccl_choice_of(const Situation& s, size_t host);
-std::optional<host::SocketChoice> gloo_choice_of(const Situation& s, size_t host);
+std::optional<machine::SocketChoice> nccl_choice_of(const Situation& s, size_t host);
+std::optional<machine::SocketChoice> gloo_choice_of(const Situation& s, size_t host);
 bool uses_nccl(const Situation& s, size_t host);  // GPUs are there and wanted
 bool uses_gloo(const Situation& s, size_t host);  // a torch job without GPUs
 
@@ -40,4 +40,4 @@ struct Odd {
 };
 std::vector<Odd> odd_ones(const Situation& s, const std::function<std::optional<std::string>(const HostView&)>& key);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

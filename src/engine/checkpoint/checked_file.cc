@@ -9,10 +9,11 @@
 #include <cerrno>
 
 #include "base/sha256.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/folder.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 base::Error CheckedFile::damaged(std::string why) const {
   return base::fail(base::ErrorKind::kConfig, fmt::format("checkpoint file {} is damaged", base::quote(path_, 400)))
@@ -88,4 +89,4 @@ base::Status CheckedFile::verify() {
   return base::ok();
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

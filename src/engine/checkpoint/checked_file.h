@@ -10,7 +10,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "os/fd.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 class CheckedFile {
  public:
@@ -37,4 +37,4 @@ class CheckedFile {
   std::atomic<bool> verified_{false};
 };
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

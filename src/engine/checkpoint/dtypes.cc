@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 using Pair = std::pair<std::string_view, at::ScalarType>;
@@ -27,4 +27,4 @@ base::Result<std::string> dtype_name(at::ScalarType type) {
   return base::fail(base::ErrorKind::kInternal, fmt::format("safetensors has no {} tensors", c10::toString(type)));
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 std::optional<at::ScalarType> scalar_type(std::string_view dtype);  // nullopt: one that libtorch 1.13 has not
 base::Result<std::string> dtype_name(at::ScalarType type);          // Error: one that safetensors has not
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

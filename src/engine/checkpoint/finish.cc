@@ -11,13 +11,14 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/layout.h"
 #include "engine/checkpoint/sharded.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 using std::chrono::milliseconds;
@@ -200,4 +201,4 @@ base::Result<Finished> finish(const SaveId& id, const FinishOptions& options, co
   return finished;
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

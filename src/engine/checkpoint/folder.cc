@@ -12,11 +12,12 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -203,4 +204,4 @@ base::Status write_durably(const std::string& path, std::string_view content) {
   return written;
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

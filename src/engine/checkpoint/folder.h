@@ -19,7 +19,7 @@
 
 #include "base/result.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 inline constexpr std::string_view kStepPrefix = "step-", kSavingPrefix = ".saving-", kRemovingPrefix = ".removing-",
                                   kReplacedPrefix = ".replaced-";
@@ -83,4 +83,4 @@ base::Status sync_path(const std::string& path);
 base::Status write_bytes(int fd, std::string_view bytes, const std::string& path);  // all of them
 base::Status write_durably(const std::string& path, std::string_view content);      // temporary file, fsync, rename
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

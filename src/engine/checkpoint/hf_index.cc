@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/unicode.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 constexpr size_t kMaxIndexBytes = 64 << 20;
@@ -69,4 +69,4 @@ std::vector<size_t> split_by_size(const std::vector<uint64_t>& tensor_bytes, uin
   return starts;
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

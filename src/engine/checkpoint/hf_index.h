@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 inline constexpr std::string_view kOneModelFile = "model.safetensors", kIndexFile = "model.safetensors.index.json";
 
@@ -29,4 +29,4 @@ base::Result<ModelIndex> parse_model_index(std::string_view text);
 // The result holds the index of the first tensor of every file.
 std::vector<size_t> split_by_size(const std::vector<uint64_t>& tensor_bytes, uint64_t max_bytes);
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -4,14 +4,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
-Interrupt::Interrupt() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) { CHECK(event_.valid()); }
+Interrupt::Interrupt() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) { PHALANX_CHECK(event_.valid()); }
 
 void Interrupt::raise() {
   raised_.store(true, std::memory_order_release);
   const uint64_t one = 1;
-  CHECK(write(event_.get(), &one, sizeof(one)) == sizeof(one));
+  PHALANX_CHECK(write(event_.get(), &one, sizeof(one)) == sizeof(one));
 }
 
 void Interrupt::wait(int fd, std::chrono::milliseconds patience) const {
@@ -19,4 +19,4 @@ void Interrupt::wait(int fd, std::chrono::milliseconds patience) const {
   poll(watched, 2, static_cast<int>(patience.count()));
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

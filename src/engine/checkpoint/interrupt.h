@@ -6,7 +6,7 @@
 
 #include "os/fd.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 class Interrupt {
  public:
@@ -21,4 +21,4 @@ class Interrupt {
   os::Fd event_;
 };
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

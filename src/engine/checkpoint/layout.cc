@@ -7,7 +7,7 @@
 
 #include "base/unicode.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 base::Error bad(std::string why) { return base::fail(base::ErrorKind::kConfig, std::move(why)); }
@@ -51,4 +51,4 @@ base::Status Layout::complete() {
   return base::ok();
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "engine/checkpoint/record.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 struct Run {
   int64_t begin = 0, count = 0;  // elements of the flattened tensor
@@ -37,4 +37,4 @@ class Layout {
   std::map<std::string, Extent, std::less<>> tensors_;
 };
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

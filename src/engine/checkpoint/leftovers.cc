@@ -7,13 +7,14 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/folder.h"
 #include "engine/checkpoint/owner.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 // ".saving-step-00000200.<token>.<sequence>", and nothing that merely starts alike.
@@ -120,4 +121,4 @@ base::Status clean_leftovers(const std::string& folder, std::string_view token, 
   return base::ok();
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

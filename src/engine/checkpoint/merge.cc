@@ -19,6 +19,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/dtypes.h"
 #include "engine/checkpoint/folder.h"
@@ -28,7 +29,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -260,4 +261,4 @@ std::future<base::Result<Merged>> merge_in_background(MergeOptions options, cons
   });
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

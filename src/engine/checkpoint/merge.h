@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "engine/checkpoint/record.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 class Interrupt;
 class Reader;
@@ -48,4 +48,4 @@ base::Result<Merged> merge(const MergeOptions& options, const Interrupt& interru
 // destructor waits; raise the interrupt to make that short.
 std::future<base::Result<Merged>> merge_in_background(MergeOptions options, const Interrupt& interrupt);
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -10,12 +10,13 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/folder.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 constexpr const char* kOwnerFile = "/.owner";
@@ -53,7 +54,7 @@ base::Result<os::Fd> open_owner(const std::string& path, int more_flags) {
 
 std::string make_token() {
   uint64_t random = 0;
-  CHECK(getrandom(&random, sizeof(random), 0) == static_cast<ssize_t>(sizeof(random)));
+  PHALANX_CHECK(getrandom(&random, sizeof(random), 0) == static_cast<ssize_t>(sizeof(random)));
   return fmt::format("{:016x}", random);
 }
 
@@ -84,4 +85,4 @@ base::Result<OwnerLock> OwnerLock::take(const std::string& folder) {
   return OwnerLock(std::move(file));
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

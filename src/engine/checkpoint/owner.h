@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 // A token names an attempt and is equal on its ranks: 16 random hex digits.
 std::string make_token();
@@ -29,4 +29,4 @@ class OwnerLock {
   os::Fd file_;
 };
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 struct Piece {
   std::string name;            // "model.embed.weight", "exp_avg.embed.weight": kind, dot, parameter
@@ -18,4 +18,4 @@ struct Piece {
   at::Tensor data;             // 1-D, contiguous, the elements [begin, begin + data.numel())
 };
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -11,13 +11,14 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/checked_file.h"
 #include "engine/checkpoint/dtypes.h"
 #include "engine/checkpoint/folder.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 base::Error bad(std::string why) { return base::fail(base::ErrorKind::kConfig, std::move(why)); }
@@ -158,7 +159,7 @@ base::Result<const Extent*> Reader::find(std::string_view name, int64_t begin, i
 base::Status Reader::read_bytes(std::string_view name, int64_t begin, int64_t end, std::span<char> out) {
   TRY_ASSIGN(const Extent* extent, find(name, begin, end));
   const auto size = static_cast<int64_t>(dtype_bytes(extent->dtype));
-  CHECK(out.size() == static_cast<size_t>((end - begin) * size));
+  PHALANX_CHECK(out.size() == static_cast<size_t>((end - begin) * size));
   // The first run that ends behind `begin`.
   auto run = std::partition_point(extent->runs.begin(), extent->runs.end(), [&](const Run& r) { return r.begin + r.count <= begin; });
   for (; run != extent->runs.end() && run->begin < end; ++run) {
@@ -180,7 +181,7 @@ base::Status Reader::read(std::string_view name, int64_t begin, int64_t end, at:
   TRY_ASSIGN(const Extent* extent, find(name, begin, end));
   auto type = scalar_type(extent->dtype);
   if (!type) return about(path_, bad(fmt::format("tensor {} has dtype {}, which libtorch has not", base::quote(name), extent->dtype)));
-  CHECK(out.numel() == end - begin);
+  PHALANX_CHECK(out.numel() == end - begin);
   const bool direct = out.is_cpu() && out.is_contiguous() && out.scalar_type() == *type;
   at::Tensor stored = direct ? out : at::empty({end - begin}, at::TensorOptions().dtype(*type));
   TRY(read_bytes(name, begin, end, {static_cast<char*>(stored.data_ptr()), stored.nbytes()}));
@@ -209,4 +210,4 @@ base::Result<Readable> newest_readable(const std::string& folder, int threads) {
   return result;
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

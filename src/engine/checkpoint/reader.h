@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "engine/checkpoint/layout.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 class CheckedFile;
 
@@ -79,4 +79,4 @@ struct Readable {
 // read, which says nothing about its content. Passing it over would lose the work since the one before.
 base::Result<Readable> newest_readable(const std::string& folder, int threads = 1);
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

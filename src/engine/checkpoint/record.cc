@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/safetensors.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 using base::Json;
@@ -196,4 +197,4 @@ base::Result<Manifest> parse_manifest(std::string_view content) {
   return manifest;
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

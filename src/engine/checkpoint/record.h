@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/result.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 inline constexpr int64_t kVersion = 2;
 inline constexpr size_t kMaxRecordBytes = 256 << 20;
@@ -68,4 +68,4 @@ base::Result<Manifest> parse_manifest(std::string_view text);
 std::string shard_file(int rank, int world);   // "shard-00003-of-00008.safetensors"
 std::string record_file(int rank, int world);  // "shard-00003-of-00008.json"
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -9,9 +9,10 @@
 #include <unordered_set>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "base/unicode.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 using base::Json;
@@ -168,7 +169,7 @@ base::Result<uint64_t> head_length(std::string_view first_bytes, uint64_t file_b
 
 base::Result<SafetensorsHeader> parse_safetensors_head(std::string_view head, uint64_t file_bytes) {
   TRY_ASSIGN(const uint64_t length, head_length(head, file_bytes));
-  CHECK(head.size() >= length);
+  PHALANX_CHECK(head.size() >= length);
   std::string_view text = head.substr(8, length - 8);
   if (text.empty() || text.front() != '{') return bad("its header does not start with '{'");
 
@@ -189,7 +190,7 @@ std::string make_safetensors_header(std::vector<TensorInfo>& tensors, const std:
   uint64_t place = 0;
   for (TensorInfo& tensor : tensors) {
     std::optional<uint64_t> bytes = byte_count(tensor);
-    CHECK(bytes && dtype_bytes(tensor.dtype) > 0);
+    PHALANX_CHECK(bytes && dtype_bytes(tensor.dtype) > 0);
     tensor.begin = place;
     tensor.end = place += *bytes;
     Json one = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}};
@@ -203,4 +204,4 @@ std::string make_safetensors_header(std::vector<TensorInfo>& tensors, const std:
   return head + text;
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

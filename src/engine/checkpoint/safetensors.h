@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 struct TensorInfo {
   std::string name;
@@ -46,4 +46,4 @@ base::Result<uint64_t> head_length(std::string_view first_bytes, uint64_t file_b
 // a multiple of 8 bytes.
 std::string make_safetensors_header(std::vector<TensorInfo>& tensors, const std::map<std::string, std::string>& metadata);
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -9,11 +9,12 @@
 
 #include <csignal>
 
+#include "base/try.h"
 #include "base/unicode.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 constexpr size_t kMaxUntold = 16;  // outcomes nobody asked for
@@ -32,7 +33,9 @@ std::thread start_quietly(auto body) {
 }  // namespace
 
 base::Result<std::unique_ptr<Saver>> Saver::open(SaverOptions options) {
-  CHECK(options.rank >= 0 && options.rank < options.world && !options.token.empty());
+  if (options.rank < 0 || options.rank >= options.world)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("there is no rank {} among {}", options.rank, options.world));
+  if (options.token.empty()) return base::fail(base::ErrorKind::kConfig, "a Saver needs a token: the same text on all ranks of one run");
   Removals removed;
   if (options.rank == 0) {
     if (auto made = os::make_folders(options.folder, 0755); !made.ok()) return cannot_tell(std::move(made).error());
@@ -165,4 +168,4 @@ base::Status Saver::write(const SaveId& id, const SaveRequest& request, SaveOutc
   return base::ok();
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -22,7 +22,7 @@
 
 #include "engine/checkpoint/sharded.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 enum class WhenBusy { kWait, kRefuse };
 
@@ -102,4 +102,4 @@ class Saver {
   std::thread thread_;
 };
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -8,13 +8,14 @@
 #include <cstdio>
 
 #include "base/sha256.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/dtypes.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/sharded.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 constexpr size_t kChunk = 1 << 20;  // hashed while it is in the cache, then written
@@ -120,4 +121,4 @@ void note_failure(const SaveId& id, int rank, const base::Error& error) {
   (void)write_durably(failure_file(id, rank), base::to_text(note) + "\n");
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

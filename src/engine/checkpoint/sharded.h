@@ -23,7 +23,7 @@
 #include "engine/checkpoint/piece.h"
 #include "engine/checkpoint/record.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 // Called before each step with its name; a test stops there by throwing, as a kill would.
 using StageHook = std::function<void(std::string_view stage)>;
@@ -66,4 +66,4 @@ struct Finished {
 // not make whole tensors; a file's; another run owns the folder. The stages: "collect", "manifest", "done", "publish", "best", "prune".
 base::Result<Finished> finish(const SaveId& id, const FinishOptions& options, const Interrupt& interrupt, const StageHook& stage = {});
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

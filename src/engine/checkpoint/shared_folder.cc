@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/folder.h"
 #include "engine/checkpoint/owner.h"
 #include "os/files.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 namespace {
 
 std::string sign_of(const std::string& folder, std::string_view token, int rank) {
@@ -51,4 +52,4 @@ base::Status require_shared(comm::Group& group, const std::string& folder, std::
   return all;
 }
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "engine/comm/group.h"
 
-namespace engine::checkpoint {
+namespace phalanx::engine::checkpoint {
 
 // A token for this attempt's saves, equal on every rank (folder.h). Collective.
 std::string common_token(comm::Group& group);
@@ -17,4 +17,4 @@ std::string common_token(comm::Group& group);
 // that all hosts share; or a rank's own error when it cannot write there.
 base::Status require_shared(comm::Group& group, const std::string& folder, std::string_view token);
 
-}  // namespace engine::checkpoint
+}  // namespace phalanx::engine::checkpoint

@@ -8,27 +8,27 @@
 
 #include "engine/comm/operation.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // In a form that goes through shared memory and messages.
-struct Note {
+struct CallNote {
   uint64_t sequence = 0;
   int64_t elements = 0;
   int32_t root = -1;
   uint8_t kind = 0, dtype = 0, reduction = 0;
-  uint8_t in_tray = 0;  // board.h: all that this rank puts in lies in its tray
+  uint8_t in_tray = 0;  // engine/comm/shm/barrier.h: all that this rank puts in lies in its tray
   uint64_t window = 0;  // windows.h: the window in which its tensor lies, above 0, and where in there
   uint64_t offset = 0;
   char label[80] = {};
 
   std::string say() const;  // "all_reduce 17 (grads unit 3) of 1024 Float"
 };
-static_assert(sizeof(Note) % 8 == 0 && std::is_trivially_copyable_v<Note>);
+static_assert(sizeof(CallNote) % 8 == 0 && std::is_trivially_copyable_v<CallNote>);
 
 // The call alone: nothing about trays and windows.
-Note note_of(const Operation& operation);
+CallNote note_of(const Operation& operation);
 
 // Throws the first rank whose call differs from rank 0's, and both calls. All ranks that have the same notes throw the same.
-void check_equal(const std::vector<Note>& notes, bool with_label);
+void check_equal(const std::vector<CallNote>& notes, bool with_label);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

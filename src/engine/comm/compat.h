@@ -24,7 +24,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #endif
 
-namespace engine::comm::compat {
+namespace phalanx::engine::comm::compat {
 
 #if TORCH_VERSION_MAJOR >= 2
 using Backend = c10d::Backend;
@@ -42,4 +42,4 @@ inline c10d::TCPStoreOptions tcp_store_options() {
   return options;
 }
 
-}  // namespace engine::comm::compat
+}  // namespace phalanx::engine::comm::compat

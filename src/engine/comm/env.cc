@@ -6,8 +6,9 @@
 #include <limits>
 
 #include "base/text.h"
+#include "base/try.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 constexpr const char* kHint =
@@ -88,4 +89,4 @@ base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
   return env;
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 struct RankEnv {
   int rank = 0;
@@ -36,4 +36,4 @@ std::optional<std::string> process_environment(const char* name);
 // None of RANK and WORLD_SIZE: one rank on its own. Otherwise what is missing or wrong is named (kConfig).
 base::Result<RankEnv> read_rank_env(const Lookup& lookup);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

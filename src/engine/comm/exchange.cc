@@ -11,7 +11,7 @@
 #include "base/unicode.h"
 #include "engine/comm/group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 constexpr int64_t kMaxText = 1 << 20;
@@ -84,4 +84,4 @@ base::Status agree(Group& group, base::Status mine, std::string_view doing) {
       .because(fmt::format("rank {}: {}", failed.front(), first.substr(1)));
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 class Fingerprint {
  public:
@@ -24,4 +24,4 @@ class Fingerprint {
   uint64_t hash_ = 0xcbf29ce484222325u;
 };
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

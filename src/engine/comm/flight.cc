@@ -11,10 +11,11 @@
 #include <cstdio>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/comm/operation.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 int64_t now_ns() {
@@ -152,4 +153,4 @@ FlightFiles flight_files(const Lookup& lookup, int rank) {
   return files;
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -15,7 +15,7 @@
 #include "engine/comm/env.h"
 #include "os/fd.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 struct Operation;
 
@@ -77,4 +77,4 @@ struct FlightFiles {
 };
 FlightFiles flight_files(const Lookup& lookup, int rank);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

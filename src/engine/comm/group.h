@@ -27,7 +27,7 @@
 #include "base/result.h"
 #include "engine/comm/env.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // An operation under way.
 class Pending {
@@ -105,4 +105,4 @@ base::Status agree(Group& group, base::Status mine, std::string_view doing);
 // What an exception says, in one line and without a backtrace.
 std::string reason(const std::exception& failure);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,5 +1,5 @@
 // What the groups whose ranks met in a store have in common, whatever carries their bytes: where they stand, how they split and how
-// they leave. `Base` is Group, or Front for groups that carry out one operation after the other.
+// they leave. `Base` is Group, or QueuedGroup for groups that carry out one operation after the other.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "engine/comm/make_group.h"
-#include "engine/comm/part.h"
 #include "engine/comm/store_marks.h"
+#include "engine/comm/subgroup.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 template <class Base>
 class InStore : public Base {
@@ -66,4 +66,4 @@ class InStore : public Base {
   uint64_t barriers_ = 0;
 };
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -7,14 +7,15 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/comm/flight.h"
 #include "engine/comm/make_group.h"
-#include "engine/comm/patience.h"
-#include "engine/comm/route.h"
+#include "engine/comm/network/route.h"
+#include "engine/comm/slow_notice.h"
 #include "os/net.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 constexpr std::chrono::minutes kJoinTimeout{5};
@@ -78,7 +79,7 @@ base::Result<std::shared_ptr<FlightRing>> open_flight(const RankEnv& env) {
 }  // namespace
 
 base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device) {
-  if (env.world == 1) return make_alone(device);
+  if (env.world == 1) return make_single_rank(device);
   TRY(check_interfaces(env.gloo_interfaces));
   std::string doing = fmt::format("rank {} of {} joined the others at {}:{}", env.rank, env.world, env.master_addr, env.master_port);
   const bool hosting = env.rank == 0 && !env.agent_store;
@@ -86,7 +87,8 @@ base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device)
   if (hosting && address.empty())
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("cannot resolve MASTER_ADDR {}", base::quote(env.master_addr)))
         .because("rank 0 is to serve the store there, so it has to be a name or address of this host");
-  Patience patience(fmt::format("rank {} of {} waits for the other ranks at {}:{}", env.rank, env.world, env.master_addr, env.master_port));
+  SlowNotice patience(
+      fmt::format("rank {} of {} waits for the other ranks at {}:{}", env.rank, env.world, env.master_addr, env.master_port));
   StoreHandle store;
   try {
     store = open_store(env, hosting);
@@ -112,4 +114,4 @@ base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device)
   }
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "engine/comm/gloo_group.h"
-#include "engine/comm/hosts_group.h"
-#include "engine/comm/nccl_group.h"
-#include "engine/comm/same_host.h"
+#include "engine/comm/network/gloo_group.h"
+#include "engine/comm/network/hosts_group.h"
+#include "engine/comm/network/nccl_group.h"
+#include "engine/comm/shm/same_host.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 constexpr std::chrono::minutes kJoinTimeout{5};
@@ -28,7 +28,7 @@ int ranks_per_host(const std::vector<std::string>& hosts) {
 }  // namespace
 
 std::unique_ptr<Group> make_group(StoreHandle store, const Place& place, const GroupOptions& options) {
-  if (place.world == 1) return make_alone(place.device);
+  if (place.world == 1) return make_single_rank(place.device);
   if (place.device.is_cuda()) return make_nccl_group(std::move(store), place, options);
   const std::string identity = !options.shared_memory ? kSwitchedOff : place.host.empty() ? host_identity() : place.host;
   const std::vector<std::string> hosts = exchange_by_store(*store.store, "hosts", identity, place.rank, place.world, kJoinTimeout);
@@ -52,4 +52,4 @@ std::unique_ptr<Group> make_group(StoreHandle store, const Place& place, const G
   return make_gloo_group(std::move(store), place, gloo);
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

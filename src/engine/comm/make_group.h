@@ -9,7 +9,7 @@
 #include "engine/comm/compat.h"
 #include "engine/comm/group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 class FlightRing;
 
@@ -47,6 +47,6 @@ struct Place {
 std::unique_ptr<Group> make_group(StoreHandle store, const Place& place, const GroupOptions& options);
 
 // A world of one rank: every operation is done when it has started.
-std::unique_ptr<Group> make_alone(at::Device device);
+std::unique_ptr<Group> make_single_rank(at::Device device);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

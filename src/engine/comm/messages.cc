@@ -9,7 +9,7 @@
 
 #include "engine/comm/group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 std::vector<at::Tensor> as_tensors(const void* bytes, size_t size) {
@@ -50,6 +50,6 @@ void Batch::finish(std::chrono::milliseconds limit) {
   sends_.clear();
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm
 
 #endif

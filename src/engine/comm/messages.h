@@ -6,7 +6,7 @@
 
 #include "engine/comm/compat.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 #ifdef PHALANX_GLOO
 
@@ -32,4 +32,4 @@ class Batch {
 
 #endif
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 bool moved(at::ScalarType type) {
@@ -62,4 +62,4 @@ void check_call(const Operation& operation, int world, at::Device device) {
     refuse(operation, fmt::format("root {} is not one of {} ranks", operation.root, world));
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -9,7 +9,7 @@
 
 #include "engine/comm/group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kBarrier };
 
@@ -33,4 +33,4 @@ inline at::ScalarType dtype_of(const Operation& operation) { return operation.in
 // do not fit each other.
 void check_call(const Operation& operation, int world, at::Device device);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,15 +1,15 @@
-#include "engine/comm/front.h"
+#include "engine/comm/queued_group.h"
 
 #include "engine/comm/flight.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 constexpr size_t kSmallBytes = 64 << 10;
 
 }  // namespace
 
-struct Front::Task {
+struct QueuedGroup::Task {
   Operation operation;
   std::function<void()> call;  // instead of an operation
   uint64_t flight = 0;         // its number in the ring
@@ -17,21 +17,21 @@ struct Front::Task {
   std::exception_ptr failure;
 };
 
-class Front::Waiting final : public Pending {
+class QueuedGroup::Waiting final : public Pending {
  public:
-  Waiting(Front& front, std::shared_ptr<Task> task) : front_(front), task_(std::move(task)) {}
+  Waiting(QueuedGroup& front, std::shared_ptr<Task> task) : front_(front), task_(std::move(task)) {}
   void wait() override { front_.wait_for(task_); }
 
  private:
-  Front& front_;
+  QueuedGroup& front_;
   std::shared_ptr<Task> task_;
 };
 
-Front::Front(Runs runs, const GroupOptions& options) : runs_(runs), flight_(options.flight), name_(options.name) {}
+QueuedGroup::QueuedGroup(Runs runs, const GroupOptions& options) : runs_(runs), flight_(options.flight), name_(options.name) {}
 
-Front::~Front() { stop_thread(); }
+QueuedGroup::~QueuedGroup() { stop_thread(); }
 
-void Front::stop_thread() {
+void QueuedGroup::stop_thread() {
   {
     std::lock_guard lock(mutex_);
     end_ = true;
@@ -40,7 +40,7 @@ void Front::stop_thread() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::unique_ptr<Pending> Front::start_all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) {
+std::unique_ptr<Pending> QueuedGroup::start_all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) {
   Operation operation;
   operation.kind = Kind::kAllReduce;
   operation.reduction = reduction;
@@ -49,7 +49,7 @@ std::unique_ptr<Pending> Front::start_all_reduce(at::Tensor tensor, Reduction re
   return submit(std::move(operation));
 }
 
-std::unique_ptr<Pending> Front::start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) {
+std::unique_ptr<Pending> QueuedGroup::start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) {
   Operation operation;
   operation.kind = Kind::kReduceScatter;
   operation.label = label;
@@ -58,7 +58,7 @@ std::unique_ptr<Pending> Front::start_reduce_scatter(at::Tensor output, at::Tens
   return submit(std::move(operation));
 }
 
-std::unique_ptr<Pending> Front::start_all_gather(at::Tensor output, at::Tensor input, std::string_view label) {
+std::unique_ptr<Pending> QueuedGroup::start_all_gather(at::Tensor output, at::Tensor input, std::string_view label) {
   Operation operation;
   operation.kind = Kind::kAllGather;
   operation.label = label;
@@ -67,7 +67,7 @@ std::unique_ptr<Pending> Front::start_all_gather(at::Tensor output, at::Tensor i
   return submit(std::move(operation));
 }
 
-std::unique_ptr<Pending> Front::start_broadcast(at::Tensor tensor, int root, std::string_view label) {
+std::unique_ptr<Pending> QueuedGroup::start_broadcast(at::Tensor tensor, int root, std::string_view label) {
   Operation operation;
   operation.kind = Kind::kBroadcast;
   operation.root = root;
@@ -76,7 +76,7 @@ std::unique_ptr<Pending> Front::start_broadcast(at::Tensor tensor, int root, std
   return submit(std::move(operation));
 }
 
-void Front::barrier(std::string_view name, std::chrono::milliseconds deadline) {
+void QueuedGroup::barrier(std::string_view name, std::chrono::milliseconds deadline) {
   Operation operation;
   operation.kind = Kind::kBarrier;
   operation.label = name;
@@ -84,7 +84,7 @@ void Front::barrier(std::string_view name, std::chrono::milliseconds deadline) {
   submit(std::move(operation))->wait();
 }
 
-std::unique_ptr<Pending> Front::submit(Operation operation) {
+std::unique_ptr<Pending> QueuedGroup::submit(Operation operation) {
   operation.sequence = ++sequence_;
   check_call(operation, world(), device());
   auto task = std::make_shared<Task>();
@@ -94,14 +94,14 @@ std::unique_ptr<Pending> Front::submit(Operation operation) {
   return std::make_unique<Waiting>(*this, std::move(task));
 }
 
-void Front::in_order(std::function<void()> call) {
+void QueuedGroup::in_order(std::function<void()> call) {
   auto task = std::make_shared<Task>();
   task->call = std::move(call);
   enqueue(task, /*may_hold=*/true);
   wait_for(task);
 }
 
-void Front::enqueue(const std::shared_ptr<Task>& task, bool may_hold) {
+void QueuedGroup::enqueue(const std::shared_ptr<Task>& task, bool may_hold) {
   {
     std::lock_guard lock(mutex_);
     if (runs_ == Runs::kAtWait) {
@@ -118,7 +118,7 @@ void Front::enqueue(const std::shared_ptr<Task>& task, bool may_hold) {
   if (runs_ == Runs::kInThread) changed_.notify_all();
 }
 
-void Front::wait_for(const std::shared_ptr<Task>& task) {
+void QueuedGroup::wait_for(const std::shared_ptr<Task>& task) {
   if (runs_ == Runs::kAtWait) {
     while (!task->done) {
       std::shared_ptr<Task> next = std::move(queue_.front());
@@ -140,7 +140,7 @@ void Front::wait_for(const std::shared_ptr<Task>& task) {
   if (task->failure) std::rethrow_exception(task->failure);
 }
 
-void Front::run(Task& task) {
+void QueuedGroup::run(Task& task) {
   std::exception_ptr failure;
   try {
     if (failure_) std::rethrow_exception(failure_);
@@ -161,7 +161,7 @@ void Front::run(Task& task) {
   task.done = true;
 }
 
-void Front::work() {
+void QueuedGroup::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return end_ || (!queue_.empty() && !queue_.front()->begun); });
@@ -170,7 +170,7 @@ void Front::work() {
   }
 }
 
-void Front::run_first(std::unique_lock<std::mutex>& lock) {
+void QueuedGroup::run_first(std::unique_lock<std::mutex>& lock) {
   std::shared_ptr<Task> next = queue_.front();
   next->begun = true;
   lock.unlock();
@@ -180,4 +180,4 @@ void Front::run_first(std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

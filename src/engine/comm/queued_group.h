@@ -17,13 +17,13 @@
 #include "engine/comm/make_group.h"
 #include "engine/comm/operation.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
-class Front : public Group {
+class QueuedGroup : public Group {
  public:
   enum class Runs { kAtWait, kInThread };
-  Front(Runs runs, const GroupOptions& options);
-  ~Front() override;
+  QueuedGroup(Runs runs, const GroupOptions& options);
+  ~QueuedGroup() override;
 
   std::unique_ptr<Pending> start_all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) final;
   std::unique_ptr<Pending> start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) final;
@@ -62,4 +62,4 @@ class Front : public Group {
   std::thread thread_;
 };
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

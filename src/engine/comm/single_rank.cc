@@ -1,16 +1,16 @@
 // A world of one rank.
 #include <ATen/ops/zeros.h>
 
-#include "engine/comm/front.h"
 #include "engine/comm/make_group.h"
+#include "engine/comm/queued_group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
-class Alone final : public Front {
+class SingleRank final : public QueuedGroup {
  public:
-  explicit Alone(at::Device device) : Front(Runs::kAtWait, {}), device_(device) {}
-  ~Alone() override { stop_thread(); }
+  explicit SingleRank(at::Device device) : QueuedGroup(Runs::kAtWait, {}), device_(device) {}
+  ~SingleRank() override { stop_thread(); }
   int rank() const override { return 0; }
   int world() const override { return 1; }
   at::Device device() const override { return device_; }
@@ -21,7 +21,7 @@ class Alone final : public Front {
   }
   std::vector<at::Tensor> peers(const at::Tensor& window) override { return {window}; }
   std::optional<at::Tensor> common(int64_t elements, at::ScalarType dtype) override { return window(elements, dtype); }
-  std::unique_ptr<Group> split(int, int) override { return make_alone(device_); }
+  std::unique_ptr<Group> split(int, int) override { return make_single_rank(device_); }
   void leave() override {}
 
  protected:
@@ -37,6 +37,6 @@ class Alone final : public Front {
 
 }  // namespace
 
-std::unique_ptr<Group> make_alone(at::Device device) { return std::make_unique<Alone>(device); }
+std::unique_ptr<Group> make_single_rank(at::Device device) { return std::make_unique<SingleRank>(device); }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,13 +1,13 @@
-#include "engine/comm/patience.h"
+#include "engine/comm/slow_notice.h"
 
 #include <chrono>
 #include <cstdio>
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
-Patience::Patience(std::string line) : thread_([this, line = std::move(line)] { watch(line); }) {}
+SlowNotice::SlowNotice(std::string line) : thread_([this, line = std::move(line)] { watch(line); }) {}
 
-Patience::~Patience() {
+SlowNotice::~SlowNotice() {
   {
     std::lock_guard lock(mutex_);
     end_ = true;
@@ -16,7 +16,7 @@ Patience::~Patience() {
   thread_.join();
 }
 
-void Patience::watch(const std::string& line) {
+void SlowNotice::watch(const std::string& line) {
   std::unique_lock lock(mutex_);
   std::chrono::seconds wait{10};
   while (!ended_.wait_for(lock, wait, [this] { return end_; })) {
@@ -25,4 +25,4 @@ void Patience::watch(const std::string& line) {
   }
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -6,14 +6,14 @@
 #include <string>
 #include <thread>
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // From its making to its end: after 10 s, and then every 60 s, writes `line` to stderr. A thread of its own, because the wait
 // is inside a library.
-class Patience {
+class SlowNotice {
  public:
-  explicit Patience(std::string line);
-  ~Patience();
+  explicit SlowNotice(std::string line);
+  ~SlowNotice();
 
  private:
   void watch(const std::string& line);
@@ -23,4 +23,4 @@ class Patience {
   std::thread thread_;
 };
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 StoreMarks::StoreMarks(c10d::Store& store, std::string_view kind, uint64_t number) : store_(store), kind_(kind), number_(number) {}
 
@@ -40,4 +40,4 @@ void leave_store(const StoreHandle& store, int world, std::chrono::milliseconds 
   }
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -6,7 +6,7 @@
 
 #include "engine/comm/make_group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // Marks of the n-th meeting of a kind: who came.
 class StoreMarks {
@@ -29,4 +29,4 @@ std::string never_came(const std::vector<int>& ranks, std::chrono::milliseconds 
 // After a barrier of all ranks: from here on the others only touch the store to say that they are gone; its host waits for that.
 void leave_store(const StoreHandle& store, int world, std::chrono::milliseconds timeout);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

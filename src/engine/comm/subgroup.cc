@@ -1,4 +1,4 @@
-#include "engine/comm/part.h"
+#include "engine/comm/subgroup.h"
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -8,9 +8,9 @@
 
 #include "engine/comm/flight.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
-Part part_of(Group& group, int color, int key) {
+Subgroup part_of(Group& group, int color, int key) {
   at::Tensor told = at::zeros({group.world(), 2}, at::TensorOptions().dtype(at::kLong));
   int64_t* own = told.data_ptr<int64_t>() + static_cast<ptrdiff_t>(2) * group.rank();
   own[0] = color;
@@ -23,7 +23,7 @@ Part part_of(Group& group, int color, int key) {
   for (int r = 0; r < group.world(); ++r)
     if (all[2 * r] == color) members.emplace_back(all[2 * r + 1], r);
   std::sort(members.begin(), members.end());
-  Part part;
+  Subgroup part;
   for (const auto& [order, r] : members) {
     if (r == group.rank()) part.rank = static_cast<int>(part.members.size());
     part.members.push_back(r);
@@ -31,7 +31,7 @@ Part part_of(Group& group, int color, int key) {
   return part;
 }
 
-GroupOptions options_of(const Part& part, const GroupOptions& whole, int split, int color) {
+GroupOptions options_of(const Subgroup& part, const GroupOptions& whole, int split, int color) {
   GroupOptions options = whole;
   options.name = fmt::format("{}/{}.{}", whole.name, split, color);
   options.ranks.clear();
@@ -42,7 +42,7 @@ GroupOptions options_of(const Part& part, const GroupOptions& whole, int split, 
 
 std::unique_ptr<Group> split_by_store(Group& whole, const StoreHandle& store, const Place& place, const GroupOptions& options, int split,
                                       int color, int key) {
-  const Part part = part_of(whole, color, key);
+  const Subgroup part = part_of(whole, color, key);
   Place in_part = place;
   in_part.rank = part.rank;
   in_part.world = static_cast<int>(part.members.size());
@@ -51,4 +51,4 @@ std::unique_ptr<Group> split_by_store(Group& whole, const StoreHandle& store, co
                     options_of(part, options, split, color));
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
-
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 std::string counted(int64_t number, std::string_view what, std::string_view plural) {
@@ -14,7 +12,9 @@ std::string counted(int64_t number, std::string_view what, std::string_view plur
 }  // namespace
 
 base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accumulate, const std::string& key) {
-  CHECK(global > 0 && world > 0 && accumulate > 0);
+  if (global <= 0 || world <= 0 || accumulate <= 0)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} rows cannot be shared by {} ranks × {} parts", global, world, accumulate))
+        .because("each of the three must be at least 1");
   const int64_t parts = world * accumulate;
   if (global % parts == 0) return BatchShare{global / parts, world, accumulate};
   const int64_t below = global / parts * parts, above = below + parts;
@@ -33,4 +33,4 @@ std::string describe(const BatchShare& share, int64_t tokens) {
   return line;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

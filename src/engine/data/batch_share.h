@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 struct BatchShare {
   int64_t rows = 1;        // sequences that go through one rank's model at once
@@ -22,4 +22,4 @@ base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accu
 // "batch: 4 sequences × 2 ranks × 3 passes = 24 sequences per step (6144 tokens)". tokens: of one sequence, 0 to leave them out.
 std::string describe(const BatchShare& share, int64_t tokens);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

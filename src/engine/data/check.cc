@@ -16,7 +16,7 @@
 #include "engine/data/findings.h"
 #include "engine/data/item_source.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 constexpr std::string_view kErrorMark = "an error stands here";
@@ -45,7 +45,9 @@ uint64_t hash_of(const base::Result<Sample>& sample) {
 
 class Walk {
  public:
-  Walk(ItemSource source, const WalkOptions& options) : source_(std::move(source)), options_(options) { CHECK(options.workers > 0); }
+  Walk(ItemSource source, const WalkOptions& options) : source_(std::move(source)), options_(options) {
+    PHALANX_CHECK(options.workers > 0);
+  }
 
   // `next` gives the tickets one after the other, nothing at the end.
   WalkReport run(const std::function<base::Result<std::optional<Ticket>>()>& next) {
@@ -223,4 +225,4 @@ WalkReport walk(std::shared_ptr<Stream> stream, const WalkOptions& options) {
   return Walk(ItemSource(std::shared_ptr<const Stream>(stream)), options).run([&] { return stream->next(); });
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -12,7 +12,7 @@
 
 #include "engine/data/dataset.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 enum class Severity { kError, kWarning, kNote };  // kError: a training with this data would end or learn from broken items
 
@@ -48,4 +48,4 @@ struct WalkReport {
 WalkReport walk(std::shared_ptr<const Dataset> set, const WalkOptions& options);
 WalkReport walk(std::shared_ptr<Stream> stream, const WalkOptions& options);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "base/check.h"
+#include "base/try.h"
 #include "base/unicode.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 std::string shape_text(const at::Tensor& tensor) {
@@ -103,7 +103,8 @@ const at::Tensor& MicroBatch::at(const std::string& name) const {
 }
 
 base::Result<MicroBatch> collate(std::span<const Sample> items, const Padding& padding) {
-  CHECK(padding.multiple > 0);
+  if (padding.multiple <= 0)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("rows cannot be padded to a multiple of {}", padding.multiple));
   MicroBatch batch;
   batch.rows = static_cast<int64_t>(items.size());
   if (items.empty()) return batch;
@@ -119,4 +120,4 @@ base::Result<MicroBatch> collate(std::span<const Sample> items, const Padding& p
   return batch;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "engine/data/dataset.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 struct Padding {
   int64_t tokens = 0;    // fills up integer fields, but for `targets`, which get kNoTarget; fields of other types get 0
@@ -32,4 +32,4 @@ struct MicroBatch {
 // in shape. Padded fields are never shorter than 1. Errors (kConfig) say which item of `items` differs and how.
 base::Result<MicroBatch> collate(std::span<const Sample> items, const Padding& padding);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "engine/data/item_random.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 inline constexpr int64_t kNoTarget = -100;  // torch's ignore_index of cross_entropy
 
@@ -68,4 +68,4 @@ class Stream {
   virtual base::Status seek(const base::Json& mark) = 0;
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

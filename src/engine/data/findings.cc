@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 void Findings::add(const FindingKind& kind, const std::function<std::string()>& place) {
   auto found = std::find_if(list_.begin(), list_.end(), [&](const DataFinding& one) { return one.code == kind.code; });
@@ -24,4 +24,4 @@ std::vector<DataFinding> Findings::sorted() const {
   return list;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

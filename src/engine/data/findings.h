@@ -7,7 +7,7 @@
 
 #include "engine/data/check.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 struct FindingKind {
   std::string_view code;
@@ -43,4 +43,4 @@ class Findings {
   std::vector<DataFinding> list_;
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 class ItemRandom {
  public:
@@ -34,4 +34,4 @@ class ItemRandom {
   uint64_t state_;
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

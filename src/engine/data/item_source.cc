@@ -6,7 +6,7 @@
 
 #include "base/unicode.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 base::Result<Sample> ItemSource::load(const Ticket& ticket, uint64_t seed, int64_t epoch) const {
   auto reading = [&] { return fmt::format("reading item {} of {}", ticket.number, base::quote(name())); };
@@ -26,4 +26,4 @@ base::Result<Sample> ItemSource::load(const Ticket& ticket, uint64_t seed, int64
   }
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

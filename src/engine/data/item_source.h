@@ -6,7 +6,7 @@
 
 #include "engine/data/dataset.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 class ItemSource {
  public:
@@ -24,4 +24,4 @@ class ItemSource {
   std::shared_ptr<const Stream> stream_;
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <array>
 
-#include "base/check.h"
+#include "base/try.h"
 #include "base/unicode.h"
+#include "engine/data/files/token_file.h"
 #include "engine/data/sets.h"
-#include "engine/data/token_file.h"
 #include "engine/data/tokenizer.h"
 #include "engine/data/windows.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 struct FormatName {
@@ -146,7 +146,11 @@ base::Result<OpenedSet> open_set(const SetOptions& options) {
 }
 
 base::Result<OpenedSet> open_paths(const std::vector<std::string>& paths, const SetOptions& options) {
-  CHECK(options.lines.context > 0 && options.validation >= 0 && options.validation < 1);
+  if (options.lines.context <= 0)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("a context of {} tokens is none", options.lines.context));
+  if (options.validation < 0 || options.validation >= 1)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} of a set cannot be kept for validation", options.validation))
+        .because("it is a share, from 0 to below 1");
   OpenedSet set;
   SetOptions training = options;
   if (!options.validation_files.empty()) training.validation = 0;
@@ -173,4 +177,4 @@ base::Result<OpenedSet> open_paths(const std::vector<std::string>& paths, const 
   return set;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

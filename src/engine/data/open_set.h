@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/data/dataset.h"
-#include "engine/data/line_files.h"
+#include "engine/data/files/line_files.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 enum class Format {
   kAuto,    // by the name: .jsonl, .ndjson; .tokens; .bin (a token file, or nanoGPT's); anything else is text
@@ -63,4 +63,4 @@ base::Result<OpenedSet> open_paths(const std::vector<std::string>& paths, const 
 std::string_view to_text(Format format);
 base::Result<Format> parse_format(std::string_view text);  // "auto", "text", "lines", "jsonl", "tokens", "nanogpt"
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -4,7 +4,7 @@
 
 #include "base/unicode.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 constexpr int64_t kVersion = 1;
@@ -65,4 +65,4 @@ base::Result<SavedPosition> read_position(const base::Json& state, const DataIde
   return position;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

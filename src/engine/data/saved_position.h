@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "engine/data/step_plan.h"
+#include "engine/data/plan/step_plan.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 // What a position is a position of. Two runs may go on with each other's positions when this is equal, whatever their world.
 struct DataIdentity {
@@ -24,4 +24,4 @@ struct SavedPosition {
 // between two steps of G = rows × world places; the first difference is named.
 base::Result<SavedPosition> read_position(const base::Json& state, const DataIdentity& identity, const PlanOptions& options);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/unicode.h"
 #include "engine/comm/fingerprint.h"
+#include "engine/require.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 base::Result<std::shared_ptr<TensorDataset>> TensorDataset::create(std::string name, std::vector<Field> columns) {
   auto wrong = [&](std::string why) {
@@ -51,13 +51,13 @@ uint64_t TensorDataset::fingerprint() const {
 }
 
 ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) : parts_(std::move(parts)) {
-  CHECK(!parts_.empty());
+  require(!parts_.empty(), "a ConcatDataset needs at least one part");
   int64_t end = 0;
   for (const auto& part : parts_) ends_.push_back(end += part->size());
 }
 
 size_t ConcatDataset::part_of(int64_t index) const {
-  CHECK(index >= 0 && index < size());
+  require(index >= 0 && index < size(), "there is no item {} in a set of {}", index, size());
   return static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
 }
 
@@ -82,4 +82,4 @@ uint64_t ConcatDataset::fingerprint() const {
   return print.value();
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

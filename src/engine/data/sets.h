@@ -7,7 +7,7 @@
 
 #include "engine/data/dataset.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 // Tensors in memory, one row of each per item: images and labels, say. The rows handed out are views; do not write to them.
 class TensorDataset : public Dataset {
@@ -45,4 +45,4 @@ class ConcatDataset : public Dataset {
   std::vector<int64_t> ends_;  // of each part, counted over all
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

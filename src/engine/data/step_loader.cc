@@ -8,10 +8,10 @@
 #include <exception>
 #include <system_error>
 
-#include "base/check.h"
+#include "base/try.h"
 #include "base/unicode.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 // Signals are for the threads of the program, which act on them; a worker takes none.
@@ -40,21 +40,37 @@ base::Result<T> without_throwing(const F& work) {
   } catch (...) { return base::fail(base::ErrorKind::kJobFailed, "a step of the data cannot be made").because("an unknown exception"); }
 }
 
+base::Status check_options(const LoaderOptions& options) {
+  if (options.workers < 0 || options.prefetch <= 0 || options.accumulate <= 0)
+    return base::fail(base::ErrorKind::kConfig, "the options of the loader make no sense")
+        .because(fmt::format("workers is {}, prefetch {}, accumulate {}", options.workers, options.prefetch, options.accumulate))
+        .with_hint("workers must be at least 0, the others at least 1");
+  if (options.plan.rows % options.accumulate != 0)
+    return base::fail(base::ErrorKind::kConfig, "the rows of a step cannot be accumulated in equal parts")
+        .because(fmt::format("{} rows, {} parts", options.plan.rows, options.accumulate));
+  const PlanOptions& plan = options.plan;
+  if (plan.rows <= 0) return base::fail(base::ErrorKind::kConfig, fmt::format("a step cannot have {} rows per rank", plan.rows));
+  if (plan.rank < 0 || plan.rank >= plan.world)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("there is no rank {} among {}", plan.rank, plan.world));
+  return base::ok();
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<StepLoader>> StepLoader::create(std::shared_ptr<const Dataset> set, const LoaderOptions& options) {
+  TRY(check_options(options));
   TRY_ASSIGN(auto planner, make_planner(*set, options.plan));
   return begin(ItemSource(std::move(set)), std::move(planner), options);
 }
 
 base::Result<std::unique_ptr<StepLoader>> StepLoader::create(std::shared_ptr<Stream> stream, const LoaderOptions& options) {
+  TRY(check_options(options));
   TRY_ASSIGN(auto planner, make_planner(stream, options.plan));
   return begin(ItemSource(std::shared_ptr<const Stream>(std::move(stream))), std::move(planner), options);
 }
 
 base::Result<std::unique_ptr<StepLoader>> StepLoader::begin(ItemSource source, std::unique_ptr<Planner> planner,
                                                             const LoaderOptions& options) {
-  CHECK(options.workers >= 0 && options.prefetch > 0 && options.accumulate > 0 && options.plan.rows % options.accumulate == 0);
   std::unique_ptr<StepLoader> loader(new StepLoader(std::move(source), std::move(planner), options));
   TRY(loader->start_workers());
   return loader;
@@ -189,8 +205,8 @@ base::Status StepLoader::restore(const base::Json& state) {
 }
 
 base::Status StepLoader::start(int64_t epoch) {
-  CHECK(epoch >= 0);
+  if (epoch < 0) return base::fail(base::ErrorKind::kConfig, fmt::format("there is no epoch {}", epoch));
   return move([&] { return planner_->start(epoch); });
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -18,9 +18,9 @@
 #include "base/result.h"
 #include "engine/data/collate.h"
 #include "engine/data/item_source.h"
-#include "engine/data/step_plan.h"
+#include "engine/data/plan/step_plan.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 struct LoaderOptions {
   PlanOptions plan;        // plan.rows: of a whole step, all passes together
@@ -91,4 +91,4 @@ class StepLoader {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

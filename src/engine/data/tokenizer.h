@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 struct ByteTokenizer {
   static constexpr int64_t kVocabulary = 256;
@@ -27,4 +27,4 @@ struct ByteTokenizer {
   }
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

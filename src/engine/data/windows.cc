@@ -5,10 +5,11 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/try.h"
 #include "engine/comm/fingerprint.h"
+#include "engine/require.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 // Where document `i` ends: where the next begins, the last one with the file.
@@ -18,14 +19,17 @@ uint64_t end_of(const TokenFile& file, uint64_t i) { return i + 1 < file.header.
 
 WindowDataset::WindowDataset(std::shared_ptr<const MappedFile> file, TokenView tokens, uint64_t first, uint64_t last, int64_t context)
     : file_(std::move(file)), tokens_(tokens), first_(first), last_(last), context_(context) {
-  CHECK(first <= last && last <= tokens.count && context > 0);
+  require(first <= last && last <= tokens.count, "tokens {}–{} are not among the {} of this file", first, last, tokens.count);
+  require(context > 0, "a context of {} tokens is none", context);
   size_ = last == first ? 0 : static_cast<int64_t>((last - first - 1) / static_cast<uint64_t>(context));
 }
 
 WindowDataset::WindowDataset(std::shared_ptr<const MappedFile> file, const TokenFile& tokens, uint64_t first_document,
                              uint64_t last_document, int64_t context)
     : file_(std::move(file)), tokens_(tokens.tokens), context_(context), file_of_documents_(tokens), first_document_(first_document) {
-  CHECK(first_document <= last_document && last_document <= tokens.header.documents && context > 0);
+  require(first_document <= last_document && last_document <= tokens.header.documents, "documents {}–{} are not among the {} of this file",
+          first_document, last_document, tokens.header.documents);
+  require(context > 0, "a context of {} tokens is none", context);
   window_ends_.reserve(last_document - first_document);
   for (uint64_t i = first_document; i < last_document; ++i) {
     const auto targets = static_cast<int64_t>(end_of(tokens, i) - tokens.document(i)) - 1;
@@ -37,7 +41,7 @@ WindowDataset::WindowDataset(std::shared_ptr<const MappedFile> file, const Token
 }
 
 WindowDataset::Window WindowDataset::window(int64_t index) const {
-  CHECK(index >= 0 && index < size_);
+  require(index >= 0 && index < size_, "there is no item {} in a set of {}", index, size_);
   const auto context = static_cast<uint64_t>(context_);
   if (window_ends_.empty()) return {first_ + static_cast<uint64_t>(index) * context, context};
   const auto found = std::upper_bound(window_ends_.begin(), window_ends_.end(), index);
@@ -67,4 +71,4 @@ uint64_t WindowDataset::fingerprint() const {
   return print.value();
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

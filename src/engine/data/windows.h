@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "engine/data/dataset.h"
-#include "engine/data/mapped_file.h"
-#include "engine/data/token_file.h"
+#include "engine/data/files/mapped_file.h"
+#include "engine/data/files/token_file.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 class WindowDataset : public Dataset {
  public:
@@ -45,4 +45,4 @@ class WindowDataset : public Dataset {
   std::vector<int64_t> window_ends_;  // of each document, counted over all; empty: windows over everything
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

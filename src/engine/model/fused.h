@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace engine::model {
+namespace phalanx::engine::model {
 
 // Whether the functions below can take this: on CPU, contiguous, not empty, fp32 or bf16, under autocast to bf16 or none.
 bool can_fuse(const at::Tensor& x);
@@ -24,4 +24,4 @@ at::Tensor fused_causal_attention(const at::Tensor& qkv, int64_t heads);
 constexpr int64_t kLossRows = 512;
 at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore);
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

@@ -14,7 +14,7 @@
 #include "engine/model/gemm.h"
 #include "engine/model/loops.h"
 
-namespace engine::model {
+namespace phalanx::engine::model {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -167,4 +167,4 @@ struct Attention : torch::autograd::Function<Attention> {
 
 at::Tensor fused_causal_attention(const at::Tensor& qkv, int64_t heads) { return Attention::apply(qkv, heads); }
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

@@ -8,7 +8,7 @@
 #include "engine/model/fused.h"
 #include "engine/model/loops.h"
 
-namespace engine::model {
+namespace phalanx::engine::model {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -40,4 +40,4 @@ bool can_fuse(const at::Tensor& x) {
 
 at::Tensor fused_gelu(const at::Tensor& x) { return Gelu::apply(x); }
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

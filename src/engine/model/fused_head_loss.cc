@@ -13,7 +13,7 @@
 #include "engine/model/fused.h"
 #include "engine/model/loops.h"
 
-namespace engine::model {
+namespace phalanx::engine::model {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -105,4 +105,4 @@ at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const 
   return HeadLoss::apply(x, weight, targets, ignore, grad && x.requires_grad(), grad && weight.requires_grad());
 }
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

@@ -5,7 +5,7 @@
 #include <ATen/ops/mm.h>
 #include <dlfcn.h>
 
-namespace engine::model {
+namespace phalanx::engine::model {
 namespace {
 
 using Sgemm = void (*)(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k, const float* alpha,
@@ -40,4 +40,4 @@ void gemm(int64_t m, int64_t n, int64_t k, float alpha, const Matrix& a, const M
   sgemm()(b.transposed ? "T" : "N", a.transposed ? "T" : "N", &rows, &columns, &inner, &alpha, b.data, &lda, a.data, &ldb, &beta, c, &ldc);
 }
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace engine::model {
+namespace phalanx::engine::model {
 
 struct Matrix {
   const float* data;
@@ -15,4 +15,4 @@ struct Matrix {
 // c[m, n] = alpha · a[m, k] · b[k, n] + beta · c, rows of c `c_stride` apart.
 void gemm(int64_t m, int64_t n, int64_t k, float alpha, const Matrix& a, const Matrix& b, float beta, float* c, int64_t c_stride);
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

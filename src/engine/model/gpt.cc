@@ -24,7 +24,7 @@
 #include "engine/model/fused.h"
 #include "engine/model/recompute.h"
 
-namespace engine::model {
+namespace phalanx::engine::model {
 
 GptImpl::GptImpl(const GptShape& gpt_shape, const GptExecution& gpt_execution)
     : shape(gpt_shape),
@@ -95,4 +95,4 @@ std::vector<int64_t> generate(Gpt& gpt, const std::vector<int64_t>& prompt, cons
   return {all.begin() + static_cast<int64_t>(prompt.size()), all.end()};
 }
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

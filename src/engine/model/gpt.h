@@ -7,7 +7,7 @@
 
 #include "engine/model/layers.h"
 
-namespace engine::model {
+namespace phalanx::engine::model {
 
 struct GptShape {
   int64_t vocabulary = 256;
@@ -65,4 +65,4 @@ struct SampleOptions {
 };
 std::vector<int64_t> generate(Gpt& gpt, const std::vector<int64_t>& prompt, const SampleOptions& options);
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

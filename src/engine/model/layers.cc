@@ -18,7 +18,7 @@
 
 #include "engine/model/fused.h"
 
-namespace engine::model {
+namespace phalanx::engine::model {
 
 LinearImpl::LinearImpl(int64_t in, int64_t out)
     : weight(register_parameter("weight", at::empty({out, in}))), bias(register_parameter("bias", at::zeros({out}))) {}
@@ -74,4 +74,4 @@ at::Tensor BlockImpl::forward(const at::Tensor& x) {
   return middle + dropped(down(kernels == Kernels::kFused && can_fuse(wide) ? fused_gelu(wide) : at::gelu(wide)));
 }
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace engine::model {
+namespace phalanx::engine::model {
 
 // kFused: one pass per layer where there is one (fused.h), on CPU. kPlain: at:: operators only.
 enum class Kernels { kFused, kPlain };
@@ -69,4 +69,4 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

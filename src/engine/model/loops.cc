@@ -6,7 +6,7 @@
 #include "engine/short_floats.h"
 #include "engine/vectorise.h"
 
-namespace engine::model {
+namespace phalanx::engine::model {
 namespace {
 
 // e^x within 2 units in the last place: 2^n · e^r with |r| <= ln 2 / 2 and the polynomial of Cephes' expf. Below -87.3, where the result
@@ -175,4 +175,4 @@ PHALANX_VECTORISED void narrow(const float* __restrict from, uint16_t* __restric
   for (int64_t i = 0; i < n; ++i) to[i] = bf16_of(from[i]);
 }
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

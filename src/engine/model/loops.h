@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace engine::model {
+namespace phalanx::engine::model {
 
 // y = gelu(x) with erf, as at::gelu(x, "none"), within 1e-6; x becomes the derivative at x, which is all that backward needs.
 void gelu_and_slope(float* x, float* y, int64_t n);
@@ -28,4 +28,4 @@ void scale_row(float* row, int64_t n, float factor);
 void widen(const uint16_t* from, float* to, int64_t n);
 void narrow(const float* from, uint16_t* to, int64_t n);
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

@@ -10,7 +10,7 @@
 
 #include "engine/autocast.h"
 
-namespace engine::model {
+namespace phalanx::engine::model {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -89,4 +89,4 @@ void set_rng_state(at::Device device, const at::Tensor& state) {
   generator.set_state(state);
 }
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

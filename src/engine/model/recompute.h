@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace engine::model {
+namespace phalanx::engine::model {
 
 // block(input), where backward runs block again on the kept input, under the random numbers and the autocast of the first time, so that
 // the result is bit for bit that of block(input) itself. Parameters that block uses get their gradients in that second run, inside
@@ -17,4 +17,4 @@ at::Tensor recomputed(std::function<at::Tensor(const at::Tensor&)> block, const 
 at::Tensor rng_state(at::Device device);
 void set_rng_state(at::Device device, const at::Tensor& state);
 
-}  // namespace engine::model
+}  // namespace phalanx::engine::model

@@ -10,7 +10,7 @@
 #include "engine/optim/row_kernels.h"
 #include "engine/optim/row_pass.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 AdamW::AdamW(std::vector<Row> rows, std::vector<Group> groups, const AdamWOptions& options)
     : Optimizer(std::move(rows), std::move(groups)), options_(options), mean_(zeros_like_rows()), variance_(zeros_like_rows()) {}
@@ -44,4 +44,4 @@ void AdamW::step_row(size_t index) {
   }
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

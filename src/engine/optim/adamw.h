@@ -4,7 +4,7 @@
 
 #include "engine/optim/optimizer.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
@@ -22,4 +22,4 @@ class AdamW final : public Optimizer {
   std::vector<at::Tensor> mean_, variance_;
 };
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

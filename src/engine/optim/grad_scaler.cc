@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 void GradScaler::update(bool finite) {
   if (!finite) {
@@ -46,4 +46,4 @@ base::Status GradScaler::restore(const base::Json& state) {
   return base::ok();
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/result.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 struct GradScalerOptions {
   double initial = 65536, growth = 2, backoff = 0.5;
@@ -33,4 +33,4 @@ class GradScaler {
   int64_t steps_since_ = 0;
 };
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

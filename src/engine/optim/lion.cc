@@ -8,7 +8,7 @@
 #include "engine/optim/row_kernels.h"
 #include "engine/optim/row_pass.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 Lion::Lion(std::vector<Row> rows, std::vector<Group> groups, const LionOptions& options)
     : Optimizer(std::move(rows), std::move(groups)), options_(options), mean_(zeros_like_rows()) {}
@@ -37,4 +37,4 @@ void Lion::step_row(size_t index) {
   }
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

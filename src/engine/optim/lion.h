@@ -4,7 +4,7 @@
 
 #include "engine/optim/optimizer.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 struct LionOptions {
   double beta1 = 0.9, beta2 = 0.99;
@@ -22,4 +22,4 @@ class Lion final : public Optimizer {
   std::vector<at::Tensor> mean_;
 };
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

@@ -8,7 +8,7 @@
 
 #include "engine/optim/row_kernels.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 namespace {
 
 constexpr int64_t kPiece = 1 << 15, kBlock = 4096;
@@ -52,4 +52,4 @@ double clip_scale(double norm, double max_norm) {
   return max_norm / (norm + 1e-6);
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

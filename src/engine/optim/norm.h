@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 // Σ x² in double, of a contiguous fp32, bf16 or fp16 tensor. On CPU it does not depend on the number of threads. Not finite exactly if an
 // element is not: squares of floats do not overflow a double.
@@ -12,4 +12,4 @@ double sum_of_squares(const at::Tensor& row);
 // What gradients are multiplied with so that their norm is at most `max_norm` (0: no limit), as torch.nn.utils.clip_grad_norm_ has it.
 double clip_scale(double norm, double max_norm);
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

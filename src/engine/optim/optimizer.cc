@@ -2,19 +2,24 @@
 
 #include <ATen/ops/zeros_like.h>
 
-#include "base/check.h"
+#include "engine/require.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 Optimizer::Optimizer(std::vector<Row> rows, std::vector<Group> groups) : rows_(std::move(rows)), groups_(std::move(groups)) {
   for (const Row& row : rows_) {
-    CHECK(row.params.scalar_type() == at::kFloat && row.params.dim() == 1 && row.params.is_contiguous());
-    CHECK(row.grads.is_contiguous() && row.grads.numel() == row.params.numel());
-    CHECK(!row.compute.defined() || (row.compute.is_contiguous() && row.compute.numel() == row.params.numel()));
+    require(row.params.scalar_type() == at::kFloat && row.params.dim() == 1 && row.params.is_contiguous(),
+            "the parameters of a row must be one contiguous dimension of float32");
+    require(row.grads.is_contiguous() && row.grads.numel() == row.params.numel(),
+            "a row of {} parameters needs as many contiguous gradients; it has {}", row.params.numel(), row.grads.numel());
+    require(!row.compute.defined() || (row.compute.is_contiguous() && row.compute.numel() == row.params.numel()),
+            "the copy of a row that computes must be contiguous and as long as the row, {}", row.params.numel());
     int64_t last = 0;
     for (const Run& run : row.runs) {
-      CHECK(last <= run.begin && run.begin <= run.end && run.end <= row.params.numel());
-      CHECK(run.group >= 0 && static_cast<size_t>(run.group) < groups_.size());
+      require(last <= run.begin && run.begin <= run.end && run.end <= row.params.numel(),
+              "run {}–{} overlaps its predecessor or leaves its row of {}", run.begin, run.end, row.params.numel());
+      require(run.group >= 0 && static_cast<size_t>(run.group) < groups_.size(), "group {} does not exist; there are {}", run.group,
+              groups_.size());
       last = run.end;
     }
   }
@@ -37,4 +42,4 @@ std::vector<at::Tensor> Optimizer::zeros_like_rows() const {
   return zeros;
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

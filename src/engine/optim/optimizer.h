@@ -12,7 +12,7 @@
 
 #include "engine/optim/row.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 // What an optimizer remembers of each parameter, for checkpoints: one fp32 tensor per row, as long as the row. Not copies.
 struct NamedState {
@@ -51,4 +51,4 @@ class Optimizer {
   double lr_ = 0, grad_scale_ = 1;  // of the step under way
 };
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 // Parameters that are treated alike (torch: a param_group).
 struct Group {
@@ -32,4 +32,4 @@ struct Row {
   std::vector<Run> runs;
 };
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

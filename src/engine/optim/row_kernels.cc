@@ -5,7 +5,7 @@
 #include "engine/short_floats.h"
 #include "engine/vectorise.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 namespace {
 
 PHALANX_INLINE float sign_of(float x) { return static_cast<float>(static_cast<int>(x > 0) - static_cast<int>(x < 0)); }
@@ -84,4 +84,4 @@ PHALANX_VECTORISED double sum_of_squares(const float* values, int64_t n) {
   return sum;
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 // 16-bit to fp32: exact.
 void widen_bf16(const uint16_t* from, float* to, int64_t n);
@@ -36,4 +36,4 @@ void lion(const LionPass& pass, float* params, const float* grads, float* mean, 
 // In double, in an order that depends on n alone.
 double sum_of_squares(const float* values, int64_t n);
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

@@ -6,7 +6,7 @@
 
 #include "engine/optim/row_kernels.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 namespace {
 
 constexpr int64_t kBlock = 4096;         // elements: four rows of 16 KiB in use at once stay in L2
@@ -43,4 +43,4 @@ void pass_over(const Row& row, const Run& run, const std::function<void(const Bl
   });
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

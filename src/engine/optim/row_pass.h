@@ -6,7 +6,7 @@
 
 #include "engine/optim/row.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 // Elements [begin, end) of the row; `grads` are theirs.
 struct Block {
@@ -18,4 +18,4 @@ struct Block {
 // Calls `loop` for every block of run, on torch's threads.
 void pass_over(const Row& row, const Run& run, const std::function<void(const Block&)>& loop);
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 std::optional<Curve> curve_of(std::string_view name) {
   if (name == "constant") return Curve::kConstant;
@@ -26,4 +26,4 @@ int64_t warmup_steps(double ratio, int64_t steps) {
   return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(ratio * static_cast<double>(steps))), 0, steps);
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 enum class Curve { kConstant, kLinear, kCosine };
 std::optional<Curve> curve_of(std::string_view name);  // "constant", "linear", "cosine"
@@ -23,4 +23,4 @@ struct Schedule {
 // Warm-up given as a share of the run, rounded up as in Hugging Face's TrainingArguments.warmup_ratio.
 int64_t warmup_steps(double ratio, int64_t steps);
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

@@ -5,15 +5,16 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
 
-#include "base/check.h"
 #include "engine/optim/row_kernels.h"
 #include "engine/optim/row_pass.h"
+#include "engine/require.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 Sgd::Sgd(std::vector<Row> rows, std::vector<Group> groups, const SgdOptions& options)
     : Optimizer(std::move(rows), std::move(groups)), options_(options) {
-  CHECK(!options.nesterov || (options.momentum > 0 && options.dampening == 0));
+  require(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
+          "Nesterov momentum needs a momentum above 0 and no dampening; they are {} and {}", options.momentum, options.dampening);
   if (options.momentum != 0) momentum_ = zeros_like_rows();
 }
 
@@ -59,4 +60,4 @@ void Sgd::step_row(size_t index) {
   }
 }
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

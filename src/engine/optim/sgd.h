@@ -3,7 +3,7 @@
 
 #include "engine/optim/optimizer.h"
 
-namespace engine::optim {
+namespace phalanx::engine::optim {
 
 struct SgdOptions {
   double momentum = 0, dampening = 0;
@@ -22,4 +22,4 @@ class Sgd final : public Optimizer {
   std::vector<at::Tensor> momentum_;  // empty without momentum
 };
 
-}  // namespace engine::optim
+}  // namespace phalanx::engine::optim

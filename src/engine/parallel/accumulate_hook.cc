@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 namespace autograd = torch::autograd;
 
@@ -27,4 +27,4 @@ std::shared_ptr<void> on_gradient(at::Tensor& parameter, std::function<void()> c
   return std::make_shared<decltype(node)>(std::move(node));
 }
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

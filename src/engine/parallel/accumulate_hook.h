@@ -9,9 +9,9 @@
 #include <functional>
 #include <memory>
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 // Keeps the node alive, which the parameter itself holds only weakly. Attach it when the parameter has its final dtype and device.
 std::shared_ptr<void> on_gradient(at::Tensor& parameter, std::function<void()> call);
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

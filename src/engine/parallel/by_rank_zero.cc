@@ -5,7 +5,7 @@
 
 #include "engine/parallel/data_parallel.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 std::vector<Span> DataParallel::gathered(const std::vector<at::Tensor>& per_row) {
   at::NoGradGuard no_grad;
@@ -46,4 +46,4 @@ std::vector<std::pair<std::string, std::vector<int64_t>>> DataParallel::shapes()
   return found;
 }
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

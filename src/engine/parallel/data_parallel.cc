@@ -8,8 +8,9 @@
 
 #include "base/check.h"
 #include "engine/optim/norm.h"
+#include "engine/require.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 namespace {
 
 constexpr std::chrono::minutes kStepTimeout{30};
@@ -39,7 +40,8 @@ void DataParallel::clear() { gradients_->clear(); }
 
 StepResult DataParallel::step(optim::Optimizer& optimizer, const StepOptions& options) {
   at::NoGradGuard no_grad;
-  CHECK(optimizer.rows().size() == rows_.size());
+  require(optimizer.rows().size() == rows_.size(),
+          "this optimizer was made from {} rows, not from the {} of this DataParallel: pass rows()", optimizer.rows().size(), rows_.size());
   StepResult result;
   result.norm = grad_norm() / options.loss_scale;
   result.finite = std::isfinite(result.norm);
@@ -123,7 +125,7 @@ void DataParallel::sync_buffers() {
 
 std::vector<Span> DataParallel::spans(Cover cover, const std::vector<at::Tensor>& per_row) const {
   std::vector<Span> found;
-  CHECK(per_row.empty() || per_row.size() == rows_.size());
+  PHALANX_CHECK(per_row.empty() || per_row.size() == rows_.size());
   for (size_t u = 0; u < units_.size(); ++u) {
     const at::Tensor& row = per_row.empty() ? rows_[u].params : per_row[u];
     const Slice wanted = cover == Cover::kOwn ? own(u) : row_of(u);
@@ -161,4 +163,4 @@ MemoryUse DataParallel::memory() const {
   return use;
 }
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

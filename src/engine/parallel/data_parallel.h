@@ -1,5 +1,6 @@
 // Data parallel training of a plain torch::nn::Module: every rank computes on its share of a batch, all ranks take the same step. DDP and
-// ZeRO's stages 1 to 3 are one path through the same code, which differ in what a rank keeps (options.h, gradients.h, residency.h).
+// ZeRO's stages 1 to 3 are one path through the same code, which differ in what a rank keeps (options.h, gradients.h,
+// engine/parallel/param_gather.h).
 //
 //   auto parallel = DataParallel::wrap(*module, group, {.stage = Stage::kZero2}).value();
 //   optim::AdamW adamw(parallel->rows(), parallel->groups(), {});
@@ -25,9 +26,9 @@
 #include "engine/parallel/gradients.h"
 #include "engine/parallel/layout.h"
 #include "engine/parallel/options.h"
-#include "engine/parallel/residency.h"
+#include "engine/parallel/param_gather.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 // A run of elements of a parameter, or of something that lies as the parameters do (an optimizer's state).
 struct Span {
@@ -145,8 +146,8 @@ class DataParallel {
   std::vector<Place> places_;
   std::vector<optim::Row> rows_;
   InOrder queue_;
-  std::unique_ptr<Residency> residency_;
+  std::unique_ptr<ParamGather> residency_;
   std::unique_ptr<Gradients> gradients_;
 };
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

@@ -7,12 +7,13 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/comm/fingerprint.h"
 #include "engine/parallel/data_parallel.h"
 #include "engine/parallel/refuse.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 namespace {
 
 constexpr std::chrono::minutes kStartTimeout{30};
@@ -38,7 +39,7 @@ base::Result<std::unique_ptr<DataParallel>> DataParallel::wrap(torch::nn::Module
   TRY(made->agree());
   at::NoGradGuard no_grad;
   if (options.stage == Stage::kZero3)
-    made->residency_ = std::make_unique<Residency>(group, made->queue_, options.live_units, options.prefetch);
+    made->residency_ = std::make_unique<ParamGather>(group, made->queue_, options.live_units, options.prefetch);
   made->places_.resize(made->units_.size());
   if (options.share_parameters) made->share_memory();
   for (size_t u = 0; u < made->units_.size(); ++u) made->place(u);
@@ -206,4 +207,4 @@ void DataParallel::take_masters() {
     if (!rows_[u].params.is_same(held(u))) rows_[u].params.copy_(held(u));
 }
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

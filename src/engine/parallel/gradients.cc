@@ -11,7 +11,7 @@
 
 #include "engine/parallel/accumulate_hook.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 namespace {
 
 // Two: one is being filled while the other one is reduced.
@@ -267,4 +267,4 @@ int64_t Gradients::held_bytes() const {
 
 size_t Gradients::started_early() const { return state_->early; }
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

@@ -23,7 +23,7 @@
 #include "engine/parallel/in_order.h"
 #include "engine/parallel/layout.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 enum class Keep { kAll, kSlice, kDropped };
 
@@ -58,4 +58,4 @@ class Gradients {
   std::shared_ptr<State> state_;  // shared with the hooks, which may outlive this inside a graph
 };
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

@@ -10,7 +10,7 @@
 
 #include "engine/comm/group.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 class InOrder {
  public:
@@ -48,4 +48,4 @@ class InOrder {
   std::chrono::duration<double> waited_{0};
 };
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 namespace {
 
 int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -97,4 +97,4 @@ std::vector<optim::Run> runs_in(const Unit& unit, int64_t begin, int64_t end) {
   return runs;
 }
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

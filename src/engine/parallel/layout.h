@@ -12,7 +12,7 @@
 
 #include "engine/optim/row.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 struct ParamShape {
   std::string name;
@@ -68,4 +68,4 @@ struct Overlap {
 };
 std::vector<Overlap> overlaps(const Unit& unit, int64_t begin, int64_t end);
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

@@ -3,7 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/Storage.h>
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 namespace {
 
 // The mark of our storages: this function as the deleter, the owner as its context. It frees nothing, memory_ does.
@@ -40,4 +40,4 @@ Touchable* LiveStorage::owner_of(const at::Tensor& tensor) {
   return data.get_deleter() == &not_ours_to_free ? static_cast<Touchable*>(data.get_context()) : nullptr;
 }
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

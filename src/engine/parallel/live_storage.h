@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 // What wants to know that an operation is about to read or write its tensors.
 class Touchable {
@@ -43,4 +43,4 @@ class LiveStorage {
   at::Tensor memory_;
 };
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

@@ -11,7 +11,7 @@
 
 #include "engine/optim/row.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 // What the ranks share out instead of repeating it: ZeRO's stages (Rajbhandari et al., arXiv 1910.02054).
 enum class Stage {
@@ -67,4 +67,4 @@ struct Options {
 
 std::string_view name_of(Stage stage);  // "ddp", "zero1", …
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

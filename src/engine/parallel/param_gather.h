@@ -25,13 +25,13 @@
 #include "engine/parallel/in_order.h"
 #include "engine/parallel/live_storage.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
-class Residency {
+class ParamGather {
  public:
   // `group` and `queue` must outlive this. Used from one thread; backward may run on another as long as that one waits.
-  Residency(comm::Group& group, InOrder& queue, int live_units, bool prefetch);
-  ~Residency();
+  ParamGather(comm::Group& group, InOrder& queue, int live_units, bool prefetch);
+  ~ParamGather();
 
   // Adds a unit of `elements`, without memory; `shard` is this rank's slice of it, in a window of the group. Returns its number.
   size_t add(std::string name, int64_t elements, at::Tensor shard);
@@ -51,14 +51,14 @@ class Residency {
   int64_t live_bytes_peak() const { return peak_bytes_; }
 
  private:
-  struct One;
+  struct ShardedUnit;
   friend std::unique_ptr<at::ObserverContext> announce(const at::RecordFunction& operation);
-  void touch(const std::vector<One*>& ones);
-  void touch_or_fail(const std::vector<One*>& ones);
-  void start_gather(One& one);
-  void drop(One& one);
-  void make_room(size_t wanted, const std::vector<One*>& keep);
-  void note_use(One& one);
+  void touch(const std::vector<ShardedUnit*>& ones);
+  void touch_or_fail(const std::vector<ShardedUnit*>& ones);
+  void start_gather(ShardedUnit& one);
+  void drop(ShardedUnit& one);
+  void make_room(size_t wanted, const std::vector<ShardedUnit*>& keep);
+  void note_use(ShardedUnit& one);
 
   comm::Group& group_;
   InOrder& queue_;
@@ -66,12 +66,12 @@ class Residency {
   bool prefetch_;
   bool writing_ = false;
   std::exception_ptr failure_;
-  std::vector<std::unique_ptr<One>> ones_;
-  std::deque<One*> live_;  // touched longest ago first; being gathered, or whole
-  std::vector<One*> expected_, seen_;
+  std::vector<std::unique_ptr<ShardedUnit>> units_;
+  std::deque<ShardedUnit*> live_;  // touched longest ago first; being gathered, or whole
+  std::vector<ShardedUnit*> expected_, seen_;
   bool on_track_ = false;
   int64_t live_bytes_ = 0, peak_bytes_ = 0;
   at::CallbackHandle observer_;
 };
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
 std::string_view name_of(Stage stage) {
   switch (stage) {
@@ -14,7 +14,7 @@ std::string_view name_of(Stage stage) {
   return "";
 }
 
-std::string show(const Options& o, const Surroundings& around) {
+std::string show(const Options& o, const GroupTraits& around) {
   return fmt::format(
       "stage {}, reduce {}, first_bucket_bytes {}, bucket_bytes {}, share_parameters {}, compute {}, gradients {}, deterministic {}, "
       "repeated_gradients {}, persistent_elements {}, live_units {}, prefetch {}, broadcast_buffers {}, offload {}, groups {}; {} rank(s) "
@@ -24,7 +24,7 @@ std::string show(const Options& o, const Surroundings& around) {
       o.prefetch, o.broadcast_buffers, o.offload, o.groups.size(), around.world, around.on_cpu ? "CPU" : "GPU");
 }
 
-base::Status refuse_impossible(const Options& o, const Surroundings& around) {
+base::Status refuse_impossible(const Options& o, const GroupTraits& around) {
   auto refuse = [&](std::string_view what, std::string_view hint) {
     return base::Status(base::fail(base::ErrorKind::kConfig, std::string(what))
                             .because("the configuration is: " + show(o, around))
@@ -52,4 +52,4 @@ base::Status refuse_impossible(const Options& o, const Surroundings& around) {
   return base::ok();
 }
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

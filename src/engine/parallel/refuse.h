@@ -6,15 +6,15 @@
 #include "base/result.h"
 #include "engine/parallel/options.h"
 
-namespace engine::parallel {
+namespace phalanx::engine::parallel {
 
-struct Surroundings {
+struct GroupTraits {
   int world = 1;
   bool on_cpu = true;
   bool ordered_sums = true;  // comm::Group::ordered_sums()
 };
 
-base::Status refuse_impossible(const Options& options, const Surroundings& around);
-std::string show(const Options& options, const Surroundings& around);  // every option by its name, one line
+base::Status refuse_impossible(const Options& options, const GroupTraits& around);
+std::string show(const Options& options, const GroupTraits& around);  // every option by its name, one line
 
-}  // namespace engine::parallel
+}  // namespace phalanx::engine::parallel

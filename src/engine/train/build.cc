@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "base/try.h"
 #include "engine/optim/adamw.h"
 #include "engine/optim/lion.h"
 #include "engine/optim/sgd.h"
 #include "engine/train/data_settings.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 base::Result<int64_t> vocabulary_of(const Config& config, const data::OpenedSet& set) {
@@ -112,4 +113,4 @@ optim::Schedule make_schedule(const Config& config, int64_t steps) {
   return schedule;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -16,7 +16,7 @@
 #include "engine/train/config.h"
 #include "engine/train/precision.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 struct TrainingData {
   data::OpenedSet set;
@@ -35,4 +35,4 @@ parallel::Options parallel_options(const Config& config, const Precision& precis
 std::unique_ptr<optim::Optimizer> make_optimizer(const Config& config, std::vector<optim::Row> rows, std::vector<optim::Group> groups);
 optim::Schedule make_schedule(const Config& config, int64_t steps);
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -6,15 +6,16 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/data/batch_share.h"
-#include "engine/data/check_files.h"
-#include "engine/data/step_plan.h"
-#include "engine/data/token_writer.h"
+#include "engine/data/files/check_files.h"
+#include "engine/data/files/token_writer.h"
+#include "engine/data/plan/step_plan.h"
 #include "engine/train/data_settings.h"
 #include "os/files.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 // Only its length: steps can be counted without the items.
@@ -165,4 +166,4 @@ base::Result<int> tokenize_command(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

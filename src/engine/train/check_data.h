@@ -10,7 +10,7 @@
 #include "engine/data/open_set.h"
 #include "engine/train/config.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 struct CheckDataOptions {
   bool json = false;
@@ -49,4 +49,4 @@ base::Result<int> check_data_command(const std::vector<std::string>& arguments);
 // `--tokenize OUT FILE …`: each file becomes one document of byte tokens (data/token_writer.h).
 base::Result<int> tokenize_command(const std::vector<std::string>& arguments);
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -9,9 +9,10 @@
 #include <optional>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 constexpr size_t kMaxConfigBytes = 256 << 10;
@@ -221,4 +222,4 @@ std::string help_of_settings() {
   return text;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/result.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 struct Config {
   std::string out = "runs/train";
@@ -79,4 +79,4 @@ base::Result<Config> read_config(std::string_view text, std::string_view name, c
 base::Json to_json(const Config& config);  // {"train.steps": 1000, …}
 std::string help_of_settings();            // the table, for --help
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <fstream>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 // The file that does our matrix products, resolved; "" when it is inside libtorch itself.
@@ -90,4 +90,4 @@ int64_t resident_peak_bytes() {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * 1024 : 0;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

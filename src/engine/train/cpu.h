@@ -7,7 +7,7 @@
 
 #include "engine/comm/env.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 // OMP_NUM_THREADS decides; without it a rank that shares its host with others takes one thread (they would fight for the
 // cores), a lone rank all cores. Sets torch's and OpenBLAS's threads; returns their number.
@@ -29,4 +29,4 @@ std::optional<std::string> slow_blas_warning();
 int64_t resident_bytes();
 int64_t resident_peak_bytes();
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "engine/data/batch_share.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 data::Format format_of(const std::string& name) {
   auto format = data::parse_format(name);
-  CHECK(format.ok());  // the table of settings lets no other name through
+  PHALANX_CHECK(format.ok());  // the table of settings lets no other name through
   return *format;
 }
 
@@ -51,4 +52,4 @@ base::Result<data::LoaderOptions> loader_options(const Config& config, int rank,
   return options;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

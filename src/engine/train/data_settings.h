@@ -5,10 +5,10 @@
 #include "engine/data/step_loader.h"
 #include "engine/train/config.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 data::SetOptions set_options(const Config& config);
 // Of training on one rank. Error (kConfig): the batch cannot be shared (data/batch_share.h).
 base::Result<data::LoaderOptions> loader_options(const Config& config, int rank, int world);
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

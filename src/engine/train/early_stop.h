@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 struct EarlyStop {
   int64_t patience = 0;  // validations without a better loss until it stops; 0: never
@@ -26,4 +26,4 @@ struct EarlyStop {
   bool stop() const { return patience > 0 && since_best >= patience; }
 };
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -1,6 +1,6 @@
 #include "engine/train/precision.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 base::Result<Precision> precision_of(const Config& config, at::Device device) {
   const std::string& name = config.train.precision;
   Precision precision;
@@ -16,4 +16,4 @@ base::Result<Precision> precision_of(const Config& config, at::Device device) {
   return precision;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "engine/train/config.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 struct Precision {
   at::ScalarType weights = at::kFloat;   // of the module's parameters; fp32 masters stand behind shorter ones
@@ -17,4 +17,4 @@ struct Precision {
 // Error (kConfig): what this device cannot compute in.
 base::Result<Precision> precision_of(const Config& config, at::Device device);
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 #include <torch/cuda.h>
 
+#include "base/try.h"
 #include "engine/comm/compat.h"
 #include "engine/train/cpu.h"
 #include "engine/train/trainer.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 bool have_nccl() {
@@ -71,4 +72,4 @@ base::Result<int> run_rank(const Config& config, const comm::RankEnv& env) {
   }
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

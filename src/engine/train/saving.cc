@@ -6,10 +6,11 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/shared_folder.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 constexpr std::string_view kParameters = "model";
@@ -220,4 +221,4 @@ base::Status Saving::finish() {
   return last;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -17,9 +17,9 @@
 #include "engine/optim/optimizer.h"
 #include "engine/parallel/data_parallel.h"
 #include "engine/train/config.h"
-#include "engine/train/progress.h"
+#include "engine/train/report/progress.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 class Saving {
  public:
@@ -60,4 +60,4 @@ class Saving {
   int64_t asked_step_ = -1;
 };
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

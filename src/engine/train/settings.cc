@@ -3,7 +3,7 @@
 
 #include "engine/train/config.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 constexpr double kMany = 1e12;
@@ -156,4 +156,4 @@ std::vector<Setting> settings(Config& config) {
   return table;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <initializer_list>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 // A signal handler can reach nothing but a global.
@@ -22,4 +22,4 @@ void catch_stop_signals() {
 
 int stop_signal() { return received; }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

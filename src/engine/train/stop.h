@@ -2,10 +2,10 @@
 // process as it always did.
 #pragma once
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 // Call it when the loop begins: before that (loading, connecting) a signal should end the process at once.
 void catch_stop_signals();
 int stop_signal();  // the signal that came, 0 if none
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -10,11 +10,12 @@
 #include <cmath>
 #include <csignal>
 
+#include "base/try.h"
 #include "engine/comm/fingerprint.h"
 #include "engine/train/cpu.h"
 #include "engine/train/stop.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -228,4 +229,4 @@ base::Status Trainer::validate() {
   return base::ok();
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

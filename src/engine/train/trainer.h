@@ -21,10 +21,10 @@
 #include "engine/train/build.h"
 #include "engine/train/config.h"
 #include "engine/train/early_stop.h"
-#include "engine/train/progress.h"
+#include "engine/train/report/progress.h"
 #include "engine/train/saving.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 class Trainer {
  public:
@@ -86,4 +86,4 @@ class Trainer {
   std::unique_ptr<Saving> saving_;
 };
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -6,15 +6,16 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/comm/fingerprint.h"
 #include "engine/data/batch_share.h"
 #include "engine/data/tokenizer.h"
-#include "engine/train/throughput.h"
+#include "engine/train/report/throughput.h"
 #include "engine/train/trainer.h"
 #include "os/files.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 // The part of the config that has to be equal on all ranks: paths may differ between hosts.
@@ -169,4 +170,4 @@ base::Status Trainer::write_sample() {
   return base::ok();
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

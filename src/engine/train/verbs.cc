@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/folder.h"
 #include "engine/checkpoint/hf_index.h"
@@ -22,7 +23,7 @@
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 struct Options {
@@ -244,4 +245,4 @@ std::string help_of_verbs() {
   return text;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -7,10 +7,10 @@
 
 #include "base/result.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 // The exit code if the first argument is a verb, nullopt if it is not.
 std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments);
 std::string help_of_verbs();  // lines for --help
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -1,14 +1,15 @@
-#include "cluster/connection.h"
+#include "hosts/connect/connection.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/try.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "os/program.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 constexpr size_t kStderrKept = 8 << 10;
 constexpr size_t kReadBytes = 256 << 10;
@@ -190,4 +191,4 @@ void Connection::maybe_end() {
   handlers_.end(death_, reader_.started());
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

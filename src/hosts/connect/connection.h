@@ -8,14 +8,14 @@
 #include <memory>
 #include <string>
 
-#include "cluster/deploy.h"
-#include "cluster/payload.h"
-#include "cluster/transport.h"
+#include "hosts/connect/deploy.h"
+#include "hosts/connect/payload.h"
+#include "hosts/connect/transport.h"
 #include "os/fd.h"
 #include "os/loop.h"
 #include "wire/frame.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 class Connection {
  public:
@@ -81,4 +81,4 @@ class Connection {
   Death death_;
 };
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

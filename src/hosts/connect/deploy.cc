@@ -1,11 +1,11 @@
-#include "cluster/deploy.h"
+#include "hosts/connect/deploy.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "wire/frame.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 constexpr size_t kMaxFolderShown = 300;
@@ -131,4 +131,4 @@ DeployTalk::Ask DeployTalk::feed(std::string_view bytes, std::string& rest) {
   return Ask::kNothing;
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -18,7 +18,7 @@
 
 #include "base/result.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 // The sh program, free of single quotes, backslashes and '!', so that sh, bash, zsh, csh, tcsh and fish all pass it on unchanged
 // inside single quotes. build: hex. tag: letters and digits that no other connection has.
@@ -49,4 +49,4 @@ class DeployTalk {
   bool uploaded_ = false;
 };
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

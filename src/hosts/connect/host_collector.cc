@@ -1,10 +1,10 @@
-#include "cluster/host_collector.h"
+#include "hosts/connect/host_collector.h"
 
 #include <fmt/format.h>
 
 #include "base/unicode.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 std::string with_port(const HostSpec& host) {
@@ -42,4 +42,4 @@ size_t character_number(std::string_view text, size_t at) {
   return number;
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

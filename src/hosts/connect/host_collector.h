@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cluster/host_list.h"
+#include "hosts/lists/host_list.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 struct Complaint {
   std::string message;
@@ -35,4 +35,4 @@ class HostCollector {
 // The number of the character that byte `at` of `text` belongs to, from 1.
 size_t character_number(std::string_view text, size_t at);
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

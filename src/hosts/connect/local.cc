@@ -1,4 +1,4 @@
-#include "cluster/transport.h"
+#include "hosts/connect/transport.h"
 
 #include <sys/wait.h>
 
@@ -7,7 +7,7 @@
 #include "os/files.h"
 #include "os/process.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 Launch LocalTransport::launch(const Target&, int) const { return {.argv = {self_, "agent"}, .program = os::kOwnProgram}; }
 
@@ -18,4 +18,4 @@ base::Error LocalTransport::explain(const Target& target, const Death& death) co
       .because(death.stderr_text);
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

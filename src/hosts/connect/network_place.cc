@@ -1,4 +1,4 @@
-#include "cluster/network_place.h"
+#include "hosts/connect/network_place.h"
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 #include "os/files.h"
 #include "os/process.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 std::string network_place() {
   constexpr size_t kMostBytes = 4 << 20;
@@ -25,4 +25,4 @@ std::string network_place() {
   return base::sha256_hex(text);
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

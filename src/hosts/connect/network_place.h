@@ -4,10 +4,10 @@
 
 #include <string>
 
-namespace cluster {
+namespace phalanx::hosts {
 
 // Equal for two processes only if a name leads both to the same machine, as far as this machine decides it. An address that a name server
 // has changed is not seen: a connection that is in use keeps leading to the machine it was made to.
 std::string network_place();
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

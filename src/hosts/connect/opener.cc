@@ -1,4 +1,4 @@
-#include "cluster/opener.h"
+#include "hosts/connect/opener.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "os/process.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 using base::ErrorKind;
 
@@ -236,4 +236,4 @@ bool Opener::over() const {
          });
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "cluster/connection.h"
-#include "cluster/transport.h"
+#include "hosts/connect/connection.h"
+#include "hosts/connect/transport.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 struct OpenerOptions {
   int fanout = 64;
@@ -104,4 +104,4 @@ class Opener {
   bool abandoned_ = false;
 };
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -1,4 +1,4 @@
-#include "cluster/openssh.h"
+#include "hosts/connect/openssh.h"
 
 #include <sys/random.h>
 #include <sys/wait.h>
@@ -10,13 +10,13 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
-#include "cluster/deploy.h"
-#include "cluster/private_folder.h"
+#include "hosts/connect/deploy.h"
+#include "hosts/connect/private_folder.h"
 #include "os/apart.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 using base::ErrorKind;
@@ -149,4 +149,4 @@ bool OpensshTransport::may_retry(const Death& death) const {
   return false;
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -3,9 +3,9 @@
 // (ControlMaster under a private 0700 folder), so the next run pays no key exchange.
 #pragma once
 
-#include "cluster/transport.h"
+#include "hosts/connect/transport.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 struct OpensshOptions {
   std::string program = "ssh";
@@ -33,4 +33,4 @@ class OpensshTransport : public Transport {
 // Empty if none of $XDG_RUNTIME_DIR/phalanx, $XDG_CACHE_HOME/phalanx/ssh (default ~/.cache), /tmp/phalanx-ssh-<uid> will do.
 std::string control_folder();
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -1,4 +1,4 @@
-#include "cluster/payload.h"
+#include "hosts/connect/payload.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,12 +10,13 @@
 
 #include "base/gzip.h"
 #include "base/sha256.h"
-#include "cluster/private_folder.h"
+#include "base/try.h"
+#include "hosts/connect/private_folder.h"
 #include "os/apart.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 constexpr size_t kMaxBinaryBytes = 256 << 20;
@@ -125,4 +126,4 @@ void Payload::load_kept() {
   if (base::sha256_hex(message) == std::string_view(*file).substr(0, kHashBytes)) packed_ = message;
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "os/loop.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 enum class Encoding { kRaw, kGzip };
 
@@ -52,4 +52,4 @@ class Payload {
   std::vector<std::weak_ptr<Ready>> waiting_;
 };
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

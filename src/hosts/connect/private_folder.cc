@@ -1,4 +1,4 @@
-#include "cluster/private_folder.h"
+#include "hosts/connect/private_folder.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "os/files.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 namespace {
 
@@ -36,4 +36,4 @@ bool private_folder(const std::string& path) {
   return true;
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 // Where to go. Made from a host list's row.
 struct Target {
@@ -65,4 +65,4 @@ class LocalTransport : public Transport {
   std::string self_;  // path of this binary
 };
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -1,4 +1,4 @@
-#include "cluster/host_filter.h"
+#include "hosts/lists/host_filter.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,11 @@
 
 #include "base/name_ranges.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
-#include "cluster/host_collector.h"
+#include "hosts/connect/host_collector.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 using base::Error;
@@ -183,7 +184,7 @@ Result<HostList> exclude_hosts(HostList hosts, std::string_view filter, std::str
 }
 
 Result<HostList> first_hosts(HostList hosts, int count) {
-  CHECK(count > 0);
+  PHALANX_CHECK(count > 0);
   if (hosts.size() < static_cast<size_t>(count))
     return base::fail(ErrorKind::kUsage,
                       fmt::format("--nnodes {} asks for more hosts than there are: {} ({})", count, hosts.size(), known_names(hosts)));
@@ -203,4 +204,4 @@ Result<std::vector<int>> used_slots(const HostSpec& host, int probed) {
   return used;
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

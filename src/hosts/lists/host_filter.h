@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cluster/host_list.h"
+#include "hosts/lists/host_list.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 // Only what `filter` names. Errors: kUsage; `flag` is the flag as the user knows it.
 base::Result<HostList> include_hosts(HostList hosts, std::string_view filter, std::string_view flag = "--include");
@@ -26,4 +26,4 @@ base::Result<HostList> first_hosts(HostList hosts, int count);
 // it, else `probed`. Error (kUnfit): a selected slot that the host does not have, or none left.
 base::Result<std::vector<int>> used_slots(const HostSpec& host, int probed);
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

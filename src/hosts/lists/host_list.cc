@@ -1,4 +1,4 @@
-#include "cluster/host_list.h"
+#include "hosts/lists/host_list.h"
 
 #include <algorithm>
 
@@ -6,10 +6,10 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "cluster/host_collector.h"
-#include "cluster/host_word.h"
+#include "hosts/connect/host_collector.h"
+#include "hosts/lists/host_word.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 using base::Error;
@@ -88,4 +88,4 @@ Result<HostList> parse_node_list(std::string_view text, std::string_view source)
   return ArgumentReader(text, source, ErrorKind::kConfig).read(/*with_slots=*/false);
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 constexpr size_t kLargestHostfile = 4u << 20;   // bytes
 constexpr size_t kLongestHostLine = 64u << 10;  // bytes
@@ -46,4 +46,4 @@ base::Result<HostList> read_hostfile(const std::string& path);
 // SLURM_JOB_NODELIST: names and ranges, nothing else. Errors: kConfig; `source` names the variable.
 base::Result<HostList> parse_node_list(std::string_view text, std::string_view source);
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

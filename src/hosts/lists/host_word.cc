@@ -1,4 +1,4 @@
-#include "cluster/host_word.h"
+#include "hosts/lists/host_word.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include "base/name_ranges.h"
 #include "base/unicode.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 constexpr size_t kLongestUser = 128;
@@ -129,4 +129,4 @@ bool parse_host_word(std::string_view text, size_t most, HostWord& word, WordFau
   return true;
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 
 // Names that pass may be handed to ssh as one argument: they hold no blank, no control character, nothing a shell or ssh
 // reads otherwise, and no '-' in front.
@@ -30,4 +30,4 @@ bool parse_host_word(std::string_view text, size_t most, HostWord& word, WordFau
 // An IPv6 address as inet_pton(3) reads it, with an optional %zone.
 bool is_ipv6(std::string_view text);
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

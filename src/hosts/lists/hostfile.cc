@@ -1,17 +1,18 @@
-// Hostfiles, line by line (cluster/host_list.h).
+// Hostfiles, line by line (hosts/lists/host_list.h).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
-#include "cluster/host_collector.h"
-#include "cluster/host_list.h"
-#include "cluster/host_word.h"
+#include "hosts/connect/host_collector.h"
+#include "hosts/lists/host_list.h"
+#include "hosts/lists/host_word.h"
 #include "os/files.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 using base::Error;
@@ -201,4 +202,4 @@ Result<HostList> read_hostfile(const std::string& path) {
   return error;
 }
 
-}  // namespace cluster
+}  // namespace phalanx::hosts

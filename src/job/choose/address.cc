@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "job/choose_parts.h"
+#include "job/choose/parts.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::Situation;
@@ -37,8 +37,8 @@ Words compared(const std::vector<Network>& shared, const Network& network) {
              : Words{"first of the networks all hosts share (also: " + list + ")", "所有主机共有的网络中的首选（另有：" + list_zh + "）"};
 }
 
-const host::Interface* interface_of(const doctor::HostView& host, const std::string& name) {
-  for (const host::Interface& i : host.facts.network.interfaces)
+const machine::Interface* interface_of(const doctor::HostView& host, const std::string& name) {
+  for (const machine::Interface& i : host.facts.network.interfaces)
     if (i.name == name) return &i;
   return nullptr;
 }
@@ -46,7 +46,7 @@ const host::Interface* interface_of(const doctor::HostView& host, const std::str
 // InfiniBand beside the network that was chosen, or as that network: the one choice that is often asked about.
 Words about_ipoib(const Situation& situation, const std::vector<Network>& shared, const Network& network, size_t h) {
   auto is_ipoib = [&](const Network& n) {
-    const host::Interface* i = interface_of(situation.hosts[h], n.interfaces[h]);
+    const machine::Interface* i = interface_of(situation.hosts[h], n.interfaces[h]);
     return i && i->kind == "infiniband";
   };
   if (is_ipoib(network)) {
@@ -61,7 +61,7 @@ Words about_ipoib(const Situation& situation, const std::vector<Network>& shared
 
 }  // namespace
 
-void choose_address(const Situation& situation, const GpuWish& wish, const Network& network, Choices& choices) {
+void choose_address(const Situation& situation, const GpuRequest& wish, const Network& network, Choices& choices) {
   bool whole = network.addresses.size() == situation.hosts.size() && network.interfaces.size() == situation.hosts.size();
   std::vector<Network> shared = shared_networks(situation, wish.interface);
   std::map<std::string, int> owned = owners(situation);
@@ -74,7 +74,7 @@ void choose_address(const Situation& situation, const GpuWish& wish, const Netwo
     choice.address = network.addresses[h];
     choice.interface = network.interfaces[h];
     Words& why = choice.address_why;
-    const host::Interface* interface = interface_of(situation.hosts[h], choice.interface);
+    const machine::Interface* interface = interface_of(situation.hosts[h], choice.interface);
     std::string where = network.name + (interface ? speed(interface->speed_mbps) : "");
     auto add = [&](const Words& more) {
       if (more.english.empty()) return;
@@ -104,4 +104,4 @@ void choose_address(const Situation& situation, const GpuWish& wish, const Netwo
   }
 }
 
-}  // namespace job
+}  // namespace phalanx::job

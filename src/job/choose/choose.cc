@@ -1,10 +1,10 @@
-#include "job/choose.h"
+#include "job/choose/choose.h"
 
 #include <fmt/format.h>
 
-#include "job/choose_parts.h"
+#include "job/choose/parts.h"
 
-namespace job {
+namespace phalanx::job {
 
 using doctor::Situation;
 using doctor::Words;
@@ -16,7 +16,7 @@ std::optional<std::string> users_word(const Situation& situation, size_t host, c
   return line == file.end() ? std::nullopt : std::optional(line->second);
 }
 
-int ranks_on(const Situation& situation, const GpuWish& wish, const Choices& choices, size_t host) {
+int ranks_on(const Situation& situation, const GpuRequest& wish, const Choices& choices, size_t host) {
   if (choices.hosts[host].has_gpus) return static_cast<int>(choices.hosts[host].gpus.size());
   if (host < wish.ranks.size() && wish.ranks[host] > 0) return wish.ranks[host];
   return situation.hosts[host].ranks;
@@ -35,7 +35,7 @@ Words host_names(const Situation& situation, const std::vector<size_t>& hosts) {
   }
 }
 
-Choices choose(const Situation& situation, const GpuWish& wish, const Network& network) {
+Choices choose(const Situation& situation, const GpuRequest& wish, const Network& network) {
   Choices choices;
   choices.hosts.resize(situation.hosts.size());
   choose_gpus(situation, wish, choices);
@@ -48,4 +48,4 @@ Choices choose(const Situation& situation, const GpuWish& wish, const Network& n
   return choices;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -10,10 +10,10 @@
 #include "doctor/finding.h"
 #include "doctor/situation.h"
 
-namespace job {
+namespace phalanx::job {
 
 // --gpus: auto, a number for every host, or lists by host; and --iface.
-struct GpuWish {
+struct GpuRequest {
   std::optional<int> count;                                     // --gpus 4
   std::vector<std::pair<std::string, std::vector<int>>> lists;  // --gpus gpu01:0,2; host name → NVML indices
   std::vector<int> ranks;  // per host what slots= or --nproc-per-node ask for; 0 or missing: as many as are fit
@@ -54,6 +54,6 @@ struct Network {
 std::vector<Network> shared_networks(const doctor::Situation& situation, const std::string& wanted_interface);
 
 // network: the one that held in the mesh test (or the first, where none was run); its addresses become the hosts'.
-Choices choose(const doctor::Situation& situation, const GpuWish& wish, const Network& network);
+Choices choose(const doctor::Situation& situation, const GpuRequest& wish, const Network& network);
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,10 +1,10 @@
-#include "job/cpu_list.h"
+#include "job/choose/cpu_list.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 constexpr int kMost = 8192;
@@ -82,4 +82,4 @@ std::vector<CpuList> split(const CpuList& list, size_t parts) {
   return lists;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

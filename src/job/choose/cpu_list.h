@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace job {
+namespace phalanx::job {
 
 // Ranges, first and last, rising and apart. Text that is not a list is empty; at most 8,192 CPUs.
 using CpuList = std::vector<std::pair<int, int>>;
@@ -21,4 +21,4 @@ CpuList intersect(const CpuList& a, const CpuList& b);
 // range of their own ("0-31,64-95"), both threads of a core stay in one part. parts is at most count(list).
 std::vector<CpuList> split(const CpuList& list, size_t parts);
 
-}  // namespace job
+}  // namespace phalanx::job

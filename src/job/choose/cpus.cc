@@ -9,24 +9,24 @@
 #include <map>
 
 #include "base/text.h"
-#include "host/threads.h"
-#include "job/choose_parts.h"
-#include "job/cpu_list.h"
+#include "job/choose/cpu_list.h"
+#include "job/choose/parts.h"
+#include "machine/ranks/threads.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::HostView;
 using doctor::Situation;
 using doctor::Words;
 
-const host::Gpu* find(const HostView& host, int index) {
-  for (const host::Gpu& g : host.facts.gpus.devices)
+const machine::Gpu* find(const HostView& host, int index) {
+  for (const machine::Gpu& g : host.facts.gpus.devices)
     if (g.index == index) return &g;
   return nullptr;
 }
 
-CpuList near(const HostView& host, const host::Gpu& gpu) {
+CpuList near(const HostView& host, const machine::Gpu& gpu) {
   CpuList local = parse_cpu_list(gpu.local_cpus);
   const std::vector<std::string>& nodes = host.facts.machine.numa_cpus;
   if (local.empty() && gpu.numa_node >= 0 && gpu.numa_node < static_cast<int64_t>(nodes.size()))
@@ -59,7 +59,7 @@ void bind(const Situation& situation, size_t h, HostChoice& choice) {
   if (count(allowed) != host.facts.machine.cpus_usable) return;  // bound already, and to what is not known
   std::map<CpuList, std::vector<size_t>> ranks_of;
   for (size_t r = 0; r < choice.gpus.size(); ++r) {
-    const host::Gpu* gpu = find(host, choice.gpus[r]);
+    const machine::Gpu* gpu = find(host, choice.gpus[r]);
     CpuList cpus = gpu ? intersect(near(host, *gpu), allowed) : CpuList{};
     if (cpus.empty()) {
       if (gpu && !near(host, *gpu).empty())
@@ -83,12 +83,12 @@ void bind(const Situation& situation, size_t h, HostChoice& choice) {
 
 }  // namespace
 
-void choose_threads(const Situation& situation, const GpuWish& wish, Choices& choices) {
+void choose_threads(const Situation& situation, const GpuRequest& wish, Choices& choices) {
   for (size_t h = 0; h < situation.hosts.size(); ++h) {
-    const host::Facts& facts = situation.hosts[h].facts;
+    const machine::Facts& facts = situation.hosts[h].facts;
     int64_t cpus = facts.machine.cpus_usable, ranks = ranks_on(situation, wish, choices, h);
     if (cpus <= 0 || ranks <= 0) continue;
-    int64_t each = host::threads_per_rank(cpus, facts.limits.cpu_quota, ranks);
+    int64_t each = machine::threads_per_rank(cpus, facts.limits.cpu_quota, ranks);
     if (std::optional<std::string> set = situation.variable(h, "OMP_NUM_THREADS")) {
       base::Result<int64_t> threads = base::parse_int(base::split(*set, ',')[0], 1, 1 << 20);
       if (threads.ok() && *threads * ranks > cpus && *threads > 1)
@@ -110,8 +110,8 @@ void choose_threads(const Situation& situation, const GpuWish& wish, Choices& ch
   }
 }
 
-void choose_cpus(const Situation& situation, const GpuWish&, Choices& choices) {
+void choose_cpus(const Situation& situation, const GpuRequest&, Choices& choices) {
   for (size_t h = 0; h < situation.hosts.size(); ++h) bind(situation, h, choices.hosts[h]);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "job/choose_parts.h"
+#include "job/choose/parts.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::Words;
-using host::Gpu;
+using machine::Gpu;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
@@ -49,7 +49,7 @@ std::string model_of(const Gpu& gpu) {
   return fmt::format("{}, {}.{}, {} GiB", gpu.name, gpu.cc_major, gpu.cc_minor, (gpu.memory_bytes + kGiB / 2) / kGiB);
 }
 
-std::optional<Words> unfit(const Gpu& gpu, const host::SoftwareFacts& software) {
+std::optional<Words> unfit(const Gpu& gpu, const machine::SoftwareFacts& software) {
   if (!gpu.fault.empty())
     return Words{fmt::format("GPU {} does not answer ({})", gpu.index, gpu.fault),
                  fmt::format("GPU {} 无响应（{}）", gpu.index, gpu.fault)};
@@ -74,7 +74,7 @@ std::optional<Words> unfit(const Gpu& gpu, const host::SoftwareFacts& software) 
 
 std::optional<Words> busy(const Gpu& gpu) {
   int64_t explained = 0;
-  for (const host::GpuProcess& p : gpu.processes) {
+  for (const machine::GpuProcess& p : gpu.processes) {
     explained += p.used_bytes;
     if (draws_the_desktop(p.name) || (p.used_bytes > 0 && p.used_bytes < kContextBytes)) continue;
     std::string who = fmt::format("{}{} {}", p.user.empty() ? "" : p.user + ": ", p.name.empty() ? "pid" : p.name, p.pid);
@@ -89,4 +89,4 @@ std::optional<Words> busy(const Gpu& gpu) {
                fmt::format("GPU {} 正被占用（{} 显存由此处看不到的进程使用）", gpu.index, used)};
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,18 +1,18 @@
-#include "job/gpu_pool.h"
+#include "job/choose/gpu_pool.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "host/cuda_order.h"
+#include "machine/gpu/cuda_order.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::HostView;
 using doctor::Situation;
 using doctor::Words;
-using host::Gpu;
+using machine::Gpu;
 
 const Gpu* find(const HostView& host, int64_t index) {
   for (const Gpu& g : host.facts.gpus.devices)
@@ -20,7 +20,7 @@ const Gpu* find(const HostView& host, int64_t index) {
   return nullptr;
 }
 
-const std::vector<int>* list_for(const GpuWish& wish, const HostView& host) {
+const std::vector<int>* list_for(const GpuRequest& wish, const HostView& host) {
   for (const auto& [name, list] : wish.lists)
     if (name == host.name) return &list;
   return nullptr;
@@ -58,7 +58,7 @@ void sort_out(const HostView& host, GpuPool& pool) {
 
 // "1,2" may mean other cards to CUDA than to whoever typed it with nvidia-smi before his eyes.
 void compare_orders(const HostView& host, const std::string& value, const std::vector<int64_t>& selected, Choices& choices) {
-  std::vector<int64_t> by_bus = host::select_gpus(host.facts.gpus, value, host::CudaOrder::kPciBusId).devices;
+  std::vector<int64_t> by_bus = machine::select_gpus(host.facts.gpus, value, machine::CudaOrder::kPciBusId).devices;
   if (by_bus == selected) return;
   std::string list;
   for (int64_t index : selected) {
@@ -76,8 +76,8 @@ void compare_orders(const HostView& host, const std::string& value, const std::v
 void read_visible(const Situation& situation, size_t h, const std::string& value, GpuPool& pool, Choices& choices) {
   pool.word = GpuPool::Word::kVisible;
   const HostView& host = situation.hosts[h];
-  host::CudaOrder order = host::cuda_order_of(situation.variable(h, "CUDA_DEVICE_ORDER"));
-  std::vector<int64_t> selected = host::select_gpus(host.facts.gpus, value, order).devices;
+  machine::CudaOrder order = machine::cuda_order_of(situation.variable(h, "CUDA_DEVICE_ORDER"));
+  std::vector<int64_t> selected = machine::select_gpus(host.facts.gpus, value, order).devices;
   for (int64_t index : selected)
     if (const Gpu* gpu = find(host, index)) pool.given.push_back(gpu);
   compare_orders(host, value, selected, choices);
@@ -90,7 +90,7 @@ int GpuPool::count_of(const std::string& model) const {
   return static_cast<int>(std::count_if(from().begin(), from().end(), [&](const Gpu* g) { return model_of(*g) == model; }));
 }
 
-GpuPool look_at_gpus(const Situation& situation, const GpuWish& wish, size_t h, Choices& choices) {
+GpuPool look_at_gpus(const Situation& situation, const GpuRequest& wish, size_t h, Choices& choices) {
   const HostView& host = situation.hosts[h];
   const std::vector<int>* list = list_for(wish, host);
   std::optional<std::string> visible = situation.variable(h, "CUDA_VISIBLE_DEVICES");
@@ -125,4 +125,4 @@ GpuPool look_at_gpus(const Situation& situation, const GpuWish& wish, size_t h, 
   return pool;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <set>
 
-#include "job/gpu_pool.h"
+#include "job/choose/gpu_pool.h"
 
-namespace job {
+namespace phalanx::job {
 
 using doctor::HostView;
 using doctor::Words;
-using host::Gpu;
+using machine::Gpu;
 
 void judge_gpus(const HostView& host, const GpuPool& pool, const std::vector<const Gpu*>& used, Choices& choices) {
   Words by = pool.word == GpuPool::Word::kList ? Words{"you", "你"} : Words{"CUDA_VISIBLE_DEVICES", " CUDA_VISIBLE_DEVICES "};
@@ -24,7 +24,7 @@ void judge_gpus(const HostView& host, const GpuPool& pool, const std::vector<con
                                    fmt::format("{}：没有其他空闲的卡：{}", host.name, harm->chinese)});
 }
 
-void explain_gpus(const host::GpuFacts& facts, const GpuPool& pool, const std::vector<const Gpu*>& used, const Words& limit,
+void explain_gpus(const machine::GpuFacts& facts, const GpuPool& pool, const std::vector<const Gpu*>& used, const Words& limit,
                   HostChoice& choice) {
   const std::vector<Gpu>& devices = facts.devices;
   std::set<std::string> models;
@@ -55,4 +55,4 @@ void explain_gpus(const host::GpuFacts& facts, const GpuPool& pool, const std::v
   if (same > used.size()) add(limit);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

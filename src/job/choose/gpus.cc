@@ -14,16 +14,16 @@
 #include <set>
 #include <tuple>
 
-#include "host/cuda_order.h"
-#include "job/gpu_pool.h"
+#include "job/choose/gpu_pool.h"
+#include "machine/gpu/cuda_order.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::HostView;
 using doctor::Situation;
 using doctor::Words;
-using host::Gpu;
+using machine::Gpu;
 
 constexpr int kNoLimit = 1 << 20;
 
@@ -84,7 +84,7 @@ void set_variables(const Situation& situation, size_t h, HostChoice& choice) {
                              "PCI_BUS_ID",
                              {"GPU numbers mean what nvidia-smi shows; CUDA's own order puts the fastest first",
                               "使 GPU 编号与 nvidia-smi 一致；CUDA 默认按速度由快到慢编号"}});
-  std::vector<int64_t> order = host::enumerate_gpus(host.facts.gpus, host::CudaOrder::kPciBusId).devices;
+  std::vector<int64_t> order = machine::enumerate_gpus(host.facts.gpus, machine::CudaOrder::kPciBusId).devices;
   std::string value;
   std::vector<int64_t> used(choice.gpus.begin(), choice.gpus.end());
   bool visible = situation.variable(h, "CUDA_VISIBLE_DEVICES").has_value();
@@ -124,7 +124,7 @@ void note_mixture(const Situation& situation, const std::vector<std::set<std::st
 
 }  // namespace
 
-void choose_gpus(const Situation& situation, const GpuWish& wish, Choices& choices) {
+void choose_gpus(const Situation& situation, const GpuRequest& wish, Choices& choices) {
   std::vector<GpuPool> pools;
   std::vector<const GpuPool*> open;
   for (size_t h = 0; h < situation.hosts.size(); ++h) pools.push_back(look_at_gpus(situation, wish, h, choices));
@@ -167,4 +167,4 @@ void choose_gpus(const Situation& situation, const GpuWish& wish, Choices& choic
   note_mixture(situation, used_models, choices);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -13,16 +13,16 @@
 
 #include "base/text.h"
 #include "doctor/verbs.h"
-#include "job/choose_parts.h"
+#include "job/choose/parts.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::Situation;
 using doctor::Words;
 
 void sockets_for_all(const Situation& situation, const std::vector<size_t>& with, const std::vector<size_t>& without, Choices& choices) {
-  const host::InfinibandFacts& best = situation.hosts[with[0]].facts.infiniband;
+  const machine::InfinibandFacts& best = situation.hosts[with[0]].facts.infiniband;
   double rate = std::max(doctor::live_rate(best, false), doctor::live_rate(best, true));
   Words names = host_names(situation, without);
   Words why = doctor::why_no_verbs(situation.hosts[without[0]].facts.infiniband);
@@ -108,4 +108,4 @@ void choose_infiniband(const Situation& situation, Choices& choices) {
                                  situation.hosts[h].name + "：你设置的 NCCL_IB_DISABLE=1 使可用的 InfiniBand 或 RoCE 被闲置"});
 }
 
-}  // namespace job
+}  // namespace phalanx::job

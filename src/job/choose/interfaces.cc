@@ -1,5 +1,5 @@
 // NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME: set only where what the libraries would take by themselves is wrong. Their rules are
-// replayed on each host (host/nccl_interface.h); here the answers of all hosts are held against each other.
+// replayed on each host (machine/network/nccl_interface.h); here the answers of all hosts are held against each other.
 //
 // NCCL's bootstrap takes the first interface of its list, but its socket transport takes them all (up to 16: NCCL,
 // src/transport/net_socket.cc, MAX_IFS): an interface further down the list that leads nowhere breaks the job too, unless verbs carry
@@ -10,16 +10,16 @@
 
 #include "base/text.h"
 #include "doctor/verbs.h"
-#include "host/nccl_interface.h"
-#include "job/choose_parts.h"
+#include "job/choose/parts.h"
+#include "machine/network/nccl_interface.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::HostView;
 using doctor::Situation;
 using doctor::Words;
-using host::SocketChoice;
+using machine::SocketChoice;
 
 const SocketChoice* replay(const HostView& host, const std::string& library) {
   for (const SocketChoice& c : host.facts.network.choices)
@@ -42,12 +42,12 @@ bool starts_with(const std::string& text, std::string_view prefix) { return text
 
 // What NCCL's socket transport would use of a host.
 std::vector<std::string> nccl_takes(const HostView& host) {
-  const host::SoftwareFacts& software = host.facts.software;
-  int version = software.nccl.empty() ? 0 : host::nccl_version(software.nccl[0].version);
+  const machine::SoftwareFacts& software = host.facts.software;
+  int version = software.nccl.empty() ? 0 : machine::nccl_version(software.nccl[0].version);
   std::vector<std::string> names;
-  for (const host::ListedAddress& a :
-       host::nccl_interfaces(host::listed_addresses(host.facts.network.interfaces), host::nccl_settings(software.environment, version))
-           .interfaces)
+  for (const machine::ListedAddress& a : machine::nccl_interfaces(machine::listed_addresses(host.facts.network.interfaces),
+                                                                  machine::nccl_settings(software.environment, version))
+                                             .interfaces)
     names.push_back(a.interface);
   return names;
 }
@@ -149,7 +149,7 @@ void choose_gloo(const Situation& situation, const std::vector<Network>& shared,
 // One host: loopback is as good an answer as any, unless the question takes seconds.
 void spare_the_resolver(const Situation& situation, const Network& network, Choices& choices) {
   constexpr int64_t kSlowNs = 1'000'000'000;
-  const std::vector<host::Resolved>& names = situation.hosts[0].facts.network.names;
+  const std::vector<machine::Resolved>& names = situation.hosts[0].facts.network.names;
   if (names.empty() || names[0].took_ns < kSlowNs || network.interfaces.empty() || users_word(situation, 0, "GLOO_SOCKET_IFNAME")) return;
   double seconds = static_cast<double>(names[0].took_ns) / 1e9;
   choices.hosts[0].settings.push_back({"GLOO_SOCKET_IFNAME",
@@ -160,7 +160,7 @@ void spare_the_resolver(const Situation& situation, const Network& network, Choi
 
 }  // namespace
 
-void choose_interfaces(const Situation& situation, const GpuWish& wish, const Network& network, Choices& choices) {
+void choose_interfaces(const Situation& situation, const GpuRequest& wish, const Network& network, Choices& choices) {
   if (network.addresses.size() != situation.hosts.size() || situation.hosts.empty()) return;
   if (situation.single()) return spare_the_resolver(situation, network, choices);
   std::vector<Network> shared = shared_networks(situation, wish.interface);
@@ -169,4 +169,4 @@ void choose_interfaces(const Situation& situation, const GpuWish& wish, const Ne
   choose_gloo(situation, shared, network, !wish.interface.empty(), choices);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

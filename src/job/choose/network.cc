@@ -22,15 +22,15 @@
 #include <set>
 
 #include "base/text.h"
-#include "job/choose_parts.h"
-#include "job/subnet.h"
+#include "job/choose/parts.h"
+#include "job/choose/subnet.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::HostView;
 using doctor::Situation;
-using host::Interface;
+using machine::Interface;
 
 constexpr int64_t kIpoibCountsAs = 1001;  // Mbit/s
 
@@ -65,7 +65,7 @@ Named meanings(const Situation& situation) {
   Named named;
   for (const HostView& host : situation.hosts) named[host.name] = {host.name};
   for (const HostView& host : situation.hosts)
-    for (const host::Resolved& r : host.facts.network.names)
+    for (const machine::Resolved& r : host.facts.network.names)
       if (auto found = named.find(r.name); found != named.end()) found->second.insert(r.addresses.begin(), r.addresses.end());
   return named;
 }
@@ -83,7 +83,7 @@ struct All {
 // where it is alone, or where the user's word for the host means it and no other.
 bool hidden_v6(const All& all, size_t h, const Interface& i, const std::string& address) {
   bool v4 = false, v4_named = false;
-  for (const host::InterfaceAddressFact& a : i.addresses) {
+  for (const machine::InterfaceAddressFact& a : i.addresses) {
     v4 = v4 || !a.v6;
     v4_named = v4_named || (!a.v6 && all.is_named(h, a.address));
   }
@@ -100,7 +100,7 @@ std::vector<Candidate> candidates(const All& all, size_t h, const std::string& w
     std::optional<Kind> kind = kind_of(host, i);
     if (asked && !i.loopback) kind = kind.value_or(Kind::kContainer);  // --iface docker0: the user's word
     if (!kind) continue;
-    for (const host::InterfaceAddressFact& a : i.addresses) {
+    for (const machine::InterfaceAddressFact& a : i.addresses) {
       std::optional<NumericAddress> address = parse_address(a.address);
       if (!address || address->loopback() || (address->v6 && address->link_local()) || all.owned.at(a.address) > 1) continue;
       if (address->v6 && hidden_v6(all, h, i, a.address)) continue;
@@ -154,7 +154,7 @@ const Candidate* routed_from(const HostView& host, const std::vector<Candidate>&
   const Candidate* best = nullptr;
   for (const Candidate& c : of_host) {
     if (c.kind == Kind::kLinkLocal || c.address.v6) continue;
-    for (const host::Route& r : host.facts.network.routes)
+    for (const machine::Route& r : host.facts.network.routes)
       if (r.error.empty() && r.source == c.text) return &c;
     if (!best || better(c, *best)) best = &c;
   }
@@ -168,7 +168,7 @@ std::map<std::string, int> owners(const Situation& situation) {
   for (const HostView& host : situation.hosts) {
     std::vector<std::string> seen;
     for (const Interface& i : host.facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses)
+      for (const machine::InterfaceAddressFact& a : i.addresses)
         if (std::find(seen.begin(), seen.end(), a.address) == seen.end()) {
           seen.push_back(a.address);
           ++count[a.address];
@@ -221,4 +221,4 @@ std::vector<Network> shared_networks(const Situation& situation, const std::stri
   return networks;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "job/choose_parts.h"
+#include "job/choose/parts.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::Situation;
@@ -30,20 +30,20 @@ bool is_chosen(const HostChoice& choice, int64_t index) {
   return std::find(choice.gpus.begin(), choice.gpus.end(), static_cast<int>(index)) != choice.gpus.end();
 }
 
-bool is_rtx40(const host::GpuFacts& facts, int64_t index) {
+bool is_rtx40(const machine::GpuFacts& facts, int64_t index) {
   return std::any_of(facts.devices.begin(), facts.devices.end(),
-                     [&](const host::Gpu& g) { return g.index == index && g.name.find("GeForce RTX 40") != std::string::npos; });
+                     [&](const machine::Gpu& g) { return g.index == index && g.name.find("GeForce RTX 40") != std::string::npos; });
 }
 
 }  // namespace
 
 void choose_p2p(const Situation& situation, Choices& choices) {
   for (size_t h = 0; h < situation.hosts.size(); ++h) {
-    const host::GpuFacts& facts = situation.hosts[h].facts.gpus;
+    const machine::GpuFacts& facts = situation.hosts[h].facts.gpus;
     HostChoice& choice = choices.hosts[h];
     if (!choice.has_gpus || choice.gpus.size() < 2) continue;
     std::optional<std::string> off = users_word(situation, h, "NCCL_P2P_DISABLE");
-    bool nvlink = std::any_of(facts.pairs.begin(), facts.pairs.end(), [&](const host::GpuPair& p) {
+    bool nvlink = std::any_of(facts.pairs.begin(), facts.pairs.end(), [&](const machine::GpuPair& p) {
       return is_chosen(choice, p.a) && is_chosen(choice, p.b) && p.path.rfind("NV", 0) == 0 && p.p2p_read == "ok";
     });
     if (off && *off == "1" && nvlink)
@@ -55,7 +55,7 @@ void choose_p2p(const Situation& situation, Choices& choices) {
         !driver.empty() && driver < std::vector<int64_t>{550, 40, 7} &&
         std::any_of(
             facts.pairs.begin(), facts.pairs.end(),
-            [&](const host::GpuPair& p) {
+            [&](const machine::GpuPair& p) {
               return is_chosen(choice, p.a) && is_chosen(choice, p.b) && is_rtx40(facts, p.a) && is_rtx40(facts, p.b) && p.p2p_read == "ok";
             });
     if (misreported)
@@ -67,4 +67,4 @@ void choose_p2p(const Situation& situation, Choices& choices) {
   }
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "job/choose.h"
+#include "job/choose/choose.h"
 
-namespace job {
+namespace phalanx::job {
 
-void choose_gpus(const doctor::Situation& situation, const GpuWish& wish, Choices& choices);
-void choose_address(const doctor::Situation& situation, const GpuWish& wish, const Network& network, Choices& choices);
-void choose_interfaces(const doctor::Situation& situation, const GpuWish& wish, const Network& network, Choices& choices);
+void choose_gpus(const doctor::Situation& situation, const GpuRequest& wish, Choices& choices);
+void choose_address(const doctor::Situation& situation, const GpuRequest& wish, const Network& network, Choices& choices);
+void choose_interfaces(const doctor::Situation& situation, const GpuRequest& wish, const Network& network, Choices& choices);
 void choose_infiniband(const doctor::Situation& situation, Choices& choices);
 void choose_p2p(const doctor::Situation& situation, Choices& choices);
-void choose_threads(const doctor::Situation& situation, const GpuWish& wish, Choices& choices);
-void choose_cpus(const doctor::Situation& situation, const GpuWish& wish, Choices& choices);
+void choose_threads(const doctor::Situation& situation, const GpuRequest& wish, Choices& choices);
+void choose_cpus(const doctor::Situation& situation, const GpuRequest& wish, Choices& choices);
 
 // On how many hosts an address is.
 std::map<std::string, int> owners(const doctor::Situation& situation);
@@ -28,16 +28,16 @@ std::vector<std::string> decoys(const doctor::Situation& situation, size_t host,
 std::optional<std::string> users_word(const doctor::Situation& situation, size_t host, const std::string& name);
 
 // Ranks of a host as far as they are known: one per chosen GPU, else what was asked for, else what is planned.
-int ranks_on(const doctor::Situation& situation, const GpuWish& wish, const Choices& choices, size_t host);
+int ranks_on(const doctor::Situation& situation, const GpuRequest& wish, const Choices& choices, size_t host);
 
 // Names of hosts for a sentence: "gpu01", "gpu01 and gpu02", "gpu01, gpu02 and 6 more".
 doctor::Words host_names(const doctor::Situation& situation, const std::vector<size_t>& hosts);
 
 // Why a GPU can serve no rank; none: it can.
-std::optional<doctor::Words> unfit(const host::Gpu& gpu, const host::SoftwareFacts& software);
+std::optional<doctor::Words> unfit(const machine::Gpu& gpu, const machine::SoftwareFacts& software);
 // Who else computes on it; none: it is free.
-std::optional<doctor::Words> busy(const host::Gpu& gpu);
+std::optional<doctor::Words> busy(const machine::Gpu& gpu);
 // "NVIDIA A100-SXM4-80GB, 8.0, 80 GiB": two GPUs of which this is the same may be in one job and neither waits.
-std::string model_of(const host::Gpu& gpu);
+std::string model_of(const machine::Gpu& gpu);
 
-}  // namespace job
+}  // namespace phalanx::job

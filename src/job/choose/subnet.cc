@@ -1,10 +1,10 @@
-#include "job/subnet.h"
+#include "job/choose/subnet.h"
 
 #include <arpa/inet.h>
 
 #include <algorithm>
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 int64_t within(const NumericAddress& address, int64_t prefix) { return prefix < 0 || prefix > address.bits() ? address.bits() : prefix; }
@@ -45,4 +45,4 @@ std::string network_name(const NumericAddress& address, int64_t prefix) {
   return std::string(text) + "/" + std::to_string(bits);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace job {
+namespace phalanx::job {
 
 struct NumericAddress {
   std::array<uint8_t, 16> bytes{};  // the first 4 of IPv4
@@ -26,4 +26,4 @@ bool same_network(const NumericAddress& a, const NumericAddress& b, int64_t pref
 // "192.168.20.0/24"
 std::string network_name(const NumericAddress& address, int64_t prefix);
 
-}  // namespace job
+}  // namespace phalanx::job

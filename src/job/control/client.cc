@@ -1,13 +1,14 @@
-#include "job/control_client.h"
+#include "job/control/client.h"
 
 #include <sys/epoll.h>
 
 #include <memory>
 
-#include "job/control_server.h"
+#include "base/try.h"
+#include "job/control/server.h"
 #include "os/local_socket.h"
 
-namespace job {
+namespace phalanx::job {
 
 base::Result<std::unique_ptr<ControlClient>> ControlClient::connect(os::Loop& loop, const std::string& run_folder,
                                                                     const std::string& run_id, Handlers handlers) {
@@ -84,4 +85,4 @@ base::Result<base::Json> ask_status(const std::string& run_folder, const std::st
   return answer;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,4 +1,4 @@
-// The control socket of a run, on the side of who asks (job/control_server.h).
+// The control socket of a run, on the side of who asks (job/control/server.h).
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 #include "os/loop.h"
 #include "wire/control_messages.h"
 
-namespace job {
+namespace phalanx::job {
 
 class ControlClient {
  public:
@@ -47,4 +47,4 @@ class ControlClient {
 // One status, within `most`. Error kUnreachable: no launcher; kTimeout: it does not answer.
 base::Result<base::Json> ask_status(const std::string& run_folder, const std::string& run_id, os::milliseconds most);
 
-}  // namespace job
+}  // namespace phalanx::job

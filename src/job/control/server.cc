@@ -1,4 +1,4 @@
-#include "job/control_server.h"
+#include "job/control/server.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -7,10 +7,11 @@
 
 #include <algorithm>
 
-#include "cluster/openssh.h"
+#include "base/try.h"
+#include "hosts/connect/openssh.h"
 #include "os/local_socket.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 constexpr size_t kReadBytes = 4096;
 constexpr size_t kMostQueue = 4 * ControlServer::kQueueBytes;  // of what may not be dropped; a client that lets it come so far is gone
@@ -26,7 +27,7 @@ void put(std::string& out, const Message& message) {
 
 std::vector<SocketPlace> socket_places(const std::string& run_folder, const std::string& run_id) {
   std::vector<SocketPlace> places{{run_folder, "control"}};
-  if (std::string folder = cluster::control_folder(); !folder.empty()) places.push_back({folder, "run-" + run_id});
+  if (std::string folder = hosts::control_folder(); !folder.empty()) places.push_back({folder, "run-" + run_id});
   return places;
 }
 
@@ -239,4 +240,4 @@ void ControlServer::end(uint32_t exit_code, os::milliseconds most) {
   while (!clients_.empty()) drop(clients_.begin()->first);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -18,7 +18,7 @@
 #include "os/loop.h"
 #include "wire/control_messages.h"
 
-namespace job {
+namespace phalanx::job {
 
 // Where the socket of a run lies: in the run's folder; on a file system without sockets, in a private folder of the user.
 struct SocketPlace {
@@ -90,4 +90,4 @@ class ControlServer {
   std::map<uint64_t, std::unique_ptr<Client>> clients_;
 };
 
-}  // namespace job
+}  // namespace phalanx::job

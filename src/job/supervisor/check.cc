@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "base/json_fields.h"
-#include "job/check_parts.h"
 #include "job/facts_bounds.h"
-#include "job/step.h"
+#include "job/supervisor/check_parts.h"
+#include "job/supervisor/step.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 constexpr int kUnfitCode = 3;
@@ -25,7 +25,7 @@ bool wants_gpus(const State& s) {
 std::vector<std::vector<size_t>> peers_of_all(const State& s) {
   std::vector<std::vector<size_t>> peers(s.hosts.size());
   for (size_t h = 1; h < peers.size(); ++h) peers[h].push_back(0);
-  for (const std::vector<cluster::Pair>& round : s.checks.rounds)
+  for (const std::vector<hosts::Pair>& round : s.checks.rounds)
     for (const auto& [from, to] : round) {
       peers[static_cast<size_t>(from)].push_back(static_cast<size_t>(to));
       peers[static_cast<size_t>(to)].push_back(static_cast<size_t>(from));
@@ -58,8 +58,8 @@ std::vector<size_t> blamed(const doctor::Examination& examination, size_t hosts)
 
 }  // namespace
 
-GpuWish wish_of(const State& s) {
-  GpuWish wish = s.job.wish;
+GpuRequest wish_of(const State& s) {
+  GpuRequest wish = s.job.wish;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const HostRequest& request = s.job.hosts[h];
     int ranks = s.job.rule == RanksRule::kCount ? s.job.count : !s.job.rule ? request.slots.value_or(0) : 0;
@@ -88,7 +88,7 @@ void Step::begin_checks() {
   c.stage = Checks::Stage::kProbing;
   c.situation.job = job_view(s.job);
   c.situation.hosts.resize(s.hosts.size());
-  c.rounds = cluster::mesh_rounds(static_cast<int>(s.hosts.size()), seed_of(s.job.token));
+  c.rounds = hosts::mesh_rounds(static_cast<int>(s.hosts.size()), seed_of(s.job.token));
   c.peers = peers_of_all(s);
   c.firewall_asked = s.job.check_only;
   std::vector<bool> asked(s.hosts.size());
@@ -125,8 +125,8 @@ void Step::probe(size_t h) {
 // Ranks of the attempt before are dead, and the driver still counts memory as theirs: a new rank would find too little.
 bool Step::memory_held(size_t h) const {
   const std::vector<int64_t>& former = s.job.hosts[h].former_pids;
-  for (const host::Gpu& gpu : s.checks.situation.hosts[h].facts.gpus.devices)
-    for (const host::GpuProcess& process : gpu.processes)
+  for (const machine::Gpu& gpu : s.checks.situation.hosts[h].facts.gpus.devices)
+    for (const machine::GpuProcess& process : gpu.processes)
       if (!process.visible && std::find(former.begin(), former.end(), process.pid) != former.end()) return true;
   return false;
 }
@@ -166,7 +166,7 @@ void Step::take(size_t h, const wire::Probed& m) {
   if (c.mesh_over && !m.outcome.ok) return check_progress();  // it was asked for more, and the facts are there
   view.error = m.outcome.ok ? "" : m.outcome.error.message;
   if (m.outcome.ok) {
-    base::Result<host::Facts> facts = facts_from_host(m.json);
+    base::Result<machine::Facts> facts = facts_from_host(m.json);
     if (facts.ok()) view.facts = std::move(facts).value();
     else view.error = "its facts cannot be read: " + facts.error().message;
   }
@@ -209,7 +209,7 @@ void Step::note_clocks() {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const HostState& host = s.hosts[h];
     doctor::HostView& view = s.checks.situation.hosts[h];
-    const host::ClockFacts& clock = view.facts.clock;
+    const machine::ClockFacts& clock = view.facts.clock;
     if (!host.best_round_trip_ns) continue;
     int64_t wall_less_mono = clock.mono_ns != 0 ? clock.wall_ns - clock.mono_ns : host.hello.wall_ns - host.hello.now_ns;
     if (clock.mono_ns == 0 && host.hello.wall_ns == 0) continue;
@@ -223,7 +223,7 @@ void Step::end_checks() {
   c.stage = Checks::Stage::kDone;
   note_clocks();
   c.situation.job.wants_gpus = wants_gpus(s);
-  bool runs = s.phase == Phase::kRunning;  // the choices and the plan stand (supervisor_memory.cc)
+  bool runs = s.phase == Phase::kRunning;  // the choices and the plan stand (job/supervisor/memory.cc)
   if (!runs)
     c.choices = choose(c.situation, wish_of(s), c.best ? c.networks[*c.best] : c.networks.empty() ? Network{} : c.networks.front());
   settle_plan();
@@ -275,4 +275,4 @@ void Step::settle_plan() {
   if (planned) c.situation.job.world = s.plan->world;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

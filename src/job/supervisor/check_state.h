@@ -6,13 +6,13 @@
 #include <tuple>
 #include <vector>
 
-#include "cluster/mesh.h"
 #include "doctor/examine.h"
 #include "doctor/situation.h"
-#include "job/choose.h"
+#include "hosts/mesh.h"
+#include "job/choose/choose.h"
 #include "os/clock.h"
 
-namespace job {
+namespace phalanx::job {
 
 inline constexpr os::milliseconds kAnswersPause{500};          // a stage does not end while the last answer is younger
 inline constexpr os::milliseconds kProbeGrace{700};            // beyond the probe's deadline: a host that has not answered by then hangs
@@ -42,12 +42,12 @@ struct Checks {
   std::vector<Network> networks;             // candidates, best first
   size_t network = 0;                        // the one being tried
   std::vector<std::vector<uint32_t>> ports;  // per host: its own, and on rank 0's host MASTER_PORT; 0: none
-  std::vector<std::vector<cluster::Pair>> rounds;
+  std::vector<std::vector<hosts::Pair>> rounds;
   size_t round = 0;                                                // 0: all pairs at once, does it hold? r: the bursts of rounds[r - 1]
-  cluster::Mesh mesh;                                              // of the network being tried
+  hosts::Mesh mesh;                                                // of the network being tried
   std::map<std::tuple<size_t, size_t, bool>, size_t> link_places;  // in `mesh`: from, to, at the port of MASTER_PORT
   std::optional<size_t> best;                                      // network that failed least so far
-  cluster::Mesh best_mesh;
+  hosts::Mesh best_mesh;
   bool mesh_over = false;  // it was made, or cannot be made
 
   // The ranks were started by what an earlier run's checks found (remembered.h); the checks are made while their program starts.
@@ -60,4 +60,4 @@ struct Checks {
   std::optional<Choices> choices;   // when kDone
 };
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,5 +1,5 @@
 // From the first failure, the operator, or the last rank's end to the verdict.
-#include "job/step.h"
+#include "job/supervisor/step.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 constexpr os::milliseconds kSlept{2500};  // between two ticks: we did not run
@@ -177,4 +177,4 @@ void Step::maybe_finished() {
   actions.push_back(End{s.verdict ? *s.verdict : std::move(ends)});
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,6 +1,6 @@
 // From the first login to the start of the ranks. Nothing runs before every host has been opened, has checked the job and
 // has reached the store: what would hang is refused here.
-#include "job/step.h"
+#include "job/supervisor/step.h"
 
 #include <signal.h>
 
@@ -8,7 +8,7 @@
 
 #include "wire/challenge.h"
 
-namespace job {
+namespace phalanx::job {
 
 void Step::take(size_t h, const wire::Hello& m) {
   HostState& host = s.hosts[h];
@@ -205,4 +205,4 @@ void Step::take(size_t h, const wire::Started& m) {
   stop(SIGTERM, false);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

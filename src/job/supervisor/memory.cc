@@ -8,11 +8,11 @@
 
 #include <algorithm>
 
-#include "job/check_parts.h"
 #include "job/remembered.h"
-#include "job/step.h"
+#include "job/supervisor/check_parts.h"
+#include "job/supervisor/step.h"
 
-namespace job {
+namespace phalanx::job {
 
 bool Step::checking() const {
   if (s.phase == Phase::kChecking) return s.checks.stage != Checks::Stage::kDone;
@@ -59,4 +59,4 @@ void Step::refuse_running(Verdict verdict) {
   stop(SIGTERM, false);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

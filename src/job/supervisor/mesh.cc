@@ -1,18 +1,18 @@
 // The mesh test: over the best network that all hosts share, every planned pair connects, all at once. Where that does not hold the next
 // network is tried, and the one that failed least is kept. `check` then sends bursts over the links that hold, in rounds in which no
-// host is busy twice; a run does that while its program starts (supervisor_speed.cc), since nothing it can find refuses the run.
-#include "job/step.h"
+// host is busy twice; a run does that while its program starts (job/supervisor/speed.cc), since nothing it can find refuses the run.
+#include "job/supervisor/step.h"
 #include "wire/challenge.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
-int failures(const cluster::Mesh& mesh) {
+int failures(const hosts::Mesh& mesh) {
   return static_cast<int>(
-      std::count_if(mesh.links.begin(), mesh.links.end(), [](const cluster::Link& link) { return link.outcome != "ok"; }));
+      std::count_if(mesh.links.begin(), mesh.links.end(), [](const hosts::Link& link) { return link.outcome != "ok"; }));
 }
 
-cluster::Link* find_link(Checks& c, size_t from, size_t to, bool master_port) {
+hosts::Link* find_link(Checks& c, size_t from, size_t to, bool master_port) {
   auto found = c.link_places.find({from, to, master_port});
   return found == c.link_places.end() || found->second >= c.mesh.links.size() ? nullptr : &c.mesh.links[found->second];
 }
@@ -95,7 +95,7 @@ void Step::dial_round() {
     if (!in_mesh(from) || !in_mesh(to) || c.ports[to].size() <= place || c.ports[to][place] == 0) return;
     dials[from].targets.push_back({static_cast<uint32_t>(to), network.addresses[to], c.ports[to][place], place == 1});
     if (c.round > 0) return;
-    cluster::Link link;
+    hosts::Link link;
     link.from = static_cast<int64_t>(from);
     link.to = static_cast<int64_t>(to);
     link.address = network.addresses[to];
@@ -108,14 +108,14 @@ void Step::dial_round() {
   if (c.round == 0) {
     c.mesh = {};
     c.link_places.clear();
-    for (const std::vector<cluster::Pair>& round : c.rounds)
+    for (const std::vector<hosts::Pair>& round : c.rounds)
       for (const auto& [from, to] : round) add(static_cast<size_t>(from), static_cast<size_t>(to), 0);
     c.mesh.complete = c.mesh.links.size() == s.hosts.size() * (s.hosts.size() - 1);
     for (size_t h = 1; h < s.hosts.size(); ++h) add(h, 0, 1);
   } else {
-    for (const cluster::Pair& pair : c.rounds[c.round - 1]) {
+    for (const hosts::Pair& pair : c.rounds[c.round - 1]) {
       auto from = static_cast<size_t>(pair.first), to = static_cast<size_t>(pair.second);
-      const cluster::Link* link = find_link(c, from, to, false);
+      const hosts::Link* link = find_link(c, from, to, false);
       if (link && link->outcome == "ok") add(from, to, 0);
     }
   }
@@ -147,7 +147,7 @@ void Step::take(size_t h, const wire::Dialed& m) {
   if (!awaited || c.answered[h] || m.round != c.round) return;
   answered(h);
   for (const wire::DialedLink& said : m.links) {
-    cluster::Link* link = find_link(c, h, said.to, said.master_port);
+    hosts::Link* link = find_link(c, h, said.to, said.master_port);
     if (!link) continue;
     if (c.round == 0) {
       link->outcome = said.outcome;
@@ -219,4 +219,4 @@ void Step::ask_firewalls() {
   check_progress();
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,8 +1,8 @@
 // A run that goes slowly: what the pulses of the hosts say, and now and then what their GPUs do. Each thing is told once.
 #include "base/json_fields.h"
-#include "job/step.h"
+#include "job/supervisor/step.h"
 
-namespace job {
+namespace phalanx::job {
 
 void Step::check_slow() {
   SlowWatch& slow = s.slow;
@@ -25,12 +25,12 @@ void Step::take_gpus(size_t h, const wire::Sampled& m) {
   if (m.id != s.slow.gpus_id || !m.outcome.ok || s.phase != Phase::kRunning) return;
   base::Result<base::Json> json = base::parse_json(m.json);
   if (!json.ok()) return;
-  base::Result<host::HostSample> sample = base::from_json<host::HostSample>(*json);
+  base::Result<machine::HostSample> sample = base::from_json<machine::HostSample>(*json);
   if (!sample.ok()) return;
   std::set<int64_t> pids;
-  for (const host::RankSample& rank : sample->ranks)
-    for (const host::ProcessSample& process : rank.processes) pids.insert(process.pid);
+  for (const machine::RankSample& rank : sample->ranks)
+    for (const machine::ProcessSample& process : rank.processes) pids.insert(process.pid);
   for (diagnosis::SlowVerdict& verdict : s.slow.stragglers.look_at_gpus(h, sample->gpus, pids)) tell(Slow{std::move(verdict)});
 }
 
-}  // namespace job
+}  // namespace phalanx::job

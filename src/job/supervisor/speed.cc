@@ -3,9 +3,9 @@
 // ended by then is not disturbed. What they find are warnings, told once, about a second after the start.
 #include <algorithm>
 
-#include "job/step.h"
+#include "job/supervisor/step.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 // The codes that need bursts.
@@ -48,4 +48,4 @@ void Step::end_speed() {
   if (late.errors + late.warnings > 0) tell(Concerns{told});
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,7 +1,7 @@
 // A run that stands still: all hosts are asked what their ranks do, twice with a second between, then some ranks where they are; then the
 // judge's verdict is told, and what was asked for is done. Every question has a deadline: a host that does not answer is missing evidence.
 #include "job/facts_bounds.h"
-#include "job/step.h"
+#include "job/supervisor/step.h"
 
 #include <signal.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/json_fields.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using Stage = Stall::Stage;
@@ -95,7 +95,7 @@ void Step::take(size_t h, const wire::Sampled& m) {
     stall.unanswered[h] = m.outcome.error.message;
   } else {
     base::Result<base::Json> json = parse_from_host(m.json);
-    base::Result<host::HostSample> sample = json.ok() ? base::from_json<host::HostSample>(*json) : std::move(json).error();
+    base::Result<machine::HostSample> sample = json.ok() ? base::from_json<machine::HostSample>(*json) : std::move(json).error();
     if (sample.ok()) (stage == Stage::kFirst ? stall.first : stall.then)[h] = std::move(sample).value();
     else stall.unanswered[h] = sample.error().message;
   }
@@ -165,9 +165,9 @@ diagnosis::HangInput Step::hang_input() const {
     if (auto found = stall.stacks.find(view.rank); found != stall.stacks.end()) view.stack = found->second;
     input.ranks.push_back(std::move(view));
   }
-  auto place = [&](const std::map<size_t, host::HostSample>& samples, auto member) {
+  auto place = [&](const std::map<size_t, machine::HostSample>& samples, auto member) {
     for (const auto& [h, sample] : samples)
-      for (const host::RankSample& rank : sample.ranks)
+      for (const machine::RankSample& rank : sample.ranks)
         if (rank.rank >= 0 && is_rank_of(h, static_cast<uint32_t>(rank.rank))) input.ranks[static_cast<size_t>(rank.rank)].*member = rank;
   };
   place(stall.first, &diagnosis::RankView::first);
@@ -211,4 +211,4 @@ void Step::stop_stalled() {
   stop(SIGTERM, false);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

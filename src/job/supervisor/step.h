@@ -1,22 +1,22 @@
 // Inside the supervisor: one step, the state it works on and the actions it collects. Its parts are
 //   supervisor.cc          the entrance, what hosts say while ranks run, and the tick
-//   supervisor_launch.cc   opening, preparing, reaching, starting
-//   supervisor_check.cc   probe, choices, examination
-//   supervisor_mesh.cc    the mesh test
-//   supervisor_memory.cc   a start by what an earlier run's checks found
-//   supervisor_speed.cc   the speed of the links, measured while the program starts
-//   supervisor_stall.cc    a run that stands still
-//   supervisor_slow.cc     a run that goes slowly
-//   supervisor_end.cc      lost hosts, stopping, killing, finishing
+//   job/supervisor/launch.cc   opening, preparing, reaching, starting
+//   job/supervisor/check.cc   probe, choices, examination
+//   job/supervisor/mesh.cc    the mesh test
+//   job/supervisor/memory.cc   a start by what an earlier run's checks found
+//   job/supervisor/speed.cc   the speed of the links, measured while the program starts
+//   job/supervisor/stall.cc    a run that stands still
+//   job/supervisor/slow.cc     a run that goes slowly
+//   job/supervisor/end.cc      lost hosts, stopping, killing, finishing
 #pragma once
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace job {
+namespace phalanx::job {
 
 // One step: the state, the time, and the actions collected so far.
 struct Step {
@@ -120,4 +120,4 @@ bool all_hosts(const State& s, Predicate predicate) {
   return std::all_of(s.hosts.begin(), s.hosts.end(), predicate);
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,10 +1,10 @@
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
 #include <signal.h>
 
-#include "job/step.h"
+#include "job/supervisor/step.h"
 
-namespace job {
+namespace phalanx::job {
 
 void Step::on(const HostSaid& event) {
   HostState& host = s.hosts[event.host];
@@ -144,4 +144,4 @@ bool said(State& state, size_t host, const wire::Output& output, os::Mono now) {
   return true;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

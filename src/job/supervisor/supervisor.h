@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "job/check_state.h"
 #include "job/events.h"
 #include "job/job.h"
 #include "job/plan.h"
+#include "job/supervisor/check_state.h"
 #include "wire/rank_event.h"
 
-namespace job {
+namespace phalanx::job {
 
 enum class Phase { kOpening, kChecking, kPreparing, kReaching, kRunning, kStopping, kFinishing, kEnded };
 
@@ -107,4 +107,4 @@ bool said(State& state, size_t host, const wire::Output& output, os::Mono now);
 // Which of the ends came first (verdict.cc). For a run whose ranks are all over.
 Verdict judge(const State& state);
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,7 +1,7 @@
 // The first failure, cluster-wide: the earliest end, on one clock, that nobody asked for. Ranks that we stopped are victims, and so are
 // those whose last words say only that another one is gone; they are counted, and blamed only where nothing else explains them: no other
 // failure close by, no rank that had left before them, no host that was lost.
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
 #include <sys/wait.h>
 
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "diagnosis/rank_end.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 // A victim may be heard of before its cause: a process writes a core, a clock is off, a host's silence takes seconds to be noticed.
@@ -146,4 +146,4 @@ Verdict judge(const State& state) {
   return verdict;
 }
 
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,8 +1,8 @@
-#include "logs/nccl_line.h"
+#include "logs/nccl/line.h"
 
 #include <array>
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -153,4 +153,4 @@ std::string_view NcclScanner::until(char end) {
   return text;
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace logs {
+namespace phalanx::logs {
 
 struct NcclRecord {
   enum class Level { kInfo, kWarn, kVersion };
@@ -43,4 +43,4 @@ class NcclScanner {
   std::string_view rest_;
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

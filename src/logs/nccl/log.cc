@@ -1,11 +1,11 @@
-#include "logs/nccl_log.h"
+#include "logs/nccl/log.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 constexpr size_t kNone = SIZE_MAX;
@@ -254,4 +254,4 @@ bool NcclLog::of_process(std::string_view message, NcclProcess& process) {
   return false;
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

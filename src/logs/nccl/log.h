@@ -14,10 +14,10 @@
 #include <string_view>
 #include <utility>
 
-#include "logs/nccl_line.h"
-#include "logs/nccl_topology.h"
+#include "logs/nccl/line.h"
+#include "logs/nccl/topology.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 struct NcclLimits {
   size_t processes = 1 << 15;
@@ -83,4 +83,4 @@ class NcclLog {
   size_t ranks_ = 0, edges_ = 0;
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

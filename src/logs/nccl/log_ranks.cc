@@ -3,9 +3,9 @@
 #include <cstdlib>
 
 #include "base/text.h"
-#include "logs/nccl_log.h"
+#include "logs/nccl/log.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 constexpr int kMostRank = 1 << 22;
@@ -311,4 +311,4 @@ void NcclLog::of_rank(const NcclRecord& record, size_t process, uint64_t number)
   at(*seat).last_line = number;
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

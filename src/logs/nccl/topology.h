@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-namespace logs {
+namespace phalanx::logs {
 
 struct NcclProcess {
   std::string host;
@@ -83,4 +83,4 @@ struct NcclTopology {
   uint64_t left_out = 0;                       // pieces beyond the limits
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,4 +1,4 @@
-#include "logs/disk_files.h"
+#include "logs/runs/disk_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 std::string mark_of(Form form, bool line_open, uint64_t bytes, const std::string& why) {
@@ -144,4 +144,4 @@ void DiskFiles::replace(const std::string& path, std::string_view content) {
 
 void DiskFiles::remove(const std::string& path) { ::unlink(at(path).c_str()); }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,4 +1,4 @@
-// The files of a run, written at once (logs/files.h).
+// The files of a run, written at once (logs/runs/files.h).
 //
 // A log stays open from its first append. A write that fails, or comes back short, loses what it did not write; every later append first
 // tries to put the mark that says so, and is lost as well if that fails.
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "logs/files.h"
+#include "logs/runs/files.h"
 #include "os/fd.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 class DiskFiles : public Files {
  public:
@@ -59,4 +59,4 @@ class DiskFiles : public Files {
   uint64_t lost_bytes_ = 0;
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

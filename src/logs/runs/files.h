@@ -1,5 +1,5 @@
-// Where the files of a run are written. Two places do that: DiskFiles at once, and Writer (logs/writer.h), which never waits, by a process
-// that uses a DiskFiles.
+// Where the files of a run are written. Two places do that: DiskFiles at once, and Writer (logs/runs/writer.h), which never waits, by a
+// process that uses a DiskFiles.
 //
 // Nothing here fails: what a disk does not take is dropped and counted, a mark says in the file how much is missing where, and the owner
 // hears of it once per file.
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace logs {
+namespace phalanx::logs {
 
 using FileId = uint32_t;  // of one Files
 
@@ -35,4 +35,4 @@ class Files {
   virtual void remove(const std::string& path) = 0;
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

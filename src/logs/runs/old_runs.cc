@@ -1,4 +1,4 @@
-#include "logs/old_runs.h"
+#include "logs/runs/old_runs.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,12 +14,12 @@
 
 #include <fmt/format.h>
 
-#include "logs/run_list.h"
+#include "logs/runs/run_list.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 // How the folder of a run is called while it is removed: no verb shows it any more, and what a crash left of it is found again.
@@ -235,4 +235,4 @@ void remove_old_runs(const std::string& base, const std::string& current, const 
   if (folder.valid()) Sweep(std::move(folder), keeping, removing).work(current, wall_ns);
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,4 +1,4 @@
-// Removes old runs from a folder of runs (logs/run_directory.h), so that it does not grow without bound.
+// Removes old runs from a folder of runs (logs/runs/run_directory.h), so that it does not grow without bound.
 //
 // A run is removed only where everything says that it is ours and over: a real folder of this user that only this user can write to;
 // a run.json of this user that says so of the same id, ended and when; no lock on its events and no launcher that lives; nothing in the
@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-namespace logs {
+namespace phalanx::logs {
 
 // All limits of what is kept of earlier runs.
 struct Keeping {
@@ -28,4 +28,4 @@ using Removing = std::function<bool(const std::string& id, const std::string& wh
 void remove_old_runs(const std::string& base, const std::string& current, const Keeping& keeping, int64_t wall_ns,
                      const Removing& removing);
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,13 +1,14 @@
-#include "logs/old_runs_process.h"
+#include "logs/runs/old_runs_process.h"
 
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "os/apart.h"
 #include "os/clock.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 base::Result<std::unique_ptr<OldRunsProcess>> OldRunsProcess::start(os::Loop& loop, const std::string& base, const std::string& current,
                                                                     const Keeping& keeping, Heard heard) {
@@ -53,4 +54,4 @@ void OldRunsProcess::hear() {
   }
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

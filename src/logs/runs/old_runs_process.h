@@ -8,11 +8,11 @@
 #include <string>
 
 #include "base/result.h"
-#include "logs/old_runs.h"
+#include "logs/runs/old_runs.h"
 #include "os/fd.h"
 #include "os/loop.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 class OldRunsProcess {
  public:
@@ -40,4 +40,4 @@ class OldRunsProcess {
   std::string half_;  // a line without its end
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,11 +1,11 @@
-#include "logs/progress_log.h"
+#include "logs/runs/progress_log.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 std::string encode_point(const ProgressPoint& point) {
   base::Json line = {{"t", std::round(point.t * 1000) / 1000}, {"rank", point.rank}};
@@ -86,4 +86,4 @@ std::vector<ProgressPoint> read_progress(std::string_view text) {
   return points;
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "logs/files.h"
+#include "logs/runs/files.h"
 #include "wire/rank_event.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 struct ProgressPoint {
   double t = 0;
@@ -59,4 +59,4 @@ inline constexpr size_t kMaxProgressBytes = 16 << 20;
 // What such a file holds; lines that make no sense are left out.
 std::vector<ProgressPoint> read_progress(std::string_view text);
 
-}  // namespace logs
+}  // namespace phalanx::logs

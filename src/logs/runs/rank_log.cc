@@ -1,10 +1,10 @@
-#include "logs/rank_log.h"
+#include "logs/runs/rank_log.h"
 
 #include <algorithm>
 
 #include "logs/escape.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 void RankLog::lines(std::string_view bytes) {
   // A bar that ended is the first line of its chunk (line_splitter.h): its last state is that line.
@@ -85,4 +85,4 @@ void RankLog::close() {
   write_buffer();
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

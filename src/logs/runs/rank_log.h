@@ -3,7 +3,7 @@
 // its last state.
 //
 // Writes are gathered up to kBufferBytes and done at the latest by idle(), which the owner calls several times a second. What becomes of
-// a write that fails: logs/files.h.
+// a write that fails: logs/runs/files.h.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "logs/files.h"
 #include "logs/progress_bar.h"
+#include "logs/runs/files.h"
 #include "os/clock.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 class RankLog {
  public:
@@ -53,4 +53,4 @@ class RankLog {
   std::vector<SeenBar> bars_;  // oldest first
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,4 +1,4 @@
-#include "logs/run_directory.h"
+#include "logs/runs/run_directory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 std::string new_id(int64_t wall_ns) {
@@ -99,7 +99,7 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
     remove_begun(folder, path);
     return failed(std::move(error));
   }
-  ::flock(events.get(), LOCK_EX);  // (logs/run_list.h); a file system without locks does without
+  ::flock(events.get(), LOCK_EX);  // (logs/runs/run_list.h); a file system without locks does without
   point_latest_at(base, id);
   reserve_room(folder);
   return RunDirectory(std::move(id), std::move(path), std::move(folder), std::move(events));
@@ -122,4 +122,4 @@ void RunDirectory::event(int64_t wall_ns, const std::string& name, const base::J
   files_->append(events_, base::to_text(line) + "\n");
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

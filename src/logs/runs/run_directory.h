@@ -4,7 +4,7 @@
 //     run.json                      what was asked and how it ended; replaced as a whole
 //     reserve                       room for that on a full disk; removed at the end
 //     events.jsonl                  one JSON object per line, appended: {"v":1,"t":"2026-11-21T07:31:02.123Z","event":"…", …}
-//     ranks/<rank>.log              logs/rank_log.h
+//     ranks/<rank>.log              logs/runs/rank_log.h
 //   <state>/phalanx/runs/latest     link to the newest <id>
 //
 // Folders are 0700 and files 0600. The id is local time and four random hex digits, 20261121-073102-a3f9.
@@ -14,10 +14,10 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "logs/files.h"
+#include "logs/runs/files.h"
 #include "os/fd.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 class RunDirectory {
  public:
@@ -34,7 +34,7 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   std::string rank_log_path(int rank) const;
   std::string reserve_path() const { return path_ + "/reserve"; }
-  // The lock that says that this run lives (logs/run_list.h): held as long as this descriptor, or a copy of it, is open.
+  // The lock that says that this run lives (logs/runs/run_list.h): held as long as this descriptor, or a copy of it, is open.
   os::Fd take_lock() { return std::move(lock_); }
   // The folder itself, whatever its name leads to by now.
   os::Fd take_folder() { return std::move(folder_); }
@@ -56,4 +56,4 @@ class RunDirectory {
   FileId events_ = 0;
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

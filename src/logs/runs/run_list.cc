@@ -1,4 +1,4 @@
-#include "logs/run_list.h"
+#include "logs/runs/run_list.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,11 +10,12 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 using base::ErrorKind;
@@ -233,4 +234,4 @@ base::Result<Run> find_run(const std::string& base, std::string_view word) {
   return look(fitting[0]);
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,4 +1,4 @@
-// The runs that lie in a folder of runs (logs/run_directory.h), and whether their launcher lives.
+// The runs that lie in a folder of runs (logs/runs/run_directory.h), and whether their launcher lives.
 //
 // run.json says which process the launcher is (os/process_mark.h): on its own machine, in its own container, a run without a verdict whose
 // launcher does not live is lost. Seen from elsewhere the lock that phalanx-logs holds on events.jsonl says that the run goes on; where it
@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "os/process_mark.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 enum class Life {
   kAlive,      // its launcher is here and lives
@@ -62,4 +62,4 @@ os::ProcessMark mark_of(const base::Json& launcher);
 // This machine, as run.json names it.
 std::string this_machine();
 
-}  // namespace logs
+}  // namespace phalanx::logs

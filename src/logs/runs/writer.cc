@@ -1,4 +1,4 @@
-#include "logs/writer.h"
+#include "logs/runs/writer.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -9,11 +9,12 @@
 #include <cerrno>
 
 #include "base/json.h"
-#include "logs/writer_words.h"
+#include "base/try.h"
+#include "logs/runs/writer_words.h"
 #include "os/apart.h"
 #include "os/clock.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 constexpr size_t kPieceBytes = 256 << 10;  // commands are gathered into pieces of about this size
@@ -197,4 +198,4 @@ bool Writer::settle(std::chrono::milliseconds most) {
   }
 }
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -4,11 +4,11 @@
 //   append, replace, remove → queue in memory → socket → phalanx-logs → DiskFiles → disk
 //
 // The queue is bounded in bytes. When it is full, what ranks print is dropped until half of it is free again; events and records, which
-// are little, have kReserveBytes beyond it. What was dropped is counted and marked in the log (logs/files.h), and the owner hears when it
-// begins and when it is over.
+// are little, have kReserveBytes beyond it. What was dropped is counted and marked in the log (logs/runs/files.h), and the owner hears when
+// it begins and when it is over.
 //
 // The process lives until it has written everything it was given, however long that takes, also when the launcher was killed. It holds the
-// lock of the run (logs/run_list.h) as long.
+// lock of the run (logs/runs/run_list.h) as long.
 #pragma once
 
 #include <chrono>
@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "logs/files.h"
+#include "logs/runs/files.h"
 #include "os/fd.h"
 #include "os/loop.h"
 
-namespace logs {
+namespace phalanx::logs {
 
 class Writer : public Files {
  public:
@@ -96,4 +96,4 @@ class Writer : public Files {
 // The process: carries out what comes over the socket, to its end. For Writer alone.
 void write_what_comes(int socket, const std::string& reserve, const std::string& here);
 
-}  // namespace logs
+}  // namespace phalanx::logs

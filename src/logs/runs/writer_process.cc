@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "base/json.h"
-#include "logs/disk_files.h"
-#include "logs/writer.h"
-#include "logs/writer_words.h"
+#include "logs/runs/disk_files.h"
+#include "logs/runs/writer.h"
+#include "logs/runs/writer_words.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
@@ -84,4 +84,4 @@ class Process {
 
 void write_what_comes(int socket, const std::string& reserve, const std::string& here) { Process(socket, reserve, here).work(); }
 
-}  // namespace logs
+}  // namespace phalanx::logs

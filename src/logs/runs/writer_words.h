@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace logs {
+namespace phalanx::logs {
 
 struct CommandHeader {
   uint32_t kind = 0;  // Command
@@ -22,4 +22,4 @@ enum class Command : uint32_t {
   kSync,     // behind an empty head: decimal number to be answered when everything before it is written
 };
 
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,10 +1,10 @@
 // Configurations the command names: which kind they are, which further files and paths they name.
 #include "base/text.h"
 #include "base/yaml.h"
-#include "host/command_paths.h"
-#include "host/command_reader.h"
+#include "machine/command/paths.h"
+#include "machine/command/reader.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr int kMaxDepth = 16;
@@ -90,4 +90,4 @@ void CommandReader::accelerate(const base::Json& config_value, const std::string
     file(absolute(*name, directory), "hostfile", "deepspeed_hostfile in " + base_name(file_name));
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

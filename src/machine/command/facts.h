@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 // A file the command reads before training starts, with its text, so that the doctor can read it too.
 struct CommandFile {
@@ -112,4 +112,4 @@ void fields(V& v, CommandFacts& f) {
   v("git_head", f.git_head);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/launch_line.h"
+#include "machine/command/launch_line.h"
 
 #include <algorithm>
 #include <cctype>
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 using Words = std::span<const std::string>;
@@ -277,4 +277,4 @@ std::vector<Argument> read_arguments(const std::vector<std::string>& arguments) 
   return out;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "host/command_facts.h"
+#include "machine/command/facts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct Understood {
   LaunchLine line;
@@ -26,4 +26,4 @@ std::vector<Argument> read_arguments(const std::vector<std::string>& arguments);
 // Whether a variable or option of that name holds a secret: one of its words is key, token, secret, password ….
 bool secret_name(std::string_view name);
 
-}  // namespace host
+}  // namespace phalanx::machine

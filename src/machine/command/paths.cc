@@ -1,13 +1,13 @@
-#include "host/command_paths.h"
+#include "machine/command/paths.h"
 
 #include <algorithm>
 #include <cctype>
 #include <vector>
 
 #include "base/text.h"
-#include "host/launch_line.h"
+#include "machine/command/launch_line.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 bool has(std::string_view text, std::initializer_list<std::string_view> parts) {
@@ -158,4 +158,4 @@ std::string without_secrets(const std::string& text, bool only_quoted) {
   return out;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace host {
+namespace phalanx::machine {
 
 // "input", "output", "cache", "any"; empty: the key names no path. `key` as in read_arguments: '_' for '-'; of "data.path" the last part.
 std::string path_role(std::string_view key);
@@ -19,4 +19,4 @@ std::string absolute_path(const std::string& value, const std::string& directory
 // (launch_line.h), tokens of well-known shape. only_quoted: only quoted literals (Python).
 std::string without_secrets(const std::string& text, bool only_quoted);
 
-}  // namespace host
+}  // namespace phalanx::machine

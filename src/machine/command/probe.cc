@@ -5,13 +5,13 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
-#include "host/command_paths.h"
-#include "host/command_reader.h"
-#include "host/shell_text.h"
+#include "machine/command/paths.h"
+#include "machine/command/reader.h"
+#include "machine/command/shell_text.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMaxText = 256 << 10, kMaxTextOfAll = 1 << 20, kMaxHashed = 4 << 20;
@@ -275,4 +275,4 @@ CommandFacts CommandReader::read() {
 
 CommandFacts read_command(const ProbeRequest& request) { return CommandReader(request).read(); }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "host/elf_reader.h"
-#include "host/python_environment.h"
+#include "machine/software/elf_reader.h"
+#include "machine/software/python_environment.h"
 #include "os/program.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr int kMostHops = 8;  // wrappers around wrappers, scripts run by scripts
@@ -202,4 +202,4 @@ std::string interpreter_of(const Rooted& files, const ProbeRequest& request, con
   return "";
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

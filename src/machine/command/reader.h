@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "host/launch_line.h"
-#include "host/probe.h"
+#include "machine/command/launch_line.h"
+#include "machine/probe.h"
 
-namespace host {
+namespace phalanx::machine {
 
 class CommandReader {
  public:
@@ -18,7 +18,7 @@ class CommandReader {
   CommandFacts read();
 
  private:
-  // command.cc: words and scripts.
+  // machine/command/probe.cc: words and scripts.
   void words(const std::vector<std::string>& argv, const std::string& directory, const std::string& file, int64_t line,
              const std::map<std::string, std::string>& exported, bool background, int depth);
   void program(const LaunchLine& launch, int depth);
@@ -28,7 +28,7 @@ class CommandReader {
   void launcher_options(const LaunchLine& launch);
   void arguments(const LaunchLine& launch);
 
-  // command_configs.cc: configurations.
+  // machine/command/configs.cc: configurations.
   void config(const std::string& path, const std::string& role, const std::string& named_by, const std::string& directory);
   void keys(const base::Json& value, const std::string& key, const std::string& file, const std::string& directory, int depth);
   void llamafactory(const base::Json& config, const std::string& file, const std::string& directory);
@@ -52,4 +52,4 @@ class CommandReader {
 // The commit checked out in the repository `folder` lies in, from .git/HEAD without running git; empty: none found.
 std::string git_head(const std::string& root, const std::string& folder);
 
-}  // namespace host
+}  // namespace phalanx::machine

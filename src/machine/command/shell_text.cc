@@ -1,4 +1,4 @@
-#include "host/shell_text.h"
+#include "machine/command/shell_text.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -287,4 +287,4 @@ void read_shell(std::string_view text, const std::vector<std::string>& arguments
   Shell(text, arguments, variables, each).run();
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

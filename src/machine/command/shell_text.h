@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 struct ShellCommand {
   int line = 0;                                    // where it begins, from 1
@@ -23,4 +23,4 @@ struct ShellCommand {
 void read_shell(std::string_view text, const std::vector<std::string>& arguments, const std::map<std::string, std::string>& variables,
                 const std::function<void(const ShellCommand&, const std::map<std::string, std::string>& exported)>& each);
 
-}  // namespace host
+}  // namespace phalanx::machine

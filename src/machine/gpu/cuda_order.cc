@@ -1,4 +1,4 @@
-#include "host/cuda_order.h"
+#include "machine/gpu/cuda_order.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 using Why = Selection::Why;
@@ -160,4 +160,4 @@ uint32_t count_selected(std::string_view value, uint32_t present) {
   return std::min(static_cast<uint32_t>(given.size()), present);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "host/gpu_facts.h"
+#include "machine/gpu/facts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 enum class CudaOrder { kFastestFirst, kPciBusId };
 
@@ -48,4 +48,4 @@ uint32_t count_selected(std::string_view value, uint32_t present);
 // results per clock cycle per multiprocessor, 32-bit floating-point add.)
 int64_t cores_per_multiprocessor(int64_t major, int64_t minor);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -8,11 +8,11 @@
 #include <climits>
 
 #include "base/text.h"
-#include "host/gpu_sources.h"
+#include "machine/gpu/sources.h"
 #include "os/family.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostNames = 4096;
@@ -169,4 +169,4 @@ void find_fabric_manager(const std::string& root, GpuFacts& facts) {
   facts.fabric_manager = os::exists(root + "/usr/bin/nv-fabricmanager") ? "inactive" : "missing";
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "host/gpu_part_facts.h"
+#include "machine/gpu/part_facts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct Gpu {
   int64_t index = 0;                   // NVML's and nvidia-smi's: PCI bus order
@@ -134,4 +134,4 @@ void fields(V& v, GpuFacts& f) {
   v("kernel_log", f.kernel_log);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -10,12 +10,12 @@
 #include <cerrno>
 
 #include "base/text.h"
-#include "host/gpu_sources.h"
+#include "machine/gpu/sources.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostXids = 64;
@@ -175,4 +175,4 @@ void read_kernel_log(const std::string& root, GpuFacts& facts) {
   }
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

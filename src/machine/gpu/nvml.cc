@@ -6,13 +6,13 @@
 
 #include "base/json_fields.h"
 #include "base/text.h"
-#include "host/cuda_order.h"
-#include "host/gpu_sources.h"
-#include "host/nvml_image.h"
+#include "machine/gpu/cuda_order.h"
+#include "machine/gpu/nvml_image.h"
+#include "machine/gpu/sources.h"
 #include "os/capture.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostLines = 20'000;
@@ -215,4 +215,4 @@ bool ask_nvml(const ProbeRequest& request, std::chrono::milliseconds deadline, G
   return answered || !facts.nvml_error.empty();
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/nvml_image.h"
+#include "machine/gpu/nvml_image.h"
 
 // cmake/nvml_reader.cmake builds the program and names it here.
 __asm__(
@@ -16,8 +16,8 @@ extern const char phalanx_nvml_image_begin[];
 extern const char phalanx_nvml_image_end[];
 }
 
-namespace host {
+namespace phalanx::machine {
 
 std::string_view nvml_image() { return {phalanx_nvml_image_begin, static_cast<size_t>(phalanx_nvml_image_end - phalanx_nvml_image_begin)}; }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-namespace host {
+namespace phalanx::machine {
 
 std::string_view nvml_image();
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,10 +1,10 @@
-// What stands beside a GPU: its processes, the links above and between GPUs, lines of the kernel log. (gpu_facts.h)
+// What stands beside a GPU: its processes, the links above and between GPUs, lines of the kernel log. (machine/gpu/facts.h)
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-namespace host {
+namespace phalanx::machine {
 
 struct GpuProcess {
   int64_t pid = 0;
@@ -92,4 +92,4 @@ void fields(V& v, Xid& f) {
   v("age_s", f.age_s);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -8,10 +8,10 @@
 #include <map>
 
 #include "base/text.h"
-#include "host/gpu_sources.h"
+#include "machine/gpu/sources.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostEntries = 8192;
@@ -185,4 +185,4 @@ void find_paths(const std::string& root, GpuFacts& facts) {
   }
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "host/gpu_sources.h"
-#include "host/probe.h"
+#include "machine/gpu/sources.h"
+#include "machine/probe.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 using std::chrono::milliseconds;
@@ -58,4 +58,4 @@ GpuFacts probe_gpus(const ProbeRequest& request) {
   return facts;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -3,12 +3,12 @@
 #include <map>
 
 #include "base/text.h"
-#include "host/gpu_sources.h"
+#include "machine/gpu/sources.h"
 #include "os/capture.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostGpus = 64;
@@ -136,4 +136,4 @@ bool ask_smi(const ProbeRequest& request, std::chrono::milliseconds deadline, Gp
   return false;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,5 +1,5 @@
-// Where the facts of the GPUs come from. gpu.cc asks these one after another; each adds what it knows to the facts and leaves the
-// rest alone. Everything they read is outside input: bounded, and never trusted to be well formed.
+// Where the facts of the GPUs come from. machine/gpu/probe.cc asks these one after another; each adds what it knows to the facts and leaves
+// the rest alone. Everything they read is outside input: bounded, and never trusted to be well formed.
 #pragma once
 
 #include <chrono>
@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "host/gpu_facts.h"
-#include "host/probe.h"
+#include "machine/gpu/facts.h"
+#include "machine/probe.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // NVML, asked by the helper program (nvml_image.h) within the deadline. On a hang or a crash what came before it is kept and
 // nvml_error says what happened. False: there is no NVML library, or the helper could not be run at all.
@@ -43,4 +43,4 @@ void read_kernel_log(const std::string& root, GpuFacts& facts);
 // are older than that are from before this boot and left out.
 std::vector<Xid> parse_kernel_log(std::string_view text, double uptime_s, int64_t now_s);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 struct IbGid {
   int64_t index = 0;
@@ -83,4 +83,4 @@ void fields(V& v, InfinibandFacts& f) {
   v("modules", f.modules);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

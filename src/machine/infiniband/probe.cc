@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "host/infiniband_text.h"
-#include "host/probe.h"
+#include "machine/infiniband/text.h"
+#include "machine/probe.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostDevices = 64, kMostPorts = 8, kMostGids = 64, kMostEntries = 4096;
@@ -121,4 +121,4 @@ InfinibandFacts probe_infiniband(const ProbeRequest& request) {
   return facts;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

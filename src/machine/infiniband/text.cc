@@ -1,4 +1,4 @@
-#include "host/infiniband_text.h"
+#include "machine/infiniband/text.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace host {
+namespace phalanx::machine {
 
 std::string after_colon(std::string_view text) {
   size_t colon = text.find(':');
@@ -71,4 +71,4 @@ bool tells_of_errors(std::string_view counter) {
   return std::find(std::begin(kKept), std::end(kKept), counter) != std::end(kKept);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace host {
+namespace phalanx::machine {
 
 std::string after_colon(std::string_view text);  // "4: ACTIVE" → "ACTIVE"; text without a colon stays
 double rate_gbps(std::string_view rate);         // "200 Gb/sec (4X HDR)" → 200; 0: unreadable
@@ -16,4 +16,4 @@ bool is_link_local_gid(std::string_view gid);    // fe80::…
 bool is_ipv4_gid(std::string_view gid);          // ::ffff:a.b.c.d
 bool tells_of_errors(std::string_view counter);  // a counter worth keeping
 
-}  // namespace host
+}  // namespace phalanx::machine

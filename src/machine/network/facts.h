@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 struct InterfaceAddressFact {
   std::string address;  // numeric
@@ -179,4 +179,4 @@ void fields(V& v, NetworkFacts& f) {
   v("hosts_file_loopback_name", f.hosts_file_loopback_name);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

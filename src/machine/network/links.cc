@@ -1,4 +1,4 @@
-#include "host/network_links.h"
+#include "machine/network/links.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -13,11 +13,11 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "host/netlink.h"
-#include "host/network_text.h"
+#include "machine/network/netlink.h"
+#include "machine/network/text.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostLinks = 1024;
@@ -237,4 +237,4 @@ std::vector<std::string> interface_order(const std::vector<AddressLine>& address
   return order;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "host/network_facts.h"
-#include "host/network_text.h"
+#include "machine/network/facts.h"
+#include "machine/network/text.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // What the kernel says of one link, whichever way it was read.
 struct Link {
@@ -29,4 +29,4 @@ std::vector<std::string> interface_order(const std::vector<AddressLine>& address
 // The kernel's answers (RTM_GETROUTE), one per address, in their order. Only of this machine.
 std::vector<Route> read_routes(const std::vector<std::string>& addresses);
 
-}  // namespace host
+}  // namespace phalanx::machine

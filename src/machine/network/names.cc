@@ -14,14 +14,14 @@
 
 #include "base/json_fields.h"
 #include "base/text.h"
-#include "host/network_text.h"
-#include "host/probe.h"
-#include "host/tool_output.h"
+#include "machine/network/text.h"
+#include "machine/probe.h"
+#include "machine/tool_output.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/guarded.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostNames = 256, kMostAddresses = 64;
@@ -119,4 +119,4 @@ std::vector<Resolved> resolve_names(const ProbeRequest& request) {
   return all;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,11 +1,11 @@
-#include "host/nccl_interface.h"
+#include "machine/network/nccl_interface.h"
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "host/network_text.h"
+#include "machine/network/text.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr int kSkipsIdle = 22800;  // the first version that asks for IFF_RUNNING and knows virbr
@@ -180,4 +180,4 @@ std::vector<SocketChoice> socket_choices(const NetworkFacts& facts, const std::m
   return all;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

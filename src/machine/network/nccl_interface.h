@@ -19,9 +19,9 @@
 #include <string_view>
 #include <vector>
 
-#include "host/network_facts.h"
+#include "machine/network/facts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // One entry of getifaddrs() with an IP address.
 struct ListedAddress {
@@ -63,4 +63,4 @@ SocketChoice own_name_choice(const std::vector<Interface>& interfaces, const std
 std::vector<SocketChoice> socket_choices(const NetworkFacts& facts, const std::map<std::string, std::string>& environment,
                                          int nccl_version);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/netlink.h"
+#include "machine/network/netlink.h"
 
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 Netlink::Netlink(int family) : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, family)) {
   timeval most{0, 500'000};
@@ -43,4 +43,4 @@ void each_attribute(const rtattr* first, size_t bytes, const std::function<void(
     each(a->rta_type & NLA_TYPE_MASK, {static_cast<const char*>(RTA_DATA(a)), RTA_PAYLOAD(a)});
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

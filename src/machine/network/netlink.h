@@ -9,7 +9,7 @@
 
 #include "os/fd.h"
 
-namespace host {
+namespace phalanx::machine {
 
 class Netlink {
  public:
@@ -27,4 +27,4 @@ class Netlink {
 // Attributes of a message body, in their order.
 void each_attribute(const rtattr* first, size_t bytes, const std::function<void(int type, std::string_view data)>& each);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "host/network_links.h"
-#include "host/network_text.h"
-#include "host/probe.h"
-#include "host/tool_output.h"
+#include "machine/network/links.h"
+#include "machine/network/text.h"
+#include "machine/probe.h"
+#include "machine/tool_output.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr std::chrono::milliseconds kToolDeadline{600};
@@ -90,4 +90,4 @@ NetworkFacts probe_network(const ProbeRequest& request) {
   return facts;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -6,11 +6,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "host/netlink.h"
-#include "host/network_links.h"
-#include "host/network_text.h"
+#include "machine/network/links.h"
+#include "machine/network/netlink.h"
+#include "machine/network/text.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 struct Request {
@@ -88,4 +88,4 @@ std::vector<Route> read_routes(const std::vector<std::string>& addresses) {
   return routes;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

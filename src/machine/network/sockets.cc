@@ -1,4 +1,4 @@
-#include "host/sockets.h"
+#include "machine/network/sockets.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "host/small_files.h"
+#include "machine/small_files.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 // The socket that a descriptor in /proc/<pid>/fd stands for; 0 if it is none.
@@ -123,4 +123,4 @@ bool holds_socket(const std::vector<pid_t>& pids, const std::set<uint64_t>& inod
   return false;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

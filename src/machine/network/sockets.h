@@ -12,7 +12,7 @@
 #include "os/clock.h"
 #include "os/net.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // Inodes of the established sockets of this network namespace whose far end is `remote`.
 std::set<uint64_t> sockets_to(const os::Endpoint& remote);
@@ -38,4 +38,4 @@ uint64_t match_tcp_line(std::string_view line, std::string_view remote_hex);
 // The forms in which the kernel prints `endpoint` there: IPv4 also as mapped IPv6.
 std::vector<std::string> proc_net_forms(const os::Endpoint& endpoint);
 
-}  // namespace host
+}  // namespace phalanx::machine

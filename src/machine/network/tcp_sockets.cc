@@ -1,4 +1,4 @@
-#include "host/tcp_sockets.h"
+#include "machine/network/tcp_sockets.h"
 
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>
@@ -8,10 +8,10 @@
 
 #include <cstring>
 
-#include "host/netlink.h"
+#include "machine/network/netlink.h"
 #include "os/net.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostSockets = 65'536;
@@ -96,4 +96,4 @@ std::map<uint64_t, SocketSample> tcp_sockets() {
   return sockets;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

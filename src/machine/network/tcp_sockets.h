@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 
-#include "host/rank_sample.h"
+#include "machine/ranks/sample.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // By inode; without listening and closed ones. Empty where the kernel has no inet_diag.
 std::map<uint64_t, SocketSample> tcp_sockets();
 
-}  // namespace host
+}  // namespace phalanx::machine

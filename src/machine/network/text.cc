@@ -1,4 +1,4 @@
-#include "host/network_text.h"
+#include "machine/network/text.h"
 
 #include <arpa/inet.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostSlaves = 64, kMostNames = 64, kMostLines = 4096, kMostChains = 64;
@@ -172,4 +172,4 @@ std::string network_of(const std::string& address, int64_t prefix) {
   return std::string(text) + "/" + std::to_string(prefix);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

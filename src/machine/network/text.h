@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "host/network_facts.h"
+#include "machine/network/facts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // The slaves of a bond with their state ("MII Status: up") and speed ("Speed: 10000 Mbps"). At most 64.
 std::vector<BondSlave> parse_bonding(std::string_view text);
@@ -37,4 +37,4 @@ bool is_link_local_address(const std::string& address);  // 169.254.0.0/16, fe80
 // "192.168.20.0/24" of an address and its prefix; IPv6 alike. Empty for what is no address.
 std::string network_of(const std::string& address, int64_t prefix);
 
-}  // namespace host
+}  // namespace phalanx::machine

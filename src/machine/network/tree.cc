@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "host/network_links.h"
+#include "machine/network/links.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 std::string line_of(const std::string& path) {
@@ -93,4 +93,4 @@ std::vector<Link> tree_links(const std::string& root) {
   return links;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

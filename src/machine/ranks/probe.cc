@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "host/probe.h"
-#include "host/process_table.h"
-#include "host/sockets.h"
+#include "machine/network/sockets.h"
+#include "machine/probe.h"
+#include "machine/ranks/process_table.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr os::milliseconds kHolderBudget{250};
@@ -116,4 +116,4 @@ ProcessFacts probe_processes(const ProbeRequest& r) {
   return p;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 // A listening TCP socket on a port the job wants.
 struct PortOwner {
@@ -53,4 +53,4 @@ void fields(V& v, ProcessFacts& f) {
   v("leftovers", f.leftovers);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/process_table.h"
+#include "machine/ranks/process_table.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,10 +7,10 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "host/small_files.h"
+#include "machine/small_files.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr os::milliseconds kCountBudget{150};
@@ -126,4 +126,4 @@ uid_t owner_of(const std::string& root, int64_t pid) {
   return ::stat(fmt::format("{}/proc/{}", root, pid).c_str(), &s) == 0 ? s.st_uid : static_cast<uid_t>(-1);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

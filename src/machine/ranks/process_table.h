@@ -11,7 +11,7 @@
 
 #include "os/clock.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // Of /proc/<pid>/stat (proc(5)).
 struct ProcessStat {
@@ -44,4 +44,4 @@ std::string user_name(const std::string& root, uid_t uid);
 // Owner of /proc/<pid>.
 uid_t owner_of(const std::string& root, int64_t pid);
 
-}  // namespace host
+}  // namespace phalanx::machine

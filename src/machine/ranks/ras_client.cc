@@ -1,13 +1,14 @@
-#include "host/ras_client.h"
+#include "machine/ranks/ras_client.h"
 
 #include <fmt/format.h>
 
 #include <cstring>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kLongestReply = 4096;  // to a command; the status is longer
@@ -208,4 +209,4 @@ base::Result<RasAnswer> ask_ras(const std::vector<os::Endpoint>& endpoints, cons
   return std::move(*result);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,5 +1,6 @@
 // Asks NCCL's RAS service, which runs in every process of a job (2.24 and later), for the state of all its communicators. Protocol 2:
-// lines of text over TCP (NCCL src/ras/client_support.cc, docs/userguide/source/troubleshooting/ras.rst); diagnosis/ras.h reads the answer.
+// lines of text over TCP (NCCL src/ras/client_support.cc, docs/userguide/source/troubleshooting/ras.rst); diagnosis/hang/ras.h reads the
+// answer.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,7 @@
 #include "os/loop.h"
 #include "os/net.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct RasAnswer {
   std::string text;
@@ -75,4 +76,4 @@ class RasClient {
 // The same for one who may wait: runs a loop of its own until the answer or the deadline.
 base::Result<RasAnswer> ask_ras(const std::vector<os::Endpoint>& endpoints, const RasClient::Options& options);
 
-}  // namespace host
+}  // namespace phalanx::machine

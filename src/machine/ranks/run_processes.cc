@@ -1,4 +1,4 @@
-#include "host/run_processes.h"
+#include "machine/ranks/run_processes.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "host/own_cgroup.h"
-#include "host/process_table.h"
+#include "machine/own_cgroup.h"
+#include "machine/ranks/process_table.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostAncestors = 64;
@@ -192,4 +192,4 @@ RunLook run_processes(const std::string& root, const std::string& run_id, const 
   return look.end(whole, budget);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,7 +1,7 @@
 // The processes of one run on this machine, wherever they hang in the process tree. A process is the run's
 //   by its environment   each rank is given PHALANX_RUN_ID, and what it starts inherits it
 //   by its scratch       an agent holds the run's scratch folder open (agent/scratch.h)
-//   by its cgroup        its agent has made one for the ranks and all they start (host/own_cgroup.h), and has written down which
+//   by its cgroup        its agent has made one for the ranks and all they start (machine/own_cgroup.h), and has written down which
 //   by what its agent has written down (RunEvidence), or because its parent, or the leader of its session, is one of these
 // Of a process whose environment cannot be read, or was overwritten (setproctitle), and that is found by none of these, it cannot be told.
 // It is not called absent: it is named, if an agent of the run did not come to an orderly end here, and the process is younger than that
@@ -16,7 +16,7 @@
 
 #include "os/clock.h"
 
-namespace host {
+namespace phalanx::machine {
 
 inline constexpr const char* kRunIdVariable = "PHALANX_RUN_ID";
 
@@ -31,7 +31,7 @@ struct RunEvidence {
   std::set<std::pair<int64_t, int64_t>> family;  // (pid, start): its guard, itself, and their descendants
   int64_t since_ticks = 0;                       // when it was started; 0: there was none
   std::string login;                             // its cgroup, if that is of one login ("…/session-12.scope")
-  std::vector<std::string> cgroups;              // in which its ranks were (host/own_cgroup.h)
+  std::vector<std::string> cgroups;              // in which its ranks were (machine/own_cgroup.h)
 };
 
 struct RunLook {
@@ -46,4 +46,4 @@ RunLook run_processes(const std::string& root, const std::string& run_id, const 
 // The path in a /proc/<pid>/cgroup of the login that this process belongs to; "" where no login has one of its own.
 std::string login_cgroup(const std::string& cgroup_text);
 
-}  // namespace host
+}  // namespace phalanx::machine

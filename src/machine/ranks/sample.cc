@@ -1,4 +1,4 @@
-#include "host/rank_sample.h"
+#include "machine/ranks/sample.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -15,17 +15,17 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "host/cgroups.h"
-#include "host/gpu_sources.h"
-#include "host/mounts.h"
-#include "host/rank_use.h"
-#include "host/small_files.h"
-#include "host/stack_scan.h"
-#include "host/tcp_sockets.h"
+#include "machine/cgroups.h"
+#include "machine/gpu/sources.h"
+#include "machine/network/tcp_sockets.h"
+#include "machine/ranks/stack_scan.h"
+#include "machine/ranks/use.h"
+#include "machine/small_files.h"
+#include "machine/storage/mounts.h"
 #include "os/files.h"
 #include "os/net.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostProcesses = 64;
@@ -301,4 +301,4 @@ HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, bool
   return sample;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,5 +1,5 @@
 // What the processes of ranks do at one moment, seen from outside: nothing of theirs is stopped, entered or changed. Plain data with its
-// JSON (base/json_fields.h); diagnosis/hang.h judges it. Empty or 0 means "not found out".
+// JSON (base/json_fields.h); diagnosis/hang/hang.h judges it. Empty or 0 means "not found out".
 //
 // Sources: proc(5) (stat, status, wchan, syscall, maps), sock_diag(7), cgroups(7). wchan, syscall and the memory of a process need the
 // rights of ptrace(2) over it: the same user is enough.
@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "host/gpu_facts.h"
+#include "machine/gpu/facts.h"
 #include "os/clock.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct ThreadSample {
   int64_t tid = 0;
@@ -153,7 +153,7 @@ struct RankProcess {
   int64_t silent_ms = 0;
 };
 // Looks at them all, within `budget` as far as it can be kept: a look into a process that hangs in the kernel may itself hang, so run it
-// in a child (agent/forked_look.h). frames: read stacks too. gpus: ask NVML too.
+// in a child (agent/looks/forked_look.h). frames: read stacks too. gpus: ask NVML too.
 HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, bool gpus, os::milliseconds budget);
 
-}  // namespace host
+}  // namespace phalanx::machine

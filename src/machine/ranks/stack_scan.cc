@@ -1,4 +1,4 @@
-#include "host/stack_scan.h"
+#include "machine/ranks/stack_scan.h"
 
 #include <cxxabi.h>
 #include <elf.h>
@@ -13,10 +13,10 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "host/rooted.h"
+#include "machine/rooted.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostMappings = 65'536;
@@ -148,7 +148,7 @@ std::string StackScan::name_of(const Mapping& mapping, uint64_t address) {
   }
   uint64_t offset = address - mapping.begin + mapping.offset;
   std::string symbol = module.symbols->at_file_offset(offset);
-  return fmt::format("{}!{}", host::name_of(mapping.path), symbol.empty() ? fmt::format("+{:#x}", offset) : plain_function(symbol));
+  return fmt::format("{}!{}", machine::name_of(mapping.path), symbol.empty() ? fmt::format("+{:#x}", offset) : plain_function(symbol));
 }
 
 std::vector<std::string> StackScan::frames(uint64_t sp, uint64_t pc, size_t stack_bytes, size_t most) {
@@ -178,4 +178,4 @@ std::vector<std::string> StackScan::frames(uint64_t sp, uint64_t pc, size_t stac
   return found;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

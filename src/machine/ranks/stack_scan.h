@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "host/elf_reader.h"
+#include "machine/software/elf_reader.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct Mapping {
   uint64_t begin = 0, end = 0, offset = 0;
@@ -60,4 +60,4 @@ class StackScan {
   std::map<std::string, Module> modules_;
 };
 
-}  // namespace host
+}  // namespace phalanx::machine

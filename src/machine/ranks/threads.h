@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace host {
+namespace phalanx::machine {
 
 // cpus: that the process may run on (sched_getaffinity). quota: of the cgroup, in CPUs; 0: none.
 inline int64_t threads_per_rank(int64_t cpus, double quota, int64_t ranks) {
@@ -13,4 +13,4 @@ inline int64_t threads_per_rank(int64_t cpus, double quota, int64_t ranks) {
   return std::max<int64_t>(1, cpus / std::max<int64_t>(1, ranks));
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/rank_use.h"
+#include "machine/ranks/use.h"
 
 #include <unistd.h>
 
@@ -9,12 +9,12 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "host/cgroups.h"
-#include "host/mounts.h"
-#include "host/small_files.h"
+#include "machine/cgroups.h"
+#include "machine/small_files.h"
+#include "machine/storage/mounts.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr int64_t kMostCount = 1'000'000'000'000'000;  // ticks, pages, faults: more is not a machine's
@@ -90,4 +90,4 @@ int64_t throttled_ms_in(std::string_view stat) {
   return value_after(stat, "throttled_time").value_or(0) / 1'000'000;                      // version 1, nanoseconds
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-// What processes use, read cheaply and often (agent/pulse.h): one file of /proc each.
+// What processes use, read cheaply and often (agent/looks/usage.h): one file of /proc each.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 struct ProcessUse {
   std::string name;  // comm, safe to print
@@ -32,4 +32,4 @@ std::string throttle_file(pid_t pid);
 int64_t throttled_ms(const std::string& file);
 int64_t throttled_ms_in(std::string_view stat);  // of such a file's text
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "host/software_parts.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostBytes = 4096;  // of one value
@@ -104,4 +104,4 @@ void read_rank_variables(const Rooted& files, const ProbeRequest& request, Softw
   facts.wandb_login = netrc.find("wandb") != std::string::npos;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -4,9 +4,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "host/software_parts.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostEditables = 64;
@@ -95,4 +95,4 @@ void read_editables(const Rooted& files, SoftwareFacts& facts) {
   }
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/elf_reader.h"
+#include "machine/software/elf_reader.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "os/fd.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostSections = 4096;
@@ -212,4 +212,4 @@ bool version_less(std::string_view a, std::string_view b) {
   return false;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 // A file mapped for reading. A file that shrinks while it is mapped ends the process with SIGBUS: the probe runs each part in a
 // child of its own, so that costs the part and no more.
@@ -47,4 +47,4 @@ std::string nccl_version_in(std::string_view text);
 // True of "2.9" and "2.36": dotted numbers compared part by part, missing parts as 0, what is no digit ends the number.
 bool version_less(std::string_view a, std::string_view b);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "host/software_parts.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr int64_t kOld_s = 600;
@@ -61,4 +61,4 @@ void read_extension_locks(const Rooted& files, const ProbeRequest& request, Soft
   }
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

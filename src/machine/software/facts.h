@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 struct Editable {
   std::string package;
@@ -124,4 +124,4 @@ void fields(V& v, SoftwareFacts& f) {
   v("nccl_conf_file", f.nccl_conf_file);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

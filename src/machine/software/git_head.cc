@@ -1,9 +1,9 @@
 #include "base/text.h"
-#include "host/command_paths.h"
-#include "host/command_reader.h"
+#include "machine/command/paths.h"
+#include "machine/command/reader.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMaxRefs = 4 << 20;
@@ -51,4 +51,4 @@ std::string git_head(const std::string& root, const std::string& folder) {
   return "";
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -3,9 +3,9 @@
 // $NCCL_CONF_FILE replaces ~/.nccl.conf; /etc/nccl.conf is read after either.
 #include <algorithm>
 
-#include "host/software_parts.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostBytes = 64 << 10;
@@ -46,4 +46,4 @@ void read_nccl_conf(const Rooted& files, const ProbeRequest& request, SoftwareFa
   read_file(files, "/etc/nccl.conf", facts);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

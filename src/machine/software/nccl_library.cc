@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "host/elf_reader.h"
-#include "host/software_parts.h"
+#include "machine/software/elf_reader.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostFolders = 128;  // of one search path
@@ -117,4 +117,4 @@ void read_nccl_libraries(const Rooted& files, const ProbeRequest& request, Softw
   for (const std::string& folder : facts.site_packages) found.add(folder + "/nvidia/nccl/lib/libnccl.so.2", "the wheel of nvidia-nccl");
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

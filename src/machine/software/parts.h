@@ -1,11 +1,11 @@
 // The pieces of probe_software, one file each; each fills its own fields of the facts.
 #pragma once
 
-#include "host/probe.h"
-#include "host/python_environment.h"
-#include "host/rooted.h"
+#include "machine/probe.h"
+#include "machine/rooted.h"
+#include "machine/software/python_environment.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // python_packages.cc: packages, hidden, fingerprint. Names and versions are those of the folders NAME-VERSION.dist-info, which
 // is where importlib.metadata looks a package up; the metadata itself is read only where the folder's name has no version.
@@ -18,6 +18,6 @@ void read_shebangs(const Rooted& files, SoftwareFacts& facts);   // shebangs.cc
 void read_extension_locks(const Rooted& files, const ProbeRequest& request, SoftwareFacts& facts);  // extension_locks.cc
 void read_nccl_libraries(const Rooted& files, const ProbeRequest& request, SoftwareFacts& facts);   // nccl_library.cc
 void read_nccl_conf(const Rooted& files, const ProbeRequest& request, SoftwareFacts& facts);        // nccl_conf.cc
-void read_rank_variables(const Rooted& files, const ProbeRequest& request, SoftwareFacts& facts);   // rank_variables.cc
+void read_rank_variables(const Rooted& files, const ProbeRequest& request, SoftwareFacts& facts);   // machine/ranks/variables.cc
 
-}  // namespace host
+}  // namespace phalanx::machine

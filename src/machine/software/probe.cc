@@ -1,6 +1,6 @@
-#include "host/software_parts.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 SoftwareFacts probe_software(const ProbeRequest& request) {
   Rooted files(request.root);
@@ -28,4 +28,4 @@ SoftwareFacts probe_software(const ProbeRequest& request) {
   return facts;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,13 +1,13 @@
 // Where the environment lies and what it searches. The order is that of Lib/site.py: a venv's own folder, the user site, the
 // installation's folders; behind each folder the lines of its .pth files.
-#include "host/python_environment.h"
+#include "machine/software/python_environment.h"
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "host/elf_reader.h"
+#include "machine/software/elf_reader.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostSiteFolders = 256;
@@ -187,4 +187,4 @@ PythonEnvironment find_python_environment(const Rooted& files, const ProbeReques
   return env;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

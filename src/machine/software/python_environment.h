@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "host/probe.h"
-#include "host/rooted.h"
+#include "machine/probe.h"
+#include "machine/rooted.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct PythonEnvironment {
   std::string program;                     // the file argv[0] stands for, absolute
@@ -46,4 +46,4 @@ bool is_python_name(std::string_view file);  // "python", "python3", "python3.11
 // "3.11.9" of the interpreter in `base`, by what lies on disk; minor is "3.11".
 std::string python_version(const Rooted& files, const std::string& interpreter, const std::string& base, const std::string& minor);
 
-}  // namespace host
+}  // namespace phalanx::machine

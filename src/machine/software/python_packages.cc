@@ -2,9 +2,9 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
-#include "host/software_parts.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostNames = 20'000;  // in one site folder
@@ -80,4 +80,4 @@ void read_packages(const Rooted& files, SoftwareFacts& facts) {
   facts.fingerprint = base::sha256_hex(all);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

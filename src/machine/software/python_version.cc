@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "host/elf_reader.h"
-#include "host/python_environment.h"
+#include "machine/software/elf_reader.h"
+#include "machine/software/python_environment.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 // "3.11.9" from text that holds it as a C string, as PY_VERSION stands in every interpreter.
@@ -51,4 +51,4 @@ std::string python_version(const Rooted& files, const std::string& interpreter, 
   return version.empty() ? minor : version;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,9 +1,9 @@
 // Scripts of an environment whose first line leads out of it: what moving a folder by tar or scp leaves behind.
 #include "base/text.h"
-#include "host/elf_reader.h"
-#include "host/software_parts.h"
+#include "machine/software/elf_reader.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostScripts = 8192;
@@ -39,4 +39,4 @@ void read_shebangs(const Rooted& files, SoftwareFacts& facts) {
   }
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

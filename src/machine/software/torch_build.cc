@@ -1,9 +1,9 @@
 // What torch was built for, from its version.py and the headers of its libraries.
 #include "base/text.h"
-#include "host/elf_reader.h"
-#include "host/software_parts.h"
+#include "machine/software/elf_reader.h"
+#include "machine/software/parts.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 // "12.1" of "cuda = '12.1'" or "cuda: Optional[str] = '12.1'"; "None" of "cuda = None".
@@ -52,4 +52,4 @@ void read_torch(const Rooted& files, SoftwareFacts& facts) {
   if (std::optional<std::string_view> code = elf_section(cuda.bytes(), ".nv_fatbin")) facts.torch_archs = fatbin_archs(*code);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 struct PathFact {
   std::string path;  // absolute, as the job names it
@@ -91,4 +91,4 @@ void fields(V& v, StorageFacts& f) {
   v("hung", f.hung);
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,10 +1,10 @@
-#include "host/mounts.h"
+#include "machine/storage/mounts.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostMounts = 65'536;
@@ -120,4 +120,4 @@ Export split_source(std::string_view source) {
   return {std::string(server), std::string(source.substr(colon + 1))};
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

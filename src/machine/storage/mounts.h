@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace host {
+namespace phalanx::machine {
 
 struct Mount {
   int64_t id = 0, parent = 0;
@@ -40,4 +40,4 @@ struct Export {
 };
 Export split_source(std::string_view source);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/path_look.h"
+#include "machine/storage/path_look.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kWriteBytes = 64 << 10;
@@ -133,4 +133,4 @@ WriteTest try_write(const std::string& folder) {
   return test;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

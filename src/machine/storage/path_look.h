@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "host/mounts.h"
-#include "host/storage_facts.h"
+#include "machine/storage/facts.h"
+#include "machine/storage/mounts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // Fills everything but token, writable and write_ns. Links are followed to find the file system. root is put before the path and
 // taken off again.
@@ -26,4 +26,4 @@ struct WriteTest {
 // nothing stays behind even if this process is killed.
 WriteTest try_write(const std::string& folder);
 
-}  // namespace host
+}  // namespace phalanx::machine

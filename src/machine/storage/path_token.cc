@@ -1,4 +1,4 @@
-#include "host/path_token.h"
+#include "machine/storage/path_token.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/sha256.h"
 #include "os/fd.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr int64_t kEnd = 1 << 20;
@@ -89,4 +89,4 @@ ContentToken content_token(const std::string& path, os::milliseconds budget) {
   return fd.valid() ? of_file(fd.get(), s.st_size) : ContentToken{};
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

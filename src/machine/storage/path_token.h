@@ -6,7 +6,7 @@
 
 #include "os/clock.h"
 
-namespace host {
+namespace phalanx::machine {
 
 struct ContentToken {
   std::string token;     // 16 hex digits; empty: not found out in time, or too large a folder
@@ -17,4 +17,4 @@ struct ContentToken {
 // library's).
 ContentToken content_token(const std::string& path, os::milliseconds budget);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -10,15 +10,15 @@
 #include <fmt/format.h>
 
 #include "base/json_fields.h"
-#include "host/mounts.h"
-#include "host/path_look.h"
-#include "host/path_token.h"
-#include "host/probe.h"
-#include "host/shared_memory.h"
+#include "machine/probe.h"
+#include "machine/storage/mounts.h"
+#include "machine/storage/path_look.h"
+#include "machine/storage/path_token.h"
+#include "machine/storage/shared_memory.h"
 #include "os/files.h"
 #include "os/guarded.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostPaths = 64;
@@ -233,4 +233,4 @@ StorageFacts probe_storage(const ProbeRequest& r, const std::vector<NamedPath>& 
   return facts;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "host/shared_memory.h"
+#include "machine/storage/shared_memory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,12 +13,12 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "host/mounts.h"
-#include "host/process_table.h"
-#include "host/small_files.h"
+#include "machine/ranks/process_table.h"
+#include "machine/small_files.h"
+#include "machine/storage/mounts.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostNames = 4096;
@@ -148,4 +148,4 @@ void look_at_shared_memory(const std::string& root, StorageFacts& facts) {
       if (std::optional<bool> value = remove_ipc_in(*text)) facts.remove_ipc = value;
 }
 
-}  // namespace host
+}  // namespace phalanx::machine

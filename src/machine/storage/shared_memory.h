@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "host/storage_facts.h"
+#include "machine/storage/facts.h"
 
-namespace host {
+namespace phalanx::machine {
 
 // Fills the shm_ fields and remove_ipc.
 void look_at_shared_memory(const std::string& root, StorageFacts& facts);
@@ -17,4 +17,4 @@ bool is_segment_of_a_job(std::string_view name);
 // RemoveIPC= as the last of these texts says that says it: nothing if none does (logind.conf(5)).
 std::optional<bool> remove_ipc_in(std::string_view text);
 
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,4 +1,4 @@
-#include "view/check_changes.h"
+#include "view/check/changes.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <map>
 
 #include "base/unicode.h"
-#include "view/check_layout.h"
+#include "view/check/layout.h"
 #include "view/explain_view.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -70,4 +70,4 @@ std::string check_changes(const CheckRound& before, const CheckRound& now, std::
   return page.take();
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "view/check_view.h"
+#include "view/check/view.h"
 
-namespace view {
+namespace phalanx::view {
 
 struct CheckRound {
   doctor::Situation situation;
@@ -16,4 +16,4 @@ struct CheckRound {
 // finding says of a host (how full, how long) may change without being news.
 std::string check_changes(const CheckRound& before, const CheckRound& now, std::string_view time, const CheckStyle& style);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -11,12 +11,12 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "doctor/commands.h"
-#include "view/check_layout.h"
-#include "view/check_rows.h"
-#include "view/check_view.h"
+#include "view/check/layout.h"
+#include "view/check/rows.h"
+#include "view/check/view.h"
 #include "view/explain_view.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -186,4 +186,4 @@ std::string check_text(const doctor::Situation& situation, const doctor::Examina
   return out + (out.empty() ? "" : "\n") + check_closing(situation, examination, style);
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -2,10 +2,10 @@
 #include "base/json_fields.h"
 #include "base/text.h"
 #include "doctor/commands.h"
-#include "view/check_view.h"
+#include "view/check/view.h"
 #include "view/explain_view.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 constexpr int kSchema = 1;
@@ -88,4 +88,4 @@ base::Json check_json(const doctor::Situation& situation, const doctor::Examinat
   return json;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,4 +1,4 @@
-#include "view/check_layout.h"
+#include "view/check/layout.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "base/unicode.h"
 #include "base/wrap.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 constexpr size_t kGap = 2;
@@ -139,4 +139,4 @@ std::vector<std::string> wrap_command(std::string_view command, size_t columns) 
   return lines;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

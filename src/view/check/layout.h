@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "view/check_view.h"
+#include "view/check/view.h"
 
-namespace view {
+namespace phalanx::view {
 
 inline constexpr const char* kOddMark = "≠";
 
@@ -46,4 +46,4 @@ std::vector<std::string> wrap_command(std::string_view command, size_t columns);
 // A text in a look, if the style has colour.
 std::string paint(std::string_view text, Look look, bool colour);
 
-}  // namespace view
+}  // namespace phalanx::view

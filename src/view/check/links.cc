@@ -6,15 +6,15 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
-#include "view/check_row_list.h"
-#include "view/check_rows.h"
+#include "view/check/row_list.h"
+#include "view/check/rows.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
-using cluster::Link;
 using doctor::Situation;
+using hosts::Link;
 
 constexpr size_t kMostFailures = 3;
 constexpr int64_t kOddFactor = 2;  // a link this much slower than the fastest is named
@@ -79,4 +79,4 @@ std::string links_text(const Situation& situation, base::Language language) {
   return join_parts({out, measured(situation, good, chinese)});
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,4 +1,4 @@
-#include "view/check_row_list.h"
+#include "view/check/row_list.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 constexpr size_t kLongestText = 120;  // bytes of one thing a host says
@@ -76,4 +76,4 @@ std::string counted(const std::vector<std::string>& words) {
   return out;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

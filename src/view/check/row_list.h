@@ -1,4 +1,4 @@
-// Pieces that the rows of `phalanx check` are made of (check_rows.cc, check_rows_job.cc).
+// Pieces that the rows of `phalanx check` are made of (view/check/rows.cc, view/check/rows_job.cc).
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 
 #include "base/language.h"
 #include "doctor/situation.h"
-#include "view/check_rows.h"
+#include "view/check/rows.h"
 
-namespace view {
+namespace phalanx::view {
 
 using Hosts = std::vector<size_t>;
 
@@ -55,4 +55,4 @@ void add_limits(RowList& rows);
 void add_clock(RowList& rows);
 void add_gaps(RowList& rows);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,5 +1,5 @@
-// Rows about the machine itself; those about the job are in check_rows_job.cc.
-#include "view/check_rows.h"
+// Rows about the machine itself; those about the job are in view/check/rows_job.cc.
+#include "view/check/rows.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 
 #include "base/name_ranges.h"
 #include "base/text.h"
-#include "view/check_row_list.h"
+#include "view/check/row_list.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -26,7 +26,7 @@ std::string short_distribution(std::string name) {
 void add_machine(RowList& rows) {
   bool chinese = rows.language() == base::Language::kChinese;
   std::vector<std::string> texts = rows.each([chinese](const HostView& host) {
-    const host::Machine& m = host.facts.machine;
+    const machine::Machine& m = host.facts.machine;
     std::string cpus;
     if (m.cpus_usable > 0 && m.cpus_usable < m.cpus_online)
       cpus = fmt::format(fmt::runtime(chinese ? "{}/{} 个 CPU" : "{} of {} CPUs"), m.cpus_usable, m.cpus_online);
@@ -44,7 +44,7 @@ void add_machine(RowList& rows) {
 }
 
 // "NVIDIA GeForce RTX 3090" → "RTX 3090 24 GiB"; no memory where the name tells it.
-std::string short_gpu(const host::Gpu& gpu) {
+std::string short_gpu(const machine::Gpu& gpu) {
   std::string name = gpu.name;
   for (std::string_view word : {"NVIDIA ", "GeForce ", "Tesla "})
     if (name.starts_with(word)) name.erase(0, word.size());
@@ -56,7 +56,7 @@ std::string short_gpu(const host::Gpu& gpu) {
 void add_gpus(RowList& rows) {
   base::Language language = rows.language();
   rows.plain({"GPUs", "GPU"}, [language](const HostView& host) {
-    const host::GpuFacts& g = host.facts.gpus;
+    const machine::GpuFacts& g = host.facts.gpus;
     if (g.devices.empty() && g.pci_devices > 0)
       return fmt::format(fmt::runtime(Bilingual{"{} on the PCI bus, none can be used", "PCI 上有 {} 块，均不可用"}.in(language)),
                          g.pci_devices);
@@ -64,7 +64,7 @@ void add_gpus(RowList& rows) {
     std::vector<std::string> names;
     int64_t busy = 0;
     std::string faults;
-    for (const host::Gpu& gpu : g.devices) {
+    for (const machine::Gpu& gpu : g.devices) {
       names.push_back(short_gpu(gpu));
       if (!gpu.processes.empty()) ++busy;
       if (!gpu.fault.empty()) faults += fmt::format("{}GPU {}: {}", faults.empty() ? "" : ", ", gpu.index, safe_text(gpu.fault));
@@ -73,18 +73,18 @@ void add_gpus(RowList& rows) {
     return join_parts({counted(names), in_use, faults});
   });
   rows.plain({"driver", "驱动"}, [](const HostView& host) {
-    const host::GpuFacts& g = host.facts.gpus;
+    const machine::GpuFacts& g = host.facts.gpus;
     std::string cuda = g.cuda_driver > 0 ? fmt::format("CUDA {}.{}", g.cuda_driver / 1000, g.cuda_driver % 1000 / 10) : "";
     return join_parts({safe_text(g.driver.empty() ? g.kernel_module : g.driver), cuda, safe_text(g.nvml_error)});
   });
 }
 
 // The interface the job would use: the chosen one, else the one Gloo or c10d would take.
-const host::Interface* used_interface(const HostView& host) {
+const machine::Interface* used_interface(const HostView& host) {
   std::string name = host.interface;
-  for (const host::SocketChoice& choice : host.facts.network.choices)
+  for (const machine::SocketChoice& choice : host.facts.network.choices)
     if (name.empty() && choice.library != "nccl") name = choice.interface;
-  for (const host::Interface& i : host.facts.network.interfaces)
+  for (const machine::Interface& i : host.facts.network.interfaces)
     if (i.name == name) return &i;
   return nullptr;
 }
@@ -103,13 +103,13 @@ std::string folded_addresses(const std::vector<std::string>& addresses) {
 void add_network(RowList& rows) {
   std::string down(Bilingual{"down", "未启用"}.in(rows.language()));
   std::vector<std::string> texts = rows.each([&down](const HostView& host) {
-    const host::Interface* i = used_interface(host);
+    const machine::Interface* i = used_interface(host);
     if (!i) return host.interface;
     return join_parts({safe_text(i->name), speed_text(static_cast<double>(i->speed_mbps)),
                        i->mtu > 0 && !i->loopback ? fmt::format("MTU {}", i->mtu) : "", i->up ? "" : down});
   });
   std::vector<std::string> addresses = rows.each([](const HostView& host) {
-    const host::Interface* i = used_interface(host);
+    const machine::Interface* i = used_interface(host);
     if (!host.address.empty() || !i || i->addresses.empty()) return host.address;
     return i->addresses[0].address;
   });
@@ -127,8 +127,8 @@ void add_infiniband(RowList& rows) {
   base::Language language = rows.language();
   rows.plain({"InfiniBand", "InfiniBand"}, [language](const HostView& host) {
     std::vector<std::string> ports;
-    for (const host::IbDevice& device : host.facts.infiniband.devices)
-      for (const host::IbPort& port : device.ports) {
+    for (const machine::IbDevice& device : host.facts.infiniband.devices)
+      for (const machine::IbPort& port : device.ports) {
         std::string kind = port.link_layer == "Ethernet" ? "RoCE " : "";
         std::string speed = speed_text(port.rate_gbps * 1000);
         ports.push_back(fmt::format("{}{}{}{}", kind, speed, speed.empty() ? "" : " ", safe_text(port.state)));
@@ -153,4 +153,4 @@ std::vector<CheckRow> check_rows(const doctor::Situation& situation, base::Langu
   return rows.take();
 }
 
-}  // namespace view
+}  // namespace phalanx::view

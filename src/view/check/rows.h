@@ -8,7 +8,7 @@
 #include "base/language.h"
 #include "doctor/situation.h"
 
-namespace view {
+namespace phalanx::view {
 
 struct CheckRow {
   std::string label;  // empty: goes on under the row before
@@ -25,4 +25,4 @@ std::vector<CheckRow> check_rows(const doctor::Situation& situation, base::Langu
 // What the mesh test found, in one or more sentences; empty: no links.
 std::string links_text(const doctor::Situation& situation, base::Language language);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/text.h"
-#include "view/check_row_list.h"
+#include "view/check/row_list.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -20,8 +20,8 @@ constexpr size_t kMostPaths = 8;
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kClocksApart = 100 * kMillisecond;
 
-const host::PathFact* find_path(const HostView& host, const std::string& path) {
-  for (const host::PathFact& fact : host.facts.storage.paths)
+const machine::PathFact* find_path(const HostView& host, const std::string& path) {
+  for (const machine::PathFact& fact : host.facts.storage.paths)
     if (fact.path == path) return &fact;
   return nullptr;
 }
@@ -29,7 +29,7 @@ const host::PathFact* find_path(const HostView& host, const std::string& path) {
 std::string path_state(const HostView& host, const std::string& path, Language language) {
   const auto& hung = host.facts.storage.hung;
   if (std::find(hung.begin(), hung.end(), path) != hung.end()) return std::string(Bilingual{"does not answer", "无响应"}.in(language));
-  const host::PathFact* fact = find_path(host, path);
+  const machine::PathFact* fact = find_path(host, path);
   if (!fact) return "";
   bool output = fact->role == "output";
   if (!fact->exists && !output) return std::string(Bilingual{"missing", "不存在"}.in(language));
@@ -48,7 +48,7 @@ void add_path(RowList& rows, const std::string& path, bool first) {
   rows.add(first ? Bilingual{"storage", "存储"} : Bilingual{"", ""}, keys, [&s, language, keys, path](const Hosts& hosts) {
     int64_t least = -1;
     for (size_t h : hosts)
-      if (const host::PathFact* fact = find_path(s.hosts[h], path);
+      if (const machine::PathFact* fact = find_path(s.hosts[h], path);
           fact && fact->total_bytes > 0 && (fact->exists || fact->role == "output"))
         least = least < 0 ? fact->free_bytes : std::min(least, fact->free_bytes);
     std::string free = least < 0 ? "" : fmt::format(fmt::runtime(Bilingual{"{} free", "剩余 {}"}.in(language)), bytes_text(least));
@@ -89,14 +89,14 @@ std::string milliseconds(int64_t ns) {
 void add_software(RowList& rows) {
   Language language = rows.language();
   rows.plain({"Python", "Python"}, [](const HostView& host) {
-    const host::SoftwareFacts& f = host.facts.software;
+    const machine::SoftwareFacts& f = host.facts.software;
     if (!f.program_error.empty()) return safe_text(f.program_error);
     std::string folder = f.prefix.substr(f.prefix.rfind('/') + 1);
     bool named = f.environment_kind == "conda" || f.environment_kind == "venv";
     return join_parts({safe_text(f.python), safe_text(named ? f.environment_kind + " " + folder : f.environment_kind)});
   });
   rows.plain({"torch", "torch"}, [language](const HostView& host) {
-    const host::SoftwareFacts& f = host.facts.software;
+    const machine::SoftwareFacts& f = host.facts.software;
     auto torch = f.packages.find("torch");
     if (torch == f.packages.end()) return std::string(f.interpreter.empty() ? "" : Bilingual{"not installed", "未安装"}.in(language));
     std::string cuda = f.torch_cuda.empty() ? "" : f.torch_cuda == "cpu" ? "CPU" : "CUDA " + f.torch_cuda;
@@ -118,7 +118,7 @@ void add_storage(RowList& rows) {
   std::vector<std::string> paths;
   for (const HostView& host : rows.situation().hosts) {
     if (!host.probed) continue;
-    for (const host::PathFact& fact : host.facts.storage.paths) {
+    for (const machine::PathFact& fact : host.facts.storage.paths) {
       bool of_the_job = fact.role != "tmp" && fact.role != "home" && fact.role != "cache";
       if (of_the_job && paths.size() < kMostPaths && std::find(paths.begin(), paths.end(), fact.path) == paths.end())
         paths.push_back(fact.path);
@@ -131,7 +131,7 @@ void add_storage(RowList& rows) {
 void add_limits(RowList& rows) {
   Language language = rows.language();
   rows.plain({"limits", "限制"}, [language](const HostView& host) {
-    const host::LimitsFacts& f = host.facts.limits;
+    const machine::LimitsFacts& f = host.facts.limits;
     std::string memory = f.cgroup_memory_bytes > 0 ? limit("cgroup", f.cgroup_memory_bytes, true, language) : "";
     std::string pids = f.pids_max > 0 ? limit("pids", f.pids_max, false, language) : "";
     std::string quota = f.cpu_quota > 0 ? fmt::format("{:.3g} CPU", f.cpu_quota) : "";
@@ -144,7 +144,7 @@ void add_clock(RowList& rows) {
   const Situation& s = rows.situation();
   Language language = rows.language();
   std::vector<std::string> texts = rows.each([language](const HostView& host) {
-    const host::ClockFacts& c = host.facts.clock;
+    const machine::ClockFacts& c = host.facts.clock;
     if (!c.synchronized && c.daemon.empty()) return std::string();
     Bilingual state = c.synchronized.value_or(true) ? Bilingual{"synchronized", "已同步"} : Bilingual{"not synchronized", "未同步"};
     return join_parts({std::string(state.in(language)), safe_text(c.daemon)});
@@ -174,7 +174,7 @@ void add_clock(RowList& rows) {
 void add_gaps(RowList& rows) {
   std::vector<std::string> texts = rows.each([](const HostView& host) {
     std::string out;
-    for (const host::Gap& gap : host.facts.gaps)
+    for (const machine::Gap& gap : host.facts.gaps)
       out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", safe_text(gap.part), safe_text(gap.why));
     return out;
   });
@@ -184,4 +184,4 @@ void add_gaps(RowList& rows) {
   rows.add({"not known", "未查明"}, keys, [texts](const Hosts& hosts) { return texts[hosts[0]]; });
 }
 
-}  // namespace view
+}  // namespace phalanx::view

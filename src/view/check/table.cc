@@ -15,11 +15,11 @@
 #include <map>
 
 #include "base/unicode.h"
-#include "view/check_layout.h"
-#include "view/check_rows.h"
-#include "view/check_view.h"
+#include "view/check/layout.h"
+#include "view/check/rows.h"
+#include "view/check/view.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -169,4 +169,4 @@ class Table {
 
 std::string check_table(const doctor::Situation& situation, const CheckStyle& style) { return Table(situation, style).text(); }
 
-}  // namespace view
+}  // namespace phalanx::view

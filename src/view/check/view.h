@@ -10,9 +10,9 @@
 #include "base/json.h"
 #include "base/language.h"
 #include "doctor/examine.h"
-#include "job/choose.h"
+#include "job/choose/choose.h"
 
-namespace view {
+namespace phalanx::view {
 
 struct CheckStyle {
   base::Language language = base::Language::kEnglish;
@@ -35,4 +35,4 @@ base::Json check_json(const doctor::Situation& situation, const doctor::Examinat
 // "gpu[01-06,08]", "all 64 hosts", "37 of 64 hosts (gpu[01-03,05,…)".
 std::string name_hosts(const doctor::Situation& situation, const std::vector<size_t>& hosts, const CheckStyle& style);
 
-}  // namespace view
+}  // namespace phalanx::view

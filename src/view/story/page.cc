@@ -9,9 +9,9 @@
 #include "base/name_ranges.h"
 #include "base/text.h"
 #include "base/unicode.h"
-#include "view/story.h"
+#include "view/story/story.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -186,4 +186,4 @@ std::string story_page(const Story& story, Language language, size_t redacted) {
   return out + "</body>\n</html>\n";
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,4 +1,4 @@
-#include "view/run_table.h"
+#include "view/story/run_table.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -60,4 +60,4 @@ std::string run_table(const std::vector<RunRow>& rows, base::Language language, 
   return out;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -7,7 +7,7 @@
 
 #include "base/language.h"
 
-namespace view {
+namespace phalanx::view {
 
 struct RunRow {
   std::string id;
@@ -24,4 +24,4 @@ struct RunRow {
 // columns: of the terminal, the command is cut there; 0: whole.
 std::string run_table(const std::vector<RunRow>& rows, base::Language language, size_t columns);
 
-}  // namespace view
+}  // namespace phalanx::view

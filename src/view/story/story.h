@@ -8,7 +8,7 @@
 #include "base/language.h"
 #include "base/result.h"
 
-namespace view {
+namespace phalanx::view {
 
 struct StoryEvent {
   std::string time;  // ISO, UTC
@@ -53,4 +53,4 @@ std::string story_page(const Story& story, base::Language language, size_t redac
 // `text` inside an HTML element or a quoted attribute.
 std::string html(std::string_view text);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -3,9 +3,9 @@
 #include "base/name_ranges.h"
 #include "base/text.h"
 #include "base/unicode.h"
-#include "view/story.h"
+#include "view/story/story.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Bilingual;
@@ -47,4 +47,4 @@ std::string story_text(const Story& story, base::Language language, size_t most_
   return base::printable_lines(out);
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,4 +1,4 @@
-#include "view/surroundings.h"
+#include "view/terminal/capabilities.h"
 
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 bool same_file(int a, int b) {
@@ -16,8 +16,8 @@ bool same_file(int a, int b) {
 
 }  // namespace
 
-Surroundings look_around(int out, int err, const Environment& environment, Choice colour) {
-  Surroundings s;
+TerminalCapabilities detect_terminal(int out, int err, const Environment& environment, Choice colour) {
+  TerminalCapabilities s;
   s.out = out;
   s.err = err;
   s.out_terminal = ::isatty(out) == 1;
@@ -43,4 +43,4 @@ size_t terminal_columns(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

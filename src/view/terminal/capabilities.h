@@ -5,11 +5,11 @@
 
 #include "view/speech.h"
 
-namespace view {
+namespace phalanx::view {
 
 enum class Choice { kAuto, kOn, kOff };
 
-struct Surroundings {
+struct TerminalCapabilities {
   int out = 1, err = 2;
   bool out_terminal = false, err_terminal = false;
   bool same = false;  // stdout and stderr are one thing: what is written to both must keep its order
@@ -20,9 +20,9 @@ struct Surroundings {
 
 // Colour: `colour` if not kAuto; else none with NO_COLOR; else yes with CLICOLOR_FORCE; else on a terminal that is not dumb.
 // (https://no-color.org, https://bixense.com/clicolors)
-Surroundings look_around(int out, int err, const Environment& environment, Choice colour = Choice::kAuto);
+TerminalCapabilities detect_terminal(int out, int err, const Environment& environment, Choice colour = Choice::kAuto);
 
 // Columns of the terminal behind fd now; 80 when it does not say.
 size_t terminal_columns(int fd);
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,4 +1,4 @@
-#include "view/dress.h"
+#include "view/terminal/line_prefix.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "base/unicode.h"
 #include "logs/escape.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 constexpr char kEscape = '\x1b';
@@ -82,7 +82,7 @@ std::string rank_prefix(std::string_view host, int rank, size_t host_number, boo
   return paint + name + (mark ? kReset + std::string(kStderrColour) + "!" + kReset + paint : "") + "]" + kReset + " ";
 }
 
-void append_dressed(std::string& out, std::string_view prefix, std::string_view lines, const Controls& controls) {
+void append_prefixed(std::string& out, std::string_view prefix, std::string_view lines, const Controls& controls) {
   if (lines.empty()) return;
   bool ended = lines.back() == '\n';
   if (ended && !needs_care(lines, controls)) return append_plain(out, prefix, lines);
@@ -95,4 +95,4 @@ void append_dressed(std::string& out, std::string_view prefix, std::string_view 
   }
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace view {
+namespace phalanx::view {
 
 // What of a rank's control characters is kept. "\n" and tabs always are.
 struct Controls {
@@ -15,9 +15,9 @@ struct Controls {
 
 // Appends every line of `lines` (whole lines) with `prefix` before it. One memchr and one memcpy a line as long as the
 // text has no control characters.
-void append_dressed(std::string& out, std::string_view prefix, std::string_view lines, const Controls& controls);
+void append_prefixed(std::string& out, std::string_view prefix, std::string_view lines, const Controls& controls);
 
 // "[gpu02:5] ", in the colour of the host (by its position in the list). mark: of stderr, "[gpu02:5!] ".
 std::string rank_prefix(std::string_view host, int rank, size_t host_number, bool colour, bool mark);
 
-}  // namespace view
+}  // namespace phalanx::view

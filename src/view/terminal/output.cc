@@ -1,4 +1,4 @@
-#include "view/output.h"
+#include "view/terminal/output.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include "os/apart.h"
 #include "os/clock.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 // A pipe that poll calls writable takes PIPE_BUF bytes without blocking (pipe(7)); a terminal promises less.
@@ -147,4 +147,4 @@ bool Output::drain(std::chrono::milliseconds most) {
   return taken;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -21,7 +21,7 @@
 #include "os/loop.h"
 #include "os/relay.h"
 
-namespace view {
+namespace phalanx::view {
 
 class Output {
  public:
@@ -80,4 +80,4 @@ class Output {
   std::function<void()> on_room_;
 };
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,4 +1,4 @@
-#include "view/run_bar.h"
+#include "view/terminal/run_bar.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "base/unicode.h"
 #include "view/phrases.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 constexpr size_t kMostGaugeColumns = 40;
@@ -206,4 +206,4 @@ std::string RunBar::text(size_t columns, bool utf8, bool gauge, const Speech& sp
   return std::string(base::fit_columns(out, columns));
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -15,7 +15,7 @@
 #include "view/speech.h"
 #include "wire/rank_event.h"
 
-namespace view {
+namespace phalanx::view {
 
 class RunBar {
  public:
@@ -64,4 +64,4 @@ std::string format_count(double value);
 // `fraction` of `columns` columns, its frame included: "▕███▍  ▏" or "[###   ]". Needs at least 4 columns.
 std::string draw_gauge(double fraction, size_t columns, bool utf8);
 
-}  // namespace view
+}  // namespace phalanx::view

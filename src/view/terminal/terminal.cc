@@ -1,4 +1,4 @@
-#include "view/terminal.h"
+#include "view/terminal/terminal.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "base/unicode.h"
 #include "view/phrases.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using std::chrono::milliseconds;
@@ -21,7 +21,7 @@ constexpr const char* kFoldColour = "\x1b[2m";
 
 }  // namespace
 
-View::View(os::Loop& loop, const Surroundings& surroundings, const Speech& speech, ViewOptions options)
+View::View(os::Loop& loop, const TerminalCapabilities& surroundings, const Speech& speech, ViewOptions options)
     : loop_(loop), around_(surroundings), speech_(speech), options_(options) {
   out_owner_ = std::make_unique<Output>(loop, surroundings.out);
   if (!surroundings.same) err_owner_ = std::make_unique<Output>(loop, surroundings.err);
@@ -109,7 +109,7 @@ void View::dress(wire::Stream stream, std::string_view prefix, std::string_view 
   if (output.closed()) return;
   before_text(output);
   Controls controls{err ? around_.err_colour : around_.out_colour, err ? around_.err_terminal : around_.out_terminal, around_.utf8};
-  append_dressed(output.buffer(), prefix, lines, controls);
+  append_prefixed(output.buffer(), prefix, lines, controls);
   schedule();
 }
 
@@ -276,4 +276,4 @@ bool View::finish(milliseconds most) {
   return taken;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -8,8 +8,8 @@
 // again after them, at most kRedraw often. Off a terminal: plain prefixed lines, no folding, no colours, and instead of the
 // bar one line of talk every kProgressLine. Either way something is said at least every kSilence.
 //
-// Nothing here blocks: see view/output.h. Of a live run (ViewOptions::live) lines are dropped when wants_more() is false, counted, and told
-// when the reader reads again: a reader that stops never holds up the run. Else stop calling line() until on_room calls.
+// Nothing here blocks: see view/terminal/output.h. Of a live run (ViewOptions::live) lines are dropped when wants_more() is false, counted,
+// and told when the reader reads again: a reader that stops never holds up the run. Else stop calling line() until on_room calls.
 // Everything runs on the loop's thread. Lines of ranks, bars and progress come after set_ranks().
 #pragma once
 
@@ -20,15 +20,15 @@
 #include <string>
 #include <vector>
 
-#include "logs/folder.h"
+#include "logs/line_folding.h"
 #include "os/loop.h"
-#include "view/dress.h"
-#include "view/output.h"
-#include "view/run_bar.h"
 #include "view/speech.h"
-#include "view/surroundings.h"
+#include "view/terminal/capabilities.h"
+#include "view/terminal/line_prefix.h"
+#include "view/terminal/output.h"
+#include "view/terminal/run_bar.h"
 
-namespace view {
+namespace phalanx::view {
 
 struct ViewOptions {
   bool quiet = false;  // no talk, no bar
@@ -46,7 +46,7 @@ class View : private logs::Folder::Sink {
   static constexpr std::chrono::milliseconds kBeat{200};
 
   // The loop must outlive the view.
-  View(os::Loop& loop, const Surroundings& surroundings, const Speech& speech, ViewOptions options);
+  View(os::Loop& loop, const TerminalCapabilities& surroundings, const Speech& speech, ViewOptions options);
   ~View() override;
   View(const View&) = delete;
   View& operator=(const View&) = delete;
@@ -95,7 +95,7 @@ class View : private logs::Folder::Sink {
   void tell_failure(const Output& output, std::string_view name, bool& told);
 
   os::Loop& loop_;
-  Surroundings around_;
+  TerminalCapabilities around_;
   Speech speech_;
   ViewOptions options_;
   std::unique_ptr<Output> out_owner_, err_owner_;
@@ -117,4 +117,4 @@ class View : private logs::Folder::Sink {
   os::TimerId flush_timer_ = 0, fold_timer_ = 0, beat_timer_ = 0;
 };
 
-}  // namespace view
+}  // namespace phalanx::view

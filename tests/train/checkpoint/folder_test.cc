@@ -9,6 +9,8 @@
 #include "engine/checkpoint/saver.h"
 #include "pieces.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::checkpoint;

@@ -8,10 +8,13 @@
 #include <set>
 #include <stdexcept>
 
+#include "base/try.h"
 #include "engine/checkpoint/saver.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "pieces.h"
+
+using namespace phalanx;
 
 namespace {
 

@@ -23,6 +23,8 @@
 #include "pieces.h"
 #include "sanitized.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::checkpoint;

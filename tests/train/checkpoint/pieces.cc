@@ -14,7 +14,9 @@
 #include <filesystem>
 #include <random>
 
-namespace pieces {
+using namespace phalanx;
+
+namespace phalanx::pieces {
 
 using namespace engine::checkpoint;
 
@@ -108,4 +110,4 @@ void expect_state(Reader& reader, int64_t step, int world, uint64_t seed) {
   }
 }
 
-}  // namespace pieces
+}  // namespace phalanx::pieces

@@ -11,7 +11,7 @@
 #include "engine/checkpoint/reader.h"
 #include "engine/checkpoint/sharded.h"
 
-namespace pieces {
+namespace phalanx::pieces {
 
 // A new empty folder in memory (a disk's fsync would take most of a test's time), where the machine has that.
 class Folder {
@@ -45,4 +45,4 @@ std::string save(const std::string& folder, int64_t step, int world, uint64_t se
 // Reads everything in ranges that world' ranks would ask for; adds a test failure where it is not bit for bit state(step).
 void expect_state(engine::checkpoint::Reader& reader, int64_t step, int world, uint64_t seed);
 
-}  // namespace pieces
+}  // namespace phalanx::pieces

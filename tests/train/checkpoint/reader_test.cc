@@ -20,6 +20,8 @@
 #include "pieces.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::checkpoint;

@@ -5,6 +5,8 @@
 
 #include "base/sha256.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::checkpoint;

@@ -17,6 +17,8 @@
 #include "pieces.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::checkpoint;

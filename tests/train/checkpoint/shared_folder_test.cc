@@ -6,6 +6,8 @@
 #include "engine/checkpoint/folder.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::checkpoint;

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <string_view>
 
-namespace faults {
+namespace phalanx::faults {
 namespace {
 
 std::mutex mutex;
@@ -105,7 +105,7 @@ void before_each(std::function<void(const Call&)> ask) {
   hook = std::move(ask);
 }
 
-}  // namespace faults
+}  // namespace phalanx::faults
 
 using faults::fault_at;
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace faults {
+namespace phalanx::faults {
 
 inline constexpr int kShort = -1;  // instead of an errno: read, pread and write handle half of the bytes
 inline constexpr int kHang = -2;   // the call never returns; before it, a byte is written to the descriptor of tell_hang()
@@ -34,4 +34,4 @@ void refuse_exchange(bool refuse);
 // Called before each call that is counted, in its thread; calls it makes itself are not counted.
 void before_each(std::function<void(const Call&)> hook);
 
-}  // namespace faults
+}  // namespace phalanx::faults

@@ -27,6 +27,8 @@
 #include "os/clock.h"
 #include "os/files.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::checkpoint;

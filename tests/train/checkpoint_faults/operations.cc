@@ -7,12 +7,13 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/try.h"
 #include "base/unicode.h"
 #include "engine/checkpoint/merge.h"
 #include "engine/checkpoint/reader.h"
 #include "os/files.h"
 
-namespace engine::checkpoint::faulty {
+namespace phalanx::engine::checkpoint::faulty {
 namespace {
 
 void put(const std::string& path, std::string_view text) {
@@ -176,4 +177,4 @@ faults::Seen carry_out(const Operation& operation, const std::string& pattern, c
   return seen;
 }
 
-}  // namespace engine::checkpoint::faulty
+}  // namespace phalanx::engine::checkpoint::faulty

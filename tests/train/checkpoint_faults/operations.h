@@ -15,7 +15,7 @@
 #include "engine/checkpoint/saver.h"
 #include "faults.h"
 
-namespace engine::checkpoint::faulty {
+namespace phalanx::engine::checkpoint::faulty {
 
 namespace fs = std::filesystem;
 
@@ -57,4 +57,4 @@ faults::Seen carry_out(const Operation& operation, const std::string& pattern, c
 // The rest of a run's folder after an operation that met a fault, and whether the next start finds everything. "": all is well.
 std::string complaint(const Operation& operation, const std::string& root, const base::Status& status);
 
-}  // namespace engine::checkpoint::faulty
+}  // namespace phalanx::engine::checkpoint::faulty

@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace calls {
+using namespace phalanx;
+
+namespace phalanx::calls {
 namespace {
 
 using engine::comm::Group;
@@ -106,4 +108,4 @@ void Started::finish() {
   }
 }
 
-}  // namespace calls
+}  // namespace phalanx::calls

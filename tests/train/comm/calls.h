@@ -7,7 +7,7 @@
 
 #include "engine/comm/group.h"
 
-namespace calls {
+namespace phalanx::calls {
 
 enum class What { kSum, kMax, kReduceScatter, kAllGather, kBroadcast };
 
@@ -43,4 +43,4 @@ class Started {
 // What `rank` puts in.
 at::Tensor input_of(const Call& call, int rank, int64_t elements);
 
-}  // namespace calls
+}  // namespace phalanx::calls

@@ -15,7 +15,9 @@
 #include <thread>
 
 #include "comm/processes.h"
-#include "diagnosis/flight_recorder.h"
+#include "diagnosis/hang/flight_recorder.h"
+
+using namespace phalanx;
 
 namespace {
 

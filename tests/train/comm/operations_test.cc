@@ -13,6 +13,8 @@
 #include "comm/calls.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using calls::Call;

@@ -17,7 +17,9 @@
 #include "os/fd.h"
 #include "os/files.h"
 
-namespace processes {
+using namespace phalanx;
+
+namespace phalanx::processes {
 
 using engine::comm::GroupOptions;
 using std::chrono::milliseconds;
@@ -108,4 +110,4 @@ void Processes::leave_note(const char* name, int rank, const std::string& text) 
   }
 }
 
-}  // namespace processes
+}  // namespace phalanx::processes

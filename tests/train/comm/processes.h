@@ -10,7 +10,7 @@
 
 #include "ranks.h"
 
-namespace processes {
+namespace phalanx::processes {
 
 inline constexpr int kThrew = 7;
 
@@ -37,4 +37,4 @@ class Processes {
   std::vector<pid_t> pids_;
 };
 
-}  // namespace processes
+}  // namespace phalanx::processes

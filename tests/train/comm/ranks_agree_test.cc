@@ -8,6 +8,8 @@
 #include "engine/comm/group.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using engine::comm::Group;

@@ -11,11 +11,13 @@
 #include <filesystem>
 #include <thread>
 
-#include "engine/data/check_files.h"
-#include "engine/data/token_writer.h"
+#include "engine/data/files/check_files.h"
+#include "engine/data/files/token_writer.h"
 #include "engine/data/windows.h"
 #include "ranks.h"
 #include "sets.h"
+
+using namespace phalanx;
 
 namespace {
 

@@ -11,6 +11,8 @@
 #include "engine/data/sets.h"
 #include "sets.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::data;

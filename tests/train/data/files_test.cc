@@ -9,15 +9,17 @@
 #include <filesystem>
 #include <set>
 
-#include "engine/data/cut_files.h"
-#include "engine/data/line_files.h"
-#include "engine/data/mapped_file.h"
+#include "engine/data/files/cut_files.h"
+#include "engine/data/files/line_files.h"
+#include "engine/data/files/mapped_file.h"
+#include "engine/data/files/token_writer.h"
 #include "engine/data/sets.h"
-#include "engine/data/token_writer.h"
 #include "engine/data/windows.h"
 #include "os/files.h"
 #include "ranks.h"
 #include "sets.h"
+
+using namespace phalanx;
 
 namespace {
 

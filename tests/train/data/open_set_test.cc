@@ -5,9 +5,11 @@
 
 #include <filesystem>
 
-#include "engine/data/token_writer.h"
+#include "engine/data/files/token_writer.h"
 #include "ranks.h"
 #include "sets.h"
+
+using namespace phalanx;
 
 namespace {
 

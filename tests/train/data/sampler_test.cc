@@ -7,9 +7,11 @@
 #include <random>
 
 #include "base/text.h"
-#include "engine/data/sampler.h"
+#include "engine/data/plan/sampler.h"
 #include "os/files.h"
 #include "ranks.h"
+
+using namespace phalanx;
 
 namespace {
 

@@ -4,7 +4,9 @@
 
 #include <fstream>
 
-namespace sets {
+using namespace phalanx;
+
+namespace phalanx::sets {
 
 namespace data = engine::data;
 
@@ -54,4 +56,4 @@ std::string to_text(const data::Step& step) {
   return text;
 }
 
-}  // namespace sets
+}  // namespace phalanx::sets

@@ -9,11 +9,11 @@
 #include <string>
 
 #include "engine/data/dataset.h"
-#include "engine/data/line_files.h"
-#include "engine/data/mapped_file.h"
+#include "engine/data/files/line_files.h"
+#include "engine/data/files/mapped_file.h"
 #include "engine/data/step_loader.h"
 
-namespace sets {
+namespace phalanx::sets {
 
 using engine::data::ItemRandom;
 using engine::data::Sample;
@@ -44,4 +44,4 @@ std::shared_ptr<const engine::data::MappedFile> map(const std::string& path);
 std::string to_text(const engine::data::Step& step);
 std::string to_text(const Sample& sample);
 
-}  // namespace sets
+}  // namespace phalanx::sets

@@ -5,13 +5,17 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <thread>
 
-#include "engine/data/sampler.h"
+#include "engine/data/plan/sampler.h"
+#include "engine/data/sets.h"
 #include "engine/data/windows.h"
 #include "ranks.h"
 #include "sets.h"
+
+using namespace phalanx;
 
 namespace {
 
@@ -71,6 +75,22 @@ TEST(StepLoader, WindowsComeInTheSamplersOrderByteForByte) {
         }
       }
     }
+}
+
+TEST(StepLoader, OptionsThatMakeNoSenseAreAnErrorAndNotTheEndOfTheProgram) {
+  auto refused = [](const std::function<void(LoaderOptions&)>& change) {
+    LoaderOptions options;
+    options.plan.rows = 4;
+    change(options);
+    auto loader = StepLoader::create(sets::ragged(10), options);
+    return loader.ok() ? std::string() : loader.error().message;
+  };
+  EXPECT_EQ(refused([](auto&) {}), "");
+  EXPECT_EQ(refused([](auto& o) { o.plan.rows = 0; }), "a step cannot have 0 rows per rank");
+  EXPECT_EQ(refused([](auto& o) { o.plan.rank = 2; }), "there is no rank 2 among 1");
+  EXPECT_EQ(refused([](auto& o) { o.accumulate = 3; }), "the rows of a step cannot be accumulated in equal parts");
+  EXPECT_EQ(refused([](auto& o) { o.prefetch = 0; }), "the options of the loader make no sense");
+  EXPECT_THROW(ConcatDataset({}), std::invalid_argument);
 }
 
 TEST(StepLoader, OrderDoesNotDependOnWorkers) {

@@ -22,6 +22,8 @@
 #include "engine/model/layers.h"
 #include "engine/model/loops.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::model;

@@ -14,9 +14,11 @@
 #include "engine/optim/schedule.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace engine;
+using namespace phalanx::engine;
 
 class Repetition {
  public:

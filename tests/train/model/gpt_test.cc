@@ -9,6 +9,8 @@
 #include "engine/model/gpt.h"
 #include "engine/model/recompute.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::model;

@@ -20,6 +20,8 @@
 #include "engine/optim/sgd.h"
 #include "oracle.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::optim;

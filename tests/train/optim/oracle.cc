@@ -8,7 +8,9 @@
 #include "os/files.h"
 #include "ranks.h"
 
-const base::Json* optim_oracle() {
+using namespace phalanx;
+
+const phalanx::base::Json* optim_oracle() {
   static const std::optional<base::Json> answer = []() -> std::optional<base::Json> {
     if (std::system("/usr/bin/python3 -c 'import torch' 2>/dev/null") != 0) return std::nullopt;
     ranks::TempFolder folder;

@@ -5,6 +5,8 @@
 #include "engine/optim/schedule.h"
 #include "oracle.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::optim;

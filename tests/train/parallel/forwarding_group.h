@@ -3,6 +3,7 @@
 
 #include "engine/comm/group.h"
 
+namespace phalanx {
 class ForwardingGroup : public engine::comm::Group {
   using Work = std::unique_ptr<engine::comm::Pending>;
 
@@ -35,3 +36,4 @@ class ForwardingGroup : public engine::comm::Group {
  private:
   engine::comm::Group& inner_;
 };
+}  // namespace phalanx

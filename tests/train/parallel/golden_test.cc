@@ -10,16 +10,18 @@
 #include <bit>
 #include <mutex>
 
-#include "engine/data/sampler.h"
+#include "engine/data/plan/sampler.h"
 #include "engine/model/gpt.h"
 #include "engine/optim/adamw.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/data_parallel.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
-using namespace engine;
+using namespace phalanx::engine;
 using parallel::DataParallel;
 using parallel::Stage;
 

@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::parallel;

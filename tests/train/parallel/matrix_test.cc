@@ -10,6 +10,8 @@
 #include "net.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using engine::comm::Group;

@@ -23,6 +23,8 @@
 #include "ranks.h"
 #include "sanitized.h"
 
+using namespace phalanx;
+
 namespace {
 
 using engine::parallel::DataParallel;

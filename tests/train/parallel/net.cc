@@ -10,7 +10,9 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
-namespace net {
+using namespace phalanx;
+
+namespace phalanx::net {
 
 using engine::model::Embedding;
 using engine::model::LayerNorm;
@@ -50,4 +52,4 @@ at::Tensor tokens(int64_t rows, int64_t step) {
   return (at::arange(rows * 5) * 5 + at::arange(rows * 5).floor_divide(5) * (step + 3) + step).remainder(16).view({rows, 5});
 }
 
-}  // namespace net
+}  // namespace phalanx::net

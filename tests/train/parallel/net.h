@@ -6,7 +6,7 @@
 
 #include "engine/model/layers.h"
 
-namespace net {
+namespace phalanx::net {
 
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(int64_t width = 24, int64_t depth = 3);
@@ -24,4 +24,4 @@ TORCH_MODULE(Net);
 
 at::Tensor tokens(int64_t rows, int64_t step);  // the batch of a step: rows that differ, values 0..15
 
-}  // namespace net
+}  // namespace phalanx::net

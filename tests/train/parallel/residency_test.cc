@@ -11,6 +11,8 @@
 #include "net.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using engine::comm::Group;
@@ -53,7 +55,7 @@ size_t whole_units(torch::nn::Module& module) {
   return present.size();
 }
 
-TEST(Residency, FewUnitsAreWholeAtATime) {
+TEST(ParamGather, FewUnitsAreWholeAtATime) {
   for (bool prefetch : {false, true})
     ranks::run(2, [&](Group& group) {
       net::Net model(24, 8);
@@ -81,7 +83,7 @@ TEST(Residency, FewUnitsAreWholeAtATime) {
     });
 }
 
-TEST(Residency, AnOperationOnManyUnitsHasThemAll) {
+TEST(ParamGather, AnOperationOnManyUnitsHasThemAll) {
   ranks::run(2, [](Group& group) {
     net::Net model(24, 5);
     auto parallel = DataParallel::wrap(*model, group, stage3()).value();
@@ -96,7 +98,7 @@ TEST(Residency, AnOperationOnManyUnitsHasThemAll) {
   });
 }
 
-TEST(Residency, InitialValuesAreRankZerosInEveryStage) {
+TEST(ParamGather, InitialValuesAreRankZerosInEveryStage) {
   for (Stage stage : {Stage::kDdp, Stage::kZero1, Stage::kZero2, Stage::kZero3})
     ranks::run(3, [&](Group& group) {
       net::Net model, alone;

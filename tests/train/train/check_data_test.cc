@@ -8,6 +8,8 @@
 
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::train;

@@ -8,6 +8,8 @@
 #include "engine/comm/env.h"
 #include "engine/train/data_settings.h"
 
+using namespace phalanx;
+
 namespace {
 
 std::string error_of(const std::string& yaml, const std::vector<std::string>& arguments = {}) {

@@ -1,5 +1,5 @@
 // TensorBoard's files, read by another program (Python's struct) from their definition alone.
-#include "engine/train/event_file.h"
+#include "engine/train/report/event_file.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <limits>
 
-#include "engine/train/tensorboard.h"
+#include "engine/train/report/tensorboard.h"
 #include "os/files.h"
 #include "ranks.h"
+
+using namespace phalanx;
 
 namespace {
 

@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "training.h"
 
+using namespace phalanx;
+
 namespace {
 
 TEST(Golden, TwelveStepsGiveTheLossesAndNormsOfPython) {

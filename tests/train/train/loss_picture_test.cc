@@ -1,5 +1,5 @@
 // The picture of the losses: one as it should be, and everything that could be in a log.
-#include "engine/train/loss_picture.h"
+#include "engine/train/report/loss_picture.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <limits>
 
-#include "engine/train/run_log.h"
+#include "engine/train/report/run_log.h"
 #include "os/files.h"
 #include "ranks.h"
+
+using namespace phalanx;
 
 namespace {
 

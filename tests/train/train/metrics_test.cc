@@ -1,14 +1,16 @@
 // What the numbers of a training mean, and that a whole training writes them.
-#include "engine/train/metrics.h"
+#include "engine/train/report/metrics.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "base/text.h"
-#include "engine/train/throughput.h"
+#include "engine/train/report/throughput.h"
 #include "os/files.h"
 #include "training.h"
+
+using namespace phalanx;
 
 namespace {
 

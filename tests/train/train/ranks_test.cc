@@ -6,6 +6,8 @@
 
 #include "training.h"
 
+using namespace phalanx;
+
 namespace {
 
 const std::vector<std::string> kModes = {"ddp", "zero1", "zero2", "zero3"};

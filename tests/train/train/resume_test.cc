@@ -6,6 +6,8 @@
 
 #include "training.h"
 
+using namespace phalanx;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -7,10 +7,11 @@
 #include <mutex>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "engine/train/trainer.h"
 #include "os/files.h"
 
-namespace ranks {
+namespace phalanx::ranks {
 
 using engine::comm::Group;
 
@@ -59,4 +60,4 @@ Outcome train(const engine::train::Config& config, int world) {
   return outcome;
 }
 
-}  // namespace ranks
+}  // namespace phalanx::ranks

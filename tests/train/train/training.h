@@ -8,7 +8,7 @@
 #include "engine/train/config.h"
 #include "ranks.h"
 
-namespace ranks {
+namespace phalanx::ranks {
 
 // A small config on a corpus of golden_text, as YAML; arguments win over it.
 engine::train::Config small_config(const TempFolder& folder, const std::vector<std::string>& arguments = {});
@@ -22,4 +22,4 @@ struct Outcome {
 };
 Outcome train(const engine::train::Config& config, int world);
 
-}  // namespace ranks
+}  // namespace phalanx::ranks

@@ -12,6 +12,8 @@
 #include "os/files.h"
 #include "ranks.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace engine::train;

@@ -1,8 +1,8 @@
-#include "agent/cpu_binding.h"
+#include "agent/ranks/cpu_binding.h"
 
 #include <gtest/gtest.h>
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 cpu_set_t now() {
@@ -38,4 +38,4 @@ TEST(CpuBinding, WhatMakesNoSenseBindsNothing) {
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,8 +1,8 @@
-#include "agent/environment.h"
+#include "agent/ranks/environment.h"
 
 #include <gtest/gtest.h>
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 TEST(Environment, StaleNamesGoAndTheJobsComeIn) {
@@ -41,4 +41,4 @@ TEST(Environment, DefaultsYieldToTheUserAndTheRankBlockToNobody) {
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace phalanx::agent

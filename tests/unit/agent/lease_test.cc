@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 using os::milliseconds;
@@ -77,4 +77,4 @@ TEST(Lease, AnotherClockForTheSameLease) {
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "agent/mesh_dialer.h"
-#include "agent/mesh_listener.h"
+#include "agent/mesh/dialer.h"
+#include "agent/mesh/listener.h"
 #include "no_descriptors.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 const std::string kKey = "0123456789abcdef0123456789abcdef";
@@ -337,4 +337,4 @@ TEST_F(Mesh, ManyTargetsAreDialedSideBySide) {
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace phalanx::agent

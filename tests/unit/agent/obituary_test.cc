@@ -1,4 +1,4 @@
-#include "agent/obituary.h"
+#include "agent/ranks/exit_evidence.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,10 +9,10 @@
 #include "os/files.h"
 #include "scratch.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
-TEST(Obituary, LinesOfInterest) {
+TEST(ExitEvidence, LinesOfInterest) {
   EXPECT_EQ(kernel_line_of_interest("3,812,99122,-;Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB\n SUBSYSTEM=x"),
             "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB");
   EXPECT_EQ(kernel_line_of_interest("6,813,99123,-;python3[55]: segfault at 0 ip 00 sp 00 error 4 in libfoo.so[7f]"),
@@ -22,10 +22,10 @@ TEST(Obituary, LinesOfInterest) {
   EXPECT_EQ(kernel_line_of_interest(""), "");
 }
 
-TEST(Obituary, SaysWhatTheKernelSaidOfThisProcessSinceTheStart) {
+TEST(ExitEvidence, SaysWhatTheKernelSaidOfThisProcessSinceTheStart) {
   std::string path = testing::TempDir() + "/kmsg-" + std::to_string(::getpid());
   std::ofstream(path) << "3,1,1,-;Out of memory: Killed process 77 (old)\n";
-  Obituary obituary(path);
+  ExitEvidence obituary(path);
   obituary.born(::getpid(), "/usr/bin/true");
   std::ofstream(path, std::ios::app)
       << "3,2,2,-;Out of memory: Killed process 77 (python3)\n3,3,3,-;Out of memory: Killed process 78 (other)\n"
@@ -37,7 +37,7 @@ TEST(Obituary, SaysWhatTheKernelSaidOfThisProcessSinceTheStart) {
 }
 
 // As in a container: the log's pids are not those seen here, and another job on the machine runs programs of the same name.
-TEST(Obituary, InAPidNamespaceARankIsKnownByItsCgroup) {
+TEST(ExitEvidence, InAPidNamespaceARankIsKnownByItsCgroup) {
   std::string root = scratch::folder("obituary-test"), log = root + "/kmsg";
   auto cgroup = [&](int pid, const std::string& path) {
     ASSERT_TRUE(os::make_folders(root + "/proc/" + std::to_string(pid)).ok());
@@ -54,7 +54,7 @@ TEST(Obituary, InAPidNamespaceARankIsKnownByItsCgroup) {
         << "3,2,2,-;Memory cgroup out of memory: Killed process " << pid << " (" << task << ") total-vm:1kB\n";
   };
   auto told = [&](pid_t pid, int status) {
-    Obituary obituary(log, true, root);
+    ExitEvidence obituary(log, true, root);
     for (pid_t p : {12, 13, 14}) obituary.born(p, "/usr/bin/python3");
     oom("/jobs/ours", "python3", 4711);
     oom("/", "python3", 4712);
@@ -69,12 +69,12 @@ TEST(Obituary, InAPidNamespaceARankIsKnownByItsCgroup) {
   EXPECT_EQ(told(14, SIGKILL), "") << "everybody may be in the root";
 }
 
-TEST(Obituary, ARankThatMovesToAnotherCgroupIsKnownByThatToo) {
+TEST(ExitEvidence, ARankThatMovesToAnotherCgroupIsKnownByThatToo) {
   std::string root = scratch::folder("obituary-test"), log = root + "/kmsg";
   ASSERT_TRUE(os::make_folders(root + "/proc/12").ok());
   std::ofstream(root + "/proc/12/cgroup") << "0::/jobs/first\n";
   std::ofstream(log) << "";
-  Obituary obituary(log, true, root);
+  ExitEvidence obituary(log, true, root);
   obituary.born(12, "/usr/bin/python3");
   std::ofstream(root + "/proc/12/cgroup") << "0::/jobs/second\n";
   obituary.note_cgroup(12);
@@ -83,10 +83,10 @@ TEST(Obituary, ARankThatMovesToAnotherCgroupIsKnownByThatToo) {
   EXPECT_NE(obituary.of(12, SIGKILL).find("pid=99"), std::string::npos);
 }
 
-TEST(Obituary, WithoutAKernelLogNothingIsSaid) {
-  Obituary obituary("/nowhere/kmsg");
+TEST(ExitEvidence, WithoutAKernelLogNothingIsSaid) {
+  ExitEvidence obituary("/nowhere/kmsg");
   EXPECT_EQ(obituary.of(77, SIGKILL), "");
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace phalanx::agent

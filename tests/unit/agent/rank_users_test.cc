@@ -1,11 +1,11 @@
-#include "agent/rank_users.h"
+#include "agent/ranks/rank_users.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 constexpr uid_t kOther = 61'202;
@@ -32,4 +32,4 @@ TEST(RankUsers, AreTheUsersOfTheProcessesBelowThisOne) {
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -1,5 +1,5 @@
 // Ranks that are started on file systems that answer, refuse and hang.
-#include "agent/ranks.h"
+#include "agent/ranks/ranks.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "os/files.h"
 #include "scratch.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 // A program whose execution the kernel asks us about; as long as nobody answers, exec does not return, as on a server that is gone.
@@ -166,4 +166,4 @@ TEST_F(RanksTest, AWorkingDirectoryThatHangsIsNamedAndHoldsNothingUp) {
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace phalanx::agent

@@ -10,7 +10,7 @@
 #include "os/files.h"
 #include "scratch.h"
 
-namespace agent {
+namespace phalanx::agent {
 namespace {
 
 struct InOwnFolder : testing::Test {
@@ -69,4 +69,4 @@ TEST_F(ScratchFolder, AFileLeftThereIsReadAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace phalanx::agent

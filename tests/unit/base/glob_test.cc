@@ -5,7 +5,7 @@
 #include <chrono>
 #include <random>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 TEST(Glob, Matches) {
@@ -63,4 +63,4 @@ TEST(Glob, AgreesWithTheDefinition) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

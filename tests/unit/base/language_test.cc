@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 TEST(Language, FirstThatIsSetDecides) {
@@ -20,4 +20,4 @@ TEST(Language, EnglishStandsInForAMissingTranslation) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

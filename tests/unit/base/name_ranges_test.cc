@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -110,4 +110,4 @@ TEST(NameRanges, RandomWordsNeverCrash) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

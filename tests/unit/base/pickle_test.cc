@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 std::string from_hex(std::string_view hex) {
@@ -124,4 +124,4 @@ TEST(Pickle, LimitsHold) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 // Vectors of FIPS 180-4 and NIST's example page.
@@ -63,4 +63,4 @@ TEST(EqualSecrets, EveryByteCounts) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

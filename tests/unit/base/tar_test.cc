@@ -10,7 +10,7 @@
 
 #include "base/gzip.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 std::string shell(const std::string& command) {
@@ -57,4 +57,4 @@ TEST(Gzip, NothingIsATextToo) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

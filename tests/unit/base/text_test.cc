@@ -5,7 +5,7 @@
 #include <climits>
 #include <random>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 using std::chrono::milliseconds;
@@ -177,4 +177,4 @@ TEST(ShellQuote, OnlyWhereNeeded) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

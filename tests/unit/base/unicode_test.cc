@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 TEST(Unicode, WellFormed) {
@@ -69,4 +69,4 @@ TEST(Unicode, AnyBytesGiveWellFormedOutput) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

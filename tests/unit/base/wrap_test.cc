@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -44,4 +44,4 @@ TEST(Wrap, EveryLineFitsAndNothingIsLost) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace base {
+namespace phalanx::base {
 namespace {
 
 Json value(std::string_view text) {
@@ -97,4 +97,4 @@ TEST(Yaml, EmptyAndManyDocuments) {
 }
 
 }  // namespace
-}  // namespace base
+}  // namespace phalanx::base

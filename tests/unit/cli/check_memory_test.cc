@@ -1,4 +1,4 @@
-#include "cli/check_memory.h"
+#include "cli/records/check_memory.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using std::chrono::milliseconds;
@@ -166,4 +166,4 @@ TEST_F(CheckMemoryFile, WhatSpeaksAgainstTheHostsIsForgotten) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

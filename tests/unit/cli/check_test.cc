@@ -1,12 +1,12 @@
 // What `phalanx check` and `phalanx explain` take from the command line, and what the exit code of a check says.
 #include <gtest/gtest.h>
 
-#include "cli/check_exit.h"
 #include "cli/codes.h"
-#include "cli/command_line.h"
+#include "cli/exit_code.h"
+#include "cli/flags/command_line.h"
 #include "doctor/catalogue.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 base::Result<RunOptions> options_of(std::vector<std::string> words) {
@@ -69,24 +69,24 @@ TEST(CheckExit, SaysTheWorst) {
   checked.kind = job::Verdict::Kind::kChecked;
   doctor::Examination clean, noted, warned, failed;
   noted.notes = warned.warnings = failed.errors = 1;
-  EXPECT_EQ(check_exit(state, checked, clean, FailOn::kNote), 0);
-  EXPECT_EQ(check_exit(state, checked, failed, FailOn::kError), 3);
-  EXPECT_EQ(check_exit(state, checked, failed, FailOn::kNever), 0);
-  EXPECT_EQ(check_exit(state, checked, warned, FailOn::kError), 0);
-  EXPECT_EQ(check_exit(state, checked, warned, FailOn::kWarning), 3);
-  EXPECT_EQ(check_exit(state, checked, noted, FailOn::kWarning), 0);
-  EXPECT_EQ(check_exit(state, checked, noted, FailOn::kNote), 3);
+  EXPECT_EQ(check_exit_code(state, checked, clean, FailOn::kNote), 0);
+  EXPECT_EQ(check_exit_code(state, checked, failed, FailOn::kError), 3);
+  EXPECT_EQ(check_exit_code(state, checked, failed, FailOn::kNever), 0);
+  EXPECT_EQ(check_exit_code(state, checked, warned, FailOn::kError), 0);
+  EXPECT_EQ(check_exit_code(state, checked, warned, FailOn::kWarning), 3);
+  EXPECT_EQ(check_exit_code(state, checked, noted, FailOn::kWarning), 0);
+  EXPECT_EQ(check_exit_code(state, checked, noted, FailOn::kNote), 3);
   checked.refusals = {base::fail(base::ErrorKind::kUnfit, "no set of equal GPUs")};
-  EXPECT_EQ(check_exit(state, checked, clean, FailOn::kError), 3);
+  EXPECT_EQ(check_exit_code(state, checked, clean, FailOn::kError), 3);
   state.checks.situation.hosts[1].probed = false;
-  EXPECT_EQ(check_exit(state, checked, failed, FailOn::kNever), 4);
+  EXPECT_EQ(check_exit_code(state, checked, failed, FailOn::kNever), 4);
   state.hosts[1].refusal = base::fail(base::ErrorKind::kTimeout, "no answer");
-  EXPECT_EQ(check_exit(state, checked, failed, FailOn::kError), 5);
+  EXPECT_EQ(check_exit_code(state, checked, failed, FailOn::kError), 5);
   job::Verdict interrupted;
   interrupted.kind = job::Verdict::Kind::kInterrupted;
   interrupted.exit_code = 130;
-  EXPECT_EQ(check_exit(state, interrupted, failed, FailOn::kError), 130);
+  EXPECT_EQ(check_exit_code(state, interrupted, failed, FailOn::kError), 130);
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

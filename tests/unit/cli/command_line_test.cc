@@ -1,4 +1,4 @@
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -190,4 +190,4 @@ TEST(FlagTable, EveryRowIsWholeAndEveryNameIsUnique) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

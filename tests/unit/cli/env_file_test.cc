@@ -1,4 +1,4 @@
-#include "cli/env_file.h"
+#include "cli/flags/env_file.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <sstream>
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -123,4 +123,4 @@ TEST(VariableName, Rules) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -6,10 +6,10 @@
 
 #include "base/json.h"
 #include "cli/explain_logs.h"
-#include "cli/verbs.h"
+#include "cli/flags/verbs.h"
 #include "os/files.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 const std::string kLogs = std::string(PHALANX_TEST_DATA) + "/logs/";
@@ -94,4 +94,4 @@ TEST_F(ExplainLogs, CodesOfBothCatalogues) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

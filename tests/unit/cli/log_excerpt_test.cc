@@ -1,4 +1,4 @@
-#include "cli/log_excerpt.h"
+#include "cli/records/log_excerpt.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "os/files.h"
 #include "scratch.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 class LogExcerpt : public testing::Test {
@@ -93,4 +93,4 @@ TEST_F(LogExcerpt, NoStepOfTheWayIsALink) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

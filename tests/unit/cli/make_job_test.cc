@@ -9,7 +9,7 @@
 #include "os/files.h"
 #include "scratch.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 // Each file is within its own limit, and one host would be sent all of them in one frame.
@@ -53,4 +53,4 @@ TEST(MakeJob, WhatTravelsWithoutBeingAskedForIsKnownByName) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 TEST(PlanView, ListsTheNamesThatDefaultExportsSendAndNoValue) {
@@ -24,4 +24,4 @@ TEST(PlanView, ListsTheNamesThatDefaultExportsSendAndNoValue) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

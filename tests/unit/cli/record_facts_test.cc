@@ -1,22 +1,22 @@
-#include "cli/record_facts.h"
+#include "cli/records/record_facts.h"
 
 #include <gtest/gtest.h>
 
 #include "base/json_fields.h"
-#include "host/facts.h"
+#include "machine/facts.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 TEST(RecordFacts, NamesOfVariablesAreKeptAndNoValue) {
-  host::Facts facts;
+  machine::Facts facts;
   facts.machine.hostname = "gpu01";
   facts.software.environment = {{"TORCH_MYVAL", "visiblevalue"}, {"NCCL_DEBUG", "visiblevalue"}};
-  host::LaunchLine launch;
+  machine::LaunchLine launch;
   launch.launcher = "torchrun";
   launch.variables = {{"MY_SWITCH", "visiblevalue"}};
   facts.command.launches = {launch, {}};
-  host::CommandFile script;
+  machine::CommandFile script;
   script.path = "/data/run.sh";
   script.text = "export MY_SWITCH=visiblevalue\n";
   facts.command.files = {script};
@@ -28,7 +28,7 @@ TEST(RecordFacts, NamesOfVariablesAreKeptAndNoValue) {
   EXPECT_EQ(base::to_text(json["command"]["launches"][0]["variable_names"]), R"(["MY_SWITCH"])");
   EXPECT_EQ(base::to_text(json["command"]["launches"][1]["variable_names"]), "[]");
   EXPECT_EQ(json["command"]["files"][0]["path"], "/data/run.sh");
-  base::Result<host::Facts> again = base::from_json<host::Facts>(json);
+  base::Result<machine::Facts> again = base::from_json<machine::Facts>(json);
   ASSERT_TRUE(again.ok()) << "a file that was kept reads as facts";
   EXPECT_EQ(again->machine.hostname, "gpu01");
 }
@@ -38,4 +38,4 @@ TEST(RecordFacts, WhatIsNoneIsNotKept) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,4 +1,4 @@
-#include "cli/reference.h"
+#include "cli/flags/reference.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #include "base/unicode.h"
 #include "view/command_list.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Language;
@@ -159,4 +159,4 @@ TEST(Completion, OtherShellsAreRefused) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -1,8 +1,8 @@
-#include "cli/run_options.h"
+#include "cli/flags/run_options.h"
 
 #include <gtest/gtest.h>
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -149,4 +149,4 @@ TEST(RunOptions, RefusesContradictionsAndNothingToDo) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

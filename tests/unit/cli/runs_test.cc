@@ -1,12 +1,12 @@
-#include "cli/runs.h"
+#include "cli/records/runs.h"
 
 #include <gtest/gtest.h>
 
-#include "cli/record_life.h"
-#include "cli/run_story.h"
+#include "cli/records/record_life.h"
+#include "cli/records/run_story.h"
 #include "os/clock.h"
 
-namespace cli {
+namespace phalanx::cli {
 namespace {
 
 using base::Json;
@@ -162,4 +162,4 @@ TEST(RunStory, CurvesAndRanks) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace phalanx::cli

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace codes {
+namespace phalanx::codes {
 namespace {
 
 TEST(Codes, EachHasItsWordsInBothLanguages) {
@@ -45,4 +45,4 @@ TEST(Codes, AreFoundWhateverTheCase) {
 }
 
 }  // namespace
-}  // namespace codes
+}  // namespace phalanx::codes

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace codes {
+namespace phalanx::codes {
 namespace {
 
 using base::Language;
@@ -53,4 +53,4 @@ TEST(CodePage, SaysWhereItIsWrong) {
 }
 
 }  // namespace
-}  // namespace codes
+}  // namespace phalanx::codes

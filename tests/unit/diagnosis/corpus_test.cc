@@ -7,11 +7,11 @@
 #include <map>
 
 #include "base/text.h"
-#include "diagnosis/log_evidence.h"
-#include "diagnosis/log_files.h"
-#include "diagnosis/log_verdict.h"
+#include "diagnosis/logs/evidence.h"
+#include "diagnosis/logs/files.h"
+#include "diagnosis/logs/verdict.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 const std::string kFolder = std::string(PHALANX_TEST_DATA) + "/logs";
@@ -106,4 +106,4 @@ TEST(Corpus, EvidenceStandsWhereItIsSaidToStand) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -6,10 +6,10 @@
 #include <cstdlib>
 
 #include "codes/code.h"
-#include "diagnosis/flight_files.h"
+#include "diagnosis/hang/flight_files.h"
 #include "os/files.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 struct Op {
@@ -249,4 +249,4 @@ open('{0}/notes_4', 'w').write('no dump')
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,9 +1,9 @@
-#include "diagnosis/flight_recorder.h"
+#include "diagnosis/hang/flight_recorder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 struct Op {
@@ -142,4 +142,4 @@ TEST(FlightRecorder, OtherFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,5 +1,5 @@
 // The judge of a run that stands still, on samples as agents send them.
-#include "diagnosis/hang.h"
+#include "diagnosis/hang/hang.h"
 
 #include <gtest/gtest.h>
 
@@ -7,15 +7,17 @@
 #include "codes/code.h"
 #include "doctor/catalogue.h"
 
+using namespace phalanx;
+
 namespace {
 
 using diagnosis::HangInput;
 using diagnosis::HangVerdict;
 using diagnosis::RankView;
-using host::ProcessSample;
-using host::RankSample;
-using host::SocketSample;
-using host::ThreadSample;
+using machine::ProcessSample;
+using machine::RankSample;
+using machine::SocketSample;
+using machine::ThreadSample;
 
 // Stacks as the scan gives them of PyTorch 1.13 ranks on gloo.
 const std::vector<std::string> kWorkWait = {"libc.so.6!+0x85f16", "libc.so.6!pthread_cond_wait", "libtorch_cpu.so.1.13.0!c10d::Work::wait",
@@ -311,9 +313,9 @@ TEST(Hang, PlacesOfTheCodeAreFolded) {
 TEST(Hang, ASampleComesBackFromJsonAsItWas) {
   RankView odd = in_all_reduce(1);
   odd.then->sockets = {link("10.0.0.1:1", "10.0.0.2:2")};
-  host::HostSample sample;
+  machine::HostSample sample;
   sample.ranks = {*odd.then};
-  auto back = base::from_json<host::HostSample>(base::to_json(sample));
+  auto back = base::from_json<machine::HostSample>(base::to_json(sample));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(base::to_text(base::to_json(*back)), base::to_text(base::to_json(sample)));
 }

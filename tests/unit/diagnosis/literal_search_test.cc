@@ -1,11 +1,11 @@
-#include "diagnosis/literal_search.h"
+#include "diagnosis/logs/literal_search.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 std::multiset<std::pair<size_t, uint32_t>> found(const LiteralSearch& search, std::string_view text) {
@@ -47,4 +47,4 @@ TEST(LiteralSearch, AgreesWithThePlainSearch) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,4 +1,4 @@
-#include "diagnosis/log_evidence.h"
+#include "diagnosis/logs/evidence.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "os/files.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 LogVerdict read(std::string_view text) {
@@ -113,4 +113,4 @@ TEST(LogEvidence, TwoReportsOfRasAreCompared) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,4 +1,4 @@
-#include "diagnosis/log_files.h"
+#include "diagnosis/logs/files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "os/files.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 class LogFiles : public testing::Test {
@@ -115,4 +115,4 @@ TEST_F(LogFiles, GzipWholeInPartsAndDamaged) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "diagnosis/log_verdict.h"
+#include "diagnosis/logs/verdict.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr std::string_view kOom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has\n";
@@ -73,4 +73,4 @@ TEST(LogJudge, NothingIsNothing) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

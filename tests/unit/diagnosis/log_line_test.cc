@@ -1,8 +1,8 @@
-#include "diagnosis/log_line.h"
+#include "diagnosis/logs/line.h"
 
 #include <gtest/gtest.h>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 constexpr int64_t kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute, kDay = 24 * kHour;
@@ -72,4 +72,4 @@ TEST(LogLine, FilesNameRanks) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,10 +1,10 @@
-#include "diagnosis/log_scan.h"
+#include "diagnosis/logs/scan.h"
 
 #include <gtest/gtest.h>
 
-#include "diagnosis/log_verdict.h"
+#include "diagnosis/logs/verdict.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 LogFacts scan(std::string_view text, size_t piece = SIZE_MAX, LogFile file = {.name = "x.log", .host = {}}) {
@@ -122,4 +122,4 @@ TEST(LogScan, TorchrunsSummaryTellsRankAndHost) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,5 +1,5 @@
 // Findings from NCCL logs: lines as NCCL writes them, healthy and broken.
-#include "diagnosis/nccl_view.h"
+#include "diagnosis/nccl/view.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include "base/text.h"
 #include "codes/code.h"
 #include "doctor/catalogue.h"
-#include "logs/nccl_log.h"
+#include "logs/nccl/log.h"
 #include "os/files.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 using doctor::Severity;
@@ -266,4 +266,4 @@ TEST(NcclSection, ShowsWhoAndHow) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

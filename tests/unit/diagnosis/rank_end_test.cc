@@ -4,9 +4,9 @@
 #include <signal.h>
 
 #include "codes/code.h"
-#include "diagnosis/log_verdict.h"
+#include "diagnosis/logs/verdict.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 int exited(int code) { return code << 8; }
@@ -133,4 +133,4 @@ TEST(RankEnd, StrangeTextsDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -1,12 +1,12 @@
 // Reports in the forms that NCCL's src/ras/client_support.cc prints them.
-#include "diagnosis/ras.h"
+#include "diagnosis/hang/ras.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "codes/code.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 const std::string kHead =
@@ -207,4 +207,4 @@ TEST(Ras, GarbageIsRefusedOrHarmless) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

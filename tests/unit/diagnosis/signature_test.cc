@@ -1,14 +1,14 @@
-#include "diagnosis/signature.h"
+#include "diagnosis/logs/signature.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "codes/code.h"
-#include "diagnosis/log_verdict.h"
-#include "diagnosis/signature_matcher.h"
+#include "diagnosis/logs/signature_matcher.h"
+#include "diagnosis/logs/verdict.h"
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 TEST(Signatures, EachMatchesItsLineAndNotTheOther) {
@@ -52,4 +52,4 @@ TEST(Signatures, ALineIsCountedOnce) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

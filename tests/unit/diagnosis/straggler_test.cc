@@ -1,8 +1,10 @@
-#include "diagnosis/straggler.h"
+#include "diagnosis/hang/straggler.h"
 
 #include <gtest/gtest.h>
 
 #include "codes/code.h"
+
+using namespace phalanx;
 
 namespace {
 
@@ -45,8 +47,8 @@ TEST(Straggler, TheCpuLimitIsTold) {
   EXPECT_EQ(told[0].evidence.english, "the CPU limit of its cgroup has held it back for 60 % of the time and more");
 }
 
-host::Gpu gpu(int64_t index, int64_t used, int64_t percent, int64_t watts) {
-  host::Gpu g;
+machine::Gpu gpu(int64_t index, int64_t used, int64_t percent, int64_t watts) {
+  machine::Gpu g;
   g.index = index;
   g.memory_used_bytes = used;
   g.utilization_percent = percent;
@@ -59,7 +61,7 @@ host::Gpu gpu(int64_t index, int64_t used, int64_t percent, int64_t watts) {
 TEST(Straggler, GpusThatSpinAndAFirstOneThatIsFull) {
   Stragglers s;
   std::set<int64_t> pids = {10, 11, 12, 13};
-  std::vector<host::Gpu> gpus;
+  std::vector<machine::Gpu> gpus;
   for (int64_t i = 0; i < 4; ++i) gpus.push_back(gpu(i, (i == 0 ? 30LL : 10LL) << 30, 100, 90));
   std::vector<SlowVerdict> told = s.look_at_gpus(0, gpus, pids);
   ASSERT_EQ(told.size(), 2u);
@@ -74,7 +76,7 @@ TEST(Straggler, GpusThatSpinAndAFirstOneThatIsFull) {
 }
 
 TEST(Straggler, LanesThatAreMissing) {
-  host::Gpu g = gpu(0, 1, 50, 200);
+  machine::Gpu g = gpu(0, 1, 50, 200);
   g.pcie = {{"0000:3b:00.0", "16.0 GT/s", "16.0 GT/s", 8, 16, false}};
   std::vector<SlowVerdict> told = Stragglers().look_at_gpus(0, {g}, {10});
   ASSERT_EQ(told.size(), 1u);

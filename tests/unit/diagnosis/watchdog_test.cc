@@ -1,9 +1,9 @@
-#include "diagnosis/watchdog.h"
+#include "diagnosis/hang/watchdog.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace diagnosis {
+namespace phalanx::diagnosis {
 namespace {
 
 std::string timeout(int rank, int seq, std::string_view op = "ALLREDUCE", int in = 10) {
@@ -83,4 +83,4 @@ TEST(Watchdog, AllWaitTogether) {
 }
 
 }  // namespace
-}  // namespace diagnosis
+}  // namespace phalanx::diagnosis

@@ -10,7 +10,7 @@
 #include "doctor/examine.h"
 #include "situations.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 
 struct Case {
   std::string_view code;
@@ -52,4 +52,4 @@ Case miss(std::string_view code, std::string_view what, Situation (*base)(), Cha
           }};
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

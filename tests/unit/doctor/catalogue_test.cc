@@ -11,7 +11,7 @@
 #include "cases.h"
 #include "doctor/commands.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
 std::vector<Case> all_cases() {
@@ -131,4 +131,4 @@ TEST(Catalogue, EqualHostsFoldIntoOneFinding) {
 }
 
 }  // namespace
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

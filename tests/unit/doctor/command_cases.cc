@@ -2,13 +2,13 @@
 #include "cases.h"
 #include "user_files.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-using host::LaunchLine;
+using machine::LaunchLine;
 
 void output(Situation& s, bool folder, bool made) {
-  host::ShellOutput o;
+  machine::ShellOutput o;
   o.file = "/home/train/work/run.sh";
   o.line = 8;
   o.target = "/home/train/work/logs/nohup_logs/gan.log";
@@ -177,7 +177,7 @@ std::vector<Case> torch_launch_cases() {
 }
 
 void lose(Situation& s, size_t host, const std::string& name) {
-  host::CommandFile& f = file_on(s, host, name);
+  machine::CommandFile& f = file_on(s, host, name);
   f.exists = false;
   f.text = f.sha256 = "";
 }
@@ -244,4 +244,4 @@ std::vector<Case> command_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

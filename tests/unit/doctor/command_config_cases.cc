@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "user_files.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
 // The pdsh configuration of a field note for 2 × 8 GPUs.
@@ -15,7 +15,7 @@ const std::string kAccelerate =
 
 void accelerate(Situation& s, const std::string& from = "", const std::string& to = "") {
   give(s, "acc.yaml", "accelerate", from.empty() ? kAccelerate : base::replace_all(kAccelerate, from, to));
-  host::LaunchLine l = launch_line("accelerate", "train.py");
+  machine::LaunchLine l = launch_line("accelerate", "train.py");
   l.options = {{"config_file", "acc.yaml"}, {"machine_rank", "${RANK}"}};
   give(s, l);
 }
@@ -122,7 +122,7 @@ void llamafactory(Situation& s, const std::string& from = "", const std::string&
 }
 void output_folder(Situation& s, int64_t entries) {
   for (HostView& h : s.hosts) {
-    host::PathFact p = h.facts.storage.paths[0];
+    machine::PathFact p = h.facts.storage.paths[0];
     p.path = "/home/train/work/saves/qwen";
     p.entries = entries;
     h.facts.storage.paths.push_back(p);
@@ -168,7 +168,7 @@ std::vector<Case> lightning_cases() {
       miss("CMD-LIGHTNING-DEVICES", "--trainer.devices on the command line", docker_host_network,
            [](Situation& s) {
              lightning(s, "[0]");
-             host::LaunchLine l = launch_line("python", "cli.py");
+             machine::LaunchLine l = launch_line("python", "cli.py");
              l.arguments = {"fit", "-c", "configs/gan.yaml", "--trainer.devices=4"};
              give(s, l);
            }),
@@ -223,4 +223,4 @@ std::vector<Case> command_python_cases() {
   };
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

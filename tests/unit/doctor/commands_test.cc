@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 Effect effect(std::string_view line) {
@@ -42,4 +42,4 @@ TEST(Commands, PlaceholdersAreNotRedirections) {
 }
 
 }  // namespace
-}  // namespace doctor
+}  // namespace phalanx::doctor

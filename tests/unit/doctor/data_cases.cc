@@ -2,7 +2,7 @@
 #include "cases.h"
 #include "user_files.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
 void script(Situation& s, const std::string& text) { give(s, "train.py", "script", text); }
@@ -85,7 +85,7 @@ std::vector<Case> loader_cases() {
           [](Situation& s) { script(s, "loader = DataLoader(data, num_workers=3*args.num_gpus, sampler=sampler, drop_last=True)\n"); }),
       hit("DATA-WORKERS", "--num_workers 32", bond_infiniband,
           [](Situation& s) {
-            host::LaunchLine l = launch_line("python", "train.py");
+            machine::LaunchLine l = launch_line("python", "train.py");
             l.arguments = {"--num_workers", "32"};
             give(s, l);
           }),
@@ -106,7 +106,7 @@ std::vector<Case> config_cases() {
           }),
       hit("DATA-BATCH", "--batch_size 8", bond_infiniband,
           [](Situation& s) {
-            host::LaunchLine l = launch_line("python", "train.py");
+            machine::LaunchLine l = launch_line("python", "train.py");
             l.arguments = {"--batch_size=8"};
             give(s, l);
           }),
@@ -144,4 +144,4 @@ std::vector<Case> data_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "cases.h"
-#include "host/probe.h"
+#include "machine/probe.h"
 #include "os/files.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
 using Codes = std::set<std::string>;
@@ -27,13 +27,13 @@ class FieldNotes : public testing::Test {
     ASSERT_TRUE(os::write_file_atomic(path, text).ok());
   }
   Codes codes(Situation s, const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment = {}) {
-    host::ProbeRequest request;
+    machine::ProbeRequest request;
     request.root = root_;
     request.argv = argv;
     request.directory = s.job.directory = "/home/train/work";
     s.job.argv = argv;
     for (HostView& h : s.hosts) {
-      h.facts.command = host::read_command(request);
+      h.facts.command = machine::read_command(request);
       for (const auto& [key, value] : environment) h.facts.software.environment[key] = value;
     }
     Codes found;
@@ -132,4 +132,4 @@ TEST_F(FieldNotes, ThePlainWayIsLeftInPeace) {
 }
 
 }  // namespace
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

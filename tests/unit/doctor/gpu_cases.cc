@@ -2,12 +2,12 @@
 
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-using host::Gpu;
+using machine::Gpu;
 
-host::GpuFacts& gpus(Situation& s, size_t h = 0) { return s.hosts[h].facts.gpus; }
+machine::GpuFacts& gpus(Situation& s, size_t h = 0) { return s.hosts[h].facts.gpus; }
 Gpu& gpu(Situation& s, size_t g = 1, size_t h = 0) { return gpus(s, h).devices[g]; }
 
 void no_gpus(Situation& s, size_t h) { gpus(s, h) = {}; }
@@ -213,4 +213,4 @@ std::vector<Case> gpu_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -8,12 +8,12 @@
 #include "cases.h"
 #include "gpu_tree.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-using host::test::GpuTree;
-using host::test::TreeGpu;
-using host::test::two_3090;
+using machine::test::GpuTree;
+using machine::test::TreeGpu;
+using machine::test::two_3090;
 
 std::set<std::string> codes_of(const Situation& s) {
   std::set<std::string> codes;
@@ -119,4 +119,4 @@ TEST(GpuProbe, UnequalModelsBetweenHosts) {
 }
 
 }  // namespace
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -1,10 +1,10 @@
 // Each IB- row: four machines with InfiniBand and one realistic fault, and the nearest state that is still well.
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-host::IbPort& port(Situation& s, size_t h, size_t device) { return s.hosts[h].facts.infiniband.devices[device].ports[0]; }
+machine::IbPort& port(Situation& s, size_t h, size_t device) { return s.hosts[h].facts.infiniband.devices[device].ports[0]; }
 
 void set(Situation& s, const std::string& name, const std::string& value) { s.job.set.emplace_back(name, value); }
 
@@ -17,7 +17,7 @@ void each(Situation& s, Change change) {
 // The same machines with RoCE: GIDs as a ConnectX shows them with one IPv4 address.
 Situation roce() {
   Situation s = bond_infiniband();
-  each(s, [&](size_t h, size_t d, host::IbPort& p) {
+  each(s, [&](size_t h, size_t d, machine::IbPort& p) {
     std::string name = "ens" + std::to_string(d);
     std::string link_local = "fe80:0000:0000:0000:b859:9fff:fe03:041" + std::to_string(h);
     std::string ipv4 = "0000:0000:0000:0000:0000:ffff:0a02:000" + std::to_string(h);
@@ -35,7 +35,7 @@ Situation roce() {
 // An Ethernet management port of the same make beside the fabric.
 void add_management_port(Situation& s, const std::string& state) {
   for (HostView& h : s.hosts) {
-    host::IbDevice d = h.facts.infiniband.devices[0];
+    machine::IbDevice d = h.facts.infiniband.devices[0];
     d.name = "mlx5_bond_0";
     d.pci = "0000:e1:00.0";
     d.ports[0].link_layer = "Ethernet";
@@ -49,7 +49,7 @@ void add_management_port(Situation& s, const std::string& state) {
 
 void add_port_cases(std::vector<Case>& all) {
   all.push_back(hit("IB-PORT-INIT", "no subnet manager on all hosts", bond_infiniband,
-                    [](Situation& s) { each(s, [](size_t, size_t, host::IbPort& p) { p.state = "INIT", p.sm_lid = 0; }); }));
+                    [](Situation& s) { each(s, [](size_t, size_t, machine::IbPort& p) { p.state = "INIT", p.sm_lid = 0; }); }));
   all.push_back(miss("IB-PORT-INIT", "a port without a cable", bond_infiniband, [](Situation& s) {
     port(s, 0, 3).state = "DOWN";
     port(s, 0, 3).phys_state = "Polling";
@@ -59,15 +59,15 @@ void add_port_cases(std::vector<Case>& all) {
     port(s, 0, 3).phys_state = "Polling";
   }));
   all.push_back(miss("IB-PORT-DOWN", "a port that nobody uses", bond_infiniband, [](Situation& s) {
-    each(s, [](size_t, size_t d, host::IbPort& p) {
+    each(s, [](size_t, size_t d, machine::IbPort& p) {
       if (d == 3) p.state = "DOWN", p.phys_state = "Polling";
     });
   }));
   all.push_back(hit("IB-NONE-ACTIVE", "cards without cables on all hosts", bond_infiniband, [](Situation& s) {
-    each(s, [](size_t, size_t, host::IbPort& p) { p.state = "DOWN", p.phys_state = "Polling", p.sm_lid = 0; });
+    each(s, [](size_t, size_t, machine::IbPort& p) { p.state = "DOWN", p.phys_state = "Polling", p.sm_lid = 0; });
   }));
   all.push_back(miss("IB-NONE-ACTIVE", "one port of four works", bond_infiniband, [](Situation& s) {
-    each(s, [](size_t, size_t d, host::IbPort& p) {
+    each(s, [](size_t, size_t d, machine::IbPort& p) {
       if (d != 1) p.state = "DOWN", p.phys_state = "Polling", p.sm_lid = 0;
     });
   }));
@@ -85,19 +85,19 @@ void add_port_cases(std::vector<Case>& all) {
     port(s, 2, 1).rate_gbps = 100;
   }));
   all.push_back(miss("IB-RATE", "EDR on all hosts", bond_infiniband, [](Situation& s) {
-    each(s, [](size_t, size_t d, host::IbPort& p) {
+    each(s, [](size_t, size_t d, machine::IbPort& p) {
       if (d == 1) p.rate = "100 Gb/sec (4X EDR)", p.rate_gbps = 100;
     });
   }));
   all.push_back(hit("IB-WIDTH", "one lane", bond_infiniband, [](Situation& s) { port(s, 2, 1).rate = "50 Gb/sec (1X HDR)"; }));
   all.push_back(miss("IB-WIDTH", "HDR100 is two lanes by design", bond_infiniband, [](Situation& s) {
-    each(s, [](size_t, size_t, host::IbPort& p) { p.rate = "100 Gb/sec (2X HDR)", p.rate_gbps = 100; });
+    each(s, [](size_t, size_t, machine::IbPort& p) { p.rate = "100 Gb/sec (2X HDR)", p.rate_gbps = 100; });
   }));
   all.push_back(
       hit("IB-ERRORS", "symbol errors on one port", bond_infiniband, [](Situation& s) { port(s, 3, 0).counters["symbol_error"] = 5000; }));
   all.push_back(miss("IB-ERRORS", "a few", bond_infiniband, [](Situation& s) { port(s, 3, 0).counters["symbol_error"] = 30; }));
   all.push_back(miss("IB-ERRORS", "on all ports, since a year", bond_infiniband, [](Situation& s) {
-    each(s, [](size_t h, size_t, host::IbPort& p) { p.counters["symbol_error"] = 500 + 100 * static_cast<int64_t>(h); });
+    each(s, [](size_t h, size_t, machine::IbPort& p) { p.counters["symbol_error"] = 500 + 100 * static_cast<int64_t>(h); });
   }));
   all.push_back(hit("IB-FIRMWARE", "one older", bond_infiniband,
                     [](Situation& s) { s.hosts[1].facts.infiniband.devices[0].firmware = "20.31.1014"; }));
@@ -107,9 +107,9 @@ void add_port_cases(std::vector<Case>& all) {
   }));
   all.push_back(hit("IB-PKEY", "another partition", bond_infiniband, [](Situation& s) { port(s, 1, 0).pkey = "0x8005"; }));
   all.push_back(hit("IB-PKEY", "limited members", bond_infiniband,
-                    [](Situation& s) { each(s, [](size_t, size_t, host::IbPort& p) { p.pkey = "0x7fff"; }); }));
+                    [](Situation& s) { each(s, [](size_t, size_t, machine::IbPort& p) { p.pkey = "0x7fff"; }); }));
   all.push_back(miss("IB-PKEY", "another partition, all of them", bond_infiniband,
-                     [](Situation& s) { each(s, [](size_t, size_t, host::IbPort& p) { p.pkey = "0x8005"; }); }));
+                     [](Situation& s) { each(s, [](size_t, size_t, machine::IbPort& p) { p.pkey = "0x8005"; }); }));
   all.push_back(
       hit("IB-DEVICE-MISSING", "three of four", bond_infiniband, [](Situation& s) { s.hosts[1].facts.infiniband.devices.pop_back(); }));
   all.push_back(miss("IB-DEVICE-MISSING", "three on all", bond_infiniband, [](Situation& s) {
@@ -192,4 +192,4 @@ std::vector<Case> infiniband_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

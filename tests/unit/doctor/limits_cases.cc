@@ -1,11 +1,11 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kGiB = 1 << 30;
-host::LimitsFacts& limits(Situation& s, size_t h) { return s.hosts[h].facts.limits; }
+machine::LimitsFacts& limits(Situation& s, size_t h) { return s.hosts[h].facts.limits; }
 
 void memory(Situation& s, size_t h, int64_t limit, int64_t used) {
   limits(s, h).cgroup_memory_bytes = limit;
@@ -101,4 +101,4 @@ std::vector<Case> limits_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

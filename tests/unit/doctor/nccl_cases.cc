@@ -1,6 +1,6 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -136,7 +136,7 @@ void libraries(std::vector<Case>& all) {
   all.push_back(miss("NCCL-BUILD-DIFFERS", "equal", ib, nothing()));
   auto before = [](const char* other, const char* way) {
     return [other, way](Situation& s) {
-      host::SoftwareFacts& f = s.hosts[1].facts.software;
+      machine::SoftwareFacts& f = s.hosts[1].facts.software;
       f.nccl.insert(f.nccl.begin(), {"/opt/nccl/lib/libnccl.so.2", other});
       f.nccl_ways = {way, "RUNPATH of libtorch_cuda.so"};
     };
@@ -145,7 +145,7 @@ void libraries(std::vector<Case>& all) {
   all.push_back(miss("NCCL-SHADOWED", "a newer one, on purpose", ib, before("2.21.5+cuda12.4", "LD_LIBRARY_PATH")));
   auto none = [](bool assumed) {
     return [assumed](Situation& s) {
-      host::SoftwareFacts& f = s.hosts[3].facts.software;
+      machine::SoftwareFacts& f = s.hosts[3].facts.software;
       f.nccl.clear();
       f.torch_nccl = "dynamic";
       f.assumed = assumed;
@@ -197,4 +197,4 @@ std::vector<Case> nccl_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

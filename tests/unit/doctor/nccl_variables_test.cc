@@ -1,9 +1,9 @@
 // What is said of names and values, held against what strtoll and NCCL's own table say.
-#include "doctor/nccl_variables.h"
+#include "doctor/views/nccl_variables.h"
 
 #include <gtest/gtest.h>
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 TEST(NcclVariables, TheTableIsSortedAndFound) {
@@ -66,4 +66,4 @@ TEST(NcclVariables, Minor) {
 }
 
 }  // namespace
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,19 +1,19 @@
 // Each NET- row: a healthy cluster with one realistic fault, and the nearest state that is still well.
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-host::Interface& card(Situation& s, size_t h, const std::string& name) {
-  for (host::Interface& i : s.hosts[h].facts.network.interfaces)
+machine::Interface& card(Situation& s, size_t h, const std::string& name) {
+  for (machine::Interface& i : s.hosts[h].facts.network.interfaces)
     if (i.name == name) return i;
   return s.hosts[h].facts.network.interfaces.back();
 }
 
 // A further interface, before those that are there: as one with a lower index.
-host::Interface& add(Situation& s, size_t h, const std::string& name, const std::string& kind, const std::string& address, int64_t prefix,
-                     bool first = false) {
-  host::Interface i;
+machine::Interface& add(Situation& s, size_t h, const std::string& name, const std::string& kind, const std::string& address,
+                        int64_t prefix, bool first = false) {
+  machine::Interface i;
   i.name = name;
   i.kind = kind;
   i.state = "up";
@@ -24,13 +24,13 @@ host::Interface& add(Situation& s, size_t h, const std::string& name, const std:
   return *all.insert(first ? all.begin() + 1 : all.end(), i);
 }
 
-cluster::Link* link(Situation& s, int64_t from, int64_t to) {
-  for (cluster::Link& l : s.mesh.links)
+hosts::Link* link(Situation& s, int64_t from, int64_t to) {
+  for (hosts::Link& l : s.mesh.links)
     if (l.from == from && l.to == to) return &l;
   return nullptr;
 }
 
-void fail(cluster::Link& l, const std::string& outcome, int64_t error, int64_t ns) {
+void fail(hosts::Link& l, const std::string& outcome, int64_t error, int64_t ns) {
   l.outcome = outcome;
   l.error_number = error;
   l.connect_ns = ns;
@@ -40,7 +40,7 @@ void fail(cluster::Link& l, const std::string& outcome, int64_t error, int64_t n
 // All links towards host `to` end so.
 auto towards(int64_t to, std::string outcome, int64_t error, int64_t ns) {
   return [=](Situation& s) {
-    for (cluster::Link& l : s.mesh.links)
+    for (hosts::Link& l : s.mesh.links)
       if (l.to == to) fail(l, outcome, error, ns);
   };
 }
@@ -131,14 +131,14 @@ void add_choice_cases(std::vector<Case>& all) {
                      [](Situation& s) { add(s, 2, "tailscale0", "vpn", "100.64.0.7", 32); }));
   all.push_back(hit("NET-DOWN-IFACE", "ib0 without a cable has an address still", plain_ethernet, [](Situation& s) {
     for (size_t h = 0; h < 4; ++h) {
-      host::Interface& ib = add(s, h, "ib0", "infiniband", "10.3.0.1" + std::to_string(h), 24);
+      machine::Interface& ib = add(s, h, "ib0", "infiniband", "10.3.0.1" + std::to_string(h), 24);
       ib.running = ib.carrier = false;
       ib.state = "down";
       s.hosts[h].facts.software.nccl = {{"/x/libnccl.so.2", "2.20.5+cuda12.4"}};
     }
   }));
   all.push_back(miss("NET-DOWN-IFACE", "the same with NCCL 2.28", plain_ethernet, [](Situation& s) {
-    host::Interface& ib = add(s, 0, "ib0", "infiniband", "10.3.0.1", 24);
+    machine::Interface& ib = add(s, 0, "ib0", "infiniband", "10.3.0.1", 24);
     ib.running = false;
     s.hosts[0].facts.software.nccl = {{"/x/libnccl.so.2", "2.28.3+cuda12.9"}};
   }));
@@ -162,7 +162,7 @@ void add_far_choice_cases(std::vector<Case>& all) {
   };
   all.push_back(hit("NET-DOCKER-BRIDGE", "containers without the host's network", docker_host_network, in_docker));
   all.push_back(miss("NET-DOCKER-BRIDGE", "an overlay that was tried", docker_host_network, [in_docker](Situation& s) {
-    std::vector<cluster::Link> links = s.mesh.links;
+    std::vector<hosts::Link> links = s.mesh.links;
     in_docker(s);
     s.mesh.links = links;
   }));
@@ -223,7 +223,7 @@ void add_host_cases(std::vector<Case>& all) {
     for (size_t h = 0; h < 4; ++h) move_to(s, h, "10.0.0." + std::to_string(2 * h + 1), 31);
   }));
   auto no_way = [](Situation& s, bool all_of_them) {
-    for (host::Route& r : s.hosts[0].facts.network.routes)
+    for (machine::Route& r : s.hosts[0].facts.network.routes)
       if (r.to == own(s, 2)) r.error = "Network is unreachable";
     if (!all_of_them) s.hosts[0].facts.network.routes.push_back({"10.5.0.2", "ens9", "10.5.0.1", "", 1500, ""});
     if (!all_of_them) add(s, 2, "ens9", "physical", "10.5.0.2", 24);
@@ -274,7 +274,7 @@ void add_host_cases(std::vector<Case>& all) {
 auto rates(int64_t h, bool out, int64_t rate, int64_t best = 0) {
   return [=](Situation& s) {
     int64_t noise = 0;
-    for (cluster::Link& l : s.mesh.links) {
+    for (hosts::Link& l : s.mesh.links) {
       l.bytes_per_second = 300'000'000 + 217'000'000 * (noise++ % 5);
       if ((out ? l.from : l.to) == h) l.bytes_per_second = rate;
     }
@@ -292,19 +292,19 @@ void add_link_cases(std::vector<Case>& all) {
   all.push_back(miss("NET-SLOW-LINK", "of two hosts, one sends at half the rate", docker_host_network,
                      [](Situation& s) { link(s, 0, 1)->bytes_per_second = 1'100'000'000; }));
   all.push_back(hit("NET-LOSS", "one host loses packets", plain_ethernet, [](Situation& s) {
-    for (cluster::Link& l : s.mesh.links) {
+    for (hosts::Link& l : s.mesh.links) {
       l.segments = 3000;
       if (l.from == 1 || l.to == 1) l.retransmits = 60;
     }
   }));
   all.push_back(miss("NET-LOSS", "two packets of a few that were sent", plain_ethernet, [](Situation& s) {
-    for (cluster::Link& l : s.mesh.links) {
+    for (hosts::Link& l : s.mesh.links) {
       l.segments = 8;
       if (l.from == 1 || l.to == 1) l.retransmits = 1;
     }
   }));
   all.push_back(miss("NET-LOSS", "all hosts do", plain_ethernet, [](Situation& s) {
-    for (cluster::Link& l : s.mesh.links) l.retransmits = 60, l.segments = 3000;
+    for (hosts::Link& l : s.mesh.links) l.retransmits = 60, l.segments = 3000;
   }));
   all.push_back(hit("NET-SPEED-DIFFERS", "1 Gbit/s among 10", plain_ethernet, [](Situation& s) { card(s, 1, "eno1").speed_mbps = 1000; }));
   all.push_back(miss("NET-SPEED-DIFFERS", "25 Gbit/s among 10", docker_host_network, [](Situation& s) {
@@ -340,7 +340,7 @@ void add_link_cases(std::vector<Case>& all) {
   all.push_back(
       hit("NET-BOND-DEGRADED", "one link of two", bond_infiniband, [](Situation& s) { card(s, 0, "bond0").slaves[1].up = false; }));
   all.push_back(miss("NET-BOND-DEGRADED", "a bond that is not used", bond_infiniband, [](Situation& s) {
-    host::Interface& spare = add(s, 0, "bond1", "bond", "", 0);
+    machine::Interface& spare = add(s, 0, "bond1", "bond", "", 0);
     spare.slaves = {{"ens7", false, 0}, {"ens8", false, 0}};
   }));
   all.push_back(
@@ -362,4 +362,4 @@ std::vector<Case> network_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

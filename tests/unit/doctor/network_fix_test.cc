@@ -11,13 +11,13 @@
 
 #include "base/text.h"
 #include "cases.h"
-#include "doctor/mesh_view.h"
-#include "host/probe.h"
+#include "doctor/views/mesh_view.h"
+#include "machine/probe.h"
 #include "os/fd.h"
 #include "os/guarded.h"
 #include "os/net.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
 // Can 10.77.0.2 connect to the listener? 0, or what the kernel said; ETIMEDOUT after 400 ms of silence.
@@ -53,7 +53,7 @@ std::string close_and_open(const std::string& rule) {
   for (size_t h : {0, 1}) {
     s.hosts[h].name = h ? "gpu02" : "gpu01";
     s.hosts[h].probed = true;
-    s.hosts[h].facts.network = host::probe_network({});
+    s.hosts[h].facts.network = machine::probe_network({});
     s.hosts[h].address = h ? "10.77.0.2" : "10.77.0.1";
     s.hosts[h].interface = "lo";
   }
@@ -80,9 +80,9 @@ INSTANTIATE_TEST_SUITE_P(Rules, Firewall,
 
 TEST(Blame, OneHostStandsBehindAllItsLinks) {
   Situation s = plain_ethernet();
-  for (cluster::Link& l : s.mesh.links)
+  for (hosts::Link& l : s.mesh.links)
     if (l.from == 2 || l.to == 2) l.outcome = "timeout";
-  std::vector<Blame> all = blame(s, [](const cluster::Link& l) { return l.outcome == "timeout"; });
+  std::vector<Blame> all = blame(s, [](const hosts::Link& l) { return l.outcome == "timeout"; });
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].hosts, std::vector<size_t>{2});
   EXPECT_EQ(all[0].links.size(), 6u);
@@ -90,8 +90,8 @@ TEST(Blame, OneHostStandsBehindAllItsLinks) {
 
 TEST(Blame, OfTwoHostsWithNothingElseBothAreNamed) {
   Situation s = docker_host_network();
-  for (cluster::Link& l : s.mesh.links) l.outcome = "timeout";
-  std::vector<Blame> all = blame(s, [](const cluster::Link& l) { return l.outcome == "timeout"; });
+  for (hosts::Link& l : s.mesh.links) l.outcome = "timeout";
+  std::vector<Blame> all = blame(s, [](const hosts::Link& l) { return l.outcome == "timeout"; });
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].hosts, (std::vector<size_t>{0, 1}));
 }
@@ -121,4 +121,4 @@ TEST(FirewallCommand, OfTheServiceThatRuns) {
 }
 
 }  // namespace
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -1,6 +1,6 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 
 std::vector<Case> process_cases() {
   return {
@@ -14,7 +14,7 @@ std::vector<Case> process_cases() {
           [](Situation& s) { s.hosts[1].probed = false, s.hosts[1].error = "it did not answer the probe within 2.0 s"; }),
       hit("PROC-AGENT-SILENT", "stopped after the probe", plain_ethernet,
           [](Situation& s) {
-            for (cluster::Link& l : s.mesh.links)
+            for (hosts::Link& l : s.mesh.links)
               if (l.from == 1 || l.to == 1) l.outcome = "silent";
           }),
       miss("PROC-AGENT-SILENT", "a login that failed is told apart", plain_ethernet,
@@ -24,4 +24,4 @@ std::vector<Case> process_cases() {
   };
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

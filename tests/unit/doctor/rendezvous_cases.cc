@@ -1,16 +1,16 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-host::NetworkFacts& network(Situation& s, size_t h) { return s.hosts[h].facts.network; }
+machine::NetworkFacts& network(Situation& s, size_t h) { return s.hosts[h].facts.network; }
 
 void master(Situation& s, const std::string& address, int port = 0) {
   s.job.master_address = address;
   s.job.master_port = port;
 }
 void answer(Situation& s, size_t h, const std::string& name, std::vector<std::string> addresses, const std::string& error = "") {
-  for (host::Resolved& r : network(s, h).names)
+  for (machine::Resolved& r : network(s, h).names)
     if (r.name == name) {
       r.addresses = std::move(addresses);
       r.error = error;
@@ -23,7 +23,7 @@ void listener(Situation& s, size_t h, int port, int64_t parent) {
 }
 void script(Situation& s, const std::string& text) {
   for (HostView& h : s.hosts) {
-    host::CommandFile file;
+    machine::CommandFile file;
     file.path = "/home/train/work/train.py";
     file.role = "script";
     file.exists = true;
@@ -129,4 +129,4 @@ std::vector<Case> rendezvous_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -1,9 +1,9 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-using Change = std::function<void(host::SoftwareFacts&)>;
+using Change = std::function<void(machine::SoftwareFacts&)>;
 
 // A change of the software of one host; of all.
 auto on(size_t host, Change change) {
@@ -15,16 +15,16 @@ auto everywhere(Change change) {
   };
 }
 auto package_on(size_t host, std::string name, std::string version) {
-  return on(host, [name, version](host::SoftwareFacts& f) { f.packages[name] = version; });
+  return on(host, [name, version](machine::SoftwareFacts& f) { f.packages[name] = version; });
 }
 auto package_everywhere(std::string name, std::string version) {
-  return everywhere([name, version](host::SoftwareFacts& f) { f.packages[name] = version; });
+  return everywhere([name, version](machine::SoftwareFacts& f) { f.packages[name] = version; });
 }
 auto variable_on(size_t host, std::string name, std::string value) {
-  return on(host, [name, value](host::SoftwareFacts& f) { f.environment[name] = value; });
+  return on(host, [name, value](machine::SoftwareFacts& f) { f.environment[name] = value; });
 }
 auto variable_everywhere(std::string name, std::string value) {
-  return everywhere([name, value](host::SoftwareFacts& f) { f.environment[name] = value; });
+  return everywhere([name, value](machine::SoftwareFacts& f) { f.environment[name] = value; });
 }
 
 void programs(std::vector<Case>& all) {
@@ -33,7 +33,7 @@ void programs(std::vector<Case>& all) {
     return [error](Situation& s) {
       s.job.argv = {"torchrun", "train.py"};
       for (HostView& h : s.hosts) h.facts.software.program = "/opt/conda/envs/llm/bin/torchrun";
-      host::SoftwareFacts& f = s.hosts[2].facts.software;
+      machine::SoftwareFacts& f = s.hosts[2].facts.software;
       f.program_error = error;
       if (error.find("#!") == std::string::npos && !error.empty()) f.program.clear();
     };
@@ -49,22 +49,22 @@ void programs(std::vector<Case>& all) {
                     torchrun("/opt/conda/envs/llm/bin/torchrun starts with '#!/home/a/llm/bin/python', which cannot be executed")));
   all.push_back(miss("ENV-SHEBANG", "a program that is missing", base, torchrun("'torchrun' was not found")));
   auto script = [](const char* name) {
-    return on(1,
-              [name](host::SoftwareFacts& f) { f.shebangs = {{f.prefix + "/bin/" + name, "/home/a/llm/bin/python", "does not exist"}}; });
+    return on(
+        1, [name](machine::SoftwareFacts& f) { f.shebangs = {{f.prefix + "/bin/" + name, "/home/a/llm/bin/python", "does not exist"}}; });
   };
   all.push_back(hit("ENV-MOVED", "another script of the environment", base, script("accelerate")));
   all.push_back(miss("ENV-MOVED", "the program itself has a finding of its own", base, [](Situation& s) {
-    host::SoftwareFacts& f = s.hosts[1].facts.software;
+    machine::SoftwareFacts& f = s.hosts[1].facts.software;
     f.program = f.prefix + "/bin/torchrun";
     f.program_error = f.program + " starts with '#!/home/a/llm/bin/python', which cannot be executed";
     f.shebangs = {{f.program, "/home/a/llm/bin/python", "does not exist"}};
   }));
   all.push_back(hit("ENV-OTHER-PYTHON", "a copy that runs its original", base,
-                    on(0, [](host::SoftwareFacts& f) { f.program = "/data/llm/bin/torchrun"; })));
+                    on(0, [](machine::SoftwareFacts& f) { f.program = "/data/llm/bin/torchrun"; })));
   all.push_back(miss("ENV-OTHER-PYTHON", "a link in /usr/local/bin", base,
-                     on(0, [](host::SoftwareFacts& f) { f.program = "/usr/local/bin/torchrun"; })));
+                     on(0, [](machine::SoftwareFacts& f) { f.program = "/usr/local/bin/torchrun"; })));
   auto python = [](const char* version, bool assumed) {
-    return on(3, [version, assumed](host::SoftwareFacts& f) {
+    return on(3, [version, assumed](machine::SoftwareFacts& f) {
       f.python = version;
       f.assumed = assumed;
     });
@@ -72,7 +72,7 @@ void programs(std::vector<Case>& all) {
   all.push_back(hit("ENV-PYTHON-DIFFERS", "3.10 on one host", base, python("3.10.14", false)));
   all.push_back(miss("ENV-PYTHON-DIFFERS", "another patch release", base, python("3.11.2", false)));
   all.push_back(miss("ENV-PYTHON-DIFFERS", "a shell script may take another", base, python("3.10.14", true)));
-  all.push_back(hit("ENV-PREFIX-DIFFERS", "base instead of llm", base, on(0, [](host::SoftwareFacts& f) { f.prefix = "/opt/conda"; })));
+  all.push_back(hit("ENV-PREFIX-DIFFERS", "base instead of llm", base, on(0, [](machine::SoftwareFacts& f) { f.prefix = "/opt/conda"; })));
   all.push_back(miss("ENV-PREFIX-DIFFERS", "the same", base, [](Situation&) {}));
   auto launch = [](const char* torch) {
     return [torch](Situation& s) {
@@ -88,8 +88,8 @@ void packages(std::vector<Case>& all) {
   auto base = plain_ethernet;
   all.push_back(hit("ENV-TORCH-DIFFERS", "one host upgraded", base, package_on(1, "torch", "2.5.1")));
   all.push_back(
-      hit("ENV-TORCH-DIFFERS", "another CUDA", docker_host_network, on(1, [](host::SoftwareFacts& f) { f.torch_cuda = "11.8"; })));
-  all.push_back(miss("ENV-TORCH-DIFFERS", "a shell script may take another", base, on(1, [](host::SoftwareFacts& f) {
+      hit("ENV-TORCH-DIFFERS", "another CUDA", docker_host_network, on(1, [](machine::SoftwareFacts& f) { f.torch_cuda = "11.8"; })));
+  all.push_back(miss("ENV-TORCH-DIFFERS", "a shell script may take another", base, on(1, [](machine::SoftwareFacts& f) {
                        f.packages["torch"] = "2.5.1";
                        f.assumed = true;
                      })));
@@ -119,12 +119,12 @@ void packages(std::vector<Case>& all) {
   all.push_back(hit("ENV-PACKAGE-ABSENT", "numpy", base, without("numpy", {"torchrun", "x.py"}, "/opt/conda/envs/llm/bin/torchrun")));
   all.push_back(miss("ENV-PACKAGE-ABSENT", "only one host has it", base, package_on(1, "deepspeed", "0.15.0")));
   auto editable = [](bool exists) {
-    return on(1, [exists](host::SoftwareFacts& f) { f.editables = {{"llamafactory", "/home/train/LLaMA-Factory", exists}}; });
+    return on(1, [exists](machine::SoftwareFacts& f) { f.editables = {{"llamafactory", "/home/train/LLaMA-Factory", exists}}; });
   };
   all.push_back(hit("ENV-EDITABLE-GONE", "the folder was not copied", base, editable(false)));
   all.push_back(miss("ENV-EDITABLE-GONE", "the folder is there", base, editable(true)));
   auto hidden = [](const char* folder) {
-    return on(0, [folder](host::SoftwareFacts& f) {
+    return on(0, [folder](machine::SoftwareFacts& f) {
       f.user_site = "/home/train/.local/lib/python3.11/site-packages";
       f.hidden = {{"transformers", "4.30.0", folder, "4.44.2", f.site_packages[0]}};
     });
@@ -132,7 +132,7 @@ void packages(std::vector<Case>& all) {
   all.push_back(hit("ENV-USER-SITE", "an old transformers", base, hidden("/home/train/.local/lib/python3.11/site-packages")));
   all.push_back(miss("ENV-USER-SITE", "PYTHONPATH is on purpose", base, hidden("/home/train/src")));
   all.push_back(
-      hit("ENV-CPU-TORCH", "a CPU build among GPUs", docker_host_network, on(0, [](host::SoftwareFacts& f) { f.torch_cuda = "cpu"; })));
+      hit("ENV-CPU-TORCH", "a CPU build among GPUs", docker_host_network, on(0, [](machine::SoftwareFacts& f) { f.torch_cuda = "cpu"; })));
   all.push_back(miss("ENV-CPU-TORCH", "no GPUs", base, [](Situation& s) { s.job.wants_gpus = true; }));
   all.push_back(hit("ENV-LIGHTNING-OLD", "2.1", base, package_everywhere("lightning", "2.1.0")));
   all.push_back(miss("ENV-LIGHTNING-OLD", "2.2.1", base, package_everywhere("lightning", "2.2.1")));
@@ -141,7 +141,7 @@ void packages(std::vector<Case>& all) {
 void libraries(std::vector<Case>& all) {
   auto base = plain_ethernet;
   auto glibc = [](const char* needed) {
-    return on(1, [needed](host::SoftwareFacts& f) {
+    return on(1, [needed](machine::SoftwareFacts& f) {
       f.glibc_needed = needed;
       f.glibc_needed_by = f.site_packages[0] + "/torch/lib/libtorch_cpu.so";
     });
@@ -149,14 +149,14 @@ void libraries(std::vector<Case>& all) {
   all.push_back(hit("ENV-GLIBC", "made on a newer distribution", base, glibc("2.38")));
   all.push_back(miss("ENV-GLIBC", "just what the host has", base, glibc("2.36")));
   auto cuda = [](const char* path, const char* version) {
-    return on(0, [path, version](host::SoftwareFacts& f) { f.cuda_libraries = {{path, version}}; });
+    return on(0, [path, version](machine::SoftwareFacts& f) { f.cuda_libraries = {{path, version}}; });
   };
   auto gpus = docker_host_network;
   all.push_back(hit("ENV-CUDA-MIX", "CUDA 12.0 before 12.1", gpus, cuda("/usr/local/cuda/lib64/libnvJitLink.so.12", "12.0.140")));
   all.push_back(miss("ENV-CUDA-MIX", "a newer one", gpus, cuda("/usr/local/cuda/lib64/libnvJitLink.so.12", "12.4.127")));
   all.push_back(hit("ENV-CUDA-OTHER", "CUDA 11 beside 12", gpus, cuda("/usr/local/cuda/lib64/libcudart.so.11.0", "11.8.89")));
   all.push_back(miss("ENV-CUDA-OTHER", "the same major version", gpus, cuda("/usr/local/cuda/lib64/libcudart.so.12", "12.4.127")));
-  all.push_back(hit("ENV-EXT-LOCK", "a crashed build", base, on(2, [](host::SoftwareFacts& f) {
+  all.push_back(hit("ENV-EXT-LOCK", "a crashed build", base, on(2, [](machine::SoftwareFacts& f) {
                       f.stale_locks = {"/home/train/.cache/torch_extensions/py311_cu121/fused_adam/lock"};
                     })));
   all.push_back(miss("ENV-EXT-LOCK", "none", base, [](Situation&) {}));
@@ -219,4 +219,4 @@ std::vector<Case> software_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

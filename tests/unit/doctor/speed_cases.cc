@@ -1,6 +1,6 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 
 std::vector<Case> speed_host_cases();
 
@@ -10,4 +10,4 @@ std::vector<Case> speed_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

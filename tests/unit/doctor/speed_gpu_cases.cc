@@ -1,11 +1,11 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-using host::Gpu;
+using machine::Gpu;
 
-host::GpuFacts& gpus(Situation& s, size_t h = 0) { return s.hosts[h].facts.gpus; }
+machine::GpuFacts& gpus(Situation& s, size_t h = 0) { return s.hosts[h].facts.gpus; }
 Gpu& gpu(Situation& s, size_t g = 1, size_t h = 0) { return gpus(s, h).devices[g]; }
 void bridge(Gpu& g, const char* address, int64_t width, int64_t max_width, const char* speed = "16.0 GT/s PCIe") {
   g.pcie.push_back({address, speed, "16.0 GT/s PCIe", width, max_width, false});
@@ -86,4 +86,4 @@ std::vector<Case> speed_gpu_cases() {
   };
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -1,6 +1,6 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 
 std::vector<Case> speed_host_cases() {
   return {
@@ -35,4 +35,4 @@ std::vector<Case> speed_host_cases() {
   };
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -1,17 +1,17 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kGiB = 1 << 30;
 
-host::StorageFacts& storage(Situation& s, size_t h) { return s.hosts[h].facts.storage; }
+machine::StorageFacts& storage(Situation& s, size_t h) { return s.hosts[h].facts.storage; }
 
 // A path on every host, on a local ext4 disk with room.
 void give_path(Situation& s, const std::string& path, const std::string& role, const std::string& named_by = "--data_path") {
   for (HostView& h : s.hosts) {
-    host::PathFact f;
+    machine::PathFact f;
     f.path = path;
     f.role = role;
     f.named_by = named_by;
@@ -30,22 +30,22 @@ void give_path(Situation& s, const std::string& path, const std::string& role, c
     h.facts.storage.paths.push_back(f);
   }
 }
-host::PathFact& last(Situation& s, size_t h) { return storage(s, h).paths.back(); }
+machine::PathFact& last(Situation& s, size_t h) { return storage(s, h).paths.back(); }
 
-void refuse(host::PathFact& f, const std::string& why) {
+void refuse(machine::PathFact& f, const std::string& why) {
   f.writable = false;
   f.write_ns = 0;
   f.error = why;
 }
 
-void lose(host::PathFact& f) {
+void lose(machine::PathFact& f) {
   f.exists = false;
   f.kind.clear();
   f.token.clear();
   f.entries = -1;
 }
 
-void to_nfs(host::PathFact& f, const std::string& source = "192.168.20.9:/data") {
+void to_nfs(machine::PathFact& f, const std::string& source = "192.168.20.9:/data") {
   f.fs_type = "nfs4";
   f.source = source;
 }
@@ -272,4 +272,4 @@ std::vector<Case> storage_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -1,6 +1,6 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 
 namespace {
 constexpr int64_t kSecond = 1'000'000'000;
@@ -35,4 +35,4 @@ std::vector<Case> time_cases() {
   };
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

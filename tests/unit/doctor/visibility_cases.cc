@@ -1,11 +1,11 @@
 #include "cases.h"
 
-namespace doctor::test {
+namespace phalanx::doctor::test {
 namespace {
 
-using host::Gpu;
+using machine::Gpu;
 
-host::GpuFacts& gpus(Situation& s, size_t h = 0) { return s.hosts[h].facts.gpus; }
+machine::GpuFacts& gpus(Situation& s, size_t h = 0) { return s.hosts[h].facts.gpus; }
 void set(Situation& s, const char* name, const char* value, size_t h = 0) { s.hosts[h].facts.software.environment[name] = value; }
 
 // The first field note: nvidia-smi shows RTX 3090, GT 1030, RTX 3090.
@@ -134,4 +134,4 @@ std::vector<Case> visibility_cases() {
   return all;
 }
 
-}  // namespace doctor::test
+}  // namespace phalanx::doctor::test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace fit {
+namespace phalanx::fit {
 namespace {
 
 constexpr double kGB = 1e9;
@@ -128,4 +128,4 @@ TEST(Memory, TheCheapestStageThatFitsIsChosen) {
 }
 
 }  // namespace
-}  // namespace fit
+}  // namespace phalanx::fit

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fit {
+namespace phalanx::fit {
 namespace {
 
 base::Json json(std::string_view text) {
@@ -110,4 +110,4 @@ TEST(Model, CountsAsPeopleWriteThem) {
 }
 
 }  // namespace
-}  // namespace fit
+}  // namespace phalanx::fit

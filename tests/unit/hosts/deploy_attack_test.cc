@@ -13,13 +13,13 @@
 #include <fstream>
 
 #include "base/text.h"
-#include "cluster/deploy.h"
+#include "hosts/connect/deploy.h"
 #include "os/fd.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "os/program.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 namespace fs = std::filesystem;
@@ -247,4 +247,4 @@ TEST_F(Attack, NothingForeignIsRunWhileAnAttackerExchangesWhatTheScriptLooksAt) 
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -11,14 +11,14 @@
 #include <fstream>
 
 #include "base/text.h"
-#include "cluster/deploy.h"
-#include "cluster/payload.h"
+#include "hosts/connect/deploy.h"
+#include "hosts/connect/payload.h"
 #include "os/fd.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "os/program.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 namespace fs = std::filesystem;
@@ -237,4 +237,4 @@ TEST_F(ScriptRun, HostsWithOneFolderAndEqualProcessIdsDoNotMeet) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

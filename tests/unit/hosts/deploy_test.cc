@@ -1,4 +1,4 @@
-#include "cluster/deploy.h"
+#include "hosts/connect/deploy.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,13 +9,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cluster/openssh.h"
+#include "hosts/connect/openssh.h"
 #include "os/fd.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "wire/frame.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 TEST(DeployScript, PassesThroughEveryLoginShellUnchanged) {
@@ -125,4 +125,4 @@ TEST(Openssh, NothingOfTheUserIsInTheRemoteCommand) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

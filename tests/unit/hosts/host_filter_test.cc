@@ -1,4 +1,4 @@
-#include "cluster/host_filter.h"
+#include "hosts/lists/host_filter.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 HostList hosts() { return parse_hostfile("gpu01 slots=4\ngpu02 slots=2\nalice@gpu03\n", "h").value(); }
@@ -169,4 +169,4 @@ TEST(HostFilter, RandomTextNeverCrashes) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -1,4 +1,4 @@
-#include "cluster/host_list.h"
+#include "hosts/lists/host_list.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "base/name_ranges.h"
 #include "base/text.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 using base::ErrorKind;
@@ -258,4 +258,4 @@ TEST(HostList, RandomTextNeverCrashesAndNeverYieldsAnUnsafeName) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

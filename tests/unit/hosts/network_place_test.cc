@@ -1,4 +1,4 @@
-#include "cluster/network_place.h"
+#include "hosts/connect/network_place.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cluster/openssh.h"
+#include "hosts/connect/openssh.h"
 #include "os/files.h"
 #include "os/process.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 std::string control_path(const std::string& place) {
@@ -60,4 +60,4 @@ TEST(NetworkPlace, IsAnotherInAnotherNetworkNamespace) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -1,4 +1,4 @@
-#include "cluster/opener.h"
+#include "hosts/connect/opener.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "../scratch.h"
 #include "wire/messages.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 using os::milliseconds;
@@ -104,4 +104,4 @@ TEST(Opener, AndNoLaterThanAtTheLongest) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

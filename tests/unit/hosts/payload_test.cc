@@ -1,4 +1,4 @@
-#include "cluster/payload.h"
+#include "hosts/connect/payload.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "os/files.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ TEST(KeptPayload, LiesInAFolderThatIsOursAlone) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

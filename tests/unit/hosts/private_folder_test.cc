@@ -1,4 +1,4 @@
-#include "cluster/private_folder.h"
+#include "hosts/connect/private_folder.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,4 +53,4 @@ TEST_F(PrivateFolder, LinksAndOpenModesAreRefused) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

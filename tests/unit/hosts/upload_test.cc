@@ -7,11 +7,11 @@
 #include <fstream>
 #include <optional>
 
-#include "cluster/opener.h"
+#include "hosts/connect/opener.h"
 #include "os/files.h"
 #include "wire/frame.h"
 
-namespace cluster {
+namespace phalanx::hosts {
 namespace {
 
 using namespace std::chrono_literals;
@@ -120,4 +120,4 @@ TEST_F(UploadTest, BytesThatAreStillOnTheirWayGetTheTimeOfASlowLink) {
 }
 
 }  // namespace
-}  // namespace cluster
+}  // namespace phalanx::hosts

@@ -1,7 +1,7 @@
 #include "checking.h"
 #include "job/remembered.h"
 
-namespace job::test {
+namespace phalanx::job::test {
 namespace {
 
 using os::milliseconds;
@@ -96,7 +96,7 @@ TEST(CheckMemory, ItIsNotUsedWhereItMayBeWrong) {
 
 TEST(CheckMemory, NothingIsKeptOfChecksThatDidNotSeeEverything) {
   Starting s(checked(false));
-  host::Facts blind = facts_of(0);
+  machine::Facts blind = facts_of(0);
   blind.gaps.push_back({"storage", "no answer for 1.2 s"});
   s.say(0, probed(blind));
   s.say(1, probed(facts_of(1)));
@@ -115,7 +115,7 @@ TEST(CheckMemory, NothingIsKeptOfHostsWithGpus) {
 
 TEST(CheckMemory, NoValueOfTheUsersVariablesIsKept) {
   Starting s(checked(false));
-  host::Facts facts = facts_of(0);
+  machine::Facts facts = facts_of(0);
   facts.software.environment = {{"HF_HOME", "/private-place"}, {"NCCL_DEBUG", "INFO"}};
   s.say(0, probed(facts));
   s.say(1, probed(facts_of(1)));
@@ -129,4 +129,4 @@ TEST(CheckMemory, NoValueOfTheUsersVariablesIsKept) {
 }
 
 }  // namespace
-}  // namespace job::test
+}  // namespace phalanx::job::test

@@ -1,6 +1,6 @@
 #include "checking.h"
 
-namespace job::test {
+namespace phalanx::job::test {
 namespace {
 
 using os::milliseconds;
@@ -49,10 +49,10 @@ TEST(Checks, EveryPairConnectsAndThenBurstsAlone) {
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
   EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kChecked);
-  const cluster::Mesh& mesh = s.state.checks.situation.mesh;
+  const hosts::Mesh& mesh = s.state.checks.situation.mesh;
   EXPECT_TRUE(mesh.complete);
   ASSERT_EQ(mesh.links.size(), 8u);
-  for (const cluster::Link& link : mesh.links) {
+  for (const hosts::Link& link : mesh.links) {
     EXPECT_EQ(link.outcome, "ok");
     EXPECT_EQ(link.bytes_per_second, link.master_port ? 0 : 1'000'000'000) << link.from << " " << link.to;
   }
@@ -73,7 +73,7 @@ TEST(Checks, ALinkThatFailsIsKeptAndGetsNoBurst) {
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
   ASSERT_EQ(s.state.checks.situation.mesh.links.size(), 2u);
-  for (const cluster::Link& link : s.state.checks.situation.mesh.links) EXPECT_EQ(link.outcome, link.from == 1 ? "timeout" : "ok");
+  for (const hosts::Link& link : s.state.checks.situation.mesh.links) EXPECT_EQ(link.outcome, link.from == 1 ? "timeout" : "ok");
 }
 
 TEST(Checks, AHostThatHangsCostsItsDeadlineAndNoMore) {
@@ -211,7 +211,7 @@ TEST(Checks, FirewallsAreReadOnlyWhereALinkFails) {
   ASSERT_EQ(probes.size(), 4u);
   EXPECT_TRUE(probes[2].second.firewall && probes[3].second.firewall);
   EXPECT_EQ(s.verdict(), nullptr);
-  host::Facts walled = facts_of(0);
+  machine::Facts walled = facts_of(0);
   walled.network.firewalls = {"ufw enabled"};
   s.say(0, probed(walled));
   s.say(1, wire::Probed{{false, base::fail(base::ErrorKind::kTimeout, "no answer")}, ""});
@@ -253,7 +253,7 @@ TEST(Checks, ClocksAreComparedThroughTheShortestRoundTrip) {
   s.state.wall_less_mono_ns = kWall;
   s.pass(milliseconds(200));  // a pong: the monotonic offsets are known
   for (size_t h = 0; h < 2; ++h) {
-    host::Facts facts = facts_of(h);
+    machine::Facts facts = facts_of(h);
     facts.clock.mono_ns = 1;
     facts.clock.wall_ns = 1 + kWall - s.offset(h) + (h == 1 ? 30'000'000'000 : 0);
     s.say(h, probed(facts));
@@ -280,7 +280,7 @@ TEST(Checks, AfterARestartGpuMemoryOfDeadRanksIsWaitedFor) {
   job.attempt = 1;
   Checking s({1}, job);
   s.state.job.hosts[0].former_pids = {4711};
-  host::Facts facts = facts_of(0);
+  machine::Facts facts = facts_of(0);
   facts.gpus.devices.resize(1);
   facts.gpus.devices[0].processes.resize(1);
   facts.gpus.devices[0].processes[0].pid = 4711;
@@ -299,7 +299,7 @@ TEST(Checks, AfterARestartGpuMemoryOfDeadRanksIsWaitedFor) {
 TEST(Checks, ButNotForEver) {
   Checking s({1}, checked(false));
   s.state.job.hosts[0].former_pids = {4711};
-  host::Facts facts = facts_of(0);
+  machine::Facts facts = facts_of(0);
   facts.gpus.devices.resize(1);
   facts.gpus.devices[0].processes.resize(1);
   facts.gpus.devices[0].processes[0].pid = 4711;
@@ -311,4 +311,4 @@ TEST(Checks, ButNotForEver) {
 }
 
 }  // namespace
-}  // namespace job::test
+}  // namespace phalanx::job::test

@@ -6,7 +6,7 @@
 #include "base/json_fields.h"
 #include "script.h"
 
-namespace job::test {
+namespace phalanx::job::test {
 
 inline Job checked(bool only) {
   Job job;
@@ -16,9 +16,9 @@ inline Job checked(bool only) {
   return job;
 }
 
-inline host::Facts facts_of(size_t host) {
-  host::Facts facts;
-  host::Interface eth;
+inline machine::Facts facts_of(size_t host) {
+  machine::Facts facts;
+  machine::Interface eth;
   eth.name = "eth0";
   eth.kind = "physical";
   eth.state = "up";
@@ -31,7 +31,7 @@ inline host::Facts facts_of(size_t host) {
   return facts;
 }
 
-inline wire::Probed probed(const host::Facts& facts) { return {{}, base::to_text(base::to_json(facts))}; }
+inline wire::Probed probed(const machine::Facts& facts) { return {{}, base::to_text(base::to_json(facts))}; }
 
 // A script whose hosts answer the checks as healthy ones do, until `dial` says otherwise.
 struct Checking : Script {
@@ -88,4 +88,4 @@ struct Starting : Checking {
   }
 };
 
-}  // namespace job::test
+}  // namespace phalanx::job::test

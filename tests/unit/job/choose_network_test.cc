@@ -1,15 +1,15 @@
 // Which networks the hosts share, and which of them is tried first.
 #include <gtest/gtest.h>
 
-#include "job/choose.h"
-#include "job/subnet.h"
+#include "job/choose/choose.h"
+#include "job/choose/subnet.h"
 #include "situations.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 using doctor::Situation;
-using host::Interface;
+using machine::Interface;
 using Names = std::vector<std::string>;
 
 Interface& add(Situation& s, size_t h, const char* name, const char* kind, const std::string& address, int64_t prefix, int64_t speed) {
@@ -137,4 +137,4 @@ TEST(Subnet, Arithmetic) {
 }
 
 }  // namespace
-}  // namespace job
+}  // namespace phalanx::job

@@ -7,12 +7,12 @@
 
 #include <filesystem>
 
-#include "job/control_client.h"
-#include "job/control_server.h"
+#include "job/control/client.h"
+#include "job/control/server.h"
 #include "no_descriptors.h"
 #include "os/local_socket.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 constexpr const char* kId = "20261121-073102-a3f9";
@@ -216,4 +216,4 @@ TEST(AskStatus, ALauncherThatStandsStillIsNotWaitedForLong) {
 }
 
 }  // namespace
-}  // namespace job
+}  // namespace phalanx::job

@@ -1,8 +1,8 @@
-#include "job/cpu_list.h"
+#include "job/choose/cpu_list.h"
 
 #include <gtest/gtest.h>
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 std::vector<std::string> shares(const char* list, size_t parts) {
@@ -33,4 +33,4 @@ TEST(CpuList, BothThreadsOfACoreStayTogether) {
 }
 
 }  // namespace
-}  // namespace job
+}  // namespace phalanx::job

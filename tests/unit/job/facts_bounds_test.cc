@@ -6,11 +6,11 @@
 
 #include "base/json_fields.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 base::Json sane() {
-  host::Facts facts;
+  machine::Facts facts;
   facts.machine.hostname = "gpu01";
   facts.machine.cpus_online = facts.machine.cpus_usable = 64;
   facts.gpus.devices.resize(8);
@@ -19,7 +19,7 @@ base::Json sane() {
 }
 
 TEST(FactsBounds, WhatAMachineSaysPasses) {
-  base::Result<host::Facts> facts = facts_from_host(base::to_text(sane()));
+  base::Result<machine::Facts> facts = facts_from_host(base::to_text(sane()));
   ASSERT_TRUE(facts.ok()) << facts.error().render();
   EXPECT_EQ(facts->gpus.devices.size(), 8u);
 }
@@ -50,10 +50,10 @@ TEST(FactsBounds, NoTextSteersATerminal) {
   json["machine"]["hostname"] =
       "gpu\x1b]0;title\x07 \xc2\x9b"
       "2J\ttab\nline 主机";
-  base::Result<host::Facts> facts = facts_from_host(base::to_text(json));
+  base::Result<machine::Facts> facts = facts_from_host(base::to_text(json));
   ASSERT_TRUE(facts.ok());
   EXPECT_EQ(facts->machine.hostname, "gpu?]0;title? ?2J\ttab\nline 主机");
 }
 
 }  // namespace
-}  // namespace job
+}  // namespace phalanx::job

@@ -6,7 +6,7 @@
 
 #include "job/narrate.h"
 
-namespace job {
+namespace phalanx::job {
 namespace {
 
 Job three_hosts() {
@@ -189,4 +189,4 @@ TEST(Narrate, EqualRefusalsOfSeveralHostsAreOne) {
 }
 
 }  // namespace
-}  // namespace job
+}  // namespace phalanx::job

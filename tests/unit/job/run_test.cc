@@ -4,7 +4,7 @@
 
 #include "script.h"
 
-namespace job::test {
+namespace phalanx::job::test {
 namespace {
 
 using os::milliseconds;
@@ -344,4 +344,4 @@ TEST(Run, AHostWithProcessesThatCannotBeKilledIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace job::test
+}  // namespace phalanx::job::test

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "job/supervisor.h"
+#include "job/supervisor/supervisor.h"
 
-namespace job::test {
+namespace phalanx::job::test {
 
 inline int exited(int code) { return code << 8; }  // as waitpid encodes it
 
@@ -111,4 +111,4 @@ class Script {
   Actions actions;
 };
 
-}  // namespace job::test
+}  // namespace phalanx::job::test

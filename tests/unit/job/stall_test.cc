@@ -7,6 +7,8 @@
 #include "job/narrate.h"
 #include "script.h"
 
+using namespace phalanx;
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -75,17 +77,17 @@ class Stalls : public testing::Test {
   }
   // What a host says of its one rank: it sleeps, or waits in a collective.
   void answer(size_t host, bool sleeps) {
-    host::HostSample sample;
-    host::ThreadSample main;
+    machine::HostSample sample;
+    machine::ThreadSample main;
     main.tid = 46;
     main.state = "S";
     main.wchan = sleeps ? "hrtimer_nanosleep" : "futex_do_wait";
     if (!sleeps) main.frames = {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so!c10d::Work::wait"};
-    host::ProcessSample process;
+    machine::ProcessSample process;
     process.pid = 46;
     process.state = "S";
     process.threads = {main};
-    host::RankSample rank;
+    machine::RankSample rank;
     rank.rank = static_cast<int64_t>(host);
     rank.processes = {process};
     sample.ranks = {rank};

@@ -4,7 +4,7 @@
 
 #include "job/narrate.h"
 
-namespace job::test {
+namespace phalanx::job::test {
 namespace {
 
 using os::milliseconds;
@@ -351,4 +351,4 @@ TEST(Supervisor, ARankThatCannotBeStartedRefusesTheRun) {
 }
 
 }  // namespace
-}  // namespace job::test
+}  // namespace phalanx::job::test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
@@ -48,4 +48,4 @@ TEST(BarProgress, CountsOverEpochsAndNotTooOften) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,4 +1,4 @@
-#include "logs/folder.h"
+#include "logs/line_folding.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 using std::chrono::milliseconds;
@@ -152,4 +152,4 @@ TEST(Folder, HeldRanksAreBounded) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 struct Given {
@@ -327,4 +327,4 @@ TEST(LineSplitter, NoTextIsLostAmongBars) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,11 +1,11 @@
-#include "logs/nccl_log.h"
+#include "logs/nccl/log.h"
 
 #include <gtest/gtest.h>
 
 #include "base/text.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 NcclTopology read(std::string_view text, const NcclLimits& limits = {}) {
@@ -220,4 +220,4 @@ TEST(NcclLog, CountsAlgorithms) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,5 +1,5 @@
 // What is removed of earlier runs, and above all what is not.
-#include "logs/old_runs.h"
+#include "logs/runs/old_runs.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,13 +15,13 @@
 
 #include <fmt/format.h>
 
-#include "logs/old_runs_process.h"
-#include "logs/run_list.h"
+#include "logs/runs/old_runs_process.h"
+#include "logs/runs/run_list.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "scratch.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -284,4 +284,4 @@ TEST_F(OldRuns, AProcessRemovesThemAfterEachWasHeardOf) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

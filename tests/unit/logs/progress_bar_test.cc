@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 TEST(ProgressBar, Tqdm) {
@@ -127,4 +127,4 @@ TEST(ProgressBar, OneBarWhoseNumbersChange) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

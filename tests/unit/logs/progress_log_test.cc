@@ -1,4 +1,4 @@
-#include "logs/progress_log.h"
+#include "logs/runs/progress_log.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "logs/disk_files.h"
+#include "logs/runs/disk_files.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 class Progress : public testing::Test {
@@ -89,4 +89,4 @@ TEST_F(Progress, WhatMakesNoSenseIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,4 +1,4 @@
-#include "logs/rank_log.h"
+#include "logs/runs/rank_log.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,10 +8,10 @@
 
 #include <filesystem>
 
-#include "logs/disk_files.h"
+#include "logs/runs/disk_files.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 using std::chrono::seconds;
@@ -206,4 +206,4 @@ TEST_F(RankLogTest, ABoundedLogKeepsItsNewestLines) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 TEST(Redact, WhatIsASecretByItsName) {
@@ -151,4 +151,4 @@ TEST(Redact, JsonByKeyAndByString) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -1,4 +1,4 @@
-#include "logs/run_directory.h"
+#include "logs/runs/run_directory.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,11 +9,11 @@
 #include <set>
 
 #include "base/text.h"
-#include "logs/disk_files.h"
+#include "logs/runs/disk_files.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -130,4 +130,4 @@ TEST_F(RunDirectoryTest, WhereRunsLie) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

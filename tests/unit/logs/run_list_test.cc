@@ -1,4 +1,4 @@
-#include "logs/run_list.h"
+#include "logs/runs/run_list.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 #include <filesystem>
 
-#include "logs/disk_files.h"
-#include "logs/run_directory.h"
+#include "logs/runs/disk_files.h"
+#include "logs/runs/run_directory.h"
 #include "os/clock.h"
 #include "os/files.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -173,4 +173,4 @@ TEST_F(RunList, ByIdBeginningOrEnd) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

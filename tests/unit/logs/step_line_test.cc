@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+using namespace phalanx;
+
 namespace {
 
 TEST(StepLine, TheUsualForms) {

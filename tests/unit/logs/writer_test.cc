@@ -1,5 +1,5 @@
 // A FIFO that nobody reads stands for a disk that hangs: whoever opens it for writing waits in the kernel until it is opened for reading.
-#include "logs/writer.h"
+#include "logs/runs/writer.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "os/files.h"
 #include "scratch.h"
 
-namespace logs {
+namespace phalanx::logs {
 namespace {
 
 using std::chrono::milliseconds;
@@ -187,4 +187,4 @@ TEST_F(WriterTest, WhatIsWrittenFollowsTheFolderAndNotItsName) {
 }
 
 }  // namespace
-}  // namespace logs
+}  // namespace phalanx::logs

@@ -7,13 +7,13 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
-#include "host/command_paths.h"
-#include "host/launch_line.h"
-#include "host/probe.h"
-#include "host/shell_text.h"
+#include "machine/command/launch_line.h"
+#include "machine/command/paths.h"
+#include "machine/command/shell_text.h"
+#include "machine/probe.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 class Command : public testing::Test {
@@ -232,4 +232,4 @@ TEST(Secrets, AreCutOutOfTexts) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,8 +1,8 @@
-#include "host/cuda_order.h"
+#include "machine/gpu/cuda_order.h"
 
 #include <gtest/gtest.h>
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 using Why = Selection::Why;
@@ -123,4 +123,4 @@ TEST(VisibleDevices, MigByNewAndOldNames) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

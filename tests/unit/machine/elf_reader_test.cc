@@ -1,5 +1,5 @@
 // Libraries read by their headers: those of this machine where it has them, files built by hand, and files that lie.
-#include "host/elf_reader.h"
+#include "machine/software/elf_reader.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "host/software_parts.h"
 #include "library_file.h"
+#include "machine/software/parts.h"
 #include "os/files.h"
 #include "scratch.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 TEST(Elf, SectionsAndDynamicEntriesOfABuiltLibrary) {
@@ -147,4 +147,4 @@ TEST(NcclLibrary, ARunpathComesBehindTheLibraryPathAndAnRpathBefore) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

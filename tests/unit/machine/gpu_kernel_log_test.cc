@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "gpu_tree.h"
-#include "host/gpu_sources.h"
+#include "machine/gpu/sources.h"
 
-namespace host::test {
+namespace phalanx::machine::test {
 namespace {
 
 TEST(KernelLog, RecordsOfKmsg) {
@@ -72,4 +72,4 @@ TEST(KernelLog, FromTheRingElseFromTheSystemsFiles) {
 }
 
 }  // namespace
-}  // namespace host::test
+}  // namespace phalanx::machine::test

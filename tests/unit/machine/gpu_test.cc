@@ -6,9 +6,9 @@
 #include <chrono>
 
 #include "gpu_tree.h"
-#include "host/cuda_order.h"
+#include "machine/gpu/cuda_order.h"
 
-namespace host::test {
+namespace phalanx::machine::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -301,4 +301,4 @@ TEST(Gpus, TheFabricManagerOfAnNvSwitchMachine) {
 }
 
 }  // namespace
-}  // namespace host::test
+}  // namespace phalanx::machine::test

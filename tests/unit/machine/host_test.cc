@@ -3,13 +3,13 @@
 
 #include <cstdlib>
 
-#include "host/cuda_order.h"
-#include "host/identity.h"
-#include "host/sockets.h"
+#include "machine/gpu/cuda_order.h"
+#include "machine/identity.h"
+#include "machine/network/sockets.h"
 #include "os/files.h"
 #include "scratch.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 std::string tree(std::initializer_list<std::string> folders) {
@@ -67,4 +67,4 @@ TEST(Sockets, ARealConnectionIsFoundInItsProcess) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "host/infiniband_text.h"
-#include "host/probe.h"
+#include "machine/infiniband/text.h"
+#include "machine/probe.h"
 #include "os/files.h"
 #include "scratch.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 class Tree {
@@ -127,4 +127,4 @@ TEST(Infiniband, AMachineWithoutAndATreeOfNonsense) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

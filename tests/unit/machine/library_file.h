@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace host::test {
+namespace phalanx::machine::test {
 
 template <typename T>
 std::string raw(const T& value) {
@@ -80,4 +80,4 @@ inline std::string library_file(std::vector<std::pair<std::string, std::string>>
   return file;
 }
 
-}  // namespace host::test
+}  // namespace phalanx::machine::test

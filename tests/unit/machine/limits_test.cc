@@ -12,14 +12,15 @@
 #include <fmt/format.h>
 
 #include "base/json_fields.h"
-#include "host/probe.h"
-#include "host/small_files.h"
+#include "base/try.h"
+#include "machine/probe.h"
+#include "machine/small_files.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/guarded.h"
 #include "scratch.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 std::string folder() { return scratch::folder("limits-test"); }
@@ -169,4 +170,4 @@ TEST(Clock, TheZoneIsWhereLocaltimePoints) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

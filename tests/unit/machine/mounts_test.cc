@@ -1,11 +1,11 @@
-#include "host/mounts.h"
+#include "machine/storage/mounts.h"
 
 #include <gtest/gtest.h>
 
-#include "host/cgroups.h"
+#include "machine/cgroups.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 TEST(Mounts, TheLongestMountPointCounts) {
@@ -78,4 +78,4 @@ TEST(Cgroups, VersionOneTwoAndBothInsideAContainer) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,6 +1,6 @@
 // The replay of NCCL's choice against an independent transcription of its C rules, kept in C's own words (getifaddrs' linked list,
 // strncmp, bit masks), over named interface sets and seeded random ones; and against real lists of the kernel's.
-#include "host/nccl_interface.h"
+#include "machine/network/nccl_interface.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <random>
 
-#include "host/network_links.h"
+#include "machine/network/links.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 // ---- the transcription: misc/socket.cc ---------------------------------------------------------------------------------------
@@ -346,4 +346,4 @@ TEST(HcaList, NamesAndPorts) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

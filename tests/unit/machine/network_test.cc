@@ -8,15 +8,15 @@
 #include <fstream>
 
 #include "base/json_fields.h"
-#include "host/nccl_interface.h"
-#include "host/network_links.h"
-#include "host/network_text.h"
-#include "host/probe.h"
+#include "machine/network/links.h"
+#include "machine/network/nccl_interface.h"
+#include "machine/network/text.h"
+#include "machine/probe.h"
 #include "os/files.h"
 #include "os/guarded.h"
 #include "scratch.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 using namespace std::chrono_literals;
@@ -287,4 +287,4 @@ TEST(NetworkText, IptablesInput) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

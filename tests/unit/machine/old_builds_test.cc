@@ -1,4 +1,4 @@
-#include "host/old_builds.h"
+#include "machine/old_builds.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "scratch.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,4 +160,4 @@ TEST_F(OldBuilds, ARemovalThatWasInterruptedIsFinished) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

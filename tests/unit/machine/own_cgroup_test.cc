@@ -1,5 +1,5 @@
 // The control group of a run: with the kernel's own where this machine has version 2 and lets us, and with folders that look like it.
-#include "host/own_cgroup.h"
+#include "machine/own_cgroup.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "os/process.h"
 #include "scratch.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,4 +141,4 @@ TEST_F(Kernel, ItHoldsWhatWasStartedInItAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

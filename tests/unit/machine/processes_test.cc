@@ -11,12 +11,12 @@
 
 #include <cstdlib>
 
-#include "host/probe.h"
-#include "host/process_table.h"
-#include "host/sockets.h"
+#include "machine/network/sockets.h"
+#include "machine/probe.h"
+#include "machine/ranks/process_table.h"
 #include "os/fd.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 // A grandchild that listens, execs `sleep` with torchrun's variables, and whose parent is dead when this returns.
@@ -135,4 +135,4 @@ TEST(Processes, ListenersOfTheKernelsTables) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

@@ -1,5 +1,5 @@
 // What is seen of real processes from outside: their waits, files, sockets, stacks.
-#include "host/rank_sample.h"
+#include "machine/ranks/sample.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,10 +10,12 @@
 
 #include <functional>
 
-#include "host/rank_use.h"
-#include "host/stack_scan.h"
+#include "machine/ranks/stack_scan.h"
+#include "machine/ranks/use.h"
 #include "os/fd.h"
 #include "os/net.h"
+
+using namespace phalanx;
 
 namespace {
 
@@ -33,10 +35,10 @@ class Child {
     ::waitpid(pid_, nullptr, 0);
   }
   // Sampled until its main thread waits in `wchan` (any, if empty) or two seconds have passed.
-  host::RankSample sample(const std::string& wchan) const {
-    host::RankSample last;
+  machine::RankSample sample(const std::string& wchan) const {
+    machine::RankSample last;
     for (os::Mono end = os::mono_now() + 2s; os::mono_now() < end;) {
-      last = host::sample_ranks({{7, pid_, 42}}, true, false, 1000ms).ranks.at(0);
+      last = machine::sample_ranks({{7, pid_, 42}}, true, false, 1000ms).ranks.at(0);
       if (!last.processes.empty() && !last.processes[0].threads.empty() &&
           last.processes[0].threads[0].wchan.find(wchan) != std::string::npos)
         break;
@@ -51,11 +53,11 @@ class Child {
 
 TEST(RankSample, ASleeperAndItsStack) {
   Child child([] { ::sleep(100); });
-  host::RankSample s = child.sample("nanosleep");
+  machine::RankSample s = child.sample("nanosleep");
   EXPECT_EQ(s.rank, 7);
   EXPECT_EQ(s.silent_ms, 42);
   ASSERT_EQ(s.processes.size(), 1u);
-  const host::ThreadSample& main = s.processes[0].threads.at(0);
+  const machine::ThreadSample& main = s.processes[0].threads.at(0);
   EXPECT_EQ(main.state, "S");
   EXPECT_NE(main.wchan.find("nanosleep"), std::string::npos);
   ASSERT_FALSE(main.frames.empty());
@@ -105,15 +107,15 @@ TEST(RankSample, APeerThatDoesNotReadShutsTheWindow) {
   ASSERT_TRUE(far.fd.valid());
   std::string data(1 << 20, 'x');
   while (os::write_step(near->get(), data.data(), data.size()).kind == os::IoStep::kBytes) {}
-  host::RankSample s;
+  machine::RankSample s;
   for (os::Mono end = os::mono_now() + 3s; os::mono_now() < end;) {
-    s = host::sample_ranks({{0, ::getpid(), 0}}, false, false, 1000ms).ranks.at(0);
+    s = machine::sample_ranks({{0, ::getpid(), 0}}, false, false, 1000ms).ranks.at(0);
     bool shut = false;
-    for (const host::SocketSample& k : s.sockets) shut = shut || k.timer == "persist";
+    for (const machine::SocketSample& k : s.sockets) shut = shut || k.timer == "persist";
     if (shut) break;
   }
   bool shut = false;
-  for (const host::SocketSample& k : s.sockets) {
+  for (const machine::SocketSample& k : s.sockets) {
     if (k.timer != "persist") continue;
     shut = true;
     EXPECT_EQ(k.remote, listener->endpoint.str());
@@ -125,31 +127,32 @@ TEST(RankSample, APeerThatDoesNotReadShutsTheWindow) {
 }
 
 TEST(RankUse, ReadsAStatLineWithANameThatHoldsAnything) {
-  host::ProcessUse use;
-  ASSERT_TRUE(
-      host::parse_use("46 (a) b (c)) S 1 46 46 0 -1 4194560 100 0 7 0 250 50 0 0 20 0 3 0 12345 1000000 300 18446744073709551615 1", use));
+  machine::ProcessUse use;
+  ASSERT_TRUE(machine::parse_use(
+      "46 (a) b (c)) S 1 46 46 0 -1 4194560 100 0 7 0 250 50 0 0 20 0 3 0 12345 1000000 300 18446744073709551615 1", use));
   EXPECT_EQ(use.name, "a) b (c)");
   EXPECT_EQ(use.state, 'S');
   EXPECT_EQ(use.major_faults, 7);
   EXPECT_EQ(use.cpu_ms, 3000);
   EXPECT_EQ(use.start_ticks, 12345u);
-  for (const char* bad : {"", "46", "46 (x", "46 (x) S 1", ")("}) EXPECT_FALSE(host::parse_use(bad, use)) << bad;
+  for (const char* bad : {"", "46", "46 (x", "46 (x) S 1", ")("}) EXPECT_FALSE(machine::parse_use(bad, use)) << bad;
 }
 
 TEST(StackScan, NamesWithoutParameters) {
-  EXPECT_EQ(host::plain_function("_ZN4gloo7barrierERNS_14BarrierOptionsE"), "gloo::barrier");
-  EXPECT_EQ(host::plain_function("poll"), "poll");
-  EXPECT_EQ(host::plain_function("_ZNSt6vectorIiSaIiEE9push_backERKi"), "std::vector::push_back");
-  EXPECT_LE(host::plain_function(std::string(5000, 'a')).size(), 100u);
+  EXPECT_EQ(machine::plain_function("_ZN4gloo7barrierERNS_14BarrierOptionsE"), "gloo::barrier");
+  EXPECT_EQ(machine::plain_function("poll"), "poll");
+  EXPECT_EQ(machine::plain_function("_ZNSt6vectorIiSaIiEE9push_backERKi"), "std::vector::push_back");
+  EXPECT_LE(machine::plain_function(std::string(5000, 'a')).size(), 100u);
 }
 
 TEST(StackScan, MapsAndFilesThatAreNone) {
-  auto maps = host::parse_maps("55d0-55d1 r-xp 00000000 fe:00 1    /usr/bin/a b\n55d1-55d2 rw-p 0 0 0 [heap]\njunk\n9-8 r-xp 0 0 0 /x\n");
+  auto maps =
+      machine::parse_maps("55d0-55d1 r-xp 00000000 fe:00 1    /usr/bin/a b\n55d1-55d2 rw-p 0 0 0 [heap]\njunk\n9-8 r-xp 0 0 0 /x\n");
   ASSERT_EQ(maps.size(), 2u);
   EXPECT_EQ(maps[0].path, "/usr/bin/a b");
   EXPECT_EQ(maps[1].path, "");
-  EXPECT_EQ(host::Symbols("").at_file_offset(0), "");
-  EXPECT_EQ(host::Symbols(std::string(64, '\x7f')).at_file_offset(1), "");
+  EXPECT_EQ(machine::Symbols("").at_file_offset(0), "");
+  EXPECT_EQ(machine::Symbols(std::string(64, '\x7f')).at_file_offset(1), "");
 }
 
 }  // namespace

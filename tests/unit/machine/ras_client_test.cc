@@ -1,12 +1,12 @@
 // NCCL's RAS client against services on the loopback: one that speaks protocol 2 as NCCL does, and ones that do not.
-#include "host/ras_client.h"
+#include "machine/ranks/ras_client.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <map>
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 // Speaks RAS's protocol; `behaviour` says where it goes wrong.
@@ -15,7 +15,7 @@ struct Service {
 
   Service(os::Loop& the_loop, Kind the_kind) : loop(the_loop), kind(the_kind) {
     base::Result<os::Listener> opened = os::listen_tcp({"127.0.0.1", 0});
-    CHECK(opened.ok());
+    PHALANX_CHECK(opened.ok());
     listener = std::move(*opened);
     listen_watch = *loop.watch(listener.fd.get(), EPOLLIN, [this](uint32_t) { accept(); });
   }
@@ -118,7 +118,7 @@ class RasClientTest : public ::testing::Test {
                      });
     os::Mono end = os::mono_now() + std::chrono::seconds(10);
     while (!result && os::mono_now() < end) loop_->poll(os::milliseconds(10));
-    CHECK(result);
+    PHALANX_CHECK(result);
     for (int i = 0; i < 3; ++i) loop_->poll(os::milliseconds(1));
     EXPECT_EQ(calls, 1);
     return std::move(*result);
@@ -205,4 +205,4 @@ TEST(RasEndpoints, AreReadFromNcclsVariable) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

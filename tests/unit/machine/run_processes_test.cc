@@ -1,4 +1,4 @@
-#include "host/run_processes.h"
+#include "machine/ranks/run_processes.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "host/process_table.h"
+#include "machine/ranks/process_table.h"
 #include "os/process.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 constexpr const char* kId = "20261121-073102-a3f9";
@@ -156,4 +156,4 @@ TEST(RunProcesses, TheLoginOfAProcess) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

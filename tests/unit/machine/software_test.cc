@@ -12,10 +12,10 @@
 
 #include "base/json_fields.h"
 #include "base/text.h"
-#include "host/software_parts.h"
+#include "machine/software/parts.h"
 #include "os/files.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 class Tree {
@@ -326,4 +326,4 @@ TEST(NcclConf, IsReadAsNcclReadsIt) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

@@ -13,15 +13,15 @@
 #include <fmt/format.h>
 
 #include "base/json_fields.h"
-#include "host/mounts.h"
-#include "host/path_token.h"
-#include "host/probe.h"
-#include "host/shared_memory.h"
+#include "machine/probe.h"
+#include "machine/storage/mounts.h"
+#include "machine/storage/path_token.h"
+#include "machine/storage/shared_memory.h"
 #include "os/files.h"
 #include "os/guarded.h"
 #include "scratch.h"
 
-namespace host {
+namespace phalanx::machine {
 namespace {
 
 std::string folder() { return scratch::folder("storage-test"); }
@@ -273,4 +273,4 @@ TEST(SharedMemory, RemoveIpcIsReadAsSystemdDoes) {
 }
 
 }  // namespace
-}  // namespace host
+}  // namespace phalanx::machine

@@ -8,7 +8,7 @@
 
 #include "os/clock.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 TEST(Guarded, AnswersComeBackWhateverTheOthersDo) {
@@ -107,4 +107,4 @@ TEST(Guarded, WithoutCallsThereIsNoChildAndNoWait) {
 }
 
 }  // namespace
-}  // namespace os
+}  // namespace phalanx::os

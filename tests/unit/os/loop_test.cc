@@ -9,7 +9,7 @@
 
 #include "os/process.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 std::unique_ptr<Loop> make_loop() {
@@ -112,4 +112,4 @@ TEST(Loop, SignalsArriveInsideTheWait) {
 }
 
 }  // namespace
-}  // namespace os
+}  // namespace phalanx::os

@@ -19,7 +19,7 @@
 #include "os/program.h"
 #include "scratch.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 std::string new_folder() { return scratch::folder("os-test"); }
@@ -230,4 +230,4 @@ TEST(Spawn, TheLimitOfDescriptorsIsTheOneThisProgramBeganWith) {
 }
 
 }  // namespace
-}  // namespace os
+}  // namespace phalanx::os

@@ -10,7 +10,7 @@
 #include "os/files.h"
 #include "scratch.h"
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 using std::chrono::milliseconds;
@@ -63,4 +63,4 @@ TEST(RelayTest, AFullDiskIsTold) {
 }
 
 }  // namespace
-}  // namespace os
+}  // namespace phalanx::os

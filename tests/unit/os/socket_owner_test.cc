@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace os {
+namespace phalanx::os {
 namespace {
 
 constexpr uid_t kStranger = 61'202;
@@ -97,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(Ways, SocketOwner, testing::Values(SocketOwners::Way::k
                          [](const auto& way) { return way.param == SocketOwners::Way::kBest ? "Best" : "Tables"; });
 
 }  // namespace
-}  // namespace os
+}  // namespace phalanx::os

@@ -6,7 +6,7 @@
 
 #include "requests.h"
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 struct Seen {
@@ -241,4 +241,4 @@ TEST(StoreProtocol, ManyKeysInManyPieces) {
 }
 
 }  // namespace
-}  // namespace store
+}  // namespace phalanx::store

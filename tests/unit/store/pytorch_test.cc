@@ -9,7 +9,7 @@
 #include "os/process.h"
 #include "server_fixture.h"
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 constexpr int kNoTorch = 77;
@@ -119,4 +119,4 @@ TEST_F(StorePyTorch, FourWorkersMeetHere) {
 }
 
 }  // namespace
-}  // namespace store
+}  // namespace phalanx::store

@@ -7,7 +7,7 @@
 
 #include "store/protocol.h"
 
-namespace store {
+namespace phalanx::store {
 
 inline void put_field(std::string& out, std::string_view text) { put_string(out, text); }
 inline void put_field(std::string& out, int64_t number) { put_u64(out, static_cast<uint64_t>(number)); }
@@ -46,4 +46,4 @@ inline std::string bytes_of(std::string_view hex) {
   return out;
 }
 
-}  // namespace store
+}  // namespace phalanx::store

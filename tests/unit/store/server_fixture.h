@@ -16,7 +16,7 @@
 #include "store/server.h"
 #include "wire/challenge.h"
 
-namespace store {
+namespace phalanx::store {
 
 inline constexpr std::string_view kKey = "0123456789abcdef0123456789abcdef";
 
@@ -116,4 +116,4 @@ class Client {
   os::Fd fd_;
 };
 
-}  // namespace store
+}  // namespace phalanx::store

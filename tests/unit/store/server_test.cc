@@ -7,7 +7,7 @@
 #include "no_descriptors.h"
 #include "server_fixture.h"
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 class StoreServer : public ServerTest {
@@ -342,4 +342,4 @@ TEST_F(StoreServer, RefusesAKeyOfTheWrongSize) {
 }
 
 }  // namespace
-}  // namespace store
+}  // namespace phalanx::store

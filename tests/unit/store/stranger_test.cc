@@ -7,7 +7,7 @@
 
 #include "server_fixture.h"
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 constexpr uid_t kStranger = 61'202;
@@ -90,4 +90,4 @@ TEST_F(StoreStranger, AUserOfTheRunIsNone) {
 }
 
 }  // namespace
-}  // namespace store
+}  // namespace phalanx::store

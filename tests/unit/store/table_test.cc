@@ -6,7 +6,7 @@
 
 #include "requests.h"
 
-namespace store {
+namespace phalanx::store {
 namespace {
 
 class StoreTable : public ::testing::Test, protected Outbox {
@@ -258,4 +258,4 @@ TEST_F(StoreTable, StaysWithinItsBound) {
 }
 
 }  // namespace
-}  // namespace store
+}  // namespace phalanx::store

@@ -3,7 +3,7 @@
 #include "term_svg/picture.h"
 #include "term_svg/screen.h"
 
-namespace term_svg {
+namespace phalanx::term_svg {
 namespace {
 
 std::vector<std::string> show(std::string_view bytes, size_t columns = 20) {
@@ -65,4 +65,4 @@ TEST(Picture, TextIsEscapedAndRunsAreMerged) {
 }
 
 }  // namespace
-}  // namespace term_svg
+}  // namespace phalanx::term_svg

@@ -1,4 +1,4 @@
-#include "view/check_view.h"
+#include "view/check/view.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "situations.h"
-#include "view/check_changes.h"
-#include "view/check_layout.h"
+#include "view/check/changes.h"
+#include "view/check/layout.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Language;
@@ -44,7 +44,7 @@ Situation many(Situation s, size_t count) {
   for (size_t a = 0; a < count; ++a)
     for (size_t b = 0; b < count; ++b) {
       if (a == b) continue;
-      cluster::Link link;
+      hosts::Link link;
       link.from = static_cast<int64_t>(a);
       link.to = static_cast<int64_t>(b);
       link.outcome = "ok";
@@ -72,14 +72,14 @@ Examination three(size_t hosts) {
 
 Situation odd_one_of_eight() {
   Situation s = many(doctor::test::bond_infiniband(), 8);
-  host::Facts& odd = s.hosts[1].facts;
+  machine::Facts& odd = s.hosts[1].facts;
   odd.gpus.devices.pop_back();
   odd.gpus.driver = "535.129.03";
   odd.gpus.cuda_driver = 12020;
   odd.infiniband.devices[3].ports[0].state = "INIT";
   odd.storage.shm_total_bytes = odd.storage.shm_free_bytes = 64 << 20;
   s.hosts[1].clock_offset_ns = 31'000'000'000;
-  for (cluster::Link& link : s.mesh.links)
+  for (hosts::Link& link : s.mesh.links)
     if (link.from == 1 && link.to == 4) link.outcome = "timeout", link.bytes_per_second = link.round_trip_ns = 0;
   return s;
 }
@@ -248,7 +248,7 @@ TEST(Share, GivesNobodyMoreThanNeeded) {
 
 TEST(CheckJson, HoldsFactsMeshFindingsAndChoices) {
   Situation s = odd_one_of_eight();
-  host::CommandFile file;
+  machine::CommandFile file;
   file.path = "/home/train/work/ds.json";
   file.text = "{\"wandb_key\": \"8d2f77aa01\"}";
   file.sha256 = "ab12";
@@ -282,7 +282,7 @@ TEST(CheckJson, HoldsFactsMeshFindingsAndChoices) {
   EXPECT_EQ(json["choices"]["hosts"][0]["settings"][0]["why"], "the address all hosts share");
   EXPECT_FALSE(check_json(s, {}).contains("choices"));
   // The facts can be read back: a report is also a recording.
-  auto facts = base::from_json<host::Facts>(json["hosts"][1]["facts"]);
+  auto facts = base::from_json<machine::Facts>(json["hosts"][1]["facts"]);
   ASSERT_TRUE(facts.ok()) << facts.error().render();
   EXPECT_EQ(facts->gpus.devices.size(), 7u);
 }
@@ -308,4 +308,4 @@ TEST(CheckChanges, TellsWhatIsNewAndWhatIsGoneAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

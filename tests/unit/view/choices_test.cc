@@ -14,7 +14,7 @@
 
 #include "situations.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using doctor::HostView;
@@ -23,8 +23,8 @@ using doctor::test::bond_infiniband;
 using doctor::test::docker_host_network;
 using doctor::test::plain_ethernet;
 using doctor::test::single_machine;
-using host::Gpu;
-using host::Interface;
+using machine::Gpu;
+using machine::Interface;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
@@ -51,7 +51,7 @@ void model(Gpu& g, const char* name, int64_t major, int64_t minor, int64_t sms, 
 
 void keep(HostView& h, size_t gpus) {
   h.facts.gpus.devices.resize(gpus);
-  std::erase_if(h.facts.gpus.pairs, [&](const host::GpuPair& p) { return static_cast<size_t>(std::max(p.a, p.b)) >= gpus; });
+  std::erase_if(h.facts.gpus.pairs, [&](const machine::GpuPair& p) { return static_cast<size_t>(std::max(p.a, p.b)) >= gpus; });
 }
 
 void nccl_takes(HostView& h, const char* interface, const std::string& address) {
@@ -94,7 +94,7 @@ Situation a100_and_h100() {
 
 Situation one_busy() {
   Situation s = docker_host_network();
-  host::GpuProcess p;
+  machine::GpuProcess p;
   p.pid = 4711;
   p.name = "python";
   p.user = "wang";
@@ -113,7 +113,7 @@ Situation mig() {
 
 Situation ib_init() {
   Situation s = bond_infiniband();
-  for (host::IbDevice& d : s.hosts[2].facts.infiniband.devices) d.ports[0].state = "INIT";
+  for (machine::IbDevice& d : s.hosts[2].facts.infiniband.devices) d.ports[0].state = "INIT";
   for (Interface& i : s.hosts[2].facts.network.interfaces)
     if (i.kind == "infiniband") i.running = i.carrier = false;
   nccl_takes(s.hosts[2], "bond0", "10.1.0.13");  // from 2.28 what is not running is passed over
@@ -123,7 +123,7 @@ Situation ib_init() {
 Situation mixed_roce() {
   Situation s = bond_infiniband();
   for (HostView& h : s.hosts) {
-    host::IbDevice d = h.facts.infiniband.devices[0];
+    machine::IbDevice d = h.facts.infiniband.devices[0];
     d.name = "mlx5_bond_0";
     d.net_interfaces = {"bond0"};
     d.ports[0].link_layer = "Ethernet";
@@ -138,7 +138,7 @@ Situation decoys() {
   for (HostView& h : s.hosts) {
     Interface& virbr = add_interface(h, "virbr0", "bridge", "192.168.122.1", 24, 0);
     std::swap(h.facts.network.interfaces[1], virbr);
-    for (host::LibraryFile& f : h.facts.software.nccl) f.version = "2.20.5+cuda12.4";
+    for (machine::LibraryFile& f : h.facts.software.nccl) f.version = "2.20.5+cuda12.4";
     nccl_takes(h, "virbr0", "192.168.122.1");
   }
   return s;
@@ -184,7 +184,7 @@ Situation harmful_settings() {
 struct Golden {
   const char* name;
   std::function<Situation()> make;
-  job::GpuWish wish = {};
+  job::GpuRequest wish = {};
 };
 
 std::string shown(const Golden& golden) {
@@ -202,7 +202,7 @@ std::string contents(const std::string& path) {
 }
 
 TEST(Choices, AreWhatAnExpertWouldChoose) {
-  job::GpuWish four, lists, too_many;
+  job::GpuRequest four, lists, too_many;
   four.count = 4;
   lists.lists = {{"ainode02", {3, 1}}};
   too_many.count = 9;
@@ -236,4 +236,4 @@ TEST(Choices, AreWhatAnExpertWouldChoose) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

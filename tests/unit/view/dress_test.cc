@@ -1,11 +1,11 @@
-#include "view/dress.h"
+#include "view/terminal/line_prefix.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <string>
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 constexpr Controls kPipe{false, false, true};
@@ -13,7 +13,7 @@ constexpr Controls kTerminal{true, true, true};
 
 std::string dressed(std::string_view lines, const Controls& controls, std::string_view prefix = "[a:0] ") {
   std::string out = "before\n";
-  append_dressed(out, prefix, lines, controls);
+  append_prefixed(out, prefix, lines, controls);
   EXPECT_EQ(out.substr(0, 7), "before\n");
   return out.substr(7);
 }
@@ -83,4 +83,4 @@ TEST(Dress, RandomBytesAreHarmless) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

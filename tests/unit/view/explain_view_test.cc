@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Language;
@@ -91,4 +91,4 @@ TEST(CodesMarkdown, HasAPageForEveryCode) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

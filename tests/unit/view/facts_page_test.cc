@@ -1,4 +1,4 @@
-// docs/formats/facts.md names every field of host::Facts, from the lists of fields themselves.
+// docs/formats/facts.md names every field of machine::Facts, from the lists of fields themselves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "host/facts.h"
+#include "machine/facts.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 constexpr const char* kHead =
@@ -70,7 +70,7 @@ class Lister {
 };
 
 TEST(FactsPage, NamesEveryField) {
-  host::Facts facts;
+  machine::Facts facts;
   Lister all("");
   fields(all, facts);
   std::string page = kHead + all.text();
@@ -84,4 +84,4 @@ TEST(FactsPage, NamesEveryField) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

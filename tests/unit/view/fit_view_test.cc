@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Language;
@@ -43,4 +43,4 @@ TEST(FitView, JsonAndTextAgree) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Language;
@@ -65,4 +65,4 @@ TEST(LogJson, HasASchemaAndIsEnglish) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

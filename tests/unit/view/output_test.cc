@@ -1,4 +1,4 @@
-#include "view/output.h"
+#include "view/terminal/output.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using std::chrono::milliseconds;
@@ -165,4 +165,4 @@ TEST_F(OutputTest, DrainWaitsNoLongerThanAsked) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "view_input.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using std::chrono::milliseconds;
@@ -25,7 +25,8 @@ class OffTerminal : public testing::Test {
     ASSERT_TRUE(os::set_nonblocking(err_.read.get()).ok());
   }
   std::unique_ptr<View> make(ViewOptions options = {}, const Environment& env = kUtf8) {
-    auto view = std::make_unique<View>(*loop_, look_around(out_.write.get(), err_.write.get(), env), Speech(Language::kEnglish), options);
+    auto view =
+        std::make_unique<View>(*loop_, detect_terminal(out_.write.get(), err_.write.get(), env), Speech(Language::kEnglish), options);
     view->set_ranks({"gpu01", "gpu01", "gpu02"});
     return view;
   }
@@ -101,7 +102,7 @@ TEST_F(OffTerminal, AReaderThatLeavesDoesNotStopTheRun) {
 
 TEST_F(OffTerminal, AFullDiskIsToldOnce) {
   os::Fd full(::open("/dev/full", O_WRONLY));
-  View view(*loop_, look_around(full.get(), err_.write.get(), kUtf8), Speech(Language::kEnglish), {});
+  View view(*loop_, detect_terminal(full.get(), err_.write.get(), kUtf8), Speech(Language::kEnglish), {});
   view.set_ranks({"a"});
   for (int i = 0; i < 3; ++i) {
     view.line(0, Stream::kStdout, "x\n");
@@ -113,4 +114,4 @@ TEST_F(OffTerminal, AFullDiskIsToldOnce) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

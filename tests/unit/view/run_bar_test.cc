@@ -1,10 +1,10 @@
-#include "view/run_bar.h"
+#include "view/terminal/run_bar.h"
 
 #include <gtest/gtest.h>
 
 #include "base/unicode.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 const Speech kEnglish{Language::kEnglish};
@@ -148,4 +148,4 @@ TEST(RunBar, GaugeIsAlwaysAsWideAsAsked) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

@@ -6,7 +6,7 @@
 
 #include "view/phrases.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 inline constexpr Phrase<int, Text> kFailed{"rank {0} ({1}) failed", "{1} 上的 rank {0} 失败"};
@@ -43,4 +43,4 @@ TEST(Speech, Utf8IsRead) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,11 +1,11 @@
-#include "view/story.h"
+#include "view/story/story.h"
 
 #include <gtest/gtest.h>
 
 #include "base/unicode.h"
-#include "view/run_table.h"
+#include "view/story/run_table.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using base::Language;
@@ -93,4 +93,4 @@ TEST(RunTable, LinesUp) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

@@ -1,5 +1,5 @@
 // The view on a real pseudo-terminal, read by a small terminal of our own, and through pipes.
-#include "view/terminal.h"
+#include "view/terminal/terminal.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "base/unicode.h"
 #include "view_input.h"
 
-namespace view {
+namespace phalanx::view {
 namespace {
 
 using std::chrono::milliseconds;
@@ -96,7 +96,7 @@ class OnTerminal : public testing::Test {
     ASSERT_TRUE(os::set_nonblocking(master).ok());
   }
   std::unique_ptr<View> make(ViewOptions options = {}, const Environment& env = kUtf8, int ranks = 16) {
-    Surroundings around = look_around(slave_.get(), slave_.get(), env);
+    TerminalCapabilities around = detect_terminal(slave_.get(), slave_.get(), env);
     EXPECT_TRUE(around.same);
     auto view = std::make_unique<View>(*loop_, around, Speech(choose_language(env)), options);
     std::vector<std::string> hosts;
@@ -316,4 +316,4 @@ TEST_F(OnTerminal, AStoppedTerminalOfALiveRunMissesLines) {
 }
 
 }  // namespace
-}  // namespace view
+}  // namespace phalanx::view

@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
-#include "view/terminal.h"
+#include "view/terminal/terminal.h"
 
-namespace view {
+namespace phalanx::view {
 
 inline Environment environment(std::map<std::string, std::string> values) {
   return [values](const char* name) {
@@ -25,4 +25,4 @@ inline wire::RankProgress step(int64_t n, int64_t total = 1000) {
   return progress;
 }
 
-}  // namespace view
+}  // namespace phalanx::view

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 template <typename Message>
@@ -72,4 +72,4 @@ TEST(Bounds, TooLargeForAFrameIsAnErrorAndLeavesTheBufferAlone) {
 }
 
 }  // namespace
-}  // namespace wire
+}  // namespace phalanx::wire

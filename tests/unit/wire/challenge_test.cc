@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 TEST(Challenge, OnlyTheSameKeyNoncesAndSideProve) {
@@ -30,4 +30,4 @@ TEST(Challenge, NoncesDiffer) {
 }
 
 }  // namespace
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 template <typename Message>
@@ -58,4 +58,4 @@ TEST(ControlMessages, AClientsFramesAreSmall) {
 }
 
 }  // namespace
-}  // namespace wire
+}  // namespace phalanx::wire

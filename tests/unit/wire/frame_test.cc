@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 std::string stream(std::initializer_list<std::string> payloads) {
@@ -80,4 +80,4 @@ TEST(Frame, ManyFramesInRandomPiecesKeepTheirOrder) {
 }
 
 }  // namespace
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 template <typename Message>
@@ -148,4 +148,4 @@ TEST(Messages, ACountThatCannotFitIsRefusedWithoutAllocating) {
 }
 
 }  // namespace
-}  // namespace wire
+}  // namespace phalanx::wire

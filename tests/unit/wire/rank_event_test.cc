@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace wire {
+namespace phalanx::wire {
 namespace {
 
 TEST(RankEvent, RoundTrip) {
@@ -39,4 +39,4 @@ TEST(RankEvent, HostileLinesAreErrors) {
 }
 
 }  // namespace
-}  // namespace wire
+}  // namespace phalanx::wire

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+using namespace phalanx;
+
 namespace {
 
 template <typename Message>

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/command_view.h"
-#include "doctor/known_keys.h"
-#include "doctor/rows_command.h"
+#include "doctor/checks/command/rows.h"
+#include "doctor/views/command_view.h"
+#include "doctor/views/known_keys.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 void misspelt(const Situation& s, Findings& findings, const UserConfig& config, const std::string& section,
@@ -208,4 +208,4 @@ constexpr Row kAccelerateRows[] = {
 
 std::span<const Row> accelerate_rows() { return kAccelerateRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/command_view.h"
-#include "doctor/known_keys.h"
-#include "doctor/rows_command.h"
+#include "doctor/checks/command/rows.h"
+#include "doctor/views/command_view.h"
+#include "doctor/views/known_keys.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 void keys(const Situation& s, Findings& findings) {
@@ -117,4 +117,4 @@ constexpr Row kDeepspeedRows[] = {
 
 std::span<const Row> deepspeed_rows() { return kDeepspeedRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

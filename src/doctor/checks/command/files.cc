@@ -7,11 +7,11 @@
 
 #include "base/text.h"
 #include "base/yaml.h"
-#include "doctor/command_view.h"
+#include "doctor/checks/command/rows.h"
 #include "doctor/examine.h"
-#include "doctor/rows_command.h"
+#include "doctor/views/command_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr std::string_view kConfigRoles[] = {"deepspeed", "accelerate", "llamafactory", "lightning", "dataset_info", "config"};
@@ -25,7 +25,7 @@ struct Missing {
 std::vector<Missing> missing_files(const Situation& s) {
   std::map<std::string, Missing> all;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    for (const host::CommandFile& file : s.hosts[h].facts.command.files) {
+    for (const machine::CommandFile& file : s.hosts[h].facts.command.files) {
       Missing& m = all[file.path];
       if (file.exists) {
         m.there = h;
@@ -67,11 +67,11 @@ void file_missing(const Situation& s, Findings& findings) {
 void file_differs(const Situation& s, Findings& findings) {
   std::set<std::string> paths;
   for (const HostView& h : s.hosts)
-    for (const host::CommandFile& file : h.facts.command.files)
+    for (const machine::CommandFile& file : h.facts.command.files)
       if (file.exists) paths.insert(file.path);
   for (const std::string& path : paths) {
     std::vector<Camp> all = camps(s, [&](const HostView& h) -> std::optional<std::string> {
-      for (const host::CommandFile& file : h.facts.command.files)
+      for (const machine::CommandFile& file : h.facts.command.files)
         if (file.path == path && !file.sha256.empty()) return fmt::format("{} ({} bytes)", file.sha256.substr(0, 8), file.size);
       return std::nullopt;
     });
@@ -154,4 +154,4 @@ constexpr Row kCommandFileRows[] = {
 
 std::span<const Row> command_file_rows() { return kCommandFileRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

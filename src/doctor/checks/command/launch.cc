@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/command_view.h"
-#include "doctor/rows_command.h"
+#include "doctor/checks/command/rows.h"
+#include "doctor/views/command_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 // LLaMA-Factory's is_env_enabled (extras/misc.py).
@@ -24,7 +24,7 @@ int most_ranks(const Situation& s, const std::vector<size_t>& hosts) {
 }
 
 // What to run instead of a launcher: the program it would have started.
-std::string without_launcher(const Situation& s, const host::LaunchLine& l) {
+std::string without_launcher(const Situation& s, const machine::LaunchLine& l) {
   std::string program = l.launcher == "llamafactory" ? "python -m llamafactory.launcher " : l.module ? "python -m " : "python ";
   if (l.program.find('$') != std::string::npos) program += l.program;
   else program += base::shell_quote(l.program);
@@ -97,7 +97,7 @@ void llamafactory_nodes(const Situation& s, Findings& findings, Wrong wrong, con
 void force_torchrun(const Situation& s, Findings& findings) {
   llamafactory_nodes(
       s, findings,
-      [&](const host::LaunchLine& l, size_t h) {
+      [&](const machine::LaunchLine& l, size_t h) {
         return s.hosts[h].facts.gpus.devices.size() == 1 && !enabled(variable(s, l, h, "FORCE_TORCHRUN"));
       },
       {"one GPU, and no FORCE_TORCHRUN=1", "只有一块 GPU，且没有 FORCE_TORCHRUN=1"}, "export FORCE_TORCHRUN=1");
@@ -119,7 +119,7 @@ void nproc_unset(const Situation& s, Findings& findings) {
   }
   if (most == 0 || least == most) return;
   llamafactory_nodes(
-      s, findings, [&](const host::LaunchLine& l, size_t h) { return !variable(s, l, h, "NPROC_PER_NODE"); },
+      s, findings, [&](const machine::LaunchLine& l, size_t h) { return !variable(s, l, h, "NPROC_PER_NODE"); },
       {fmt::format("no NPROC_PER_NODE, and the hosts see {} to {} GPUs", least, most),
        fmt::format("没有 NPROC_PER_NODE，而各机器可见的 GPU 数从 {} 到 {} 不等", least, most)},
       fmt::format("export NPROC_PER_NODE={}", least));
@@ -128,7 +128,7 @@ void nproc_unset(const Situation& s, Findings& findings) {
 void llamafactory_meeting(const Situation& s, Findings& findings) {
   llamafactory_nodes(
       s, findings,
-      [&](const host::LaunchLine& l, size_t h) { return !variable(s, l, h, "MASTER_PORT") || !variable(s, l, h, "MASTER_ADDR"); },
+      [&](const machine::LaunchLine& l, size_t h) { return !variable(s, l, h, "MASTER_PORT") || !variable(s, l, h, "MASTER_ADDR"); },
       {"without MASTER_ADDR and MASTER_PORT", "缺少 MASTER_ADDR 或 MASTER_PORT"}, "");
 }
 
@@ -183,4 +183,4 @@ constexpr Row kLaunchRows[] = {
 
 std::span<const Row> launch_rows() { return kLaunchRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

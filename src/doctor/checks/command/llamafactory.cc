@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/command_view.h"
-#include "doctor/known_keys.h"
-#include "doctor/rows_command.h"
-#include "host/launch_line.h"
+#include "doctor/checks/command/rows.h"
+#include "doctor/views/command_view.h"
+#include "doctor/views/known_keys.h"
+#include "machine/command/launch_line.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 void keys(const Situation& s, Findings& findings) {
@@ -51,7 +51,7 @@ void overwrite(const Situation& s, Findings& findings) {
     if (!on || *on != true || !output || (resume && resume->is_string())) continue;
     std::string whole = (*output)[0] == '/' ? *output : s.job.directory + "/" + *output;
     for (size_t h = 0; h < s.hosts.size(); ++h)
-      for (const host::PathFact& path : s.hosts[h].facts.storage.paths)
+      for (const machine::PathFact& path : s.hosts[h].facts.storage.paths)
         if (path.path == whole && path.exists && path.entries > 0)
           findings.on(h, {fmt::format("{}: overwrite_output_dir: true; {} holds {} entries", config.place(s, "overwrite_output_dir"), whole,
                                       path.entries),
@@ -85,7 +85,7 @@ std::optional<int64_t> device_count(const base::Json* value) {
 // A trainer.* argument of the command replaces the configuration's.
 bool overridden(const Situation& s, const std::string& name) {
   for (const UserLaunch& launch : user_launches(s))
-    for (const host::Argument& a : host::read_arguments(launch.line->arguments))
+    for (const machine::Argument& a : machine::read_arguments(launch.line->arguments))
       if (a.name == name) return true;
   return false;
 }
@@ -167,4 +167,4 @@ constexpr Row kLightningRows[] = {
 std::span<const Row> llamafactory_rows() { return kLlamafactoryRows; }
 std::span<const Row> lightning_rows() { return kLightningRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

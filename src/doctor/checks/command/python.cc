@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "doctor/command_view.h"
-#include "doctor/rows_command.h"
+#include "doctor/checks/command/rows.h"
+#include "doctor/views/command_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 std::optional<int64_t> number_at(std::string_view text, size_t& at) {
@@ -58,7 +58,7 @@ std::optional<Range> random_range(std::string_view line) {
 void random_port(const Situation& s, Findings& findings) {
   for (std::string_view role : {"script", "shell"}) {
     for (const UserFile& file : user_files(s, role)) {
-      const host::NetworkFacts& n = s.hosts[file.hosts.front()].facts.network;
+      const machine::NetworkFacts& n = s.hosts[file.hosts.front()].facts.network;
       if (n.port_range_low <= 0) continue;
       for (const CodeLine& line : code_lines(file.file->text)) {
         auto range = random_range(line.text);
@@ -139,4 +139,4 @@ constexpr Row kPythonRows[] = {
 
 std::span<const Row> python_rows() { return kPythonRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

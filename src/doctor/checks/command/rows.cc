@@ -1,9 +1,9 @@
 // What the user wrote: scripts, launch lines, configurations.
-#include "doctor/rows_command.h"
+#include "doctor/checks/command/rows.h"
 
 #include <vector>
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> command_rows() {
   static const std::vector<Row> all = [] {
@@ -16,4 +16,4 @@ std::span<const Row> command_rows() {
   return all;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,11 +1,11 @@
-// The groups "command" and "data" by kind of file; rows_command.cc and rows_data.cc join them.
+// The groups "command" and "data" by kind of file; doctor/checks/command/rows.cc and doctor/checks/data/rows.cc join them.
 #pragma once
 
 #include <span>
 
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> shell_rows();
 std::span<const Row> launch_rows();
@@ -18,4 +18,4 @@ std::span<const Row> python_rows();
 std::span<const Row> data_script_rows();
 std::span<const Row> data_config_rows();
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

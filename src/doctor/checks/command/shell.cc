@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/command_view.h"
-#include "doctor/rows_command.h"
+#include "doctor/checks/command/rows.h"
+#include "doctor/views/command_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 // The file is started by its own name, so that its first line counts.
@@ -52,7 +52,7 @@ void crlf(const Situation& s, Findings& findings) {
 
 void log_folder(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    for (const host::ShellOutput& o : s.hosts[h].facts.command.outputs) {
+    for (const machine::ShellOutput& o : s.hosts[h].facts.command.outputs) {
       if (o.folder_exists || o.folder_made) continue;
       std::string at = o.file.empty() ? "" : fmt::format("{}:{}: ", shown(s, o.file), o.line);
       findings.on(h,
@@ -65,7 +65,7 @@ void log_folder(const Situation& s, Findings& findings) {
 
 void log_shared(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    for (const host::ShellOutput& o : s.hosts[h].facts.command.outputs) {
+    for (const machine::ShellOutput& o : s.hosts[h].facts.command.outputs) {
       if (!o.launch || o.file.empty() || s.hosts[h].ranks < 2) continue;
       findings.on(h, {fmt::format("{}:{}: all {} ranks write {}", shown(s, o.file), o.line, s.hosts[h].ranks, shown(s, o.target)),
                       fmt::format("{}:{}：{} 个 rank 都写 {}", shown(s, o.file), o.line, s.hosts[h].ranks, shown(s, o.target))});
@@ -75,7 +75,7 @@ void log_shared(const Situation& s, Findings& findings) {
 
 void background(const Situation& s, Findings& findings) {
   for (const UserLaunch& launch : user_launches(s)) {
-    const host::LaunchLine& l = *launch.line;
+    const machine::LaunchLine& l = *launch.line;
     if (!l.background || l.file.empty() || l.launcher == "shell") continue;
     bool waits = false;
     for (const UserFile& file : user_files(s, "shell"))
@@ -93,7 +93,7 @@ void background(const Situation& s, Findings& findings) {
 // Variables a launcher gives every rank, written as a number in front of the program or exported before.
 void fixed_variable(const Situation& s, Findings& findings, const std::string& name, bool (*harms)(const Situation&, size_t, int64_t)) {
   for (const UserLaunch& launch : user_launches(s)) {
-    const host::LaunchLine& l = *launch.line;
+    const machine::LaunchLine& l = *launch.line;
     auto found = l.variables.find(name);
     if (found == l.variables.end() || !whole_number(found->second) || l.launcher == "shell" || l.launcher == "direct") continue;
     std::vector<size_t> hosts;
@@ -124,8 +124,8 @@ void world_size(const Situation& s, Findings& findings) {
 void master_fixed(const Situation& s, Findings& findings) {
   if (s.single() || s.hosts.empty() || s.hosts[0].facts.network.interfaces.empty()) return;
   std::vector<std::string> first = {s.hosts[0].name, s.hosts[0].address, s.hosts[0].facts.machine.hostname};
-  for (const host::Interface& i : s.hosts[0].facts.network.interfaces)
-    for (const host::InterfaceAddressFact& a : i.addresses)
+  for (const machine::Interface& i : s.hosts[0].facts.network.interfaces)
+    for (const machine::InterfaceAddressFact& a : i.addresses)
       if (!i.loopback) first.push_back(a.address);
   for (const UserLaunch& launch : user_launches(s)) {
     auto found = launch.line->variables.find("MASTER_ADDR");
@@ -152,4 +152,4 @@ constexpr Row kShellRows[] = {
 
 std::span<const Row> shell_rows() { return kShellRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/command_view.h"
-#include "doctor/rows_command.h"
-#include "host/launch_line.h"
+#include "doctor/checks/command/rows.h"
+#include "doctor/views/command_view.h"
+#include "machine/command/launch_line.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kMillion = 1'000'000;
@@ -36,7 +36,7 @@ void batch(const Situation& s, Findings& findings) {
     std::optional<int64_t> each;
     int64_t steps = 1;
     std::string name;
-    for (const host::Argument& a : host::read_arguments(launch.line->arguments)) {
+    for (const machine::Argument& a : machine::read_arguments(launch.line->arguments)) {
       if (!whole_number(a.value)) continue;
       if (a.name == "gradient_accumulation_steps" || a.name == "grad_accum") steps = std::stoll(a.value);
       if (a.name != "per_device_train_batch_size" && a.name != "micro_batch_size" && a.name != "batch_size") continue;
@@ -92,7 +92,7 @@ void offload_memory(const Situation& s, Findings& findings) {
     if (!device || *device != "cpu") return;
     for (size_t h : config.file.hosts) {
       int64_t gpus = 0;
-      for (const host::Gpu& gpu : s.hosts[h].facts.gpus.devices) gpus += gpu.memory_bytes;
+      for (const machine::Gpu& gpu : s.hosts[h].facts.gpus.devices) gpus += gpu.memory_bytes;
       const int64_t memory = s.hosts[h].facts.machine.memory_available_bytes;
       if (gpus <= 0 || memory <= 0 || memory >= gpus) continue;
       std::string free = base::format_bytes(static_cast<uint64_t>(memory)), cards = base::format_bytes(static_cast<uint64_t>(gpus));
@@ -117,4 +117,4 @@ constexpr Row kDataConfigRows[] = {
 
 std::span<const Row> data_config_rows() { return kDataConfigRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

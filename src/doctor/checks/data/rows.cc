@@ -1,9 +1,9 @@
 // Data set, loader, checkpoint and memory hints.
 #include <vector>
 
-#include "doctor/rows_command.h"
+#include "doctor/checks/command/rows.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> data_rows() {
   static const std::vector<Row> all = [] {
@@ -14,4 +14,4 @@ std::span<const Row> data_rows() {
   return all;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

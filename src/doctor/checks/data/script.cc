@@ -5,11 +5,11 @@
 #include <cctype>
 
 #include "base/text.h"
-#include "doctor/command_view.h"
-#include "doctor/rows_command.h"
-#include "host/launch_line.h"
+#include "doctor/checks/command/rows.h"
+#include "doctor/views/command_view.h"
+#include "machine/command/launch_line.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 bool has(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
@@ -233,7 +233,7 @@ void workers(const Situation& s, Findings& findings) {
     if (auto n = int_at(config.value, "dataloader_num_workers"))
       workers_on(s, findings, config.file.hosts, config.place(s, "dataloader_num_workers"), std::to_string(*n));
   for (const UserLaunch& launch : user_launches(s))
-    for (const host::Argument& a : host::read_arguments(launch.line->arguments))
+    for (const machine::Argument& a : machine::read_arguments(launch.line->arguments))
       if (a.name == "num_workers" || a.name == "dataloader_num_workers" || a.name == "workers")
         workers_on(s, findings, launch.hosts, "--" + a.name, a.value);
 }
@@ -254,4 +254,4 @@ constexpr Row kDataScriptRows[] = {
 
 std::span<const Row> data_script_rows() { return kDataScriptRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

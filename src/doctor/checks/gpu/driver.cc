@@ -5,12 +5,12 @@
 
 #include "base/text.h"
 #include "doctor/examine.h"
-#include "doctor/gpu_view.h"
+#include "doctor/views/gpu_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::GpuFacts;
+using machine::GpuFacts;
 
 bool mismatch(const GpuFacts& g) {
   return g.nvml_error.find("version mismatch") != std::string::npos ||
@@ -71,7 +71,7 @@ void check_silent(const Situation& s, Findings& f) {
     const HostView& host = s.hosts[h];
     const GpuFacts& g = host.facts.gpus;
     std::string why = g.nvml_error;
-    for (const host::Gap& gap : host.facts.gaps)
+    for (const machine::Gap& gap : host.facts.gaps)
       if (gap.part == "gpus") why = gap.why;
     bool present = g.pci_devices > 0 || g.device_nodes > 0 || !g.kernel_module.empty() || why != g.nvml_error;
     if (why.empty() || mismatch(g) || !present || (g.kernel_module.empty() && why == g.nvml_error)) continue;
@@ -111,7 +111,7 @@ void check_fabric_manager(const Situation& s, Findings& f) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const GpuFacts& g = s.hosts[h].facts.gpus;
     bool stopped = g.fabric_manager == "inactive" || g.fabric_manager == "missing";
-    bool complete = std::any_of(g.devices.begin(), g.devices.end(), [](const host::Gpu& d) { return d.fabric_state == 3; });
+    bool complete = std::any_of(g.devices.begin(), g.devices.end(), [](const machine::Gpu& d) { return d.fabric_state == 3; });
     if (!g.nvswitch || !stopped || complete || !s.hosts[h].facts.machine.container.empty()) continue;
     bool missing = g.fabric_manager == "missing";
     f.on(h,
@@ -147,4 +147,4 @@ const Row kGpuDriverRows[] = {
 
 std::span<const Row> gpu_driver_rows() { return kGpuDriverRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -5,13 +5,13 @@
 #include <map>
 
 #include "base/text.h"
-#include "doctor/gpu_view.h"
+#include "doctor/views/gpu_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::Gpu;
-using host::GpuFacts;
+using machine::Gpu;
+using machine::GpuFacts;
 
 std::string at(const Gpu& g) { return g.pci.empty() ? card(g) : card(g) + " at " + g.pci; }
 std::string at_zh(const Gpu& g) { return g.pci.empty() ? card(g) : card(g) + "，" + g.pci; }
@@ -76,7 +76,7 @@ void check_remap_failed(const Situation& s, Findings& f) {
 }
 
 int64_t active_links(const Gpu& g) {
-  return std::count_if(g.nvlinks.begin(), g.nvlinks.end(), [](const host::NvLink& l) { return l.active; });
+  return std::count_if(g.nvlinks.begin(), g.nvlinks.end(), [](const machine::NvLink& l) { return l.active; });
 }
 
 // How many links the cards of a model mostly have up, over all hosts: a bridge not fitted anywhere is no fault.
@@ -103,7 +103,7 @@ void check_nvlink(const Situation& s, Findings& f) {
     int64_t up = active_links(g), wanted = g.nvlinks.empty() ? 0 : usual[g.name];
     if (up >= wanted || (up == 0 && !s.hosts[h].facts.gpus.nvswitch)) return;  // none at all without switches: no bridge on this pair
     std::vector<int> down;
-    for (const host::NvLink& l : g.nvlinks)
+    for (const machine::NvLink& l : g.nvlinks)
       if (!l.active) down.push_back(static_cast<int>(l.link));
     f.on(h,
          {fmt::format("{}: {} of {} NVLinks up; link {} down", at(g), up, wanted, base::format_ranges(down)),
@@ -115,7 +115,7 @@ void check_nvlink(const Situation& s, Findings& f) {
 void check_nvlink_errors(const Situation& s, Findings& f) {
   constexpr int64_t kMany = 1000;
   each_gpu(s, [&](size_t h, const Gpu& g) {
-    for (const host::NvLink& l : g.nvlinks)
+    for (const machine::NvLink& l : g.nvlinks)
       if (l.active && l.errors >= kMany)
         f.on(h,
              {fmt::format("{}: link {} counts {} replays, recoveries and CRC errors", at(g), l.link, l.errors),
@@ -138,4 +138,4 @@ const Row kGpuHealthRows[] = {
 
 std::span<const Row> gpu_health_rows() { return kGpuHealthRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -6,12 +6,12 @@
 #include <map>
 
 #include "base/text.h"
-#include "doctor/gpu_view.h"
+#include "doctor/views/gpu_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::Xid;
+using machine::Xid;
 using Numbers = std::initializer_list<int64_t>;
 
 constexpr Numbers kBus = {79, 154};
@@ -72,4 +72,4 @@ const Row kGpuLogRows[] = {
 
 std::span<const Row> gpu_log_rows() { return kGpuLogRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

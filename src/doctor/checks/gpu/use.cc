@@ -6,15 +6,15 @@
 
 #include "base/text.h"
 #include "doctor/examine.h"
-#include "doctor/gpu_view.h"
+#include "doctor/views/gpu_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::Gpu;
-using host::GpuFacts;
-using host::GpuPair;
-using host::GpuProcess;
+using machine::Gpu;
+using machine::GpuFacts;
+using machine::GpuPair;
+using machine::GpuProcess;
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kWorthTelling = 512 * kMiB;  // a monitor's context is smaller
@@ -233,4 +233,4 @@ const Row kGpuUseRows[] = {
 
 std::span<const Row> gpu_use_rows() { return kGpuUseRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -5,12 +5,12 @@
 #include <map>
 
 #include "doctor/examine.h"
-#include "doctor/infiniband_view.h"
-#include "doctor/network_view.h"
 #include "doctor/settings.h"
-#include "host/infiniband_text.h"
+#include "doctor/views/infiniband_view.h"
+#include "doctor/views/network_view.h"
+#include "machine/infiniband/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kManyErrors = 100, kErrorRatio = 20;
@@ -83,7 +83,7 @@ void mixed_link(const Situation& s, Findings& findings) {
 void lower_rate(const Situation& s, Findings& findings) {
   auto rate_of = [](const IbPlace& p) { return p.port->state == "ACTIVE" && p.port->rate_gbps > 0 ? p.port->rate : ""; };
   for (const OddPort& odd : odd_ports(s, rate_of))
-    if (host::rate_gbps(odd.value) < host::rate_gbps(odd.usual))
+    if (machine::rate_gbps(odd.value) < machine::rate_gbps(odd.usual))
       findings.on(odd.place.host,
                   {fmt::format("{}: {}; {} have {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual),
                    fmt::format("{}：{}，而 {} 为 {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual)},
@@ -140,13 +140,13 @@ void firmware(const Situation& s, Findings& findings) {
 void partition(const Situation& s, Findings& findings) {
   auto key = [](const IbPlace& p) { return p.port->state == "ACTIVE" && p.port->link_layer == "InfiniBand" ? p.port->pkey : ""; };
   for (const OddPort& odd : odd_ports(s, key))
-    if ((host::hexadecimal(odd.value) & 0x7fff) != (host::hexadecimal(odd.usual) & 0x7fff))
+    if ((machine::hexadecimal(odd.value) & 0x7fff) != (machine::hexadecimal(odd.usual) & 0x7fff))
       findings.on(odd.place.host,
                   {fmt::format("{}: partition key {}; {} have {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual),
                    fmt::format("{}：分区键 {}，而 {} 为 {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual)});
   if (s.single()) return;
   for (const IbPlace& p : ib_ports(s))  // without the top bit a member is limited: two such cannot talk
-    if (int64_t k = host::hexadecimal(key(p)); k != 0 && (k & 0x8000) == 0)
+    if (int64_t k = machine::hexadecimal(key(p)); k != 0 && (k & 0x8000) == 0)
       findings.on(p.host, {fmt::format("{}: partition key {} is a limited member's", p.name(), p.port->pkey),
                            fmt::format("{}：分区键 {} 为受限（limited）成员", p.name(), p.port->pkey)});
 }
@@ -181,4 +181,4 @@ constexpr Row kInfinibandPortRows[] = {
 
 std::span<const Row> infiniband_port_rows() { return kInfinibandPortRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

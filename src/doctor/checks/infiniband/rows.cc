@@ -1,8 +1,8 @@
 #include <vector>
 
-#include "doctor/infiniband_view.h"
+#include "doctor/views/infiniband_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> infiniband_rows() {
   static const std::vector<Row> all = [] {
@@ -14,4 +14,4 @@ std::span<const Row> infiniband_rows() {
   return all;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -5,12 +5,12 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/infiniband_view.h"
-#include "doctor/network_view.h"
 #include "doctor/settings.h"
-#include "host/infiniband_text.h"
+#include "doctor/views/infiniband_view.h"
+#include "doctor/views/network_view.h"
+#include "machine/infiniband/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int kGidByItself = 22100;  // NCCL's first version whose default NCCL_IB_GID_INDEX is -1
@@ -22,7 +22,7 @@ bool has_active(const Situation& s, size_t h) {
 
 void no_verbs(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    const host::InfinibandFacts& ib = s.hosts[h].facts.infiniband;
+    const machine::InfinibandFacts& ib = s.hosts[h].facts.infiniband;
     if (s.single() || !uses_nccl(s, h) || !has_active(s, h) || ib_switched_off(s, h) || (ib.uverbs && !ib.libibverbs.empty())) continue;
     if (ib.libibverbs.empty())
       findings.on(h, {"ports are ACTIVE, and there is no libibverbs.so.1", "端口为 ACTIVE，但系统中没有 libibverbs.so.1"},
@@ -85,7 +85,7 @@ void hca_prefix(const Situation& s, Findings& findings) {
       std::string_view name = word.substr(0, word.find(':'));
       bool exact = false;
       std::string more;
-      for (const host::IbDevice& d : s.hosts[h].facts.infiniband.devices) {
+      for (const machine::IbDevice& d : s.hosts[h].facts.infiniband.devices) {
         if (d.name == name) exact = true;
         else if (!name.empty() && d.name.substr(0, name.size()) == name) more += (more.empty() ? "" : ", ") + d.name;
       }
@@ -103,7 +103,7 @@ void hca_names(const Situation& s, Findings& findings) {
     auto h = static_cast<size_t>(&view - s.hosts.data());
     if (job_setting(s, h, "NCCL_IB_HCA").empty()) return std::nullopt;
     std::string text;
-    for (const host::IbDevice& d : view.facts.infiniband.devices) {
+    for (const machine::IbDevice& d : view.facts.infiniband.devices) {
       if (d.pci.empty()) return std::nullopt;
       text += fmt::format("{}{}={}", text.empty() ? "" : " ", d.name, d.pci);
     }
@@ -114,15 +114,15 @@ void hca_names(const Situation& s, Findings& findings) {
                             fmt::format("{}；而 {} 上为 {}", odd.value, names(s, odd.others), odd.usual)});
 }
 
-const host::IbGid* gid_at(const host::IbPort& port, int64_t index) {
-  for (const host::IbGid& gid : port.gids)
+const machine::IbGid* gid_at(const machine::IbPort& port, int64_t index) {
+  for (const machine::IbGid& gid : port.gids)
     if (gid.index == index) return &gid;
   return nullptr;
 }
 
-std::string best_gid(const host::IbPort& port) {
-  for (const host::IbGid& gid : port.gids)
-    if (gid.type == "RoCE v2" && host::is_ipv4_gid(gid.gid)) return std::to_string(gid.index);
+std::string best_gid(const machine::IbPort& port) {
+  for (const machine::IbGid& gid : port.gids)
+    if (gid.type == "RoCE v2" && machine::is_ipv4_gid(gid.gid)) return std::to_string(gid.index);
   return "";
 }
 
@@ -132,11 +132,11 @@ void gid_index(const Situation& s, Findings& findings) {
     if (!index.ok() || ib_switched_off(s, h)) continue;
     for (const IbPlace& p : nccl_ib_ports(s, h)) {
       if (p.port->link_layer != "Ethernet" || p.port->gids.empty()) continue;
-      const host::IbGid* gid = gid_at(*p.port, *index);
-      std::string fault = !gid                                ? "is empty"
-                          : gid->type != "RoCE v2"            ? "is " + gid->type
-                          : host::is_link_local_gid(gid->gid) ? "is link-local"
-                                                              : "";
+      const machine::IbGid* gid = gid_at(*p.port, *index);
+      std::string fault = !gid                                   ? "is empty"
+                          : gid->type != "RoCE v2"               ? "is " + gid->type
+                          : machine::is_link_local_gid(gid->gid) ? "is link-local"
+                                                                 : "";
       if (fault.empty()) continue;
       std::string best = best_gid(*p.port);
       findings.on(h,
@@ -154,11 +154,11 @@ void gid_index(const Situation& s, Findings& findings) {
 void gid_default(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     const auto& nccl = s.hosts[h].facts.software.nccl;
-    int version = nccl.empty() ? 0 : host::nccl_version(nccl[0].version);
+    int version = nccl.empty() ? 0 : machine::nccl_version(nccl[0].version);
     if (s.single() || version == 0 || version >= kGidByItself || !job_setting(s, h, "NCCL_IB_GID_INDEX").empty() || ib_switched_off(s, h))
       continue;
     for (const IbPlace& p : nccl_ib_ports(s, h)) {
-      const host::IbGid* first = gid_at(*p.port, 0);
+      const machine::IbGid* first = gid_at(*p.port, 0);
       std::string best = best_gid(*p.port);
       if (p.port->link_layer != "Ethernet" || best.empty() || best == "0" || !first) continue;
       findings.on(h,
@@ -171,7 +171,7 @@ void gid_default(const Situation& s, Findings& findings) {
 
 // GPUs that can do GPUDirect RDMA at all: GeForce cards cannot.
 bool data_centre(const HostView& view) {
-  for (const host::Gpu& g : view.facts.gpus.devices)
+  for (const machine::Gpu& g : view.facts.gpus.devices)
     for (const char* name : {"A100", "A800", "H100", "H800", "H200", "H20", "B200", "B300", "V100", "A40", "L40", "A30"})
       if (g.name.find(name) != std::string::npos) return true;
   return false;
@@ -201,4 +201,4 @@ constexpr Row kInfinibandUseRows[] = {
 
 std::span<const Row> infiniband_use_rows() { return kInfinibandUseRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

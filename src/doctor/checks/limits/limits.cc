@@ -1,5 +1,5 @@
 // What a rank inherits: open files, processes, locked memory, stack, sizes.
-#include "doctor/rows_limits.h"
+#include "doctor/checks/limits/limits.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "doctor/examine.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -31,7 +31,7 @@ int64_t files_needed(int world) { return std::max<int64_t>(kUsualFiles, 512 + 8 
 void nofile(const Situation& s, Findings& findings) {
   int64_t need = files_needed(s.job.world);
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::LimitsFacts& l = s.hosts[h].facts.limits;
+    const machine::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.nofile <= 0 || l.nofile >= need) continue;
     findings.on(
         h,
@@ -64,12 +64,12 @@ constexpr int64_t kThreadsPerRank = 64;
 
 // root is exempt from RLIMIT_NPROC (kernel/fork.c: CAP_SYS_RESOURCE).
 std::optional<int64_t> user_room(const HostView& h) {
-  const host::LimitsFacts& l = h.facts.limits;
+  const machine::LimitsFacts& l = h.facts.limits;
   if (!h.probed || l.nproc <= 0 || l.nproc_used <= 0 || h.facts.machine.uid == 0) return std::nullopt;
   return std::max<int64_t>(0, l.nproc - l.nproc_used);
 }
 std::optional<int64_t> cgroup_room(const HostView& h) {
-  const host::LimitsFacts& l = h.facts.limits;
+  const machine::LimitsFacts& l = h.facts.limits;
   if (!h.probed || l.pids_max <= 0) return std::nullopt;
   return std::max<int64_t>(0, l.pids_max - l.pids_used);
 }
@@ -79,7 +79,7 @@ void nproc(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     std::optional<int64_t> room = user_room(host);
     if (!room || *room >= kThreadsPerRank * std::max(1, host.ranks)) continue;
-    const host::LimitsFacts& l = host.facts.limits;
+    const machine::LimitsFacts& l = host.facts.limits;
     findings.on(
         h,
         {fmt::format("user {} may have {} threads and has {}; {} ranks start here", host.facts.machine.user, l.nproc, l.nproc_used,
@@ -94,7 +94,7 @@ void pids_max(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     std::optional<int64_t> room = cgroup_room(host);
     if (!room || *room >= kThreadsPerRank * std::max(1, host.ranks)) continue;
-    const host::LimitsFacts& l = host.facts.limits;
+    const machine::LimitsFacts& l = host.facts.limits;
     findings.on(h,
                 {fmt::format("{} allows {} tasks and has {}; {} ranks start here", l.pids_cgroup, l.pids_max, l.pids_used, host.ranks),
                  fmt::format("{} 允许 {} 个任务，已有 {}；这里要启动 {} 个 rank", l.pids_cgroup, l.pids_max, l.pids_used, host.ranks)},
@@ -118,8 +118,8 @@ void no_room(const Situation& s, Findings& findings) {
 
 bool has_infiniband(const Situation& s, size_t h) {
   if (s.variable(h, "NCCL_IB_DISABLE") == "1") return false;
-  for (const host::IbDevice& device : s.hosts[h].facts.infiniband.devices)
-    for (const host::IbPort& port : device.ports)
+  for (const machine::IbDevice& device : s.hosts[h].facts.infiniband.devices)
+    for (const machine::IbPort& port : device.ports)
       if (port.state == "ACTIVE") return true;
   return false;
 }
@@ -174,7 +174,7 @@ void stack_unlimited(const Situation& s, Findings& findings) {
 
 void file_size(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::LimitsFacts& l = s.hosts[h].facts.limits;
+    const machine::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.file_size <= 0) continue;
     findings.on(h, {fmt::format("a file may grow to {}", bytes(l.file_size)), fmt::format("单个文件最大 {}", bytes(l.file_size))},
                 raise(s, s.hosts[h], "f", "fsize", "unlimited", -1));
@@ -183,7 +183,7 @@ void file_size(const Situation& s, Findings& findings) {
 
 void address_space(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::LimitsFacts& l = s.hosts[h].facts.limits;
+    const machine::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.address_space <= 0) continue;
     findings.on(h,
                 {fmt::format("a process may map {}", bytes(l.address_space)), fmt::format("单个进程最多映射 {}", bytes(l.address_space))},
@@ -218,4 +218,4 @@ std::span<const Row> limits_rows() {
   return kAll;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

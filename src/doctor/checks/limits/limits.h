@@ -5,9 +5,9 @@
 
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> process_limit_rows();  // files, processes, locked memory, stack
 std::span<const Row> machine_limit_rows();  // control groups, CPUs, memory, the kernel's settings
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "doctor/checks/limits/limits.h"
 #include "doctor/examine.h"
-#include "doctor/rows_limits.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -22,7 +22,7 @@ struct MemoryRoom {
 };
 // Only where PyTorch is what the ranks run: what others need cannot be guessed.
 std::optional<MemoryRoom> memory_room(const HostView& h) {
-  const host::LimitsFacts& l = h.facts.limits;
+  const machine::LimitsFacts& l = h.facts.limits;
   if (!h.probed || l.cgroup_memory_bytes <= 0 || h.ranks <= 0 || !h.facts.software.packages.count("torch")) return std::nullopt;
   return MemoryRoom{l.cgroup_memory_bytes, std::max<int64_t>(0, l.cgroup_memory_bytes - l.cgroup_memory_used_bytes)};
 }
@@ -47,7 +47,7 @@ void memory_small(const Situation& s, Findings& findings) {
 void cpuset(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const HostView& host = s.hosts[h];
-    const host::Machine& m = host.facts.machine;
+    const machine::Machine& m = host.facts.machine;
     if (!host.probed || m.cpus_usable <= 0 || m.cpus_usable >= m.cpus_online || m.cpus_usable >= host.ranks) continue;
     findings.on(
         h,
@@ -66,7 +66,7 @@ void cpuset_differs(const Situation& s, Findings& findings) {
     if (h.probed && h.facts.machine.cpus_usable > most)
       most = h.facts.machine.cpus_usable, online = h.facts.machine.cpus_online, where = h.name;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::Machine& m = s.hosts[h].facts.machine;
+    const machine::Machine& m = s.hosts[h].facts.machine;
     if (!s.hosts[h].probed || m.cpus_usable <= 0 || m.cpus_online != online || m.cpus_usable * 2 > most) continue;
     findings.on(h, {fmt::format("{} of {} CPUs may be used; on {} {}", m.cpus_usable, m.cpus_online, where, most),
                     fmt::format("{} 个 CPU 中只能使用 {} 个；{} 上可用 {} 个", m.cpus_online, m.cpus_usable, where, most)});
@@ -112,7 +112,7 @@ void ptrace(const Situation& s, Findings& findings) {
 
 void swap(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::Machine& m = s.hosts[h].facts.machine;
+    const machine::Machine& m = s.hosts[h].facts.machine;
     int64_t used = s.hosts[h].facts.limits.swap_used_bytes;
     if (!s.hosts[h].probed || used < kGiB || m.memory_available_bytes * 10 >= m.memory_bytes) continue;
     findings.on(h,
@@ -152,4 +152,4 @@ constexpr Row kMachineLimitRows[] = {
 
 std::span<const Row> machine_limit_rows() { return kMachineLimitRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

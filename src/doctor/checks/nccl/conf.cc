@@ -5,11 +5,11 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/nccl_variables.h"
-#include "doctor/rows_nccl_parts.h"
+#include "doctor/checks/nccl/parts.h"
 #include "doctor/settings.h"
+#include "doctor/views/nccl_variables.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 std::string conf_text(const HostView& h) {
@@ -118,4 +118,4 @@ const Row kNcclConfRows[] = {
 
 std::span<const Row> nccl_conf_rows() { return kNcclConfRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/rows_nccl_parts.h"
+#include "doctor/checks/nccl/parts.h"
 #include "doctor/settings.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 // One finding per host where `name` holds, with the value it has.
@@ -105,4 +105,4 @@ const Row kNcclHabitRows[] = {
 
 std::span<const Row> nccl_habit_rows() { return kNcclHabitRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

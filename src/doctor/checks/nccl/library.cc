@@ -1,12 +1,12 @@
 // Which libnccl torch would load.
 #include <fmt/format.h>
 
-#include "doctor/nccl_variables.h"
-#include "doctor/rows_nccl_parts.h"
+#include "doctor/checks/nccl/parts.h"
 #include "doctor/settings.h"
-#include "host/elf_reader.h"
+#include "doctor/views/nccl_variables.h"
+#include "machine/software/elf_reader.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 std::string bare(const std::string& version) { return version.substr(0, version.find('+')); }
@@ -24,7 +24,7 @@ std::vector<Camp> version_camps(const Situation& s, std::string (*part)(const st
 void check_version_differs(const Situation& s, Findings& findings) {
   if (!uses_nccl(s)) return;
   odd_ones(version_camps(s, bare), [&](const std::vector<size_t>& hosts, const Camp& odd, const Camp& common) {
-    const host::LibraryFile& file = s.hosts[odd.hosts[0]].facts.software.nccl[0];
+    const machine::LibraryFile& file = s.hosts[odd.hosts[0]].facts.software.nccl[0];
     const std::string& other = s.hosts[common.hosts[0]].facts.software.nccl[0].path;
     findings.on(hosts,
                 {fmt::format("{}: NCCL {} ({}); {}: {} ({})", names_of(s, odd.hosts), odd.value, file.path, names_of(s, common.hosts),
@@ -46,13 +46,13 @@ void check_build_differs(const Situation& s, Findings& findings) {
 
 void check_shadowed(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     if (nccl_version(s, host).empty() || f.nccl_ways.size() != f.nccl.size()) continue;
     const std::string& way = f.nccl_ways[0];
     if (way != "LD_LIBRARY_PATH" && way != "LD_PRELOAD") continue;
     for (size_t i = 1; i < f.nccl.size(); ++i) {
       if (f.nccl_ways[i] == "LD_LIBRARY_PATH" || f.nccl_ways[i] == "the system's folders") continue;
-      if (!host::version_less(f.nccl[0].version, f.nccl[i].version)) continue;
+      if (!machine::version_less(f.nccl[0].version, f.nccl[i].version)) continue;
       findings.on(host,
                   {fmt::format("{} puts NCCL {} ({}) before torch's own {}", way, f.nccl[0].version, f.nccl[0].path, f.nccl[i].version),
                    fmt::format("{} 让 NCCL {}（{}）排在 torch 自带的 {} 之前", way, f.nccl[0].version, f.nccl[0].path, f.nccl[i].version)},
@@ -64,7 +64,7 @@ void check_shadowed(const Situation& s, Findings& findings) {
 
 void check_missing(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     if (f.torch_nccl != "dynamic" || !f.nccl.empty() || f.assumed) continue;
     std::string name = f.torch_cuda.starts_with("11")   ? "nvidia-nccl-cu11"
                        : f.torch_cuda.starts_with("13") ? "nvidia-nccl-cu13"
@@ -100,4 +100,4 @@ const Row kNcclLibraryRows[] = {
 
 std::span<const Row> nccl_library_rows() { return kNcclLibraryRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

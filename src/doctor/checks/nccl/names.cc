@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/nccl_variables.h"
-#include "doctor/rows_nccl_parts.h"
+#include "doctor/checks/nccl/parts.h"
 #include "doctor/settings.h"
+#include "doctor/views/nccl_variables.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 template <typename Look>  // look(host, setting)
@@ -135,4 +135,4 @@ const Row kNcclNameRows[] = {
 
 std::span<const Row> nccl_name_rows() { return kNcclNameRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,6 +1,6 @@
-#include "doctor/rows_nccl_parts.h"
+#include "doctor/checks/nccl/parts.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> nccl_rows() {
   static const std::vector<Row> all = [] {
@@ -12,4 +12,4 @@ std::span<const Row> nccl_rows() {
   return all;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

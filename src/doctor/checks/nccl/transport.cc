@@ -4,16 +4,16 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/nccl_variables.h"
-#include "doctor/rows_nccl_parts.h"
+#include "doctor/checks/nccl/parts.h"
 #include "doctor/settings.h"
+#include "doctor/views/nccl_variables.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 bool has_active_ib(const HostView& h) {
-  for (const host::IbDevice& device : h.facts.infiniband.devices)
-    for (const host::IbPort& port : device.ports)
+  for (const machine::IbDevice& device : h.facts.infiniband.devices)
+    for (const machine::IbPort& port : device.ports)
       if (port.state == "ACTIVE") return true;
   return false;
 }
@@ -113,8 +113,8 @@ void check_p2p_off(const Situation& s, Findings& findings) {
     if (!same_host_pairs(s, host) || !is_on(s, host, "NCCL_P2P_DISABLE")) continue;
     const auto& pairs = s.hosts[host].facts.gpus.pairs;
     auto good =
-        std::find_if(pairs.begin(), pairs.end(), [](const host::GpuPair& p) { return p.p2p_read == "ok" && p.path.starts_with("NV"); });
-    if (good == pairs.end()) good = std::find_if(pairs.begin(), pairs.end(), [](const host::GpuPair& p) { return p.p2p_read == "ok"; });
+        std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok" && p.path.starts_with("NV"); });
+    if (good == pairs.end()) good = std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok"; });
     if (good == pairs.end()) continue;
     findings.on(host,
                 {fmt::format("NCCL_P2P_DISABLE=1, though GPUs {} and {} can reach each other ({})", good->a, good->b, good->path),
@@ -128,7 +128,8 @@ void check_shm_off(const Situation& s, Findings& findings) {
     if (!same_host_pairs(s, host) || !is_on(s, host, "NCCL_SHM_DISABLE")) continue;
     const auto& pairs = s.hosts[host].facts.gpus.pairs;
     bool p2p_off = is_on(s, host, "NCCL_P2P_DISABLE");
-    auto bad = std::find_if(pairs.begin(), pairs.end(), [](const host::GpuPair& p) { return !p.p2p_read.empty() && p.p2p_read != "ok"; });
+    auto bad =
+        std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return !p.p2p_read.empty() && p.p2p_read != "ok"; });
     if (!p2p_off && bad == pairs.end()) continue;
     std::string why = p2p_off ? "NCCL_P2P_DISABLE=1" : fmt::format("GPU {}–{}: {}", bad->a, bad->b, bad->p2p_read);
     findings.on(host,
@@ -142,7 +143,7 @@ void check_hides_nothing(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     if (!is_on(s, host, "NCCL_P2P_DISABLE") && !is_on(s, host, "NCCL_IB_DISABLE")) continue;
     const auto& gpus = s.hosts[host].facts.gpus.devices;
-    auto odd = std::find_if(gpus.begin(), gpus.end(), [&](const host::Gpu& g) { return g.name != gpus[0].name; });
+    auto odd = std::find_if(gpus.begin(), gpus.end(), [&](const machine::Gpu& g) { return g.name != gpus[0].name; });
     if (odd == gpus.end()) continue;
     findings.on(host,
                 {fmt::format("{} and {}: NCCL still enumerates both", gpus[0].name, odd->name),
@@ -155,7 +156,7 @@ void check_nvls(const Situation& s, Findings& findings) {
   if (!uses_nccl(s)) return;
   auto index = [&](const HostView& h) { return static_cast<size_t>(&h - s.hosts.data()); };
   std::vector<Camp> all = camps(s, [&](const HostView& h) -> std::optional<std::string> {
-    const host::GpuFacts& g = h.facts.gpus;
+    const machine::GpuFacts& g = h.facts.gpus;
     int minor = nccl_minor(nccl_version(s, index(h)));
     if (!g.nvswitch || g.fabric_manager.empty() || (minor != 27 && minor != 28) || number_setting(s, index(h), "NCCL_NVLS_ENABLE") == 0)
       return std::nullopt;
@@ -184,4 +185,4 @@ const Row kNcclTransportRows[] = {
 
 std::span<const Row> nccl_transport_rows() { return kNcclTransportRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

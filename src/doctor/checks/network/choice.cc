@@ -4,18 +4,18 @@
 #include <algorithm>
 #include <set>
 
-#include "doctor/network_rows.h"
-#include "doctor/network_view.h"
+#include "doctor/checks/network/parts.h"
 #include "doctor/settings.h"
-#include "host/network_text.h"
+#include "doctor/views/network_view.h"
+#include "machine/network/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 struct Choice {
   size_t host = 0;
-  host::SocketChoice choice;
-  const host::Interface* interface = nullptr;  // may be null: an alias
+  machine::SocketChoice choice;
+  const machine::Interface* interface = nullptr;  // may be null: an alias
   std::string network;
 };
 
@@ -23,12 +23,12 @@ struct Choice {
 std::vector<Choice> nccl_choices(const Situation& s) {
   std::vector<Choice> all;
   for (size_t h : probed(s)) {
-    std::optional<host::SocketChoice> c = nccl_choice_of(s, h);
+    std::optional<machine::SocketChoice> c = nccl_choice_of(s, h);
     if (!c || c->interface.empty()) continue;
     Choice out{h, *c, nullptr, ""};
-    for (const host::Interface& i : s.hosts[h].facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses)
-        if (a.address == c->address) out.interface = &i, out.network = host::network_of(a.address, a.prefix);
+    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces)
+      for (const machine::InterfaceAddressFact& a : i.addresses)
+        if (a.address == c->address) out.interface = &i, out.network = machine::network_of(a.address, a.prefix);
     all.push_back(std::move(out));
   }
   return all;
@@ -39,7 +39,7 @@ bool is_decoy_kind(const std::string& kind) {
 }
 
 std::string set_variables(const Situation& s, size_t h) {
-  const host::Interface* chosen = chosen_interface(s.hosts[h]);
+  const machine::Interface* chosen = chosen_interface(s.hosts[h]);
   if (!chosen || chosen->loopback) return "";
   return fmt::format("export NCCL_SOCKET_IFNAME=={0} GLOO_SOCKET_IFNAME={0}", chosen->name);
 }
@@ -79,7 +79,7 @@ void ifname_decoy(const Situation& s, Findings& f) { decoy(s, f, true); }
 bool routed(const Situation& s, const Choice& c) {  // as far as is known, every other host has a way there
   bool known = false;
   for (size_t h : probed(s))
-    for (const host::Route& r : s.hosts[h].facts.network.routes) {
+    for (const machine::Route& r : s.hosts[h].facts.network.routes) {
       if (h == c.host || r.to != c.choice.address) continue;
       if (!r.error.empty()) return false;
       known = true;
@@ -121,7 +121,7 @@ void down_interface(const Situation& s, Findings& findings) {
 void link_local(const Situation& s, Findings& findings) {
   if (s.single()) return;
   for (const Choice& c : nccl_choices(s))
-    if (host::is_link_local_address(c.choice.address))
+    if (machine::is_link_local_address(c.choice.address))
       findings.on(c.host,
                   {fmt::format("NCCL would take {}, a link-local address", brief(c)), fmt::format("NCCL 会选用链路本地地址 {}", brief(c))},
                   c.choice.address.find(':') != std::string::npos ? "export NCCL_SOCKET_FAMILY=AF_INET" : set_variables(s, c.host));
@@ -131,7 +131,7 @@ void docker_bridge(const Situation& s, Findings& findings) {
   if (s.single()) return;
   for (const Choice& c : nccl_choices(s)) {
     const HostView& view = s.hosts[c.host];
-    if (view.facts.machine.container.empty() || host::network_of(c.choice.address, 16) != "172.17.0.0/16") continue;
+    if (view.facts.machine.container.empty() || machine::network_of(c.choice.address, 16) != "172.17.0.0/16") continue;
     bool reached = false;
     for (size_t other = 0; other < s.hosts.size(); ++other) reached |= view.address == c.choice.address && link_passed(s, c.host, other);
     if (!reached)
@@ -143,7 +143,7 @@ void docker_bridge(const Situation& s, Findings& findings) {
 void vpn_path(const Situation& s, Findings& findings) {
   if (s.single()) return;
   for (size_t h : probed(s))
-    if (const host::Interface* i = chosen_interface(s.hosts[h]); i && i->kind == "vpn")
+    if (const machine::Interface* i = chosen_interface(s.hosts[h]); i && i->kind == "vpn")
       findings.on(h, {fmt::format("the hosts would meet on {} {}, a VPN", i->name, s.hosts[h].address),
                       fmt::format("各主机将通过 VPN 网卡 {}（{}）通信", i->name, s.hosts[h].address)});
 }
@@ -159,4 +159,4 @@ constexpr Row kNetworkChoiceRows[] = {
 
 std::span<const Row> network_choice_rows() { return kNetworkChoiceRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

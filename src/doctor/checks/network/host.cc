@@ -6,19 +6,19 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/network_rows.h"
-#include "doctor/network_view.h"
+#include "doctor/checks/network/parts.h"
 #include "doctor/settings.h"
-#include "host/network_text.h"
+#include "doctor/views/network_view.h"
+#include "machine/network/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kFewPorts = 1000;
 
 std::vector<int> octets(const std::string& address) {
   std::vector<int> out;
-  if (!host::is_address(address) || address.find(':') != std::string::npos) return out;
+  if (!machine::is_address(address) || address.find(':') != std::string::npos) return out;
   for (std::string_view part : base::split(address, '.')) out.push_back(static_cast<int>(base::parse_int(part, 0, 255).value()));
   return out;
 }
@@ -50,7 +50,7 @@ void different_subnet(const Situation& s, Findings& findings) {
       bool passed = false, routed = false;
       for (size_t other : odd.others) {
         passed |= link_passed(s, h, other);
-        for (const host::Route& r : s.hosts[h].facts.network.routes)
+        for (const machine::Route& r : s.hosts[h].facts.network.routes)
           routed |= r.to == s.hosts[other].address && r.error.empty() && !r.gateway.empty() && !link_tried(s, h, other);
       }
       if (passed || routed) continue;
@@ -62,10 +62,10 @@ void different_subnet(const Situation& s, Findings& findings) {
 // Of what `from` was asked about `to`'s addresses, every answer is an error.
 bool no_way(const Situation& s, size_t from, size_t to) {
   bool asked = false;
-  for (const host::Route& r : s.hosts[from].facts.network.routes) {
+  for (const machine::Route& r : s.hosts[from].facts.network.routes) {
     bool theirs = r.to == s.hosts[to].address;
-    for (const host::Interface& i : s.hosts[to].facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses) theirs |= !i.loopback && a.address == r.to;
+    for (const machine::Interface& i : s.hosts[to].facts.network.interfaces)
+      for (const machine::InterfaceAddressFact& a : i.addresses) theirs |= !i.loopback && a.address == r.to;
     if (!theirs) continue;
     if (r.error.empty()) return false;
     asked = true;
@@ -77,14 +77,14 @@ void no_shared_network(const Situation& s, Findings& findings) {
   std::map<std::string, std::set<size_t>> owners;  // whose an address is
   for (size_t h : probed(s)) {
     owners[s.hosts[h].address].insert(h);
-    for (const host::Interface& i : s.hosts[h].facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses)
+    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces)
+      for (const machine::InterfaceAddressFact& a : i.addresses)
         if (!i.loopback) owners[a.address].insert(h);
   }
   std::vector<std::pair<size_t, size_t>> lost;
   for (size_t a : probed(s)) {
     std::set<size_t> suspects;
-    for (const host::Route& r : s.hosts[a].facts.network.routes)
+    for (const machine::Route& r : s.hosts[a].facts.network.routes)
       if (auto found = owners.find(r.to); !r.error.empty() && found != owners.end())
         suspects.insert(found->second.begin(), found->second.end());
     for (size_t b : suspects)
@@ -100,8 +100,8 @@ void no_shared_network(const Situation& s, Findings& findings) {
       if (a == worst || b == worst) far.insert(a == worst ? b : a);
     std::string others = names(s, {far.begin(), far.end()});
     std::string have;
-    for (const host::Interface& i : s.hosts[worst].facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses)
+    for (const machine::Interface& i : s.hosts[worst].facts.network.interfaces)
+      for (const machine::InterfaceAddressFact& a : i.addresses)
         if (!i.loopback && !a.v6) have += fmt::format("{}{} {}/{}", have.empty() ? "" : ", ", i.name, a.address, a.prefix);
     findings.on(worst,
                 {fmt::format("no route between it ({}) and {}", have, others), fmt::format("本机（{}）与 {} 之间没有路由", have, others)});
@@ -112,7 +112,7 @@ void no_shared_network(const Situation& s, Findings& findings) {
 void duplicate_address(const Situation& s, Findings& findings) {
   std::map<std::string, std::vector<size_t>> by_address;
   for (size_t h : probed(s))
-    if (!s.hosts[h].address.empty() && !host::is_loopback_address(s.hosts[h].address)) by_address[s.hosts[h].address].push_back(h);
+    if (!s.hosts[h].address.empty() && !machine::is_loopback_address(s.hosts[h].address)) by_address[s.hosts[h].address].push_back(h);
   for (const auto& [address, hosts] : by_address) {
     std::set<std::string> machines;
     for (size_t h : hosts) machines.insert(network_stack(s.hosts[h]));
@@ -124,9 +124,9 @@ void duplicate_address(const Situation& s, Findings& findings) {
 // A public address one octet away from the private network of another host, on a host that has no address in that network.
 void address_typo(const Situation& s, Findings& findings) {
   for (size_t h : probed(s))
-    for (const host::Interface& i : s.hosts[h].facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses) {
-        if (a.v6 || i.loopback || is_private(a.address) || host::is_link_local_address(a.address) || a.prefix < 8 || a.prefix > 30)
+    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces)
+      for (const machine::InterfaceAddressFact& a : i.addresses) {
+        if (a.v6 || i.loopback || is_private(a.address) || machine::is_link_local_address(a.address) || a.prefix < 8 || a.prefix > 30)
           continue;
         auto length = static_cast<size_t>(a.prefix / 8);
         std::vector<size_t> like;
@@ -136,8 +136,8 @@ void address_typo(const Situation& s, Findings& findings) {
         if (like.empty()) continue;
         std::string network = network_of_chosen(s.hosts[like[0]]);
         bool has = false;
-        for (const host::Interface& mine : s.hosts[h].facts.network.interfaces)
-          for (const host::InterfaceAddressFact& b : mine.addresses) has |= host::network_of(b.address, b.prefix) == network;
+        for (const machine::Interface& mine : s.hosts[h].facts.network.interfaces)
+          for (const machine::InterfaceAddressFact& b : mine.addresses) has |= machine::network_of(b.address, b.prefix) == network;
         if (has) continue;
         findings.on(h, {fmt::format("{} {}/{} is in public address space; {} in {}", i.name, a.address, a.prefix, names(s, like), network),
                         fmt::format("{} {}/{} 属于公网地址段，而 {} 在 {}", i.name, a.address, a.prefix, names(s, like), network)});
@@ -147,12 +147,12 @@ void address_typo(const Situation& s, Findings& findings) {
 void master_typo(const Situation& s, Findings& findings) {
   std::string master = s.job.master_address;
   if (master.empty() && !s.hosts.empty()) master = job_setting(s, 0, "MASTER_ADDR");
-  if (octets(master).empty() || host::is_loopback_address(master)) return;
+  if (octets(master).empty() || machine::is_loopback_address(master)) return;
   std::vector<std::string> known;
   for (const HostView& view : s.hosts) {
     known.push_back(view.address);
-    for (const host::Interface& i : view.facts.network.interfaces)
-      for (const host::InterfaceAddressFact& a : i.addresses) known.push_back(a.address);
+    for (const machine::Interface& i : view.facts.network.interfaces)
+      for (const machine::InterfaceAddressFact& a : i.addresses) known.push_back(a.address);
   }
   if (std::find(known.begin(), known.end(), master) != known.end()) return;
   for (size_t h = 0; h < s.hosts.size(); ++h)  // the network part only: another last octet may be a machine that is not in the list
@@ -165,12 +165,12 @@ void master_typo(const Situation& s, Findings& findings) {
 // Two interfaces that carry the same network.
 std::string same_network_twice(const HostView& view) {
   std::map<std::string, std::string> seen;
-  for (const host::Interface& i : view.facts.network.interfaces)
-    for (const host::InterfaceAddressFact& a : i.addresses) {
+  for (const machine::Interface& i : view.facts.network.interfaces)
+    for (const machine::InterfaceAddressFact& a : i.addresses) {
       if (a.v6 || i.loopback || !i.running || a.prefix > 30) continue;
       if (i.kind != "physical" && i.kind != "bond" && i.kind != "infiniband" && i.kind != "virtio" && i.kind != "veth" && i.kind != "vlan")
         continue;
-      auto [known, fresh] = seen.emplace(host::network_of(a.address, a.prefix), i.name);
+      auto [known, fresh] = seen.emplace(machine::network_of(a.address, a.prefix), i.name);
       if (!fresh && known->second != i.name) return known->second + ", " + i.name + ": " + known->first;
     }
   return "";
@@ -195,7 +195,7 @@ void two_in_one(const Situation& s, Findings& findings) {
 
 void port_range(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    const host::NetworkFacts& n = s.hosts[h].facts.network;
+    const machine::NetworkFacts& n = s.hosts[h].facts.network;
     int64_t ports = n.port_range_high - n.port_range_low + 1;
     if (n.port_range_high == 0 || ports >= kFewPorts) continue;
     findings.on(h,
@@ -208,11 +208,11 @@ void port_range(const Situation& s, Findings& findings) {
 void firewall(const Situation& s, Findings& findings) {
   if (s.single() || !s.mesh.links.empty()) return;  // what was tried is better evidence
   for (size_t h : probed(s)) {
-    const host::NetworkFacts& n = s.hosts[h].facts.network;
+    const machine::NetworkFacts& n = s.hosts[h].facts.network;
     std::string seen;
     for (const std::string& hint : n.firewalls)
       if (hint == "firewalld active" || hint == "ufw enabled") seen = hint;
-    for (const host::FirewallChain& c : n.chains)
+    for (const machine::FirewallChain& c : n.chains)
       if (seen.empty() && (c.policy == "drop" || c.drops > 0)) seen = fmt::format("{} {} {} drops packets", c.tool, c.table, c.chain);
     if (!seen.empty()) findings.on(h, {seen + "; whether it lets the job through was not tried", seen + "；尚未实际测试任务流量能否通过"});
   }
@@ -245,4 +245,4 @@ constexpr Row kNetworkHostRows[] = {
 
 std::span<const Row> network_host_rows() { return kNetworkHostRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

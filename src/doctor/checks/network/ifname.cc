@@ -4,17 +4,17 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/network_rows.h"
-#include "doctor/network_view.h"
+#include "doctor/checks/network/parts.h"
 #include "doctor/settings.h"
+#include "doctor/views/network_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 // Interfaces with an address, as a person would look for them.
 std::string present(const HostView& view) {
   std::string text;
-  for (const host::Interface& i : view.facts.network.interfaces)
+  for (const machine::Interface& i : view.facts.network.interfaces)
     if (!i.loopback && !i.addresses.empty()) text += (text.empty() ? "" : ", ") + i.name;
   return text;
 }
@@ -29,7 +29,7 @@ std::vector<Named> missing_on(const Situation& s, size_t h) {
   std::vector<Named> all;
   if (s.hosts[h].facts.network.interfaces.empty()) return all;
   std::string nccl = job_setting(s, h, "NCCL_SOCKET_IFNAME");
-  std::optional<host::SocketChoice> choice = nccl_choice_of(s, h);
+  std::optional<machine::SocketChoice> choice = nccl_choice_of(s, h);
   if (nccl.size() > 1 && choice && choice->interface.empty())
     all.push_back({"NCCL_SOCKET_IFNAME", nccl, uses_nccl(s, h) || set_for_job(s, "NCCL_SOCKET_IFNAME")});
   std::string gloo = job_setting(s, h, "GLOO_SOCKET_IFNAME");
@@ -45,7 +45,7 @@ void missing(const Situation& s, Findings& findings, bool used) {
       if (n.used != used) continue;
       const HostView& view = s.hosts[h];
       std::string here = present(view);
-      const host::Interface* chosen = chosen_interface(view);
+      const machine::Interface* chosen = chosen_interface(view);
       std::string better = chosen && !chosen->loopback ? chosen->name : "";
       findings.on(
           h,
@@ -62,11 +62,11 @@ void prefix(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     std::string value = job_setting(s, h, "NCCL_SOCKET_IFNAME");
     if (value.size() < 2 || value[0] == '^' || value[0] == '=') continue;
-    std::vector<host::ListedAddress> listed = host::listed_addresses(s.hosts[h].facts.network.interfaces);
+    std::vector<machine::ListedAddress> listed = machine::listed_addresses(s.hosts[h].facts.network.interfaces);
     for (std::string_view word : base::split(value, ',')) {
       bool exact = false;
       std::string others;
-      for (const host::ListedAddress& a : listed) {
+      for (const machine::ListedAddress& a : listed) {
         if (a.name == word) exact = true;
         else if (!word.empty() && !a.v6 && a.interface != word && a.name.substr(0, word.size()) == word)
           others += fmt::format("{}{} {}/{}", others.empty() ? "" : ", ", a.name, a.address, a.prefix);
@@ -84,12 +84,12 @@ void needless(const Situation& s, Findings& findings) {
   std::vector<size_t> hosts;
   std::string value;
   for (size_t h : probed(s)) {
-    host::NcclSettings settings = nccl_settings_of(s, h);
-    std::optional<host::SocketChoice> with = nccl_choice_of(s, h);
+    machine::NcclSettings settings = nccl_settings_of(s, h);
+    std::optional<machine::SocketChoice> with = nccl_choice_of(s, h);
     if (settings.ifname.size() < 2 || !with || with->interface.empty()) return;
     value = settings.ifname;
     settings.ifname.clear();
-    if (host::nccl_choice(s.hosts[h].facts.network.interfaces, settings).address != with->address) return;
+    if (machine::nccl_choice(s.hosts[h].facts.network.interfaces, settings).address != with->address) return;
     hosts.push_back(h);
   }
   if (hosts.empty()) return;
@@ -114,7 +114,7 @@ void gloo_syntax(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     std::string value = job_setting(s, h, "GLOO_SOCKET_IFNAME");
     bool pattern = !value.empty() && (value[0] == '^' || value[0] == '=');
-    const host::Interface* chosen = chosen_interface(s.hosts[h]);
+    const machine::Interface* chosen = chosen_interface(s.hosts[h]);
     if (pattern)
       findings.on(
           h, {"GLOO_SOCKET_IFNAME=" + value + ": Gloo takes whole names only", "GLOO_SOCKET_IFNAME=" + value + "：Gloo 只接受完整网卡名"},
@@ -148,4 +148,4 @@ constexpr Row kNetworkIfnameRows[] = {
 
 std::span<const Row> network_ifname_rows() { return kNetworkIfnameRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

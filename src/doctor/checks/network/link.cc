@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "doctor/mesh_view.h"
-#include "doctor/network_rows.h"
-#include "doctor/network_view.h"
+#include "doctor/checks/network/parts.h"
 #include "doctor/settings.h"
+#include "doctor/views/mesh_view.h"
+#include "doctor/views/network_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 // A burst is short and the machines may be busy: a host is called slow only where the best of its links in one direction is far below
@@ -28,9 +28,9 @@ int64_t median(std::vector<int64_t> values) {
   return *middle;
 }
 
-std::vector<const cluster::Link*> measured(const Situation& s) {
-  std::vector<const cluster::Link*> links = links_of(s);
-  std::erase_if(links, [](const cluster::Link* l) { return l->outcome != "ok" || l->bytes_per_second <= 0; });
+std::vector<const hosts::Link*> measured(const Situation& s) {
+  std::vector<const hosts::Link*> links = links_of(s);
+  std::erase_if(links, [](const hosts::Link* l) { return l->outcome != "ok" || l->bytes_per_second <= 0; });
   return links;
 }
 
@@ -39,10 +39,10 @@ void report_slow(Findings& findings, size_t host, bool out, int64_t best, int64_
                      fmt::format("{}最多 {}，其他主机之间为 {}", out ? "发送" : "接收", rate(best), rate(usual))});
 }
 
-void slow_of_two(const std::vector<const cluster::Link*>& links, Findings& findings) {
+void slow_of_two(const std::vector<const hosts::Link*>& links, Findings& findings) {
   if (links.size() != 2) return;
-  const cluster::Link* slow = links[0]->bytes_per_second < links[1]->bytes_per_second ? links[0] : links[1];
-  const cluster::Link* fast = slow == links[0] ? links[1] : links[0];
+  const hosts::Link* slow = links[0]->bytes_per_second < links[1]->bytes_per_second ? links[0] : links[1];
+  const hosts::Link* fast = slow == links[0] ? links[1] : links[0];
   if (slow->bytes_per_second * kSlowRatioOfTwo > fast->bytes_per_second || slow->bytes_per_second > kSlowOfTwo ||
       fast->bytes_per_second < kFastOfTwo)
     return;
@@ -52,17 +52,17 @@ void slow_of_two(const std::vector<const cluster::Link*>& links, Findings& findi
 }
 
 void slow_link(const Situation& s, Findings& findings) {
-  std::vector<const cluster::Link*> links = measured(s);
+  std::vector<const hosts::Link*> links = measured(s);
   if (s.hosts.size() == 2) return slow_of_two(links, findings);
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     std::vector<int64_t> others;
-    for (const cluster::Link* l : links)
+    for (const hosts::Link* l : links)
       if (static_cast<size_t>(l->from) != h && static_cast<size_t>(l->to) != h) others.push_back(l->bytes_per_second);
     int64_t usual = median(others);
     if (others.size() < 2) continue;
     for (bool out : {true, false}) {
       int64_t best = 0, count = 0;
-      for (const cluster::Link* l : links)
+      for (const hosts::Link* l : links)
         if (static_cast<size_t>(out ? l->from : l->to) == h) best = std::max(best, l->bytes_per_second), ++count;
       if (count >= 2 && best < kProcessorBound && best * kSlowRatio < usual && usual - best > kSlowMargin)
         report_slow(findings, h, out, best, usual);
@@ -71,12 +71,12 @@ void slow_link(const Situation& s, Findings& findings) {
 }
 
 void loss(const Situation& s, Findings& findings) {
-  std::vector<const cluster::Link*> links = links_of(s);
-  std::erase_if(links, [](const cluster::Link* l) { return l->outcome != "ok"; });
+  std::vector<const hosts::Link*> links = links_of(s);
+  std::erase_if(links, [](const hosts::Link* l) { return l->outcome != "ok"; });
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     std::vector<int64_t> mine, others;
     int64_t lost = 0;
-    for (const cluster::Link* l : links) {
+    for (const hosts::Link* l : links) {
       if (l->segments > 0) (touches(*l, h) ? mine : others).push_back(l->retransmits * 10'000 / l->segments);
       if (touches(*l, h)) lost += l->retransmits;
     }
@@ -89,7 +89,7 @@ void loss(const Situation& s, Findings& findings) {
 }
 
 std::optional<std::string> speed_of(const HostView& view) {
-  const host::Interface* i = chosen_interface(view);
+  const machine::Interface* i = chosen_interface(view);
   if (!i || i->speed_mbps <= 0 || (i->kind != "physical" && i->kind != "bond" && i->kind != "infiniband")) return std::nullopt;
   return std::to_string(i->speed_mbps);
 }
@@ -109,8 +109,8 @@ void speed_differs(const Situation& s, Findings& findings) {
 }
 
 bool has_active_ib(const HostView& view) {
-  for (const host::IbDevice& d : view.facts.infiniband.devices)
-    for (const host::IbPort& p : d.ports)
+  for (const machine::IbDevice& d : view.facts.infiniband.devices)
+    for (const machine::IbPort& p : d.ports)
       if (p.state == "ACTIVE") return true;
   return false;
 }
@@ -123,9 +123,9 @@ void slow_card(const Situation& s, Findings& findings) {
     if (speed && std::atoll(speed->c_str()) <= 1000 && uses_nccl(s, h) && !has_active_ib(s.hosts[h])) hosts.push_back(h);
   }
   for (size_t h : hosts) {
-    const host::Interface* i = chosen_interface(s.hosts[h]);
+    const machine::Interface* i = chosen_interface(s.hosts[h]);
     std::string faster;
-    for (const host::Interface& other : s.hosts[h].facts.network.interfaces)
+    for (const machine::Interface& other : s.hosts[h].facts.network.interfaces)
       if (other.running && other.speed_mbps > i->speed_mbps && other.kind == "physical")
         faster += fmt::format("{}{} {}", faster.empty() ? "" : ", ", other.name, other.speed_mbps);
     findings.on(
@@ -137,7 +137,7 @@ void slow_card(const Situation& s, Findings& findings) {
 
 void receive_errors(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    const host::Interface* i = chosen_interface(s.hosts[h]);
+    const machine::Interface* i = chosen_interface(s.hosts[h]);
     if (!i || i->rx_errors < 1000 || i->rx_packets <= 0 || i->rx_errors * 10'000 < i->rx_packets) continue;
     findings.on(h,
                 {fmt::format("{}: {} of {} packets came with errors", i->name, i->rx_errors, i->rx_packets),
@@ -148,7 +148,7 @@ void receive_errors(const Situation& s, Findings& findings) {
 
 void mtu_differs(const Situation& s, Findings& findings) {
   auto mtu = [](const HostView& view) -> std::optional<std::string> {
-    const host::Interface* i = chosen_interface(view);
+    const machine::Interface* i = chosen_interface(view);
     if (!i || i->loopback || i->mtu <= 0) return std::nullopt;
     return std::to_string(i->mtu);
   };
@@ -164,9 +164,9 @@ void mtu_differs(const Situation& s, Findings& findings) {
 
 void flaps(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    const host::NetworkFacts& n = s.hosts[h].facts.network;
-    const host::Interface* chosen = chosen_interface(s.hosts[h]);
-    for (const host::Interface& i : n.interfaces) {
+    const machine::NetworkFacts& n = s.hosts[h].facts.network;
+    const machine::Interface* chosen = chosen_interface(s.hosts[h]);
+    for (const machine::Interface& i : n.interfaces) {
       bool wanted = &i == chosen || (chosen && i.master == chosen->name) || (i.kind == "infiniband" && !i.addresses.empty());
       if (!wanted || i.carrier_changes < kMostChanges) continue;
       bool often =
@@ -183,9 +183,9 @@ void flaps(const Situation& s, Findings& findings) {
 
 void bond_degraded(const Situation& s, Findings& findings) {
   for (size_t h : probed(s))
-    for (const host::Interface& i : s.hosts[h].facts.network.interfaces) {
+    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces) {
       std::string down;
-      for (const host::BondSlave& slave : i.slaves)
+      for (const machine::BondSlave& slave : i.slaves)
         if (!slave.up) down += (down.empty() ? "" : ", ") + slave.name;
       if (i.kind != "bond" || down.empty() || i.addresses.empty()) continue;
       findings.on(h,
@@ -197,9 +197,9 @@ void bond_degraded(const Situation& s, Findings& findings) {
 
 void bond_unequal(const Situation& s, Findings& findings) {
   for (size_t h : probed(s))
-    for (const host::Interface& i : s.hosts[h].facts.network.interfaces) {
+    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces) {
       int64_t least = 0, most = 0;
-      for (const host::BondSlave& slave : i.slaves) {
+      for (const machine::BondSlave& slave : i.slaves) {
         if (!slave.up || slave.speed_mbps <= 0) continue;
         least = least == 0 ? slave.speed_mbps : std::min(least, slave.speed_mbps);
         most = std::max(most, slave.speed_mbps);
@@ -226,4 +226,4 @@ constexpr Row kNetworkLinkRows[] = {
 
 std::span<const Row> network_link_rows() { return kNetworkLinkRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

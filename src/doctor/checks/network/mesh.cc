@@ -5,60 +5,60 @@
 #include <cerrno>
 #include <cstring>
 
-#include "doctor/mesh_view.h"
-#include "doctor/network_rows.h"
-#include "doctor/network_view.h"
+#include "doctor/checks/network/parts.h"
+#include "doctor/views/mesh_view.h"
+#include "doctor/views/network_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-std::string no_fix(size_t, const cluster::Link&) { return ""; }
+std::string no_fix(size_t, const hosts::Link&) { return ""; }
 
 void dropped(const Situation& s, Findings& f) {
   report_links(
       s, f, "timeout",
-      [](const std::string& ways, const cluster::Link& link) -> Words {
+      [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: silence for {}; the packets are thrown away on the way", ways, seconds(link.connect_ns)),
                 fmt::format("{}：{} 内没有任何回应，数据包在途中被丢弃", ways, seconds(link.connect_ns))};
       },
-      [&](size_t host, const cluster::Link&) { return open_firewall(s, host); });
+      [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
 }
 
 void refused(const Situation& s, Findings& f) {
   report_links(
       s, f, "refused",
-      [](const std::string& ways, const cluster::Link&) -> Words {
+      [](const std::string& ways, const hosts::Link&) -> Words {
         return {ways + ": refused at once, though our agent was listening there; a firewall answers with a TCP reset",
                 ways + "：立即被拒绝，而我们的 agent 当时正在该端口监听；说明有防火墙以 TCP reset 应答"};
       },
-      [&](size_t host, const cluster::Link&) { return open_firewall(s, host); });
+      [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
 }
 
 void rejected(const Situation& s, Findings& f) {
   report_links(
       s, f, "rejected",
-      [](const std::string& ways, const cluster::Link& link) -> Words {
+      [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: refused after {}; a firewall rejects (port unreachable)", ways, seconds(link.connect_ns)),
                 fmt::format("{}：{} 后被拒绝；防火墙 REJECT（port unreachable）", ways, seconds(link.connect_ns))};
       },
-      [&](size_t host, const cluster::Link&) { return open_firewall(s, host); });
+      [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
 }
 
 void prohibited(const Situation& s, Findings& f) {
   report_links(
       s, f, "prohibited",
-      [](const std::string& ways, const cluster::Link& link) -> Words {
+      [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: \"No route to host\" (errno 113) after {}, sent by a firewall, not by a router", ways,
                             seconds(link.connect_ns)),
                 fmt::format("{}：{} 后报“No route to host”（errno 113），这是防火墙发出的，并非路由问题", ways, seconds(link.connect_ns))};
       },
-      [&](size_t host, const cluster::Link&) { return open_firewall(s, host); });
+      [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
 }
 
 // A route that refuses is told by the error of its look-up (linux net/ipv4/fib_semantics.c, fib_props).
-std::string refusing_route(const Situation& s, const cluster::Link& link) {
-  const std::vector<host::Route>& routes = s.hosts[static_cast<size_t>(link.from)].facts.network.routes;
-  auto route = std::find_if(routes.begin(), routes.end(), [&](const host::Route& r) { return r.to == link.address; });
+std::string refusing_route(const Situation& s, const hosts::Link& link) {
+  const std::vector<machine::Route>& routes = s.hosts[static_cast<size_t>(link.from)].facts.network.routes;
+  auto route = std::find_if(routes.begin(), routes.end(), [&](const machine::Route& r) { return r.to == link.address; });
   if (route == routes.end()) return "";
   for (int error : {EHOSTUNREACH, EACCES, EINVAL})
     if (route->error == std::strerror(error)) return error == EHOSTUNREACH ? "unreachable" : error == EACCES ? "prohibit" : "blackhole";
@@ -66,13 +66,13 @@ std::string refusing_route(const Situation& s, const cluster::Link& link) {
 }
 
 void no_route(const Situation& s, Findings& f) {
-  for (const Blame& b : blame(s, [](const cluster::Link& link) { return link.outcome == "no-route"; })) {
+  for (const Blame& b : blame(s, [](const hosts::Link& link) { return link.outcome == "no-route"; })) {
     std::vector<size_t> senders;
-    for (const cluster::Link* link : b.links)
+    for (const hosts::Link* link : b.links)
       if (auto from = static_cast<size_t>(link->from); std::find(senders.begin(), senders.end(), from) == senders.end())
         senders.push_back(from);
     if (senders.size() > 1) senders = b.hosts;
-    const cluster::Link& first = *b.links[0];
+    const hosts::Link& first = *b.links[0];
     std::string text = ways(s, b), type = refusing_route(s, first);
     if (!type.empty()) {
       f.on(senders,
@@ -92,23 +92,23 @@ void no_route(const Situation& s, Findings& f) {
 void unreachable(const Situation& s, Findings& f) {
   report_links(
       s, f, "unreachable",
-      [](const std::string& ways, const cluster::Link& link) -> Words {
+      [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: \"No route to host\" (errno 113) after {}; nobody answers ARP for that address", ways,
                             seconds(link.connect_ns)),
                 fmt::format("{}：{} 后报“No route to host”（errno 113），该地址没有主机应答 ARP", ways, seconds(link.connect_ns))};
       },
-      [&](size_t, const cluster::Link& link) { return "ip neigh show " + link.address; });
+      [&](size_t, const hosts::Link& link) { return "ip neigh show " + link.address; });
 }
 
 void mtu_hole(const Situation& s, Findings& f) {
   report_links(
       s, f, "stalled",
-      [](const std::string& ways, const cluster::Link&) -> Words {
+      [](const std::string& ways, const hosts::Link&) -> Words {
         return {ways + ": connects, but larger packets never arrive; something on the way has a smaller MTU and says nothing",
                 ways + "：能建立连接，但大包始终到不了；途中某处 MTU 更小且没有任何提示"};
       },
-      [&](size_t host, const cluster::Link&) -> std::string {
-        const host::Interface* i = chosen_interface(s.hosts[host]);
+      [&](size_t host, const hosts::Link&) -> std::string {
+        const machine::Interface* i = chosen_interface(s.hosts[host]);
         if (!i) return "";
         return fmt::format("sudo ip link set dev {} mtu {}", i->name, i->mtu > 1500 ? 1500 : 1400);
       });
@@ -117,22 +117,22 @@ void mtu_hole(const Situation& s, Findings& f) {
 void stranger(const Situation& s, Findings& f) {
   report_links(
       s, f, "stranger",
-      [](const std::string& ways, const cluster::Link&) -> Words {
+      [](const std::string& ways, const hosts::Link&) -> Words {
         return {ways + ": somebody else answers there; another machine has the same address, or another program the port",
                 ways + "：应答者不是目标主机；要么另一台机器占用了相同的 IP，要么另一个程序占用了该端口"};
       },
-      [&](size_t host, const cluster::Link& link) -> std::string {
-        const host::Interface* i = chosen_interface(s.hosts[host]);
+      [&](size_t host, const hosts::Link& link) -> std::string {
+        const machine::Interface* i = chosen_interface(s.hosts[host]);
         return i ? fmt::format("sudo arping -D -I {} -c 3 {}", i->name, link.address) : "";
       });
 }
 
 // a → b fails while b → a passes: neither cable nor address, but a filter or a return path.
 void one_way(const Situation& s, Findings& f) {
-  std::vector<const cluster::Link*> links = links_of(s);
-  auto failed = [&](const cluster::Link& link) {
+  std::vector<const hosts::Link*> links = links_of(s);
+  auto failed = [&](const hosts::Link& link) {
     if (link.outcome == "ok" || link.outcome.empty() || link.outcome == "stranger") return false;
-    return std::any_of(links.begin(), links.end(), [&](const cluster::Link* back) {
+    return std::any_of(links.begin(), links.end(), [&](const hosts::Link* back) {
       return back->from == link.to && back->to == link.from && back->master_port == link.master_port && back->outcome == "ok";
     });
   };
@@ -145,7 +145,7 @@ void one_way(const Situation& s, Findings& f) {
 void other_error(const Situation& s, Findings& f) {
   report_links(
       s, f, "error",
-      [](const std::string& ways, const cluster::Link& link) -> Words {
+      [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: errno {}", ways, link.error_number), fmt::format("{}：errno {}", ways, link.error_number)};
       },
       no_fix);
@@ -163,4 +163,4 @@ constexpr Row kNetworkMeshRows[] = {
 
 std::span<const Row> network_mesh_rows() { return kNetworkMeshRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,8 +1,8 @@
 #include <vector>
 
-#include "doctor/network_rows.h"
+#include "doctor/checks/network/parts.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> network_rows() {
   static const std::vector<Row> all = [] {
@@ -14,4 +14,4 @@ std::span<const Row> network_rows() {
   return all;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/address_words.h"
-#include "doctor/rows_rendezvous.h"
+#include "doctor/checks/rendezvous/rendezvous.h"
+#include "doctor/views/address_words.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 bool several(const Situation& s) { return s.hosts.size() > 1; }
@@ -21,7 +21,7 @@ void name_loopback(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const HostView& host = s.hosts[h];
     if (!host.probed || s.variable(h, "GLOO_SOCKET_IFNAME")) continue;
-    const host::Resolved* own = resolved(host, host.facts.machine.hostname);
+    const machine::Resolved* own = resolved(host, host.facts.machine.hostname);
     if (!own || own->addresses.empty() || !is_loopback(own->addresses[0])) continue;
     const std::string& line = host.facts.network.hosts_file_loopback_name;
     std::string said = line.empty() ? "" : fmt::format(" (/etc/hosts: {})", base::shell_quote(base::trim(line)));
@@ -36,8 +36,8 @@ void name_loopback(const Situation& s, Findings& findings) {
 bool same_addresses(const HostView& a, const HostView& b) {
   auto addresses = [](const HostView& h) {
     std::vector<std::string> all;
-    for (const host::Interface& i : h.facts.network.interfaces)
-      for (const host::InterfaceAddressFact& at : i.addresses)
+    for (const machine::Interface& i : h.facts.network.interfaces)
+      for (const machine::InterfaceAddressFact& at : i.addresses)
         if (!i.loopback && !is_loopback(at.address) && at.address.rfind("fe80:", 0) != 0) all.push_back(at.address);
     std::sort(all.begin(), all.end());
     return all;
@@ -47,7 +47,7 @@ bool same_addresses(const HostView& a, const HostView& b) {
 }
 
 bool same_machine(const HostView& a, const HostView& b) {
-  const host::Machine &m = a.facts.machine, &n = b.facts.machine;
+  const machine::Machine &m = a.facts.machine, &n = b.facts.machine;
   return !m.boot_id.empty() && m.boot_id == n.boot_id && m.hostname == n.hostname && same_addresses(a, b);
 }
 
@@ -110,7 +110,7 @@ void master_unknown(const Situation& s, Findings& findings) {
   const std::string& name = s.job.master_address;
   if (name.empty() || is_numeric(name)) return;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::Resolved* r = s.hosts[h].probed ? resolved(s.hosts[h], name) : nullptr;
+    const machine::Resolved* r = s.hosts[h].probed ? resolved(s.hosts[h], name) : nullptr;
     if (!r || !r->addresses.empty() || r->error.empty()) continue;
     findings.on(h, {fmt::format("{}: {}", name, r->error), fmt::format("{}：{}", name, r->error)},
                 "getent hosts " + base::shell_quote(name));
@@ -121,7 +121,7 @@ void name_unknown(const Situation& s, Findings& findings) {
   if (!several(s)) return;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     std::vector<std::string> unknown;
-    for (const host::Resolved& r : s.hosts[h].facts.network.names)
+    for (const machine::Resolved& r : s.hosts[h].facts.network.names)
       if (r.addresses.empty() && !r.error.empty() && r.name != s.job.master_address) unknown.push_back(r.name);
     if (!s.hosts[h].probed || unknown.empty()) continue;
     findings.on(h, {fmt::format("cannot resolve {}", list(unknown)), fmt::format("无法解析 {}", list(unknown))},
@@ -135,7 +135,7 @@ void name_stale(const Situation& s, Findings& findings) {
     if (!s.hosts[h].probed) continue;
     for (size_t other = 0; other < s.hosts.size(); ++other) {
       const HostView& peer = s.hosts[other];
-      const host::Resolved* r = resolved(s.hosts[h], peer.name);
+      const machine::Resolved* r = resolved(s.hosts[h], peer.name);
       if (h == other || !peer.probed || !r || r->addresses.empty() || peer.facts.network.interfaces.empty()) continue;
       if (std::any_of(r->addresses.begin(), r->addresses.end(), [&](const std::string& a) { return has_address(peer, a); })) continue;
       std::string own = peer.address.empty() ? "" : peer.address;
@@ -154,7 +154,7 @@ void names_disagree(const Situation& s, Findings& findings) {
   if (name.empty() || is_numeric(name)) return;
   std::map<std::vector<std::string>, std::vector<size_t>> by_answer;
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::Resolved* r = s.hosts[h].probed ? resolved(s.hosts[h], name) : nullptr;
+    const machine::Resolved* r = s.hosts[h].probed ? resolved(s.hosts[h], name) : nullptr;
     if (!r || r->addresses.empty() || std::all_of(r->addresses.begin(), r->addresses.end(), is_loopback)) continue;
     std::vector<std::string> sorted = r->addresses;
     std::sort(sorted.begin(), sorted.end());
@@ -192,4 +192,4 @@ constexpr Row kNameRows[] = {
 
 std::span<const Row> name_rows() { return kNameRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

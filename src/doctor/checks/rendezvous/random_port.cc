@@ -1,11 +1,11 @@
-#include "doctor/random_port.h"
+#include "doctor/checks/rendezvous/random_port.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "base/text.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr size_t kMostLine = 400;
@@ -82,4 +82,4 @@ std::optional<RandomPort> random_port(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace doctor {
+namespace phalanx::doctor {
 
 struct RandomPort {
   int line = 0;      // counted from 1
@@ -15,4 +15,4 @@ struct RandomPort {
 // The first in the text; only on lines that speak of a port, and not in comments.
 std::optional<RandomPort> random_port(std::string_view text);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

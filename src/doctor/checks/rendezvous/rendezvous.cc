@@ -1,5 +1,5 @@
 // Where the ranks meet: MASTER_ADDR and MASTER_PORT.
-#include "doctor/rows_rendezvous.h"
+#include "doctor/checks/rendezvous/rendezvous.h"
 
 #include <algorithm>
 #include <set>
@@ -7,15 +7,15 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/address_words.h"
-#include "doctor/random_port.h"
+#include "doctor/checks/rendezvous/random_port.h"
+#include "doctor/views/address_words.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 bool several(const Situation& s) { return s.hosts.size() > 1; }
 
-std::string kill_command(const host::PortOwner& owner, const std::string& user) {
+std::string kill_command(const machine::PortOwner& owner, const std::string& user) {
   if (owner.pid <= 0) return "";
   return fmt::format("{}kill {}", owner.user == user || user == "root" ? "" : "sudo ", owner.pid);
 }
@@ -24,7 +24,7 @@ void port_taken(const Situation& s, Findings& findings) {
   std::optional<size_t> at = store_host(s);
   if (!at || s.job.master_port == 0) return;
   const HostView& host = s.hosts[*at];
-  for (const host::PortOwner& owner : host.facts.processes.ports) {
+  for (const machine::PortOwner& owner : host.facts.processes.ports) {
     if (owner.port != s.job.master_port) continue;
     if (owner.pid == 0) {
       findings.on(*at,
@@ -55,7 +55,7 @@ void master_loopback(const Situation& s, Findings& findings) {
   // A name that the first host's own /etc/hosts sends to 127.0.1.1 is right elsewhere: only a host that is not the store's is lost.
   std::optional<size_t> store = store_host(s);
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::Resolved* r = resolved(s.hosts[h], asked);
+    const machine::Resolved* r = resolved(s.hosts[h], asked);
     if (!r || r->addresses.empty() || h == store || !std::all_of(r->addresses.begin(), r->addresses.end(), is_loopback)) continue;
     findings.on(h, {fmt::format("{} is {} here", asked, r->addresses[0]), fmt::format("{} 在这里解析为 {}", asked, r->addresses[0])});
   }
@@ -65,7 +65,7 @@ void master_loopback(const Situation& s, Findings& findings) {
 std::vector<std::string> master_addresses(const Situation& s) {
   if (s.job.master_address.empty() || s.hosts.empty()) return {};
   if (is_numeric(s.job.master_address)) return {s.job.master_address};
-  const host::Resolved* r = resolved(s.hosts[0], s.job.master_address);
+  const machine::Resolved* r = resolved(s.hosts[0], s.job.master_address);
   return r ? r->addresses : std::vector<std::string>{};
 }
 
@@ -89,8 +89,8 @@ void master_not_rank0(const Situation& s, Findings& findings) {
   for (const HostView& h : s.hosts)
     if (!h.probed || has_any(h, addresses)) return;
   std::string own;
-  for (const host::Interface& i : s.hosts[0].facts.network.interfaces)
-    for (const host::InterfaceAddressFact& a : i.addresses)
+  for (const machine::Interface& i : s.hosts[0].facts.network.interfaces)
+    for (const machine::InterfaceAddressFact& a : i.addresses)
       if (!i.loopback && !a.v6) own += (own.empty() ? "" : ", ") + a.address;
   findings.on(0, {fmt::format("MASTER_ADDR {} is on none of the hosts; this one has {}", s.job.master_address, own),
                   fmt::format("MASTER_ADDR {} 不属于任何一台机器；本机地址为 {}", s.job.master_address, own)});
@@ -110,7 +110,7 @@ bool reserved(const std::string& list, int port) {
 void port_ephemeral(const Situation& s, Findings& findings) {
   std::optional<size_t> at = store_host(s);
   if (!at || s.job.master_port == 0) return;
-  const host::NetworkFacts& n = s.hosts[*at].facts.network;
+  const machine::NetworkFacts& n = s.hosts[*at].facts.network;
   int port = s.job.master_port;
   if (n.port_range_high == 0 || port < n.port_range_low || port > n.port_range_high || reserved(n.reserved_ports, port)) return;
   findings.on(*at,
@@ -124,10 +124,10 @@ void port_random(const Situation& s, Findings& findings) {
   std::set<std::string> told;
   for (const HostView& h : s.hosts) {
     if (!h.probed) continue;
-    for (const host::CommandFile& file : h.facts.command.files) {
+    for (const machine::CommandFile& file : h.facts.command.files) {
       std::optional<RandomPort> port = random_port(file.text);
       if (!port || !told.insert(file.path).second) continue;
-      const host::NetworkFacts& n = h.facts.network;
+      const machine::NetworkFacts& n = h.facts.network;
       bool inside = n.port_range_high > 0 && port->low <= n.port_range_high && port->high >= n.port_range_low;
       if (!inside && !several(s)) continue;
       Words range = inside ? Words{fmt::format("; the kernel lends {}–{} to outgoing connections", n.port_range_low, n.port_range_high),
@@ -147,7 +147,7 @@ void init_localhost(const Situation& s, Findings& findings) {
   std::set<std::string> told;
   for (const HostView& h : s.hosts) {
     if (!h.probed) continue;
-    for (const host::CommandFile& file : h.facts.command.files) {
+    for (const machine::CommandFile& file : h.facts.command.files) {
       if (file.role != "script" && file.role != "shell") continue;
       int line_number = 0;
       for (std::string_view line : base::split_lines(file.text)) {
@@ -204,8 +204,8 @@ std::optional<size_t> store_host(const Situation& s) {
   return 0;
 }
 
-const host::Resolved* resolved(const HostView& host, const std::string& name) {
-  for (const host::Resolved& r : host.facts.network.names)
+const machine::Resolved* resolved(const HostView& host, const std::string& name) {
+  for (const machine::Resolved& r : host.facts.network.names)
     if (r.name == name) return &r;
   return nullptr;
 }
@@ -222,4 +222,4 @@ std::span<const Row> rendezvous_rows() {
   return kAll;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -7,7 +7,7 @@
 
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> meeting_rows();  // master address and port
 std::span<const Row> name_rows();     // host names, and one machine that is named twice
@@ -15,6 +15,6 @@ std::span<const Row> name_rows();     // host names, and one machine that is nam
 // Where the store is: the host that has MASTER_ADDR, else the first. Nothing if the job has no hosts.
 std::optional<size_t> store_host(const Situation& s);
 // What `host` says a name stands for; null if it was not asked.
-const host::Resolved* resolved(const HostView& host, const std::string& name);
+const machine::Resolved* resolved(const HostView& host, const std::string& name);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,11 +1,11 @@
 // The C library, CUDA's libraries, the kernel, and leftovers of builds.
 #include <fmt/format.h>
 
-#include "doctor/rows_software_parts.h"
+#include "doctor/checks/software/parts.h"
 #include "doctor/settings.h"
-#include "host/elf_reader.h"
+#include "machine/software/elf_reader.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
@@ -14,9 +14,9 @@ std::string major(const std::string& version) { return version.substr(0, version
 
 void check_glibc(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     const std::string& have = s.hosts[host].facts.machine.glibc;
-    if (have.empty() || f.assumed || !host::version_less(have, f.glibc_needed)) continue;
+    if (have.empty() || f.assumed || !machine::version_less(have, f.glibc_needed)) continue;
     findings.on(host,
                 {fmt::format("{} needs GLIBC_{}; this host has {}", f.glibc_needed_by, f.glibc_needed, have),
                  fmt::format("{} 需要 GLIBC_{}，本机只有 {}", f.glibc_needed_by, f.glibc_needed, have)},
@@ -26,14 +26,14 @@ void check_glibc(const Situation& s, Findings& findings) {
 
 void check_cuda_mix(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     if (f.torch_cuda.empty() || f.torch_cuda[0] < '0' || f.torch_cuda[0] > '9') continue;
-    for (const host::LibraryFile& library : f.cuda_libraries) {
+    for (const machine::LibraryFile& library : f.cuda_libraries) {
       std::string name = name_of(library.path);
       if (!name.starts_with("libnvJitLink.so.") && !name.starts_with("libcusparse.so.")) continue;
       bool jit = name.starts_with("libnvJitLink");  // numbered as CUDA is; the others of CUDA have numbers of their own
       if (!jit || library.version.find('.') == std::string::npos) continue;
-      if (major(library.version) != major(f.torch_cuda) || !host::version_less(library.version, f.torch_cuda)) continue;
+      if (major(library.version) != major(f.torch_cuda) || !machine::version_less(library.version, f.torch_cuda)) continue;
       findings.on(host,
                   {fmt::format("LD_LIBRARY_PATH has {} ({}), older than CUDA {} that torch was built for", library.path, library.version,
                                f.torch_cuda),
@@ -45,9 +45,9 @@ void check_cuda_mix(const Situation& s, Findings& findings) {
 
 void check_cuda_other(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     if (f.torch_cuda.empty() || f.torch_cuda[0] < '0' || f.torch_cuda[0] > '9') continue;
-    for (const host::LibraryFile& library : f.cuda_libraries) {
+    for (const machine::LibraryFile& library : f.cuda_libraries) {
       if (!name_of(library.path).starts_with("libcudart.so.") || major(library.version) == major(f.torch_cuda)) continue;
       findings.on(host,
                   {fmt::format("{} in LD_LIBRARY_PATH is CUDA {}; torch is built for {}", folder_of(library.path), major(library.version),
@@ -72,7 +72,7 @@ void check_ext_lock(const Situation& s, Findings& findings) {
 void check_kernel_old(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     const std::string& kernel = s.hosts[host].facts.machine.kernel;
-    if (kernel.empty() || package(s, host, "accelerate").empty() || !host::version_less(kernel, "5.5")) continue;
+    if (kernel.empty() || package(s, host, "accelerate").empty() || !machine::version_less(kernel, "5.5")) continue;
     findings.on(host, {fmt::format("Linux {}", kernel), fmt::format("Linux {}", kernel)}, "uname -r");
   }
 }
@@ -87,4 +87,4 @@ const Row kLibraryRows[] = {
 
 std::span<const Row> library_rows() { return kLibraryRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -6,11 +6,11 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/rows_software_parts.h"
+#include "doctor/checks/software/parts.h"
 #include "doctor/settings.h"
-#include "host/elf_reader.h"
+#include "machine/software/elf_reader.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 // Packages whose version decides what ranks send each other or how they start.
@@ -84,7 +84,7 @@ void check_other_packages(const Situation& s, Findings& findings) {
 
 // Packages the launcher imports before the script starts.
 std::string needed_by_launcher(const Situation& s, size_t host) {
-  const host::SoftwareFacts& f = s.hosts[host].facts.software;
+  const machine::SoftwareFacts& f = s.hosts[host].facts.software;
   std::string launcher = f.program.substr(f.program.rfind('/') + 1);
   const auto& argv = s.job.argv;
   auto module = std::find(argv.begin(), argv.end(), "-m");
@@ -99,8 +99,8 @@ std::string needed_by_launcher(const Situation& s, size_t host) {
 }
 
 bool has_package(const Situation& s, size_t host, const std::string& name) {
-  const host::SoftwareFacts& f = s.hosts[host].facts.software;
-  auto editable = [&](const host::Editable& e) { return e.package.find(name) != std::string::npos; };
+  const machine::SoftwareFacts& f = s.hosts[host].facts.software;
+  auto editable = [&](const machine::Editable& e) { return e.package.find(name) != std::string::npos; };
   return f.packages.count(name) > 0 || std::any_of(f.editables.begin(), f.editables.end(), editable);
 }
 
@@ -140,7 +140,7 @@ void check_package_absent(const Situation& s, Findings& findings) {
 
 void check_editable_gone(const Situation& s, Findings& findings) {
   for (size_t host : probed(s))
-    for (const host::Editable& e : s.hosts[host].facts.software.editables) {
+    for (const machine::Editable& e : s.hosts[host].facts.software.editables) {
       if (e.exists) continue;
       findings.on(host,
                   {fmt::format("{} is installed as {}, which does not exist here", e.package, e.path),
@@ -151,8 +151,8 @@ void check_editable_gone(const Situation& s, Findings& findings) {
 
 void check_user_site(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
-    for (const host::HiddenPackage& h : f.hidden) {
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
+    for (const machine::HiddenPackage& h : f.hidden) {
       if (f.user_site.empty() || h.folder != f.user_site || (!is_weighty(h.package) && h.package != "torch")) continue;
       std::string text = fmt::format("{} {} ({}) > {} ({})", h.package, h.version, h.folder, h.hidden_version, h.hidden_folder);
       findings.on(host, {text, text}, "export PYTHONNOUSERSITE=1");
@@ -163,7 +163,7 @@ void check_user_site(const Situation& s, Findings& findings) {
 void check_cpu_torch(const Situation& s, Findings& findings) {
   if (!s.job.wants_gpus) return;
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     if (f.torch_cuda != "cpu" || f.assumed || s.hosts[host].facts.gpus.devices.empty()) continue;
     findings.on(
         host,
@@ -177,7 +177,7 @@ void check_lightning_old(const Situation& s, Findings& findings) {
   for (size_t host : probed(s))
     for (const char* name : {"lightning", "pytorch-lightning"}) {
       std::string version = package(s, host, name);
-      if (version.empty() || !host::version_less(version, "2.2.1")) continue;
+      if (version.empty() || !machine::version_less(version, "2.2.1")) continue;
       std::string text = fmt::format("{} {}", name, version);
       findings.on(host, {text, text}, fmt::format("{} -m pip install {}==2.2.1", s.hosts[host].facts.software.interpreter, name));
     }
@@ -195,4 +195,4 @@ const Row kPackageRows[] = {
 
 std::span<const Row> package_rows() { return kPackageRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/rows_software_parts.h"
+#include "doctor/checks/software/parts.h"
 #include "doctor/settings.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -30,7 +30,7 @@ void check_no_program(const Situation& s, Findings& findings) {
 
 void check_shebang(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     if (!is_bad_first_line(f.program_error)) continue;
     std::string python = f.prefix.empty() ? "python" : f.prefix + "/bin/python";
     findings.on(
@@ -41,11 +41,11 @@ void check_shebang(const Situation& s, Findings& findings) {
 
 void check_moved(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     std::string names;
-    const host::BadShebang* first = nullptr;
+    const machine::BadShebang* first = nullptr;
     int count = 0;
-    for (const host::BadShebang& bad : f.shebangs) {
+    for (const machine::BadShebang& bad : f.shebangs) {
       if (bad.script == f.program && is_bad_first_line(f.program_error)) continue;
       if (!first) first = &bad;
       if (++count <= 4) names += (names.empty() ? "" : ", ") + name_of(bad.script);
@@ -62,7 +62,7 @@ void check_moved(const Situation& s, Findings& findings) {
 
 void check_other_python(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     std::string folder = folder_of(f.program);
     bool environment = folder.ends_with("/bin") && folder != "/usr/bin" && folder != "/bin" && folder != "/usr/local/bin" &&
                        !folder.ends_with("/.local/bin");
@@ -128,4 +128,4 @@ const Row kProgramRows[] = {
 
 std::span<const Row> program_rows() { return kProgramRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

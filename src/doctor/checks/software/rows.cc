@@ -1,6 +1,6 @@
-#include "doctor/rows_software_parts.h"
+#include "doctor/checks/software/parts.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> software_rows() {
   static const std::vector<Row> all = [] {
@@ -12,4 +12,4 @@ std::span<const Row> software_rows() {
   return all;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

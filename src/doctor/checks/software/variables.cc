@@ -5,11 +5,11 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/nccl_variables.h"
-#include "doctor/rows_software_parts.h"
+#include "doctor/checks/software/parts.h"
 #include "doctor/settings.h"
+#include "doctor/views/nccl_variables.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 size_t index_of(const Situation& s, const HostView& h) { return static_cast<size_t>(&h - s.hosts.data()); }
@@ -79,7 +79,7 @@ void check_offline(const Situation& s, Findings& findings) {
 
 void check_wandb(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
-    const host::SoftwareFacts& f = s.hosts[host].facts.software;
+    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     if (package(s, host, "wandb").empty() || package(s, host, "transformers").empty() || f.wandb_login || f.assumed) continue;
     if (std::find(f.secrets_set.begin(), f.secrets_set.end(), "WANDB_API_KEY") != f.secrets_set.end()) continue;
     bool told = std::any_of(s.job.set.begin(), s.job.set.end(), [](const auto& one) { return one.first == "WANDB_API_KEY"; });
@@ -165,4 +165,4 @@ const Row kEnvironmentRows[] = {
 
 std::span<const Row> environment_rows() { return kEnvironmentRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

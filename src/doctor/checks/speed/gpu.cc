@@ -6,14 +6,14 @@
 #include <map>
 
 #include "base/text.h"
-#include "doctor/gpu_view.h"
+#include "doctor/views/gpu_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::Gpu;
-using host::GpuPair;
-using host::PcieLink;
+using machine::Gpu;
+using machine::GpuPair;
+using machine::PcieLink;
 
 // Of a link's two ends the smaller: a card that can x16 in a slot wired x8 is as it should be.
 int64_t possible_width(const Gpu& g, size_t end) {
@@ -206,4 +206,4 @@ const Row kGpuSpeedRows[] = {
 
 std::span<const Row> gpu_speed_rows() { return kGpuSpeedRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

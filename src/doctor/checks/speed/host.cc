@@ -6,11 +6,11 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/rows_speed.h"
+#include "doctor/checks/speed/speed.h"
 #include "doctor/settings.h"
 #include "doctor/verbs.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
@@ -69,11 +69,11 @@ std::set<int> cpus_in(const std::string& list) {
 
 void check_numa(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
-    const host::Facts& facts = s.hosts[h].facts;
+    const machine::Facts& facts = s.hosts[h].facts;
     std::set<int> allowed = cpus_in(facts.limits.cpuset);
     if (allowed.empty() || facts.machine.numa_cpus.size() < 2 || !s.job.wants_gpus) continue;
     std::vector<int> far;
-    for (const host::Gpu& g : facts.gpus.devices) {
+    for (const machine::Gpu& g : facts.gpus.devices) {
       std::set<int> near = cpus_in(g.local_cpus);
       bool reachable = std::any_of(near.begin(), near.end(), [&](int cpu) { return allowed.count(cpu) > 0; });
       if (!near.empty() && !reachable) far.push_back(static_cast<int>(g.index));
@@ -87,7 +87,7 @@ void check_numa(const Situation& s, Findings& findings) {
 
 // How many hosts have half or less of what most have.
 void told_unequal(const Situation& s, Findings& findings, const char* what, const char* what_zh, int64_t unit,
-                  const std::function<int64_t(const host::Machine&)>& amount) {
+                  const std::function<int64_t(const machine::Machine&)>& amount) {
   std::vector<int64_t> all;
   for (size_t h : probed(s))
     if (int64_t n = amount(s.hosts[h].facts.machine); n > 0) all.push_back(n);
@@ -101,14 +101,14 @@ void told_unequal(const Situation& s, Findings& findings, const char* what, cons
 }
 
 void check_unequal(const Situation& s, Findings& findings) {
-  told_unequal(s, findings, "CPUs", "CPU 数", 1, [](const host::Machine& m) { return m.cpus_usable; });
-  told_unequal(s, findings, "GiB of memory", "内存（GiB）", kGiB, [](const host::Machine& m) { return m.memory_bytes; });
+  told_unequal(s, findings, "CPUs", "CPU 数", 1, [](const machine::Machine& m) { return m.cpus_usable; });
+  told_unequal(s, findings, "GiB of memory", "内存（GiB）", kGiB, [](const machine::Machine& m) { return m.memory_bytes; });
 }
 
 void check_pxn(const Situation& s, Findings& findings) {
   if (s.single() || !uses_nccl(s)) return;
   for (size_t h : probed(s)) {
-    const host::Facts& facts = s.hosts[h].facts;
+    const machine::Facts& facts = s.hosts[h].facts;
     size_t ports = live_ports(facts.infiniband).size();
     if (!facts.gpus.nvswitch || ports < 2 || !is_on(s, h, "NCCL_PXN_DISABLE")) continue;
     findings.on(h,
@@ -125,7 +125,7 @@ void check_socket_threads(const Situation& s, Findings& findings) {
     if (!host.probed || verbs_usable(host.facts.infiniband)) return;
   for (size_t h : probed(s)) {
     if (setting(s, h, "NCCL_SOCKET_NTHREADS") || setting(s, h, "NCCL_NSOCKS_PERTHREAD") || setting(s, h, "NCCL_NET_PLUGIN")) continue;
-    for (const host::Interface& i : s.hosts[h].facts.network.interfaces) {
+    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces) {
       bool cloud = i.driver == "ena" || i.driver == "gve" || i.driver == "virtio_net";  // NCCL knows these by their vendor
       if (i.name != s.hosts[h].interface || cloud || i.speed_mbps <= kOneCoreMbps) continue;
       findings.on(h, {fmt::format("{} has {} Gbit/s, and no host has verbs: NCCL sends from one thread per connection", i.name,
@@ -149,4 +149,4 @@ constexpr Row kHostSpeedRows[] = {
 
 std::span<const Row> host_speed_rows() { return kHostSpeedRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

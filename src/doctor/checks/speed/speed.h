@@ -5,8 +5,8 @@
 
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> host_speed_rows();  // CPUs, threads, NUMA, hosts against each other, sockets
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -6,22 +6,22 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/address_words.h"
+#include "doctor/checks/storage/storage.h"
 #include "doctor/examine.h"
-#include "doctor/rows_storage.h"
-#include "host/mounts.h"
+#include "doctor/views/address_words.h"
+#include "machine/storage/mounts.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::NetworkMount;
-using host::PathFact;
+using machine::NetworkMount;
+using machine::PathFact;
 
 // What is no network file system was put there by some program, which alone can do it again.
 std::string mount_again(const PathFact& f) {
   if (f.mount_point.empty() || f.mount_point == "/") return "";
   std::string at = base::shell_quote(f.mount_point);
-  if (!host::is_network_fs(f.fs_type)) return "sudo umount -f -l " + at;
+  if (!machine::is_network_fs(f.fs_type)) return "sudo umount -f -l " + at;
   return fmt::format("sudo umount -f -l {0}; sudo mount -t {1} {2} {0}", at, f.fs_type, base::shell_quote(f.source));
 }
 
@@ -51,11 +51,11 @@ void stale(const Situation& s, Findings& findings) {
   });
 }
 
-bool network(const PathFact& f) { return host::is_network_fs(f.fs_type); }
+bool network(const PathFact& f) { return machine::is_network_fs(f.fs_type); }
 
 // The server itself has the folder on a disk of its own: that is as it should be.
 bool is_server(const HostView& h, const std::string& source) {
-  std::string server = host::split_source(source).server;
+  std::string server = machine::split_source(source).server;
   return server == h.name || server == h.facts.machine.hostname || has_address(h, server);
 }
 
@@ -68,7 +68,7 @@ struct Split {
 Split split(const PathOnHosts& p) {
   std::map<std::string, std::vector<std::pair<size_t, const PathFact*>>> groups;
   for (const auto& [h, f] : p.seen)
-    if (!f->fs_type.empty()) groups[network(*f) ? f->fs_type + " " + host::split_source(f->source).path : ""].emplace_back(h, f);
+    if (!f->fs_type.empty()) groups[network(*f) ? f->fs_type + " " + machine::split_source(f->source).path : ""].emplace_back(h, f);
   Split result;
   size_t most = 0, local = groups.count("") ? groups[""].size() : 0;
   for (const auto& [key, members] : groups)
@@ -77,7 +77,7 @@ Split split(const PathOnHosts& p) {
   for (const auto& [key, members] : groups)
     for (const auto& [h, f] : members) {
       bool usual = network(*f) && f->fs_type == result.usual->fs_type &&
-                   host::split_source(f->source).path == host::split_source(result.usual->source).path;
+                   machine::split_source(f->source).path == machine::split_source(result.usual->source).path;
       if (usual) result.usual_hosts.push_back(h);
       else result.others.emplace_back(h, f);
     }
@@ -209,4 +209,4 @@ constexpr Row kMountRows[] = {
 
 std::span<const Row> mount_rows() { return kMountRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -4,14 +4,14 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "doctor/checks/storage/storage.h"
 #include "doctor/examine.h"
-#include "doctor/rows_storage.h"
-#include "host/mounts.h"
+#include "machine/storage/mounts.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::PathFact;
+using machine::PathFact;
 
 // Known to be there, or known not to be: not where the file system was silent or refused to say.
 bool known(const Situation& s, size_t h, const PathFact& f) { return !is_hung(s, h, f.path) && (f.exists || f.error.empty()); }
@@ -33,7 +33,7 @@ Presence presence(const Situation& s, const PathOnHosts& p) {
 // To be typed where it is missing: from a server if it lies on one, else from a host that has it.
 std::string bring(const Situation& s, const Presence& p) {
   const PathFact& f = *p.example;
-  if (host::is_network_fs(f.fs_type))
+  if (machine::is_network_fs(f.fs_type))
     return fmt::format("sudo mkdir -p {0} && sudo mount -t {1} {2} {0}", base::shell_quote(f.mount_point), f.fs_type,
                        base::shell_quote(f.source));
   std::string end = f.kind == "folder" ? "/" : "";
@@ -152,4 +152,4 @@ constexpr Row kPathRows[] = {
 
 std::span<const Row> path_rows() { return kPathRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

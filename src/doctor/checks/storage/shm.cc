@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/rows_storage.h"
+#include "doctor/checks/storage/storage.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -44,7 +44,7 @@ void shm_missing(const Situation& s, Findings& findings) {
 
 void shm_full(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::StorageFacts& f = s.hosts[h].facts.storage;
+    const machine::StorageFacts& f = s.hosts[h].facts.storage;
     if (!s.hosts[h].probed || f.shm_total_bytes <= 0 || is_small(s.hosts[h])) continue;
     if (f.shm_free_bytes >= kGiB || f.shm_free_bytes * 10 >= f.shm_total_bytes) continue;
     std::string free = bytes(f.shm_free_bytes), total = bytes(f.shm_total_bytes), orphans = bytes(f.shm_orphan_bytes);
@@ -59,7 +59,7 @@ void shm_full(const Situation& s, Findings& findings) {
 
 void shm_orphans(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const host::StorageFacts& f = s.hosts[h].facts.storage;
+    const machine::StorageFacts& f = s.hosts[h].facts.storage;
     if (!s.hosts[h].probed || f.shm_orphans.empty()) continue;
     std::string size = bytes(f.shm_orphan_bytes), fix = "rm";
     for (const std::string& name : f.shm_orphans) {
@@ -93,4 +93,4 @@ constexpr Row kSharedMemoryRows[] = {
 
 std::span<const Row> shared_memory_rows() { return kSharedMemoryRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/rows_storage.h"
+#include "doctor/checks/storage/storage.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
 constexpr int64_t kGiB = 1 << 30;
@@ -14,13 +14,17 @@ constexpr int64_t kSlow_ns = 500'000'000;
 
 std::string bytes(int64_t n) { return base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(n, 0))); }
 
-bool refused(const host::PathFact& f) { return f.writable == false; }
-bool no_space(const host::PathFact& f) { return refused(f) && (contains(f.error, "No space left") || contains(f.error, "quota exceeded")); }
-bool no_inodes(const host::PathFact& f) { return refused(f) && contains(f.error, "No space left") && f.inodes > 0 && f.free_inodes == 0; }
-bool read_only(const host::PathFact& f) { return refused(f) && (f.read_only || contains(f.error, "Read-only")); }
+bool refused(const machine::PathFact& f) { return f.writable == false; }
+bool no_space(const machine::PathFact& f) {
+  return refused(f) && (contains(f.error, "No space left") || contains(f.error, "quota exceeded"));
+}
+bool no_inodes(const machine::PathFact& f) {
+  return refused(f) && contains(f.error, "No space left") && f.inodes > 0 && f.free_inodes == 0;
+}
+bool read_only(const machine::PathFact& f) { return refused(f) && (f.read_only || contains(f.error, "Read-only")); }
 
 void disk_full(const Situation& s, Findings& findings) {
-  each_path(s, [&](size_t h, const host::PathFact& f) {
+  each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "output" || !no_space(f) || no_inodes(f)) return;
     std::string free = bytes(f.free_bytes);
     findings.on(h,
@@ -31,7 +35,7 @@ void disk_full(const Situation& s, Findings& findings) {
 }
 
 void inodes_full(const Situation& s, Findings& findings) {
-  each_path(s, [&](size_t h, const host::PathFact& f) {
+  each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "output" || !no_inodes(f)) return;
     std::string free = bytes(f.free_bytes);
     findings.on(h,
@@ -42,7 +46,7 @@ void inodes_full(const Situation& s, Findings& findings) {
 }
 
 void read_only_output(const Situation& s, Findings& findings) {
-  each_path(s, [&](size_t h, const host::PathFact& f) {
+  each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "output" || !read_only(f)) return;
     findings.on(h,
                 {fmt::format("{} ({}) is on {}, mounted read-only", f.path, f.named_by, f.mount_point),
@@ -52,9 +56,9 @@ void read_only_output(const Situation& s, Findings& findings) {
 }
 
 void not_writable(const Situation& s, Findings& findings) {
-  each_path(s, [&](size_t h, const host::PathFact& f) {
+  each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "output" || !refused(f) || no_space(f) || read_only(f) || is_hung(s, h, f.path)) return;
-    const host::Machine& m = s.hosts[h].facts.machine;
+    const machine::Machine& m = s.hosts[h].facts.machine;
     bool permission = contains(f.error, "denied") || contains(f.error, "not permitted");
     findings.on(h,
                 {fmt::format("{} ({}), as user {}: {}", f.path, f.named_by, m.user, f.error),
@@ -64,7 +68,7 @@ void not_writable(const Situation& s, Findings& findings) {
 }
 
 void scratch(const Situation& s, Findings& findings) {
-  each_path(s, [&](size_t h, const host::PathFact& f) {
+  each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "tmp" || !refused(f)) return;
     findings.on(h, {fmt::format("{} ({}): {}", f.path, f.named_by, f.error), fmt::format("{}（{}）：{}", f.path, f.named_by, f.error)});
   });
@@ -76,7 +80,7 @@ bool is_variable(const std::string& name) {
 
 // A default folder matters only to who has PyTorch; one that the user names matters always.
 void cache(const Situation& s, Findings& findings) {
-  each_path(s, [&](size_t h, const host::PathFact& f) {
+  each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "cache" || !refused(f)) return;
     if (!is_variable(f.named_by) && !s.hosts[h].facts.software.packages.count("torch")) return;
     findings.on(h, {fmt::format("{} ({}): {}", f.path, f.named_by, f.error), fmt::format("{}（{}）：{}", f.path, f.named_by, f.error)});
@@ -84,7 +88,7 @@ void cache(const Situation& s, Findings& findings) {
 }
 
 void disk_low(const Situation& s, Findings& findings) {
-  each_path(s, [&](size_t h, const host::PathFact& f) {
+  each_path(s, [&](size_t h, const machine::PathFact& f) {
     if ((f.role != "output" && f.role != "tmp") || f.total_bytes <= 0 || no_space(f)) return;
     int64_t enough = f.role == "output" ? 20 * kGiB : kGiB;
     if (f.free_bytes * 20 >= f.total_bytes || f.free_bytes >= enough) return;
@@ -97,7 +101,7 @@ void disk_low(const Situation& s, Findings& findings) {
 }
 
 void inodes_low(const Situation& s, Findings& findings) {
-  each_path(s, [&](size_t h, const host::PathFact& f) {
+  each_path(s, [&](size_t h, const machine::PathFact& f) {
     if ((f.role != "output" && f.role != "cache") || f.inodes <= 0 || no_inodes(f)) return;
     constexpr int64_t kEnough = 10'000;
     if (f.free_inodes * 100 >= f.inodes || f.free_inodes >= kEnough) return;
@@ -138,4 +142,4 @@ constexpr Row kSpaceRows[] = {
 
 std::span<const Row> space_rows() { return kSpaceRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -1,21 +1,21 @@
-#include "doctor/rows_storage.h"
+#include "doctor/checks/storage/storage.h"
 
 #include <algorithm>
 #include <functional>
 
 #include <fmt/format.h>
 
-namespace doctor {
+namespace phalanx::doctor {
 
-void each_path(const Situation& s, const std::function<void(size_t, const host::PathFact&)>& visit) {
+void each_path(const Situation& s, const std::function<void(size_t, const machine::PathFact&)>& visit) {
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (s.hosts[h].probed)
-      for (const host::PathFact& fact : s.hosts[h].facts.storage.paths) visit(h, fact);
+      for (const machine::PathFact& fact : s.hosts[h].facts.storage.paths) visit(h, fact);
 }
 
 std::vector<PathOnHosts> paths_on_hosts(const Situation& s, std::initializer_list<std::string_view> roles) {
   std::vector<PathOnHosts> all;
-  each_path(s, [&](size_t h, const host::PathFact& fact) {
+  each_path(s, [&](size_t h, const machine::PathFact& fact) {
     if (std::find(roles.begin(), roles.end(), fact.role) == roles.end()) return;
     auto same = std::find_if(all.begin(), all.end(), [&](const PathOnHosts& p) { return p.path == fact.path; });
     if (same == all.end()) same = all.insert(all.end(), {fact.path, fact.role, fact.named_by, {}});
@@ -57,4 +57,4 @@ std::span<const Row> storage_rows() {
   return kStorageRows;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -8,7 +8,7 @@
 
 #include "doctor/catalogue.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 
 std::span<const Row> shared_memory_rows();
 std::span<const Row> space_rows();
@@ -16,11 +16,11 @@ std::span<const Row> mount_rows();
 std::span<const Row> path_rows();
 
 // Every path that was looked at, on every probed host.
-void each_path(const Situation& s, const std::function<void(size_t host, const host::PathFact&)>& visit);
+void each_path(const Situation& s, const std::function<void(size_t host, const machine::PathFact&)>& visit);
 // The same path on all hosts that looked at it, for each path of one of these roles on any host.
 struct PathOnHosts {
   std::string path, role, named_by;
-  std::vector<std::pair<size_t, const host::PathFact*>> seen;
+  std::vector<std::pair<size_t, const machine::PathFact*>> seen;
 };
 std::vector<PathOnHosts> paths_on_hosts(const Situation& s, std::initializer_list<std::string_view> roles);
 
@@ -29,4 +29,4 @@ bool is_hung(const Situation& s, size_t host, const std::string& path);
 Words host_names(const Situation& s, const std::vector<size_t>& hosts);
 bool contains(const std::string& text, std::string_view part);
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -7,13 +7,13 @@
 
 #include "base/text.h"
 #include "doctor/examine.h"
-#include "doctor/gpu_view.h"
+#include "doctor/views/gpu_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::Gpu;
-using host::GpuFacts;
+using machine::Gpu;
+using machine::GpuFacts;
 
 // "RTX 3090 (8.6), GT 1030 (6.1)": in CUDA's order.
 std::string in_order(const std::vector<const Gpu*>& gpus) {
@@ -24,7 +24,7 @@ std::string in_order(const std::vector<const Gpu*>& gpus) {
 
 // UUIDs of the cards of the most common architecture among all.
 std::string uuids_of_strongest(const GpuFacts& facts) {
-  std::vector<const Gpu*> all = gpus_of(facts, host::enumerate_gpus(facts, host::CudaOrder::kFastestFirst).devices);
+  std::vector<const Gpu*> all = gpus_of(facts, machine::enumerate_gpus(facts, machine::CudaOrder::kFastestFirst).devices);
   std::vector<std::string> ids;
   for (const Gpu* g : all)
     if (g->cc_major == all[0]->cc_major && g->cc_minor == all[0]->cc_minor && !g->uuid.empty()) ids.push_back(g->uuid);
@@ -56,7 +56,8 @@ void check_order(const Situation& s, Findings& f) {
     for (const Gpu* g : pci) a.push_back(g->name);
     for (const Gpu* g : fast) b.push_back(g->name);
     if (a == b) continue;
-    const char* guess = host::enumerate_gpus(facts, host::CudaOrder::kFastestFirst).certain ? "" : " (by our estimate of their speed)";
+    const char* guess =
+        machine::enumerate_gpus(facts, machine::CudaOrder::kFastestFirst).certain ? "" : " (by our estimate of their speed)";
     const char* guess_zh = *guess ? "（按我们对速度的估计）" : "";
     f.on(h,
          {fmt::format("CUDA_VISIBLE_DEVICES={} means {} as nvidia-smi counts, and {} as CUDA counts without CUDA_DEVICE_ORDER{}", *v.value,
@@ -127,4 +128,4 @@ std::span<const Row> visibility_rows() {
   return kAll;
 }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

@@ -6,13 +6,13 @@
 #include <set>
 
 #include "doctor/examine.h"
-#include "doctor/gpu_view.h"
+#include "doctor/views/gpu_view.h"
 
-namespace doctor {
+namespace phalanx::doctor {
 namespace {
 
-using host::Gpu;
-using host::Selection;
+using machine::Gpu;
+using machine::Selection;
 
 // Ranks follow the number of visible cards unless the user gave a number: then all hosts have as many and nothing differs.
 void check_differs(const Situation& s, Findings& f) {
@@ -141,4 +141,4 @@ const Row kVisibleCountRows[] = {
 
 std::span<const Row> visible_count_rows() { return kVisibleCountRows; }
 
-}  // namespace doctor
+}  // namespace phalanx::doctor

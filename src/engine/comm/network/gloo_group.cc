@@ -1,4 +1,4 @@
-#include "engine/comm/gloo_group.h"
+#include "engine/comm/network/gloo_group.h"
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -9,13 +9,13 @@
 #include <stdexcept>
 
 #include "base/text.h"
-#include "engine/comm/arithmetic.h"
-#include "engine/comm/front.h"
+#include "engine/comm/call_note.h"
 #include "engine/comm/in_store.h"
 #include "engine/comm/messages.h"
-#include "engine/comm/note.h"
+#include "engine/comm/queued_group.h"
+#include "engine/comm/shm/arithmetic.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 #ifdef PHALANX_GLOO
 namespace {
@@ -31,7 +31,7 @@ constexpr size_t kBroadcastChunkBytes = 4 << 20;
 // Up to here two ranks send each other everything: one round, but twice the sums.
 constexpr size_t kPairBytes = 2 << 20;
 
-class GlooGroup final : public InStore<Front> {
+class GlooGroup final : public InStore<QueuedGroup> {
  public:
   GlooGroup(StoreHandle store, c10::intrusive_ptr<Gloo> backend, Place place, const GroupOptions& options)
       : InStore(std::move(store), std::move(place), options, Runs::kInThread, options), backend_(std::move(backend)) {}
@@ -89,14 +89,14 @@ Arithmetic arithmetic_of(const Operation& operation) { return {operation.reducti
 
 // A deadline of a barrier counts here already.
 void GlooGroup::compare_calls(const Operation& operation) {
-  std::vector<Note> notes(static_cast<size_t>(world()));
-  Note& own = notes[static_cast<size_t>(rank())];
+  std::vector<CallNote> notes(static_cast<size_t>(world()));
+  CallNote& own = notes[static_cast<size_t>(rank())];
   own = note_of(operation);
   Batch batch(*backend_);
   for (int r = 0; r < world(); ++r) {
     if (r == rank()) continue;
-    batch.receive(r, operation.sequence * 2, &notes[static_cast<size_t>(r)], sizeof(Note));
-    batch.send(r, operation.sequence * 2, &own, sizeof(Note));
+    batch.receive(r, operation.sequence * 2, &notes[static_cast<size_t>(r)], sizeof(CallNote));
+    batch.send(r, operation.sequence * 2, &own, sizeof(CallNote));
   }
   batch.finish(operation.deadline);
   check_equal(notes, /*with_label=*/true);
@@ -293,4 +293,4 @@ std::unique_ptr<Group> make_gloo_group(StoreHandle, const Place&, const GroupOpt
 
 #endif
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -14,9 +14,9 @@
 
 #include "engine/comm/make_group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // Throws when the ranks cannot connect, and where the build has no Gloo.
 std::unique_ptr<Group> make_gloo_group(StoreHandle store, const Place& place, const GroupOptions& options);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,4 +1,4 @@
-#include "engine/comm/host_link.h"
+#include "engine/comm/network/host_link.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 using std::chrono::milliseconds;
@@ -152,4 +152,4 @@ base::Result<HostLink::Given> HostLink::get(milliseconds limit) {
   return given;
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 class HostLink {
  public:
@@ -39,4 +39,4 @@ class HostLink {
   std::vector<os::Fd> peers_;  // of rank 0: to rank i at i - 1; of the others: to rank 0
 };
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,4 +1,4 @@
-#include "engine/comm/hosts_group.h"
+#include "engine/comm/network/hosts_group.h"
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
@@ -6,12 +6,12 @@
 #include <stdexcept>
 
 #include "base/text.h"
-#include "engine/comm/arithmetic.h"
-#include "engine/comm/front.h"
-#include "engine/comm/gloo_group.h"
 #include "engine/comm/in_store.h"
+#include "engine/comm/network/gloo_group.h"
+#include "engine/comm/queued_group.h"
+#include "engine/comm/shm/arithmetic.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 using std::chrono::milliseconds;
@@ -36,7 +36,7 @@ at::Tensor widened(const at::Tensor& tensor) {
   return copy;
 }
 
-class HostsGroup final : public InStore<Front> {
+class HostsGroup final : public InStore<QueuedGroup> {
  public:
   HostsGroup(StoreHandle store, std::unique_ptr<Group> local, std::unique_ptr<Group> column, Place place, const GroupOptions& options)
       : InStore(std::move(store), std::move(place), options, Runs::kInThread, options),
@@ -181,4 +181,4 @@ std::unique_ptr<Group> make_hosts_group(StoreHandle store, SharedHost host, int 
   return std::make_unique<HostsGroup>(std::move(store), std::move(local), std::move(column), place, options);
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

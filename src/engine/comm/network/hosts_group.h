@@ -10,12 +10,12 @@
 #include <memory>
 
 #include "engine/comm/make_group.h"
-#include "engine/comm/shm_group.h"
+#include "engine/comm/shm/shm_group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // local_ranks: on each host. Throws when the columns cannot connect.
 std::unique_ptr<Group> make_hosts_group(StoreHandle store, SharedHost host, int local_ranks, const Place& place,
                                         const GroupOptions& options);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,4 +1,4 @@
-#include "engine/comm/nccl_group.h"
+#include "engine/comm/network/nccl_group.h"
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include "engine/comm/in_store.h"
 #include "engine/comm/operation.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 #ifdef USE_C10D_NCCL
 namespace {
@@ -115,4 +115,4 @@ std::unique_ptr<Group> make_nccl_group(StoreHandle, const Place&, const GroupOpt
 
 #endif
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -5,9 +5,9 @@
 
 #include "engine/comm/make_group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // Throws when the ranks cannot connect, and where the build has no NCCL.
 std::unique_ptr<Group> make_nccl_group(StoreHandle store, const Place& place, const GroupOptions& options);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,4 +1,4 @@
-#include "engine/comm/route.h"
+#include "engine/comm/network/route.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include "os/fd.h"
 #include "os/net.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 std::string address_towards(const std::string& host, uint16_t port) {
   addrinfo wanted{};
@@ -26,4 +26,4 @@ std::string address_towards(const std::string& host, uint16_t port) {
   return "";
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

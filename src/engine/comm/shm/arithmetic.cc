@@ -1,6 +1,6 @@
 // Works through the rows in blocks that stay in the nearest cache: a block's sum is made there in a widened type and goes from there to
 // every result. So each row is read once and each result written once, however many of them there are.
-#include "engine/comm/arithmetic.h"
+#include "engine/comm/shm/arithmetic.h"
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -18,7 +18,7 @@
 #define PHALANX_WIDE
 #endif
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 constexpr int64_t kBlock = 2048;  // elements
@@ -131,7 +131,7 @@ void reduce_rows(const Arithmetic& a, const std::vector<const void*>& rows, cons
   if (a.in == at::kFloat && a.out == at::kBFloat16) return reduce_as<float, Brain, float, float>(a.reduction, rows, results, elements);
   if (a.in == at::kHalf && a.out == at::kFloat) return reduce_as<HalfFloat, float, float, float>(a.reduction, rows, results, elements);
   if (a.in == at::kFloat && a.out == at::kHalf) return reduce_as<float, HalfFloat, float, float>(a.reduction, rows, results, elements);
-  CHECK(a.in == a.out);
+  PHALANX_CHECK(a.in == a.out);
   switch (a.in) {
     case at::kFloat: return reduce_as<float, float, float, float>(a.reduction, rows, results, elements);
     case at::kDouble: return reduce_as<double, double, double, double>(a.reduction, rows, results, elements);
@@ -141,7 +141,7 @@ void reduce_rows(const Arithmetic& a, const std::vector<const void*>& rows, cons
     case at::kLong: return reduce_as<int64_t, int64_t, uint64_t, int64_t>(a.reduction, rows, results, elements);
     case at::kInt: return reduce_as<int32_t, int32_t, uint32_t, int32_t>(a.reduction, rows, results, elements);
     case at::kByte: return reduce_as<uint8_t, uint8_t, uint32_t, uint8_t>(a.reduction, rows, results, elements);
-    default: CHECK(false);
+    default: PHALANX_CHECK(false);
   }
 }
 
@@ -149,4 +149,4 @@ void copy_row(void* to, const void* from, size_t bytes) {
   if (to != from && bytes > 0) std::memcpy(to, from, bytes);
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -10,7 +10,7 @@
 
 #include "engine/comm/group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 struct Arithmetic {
   Reduction reduction = Reduction::kSum;
@@ -25,4 +25,4 @@ void reduce_rows(const Arithmetic& arithmetic, const std::vector<const void*>& r
 // memcpy that does nothing if both are the same place.
 void copy_row(void* to, const void* from, size_t bytes);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,4 +1,4 @@
-#include "engine/comm/board.h"
+#include "engine/comm/shm/barrier.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "os/files.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 using std::chrono::milliseconds;
@@ -26,7 +26,7 @@ using std::chrono::steady_clock;
 constexpr int kLooks = 100;  // some 3 µs
 constexpr std::chrono::microseconds kLook{20};
 constexpr milliseconds kSleep{200};  // then the missing rank's lock is looked at
-constexpr size_t kWords = sizeof(Note) / 8;
+constexpr size_t kWords = sizeof(CallNote) / 8;
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<uint32_t>) == 4);
 
@@ -78,11 +78,11 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-struct Board::Head {
+struct ShmBarrier::Head {
   std::atomic<uint32_t> first_gone{0};  // index + 1 of the first rank that was found missing
 };
 
-struct alignas(128) Board::State {
+struct alignas(128) ShmBarrier::State {
   std::atomic<uint32_t> step{0};      // also the futex word
   std::atomic<uint32_t> sleepers{0};  // who sleeps on it
   // The rank's process: a child that it forked without exec shares its lock, and may outlive it. 0: not known.
@@ -91,20 +91,20 @@ struct alignas(128) Board::State {
   std::atomic<uint64_t> notes[2][kWords];
 };
 
-size_t Board::bytes_for(int count) {
+size_t ShmBarrier::bytes_for(int count) {
   const auto ranks = static_cast<size_t>(count);
   const size_t states = sizeof(State) * (ranks + 1);
   return (states + 4095) / 4096 * 4096 + ranks * 2 * kTrayBytes;
 }
 
-Board::Board(std::shared_ptr<Mapping> memory, os::Fd file, int index, std::vector<int> ranks)
+ShmBarrier::ShmBarrier(std::shared_ptr<Mapping> memory, os::Fd file, int index, std::vector<int> ranks)
     : memory_(std::move(memory)), file_(std::move(file)), index_(index), ranks_(std::move(ranks)), crowded_(count() > cores()) {}
 
-Board::~Board() = default;
+ShmBarrier::~ShmBarrier() = default;
 
-Board::State& Board::state(int index) const { return reinterpret_cast<State*>(memory_->data())[index + 1]; }
+ShmBarrier::State& ShmBarrier::state(int index) const { return reinterpret_cast<State*>(memory_->data())[index + 1]; }
 
-base::Status Board::lock() {
+base::Status ShmBarrier::lock() {
   struct flock wanted{};
   wanted.l_type = F_WRLCK;
   wanted.l_whence = SEEK_SET;
@@ -120,7 +120,7 @@ base::Status Board::lock() {
   return base::ok();
 }
 
-bool Board::alive(int index) const {
+bool ShmBarrier::alive(int index) const {
   struct flock wanted{};
   wanted.l_type = F_WRLCK;
   wanted.l_whence = SEEK_SET;
@@ -138,35 +138,35 @@ bool Board::alive(int index) const {
   return life.started == peer.started.load(std::memory_order_relaxed) && life.state != 'Z' && life.state != 'X';
 }
 
-void Board::write(const Note& note) {
+void ShmBarrier::write(const CallNote& note) {
   uint64_t words[kWords];
   std::memcpy(words, &note, sizeof note);
   auto& slot = state(index_).notes[(step_ + 1) % 2];
   for (size_t i = 0; i < kWords; ++i) slot[i].store(words[i], std::memory_order_relaxed);
 }
 
-Note Board::read(int index) const {
+CallNote ShmBarrier::read(int index) const {
   uint64_t words[kWords];
   const auto& slot = state(index).notes[step_ % 2];
   for (size_t i = 0; i < kWords; ++i) words[i] = slot[i].load(std::memory_order_relaxed);
-  Note note;
+  CallNote note;
   std::memcpy(&note, words, sizeof note);
   return note;
 }
 
-const char* Board::tray_of(int index) const {
+const char* ShmBarrier::tray_of(int index) const {
   const size_t states = sizeof(State) * static_cast<size_t>(count() + 1);
   return memory_->data() + (states + 4095) / 4096 * 4096 + (static_cast<size_t>(index) * 2 + step_ % 2) * kTrayBytes;
 }
 
-char* Board::tray() {
+char* ShmBarrier::tray() {
   const size_t states = sizeof(State) * static_cast<size_t>(count() + 1);
   return memory_->data() + (states + 4095) / 4096 * 4096 + (static_cast<size_t>(index_) * 2 + (step_ + 1) % 2) * kTrayBytes;
 }
 
-bool Board::arrived(int index) const { return static_cast<int32_t>(state(index).step.load(std::memory_order_acquire) - step_) >= 0; }
+bool ShmBarrier::arrived(int index) const { return static_cast<int32_t>(state(index).step.load(std::memory_order_acquire) - step_) >= 0; }
 
-void Board::meet(milliseconds limit) {
+void ShmBarrier::meet(milliseconds limit) {
   State& own = state(index_);
   ++step_;
   own.step.store(step_, std::memory_order_seq_cst);
@@ -180,7 +180,7 @@ void Board::meet(milliseconds limit) {
   }
 }
 
-void Board::await(int index, steady_clock::time_point end, milliseconds limit) {
+void ShmBarrier::await(int index, steady_clock::time_point end, milliseconds limit) {
   // First as if it had a core of its own, then letting it have this one.
   for (int i = 0; !crowded_ && i < kLooks; ++i) {
     if (arrived(index)) return;
@@ -206,7 +206,7 @@ void Board::await(int index, steady_clock::time_point end, milliseconds limit) {
   }
 }
 
-void Board::fail_gone(int index) const {
+void ShmBarrier::fail_gone(int index) const {
   // Ranks end one after the other because of the first; all name that one.
   auto& first = reinterpret_cast<Head*>(memory_->data())->first_gone;
   uint32_t expected = 0;
@@ -216,7 +216,7 @@ void Board::fail_gone(int index) const {
   throw std::runtime_error(fmt::format("rank {} is gone", ranks_[static_cast<size_t>(named)]));
 }
 
-void Board::fail_late(milliseconds limit) const {
+void ShmBarrier::fail_late(milliseconds limit) const {
   std::vector<int> late;
   std::string where;
   for (int i = 0; i < count(); ++i) {
@@ -227,7 +227,7 @@ void Board::fail_late(milliseconds limit) const {
     const uint32_t at = state(i).step.load(std::memory_order_acquire);
     uint64_t words[kWords];
     for (size_t w = 0; w < kWords; ++w) words[w] = state(i).notes[at % 2][w].load(std::memory_order_relaxed);
-    Note note;
+    CallNote note;
     std::memcpy(&note, words, sizeof note);
     where = at == 0 ? "it has not begun" : fmt::format("its last call was {}", note.say());
   }
@@ -235,4 +235,4 @@ void Board::fail_late(milliseconds limit) const {
                                        late.size() > 1 ? fmt::format("rank {}: ", late.front()) : "", where));
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -15,27 +15,27 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/note.h"
-#include "engine/comm/segment.h"
+#include "engine/comm/call_note.h"
+#include "engine/comm/shm/segment.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
-class Board {
+class ShmBarrier {
  public:
   static constexpr size_t kTrayBytes = 256 << 10;
   static size_t bytes_for(int count);
   // `file` is the segment's descriptor of this rank's own (open_again). Takes the lock of `index`. ranks: what they are called in errors.
-  Board(std::shared_ptr<Mapping> memory, os::Fd file, int index, std::vector<int> ranks);
-  ~Board();
+  ShmBarrier(std::shared_ptr<Mapping> memory, os::Fd file, int index, std::vector<int> ranks);
+  ~ShmBarrier();
 
   int index() const { return index_; }
   int count() const { return static_cast<int>(ranks_.size()); }
   base::Status lock();
 
   // This rank's note and tray of the step that begins; the others' of the step that ended.
-  void write(const Note& note);
+  void write(const CallNote& note);
   char* tray();
-  Note read(int index) const;
+  CallNote read(int index) const;
   const char* tray_of(int index) const;
 
   // Ends the step: returns when all have arrived. Throws when one is gone or the time is over; the text names those who are missing and
@@ -60,4 +60,4 @@ class Board {
   bool crowded_;  // more ranks than cores: looking would keep others from working
 };
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,4 +1,4 @@
-#include "engine/comm/same_host.h"
+#include "engine/comm/shm/same_host.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -7,9 +7,10 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "os/files.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 std::vector<uint8_t> as_bytes(std::string_view text) { return {text.begin(), text.end()}; }
@@ -82,4 +83,4 @@ Met meet_on_host(c10d::Store& store, const std::vector<int>& members, int rank, 
   return met;
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/shm_group.h"
+#include "engine/comm/shm/shm_group.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // Equal for two processes exactly if they can share memory by our means: one running kernel, one network namespace (abstract sockets live
 // in it) and one user.
@@ -24,4 +24,4 @@ struct Met {
 };
 Met meet_on_host(c10d::Store& store, const std::vector<int>& members, int rank, std::chrono::milliseconds timeout);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

@@ -1,4 +1,4 @@
-#include "engine/comm/segment.h"
+#include "engine/comm/shm/segment.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -56,4 +56,4 @@ base::Result<os::Fd> open_again(const os::Fd& segment) {
   return fd;
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

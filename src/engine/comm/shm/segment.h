@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // A mapping, undone with its last owner.
 class Mapping {
@@ -36,4 +36,4 @@ base::Result<std::shared_ptr<Mapping>> map_segment(const os::Fd& segment, size_t
 // The same file opened once more, with locks of its own.
 base::Result<os::Fd> open_again(const os::Fd& segment);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

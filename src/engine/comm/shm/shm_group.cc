@@ -1,4 +1,4 @@
-#include "engine/comm/shm_group.h"
+#include "engine/comm/shm/shm_group.h"
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -7,13 +7,14 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "engine/comm/arithmetic.h"
-#include "engine/comm/front.h"
-#include "engine/comm/part.h"
+#include "base/try.h"
+#include "engine/comm/queued_group.h"
+#include "engine/comm/shm/arithmetic.h"
+#include "engine/comm/shm/windows.h"
 #include "engine/comm/store_marks.h"
-#include "engine/comm/windows.h"
+#include "engine/comm/subgroup.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 constexpr std::chrono::minutes kMeetTimeout{1};
@@ -23,10 +24,10 @@ constexpr size_t kAlign = 4096;  // of a rank's bytes in a window: whole pages
 
 char* bytes_at(const at::Tensor& tensor) { return static_cast<char*>(tensor.data_ptr()); }
 
-class ShmGroup final : public Front {
+class ShmGroup final : public QueuedGroup {
  public:
   ShmGroup(StoreHandle store, SharedHost host, const GroupOptions& options)
-      : Front(Runs::kAtWait, options),
+      : QueuedGroup(Runs::kAtWait, options),
         store_(std::move(store)),
         link_(std::move(host.link)),
         board_(std::move(host.board)),
@@ -53,12 +54,12 @@ class ShmGroup final : public Front {
  private:
   // What all ranks call, and where each one's tensor lies.
   struct Calls {
-    std::vector<Note> notes;
+    std::vector<CallNote> notes;
     bool in_trays = true;
     bool in_windows = true;
   };
-  Note own_note(const Operation& operation);
-  Calls meet(const Operation& operation, const Note& note);
+  CallNote own_note(const Operation& operation);
+  Calls meet(const Operation& operation, const CallNote& note);
   char* shared(const Calls& calls, int index, size_t bytes);
   // Where rank r's share of the sums begins: whole cache lines for each, as far as it goes; r == world(): where they end.
   size_t share_begin(size_t elements, size_t size, int r) const {
@@ -68,13 +69,13 @@ class ShmGroup final : public Front {
   void from_trays(const Operation& operation, int64_t begin, int64_t elements);
   void into_tray(const Operation& operation, int64_t begin, int64_t elements);
   void through_windows(const Operation& operation, const Calls& calls);
-  void through_trays(const Operation& operation, const Note& note);
-  void share_sums(const Operation& operation, const Note& note, int64_t begin, int64_t elements);
+  void through_trays(const Operation& operation, const CallNote& note);
+  void share_sums(const Operation& operation, const CallNote& note, int64_t begin, int64_t elements);
   std::shared_ptr<Mapping> map_for_all(size_t bytes, bool whole);
 
   StoreHandle store_;
   HostLink link_;
-  std::unique_ptr<Board> board_;
+  std::unique_ptr<ShmBarrier> board_;
   GroupOptions options_;
   Windows windows_;
   uint64_t window_ids_ = 0;
@@ -88,8 +89,8 @@ size_t own_bytes(const Operation& operation, int rank) {
 
 Arithmetic arithmetic_of(const Operation& operation) { return {operation.reduction, dtype_of(operation), operation.output.scalar_type()}; }
 
-Note ShmGroup::own_note(const Operation& operation) {
-  Note note = comm::note_of(operation);
+CallNote ShmGroup::own_note(const Operation& operation) {
+  CallNote note = comm::note_of(operation);
   if (operation.kind == Kind::kBarrier) return note;
   const size_t bytes = bytes_of(operation);
   auto found = windows_.find(operation.input.data_ptr(), bytes);
@@ -104,17 +105,17 @@ Note ShmGroup::own_note(const Operation& operation) {
     note.window = found->id;
     note.offset = found->offset;
   }
-  note.in_tray = bytes <= kTinyBytes || (!found && bytes <= Board::kTrayBytes);
+  note.in_tray = bytes <= kTinyBytes || (!found && bytes <= ShmBarrier::kTrayBytes);
   return note;
 }
 
-ShmGroup::Calls ShmGroup::meet(const Operation& operation, const Note& note) {
+ShmGroup::Calls ShmGroup::meet(const Operation& operation, const CallNote& note) {
   board_->write(note);
   board_->meet(operation.kind == Kind::kBarrier ? operation.deadline : options_.timeout);
   Calls calls;
   for (int r = 0; r < world(); ++r) calls.notes.push_back(r == rank() ? note : board_->read(r));
   check_equal(calls.notes, options_.check);
-  for (const Note& one : calls.notes) {
+  for (const CallNote& one : calls.notes) {
     calls.in_trays = calls.in_trays && one.in_tray;
     calls.in_windows = calls.in_windows && one.window != 0 && one.window == note.window;
   }
@@ -122,7 +123,7 @@ ShmGroup::Calls ShmGroup::meet(const Operation& operation, const Note& note) {
 }
 
 char* ShmGroup::shared(const Calls& calls, int index, size_t bytes) {
-  const Note& note = calls.notes[static_cast<size_t>(index)];
+  const CallNote& note = calls.notes[static_cast<size_t>(index)];
   char* address = windows_.address(note.window, index, note.offset, bytes);
   if (!address) throw std::runtime_error(fmt::format("rank {} names a place outside its window", index));
   return address;
@@ -130,7 +131,7 @@ char* ShmGroup::shared(const Calls& calls, int index, size_t bytes) {
 
 void ShmGroup::carry_out(const Operation& operation) {
   try {
-    const Note note = own_note(operation);
+    const CallNote note = own_note(operation);
     if (note.in_tray) into_tray(operation, 0, elements_of(operation));
     const Calls calls = meet(operation, note);
     if (operation.kind == Kind::kBarrier) return;
@@ -181,12 +182,12 @@ void ShmGroup::from_trays(const Operation& operation, int64_t begin, int64_t ele
   }
 }
 
-void ShmGroup::through_trays(const Operation& operation, const Note& note) {
+void ShmGroup::through_trays(const Operation& operation, const CallNote& note) {
   const bool pieces = operation.kind == Kind::kReduceScatter;
   const bool shared_sums = operation.kind == Kind::kAllReduce && world() > 2;  // each rank makes a part of them, for all
   const int64_t all = pieces ? operation.output.numel() : operation.input.numel();
   const auto size = static_cast<int64_t>(operation.input.element_size());
-  const int64_t chunk = std::max<int64_t>(1, static_cast<int64_t>(Board::kTrayBytes) / size / (pieces ? world() : 1));
+  const int64_t chunk = std::max<int64_t>(1, static_cast<int64_t>(ShmBarrier::kTrayBytes) / size / (pieces ? world() : 1));
   for (int64_t begin = 0; begin < all; begin += chunk) {
     const int64_t elements = std::min(chunk, all - begin);
     into_tray(operation, begin, elements);
@@ -199,7 +200,7 @@ void ShmGroup::through_trays(const Operation& operation, const Note& note) {
 
 // Elements [begin, begin + elements) of an all-reduce lie in everyone's trays: sums this rank's share of them into its next tray, and takes
 // all shares.
-void ShmGroup::share_sums(const Operation& operation, const Note& note, int64_t begin, int64_t elements) {
+void ShmGroup::share_sums(const Operation& operation, const CallNote& note, int64_t begin, int64_t elements) {
   const size_t size = operation.input.element_size();
   const auto edge = [&](int r) { return share_begin(static_cast<size_t>(elements), size, r); };
   const size_t own = edge(rank()), end = edge(rank() + 1);
@@ -271,7 +272,7 @@ std::shared_ptr<Mapping> ShmGroup::map_for_all(size_t bytes, bool whole) {
     TRY(reserve(fd, begin, end - begin));
     return map_segment(fd, total);
   }();
-  Note note;
+  CallNote note;
   note.elements = mapped.ok() ? 1 : 0;
   board_->write(note);
   board_->meet(options_.timeout);
@@ -298,7 +299,7 @@ std::optional<at::Tensor> ShmGroup::common(int64_t elements, at::ScalarType dtyp
 }
 
 std::unique_ptr<Group> ShmGroup::split(int color, int key) {
-  const Part part = part_of(*this, color, key);
+  const Subgroup part = part_of(*this, color, key);
   const auto members = static_cast<int>(part.members.size());
   ++splits_;
   std::optional<HostLink> listening;
@@ -322,14 +323,14 @@ std::unique_ptr<Group> ShmGroup::split(int color, int key) {
   // Nobody uses the new memory before everybody has it.
   const base::Status split = agree(*this, members == 1 || host.ok() ? base::ok() : base::Status(host.error()), "splitting the group");
   if (!split.ok()) throw std::runtime_error(fmt::format("{}, because {}", split.error().message, split.error().cause));
-  if (members == 1) return make_alone(device());
+  if (members == 1) return make_single_rank(device());
   return make_shm_group(StoreHandle{{}, false, true}, std::move(host.value()), options_of(part, options_, splits_, color));
 }
 
 }  // namespace
 
 base::Result<SharedHost> share_host(HostLink link, int index, std::vector<int> ranks) {
-  const size_t bytes = Board::bytes_for(static_cast<int>(ranks.size()));
+  const size_t bytes = ShmBarrier::bytes_for(static_cast<int>(ranks.size()));
   os::Fd fd;
   if (index == 0) {
     auto made = make_segment(bytes);
@@ -345,7 +346,7 @@ base::Result<SharedHost> share_host(HostLink link, int index, std::vector<int> r
   }
   TRY_ASSIGN(std::shared_ptr<Mapping> mapping, map_segment(fd, bytes));
   TRY_ASSIGN(os::Fd own, open_again(fd));
-  SharedHost host{std::move(link), std::make_unique<Board>(std::move(mapping), std::move(own), index, std::move(ranks))};
+  SharedHost host{std::move(link), std::make_unique<ShmBarrier>(std::move(mapping), std::move(own), index, std::move(ranks))};
   TRY(host.board->lock());
   return host;
 }
@@ -354,4 +355,4 @@ std::unique_ptr<Group> make_shm_group(StoreHandle store, SharedHost host, const 
   return std::make_unique<ShmGroup>(std::move(store), std::move(host), options);
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

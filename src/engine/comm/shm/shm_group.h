@@ -10,16 +10,16 @@
 
 #include <memory>
 
-#include "engine/comm/board.h"
-#include "engine/comm/host_link.h"
 #include "engine/comm/make_group.h"
+#include "engine/comm/network/host_link.h"
+#include "engine/comm/shm/barrier.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 // How the ranks of a host met.
 struct SharedHost {
   HostLink link;
-  std::unique_ptr<Board> board;
+  std::unique_ptr<ShmBarrier> board;
 };
 
 // Makes the segment and the board. `link` is connected; ranks: of the run, by their place on the host. Every rank of the host calls it, and
@@ -29,4 +29,4 @@ base::Result<SharedHost> share_host(HostLink link, int index, std::vector<int> r
 // `store` may be without a store in a group that was split off.
 std::unique_ptr<Group> make_shm_group(StoreHandle store, SharedHost host, const GroupOptions& options);
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

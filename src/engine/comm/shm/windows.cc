@@ -1,8 +1,8 @@
-#include "engine/comm/windows.h"
+#include "engine/comm/shm/windows.h"
 
 #include <ATen/ops/from_blob.h>
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 namespace {
 
 at::Tensor tensor_at(const std::shared_ptr<Mapping>& mapping, size_t begin, int64_t elements, at::ScalarType dtype) {
@@ -60,4 +60,4 @@ std::vector<at::Tensor> Windows::all(const at::Tensor& window, int count) {
   return tensors;
 }
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

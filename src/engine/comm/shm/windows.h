@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "engine/comm/segment.h"
+#include "engine/comm/shm/segment.h"
 
-namespace engine::comm {
+namespace phalanx::engine::comm {
 
 class Windows {
  public:
@@ -42,4 +42,4 @@ class Windows {
   std::map<uint64_t, uintptr_t> by_id_;
 };
 
-}  // namespace engine::comm
+}  // namespace phalanx::engine::comm

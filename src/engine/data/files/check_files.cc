@@ -1,12 +1,13 @@
-#include "engine/data/check_files.h"
+#include "engine/data/files/check_files.h"
 
 #include <fmt/format.h>
 
 #include <map>
 
-#include "engine/data/mapped_file.h"
+#include "base/try.h"
+#include "engine/data/files/mapped_file.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 base::Result<std::vector<std::string>> check_files(const std::string& list, const SetOptions& options, Findings& findings) {
   TRY_ASSIGN(std::vector<std::string> paths, find_files(list));
@@ -36,4 +37,4 @@ base::Result<std::vector<std::string>> check_files(const std::string& list, cons
   return good;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

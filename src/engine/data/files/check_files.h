@@ -7,9 +7,9 @@
 #include "engine/data/findings.h"
 #include "engine/data/open_set.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 // The files that can be opened. Error (kConfig): the list names no files at all (find_files).
 base::Result<std::vector<std::string>> check_files(const std::string& list, const SetOptions& options, Findings& findings);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

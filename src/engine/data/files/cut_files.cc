@@ -1,4 +1,4 @@
-#include "engine/data/cut_files.h"
+#include "engine/data/files/cut_files.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 // The handler walks this list without a lock: entries are never freed, one that is not in use has no bytes and serves another mapping
@@ -88,4 +88,4 @@ void name_cut_files() {
   });
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

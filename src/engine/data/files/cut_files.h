@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 inline constexpr int kCutFileExit = 2;  // the exit code of an error in what the user gave (base/result.h, kConfig)
 
@@ -16,4 +16,4 @@ void forget_mapping(const void* begin);
 // For the whole process, once. A SIGBUS anywhere else goes to the handler that was there before.
 void name_cut_files();
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

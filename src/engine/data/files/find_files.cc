@@ -9,9 +9,10 @@
 #include "engine/data/open_set.h"
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,4 +79,4 @@ base::Result<std::vector<std::string>> find_files(const std::string& list) {
   return files;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

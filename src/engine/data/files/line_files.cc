@@ -1,15 +1,16 @@
-#include "engine/data/line_files.h"
+#include "engine/data/files/line_files.h"
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/try.h"
 #include "engine/comm/fingerprint.h"
 #include "engine/data/tokenizer.h"
+#include "engine/require.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 std::string place_of(const MappedFile& file, uint64_t offset) { return fmt::format("{}:{}", file.path(), file.line_of(offset)); }
@@ -50,11 +51,12 @@ std::vector<uint64_t> index_lines(const MappedFile& file) {
 LineDataset::LineDataset(std::shared_ptr<const MappedFile> file, std::shared_ptr<const std::vector<uint64_t>> index, size_t first,
                          size_t last, LineFormat format)
     : file_(std::move(file)), index_(std::move(index)), first_(first), last_(last), format_(std::move(format)) {
-  CHECK(first <= last && last <= index_->size() && format_.context > 0);
+  require(first <= last && last <= index_->size(), "lines {}–{} are not among the {} of this file", first, last, index_->size());
+  require(format_.context > 0, "a context of {} tokens is none", format_.context);
 }
 
 base::Result<Sample> LineDataset::get(int64_t index, ItemRandom&) const {
-  CHECK(index >= 0 && index < size());
+  require(index >= 0 && index < size(), "there is no item {} in a set of {}", index, size());
   return read_line(*file_, offset(index), format_);
 }
 
@@ -67,4 +69,4 @@ uint64_t LineDataset::fingerprint() const {
   return print.value();
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "engine/data/dataset.h"
-#include "engine/data/mapped_file.h"
-#include "engine/data/records.h"
+#include "engine/data/files/mapped_file.h"
+#include "engine/data/files/records.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 // How a line becomes an item. A token is a byte.
 struct LineFormat {
@@ -75,4 +75,4 @@ class LineStream : public Stream {
   std::vector<Ticket> buffer_;
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

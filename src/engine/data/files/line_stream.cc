@@ -1,15 +1,16 @@
 // LineStream: lines in the order of the files, mixed in a bounded buffer of tickets (not of texts: the pages of lines read a
 // moment ago are still in the page cache when a ticket is loaded).
-#include "engine/data/line_files.h"
+#include "engine/data/files/line_files.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/try.h"
 #include "engine/comm/fingerprint.h"
+#include "engine/require.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 base::Error not_of_this(std::string why) {
@@ -22,7 +23,9 @@ base::Json to_json(const Ticket& ticket) { return base::Json::array({ticket.numb
 
 LineStream::LineStream(std::vector<std::shared_ptr<const MappedFile>> files, LineFormat format, int64_t buffer)
     : files_(std::move(files)), format_(std::move(format)), buffer_size_(std::max<int64_t>(1, buffer)) {
-  CHECK(!files_.empty() && buffer <= kMaxBuffer && format_.context > 0);
+  require(!files_.empty(), "a LineStream needs at least one file");
+  require(buffer <= kMaxBuffer, "a shuffle buffer of {} lines is more than {}", buffer, kMaxBuffer);
+  require(format_.context > 0, "a context of {} tokens is none", format_.context);
 }
 
 std::string LineStream::name() const {
@@ -117,4 +120,4 @@ base::Status LineStream::seek(const base::Json& mark) {
   return base::ok();
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -1,4 +1,4 @@
-#include "engine/data/mapped_file.h"
+#include "engine/data/files/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,10 +13,10 @@
 
 #include "base/unicode.h"
 #include "engine/comm/fingerprint.h"
-#include "engine/data/cut_files.h"
+#include "engine/data/files/cut_files.h"
 #include "os/fd.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 base::Error cannot_read(const std::string& path, std::string why) {
@@ -86,4 +86,4 @@ uint64_t MappedFile::fingerprint() const {
   return print.value();
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

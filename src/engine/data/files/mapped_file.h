@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 class MappedFile {
  public:
@@ -50,4 +50,4 @@ class MappedFile {
   std::unique_ptr<Counted> counted_ = std::make_unique<Counted>();
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -1,4 +1,4 @@
-#include "engine/data/records.h"
+#include "engine/data/files/records.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,10 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 base::Error bad_record(std::string why) { return base::fail(base::ErrorKind::kConfig, "a line is not a record").because(std::move(why)); }
@@ -73,4 +74,4 @@ base::Result<Record> parse_text_record(std::string_view line) {
   return Record{"", std::string(line)};
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 inline constexpr size_t kMaxLineBytes = 16 << 20;  // of one record
 
@@ -49,4 +49,4 @@ base::Result<Record> parse_json_record(std::string_view line, const RecordFields
 // A line of plain text, of any bytes.
 base::Result<Record> parse_text_record(std::string_view line);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

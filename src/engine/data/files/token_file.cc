@@ -1,10 +1,12 @@
-#include "engine/data/token_file.h"
+#include "engine/data/files/token_file.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 
-namespace engine::data {
+#include "base/try.h"
+
+namespace phalanx::engine::data {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian and used in place");
@@ -109,4 +111,4 @@ base::Result<TokenFile> parse_nanogpt_file(std::string_view bytes) {
   return file;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 inline constexpr size_t kTokenHeaderBytes = 64;
 inline constexpr uint32_t kTokenFileVersion = 1;
@@ -60,4 +60,4 @@ base::Result<TokenFile> parse_nanogpt_file(std::string_view bytes);
 std::string make_token_header(const TokenHeader& header);
 uint64_t padded_token_bytes(const TokenHeader& header);  // of the tokens with the zeros behind them
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

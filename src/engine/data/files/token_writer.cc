@@ -1,4 +1,4 @@
-#include "engine/data/token_writer.h"
+#include "engine/data/files/token_writer.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,10 +8,11 @@
 #include <array>
 #include <cstdio>
 
+#include "base/try.h"
 #include "base/unicode.h"
-#include "engine/data/mapped_file.h"
+#include "engine/data/files/mapped_file.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 base::Result<TokenWriter> TokenWriter::create(const std::string& path, uint64_t vocabulary) {
   if (vocabulary == 0 || vocabulary > (uint64_t{1} << 32))
@@ -85,4 +86,4 @@ base::Result<TokenHeader> write_byte_tokens(const std::vector<std::string>& inpu
   return writer.finish();
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/data/token_file.h"
+#include "engine/data/files/token_file.h"
 #include "os/fd.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 class TokenWriter {
  public:
@@ -41,4 +41,4 @@ class TokenWriter {
 // Each file becomes one document of byte tokens (vocabulary 256). Error: an input that cannot be read, or the disk's.
 base::Result<TokenHeader> write_byte_tokens(const std::vector<std::string>& inputs, const std::string& output);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

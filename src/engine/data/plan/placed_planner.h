@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "engine/data/saved_position.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 class PlacedPlanner : public Planner {
  public:
@@ -16,7 +16,7 @@ class PlacedPlanner : public Planner {
  protected:
   PlacedPlanner(const PlanOptions& options, DataIdentity identity)
       : options_(options), identity_(std::move(identity)), step_places_(options.rows * options.world) {
-    CHECK(options.rows > 0 && options.world > 0 && options.rank >= 0 && options.rank < options.world);
+    PHALANX_CHECK(options.rows > 0 && options.world > 0 && options.rank >= 0 && options.rank < options.world);
   }
 
   // The step of the `count` places from at_ on; `ticket(i)` is of the i-th of them. Where the data stands behind it is the caller's to say.
@@ -35,4 +35,4 @@ class PlacedPlanner : public Planner {
   DataPosition at_;            // before the next step
 };
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -1,4 +1,4 @@
-#include "engine/data/sampler.h"
+#include "engine/data/plan/sampler.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "engine/require.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 int64_t distributed_count(const SamplerOptions& options) {
   // PyTorch's ceil((n - world) / world) when n is not a multiple is n / world rounded down.
@@ -24,7 +24,8 @@ std::vector<int64_t> epoch_order(int64_t samples, uint64_t seed, int64_t epoch) 
 }
 
 std::vector<int64_t> distributed_indices(const SamplerOptions& options, int64_t epoch) {
-  CHECK(options.world > 0 && options.rank >= 0 && options.rank < options.world && options.samples >= 0);
+  require(options.rank >= 0 && options.rank < options.world, "there is no rank {} among {}", options.rank, options.world);
+  require(options.samples >= 0, "a set cannot have {} samples", options.samples);
   std::vector<int64_t> order;
   if (options.shuffle) order = epoch_order(options.samples, options.seed, epoch);
   std::vector<int64_t> mine;
@@ -40,7 +41,7 @@ std::vector<int64_t> distributed_indices(const SamplerOptions& options, int64_t 
 }
 
 std::vector<std::vector<int64_t>> distributed_batches(const SamplerOptions& options, int64_t epoch, int64_t rows, bool drop_last) {
-  CHECK(rows > 0);
+  require(rows > 0, "a batch cannot have {} rows", rows);
   const std::vector<int64_t> mine = distributed_indices(options, epoch);
   std::vector<std::vector<int64_t>> batches;
   const auto size = static_cast<size_t>(rows);
@@ -57,4 +58,4 @@ int64_t distributed_batch_count(const SamplerOptions& options, int64_t rows, boo
   return drop_last ? count / rows : (count + rows - 1) / rows;
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 struct SamplerOptions {
   int64_t samples = 0;
@@ -29,4 +29,4 @@ int64_t distributed_count(const SamplerOptions& options);
 std::vector<std::vector<int64_t>> distributed_batches(const SamplerOptions& options, int64_t epoch, int64_t rows, bool drop_last);
 int64_t distributed_batch_count(const SamplerOptions& options, int64_t rows, bool drop_last);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -1,15 +1,16 @@
 // The planner of a Dataset.
-#include "engine/data/step_plan.h"
+#include "engine/data/plan/step_plan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/try.h"
 #include "base/unicode.h"
-#include "engine/data/placed_planner.h"
-#include "engine/data/sampler.h"
+#include "engine/data/plan/placed_planner.h"
+#include "engine/data/plan/sampler.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 class SetPlanner : public PlacedPlanner {
@@ -78,4 +79,4 @@ base::Result<std::unique_ptr<Planner>> make_planner(const Dataset& set, const Pl
   return std::unique_ptr<Planner>(std::make_unique<SetPlanner>(set, options));
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -15,7 +15,7 @@
 
 #include "engine/data/dataset.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 
 // What becomes of the items at an epoch's end that do not fill a step of all ranks.
 enum class Remainder {
@@ -73,4 +73,4 @@ base::Result<std::unique_ptr<Planner>> make_planner(const Dataset& set, const Pl
 // Error (kConfig): kPad, which needs a known length; an empty stream, or with kDrop one too short for a step.
 base::Result<std::unique_ptr<Planner>> make_planner(std::shared_ptr<Stream> stream, const PlanOptions& options);
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

@@ -1,12 +1,13 @@
 // The planner of a Stream. It is always one step ahead of what it has handed out: only so is it known which step is an epoch's last.
-#include "engine/data/step_plan.h"
+#include "engine/data/plan/step_plan.h"
 
 #include <fmt/format.h>
 
+#include "base/try.h"
 #include "base/unicode.h"
-#include "engine/data/placed_planner.h"
+#include "engine/data/plan/placed_planner.h"
 
-namespace engine::data {
+namespace phalanx::engine::data {
 namespace {
 
 class StreamPlanner : public PlacedPlanner {
@@ -78,4 +79,4 @@ base::Result<std::unique_ptr<Planner>> make_planner(std::shared_ptr<Stream> stre
   return std::unique_ptr<Planner>(std::move(planner));
 }
 
-}  // namespace engine::data
+}  // namespace phalanx::engine::data

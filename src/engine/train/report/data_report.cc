@@ -5,7 +5,7 @@
 #include "base/unicode.h"
 #include "engine/train/check_data.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 std::string_view word(data::Severity severity) {
@@ -120,4 +120,4 @@ base::Json to_json(const DataReport& report) {
           {"sets", sets}, {"worlds", worlds}};
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

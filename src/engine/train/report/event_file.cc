@@ -1,9 +1,9 @@
-#include "engine/train/event_file.h"
+#include "engine/train/report/event_file.h"
 
 #include <array>
 #include <bit>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 constexpr std::array<uint32_t, 256> make_table() {
@@ -96,4 +96,4 @@ std::string encode_scalars(double wall_time, int64_t step, std::span<const Scala
   return out;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

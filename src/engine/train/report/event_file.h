@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 uint32_t crc32c(std::string_view data);         // Castagnoli; RFC 3720, appendix B.4 has values to check with
 uint32_t masked_crc32c(std::string_view data);  // as records hold it
@@ -27,4 +27,4 @@ std::string encode_file_version(double wall_time);           // has to be the fi
 std::string encode_restart(double wall_time, int64_t step);  // what other files say of this step and later ones is void
 std::string encode_scalars(double wall_time, int64_t step, std::span<const Scalar> scalars);
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -1,4 +1,4 @@
-#include "engine/train/loss_picture.h"
+#include "engine/train/report/loss_picture.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/unicode.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 constexpr double kWidth = 900, kHeight = 480, kLeft = 76, kRight = 24, kTop = 64, kBottom = 52;
@@ -206,4 +206,4 @@ std::string loss_picture(const LossCurves& curves) {
   return out + "</svg>\n";
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 struct LossPoint {
   double step = 0;
@@ -23,4 +23,4 @@ std::string loss_picture(const LossCurves& curves);
 // Round numbers that cover [low, high]: about `count` steps of 1, 2 or 5 times a power of ten. low < high, both finite.
 std::vector<double> nice_ticks(double low, double high, int count);
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -1,11 +1,11 @@
-#include "engine/train/metrics.h"
+#include "engine/train/report/metrics.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 constexpr double kMuchData = 0.2;  // share of steps
@@ -133,4 +133,4 @@ std::string short_duration(double seconds) {
   return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/train/event_file.h"
-#include "engine/train/step_report.h"
+#include "engine/train/report/event_file.h"
+#include "engine/train/report/step_report.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 // The steps since the last line.
 class Means {
@@ -47,4 +47,4 @@ std::string summary(const RunTimes& times, const RunFacts& facts);
 
 std::string short_duration(double seconds);  // "45s", "3m12s", "1h04m", "2d03h"
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -1,4 +1,4 @@
-#include "engine/train/progress.h"
+#include "engine/train/report/progress.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,10 +9,11 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "os/files.h"
 #include "wire/rank_event.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 using namespace std::chrono_literals;
@@ -128,4 +129,4 @@ void Progress::send() {
   if (done.kind == os::IoStep::kEnd || done.kind == os::IoStep::kError) event_fd_ = -1;  // nobody listens any more
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -11,12 +11,12 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "engine/train/metrics.h"
-#include "engine/train/run_log.h"
-#include "engine/train/step_report.h"
-#include "engine/train/tensorboard.h"
+#include "engine/train/report/metrics.h"
+#include "engine/train/report/run_log.h"
+#include "engine/train/report/step_report.h"
+#include "engine/train/report/tensorboard.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 class Progress {
  public:
@@ -65,4 +65,4 @@ class Progress {
 // The descriptor of PHALANX_EVENT_FD, made non-blocking; -1 when it is not set or not a descriptor of ours.
 int event_descriptor();
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -1,4 +1,4 @@
-#include "engine/train/run_log.h"
+#include "engine/train/report/run_log.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,9 +11,10 @@
 #include <optional>
 #include <string_view>
 
+#include "base/try.h"
 #include "os/files.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 constexpr std::string_view kBegin = R"({"step":)";
@@ -80,4 +81,4 @@ base::Result<LossCurves> read_losses(const std::string& path) {
   return curves;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -6,10 +6,10 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "engine/train/loss_picture.h"
+#include "engine/train/report/loss_picture.h"
 #include "os/fd.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 class RunLog {
  public:
@@ -30,4 +30,4 @@ class RunLog {
 // passed over. Error: the file cannot be read.
 base::Result<LossCurves> read_losses(const std::string& path);
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

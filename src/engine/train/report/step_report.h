@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 // Seconds of one step on this rank.
 struct StepTimes {
@@ -53,4 +53,4 @@ struct RunFacts {
   bool tensorboard = false;
 };
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

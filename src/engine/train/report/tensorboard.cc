@@ -1,4 +1,4 @@
-#include "engine/train/tensorboard.h"
+#include "engine/train/report/tensorboard.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,9 +8,10 @@
 #include <cctype>
 #include <chrono>
 
+#include "base/try.h"
 #include "os/files.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -48,4 +49,4 @@ base::Status TensorBoard::write(int64_t step, std::span<const Scalar> scalars) {
   return os::write_all(file_.get(), encode_record(encode_scalars(wall_time(), step, scalars)), path_);
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/result.h"
-#include "engine/train/event_file.h"
+#include "engine/train/report/event_file.h"
 #include "os/fd.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 class TensorBoard {
  public:
@@ -24,4 +24,4 @@ class TensorBoard {
   std::string path_;
 };
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

@@ -1,4 +1,4 @@
-#include "engine/train/throughput.h"
+#include "engine/train/report/throughput.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mm.h>
@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 
-namespace engine::train {
+namespace phalanx::engine::train {
 namespace {
 
 // Dense TFLOPS: bf16 and fp16 on tensor cores with fp32 sums, and fp32 without them. Sources: NVIDIA's data sheets of each product
@@ -91,4 +91,4 @@ double measure_cpu(at::ScalarType dtype) {
   return best;
 }
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train

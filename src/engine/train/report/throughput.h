@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace engine::train {
+namespace phalanx::engine::train {
 
 // Of a GPT's forward and backward, per token: 6 N + 12 · layers · width · context, N the parameters without the position embedding
 // (which is looked up, not multiplied; the token embedding is also the head and counts). PaLM (arXiv 2204.02311), appendix B; the same
@@ -25,4 +25,4 @@ std::string gpu_name(int index);
 // one host that measure at the same time get what each of them has.
 double measure_cpu(at::ScalarType dtype);
 
-}  // namespace engine::train
+}  // namespace phalanx::engine::train
