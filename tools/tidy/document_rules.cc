@@ -6,7 +6,7 @@
 
 #include "tidy/rules.h"
 
-namespace tidy {
+namespace phalanx::tidy {
 namespace {
 
 struct Outline {
@@ -74,6 +74,17 @@ std::vector<Finding> check_house(const Source& hacking, const std::set<std::stri
   return out;
 }
 
+std::vector<Finding> check_folder_sizes(const std::set<std::string>& paths) {
+  std::map<std::string, int> files;
+  for (const std::string& path : paths)
+    if (path.starts_with("src/") && (path.ends_with(".cc") || path.ends_with(".h"))) ++files[path.substr(0, path.rfind('/'))];
+  std::vector<Finding> out;
+  for (const auto& [folder, count] : files)
+    if (count > kMaxFolderFiles)
+      out.push_back({folder, 0, "folder-size", fmt::format("{} files; at most {}: divide it by idea", count, kMaxFolderFiles)});
+  return out;
+}
+
 std::vector<Finding> check_readmes(const Source& english, const Source& chinese) {
   std::vector<Finding> out;
   Outline a = outline(english);
@@ -109,4 +120,4 @@ std::vector<Finding> check_links(const Source& source, const std::set<std::strin
   return out;
 }
 
-}  // namespace tidy
+}  // namespace phalanx::tidy

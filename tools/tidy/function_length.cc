@@ -8,7 +8,7 @@
 
 #include "tidy/rules.h"
 
-namespace tidy {
+namespace phalanx::tidy {
 namespace {
 
 // Directives are blanked with their continuation lines: the braces in a macro are not this file's.
@@ -84,4 +84,4 @@ std::vector<Finding> check_functions(const Source& source) {
   return out;
 }
 
-}  // namespace tidy
+}  // namespace phalanx::tidy

@@ -4,7 +4,7 @@
 
 #include "tidy/rules.h"
 
-namespace tidy {
+namespace phalanx::tidy {
 namespace {
 
 // The engine stands on what is below the launcher's own folders and is entered by nobody but its main.
@@ -83,4 +83,4 @@ std::vector<Finding> check_includes(const Source& source, const Layers& layers) 
   return out;
 }
 
-}  // namespace tidy
+}  // namespace phalanx::tidy

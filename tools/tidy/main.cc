@@ -8,6 +8,8 @@
 
 #include "tidy/rules.h"
 
+using namespace phalanx;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,11 +35,12 @@ struct Tree {
   std::set<std::string> folders;  // that HACKING.md must explain
 };
 
-// The folders of a file that HACKING.md must explain: all of src/, and the first level of tests/.
+// The folders of a file that HACKING.md must explain: two levels of src/, and the first of tests/.
 void add_folders(const fs::path& file, std::set<std::string>* folders) {
   bool src = *file.begin() == "src";
   for (fs::path folder = file.parent_path(); folder.has_parent_path(); folder = folder.parent_path())
-    if (src || (*file.begin() == "tests" && folder.parent_path() == "tests")) folders->insert(folder.string());
+    if ((src && std::distance(folder.begin(), folder.end()) <= 3) || (*file.begin() == "tests" && folder.parent_path() == "tests"))
+      folders->insert(folder.string());
 }
 
 Tree walk(const fs::path& root) {
@@ -68,11 +71,13 @@ std::vector<tidy::Finding> check(const Tree& tree, const fs::path& root) {
     add(tidy::check_names(source));
     add(tidy::check_functions(source));
     add(tidy::check_header(source));
+    add(tidy::check_namespace(source));
     add(tidy::check_banned(source));
     add(tidy::check_includes(source, layers));
     add(tidy::check_links(source, tree.paths));
   }
   add(tidy::check_house(tidy::Source("HACKING.md", read(root / "HACKING.md")), tree.folders));
+  add(tidy::check_folder_sizes(tree.paths));
   add(tidy::check_readmes(tidy::Source("README.md", read(root / "README.md")),
                           tidy::Source("README.zh-CN.md", read(root / "README.zh-CN.md"))));
   return out;

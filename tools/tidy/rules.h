@@ -10,12 +10,13 @@
 
 #include "tidy/source.h"
 
-namespace tidy {
+namespace phalanx::tidy {
 
 inline constexpr int kMaxHeaderLines = 200;
 inline constexpr int kMaxSourceLines = 400;
 inline constexpr int kMaxMainLines = 100;  // src/main_*.cc: tables of contents
 inline constexpr int kMaxFunctionLines = 69;
+inline constexpr int kMaxFolderFiles = 40;
 inline constexpr int kMaxColumns = 140;  // in code points; Markdown is free
 
 // Lengths of lines, files and functions; white space; markers of unfinished work; names; header hygiene; sleeping.
@@ -24,6 +25,9 @@ std::vector<Finding> check_names(const Source& source);
 std::vector<Finding> check_functions(const Source& source);
 std::vector<Finding> check_header(const Source& source);
 std::vector<Finding> check_banned(const Source& source);
+// What is declared below src/ lies in phalanx::, and a header's macros begin with PHALANX_ (base/try.h is for our own sources): the engine
+// is a library, and other people's programs have names of their own.
+std::vector<Finding> check_namespace(const Source& source);
 
 // Which folder of src/ may include which. The picture is the phalanx_folder(NAME DEP…) lines of src/CMakeLists.txt, bottom
 // up; a folder may also include what its dependencies may. The engine's inner layers are here, in layers.cc.
@@ -38,10 +42,13 @@ std::vector<Finding> check_includes(const Source& source, const Layers& layers);
 // exist under src/ and directly under tests/ ("src/os"): every one must be in the tree, and the tree names none that is not there.
 std::vector<Finding> check_house(const Source& hacking, const std::set<std::string>& folders);
 
+// No folder of src/ holds more than kMaxFolderFiles files. `paths`: every file and folder, from the root.
+std::vector<Finding> check_folder_sizes(const std::set<std::string>& paths);
+
 // The two READMEs have headings of the same levels in the same order, and the same commands.
 std::vector<Finding> check_readmes(const Source& english, const Source& chinese);
 
 // A Markdown link to a place in the checkout leads somewhere. `paths`: every file and folder, from the root.
 std::vector<Finding> check_links(const Source& source, const std::set<std::string>& paths);
 
-}  // namespace tidy
+}  // namespace phalanx::tidy

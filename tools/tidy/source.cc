@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace tidy {
+namespace phalanx::tidy {
 namespace {
 
 bool word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -90,4 +90,4 @@ int Source::line_of(size_t offset) const {
   return 1 + static_cast<int>(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(offset, text_.size())), '\n'));
 }
 
-}  // namespace tidy
+}  // namespace phalanx::tidy

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tidy {
+namespace phalanx::tidy {
 
 struct Finding {
   std::string path;
@@ -46,4 +46,4 @@ class Source {
 std::string blank_comments_and_strings(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 
-}  // namespace tidy
+}  // namespace phalanx::tidy

@@ -6,7 +6,7 @@
 
 #include "tidy/rules.h"
 
-namespace tidy {
+namespace phalanx::tidy {
 namespace {
 
 int columns(std::string_view line) {
@@ -91,6 +91,18 @@ std::vector<Finding> check_header(const Source& source) {
   return out;
 }
 
+std::vector<Finding> check_namespace(const Source& source) {
+  std::vector<Finding> out;
+  if (source.parts()[0] != "src" || !source.cpp()) return out;
+  static const std::regex kOpened(
+      R"(\nnamespace ((?:base|os|wire|store|codes|machine|hosts|agent|doctor|diagnosis|job|logs|fit|view|cli|engine)\b))");
+  find_all(source, source.code(), kOpened, "namespace", "write phalanx:: before it", &out);
+  if (!source.header() || source.path() == "src/base/try.h") return out;
+  static const std::regex kMacro(R"(\n#define ((?!PHALANX_)\w+))");
+  find_all(source, source.code(), kMacro, "macro", "a header's macros begin with PHALANX_", &out);
+  return out;
+}
+
 std::vector<Finding> check_banned(const Source& source) {
   std::vector<Finding> out;
   static const std::regex kMarker(
@@ -117,4 +129,4 @@ std::vector<Finding> check_banned(const Source& source) {
   return out;
 }
 
-}  // namespace tidy
+}  // namespace phalanx::tidy

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include "base/try.h"
 #include "tidy/rules.h"
 
-namespace tidy {
+namespace phalanx::tidy {
 namespace {
 
 std::vector<std::string> rules(const std::vector<Finding>& findings) {
@@ -183,14 +184,33 @@ TEST(Layers, LauncherIncludesPointDown) {
 TEST(Layers, Engine) {
   EXPECT_EQ(include_rules("src/engine/train/loop.cc", "engine/parallel/ddp.h"), Rules{});
   EXPECT_EQ(include_rules("src/engine/train/loop.cc", "wire/rank_event.h"), Rules{});
-  EXPECT_EQ(include_rules("src/engine/train/loop.cc", "cli/flags.h"), Rules{"layer"});
+  EXPECT_EQ(include_rules("src/engine/train/loop.cc", "cli/flags/flags.h"), Rules{"layer"});
   EXPECT_EQ(include_rules("src/engine/model/gpt.cc", "engine/parallel/ddp.h"), Rules{"layer"});
   EXPECT_EQ(include_rules("src/engine/model/gpt.cc", "engine/model/linear.h"), Rules{});
   EXPECT_EQ(include_rules("src/engine/parallel/ddp.cc", "engine/comm/group.h"), Rules{});
   EXPECT_EQ(include_rules("src/engine/comm/group.cc", "engine/parallel/ddp.h"), Rules{"layer"});
   EXPECT_EQ(include_rules("src/engine/comm/group.cc", "engine/compat.h"), Rules{});
   EXPECT_EQ(include_rules("src/main_train.cc", "engine/train/loop.h"), Rules{});
-  EXPECT_EQ(include_rules("src/main_train.cc", "cli/flags.h"), Rules{"layer"});
+  EXPECT_EQ(include_rules("src/main_train.cc", "cli/flags/flags.h"), Rules{"layer"});
+}
+
+TEST(Header, DeclaresInOurNamespaceAndWithOurPrefix) {
+  EXPECT_EQ(rules(check_namespace(Source("src/os/a.cc", "#include <x>\nnamespace phalanx::os {\n}\nnamespace re2 {\n}\n"))), Rules{});
+  EXPECT_EQ(rules(check_namespace(Source("src/os/a.cc", "#include <x>\nnamespace os {\n}\n"))), Rules{"namespace"});
+  EXPECT_EQ(rules(check_namespace(Source("src/os/a.h", "#pragma once\n#define PHALANX_A 1\n"))), Rules{});
+  EXPECT_EQ(rules(check_namespace(Source("src/os/a.h", "#pragma once\n#define A 1\n"))), Rules{"macro"});
+  EXPECT_EQ(rules(check_namespace(Source("src/os/a.cc", "#include <x>\n#define A 1\n"))), Rules{});
+}
+
+TEST(House, NoFolderIsTooFull) {
+  std::set<std::string> paths = {"src/os", "docs"};
+  for (int i = 0; i < kMaxFolderFiles; ++i) paths.insert("src/os/file" + std::to_string(i) + ".cc");
+  for (int i = 0; i < 3 * kMaxFolderFiles; ++i) paths.insert("docs/page" + std::to_string(i) + ".md");
+  EXPECT_EQ(rules(check_folder_sizes(paths)), Rules{});
+  paths.insert("src/os/loop/one.h");
+  EXPECT_EQ(rules(check_folder_sizes(paths)), Rules{});
+  paths.insert("src/os/one_more.h");
+  EXPECT_EQ(rules(check_folder_sizes(paths)), Rules{"folder-size"});
 }
 
 TEST(House, EveryFolderIsInThePictureWithAWord) {
@@ -220,4 +240,4 @@ TEST(Links, LeadSomewhere) {
 }
 
 }  // namespace
-}  // namespace tidy
+}  // namespace phalanx::tidy
