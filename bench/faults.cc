@@ -260,6 +260,8 @@ std::optional<std::string> parse(const Words& args, Options& options) {
 }  // namespace
 }  // namespace phalanx::bench
 
+using namespace phalanx;
+
 int main(int argc, char** argv) {
   bench::Options options;
   if (auto wrong = bench::parse({argv + 1, argv + argc}, options)) return bench::usage(*wrong);

@@ -140,6 +140,8 @@ std::optional<Options> parse(const std::vector<std::string>& args) {
 }  // namespace
 }  // namespace phalanx::scale
 
+using namespace phalanx;
+
 int main(int argc, char** argv) {
   std::optional<scale::Options> options = scale::parse({argv + 1, argv + argc});
   if (!options) return std::fprintf(stderr, "usage: scale [--quick] [--json] [--hosts 64,256,1024] [--ranks N] PHALANX STAND_IN\n"), 2;

@@ -250,6 +250,8 @@ std::optional<Options> parse(const Words& args) {
 }  // namespace
 }  // namespace phalanx::bench
 
+using namespace phalanx;
+
 int main(int argc, char** argv) {
   std::optional<bench::Options> options = bench::parse({argv + 1, argv + argc});
   if (!options) return bench::usage();

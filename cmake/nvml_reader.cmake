@@ -45,4 +45,5 @@ endif()
 
 add_custom_target(nvml_reader DEPENDS ${reader})
 add_dependencies(phalanx_machine nvml_reader)
-set_source_files_properties(machine/gpu/nvml_image.cc PROPERTIES OBJECT_DEPENDS ${reader} COMPILE_DEFINITIONS PHALANX_NVML_READER="${reader}")
+set_source_files_properties(machine/gpu/nvml_image.cc PROPERTIES
+  OBJECT_DEPENDS ${reader} COMPILE_DEFINITIONS PHALANX_NVML_READER="${reader}")

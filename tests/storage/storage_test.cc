@@ -22,6 +22,7 @@
 
 namespace {
 
+using namespace phalanx;
 using namespace phalanx::storage;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;

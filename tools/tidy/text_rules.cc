@@ -98,7 +98,8 @@ std::vector<Finding> check_namespace(const Source& source) {
       R"(\nnamespace ((?:base|os|wire|store|codes|machine|hosts|agent|doctor|diagnosis|job|logs|fit|view|cli|engine)\b))");
   find_all(source, source.code(), kOpened, "namespace", "write phalanx:: before it", &out);
   if (!source.header() || source.path() == "src/base/try.h") return out;
-  static const std::regex kMacro(R"(\n#define ((?!PHALANX_)\w+))");
+  // USE_C10D_…: what libtorch asks for before its own headers are read.
+  static const std::regex kMacro(R"(\n#define ((?!PHALANX_|USE_C10D_)\w+))");
   find_all(source, source.code(), kMacro, "macro", "a header's macros begin with PHALANX_", &out);
   return out;
 }
