@@ -4,7 +4,6 @@
 // A check is a pure function of a situation. It adds one finding per host or set of hosts; equal evidence is folded later.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,22 +39,7 @@ struct Row {
 };
 
 // All rows, group by group: a code's prefix is its group's (GPU-, VIS-, NET-, IB-, NCCL-, RDZV-, ENV-, FS-, TIME-, LIM-, PROC-, CMD-,
-// DATA-, PERF-). One function per group in rows_<group>.cc.
-std::span<const Row> gpu_rows();
-std::span<const Row> visibility_rows();
-std::span<const Row> network_rows();
-std::span<const Row> infiniband_rows();
-std::span<const Row> nccl_rows();
-std::span<const Row> rendezvous_rows();
-std::span<const Row> software_rows();
-std::span<const Row> storage_rows();
-std::span<const Row> time_rows();
-std::span<const Row> limits_rows();
-std::span<const Row> process_rows();
-std::span<const Row> command_rows();
-std::span<const Row> data_rows();
-std::span<const Row> speed_rows();
-
+// DATA-, PERF-). A group is a folder of doctor/checks/.
 std::vector<const Row*> catalogue();
 const Row* find_row(std::string_view code);  // case-insensitive; null if there is none
 

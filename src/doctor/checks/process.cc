@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "doctor/catalogue.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/mesh_view.h"
 
 namespace phalanx::doctor {

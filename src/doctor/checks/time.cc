@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "doctor/catalogue.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 
 namespace phalanx::doctor {

@@ -71,15 +71,4 @@ std::string set_to_zh(const Seen& s) {
 
 bool has_devices(const Situation& s, size_t h) { return s.hosts[h].probed && !s.hosts[h].facts.gpus.devices.empty(); }
 
-std::vector<Row> joined(std::initializer_list<std::span<const Row>> parts) {
-  std::vector<Row> all;
-  for (std::span<const Row> part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
-
-std::span<const Row> gpu_rows() {
-  static const std::vector<Row> kRows = joined({gpu_driver_rows(), gpu_health_rows(), gpu_log_rows(), gpu_use_rows()});
-  return kRows;
-}
-
 }  // namespace phalanx::doctor

@@ -39,14 +39,4 @@ void each_gpu(const Situation& situation, What what) {
       if (g.fault.empty()) what(h, g);
 }
 
-std::vector<Row> joined(std::initializer_list<std::span<const Row>> parts);
-
-// The parts of gpu_rows() and, of speed_rows(), the GPUs' part.
-std::span<const Row> gpu_driver_rows();
-std::span<const Row> gpu_health_rows();
-std::span<const Row> gpu_log_rows();
-std::span<const Row> gpu_use_rows();
-std::span<const Row> gpu_speed_rows();
-std::span<const Row> visible_count_rows();  // of visibility_rows()
-
 }  // namespace phalanx::doctor

@@ -29,7 +29,4 @@ struct OddPort {
 };
 std::vector<OddPort> odd_ports(const Situation& s, const std::function<std::string(const IbPlace&)>& value);
 
-std::span<const Row> infiniband_port_rows();  // states, rates, counters
-std::span<const Row> infiniband_use_rows();   // what NCCL needs to use them
-
 }  // namespace phalanx::doctor

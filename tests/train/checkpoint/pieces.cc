@@ -14,8 +14,6 @@
 #include <filesystem>
 #include <random>
 
-using namespace phalanx;
-
 namespace phalanx::pieces {
 
 using namespace engine::checkpoint;

@@ -107,6 +107,7 @@ void before_each(std::function<void(const Call&)> ask) {
 
 }  // namespace phalanx::faults
 
+using namespace phalanx;
 using faults::fault_at;
 
 #define REAL(name) static auto* const next = faults::real(&::name, #name)

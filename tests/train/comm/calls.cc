@@ -11,8 +11,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-using namespace phalanx;
-
 namespace phalanx::calls {
 namespace {
 

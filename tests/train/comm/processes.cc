@@ -17,8 +17,6 @@
 #include "os/fd.h"
 #include "os/files.h"
 
-using namespace phalanx;
-
 namespace phalanx::processes {
 
 using engine::comm::GroupOptions;

@@ -4,8 +4,6 @@
 
 #include <fstream>
 
-using namespace phalanx;
-
 namespace phalanx::sets {
 
 namespace data = engine::data;

@@ -10,8 +10,6 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
-using namespace phalanx;
-
 namespace phalanx::net {
 
 using engine::model::Embedding;

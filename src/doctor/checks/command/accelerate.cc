@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/checks/command/rows.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/command_view.h"
 #include "doctor/views/known_keys.h"
 

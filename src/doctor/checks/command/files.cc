@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/yaml.h"
-#include "doctor/checks/command/rows.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 #include "doctor/views/command_view.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "doctor/checks/command/rows.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/command_view.h"
 
 namespace phalanx::doctor {

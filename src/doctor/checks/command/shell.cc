@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/checks/command/rows.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/command_view.h"
 
 namespace phalanx::doctor {

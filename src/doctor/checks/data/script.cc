@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "base/text.h"
-#include "doctor/checks/command/rows.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/command_view.h"
 #include "machine/command/launch_line.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 #include "doctor/views/gpu_view.h"
 

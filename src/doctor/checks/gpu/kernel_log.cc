@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/gpu_view.h"
 
 namespace phalanx::doctor {

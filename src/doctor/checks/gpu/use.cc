@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 #include "doctor/views/gpu_view.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 #include "doctor/settings.h"
 #include "doctor/views/infiniband_view.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "doctor/views/infiniband_view.h"
 #include "doctor/views/network_view.h"

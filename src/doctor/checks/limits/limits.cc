@@ -1,12 +1,11 @@
 // What a rank inherits: open files, processes, locked memory, stack, sizes.
-#include "doctor/checks/limits/limits.h"
-
 #include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 
 namespace phalanx::doctor {
@@ -207,15 +206,5 @@ constexpr Row kProcessLimitRows[] = {
 }  // namespace
 
 std::span<const Row> process_limit_rows() { return kProcessLimitRows; }
-
-std::span<const Row> limits_rows() {
-  static const std::vector<Row> kAll = [] {
-    std::vector<Row> all;
-    for (auto* rows : {process_limit_rows, machine_limit_rows})
-      for (const Row& row : rows()) all.push_back(row);
-    return all;
-  }();
-  return kAll;
-}
 
 }  // namespace phalanx::doctor

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/checks/limits/limits.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 
 namespace phalanx::doctor {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/checks/nccl/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 
 namespace phalanx::doctor {

@@ -1,7 +1,7 @@
 // Which libnccl torch would load.
 #include <fmt/format.h>
 
-#include "doctor/checks/nccl/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "doctor/views/nccl_variables.h"
 #include "machine/software/elf_reader.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "doctor/checks/network/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "doctor/views/network_view.h"
 #include "machine/network/text.h"

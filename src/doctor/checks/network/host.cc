@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/checks/network/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "doctor/views/network_view.h"
 #include "machine/network/text.h"

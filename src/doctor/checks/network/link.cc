@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "doctor/checks/network/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "doctor/views/mesh_view.h"
 #include "doctor/views/network_view.h"

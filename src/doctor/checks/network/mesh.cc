@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "doctor/checks/network/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/mesh_view.h"
 #include "doctor/views/network_view.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "doctor/checks/rendezvous/rendezvous.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/address_words.h"
 
 namespace phalanx::doctor {

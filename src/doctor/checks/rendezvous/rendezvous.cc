@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "doctor/checks/rendezvous/random_port.h"
+#include "doctor/checks/rows.h"
 #include "doctor/views/address_words.h"
 
 namespace phalanx::doctor {
@@ -211,15 +212,5 @@ const machine::Resolved* resolved(const HostView& host, const std::string& name)
 }
 
 std::span<const Row> meeting_rows() { return kMeetingRows; }
-
-std::span<const Row> rendezvous_rows() {
-  static const std::vector<Row> kAll = [] {
-    std::vector<Row> all;
-    for (auto* rows : {meeting_rows, name_rows})
-      for (const Row& row : rows()) all.push_back(row);
-    return all;
-  }();
-  return kAll;
-}
 
 }  // namespace phalanx::doctor

@@ -1,16 +1,12 @@
-// The rendezvous rows, by subject; rendezvous_rows() joins them.
+// Where the ranks meet: what several checks ask.
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 
 #include "doctor/catalogue.h"
 
 namespace phalanx::doctor {
-
-std::span<const Row> meeting_rows();  // master address and port
-std::span<const Row> name_rows();     // host names, and one machine that is named twice
 
 // Where the store is: the host that has MASTER_ADDR, else the first. Nothing if the job has no hosts.
 std::optional<size_t> store_host(const Situation& s);

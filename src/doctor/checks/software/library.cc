@@ -1,7 +1,7 @@
 // The C library, CUDA's libraries, the kernel, and leftovers of builds.
 #include <fmt/format.h>
 
-#include "doctor/checks/software/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "machine/software/elf_reader.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/checks/software/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "machine/software/elf_reader.h"
 

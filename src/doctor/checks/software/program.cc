@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "doctor/checks/software/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 
 namespace phalanx::doctor {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/checks/software/parts.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "doctor/views/nccl_variables.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "doctor/checks/speed/speed.h"
+#include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "doctor/verbs.h"
 

@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/checks/storage/storage.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 #include "doctor/views/address_words.h"
+#include "doctor/views/path_view.h"
 #include "machine/storage/mounts.h"
 
 namespace phalanx::doctor {

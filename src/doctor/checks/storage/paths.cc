@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/checks/storage/storage.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
+#include "doctor/views/path_view.h"
 #include "machine/storage/mounts.h"
 
 namespace phalanx::doctor {

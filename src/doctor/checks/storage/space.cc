@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "doctor/checks/storage/storage.h"
+#include "doctor/checks/rows.h"
+#include "doctor/views/path_view.h"
 
 namespace phalanx::doctor {
 namespace {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 #include "doctor/views/gpu_view.h"
 
@@ -123,9 +124,6 @@ const Row kVisibilityRows[] = {
 
 }  // namespace
 
-std::span<const Row> visibility_rows() {
-  static const std::vector<Row> kAll = joined({kVisibilityRows, visible_count_rows()});
-  return kAll;
-}
+std::span<const Row> visibility_rows() { return kVisibilityRows; }
 
 }  // namespace phalanx::doctor

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 #include "doctor/views/gpu_view.h"
 

@@ -1,4 +1,4 @@
-#include "doctor/checks/storage/storage.h"
+#include "doctor/views/path_view.h"
 
 #include <algorithm>
 #include <functional>
@@ -46,15 +46,5 @@ Words host_names(const Situation& s, const std::vector<size_t>& hosts) {
 }
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-std::span<const Row> storage_rows() {
-  static const std::vector<Row> kStorageRows = [] {
-    std::vector<Row> all;
-    for (auto* rows : {shared_memory_rows, space_rows, mount_rows, path_rows})
-      for (const Row& row : rows()) all.push_back(row);
-    return all;
-  }();
-  return kStorageRows;
-}
 
 }  // namespace phalanx::doctor

@@ -1,19 +1,13 @@
-// The storage rows, by subject; storage_rows() joins them.
+// Paths of the job as the hosts see them: what several storage checks ask.
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "doctor/catalogue.h"
 
 namespace phalanx::doctor {
-
-std::span<const Row> shared_memory_rows();
-std::span<const Row> space_rows();
-std::span<const Row> mount_rows();
-std::span<const Row> path_rows();
 
 // Every path that was looked at, on every probed host.
 void each_path(const Situation& s, const std::function<void(size_t host, const machine::PathFact&)>& visit);
