@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "wire/link_outcome.h"
+
 namespace phalanx::hosts {
 
 // One connection that was tried, from one host to another.
@@ -18,11 +20,7 @@ struct Link {
   std::string address;       // of `to`
   int64_t port = 0;
   bool master_port = false;  // the port of MASTER_PORT, not an ephemeral one
-  // "ok"; "refused" (reset), "rejected" (ICMP port unreachable: a firewall, since a host without a listener resets), "prohibited" (ICMP
-  // administratively prohibited, or our own firewall), "timeout" (silence: DROP), "no-route" (ENETUNREACH), "unreachable" (no
-  // neighbour answers for it), "stalled" (connected, small packets pass, the payload does not: MTU), "silent" (connected, but its agent
-  // says nothing), "stranger" (somebody else answered), "error"
-  std::string outcome;
+  wire::LinkOutcome outcome = wire::LinkOutcome::kNone;
   int64_t error_number = 0;
   int64_t connect_ns = 0;        // to the connection, or to its failure
   int64_t round_trip_ns = 0;     // the least of several small echoes; 0: not measured
@@ -38,7 +36,9 @@ void fields(V& v, Link& f) {
   v("address", f.address);
   v("port", f.port);
   v("master_port", f.master_port);
-  v("outcome", f.outcome);
+  std::string outcome(wire::name_of(f.outcome));
+  v("outcome", outcome);
+  f.outcome = wire::link_outcome(outcome).value_or(wire::LinkOutcome::kError);
   v("error_number", f.error_number);
   v("connect_ns", f.connect_ns);
   v("round_trip_ns", f.round_trip_ns);

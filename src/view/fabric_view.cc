@@ -28,14 +28,14 @@ bool is_slow(const Link& link, int64_t median) { return link.bytes_per_second > 
 const std::string& name(const Situation& s, int64_t host) { return s.hosts[static_cast<size_t>(host)].name; }
 
 std::string speed(const Link& link) {
-  if (link.outcome != "ok") return link.outcome;
+  if (link.outcome != wire::LinkOutcome::kOk) return std::string(wire::name_of(link.outcome));
   if (link.bytes_per_second == 0) return "-";
   double gbit = static_cast<double>(link.bytes_per_second) * 8 / 1e9;
   return gbit < 1 ? fmt::format("{:.0f} Mb/s", gbit * 1000) : fmt::format("{:.1f} Gb/s", gbit);
 }
 
 std::string trip(const Link& link) {
-  if (link.outcome != "ok") return link.outcome;
+  if (link.outcome != wire::LinkOutcome::kOk) return std::string(wire::name_of(link.outcome));
   return fmt::format("{:.0f} us", static_cast<double>(link.round_trip_ns) / 1e3);
 }
 
@@ -80,7 +80,8 @@ std::string list(const Situation& s, int64_t median) {
 }  // namespace
 
 bool fabric_holds(const Situation& s) {
-  return !s.mesh.links.empty() && std::all_of(s.mesh.links.begin(), s.mesh.links.end(), [](const Link& l) { return l.outcome == "ok"; });
+  return !s.mesh.links.empty() &&
+         std::all_of(s.mesh.links.begin(), s.mesh.links.end(), [](const Link& l) { return l.outcome == wire::LinkOutcome::kOk; });
 }
 
 std::string fabric_text(const Situation& s, base::Language language) {
@@ -100,7 +101,7 @@ std::string fabric_text(const Situation& s, base::Language language) {
   }
   std::string slow;
   Link typical;
-  typical.outcome = "ok";
+  typical.outcome = wire::LinkOutcome::kOk;
   typical.bytes_per_second = median;
   for (const Link& link : s.mesh.links) {
     if (!is_slow(link, median)) continue;
@@ -119,7 +120,7 @@ base::Json fabric_json(const Situation& s) {
     links.push_back({{"from", name(s, link.from)},
                      {"to", name(s, link.to)},
                      {"address", link.address},
-                     {"outcome", link.outcome},
+                     {"outcome", wire::name_of(link.outcome)},
                      {"bytes_per_second", link.bytes_per_second},
                      {"round_trip_ns", link.round_trip_ns},
                      {"retransmits", link.retransmits},

@@ -157,7 +157,7 @@ base::Status within_bounds(const Dialed& m) {
   Bounds b("Dialed");
   b.number("the number of links", m.links.size(), kMostLinks);
   for (const DialedLink& link : m.links) {
-    b.text("an outcome", link.outcome, kMostAddressBytes);
+    b.number("an outcome", static_cast<uint8_t>(link.outcome), static_cast<uint8_t>(LinkOutcome::kError));
     b.text("a local address", link.local_address, kMostAddressBytes);
     b.number("an error number", link.error_number, INT32_MAX);
     for (int64_t time : {link.connect_ns, link.round_trip_ns}) b.mono("a time", time);

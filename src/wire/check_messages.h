@@ -2,6 +2,7 @@
 // They encode and decode as those of messages.h.
 #pragma once
 
+#include "wire/link_outcome.h"
 #include "wire/messages.h"
 
 namespace phalanx::wire {
@@ -71,11 +72,11 @@ struct Listening {
   static constexpr FrameType kType = FrameType::kListening;
   std::vector<ListenedPlace> places;
 };
-// What became of one dial; fields and outcomes as in hosts/mesh.h.
+// What became of one dial; fields as in hosts/mesh.h.
 struct DialedLink {
   uint32_t to = 0;
   bool master_port = false;
-  std::string outcome;
+  LinkOutcome outcome = LinkOutcome::kNone;
   uint32_t error_number = 0;
   int64_t connect_ns = 0;
   int64_t round_trip_ns = 0;

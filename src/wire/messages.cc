@@ -157,7 +157,9 @@ template <typename W>
 void fields(W& w, DialedLink& m) {
   w(m.to);
   w(m.master_port);
-  w(m.outcome);
+  uint8_t outcome = static_cast<uint8_t>(m.outcome);
+  w(outcome);
+  m.outcome = static_cast<LinkOutcome>(outcome);  // within_bounds refuses what is none
   w(m.error_number);
   w(m.connect_ns);
   w(m.round_trip_ns);
@@ -169,7 +171,7 @@ void fields(W& w, DialedLink& m) {
 template <typename W>
 void fields(W& w, Dialed& m) {
   w(m.round);
-  w.each(m.links, 57);
+  w.each(m.links, 54);
 }
 template <typename W>
 void fields(W& w, ProbePeer& m) {

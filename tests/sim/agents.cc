@@ -101,12 +101,13 @@ void World::answer(Agent& agent, const wire::Dial& m) {
     link.master_port = target.master_port;
     bool broken = now_faulty(Fault::Kind::kBrokenLink, agent.host) ||
                   (target.to < run_.members.size() && now_faulty(Fault::Kind::kBrokenLink, run_.members[target.to]));
-    link.outcome = broken && !dice_.once_in(4) ? (dice_.once_in(2) ? "timeout" : "refused") : "ok";
+    link.outcome = broken && !dice_.once_in(4) ? (dice_.once_in(2) ? wire::LinkOutcome::kTimeout : wire::LinkOutcome::kRefused)
+                                               : wire::LinkOutcome::kOk;
     link.round_trip_ns = 200'000;
     link.bytes_per_second = 1'000'000'000;
     answer.links.push_back(link);
   }
-  if (dice_.once_in(20)) answer.links.push_back({99, false, "ok", 0, 0, 0, 0, 0, 0, ""});
+  if (dice_.once_in(20)) answer.links.push_back({99, false, wire::LinkOutcome::kOk, 0, 0, 0, 0, 0, 0, ""});
   if (now_faulty(Fault::Kind::kBrokenLink, agent.host) && dice_.once_in(4)) return;
   say(agent, answer);
 }
@@ -301,7 +302,7 @@ void World::rave_in_values(Agent& agent) {
     case 2: return say(agent, wire::Listening{std::vector<wire::ListenedPlace>(dice_.once_in(2) ? 16 : 10'000, {{}, 65'535})});
     case 3:
       return say(agent, wire::Dialed{0, std::vector<wire::DialedLink>(dice_.once_in(2) ? 100 : 20'000,
-                                                                      {0, false, "ok", 0, -kEdge, kEdge, 0, 0, 0, ""})});
+                                                                      {0, false, wire::LinkOutcome::kOk, 0, -kEdge, kEdge, 0, 0, 0, ""})});
     case 4:
       return say(agent, wire::Probed{{}, R"({"gpus":{"devices":[{"index":-7}]},"clock":{"wall_ns":-1,"mono_ns":9223372036854775807}})"});
     case 5: return say(agent, wire::Trouble{std::string(dice_.once_in(2) ? 1000 : 1 << 20, '\x1b')});
@@ -357,7 +358,7 @@ void World::rave(Agent& agent) {
   }
   if (dice_.once_in(40)) say(agent, wire::Finished{static_cast<uint32_t>(dice_.between(0, 3)), static_cast<uint32_t>(dice_.between(0, 1))});
   if (dice_.once_in(20)) say(agent, wire::Listening{{{{}, 1}}});
-  if (dice_.once_in(20)) say(agent, wire::Dialed{0, {{7, false, "ok", 0, 0, 0, 0, 0, 0, ""}}});
+  if (dice_.once_in(20)) say(agent, wire::Dialed{0, {{7, false, wire::LinkOutcome::kOk, 0, 0, 0, 0, 0, 0, ""}}});
   if (dice_.once_in(20)) say(agent, wire::Probed{{}, "{}"});
   if (dice_.once_in(20)) say(agent, wire::Hello{});
   later(dice_.ms(1, 400), [this, &agent] { rave(agent); });

@@ -142,7 +142,7 @@ void join(Situation& s, int64_t bytes_per_second, int64_t round_trip_ns) {
       link.to = static_cast<int64_t>(b);
       link.address = to.address;
       link.port = 41000;
-      link.outcome = "ok";
+      link.outcome = wire::LinkOutcome::kOk;
       link.connect_ns = round_trip_ns;
       link.round_trip_ns = round_trip_ns;
       link.bytes_per_second = bytes_per_second;

@@ -93,7 +93,7 @@ void MeshDial::connected() {
   base::Result<os::Endpoint> local = os::local_endpoint(fd_.get());
   if (local.ok()) link_.local_address = local->address;
   base::Result<std::string> nonce = wire::fresh_nonce();
-  if (!nonce.ok()) return over("error", EAGAIN);
+  if (!nonce.ok()) return over(wire::LinkOutcome::kError, EAGAIN);
   nonce_ = std::move(nonce).value();
   phase_ = Phase::kProving;
   awaited_ = kMeshAnswerBytes;
@@ -116,7 +116,8 @@ void MeshDial::write_more() {
     os::IoStep step = os::write_step(fd_.get(), rest.data(), rest.size());
     if (step.kind == os::IoStep::kWouldBlock) break;
     if (step.kind != os::IoStep::kBytes)
-      return over(phase_ == Phase::kProving ? "stranger" : "error", step.error_number ? step.error_number : EPIPE);
+      return over(phase_ == Phase::kProving ? wire::LinkOutcome::kStranger : wire::LinkOutcome::kError,
+                  step.error_number ? step.error_number : EPIPE);
     if (written_ < out_.size()) written_ += step.bytes;
   }
   if (phase_ == Phase::kOver) return;
@@ -130,7 +131,8 @@ bool MeshDial::read_more() {
   if (step.kind == os::IoStep::kWouldBlock) return false;
   if (step.kind != os::IoStep::kBytes) {
     bool proven = phase_ != Phase::kProving;
-    over(proven ? "error" : "stranger", step.kind == os::IoStep::kError ? step.error_number : ECONNRESET);
+    over(proven ? wire::LinkOutcome::kError : wire::LinkOutcome::kStranger,
+         step.kind == os::IoStep::kError ? step.error_number : ECONNRESET);
     return false;
   }
   if (phase_ == Phase::kProving) hello_.append(buffer.get(), std::min(step.bytes, kMeshAnswerBytes));
@@ -143,11 +145,11 @@ void MeshDial::take(size_t bytes) {
   moved_ = os::mono_now();
   // Something else may greet with fewer bytes than are awaited, and then wait for us.
   size_t seen = std::min(hello_.size(), kMeshHello.size());
-  if (phase_ == Phase::kProving && hello_.compare(0, seen, kMeshHello.substr(0, seen)) != 0) return over("stranger");
+  if (phase_ == Phase::kProving && hello_.compare(0, seen, kMeshHello.substr(0, seen)) != 0) return over(wire::LinkOutcome::kStranger);
   if (received_ < awaited_) return;
   switch (phase_) {
     case Phase::kProving:
-      if (!prove()) return over("stranger");
+      if (!prove()) return over(wire::LinkOutcome::kStranger);
       phase_ = Phase::kEchoing;
       return request_.echoes > 0 ? next_echo() : begin_payload();
     case Phase::kEchoing: {
@@ -197,7 +199,7 @@ void MeshDial::begin_payload() {
 }
 
 void MeshDial::begin_burst() {
-  if (request_.burst_ms == 0) return over("ok");
+  if (request_.burst_ms == 0) return over(wire::LinkOutcome::kOk);
   phase_ = Phase::kBurst;
   if (timer_) loop_.cancel(timer_);
   timer_ = 0;
@@ -215,43 +217,45 @@ void MeshDial::end_burst() {
   uint64_t passed = os::tcp_progress(fd_.get()).acknowledged_bytes - acknowledged_;
   int64_t took = std::max<int64_t>(1, (os::mono_now() - phase_begun_).count());
   link_.bytes_per_second = static_cast<int64_t>(static_cast<double>(passed) * 1e9 / static_cast<double>(took));
-  over("ok");
+  over(wire::LinkOutcome::kOk);
 }
 
 void MeshDial::on_silence() {
   switch (phase_) {
-    case Phase::kConnecting: return over(os::neighbour_is_silent(where_.address) ? "unreachable" : "timeout", ETIMEDOUT);
+    case Phase::kConnecting:
+      return over(os::neighbour_is_silent(where_.address) ? wire::LinkOutcome::kUnreachable : wire::LinkOutcome::kTimeout, ETIMEDOUT);
     case Phase::kPayload: break;
-    default: return over("silent", ETIMEDOUT);
+    default: return over(wire::LinkOutcome::kSilent, ETIMEDOUT);
   }
   uint64_t acknowledged = os::tcp_progress(fd_.get()).acknowledged_bytes;
   bool moving = acknowledged > acknowledged_ || os::mono_now() - moved_ < os::milliseconds(request_.timeout_ms);
-  if (!moving) return over("stalled", ETIMEDOUT);
+  if (!moving) return over(wire::LinkOutcome::kStalled, ETIMEDOUT);
   acknowledged_ = acknowledged;
   if (os::mono_now() - phase_begun_ < MeshDialer::kSlowest) return arm();
   link_.bytes_per_second =
       static_cast<int64_t>(static_cast<double>(received_) * 1e9 / static_cast<double>((os::mono_now() - phase_begun_).count()));
-  over("ok");
+  over(wire::LinkOutcome::kOk);
 }
 
 void MeshDial::on_icmp(const os::IcmpError& error) {
   if (!error.v6 && error.type == 3) {  // RFC 792, RFC 1812
     switch (error.code) {
       case 0:
-      case 6: return over("no-route", error.error_number);
+      case 6: return over(wire::LinkOutcome::kNoRoute, error.error_number);
       case 2:
-      case 3: return over("rejected", error.error_number);
+      case 3: return over(wire::LinkOutcome::kRejected, error.error_number);
       case 9:
       case 10:
-      case 13: return over("prohibited", error.error_number);
+      case 13: return over(wire::LinkOutcome::kProhibited, error.error_number);
       case 1:
-      case 7: return over("unreachable", error.error_number);
+      case 7: return over(wire::LinkOutcome::kUnreachable, error.error_number);
       default: return;  // not the last word
     }
   }
   if (error.v6 && error.type == 1) {  // RFC 4443
-    static constexpr const char* kOutcomes[] = {"no-route", "prohibited", "unreachable", "unreachable",
-                                                "rejected", "prohibited", "prohibited"};
+    static constexpr wire::LinkOutcome kOutcomes[] = {
+        wire::LinkOutcome::kNoRoute,  wire::LinkOutcome::kProhibited, wire::LinkOutcome::kUnreachable, wire::LinkOutcome::kUnreachable,
+        wire::LinkOutcome::kRejected, wire::LinkOutcome::kProhibited, wire::LinkOutcome::kProhibited};
     if (error.code >= 0 && error.code < 7) return over(kOutcomes[error.code], error.error_number);
   }
 }
@@ -259,20 +263,22 @@ void MeshDial::on_icmp(const os::IcmpError& error) {
 void MeshDial::fail_connect(int error_number) {
   os::nanoseconds took = os::mono_now() - begun_;
   switch (error_number) {
-    case ECONNREFUSED: return over(took > kNotAtOnce ? "rejected" : "refused", error_number);
-    case ENETUNREACH: return over("no-route", error_number);
+    case ECONNREFUSED: return over(took > kNotAtOnce ? wire::LinkOutcome::kRejected : wire::LinkOutcome::kRefused, error_number);
+    case ENETUNREACH: return over(wire::LinkOutcome::kNoRoute, error_number);
     case EHOSTUNREACH:
     case EHOSTDOWN:
-      if (!fd_.valid()) return over("no-route", error_number);  // our own routing table says so
-      return over(took > kNeighbourPatience || os::neighbour_is_silent(where_.address) ? "unreachable" : "prohibited", error_number);
+      if (!fd_.valid()) return over(wire::LinkOutcome::kNoRoute, error_number);  // our own routing table says so
+      return over(took > kNeighbourPatience || os::neighbour_is_silent(where_.address) ? wire::LinkOutcome::kUnreachable
+                                                                                       : wire::LinkOutcome::kProhibited,
+                  error_number);
     case EACCES:
-    case EPERM: return over("prohibited", error_number);  // our own firewall
-    case ETIMEDOUT: return over("timeout", error_number);
-    default: return over("error", error_number);
+    case EPERM: return over(wire::LinkOutcome::kProhibited, error_number);  // our own firewall
+    case ETIMEDOUT: return over(wire::LinkOutcome::kTimeout, error_number);
+    default: return over(wire::LinkOutcome::kError, error_number);
   }
 }
 
-void MeshDial::over(const char* outcome, int error_number) {
+void MeshDial::over(wire::LinkOutcome outcome, int error_number) {
   if (phase_ == Phase::kOver) return;
   if (phase_ == Phase::kConnecting) link_.connect_ns = (os::mono_now() - begun_).count();
   phase_ = Phase::kOver;

@@ -35,7 +35,7 @@ class MeshDial {
   void on_silence();
   void on_icmp(const os::IcmpError& error);
   void fail_connect(int error_number);
-  void over(const char* outcome, int error_number = 0);
+  void over(wire::LinkOutcome outcome, int error_number = 0);
 
   os::Loop& loop_;
   const wire::Dial& request_;

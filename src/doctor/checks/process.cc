@@ -43,7 +43,7 @@ void silent(const Situation& s, Findings& findings) {
     if (host.reached && !host.probed && !host.error.empty())
       findings.on(h, {host.error, fmt::format("agent 已启动，但之后没有应答：{}", host.error)}, kLookAtLoad);
   }
-  for (const Blame& b : blame(s, [&](const hosts::Link& link) { return link.outcome == "silent"; })) {
+  for (const Blame& b : blame(s, [&](const hosts::Link& link) { return link.outcome == wire::LinkOutcome::kSilent; })) {
     bool known = std::any_of(b.hosts.begin(), b.hosts.end(), [&](size_t h) { return !s.hosts[h].probed; });
     std::string text = ways(s, b);
     if (!known) findings.on(b.hosts, {text + ": connects, then no answer", text + "：能建立连接，之后没有应答"}, kLookAtLoad);

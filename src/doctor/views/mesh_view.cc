@@ -111,7 +111,7 @@ std::string open_firewall(const Situation& s, size_t h) {
   return command.empty() ? fmt::format("sudo iptables -I INPUT -s {} -j ACCEPT", from) : command;
 }
 
-void report_links(const Situation& s, Findings& findings, const char* outcome,
+void report_links(const Situation& s, Findings& findings, wire::LinkOutcome outcome,
                   const std::function<Words(const std::string& ways, const hosts::Link&)>& words,
                   const std::function<std::string(size_t host, const hosts::Link&)>& fix) {
   for (const Blame& b : blame(s, [&](const hosts::Link& link) { return link.outcome == outcome; }))

@@ -27,7 +27,7 @@ std::string ways(const Situation& s, const Blame& blame);
 std::string open_firewall(const Situation& s, size_t host);
 
 // One finding per blamed host for every link with this outcome; `words` gets the ways and the first link.
-void report_links(const Situation& s, Findings& findings, const char* outcome,
+void report_links(const Situation& s, Findings& findings, wire::LinkOutcome outcome,
                   const std::function<Words(const std::string& ways, const hosts::Link&)>& words,
                   const std::function<std::string(size_t host, const hosts::Link&)>& fix);
 

@@ -77,7 +77,7 @@ std::string network_stack(const HostView& view) { return view.facts.machine.boot
 bool link_passed(const Situation& s, size_t a, size_t b) {
   return std::any_of(s.mesh.links.begin(), s.mesh.links.end(), [&](const hosts::Link& l) {
     auto from = static_cast<size_t>(l.from), to = static_cast<size_t>(l.to);
-    return l.outcome == "ok" && ((from == a && to == b) || (from == b && to == a));
+    return l.outcome == wire::LinkOutcome::kOk && ((from == a && to == b) || (from == b && to == a));
   });
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 int failures(const hosts::Mesh& mesh) {
   return static_cast<int>(
-      std::count_if(mesh.links.begin(), mesh.links.end(), [](const hosts::Link& link) { return link.outcome != "ok"; }));
+      std::count_if(mesh.links.begin(), mesh.links.end(), [](const hosts::Link& link) { return link.outcome != wire::LinkOutcome::kOk; }));
 }
 
 hosts::Link* find_link(Checks& c, size_t from, size_t to, bool master_port) {
@@ -101,7 +101,7 @@ void Step::dial_round() {
     link.address = network.addresses[to];
     link.port = c.ports[to][place];
     link.master_port = place == 1;
-    link.outcome = "silent";  // until its dialer has said better
+    link.outcome = wire::LinkOutcome::kSilent;  // until its dialer has said better
     c.link_places[{from, to, link.master_port}] = c.mesh.links.size();
     c.mesh.links.push_back(std::move(link));
   };
@@ -116,7 +116,7 @@ void Step::dial_round() {
     for (const hosts::Pair& pair : c.rounds[c.round - 1]) {
       auto from = static_cast<size_t>(pair.first), to = static_cast<size_t>(pair.second);
       const hosts::Link* link = find_link(c, from, to, false);
-      if (link && link->outcome == "ok") add(from, to, 0);
+      if (link && link->outcome == wire::LinkOutcome::kOk) add(from, to, 0);
     }
   }
   os::milliseconds burst = s.job.burst;
@@ -157,7 +157,7 @@ void Step::take(size_t h, const wire::Dialed& m) {
       link->local_address = said.local_address;
       link->segments = said.segments;
       link->retransmits = said.retransmits;
-    } else if (said.outcome == "ok") {
+    } else if (said.outcome == wire::LinkOutcome::kOk) {
       link->bytes_per_second = said.bytes_per_second;
       link->round_trip_ns = link->round_trip_ns == 0 ? said.round_trip_ns : std::min(link->round_trip_ns, said.round_trip_ns);
       link->segments += said.segments;

@@ -66,14 +66,14 @@ std::string links_text(const Situation& situation, base::Language language) {
   bool chinese = language == base::Language::kChinese;
   std::vector<const Link*> good;
   std::vector<const Link*> bad;
-  for (const Link& link : situation.mesh.links) (link.outcome == "ok" ? good : bad).push_back(&link);
+  for (const Link& link : situation.mesh.links) (link.outcome == wire::LinkOutcome::kOk ? good : bad).push_back(&link);
   std::string out = bad.empty() ? fmt::format(fmt::runtime(chinese ? "{} 条连接全部正常" : "{} connections, all good"), good.size())
                                 : fmt::format(fmt::runtime(chinese ? "{1} 条连接中 {0} 条失败" : "{} of {} connections failed"), bad.size(),
                                               good.size() + bad.size());
   if (!bad.empty()) {
     out += chinese ? "：" : ": ";
     for (size_t i = 0; i < std::min(bad.size(), kMostFailures); ++i)
-      out += fmt::format("{}{} ({})", i ? ", " : "", arrow(situation, *bad[i]), base::printable(bad[i]->outcome));
+      out += fmt::format("{}{} ({})", i ? ", " : "", arrow(situation, *bad[i]), wire::name_of(bad[i]->outcome));
     if (bad.size() > kMostFailures) out += ", …";
   }
   return join_parts({out, measured(situation, good, chinese)});

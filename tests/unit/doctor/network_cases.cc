@@ -31,7 +31,7 @@ hosts::Link* link(Situation& s, int64_t from, int64_t to) {
 }
 
 void fail(hosts::Link& l, const std::string& outcome, int64_t error, int64_t ns) {
-  l.outcome = outcome;
+  l.outcome = wire::link_outcome(outcome).value();
   l.error_number = error;
   l.connect_ns = ns;
   l.round_trip_ns = l.bytes_per_second = 0;

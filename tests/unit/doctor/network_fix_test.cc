@@ -81,8 +81,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, Firewall,
 TEST(Blame, OneHostStandsBehindAllItsLinks) {
   Situation s = plain_ethernet();
   for (hosts::Link& l : s.mesh.links)
-    if (l.from == 2 || l.to == 2) l.outcome = "timeout";
-  std::vector<Blame> all = blame(s, [](const hosts::Link& l) { return l.outcome == "timeout"; });
+    if (l.from == 2 || l.to == 2) l.outcome = wire::LinkOutcome::kTimeout;
+  std::vector<Blame> all = blame(s, [](const hosts::Link& l) { return l.outcome == wire::LinkOutcome::kTimeout; });
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].hosts, std::vector<size_t>{2});
   EXPECT_EQ(all[0].links.size(), 6u);
@@ -90,8 +90,8 @@ TEST(Blame, OneHostStandsBehindAllItsLinks) {
 
 TEST(Blame, OfTwoHostsWithNothingElseBothAreNamed) {
   Situation s = docker_host_network();
-  for (hosts::Link& l : s.mesh.links) l.outcome = "timeout";
-  std::vector<Blame> all = blame(s, [](const hosts::Link& l) { return l.outcome == "timeout"; });
+  for (hosts::Link& l : s.mesh.links) l.outcome = wire::LinkOutcome::kTimeout;
+  std::vector<Blame> all = blame(s, [](const hosts::Link& l) { return l.outcome == wire::LinkOutcome::kTimeout; });
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].hosts, (std::vector<size_t>{0, 1}));
 }

@@ -15,7 +15,7 @@ std::vector<Case> process_cases() {
       hit("PROC-AGENT-SILENT", "stopped after the probe", plain_ethernet,
           [](Situation& s) {
             for (hosts::Link& l : s.mesh.links)
-              if (l.from == 1 || l.to == 1) l.outcome = "silent";
+              if (l.from == 1 || l.to == 1) l.outcome = wire::LinkOutcome::kSilent;
           }),
       miss("PROC-AGENT-SILENT", "a login that failed is told apart", plain_ethernet,
            [](Situation& s) { s.hosts[1].probed = s.hosts[1].reached = false, s.hosts[1].error = "Permission denied"; }),

@@ -54,7 +54,7 @@ TEST(CheckMemory, AnErrorFoundThenStopsTheRunAsARefusal) {
   s.probe_all();
   s.answer_listens();
   s.answer_dials([](size_t from, wire::DialedLink& link) {
-    if (from == 1) link.outcome = "timeout";
+    if (from == 1) link.outcome = wire::LinkOutcome::kTimeout;
   });
   s.probe_all();  // asked again, for the firewalls
   ASSERT_FALSE(s.sent<wire::Signal>().empty());

@@ -53,7 +53,7 @@ TEST(Checks, EveryPairConnectsAndThenBurstsAlone) {
   EXPECT_TRUE(mesh.complete);
   ASSERT_EQ(mesh.links.size(), 8u);
   for (const hosts::Link& link : mesh.links) {
-    EXPECT_EQ(link.outcome, "ok");
+    EXPECT_EQ(link.outcome, wire::LinkOutcome::kOk);
     EXPECT_EQ(link.bytes_per_second, link.master_port ? 0 : 1'000'000'000) << link.from << " " << link.to;
   }
   EXPECT_EQ(s.state.checks.situation.hosts[1].address, "10.0.0.2");
@@ -65,7 +65,7 @@ TEST(Checks, ALinkThatFailsIsKeptAndGetsNoBurst) {
   s.probe_all();
   s.answer_listens();
   s.answer_dials([](size_t from, wire::DialedLink& link) {
-    if (from == 1) link.outcome = "timeout", link.error_number = 110;
+    if (from == 1) link.outcome = wire::LinkOutcome::kTimeout, link.error_number = 110;
   });
   for (const auto& [from, dial] : s.sent<wire::Dial>())
     if (dial.round > 0) { EXPECT_EQ(from, 0u); }
@@ -73,7 +73,8 @@ TEST(Checks, ALinkThatFailsIsKeptAndGetsNoBurst) {
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
   ASSERT_EQ(s.state.checks.situation.mesh.links.size(), 2u);
-  for (const hosts::Link& link : s.state.checks.situation.mesh.links) EXPECT_EQ(link.outcome, link.from == 1 ? "timeout" : "ok");
+  for (const hosts::Link& link : s.state.checks.situation.mesh.links)
+    EXPECT_EQ(link.outcome, link.from == 1 ? wire::LinkOutcome::kTimeout : wire::LinkOutcome::kOk);
 }
 
 TEST(Checks, AHostThatHangsCostsItsDeadlineAndNoMore) {
@@ -205,7 +206,7 @@ TEST(Checks, FirewallsAreReadOnlyWhereALinkFails) {
   s.probe_all();
   s.answer_listens();
   s.answer_dials([](size_t from, wire::DialedLink& link) {
-    if (from == 1) link.outcome = "timeout";
+    if (from == 1) link.outcome = wire::LinkOutcome::kTimeout;
   });
   auto probes = s.sent<wire::Probe>();
   ASSERT_EQ(probes.size(), 4u);

@@ -62,7 +62,7 @@ struct Checking : Script {
         wire::DialedLink link;
         link.to = target.to;
         link.master_port = target.master_port;
-        link.outcome = "ok";
+        link.outcome = wire::LinkOutcome::kOk;
         link.round_trip_ns = 100'000;
         link.bytes_per_second = dial.burst_ms > 0 ? 1'000'000'000 : 0;
         link.local_address = "10.0.0." + std::to_string(from + 1);

@@ -47,7 +47,7 @@ Situation many(Situation s, size_t count) {
       hosts::Link link;
       link.from = static_cast<int64_t>(a);
       link.to = static_cast<int64_t>(b);
-      link.outcome = "ok";
+      link.outcome = wire::LinkOutcome::kOk;
       link.round_trip_ns = 60'000 + static_cast<int64_t>(a + b) * 1'000;
       link.bytes_per_second = 4'000'000'000 - static_cast<int64_t>(a) * 1'000'000;
       s.mesh.links.push_back(link);
@@ -80,7 +80,7 @@ Situation odd_one_of_eight() {
   odd.storage.shm_total_bytes = odd.storage.shm_free_bytes = 64 << 20;
   s.hosts[1].clock_offset_ns = 31'000'000'000;
   for (hosts::Link& link : s.mesh.links)
-    if (link.from == 1 && link.to == 4) link.outcome = "timeout", link.bytes_per_second = link.round_trip_ns = 0;
+    if (link.from == 1 && link.to == 4) link.outcome = wire::LinkOutcome::kTimeout, link.bytes_per_second = link.round_trip_ns = 0;
   return s;
 }
 

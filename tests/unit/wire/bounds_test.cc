@@ -53,8 +53,10 @@ TEST(Bounds, OfTheRest) {
   EXPECT_NE(refusal(Exited{0, 0, 0, 0, "", std::string(1 << 20, 'x'), ""}), "");
   EXPECT_NE(refusal(Listening{{{{}, 65'536}}}), "");
   EXPECT_NE(refusal(Listening{std::vector<ListenedPlace>(17)}), "");
-  EXPECT_NE(refusal(Dialed{0, {{1, false, "ok", 0, kLeast, 0, 0, 0, 0, ""}}}), "");
+  EXPECT_NE(refusal(Dialed{0, {{1, false, LinkOutcome::kOk, 0, kLeast, 0, 0, 0, 0, ""}}}), "");
   EXPECT_NE(refusal(Dialed{0, std::vector<DialedLink>(kMostLinks + 1)}), "");
+  EXPECT_EQ(refusal(Dialed{0, {{1, false, LinkOutcome::kError, 0, 0, 0, 0, 0, 0, ""}}}), "");
+  EXPECT_NE(refusal(Dialed{0, {{1, false, static_cast<LinkOutcome>(12), 0, 0, 0, 0, 0, 0, ""}}}), "");
   EXPECT_NE(refusal(StoreOpened{{}, 70'000}), "");
   EXPECT_NE(refusal(Prepared{{false, base::fail(base::ErrorKind::kUnfit, std::string(1 << 20, 'x'))}, ""}), "");
   EXPECT_NE(refusal(Trouble{std::string(1 << 20, 'x')}), "");

@@ -97,9 +97,9 @@ TEST(Messages, ChecksTravelWhole) {
   hello.fingerprint = "0123";
   EXPECT_EQ(round_trip(hello, bytes).fingerprint, "0123");
   Dialed dialed;
-  dialed.links = {{3, true, "stalled", 110, 5, 6, 7, 9, 8, "10.0.0.1"}};
+  dialed.links = {{3, true, LinkOutcome::kStalled, 110, 5, 6, 7, 9, 8, "10.0.0.1"}};
   Dialed dialed_back = round_trip(dialed, bytes);
-  EXPECT_EQ(dialed_back.links[0].outcome, "stalled");
+  EXPECT_EQ(dialed_back.links[0].outcome, LinkOutcome::kStalled);
   EXPECT_EQ(dialed_back.links[0].local_address, "10.0.0.1");
   EXPECT_EQ(dialed_back.links[0].bytes_per_second, 7);
 }

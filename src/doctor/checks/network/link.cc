@@ -30,7 +30,7 @@ int64_t median(std::vector<int64_t> values) {
 
 std::vector<const hosts::Link*> measured(const Situation& s) {
   std::vector<const hosts::Link*> links = links_of(s);
-  std::erase_if(links, [](const hosts::Link* l) { return l->outcome != "ok" || l->bytes_per_second <= 0; });
+  std::erase_if(links, [](const hosts::Link* l) { return l->outcome != wire::LinkOutcome::kOk || l->bytes_per_second <= 0; });
   return links;
 }
 
@@ -72,7 +72,7 @@ void slow_link(const Situation& s, Findings& findings) {
 
 void loss(const Situation& s, Findings& findings) {
   std::vector<const hosts::Link*> links = links_of(s);
-  std::erase_if(links, [](const hosts::Link* l) { return l->outcome != "ok"; });
+  std::erase_if(links, [](const hosts::Link* l) { return l->outcome != wire::LinkOutcome::kOk; });
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     std::vector<int64_t> mine, others;
     int64_t lost = 0;

@@ -16,7 +16,7 @@ std::string no_fix(size_t, const hosts::Link&) { return ""; }
 
 void dropped(const Situation& s, Findings& f) {
   report_links(
-      s, f, "timeout",
+      s, f, wire::LinkOutcome::kTimeout,
       [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: silence for {}; the packets are thrown away on the way", ways, seconds(link.connect_ns)),
                 fmt::format("{}：{} 内没有任何回应，数据包在途中被丢弃", ways, seconds(link.connect_ns))};
@@ -26,7 +26,7 @@ void dropped(const Situation& s, Findings& f) {
 
 void refused(const Situation& s, Findings& f) {
   report_links(
-      s, f, "refused",
+      s, f, wire::LinkOutcome::kRefused,
       [](const std::string& ways, const hosts::Link&) -> Words {
         return {ways + ": refused at once, though our agent was listening there; a firewall answers with a TCP reset",
                 ways + "：立即被拒绝，而我们的 agent 当时正在该端口监听；说明有防火墙以 TCP reset 应答"};
@@ -36,7 +36,7 @@ void refused(const Situation& s, Findings& f) {
 
 void rejected(const Situation& s, Findings& f) {
   report_links(
-      s, f, "rejected",
+      s, f, wire::LinkOutcome::kRejected,
       [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: refused after {}; a firewall rejects (port unreachable)", ways, seconds(link.connect_ns)),
                 fmt::format("{}：{} 后被拒绝；防火墙 REJECT（port unreachable）", ways, seconds(link.connect_ns))};
@@ -46,7 +46,7 @@ void rejected(const Situation& s, Findings& f) {
 
 void prohibited(const Situation& s, Findings& f) {
   report_links(
-      s, f, "prohibited",
+      s, f, wire::LinkOutcome::kProhibited,
       [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: \"No route to host\" (errno 113) after {}, sent by a firewall, not by a router", ways,
                             seconds(link.connect_ns)),
@@ -66,7 +66,7 @@ std::string refusing_route(const Situation& s, const hosts::Link& link) {
 }
 
 void no_route(const Situation& s, Findings& f) {
-  for (const Blame& b : blame(s, [](const hosts::Link& link) { return link.outcome == "no-route"; })) {
+  for (const Blame& b : blame(s, [](const hosts::Link& link) { return link.outcome == wire::LinkOutcome::kNoRoute; })) {
     std::vector<size_t> senders;
     for (const hosts::Link* link : b.links)
       if (auto from = static_cast<size_t>(link->from); std::find(senders.begin(), senders.end(), from) == senders.end())
@@ -91,7 +91,7 @@ void no_route(const Situation& s, Findings& f) {
 
 void unreachable(const Situation& s, Findings& f) {
   report_links(
-      s, f, "unreachable",
+      s, f, wire::LinkOutcome::kUnreachable,
       [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: \"No route to host\" (errno 113) after {}; nobody answers ARP for that address", ways,
                             seconds(link.connect_ns)),
@@ -102,7 +102,7 @@ void unreachable(const Situation& s, Findings& f) {
 
 void mtu_hole(const Situation& s, Findings& f) {
   report_links(
-      s, f, "stalled",
+      s, f, wire::LinkOutcome::kStalled,
       [](const std::string& ways, const hosts::Link&) -> Words {
         return {ways + ": connects, but larger packets never arrive; something on the way has a smaller MTU and says nothing",
                 ways + "：能建立连接，但大包始终到不了；途中某处 MTU 更小且没有任何提示"};
@@ -116,7 +116,7 @@ void mtu_hole(const Situation& s, Findings& f) {
 
 void stranger(const Situation& s, Findings& f) {
   report_links(
-      s, f, "stranger",
+      s, f, wire::LinkOutcome::kStranger,
       [](const std::string& ways, const hosts::Link&) -> Words {
         return {ways + ": somebody else answers there; another machine has the same address, or another program the port",
                 ways + "：应答者不是目标主机；要么另一台机器占用了相同的 IP，要么另一个程序占用了该端口"};
@@ -131,9 +131,11 @@ void stranger(const Situation& s, Findings& f) {
 void one_way(const Situation& s, Findings& f) {
   std::vector<const hosts::Link*> links = links_of(s);
   auto failed = [&](const hosts::Link& link) {
-    if (link.outcome == "ok" || link.outcome.empty() || link.outcome == "stranger") return false;
+    if (link.outcome == wire::LinkOutcome::kOk || link.outcome == wire::LinkOutcome::kNone || link.outcome == wire::LinkOutcome::kStranger)
+      return false;
     return std::any_of(links.begin(), links.end(), [&](const hosts::Link* back) {
-      return back->from == link.to && back->to == link.from && back->master_port == link.master_port && back->outcome == "ok";
+      return back->from == link.to && back->to == link.from && back->master_port == link.master_port &&
+             back->outcome == wire::LinkOutcome::kOk;
     });
   };
   for (const Blame& b : blame(s, failed)) {
@@ -144,7 +146,7 @@ void one_way(const Situation& s, Findings& f) {
 
 void other_error(const Situation& s, Findings& f) {
   report_links(
-      s, f, "error",
+      s, f, wire::LinkOutcome::kError,
       [](const std::string& ways, const hosts::Link& link) -> Words {
         return {fmt::format("{}: errno {}", ways, link.error_number), fmt::format("{}：errno {}", ways, link.error_number)};
       },
