@@ -29,11 +29,14 @@
 
 namespace phalanx::engine::comm {
 
-// An operation under way.
+// An operation that was started.
 class Pending {
  public:
   virtual ~Pending() = default;
   virtual void wait() = 0;
+  // Whether this rank has begun its part: a group may begin at start_…, later in a thread of its own, or not before wait(). On GPUs an
+  // operation has begun when NCCL has put it into its stream; the host cannot tell more without waiting.
+  virtual bool begun() const = 0;
 };
 
 enum class Reduction { kSum, kMax };

@@ -1,5 +1,7 @@
 #include "engine/comm/queued_group.h"
 
+#include <atomic>
+
 #include "engine/comm/flight.h"
 
 namespace phalanx::engine::comm {
@@ -11,9 +13,10 @@ constexpr size_t kSmallBytes = 64 << 10;
 
 struct QueuedGroup::Task {
   Operation operation;
-  std::function<void()> call;  // instead of an operation
-  uint64_t flight = 0;         // its number in the ring
-  bool begun = false, done = false;
+  std::function<void()> call;       // instead of an operation
+  uint64_t flight = 0;              // its number in the ring
+  std::atomic<bool> begun = false;  // read without the mutex by Pending::begun()
+  bool done = false;
   std::exception_ptr failure;
 };
 
@@ -21,6 +24,7 @@ class QueuedGroup::Waiting final : public Pending {
  public:
   Waiting(QueuedGroup& front, std::shared_ptr<Task> task) : front_(front), task_(std::move(task)) {}
   void wait() override { front_.wait_for(task_); }
+  bool begun() const override { return task_->begun; }
 
  private:
   QueuedGroup& front_;
@@ -141,6 +145,7 @@ void QueuedGroup::wait_for(const std::shared_ptr<Task>& task) {
 }
 
 void QueuedGroup::run(Task& task) {
+  task.begun = true;
   std::exception_ptr failure;
   try {
     if (failure_) std::rethrow_exception(failure_);

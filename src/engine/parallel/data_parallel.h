@@ -99,9 +99,9 @@ class DataParallel {
   MemoryUse memory() const;
   const Options& options() const { return options_; }
   const std::vector<Unit>& units() const { return units_; }
-  int64_t parameter_count() const;                                      // elements of the whole model that are trained
-  double waited_seconds() const { return queue_.waited_seconds(); }     // for other ranks and their bytes, since the beginning
-  size_t started_early() const { return gradients_->started_early(); }  // reductions of the last backward that overlapped it
+  int64_t parameter_count() const;                                   // elements of the whole model that are trained
+  double waited_seconds() const { return queue_.waited_seconds(); }  // for other ranks and their bytes, since the beginning
+  size_t overlapped() const { return gradients_->overlapped(); }     // reductions of the last backward that began while it ran
 
  private:
   struct Param {

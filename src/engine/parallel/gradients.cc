@@ -54,8 +54,9 @@ struct Gradients::State {
   size_t next_carrier = 0;
   bool complete = false;  // the last micro-batch of the step is in
   bool armed = false, reducing = false, learning = false, learned = false;
-  size_t next = 0;  // first unit whose reduction has not started
-  size_t early = 0;
+  size_t next = 0;                         // first unit whose reduction has not started
+  std::vector<InOrder::Ticket> tickets{};  // of this backward's reductions
+  size_t overlapped = 0;                   // of them, those that had begun when autograd was done
 
   void allocate();
   void arm(bool last);
@@ -64,6 +65,7 @@ struct Gradients::State {
   void start(size_t u);
   void carry(size_t u);
   void finish();
+  size_t count_begun() const;
 
   Slice own(size_t u) const { return slice_of(units[u], group.rank(), group.world()); }
   at::Tensor own(size_t u, const at::Tensor& flat) const { return flat.narrow(0, own(u).begin, own(u).numel); }
@@ -99,7 +101,8 @@ void Gradients::State::arm(bool last) {
   armed = true;
   reducing = last || rules.each_micro_batch || rules.keep == Keep::kDropped;
   learning = rules.learn_repeats && !learned;
-  next = early = 0;
+  next = overlapped = 0;
+  tickets.clear();
   for (size_t u = 0; u < units.size(); ++u) {
     state[u].missing = state[u].slots.size();
     state[u].left = false;
@@ -140,10 +143,7 @@ void Gradients::State::came(size_t u, size_t s) {
 }
 
 void Gradients::State::start_complete() {
-  while (next < units.size() && state[next].missing == 0) {
-    ++early;
-    start(next++);
-  }
+  while (next < units.size() && state[next].missing == 0) start(next++);
 }
 
 void Gradients::State::start(size_t u) {
@@ -157,7 +157,7 @@ void Gradients::State::start(size_t u) {
   if (rules.mean && group.world() > 1) unit.flat.div_(group.world());  // before the sum, as PyTorch does: no overflow in short types
   auto operation = rules.keep == Keep::kAll ? group.start_all_reduce(unit.flat, comm::Reduction::kSum, label(u))
                                             : group.start_reduce_scatter(own(u, unit.flat), unit.flat, label(u));
-  queue.push(std::move(operation), [this, u] {
+  tickets.push_back(queue.push(std::move(operation), [this, u] {
     UnitState& done = state[u];
     if (!rules.each_micro_batch) return;
     at::NoGradGuard quiet;
@@ -165,7 +165,7 @@ void Gradients::State::start(size_t u) {
     if (done.summed) done.sum.add_(got);
     else done.sum.copy_(got);
     done.summed = true;
-  });
+  }));
 }
 
 // Stages 2 and 3: the gradients leave autograd's tensors for a carrier, which is free again when its reduction is done.
@@ -195,6 +195,7 @@ void Gradients::State::carry(size_t u) {
     else done.sum.copy_(piece);
     done.summed = true;
   });
+  tickets.push_back(*carrier.busy);
 }
 
 void Gradients::State::finish() {
@@ -210,6 +211,10 @@ void Gradients::State::finish() {
   if (rules.keep != Keep::kAll) return;
   for (size_t u = 0; u < units.size(); ++u)
     for (size_t s = 0; s < state[u].slots.size(); ++s) params[units[u].slots[s].param].mutable_grad() = place(u, s, state[u].sum);
+}
+
+size_t Gradients::State::count_begun() const {
+  return static_cast<size_t>(std::count_if(tickets.begin(), tickets.end(), [this](InOrder::Ticket ticket) { return queue.begun(ticket); }));
 }
 
 Gradients::Gradients(const std::vector<Unit>& units, std::vector<at::Tensor> params, std::vector<std::string> names, comm::Group& group,
@@ -230,6 +235,7 @@ void Gradients::backward(const at::Tensor& loss, bool last) {
   state_->arm(last);
   try {
     if (loss.defined()) loss.backward();
+    state_->overlapped = state_->count_begun();
   } catch (...) {
     state_->armed = false;
     throw;
@@ -265,6 +271,6 @@ int64_t Gradients::held_bytes() const {
   return bytes;
 }
 
-size_t Gradients::started_early() const { return state_->early; }
+size_t Gradients::overlapped() const { return state_->overlapped; }
 
 }  // namespace phalanx::engine::parallel

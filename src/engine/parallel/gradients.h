@@ -51,7 +51,9 @@ class Gradients {
   at::Tensor slice(size_t unit) const;  // this rank's slice of the reduced gradients, 1-D
   at::Tensor whole(size_t unit) const;  // kAll: all of them
   int64_t held_bytes() const;           // by this object's buffers
-  size_t started_early() const;         // units of the last backward that were reduced while it still ran
+  // Reductions of the last backward that began before autograd was done. A group that works at wait() begins none; see
+  // comm::Pending::begun().
+  size_t overlapped() const;
 
  private:
   struct State;

@@ -36,6 +36,8 @@ class InOrder {
   void finish_all() {
     if (pushed_ > finished_) finish(pushed_ - 1);
   }
+  // Whether the operation of this ticket has begun, or is done.
+  bool begun(Ticket ticket) const { return ticket < finished_ || waiting_[ticket - finished_].operation->begun(); }
   double waited_seconds() const { return waited_.count(); }
 
  private:

@@ -73,7 +73,7 @@ base::Result<int> Trainer::run() {
     report.skipped = !result.finite;
     report.loss_scale = precision_.loss_scaling ? scale : 0;
     report.targets = plan.targets;
-    report.overlap = static_cast<double>(parallel_->started_early()) / static_cast<double>(parallel_->units().size());
+    report.overlap = static_cast<double>(parallel_->overlapped()) / static_cast<double>(parallel_->units().size());
     report.resident_bytes = plan.resident;
     report.resident_peak = plan.resident_peak;
     state_of_data_ = data_.training->state();

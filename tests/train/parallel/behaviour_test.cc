@@ -6,8 +6,14 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
 #include "engine/optim/sgd.h"
 #include "engine/parallel/data_parallel.h"
+#include "forwarding_group.h"
 #include "net.h"
 #include "ranks.h"
 
@@ -98,19 +104,95 @@ TEST(Gradients, AnInfinityAnywhereSkipsTheStepEverywhere) {
     });
 }
 
+// Of many small buckets, the reductions that overlapped the second backward. The first one learns, and starts them all behind it.
+struct OverlapCount {
+  size_t overlapped = 0, units = 0;
+};
+OverlapCount overlap_of(Group& group, Stage stage, const std::function<void()>& before_second = {}) {
+  net::Net model(24, 6);
+  model->init(1);
+  Options options;
+  options.stage = stage;
+  options.first_bucket_bytes = 4;
+  options.bucket_bytes = 2000;
+  auto parallel = DataParallel::wrap(*model, group, options).value();
+  OverlapCount found{0, parallel->units().size()};
+  for (int i = 0; i < 2; ++i) {
+    if (i == 1 && before_second) before_second();
+    parallel->backward(model->loss(net::tokens(2, i), true));
+    found.overlapped = parallel->overlapped();
+    parallel->clear();
+  }
+  return found;
+}
+
+// Changes what is known of the all-reduces of another group.
+class Observed : public ForwardingGroup {
+ protected:
+  using Work = std::shared_ptr<engine::comm::Pending>;
+  struct Begun final : engine::comm::Pending {
+    Begun(Work of_group, bool already) : inner(std::move(of_group)), at_once(already) {}
+    void wait() override { inner->wait(); }
+    bool begun() const override { return at_once || inner->begun(); }
+    const Work inner;
+    const bool at_once;
+  };
+
+ public:
+  using ForwardingGroup::ForwardingGroup;
+};
+
+// Begins every reduction at once.
+class Eager final : public Observed {
+ public:
+  using Observed::Observed;
+  std::unique_ptr<engine::comm::Pending> start_all_reduce(at::Tensor tensor, engine::comm::Reduction reduction,
+                                                          std::string_view label) override {
+    return std::make_unique<Begun>(ForwardingGroup::start_all_reduce(std::move(tensor), reduction, label), true);
+  }
+};
+
+// A rank whose backward takes so long between its third reduction and the next one that the first has begun.
+class Unhurried final : public Observed {
+ public:
+  using Observed::Observed;
+  std::unique_ptr<engine::comm::Pending> start_all_reduce(at::Tensor tensor, engine::comm::Reduction reduction,
+                                                          std::string_view label) override {
+    Work work = ForwardingGroup::start_all_reduce(std::move(tensor), reduction, label);
+    started_.push_back(work);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (started_.size() == 3 && !started_[0]->begun() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    return std::make_unique<Begun>(work, false);
+  }
+  void next_backward() { started_.clear(); }
+
+ private:
+  std::vector<Work> started_;
+};
+
 TEST(Gradients, StartWhileBackwardRuns) {
   ranks::run(2, [&](Group& group) {
-    net::Net model(24, 6);
-    model->init(1);
-    Options options;
-    options.first_bucket_bytes = 4;
-    options.bucket_bytes = 2000;
-    auto parallel = DataParallel::wrap(*model, group, options).value();
-    for (int i = 0; i < 2; ++i) {
-      parallel->backward(model->loss(net::tokens(2, i), true));
-      parallel->clear();
-    }
-    EXPECT_GE(parallel->started_early() + 1, parallel->units().size()) << "all but the unit of the tied embedding";
+    Eager eager(group);
+    const OverlapCount found = overlap_of(eager, Stage::kDdp);
+    EXPECT_GE(found.overlapped + 1, found.units) << "all, or all but the unit of the tied embedding";
+  });
+}
+
+// The ranks of one host reduce with their own cores, at wait(): what was only submitted has not begun.
+TEST(Gradients, InSharedMemoryNoneOverlapsThatIsNotWaitedFor) {
+  ranks::run(2, [&](Group& group) {
+    for (Stage stage : {Stage::kDdp, Stage::kZero1}) EXPECT_EQ(overlap_of(group, stage).overlapped, 0u) << name_of(stage);
+    const OverlapCount found = overlap_of(group, Stage::kZero2);
+    EXPECT_EQ(found.overlapped + 2, found.units) << "the last two lie in the two carriers, which nothing has wanted again";
+  });
+}
+
+TEST(Gradients, BetweenHostsAThreadReducesWhileBackwardRuns) {
+  ranks::run_on_hosts(2, 2, [&](Group& group) {
+    Unhurried unhurried(group);
+    const OverlapCount found = overlap_of(unhurried, Stage::kDdp, [&] { unhurried.next_backward(); });
+    EXPECT_GE(found.overlapped, 1u);
+    EXPECT_LE(found.overlapped, found.units);
   });
 }
 

@@ -134,15 +134,13 @@ TEST(Metrics, OfAWholeTrainingOnTwoRanks) {
     }
     EXPECT_NEAR(s["step"].get<double>(), sum, 1e-9);
     EXPECT_LE(s["waited"].get<double>(), s["backward"].get<double>() + s["optimizer"].get<double>() + 1e-6);
-    EXPECT_GE(line["overlap"].get<double>(), 0);
-    EXPECT_LE(line["overlap"].get<double>(), 1);
+    EXPECT_EQ(line["overlap"].get<double>(), 0) << "in shared memory no rank reduces before backward is done";
     const base::Json& memory = line["memory"];
     EXPECT_GT(memory["resident"].get<int64_t>(), 1 << 20);
     EXPECT_GE(memory["resident_peak"].get<int64_t>(), memory["resident"].get<int64_t>());
     for (const char* part : {"parameters", "gradients", "optimizer"}) EXPECT_GT(memory[part].get<int64_t>(), 0) << part;
     EXPECT_EQ(line["skipped"], 0);
   }
-  EXPECT_GT(lines[1]["overlap"].get<double>(), 0) << "several buckets: the first are reduced while backward goes on";
   EXPECT_NE(out.find(" %  eta "), std::string::npos) << out;
   EXPECT_NE(err.find("12 steps in "), std::string::npos) << err;
   EXPECT_NE(err.find("mfu is of "), std::string::npos) << err;

@@ -23,6 +23,7 @@ class Running final : public Pending {
       work_->wait();
     } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("{}: {}", say(operation_), reason(failure))); }
   }
+  bool begun() const override { return true; }
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;

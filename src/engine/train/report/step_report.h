@@ -36,7 +36,7 @@ struct StepReport {
   bool skipped = false;        // a gradient was not finite, and loss scaling is on
   double loss_scale = 0;       // 0: losses are not scaled
   int64_t targets = 0;         // target tokens, of all ranks together
-  double overlap = 0;          // share of the step's reductions that began while backward still ran
+  double overlap = 0;          // share of the last backward's reductions that began while it still ran
   int64_t resident_bytes = 0;  // of the rank that has most in memory, when it was last asked
   int64_t resident_peak = 0;   // the most that any rank has had
   StepTimes times;
