@@ -20,7 +20,8 @@ using base::Language;
 constexpr std::string_view kStyle = R"(
 body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
 h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2em}pre{background:#f4f4f4;padding:1em;overflow-x:auto;white-space:pre-wrap}
-table{border-collapse:collapse}td,th{text-align:left;padding:.15em 1em .15em 0;vertical-align:top}
+table{border-collapse:collapse}td,th{text-align:left;padding:.15em 1em .15em 0;vertical-align:top;overflow-wrap:anywhere}
+th,.time{white-space:nowrap}.text{white-space:pre-wrap}.time{font-variant-numeric:tabular-nums}.day{padding-top:.6em}
 .bad{color:#b00020}.dim{color:#666}
 svg{max-width:100%;height:auto;background:#fafafa}
 .state{padding:.1em .6em;border-radius:.3em;background:#e6f2e6}.state.bad{background:#fde7ea}
@@ -97,6 +98,13 @@ std::string chart(const std::vector<Curve>& curves, std::string_view title, std:
   return out + "</p>\n";
 }
 
+// "2026-11-21T07:31:02.123Z" is made of the day, up to kDay, and the clock time. Anything else stays as it is.
+constexpr size_t kDay = 10, kClockBegin = 11, kClockBytes = 12;
+bool is_moment(std::string_view time) { return time.size() >= kClockBegin + kClockBytes && time[kDay] == 'T'; }
+std::string moment(const std::string& time) {
+  return is_moment(time) ? fmt::format("{} {} UTC", time.substr(0, kDay), time.substr(kClockBegin, 8)) : time;
+}
+
 std::string head(const Story& story, Language language) {
   auto row = [&](Bilingual name, const std::string& value) {
     return value.empty() ? std::string()
@@ -104,8 +112,8 @@ std::string head(const Story& story, Language language) {
   };
   std::string out =
       fmt::format("<h1>{} <span class=\"state{}\">{}</span></h1>\n<table>\n", html(story.id), story.bad ? " bad" : "", html(story.state));
-  out += row({"command", "命令"}, story.command) + row({"folder", "目录"}, story.workdir) + row({"began", "开始"}, story.began) +
-         row({"ended", "结束"}, story.ended);
+  out += row({"command", "命令"}, story.command) + row({"folder", "目录"}, story.workdir) + row({"began", "开始"}, moment(story.began)) +
+         row({"ended", "结束"}, moment(story.ended));
   if (story.ranks > 0) out += row({"ranks", "rank"}, std::to_string(story.ranks));
   return out + row({"hosts", "主机"}, base::join(base::fold_names(story.hosts), ",")) + "</table>\n";
 }
@@ -114,24 +122,37 @@ std::string verdict(const Story& story, Language language) {
   std::string text;
   for (const base::Error& error : story.verdict) text += error.render() + "\n";
   for (const std::string& line : story.now) text += line + "\n";
-  if (!story.code.empty()) text += story.code + ": phalanx explain " + story.code + "\n";
+  if (wants_code(story)) text += story.code + ": phalanx explain " + story.code + "\n";
   if (text.empty()) return "";
   return fmt::format("<h2>{}</h2>\n<pre{}>{}</pre>\n", html(Bilingual{"Verdict", "结论"}.in(language)), story.bad ? " class=\"bad\"" : "",
                      html(base::trim(text)));
 }
 
+// A column that no rank has anything for is left out.
 std::string ranks(const Story& story, Language language) {
   if (story.table.empty()) return "";
+  struct Column {
+    Bilingual name;
+    std::string (*cell)(const StoryRank&);
+  };
+  static constexpr Column kColumns[] = {
+      {{"rank", "rank"}, [](const StoryRank& rank) { return std::to_string(rank.rank); }},
+      {{"host", "主机"}, [](const StoryRank& rank) { return base::printable(rank.host); }},
+      {{"step", "步"}, [](const StoryRank& rank) { return rank.step; }},
+      {{"loss", "loss"}, [](const StoryRank& rank) { return rank.loss; }},
+      {{"s/step", "秒/步"}, [](const StoryRank& rank) { return rank.seconds_per_step ? number(*rank.seconds_per_step) : ""; }},
+      {{"end", "结束"}, [](const StoryRank& rank) { return rank.end; }}};
   std::string out = fmt::format("<h2>{}</h2>\n<table>\n<tr>", html(Bilingual{"Ranks", "各 rank"}.in(language)));
-  for (Bilingual name :
-       {Bilingual{"rank", "rank"}, {"host", "主机"}, {"step", "步"}, {"loss", "loss"}, {"s/step", "秒/步"}, {"end", "结束"}})
-    out += "<th>" + html(name.in(language)) + "</th>";
+  std::vector<const Column*> shown;
+  for (const Column& column : kColumns)
+    if (std::any_of(story.table.begin(), story.table.end(), [&](const StoryRank& rank) { return !column.cell(rank).empty(); }))
+      shown.push_back(&column);
+  for (const Column* column : shown) out += "<th>" + html(column->name.in(language)) + "</th>";
   out += "</tr>\n";
   for (size_t r = 0; r < std::min(story.table.size(), kMostRanks); ++r) {
-    const StoryRank& rank = story.table[r];
-    out += fmt::format("<tr{}><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", rank.bad ? " class=\"bad\"" : "",
-                       rank.rank, html(base::printable(rank.host)), html(rank.step), html(rank.loss),
-                       rank.seconds_per_step ? number(*rank.seconds_per_step) : "", html(rank.end));
+    out += story.table[r].bad ? "<tr class=\"bad\">" : "<tr>";
+    for (const Column* column : shown) out += "<td>" + html(column->cell(story.table[r])) + "</td>";
+    out += "</tr>\n";
   }
   return out + "</table>\n";
 }
@@ -140,10 +161,19 @@ std::string timeline(const Story& story, Language language) {
   if (story.timeline.empty()) return "";
   std::string out = fmt::format("<h2>{}</h2>\n<table>\n", html(Bilingual{"Timeline (UTC)", "时间线（UTC）"}.in(language)));
   size_t first = story.timeline.size() > kMostEvents ? story.timeline.size() - kMostEvents : 0;
+  std::string_view day;
   for (size_t i = first; i < story.timeline.size(); ++i) {
     const StoryEvent& event = story.timeline[i];
-    out += fmt::format("<tr{}><td class=\"dim\">{}</td><td>{}</td></tr>\n", event.bad ? " class=\"bad\"" : "", html(event.time),
-                       html(base::printable(event.text, 4000)));
+    std::string_view time = event.time;
+    if (is_moment(time)) {
+      if (time.substr(0, kDay) != day) {
+        day = time.substr(0, kDay);
+        out += fmt::format("<tr><th class=\"day\" colspan=\"2\">{}</th></tr>\n", html(day));
+      }
+      time = time.substr(kClockBegin, kClockBytes);
+    }
+    out += fmt::format("<tr{}><td class=\"time dim\">{}</td><td class=\"text\">{}</td></tr>\n", event.bad ? " class=\"bad\"" : "",
+                       html(time), html(shown_lines(event.text)));
   }
   return out + "</table>\n";
 }

@@ -50,6 +50,12 @@ std::string story_text(const Story& story, base::Language language, size_t most_
 // One HTML page that loads nothing from anywhere. redacted: how many secrets were taken out of what it shows.
 std::string story_page(const Story& story, base::Language language, size_t redacted);
 
+// Whether the verdict itself does not yet say how to look up the run's code.
+bool wants_code(const Story& story);
+
+// What an event says, safe to show: its lines stay lines, and what is very long is cut.
+std::string shown_lines(std::string_view text);
+
 // `text` inside an HTML element or a quoted attribute.
 std::string html(std::string_view text);
 

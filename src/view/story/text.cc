@@ -11,7 +11,8 @@ namespace {
 using base::Bilingual;
 
 constexpr size_t kMostText = 2000;
-constexpr size_t kClock = 12;  // "07:31:02.123"
+constexpr size_t kClock = 12;                                        // "07:31:02.123"
+const std::string kBelow = "\n" + std::string(2 + kClock + 2, ' ');  // lines after the first begin below its text
 
 void add_row(std::string& out, Bilingual name, const std::string& value, base::Language language) {
   if (value.empty()) return;
@@ -22,6 +23,21 @@ void add_row(std::string& out, Bilingual name, const std::string& value, base::L
 std::string clock_of(const std::string& time) { return time.size() >= 11 + kClock ? time.substr(11, kClock) : time; }
 
 }  // namespace
+
+bool wants_code(const Story& story) {
+  if (story.code.empty()) return false;
+  for (const base::Error& error : story.verdict)
+    if (error.hint.find("phalanx explain " + story.code) != std::string::npos) return false;
+  return true;
+}
+
+std::string shown_lines(std::string_view text) {
+  text = base::trim(text);
+  if (text.size() <= kMostText) return base::printable_lines(text);
+  size_t end = kMostText;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // the first byte of a character
+  return base::printable_lines(text.substr(0, end)) + "…";
+}
 
 std::string story_text(const Story& story, base::Language language, size_t most_events) {
   std::string out;
@@ -36,14 +52,15 @@ std::string story_text(const Story& story, base::Language language, size_t most_
                         base::printable(base::join(base::fold_names(story.hosts), ","), kMostText)),
             language);
   for (const base::Error& error : story.verdict) out += "\n" + error.render();
-  if (!story.code.empty()) out += fmt::format("\n{}: phalanx explain {}\n", story.code, story.code);
+  if (wants_code(story)) out += fmt::format("\n{}: phalanx explain {}\n", story.code, story.code);
   if (!story.now.empty()) out += "\n";
   for (const std::string& line : story.now) out += line + "\n";
   if (story.timeline.empty() || most_events == 0) return base::printable_lines(out);
   out += fmt::format("\n{}\n", Bilingual{"last events (UTC)", "最后的事件（UTC）"}.in(language));
   size_t first = story.timeline.size() > most_events ? story.timeline.size() - most_events : 0;
   for (size_t i = first; i < story.timeline.size(); ++i)
-    out += fmt::format("  {}  {}\n", clock_of(story.timeline[i].time), base::printable(story.timeline[i].text, kMostText));
+    out +=
+        fmt::format("  {}  {}\n", clock_of(story.timeline[i].time), base::replace_all(shown_lines(story.timeline[i].text), "\n", kBelow));
   return base::printable_lines(out);
 }
 

@@ -35,6 +35,9 @@ TEST(Story, InWords) {
   EXPECT_NE(text.find("ranks     2 on gpu[01-02]"), std::string::npos) << text;
   EXPECT_NE(text.find("07:31:03.000  rank 1 \\x1b[31m<i>"), std::string::npos) << "no escape reaches the terminal: " << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  Story lines;
+  lines.timeline = {{"2026-11-21T07:31:02.123Z", "rank 1 said:\n  one\n", false}};
+  EXPECT_NE(story_text(lines, Language::kEnglish, 1).find("  07:31:02.123  rank 1 said:\n                  one\n"), std::string::npos);
   EXPECT_NE(text.find("h1: \\x1b]0;title\\x07\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("ranks started"), std::string::npos) << "only the last one was asked for";
   EXPECT_NE(story_text(example(), Language::kChinese, 1).find("命令"), std::string::npos);
@@ -50,6 +53,41 @@ TEST(Story, ThePageEscapesEverythingAndLoadsNothing) {
       EXPECT_NE(page.find(yes), std::string::npos) << yes;
     EXPECT_EQ(page.find("nan"), std::string::npos) << "one point is a curve too";
   }
+}
+
+TEST(Story, TheTimelineKeepsLinesAndShowsTheDayOnce) {
+  Story story;
+  story.began = "2026-11-21T23:59:58.250Z";
+  story.timeline = {{"2026-11-21T23:59:58.300Z", "rank 1 said:\n  one\n  two\x1b", true},
+                    {"2026-11-21T23:59:59.000Z", "still there", false},
+                    {"2026-11-22T00:00:01.000Z", std::string(5000, 'x'), false},
+                    {"odd", "no time", false}};
+  const std::string page = story_page(story, Language::kEnglish, 0);
+  EXPECT_EQ(page.find("\\n"), std::string::npos) << "a line's end is no backslash";
+  EXPECT_NE(page.find("<td class=\"text\">rank 1 said:\n  one\n  two\\x1b</td>"), std::string::npos) << page;
+  EXPECT_NE(page.find(".text{white-space:pre-wrap}"), std::string::npos) << "and the browser shows it";
+  EXPECT_NE(page.find("th,.time{white-space:nowrap}"), std::string::npos) << "times stay on one line";
+  EXPECT_NE(page.find("<td class=\"time dim\">23:59:59.000</td>"), std::string::npos);
+  for (const char* day : {">2026-11-21</th>", ">2026-11-22</th>"}) {
+    EXPECT_NE(page.find(day), std::string::npos) << day;
+    EXPECT_EQ(page.find(day), page.rfind(day)) << "once";
+  }
+  EXPECT_NE(page.find(">odd</td>"), std::string::npos);
+  EXPECT_NE(page.find("2026-11-21 23:59:58 UTC"), std::string::npos);
+  EXPECT_NE(page.find("xxx…</td>"), std::string::npos);
+}
+
+TEST(Story, ColumnsWithoutAnythingAndALineSaidTwiceAreLeftOut) {
+  Story story = example();
+  EXPECT_NE(story_page(story, Language::kEnglish, 0).find("<th>loss</th>"), std::string::npos);
+  for (StoryRank& rank : story.table) rank.loss.clear();
+  EXPECT_EQ(story_page(story, Language::kEnglish, 0).find("<th>loss</th>"), std::string::npos);
+  story.code = "RUN-OOM-GPU";
+  EXPECT_NE(story_page(story, Language::kEnglish, 0).find("RUN-OOM-GPU: phalanx explain RUN-OOM-GPU"), std::string::npos);
+  EXPECT_NE(story_text(story, Language::kEnglish, 0).find("RUN-OOM-GPU: phalanx explain RUN-OOM-GPU"), std::string::npos);
+  story.verdict[0].hint = "phalanx explain RUN-OOM-GPU";
+  EXPECT_EQ(story_page(story, Language::kEnglish, 0).find("RUN-OOM-GPU: phalanx"), std::string::npos);
+  EXPECT_EQ(story_text(story, Language::kEnglish, 0).find("RUN-OOM-GPU: phalanx"), std::string::npos);
 }
 
 TEST(Story, AnEmptyRunHasAPage) {
