@@ -1,5 +1,5 @@
 // The mesh test: real TCP connections between the hosts of a job, before any rank runs. This file is the plan and the result;
-// agent/mesh.h listens and dials; the supervisor (job/) drives the rounds.
+// agent/mesh/listener.h and agent/mesh/dialer.h listen and dial; the supervisor (job/) drives the rounds.
 //
 // Every dial sends a payload larger than any MTU and gets it back, so that a path that only passes small packets is found, and
 // says a token, so that an answer from another host or program is not taken for the peer's.

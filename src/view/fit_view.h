@@ -17,7 +17,7 @@ struct FitTarget {
 };
 
 std::string fit_text(const fit::Model& model, const fit::Training& training, const FitTarget& target, base::Language language);
-// docs/formats/fit-json.md
+// As docs/guides/fit.md describes it.
 base::Json fit_json(const fit::Model& model, const fit::Training& training, const FitTarget& target);
 
 }  // namespace phalanx::view

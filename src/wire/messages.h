@@ -1,7 +1,7 @@
 // The messages between launcher and agent, one struct per frame type. Each has encode() → a whole frame appended to a
 // buffer, and decode() → the struct or an Error (kInternal: truncated, oversized or with bytes left over).
 // The messages of the checks before a start are in check_messages.h.
-// Times are monotonic nanoseconds of the host that sends them; the launcher converts (job/clock_map.h).
+// Times are monotonic nanoseconds of the host that sends them; the launcher converts (clock_offset_ns in job/supervisor/supervisor.h).
 #pragma once
 
 #include <cstdint>

@@ -10,20 +10,20 @@ namespace {
 // The engine stands on what is below the launcher's own folders and is entered by nobody but its main.
 const std::set<std::string> kBelowEngine = {"base", "os", "wire"};
 
-// Inside the engine: comm, then siblings that do not know each other, then parallel over optim and checkpoint, then train. Files directly
+// Inside the engine: comm, then siblings that do not know each other, then parallel over optim, then train. Files directly
 // in engine/ lie below comm.
 const std::map<std::string, std::set<std::string>> kEngine = {
     {"", {}},
     {"comm", {"comm"}},
     {"optim", {"optim", "comm"}},
-    {"parallel", {"parallel", "optim", "checkpoint", "comm"}},
+    {"parallel", {"parallel", "optim", "comm"}},
     {"data", {"data", "comm"}},
-    {"model", {"model", "comm"}},
+    {"model", {"model"}},
     {"checkpoint", {"checkpoint", "comm"}},
     {"train", {"train", "parallel", "optim", "data", "model", "checkpoint", "comm"}},
 };
 
-// "engine/model/gpt.h" → "model"; "engine/compat.h" → "".
+// "engine/model/gpt.h" → "model"; "engine/autocast.h" → "".
 std::string engine_room(const std::vector<std::string>& parts, size_t engine_at) {
   return parts.size() > engine_at + 2 ? parts[engine_at + 1] : "";
 }
@@ -66,6 +66,77 @@ Layers parse_layers(std::string_view cmake) {
     }
   }
   return layers;
+}
+
+namespace {
+
+// Words of a text, each one that is not blank.
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> out;
+  for (std::string& word : split(text, ' '))
+    if (!word.empty()) out.push_back(std::move(word));
+  return out;
+}
+
+// Where each folder of the picture leads to by one arrow, and the line it stands in.
+struct Picture {
+  std::map<std::string, std::set<std::string>> arrows;
+  std::map<std::string, int> lines;
+};
+
+Picture picture_of(const Source& architecture) {
+  static const std::string kArrow = "→";
+  Picture picture;
+  bool here = false, fence = false;
+  int line = 0;
+  for (const std::string& text : split(architecture.text(), '\n')) {
+    ++line;
+    if (text.starts_with("## ")) here = text == "## Layers";
+    if (!here) continue;
+    if (text.starts_with("```")) {
+      if (fence) break;
+      fence = true;
+    }
+    const size_t arrow = text.find(kArrow);
+    if (!fence || arrow == std::string::npos) continue;
+    for (const std::string& from : words(text.substr(0, arrow))) {
+      picture.lines[from] = line;
+      for (const std::string& to : words(text.substr(arrow + kArrow.size()))) picture.arrows[from].insert(to);
+    }
+  }
+  return picture;
+}
+
+void reach(const Picture& picture, const std::string& from, std::set<std::string>* reached) {
+  if (!reached->insert(from).second) return;
+  if (auto arrows = picture.arrows.find(from); arrows != picture.arrows.end())
+    for (const std::string& to : arrows->second) reach(picture, to, reached);
+}
+
+}  // namespace
+
+std::vector<Finding> check_layers_picture(const Source& architecture, const Layers& layers) {
+  std::vector<Finding> out;
+  std::map<std::string, std::set<std::string>> wanted = layers.below;
+  for (const auto& [room, below] : kEngine) {
+    if (room.empty()) continue;
+    std::set<std::string>& all = wanted["engine/" + room];
+    all = kBelowEngine;
+    for (const std::string& to : below) all.insert("engine/" + to);
+  }
+  const Picture picture = picture_of(architecture);
+  for (const auto& [folder, below] : wanted) {
+    std::set<std::string> reached;
+    reach(picture, folder, &reached);
+    if (reached == below) continue;
+    auto line = picture.lines.find(folder);
+    out.push_back(
+        {architecture.path(), line == picture.lines.end() ? 0 : line->second, "layer",
+         fmt::format("the arrows from {} lead to {}, and it may include from {}", folder, fmt::join(reached, " "), fmt::join(below, " "))});
+  }
+  for (const auto& [folder, line] : picture.lines)
+    if (!wanted.contains(folder)) out.push_back({architecture.path(), line, "layer", fmt::format("there is no folder {}", folder)});
+  return out;
 }
 
 std::vector<Finding> check_includes(const Source& source, const Layers& layers) {

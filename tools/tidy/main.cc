@@ -51,6 +51,9 @@ Tree walk(const fs::path& root) {
     if (it->is_directory()) {
       if (!kSkippedFolders.contains(relative.string())) continue;
       add_folders(relative / "any", &tree.folders);
+      if (*relative.begin() == "tests")
+        for (const auto& entry : fs::recursive_directory_iterator(it->path()))
+          tree.paths.insert(entry.path().lexically_relative(root).string());
       it.disable_recursion_pending();
       continue;
     }
@@ -66,7 +69,9 @@ std::vector<tidy::Finding> check(const Tree& tree, const fs::path& root) {
   tidy::Layers layers = tidy::parse_layers(read(root / "src/CMakeLists.txt"));
   std::vector<tidy::Finding> out = layers.findings;
   auto add = [&out](std::vector<tidy::Finding> more) { std::move(more.begin(), more.end(), std::back_inserter(out)); };
+  const tidy::Known known = tidy::known_of(tree.paths, tree.sources);
   for (const tidy::Source& source : tree.sources) {
+    add(tidy::check_mentions(source, known));
     add(tidy::check_text(source));
     add(tidy::check_names(source));
     add(tidy::check_functions(source));
@@ -78,6 +83,7 @@ std::vector<tidy::Finding> check(const Tree& tree, const fs::path& root) {
   }
   add(tidy::check_house(tidy::Source("HACKING.md", read(root / "HACKING.md")), tree.folders));
   add(tidy::check_folder_sizes(tree.paths));
+  add(tidy::check_layers_picture(tidy::Source("ARCHITECTURE.md", read(root / "ARCHITECTURE.md")), layers));
   add(tidy::check_readmes(tidy::Source("README.md", read(root / "README.md")),
                           tidy::Source("README.zh-CN.md", read(root / "README.zh-CN.md"))));
   return out;

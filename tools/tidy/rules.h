@@ -51,4 +51,19 @@ std::vector<Finding> check_readmes(const Source& english, const Source& chinese)
 // A Markdown link to a place in the checkout leads somewhere. `paths`: every file and folder, from the root.
 std::vector<Finding> check_links(const Source& source, const std::set<std::string>& paths);
 
+// Files, folders and codes named in prose exist (how names are recognised: mentions.cc).
+struct Known {
+  // Every end of every path that begins a part of it, with and without ".md" and the like; the tests that ctest knows ("docs/readme").
+  std::set<std::string, std::less<>> names;
+  std::set<std::string, std::less<>> folders;  // directly in src/ and src/engine/
+  std::set<std::string> codes;                 // of the catalogue, by its pages
+};
+// paths: every file and folder, from the root. sources: the build files among them define the tests.
+Known known_of(const std::set<std::string>& paths, const std::vector<Source>& sources);
+std::vector<Finding> check_mentions(const Source& source, const Known& known);
+
+// The first fenced block behind the heading "## Layers" of ARCHITECTURE.md has a line "folder folder → folder folder" for each folder,
+// whose arrows lead, over several steps too, to all folders it may include from and to no other.
+std::vector<Finding> check_layers_picture(const Source& architecture, const Layers& layers);
+
 }  // namespace phalanx::tidy

@@ -74,6 +74,18 @@ std::string blank_comments_and_strings(std::string_view text) {
 Source::Source(std::string path, std::string text)
     : path_(std::move(path)), text_(std::move(text)), code_(cpp() ? blank_comments_and_strings(text_) : text_), parts_(split(path_, '/')) {}
 
+std::string Source::comments() const {
+  std::string out(text_.size(), ' ');
+  for (size_t i = 0; i < text_.size();) {
+    const Literal literal = cpp() ? literal_at(text_, i) : Literal{i, 0};
+    const bool comment = literal.end > i && text_[i] == '/';
+    const size_t end = std::max(literal.end, i + 1);
+    for (; i < end; ++i)
+      if (comment || text_[i] == '\n') out[i] = text_[i];
+  }
+  return out;
+}
+
 std::vector<Include> Source::includes() const {
   std::vector<Include> out;
   std::vector<std::string> code_lines = split(code_, '\n');

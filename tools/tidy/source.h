@@ -28,6 +28,8 @@ class Source {
   const std::string& text() const { return text_; }
   // As long as text(), with the same newlines. Comments, and what stands between quotes, are spaces.
   const std::string& code() const { return code_; }
+  // As long as text(), with the same newlines. All but comments is spaces; of a file that is not C++, everything.
+  std::string comments() const;
   // "src/os/fd.h" gives {"src", "os", "fd.h"}.
   const std::vector<std::string>& parts() const { return parts_; }
   bool header() const { return path_.ends_with(".h"); }

@@ -18,7 +18,7 @@ int max_lines(const Source& source) {
   return source.header() ? kMaxHeaderLines : kMaxSourceLines;
 }
 
-// "HostManager", "host_manager.cc" and "host-manager" all give {"host", "manager", …}.
+// "HostManager", "host_manager" and "host-manager" all give {"host", "manager", …}.
 std::vector<std::string> words(std::string_view name) {
   std::vector<std::string> out(1);
   for (char c : name) {

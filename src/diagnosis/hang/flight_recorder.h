@@ -2,7 +2,7 @@
 // never came to an operation, who came with another one, who waits for each other in a circle. Pure; flight_files.h reads folders.
 //
 // Format: torch/csrc/distributed/c10d/FlightRecorder.hpp and FlightRecorderDetail.hpp (versions 1.x and 2.x), as a pickle or as JSON;
-// docs/formats/flight-recorder.md. The algorithm begins as torch/distributed/flight_recorder does (tools/flight_recorder), and goes on
+// docs/formats/flight-recorder.md. The algorithm begins as torch/distributed/flight_recorder does (PyTorch's torchfrtrace), and goes on
 // where that stops: missing dumps, overwritten rings, sends and receives, several groups at once.
 #pragma once
 
@@ -67,7 +67,7 @@ struct FlightVerdict {
     kUndecided,  // all that wrote a dump are in it; `without_dump` did not write one
   };
   Kind kind = Kind::kNothing;
-  std::string_view code;  // of cause.h: HANG-NEVER-ENTERED, HANG-MISMATCH, HANG-TRANSPORT, HANG-CIRCULAR; empty: none
+  std::string_view code;  // of codes/runs/hang: HANG-NEVER-ENTERED, HANG-MISMATCH, HANG-TRANSPORT, HANG-CIRCULAR; empty: none
   std::string group;      // description, else its key
   int64_t sequence = 0;
   std::string collective;

@@ -41,7 +41,7 @@ struct HangInput {
 };
 
 struct HangVerdict {
-  std::string code;        // of diagnosis/cause.h or the doctor's catalogue
+  std::string code;        // of codes/runs or codes/checks
   std::vector<int> ranks;  // that it names; may be empty
   std::optional<size_t> host;
   doctor::Words evidence;              // one sentence or more, without the name of the rank in front

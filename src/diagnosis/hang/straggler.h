@@ -20,7 +20,7 @@ namespace phalanx::diagnosis {
 inline constexpr int kSlowWindows = 4;
 
 struct SlowVerdict {
-  std::string code;  // of diagnosis/cause.h
+  std::string code;  // of codes/runs
   std::vector<int> ranks;
   std::optional<size_t> host;
   doctor::Words evidence;

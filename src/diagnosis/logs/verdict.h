@@ -24,7 +24,7 @@ struct LogEvidence {
 };
 
 struct LogCause {
-  std::string code;          // of the doctor's catalogue or of cause.h
+  std::string code;          // of codes/runs or codes/checks
   std::vector<int> ranks{};  // empty: not told, or not of single ranks
   int local_rank = -1;       // where the rank is not told
   std::string host{};        // empty: not told

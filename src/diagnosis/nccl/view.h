@@ -17,7 +17,7 @@
 namespace phalanx::diagnosis {
 
 struct NcclFinding {
-  std::string_view code;  // of cause.h or the doctor's catalogue
+  std::string_view code;  // of codes/runs or codes/checks
   doctor::Severity severity = doctor::Severity::kError;
   std::string communicator;        // its id; empty: of none, or it has none
   std::vector<int> ranks;          // in that communicator; may be empty

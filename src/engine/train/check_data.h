@@ -46,7 +46,7 @@ base::Json to_json(const DataReport& report);
 
 // The whole command: `arguments` without --check-data itself. Prints the report; 0, or 2 when something is wrong.
 base::Result<int> check_data_command(const std::vector<std::string>& arguments);
-// `--tokenize OUT FILE …`: each file becomes one document of byte tokens (data/token_writer.h).
+// `--tokenize OUT FILE …`: each file becomes one document of byte tokens (data/files/token_writer.h).
 base::Result<int> tokenize_command(const std::vector<std::string>& arguments);
 
 }  // namespace phalanx::engine::train

@@ -1,5 +1,5 @@
 // What the user's command is made of: the launcher it calls, the script, and every file its words and its configuration
-// files name (command.h reads them on each host).
+// files name (machine/command/reader.h reads them on each host).
 #pragma once
 
 #include <cstdint>

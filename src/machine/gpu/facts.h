@@ -1,4 +1,4 @@
-// GPUs of one machine: from NVML (by the helper program, gpu_nvml.h), from nvidia-smi where NVML cannot be used, and from
+// GPUs of one machine: from NVML (by the helper program, machine/gpu/nvml_reader.c), from nvidia-smi where NVML cannot be used, and from
 // /proc, /sys and the kernel log.
 #pragma once
 

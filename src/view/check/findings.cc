@@ -1,6 +1,6 @@
 // What was found, the gravest first: a line for the code, then for each set of hosts its evidence, and the command that helps.
 //
-//   error    NET-PORT-TAKEN: a port the job needs is taken
+//   error    RDZV-PORT-TAKEN: a port the job needs is taken
 //              gpu02: port 29500 belongs to pid 4242 (python train.py)
 //              fix on gpu02: kill 4242
 #include <fmt/format.h>

@@ -23,7 +23,7 @@ constexpr const char* kHead =
     "Units are in the names: `_bytes`; `_ns`, `_s` (durations; `wall_ns` is since 1970); `_mbps`, `_gbps` (10⁶ and 10⁹ bit/s); `_mw` "
     "(milliwatts);\n`_mhz`; `_c` (degrees Celsius); `_percent`. In limits −1 is \"unlimited\". `[]` is a list, `{}` a map from names. What "
     "each "
-    "field holds\nstands beside it in `src/host/*_facts.h`.\n"
+    "field holds\nstands beside it in the headers of `src/machine/` whose names end in `facts.h`.\n"
     "\n"
     "| object | fields |\n"
     "|---|---|\n";
