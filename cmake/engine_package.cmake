@@ -45,6 +45,11 @@ foreach(header ${headers})
   install(FILES ${PROJECT_SOURCE_DIR}/src/${header} DESTINATION ${include_dir}/${folder} COMPONENT engine)
 endforeach()
 
+# Their reference, where Doxygen is installed: `./x api`.
+list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/src/ OUTPUT_VARIABLE api_headers)
+list(JOIN api_headers " " api_headers)
+configure_file(${PROJECT_SOURCE_DIR}/docs/Doxyfile.in ${PROJECT_BINARY_DIR}/api/Doxyfile @ONLY)
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/phalanx_engine)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/phalanx_engine-config.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/phalanx_engine-config.cmake INSTALL_DESTINATION ${package_dir}

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 SOURCE = BUILD = pathlib.Path()
-NAMES = ("cnn", "gpt", "gan")
+NAMES = ("first", "cnn", "gpt", "gan")
 
 
 def clean_environment():
@@ -108,6 +108,18 @@ class Examples(unittest.TestCase):
                                f"-DPHALANX_TORCH_ROOT={other}"], capture_output=True, text=True, timeout=300)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("was built against libtorch", " ".join(done.stderr.split()))
+
+    def test_first_fits_the_line(self):
+        for count in (1, 3):
+            out = self.ranks(count, "first")
+            self.assertEqual(out.count("y = 3.00x + 1.00"), count, out)
+
+    def test_first_is_short_and_reports_what_is_wrong(self):
+        lines = (SOURCE / "examples/first/main.cc").read_text().splitlines()
+        self.assertLess(len(lines), 36, "the smallest program is a page, not two")
+        done = subprocess.run([self.program("first")], env=dict(clean_environment(), RANK="0"), capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("WORLD_SIZE", done.stderr)
 
     def test_cnn_learns(self):
         for count in (1, 2):
