@@ -51,15 +51,29 @@ struct Range {
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 
+double place_x(const Range& x, double at) { return kLeft + (at - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight); }
+double place_y(const Range& y, double at) { return kHeight - kBottom - (at - y.low) / (y.high - y.low) * (kHeight - kBottom - kTop); }
+
+// Round values between the ends, at most six of them: multiples of 1, 2 or 5 times a power of ten.
+std::vector<double> ticks(const Range& range) {
+  const double width = range.high - range.low;
+  if (!std::isfinite(width) || width <= 0) return {range.low, range.high};
+  const double power = std::pow(10, std::floor(std::log10(width / 5)));
+  double step = 10 * power;
+  for (double factor : {5.0, 2.0, 1.0})
+    if (width / (factor * power) <= 5.5) step = factor * power;
+  std::vector<double> out;
+  for (double n = std::ceil(range.low / step); n * step <= range.high && out.size() < 8; ++n) out.push_back(n * step);
+  return out;
+}
+
 std::string path_of(const Curve& curve, const Range& x, const Range& y) {
   size_t every = std::max<size_t>(1, (curve.points.size() + kMostPoints - 1) / kMostPoints);
   std::string path;
   for (size_t i = 0; i < curve.points.size(); ++i) {
     auto [px, py] = curve.points[i];
     if ((i % every != 0 && i + 1 != curve.points.size()) || !std::isfinite(px) || !std::isfinite(py)) continue;
-    double sx = kLeft + (px - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight);
-    double sy = kHeight - kBottom - (py - y.low) / (y.high - y.low) * (kHeight - kBottom - kTop);
-    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", sx, sy);
+    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", place_x(x, px), place_y(y, py));
   }
   return path;
 }
@@ -77,16 +91,13 @@ std::string chart(const std::vector<Curve>& curves, std::string_view title, std:
   y.widen();
   std::string out = fmt::format("<h2>{}</h2>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" font-size=\"12\" fill=\"#888\">\n",
                                 html(title), kWidth, kHeight, html(title));
-  for (int i = 0; i <= 4; ++i) {
-    double sy = kHeight - kBottom - i * (kHeight - kBottom - kTop) / 4, sx = kLeft + i * (kWidth - kLeft - kRight) / 4;
+  for (double at : ticks(y)) {
+    const double sy = place_y(y, at);
     out += fmt::format("<path d=\"M{} {:.1f}H{}\" stroke=\"#8884\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft, sy,
-                       kWidth - kRight, kLeft - 6, sy + 4, number(y.low + i * (y.high - y.low) / 4));
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", sx, kHeight - 10,
-                       i == 0   ? "start"
-                       : i == 4 ? "end"
-                                : "middle",
-                       number(std::round(x.low + i * (x.high - x.low) / 4)));
+                       kWidth - kRight, kLeft - 6, sy + 4, number(at));
   }
+  for (double at : ticks(x))
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", place_x(x, at), kHeight - 10, number(at));
   size_t shown = std::min(curves.size(), kMostCurves);
   for (size_t c = 0; c < shown; ++c)
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"><title>{}</title></path>\n",

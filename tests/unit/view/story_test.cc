@@ -105,6 +105,15 @@ TEST(Story, CurvesOfOddNumbers) {
   for (const char* no : {"nan", "inf"}) EXPECT_EQ(page.find(no), std::string::npos) << no;
 }
 
+TEST(Story, AxesHaveRoundNumbers) {
+  Story story;
+  story.losses = {{"rank 0", {{1, 5.441}, {60, 2.778}}}};
+  const std::string page = story_page(story, Language::kEnglish, 0);
+  for (const char* label : {">3</text>", ">3.5</text>", ">5</text>", ">20</text>", ">60</text>"})
+    EXPECT_NE(page.find(label), std::string::npos) << label;
+  EXPECT_EQ(page.find(">5.441<"), std::string::npos);
+}
+
 TEST(Html, Text) { EXPECT_EQ(html("a<b>&\"'\n\x01\xff训"), "a&lt;b&gt;&amp;&quot;&#39;\n\xef\xbf\xbd\xef\xbf\xbd训"); }
 
 TEST(RunTable, LinesUp) {
