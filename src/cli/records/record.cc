@@ -79,7 +79,8 @@ struct Describe {
   EventRecord operator()(const wire::Dialed& m) const {
     Json fields = {{"host", host_name(state, host)}, {"round", m.round}, {"links", m.links.size()}};
     for (const wire::DialedLink& link : m.links)
-      if (link.outcome != "ok" && link.to < state.hosts.size()) fields["failed"].push_back({host_name(state, link.to), link.outcome});
+      if (link.outcome != wire::LinkOutcome::kOk && link.to < state.hosts.size())
+        fields["failed"].push_back({host_name(state, link.to), std::string(wire::name_of(link.outcome))});
     return {"host_dialed", std::move(fields)};
   }
   EventRecord operator()(const wire::Sampled& m) const {
