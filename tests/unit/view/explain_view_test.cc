@@ -47,7 +47,7 @@ TEST(ExplainPage, SaysAllOfACode) {
 
 TEST(ExplainPage, SaysHowGraveACheckTakesItsCode) {
   std::string page = explain_page(codes::get("GPU-NONE"), Language::kEnglish, 80);
-  EXPECT_TRUE(page.starts_with("GPU-NONE: no GPU on this host\nerror (a job will fail or hang); GPUs and their driver\n\nQuestion\n"))
+  EXPECT_TRUE(page.starts_with("GPU-NONE: a host has no GPU\nerror (a job will fail or hang); GPUs and their driver\n\nQuestion\n"))
       << page;
   EXPECT_NE(page.find("\nWhy it matters\n"), std::string::npos);
 }
