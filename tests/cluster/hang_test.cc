@@ -141,7 +141,7 @@ TEST_F(Hang, ACpuLimitIsToldWhileTheRunGoesOn) {
   EXPECT_TRUE(phalanx_->wait_output("[SLOW-CPU-LIMIT]", 60s));
   phalanx_->signal(SIGINT);
   Outcome outcome = phalanx_->finish(20s);
-  EXPECT_HAS(outcome.err, "rank 1 (h2, local 0): the CPU limit of its cgroup slows a rank down");
+  EXPECT_HAS(outcome.err, "rank 1 (h2, local 0): a rank is throttled by the CPU limit of its cgroup");
   EXPECT_HAS_NOT(outcome.err, "no step for");
   EXPECT_EQ(outcome.err.find("[SLOW-CPU-LIMIT]"), outcome.err.rfind("[SLOW-CPU-LIMIT]"));
   EXPECT_EQ(leftovers(1s), "");

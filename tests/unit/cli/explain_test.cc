@@ -67,7 +67,7 @@ TEST_F(ExplainLogs, RunsByNameAndLatest) {
   for (const char* word : {"latest", "20261121-073102-a3f9"}) {
     Outcome run = explain({word});
     EXPECT_EQ(run.code, 0);
-    EXPECT_TRUE(run.text.starts_with("RUN-EXCEPTION: a rank ended with an exception nobody caught\n  rank 3; at a.py:1 (f)\n")) << run.text;
+    EXPECT_TRUE(run.text.starts_with("RUN-EXCEPTION: a rank exited with an uncaught exception\n  rank 3; at a.py:1 (f)\n")) << run.text;
   }
 }
 
