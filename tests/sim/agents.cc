@@ -121,7 +121,7 @@ void World::answer(Agent& agent, const wire::Start& m) {
 
 void World::start_rank(Agent& agent, const wire::RankSpec& spec) {
   wire::Started started{{}, spec.rank, 1000 + spec.rank};
-  if (now_faulty(Fault::Kind::kNoStart, agent.host) && spec.local_rank == 0) {
+  if (now_faulty(Fault::Kind::kNoStart, agent.host) && (spec.local_rank == 0 || scenario_.seed % 2 == 0)) {
     struck_ = true;
     started.outcome = unfit("exec format error");
     return say(agent, started);

@@ -203,6 +203,7 @@ void Step::take(size_t h, const wire::Started& m) {
   verdict.unfit_hosts = {h};
   if (!s.verdict) s.verdict = std::move(verdict);
   stop(SIGTERM, false);
+  maybe_all_over();  // it may be the last one that the others' stop waits for
 }
 
 }  // namespace phalanx::job
