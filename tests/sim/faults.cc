@@ -39,6 +39,8 @@ std::optional<Stage> World::stage() const {
   switch (run_.attempt.phase) {
     case job::Phase::kOpening: return Stage::kOpening;
     case job::Phase::kChecking: return Stage::kChecks;
+    case job::Phase::kPreparing:
+    case job::Phase::kReaching: return Stage::kLaunching;
     case job::Phase::kRunning: return Stage::kRunning;
     case job::Phase::kStopping:
     case job::Phase::kFinishing: return Stage::kStopping;

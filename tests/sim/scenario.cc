@@ -86,7 +86,7 @@ const char* name(Kind kind) {
 }
 
 const char* name(Stage stage) {
-  constexpr const char* kNames[] = {"opening", "checks", "running", "stopping", "between"};
+  constexpr const char* kNames[] = {"opening", "checks", "launching", "running", "stopping", "between"};
   return kNames[static_cast<size_t>(stage)];
 }
 
@@ -173,7 +173,8 @@ Scenario make_stage_scenario(Kind kind, Stage stage, uint64_t seed) {
   fault.kind = kind;
   fault.during = stage;
   fault.target = dice.below(hosts);
-  fault.at = dice.once_in(3) ? milliseconds(0) : dice.ms(0, stage == Stage::kRunning ? 2000 : 200);
+  const int64_t latest = stage == Stage::kLaunching ? (scenario.links_slow ? 200 : 2) : stage == Stage::kRunning ? 2000 : 200;
+  fault.at = dice.once_in(3) ? milliseconds(0) : dice.ms(0, latest);
   fault.lasts = dice.once_in(2) ? milliseconds(3'600'000) : dice.ms(100, 20'000);
   scenario.faults.push_back(fault);
   if (stage != Stage::kStopping && stage != Stage::kBetween) return scenario;

@@ -29,8 +29,9 @@ class Dice {
 };
 
 // A part of a run that a fault can be tied to. Between attempts the launcher waits until the last one is known to be over.
-enum class Stage { kOpening, kChecks, kRunning, kStopping, kBetween };
-inline constexpr Stage kStages[] = {Stage::kOpening, Stage::kChecks, Stage::kRunning, Stage::kStopping, Stage::kBetween};
+// kLaunching: the hosts prepare, and look whether they reach the store.
+enum class Stage { kOpening, kChecks, kLaunching, kRunning, kStopping, kBetween };
+inline constexpr Stage kStages[] = {Stage::kOpening, Stage::kChecks, Stage::kLaunching, Stage::kRunning, Stage::kStopping, Stage::kBetween};
 const char* name(Stage stage);
 
 struct Fault {

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -103,6 +104,9 @@ void World::feed(job::Event event, int number) {
 
 void World::perform(const job::Action& action) {
   if (auto* send = std::get_if<job::Send>(&action)) {
+    if (std::holds_alternative<wire::Start>(send->message) &&
+        std::any_of(run_.attempt.hosts.begin(), run_.attempt.hosts.end(), [](const job::HostState& host) { return host.ended; }))
+      problem("ranks are started though a host is known to be lost");
     auto found = connected_.find(send->host);
     if (found == connected_.end() || !found->second->open) return;
     Agent& agent = *found->second;
