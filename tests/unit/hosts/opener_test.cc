@@ -26,7 +26,7 @@ class Delayed : public Transport {
   }
   Launch launch(const Target& target, int) const override {
     int ms = after_[static_cast<size_t>(target.port)];
-    return {{"sh", "-c", ms < 0 ? "exec sleep 60" : fmt::format("sleep {}; cat {}; exec sleep 60", ms / 1000.0, answer_)}};
+    return {{"sh", "-c", ms < 0 ? "exec sleep 60" : fmt::format("sleep {}; cat '{}'; exec sleep 60", ms / 1000.0, answer_)}};
   }
   base::Error explain(const Target&, const Death&) const override { return base::fail(base::ErrorKind::kUnreachable, "ended"); }
   bool may_retry(const Death&) const override { return false; }
