@@ -98,8 +98,11 @@ class Stop {
   static base::Error silent(const logs::Run& run, const std::string& why) {
     base::Error error = base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " gives no answer").because(why);
     auto launcher = run.record.find("launcher");
-    std::optional<int64_t> pid = launcher == run.record.end() ? std::nullopt : base::get_int(*launcher, "pid");
-    if (pid) error.hint = fmt::format("kill -KILL {} && phalanx stop {}", *pid, run.id);
+    const os::ProcessMark mark = launcher == run.record.end() ? os::ProcessMark{} : logs::mark_of(*launcher);
+    // Its number may be another process's by now, or count in another container.
+    if (os::lives(mark) == os::Lives::kYes)
+      error.hint = fmt::format("kill -KILL {0} && phalanx stop {1}   # ends the launcher {0}, and with it the run", mark.pid, run.id);
+    else error.hint = "phalanx why " + run.id;
     return error;
   }
 
