@@ -61,6 +61,7 @@ class Parser {
       return base::ok();
     }
     if (!section_) return fail("text before the first heading");
+    if (base::trim(line).starts_with("$ ")) return fail("a command outside a block of commands");
     if (in_paragraph_) *section_ += " " + plain(line);
     else add_line(plain(line));
     in_paragraph_ = true;
@@ -69,6 +70,7 @@ class Parser {
 
   base::Status fence(std::string_view line) {
     if (!section_) return fail("commands before the first heading");
+    if (section_ != &page_.fix) return fail("commands outside the section that says what to do");
     if (line != (commands_ ? "```" : "```sh")) return fail("a block of commands begins with ```sh and ends with ```");
     commands_ = !commands_;
     in_paragraph_ = false;

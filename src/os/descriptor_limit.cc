@@ -1,5 +1,11 @@
 #include "os/descriptor_limit.h"
 
+#include <fcntl.h>
+
+#include <vector>
+
+#include "os/fd.h"
+
 namespace phalanx::os {
 namespace {
 
@@ -20,5 +26,14 @@ void raise_descriptor_limit() {
 }
 
 std::optional<rlimit> original_descriptor_limit() { return original(); }
+
+bool can_open_more(int descriptors) {
+  std::vector<Fd> opened;
+  for (int i = 0; i < descriptors; ++i) {
+    opened.emplace_back(::open("/", O_PATH | O_CLOEXEC));
+    if (!opened.back().valid()) return false;
+  }
+  return true;
+}
 
 }  // namespace phalanx::os

@@ -13,5 +13,9 @@ namespace phalanx::os {
 void raise_descriptor_limit();
 // The limit as it was before that. None: it was not raised.
 std::optional<rlimit> original_descriptor_limit();
+// Whether this process can open so many descriptors more right now. It opens them, and closes them again.
+bool can_open_more(int descriptors);
+// What starting a program takes: three pipes, the one its failure is reported on, and copies of the child's ends.
+inline constexpr int kSpawnDescriptors = 12;
 
 }  // namespace phalanx::os

@@ -163,17 +163,23 @@ base::Result<std::optional<std::vector<std::string>>> names_if_present(const std
   return std::optional(std::move(names));
 }
 
-base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode, Durable durable) {
-  std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + random_suffix();
-  Fd fd(without_interruption([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode); }));
+base::Status write_file_atomic_at(int folder, const std::string& name, std::string_view content, unsigned mode, Durable durable) {
+  const std::string temporary = name + ".tmp." + std::to_string(::getpid()) + "." + random_suffix();
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  Fd fd(without_interruption([&] { return ::openat(folder, temporary.c_str(), kFlags, mode); }));
   if (!fd.valid()) return base::system_error("create", temporary);
   base::Status written = write_all(fd.get(), content, temporary);
   if (written.ok() && durable == Durable::kYes && without_interruption([&] { return ::fsync(fd.get()); }) != 0)
     written = base::system_error("fsync", temporary);
-  if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) written = base::system_error("rename", path);
-  if (!written.ok()) ::unlink(temporary.c_str());
+  if (written.ok() && ::renameat(folder, temporary.c_str(), folder, name.c_str()) != 0) written = base::system_error("rename", name);
+  if (!written.ok()) ::unlinkat(folder, temporary.c_str(), 0);
   if (!written.ok() || durable == Durable::kNo) return written;
-  return sync_folder(path.substr(0, path.rfind('/') + 1));
+  if (folder == AT_FDCWD) return sync_folder(name.substr(0, name.rfind('/') + 1));
+  return without_interruption([&] { return ::fsync(folder); }) == 0 ? base::ok() : base::system_error("fsync", "the folder of " + name);
+}
+
+base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode, Durable durable) {
+  return write_file_atomic_at(AT_FDCWD, path, content, mode, durable);
 }
 
 base::Status make_folders(const std::string& path, unsigned mode) {

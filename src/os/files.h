@@ -42,6 +42,8 @@ bool only_ours(const struct stat& file);
 // Temp file beside `path`, fsync, rename, fsync of the folder. mode as for open(2). Without fsync a crash of the machine may leave an empty
 // or partial file; for what its reader can check and make again.
 enum class Durable { kYes, kNo };
+base::Status write_file_atomic_at(int folder, const std::string& name, std::string_view content, unsigned mode = 0600,
+                                  Durable durable = Durable::kYes);  // folder: what `name` is relative to
 base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode = 0600, Durable durable = Durable::kYes);
 // mkdir -p; new folders get `mode`. An existing folder is fine.
 base::Status make_folders(const std::string& path, unsigned mode = 0700);

@@ -19,6 +19,8 @@ std::string word_in(const std::string& path) {
   return text.ok() ? std::string(base::trim(*text)) : "";
 }
 
+std::string machine_id() { return word_in("/etc/machine-id"); }
+
 std::string pid_namespace() {
   char name[64];
   const ssize_t n = ::readlink("/proc/self/ns/pid", name, sizeof(name));
@@ -44,7 +46,12 @@ int64_t start_of(int64_t pid) {
 
 }  // namespace
 
-ProcessMark own_mark() { return {word_in("/etc/machine-id"), boot_id(), pid_namespace(), ::getpid(), start_of(::getpid())}; }
+bool is_of_earlier_boot(const ProcessMark& mark) {
+  const std::string boot = boot_id();
+  return !mark.machine_id.empty() && mark.machine_id == machine_id() && !mark.boot_id.empty() && !boot.empty() && mark.boot_id != boot;
+}
+
+ProcessMark own_mark() { return {machine_id(), boot_id(), pid_namespace(), ::getpid(), start_of(::getpid())}; }
 
 Lives lives(const ProcessMark& mark) {
   if (mark.boot_id.empty() || mark.pid_namespace.empty() || mark.pid <= 0 || mark.started <= 0) return Lives::kUnknown;

@@ -16,6 +16,10 @@ struct ProcessMark {
 
 ProcessMark own_mark();
 
+// Whether it was a process of this machine before its last boot: nothing of that time lives. Clones of one image may share the machine's
+// id, so whoever removes something because of this asks for the machine's name as well.
+bool is_of_earlier_boot(const ProcessMark& mark);
+
 enum class Lives { kYes, kNo, kUnknown };
 // kUnknown: it is of another machine, another boot or another container, or the mark is incomplete.
 Lives lives(const ProcessMark& mark);

@@ -41,6 +41,7 @@ wire::Outcome unfit(const char* why) { return {false, base::fail(base::ErrorKind
 }  // namespace
 
 void World::hear(Agent& agent, const job::ToHost& message) {
+  if (agent.only_pings && !std::holds_alternative<wire::Ping>(message)) return;
   std::visit([&](const auto& m) { answer(agent, m); }, message);
 }
 
@@ -120,7 +121,7 @@ void World::answer(Agent& agent, const wire::Start& m) {
 
 void World::start_rank(Agent& agent, const wire::RankSpec& spec) {
   wire::Started started{{}, spec.rank, 1000 + spec.rank};
-  if (now_faulty(Fault::Kind::kNoStart, agent.host) && spec.local_rank == 0) {
+  if (now_faulty(Fault::Kind::kNoStart, agent.host) && (spec.local_rank == 0 || scenario_.seed % 2 == 0)) {
     struck_ = true;
     started.outcome = unfit("exec format error");
     return say(agent, started);
@@ -259,7 +260,7 @@ void World::power_off(size_t host) {
 }
 
 void World::watch_lease(Agent& agent) {
-  if (!agent.alive) return;
+  if (!agent.alive || agent.only_pings) return;  // its guard has the lease's end too
   // What has waited for it to run is read first.
   if (now_ < agent.stopped_until) return later(agent.stopped_until - now_ + os::nanoseconds(1), [this, &agent] { watch_lease(agent); });
   if (now_ >= agent.guard_stopped_until) agent.waiting_since.reset();
@@ -309,6 +310,12 @@ void World::rave_in_values(Agent& agent) {
     case 6: return say(agent, wire::Dug{1, {{UINT32_MAX, "flight-recorder", ""}}});
     default: return say(agent, wire::Sampled{1, {}, "[[[[[[[["});
   }
+}
+
+void World::be_hostile(Agent& agent) {
+  if (!agent.open || (agent.said_hello && !agent.alive)) return;
+  if (agent.alive) rave_in_values(agent);
+  later(dice_.ms(1, 300), [this, &agent] { be_hostile(agent); });
 }
 
 // A new login to a host that has not said its end: everything of the run is killed there, whether its agent runs or not.

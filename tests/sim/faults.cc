@@ -24,7 +24,7 @@ bool World::now_faulty(Kind kind, size_t target) const {
 // Called when an attempt's hosts are opened.
 void World::begin_faults() {
   for (const Fault& fault : scenario_.faults) {
-    if (of_a_rank(fault.kind) || (fault.attempt >= 0 && fault.attempt != run_.restarts)) continue;
+    if (fault.during || of_a_rank(fault.kind) || (fault.attempt >= 0 && fault.attempt != run_.restarts)) continue;
     if (fault.kind == Kind::kUnreachable) {
       hosts_[fault.target].unreachable_until = now_ + fault.lasts;
       continue;
@@ -33,11 +33,46 @@ void World::begin_faults() {
   }
 }
 
+std::optional<Stage> World::stage() const {
+  if (run_.ended) return std::nullopt;
+  if (run_.waiting) return Stage::kBetween;
+  switch (run_.attempt.phase) {
+    case job::Phase::kOpening: return Stage::kOpening;
+    case job::Phase::kChecking: return Stage::kChecks;
+    case job::Phase::kPreparing:
+    case job::Phase::kReaching: return Stage::kLaunching;
+    case job::Phase::kRunning: return Stage::kRunning;
+    case job::Phase::kStopping:
+    case job::Phase::kFinishing: return Stage::kStopping;
+    default: return std::nullopt;
+  }
+}
+
+// Called after every event.
+void World::enter_stage() {
+  const std::optional<Stage> now = stage();
+  if (now == stage_) return;
+  stage_ = now;
+  armed_.resize(scenario_.faults.size());
+  for (size_t f = 0; f < scenario_.faults.size(); ++f) {
+    const Fault& fault = scenario_.faults[f];
+    if (!now || fault.during != now || armed_[f]) continue;
+    armed_[f] = true;
+    later(fault.at, [this, &fault] {
+      if (stage() != fault.during) return;
+      report_.struck_in_stage = report_.struck_in_stage || &fault == &scenario_.faults[0];
+      strike(fault);
+    });
+  }
+}
+
 void World::strike(const Fault& fault) {
   if (run_.ended) return;
   auto agent_of = [&](size_t host) -> Agent* {
     for (auto& [place, agent] : connected_)
       if (agent->host == host) return agent;
+    for (auto agent = agents_.rbegin(); agent != agents_.rend() && fault.during; ++agent)  // cut off, and alive
+      if ((*agent)->host == host && (*agent)->alive) return agent->get();
     return nullptr;
   };
   trace(fmt::format("fault: {} of {}", name(fault.kind), fault.target));
@@ -57,6 +92,16 @@ void World::strike(const Fault& fault) {
     case Kind::kGuardStopped:
       if (agent) agent->guard_stopped_until = now_ + fault.lasts;
       break;
+    case Kind::kOnlyPings:
+      if (agent) agent->only_pings = true;
+      break;
+    case Kind::kHostile:
+      if (agent && !agent->hostile) {
+        agent->mad = agent->hostile = true;
+        be_hostile(*agent);
+      }
+      break;
+    case Kind::kUnreachable: hosts_[fault.target].unreachable_until = now_ + fault.lasts; break;
     case Kind::kCut: hosts_[fault.target].cut_until = now_ + fault.lasts; break;
     case Kind::kOneWay: hosts_[fault.target].deaf_until = now_ + fault.lasts; break;
     case Kind::kSlow: hosts_[fault.target].slow_until = now_ + fault.lasts; break;

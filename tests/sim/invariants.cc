@@ -36,7 +36,7 @@ void World::check_run() {
     if (std::set<size_t>(run_.members.begin(), run_.members.end()).size() != run_.members.size()) problem("a host is twice in an attempt");
   }
   bool stuck = std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
-                           [](const Fault& f) { return f.kind == Kind::kUnkillable || f.kind == Kind::kMad; });
+                           [](const Fault& f) { return f.kind == Kind::kUnkillable || f.kind == Kind::kMad || f.kind == Kind::kHostile; });
   for (size_t m = 0; m < run_.pool.size() && !stuck && scenario_.job.preflight == job::Preflight::kOff; ++m) {
     bool faulty = std::any_of(scenario_.faults.begin(), scenario_.faults.end(), [&](const Fault& f) {
       return f.kind >= Kind::kPowerOff && (f.kind >= Kind::kOperator || f.kind == Kind::kNoStore || f.target == m);
@@ -59,7 +59,8 @@ void World::check_end(const job::Verdict& v) {
   bool good = v.kind == VerdictKind::kDone || v.kind == VerdictKind::kPlanned || (v.kind == VerdictKind::kChecked && v.exit_code == 0);
   if (good != (v.exit_code == 0) && v.kind != VerdictKind::kChecked)
     problem(fmt::format("exit code {} of kind {}", v.exit_code, static_cast<int>(v.kind)));
-  bool mad = std::any_of(scenario_.faults.begin(), scenario_.faults.end(), [](const Fault& f) { return f.kind == Kind::kMad; });
+  bool mad = std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
+                         [](const Fault& f) { return f.kind == Kind::kMad || f.kind == Kind::kHostile; });
   if (v.kind == VerdictKind::kDone && !mad) {
     for (const job::RankState& rank : run_.attempt.ranks)
       if (!rank.exited || rank.status != 0) problem("done, and a rank did not end with 0");

@@ -78,12 +78,21 @@ Fault make_fault(Dice& dice, const job::Job& job, milliseconds work) {
 }  // namespace
 
 const char* name(Kind kind) {
-  constexpr const char* kNames[] = {"crash",         "leave",         "hang",     "deaf",        "unkillable",   "power-off",
-                                    "agent-killed",  "cut",           "one-way",  "unreachable", "slow",         "refuses",
-                                    "no-store",      "no-start",      "unfit",    "mad",         "silent-probe", "broken-link",
-                                    "agent-stopped", "guard-stopped", "operator", "asleep",      "blocked"};
+  constexpr const char* kNames[] = {"crash",   "leave",    "hang",         "deaf",        "unkillable",    "power-off",     "agent-killed",
+                                    "cut",     "one-way",  "unreachable",  "slow",        "refuses",       "no-store",      "no-start",
+                                    "unfit",   "mad",      "silent-probe", "broken-link", "agent-stopped", "guard-stopped", "only-pings",
+                                    "hostile", "operator", "asleep",       "blocked"};
   return kNames[static_cast<size_t>(kind)];
 }
+
+const char* name(Stage stage) {
+  constexpr const char* kNames[] = {"opening", "checks", "launching", "running", "stopping", "between"};
+  return kNames[static_cast<size_t>(stage)];
+}
+
+const std::vector<Kind> kInAnyStage = {Kind::kPowerOff, Kind::kAgentKilled, Kind::kCut,          Kind::kOneWay,       Kind::kUnreachable,
+                                       Kind::kSlow,     Kind::kMad,         Kind::kAgentStopped, Kind::kGuardStopped, Kind::kOnlyPings,
+                                       Kind::kHostile,  Kind::kOperator,    Kind::kAsleep,       Kind::kBlocked};
 
 // What an earlier run on these hosts, all of them plain machines without GPUs, would have left.
 std::shared_ptr<const job::Remembered> memory_of(const job::Job& job) {
@@ -137,6 +146,61 @@ Scenario make_scenario(uint64_t seed) {
   return scenario;
 }
 
+Scenario make_stage_scenario(Kind kind, Stage stage, uint64_t seed) {
+  Dice dice(seed * 1'000 + static_cast<uint64_t>(kind) * 10 + static_cast<uint64_t>(stage));
+  for (int i = 0; i < 8; ++i) dice.between(0, 1);
+  Scenario scenario;
+  scenario.seed = seed;
+  job::Job& job = scenario.job;
+  const size_t hosts = static_cast<size_t>(dice.between(2, 4)), spares = static_cast<size_t>(dice.between(0, 2));
+  for (size_t h = 0; h < hosts + spares; ++h) (h < hosts ? job.hosts : job.spares).push_back(host(h, static_cast<int>(dice.between(1, 2))));
+  job.run_id = "sim";
+  job.token = "0123456789abcdef";
+  job.argv = {"train"};
+  job.directory = "/";
+  job.grace = dice.ms(0, 3) * 1000;
+  job.failure_grace = dice.ms(0, 2) * 1000;
+  job.lease = milliseconds(1000 * dice.between(3, 20));
+  job.max_restarts = static_cast<int>(dice.between(1, 3));
+  if (dice.once_in(2)) job.least_hosts = 1;
+  if (stage == Stage::kChecks || dice.once_in(2)) job.preflight = dice.once_in(2) ? job::Preflight::kStrict : job::Preflight::kWarn;
+  scenario.work = dice.ms(3000, 8000);
+  scenario.peers_die = dice.once_in(2);
+  scenario.links_slow = dice.once_in(5);
+  scenario.patience = dice.ms(120'000, 180'000);
+
+  Fault fault;
+  fault.kind = kind;
+  fault.during = stage;
+  fault.target = dice.below(hosts);
+  const int64_t latest = stage == Stage::kLaunching ? (scenario.links_slow ? 200 : 2) : stage == Stage::kRunning ? 2000 : 200;
+  fault.at = dice.once_in(3) ? milliseconds(0) : dice.ms(0, latest);
+  fault.lasts = dice.once_in(2) ? milliseconds(3'600'000) : dice.ms(100, 20'000);
+  scenario.faults.push_back(fault);
+  if (stage != Stage::kStopping && stage != Stage::kBetween) return scenario;
+
+  // What ends the first attempt: a rank that fails, beside one that takes its time; or the host is cut off, so that it has an agent and
+  // ranks between the attempts too.
+  Fault first;
+  first.attempt = 0;
+  first.at = dice.ms(200, 1000);
+  first.status = kStatuses[dice.below(std::size(kStatuses))];
+  if (stage == Stage::kBetween && (dice.once_in(2) || kind == Kind::kAgentStopped || kind == Kind::kGuardStopped)) {
+    first.kind = Kind::kCut;
+    first.target = fault.target;
+    first.during = Stage::kRunning;
+    first.lasts = dice.once_in(2) ? milliseconds(3'600'000) : dice.ms(6000, 30'000);
+  }
+  scenario.faults.push_back(first);
+  if (first.kind != Kind::kCrash || dice.once_in(2)) return scenario;
+  Fault deaf;
+  deaf.kind = Kind::kDeaf;
+  deaf.attempt = 0;
+  deaf.target = 1;
+  scenario.faults.push_back(deaf);
+  return scenario;
+}
+
 Scenario big_scenario(size_t hosts) {
   constexpr int kRanks = 8;
   Scenario scenario;
@@ -163,8 +227,8 @@ std::string describe(const Scenario& s) {
                   s.work.count(), s.peers_die ? ", peers die" : "", s.links_slow ? ", slow links" : "",
                   s.job.preflight == job::Preflight::kOff ? "" : ", preflight", s.job.check_only ? ", check only" : "");
   for (const Fault& f : s.faults)
-    text += fmt::format("  {} of {} at {} ms for {} ms, status {}, attempt {}\n", name(f.kind), f.target, f.at.count(), f.lasts.count(),
-                        f.status, f.attempt);
+    text += fmt::format("  {} of {} at {} ms{}{} for {} ms, status {}, attempt {}\n", name(f.kind), f.target, f.at.count(),
+                        f.during ? " of " : "", f.during ? name(*f.during) : "", f.lasts.count(), f.status, f.attempt);
   return text;
 }
 

@@ -28,6 +28,12 @@ class Dice {
   std::mt19937_64 engine_;
 };
 
+// A part of a run that a fault can be tied to. Between attempts the launcher waits until the last one is known to be over.
+// kLaunching: the hosts prepare, and look whether they reach the store.
+enum class Stage { kOpening, kChecks, kLaunching, kRunning, kStopping, kBetween };
+inline constexpr Stage kStages[] = {Stage::kOpening, Stage::kChecks, Stage::kLaunching, Stage::kRunning, Stage::kStopping, Stage::kBetween};
+const char* name(Stage stage);
+
 struct Fault {
   enum class Kind {
     // of a rank
@@ -52,6 +58,8 @@ struct Fault {
     kBrokenLink,    // its links to the others fail
     kAgentStopped,  // its agent does not run for `lasts`; its ranks do
     kGuardStopped,  // its agent's guard does not run for `lasts`
+    kOnlyPings,     // its agent answers pings and does nothing else
+    kHostile,       // its agent sends well-formed frames with hostile values
     // of ourselves
     kOperator,  // a signal
     kAsleep,    // the launcher does not run for `lasts`, at most one and a half leases
@@ -61,7 +69,8 @@ struct Fault {
   milliseconds lasts{0};
   size_t target = 0;  // rank, or host of the pool
   int status = 0;
-  int attempt = -1;  // only in this one; -1: always
+  int attempt = -1;                  // only in this one; -1: always
+  std::optional<Stage> during = {};  // once, `at` after this stage has begun, if the run is still in it
 };
 const char* name(Fault::Kind kind);
 
@@ -81,6 +90,10 @@ struct Scenario {
 };
 
 Scenario make_scenario(uint64_t seed);
+// Runs that come to this stage, and there this fault strikes. Kinds that only an answer can have (kRefuses, kUnfit, …) have a stage of
+// their own and are not among kInAnyStage.
+Scenario make_stage_scenario(Fault::Kind kind, Stage stage, uint64_t seed);
+extern const std::vector<Fault::Kind> kInAnyStage;
 // One rank in the middle fails, a second after the start; nothing else happens.
 Scenario big_scenario(size_t hosts);
 std::string describe(const Scenario& scenario);

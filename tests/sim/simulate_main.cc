@@ -1,5 +1,6 @@
 // simulate [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE]: plays simulated runs; exit 1 if an invariant broke.
-// simulate --hosts N: one run on so many hosts with 8 ranks each, in which one rank fails.
+// simulate --stages N [--cell FAULT/STAGE [--seed SEED [--trace]]]: N runs for each fault in each stage of a run; exit 1 also if a fault
+// never came to strike in one of them. simulate --hosts N: one run on so many hosts with 8 ranks each, in which one rank fails.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,26 +23,44 @@ struct Totals {
   std::map<int, int64_t> kinds;
 };
 
-void play(const sim::Scenario& scenario, bool trace, const char* program, Totals& totals) {
+// Returns whether a fault that is tied to a stage has struck in it.
+bool play(const sim::Scenario& scenario, bool trace, const std::string& replay, Totals& totals) {
   if (trace) std::fputs(sim::describe(scenario).c_str(), stdout);
   sim::Report report = sim::World(scenario, trace).play();
   ++totals.runs;
   totals.events += report.events;
   totals.attempts += report.attempts;
   if (report.verdict) ++totals.kinds[static_cast<int>(report.verdict->kind)];
-  if (report.problems.empty()) return;
+  if (report.problems.empty()) return report.struck_in_stage;
   ++totals.failed;
-  if (totals.failed > 10 && !trace) return;
+  if (totals.failed > 10 && !trace) return report.struck_in_stage;
   std::fputs(sim::describe(scenario).c_str(), stdout);
   for (const std::string& problem : report.problems) std::printf("  %s\n", problem.c_str());
-  std::printf("  replay: %s --seed %llu --trace\n", program, static_cast<unsigned long long>(scenario.seed));
+  std::printf("  replay: %s --seed %llu --trace\n", replay.c_str(), static_cast<unsigned long long>(scenario.seed));
+  return report.struck_in_stage;
+}
+
+// `cell`: "FAULT/STAGE", or empty for all.
+void play_stages(const std::vector<uint64_t>& seeds, const std::string& cell, bool trace, const std::string& program, Totals& totals) {
+  for (sim::Stage stage : sim::kStages)
+    for (sim::Fault::Kind kind : sim::kInAnyStage) {
+      const std::string name = fmt::format("{}/{}", sim::name(kind), sim::name(stage));
+      if (!cell.empty() && cell != name) continue;
+      size_t struck = 0;
+      for (uint64_t seed : seeds)
+        struck += play(sim::make_stage_scenario(kind, stage, seed), trace, program + " --stages 1 --cell " + name, totals);
+      if (trace || struck * 4 >= seeds.size()) continue;  // some runs end before it
+      ++totals.failed;
+      std::printf("%s struck in %zu of %zu runs\n", name.c_str(), struck, seeds.size());
+    }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  uint64_t from = 1, runs = 20'000, hosts = 0;
+  uint64_t from = 1, runs = 20'000, hosts = 0, stages = 0;
   bool trace = false, one = false;
+  std::string cell;
   std::vector<uint64_t> seeds;
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
@@ -49,6 +68,8 @@ int main(int argc, char** argv) {
     if (word == "--trace") trace = true;
     else if (word == "--runs") runs = std::strtoull(value, nullptr, 10), ++i;
     else if (word == "--hosts") hosts = std::strtoull(value, nullptr, 10), one = true, ++i;
+    else if (word == "--stages") stages = std::strtoull(value, nullptr, 10), ++i;
+    else if (word == "--cell") cell = value, ++i;
     else if (word == "--from") from = std::strtoull(value, nullptr, 10), ++i;
     else if (word == "--seed") seeds.push_back(std::strtoull(value, nullptr, 10)), one = true, ++i;
     else if (word == "--seeds") {
@@ -58,13 +79,21 @@ int main(int argc, char** argv) {
         if (!line.empty() && line[0] != '#') seeds.push_back(std::strtoull(line.c_str(), nullptr, 10));
       ++i;
     } else {
-      return std::fprintf(stderr, "error: %s is no option: [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE] [--hosts N]\n",
+      return std::fprintf(stderr,
+                          "error: %s is no option: [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE] [--hosts N] "
+                          "[--stages N [--cell FAULT/STAGE]]\n",
                           word.c_str()),
              2;
     }
   }
   os::Mono began = os::mono_now();
   Totals totals;
+  if (stages > 0) {
+    for (uint64_t seed = 1; seed <= stages && !one; ++seed) seeds.push_back(seed);
+    play_stages(seeds, cell, trace, argv[0], totals);
+    seeds.clear();
+    one = true;
+  }
   if (hosts > 0) play(sim::big_scenario(hosts), trace, argv[0], totals);
   for (uint64_t seed : seeds) play(sim::make_scenario(seed), trace, argv[0], totals);
   for (uint64_t i = 0; i < runs && !one; ++i) play(sim::make_scenario(from + i), false, argv[0], totals);

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -61,6 +62,7 @@ void World::up(Agent& agent, std::function<void()> arrives) {
 
 // Through the bytes of a frame, as on a real connection: what does not decode cuts the host off, as the runner does.
 void World::say(Agent& agent, job::FromHost message) {
+  if (agent.only_pings && !std::holds_alternative<wire::Pong>(message)) return;
   if (now_ < agent.stopped_until)
     return later(agent.stopped_until - now_, [this, &agent, message = std::move(message)] {
       if (agent.alive && hosts_[agent.host].power) say(agent, message);
@@ -97,10 +99,14 @@ void World::feed(job::Event event, int number) {
     perform(actions[i]);
   }
   if (!run_.ended) check_run();
+  enter_stage();
 }
 
 void World::perform(const job::Action& action) {
   if (auto* send = std::get_if<job::Send>(&action)) {
+    if (std::holds_alternative<wire::Start>(send->message) &&
+        std::any_of(run_.attempt.hosts.begin(), run_.attempt.hosts.end(), [](const job::HostState& host) { return host.ended; }))
+      problem("ranks are started though a host is known to be lost");
     auto found = connected_.find(send->host);
     if (found == connected_.end() || !found->second->open) return;
     Agent& agent = *found->second;
@@ -118,6 +124,7 @@ void World::perform(const job::Action& action) {
   } else if (auto* tell = std::get_if<job::Tell>(&action)) {
     if (auto* r = std::get_if<job::Restarting>(&tell->note))
       trace(fmt::format("restarting in {} ms ({} left)", r->wait.count(), r->restarts_left));
+    if (auto* k = std::get_if<job::KillingRanks>(&tell->note); k && k->awaited.empty()) problem("SIGKILL to no rank");
   } else if (std::holds_alternative<job::CloseHosts>(action)) {
     for (auto& [place, agent] : connected_) close(*agent);
     connected_.clear();
@@ -136,7 +143,9 @@ void World::perform(const job::Action& action) {
 void World::close(Agent& agent) {
   if (!agent.open) return;
   agent.open = false;
-  down(agent, [this, &agent] { end_agent(agent, false); });
+  down(agent, [this, &agent] {
+    if (!agent.only_pings) end_agent(agent, false);
+  });
 }
 
 void World::open_hosts() {
@@ -157,7 +166,7 @@ void World::open_hosts() {
       bool reached =
           host.power && now_ >= host.cut_until && now_ >= host.deaf_until && !(host.unreachable_until && now_ < *host.unreachable_until);
       if (!a.open) return;
-      if (reached) {
+      if (reached && !a.only_pings) {
         a.alive = a.said_hello = true;
         wire::Hello hello;
         hello.cpus = 2;
@@ -167,10 +176,10 @@ void World::open_hosts() {
         hello.addresses = {{"eth0", "10.0." + own}, {"eth1", "10.1." + own}};
         hello.now_ns = now_.ns + host.clock_offset;
         hello.fingerprint = scenario_.changed ? "of another boot" : kFingerprint;
-        if (a.mad && dice_.once_in(2)) make_hostile(hello);
+        if (a.hostile || (a.mad && dice_.once_in(2))) make_hostile(hello);
         say(a, hello);
         watch_lease(a);
-        if (a.mad) rave(a);
+        if (a.mad && !a.hostile) rave(a);
         return;
       }
       later(dice_.ms(0, 5000), [this, &a] {
@@ -191,6 +200,7 @@ void World::tick() {
 Report World::play() {
   run_ = job::begin_run(scenario_.job, now_);
   open_hosts();
+  enter_stage();
   later(kTickEvery, [this] { tick(); });
   os::Mono give_up = now_ + scenario_.patience;
   for (int i = 0; i < 3; ++i)

@@ -23,6 +23,7 @@ struct Report {
   std::optional<job::Verdict> verdict;
   int64_t events = 0;  // fed to the supervisor
   int attempts = 0;
+  bool struck_in_stage = false;  // a fault that is tied to a stage
 };
 
 class World {
@@ -41,7 +42,7 @@ class World {
     int number = 0;
     size_t place = 0;  // in the attempt's host list
     size_t host = 0;   // of the pool
-    bool alive = false, open = true /* the launcher's end */, finishing = false, mad = false;
+    bool alive = false, open = true /* the launcher's end */, finishing = false, mad = false, only_pings = false, hostile = false;
     bool said_hello = false;
     os::Mono last_up, last_down;
     os::Mono stopped_until, guard_stopped_until;  // kAgentStopped, kGuardStopped
@@ -110,6 +111,7 @@ class World {
   void guard_acts(Agent& agent, int64_t order);
   void rave(Agent& agent);
   void rave_in_values(Agent& agent);
+  void be_hostile(Agent& agent);
   void make_hostile(wire::Hello& hello);
 
   // faults.cc
@@ -117,6 +119,8 @@ class World {
   void begin_faults();
   void begin_rank_faults(Rank& rank);
   void strike(const Fault& fault);
+  std::optional<Stage> stage() const;
+  void enter_stage();
 
   // invariants.cc
   void check_start(const Agent& agent, const wire::Start& m);
@@ -141,6 +145,8 @@ class World {
   std::vector<size_t> checked_members_;       // of the last attempt that was looked at
   std::map<int, std::vector<bool>> started_;  // per attempt, which ranks
   bool struck_ = false;                       // a fault has taken effect
+  std::optional<Stage> stage_;                // that the supervisor was in after the last event
+  std::vector<bool> armed_;                   // by fault: its stage has begun
   Report report_;
 };
 

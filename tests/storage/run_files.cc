@@ -11,6 +11,7 @@
 #include <fstream>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "base/json.h"
 #include "logs/runs/run_list.h"
@@ -176,6 +177,58 @@ std::string check_report(const Ended& ended, const Ended&) {
   return "";
 }
 
+std::string start_run(const Place& place, const char* then) {
+  const std::string script = fmt::format("echo hello $RANK; {}", then);
+  std::string said;
+  const int code = run_plain({"run", "-d", "--preflight", "off", "--nproc-per-node", "2", "--", "sh", "-c", script}, place, &said);
+  return code == 0 ? "" : fmt::format("run -d: exit code {}: {}", code, said);
+}
+std::string start_endless(const Place& place) { return start_run(place, "exec sleep 60"); }
+std::string start_short(const Place& place) { return start_run(place, "test $RANK = 0 || { sleep 1.5; exit 17; }; exec sleep 60"); }
+
+// Whether the launcher of the run that was started beside the operation lives, by what the next ps says of it.
+std::string state_of_made(const Place& place, const std::string& id) {
+  std::string said;
+  if (run_plain({"ps", "-a", "--json"}, place, &said) != 0) return "the next ps fails: " + said;
+  base::Result<base::Json> listed = base::parse_json(said, 1 << 20);
+  if (!listed.ok()) return "the next ps prints no JSON: " + said;
+  for (const base::Json& run : (*listed)["runs"])
+    if (run["id"] == id) return base::get_string(run, "state").value_or("none");
+  return "not listed";
+}
+
+// What says that it has stopped a run has. What says that it could not leaves one that can still be stopped.
+std::string check_stop(const Ended& ended, const Ended&) {
+  const std::string id = made(ended.place);
+  if (id.empty()) return "there is no run directory";
+  const std::string state = state_of_made(ended.place, id);
+  const bool claims = exit_code(ended) == 0;
+  if (claims && state != "interrupted") return "it says that the run has stopped, which is " + state;
+  std::string said;
+  if (state == "running" || state == "starting" || state == "stopping" || state == "silent" || state == "lost") {
+    if (const int code = run_plain({"stop", id}, ended.place, &said); code != 0)
+      return fmt::format("the next stop of a run that is {} fails: {}: {}", state, code, said);
+  } else if (state != "interrupted") {
+    return "the run is " + state;
+  }
+  if (claims || ended.interrupted) return "";
+  if (!exit_code(ended)) return "it was killed";
+  return refusal(ended);
+}
+
+// The run is none of attach's business.
+std::string check_attach(const Ended& ended, const Ended& plain) {
+  const std::string id = made(ended.place);
+  if (id.empty()) return "there is no run directory";
+  for (int i = 0; i < 100 && state_of_made(ended.place, id) == "running"; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (const std::string state = state_of_made(ended.place, id); state != "failed") return "the run is " + state;
+  if (ended.interrupted) return "";
+  if (exit_code(ended) == exit_code(plain) && holds(ended.err, "exited with code 17")) return "";
+  if (exit_code(ended) == exit_code(plain)) return holds(ended.err, ended.place.disk()) ? "" : "the verdict is missing: " + ended.err;
+  if (!exit_code(ended)) return "it was killed";
+  return refusal(ended);
+}
+
 }  // namespace
 
 Program program_of(const Operation& operation, const Place& place) {
@@ -228,6 +281,8 @@ std::vector<Operation> operations() {
       {"logs", {"logs", "latest"}, check_answer},
       {"why", {"why", "latest"}, check_answer},
       {"report", {"report", "-o", "@/report.tgz", "latest"}, check_report},
+      {"stop", {"stop", "latest"}, check_stop, start_endless, true},
+      {"attach", {"attach", "latest"}, check_attach, start_short, true},
   };
 }
 

@@ -32,6 +32,9 @@ struct Operation {
   std::vector<std::string> words;  // after `phalanx`; @ stands for the place
   // "" or what is wrong.
   std::function<std::string(const Ended& ended, const Ended& plain)> check;
+  // What runs beside it, unwatched: started before the operation. "" or why not.
+  std::function<std::string(const Place& place)> before = nullptr;
+  bool takes_seconds = false;
 };
 
 // Two runs that have ended, one done and one failed. "" or why not.

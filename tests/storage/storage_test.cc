@@ -48,7 +48,7 @@ void renew(const Place& place, const Place& pattern) {
 // Whether the program waits for the disk itself, until it is interrupted as by Ctrl-C.
 bool waits_for_disk(Watch& watch, const Operation& operation, const Place& place) {
   const bool starts_ranks = operation.words[0] == "run";
-  if (watch.wait(starts_ranks ? kNotice : 500ms)) return false;
+  if (watch.wait(starts_ranks || operation.takes_seconds ? kNotice : 500ms)) return false;
   if (starts_ranks && content(place.path + "/output.err").find("rank") != std::string::npos) return false;
   return !(starts_ranks && content(place.path + "/output").find("hello") != std::string::npos);
 }
@@ -64,6 +64,8 @@ Outcome carry_out(const Operation& operation, const Place& place, const Fault& f
   Outcome outcome;
   outcome.ended.place = place;
   outcome.ended.fault = fault;
+  if (operation.before) outcome.wrong = operation.before(place);
+  if (!outcome.wrong.empty()) return outcome;
   Watch watch(program_of(operation, place), fault);
   if (fault.error == kHang && waits_for_disk(watch, operation, place)) {
     outcome.ended.interrupted = true;
@@ -122,7 +124,7 @@ TEST_P(Storage, EachCallFailsOnceInEachWay) {
   Ended none;
   none.place = first;
   Outcome plain = carry_out(operation, first, {}, none);
-  if (operation.words[0] != "run") plain.wrong = aftermath(plain.ended);
+  if (operation.words[0] != "run" && !operation.before) plain.wrong = aftermath(plain.ended);
   ASSERT_EQ(plain.wrong, "") << plain.ended.out << plain.ended.err;
   const std::vector<Case> all = cases_of(plain.calls);
   const size_t stride = std::getenv("PHALANX_EXHAUSTIVE") ? 1 : kStride;

@@ -14,6 +14,7 @@
 #include "agent/scratch.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "os/descriptor_limit.h"
 #include "os/files.h"
 #include "os/guarded.h"
 #include "os/process.h"
@@ -126,6 +127,8 @@ void Ranks::tell_started(Rank& rank, base::Status outcome) {
     started.pid = static_cast<uint32_t>(rank.pid);
   } else {
     started.outcome = {false, std::move(outcome).error()};
+    if (started.outcome.error.hint.empty() && !os::can_open_more(os::kSpawnDescriptors))
+      started.outcome.error.hint = "phalanx explain LIM-NOFILE";
     rank.exited = true;
     for (Pipe& pipe : rank.pipes) close(rank, pipe);
   }

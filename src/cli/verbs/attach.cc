@@ -8,6 +8,7 @@
 #include "cli/records/follower.h"
 #include "cli/records/record_life.h"
 #include "cli/records/runs.h"
+#include "os/interruptible.h"
 #include "view/speech.h"
 
 namespace phalanx::cli {
@@ -38,7 +39,13 @@ constexpr Bilingual kLeft{"phalanx: the run goes on; phalanx attach {0} comes ba
 
 // The last words of a run, as at its own terminal.
 void say_verdict(const logs::Run& run, view::View& view) {
+  const os::Interruptible by_signals;  // the disk may take its time
   logs::Run ended = logs::look_at_run(run.path, run.id);
+  if (ended.record.empty())
+    view.say_error((ended.unreadable ? *ended.unreadable
+                                     : base::fail(ErrorKind::kConfig, "cannot read the verdict of " + run.id).because("in " + run.path))
+                       .with_hint("phalanx why " + run.id)
+                       .render());
   for (const base::Error& error : words_of(ended.record, language_here())) view.say_error(error.render());
 }
 

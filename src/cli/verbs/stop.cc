@@ -1,4 +1,5 @@
 // stop: ask the launcher → wait for the end → log in to every host again and prove that nothing is left.
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "job/supervisor/supervisor.h"
 #include "os/clock.h"
 #include "os/files.h"
+#include "os/interruptible.h"
 #include "view/speech.h"
 
 namespace phalanx::cli {
@@ -48,6 +50,8 @@ class Stop {
           .with_hint("ssh -t " + run.launcher_host + " phalanx stop " + run.id);
     bool was_lost = run.life == logs::Life::kLost;
     if (run.life == logs::Life::kAlive) TRY(end_it(run));
+    TRY(end_by_signals());
+    const os::Interruptible by_signals;  // it reads files from here on
     run = logs::look_at_run(run.path, run.id);
     if (run.unreadable) return *std::move(run.unreadable);
     TRY(logs::must_be_ours(run));  // the record of this look is what decides where to log in
@@ -57,6 +61,16 @@ class Stop {
   }
 
  private:
+  // Nothing of the run depends on this process any more: Ctrl-C ends it, also while the loop runs.
+  base::Status end_by_signals() {
+    for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+      TRY(loop_.on_signal(s, [](const signalfd_siginfo& info) {
+        const os::Interruptible now;
+        ::raise(static_cast<int>(info.ssi_signo));
+      }));
+    return base::ok();
+  }
+
   base::Status end_it(const logs::Run& run) {
     Follower follower(loop_, run, view_, [](const std::vector<std::string>& hosts) { return std::vector<bool>(hosts.size(), false); });
     base::Status connected = follower.connect();
@@ -84,8 +98,11 @@ class Stop {
   static base::Error silent(const logs::Run& run, const std::string& why) {
     base::Error error = base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " gives no answer").because(why);
     auto launcher = run.record.find("launcher");
-    std::optional<int64_t> pid = launcher == run.record.end() ? std::nullopt : base::get_int(*launcher, "pid");
-    if (pid) error.hint = fmt::format("kill -KILL {} && phalanx stop {}", *pid, run.id);
+    const os::ProcessMark mark = launcher == run.record.end() ? os::ProcessMark{} : logs::mark_of(*launcher);
+    // Its number may be another process's by now, or count in another container.
+    if (os::lives(mark) == os::Lives::kYes)
+      error.hint = fmt::format("kill -KILL {0} && phalanx stop {1}   # ends the launcher {0}, and with it the run", mark.pid, run.id);
+    else error.hint = "phalanx why " + run.id;
     return error;
   }
 
@@ -151,16 +168,16 @@ class Stop {
 
   // A lost run whose hosts are proved empty is over.
   void settle(const logs::Run& run) {
-    base::Json record = run.record;
-    record["state"] = "ended";
-    record["ended"] = os::iso_time(os::wall_now_ns());
-    record["verdict"] = "lost";
-    record["exit_code"] = base::exit_code(ErrorKind::kUnreachable);
     auto words = [](Bilingual text, base::Language language) { return base::Json{{{"message", text.in(language)}}}; };
     constexpr Bilingual kText{"the launcher died without a word; phalanx stop has found nothing left on the hosts",
                               "启动器无声死亡；phalanx stop 确认各主机没有残留"};
-    record["explained"] = {{"en", words(kText, base::Language::kEnglish)}, {"zh", words(kText, base::Language::kChinese)}};
-    base::Status written = os::write_file_atomic(run.path + "/run.json", base::to_text(record, 2) + "\n", 0600);
+    base::Status written = logs::rewrite_record(run, [&](base::Json& record) {
+      record["state"] = "ended";
+      record["ended"] = os::iso_time(os::wall_now_ns());
+      record["verdict"] = "lost";
+      record["exit_code"] = base::exit_code(ErrorKind::kUnreachable);
+      record["explained"] = {{"en", words(kText, base::Language::kEnglish)}, {"zh", words(kText, base::Language::kChinese)}};
+    });
     if (!written.ok()) view_.say_error(written.error().render());
   }
 

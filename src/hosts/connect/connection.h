@@ -50,6 +50,7 @@ class Connection {
   Upload upload() const { return {sent_of_upload_, upload_bytes_, upload_moved_}; }
   const std::string& noise() const { return reader_.noise(); }
   bool ended() const { return ended_; }
+  bool spawned() const { return pid_ > 0; }
 
  private:
   void send_raw(std::string_view bytes);

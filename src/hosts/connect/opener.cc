@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "os/descriptor_limit.h"
 #include "os/process.h"
 
 namespace phalanx::hosts {
 
 using base::ErrorKind;
 
+constexpr os::milliseconds kStarvedPause{200};
 constexpr os::milliseconds kSlept{5000};  // a timer that comes later than this shows that the launcher itself did not run
 
 Opener::Opener(os::Loop& loop, Payload& payload, std::vector<Host> hosts, OpenerOptions options, Handlers handlers, uint32_t seed)
@@ -65,9 +67,13 @@ void Opener::open(size_t index) {
   slot.patience = launch.warm ? std::min(kWarmPatience, options_.timeout) : login + options_.after_ssh;
   slot.timer = loop_.after(slot.patience, [this, index] { on_timeout(index); });
   base::Status opened = slot.connection->open(launch);
-  if (opened.ok()) return;
-  // Nothing was spawned (no ssh program, no descriptors): the same for every try.
+  if (opened.ok()) {
+    slot.starved_since.reset();
+    return;
+  }
   std::string why = opened.error().message + (opened.error().cause.empty() ? "" : ": " + opened.error().cause);
+  if (wait_for_descriptors(index, why)) return;
+  // Nothing was spawned (no ssh program): the same for every try.
   soon([this, index, why] {
     slots_[index].tries = options_.most_tries;
     on_end(index, Death{127 << 8, why}, false);
@@ -136,6 +142,28 @@ os::milliseconds Opener::upload_patience(const Connection::Upload& upload) const
   return options_.upload_stall + os::milliseconds(upload.total * 1000 / options_.slowest_link);
 }
 
+// That this machine has no descriptors left says nothing of the host: it is tried again until its time is over.
+bool Opener::wait_for_descriptors(size_t index, const std::string& why) {
+  Slot& slot = slots_[index];
+  if (os::can_open_more(os::kSpawnDescriptors)) {
+    slot.starved_since.reset();
+    return false;
+  }
+  if (!slot.starved_since) slot.starved_since = os::mono_now();
+  slot.starved_by = why;
+  if (abandoned_ || os::mono_now() - *slot.starved_since > options_.timeout) return false;
+  --slot.tries;
+  --opening_;
+  --opening_to_[slot.host.target.destination];
+  slot.phase = Phase::kWaiting;
+  loop_.cancel(slot.timer);
+  slot.timer = loop_.after(kStarvedPause, [this, index] {
+    slots_[index].timer = 0;
+    fill();
+  });
+  return true;
+}
+
 bool Opener::retry(size_t index, const Death& death) {
   Slot& slot = slots_[index];
   if (slot.stalled) return false;
@@ -169,6 +197,10 @@ void Opener::on_end(size_t index, const Death& death, bool started) {
 
 base::Error Opener::explain(const Slot& slot, const Death& death, bool started) const {
   const std::string& name = slot.host.target.name;
+  if (slot.starved_since)
+    return base::fail(ErrorKind::kUnfit, name + ": this machine could not start the program that reaches the host")
+        .because(slot.starved_by)
+        .with_hint("ulimit -Hn    # how many files the launcher may hold open at once");
   if (slot.timed_out)
     return base::fail(ErrorKind::kUnreachable,
                       fmt::format("{}: no answer within {}", name,
@@ -232,7 +264,8 @@ void Opener::shut() {
 
 bool Opener::over() const {
   return scheduled_ == 0 && std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
-           return slot.phase == Phase::kEnded && slot.timer == 0 && (!slot.connection || slot.connection->ended());
+           return slot.phase == Phase::kEnded && slot.timer == 0 &&
+                  (!slot.connection || !slot.connection->spawned() || slot.connection->ended());
          });
 }
 

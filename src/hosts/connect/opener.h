@@ -73,7 +73,10 @@ class Opener {
     os::milliseconds waited{};  // where that was longer than the timeout
     os::Mono began;
     os::milliseconds patience{};
-    os::Mono awake;        // when the launcher last came back from standing still
+    os::Mono awake;  // when the launcher last came back from standing still
+    // This machine had no descriptors left to start its program with.
+    std::optional<os::Mono> starved_since;
+    std::string starved_by;
     bool stalled = false;  // the program was being sent, and nothing of it moved any more
     std::unique_ptr<Connection> connection;
     os::TimerId timer = 0;
@@ -88,6 +91,7 @@ class Opener {
   os::nanoseconds more_time(const Slot& slot) const;
   os::milliseconds upload_patience(const Connection::Upload& upload) const;
   bool retry(size_t index, const Death& death);
+  bool wait_for_descriptors(size_t index, const std::string& why);
   base::Error explain(const Slot& slot, const Death& death, bool started) const;
   base::Error explain_stall(const Slot& slot, const Death& death) const;
 

@@ -90,6 +90,7 @@ void Step::take(size_t h, const wire::StoreOpened& m) {
 
 void Step::maybe_prepared() {
   if (s.phase != Phase::kPreparing || !s.meeting || !all_hosts(s, [](const HostState& x) { return x.prepared; })) return;
+  if (s.settle_at) return settle_refusals();  // a host that had prepared is lost: it would never be heard of again
   s.hosts[0].reached = true;
   s.hosts[0].interface = s.hosts.size() == 1 ? "lo" : "";
   for (const wire::Address& a : s.hosts[0].hello.addresses)
@@ -203,6 +204,7 @@ void Step::take(size_t h, const wire::Started& m) {
   verdict.unfit_hosts = {h};
   if (!s.verdict) s.verdict = std::move(verdict);
   stop(SIGTERM, false);
+  maybe_all_over();  // it may be the last one that the others' stop waits for
 }
 
 }  // namespace phalanx::job

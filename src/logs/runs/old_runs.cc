@@ -27,6 +27,8 @@ constexpr std::string_view kLeaving = ".removed-";
 // Phalanx did not exist before: a time before it was written by a machine whose clock was wrong.
 constexpr std::string_view kFirstTime = "2026-01-01T00:00:00.000Z";
 
+constexpr std::chrono::days kLostStays{1};  // far longer than the longest lease
+
 bool is_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
 
 // The names of what Phalanx writes into the folder of a run (docs/formats/run-directory.md).
@@ -111,25 +113,48 @@ bool holds_only_a_run(const Folder& run) {
   return true;
 }
 
+// When a file of the run was last written to, in seconds since 1970; nothing: it cannot be told.
+std::optional<int64_t> last_written(const Folder& run) {
+  int64_t last = 0;
+  auto look = [&](int folder) {
+    auto entries = entries_of(folder);
+    if (!entries) return false;
+    for (const Entry& entry : *entries) last = std::max<int64_t>(last, entry.status.st_mtime);
+    return true;
+  };
+  const os::Fd ranks = enter(run.fd.get(), "ranks");
+  if (!look(run.fd.get()) || (ranks.valid() && !look(ranks.get()))) return std::nullopt;
+  return last;
+}
+
+// The launcher of a run without a verdict, and whatever obeys it, is known to be gone.
+bool is_gone(const base::Json& launcher, os::Lives lives) {
+  if (lives == os::Lives::kNo) return true;
+  return os::is_of_earlier_boot(logs::mark_of(launcher)) && base::get_string(launcher, "host") == this_machine();
+}
+
 // When it ended, in seconds since 1970; nothing: it has not, or nobody can tell.
-std::optional<int64_t> ended_at(const Folder& run, const std::string& id) {
+std::optional<int64_t> ended_at(const Folder& run, const std::string& id, int64_t wall_ns) {
   base::Result<os::Fd> file = os::open_regular(run.fd.get(), "run.json");
   struct stat s{};
   if (!file.ok() || ::fstat(file->get(), &s) != 0 || !is_private_to_us(s)) return std::nullopt;
   base::Result<std::string> text = os::read_rest(*file, "run.json", kMaxRecordBytes);
   base::Result<base::Json> record = text.ok() ? base::parse_json(*text, kMaxRecordBytes) : base::Result<base::Json>(text.error());
   if (!record.ok() || !record->is_object()) return std::nullopt;
-  if (base::get_int(*record, "schema") != 1 || base::get_string(*record, "id") != id || base::get_string(*record, "state") != "ended")
-    return std::nullopt;
-  auto launcher = record->find("launcher");
-  const os::Lives lives = os::lives(launcher == record->end() ? os::ProcessMark{} : logs::mark_of(*launcher));
+  if (base::get_int(*record, "schema") != 1 || base::get_string(*record, "id") != id) return std::nullopt;
+  const base::Json launcher = record->contains("launcher") ? (*record)["launcher"] : base::Json::object();
+  const os::Lives lives = os::lives(logs::mark_of(launcher));
   if (lives == os::Lives::kYes) return std::nullopt;
+  const bool ended = base::get_string(*record, "state") == "ended";
+  if (!ended && !is_gone(launcher, lives)) return std::nullopt;
   // The process that writes the files of a run holds this lock to its end. Where there are no locks, only its launcher's death counts.
   base::Result<os::Fd> events = os::open_regular(run.fd.get(), "events.jsonl");
   if (!events.ok()) return std::nullopt;
   if (::flock(events->get(), LOCK_SH | LOCK_NB) != 0 && (errno == EWOULDBLOCK || lives != os::Lives::kNo)) return std::nullopt;
-  std::optional<int64_t> at = os::parse_iso_time(base::get_string(*record, "ended").value_or(""));
-  return at && *at >= *os::parse_iso_time(kFirstTime) ? at : std::nullopt;
+  std::optional<int64_t> at = ended ? os::parse_iso_time(base::get_string(*record, "ended").value_or("")) : last_written(run);
+  if (!at || *at < *os::parse_iso_time(kFirstTime)) return std::nullopt;
+  if (!ended && wall_ns / 1'000'000'000 - *at < std::chrono::seconds(kLostStays).count()) return std::nullopt;
+  return at;
 }
 
 // Empty: all of it is gone. Else what is left.
@@ -176,7 +201,7 @@ class Sweep {
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] == current || ids[i] == latest || (reference && i < std::min(keeping_.whatever_age, keeping_.runs))) continue;
       auto run = open_private(base_.get(), ids[i]);
-      std::optional<int64_t> ended = run ? ended_at(*run, ids[i]) : std::nullopt;
+      std::optional<int64_t> ended = run ? ended_at(*run, ids[i], wall_ns) : std::nullopt;
       if (!ended) continue;
       if (!reference) reference = std::min(*ended, wall_ns / 1'000'000'000);
       const std::string why = why_removed(i, *reference - *ended);

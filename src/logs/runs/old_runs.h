@@ -2,8 +2,11 @@
 //
 // A run is removed only where everything says that it is ours and over: a real folder of this user that only this user can write to;
 // a run.json of this user that says so of the same id, ended and when; no lock on its events and no launcher that lives; nothing in the
-// folder that Phalanx does not write. Whatever cannot be read or looked up means that the run stays, and so does a run that is lost:
-// `phalanx stop` needs its record. Neither the run that `latest` names nor our newest runs are ever looked at.
+// folder that Phalanx does not write. Whatever cannot be read or looked up means that the run stays.
+// A run without a verdict is over where its launcher is known to be dead: a process of this machine that does not exist any more, or one
+// from before the last boot. Its agents end by themselves when the lease is over, an hour after the launcher's last word at most. So such a
+// run counts as ended when its files were last written to, and stays for a day after that, because `phalanx stop` needs its record.
+// Neither the run that `latest` names nor our newest runs are ever looked at.
 #pragma once
 
 #include <chrono>

@@ -86,7 +86,11 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
   }
   // From here on by descriptor: in a folder that others may write to, the name can lead to their folder, or to another one of ours.
   os::Fd folder(without_interruption([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
-  if (!folder.valid()) return failed(base::system_error("open", path));
+  if (!folder.valid()) {
+    base::Error error = base::system_error("open", path);
+    ::rmdir(path.c_str());
+    return failed(std::move(error));
+  }
   if (without_interruption([&] { return ::mkdirat(folder.get(), "ranks", 0700); }) != 0) {
     base::Error error = base::system_error("mkdir", path + "/ranks");
     remove_begun(folder, path);

@@ -124,6 +124,12 @@ base::Status read_run(const std::string& path, Run& run, base::Result<bool>& loc
   return base::ok();
 }
 
+base::Error not_ours(const Run& run) {
+  return base::fail(ErrorKind::kConfig, "the run " + run.id + " is not yours")
+      .because("its folder or its run.json is owned by another user, is a link, or can be written to by others")
+      .with_hint("ls -ld " + run.path + " " + run.path + "/run.json");
+}
+
 }  // namespace
 
 base::Json describe_mark(const os::ProcessMark& mark) {
@@ -180,13 +186,13 @@ Run look_at_run(const std::string& path, const std::string& id) {
   const os::Lives lives = os::lives(mark);
   const bool unknown = lives == os::Lives::kUnknown;
   const bool same_machine = host == this_machine() && (mark.machine_id.empty() || mark.machine_id == os::own_mark().machine_id);
+  if (!read.ok() && run.owner == ::getuid()) run.unreadable = cannot_read(read.error(), "the run " + id, path);
   if (read.ok() && base::get_string(run.record, "state") == "ended") {
     run.life = Life::kEnded;
   } else if (lives == os::Lives::kYes || (unknown && locked.ok() && *locked)) {
     run.life = Life::kAlive;
-  } else if (!read.ok() && run.owner == ::getuid()) {
+  } else if (run.unreadable) {
     run.life = Life::kUnknown;
-    run.unreadable = cannot_read(read.error(), "the run " + id, path);
   } else if (unknown && !host.empty() && !same_machine) {
     run.life = Life::kElsewhere;
     run.launcher_host = host;
@@ -198,9 +204,24 @@ Run look_at_run(const std::string& path, const std::string& id) {
 
 base::Status must_be_ours(const Run& run) {
   if (run.ours) return base::ok();
-  return base::fail(ErrorKind::kConfig, "the run " + run.id + " is not yours")
-      .because("its folder or its run.json is owned by another user, is a link, or can be written to by others")
-      .with_hint("ls -ld " + run.path + " " + run.path + "/run.json");
+  return not_ours(run);
+}
+
+base::Status rewrite_record(const Run& run, const std::function<void(base::Json&)>& change) {
+  const std::string name = run.path + "/run.json";
+  TRY_ASSIGN(const std::optional<os::Fd> folder, open_folder(run.path));
+  if (!folder) return not_ours(run);
+  TRY_ASSIGN(const struct stat of_folder, os::stat_of(*folder, run.path));
+  TRY_ASSIGN(const os::Fd file, os::open_regular(folder->get(), "run.json"));
+  TRY_ASSIGN(const struct stat of_file, os::stat_of(file, name));
+  if (!os::only_ours(of_folder) || !os::only_ours(of_file)) return not_ours(run);
+  TRY_ASSIGN(const std::string text, os::read_rest(file, name, kMaxRecordBytes));
+  TRY_ASSIGN(base::Json record, base::parse_json(text, kMaxRecordBytes));
+  if (record != run.record)
+    return base::fail(ErrorKind::kConfig, "run.json of " + run.id + " has changed meanwhile").because("in " + run.path);
+  change(record);
+  base::Status written = os::write_file_atomic_at(folder->get(), "run.json", base::to_text(record, 2) + "\n");
+  return written.ok() ? base::ok() : base::Status(base::Error(written.error()).within("writing " + name));
 }
 
 base::Result<std::vector<Run>> list_runs(const std::string& base) {

@@ -37,7 +37,7 @@ struct Run {
   // folder: what such a record says may be shown, but nothing may be done because of it.
   bool ours = false;
   uid_t owner = 0;                             // of the folder
-  std::optional<base::Error> unreadable = {};  // of kUnknown: names the path, and says what to do
+  std::optional<base::Error> unreadable = {};  // of kUnknown, and of a locked one: names the path, and says what to do
 };
 
 inline constexpr size_t kMaxRecordBytes = 64 << 20;
@@ -49,6 +49,9 @@ base::Result<std::vector<Run>> list_runs(const std::string& base);
 base::Result<Run> find_run(const std::string& base, std::string_view word);
 // Error kConfig: the run is not ours, so its record must not decide what is done.
 base::Status must_be_ours(const Run& run);
+// Writes run.json anew, as `change` makes it. The folder is opened again and everything goes by its descriptor. Error kConfig: it is not
+// ours any more, or another run's record lies there now.
+base::Status rewrite_record(const Run& run, const std::function<void(base::Json&)>& change);
 // An error of a system call, as one of kConfig with something to do.
 base::Error cannot_read(base::Error error, const std::string& what, const std::string& path);
 // Looks again.

@@ -101,7 +101,7 @@ while at < len(data):
 std::string read_by_python(const ranks::TempFolder& folder, const std::string& file) {
   const std::string reader = folder / "reader.py";
   EXPECT_TRUE(os::write_file_atomic(reader, kReader).ok());
-  FILE* pipe = popen(fmt::format("/usr/bin/python3 {} {} 2>&1", reader, file).c_str(), "r");
+  FILE* pipe = popen(fmt::format("/usr/bin/python3 '{}' '{}' 2>&1", reader, file).c_str(), "r");
   std::string said;
   std::array<char, 4096> buffer{};
   while (size_t got = fread(buffer.data(), 1, buffer.size(), pipe)) said.append(buffer.data(), got);

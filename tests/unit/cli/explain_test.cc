@@ -1,6 +1,7 @@
 // `phalanx explain` of logs: which words are logs, exit codes, JSON, and what is refused.
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <filesystem>
 
 #include <fstream>
 
@@ -49,7 +50,7 @@ class ExplainLogs : public testing::Test {
   void TearDown() override {
     ::unsetenv("PHALANX_LANG");
     ::unsetenv("XDG_STATE_HOME");
-    std::ignore = std::system(("rm -rf " + state_).c_str());
+    std::filesystem::remove_all(state_);
   }
   std::string state_;
 };

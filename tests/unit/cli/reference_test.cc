@@ -34,7 +34,7 @@ Outcome shell(const std::string& command, const std::string& content) {
   std::string path = testing::TempDir() + "reference_test." + std::to_string(::getpid());
   std::ofstream(path) << content;
   Outcome outcome;
-  FILE* pipe = ::popen(("export LC_ALL=C.UTF-8; FILE=" + path + "; {\n" + command + "\n} 2>&1").c_str(), "r");
+  FILE* pipe = ::popen(("export LC_ALL=C.UTF-8; FILE='" + path + "'; {\n" + command + "\n} 2>&1").c_str(), "r");
   if (!pipe) return outcome;
   char buffer[4096];
   while (size_t n = std::fread(buffer, 1, sizeof buffer, pipe)) outcome.output.append(buffer, n);
@@ -86,10 +86,10 @@ TEST(Reference, DocumentsAreUpToDate) {
 
 TEST(ManPage, GroffFindsNothingToWarnAbout) {
   if (!have("groff")) GTEST_SKIP() << "groff is not installed";
-  Outcome outcome = shell("groff -man -ww -z -Tutf8 -K utf8 $FILE", man_page("0.0"));
+  Outcome outcome = shell("groff -man -ww -z -Tutf8 -K utf8 \"$FILE\"", man_page("0.0"));
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.output, "");
-  std::string text = shell("groff -man -Tutf8 -K utf8 -P-cbou $FILE", man_page("0.0")).output;
+  std::string text = shell("groff -man -Tutf8 -K utf8 -P-cbou \"$FILE\"", man_page("0.0")).output;
   EXPECT_NE(text.find("--hosts HOST[:SLOTS],..."), std::string::npos) << text;
   EXPECT_NE(text.find("phalanx run -H 'gpu[01-04]:8' --env HF_HUB_OFFLINE=1 -- python train.py"), std::string::npos);
 }
@@ -99,7 +99,7 @@ std::string offers(const std::string& words) {
   std::string script = completion_script("bash", Language::kEnglish).value();
   std::string command =
       "bash --norc -c 'source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _phalanx; "
-      "IFS=\" \"; echo \"${COMPREPLY[*]}\"' bash $FILE " +
+      "IFS=\" \"; echo \"${COMPREPLY[*]}\"' bash \"$FILE\" " +
       words;
   std::string output = shell("cd /; " + command, script).output;
   return std::string(base::trim(output));
@@ -133,7 +133,7 @@ TEST(Completion, Bash) {
 TEST(Completion, ZshReadsItsScript) {
   if (!have("zsh")) GTEST_SKIP() << "zsh is not installed";
   for (Language language : {Language::kEnglish, Language::kChinese}) {
-    Outcome outcome = shell("zsh -f -c 'autoload -U compinit; compinit -D; source $1; whence -w _phalanx' zsh $FILE",
+    Outcome outcome = shell("zsh -f -c 'autoload -U compinit; compinit -D; source $1; whence -w _phalanx' zsh \"$FILE\"",
                             completion_script("zsh", language).value());
     EXPECT_EQ(outcome.output, "_phalanx: function\n");
   }
@@ -144,7 +144,7 @@ TEST(Completion, FishOffers) {
   std::string script = completion_script("fish", Language::kEnglish).value();
   auto offered = [&](const std::string& line) {
     std::string words;
-    Outcome outcome = shell("fish --no-config -c 'source $argv[1]; complete -C $argv[2]' $FILE '" + line + "'", script);
+    Outcome outcome = shell("fish --no-config -c 'source $argv[1]; complete -C $argv[2]' \"$FILE\" '" + line + "'", script);
     for (std::string_view offer : base::split_lines(outcome.output)) words += std::string(base::split(offer, '\t')[0]) + " ";
     return words;
   };

@@ -44,6 +44,8 @@ TEST(CodePage, SaysWhereItIsWrong) {
            {"# t\n\n## Why\n\n## What to do\n\nb\n", "line 5: the section before this line is empty"},
            {"# t\n\n## Why\n\na\n\n## What to do\n\n```sh\nls\n", "a block of commands has no end"},
            {"# t\n\n## Why\n\na\n\n## What to do\n\n```\nls\n```\n", "line 9: a block of commands begins with ```sh"},
+           {"# t\n\n## Why\n\n```sh\nls\n```\n", "line 5: commands outside the section that says what to do"},
+           {"# t\n\n## Why\n\na\n\n## What to do\n\nb\n $ ls\n", "line 10: a command outside a block of commands"},
            {"# t\n\n## Why\n\na\n\n## What to do\n\n```sh\n\nls\n```\n", "line 10: an empty line among commands"},
        }) {
     base::Result<Page> page = parse_page(c.text, Language::kEnglish);

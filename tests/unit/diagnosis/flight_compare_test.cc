@@ -1,6 +1,7 @@
 // Sends and receives, several groups, batches, rings, folders of files; and dumps that Python's own pickle wrote.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <filesystem>
 
 #include <cstdio>
 #include <cstdlib>
@@ -228,7 +229,7 @@ open('{0}/notes_4', 'w').write('no dump')
 )",
                                    folder);
   ASSERT_TRUE(os::write_file_atomic(std::string(folder) + "/make.py", script).ok());
-  if (std::system(fmt::format("python3 {}/make.py", folder).c_str()) != 0) GTEST_SKIP() << "needs python3";
+  if (std::system(fmt::format("python3 '{}/make.py'", folder).c_str()) != 0) GTEST_SKIP() << "needs python3";
   base::Result<FlightDumps> dumps = read_flight_dumps({folder});
   ASSERT_TRUE(dumps.ok()) << dumps.error().render();
   ASSERT_EQ(dumps->traces.size(), 3u);
@@ -244,8 +245,7 @@ open('{0}/notes_4', 'w').write('no dump')
   EXPECT_EQ(v.where, "train299.py:70299 (f299)");
   EXPECT_FALSE(read_flight_dumps({std::string(folder) + "/notes_4"}).ok());
   EXPECT_FALSE(read_flight_dumps({std::string(folder) + "/none"}).ok());
-  std::string remove = fmt::format("rm -r {}", folder);
-  EXPECT_EQ(std::system(remove.c_str()), 0);
+  EXPECT_GT(std::filesystem::remove_all(folder), 0u);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "diagnosis/logs/evidence.h"
 
 #include <gtest/gtest.h>
+#include <filesystem>
 
 #include <cstdlib>
 
@@ -65,7 +66,7 @@ TEST(LogEvidence, DumpsAndReportsAreKnownByTheirBeginnings) {
   EXPECT_EQ(kind("NCCL version 2.18.1+cuda12.1\nstep 1\n"), EvidenceKind::kLog);
   EXPECT_EQ(kind(""), EvidenceKind::kLog);
   EXPECT_EQ(kind_of_file(at + "/none"), EvidenceKind::kLog);
-  EXPECT_EQ(std::system(("rm -r " + at).c_str()), 0);
+  EXPECT_GT(std::filesystem::remove_all(at), 0u);
 }
 
 TEST(LogEvidence, AFlightRecorderSaysMoreThanATimeout) {

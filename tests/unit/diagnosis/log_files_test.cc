@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <filesystem>
 
 #include <fstream>
 
@@ -15,10 +16,10 @@ class LogFiles : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = testing::TempDir() + "log_files." + std::to_string(::getpid()) + "/";
-    std::ignore = std::system(("rm -rf " + folder_).c_str());
+    std::filesystem::remove_all(folder_);
     ASSERT_TRUE(os::make_folders(folder_).ok());
   }
-  void TearDown() override { std::ignore = std::system(("rm -rf " + folder_).c_str()); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string put(const std::string& name, const std::string& content) {
     std::string path = folder_ + name;
     EXPECT_TRUE(os::make_folders(path.substr(0, path.rfind('/'))).ok());

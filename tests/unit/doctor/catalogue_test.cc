@@ -103,6 +103,21 @@ TEST(Catalogue, EveryCommandOfAPageIsKnownAndNamesNoMachine) {
       }
 }
 
+// Only a block of commands is listed in docs/commands.md, so nothing that destroys may stand between them.
+TEST(Catalogue, NoSentenceOfAPageAdvisesToDestroy) {
+  for (const codes::Code& code : codes::all())
+    for (base::Language language : {base::Language::kEnglish, base::Language::kChinese})
+      for (const base::Bilingual& text : {code.question, code.why, code.fix})
+        for (std::string_view line : base::split_lines(text.in(language))) {
+          if (line.starts_with("$ ")) continue;
+          std::vector<std::string_view> spans = base::split(line, '`');
+          for (size_t i = 1; i < spans.size(); i += 2) {
+            std::optional<CommandEffect> effect = effect_of(spans[i]);
+            EXPECT_FALSE(effect && effect->effect == Effect::kDestroys) << code.name << ": " << spans[i];
+          }
+        }
+}
+
 TEST(Catalogue, HealthyClustersAreLeftInPeace) {
   for (auto* make : {plain_ethernet, bond_infiniband, docker_host_network, single_machine}) {
     Examination e = examine(make());

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "../no_descriptors.h"
 #include "../scratch.h"
 #include "wire/messages.h"
 
@@ -24,7 +26,7 @@ class Delayed : public Transport {
   }
   Launch launch(const Target& target, int) const override {
     int ms = after_[static_cast<size_t>(target.port)];
-    return {{"sh", "-c", ms < 0 ? "exec sleep 60" : fmt::format("sleep {}; cat {}; exec sleep 60", ms / 1000.0, answer_)}};
+    return {{"sh", "-c", ms < 0 ? "exec sleep 60" : fmt::format("sleep {}; cat '{}'; exec sleep 60", ms / 1000.0, answer_)}};
   }
   base::Error explain(const Target&, const Death&) const override { return base::fail(base::ErrorKind::kUnreachable, "ended"); }
   bool may_retry(const Death&) const override { return false; }
@@ -40,7 +42,8 @@ struct Outcome {
   milliseconds failed_after{};
 };
 
-Outcome open_all(const std::vector<int>& after, const OpenerOptions& options) {
+// starved: for so long from the start this process has no descriptors left.
+Outcome open_all(const std::vector<int>& after, const OpenerOptions& options, milliseconds starved = {}) {
   std::unique_ptr<os::Loop> loop = os::Loop::create().value();
   Delayed transport(after);
   Payload payload("/bin/true");
@@ -59,6 +62,8 @@ Outcome open_all(const std::vector<int>& after, const OpenerOptions& options) {
                  }},
                 1);
   EXPECT_TRUE(loop->on_child([&](pid_t pid, int status) { opener.on_child(pid, status); }).ok());
+  std::optional<NoDescriptors> none;
+  if (starved.count() > 0) none.emplace(), loop->after(starved, [&] { none.reset(); });
   opener.start();
   while (over < after.size() && os::mono_now() - began < milliseconds(20'000)) loop->poll(milliseconds(100));
   opener.shut();
@@ -101,6 +106,18 @@ TEST(Opener, AndNoLaterThanAtTheLongest) {
   EXPECT_EQ(outcome.answered, 4);
   EXPECT_GE(outcome.failed_after, milliseconds(1200));
   EXPECT_LT(outcome.failed_after, milliseconds(1600));
+}
+
+TEST(Opener, IsHeldUpByAShortageOfDescriptorsAndBlamesNoHost) {
+  Outcome outcome = open_all({0, 0, 0}, quick(), milliseconds(600));
+  EXPECT_EQ(outcome.answered, 3) << outcome.error;
+}
+
+TEST(Opener, AShortageOfDescriptorsThatLastsIsSaidOfThisMachine) {
+  Outcome outcome = open_all({0}, quick(), milliseconds(3000));
+  EXPECT_EQ(outcome.error, "h0: this machine could not start the program that reaches the host");
+  EXPECT_GE(outcome.failed_after, milliseconds(1000));
+  EXPECT_LT(outcome.failed_after, milliseconds(2000));
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ TEST_F(UploadTest, ASlowConnectionThatKeepsMovingIsNotGivenUp) {
   os::Mono began = os::mono_now();
   open(
       "echo PHALANX-NEED raw /tmp/x; i=0; while [ $i -lt 50 ]; do head -c 11000 >/dev/null; sleep 0.02; i=$((i+1)); done; "
-      "head -c 50000 >/dev/null; cat " +
-          folder_ + "/stream; exec sleep 60",
+      "head -c 50000 >/dev/null; cat '" +
+          folder_ + "/stream'; exec sleep 60",
       quick(600ms));
   EXPECT_TRUE(opened_);
   EXPECT_FALSE(error_) << error_->render();
@@ -114,7 +114,7 @@ TEST_F(UploadTest, AHostThatTookEverythingAndStaysSilentFails) {
 TEST_F(UploadTest, BytesThatAreStillOnTheirWayGetTheTimeOfASlowLink) {
   OpenerOptions options = quick(150ms);
   options.slowest_link = 300'000;  // 2 s for the program
-  open("echo PHALANX-NEED raw /tmp/x; head -c 600000 >/dev/null; sleep 1; cat " + folder_ + "/stream; exec sleep 60", options);
+  open("echo PHALANX-NEED raw /tmp/x; head -c 600000 >/dev/null; sleep 1; cat '" + folder_ + "/stream'; exec sleep 60", options);
   EXPECT_TRUE(opened_);
   EXPECT_FALSE(error_) << error_->render();
 }

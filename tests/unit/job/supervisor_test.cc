@@ -280,6 +280,39 @@ TEST(Supervisor, RefusalsOfAllHostsAreToldTogether) {
   EXPECT_TRUE(s.sent<wire::Start>().empty());
 }
 
+// The store is on h1, which is not asked whether it reaches it.
+TEST(Supervisor, AHostThatIsLostAfterItHasPreparedStartsNoRanks) {
+  for (bool store_first : {true, false}) {
+    Script s({1, 1});
+    s.open_all();
+    s.say(0, wire::Prepared{{}, "/bin/true"});
+    if (store_first) s.say(0, wire::StoreOpened{{}, 4711});
+    else s.say(1, wire::Prepared{{}, "/bin/true"});
+    s.feed(HostEnded{0, base::fail(base::ErrorKind::kUnreachable, "h1: lost contact with the host")});
+    if (store_first) s.say(1, wire::Prepared{{}, "/bin/true"});
+    s.say(1, wire::Reached{{}, "eth0"});
+    s.pass(kSettle + milliseconds(200));
+    s.finish_all();
+    ASSERT_NE(s.verdict(), nullptr);
+    EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kRefused);
+    EXPECT_EQ(s.verdict()->unfit_hosts, (std::vector<size_t>{0}));
+    EXPECT_TRUE(s.sent<wire::Start>().empty());
+  }
+}
+
+// Each of them fails: the last one ends the wait for the others.
+TEST(Supervisor, AHostThatCanStartNoRankEndsTheRunAtOnce) {
+  Script s({3});
+  s.open_all();
+  s.prepare_all();
+  for (uint32_t r = 0; r < 3; ++r)
+    s.say(0, wire::Started{{false, base::fail(base::ErrorKind::kUnfit, "pipe2: Too many open files")}, r, 0});
+  s.finish_all();
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kRefused);
+  EXPECT_TRUE(s.told<KillingRanks>().empty());
+}
+
 TEST(Supervisor, AnUnreachableHostEndsTheLaunchShortlyAfterTheFirstRefusal) {
   Script s({1, 1});
   s.feed(HostEnded{1, base::fail(base::ErrorKind::kUnreachable, "h2: the host does not answer")});

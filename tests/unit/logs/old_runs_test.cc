@@ -134,6 +134,7 @@ class OldRunStays : public OldRuns {
     for (int64_t day : {0, 1, 2, 3, 4, 9}) make(day);
   }
   void TearDown() override {
+    if (IsSkipped()) return;
     EXPECT_TRUE(there(9));
     EXPECT_TRUE(clean().empty());
     EXPECT_TRUE(there(9));
@@ -218,6 +219,59 @@ TEST_F(OldRunStays, IfItIsALink) {
     fs::remove(path(9));
     fs::rename(base_ + "/elsewhere", path(9));
   };
+}
+
+// A run whose launcher died without a word: no verdict in its record, and nothing was written since.
+class LostRunStays : public OldRunStays {
+ protected:
+  void SetUp() override {
+    OldRunStays::SetUp();
+    dead_.started += 1;  // this process's number, and another process
+    lose(dead_, 9);
+    restored_ = [this] { lose(dead_, 9); };
+  }
+  void lose(const os::ProcessMark& launcher, int64_t days_ago, const std::string& host = this_machine()) const {
+    base::Json lost = record(9), mark = describe_mark(launcher);
+    mark["host"] = host;
+    lost["state"] = "running";
+    lost["launcher"] = mark;
+    for (const char* key : {"ended", "verdict"}) lost.erase(key);
+    write(9, "run.json", base::to_text(lost));
+    const timespec then{kNow - days_ago * kDay, 0}, times[]{then, then};
+    for (const auto& entry : fs::recursive_directory_iterator(path(9)))
+      ASSERT_EQ(::utimensat(AT_FDCWD, entry.path().c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
+  }
+  os::ProcessMark dead_ = os::own_mark();
+};
+
+TEST_F(LostRunStays, ForADay) {
+  const timespec then{kNow - kDay + 60, 0}, times[]{then, then};
+  ASSERT_EQ(::utimensat(AT_FDCWD, (path(9) + "/ranks/0.log").c_str(), times, 0), 0);
+}
+TEST_F(LostRunStays, IfItsLauncherLives) { lose(os::own_mark(), 9); }
+TEST_F(LostRunStays, IfItsLauncherIsNotKnown) { lose({}, 9); }
+TEST_F(LostRunStays, IfItsLauncherIsOfAnotherContainer) {
+  dead_.pid_namespace = "pid:[1]";
+  lose(dead_, 9);
+  dead_ = os::own_mark();
+  dead_.started += 1;
+}
+TEST_F(LostRunStays, IfItsLauncherIsOfACloneOfThisMachine) {
+  os::ProcessMark other = os::own_mark();
+  other.boot_id = "00000000-0000-4000-8000-000000000000";
+  lose(other, 9, "clone");
+}
+TEST_F(LostRunStays, IfItIsLocked) {
+  os::Fd events(::open((path(9) + "/events.jsonl").c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(events.get(), LOCK_EX), 0);
+  restored_ = [held = std::make_shared<os::Fd>(std::move(events))] { held->reset(); };
+}
+TEST_F(LostRunStays, ButNotIfItIsOfAnEarlierBoot) {
+  os::ProcessMark earlier = os::own_mark();
+  if (earlier.machine_id.empty()) GTEST_SKIP() << "no /etc/machine-id";
+  earlier.boot_id = "00000000-0000-4000-8000-000000000000";
+  lose({}, 9);
+  restored_ = [this, earlier] { lose(earlier, 9); };
 }
 
 TEST_F(OldRuns, FoldersOfOtherNamesAreNotLookedAt) {

@@ -154,6 +154,26 @@ TEST_F(RunList, OnItsOwnMachineTheProcessTellsWhetherARunLives) {
   EXPECT_EQ(runs[0].life, Life::kElsewhere);
 }
 
+// Between the look and the writing somebody may have put another folder, or another record, in its place.
+TEST_F(RunList, ARecordIsRewrittenOnlyInTheRunThatWasLookedAt) {
+  const std::string id = "20261121-000001-aaaa", path = base_ + "/" + id, record = path + "/run.json";
+  make(id, {{"state", "running"}});
+  auto end = [](base::Json& json) { json["state"] = "ended"; };
+  const logs::Run run = look_at_run(path, id);
+  ASSERT_TRUE(rewrite_record(run, end).ok());
+  EXPECT_EQ(look_at_run(path, id).life, Life::kEnded);
+  EXPECT_FALSE(rewrite_record(run, end).ok()) << "it has changed since";
+  const logs::Run again = look_at_run(path, id);
+  fs::rename(path, base_ + "/elsewhere");
+  fs::create_directory_symlink(base_ + "/elsewhere", path);
+  EXPECT_EQ(rewrite_record(again, [](base::Json& json) { json["state"] = "lost"; }).error().kind, base::ErrorKind::kConfig);
+  EXPECT_EQ(os::read_file(base_ + "/elsewhere/run.json", 1 << 20)->find("lost"), std::string::npos);
+  fs::remove(path);
+  fs::rename(base_ + "/elsewhere", path);
+  ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
+  EXPECT_FALSE(rewrite_record(again, end).ok()) << "others may write to it";
+}
+
 TEST_F(RunList, ByIdBeginningOrEnd) {
   for (const char* id : {"20261121-000001-aaaa", "20261121-000002-bbbb", "20261122-000001-aaab"}) make(id, {{"state", "ended"}});
   EXPECT_EQ(find_run(base_, "20261122")->id, "20261122-000001-aaab");

@@ -124,13 +124,15 @@ TEST(SignalProcess, ReachesOnlyTheOneThatWasStartedThen) {
 TEST(Descendants, CannotTellWhereProcCannotBeRead) {
   pid_t child = ::fork();
   if (child == 0) {
-    bool good = spawn(shell("exec sleep 300")).ok();
+    base::Result<pid_t> sleeper = spawn(shell("exec sleep 300"));
+    bool good = sleeper.ok();
     rlimit none{3, 3};
     good = good && ::setrlimit(RLIMIT_NOFILE, &none) == 0;
     std::string unseen;
     good = good && descendants(::getpid(), &unseen).empty() && unseen.find("Too many open files") != std::string::npos;
     KillOutcome outcome = kill_descendants(std::chrono::milliseconds(50));
     good = good && outcome.left == 1 && !outcome.unseen.empty();
+    if (sleeper.ok()) ::kill(*sleeper, SIGKILL);  // nobody else can
     ::_exit(good ? 0 : 1);
   }
   int status = 0;
