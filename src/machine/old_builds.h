@@ -29,4 +29,8 @@ using BuildRemoved = std::function<void(const std::string& build, const std::str
 void tend_builds(const std::string& cache, const std::string& current, const BuildKeeping& keeping, int64_t wall_ns,
                  const BuildRemoved& removed);
 
+// Whether tend_builds() was called for this build within the last hour: then a start need not call it again. One stat() of the folder of
+// the build. False if that cannot be known.
+bool tended_lately(const std::string& folder, int64_t wall_ns);
+
 }  // namespace phalanx::machine
