@@ -157,16 +157,20 @@ void Agent::start(const wire::Start& message) {
   started_ = os::mono_now();
   note_family(kFirstNote);
   pulse_.start();
-  tend_builds();
+  tend_builds(true);
   if (message.store_port != 0) loop_.after(kStoreWatchPeriod, [this] { watch_store(); });
 }
 
-// An agent that deployment has put into a cache says that its build is in use, and removes those that are not.
-void Agent::tend_builds() {
+// An agent that deployment has put into a cache says that its build is in use, and removes those that are not. A start that follows another
+// within the hour leaves it to that one, which saves a fork.
+void Agent::tend_builds(bool at_start) {
   if (finishing_since_) return;
   const std::string program = os::self_executable(), folder = program.substr(0, program.rfind('/'));
   const std::string cache = folder.substr(0, folder.rfind('/')), build = os::build_id();
   if (program != cache + "/" + build + "/phalanx") return;
+  loop_.after(kTendBuilds, [this] { tend_builds(false); });
+  // Only at the start, moments after this program was read from that disk: later a dead disk would hold the agent up.
+  if (at_start && machine::tended_lately(folder, os::wall_now_ns())) return;
   auto look = [cache, build] {
     std::string said;
     machine::tend_builds(cache, build, {}, os::wall_now_ns(), [&](const std::string& old, const std::string& problem) {
@@ -178,7 +182,6 @@ void Agent::tend_builds() {
     if (!answer.ok()) return;
     for (std::string_view line : base::split_lines(*answer)) outbox_.control(wire::Trouble{std::string(line)});
   });
-  loop_.after(kTendBuilds, [this] { tend_builds(); });
 }
 
 // For whoever looks for the run's processes when this agent is no more. Often at first, when programs start their workers.

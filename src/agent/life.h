@@ -80,7 +80,7 @@ class Agent {
   void begin_lease();
   void renew_lease(const wire::Ping& ping);
   void order_guard();
-  void tend_builds();
+  void tend_builds(bool at_start);
   std::string cgroup_path() const { return cgroup_ ? cgroup_->path() : ""; }
   void check_lease();
   os::Mono lease_now() const { return lease_clock_ == CLOCK_BOOTTIME ? os::boot_now() : os::mono_now(); }

@@ -59,66 +59,81 @@ class FieldWriter {
 
 class FieldReader {
  public:
-  explicit FieldReader(const Json& json, std::string path = "") : json_(json), path_(std::move(path)) {}
+  explicit FieldReader(const Json& json) : json_(json) {}
 
   template <typename T>
   void operator()(const char* name, T& value) {
     auto found = json_.find(name);
     if (found == json_.end() || found->is_null()) return;
-    read(*found, value, path_.empty() ? name : path_ + "." + name);
+    read(*found, value, Place{above_, name});
   }
   const std::string& fault() const { return fault_; }  // empty: all was well
 
  private:
-  void wrong(const std::string& path, const char* expected) {
-    if (fault_.empty()) fault_ = path + " is not " + expected;
+  // Where a value stands, as a chain of stack frames: its text is needed only for a fault, and a host has thousands of values.
+  struct Place {
+    const Place* above;
+    std::string_view name;  // without data: an element of a list
+    size_t index = 0;
+
+    std::string text() const {
+      if (!name.data()) return (above ? above->text() : "") + "[" + std::to_string(index) + "]";
+      return (above ? above->text() + "." : "") + std::string(name);
+    }
+  };
+
+  FieldReader(const Json& json, const Place& above) : json_(json), above_(&above) {}
+
+  void wrong(const Place& place, const char* expected) {
+    if (fault_.empty()) fault_ = place.text() + " is not " + expected;
   }
-  void read(const Json& json, std::string& value, const std::string& path) {
-    if (!json.is_string()) return wrong(path, "a string");
+  void read(const Json& json, std::string& value, const Place& place) {
+    if (!json.is_string()) return wrong(place, "a string");
     value = json.get_ref<const std::string&>();
   }
   template <typename T>
-  void read(const Json& json, std::optional<T>& value, const std::string& path) {
+  void read(const Json& json, std::optional<T>& value, const Place& place) {
     value.emplace();
-    read(json, *value, path);
+    read(json, *value, place);
   }
   template <typename T>
-  void read(const Json& json, std::vector<T>& list, const std::string& path) {
-    if (!json.is_array()) return wrong(path, "a list");
+  void read(const Json& json, std::vector<T>& list, const Place& place) {
+    if (!json.is_array()) return wrong(place, "a list");
     list.clear();
+    list.reserve(json.size());
     for (size_t i = 0; i < json.size(); ++i) {
       T item{};
-      read(json[i], item, path + "[" + std::to_string(i) + "]");
+      read(json[i], item, Place{&place, {}, i});
       list.push_back(std::move(item));
     }
   }
   template <typename T>
-  void read(const Json& json, std::map<std::string, T>& map, const std::string& path) {
-    if (!json.is_object()) return wrong(path, "an object");
+  void read(const Json& json, std::map<std::string, T>& map, const Place& place) {
+    if (!json.is_object()) return wrong(place, "an object");
     map.clear();
-    for (auto it = json.begin(); it != json.end(); ++it) read(it.value(), map[it.key()], path + "." + it.key());
+    for (auto it = json.begin(); it != json.end(); ++it) read(it.value(), map[it.key()], Place{&place, it.key()});
   }
   template <typename T>
-  void read(const Json& json, T& value, const std::string& path) {
+  void read(const Json& json, T& value, const Place& place) {
     if constexpr (std::is_same_v<T, bool>) {
-      if (!json.is_boolean()) return wrong(path, "true or false");
+      if (!json.is_boolean()) return wrong(place, "true or false");
       value = json.get<bool>();
     } else if constexpr (std::is_integral_v<T>) {
-      if (!json.is_number_integer()) return wrong(path, "an integer");
+      if (!json.is_number_integer()) return wrong(place, "an integer");
       value = json.get<T>();
     } else if constexpr (std::is_floating_point_v<T>) {
-      if (!json.is_number()) return wrong(path, "a number");
+      if (!json.is_number()) return wrong(place, "a number");
       value = json.get<T>();
     } else {
-      if (!json.is_object()) return wrong(path, "an object");
-      FieldReader inner(json, path);
+      if (!json.is_object()) return wrong(place, "an object");
+      FieldReader inner(json, place);
       fields(inner, value);
       if (fault_.empty()) fault_ = inner.fault_;
     }
   }
 
   const Json& json_;
-  std::string path_;
+  const Place* above_ = nullptr;  // of the struct itself; none at the top
   std::string fault_;
 };
 

@@ -44,6 +44,7 @@ hosts::OpenerOptions opener_options(const RunOptions& options) {
 void tend_cache(const std::string& kept) {
   if (kept.empty()) return;
   const std::string folder = kept.substr(0, kept.rfind('/'));
+  if (machine::tended_lately(folder, os::wall_now_ns())) return;
   const size_t slash = folder.rfind('/');
   (void)os::fork_apart("phalanx-clean", {}, [&] {
     machine::tend_builds(folder.substr(0, slash), folder.substr(slash + 1), {}, os::wall_now_ns(),

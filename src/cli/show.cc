@@ -57,6 +57,7 @@ class Show::Impl : public job::Audience {
         view_(std::make_unique<view::View>(loop, surroundings(options, variable), speech_, view_options(options))) {}
   ~Impl() override {
     if (idle_) loop_.cancel(idle_);
+    if (cleaning_) loop_.cancel(cleaning_);
   }
 
   base::Status open_record(const job::Job& job) {
@@ -70,7 +71,8 @@ class Show::Impl : public job::Audience {
     TRY_ASSIGN(files_, logs::Writer::start(loop_, std::move(writer), writer_handlers(directory.path())));
     record_.emplace(std::move(directory), *files_, now, static_cast<uint64_t>(options_.log_max));
     record_->opened(job, describe_reach(job, options_));
-    clean_up(folder);
+    // Not before the hosts are dialed: the launcher has nothing to do then but to wait for them.
+    cleaning_ = loop_.after(os::milliseconds(0), [this, folder] { clean_up(folder); });
     live_.emplace(loop_, record_->directory().id(), record_->directory().path(), *files_);
     if (base::Status opened = live_->open(); !opened.ok())
       warn("phalanx ps, attach and stop cannot reach this run: " + opened.error().message);
@@ -176,6 +178,7 @@ class Show::Impl : public job::Audience {
   }
   // Whatever goes wrong with old runs is no concern of this one.
   void clean_up(const std::string& folder) {
+    cleaning_ = 0;
     if (options_.keep_runs.runs == 0) return;
     auto heard = [this](const std::string& id, const std::string& why, const std::string& problem) {
       record_->removed_run(id, why, problem);
@@ -251,7 +254,7 @@ class Show::Impl : public job::Audience {
   std::optional<Record> record_;
   std::optional<Live> live_;
   std::unique_ptr<logs::OldRunsProcess> old_runs_;
-  os::TimerId idle_ = 0;
+  os::TimerId idle_ = 0, cleaning_ = 0;
   os::Fd word_;  // to the parent that waits at the terminal (cli/detach.h)
   std::function<void()> on_left_;
   bool left_ = false;  // the terminal

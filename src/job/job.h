@@ -65,7 +65,7 @@ struct Job {
   std::vector<std::string> paths;      // to be looked at besides those the command names
   std::chrono::milliseconds burst{0};  // of the mesh test, per pair; 0: chosen so that all take less than half a second
   std::chrono::milliseconds probe_deadline{1500};
-  std::shared_ptr<const Remembered> remembered;  // what an earlier run's checks found; none: they are waited for
+  std::shared_ptr<const Remembered> remembered;  // what an earlier run's checks found; none, or without hosts: they are waited for
 };
 
 }  // namespace phalanx::job

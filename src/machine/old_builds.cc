@@ -22,6 +22,7 @@ namespace {
 constexpr std::string_view kLeaving = ".removed-";  // a build on its way out: no launch finds it, the next call finishes it
 constexpr size_t kLeastIdBytes = 16, kMostIdBytes = 64;
 constexpr int64_t kBillion = 1'000'000'000;
+constexpr int64_t kLately_s = 3600;
 
 bool is_build(std::string_view name) {
   return name.size() >= kLeastIdBytes && name.size() <= kMostIdBytes &&
@@ -150,6 +151,15 @@ void tend_builds(const std::string& cache, const std::string& current, const Bui
   struct stat s{};
   if (!is_build(current) || !folder.valid() || ::fstat(folder.get(), &s) != 0 || !is_private_to_us(s)) return;
   Tending(std::move(folder), wall_ns, removed).work(current, keeping);
+}
+
+// tend_builds() stamps the folder with whole seconds. A file that was just written to the folder leaves a fraction, so a new build is
+// not taken for one that was tended. Where a file system has no fractions, it is, for an hour.
+bool tended_lately(const std::string& folder, int64_t wall_ns) {
+  struct stat s{};
+  if (::stat(folder.c_str(), &s) != 0 || s.st_mtim.tv_nsec != 0) return false;
+  const int64_t age_s = wall_ns / kBillion - s.st_mtim.tv_sec;
+  return age_s >= 0 && age_s < kLately_s;
 }
 
 }  // namespace phalanx::machine

@@ -1,9 +1,9 @@
 // Builds of Phalanx that lie in a cache (<cache>/<build id>/phalanx, docs/formats/frames.md) and that newer ones have replaced.
 //
-// Who uses a build says so by the time of its folder, at the start and every day while it runs, so hosts that share a home directory see
-// each other's use. A build is removed only if it was not used for long while another one was, and everything says that it is ours: a real
-// folder of this user that only this user can write to, named like a build, with nothing in it but what deployment puts there. Whatever
-// cannot be looked up means that it stays.
+// Who uses a build says so by the time of its folder, hourly at most at a start and daily while it runs, so hosts that share a home
+// directory see each other's use. A build is removed only if it was not used for long while another one was, and everything says that it is
+// ours: a real folder of this user that only this user can write to, named like a build, with nothing in it but what deployment puts there.
+// Whatever cannot be looked up means that it stays.
 #pragma once
 
 #include <chrono>
@@ -28,5 +28,9 @@ using BuildRemoved = std::function<void(const std::string& build, const std::str
 // a line in <cache>/removed.log.
 void tend_builds(const std::string& cache, const std::string& current, const BuildKeeping& keeping, int64_t wall_ns,
                  const BuildRemoved& removed);
+
+// Whether tend_builds() was called for this build within the last hour: then a start need not call it again. One stat() of the folder of
+// the build. False if that cannot be known.
+bool tended_lately(const std::string& folder, int64_t wall_ns);
 
 }  // namespace phalanx::machine

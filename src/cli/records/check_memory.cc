@@ -95,7 +95,7 @@ CheckMemory::CheckMemory(const job::Job& job, std::chrono::milliseconds most_age
   if (!at.empty()) path_ = at + "/" + base::sha256_hex(key_of(job)).substr(0, 32) + ".json";
 }
 
-std::shared_ptr<const job::Remembered> CheckMemory::load() const {
+std::shared_ptr<job::Remembered> CheckMemory::load() const {
   if (path_.empty()) return nullptr;
   base::Result<std::string> text = os::read_file(path_, kMostBytes);
   if (!text.ok()) return nullptr;
@@ -109,7 +109,7 @@ std::shared_ptr<const job::Remembered> CheckMemory::load() const {
     if (!host.ok()) return nullptr;
     kept->remembered.hosts.push_back(std::move(host).value());
   }
-  return std::make_shared<const job::Remembered>(std::move(kept->remembered));
+  return std::make_shared<job::Remembered>(std::move(kept->remembered));
 }
 
 // A run whose ranks failed says nothing against its hosts; one that was refused, lost a host or hung does.

@@ -22,7 +22,7 @@ class CheckMemory {
   CheckMemory(const job::Job& job, std::chrono::milliseconds most_age);
 
   // None: there is none, it is too old, from another boot of this machine, or cannot be read.
-  std::shared_ptr<const job::Remembered> load() const;
+  std::shared_ptr<job::Remembered> load() const;
   // After a run: keeps what its checks found, or forgets what was kept if they or the run speak against it. A cache: errors are ignored.
   void keep(const job::State& state, const job::Verdict& verdict) const;
 

@@ -61,7 +61,8 @@ base::Result<int> run_verb(const Invocation& invocation) {
   const std::string slow = slow_start_text(options, cache_folder());
   std::optional<os::WaitNotice> notice(std::in_place, slow, kSlowStart);
   CheckMemory memory(job, options.reuse_checks);
-  job.remembered = memory.load();
+  const auto remembered = std::make_shared<job::Remembered>();  // read below, while the hosts are dialed
+  job.remembered = remembered;
   // From here on it is known what is asked for, on which hosts.
 
   Detached parted;
@@ -74,7 +75,10 @@ base::Result<int> run_verb(const Invocation& invocation) {
   // With -d this is the child from here on, in a session of its own.
 
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
-  loop->after(os::milliseconds(0), [&notice] { notice.reset(); });
+  loop->after(os::milliseconds(0), [&notice, &memory, remembered] {
+    if (std::shared_ptr<job::Remembered> kept = memory.load()) *remembered = std::move(*kept);
+    notice.reset();
+  });
   TRY_ASSIGN(Show show, Show::open(*loop, options, job));
   job.run_id = show.run_id();
   // From here on the run has an id and, unless it is only planned, a directory.

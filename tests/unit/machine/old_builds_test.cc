@@ -71,6 +71,22 @@ TEST_F(OldBuilds, OfTooManyThoseUnusedForAFewDaysGoToo) {
   EXPECT_TRUE(there(id(2)));
 }
 
+TEST_F(OldBuilds, AStartWithinTheHourNeedNotTendAgain) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const std::string folder = cache_ + "/" + kCurrent;
+  EXPECT_FALSE(tended_lately(folder, kNow * kSecond)) << "tended 100 days ago";
+  tend();
+  EXPECT_TRUE(tended_lately(folder, kNow * kSecond));
+  EXPECT_TRUE(tended_lately(folder, (kNow + 3599) * kSecond));
+  EXPECT_FALSE(tended_lately(folder, (kNow + 3600) * kSecond));
+  EXPECT_FALSE(tended_lately(folder, (kNow - 1) * kSecond)) << "the clock went back";
+  EXPECT_FALSE(tended_lately(cache_ + "/none", kNow * kSecond));
+  std::ofstream(folder + "/packed") << "newer";
+  const timespec written[2] = {{kNow, 123}, {kNow, 123}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, folder.c_str(), written, 0), 0);
+  EXPECT_FALSE(tended_lately(folder, kNow * kSecond)) << "a new build, which nobody has tended yet";
+}
+
 TEST_F(OldBuilds, TheBuildInUseSaysSo) {
   struct stat s{};
   tend();
