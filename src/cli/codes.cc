@@ -53,7 +53,7 @@ base::Error unknown_code(std::string_view word) {
     for (size_t i = 1; i < offered; ++i) hint += (i + 1 == offered ? " or " : ", ") + near[i].second;
     hint += "?";
   }
-  return base::fail(base::ErrorKind::kUsage, fmt::format("there is no code {}", base::quote(word))).with_hint(std::move(hint));
+  return base::fail(base::ErrorKind::kUsage, fmt::format("unknown code {}", base::quote(word))).with_hint(std::move(hint));
 }
 
 base::Result<std::vector<std::string>> codes_or_prefixes(const std::vector<std::string>& words) {

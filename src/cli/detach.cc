@@ -25,7 +25,7 @@ void print_next(const std::string& id, bool quiet, base::Language language) {
   std::printf("%s\n", id.c_str());
   std::fflush(stdout);
   if (quiet) return;
-  constexpr Bilingual kNext{"phalanx: the run goes on without this terminal\n\n  phalanx logs -f {0}\n  phalanx stop {0}\n",
+  constexpr Bilingual kNext{"phalanx: the run continues without this terminal\n\n  phalanx logs -f {0}\n  phalanx stop {0}\n",
                             "phalanx: 运行将在此终端之外继续\n\n  phalanx logs -f {0}\n  phalanx stop {0}\n"};
   std::fputs(fmt::format(fmt::runtime(kNext.in(language)), id).c_str(), stderr);
 }

@@ -31,8 +31,8 @@ bool is_run(const std::string& word, const std::string& runs_folder) {
 
 doctor::Words damaged(const std::string& name) {
   std::string file = base::printable(name);
-  return {fmt::format("{}: the gzip data ends early or is damaged; what came before was read", file),
-          fmt::format("{}：gzip 数据不完整或已损坏，只读取了之前的部分", file)};
+  return {fmt::format("{}: the gzip data is truncated or damaged; only the part before the damage was read", file),
+          fmt::format("{}：gzip 数据被截断或已损坏，只读取了损坏之前的部分", file)};
 }
 
 // What the operands stand for.

@@ -57,8 +57,8 @@ base::Status split_hosts(const RunOptions& options, hosts::HostList& hosts, host
     for (const hosts::HostList* list : {&hosts, &spares})
       for (const hosts::HostSpec& other : *list) twice = twice || (other.name == spec.name && other.port == spec.port);
     if (twice)
-      return base::fail(base::ErrorKind::kUsage, fmt::format("--spares: {} is one of the hosts already", base::quote(spec.name)))
-          .with_hint("a spare is a host that the run does not begin with");
+      return base::fail(base::ErrorKind::kUsage, fmt::format("--spares: {} is already one of the hosts", base::quote(spec.name)))
+          .with_hint("a spare is a host that the run does not start on");
     spares.push_back(std::move(spec));
   }
   return base::ok();
@@ -116,7 +116,7 @@ base::Status collect_variables(const RunOptions& options, const Here& here, job:
   size_t bytes = 0;
   for (const auto& [name, value] : job.set) bytes += name.size() + value.size();
   if (bytes <= kMostVariableBytes) return base::ok();
-  return base::fail(base::ErrorKind::kUsage, fmt::format("the variables for the ranks take {}, at most {} can be passed on",
+  return base::fail(base::ErrorKind::kUsage, fmt::format("the variables for the ranks take {}; at most {} can be passed on",
                                                          base::format_bytes(bytes), base::format_bytes(kMostVariableBytes)))
       .because(options.env_files.empty() ? "they come from --env, --export and the default exports"
                                          : "most of it is in --env-file " + base::join(options.env_files, ", "))

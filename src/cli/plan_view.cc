@@ -108,7 +108,7 @@ std::string plan_text(const job::State& state, base::Language language) {
   row({"command", "命令"}, base::shell_quote(state.job.argv));
   row({"workdir", "工作目录"}, state.job.directory);
   row({"ranks", "rank 数"}, fmt::format("{} on {} host{}", state.plan->world, state.hosts.size(), state.hosts.size() == 1 ? "" : "s"));
-  row({"meeting at", "会合地址"},
+  row({"rendezvous", "会合地址"},
       fmt::format("{}:{} ({})", state.meeting->address, state.job.master_port != 0 ? std::to_string(state.job.master_port) : "a free port",
                   state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
   row({"passed on", "传递的变量"}, passed_on(state));

@@ -167,12 +167,12 @@ class Show::Impl : public job::Audience {
   logs::Writer::Handlers writer_handlers(const std::string& folder) {
     return {[this](const std::string& text) { warn(text); },
             [this, folder] {
-              warn({"the disk of {} does not keep up: the logs of this run are incomplete from here on; the run itself goes on",
+              warn({"the disk of {} cannot keep up: the logs of this run are incomplete from here on; the run itself continues",
                     "{} 所在的磁盘跟不上：本次运行的日志从此处起不完整；运行本身不受影响"},
                    folder);
             },
             [this, folder](uint64_t lost) {
-              warn({"the disk of {} takes data again; {} of the logs were lost", "{} 所在的磁盘已恢复写入；日志丢失 {}"}, folder,
+              warn({"the disk of {} accepts writes again; {} of the logs were lost", "{} 所在的磁盘已恢复写入；日志丢失 {}"}, folder,
                    base::format_bytes(lost));
             }};
   }
@@ -190,7 +190,7 @@ class Show::Impl : public job::Audience {
   bool settle_files() {
     const std::string& folder = record_->directory().path();
     if (!files_->settle(kLastWrites)) {
-      warn({"the disk of {} has not taken the end of the logs within {}; a process in the background goes on trying",
+      warn({"the disk of {} did not accept the end of the logs within {}; a background process keeps trying",
             "{} 所在的磁盘在 {} 内没有写完日志末尾；后台进程会继续写入"},
            folder, base::format_duration(kLastWrites));
       return false;

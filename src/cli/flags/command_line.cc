@@ -23,7 +23,7 @@ std::string help_command(const VerbRow& verb) { return fmt::format("phalanx help
 
 Error unknown_verb(std::string_view word) {
   if (word.starts_with("-"))
-    return usage(fmt::format("{} stands before the verb", base::quote(word)), "put options after it: phalanx run [options] -- command");
+    return usage(fmt::format("{} must come after the verb", base::quote(word)), "put options after it: phalanx run [options] -- command");
   std::vector<std::string> names;
   for (const VerbRow& verb : verb_table())
     if (!verb.hidden) names.emplace_back(verb.name);
@@ -180,7 +180,7 @@ std::vector<std::string> Invocation::values(Flag flag) const {
 }
 
 Result<Invocation> parse_command_line(std::span<const std::string> args) {
-  if (args.empty()) return usage("no verb is given", "phalanx run -- python train.py, or phalanx help");
+  if (args.empty()) return usage("no verb given", "phalanx run -- python train.py, or phalanx help");
   if (args[0] == "--help" || args[0] == "-h") return Invocation{};
   if (args[0] == "--version" || args[0] == "-V") return Invocation{Verb::kVersion, {}, {}, {}};
   const VerbRow* verb = find_verb(args[0]);

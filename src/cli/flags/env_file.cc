@@ -84,8 +84,8 @@ Result<std::pair<std::string, std::string>> parse_line(std::string_view line) {
                                         : "write NAME=value");
   std::string_view name = text.substr(0, equals);
   if (!is_variable_name(name)) {
-    std::string hint = is_variable_name(base::trim(name)) ? "write NAME=value without blanks around '='"
-                                                          : "a name is made of letters, digits and '_', and starts with no digit";
+    std::string hint = is_variable_name(base::trim(name)) ? "write NAME=value without spaces around '='"
+                                                          : "a name consists of letters, digits and '_', and does not start with a digit";
     return wrong(fmt::format("{} is not the name of a variable", base::quote(name, 60)), std::move(hint));
   }
   std::string_view rest = text.substr(equals + 1);
@@ -122,7 +122,7 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::str
     };
     std::string_view trimmed = base::trim(line);
     if (trimmed.empty() || trimmed[0] == '#') continue;
-    if (trimmed.find('\0') != std::string_view::npos) return at_line(wrong("the line holds a zero byte", "is it a text file in UTF-8?"));
+    if (trimmed.find('\0') != std::string_view::npos) return at_line(wrong("the line contains a zero byte", "is it a text file in UTF-8?"));
     auto variable = parse_line(trimmed);
     if (!variable.ok()) return at_line(std::move(variable).error());
     if (variables.size() == kMostEnvVariables) return at_line(wrong(fmt::format("more than {} variables", kMostEnvVariables), ""));

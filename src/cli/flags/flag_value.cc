@@ -73,7 +73,7 @@ Status check_assignment(std::string_view typed, std::string_view value) {
                                          : fmt::format("write {} NAME=VALUE", typed));
   if (!is_variable_name(name))
     return wrong(typed, fmt::format("{} is not the name of a variable", base::quote(name)),
-                 "a name is made of letters, digits and '_', and starts with no digit");
+                 "a name consists of letters, digits and '_', and does not start with a digit");
   if (value.size() - equals - 1 > kLongestEnvValue)
     return wrong(typed, fmt::format("the value of {} is longer than {} bytes", name, kLongestEnvValue));
   return base::ok();
@@ -85,7 +85,7 @@ Status check_ssh_option(std::string_view typed, std::string_view value) {
   bool letters = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; });
   if (letters && equals != std::string_view::npos && equals + 1 < value.size()) return base::ok();
   return wrong(typed, fmt::format("{} is not an option of ssh -o", base::quote(value)),
-               fmt::format("write {} Name=Value, for instance {} Port=2222 (see ssh_config(5))", typed, typed));
+               fmt::format("write {} Name=Value, for example {} Port=2222 (see ssh_config(5))", typed, typed));
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ Status check_value(const FlagRow& row, std::string_view typed, std::string_view 
       auto bytes = base::parse_bytes(value);
       if (!bytes.ok()) return named(typed, bytes.error());
       if (*bytes < row.min)
-        return wrong(typed, fmt::format("{} is too little: at least {}", value, base::format_bytes(static_cast<uint64_t>(row.min))));
+        return wrong(typed, fmt::format("{} is too small: the minimum is {}", value, base::format_bytes(static_cast<uint64_t>(row.min))));
       return base::ok();
     }
     case ValueKind::kGlob: {

@@ -10,24 +10,24 @@ struct ForeignFlag {
   std::string_view advice;
 };
 
-constexpr std::string_view kNoRank = "leave it out and run phalanx once, on one machine: it numbers the hosts itself";
-constexpr std::string_view kNoRendezvous = "leave it out: phalanx serves the store the ranks meet at";
-constexpr std::string_view kNoPython = "leave it out: the command is started as it is written";
+constexpr std::string_view kNoRank = "omit it and run phalanx once, on one machine: phalanx numbers the hosts itself";
+constexpr std::string_view kNoRendezvous = "omit it: phalanx provides the store for the rendezvous";
+constexpr std::string_view kNoPython = "omit it: the command is started exactly as written";
 constexpr std::string_view kElastic = "write --nnodes MIN:MAX";
-constexpr std::string_view kLogs = "leave it out: every rank's output is kept under --log-dir";
+constexpr std::string_view kLogs = "omit it: the output of every rank is kept under --log-dir";
 
 // torchrun: torch/distributed/run.py; DeepSpeed: deepspeed/launcher/runner.py; mpirun(1); pdsh(1).
 constexpr ForeignFlag kForeign[] = {
     {"node-rank", kNoRank},
     {"rdzv-backend", kNoRendezvous},
-    {"rdzv-endpoint", "write --master-addr ADDRESS and --master-port PORT, or leave it out"},
+    {"rdzv-endpoint", "write --master-addr ADDRESS and --master-port PORT, or omit it"},
     {"rdzv-id", kNoRendezvous},
     {"rdzv-conf", kNoRendezvous},
     {"rdzv-timeout", kNoRendezvous},
-    {"standalone", "leave it out: without hosts the job runs on this machine"},
-    {"monitor-interval", "leave it out: the end of a rank is noticed at once"},
-    {"start-method", "leave it out: every rank is a program of its own"},
-    {"role", "leave it out: there is one role"},
+    {"standalone", "omit it: without hosts the job runs on this machine"},
+    {"monitor-interval", "omit it: phalanx notices the exit of a rank at once"},
+    {"start-method", "omit it: every rank is a separate program"},
+    {"role", "omit it: there is only one role"},
     {"module", "write the interpreter: -- python -m MODULE"},
     {"m", "write the interpreter: -- python -m MODULE"},
     {"no-python", kNoPython},
@@ -37,16 +37,16 @@ constexpr ForeignFlag kForeign[] = {
     {"tee", kLogs},
     {"t", kLogs},
     {"enable-each-rank-log", "write --log-dir DIR"},
-    {"local-ranks-filter", "leave it out: equal lines of many ranks are folded (--fold)"},
-    {"local-addr", "leave it out, or write --master-addr ADDRESS"},
-    {"force-multi", "leave it out: one host and many go the same way"},
+    {"local-ranks-filter", "omit it: identical lines of several ranks are folded (--fold)"},
+    {"local-addr", "omit it, or write --master-addr ADDRESS"},
+    {"force-multi", "omit it: one host and many hosts are started the same way"},
     {"no-ssh", kNoRank},
-    {"no-ssh-check", "leave it out: a host that cannot be reached is an error"},
+    {"no-ssh-check", "omit it: an unreachable host is an error"},
     {"ssh-port", "write --ssh-option Port=PORT, or HOST port=PORT in the hostfile"},
-    {"launcher", "leave it out: hosts are reached over ssh"},
+    {"launcher", "omit it: phalanx reaches the hosts over ssh"},
     {"launcher-args", "write --ssh-option NAME=VALUE"},
-    {"no-local-rank", "leave it out: the local rank is only in the environment (LOCAL_RANK)"},
-    {"save-pid", "leave it out: the run's record is under --log-dir"},
+    {"no-local-rank", "omit it: the local rank is passed only in the environment (LOCAL_RANK)"},
+    {"save-pid", "omit it: the record of the run is under --log-dir"},
     {"elastic-training", kElastic},
     {"min-elastic-nodes", kElastic},
     {"max-elastic-nodes", kElastic},

@@ -25,7 +25,7 @@ Status refuse_both(const Invocation& invocation, Flag a, Flag b, std::string_vie
     if (given.row->flag != a && given.row->flag != b) continue;
     if (!first) first = &given;
     else if (first->row != given.row)
-      return usage(fmt::format("{} and {} exclude each other: {}", first->typed, given.typed, why), "keep one of them");
+      return usage(fmt::format("{} and {} cannot be combined: {}", first->typed, given.typed, why), "keep one of them");
   }
   return base::ok();
 }
@@ -33,7 +33,7 @@ Status refuse_both(const Invocation& invocation, Flag a, Flag b, std::string_vie
 Status check_command(const Invocation& invocation) {
   if (!invocation.operands.empty()) {
     if (!invocation.operands[0].empty()) return base::ok();
-    return usage("the command is an empty word", "is a shell variable in it not set?");
+    return usage("the command is an empty string", "check for an unset shell variable");
   }
   if (invocation.verb == Verb::kTrain) return usage("train needs a configuration", "phalanx train config.yaml");
   std::string_view name = row(invocation.verb).name;
@@ -62,9 +62,9 @@ job::Preflight preflight_value(std::string_view value) {
 // Hosts named by operands: `check gpu01,gpu02`, `check gpu01 gpu02`.
 Status take_hosts(const Invocation& invocation, size_t first, RunOptions& options) {
   for (size_t i = first; i < invocation.operands.size(); ++i) {
-    if (invocation.operands[i].empty()) return usage("a host is an empty word", "is a shell variable in it not set?");
-    if (!options.hosts.empty() && i == first) return usage("hosts are given twice, with -H and without", "keep one of them");
-    if (!options.hostfile.empty()) return usage("--hostfile and hosts exclude each other: each is the whole list", "keep one of them");
+    if (invocation.operands[i].empty()) return usage("a host is an empty string", "check for an unset shell variable");
+    if (!options.hosts.empty() && i == first) return usage("hosts are given twice: with -H and as arguments", "keep one of them");
+    if (!options.hostfile.empty()) return usage("--hostfile and hosts cannot be combined: each is the complete list", "keep one of them");
     options.hosts += (i > first ? "," : "") + invocation.operands[i];
   }
   return base::ok();
@@ -81,7 +81,7 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
     return base::ok();
   }
   if (invocation.operands.empty() || invocation.operands[0] != "fabric")
-    return usage("bench needs to know what to measure", "phalanx bench fabric gpu01,gpu02");
+    return usage("bench needs the name of a measurement", "phalanx bench fabric gpu01,gpu02");
   if (!invocation.command.empty()) return usage("bench fabric takes no command", "phalanx bench fabric gpu01,gpu02");
   return take_hosts(invocation, 1, options);
 }
@@ -173,11 +173,11 @@ void apply(const GivenFlag& given, RunOptions& options) {
 }  // namespace
 
 Result<RunOptions> run_options(const Invocation& invocation) {
-  TRY(refuse_both(invocation, Flag::kHosts, Flag::kHostfile, "each is the whole list of hosts"));
-  TRY(refuse_both(invocation, Flag::kInclude, Flag::kExclude, "name what to use or what to leave out"));
-  TRY(refuse_both(invocation, Flag::kCheckData, Flag::kSpares, "the data is walked by one process, which needs no spare host"));
-  TRY(refuse_both(invocation, Flag::kDetach, Flag::kDryRun, "a dry run starts nothing that could go on"));
-  TRY(refuse_both(invocation, Flag::kDetach, Flag::kJson, "a run that has left the terminal prints nothing"));
+  TRY(refuse_both(invocation, Flag::kHosts, Flag::kHostfile, "each is the complete list of hosts"));
+  TRY(refuse_both(invocation, Flag::kInclude, Flag::kExclude, "name either the hosts to use or the hosts to skip"));
+  TRY(refuse_both(invocation, Flag::kCheckData, Flag::kSpares, "one process reads the data and needs no spare host"));
+  TRY(refuse_both(invocation, Flag::kDetach, Flag::kDryRun, "a dry run starts nothing that could be detached"));
+  TRY(refuse_both(invocation, Flag::kDetach, Flag::kJson, "a detached run prints nothing"));
   TRY(refuse_both(invocation, Flag::kQuiet, Flag::kVerbose, "one asks for less, the other for more"));
   bool starts = invocation.verb == Verb::kRun || invocation.verb == Verb::kPlan || invocation.verb == Verb::kTrain;
   if (starts) TRY(check_command(invocation));

@@ -88,7 +88,7 @@ void Follower::on_frame(const wire::Frame& frame) {
     if (talk.ok()) view_.say("phalanx: " + talk->text);
   } else if (frame.type == wire::FrameType::kDropped) {
     base::Result<wire::Dropped> dropped = wire::decode<wire::Dropped>(frame.payload);
-    constexpr Bilingual kText{"phalanx: {} were not shown: this terminal is slower than the run; phalanx logs has them",
+    constexpr Bilingual kText{"phalanx: {} were not shown because this terminal is slower than the run; phalanx logs shows them",
                               "phalanx: {} 未显示：终端跟不上输出；phalanx logs 中有完整内容"};
     if (dropped.ok()) view_.say(fmt::format(fmt::runtime(kText.in(language_here())), base::format_bytes(dropped->bytes)));
   } else if (frame.type == wire::FrameType::kRunEnded) {

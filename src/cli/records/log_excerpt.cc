@@ -97,7 +97,7 @@ base::Result<std::string> excerpt_of(const std::string& run_folder, std::string_
   // A block that begins in the head and ends in the part left out must not hide everything up to the next one in the tail.
   size_t begin = head.rfind("-----BEGIN ");
   if (begin != std::string::npos && head.find("-----END ", begin) == std::string::npos) head.resize(begin);
-  return head + fmt::format("[phalanx report: {} left out]\n", base::format_bytes(size - head.size() - tail.size())) + tail;
+  return head + fmt::format("[phalanx report: {} omitted]\n", base::format_bytes(size - head.size() - tail.size())) + tail;
 }
 
 }  // namespace phalanx::cli

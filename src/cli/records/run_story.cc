@@ -33,7 +33,7 @@ std::string end_text(const Json& event, Language language) {
   std::string signal = text_of(event, "signal"), stopped = text_of(event, "stopped_by_us");
   std::string text = signal.empty() ? say(language, {"exited with code {}", "以退出码 {} 结束"}, base::get_int(event, "code").value_or(-1))
                                     : say(language, {"killed by {}", "被 {} 杀死"}, signal);
-  if (!stopped.empty()) text += say(language, {", stopped by us", "，由我们停止"});
+  if (!stopped.empty()) text += say(language, {", stopped by phalanx", "，由 phalanx 停止"});
   return text;
 }
 
@@ -139,15 +139,15 @@ void add_now(view::Story& story, const logs::Run& run, const Json& status, Langu
   if (run.life == logs::Life::kEnded || !run.ours) return;
   auto add = [&](Bilingual text, const auto&... args) { story.now.push_back(say(language, text, args...)); };
   if (run.life == logs::Life::kLost)
-    return add({"the launcher was killed; its hosts end all ranks by themselves, at the latest when the lease is over. phalanx stop {} "
-                "makes sure of it",
-                "启动器已被杀死；各主机最迟在租约到期时自行结束所有 rank。phalanx stop {} 可加以确认"},
+    return add({"the launcher was killed; its hosts stop all ranks by themselves when the lease expires. To verify: phalanx stop {}",
+                "启动器已被杀死；各主机最迟在租约到期时自行停止所有 rank。可用 phalanx stop {} 确认"},
                run.id);
   if (run.life == logs::Life::kElsewhere)
-    return add({"it was begun on {}; how it is can only be seen there", "它在 {} 上启动；只能在那里查看状态"}, run.launcher_host);
+    return add({"the run was started on {}; its state can only be seen there", "该运行在 {} 上启动；只能在那里查看状态"},
+               run.launcher_host);
   if (!status.is_object())
-    return add({"its launcher lives and gives no answer: it is stopped (kill -CONT) or very busy",
-                "启动器仍在但没有应答：可能被暂停（kill -CONT）或非常繁忙"});
+    return add({"the launcher is alive but does not answer: it is stopped (kill -CONT) or very busy",
+                "启动器进程仍在，但没有应答：可能被暂停（可用 kill -CONT 恢复）或非常繁忙"});
   add({"phase: {}", "阶段：{}"}, text_of(status, "phase"));
   if (auto progress = status.find("progress"); progress != status.end() && progress->is_object()) {
     std::optional<int64_t> step = base::get_int(*progress, "step"), total = base::get_int(*progress, "total");
@@ -157,7 +157,7 @@ void add_now(view::Story& story, const logs::Run& run, const Json& status, Langu
     if (loss) text += fmt::format(", loss {:.4g}", *loss);
     add({"step {}", "步 {}"}, text);
   }
-  add({"a rank last said something {} s ago", "最近一次 rank 有动静是在 {} 秒前"},
+  add({"last output of a rank: {} s ago", "最近一次 rank 输出：{} 秒前"},
       fmt::format("{:.1f}", base::get_number(status, "silent_s").value_or(0)));
   if (std::string talk = text_of(status, "talk"); !talk.empty()) add({"last: {}", "最近：{}"}, talk);
 }
@@ -175,12 +175,13 @@ std::string plain_text(const RunEvent& event, Language language) {
   if (event.name == "host_finished") {
     int64_t left = base::get_int(f, "left").value_or(0), killed = base::get_int(f, "killed").value_or(0);
     if (left == 0 && killed == 0) return say(language, {"{}: nothing left", "{}：没有残留"}, host);
-    return say(language, {"{}: {} leftover processes ended, {} could not be", "{}：结束 {} 个遗留进程，{} 个无法结束"}, host, killed, left);
+    return say(language, {"{}: killed {} leftover processes; {} could not be killed", "{}：已杀死 {} 个遗留进程；{} 个无法杀死"}, host,
+               killed, left);
   }
   if (event.name == "operator_signal")
-    return say(language, {"the operator asked for the end ({})", "操作者要求结束（{}）"}, text_of(f, "signal"));
+    return say(language, {"the operator stopped the run ({})", "操作者停止了运行（{}）"}, text_of(f, "signal"));
   if (event.name == "store_open")
-    return say(language, {"the store is open on {}:{}", "store 已在 {}:{} 打开"}, host, base::get_int(f, "port").value_or(0));
+    return say(language, {"the store listens on {}:{}", "store 正在监听 {}:{}"}, host, base::get_int(f, "port").value_or(0));
   if (event.name == "host_listening" || event.name == "host_dialed" || event.name == "host_reached") return "";  // of the mesh test
   if (event.name == "attempt_ended") {
     std::string evidence = text_of(f, "evidence"), cause = text_of(f, "cause");
@@ -202,10 +203,10 @@ std::string event_text(const RunEvent& event, size_t times, Language language) {
     return fmt::format("{} ({}): {}", event.name, text_of(f, "host"), error.empty() ? base::to_text(f) : error);
   }
   if (event.name == "rank_started") return say(language, {"ranks started: {}", "已启动 {} 个 rank"}, times);
-  if (event.name == "rank_connected") return say(language, {"ranks that have met the store: {}", "{} 个 rank 已连上 store"}, times);
-  if (event.name == "host_open") return say(language, {"hosts that answer: {}", "{} 台主机已应答"}, times);
+  if (event.name == "rank_connected") return say(language, {"ranks connected to the store: {}", "{} 个 rank 已连上 store"}, times);
+  if (event.name == "host_open") return say(language, {"hosts that answered: {}", "{} 台主机已应答"}, times);
   if (event.name == "host_probed") return say(language, {"hosts probed: {}", "已探测 {} 台主机"}, times);
-  if (event.name == "host_prepared") return say(language, {"hosts that are ready: {}", "{} 台主机就绪"}, times);
+  if (event.name == "host_prepared") return say(language, {"hosts ready: {}", "{} 台主机就绪"}, times);
   return plain_text(event, language);
 }
 

@@ -39,7 +39,7 @@ base::Status pick(std::string_view text, std::vector<bool>& wanted) {
     auto high = dash == std::string_view::npos ? low : base::parse_int(base::trim(part.substr(dash + 1)), 0, kMostRanks);
     if (!low.ok() || !high.ok() || *low > *high) return bad_ranks(text);
     if (*high > last)
-      return base::fail(ErrorKind::kUsage, fmt::format("--rank {}: the run has the ranks 0 to {}", base::printable(text), last));
+      return base::fail(ErrorKind::kUsage, fmt::format("--rank {}: the run has ranks 0 to {}", base::printable(text), last));
     for (int64_t r = *low; r <= *high; ++r) wanted[static_cast<size_t>(r)] = true;
   }
   return base::ok();
@@ -58,8 +58,8 @@ base::Result<logs::Run> run_named(const Invocation& invocation) {
         .with_hint(fmt::format("phalanx {} {}", verb, base::shell_quote(invocation.operands[0])));
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
   TRY_ASSIGN(logs::Run run, logs::find_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]));
-  constexpr base::Bilingual kForeign{"phalanx: {} is not your run: another user may have written all that it says ({})\n",
-                                     "phalanx: {} 不是您的运行：其中的内容可能全部由其他用户写入（{}）\n"};
+  constexpr base::Bilingual kForeign{"phalanx: {} is not your run: everything in it may have been written by another user ({})\n",
+                                     "phalanx: {} 不是你的运行：其中的内容可能全部由其他用户写入（{}）\n"};
   if (!run.ours) {
     std::string text = fmt::format(fmt::runtime(kForeign.in(language_here())), run.id, machine::user_name("", run.owner));
     std::fputs(base::printable_lines(text).c_str(), stderr);
@@ -145,7 +145,7 @@ base::Result<std::vector<bool>> wanted_ranks(const Invocation& invocation, const
   std::vector<std::string> names;
   for (const std::string& name : hosts)
     if (names.empty() || names.back() != name) names.push_back(name);
-  return base::fail(ErrorKind::kUsage, fmt::format("--host {}: no rank of the run is there", base::quote(*host)))
+  return base::fail(ErrorKind::kUsage, fmt::format("--host {}: no rank of the run was on this host", base::quote(*host)))
       .because("its hosts are " + (names.empty() ? "not known yet" : base::join(names, ", ")));
 }
 

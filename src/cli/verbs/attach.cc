@@ -25,7 +25,7 @@ base::Error not_there(const logs::Run& run) {
     return base::fail(ErrorKind::kUsage, "the run " + run.id + " has ended")
         .with_hint("phalanx logs " + run.id + ", or phalanx why " + run.id);
   if (run.life == logs::Life::kElsewhere)
-    return base::fail(ErrorKind::kUsage, "the run " + run.id + " was begun on another machine")
+    return base::fail(ErrorKind::kUsage, "the run " + run.id + " was started on another machine")
         .because("its launcher is on " + run.launcher_host)
         .with_hint("ssh -t " + run.launcher_host + " phalanx attach " + run.id);
   return base::fail(ErrorKind::kUnreachable, "the launcher of " + run.id + " is gone").with_hint("phalanx stop " + run.id);
@@ -34,8 +34,8 @@ base::Error not_there(const logs::Run& run) {
 std::string say(Bilingual text, const std::string& id) { return fmt::format(fmt::runtime(text.in(language_here())), id); }
 
 constexpr Bilingual kAttached{"phalanx: attached to {0}; Ctrl-C leaves it running", "phalanx: 已连接到 {0}；按 Ctrl-C 离开，运行继续"};
-constexpr Bilingual kLeft{"phalanx: the run goes on; phalanx attach {0} comes back, phalanx stop {0} ends it",
-                          "phalanx: 运行继续；phalanx attach {0} 可再次连接，phalanx stop {0} 可结束它"};
+constexpr Bilingual kLeft{"phalanx: the run continues; phalanx attach {0} reattaches, phalanx stop {0} stops it",
+                          "phalanx: 运行继续；phalanx attach {0} 可重新连接，phalanx stop {0} 可停止运行"};
 
 // The last words of a run, as at its own terminal.
 void say_verdict(const logs::Run& run, view::View& view) {
@@ -80,9 +80,9 @@ base::Result<int> attach_verb(const Invocation& invocation) {
   if (end == Follower::End::kLeft) return 0;
   if (end == Follower::End::kRunEnded) return follower.exit_code();
   if (end == Follower::End::kSilent)
-    return base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " gives no answer").with_hint("phalanx why " + run.id);
+    return base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " does not answer").with_hint("phalanx why " + run.id);
   return base::fail(ErrorKind::kUnreachable, "the launcher of " + run.id + " has died")
-      .because("it closed the connection without a verdict; its hosts end all ranks by themselves, at the latest when the lease is over")
+      .because("it closed the connection without a verdict; its hosts stop all ranks by themselves when the lease expires")
       .with_hint("phalanx stop " + run.id);
 }
 

@@ -45,8 +45,8 @@ bool is_code(const std::string& word) {
 
 base::Error mixed(const std::string& word, const std::string& log) {
   if (is_code(word))
-    return usage(fmt::format("{} is a code and {} is a log: explain takes one kind at a time", base::quote(word), base::quote(log)),
-                 "explain them one after the other");
+    return usage(fmt::format("{} is a code and {} is a log: explain accepts only one kind at a time", base::quote(word), base::quote(log)),
+                 "run phalanx explain once for each");
   return base::fail(base::ErrorKind::kConfig, fmt::format("there is no file {}", base::quote(word)));
 }
 
@@ -58,15 +58,14 @@ base::Result<int> explain_verb(const Invocation& invocation) {
   bool all = invocation.has(Flag::kAll), markdown = invocation.has(Flag::kMarkdown), json = invocation.has(Flag::kJson);
   std::string out;
   if ((all || markdown) && json) return usage("--json is for logs, not for lists of codes", "phalanx explain --json FILE");
-  if (all && markdown) return usage("--all and --markdown exclude each other", "keep one of them");
+  if (all && markdown) return usage("--all and --markdown cannot be combined", "keep one of them");
   if (all || markdown) {
     if (!invocation.operands.empty())
-      return usage(
-          fmt::format("{} stands for every code; {} is too much", all ? "--all" : "--markdown", base::quote(invocation.operands[0])),
-          "phalanx explain --all");
+      return usage(fmt::format("{} already lists every code; remove {}", all ? "--all" : "--markdown", base::quote(invocation.operands[0])),
+                   "phalanx explain --all");
     out = all ? view::explain_list("", language, columns) : view::codes_markdown(language);
   } else if (invocation.operands.empty()) {
-    return usage("explain needs a code, or logs", "phalanx explain --all\n      phalanx explain train.log");
+    return usage("explain needs a code or logs", "phalanx explain --all\n      phalanx explain train.log");
   }
   if (!invocation.operands.empty()) {
     // Without a home there are no runs to name; files still can be.
@@ -79,7 +78,7 @@ base::Result<int> explain_verb(const Invocation& invocation) {
         if (!logs(word)) return mixed(word, *first);
       return explain_logs(invocation.operands, folder, json);
     }
-    if (json) return usage("--json is for logs, and no operand is one", "phalanx explain --json FILE");
+    if (json) return usage("--json is for logs, and no operand is a log", "phalanx explain --json FILE");
   }
   for (const std::string& word : invocation.operands) {
     TRY_ASSIGN(std::string text, page(word, language, columns));

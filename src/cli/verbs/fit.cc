@@ -28,12 +28,12 @@ base::Error usage(std::string message, std::string hint) {
 base::Result<fit::Model> read_model(const Invocation& invocation) {
   std::optional<std::string> count = invocation.value(Flag::kParams);
   if (count && !invocation.operands.empty())
-    return usage("a model and --params exclude each other: each says how many parameters", "keep one of them");
+    return usage("a model and --params cannot be combined: both give the number of parameters", "keep one of them");
   if (count) {
     for (Flag flag : {Flag::kSequence, Flag::kBatch})
       if (invocation.has(flag))
-        return usage("the number of parameters alone does not tell the activations, which sequence and batch are for",
-                     "phalanx fit model/config.json   (or leave --sequence and --batch out)");
+        return usage("--sequence and --batch size the activations, which the number of parameters alone does not determine",
+                     "phalanx fit model/config.json   (or omit --sequence and --batch)");
     TRY_ASSIGN(int64_t parameters, fit::parse_parameter_count(*count));
     return fit::model_from_count(parameters);
   }
@@ -82,7 +82,7 @@ base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training&
   for (const doctor::HostView& host : situation.hosts) {
     if (!host.probed) {
       for (const base::Error& refusal : verdict.refusals) return base::Error(refusal);
-      return base::fail(base::ErrorKind::kUnreachable, host.name + ": could not be looked at").because(host.error);
+      return base::fail(base::ErrorKind::kUnreachable, host.name + ": could not be probed").because(host.error);
     }
     auto gpus = static_cast<int64_t>(host.facts.gpus.devices.size());
     fewest = std::min(fewest, gpus);
@@ -97,7 +97,8 @@ base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training&
     }
   }
   if (most > 0 && !without.empty())
-    return base::fail(base::ErrorKind::kUnfit, without + " has no GPU, and others have").with_hint("phalanx fit … --exclude " + without);
+    return base::fail(base::ErrorKind::kUnfit, without + " has no GPU, but other hosts have")
+        .with_hint("phalanx fit … --exclude " + without);
   training.hosts = static_cast<int>(situation.hosts.size());
   if (!counted) training.gpus_per_host = static_cast<int>(std::max<int64_t>(1, fewest));
   return base::ok();
@@ -117,7 +118,7 @@ base::Result<int> fit_verb(const Invocation& invocation) {
       return usage(
           "--gpu-memory " + *size + " is " + base::format_bytes(static_cast<uint64_t>(target.gpu_bytes)) + ": no GPU is that small",
           "--gpu-memory " + *size + "GiB");
-    if (hosts_named) return usage("--gpu-memory and hosts exclude each other: the hosts' own GPUs are asked", "keep one of them");
+    if (hosts_named) return usage("--gpu-memory and hosts cannot be combined: fit probes the GPUs of the hosts", "keep one of them");
   } else {
     TRY(look_at_hosts(invocation, options, training, target));
   }

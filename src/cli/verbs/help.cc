@@ -25,7 +25,7 @@ base::Error usage(std::string message, std::string hint) {
 base::Result<int> help_verb(const Invocation& invocation) {
   bool man = invocation.has(Flag::kMan);
   bool markdown = invocation.has(Flag::kMarkdown);
-  if (man && markdown) return usage("--man and --markdown exclude each other", "keep one of them");
+  if (man && markdown) return usage("--man and --markdown cannot be combined", "keep one of them");
   if ((man || markdown) && !invocation.operands.empty())
     return usage("--man and --markdown print the whole reference, not one verb", "phalanx help --man");
   if (man) return print(man_page(PHALANX_VERSION));
@@ -38,7 +38,7 @@ base::Result<int> help_verb(const Invocation& invocation) {
 }
 
 base::Result<int> completion_verb(const Invocation& invocation) {
-  if (invocation.operands.size() != 1) return usage("completion takes the name of one shell", "phalanx completion bash, or zsh, or fish");
+  if (invocation.operands.size() != 1) return usage("completion needs the name of one shell", "phalanx completion bash, or zsh, or fish");
   auto script = completion_script(invocation.operands[0], language_here());
   if (!script.ok()) return std::move(script).error();
   return print(*script);

@@ -26,8 +26,8 @@ void say_end(const logs::Run& run, base::Language language) {
   std::string state = state_of(run, nullptr);
   if (state == "done") return;
   bool lost = run.life == logs::Life::kLost;
-  Bilingual text = lost ? Bilingual{"phalanx: the launcher of {0} is gone; phalanx stop {0} clears the hosts\n",
-                                    "phalanx: {0} 的启动器已不在；phalanx stop {0} 可清理各主机\n"}
+  Bilingual text = lost ? Bilingual{"phalanx: the launcher of {0} is no longer running; phalanx stop {0} cleans up the hosts\n",
+                                    "phalanx: {0} 的启动器已不在运行；phalanx stop {0} 可清理各主机\n"}
                         : Bilingual{"phalanx: {0}: {1}; phalanx why {0}\n", "phalanx: {0}：{1}；phalanx why {0}\n"};
   std::fputs(base::printable_lines(fmt::format(fmt::runtime(text.in(language)), run.id, state_word(state).in(language))).c_str(), stderr);
 }

@@ -36,7 +36,7 @@ constexpr size_t kMostFactsOfHost = 8 << 20;
 
 void left_out(const base::Error& error, const logs::Run& run, const std::string& name) {
   base::Error said = logs::cannot_read(error, name, run.path);
-  said.message += ", which is left out of the report";
+  said.message += ", which is omitted from the report";
   warn_of(said);
 }
 
@@ -151,8 +151,8 @@ base::Result<int> report_verb(const Invocation& invocation) {
   TRY_ASSIGN(std::string bytes, base::gzip(archive));
   TRY(write_new(path, bytes, file.has_value()));
   std::printf("%s\n", path.c_str());
-  constexpr Bilingual kDone{"phalanx: {} ({}), {} secrets taken out; open report.html in it, and look through it before giving it away\n",
-                            "phalanx: {}（{}），已去除 {} 处机密；可打开其中的 report.html，交给他人之前请自行检查\n"};
+  constexpr Bilingual kDone{"phalanx: wrote {} ({}), {} secrets redacted; open its report.html, and review it before you share it\n",
+                            "phalanx: 已写入 {}（{}），隐去 {} 处机密；可打开其中的 report.html，分享之前应自行检查\n"};
   std::fputs(fmt::format(fmt::runtime(kDone.in(language_here())), path, base::format_bytes(bytes.size()), redacted).c_str(), stderr);
   return 0;
 }

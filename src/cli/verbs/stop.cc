@@ -45,7 +45,7 @@ class Stop {
   base::Result<int> stop(logs::Run run) {
     TRY(logs::must_be_ours(run));
     if (run.life == logs::Life::kElsewhere)
-      return base::fail(ErrorKind::kUsage, "the run " + run.id + " was begun on another machine")
+      return base::fail(ErrorKind::kUsage, "the run " + run.id + " was started on another machine")
           .because("its launcher is on " + run.launcher_host)
           .with_hint("ssh -t " + run.launcher_host + " phalanx stop " + run.id);
     bool was_lost = run.life == logs::Life::kLost;
@@ -55,7 +55,7 @@ class Stop {
     run = logs::look_at_run(run.path, run.id);
     if (run.unreadable) return *std::move(run.unreadable);
     TRY(logs::must_be_ours(run));  // the record of this look is what decides where to log in
-    if (run.life == logs::Life::kLost) view_.say("phalanx: " + say({"{}: its launcher is dead", "{}：启动器已死亡"}, run.id));
+    if (run.life == logs::Life::kLost) view_.say("phalanx: " + say({"{}: the launcher is dead", "{}：启动器已死亡"}, run.id));
     else if (!was_lost) view_.say("phalanx: " + say({"{}: {}", "{}：{}"}, run.id, state_word(state_of(run, nullptr)).in(language_here())));
     return prove(run);
   }
@@ -91,12 +91,12 @@ class Stop {
       return false;
     }));
     if (end == Follower::End::kLeft) return base::fail(ErrorKind::kInterrupted, "interrupted; the run " + run.id + " is being stopped");
-    if (end == Follower::End::kSilent) return silent(run, "it took the connection and said nothing");
+    if (end == Follower::End::kSilent) return silent(run, "it accepted the connection but sent nothing");
     return base::ok();
   }
 
   static base::Error silent(const logs::Run& run, const std::string& why) {
-    base::Error error = base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " gives no answer").because(why);
+    base::Error error = base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " does not answer").because(why);
     auto launcher = run.record.find("launcher");
     const os::ProcessMark mark = launcher == run.record.end() ? os::ProcessMark{} : logs::mark_of(*launcher);
     // Its number may be another process's by now, or count in another container.
@@ -141,7 +141,8 @@ class Stop {
     int killed = 0;
     for (const wire::SweptProcess& p : host.swept.found) {
       killed += p.gone;
-      if (!p.gone) view_.say_error(say({"{}: process {} could not be ended: {}", "{}：进程 {} 无法结束：{}"}, host.name, p.pid, p.command));
+      if (!p.gone)
+        view_.say_error(say({"{}: process {} could not be killed: {}", "{}：进程 {} 无法杀死：{}"}, host.name, p.pid, p.command));
     }
     tell_unseen(host);
     for (const job::GpuHeld& held : host.held)
@@ -149,7 +150,7 @@ class Stop {
                           base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, held.bytes))), held.pid));
     if (killed > 0) view_.say_error(say({"{}: killed {} processes of the run", "{}：已杀死该运行的 {} 个进程"}, host.name, killed));
     if (!host.clean()) return base::exit_code(ErrorKind::kUnfit);
-    view_.say_error(host.gpus_seen ? say({"{}: nothing left, also on its GPUs", "{}：没有残留，GPU 上也没有"}, host.name)
+    view_.say_error(host.gpus_seen ? say({"{}: nothing left, including on its GPUs", "{}：没有残留，GPU 上也没有"}, host.name)
                                    : say({"{}: nothing left", "{}：没有残留"}, host.name));
     return 0;
   }
@@ -157,8 +158,9 @@ class Stop {
   // What could not be looked at may be of the run: nothing is claimed then, and the user is shown how to look.
   void tell_unseen(const job::SweptHost& host) {
     for (const std::string& what : host.swept.unseen) {
-      base::Error error = base::fail(
-          ErrorKind::kUnfit, host.name + say({": cannot tell whether this is of the run: {}", "：无法判断是否属于该运行：{}"}, what));
+      base::Error error =
+          base::fail(ErrorKind::kUnfit,
+                     host.name + say({": cannot tell whether this process belongs to the run: {}", "：无法判断是否属于该运行：{}"}, what));
       std::string pid = what.starts_with("process ") ? what.substr(8, what.find(' ', 8) - 8) : "";
       std::string look = pid.empty() ? "ps -eo pid,user,lstart,args" : "ps -o pid,user,lstart,args -p " + pid;
       error.hint = host.name == "localhost" ? look : "ssh " + host.name + " " + look;
@@ -169,8 +171,8 @@ class Stop {
   // A lost run whose hosts are proved empty is over.
   void settle(const logs::Run& run) {
     auto words = [](Bilingual text, base::Language language) { return base::Json{{{"message", text.in(language)}}}; };
-    constexpr Bilingual kText{"the launcher died without a word; phalanx stop has found nothing left on the hosts",
-                              "启动器无声死亡；phalanx stop 确认各主机没有残留"};
+    constexpr Bilingual kText{"the launcher died without recording a verdict; phalanx stop found nothing left on the hosts",
+                              "启动器在记录结论之前死亡；phalanx stop 确认各主机没有残留"};
     base::Status written = logs::rewrite_record(run, [&](base::Json& record) {
       record["state"] = "ended";
       record["ended"] = os::iso_time(os::wall_now_ns());
@@ -200,7 +202,7 @@ base::Result<std::vector<logs::Run>> runs_to_stop(const Invocation& invocation) 
     if (run.ours && (run.life == logs::Life::kAlive || run.life == logs::Life::kLost)) runs.push_back(std::move(run));
   if (runs.empty()) return base::fail(ErrorKind::kUsage, "there is no run to stop").with_hint("phalanx ps -a");
   if (runs.size() > 1)
-    return base::fail(ErrorKind::kUsage, fmt::format("{} runs have not ended: say which to stop", runs.size()))
+    return base::fail(ErrorKind::kUsage, fmt::format("{} runs have not ended; name the one to stop", runs.size()))
         .with_hint("phalanx stop " + runs.front().id);
   return runs;
 }

@@ -89,8 +89,8 @@ TEST(CommandLine, UnknownFlagsGetTheNearestOne) {
 
 TEST(CommandLine, FlagsOfOtherLaunchersGetAdvice) {
   EXPECT_EQ(refusal({"run", "--node_rank", "0", "train.py"}).hint,
-            "leave it out and run phalanx once, on one machine: it numbers the hosts itself");
-  EXPECT_EQ(refusal({"run", "--rdzv-endpoint=a:29400", "x"}).hint, "write --master-addr ADDRESS and --master-port PORT, or leave it out");
+            "omit it and run phalanx once, on one machine: phalanx numbers the hosts itself");
+  EXPECT_EQ(refusal({"run", "--rdzv-endpoint=a:29400", "x"}).hint, "write --master-addr ADDRESS and --master-port PORT, or omit it");
   EXPECT_EQ(refusal({"run", "-m", "pkg"}).hint, "write the interpreter: -- python -m MODULE");
   EXPECT_EQ(refusal({"run", "-np", "4", "x"}).hint, "write --nproc-per-node N (ranks per host) or host:slots");
 }
@@ -118,7 +118,7 @@ TEST(CommandLine, ValuesAreHeldAgainstTheirRow) {
   EXPECT_EQ(refusal({"run", "--stall", "25h", "x"}).message, "--stall: 25h is out of range: from 0 s to 1 d");
   EXPECT_EQ(refusal({"run", "--on-stall", "wait", "x"}).message, "--on-stall: \"wait\" is not one of report, restart, stop");
   EXPECT_EQ(refusal({"run", "--grace", "2h", "x"}).message, "--grace: 2h is out of range: from 0 s to 1 h");
-  EXPECT_EQ(refusal({"run", "--log-max", "1KiB", "x"}).message, "--log-max: 1KiB is too little: at least 64 KiB");
+  EXPECT_EQ(refusal({"run", "--log-max", "1KiB", "x"}).message, "--log-max: 1KiB is too small: the minimum is 64 KiB");
   EXPECT_EQ(refusal({"run", "--lease", "1s", "x"}).message, "--lease: 1s is out of range: from 3 s to 1 h");
   EXPECT_EQ(refusal({"run", "--color", "alway", "x"}).hint, "did you mean always?");
   EXPECT_EQ(refusal({"run", "--fold", "ON", "x"}).message, "--fold: \"ON\" is not one of auto, on, off");
@@ -145,7 +145,7 @@ TEST(CommandLine, TwiceIsAnErrorThatShowsBoth) {
 }
 
 TEST(CommandLine, VerbsAreKnown) {
-  EXPECT_EQ(refusal({}).message, "no verb is given");
+  EXPECT_EQ(refusal({}).message, "no verb given");
   EXPECT_EQ(refusal({"rum"}).hint, "did you mean phalanx run?");
   EXPECT_EQ(refusal({"train.py"}).hint, "phalanx run -- train.py ...");
   EXPECT_EQ(refusal({"python", "train.py"}).hint, "phalanx run -- python ...");

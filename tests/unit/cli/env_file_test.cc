@@ -65,12 +65,12 @@ TEST(EnvFile, RefusalsNameFileAndLine) {
   EXPECT_EQ(refusal("A='x'#y"), "job.env:1: \"#y\" follows the closing quote");
   EXPECT_EQ(refusal("\n\nA=\"\\p\""), "job.env:3: \"\\p\" is not an escape");
   EXPECT_EQ(refusal("BASH_FUNC_which%%=() {"), "job.env:1: \"BASH_FUNC_which%%\" is not the name of a variable");
-  EXPECT_EQ(refusal(std::string_view("A=\0", 3)), "job.env:1: the line holds a zero byte");
+  EXPECT_EQ(refusal(std::string_view("A=\0", 3)), "job.env:1: the line contains a zero byte");
 }
 
 TEST(EnvFile, RefusalsSayWhatToWrite) {
   EXPECT_EQ(parse_env_file("TOKEN", "f").error().hint, "write TOKEN=value, or pass this machine's value on with --export TOKEN");
-  EXPECT_EQ(parse_env_file("A =1", "f").error().hint, "write NAME=value without blanks around '='");
+  EXPECT_EQ(parse_env_file("A =1", "f").error().hint, "write NAME=value without spaces around '='");
 }
 
 TEST(EnvFile, Limits) {

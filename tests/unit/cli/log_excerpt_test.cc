@@ -26,7 +26,8 @@ TEST_F(LogExcerpt, AShortOneIsWhole) { EXPECT_EQ(excerpt("a\nb without an end", 
 
 TEST_F(LogExcerpt, ALogThatWasTurnedIsReadFromTheFileBeforeItOn) {
   ASSERT_TRUE(os::write_file_atomic(path_ + ".1", "older\n").ok());
-  EXPECT_EQ(excerpt("[phalanx: this log begins in 0.log.1]\nnewer\n", 100), "older\n[phalanx: this log begins in 0.log.1]\nnewer\n");
+  EXPECT_EQ(excerpt("[phalanx: the earlier part of this log is in 0.log.1]\nnewer\n", 100),
+            "older\n[phalanx: the earlier part of this log is in 0.log.1]\nnewer\n");
   std::string lines;
   for (int i = 0; i < 100; ++i) lines += fmt::format("line {}\n", i);
   for (size_t cut = 0; cut < lines.size(); cut += 97) {

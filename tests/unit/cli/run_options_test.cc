@@ -137,14 +137,14 @@ TEST(RunOptions, PlanIsADryRun) {
 
 TEST(RunOptions, RefusesContradictionsAndNothingToDo) {
   EXPECT_EQ(read({"run", "-H", "a", "--hostfile", "f", "x"}).error().message,
-            "-H and --hostfile exclude each other: each is the whole list of hosts");
+            "-H and --hostfile cannot be combined: each is the complete list of hosts");
   EXPECT_EQ(read({"run", "-e", "a", "--include", "b", "x"}).error().message,
-            "-e and --include exclude each other: name what to use or what to leave out");
+            "-e and --include cannot be combined: name either the hosts to use or the hosts to skip");
   EXPECT_FALSE(read({"run", "-qv", "x"}).ok());
   EXPECT_EQ(read({"run"}).error().message, "run needs a command");
   EXPECT_EQ(read({"run", "--"}).error().message, "run needs a command");
   EXPECT_EQ(read({"plan"}).error().hint, "phalanx plan [options] -- python train.py");
-  EXPECT_EQ(read({"run", "", "x"}).error().message, "the command is an empty word");
+  EXPECT_EQ(read({"run", "", "x"}).error().message, "the command is an empty string");
   EXPECT_EQ(read({"train"}).error().message, "train needs a configuration");
 }
 

@@ -31,11 +31,11 @@ TEST(Runs, RanksAskedFor) {
   EXPECT_EQ(wanted({"--rank", "0,2-3"}), "1011");
   EXPECT_EQ(wanted({"--rank", "1", "--host", "h1"}), "0100");
   EXPECT_EQ(wanted({"--host", "h2"}), "0011");
-  EXPECT_EQ(wanted({"--rank", "4"}), "--rank 4: the run has the ranks 0 to 3");
+  EXPECT_EQ(wanted({"--rank", "4"}), "--rank 4: the run has ranks 0 to 3");
   EXPECT_EQ(wanted({"--rank", "1048577"}), "--rank \"1048577\": not a list of ranks");
   for (const char* bad : {"-1", "3-2", "a", "1,,2", "1-"})
     EXPECT_NE(wanted({"--rank=" + std::string(bad)}).find("not a list"), std::string::npos) << bad;
-  EXPECT_NE(wanted({"--host", "h3"}).find("no rank of the run is there"), std::string::npos);
+  EXPECT_NE(wanted({"--host", "h3"}).find("no rank of the run was on this host"), std::string::npos);
 }
 
 TEST(Runs, StatesOfARun) {
@@ -116,7 +116,7 @@ TEST(RunStory, EventsInWords) {
   };
   EXPECT_EQ(say(R"({"event":"rank_exited","rank":3,"host":"h2","code":1})"), "rank 3 (h2) exited with code 1");
   EXPECT_EQ(say(R"({"event":"rank_exited","rank":3,"host":"h2","signal":"SIGTERM","stopped_by_us":"SIGTERM"})"),
-            "rank 3 (h2) killed by SIGTERM, stopped by us");
+            "rank 3 (h2) killed by SIGTERM, stopped by phalanx");
   EXPECT_EQ(say(R"({"event":"rank_started","rank":0,"ok":true})", 8), "ranks started: 8");
   EXPECT_EQ(say(R"({"event":"host_prepared","host":"h1","ok":false,"error":"no such folder"})"), "host_prepared (h1): no such folder");
   EXPECT_EQ(say(R"({"event":"something_new","x":1})"), R"(something_new {"x":1})") << "what is not known is shown as it is";
@@ -136,7 +136,7 @@ TEST(RunStory, TheTimelineFoldsAndLeavesOutWhatIsExpected) {
   }
   std::string told;
   for (const view::StoryEvent& event : story_of({}, nullptr, events, {}, base::Language::kEnglish).timeline) told += event.text + "\n";
-  EXPECT_EQ(told, "hosts that answer: 2\nhosts that are ready: 2\nh1: nothing left\nh2: lost contact with the host: silence\n");
+  EXPECT_EQ(told, "hosts that answered: 2\nhosts ready: 2\nh1: nothing left\nh2: lost contact with the host: silence\n");
 }
 
 TEST(RunStory, CurvesAndRanks) {
