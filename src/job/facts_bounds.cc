@@ -50,7 +50,7 @@ base::Status bound(Json& json, size_t& values) {
   if (json.size() > kMostItems) return fail(ErrorKind::kInternal, fmt::format("a list of {}, at most {}", json.size(), kMostItems));
   if (json.is_object())
     for (auto it = json.begin(); it != json.end(); ++it)
-      if (has_control(it.key()) || it.key().size() > kMostKeyBytes) return fail(ErrorKind::kInternal, "a name that is none");
+      if (has_control(it.key()) || it.key().size() > kMostKeyBytes) return fail(ErrorKind::kInternal, "an invalid name");
   for (Json& item : json) TRY(bound(item, values));
   return base::ok();
 }
@@ -70,12 +70,12 @@ base::Result<machine::Facts> facts_from_host(const std::string& text) {
   auto within = [](int64_t value, int64_t most) { return value >= 0 && value <= most; };
   if (facts.gpus.devices.size() > wire::kMostOfAHost) return fail(ErrorKind::kInternal, fmt::format("{} GPUs", facts.gpus.devices.size()));
   for (const machine::Gpu& gpu : facts.gpus.devices)
-    if (!within(gpu.index, wire::kMostOfAHost)) return fail(ErrorKind::kInternal, fmt::format("a GPU of the number {}", gpu.index));
+    if (!within(gpu.index, wire::kMostOfAHost)) return fail(ErrorKind::kInternal, fmt::format("an invalid GPU number {}", gpu.index));
   for (int64_t cpus : {facts.machine.cpus_online, facts.machine.cpus_usable})
     if (!within(cpus, 1 << 16)) return fail(ErrorKind::kInternal, fmt::format("{} CPUs", cpus));
-  if (!within(facts.clock.wall_ns, wire::kMostWallNs)) return fail(ErrorKind::kInternal, "a wall clock that is none");
+  if (!within(facts.clock.wall_ns, wire::kMostWallNs)) return fail(ErrorKind::kInternal, "an invalid wall-clock time");
   if (facts.clock.mono_ns < -wire::kMostMonoNs || facts.clock.mono_ns > wire::kMostMonoNs)
-    return fail(ErrorKind::kInternal, "a clock that is none");
+    return fail(ErrorKind::kInternal, "an invalid clock reading");
   return facts;
 }
 

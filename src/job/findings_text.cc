@@ -67,8 +67,8 @@ std::string concerns(const State& state, size_t from, Language language) {
     if (const std::string& evidence = finding.evidence.in(language); !evidence.empty()) text += ": " + evidence;
     if (std::string fix = fix_of(state, finding, language); !fix.empty()) text += "\n      $ " + fix;
   }
-  return fmt::format(fmt::runtime(Bilingual{"{} thing{} to look at before a long run (phalanx explain CODE says more)",
-                                            "长时间运行之前有 {} 处需要留意（phalanx explain CODE 给出说明）"}
+  return fmt::format(fmt::runtime(Bilingual{"{} warning{} before a long run (details: phalanx explain CODE)",
+                                            "长时间运行之前有 {} 处警告（详情：phalanx explain CODE）"}
                                       .in(language)),
                      count, count == 1 ? "" : "s") +
          text;

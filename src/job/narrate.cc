@@ -46,37 +46,37 @@ struct Words {
 
   std::string operator()(const WaitingForGpuMemory& n) const {
     return say(language,
-               {"{}: waiting for the driver to take back GPU memory of ranks that have ended", "{}：等待驱动回收已结束 rank 的显存"},
+               {"{}: waiting for the driver to release the GPU memory of ranks that have exited", "{}：等待驱动释放已退出 rank 的显存"},
                host_name(state, n.host));
   }
   std::string operator()(const Restarting& n) const {
     std::string text;
     for (const Replaced& r : n.replaced) {
-      if (r.by.empty()) text += say(language, {"going on without {}; ", "不再使用 {}；"}, r.name);
-      else text += say(language, {"{1} takes the place of {0}; ", "{1} 顶替 {0}；"}, r.name, r.by);
+      if (r.by.empty()) text += say(language, {"continuing without {}; ", "不再使用 {}；"}, r.name);
+      else text += say(language, {"{1} replaces {0}; ", "{1} 替换 {0}；"}, r.name, r.by);
     }
     if (n.before_start) return text + say(language, {"checking again", "重新检查"});
     if (n.sooner)
-      return text + say(language, {"starting again in at most {}: restart {} of {}", "最多 {} 后重新启动：第 {} 次，共 {} 次"},
+      return text + say(language, {"restarting in at most {}: restart {} of {}", "最多 {} 后重新启动：第 {} 次，共 {} 次"},
                         base::format_duration(n.wait), n.attempt, n.attempt + n.restarts_left);
-    return text + say(language, {"starting again in {}: restart {} of {}", "{} 后重新启动：第 {} 次，共 {} 次"},
-                      base::format_duration(n.wait), n.attempt, n.attempt + n.restarts_left);
+    return text + say(language, {"restarting in {}: restart {} of {}", "{} 后重新启动：第 {} 次，共 {} 次"}, base::format_duration(n.wait),
+                      n.attempt, n.attempt + n.restarts_left);
   }
   std::string operator()(const NotRestarting& n) const {
     if (n.why == NotRestarting::Why::kRepeats)
-      return say(language, {"not starting again: the program failed in the same way at the same step twice",
-                            "不再重启：程序两次在同一步以同样方式失败"});
+      return say(language,
+                 {"not restarting: the program failed twice in the same way at the same step", "不再重启：程序两次在同一步以同样方式失败"});
     return say(language,
-               {"not starting again: {} restart{} made, all that --max-restarts allows", "不再重启：--max-restarts 允许的 {0} 次已用完"},
+               {"not restarting: {} restart{} used, the limit set by --max-restarts", "不再重启：--max-restarts 允许的 {0} 次已用完"},
                n.restarts, n.restarts == 1 ? "" : "s");
   }
   std::string operator()(const NotSuspended&) const {
-    return say(language, {"a run cannot be suspended (its hosts would take the launcher for dead); Ctrl-C stops it",
+    return say(language, {"a run cannot be suspended, because its hosts would consider the launcher dead; Ctrl-C stops it",
                           "运行不能被挂起（各主机会认为启动器已失联）；按 Ctrl-C 停止"});
   }
   std::string operator()(const Concerns& n) const { return concerns(state, n.from, language); }
   std::string operator()(const RunStarted& n) const {
-    return say(language, {"{} rank{} on {} host{}, meeting at {}:{}", "{0} 个 rank，{2} 台主机，会合于 {4}:{5}"}, n.world,
+    return say(language, {"{} rank{} on {} host{}, rendezvous at {}:{}", "{0} 个 rank，{2} 台主机，会合地址 {4}:{5}"}, n.world,
                n.world == 1 ? "" : "s", n.hosts, n.hosts == 1 ? "" : "s", n.address, n.port);
   }
   std::string operator()(const WaitingForStore& n) const {
@@ -102,7 +102,7 @@ struct Words {
                name_ranks(*state.plan, n.awaited, language));
   }
   std::string operator()(const HostLeftovers& n) const {
-    std::string text = say(language, {"{}: ended {} processes that ranks had left running", "{}：已结束 rank 遗留的 {} 个进程"},
+    std::string text = say(language, {"{}: killed {} processes left behind by the ranks", "{}：已杀死 rank 遗留的 {} 个进程"},
                            host_name(state, n.host), n.killed);
     if (n.left > 0)
       text += say(language, {"; {} could not be killed (in uninterruptible sleep?)", "；{} 个无法杀死（不可中断睡眠？）"}, n.left);
@@ -111,7 +111,7 @@ struct Words {
   std::string operator()(const Stalled& n) const { return stall_text(state, n, language); }
   std::string operator()(const Slow& n) const { return slow_text(state, n, language); }
   std::string operator()(const GoesOn& n) const {
-    return say(language, {"the run goes on; it had stood still for {}", "运行已继续；此前停滞了 {}"},
+    return say(language, {"the run continues after a stall of {}", "停滞 {} 之后，运行已继续"},
                base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(n.stood)));
   }
   std::string operator()(const HostTrouble& n) const { return host_name(state, n.host) + ": " + n.text; }
@@ -121,8 +121,8 @@ struct Words {
 std::string what_happened(const State& state, const Verdict& v, Language language) {
   std::string text = name_rank(*state.plan, v.rank) + " ";
   if (v.code == "RUN-LEFT-EARLY")
-    return text + say(language, {"ended without an error while others still worked, and they failed for want of it",
-                                 "无错误地提前结束，其它 rank 因此失败"});
+    return text + say(language, {"exited cleanly while other ranks were still running, and they failed because it was gone",
+                                 "在其他 rank 仍在运行时正常退出，其他 rank 因此失败"});
   text += how_it_ended(v.status, language);
   if (!v.where.empty()) text += say(language, {" at {}", "（{}）"}, v.where);
   if (v.lead) text += say(language, {" {} before any other", "，比其他 rank 早 {}"}, seconds(*v.lead));
@@ -137,8 +137,8 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
   auto add = [&](int count, Bilingual some) {
     if (count > 0) text += "; " + say(language, some, count, count == 1 ? "" : "s");
   };
-  add(v.stopped, {"{} rank{} stopped by us", "{} 个 rank 由我们停止"});
-  add(v.also_failed, {"{} rank{} failed after it", "{} 个 rank 随后失败"});
+  add(v.stopped, {"{} rank{} stopped by phalanx", "{} 个 rank 由 phalanx 停止"});
+  add(v.also_failed, {"{} rank{} failed as a consequence", "{} 个 rank 随后失败"});
   add(v.lost, {"{} rank{} lost with their host", "{} 个 rank 随主机丢失"});
   base::Error error = base::fail(base::ErrorKind::kJobFailed, std::move(text));
   const codes::Code* words = codes::find(v.code);
@@ -151,7 +151,7 @@ base::Error explain_rank(const State& state, const Verdict& v, const std::string
   said = logs::strip_escapes(said);  // colours say nothing here, and as \x1b[31m they hide the words
   if (base::trim(said).empty()) said.clear();
   if (!said.empty() && v.code != "RUN-LEFT-EARLY")
-    error.cause += (error.cause.empty() ? "" : "\n  ") + say(language, {"it said last:", "它最后的输出："}) + "\n    " +
+    error.cause += (error.cause.empty() ? "" : "\n  ") + say(language, {"its last output:", "它最后的输出："}) + "\n    " +
                    base::replace_all(base::trim(said), "\n", "\n    ");
   if (!log.empty()) error.hint = tells_more(v.code) ? "phalanx explain " + v.code : "less " + base::shell_quote(log);
   return error;
@@ -213,7 +213,7 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
   }
   std::vector<base::Error> errors = verdict.refusals;
   if (verdict.suspended) {
-    errors.front().message += say(language, {"; {} ranks were ended", "；{} 个 rank 被结束"}, verdict.lost + verdict.stopped);
+    errors.front().message += say(language, {"; {} ranks were stopped", "；{} 个 rank 被停止"}, verdict.lost + verdict.stopped);
     return errors;
   }
   int with_it = 0;
@@ -222,7 +222,7 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
   std::string& message = errors.front().message;
   message += say(language, {"; {} rank{} lost with it", "；随之丢失 {0} 个 rank"}, with_it, with_it == 1 ? "" : "s");
   if (verdict.lost > with_it) message += say(language, {", {} with other hosts", "，另有 {} 个随其他主机丢失"}, verdict.lost - with_it);
-  message += say(language, {", {} stopped by us", "，{} 个由我们停止"}, verdict.stopped);
+  message += say(language, {", {} stopped by phalanx", "，{} 个由 phalanx 停止"}, verdict.stopped);
   return errors;
 }
 

@@ -30,7 +30,7 @@ base::Result<Count> count_ranks(const Job& job, const HostRequest& request, cons
   if (job.rule == RanksRule::kCount && !request.selected.empty() && job.count > static_cast<int>(request.selected.size()))
     return base::fail(ErrorKind::kUsage, fmt::format("{}: --nproc-per-node asks for {} ranks, but {} slots were chosen", name, job.count,
                                                      request.selected.size()))
-        .with_hint("choose more slots, or leave --nproc-per-node out");
+        .with_hint("choose more slots, or omit --nproc-per-node");
   if (job.rule == RanksRule::kCount) return Count{job.count, "--nproc-per-node"};
   if (!request.selected.empty()) return Count{static_cast<int>(request.selected.size()), "slots chosen by the host filter"};
   if (!job.rule && request.slots) return Count{*request.slots, fmt::format("slots={}", *request.slots)};

@@ -34,7 +34,7 @@ base::Result<FromHost> decode_any(const wire::Frame& frame) {
     case wire::FrameType::kSampled: return decoded<wire::Sampled>(frame);
     case wire::FrameType::kDug: return decoded<wire::Dug>(frame);
     case wire::FrameType::kDialed: return decoded<wire::Dialed>(frame);
-    default: return base::fail(base::ErrorKind::kInternal, "no agent sends such a frame");
+    default: return base::fail(base::ErrorKind::kInternal, "an agent does not send frames of this type");
   }
 }
 

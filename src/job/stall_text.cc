@@ -52,12 +52,12 @@ std::string stall_text(const State& state, const Stalled& note, Language languag
   bool chinese = language == Language::kChinese;
   std::string still = base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(note.still));
   base::Bilingual how = note.steps_known ? base::Bilingual{"no step for {}: ", "已有 {} 没有新的 step："}
-                                         : base::Bilingual{"nothing was said for {}: ", "已有 {} 没有任何输出："};
+                                         : base::Bilingual{"no output for {}: ", "已有 {} 没有任何输出："};
   std::string text = fmt::format(fmt::runtime(how.in(language)), still);
   text += headline(state, note.verdict, language) + "\n  " + body(note.verdict, "  ", language);
   text += (chinese ? "\n  可尝试：" : "\n  try: ") + fix_of(state, note.verdict);
-  if (note.action == OnStall::kStop) text += chinese ? "\n  --on-stall stop：停止运行" : "\n  --on-stall stop: the run ends";
-  if (note.action == OnStall::kRestart) text += chinese ? "\n  --on-stall restart：重新开始" : "\n  --on-stall restart: the attempt ends";
+  if (note.action == OnStall::kStop) text += chinese ? "\n  --on-stall stop：停止运行" : "\n  --on-stall stop: stopping the run";
+  if (note.action == OnStall::kRestart) text += chinese ? "\n  --on-stall restart：重启" : "\n  --on-stall restart: restarting";
   return text;
 }
 

@@ -124,7 +124,7 @@ void HostSweep::check_deadlines() {
     Host& host = hosts_[h];
     if (host.over || host.deadline.ns == 0 || now < host.deadline) continue;
     if (!host.found.answered)
-      host.found.error = base::fail(base::ErrorKind::kTimeout, host.found.name + ": no answer to the question what is left there");
+      host.found.error = base::fail(base::ErrorKind::kTimeout, host.found.name + ": no answer about leftover processes");
     if (hosts::Connection* connection = opener_.connection(h)) connection->kill(SIGKILL);
     settle(h);
   }

@@ -55,8 +55,8 @@ Words about_ipoib(const Situation& situation, const std::vector<Network>& shared
     return {"IPoIB, because Ethernet here is at most 1 Gbit/s", "因以太网不超过 1 Gbit/s，故用 IPoIB"};
   }
   if (std::none_of(shared.begin(), shared.end(), is_ipoib)) return {};
-  return {"IPoIB is not for meeting: it needs the subnet manager, and NCCL reaches InfiniBand by verbs anyway",
-          "不用 IPoIB 会合：它依赖子网管理器，而 NCCL 本来就经 verbs 使用 InfiniBand"};
+  return {"IPoIB is not used for the rendezvous: it depends on the subnet manager, and NCCL uses InfiniBand through verbs anyway",
+          "会合不使用 IPoIB：IPoIB 依赖子网管理器，而 NCCL 本来就通过 verbs 使用 InfiniBand"};
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ void choose_address(const Situation& situation, const GpuRequest& wish, const Ne
   for (size_t h = 0; h < situation.hosts.size(); ++h) {
     HostChoice& choice = choices.hosts[h];
     if (!whole) {
-      choice.address_why = {"the hosts share no network that could be seen", "未发现所有主机共有的网络"};
+      choice.address_why = {"no network common to all hosts was found", "未发现所有主机共有的网络"};
       continue;
     }
     choice.address = network.addresses[h];
@@ -82,15 +82,15 @@ void choose_address(const Situation& situation, const GpuRequest& wish, const Ne
       why.chinese += (why.chinese.empty() ? "" : "；") + more.chinese;
     };
     if (!wish.interface.empty()) {
-      add({"as --iface says (" + where + ")", "按 --iface 指定（" + where + "）"});
+      add({"from --iface (" + where + ")", "按 --iface 指定（" + where + "）"});
       continue;
     }
     if (situation.single()) {
-      add({"one host: the ranks meet on loopback", "只有一台主机：各 rank 在环回地址上会合"});
+      add({"only one host: rendezvous on loopback", "只有一台主机：各 rank 在环回地址上会合"});
       continue;
     }
     if (network.name == "routed") {
-      add({"no network is common to all hosts: the address from which the host reaches the others",
+      add({"no network is common to all hosts: the source address that this host uses to reach the others",
            "各主机没有共同网段：取本机到达其他主机所用的源地址"});
     } else {
       add({where, where});

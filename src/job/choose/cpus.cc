@@ -92,7 +92,7 @@ void choose_threads(const Situation& situation, const GpuRequest& wish, Choices&
     if (std::optional<std::string> set = situation.variable(h, "OMP_NUM_THREADS")) {
       base::Result<int64_t> threads = base::parse_int(base::split(*set, ',')[0], 1, 1 << 20);
       if (threads.ok() && *threads * ranks > cpus && *threads > 1)
-        choices.remarks.push_back({fmt::format("{}: OMP_NUM_THREADS={}, as you set it, is {} threads for {} ranks on {} CPUs",
+        choices.remarks.push_back({fmt::format("{}: your OMP_NUM_THREADS={} starts {} threads for {} ranks on {} CPUs",
                                                situation.hosts[h].name, *threads, *threads * ranks, ranks, cpus),
                                    fmt::format("{}：你设置的 OMP_NUM_THREADS={} 使 {} 个 rank 共有 {} 个线程，而 CPU 只有 {} 个",
                                                situation.hosts[h].name, *threads, ranks, *threads * ranks, cpus)});
@@ -105,7 +105,7 @@ void choose_threads(const Situation& situation, const GpuRequest& wish, Choices&
     choices.hosts[h].settings.push_back(
         {"OMP_NUM_THREADS",
          std::to_string(each),
-         {fmt::format("{} / {} rank{}; unset, every rank starts a thread per CPU", of, ranks, ranks == 1 ? "" : "s"),
+         {fmt::format("{} / {} rank{}; if unset, every rank starts one thread per CPU", of, ranks, ranks == 1 ? "" : "s"),
           fmt::format("{} / {} 个 rank；不设置则每个 rank 都按 CPU 总数开线程", of_zh, ranks)}});
   }
 }

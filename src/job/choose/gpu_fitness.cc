@@ -57,7 +57,7 @@ std::optional<Words> unfit(const Gpu& gpu, const machine::SoftwareFacts& softwar
     return Words{fmt::format("GPU {} has failed memory (row remapping failed)", gpu.index),
                  fmt::format("GPU {} 显存损坏（行重映射失败）", gpu.index)};
   if (gpu.mig.value_or(false))
-    return Words{fmt::format("GPU {} is split by MIG", gpu.index), fmt::format("GPU {} 开着 MIG 切分", gpu.index)};
+    return Words{fmt::format("GPU {} is split by MIG", gpu.index), fmt::format("GPU {} 启用了 MIG 切分", gpu.index)};
   if (gpu.compute_mode == "prohibited")
     return Words{fmt::format("GPU {} is in compute mode \"prohibited\"", gpu.index),
                  fmt::format("GPU {} 的计算模式为 prohibited（禁止计算）", gpu.index)};
@@ -65,10 +65,10 @@ std::optional<Words> unfit(const Gpu& gpu, const machine::SoftwareFacts& softwar
   const std::vector<std::string>& archs = software.torch_archs;
   if (capability > 0 && !archs.empty() &&
       std::none_of(archs.begin(), archs.end(), [&](const std::string& a) { return !a.empty() && runs_on(a, capability); }))
-    return Words{fmt::format("this torch has no code for GPU {} ({}, {}.{}); it was built for {}", gpu.index, gpu.name, gpu.cc_major,
-                             gpu.cc_minor, base::join(archs, " ")),
-                 fmt::format("此 torch 不含 GPU {}（{}，{}.{}）可用的代码；其编译目标为 {}", gpu.index, gpu.name, gpu.cc_major,
-                             gpu.cc_minor, base::join(archs, " "))};
+    return Words{fmt::format("this build of torch does not support GPU {} ({}, {}.{}); it was compiled for {}", gpu.index, gpu.name,
+                             gpu.cc_major, gpu.cc_minor, base::join(archs, " ")),
+                 fmt::format("此 torch 不支持 GPU {}（{}，{}.{}）；其编译目标为 {}", gpu.index, gpu.name, gpu.cc_major, gpu.cc_minor,
+                             base::join(archs, " "))};
   return std::nullopt;
 }
 
@@ -85,8 +85,8 @@ std::optional<Words> busy(const Gpu& gpu) {
   // Processes of another pid namespace are counted by the driver and not listed.
   if (gpu.memory_used_bytes - explained <= std::max(kGiB, gpu.memory_bytes / 10)) return std::nullopt;
   std::string used = base::format_bytes(static_cast<uint64_t>(gpu.memory_used_bytes));
-  return Words{fmt::format("GPU {} is busy ({} in use by processes not to be seen from here)", gpu.index, used),
-               fmt::format("GPU {} 正被占用（{} 显存由此处看不到的进程使用）", gpu.index, used)};
+  return Words{fmt::format("GPU {} is busy ({} in use by processes that are not visible here)", gpu.index, used),
+               fmt::format("GPU {} 正被占用（{} 显存被此处不可见的进程占用）", gpu.index, used)};
 }
 
 }  // namespace phalanx::job

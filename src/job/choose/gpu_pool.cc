@@ -34,11 +34,11 @@ void read_list(const HostView& host, const std::vector<int>& list, GpuPool& pool
     if (gpu && !twice) pool.given.push_back(gpu);
     size_t n = host.facts.gpus.devices.size();
     if (!gpu)
-      choices.refusals.push_back({fmt::format("{}: GPU {} was asked for; the host has {}", host.name, index, n),
+      choices.refusals.push_back({fmt::format("{}: GPU {} was requested, but the host has {}", host.name, index, n),
                                   fmt::format("{}：要求使用 GPU {}，而该主机只有 {} 块", host.name, index, n)});
     if (twice)
       choices.refusals.push_back(
-          {fmt::format("{}: GPU {} was asked for twice", host.name, index), fmt::format("{}：重复要求使用 GPU {}", host.name, index)});
+          {fmt::format("{}: GPU {} was requested twice", host.name, index), fmt::format("{}：重复要求使用 GPU {}", host.name, index)});
   }
 }
 
@@ -66,9 +66,9 @@ void compare_orders(const HostView& host, const std::string& value, const std::v
     list += fmt::format("{}GPU {} ({})", list.empty() ? "" : ", ", index, gpu ? gpu->name : "");
   }
   choices.remarks.push_back(
-      {fmt::format(
-           "{}: CUDA_VISIBLE_DEVICES={} without CUDA_DEVICE_ORDER=PCI_BUS_ID counts the fastest first, and selects {} of nvidia-smi's list",
-           host.name, value, list),
+      {fmt::format("{}: CUDA_VISIBLE_DEVICES={} without CUDA_DEVICE_ORDER=PCI_BUS_ID numbers the fastest GPU first, and selects {} in "
+                   "nvidia-smi's numbering",
+                   host.name, value, list),
        fmt::format("{}：CUDA_VISIBLE_DEVICES={} 未配合 CUDA_DEVICE_ORDER=PCI_BUS_ID，按由快到慢编号，实际选中 nvidia-smi 中的 {}",
                    host.name, value, list)});
 }
@@ -100,7 +100,7 @@ GpuPool look_at_gpus(const Situation& situation, const GpuRequest& wish, size_t 
   pool.asked = wish.count ? *wish.count : h < wish.ranks.size() ? wish.ranks[h] : 0;
   if (devices == 0) {
     if (host.probed && pool.insisted)
-      choices.refusals.push_back({host.name + ": GPUs were asked for, and none is seen", host.name + "：要求使用 GPU，但未发现任何 GPU"});
+      choices.refusals.push_back({host.name + ": GPUs were requested, but none was found", host.name + "：要求使用 GPU，但未发现任何 GPU"});
     return pool;
   }
   Words& why = choices.hosts[h].gpus_why;

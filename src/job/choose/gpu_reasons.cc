@@ -41,7 +41,7 @@ void explain_gpus(const machine::GpuFacts& facts, const GpuPool& pool, const std
     choice.gpus_why.chinese += "；" + words.chinese;
   };
   if (pool.word == GpuPool::Word::kList) return add({"as you chose", "按你的指定"});
-  if (pool.word == GpuPool::Word::kVisible) return add({"as CUDA_VISIBLE_DEVICES says", "按 CUDA_VISIBLE_DEVICES 指定"});
+  if (pool.word == GpuPool::Word::kVisible) return add({"from CUDA_VISIBLE_DEVICES", "按 CUDA_VISIBLE_DEVICES 指定"});
   for (const Words& why : pool.left_out) {
     bool is_used = std::any_of(used.begin(), used.end(), [&](const Gpu* g) { return busy(*g) && busy(*g)->english == why.english; });
     if (!is_used) add(why);

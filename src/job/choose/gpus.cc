@@ -82,7 +82,7 @@ void set_variables(const Situation& situation, size_t h, HostChoice& choice) {
   const HostView& host = situation.hosts[h];
   choice.settings.push_back({"CUDA_DEVICE_ORDER",
                              "PCI_BUS_ID",
-                             {"GPU numbers mean what nvidia-smi shows; CUDA's own order puts the fastest first",
+                             {"number GPUs as nvidia-smi does; CUDA's default order puts the fastest first",
                               "使 GPU 编号与 nvidia-smi 一致；CUDA 默认按速度由快到慢编号"}});
   std::vector<int64_t> order = machine::enumerate_gpus(host.facts.gpus, machine::CudaOrder::kPciBusId).devices;
   std::string value;
@@ -93,12 +93,12 @@ void set_variables(const Situation& situation, size_t h, HostChoice& choice) {
     value += (value.empty() ? "" : ",") + std::to_string(std::find(order.begin(), order.end(), index) - order.begin());
   choice.settings.push_back(
       {"CUDA_VISIBLE_DEVICES", value,
-       visible ? Words{"the GPUs that your value selects, counted in PCI order", "即你的取值所选中的 GPU，按 PCI 顺序编号"}
+       visible ? Words{"the GPUs selected by your value, numbered in PCI order", "即你的取值所选中的 GPU，按 PCI 顺序编号"}
                : Words{"only the GPUs chosen above", "仅限上面选出的 GPU"}});
 }
 
 void too_few(const HostView& host, const GpuPool& pool, size_t used, Choices& choices) {
-  Words words{fmt::format("{}: {} GPU{} asked for, {} can be had", host.name, pool.asked, pool.asked == 1 ? "" : "s", used),
+  Words words{fmt::format("{}: {} GPU{} requested, {} available", host.name, pool.asked, pool.asked == 1 ? "" : "s", used),
               fmt::format("{}：需要 {} 块 GPU，只有 {} 块可用", host.name, pool.asked, used)};
   for (const Words& why : pool.left_out) {
     words.english += "; " + why.english;
@@ -148,8 +148,8 @@ void choose_gpus(const Situation& situation, const GpuRequest& wish, Choices& ch
     }
     const std::string& other = situation.hosts[least.host].name;
     explain_gpus(situation.hosts[h].facts.gpus, pool, used,
-                 pool.asked > 0 ? Words{"as many as asked for", "数量按要求"}
-                                : Words{"as many as " + other + " has (to use more: --gpus HOST:LIST)",
+                 pool.asked > 0 ? Words{"the requested number", "数量按要求"}
+                                : Words{"the same number as " + other + " (to use more: --gpus HOST:LIST)",
                                         "与 " + other + " 的数量一致（要用更多：--gpus 主机:列表）"},
                  choice);
     judge_gpus(situation.hosts[h], pool, used, choices);
@@ -157,8 +157,9 @@ void choose_gpus(const Situation& situation, const GpuRequest& wish, Choices& ch
       too_few(situation.hosts[h], pool, used.size(), choices);
       if (!pool.insisted) {  // slots are not only for GPUs: the ranks start, and what they find is theirs
         choice.gpus.clear();
-        choice.gpus_why = {fmt::format("{} ranks on {} fit GPUs: none is assigned, each rank chooses for itself", pool.asked, used.size()),
-                           fmt::format("{} 个 rank 而可用 GPU 为 {} 块：不作分配，由各 rank 自行选择", pool.asked, used.size())};
+        choice.gpus_why = {
+            fmt::format("{} ranks on {} usable GPUs: none is assigned, each rank chooses for itself", pool.asked, used.size()),
+            fmt::format("{} 个 rank 而可用 GPU 为 {} 块：不作分配，由各 rank 自行选择", pool.asked, used.size())};
       }
     }
     choice.has_gpus = !choice.gpus.empty();

@@ -31,10 +31,10 @@ void sockets_for_all(const Situation& situation, const std::vector<size_t>& with
       choices.hosts[h].settings.push_back(
           {"NCCL_IB_DISABLE",
            "1",
-           {names.english + " cannot use InfiniBand (" + why.english + "): all go over sockets, else they hang",
+           {names.english + " cannot use InfiniBand (" + why.english + "): all hosts use sockets, otherwise the job would hang",
             names.chinese + " 无法使用 InfiniBand（" + why.chinese + "）：全部改走 socket，否则会挂起"}});
   choices.remarks.push_back(
-      {fmt::format("InfiniBand lies idle: {:.0f} Gbit/s per host on {}, none on {} ({}). The job runs over sockets, many times slower; "
+      {fmt::format("InfiniBand is unused: {:.0f} Gbit/s per host on {}, none on {} ({}). The job runs over sockets, many times slower; "
                    "repair {} before a long run",
                    rate, host_names(situation, with).english, names.english, why.english, without.size() == 1 ? "it" : "them"),
        fmt::format("InfiniBand 被闲置：{} 每台有 {:.0f} Gbit/s，而 {} 没有（{}）。任务将走 socket，慢许多倍；长时间训练前请先修复",
@@ -42,8 +42,9 @@ void sockets_for_all(const Situation& situation, const std::vector<size_t>& with
   for (size_t h = 0; h < situation.hosts.size(); ++h)
     if (std::optional<std::string> set = users_word(situation, h, "NCCL_IB_DISABLE"); set && *set == "0")
       choices.remarks.push_back(
-          {situation.hosts[h].name + ": NCCL_IB_DISABLE=0, as you set it: this host waits for InfiniBand peers that others are not",
-           situation.hosts[h].name + "：你设置了 NCCL_IB_DISABLE=0：本机会等待并不存在的 InfiniBand 对端"});
+          {situation.hosts[h].name +
+               ": with your NCCL_IB_DISABLE=0 this host waits for InfiniBand peers, but the other hosts do not use InfiniBand",
+           situation.hosts[h].name + "：你设置了 NCCL_IB_DISABLE=0：本机会等待 InfiniBand 对端，而其他主机不使用 InfiniBand"});
 }
 
 void one_link_layer(const Situation& situation, Choices& choices) {
@@ -83,7 +84,7 @@ void one_link_layer(const Situation& situation, Choices& choices) {
     choices.hosts[h].settings.push_back(
         {"NCCL_IB_HCA",
          "^=" + list,
-         {fmt::format("{} {} {}; NCCL cannot connect it to the {} ports it is to use", list, others.size() == 1 ? "is" : "are", layer,
+         {fmt::format("{} {} {}; NCCL cannot connect it to the selected {} ports", list, others.size() == 1 ? "is" : "are", layer,
                       keep_roce ? "RoCE" : "InfiniBand"),
           fmt::format("{} 是 {}；NCCL 无法将其与要用的 {} 端口互连", list, layer, keep_roce ? "RoCE" : "InfiniBand")}});
   }
@@ -104,7 +105,7 @@ void choose_infiniband(const Situation& situation, Choices& choices) {
   one_link_layer(situation, choices);
   for (size_t h = 0; h < situation.hosts.size(); ++h)
     if (users_word(situation, h, "NCCL_IB_DISABLE").value_or("0") == "1")
-      choices.remarks.push_back({situation.hosts[h].name + ": NCCL_IB_DISABLE=1, as you set it, leaves working InfiniBand or RoCE unused",
+      choices.remarks.push_back({situation.hosts[h].name + ": your NCCL_IB_DISABLE=1 leaves working InfiniBand or RoCE unused",
                                  situation.hosts[h].name + "：你设置的 NCCL_IB_DISABLE=1 使可用的 InfiniBand 或 RoCE 被闲置"});
 }
 

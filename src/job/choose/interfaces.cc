@@ -77,18 +77,18 @@ std::optional<Words> nccl_errs(const Situation& situation, const Network& networ
                                size_t h) {
   const HostView& host = situation.hosts[h];
   const SocketChoice* c = replay(host, "nccl");
-  if (!c) return Words{"what NCCL would take by itself is not known", "无法得知 NCCL 会自行选择哪个接口"};
+  if (!c) return Words{"NCCL's own choice is not known", "无法得知 NCCL 会自行选择哪个接口"};
   if (std::find(good.begin(), good.end(), c->interface) == good.end()) {
-    if (c->interface.empty()) return Words{"NCCL would find no interface by itself", "NCCL 自行选择时找不到接口"};
-    return Words{"NCCL would take " + c->interface + " by itself; the hosts meet on " + network.interfaces[h],
-                 "NCCL 会自行选择 " + c->interface + "，而各主机在 " + network.interfaces[h] + " 上会合"};
+    if (c->interface.empty()) return Words{"NCCL would not find an interface by itself", "NCCL 自行选择时找不到接口"};
+    return Words{"NCCL would choose " + c->interface + " by itself; the hosts connect over " + network.interfaces[h],
+                 "NCCL 会自行选择 " + c->interface + "，而各主机通过 " + network.interfaces[h] + " 互连"};
   }
   std::vector<std::string> extra;
   for (const std::string& name : nccl_takes(host))
     if (std::find(good.begin(), good.end(), name) == good.end()) extra.push_back(name);
   if (verbs || extra.empty()) return std::nullopt;
   std::string list = base::join(extra, ", ");
-  return Words{"NCCL would send over " + list + " too", "否则 NCCL 还会经 " + list + " 传输"};
+  return Words{"NCCL would also send over " + list, "否则 NCCL 还会经 " + list + " 传输"};
 }
 
 void remark_on(const Situation& situation, size_t h, const char* variable, const std::string& value, const SocketChoice* took,
@@ -97,12 +97,12 @@ void remark_on(const Situation& situation, size_t h, const char* variable, const
   std::string got = took->interface.empty() ? "" : took->interface + " " + took->address;
   const std::string& name = situation.hosts[h].name;
   if (got.empty())
-    choices.remarks.push_back({fmt::format("{}: {}={}, as you set it, matches no interface", name, variable, value),
+    choices.remarks.push_back({fmt::format("{}: your {}={} matches no interface", name, variable, value),
                                fmt::format("{}：你设置的 {}={} 匹配不到任何接口", name, variable, value)});
   else
-    choices.remarks.push_back({fmt::format("{}: {}={}, as you set it, takes {}; the hosts meet on {} ({})", name, variable, value, got,
+    choices.remarks.push_back({fmt::format("{}: your {}={} selects {}; the hosts connect over {} ({})", name, variable, value, got,
                                            network.interfaces[h], network.name),
-                               fmt::format("{}：你设置的 {}={} 会选中 {}，而各主机在 {}（{}）上会合", name, variable, value, got,
+                               fmt::format("{}：你设置的 {}={} 会选中 {}，而各主机通过 {}（{}）互连", name, variable, value, got,
                                            network.interfaces[h], network.name)});
 }
 
@@ -136,12 +136,12 @@ void choose_gloo(const Situation& situation, const std::vector<Network>& shared,
       continue;
     }
     if (meets || (c && c->address == network.addresses[h])) continue;
-    Words why{"what Gloo would take by itself is not known", "无法得知 Gloo 会自行选择哪个地址"};
+    Words why{"Gloo's own choice is not known", "无法得知 Gloo 会自行选择哪个地址"};
     if (c && (starts_with(c->address, "127.") || c->address == "::1"))
-      why = {"the host's own name leads to " + c->address + ": Gloo would listen where no other host reaches it",
+      why = {"the host's own name resolves to " + c->address + ": Gloo would listen on an address that no other host can reach",
              "本机主机名解析为 " + c->address + "：Gloo 会监听在其他主机无法到达的地址上"};
     else if (c && !c->address.empty())
-      why = {"Gloo would take " + c->interface + " " + c->address + " by itself", "Gloo 会自行选择 " + c->interface + " " + c->address};
+      why = {"Gloo would choose " + c->interface + " " + c->address + " by itself", "Gloo 会自行选择 " + c->interface + " " + c->address};
     choices.hosts[h].settings.push_back({"GLOO_SOCKET_IFNAME", network.interfaces[h], why});
   }
 }

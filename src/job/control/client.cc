@@ -68,8 +68,8 @@ void ControlClient::finish() {
 
 base::Result<base::Json> ask_status(const std::string& run_folder, const std::string& run_id, os::milliseconds most) {
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
-  base::Result<base::Json> answer =
-      base::fail(base::ErrorKind::kTimeout, "the launcher of " + run_id + " gives no answer").because("it is stopped or very busy");
+  base::Result<base::Json> answer = base::fail(base::ErrorKind::kTimeout, "the launcher of " + run_id + " does not answer")
+                                        .because("the launcher is stopped or very busy");
   ControlClient::Handlers handlers;
   handlers.frame = [&](const wire::Frame& frame) {
     if (frame.type != wire::FrameType::kRunStatus) return;

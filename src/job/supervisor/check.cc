@@ -168,7 +168,7 @@ void Step::take(size_t h, const wire::Probed& m) {
   if (m.outcome.ok) {
     base::Result<machine::Facts> facts = facts_from_host(m.json);
     if (facts.ok()) view.facts = std::move(facts).value();
-    else view.error = "its facts cannot be read: " + facts.error().message;
+    else view.error = "the facts from this host cannot be read: " + facts.error().message;
   }
   view.probed = view.error.empty();
   if (view.probed && memory_held(h) && now - s.begun_at < kGpuMemoryPatience) {
@@ -192,7 +192,7 @@ void Step::check_progress() {
     if (c.mesh_over) continue;  // the firewall's rules are missing, the facts are there
     s.hosts[h].silent = true;
     if (c.stage != Checks::Stage::kProbing) continue;
-    c.situation.hosts[h].error = fmt::format("it did not answer the probe within {:.1f} s",
+    c.situation.hosts[h].error = fmt::format("the host did not answer the probe within {:.1f} s",
                                              static_cast<double>((s.job.probe_deadline + kProbeGrace).count()) / 1000);
   }
   switch (c.stage) {

@@ -20,8 +20,8 @@ constexpr os::milliseconds kForsakenMargin{
 base::Error suspended_error(os::nanoseconds slept, os::milliseconds lease) {
   auto time = [](os::nanoseconds t) { return base::format_duration(std::chrono::duration_cast<os::milliseconds>(t)); };
   return base::fail(base::ErrorKind::kUnreachable, "the launcher was suspended for " + time(slept))
-      .because("its hosts end their ranks when they have not heard from it for " + time(lease))
-      .with_hint("keep the machine of the launcher awake, or give it more time: --lease " +
+      .because("its hosts stop their ranks after losing contact with the launcher for " + time(lease))
+      .with_hint("keep the machine of the launcher awake, or allow more time: --lease " +
                  time(std::max<os::nanoseconds>(2 * slept, lease)));
 }
 
@@ -89,8 +89,8 @@ void Step::check_silence() {
     const bool silent = now - host.heard >= kHostPatience;
     if (!silent && !deaf(host)) continue;
     actions.push_back(CutHost{h});
-    const std::string why = silent ? "nothing was heard from it for {} s: it is down, hung, or cut off"
-                                   : "it has not answered for {} s, though a little was heard of it: what is sent to it does not arrive";
+    const std::string why = silent ? "no response for {} s: the host is down, hung, or unreachable"
+                                   : "no answer for {} s, although data still arrives from the host: data sent to it does not arrive";
     base::Error lost = base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": lost contact with the host")
                            .because(fmt::format(fmt::runtime(why), kHostPatience.count() / 1000))
                            .with_hint("ping -c 3 " + s.job.hosts[h].target.name);

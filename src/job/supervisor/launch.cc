@@ -15,8 +15,8 @@ void Step::take(size_t h, const wire::Hello& m) {
   if (host.open) return;
   if (!s.job.build.empty() && m.build != s.job.build) {
     send(h, wire::Finish{});
-    return refuse(h, base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": another build of phalanx answered")
-                         .because(fmt::format("it is {}, the launcher is {}", m.build, s.job.build)));
+    return refuse(h, base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": the agent is from another build of phalanx")
+                         .because(fmt::format("the build of the agent is {}, the build of the launcher is {}", m.build, s.job.build)));
   }
   host.open = true;
   host.hello = m;
@@ -124,7 +124,7 @@ void Step::try_next_address(size_t h, const base::Error& error) {
     s.first_reach_error = error;
     s.first_reach_error->message = s.job.hosts[h].target.name + ": " + error.message;
     if (h != 0)
-      s.first_reach_error->context.push_back("checking that it can reach the store on " + s.job.hosts[0].target.name +
+      s.first_reach_error->context.push_back("checking that the host can reach the store on " + s.job.hosts[0].target.name +
                                              ", where rank 0 runs");
     s.first_reach_error->hint =
         "phalanx run --master-addr ADDRESS …   (an address of " + s.job.hosts[0].target.name + " that every host can reach)";

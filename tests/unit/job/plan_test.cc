@@ -134,7 +134,7 @@ TEST(Narrate, ALostHostIsChargedWithItsOwnRanksOnly) {
   verdict.stopped = 2;
   verdict.refusals = {base::fail(base::ErrorKind::kUnreachable, "b: lost contact with the host")};
   EXPECT_EQ(explain(state, verdict, "", "", base::Language::kEnglish)[0].message,
-            "b: lost contact with the host; 2 ranks lost with it, 1 with other hosts, 2 stopped by us");
+            "b: lost contact with the host; 2 ranks lost with it, 1 with other hosts, 2 stopped by phalanx");
 }
 
 // The clipboard (OSC 52), the title, the screen, and CSI as one character.
@@ -156,7 +156,7 @@ TEST(Narrate, NoTextOfARankOrHostSteersTheTerminal) {
   verdict.status = 1 << 8;
   std::string last = explain(state, verdict, kHostile, "/log", base::Language::kEnglish)[0].render();
   EXPECT_FALSE(steers_a_terminal(last)) << last;
-  EXPECT_NE(last.find("it said last:\n    \\u009b2Jboom\n"), std::string::npos) << "sequences go, words stay: " << last;
+  EXPECT_NE(last.find("its last output:\n    \\u009b2Jboom\n"), std::string::npos) << "sequences go, words stay: " << last;
   verdict.error_file = "{\"message\": {\"message\": \"\\u001b]0;t\\u0007boom\"}}";
   verdict.code = "RUN-OOM-CUDA";
   verdict.evidence = verdict.where = kHostile;

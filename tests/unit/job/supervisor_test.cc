@@ -246,7 +246,7 @@ TEST(Supervisor, AfterALongSleepNoHostIsBlamed) {
   std::vector<base::Error> words = explain(s.state, *s.verdict(), "", "", base::Language::kEnglish);
   ASSERT_EQ(words.size(), 1u);
   EXPECT_EQ(words[0].message.rfind("the launcher was suspended for 3", 0), 0u) << words[0].message;
-  EXPECT_EQ(words[0].cause, "its hosts end their ranks when they have not heard from it for 30 s");
+  EXPECT_EQ(words[0].cause, "its hosts stop their ranks after losing contact with the launcher for 30 s");
 }
 
 TEST(Supervisor, AShortSleepExcusesNoHost) {
