@@ -143,7 +143,7 @@ std::string choices_text(const Situation& situation, const job::Choices& choices
          section({"variables set", "设置的变量"}, settings_text(situation, choices, language), language) +
          section({"CPUs of the local ranks", "各本地 rank 的 CPU"}, cpus_text(situation, choices, language), language) +
          section({"remarks", "提醒"}, list_of(situation, choices.remarks, language), language) +
-         section({"cannot be had", "无法满足"}, list_of(situation, choices.refusals, language), language);
+         section({"not available", "无法满足"}, list_of(situation, choices.refusals, language), language);
 }
 
 std::string rank_place(const Situation& situation, const job::Choices& choices, size_t host, size_t local_rank) {

@@ -37,16 +37,15 @@ std::string commands_markdown(Language language) {
   std::array<Commands, 3> by_effect;
   for (const codes::Code& code : codes::all()) add_commands(by_effect, code.name, code.fix.in(language));
   std::string out = fmt::format(
-      "# {}\n\n{}\n", Bilingual{"The commands that pages of codes advise", "各代码页面中的命令"}.in(language),
-      Bilingual{
-          "A word in angle brackets stands for a value of yours. Phalanx prints a command that destroys something only with a process, "
-          "device, file or host that it has seen, and with its cost as a comment after it.",
-          "尖括号中的词需要换成实际的值。会造成破坏的命令，只有在 Phalanx 确实看到了相应的进程、设备、文件或主机时才会给出，"
-          "并在命令后以注释说明代价。"}
+      "# {}\n\n{}\n", Bilingual{"Commands recommended by the pages of codes", "各代码页面中的命令"}.in(language),
+      Bilingual{"Replace a word in angle brackets with your own value. Phalanx prints a destructive command only for a process, device, "
+                "file or host that it has observed, followed by a comment that states its cost.",
+                "尖括号中的词需要换成实际的值。会造成破坏的命令，只有在 Phalanx 确实看到了相应的进程、设备、文件或主机时才会给出，"
+                "并在命令后以注释说明代价。"}
           .in(language));
-  constexpr std::array<Bilingual, 3> kTitles = {Bilingual{"Commands that look", "只查看的命令"},
+  constexpr std::array<Bilingual, 3> kTitles = {Bilingual{"Commands that only inspect", "只查看的命令"},
                                                 Bilingual{"Commands that change a setting, or start something", "修改设置或启动程序的命令"},
-                                                Bilingual{"Commands that destroy something", "会造成破坏的命令"}};
+                                                Bilingual{"Destructive commands", "会造成破坏的命令"}};
   for (size_t e = 0; e < by_effect.size(); ++e) {
     bool costs = static_cast<Effect>(e) == Effect::kDestroys;
     out +=

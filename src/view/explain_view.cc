@@ -28,8 +28,8 @@ constexpr Bilingual kSource{"Source", "出处"};
 Bilingual what_it_means(Severity severity) {
   switch (severity) {
     case Severity::kError: return {"a job will fail or hang", "任务必定失败或挂起"};
-    case Severity::kWarning: return {"a job may fail, or is slow", "任务可能失败，或明显变慢"};
-    case Severity::kNote: return {"good to know", "供参考"};
+    case Severity::kWarning: return {"a job may fail or run slowly", "任务可能失败，或明显变慢"};
+    case Severity::kNote: return {"information", "供参考"};
   }
   return {};
 }
@@ -159,22 +159,21 @@ std::string explain_list(std::string_view prefix, Language language, size_t colu
 std::string codes_markdown(Language language) {
   std::array<size_t, 3> counts{};
   for (const Row* row : doctor::catalogue()) ++counts[static_cast<size_t>(row->severity)];
-  std::string out = fmt::format("# {}\n\n", Bilingual{"What phalanx check looks for", "phalanx check 检查什么"}.in(language));
-  out += fmt::format(fmt::runtime(Bilingual{
-                         "{} codes: {} errors (a job will fail or hang: `run` refuses), {} warnings (it may fail, or is slow), {} notes. "
-                         "Each page is what `phalanx explain CODE` prints, without a network.\n",
-                         "共 {} 个代码：{} 个错误（任务必定失败或挂起，`run` 拒绝启动）、{} 个警告（可能失败或明显变慢）、{} 个提示。"
-                         "每一节与 `phalanx explain 代码` 的输出相同，查看时无需联网。\n"}
-                                      .in(language)),
-                     counts[0] + counts[1] + counts[2], counts[0], counts[1], counts[2]);
+  std::string out = fmt::format("# {}\n\n", Bilingual{"What phalanx check examines", "phalanx check 检查什么"}.in(language));
+  out += fmt::format(
+      fmt::runtime(Bilingual{"{} codes: {} errors (a job will fail or hang: `run` refuses), {} warnings (it may fail or run slowly), {} "
+                             "notes. `phalanx explain CODE` prints the same pages, without a network.\n",
+                             "共 {} 个代码：{} 个错误（任务必定失败或挂起，`run` 拒绝启动）、{} 个警告（可能失败或明显变慢）、{} 个提示。"
+                             "每一节与 `phalanx explain 代码` 的输出相同，查看时无需联网。\n"}
+                       .in(language)),
+      counts[0] + counts[1] + counts[2], counts[0], counts[1], counts[2]);
   const codes::Group* group = nullptr;
   for (const codes::Code& code : codes::all()) {
     if (code.group->part == codes::Part::kRuns && (!group || group->part != codes::Part::kRuns))
       out +=
           Bilingual{
-              "\n# What breaks or hangs a run\n\nCauses that `phalanx run`, `phalanx why` and `phalanx explain FILE` name. Where a log "
-              "shows "
-              "something that has a page above, they use its code.\n",
+              "\n# What breaks or hangs a run\n\nCauses reported by `phalanx run`, `phalanx why` and `phalanx explain FILE`. If a problem "
+              "in a log has a page above, they report the code of that page.\n",
               "\n# 运行中断或停滞的原因\n\n`phalanx run`、`phalanx why` 与 `phalanx explain 文件` "
               "给出的原因。日志中的问题若上文已有说明，则使用上文的代码。\n"}
               .in(language);

@@ -87,8 +87,7 @@ bool fabric_holds(const Situation& s) {
 std::string fabric_text(const Situation& s, base::Language language) {
   if (s.mesh.links.empty())
     return std::string(
-        Bilingual{"no network that the hosts share was found; nothing was measured\n", "没有找到各主机共有的网络，未做测量\n"}.in(
-            language));
+        Bilingual{"no network common to all hosts was found; nothing was measured\n", "没有找到各主机共有的网络，未做测量\n"}.in(language));
   int64_t median = median_speed(s);
   std::string out;
   if (s.hosts.size() <= kMatrixHosts) {

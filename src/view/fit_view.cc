@@ -72,7 +72,7 @@ std::string head(const fit::Model& model, const fit::Training& t, const FitTarge
                 language)),
         t.batch, fit::sequence_of(model, t), t.accumulate);
   if (!model.shape_known())
-    out += Bilingual{"\nonly the number of parameters is known: activations and the largest layer are not counted",
+    out += Bilingual{"\nonly the number of parameters is known; activations and the largest layer are not included",
                      "\n只知道参数量：激活与最大层未计入"}
                .in(language);
   return out + "\n\n";
@@ -106,12 +106,12 @@ std::string arithmetic(const fit::Model& model, const fit::Training& t, const Me
 std::string verdict(const fit::Model& model, const fit::Training& t, const FitTarget& target, const std::vector<Memory>& all,
                     base::Language language) {
   if (target.gpu_bytes == 0)
-    return std::string(Bilingual{"give --gpu-memory, or hosts with GPUs, to be told what fits\n",
+    return std::string(Bilingual{"to see which setup fits, give --gpu-memory or hosts with GPUs\n",
                                  "给出 --gpu-memory 或带 GPU 的主机，即可判断哪种方案放得下\n"}
                            .in(language));
   int best = fit::cheapest(all, target.gpu_bytes, target.host_bytes);
   if (best < 0)
-    return std::string(Bilingual{"nothing fits: more GPUs, a smaller micro-batch or a shorter sequence is needed\n",
+    return std::string(Bilingual{"nothing fits; use more GPUs, a smaller micro-batch or a shorter sequence\n",
                                  "都放不下：需要更多 GPU、更小的 micro-batch 或更短的序列\n"}
                            .in(language));
   const Memory& m = all[static_cast<size_t>(best)];

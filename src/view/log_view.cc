@@ -24,7 +24,7 @@ constexpr Bilingual kEvidence{"Evidence", "证据"};
 constexpr Bilingual kWhy{"Why", "原因说明"};
 constexpr Bilingual kNext{"What to do", "怎么办"};
 constexpr Bilingual kOthers{"Also seen", "另外还有"};
-constexpr Bilingual kFollowed{"What only followed", "以下只是后果"};
+constexpr Bilingual kFollowed{"Consequences", "以下只是后果"};
 constexpr Bilingual kRead{"Read", "读取范围"};
 constexpr size_t kTextBytes = 320;
 
@@ -34,9 +34,9 @@ inline constexpr Phrase<std::string_view> kOnHost{"on {}", "位于 {}"};
 inline constexpr Phrase<size_t, std::string_view> kFiles{"{} files, {} lines", "{} 个文件，{} 行"};
 inline constexpr Phrase<std::string_view> kOneFile{"1 file, {} lines", "1 个文件，{} 行"};
 inline constexpr Phrase<std::string_view> kRanksSeen{"lines of rank {}", "其中有 rank {} 的输出"};
-inline constexpr Phrase<std::string_view, int> kRanksMissing{"no line of rank {} (of {})", "没有 rank {} 的输出（共 {} 个）"};
-inline constexpr Phrase<uint64_t> kCut{"{} lines longer than 64 KiB were read up to there", "{} 行超过 64 KiB，只读了前面部分"};
-inline constexpr Phrase<> kNothing{"no cause of a failure was found", "没有发现故障原因"};
+inline constexpr Phrase<std::string_view, int> kRanksMissing{"no lines of rank {} (of {})", "没有 rank {} 的输出（共 {} 个）"};
+inline constexpr Phrase<uint64_t> kCut{"{} lines longer than 64 KiB were truncated", "{} 行超过 64 KiB，已截断"};
+inline constexpr Phrase<> kNothing{"no cause of failure was found", "没有发现故障原因"};
 
 std::string grouped(uint64_t number) {
   std::string digits = std::to_string(number), out;

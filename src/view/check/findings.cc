@@ -154,19 +154,18 @@ std::string check_closing(const doctor::Situation& situation, const doctor::Exam
   };
   size_t silent = 0;
   for (const doctor::HostView& host : situation.hosts) silent += host.probed ? 0 : 1;
-  count(silent, "host without an answer", "hosts without an answer", "台主机无应答");
+  count(silent, "host did not answer", "hosts did not answer", "台主机无应答");
   count(static_cast<size_t>(examination.errors), "error", "errors", "个错误");
   count(static_cast<size_t>(examination.warnings), "warning", "warnings", "个警告");
   count(static_cast<size_t>(examination.notes), "note", "notes", "个提示");
   size_t hosts = situation.hosts.size();
   std::string text;
   if (parts.empty()) {
-    text =
-        chinese ? fmt::format("{} 台主机未发现问题。", hosts) : fmt::format("Nothing is wrong on {} host{}.", hosts, hosts == 1 ? "" : "s");
+    text = chinese ? fmt::format("{} 台主机未发现问题。", hosts) : fmt::format("No problems on {} host{}.", hosts, hosts == 1 ? "" : "s");
   } else {
     text = base::join(parts, chinese ? "，" : ", ");
     if (!examination.findings.empty())
-      text += fmt::format(fmt::runtime(chinese ? "。详情：phalanx explain {}" : ". More: phalanx explain {}"),
+      text += fmt::format(fmt::runtime(chinese ? "。详情：phalanx explain {}" : ". Details: phalanx explain {}"),
                           examination.findings[0].row->code);
     else text += chinese ? "。" : ".";
   }

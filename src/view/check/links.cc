@@ -67,7 +67,7 @@ std::string links_text(const Situation& situation, base::Language language) {
   std::vector<const Link*> good;
   std::vector<const Link*> bad;
   for (const Link& link : situation.mesh.links) (link.outcome == wire::LinkOutcome::kOk ? good : bad).push_back(&link);
-  std::string out = bad.empty() ? fmt::format(fmt::runtime(chinese ? "{} 条连接全部正常" : "{} connections, all good"), good.size())
+  std::string out = bad.empty() ? fmt::format(fmt::runtime(chinese ? "{} 条连接全部正常" : "all {} connections work"), good.size())
                                 : fmt::format(fmt::runtime(chinese ? "{1} 条连接中 {0} 条失败" : "{} of {} connections failed"), bad.size(),
                                               good.size() + bad.size());
   if (!bad.empty()) {

@@ -58,8 +58,7 @@ void add_gpus(RowList& rows) {
   rows.plain({"GPUs", "GPU"}, [language](const HostView& host) {
     const machine::GpuFacts& g = host.facts.gpus;
     if (g.devices.empty() && g.pci_devices > 0)
-      return fmt::format(fmt::runtime(Bilingual{"{} on the PCI bus, none can be used", "PCI 上有 {} 块，均不可用"}.in(language)),
-                         g.pci_devices);
+      return fmt::format(fmt::runtime(Bilingual{"{} on the PCI bus, none usable", "PCI 上有 {} 块，均不可用"}.in(language)), g.pci_devices);
     if (g.devices.empty()) return std::string(kNone.in(language));
     std::vector<std::string> names;
     int64_t busy = 0;

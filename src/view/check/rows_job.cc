@@ -35,8 +35,8 @@ std::string path_state(const HostView& host, const std::string& path, Language l
   if (!fact->exists && !output) return std::string(Bilingual{"missing", "不存在"}.in(language));
   Bilingual state{"", ""};
   if (fact->read_only && output) state = {"read-only", "只读"};
-  else if (fact->writable == false) state = {"cannot be written", "不可写"};
-  else if (!fact->exists) state = {"not there yet", "尚不存在"};
+  else if (fact->writable == false) state = {"not writable", "不可写"};
+  else if (!fact->exists) state = {"does not exist yet", "尚不存在"};
   std::string text = join_parts({safe_text(fact->fs_type), std::string(state.in(language))});
   return text.empty() ? std::string(Bilingual{"there", "存在"}.in(language)) : text;
 }
@@ -180,7 +180,7 @@ void add_gaps(RowList& rows) {
   });
   if (std::all_of(texts.begin(), texts.end(), [](const std::string& text) { return text.empty(); })) return;
   std::vector<std::string> keys;
-  for (size_t h = 0; h < texts.size(); ++h) keys.push_back(rows.situation().hosts[h].probed ? "known but for " + texts[h] : "");
+  for (size_t h = 0; h < texts.size(); ++h) keys.push_back(rows.situation().hosts[h].probed ? "known except for " + texts[h] : "");
   rows.add({"not known", "未查明"}, keys, [texts](const Hosts& hosts) { return texts[hosts[0]]; });
 }
 

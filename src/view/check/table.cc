@@ -131,13 +131,13 @@ class Table {
     Hosts odd_hosts;
     for (size_t h : probed_)
       if (std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) { return row.odd(h); })) odd_hosts.push_back(h);
-    std::string most = odd_hosts.empty() ? "" : std::string(Bilingual{": most of them have", "，其中大多数为"}.in(style_.language));
+    std::string most = odd_hosts.empty() ? "" : std::string(Bilingual{": most hosts have", "，其中大多数为"}.in(style_.language));
     page_.row("", 0, {{heading(probed_) + most, Look::kHeading}}, {style_.columns});
     size_t room = style_.columns - label_columns_;
     for (const Row& row : rows_) {
       Hosts hosts = knowing(row, probed_, row.same ? "" : row.majority);
-      std::string text = row.same || !row.majority.empty() ? row.cells.text(hosts)
-                                                           : std::string(Bilingual{"no two alike", "各不相同"}.in(style_.language));
+      std::string text =
+          row.same || !row.majority.empty() ? row.cells.text(hosts) : std::string(Bilingual{"all differ", "各不相同"}.in(style_.language));
       if (!text.empty()) page_.row(label(row, false), label_columns_, {{text, Look::kPlain}}, {room});
     }
     // Kinds that are odd in the same way are told together.

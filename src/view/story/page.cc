@@ -220,9 +220,9 @@ std::string story_page(const Story& story, Language language, size_t redacted) {
   out += chart(story.step_times, Bilingual{"Seconds per step", "每步秒数"}.in(language), Bilingual{"over steps:", "按步："}.in(language));
   out += ranks(story, language) + timeline(story, language);
   constexpr Bilingual kNote{
-      "{} secrets were taken out of this report by their names and shapes. Look through it before giving it away: a secret that looks like "
-      "any other word cannot be known.",
-      "本报告已按名称和形状去除 {} 处机密。交给他人之前请自行检查：与普通词无异的机密无法识别。"};
+      "{} secrets were redacted from this report, recognised by name and form. Review it before you share it: a secret that looks like an "
+      "ordinary word cannot be recognised.",
+      "本报告已按名称和形式隐去 {} 处机密。分享之前应自行检查：与普通词无异的机密无法识别。"};
   out += "<p class=\"dim\">" + html(fmt::format(fmt::runtime(kNote.in(language)), redacted)) + "</p>\n";
   return out + "</body>\n</html>\n";
 }

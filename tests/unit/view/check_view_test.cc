@@ -195,7 +195,7 @@ TEST(CheckView, AHostThatDidNotAnswerIsALineAndTheOthersAreShown) {
   std::string text = check_text(s, {}, style(80));
   EXPECT_NE(text.find("gpu[01-02] (2 hosts)"), std::string::npos) << text;
   EXPECT_NE(text.find("no answer  gpu03: Connection timed out\n"), std::string::npos) << text;
-  EXPECT_TRUE(text.ends_with("\n1 host without an answer.\n")) << text;
+  EXPECT_TRUE(text.ends_with("\n1 host did not answer.\n")) << text;
   for (doctor::HostView& host : s.hosts) host.probed = false;
   EXPECT_EQ(check_table(s, style(80)), "");
 }

@@ -29,16 +29,16 @@ LogVerdict verdict() {
 }
 
 TEST(LogReport, SaysAllThatWasFound) {
-  std::string text = log_report(verdict(), {{"a.log: the gzip data ends early", "a.log：gzip 数据不完整"}}, Language::kEnglish, 100);
+  std::string text = log_report(verdict(), {{"a.log: the gzip data is truncated", "a.log：gzip 数据被截断"}}, Language::kEnglish, 100);
   EXPECT_TRUE(
       text.starts_with("RUN-OOM-GPU: a GPU ran out of memory\n  rank 3 on gpu02; at train.py:42 (step)\n\nEvidence\n"
                        "  a.log:1234: torch.OutOfMemoryError: CUDA out of memory.\\x1b[0m\n\nWhy\n"))
       << text;
   for (const char* part :
-       {"\nWhat to do\n", "\nAlso seen\n  HANG-TIMEOUT: ", "  stdin:7: Watchdog caught\n", "\nWhat only followed\n",
-        "  1,400× LOG-PEER-GONE: a peer closed its connection (rank 0–2), stdin:9\n", "\nNCCL's topology\n  2 hosts, sockets only\n",
-        "\nRead\n  2 files, 12,355 lines\n  lines of rank 0–3\n  no line of rank 4–7 (of 8)\n  2 lines longer than 64 KiB",
-        "  a.log: the gzip data ends early\n"})
+       {"\nWhat to do\n", "\nAlso seen\n  HANG-TIMEOUT: ", "  stdin:7: Watchdog caught\n", "\nConsequences\n",
+        "  1,400× LOG-PEER-GONE: a peer's connection ended (rank 0–2), stdin:9\n", "\nNCCL's topology\n  2 hosts, sockets only\n",
+        "\nRead\n  2 files, 12,355 lines\n  lines of rank 0–3\n  no lines of rank 4–7 (of 8)\n  2 lines longer than 64 KiB",
+        "  a.log: the gzip data is truncated\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
@@ -48,7 +48,7 @@ TEST(LogReport, BothLanguagesAndNarrowTerminals) {
   EXPECT_NE(chinese.find("\n证据\n"), std::string::npos);
   EXPECT_TRUE(base::is_utf8(chinese));
   EXPECT_EQ(log_report({.cause = {}, .files = {{.name = "x", .host = {}, .lines = 3}}}, {}, Language::kEnglish, 80),
-            "no cause of a failure was found\n\nRead\n  1 file, 3 lines\n");
+            "no cause of failure was found\n\nRead\n  1 file, 3 lines\n");
 }
 
 TEST(LogJson, HasASchemaAndIsEnglish) {

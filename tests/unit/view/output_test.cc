@@ -108,7 +108,7 @@ TEST_F(OutputTest, AReaderThatLeavesIsNoError) {
   pipe_.read.reset();
   for (int i = 0; i < 3; ++i) loop_->poll(milliseconds(10));
   EXPECT_TRUE(output.closed());
-  EXPECT_TRUE(output.wants_more()) << "the run goes on";
+  EXPECT_TRUE(output.wants_more()) << "the run continues";
   EXPECT_EQ(rooms, 1);
   EXPECT_EQ(output.error_number(), 0);
   output.buffer() += "more";

@@ -263,7 +263,8 @@ TEST_F(OnTerminal, SilenceIsBroken) {
   ViewOptions options;
   options.silence = milliseconds(300);
   auto view = make(options);
-  EXPECT_TRUE(run_until([&] { return screen_.history().starts_with("phalanx: 16 ranks running, silent for 0:0"); })) << screen_.history();
+  EXPECT_TRUE(run_until([&] { return screen_.history().starts_with("phalanx: 16 ranks running, no output for 0:0"); }))
+      << screen_.history();
 }
 
 // Nobody reads the terminal (Ctrl-S): memory stays bounded because wants_more() says so, and nothing is lost afterwards.
