@@ -128,7 +128,7 @@ void Agent::handle(const wire::Frame& frame) {
     case wire::FrameType::kFinish: good = with<wire::Finish>(frame, [&](const wire::Finish&) { finish(); }); break;
     default: break;
   }
-  if (!good) end_everything(fmt::format("a frame of type {} makes no sense", static_cast<int>(frame.type)));
+  if (!good) end_everything(fmt::format("malformed frame of type {}", static_cast<int>(frame.type)));
 }
 
 // Ends what ranks left behind: politely first, since it may be a logger that still flushes.
@@ -189,7 +189,7 @@ void Agent::finish_step() {
   store_.reset();
   machine::OwnCgroup::remove(cgroup_path());
   if (scratch_ && left.empty() && unseen.empty()) scratch_->remove();  // else it says what to look for
-  if (!unseen.empty()) outbox_.output(wire::Trouble{"cannot tell what the ranks have left running: " + unseen});
+  if (!unseen.empty()) outbox_.output(wire::Trouble{"cannot determine which processes the ranks left behind: " + unseen});
   outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(std::max<size_t>(
                                              left.size(), unseen.empty() ? 0 : 1))});  // behind all output: whoever has it has everything
   if (outbox_.empty()) return loop_.stop();
@@ -231,7 +231,7 @@ void Agent::check_lease() {
     for (int i = 0; i < kMostReads && read_input();) ++i;
   if (loop_.stopped()) return;
   os::Mono now = lease_now();
-  if (lease_.over(now)) return end_everything(fmt::format("nothing was heard from the launcher for {} ms", lease_.length().count()));
+  if (lease_.over(now)) return end_everything(fmt::format("no contact with the launcher for {} ms", lease_.length().count()));
   lease_.ran(now);
   if (lease_.begun()) guard_.check(lease_.length(), [this](const std::string& text) { outbox_.control(wire::Trouble{text}); });
 }
@@ -243,7 +243,7 @@ void Agent::end_everything(const std::string& why) {
   os::KillOutcome outcome = kill_family(cgroup_path(), std::chrono::milliseconds(kKillMilliseconds));
   if (scratch_ && outcome.left == 0) scratch_->remove();
   guard_.end_guard();
-  std::string text = fmt::format("phalanx-agent: {}; {} processes were ended\n", why, outcome.killed);
+  std::string text = fmt::format("phalanx-agent: {}; {} processes were killed\n", why, outcome.killed);
   ::fcntl(STDERR_FILENO, F_SETFL, ::fcntl(STDERR_FILENO, F_GETFL) | O_NONBLOCK);
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) {}
   code_ = 1;

@@ -45,7 +45,7 @@ wire::Prepared look_at_job(const wire::Prepare& job, const Environment& host, bo
   wire::Prepared answer;
   if (!os::is_folder(job.directory)) {
     answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job.directory + " does not exist")
-                                 .with_hint("create or mount it there, or name another with --workdir")};
+                                 .with_hint("create or mount it on this host, or choose another directory with --workdir")};
     return answer;
   }
   if (::access(job.directory.c_str(), X_OK) != 0) {
@@ -89,7 +89,7 @@ void Agent::prepared(base::Result<std::string> looked) {
   if (decoded.ok()) {
     answer = std::move(decoded).value();
   } else {
-    std::string places = job_->directory + ", or a folder of PATH or the program " + job_->argv[0];
+    std::string places = job_->directory + ", or a directory of PATH or the program " + job_->argv[0];
     base::Error error = base::fail(ErrorKind::kUnfit, "no answer from the file system of " + places)
                             .because(decoded.error().message)
                             .with_hint("stat " + job_->directory);
@@ -174,7 +174,7 @@ void Agent::tend_builds(bool at_start) {
   auto look = [cache, build] {
     std::string said;
     machine::tend_builds(cache, build, {}, os::wall_now_ns(), [&](const std::string& old, const std::string& problem) {
-      said += "removed the old build " + cache + "/" + old + (problem.empty() ? "" : ", not completely: " + problem) + "\n";
+      said += "removed the old build " + cache + "/" + old + (problem.empty() ? "" : " only in part: " + problem) + "\n";
     });
     return said;
   };

@@ -152,8 +152,8 @@ int Guard::end_family(const std::string& why, int code) {
   os::KillOutcome outcome = kill_family(order_.cgroup.data(), std::chrono::milliseconds(kKillMilliseconds));
   if (outcome.left == 0) remove_scratch(order_.scratch.data());
   int ranks = outcome.killed - (status_ ? 0 : 1);
-  std::string line = fmt::format("{}; its {} processes were ended", why, ranks);
-  if (outcome.left > 0) line += fmt::format(", {} could not be", outcome.left);
+  std::string line = fmt::format("{}; its {} processes were killed", why, ranks);
+  if (outcome.left > 0) line += fmt::format(", {} could not be killed", outcome.left);
   line += "\n";
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {}
   return code;

@@ -49,7 +49,7 @@ void GuardLink::check(os::milliseconds patience, const std::function<void(const 
   if (silence < kWake || woken_ || ::getppid() != guard_) return;
   woken_ = true;
   ::kill(guard_, SIGCONT);
-  told("phalanx-guard did not answer and was sent SIGCONT: something had stopped it, or the host is overloaded");
+  told("phalanx-guard did not answer and was sent SIGCONT: it had been stopped, or the host is overloaded");
 }
 
 void GuardLink::end_guard() {

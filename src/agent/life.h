@@ -47,10 +47,10 @@ class Agent {
             [this](const wire::Pulse& pulse) {
               if (!outbox_.full()) outbox_.output(pulse);
             }),
-        prepare_look_(loop, "phalanx-prepare", "the look at the job's folder and program"),
-        sample_look_(loop, "phalanx-sample", "the look at the ranks"),
-        dig_look_(loop, "phalanx-dig", "the look into the ranks"),
-        builds_look_(loop, "phalanx-clean", "the look at old builds"),
+        prepare_look_(loop, "phalanx-prepare", "the check of the job's directory and program"),
+        sample_look_(loop, "phalanx-sample", "sampling the ranks"),
+        dig_look_(loop, "phalanx-dig", "dumping the stacks of the ranks"),
+        builds_look_(loop, "phalanx-clean", "the cleanup of old builds"),
         mesh_listener_(loop),
         mesh_dialer_(loop, [this](const wire::Dialed& dialed) { outbox_.control(dialed); }),
         sweep_(loop, [this](const wire::Swept& swept) { outbox_.control(swept); }),

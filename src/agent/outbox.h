@@ -25,7 +25,7 @@ class Outbox {
 
   template <typename Message>
   void control(const Message& message) {
-    if (!encode(control_, message).ok()) (void)encode(control_, wire::Trouble{"an answer was too large to be sent"});
+    if (!encode(control_, message).ok()) (void)encode(control_, wire::Trouble{"an answer was too large to send"});
     pump();
   }
   template <typename Message>

@@ -31,7 +31,7 @@ struct Reader {
       if (!fault)
         fault = base::fail(base::ErrorKind::kConfig,
                            absent ? fmt::format("the model's configuration has no {}", key)
-                                  : fmt::format("{} of the model's configuration is not a whole number from 1 to {}", key, most));
+                                  : fmt::format("{} in the model's configuration is not a whole number from 1 to {}", key, most));
       return 1;
     }
     return *value;
@@ -114,10 +114,9 @@ base::Result<Model> model_from_config(const base::Json& config) {
   Reader reader{config, {}};
   auto known = std::find_if(std::begin(kGated), std::end(kGated), [&](const Architecture& a) { return a.type == type; });
   if (type != "gpt2" && known == std::end(kGated))
-    return base::fail(base::ErrorKind::kConfig, type.empty()
-                                                    ? "the model's configuration has no model_type"
-                                                    : fmt::format("model_type {} is not one that fit can count", base::printable(type, 40)))
-        .because("known are llama, mistral, qwen2, qwen3 and gpt2")
+    return base::fail(base::ErrorKind::kConfig, type.empty() ? "the model's configuration has no model_type"
+                                                             : fmt::format("unsupported model_type {}", base::printable(type, 40)))
+        .because("fit supports llama, mistral, qwen2, qwen3 and gpt2")
         .with_hint("phalanx fit --params 7B   (give the number of parameters instead)");
   Model model = type == "gpt2" ? read_gpt2(reader) : read_gated(reader, *known);
   if (reader.fault) return *std::move(reader.fault);

@@ -65,7 +65,7 @@ base::Status ForkedLook::fork_child(const std::function<std::string()>& look, os
   timer_ = loop_.after(patience, [this, patience] {
     timer_ = 0;
     answer(base::fail(base::ErrorKind::kTimeout,
-                      fmt::format("{} gave no answer for {:.1f} s", name_, static_cast<double>(patience.count()) / 1000)));
+                      fmt::format("{} did not answer for {:.1f} s", name_, static_cast<double>(patience.count()) / 1000)));
   });
   return base::ok();
 }
@@ -80,7 +80,7 @@ void ForkedLook::read_more() {
     if (text_.size() > kMostBytes) break;
   }
   if (text_.empty()) return answer(base::fail(base::ErrorKind::kInternal, name_ + " died"));
-  if (text_.size() > kMostBytes) return answer(base::fail(base::ErrorKind::kInternal, name_ + " found too much"));
+  if (text_.size() > kMostBytes) return answer(base::fail(base::ErrorKind::kInternal, name_ + " returned too much data"));
   answer(std::move(text_));
 }
 

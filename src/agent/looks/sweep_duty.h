@@ -21,7 +21,7 @@ class SweepDuty {
   static constexpr int64_t kLongestPatienceMs = 60'000;
 
   SweepDuty(os::Loop& loop, std::function<void(const wire::Swept&)> done)
-      : loop_(loop), done_(std::move(done)), look_(loop, "phalanx-sweep", "the look at all processes") {}
+      : loop_(loop), done_(std::move(done)), look_(loop, "phalanx-sweep", "the scan of all processes") {}
   ~SweepDuty();
   SweepDuty(const SweepDuty&) = delete;
   SweepDuty& operator=(const SweepDuty&) = delete;

@@ -155,7 +155,7 @@ wire::Listening MeshListener::listen(const wire::Listen& request) {
   for (const wire::Place& place : request.places) {
     base::Result<uint32_t> port = ports_.size() < kMostPlaces && key_.size() == wire::kKeyBytes
                                       ? open(place)
-                                      : base::fail(base::ErrorKind::kInternal, "too many places, or no key");
+                                      : base::fail(base::ErrorKind::kInternal, "too many addresses, or no key");
     wire::ListenedPlace listened;
     if (port.ok()) listened.port = *port;
     else listened.outcome = {false, std::move(port).error()};

@@ -91,8 +91,9 @@ void ReachCheck::answered() {
 
 void ReachCheck::fail_as_stranger() {
   wire::Reached result;
-  result.outcome = {false, base::fail(base::ErrorKind::kUnfit, fmt::format("something else answers at {}", store_.str()))
-                               .because("it did not prove that it holds the run's key: a proxy, or another host with the same address")};
+  result.outcome = {
+      false, base::fail(base::ErrorKind::kUnfit, fmt::format("another program answers at {}", store_.str()))
+                 .because("the program did not prove that it holds the run's key: it is a proxy, or another host has the same address")};
   finish(std::move(result));
 }
 
@@ -104,9 +105,9 @@ void ReachCheck::fail_with(int error_number) {
       why = fmt::format("no answer within {}: a firewall drops the packets, or the address is not routed here",
                         base::format_duration(timeout_));
       break;
-    case ECONNREFUSED: why = "refused: a firewall rejects the port, or the address belongs to another host"; break;
+    case ECONNREFUSED: why = "connection refused: a firewall rejects the port, or the address belongs to another host"; break;
     case EHOSTUNREACH:
-    case ENETUNREACH: why = "there is no route to it from here"; break;
+    case ENETUNREACH: why = "no route to it from this host"; break;
     default: why = std::strerror(error_number);
   }
   result.outcome = {false, base::fail(base::ErrorKind::kUnfit, "cannot connect to " + store_.str()).because(why)};

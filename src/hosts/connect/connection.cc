@@ -163,7 +163,7 @@ void Connection::request_upload(Encoding encoding) {
 
 void Connection::break_stream(const base::Error& error) {
   death_.stderr_text += error.message + "\n";
-  if (!reader_.noise().empty()) death_.stderr_text += "it said: " + reader_.noise().substr(0, 300) + "\n";
+  if (!reader_.noise().empty()) death_.stderr_text += "its output: " + reader_.noise().substr(0, 300) + "\n";
   kill(SIGKILL);
 }
 

@@ -205,22 +205,21 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
     return base::fail(ErrorKind::kUnreachable,
                       fmt::format("{}: no answer within {}", name,
                                   base::format_duration(std::max<os::milliseconds>(options_.timeout, slot.waited))))
-        .because(death.stderr_text.empty() ? "the connection was made or tried, and nothing came back"
-                                           : std::string(base::trim(death.stderr_text)))
+        .because(death.stderr_text.empty() ? "no data arrived over the connection" : std::string(base::trim(death.stderr_text)))
         .with_hint("ssh -v " + slot.host.target.destination + " true");
   if (slot.stalled) return explain_stall(slot, death);
   const DeployTalk& talk = slot.connection->deployment();
   if (talk.no_place()) {
     std::string why;
     for (const std::string& refusal : talk.refusals()) why += (why.empty() ? "" : "\n          ") + refusal;
-    return base::fail(ErrorKind::kUnfit, name + ": no folder on the host can hold the agent")
+    return base::fail(ErrorKind::kUnfit, name + ": no directory on the host can hold the agent")
         .because(why)
-        .with_hint(fmt::format("ssh {} 'mkdir -p /some/folder' and set PHALANX_CACHE=/some/folder in the host's ssh environment",
+        .with_hint(fmt::format("ssh {} 'mkdir -p <directory>' and set PHALANX_CACHE=<directory> in the host's ssh environment",
                                slot.host.target.destination));
   }
   if (!started) return slot.host.transport->explain(slot.host.target, death);
   std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))
-                                              : fmt::format("ended with code {}", WEXITSTATUS(death.status));
+                                              : fmt::format("exited with code {}", WEXITSTATUS(death.status));
   std::string said(base::trim(death.stderr_text));
   return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host").because(said.empty() ? "the connection " + how : said);
 }
@@ -229,8 +228,8 @@ base::Error Opener::explain_stall(const Slot& slot, const Death& death) const {
   Connection::Upload upload = slot.connection->upload();
   bool all = upload.sent == upload.total;
   std::string said(base::trim(death.stderr_text));
-  std::string why = all ? "the connection took the whole program, but no agent started on the host"
-                        : "the connection takes no more bytes: a file system on the host hangs, or the link to the host is down";
+  std::string why = all ? "the program was sent completely, but no agent started on the host"
+                        : "the connection accepts no more data: a file system on the host hangs, or the link to the host is down";
   return base::fail(ErrorKind::kUnreachable,
                     fmt::format("{}: sending the program stalled: {} of {} bytes sent, no progress for {}", slot.host.target.name,
                                 upload.sent, upload.total, base::format_duration(upload_patience(upload))))

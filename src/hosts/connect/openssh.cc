@@ -29,13 +29,13 @@ struct Row {
   const char* hint;  // {0}: host name, {1}: destination and port as ssh arguments
 };
 constexpr std::array kRows = {
-    Row{"REMOTE HOST IDENTIFICATION HAS CHANGED", "{0}: the host key is not the one known_hosts has",
+    Row{"REMOTE HOST IDENTIFICATION HAS CHANGED", "{0}: the host key differs from the one in known_hosts",
         "ssh-keygen -F {0}   # compare with the key of the host; remove it with ssh-keygen -R only if the host was reinstalled"},
     Row{"Host key verification failed", "{0}: the host key is unknown", "ssh {1} true"},
     Row{"No ED25519 host key is known", "{0}: the host key is unknown", "ssh {1} true"},
     Row{"Permission denied", "{0}: authentication was refused", "ssh-copy-id {1}"},
     Row{"Too many authentication failures", "{0}: authentication was refused", "ssh -o IdentitiesOnly=yes {1} true"},
-    Row{"Could not resolve hostname", "{0}: the name cannot be resolved", "getent hosts {0}"},
+    Row{"Could not resolve hostname", "{0}: the host name cannot be resolved", "getent hosts {0}"},
     Row{"Connection refused", "{0}: nothing listens on the ssh port", "ssh -v {1} true"},
     Row{"No route to host", "{0}: there is no route to the host", "ip route get $(getent ahosts {0} | cut -d' ' -f1 | head -n 1)"},
     Row{"Network is unreachable", "{0}: there is no route to the host", "ip route"},
@@ -55,7 +55,7 @@ std::string random_tag() {
 
 std::string last_lines(const std::string& text) {
   std::string trimmed(base::trim(text));
-  return trimmed.empty() ? "ssh said nothing" : "ssh said: " + base::replace_all(trimmed, "\n", "\n          ");
+  return trimmed.empty() ? "ssh printed no message" : "ssh: " + base::replace_all(trimmed, "\n", "\n          ");
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ class FilterReader {
     }
     auto near = base::closest(name, candidates);
     std::string hint = fmt::format("{}known hosts: {}", near ? fmt::format("did you mean {}? ", *near) : "", known_names(hosts_));
-    if (is_user) hint = "'@' stands between hosts here: write the host without its user; " + hint;
+    if (is_user) hint = "'@' separates hosts here; write the host without its user; " + hint;
     return wrong(at, fmt::format("unknown host {}", base::quote(name)), std::move(hint));
   }
 
@@ -120,8 +120,9 @@ class FilterReader {
       auto low = base::parse_int(part.substr(0, dash), 0, kMostSlots - 1);
       auto high = dash == std::string_view::npos ? low : base::parse_int(part.substr(dash + 1), 0, kMostSlots - 1);
       if (!low.ok() || !high.ok())
-        return wrong(at, fmt::format("{} is not a slot", base::quote(part)), "slots are numbers from 0 and ranges: gpu01:0,2 or gpu01:0-3");
-      if (*high < *low) return wrong(at, fmt::format("the range {} runs backwards", part), fmt::format("write {}-{}", *high, *low));
+        return wrong(at, fmt::format("{} is not a valid slot", base::quote(part)),
+                     "slots are numbers from 0 and ranges: gpu01:0,2 or gpu01:0-3");
+      if (*high < *low) return wrong(at, fmt::format("the range {} is reversed", part), fmt::format("write {}-{}", *high, *low));
       for (int64_t slot = *low; slot <= *high; ++slot) slots.push_back(static_cast<int>(slot));
       at += part.size() + 1;
       if (slots.size() > size_t{2} * kMostSlots) break;  // more than there are: one is there twice
@@ -179,7 +180,7 @@ Result<HostList> exclude_hosts(HostList hosts, std::string_view filter, std::str
     }
     kept.push_back(std::move(host));
   }
-  if (kept.empty()) return base::fail(ErrorKind::kUsage, fmt::format("{} leaves no host", flag));
+  if (kept.empty()) return base::fail(ErrorKind::kUsage, fmt::format("{} leaves no hosts", flag));
   return kept;
 }
 
@@ -187,7 +188,7 @@ Result<HostList> first_hosts(HostList hosts, int count) {
   PHALANX_CHECK(count > 0);
   if (hosts.size() < static_cast<size_t>(count))
     return base::fail(ErrorKind::kUsage,
-                      fmt::format("--nnodes {} asks for more hosts than there are: {} ({})", count, hosts.size(), known_names(hosts)));
+                      fmt::format("--nnodes {} exceeds the number of available hosts: {} ({})", count, hosts.size(), known_names(hosts)));
   hosts.erase(hosts.begin() + count, hosts.end());
   return hosts;
 }
@@ -198,9 +199,9 @@ Result<std::vector<int>> used_slots(const HostSpec& host, int probed) {
   const std::vector<int>& asked = host.selected.empty() ? host.left_out : host.selected;
   if (!asked.empty() && asked.back() >= count)
     return base::fail(ErrorKind::kUnfit, fmt::format("host {} has no slot {}", host.name, asked.back()))
-        .because(all.empty() ? std::string("it has none") : "its slots are " + base::format_ranges(all));
+        .because(all.empty() ? std::string("the host has none") : "its slots are " + base::format_ranges(all));
   std::vector<int> used = host.selected.empty() ? without(all, host.left_out) : host.selected;
-  if (used.empty()) return base::fail(ErrorKind::kUnfit, fmt::format("host {} has no slot left to use", host.name));
+  if (used.empty()) return base::fail(ErrorKind::kUnfit, fmt::format("host {} has no slots left", host.name));
   return used;
 }
 

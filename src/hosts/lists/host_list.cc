@@ -56,10 +56,10 @@ class ArgumentReader {
       pattern.source = label_;
       size_t rest_at = static_cast<size_t>(word.rest.data() - item.text.data());
       if (!with_slots && (!word.rest.empty() || !word.user.empty()))
-        return wrong(item.at, {0, fmt::format("{} is not a name", base::quote(item.text)), ""});
+        return wrong(item.at, {0, fmt::format("{} is not a valid name", base::quote(item.text)), ""});
       if (!word.rest.empty()) {
         auto slots = base::parse_int(word.rest.substr(1), 1, kMostSlots, kind_);
-        if (!slots.ok()) return wrong(item.at, {rest_at + 1, "slots: " + slots.error().message, "write host:slots, for instance gpu01:8"});
+        if (!slots.ok()) return wrong(item.at, {rest_at + 1, "slots: " + slots.error().message, "write host:slots, for example gpu01:8"});
         pattern.slots = static_cast<int>(*slots);
       }
       if (auto problem = hosts.add(pattern, word.addresses)) return wrong(item.at, {0, problem->message, problem->hint});

@@ -37,11 +37,12 @@ std::string shown_character(std::string_view text, size_t at) {
 }
 
 bool check_user(std::string_view user, WordFault& fault) {
-  if (user.empty()) return fail_at(fault, 0, "the user in front of '@' is missing", "write user@host or host");
+  if (user.empty()) return fail_at(fault, 0, "the user before '@' is missing", "write user@host or host");
   if (user.size() > kLongestUser) return fail_at(fault, 0, fmt::format("the user is longer than {} bytes", kLongestUser), "");
   if (user[0] == '-') return fail_at(fault, 0, "a user cannot start with '-'", "");
   size_t bad = find_bad(user, "@\\");  // user@realm@host and DOMAIN\user are what directory services hand out
-  if (bad != std::string_view::npos) return fail_at(fault, bad, fmt::format("{} cannot stand in a user", shown_character(user, bad)), "");
+  if (bad != std::string_view::npos)
+    return fail_at(fault, bad, fmt::format("{} is not allowed in a user name", shown_character(user, bad)), "");
   return true;
 }
 
@@ -60,25 +61,25 @@ bool take_ipv6(std::string_view text, size_t at, HostWord& word, WordFault& faul
   size_t close = text.find(']');
   std::string_view address = text.substr(1, close - 1);
   if (!is_ipv6(address))
-    return fail_at(fault, at, fmt::format("{} is not an IPv6 address", base::quote(address)), "write it like [fd00::1]");
+    return fail_at(fault, at, fmt::format("{} is not an IPv6 address", base::quote(address)), "write an address such as [fd00::1]");
   word.addresses = {std::string(address)};
   word.rest = text.substr(close + 1);
   if (!word.rest.empty() && word.rest[0] != ':')
-    return fail_at(fault, at + close + 1, fmt::format("{} follows the address", base::quote(word.rest)), "");
+    return fail_at(fault, at + close + 1, fmt::format("unexpected {} after the address", base::quote(word.rest)), "");
   return true;
 }
 
 bool check_name(std::string_view name, size_t at, WordFault& fault) {
-  if (name.empty()) return fail_at(fault, at, "the name of a host is missing", "");
-  if (name[0] == '-') return fail_at(fault, at, "the name of a host cannot start with '-'", "");
+  if (name.empty()) return fail_at(fault, at, "the host name is missing", "");
+  if (name[0] == '-') return fail_at(fault, at, "a host name cannot start with '-'", "");
   size_t bad = find_bad(name, "[],");
   if (bad != std::string_view::npos)
-    return fail_at(fault, at + bad, fmt::format("{} cannot stand in the name of a host", shown_character(name, bad)), "");
+    return fail_at(fault, at + bad, fmt::format("{} is not allowed in a host name", shown_character(name, bad)), "");
   size_t depth = 0;
   for (size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '[') ++depth;
     if (name[i] == ']' && depth > 0) --depth;
-    if (name[i] == ',' && depth == 0) return fail_at(fault, at + i, "',' cannot stand in the name of a host", "");
+    if (name[i] == ',' && depth == 0) return fail_at(fault, at + i, "',' is not allowed in a host name", "");
   }
   return true;
 }
@@ -100,7 +101,7 @@ bool parse_host_word(std::string_view text, size_t most, HostWord& word, WordFau
   size_t at = 0;
   size_t scheme = text.find("://");
   if (scheme != std::string_view::npos)
-    return fail_at(fault, 0, fmt::format("{} is an address of another kind", base::quote(text)), "write user@host, without scheme or path");
+    return fail_at(fault, 0, fmt::format("{} is not a host address", base::quote(text)), "write user@host, without scheme or path");
   size_t sign = text.rfind('@');
   if (sign != std::string_view::npos) {
     if (!check_user(text.substr(0, sign), fault)) return false;
@@ -125,7 +126,7 @@ bool parse_host_word(std::string_view text, size_t most, HostWord& word, WordFau
   if (!names.ok()) return fail_at(fault, at + range.at, range.message, range.hint);
   word.addresses = std::move(names).value();
   for (const std::string& one : word.addresses)
-    if (one[0] == '-') return fail_at(fault, at, "the name of a host cannot start with '-'", "");
+    if (one[0] == '-') return fail_at(fault, at, "a host name cannot start with '-'", "");
   return true;
 }
 

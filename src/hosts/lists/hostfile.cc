@@ -41,7 +41,7 @@ class LineReader {
     if (!parse_host_word(fields[0], kMostHosts, word, fault) && !bare_ipv6(fields[0], word)) return hinted_host(fields, fault);
     if (!word.rest.empty()) {
       std::string_view number = word.rest.substr(1);
-      return wrong(at(word.rest), fmt::format("{} after the name can mean slots or a port", base::quote(word.rest)),
+      return wrong(at(word.rest), fmt::format("{} after the name is ambiguous: slots or a port", base::quote(word.rest)),
                    fmt::format("write {0} slots={1} or {0} port={1}", name_of(fields[0], word), base::printable(number)));
     }
     HostSpec pattern;
@@ -85,9 +85,9 @@ class LineReader {
 
   Error hinted_host(const std::vector<std::string_view>& fields, const WordFault& fault) const {
     std::string hint = fault.hint;
-    if (fields[0].find('=') != std::string_view::npos) hint = "the name of the host comes first: gpu01 slots=8";
+    if (fields[0].find('=') != std::string_view::npos) hint = "write the host name first: gpu01 slots=8";
     if (fields[0].find(',') != std::string_view::npos && fields[0].find('[') == std::string_view::npos) hint = "write one host per line";
-    if (fields[0].find('#') != std::string_view::npos) hint = "put a blank in front of a comment";
+    if (fields[0].find('#') != std::string_view::npos) hint = "put a space before a comment";
     return wrong(at(fields[0]) + fault.at, fault.message, std::move(hint));
   }
 
@@ -100,7 +100,7 @@ class LineReader {
     if (known == std::end(kKeys)) return unknown_key(field, name);
     std::string_view value = field.substr(equals + 1);
     if (value.empty())
-      return wrong(at(field), fmt::format("{}= has no value", name), fmt::format("write {}=N without blanks around '='", name));
+      return wrong(at(field), fmt::format("{}= has no value", name), fmt::format("write {}=N without spaces around '='", name));
     if (std::find(seen_.begin(), seen_.end(), known->key) != seen_.end())
       return wrong(at(field), fmt::format("{} is given twice", name), "keep one of them");
     seen_.push_back(known->key);
@@ -123,7 +123,7 @@ class LineReader {
       bool comment = value.find('#') != std::string_view::npos;
       bool none = key == Key::kSlots && value == "0";
       return wrong(at(value), fmt::format("{}: {}", name, number.error().message),
-                   comment ? "put a blank in front of a comment"
+                   comment ? "put a space before a comment"
                    : none  ? "to leave a host out, put '#' in front of its line"
                            : "");
     }
@@ -143,7 +143,7 @@ class LineReader {
       return wrong(at(field), fmt::format("blanks stand around the '=' of {}", field),
                    fmt::format("write {}={}", field, base::printable(value)));
     }
-    std::string hint = "write one host per line, and after it slots=N, max_slots=N, port=N or user=NAME";
+    std::string hint = "write one host per line, followed by slots=N, max_slots=N, port=N or user=NAME";
     if (known || base::parse_int(field, 0, INT64_MAX).ok()) hint = fmt::format("write slots={}", known ? "N" : field);
     return wrong(at(field), fmt::format("{} is not a key=value", base::quote(field)), std::move(hint));
   }
@@ -167,8 +167,8 @@ class LineReader {
 };
 
 Error no_hosts(std::string_view shown) {
-  return base::fail(ErrorKind::kConfig, fmt::format("{} names no host", shown))
-      .with_hint("write one host per line, for instance: gpu01 slots=8");
+  return base::fail(ErrorKind::kConfig, fmt::format("{} contains no hosts", shown))
+      .with_hint("write one host per line, for example: gpu01 slots=8");
 }
 
 }  // namespace
@@ -179,7 +179,7 @@ Result<HostList> parse_hostfile(std::string_view text, std::string_view path) {
     return base::fail(ErrorKind::kConfig, fmt::format("{} is larger than the limit of {}", shown, base::format_bytes(kLargestHostfile)));
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark, as editors on Windows write it
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-    return base::fail(ErrorKind::kConfig, fmt::format("{} is written in UTF-16", shown)).with_hint("save it as UTF-8");
+    return base::fail(ErrorKind::kConfig, fmt::format("{} is encoded in UTF-16", shown)).with_hint("save it as UTF-8");
   HostCollector hosts;
   size_t number = 0;
   for (std::string_view line : base::split_lines(text)) {

@@ -63,7 +63,7 @@ TEST(HostFilter, UnknownSlotCountsWaitForTheProbe) {
 
 TEST(HostFilter, LosingTheLastSlotLosesTheHost) {
   EXPECT_EQ(exclude("gpu02:0,1"), "gpu01 gpu03");
-  EXPECT_EQ(exclude("gpu[01-03]"), "error: --exclude leaves no host");
+  EXPECT_EQ(exclude("gpu[01-03]"), "error: --exclude leaves no hosts");
   EXPECT_FALSE(used_slots(exclude_hosts(hosts(), "gpu03:0")->at(2), 1).ok());
 }
 
@@ -76,7 +76,7 @@ TEST(HostFilter, RefusalsNameWhatExists) {
   EXPECT_EQ(include("gpu[01-09]"), "error: --include, character 1: unknown host \"gpu04\"");
   EXPECT_EQ(include("alice@gpu03"), "error: --include, character 1: unknown host \"alice\"");
   EXPECT_EQ(include_hosts(hosts(), "alice@gpu03").error().hint,
-            "'@' stands between hosts here: write the host without its user; known hosts: gpu[01-03]");
+            "'@' separates hosts here; write the host without its user; known hosts: gpu[01-03]");
 }
 
 TEST(HostFilter, RefusesMalformed) {
@@ -108,7 +108,7 @@ TEST(HostFilter, RefusesMalformed) {
                                "gpu01:0:1",
                                "gpu01:0-4096"})
     EXPECT_FALSE(include_hosts(hosts(), bad).ok()) << bad;
-  EXPECT_EQ(include("gpu01:0,x"), "error: --include, character 9: \"x\" is not a slot");
+  EXPECT_EQ(include("gpu01:0,x"), "error: --include, character 9: \"x\" is not a valid slot");
   EXPECT_EQ(include("gpu01:0,0"), "error: --include, character 7: slot 0 is named twice");
   std::string endless = "gpu03:";
   for (int i = 0; i < 10'000; ++i) endless += "0-4095,";

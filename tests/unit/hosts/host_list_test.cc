@@ -62,11 +62,11 @@ TEST(HostArgument, RefusalsNameThePlace) {
   EXPECT_EQ(argument("服务,b[3-1]"), "error: -H, character 6: the range 3-1 runs backwards");
   EXPECT_EQ(argument("fd00::1"), "error: -H, character 1: \"fd00::1\" has more than one ':'");
   EXPECT_EQ(argument("[fd00::zz]:1"), "error: -H, character 1: \"fd00::zz\" is not an IPv6 address");
-  EXPECT_EQ(argument("[fd00::1]4"), "error: -H, character 10: \"4\" follows the address");
-  EXPECT_EQ(argument("@a"), "error: -H, character 1: the user in front of '@' is missing");
-  EXPECT_EQ(argument("a@"), "error: -H, character 3: the name of a host is missing");
-  EXPECT_EQ(argument(":4"), "error: -H, character 1: the name of a host is missing");
-  EXPECT_EQ(argument("a b"), "error: -H, character 2: \" \" cannot stand in the name of a host");
+  EXPECT_EQ(argument("[fd00::1]4"), "error: -H, character 10: unexpected \"4\" after the address");
+  EXPECT_EQ(argument("@a"), "error: -H, character 1: the user before '@' is missing");
+  EXPECT_EQ(argument("a@"), "error: -H, character 3: the host name is missing");
+  EXPECT_EQ(argument(":4"), "error: -H, character 1: the host name is missing");
+  EXPECT_EQ(argument("a b"), "error: -H, character 2: \" \" is not allowed in a host name");
   EXPECT_EQ(argument("a]b,c"), "error: -H, character 2: ']' closes no bracket");
   EXPECT_EQ(hint(parse_host_argument("fd00::1")), "write an IPv6 address between brackets: [fd00::1]");
   EXPECT_EQ(hint(parse_host_argument("ssh://a")), "write user@host, without scheme or path");
@@ -136,18 +136,18 @@ TEST(Hostfile, RefusalsNameLineAndCharacterAndSayWhatToWrite) {
   for (const Case& c : {
            Case{"w0 slots = 4", "h:1:4: blanks stand around the '=' of slots", "write slots=4"},
            Case{"w0 slots =4", "h:1:4: blanks stand around the '=' of slots", "write slots=4"},
-           Case{"w0 slots= 4", "h:1:4: slots= has no value", "write slots=N without blanks around '='"},
+           Case{"w0 slots= 4", "h:1:4: slots= has no value", "write slots=N without spaces around '='"},
            Case{"w0 slots", "h:1:4: \"slots\" is not a key=value", "write slots=N"},
            Case{"w0 4", "h:1:4: \"4\" is not a key=value", "write slots=4"},
            Case{"w0 w1", "h:1:4: \"w1\" is not a key=value",
-                "write one host per line, and after it slots=N, max_slots=N, port=N or user=NAME"},
+                "write one host per line, followed by slots=N, max_slots=N, port=N or user=NAME"},
            Case{"a\nw0 slots=4abc", "h:2:10: slots: \"4abc\" is not a whole number from 1 to 4096", ""},
            Case{"w0 slots=0", "h:1:10: slots: \"0\" is not a whole number from 1 to 4096",
                 "to leave a host out, put '#' in front of its line"},
            Case{"w0 slots=-1", "h:1:10: slots: \"-1\" is not a whole number from 1 to 4096", ""},
            Case{"w0 slots=4097", "h:1:10: slots: \"4097\" is not a whole number from 1 to 4096", ""},
-           Case{"w0 slots=4#x", "h:1:10: slots: \"4#x\" is not a whole number from 1 to 4096", "put a blank in front of a comment"},
-           Case{"w0#x slots=4", "h:1:3: \"#\" cannot stand in the name of a host", "put a blank in front of a comment"},
+           Case{"w0 slots=4#x", "h:1:10: slots: \"4#x\" is not a whole number from 1 to 4096", "put a space before a comment"},
+           Case{"w0#x slots=4", "h:1:3: \"#\" is not allowed in a host name", "put a space before a comment"},
            Case{"w0 port=0", "h:1:9: port: \"0\" is not a whole number from 1 to 65535", ""},
            Case{"w0 gpus=4 slots=4", "h:1:4: unknown key \"gpus\"", "write slots=N"},
            Case{"w0 Slots=4", "h:1:4: unknown key \"Slots\"", "did you mean slots?"},
@@ -155,16 +155,16 @@ TEST(Hostfile, RefusalsNameLineAndCharacterAndSayWhatToWrite) {
            Case{"w0 color=4", "h:1:4: unknown key \"color\"", "known keys: slots, max_slots, port, user"},
            Case{"w0 slots=4 slots=4", "h:1:12: slots is given twice", "keep one of them"},
            Case{"w0 slots=4 max_slots=2", "h:1:1: slots=4 is more than max_slots=2", ""},
-           Case{"w0:4", "h:1:3: \":4\" after the name can mean slots or a port", "write w0 slots=4 or w0 port=4"},
-           Case{"w0,w1", "h:1:3: ',' cannot stand in the name of a host", "write one host per line"},
-           Case{"slots=4", "h:1:6: \"=\" cannot stand in the name of a host", "the name of the host comes first: gpu01 slots=8"},
+           Case{"w0:4", "h:1:3: \":4\" after the name is ambiguous: slots or a port", "write w0 slots=4 or w0 port=4"},
+           Case{"w0,w1", "h:1:3: ',' is not allowed in a host name", "write one host per line"},
+           Case{"slots=4", "h:1:6: \"=\" is not allowed in a host name", "write the host name first: gpu01 slots=8"},
            Case{"a@w0 user=b", "h:1:11: the user is given twice: a and b", "keep one of them"},
            Case{"w0 user=-x", "h:1:9: a user cannot start with '-'", ""},
            Case{"w0\n\nw0 slots=2", "h:3:1: host w0 is given twice (the first is h:1)", "write each host once, with the sum of its slots"},
            Case{"w[1-4]\nw3", "h:2:1: host w3 is given twice (the first is h:1)", "write each host once, with the sum of its slots"},
-           Case{"", "h names no host", "write one host per line, for instance: gpu01 slots=8"},
-           Case{"\n# w0 slots=4\n", "h names no host", "write one host per line, for instance: gpu01 slots=8"},
-           Case{"\xff\xfew\0", "h is written in UTF-16", "save it as UTF-8"},
+           Case{"", "h names no host", "write one host per line, for example: gpu01 slots=8"},
+           Case{"\n# w0 slots=4\n", "h names no host", "write one host per line, for example: gpu01 slots=8"},
+           Case{"\xff\xfew\0", "h is encoded in UTF-16", "save it as UTF-8"},
        }) {
     auto hosts = parse_hostfile(c.text, "h");
     ASSERT_FALSE(hosts.ok()) << c.text;

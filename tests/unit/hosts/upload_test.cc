@@ -85,7 +85,7 @@ TEST_F(UploadTest, AConnectionThatStopsAfterSomeBytesFailsAndSaysHowManyWereSent
   EXPECT_LT(sent, total);
   EXPECT_GT(total, static_cast<int>(kProgramBytes));
   EXPECT_LT(total, static_cast<int>(kProgramBytes) + 200);  // and the header
-  EXPECT_NE(error_->cause.find("takes no more bytes"), std::string::npos) << error_->render();
+  EXPECT_NE(error_->cause.find("accepts no more data"), std::string::npos) << error_->render();
   EXPECT_NE(error_->cause.find("/home/me/.cache/phalanx"), std::string::npos) << error_->render();
   EXPECT_EQ(error_->hint, "ssh h1 'df -h ~/.cache /var/tmp /tmp'");
 }
