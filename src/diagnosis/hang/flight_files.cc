@@ -56,7 +56,7 @@ base::Result<std::vector<std::string>> flight_dumps_in(const std::string& folder
 base::Result<FlightDumps> read_flight_dumps(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
-    if (!os::exists(path)) return base::fail(base::ErrorKind::kConfig, fmt::format("there is no {}", base::quote(path)));
+    if (!os::exists(path)) return base::fail(base::ErrorKind::kConfig, fmt::format("not found: {}", base::quote(path)));
     if (!os::is_folder(path)) {
       files.push_back(path);
       continue;
@@ -73,7 +73,7 @@ base::Result<FlightDumps> read_flight_dumps(const std::vector<std::string>& path
   for (const std::string& path : files) {
     std::optional<int> rank = rank_of_file_name(std::string_view(path).substr(path.rfind('/') + 1));
     if (!rank) {
-      refuse(path, "its name does not end in a rank");
+      refuse(path, "the file name does not end in a rank");
       continue;
     }
     base::Result<std::string> bytes = os::read_file(path, kMostBytes);
@@ -87,7 +87,7 @@ base::Result<FlightDumps> read_flight_dumps(const std::vector<std::string>& path
     }
   }
   if (dumps.traces.empty()) {
-    std::string why = dumps.refused.empty() ? "no file in it is one" : dumps.refused[0];
+    std::string why = dumps.refused.empty() ? "no file in this directory is a dump" : dumps.refused[0];
     return base::fail(base::ErrorKind::kConfig, "no dump of the flight recorder could be read").because(why);
   }
   std::sort(dumps.traces.begin(), dumps.traces.end(), [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });

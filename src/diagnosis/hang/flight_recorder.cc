@@ -149,7 +149,8 @@ base::Result<RankTrace> read_flight_recorder(int rank, std::string_view bytes) {
   const Json* entries = member(*json, "entries");
   const Json* groups = member(*json, "pg_config");
   if (!groups || !groups->is_object())
-    return base::fail(base::ErrorKind::kConfig, fmt::format("the dump of rank {} has no pg_config: not a flight recorder's dump", rank));
+    return base::fail(base::ErrorKind::kConfig,
+                      fmt::format("the dump of rank {} has no pg_config, so it is not a flight recorder dump", rank));
   RankTrace trace;
   trace.rank = rank;
   trace.version = short_text(get_string(*json, "version"));

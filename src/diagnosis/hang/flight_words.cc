@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "diagnosis/hang/rank_words.h"
 
 namespace phalanx::diagnosis {
 namespace {
@@ -27,16 +28,16 @@ std::string operation_of(const TraceEntry& entry) {
 void say_not_joined(FlightVerdict& v, std::string_view operation, const TraceEntry* last) {
   v.kind = Kind::kNotJoined;
   v.code = "HANG-NEVER-ENTERED";
-  std::string text = "it has recorded nothing", text_zh = "它没有任何记录";
+  std::string text = "it recorded no operation", text_zh = "它没有任何记录";
   if (last) {
     v.where = last->where;
     std::string at = v.where.empty() ? "" : ", " + v.where;
-    text = fmt::format("the last of rank {} was {}{}", v.culprits[0], operation_of(*last), at);
-    text_zh = fmt::format("rank {} 最后一次是 {}{}", v.culprits[0], operation_of(*last), at);
+    text = fmt::format("the last operation of rank {} was {}{}", v.culprits[0], operation_of(*last), at);
+    text_zh = fmt::format("rank {} 的最后一次操作是 {}{}", v.culprits[0], operation_of(*last), at);
   }
   v.evidence = {
-      fmt::format("rank {} never came to {} of {}, in which rank {} waits; {}", list(v.culprits), operation, v.group, list(v.waiting),
-                  text),
+      fmt::format("{} never entered {} of {}, in which {}; {}", name_ranks(v.culprits), operation, v.group,
+                  name_ranks(v.waiting, "waits", "wait"), text),
       fmt::format("rank {} 没有进入 {} 的 {}，rank {} 正在其中等待；{}", list(v.culprits), v.group, operation, list(v.waiting), text_zh)};
 }
 
@@ -44,7 +45,7 @@ void say_mismatch(FlightVerdict& v, std::string_view camps) {
   v.kind = Kind::kMismatch;
   v.code = "HANG-MISMATCH";
   std::string at = v.where.empty() ? "" : fmt::format(" ({})", v.where);
-  v.evidence = {fmt::format("collective {} of {} is not the same on all ranks: {}{}", v.sequence, v.group, camps, at),
+  v.evidence = {fmt::format("collective {} of {} differs between the ranks: {}{}", v.sequence, v.group, camps, at),
                 fmt::format("{} 的第 {} 次集合通信在各 rank 上不一致：{}{}", v.group, v.sequence, camps, at)};
 }
 
@@ -59,14 +60,14 @@ void say_sums_differ(FlightVerdict& v, std::string_view operation, int64_t in, i
   v.kind = Kind::kMismatch;
   v.code = "HANG-MISMATCH";
   v.evidence = {
-      fmt::format("{} of {} sends {} elements and receives {}: the split sizes of the ranks do not fit", operation, v.group, in, out),
+      fmt::format("{} of {} sends {} elements and receives {}: the split sizes of the ranks do not match", operation, v.group, in, out),
       fmt::format("{} 的 {} 共发送 {} 个元素、接收 {} 个：各 rank 的 split sizes 不匹配", v.group, operation, in, out)};
 }
 
 void say_undecided(FlightVerdict& v, std::string_view operation) {
   v.kind = Kind::kUndecided;
-  v.evidence = {fmt::format("rank {} waits in {} of {}; there is no dump of rank {}, which is dead, or stuck where it cannot write one",
-                            list(v.waiting), operation, v.group, list(v.without_dump)),
+  v.evidence = {fmt::format("{} in {} of {}; {} no dump: exited, or stuck where no dump can be written",
+                            name_ranks(v.waiting, "waits", "wait"), operation, v.group, name_ranks(v.without_dump, "has", "have")),
                 fmt::format("rank {} 在 {} 的 {} 中等待；缺少 rank {} 的转储，它已退出，或卡在无法写出转储的地方", list(v.waiting), v.group,
                             operation, list(v.without_dump))};
 }
@@ -75,9 +76,9 @@ void say_together(FlightVerdict& v, std::string_view operation, const std::vecto
   v.kind = Kind::kTogether;
   v.code = "HANG-TRANSPORT";
   bool blocked = !scheduled.empty() && scheduled.size() < v.waiting.size();
-  std::string why = blocked ? fmt::format("the stream of rank {} is blocked by earlier work", list(scheduled)) : "the network or a GPU";
+  std::string why = blocked ? fmt::format("earlier work blocks the stream of {}", name_ranks(scheduled)) : "the network or a GPU";
   std::string why_zh = blocked ? fmt::format("rank {} 的 stream 被更早的工作阻塞", list(scheduled)) : "问题在网络或 GPU";
-  v.evidence = {fmt::format("all came to {} of {}, and it is not done: {}", operation, v.group, why),
+  v.evidence = {fmt::format("all ranks entered {} of {}, but it has not completed: {}", operation, v.group, why),
                 fmt::format("所有 rank 都进入了 {} 的 {}，但没有完成：{}", v.group, operation, why_zh)};
 }
 
@@ -97,21 +98,21 @@ void say_circle(FlightVerdict& v, const std::vector<CircleStep>& steps) {
 }
 
 void note_missing(FlightVerdict& v) {
-  v.notes.push_back({fmt::format("no dump of rank {}: it is dead, or could not write one", list(v.without_dump)),
+  v.notes.push_back({fmt::format("no dump of {}: exited, or unable to write one", name_ranks(v.without_dump)),
                      fmt::format("缺少 rank {} 的转储：它已退出，或无法写出", list(v.without_dump))});
 }
 
 void note_overwritten(FlightVerdict& v, const std::vector<int>& ranks) {
-  v.notes.push_back({fmt::format("the ring of rank {} had overwritten its oldest entries, and what came before is taken as completed; "
-                                 "TORCH_FR_BUFFER_SIZE (TORCH_NCCL_TRACE_BUFFER_SIZE) makes it larger",
-                                 list(ranks)),
+  v.notes.push_back({fmt::format("the ring buffer of {} has overwritten its oldest entries; earlier operations are assumed to be "
+                                 "completed. To enlarge the buffer, set TORCH_FR_BUFFER_SIZE (TORCH_NCCL_TRACE_BUFFER_SIZE)",
+                                 name_ranks(ranks)),
                      fmt::format("rank {} 的环形缓冲已覆盖最早的记录，更早的操作视为已完成；可用 TORCH_FR_BUFFER_SIZE"
                                  "（TORCH_NCCL_TRACE_BUFFER_SIZE）加大",
                                  list(ranks))});
 }
 
 void note_cut(FlightVerdict& v, const std::vector<int>& ranks) {
-  v.notes.push_back({fmt::format("the dump of rank {} has more entries than are read", list(ranks)),
+  v.notes.push_back({fmt::format("the dump of {} has too many entries; only a part was read", name_ranks(ranks)),
                      fmt::format("rank {} 的转储条目过多，没有全部读取", list(ranks))});
 }
 

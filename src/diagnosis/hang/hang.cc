@@ -59,7 +59,7 @@ class Judge {
       name_rank(*s.view);
       out_.code = "RUN-LEFT-EARLY";
       std::string ago = fmt::format("{:.0f}", s.view->exited_ago_s);
-      out_.evidence = {"it ended with code 0 " + ago + " s ago, and the other ranks have not gone on since",
+      out_.evidence = {"it exited with code 0 " + ago + " s ago, and the other ranks have made no progress since",
                        "它在 " + ago + " 秒前以退出码 0 结束，此后其它 rank 再无进展"};
       return true;
     }
@@ -107,35 +107,35 @@ class Judge {
         out_.code = large ? "NET-MTU-HOLE" : "HANG-LINK";
         int64_t tries = std::max(s.retransmits, s.backoff);
         out_.evidence = {
-            fmt::format("its connection to {} does not get through: {}, {} segments sent and not acknowledged, {} retransmissions in "
-                        "a row{}",
-                        to, way, s.unacked, tries,
-                        large             ? fmt::format("; small packets pass, those of {} bytes do not", s.segment_bytes)
-                        : b->data_arrives ? "; the data arrives, the answers are lost"
+            fmt::format("its connection to {} is blocked: {}, {} segments sent but not acknowledged, {} consecutive retransmissions{}", to,
+                        way, s.unacked, tries,
+                        large             ? fmt::format("; small packets pass, packets of {} bytes do not", s.segment_bytes)
+                        : b->data_arrives ? "; the data arrives, but the acknowledgements are lost"
                                           : ""),
             fmt::format("它到 {} 的连接不通：{}，{} 个报文段已发送但未被确认，连续重传 {} 次{}", to, zh_way, s.unacked, tries,
                         large             ? fmt::format("；小包能通过，{} 字节的包不能", s.segment_bytes)
-                        : b->data_arrives ? "；数据能到达，应答丢失"
+                        : b->data_arrives ? "；数据能到达，但确认报文丢失"
                                           : "")};
         break;
       }
       case BrokenLink::Kind::kPeerDoesNotRead:
         out_.code = "HANG-PEER-STOPPED";
-        out_.evidence = {fmt::format("{} has not read what it sends for a while: {}, window shut, {} bytes wait", to, way, s.send_queue),
-                         fmt::format("{} 长时间没有读取它发送的数据：{}，窗口已关闭，{} 字节在等待", to, zh_way, s.send_queue)};
+        out_.evidence = {
+            fmt::format("{} has stopped reading the data that it sends: {}, receive window closed, {} bytes queued", to, way, s.send_queue),
+            fmt::format("{} 长时间没有读取它发送的数据：{}，接收窗口已关闭，{} 字节在排队", to, zh_way, s.send_queue)};
         break;
       case BrokenLink::Kind::kNoAnswer:
         out_.code = "HANG-CONNECT";
         out_.evidence = {
-            fmt::format("it connects to {} ({}) and has no answer after {} tries", to, s.remote,
+            fmt::format("it is connecting to {} ({}), without an answer after {} attempts", to, s.remote,
                         std::clamp<int64_t>(s.retransmits, 0, 1000) + 1),
             fmt::format("它正在连接 {}（{}），{} 次尝试后仍无应答", to, s.remote, std::clamp<int64_t>(s.retransmits, 0, 1000) + 1)};
         break;
     }
     if (!b->other_ranks.empty()) {
       std::string others = base::format_ranges(b->other_ranks);
-      out_.evidence.english += "; connections of ranks " + others + " are stuck too";
-      out_.evidence.chinese += "；rank " + others + " 的连接也停住了";
+      out_.evidence.english += "; connections of ranks " + others + " are blocked too";
+      out_.evidence.chinese += "；rank " + others + " 的连接也被阻塞";
     }
     if (b->to_host && *b->to_host != b->from_host)
       out_.fix = fmt::format("phalanx check {},{}", in_.hosts[b->from_host], in_.hosts[*b->to_host]);
@@ -267,7 +267,7 @@ class Judge {
     }
     if (!own || !others || *own <= *others) return;
     std::string ago = fmt::format("{:.1f}", static_cast<double>(*own) / 1000);
-    out_.evidence.english += fmt::format("; it sent its last bytes {} s ago, before the others", ago);
+    out_.evidence.english += fmt::format("; it last sent data {} s ago, earlier than any other rank", ago);
     out_.evidence.chinese += fmt::format("；它最后一次发送数据是在 {} 秒前，早于其它 rank", ago);
   }
 
@@ -279,10 +279,10 @@ class Judge {
       out_.code = "HANG-TRANSPORT";
       out_.evidence = in_.flight->evidence;
     } else if (all) {
-      out_.evidence = {"all ranks wait in the same collective; no connection between them is stuck, no process is stopped",
-                       "所有 rank 都在同一个集合通信中等待；它们之间没有停住的连接，也没有被停止的进程"};
+      out_.evidence = {"all ranks wait in the same collective; no connection between them is blocked and no process is stopped",
+                       "所有 rank 都在同一个集合通信中等待；它们之间没有被阻塞的连接，也没有被停止的进程"};
     } else {
-      out_.evidence = {"no rank stands out", "没有哪个 rank 与众不同"};
+      out_.evidence = {"no rank differs from the others", "没有哪个 rank 与众不同"};
     }
   }
 
@@ -293,7 +293,7 @@ class Judge {
       std::string place = place_in(s.view->stack);
       Words words{place, place};
       if (place.empty()) {
-        words = s.known() ? s.activity.words : Words{"not to be seen", "无法看到"};
+        words = s.known() ? s.activity.words : Words{"state unknown", "状态未知"};
       } else if (s.known()) {
         words = {place + ", " + s.activity.words.english, place + "，" + s.activity.words.chinese};
       }
@@ -317,9 +317,9 @@ class Judge {
     for (const RankView& r : in_.ranks)
       if (r.step && *r.step == *steps.begin()) behind.push_back(r.rank);
     std::string some = base::format_ranges(behind);
-    out_.details.push_back(
-        {fmt::format("rank{} {} told step {} last, others step {}", behind.size() == 1 ? "" : "s", some, *steps.begin(), *steps.rbegin()),
-         fmt::format("rank {} 最后报告的是第 {} 步，其它为第 {} 步", some, *steps.begin(), *steps.rbegin())});
+    out_.details.push_back({fmt::format("rank{} {} last reported step {}, the others step {}", behind.size() == 1 ? "" : "s", some,
+                                        *steps.begin(), *steps.rbegin()),
+                            fmt::format("rank {} 最后报告的是第 {} 步，其它为第 {} 步", some, *steps.begin(), *steps.rbegin())});
   }
 
   void tell_missing() {
@@ -334,10 +334,10 @@ class Judge {
     }
     if (out_.certain()) return;
     if (!frames)
-      out_.missing.push_back({"stacks of the ranks: their memory may not be read (ptrace_scope, or another user)",
+      out_.missing.push_back({"stacks of the ranks: no permission to read their memory (ptrace_scope, or another user)",
                               "rank 的调用栈：无法读取它们的内存（ptrace_scope，或属于其它用户）"});
     if (!stacks)
-      out_.missing.push_back({"where the Python code is: run with --python-hook, or install py-spy on the hosts",
+      out_.missing.push_back({"the current line of the Python code: run with --python-hook, or install py-spy on the hosts",
                               "Python 代码停在哪里：使用 --python-hook 运行，或在主机上安装 py-spy"});
     if (!in_.flight)
       out_.missing.push_back(

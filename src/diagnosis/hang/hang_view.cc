@@ -115,7 +115,7 @@ std::optional<Activity> held(const RankSample* first, const RankSample& then) {
     if (p.state == "t" || (p.tracer > 0 && p.state == "T")) {
       a.doing = Doing::kTraced;
       std::string by = fmt::format("{} ({})", p.tracer, p.tracer_name);
-      a.words = two("process " + who + " is held by the debugger " + by, "进程 " + who + " 被调试器 " + by + " 停住");
+      a.words = two("process " + who + " is stopped by the debugger " + by, "进程 " + who + " 被调试器 " + by + " 停住");
       return a;
     }
   }
@@ -196,7 +196,7 @@ std::optional<Activity> communicating(const ProcessSample& p) {
       a.doing = Doing::kStore;
       a.pid = p.pid;
       a.words =
-          two("waits for a key of the store: other ranks have not come to the rendezvous", "等待 store 中的键：其它 rank 尚未到达会合点");
+          two("waits for a key of the store: other ranks have not reached the rendezvous", "等待 store 中的键：其它 rank 尚未到达会合点");
       return a;
     }
     if (is_communication(main->frames[i]) || begins(f, "cudaStreamSynchronize") || begins(f, "cudaEventSynchronize")) {
@@ -228,14 +228,13 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
     a.doing = doing;
     a.words = two(std::move(english), std::move(chinese));
   };
-  if (has(t.wchan, "nanosleep")) set(Doing::kSleeping, "sleeps for a time (nanosleep)", "正在定时睡眠（nanosleep）");
-  else if (begins(t.wchan, "do_wait"))
-    set(Doing::kLoader, "waits for a process it has started to end: " + children, "等待它启动的进程结束：" + children);
+  if (has(t.wchan, "nanosleep")) set(Doing::kSleeping, "sleeps (nanosleep)", "正在定时睡眠（nanosleep）");
+  else if (begins(t.wchan, "do_wait")) set(Doing::kLoader, "waits for a child process to exit: " + children, "等待子进程退出：" + children);
   else if (has(t.wchan, "kernel_clone") || has(t.wchan, "do_fork") || has(t.wchan, "vfork"))
-    set(Doing::kLoader, "waits for the program it has started (vfork): " + children, "等待它启动的程序（vfork）：" + children);
+    set(Doing::kLoader, "waits for a program that it started (vfork): " + children, "等待它启动的程序（vfork）：" + children);
   else if (has(t.wchan, "pipe_read") || has(t.wchan, "unix_stream") || has(t.wchan, "unix_dgram") ||
            (has(t.wchan, "poll") && begins(t.waits_on, "pipe to ")))
-    set(Doing::kLoader, "waits to read from another process" + on(t) + (children.empty() ? "" : "; it has started " + children),
+    set(Doing::kLoader, "waits to read data from another process" + on(t) + (children.empty() ? "" : "; it has started " + children),
         "等待从另一个进程读取数据" + on(t) + (children.empty() ? "" : "；它启动了 " + children));
   else if (has(t.wchan, "pipe_write"))
     set(Doing::kReading, "waits to write to a pipe that nobody reads" + on(t), "等待写入无人读取的管道" + on(t));
@@ -244,11 +243,11 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
   else if (has(t.wchan, "futex") && calls({"PyEval_RestoreThread", "PyEval_AcquireThread", "PyGILState_Ensure"}))
     set(Doing::kLock, "waits for Python's global interpreter lock", "等待 Python 的全局解释器锁（GIL）");
   else if (has(t.wchan, "futex"))
-    set(Doing::kLock, "waits for a lock or a queue of its own program (futex)", "等待自身程序中的锁或队列（futex）");
+    set(Doing::kLock, "waits for a lock or a queue in its own process (futex)", "等待自身进程中的锁或队列（futex）");
   else if (has(t.wchan, "poll") || has(t.wchan, "select") || has(t.wchan, "wait_woken") || has(t.wchan, "sk_wait") ||
            has(t.wchan, "tcp_recv"))
-    set(Doing::kReading, "waits for a descriptor" + on(t) + (children.empty() ? "" : "; it has started " + children),
-        "等待描述符" + on(t) + (children.empty() ? "" : "；它启动了 " + children));
+    set(Doing::kReading, "waits for a file descriptor" + on(t) + (children.empty() ? "" : "; it has started " + children),
+        "等待文件描述符" + on(t) + (children.empty() ? "" : "；它启动了 " + children));
   else if (!t.wchan.empty()) set(Doing::kReading, "waits in the kernel: " + t.wchan + on(t), "在内核中等待：" + t.wchan + on(t));
   return a;
 }
@@ -273,7 +272,7 @@ Activity activity_of(const RankSample* first, const RankSample& then, double bet
       Activity a;
       a.doing = Doing::kConnecting;
       a.pid = p->pid;
-      a.words = two(fmt::format("connects to {} and has no answer ({} tries)", s.remote, tries(s)),
+      a.words = two(fmt::format("connecting to {}, no answer ({} attempts)", s.remote, tries(s)),
                     fmt::format("正在连接 {}，没有应答（{} 次尝试）", s.remote, tries(s)));
       return a;
     }

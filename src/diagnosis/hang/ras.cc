@@ -18,12 +18,12 @@ bool looks_like_ras(std::string_view beginning) {
 }
 
 base::Result<RasReport> read_ras(std::string_view text) {
-  if (text.size() > kMostBytes) return base::fail(base::ErrorKind::kConfig, "a report of NCCL's RAS of more than 32 MiB");
-  if (!looks_like_ras(text)) return base::fail(base::ErrorKind::kConfig, "not a report of NCCL's RAS");
+  if (text.size() > kMostBytes) return base::fail(base::ErrorKind::kConfig, "the NCCL RAS report is larger than 32 MiB");
+  if (!looks_like_ras(text)) return base::fail(base::ErrorKind::kConfig, "not an NCCL RAS report");
   if (!base::trim(text).starts_with("{")) return read_ras_text(text);
   base::Result<base::Json> json = base::parse_json(text, kMostBytes);
-  if (!json.ok()) return base::Error(json.error()).within("reading a report of NCCL's RAS");
-  if (!json->is_object()) return base::fail(base::ErrorKind::kConfig, "not a report of NCCL's RAS");
+  if (!json.ok()) return base::Error(json.error()).within("reading an NCCL RAS report");
+  if (!json->is_object()) return base::fail(base::ErrorKind::kConfig, "not an NCCL RAS report");
   return read_ras_json(*json);
 }
 

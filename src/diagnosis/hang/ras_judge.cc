@@ -96,7 +96,7 @@ RasVerdict silent(const RasReport& now) {
   bool dead = !now.dead.empty();
   v.evidence = {
       fmt::format("{} {} NCCL's RAS{}", names_of(v.culprits, false), v.culprits.size() == 1 ? "does not answer" : "do not answer",
-                  dead ? ": considered dead after 60 s" : ": stopped, ended, or cut off"),
+                  dead ? ": considered dead after 60 s" : ": stopped, exited, or unreachable"),
       fmt::format("{} 没有应答 NCCL RAS{}", names_of(v.culprits, true), dead ? "：60 秒后被视为已死" : "：已停止、退出或网络中断")};
   return v;
 }
@@ -148,8 +148,8 @@ RasVerdict behind(const RasCommunicator& c, const std::string& operation) {
   if (high.count < low.count) {
     std::string ahead = high.members.empty() ? fmt::format("{} ranks", high.count) : names_of(high.members, false);
     std::string ahead_zh = high.members.empty() ? fmt::format("{} 个 rank", high.count) : names_of(high.members, true);
-    v.notes.push_back({fmt::format("most have not come: perhaps only {} calls this one, as under 'if rank == 0'", ahead),
-                       fmt::format("多数 rank 都没有来：可能只有 {} 调用了它，例如写在 if rank == 0 之下", ahead_zh)});
+    v.notes.push_back({fmt::format("most ranks have not entered it: perhaps only {} calls it, for example under 'if rank == 0'", ahead),
+                       fmt::format("多数 rank 没有进入该操作：可能只有 {} 调用了它，例如写在 if rank == 0 之下", ahead_zh)});
   }
   return v;
 }
@@ -191,18 +191,18 @@ RasVerdict judge_ras(const RasReport& now, const RasReport* before, double secon
   }
   if (best.kind != Kind::kNothing) {
     if (!before)
-      best.notes.push_back({"one reading: counts that differ for a moment are normal; it is a hang if a second reading is the same",
-                            "只有一次读数：短暂的计数差异是正常的；第二次读数相同才是卡死"});
+      best.notes.push_back({"only one reading: a brief difference of counts is normal; if a second reading is the same, the job hangs",
+                            "只有一次读数：短暂的计数差异是正常的；若第二次读数相同，则任务已挂起"});
     return best;
   }
   if (before && counted && !moved) {
     best.kind = Kind::kStill;
     std::string time = seconds_between > 0 ? fmt::format("in {:.0f} s", seconds_between) : "between the two readings";
     std::string time_zh = seconds_between > 0 ? fmt::format("{:.0f} 秒内", seconds_between) : "两次读数之间";
-    best.evidence = {fmt::format("no rank launched an operation {}, and all have launched as many: they wait in the same one, or are busy "
-                                 "with something else",
+    best.evidence = {fmt::format("no rank launched an operation {}, and all ranks have launched the same number: they wait in the same "
+                                 "operation, or do other work",
                                  time),
-                     fmt::format("{}没有 rank 发起新的操作，且各 rank 计数相同：它们在同一操作中等待，或在忙别的事", time_zh)};
+                     fmt::format("{}没有 rank 发起新的操作，且各 rank 计数相同：它们在同一操作中等待，或在执行其他工作", time_zh)};
   }
   return best;
 }

@@ -54,8 +54,8 @@ std::vector<SlowVerdict> Stragglers::look(const std::map<int, size_t>& ranks) {
       tell(out, {"SLOW-CPU-LIMIT",
                  {rank},
                  host,
-                 {fmt::format("the CPU limit of its cgroup has held it back for {:.0f} % of the time and more", held * 100),
-                  fmt::format("cgroup 的 CPU 限额使它至少 {:.0f} % 的时间无法运行", held * 100)}});
+                 {fmt::format("the CPU limit of its cgroup throttled it for at least {:.0f} % of the time", held * 100),
+                  fmt::format("cgroup 的 CPU 限额使它至少 {:.0f} % 的时间被限流", held * 100)}});
     if (double faults = least(use.faults); faults >= kManyFaults)
       tell(out, {"HANG-SWAPPING",
                  {rank},
@@ -73,7 +73,7 @@ std::vector<SlowVerdict> Stragglers::look(const std::map<int, size_t>& ranks) {
          {"SLOW-RANK",
           busy,
           ranks.at(busy.front()),
-          {fmt::format("it computes ({:.0f} % of a CPU) while all others wait ({:.0f} % and less)", least(use.cpu) * 100, others * 100),
+          {fmt::format("it computes ({:.0f} % of a CPU) while all other ranks wait (at most {:.0f} %)", least(use.cpu) * 100, others * 100),
            fmt::format("它在计算（占用一个 CPU 的 {:.0f} %），而其它 rank 都在等待（不超过 {:.0f} %）", least(use.cpu) * 100,
                        others * 100)}});
   }
@@ -96,7 +96,7 @@ std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector
     tell(out, {"SLOW-GPU-WAITS",
                {},
                host,
-               {fmt::format("all its GPUs are {} % in use at {} W of {} W: their kernels wait for data from other ranks",
+               {fmt::format("all its GPUs show {} % utilisation at only {} W of {} W: their kernels wait for data from other ranks",
                             *ours.front()->utilization_percent, watts, limit),
                 fmt::format("它的所有 GPU 利用率为 {} %，功耗却只有 {} W（上限 {} W）：kernel 在等待其它 rank 的数据",
                             *ours.front()->utilization_percent, watts, limit)}});
@@ -106,7 +106,7 @@ std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector
       tell(out, {"PERF-PCIE-WIDTH",
                  {},
                  host,
-                 {fmt::format("GPU {} has {} of {} PCIe lanes while it works", g->index, g->pcie[0].width, g->pcie[0].max_width),
+                 {fmt::format("GPU {} runs with {} of {} PCIe lanes under load", g->index, g->pcie[0].width, g->pcie[0].max_width),
                   fmt::format("GPU {} 工作时只有 {} 条 PCIe 通道（应为 {}）", g->index, g->pcie[0].width, g->pcie[0].max_width)}});
   if (ours.size() < 2) return out;
   std::vector<int64_t> others;
@@ -117,7 +117,7 @@ std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector
     tell(out, {"SLOW-GPU0-MEMORY",
                {},
                host,
-               {fmt::format("GPU {} holds {}, the others {}", ours[0]->index, base::format_bytes(static_cast<uint64_t>(first)),
+               {fmt::format("GPU {} uses {} of memory, the others {}", ours[0]->index, base::format_bytes(static_cast<uint64_t>(first)),
                             base::format_bytes(static_cast<uint64_t>(median))),
                 fmt::format("GPU {} 占用 {}，其它为 {}", ours[0]->index, base::format_bytes(static_cast<uint64_t>(first)),
                             base::format_bytes(static_cast<uint64_t>(median)))}});

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "diagnosis/hang/rank_words.h"
 
 namespace phalanx::diagnosis {
 namespace {
@@ -158,10 +159,11 @@ std::optional<WatchdogVerdict> mismatch(const std::vector<const Report*>& waitin
   WatchdogVerdict out = verdict("HANG-MISMATCH", odd, most);
   doctor::Words one = collective(*odd.front()), other = collective(*most.front());
   std::string few = base::format_ranges(out.culprits), many = base::format_ranges(out.waiting);
-  out.detail = {fmt::format("rank {} waits in {}, rank {} in {}", few, one.english, many, other.english),
-                fmt::format("rank {} 在等待 {}，rank {} 在等待 {}", few, one.chinese, many, other.chinese)};
+  out.detail = {
+      fmt::format("{} in {}, {} in {}", name_ranks(out.culprits, "waits", "wait"), one.english, name_ranks(out.waiting), other.english),
+      fmt::format("rank {} 在等待 {}，rank {} 在等待 {}", few, one.chinese, many, other.chinese)};
   if (what == "sequence") {
-    out.detail.english += ": they have not called the same number of collectives";
+    out.detail.english += ": the ranks have called different numbers of collectives";
     out.detail.chinese += "：它们调用集合通信的次数不同";
   }
   add_start(out.detail, waiting);
@@ -177,17 +179,18 @@ std::optional<WatchdogVerdict> never_entered(const LogFacts& facts, const std::m
         (report.group == waiting.front()->group || is_whole_world(waiting.front()->group)))
       idle.push_back(&report);
   WatchdogVerdict out = verdict("HANG-NEVER-ENTERED", idle, waiting);
-  std::string_view how = "had finished all it was asked", how_zh = "已完成自己的全部操作";
+  std::string_view how = "had completed all of its operations", how_zh = "已完成自己的全部操作";
   // Who is silent can be told only of a group of all ranks.
   if (idle.empty() && missing.empty() && is_whole_world(waiting.front()->group)) {
     for (int rank : facts.ranks)
       if (!reports.count(rank)) out.culprits.push_back(rank);
-    how = "has no timeout of its own", how_zh = "自己没有超时";
+    how = "reported no timeout", how_zh = "没有报告超时";
   }
   if (out.culprits.empty()) return std::nullopt;
   doctor::Words what = collective(*waiting.front());
   std::string culprits = base::format_ranges(out.culprits), others = base::format_ranges(out.waiting);
-  out.detail = {fmt::format("rank {} waits in {}; rank {} {} and never entered it", others, what.english, culprits, how),
+  out.detail = {fmt::format("{} in {}; {} {} and never entered it", name_ranks(out.waiting, "waits", "wait"), what.english,
+                            name_ranks(out.culprits), how),
                 fmt::format("rank {} 在等待 {}；rank {} {}，没有进入该操作", others, what.chinese, culprits, how_zh)};
   add_start(out.detail, waiting);
   return out;
@@ -197,12 +200,13 @@ WatchdogVerdict undecided(const std::vector<const Report*>& waiting, const std::
   WatchdogVerdict out = verdict("HANG-TIMEOUT", {}, waiting);
   doctor::Words what = collective(*waiting.front());
   std::string ranks = base::format_ranges(out.waiting);
-  out.detail = {fmt::format("rank {} waited in {}", ranks, what.english), fmt::format("rank {} 在等待 {}", ranks, what.chinese)};
+  out.detail = {fmt::format("{} waited in {}", name_ranks(out.waiting), what.english),
+                fmt::format("rank {} 在等待 {}", ranks, what.chinese)};
   add_start(out.detail, waiting);
   if (missing.empty()) return out;
   std::string gone = base::format_ranges(missing);
-  out.detail.english += fmt::format("; the logs of rank {} are not here, and the culprit is likely among them", gone);
-  out.detail.chinese += fmt::format("；缺少 rank {} 的日志，元凶很可能在其中", gone);
+  out.detail.english += fmt::format("; the logs of {} are missing, and the cause is probably in them", name_ranks(missing));
+  out.detail.chinese += fmt::format("；缺少 rank {} 的日志，原因很可能在其中", gone);
   return out;
 }
 
@@ -225,7 +229,7 @@ std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const st
   WatchdogVerdict out = undecided(waiting, missing);
   if (!all) return out;
   out.code = "HANG-TRANSPORT";
-  out.detail.english += "; every rank of the job was in it";
+  out.detail.english += "; every rank of the job had entered it";
   out.detail.chinese += "；任务的所有 rank 都在其中";
   return out;
 }

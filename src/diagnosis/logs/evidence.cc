@@ -91,7 +91,7 @@ void add_flight_records(LogVerdict& verdict, const FlightDumps& dumps) {
   section.lines.push_back({fmt::format("dumps of rank {}, {} operations", base::format_ranges(ranks), entries),
                            fmt::format("rank {} 的转储，共 {} 个操作", base::format_ranges(ranks), entries)});
   if (v.kind == FlightVerdict::Kind::kNothing)
-    section.lines.push_back({"every operation in them has been completed", "其中的操作都已完成"});
+    section.lines.push_back({"every operation in the dumps has been completed", "其中的操作都已完成"});
   else section.lines.push_back(v.evidence);
   section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
   for (const std::string& refused : dumps.refused) section.lines.push_back({"not read: " + refused, "未读取：" + refused});
@@ -117,13 +117,13 @@ void add_ras(LogVerdict& verdict, const std::vector<RasReport>& readings) {
   int told = std::max(now.communicators_told, static_cast<int>(now.communicators.size()));
   section.lines.push_back({fmt::format("{}{}{} {}", version, size, told, told == 1 ? "communicator" : "communicators"),
                            fmt::format("{}{}{} 个通信域", version, size_zh, told)});
-  if (v.kind == RasVerdict::Kind::kNothing) section.lines.push_back({"no fault is to be seen in it", "没有发现问题"});
+  if (v.kind == RasVerdict::Kind::kNothing) section.lines.push_back({"no problem was found in it", "没有发现问题"});
   else section.lines.push_back(v.evidence);
   section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
   if (now.timeouts > 0)
     section.lines.push_back(
-        {fmt::format("{} timeouts while the data was gathered", now.timeouts), fmt::format("收集数据时有 {} 次超时", now.timeouts)});
-  if (now.cut) section.lines.push_back({"the report ends before its end", "报告不完整"});
+        {fmt::format("{} timeouts during data collection", now.timeouts), fmt::format("收集数据时有 {} 次超时", now.timeouts)});
+  if (now.cut) section.lines.push_back({"the report is truncated", "报告不完整"});
   if (!v.code.empty()) {
     LogCause cause;
     cause.code = v.code;

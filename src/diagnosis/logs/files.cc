@@ -140,14 +140,14 @@ void add_hosts(const std::string& folder, std::vector<LogFile>& files) {
 
 base::Result<std::vector<LogFile>> find_logs(const std::string& operand) {
   if (operand == "-") return std::vector<LogFile>{LogFile{.name = "-", .host = {}}};
-  if (!os::exists(operand)) return base::fail(base::ErrorKind::kConfig, fmt::format("there is no file {}", base::quote(operand)));
+  if (!os::exists(operand)) return base::fail(base::ErrorKind::kConfig, fmt::format("file not found: {}", base::quote(operand)));
   if (!os::is_folder(operand)) return std::vector<LogFile>{named(operand)};
   bool run = os::is_folder(operand + "/ranks");
   std::vector<std::string> paths;
   collect(run ? operand + "/ranks" : operand, run ? kDeepest : 0, paths);
   if (paths.empty())
     return base::fail(base::ErrorKind::kConfig, fmt::format("no logs in {}", base::quote(operand)))
-        .because("no file there ends in .log, .txt, .out, .err or .gz")
+        .because("no file in this directory ends in .log, .txt, .out, .err or .gz")
         .with_hint("name the files");
   if (paths.size() > kMostLogFiles)
     return base::fail(base::ErrorKind::kConfig, fmt::format("more than {} logs in {}", kMostLogFiles, base::quote(operand)))

@@ -78,7 +78,7 @@ LogCause cause_of(const LogEvent& event) {
   LogCause cause;
   cause.code = event.signature->code;
   if (is_noticed_only(event)) {
-    if (event.rank >= 0) cause.detail = {fmt::format("noticed by rank {}", event.rank), fmt::format("由 rank {} 发现", event.rank)};
+    if (event.rank >= 0) cause.detail = {fmt::format("reported by rank {}", event.rank), fmt::format("由 rank {} 发现", event.rank)};
     cause.evidence.push_back(evidence_of(event));
     return cause;
   }
@@ -233,13 +233,13 @@ LogCause root_elsewhere(const LogVerdict& verdict, const LogFacts& facts) {
     if (cause.evidence.size() < kMostEvidence && cascade.first.line > 0) cause.evidence.push_back(cascade.first);
   std::string here = base::format_ranges(verdict.ranks), gone = base::format_ranges(verdict.missing);
   if (!verdict.missing.empty())
-    cause.detail = {fmt::format("the logs of rank {} are not here", gone), fmt::format("缺少 rank {} 的日志", gone)};
+    cause.detail = {fmt::format("the logs of rank {} are missing", gone), fmt::format("缺少 rank {} 的日志", gone)};
   else if (!verdict.ranks.empty())
-    cause.detail = {fmt::format("only rank {} speaks here, and only as a victim", here),
-                    fmt::format("这里只有 rank {} 的输出，且都是受害者", here)};
+    cause.detail = {fmt::format("these logs contain only rank {}, and only consequences of the failure", here),
+                    fmt::format("这些日志只包含 rank {} 的输出，且都只是故障的后果", here)};
   if (std::string peers = peers_of(facts); !peers.empty()) {
     bool first = cause.detail.english.empty();
-    cause.detail.english += fmt::format("{}the messages name {}", first ? "" : "; ", peers);
+    cause.detail.english += fmt::format("{}the messages mention {}", first ? "" : "; ", peers);
     cause.detail.chinese += fmt::format("{}消息中提到 {}", first ? "" : "；", peers);
   }
   return cause;

@@ -27,7 +27,7 @@ class Section {
   Section(const NcclTopology& topology, const std::function<std::string(uint64_t)>& place) : t_(topology), place_(place) {}
 
   NcclSection lines() {
-    out_.title = {"NCCL, from its log", "NCCL（来自其日志）"};
+    out_.title = {"NCCL (from its log)", "NCCL（来自其日志）"};
     if (t_.processes.empty()) return std::move(out_);
     processes();
     std::vector<const NcclCommunicator*> all;
@@ -40,7 +40,7 @@ class Section {
     algorithms();
     warnings();
     if (t_.left_out > 0)
-      say(fmt::format("{} pieces were beyond the limits and are left out", t_.left_out), fmt::format("超出上限，略去 {} 项", t_.left_out));
+      say(fmt::format("{} items exceeded the limits and are omitted", t_.left_out), fmt::format("超出上限，略去 {} 项", t_.left_out));
     return std::move(out_);
   }
 

@@ -147,7 +147,7 @@ class Judge {
       std::string why = none_there.empty() ? "" : fmt::format("; NCCL found no InfiniBand on {}", joined(none_there));
       std::string why_zh = none_there.empty() ? "" : fmt::format("；NCCL 在 {} 上没有找到 InfiniBand", joined(none_there));
       add("NCCL-SOCKET-DESPITE-IB", Severity::kWarning, nullptr, on_socket,
-          {fmt::format("{} uses sockets, and InfiniBand was found on {}{}", joined(on_socket), others, why),
+          {fmt::format("{} uses sockets, although InfiniBand was found on {}{}", joined(on_socket), others, why),
            fmt::format("{} 使用 socket，而 {} 上有 InfiniBand{}", joined(on_socket), others, why_zh)});
     } else if (by_network.size() > 1) {
       add("NCCL-TRANSPORT-DIFFERS", Severity::kError, nullptr, all_hosts(by_network),
@@ -196,8 +196,8 @@ class Judge {
       NcclFinding& f = add("NCCL-INIT-MISSING", Severity::kError, &c, {}, {});
       f.ranks = missing;
       f.lines = lines_of(c, stopped);
-      f.evidence = {fmt::format("{} of {} ranks began to start NCCL in these logs, and none came further; missing: rank {}", c.ranks.size(),
-                                c.size, base::format_ranges(missing)),
+      f.evidence = {fmt::format("{} of {} ranks in these logs began to initialise NCCL, and none completed; missing: rank {}",
+                                c.ranks.size(), c.size, base::format_ranges(missing)),
                     fmt::format("这些日志中 {} / {} 个 rank 开始了 NCCL 初始化，都没有继续；缺少 rank {}", c.ranks.size(), c.size,
                                 base::format_ranges(missing))};
       return;
@@ -209,11 +209,11 @@ class Judge {
       where_zh += fmt::format("{}rank {}：{}", where_zh.empty() ? "" : "；", base::format_ranges(ranks), phase.second);
     }
     if (!complete.empty()) {
-      where += fmt::format("; rank {} is done", base::format_ranges(complete));
+      where += fmt::format("; rank {} has finished", base::format_ranges(complete));
       where_zh += fmt::format("；rank {} 已完成", base::format_ranges(complete));
     }
     if (!pairs.empty()) {
-      where += "; announced by one side only: " + pairs;
+      where += "; connections announced by one side only: " + pairs;
       where_zh += "；只有一端宣告的连接：" + pairs;
     }
     NcclFinding& f = add(connecting ? "NCCL-CONNECT-STOPPED" : "NCCL-INIT-STOPPED", Severity::kError, &c, hosts_of(c, stopped),
@@ -336,10 +336,10 @@ doctor::Words nccl_phase(const NcclRank& rank) {
   if (rank.destroyed || rank.aborted) return {};
   if (rank.complete && (rank.rings || !rank.announced)) return {};
   if (rank.complete) return {"connecting channels at the first collective", "第一次集合通信时正在建立通道"};
-  if (rank.rings) return {"rings are connected, the start is not complete", "环已连接，初始化未完成"};
+  if (rank.rings) return {"rings are connected, initialisation is not complete", "环已连接，初始化未完成"};
   if (rank.announced) return {"connecting channels", "正在建立通道"};
-  if (rank.laid_out) return {"the ranks have met, channels are not announced yet", "各 rank 已会合，尚未开始建立通道"};
-  return {"bootstrap: waits for other ranks", "会合阶段：等待其它 rank"};
+  if (rank.laid_out) return {"bootstrap complete, channels not yet announced", "bootstrap 已完成，尚未开始建立通道"};
+  return {"bootstrap: waiting for other ranks", "bootstrap 阶段：等待其它 rank"};
 }
 
 std::vector<NcclFinding> judge_nccl(const NcclTopology& topology) { return Judge(topology).findings(); }

@@ -69,8 +69,9 @@ TEST(FlightCompare, ASendWithoutItsReceiveNamesTheRankThatNeverCame) {
   EXPECT_EQ(v.culprits, (std::vector<int>{6})) << "ranks of the job, not of the group";
   EXPECT_EQ(v.waiting, (std::vector<int>{4}));
   EXPECT_EQ(v.where, "pipe.py:10 (step)");
-  EXPECT_EQ(v.evidence.english,
-            "rank 6 never came to send → rank 6 of pp, in which rank 4 waits; the last of rank 6 was recv ← rank 4, pipe.py:10 (step)");
+  EXPECT_EQ(
+      v.evidence.english,
+      "rank 6 never entered send → rank 6 of pp, in which rank 4 waits; the last operation of rank 6 was recv ← rank 4, pipe.py:10 (step)");
 }
 
 TEST(FlightCompare, BothSendFirst) {
@@ -168,7 +169,7 @@ TEST(FlightCompare, AnOverwrittenRingIsSaid) {
   Op waits{"g", "all_reduce", "started", "[[8]]", "[[8]]", 902};
   FlightVerdict v = compare({{0, {{"g", "0, 1"}}, {waits}, 4100}, {1, {{"g", "0, 1"}}, {waits}, 0}});
   ASSERT_EQ(v.notes.size(), 1u);
-  EXPECT_NE(v.notes[0].english.find("the ring of rank 0 had overwritten"), std::string::npos);
+  EXPECT_NE(v.notes[0].english.find("the ring buffer of rank 0 has overwritten"), std::string::npos);
   // Counted from the first that is not completed: rank 6's ring has lost the receives that rank 4's sends met.
   v = compare({{4, kPipe, {send(1, 0, "completed"), send(1, 0, "started", 2)}, 0}, {6, kPipe, {receive(0, 1, "started", 2)}, 77}});
   EXPECT_EQ(v.code, "HANG-TRANSPORT");

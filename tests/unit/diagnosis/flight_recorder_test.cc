@@ -59,7 +59,7 @@ TEST(FlightRecorder, ARankThatNeverCameIsNamed) {
   EXPECT_EQ(v.waiting, (std::vector<int>{0, 1}));
   EXPECT_EQ(v.sequence, 3);
   EXPECT_EQ(v.evidence.english,
-            "rank 2 never came to all_reduce 3 of group 0, in which rank 0–1 waits; the last of rank 2 was "
+            "rank 2 never entered all_reduce 3 of group 0, in which ranks 0–1 wait; the last operation of rank 2 was "
             "all_reduce 2, train.py:88 (step)");
 }
 
@@ -84,7 +84,7 @@ TEST(FlightRecorder, AllInItMeansTheNetworkOrAGpu) {
   EXPECT_EQ(v.kind, FlightVerdict::Kind::kTogether);
   EXPECT_TRUE(v.culprits.empty());
   v = compare_flight_records({read(0, dump(0, 2, {kDone, kWaits})), read(1, dump(1, 2, {kDone, {.state = "scheduled"}}))});
-  EXPECT_NE(v.evidence.english.find("the stream of rank 1 is blocked"), std::string::npos) << v.evidence.english;
+  EXPECT_NE(v.evidence.english.find("earlier work blocks the stream of rank 1"), std::string::npos) << v.evidence.english;
 }
 
 TEST(FlightRecorder, AMissingDumpIsSaid) {
@@ -92,7 +92,7 @@ TEST(FlightRecorder, AMissingDumpIsSaid) {
   EXPECT_EQ(v.kind, FlightVerdict::Kind::kUndecided);
   EXPECT_EQ(v.code, "");
   EXPECT_EQ(v.without_dump, (std::vector<int>{1}));
-  EXPECT_NE(v.evidence.english.find("there is no dump of rank 1"), std::string::npos);
+  EXPECT_NE(v.evidence.english.find("rank 1 has no dump"), std::string::npos);
 }
 
 TEST(FlightRecorder, WhatARingHasLostIsDone) {

@@ -110,7 +110,7 @@ TEST(LogEvidence, TwoReportsOfRasAreCompared) {
   LogVerdict moving;
   add_ras(moving, {report(8), report(9)});
   EXPECT_FALSE(moving.cause);
-  EXPECT_EQ(moving.sections[0].lines[1].english, "no fault is to be seen in it");
+  EXPECT_EQ(moving.sections[0].lines[1].english, "no problem was found in it");
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(LogJudge, OnlyConsequencesNameThePeersAndTheMissing) {
   LogVerdict verdict = judge({"world size: 4\n[rank1]: " + std::string(kGone) + "[rank3]: " + std::string(kGone)});
   EXPECT_EQ(verdict.cause->code, "LOG-ROOT-ELSEWHERE");
   EXPECT_EQ(verdict.missing, (std::vector<int>{0, 2}));
-  EXPECT_EQ(verdict.cause->detail.english, "the logs of rank 0, 2 are not here; the messages name 10.0.0.7");
+  EXPECT_EQ(verdict.cause->detail.english, "the logs of rank 0, 2 are missing; the messages mention 10.0.0.7");
   ASSERT_EQ(verdict.cascades.size(), 1u);
   EXPECT_EQ(verdict.cascades[0].count, 2u);
   EXPECT_EQ(verdict.cascades[0].ranks, (std::vector<int>{1, 3}));

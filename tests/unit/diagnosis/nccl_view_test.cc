@@ -109,7 +109,7 @@ TEST(NcclView, AMissingRankIsNamed) {
   EXPECT_EQ(f[0].code, "NCCL-INIT-MISSING");
   EXPECT_EQ(f[0].ranks, (std::vector<int>{2}));
   EXPECT_EQ(f[0].communicator, "0xabc");
-  EXPECT_EQ(f[0].evidence.english, "3 of 4 ranks began to start NCCL in these logs, and none came further; missing: rank 2");
+  EXPECT_EQ(f[0].evidence.english, "3 of 4 ranks in these logs began to initialise NCCL, and none completed; missing: rank 2");
 }
 
 TEST(NcclView, LogsOfSomeRanksAreNotMissingRanks) {
@@ -125,7 +125,7 @@ TEST(NcclView, ARankThatStoppedOnTheWay) {
   EXPECT_EQ(f[0].code, "NCCL-INIT-STOPPED");
   EXPECT_EQ(f[0].ranks, (std::vector<int>{2}));
   EXPECT_EQ(f[0].hosts, (std::vector<std::string>{"gpu02"}));
-  EXPECT_EQ(f[0].evidence.english, "rank 2: the ranks have met, channels are not announced yet; rank 0–1, 3 is done");
+  EXPECT_EQ(f[0].evidence.english, "rank 2: bootstrap complete, channels not yet announced; rank 0–1, 3 is done");
   EXPECT_EQ(codes(all(ranks, &Rank::begin)), "NCCL-INIT-STOPPED") << "all are there, and none came further";
 }
 
@@ -139,7 +139,7 @@ TEST(NcclView, ChannelsThatAreNotConnected) {
   EXPECT_EQ(f[0].evidence.english, "rank 0–3: connecting channels");
   f = judge(text + connected({{0}, {1}, {3}}) + ranks[2].edge(3, "P2P/CUMEM"));
   ASSERT_EQ(f.size(), 1u);
-  EXPECT_EQ(f[0].evidence.english, "rank 0–3: connecting channels; announced by one side only: 1 → 2");
+  EXPECT_EQ(f[0].evidence.english, "rank 0–3: connecting channels; connections announced by one side only: 1 → 2");
 }
 
 // Since 2.22 after Init COMPLETE, at the first collective.
@@ -164,7 +164,7 @@ TEST(NcclView, SocketsDespiteInfiniband) {
   EXPECT_EQ(f[0].code, "NCCL-SOCKET-DESPITE-IB");
   EXPECT_EQ(f[0].hosts, (std::vector<std::string>{"gpu02"}));
   EXPECT_EQ(f[0].evidence.english,
-            "gpu02 uses sockets, and InfiniBand was found on gpu01 (mlx5_0:1/IB); NCCL found no InfiniBand on gpu02");
+            "gpu02 uses sockets, although InfiniBand was found on gpu01 (mlx5_0:1/IB); NCCL found no InfiniBand on gpu02");
   for (Rank& r : ranks) r.network = "Socket";
   EXPECT_EQ(codes(healthy(ranks, "P2P/CUMEM", "NET/Socket/0")), "");
   ranks[3].network = "AWS Libfabric";
@@ -259,7 +259,7 @@ TEST(NcclSection, ShowsWhoAndHow) {
             "  gpu02 → gpu02  P2P/CUMEM (1 pair, 1 channel)\n"
             "warning, x.log:47, gpu02 pid 103: misc/socket.cc:484: connect failed\n");
   s = section(Rank{0}.begin());
-  EXPECT_NE(s.lines.back().english.find("rank 0 (gpu01) stopped: bootstrap: waits for other ranks; x.log:5: ncclCommInitRank"),
+  EXPECT_NE(s.lines.back().english.find("rank 0 (gpu01) stopped: bootstrap: waiting for other ranks; x.log:5: ncclCommInitRank"),
             std::string::npos)
       << s.lines.back().english;
   EXPECT_TRUE(section("hello\n").lines.empty());

@@ -89,7 +89,8 @@ TEST(Ras, TheTextOf224) {
   ASSERT_EQ(v.culprits.size(), 1u);
   EXPECT_EQ(v.culprits[0].rank, 21);
   EXPECT_EQ(v.culprits[0].pid, 3487984);
-  EXPECT_EQ(v.evidence.english, "rank 21 (process 3487984 on 172.16.64.213, GPU 5) does not answer NCCL's RAS: stopped, ended, or cut off");
+  EXPECT_EQ(v.evidence.english,
+            "rank 21 (process 3487984 on 172.16.64.213, GPU 5) does not answer NCCL's RAS: stopped, exited, or unreachable");
   RasReport r = read(kHead + "\n" + kErrors + kWarnings +
                      "#0-0 (1f) MISMATCH\n  Communicator ranks have different collective operation counts\n"
                      "  31 ranks have launched up to operation 12\n"

@@ -44,7 +44,7 @@ TEST(Straggler, TheCpuLimitIsTold) {
   std::vector<SlowVerdict> told = s.look(kRanks);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].code, "SLOW-CPU-LIMIT");
-  EXPECT_EQ(told[0].evidence.english, "the CPU limit of its cgroup has held it back for 60 % of the time and more");
+  EXPECT_EQ(told[0].evidence.english, "the CPU limit of its cgroup throttled it for at least 60 % of the time");
 }
 
 machine::Gpu gpu(int64_t index, int64_t used, int64_t percent, int64_t watts) {

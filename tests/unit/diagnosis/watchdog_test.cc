@@ -38,10 +38,9 @@ TEST(Watchdog, TheIdleRankNeverEntered) {
   EXPECT_EQ(verdict->code, "HANG-NEVER-ENTERED");
   EXPECT_EQ(verdict->culprits, (Ranks{2}));
   EXPECT_EQ(verdict->waiting, (Ranks{0, 1}));
-  EXPECT_EQ(
-      verdict->detail.english,
-      "rank 0–1 waits in ALLREDUCE no. 8 of 10 elements; rank 2 had finished all it was asked and never entered it; it began to wait at "
-      "about 09:34:12");
+  EXPECT_EQ(verdict->detail.english,
+            "ranks 0–1 wait in ALLREDUCE no. 8 of 10 elements; rank 2 had completed all of its operations and never entered it; it began "
+            "to wait at about 09:34:12");
   EXPECT_NE(verdict->detail.chinese.find("rank 2"), std::string::npos);
 }
 
@@ -51,7 +50,7 @@ TEST(Watchdog, SilenceCountsOnlyWhereAllAreHeard) {
   EXPECT_EQ(compare_watchdogs(facts, {})->culprits, (Ranks{3}));
   auto verdict = compare_watchdogs(facts, {2});
   EXPECT_EQ(verdict->code, "HANG-TIMEOUT");
-  EXPECT_NE(verdict->detail.english.find("the logs of rank 2 are not here"), std::string::npos);
+  EXPECT_NE(verdict->detail.english.find("the logs of rank 2 are missing"), std::string::npos);
 }
 
 TEST(Watchdog, TheOddOneOfAMismatch) {
@@ -62,7 +61,7 @@ TEST(Watchdog, TheOddOneOfAMismatch) {
   EXPECT_EQ(verdict->culprits, (Ranks{2}));
   verdict = compare_watchdogs(scan(timeout(0, 9) + timeout(1, 8) + timeout(2, 9)), {});
   EXPECT_EQ(verdict->culprits, (Ranks{1}));
-  EXPECT_NE(verdict->detail.english.find("not called the same number"), std::string::npos);
+  EXPECT_NE(verdict->detail.english.find("called different numbers"), std::string::npos);
   // An all-to-all may have other sizes on each rank.
   EXPECT_EQ(compare_watchdogs(scan(timeout(0, 8, "ALLTOALL", 3) + timeout(1, 8, "ALLTOALL", 5)), {})->code, "HANG-TIMEOUT");
 }
