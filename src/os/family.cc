@@ -78,7 +78,7 @@ std::vector<ProcessInfo> descendants(pid_t ancestor, std::string* unseen) {
         out.push_back(p);
       }
   // It may just have ended and been reaped. What is still there has another owner, and /proc is mounted with hidepid.
-  if (own && unseen && out.empty() && !childless()) *unseen = "there is a child process that /proc does not show";
+  if (own && unseen && out.empty() && !childless()) *unseen = "a child process is missing from /proc";
   return out;
 }
 

@@ -202,7 +202,7 @@ void Crew::over(Worker& worker) {
   const std::string& name = calls_[*worker.call].name;
   answers_[*worker.call] = WIFSIGNALED(status)
                                ? base::fail(base::ErrorKind::kInternal, name + ": killed by " + signal_name(WTERMSIG(status)))
-                               : base::fail(base::ErrorKind::kInternal, name + ": its answer could not be sent");
+                               : base::fail(base::ErrorKind::kInternal, name + ": the answer could not be sent");
 }
 
 bool Crew::wait(Mono until) {
@@ -276,7 +276,7 @@ std::string stuck_in(pid_t pid) {
   std::vector<std::string_view> fields = stat_fields(*stat);
   if (fields.empty()) return "";
   base::Result<std::string> where = read_file(folder + "/wchan", 256);
-  std::string text = fmt::format("; its process is in state {}", fields[0]);
+  std::string text = fmt::format("; the process is in state {}", fields[0]);
   return where.ok() && !where->empty() && *where != "0" ? text + ", waiting in " + *where : text;
 }
 

@@ -153,7 +153,7 @@ base::Result<pid_t> spawn(const SpawnSpec& spec) {
   int status = 0;
   ::waitpid(pid, &status, 0);
   if (n != static_cast<ssize_t>(sizeof(failure)))
-    return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " died before exec");
+    return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " exited before exec");
   return child_error(spec, failure);
 }
 
@@ -176,7 +176,7 @@ std::optional<base::Status> spawned(const SpawnSpec& spec, const Starting& start
   if (n < 0 && errno == EAGAIN) return std::nullopt;
   if (n == 0) return base::ok();
   if (n != static_cast<ssize_t>(sizeof(failure)))
-    return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " died before exec");
+    return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " exited before exec");
   return child_error(spec, failure);
 }
 

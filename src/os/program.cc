@@ -52,7 +52,7 @@ base::Result<std::string> find_program(const std::string& name, const std::strin
   if (name.empty()) return base::fail(base::ErrorKind::kUnfit, "the command is empty");
   if (name.find('/') != std::string::npos) {
     if (!is_regular(absolute(name)))
-      return base::fail(base::ErrorKind::kUnfit, name + " is not a program").because("no such file: " + absolute(name));
+      return base::fail(base::ErrorKind::kUnfit, name + " cannot be executed").because("no such file: " + absolute(name));
     base::Result<std::string> found = check_program(name, absolute(name));
     if (!found.ok()) return std::move(found).error();
     return name;

@@ -25,7 +25,7 @@ Server::Server(os::Loop& loop, os::Listener listener, ServerOptions options, os:
       scratch_(kReadSize) {}
 
 base::Result<std::unique_ptr<Server>> Server::start(os::Loop& loop, os::Listener listener, ServerOptions options) {
-  if (options.key.size() != wire::kKeyBytes) return base::fail(base::ErrorKind::kInternal, "the store's key is not 32 bytes long");
+  if (options.key.size() != wire::kKeyBytes) return base::fail(base::ErrorKind::kInternal, "the key of the store is not 32 bytes long");
   TRY_ASSIGN(os::SocketOwners owners, os::SocketOwners::open(listener.endpoint));
   std::unique_ptr<Server> server(new Server(loop, std::move(listener), std::move(options), std::move(owners)));
   Server* self = server.get();

@@ -24,8 +24,8 @@ base::Result<Message> get(std::string_view payload, Read read) {
   Message message;
   bool sensible = read(decoder, message);
   if (sensible && decoder.done()) return message;
-  return base::fail(base::ErrorKind::kInternal, fmt::format("a control frame of type {} with {} bytes makes no sense",
-                                                            static_cast<int>(Message::kType), payload.size()));
+  return base::fail(base::ErrorKind::kInternal,
+                    fmt::format("malformed control frame of type {} with {} bytes", static_cast<int>(Message::kType), payload.size()));
 }
 
 }  // namespace

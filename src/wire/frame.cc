@@ -44,7 +44,7 @@ base::Status FrameReader::find_magic() {
   size_t zero = buffer_.find('\0');
   if (zero != std::string::npos && buffer_.size() - zero >= kStreamMagic.size()) {
     noise_ = buffer_.substr(0, 512);
-    return fail(ErrorKind::kInternal, "the other side speaks another version of the Phalanx stream");
+    return fail(ErrorKind::kInternal, "the other side uses another version of the Phalanx protocol");
   }
   return base::ok();
 }

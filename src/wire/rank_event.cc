@@ -29,7 +29,7 @@ base::Result<RankProgress> parse_rank_progress(std::string_view line) {
   RankProgress progress;
   for (const char* key : {"step", "total"})  // steps are subtracted and divided: what no program counts to is no step
     if (int64_t n = base::get_int(json, key).value_or(0); n < -kMostSteps || n > kMostSteps)
-      return base::fail(base::ErrorKind::kConfig, "a progress event counts too far");
+      return base::fail(base::ErrorKind::kConfig, "a counter in a progress event is out of range");
   progress.step = base::get_int(json, "step");
   progress.total = base::get_int(json, "total");
   progress.loss = base::get_number(json, "loss");

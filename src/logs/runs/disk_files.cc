@@ -91,8 +91,8 @@ void DiskFiles::turn(Log& log) {
   log.fd.reset();
   if (!open(log)) return;
   log.removed += removed;
-  const std::string mark = log.removed == 0 ? fmt::format("[phalanx: this log begins in {}]\n", name)
-                                            : fmt::format("[phalanx: {} of this log were removed; it goes on after {}]\n",
+  const std::string mark = log.removed == 0 ? fmt::format("[phalanx: the earlier part of this log is in {}]\n", name)
+                                            : fmt::format("[phalanx: {} of this log were removed; it continues after {}]\n",
                                                           base::format_bytes(log.removed), name);
   const os::IoStep step = os::write_step(log.fd.get(), mark.data(), mark.size());
   if (step.kind == os::IoStep::kBytes) log.size += step.bytes;

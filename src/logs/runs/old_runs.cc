@@ -212,7 +212,7 @@ class Sweep {
  private:
   // position: how many of our runs are newer. Empty: it stays.
   std::string why_removed(size_t position, int64_t seconds) const {
-    if (position >= keeping_.runs) return fmt::format("{} newer runs are kept (--keep-runs)", keeping_.runs);
+    if (position >= keeping_.runs) return fmt::format("the limit of {} newer runs was reached (--keep-runs)", keeping_.runs);
     if (position >= keeping_.whatever_age && std::chrono::seconds(seconds) > keeping_.age)
       return fmt::format("it ended more than {} days before the latest runs", keeping_.age.count());
     return "";
@@ -232,7 +232,7 @@ class Sweep {
   bool finish(const std::string& id) {
     auto run = open_private(base_.get(), std::string(kLeaving) + id);
     if (!run || !holds_only_a_run(*run)) return true;
-    constexpr const char* kWhy = "its removal was interrupted before";
+    constexpr const char* kWhy = "an earlier removal was interrupted";
     return removing_(id, kWhy, "") && clear(*run, id, kWhy);
   }
 
@@ -241,7 +241,7 @@ class Sweep {
     struct stat now{};
     if (::fstatat(base_.get(), leaving.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 || now.st_ino != run.status.st_ino ||
         now.st_dev != run.status.st_dev)
-      return removing_(id, why, "another folder came in its place");
+      return removing_(id, why, "the directory was replaced by another one");
     const std::string problem = empty_out(run, base_.get(), leaving);
     return problem.empty() || removing_(id, why, problem);
   }

@@ -66,7 +66,7 @@ base::Result<std::string> RunDirectory::base_folder(const std::string& log_dir) 
   if (state.starts_with('/')) return state + "/phalanx/runs";  // the XDG specification: a relative value is ignored
   std::string home = os::environment_value("HOME");
   if (home.starts_with('/')) return home + "/.local/state/phalanx/runs";
-  return base::fail(base::ErrorKind::kConfig, "no folder for the logs of this run")
+  return base::fail(base::ErrorKind::kConfig, "no directory for the logs of this run")
       .because("HOME and XDG_STATE_HOME are not set")
       .with_hint(kOtherFolder);
 }
@@ -74,7 +74,7 @@ base::Result<std::string> RunDirectory::base_folder(const std::string& log_dir) 
 base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t wall_ns) {
   auto failed = [](base::Error error) {
     error.kind = base::ErrorKind::kConfig;
-    return std::move(error).within("making the folder of this run").with_hint(kOtherFolder);
+    return std::move(error).within("creating the directory of this run").with_hint(kOtherFolder);
   };
   if (base::Status made = os::make_folders(base, 0700); !made.ok()) return failed(std::move(made).error());
   std::string id, path;

@@ -126,7 +126,7 @@ base::Status read_run(const std::string& path, Run& run, base::Result<bool>& loc
 
 base::Error not_ours(const Run& run) {
   return base::fail(ErrorKind::kConfig, "the run " + run.id + " is not yours")
-      .because("its folder or its run.json is owned by another user, is a link, or can be written to by others")
+      .because("its directory or its run.json is owned by another user, is a link, or is writable by others")
       .with_hint("ls -ld " + run.path + " " + run.path + "/run.json");
 }
 
@@ -167,7 +167,7 @@ std::string this_machine() {
 base::Error cannot_read(base::Error error, const std::string& what, const std::string& path) {
   return base::fail(ErrorKind::kConfig, "cannot read " + what)
       .because(error.message + (error.message.find(path) == std::string::npos ? ", in " + path : ""))
-      .with_hint("ls -ld " + base::shell_quote(path) + ", and the same again once the file system answers");
+      .with_hint("ls -ld " + base::shell_quote(path) + ", then repeat the command once the file system answers");
 }
 
 Run look_at_run(const std::string& path, const std::string& id) {
@@ -238,7 +238,7 @@ base::Result<Run> find_run(const std::string& base, std::string_view word) {
     return run;
   };
   TRY_ASSIGN(const std::vector<std::string> ids, ids_in(base));
-  if (ids.empty()) return base::fail(ErrorKind::kUsage, "there is no run yet").because("nothing lies in " + base);
+  if (ids.empty()) return base::fail(ErrorKind::kUsage, "there are no runs yet").because("no runs found in " + base);
   if (word.empty() || word == "latest") {
     TRY_ASSIGN(const std::string id, newest_of(base, ids));
     return look(id);
@@ -246,12 +246,11 @@ base::Result<Run> find_run(const std::string& base, std::string_view word) {
   std::vector<std::string> fitting;
   for (const std::string& id : ids)
     if (id.starts_with(word) || (word.size() == kSuffix && id.ends_with(word))) fitting.push_back(id);
-  if (fitting.empty())
-    return base::fail(ErrorKind::kUsage, fmt::format("there is no run {}", base::quote(word))).with_hint("phalanx ps -a");
+  if (fitting.empty()) return base::fail(ErrorKind::kUsage, fmt::format("no such run: {}", base::quote(word))).with_hint("phalanx ps -a");
   if (fitting.size() > 1)
-    return base::fail(ErrorKind::kUsage, fmt::format("{} runs begin or end with {}", fitting.size(), base::quote(word)))
+    return base::fail(ErrorKind::kUsage, fmt::format("the ids of {} runs begin or end with {}", fitting.size(), base::quote(word)))
         .because("of them " + fitting[0] + " and " + fitting[1])
-        .with_hint("give more of the id; phalanx ps -a lists them");
+        .with_hint("write more of the id; phalanx ps -a lists the runs");
   return look(fitting[0]);
 }
 

@@ -94,7 +94,7 @@ void Writer::replace(const std::string& path, std::string_view content) {
   if (socket_.valid() && queued_ + content.size() <= bound_ + kReserveBytes)
     return put(static_cast<uint32_t>(Command::kReplace), 0, path, content);
   dropped_bytes_ += content.size();
-  if (handlers_.warn) handlers_.warn(path + " was not written: its disk takes nothing");
+  if (handlers_.warn) handlers_.warn(path + " was not written: its disk accepts no data");
 }
 
 void Writer::remove(const std::string& path) { put(static_cast<uint32_t>(Command::kRemove), 0, path, {}); }
@@ -161,7 +161,7 @@ void Writer::broken() {
   queue_.clear();
   queued_ = written_ = 0;
   if (handlers_.warn)
-    handlers_.warn("phalanx-logs, the process that writes the logs of this run, was killed: they are incomplete from here on");
+    handlers_.warn("phalanx-logs, the process that writes the logs of this run, was killed: the logs are incomplete from here on");
 }
 
 void Writer::hear() {

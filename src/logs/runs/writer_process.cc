@@ -15,7 +15,7 @@ namespace phalanx::logs {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
-constexpr const char* kBehind = "its disk did not keep up";
+constexpr const char* kBehind = "the disk could not keep up";
 
 uint64_t number_in(std::string_view text) {
   uint64_t number = 0;

@@ -190,7 +190,7 @@ TEST_F(RankLogTest, ABoundedLogKeepsItsNewestLines) {
   std::string line = "0123456789 0123456789 012345678\n";  // 32 bytes
   for (int i = 0; i < 20; ++i) files_.append(file, line);
   std::string twice = both();
-  EXPECT_NE(twice.find("[phalanx: this log begins in 0.log.1]\n"), std::string::npos);
+  EXPECT_NE(twice.find("[phalanx: the earlier part of this log is in 0.log.1]\n"), std::string::npos);
   EXPECT_EQ(std::count(twice.begin(), twice.end(), '\n'), 21) << "nothing is lost yet";
   std::string flood;
   for (int i = 0; i < 1000; ++i) flood += "line " + std::to_string(i) + "\n";
@@ -198,7 +198,7 @@ TEST_F(RankLogTest, ABoundedLogKeepsItsNewestLines) {
   std::string text = both();
   EXPECT_LE(text.size(), 1000u + 64);
   EXPECT_TRUE(text.ends_with("line 999\n"));
-  EXPECT_NE(text.find(" of this log were removed; it goes on after 0.log.1]\n"), std::string::npos);
+  EXPECT_NE(text.find(" of this log were removed; it continues after 0.log.1]\n"), std::string::npos);
   size_t first = text.find("line ");
   int number = std::stoi(text.substr(first + 5));
   for (; number < 1000; ++number) EXPECT_NE(text.find("line " + std::to_string(number) + "\n"), std::string::npos) << "no gap";

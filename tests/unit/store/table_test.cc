@@ -163,7 +163,7 @@ TEST_F(StoreTable, CancelAndReplace) {
   ask(OpCode::kSet, {"/a", "1"});
   EXPECT_EQ(sent(1), "");
   apply(1, OpCode::kWait, {"/b"});
-  apply(1, OpCode::kWait, {"/c"});  // takes the place of the other
+  apply(1, OpCode::kWait, {"/c"});  // replaces the other
   ask(OpCode::kSet, {"/b", "1"});
   EXPECT_EQ(sent(1), "");
   ask(OpCode::kSet, {"/c", "1"});
