@@ -41,7 +41,7 @@ base::Status CheckedFile::read(uint64_t offset, std::span<char> out) const {
   while (!out.empty()) {
     const ssize_t got = pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return io_error("read", path_, errno).within(fmt::format("byte {} was read", offset));
+    if (got < 0) return io_error("read", path_, errno).within(fmt::format("reading byte {}", offset));
     if (got == 0) return damaged(fmt::format("it ends at byte {}", offset));
     out = out.subspan(static_cast<size_t>(got));
     offset += static_cast<uint64_t>(got);

@@ -76,9 +76,9 @@ class Collector {
   base::Status take(int rank, const std::string& path) {
     TRY_ASSIGN(std::string text, os::read_file(path, kMaxRecordBytes));
     auto record = parse_shard_record(text);
-    if (!record.ok()) return std::move(record.error()).within(fmt::format("{} was read", base::quote(path)));
+    if (!record.ok()) return std::move(record.error()).within(fmt::format("reading {}", base::quote(path)));
     if (record->save != id_.name() || record->rank != rank || record->world != id_.world || record->step != id_.step)
-      return base::fail(base::ErrorKind::kInternal, fmt::format("{} is of another save", base::quote(path)));
+      return base::fail(base::ErrorKind::kInternal, fmt::format("{} belongs to another save", base::quote(path)));
     struct stat info{};
     const std::string shard = id_.unfinished() + "/" + shard_file(rank, id_.world);
     if (stat(shard.c_str(), &info) != 0) return io_error("stat", shard, errno);
@@ -95,13 +95,13 @@ class Collector {
     if (!text.ok()) return error;
     auto json = base::parse_json(*text, 1 << 16);
     if (!json.ok()) return error;
-    return std::move(error).because(base::printable(base::get_string(*json, "message").value_or("it did not say why"), 1000));
+    return std::move(error).because(base::printable(base::get_string(*json, "message").value_or("it gave no reason"), 1000));
   }
   base::Error late(milliseconds deadline) const {
-    return base::fail(base::ErrorKind::kTimeout, fmt::format("the shards of rank(s) {} did not come", base::format_ranges(missing_)))
+    return base::fail(base::ErrorKind::kTimeout, fmt::format("the shards of rank(s) {} did not arrive", base::format_ranges(missing_)))
         .because(fmt::format("{} waited {} for them in {}", id_.world > 1 ? "the finishing rank" : "this rank",
                              base::format_duration(deadline), base::quote(id_.unfinished(), 400)))
-        .with_hint("all ranks must see the same folder: is it on a shared disk?");
+        .with_hint("all ranks must share the folder; check that it is on a shared disk");
   }
 
   const SaveId& id_;
@@ -127,7 +127,7 @@ base::Result<Manifest> manifest_of(const SaveId& id, const Collector& all, const
 base::Error taken(const std::string& path) {
   return base::fail(base::ErrorKind::kConfig,
                     fmt::format("{} already exists and is not a checkpoint of this program", base::quote(path, 400)))
-      .because("it holds no manifest, record or DONE mark that phalanx-train writes, so it is not replaced")
+      .because("it contains no manifest, record or DONE mark from phalanx-train, so it is not replaced")
       .with_hint("move it to another folder, or train into another `out`");
 }
 

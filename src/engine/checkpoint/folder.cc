@@ -24,8 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBestFile = "/best.json";
 constexpr std::string_view kBestMagic = "phalanx-best";
-constexpr const char* kCheckFileSystem =
-    "check that this file system works (mount, dmesg), then start again; no checkpoint was removed because of this";
+constexpr const char* kCheckFileSystem = "check that this file system works (mount, dmesg), then restart; no checkpoint was removed";
 
 void report(Removals* removals, const std::string& path, std::string_view why) {
   if (removals) removals->push_back(fmt::format("removed {} ({})", path, why));
@@ -113,8 +112,8 @@ base::Result<std::optional<Best>> best(const std::string& folder) {
   const bool known = json.ok() && base::get_string(*json, "magic") == kBestMagic && base::get_int(*json, "version") == 1;
   const auto step = known ? base::get_int(*json, "step") : std::nullopt;
   if (!step || *step < 0)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("{} does not say which checkpoint is the best", base::quote(path, 400)))
-        .because("it is damaged, or another version wrote it; no checkpoint is removed while that is unknown")
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} does not name the best checkpoint", base::quote(path, 400)))
+        .because("the file is damaged, or another version wrote it; no checkpoint is removed until the best one is known")
         .with_hint("remove that file; the next better validation loss writes a new one");
   TRY_ASSIGN(const bool there, is_there(folder + "/" + name_of_step(*step) + "/" + kDoneFile));
   if (!there) return std::optional<Best>();
@@ -154,9 +153,9 @@ std::string saving_name(int64_t step, std::string_view token, int64_t sequence) 
 base::Error io_error(std::string_view operation, const std::string& path, int error_number) {
   base::Error error = base::system_error(operation, base::quote(path, 400), error_number);
   error.kind = base::ErrorKind::kUnfit;
-  if (error_number == ENOSPC || error_number == EDQUOT) error.hint = "make room on that disk, or keep fewer checkpoints (checkpoint.keep)";
+  if (error_number == ENOSPC || error_number == EDQUOT) error.hint = "free space on that disk, or keep fewer checkpoints (checkpoint.keep)";
   else if (error_number == EACCES || error_number == EPERM || error_number == EROFS)
-    error.hint = "give this user the right to read and write there, or use another folder";
+    error.hint = "grant this user read and write permission, or use another folder";
   else error.hint = kCheckFileSystem;
   return error;
 }

@@ -46,11 +46,11 @@ base::Result<ModelIndex> parse_model_index(std::string_view text) {
   auto map = json.find("weight_map");
   if (map == json.end() || !map->is_object()) return bad("it has no weight_map");
   for (auto item = map->begin(); item != map->end(); ++item) {
-    if (!item->is_string()) return bad(fmt::format("tensor {} has no file's name", base::quote(item.key())));
+    if (!item->is_string()) return bad(fmt::format("tensor {} has no file name", base::quote(item.key())));
     const std::string& file = item->get_ref<const std::string&>();
     if (file.empty() || file == "." || file == ".." || file.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
-      return bad(
-          fmt::format("tensor {} lies in {}, which is not the name of a file beside it", base::quote(item.key()), base::quote(file)));
+      return bad(fmt::format("tensor {} is in {}, which is not the name of a file in the same folder", base::quote(item.key()),
+                             base::quote(file)));
     index.weight_map.emplace(item.key(), file);
   }
   return index;

@@ -24,7 +24,7 @@ base::Status Layout::add(const PieceRecord& piece, int file, uint64_t offset) {
   if (fresh) {
     extent = {piece.tensor.dtype, piece.tensor.shape, elements(piece.tensor.shape), {}};
   } else if (extent.dtype != piece.tensor.dtype || extent.shape != piece.tensor.shape) {
-    return bad(fmt::format("tensor {} is {} at rank {}, but {} at a rank before", base::quote(piece.tensor.name),
+    return bad(fmt::format("tensor {} is {} on rank {}, but {} on an earlier rank", base::quote(piece.tensor.name),
                            describe(piece.tensor.dtype, piece.tensor.shape), file, describe(extent.dtype, extent.shape)));
   }
   if (piece.count > 0) extent.runs.push_back({piece.begin, piece.count, file, offset});
@@ -38,15 +38,15 @@ base::Status Layout::complete() {
     const Run* before = nullptr;
     for (const Run& run : extent.runs) {
       if (run.begin > expected)
-        return bad(fmt::format("tensor {}: elements {} to {} lie in no shard", base::quote(name), expected, run.begin));
+        return bad(fmt::format("tensor {}: no shard contains elements {} to {}", base::quote(name), expected, run.begin));
       if (run.begin < expected)
-        return bad(fmt::format("tensor {}: elements {} to {} lie in the shards of rank {} and of rank {}", base::quote(name), run.begin,
+        return bad(fmt::format("tensor {}: elements {} to {} are in the shards of both rank {} and rank {}", base::quote(name), run.begin,
                                std::min(expected, run.begin + run.count), before->file, run.file));
       expected = run.begin + run.count;
       before = &run;
     }
     if (expected != extent.count)
-      return bad(fmt::format("tensor {}: elements {} to {} lie in no shard", base::quote(name), expected, extent.count));
+      return bad(fmt::format("tensor {}: no shard contains elements {} to {}", base::quote(name), expected, extent.count));
   }
   return base::ok();
 }

@@ -116,7 +116,7 @@ base::Status clean_leftovers(const std::string& folder, std::string_view token, 
   }
   for (const std::string& path : away) {
     TRY(remove_tree(path));
-    if (removals) removals->push_back(fmt::format("removed {}, which an interrupted save had left", path));
+    if (removals) removals->push_back(fmt::format("removed {}, left behind by an interrupted save", path));
   }
   return base::ok();
 }

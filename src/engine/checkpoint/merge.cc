@@ -97,8 +97,8 @@ base::Status check_room(const std::string& parent, uint64_t bytes) {
   const uint64_t room = uint64_t{disk.f_bavail} * disk.f_frsize;
   if (room >= bytes) return base::ok();
   return base::fail(base::ErrorKind::kUnfit, fmt::format("the merged model does not fit on the disk of {}", base::quote(parent, 400)))
-      .because(fmt::format("it needs {} and {} are free", base::format_bytes(bytes), base::format_bytes(room)))
-      .with_hint("-o FOLDER on another disk, or --dtype bf16");
+      .because(fmt::format("it needs {}, but only {} are free", base::format_bytes(bytes), base::format_bytes(room)))
+      .with_hint("use -o FOLDER on another disk, or --dtype bf16");
 }
 
 // The folder in which the output grows, beside the final one. A lock on it tells whether its merge still lives.
@@ -160,8 +160,9 @@ base::Status check_target(const MergeOptions& options) {
     foreign = foreign || !(name.starts_with("model") && name.find(".safetensors") != std::string::npos);
   if (!foreign && (inside.empty() || options.replace)) return base::ok();
   base::Error taken = base::fail(base::ErrorKind::kUsage, fmt::format("{} already exists", base::quote(options.folder, 400)));
-  if (foreign) return std::move(taken).because("it holds more than a merged model").with_hint("-o FOLDER with another folder");
-  return std::move(taken).with_hint("--replace puts the new model in its place");
+  if (foreign)
+    return std::move(taken).because("the folder contains more than a merged model").with_hint("choose another folder with -o FOLDER");
+  return std::move(taken).with_hint("--replace overwrites it");
 }
 
 class Writer {

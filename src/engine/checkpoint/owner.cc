@@ -37,7 +37,7 @@ base::Status lock(int fd, const std::string& path) {
     if (os::mono_now() >= end)
       return base::fail(base::ErrorKind::kTimeout, fmt::format("cannot lock {}", base::quote(path, 400)))
           .because(fmt::format("another process has held the lock for {}", base::format_duration(kLockPatience)))
-          .with_hint("an earlier attempt of this run may be suspended on some host: resume or end it, then start again");
+          .with_hint("an earlier attempt of this run may be suspended on some host: resume or stop it, then restart");
     poll(nullptr, 0, pause_ms);
   }
 }
@@ -76,8 +76,8 @@ base::Status still_owner(const std::string& folder, std::string_view token) {
   if (!owner.ok()) return cannot_tell(std::move(owner).error());
   if (base::trim(*owner) == token) return base::ok();
   return base::fail(base::ErrorKind::kConfig, fmt::format("another run writes its checkpoints to {}", base::quote(folder)))
-      .because("it, or a later attempt of this one, has claimed the folder since this one began")
-      .with_hint("end one of the two, or give them folders of their own");
+      .because("that run, or a later attempt of this run, has claimed the folder since this attempt began")
+      .with_hint("stop one of the two, or use separate folders");
 }
 
 base::Result<OwnerLock> OwnerLock::take(const std::string& folder) {

@@ -34,12 +34,12 @@ base::Result<std::optional<std::string>> read_file(const std::string& path, size
 base::Result<std::string> vouched_manifest(const std::string& path) {
   auto folder = os::is_present_folder(path);
   if (!folder.ok()) return cannot_tell(std::move(folder).error());
-  if (!*folder) return bad("there is no such folder");
+  if (!*folder) return bad("no such folder");
   TRY_ASSIGN(const std::optional<std::string> done, read_file(path + "/" + kDoneFile, 4096));
-  if (!done) return bad("it has no DONE mark: it was never finished");
+  if (!done) return bad("it has no DONE mark, so it was never completed");
   TRY_ASSIGN(std::optional<std::string> manifest, read_file(path + "/" + kManifestFile, kMaxRecordBytes));
   if (!manifest) return bad("it has no manifest.json");
-  if (base::trim(*done) != base::sha256_hex(*manifest)) return bad("its manifest.json is not the one its DONE mark was written for");
+  if (base::trim(*done) != base::sha256_hex(*manifest)) return bad("its manifest.json does not match its DONE mark");
   return std::move(*manifest);
 }
 
@@ -48,7 +48,7 @@ base::Error about(const std::string& path, base::Error error) {
   if (error.kind != base::ErrorKind::kUnfit) error.kind = base::ErrorKind::kConfig;
   const std::string message = fmt::format("cannot use the checkpoint {}", base::quote(path, 400));
   if (error.cause.empty()) error.cause = std::exchange(error.message, message);
-  else error.context.push_back(fmt::format("the checkpoint {} was opened", base::quote(path, 400)));
+  else error.context.push_back(fmt::format("opening the checkpoint {}", base::quote(path, 400)));
   return error;
 }
 
@@ -80,9 +80,9 @@ base::Status Reader::open_files(Manifest manifest) {
   TRY(layout_.complete());
   for (const TensorRecord& tensor : manifest.tensors) {
     auto found = tensors().find(tensor.name);
-    if (found == tensors().end()) return bad(fmt::format("tensor {} of its manifest lies in no shard", base::quote(tensor.name)));
+    if (found == tensors().end()) return bad(fmt::format("no shard contains tensor {} of its manifest", base::quote(tensor.name)));
     if (found->second.dtype != tensor.dtype || found->second.shape != tensor.shape)
-      return bad(fmt::format("tensor {} has another shape or dtype in its manifest than in its shards", base::quote(tensor.name)));
+      return bad(fmt::format("the shape or dtype of tensor {} differs between manifest and shards", base::quote(tensor.name)));
   }
   if (manifest.tensors.size() != tensors().size())
     return bad(fmt::format("its manifest has {} tensors, its shards {}", manifest.tensors.size(), tensors().size()));
@@ -96,9 +96,9 @@ base::Status Reader::add_shard(const NamedFile& shard, const NamedFile& record_f
   auto record = parse_shard_record(text);
   if (!record.ok()) return record_on_disk.damaged(record.error().message);
   if (record->rank != rank || record->world != manifest.world || record->step != manifest.step || record->save != manifest.save)
-    return record_on_disk.damaged("it is of another rank or another save");
+    return record_on_disk.damaged("it belongs to another rank or another save");
   if (record->shard.bytes != shard.file.bytes || record->shard.sha256 != shard.file.sha256)
-    return record_on_disk.damaged("it vouches for another shard than the manifest does");
+    return record_on_disk.damaged("its shard differs from the one in the manifest");
 
   auto file = std::make_unique<CheckedFile>(path_ + "/" + shard.name, shard.file);
   TRY(file->open());
@@ -171,7 +171,7 @@ base::Status Reader::read_bytes(std::string_view name, int64_t begin, int64_t en
                          out.subspan(static_cast<size_t>((from - begin) * size), static_cast<size_t>((to - from) * size)));
     if (!status.ok())
       return std::move(status.error())
-          .within(fmt::format("elements {} to {} of tensor {} were read (byte {})", from, to, base::quote(name), run->offset));
+          .within(fmt::format("reading elements {} to {} of tensor {} (byte {})", from, to, base::quote(name), run->offset));
   }
   return base::ok();
 }
@@ -180,7 +180,8 @@ base::Status Reader::read(std::string_view name, int64_t begin, int64_t end, at:
   at::NoGradGuard no_grad;
   TRY_ASSIGN(const Extent* extent, find(name, begin, end));
   auto type = scalar_type(extent->dtype);
-  if (!type) return about(path_, bad(fmt::format("tensor {} has dtype {}, which libtorch has not", base::quote(name), extent->dtype)));
+  if (!type)
+    return about(path_, bad(fmt::format("tensor {} has dtype {}, which libtorch does not support", base::quote(name), extent->dtype)));
   PHALANX_CHECK(out.numel() == end - begin);
   const bool direct = out.is_cpu() && out.is_contiguous() && out.scalar_type() == *type;
   at::Tensor stored = direct ? out : at::empty({end - begin}, at::TensorOptions().dtype(*type));
@@ -202,7 +203,7 @@ base::Result<Readable> newest_readable(const std::string& folder, int threads) {
     if (verified.error().kind == base::ErrorKind::kUnfit) {
       base::Error unknown = std::move(verified).error();
       unknown.hint =
-          fmt::format("start again once the file system works; if it never will, move {} away and the one before is used", *path);
+          fmt::format("restart once the file system works; if it cannot be repaired, move {} away to use the previous checkpoint", *path);
       return unknown;
     }
     result.skipped.push_back({*path, std::move(verified).error()});

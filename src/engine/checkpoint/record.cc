@@ -32,7 +32,7 @@ base::Result<int64_t> number(const Json& object, const char* key, int64_t max) {
 
 base::Result<std::string> text(const Json& object, const char* key, size_t max) {
   auto value = base::get_string(object, key);
-  if (!value || value->empty() || value->size() > max) return bad(fmt::format("{} is missing or not a text of 1 to {} bytes", key, max));
+  if (!value || value->empty() || value->size() > max) return bad(fmt::format("{} is missing or not a string of 1 to {} bytes", key, max));
   return *value;
 }
 
@@ -48,7 +48,7 @@ base::Result<Json> parse_object(std::string_view content, std::string_view magic
   auto version = base::get_int(json, "version");
   if (version != kVersion)
     return bad(version ? fmt::format("its version is {}; this program reads version {}", *version, kVersion) : "it has no version")
-        .with_hint("use it with the program that wrote it, or begin a new run in another folder");
+        .with_hint("use it with the program that wrote it, or start a new run in another folder");
   return json;
 }
 
@@ -182,7 +182,7 @@ base::Result<Manifest> parse_manifest(std::string_view content) {
     NamedFile file;
     if (!item.is_object()) return bad("a file is not an object");
     TRY_ASSIGN(file.name, text(item, "name", 256));
-    if (file.name != expected) return bad(fmt::format("it names a file {} where {} belongs", base::quote(file.name), expected));
+    if (file.name != expected) return bad(fmt::format("it names a file {} instead of {}", base::quote(file.name), expected));
     TRY_ASSIGN(int64_t bytes, number(item, "bytes", INT64_MAX));
     file.file.bytes = static_cast<uint64_t>(bytes);
     TRY_ASSIGN(file.file.sha256, sha256(item));

@@ -99,7 +99,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool number_float(double, const std::string&) override { return unexpected("a fraction"); }
   bool binary(Json::binary_t&) override { return unexpected("binary data"); }
   bool parse_error(size_t place, const std::string&, const nlohmann::detail::exception&) override {
-    return stop(fmt::format("its header is not JSON from byte {} on", place));
+    return stop(fmt::format("its header is not valid JSON from byte {} on", place));
   }
 
  private:
@@ -109,7 +109,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (problem.empty()) problem = std::move(why);
     return false;
   }
-  bool unexpected(std::string_view what) { return stop(fmt::format("{} where none belongs, at {}", what, base::quote(key_))); }
+  bool unexpected(std::string_view what) { return stop(fmt::format("unexpected {} at {}", what, base::quote(key_))); }
 
   int depth_ = 0;
   std::string name_;  // the key at depth 1

@@ -34,7 +34,7 @@ std::thread start_quietly(auto body) {
 
 base::Result<std::unique_ptr<Saver>> Saver::open(SaverOptions options) {
   if (options.rank < 0 || options.rank >= options.world)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("there is no rank {} among {}", options.rank, options.world));
+    return base::fail(base::ErrorKind::kConfig, fmt::format("rank {} is out of range for {} ranks", options.rank, options.world));
   if (options.token.empty()) return base::fail(base::ErrorKind::kConfig, "a Saver needs a token: the same text on all ranks of one run");
   Removals removed;
   if (options.rank == 0) {
@@ -85,7 +85,7 @@ base::Status Saver::save(SaveRequest request) {
     std::unique_lock lock(mutex_);
     if (task_ && options_.when_busy == WhenBusy::kRefuse) {
       base::Error refused = base::fail(base::ErrorKind::kTimeout, fmt::format("step {} is not saved", request.step))
-                                .because(fmt::format("rank {} still writes step {}", options_.rank, task_->request.step));
+                                .because(fmt::format("rank {} is still writing step {}", options_.rank, task_->request.step));
       lock.unlock();
       note_failure(id, options_.rank, base::fail(refused.kind, refused.cause));
       return refused;

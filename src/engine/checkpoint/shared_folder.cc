@@ -33,7 +33,7 @@ base::Status look_for_signs(int world, const std::string& folder, std::string_vi
   }
   if (missing.empty()) return base::ok();
   return base::fail(base::ErrorKind::kUnfit, fmt::format("the ranks do not share the folder {}", base::quote(folder, 400)))
-      .because(fmt::format("rank 0 does not see there what rank(s) {} wrote", base::format_ranges(missing)))
+      .because(fmt::format("rank 0 does not see the files written there by rank(s) {}", base::format_ranges(missing)))
       .with_hint("set `out` to a folder on a disk that all hosts mount");
 }
 
@@ -47,7 +47,7 @@ base::Status require_shared(comm::Group& group, const std::string& folder, std::
   const std::string mine = sign_of(folder, token, group.rank());
   TRY(comm::agree(group, leave_sign(folder, mine, token), "writing to the checkpoints' folder"));
   base::Status seen = group.rank() == 0 ? look_for_signs(group.world(), folder, token) : base::ok();
-  base::Status all = comm::agree(group, std::move(seen), "looking for what the other ranks wrote");
+  base::Status all = comm::agree(group, std::move(seen), "looking for the files of the other ranks");
   unlink(mine.c_str());
   return all;
 }

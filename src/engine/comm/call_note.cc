@@ -40,7 +40,7 @@ void check_equal(const std::vector<CallNote>& notes, bool with_label) {
   const CallNote& first = notes.front();
   for (size_t r = 1; r < notes.size(); ++r)
     if (!same_call(first, notes[r], with_label))
-      throw std::runtime_error(fmt::format("the ranks call different operations: rank 0 {}, rank {} {}", first.say(), r, notes[r].say()));
+      throw std::runtime_error(fmt::format("the ranks called different operations: rank 0 {}, rank {} {}", first.say(), r, notes[r].say()));
 }
 
 }  // namespace phalanx::engine::comm

@@ -16,7 +16,7 @@ constexpr const char* kHint =
     "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT on every rank";
 
 base::Error wrong(const char* name, std::string why) {
-  return base::fail(base::ErrorKind::kConfig, fmt::format("{} is wrong", name)).because(std::move(why));
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{} is invalid", name)).because(std::move(why));
 }
 
 // Of a launcher.
@@ -77,7 +77,7 @@ base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
   std::optional<std::string> address = lookup("MASTER_ADDR");
   if (!address)
     return base::fail(base::ErrorKind::kConfig, "MASTER_ADDR is not set")
-        .because(fmt::format("rank {} of {} has to meet the others at MASTER_ADDR:MASTER_PORT", env.rank, env.world))
+        .because(fmt::format("rank {} of {} needs MASTER_ADDR:MASTER_PORT for the rendezvous", env.rank, env.world))
         .with_hint(kHint);
   env.master_addr = *address;
   TRY_ASSIGN(int64_t port, number(lookup, "MASTER_PORT", 1, 65535));

@@ -37,7 +37,7 @@ std::vector<std::string> exchange(Group& group, std::string_view text, std::stri
   lengths = shared_lengths.to(at::kCPU);
   const int64_t* length = lengths.data_ptr<int64_t>();
   const int64_t longest = *std::max_element(length, length + world);
-  if (longest > kMaxText) throw std::length_error(fmt::format("{}: a text of {} bytes is too long", label, longest));
+  if (longest > kMaxText) throw std::length_error(fmt::format("{}: the message of {} bytes is too long", label, longest));
 
   at::Tensor bytes = at::zeros({world, longest}, at::TensorOptions().dtype(at::kByte));
   if (!text.empty()) std::memcpy(bytes.data_ptr<uint8_t>() + group.rank() * longest, text.data(), text.size());

@@ -110,7 +110,7 @@ base::Result<std::unique_ptr<FlightPipe>> FlightPipe::listen(const FlightRing& r
   if (!fifo.valid()) return base::system_error("open", path);
   struct stat about{};
   if (fstat(fifo.get(), &about) != 0 || !S_ISFIFO(about.st_mode))
-    return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not a fifo", path));
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not a FIFO", path));
   TRY_ASSIGN(os::PipeEnds end, os::make_pipe());
   return std::unique_ptr<FlightPipe>(new FlightPipe(ring, path, std::move(fifo), std::move(end)));
 }

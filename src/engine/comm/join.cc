@@ -81,14 +81,14 @@ base::Result<std::shared_ptr<FlightRing>> open_flight(const RankEnv& env) {
 base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device) {
   if (env.world == 1) return make_single_rank(device);
   TRY(check_interfaces(env.gloo_interfaces));
-  std::string doing = fmt::format("rank {} of {} joined the others at {}:{}", env.rank, env.world, env.master_addr, env.master_port);
+  std::string doing = fmt::format("rendezvous of rank {} of {} at {}:{}", env.rank, env.world, env.master_addr, env.master_port);
   const bool hosting = env.rank == 0 && !env.agent_store;
   const std::string address = own_address(env);
   if (hosting && address.empty())
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("cannot resolve MASTER_ADDR {}", base::quote(env.master_addr)))
-        .because("rank 0 is to serve the store there, so it has to be a name or address of this host");
+        .because("rank 0 provides the store on this address, so it must be a name or address of this host");
   SlowNotice patience(
-      fmt::format("rank {} of {} waits for the other ranks at {}:{}", env.rank, env.world, env.master_addr, env.master_port));
+      fmt::format("rank {} of {} is waiting for the other ranks at {}:{}", env.rank, env.world, env.master_addr, env.master_port));
   StoreHandle store;
   try {
     store = open_store(env, hosting);

@@ -35,7 +35,7 @@ std::unique_ptr<Group> make_group(StoreHandle store, const Place& place, const G
   GroupOptions gloo = options;
   const int each = ranks_per_host(hosts);
   if (std::count(hosts.begin(), hosts.end(), kSwitchedOff) > 0) {
-    gloo.instead_of = "shared memory is switched off";
+    gloo.instead_of = "shared memory is disabled";
   } else if (each == 0) {
     gloo.instead_of = "no shared memory: the hosts have different numbers of ranks, or the ranks are not numbered host by host";
   } else if (each > 1) {

@@ -48,7 +48,8 @@ void check_call(const Operation& operation, int world, at::Device device) {
     if (!tensor.is_contiguous()) refuse(operation, "a tensor is not contiguous");
     if (tensor.device() != device)
       refuse(operation, fmt::format("a tensor is on {}, the group on {}", tensor.device().str(), device.str()));
-    if (!moved(tensor.scalar_type())) refuse(operation, fmt::format("tensors of {} are not moved", c10::toString(tensor.scalar_type())));
+    if (!moved(tensor.scalar_type()))
+      refuse(operation, fmt::format("tensors of type {} are not supported", c10::toString(tensor.scalar_type())));
   }
   const at::ScalarType in = operation.input.scalar_type(), out = operation.output.scalar_type();
   const bool widened = operation.kind == Kind::kReduceScatter && out == at::kFloat && (in == at::kBFloat16 || in == at::kHalf);
@@ -59,7 +60,7 @@ void check_call(const Operation& operation, int world, at::Device device) {
   if (operation.kind == Kind::kAllGather && output != input * world)
     refuse(operation, fmt::format("output has {} elements, not {} pieces of {}", output, world, input));
   if (operation.kind == Kind::kBroadcast && (operation.root < 0 || operation.root >= world))
-    refuse(operation, fmt::format("root {} is not one of {} ranks", operation.root, world));
+    refuse(operation, fmt::format("root {} is out of range for {} ranks", operation.root, world));
 }
 
 }  // namespace phalanx::engine::comm

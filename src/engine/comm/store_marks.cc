@@ -26,7 +26,7 @@ void StoreMarks::forget_before(int rank) {
 }
 
 std::string never_came(const std::vector<int>& ranks, std::chrono::milliseconds deadline) {
-  return fmt::format("rank{} {} never came within {:.3g} s", ranks.size() > 1 ? "s" : "", base::format_ranges(ranks),
+  return fmt::format("rank{} {} did not arrive within {:.3g} s", ranks.size() > 1 ? "s" : "", base::format_ranges(ranks),
                      static_cast<double>(deadline.count()) / 1e3);
 }
 

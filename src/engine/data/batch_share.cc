@@ -13,14 +13,15 @@ std::string counted(int64_t number, std::string_view what, std::string_view plur
 
 base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accumulate, const std::string& key) {
   if (global <= 0 || world <= 0 || accumulate <= 0)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("{} rows cannot be shared by {} ranks × {} parts", global, world, accumulate))
+    return base::fail(base::ErrorKind::kConfig,
+                      fmt::format("{} rows cannot be divided among {} ranks × {} parts", global, world, accumulate))
         .because("each of the three must be at least 1");
   const int64_t parts = world * accumulate;
   if (global % parts == 0) return BatchShare{global / parts, world, accumulate};
   const int64_t below = global / parts * parts, above = below + parts;
   std::string hint = fmt::format("{}={}", key, above);
   if (below > 0) hint += fmt::format(" or {}={}", key, below);
-  return base::fail(base::ErrorKind::kConfig, fmt::format("{} {} cannot be shared equally", key, global))
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{} {} cannot be divided equally", key, global))
       .because(fmt::format("{} ranks × train.accumulate {} make {} parts", world, accumulate, parts))
       .with_hint(std::move(hint));
 }

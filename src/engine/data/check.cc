@@ -108,7 +108,7 @@ class Walk {
     try {
       for (int i = 0; i < options_.workers; ++i) threads.emplace_back(work);
     } catch (const std::system_error&) { wanted = static_cast<int>(threads.size()); }  // the host allows no more
-    if (threads.empty()) return findings_.add(kNoThreads, [] { return "the host allows no more threads"; });
+    if (threads.empty()) return findings_.add(kNoThreads, [] { return "the host does not allow more threads"; });
     for (std::thread& thread : threads) thread.join();
     for (size_t i = 0; i < chunk_.size(); ++i)
       if (chunk_[i].steady && hashes[i] != chunk_[i].hash) findings_.add(kRacy, [&] { return source_.place(chunk_[i].ticket); });
@@ -167,7 +167,7 @@ class Walk {
   void refuse_outside(const std::string& field, int64_t low, int64_t high, const Ticket& ticket) {
     const bool above = options_.vocabulary > 0 && static_cast<uint64_t>(std::max<int64_t>(high, 0)) >= options_.vocabulary;
     if (low >= 0 && !above) return;
-    findings_.add(kOutside, [&] { return fmt::format("{}: {} hold {}", source_.place(ticket), field, low < 0 ? low : high); });
+    findings_.add(kOutside, [&] { return fmt::format("{}: {} contain {}", source_.place(ticket), field, low < 0 ? low : high); });
   }
 
   // Against the first item that could be read: what collate would refuse.

@@ -19,7 +19,7 @@ std::string shape_text(const at::Tensor& tensor) {
 }
 
 base::Error cannot_stack(std::string why) {
-  return base::fail(base::ErrorKind::kConfig, "these items do not make a batch").because(std::move(why));
+  return base::fail(base::ErrorKind::kConfig, "these items cannot be combined into a batch").because(std::move(why));
 }
 
 base::Status check_field(std::span<const Sample> items, size_t field) {

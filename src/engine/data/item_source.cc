@@ -12,8 +12,8 @@ base::Result<Sample> ItemSource::load(const Ticket& ticket, uint64_t seed, int64
   auto reading = [&] { return fmt::format("reading item {} of {}", ticket.number, base::quote(name())); };
   auto thrown = [&](std::string_view what) {
     const std::string_view first_line = what.substr(0, what.find('\n'));  // torch appends a stack
-    return base::fail(base::ErrorKind::kJobFailed, "an item of the data cannot be had")
-        .because(fmt::format("the set threw: {}", base::printable(first_line, 400)))
+    return base::fail(base::ErrorKind::kJobFailed, "cannot read a data item")
+        .because(fmt::format("the dataset threw an exception: {}", base::printable(first_line, 400)))
         .within(reading());
   };
   ItemRandom random(seed, epoch, ticket.number);
@@ -22,7 +22,7 @@ base::Result<Sample> ItemSource::load(const Ticket& ticket, uint64_t seed, int64
     if (!sample.ok()) return std::move(sample).error().within(reading());
     return sample;
   } catch (const std::exception& failure) { return thrown(failure.what()); } catch (...) {
-    return thrown("something that is no std::exception");
+    return thrown("an exception that is not a std::exception");
   }
 }
 

@@ -102,19 +102,19 @@ base::Result<Pieces> open_files(const std::vector<std::string>& paths, const Set
 
 base::Status open_stream(const std::vector<std::string>& paths, const SetOptions& options, OpenedSet& set) {
   if (options.validation > 0 && options.validation_files.empty())
-    return base::fail(base::ErrorKind::kConfig, "a stream has no end that could be kept for validation")
-        .because("data.streaming is on and data.validation is above 0")
-        .with_hint("data.validation=0, or name files in data.validation_files");
+    return base::fail(base::ErrorKind::kConfig, "the end of a stream cannot be held out for validation")
+        .because("data.streaming is on, and data.validation is above 0")
+        .with_hint("set data.validation=0, or name files in data.validation_files");
   std::vector<std::shared_ptr<const MappedFile>> files;
   for (const std::string& path : paths) {
     TRY_ASSIGN(MappedFile mapped, MappedFile::open(path));
     const Format format = format_of(mapped, options.format);
     if (format != Format::kJsonl && format != Format::kLines)
       return base::fail(base::ErrorKind::kConfig, fmt::format("{} cannot be streamed", base::quote(path)))
-          .because(fmt::format("its format is {}, which is read in place at any size", to_text(format)))
-          .with_hint("data.streaming=off, or data.format=lines");
+          .because(fmt::format("its format {} is read in place at any size", to_text(format)))
+          .with_hint("set data.streaming=off, or data.format=lines");
     if (!set.files.empty() && format != set.files[0].format)
-      return base::fail(base::ErrorKind::kConfig, "the files of a stream have two formats")
+      return base::fail(base::ErrorKind::kConfig, "the files of a stream have different formats")
           .because(fmt::format("{} is {}, {} is {}", set.files[0].path, to_text(set.files[0].format), path, to_text(format)))
           .with_hint("set data.format");
     set.files.push_back({path, format, mapped.bytes().size(), -1, ByteTokenizer::kVocabulary});
@@ -137,7 +137,7 @@ std::string_view to_text(Format format) {
 base::Result<Format> parse_format(std::string_view text) {
   for (const FormatName& row : kFormats)
     if (row.name == text) return row.format;
-  return base::fail(base::ErrorKind::kConfig, fmt::format("{} is no format of data", base::quote(text)));
+  return base::fail(base::ErrorKind::kConfig, fmt::format("unknown data format {}", base::quote(text)));
 }
 
 base::Result<OpenedSet> open_set(const SetOptions& options) {
@@ -147,10 +147,10 @@ base::Result<OpenedSet> open_set(const SetOptions& options) {
 
 base::Result<OpenedSet> open_paths(const std::vector<std::string>& paths, const SetOptions& options) {
   if (options.lines.context <= 0)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("a context of {} tokens is none", options.lines.context));
+    return base::fail(base::ErrorKind::kConfig, fmt::format("the context of {} tokens is too small", options.lines.context));
   if (options.validation < 0 || options.validation >= 1)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("{} of a set cannot be kept for validation", options.validation))
-        .because("it is a share, from 0 to below 1");
+    return base::fail(base::ErrorKind::kConfig, fmt::format("{} of a dataset cannot be held out for validation", options.validation))
+        .because("it must be a fraction from 0 to below 1");
   OpenedSet set;
   SetOptions training = options;
   if (!options.validation_files.empty()) training.validation = 0;

@@ -12,9 +12,9 @@ namespace phalanx::engine::data {
 
 base::Result<std::shared_ptr<TensorDataset>> TensorDataset::create(std::string name, std::vector<Field> columns) {
   auto wrong = [&](std::string why) {
-    return base::fail(base::ErrorKind::kUsage, fmt::format("the set {} cannot be made", base::quote(name))).because(std::move(why));
+    return base::fail(base::ErrorKind::kUsage, fmt::format("cannot create the dataset {}", base::quote(name))).because(std::move(why));
   };
-  if (columns.empty()) return wrong("it has no tensors");
+  if (columns.empty()) return wrong("the dataset has no tensors");
   for (size_t i = 0; i < columns.size(); ++i) {
     at::Tensor& value = columns[i].value;
     const std::string field = base::quote(columns[i].name);
@@ -57,7 +57,7 @@ ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) 
 }
 
 size_t ConcatDataset::part_of(int64_t index) const {
-  require(index >= 0 && index < size(), "there is no item {} in a set of {}", index, size());
+  require(index >= 0 && index < size(), "item {} is out of range for a dataset of {} items", index, size());
   return static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
 }
 

@@ -35,23 +35,23 @@ base::Result<T> without_throwing(const F& work) {
     return work();
   } catch (const std::exception& failure) {
     const std::string_view what = failure.what();
-    return base::fail(base::ErrorKind::kJobFailed, "a step of the data cannot be made")
+    return base::fail(base::ErrorKind::kJobFailed, "cannot assemble a batch")
         .because(base::printable(what.substr(0, what.find('\n')), 400));
-  } catch (...) { return base::fail(base::ErrorKind::kJobFailed, "a step of the data cannot be made").because("an unknown exception"); }
+  } catch (...) { return base::fail(base::ErrorKind::kJobFailed, "cannot assemble a batch").because("an unknown exception"); }
 }
 
 base::Status check_options(const LoaderOptions& options) {
   if (options.workers < 0 || options.prefetch <= 0 || options.accumulate <= 0)
-    return base::fail(base::ErrorKind::kConfig, "the options of the loader make no sense")
+    return base::fail(base::ErrorKind::kConfig, "the options of the loader are invalid")
         .because(fmt::format("workers is {}, prefetch {}, accumulate {}", options.workers, options.prefetch, options.accumulate))
         .with_hint("workers must be at least 0, the others at least 1");
   if (options.plan.rows % options.accumulate != 0)
-    return base::fail(base::ErrorKind::kConfig, "the rows of a step cannot be accumulated in equal parts")
+    return base::fail(base::ErrorKind::kConfig, "the rows of a step cannot be divided into equal micro-batches")
         .because(fmt::format("{} rows, {} parts", options.plan.rows, options.accumulate));
   const PlanOptions& plan = options.plan;
   if (plan.rows <= 0) return base::fail(base::ErrorKind::kConfig, fmt::format("a step cannot have {} rows per rank", plan.rows));
   if (plan.rank < 0 || plan.rank >= plan.world)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("there is no rank {} among {}", plan.rank, plan.world));
+    return base::fail(base::ErrorKind::kConfig, fmt::format("rank {} is out of range for {} ranks", plan.rank, plan.world));
   return base::ok();
 }
 
@@ -92,7 +92,7 @@ base::Status StepLoader::start_workers() {
     stop_workers();
     return base::fail(base::ErrorKind::kUnfit, fmt::format("cannot start {} threads for the data", options_.workers))
         .because(failure.code().message())
-        .with_hint("data.workers=0, or raise `ulimit -u`");
+        .with_hint("set data.workers=0, or raise `ulimit -u`");
   }
   return base::ok();
 }
@@ -149,7 +149,7 @@ base::Result<StepLoader::Made> StepLoader::make(const StepPlan& plan) const {
     }
     auto batch = collate(samples, options_.padding);
     if (!batch.ok())
-      return std::move(batch).error().within(fmt::format("making step {} of epoch {} from items {} … of {}", plan.step, plan.epoch,
+      return std::move(batch).error().within(fmt::format("assembling step {} of epoch {} from items {} … of {}", plan.step, plan.epoch,
                                                          source_.place(plan.items[first]), source_.name()));
     made.step.targets += batch->targets;
     made.step.micro.push_back(*std::move(batch));
@@ -205,7 +205,7 @@ base::Status StepLoader::restore(const base::Json& state) {
 }
 
 base::Status StepLoader::start(int64_t epoch) {
-  if (epoch < 0) return base::fail(base::ErrorKind::kConfig, fmt::format("there is no epoch {}", epoch));
+  if (epoch < 0) return base::fail(base::ErrorKind::kConfig, fmt::format("invalid epoch {}", epoch));
   return move([&] { return planner_->start(epoch); });
 }
 

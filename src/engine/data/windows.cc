@@ -19,17 +19,17 @@ uint64_t end_of(const TokenFile& file, uint64_t i) { return i + 1 < file.header.
 
 WindowDataset::WindowDataset(std::shared_ptr<const MappedFile> file, TokenView tokens, uint64_t first, uint64_t last, int64_t context)
     : file_(std::move(file)), tokens_(tokens), first_(first), last_(last), context_(context) {
-  require(first <= last && last <= tokens.count, "tokens {}–{} are not among the {} of this file", first, last, tokens.count);
-  require(context > 0, "a context of {} tokens is none", context);
+  require(first <= last && last <= tokens.count, "tokens {}–{} are out of range for the {} tokens of this file", first, last, tokens.count);
+  require(context > 0, "the context of {} tokens is too small", context);
   size_ = last == first ? 0 : static_cast<int64_t>((last - first - 1) / static_cast<uint64_t>(context));
 }
 
 WindowDataset::WindowDataset(std::shared_ptr<const MappedFile> file, const TokenFile& tokens, uint64_t first_document,
                              uint64_t last_document, int64_t context)
     : file_(std::move(file)), tokens_(tokens.tokens), context_(context), file_of_documents_(tokens), first_document_(first_document) {
-  require(first_document <= last_document && last_document <= tokens.header.documents, "documents {}–{} are not among the {} of this file",
-          first_document, last_document, tokens.header.documents);
-  require(context > 0, "a context of {} tokens is none", context);
+  require(first_document <= last_document && last_document <= tokens.header.documents,
+          "documents {}–{} are out of range for the {} documents of this file", first_document, last_document, tokens.header.documents);
+  require(context > 0, "the context of {} tokens is too small", context);
   window_ends_.reserve(last_document - first_document);
   for (uint64_t i = first_document; i < last_document; ++i) {
     const auto targets = static_cast<int64_t>(end_of(tokens, i) - tokens.document(i)) - 1;
@@ -41,7 +41,7 @@ WindowDataset::WindowDataset(std::shared_ptr<const MappedFile> file, const Token
 }
 
 WindowDataset::Window WindowDataset::window(int64_t index) const {
-  require(index >= 0 && index < size_, "there is no item {} in a set of {}", index, size_);
+  require(index >= 0 && index < size_, "item {} is out of range for a dataset of {} items", index, size_);
   const auto context = static_cast<uint64_t>(context_);
   if (window_ends_.empty()) return {first_ + static_cast<uint64_t>(index) * context, context};
   const auto found = std::upper_bound(window_ends_.begin(), window_ends_.end(), index);

@@ -88,7 +88,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
       auto found = context->saved_data.find(name);
       if (found == context->saved_data.end()) return at::Tensor();
       at::Tensor value = found->second.toTensor();
-      TORCH_CHECK(value.defined(), "the loss can be differentiated once only");
+      TORCH_CHECK(value.defined(), "the loss can be differentiated only once");
       found->second = at::Tensor();  // its memory goes on as the gradient
       return value.mul_(grads[0]);
     };

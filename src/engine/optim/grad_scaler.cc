@@ -29,8 +29,7 @@ base::Json GradScaler::state() const {
 
 base::Status GradScaler::restore(const base::Json& state) {
   auto bad = [](std::string_view key, std::string_view want) {
-    return base::fail(base::ErrorKind::kConfig, "the state of the loss scaling cannot be used")
-        .because(fmt::format("\"{}\" is not {}", key, want));
+    return base::fail(base::ErrorKind::kConfig, "the loss scaling state is invalid").because(fmt::format("\"{}\" is not {}", key, want));
   };
   auto scale = base::get_number(state, "scale"), growth = base::get_number(state, "growth_factor");
   auto backoff = base::get_number(state, "backoff_factor");

@@ -17,7 +17,7 @@ Optimizer::Optimizer(std::vector<Row> rows, std::vector<Group> groups) : rows_(s
     int64_t last = 0;
     for (const Run& run : row.runs) {
       require(last <= run.begin && run.begin <= run.end && run.end <= row.params.numel(),
-              "run {}–{} overlaps its predecessor or leaves its row of {}", run.begin, run.end, row.params.numel());
+              "run {}–{} overlaps the previous run or exceeds its row of {}", run.begin, run.end, row.params.numel());
       require(run.group >= 0 && static_cast<size_t>(run.group) < groups_.size(), "group {} does not exist; there are {}", run.group,
               groups_.size());
       last = run.end;

@@ -14,7 +14,7 @@ namespace phalanx::engine::optim {
 Sgd::Sgd(std::vector<Row> rows, std::vector<Group> groups, const SgdOptions& options)
     : Optimizer(std::move(rows), std::move(groups)), options_(options) {
   require(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
-          "Nesterov momentum needs a momentum above 0 and no dampening; they are {} and {}", options.momentum, options.dampening);
+          "Nesterov momentum needs a momentum above 0 and no dampening, not {} and {}", options.momentum, options.dampening);
   if (options.momentum != 0) momentum_ = zeros_like_rows();
 }
 

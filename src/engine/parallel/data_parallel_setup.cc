@@ -69,8 +69,8 @@ base::Status DataParallel::collect() {
     params_.push_back({item.key(), value});
   }
   if (params_.empty())
-    return base::fail(base::ErrorKind::kConfig, "the module has no parameter that requires a gradient")
-        .with_hint("wrap it without DataParallel");
+    return base::fail(base::ErrorKind::kConfig, "no parameter of the module requires a gradient")
+        .with_hint("use the module without DataParallel");
   return base::ok();
 }
 

@@ -97,7 +97,7 @@ void Gradients::State::allocate() {
 }
 
 void Gradients::State::arm(bool last) {
-  if (complete) throw std::logic_error("backward() after the last micro-batch of a step: step() or clear() comes first");
+  if (complete) throw std::logic_error("backward() was called after the last micro-batch of a step; call step() or clear() first");
   armed = true;
   reducing = last || rules.each_micro_batch || rules.keep == Keep::kDropped;
   learning = rules.learn_repeats && !learned;
@@ -125,9 +125,8 @@ void Gradients::State::came(size_t u, size_t s) {
   if (unit.left && !something) return;
   if (unit.left)
     throw std::runtime_error(
-        fmt::format("the gradient of {} came once more after it had been reduced: the parameter is used inside and outside of activation "
-                    "checkpointing, "
-                    "or in two checkpointed parts. Set repeated_gradients, or checkpoint other parts",
+        fmt::format("the gradient of {} was computed again after it had been reduced: the parameter is used both inside and outside "
+                    "activation checkpointing, or in two checkpointed parts. Set repeated_gradients, or checkpoint other parts",
                     names[units[u].slots[s].param]));
   ++slot.came;
   if (rules.keep != Keep::kDropped && something) {

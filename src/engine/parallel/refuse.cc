@@ -35,15 +35,15 @@ base::Status refuse_impossible(const Options& o, const GroupTraits& around) {
   if (o.gradients != at::kFloat && o.gradients != at::kBFloat16)
     return refuse("gradients are summed in fp32 or bf16", "leave gradients at fp32");
   if (o.share_parameters && o.stage == Stage::kZero3)
-    return refuse("share_parameters keeps every parameter whole, and zero3 is there to not have them whole",
+    return refuse("share_parameters keeps every parameter whole, while zero3 shards the parameters",
                   "choose zero1 or zero2 with share_parameters, or zero3 without");
   if (o.share_parameters && !around.on_cpu)
-    return refuse("share_parameters is for ranks on CPUs: GPUs have no common memory", "leave share_parameters out");
+    return refuse("share_parameters works only for ranks on CPUs: GPUs have no common memory", "omit share_parameters");
   if (o.offload && around.on_cpu)
-    return refuse("there is nothing to offload: the model is in host memory already", "leave offload out, or train on a GPU");
+    return refuse("there is nothing to offload: the model is in host memory already", "omit offload, or train on a GPU");
   if (o.deterministic && !around.ordered_sums)
     return refuse("deterministic needs sums over ranks in a fixed order, which this group's backend does not promise",
-                  "train on CPUs, or leave deterministic out");
+                  "train on CPUs, or omit deterministic");
   if (o.first_bucket_bytes < 1 || o.bucket_bytes < o.first_bucket_bytes)
     return refuse("bucket_bytes must be at least first_bucket_bytes, and that at least 1", "leave both at their defaults");
   if (o.live_units < 1) return refuse("live_units must be at least 1", "leave live_units at its default");

@@ -17,10 +17,10 @@ base::Result<int64_t> vocabulary_of(const Config& config, const data::OpenedSet&
   const auto known = static_cast<int64_t>(set.vocabulary);
   const int64_t wanted = config.model.vocabulary;
   if (known == 0 && wanted == 0)
-    return base::fail(base::ErrorKind::kConfig, "the data does not say how many tokens there are").with_hint("set model.vocabulary");
+    return base::fail(base::ErrorKind::kConfig, "the data does not specify the size of its vocabulary").with_hint("set model.vocabulary");
   if (wanted != 0 && wanted < known)
     return base::fail(base::ErrorKind::kConfig, fmt::format("model.vocabulary {} is too small for the data", wanted))
-        .because(fmt::format("its tokens go up to {}", known - 1))
+        .because(fmt::format("its largest token is {}", known - 1))
         .with_hint(fmt::format("model.vocabulary={}", known));
   return wanted != 0 ? wanted : known;
 }
@@ -35,8 +35,8 @@ base::Result<TrainingData> open_data(const Config& config, int rank, int world) 
   auto training =
       data.set.training ? data::StepLoader::create(data.set.training, options) : data::StepLoader::create(data.set.stream, options);
   if (!training.ok()) {
-    base::Error error = std::move(training.error()).within("the training data was opened");
-    if (error.hint.empty()) error.hint = "lower model.context or train.batch, or give it more data";
+    base::Error error = std::move(training.error()).within("opening the training data");
+    if (error.hint.empty()) error.hint = "lower model.context or train.batch, or add data";
     return error;
   }
   data.training = *std::move(training);
@@ -55,7 +55,7 @@ base::Result<TrainingData> open_data(const Config& config, int rank, int world) 
   auto validation = data::StepLoader::create(data.set.validation, options);
   if (!validation.ok())
     return std::move(validation.error())
-        .within("the validation data was opened")
+        .within("opening the validation data")
         .with_hint("raise data.validation, or turn it off with validation.every=0");
   data.validation = *std::move(validation);
   data.validation_steps = std::min(config.validation.batches, data.validation->steps_per_epoch().value_or(config.validation.batches));

@@ -142,8 +142,7 @@ base::Result<DataReport> check_data(const Config& config, const CheckDataOptions
 base::Result<int> check_data_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> rest;
   TRY_ASSIGN(CheckDataOptions options, take_flags(arguments, rest));
-  if (rest.empty())
-    return base::fail(base::ErrorKind::kUsage, "no config file is named").with_hint("phalanx-train --check-data CONFIG.yaml");
+  if (rest.empty()) return base::fail(base::ErrorKind::kUsage, "no config file given").with_hint("phalanx-train --check-data CONFIG.yaml");
   const std::string path = rest.front();
   rest.erase(rest.begin());
   auto text = os::read_file(path, 256 << 10);

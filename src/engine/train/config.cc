@@ -82,7 +82,7 @@ class Reader {
 
   base::Status section(const YAML::Node& node, const std::string& prefix) {
     for (const auto& pair : node) {
-      if (!pair.first.IsScalar()) return at_place(name_, pair.first.Mark(), "a key must be a word");
+      if (!pair.first.IsScalar()) return at_place(name_, pair.first.Mark(), "a key must be plain text");
       const std::string& word = pair.first.Scalar();
       const std::string key = prefix.empty() ? word : prefix + "." + word;
       const YAML::Mark mark = pair.first.Mark();
@@ -131,7 +131,7 @@ int second_document(std::string_view text) {
 base::Status read_yaml(std::string_view text, std::string_view name, const std::vector<Setting>& table) {
   if (text.size() > kMaxConfigBytes)
     return base::fail(base::ErrorKind::kConfig,
-                      fmt::format("{}: {} bytes are more than a config's limit of {}", name, text.size(), kMaxConfigBytes));
+                      fmt::format("{}: the config has {} bytes; the limit is {}", name, text.size(), kMaxConfigBytes));
   if (int line = second_document(text))
     return base::fail(base::ErrorKind::kConfig, fmt::format("{}:{}:1: a config is one YAML document", name, line));
   try {  // yaml-cpp reports by exceptions
@@ -171,9 +171,11 @@ base::Status check_data(const Config::Data& data) {
   if (!data.corpus.empty() && !data.files.empty())
     return impossible("data.corpus and data.files are both set").with_hint("keep data.files; data.corpus is short for text files");
   if (!data.corpus.empty() && data.format != "auto" && data.format != "text")
-    return impossible(fmt::format("data.format is {}, and data.corpus names a text", data.format)).with_hint("name the file in data.files");
+    return impossible(fmt::format("data.format is {}, but data.corpus is plain text", data.format))
+        .with_hint("name the file in data.files");
   if (data.streaming == "on" && data.remainder == "pad")
-    return impossible("data.remainder is pad and data.streaming is on").because("a stream's length is not known before its end");
+    return impossible("data.remainder=pad cannot be combined with data.streaming=on")
+        .because("the length of a stream is not known in advance");
   if (!data.prompt_field.empty() && data.prompt_field == data.field)
     return impossible(fmt::format("data.field and data.prompt_field are both {}", base::quote(data.field)));
   return base::ok();
@@ -187,7 +189,7 @@ base::Status check_together(const Config& c) {
     return impossible(fmt::format("train.batch {} is not a multiple of train.accumulate {}", c.train.batch, c.train.accumulate));
   if (c.optimizer.min_lr > c.optimizer.lr)
     return impossible(fmt::format("optimizer.min_lr {} is above optimizer.lr {}", c.optimizer.min_lr, c.optimizer.lr));
-  if (c.sample.bytes > 0 && c.sample.prompt.empty()) return impossible("sample.prompt is empty; a sample has to begin somewhere");
+  if (c.sample.bytes > 0 && c.sample.prompt.empty()) return impossible("sample.prompt is empty; a sample needs at least one character");
   return base::ok();
 }
 

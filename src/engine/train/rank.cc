@@ -28,7 +28,7 @@ base::Result<at::Device> choose_device(const std::string& wanted, const comm::Ra
   if (!usable)
     return base::fail(base::ErrorKind::kUnfit, "device is cuda, but this phalanx-train was built without NCCL").with_hint("device=cpu");
   if (!env.local_rank && env.world > 1)
-    return base::fail(base::ErrorKind::kConfig, "LOCAL_RANK is not set").because("it says which of the host's GPUs this rank takes");
+    return base::fail(base::ErrorKind::kConfig, "LOCAL_RANK is not set").because("it selects the GPU of this rank on the host");
   const int index = env.local_rank.value_or(0);
   if (index >= gpus)
     return base::fail(base::ErrorKind::kUnfit, fmt::format("rank {} needs GPU {}, and this host has {}", env.rank, index, gpus));
@@ -64,10 +64,10 @@ base::Result<int> run_rank(const Config& config, const comm::RankEnv& env) {
   } catch (const std::exception& failure) {
     const std::string why = comm::reason(failure);
     base::Error error =
-        base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot go on", env.rank, env.world)).because(why);
+        base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot continue", env.rank, env.world)).because(why);
     const bool peer = why.find("by peer") != std::string::npos || why.find("Connection reset") != std::string::npos ||
                       why.find(" gone") != std::string::npos;
-    if (peer) error.hint = "another rank ended first; its own message says why";
+    if (peer) error.hint = "another rank exited first; its own message gives the cause";
     return error;
   }
 }

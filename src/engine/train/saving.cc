@@ -18,9 +18,9 @@ constexpr std::string_view kParameters = "model";
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 base::Error other_model(std::string why) {
-  return base::fail(base::ErrorKind::kConfig, "the checkpoint is of another training")
+  return base::fail(base::ErrorKind::kConfig, "the checkpoint belongs to another training")
       .because(std::move(why))
-      .with_hint("use the config that its manifest.json shows under \"config\", or another `out` folder");
+      .with_hint("use the config shown in its manifest.json under \"config\", or another `out` folder");
 }
 
 // The same tensors with the same shapes, for the parameters and each state of the optimizer.
@@ -34,11 +34,11 @@ base::Status same_tensors(const checkpoint::Reader& reader, const parallel::Data
       auto found = reader.tensors().find(kind + "." + name);
       if (found == reader.tensors().end()) return other_model(fmt::format("it has no tensor {}", base::quote(kind + "." + name)));
       if (found->second.shape != shape)
-        return other_model(fmt::format("its {} has the shape {}, the config's {}", base::quote(found->first),
+        return other_model(fmt::format("its {} has shape {}, the config's has shape {}", base::quote(found->first),
                                        shape_text(found->second.shape), shape_text(shape)));
     }
   if (reader.tensors().size() != wanted)
-    return other_model(fmt::format("it has {} tensors, the config's model and optimizer have {}", reader.tensors().size(), wanted));
+    return other_model(fmt::format("it has {} tensors; the config's model and optimizer have {}", reader.tensors().size(), wanted));
   return base::ok();
 }
 
@@ -53,7 +53,7 @@ base::Result<std::unique_ptr<Saving>> Saving::open(const Config& config, comm::G
   saving->folder_ = config.out + "/checkpoints";
   const std::string token = checkpoint::common_token(group);
   TRY(saving->choose_layout(token));
-  TRY(comm::agree(group, group.rank() == 0 ? saving->apply_policy() : base::ok(), "looking at the checkpoints in `out`"));
+  TRY(comm::agree(group, group.rank() == 0 ? saving->apply_policy() : base::ok(), "reading the checkpoints in `out`"));
   const bool writes = !saving->gathered_ || group.rank() == 0;
   checkpoint::SaverOptions options;
   options.folder = saving->folder_;
@@ -82,9 +82,9 @@ base::Status Saving::choose_layout(const std::string& token) {
   base::Status shared = checkpoint::require_shared(group_, folder_, token);
   if (shared.ok() || shared.error().kind == base::ErrorKind::kInternal) return shared;  // kInternal: it could not be looked up
   if (config_.checkpoint.layout == "sharded")
-    return std::move(shared.error()).with_hint("checkpoint.layout=gathered lets rank 0 write everything");
+    return std::move(shared.error()).with_hint("with checkpoint.layout=gathered, rank 0 writes everything");
   gathered_ = true;
-  progress_.note(fmt::format("checkpoints: rank 0 writes all of them, because {} is not one folder for all ranks", folder_));
+  progress_.note(fmt::format("checkpoints: rank 0 writes them completely, because the ranks do not share the folder {}", folder_));
   return base::ok();
 }
 
@@ -98,7 +98,7 @@ base::Status Saving::apply_policy() {
     return removed;
   }
   return base::fail(base::ErrorKind::kConfig, fmt::format("{} already holds a checkpoint", base::quote(config_.out)))
-      .because(fmt::format("{} is there and checkpoint.existing is refuse", base::quote(*newest)))
+      .because(fmt::format("{} exists, and checkpoint.existing is refuse", base::quote(*newest)))
       .with_hint("checkpoint.existing=resume continues it, checkpoint.existing=replace removes it");
 }
 
@@ -106,13 +106,13 @@ base::Status Saving::look(std::string& path) {
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   TRY_ASSIGN(checkpoint::Readable found, checkpoint::newest_readable(folder_, threads));
   for (const checkpoint::Skipped& skipped : found.skipped)
-    progress_.note(fmt::format("passed over the checkpoint {}\n{}", skipped.path, skipped.error.render()));
+    progress_.note(fmt::format("skipped the checkpoint {}\n{}", skipped.path, skipped.error.render()));
   chosen_ = std::move(found.reader);
   if (chosen_) path = chosen_->path();
   if (chosen_ || found.skipped.empty()) return base::ok();
   return base::fail(base::ErrorKind::kConfig, fmt::format("none of the checkpoints in {} can be read", base::quote(folder_)))
-      .because("they were passed over for the reasons above")
-      .with_hint("checkpoint.existing=replace starts again from the first step and removes them");
+      .because("the checkpoints were skipped for the reasons above")
+      .with_hint("checkpoint.existing=replace restarts from the first step and removes them");
 }
 
 base::Result<std::string> Saving::choose() {
@@ -120,7 +120,7 @@ base::Result<std::string> Saving::choose() {
   base::Status looked = base::ok();
   if (group_.rank() == 0) looked = look(path);
   TRY(comm::agree(group_, std::move(looked), "looking for a checkpoint"));
-  return comm::exchange(group_, path, "which checkpoint").front();
+  return comm::exchange(group_, path, "the choice of the checkpoint").front();
 }
 
 base::Result<base::Json> Saving::load(parallel::DataParallel& parallel, optim::Optimizer& optimizer) {
@@ -129,7 +129,7 @@ base::Result<base::Json> Saving::load(parallel::DataParallel& parallel, optim::O
   base::Json state;
   base::Status done = read(path, parallel, optimizer, state);
   chosen_.reset();
-  if (!done.ok()) return std::move(done.error()).within(fmt::format("the checkpoint {} was loaded", base::quote(path)));
+  if (!done.ok()) return std::move(done.error()).within(fmt::format("loading the checkpoint {}", base::quote(path)));
   parallel.loaded();
   asked_step_ = optimizer.steps_done;
   return state;
@@ -165,9 +165,9 @@ base::Status Saving::read(const std::string& path, parallel::DataParallel& paral
   TRY(comm::agree(group_, std::move(taken), "reading the checkpoint"));
 
   const std::string text = reader && group_.rank() == 0 ? base::to_text(reader->common_state()) : "";
-  TRY_ASSIGN(state, base::parse_json(comm::exchange(group_, text, "state of the checkpoint").front(), 1 << 20));
+  TRY_ASSIGN(state, base::parse_json(comm::exchange(group_, text, "the state in the checkpoint").front(), 1 << 20));
   optimizer.steps_done = base::get_int(state, "step").value_or(-1);
-  if (optimizer.steps_done < 0) return base::fail(base::ErrorKind::kConfig, "it does not say at which step it was saved");
+  if (optimizer.steps_done < 0) return base::fail(base::ErrorKind::kConfig, "the step at which it was saved is missing");
   return base::ok();
 }
 
@@ -196,7 +196,7 @@ base::Status Saving::tell(const checkpoint::SaveOutcome& outcome) {
   for (const std::string& removal : outcome.removals) progress_.note(removal);
   if (!outcome.status.ok()) {
     base::Error error = outcome.status.error();
-    return std::move(error).within(fmt::format("the checkpoint of step {} was saved", outcome.step));
+    return std::move(error).within(fmt::format("saving the checkpoint of step {}", outcome.step));
   }
   if (!outcome.path.empty()) progress_.note(fmt::format("saved {}", outcome.path));
   if (!outcome.trouble.empty()) progress_.note(outcome.trouble);

@@ -80,7 +80,7 @@ base::Result<int> Trainer::run() {
     TRY(after_step(report, report.step == data_.steps));
   }
   if (signal != 0) {
-    progress_.note(fmt::format("stopping after step {} as asked by {}", steps_done(), signal == SIGINT ? "SIGINT" : "SIGTERM"));
+    progress_.note(fmt::format("stopping after step {}, requested by {}", steps_done(), signal == SIGINT ? "SIGINT" : "SIGTERM"));
     TRY(save());
   }
   progress_.phase("save");
@@ -96,7 +96,7 @@ base::Status Trainer::after_step(const StepReport& report, bool last) {
   if (diverged)
     return base::fail(base::ErrorKind::kJobFailed, fmt::format("the {} of step {} is not a finite number",
                                                                std::isfinite(report.loss) ? "gradient" : "loss", report.step))
-        .because("the training diverged; nothing of this step was saved")
+        .because("the training diverged; this step was not saved")
         .with_hint("lower optimizer.lr, raise optimizer.warmup, or lower optimizer.clip");
   bool stops = false;
   if (data_.validation && (last || due(report.step, config_.validation.every))) {
@@ -128,7 +128,7 @@ base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine, d
   numbers[kResident] = resident_;
   numbers[kResidentPeak] = resident_peak_;
   all[group_.rank()].copy_(own);
-  group_.all_gather(all, all.narrow(0, group_.rank(), 1), "what the step is made of");
+  group_.all_gather(all, all.narrow(0, group_.rank(), 1), "the data of the step");
   all = all.to(at::kCPU);
   Plan plan;
   bool failed = false;

@@ -83,9 +83,9 @@ base::Json Trainer::state() const {
 
 base::Status Trainer::restore(const base::Json& state) {
   if (base::get_int(state, "version") != kStateVersion)
-    return base::fail(base::ErrorKind::kConfig, "the checkpoint does not say where in the data it was saved")
-        .because("it is of an earlier form of phalanx-train")
-        .with_hint("phalanx-train merge makes its model usable; checkpoint.existing=replace begins anew");
+    return base::fail(base::ErrorKind::kConfig, "the checkpoint does not contain its position in the data")
+        .because("it was written by an earlier version of phalanx-train")
+        .with_hint("extract its model with phalanx-train merge, or restart with checkpoint.existing=replace");
   TRY(data_.training->restore(state.value("data", base::Json::object())));
   state_of_data_ = data_.training->state();
   TRY(scaler_.restore(state.value("loss_scaler", base::Json::object())));
@@ -129,15 +129,15 @@ void Trainer::announce(const RunFacts& facts) const {
       "memory of a rank: parameters {}, gradients {}, optimizer {}", base::format_bytes(static_cast<uint64_t>(facts.parameter_bytes)),
       base::format_bytes(static_cast<uint64_t>(facts.gradient_bytes)), base::format_bytes(static_cast<uint64_t>(facts.optimizer_bytes))));
   if (facts.peak_flops > 0)
-    progress_.note(fmt::format("mfu is of {:.4g} TFLOPS, {}", facts.peak_flops / 1e12,
-                               group_.device().is_cpu() ? "which matrix products reached here just now" : "the data sheet's peak"));
+    progress_.note(fmt::format("mfu is relative to {:.4g} TFLOPS, {}", facts.peak_flops / 1e12,
+                               group_.device().is_cpu() ? "measured with matrix products on this machine" : "the peak in the data sheet"));
   else if (config_.metrics.mfu == "on")
     progress_.note("no mfu: the peak of " + base::quote(gpu_name(group_.device().index())) + " is not known");
   progress_.note(
       fmt::format("data: {} in {} file{}", base::format_bytes(bytes), data_.set.files.size(), data_.set.files.size() == 1 ? "" : "s"));
   const data::BatchShare share{config_.train.batch / group_.world() / config_.train.accumulate, group_.world(), config_.train.accumulate};
   progress_.note(data::describe(share, config_.model.context));
-  if (steps_done() > 0) progress_.note(fmt::format("resumed behind step {} of {}", steps_done(), data_.steps));
+  if (steps_done() > 0) progress_.note(fmt::format("resumed after step {} of {}", steps_done(), data_.steps));
 }
 
 base::Status Trainer::save() {
@@ -151,7 +151,7 @@ base::Status Trainer::write_sample() {
   const Config::Sample& s = config_.sample;
   if (s.bytes == 0) return base::ok();
   if (data_.vocabulary != data::ByteTokenizer::kVocabulary) {
-    progress_.note("no sample: only tokens that are bytes can be shown as text");
+    progress_.note("no sample: only byte tokens can be shown as text");
     return base::ok();
   }
   // In stage 3 all ranks have to go through the model together; elsewhere rank 0 is enough.

@@ -43,7 +43,7 @@ base::Result<Options> parse(const std::vector<std::string>& arguments, const std
     const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
     const std::string name = argument.substr(0, equals);
     if (!argument.starts_with("-") || argument == "-") {
-      if (have_operand) return usage(fmt::format("{} has one operand; {} is a second", arguments[0], base::quote(argument)));
+      if (have_operand) return usage(fmt::format("{} takes one operand; unexpected {}", arguments[0], base::quote(argument)));
       options.operand = argument;
       have_operand = true;
     } else if (switches.contains(name) && equals == std::string::npos) {
@@ -91,7 +91,7 @@ base::Result<std::string> checkpoint_in(const std::string& folder) {
     TRY_ASSIGN(std::optional<std::string> newest, checkpoint::latest(place));
     if (newest) return std::move(*newest);
   }
-  return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not a checkpoint and holds none", base::quote(folder, 400)))
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not a checkpoint and contains none", base::quote(folder, 400)))
       .because("it has no manifest.json and no step-… folder with a DONE mark");
 }
 
@@ -180,7 +180,7 @@ base::Result<int> list(const std::vector<std::string>& arguments) {
   TRY_ASSIGN(Options options, parse(arguments, {}, {"--verify", "--json"}));
   std::string folder = options.operand;
   TRY_ASSIGN(const bool there, os::is_present_folder(folder));
-  if (!there) return base::fail(base::ErrorKind::kConfig, fmt::format("there is no folder {}", base::quote(folder, 400)));
+  if (!there) return base::fail(base::ErrorKind::kConfig, fmt::format("no such folder: {}", base::quote(folder, 400)));
   TRY_ASSIGN(std::vector<std::string> all, checkpoint::list(folder));
   TRY_ASSIGN(const bool inner, os::is_present_folder(folder + "/checkpoints"));
   if (all.empty() && inner) {

@@ -73,7 +73,7 @@ TEST(Folder, AMarkThatCannotBeUnderstoodStopsPruning) {
     EXPECT_FALSE(best(folder.path()).ok());
     const SaveOutcome outcome = save(folder.path(), 3, 1);
     EXPECT_TRUE(outcome.status.ok());
-    EXPECT_NE(outcome.trouble.find("best.json\" does not say which checkpoint is the best"), std::string::npos) << outcome.trouble;
+    EXPECT_NE(outcome.trouble.find("best.json\" does not name the best checkpoint"), std::string::npos) << outcome.trouble;
     EXPECT_EQ(pieces::value(list(folder.path())).size(), 3u);
   }
 }

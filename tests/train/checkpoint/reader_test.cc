@@ -93,10 +93,9 @@ TEST(Reader, AnOlderVersionIsRefusedByItsNumber) {
   const std::string manifest = R"({"magic":"phalanx-checkpoint","version":1,"step":7,"about":{},"files":[]})";
   put(old + "/manifest.json", manifest);
   put(old + "/DONE", base::sha256_hex(manifest));
-  EXPECT_EQ(verdict(old),
-            fmt::format("error: cannot use the checkpoint \"{}\"\n  because its version is 1; this program reads version 2\n\n"
-                        "hint: use it with the program that wrote it, or begin a new run in another folder\n",
-                        old));
+  EXPECT_EQ(verdict(old), fmt::format("error: cannot use the checkpoint \"{}\"\n  because its version is 1; this program reads version "
+                                      "2\n\nhint: use it with the program that wrote it, or start a new run in another folder\n",
+                                      old));
   Readable found = pieces::value(newest_readable(folder.path()));
   EXPECT_EQ(found.reader, nullptr);
   ASSERT_EQ(found.skipped.size(), 1u);
@@ -172,7 +171,7 @@ TEST(Reader, SwappedShardsAreFound) {
   fs::rename(path + "/x", path + "/shard-00001-of-00002.safetensors");
   EXPECT_NE(verdict(path).find("shard-00000-of-00002.safetensors\" is damaged"), std::string::npos) << verdict(path);
   vouch(path, 2);
-  EXPECT_NE(verdict(path).find("vouches for another shard"), std::string::npos) << verdict(path);
+  EXPECT_NE(verdict(path).find("its shard differs from the one in the manifest"), std::string::npos) << verdict(path);
   for (int rank : {0, 1}) change_record(path, rank, 2, [](ShardRecord&) {});
   vouch(path, 2);
   EXPECT_NE(verdict(path).find("it has no entry"), std::string::npos) << verdict(path);
@@ -191,18 +190,18 @@ TEST(Reader, WhatLiesIsFound) {
     const char* found;
   };
   const Lie lies[] = {
-      {[](ShardRecord& r) { r.step = 6; }, "of another rank or another save"},
-      {[](ShardRecord& r) { r.save = "x"; }, "of another rank or another save"},
-      {[](ShardRecord& r) { r.rank = 0; }, "of another rank or another save"},
+      {[](ShardRecord& r) { r.step = 6; }, "belongs to another rank or another save"},
+      {[](ShardRecord& r) { r.save = "x"; }, "belongs to another rank or another save"},
+      {[](ShardRecord& r) { r.rank = 0; }, "belongs to another rank or another save"},
       {[](ShardRecord& r) { r.pieces.pop_back(); }, "its record names"},
       {[](ShardRecord& r) { r.pieces.push_back(r.pieces[0]); }, "its record names"},
       {[](ShardRecord& r) { some(r).begin -= 1; }, "no entry"},
       {[](ShardRecord& r) { some(r).begin += 1000; }, "begin is missing or not a whole number"},
       {[](ShardRecord& r) { some(r).count -= 1; }, "not the"},
       {[](ShardRecord& r) { some(r).tensor.dtype = "F64"; }, "not the"},
-      {[](ShardRecord& r) { some(r).tensor.shape.push_back(2); }, "at a rank before"},
+      {[](ShardRecord& r) { some(r).tensor.shape.push_back(2); }, "on an earlier rank"},
       {[](ShardRecord& r) { r.pieces[0].tensor.shape = {int64_t{1} << 40, int64_t{1} << 40}; }, "too large"},
-      {[](ShardRecord& r) { r.shard.bytes += 1; }, "vouches for another shard"},
+      {[](ShardRecord& r) { r.shard.bytes += 1; }, "its shard differs from the one in the manifest"},
   };
   for (const Lie& lie : lies) {
     pieces::Folder folder;
@@ -221,7 +220,7 @@ TEST(Reader, NoFileNameLeadsOutOfTheFolder) {
       {[](std::string t) { return t.replace(t.find("\"version\": 2"), 12, "\"version\": 3"); },
        "its version is 3; this program reads version 2"},
       {[](std::string t) { return t.replace(t.find("phalanx-check"), 13, "phalanx-check "); }, "not a phalanx-checkpoint file"},
-      {[](std::string t) { return t.replace(t.find("\"F32\""), 5, "\"F64\""); }, "another shape or dtype"},
+      {[](std::string t) { return t.replace(t.find("\"F32\""), 5, "\"F64\""); }, "the shape or dtype of tensor"},
       {[](std::string) { return std::string(100'000, '['); }, "JSON"},
   };
   for (const auto& [change, expected] : cases) {

@@ -103,7 +103,7 @@ TEST(Saver, OneIsUnderWayAndTheNextWaitsOrIsRefused) {
     EXPECT_FALSE(saver->poll().has_value());
     auto refused = saver->save(request(2, 0, 1));
     ASSERT_FALSE(refused.ok());
-    EXPECT_NE(refused.error().render().find("still writes step 1"), std::string::npos);
+    EXPECT_NE(refused.error().render().find("is still writing step 1"), std::string::npos);
     go.count_down();
     EXPECT_TRUE(saver->wait()->status.ok());
     EXPECT_FALSE(saver->wait().has_value());
@@ -136,7 +136,7 @@ TEST(Saver, ARankThatNeverComesIsNamed) {
   ASSERT_TRUE(first->save(request(1, 0, 3)).ok());
   auto outcome = first->wait();
   EXPECT_EQ(outcome->status.error().kind, base::ErrorKind::kTimeout);
-  EXPECT_NE(outcome->status.error().render().find("rank(s) 1 did not come"), std::string::npos) << outcome->status.error().render();
+  EXPECT_NE(outcome->status.error().render().find("rank(s) 1 did not arrive"), std::string::npos) << outcome->status.error().render();
 }
 
 TEST(Saver, EndingGivesUpTheWait) {
@@ -231,10 +231,10 @@ TEST(Saver, PiecesThatDoNotMakeTensorsAreNotPublished) {
     const char* expected;
   };
   const Case cases[] = {
-      {[](std::vector<Piece>& p) { p.erase(p.begin()); }, "lie in no shard"},
-      {[](std::vector<Piece>& p) { p.push_back(p[0]); }, "lie in the shards of rank 0 and of rank 0"},
+      {[](std::vector<Piece>& p) { p.erase(p.begin()); }, "no shard contains"},
+      {[](std::vector<Piece>& p) { p.push_back(p[0]); }, "are in the shards of both rank 0 and rank 0"},
       {[](std::vector<Piece>& p) { p.push_back({p[0].name, p[0].shape, p[0].begin + 1, p[0].data.narrow(0, 0, 1)}); },
-       "rank 0 and of rank 0"},
+       "both rank 0 and rank 0"},
       {[](std::vector<Piece>& p) { p.back().begin = 1'000'000; }, "does not lie in its tensor"},
       {[](std::vector<Piece>& p) { p[1].name = p[0].name, p[1].shape = {1, 2, 3000}; }, "but F32"},
   };

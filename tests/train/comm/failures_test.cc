@@ -52,7 +52,7 @@ TEST(Failures, AKilledRankIsNoticedByAll) {
       const int status = ranks.end_of(rank, milliseconds{5000});
       if (rank == victim) continue;
       ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew) << "rank " << rank << " status " << status;
-      EXPECT_NE(ranks.said(rank).find(fmt::format("rank {} is gone", victim)), std::string::npos) << ranks.said(rank);
+      EXPECT_NE(ranks.said(rank).find(fmt::format("rank {} has exited", victim)), std::string::npos) << ranks.said(rank);
     }
     EXPECT_LT(steady_clock::now() - killed, milliseconds{2500});
   }
@@ -117,7 +117,7 @@ TEST(Failures, ARankThatDoesNotComeIsNamedWithWhatItDidLast) {
     const int status = ranks.end_of(rank, milliseconds{8000});
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew);
     EXPECT_EQ(ranks.said(rank),
-              "all_reduce 2 (grads unit 3): rank 1 never came within 0.6 s (its last call was all_reduce 1 (loss) of 1 Float)");
+              "all_reduce 2 (grads unit 3): rank 1 did not arrive within 0.6 s (its last call was all_reduce 1 (loss) of 1 Float)");
   }
 }
 
@@ -166,7 +166,7 @@ void expect_mismatch(bool shared_memory, const std::function<void(Group&)>& body
   for (int rank = 0; rank < 3; ++rank) {
     const int status = ranks.end_of(rank, milliseconds{8000});
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew) << status;
-    EXPECT_NE(ranks.said(rank).find("the ranks call different operations: " + text), std::string::npos) << ranks.said(rank);
+    EXPECT_NE(ranks.said(rank).find("the ranks called different operations: " + text), std::string::npos) << ranks.said(rank);
   }
 }
 

@@ -187,7 +187,7 @@ TEST(Operations, WrongCallsAreRefusedAndSayWhat) {
     says([&] { group.all_gather(four, three, "params"); }, "output has 4 elements, not 1 pieces of 3");
     says([&] { group.broadcast(four, 1, "x"); }, "root 1 is not one of 1 ranks");
     says([&] { group.all_reduce(at::zeros({4, 4}).t(), Reduction::kSum, "x"); }, "not contiguous");
-    says([&] { group.all_reduce(at::zeros({4}, at::kBool), Reduction::kSum, "x"); }, "tensors of Bool are not moved");
+    says([&] { group.all_reduce(at::zeros({4}, at::kBool), Reduction::kSum, "x"); }, "tensors of type Bool are not supported");
     says([&] { group.all_gather(four, at::zeros({4}, at::kDouble), "x"); }, "input is Double, output Float");
     says([&] { group.all_reduce(at::Tensor(), Reduction::kSum, "x"); }, "not defined");
   });

@@ -98,7 +98,7 @@ TEST(BatchShare, DividesOrNamesTheNearest) {
   EXPECT_EQ(describe(share, 256), "batch: 4 sequences × 2 ranks × 3 passes = 24 sequences per step (6144 tokens)");
   EXPECT_EQ(describe(share_batch(1, 1, 1).value(), 0), "batch: 1 sequence × 1 rank × 1 pass = 1 sequence per step");
   const std::string error = share_batch(8, 3, 1).error().render();
-  EXPECT_NE(error.find("train.batch 8 cannot be shared equally"), std::string::npos);
+  EXPECT_NE(error.find("train.batch 8 cannot be divided equally"), std::string::npos);
   EXPECT_NE(error.find("hint: train.batch=9 or train.batch=6"), std::string::npos) << error;
   EXPECT_NE(share_batch(5, 4, 2).error().render().find("hint: train.batch=8\n"), std::string::npos);
 }

@@ -61,7 +61,7 @@ TEST(CutFile, IsNamedWhereItsLostPagesAreRead) {
         (void)c;
         _exit(0);
       },
-      testing::ExitedWithCode(kCutFileExit), "cannot read the data file .*set.bin\nbecause it became shorter");
+      testing::ExitedWithCode(kCutFileExit), "cannot read the data file .*set.bin\nbecause the file was truncated");
 }
 
 TEST(CutFile, ASignalOfAnotherPageIsNotOurs) {
@@ -216,7 +216,7 @@ TEST(Lines, BadOnesAreNamedByFileAndLine) {
   const LineDataset set = lines_of(path, kJson);
   ASSERT_EQ(set.size(), 10);
   EXPECT_EQ(item(set, 0)[0].value.numel(), 1);
-  EXPECT_SAYS(error(set, 1), path + ":3: a line is not a record");
+  EXPECT_SAYS(error(set, 1), path + ":3: malformed line");
   EXPECT_SAYS(error(set, 1), "its field \"text\" is number, not text");
   EXPECT_SAYS(error(set, 2), path + ":4");
   EXPECT_SAYS(error(set, 2), "it is array");

@@ -44,10 +44,10 @@ TEST(FindFiles, ListsFoldersAndGlobs) {
   EXPECT_EQ(names(folder / "sub"), "sub/c.txt sub/d.txt ");
   EXPECT_EQ(names(folder / "*.txt" + " , " + folder / "sub/d*" + "," + folder / "a.txt"), "a.txt b.txt x[1].txt sub/d.txt ");
   EXPECT_EQ(names(folder / "x[1].txt"), "x[1].txt ") << "a file of that name comes before the pattern";
-  EXPECT_SAYS(names(folder / "none.txt"), "there is no such file");
+  EXPECT_SAYS(names(folder / "none.txt"), "no such file");
   EXPECT_SAYS(names(folder / "*.md"), "nothing matches it");
   EXPECT_SAYS(names(folder / "su*"), "only folders match it");
-  EXPECT_SAYS(names(folder / "sub/deeper"), "the folder holds no files");
+  EXPECT_SAYS(names(folder / "sub/deeper"), "the folder contains no files");
   EXPECT_SAYS(names(" , "), "names no files");
 }
 
@@ -104,7 +104,7 @@ TEST(OpenSet, StreamsOfLinesOnly) {
   EXPECT_EQ(error_of(options), "accepted");
   EXPECT_EQ(open_set(options)->training, nullptr);
   options.validation = 0.1;
-  EXPECT_SAYS(error_of(options), "a stream has no end");
+  EXPECT_SAYS(error_of(options), "the end of a stream cannot be held out");
   options.validation_files = folder / "b.jsonl";
   EXPECT_EQ(open_set(options)->validation->size(), 1);
   options = options_of(folder / "b.jsonl");

@@ -87,9 +87,9 @@ TEST(StepLoader, OptionsThatMakeNoSenseAreAnErrorAndNotTheEndOfTheProgram) {
   };
   EXPECT_EQ(refused([](auto&) {}), "");
   EXPECT_EQ(refused([](auto& o) { o.plan.rows = 0; }), "a step cannot have 0 rows per rank");
-  EXPECT_EQ(refused([](auto& o) { o.plan.rank = 2; }), "there is no rank 2 among 1");
-  EXPECT_EQ(refused([](auto& o) { o.accumulate = 3; }), "the rows of a step cannot be accumulated in equal parts");
-  EXPECT_EQ(refused([](auto& o) { o.prefetch = 0; }), "the options of the loader make no sense");
+  EXPECT_EQ(refused([](auto& o) { o.plan.rank = 2; }), "rank 2 is out of range for 1 ranks");
+  EXPECT_EQ(refused([](auto& o) { o.accumulate = 3; }), "the rows of a step cannot be divided into equal micro-batches");
+  EXPECT_EQ(refused([](auto& o) { o.prefetch = 0; }), "the options of the loader are invalid");
   EXPECT_THROW(ConcatDataset({}), std::invalid_argument);
 }
 
@@ -222,7 +222,7 @@ TEST(StepLoader, RefusesPositionsThatAreNotIts) {
     return status.ok() ? "accepted" : status.error().render();
   };
   EXPECT_NE(why([](auto& j) { j["places"] = 5; }).find("a step now takes 10"), std::string::npos);
-  EXPECT_NE(why([](auto& j) { j["places"] = -10; }).find("no numbers from 0"), std::string::npos);
+  EXPECT_NE(why([](auto& j) { j["places"] = -10; }).find("not numbers from 0"), std::string::npos);
   EXPECT_NE(why([](auto& j) { j["seed"] = "12"; }).find("the seed was \"12\" and is \"11\""), std::string::npos);
   EXPECT_NE(why([](auto& j) { j["size"] = 99; }).find("the number of items was 99 and is 100"), std::string::npos);
   EXPECT_NE(why([](auto& j) { j.erase("fingerprint"); }).find("the content of the data"), std::string::npos);
@@ -313,9 +313,9 @@ TEST(StepLoader, EndsCleanlyWhileWorkersRead) {
 }
 
 TEST(StepLoader, TooFewItemsAreRefused) {
-  EXPECT_NE(StepLoader::create(sets::ragged(0), options_of(1, 0, 4)).error().render().find("holds no items"), std::string::npos);
+  EXPECT_NE(StepLoader::create(sets::ragged(0), options_of(1, 0, 4)).error().render().find("contains no items"), std::string::npos);
   const std::string error = StepLoader::create(sets::ragged(7), options_of(2, 0, 4)).error().render();
-  EXPECT_NE(error.find("it holds 7 items, and a step takes 8 (2 ranks × 4)"), std::string::npos) << error;
+  EXPECT_NE(error.find("it contains 7 items, but a step takes 8 (2 ranks × 4)"), std::string::npos) << error;
   EXPECT_TRUE(StepLoader::create(sets::ragged(7), options_of(2, 0, 4, Remainder::kKeep)).ok());
 }
 

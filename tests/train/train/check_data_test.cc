@@ -72,12 +72,12 @@ TEST(CheckData, ExitsWithTwoWhenSomethingIsWrong) {
   EXPECT_EQ(json["sets"][1]["name"], "validation");
   EXPECT_EQ(json["sets"][1]["findings"][0]["places"][0].get<std::string>(),
             folder / "v.jsonl" + ":1: it has no field \"text\"; it has \"txt\"");
-  EXPECT_NE(code({config, "train.batch=64"}).find("error: an epoch has no step [too_few_items]"), std::string::npos);
-  EXPECT_NE(code({config, "data.files=" + folder / "none"}).find("there is no such file"), std::string::npos);
+  EXPECT_NE(code({config, "train.batch=64"}).find("error: an epoch has no steps [too_few_items]"), std::string::npos);
+  EXPECT_NE(code({config, "data.files=" + folder / "none"}).find("no such file"), std::string::npos);
   EXPECT_NE(code({config, "--worlds", "0"}).find("whole number from 1"), std::string::npos);
   EXPECT_NE(code({config, "--worlds"}).find("--worlds needs a value"), std::string::npos);
   EXPECT_NE(code({config, "--fast"}).find("unknown option"), std::string::npos);
-  EXPECT_NE(code({}).find("no config file is named"), std::string::npos);
+  EXPECT_NE(code({}).find("no config file given"), std::string::npos);
 }
 
 TEST(CheckData, TokenizedFilesAreWhole) {

@@ -51,7 +51,7 @@ TEST(Config, EveryMistakeHasItsPlace) {
   EXPECT_SAYS(error_of("- a\n"), "list of `key: value` lines");
   EXPECT_SAYS(error_of("a: [b\n"), "not valid YAML");
   EXPECT_SAYS(error_of("a: 1\n---\nb: 2\n"), "one YAML document");
-  EXPECT_SAYS(error_of("? [a]\n: 1\n"), "a key must be a word");
+  EXPECT_SAYS(error_of("? [a]\n: 1\n"), "a key must be plain text");
   EXPECT_SAYS(error_of(""), "data.corpus is not set");
   EXPECT_SAYS(error_of(std::string(300 << 10, ' ')), "limit");
   EXPECT_SAYS(error_of(std::string(100'000, '[')), "not valid YAML");

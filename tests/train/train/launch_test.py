@@ -165,7 +165,7 @@ class Launch(unittest.TestCase):
             before = int(done[-1].parent.name[5:])
         self.finish(self.start(arguments[:-1] + ["validation.every=0", f"train.steps={before + 5}"]))
         _, err = self.finish(self.start(arguments[:-1] + ["validation.every=0", f"train.steps={before + 6}"]))
-        self.assertIn(f"resumed behind step {before + 5}", err)
+        self.assertIn(f"resumed after step {before + 5}", err)
         self.assertEqual(list((self.folder / "killed" / "checkpoints").glob(".saving*")), [])
 
     def test_a_dead_rank_ends_the_others(self):
@@ -176,17 +176,17 @@ class Launch(unittest.TestCase):
         for rank in (ranks[0], ranks[2]):
             _, err = self.finish(rank, 1)
             self.assertIn("cannot go on", err)
-            self.assertIn("hint: another rank ended first", err)
+            self.assertIn("hint: another rank exited first", err)
         self.assertLess(time.monotonic() - began, 10)
 
     def test_what_is_wrong_is_said(self):
         config = self.config("wrong")
         cases = [
-            ([], {}, 2, "no config file is named"),
+            ([], {}, 2, "no config file given"),
             (["--nope"], {}, 2, "unknown option"),
             ([str(self.folder / "none.yaml")], {}, 2, "cannot read the config"),
             ([config, "train.stps=1"], {}, 2, 'did you mean "train.steps"?'),
-            ([config, "data.corpus=/nowhere"], {}, 2, "there is no such file"),
+            ([config, "data.corpus=/nowhere"], {}, 2, "no such file"),
             ([config, "data.corpus=/dev/null"], {}, 2, "not a regular file"),
             ([config, "model.context=4096"], {}, 2, "lower model.context"),
             ([config, "device=cuda"], {}, 3, "finds no GPU"),

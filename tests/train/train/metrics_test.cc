@@ -71,16 +71,16 @@ TEST(Metrics, SummaryNamesWhatCostTooMuch) {
   times.sum = {.data = 5, .exchange = 2, .forward = 20, .backward = 40, .optimizer = 20, .waited = 6};
   times.phases = {{"load", 1}, {"train", 90}, {"save", 3}, {"eval", 7}};
   EXPECT_EQ(summary(times, {.ranks = 2}),
-            "500 steps in 1m40s, of it data 5 %, forward 20 %, backward 36 %, optimizer 18 %, waiting for other ranks 8 %, "
+            "500 steps in 1m40s: data 5 %, forward 20 %, backward 36 %, optimizer 18 %, waiting for other ranks 8 %, "
             "validation 7 %, saving 3 %, other 3 %\n");
   EXPECT_EQ(summary(times, {}).find("other ranks"), std::string::npos);
   times.sum.data = 40;
-  EXPECT_NE(summary(times, {}).find("warning: 33 % of the steps' time went into reading data\nhint: data.workers=2"), std::string::npos);
+  EXPECT_NE(summary(times, {}).find("warning: reading data took 33 % of the step time\nhint: set data.workers=2"), std::string::npos);
   EXPECT_NE(summary(times, {.data_workers = 1}).find("raise data.workers"), std::string::npos);
   times.sum.data = 1;
   times.sum.waited = 45;
   EXPECT_EQ(summary(times, {}).find("warning"), std::string::npos);
-  EXPECT_NE(summary(times, {.ranks = 2}).find("waited longer for other ranks (57 % of the steps' time) than it computed (42 %)"),
+  EXPECT_NE(summary(times, {.ranks = 2}).find("spent more of the step time waiting for other ranks (57 %) than computing (42 %)"),
             std::string::npos)
       << summary(times, {.ranks = 2});
   EXPECT_NE(summary(times, {.ranks = 2, .sharded = true}).find("parallel.mode=ddp"), std::string::npos);
@@ -143,7 +143,7 @@ TEST(Metrics, OfAWholeTrainingOnTwoRanks) {
   }
   EXPECT_NE(out.find(" %  eta "), std::string::npos) << out;
   EXPECT_NE(err.find("12 steps in "), std::string::npos) << err;
-  EXPECT_NE(err.find("mfu is of "), std::string::npos) << err;
+  EXPECT_NE(err.find("mfu is relative to "), std::string::npos) << err;
   auto svg = os::read_file(config.out + "/loss.svg", 1 << 20);
   ASSERT_TRUE(svg.ok());
   EXPECT_NE(svg->find("training"), std::string::npos);

@@ -108,7 +108,7 @@ TEST(Resume, PolicyAndMismatch) {
   EXPECT_NE((refused.errors[0] + refused.errors[1]).find("already holds a checkpoint"), std::string::npos);
   auto other = ranks::train(ranks::small_config(folder, {"model.width=16"}), 1);
   ASSERT_EQ(other.errors.size(), 1u);
-  EXPECT_NE(other.errors[0].find("of another training"), std::string::npos) << other.errors[0];
+  EXPECT_NE(other.errors[0].find("belongs to another training"), std::string::npos) << other.errors[0];
   auto optimizer = ranks::train(ranks::small_config(folder, {"optimizer.name=sgd"}), 1);
   ASSERT_EQ(optimizer.errors.size(), 1u);
   EXPECT_NE(optimizer.errors[0].find("momentum_buffer"), std::string::npos) << optimizer.errors[0];

@@ -97,13 +97,13 @@ TEST(Verbs, WrongCommandLinesAreRefused) {
   ranks::TempFolder folder;
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"merge"}, "needs a folder"},
-      {{"merge", "a", "b"}, "\"b\" is a second"},
+      {{"merge", "a", "b"}, "unexpected \"b\""},
       {{"merge", "a", "-o"}, "-o needs a value"},
       {{"merge", "a", "--json=1"}, "no option \"--json=1\""},
       {{"merge", "a", "--verify"}, "no option \"--verify\""},
       {{"checkpoints", "a", "-o", "b"}, "no option \"-o\""},
       {{"checkpoints", folder / "none"}, "no folder"},
-      {{"merge", folder / "none"}, "is not a checkpoint and holds none"},
+      {{"merge", folder / "none"}, "is not a checkpoint and contains none"},
   };
   for (const auto& [arguments, expected] : cases) {
     Said said = run(arguments);

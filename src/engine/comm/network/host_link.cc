@@ -138,7 +138,7 @@ base::Result<HostLink::Given> HostLink::get(milliseconds limit) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const int fd = peers_.front().get();
-  if (!readable(fd, limit)) return base::fail(base::ErrorKind::kTimeout, "the first rank of this host does not hand over its memory");
+  if (!readable(fd, limit)) return base::fail(base::ErrorKind::kTimeout, "the first rank of this host does not pass on its shared memory");
   const ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
   if (got < 0) return base::system_error("recvmsg", "the first rank of this host");
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
@@ -148,7 +148,7 @@ base::Result<HostLink::Given> HostLink::get(milliseconds limit) {
     given.fd = os::Fd(number);
   }
   if (got != static_cast<ssize_t>(sizeof given.bytes))
-    return base::fail(base::ErrorKind::kUnreachable, "the first rank of this host is gone");
+    return base::fail(base::ErrorKind::kUnreachable, "the first rank of this host has exited");
   return given;
 }
 

@@ -49,7 +49,7 @@ class NcclGroup final : public InStore<Group> {
   std::unique_ptr<Pending> start_reduce_scatter(at::Tensor output, at::Tensor input, std::string_view label) override {
     Operation operation = begin(Kind::kReduceScatter, output, input, label);
     if (output.scalar_type() != input.scalar_type())
-      throw std::invalid_argument(fmt::format("{}: NCCL does not widen sums", say(operation)));
+      throw std::invalid_argument(fmt::format("{}: NCCL does not accumulate in a wider type", say(operation)));
     at::Tensor out = output.view({-1}), in = input.view({-1});
     return std::make_unique<Running>(backend_->_reduce_scatter_base(out, in, c10d::ReduceScatterOptions()), std::move(operation));
   }

@@ -213,7 +213,7 @@ void ShmBarrier::fail_gone(int index) const {
   const auto mine = static_cast<uint32_t>(index + 1);
   const uint32_t gone = first.compare_exchange_strong(expected, mine) ? mine : expected;
   const int named = gone >= 1 && gone <= ranks_.size() ? static_cast<int>(gone - 1) : index;
-  throw std::runtime_error(fmt::format("rank {} is gone", ranks_[static_cast<size_t>(named)]));
+  throw std::runtime_error(fmt::format("rank {} has exited", ranks_[static_cast<size_t>(named)]));
 }
 
 void ShmBarrier::fail_late(milliseconds limit) const {
@@ -229,9 +229,10 @@ void ShmBarrier::fail_late(milliseconds limit) const {
     for (size_t w = 0; w < kWords; ++w) words[w] = state(i).notes[at % 2][w].load(std::memory_order_relaxed);
     CallNote note;
     std::memcpy(&note, words, sizeof note);
-    where = at == 0 ? "it has not begun" : fmt::format("its last call was {}", note.say());
+    where = at == 0 ? "it has not made any call" : fmt::format("its last call was {}", note.say());
   }
-  throw std::runtime_error(fmt::format("{} never came within {:.3g} s ({}{})", ranks_text(late), static_cast<double>(limit.count()) / 1e3,
+  throw std::runtime_error(fmt::format("{} did not arrive within {:.3g} s ({}{})", ranks_text(late),
+                                       static_cast<double>(limit.count()) / 1e3,
                                        late.size() > 1 ? fmt::format("rank {}: ", late.front()) : "", where));
 }
 

@@ -100,7 +100,7 @@ CallNote ShmGroup::own_note(const Operation& operation) {
     if (found && bytes > kTinyBytes) copy_row(place, bytes_at(operation.input), bytes);
   }
   if (found && found->common && (operation.kind == Kind::kAllReduce))
-    throw std::invalid_argument("the tensor is common memory: there is only one, and nothing to sum");
+    throw std::invalid_argument("the tensor is in shared memory, so there is only one copy and nothing to sum");
   if (found) {
     note.window = found->id;
     note.offset = found->offset;
@@ -125,7 +125,7 @@ ShmGroup::Calls ShmGroup::meet(const Operation& operation, const CallNote& note)
 char* ShmGroup::shared(const Calls& calls, int index, size_t bytes) {
   const CallNote& note = calls.notes[static_cast<size_t>(index)];
   char* address = windows_.address(note.window, index, note.offset, bytes);
-  if (!address) throw std::runtime_error(fmt::format("rank {} names a place outside its window", index));
+  if (!address) throw std::runtime_error(fmt::format("rank {} refers to an address outside its window", index));
   return address;
 }
 
@@ -266,7 +266,7 @@ std::shared_ptr<Mapping> ShmGroup::map_for_all(size_t bytes, bool whole) {
       TRY_ASSIGN(HostLink::Given given, link_.get(options_.timeout));
       fd = std::move(given.fd);
       if (!fd.valid() || given.bytes != total)
-        return base::fail(base::ErrorKind::kUnfit, "the first rank of this host has no memory to share");
+        return base::fail(base::ErrorKind::kUnfit, "the first rank of this host has no shared memory");
     }
     const size_t begin = total / kAlign * index / ranks * kAlign, end = total / kAlign * (index + 1) / ranks * kAlign;
     TRY(reserve(fd, begin, end - begin));
@@ -341,7 +341,7 @@ base::Result<SharedHost> share_host(HostLink link, int index, std::vector<int> r
   } else {
     TRY_ASSIGN(HostLink::Given given, link.get(kMeetTimeout));
     if (!given.fd.valid() || given.bytes != bytes)
-      return base::fail(base::ErrorKind::kUnfit, "the first rank of this host has no memory to share");
+      return base::fail(base::ErrorKind::kUnfit, "the first rank of this host has no shared memory");
     fd = std::move(given.fd);
   }
   TRY_ASSIGN(std::shared_ptr<Mapping> mapping, map_segment(fd, bytes));

@@ -39,8 +39,8 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
     if (bytes == 0 || address < begin || address >= begin + bytes) continue;
     write_all("error: cannot read the data file ");
     write_all(e->path.load(std::memory_order_relaxed));
-    write_all("\nbecause it became shorter while it was read, or its disk failed\n");
-    write_all("hint: write new data to a new file and rename it; a file in use must not be changed\n");
+    write_all("\nbecause the file was truncated while it was read, or its disk failed\n");
+    write_all("hint: write new data to a new file and rename it; do not change a file in use\n");
     _exit(kCutFileExit);
   }
   if ((earlier_action.sa_flags & SA_SIGINFO) != 0 && earlier_action.sa_sigaction != nullptr)

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 base::Error names_nothing(std::string_view word, std::string why) {
-  return base::fail(base::ErrorKind::kConfig, fmt::format("{} names no data file", base::quote(word))).because(std::move(why));
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{} matches no data file", base::quote(word))).because(std::move(why));
 }
 
 // Sorted by bytes, so that every host has the same order whatever its locale.
@@ -31,7 +31,7 @@ base::Result<std::vector<std::string>> files_in(const std::string& folder) {
     if (!name.starts_with('.') && it->is_regular_file(ignored)) files.push_back(it->path().string());
   }
   if (error) return names_nothing(folder, error.message());
-  if (files.empty()) return names_nothing(folder, "the folder holds no files");
+  if (files.empty()) return names_nothing(folder, "the folder contains no files");
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -42,7 +42,7 @@ base::Result<std::vector<std::string>> matches_of(const std::string& pattern) {
   std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (code == GLOB_NOMATCH) return names_nothing(pattern, "nothing matches it");
-  if (code != 0) return names_nothing(pattern, code == GLOB_NOSPACE ? "there is not enough memory" : "a folder cannot be read");
+  if (code != 0) return names_nothing(pattern, code == GLOB_NOSPACE ? "out of memory" : "a folder cannot be read");
   std::erase_if(files, [](const std::string& path) {
     std::error_code ignored;
     return fs::is_directory(path, ignored);
@@ -57,7 +57,7 @@ base::Result<std::vector<std::string>> files_of(const std::string& word) {
   if (fs::is_directory(word, error)) return files_in(word);
   if (fs::exists(word, error)) return std::vector<std::string>{word};  // a name may hold a bracket
   if (word.find_first_of("*?[") != std::string::npos) return matches_of(word);
-  return names_nothing(word, error ? error.message() : "there is no such file");
+  return names_nothing(word, error ? error.message() : "no such file");
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ base::Result<std::vector<std::string>> find_files(const std::string& list) {
       if (seen.insert(path).second) files.push_back(std::move(path));
     if (files.size() > kMaxFiles)
       return base::fail(base::ErrorKind::kConfig, fmt::format("data.files names more than {} files", kMaxFiles))
-          .with_hint("join small files to larger ones");
+          .with_hint("merge small files into larger ones");
   }
   if (files.empty()) return base::fail(base::ErrorKind::kConfig, "data.files names no files");
   return files;

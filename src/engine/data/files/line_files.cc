@@ -51,12 +51,13 @@ std::vector<uint64_t> index_lines(const MappedFile& file) {
 LineDataset::LineDataset(std::shared_ptr<const MappedFile> file, std::shared_ptr<const std::vector<uint64_t>> index, size_t first,
                          size_t last, LineFormat format)
     : file_(std::move(file)), index_(std::move(index)), first_(first), last_(last), format_(std::move(format)) {
-  require(first <= last && last <= index_->size(), "lines {}–{} are not among the {} of this file", first, last, index_->size());
-  require(format_.context > 0, "a context of {} tokens is none", format_.context);
+  require(first <= last && last <= index_->size(), "lines {}–{} are out of range for the {} lines of this file", first, last,
+          index_->size());
+  require(format_.context > 0, "the context of {} tokens is too small", format_.context);
 }
 
 base::Result<Sample> LineDataset::get(int64_t index, ItemRandom&) const {
-  require(index >= 0 && index < size(), "there is no item {} in a set of {}", index, size());
+  require(index >= 0 && index < size(), "item {} is out of range for a dataset of {} items", index, size());
   return read_line(*file_, offset(index), format_);
 }
 

@@ -14,7 +14,7 @@ namespace phalanx::engine::data {
 namespace {
 
 base::Error not_of_this(std::string why) {
-  return base::fail(base::ErrorKind::kConfig, "the saved position is not one of this stream").because(std::move(why));
+  return base::fail(base::ErrorKind::kConfig, "the saved position does not belong to this stream").because(std::move(why));
 }
 
 base::Json to_json(const Ticket& ticket) { return base::Json::array({ticket.number, ticket.file, ticket.offset}); }
@@ -24,8 +24,8 @@ base::Json to_json(const Ticket& ticket) { return base::Json::array({ticket.numb
 LineStream::LineStream(std::vector<std::shared_ptr<const MappedFile>> files, LineFormat format, int64_t buffer)
     : files_(std::move(files)), format_(std::move(format)), buffer_size_(std::max<int64_t>(1, buffer)) {
   require(!files_.empty(), "a LineStream needs at least one file");
-  require(buffer <= kMaxBuffer, "a shuffle buffer of {} lines is more than {}", buffer, kMaxBuffer);
-  require(format_.context > 0, "a context of {} tokens is none", format_.context);
+  require(buffer <= kMaxBuffer, "a shuffle buffer of {} lines exceeds the limit of {}", buffer, kMaxBuffer);
+  require(format_.context > 0, "the context of {} tokens is too small", format_.context);
 }
 
 std::string LineStream::name() const {
@@ -98,13 +98,13 @@ base::Status LineStream::seek(const base::Json& mark) {
     if (!mark.is_object() || !mark.contains(key)) return not_of_this(fmt::format("it has no {}", key));
   TRY_ASSIGN(uint64_t size, whole(mark["size"], kMaxBuffer));
   if (static_cast<int64_t>(size) != buffer_size_)
-    return not_of_this(fmt::format("it was mixed in a buffer of {} items, and this one has {}", size, buffer_size_));
+    return not_of_this(fmt::format("it was saved with a shuffle buffer of {} items, but this stream has {}", size, buffer_size_));
   TRY_ASSIGN(uint64_t file, whole(mark["file"], files_.size()));
   TRY_ASSIGN(uint64_t offset, whole(mark["offset"], file < files_.size() ? files_[file]->bytes().size() : 0));
   TRY_ASSIGN(uint64_t number, whole(mark["number"], INT64_MAX));
   TRY_ASSIGN(uint64_t random, whole(mark["random"], UINT64_MAX));
   std::vector<Ticket> buffer;
-  if (!mark["buffer"].is_array() || mark["buffer"].size() > size) return not_of_this("its buffer is no list, or too long");
+  if (!mark["buffer"].is_array() || mark["buffer"].size() > size) return not_of_this("its buffer is not a list, or is too long");
   for (const base::Json& entry : mark["buffer"]) {
     if (!entry.is_array() || entry.size() != 3) return not_of_this("an entry of its buffer is not three numbers");
     TRY_ASSIGN(uint64_t item, whole(entry[0], number));

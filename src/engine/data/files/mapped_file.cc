@@ -62,7 +62,7 @@ base::Status MappedFile::intact() const {
   if (stat(path_.c_str(), &info) != 0) return base::ok();  // unlinked: the mapping holds the content
   if (info.st_dev != device_ || info.st_ino != inode_ || static_cast<size_t>(info.st_size) >= bytes_.size()) return base::ok();
   return cannot_read(path_, fmt::format("it has shrunk from {} to {} bytes since it was opened", bytes_.size(), info.st_size))
-      .with_hint("write new data to a new file and rename it; a file in use must not be changed");
+      .with_hint("write new data to a new file and rename it; do not change a file in use");
 }
 
 uint64_t MappedFile::line_of(uint64_t offset) const {

@@ -14,7 +14,7 @@
 namespace phalanx::engine::data {
 namespace {
 
-base::Error bad_record(std::string why) { return base::fail(base::ErrorKind::kConfig, "a line is not a record").because(std::move(why)); }
+base::Error bad_record(std::string why) { return base::fail(base::ErrorKind::kConfig, "malformed line").because(std::move(why)); }
 
 base::Status check_length(std::string_view line) {
   if (line.size() <= kMaxLineBytes) return base::ok();
@@ -28,7 +28,8 @@ base::Result<std::string> take(const base::Json& object, const std::string& fiel
   std::vector<std::string> names;
   for (const auto& item : object.items())
     if (names.size() < 8) names.push_back(base::quote(item.key(), 40));
-  return bad_record(fmt::format("it has no field {}; it has {}", base::quote(field), names.empty() ? "none" : base::join(names, ", ")));
+  return bad_record(
+      fmt::format("it has no field {}; its fields are {}", base::quote(field), names.empty() ? "none" : base::join(names, ", ")));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 constexpr std::string_view kMagic{"PHXTOKEN", 8};
 
 base::Error broken(std::string what) {
-  return base::fail(base::ErrorKind::kConfig, "this is not a whole token file").because(std::move(what));
+  return base::fail(base::ErrorKind::kConfig, "the token file is malformed or incomplete").because(std::move(what));
 }
 
 template <typename T>
@@ -34,7 +34,7 @@ base::Status check_documents(const TokenFile& file) {
   for (uint64_t i = 0; i < file.header.documents; ++i) {
     const uint64_t begin = file.document(i);
     if (i == 0 && begin != 0) return broken(fmt::format("the first document begins at token {}, not 0", begin));
-    if (i > 0 && begin <= before) return broken(fmt::format("document {} begins at token {}, not behind {}", i, begin, before));
+    if (i > 0 && begin <= before) return broken(fmt::format("document {} begins at token {}, not after {}", i, begin, before));
     if (begin >= file.header.tokens) return broken(fmt::format("document {} begins at token {} of {}", i, begin, file.header.tokens));
     before = begin;
   }
@@ -104,7 +104,8 @@ base::Result<TokenFile> parse_token_file(std::string_view bytes) {
 }
 
 base::Result<TokenFile> parse_nanogpt_file(std::string_view bytes) {
-  if (bytes.size() % 2 != 0) return broken(fmt::format("it has {} bytes, and a file of 16-bit tokens has an even number", bytes.size()));
+  if (bytes.size() % 2 != 0)
+    return broken(fmt::format("it has {} bytes, but a file of 16-bit tokens has an even number of bytes", bytes.size()));
   TokenFile file;
   file.header = {.width = 2, .tokens = bytes.size() / 2, .documents = 0, .vocabulary = 0};
   file.tokens = {bytes.data(), 2, file.header.tokens};

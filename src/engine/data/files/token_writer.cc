@@ -16,7 +16,7 @@ namespace phalanx::engine::data {
 
 base::Result<TokenWriter> TokenWriter::create(const std::string& path, uint64_t vocabulary) {
   if (vocabulary == 0 || vocabulary > (uint64_t{1} << 32))
-    return base::fail(base::ErrorKind::kConfig, fmt::format("a vocabulary of {} tokens does not fit 32 bits", vocabulary));
+    return base::fail(base::ErrorKind::kConfig, fmt::format("a vocabulary of {} tokens does not fit into 32 bits", vocabulary));
   const std::string partial = path + ".partial";
   os::Fd fd(::open(partial.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) {

@@ -24,8 +24,8 @@ std::vector<int64_t> epoch_order(int64_t samples, uint64_t seed, int64_t epoch) 
 }
 
 std::vector<int64_t> distributed_indices(const SamplerOptions& options, int64_t epoch) {
-  require(options.rank >= 0 && options.rank < options.world, "there is no rank {} among {}", options.rank, options.world);
-  require(options.samples >= 0, "a set cannot have {} samples", options.samples);
+  require(options.rank >= 0 && options.rank < options.world, "rank {} is out of range for {} ranks", options.rank, options.world);
+  require(options.samples >= 0, "a dataset cannot have {} samples", options.samples);
   std::vector<int64_t> order;
   if (options.shuffle) order = epoch_order(options.samples, options.seed, epoch);
   std::vector<int64_t> mine;

@@ -70,12 +70,12 @@ std::string_view to_text(Remainder remainder) {
 base::Result<std::unique_ptr<Planner>> make_planner(const Dataset& set, const PlanOptions& options) {
   const std::string name = base::quote(set.name());
   const int64_t size = set.size();
-  if (size == 0) return base::fail(base::ErrorKind::kConfig, fmt::format("{} holds no items", name));
+  if (size == 0) return base::fail(base::ErrorKind::kConfig, fmt::format("{} contains no items", name));
   const int64_t step = options.rows * options.world;
   if (options.remainder == Remainder::kDrop && size < step)
     return base::fail(base::ErrorKind::kConfig, fmt::format("{} is too short for one step", name))
-        .because(fmt::format("it holds {} items, and a step takes {} ({} ranks × {})", size, step, options.world, options.rows))
-        .with_hint("make the batch smaller, or set data.remainder=keep");
+        .because(fmt::format("it contains {} items, but a step takes {} ({} ranks × {})", size, step, options.world, options.rows))
+        .with_hint("reduce train.batch, or set data.remainder=keep");
   return std::unique_ptr<Planner>(std::make_unique<SetPlanner>(set, options));
 }
 

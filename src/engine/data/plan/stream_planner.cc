@@ -43,7 +43,7 @@ class StreamPlanner : public PlacedPlanner {
     if (!ahead_.empty()) return base::ok();
     const bool drop = options_.remainder == Remainder::kDrop;
     return base::fail(base::ErrorKind::kConfig,
-                      fmt::format("{} {}", base::quote(stream_->name()), drop ? "is too short for one step" : "holds no items"))
+                      fmt::format("{} {}", base::quote(stream_->name()), drop ? "is too short for one step" : "contains no items"))
         .because(fmt::format("a step takes {} items ({} ranks × {})", step_places_, options_.world, options_.rows));
   }
 
@@ -72,8 +72,8 @@ class StreamPlanner : public PlacedPlanner {
 base::Result<std::unique_ptr<Planner>> make_planner(std::shared_ptr<Stream> stream, const PlanOptions& options) {
   if (options.remainder == Remainder::kPad)
     return base::fail(base::ErrorKind::kConfig, "a stream cannot be padded")
-        .because("its length is not known before its end")
-        .with_hint("data.remainder=drop or data.remainder=keep");
+        .because("the length of a stream is not known in advance")
+        .with_hint("set data.remainder=drop or data.remainder=keep");
   auto planner = std::make_unique<StreamPlanner>(std::move(stream), options);
   TRY(planner->start(0));
   return std::unique_ptr<Planner>(std::move(planner));

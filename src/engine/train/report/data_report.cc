@@ -93,7 +93,7 @@ std::string to_text(const DataReport& report) {
   }
   for (const WorldSteps& steps : report.worlds) {
     text += fmt::format("{} rank{}: ", steps.world, steps.world == 1 ? "" : "s");
-    if (steps.steps == 0) text += fmt::format("not possible: {}\n", steps.batch);
+    if (steps.steps == 0) text += fmt::format("impossible: {}\n", steps.batch);
     else if (steps.fewest_own == steps.most_own) text += fmt::format("{} steps per epoch; {}\n", steps.steps, steps.batch);
     else text += fmt::format("{} steps per epoch, some ranks have rows in {}; {}\n", steps.steps, steps.fewest_own, steps.batch);
   }

@@ -23,18 +23,17 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 std::string data_warning(const RunTimes& times, const RunFacts& facts) {
   const double share = percent(times.sum.data, times.sum.all());
   if (share <= 100 * kMuchData) return "";
-  return fmt::format("warning: {:.0f} % of the steps' time went into reading data\nhint: {}\n", share,
-                     facts.data_workers == 0
-                         ? "data.workers=2 reads ahead while the ranks compute"
-                         : "raise data.workers, or data.prefetch where some steps take much longer to read than others");
+  return fmt::format("warning: reading data took {:.0f} % of the step time\nhint: {}\n", share,
+                     facts.data_workers == 0 ? "set data.workers=2 to prefetch data while the ranks compute"
+                                             : "raise data.workers, or data.prefetch if some steps take much longer to read than others");
 }
 
 std::string waiting_warning(const RunTimes& times, const RunFacts& facts) {
   if (facts.ranks == 1 || times.sum.waiting() <= times.sum.compute()) return "";
-  return fmt::format("warning: rank 0 waited longer for other ranks ({:.0f} % of the steps' time) than it computed ({:.0f} %)\nhint: {}\n",
+  return fmt::format("warning: rank 0 spent more of the step time waiting for other ranks ({:.0f} %) than computing ({:.0f} %)\nhint: {}\n",
                      percent(times.sum.waiting(), times.sum.all()), percent(times.sum.compute(), times.sum.all()),
-                     facts.sharded ? "fewer ranks, a larger train.batch, or parallel.mode=ddp where memory allows"
-                                   : "fewer ranks, or a larger train.batch");
+                     facts.sharded ? "use fewer ranks, a larger train.batch, or parallel.mode=ddp if memory allows"
+                                   : "use fewer ranks, or a larger train.batch");
 }
 
 }  // namespace
@@ -106,8 +105,8 @@ std::string summary(const RunTimes& times, const RunFacts& facts) {
   // Waiting is a part of backward and optimizer that cannot be told apart afterwards; it is taken off both in proportion.
   const double both = sum.backward + sum.optimizer;
   const double computed = both > 0 ? std::max(0.0, 1 - sum.waited / both) : 0;
-  std::string text = fmt::format("{} steps in {}, of it data {:.0f} %, forward {:.0f} %, backward {:.0f} %, optimizer {:.0f} %",
-                                 times.steps, short_duration(times.all), percent(sum.data, times.all), percent(sum.forward, times.all),
+  std::string text = fmt::format("{} steps in {}: data {:.0f} %, forward {:.0f} %, backward {:.0f} %, optimizer {:.0f} %", times.steps,
+                                 short_duration(times.all), percent(sum.data, times.all), percent(sum.forward, times.all),
                                  percent(sum.backward * computed, times.all), percent(sum.optimizer * computed, times.all));
   if (facts.ranks > 1) text += fmt::format(", waiting for other ranks {:.0f} %", percent(sum.waiting(), times.all));
   double told = sum.all();
