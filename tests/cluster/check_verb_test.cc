@@ -28,7 +28,7 @@ TEST_F(CheckVerb, SaysOnePageForPeople) {
   EXPECT_EQ(outcome.exit_code, 3) << outcome;
   EXPECT_HAS(outcome.out, "FS-READ-ONLY");
   EXPECT_HAS(outcome.out, "h2: ");
-  EXPECT_HAS(outcome.out, "More: phalanx explain FS-READ-ONLY");
+  EXPECT_HAS(outcome.out, "Details: phalanx explain FS-READ-ONLY");
   EXPECT_LT(outcome.took, 5s);
 }
 

@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Unreachable", nullptr, "drop", "does not answer"}, Refusal{"NoRoute", nullptr, "cold drop", "h2: "},
         Refusal{"NothingListens", nullptr, "reject", "nothing listens"}, Refusal{"NameUnknown", nullptr, "unknown", "cannot be resolved"},
         Refusal{"HostKeyUnknown", [](HostOptions& host) { host.host_key = HostKey::kUnknown; }, "", "host key is unknown"},
-        Refusal{"HostKeyChanged", [](HostOptions& host) { host.host_key = HostKey::kChanged; }, "", "host key is not the one"},
+        Refusal{"HostKeyChanged", [](HostOptions& host) { host.host_key = HostKey::kChanged; }, "", "host key differs from the one"},
         Refusal{"AuthenticationRefused", [](HostOptions& host) { host.login = Login::kRefused; }, "", "authentication was refused"},
         Refusal{"PasswordOnly", [](HostOptions& host) { host.login = Login::kPasswordOnly; }, "", "authentication was refused"}),
     [](const auto& parameter) { return parameter.param.name; });

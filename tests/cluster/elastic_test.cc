@@ -40,7 +40,7 @@ class Elastic : public Launcher {
     EXPECT_NEAR(result.loss, reference.loss, kBound) << result.talk;
     EXPECT_EQ(result.left, "");
     EXPECT_HAS(result.talk, trial.host + ": lost contact with the host");
-    std::printf("loss %.6f, undisturbed %.6f; resumed behind step %lld; %.1f s\n", result.loss, reference.loss,
+    std::printf("loss %.6f, undisturbed %.6f; resumed after step %lld; %.1f s\n", result.loss, reference.loss,
                 static_cast<long long>(result.resumed), result.seconds);
   }
   std::optional<ElasticTraining> training_;

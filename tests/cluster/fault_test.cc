@@ -28,7 +28,7 @@ TEST_P(RankEnds, IsNamedAndTheOthersAreStopped) {
   EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome;
   EXPECT_HAS(outcome.err, GetParam().says);
   EXPECT_HAS(outcome.err, "before any other");
-  EXPECT_HAS(outcome.err, "1 rank stopped by us");
+  EXPECT_HAS(outcome.err, "1 rank stopped by phalanx");
   EXPECT_HAS(outcome.err, "last words");
   EXPECT_LT(after, 2s);
   EXPECT_EQ(leftovers(500ms), "");
@@ -125,7 +125,7 @@ TEST_P(HostPart, KilledIsToldAndNothingIsLeft) {
   EXPECT_NE(outcome.exit_code, 0) << outcome;
   EXPECT_HAS(outcome.err, "h2: ");
   EXPECT_HAS(outcome.err, both ? "" : GetParam().parts[0]);
-  EXPECT_HAS(outcome.err, "1 stopped by us");
+  EXPECT_HAS(outcome.err, "1 stopped by phalanx");
   EXPECT_LT(after, 3s);
   EXPECT_EQ(leftovers(500ms), "");
 }
@@ -177,7 +177,7 @@ TEST_F(Fault, AKilledSshClientIsALostHost) {
   auto [outcome, after] = ended();
   EXPECT_EQ(outcome.exit_code, 4) << outcome;
   EXPECT_HAS(outcome.err, "h2: ");
-  EXPECT_HAS(outcome.err, "1 rank lost with it, 1 stopped by us");
+  EXPECT_HAS(outcome.err, "1 rank lost with it, 1 stopped by phalanx");
   EXPECT_LT(after, 3s);
   EXPECT_EQ(leftovers(2s), "");
 }
@@ -202,7 +202,7 @@ TEST_P(HostFallsSilent, IsToldAndBothSidesEnd) {
   auto [outcome, after] = ended(15s);
   EXPECT_EQ(outcome.exit_code, 4) << outcome;
   EXPECT_HAS(outcome.err, "h2: ");
-  EXPECT_HAS(outcome.err, "1 rank lost with it, 1 stopped by us");
+  EXPECT_HAS(outcome.err, "1 rank lost with it, 1 stopped by phalanx");
   EXPECT_LT(after, 8s);
   EXPECT_EQ(leftovers_on("h1", 500ms), "");
   bool frozen = std::string(GetParam().name) == "Frozen";

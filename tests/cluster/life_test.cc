@@ -158,7 +158,7 @@ TEST_F(Life, AttachShowsTheRunAndCtrlCLeavesIt) {
     terminal.type("\x03");
     Outcome left = terminal.finish(10s);
     EXPECT_EQ(left.exit_code, 0) << left;
-    EXPECT_HAS(left.out, "the run goes on");
+    EXPECT_HAS(left.out, "the run continues");
   }
   EXPECT_EQ(state(), "running");
   Process again = in_terminal(typed({"attach", id.substr(id.size() - 4)}));
@@ -204,7 +204,7 @@ TEST_F(Life, ALauncherThatIsKilledIsLostAndTheHostsAreProvedEmpty) {
   tell(0, "exec sleep 1000");
   ::kill(launcher(), SIGSTOP);
   EXPECT_EQ(state(), "silent");
-  EXPECT_HAS(phalanx({"why", id}).out, "gives no answer");
+  EXPECT_HAS(phalanx({"why", id}).out, "does not answer");
   ::kill(launcher(), SIGKILL);
   Outcome followed = phalanx({"logs", "-f", id});
   EXPECT_EQ(followed.exit_code, 0);
@@ -239,7 +239,7 @@ TEST_F(Life, GpuMemoryThatIsStillHeldIsNamed) {
   EXPECT_HAS(stopped.err, "h1: GPU 0 still holds 2 GiB of process " + pid);
   EXPECT_HAS_NOT(stopped.err, "nothing left");
   install("");
-  expect_stopped(id, {"h1"}, "nothing left, also on its GPUs");
+  expect_stopped(id, {"h1"}, "nothing left, including on its GPUs");
 }
 
 // Agent and guard of h1 die together while a process of a rank has left its session: nobody on the host knows it any more.
@@ -289,7 +289,7 @@ TEST_F(Life, StopNeverSaysNothingLeftWhenItCannotTell) {
   std::string pid(base::trim(say("h1", "pgrep -f '^[w]orker---'")));
   Outcome stopped = phalanx({"stop", id}, 30s);
   EXPECT_EQ(stopped.exit_code, 3) << stopped;
-  EXPECT_HAS(stopped.err, "h1: cannot tell whether this is of the run: process " + pid + " (worker---");
+  EXPECT_HAS(stopped.err, "h1: cannot tell whether this process belongs to the run: process " + pid + " (worker---");
   EXPECT_HAS(stopped.err, "it has overwritten its environment");
   EXPECT_HAS(stopped.err, "hint: ssh h1 ps -o pid,user,lstart,args -p " + pid);
   EXPECT_HAS_NOT(stopped.err, "h1: nothing left");

@@ -126,7 +126,7 @@ class InEveryPhase : public Launcher, public testing::WithParamInterface<Case> {
       case Phase::kBetween:
         await_ranks("0");
         say_to_ranks("fail");
-        ASSERT_TRUE(run_->wait_output("starting again in", 15s)) << run_->out() << run_->err();
+        ASSERT_TRUE(run_->wait_output("restarting in", 15s)) << run_->out() << run_->err();
         return;
     }
   }
@@ -179,7 +179,7 @@ TEST_P(InEveryPhase, TheRunEndsAndNothingRunsTwice) {
   const bool may_end = is(kSleep) && outcome.err.find("the launcher was suspended for ") != std::string::npos;
   EXPECT_TRUE(outcome.exit_code == 0 || may_end) << outcome;
   if (!GetParam().fault.of_host) {
-    for (const char* blame : {"lost contact", "does not answer", "takes the place of", "no response", "going on without"})
+    for (const char* blame : {"lost contact", "does not answer", "replaces", "no response", "continuing without"})
       EXPECT_HAS_NOT(outcome.err, blame);
   }
   if (is(kSilent)) { EXPECT_TRUE(cluster().thaw("h1").ok()); }

@@ -44,7 +44,7 @@ TEST_F(Restart, ASpareTakesThePlaceOfAHostThatIsSwitchedOff) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on h3");
   EXPECT_HAS(outcome.err, "h2: lost contact with the host");
-  EXPECT_HAS(outcome.err, "h3 takes the place of h2; starting again in");
+  EXPECT_HAS(outcome.err, "h3 replaces h2; restarting in");
   EXPECT_EQ(leftovers(milliseconds(2000)), "");
 }
 
@@ -57,7 +57,7 @@ TEST_F(Restart, WithFewerHostsWhereNoSpareIsLeft) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_HAS(outcome.out, "try 1: rank 0 of 2 on h1");
   EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on h3");
-  EXPECT_HAS(outcome.err, "going on without h2; starting again in");
+  EXPECT_HAS(outcome.err, "continuing without h2; restarting in");
   EXPECT_EQ(leftovers(milliseconds(2000)), "");
 }
 
@@ -70,7 +70,7 @@ TEST_F(Restart, AKilledRankIsStartedAgainWithAllOthers) {
   EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on h2");
   EXPECT_HAS(outcome.err, "rank 1 (h2, local 0) killed by SIGKILL");
   EXPECT_HAS(outcome.err, "RUN-KILLED");
-  EXPECT_HAS(outcome.err, "starting again in 1 s: restart 1 of 2");
+  EXPECT_HAS(outcome.err, "restarting in 1 s: restart 1 of 2");
   EXPECT_EQ(leftovers(milliseconds(1000)), "");
 }
 
@@ -145,7 +145,7 @@ TEST_F(Restart, AHostThatCanBeAskedIsProvedEmptyBeforeTheNextAttempt) {
   Outcome outcome = after({"-H", "h1,h2", "--spares", "h3", "--lease", "60s"}, kBeating,
                           [&] { ASSERT_EQ(cluster().kill_processes("h2", "phalanx-agent", SIGSTOP), 1); });
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_HAS(outcome.err, "starting again in at most 1");
+  EXPECT_HAS(outcome.err, "restarting in at most 1");
   int64_t started = number_after(outcome.out, "rank 1 started at "), last_beat = std::atoll(say("h2", "tail -n 1 /tmp/beats").c_str());
   ASSERT_GT(started, 0) << outcome;
   EXPECT_LT(last_beat, started);
@@ -173,7 +173,7 @@ TEST_F(Restart, AHostThatCannotBeLoggedInToIsReplacedBeforeTheStart) {
   Outcome outcome = run_now(words({"-H", "h1,h2", "--spares", "h3", "--max-restarts", "0"}, "echo rank $RANK on $(hostname)"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_HAS(outcome.out, "rank 1 on h3");
-  EXPECT_HAS(outcome.err, "h3 takes the place of h2");
+  EXPECT_HAS(outcome.err, "h3 replaces h2");
   EXPECT_EQ(leftovers(milliseconds(1000)), "");
 }
 
@@ -184,7 +184,7 @@ TEST_F(Restart, TheSameExceptionTwiceIsTheProgramsOwn) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_HAS(outcome.err, "restart 1 of 5");
   EXPECT_HAS_NOT(outcome.err, "restart 2 of 5");
-  EXPECT_HAS(outcome.err, "not starting again: the program failed in the same way at the same step twice");
+  EXPECT_HAS(outcome.err, "not restarting: the program failed twice in the same way at the same step");
   EXPECT_EQ(leftovers(milliseconds(1000)), "");
 }
 

@@ -56,7 +56,7 @@ void World::answer(Agent& agent, const wire::Sample& m) {
       sample.gpus.push_back(gpu);
     }
   answer.json = dice_.once_in(20) ? "{" : dice_.once_in(20) ? R"({"ranks":1})" : base::to_text(base::to_json(sample));
-  if (dice_.once_in(20)) answer.outcome = {false, base::fail(base::ErrorKind::kTimeout, "the look at the ranks gave no answer for 1.8 s")};
+  if (dice_.once_in(20)) answer.outcome = {false, base::fail(base::ErrorKind::kTimeout, "sampling the ranks did not answer for 1.8 s")};
   say(agent, answer);
 }
 

@@ -125,7 +125,7 @@ std::string check_run(const Ended& ended, const Ended&) {
   if (exit_code(ended) != 7) return fmt::format("wait status {:#x} instead of exit code 7", ended.status);
   if (!holds(ended.out, "hello 0") || !holds(ended.out, "hello 1")) return "output is missing on the screen";
   if (!holds(ended.err, "rank 1") || !holds(ended.err, "exited with code 7")) return "another verdict";
-  for (const char* blames : {"lost contact", "no response", "nothing was heard", "FS-", "hung, or cut off", "unreachable"})
+  for (const char* blames : {"lost contact", "no response", "no response for", "FS-", "hung, or unreachable", "unreachable"})
     if (holds(ended.err, blames)) return fmt::format("a host is blamed: {}", blames);
   if (id.empty()) return "there is no run directory";
   return check_record(ended, id, 7);

@@ -36,7 +36,7 @@ TEST(LogReport, SaysAllThatWasFound) {
       << text;
   for (const char* part :
        {"\nWhat to do\n", "\nAlso seen\n  HANG-TIMEOUT: ", "  stdin:7: Watchdog caught\n", "\nConsequences\n",
-        "  1,400× LOG-PEER-GONE: a peer's connection ended (rank 0–2), stdin:9\n", "\nNCCL's topology\n  2 hosts, sockets only\n",
+        "  1,400× LOG-PEER-GONE: a peer closed its connection (rank 0–2), stdin:9\n", "\nNCCL's topology\n  2 hosts, sockets only\n",
         "\nRead\n  2 files, 12,355 lines\n  lines of rank 0–3\n  no lines of rank 4–7 (of 8)\n  2 lines longer than 64 KiB",
         "  a.log: the gzip data is truncated\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
