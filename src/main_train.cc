@@ -26,14 +26,14 @@ constexpr const char* kUsage =
     "       phalanx-train --check-data [--json] [--threads N] [--worlds 1,2,4] CONFIG.yaml [KEY=VALUE ...]\n"
     "       phalanx-train --tokenize OUT.tokens FILE ...\n"
     "       phalanx-train --help | --version\n\n"
-    "Trains a byte-level GPT by data parallel. Started alone it is one rank; several ranks are started by\n"
+    "Trains a byte-level GPT, data parallel. Started alone, it is a single rank; several ranks are started by\n"
     "`phalanx run`, torchrun, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n\n"
     "CONFIG.yaml has sections of keys (`train:` with `steps: 1000` below it); KEY=VALUE arguments\n"
-    "(train.steps=1000) win over it. Keys, defaults and meanings:\n";
+    "(train.steps=1000) override it. Keys, defaults and meanings:\n";
 
 constexpr const char* kExitCodes =
     "\nExit codes: 0 done, 1 the training failed, 2 usage or config, 3 this host is unfit, 4 the other ranks\n"
-    "cannot be reached, 70 a bug; 143 or 130: stopped by SIGTERM or SIGINT behind a step, checkpoint saved.\n";
+    "cannot be reached, 70 a bug; 143 or 130: stopped by SIGTERM or SIGINT after a step, checkpoint saved.\n";
 
 struct CommandLine {
   std::string config_path;

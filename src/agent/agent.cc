@@ -92,7 +92,7 @@ bool Agent::read_input() {
     end_everything(why);
     return false;
   };
-  if (step.kind != os::IoStep::kBytes) return end("the launcher is gone");
+  if (step.kind != os::IoStep::kBytes) return end("the launcher has exited");
   reader_.feed(std::string_view(buffer.get(), step.bytes));
   while (!loop_.stopped()) {
     base::Result<std::optional<wire::Frame>> frame = reader_.next();

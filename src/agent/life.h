@@ -39,7 +39,7 @@ class Agent {
       : loop_(loop),
         guard_(loop, std::move(orders), std::move(answers), [this](const std::string& why) { end_everything(why); }),
         outbox_(
-            loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher is gone"); }),
+            loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher has exited"); }),
         ranks_(loop, outbox_),
         probe_(loop, [this](const wire::Probed& probed) { outbox_.control(probed); }),
         pulse_(

@@ -86,7 +86,7 @@ base::Result<int> explain_logs(const std::vector<std::string>& operands, const s
   for (const std::string& word : operands) {
     bool run = word != "-" && !os::exists(word) && word.find('/') == std::string::npos;
     if (run && !is_run(word, runs_folder))
-      return base::fail(base::ErrorKind::kConfig, fmt::format("there is no run {} in {}", base::quote(word), base::quote(runs_folder)));
+      return base::fail(base::ErrorKind::kConfig, fmt::format("no such run in {1}: {0}", base::quote(word), base::quote(runs_folder)));
     TRY(sort_in(evidence, run ? runs_folder + "/" + word : word));
   }
   auto is_input = [](const diagnosis::LogFile& file) { return file.name == "-"; };

@@ -78,6 +78,7 @@ std::vector<tidy::Finding> check(const Tree& tree, const fs::path& root) {
     add(tidy::check_header(source));
     add(tidy::check_namespace(source));
     add(tidy::check_banned(source));
+    add(tidy::check_words(source));
     add(tidy::check_includes(source, layers));
     add(tidy::check_links(source, tree.paths));
   }

@@ -25,6 +25,8 @@ std::vector<Finding> check_names(const Source& source);
 std::vector<Finding> check_functions(const Source& source);
 std::vector<Finding> check_header(const Source& source);
 std::vector<Finding> check_banned(const Source& source);
+// The sentences in the string literals of src/: docs/STYLE.md, as far as a program can tell.
+std::vector<Finding> check_words(const Source& source);
 // What is declared below src/ lies in phalanx::, and a header's macros begin with PHALANX_ (base/try.h is for our own sources): the engine
 // is a library, and other people's programs have names of their own.
 std::vector<Finding> check_namespace(const Source& source);

@@ -42,7 +42,7 @@ constexpr FlagRow kFlags[] = {
      .metavar = "HOST[:SLOT,...][@...]",
      .verbs = kReach,
      .section = Section::kHosts,
-     .help = {"use only these hosts and slots, for instance gpu01:0,2@gpu02 (gpu02 with all its slots)",
+     .help = {"use only these hosts and slots, for example gpu01:0,2@gpu02 (gpu02 with all its slots)",
               "只使用这些主机和 slot，例如 gpu01:0,2@gpu02（gpu02 使用全部 slot）"}},
     {.flag = Flag::kExclude,
      .short_name = 'e',

@@ -47,7 +47,7 @@ base::Error mixed(const std::string& word, const std::string& log) {
   if (is_code(word))
     return usage(fmt::format("{} is a code and {} is a log: explain accepts only one kind at a time", base::quote(word), base::quote(log)),
                  "run phalanx explain once for each");
-  return base::fail(base::ErrorKind::kConfig, fmt::format("there is no file {}", base::quote(word)));
+  return base::fail(base::ErrorKind::kConfig, fmt::format("file not found: {}", base::quote(word)));
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
     set(Doing::kLoader, "waits to read data from another process" + on(t) + (children.empty() ? "" : "; it has started " + children),
         "等待从另一个进程读取数据" + on(t) + (children.empty() ? "" : "；它启动了 " + children));
   else if (has(t.wchan, "pipe_write"))
-    set(Doing::kReading, "waits to write to a pipe that nobody reads" + on(t), "等待写入无人读取的管道" + on(t));
+    set(Doing::kReading, "waits to write to a pipe that no process reads" + on(t), "等待写入无人读取的管道" + on(t));
   else if (has(t.wchan, "inet_stream_connect") || has(t.wchan, "inet_wait_for_connect"))
     set(Doing::kConnecting, "waits to connect" + on(t), "等待建立连接" + on(t));
   else if (has(t.wchan, "futex") && calls({"PyEval_RestoreThread", "PyEval_AcquireThread", "PyGILState_Ensure"}))

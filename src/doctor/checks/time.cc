@@ -81,7 +81,7 @@ void unsynced(const Situation& s, Findings& findings) {
     const machine::ClockFacts& c = s.hosts[h].facts.clock;
     if (!s.hosts[h].probed || c.synchronized != false || s.single()) continue;
     if (c.daemon.empty())
-      findings.on(h, {"the kernel's clock is not synchronised, and no time service was seen", "内核时钟未同步，也没有发现时间同步服务"},
+      findings.on(h, {"the kernel's clock is not synchronised, and no time service was found", "内核时钟未同步，也没有发现时间同步服务"},
                   "sudo apt install -y chrony");
     else
       findings.on(h,

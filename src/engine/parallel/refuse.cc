@@ -40,7 +40,7 @@ base::Status refuse_impossible(const Options& o, const GroupTraits& around) {
   if (o.share_parameters && !around.on_cpu)
     return refuse("share_parameters works only for ranks on CPUs: GPUs have no common memory", "omit share_parameters");
   if (o.offload && around.on_cpu)
-    return refuse("there is nothing to offload: the model is in host memory already", "omit offload, or train on a GPU");
+    return refuse("nothing to offload: the model is already in host memory", "omit offload, or train on a GPU");
   if (o.deterministic && !around.ordered_sums)
     return refuse("deterministic needs sums over ranks in a fixed order, which this group's backend does not promise",
                   "train on CPUs, or omit deterministic");

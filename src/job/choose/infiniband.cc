@@ -37,7 +37,7 @@ void sockets_for_all(const Situation& situation, const std::vector<size_t>& with
       {fmt::format("InfiniBand is unused: {:.0f} Gbit/s per host on {}, none on {} ({}). The job runs over sockets, many times slower; "
                    "repair {} before a long run",
                    rate, host_names(situation, with).english, names.english, why.english, without.size() == 1 ? "it" : "them"),
-       fmt::format("InfiniBand 被闲置：{} 每台有 {:.0f} Gbit/s，而 {} 没有（{}）。任务将走 socket，慢许多倍；长时间训练前请先修复",
+       fmt::format("InfiniBand 被闲置：{} 每台有 {:.0f} Gbit/s，而 {} 没有（{}）。任务将走 socket，慢许多倍；长时间训练前应先修复",
                    host_names(situation, with).chinese, rate, names.chinese, why.chinese)});
   for (size_t h = 0; h < situation.hosts.size(); ++h)
     if (std::optional<std::string> set = users_word(situation, h, "NCCL_IB_DISABLE"); set && *set == "0")

@@ -96,7 +96,7 @@ std::vector<Leftover> leftovers(const ProbeRequest& r, const std::map<int64_t, P
     l.age_s = age_s(r.root, stat);
     l.command = command_line(r.root, pid);
     l.user = user_name(r.root, owner_of(r.root, pid));
-    l.why = words + ", its launcher is gone";
+    l.why = words + ", its launcher has exited";
     found.push_back(std::move(l));
   }
   return found;

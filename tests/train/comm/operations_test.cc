@@ -185,7 +185,7 @@ TEST(Operations, WrongCallsAreRefusedAndSayWhat) {
     const at::Tensor four = at::zeros({4}), three = at::zeros({3});
     says([&] { group.reduce_scatter(three, four, "grads"); }, "reduce_scatter 1 (grads): input has 4 elements, not 1 pieces of 3");
     says([&] { group.all_gather(four, three, "params"); }, "output has 4 elements, not 1 pieces of 3");
-    says([&] { group.broadcast(four, 1, "x"); }, "root 1 is not one of 1 ranks");
+    says([&] { group.broadcast(four, 1, "x"); }, "root 1 is out of range for 1 ranks");
     says([&] { group.all_reduce(at::zeros({4, 4}).t(), Reduction::kSum, "x"); }, "not contiguous");
     says([&] { group.all_reduce(at::zeros({4}, at::kBool), Reduction::kSum, "x"); }, "tensors of type Bool are not supported");
     says([&] { group.all_gather(four, at::zeros({4}, at::kDouble), "x"); }, "input is Double, output Float");

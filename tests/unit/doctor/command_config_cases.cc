@@ -144,7 +144,7 @@ std::vector<Case> llamafactory_cases() {
             llamafactory(s, "plot_loss: true", "overwrite_output_dir: true");
             output_folder(s, 3);
           }),
-      miss("CMD-LLAMAFACTORY-OVERWRITE", "it is empty", bond_infiniband,
+      miss("CMD-LLAMAFACTORY-OVERWRITE", "the value is empty", bond_infiniband,
            [](Situation& s) {
              llamafactory(s, "plot_loss: true", "overwrite_output_dir: true");
              output_folder(s, 0);

@@ -30,7 +30,7 @@ TEST(Commands, WhatIsNotKnownIsNotCalledHarmless) {
 }
 
 TEST(Commands, ACostIsAComment) {
-  EXPECT_EQ(with_cost("kill 812", base::Language::kEnglish), "kill 812   # ends the process: what it has not saved is lost");
+  EXPECT_EQ(with_cost("kill 812", base::Language::kEnglish), "kill 812   # terminates the process; its unsaved data is lost");
   EXPECT_EQ(with_cost("ls", base::Language::kEnglish), "ls");
 }
 

@@ -103,7 +103,7 @@ std::vector<Case> health_cases() {
       miss("GPU-COUNT", "a container that was given some of them", docker_host_network, [](Situation& s) { gpus(s).pci_devices = 8; }),
       hit("GPU-ECC", "one uncorrectable error", bond_infiniband, [](Situation& s) { gpu(s).ecc_volatile_uncorrected = 1; }),
       miss("GPU-ECC", "errors of the past only", bond_infiniband, [](Situation& s) { gpu(s).ecc_aggregate_uncorrected = 3; }),
-      hit("GPU-REMAP-PENDING", "a row waits", bond_infiniband, [](Situation& s) { gpu(s).remap_pending = true; }),
+      hit("GPU-REMAP-PENDING", "a row remapping is pending", bond_infiniband, [](Situation& s) { gpu(s).remap_pending = true; }),
       miss("GPU-REMAP-PENDING", "rows were remapped", bond_infiniband, [](Situation& s) { gpu(s).remapped_uncorrectable = 2; }),
       hit("GPU-REMAP-FAILED", "a remapping failed", bond_infiniband, [](Situation& s) { gpu(s).remap_failed = true; }),
       miss("GPU-REMAP-FAILED", "as many as allowed", bond_infiniband, [](Situation& s) { gpu(s).remapped_uncorrectable = 512; }),

@@ -7,8 +7,8 @@ std::vector<Case> process_cases() {
       hit("PROC-LEFTOVERS", "two ranks of a killed torchrun", docker_host_network,
           [](Situation& s) {
             s.hosts[1].facts.processes.leftovers = {
-                {4711, 1, 7200, "/opt/conda/bin/python -u train.py", "root", "RANK=4 WORLD_SIZE=8, its launcher is gone"},
-                {4712, 1, 7200, "/opt/conda/bin/python -u train.py", "root", "RANK=5 WORLD_SIZE=8, its launcher is gone"}};
+                {4711, 1, 7200, "/opt/conda/bin/python -u train.py", "root", "RANK=4 WORLD_SIZE=8, its launcher has exited"},
+                {4712, 1, 7200, "/opt/conda/bin/python -u train.py", "root", "RANK=5 WORLD_SIZE=8, its launcher has exited"}};
           }),
       hit("PROC-AGENT-SILENT", "no answer to the probe", plain_ethernet,
           [](Situation& s) { s.hosts[1].probed = false, s.hosts[1].error = "it did not answer the probe within 2.0 s"; }),

@@ -132,6 +132,39 @@ TEST(Banned, PhrasesThatAMessageCannotGoOnWith) {
   EXPECT_EQ(phrase("Status agree(Group& group, Status mine);\nconst char* a = \"the log\";\n"), Rules{});
 }
 
+TEST(Words, OfStringsInOurSources) {
+  auto words = [](const std::string& line) { return rules(check_words(Source("src/os/x.cc", line + "\n"))); };
+  EXPECT_EQ(words("say(\"resumed after step {}\");"), Rules{});
+  EXPECT_EQ(words("say(\"resumed behind step {}\");"), Rules{"words"});
+  EXPECT_EQ(words("say(\"killed {} processes left behind by the ranks\");"), Rules{});
+  EXPECT_EQ(words("// behind this, please"), Rules{});
+  EXPECT_EQ(words("say(R\"(#please wait)\");"), Rules{});
+  EXPECT_EQ(words("say(\"please wait\");"), Rules{"words"});
+  EXPECT_EQ(words("say(\"the run goes \"\n    \"on without it\");"), Rules{"words"});  // over two literals
+  EXPECT_EQ(words("say(\"a frame that makes no sense\");"), Rules{"words"});
+  EXPECT_EQ(words("say(\"it works! really\");"), Rules{"words"});
+  EXPECT_EQ(words("say(\"#!/bin/sh -e\");"), Rules{});
+  EXPECT_EQ(words("say(\"two  spaces\");"), Rules{"words"});
+  EXPECT_EQ(words("say(\"step {}  loss {}\\n  because\");"), Rules{});
+  EXPECT_EQ(rules(check_words(Source("tests/x.cc", "say(\"please wait\");\n"))), Rules{});
+}
+
+TEST(Words, ChineseHasFullWidthPunctuation) {
+  auto words = [](const std::string& text) { return rules(check_words(Source("src/os/x.cc", "say(\"" + text + "\");\n"))); };
+  EXPECT_EQ(words("超时，主机没有应答（{}）"), Rules{});
+  EXPECT_EQ(words("超时,主机没有应答"), Rules{"words"});
+  EXPECT_EQ(words("没有应答(超时)"), Rules{"words"});
+  EXPECT_EQ(words("您的运行"), Rules{"words"});
+}
+
+TEST(Words, NoFullStopAtTheEndOfAnErrorsLine) {
+  auto words = [](const std::string& line) { return rules(check_words(Source("src/os/x.cc", line + "\n"))); };
+  EXPECT_EQ(words("fail(ErrorKind::kUsage, \"no verb given.\");"), Rules{"words"});
+  EXPECT_EQ(words("e.because(fmt::format(\"rank {} has exited.\", 1));"), Rules{"words"});
+  EXPECT_EQ(words("e.with_hint(\"phalanx run ...\");"), Rules{});
+  EXPECT_EQ(words("page(\"Prints the version and the hash.\");"), Rules{});
+}
+
 TEST(Banned, MachinesAndSleep) {
   EXPECT_EQ(rules(check_banned(Source("src/os/a.cc",
                                       "\"/ro"

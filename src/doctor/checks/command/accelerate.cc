@@ -50,7 +50,7 @@ void processes(const Situation& s, Findings& findings) {
     if (!total || !machines || *machines < 2 || *total < 1) continue;
     std::string why_english, why_chinese;
     if (*total % *machines != 0) {
-      why_english = fmt::format("{} processes cannot be shared evenly by {} machines", *total, *machines);
+      why_english = fmt::format("{} processes cannot be divided evenly among {} machines", *total, *machines);
       why_chinese = fmt::format("{} 个进程无法平均分给 {} 台机器", *total, *machines);
     } else if (gpus > 1 && *total == static_cast<int64_t>(gpus)) {
       why_english = fmt::format("each of {} machines would start {} of {} GPUs", *machines, *total / *machines, gpus);
@@ -126,7 +126,7 @@ std::vector<HostfileLine> read_hostfile(const std::string& text) {
       entry.error = fmt::format("{} is not \"name slots=N\"", base::shell_quote(line));
       entry.error_chinese = fmt::format("{} 不是“主机名 slots=N”的形式", base::shell_quote(line));
     } else if (!seen.insert(entry.host).second) {
-      entry.error = fmt::format("{} is there twice", entry.host);
+      entry.error = fmt::format("{} is listed twice", entry.host);
       entry.error_chinese = fmt::format("{} 出现了两次", entry.host);
     } else {
       entry.slots = std::stoi(std::string(words[1].substr(6)));

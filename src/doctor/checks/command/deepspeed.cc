@@ -73,10 +73,10 @@ std::vector<Stage> stages(const Situation& s) {
 
 void stage_meaning(const Situation& s, Findings& findings) {
   static constexpr base::Bilingual kMeaning[] = {
-      {"nothing is split", "不切分"},
-      {"optimizer states are split; gradients and parameters are whole on every rank", "切分优化器状态；每个 rank 仍有完整的梯度与参数"},
-      {"optimizer states and gradients are split; parameters are whole on every rank", "切分优化器状态与梯度；每个 rank 仍有完整的参数"},
-      {"optimizer states, gradients and parameters are split", "优化器状态、梯度、参数全部切分"}};
+      {"nothing is sharded", "不切分"},
+      {"optimizer states are sharded; every rank holds all gradients and parameters", "切分优化器状态；每个 rank 仍有完整的梯度与参数"},
+      {"optimizer states and gradients are sharded; every rank holds all parameters", "切分优化器状态与梯度；每个 rank 仍有完整的参数"},
+      {"optimizer states, gradients and parameters are sharded", "优化器状态、梯度、参数全部切分"}};
   for (const Stage& stage : stages(s)) {
     if (stage.stage < 0 || stage.stage > 3) continue;
     const base::Bilingual& meaning = kMeaning[stage.stage];

@@ -54,13 +54,14 @@ bool is_the_script(const Missing& m) { return m.named_by == "the command" && (m.
 
 void script_missing(const Situation& s, Findings& findings) {
   for (const Missing& m : missing_files(s))
-    if (is_the_script(m)) findings.on(m.hosts, {fmt::format("there is no {}", m.path), fmt::format("没有 {}", m.path)}, copy_command(s, m));
+    if (is_the_script(m))
+      findings.on(m.hosts, {fmt::format("{} does not exist", m.path), fmt::format("没有 {}", m.path)}, copy_command(s, m));
 }
 
 void file_missing(const Situation& s, Findings& findings) {
   for (const Missing& m : missing_files(s))
     if (!is_the_script(m))
-      findings.on(m.hosts, {fmt::format("there is no {} ({})", m.path, m.named_by), fmt::format("没有 {}（{}）", m.path, m.named_by)},
+      findings.on(m.hosts, {fmt::format("{} does not exist ({})", m.path, m.named_by), fmt::format("没有 {}（{}）", m.path, m.named_by)},
                   copy_command(s, m));
 }
 
@@ -138,7 +139,7 @@ void config_twice(const Situation& s, Findings& findings) {
       const base::Json* value = value_at(yaml->value, key);
       std::string last = value ? base::to_text(*value) : "?";
       tell(findings, s, file.hosts,
-           {fmt::format("{}: {} is given twice; {} in line {} counts", name, key, last, yaml->lines[key]),
+           {fmt::format("{}: {} is given twice; the value {} in line {} applies", name, key, last, yaml->lines[key]),
             fmt::format("{}：{} 写了两次；以第 {} 行的 {} 为准", name, key, yaml->lines[key], last)});
     }
   }

@@ -48,7 +48,7 @@ void nested(const Situation& s, Findings& findings) {
     const int ranks = most_ranks(s, hosts);
     const std::string name = launch.line->launcher == "llamafactory" ? "llamafactory-cli" : launch.line->launcher;
     tell(findings, s, hosts,
-         {fmt::format("{} starts {}; each of the {} ranks of a host would start one of its own", at.english, name, ranks),
+         {fmt::format("{} starts {}; each of the {} ranks of a host would start another", at.english, name, ranks),
           fmt::format("{} 启动 {}；每台机器的 {} 个 rank 会各自再启动一个", at.chinese, name, ranks)},
          without_launcher(s, *launch.line));
   }
@@ -66,7 +66,7 @@ void spawn(const Situation& s, Findings& findings) {
     if (!line || knows_launchers || ranks < 2) continue;
     std::string at = fmt::format("{}:{}", shown(s, file.file->path), line->number);
     tell(findings, s, file.hosts,
-         {fmt::format("{}: {}; each of the {} ranks of a host would start as many again", at, line->text, ranks),
+         {fmt::format("{}: {}; each of the {} ranks of a host would start the same number", at, line->text, ranks),
           fmt::format("{}：{}；每台机器的 {} 个 rank 会各自再启动同样多的进程", at, line->text, ranks)},
          fmt::format("phalanx run -H {} --nproc-per-node 1 -- python {}", host_list(s), shown(s, file.file->path)));
   }
@@ -162,7 +162,7 @@ void old_launch(const Situation& s, Findings& findings) {
       if (torch == s.hosts[file.hosts.front()].facts.software.packages.end() || torch->second.starts_with("1.")) continue;
       if (text.find("--local_rank") == std::string::npos || text.find("--local-rank") != std::string::npos) continue;
       tell(findings, s, file.hosts,
-           {fmt::format("{} knows --local_rank only; torch {} passes --local-rank", shown(s, file.file->path), torch->second),
+           {fmt::format("{} accepts only --local_rank; torch {} passes --local-rank", shown(s, file.file->path), torch->second),
             fmt::format("{} 只认 --local_rank；torch {} 传的是 --local-rank", shown(s, file.file->path), torch->second)},
            without_launcher(s, *launch.line));
     }

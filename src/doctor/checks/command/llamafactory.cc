@@ -125,7 +125,7 @@ void device_list(const Situation& s, Findings& findings) {
     if (hosts.empty()) continue;
     std::string at = config.place(s, "trainer.devices"), list = base::to_text(*value);
     tell(findings, s, hosts,
-         {fmt::format("{}: devices: {} counts within CUDA_VISIBLE_DEVICES={}", at, list, visible),
+         {fmt::format("{}: devices: {} is an index into CUDA_VISIBLE_DEVICES={}", at, list, visible),
           fmt::format("{}：devices: {} 是在 CUDA_VISIBLE_DEVICES={} 之内编号的", at, list, visible)});
   }
 }
@@ -151,7 +151,7 @@ void short_timeout(const Situation& s, Findings& findings) {
     if (!given || *given > 600 || *given < 1) continue;
     std::string at = config.place(s, key);
     tell(findings, s, config.file.hosts,
-         {fmt::format("{}: a rank is waited for {} s", at, *given), fmt::format("{}：等待一个 rank 最多 {} 秒", at, *given)},
+         {fmt::format("{}: the timeout for a rank is {} s", at, *given), fmt::format("{}：等待一个 rank 最多 {} 秒", at, *given)},
          fmt::format("sed -i 's/timeout: .*/timeout: \"01:00:00\"/' {}", base::shell_quote(config.file.file->path)));
   }
 }

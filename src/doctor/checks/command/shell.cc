@@ -56,7 +56,7 @@ void log_folder(const Situation& s, Findings& findings) {
       if (o.folder_exists || o.folder_made) continue;
       std::string at = o.file.empty() ? "" : fmt::format("{}:{}: ", shown(s, o.file), o.line);
       findings.on(h,
-                  {fmt::format("{}output goes to {}, but there is no folder {}", at, shown(s, o.target), o.folder),
+                  {fmt::format("{}output goes to {}, but the directory {} does not exist", at, shown(s, o.target), o.folder),
                    fmt::format("{}输出写到 {}，但目录 {} 不存在", at, shown(s, o.target), o.folder)},
                   "mkdir -p " + base::shell_quote(o.folder));
     }

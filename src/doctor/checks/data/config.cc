@@ -96,7 +96,7 @@ void offload_memory(const Situation& s, Findings& findings) {
       const int64_t memory = s.hosts[h].facts.machine.memory_available_bytes;
       if (gpus <= 0 || memory <= 0 || memory >= gpus) continue;
       std::string free = base::format_bytes(static_cast<uint64_t>(memory)), cards = base::format_bytes(static_cast<uint64_t>(gpus));
-      findings.on(h, {fmt::format("{}: cpu; {} of memory available, the GPUs have {}", config.place(s, key), free, cards),
+      findings.on(h, {fmt::format("{}: cpu; {} of host memory available, the GPUs have {}", config.place(s, key), free, cards),
                       fmt::format("{}：cpu；可用内存 {}，GPU 显存共 {}", config.place(s, key), free, cards)});
     }
   };

@@ -55,7 +55,7 @@ void trainer(const Situation& s, Findings& findings) {
       auto visible = s.variable(h, "CUDA_VISIBLE_DEVICES");
       if (s.hosts[h].ranks != 1 || gpus < 2 || (visible && !has(*visible, ","))) continue;
       findings.on(h,
-                  {fmt::format("{}:{}: Trainer in one rank that sees {} GPUs", shown(s, file.file->path), line->number, gpus),
+                  {fmt::format("{}:{}: Trainer in a single rank that sees {} GPUs", shown(s, file.file->path), line->number, gpus),
                    fmt::format("{}:{}：一个 rank 里的 Trainer 能看到 {} 块 GPU", shown(s, file.file->path), line->number, gpus)},
                   fmt::format("phalanx run -H {} --nproc-per-node {} -- python {}", host_list(s), gpus,
                               base::shell_quote(shown(s, file.file->path))));

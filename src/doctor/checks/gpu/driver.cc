@@ -29,7 +29,7 @@ void check_none(const Situation& s, Findings& f) {
       continue;
     if (!g.nvml_error.empty() || (g.pci_devices > 0 && !withheld)) continue;
     if (withheld)
-      f.on(h, {"the machine has the NVIDIA driver, but this container was given no GPU: there is no /dev/nvidia0",
+      f.on(h, {"the machine has the NVIDIA driver, but this container has no GPU: /dev/nvidia0 is missing",
                "宿主机有 NVIDIA 驱动，但容器没有分到 GPU：没有 /dev/nvidia0"});
     else
       f.on(h, {"no NVIDIA device on the PCI bus, no /dev/nvidia0, no driver", "PCI 总线上没有 NVIDIA 设备，没有 /dev/nvidia0，也没有驱动"});
@@ -43,7 +43,7 @@ void check_driver_down(const Situation& s, Findings& f) {
     if (g.pci_devices == 0 || g.source == "nvml" || g.source == "nvidia-smi" || !g.kernel_module.empty() || mismatch(g)) continue;
     bool container = !s.hosts[h].facts.machine.container.empty();
     bool nouveau = std::find(g.modules.begin(), g.modules.end(), "nouveau") != g.modules.end();
-    std::string why = nouveau ? "; the module nouveau holds them" : container ? "; this container was given no device" : "";
+    std::string why = nouveau ? "; the module nouveau is using them" : container ? "; this container has no devices" : "";
     std::string zh = nouveau ? "；设备被 nouveau 模块占用" : container ? "；容器没有分到设备" : "";
     f.on(h,
          {fmt::format("{} NVIDIA device{} on the PCI bus, but the nvidia driver is not loaded{}", g.pci_devices,
@@ -87,7 +87,7 @@ void check_old(const Situation& s, Findings& f) {
     base::Result<int64_t> major = base::parse_int(std::string_view(wanted).substr(0, wanted.find('.')), 9, 99);
     int64_t has = host.facts.gpus.cuda_driver;
     if (!major.ok() || has <= 0 || *major <= has / 1000) continue;
-    f.on(h, {fmt::format("torch is built for CUDA {}; driver {} knows CUDA up to {}.{}", wanted, host.facts.gpus.driver, has / 1000,
+    f.on(h, {fmt::format("torch is built for CUDA {}; driver {} supports CUDA up to {}.{}", wanted, host.facts.gpus.driver, has / 1000,
                          has % 1000 / 10),
              fmt::format("torch 按 CUDA {} 编译，而驱动 {} 最高支持 CUDA {}.{}", wanted, host.facts.gpus.driver, has / 1000,
                          has % 1000 / 10)});
@@ -100,8 +100,8 @@ void check_uvm(const Situation& s, Findings& f) {
     bool container = !s.hosts[h].facts.machine.container.empty();
     if (g.devices.empty() || g.device_nodes == 0 || g.uvm_node || (!container && g.modprobe)) continue;
     f.on(h,
-         {fmt::format("/dev/nvidia-uvm is missing beside {} /dev/nvidia<N>{}", g.device_nodes,
-                      container ? "; a container cannot make it" : ", and no nvidia-modprobe that would make it"),
+         {fmt::format("/dev/nvidia-uvm is missing, but {} /dev/nvidia<N> exist{}", g.device_nodes,
+                      container ? "; a container cannot create it" : ", and nvidia-modprobe, which would create it, is missing"),
           fmt::format("有 {} 个 /dev/nvidia<N>，却没有 /dev/nvidia-uvm{}", g.device_nodes,
                       container ? "；容器内无法自行创建" : "，也没有 nvidia-modprobe 可以创建它")},
          container ? "" : "sudo modprobe nvidia_uvm");
@@ -116,7 +116,8 @@ void check_fabric_manager(const Situation& s, Findings& f) {
     if (!g.nvswitch || !stopped || complete || !s.hosts[h].facts.machine.container.empty()) continue;
     bool missing = g.fabric_manager == "missing";
     f.on(h,
-         {missing ? "NVSwitches are here and nv-fabricmanager is not installed" : "NVSwitches are here and nv-fabricmanager does not run",
+         {missing ? "NVSwitches are present, but nv-fabricmanager is not installed"
+                  : "NVSwitches are present, but nv-fabricmanager is not running",
           missing ? "有 NVSwitch，但没有安装 nv-fabricmanager" : "有 NVSwitch，但 nv-fabricmanager 没有运行"},
          missing ? "" : "sudo systemctl enable --now nvidia-fabricmanager");
   }

@@ -27,7 +27,7 @@ void check_lost(const Situation& s, Findings& f) {
     for (const std::string& pci : facts.lost) {
       bool named = std::any_of(facts.devices.begin(), facts.devices.end(), [&](const Gpu& g) { return g.pci == pci && !g.fault.empty(); });
       if (!named)
-        f.on(h, {fmt::format("the GPU at {} answers no more on the PCI bus", pci), fmt::format("{} 处的 GPU 在 PCI 总线上已无应答", pci)},
+        f.on(h, {fmt::format("the GPU at {} no longer answers on the PCI bus", pci), fmt::format("{} 处的 GPU 在 PCI 总线上已无应答", pci)},
              "sudo reboot");
     }
   }
@@ -60,7 +60,7 @@ void check_ecc(const Situation& s, Findings& f) {
 void check_remap_pending(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
     if (g.remap_pending)
-      f.on(h, {fmt::format("{}: a row waits to be remapped", at(g)), fmt::format("{}：有内存行等待重映射", at_zh(g))}, reset(g));
+      f.on(h, {fmt::format("{}: a row remapping is pending", at(g)), fmt::format("{}：有内存行等待重映射", at_zh(g))}, reset(g));
   });
 }
 
@@ -69,7 +69,7 @@ void check_remap_failed(const Situation& s, Findings& f) {
     int64_t rows = g.remapped_uncorrectable.value_or(0);
     if (!g.remap_failed && rows <= 512) return;
     f.on(h,
-         {g.remap_failed ? fmt::format("{}: a remapping has failed", at(g))
+         {g.remap_failed ? fmt::format("{}: a row remapping has failed", at(g))
                          : fmt::format("{}: {} rows remapped for uncorrectable errors", at(g), rows),
           g.remap_failed ? fmt::format("{}：曾有重映射失败", at_zh(g)) : fmt::format("{}：因不可纠正错误已重映射 {} 行", at_zh(g), rows)},
          fmt::format("nvidia-smi -q -d ROW_REMAPPER -i {}", g.index));

@@ -52,7 +52,7 @@ void check_orphan(const Situation& s, Findings& f) {
       for (const GpuProcess& p : g->processes)
         if (orphan(p))
           f.on(h,
-               {fmt::format("{}: {}, running for {}, its parent is gone", card(*g), who(p),
+               {fmt::format("{}: {}, running for {}, its parent has exited", card(*g), who(p),
                             base::format_duration(std::chrono::seconds(p.age_s))),
                 fmt::format("{}：{}，已运行 {}，父进程已不在", card(*g), who(p), base::format_duration(std::chrono::seconds(p.age_s)))},
                fmt::format("kill {}", p.pid));
@@ -71,7 +71,7 @@ void check_held(const Situation& s, Findings& f) {
       bool numbered = hidden != g->processes.end();
       f.on(h,
            {numbered ? fmt::format("{}: {} held by pid {} of another pid namespace", card(*g), amount, hidden->pid)
-                     : fmt::format("{}: {} in use, and no process to be seen that has them", card(*g), amount),
+                     : fmt::format("{}: {} in use, but no visible process uses them", card(*g), amount),
             numbered ? fmt::format("{}：{} 被另一个 PID 命名空间中的进程 {} 占用", card(*g), amount, hidden->pid)
                      : fmt::format("{}：已占用 {}，但看不到占用它的进程", card(*g), amount)},
            fmt::format("sudo fuser -v /dev/nvidia{}", g->index));
@@ -84,7 +84,7 @@ void check_mode(const Situation& s, Findings& f) {
     for (const Gpu* g : used(s, h)) {
       bool prohibited = g->compute_mode == "prohibited", exclusive = g->compute_mode == "exclusive_process";
       if (!prohibited && !exclusive) continue;
-      std::string state = prohibited             ? "prohibited: no program may use it"
+      std::string state = prohibited             ? "prohibited: no program may use the GPU"
                           : g->processes.empty() ? "exclusive: one program at a time"
                                                  : "exclusive, and in use";
       std::string zh = prohibited             ? "prohibited，禁止任何程序使用"

@@ -26,10 +26,10 @@ void no_verbs(const Situation& s, Findings& findings) {
     const machine::InfinibandFacts& ib = s.hosts[h].facts.infiniband;
     if (s.single() || !uses_nccl(s, h) || !has_active(s, h) || ib_switched_off(s, h) || (ib.uverbs && !ib.libibverbs.empty())) continue;
     if (ib.libibverbs.empty())
-      findings.on(h, {"ports are ACTIVE, and there is no libibverbs.so.1", "端口为 ACTIVE，但系统中没有 libibverbs.so.1"},
+      findings.on(h, {"ports are ACTIVE, but libibverbs.so.1 is missing", "端口为 ACTIVE，但系统中没有 libibverbs.so.1"},
                   "sudo apt-get install -y libibverbs1 ibverbs-providers");
     else
-      findings.on(h, {"ports are ACTIVE, and there is no /dev/infiniband/uverbs*", "端口为 ACTIVE，但没有 /dev/infiniband/uverbs*"},
+      findings.on(h, {"ports are ACTIVE, but /dev/infiniband/uverbs* is missing", "端口为 ACTIVE，但没有 /dev/infiniband/uverbs*"},
                   "sudo modprobe ib_uverbs");
   }
 }
@@ -71,7 +71,7 @@ void hca_filter(const Situation& s, Findings& findings) {
     for (const IbPlace& p : ib_ports(s))
       if (p.host == h && p.port->state == "ACTIVE") ports += (ports.empty() ? "" : ", ") + p.name();
     findings.on(h,
-                {fmt::format("NCCL_IB_HCA={} takes no ACTIVE port; there are {}", filter, ports),
+                {fmt::format("NCCL_IB_HCA={} matches no ACTIVE port; the ports are {}", filter, ports),
                  fmt::format("NCCL_IB_HCA={} 没有匹配到任何 ACTIVE 端口；现有 {}", filter, ports)},
                 "unset NCCL_IB_HCA");
   }
@@ -92,7 +92,7 @@ void hca_prefix(const Situation& s, Findings& findings) {
       }
       if (exact && !more.empty())
         findings.on(h,
-                    {fmt::format("NCCL_IB_HCA={}: {} also stands for {}", filter, name, more),
+                    {fmt::format("NCCL_IB_HCA={}: {} also matches {}", filter, name, more),
                      fmt::format("NCCL_IB_HCA={}：{} 还会匹配 {}", filter, name, more)},
                     fmt::format("export NCCL_IB_HCA={}={}", inverted ? "^" : "", filter.substr(inverted)));
     }
@@ -184,7 +184,7 @@ void peermem(const Situation& s, Findings& findings) {
     if (s.single() || !uses_nccl(s, h) || !data_centre(view) || ib_switched_off(s, h) || nccl_ib_ports(s, h).empty()) continue;
     if (view.facts.infiniband.peermem || view.facts.gpus.open_module) continue;  // the open module brings DMA-BUF
     findings.on(h,
-                {"nvidia_peermem is not loaded, and the driver is not the open one (DMA-BUF)",
+                {"nvidia_peermem is not loaded, and the driver is not the open kernel module (DMA-BUF)",
                  "未加载 nvidia_peermem，且驱动不是开源内核模块（无 DMA-BUF）"},
                 "sudo modprobe nvidia-peermem");
   }

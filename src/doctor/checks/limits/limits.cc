@@ -34,7 +34,7 @@ void nofile(const Situation& s, Findings& findings) {
     if (!s.hosts[h].probed || l.nofile <= 0 || l.nofile >= need) continue;
     findings.on(
         h,
-        {fmt::format("{} files may be open (hard limit {}); {} may need {}", l.nofile, l.nofile_hard,
+        {fmt::format("at most {} open files (hard limit {}); {} may need {}", l.nofile, l.nofile_hard,
                      s.job.world > 0 ? fmt::format("{} ranks", s.job.world) : "a rank", need),
          fmt::format("最多打开 {} 个文件（硬限制 {}）；{} 个 rank 可能需要 {}", l.nofile, l.nofile_hard, std::max(1, s.job.world), need)},
         raise(s, s.hosts[h], "n", "nofile", "1048576", l.nofile_hard < 0 || l.nofile_hard >= 1'048'576 ? -1 : l.nofile_hard));
@@ -52,7 +52,7 @@ void nofile_differs(const Situation& s, Findings& findings) {
     int64_t own = s.hosts[h].probed ? value(s.hosts[h]) : 0;
     if (own <= 0 || own >= kPlenty || most / kFactor < own) continue;
     findings.on(h,
-                {fmt::format("{} files may be open; on {} {}", own, where, most == INT64_MAX ? "any number" : std::to_string(most)),
+                {fmt::format("at most {} open files; on {} {}", own, where, most == INT64_MAX ? "any number" : std::to_string(most)),
                  fmt::format("最多打开 {} 个文件；{} 上为 {}", own, where, most == INT64_MAX ? "不限" : std::to_string(most))},
                 raise(s, s.hosts[h], "n", "nofile", "1048576", 0));
   }
@@ -81,7 +81,7 @@ void nproc(const Situation& s, Findings& findings) {
     const machine::LimitsFacts& l = host.facts.limits;
     findings.on(
         h,
-        {fmt::format("user {} may have {} threads and has {}; {} ranks start here", host.facts.machine.user, l.nproc, l.nproc_used,
+        {fmt::format("user {} is limited to {} threads and has {}; {} ranks start here", host.facts.machine.user, l.nproc, l.nproc_used,
                      host.ranks),
          fmt::format("用户 {} 最多 {} 个线程，已用 {}；这里要启动 {} 个 rank", host.facts.machine.user, l.nproc, l.nproc_used, host.ranks)},
         raise(s, host, "u", "nproc", "unlimited", l.nproc_hard));
@@ -137,7 +137,7 @@ void memlock(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (std::optional<int64_t> limit = lockable(s, h); limit && *limit < kTooLittle)
       findings.on(h,
-                  {fmt::format("{} may be locked; InfiniBand is up", bytes(*limit)),
+                  {fmt::format("only {} of memory may be locked; InfiniBand is up", bytes(*limit)),
                    fmt::format("只能锁定 {} 内存，而 InfiniBand 已启用", bytes(*limit))},
                   kUnlock);
 }
@@ -145,7 +145,7 @@ void memlock_low(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (std::optional<int64_t> limit = lockable(s, h); limit && *limit >= kTooLittle && *limit < kEnough)
       findings.on(h,
-                  {fmt::format("{} may be locked; InfiniBand is up", bytes(*limit)),
+                  {fmt::format("only {} of memory may be locked; InfiniBand is up", bytes(*limit)),
                    fmt::format("只能锁定 {} 内存，而 InfiniBand 已启用", bytes(*limit))},
                   kUnlock);
 }
@@ -175,7 +175,7 @@ void file_size(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const machine::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.file_size <= 0) continue;
-    findings.on(h, {fmt::format("a file may grow to {}", bytes(l.file_size)), fmt::format("单个文件最大 {}", bytes(l.file_size))},
+    findings.on(h, {fmt::format("files are limited to {}", bytes(l.file_size)), fmt::format("单个文件最大 {}", bytes(l.file_size))},
                 raise(s, s.hosts[h], "f", "fsize", "unlimited", -1));
   }
 }
@@ -185,7 +185,8 @@ void address_space(const Situation& s, Findings& findings) {
     const machine::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.address_space <= 0) continue;
     findings.on(h,
-                {fmt::format("a process may map {}", bytes(l.address_space)), fmt::format("单个进程最多映射 {}", bytes(l.address_space))},
+                {fmt::format("the address space of a process is limited to {}", bytes(l.address_space)),
+                 fmt::format("单个进程最多映射 {}", bytes(l.address_space))},
                 raise(s, s.hosts[h], "v", "as", "unlimited", -1));
   }
 }

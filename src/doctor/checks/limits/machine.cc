@@ -28,7 +28,7 @@ std::optional<MemoryRoom> memory_room(const HostView& h) {
 }
 Words memory_words(const HostView& h, const MemoryRoom& m) {
   std::string limit = bytes(m.limit), room = bytes(m.room);
-  return {fmt::format("{} allows {}, {} of it free, for {} ranks", h.facts.limits.memory_cgroup, limit, room, h.ranks),
+  return {fmt::format("{} allows {}, of which {} are free, for {} ranks", h.facts.limits.memory_cgroup, limit, room, h.ranks),
           fmt::format("{} 上限 {}，剩余 {}，要容纳 {} 个 rank", h.facts.limits.memory_cgroup, limit, room, h.ranks)};
 }
 
@@ -51,7 +51,7 @@ void cpuset(const Situation& s, Findings& findings) {
     if (!host.probed || m.cpus_usable <= 0 || m.cpus_usable >= m.cpus_online || m.cpus_usable >= host.ranks) continue;
     findings.on(
         h,
-        {fmt::format("{} of {} CPUs may be used ({}), for {} ranks", m.cpus_usable, m.cpus_online, host.facts.limits.cpuset, host.ranks),
+        {fmt::format("{} of {} CPUs are allowed ({}), for {} ranks", m.cpus_usable, m.cpus_online, host.facts.limits.cpuset, host.ranks),
          fmt::format("{} 个 CPU 中只能使用 {} 个（{}），要跑 {} 个 rank", m.cpus_online, m.cpus_usable, host.facts.limits.cpuset,
                      host.ranks)},
         "taskset -pc $$");
@@ -68,7 +68,7 @@ void cpuset_differs(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const machine::Machine& m = s.hosts[h].facts.machine;
     if (!s.hosts[h].probed || m.cpus_usable <= 0 || m.cpus_online != online || m.cpus_usable * 2 > most) continue;
-    findings.on(h, {fmt::format("{} of {} CPUs may be used; on {} {}", m.cpus_usable, m.cpus_online, where, most),
+    findings.on(h, {fmt::format("{} of {} CPUs are allowed; on {} {}", m.cpus_usable, m.cpus_online, where, most),
                     fmt::format("{} 个 CPU 中只能使用 {} 个；{} 上可用 {} 个", m.cpus_online, m.cpus_usable, where, most)});
   }
 }
@@ -78,7 +78,7 @@ void cpu_quota(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     double quota = host.facts.limits.cpu_quota;
     if (!host.probed || quota <= 0 || host.ranks <= 0 || quota >= host.ranks) continue;
-    findings.on(h, {fmt::format("the control group gives {:g} CPUs of time, for {} ranks", quota, host.ranks),
+    findings.on(h, {fmt::format("the CPU quota of the cgroup is {:g} CPUs, for {} ranks", quota, host.ranks),
                     fmt::format("cgroup 只给 {:g} 个 CPU 的时间，要跑 {} 个 rank", quota, host.ranks)});
   }
 }

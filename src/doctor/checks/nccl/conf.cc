@@ -56,7 +56,7 @@ void check_conf_blanks(const Situation& s, Findings& findings) {
       if (!blank || base::trim(name).starts_with('#')) continue;
       std::string file = first_file(s.hosts[host]);
       findings.on(host,
-                  {fmt::format("{} has \"{}={}\": the blanks become part of the name and the value", file, name, value),
+                  {fmt::format("{} contains \"{}={}\": the spaces become part of the name and the value", file, name, value),
                    fmt::format("{} 中有“{}={}”：空格会成为变量名和值的一部分", file, name, value)},
                   fmt::format("sed -i -E {} {}", base::shell_quote("s/^[ \t]*([A-Z0-9_]+)[ \t]*=[ \t]*/\\1=/"), base::shell_quote(file)));
     }

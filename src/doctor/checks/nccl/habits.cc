@@ -34,7 +34,7 @@ void check_watchdog_off(const Situation& s, Findings& findings) {
 void check_async_off(const Situation& s, Findings& findings) {
   each_value(s, findings, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"},
              [](size_t, const std::string& v) { return v == "0"; },
-             {": a failed or stuck collective ends no rank", "：集合通信失败或卡住时不会结束任何 rank"});
+             {": a failed or stuck collective stops no rank", "：集合通信失败或卡住时不会结束任何 rank"});
 }
 
 void check_no_recorder(const Situation& s, Findings& findings) {
@@ -44,21 +44,21 @@ void check_no_recorder(const Situation& s, Findings& findings) {
 
 void check_debug_left(const Situation& s, Findings& findings) {
   each_value(s, findings, {"NCCL_DEBUG"}, [](size_t, const std::string& v) { return base::to_lower(v) == "trace"; },
-             {": very many lines", "：日志量极大"});
+             {": large amounts of output", "：日志量极大"});
   each_value(s, findings, {"NCCL_DEBUG_SUBSYS"},
              [&](size_t host, const std::string& v) {
                std::string level = base::to_lower(setting(s, host, "NCCL_DEBUG").value_or("")), all = base::to_lower(v);
                return level == "info" && all[0] != '^' && (all == "all" || all.find("coll") != std::string::npos);
              },
-             {": a line for every collective", "：每次集合通信都会打一行日志"});
+             {": one line per collective", "：每次集合通信都会打一行日志"});
   each_value(s, findings, {"TORCH_DISTRIBUTED_DEBUG"}, [](size_t, const std::string& v) { return base::to_lower(v) == "detail"; },
-             {": every collective is checked against all ranks first", "：每次集合通信前都先与所有 rank 核对"});
+             {": all ranks compare every collective first", "：每次集合通信前都先与所有 rank 核对"});
 }
 
 void check_debug_file(const Situation& s, Findings& findings) {
   each_value(s, findings, {"NCCL_DEBUG_FILE"},
              [&](size_t host, const std::string& v) { return !v.empty() && v.find("%p") == std::string::npos && s.hosts[host].ranks > 1; },
-             {": without %p all ranks of a host write one file over", "：没有 %p，同一台机器的 rank 会互相覆盖同一个文件"});
+             {": without %p all ranks of a host overwrite one file", "：没有 %p，同一台机器的 rank 会互相覆盖同一个文件"});
   each_value(s, findings, {"NCCL_DEBUG_FILE"}, [](size_t, const std::string& v) { return v.starts_with('~'); },
              {": NCCL does not expand ~", "：NCCL 不会展开 ~"});
 }
@@ -70,23 +70,23 @@ bool names_ll128(std::string_view value) {
 
 void check_ll128(const Situation& s, Findings& findings) {
   each_value(s, findings, {"NCCL_PROTO"}, [](size_t, const std::string& v) { return names_ll128(v); },
-             {" turns LL128 on also where the hardware does not keep its promise", " 在硬件不支持的平台上也会强制启用 LL128"});
+             {" also enables LL128 where the hardware does not support it safely", " 在硬件不支持的平台上也会强制启用 LL128"});
 }
 
 void check_algo(const Situation& s, Findings& findings) {
   each_value(s, findings, {"NCCL_ALGO", "NCCL_PROTO"}, [](size_t, const std::string& v) { return !v.empty(); },
-             {" narrows NCCL's own choice", " 限制了 NCCL 的自动选择"});
+             {" restricts NCCL's own choice", " 限制了 NCCL 的自动选择"});
 }
 
 void check_launch_blocking(const Situation& s, Findings& findings) {
   if (!s.job.wants_gpus) return;
   each_value(s, findings, {"CUDA_LAUNCH_BLOCKING"}, [](size_t, const std::string& v) { return !v.empty() && v != "0"; },
-             {": every kernel is waited for", "：每个 kernel 都同步等待"});
+             {": the host waits for every kernel", "：每个 kernel 都同步等待"});
 }
 
 void check_comm_id(const Situation& s, Findings& findings) {
   each_value(s, findings, {"NCCL_COMM_ID"}, [](size_t, const std::string& v) { return !v.empty(); },
-             {": all communicators of the job meet at this one address", "：任务的所有通信域都在这一个地址会合"});
+             {": all communicators of the job use this one address for bootstrap", "：任务的所有通信域都在这一个地址会合"});
 }
 
 const Row kNcclHabitRows[] = {

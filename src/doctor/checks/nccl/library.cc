@@ -69,11 +69,11 @@ void check_missing(const Situation& s, Findings& findings) {
     std::string name = f.torch_cuda.starts_with("11")   ? "nvidia-nccl-cu11"
                        : f.torch_cuda.starts_with("13") ? "nvidia-nccl-cu13"
                                                         : "nvidia-nccl-cu12";
-    findings.on(
-        host,
-        {fmt::format("{} needs libnccl.so.2; none of the folders the loader searches has it", f.torch_folder + "/lib/libtorch_cuda.so"),
-         fmt::format("{} 需要 libnccl.so.2，但加载器搜索的目录里都没有", f.torch_folder + "/lib/libtorch_cuda.so")},
-        f.interpreter + " -m pip install " + name);
+    findings.on(host,
+                {fmt::format("{} needs libnccl.so.2, which is in none of the directories searched by the loader",
+                             f.torch_folder + "/lib/libtorch_cuda.so"),
+                 fmt::format("{} 需要 libnccl.so.2，但加载器搜索的目录里都没有", f.torch_folder + "/lib/libtorch_cuda.so")},
+                f.interpreter + " -m pip install " + name);
   }
 }
 

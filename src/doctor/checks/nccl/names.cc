@@ -76,7 +76,7 @@ void check_too_new(const Situation& s, Findings& findings) {
     int have = nccl_minor(nccl_version(s, host));
     if (!known || have < 0 || known->since <= have) return;
     findings.on(host,
-                {fmt::format("{}={} exists since NCCL 2.{}; here is {}", one.name, one.value, known->since, nccl_version(s, host)),
+                {fmt::format("{}={} exists since NCCL 2.{}; this host has {}", one.name, one.value, known->since, nccl_version(s, host)),
                  fmt::format("{}={} 自 NCCL 2.{} 才有，这里是 {}", one.name, one.value, known->since, nccl_version(s, host))},
                 away(s, host, one));
   });
@@ -107,7 +107,7 @@ void check_range(const Situation& s, Findings& findings) {
     if (!known || !read || !read->whole || (known->min == 0 && known->max == 0)) return;
     if (read->value >= known->min && read->value <= known->max) return;
     findings.on(host,
-                {fmt::format("{}={}; it goes from {} to {}", one.name, one.value, known->min, known->max),
+                {fmt::format("{}={}; the range is {} to {}", one.name, one.value, known->min, known->max),
                  fmt::format("{}={}，有效范围是 {} 到 {}", one.name, one.value, known->min, known->max)},
                 away(s, host, one));
   });

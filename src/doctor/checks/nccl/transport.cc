@@ -27,7 +27,7 @@ void check_net_disabled(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     if (!net_is(s, host, "ib") || !is_on(s, host, "NCCL_IB_DISABLE")) continue;
     findings.on(host,
-                {"NCCL_NET=IB asks for InfiniBand, NCCL_IB_DISABLE=1 switches it off",
+                {"NCCL_NET=IB requests InfiniBand, but NCCL_IB_DISABLE=1 disables it",
                  "NCCL_NET=IB 要求使用 InfiniBand，NCCL_IB_DISABLE=1 又把它关掉"},
                 away(s, host, "NCCL_IB_DISABLE"));
   }
@@ -57,7 +57,7 @@ void check_contradiction(const Situation& s, Findings& findings) {
                   away(s, host, "NCCL_NSOCKS_PERTHREAD"));
     if (is_on(s, host, "NCCL_P2P_DISABLE") && setting(s, host, "NCCL_P2P_LEVEL"))
       findings.on(host,
-                  {"NCCL_P2P_LEVEL is set, but NCCL_P2P_DISABLE=1 switches peer-to-peer off",
+                  {"NCCL_P2P_LEVEL is set, but NCCL_P2P_DISABLE=1 disables peer-to-peer",
                    "设置了 NCCL_P2P_LEVEL，但 NCCL_P2P_DISABLE=1 已关闭 P2P"},
                   away(s, host, "NCCL_P2P_DISABLE"));
   }
@@ -72,7 +72,7 @@ void check_ib_ignored(const Situation& s, Findings& findings) {
       if (one.name != "NCCL_IB_DISABLE") names += (names.empty() ? "" : ", ") + one.name;
     if (names.empty()) continue;
     std::string by = off ? "NCCL_IB_DISABLE=1" : "NCCL_NET=Socket";
-    findings.on(host, {fmt::format("{} has no effect beside {}", names, by), fmt::format("有 {} 时，{} 不起作用", by, names)},
+    findings.on(host, {fmt::format("{} has no effect together with {}", names, by), fmt::format("有 {} 时，{} 不起作用", by, names)},
                 away(s, host, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
   }
 }
@@ -84,7 +84,7 @@ void check_ib_off(const Situation& s, Findings& findings) {
     if ((!off && !socket) || !has_active_ib(s.hosts[host])) continue;
     std::string by = off ? "NCCL_IB_DISABLE=1" : "NCCL_NET=Socket";
     findings.on(host,
-                {fmt::format("{}, though an InfiniBand port is ACTIVE: NCCL goes over TCP", by),
+                {fmt::format("{}, although an InfiniBand port is ACTIVE: NCCL uses TCP", by),
                  fmt::format("{}，但有 InfiniBand 端口处于 ACTIVE：NCCL 会走 TCP", by)},
                 away(s, host, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
   }
@@ -117,7 +117,7 @@ void check_p2p_off(const Situation& s, Findings& findings) {
     if (good == pairs.end()) good = std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok"; });
     if (good == pairs.end()) continue;
     findings.on(host,
-                {fmt::format("NCCL_P2P_DISABLE=1, though GPUs {} and {} can reach each other ({})", good->a, good->b, good->path),
+                {fmt::format("NCCL_P2P_DISABLE=1, although GPUs {} and {} can reach each other ({})", good->a, good->b, good->path),
                  fmt::format("NCCL_P2P_DISABLE=1，但 GPU {} 与 {} 可以直接互访（{}）", good->a, good->b, good->path)},
                 away(s, host, "NCCL_P2P_DISABLE"));
   }
@@ -133,7 +133,7 @@ void check_shm_off(const Situation& s, Findings& findings) {
     if (!p2p_off && bad == pairs.end()) continue;
     std::string why = p2p_off ? "NCCL_P2P_DISABLE=1" : fmt::format("GPU {}–{}: {}", bad->a, bad->b, bad->p2p_read);
     findings.on(host,
-                {fmt::format("NCCL_SHM_DISABLE=1 and no peer-to-peer ({}): ranks of one host talk through the network", why),
+                {fmt::format("NCCL_SHM_DISABLE=1 and no peer-to-peer ({}): ranks of one host communicate over the network", why),
                  fmt::format("NCCL_SHM_DISABLE=1 且无 P2P（{}）：同机的 rank 之间会走网络", why)},
                 away(s, host, "NCCL_SHM_DISABLE"));
   }

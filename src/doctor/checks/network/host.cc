@@ -117,7 +117,7 @@ void duplicate_address(const Situation& s, Findings& findings) {
     std::set<std::string> machines;
     for (size_t h : hosts) machines.insert(network_stack(s.hosts[h]));
     if (hosts.size() < 2 || machines.size() < 2) continue;
-    findings.on(hosts, {address + " is the address of each of them", "它们的地址都是 " + address});
+    findings.on(hosts, {address + " is the address of all of them", "它们的地址都是 " + address});
   }
 }
 
@@ -157,9 +157,10 @@ void master_typo(const Situation& s, Findings& findings) {
   if (std::find(known.begin(), known.end(), master) != known.end()) return;
   for (size_t h = 0; h < s.hosts.size(); ++h)  // the network part only: another last octet may be a machine that is not in the list
     if (differing(master, s.hosts[h].address, 4) == 1 && differing(master, s.hosts[h].address, 3) == 1)
-      return findings.job({fmt::format("MASTER_ADDR={} is no host's; {} is {}", master, s.hosts[h].name, s.hosts[h].address),
-                           fmt::format("MASTER_ADDR={} 不是任何主机的地址；{} 的地址是 {}", master, s.hosts[h].name, s.hosts[h].address)},
-                          "export MASTER_ADDR=" + s.hosts[h].address);
+      return findings.job(
+          {fmt::format("MASTER_ADDR={} is not the address of any host; {} is {}", master, s.hosts[h].name, s.hosts[h].address),
+           fmt::format("MASTER_ADDR={} 不是任何主机的地址；{} 的地址是 {}", master, s.hosts[h].name, s.hosts[h].address)},
+          "export MASTER_ADDR=" + s.hosts[h].address);
 }
 
 // Two interfaces that carry the same network.
@@ -214,7 +215,7 @@ void firewall(const Situation& s, Findings& findings) {
       if (hint == "firewalld active" || hint == "ufw enabled") seen = hint;
     for (const machine::FirewallChain& c : n.chains)
       if (seen.empty() && (c.policy == "drop" || c.drops > 0)) seen = fmt::format("{} {} {} drops packets", c.tool, c.table, c.chain);
-    if (!seen.empty()) findings.on(h, {seen + "; whether it lets the job through was not tried", seen + "；尚未实际测试任务流量能否通过"});
+    if (!seen.empty()) findings.on(h, {seen + "; whether it blocks the job was not tested", seen + "；尚未实际测试任务流量能否通过"});
   }
 }
 

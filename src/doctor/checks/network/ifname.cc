@@ -49,7 +49,7 @@ void missing(const Situation& s, Findings& findings, bool used) {
       std::string better = chosen && !chosen->loopback ? chosen->name : "";
       findings.on(
           h,
-          {fmt::format("{}={} matches no usable interface here; there are {}", n.variable, n.value, here),
+          {fmt::format("{}={} matches no usable interface here; the interfaces are {}", n.variable, n.value, here),
            fmt::format("{}={} 在本机没有匹配到可用网卡；本机有 {}", n.variable, n.value, here)},
           better.empty() ? "unset " + n.variable : fmt::format("export {}={}{}", n.variable, n.variable[0] == 'N' ? "=" : "", better));
     }
@@ -93,7 +93,7 @@ void needless(const Situation& s, Findings& findings) {
     hosts.push_back(h);
   }
   if (hosts.empty()) return;
-  findings.on(hosts, {fmt::format("NCCL_SOCKET_IFNAME={}: NCCL would take the same address without it", value),
+  findings.on(hosts, {fmt::format("NCCL_SOCKET_IFNAME={}: NCCL would choose the same address without it", value),
                       fmt::format("NCCL_SOCKET_IFNAME={}：不设置时 NCCL 也会选用同一地址", value)});
 }
 
@@ -104,9 +104,9 @@ void blanks(const Situation& s, Findings& findings) {
       if (value.find_first_of(" \t\"'") == std::string::npos) continue;
       std::string clean = value;
       std::erase_if(clean, [](char c) { return base::is_blank(c) || c == '"' || c == '\''; });
-      findings.on(
-          h, {fmt::format("{}=\"{}\" has blanks or quotes in it", name, value), fmt::format("{}=\"{}\" 中含有空格或引号", name, value)},
-          fmt::format("export {}={}", name, clean));
+      findings.on(h,
+                  {fmt::format("{}=\"{}\" contains spaces or quotes", name, value), fmt::format("{}=\"{}\" 中含有空格或引号", name, value)},
+                  fmt::format("export {}={}", name, clean));
     }
 }
 
@@ -117,7 +117,8 @@ void gloo_syntax(const Situation& s, Findings& findings) {
     const machine::Interface* chosen = chosen_interface(s.hosts[h]);
     if (pattern)
       findings.on(
-          h, {"GLOO_SOCKET_IFNAME=" + value + ": Gloo takes whole names only", "GLOO_SOCKET_IFNAME=" + value + "：Gloo 只接受完整网卡名"},
+          h,
+          {"GLOO_SOCKET_IFNAME=" + value + ": Gloo accepts only complete names", "GLOO_SOCKET_IFNAME=" + value + "：Gloo 只接受完整网卡名"},
           chosen && !chosen->loopback ? "export GLOO_SOCKET_IFNAME=" + chosen->name : "unset GLOO_SOCKET_IFNAME");
   }
 }
@@ -128,7 +129,7 @@ void family(const Situation& s, Findings& findings) {
     if (value.empty() || value == "AF_INET" || value == "AF_INET6") continue;
     std::string meant = value.find('6') != std::string::npos ? "AF_INET6" : "AF_INET";
     findings.on(h,
-                {fmt::format("NCCL_SOCKET_FAMILY={} is not one of AF_INET, AF_INET6; NCCL passes over it in silence", value),
+                {fmt::format("NCCL_SOCKET_FAMILY={} is neither AF_INET nor AF_INET6; NCCL silently ignores it", value),
                  fmt::format("NCCL_SOCKET_FAMILY={} 不是 AF_INET 或 AF_INET6，NCCL 会静默忽略", value)},
                 "export NCCL_SOCKET_FAMILY=" + meant);
   }

@@ -83,7 +83,7 @@ void loss(const Situation& s, Findings& findings) {
     if (lost < kFewLost || mine.size() < 4 || others.size() < 2) continue;
     int64_t here = median(mine), there = median(others);
     if (here < kMostLost || here < 10 * there) continue;
-    findings.on(h, {fmt::format("{} of 10,000 packets are sent again, against {} between the others", here, there),
+    findings.on(h, {fmt::format("{} of 10,000 packets are retransmitted, compared with {} between the others", here, there),
                     fmt::format("每 10000 个包重传 {} 个，其他主机之间为 {} 个", here, there)});
   }
 }

@@ -18,7 +18,7 @@ void dropped(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kTimeout,
       [](const std::string& ways, const hosts::Link& link) -> Words {
-        return {fmt::format("{}: silence for {}; the packets are thrown away on the way", ways, seconds(link.connect_ns)),
+        return {fmt::format("{}: no answer for {}; the packets are dropped on the way", ways, seconds(link.connect_ns)),
                 fmt::format("{}：{} 内没有任何回应，数据包在途中被丢弃", ways, seconds(link.connect_ns))};
       },
       [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
@@ -28,7 +28,7 @@ void refused(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kRefused,
       [](const std::string& ways, const hosts::Link&) -> Words {
-        return {ways + ": refused at once, though our agent was listening there; a firewall answers with a TCP reset",
+        return {ways + ": refused at once, although the agent was listening; a firewall answers with a TCP reset",
                 ways + "：立即被拒绝，而我们的 agent 当时正在该端口监听；说明有防火墙以 TCP reset 应答"};
       },
       [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
@@ -83,7 +83,7 @@ void no_route(const Situation& s, Findings& f) {
     }
     const char* error = std::strerror(static_cast<int>(first.error_number));
     f.on(senders,
-         {fmt::format("{}: {} (errno {}); the sender's routing table has no way there", text, error, first.error_number),
+         {fmt::format("{}: {} (errno {}); the sender's routing table has no route to it", text, error, first.error_number),
           fmt::format("{}：{}（errno {}），发送方的路由表中没有去往该地址的路由", text, error, first.error_number)},
          "ip route get " + first.address);
   }
@@ -93,7 +93,7 @@ void unreachable(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kUnreachable,
       [](const std::string& ways, const hosts::Link& link) -> Words {
-        return {fmt::format("{}: \"No route to host\" (errno 113) after {}; nobody answers ARP for that address", ways,
+        return {fmt::format("{}: \"No route to host\" (errno 113) after {}; no host answers ARP for that address", ways,
                             seconds(link.connect_ns)),
                 fmt::format("{}：{} 后报“No route to host”（errno 113），该地址没有主机应答 ARP", ways, seconds(link.connect_ns))};
       },
@@ -104,7 +104,7 @@ void mtu_hole(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kStalled,
       [](const std::string& ways, const hosts::Link&) -> Words {
-        return {ways + ": connects, but larger packets never arrive; something on the way has a smaller MTU and says nothing",
+        return {ways + ": connects, but larger packets never arrive; a device on the way has a smaller MTU and does not report it",
                 ways + "：能建立连接，但大包始终到不了；途中某处 MTU 更小且没有任何提示"};
       },
       [&](size_t host, const hosts::Link&) -> std::string {
@@ -118,7 +118,7 @@ void stranger(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kStranger,
       [](const std::string& ways, const hosts::Link&) -> Words {
-        return {ways + ": somebody else answers there; another machine has the same address, or another program the port",
+        return {ways + ": another program answers; another machine has the same address, or another program uses the port",
                 ways + "：应答者不是目标主机；要么另一台机器占用了相同的 IP，要么另一个程序占用了该端口"};
       },
       [&](size_t host, const hosts::Link& link) -> std::string {
@@ -140,7 +140,7 @@ void one_way(const Situation& s, Findings& f) {
   };
   for (const Blame& b : blame(s, failed)) {
     std::string text = ways(s, b);
-    f.on(b.hosts, {text + " fails while the way back passes", text + " 不通，而反方向是通的"});
+    f.on(b.hosts, {text + " fails, while the opposite direction works", text + " 不通，而反方向是通的"});
   }
 }
 

@@ -65,7 +65,7 @@ void duplicate_hostname(const Situation& s, Findings& findings) {
   for (const auto& [name, hosts] : by_name) {
     if (hosts.size() < 2 || same_machine(s.hosts[hosts[0]], s.hosts[hosts[1]])) continue;
     size_t renamed = s.hosts[hosts[0]].name == name ? hosts[1] : hosts[0];
-    findings.on(hosts, {fmt::format("both call themselves {}", name), fmt::format("都自称 {}", name)},
+    findings.on(hosts, {fmt::format("both have the host name {}", name), fmt::format("都自称 {}", name)},
                 fmt::format("sudo hostname {}", base::shell_quote(s.hosts[renamed].name)), s.hosts[renamed].name);
   }
 }

@@ -29,7 +29,7 @@ void port_taken(const Situation& s, Findings& findings) {
     if (owner.port != s.job.master_port) continue;
     if (owner.pid == 0) {
       findings.on(*at,
-                  {fmt::format("{} is taken by a process of {} that cannot be seen from here", owner.port, owner.user),
+                  {fmt::format("{} is taken by a process of {} that is not visible here", owner.port, owner.user),
                    fmt::format("{} 被用户 {} 的进程占用，从这里看不到是哪个进程", owner.port, owner.user)},
                   fmt::format("sudo ss -ltnp 'sport = :{}'", owner.port));
       continue;
@@ -38,7 +38,7 @@ void port_taken(const Situation& s, Findings& findings) {
     bool orphan = owner.parent == 1;
     findings.on(*at,
                 {fmt::format("{} is taken by pid {} of {}, {} old, parent {}{}: {}", owner.port, owner.pid, owner.user, age, owner.parent,
-                             orphan ? " (its launcher is gone)" : "", owner.command),
+                             orphan ? " (its launcher has exited)" : "", owner.command),
                  fmt::format("{} 被 pid {} 占用（用户 {}，已运行 {}，父进程 {}{}）：{}", owner.port, owner.pid, owner.user, age,
                              owner.parent, orphan ? "，启动它的进程已不在" : "", owner.command)},
                 orphan ? kill_command(owner, host.facts.machine.user) : fmt::format("ps -o pid,ppid,user,etime,args -p {}", owner.pid));
@@ -49,7 +49,7 @@ void master_loopback(const Situation& s, Findings& findings) {
   if (!several(s) || s.job.master_address.empty()) return;
   const std::string& asked = s.job.master_address;
   if (is_loopback(asked)) {
-    findings.job({fmt::format("MASTER_ADDR is {}, and there are {} hosts", asked, s.hosts.size()),
+    findings.job({fmt::format("MASTER_ADDR is {}, but there are {} hosts", asked, s.hosts.size()),
                   fmt::format("MASTER_ADDR 为 {}，而任务有 {} 台机器", asked, s.hosts.size())});
     return;
   }
@@ -79,8 +79,9 @@ void master_other(const Situation& s, Findings& findings) {
   if (!several(s) || addresses.empty() || !s.hosts[0].probed || has_any(s.hosts[0], addresses) || !s.job.serves_store) return;
   for (size_t h = 1; h < s.hosts.size(); ++h)
     if (s.hosts[h].probed && has_any(s.hosts[h], addresses))
-      findings.on(h, {fmt::format("MASTER_ADDR {} is this host's; rank 0 runs on {}", s.job.master_address, s.hosts[0].name),
-                      fmt::format("MASTER_ADDR {} 是这台机器的地址；而 rank 0 在 {} 上", s.job.master_address, s.hosts[0].name)});
+      findings.on(h,
+                  {fmt::format("MASTER_ADDR {} is the address of this host, but rank 0 runs on {}", s.job.master_address, s.hosts[0].name),
+                   fmt::format("MASTER_ADDR {} 是这台机器的地址；而 rank 0 在 {} 上", s.job.master_address, s.hosts[0].name)});
 }
 
 void master_not_rank0(const Situation& s, Findings& findings) {
@@ -93,7 +94,7 @@ void master_not_rank0(const Situation& s, Findings& findings) {
   for (const machine::Interface& i : s.hosts[0].facts.network.interfaces)
     for (const machine::InterfaceAddressFact& a : i.addresses)
       if (!i.loopback && !a.v6) own += (own.empty() ? "" : ", ") + a.address;
-  findings.on(0, {fmt::format("MASTER_ADDR {} is on none of the hosts; this one has {}", s.job.master_address, own),
+  findings.on(0, {fmt::format("MASTER_ADDR {} is not an address of any host; this host has {}", s.job.master_address, own),
                   fmt::format("MASTER_ADDR {} 不属于任何一台机器；本机地址为 {}", s.job.master_address, own)});
 }
 
@@ -114,11 +115,11 @@ void port_ephemeral(const Situation& s, Findings& findings) {
   const machine::NetworkFacts& n = s.hosts[*at].facts.network;
   int port = s.job.master_port;
   if (n.port_range_high == 0 || port < n.port_range_low || port > n.port_range_high || reserved(n.reserved_ports, port)) return;
-  findings.on(*at,
-              {fmt::format("{} lies in {}–{}, from which the kernel takes ports for outgoing connections", port, n.port_range_low,
-                           n.port_range_high),
-               fmt::format("{} 落在 {}–{} 之内，内核会从中为外发连接分配端口", port, n.port_range_low, n.port_range_high)},
-              fmt::format("sudo sysctl net.ipv4.ip_local_reserved_ports={}", port));
+  findings.on(
+      *at,
+      {fmt::format("{} is in the range {}–{} that the kernel uses for outgoing connections", port, n.port_range_low, n.port_range_high),
+       fmt::format("{} 落在 {}–{} 之内，内核会从中为外发连接分配端口", port, n.port_range_low, n.port_range_high)},
+      fmt::format("sudo sysctl net.ipv4.ip_local_reserved_ports={}", port));
 }
 
 void port_random(const Situation& s, Findings& findings) {
@@ -131,10 +132,10 @@ void port_random(const Situation& s, Findings& findings) {
       const machine::NetworkFacts& n = h.facts.network;
       bool inside = n.port_range_high > 0 && port->low <= n.port_range_high && port->high >= n.port_range_low;
       if (!inside && !several(s)) continue;
-      Words range = inside ? Words{fmt::format("; the kernel lends {}–{} to outgoing connections", n.port_range_low, n.port_range_high),
+      Words range = inside ? Words{fmt::format("; the kernel uses {}–{} for outgoing connections", n.port_range_low, n.port_range_high),
                                    fmt::format("；内核会把 {}–{} 分给外发连接", n.port_range_low, n.port_range_high)}
                            : Words{};
-      Words each = several(s) ? Words{"; each host draws its own", "；每台机器抽到的还不一样"} : Words{};
+      Words each = several(s) ? Words{"; each host chooses its own", "；每台机器抽到的还不一样"} : Words{};
       findings.job({fmt::format("{}:{}: {} is a port from {} to {}{}{}", file.path, port->line, port->text, port->low, port->high,
                                 range.english, each.english),
                     fmt::format("{}:{}：{} 会得到 {} 到 {} 的端口{}{}", file.path, port->line, port->text, port->low, port->high,

@@ -64,7 +64,7 @@ void check_ext_lock(const Situation& s, Findings& findings) {
   for (size_t host : probed(s))
     for (const std::string& lock : s.hosts[host].facts.software.stale_locks)
       findings.on(host,
-                  {fmt::format("{} is older than 10 minutes, and no process of this host has it open", lock),
+                  {fmt::format("{} is older than 10 minutes, but no process on this host has it open", lock),
                    fmt::format("{} 已存在 10 分钟以上，本机没有进程打开它", lock)},
                   "rm " + lock);
 }

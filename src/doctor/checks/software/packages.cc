@@ -113,7 +113,7 @@ void check_package_missing(const Situation& s, Findings& findings) {
     if (!others) continue;  // perhaps installed in a way this probe does not see
     const std::string& python = s.hosts[host].facts.software.interpreter;
     findings.on(host,
-                {fmt::format("{} is not installed for {}; the other hosts have it", name, python),
+                {fmt::format("{} is not installed for {}, but is on the other hosts", name, python),
                  fmt::format("{} 没有安装 {}，其他机器有", python, name)},
                 fmt::format("{} -m pip install {}", python, name));
   }
@@ -132,9 +132,10 @@ void check_package_absent(const Situation& s, Findings& findings) {
         missing += (missing.empty() ? "" : " ") + name;
     }
     if (missing.empty()) continue;
-    findings.on(host,
-                {fmt::format("not installed here, but on the other hosts: {}", missing), fmt::format("其他机器有而这里没有：{}", missing)},
-                fmt::format("{} -m pip install {}", s.hosts[host].facts.software.interpreter, missing));
+    findings.on(
+        host,
+        {fmt::format("missing here, but installed on the other hosts: {}", missing), fmt::format("其他机器有而这里没有：{}", missing)},
+        fmt::format("{} -m pip install {}", s.hosts[host].facts.software.interpreter, missing));
   }
 }
 
@@ -143,7 +144,7 @@ void check_editable_gone(const Situation& s, Findings& findings) {
     for (const machine::Editable& e : s.hosts[host].facts.software.editables) {
       if (e.exists) continue;
       findings.on(host,
-                  {fmt::format("{} is installed as {}, which does not exist here", e.package, e.path),
+                  {fmt::format("{} is installed in {}, which does not exist here", e.package, e.path),
                    fmt::format("{} 以可编辑方式装自 {}，但这里没有该目录", e.package, e.path)},
                   fmt::format("{} -m pip uninstall -y {}", s.hosts[host].facts.software.interpreter, e.package));
     }

@@ -18,7 +18,7 @@ void check_misspelled(const Situation& s, Findings& findings) {
   auto look = [&](auto add, const std::string& name, const std::string& value) {
     std::string meant = meant_name(name);
     if (meant.empty() || meant.starts_with("NCCL_") || name.find(' ') != std::string::npos) return;
-    add(Words{fmt::format("{}={} is read by nobody; {} is", name, value, meant),
+    add(Words{fmt::format("no program reads {}={}; the correct name is {}", name, value, meant),
               fmt::format("没有程序读取 {}={}，正确的名字是 {}", name, value, meant)},
         fmt::format("export {}={}", meant, base::shell_quote(value)));
   };
@@ -86,7 +86,7 @@ void check_wandb(const Situation& s, Findings& findings) {
     for (const std::string& word : s.job.argv) told = told || word.find("report_to") != std::string::npos;
     std::string mode = s.variable(host, "WANDB_MODE").value_or("");
     if (told || mode == "offline" || mode == "disabled" || mode == "dryrun" || is_on(s, host, "WANDB_DISABLED")) continue;
-    findings.on(host, {"wandb is installed, and there is neither a key nor WANDB_MODE", "装有 wandb，但既没有密钥也没有设置 WANDB_MODE"},
+    findings.on(host, {"wandb is installed, but neither a key nor WANDB_MODE is set", "装有 wandb，但既没有密钥也没有设置 WANDB_MODE"},
                 "export WANDB_MODE=offline");
   }
 }
@@ -94,7 +94,7 @@ void check_wandb(const Situation& s, Findings& findings) {
 void check_tokenizers(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     if (package(s, host, "tokenizers").empty() || s.variable(host, "TOKENIZERS_PARALLELISM")) continue;
-    findings.on(host, {"tokenizers is installed, TOKENIZERS_PARALLELISM is not set", "装有 tokenizers，未设置 TOKENIZERS_PARALLELISM"},
+    findings.on(host, {"tokenizers is installed, but TOKENIZERS_PARALLELISM is not set", "装有 tokenizers，未设置 TOKENIZERS_PARALLELISM"},
                 "export TOKENIZERS_PARALLELISM=false");
   }
 }
@@ -117,7 +117,7 @@ void check_proxy(const Situation& s, Findings& findings) {
     }
     if (missing.empty()) continue;
     findings.on(host,
-                {fmt::format("{} is set, and no_proxy has none of {}", proxy, missing),
+                {fmt::format("{} is set, but no_proxy contains none of {}", proxy, missing),
                  fmt::format("设置了 {}，而 no_proxy 中没有 {}", proxy, missing)},
                 fmt::format("export no_proxy={}{}", none.empty() ? "" : none + ",", missing));
   }

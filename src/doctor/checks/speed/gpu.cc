@@ -139,7 +139,7 @@ void check_brake(const Situation& s, Findings& f) {
     bool brake = bits & 0x80, plain = (bits & 0x8) && !(bits & 0x40);
     if (!brake && !plain) return;
     f.on(h,
-         {fmt::format("{}: {} (0x{:x})", card(g), brake ? "power brake: the power supply asks it to slow down" : "hardware slowdown", bits),
+         {fmt::format("{}: {} (0x{:x})", card(g), brake ? "power brake: the power supply requests a slowdown" : "hardware slowdown", bits),
           fmt::format("{}：{}（0x{:x}）", card(g), brake ? "power brake，电源要求其降频" : "硬件降频", bits)},
          fmt::format("nvidia-smi -q -d PERFORMANCE,POWER -i {}", g.index));
   });

@@ -41,7 +41,7 @@ void check_omp_one(const Situation& s, Findings& findings) {
     int64_t cpus = s.hosts[h].facts.machine.cpus_usable, ranks = s.hosts[h].ranks;
     if (omp_threads(s, h) != 1 || ranks <= 0 || cpus / ranks < kMany) continue;
     findings.on(h,
-                {fmt::format("OMP_NUM_THREADS=1, though there are {} CPUs for {} ranks", cpus, ranks),
+                {fmt::format("OMP_NUM_THREADS=1, although there are {} CPUs for {} ranks", cpus, ranks),
                  fmt::format("OMP_NUM_THREADS=1，而 {} 个 rank 有 {} 个 CPU 可用", ranks, cpus)},
                 away(s, h, "OMP_NUM_THREADS"));
   }

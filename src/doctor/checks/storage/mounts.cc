@@ -159,7 +159,7 @@ void not_mounted(const Situation& s, Findings& findings) {
       if (m.mounted || !is_needed(s, h, m)) continue;
       std::string source = m.server.empty() ? m.export_path : m.server + ":" + m.export_path;
       findings.on(h,
-                  {fmt::format("{} ({} {}) is in /etc/fstab and not mounted", m.mount_point, m.fs_type, source),
+                  {fmt::format("{} ({} {}) is in /etc/fstab but not mounted", m.mount_point, m.fs_type, source),
                    fmt::format("{}（{} {}）写在 /etc/fstab 里，但没有挂载", m.mount_point, m.fs_type, source)},
                   "sudo mount " + base::shell_quote(m.mount_point));
     }
@@ -176,12 +176,12 @@ void nfs_typo(const Situation& s, Findings& findings) {
       if (answers) continue;
       std::optional<KnownAddress> meant = probably_meant(m.server, known);
       if (!meant) continue;
-      findings.on(
-          h,
-          {fmt::format("{} is to come from {}, which nobody here has; {} is {}", m.mount_point, m.server, meant->address, meant->owner),
-           fmt::format("{} 指向 {}，这里没有机器用这个地址；{} 才是 {}", m.mount_point, m.server, meant->address, meant->owner)},
-          fmt::format("sudo sed -i 's/{}:/{}:/' /etc/fstab && sudo mount {}", base::replace_all(m.server, ".", "\\."), meant->address,
-                      base::shell_quote(m.mount_point)));
+      findings.on(h,
+                  {fmt::format("{} is configured for {}, which does not exist here; {} is {}", m.mount_point, m.server, meant->address,
+                               meant->owner),
+                   fmt::format("{} 指向 {}，这里没有机器用这个地址；{} 才是 {}", m.mount_point, m.server, meant->address, meant->owner)},
+                  fmt::format("sudo sed -i 's/{}:/{}:/' /etc/fstab && sudo mount {}", base::replace_all(m.server, ".", "\\."),
+                              meant->address, base::shell_quote(m.mount_point)));
     }
 }
 

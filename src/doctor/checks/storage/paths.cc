@@ -47,7 +47,7 @@ void path_missing(const Situation& s, Findings& findings) {
   for (const PathOnHosts& p : paths_on_hosts(s, {"input"})) {
     Presence found = presence(s, p);
     if (found.lack.empty() || !found.have.empty()) continue;
-    std::string link = p.seen[0].second->kind == "link" ? ", a link to nothing" : "";
+    std::string link = p.seen[0].second->kind == "link" ? ", a dangling link" : "";
     findings.on(found.lack, {fmt::format("{} ({}) does not exist{}", p.path, p.named_by, link),
                              fmt::format("{}（{}）不存在{}", p.path, p.named_by, link.empty() ? "" : "，是一个失效的链接")});
   }

@@ -30,7 +30,7 @@ void shm_small(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     if (!host.probed || !is_small(host)) continue;
     std::string total = bytes(host.facts.storage.shm_total_bytes);
-    findings.on(h, {fmt::format("/dev/shm holds {}", total), fmt::format("/dev/shm 只有 {}", total)}, larger_shm(host));
+    findings.on(h, {fmt::format("the size of /dev/shm is {}", total), fmt::format("/dev/shm 只有 {}", total)}, larger_shm(host));
   }
 }
 
@@ -39,7 +39,8 @@ void shm_missing(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     // Facts without a mount were never gathered.
     if (!host.probed || host.facts.storage.shm_present || host.facts.storage.paths.empty()) continue;
-    findings.on(h, {"there is no folder /dev/shm", "没有 /dev/shm 目录"}, "sudo mkdir -p /dev/shm && sudo mount -t tmpfs tmpfs /dev/shm");
+    findings.on(h, {"the directory /dev/shm does not exist", "没有 /dev/shm 目录"},
+                "sudo mkdir -p /dev/shm && sudo mount -t tmpfs tmpfs /dev/shm");
   }
 }
 
@@ -51,7 +52,7 @@ void shm_full(const Situation& s, Findings& findings) {
     std::string free = bytes(f.shm_free_bytes), total = bytes(f.shm_total_bytes), orphans = bytes(f.shm_orphan_bytes);
     Words words{fmt::format("/dev/shm has {} of {} free", free, total), fmt::format("/dev/shm 共 {}，只剩 {}", total, free)};
     if (f.shm_orphan_bytes > 0) {
-      words.english += fmt::format("; {} of it was left by dead jobs", orphans);
+      words.english += fmt::format("; dead jobs left {} of it behind", orphans);
       words.chinese += fmt::format("；其中 {} 是已结束任务的残留", orphans);
     }
     findings.on(h, words, "ls -lS /dev/shm | head");

@@ -40,7 +40,7 @@ void inodes_full(const Situation& s, Findings& findings) {
     if (f.role != "output" || !no_inodes(f)) return;
     std::string free = bytes(f.free_bytes);
     findings.on(h,
-                {fmt::format("{} ({}) on {}: 0 of {} inodes free, though {} are", f.path, f.named_by, f.mount_point, f.inodes, free),
+                {fmt::format("{} ({}) on {}: 0 of {} inodes free, although {} are free", f.path, f.named_by, f.mount_point, f.inodes, free),
                  fmt::format("{}（{}）位于 {}：{} 个 inode 已用尽，但空间还剩 {}", f.path, f.named_by, f.mount_point, f.inodes, free)},
                 "du --inodes -x --max-depth=2 " + base::shell_quote(f.mount_point) + " | sort -n | tail");
   });

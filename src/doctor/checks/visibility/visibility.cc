@@ -61,8 +61,9 @@ void check_order(const Situation& s, Findings& f) {
         machine::enumerate_gpus(facts, machine::CudaOrder::kFastestFirst).certain ? "" : " (by our estimate of their speed)";
     const char* guess_zh = *guess ? "（按我们对速度的估计）" : "";
     f.on(h,
-         {fmt::format("CUDA_VISIBLE_DEVICES={} means {} as nvidia-smi counts, and {} as CUDA counts without CUDA_DEVICE_ORDER{}", *v.value,
-                      in_order(pci), in_order(fast), guess),
+         {fmt::format(
+              "CUDA_VISIBLE_DEVICES={} selects {} in the order of nvidia-smi, but {} in the order of CUDA without CUDA_DEVICE_ORDER{}",
+              *v.value, in_order(pci), in_order(fast), guess),
           fmt::format("CUDA_VISIBLE_DEVICES={} 按 nvidia-smi 的编号是 {}，而不设 CUDA_DEVICE_ORDER 时 CUDA 会选中 {}{}", *v.value,
                       in_order(pci), in_order(fast), guess_zh)},
          "export CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -74,7 +75,7 @@ void check_order_value(const Situation& s, Findings& f) {
     std::optional<std::string> value = s.variable(h, "CUDA_DEVICE_ORDER");
     if (!value || value->empty() || *value == "PCI_BUS_ID" || *value == "FASTEST_FIRST") continue;
     f.on(h,
-         {"CUDA_DEVICE_ORDER=" + *value + " is no word CUDA knows, so FASTEST_FIRST holds",
+         {"CUDA_DEVICE_ORDER=" + *value + " is unknown to CUDA, so FASTEST_FIRST applies",
           "CUDA_DEVICE_ORDER=" + *value + " 不是有效取值，实际按 FASTEST_FIRST 处理"},
          "export CUDA_DEVICE_ORDER=PCI_BUS_ID");
   }
@@ -108,7 +109,7 @@ void check_wheel(const Situation& s, Findings& f) {
     for (const Gpu* g : all)
       if (g->cc_major > 0 && !wheel_has(archs, *g)) lacking.push_back(g);
     if (lacking.empty() || (!v.value && lacking.size() < all.size())) continue;
-    f.on(h, {fmt::format("{} is sm_{}{}; torch's code is for {}", cards(lacking), lacking[0]->cc_major, lacking[0]->cc_minor,
+    f.on(h, {fmt::format("{} is sm_{}{}; torch is compiled for {}", cards(lacking), lacking[0]->cc_major, lacking[0]->cc_minor,
                          base::join(archs, " ")),
              fmt::format("{} 是 sm_{}{}，而 torch 只包含 {}", cards(lacking), lacking[0]->cc_major, lacking[0]->cc_minor,
                          base::join(archs, " "))});

@@ -33,7 +33,7 @@ void check_differs(const Situation& s, Findings& f) {
       const Camp& other = camp.value == all[0].value ? all[1] : all[0];
       f.on(
           h,
-          {fmt::format("{}: {} of {} GPUs seen; {} sees {}", set_to(v), sees, has, s.hosts[other.hosts[0]].name, other.value),
+          {fmt::format("{}: {} of {} GPUs visible; {} sees {}", set_to(v), sees, has, s.hosts[other.hosts[0]].name, other.value),
            fmt::format("{}：{} 块 GPU 中可见 {} 块，而 {} 可见 {} 块", set_to_zh(v), has, sees, s.hosts[other.hosts[0]].name, other.value)},
           "unset CUDA_VISIBLE_DEVICES");
     }
@@ -53,11 +53,11 @@ void check_count(const Situation& s, Findings& f) {
 
 Words why(const Selection& v) {
   switch (v.why) {
-    case Selection::Why::kNoSuchIndex: return {"there is no such GPU", "没有这块 GPU"};
+    case Selection::Why::kNoSuchIndex: return {"no such GPU", "没有这块 GPU"};
     case Selection::Why::kNoSuchUuid: return {"no GPU of this host has that UUID", "本机没有这个 UUID 的 GPU"};
-    case Selection::Why::kAmbiguous: return {"more than one GPU begins so", "有多块 GPU 以此开头"};
-    case Selection::Why::kMixed: return {"indices and UUIDs cannot stand in one list", "序号与 UUID 不能混用"};
-    case Selection::Why::kTwice: return {"given twice, and then CUDA shows no GPU at all", "重复出现，此时 CUDA 一块 GPU 也不会显示"};
+    case Selection::Why::kAmbiguous: return {"the prefix matches more than one GPU", "有多块 GPU 以此开头"};
+    case Selection::Why::kMixed: return {"a list cannot contain both indices and UUIDs", "序号与 UUID 不能混用"};
+    case Selection::Why::kTwice: return {"given twice, so CUDA shows no GPU at all", "重复出现，此时 CUDA 一块 GPU 也不会显示"};
     default: return {"not a GPU's number", "不是 GPU 序号"};
   }
 }
@@ -81,7 +81,7 @@ void check_nothing(const Situation& s, Findings& f) {
     if (!has_devices(s, h)) continue;
     Seen v = seen(s, h);
     if (!v.value || !v.ranks.devices.empty()) continue;
-    Words reason = v.value->empty() ? Words{"it is empty", "值为空"} : why(v.ranks);
+    Words reason = v.value->empty() ? Words{"the value is empty", "值为空"} : why(v.ranks);
     f.on(h,
          {fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" hides all {} GPUs: {}", *v.value, s.hosts[h].facts.gpus.devices.size(), reason.english),
           fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" 隐藏了全部 {} 块 GPU：{}", *v.value, s.hosts[h].facts.gpus.devices.size(),
