@@ -86,7 +86,7 @@ TEST_F(LogDisk, ThatHangsUnderAFloodLosesOutputAndSaysSo) {
   ASSERT_TRUE(phalanx().wait_output("cannot keep up", 30s));
   ASSERT_TRUE(phalanx().wait_output("flood over", 30s));
   thaw();
-  ASSERT_TRUE(phalanx().wait_output("takes data again", 20s));
+  ASSERT_TRUE(phalanx().wait_output("accepts writes again", 20s));
   tell(0, "echo afterwards; exit 0");
   auto [outcome, after] = ended(30s);
   EXPECT_EQ(outcome.exit_code, 0);

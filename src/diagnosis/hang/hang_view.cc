@@ -148,7 +148,7 @@ std::optional<Activity> swapping(const RankSample* first, const RankSample& then
     a.doing = Doing::kSwapping;
     a.pid = p.pid;
     std::string much = base::format_bytes(static_cast<uint64_t>(p.swap_kb) * 1024);
-    a.words = two(fmt::format("{} of process {} ({}) are swapped out; {:.0f} pages a second are read back", much, p.pid, p.name, faults),
+    a.words = two(fmt::format("{} of process {} ({}) are swapped out; {:.0f} pages per second are read back", much, p.pid, p.name, faults),
                   fmt::format("进程 {1} ({2}) 有 {0} 被换出，每秒读回 {3:.0f} 页", much, p.pid, p.name, faults));
     return a;
   }

@@ -109,7 +109,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (problem.empty()) problem = std::move(why);
     return false;
   }
-  bool unexpected(std::string_view what) { return stop(fmt::format("unexpected {} at {}", what, base::quote(key_))); }
+  bool unexpected(std::string_view what) { return stop(fmt::format("{} is not allowed at {}", what, base::quote(key_))); }
 
   int depth_ = 0;
   std::string name_;  // the key at depth 1

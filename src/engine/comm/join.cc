@@ -97,7 +97,7 @@ base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device)
         .within(doing)
         .because(reason(failure))
         .with_hint(hosting ? "choose a free MASTER_PORT, and a MASTER_ADDR that is this host's own"
-                           : "check MASTER_ADDR, MASTER_PORT and firewalls, and that rank 0 (or its launcher) runs");
+                           : "check MASTER_ADDR, MASTER_PORT and firewalls, and that rank 0 or its launcher is running");
   }
   try {
     const Place place{env.rank, env.world, device, address, env.gloo_interfaces};

@@ -22,7 +22,7 @@ base::Result<std::shared_ptr<TensorDataset>> TensorDataset::create(std::string n
     if (!value.is_cpu()) return wrong(fmt::format("{} is not on the CPU", field));
     if (value.size(0) != columns[0].value.size(0))
       return wrong(
-          fmt::format("{} has {} rows, and {} has {}", field, value.size(0), base::quote(columns[0].name), columns[0].value.size(0)));
+          fmt::format("{} has {} rows, but {} has {}", field, value.size(0), base::quote(columns[0].name), columns[0].value.size(0)));
     for (size_t j = 0; j < i; ++j)
       if (columns[j].name == columns[i].name) return wrong(fmt::format("two tensors are named {}", field));
     value = value.detach().contiguous();

@@ -37,8 +37,8 @@ constexpr std::array kRows = {
     Row{"Too many authentication failures", "{0}: authentication was refused", "ssh -o IdentitiesOnly=yes {1} true"},
     Row{"Could not resolve hostname", "{0}: the host name cannot be resolved", "getent hosts {0}"},
     Row{"Connection refused", "{0}: nothing listens on the ssh port", "ssh -v {1} true"},
-    Row{"No route to host", "{0}: there is no route to the host", "ip route get $(getent ahosts {0} | cut -d' ' -f1 | head -n 1)"},
-    Row{"Network is unreachable", "{0}: there is no route to the host", "ip route"},
+    Row{"No route to host", "{0}: no route to the host", "ip route get $(getent ahosts {0} | cut -d' ' -f1 | head -n 1)"},
+    Row{"Network is unreachable", "{0}: no route to the host", "ip route"},
     Row{"Connection timed out", "{0}: the host does not answer", "ssh -v {1} true"},
     Row{"Operation timed out", "{0}: the host does not answer", "ssh -v {1} true"},
 };

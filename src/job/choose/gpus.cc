@@ -118,7 +118,7 @@ void note_mixture(const Situation& situation, const std::vector<std::set<std::st
     list.english += (list.english.empty() ? "" : "; ") + model + ": " + names.english;
     list.chinese += (list.chinese.empty() ? "" : "；") + model + "：" + names.chinese;
   }
-  choices.remarks.push_back({"GPUs of different models in one job: every step waits for the slowest (" + list.english + ")",
+  choices.remarks.push_back({"GPUs of different models in one job: every step waits for the slowest GPU (" + list.english + ")",
                              "同一任务中 GPU 型号不一：每一步都要等最慢的卡（" + list.chinese + "）"});
 }
 

@@ -159,7 +159,7 @@ TEST(Reader, TruncatedAndMissingFilesAreNamed) {
   fs::create_directory(shard);
   EXPECT_NE(verdict(path).find("not a regular file"), std::string::npos) << verdict(path);
   fs::remove(path + "/DONE");
-  EXPECT_NE(verdict(path).find("never finished"), std::string::npos) << verdict(path);
+  EXPECT_NE(verdict(path).find("never completed"), std::string::npos) << verdict(path);
   EXPECT_NE(verdict(folder / "step-00000009").find("no such folder"), std::string::npos);
 }
 

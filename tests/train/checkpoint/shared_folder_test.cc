@@ -30,7 +30,7 @@ TEST(SharedFolder, ARankWithAFolderOfItsOwnIsNamedOnAllRanks) {
     const std::string mine = folder / (group.rank() == 2 ? "host2" : "shared");
     auto shared = require_shared(group, mine, token);
     ASSERT_FALSE(shared.ok());
-    EXPECT_NE(shared.error().render().find("what rank(s) 2 wrote"), std::string::npos) << shared.error().render();
+    EXPECT_NE(shared.error().render().find("files written there by rank(s) 2"), std::string::npos) << shared.error().render();
   });
 }
 

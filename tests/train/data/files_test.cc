@@ -170,7 +170,7 @@ TEST(TokenFile, LiesAreFound) {
   EXPECT_SAYS(why(24, "\0\0\0\0\0\0\0\x20"sv), "do not make its");
   EXPECT_SAYS(why(50, "x"), "byte 50 of the header is not 0");
   EXPECT_SAYS(why(64 + 24, "\1"), "the first document begins at token 1");
-  EXPECT_SAYS(why(64 + 32, "\0"sv), "document 1 begins at token 0, not behind 0");
+  EXPECT_SAYS(why(64 + 32, "\0"sv), "document 1 begins at token 0, not after 0");
   EXPECT_SAYS(why(64 + 32, "\x0b"), "document 1 begins at token 11 of 11");
   for (size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(parse_token_file(std::string_view(good).substr(0, size)).ok()) << size;
   EXPECT_FALSE(parse_token_file(good + "x").ok());

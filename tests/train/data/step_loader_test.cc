@@ -262,7 +262,7 @@ TEST(StepLoader, ErrorsOfItemsReachTheCallerAndStay) {
         auto step = loader->next();
         ASSERT_FALSE(step.ok());
         EXPECT_NE(step.error().render().find("reading item 17 of \"made\""), std::string::npos) << step.error().render();
-        EXPECT_NE(step.error().render().find(way == 2 ? "no std::exception" : "rotten"), std::string::npos);
+        EXPECT_NE(step.error().render().find(way == 2 ? "not a std::exception" : "rotten"), std::string::npos);
         EXPECT_EQ(step.error().render().find("stack of calls"), std::string::npos);
       }
       EXPECT_EQ(loader->state(), before) << "the position stays before the step that has failed";

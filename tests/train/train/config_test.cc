@@ -62,7 +62,7 @@ TEST(Config, Data) {
   EXPECT_SAYS(error_of(kCorpus, {"data.files=y"}), "data.corpus and data.files are both set");
   EXPECT_SAYS(error_of(kCorpus, {"data.format=jsonl"}), "data.format is jsonl, and data.corpus names a text");
   EXPECT_SAYS(error_of("data: {files: x}\n", {"data.format=csv"}), "one of auto, text, lines, jsonl, tokens, nanogpt");
-  EXPECT_SAYS(error_of("data: {files: x, streaming: on, remainder: pad}\n"), "a stream's length is not known");
+  EXPECT_SAYS(error_of("data: {files: x, streaming: on, remainder: pad}\n"), "the length of a stream is not known");
   EXPECT_SAYS(error_of("data: {files: x, field: a, prompt_field: a}\n"), "are both \"a\"");
   auto config = engine::train::read_config("data: {files: 'a,b', shuffle: off, workers: 3, prefetch: 4, remainder: keep, pad_token: 7}\n",
                                            "c", {"train.batch=24", "train.accumulate=3", "data.streaming=on", "seed=5"});
@@ -127,7 +127,7 @@ TEST(RankEnv, NamesTheMissingVariable) {
       bad[name] = value;
       auto env = engine::comm::read_rank_env(variables(bad));
       ASSERT_FALSE(env.ok()) << name;
-      EXPECT_SAYS(env.error().render(), std::string(name) + (*value ? " is wrong" : " is not set"));
+      EXPECT_SAYS(env.error().render(), std::string(name) + (*value ? " is invalid" : " is not set"));
       EXPECT_SAYS(env.error().render(), "phalanx run --nproc-per-node 2 -- PROGRAM");
     }
   }
@@ -149,7 +149,7 @@ TEST(RankEnv, SettingsOfTheUser) {
   EXPECT_FALSE(unset->comm_check);
   for (const char* name : {"PHALANX_COMM_TIMEOUT", "PHALANX_COMM_SHM", "PHALANX_COMM_CHECK"}) {
     const std::string said = engine::comm::read_rank_env(variables({{name, "-1"}})).error().render();
-    EXPECT_SAYS(said, std::string(name) + " is wrong");
+    EXPECT_SAYS(said, std::string(name) + " is invalid");
     EXPECT_SAYS(said, std::string("hint: unset ") + name);
   }
 }

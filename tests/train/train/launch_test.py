@@ -175,7 +175,7 @@ class Launch(unittest.TestCase):
         began = time.monotonic()
         for rank in (ranks[0], ranks[2]):
             _, err = self.finish(rank, 1)
-            self.assertIn("cannot go on", err)
+            self.assertIn("cannot continue", err)
             self.assertIn("hint: another rank exited first", err)
         self.assertLess(time.monotonic() - began, 10)
 

@@ -102,7 +102,7 @@ TEST(Verbs, WrongCommandLinesAreRefused) {
       {{"merge", "a", "--json=1"}, "no option \"--json=1\""},
       {{"merge", "a", "--verify"}, "no option \"--verify\""},
       {{"checkpoints", "a", "-o", "b"}, "no option \"-o\""},
-      {{"checkpoints", folder / "none"}, "no folder"},
+      {{"checkpoints", folder / "none"}, "no such folder"},
       {{"merge", folder / "none"}, "is not a checkpoint and contains none"},
   };
   for (const auto& [arguments, expected] : cases) {

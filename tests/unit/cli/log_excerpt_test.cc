@@ -35,7 +35,7 @@ TEST_F(LogExcerpt, ALogThatWasTurnedIsReadFromTheFileBeforeItOn) {
     std::string cut_out = excerpt(lines.substr(cut), 400);
     EXPECT_EQ(cut_out.substr(0, 7), "line 0\n");
     EXPECT_TRUE(cut_out.ends_with("line 98\nline 99\n")) << cut_out;
-    EXPECT_NE(cut_out.find(" left out]\n"), std::string::npos);
+    EXPECT_NE(cut_out.find(" omitted]\n"), std::string::npos);
     EXPECT_LT(cut_out.size(), 450U);
   }
 }
@@ -58,7 +58,7 @@ TEST_F(LogExcerpt, NoSecretIsCutApartFromItsName) {
   for (size_t most = 64; most < 2000; most += 7) {
     std::string given_away = logs::redact(excerpt(text, most));
     ASSERT_EQ(given_away.find("cRet"), std::string::npos) << most << ": " << given_away;
-    ASSERT_NE(given_away.find(" left out]\n"), std::string::npos);
+    ASSERT_NE(given_away.find(" omitted]\n"), std::string::npos);
   }
 }
 

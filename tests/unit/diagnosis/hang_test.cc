@@ -225,7 +225,7 @@ TEST(Hang, ALinkThatDoesNotGetThroughNamesBothEnds) {
   EXPECT_EQ(v.fix, "phalanx check h0,h1");
   EXPECT_NE(v.evidence.english.find("10.0.0.1:4000 to 10.0.0.2:5000"), std::string::npos);
   input.ranks[1].then->sockets[0].bytes_received = 5000;
-  EXPECT_NE(diagnosis::judge_hang(input).evidence.english.find("answers are lost"), std::string::npos);
+  EXPECT_NE(diagnosis::judge_hang(input).evidence.english.find("acknowledgements are lost"), std::string::npos);
   EXPECT_NE(diagnosis::judge_hang(broken("on", 10, 2)).code, "HANG-LINK") << "two retransmissions are weather";
   EXPECT_NE(diagnosis::judge_hang(broken("", 0, 0)).code, "HANG-LINK");
 }

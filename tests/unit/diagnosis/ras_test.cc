@@ -172,7 +172,7 @@ TEST(Ras, ACollectiveOfRankZeroAlone) {
   EXPECT_EQ(v.code, "HANG-NEVER-ENTERED");
   EXPECT_EQ(v.culprits.size(), 3u);
   ASSERT_EQ(v.notes.size(), 1u);
-  EXPECT_NE(v.notes[0].english.find("only rank 0 (process 100 on 10.0.0.1, GPU 0) calls this one"), std::string::npos);
+  EXPECT_NE(v.notes[0].english.find("only rank 0 (process 100 on 10.0.0.1, GPU 0) calls it"), std::string::npos);
 }
 
 TEST(Ras, AllEqualAndStill) {

@@ -128,7 +128,7 @@ TEST(HostFilter, NamesThatHoldColons) {
 TEST(HostFilter, FirstHosts) {
   EXPECT_EQ(shown(first_hosts(hosts(), 2)), "gpu01 gpu02");
   EXPECT_EQ(shown(first_hosts(hosts(), 3)), "gpu01 gpu02 gpu03");
-  EXPECT_EQ(shown(first_hosts(hosts(), 4)), "error: --nnodes 4 asks for more hosts than there are: 3 (gpu[01-03])");
+  EXPECT_EQ(shown(first_hosts(hosts(), 4)), "error: --nnodes 4 exceeds the number of available hosts: 3 (gpu[01-03])");
 }
 
 // With all slots known, --include and --exclude of the same text split the slots in two.

@@ -85,7 +85,7 @@ TEST_F(OldRuns, AreRemovedByCountAndByAgeAndEachRemovalIsReported) {
   for (int64_t day : {0, 1, 2, 3, 4, 5, 6}) make(day);
   std::vector<std::string> said = clean();
   ASSERT_EQ(said.size(), 2U);
-  EXPECT_EQ(said[0], id_of(5) + ": 5 newer runs are kept (--keep-runs)");
+  EXPECT_EQ(said[0], id_of(5) + ": the limit of 5 newer runs was reached (--keep-runs)");
   for (int64_t day : {0, 1, 2, 3, 4}) EXPECT_TRUE(there(day)) << day;
   for (int64_t day : {5, 6}) EXPECT_FALSE(there(day)) << day;
   EXPECT_EQ(std::distance(fs::directory_iterator(base_), fs::directory_iterator()), 5);  // nothing else stays either

@@ -307,7 +307,7 @@ TEST_F(OnTerminal, AStoppedTerminalOfALiveRunMissesLines) {
   const std::string told = "phalanx: lines missing here because they were not read in time: ";
   ASSERT_TRUE(run_until([&] { return screen_.history().find(told) != std::string::npos; }));
   ASSERT_TRUE(
-      run_until([&] { return screen_.history().ends_with("\n") && screen_.history().find("has them all\n") != std::string::npos; }));
+      run_until([&] { return screen_.history().ends_with("\n") && screen_.history().find("shows all of them\n") != std::string::npos; }));
   const std::string shown = screen_.history();
   EXPECT_NE(shown.find("the verdict is shown all the same"), std::string::npos);
   const size_t missing = std::stoul(shown.substr(shown.find(told) + told.size()));

@@ -118,7 +118,7 @@ void check_word(const Situation& s, Findings& findings) {
     std::string word = unknown_word(one.name, one.value);
     if (word.empty()) return;
     findings.on(host,
-                {fmt::format("{}={}: NCCL does not know '{}'", one.name, one.value, word),
+                {fmt::format("{}={}: '{}' is unknown to NCCL", one.name, one.value, word),
                  fmt::format("{}={}：NCCL 不认识“{}”", one.name, one.value, word)},
                 away(s, host, one));
   });
