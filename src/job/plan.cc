@@ -37,7 +37,7 @@ base::Result<Count> count_ranks(const Job& job, const HostRequest& request, cons
   if (job.rule == RanksRule::kCpu) return Count{static_cast<int>(hello.cpus), fmt::format("{} CPUs", hello.cpus)};
   if (job.rule == RanksRule::kGpu && gpus == 0)
     return base::fail(ErrorKind::kUnfit, name + ": no GPU to put a rank on")
-        .because("--nproc-per-node gpu asks for one rank per GPU, and the driver shows none")
+        .because("--nproc-per-node gpu requests one rank per GPU, but the driver reports none")
         .with_hint("ssh " + (request.target.destination.empty() ? name : request.target.destination) + " nvidia-smi -L");
   if (gpus > 0 && choice && !choice->gpus_why.english.empty()) return Count{gpus, choice->gpus_why.english};
   if (gpus > 0) return Count{gpus, fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s")};

@@ -45,7 +45,7 @@ std::string common_token(comm::Group& group) {
 
 base::Status require_shared(comm::Group& group, const std::string& folder, std::string_view token) {
   const std::string mine = sign_of(folder, token, group.rank());
-  TRY(comm::agree(group, leave_sign(folder, mine, token), "writing to the checkpoints' folder"));
+  TRY(comm::agree(group, leave_sign(folder, mine, token), "writing to the checkpoint folder"));
   base::Status seen = group.rank() == 0 ? look_for_signs(group.world(), folder, token) : base::ok();
   base::Status all = comm::agree(group, std::move(seen), "looking for the files of the other ranks");
   unlink(mine.c_str());

@@ -20,7 +20,7 @@ void judge_gpus(const HostView& host, const GpuPool& pool, const std::vector<con
         choices.remarks.push_back({fmt::format("{}: chosen by {}: {}", host.name, by.english, harm->english),
                                    fmt::format("{}：由{}选定：{}", host.name, by.chinese, harm->chinese)});
       else if (harm)
-        choices.remarks.push_back({fmt::format("{}: no other is free: {}", host.name, harm->english),
+        choices.remarks.push_back({fmt::format("{}: no other GPU is free: {}", host.name, harm->english),
                                    fmt::format("{}：没有其他空闲的卡：{}", host.name, harm->chinese)});
 }
 

@@ -58,7 +58,7 @@ void some_hosts(const Situation& s, Findings& findings) {
   }
   if (with.empty() || without.empty()) return;
   findings.on(without,
-              {"NCCL would use sockets here, and InfiniBand on " + names(s, with),
+              {"NCCL would use sockets here, but InfiniBand on " + names(s, with),
                "NCCL 在这些主机上会用 socket，而在 " + names(s, with) + " 上会用 InfiniBand"},
               "export NCCL_IB_DISABLE=1");
 }

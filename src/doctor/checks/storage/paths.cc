@@ -59,7 +59,7 @@ void path_only_on(const Situation& s, Findings& findings) {
     if (found.lack.empty() || found.have.empty()) continue;
     Words have = host_names(s, found.have);
     findings.on(found.lack,
-                {fmt::format("{} ({}) is not here; it is on {}", p.path, p.named_by, have.english),
+                {fmt::format("{} ({}) is missing here; it exists on {}", p.path, p.named_by, have.english),
                  fmt::format("{}（{}）在这里不存在，只在 {} 上有", p.path, p.named_by, have.chinese)},
                 bring(s, found));
   }
@@ -71,7 +71,7 @@ void path_differs(const Situation& s, Findings& findings) {
     if (found.lack.empty() || found.have.empty()) continue;
     Words have = host_names(s, found.have);
     findings.on(found.lack,
-                {fmt::format("{} ({}) is not here; it is on {}", p.path, p.named_by, have.english),
+                {fmt::format("{} ({}) is missing here; it exists on {}", p.path, p.named_by, have.english),
                  fmt::format("{}（{}）在这里不存在，只在 {} 上有", p.path, p.named_by, have.chinese)},
                 bring(s, found));
   }
