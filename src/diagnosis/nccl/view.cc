@@ -209,7 +209,7 @@ class Judge {
       where_zh += fmt::format("{}rank {}：{}", where_zh.empty() ? "" : "；", base::format_ranges(ranks), phase.second);
     }
     if (!complete.empty()) {
-      where += fmt::format("; rank {} has finished", base::format_ranges(complete));
+      where += fmt::format("; finished: rank {}", base::format_ranges(complete));
       where_zh += fmt::format("；rank {} 已完成", base::format_ranges(complete));
     }
     if (!pairs.empty()) {

@@ -125,7 +125,7 @@ TEST(NcclView, ARankThatStoppedOnTheWay) {
   EXPECT_EQ(f[0].code, "NCCL-INIT-STOPPED");
   EXPECT_EQ(f[0].ranks, (std::vector<int>{2}));
   EXPECT_EQ(f[0].hosts, (std::vector<std::string>{"gpu02"}));
-  EXPECT_EQ(f[0].evidence.english, "rank 2: bootstrap complete, channels not yet announced; rank 0–1, 3 is done");
+  EXPECT_EQ(f[0].evidence.english, "rank 2: bootstrap complete, channels not yet announced; finished: rank 0–1, 3");
   EXPECT_EQ(codes(all(ranks, &Rank::begin)), "NCCL-INIT-STOPPED") << "all are there, and none came further";
 }
 
