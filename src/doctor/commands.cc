@@ -129,7 +129,7 @@ std::optional<CommandEffect> effect_of_part(Part part) {
     if (matches(known, part.words) && (best == nullptr || known.words.size() > best->words.size())) best = &known;
   if (best == nullptr) return std::nullopt;
   if (part.replaces_a_file && best->effect != Effect::kDestroys)
-    return CommandEffect{Effect::kDestroys, {"replaces what the file holds", "会覆盖该文件的内容"}};
+    return CommandEffect{Effect::kDestroys, {"overwrites the contents of the file", "会覆盖该文件的内容"}};
   return CommandEffect{part.adds_to_a_file ? std::max(best->effect, Effect::kChanges) : best->effect, best->cost};
 }
 
