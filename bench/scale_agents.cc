@@ -191,7 +191,7 @@ void Agents::answer(Agent& agent, const wire::Dial& m) {
     wire::DialedLink link;
     link.to = target.to;
     link.master_port = target.master_port;
-    link.outcome = "ok";
+    link.outcome = wire::LinkOutcome::kOk;
     link.connect_ns = link.round_trip_ns = kRoundTrip_ns;
     link.bytes_per_second = m.burst_ms > 0 ? kBytesPerSecond : 0;
     link.segments = 10;
