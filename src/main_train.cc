@@ -48,7 +48,7 @@ base::Result<CommandLine> parse(const std::vector<std::string>& arguments) {
     if (line.config_path.empty()) line.config_path = argument;
     else line.settings.push_back(argument);
   }
-  if (line.config_path.empty()) return base::fail(base::ErrorKind::kUsage, "no config file is named").with_hint("phalanx-train --help");
+  if (line.config_path.empty()) return base::fail(base::ErrorKind::kUsage, "no config file given").with_hint("phalanx-train --help");
   return line;
 }
 

@@ -251,11 +251,11 @@ TEST_F(SharedLogs, WhatAStrangerPutThereIsNeitherWaitedForNorExecutedNorBelieved
     for (const char* verb : {"stop", "attach"}) {
       Outcome refused = in_shared({verb, id(number)});
       EXPECT_EQ(refused.exit_code, 2) << refused;
-      EXPECT_HAS(refused.err, number < 10 ? "is not yours" : "there is no run");
+      EXPECT_HAS(refused.err, number < 10 ? "is not yours" : "no such run");
     }
     for (const char* verb : {"why", "logs"}) {
       Outcome shown = in_shared({verb, id(number)});
-      EXPECT_HAS(shown.err, number < 10 ? "is not your run: another user may have written all that it says (stranger)" : "no run");
+      EXPECT_HAS(shown.err, number < 10 ? "is not your run: everything in it may have been written by another user (stranger)" : "no such run");
       EXPECT_HAS_NOT(shown.out, "hint: ");
       EXPECT_HAS_NOT(shown.out, "ssh ");
     }

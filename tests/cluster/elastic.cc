@@ -1,5 +1,6 @@
 #include "elastic.h"
 
+#include <cstring>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -91,7 +92,7 @@ TrialResult ElasticTraining::result(const Cluster& cluster, const Outcome& outco
     if (line.contains("loss")) result.losses[line.value("step", int64_t{0})] = line.value("loss", 0.0);
   if (auto last = result.losses.find(kSteps); last != result.losses.end()) result.loss = last->second;
   size_t at = (outcome.out + outcome.err).find("resumed after step ");
-  if (at != std::string::npos) result.resumed = std::atoll((outcome.out + outcome.err).c_str() + at + 20);
+  if (at != std::string::npos) result.resumed = std::atoll((outcome.out + outcome.err).c_str() + at + std::strlen("resumed after step "));
   // What the launcher could not reach ends by its lease.
   Instant most = std::chrono::steady_clock::now() + std::chrono::seconds(9);
   do {

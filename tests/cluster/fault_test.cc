@@ -93,7 +93,7 @@ TEST_F(Fault, GrandchildrenGoAtASuccessfulEndToo) {
   tell(1, "exit 0");
   auto [outcome, after] = ended();
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
-  EXPECT_HAS(outcome.err, "h1: ended");
+  EXPECT_HAS(outcome.err, "h1: killed 4 processes left behind by the ranks");
   EXPECT_LT(after, 3s);
   EXPECT_EQ(leftovers(500ms), "");
 }

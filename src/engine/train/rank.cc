@@ -66,7 +66,7 @@ base::Result<int> run_rank(const Config& config, const comm::RankEnv& env) {
     base::Error error =
         base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot continue", env.rank, env.world)).because(why);
     const bool peer = why.find("by peer") != std::string::npos || why.find("Connection reset") != std::string::npos ||
-                      why.find(" gone") != std::string::npos;
+                      why.find(" has exited") != std::string::npos;
     if (peer) error.hint = "another rank exited first; its own message gives the cause";
     return error;
   }

@@ -214,8 +214,8 @@ TEST(Reader, WhatLiesIsFound) {
 
 TEST(Reader, NoFileNameLeadsOutOfTheFolder) {
   const std::pair<std::string (*)(std::string), const char*> cases[] = {
-      {[](std::string t) { return t.replace(t.find("shard-00000"), 5, "../sh"); }, "where shard-00000-of-00002.safetensors belongs"},
-      {[](std::string t) { return t.replace(t.find("shard-00001"), 5, "/etc/"); }, "where shard-00001-of-00002.safetensors belongs"},
+      {[](std::string t) { return t.replace(t.find("shard-00000"), 5, "../sh"); }, "instead of shard-00000-of-00002.safetensors"},
+      {[](std::string t) { return t.replace(t.find("shard-00001"), 5, "/etc/"); }, "instead of shard-00001-of-00002.safetensors"},
       {[](std::string t) { return t.replace(t.find("\"world\": 2"), 10, "\"world\": 3"); }, "names 4 files; 3 ranks write 6"},
       {[](std::string t) { return t.replace(t.find("\"version\": 2"), 12, "\"version\": 3"); },
        "its version is 3; this program reads version 2"},

@@ -84,7 +84,7 @@ TEST(Failures, AKilledRankIsNoticedAlsoWhenAChildOfItLives) {
   const int status = ranks.end_of(0, milliseconds{5000});
   EXPECT_EQ(kill(child, SIGKILL), 0) << "the child was to outlive the rank";
   ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kThrew) << "status " << status;
-  EXPECT_NE(ranks.said(0).find("rank 1 is gone"), std::string::npos) << ranks.said(0);
+  EXPECT_NE(ranks.said(0).find("rank 1 has exited"), std::string::npos) << ranks.said(0);
   EXPECT_LT(steady_clock::now() - killed, milliseconds{2500});
 }
 

@@ -109,8 +109,8 @@ TEST(Walk, BadItemsTokensAndShapes) {
   EXPECT_EQ(codes(report.findings), "bad_item×2 outside_vocabulary×4 unlike_items×1 empty_item×1 ragged×1 ");
   EXPECT_EQ(report.findings[0].places[0], "made item 3: the dataset threw an exception: broken image");
   EXPECT_EQ(report.findings[0].places[1], "made item 4: the tape ends");
-  EXPECT_EQ(find(report.findings, "outside_vocabulary")->places[0], "made item 5: tokens hold 300");
-  EXPECT_EQ(find(report.findings, "outside_vocabulary")->places[3], "made item 6: targets hold -7");
+  EXPECT_EQ(find(report.findings, "outside_vocabulary")->places[0], "made item 5: tokens contain 300");
+  EXPECT_EQ(find(report.findings, "outside_vocabulary")->places[3], "made item 6: targets contain -7");
   EXPECT_EQ(report.largest_token, 300);
 }
 

@@ -71,7 +71,7 @@ TEST(TensorDataset, RefusesWhatHasNoEqualRows) {
   EXPECT_FALSE(TensorDataset::create("x", {}).ok());
   EXPECT_FALSE(TensorDataset::create("x", {{"a", at::ones({})}}).ok());
   EXPECT_FALSE(TensorDataset::create("x", {{"a", three}, {"a", three}}).ok());
-  EXPECT_NE(TensorDataset::create("x", {{"a", three}, {"b", four}}).error().render().find("\"b\" has 4 rows, and \"a\" has 3"),
+  EXPECT_NE(TensorDataset::create("x", {{"a", three}, {"b", four}}).error().render().find("\"b\" has 4 rows, but \"a\" has 3"),
             std::string::npos);
 }
 

@@ -220,7 +220,7 @@ TEST(Lines, BadOnesAreNamedByFileAndLine) {
   EXPECT_SAYS(error(set, 1), "its field \"text\" is number, not text");
   EXPECT_SAYS(error(set, 2), path + ":4");
   EXPECT_SAYS(error(set, 2), "it is array");
-  EXPECT_SAYS(error(set, 3), "it has no field \"text\"; it has \"txt\", \"b\"");
+  EXPECT_SAYS(error(set, 3), "it has no field \"text\"; its fields are \"txt\", \"b\"");
   EXPECT_SAYS(error(set, 4), "it is not UTF-8");
   EXPECT_SAYS(error(set, 5), "not valid JSON");
   EXPECT_SAYS(error(set, 6), path + ":8: ");

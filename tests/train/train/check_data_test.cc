@@ -46,7 +46,7 @@ TEST(CheckData, CountsStepsForEveryNumberOfRanks) {
   EXPECT_NE(shown.find("4 ranks: 4 steps per epoch, some ranks have rows in 3; batch: 2 sequences × 4 ranks × 2 passes = 16"),
             std::string::npos)
       << shown;
-  EXPECT_NE(shown.find("3 ranks: not possible: 3 ranks × train.accumulate 2 make 6 parts"), std::string::npos);
+  EXPECT_NE(shown.find("3 ranks: impossible: 3 ranks × train.accumulate 2 make 6 parts"), std::string::npos);
   const base::Json json = to_json(*report);
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["clean"], true);
@@ -71,7 +71,7 @@ TEST(CheckData, ExitsWithTwoWhenSomethingIsWrong) {
   const base::Json json = base::parse_json(bad.substr(1)).value();
   EXPECT_EQ(json["sets"][1]["name"], "validation");
   EXPECT_EQ(json["sets"][1]["findings"][0]["places"][0].get<std::string>(),
-            folder / "v.jsonl" + ":1: it has no field \"text\"; it has \"txt\"");
+            folder / "v.jsonl" + ":1: it has no field \"text\"; its fields are \"txt\"");
   EXPECT_NE(code({config, "train.batch=64"}).find("error: an epoch has no steps [too_few_items]"), std::string::npos);
   EXPECT_NE(code({config, "data.files=" + folder / "none"}).find("no such file"), std::string::npos);
   EXPECT_NE(code({config, "--worlds", "0"}).find("whole number from 1"), std::string::npos);

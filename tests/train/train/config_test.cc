@@ -60,7 +60,7 @@ TEST(Config, EveryMistakeHasItsPlace) {
 TEST(Config, Data) {
   EXPECT_SAYS(error_of("", {"data.validation=0"}), "data.corpus is not set, and neither is data.files");
   EXPECT_SAYS(error_of(kCorpus, {"data.files=y"}), "data.corpus and data.files are both set");
-  EXPECT_SAYS(error_of(kCorpus, {"data.format=jsonl"}), "data.format is jsonl, and data.corpus names a text");
+  EXPECT_SAYS(error_of(kCorpus, {"data.format=jsonl"}), "data.format is jsonl, but data.corpus is plain text");
   EXPECT_SAYS(error_of("data: {files: x}\n", {"data.format=csv"}), "one of auto, text, lines, jsonl, tokens, nanogpt");
   EXPECT_SAYS(error_of("data: {files: x, streaming: on, remainder: pad}\n"), "the length of a stream is not known");
   EXPECT_SAYS(error_of("data: {files: x, field: a, prompt_field: a}\n"), "are both \"a\"");

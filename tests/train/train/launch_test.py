@@ -142,7 +142,7 @@ class Launch(unittest.TestCase):
         ranks[1].send_signal(signal.SIGTERM)  # one rank is told; both stop behind the same step
         _, err = self.finish(ranks[0], 143)
         self.finish(ranks[1], 143)
-        self.assertIn("as asked by SIGTERM", err)
+        self.assertIn("requested by SIGTERM", err)
         saved = list((self.folder / "parts" / "checkpoints").glob("step-*/DONE"))
         self.assertEqual(len(saved), 1)
         ranks = self.start_ranks(2, arguments)
