@@ -86,7 +86,8 @@ void try_values(std::string_view bytes) {
   listening.places.assign(v.number() % 40, {v.outcome(), u32()});
   try_encode(listening);
   wire::Dialed dialed{u32(), {}};
-  dialed.links.assign(v.number() % 40, {u32(), false, v.text().substr(0, 100), u32(), i64(), i64(), i64(), i64(), i64(), ""});
+  dialed.links.assign(v.number() % 40,
+                      {u32(), false, static_cast<wire::LinkOutcome>(v.number() % 14), u32(), i64(), i64(), i64(), i64(), i64(), ""});
   try_encode(dialed);
   wire::Pulse pulse{i64(), u32(), {}};
   pulse.ranks.assign(v.number() % 9000, {u32(), u32(), u32(), u32(), 'S', v.number()});

@@ -142,7 +142,7 @@ TEST_F(RanksTest, AProgramOnAFileSystemThatHangsIsNamedAndHoldsNothingUp) {
   ASSERT_TRUE(started.has_value());
   EXPECT_FALSE(started->outcome.ok);
   EXPECT_TRUE(
-      started->outcome.error.message.starts_with("exec " + program.path() + ": no answer from its file system for 0 s; its process is"))
+      started->outcome.error.message.starts_with("exec " + program.path() + ": no answer from its file system for 0 s; the process is"))
       << started->outcome.error.message;
   EXPECT_LT(longest_, os::milliseconds(300)) << "the loop waited for the exec";
   EXPECT_FALSE(ranks_->any_alive());

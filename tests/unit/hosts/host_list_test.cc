@@ -162,8 +162,8 @@ TEST(Hostfile, RefusalsNameLineAndCharacterAndSayWhatToWrite) {
            Case{"w0 user=-x", "h:1:9: a user cannot start with '-'", ""},
            Case{"w0\n\nw0 slots=2", "h:3:1: host w0 is given twice (the first is h:1)", "write each host once, with the sum of its slots"},
            Case{"w[1-4]\nw3", "h:2:1: host w3 is given twice (the first is h:1)", "write each host once, with the sum of its slots"},
-           Case{"", "h names no host", "write one host per line, for example: gpu01 slots=8"},
-           Case{"\n# w0 slots=4\n", "h names no host", "write one host per line, for example: gpu01 slots=8"},
+           Case{"", "h contains no hosts", "write one host per line, for example: gpu01 slots=8"},
+           Case{"\n# w0 slots=4\n", "h contains no hosts", "write one host per line, for example: gpu01 slots=8"},
            Case{"\xff\xfew\0", "h is encoded in UTF-16", "save it as UTF-8"},
        }) {
     auto hosts = parse_hostfile(c.text, "h");
@@ -215,7 +215,7 @@ TEST(Hostfile, AMissingFileIsAnErrorNeverALocalRun) {
 
 TEST(NodeList, IsNamesAndRangesOnly) {
   EXPECT_EQ(shown(parse_node_list("gpu[01-04,07],login1", "SLURM_JOB_NODELIST")), "gpu01 gpu02 gpu03 gpu04 gpu07 login1");
-  EXPECT_EQ(shown(parse_node_list("a:4", "SLURM_JOB_NODELIST")), "error: SLURM_JOB_NODELIST, character 1: \"a:4\" is not a name");
+  EXPECT_EQ(shown(parse_node_list("a:4", "SLURM_JOB_NODELIST")), "error: SLURM_JOB_NODELIST, character 1: \"a:4\" is not a valid name");
   EXPECT_EQ(shown(parse_node_list("", "SLURM_JOB_NODELIST")), "error: SLURM_JOB_NODELIST names no host");
   EXPECT_EQ(parse_node_list("[", "X").error().kind, ErrorKind::kConfig);
 }

@@ -103,7 +103,7 @@ TEST_F(WriterTest, ADiskThatHangsCostsWhatDoesNotFitAndNoTime) {
   uint64_t lost = writer_->lost_bytes();
 
   os::Fd disk = thaw(path);
-  std::string text = read_until(disk, "did not keep up]\n");
+  std::string text = read_until(disk, "could not keep up]\n");
   EXPECT_NE(text.find(base::format_bytes(lost) + " of this log were lost here: the disk could not keep up]\n"), std::string::npos)
       << text.substr(text.size() - std::min<size_t>(text.size(), 200));
   EXPECT_EQ(abreast_, std::vector<uint64_t>{lost});

@@ -135,7 +135,7 @@ TEST(Banned, PhrasesThatAMessageCannotGoOnWith) {
 TEST(Words, OfStringsInOurSources) {
   auto words = [](const std::string& line) { return rules(check_words(Source("src/os/x.cc", line + "\n"))); };
   EXPECT_EQ(words("say(\"resumed after step {}\");"), Rules{});
-  EXPECT_EQ(words("say(\"resumed after step {}\");"), Rules{"words"});
+  EXPECT_EQ(words("say(\"resumed behind step {}\");"), Rules{"words"});
   EXPECT_EQ(words("say(\"killed {} processes left behind by the ranks\");"), Rules{});
   EXPECT_EQ(words("// behind this, please"), Rules{});
   EXPECT_EQ(words("say(R\"(#please wait)\");"), Rules{});
