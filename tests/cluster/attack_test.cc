@@ -255,7 +255,8 @@ TEST_F(SharedLogs, WhatAStrangerPutThereIsNeitherWaitedForNorExecutedNorBelieved
     }
     for (const char* verb : {"why", "logs"}) {
       Outcome shown = in_shared({verb, id(number)});
-      EXPECT_HAS(shown.err, number < 10 ? "is not your run: everything in it may have been written by another user (stranger)" : "no such run");
+      EXPECT_HAS(shown.err,
+                 number < 10 ? "is not your run: everything in it may have been written by another user (stranger)" : "no such run");
       EXPECT_HAS_NOT(shown.out, "hint: ");
       EXPECT_HAS_NOT(shown.out, "ssh ");
     }

@@ -177,7 +177,8 @@ TEST_F(Obeying, ATerminalThatIsNotReadDelaysNoVerdict) {
   say("h1", "echo 'seq 1000000; echo flooded; sleep 1000' > /tmp/tell-0");
   // From here on nobody reads. The flood arrives in the log, whole.
   const std::string log = "~/.local/state/phalanx/runs/latest/";
-  for (Instant end = std::chrono::steady_clock::now() + 20s; say("ctl", "tail -n 1 " + log + "ranks/0.log 2> /dev/null || true") != "flooded\n";)
+  for (Instant end = std::chrono::steady_clock::now() + 20s;
+       say("ctl", "tail -n 1 " + log + "ranks/0.log 2> /dev/null || true") != "flooded\n";)
     ASSERT_LT(std::chrono::steady_clock::now(), end) << "rank 0 is held up by the terminal";
   EXPECT_EQ(say("ctl", "grep -c . " + log + "ranks/0.log"), "1000002\n");
   Instant failed = std::chrono::steady_clock::now();
