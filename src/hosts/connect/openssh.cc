@@ -142,7 +142,9 @@ base::Error OpensshTransport::explain(const Target& target, const Death& death) 
 bool OpensshTransport::may_retry(const Death& death) const {
   for (const char* pattern :
        {"kex_exchange_identification", "Connection reset by", "Connection closed by remote host", "ssh_exchange_identification",
-        "mux_client_request_session", "Session open refused", "Control socket connect", "Exceeded MaxStartups",
+        // A kept connection whose other end went away while it was being asked: mux_client_request_session, _request_alive,
+        // _hello_exchange (OpenSSH mux.c). No session was open yet, so nothing was started.
+        "mux_client_", "Session open refused", "Control socket connect", "Exceeded MaxStartups",
         // A program that somebody has open for writing cannot be started: a scanner, or a backup that restores it.
         "Text file busy"})
     if (death.stderr_text.find(pattern) != std::string::npos) return true;

@@ -97,6 +97,7 @@ TEST(Openssh, ReadsWhatSshSaid) {
   EXPECT_EQ(message("something new\n").kind, base::ErrorKind::kUnreachable);
   EXPECT_EQ(message("\x1b]0;title\a\x1b[2Jnews\r\n").render().find_first_of("\x1b\a\r"), std::string::npos);
   EXPECT_TRUE(ssh.may_retry(Death{255 << 8, "kex_exchange_identification: read: Connection reset by peer"}));
+  EXPECT_TRUE(ssh.may_retry(Death{255 << 8, "mux_client_request_alive: write packet: Broken pipe"}));
   EXPECT_TRUE(ssh.may_retry(Death{126 << 8, "sh: 1: exec: /root/.cache/phalanx/0123abcd/phalanx: Text file busy"}));
   EXPECT_FALSE(ssh.may_retry(Death{255 << 8, "Permission denied (publickey)."}));
 }
