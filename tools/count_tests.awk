@@ -3,6 +3,9 @@
 # "N passed, N failed, N skipped". Exit 1
 # on a failure, or if nothing ran.
 #
+# NAME.again.log holds a second run of what failed in NAME.log, and is read before it. A test that passed there counts as passed and as
+# unsteady; what it said at first is told.
+#
 # In such a log a test's output is "12: text", and its outcome "3/9 Test #12: name ....   Passed    0.01 sec".
 # A test that is not GoogleTest says why it skips in a line "SKIP: why" before it exits 77. A guard says what it found in lines
 # "GUARD: what".
@@ -43,7 +46,20 @@ function took_case(line) {
   took(substr(line, RSTART + 1, RLENGTH - 5) / 1000, substr(line, 14, RSTART - 15))
 }
 
-FNR == 1 { forget(); }
+FNR == 1 {
+  forget()
+  run = FILENAME
+  second_run = sub(/\.again\.log$/, ".log", run)
+}
+
+second_run {
+  if (match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) && / Passed /) {
+    number = substr($0, 1, RLENGTH - 2)
+    sub(/.*#/, "", number)
+    passed_again[run, number] = 1
+  }
+  next
+}
 
 match($0, /^[0-9]+: /) {
   number = substr($0, 1, RLENGTH - 2)
@@ -72,15 +88,24 @@ match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
   name = substr($0, RLENGTH + 1)
   sub(/[ .].*/, "", name)
   counted_as_cases = cases_ok[number] + cases_failed[number] + cases_skipped[number] > 0
+  failures_of = cases_failed[number] + 0
+  if (((run, number) in passed_again) && $0 !~ / Passed |\*\*\*Skipped/) {
+    if (!failures_of) failures_of = 1
+    unsteady += failures_of
+    passed += cases_ok[number] + failures_of
+    skipped += cases_skipped[number]
+    said_at_first = said_at_first "\n" name ": passed at the second try; at the first:\n" text[number]
+    next
+  }
   passed += cases_ok[number]
-  failed += cases_failed[number]
+  failed += failures_of
   skipped += cases_skipped[number]
   if ($0 ~ /\*\*\*Skipped/) {
     if (!counted_as_cases) { skipped++; skip(name, why[number]) }
   } else if ($0 ~ / Passed /) {
     if (!counted_as_cases) { passed++; took($(NF - 1), name) }
   } else {
-    if (!cases_failed[number]) failed++
+    if (!failures_of) failed++
     outcome = $0
     sub(/.*\*\*\*/, "", outcome)
     failures = failures "\n" name ": " outcome "\n" text[number]
@@ -89,12 +114,15 @@ match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
 }
 
 END {
+  if (said_at_first != "") printf "\n== unsteady\n%s", said_at_first
   if (failures != "") printf "\n== failures\n%s", failures
   if (slow > 0) printf "\n== slowest\n"
   for (i = 1; i <= slow && i <= 10; ++i) printf "%7.1f s  %s\n", slow_seconds[i], slow_name[i]
   if (guards != "") printf "\n== guards\n%s", guards
   if (skips != "") printf "\n== skipped\n%s\n", skips
   for (i = 1; i <= different; ++i) printf "NOT TESTED: %d skipped: %s\n", skipped_for[reasons[i]], reasons[i]
-  printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped
+  printf "\n%d passed, %d failed, %d skipped", passed, failed, skipped
+  if (unsteady) printf "; %d of the passed only at the second try", unsteady
+  printf "\n"
   exit (failed > 0 || passed == 0)
 }

@@ -130,7 +130,7 @@ TEST(Failures, TheRingsOfAStalledRunNameTheRankAndTheOperation) {
       at::Tensor one = at::zeros({6});
       group.all_reduce(one, Reduction::kSum, "loss");
       auto all = group.split(0, -group.rank());
-      all->barrier("split", milliseconds{20000});
+      all->barrier("split", milliseconds{60000});
       if (group.rank() == 1) pause();
       auto sum = group.start_all_reduce(one, Reduction::kSum, "grads unit 3");
       group.start_all_gather(at::zeros({18}), one, "params unit 3");
@@ -140,8 +140,9 @@ TEST(Failures, TheRingsOfAStalledRunNameTheRankAndTheOperation) {
     diagnosis::FlightVerdict verdict;
     // A rank that is slow is waited for in the barrier as well.
     auto stalled = [&] { return verdict.waiting == std::vector<int>{0, 2} && verdict.group == "world"; };
-    const auto end = steady_clock::now() + milliseconds{10000};
+    const auto end = steady_clock::now() + milliseconds{60000};  // under a sanitizer, beside other tests
     do {
+      std::this_thread::sleep_for(milliseconds{10});  // the ranks want the processor too
       std::vector<diagnosis::RankTrace> traces;
       for (int rank = 0; rank < 3; ++rank) {
         auto trace = diagnosis::read_flight_recorder(rank, ranks.flight(rank));
