@@ -84,7 +84,6 @@ int run(const Options& options, const std::string& folder) {
   base::Status limits = set_limits(*std::max_element(options.sizes.begin(), options.sizes.end()));
   if (!limits.ok()) return std::fprintf(stderr, "%s", limits.error().render().c_str()), 1;
   Wish any{options.phalanx, options.ssh, folder};
-  if (base::Status ready = prepare(any); !ready.ok()) return std::fprintf(stderr, "%s", ready.error().render().c_str()), 1;
   utsname system{};
   ::uname(&system);
   long cores = ::sysconf(_SC_NPROCESSORS_ONLN);

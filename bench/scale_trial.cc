@@ -200,19 +200,6 @@ base::Status set_limits(int hosts) {
   return base::ok();
 }
 
-base::Status prepare(Wish wish) {
-  constexpr os::milliseconds kFirst{500}, kLongest{16'000};
-  wish.hosts = 2;
-  wish.ending = Ending::kOperator;
-  for (wish.runs = kFirst; wish.runs <= kLongest; wish.runs *= 2) {
-    TRY(run_trial(wish));
-    std::error_code ignored;
-    for (const auto& build : std::filesystem::directory_iterator(wish.folder + "/.cache/phalanx", ignored))
-      if (os::exists(build.path().string() + "/packed")) return base::ok();
-  }
-  return base::fail(base::ErrorKind::kTimeout, "the launcher does not finish to pack its program");
-}
-
 base::Result<Trial> run_trial(const Wish& wish) {
   ::signal(SIGPIPE, SIG_IGN);  // of a launcher that has ended: its agents see it as they write
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());

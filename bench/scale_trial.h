@@ -42,10 +42,6 @@ struct Trial {
 // Fails when the launcher ends before it should, does not end within two minutes, or leaves ranks alive.
 base::Result<Trial> run_trial(const Wish& wish);
 
-// Runs the launcher on two hosts until it has packed its program, which it does once for hosts that lack it and keeps: so that no trial
-// measures that. With the programs and the folder of the trials.
-base::Status prepare(Wish wish);
-
 // The soft limit of descriptors becomes 1024 for programs started from here on, and for this process what its hosts need. Fails where the
 // hard limit does not allow that.
 base::Status set_limits(int hosts);

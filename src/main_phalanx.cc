@@ -1,7 +1,5 @@
 // phalanx: the launcher. A table of contents: which verb, which file.
-#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 
 #include <cstdio>
@@ -9,28 +7,13 @@
 #include <vector>
 
 #include "agent/guard.h"
-#include "base/sha256.h"
+#include "cli/agent_image.h"
 #include "cli/flags/verbs.h"
 #include "os/descriptor_limit.h"
-#include "os/fd.h"
 
 using namespace phalanx;
 
 namespace {
-
-// `phalanx selfcheck SHA256`: the far side of deployment.
-int selfcheck(const std::string& expected) {
-  os::Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return 1;
-  base::Sha256 hash;
-  static char buffer[128 << 10];
-  for (;;) {
-    os::IoStep step = os::read_step(file.get(), buffer, sizeof(buffer));
-    if (step.kind == os::IoStep::kEnd) return hash.hex() == expected ? 0 : 1;
-    if (step.kind != os::IoStep::kBytes) return 1;
-    hash.update(std::string_view(buffer, step.bytes));
-  }
-}
 
 base::Result<int> dispatch(const cli::Invocation& invocation) {
   switch (invocation.verb) {
@@ -65,8 +48,7 @@ int report(const base::Error& error) {
 int main(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
   ::prctl(PR_SET_NAME, "phalanx");  // started by way of /proc/self/exe it would be called "exe"
-  if (args.size() == 1 && args[0] == "agent") return agent::run_guarded(argv);
-  if (args.size() == 2 && args[0] == "selfcheck") return selfcheck(args[1]);
+  if (args.size() == 1 && args[0] == "agent") return agent::run_guarded(argv, cli::agent_image().build);
   ::signal(SIGPIPE, SIG_IGN);
   os::raise_descriptor_limit();
   base::Result<cli::Invocation> invocation = cli::parse_command_line(args);

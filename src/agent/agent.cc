@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "machine/identity.h"
-#include "os/build_id.h"
 #include "os/family.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -63,7 +62,7 @@ void Agent::say_hello() {
   cpus_ = id.cpus;
   addresses_ = id.addresses;
   wire::Hello hello;
-  hello.build = os::build_id();
+  hello.build = build_;
   hello.hostname = id.hostname;
   hello.user = id.user;
   hello.pid = static_cast<uint32_t>(::getpid());
@@ -249,11 +248,11 @@ void Agent::end_everything(const std::string& why) {
   code_ = 1;
 }
 
-int run_agent(os::Fd orders, os::Fd answers) {
+int run_agent(os::Fd orders, os::Fd answers, const std::string& build) {
   base::Status reaper = os::become_subreaper();
   base::Result<std::unique_ptr<os::Loop>> loop = os::Loop::create();
   if (!reaper.ok() || !loop.ok()) return base::exit_code(ErrorKind::kInternal);
-  Agent agent(**loop, std::move(orders), std::move(answers));
+  Agent agent(**loop, std::move(orders), std::move(answers), build);
   base::Status opened = agent.open();
   if (!opened.ok()) {
     std::fputs(opened.error().render().c_str(), stderr);

@@ -15,7 +15,6 @@
 #include "machine/network/sockets.h"
 #include "machine/old_builds.h"
 #include "machine/ranks/sample.h"
-#include "os/build_id.h"
 #include "os/family.h"
 #include "os/files.h"
 #include "os/program.h"
@@ -166,7 +165,7 @@ void Agent::start(const wire::Start& message) {
 void Agent::tend_builds(bool at_start) {
   if (finishing_since_) return;
   const std::string program = os::self_executable(), folder = program.substr(0, program.rfind('/'));
-  const std::string cache = folder.substr(0, folder.rfind('/')), build = os::build_id();
+  const std::string cache = folder.substr(0, folder.rfind('/')), build = build_;
   if (program != cache + "/" + build + "/phalanx") return;
   loop_.after(kTendBuilds, [this] { tend_builds(false); });
   // Only at the start, moments after this program was read from that disk: later a dead disk would hold the agent up.

@@ -188,7 +188,7 @@ void leave_program_folder() {
 
 }  // namespace
 
-int run_guarded(char** argv) {
+int run_guarded(char** argv, const std::string& build) {
   leave_program_folder();
   ::signal(SIGPIPE, SIG_IGN);
   base::Status reaper = os::become_subreaper();
@@ -207,7 +207,7 @@ int run_guarded(char** argv) {
   orders->read.reset();
   answers->write.reset();
   os::set_process_title(argv, "phalanx-agent", "phalanx-agent");
-  return run_agent(std::move(orders->write), std::move(answers->read));
+  return run_agent(std::move(orders->write), std::move(answers->read), build);
 }
 
 }  // namespace phalanx::agent

@@ -6,11 +6,13 @@
 //   both killed  → ranks die by PR_SET_PDEATHSIG; only what a rank had put into the background can survive that
 #pragma once
 
+#include <string>
+
 namespace phalanx::agent {
 
 // The `agent` verb. stdin and stdout are the launcher's frames. Returns the exit code of the process: of the guard in
-// one process, of the agent in the other.
-int run_guarded(char** argv);
+// one process, of the agent in the other. build: the identity of the agent's program, which the launcher wants to hear.
+int run_guarded(char** argv, const std::string& build);
 
 // How long a killed agent's processes may take to be gone.
 inline constexpr int kKillMilliseconds = 1500;

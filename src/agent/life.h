@@ -34,9 +34,10 @@ namespace phalanx::agent {
 
 class Agent {
  public:
-  // orders, answers: the pipes to and from the guard (guard_link.h).
-  Agent(os::Loop& loop, os::Fd orders, os::Fd answers)
-      : loop_(loop),
+  // orders, answers: the pipes to and from the guard (guard_link.h). build: the identity of the agent's program.
+  Agent(os::Loop& loop, os::Fd orders, os::Fd answers, std::string build)
+      : build_(std::move(build)),
+        loop_(loop),
         guard_(loop, std::move(orders), std::move(answers), [this](const std::string& why) { end_everything(why); }),
         outbox_(
             loop, STDOUT_FILENO, [this] { ranks_.resume_reading(); }, [this] { end_everything("the launcher has exited"); }),
@@ -86,6 +87,7 @@ class Agent {
   os::Mono lease_now() const { return lease_clock_ == CLOCK_BOOTTIME ? os::boot_now() : os::mono_now(); }
   void end_everything(const std::string& why);
 
+  const std::string build_;
   os::Loop& loop_;
   GuardLink guard_;
   Outbox outbox_;

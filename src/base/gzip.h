@@ -30,4 +30,8 @@ class GzipStream {
 // The whole text as one member, as small as gzip can make it. Error kInternal: zlib has no memory.
 Result<std::string> gzip(std::string_view text);
 
+// What one member holds. Error kUsage: it is damaged or incomplete, something follows it, or it holds more than `most` bytes. Error
+// kInternal: zlib has no memory.
+Result<std::string> gunzip(std::string_view packed, size_t most);
+
 }  // namespace phalanx::base

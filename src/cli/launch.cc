@@ -3,11 +3,10 @@
 #include <sys/random.h>
 
 #include "base/try.h"
+#include "cli/agent_image.h"
 #include "hosts/connect/network_place.h"
 #include "hosts/connect/openssh.h"
-#include "machine/old_builds.h"
 #include "os/apart.h"
-#include "os/build_id.h"
 #include "os/clock.h"
 #include "os/files.h"
 
@@ -25,7 +24,7 @@ base::Result<std::string> random_token() {
 hosts::OpensshOptions ssh_options(const RunOptions& options) {
   hosts::OpensshOptions ssh;
   ssh.program = os::environment_value("PHALANX_SSH", "ssh");
-  ssh.build = os::build_id();
+  ssh.build = agent_image().build;
   ssh.extra = options.ssh_options;
   ssh.connect_timeout_s = static_cast<int>(std::max<int64_t>(1, options.connect_timeout.count() / 1000));
   ssh.control_folder = hosts::control_folder();
@@ -40,29 +39,15 @@ hosts::OpenerOptions opener_options(const RunOptions& options) {
   return opener;
 }
 
-// The launcher's own cache, where it keeps the compressed program of each build. Hosts tend theirs (agent/duties.cc).
-void tend_cache(const std::string& kept) {
-  if (kept.empty()) return;
-  const std::string folder = kept.substr(0, kept.rfind('/'));
-  if (machine::tended_lately(folder, os::wall_now_ns())) return;
-  const size_t slash = folder.rfind('/');
-  (void)os::fork_apart("phalanx-clean", {}, [&] {
-    machine::tend_builds(folder.substr(0, slash), folder.substr(slash + 1), {}, os::wall_now_ns(),
-                         [](const std::string&, const std::string&) {});
-  });
-}
-
 }  // namespace
 
 base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options) {
   TRY_ASSIGN(job.token, random_token());
-  job.build = os::build_id();
+  job.build = agent_image().build;
   job.boot_id = os::boot_id();
   hosts::LocalTransport local(os::self_executable());
   hosts::OpensshTransport ssh(ssh_options(options));
-  const std::string kept = hosts::kept_payload(os::build_id());
-  tend_cache(kept);
-  hosts::Payload payload(os::kOwnProgram, kept);
+  hosts::Payload payload(agent_image());
   std::vector<const hosts::Transport*> transports;
   for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})
     for (const job::HostRequest& host : *list)
@@ -84,7 +69,7 @@ base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std:
                                                       job::SweepRequest wish) {
   hosts::LocalTransport local(os::self_executable());
   hosts::OpensshTransport ssh(ssh_options(options));
-  hosts::Payload payload(os::kOwnProgram, hosts::kept_payload(os::build_id()));
+  hosts::Payload payload(agent_image());
   std::vector<const hosts::Transport*> transports;
   for (const hosts::Target& host : hosts)
     transports.push_back(host.destination.empty() ? static_cast<const hosts::Transport*>(&local) : &ssh);

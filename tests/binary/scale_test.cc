@@ -22,8 +22,6 @@ TEST(Scale, AHostCostsTheSameAmongManyHosts) {
   base::Status limits = set_limits(kMany);
   if (!limits.ok()) GTEST_SKIP() << limits.error().message;
   std::string folder = scratch::folder("scale");
-  base::Status ready = prepare(wish(folder, kFew, Ending::kOperator));
-  ASSERT_TRUE(ready.ok()) << ready.error().render();
   base::Result<Trial> few = run_trial(wish(folder, kFew, Ending::kFailure));
   ASSERT_TRUE(few.ok()) << few.error().render();
   base::Result<Trial> many = run_trial(wish(folder, kMany, Ending::kFailure));

@@ -38,7 +38,6 @@ base::Status Connection::open(const Launch& launch) {
   spec.death_signal = SIGTERM;  // a launcher that is killed takes its logins along; a shared connection, in a process of its own, stays
   TRY_ASSIGN(pid_, os::spawn(spec));
   deploys_ = launch.deploys;
-  if (deploys_) payload_.expect(loop_);
   in_ = std::move(in.write);
   out_ = std::move(out.read);
   err_ = std::move(err.read);
@@ -152,13 +151,12 @@ void Connection::take(std::string_view bytes) {
 
 void Connection::request_upload(Encoding encoding) {
   sent_of_upload_ = upload_bytes_ = 0;
-  awaited_ = payload_.request(loop_, encoding, [this](const base::Result<std::string_view>& message) {
-    if (!message.ok()) return break_stream(message.error());
-    upload_ = *message;
-    upload_bytes_ = upload_.size();
-    upload_moved_ = os::mono_now();
-    write_more();
-  });
+  base::Result<std::string_view> message = payload_.message(encoding);
+  if (!message.ok()) return break_stream(message.error());
+  upload_ = *message;
+  upload_bytes_ = upload_.size();
+  upload_moved_ = os::mono_now();
+  write_more();
 }
 
 void Connection::break_stream(const base::Error& error) {

@@ -72,7 +72,6 @@ class Connection {
   os::WatchId in_watch_ = 0, out_watch_ = 0, err_watch_ = 0;
   bool deploys_ = false, magic_sent_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
   DeployTalk talk_;
-  std::shared_ptr<Payload::Ready> awaited_;  // the payload, while it is still being compressed
   wire::FrameReader reader_;
   std::string_view upload_;  // what is left to send of the payload; goes before outgoing_
   size_t sent_of_upload_ = 0, upload_bytes_ = 0;

@@ -16,7 +16,7 @@ void Step::take(size_t h, const wire::Hello& m) {
   if (!s.job.build.empty() && m.build != s.job.build) {
     send(h, wire::Finish{});
     return refuse(h, base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": the agent is from another build of phalanx")
-                         .because(fmt::format("the build of the agent is {}, the build of the launcher is {}", m.build, s.job.build)));
+                         .because(fmt::format("the build of the agent is {}, the launcher brings {}", m.build, s.job.build)));
   }
   host.open = true;
   host.hello = m;

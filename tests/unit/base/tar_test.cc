@@ -56,5 +56,22 @@ TEST(Gzip, NothingIsATextToo) {
   EXPECT_EQ(packed->substr(0, 2), "\x1f\x8b");
 }
 
+TEST(Gunzip, GivesBackWhatWasPackedAndNothingElse) {
+  std::string text;
+  for (int i = 0; text.size() < 300'000; ++i) text += std::to_string(i * 7919);
+  const std::string packed = gzip(text).value();
+  EXPECT_EQ(gunzip(packed, text.size()).value(), text);
+  EXPECT_EQ(gunzip(gzip("").value(), 0).value(), "");
+  EXPECT_FALSE(gunzip(packed, text.size() - 1).ok()) << "more than was allowed";
+  EXPECT_FALSE(gunzip(packed + "x", text.size()).ok()) << "something follows";
+  EXPECT_FALSE(gunzip("", 10).ok());
+  for (size_t cut = 0; cut < packed.size(); cut += 997) EXPECT_FALSE(gunzip(packed.substr(0, cut), text.size()).ok()) << cut;
+  for (size_t at = 10; at < packed.size(); at += 997) {
+    std::string damaged = packed;
+    damaged[at] ^= 4;
+    EXPECT_FALSE(gunzip(damaged, text.size()).ok()) << at;
+  }
+}
+
 }  // namespace
 }  // namespace phalanx::base

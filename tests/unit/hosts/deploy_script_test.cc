@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "hosts/connect/deploy.h"
-#include "hosts/connect/payload.h"
+#include "hosts/packed_program.h"
 #include "os/fd.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -44,9 +44,6 @@ class ScriptRun : public testing::Test {
   void SetUp() override {
     folder_ = fs::temp_directory_path() / "phalanx-deploy-script-XXXXXX";
     ASSERT_TRUE(::mkdtemp(folder_.data()));
-    std::ofstream(folder_ + "/program") << stand_in();
-    loop_ = std::move(os::Loop::create()).value();
-    payload_ = std::make_unique<Payload>(folder_ + "/program");
     ::signal(SIGPIPE, SIG_IGN);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -58,12 +55,7 @@ class ScriptRun : public testing::Test {
     for (const std::string& name : programs) fs::create_symlink(os::find_program(name, "/usr/bin:/bin", "").value(), bin + "/" + name);
     return bin;
   }
-  std::string message(Encoding encoding) {
-    std::string got;
-    auto waiting = payload_->request(*loop_, encoding, [&](const base::Result<std::string_view>& m) { got = m.value(); });
-    while (got.empty()) loop_->poll(os::milliseconds(1000));
-    return got;
-  }
+  std::string message(Encoding encoding) { return std::string(payload_.message(encoding).value()); }
 
   // `shell`: words before -c. The folders are first/ and second/.
   Far start(const std::vector<std::string>& shell, const std::string& tag, const std::string& path = "/usr/bin:/bin",
@@ -116,8 +108,8 @@ class ScriptRun : public testing::Test {
   }
 
   std::string folder_;
-  std::unique_ptr<os::Loop> loop_;
-  std::unique_ptr<Payload> payload_;
+  const PackedProgram program_{stand_in()};
+  Payload payload_{program_.image()};
 };
 
 const std::vector<std::string> kTools = {"id", "mkdir", "chmod", "ls", "head", "cat", "sha256sum", "mv", "rm", "wc", "sh"};

@@ -46,7 +46,7 @@ struct Outcome {
 Outcome open_all(const std::vector<int>& after, const OpenerOptions& options, milliseconds starved = {}) {
   std::unique_ptr<os::Loop> loop = os::Loop::create().value();
   Delayed transport(after);
-  Payload payload("/bin/true");
+  Payload payload({});
   std::vector<Opener::Host> hosts;
   for (size_t i = 0; i < after.size(); ++i) hosts.push_back({{fmt::format("h{}", i), "", static_cast<int>(i)}, &transport});
   Outcome outcome;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "hosts/connect/opener.h"
+#include "hosts/packed_program.h"
 #include "os/files.h"
 #include "wire/frame.h"
 
@@ -37,7 +38,6 @@ class UploadTest : public testing::Test {
     ::signal(SIGPIPE, SIG_IGN);  // as in the launcher
     folder_ = fs::temp_directory_path() / "phalanx-upload-test-XXXXXX";
     ASSERT_TRUE(::mkdtemp(folder_.data()));
-    std::ofstream(folder_ + "/program") << std::string(kProgramBytes, 'x');
     std::string stream(wire::kStreamMagic);
     ASSERT_TRUE(wire::put_frame(stream, wire::FrameType::kHello, "").ok());
     std::ofstream(folder_ + "/stream") << stream;
@@ -47,7 +47,8 @@ class UploadTest : public testing::Test {
 
   // Runs until the host has sent a frame or has failed.
   void open(const std::string& script, OpenerOptions options) {
-    Payload payload(folder_ + "/program");
+    const PackedProgram program(std::string(kProgramBytes, 'x'));
+    Payload payload(program.image());
     ScriptTransport transport(script);
     Opener opener(*loop_, payload, {{Target{"h1", "h1", 0}, &transport}}, options,
                   {[this](size_t, const wire::Frame&) { opened_ = true; },
