@@ -28,6 +28,15 @@ std::string reason(const std::exception& failure) {
   return base::printable(text.substr(0, text.find('\n')), 400);
 }
 
+void fail_within(const std::string& doing, const std::exception& failure) {
+  const std::string why = reason(failure);
+  const std::string what = fmt::format("{}: {}", doing, why);
+  // Gloo has one class of exceptions for every failed connection; only its text tells a closed connection from the others.
+  const bool closed = why.find("by peer") != std::string::npos || why.find("Connection reset") != std::string::npos;
+  if (closed || dynamic_cast<const PeerExited*>(&failure)) throw PeerExited(what);
+  throw std::runtime_error(what);
+}
+
 std::vector<std::string> exchange(Group& group, std::string_view text, std::string_view label) {
   const int64_t world = group.world();
   at::Tensor lengths = at::zeros({world}, at::TensorOptions().dtype(at::kLong));

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,5 +108,15 @@ base::Status agree(Group& group, base::Status mine, std::string_view doing);
 
 // What an exception says, in one line and without a backtrace.
 std::string reason(const std::exception& failure);
+
+// Another rank is gone: whatever this one was doing failed because of that, and the other rank's message gives the cause.
+class PeerExited : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws "<doing>: <reason>". A PeerExited stays one; so does an exception of the network library that reports a connection closed by its
+// peer.
+[[noreturn]] void fail_within(const std::string& doing, const std::exception& failure);
 
 }  // namespace phalanx::engine::comm

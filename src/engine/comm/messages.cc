@@ -44,7 +44,7 @@ void Batch::finish(std::chrono::milliseconds limit) {
           const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
           one.work->wait(std::max(left, std::chrono::milliseconds{1}));
         }
-      } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("rank {}: {}", one.peer, reason(failure))); }
+      } catch (const std::exception& failure) { fail_within(fmt::format("rank {}", one.peer), failure); }
     }
   receives_.clear();
   sends_.clear();

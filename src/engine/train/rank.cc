@@ -62,12 +62,9 @@ base::Result<int> run_rank(const Config& config, const comm::RankEnv& env) {
   try {
     return train_as(config, env);
   } catch (const std::exception& failure) {
-    const std::string why = comm::reason(failure);
-    base::Error error =
-        base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot continue", env.rank, env.world)).because(why);
-    const bool peer = why.find("by peer") != std::string::npos || why.find("Connection reset") != std::string::npos ||
-                      why.find(" has exited") != std::string::npos;
-    if (peer) error.hint = "another rank exited first; its own message gives the cause";
+    base::Error error = base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot continue", env.rank, env.world))
+                            .because(comm::reason(failure));
+    if (dynamic_cast<const comm::PeerExited*>(&failure)) error.hint = "another rank exited first; its own message gives the cause";
     return error;
   }
 }

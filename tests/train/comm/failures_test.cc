@@ -21,8 +21,10 @@ using namespace phalanx;
 
 namespace {
 
+using engine::comm::fail_within;
 using engine::comm::Group;
 using engine::comm::GroupOptions;
+using engine::comm::PeerExited;
 using engine::comm::Reduction;
 using processes::kThrew;
 using processes::Processes;
@@ -55,6 +57,17 @@ TEST(Failures, AKilledRankIsNoticedByAll) {
       EXPECT_NE(ranks.said(rank).find(fmt::format("rank {} has exited", victim)), std::string::npos) << ranks.said(rank);
     }
     EXPECT_LT(steady_clock::now() - killed, milliseconds{2500});
+  }
+}
+
+// The kind of a failure is kept, whatever its words are.
+TEST(Failures, AnOperationThatFailsWithAPeerKeepsThatKind) {
+  EXPECT_THROW(fail_within("all_reduce", PeerExited("rank 1 is no more")), PeerExited);
+  EXPECT_THROW(fail_within("all_reduce", std::runtime_error("Connection closed by peer [10.0.0.1]:4711")), PeerExited) << "Gloo's";
+  try {
+    fail_within("all_reduce", std::runtime_error("a message that says rank 1 has exited"));
+  } catch (const PeerExited&) { FAIL(); } catch (const std::runtime_error& failure) {
+    EXPECT_STREQ(failure.what(), "all_reduce: a message that says rank 1 has exited");
   }
 }
 

@@ -56,7 +56,7 @@ class GlooGroup final : public InStore<QueuedGroup> {
         case Kind::kBroadcast: return broadcast_now(operation);
         case Kind::kBarrier: return barrier_now(operation);
       }
-    } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("{}: {}", say(operation), reason(failure))); }
+    } catch (const std::exception& failure) { fail_within(say(operation), failure); }
   }
 
  private:

@@ -21,7 +21,7 @@ class Running final : public Pending {
   void wait() override {
     try {
       work_->wait();
-    } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("{}: {}", say(operation_), reason(failure))); }
+    } catch (const std::exception& failure) { fail_within(say(operation_), failure); }
   }
   bool begun() const override { return true; }
 
@@ -75,7 +75,7 @@ class NcclGroup final : public InStore<Group> {
         if (store().add(count, 1) == world()) store().set(go, std::vector<uint8_t>{1});
         store().wait({go}, deadline);
       });
-    } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("barrier ({}): {}", name, reason(failure))); }
+    } catch (const std::exception& failure) { fail_within(fmt::format("barrier ({})", name), failure); }
   }
 
   at::Tensor window(int64_t elements, at::ScalarType dtype) override {

@@ -15,6 +15,7 @@
 #include <stdexcept>
 
 #include "base/text.h"
+#include "engine/comm/group.h"
 #include "os/files.h"
 
 namespace phalanx::engine::comm {
@@ -213,7 +214,7 @@ void ShmBarrier::fail_gone(int index) const {
   const auto mine = static_cast<uint32_t>(index + 1);
   const uint32_t gone = first.compare_exchange_strong(expected, mine) ? mine : expected;
   const int named = gone >= 1 && gone <= ranks_.size() ? static_cast<int>(gone - 1) : index;
-  throw std::runtime_error(fmt::format("rank {} has exited", ranks_[static_cast<size_t>(named)]));
+  throw PeerExited(fmt::format("rank {} has exited", ranks_[static_cast<size_t>(named)]));
 }
 
 void ShmBarrier::fail_late(milliseconds limit) const {

@@ -138,7 +138,7 @@ void ShmGroup::carry_out(const Operation& operation) {
     if (calls.in_trays) from_trays(operation, 0, elements_of(operation));
     else if (calls.in_windows) through_windows(operation, calls);
     else through_trays(operation, note);
-  } catch (const std::exception& failure) { throw std::runtime_error(fmt::format("{}: {}", say(operation), reason(failure))); }
+  } catch (const std::exception& failure) { fail_within(say(operation), failure); }
 }
 
 // Elements [begin, begin + elements) of what this rank puts in; of reduce_scatter that part of every piece if not all of it.
