@@ -54,6 +54,7 @@ std::optional<Remembered> to_remember(const State& state) {
   remembered.interfaces = network.interfaces;
   remembered.speed_mbps = network.speed_mbps;
   remembered.network = network.name;
+  remembered.routed = network.routed;
   remembered.mesh = c.situation.mesh;
   return remembered;
 }

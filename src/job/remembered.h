@@ -34,6 +34,7 @@ struct Remembered {
   std::vector<std::string> addresses, interfaces;  // of the network that held, per host; empty for one host
   int64_t speed_mbps = 0;
   std::string network;
+  bool routed = false;
   hosts::Mesh mesh;
 };
 template <typename V>
@@ -43,6 +44,7 @@ void fields(V& v, Remembered& f) {
   v("interfaces", f.interfaces);
   v("speed_mbps", f.speed_mbps);
   v("network", f.network);
+  v("routed", f.routed);
   v("mesh", f.mesh);
 }
 

@@ -89,7 +89,7 @@ void choose_address(const Situation& situation, const GpuRequest& wish, const Ne
       add({"only one host: rendezvous on loopback", "只有一台主机：各 rank 在环回地址上会合"});
       continue;
     }
-    if (network.name == "routed") {
+    if (network.routed) {
       add({"no network is common to all hosts: the source address that this host uses to reach the others",
            "各主机没有共同网段：取本机到达其他主机所用的源地址"});
     } else {

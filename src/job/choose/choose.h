@@ -49,7 +49,8 @@ struct Network {
   std::vector<std::string> addresses;   // per host
   std::vector<std::string> interfaces;  // per host
   int64_t speed_mbps = 0;               // of the slowest, 0: unknown
-  std::string name;                     // "192.168.20.0/24"
+  std::string name;                     // "192.168.20.0/24"; empty: routed
+  bool routed = false;                  // no subnet is common: the source address of each host on its way to the others
 };
 std::vector<Network> shared_networks(const doctor::Situation& situation, const std::string& wanted_interface);
 

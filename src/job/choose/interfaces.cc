@@ -164,7 +164,7 @@ void choose_interfaces(const Situation& situation, const GpuRequest& wish, const
   if (network.addresses.size() != situation.hosts.size() || situation.hosts.empty()) return;
   if (situation.single()) return spare_the_resolver(situation, network, choices);
   std::vector<Network> shared = shared_networks(situation, wish.interface);
-  if (network.name == "routed") shared = {network};
+  if (network.routed) shared = {network};
   choose_nccl(situation, shared, network, !wish.interface.empty(), choices);
   choose_gloo(situation, shared, network, !wish.interface.empty(), choices);
 }

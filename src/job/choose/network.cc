@@ -217,7 +217,10 @@ std::vector<Network> shared_networks(const Situation& situation, const std::stri
   std::vector<const Candidate*> members;
   for (size_t h = 0; h < of_hosts.size(); ++h)
     if (const Candidate* member = routed_from(situation.hosts[h], of_hosts[h])) members.push_back(member);
-  if (members.size() == situation.hosts.size()) networks.push_back(rank(all, members, "routed").network);
+  if (members.size() == situation.hosts.size()) {
+    networks.push_back(rank(all, members, "").network);
+    networks.back().routed = true;
+  }
   return networks;
 }
 

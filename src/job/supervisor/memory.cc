@@ -38,7 +38,7 @@ void Step::begin_by_memory() {
     c.situation.hosts[h].facts = remembered.hosts[h].facts;
     c.situation.hosts[h].probed = true;
   }
-  Network network{remembered.addresses, remembered.interfaces, remembered.speed_mbps, remembered.network};
+  Network network{remembered.addresses, remembered.interfaces, remembered.speed_mbps, remembered.network, remembered.routed};
   c.situation.job = job_view(s.job);
   c.choices = choose(c.situation, wish_of(s), network);
   c.stage = Checks::Stage::kDone;

@@ -116,7 +116,7 @@ TEST(ChooseNetwork, RoutedWhereNoNetworkIsShared) {
   for (size_t h = 0; h < 4; ++h) s.hosts[h].facts.network.interfaces[1].addresses[0].prefix = 32;  // as in Google's cloud
   std::vector<Network> found = shared_networks(s, "");
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].name, "routed");
+  EXPECT_TRUE(found[0].routed);
   EXPECT_EQ(found[0].addresses[3], "192.168.20.14");
   s.hosts[2].probed = false;
   s.hosts[2].facts = {};
