@@ -27,11 +27,12 @@ std::string script_interpreter(const std::string& file) {
   return line.substr(begin, line.find_first_of(" \t", begin) - begin);
 }
 
-base::Result<std::string> check_program(const std::string& file, const std::string& on_disk) {
+base::Result<std::string> check_program(const std::string& file, const std::string& on_disk, bool* bad_first_line) {
   if (::access(on_disk.c_str(), X_OK) != 0) return base::system_error("execute", file);
   std::string interpreter = script_interpreter(on_disk);
   if (!interpreter.empty() && interpreter[0] == '/' && ::access(interpreter.c_str(), X_OK) != 0) {
     std::string shown = interpreter.back() == '\r' ? interpreter.substr(0, interpreter.size() - 1) + "\\r" : interpreter;
+    if (bad_first_line) *bad_first_line = true;
     return base::fail(base::ErrorKind::kUnfit, file + " starts with '#!" + shown + "', which cannot be executed")
         .because("access " + shown + ": " + std::strerror(errno));
   }
@@ -47,13 +48,14 @@ bool is_regular(const std::string& path) {
 
 }  // namespace
 
-base::Result<std::string> find_program(const std::string& name, const std::string& path_variable, const std::string& directory) {
+base::Result<std::string> find_program(const std::string& name, const std::string& path_variable, const std::string& directory,
+                                       bool* bad_first_line) {
   auto absolute = [&](const std::string& p) { return p.empty() || p[0] == '/' || directory.empty() ? p : directory + "/" + p; };
   if (name.empty()) return base::fail(base::ErrorKind::kUnfit, "the command is empty");
   if (name.find('/') != std::string::npos) {
     if (!is_regular(absolute(name)))
       return base::fail(base::ErrorKind::kUnfit, name + " cannot be executed").because("no such file: " + absolute(name));
-    base::Result<std::string> found = check_program(name, absolute(name));
+    base::Result<std::string> found = check_program(name, absolute(name), bad_first_line);
     if (!found.ok()) return std::move(found).error();
     return name;
   }
@@ -65,8 +67,11 @@ base::Result<std::string> find_program(const std::string& name, const std::strin
     std::string candidate = (folder.empty() ? std::string(".") : folder) + "/" + name;
     begin = end + 1;
     if (!is_regular(absolute(candidate))) continue;
-    base::Result<std::string> found = check_program(candidate, absolute(candidate));
-    if (found.ok()) return found;
+    base::Result<std::string> found = check_program(candidate, absolute(candidate), unusable ? nullptr : bad_first_line);
+    if (found.ok()) {
+      if (bad_first_line) *bad_first_line = false;
+      return found;
+    }
     if (!unusable) unusable = std::move(found).error();
   }
   if (unusable) return *std::move(unusable);

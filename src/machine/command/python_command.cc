@@ -152,7 +152,8 @@ BareCommand find_bare_command(const Rooted& files, const ProbeRequest& request) 
     if (bare.program.empty()) bare.error = "'" + bare.words[0] + "' was not found in PATH=" + bare.path;
     return bare;
   }
-  base::Result<std::string> found = os::find_program(bare.words[0], bare.path, request.directory);  // as the agent will look
+  base::Result<std::string> found =
+      os::find_program(bare.words[0], bare.path, request.directory, &bare.bad_first_line);  // as the agent will
   if (found.ok()) bare.program = absolute_path(*found, request.directory);
   else bare.error = found.error().message + (found.error().cause.empty() ? "" : ": " + found.error().cause);
   return bare;

@@ -61,6 +61,7 @@ void fields(V& v, HiddenPackage& f) {
 struct SoftwareFacts {
   std::string program;                          // the file argv[0] stands for, absolute
   std::string program_error;                    // why there is none
+  bool bad_first_line = false;                  // it is a script, and its interpreter is missing
   std::string interpreter;                      // the Python it would run, symlinks followed; empty: not Python
   std::string prefix;                           // of the environment: the folder above bin/
   std::string environment_kind;                 // "conda", "venv", "system", ""
@@ -94,6 +95,7 @@ template <typename V>
 void fields(V& v, SoftwareFacts& f) {
   v("program", f.program);
   v("program_error", f.program_error);
+  v("bad_first_line", f.bad_first_line);
   v("interpreter", f.interpreter);
   v("prefix", f.prefix);
   v("environment_kind", f.environment_kind);

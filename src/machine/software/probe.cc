@@ -8,6 +8,7 @@ SoftwareFacts probe_software(const ProbeRequest& request) {
   SoftwareFacts facts;
   facts.program = python.program;
   facts.program_error = python.program_error;
+  facts.bad_first_line = python.bad_first_line;
   facts.interpreter = python.interpreter;
   facts.prefix = python.prefix;
   facts.environment_kind = python.kind;

@@ -138,6 +138,7 @@ PythonEnvironment find_python_environment(const Rooted& files, const ProbeReques
   BareCommand command = find_bare_command(files, request);
   env.program = command.program;
   env.program_error = command.error;
+  env.bad_first_line = command.bad_first_line;
   std::string flags;
   std::string started = interpreter_of(files, request, command.program, command.path, flags);
   if (started.empty() && !command.program.empty() && command.error.empty()) {

@@ -13,6 +13,7 @@ namespace phalanx::machine {
 struct PythonEnvironment {
   std::string program;                     // the file argv[0] stands for, absolute
   std::string program_error;               // why there is none
+  bool bad_first_line = false;             // it is a script, and its interpreter is missing
   std::string interpreter;                 // links followed
   std::string prefix;                      // of the environment
   std::string base_prefix;                 // where its standard library lies: another folder than prefix for a venv
@@ -32,6 +33,7 @@ struct BareCommand {
   std::string path;
   std::string program;  // found, or empty with `error`
   std::string error;
+  bool bad_first_line = false;
 };
 BareCommand find_bare_command(const Rooted& files, const ProbeRequest& request);
 

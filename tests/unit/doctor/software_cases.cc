@@ -35,7 +35,8 @@ void programs(std::vector<Case>& all) {
       for (HostView& h : s.hosts) h.facts.software.program = "/opt/conda/envs/llm/bin/torchrun";
       machine::SoftwareFacts& f = s.hosts[2].facts.software;
       f.program_error = error;
-      if (error.find("#!") == std::string::npos && !error.empty()) f.program.clear();
+      f.bad_first_line = error.find("#!") != std::string::npos;
+      if (!f.bad_first_line && !error.empty()) f.program.clear();
     };
   };
   all.push_back(
@@ -57,6 +58,7 @@ void programs(std::vector<Case>& all) {
     machine::SoftwareFacts& f = s.hosts[1].facts.software;
     f.program = f.prefix + "/bin/torchrun";
     f.program_error = f.program + " starts with '#!/home/a/llm/bin/python', which cannot be executed";
+    f.bad_first_line = true;
     f.shebangs = {{f.program, "/home/a/llm/bin/python", "does not exist"}};
   }));
   all.push_back(hit("ENV-OTHER-PYTHON", "a copy that runs its original", base,

@@ -162,11 +162,13 @@ TEST(Python, AMovedVenvHasScriptsThatLeadElsewhere) {
   tree.program("/old/bin/tool", "#!/usr/bin/env python3\n");
   SoftwareFacts facts = probe_software(request_for("", {"torchrun", "x.py"}, venv + "/bin:/usr/bin:/bin"));
   EXPECT_TRUE(facts.program_error.empty()) << facts.program_error;
+  EXPECT_FALSE(facts.bad_first_line);
   EXPECT_TRUE(facts.shebangs.empty());
   ASSERT_EQ(std::rename(venv.c_str(), (tree.root + "/new").c_str()), 0);
   EXPECT_NE(std::system((tree.root + "/new/bin/torchrun 2>/dev/null").c_str()), 0) << "the kernel refuses it too";
   facts = probe_software(request_for("", {"torchrun", "x.py"}, tree.root + "/new/bin"));
   EXPECT_NE(facts.program_error.find(venv + "/bin/python3"), std::string::npos) << facts.program_error;
+  EXPECT_TRUE(facts.bad_first_line);
   EXPECT_TRUE(facts.assumed);
   EXPECT_EQ(facts.prefix, tree.root + "/new");
   ASSERT_EQ(facts.shebangs.size(), 1u);

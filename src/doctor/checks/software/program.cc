@@ -13,8 +13,6 @@ namespace {
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 std::string folder_of(const std::string& path) { return path.rfind('/') == std::string::npos ? "" : path.substr(0, path.rfind('/')); }
 
-bool is_bad_first_line(const std::string& error) { return error.find("#!") != std::string::npos; }
-
 void check_no_program(const Situation& s, Findings& findings) {
   std::string where;
   for (size_t host : probed(s))
@@ -22,7 +20,7 @@ void check_no_program(const Situation& s, Findings& findings) {
       where = fmt::format("{}: {}", s.hosts[host].name, f.program);
   for (size_t host : probed(s)) {
     const std::string& error = s.hosts[host].facts.software.program_error;
-    if (s.job.argv.empty() || error.empty() || is_bad_first_line(error)) continue;
+    if (s.job.argv.empty() || error.empty() || s.hosts[host].facts.software.bad_first_line) continue;
     findings.on(host, {error + (where.empty() ? "" : "; " + where), error + (where.empty() ? "" : "；" + where)},
                 "command -v " + base::shell_quote(s.job.argv[0]));
   }
@@ -31,7 +29,7 @@ void check_no_program(const Situation& s, Findings& findings) {
 void check_shebang(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     const machine::SoftwareFacts& f = s.hosts[host].facts.software;
-    if (!is_bad_first_line(f.program_error)) continue;
+    if (!f.bad_first_line) continue;
     std::string python = f.prefix.empty() ? "python" : f.prefix + "/bin/python";
     findings.on(
         host, {f.program_error, f.program_error},
@@ -46,7 +44,7 @@ void check_moved(const Situation& s, Findings& findings) {
     const machine::BadShebang* first = nullptr;
     int count = 0;
     for (const machine::BadShebang& bad : f.shebangs) {
-      if (bad.script == f.program && is_bad_first_line(f.program_error)) continue;
+      if (bad.script == f.program && f.bad_first_line) continue;
       if (!first) first = &bad;
       if (++count <= 4) names += (names.empty() ? "" : ", ") + name_of(bad.script);
     }
