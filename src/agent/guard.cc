@@ -21,6 +21,7 @@
 #include "os/files.h"
 #include "os/loop.h"
 #include "os/process.h"
+#include "wire/guard_end.h"
 
 namespace phalanx::agent {
 namespace {
@@ -51,7 +52,7 @@ class Guard {
   void set_timer();
   void timer_rang();
   void wake_agent();  // while it has no lease
-  int end_family(const std::string& why, int code);
+  int end_family(const std::string& why, wire::GuardEnd end);
 
   os::Loop& loop_;
   pid_t agent_;  // 0: reaped, and the pid may be another process's
@@ -140,15 +141,15 @@ void Guard::timer_rang() {
 int Guard::stand() {
   if (!status_) loop_.run();
   if (lease_over_ && !status_)
-    return end_family(fmt::format("phalanx-agent did not run for the length of its lease and was killed by phalanx-guard"), 128 + SIGKILL);
-  if (!status_) return end_family("phalanx-guard could not watch its agent", base::exit_code(base::ErrorKind::kInternal));
+    return end_family("phalanx-agent did not run for the length of its lease and was killed by phalanx-guard", wire::GuardEnd::kLeaseOver);
+  if (!status_) return end_family("phalanx-guard could not watch its agent", wire::GuardEnd::kCannotWatch);
   if (WIFSIGNALED(*status_))
-    return end_family("phalanx-agent was killed by " + os::signal_name(WTERMSIG(*status_)), 128 + WTERMSIG(*status_));
+    return end_family("phalanx-agent was killed by " + os::signal_name(WTERMSIG(*status_)), wire::GuardEnd::kAgentKilled);
   os::kill_descendants(std::chrono::milliseconds(kKillMilliseconds));
   return WEXITSTATUS(*status_);
 }
 
-int Guard::end_family(const std::string& why, int code) {
+int Guard::end_family(const std::string& why, wire::GuardEnd end) {
   os::KillOutcome outcome = kill_family(order_.cgroup.data(), std::chrono::milliseconds(kKillMilliseconds));
   if (outcome.left == 0) remove_scratch(order_.scratch.data());
   int ranks = outcome.killed - (status_ ? 0 : 1);
@@ -156,7 +157,7 @@ int Guard::end_family(const std::string& why, int code) {
   if (outcome.left > 0) line += fmt::format(", {} could not be killed", outcome.left);
   line += "\n";
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {}
-  return code;
+  return static_cast<int>(end);
 }
 
 int fail_start(const base::Error& error) {

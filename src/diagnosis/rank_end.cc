@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <initializer_list>
 #include <optional>
 
 #include <fmt/format.h>
@@ -36,11 +37,20 @@ std::string line_with(std::string_view text, std::string_view part) {
   return "";
 }
 
+using Sign = wire::ExitSign::Kind;
+
+const wire::ExitSign* first_of(const RankEnd& end, std::initializer_list<Sign> kinds) {
+  for (Sign kind : kinds)
+    for (const wire::ExitSign& sign : end.signs)
+      if (sign.kind == kind) return &sign;
+  return nullptr;
+}
+
 // What the kernel killed for memory, if it did.
-std::optional<EndReading> memory(std::string_view kernel) {
-  for (std::string_view mark : {"cgroup:", "Memory cgroup out of memory"})
-    if (std::string line = line_with(kernel, mark); !line.empty()) return EndReading{"RUN-OOM-CGROUP", false, line, ""};
-  if (std::string line = line_with(kernel, "Killed process"); !line.empty()) return EndReading{"RUN-OOM-HOST", false, line, ""};
+std::optional<EndReading> memory(const RankEnd& end) {
+  if (const wire::ExitSign* sign = first_of(end, {Sign::kCgroupKill, Sign::kKernelCgroupKill}))
+    return EndReading{"RUN-OOM-CGROUP", false, one_line(sign->text), ""};
+  if (const wire::ExitSign* sign = first_of(end, {Sign::kKernelKill})) return EndReading{"RUN-OOM-HOST", false, one_line(sign->text), ""};
   return std::nullopt;
 }
 
@@ -76,12 +86,11 @@ EndReading of_event(const LogEvent& event) {
 }
 
 // A GPU that failed explains whatever its rank said of it.
-std::optional<EndReading> gpu_failure(std::string_view kernel) {
-  std::string line = line_with(kernel, "Xid (PCI:");
-  if (line.empty()) return std::nullopt;
-  std::optional<LogEvent> event = said(line);
+std::optional<EndReading> gpu_failure(const RankEnd& end) {
+  const wire::ExitSign* sign = first_of(end, {Sign::kGpuFailure});
+  std::optional<LogEvent> event = sign ? said(sign->text) : std::nullopt;
   if (!event || event->signature->role != Role::kRoot) return std::nullopt;
-  return EndReading{event->signature->code, false, line, ""};
+  return EndReading{event->signature->code, false, one_line(sign->text), ""};
 }
 
 EndReading by_signal(int number, const RankEnd& end) {
@@ -96,8 +105,8 @@ EndReading by_signal(int number, const RankEnd& end) {
     default: reading.code = "RUN-TERMINATED"; break;
   }
   if (number == SIGKILL)
-    if (std::optional<EndReading> killed = memory(end.kernel)) return *killed;
-  reading.evidence = one_line(end.kernel);
+    if (std::optional<EndReading> killed = memory(end)) return *killed;
+  if (!end.signs.empty()) reading.evidence = one_line(end.signs.front().text);
   if (number != SIGABRT) return reading;
   if (std::optional<LogEvent> event = said(end.last_words)) {
     reading = of_event(*event);
@@ -119,7 +128,7 @@ std::string error_file_message(std::string_view text) {
 }
 
 EndReading read_end(const RankEnd& end) {
-  if (std::optional<EndReading> gpu = gpu_failure(end.kernel)) return *gpu;
+  if (std::optional<EndReading> gpu = gpu_failure(end)) return *gpu;
   if (std::optional<int> number = signal_of(end.status)) return by_signal(*number, end);
   EndReading reading{"RUN-EXIT-CODE", false, one_line(last_line(end.last_words)), ""};
   if (std::optional<LogEvent> event = said(end.last_words)) reading = of_event(*event);
@@ -131,7 +140,7 @@ EndReading read_end(const RankEnd& end) {
                       reading.evidence.find("exited unexpectedly") != std::string::npos ||
                       reading.evidence.find("died with <Signals.SIGKILL") != std::string::npos;
   if (child_killed)
-    if (std::optional<EndReading> killed = memory(end.kernel)) return *killed;
+    if (std::optional<EndReading> killed = memory(end)) return *killed;
   return reading;
 }
 

@@ -4,8 +4,11 @@
 // connection was closed, its collective timed out or was aborted. It is never the cause while another end explains it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "wire/messages.h"
 
 namespace phalanx::diagnosis {
 
@@ -13,7 +16,7 @@ struct RankEnd {
   int status = 0;               // as from waitpid
   std::string_view last_words;  // the end of its stderr
   std::string_view error_file;  // TORCHELASTIC_ERROR_FILE: {"message": …}
-  std::string_view kernel;      // agent/ranks/exit_evidence.h
+  std::span<const wire::ExitSign> signs = {};
 };
 
 struct EndReading {

@@ -12,6 +12,7 @@
 #include "job/stall.h"
 #include "os/clock.h"
 #include "wire/check_messages.h"
+#include "wire/guard_end.h"
 #include "wire/sample_messages.h"
 
 namespace phalanx::job {
@@ -28,6 +29,7 @@ struct HostSaid {
 struct HostEnded {
   size_t host = 0;
   base::Error error;
+  std::optional<wire::GuardEnd> guard = {};  // the guard of its agent has ended the ranks
 };  // its connection is over, wanted or not
 struct OperatorSignal {
   int signal = 0;

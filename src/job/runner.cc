@@ -81,9 +81,10 @@ void Runner::open_hosts() {
   for (char c : state().job.token) seed = seed * 31 + static_cast<unsigned char>(c);
   opener_ = std::make_unique<hosts::Opener>(
       loop_, *payload_, std::move(hosts), options_,
-      hosts::Opener::Handlers{
-          [this, number = run_->number](size_t host, const wire::Frame& frame) { on_frame(number, host, frame); },
-          [this, number = run_->number](size_t host, base::Error error, bool) { feed(HostEnded{host, std::move(error)}, number); }},
+      hosts::Opener::Handlers{[this, number = run_->number](size_t host, const wire::Frame& frame) { on_frame(number, host, frame); },
+                              [this, number = run_->number](size_t host, base::Error error, std::optional<wire::GuardEnd> guard) {
+                                feed(HostEnded{host, std::move(error), guard}, number);
+                              }},
       seed);
   opener_->start();
 }

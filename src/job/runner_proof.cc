@@ -19,7 +19,7 @@ void Runner::prove_empty(const std::vector<size_t>& candidates) {
       hosts::Opener::Handlers{[this, candidates, number = run_->number](size_t place, const wire::Frame& frame) {
                                 if (run_->waiting && run_->number == number) on_proof_frame(place, candidates[place], frame);
                               },
-                              [answer, candidates](size_t place, const base::Error&, bool) {
+                              [answer, candidates](size_t place, const base::Error&, std::optional<wire::GuardEnd>) {
                                 answer(candidates[place], HostProved::Proof::kUnknown);  // if it has not answered before
                               }},
       static_cast<uint32_t>(run_->number));

@@ -39,7 +39,7 @@ HostSweep::HostSweep(os::Loop& loop, std::vector<hosts::Target> targets, const s
       hosts_(targets.size()),
       opener_(loop, payload, with_transports(targets, transports), options,
               hosts::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
-                                      [this](size_t h, base::Error error, bool) {
+                                      [this](size_t h, base::Error error, std::optional<wire::GuardEnd>) {
                                         if (!hosts_[h].over && !hosts_[h].found.answered) hosts_[h].found.error = std::move(error);
                                         settle(h);
                                       }},

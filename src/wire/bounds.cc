@@ -121,7 +121,8 @@ base::Status within_bounds(const Exited& m) {
   b.mono("the time", m.at_ns);
   b.text("the error file", m.error_file, kMostErrorFileBytes);
   b.text("the last words", m.last_words, kMostTextBytes);
-  b.text("what the kernel says", m.kernel, kMostTextBytes);
+  b.number("the number of signs", m.signs.size(), kMostSigns);
+  for (const ExitSign& sign : m.signs) b.text("what the kernel says", sign.text, kMostTextBytes);
   return std::move(b).result();
 }
 base::Status within_bounds(const Connected& m) {
@@ -157,7 +158,6 @@ base::Status within_bounds(const Dialed& m) {
   Bounds b("Dialed");
   b.number("the number of links", m.links.size(), kMostLinks);
   for (const DialedLink& link : m.links) {
-    b.number("an outcome", static_cast<uint8_t>(link.outcome), static_cast<uint8_t>(LinkOutcome::kError));
     b.text("a local address", link.local_address, kMostAddressBytes);
     b.number("an error number", link.error_number, INT32_MAX);
     for (int64_t time : {link.connect_ns, link.round_trip_ns}) b.mono("a time", time);
@@ -180,10 +180,7 @@ base::Status within_bounds(const Sampled& m) {
 base::Status within_bounds(const Dug& m) {
   Bounds b("Dug");
   b.number("the number of pieces", m.pieces.size(), size_t{kMostOfAHost} * 8);
-  for (const Piece& piece : m.pieces) {
-    b.number("a rank", piece.rank, INT32_MAX);
-    b.text("the kind of a piece", piece.kind, kMostAddressBytes);
-  }
+  for (const Piece& piece : m.pieces) b.number("a rank", piece.rank, INT32_MAX);
   return std::move(b).result();
 }
 

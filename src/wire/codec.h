@@ -74,6 +74,10 @@ class Decoder {
   // All read, nothing left over.
   bool done() const { return good_ && in_.empty(); }
   bool good() const { return good_; }
+  void refuse() {
+    good_ = false;
+    in_ = {};
+  }
 
  private:
   template <typename T>

@@ -116,7 +116,11 @@ base::Status encode(std::string& out, const Swept& m) {
       e.flag(p.gone);
     }
     e.u32(m.waited_for);
-    e.strs(m.unseen);
+    e.u32(static_cast<uint32_t>(m.unseen.size()));
+    for (const SweptUnseen& u : m.unseen) {
+      e.u32(u.pid);
+      e.str(u.text);
+    }
   });
 }
 template <>
@@ -132,8 +136,15 @@ base::Result<Swept> decode<Swept>(std::string_view payload) {
       if (p.command.size() > kMostSweptBytes || p.pid > INT32_MAX) return false;
     }
     m.waited_for = d.u32();
-    m.unseen = d.strs();
-    return m.unseen.size() <= kMaxSwept;
+    count = d.count(8);
+    if (count > kMaxSwept) return false;
+    m.unseen.resize(count);
+    for (SweptUnseen& u : m.unseen) {
+      u.pid = d.u32();
+      u.text = d.str();
+      if (u.pid > INT32_MAX) return false;
+    }
+    return true;
   });
 }
 

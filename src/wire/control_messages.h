@@ -56,11 +56,15 @@ struct SweptProcess {
   std::string command;  // secrets hidden (machine/ranks/process_table.h)
   bool gone = false;    // ended, by itself within the patience or by us
 };
+struct SweptUnseen {
+  uint32_t pid = 0;  // 0: no process, or none in particular
+  std::string text;  // what could not be looked at, and the reason
+};
 struct Swept {
   static constexpr FrameType kType = FrameType::kSwept;
   std::vector<SweptProcess> found;  // that had to be killed, at most kMaxSwept
   uint32_t waited_for = 0;          // that ended by themselves meanwhile
-  std::vector<std::string> unseen;  // what could not be looked at, each with the reason: where there is any, nothing is proved
+  std::vector<SweptUnseen> unseen;  // where there is any, nothing is proved
 };
 
 base::Status encode(std::string& out, const Ask&);

@@ -48,11 +48,8 @@ void fields(W& w, Started& m) {
 template <typename W>
 void fields(W& w, Output& m) {
   w(m.rank);
-  uint8_t stream = static_cast<uint8_t>(m.stream), kind = static_cast<uint8_t>(m.kind);
-  w(stream);
-  w(kind);
-  m.stream = stream == 2 ? Stream::kStderr : Stream::kStdout;
-  m.kind = kind == 1 ? OutputKind::kProgress : OutputKind::kLines;
+  one_of(w, m.stream, Stream::kStdout, Stream::kStderr);
+  one_of(w, m.kind, OutputKind::kLines, OutputKind::kProgress);
   w(m.at_ns);
   w(m.data);
 }
@@ -63,6 +60,11 @@ void fields(W& w, Progress& m) {
   w(m.line);
 }
 template <typename W>
+void fields(W& w, ExitSign& m) {
+  one_of(w, m.kind, ExitSign::Kind::kCgroupKill, ExitSign::Kind::kOther);
+  w(m.text);
+}
+template <typename W>
 void fields(W& w, Exited& m) {
   w(m.rank);
   w(m.status);
@@ -70,7 +72,7 @@ void fields(W& w, Exited& m) {
   w(m.stopped_by_us);
   w(m.error_file);
   w(m.last_words);
-  w(m.kernel);
+  w.each(m.signs, 5);
 }
 template <typename W>
 void fields(W& w, Connected& m) {
@@ -157,9 +159,7 @@ template <typename W>
 void fields(W& w, DialedLink& m) {
   w(m.to);
   w(m.master_port);
-  uint8_t outcome = static_cast<uint8_t>(m.outcome);
-  w(outcome);
-  m.outcome = static_cast<LinkOutcome>(outcome);  // within_bounds refuses what is none
+  one_of(w, m.outcome, LinkOutcome::kNone, LinkOutcome::kError);
   w(m.error_number);
   w(m.connect_ns);
   w(m.round_trip_ns);

@@ -84,15 +84,27 @@ struct Progress {
   int64_t at_ns = 0;
   std::string line;
 };
+// What the machine says of the end of a rank: the kernel's log, and the memory limit of the rank's cgroup.
+inline constexpr size_t kMostSigns = 256;
+struct ExitSign {
+  enum class Kind : uint8_t {
+    kCgroupKill = 1,    // the cgroup has counted a process killed for memory
+    kKernelCgroupKill,  // the kernel's log: killed for the memory limit of a cgroup
+    kKernelKill,        // the kernel's log: killed because the machine had no memory left
+    kGpuFailure,        // an Xid
+    kOther,
+  } kind = Kind::kOther;
+  std::string text;  // one line
+};
 struct Exited {
   static constexpr FrameType kType = FrameType::kExited;
   uint32_t rank = 0;
   uint32_t status = 0;  // as from waitpid
   int64_t at_ns = 0;
-  uint8_t stopped_by_us = 0;  // the last signal we had sent it, 0 if none
-  std::string error_file;     // what the program left in TORCHELASTIC_ERROR_FILE, at most 64 KiB
-  std::string last_words;     // the last lines of its stderr, at most 8 KiB; of a rank that we stopped, those from before that
-  std::string kernel;  // what the kernel and its cgroup say of its end, one observation a line; may be empty (agent/ranks/exit_evidence.h)
+  uint8_t stopped_by_us = 0;    // the last signal we had sent it, 0 if none
+  std::string error_file;       // what the program left in TORCHELASTIC_ERROR_FILE, at most 64 KiB
+  std::string last_words;       // the last lines of its stderr, at most 8 KiB; of a rank that we stopped, those from before that
+  std::vector<ExitSign> signs;  // may be empty (agent/ranks/exit_evidence.h)
 };
 struct Connected {
   static constexpr FrameType kType = FrameType::kConnected;

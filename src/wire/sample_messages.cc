@@ -42,13 +42,13 @@ void fields(W& w, Sampled& m) {
 template <typename W>
 void fields(W& w, Piece& m) {
   w(m.rank);
-  w(m.kind);
+  one_of(w, m.kind, PieceKind::kHookStack, PieceKind::kRasReport);
   w(m.bytes);
 }
 template <typename W>
 void fields(W& w, Dug& m) {
   w(m.id);
-  w.each(m.pieces, 12);
+  w.each(m.pieces, 9);
 }
 
 PHALANX_MESSAGE(Sample);

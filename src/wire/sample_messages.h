@@ -50,9 +50,15 @@ struct Sampled {
   Outcome outcome;
   std::string json;  // machine::HostSample
 };
+enum class PieceKind : uint8_t {
+  kHookStack = 1,  // of the Python hook
+  kToolStack,      // of py-spy or gdb
+  kFlightRecord,   // PyTorch's flight recorder
+  kRasReport,      // NCCL's service: of the job, not of a rank
+};
 struct Piece {
   uint32_t rank = 0;
-  std::string kind;  // "python" (the hook), "py-spy", "gdb", "flight-recorder", "ras" (NCCL's service)
+  PieceKind kind = PieceKind::kHookStack;
   std::string bytes;
 };
 struct Dug {

@@ -51,6 +51,18 @@ struct Read {
   }
 };
 
+// An enum is one byte. A value outside [least, most] is of another build, or of nobody: the frame is refused.
+template <typename E>
+void one_of(Write& w, E& v, E, E) {
+  w(static_cast<uint8_t>(v));
+}
+template <typename E>
+void one_of(Read& r, E& v, E least, E most) {
+  const uint8_t number = r.d.u8();
+  if (number < static_cast<uint8_t>(least) || number > static_cast<uint8_t>(most)) r.d.refuse();
+  else v = static_cast<E>(number);
+}
+
 template <typename W>
 void fields(W& w, std::pair<std::string, std::string>& v) {
   w(v.first);
@@ -59,9 +71,7 @@ void fields(W& w, std::pair<std::string, std::string>& v) {
 template <typename W>
 void fields(W& w, Outcome& m) {
   w(m.ok);
-  uint8_t kind = static_cast<uint8_t>(m.error.kind);
-  w(kind);
-  m.error.kind = kind <= static_cast<uint8_t>(base::ErrorKind::kInternal) ? static_cast<base::ErrorKind>(kind) : base::ErrorKind::kInternal;
+  one_of(w, m.error.kind, base::ErrorKind::kUsage, base::ErrorKind::kInternal);
   w(m.error.message);
   w(m.error.cause);
   w(m.error.hint);

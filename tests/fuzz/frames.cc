@@ -79,7 +79,9 @@ void try_values(std::string_view bytes) {
   try_encode(hello);
   try_encode(wire::Prepared{v.outcome(), v.text()});
   try_encode(wire::Started{v.outcome(), u32(), u32()});
-  try_encode(wire::Exited{u32(), u32(), i64(), static_cast<uint8_t>(u32()), v.text(), v.text(), v.text()});
+  wire::Exited exited{u32(), u32(), i64(), static_cast<uint8_t>(u32()), v.text(), v.text(), {}};
+  exited.signs.assign(v.number() % 300, {static_cast<wire::ExitSign::Kind>(1 + v.number() % 5), v.text()});
+  try_encode(exited);
   try_encode(wire::Pong{v.number(), i64()});
   try_encode(wire::Trouble{v.edge()});
   wire::Listening listening;
@@ -87,7 +89,7 @@ void try_values(std::string_view bytes) {
   try_encode(listening);
   wire::Dialed dialed{u32(), {}};
   dialed.links.assign(v.number() % 40,
-                      {u32(), false, static_cast<wire::LinkOutcome>(v.number() % 14), u32(), i64(), i64(), i64(), i64(), i64(), ""});
+                      {u32(), false, static_cast<wire::LinkOutcome>(v.number() % 12), u32(), i64(), i64(), i64(), i64(), i64(), ""});
   try_encode(dialed);
   wire::Pulse pulse{i64(), u32(), {}};
   pulse.ranks.assign(v.number() % 9000, {u32(), u32(), u32(), u32(), 'S', v.number()});

@@ -245,9 +245,9 @@ void World::end_agent(Agent& agent, bool says_so) {
   up(agent, [this, &agent, says_so] {
     bool was_open = agent.open;
     agent.open = false;
-    base::Error error = base::fail(base::ErrorKind::kUnreachable, "lost contact with the host");
-    if (!says_so) error.cause = "phalanx-agent was killed by SIGKILL";
-    if (was_open) feed(job::HostEnded{agent.place, std::move(error)}, agent.number);
+    auto guard = says_so ? std::nullopt : std::optional(wire::GuardEnd::kAgentKilled);
+    if (was_open)
+      feed(job::HostEnded{agent.place, base::fail(base::ErrorKind::kUnreachable, "lost contact with the host"), guard}, agent.number);
   });
 }
 
@@ -299,7 +299,7 @@ void World::rave_in_values(Agent& agent) {
   constexpr int64_t kEdge = 1LL << 60;
   switch (dice_.below(8)) {
     case 0: return say(agent, wire::Pong{1, dice_.once_in(2) ? INT64_MAX : kEdge});
-    case 1: return say(agent, wire::Exited{UINT32_MAX, UINT32_MAX, INT64_MIN, 255, "", "", ""});
+    case 1: return say(agent, wire::Exited{UINT32_MAX, UINT32_MAX, INT64_MIN, 255, "", "", {}});
     case 2: return say(agent, wire::Listening{std::vector<wire::ListenedPlace>(dice_.once_in(2) ? 16 : 10'000, {{}, 65'535})});
     case 3:
       return say(agent, wire::Dialed{0, std::vector<wire::DialedLink>(dice_.once_in(2) ? 100 : 20'000,
@@ -307,7 +307,7 @@ void World::rave_in_values(Agent& agent) {
     case 4:
       return say(agent, wire::Probed{{}, R"({"gpus":{"devices":[{"index":-7}]},"clock":{"wall_ns":-1,"mono_ns":9223372036854775807}})"});
     case 5: return say(agent, wire::Trouble{std::string(dice_.once_in(2) ? 1000 : 1 << 20, '\x1b')});
-    case 6: return say(agent, wire::Dug{1, {{UINT32_MAX, "flight-recorder", ""}}});
+    case 6: return say(agent, wire::Dug{1, {{UINT32_MAX, wire::PieceKind::kFlightRecord, ""}}});
     default: return say(agent, wire::Sampled{1, {}, "[[[[[[[["});
   }
 }
@@ -352,7 +352,7 @@ void World::rave(Agent& agent) {
   uint32_t rank = static_cast<uint32_t>(dice_.between(0, 12));
   switch (dice_.below(9)) {
     case 0:
-      say(agent, wire::Exited{rank, static_cast<uint32_t>(dice_.between(0, 700)), dice_.between(-(1LL << 60), 1LL << 60), 0, "", "", ""});
+      say(agent, wire::Exited{rank, static_cast<uint32_t>(dice_.between(0, 700)), dice_.between(-(1LL << 60), 1LL << 60), 0, "", "", {}});
       break;
     case 1: say(agent, wire::Started{{}, rank, 1}); break;
     case 2: say(agent, wire::Started{unfit("no"), rank, 1}); break;

@@ -67,12 +67,14 @@ void World::answer(Agent& agent, const wire::Dig& m) {
   bool recorders = dice_.once_in(3);
   for (uint32_t rank : m.ranks) {
     if (dice_.once_in(4)) continue;
-    answer.pieces.push_back({dice_.once_in(30) ? 9999 : rank, "python",
+    answer.pieces.push_back({dice_.once_in(30) ? 9999 : rank, wire::PieceKind::kHookStack,
                              "Current thread 0x1 (most recent call first):\n  File \"train.py\", line 42 in validate\n"});
     if (recorders)
-      answer.pieces.push_back({rank, "flight-recorder", dice_.once_in(4) ? "junk" : dump_of(!dice_.once_in(3), run_.attempt.plan->world)});
+      answer.pieces.push_back(
+          {rank, wire::PieceKind::kFlightRecord, dice_.once_in(4) ? "junk" : dump_of(!dice_.once_in(3), run_.attempt.plan->world)});
   }
-  if (dice_.once_in(5)) answer.pieces.push_back({0, "ras", dice_.once_in(2) ? R"({"nccl_version":"2.29.2"})" : "junk"});
+  if (dice_.once_in(5))
+    answer.pieces.push_back({0, wire::PieceKind::kRasReport, dice_.once_in(2) ? R"({"nccl_version":"2.29.2"})" : "junk"});
   say(agent, answer);
 }
 

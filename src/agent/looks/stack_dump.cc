@@ -83,7 +83,7 @@ class Digger {
         if (size <= a.before) return false;
         std::string text = tail_from(a.file, a.before);
         if (text.find("\n  File ") == std::string::npos || text.back() != '\n' || size != size_of(a.file)) return false;
-        add(a.rank, "python", std::move(text));
+        add(a.rank, wire::PieceKind::kHookStack, std::move(text));
         return true;
       });
     }
@@ -115,7 +115,7 @@ class Digger {
           ::poll(nullptr, 0, static_cast<int>(kHookLook.count()));
     }
     base::Result<std::string> dump = os::read_file(files.dump, kMostDump);
-    if (dump.ok() && !dump->empty()) add(t.rank, "flight-recorder", std::move(dump).value());
+    if (dump.ok() && !dump->empty()) add(t.rank, wire::PieceKind::kFlightRecord, std::move(dump).value());
   }
 
   // NCCL's RAS service, which any process of the job answers for all of them.
@@ -131,7 +131,7 @@ class Digger {
     options.deadline = std::min(left(), kServiceWait);
     options.collect_seconds = 1;
     base::Result<machine::RasAnswer> answer = machine::ask_ras(*endpoints, options);
-    if (answer.ok()) add(t.rank, "ras", std::move(answer->text));
+    if (answer.ok()) add(t.rank, wire::PieceKind::kRasReport, std::move(answer->text));
   }
 
   wire::Dug take() { return std::move(dug_); }
@@ -139,11 +139,12 @@ class Digger {
  private:
   os::milliseconds left() const { return std::chrono::duration_cast<os::milliseconds>(end_ - os::mono_now()); }
   bool has(uint32_t rank) const {
-    return std::any_of(dug_.pieces.begin(), dug_.pieces.end(), [&](const wire::Piece& p) { return p.rank == rank && p.kind == "python"; });
+    return std::any_of(dug_.pieces.begin(), dug_.pieces.end(),
+                       [&](const wire::Piece& p) { return p.rank == rank && p.kind == wire::PieceKind::kHookStack; });
   }
-  void add(uint32_t rank, std::string kind, std::string bytes) {
+  void add(uint32_t rank, wire::PieceKind kind, std::string bytes) {
     together_ += bytes.size();
-    if (together_ <= kMostTogether) dug_.pieces.push_back({rank, std::move(kind), std::move(bytes)});
+    if (together_ <= kMostTogether) dug_.pieces.push_back({rank, kind, std::move(bytes)});
   }
   bool run(const DigTarget& t, const std::string& tool, std::vector<std::string> arguments) {
     base::Result<std::string> program = os::find_program(tool, path_, "/");
@@ -157,7 +158,7 @@ class Digger {
     spec.most_bytes = kMostText;
     os::Captured captured = os::capture(spec);
     if (captured.output.empty()) return false;
-    add(t.rank, tool, std::move(captured.output));
+    add(t.rank, wire::PieceKind::kToolStack, std::move(captured.output));
     return true;
   }
 

@@ -21,14 +21,16 @@ constexpr os::milliseconds kLookAgain{500};
 std::string to_text(const machine::RunLook& look) {
   base::Json found = base::Json::array();
   for (const machine::RunProcess& p : look.found) found.push_back({p.pid, p.start_ticks, p.command});
-  return base::to_text({{"found", found}, {"unseen", look.unseen}});
+  base::Json unseen = base::Json::array();
+  for (const machine::Unseen& u : look.unseen) unseen.push_back({u.pid, u.text});
+  return base::to_text({{"found", found}, {"unseen", unseen}});
 }
 
 base::Result<machine::RunLook> from_text(const std::string& text) {
   TRY_ASSIGN(base::Json json, base::parse_json(text));
   machine::RunLook look;
   for (const base::Json& p : json["found"]) look.found.push_back({p[0].get<int64_t>(), p[1].get<int64_t>(), p[2].get<std::string>()});
-  for (const base::Json& text_of_one : json["unseen"]) look.unseen.push_back(text_of_one.get<std::string>());
+  for (const base::Json& u : json["unseen"]) look.unseen.push_back({u[0].get<int64_t>(), u[1].get<std::string>()});
   return look;
 }
 
@@ -57,14 +59,14 @@ void SweepDuty::look() {
     for (const std::string& cgroup : evidence.cgroups) {
       if (kill) machine::OwnCgroup::kill(cgroup);
       if (machine::OwnCgroup::look(cgroup) == machine::OwnCgroup::Content::kPopulated && seen.found.empty())
-        seen.unseen.push_back("processes in the control group " + cgroup);
+        seen.unseen.push_back({0, "processes in the control group " + cgroup});
       machine::OwnCgroup::remove(cgroup);
     }
     return to_text(seen);
   };
   look_.start(look, kBudget + kReserve, [this](base::Result<std::string> answer) {
     base::Result<machine::RunLook> found = answer.ok() ? from_text(*answer) : base::Result<machine::RunLook>(answer.error());
-    looked(found.ok() ? *found : machine::RunLook{{}, {"/proc: " + found.error().message}});
+    looked(found.ok() ? *found : machine::RunLook{{}, {{0, "/proc: " + found.error().message}}});
   });
 }
 
@@ -98,7 +100,7 @@ void SweepDuty::finish(const machine::RunLook& look) {
     swept.found.resize(wire::kMaxSwept);
   }
   swept.waited_for = static_cast<uint32_t>(seen_.size() - killed_.size());
-  swept.unseen = look.unseen;
+  for (const machine::Unseen& u : look.unseen) swept.unseen.push_back({static_cast<uint32_t>(u.pid), u.text});
   if (look.found.empty() && look.unseen.empty())
     for (const std::string& folder : scratches_of(run_id_)) remove_scratch(folder);
   done_(swept);

@@ -62,6 +62,16 @@ std::optional<OomKill> parse_oom_kill(std::string_view line) {
   return kill;
 }
 
+using Kind = wire::ExitSign::Kind;
+
+// The kernel's own words are read here, where they enter.
+Kind kind_of(std::string_view line) {
+  auto has = [&](std::string_view part) { return line.find(part) != std::string_view::npos; };
+  if (has("Memory cgroup out of memory")) return Kind::kKernelCgroupKill;
+  if (has("Killed process")) return Kind::kKernelKill;
+  return has("Xid (PCI:") ? Kind::kGpuFailure : Kind::kOther;
+}
+
 bool of_the_machine(std::string_view line) {  // whoever it names
   return line.find("Xid") != std::string_view::npos || line.find("Hardware Error") != std::string_view::npos;
 }
@@ -129,7 +139,7 @@ void ExitEvidence::note_cgroup(pid_t pid) {
 // In a pid namespace the log's pids say nothing. A process that was killed for memory is this one if it was in a cgroup that this one was
 // seen in, and if it fits: the name, or an end by SIGKILL. Otherwise nothing is claimed: another job of this machine may have run out of
 // memory.
-std::string ExitEvidence::lines_about(const Life& life, pid_t pid, int status) const {
+std::vector<wire::ExitSign> ExitEvidence::lines_about(const Life& life, pid_t pid, int status) const {
   std::set<pid_t> pids;
   if (!own_pids_) pids.insert(pid);
   for (const std::string& line : lines_) {
@@ -137,29 +147,32 @@ std::string ExitEvidence::lines_about(const Life& life, pid_t pid, int status) c
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (kill && life.memory_groups.count(kill->memory_group) && (killed || kill->task == life.name)) pids.insert(kill->pid);
   }
-  std::string said;
+  std::vector<wire::ExitSign> said;
   for (const std::string& line : lines_) {
     bool named = std::any_of(pids.begin(), pids.end(), [&](pid_t p) { return names_pid(line, p); });
-    if (named || of_the_machine(line)) said += "kernel: " + line + "\n";
+    if (named || of_the_machine(line)) said.push_back({kind_of(line), "kernel: " + line});
   }
   return said;
 }
 
-std::string ExitEvidence::of(pid_t pid, int status) {
-  std::string said;
+std::vector<wire::ExitSign> ExitEvidence::of(pid_t pid, int status) {
+  std::vector<wire::ExitSign> said;
   const Life& life = lives_[pid];
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     for (const Counter& counter : life.counters) {
       int64_t more = oom_kills(counter.folder, counter.version_2) - counter.kills;
       if (more <= 0) continue;
-      said += fmt::format("cgroup: {}: oom_kill {} more, limit {}\n", counter.folder, more, limit_of(counter.folder, counter.version_2));
+      said.push_back({Kind::kCgroupKill, fmt::format("cgroup: {}: oom_kill {} more, limit {}", counter.folder, more,
+                                                     limit_of(counter.folder, counter.version_2))});
       break;
     }
     read_log();
-    said += lines_about(life, pid, status);
+    for (wire::ExitSign& sign : lines_about(life, pid, status)) said.push_back(std::move(sign));
   }
   lives_.erase(pid);
-  if (said.size() > kMostSaid) said.resize(said.rfind('\n', kMostSaid) + 1);
+  size_t bytes = 0, kept = 0;
+  while (kept < said.size() && (bytes += said[kept].text.size() + 1) <= kMostSaid) ++kept;
+  said.resize(std::min({kept, said.size(), wire::kMostSigns}));
   return said;
 }
 

@@ -15,6 +15,7 @@
 #include "machine/storage/mounts.h"
 #include "os/family.h"
 #include "os/fd.h"
+#include "wire/messages.h"
 
 namespace phalanx::agent {
 
@@ -29,11 +30,11 @@ class ExitEvidence {
   // A program may be moved to another cgroup, or move itself. In a pid namespace it is known in the kernel's log by the cgroups that it was
   // seen in, and by nothing else.
   void note_cgroup(pid_t pid);
-  // One observation a line, at most 2 KiB:
+  // At most 2 KiB of lines:
   //   cgroup: /sys/fs/cgroup/memory/job: oom_kill 1 more, limit 62914560
   //   kernel: Memory cgroup out of memory: Killed process 4711 (python3) …
   // status: as from waitpid. Of an end by exit(0) nothing is said.
-  std::string of(pid_t pid, int status);
+  std::vector<wire::ExitSign> of(pid_t pid, int status);
 
  private:
   struct Counter {
@@ -47,7 +48,7 @@ class ExitEvidence {
     std::set<std::string> memory_groups;  // paths as the kernel tells them, without the root
   };
   void read_log();
-  std::string lines_about(const Life& life, pid_t pid, int status) const;
+  std::vector<wire::ExitSign> lines_about(const Life& life, pid_t pid, int status) const;
 
   os::Fd log_;
   std::deque<std::string> lines_;  // of interest, oldest first

@@ -223,7 +223,7 @@ bool Ranks::on_exit(pid_t pid, int status) {
   exited.stopped_by_us = rank.stopped_by_us;
   exited.error_file = read_error_file(rank);
   if (status != 0) exited.last_words = rank.stopped_by_us == 0 ? last_words(rank) : std::move(rank.said_before);
-  exited.kernel = obituary_.of(pid, status);
+  exited.signs = obituary_.of(pid, status);
   outbox_.control(exited);
   return true;
 }

@@ -60,7 +60,9 @@ struct Describe {
   EventRecord operator()(const wire::Exited& m) const {
     Json fields = {{"rank", m.rank}, {"host", host_name(state, host)}};
     fields.update(how_it_ended(static_cast<int>(m.status)));
-    if (!m.kernel.empty()) fields["kernel"] = m.kernel;
+    std::string kernel;
+    for (const wire::ExitSign& sign : m.signs) kernel += sign.text + "\n";
+    if (!kernel.empty()) fields["kernel"] = kernel;
     if (m.stopped_by_us != 0) fields["stopped_by_us"] = os::signal_name(m.stopped_by_us);
     return {"rank_exited", std::move(fields)};
   }

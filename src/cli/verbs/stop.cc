@@ -157,12 +157,11 @@ class Stop {
 
   // What could not be looked at may be of the run: nothing is claimed then, and the user is shown how to look.
   void tell_unseen(const job::SweptHost& host) {
-    for (const std::string& what : host.swept.unseen) {
-      base::Error error =
-          base::fail(ErrorKind::kUnfit,
-                     host.name + say({": cannot tell whether this process belongs to the run: {}", "：无法判断是否属于该运行：{}"}, what));
-      std::string pid = what.starts_with("process ") ? what.substr(8, what.find(' ', 8) - 8) : "";
-      std::string look = pid.empty() ? "ps -eo pid,user,lstart,args" : "ps -o pid,user,lstart,args -p " + pid;
+    for (const wire::SweptUnseen& what : host.swept.unseen) {
+      base::Error error = base::fail(
+          ErrorKind::kUnfit,
+          host.name + say({": cannot tell whether this process belongs to the run: {}", "：无法判断是否属于该运行：{}"}, what.text));
+      std::string look = what.pid == 0 ? "ps -eo pid,user,lstart,args" : fmt::format("ps -o pid,user,lstart,args -p {}", what.pid);
       error.hint = host.name == "localhost" ? look : "ssh " + host.name + " " + look;
       view_.say_error(error.render());
     }

@@ -192,7 +192,7 @@ void Opener::on_end(size_t index, const Death& death, bool started) {
     if (!started && retry(index, death)) return;
   }
   slot.phase = Phase::kEnded;
-  handlers_.end(index, explain(slot, death, started), started);
+  handlers_.end(index, explain(slot, death, started), started ? wire::guard_end(death.status) : std::nullopt);
 }
 
 base::Error Opener::explain(const Slot& slot, const Death& death, bool started) const {
@@ -251,7 +251,7 @@ void Opener::abandon() {
     if (slot.timer) loop_.cancel(slot.timer);
     slot.timer = 0;
     slot.phase = Phase::kEnded;
-    soon([this, i] { handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), false); });
+    soon([this, i] { handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), std::nullopt); });
   }
 }
 

@@ -9,12 +9,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "hosts/connect/connection.h"
 #include "hosts/connect/transport.h"
+#include "wire/guard_end.h"
 
 namespace phalanx::hosts {
 
@@ -44,8 +46,8 @@ class Opener {
   };
   struct Handlers {
     std::function<void(size_t host, const wire::Frame&)> frame;
-    // The connection is over. error: why, in words for the user. started: it had been a working stream.
-    std::function<void(size_t host, base::Error error, bool started)> end;
+    // The connection is over. error: why, in words for the user. guard: the host's guard has ended its ranks, of a stream that had worked.
+    std::function<void(size_t host, base::Error error, std::optional<wire::GuardEnd> guard)> end;
   };
   static constexpr int kSameDestination = 8;
 

@@ -54,6 +54,7 @@ void Step::on(const HostEnded& event) {
     s.lost_host = h;
     s.lost_at = now;
     s.lost_error = std::move(error);
+    s.lost_guard = event.guard;
   }
   if (s.phase == Phase::kRunning && any) stop(SIGTERM, false);
   maybe_all_over();

@@ -135,14 +135,20 @@ void Step::take(size_t h, const wire::Dug& m) {
   Stall& stall = s.stall;
   if (!stall_answered(h, m.id, Stage::kDigging)) return;
   for (const wire::Piece& piece : m.pieces) {
-    if (piece.kind != "ras" && !is_rank_of(h, piece.rank)) continue;  // NCCL's service is of the job, not of a rank
+    if (piece.kind != wire::PieceKind::kRasReport && !is_rank_of(h, piece.rank)) continue;
     int rank = static_cast<int>(piece.rank);
-    if (piece.kind == "ras") {
-      if (base::Result<diagnosis::RasReport> report = diagnosis::read_ras(piece.bytes); report.ok())
-        stall.ras = diagnosis::judge_ras(*report, nullptr, 0);
-    } else if (piece.kind != "flight-recorder") stall.stacks[rank] = piece.bytes;
-    else if (base::Result<diagnosis::RankTrace> trace = diagnosis::read_flight_recorder(rank, piece.bytes); trace.ok())
-      stall.traces.push_back(std::move(trace).value());
+    switch (piece.kind) {
+      case wire::PieceKind::kRasReport:
+        if (base::Result<diagnosis::RasReport> report = diagnosis::read_ras(piece.bytes); report.ok())
+          stall.ras = diagnosis::judge_ras(*report, nullptr, 0);
+        break;
+      case wire::PieceKind::kFlightRecord:
+        if (base::Result<diagnosis::RankTrace> trace = diagnosis::read_flight_recorder(rank, piece.bytes); trace.ok())
+          stall.traces.push_back(std::move(trace).value());
+        break;
+      case wire::PieceKind::kHookStack:
+      case wire::PieceKind::kToolStack: stall.stacks[rank] = piece.bytes; break;
+    }
   }
   if (std::none_of(stall.awaited.begin(), stall.awaited.end(), [](bool b) { return b; })) tell_stall();
 }

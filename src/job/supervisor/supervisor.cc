@@ -25,7 +25,7 @@ void Step::take(size_t h, const wire::Exited& m) {
   rank.at = os::Mono{m.at_ns - s.hosts[h].clock_offset_ns};
   rank.error_file = m.error_file;
   rank.last_words = m.last_words;
-  rank.kernel = m.kernel;
+  rank.signs = m.signs;
   if (rank.failed() && s.phase == Phase::kRunning) stop(SIGTERM, false);
   maybe_all_over();
 }

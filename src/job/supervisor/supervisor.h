@@ -60,8 +60,9 @@ struct RankState {
   os::Mono at;  // end, on our clock
   uint8_t stopped_by_us = 0;
   std::string error_file;
-  std::string last_words, kernel;  // as Exited brings them
-  std::optional<int64_t> step;     // the last it has told
+  std::string last_words;  // this and the signs as Exited brings them
+  std::vector<wire::ExitSign> signs;
+  std::optional<int64_t> step;  // the last it has told
   bool failed() const { return exited && !lost && status != 0 && stopped_by_us == 0; }
   bool over() const { return exited || lost; }
 };
@@ -84,7 +85,8 @@ struct State {
   std::optional<size_t> lost_host;  // the first
   os::Mono lost_at;
   base::Error lost_error;
-  os::nanoseconds slept{0};  // the launcher did not run for so long, until woke_at
+  std::optional<wire::GuardEnd> lost_guard;  // of that host
+  os::nanoseconds slept{0};                  // the launcher did not run for so long, until woke_at
   os::Mono woke_at;
   Stall stall;
   SlowWatch slow;

@@ -39,7 +39,7 @@ std::optional<os::nanoseconds> lead_of(const State& state, size_t first) {
 }
 
 diagnosis::EndReading reading_of(const RankState& rank) {
-  return diagnosis::read_end({rank.status, rank.last_words, rank.error_file, rank.kernel});
+  return diagnosis::read_end({rank.status, rank.last_words, rank.error_file, rank.signs});
 }
 
 // What a rank said before we stopped it, if that ended it: it was on its way out (a Python program takes a while to end) when the failure
@@ -101,8 +101,7 @@ void blame_host(const State& state, Verdict& verdict) {
   verdict.kind = Verdict::Kind::kHostLost;
   verdict.host = *state.lost_host;
   verdict.suspended = state.hosts[verdict.host].forsaken;
-  if (!verdict.suspended)
-    verdict.code = state.lost_error.cause.find("phalanx-agent was killed") == std::string::npos ? "HOST-LOST" : "HOST-AGENT-KILLED";
+  if (!verdict.suspended) verdict.code = state.lost_guard == wire::GuardEnd::kAgentKilled ? "HOST-AGENT-KILLED" : "HOST-LOST";
   verdict.exit_code = base::exit_code(base::ErrorKind::kUnreachable);
   verdict.refusals = {state.lost_error};
   for (size_t h = 0; h < state.hosts.size(); ++h)

@@ -98,10 +98,11 @@ class Look {
     RunLook look;
     for (const Seen& seen : others_) {
       if (seen.ours) look.found.push_back({seen.pid, seen.stat.start_ticks, name_of(seen)});
-      else if (doubtful(seen)) tell(look, fmt::format("process {} ({}): {}", seen.pid, name_of(seen), why(seen)));
+      else if (doubtful(seen)) tell(look, {seen.pid, fmt::format("process {} ({}): {}", seen.pid, name_of(seen), why(seen))});
     }
-    if (visited_ == 0 && whole) tell(look, "/proc: it shows no process at all");
-    if (!whole) tell(look, fmt::format("/proc: the look was not finished after {:.1f} s: the machine is busy", budget.count() / 1000.0));
+    if (visited_ == 0 && whole) tell(look, {0, "/proc: it shows no process at all"});
+    if (!whole)
+      tell(look, {0, fmt::format("/proc: the look was not finished after {:.1f} s: the machine is busy", budget.count() / 1000.0)});
     return look;
   }
 
@@ -158,8 +159,8 @@ class Look {
     std::string command = command_line(root_, seen.pid);
     return command.empty() ? seen.stat.comm : command;
   }
-  static void tell(RunLook& look, std::string text) {
-    if (look.unseen.size() < kMostUnseen) look.unseen.push_back(std::move(text));
+  static void tell(RunLook& look, Unseen what) {
+    if (look.unseen.size() < kMostUnseen) look.unseen.push_back(std::move(what));
   }
 
   const std::string& root_;

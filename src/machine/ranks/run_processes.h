@@ -34,9 +34,14 @@ struct RunEvidence {
   std::vector<std::string> cgroups;              // in which its ranks were (machine/own_cgroup.h)
 };
 
+// What could not be looked at: a process, or (pid 0) something that processes of the run may be in.
+struct Unseen {
+  int64_t pid = 0;
+  std::string text;  // with the reason
+};
 struct RunLook {
   std::vector<RunProcess> found;
-  std::vector<std::string> unseen;  // what could not be looked at, each with the reason; at most kMostUnseen
+  std::vector<Unseen> unseen;  // at most kMostUnseen
 };
 inline constexpr size_t kMostUnseen = 16;
 

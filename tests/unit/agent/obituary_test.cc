@@ -12,6 +12,12 @@
 namespace phalanx::agent {
 namespace {
 
+std::string text_of(const std::vector<wire::ExitSign>& signs) {
+  std::string text;
+  for (const wire::ExitSign& sign : signs) text += sign.text + "\n";
+  return text;
+}
+
 TEST(ExitEvidence, LinesOfInterest) {
   EXPECT_EQ(kernel_line_of_interest("3,812,99122,-;Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB\n SUBSYSTEM=x"),
             "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB");
@@ -30,9 +36,13 @@ TEST(ExitEvidence, SaysWhatTheKernelSaidOfThisProcessSinceTheStart) {
   std::ofstream(path, std::ios::app)
       << "3,2,2,-;Out of memory: Killed process 77 (python3)\n3,3,3,-;Out of memory: Killed process 78 (other)\n"
       << "4,4,4,-;NVRM: Xid (PCI:0000:34:00): 79, GPU has fallen off the bus.\n";
-  EXPECT_EQ(obituary.of(77, SIGKILL),
+  std::vector<wire::ExitSign> signs = obituary.of(77, SIGKILL);
+  ASSERT_EQ(signs.size(), 2u);
+  EXPECT_EQ(signs[0].kind, wire::ExitSign::Kind::kKernelKill);
+  EXPECT_EQ(signs[1].kind, wire::ExitSign::Kind::kGpuFailure);
+  EXPECT_EQ(text_of(signs),
             "kernel: Out of memory: Killed process 77 (python3)\nkernel: NVRM: Xid (PCI:0000:34:00): 79, GPU has fallen off the bus.\n");
-  EXPECT_EQ(obituary.of(77, 0), "") << "who ends well has no obituary";
+  EXPECT_EQ(text_of(obituary.of(77, 0)), "") << "who ends well has no obituary";
   ::unlink(path.c_str());
 }
 
@@ -59,7 +69,7 @@ TEST(ExitEvidence, InAPidNamespaceARankIsKnownByItsCgroup) {
     oom("/jobs/ours", "python3", 4711);
     oom("/", "python3", 4712);
     std::ofstream(log, std::ios::app) << "6,3,3,-;python3[12]: segfault at 0 ip 00 sp 00 error 4\n";
-    return obituary.of(pid, status);
+    return text_of(obituary.of(pid, status));
   };
   EXPECT_NE(told(12, SIGKILL).find("Killed process 4711 (python3)"), std::string::npos);
   EXPECT_EQ(told(12, SIGKILL).find("4712"), std::string::npos);
@@ -80,12 +90,12 @@ TEST(ExitEvidence, ARankThatMovesToAnotherCgroupIsKnownByThatToo) {
   obituary.note_cgroup(12);
   std::ofstream(log, std::ios::app)
       << "6,1,1,-;oom-kill:constraint=CONSTRAINT_NONE,task_memcg=/jobs/second,task=pt_main_thread,pid=99,uid=0\n";
-  EXPECT_NE(obituary.of(12, SIGKILL).find("pid=99"), std::string::npos);
+  EXPECT_NE(text_of(obituary.of(12, SIGKILL)).find("pid=99"), std::string::npos);
 }
 
 TEST(ExitEvidence, WithoutAKernelLogNothingIsSaid) {
   ExitEvidence obituary("/nowhere/kmsg");
-  EXPECT_EQ(obituary.of(77, SIGKILL), "");
+  EXPECT_EQ(text_of(obituary.of(77, SIGKILL)), "");
 }
 
 }  // namespace

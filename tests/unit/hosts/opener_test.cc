@@ -54,7 +54,7 @@ Outcome open_all(const std::vector<int>& after, const OpenerOptions& options, mi
   os::Mono began = os::mono_now();
   Opener opener(*loop, payload, std::move(hosts), options,
                 {[&](size_t, const wire::Frame&) { ++outcome.answered, ++over; },
-                 [&](size_t, const base::Error& error, bool) {
+                 [&](size_t, const base::Error& error, std::optional<wire::GuardEnd>) {
                    if (!outcome.error.empty()) return;  // the others end when the opener is shut
                    outcome.error = error.message;
                    outcome.failed_after = std::chrono::floor<milliseconds>(os::mono_now() - began);

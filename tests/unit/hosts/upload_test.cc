@@ -52,7 +52,7 @@ class UploadTest : public testing::Test {
     ScriptTransport transport(script);
     Opener opener(*loop_, payload, {{Target{"h1", "h1", 0}, &transport}}, options,
                   {[this](size_t, const wire::Frame&) { opened_ = true; },
-                   [this](size_t, base::Error error, bool) {
+                   [this](size_t, base::Error error, std::optional<wire::GuardEnd>) {
                      if (!opened_) error_ = std::move(error);
                    }},
                   1);

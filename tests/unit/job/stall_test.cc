@@ -115,10 +115,9 @@ TEST_F(Stalls, AreAskedForJudgedAndToldOnce) {
   ASSERT_EQ(digs.size(), 2u);
   EXPECT_FALSE(digs[0].second.debugger) << "the verdict is certain: no process is stopped for it";
   for (const auto& [host, dig] : digs)
-    s_->say(
-        host,
-        wire::Dug{dig.id,
-                  {{dig.ranks[0], "python", "Current thread 0x1 (most recent call first):\n  File \"train.py\", line 42 in validate\n"}}});
+    s_->say(host, wire::Dug{dig.id,
+                            {{dig.ranks[0], wire::PieceKind::kHookStack,
+                              "Current thread 0x1 (most recent call first):\n  File \"train.py\", line 42 in validate\n"}}});
   ASSERT_EQ(s_->told<job::Stalled>().size(), 1u);
   const job::Stalled note = s_->told<job::Stalled>()[0];
   EXPECT_EQ(note.verdict.code, "HANG-NEVER-ENTERED");

@@ -249,6 +249,23 @@ TEST(Supervisor, AfterALongSleepNoHostIsBlamed) {
   EXPECT_EQ(words[0].cause, "its hosts stop their ranks after losing contact with the launcher for 30 s");
 }
 
+// The guard's exit code decides, not what a login says.
+TEST(Supervisor, AnAgentThatWasKilledIsKnownByItsGuard) {
+  const std::pair<std::optional<wire::GuardEnd>, std::string> kCases[] = {
+      {wire::GuardEnd::kAgentKilled, "HOST-AGENT-KILLED"}, {wire::GuardEnd::kLeaseOver, "HOST-LOST"}, {std::nullopt, "HOST-LOST"}};
+  for (const auto& [guard, code] : kCases) {
+    Script s({1, 1});
+    s.run_all();
+    s.feed(HostEnded{
+        0, base::fail(base::ErrorKind::kUnreachable, "h1: lost contact with the host").because("phalanx-agent was killed by SIGKILL"),
+        guard});
+    s.exit(1, SIGTERM, SIGTERM);
+    s.finish_all();
+    ASSERT_NE(s.verdict(), nullptr);
+    EXPECT_EQ(s.verdict()->code, code);
+  }
+}
+
 TEST(Supervisor, AShortSleepExcusesNoHost) {
   Script s({1, 1});
   s.run_all();

@@ -101,10 +101,7 @@ TEST(RunProcesses, OneThatNobodyKnowsAndThatCannotBeReadIsNeverCalledAbsent) {
   evidence.since_ticks = start_of(::getpid());
   RunLook look = run_processes("", kId, evidence, os::milliseconds(5000));
   EXPECT_TRUE(look.found.empty());
-  auto named = [&] {
-    return std::any_of(look.unseen.begin(), look.unseen.end(),
-                       [&](const std::string& text) { return text.starts_with("process " + std::to_string(silent) + " "); });
-  };
+  auto named = [&] { return std::any_of(look.unseen.begin(), look.unseen.end(), [&](const Unseen& what) { return what.pid == silent; }); };
   EXPECT_TRUE(named());
   evidence.since_ticks = start_of(silent) + 1;  // it was there before the agent
   look = run_processes("", kId, evidence, os::milliseconds(5000));
@@ -123,9 +120,8 @@ TEST(RunProcesses, OneThatMayNotBeReadIsNeverCalledAbsent) {
     RunEvidence evidence;
     evidence.since_ticks = start_of(hidden);
     RunLook look = run_processes("", kId, evidence, os::milliseconds(5000));
-    std::string begin = "process " + std::to_string(hidden) + " ";
-    bool named = std::any_of(look.unseen.begin(), look.unseen.end(), [&](const std::string& text) {
-      return text.starts_with(begin) && text.find("its environment cannot be read") != std::string::npos;
+    bool named = std::any_of(look.unseen.begin(), look.unseen.end(), [&](const Unseen& what) {
+      return what.pid == hidden && what.text.find("its environment cannot be read") != std::string::npos;
     });
     ::kill(hidden, SIGKILL);
     ::_exit(named && look.found.empty() ? 0 : 2);
@@ -139,7 +135,7 @@ TEST(RunProcesses, OneThatMayNotBeReadIsNeverCalledAbsent) {
 TEST(RunProcesses, ALookThatIsNotFinishedSaysSo) {
   RunLook look = run_processes("", kId, {}, os::milliseconds(-1));
   ASSERT_EQ(look.unseen.size(), 1u);
-  EXPECT_NE(look.unseen[0].find("was not finished"), std::string::npos);
+  EXPECT_NE(look.unseen[0].text.find("was not finished"), std::string::npos);
 }
 
 TEST(RunProcesses, AFolderWithoutProcessesProvesNothing) {

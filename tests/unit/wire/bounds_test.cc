@@ -48,9 +48,11 @@ TEST(Bounds, OfTheRest) {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
   EXPECT_NE(refusal(Pong{1, kMost}), "");
   EXPECT_EQ(refusal(Pong{1, -kMostMonoNs}), "");
-  EXPECT_NE(refusal(Exited{0, 0, kLeast, 0, "", "", ""}), "");
-  EXPECT_NE(refusal(Exited{0, 0, 0, 65, "", "", ""}), "");
-  EXPECT_NE(refusal(Exited{0, 0, 0, 0, "", std::string(1 << 20, 'x'), ""}), "");
+  EXPECT_NE(refusal(Exited{0, 0, kLeast, 0, "", "", {}}), "");
+  EXPECT_NE(refusal(Exited{0, 0, 0, 65, "", "", {}}), "");
+  EXPECT_NE(refusal(Exited{0, 0, 0, 0, "", std::string(1 << 20, 'x'), {}}), "");
+  EXPECT_NE(refusal(Exited{0, 0, 0, 0, "", "", {{ExitSign::Kind::kOther, std::string(1 << 20, 'x')}}}), "");
+  EXPECT_NE(refusal(Exited{0, 0, 0, 0, "", "", std::vector<ExitSign>(kMostSigns + 1)}), "");
   EXPECT_NE(refusal(Listening{{{{}, 65'536}}}), "");
   EXPECT_NE(refusal(Listening{std::vector<ListenedPlace>(17)}), "");
   EXPECT_NE(refusal(Dialed{0, {{1, false, LinkOutcome::kOk, 0, kLeast, 0, 0, 0, 0, ""}}}), "");
@@ -61,7 +63,7 @@ TEST(Bounds, OfTheRest) {
   EXPECT_NE(refusal(Prepared{{false, base::fail(base::ErrorKind::kUnfit, std::string(1 << 20, 'x'))}, ""}), "");
   EXPECT_NE(refusal(Trouble{std::string(1 << 20, 'x')}), "");
   EXPECT_NE(refusal(Pulse{0, 1, std::vector<RankPulse>(5000)}), "");
-  EXPECT_NE(refusal(Dug{1, {{UINT32_MAX, "gdb", ""}}}), "");
+  EXPECT_NE(refusal(Dug{1, {{UINT32_MAX, PieceKind::kToolStack, ""}}}), "");
   EXPECT_NE(refusal(Progress{0, 0, std::string(5000, 'x')}), "");
 }
 

@@ -29,7 +29,7 @@ TEST(ControlMessages, ComeBackWhole) {
   EXPECT_EQ(round_trip(RunEnded{137})->exit_code, 137u);
   EXPECT_EQ(round_trip(Sweep{"20261121-073102-a3f9", 8000})->patience_ms, 8000u);
   base::Result<Swept> swept =
-      round_trip(Swept{{{12, "python train.py", true}, {13, "", false}}, 3, {"process 14 (ray): its environment cannot be read"}});
+      round_trip(Swept{{{12, "python train.py", true}, {13, "", false}}, 3, {{14, "process 14 (ray): its environment cannot be read"}}});
   ASSERT_TRUE(swept.ok());
   ASSERT_EQ(swept->found.size(), 2u);
   EXPECT_EQ(swept->found[0].command, "python train.py");

@@ -133,10 +133,53 @@ TEST(Messages, AllOthers) {
   exited.rank = 9;
   exited.status = 0x8b;
   exited.stopped_by_us = 15;
+  exited.signs = {{ExitSign::Kind::kCgroupKill, "cgroup: /job"}, {ExitSign::Kind::kOther, ""}};
   EXPECT_EQ(round_trip(exited, bytes).stopped_by_us, 15);
+  EXPECT_EQ(round_trip(exited, bytes).signs[0].kind, ExitSign::Kind::kCgroupKill);
+  EXPECT_EQ(round_trip(exited, bytes).signs[0].text, "cgroup: /job");
   EXPECT_EQ(round_trip(Reach{"::1", 1, 3000}, bytes).timeout_ms, 3000u);
   EXPECT_EQ(round_trip(Finished{3, 1}, bytes).left, 1u);
   round_trip(Finish{}, bytes);
+}
+
+// Every byte of a message that holds an enum is set to every value in turn: what is decoded has only values that the enum has.
+template <typename M, typename Known>
+void try_every_value(const M& message, Known known) {
+  std::string bytes;
+  ASSERT_TRUE(encode(bytes, message).ok());
+  const std::string payload = bytes.substr(kFrameHeaderBytes);
+  size_t refused = 0;
+  for (size_t at = 0; at < payload.size(); ++at)
+    for (int value = 0; value < 256; ++value) {
+      std::string changed = payload;
+      changed[at] = static_cast<char>(value);
+      base::Result<M> read = decode<M>(changed);
+      if (!read.ok()) ++refused;
+      else EXPECT_TRUE(known(*read)) << at << " " << value;
+    }
+  EXPECT_GT(refused, 200u);
+}
+
+TEST(Messages, AnUnknownValueOfAnEnumIsRefused) {
+  Output output;
+  output.data = "x\n";
+  try_every_value(output, [](const Output& m) {
+    return (m.stream == Stream::kStdout || m.stream == Stream::kStderr) &&
+           (m.kind == OutputKind::kLines || m.kind == OutputKind::kProgress);
+  });
+  Exited exited;
+  exited.signs = {{ExitSign::Kind::kOther, "x"}};
+  try_every_value(exited, [](const Exited& m) {
+    for (const ExitSign& sign : m.signs)
+      if (sign.kind < ExitSign::Kind::kCgroupKill || sign.kind > ExitSign::Kind::kOther) return false;
+    return true;
+  });
+  Prepared prepared;
+  prepared.outcome = {false, base::fail(base::ErrorKind::kUnfit, "no")};
+  try_every_value(prepared, [](const Prepared& m) { return m.outcome.error.kind <= base::ErrorKind::kInternal; });
+  Dialed dialed;
+  dialed.links = {{3, true, LinkOutcome::kStalled, 110, 5, 6, 7, 9, 8, "10.0.0.1"}};
+  try_every_value(dialed, [](const Dialed& m) { return m.links.empty() || m.links[0].outcome <= LinkOutcome::kError; });
 }
 
 TEST(Messages, ACountThatCannotFitIsRefusedWithoutAllocating) {

@@ -27,7 +27,18 @@ TEST(SampleMessages, ComeBackAsTheyWere) {
   EXPECT_EQ(there_and_back(pulse).ranks.at(0).state, 'R');
   wire::Sampled sampled{7, {}, "{}"};
   EXPECT_EQ(there_and_back(sampled).json, "{}");
-  EXPECT_EQ(there_and_back(wire::Dug{8, {{3, "gdb", "#0 x"}}}).pieces.at(0).bytes, "#0 x");
+  EXPECT_EQ(there_and_back(wire::Dug{8, {{3, wire::PieceKind::kToolStack, "#0 x"}}}).pieces.at(0).bytes, "#0 x");
+}
+
+TEST(SampleMessages, AnUnknownKindOfPieceIsRefused) {
+  std::string frame;
+  ASSERT_TRUE(encode(frame, wire::Dug{8, {{3, wire::PieceKind::kRasReport, "x"}}}).ok());
+  std::string payload = frame.substr(wire::kFrameHeaderBytes);
+  const size_t kind = 4 + 4 + 4;  // after the id, the count and the rank
+  for (int value = 0; value < 256; ++value) {
+    payload[kind] = static_cast<char>(value);
+    EXPECT_EQ(wire::decode<wire::Dug>(payload).ok(), value >= 1 && value <= 4) << value;
+  }
 }
 
 TEST(SampleMessages, ACountThatCannotBeIsRefused) {
