@@ -40,7 +40,7 @@ constexpr os::milliseconds kLookReserve{300};  // beyond the deadline, for what 
 namespace {
 
 // What a look at the job's folder and program finds. Runs in a child: each of these may lie on a server that does not answer.
-wire::Prepared look_at_job(const wire::Prepare& job, const Environment& host, bool& prefix) {
+wire::Prepared look_at_job(const wire::JobSpec& job, const Environment& host, bool& prefix) {
   wire::Prepared answer;
   if (!os::is_folder(job.directory)) {
     answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job.directory + " does not exist")
@@ -72,7 +72,7 @@ void Agent::prepare(wire::Prepare message) {
   job_ = std::move(message);
   begin_lease();
   // The first byte says whether the prefix of PATH is a folder, the rest is the answer.
-  auto look = [job = *job_, host = host_environment_] {
+  auto look = [job = job_->job, host = host_environment_] {
     bool prefix = false;
     std::string frame;
     (void)wire::encode(frame, look_at_job(job, host, prefix));
@@ -88,14 +88,14 @@ void Agent::prepared(base::Result<std::string> looked) {
   if (decoded.ok()) {
     answer = std::move(decoded).value();
   } else {
-    std::string places = job_->directory + ", or a directory of PATH or the program " + job_->argv[0];
+    std::string places = job_->job.directory + ", or a directory of PATH or the program " + job_->job.argv[0];
     base::Error error = base::fail(ErrorKind::kUnfit, "no answer from the file system of " + places)
                             .because(decoded.error().message)
-                            .with_hint("stat " + job_->directory);
+                            .with_hint("stat " + job_->job.directory);
     answer.outcome = {false, std::move(error)};
   }
   if (answer.outcome.ok) {
-    job_environment_ = job_environment(host_environment_, *job_, looked->front() == 'y');
+    job_environment_ = job_environment(host_environment_, job_->job, looked->front() == 'y');
     program_ = answer.program;
     scratch_ = Scratch::create(job_->run_id);
     if (!cgroup_) cgroup_ = machine::OwnCgroup::create(job_->run_id + "-" + std::to_string(::getpid()));
@@ -144,7 +144,7 @@ void Agent::start(const wire::Start& message) {
   if (!job_) return end_everything("Start came before Prepare");
   store_endpoint_ = {message.store_address, static_cast<uint16_t>(message.store_port)};
   for (const auto& [name, value] : message.defaults) job_environment_.emplace(name, value);
-  RankCommand command{program_, job_->argv, job_->directory, scratch_ ? scratch_->path() : "", "", cgroup_ ? cgroup_->join() : -1};
+  RankCommand command{job_->job, program_, scratch_ ? scratch_->path() : "", "", cgroup_ ? cgroup_->join() : -1};
   if (scratch_ && job_environment_.erase(wire::kPythonHookVariable) > 0) command.hook = write_python_hook(scratch_->path());
   for (const wire::RankSpec& spec : message.ranks) {
     RankPlace place;

@@ -8,6 +8,7 @@
 
 #include "hosts/mesh.h"
 #include "machine/facts.h"
+#include "wire/job_spec.h"
 
 namespace phalanx::doctor {
 
@@ -24,10 +25,7 @@ struct HostView {
   bool reached = true;  // it was asked; else its login or agent failed, and that is told apart from the findings
 };
 
-struct JobView {
-  std::vector<std::string> argv;                         // empty: `check` without a command
-  std::vector<std::pair<std::string, std::string>> set;  // by the user: --env, --env-file, exported
-  std::string directory;
+struct JobView : wire::JobSpec {
   int world = 0;
   bool serves_store = true;      // ours; else rank 0 serves it
   std::string master_address;    // asked for by the user; empty: chosen

@@ -32,7 +32,8 @@ enum class Preflight { kStrict, kWarn, kOff };
 // docs/design/supervision.md.
 inline constexpr std::chrono::milliseconds kDefaultLease{30'000};
 
-struct Job {
+// What travels to the hosts is the JobSpec; the rest is the launcher's own.
+struct Job : wire::JobSpec {
   std::string run_id;
   std::string token;    // 16 random bytes; each attempt has its own. Hosts get keys that are derived from it (wire/challenge.h)
   std::string build;    // of this program; an agent of another is refused. Empty: any
@@ -42,14 +43,9 @@ struct Job {
   std::vector<HostRequest> spares;  // take the place of a host that is lost or unfit, in this order
   int least_hosts = 0;              // goes on with so many where no spare is left; 0: with all or not at all
   int max_restarts = 0;
-  std::optional<RanksRule> rule;  // none: the host's slots, else kAuto; given, it wins over slots
-  int count = 0;                  // of kCount
-  std::vector<std::string> argv;
-  std::string directory;
-  wire::Variables set;
+  std::optional<RanksRule> rule;      // none: the host's slots, else kAuto; given, it wins over slots
+  int count = 0;                      // of kCount
   std::vector<std::string> exported;  // names in `set` that default exports pass on, asked for by nobody
-  std::vector<std::string> unset;
-  std::string path_prefix;
   bool serve_store = true;
   std::string master_address;                      // empty: chosen
   int master_port = 0;                             // 0: the kernel chooses

@@ -84,7 +84,7 @@ void HostSweep::take(size_t h, const wire::Swept& swept) {
   host.found.answered = true;
   // Whoever logs in may be shown fewer GPUs than there are (CUDA_VISIBLE_DEVICES): the probe asks the driver.
   wire::Probe probe;
-  probe.directory = "/";
+  probe.job.directory = "/";
   probe.deadline_ms = static_cast<uint32_t>(kProbeDeadline.count());
   std::string frames;
   (void)wire::encode(frames, probe);

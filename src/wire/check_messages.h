@@ -16,11 +16,7 @@ struct ProbePeer {
 };
 struct Probe {
   static constexpr FrameType kType = FrameType::kProbe;
-  std::vector<std::string> argv;  // may be empty
-  std::string directory;
-  Variables set;
-  std::vector<std::string> unset;
-  std::string path_prefix;
+  JobSpec job;
   std::vector<ProbePeer> peers;
   std::vector<uint32_t> ports;
   std::vector<std::string> names;

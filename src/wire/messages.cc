@@ -97,11 +97,7 @@ void fields(W& w, Prepare& m) {
   w(m.run_id);
   w(m.key);
   w(m.lease_ms);
-  w(m.directory);
-  w(m.argv);
-  w.each(m.set, 8);
-  w(m.unset);
-  w(m.path_prefix);
+  fields(w, m.job);
   w(m.boot_id);
 }
 template <typename W>
@@ -180,11 +176,7 @@ void fields(W& w, ProbePeer& m) {
 }
 template <typename W>
 void fields(W& w, Probe& m) {
-  w(m.argv);
-  w(m.directory);
-  w.each(m.set, 8);
-  w(m.unset);
-  w(m.path_prefix);
+  fields(w, m.job);
   w.each(m.peers, 8);
   w(m.ports);
   w(m.names);

@@ -11,10 +11,9 @@
 
 #include "base/result.h"
 #include "wire/frame.h"
+#include "wire/job_spec.h"
 
 namespace phalanx::wire {
-
-using Variables = std::vector<std::pair<std::string, std::string>>;
 
 // A failure on a host, as it travels.
 struct Outcome {
@@ -132,12 +131,8 @@ struct Prepare {
   std::string run_id;
   std::string key;        // wire/challenge.h: for the store, and for reaching it
   uint32_t lease_ms = 0;  // silence of the launcher after which the agent stops everything
-  std::string directory;  // working directory of the ranks
-  std::vector<std::string> argv;
-  Variables set;                   // for every rank
-  std::vector<std::string> unset;  // glob patterns, removed from the host's own environment first
-  std::string path_prefix;         // put in front of the host's PATH if it is a folder there
-  std::string boot_id;             // of the launcher's machine; may be empty
+  JobSpec job;
+  std::string boot_id;  // of the launcher's machine; may be empty
 };
 struct OpenStore {
   static constexpr FrameType kType = FrameType::kOpenStore;

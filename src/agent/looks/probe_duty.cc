@@ -16,8 +16,8 @@ constexpr int64_t kLongestDeadlineMs = 60'000;
 
 machine::ProbeRequest probe_request(const wire::Probe& m, const Environment& host) {
   machine::ProbeRequest request;
-  request.argv = m.argv;
-  request.directory = m.directory;
+  request.argv = m.job.argv;
+  request.directory = m.job.directory;
   request.deadline = os::milliseconds(std::clamp<int64_t>(m.deadline_ms, 200, kLongestDeadlineMs));
   for (const wire::ProbePeer& peer : m.peers) request.peers.push_back({peer.name, peer.addresses});
   for (uint32_t port : m.ports) request.ports.push_back(static_cast<int>(port));
@@ -25,15 +25,11 @@ machine::ProbeRequest probe_request(const wire::Probe& m, const Environment& hos
   request.paths = m.paths;
   request.firewall = m.firewall;
   bool prefix_exists = false;
-  if (!m.path_prefix.empty()) {
-    auto looked = os::run_guarded({{"prefix", [&m] { return std::string(os::is_folder(m.path_prefix) ? "y" : "n"); }}}, kPrefixLook);
+  if (!m.job.path_prefix.empty()) {
+    auto looked = os::run_guarded({{"prefix", [&m] { return std::string(os::is_folder(m.job.path_prefix) ? "y" : "n"); }}}, kPrefixLook);
     prefix_exists = looked[0].ok() && *looked[0] == "y";
   }
-  wire::Prepare prepare;
-  prepare.set = m.set;
-  prepare.unset = m.unset;
-  prepare.path_prefix = m.path_prefix;
-  request.environment = job_environment(host, prepare, prefix_exists);
+  request.environment = job_environment(host, m.job, prefix_exists);
   return request;
 }
 

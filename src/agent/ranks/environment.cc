@@ -26,16 +26,16 @@ std::vector<std::string> to_strings(const Environment& environment) {
   return out;
 }
 
-Environment job_environment(Environment host, const wire::Prepare& prepare, bool prefix_exists) {
+Environment job_environment(Environment host, const wire::JobSpec& job, bool prefix_exists) {
   for (auto it = host.begin(); it != host.end();) {
     bool stale =
-        std::any_of(prepare.unset.begin(), prepare.unset.end(), [&](const std::string& glob) { return base::glob_match(glob, it->first); });
+        std::any_of(job.unset.begin(), job.unset.end(), [&](const std::string& glob) { return base::glob_match(glob, it->first); });
     it = stale ? host.erase(it) : std::next(it);
   }
-  for (const auto& [name, value] : prepare.set) host[name] = value;
-  if (prefix_exists && !prepare.path_prefix.empty()) {
+  for (const auto& [name, value] : job.set) host[name] = value;
+  if (prefix_exists && !job.path_prefix.empty()) {
     std::string& path = host["PATH"];
-    path = path.empty() ? prepare.path_prefix : prepare.path_prefix + ":" + path;
+    path = path.empty() ? job.path_prefix : job.path_prefix + ":" + path;
   }
   if (host.find("PATH") == host.end()) host["PATH"] = "/usr/local/bin:/usr/bin:/bin";
   return host;

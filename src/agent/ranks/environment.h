@@ -17,9 +17,9 @@ using Environment = std::map<std::string, std::string>;
 Environment parse_environment(const char* const* environ_block);
 std::vector<std::string> to_strings(const Environment& environment);
 
-// The host's environment for this job: without what matches prepare.unset (globs), then prepare.set; path_prefix put in
+// The host's environment for this job: without what matches job.unset (globs), then job.set; path_prefix put in
 // front of PATH when `prefix_exists`.
-Environment job_environment(Environment host, const wire::Prepare& prepare, bool prefix_exists);
+Environment job_environment(Environment host, const wire::JobSpec& job, bool prefix_exists);
 
 struct RankPlace {
   uint32_t cpus = 1;  // of the host, for OMP_NUM_THREADS

@@ -66,9 +66,9 @@ base::Status Ranks::spawn(Rank& rank, const Environment& environment, const Rank
   TRY_ASSIGN(os::PipeEnds events, os::make_pipe());
   os::SpawnSpec& spec = rank.spec;
   spec.program = command.program;
-  spec.arguments = command.argv;
+  spec.arguments = command.job.argv;
   spec.environment = to_strings(environment);
-  spec.directory = command.directory;
+  spec.directory = command.job.directory;
   spec.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {events.write.get(), kEventFd}};
   spec.death_signal = SIGKILL;
   spec.join_cgroup = command.join_cgroup;

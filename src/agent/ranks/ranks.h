@@ -17,12 +17,11 @@
 namespace phalanx::agent {
 
 struct RankCommand {
-  std::string program;  // found in the rank's PATH
-  std::vector<std::string> argv;
-  std::string directory;
-  std::string scratch;   // an existing folder of this run for error files; may be empty
-  std::string hook;      // folder of the Python hook; empty: none
-  int join_cgroup = -1;  // as of os::SpawnSpec
+  const wire::JobSpec& job;  // whose ranks they are
+  std::string program;       // found in the rank's PATH
+  std::string scratch;       // an existing folder of this run for error files; may be empty
+  std::string hook;          // folder of the Python hook; empty: none
+  int join_cgroup = -1;      // as of os::SpawnSpec
 };
 
 class Ranks {

@@ -72,9 +72,7 @@ GpuRequest wish_of(const State& s) {
 
 doctor::JobView job_view(const Job& job) {
   doctor::JobView view;
-  view.argv = job.argv;
-  view.set = job.set;
-  view.directory = job.directory;
+  static_cast<wire::JobSpec&>(view) = job;
   view.serves_store = job.serve_store;
   view.master_address = job.master_address;
   view.master_port = job.master_port;
@@ -109,11 +107,7 @@ void Step::probe(size_t h) {
     probe.peers.push_back({s.job.hosts[peer].target.name, {}});
     for (const wire::Address& a : s.hosts[peer].hello.addresses) probe.peers.back().addresses.push_back(a.address);
   }
-  probe.argv = s.job.argv;
-  probe.directory = s.job.directory;
-  probe.set = s.job.set;
-  probe.unset = s.job.unset;
-  probe.path_prefix = s.job.path_prefix;
+  probe.job = s.job;
   if (s.job.master_port != 0) probe.ports.push_back(static_cast<uint32_t>(s.job.master_port));
   if (!s.job.master_address.empty()) probe.names.push_back(s.job.master_address);
   probe.paths = s.job.paths;

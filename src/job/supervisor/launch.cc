@@ -57,11 +57,7 @@ void Step::prepare_hosts() {
   prepare.run_id = s.job.run_id;
   prepare.key = wire::key_for(wire::Purpose::kStore, s.job.token);
   prepare.lease_ms = static_cast<uint32_t>(s.job.lease.count());
-  prepare.directory = s.job.directory;
-  prepare.argv = s.job.argv;
-  prepare.set = s.job.set;
-  prepare.unset = s.job.unset;
-  prepare.path_prefix = s.job.path_prefix;
+  prepare.job = s.job;
   prepare.boot_id = s.job.boot_id;
   for (size_t h = 0; h < s.hosts.size(); ++h) send(h, prepare);
   open_store();

@@ -7,17 +7,17 @@ namespace {
 
 TEST(Environment, StaleNamesGoAndTheJobsComeIn) {
   const char* block[] = {"PATH=/bin", "RANK=7", "OMPI_COMM_WORLD_RANK=3", "HOME=/h", "=bad", "noequals", "HOME=/second", nullptr};
-  wire::Prepare prepare;
-  prepare.unset = {"RANK", "OMPI_*"};
-  prepare.set = {{"A", "1"}, {"A", "2"}};
-  prepare.path_prefix = "/env/bin";
-  Environment env = job_environment(parse_environment(block), prepare, true);
+  wire::JobSpec job;
+  job.unset = {"RANK", "OMPI_*"};
+  job.set = {{"A", "1"}, {"A", "2"}};
+  job.path_prefix = "/env/bin";
+  Environment env = job_environment(parse_environment(block), job, true);
   EXPECT_EQ(env.count("RANK"), 0u);
   EXPECT_EQ(env.count("OMPI_COMM_WORLD_RANK"), 0u);
   EXPECT_EQ(env["HOME"], "/h");
   EXPECT_EQ(env["A"], "2") << "the last of a name counts";
   EXPECT_EQ(env["PATH"], "/env/bin:/bin");
-  EXPECT_EQ(job_environment(parse_environment(block), prepare, false)["PATH"], "/bin") << "a folder the host does not have is left out";
+  EXPECT_EQ(job_environment(parse_environment(block), job, false)["PATH"], "/bin") << "a folder the host does not have is left out";
   EXPECT_FALSE(job_environment({}, {}, false)["PATH"].empty());
 }
 

@@ -79,7 +79,8 @@ class RanksTest : public testing::Test {
   }
   void start(const std::string& program, const std::string& directory = "/") {
     wire::RankSpec spec;
-    ranks_->start(spec, {{"PATH", "/usr/bin:/bin"}}, {program, {program}, directory, "", ""}, {});
+    const wire::JobSpec job{.argv = {program}, .directory = directory, .set = {}, .unset = {}, .path_prefix = {}};
+    ranks_->start(spec, {{"PATH", "/usr/bin:/bin"}}, {job, program, "", ""}, {});
   }
   // The next frame of this kind that the ranks have for the launcher.
   template <typename Message>

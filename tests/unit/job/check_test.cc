@@ -14,8 +14,8 @@ TEST(Checks, ProbeEveryHostOverTheConnectionThatIsThere) {
   auto probes = s.sent<wire::Probe>();
   ASSERT_EQ(probes.size(), 2u);
   EXPECT_TRUE(s.sent<wire::Prepare>().empty());
-  EXPECT_EQ(probes[0].second.argv, (std::vector<std::string>{"python", "train.py"}));
-  EXPECT_EQ(probes[0].second.set[0].first, "NCCL_DEBUG");
+  EXPECT_EQ(probes[0].second.job.argv, (std::vector<std::string>{"python", "train.py"}));
+  EXPECT_EQ(probes[0].second.job.set[0].first, "NCCL_DEBUG");
   EXPECT_EQ(probes[0].second.ports, std::vector<uint32_t>{29'500});
   ASSERT_EQ(probes[0].second.peers.size(), 1u);
   EXPECT_EQ(probes[0].second.peers[0].name, "h2");

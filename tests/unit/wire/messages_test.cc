@@ -30,21 +30,21 @@ TEST(Messages, PrepareCarriesEveryByte) {
   m.run_id = "20261121-073102-a3f9";
   m.key = std::string("\0\1\2\xff", 4);
   m.lease_ms = 6000;
-  m.directory = "/data/训练";
-  m.argv = {"python", "-c", "print(\"a b\")\n$HOME 'q'", "", std::string(200'000, 'x'), "\xff\xfe"};
-  m.set = {{"A", "1"}, {"A", "2"}, {"EMPTY", ""}, {"NEWLINE", "a\nb"}};
-  m.unset = {"SLURM_*"};
-  m.path_prefix = "/opt/env/bin";
+  m.job.directory = "/data/训练";
+  m.job.argv = {"python", "-c", "print(\"a b\")\n$HOME 'q'", "", std::string(200'000, 'x'), "\xff\xfe"};
+  m.job.set = {{"A", "1"}, {"A", "2"}, {"EMPTY", ""}, {"NEWLINE", "a\nb"}};
+  m.job.unset = {"SLURM_*"};
+  m.job.path_prefix = "/opt/env/bin";
   m.boot_id = "0f6b1c1e-5a0c-4b7e-9d51-3c1f3f2a9b10";
   Prepare back = round_trip(m, bytes);
   EXPECT_EQ(back.run_id, m.run_id);
   EXPECT_EQ(back.key, m.key);
   EXPECT_EQ(back.lease_ms, m.lease_ms);
-  EXPECT_EQ(back.directory, m.directory);
-  EXPECT_EQ(back.argv, m.argv);
-  EXPECT_EQ(back.set, m.set);
-  EXPECT_EQ(back.unset, m.unset);
-  EXPECT_EQ(back.path_prefix, m.path_prefix);
+  EXPECT_EQ(back.job.directory, m.job.directory);
+  EXPECT_EQ(back.job.argv, m.job.argv);
+  EXPECT_EQ(back.job.set, m.job.set);
+  EXPECT_EQ(back.job.unset, m.job.unset);
+  EXPECT_EQ(back.job.path_prefix, m.job.path_prefix);
   EXPECT_EQ(back.boot_id, m.boot_id);
 }
 
@@ -64,8 +64,8 @@ TEST(Messages, ErrorsTravelWhole) {
 TEST(Messages, ChecksTravelWhole) {
   std::string bytes;
   Probe probe;
-  probe.argv = {"python", "train.py"};
-  probe.set = {{"A", "1"}};
+  probe.job.argv = {"python", "train.py"};
+  probe.job.set = {{"A", "1"}};
   probe.peers = {{"gpu02", {"10.0.0.2", "fd00::2"}}, {"gpu03", {}}};
   probe.ports = {29500, 65535};
   probe.names = {"master"};

@@ -1,0 +1,29 @@
+// What the ranks of a job are to run, and with which environment: one object, from the command line to the agent that starts them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace phalanx::wire {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+struct JobSpec {
+  std::vector<std::string> argv;   // empty: no command was given
+  std::string directory;           // working directory of the ranks
+  Variables set;                   // for every rank: by --env, --env-file, exported
+  std::vector<std::string> unset;  // glob patterns, removed from the host's own environment first
+  std::string path_prefix;         // put in front of the host's PATH if it is a folder there
+};
+
+template <typename W>
+void fields(W& w, JobSpec& m) {
+  w(m.argv);
+  w(m.directory);
+  w.each(m.set, 8);
+  w(m.unset);
+  w(m.path_prefix);
+}
+
+}  // namespace phalanx::wire
