@@ -13,12 +13,12 @@
 #include "os/clock.h"
 #include "wire/check_messages.h"
 #include "wire/guard_end.h"
+#include "wire/rank_event.h"
 #include "wire/sample_messages.h"
 
 namespace phalanx::job {
 
 // --- events ----------------------------------------------------------------------------------------------------------
-// A frame other than output and progress, which need no decision.
 using FromHost =
     std::variant<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Exited, wire::Connected, wire::Pong,
                  wire::Finished, wire::Trouble, wire::Probed, wire::Listening, wire::Dialed, wire::Sampled, wire::Dug>;
@@ -31,9 +31,20 @@ struct HostEnded {
   base::Error error;
   std::optional<wire::GuardEnd> guard = {};  // the guard of its agent has ended the ranks
 };  // its connection is over, wanted or not
+// What ranks say and use while they run. No decision follows at once, and there are many: nothing is sent or told for them.
+struct RankAdvanced {
+  uint32_t rank = 0;
+  wire::RankProgress progress;
+};
+struct HostReported {
+  size_t host = 0;
+  size_t bytes = 0;                                              // of the frame
+  std::variant<wire::Output, RankAdvanced, wire::Pulse> report;  // an Output's data is valid during the step
+};
 struct OperatorSignal {
-  int signal = 0;
-};  // SIGINT, SIGTERM, SIGHUP
+  int signal = 0;                                       // SIGINT, SIGTERM, SIGHUP
+  std::optional<std::chrono::milliseconds> grace = {};  // instead of the job's own
+};
 struct Tick {};  // at least every 250 ms
 // Between two attempts: what a host that had not said its end answers when it is asked in a new login (ProveEmpty).
 struct HostProved {
@@ -45,7 +56,7 @@ struct HostProved {
   } proof = Proof::kUnknown;
   size_t candidate = 0;  // of the run's pool
 };
-using Event = std::variant<HostSaid, HostEnded, OperatorSignal, Tick, HostProved>;
+using Event = std::variant<HostSaid, HostReported, HostEnded, OperatorSignal, Tick, HostProved>;
 
 // --- the end -----------------------------------------------------------------------------------------------------------
 struct Verdict {

@@ -144,9 +144,7 @@ void begin_attempt(Run& run, os::Mono now) {
     candidate.asked_until.reset();
   }
   for (size_t m : run.members) run.pool[m].out_since.reset();
-  int64_t wall_less_mono_ns = run.attempt.wall_less_mono_ns;
-  run.attempt = initial_state(job_of(run), now);
-  run.attempt.wall_less_mono_ns = wall_less_mono_ns;
+  run.attempt = initial_state(job_of(run), now, run.attempt.wall_less_mono_ns);
 }
 
 // The answer of a host counts more than the time that has passed: one that is being asked is waited for.
@@ -187,18 +185,19 @@ Actions step_waiting(Run& run, const Event& event, os::Mono now) {
 
 }  // namespace
 
-Run begin_run(Job job, os::Mono now) {
+Run begin_run(Job job, os::Mono now, int64_t wall_less_mono_ns) {
   Run run;
   for (const std::vector<HostRequest>* list : {&job.hosts, &job.spares})
     for (const HostRequest& request : *list) run.pool.push_back({request, std::nullopt, std::nullopt});
   for (size_t h = 0; h < job.hosts.size(); ++h) run.members.push_back(h);
   run.job = std::move(job);
-  run.attempt = initial_state(job_of(run), now);
+  run.attempt = initial_state(job_of(run), now, wall_less_mono_ns);
   return run;
 }
 
 Actions step(Run& run, const Event& event, os::Mono now, int number) {
-  bool of_a_host = std::holds_alternative<HostSaid>(event) || std::holds_alternative<HostEnded>(event);
+  bool of_a_host =
+      std::holds_alternative<HostSaid>(event) || std::holds_alternative<HostReported>(event) || std::holds_alternative<HostEnded>(event);
   if (of_a_host && (number != run.number || run.waiting)) return {};
   return step(run, event, now);
 }

@@ -51,7 +51,7 @@ struct Run {
 };
 
 // job.hosts: at least one. The caller opens the hosts of run.attempt.job first.
-Run begin_run(Job job, os::Mono now);
+Run begin_run(Job job, os::Mono now, int64_t wall_less_mono_ns = 0);
 Actions step(Run& run, const Event& event, os::Mono now);
 // The same for what came over a connection of the attempt with this run.number: of an attempt that has ended nothing is heard.
 Actions step(Run& run, const Event& event, os::Mono now, int number);

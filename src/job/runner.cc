@@ -52,8 +52,7 @@ base::Result<Verdict> Runner::run(Job job, const std::vector<const hosts::Transp
   payload_ = &payload;
   transports_ = transports;
   options_ = options;
-  run_ = std::make_unique<Run>(begin_run(std::move(job), os::mono_now()));
-  run_->attempt.wall_less_mono_ns = os::wall_now_ns() - os::mono_now().ns;
+  run_ = std::make_unique<Run>(begin_run(std::move(job), os::mono_now(), os::wall_now_ns() - os::mono_now().ns));
   TRY(loop_.on_child([this](pid_t pid, int status) { on_child(pid, status); }));
   for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) {
@@ -103,38 +102,38 @@ void Runner::on_child(pid_t pid, int status) {
 
 void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
   if (number != run_->number || run_->waiting) return;  // what an attempt's connections still say after its end
-  if (frame.type == wire::FrameType::kOutput) {
-    base::Result<wire::Output> output = wire::decode<wire::Output>(frame.payload);
-    if (!output.ok()) return cut_for_bad_frame(host, frame, output.error());
-    os::Mono now = os::mono_now();
-    if (!said(run_->attempt, host, *output, now)) return cut_for_bad_frame(host, frame, another_hosts_rank());
-    heard(run_->attempt, host, frame.payload.size(), now);
-    int64_t age_ns = now.ns - (output->at_ns - run_->attempt.hosts[host].clock_offset_ns);
-    audience_.output(run_->attempt, *output, os::wall_now_ns() - age_ns);
-    return;
-  }
-  if (frame.type == wire::FrameType::kProgress) {
-    base::Result<wire::Progress> progress = wire::decode<wire::Progress>(frame.payload);
-    if (!progress.ok()) return cut_for_bad_frame(host, frame, progress.error());
-    if (!is_rank_of(run_->attempt, host, progress->rank)) return cut_for_bad_frame(host, frame, another_hosts_rank());
-    os::Mono now = os::mono_now();
-    heard(run_->attempt, host, frame.payload.size(), now);
-    base::Result<wire::RankProgress> parsed = wire::parse_rank_progress(progress->line);
-    if (!parsed.ok()) return;
-    progressed(run_->attempt, host, progress->rank, *parsed, now);
-    audience_.progress(run_->attempt, static_cast<int>(progress->rank), *parsed);
-    return;
-  }
-  if (frame.type == wire::FrameType::kPulse) {
-    base::Result<wire::Pulse> pulse = wire::decode<wire::Pulse>(frame.payload);
-    if (!pulse.ok()) return cut_for_bad_frame(host, frame, pulse.error());
-    if (!pulsed(run_->attempt, host, *pulse)) return cut_for_bad_frame(host, frame, another_hosts_rank());
-    heard(run_->attempt, host, frame.payload.size(), os::mono_now());
-    return;
-  }
+  if (frame.type == wire::FrameType::kOutput || frame.type == wire::FrameType::kProgress || frame.type == wire::FrameType::kPulse)
+    return on_report(host, frame);
   base::Result<FromHost> message = decode_any(frame);
   if (!message.ok()) return cut_for_bad_frame(host, frame, message.error());
   feed(HostSaid{host, std::move(message).value()}, number);
+}
+
+void Runner::on_report(size_t host, const wire::Frame& frame) {
+  HostReported event{host, frame.payload.size(), {}};
+  bool understood = true;  // a line of progress is the program's own: one that cannot be read is a sign of life and no more
+  base::Status read = [&]() -> base::Status {
+    if (frame.type == wire::FrameType::kOutput) {
+      TRY_ASSIGN(event.report, wire::decode<wire::Output>(frame.payload));
+    } else if (frame.type == wire::FrameType::kPulse) {
+      TRY_ASSIGN(event.report, wire::decode<wire::Pulse>(frame.payload));
+    } else {
+      TRY_ASSIGN(wire::Progress progress, wire::decode<wire::Progress>(frame.payload));
+      base::Result<wire::RankProgress> parsed = wire::parse_rank_progress(progress.line);
+      understood = parsed.ok();
+      event.report = RankAdvanced{progress.rank, understood ? *parsed : wire::RankProgress{}};
+    }
+    return is_of_its_own(run_->attempt, event) ? base::ok() : another_hosts_rank();
+  }();
+  if (!read.ok()) return cut_for_bad_frame(host, frame, read.error());
+  os::Mono now = os::mono_now();
+  for (const Action& action : step(*run_, event, now)) perform(action);
+  if (auto* output = std::get_if<wire::Output>(&event.report)) {
+    int64_t age_ns = now.ns - (output->at_ns - run_->attempt.hosts[host].clock_offset_ns);
+    audience_.output(run_->attempt, *output, os::wall_now_ns() - age_ns);
+  } else if (auto* advanced = std::get_if<RankAdvanced>(&event.report); advanced && understood) {
+    audience_.progress(run_->attempt, static_cast<int>(advanced->rank), advanced->progress);
+  }
 }
 
 void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame, const base::Error& why) {
@@ -191,8 +190,7 @@ void Runner::send(size_t host, const ToHost& message) {
 
 void Runner::stop(std::optional<os::milliseconds> grace, bool kill) {
   if (!run_ || verdict_) return;
-  if (grace) run_->job.grace = run_->attempt.job.grace = *grace;
-  feed(OperatorSignal{SIGTERM});
+  feed(OperatorSignal{SIGTERM, grace});
   if (kill) feed(OperatorSignal{SIGTERM});
 }
 

@@ -47,6 +47,7 @@ class Runner {
   void on_child(pid_t pid, int status);
   // number: of the attempt (run.h) whose connection it came over.
   void on_frame(int number, size_t host, const wire::Frame& frame);
+  void on_report(size_t host, const wire::Frame& frame);
   void feed(const Event& event, std::optional<int> number = std::nullopt);
   void perform(const Action& action);
   void send(size_t host, const ToHost& message);

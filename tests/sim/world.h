@@ -5,6 +5,7 @@
 //   budgets are kept · the run ends when its operator wants it to · the verdict is what was injected.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,7 +45,7 @@ class World {
     size_t host = 0;   // of the pool
     bool alive = false, open = true /* the launcher's end */, finishing = false, mad = false, only_pings = false, hostile = false;
     bool said_hello = false;
-    os::Mono last_up, last_down;
+    os::Mono last_up, last_down, last_report;
     os::Mono stopped_until, guard_stopped_until;  // kAgentStopped, kGuardStopped
     agent::Lease lease;
     int64_t orders = 0;                     // given to the guard; the last one counts
@@ -97,6 +98,7 @@ class World {
   void answer(Agent& agent, const wire::Dig& m);
   void begin_pulses(Rank& rank);
   void begin_steps(Rank& rank, int64_t step);
+  void report(Rank& rank, decltype(job::HostReported::report) what);
   void start_rank(Agent& agent, const wire::RankSpec& spec);
   void end_rank(Rank& rank, int status, const std::string& last_words);
   void die_slowly(Rank& rank);
@@ -139,6 +141,7 @@ class World {
   std::vector<Host> hosts_;
   std::vector<std::unique_ptr<Agent>> agents_;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  std::deque<std::string> lines_;       // of output, as long as the events that show them
   std::map<size_t, Agent*> connected_;  // by place, of the current attempt
   os::Mono asleep_until_;
   int sigints_ = 0;

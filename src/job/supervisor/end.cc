@@ -106,8 +106,9 @@ std::vector<int> Step::awaited() const {
   return ranks;
 }
 
-void Step::on(const OperatorSignal&) {
+void Step::on(const OperatorSignal& event) {
   ++s.operator_signals;
+  if (event.grace) s.job.grace = *event.grace;
   if (s.phase == Phase::kFinishing || s.phase == Phase::kEnded) return;
   if (s.phase < Phase::kRunning) {
     Verdict verdict;

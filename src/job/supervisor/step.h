@@ -30,6 +30,7 @@ struct Step {
   bool alive(size_t h) const { return s.hosts[h].open && !s.hosts[h].ended; }
 
   void on(const HostSaid& event);
+  void on(const HostReported& event);
   void on(const HostEnded& event);
   void on(const OperatorSignal& event);
   void on(const Tick&);

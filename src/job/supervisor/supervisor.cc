@@ -13,6 +13,20 @@ void Step::on(const HostSaid& event) {
   std::visit([&](const auto& message) { take(event.host, message); }, event.message);
 }
 
+void Step::on(const HostReported& event) {
+  if (!is_of_its_own(s, event)) return;
+  s.hosts[event.host].heard = now;
+  s.hosts[event.host].heard_since += event.bytes;
+  if (auto* output = std::get_if<wire::Output>(&event.report)) {
+    s.stall.movement.output(static_cast<int>(output->rank), output->data, output->kind == wire::OutputKind::kProgress, now);
+  } else if (auto* pulse = std::get_if<wire::Pulse>(&event.report)) {
+    s.slow.stragglers.take(*pulse);
+  } else if (auto& advanced = std::get<RankAdvanced>(event.report); advanced.progress.step) {
+    s.ranks[advanced.rank].step = advanced.progress.step;
+    s.stall.movement.step(static_cast<int>(advanced.rank), *advanced.progress.step, now);
+  }
+}
+
 bool Step::is_rank_of(size_t h, uint32_t rank) const { return job::is_rank_of(s, h, rank); }
 
 void Step::take(size_t h, const wire::Exited& m) {
@@ -93,8 +107,9 @@ void Step::on(const Tick&) {
   maybe_finished();
 }
 
-State initial_state(Job job, os::Mono now) {
+State initial_state(Job job, os::Mono now, int64_t wall_less_mono_ns) {
   State state;
+  state.wall_less_mono_ns = wall_less_mono_ns;
   state.hosts.resize(job.hosts.size());
   for (HostState& host : state.hosts) host.heard = now;
   state.begun_at = state.ticked = now;
@@ -104,16 +119,12 @@ State initial_state(Job job, os::Mono now) {
 
 Actions step(State& state, const Event& event, os::Mono now) {
   Step one{state, now, {}};
-  one.notice_sleep();
+  // Not for a report: it is read in a row of many, and what the next tick sees is enough.
+  if (!std::holds_alternative<HostReported>(event)) one.notice_sleep();
   std::visit([&](const auto& e) { one.on(e); }, event);
   auto end = std::find_if(one.actions.begin(), one.actions.end(), [](const Action& a) { return std::holds_alternative<End>(a); });
   if (end != one.actions.end()) one.actions.erase(end + 1, one.actions.end());  // a loop over the hosts may still have been under way
   return std::move(one.actions);
-}
-
-void heard(State& state, size_t host, size_t bytes, os::Mono now) {
-  state.hosts[host].heard = now;
-  state.hosts[host].heard_since += bytes;
 }
 
 // Asked for every frame of output: without a search over the hosts.
@@ -123,25 +134,12 @@ bool is_rank_of(const State& state, size_t host, uint32_t rank) {
   return after_first >= 0 && after_first < state.plan->hosts[host].ranks;
 }
 
-bool progressed(State& state, size_t host, uint32_t rank, const wire::RankProgress& progress, os::Mono now) {
-  if (!is_rank_of(state, host, rank)) return false;
-  if (!progress.step) return true;
-  state.ranks[rank].step = progress.step;
-  state.stall.movement.step(static_cast<int>(rank), *progress.step, now);
-  return true;
-}
-
-bool pulsed(State& state, size_t host, const wire::Pulse& pulse) {
-  for (const wire::RankPulse& rank : pulse.ranks)
-    if (!is_rank_of(state, host, rank.rank)) return false;
-  state.slow.stragglers.take(pulse);
-  return true;
-}
-
-bool said(State& state, size_t host, const wire::Output& output, os::Mono now) {
-  if (!is_rank_of(state, host, output.rank)) return false;
-  state.stall.movement.output(static_cast<int>(output.rank), output.data, output.kind == wire::OutputKind::kProgress, now);
-  return true;
+bool is_of_its_own(const State& state, const HostReported& event) {
+  if (auto* pulse = std::get_if<wire::Pulse>(&event.report))
+    return std::all_of(pulse->ranks.begin(), pulse->ranks.end(),
+                       [&](const wire::RankPulse& rank) { return is_rank_of(state, event.host, rank.rank); });
+  auto* output = std::get_if<wire::Output>(&event.report);
+  return is_rank_of(state, event.host, output ? output->rank : std::get<RankAdvanced>(event.report).rank);
 }
 
 }  // namespace phalanx::job

@@ -95,16 +95,14 @@ struct State {
   std::optional<Verdict> verdict;  // set when the end is decided before the ranks' ends are looked at
 };
 
-State initial_state(Job job, os::Mono now);
+// wall_less_mono_ns: of our clocks.
+State initial_state(Job job, os::Mono now, int64_t wall_less_mono_ns = 0);
+// The only way in which the state changes.
 Actions step(State& state, const Event& event, os::Mono now);
-// Output and progress frames need no decision but are a sign of life.
-void heard(State& state, size_t host, size_t bytes, os::Mono now);
 // Whether the rank is placed on that host, and runs or has run. No host may speak of the ranks of another.
 bool is_rank_of(const State& state, size_t host, uint32_t rank);
-// False, and nothing is changed: the rank is not one of the host's. The frame makes no sense.
-bool progressed(State& state, size_t host, uint32_t rank, const wire::RankProgress& progress, os::Mono now);
-bool pulsed(State& state, size_t host, const wire::Pulse& pulse);
-bool said(State& state, size_t host, const wire::Output& output, os::Mono now);
+// Whether all ranks it speaks of are the host's. Of another report nothing is kept, and the frame was malformed.
+bool is_of_its_own(const State& state, const HostReported& event);
 
 // Which of the ends came first (verdict.cc). For a run whose ranks are all over.
 Verdict judge(const State& state);

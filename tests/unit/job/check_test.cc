@@ -249,9 +249,8 @@ TEST(Checks, FactsThatCannotBeReadAreAHostWithoutFacts) {
 }
 
 TEST(Checks, ClocksAreComparedThroughTheShortestRoundTrip) {
-  Checking s({1, 1}, checked(true));
   constexpr int64_t kWall = 1'700'000'000'000'000'000;  // a clock before 1970 is refused
-  s.state.wall_less_mono_ns = kWall;
+  Checking s({1, 1}, checked(true), kWall);
   s.pass(milliseconds(200));  // a pong: the monotonic offsets are known
   for (size_t h = 0; h < 2; ++h) {
     machine::Facts facts = facts_of(h);

@@ -35,7 +35,9 @@ inline wire::Probed probed(const machine::Facts& facts) { return {{}, base::to_t
 
 // A script whose hosts answer the checks as healthy ones do, until `dial` says otherwise.
 struct Checking : Script {
-  Checking(std::vector<int> slots, Job job) : Script(std::move(slots), std::move(job)) { open_all(); }
+  Checking(std::vector<int> slots, Job job, int64_t wall_less_mono_ns = 0) : Script(std::move(slots), std::move(job), wall_less_mono_ns) {
+    open_all();
+  }
 
   void probe_all() {
     for (size_t h = 0; h < state.hosts.size(); ++h) say(h, probed(facts_of(h)));

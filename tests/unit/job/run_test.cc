@@ -72,7 +72,7 @@ class Series {
     wire::RankProgress progress;
     progress.step = step;
     size_t host = static_cast<size_t>(run.attempt.plan->host_of(rank));
-    EXPECT_TRUE(progressed(run.attempt, host, static_cast<uint32_t>(rank), progress, now));
+    feed(HostReported{host, 100, RankAdvanced{static_cast<uint32_t>(rank), progress}});
   }
   void finish() {
     for (size_t h = 0; h < hosts() && !run.waiting && !run.ended; ++h)

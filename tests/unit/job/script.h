@@ -16,7 +16,7 @@ inline int exited(int code) { return code << 8; }  // as waitpid encodes it
 
 class Script {
  public:
-  explicit Script(std::vector<int> slots, Job job = {}) {
+  explicit Script(std::vector<int> slots, Job job = {}, int64_t wall_less_mono_ns = 0) {
     for (size_t h = 0; h < slots.size(); ++h) {
       HostRequest request;
       request.target = {"h" + std::to_string(h + 1), "h" + std::to_string(h + 1), 0};
@@ -25,7 +25,7 @@ class Script {
     }
     if (job.argv.empty()) job.argv = {"true"};
     job.run_id = "test-run";
-    state = initial_state(std::move(job), now);
+    state = initial_state(std::move(job), now, wall_less_mono_ns);
   }
 
   void feed(const Event& event) {

@@ -73,7 +73,7 @@ class Stalls : public testing::Test {
     s_->pass(200ms);
     wire::RankProgress progress;
     progress.step = step;
-    for (uint32_t rank : {0u, 1u}) EXPECT_TRUE(job::progressed(s_->state, rank, rank, progress, s_->now));  // one rank per host
+    for (uint32_t rank : {0u, 1u}) s_->feed(job::HostReported{rank, 100, job::RankAdvanced{rank, progress}});  // one rank per host
   }
   // What a host says of its one rank: it sleeps, or waits in a collective.
   void answer(size_t host, bool sleeps) {

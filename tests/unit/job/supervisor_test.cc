@@ -112,21 +112,27 @@ TEST(Supervisor, ARankThatWasOnItsWayOutIsTheCauseOfItsPeersFailure) {
 TEST(Supervisor, AHostSpeaksOfItsOwnRanksOnly) {
   Script s({1, 2});
   wire::Output output;
-  EXPECT_FALSE(said(s.state, 0, output, s.now)) << "nothing runs yet";
+  EXPECT_FALSE(is_of_its_own(s.state, {0, 1, output})) << "nothing runs yet";
   s.run_all();
   for (auto [host, rank, its_own] :
        {std::tuple{0, 0, true}, {1, 1, true}, {1, 2, true}, {0, 1, false}, {0, 2, false}, {1, 0, false}, {1, 3, false}, {0, -1, false}}) {
     size_t h = static_cast<size_t>(host);
     output.rank = static_cast<uint32_t>(rank);
-    EXPECT_EQ(said(s.state, h, output, s.now), its_own);
+    auto report = [&, its = its_own](auto what) {
+      s.state.hosts[h].heard_since = 0;
+      EXPECT_EQ(is_of_its_own(s.state, {h, 1, what}), its);
+      s.feed(HostReported{h, 1, what});
+      EXPECT_EQ(s.state.hosts[h].heard_since, its ? 1u : 0u);
+    };
+    report(output);
     wire::RankProgress progress;
     progress.step = 7;
-    EXPECT_EQ(progressed(s.state, h, output.rank, progress, s.now), its_own);
+    report(RankAdvanced{output.rank, progress});
     wire::Pulse pulse;
     pulse.window_ms = 1000;
     pulse.ranks.resize(1);
     pulse.ranks[0].rank = output.rank;
-    EXPECT_EQ(pulsed(s.state, h, pulse), its_own);
+    report(pulse);
   }
 }
 
@@ -208,9 +214,11 @@ TEST(Supervisor, ASilentHostIsLostAndTheOthersAreStopped) {
 TEST(Supervisor, AHostThatDoesNotAnswerIsLostThoughALittleIsHeard) {
   Script s({1, 1});
   s.run_all();
+  wire::Output output;
+  output.rank = 1;
   for (int i = 0; i < 11; ++i) {
     s.pass(milliseconds(500), {1});
-    heard(s.state, 1, 200, s.now);
+    s.feed(HostReported{1, 200, output});
   }
   ASSERT_EQ(s.state.phase, Phase::kStopping);
   EXPECT_EQ(s.state.lost_host, 1u);
@@ -221,9 +229,11 @@ TEST(Supervisor, AHostThatDoesNotAnswerIsLostThoughALittleIsHeard) {
 TEST(Supervisor, AHostThatTalksMuchMayAnswerLate) {
   Script s({1, 1});
   s.run_all();
+  wire::Output output;
+  output.rank = 1;
   for (int i = 0; i < 24; ++i) {
     s.pass(milliseconds(500), {1});
-    heard(s.state, 1, 20'000, s.now);
+    s.feed(HostReported{1, 20'000, output});
   }
   EXPECT_EQ(s.state.phase, Phase::kRunning);
 }
