@@ -22,12 +22,12 @@ struct QueuedGroup::Task {
 
 class QueuedGroup::Waiting final : public Pending {
  public:
-  Waiting(QueuedGroup& front, std::shared_ptr<Task> task) : front_(front), task_(std::move(task)) {}
-  void wait() override { front_.wait_for(task_); }
+  Waiting(QueuedGroup& group, std::shared_ptr<Task> task) : group_(group), task_(std::move(task)) {}
+  void wait() override { group_.wait_for(task_); }
   bool begun() const override { return task_->begun; }
 
  private:
-  QueuedGroup& front_;
+  QueuedGroup& group_;
   std::shared_ptr<Task> task_;
 };
 

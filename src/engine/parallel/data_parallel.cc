@@ -18,7 +18,7 @@ constexpr std::chrono::minutes kStepTimeout{30};
 }  // namespace
 
 DataParallel::~DataParallel() {
-  if (!residency_) return;
+  if (!param_gather_) return;
   gradients_.reset();
   at::NoGradGuard no_grad;
   for (size_t u = 0; u < units_.size(); ++u)
@@ -33,7 +33,7 @@ void DataParallel::backward(const at::Tensor& loss, bool last) {
 }
 
 void DataParallel::check() const {
-  if (residency_) residency_->rethrow();
+  if (param_gather_) param_gather_->rethrow();
 }
 
 void DataParallel::clear() { gradients_->clear(); }
@@ -45,7 +45,7 @@ StepResult DataParallel::step(optim::Optimizer& optimizer, const StepOptions& op
   StepResult result;
   result.norm = grad_norm() / options.loss_scale;
   result.finite = std::isfinite(result.norm);
-  if (residency_) residency_->release_all();
+  if (param_gather_) param_gather_->release_all();
   if (result.finite) {
     // Every rank has come to grad_norm(): nobody computes with the parameters any more.
     if (options_.offload) copy_for_offload(true);
@@ -57,7 +57,7 @@ StepResult DataParallel::step(optim::Optimizer& optimizer, const StepOptions& op
     if (options_.offload) copy_for_offload(false);
     finish_spreading();
   }
-  if (residency_) residency_->end_step();
+  if (param_gather_) param_gather_->end_step();
   clear();
   if (options_.broadcast_buffers) sync_buffers();
   return result;
@@ -92,7 +92,7 @@ void DataParallel::finish_spreading() {
 
 void DataParallel::loaded() {
   at::NoGradGuard no_grad;
-  if (residency_) residency_->release_all();
+  if (param_gather_) param_gather_->release_all();
   for (size_t u = 0; u < units_.size(); ++u) {
     if (!rows_[u].params.is_same(held(u))) held(u).copy_(rows_[u].params);
     spread(u);
@@ -158,7 +158,7 @@ MemoryUse DataParallel::memory() const {
     use.parameters += static_cast<int64_t>(held.nbytes()) / (shared_ ? group_.world() : 1);
     if (options_.compute != at::kFloat || options_.offload) use.parameters += static_cast<int64_t>(rows_[u].params.nbytes());
   }
-  if (residency_) use.parameters += residency_->live_bytes_peak();
+  if (param_gather_) use.parameters += param_gather_->live_bytes_peak();
   use.gradients = gradients_->held_bytes();
   return use;
 }

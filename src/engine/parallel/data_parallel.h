@@ -111,7 +111,7 @@ class DataParallel {
   struct Place {                     // of one unit
     at::Tensor whole;                // parameters in the compute dtype; stage 3: without memory
     at::Tensor own;                  // this rank's slice in the compute dtype
-    std::optional<size_t> resident;  // number in residency_
+    std::optional<size_t> resident;  // number in param_gather_
   };
   DataParallel(torch::nn::Module& module, comm::Group& group, Options options)
       : module_(module), group_(group), options_(std::move(options)) {}
@@ -146,7 +146,7 @@ class DataParallel {
   std::vector<Place> places_;
   std::vector<optim::Row> rows_;
   InOrder queue_;
-  std::unique_ptr<ParamGather> residency_;
+  std::unique_ptr<ParamGather> param_gather_;
   std::unique_ptr<Gradients> gradients_;
 };
 

@@ -39,7 +39,7 @@ base::Result<std::unique_ptr<DataParallel>> DataParallel::wrap(torch::nn::Module
   TRY(made->agree());
   at::NoGradGuard no_grad;
   if (options.stage == Stage::kZero3)
-    made->residency_ = std::make_unique<ParamGather>(group, made->queue_, options.live_units, options.prefetch);
+    made->param_gather_ = std::make_unique<ParamGather>(group, made->queue_, options.live_units, options.prefetch);
   made->places_.resize(made->units_.size());
   if (options.share_parameters) made->share_memory();
   for (size_t u = 0; u < made->units_.size(); ++u) made->place(u);
@@ -136,8 +136,8 @@ void DataParallel::place(size_t u) {
   if (unit.sharded) {
     place.own = group_.window(mine.numel, options_.compute);
     place.own.copy_(from_rank_zero(unit).narrow(0, mine.begin, mine.numel));
-    place.resident = residency_->add(unit.name, unit.elements, place.own);
-    place.whole = residency_->tensor(*place.resident);
+    place.resident = param_gather_->add(unit.name, unit.elements, place.own);
+    place.whole = param_gather_->tensor(*place.resident);
   } else {
     if (!shared_) place.whole = group_.window(unit.elements, options_.compute);
     place.own = place.whole.narrow(0, mine.begin, mine.numel);
@@ -164,7 +164,7 @@ void DataParallel::make_gradients() {
     names.push_back(param.name);
   }
   gradients_ = std::make_unique<Gradients>(units_, std::move(values), std::move(names), group_, queue_, rules, [this](size_t unit) {
-    if (places_[unit].resident) residency_->release(*places_[unit].resident);
+    if (places_[unit].resident) param_gather_->release(*places_[unit].resident);
   });
 }
 
@@ -187,9 +187,9 @@ void DataParallel::make_row(size_t u) {
 
 void DataParallel::initialise(const std::function<void()>& fill) {
   at::NoGradGuard no_grad;
-  if (residency_) residency_->begin_writing();
+  if (param_gather_) param_gather_->begin_writing();
   if (!shared_ || group_.rank() == 0) fill();  // one memory: rank 0 alone writes it
-  if (residency_) residency_->end_writing();
+  if (param_gather_) param_gather_->end_writing();
   share_values();
 }
 
