@@ -11,7 +11,7 @@ for file in $counters; do
   gcov --stdout --branch-probabilities --branch-counts "$file" 2> /dev/null | awk -v list="$list" '
     /^ *-: *0:Source:/ {
       name = ""
-      if (match($0, /\/src\/job\/[a-z_]+\.cc$/)) name = substr($0, RSTART + 9)
+      if (match($0, /\/src\/job\/([a-z_]+\/)?[a-z_]+\.cc$/)) name = substr($0, RSTART + 9)
     }
     name == "" { next }
     /^ *[0-9#=-]+\*?: *[0-9]+:/ { line = $0; told = 0 }
