@@ -1,5 +1,5 @@
 // What the checks of a run found, kept for the next run of the same job on the same hosts. That run starts at once by it and is checked
-// while its program starts (job/supervisor/check.cc): an error found then stops it, as it would have refused it.
+// while its program starts (job/survey/survey.cc): an error found then stops it, as it would have refused it.
 //
 // It holds only as long as every host still shows the same fingerprint (wire::Hello): the same boot, network interfaces with their
 // addresses, and settings. How old it may be, and for which job it was found, is its keeper's business (cli/records/check_memory.h).

@@ -2,7 +2,7 @@
 //
 // Where steps are known (the rank's own progress events, or step lines and progress bars in its output), the run stands still when no rank
 // has made one for max(60 s, 5 × p95 of the last step times). Where none are known, when no rank has said anything for 300 s. --stall
-// sets both. What follows is the supervisor's (job/supervisor/stall.cc): all hosts are asked twice what their ranks do, the judge
+// sets both. What follows is the supervisor's (job/attempt/stall.cc): all hosts are asked twice what their ranks do, the judge
 // (diagnosis/hang/hang.h) looks at it, ranks are asked where they are, the user is told.
 #pragma once
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "job/remembered.h"
-#include "job/supervisor/check_parts.h"
+#include "job/survey/parts.h"
 #include "job/supervisor/step.h"
 
 namespace phalanx::job {

@@ -1,13 +1,13 @@
 // Inside the supervisor: one step, the state it works on and the actions it collects. Its parts are
 //   supervisor.cc          the entrance, what hosts say while ranks run, and the tick
-//   job/supervisor/launch.cc   opening, preparing, reaching, starting
-//   job/supervisor/check.cc   probe, choices, examination
-//   job/supervisor/mesh.cc    the mesh test
+//   job/attempt/launch.cc   opening, preparing, reaching, starting
+//   job/survey/survey.cc   probe, choices, examination
+//   job/survey/mesh.cc    the mesh test
 //   job/supervisor/memory.cc   a start by what an earlier run's checks found
-//   job/supervisor/speed.cc   the speed of the links, measured while the program starts
-//   job/supervisor/stall.cc    a run that stands still
-//   job/supervisor/slow.cc     a run that goes slowly
-//   job/supervisor/end.cc      lost hosts, stopping, killing, finishing
+//   job/survey/speed.cc   the speed of the links, measured while the program starts
+//   job/attempt/stall.cc    a run that stands still
+//   job/attempt/slow.cc     a run that goes slowly
+//   job/attempt/end.cc      lost hosts, stopping, killing, finishing
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 //
 //   opening → checking → preparing → reaching → running → stopping → finishing → ended
 // opening: connections are being made. checking: every host is probed, they connect to each other, the doctor looks at it all,
-// GPUs and addresses are chosen (check_state.h); left out without a preflight. preparing: every host checks directory and program, rank 0's
+// GPUs and addresses are chosen (job/survey/survey.h); left out without a preflight. preparing: every host checks directory and program, rank 0's
 // host binds the store. reaching: every other host really connects to it. After that it is fixed for good who runs where; no rank runs
 // before. running: until the first failure, a lost host, the operator, or all ranks done. stopping: SIGTERM, grace, SIGKILL. finishing:
 // every host ends what is left and says so.
@@ -15,7 +15,7 @@
 #include "job/events.h"
 #include "job/job.h"
 #include "job/plan.h"
-#include "job/supervisor/check_state.h"
+#include "job/survey/survey.h"
 #include "wire/rank_event.h"
 
 namespace phalanx::job {

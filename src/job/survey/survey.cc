@@ -5,7 +5,7 @@
 
 #include "base/json_fields.h"
 #include "job/facts_bounds.h"
-#include "job/supervisor/check_parts.h"
+#include "job/survey/parts.h"
 #include "job/supervisor/step.h"
 
 namespace phalanx::job {

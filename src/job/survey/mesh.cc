@@ -1,6 +1,6 @@
 // The mesh test: over the best network that all hosts share, every planned pair connects, all at once. Where that does not hold the next
 // network is tried, and the one that failed least is kept. `check` then sends bursts over the links that hold, in rounds in which no
-// host is busy twice; a run does that while its program starts (job/supervisor/speed.cc), since nothing it can find refuses the run.
+// host is busy twice; a run does that while its program starts (job/survey/speed.cc), since nothing it can find refuses the run.
 #include "job/supervisor/step.h"
 #include "wire/challenge.h"
 
