@@ -6,7 +6,7 @@ int check_exit_code(const job::State& state, const job::Verdict& verdict, const 
   if (verdict.kind == job::Verdict::Kind::kInterrupted) return verdict.exit_code;
   for (size_t h = 0; h < state.hosts.size(); ++h)
     if (state.hosts[h].refusal) return base::exit_code(state.hosts[h].refusal->kind);
-  for (const doctor::HostView& host : state.checks.situation.hosts)
+  for (const doctor::HostView& host : state.survey.situation.hosts)
     if (!host.probed) return base::exit_code(base::ErrorKind::kUnreachable);
   if (fail_on == FailOn::kNever) return 0;
   for (const base::Error& refusal : verdict.refusals) return base::exit_code(refusal.kind);

@@ -54,7 +54,7 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
       transports.push_back(host.target.destination.empty() ? static_cast<const hosts::Transport*>(&local) : &ssh);
   base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
   std::vector<hosts::Target> stale;
-  for (const doctor::Finding& finding : runner.state().checks.examination.findings)
+  for (const doctor::Finding& finding : runner.state().survey.examination.findings)
     if (finding.row->code.starts_with("LIM-") && finding.row->severity != doctor::Severity::kNote)
       for (size_t h : finding.hosts)
         if (const hosts::Target& target = runner.state().job.hosts[h].target; !target.destination.empty()) stale.push_back(target);

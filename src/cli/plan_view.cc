@@ -55,11 +55,11 @@ std::string host_block(const job::State& state, size_t h, std::vector<Variables>
   if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
     out += fmt::format("  {}\n", Bilingual{"each of its ranks:", "每个 rank："}.in(language)) + indented(assignments(common), 4);
   for (size_t r = 0; r < ranks.size(); ++r) {
-    std::string place = state.checks.choices ? view::rank_place(state.checks.situation, *state.checks.choices, h, r) : "";
+    std::string place = state.survey.choices ? view::rank_place(state.survey.situation, *state.survey.choices, h, r) : "";
     out += fmt::format("  rank {:<5}{}\n", planned.first_rank + static_cast<int>(r), place.empty() ? assignments(ranks[r]) : place);
     if (!place.empty()) out += indented(assignments(ranks[r]), 12);
   }
-  Variables defaults = job::interface_chosen(state.checks.choices, h) ? Variables{} : job::host_defaults(*state.plan, host.interface);
+  Variables defaults = job::interface_chosen(state.survey.choices, h) ? Variables{} : job::host_defaults(*state.plan, host.interface);
   if (!defaults.empty()) out += fmt::format("  {} {}\n", Bilingual{"unless set:", "若未设置："}.in(language), assignments(defaults));
   return out;
 }
@@ -113,7 +113,7 @@ std::string plan_text(const job::State& state, base::Language language) {
                   state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
   row({"passed on", "传递的变量"}, passed_on(state));
   row({"by default", "其中默认传递"}, by_default(state, language));
-  if (state.checks.choices) out += "\n" + view::choices_text(state.checks.situation, *state.checks.choices, language);
+  if (state.survey.choices) out += "\n" + view::choices_text(state.survey.situation, *state.survey.choices, language);
   std::vector<Variables> ranks;
   for (int r = 0; r < state.plan->world; ++r) ranks.push_back(job::rank_variables(state.job, *state.plan, r, *state.meeting));
   if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
@@ -140,7 +140,7 @@ base::Json plan_json(const job::State& state) {
                      {"environment", std::move(environment)}});
   }
   json["ranks"] = std::move(ranks);
-  if (state.checks.choices) json["choices"] = choices_json(*state.checks.choices, state);
+  if (state.survey.choices) json["choices"] = choices_json(*state.survey.choices, state);
   return json;
 }
 

@@ -114,7 +114,7 @@ struct HostTrouble {
   std::string text;
 };
 struct Concerns {
-  size_t from = 0;  // position in state.checks.examination.findings: those before it have been told
+  size_t from = 0;  // position in state.survey.examination.findings: those before it have been told
 };  // what the checks have found that does not stop the run
 struct NotSuspended {};  // Ctrl-Z: a launcher that stands still is taken for dead by its hosts
 struct Replaced {

@@ -44,7 +44,7 @@ std::string fix_of(const State&, const doctor::Finding& finding, Language langua
 
 std::vector<base::Error> found_errors(const State& state, Language language) {
   std::vector<base::Error> out;
-  for (const doctor::Finding& finding : state.checks.examination.findings) {
+  for (const doctor::Finding& finding : state.survey.examination.findings) {
     if (finding.row->severity != doctor::Severity::kError) continue;
     base::Error error = base::fail(base::ErrorKind::kUnfit, headline(state, finding, language));
     error.cause = finding.evidence.in(language);
@@ -59,7 +59,7 @@ std::vector<base::Error> found_errors(const State& state, Language language) {
 std::string concerns(const State& state, size_t from, Language language) {
   std::string text;
   int count = 0;
-  const std::vector<doctor::Finding>& findings = state.checks.examination.findings;
+  const std::vector<doctor::Finding>& findings = state.survey.examination.findings;
   for (const doctor::Finding& finding : std::span(findings).subspan(std::min(from, findings.size()))) {
     if (finding.row->severity == doctor::Severity::kNote) continue;
     ++count;

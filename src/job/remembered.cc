@@ -38,11 +38,11 @@ bool holds(const Remembered& remembered, const State& state) {
 }
 
 std::optional<Remembered> to_remember(const State& state) {
-  const Checks& c = state.checks;
+  const Survey& c = state.survey;
   bool whole = c.examined && c.examination.errors == 0 && c.situation.hosts.size() == state.hosts.size() &&
                std::all_of(c.situation.hosts.begin(), c.situation.hosts.end(),
                            [](const doctor::HostView& host) { return host.probed && host.facts.gaps.empty(); });
-  // Hosts with GPUs are always checked first (job/supervisor/memory.cc): nobody would read it.
+  // Hosts with GPUs are always checked first (job/supervisor/checks.cc): nobody would read it.
   bool gpus = std::any_of(state.hosts.begin(), state.hosts.end(), [](const HostState& host) { return host.hello.gpus > 0; });
   if (gpus || !whole || (state.hosts.size() > 1 && c.networks.empty())) return std::nullopt;
   Remembered remembered;

@@ -55,7 +55,7 @@ void World::check_end(const job::Verdict& v) {
   trace(
       fmt::format("end: kind {}, exit code {}, rank {}, host {}, code {}", static_cast<int>(v.kind), v.exit_code, v.rank, v.host, v.code));
   for (const auto& refusal : v.refusals) trace("refused: " + refusal.message + ": " + refusal.cause);
-  for (const auto& finding : run_.attempt.checks.examination.findings) trace(fmt::format("found: {}", finding.row->code));
+  for (const auto& finding : run_.attempt.survey.examination.findings) trace(fmt::format("found: {}", finding.row->code));
   bool good = v.kind == VerdictKind::kDone || v.kind == VerdictKind::kPlanned || (v.kind == VerdictKind::kChecked && v.exit_code == 0);
   if (good != (v.exit_code == 0) && v.kind != VerdictKind::kChecked)
     problem(fmt::format("exit code {} of kind {}", v.exit_code, static_cast<int>(v.kind)));
@@ -118,7 +118,7 @@ void World::check_single_fault(const job::Verdict& v) {
     case Kind::kNoStart: return expect(v.kind == VerdictKind::kRefused);
     case Kind::kAsleep: {
       // Less than the lease costs nothing; more ends the run, and no host is to blame.
-      const auto& found = run_.attempt.checks.examination.findings;
+      const auto& found = run_.attempt.survey.examination.findings;
       const bool silent = std::any_of(found.begin(), found.end(), [](const auto& f) { return f.row->code == "PROC-AGENT-SILENT"; });
       if (v.kind == VerdictKind::kDone) return expect(!silent);
       if (v.kind == VerdictKind::kRefused && v.exit_code == base::exit_code(base::ErrorKind::kUnfit)) return expect(!silent);

@@ -121,14 +121,14 @@ void CheckMemory::keep(const job::State& state, const job::Verdict& verdict) con
     ::unlink(path_.c_str());
     return;
   }
-  if (!state.checks.examined) return;  // it ended before its checks did: what is kept stays, and ages
+  if (!state.survey.examined) return;  // it ended before its checks did: what is kept stays, and ages
   std::optional<job::Remembered> remembered = job::to_remember(state);
   if (!remembered) {
     ::unlink(path_.c_str());
     return;
   }
   std::vector<job::RememberedHost> hosts = std::exchange(remembered->hosts, {});
-  Kept kept{os::boot_id(), state.checks.examined_at.ns, *std::move(remembered)};
+  Kept kept{os::boot_id(), state.survey.examined_at.ns, *std::move(remembered)};
   std::string text = base::to_text(base::to_json(kept)) + "\n";
   for (const job::RememberedHost& host : hosts) text += base::to_text(base::to_json(host)) + "\n";
   if (!os::write_file_atomic(path_, text, 0600, os::Durable::kNo).ok()) return;

@@ -50,7 +50,7 @@ base::Result<int> bench_verb(const Invocation& invocation) {
   TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
   // Every pair has been measured, or it is known why not.
 
-  const doctor::Situation& situation = runner.state().checks.situation;
+  const doctor::Situation& situation = runner.state().survey.situation;
   view::Output out(*loop, STDOUT_FILENO);
   out.buffer() = options.json ? base::to_text(view::fabric_json(situation), 2) + "\n" : view::fabric_text(situation, language);
   out.drain(std::chrono::seconds(10));

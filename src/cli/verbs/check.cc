@@ -71,7 +71,7 @@ class Check {
       if (!before_) print(errors);
       return verdict.exit_code;
     }
-    view::CheckRound round{state.checks.situation, state.checks.examination};
+    view::CheckRound round{state.survey.situation, state.survey.examination};
     for (size_t h = round.situation.hosts.size(); h < state.hosts.size(); ++h) {  // it ended before the first probe
       round.situation.hosts.emplace_back().name = state.job.hosts[h].target.name;
       if (state.hosts[h].refusal) round.situation.hosts[h].error = state.hosts[h].refusal->message;
@@ -106,7 +106,7 @@ class Check {
     for (const base::Error& error : errors) std::fputs(error.render().c_str(), stderr);
   }
   std::string text(const job::State& state, const view::CheckRound& round) const {
-    const job::Choices* choices = state.checks.choices ? &*state.checks.choices : nullptr;
+    const job::Choices* choices = state.survey.choices ? &*state.survey.choices : nullptr;
     if (options_.json) return base::to_text(view::check_json(round.situation, round.examination, choices), options_.watch ? -1 : 2) + "\n";
     std::string page = view::check_text(round.situation, round.examination, style_);
     if (!options_.watch) return page;

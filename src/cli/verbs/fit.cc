@@ -76,7 +76,7 @@ base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training&
   QuietWatcher watcher(view::choose_language([](const char* name) { return os::environment_value(name); }));
   job::Runner runner(*loop, watcher);
   TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
-  const doctor::Situation& situation = runner.state().checks.situation;
+  const doctor::Situation& situation = runner.state().survey.situation;
   int64_t fewest = INT64_MAX, most = 0;
   std::string without;  // a host that has no GPU
   for (const doctor::HostView& host : situation.hosts) {

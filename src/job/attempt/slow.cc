@@ -1,10 +1,10 @@
 // A run that goes slowly: what the pulses of the hosts say, and now and then what their GPUs do. Each thing is told once.
 #include "base/json_fields.h"
-#include "job/supervisor/step.h"
+#include "job/attempt/step.h"
 
 namespace phalanx::job {
 
-void Step::check_slow() {
+void AttemptStep::check_slow() {
   SlowWatch& slow = s.slow;
   // A stall is told as one: ranks that wait in it are not slow.
   if (s.phase != Phase::kRunning || s.stall.stage != Stall::Stage::kWatching || now - slow.looked_at < kSlowLook) return;
@@ -16,12 +16,12 @@ void Step::check_slow() {
   if (now < slow.gpus_at) return;
   slow.gpus_at = now + kGpuLook;
   slow.gpus_id = kGpuQuestion | (slow.gpus_id + 1);
-  for (size_t h = 0; h < s.hosts.size(); ++h)
-    if (alive(h) && s.hosts[h].hello.gpus > 0)
+  for (size_t h = 0; h < hosts.size(); ++h)
+    if (alive(h) && hosts[h].hello.gpus > 0)
       send(h, wire::Sample{slow.gpus_id, false, true, static_cast<uint32_t>(kSamplePatience.count())});
 }
 
-void Step::take_gpus(size_t h, const wire::Sampled& m) {
+void AttemptStep::take_gpus(size_t h, const wire::Sampled& m) {
   if (m.id != s.slow.gpus_id || !m.outcome.ok || s.phase != Phase::kRunning) return;
   base::Result<base::Json> json = base::parse_json(m.json);
   if (!json.ok()) return;

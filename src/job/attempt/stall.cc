@@ -1,7 +1,7 @@
 // A run that stands still: all hosts are asked what their ranks do, twice with a second between, then some ranks where they are; then the
 // judge's verdict is told, and what was asked for is done. Every question has a deadline: a host that does not answer is missing evidence.
+#include "job/attempt/step.h"
 #include "job/facts_bounds.h"
-#include "job/supervisor/step.h"
 
 #include <signal.h>
 
@@ -20,13 +20,13 @@ constexpr int kPatienceOfUnknown = 3;  // times the threshold, unless the user h
 
 }  // namespace
 
-void Step::check_stall() {
+void AttemptStep::check_stall() {
   Stall& stall = s.stall;
   if (s.phase != Phase::kRunning) return;
   bool blind = now - stall.ticked > kSlept;  // what passed until now says nothing
   if (blind && stall.stage == Stage::kWatching) stall.movement.pause(now);
   stall.ticked = now;
-  std::optional<os::nanoseconds> threshold = stall.movement.threshold(s.job.stall);
+  std::optional<os::nanoseconds> threshold = stall.movement.threshold(job.stall);
   if (!threshold) return;
   os::nanoseconds still = stall.movement.still(now);
   if (still < *threshold && stall.stage != Stage::kWatching) {  // it goes on
@@ -54,7 +54,7 @@ void Step::check_stall() {
   }
 }
 
-void Step::ask_samples(Stage stage) {
+void AttemptStep::ask_samples(Stage stage) {
   Stall& stall = s.stall;
   bool again = stage == Stage::kThen;
   if (!again) {
@@ -70,23 +70,23 @@ void Step::ask_samples(Stage stage) {
   stall.stage = stage;
   stall.between_s = static_cast<double>((now - stall.first_at).count()) / 1e9;
   stall.deadline = now + kSamplePatience + kWireReserve;
-  stall.awaited.assign(s.hosts.size(), false);
+  stall.awaited.assign(hosts.size(), false);
   ++stall.id;
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
+  for (size_t h = 0; h < hosts.size(); ++h) {
     if (!alive(h)) continue;
     stall.awaited[h] = true;
-    send(h, wire::Sample{stall.id, again, again && s.hosts[h].hello.gpus > 0, static_cast<uint32_t>(kSamplePatience.count())});
+    send(h, wire::Sample{stall.id, again, again && hosts[h].hello.gpus > 0, static_cast<uint32_t>(kSamplePatience.count())});
   }
 }
 
-bool Step::stall_answered(size_t h, uint32_t id, Stage stage) {
+bool AttemptStep::stall_answered(size_t h, uint32_t id, Stage stage) {
   Stall& stall = s.stall;
   if (s.phase != Phase::kRunning || id != stall.id || stall.stage != stage || h >= stall.awaited.size() || !stall.awaited[h]) return false;
   stall.awaited[h] = false;
   return true;
 }
 
-void Step::take(size_t h, const wire::Sampled& m) {
+void AttemptStep::take(size_t h, const wire::Sampled& m) {
   if ((m.id & kGpuQuestion) != 0) return take_gpus(h, m);
   Stall& stall = s.stall;
   Stage stage = stall.stage;
@@ -102,11 +102,11 @@ void Step::take(size_t h, const wire::Sampled& m) {
   if (std::none_of(stall.awaited.begin(), stall.awaited.end(), [](bool b) { return b; })) samples_done();
 }
 
-void Step::samples_done() {
+void AttemptStep::samples_done() {
   Stall& stall = s.stall;
   for (size_t h = 0; h < stall.awaited.size(); ++h)
     if (stall.awaited[h]) stall.unanswered[h] = "no answer in time";
-  stall.awaited.assign(s.hosts.size(), false);
+  stall.awaited.assign(hosts.size(), false);
   if (stall.stage == Stage::kFirst) {
     stall.stage = Stage::kBetween;
     return;
@@ -115,7 +115,7 @@ void Step::samples_done() {
   ask_stacks();
 }
 
-void Step::ask_stacks() {
+void AttemptStep::ask_stacks() {
   Stall& stall = s.stall;
   stall.stage = Stage::kDigging;
   stall.deadline = now + kDigPatience + kWireReserve;
@@ -131,7 +131,7 @@ void Step::ask_stacks() {
   if (std::none_of(stall.awaited.begin(), stall.awaited.end(), [](bool b) { return b; })) tell_stall();
 }
 
-void Step::take(size_t h, const wire::Dug& m) {
+void AttemptStep::take(size_t h, const wire::Dug& m) {
   Stall& stall = s.stall;
   if (!stall_answered(h, m.id, Stage::kDigging)) return;
   for (const wire::Piece& piece : m.pieces) {
@@ -153,10 +153,10 @@ void Step::take(size_t h, const wire::Dug& m) {
   if (std::none_of(stall.awaited.begin(), stall.awaited.end(), [](bool b) { return b; })) tell_stall();
 }
 
-diagnosis::HangInput Step::hang_input() const {
+diagnosis::HangInput AttemptStep::hang_input() const {
   const Stall& stall = s.stall;
   diagnosis::HangInput input;
-  for (const HostRequest& host : s.job.hosts) input.hosts.push_back(host.target.name);
+  for (const HostRequest& host : job.hosts) input.hosts.push_back(host.target.name);
   input.unanswered = stall.unanswered;
   input.silent_s = static_cast<double>(stall.movement.still(now).count()) / 1e9;
   input.between_s = stall.between_s;
@@ -183,12 +183,12 @@ diagnosis::HangInput Step::hang_input() const {
   return input;
 }
 
-void Step::tell_stall() {
+void AttemptStep::tell_stall() {
   Stall& stall = s.stall;
   stall.verdict = diagnosis::judge_hang(hang_input());
   os::nanoseconds still = stall.movement.still(now);
-  std::optional<os::nanoseconds> threshold = stall.movement.threshold(s.job.stall);
-  bool set = s.job.stall.threshold.has_value() && stall.movement.steps_known();
+  std::optional<os::nanoseconds> threshold = stall.movement.threshold(job.stall);
+  bool set = job.stall.threshold.has_value() && stall.movement.steps_known();
   if (!stall.verdict->certain() && !set && threshold && still < kPatienceOfUnknown * *threshold) {
     stall.stage = Stage::kWatching;
     stall.again_at = now + std::max<os::nanoseconds>(*threshold / 2, kBetweenSamples);
@@ -196,12 +196,12 @@ void Step::tell_stall() {
   }
   stall.stage = Stage::kTold;
   stall.told = true;
-  tell(Stalled{*stall.verdict, still, stall.movement.steps_known(), s.job.stall.action});
-  if (s.job.stall.action != OnStall::kReport) stop_stalled();
+  tell(Stalled{*stall.verdict, still, stall.movement.steps_known(), job.stall.action});
+  if (job.stall.action != OnStall::kReport) stop_stalled();
 }
 
 // The verdict decides the end; whether another attempt follows is the run's business (run.cc).
-void Step::stop_stalled() {
+void AttemptStep::stop_stalled() {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kHung;
   verdict.exit_code = base::exit_code(base::ErrorKind::kTimeout);

@@ -1,7 +1,7 @@
 // The first failure, cluster-wide: the earliest end, on one clock, that nobody asked for. Ranks that we stopped are victims, and so are
 // those whose last words say only that another one is gone; they are counted, and blamed only where nothing else explains them: no other
 // failure close by, no rank that had left before them, no host that was lost.
-#include "job/supervisor/supervisor.h"
+#include "job/attempt/attempt.h"
 
 #include <sys/wait.h>
 
@@ -26,12 +26,12 @@ int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 +
 
 // How long the failed rank's end came before any other rank's. A rank that we stopped ended because of it, hence later, whatever the
 // clocks of two busy hosts say to the millisecond.
-std::optional<os::nanoseconds> lead_of(const State& state, size_t first) {
+std::optional<os::nanoseconds> lead_of(const Attempt& attempt, size_t first) {
   std::optional<os::nanoseconds> lead;
-  for (size_t r = 0; r < state.ranks.size(); ++r) {
-    const RankState& other = state.ranks[r];
+  for (size_t r = 0; r < attempt.ranks.size(); ++r) {
+    const RankState& other = attempt.ranks[r];
     if (r == first || !other.exited) continue;
-    os::nanoseconds gap = other.at - state.ranks[first].at;
+    os::nanoseconds gap = other.at - attempt.ranks[first].at;
     if (other.stopped_by_us != 0) gap = std::max(gap, os::nanoseconds(0));
     if (gap.count() >= 0 && (!lead || gap < *lead)) lead = gap;
   }
@@ -57,88 +57,88 @@ struct Suspects {
   std::optional<size_t> dying;               // the earliest of those that had said why they end when we stopped them
 };
 
-Suspects suspects(const State& state) {
+Suspects suspects(const Attempt& attempt, const std::vector<HostState>& hosts) {
   Suspects found;
-  auto earlier = [&](size_t r, const std::optional<size_t>& than) { return !than || state.ranks[r].at < state.ranks[*than].at; };
-  for (size_t r = 0; r < state.ranks.size(); ++r) {
-    const RankState& rank = state.ranks[r];
+  auto earlier = [&](size_t r, const std::optional<size_t>& than) { return !than || attempt.ranks[r].at < attempt.ranks[*than].at; };
+  for (size_t r = 0; r < attempt.ranks.size(); ++r) {
+    const RankState& rank = attempt.ranks[r];
     if (dying_words(rank) && earlier(r, found.dying)) found.dying = r;
     if (!rank.failed()) continue;
     if (earlier(r, found.first)) found.first = r;
     if (!reading_of(rank).victim && earlier(r, found.cause)) found.cause = r;
   }
   if (!found.first) return found;
-  os::Mono failed_at = state.ranks[*found.first].at;
+  os::Mono failed_at = attempt.ranks[*found.first].at;
   auto clock_error = [&](size_t r) {
-    const HostState& host = state.hosts[static_cast<size_t>(state.plan->host_of(static_cast<int>(r)))];
+    const HostState& host = hosts[static_cast<size_t>(attempt.plan->host_of(static_cast<int>(r)))];
     return os::nanoseconds(host.best_round_trip_ns.value_or(0) / 2);
   };
-  if (found.cause && state.ranks[*found.cause].at - failed_at > kCauseWithin) found.cause.reset();
-  for (size_t r = 0; r < state.ranks.size(); ++r) {
-    const RankState& rank = state.ranks[r];
+  if (found.cause && attempt.ranks[*found.cause].at - failed_at > kCauseWithin) found.cause.reset();
+  for (size_t r = 0; r < attempt.ranks.size(); ++r) {
+    const RankState& rank = attempt.ranks[r];
     bool well = rank.exited && rank.status == 0 && rank.stopped_by_us == 0;
     if (well && rank.at < failed_at + kClockError + clock_error(r) + clock_error(*found.first) && earlier(r, found.left)) found.left = r;
   }
   return found;
 }
 
-void blame_rank(const State& state, size_t r, Verdict& verdict) {
-  const RankState& rank = state.ranks[r];
+void blame_rank(const Attempt& attempt, size_t r, Verdict& verdict) {
+  const RankState& rank = attempt.ranks[r];
   diagnosis::EndReading reading = dying_words(rank).value_or(reading_of(rank));
   verdict.kind = Verdict::Kind::kRankFailed;
   verdict.rank = static_cast<int>(r);
-  verdict.host = static_cast<size_t>(state.plan->host_of(verdict.rank));
+  verdict.host = static_cast<size_t>(attempt.plan->host_of(verdict.rank));
   verdict.status = rank.stopped_by_us != 0 && WIFSIGNALED(rank.status) ? kExitedWithOne : rank.status;
   verdict.exit_code = code_of(verdict.status);
-  verdict.lead = lead_of(state, r);
+  verdict.lead = lead_of(attempt, r);
   verdict.error_file = rank.error_file;
   verdict.code = reading.code;
   verdict.evidence = reading.evidence;
   verdict.where = reading.where;
 }
 
-void blame_host(const State& state, Verdict& verdict) {
+void blame_host(const Attempt& attempt, const std::vector<HostState>& hosts, Verdict& verdict) {
   verdict.kind = Verdict::Kind::kHostLost;
-  verdict.host = *state.lost_host;
-  verdict.suspended = state.hosts[verdict.host].forsaken;
-  if (!verdict.suspended) verdict.code = state.lost_guard == wire::GuardEnd::kAgentKilled ? "HOST-AGENT-KILLED" : "HOST-LOST";
+  verdict.host = *attempt.lost_host;
+  verdict.suspended = hosts[verdict.host].forsaken;
+  if (!verdict.suspended) verdict.code = attempt.lost_guard == wire::GuardEnd::kAgentKilled ? "HOST-AGENT-KILLED" : "HOST-LOST";
   verdict.exit_code = base::exit_code(base::ErrorKind::kUnreachable);
-  verdict.refusals = {state.lost_error};
-  for (size_t h = 0; h < state.hosts.size(); ++h)
-    if (state.hosts[h].ended && !state.hosts[h].finished && !state.hosts[h].forsaken)
+  verdict.refusals = {attempt.lost_error};
+  for (size_t h = 0; h < hosts.size(); ++h)
+    if (hosts[h].ended && !hosts[h].finished && !hosts[h].forsaken)
       verdict.unfit_hosts.push_back(h);  // an agent that has finished ends too
 }
 
 }  // namespace
 
-Verdict judge(const State& state) {
+Verdict judge(const Attempt& attempt, const std::vector<HostState>& hosts) {
   Verdict verdict;
-  for (const RankState& rank : state.ranks) {
+  for (const RankState& rank : attempt.ranks) {
     verdict.stopped += rank.exited && rank.stopped_by_us != 0 && rank.status != 0;
     verdict.lost += rank.lost;
     verdict.also_failed += rank.failed();
   }
-  Suspects found = suspects(state);
-  bool lost_first = state.lost_host && (!found.cause || state.lost_at < state.ranks[*found.cause].at);
+  Suspects found = suspects(attempt, hosts);
+  bool lost_first = attempt.lost_host && (!found.cause || attempt.lost_at < attempt.ranks[*found.cause].at);
   if (found.cause && !lost_first) {
-    blame_rank(state, *found.cause, verdict);
+    blame_rank(attempt, *found.cause, verdict);
     --verdict.also_failed;
-  } else if (state.lost_host) {
-    blame_host(state, verdict);
+  } else if (attempt.lost_host) {
+    blame_host(attempt, hosts, verdict);
   } else if (found.first && found.dying) {
-    blame_rank(state, *found.dying, verdict);
+    blame_rank(attempt, *found.dying, verdict);
     --verdict.stopped;
   } else if (found.left) {
-    blame_rank(state, *found.left, verdict);
-    verdict.exit_code = code_of(state.ranks[*found.first].status);
+    blame_rank(attempt, *found.left, verdict);
+    verdict.exit_code = code_of(attempt.ranks[*found.first].status);
     verdict.code = "RUN-LEFT-EARLY";
-    verdict.evidence = reading_of(state.ranks[*found.first]).evidence;
+    verdict.evidence = reading_of(attempt.ranks[*found.first]).evidence;
     verdict.where.clear();
   } else if (found.first) {
-    blame_rank(state, *found.first, verdict);
+    blame_rank(attempt, *found.first, verdict);
     --verdict.also_failed;
   }
-  if (state.operator_signals > 0 && verdict.kind == Verdict::Kind::kDone) {
+  if (attempt.operator_signals > 0 && verdict.kind == Verdict::Kind::kDone) {
     verdict.kind = Verdict::Kind::kInterrupted;
     verdict.exit_code = base::exit_code(base::ErrorKind::kInterrupted);
   }

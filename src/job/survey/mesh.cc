@@ -1,7 +1,9 @@
 // The mesh test: over the best network that all hosts share, every planned pair connects, all at once. Where that does not hold the next
 // network is tried, and the one that failed least is kept. `check` then sends bursts over the links that hold, in rounds in which no
 // host is busy twice; a run does that while its program starts (job/survey/speed.cc), since nothing it can find refuses the run.
-#include "job/supervisor/step.h"
+#include <algorithm>
+
+#include "job/survey/step.h"
 #include "wire/challenge.h"
 
 namespace phalanx::job {
@@ -12,7 +14,7 @@ int failures(const hosts::Mesh& mesh) {
       std::count_if(mesh.links.begin(), mesh.links.end(), [](const hosts::Link& link) { return link.outcome != wire::LinkOutcome::kOk; }));
 }
 
-hosts::Link* find_link(Checks& c, size_t from, size_t to, bool master_port) {
+hosts::Link* find_link(Survey& c, size_t from, size_t to, bool master_port) {
   auto found = c.link_places.find({from, to, master_port});
   return found == c.link_places.end() || found->second >= c.mesh.links.size() ? nullptr : &c.mesh.links[found->second];
 }
@@ -45,52 +47,48 @@ std::vector<Network> networks_of(const doctor::Situation& all, const std::string
 
 }  // namespace
 
-bool Step::in_mesh(size_t h) const {
-  return alive(h) && !s.hosts[h].silent && s.checks.situation.hosts[h].probed && !s.checks.networks[s.checks.network].addresses[h].empty();
+bool SurveyStep::in_mesh(size_t h) const {
+  return alive(h) && !hosts[h].silent && c.situation.hosts[h].probed && !c.networks[c.network].addresses[h].empty();
 }
 
-void Step::begin_mesh() {
-  Checks& c = s.checks;
-  c.networks = networks_of(c.situation, s.job.wish.interface);
+void SurveyStep::begin_mesh() {
+  c.networks = networks_of(c.situation, job.wish.interface);
   auto probed = std::count_if(c.situation.hosts.begin(), c.situation.hosts.end(), [](const doctor::HostView& h) { return h.probed; });
   if (probed < 2 || c.networks.empty()) return ask_firewalls();
   listen_on_network();
 }
 
-void Step::listen_on_network() {
-  Checks& c = s.checks;
-  c.stage = Checks::Stage::kListening;
-  c.ports.assign(s.hosts.size(), {});
-  const std::string key = wire::key_for(wire::Purpose::kMesh, s.job.token);
-  std::vector<bool> asked(s.hosts.size());
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
+void SurveyStep::listen_on_network() {
+  c.stage = Survey::Stage::kListening;
+  c.ports.assign(hosts.size(), {});
+  const std::string key = wire::key_for(wire::Purpose::kMesh, job.token);
+  std::vector<bool> asked(hosts.size());
+  for (size_t h = 0; h < hosts.size(); ++h) {
     asked[h] = in_mesh(h);
     if (!asked[h]) continue;
     wire::Listen listen;
     listen.key = key;
     listen.places.push_back({c.networks[c.network].addresses[h], 0});
-    if (h == 0 && s.job.master_port != 0)
-      listen.places.push_back({c.networks[c.network].addresses[h], static_cast<uint32_t>(s.job.master_port)});
+    if (h == 0 && job.master_port != 0)
+      listen.places.push_back({c.networks[c.network].addresses[h], static_cast<uint32_t>(job.master_port)});
     send(h, std::move(listen));
   }
   await(asked, kListenPatience);
-  check_progress();
+  progress();
 }
 
-void Step::take(size_t h, const wire::Listening& m) {
-  Checks& c = s.checks;
-  if (!checking() || c.stage != Checks::Stage::kListening || c.answered[h]) return;
+void SurveyStep::take(size_t h, const wire::Listening& m) {
+  if (!asking() || c.stage != Survey::Stage::kListening || c.answered[h]) return;
   answered(h);
   for (const wire::ListenedPlace& place : m.places) c.ports[h].push_back(place.outcome.ok ? place.port : 0);
-  check_progress();
+  progress();
 }
 
 // Round 0: everything, side by side. Later rounds: one burst per pair, over links that hold.
-void Step::dial_round() {
-  Checks& c = s.checks;
-  if (c.stage != Checks::Stage::kMeasuring) c.stage = Checks::Stage::kDialing;
+void SurveyStep::dial_round() {
+  if (c.stage != Survey::Stage::kMeasuring) c.stage = Survey::Stage::kDialing;
   const Network& network = c.networks[c.network];
-  std::vector<wire::Dial> dials(s.hosts.size());
+  std::vector<wire::Dial> dials(hosts.size());
   auto add = [&](size_t from, size_t to, size_t place) {
     if (!in_mesh(from) || !in_mesh(to) || c.ports[to].size() <= place || c.ports[to][place] == 0) return;
     dials[from].targets.push_back({static_cast<uint32_t>(to), network.addresses[to], c.ports[to][place], place == 1});
@@ -110,8 +108,8 @@ void Step::dial_round() {
     c.link_places.clear();
     for (const std::vector<hosts::Pair>& round : c.rounds)
       for (const auto& [from, to] : round) add(static_cast<size_t>(from), static_cast<size_t>(to), 0);
-    c.mesh.complete = c.mesh.links.size() == s.hosts.size() * (s.hosts.size() - 1);
-    for (size_t h = 1; h < s.hosts.size(); ++h) add(h, 0, 1);
+    c.mesh.complete = c.mesh.links.size() == hosts.size() * (hosts.size() - 1);
+    for (size_t h = 1; h < hosts.size(); ++h) add(h, 0, 1);
   } else {
     for (const hosts::Pair& pair : c.rounds[c.round - 1]) {
       auto from = static_cast<size_t>(pair.first), to = static_cast<size_t>(pair.second);
@@ -119,12 +117,12 @@ void Step::dial_round() {
       if (link && link->outcome == wire::LinkOutcome::kOk) add(from, to, 0);
     }
   }
-  os::milliseconds burst = s.job.burst;
+  os::milliseconds burst = job.burst;
   if (burst.count() == 0 && !c.rounds.empty())
     burst = std::clamp(kAllBursts / static_cast<int64_t>(c.rounds.size()), kShortestBurst, kLongestBurst);
-  const std::string key = wire::key_for(wire::Purpose::kMesh, s.job.token);
-  std::vector<bool> asked(s.hosts.size());
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
+  const std::string key = wire::key_for(wire::Purpose::kMesh, job.token);
+  std::vector<bool> asked(hosts.size());
+  for (size_t h = 0; h < hosts.size(); ++h) {
     wire::Dial& dial = dials[h];
     asked[h] = !dial.targets.empty();
     if (!asked[h]) continue;
@@ -137,13 +135,11 @@ void Step::dial_round() {
     send(h, std::move(dial));
   }
   await(asked, c.round == 0 ? kDialPatience : burst + kDialTimeout);
-  check_progress();
+  progress();
 }
 
-void Step::take(size_t h, const wire::Dialed& m) {
-  Checks& c = s.checks;
-  bool awaited = (checking() && c.stage == Checks::Stage::kDialing) ||
-                 (s.phase == Phase::kRunning && c.stage == Checks::Stage::kMeasuring && c.round > 0);
+void SurveyStep::take(size_t h, const wire::Dialed& m) {
+  bool awaited = c.stage == Survey::Stage::kDialing || measuring();
   if (!awaited || c.answered[h] || m.round != c.round) return;
   answered(h);
   for (const wire::DialedLink& said : m.links) {
@@ -164,11 +160,10 @@ void Step::take(size_t h, const wire::Dialed& m) {
       link->retransmits += said.retransmits;
     }
   }
-  check_progress();
+  progress();
 }
 
-void Step::end_round() {
-  Checks& c = s.checks;
+void SurveyStep::end_round() {
   if (c.round == 0) {
     int failed = failures(c.mesh);
     if (!c.best || failed < failures(c.best_mesh)) {
@@ -181,12 +176,11 @@ void Step::end_round() {
     }
     if (c.network != *c.best || !measures_first()) return end_mesh();  // of another network the listeners are gone
   }
-  if (++c.round > c.rounds.size()) return c.stage == Checks::Stage::kMeasuring ? end_speed() : end_mesh();
+  if (++c.round > c.rounds.size()) return c.stage == Survey::Stage::kMeasuring ? end_speed() : end_mesh();
   dial_round();
 }
 
-void Step::end_mesh() {
-  Checks& c = s.checks;
+void SurveyStep::end_mesh() {
   bool listening = c.network == *c.best;
   c.situation.mesh = listening ? c.mesh : std::move(c.best_mesh);
   c.network = *c.best;
@@ -195,28 +189,30 @@ void Step::end_mesh() {
   ask_firewalls();
 }
 
-void Step::stop_listening() {
-  s.checks.ports.clear();
-  for (size_t h = 0; h < s.hosts.size(); ++h)
+void SurveyStep::stop_listening() {
+  c.ports.clear();
+  for (size_t h = 0; h < hosts.size(); ++h)
     if (alive(h)) send(h, wire::Listen{});
 }
 
 // Reading a packet filter's rules takes a program of the host, and only says more about links that failed or could not be tried: where
 // all links hold, nobody waits for it. `check` has asked at once.
-void Step::ask_firewalls() {
-  Checks& c = s.checks;
+void SurveyStep::ask_firewalls() {
   c.mesh_over = true;
-  bool wanted = s.hosts.size() > 1 && (c.situation.mesh.links.empty() || failures(c.situation.mesh) > 0);
-  if (c.firewall_asked || !wanted) return end_checks();
+  bool wanted = hosts.size() > 1 && (c.situation.mesh.links.empty() || failures(c.situation.mesh) > 0);
+  if (c.firewall_asked || !wanted) {
+    c.stage = Survey::Stage::kSurveyed;
+    return;
+  }
   c.firewall_asked = true;
-  c.stage = Checks::Stage::kProbing;
-  std::vector<bool> asked(s.hosts.size());
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    asked[h] = alive(h) && !s.hosts[h].silent && c.situation.hosts[h].probed;
+  c.stage = Survey::Stage::kProbing;
+  std::vector<bool> asked(hosts.size());
+  for (size_t h = 0; h < hosts.size(); ++h) {
+    asked[h] = alive(h) && !hosts[h].silent && c.situation.hosts[h].probed;
     if (asked[h]) probe(h);
   }
-  await(asked, s.job.probe_deadline + kProbeGrace);
-  check_progress();
+  await(asked, job.probe_deadline + kProbeGrace);
+  progress();
 }
 
 }  // namespace phalanx::job

@@ -3,7 +3,7 @@
 // ended by then is not disturbed. What they find are warnings, told once, about a second after the start.
 #include <algorithm>
 
-#include "job/supervisor/step.h"
+#include "job/survey/step.h"
 
 namespace phalanx::job {
 namespace {
@@ -16,27 +16,17 @@ const std::vector<std::string>& measured_codes() {
 
 }  // namespace
 
-bool Step::measures_later() const {
-  const Checks& c = s.checks;
-  return !measures_first() && !s.job.dry_run && !c.ports.empty() && !c.situation.mesh.links.empty();
-}
+bool SurveyStep::measures_later() const { return !measures_first() && !job.dry_run && !c.ports.empty() && !c.situation.mesh.links.empty(); }
 
-void Step::begin_speed() {
-  s.checks.stage = Checks::Stage::kMeasuring;
-  s.checks.round = 0;
-}
-
-void Step::check_speed() {
-  Checks& c = s.checks;
-  if (s.phase != Phase::kRunning || c.stage != Checks::Stage::kMeasuring || c.round > 0 || now - s.started_at < kMeasureAfter) return;
+void SurveyStep::measure() {
+  if (c.stage != Survey::Stage::kMeasuring || c.round > 0) return;
   c.mesh = c.situation.mesh;
   c.round = 1;
   dial_round();
 }
 
-void Step::end_speed() {
-  Checks& c = s.checks;
-  c.stage = Checks::Stage::kDone;
+void SurveyStep::end_speed() {
+  c.stage = Survey::Stage::kDone;
   c.situation.mesh = std::move(c.mesh);
   stop_listening();
   doctor::Examination late = doctor::examine(c.situation, measured_codes());

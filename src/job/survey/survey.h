@@ -1,4 +1,9 @@
-// What the supervisor knows of the checks before a start, and what they have come to.
+// The survey of the hosts before a start: a pure machine, and what it has found. For check, plan, fit, bench and run alike.
+//
+//   probing → listening → dialing → surveyed
+// probing: every host is asked for its facts. listening, dialing: they connect to each other, over one network after the other until one
+// holds. surveyed: what could be found out is; the supervisor takes the choices and the examination, and stage becomes kDone. measuring:
+// the bursts of a run, while its program starts.
 #pragma once
 
 #include <map>
@@ -29,9 +34,10 @@ inline constexpr os::milliseconds kMeasureAfter{200};     // after the start of 
 inline constexpr os::milliseconds kShortestBurst{15}, kLongestBurst{60};
 inline constexpr size_t kMostNetworks = 3;  // tried, where one does not hold
 
-struct Checks {
-  enum class Stage { kNone, kProbing, kListening, kDialing, kDone, kMeasuring };
+struct Survey {
+  enum class Stage { kNone, kProbing, kListening, kDialing, kSurveyed, kDone, kMeasuring };
   Stage stage = Stage::kNone;
+  os::Mono begun_at;                       // of the attempt it is made for
   std::optional<os::Mono> deadline;        // of the stage
   std::vector<bool> answered;              // per host, in this stage: has answered, or is given up
   std::vector<std::vector<size_t>> peers;  // per host: whose names and routes it looks at
@@ -50,8 +56,6 @@ struct Checks {
   hosts::Mesh best_mesh;
   bool mesh_over = false;  // it was made, or cannot be made
 
-  // The ranks were started by what an earlier run's checks found (remembered.h); the checks are made while their program starts.
-  bool by_memory = false;
   os::Mono examined_at;
   bool examined = false;  // the checks of this run have come to their end, and `examination` is their result
 

@@ -39,11 +39,11 @@ class CheckMemoryFile : public testing::Test {
   static job::State checked() {
     job::State state = job::initial_state(job(), os::mono_now());
     state.hosts[0].hello.fingerprint = "f1";
-    state.checks.examined = true;
-    state.checks.examined_at = os::mono_now();
-    state.checks.situation.hosts.resize(1);
-    state.checks.situation.hosts[0].probed = true;
-    state.checks.situation.hosts[0].facts.machine.hostname = "h1";
+    state.survey.examined = true;
+    state.survey.examined_at = os::mono_now();
+    state.survey.situation.hosts.resize(1);
+    state.survey.situation.hosts[0].probed = true;
+    state.survey.situation.hosts[0].facts.machine.hostname = "h1";
     return state;
   }
   static job::Verdict verdict(job::Verdict::Kind kind) {
@@ -92,10 +92,10 @@ TEST_F(CheckMemoryFile, EveryHostIsALineOfItsOwn) {
   job::State state = checked();
   state.job.hosts = many.hosts;
   state.hosts.assign(kHosts, state.hosts[0]);
-  state.checks.situation.hosts.assign(kHosts, state.checks.situation.hosts[0]);
-  state.checks.situation.hosts.back().facts.machine.hostname = "the last";
-  state.checks.networks.resize(1);
-  state.checks.networks[0].addresses.assign(kHosts, "10.0.0.1");
+  state.survey.situation.hosts.assign(kHosts, state.survey.situation.hosts[0]);
+  state.survey.situation.hosts.back().facts.machine.hostname = "the last";
+  state.survey.networks.resize(1);
+  state.survey.networks[0].addresses.assign(kHosts, "10.0.0.1");
   CheckMemory memory(many, kMinutes);
   memory.keep(state, verdict(job::Verdict::Kind::kDone));
   std::ifstream file(files().at(0));
@@ -132,7 +132,7 @@ TEST_F(CheckMemoryFile, AFolderThatOthersCanWriteToIsNotUsed) {
 TEST_F(CheckMemoryFile, OldOrForeignOrBrokenContentIsNoMemory) {
   CheckMemory memory(job(), kMinutes);
   job::State state = checked();
-  state.checks.examined_at = os::Mono{os::mono_now().ns - 301'000'000'000};
+  state.survey.examined_at = os::Mono{os::mono_now().ns - 301'000'000'000};
   memory.keep(state, verdict(job::Verdict::Kind::kDone));
   EXPECT_EQ(memory.load(), nullptr) << "older than five minutes";
   memory.keep(checked(), verdict(job::Verdict::Kind::kDone));
@@ -160,7 +160,7 @@ TEST_F(CheckMemoryFile, WhatSpeaksAgainstTheHostsIsForgotten) {
   memory.keep(checked(), verdict(Kind::kRankFailed));
   EXPECT_NE(memory.load(), nullptr) << "a program that fails is edited and run again";
   job::State blind = checked();
-  blind.checks.situation.hosts[0].facts.gaps.push_back({"storage", "no answer"});
+  blind.survey.situation.hosts[0].facts.gaps.push_back({"storage", "no answer"});
   memory.keep(blind, verdict(Kind::kDone));
   EXPECT_EQ(memory.load(), nullptr);
 }

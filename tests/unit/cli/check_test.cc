@@ -58,8 +58,8 @@ TEST(Codes, ASlipOfTheFingerFindsTheCode) {
 job::State state_on(size_t hosts) {
   job::State state;
   state.hosts.resize(hosts);
-  state.checks.situation.hosts.resize(hosts);
-  for (doctor::HostView& host : state.checks.situation.hosts) host.probed = true;
+  state.survey.situation.hosts.resize(hosts);
+  for (doctor::HostView& host : state.survey.situation.hosts) host.probed = true;
   return state;
 }
 
@@ -78,7 +78,7 @@ TEST(CheckExit, SaysTheWorst) {
   EXPECT_EQ(check_exit_code(state, checked, noted, FailOn::kNote), 3);
   checked.refusals = {base::fail(base::ErrorKind::kUnfit, "no set of equal GPUs")};
   EXPECT_EQ(check_exit_code(state, checked, clean, FailOn::kError), 3);
-  state.checks.situation.hosts[1].probed = false;
+  state.survey.situation.hosts[1].probed = false;
   EXPECT_EQ(check_exit_code(state, checked, failed, FailOn::kNever), 4);
   state.hosts[1].refusal = base::fail(base::ErrorKind::kTimeout, "no answer");
   EXPECT_EQ(check_exit_code(state, checked, failed, FailOn::kError), 5);

@@ -34,7 +34,7 @@ TEST(CheckMemory, TheNextRunStartsAtOnceAndIsCheckedThen) {
   s.probe_all();
   s.answer_listens();
   while (s.answer_dials()) {}
-  EXPECT_TRUE(s.state.checks.examined);
+  EXPECT_TRUE(s.state.survey.examined);
   EXPECT_EQ(s.state.phase, Phase::kRunning);
   s.pass(milliseconds(400));
   while (s.answer_dials()) {}

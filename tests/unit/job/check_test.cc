@@ -49,15 +49,15 @@ TEST(Checks, EveryPairConnectsAndThenBurstsAlone) {
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
   EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kChecked);
-  const hosts::Mesh& mesh = s.state.checks.situation.mesh;
+  const hosts::Mesh& mesh = s.state.survey.situation.mesh;
   EXPECT_TRUE(mesh.complete);
   ASSERT_EQ(mesh.links.size(), 8u);
   for (const hosts::Link& link : mesh.links) {
     EXPECT_EQ(link.outcome, wire::LinkOutcome::kOk);
     EXPECT_EQ(link.bytes_per_second, link.master_port ? 0 : 1'000'000'000) << link.from << " " << link.to;
   }
-  EXPECT_EQ(s.state.checks.situation.hosts[1].address, "10.0.0.2");
-  EXPECT_EQ(s.state.checks.situation.hosts[1].interface, "eth0");
+  EXPECT_EQ(s.state.survey.situation.hosts[1].address, "10.0.0.2");
+  EXPECT_EQ(s.state.survey.situation.hosts[1].interface, "eth0");
 }
 
 TEST(Checks, ALinkThatFailsIsKeptAndGetsNoBurst) {
@@ -72,8 +72,8 @@ TEST(Checks, ALinkThatFailsIsKeptAndGetsNoBurst) {
   while (s.answer_dials()) {}
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
-  ASSERT_EQ(s.state.checks.situation.mesh.links.size(), 2u);
-  for (const hosts::Link& link : s.state.checks.situation.mesh.links)
+  ASSERT_EQ(s.state.survey.situation.mesh.links.size(), 2u);
+  for (const hosts::Link& link : s.state.survey.situation.mesh.links)
     EXPECT_EQ(link.outcome, link.from == 1 ? wire::LinkOutcome::kTimeout : wire::LinkOutcome::kOk);
 }
 
@@ -87,9 +87,9 @@ TEST(Checks, AHostThatHangsCostsItsDeadlineAndNoMore) {
   ASSERT_EQ(s.sent<wire::Listen>().size(), 2u) << "the others go on";
   s.answer_listens();
   while (s.answer_dials()) {}
-  EXPECT_EQ(s.state.checks.situation.mesh.links.size(), 2u);
-  EXPECT_FALSE(s.state.checks.situation.hosts[1].probed);
-  EXPECT_FALSE(s.state.checks.situation.hosts[1].error.empty());
+  EXPECT_EQ(s.state.survey.situation.mesh.links.size(), 2u);
+  EXPECT_FALSE(s.state.survey.situation.hosts[1].probed);
+  EXPECT_FALSE(s.state.survey.situation.hosts[1].error.empty());
   s.say(0, wire::Finished{});
   s.say(2, wire::Finished{});
   ASSERT_NE(s.verdict(), nullptr) << "nobody waits for the end of a host that hangs";
@@ -111,7 +111,7 @@ TEST(Checks, NobodyIsSilentWhileTheAnswersOfOthersAreStillBeingRead) {
   s.feed(Tick{});
   EXPECT_FALSE(s.state.hosts[1].silent);
   s.say(1, probed(facts_of(1)));
-  EXPECT_TRUE(s.state.checks.situation.hosts[1].probed);
+  EXPECT_TRUE(s.state.survey.situation.hosts[1].probed);
   EXPECT_FALSE(s.state.hosts[2].silent);
   pass(kAnswersPause);  // nothing more comes
   EXPECT_TRUE(s.state.hosts[2].silent);
@@ -126,7 +126,7 @@ TEST(Checks, NobodyIsSilentBecauseTheLauncherWasSuspended) {
     for (size_t h : {0, 1}) EXPECT_FALSE(s.state.hosts[h].silent) << time;
   }
   for (size_t h : {0, 1}) s.say(h, probed(facts_of(h)));
-  for (size_t h : {0, 1}) EXPECT_TRUE(s.state.checks.situation.hosts[h].probed);
+  for (size_t h : {0, 1}) EXPECT_TRUE(s.state.survey.situation.hosts[h].probed);
 }
 
 TEST(Checks, AHostThatCannotBeReachedDoesNotKeepCheckFromTheOthers) {
@@ -141,7 +141,7 @@ TEST(Checks, AHostThatCannotBeReachedDoesNotKeepCheckFromTheOthers) {
   EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kChecked);
   EXPECT_EQ(s.verdict()->exit_code, 4);
   ASSERT_EQ(s.verdict()->refusals.size(), 1u);
-  EXPECT_EQ(s.state.checks.situation.hosts[1].error, "h2: no answer within 10 s");
+  EXPECT_EQ(s.state.survey.situation.hosts[1].error, "h2: no answer within 10 s");
 }
 
 TEST(Checks, ARunIsRefusedForAHostThatIsLostMeanwhile) {
@@ -180,8 +180,8 @@ TEST(Checks, TheSpeedOfLinksIsMeasuredWhileTheProgramStarts) {
   EXPECT_TRUE(s.sent<wire::Listen>().back().second.places.empty()) << "the listeners are closed when it is over";
   auto told = s.told<Concerns>();
   ASSERT_EQ(told.size(), 1u);
-  ASSERT_LT(told[0].from, s.state.checks.examination.findings.size());
-  EXPECT_EQ(s.state.checks.examination.findings[told[0].from].row->code, "NET-SLOW-LINK");
+  ASSERT_LT(told[0].from, s.state.survey.examination.findings.size());
+  EXPECT_EQ(s.state.survey.examination.findings[told[0].from].row->code, "NET-SLOW-LINK");
   EXPECT_EQ(s.state.phase, Phase::kRunning) << "a warning stops nothing";
   s.pass(milliseconds(1000));
   EXPECT_EQ(s.told<Concerns>().size(), 1u);
@@ -219,8 +219,8 @@ TEST(Checks, FirewallsAreReadOnlyWhereALinkFails) {
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
   EXPECT_EQ(s.verdict()->kind, Verdict::Kind::kRefused);
-  EXPECT_EQ(s.state.checks.situation.hosts[0].facts.network.firewalls.size(), 1u);
-  EXPECT_TRUE(s.state.checks.situation.hosts[1].probed) << "its facts are there from before";
+  EXPECT_EQ(s.state.survey.situation.hosts[0].facts.network.firewalls.size(), 1u);
+  EXPECT_TRUE(s.state.survey.situation.hosts[1].probed) << "its facts are there from before";
   Checking check({1, 1}, checked(true));
   for (const auto& [host, probe] : check.sent<wire::Probe>()) EXPECT_TRUE(probe.firewall) << "`check` asks at once";
 }
@@ -244,8 +244,8 @@ TEST(Checks, FactsThatCannotBeReadAreAHostWithoutFacts) {
   s.say(0, wire::Probed{{}, "{\"machine\": 7}"});
   s.finish_all();
   ASSERT_NE(s.verdict(), nullptr);
-  EXPECT_FALSE(s.state.checks.situation.hosts[0].probed);
-  EXPECT_NE(s.state.checks.situation.hosts[0].error.find("machine is not an object"), std::string::npos);
+  EXPECT_FALSE(s.state.survey.situation.hosts[0].probed);
+  EXPECT_NE(s.state.survey.situation.hosts[0].error.find("machine is not an object"), std::string::npos);
 }
 
 TEST(Checks, ClocksAreComparedThroughTheShortestRoundTrip) {
@@ -260,7 +260,7 @@ TEST(Checks, ClocksAreComparedThroughTheShortestRoundTrip) {
   }
   s.answer_listens();
   while (s.answer_dials()) {}
-  const auto& hosts = s.state.checks.situation.hosts;
+  const auto& hosts = s.state.survey.situation.hosts;
   ASSERT_TRUE(hosts[0].clock_offset_ns && hosts[1].clock_offset_ns);
   EXPECT_NEAR(static_cast<double>(*hosts[0].clock_offset_ns), 0, 2e8);
   EXPECT_NEAR(static_cast<double>(*hosts[1].clock_offset_ns), 30e9, 2e8);
@@ -290,10 +290,10 @@ TEST(Checks, AfterARestartGpuMemoryOfDeadRanksIsWaitedFor) {
   s.say(0, probed(facts));
   EXPECT_EQ(s.sent<wire::Probe>().size(), probes + 2) << "asked again, each time";
   EXPECT_EQ(s.told<WaitingForGpuMemory>().size(), 1u) << "told once";
-  EXPECT_EQ(s.state.checks.stage, Checks::Stage::kProbing);
+  EXPECT_EQ(s.state.survey.stage, Survey::Stage::kProbing);
   facts.gpus.devices[0].processes.clear();
   s.say(0, probed(facts));
-  EXPECT_NE(s.state.checks.stage, Checks::Stage::kProbing);
+  EXPECT_NE(s.state.survey.stage, Survey::Stage::kProbing);
 }
 
 TEST(Checks, ButNotForEver) {
@@ -307,7 +307,7 @@ TEST(Checks, ButNotForEver) {
     s.pass(milliseconds(200));
     s.say(0, probed(facts));
   }
-  EXPECT_NE(s.state.checks.stage, Checks::Stage::kProbing);
+  EXPECT_NE(s.state.survey.stage, Survey::Stage::kProbing);
 }
 
 }  // namespace
