@@ -1,7 +1,7 @@
 // The messages between launcher and agent, one struct per frame type. Each has encode() → a whole frame appended to a
 // buffer, and decode() → the struct or an Error (kInternal: truncated, oversized or with bytes left over).
 // The messages of the checks before a start are in check_messages.h.
-// Times are monotonic nanoseconds of the host that sends them; the launcher converts (clock_offset_ns in job/supervisor/supervisor.h).
+// Times are monotonic nanoseconds of the host that sends them; the launcher converts (clock_offset_ns in job/turn.h).
 #pragma once
 
 #include <cstdint>
@@ -193,9 +193,7 @@ base::Status encode(std::string& out, const Signal&);
 base::Status encode(std::string& out, const Ping&);
 base::Status encode(std::string& out, const Finish&);
 
-// encode: error (kInternal) if the frame would be larger than kMaxFrameBytes; `out` is left as it was.
-// decode<Hello>(frame.payload). Instantiated in messages.cc for every message above. What an agent says is also bounded in its meaning
-// (bounds.h).
+// encode: kInternal if the frame would exceed kMaxFrameBytes; `out` is left as it was. decode: for every message above, within bounds.h.
 template <typename Message>
 base::Result<Message> decode(std::string_view payload);
 

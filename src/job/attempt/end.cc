@@ -10,6 +10,7 @@
 #include "base/text.h"
 
 namespace phalanx::job {
+
 void AttemptStep::take(size_t h, const wire::Exited& m) {
   if (!is_rank_of(h, m.rank)) return;
   RankState& rank = s.ranks[m.rank];
