@@ -15,6 +15,7 @@
 #include "cli/records/record_life.h"
 #include "cli/records/run_events.h"
 #include "cli/records/runs.h"
+#include "cli/records/stop_hints.h"
 #include "job/supervisor/supervisor.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -99,10 +100,7 @@ class Stop {
     base::Error error = base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " does not answer").because(why);
     auto launcher = run.record.find("launcher");
     const os::ProcessMark mark = launcher == run.record.end() ? os::ProcessMark{} : logs::mark_of(*launcher);
-    // Its number may be another process's by now, or count in another container.
-    if (os::lives(mark) == os::Lives::kYes)
-      error.hint = fmt::format("kill -KILL {0} && phalanx stop {1}   # ends the launcher {0}, and with it the run", mark.pid, run.id);
-    else error.hint = "phalanx why " + run.id;
+    error.hint = hint_for_silent_launcher(mark, run.id);
     return error;
   }
 
@@ -161,8 +159,7 @@ class Stop {
       base::Error error = base::fail(
           ErrorKind::kUnfit,
           host.name + say({": cannot tell whether this process belongs to the run: {}", "：无法判断是否属于该运行：{}"}, what.text));
-      std::string look = what.pid == 0 ? "ps -eo pid,user,lstart,args" : fmt::format("ps -o pid,user,lstart,args -p {}", what.pid);
-      error.hint = host.name == "localhost" ? look : "ssh " + host.name + " " + look;
+      error.hint = hint_to_look(host.name, what.pid);
       view_.say_error(error.render());
     }
   }
