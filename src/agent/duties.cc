@@ -44,7 +44,7 @@ wire::Prepared look_at_job(const wire::JobSpec& job, const Environment& host, bo
   wire::Prepared answer;
   if (!os::is_folder(job.directory)) {
     answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job.directory + " does not exist")
-                                 .with_hint("create or mount it on this host, or choose another directory with --workdir")};
+                                 .with_hint(std::string(wire::kAdviceOnDirectory))};
     return answer;
   }
   if (::access(job.directory.c_str(), X_OK) != 0) {
@@ -91,7 +91,7 @@ void Agent::prepared(base::Result<std::string> looked) {
     std::string places = job_->job.directory + ", or a directory of PATH or the program " + job_->job.argv[0];
     base::Error error = base::fail(ErrorKind::kUnfit, "no answer from the file system of " + places)
                             .because(decoded.error().message)
-                            .with_hint("stat " + job_->job.directory);
+                            .with_hint("stat " + base::shell_quote(job_->job.directory));
     answer.outcome = {false, std::move(error)};
   }
   if (answer.outcome.ok) {

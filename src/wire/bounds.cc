@@ -2,8 +2,11 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "wire/rank_event.h"
 
 namespace phalanx::wire {
@@ -54,7 +57,23 @@ class Bounds {
   std::string fault_;
 };
 
+// A word as base::shell_quote() writes it, and nothing behind it.
+bool is_one_shell_word(std::string_view text) {
+  if (text.empty() || base::shell_quote(text) == text) return !text.empty();
+  if (text.size() < 3 || text.front() != '\'' || text.back() != '\'') return false;
+  return base::shell_quote(base::replace_all(text.substr(1, text.size() - 2), "'\\''", "'")) == text;
+}
+
 }  // namespace
+
+bool is_advice_of_agent(std::string_view hint) {
+  constexpr std::string_view kStat = "stat ", kExplain = "phalanx explain ";
+  if (hint.empty() || hint == kAdviceOnDirectory) return true;
+  if (hint.starts_with(kStat)) return is_one_shell_word(hint.substr(kStat.size()));
+  auto of_a_code = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; };
+  const std::string_view code = hint.starts_with(kExplain) ? hint.substr(kExplain.size()) : "";
+  return !code.empty() && std::all_of(code.begin(), code.end(), of_a_code);
+}
 
 base::Status within_bounds(const Hello& m) {
   Bounds b("Hello");

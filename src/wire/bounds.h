@@ -37,6 +37,11 @@ base::Status within_bounds(const Dialed&);
 base::Status within_bounds(const Pulse&);
 base::Status within_bounds(const Sampled&);
 base::Status within_bounds(const Dug&);
+// What an agent advises is printed as a command to type, so only what ours write is taken: "stat <path>", "phalanx explain <CODE>", and
+// advice that is no command. Another host could advise anything.
+inline constexpr std::string_view kAdviceOnDirectory = "create or mount it on this host, or choose another directory with --workdir";
+bool is_advice_of_agent(std::string_view hint);
+
 // Of the launcher, which an agent trusts, and messages that mean nothing more than their bits.
 template <typename Message>
 base::Status within_bounds(const Message&) {

@@ -75,6 +75,7 @@ void fields(W& w, Outcome& m) {
   w(m.error.message);
   w(m.error.cause);
   w(m.error.hint);
+  if (!is_advice_of_agent(m.error.hint)) m.error.hint.clear();
   w(m.error.context);
 }
 // Straight into `out`: the header is written first and its length filled in afterwards, so no payload is copied twice.

@@ -111,7 +111,7 @@ void Ranks::give_up_start(Rank& rank) {
       base::fail(base::ErrorKind::kUnfit, fmt::format("{} {}: no answer from its file system for {:.0f} s{}", entered ? "exec" : "chdir",
                                                       entered ? rank.spec.program : rank.spec.directory,
                                                       static_cast<double>(exec_patience_.count()) / 1000, os::stuck_in(rank.pid)))
-          .with_hint("stat " + (entered ? rank.spec.program : rank.spec.directory));
+          .with_hint("stat " + base::shell_quote(entered ? rank.spec.program : rank.spec.directory));
   ::kill(rank.pid, SIGKILL);  // not reaped yet, so it is still this one
   tell_started(rank, std::move(error));
 }

@@ -127,7 +127,7 @@ base::Status read_run(const std::string& path, Run& run, base::Result<bool>& loc
 base::Error not_ours(const Run& run) {
   return base::fail(ErrorKind::kConfig, "the run " + run.id + " is not yours")
       .because("its directory or its run.json is owned by another user, is a link, or is writable by others")
-      .with_hint("ls -ld " + run.path + " " + run.path + "/run.json");
+      .with_hint("ls -ld " + base::shell_quote(run.path) + " " + base::shell_quote(run.path + "/run.json"));
 }
 
 }  // namespace

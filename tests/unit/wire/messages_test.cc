@@ -51,13 +51,13 @@ TEST(Messages, PrepareCarriesEveryByte) {
 TEST(Messages, ErrorsTravelWhole) {
   std::string bytes;
   Prepared m;
-  m.outcome = {false, base::fail(base::ErrorKind::kUnfit, "no").because("why").with_hint("do").within("checking")};
+  m.outcome = {false, base::fail(base::ErrorKind::kUnfit, "no").because("why").with_hint("stat /data").within("checking")};
   Prepared back = round_trip(m, bytes);
   EXPECT_FALSE(back.outcome.ok);
   EXPECT_EQ(back.outcome.error.kind, base::ErrorKind::kUnfit);
   EXPECT_EQ(back.outcome.error.message, "no");
   EXPECT_EQ(back.outcome.error.cause, "why");
-  EXPECT_EQ(back.outcome.error.hint, "do");
+  EXPECT_EQ(back.outcome.error.hint, "stat /data");
   EXPECT_EQ(back.outcome.error.context, std::vector<std::string>{"checking"});
 }
 
