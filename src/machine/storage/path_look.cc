@@ -111,11 +111,9 @@ WriteTest try_write(const std::string& folder) {
     test.error = fmt::format("{}: {}", operation, std::strerror(errno));
     return test;
   };
-  char host[64] = "";
-  ::gethostname(host, sizeof(host) - 1);
-  std::string path = fmt::format("{}/.phalanx-probe-{}-{}", folder == "/" ? "" : folder, host, ::getpid());
+  std::string path = (folder == "/" ? "" : folder) + "/.phalanx-probe-XXXXXX";
   os::Mono begin = os::mono_now();
-  os::Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  os::Fd fd(::mkostemp(path.data(), O_CLOEXEC));
   if (!fd.valid()) return failed("create");
   if (::unlink(path.c_str()) != 0) return failed("remove");
   std::string block(kWriteBytes, 'x');

@@ -22,8 +22,8 @@ struct WriteTest {
   std::string error;  // "create: Permission denied", "write: No space left on device"
   int64_t took_ns = 0;
 };
-// Makes ".phalanx-probe-<host>-<pid>" in `folder`, writes 64 KiB, syncs. The file loses its name before the first byte is written, so that
-// nothing stays behind even if this process is killed.
+// Makes ".phalanx-probe-XXXXXX" in `folder`, a name that nobody can foresee and take, writes 64 KiB, syncs. The file loses its name before
+// the first byte is written, so that nothing stays behind even if this process is killed.
 WriteTest try_write(const std::string& folder);
 
 }  // namespace phalanx::machine

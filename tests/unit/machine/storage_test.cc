@@ -15,6 +15,7 @@
 #include "base/json_fields.h"
 #include "machine/probe.h"
 #include "machine/storage/mounts.h"
+#include "machine/storage/path_look.h"
 #include "machine/storage/path_token.h"
 #include "machine/storage/shared_memory.h"
 #include "os/files.h"
@@ -110,6 +111,18 @@ TEST(Storage, WhatAPathIs) {
   EXPECT_GT(out.write_ns, 0);
   EXPECT_TRUE(seen.gaps.empty());
   EXPECT_FALSE(run("ls -A " + at + " | grep phalanx-probe")) << "nothing may stay behind";
+}
+
+// In a shared folder anybody can make a file first, and two containers of one host have equal names and equal pids.
+TEST(Storage, NobodyCanTakeTheNameOfTheWriteTestBeforehand) {
+  std::string at = folder();
+  char host[64] = "";
+  ASSERT_EQ(::gethostname(host, sizeof(host) - 1), 0);
+  ASSERT_TRUE(run(fmt::format("touch '{}/.phalanx-probe-{}-{}'", at, host, ::getpid())));
+  const WriteTest test = try_write(at);
+  EXPECT_TRUE(test.done) << test.error;
+  EXPECT_TRUE(try_write(at).done);
+  EXPECT_TRUE(run("test $(ls -A " + at + " | wc -l) = 1")) << "nothing may stay behind";
 }
 
 TEST(Storage, ASmallSharedMemoryAndAFullAndAReadOnlyFileSystem) {
