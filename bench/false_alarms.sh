@@ -70,15 +70,15 @@ make_slow() {
   /usr/bin/python3 bench/slow_folder.py "$folder/slow" 0.2 & helpers+=($!)
   local i
   for i in {1..50}; do mountpoint -q "$folder/slow" && break; sleep 0.1; done
+  mountpoint -q "$folder/slow" || { echo "the slow file system could not be mounted"; return 1; }
   where=$folder/slow
 }
 make_swap() {
   [[ -e /sys/class/zram-control/hot_add ]] || modprobe zram 2> /dev/null || { echo "no zram"; return 1; }
   [[ -e /sys/class/zram-control/hot_add ]] || { echo "no zram"; return 1; }
   zram=/dev/zram$(< /sys/class/zram-control/hot_add)
-  echo 8G > "/sys/block/${zram#/dev/}/disksize"
-  mkswap "$zram" > /dev/null
-  swapon "$zram"
+  { echo 8G > "/sys/block/${zram#/dev/}/disksize" && mkswap "$zram" > /dev/null && swapon "$zram"; } ||
+    { echo "no swap on zram"; return 1; }
   /usr/bin/python3 -c '
 import mmap, sys, time
 size = int(sys.argv[1]) * 1024
@@ -88,7 +88,13 @@ for at in range(0, size, 4096):
 held.madvise(21)  # MADV_PAGEOUT
 while True:
     time.sleep(60)' "$(awk '/MemTotal/ { print int($2 / 4) }' /proc/meminfo)" & helpers+=($!)
-  sleep 5
+  local i
+  for i in {1..300}; do
+    sleep 0.2
+    (($(awk '/SwapTotal/ { t = $2 } /SwapFree/ { print t - $2 }' /proc/meminfo) > 100000)) && return
+  done
+  echo "nothing was swapped out"
+  return 1
 }
 
 printf '%-10s %6s %7s %8s %9s  %s\n' condition hosts starts refused "longest s" findings
@@ -96,8 +102,9 @@ for size in ${sizes//,/ }; do
   hosts=$(printf 'h%d,' $(seq "$size")); hosts=${hosts%,}
   for condition in ${conditions//,/ }; do
     where=/tmp
-    if ! "make_$condition" > "$folder/why"; then
+    if ! "make_$condition" > "$folder/why"; then  # `set -e` does not hold inside: each step is checked
       printf '%-10s %6d skipped: %s\n' "$condition" "$size" "$(< "$folder/why")"
+      end_condition
       continue
     fi
     "$testbed" up "$size" --detach
