@@ -28,11 +28,21 @@ int exit_code(ErrorKind kind) {
   return 70;
 }
 
+// Parts may quote a host or a rank, with line ends: none of their lines looks like the beginning of another part.
+static std::string with_lines_indented(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] == '\n' && i + 1 < text.size() && text[i + 1] != ' ' && text[i + 1] != '\n') out += "    ";
+  }
+  return out;
+}
+
 std::string Error::render() const {
-  std::string out = "error: " + message + "\n";
-  for (const std::string& doing : context) out += "  while " + doing + "\n";
-  if (!cause.empty()) out += "  because " + cause + "\n";
-  if (!hint.empty()) out += "\nhint: " + hint + "\n";
+  std::string out = "error: " + with_lines_indented(message) + "\n";
+  for (const std::string& doing : context) out += "  while " + with_lines_indented(doing) + "\n";
+  if (!cause.empty()) out += "  because " + with_lines_indented(cause) + "\n";
+  if (!hint.empty()) out += "\nhint: " + with_lines_indented(hint) + "\n";
   return printable_lines(out);
 }
 

