@@ -1,4 +1,6 @@
 // Hosts that fall silent or are lost, and a launcher that did not run itself.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -64,11 +66,15 @@ void Step::notice_sleep() {
   if (gap <= kLate) return;
   s.ticked = now;
   if (s.survey.deadline) s.survey.deadline = *s.survey.deadline + gap;
-  if (gap <= kSlept) return;
+  const bool slept = gap > kSlept;
+  for (size_t h = 0; h < s.hosts.size(); ++h) {
+    if (!turn().alive(h)) continue;
+    // Several short stalls of a busy machine add up to the silence of a host that was not even pinged: of each, only a little counts.
+    for (os::Mono* last : {&s.hosts[h].heard, &s.hosts[h].answered}) *last = slept ? now : std::min(now, *last + (gap - kLate));
+  }
+  if (!slept) return;
   s.slept = gap;
   s.woke_at = now;
-  for (size_t h = 0; h < s.hosts.size(); ++h)
-    if (turn().alive(h)) s.hosts[h].heard = s.hosts[h].answered = now;
 }
 
 void Step::check_silence() {
