@@ -12,6 +12,7 @@
 
 #include "base/sha256.h"
 #include "machine/gpu/cuda_order.h"
+#include "os/clock.h"
 #include "os/files.h"
 
 namespace phalanx::machine {
@@ -57,7 +58,8 @@ void add_interfaces(base::Sha256& hash) {
 
 std::string fingerprint(const Identity& id, const char* const* environment) {
   base::Sha256 hash;
-  for (const char* file : {"/proc/sys/kernel/random/boot_id", "/proc/net/route", "/etc/hosts", "/etc/nccl.conf"})
+  hash.update(os::boot_id() + "\n");
+  for (const char* file : {"/proc/net/route", "/etc/hosts", "/etc/nccl.conf"})
     if (base::Result<std::string> text = os::read_file(file, 1 << 20); text.ok()) hash.update(*text);
   char space[64] = "";
   if (::readlink("/proc/self/ns/net", space, sizeof(space) - 1) > 0) hash.update(space);

@@ -11,6 +11,7 @@
 #include "machine/identity.h"
 #include "machine/probe.h"
 #include "machine/small_files.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/files.h"
 
@@ -111,7 +112,7 @@ std::string net_space(const std::string& root) {
 Machine probe_machine(const ProbeRequest& r) {
   Machine m;
   m.hostname = read_word(r.root + "/proc/sys/kernel/hostname");
-  m.boot_id = read_word(r.root + "/proc/sys/kernel/random/boot_id");
+  m.boot_id = os::boot_id(r.root);
   m.net_space = net_space(r.root);
   m.machine_id = read_word(r.root + "/etc/machine-id");
   m.kernel = read_word(r.root + "/proc/sys/kernel/osrelease");

@@ -20,8 +20,8 @@ Mono mono_now() { return {read_clock(CLOCK_MONOTONIC)}; }
 Mono boot_now() { return {read_clock(CLOCK_BOOTTIME)}; }
 int64_t wall_now_ns() { return read_clock(CLOCK_REALTIME); }
 
-std::string boot_id() {
-  base::Result<std::string> id = read_file("/proc/sys/kernel/random/boot_id", 256);
+std::string boot_id(const std::string& root) {
+  base::Result<std::string> id = read_file(root + "/proc/sys/kernel/random/boot_id", 256);
   return id.ok() ? std::string(base::trim(*id)) : "";
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/sha256.h"
+#include "os/clock.h"
 #include "os/files.h"
 #include "os/process.h"
 
@@ -17,8 +18,9 @@ std::string network_place() {
   struct stat space{};
   if (::stat("/proc/self/ns/net", &space) == 0) text += fmt::format("net {}:{}\n", space.st_dev, space.st_ino);
   std::string home = os::environment_value("HOME");
-  for (const std::string& path : {std::string("/proc/sys/kernel/random/boot_id"), std::string("/etc/hosts"),
-                                  std::string("/etc/resolv.conf"), std::string("/etc/ssh/ssh_config"), home + "/.ssh/config"}) {
+  text += "boot " + os::boot_id() + "\n";
+  for (const std::string& path :
+       {std::string("/etc/hosts"), std::string("/etc/resolv.conf"), std::string("/etc/ssh/ssh_config"), home + "/.ssh/config"}) {
     base::Result<std::string> file = os::read_file(path, kMostBytes);
     text += fmt::format("{} {}\n", path, file.ok() ? base::sha256_hex(*file) : "none");
   }

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "os/files.h"
+#include "os/clock.h"
 
 namespace phalanx::engine::comm {
 namespace {
@@ -22,11 +22,11 @@ std::string in_words(const base::Error& error) { return error.cause.empty() ? er
 }  // namespace
 
 std::string host_identity() {
-  auto boot = os::read_file("/proc/sys/kernel/random/boot_id", 256);
+  const std::string boot = os::boot_id();
   struct stat network{};
   // Without them no other rank can be known to be here: an identity of its own.
-  if (!boot.ok() || stat("/proc/self/ns/net", &network) != 0) return fmt::format("process {} of {}", getpid(), gethostid());
-  return fmt::format("{} {}:{} {}", base::trim(*boot), network.st_dev, network.st_ino, geteuid());
+  if (boot.empty() || stat("/proc/self/ns/net", &network) != 0) return fmt::format("process {} of {}", getpid(), gethostid());
+  return fmt::format("{} {}:{} {}", boot, network.st_dev, network.st_ino, geteuid());
 }
 
 std::vector<std::string> exchange_by_store(c10d::Store& store, std::string_view name, const std::string& text, int rank, int world,
