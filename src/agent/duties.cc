@@ -18,6 +18,7 @@
 #include "os/family.h"
 #include "os/files.h"
 #include "os/program.h"
+#include "wire/bounds.h"
 
 namespace phalanx::agent {
 
