@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "codes/slots.h"
 
 namespace phalanx::codes {
 namespace {
@@ -47,6 +48,8 @@ class Parser {
     if (line.starts_with("```")) return fence(line);
     if (commands_) {
       if (base::trim(line).empty()) return fail("an empty line among commands");
+      if (std::string_view slot = unknown_slot(line); !slot.empty())
+        return fail(fmt::format("{} is no slot; codes/README.md lists them", slot));
       add_line("$ " + std::string(line));
       return base::ok();
     }

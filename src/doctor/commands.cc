@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "codes/slots.h"
 #include "doctor/views/command_table.h"
 
 namespace phalanx::doctor {
@@ -37,8 +38,7 @@ class Reader {
     } else if (c == '\'' || c == '"') {
       quote_ = c;
       ++at_;
-    } else if (c == '<' && placeholder_end() != 0) {
-      size_t end = placeholder_end();
+    } else if (size_t end = c == '<' ? codes::slot_end(line_, at_) : 0; end != 0) {
       word_ += line_.substr(at_, end - at_);
       at_ = end;
     } else if (c == '>' || c == '<') {
@@ -51,14 +51,6 @@ class Reader {
       else word_ += c;
       ++at_;
     }
-  }
-  // Where the placeholder that begins here ends; 0 if "<" is a redirection.
-  size_t placeholder_end() const {
-    size_t end = line_.find('>', at_);
-    if (end == std::string_view::npos || at_ + 1 == end) return 0;
-    std::string_view inside = line_.substr(at_ + 1, end - at_ - 1);
-    bool words = std::all_of(inside.begin(), inside.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == ' ' || c == '-'; });
-    return words && inside.front() != ' ' && inside.back() != ' ' ? end + 1 : 0;
   }
   void redirection(char direction) {
     word_.clear();  // the number of a descriptor, "2>"
@@ -147,10 +139,8 @@ std::optional<CommandEffect> effect_of(std::string_view line) {
 
 bool has_placeholder(std::string_view line) {
   if (line.find("…") != std::string_view::npos) return true;
-  for (size_t at = line.find('<'); at != std::string_view::npos; at = line.find('<', at + 1)) {
-    size_t end = line.find('>', at);
-    if (end != std::string_view::npos && end > at + 1 && line[at + 1] >= 'a' && line[at + 1] <= 'z') return true;
-  }
+  for (size_t at = line.find('<'); at != std::string_view::npos; at = line.find('<', at + 1))
+    if (codes::slot_end(line, at) != 0) return true;
   return false;
 }
 

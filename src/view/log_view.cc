@@ -90,7 +90,7 @@ void add_cause(std::string& out, const LogVerdict& verdict, const Speech& say, s
   if (!cause.evidence.empty()) heading(out, kEvidence, say.language());
   for (const LogEvidence& evidence : cause.evidence) add_evidence(out, verdict, evidence);
   add_explanation(out, kWhy, page.why.in(say.language()), say.language(), columns);
-  add_explanation(out, kNext, page.fix.in(say.language()), say.language(), columns);
+  add_explanation(out, kNext, codes::fill_page(page.fix.in(say.language()), cause.observed), say.language(), columns);
 }
 
 void add_others(std::string& out, const LogVerdict& verdict, const Speech& say, size_t columns) {
@@ -137,7 +137,7 @@ base::Json json_of(const LogVerdict& verdict, const LogCause& cause) {
   if (cause.local_rank >= 0) out["local_rank"] = cause.local_rank;
   out["detail"] = cause.detail.english;
   out["why"] = page.why.english;
-  out["fix"] = page.fix.english;
+  out["fix"] = codes::fill_page(page.fix.english, cause.observed);
   out["evidence"] = std::move(evidence);
   return out;
 }

@@ -15,7 +15,7 @@ base::Result<std::pair<std::string, std::vector<int>>> parse_host(std::string_vi
   size_t colon = word.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == word.size())
     return base::fail(base::ErrorKind::kUsage, base::quote(word) + " is not HOST:INDEX,...")
-        .with_hint("write --gpus auto, --gpus 4, or --gpus gpu01:0,2@gpu02:0,1");
+        .with_hint("write --gpus auto, --gpus 4, or --gpus <host>:0,2@<host>:0,1");
   std::pair<std::string, std::vector<int>> out{std::string(word.substr(0, colon)), {}};
   for (std::string_view index : base::split(word.substr(colon + 1), ',')) {
     TRY_ASSIGN(int64_t number, base::parse_int(index, 0, kMostIndex));

@@ -81,8 +81,8 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
     return base::ok();
   }
   if (invocation.operands.empty() || invocation.operands[0] != "fabric")
-    return usage("bench needs the name of a measurement", "phalanx bench fabric gpu01,gpu02");
-  if (!invocation.command.empty()) return usage("bench fabric takes no command", "phalanx bench fabric gpu01,gpu02");
+    return usage("bench needs the name of a measurement", "phalanx bench fabric <host>,<host>");
+  if (!invocation.command.empty()) return usage("bench fabric takes no command", "phalanx bench fabric <host>,<host>");
   return take_hosts(invocation, 1, options);
 }
 

@@ -37,7 +37,7 @@ base::Result<int> bench_verb(const Invocation& invocation) {
   TRY_ASSIGN(RunOptions options, run_options(invocation));
   TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
   if (job.hosts.size() < 2)
-    return base::fail(base::ErrorKind::kUsage, "bench fabric needs two hosts or more").with_hint("phalanx bench fabric gpu01,gpu02");
+    return base::fail(base::ErrorKind::kUsage, "bench fabric needs two hosts or more").with_hint("phalanx bench fabric <host>,<host>");
   job.check_only = true;
   job.run_id = "bench";
   job.burst = options.burst;

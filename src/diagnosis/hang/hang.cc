@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "codes/code.h"
+#include "codes/slots.h"
 #include "diagnosis/hang/hang_links.h"
 
 namespace phalanx::diagnosis {
@@ -66,6 +68,9 @@ class Judge {
     return false;
   }
 
+  // The page's first command that needs no more than what was observed.
+  void advise(const codes::Observed& seen) { out_.fix = codes::filled_command(codes::get(out_.code), seen); }
+
   // What holds a rank from outside, or by its storage or memory: certain whatever the others do.
   bool held() {
     static constexpr std::pair<Doing, const char*> kCodes[] = {{Doing::kFrozen, "HANG-STOPPED"},
@@ -79,7 +84,7 @@ class Judge {
         if (out_.ranks.empty()) {
           out_.evidence = s.activity.words;
           out_.code = code;
-          if (doing == Doing::kStopped) out_.fix = fmt::format("kill -CONT {}", s.activity.pid);
+          if (doing == Doing::kStopped) advise({{"pid", std::to_string(s.activity.pid)}});
         }
         name_rank(*s.view);
       }
@@ -137,8 +142,15 @@ class Judge {
       out_.evidence.english += "; connections of ranks " + others + " are blocked too";
       out_.evidence.chinese += "；rank " + others + " 的连接也被阻塞";
     }
-    if (b->to_host && *b->to_host != b->from_host)
-      out_.fix = fmt::format("phalanx check {},{}", in_.hosts[b->from_host], in_.hosts[*b->to_host]);
+    codes::Observed seen;
+    if (b->to_host && *b->to_host != b->from_host) seen["hosts"] = fmt::format("{},{}", in_.hosts[b->from_host], in_.hosts[*b->to_host]);
+    // Commands that take the address are typed on the host that cannot reach it, which is where a verdict about one host is read.
+    if (out_.host == b->from_host && !s.remote_address.empty() && s.remote.size() > s.remote_address.size()) {
+      seen["address"] = s.remote_address;
+      seen["port"] = s.remote.substr(s.remote.rfind(':') + 1);
+    }
+    advise(seen);
+    if (out_.fix.empty()) out_.fix = codes::filled_command(codes::get("HANG-LINK"), seen);
     return true;
   }
 
@@ -238,7 +250,7 @@ class Judge {
         fmt::format("it {}; rank{} {} {} in {}", odd.activity.words.english, s, others, wait, in_op.empty() ? "a collective" : in_op),
         fmt::format("它{}；rank {} 在{}等待", odd.activity.words.chinese, others, in_op.empty() ? "集合通信中" : " " + in_op + " 中")};
     last_words(odd);
-    if (odd.activity.pid > 0) out_.fix = fmt::format("py-spy dump --pid {}", odd.activity.pid);
+    if (odd.activity.pid > 0) advise({{"pid", std::to_string(odd.activity.pid)}});
     return true;
   }
 

@@ -130,6 +130,10 @@ LogCause full_cause(const LogFacts& facts, const LogEvent& event) {
   LogCause cause = cause_of(event);
   gather(facts, cause, event);
   name_rank(facts, cause, event);
+  // The host of a tag is where the line was written, which need not be the host that it is about: only a named one counts.
+  for (const char* slot : {"host", "pid"})
+    if (std::string value = captured(event, slot); !value.empty()) cause.observed[slot] = value;
+  if (cause.ranks.size() == 1) cause.observed["rank"] = std::to_string(cause.ranks[0]);
   return cause;
 }
 

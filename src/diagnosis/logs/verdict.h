@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/language.h"
+#include "codes/slots.h"
 #include "diagnosis/logs/scan.h"
 #include "doctor/finding.h"
 
@@ -30,6 +31,7 @@ struct LogCause {
   std::string host{};        // empty: not told
   doctor::Words detail{};    // what is known beyond the code; may be empty
   std::vector<LogEvidence> evidence{};
+  codes::Observed observed{};  // what the lines named of what the page's commands need
 };
 
 struct LogCascade {

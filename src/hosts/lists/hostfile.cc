@@ -85,7 +85,7 @@ class LineReader {
 
   Error hinted_host(const std::vector<std::string_view>& fields, const WordFault& fault) const {
     std::string hint = fault.hint;
-    if (fields[0].find('=') != std::string_view::npos) hint = "write the host name first: gpu01 slots=8";
+    if (fields[0].find('=') != std::string_view::npos) hint = "write the host name first: <host> slots=<number>";
     if (fields[0].find(',') != std::string_view::npos && fields[0].find('[') == std::string_view::npos) hint = "write one host per line";
     if (fields[0].find('#') != std::string_view::npos) hint = "put a space before a comment";
     return wrong(at(fields[0]) + fault.at, fault.message, std::move(hint));
@@ -168,7 +168,7 @@ class LineReader {
 
 Error no_hosts(std::string_view shown) {
   return base::fail(ErrorKind::kConfig, fmt::format("{} contains no hosts", shown))
-      .with_hint("write one host per line, for example: gpu01 slots=8");
+      .with_hint("write one host per line: <host> slots=<number>");
 }
 
 }  // namespace
@@ -198,7 +198,7 @@ Result<HostList> read_hostfile(const std::string& path) {
   Error error = std::move(text).error();
   error.kind = ErrorKind::kConfig;
   error.context.push_back("reading the hostfile");
-  if (error.hint.empty()) error.hint = "name an existing file, or give the hosts with -H gpu01,gpu02";
+  if (error.hint.empty()) error.hint = "name an existing file, or give the hosts with -H <host>,<host>";
   return error;
 }
 

@@ -47,6 +47,7 @@ TEST(CodePage, SaysWhereItIsWrong) {
            {"# t\n\n## Why\n\n```sh\nls\n```\n", "line 5: commands outside the section that says what to do"},
            {"# t\n\n## Why\n\na\n\n## What to do\n\nb\n $ ls\n", "line 10: a command outside a block of commands"},
            {"# t\n\n## Why\n\na\n\n## What to do\n\n```sh\n\nls\n```\n", "line 10: an empty line among commands"},
+           {"# t\n\n## Why\n\na\n\n## What to do\n\n```sh\nkill <number>\n```\n", "line 10: <number> is no slot"},
        }) {
     base::Result<Page> page = parse_page(c.text, Language::kEnglish);
     ASSERT_FALSE(page.ok()) << c.text;

@@ -246,7 +246,9 @@ TEST(Hang, NobodyAnswersASyn) {
   syn.state = "SYN_SENT";
   syn.retransmits = 3;
   input.ranks[0].then->sockets = {syn};
-  names(diagnosis::judge_hang(input), "HANG-CONNECT", {0});
+  HangVerdict v = diagnosis::judge_hang(input);
+  names(v, "HANG-CONNECT", {0});
+  EXPECT_EQ(v.fix, "nc -vz -w 3 10.0.0.2 5000");
 }
 
 TEST(Hang, WithoutStacksTheMinorityIsNamed) {

@@ -67,6 +67,15 @@ TEST(LogJudge, OnlyConsequencesNameThePeersAndTheMissing) {
   EXPECT_EQ(verdict.cascades[0].ranks, (std::vector<int>{1, 3}));
 }
 
+// Only what a line names: the host of a tag may be another.
+TEST(LogJudge, WhatLinesNameFillsTheCommandsOfThePage) {
+  LogVerdict verdict = judge({R"({"event":"rank_exited","rank":3,"host":"h2","signal":"SIGKILL"})"
+                              "\n"});
+  EXPECT_EQ(verdict.cause->code, "RUN-KILLED");
+  EXPECT_EQ(verdict.cause->observed, (codes::Observed{{"host", "h2"}, {"rank", "3"}}));
+  EXPECT_EQ(judge({traceback("KeyError: 'x'")}).cause->observed, codes::Observed{});
+}
+
 TEST(LogJudge, NothingIsNothing) {
   EXPECT_FALSE(judge({}).cause.has_value());
   EXPECT_FALSE(judge({"", "step 1\n"}).cause.has_value());

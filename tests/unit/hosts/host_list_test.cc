@@ -157,13 +157,13 @@ TEST(Hostfile, RefusalsNameLineAndCharacterAndSayWhatToWrite) {
            Case{"w0 slots=4 max_slots=2", "h:1:1: slots=4 is more than max_slots=2", ""},
            Case{"w0:4", "h:1:3: \":4\" after the name is ambiguous: slots or a port", "write w0 slots=4 or w0 port=4"},
            Case{"w0,w1", "h:1:3: ',' is not allowed in a host name", "write one host per line"},
-           Case{"slots=4", "h:1:6: \"=\" is not allowed in a host name", "write the host name first: gpu01 slots=8"},
+           Case{"slots=4", "h:1:6: \"=\" is not allowed in a host name", "write the host name first: <host> slots=<number>"},
            Case{"a@w0 user=b", "h:1:11: the user is given twice: a and b", "keep one of them"},
            Case{"w0 user=-x", "h:1:9: a user cannot start with '-'", ""},
            Case{"w0\n\nw0 slots=2", "h:3:1: host w0 is given twice (the first is h:1)", "write each host once, with the sum of its slots"},
            Case{"w[1-4]\nw3", "h:2:1: host w3 is given twice (the first is h:1)", "write each host once, with the sum of its slots"},
-           Case{"", "h contains no hosts", "write one host per line, for example: gpu01 slots=8"},
-           Case{"\n# w0 slots=4\n", "h contains no hosts", "write one host per line, for example: gpu01 slots=8"},
+           Case{"", "h contains no hosts", "write one host per line: <host> slots=<number>"},
+           Case{"\n# w0 slots=4\n", "h contains no hosts", "write one host per line: <host> slots=<number>"},
            Case{"\xff\xfew\0", "h is encoded in UTF-16", "save it as UTF-8"},
        }) {
     auto hosts = parse_hostfile(c.text, "h");

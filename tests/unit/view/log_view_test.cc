@@ -42,6 +42,16 @@ TEST(LogReport, SaysAllThatWasFound) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+// What the lines did not name stays an obvious placeholder.
+TEST(LogReport, CommandsAreFilledWithWhatTheLinesNamed) {
+  diagnosis::LogVerdict seen;
+  seen.cause = diagnosis::LogCause{.code = "RUN-EXIT-CODE", .ranks = {3}, .observed = {{"rank", "3"}}};
+  EXPECT_NE(log_report(seen, {}, Language::kEnglish, 100).find("phalanx logs latest --rank 3\n"), std::string::npos);
+  EXPECT_NE(log_json(seen, {})["cause"]["fix"].get<std::string>().find("--rank 3"), std::string::npos);
+  seen.cause->observed.clear();
+  EXPECT_NE(log_report(seen, {}, Language::kChinese, 100).find("phalanx logs latest --rank <rank>\n"), std::string::npos);
+}
+
 TEST(LogReport, BothLanguagesAndNarrowTerminals) {
   std::string chinese = log_report(verdict(), {}, Language::kChinese, 80);
   EXPECT_NE(chinese.find("GPU 显存耗尽"), std::string::npos) << chinese;

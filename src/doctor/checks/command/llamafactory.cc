@@ -90,6 +90,18 @@ bool overridden(const Situation& s, const std::string& name) {
   return false;
 }
 
+// The command with the numbers set; empty where the script that reads the configuration was not seen.
+std::string devices_fix(const Situation& s, const UserConfig& config) {
+  for (const UserLaunch& launch : user_launches(s)) {
+    if (launch.line->module || !launch.line->program.ends_with(".py")) continue;
+    const size_t hosts = std::max<size_t>(s.hosts.size(), 1);
+    return fmt::format("phalanx run -H {} -- python {} fit -c {} --trainer.devices={} --trainer.num_nodes={}", host_list(s),
+                       base::shell_quote(launch.line->program), base::shell_quote(shown(s, config.file.file->path)),
+                       s.job.world / static_cast<int64_t>(hosts), hosts);
+  }
+  return "";
+}
+
 void devices(const Situation& s, Findings& findings) {
   if (overridden(s, "trainer.devices") || overridden(s, "trainer.num_nodes")) return;
   for (const UserConfig& config : user_configs(s, "lightning")) {
@@ -102,9 +114,7 @@ void devices(const Situation& s, Findings& findings) {
                       s.hosts.size()),
           fmt::format("{}：{} 个设备 × {} 台 = {}；任务共 {} 台机器 {} 个 rank", at, *count, nodes, *count * nodes, s.hosts.size(),
                       s.job.world)},
-         fmt::format("phalanx run -H {} -- python cli.py fit -c {} --trainer.devices={} --trainer.num_nodes={}", host_list(s),
-                     base::shell_quote(shown(s, config.file.file->path)),
-                     s.job.world / static_cast<int64_t>(std::max<size_t>(s.hosts.size(), 1)), s.hosts.size()));
+         devices_fix(s, config));
   }
 }
 
