@@ -10,7 +10,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "codes/values.h"
 #include "diagnosis/logs/scan.h"
+#include "os/process.h"
 
 namespace phalanx::diagnosis {
 namespace {
@@ -95,15 +97,8 @@ std::optional<EndReading> gpu_failure(const RankEnd& end) {
 
 EndReading by_signal(int number, const RankEnd& end) {
   EndReading reading;
-  switch (number) {
-    case SIGSEGV:
-    case SIGILL:
-    case SIGFPE: reading.code = "RUN-SEGFAULT"; break;
-    case SIGABRT: reading.code = "RUN-ABORTED"; break;
-    case SIGBUS: reading.code = "RUN-BUS-ERROR"; break;
-    case SIGKILL: reading.code = "RUN-KILLED"; break;
-    default: reading.code = "RUN-TERMINATED"; break;
-  }
+  codes::ValueRow row = codes::values("signals").find(os::signal_name(number));
+  reading.code = row.empty() ? "RUN-TERMINATED" : row[1];
   if (number == SIGKILL)
     if (std::optional<EndReading> killed = memory(end)) return *killed;
   if (!end.signs.empty()) reading.evidence = one_line(end.signs.front().text);

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "codes/slots.h"
-#include "doctor/views/command_table.h"
+#include "codes/values.h"
 
 namespace phalanx::doctor {
 namespace {
@@ -105,6 +105,25 @@ std::string program_name(std::string word) {
   return word;
 }
 
+struct KnownCommand {
+  std::string_view words;  // the program, then arguments that tell it from its other uses
+  CommandEffect effect;
+};
+
+std::span<const KnownCommand> known_commands() {
+  static const std::vector<KnownCommand> all = [] {
+    const codes::ValueTable& table = codes::values("commands");
+    std::vector<KnownCommand> read;
+    for (size_t i = 0; i < table.size(); ++i) {
+      codes::ValueRow row = table.row(i);
+      Effect effect = row[1] == "looks" ? Effect::kLooks : row[1] == "changes" ? Effect::kChanges : Effect::kDestroys;
+      read.push_back({row[0], {effect, {row[2], row[3]}}});
+    }
+    return read;
+  }();
+  return all;
+}
+
 // The table's words are the program and arguments that must be among those given, in any order.
 bool matches(const KnownCommand& known, const std::vector<std::string>& words) {
   std::vector<std::string_view> wanted = base::split(known.words, ' ');
@@ -120,9 +139,9 @@ std::optional<CommandEffect> effect_of_part(Part part) {
   for (const KnownCommand& known : known_commands())
     if (matches(known, part.words) && (best == nullptr || known.words.size() > best->words.size())) best = &known;
   if (best == nullptr) return std::nullopt;
-  if (part.replaces_a_file && best->effect != Effect::kDestroys)
+  if (part.replaces_a_file && best->effect.effect != Effect::kDestroys)
     return CommandEffect{Effect::kDestroys, {"overwrites the contents of the file", "会覆盖该文件的内容"}};
-  return CommandEffect{part.adds_to_a_file ? std::max(best->effect, Effect::kChanges) : best->effect, best->cost};
+  return CommandEffect{part.adds_to_a_file ? std::max(best->effect.effect, Effect::kChanges) : best->effect.effect, best->effect.cost};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// compile_codes FOLDER PAGES SIGNATURES: codes/ → the launcher's tables of pages and of signatures, as two C++ sources.
+// compile_codes FOLDER PAGES SIGNATURES VALUES: codes/ → the launcher's tables of pages, signatures and values, as three C++ sources.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +7,7 @@
 #include "compile_codes/pages.h"
 #include "compile_codes/signatures.h"
 #include "compile_codes/source_text.h"
+#include "compile_codes/values.h"
 
 using namespace phalanx;
 
@@ -22,21 +23,23 @@ base::Status write(const fs::path& path, const std::string& text) {
   return base::ok();
 }
 
-base::Status compile(const fs::path& folder, const fs::path& pages, const fs::path& signatures) {
+base::Status compile(const fs::path& folder, const fs::path& pages, const fs::path& signatures, const fs::path& values) {
   TRY_ASSIGN(codes::PageTable table, codes::compile_pages(folder));
   TRY_ASSIGN(std::string rows, codes::compile_signatures(folder / "signatures", table.names));
+  TRY_ASSIGN(std::string tables, codes::compile_values(folder / "values", table.names));
   TRY(write(pages, table.source));
-  return write(signatures, rows);
+  TRY(write(signatures, rows));
+  return write(values, tables);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fputs("usage: compile_codes FOLDER PAGES SIGNATURES\n", stderr);
+  if (argc != 5) {
+    std::fputs("usage: compile_codes FOLDER PAGES SIGNATURES VALUES\n", stderr);
     return 2;
   }
-  base::Status done = compile(argv[1], argv[2], argv[3]);
+  base::Status done = compile(argv[1], argv[2], argv[3], argv[4]);
   if (done.ok()) return 0;
   std::fputs(done.error().render().c_str(), stderr);
   return base::exit_code(done.error().kind);

@@ -6,111 +6,24 @@
 #include <vector>
 
 #include "base/text.h"
+#include "codes/values.h"
 
 namespace phalanx::doctor {
 namespace {
 
 constexpr size_t kMostName = 64;
 
-constexpr std::string_view kOthersPrefixes[] = {"NCCL_SHARP_",     "NCCL_IBEXT_",     "NCCL_UCX_",    "NCCL_FASTRAK_", "NCCL_GPUDIRECTTCP",
-                                                "NCCL_TESTS_",     "NCCL_INSPECTOR_", "NCCL_PROFILE", "NCCL_EP_",      "NCCL_AWS_",
-                                                "NCCL_TELEMETRY_", "NCCL_SHIMNET_",   "NCCL_CTRAN_",  "NCCL_GIN_",     "NCCL_PARAM_"};
-constexpr std::string_view kOthers[] = {"NCCL_VERSION",      "NCCL_ROOT",         "NCCL_ROOT_DIR",
-                                        "NCCL_HOME",         "NCCL_DIR",          "NCCL_PATH",
-                                        "NCCL_LIB",          "NCCL_LIBS",         "NCCL_LIB_DIR",
-                                        "NCCL_LIBRARY",      "NCCL_LIBRARIES",    "NCCL_INCLUDE",
-                                        "NCCL_INCLUDE_DIR",  "NCCL_LIBRARY_PATH", "NCCL_LIB_PATH",
-                                        "NCCL_INSTALL_PATH", "NCCL_PLUGIN_P2P",   "NCCL_TUNER_CONFIG_PATH",
-                                        "NCCL_SOURCE_DIR",   "NCCL_VERSIONS",     "NCCL_NET_PLUGIN_VERSION",
-                                        "NCCL_PREFIX",       "NCCL_SO_PATH"};
-
-constexpr std::string_view kTorchNccl[] = {"BLOCKING_WAIT",
-                                           "ASYNC_ERROR_HANDLING",
-                                           "DESYNC_DEBUG",
-                                           "ENABLE_TIMING",
-                                           "USE_COMM_NONBLOCKING",
-                                           "AVOID_RECORD_STREAMS",
-                                           "TRACE_BUFFER_SIZE",
-                                           "DUMP_ON_TIMEOUT",
-                                           "ENABLE_MONITORING",
-                                           "HEARTBEAT_TIMEOUT_SEC",
-                                           "USE_TENSOR_REGISTER_ALLOCATOR_HOOK"};
-
-// Names of torch, CUDA and the launchers that people set by hand.
-constexpr std::string_view kKnown[] = {"TORCH_NCCL_BLOCKING_WAIT",
-                                       "TORCH_NCCL_ASYNC_ERROR_HANDLING",
-                                       "TORCH_NCCL_DESYNC_DEBUG",
-                                       "TORCH_NCCL_ENABLE_TIMING",
-                                       "TORCH_NCCL_TRACE_BUFFER_SIZE",
-                                       "TORCH_NCCL_DUMP_ON_TIMEOUT",
-                                       "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
-                                       "TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
-                                       "TORCH_NCCL_TRACE_CPP_STACK",
-                                       "TORCH_NCCL_ENABLE_MONITORING",
-                                       "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
-                                       "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC",
-                                       "TORCH_NCCL_COORD_CHECK_MILSEC",
-                                       "TORCH_NCCL_PROPAGATE_ERROR",
-                                       "TORCH_NCCL_RETHROW_CUDA_ERRORS",
-                                       "TORCH_NCCL_NAN_CHECK",
-                                       "TORCH_NCCL_LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN",
-                                       "TORCH_NCCL_CUDA_EVENT_CACHE",
-                                       "TORCH_NCCL_RANKS_PER_ROOT",
-                                       "TORCH_NCCL_HIGH_PRIORITY",
-                                       "TORCH_NCCL_USE_COMM_NONBLOCKING",
-                                       "TORCH_NCCL_NONBLOCKING_TIMEOUT",
-                                       "TORCH_NCCL_AVOID_RECORD_STREAMS",
-                                       "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK",
-                                       "TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING",
-                                       "TORCH_NCCL_BCAST_UNIQUEID",
-                                       "TORCH_NCCL_EXTRA_DUMP_ON_EXEC",
-                                       "TORCH_FR_BUFFER_SIZE",
-                                       "TORCH_FR_DUMP_TEMP_FILE",
-                                       "TORCH_FR_CPP_STACK",
-                                       "TORCH_DISTRIBUTED_DEBUG",
-                                       "TORCH_CPP_LOG_LEVEL",
-                                       "TORCH_SHOW_CPP_STACKTRACES",
-                                       "TORCH_CUDA_ARCH_LIST",
-                                       "TORCH_EXTENSIONS_DIR",
-                                       "TORCHELASTIC_ERROR_FILE",
-                                       "PYTORCH_CUDA_ALLOC_CONF",
-                                       "PYTORCH_ALLOC_CONF",
-                                       "CUDA_VISIBLE_DEVICES",
-                                       "CUDA_DEVICE_ORDER",
-                                       "CUDA_LAUNCH_BLOCKING",
-                                       "CUDA_MODULE_LOADING",
-                                       "CUDA_DEVICE_MAX_CONNECTIONS",
-                                       "CUDA_HOME",
-                                       "CUDA_PATH",
-                                       "GLOO_SOCKET_IFNAME",
-                                       "TP_SOCKET_IFNAME",
-                                       "GLOO_DEVICE_TRANSPORT",
-                                       "OMP_NUM_THREADS",
-                                       "MKL_NUM_THREADS",
-                                       "MASTER_ADDR",
-                                       "MASTER_PORT",
-                                       "TOKENIZERS_PARALLELISM",
-                                       "WANDB_DISABLED",
-                                       "WANDB_MODE",
-                                       "HF_HUB_OFFLINE",
-                                       "TRANSFORMERS_OFFLINE",
-                                       "LD_LIBRARY_PATH",
-                                       "PYTHONPATH",
-                                       "FORCE_TORCHRUN"};
-
-constexpr Folklore kFolklore[] = {
-    {"NCCL_TIMEOUT", "the timeout is torch's: init_process_group(timeout=…), or --ddp_timeout of the HF Trainer",
-     "超时由 torch 决定：init_process_group(timeout=…)，或 HF Trainer 的 --ddp_timeout"},
-    {"TORCH_DISTRIBUTED_TIMEOUT", "the timeout is an argument: init_process_group(timeout=…)", "超时是参数：init_process_group(timeout=…)"},
-    {"NCCL_INFO", "use NCCL_DEBUG=INFO", "应为 NCCL_DEBUG=INFO"},
-    {"NCC_INFO", "use NCCL_DEBUG=INFO", "应为 NCCL_DEBUG=INFO"},
-    {"NCCL_LOG_LEVEL", "use NCCL_DEBUG", "应为 NCCL_DEBUG"},
-    {"NCCL_DEBUG_LEVEL", "use NCCL_DEBUG", "应为 NCCL_DEBUG"},
-    {"NCCL_INTERFACE", "use NCCL_SOCKET_IFNAME", "应为 NCCL_SOCKET_IFNAME"},
-    {"NCCL_IFNAME", "use NCCL_SOCKET_IFNAME", "应为 NCCL_SOCKET_IFNAME"},
-    {"NCCL_MIN_CHANNELS", "use NCCL_MIN_NCHANNELS, or NCCL_MIN_CTAS since 2.17", "应为 NCCL_MIN_NCHANNELS（2.17 起可用 NCCL_MIN_CTAS）"},
-    {"NCCL_MAX_CHANNELS", "use NCCL_MAX_NCHANNELS, or NCCL_MAX_CTAS since 2.17", "应为 NCCL_MAX_NCHANNELS（2.17 起可用 NCCL_MAX_CTAS）"},
-};
+// Who reads a name: "known", "others", "others-prefix", "torch" (codes/values/variable-names.tsv).
+template <typename Is>
+std::string_view first_name(std::string_view reader, Is is) {
+  const codes::ValueTable& names = codes::values("variable-names");
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names.row(i)[0] == reader && is(names.row(i)[1])) return names.row(i)[1];
+  return "";
+}
+bool is_name_of(std::string_view reader, std::string_view name) {
+  return !first_name(reader, [&](std::string_view n) { return n == name; }).empty();
+}
 
 struct Choices {
   std::string_view name, words, separators;
@@ -130,6 +43,21 @@ constexpr Choices kChoices[] = {
 
 }  // namespace
 
+std::span<const NcclVariable> nccl_variables() {
+  static const std::vector<NcclVariable> all = [] {
+    const codes::ValueTable& table = codes::values("nccl-variables");
+    std::vector<NcclVariable> read;
+    for (size_t i = 0; i < table.size(); ++i) {
+      codes::ValueRow row = table.row(i);
+      auto integer = [&](size_t column) { return static_cast<int>(codes::number(row[column])); };
+      read.push_back({row[0], row[1] == "number" ? VariableKind::kNumber : VariableKind::kText, codes::number(row[2]),
+                      codes::number(row[3]), integer(4), integer(5), row[6]});
+    }
+    return read;
+  }();
+  return all;
+}
+
 const NcclVariable* find_nccl_variable(std::string_view name) {
   auto all = nccl_variables();
   auto at = std::lower_bound(all.begin(), all.end(), name, [](const NcclVariable& v, std::string_view n) { return v.name < n; });
@@ -137,29 +65,22 @@ const NcclVariable* find_nccl_variable(std::string_view name) {
 }
 
 bool is_others_nccl_name(std::string_view name) {
-  for (std::string_view prefix : kOthersPrefixes)
-    if (name.starts_with(prefix)) return true;
-  return std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
+  return !first_name("others-prefix", [&](std::string_view prefix) { return name.starts_with(prefix); }).empty() ||
+         is_name_of("others", name);
 }
 
 std::string_view torch_name_of(std::string_view name) {
-  if (!name.starts_with("NCCL_")) return "";
-  for (std::string_view known : kKnown)
-    if (known.starts_with("TORCH_NCCL_") && known.substr(6) == name &&
-        std::find(std::begin(kTorchNccl), std::end(kTorchNccl), name.substr(5)) != std::end(kTorchNccl))
-      return known;
-  return "";
+  if (!name.starts_with("NCCL_") || !is_name_of("torch", name.substr(5))) return "";
+  return first_name("known", [&](std::string_view known) { return known.starts_with("TORCH_") && known.substr(6) == name; });
 }
 
-const Folklore* find_folklore(std::string_view name) {
-  for (const Folklore& f : kFolklore)
-    if (f.name == name) return &f;
-  return nullptr;
+base::Bilingual advice_on_name(std::string_view name) {
+  codes::ValueRow row = codes::values("variables-misnamed").find(name);
+  return row.empty() ? base::Bilingual{} : base::Bilingual{row[1], row[2]};
 }
 
 bool is_known_name(std::string_view name) {
-  return find_nccl_variable(name) || is_others_nccl_name(name) || !torch_name_of(name).empty() ||
-         std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown);
+  return find_nccl_variable(name) || is_others_nccl_name(name) || !torch_name_of(name).empty() || is_name_of("known", name);
 }
 
 std::string meant_name(std::string_view name) {
@@ -179,7 +100,10 @@ std::string meant_name(std::string_view name) {
   };
   for (const NcclVariable& v : nccl_variables())
     if (v.removed == 0) consider(v.name);
-  for (std::string_view known : kKnown) consider(known);
+  first_name("known", [&](std::string_view known) {
+    consider(known);
+    return false;
+  });
   return best;
 }
 

@@ -1,7 +1,6 @@
 // The variables that NCCL, torch and CUDA read, and what is wrong with a name or a value. Pure functions over text.
 //
-// The table of NCCL's names is made from its sources: every NCCL_PARAM, every "NCCL_…" literal under src/, of all releases from
-// 2.3 to 2.30, with the first and the last release that has it. Ranges are those of the user guide (env.rst) and of net_socket.cc.
+// The tables are data (codes/values/nccl-variables.tsv, variable-names.tsv, variables-misnamed.tsv), which say where they come from.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "base/language.h"
 
 namespace phalanx::doctor {
 
@@ -32,10 +33,7 @@ bool is_others_nccl_name(std::string_view name);
 // Torch's own names, first with NCCL_, since 2.2 with TORCH_NCCL_: "TORCH_NCCL_BLOCKING_WAIT" for "NCCL_BLOCKING_WAIT"; else empty.
 std::string_view torch_name_of(std::string_view name);
 // What to use for a name that never was one but is seen in the wild ("NCCL_TIMEOUT"); empty: not such a name.
-struct Folklore {
-  std::string_view name, english, chinese;
-};
-const Folklore* find_folklore(std::string_view name);
+base::Bilingual advice_on_name(std::string_view name);
 
 // The known name a person probably meant: edit distance 1, from 12 letters on 2, or blanks and case aside the same. Empty: none, or the
 // name is known.

@@ -12,11 +12,10 @@
 namespace phalanx::doctor {
 namespace {
 
-void misspelt(const Situation& s, Findings& findings, const UserConfig& config, const std::string& section,
-              const std::vector<std::string>& known) {
+void misspelt(const Situation& s, Findings& findings, const UserConfig& config, const std::string& section) {
   const base::Json* object = section.empty() ? &config.value : value_at(config.value, section);
   if (!object) return;
-  for (const Misspelt& m : misspelt_keys(*object, known)) {
+  for (const Misspelt& m : misspelt_keys(*object, section.empty() ? "accelerate" : "accelerate." + section)) {
     std::string path = section.empty() ? m.key : section + "." + m.key, at = config.place(s, path);
     tell(findings, s, config.file.hosts,
          {fmt::format("{}: {} is unknown; {} was probably meant", at, path, m.meant),
@@ -27,8 +26,8 @@ void misspelt(const Situation& s, Findings& findings, const UserConfig& config, 
 
 void keys(const Situation& s, Findings& findings) {
   for (const UserConfig& config : user_configs(s, "accelerate")) {
-    misspelt(s, findings, config, "", accelerate_keys());
-    misspelt(s, findings, config, "deepspeed_config", accelerate_deepspeed_keys());
+    misspelt(s, findings, config, "");
+    misspelt(s, findings, config, "deepspeed_config");
   }
 }
 

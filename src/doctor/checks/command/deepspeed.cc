@@ -11,7 +11,7 @@ namespace {
 
 void keys(const Situation& s, Findings& findings) {
   for (const UserConfig& config : user_configs(s, "deepspeed")) {
-    auto misspelt = [&](const std::string& section, const base::Json& object, const std::vector<std::string>& known) {
+    auto misspelt = [&](const std::string& section, const base::Json& object, std::string_view known) {
       for (const Misspelt& m : misspelt_keys(object, known)) {
         std::string name = shown(s, config.file.file->path), key = section + m.key;
         tell(findings, s, config.file.hosts,
@@ -20,8 +20,9 @@ void keys(const Situation& s, Findings& findings) {
              fmt::format("sed -i 's/\"{}\"/\"{}\"/' {}", m.key, m.meant, base::shell_quote(config.file.file->path)));
       }
     };
-    misspelt("", config.value, deepspeed_keys());
-    if (const base::Json* zero = value_at(config.value, "zero_optimization")) misspelt("zero_optimization.", *zero, deepspeed_zero_keys());
+    misspelt("", config.value, "deepspeed");
+    if (const base::Json* zero = value_at(config.value, "zero_optimization"))
+      misspelt("zero_optimization.", *zero, "deepspeed.zero_optimization");
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 void keys(const Situation& s, Findings& findings) {
   for (const UserConfig& config : user_configs(s, "llamafactory")) {
-    for (const Misspelt& m : misspelt_keys(config.value, llamafactory_keys())) {
+    for (const Misspelt& m : misspelt_keys(config.value, "llamafactory")) {
       std::string at = config.place(s, m.key);
       tell(findings, s, config.file.hosts,
            {fmt::format("{}: {} is unknown; {} was probably meant", at, m.key, m.meant),

@@ -1,11 +1,12 @@
-// Xids by what they mean. Numbers: NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors). They tell of the past: the card may have
-// been reset since, so none of these is an error by itself; GPU-LOST, GPU-ECC and their like look at the present.
+// Xids by what they mean (codes/values/xid.tsv). They tell of the past: the card may have been reset since, so none of
+// these is an error by itself; GPU-LOST, GPU-ECC and their like look at the present.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "base/text.h"
+#include "codes/values.h"
 #include "doctor/checks/rows.h"
 #include "doctor/views/gpu_view.h"
 
@@ -13,13 +14,6 @@ namespace phalanx::doctor {
 namespace {
 
 using machine::Xid;
-using Numbers = std::initializer_list<int64_t>;
-
-constexpr Numbers kBus = {79, 154};
-constexpr Numbers kMemory = {48, 63, 64, 92, 94, 95, 140, 160, 171, 172};
-constexpr Numbers kNvlink = {74, 137, 144, 145, 146, 147, 148, 149, 150};
-constexpr Numbers kFirmware = {62, 109, 110, 119, 120, 143};
-constexpr Numbers kProgram = {13, 31, 32, 43, 45, 68, 69};
 
 std::string ago(int64_t age_s) { return age_s < 0 ? "at an unknown time" : base::format_duration(std::chrono::seconds(age_s)) + " ago"; }
 std::string ago_zh(int64_t age_s) { return age_s < 0 ? "时间未知" : base::format_duration(std::chrono::seconds(age_s)) + "前"; }
@@ -45,22 +39,26 @@ void tell(const Situation& s, Findings& f, Belongs belongs) {
   }
 }
 
-bool among(const Xid& x, Numbers numbers) { return !x.nvswitch && std::find(numbers.begin(), numbers.end(), x.xid) != numbers.end(); }
+// Whether the number stands for that code (codes/values/xid.tsv).
+bool among(const Xid& x, std::string_view code) {
+  codes::ValueRow row = codes::values("xid").find(std::to_string(x.xid));
+  return !x.nvswitch && !row.empty() && row[1] == code;
+}
 
 void check_bus(const Situation& s, Findings& f) {
-  tell(s, f, [](const Xid& x) { return among(x, kBus) && x.line.find("(None)") == std::string::npos; });
+  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-BUS") && x.line.find("(None)") == std::string::npos; });
 }
 void check_memory(const Situation& s, Findings& f) {
-  tell(s, f, [](const Xid& x) { return among(x, kMemory); });
+  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-MEMORY"); });
 }
 void check_nvlink(const Situation& s, Findings& f) {
-  tell(s, f, [](const Xid& x) { return among(x, kNvlink) || (x.nvswitch && x.line.find("Non-fatal") == std::string::npos); });
+  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-NVLINK") || (x.nvswitch && x.line.find("Non-fatal") == std::string::npos); });
 }
 void check_firmware(const Situation& s, Findings& f) {
-  tell(s, f, [](const Xid& x) { return among(x, kFirmware); });
+  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-FIRMWARE"); });
 }
 void check_program(const Situation& s, Findings& f) {
-  tell(s, f, [](const Xid& x) { return among(x, kProgram); });
+  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-PROGRAM"); });
 }
 
 const Row kGpuLogRows[] = {

@@ -18,7 +18,7 @@ void each_setting(const Situation& s, Look look) {
 void check_misspelled(const Situation& s, Findings& findings) {
   each_setting(s, [&](size_t host, const Setting& one) {
     std::string meant = meant_name(one.name);
-    if (meant.empty() || find_folklore(one.name) || one.name.find(' ') != std::string::npos) return;
+    if (meant.empty() || !advice_on_name(one.name).english.empty() || one.name.find(' ') != std::string::npos) return;
     findings.on(host,
                 {fmt::format("{}={} is not a name NCCL knows; {} is", one.name, one.value, meant),
                  fmt::format("NCCL 不认识 {}={}，正确的名字是 {}", one.name, one.value, meant)},
@@ -28,10 +28,10 @@ void check_misspelled(const Situation& s, Findings& findings) {
 
 void check_unknown(const Situation& s, Findings& findings) {
   each_setting(s, [&](size_t host, const Setting& one) {
-    if (const Folklore* folklore = find_folklore(one.name)) {
+    if (base::Bilingual advice = advice_on_name(one.name); !advice.english.empty()) {
       findings.on(host,
-                  {fmt::format("{}={} does nothing; {}", one.name, one.value, folklore->english),
-                   fmt::format("{}={} 不起任何作用；{}", one.name, one.value, folklore->chinese)},
+                  {fmt::format("{}={} does nothing; {}", one.name, one.value, advice.english),
+                   fmt::format("{}={} 不起任何作用；{}", one.name, one.value, advice.chinese)},
                   away(s, host, one));
       return;
     }
