@@ -24,6 +24,7 @@ class Findings {
     out_.push_back({&row_, std::move(hosts), std::move(evidence), std::move(fix), std::move(where)});
   }
   void job(Words evidence, std::string fix = "") { out_.push_back({&row_, {}, std::move(evidence), std::move(fix), ""}); }
+  const Row& row() const { return row_; }
 
  private:
   const Row& row_;

@@ -1,10 +1,11 @@
-// compile_codes FOLDER PAGES SIGNATURES VALUES: codes/ → the launcher's tables of pages, signatures and values, as three C++ sources.
+// compile_codes FOLDER PAGES SIGNATURES VALUES RULES: codes/ → the launcher's tables, as four C++ sources.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "base/try.h"
 #include "compile_codes/pages.h"
+#include "compile_codes/rules.h"
 #include "compile_codes/signatures.h"
 #include "compile_codes/source_text.h"
 #include "compile_codes/values.h"
@@ -23,23 +24,26 @@ base::Status write(const fs::path& path, const std::string& text) {
   return base::ok();
 }
 
-base::Status compile(const fs::path& folder, const fs::path& pages, const fs::path& signatures, const fs::path& values) {
+base::Status compile(const fs::path& folder, const fs::path& pages, const fs::path& signatures, const fs::path& values,
+                     const fs::path& rules) {
   TRY_ASSIGN(codes::PageTable table, codes::compile_pages(folder));
   TRY_ASSIGN(std::string rows, codes::compile_signatures(folder / "signatures", table.names));
   TRY_ASSIGN(std::string tables, codes::compile_values(folder / "values", table.names));
+  TRY_ASSIGN(std::string checks, codes::compile_rules(folder, table.names));
   TRY(write(pages, table.source));
   TRY(write(signatures, rows));
-  return write(values, tables);
+  TRY(write(values, tables));
+  return write(rules, checks);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fputs("usage: compile_codes FOLDER PAGES SIGNATURES VALUES\n", stderr);
+  if (argc != 6) {
+    std::fputs("usage: compile_codes FOLDER PAGES SIGNATURES VALUES RULES\n", stderr);
     return 2;
   }
-  base::Status done = compile(argv[1], argv[2], argv[3], argv[4]);
+  base::Status done = compile(argv[1], argv[2], argv[3], argv[4], argv[5]);
   if (done.ok()) return 0;
   std::fputs(done.error().render().c_str(), stderr);
   return base::exit_code(done.error().kind);

@@ -1,4 +1,4 @@
-// Lints of accelerate's configuration and of DeepSpeed host files.
+// Lints of accelerate's configuration and of DeepSpeed host files, as far as they are not rules (codes/rules/configs.yaml).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,30 +6,11 @@
 
 #include "base/text.h"
 #include "doctor/checks/rows.h"
+#include "doctor/config_rules.h"
 #include "doctor/views/command_view.h"
-#include "doctor/views/known_keys.h"
 
 namespace phalanx::doctor {
 namespace {
-
-void misspelt(const Situation& s, Findings& findings, const UserConfig& config, const std::string& section) {
-  const base::Json* object = section.empty() ? &config.value : value_at(config.value, section);
-  if (!object) return;
-  for (const Misspelt& m : misspelt_keys(*object, section.empty() ? "accelerate" : "accelerate." + section)) {
-    std::string path = section.empty() ? m.key : section + "." + m.key, at = config.place(s, path);
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: {} is unknown; {} was probably meant", at, path, m.meant),
-          fmt::format("{}：未知的键 {}；大概想写 {}", at, path, m.meant)},
-         fmt::format("sed -i 's/\\b{}\\b/{}/' {}", m.key, m.meant, base::shell_quote(config.file.file->path)));
-  }
-}
-
-void keys(const Situation& s, Findings& findings) {
-  for (const UserConfig& config : user_configs(s, "accelerate")) {
-    misspelt(s, findings, config, "");
-    misspelt(s, findings, config, "deepspeed_config");
-  }
-}
 
 // A number that the launch line gives, else the configuration.
 std::optional<int64_t> given(const Situation& s, const UserConfig& config, const std::string& key) {
@@ -194,7 +175,7 @@ void pdsh(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kAccelerateRows[] = {
-    {"CMD-ACCELERATE-KEY", Severity::kWarning, keys},
+    {"CMD-ACCELERATE-KEY", Severity::kWarning, check_config_rules},
     {"CMD-ACCELERATE-PROCESSES", Severity::kWarning, processes},
     {"CMD-ACCELERATE-RANK", Severity::kWarning, rank},
     {"CMD-ACCELERATE-MACHINES", Severity::kWarning, machines},

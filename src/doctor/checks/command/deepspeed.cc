@@ -1,30 +1,13 @@
-// Lints of DeepSpeed's JSON, and what its stages mean.
+// Lints of DeepSpeed's JSON: all but one are rules (codes/rules/configs.yaml).
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "doctor/checks/rows.h"
+#include "doctor/config_rules.h"
 #include "doctor/views/command_view.h"
-#include "doctor/views/known_keys.h"
 
 namespace phalanx::doctor {
 namespace {
-
-void keys(const Situation& s, Findings& findings) {
-  for (const UserConfig& config : user_configs(s, "deepspeed")) {
-    auto misspelt = [&](const std::string& section, const base::Json& object, std::string_view known) {
-      for (const Misspelt& m : misspelt_keys(object, known)) {
-        std::string name = shown(s, config.file.file->path), key = section + m.key;
-        tell(findings, s, config.file.hosts,
-             {fmt::format("{}: {} is unknown; {} was probably meant", name, key, m.meant),
-              fmt::format("{}：未知的键 {}；大概想写 {}", name, key, m.meant)},
-             fmt::format("sed -i 's/\"{}\"/\"{}\"/' {}", m.key, m.meant, base::shell_quote(config.file.file->path)));
-      }
-    };
-    misspelt("", config.value, "deepspeed");
-    if (const base::Json* zero = value_at(config.value, "zero_optimization"))
-      misspelt("zero_optimization.", *zero, "deepspeed.zero_optimization");
-  }
-}
 
 void batch(const Situation& s, Findings& findings) {
   for (const UserConfig& config : user_configs(s, "deepspeed")) {
@@ -43,75 +26,10 @@ void batch(const Situation& s, Findings& findings) {
   }
 }
 
-void precision(const Situation& s, Findings& findings) {
-  for (const UserConfig& config : user_configs(s, "deepspeed")) {
-    const base::Json* half = value_at(config.value, "fp16.enabled");
-    const base::Json* brain = value_at(config.value, "bf16.enabled");
-    if (!brain) brain = value_at(config.value, "bfloat16.enabled");
-    if (!half || !brain || *half != true || *brain != true) continue;
-    std::string name = shown(s, config.file.file->path);
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: fp16.enabled and bf16.enabled are both true", name),
-          fmt::format("{}：fp16.enabled 与 bf16.enabled 同时为 true", name)});
-  }
-}
-
-struct Stage {
-  std::string where;
-  int64_t stage = 0;
-  std::vector<size_t> hosts;
-};
-std::vector<Stage> stages(const Situation& s) {
-  std::vector<Stage> all;
-  for (const UserConfig& config : user_configs(s, "deepspeed"))
-    if (auto stage = int_at(config.value, "zero_optimization.stage"))
-      all.push_back({config.place(s, "zero_optimization.stage"), *stage, config.file.hosts});
-  for (const UserConfig& config : user_configs(s, "accelerate"))
-    if (auto stage = int_at(config.value, "deepspeed_config.zero_stage"))
-      all.push_back({config.place(s, "deepspeed_config.zero_stage"), *stage, config.file.hosts});
-  return all;
-}
-
-void stage_meaning(const Situation& s, Findings& findings) {
-  static constexpr base::Bilingual kMeaning[] = {
-      {"nothing is sharded", "不切分"},
-      {"optimizer states are sharded; every rank holds all gradients and parameters", "切分优化器状态；每个 rank 仍有完整的梯度与参数"},
-      {"optimizer states and gradients are sharded; every rank holds all parameters", "切分优化器状态与梯度；每个 rank 仍有完整的参数"},
-      {"optimizer states, gradients and parameters are sharded", "优化器状态、梯度、参数全部切分"}};
-  for (const Stage& stage : stages(s)) {
-    if (stage.stage < 0 || stage.stage > 3) continue;
-    const base::Bilingual& meaning = kMeaning[stage.stage];
-    tell(findings, s, stage.hosts,
-         {fmt::format("{}: ZeRO stage {}: {}", stage.where, stage.stage, meaning.english),
-          fmt::format("{}：ZeRO stage {}：{}", stage.where, stage.stage, meaning.chinese)});
-  }
-}
-
-void offload(const Situation& s, Findings& findings) {
-  for (const UserConfig& config : user_configs(s, "deepspeed")) {
-    auto stage = int_at(config.value, "zero_optimization.stage").value_or(0);
-    std::string name = shown(s, config.file.file->path);
-    for (const char* what : {"offload_param", "offload_optimizer"}) {
-      const base::Json* section = value_at(config.value, fmt::format("zero_optimization.{}", what));
-      if (!section) continue;
-      std::string device = base::get_string(*section, "device").value_or("none");
-      const int64_t least = std::string_view(what) == "offload_param" ? 3 : 1;
-      if (device != "cpu" && device != "nvme") continue;
-      if (stage < least)
-        tell(findings, s, config.file.hosts,
-             {fmt::format("{}: {} to {} with stage {}; it needs stage {}", name, what, device, stage, least),
-              fmt::format("{}：{} 到 {}，但 stage 为 {}；至少需要 stage {}", name, what, device, stage, least)});
-      else if (device == "nvme" && !section->contains("nvme_path"))
-        tell(findings, s, config.file.hosts,
-             {fmt::format("{}: {} to nvme without nvme_path", name, what), fmt::format("{}：{} 到 nvme，但没有 nvme_path", name, what)});
-    }
-  }
-}
-
 constexpr Row kDeepspeedRows[] = {
-    {"CMD-DEEPSPEED-KEY", Severity::kWarning, keys},          {"CMD-DEEPSPEED-BATCH", Severity::kWarning, batch},
-    {"CMD-DEEPSPEED-PRECISION", Severity::kError, precision}, {"CMD-DEEPSPEED-STAGE", Severity::kNote, stage_meaning},
-    {"CMD-DEEPSPEED-OFFLOAD", Severity::kWarning, offload},
+    {"CMD-DEEPSPEED-KEY", Severity::kWarning, check_config_rules},     {"CMD-DEEPSPEED-BATCH", Severity::kWarning, batch},
+    {"CMD-DEEPSPEED-PRECISION", Severity::kError, check_config_rules}, {"CMD-DEEPSPEED-STAGE", Severity::kNote, check_config_rules},
+    {"CMD-DEEPSPEED-OFFLOAD", Severity::kWarning, check_config_rules},
 };
 
 }  // namespace

@@ -1,47 +1,16 @@
-// Lints of LLaMA-Factory's and Lightning's YAML.
+// Lints of LLaMA-Factory's and Lightning's YAML, as far as they are not rules (codes/rules/configs.yaml).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/text.h"
 #include "doctor/checks/rows.h"
+#include "doctor/config_rules.h"
 #include "doctor/views/command_view.h"
-#include "doctor/views/known_keys.h"
 #include "machine/command/launch_line.h"
 
 namespace phalanx::doctor {
 namespace {
-
-void keys(const Situation& s, Findings& findings) {
-  for (const UserConfig& config : user_configs(s, "llamafactory")) {
-    for (const Misspelt& m : misspelt_keys(config.value, "llamafactory")) {
-      std::string at = config.place(s, m.key);
-      tell(findings, s, config.file.hosts,
-           {fmt::format("{}: {} is unknown; {} was probably meant", at, m.key, m.meant),
-            fmt::format("{}：未知的键 {}；大概想写 {}", at, m.key, m.meant)},
-           fmt::format("sed -i 's/^{}:/{}:/' {}", m.key, m.meant, base::shell_quote(config.file.file->path)));
-    }
-  }
-}
-
-void timeout(const Situation& s, Findings& findings) {
-  if (s.job.world < 2) return;
-  for (const UserConfig& config : user_configs(s, "llamafactory")) {
-    const base::Json* given = value_at(config.value, "ddp_timeout");
-    const base::Json* prepared = value_at(config.value, "tokenized_path");
-    if (!config.value.contains("dataset") || (prepared && prepared->is_string()) ||
-        base::get_bool(config.value, "streaming").value_or(false))
-      continue;
-    if (given && (!given->is_number() || given->get<double>() > 1800)) continue;
-    std::string at = config.place(s, "ddp_timeout"), value = given ? base::to_text(*given) + " s" : "1800 s by default";
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: ddp_timeout is {}; rank 0 prepares the data first, the others wait", at, value),
-          fmt::format("{}：ddp_timeout 为 {}；rank 0 先预处理数据，其余 rank 等待", at,
-                      given ? base::to_text(*given) + " 秒" : "默认的 1800 秒")},
-         given ? fmt::format("sed -i 's/^ddp_timeout:.*/ddp_timeout: 180000000/' {}", base::shell_quote(config.file.file->path))
-               : fmt::format("echo 'ddp_timeout: 180000000' >> {}", base::shell_quote(config.file.file->path)));
-  }
-}
 
 void overwrite(const Situation& s, Findings& findings) {
   for (const UserConfig& config : user_configs(s, "llamafactory")) {
@@ -61,8 +30,8 @@ void overwrite(const Situation& s, Findings& findings) {
 }
 
 constexpr Row kLlamafactoryRows[] = {
-    {"CMD-LLAMAFACTORY-KEY", Severity::kWarning, keys},
-    {"CMD-LLAMAFACTORY-TIMEOUT", Severity::kNote, timeout},
+    {"CMD-LLAMAFACTORY-KEY", Severity::kWarning, check_config_rules},
+    {"CMD-LLAMAFACTORY-TIMEOUT", Severity::kNote, check_config_rules},
     {"CMD-LLAMAFACTORY-OVERWRITE", Severity::kNote, overwrite},
 };
 
@@ -140,36 +109,10 @@ void device_list(const Situation& s, Findings& findings) {
   }
 }
 
-// "00:10:00", or a number of seconds.
-std::optional<int64_t> seconds(const base::Json* value) {
-  if (!value) return std::nullopt;
-  if (value->is_number_integer()) return value->get<int64_t>();
-  if (!value->is_string()) return std::nullopt;
-  int64_t total = 0;
-  for (std::string_view part : base::split(value->get_ref<const std::string&>(), ':')) {
-    if (!whole_number(part) || total > 1'000'000) return std::nullopt;
-    total = total * 60 + std::stoll(std::string(part));
-  }
-  return total;
-}
-
-void short_timeout(const Situation& s, Findings& findings) {
-  if (s.job.world < 2) return;
-  for (const UserConfig& config : user_configs(s, "lightning")) {
-    const std::string key = "trainer.strategy.init_args.timeout";
-    auto given = seconds(value_at(config.value, key));
-    if (!given || *given > 600 || *given < 1) continue;
-    std::string at = config.place(s, key);
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: the timeout for a rank is {} s", at, *given), fmt::format("{}：等待一个 rank 最多 {} 秒", at, *given)},
-         fmt::format("sed -i 's/timeout: .*/timeout: \"01:00:00\"/' {}", base::shell_quote(config.file.file->path)));
-  }
-}
-
 constexpr Row kLightningRows[] = {
     {"CMD-LIGHTNING-DEVICES", Severity::kWarning, devices},
     {"CMD-LIGHTNING-DEVICE-LIST", Severity::kNote, device_list},
-    {"CMD-LIGHTNING-TIMEOUT", Severity::kNote, short_timeout},
+    {"CMD-LIGHTNING-TIMEOUT", Severity::kNote, check_config_rules},
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Hints from configurations: the global batch, preparation of data, what ZeRO-3 gathers, where offload puts it.
+// Hints from configurations: the global batch, preparation of data, where offload puts the states.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/text.h"
 #include "doctor/checks/rows.h"
+#include "doctor/config_rules.h"
 #include "doctor/views/command_view.h"
 #include "machine/command/launch_line.h"
 
@@ -65,27 +66,6 @@ void preprocess_workers(const Situation& s, Findings& findings) {
   }
 }
 
-bool is_true(const base::Json& object, std::string_view path) {
-  const base::Json* value = value_at(object, path);
-  return value && *value == true;
-}
-
-void zero3_merge(const Situation& s, Findings& findings) {
-  auto say = [&](const UserConfig& config, const std::string& key) {
-    std::string at = config.place(s, key), name = key.substr(key.find_last_of('.') + 1);
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: stage 3 with {}: true", at, name), fmt::format("{}：stage 3 且 {}: true", at, name)});
-  };
-  for (const UserConfig& config : user_configs(s, "deepspeed"))
-    for (const char* key :
-         {"zero_optimization.stage3_gather_16bit_weights_on_model_save", "zero_optimization.gather_16bit_weights_on_model_save",
-          "zero_optimization.stage3_gather_fp16_weights_on_model_save"})
-      if (int_at(config.value, "zero_optimization.stage") == 3 && is_true(config.value, key)) say(config, key);
-  for (const UserConfig& config : user_configs(s, "accelerate"))
-    if (int_at(config.value, "deepspeed_config.zero_stage") == 3 && is_true(config.value, "deepspeed_config.zero3_save_16bit_model"))
-      say(config, "deepspeed_config.zero3_save_16bit_model");
-}
-
 void offload_memory(const Situation& s, Findings& findings) {
   auto check = [&](const UserConfig& config, const std::string& key) {
     const base::Json* device = value_at(config.value, key);
@@ -109,7 +89,7 @@ void offload_memory(const Situation& s, Findings& findings) {
 constexpr Row kDataConfigRows[] = {
     {"DATA-BATCH", Severity::kNote, batch},
     {"DATA-PREPROCESS-WORKERS", Severity::kNote, preprocess_workers},
-    {"DATA-ZERO3-MERGE", Severity::kNote, zero3_merge},
+    {"DATA-ZERO3-MERGE", Severity::kNote, check_config_rules},
     {"DATA-OFFLOAD-MEMORY", Severity::kNote, offload_memory},
 };
 
