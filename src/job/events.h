@@ -77,8 +77,8 @@ struct Verdict {
   bool suspended = false;               // kHostLost: by us, who had not run for longer than the lease; no host is to blame
   std::string error_file;               // of the failed rank, may be empty
   std::vector<size_t> unfit_hosts;      // kRefused, kHostLost: those it is the fault of, in host order; empty: of the job itself
-  std::optional<diagnosis::HangVerdict> hang;  // kHung
-  int attempt = 0;                             // the last one: so many restarts were made
+  std::optional<diagnosis::Diagnosis> hang;  // kHung
+  int attempt = 0;                           // the last one: so many restarts were made
 };
 
 // --- notes: what the user should hear while the run goes on ------------------------------------------------------------
@@ -137,7 +137,7 @@ struct WaitingForGpuMemory {
   size_t host = 0;
 };  // of ranks of the attempt before, which are dead
 struct Stalled {
-  diagnosis::HangVerdict verdict;
+  diagnosis::Diagnosis verdict;
   os::nanoseconds still{};   // nothing has moved for so long
   bool steps_known = false;  // else: nobody has said anything
   OnStall action = OnStall::kReport;
@@ -146,7 +146,7 @@ struct GoesOn {
   os::nanoseconds stood{};
 };  // a stall that was told is over
 struct Slow {
-  diagnosis::SlowVerdict verdict;
+  diagnosis::Diagnosis verdict;
 };  // the run goes on, slower than it need be; each told once
 using Note = std::variant<WaitingForGpuMemory, Stalled, GoesOn, Slow, Restarting, NotRestarting, NotSuspended, Concerns, RunStarted,
                           WaitingForStore, WaitingForHosts, StoppingRanks, KillingRanks, HostLeftovers, HostTrouble>;

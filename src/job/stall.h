@@ -76,7 +76,7 @@ struct Stall {
   std::vector<diagnosis::RankTrace> traces;
   std::optional<diagnosis::RasVerdict> ras;
   double between_s = 1;
-  std::optional<diagnosis::HangVerdict> verdict;
+  std::optional<diagnosis::Diagnosis> verdict;
   bool told = false;
   os::Mono again_at;  // where nothing could be told: when to look again
 };

@@ -16,14 +16,14 @@ std::string title_of(const std::string& code, Language language) {
   return known ? std::string(known->title.in(language)) : code;
 }
 
-std::string who(const State& state, const diagnosis::HangVerdict& verdict, Language language) {
+std::string who(const State& state, const diagnosis::Diagnosis& verdict, Language language) {
   if (verdict.ranks.empty()) return verdict.host ? state.job.hosts[*verdict.host].target.name : "";
   if (verdict.ranks.size() == 1) return name_rank(*state.plan, verdict.ranks.front());
   return name_ranks(*state.plan, verdict.ranks, language);
 }
 
 // "rank 1 (h2, local 0): a rank never entered … [HANG-NEVER-ENTERED]"
-std::string headline(const State& state, const diagnosis::HangVerdict& verdict, Language language) {
+std::string headline(const State& state, const diagnosis::Diagnosis& verdict, Language language) {
   std::string whom = who(state, verdict, language);
   return fmt::format("{}{}{} [{}]", whom,
                      whom.empty()                     ? ""
@@ -32,7 +32,7 @@ std::string headline(const State& state, const diagnosis::HangVerdict& verdict, 
                      title_of(verdict.code, language), verdict.code);
 }
 
-std::string body(const diagnosis::HangVerdict& verdict, std::string_view indent, Language language) {
+std::string body(const diagnosis::Diagnosis& verdict, std::string_view indent, Language language) {
   std::string text = verdict.evidence.in(language);
   for (const doctor::Words& line : verdict.details) text += fmt::format("\n{}{}", indent, line.in(language));
   for (const doctor::Words& line : verdict.missing)
@@ -40,7 +40,7 @@ std::string body(const diagnosis::HangVerdict& verdict, std::string_view indent,
   return text;
 }
 
-std::string fix_of(const State& state, const diagnosis::HangVerdict& verdict) {
+std::string fix_of(const State& state, const diagnosis::Diagnosis& verdict) {
   if (verdict.fix.empty()) return "phalanx explain " + verdict.code;
   bool remote = verdict.host && verdict.fix.rfind("phalanx ", 0) != 0;
   return remote ? fmt::format("ssh {} {}", state.job.hosts[*verdict.host].target.name, verdict.fix) : verdict.fix;
@@ -62,14 +62,10 @@ std::string stall_text(const State& state, const Stalled& note, Language languag
 }
 
 std::string slow_text(const State& state, const Slow& note, Language language) {
-  diagnosis::HangVerdict as;
-  as.code = note.verdict.code;
-  as.ranks = note.verdict.ranks;
-  as.host = note.verdict.host;
-  return headline(state, as, language) + "\n  " + note.verdict.evidence.in(language);
+  return headline(state, note.verdict, language) + "\n  " + note.verdict.evidence.in(language);
 }
 
-base::Json describe_stall(const State& state, const diagnosis::HangVerdict& verdict) {
+base::Json describe_stall(const State& state, const diagnosis::Diagnosis& verdict) {
   base::Json json = {{"code", verdict.code}, {"ranks", verdict.ranks}};
   if (verdict.host) json["host"] = state.job.hosts[*verdict.host].target.name;
   json["evidence"] = verdict.evidence.english;

@@ -17,6 +17,6 @@ std::string slow_text(const State& state, const Slow& note, base::Language langu
 base::Error stall_error(const State& state, const Verdict& verdict, base::Language language);
 
 // For run.json and events.jsonl: code, ranks, host, evidence, details, missing, fix; in English.
-base::Json describe_stall(const State& state, const diagnosis::HangVerdict& verdict);
+base::Json describe_stall(const State& state, const diagnosis::Diagnosis& verdict);
 
 }  // namespace phalanx::job

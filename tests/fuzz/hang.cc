@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     view.stack = std::string(bytes.substr(0, 512));
     input.ranks.push_back(std::move(view));
   }
-  diagnosis::HangVerdict verdict = diagnosis::judge_hang(input);
+  diagnosis::Diagnosis verdict = diagnosis::judge_hang(input);
   PHALANX_CHECK(!verdict.code.empty());
   for (int rank : verdict.ranks) PHALANX_CHECK(rank >= 0 && static_cast<size_t>(rank) < input.ranks.size());
   diagnosis::ranks_to_ask(input, verdict);

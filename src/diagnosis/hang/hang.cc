@@ -31,7 +31,7 @@ class Judge {
     }
   }
 
-  HangVerdict verdict() {
+  Diagnosis verdict() {
     bool found = left_early() || held() || link() || recorders() || service() || mismatch() || minority();
     if (!found) unknown();
     tell_places();
@@ -361,14 +361,14 @@ class Judge {
 
   const HangInput& in_;
   std::vector<Seen> seen_, gone_;
-  HangVerdict out_;
+  Diagnosis out_;
 };
 
 }  // namespace
 
-HangVerdict judge_hang(const HangInput& input) { return Judge(input).verdict(); }
+Diagnosis judge_hang(const HangInput& input) { return Judge(input).verdict(); }
 
-std::vector<int> ranks_to_ask(const HangInput& input, const HangVerdict& verdict) {
+std::vector<int> ranks_to_ask(const HangInput& input, const Diagnosis& verdict) {
   constexpr size_t kMostAsked = 64;
   constexpr size_t kOthers = 2;
   std::vector<int> ask;

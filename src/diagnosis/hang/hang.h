@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnosis/diagnosis.h"
 #include "diagnosis/hang/flight_recorder.h"
 #include "diagnosis/hang/hang_view.h"
 #include "diagnosis/hang/ras.h"
@@ -40,20 +41,9 @@ struct HangInput {
   std::optional<RasVerdict> ras;             // of NCCL's RAS service, where it answered
 };
 
-struct HangVerdict {
-  std::string code;        // of codes/runs or codes/checks
-  std::vector<int> ranks;  // that it names; may be empty
-  std::optional<size_t> host;
-  doctor::Words evidence;              // one sentence or more, without the name of the rank in front
-  std::string fix;                     // a command as printed; empty: the row's
-  std::vector<doctor::Words> details;  // further lines: where the ranks are
-  std::vector<doctor::Words> missing;  // evidence that would have told more
-  bool certain() const { return code != "HANG-UNKNOWN"; }
-};
-
-HangVerdict judge_hang(const HangInput& input);
+Diagnosis judge_hang(const HangInput& input);
 
 // Ranks worth asking for their stacks (wire::Dig): those the verdict names and two of the others; all, where it names none.
-std::vector<int> ranks_to_ask(const HangInput& input, const HangVerdict& verdict);
+std::vector<int> ranks_to_ask(const HangInput& input, const Diagnosis& verdict);
 
 }  // namespace phalanx::diagnosis

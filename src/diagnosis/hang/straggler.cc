@@ -38,13 +38,13 @@ void Stragglers::take(const wire::Pulse& pulse) {
   }
 }
 
-void Stragglers::tell(std::vector<SlowVerdict>& out, SlowVerdict verdict) {
+void Stragglers::tell(std::vector<Diagnosis>& out, Diagnosis verdict) {
   std::string key = verdict.code + (verdict.host ? std::to_string(*verdict.host) : "");
   if (told_.insert(std::move(key)).second) out.push_back(std::move(verdict));
 }
 
-std::vector<SlowVerdict> Stragglers::look(const std::map<int, size_t>& ranks) {
-  std::vector<SlowVerdict> out;
+std::vector<Diagnosis> Stragglers::look(const std::map<int, size_t>& ranks) {
+  std::vector<Diagnosis> out;
   std::vector<int> busy, idle;
   for (const auto& [rank, host] : ranks) {
     auto found = ranks_.find(rank);
@@ -80,8 +80,8 @@ std::vector<SlowVerdict> Stragglers::look(const std::map<int, size_t>& ranks) {
   return out;
 }
 
-std::vector<SlowVerdict> Stragglers::look_at_gpus(size_t host, const std::vector<machine::Gpu>& gpus, const std::set<int64_t>& pids) {
-  std::vector<SlowVerdict> out;
+std::vector<Diagnosis> Stragglers::look_at_gpus(size_t host, const std::vector<machine::Gpu>& gpus, const std::set<int64_t>& pids) {
+  std::vector<Diagnosis> out;
   std::vector<const machine::Gpu*> ours;
   for (const machine::Gpu& gpu : gpus)
     if (std::any_of(gpu.processes.begin(), gpu.processes.end(), [&](const machine::GpuProcess& p) { return pids.count(p.pid) > 0; }))

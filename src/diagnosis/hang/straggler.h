@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/finding.h"
+#include "diagnosis/diagnosis.h"
 #include "machine/gpu/facts.h"
 #include "wire/sample_messages.h"
 
@@ -19,28 +19,21 @@ namespace phalanx::diagnosis {
 
 inline constexpr int kSlowWindows = 4;
 
-struct SlowVerdict {
-  std::string code;  // of codes/runs
-  std::vector<int> ranks;
-  std::optional<size_t> host;
-  doctor::Words evidence;
-};
-
 class Stragglers {
  public:
   // A pulse of one host.
   void take(const wire::Pulse& pulse);
   void forget() { ranks_.clear(); }  // the ranks are gone
   // ranks: those that run, with their host. What is new since the last call.
-  std::vector<SlowVerdict> look(const std::map<int, size_t>& ranks);
+  std::vector<Diagnosis> look(const std::map<int, size_t>& ranks);
   // The GPUs of one host while its ranks train, and the processes of its ranks. What is new.
-  std::vector<SlowVerdict> look_at_gpus(size_t host, const std::vector<machine::Gpu>& gpus, const std::set<int64_t>& pids);
+  std::vector<Diagnosis> look_at_gpus(size_t host, const std::vector<machine::Gpu>& gpus, const std::set<int64_t>& pids);
 
  private:
   struct Use {
     std::vector<double> cpu, throttled, faults;  // of the last kSlowWindows: CPUs in use, part of the time held back, faults a second
   };
-  void tell(std::vector<SlowVerdict>& out, SlowVerdict verdict);
+  void tell(std::vector<Diagnosis>& out, Diagnosis verdict);
   std::map<int, Use> ranks_;
   std::set<std::string> told_;
 };

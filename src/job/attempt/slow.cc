@@ -12,7 +12,7 @@ void AttemptStep::check_slow() {
   std::map<int, size_t> ranks;
   for (size_t r = 0; r < s.ranks.size(); ++r)
     if (!s.ranks[r].over()) ranks[static_cast<int>(r)] = static_cast<size_t>(s.plan->host_of(static_cast<int>(r)));
-  for (diagnosis::SlowVerdict& verdict : slow.stragglers.look(ranks)) tell(Slow{std::move(verdict)});
+  for (diagnosis::Diagnosis& verdict : slow.stragglers.look(ranks)) tell(Slow{std::move(verdict)});
   if (now < slow.gpus_at) return;
   slow.gpus_at = now + kGpuLook;
   slow.gpus_id = kGpuQuestion | (slow.gpus_id + 1);
@@ -30,7 +30,7 @@ void AttemptStep::take_gpus(size_t h, const wire::Sampled& m) {
   std::set<int64_t> pids;
   for (const machine::RankSample& rank : sample->ranks)
     for (const machine::ProcessSample& process : rank.processes) pids.insert(process.pid);
-  for (diagnosis::SlowVerdict& verdict : s.slow.stragglers.look_at_gpus(h, sample->gpus, pids)) tell(Slow{std::move(verdict)});
+  for (diagnosis::Diagnosis& verdict : s.slow.stragglers.look_at_gpus(h, sample->gpus, pids)) tell(Slow{std::move(verdict)});
 }
 
 }  // namespace phalanx::job

@@ -11,8 +11,8 @@ using namespace phalanx;
 
 namespace {
 
+using diagnosis::Diagnosis;
 using diagnosis::HangInput;
-using diagnosis::HangVerdict;
 using diagnosis::RankView;
 using machine::ProcessSample;
 using machine::RankSample;
@@ -78,7 +78,7 @@ HangInput three(RankView odd) {
   return input;
 }
 
-void names(const HangVerdict& verdict, const std::string& code, const std::vector<int>& ranks) {
+void names(const Diagnosis& verdict, const std::string& code, const std::vector<int>& ranks) {
   EXPECT_EQ(verdict.code, code) << verdict.evidence.english;
   EXPECT_EQ(verdict.ranks, ranks) << verdict.evidence.english;
   EXPECT_TRUE(codes::find(verdict.code)) << verdict.code;
@@ -87,7 +87,7 @@ void names(const HangVerdict& verdict, const std::string& code, const std::vecto
 }
 
 TEST(Hang, ARankThatSleepsNeverEntered) {
-  HangVerdict v = diagnosis::judge_hang(three(rank_of(1, {thread(101, "hrtimer_nanosleep"), thread(201, "futex_do_wait", kIdle)})));
+  Diagnosis v = diagnosis::judge_hang(three(rank_of(1, {thread(101, "hrtimer_nanosleep"), thread(201, "futex_do_wait", kIdle)})));
   names(v, "HANG-NEVER-ENTERED", {1});
   EXPECT_NE(v.evidence.english.find("sleeps"), std::string::npos);
   EXPECT_NE(v.evidence.english.find("ranks 0, 2"), std::string::npos);
@@ -107,7 +107,7 @@ TEST(Hang, WhatTheOddRankWaitsForGivesTheCode) {
   names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "inet_stream_connect")}))), "HANG-CONNECT", {1});
   RankView computing = rank_of(1, {thread(101, "")});
   computing.then->processes[0].cpu_ms = 990;
-  HangVerdict v = diagnosis::judge_hang(three(computing));
+  Diagnosis v = diagnosis::judge_hang(three(computing));
   names(v, "HANG-NEVER-ENTERED", {1});
   EXPECT_NE(v.evidence.english.find("99 % of a CPU"), std::string::npos) << v.evidence.english;
 }
@@ -118,7 +118,7 @@ TEST(Hang, PollingIsNoStorage) {
 
 TEST(Hang, AnotherCollectiveIsAMismatch) {
   RankView odd = rank_of(1, {thread(101, "futex_do_wait", kWorkWait), thread(201, "futex_do_wait", kBarrier)});
-  HangVerdict v = diagnosis::judge_hang(three(odd));
+  Diagnosis v = diagnosis::judge_hang(three(odd));
   names(v, "HANG-MISMATCH", {1});
   EXPECT_NE(v.evidence.english.find("gloo::barrier"), std::string::npos);
 }
@@ -133,7 +133,7 @@ TEST(Hang, OfTwoTheOneWithTheNamedCollectiveIsTold) {
 TEST(Hang, WhatHoldsARankFromOutsideComesFirst) {
   RankView odd = in_all_reduce(1);
   process(odd).state = "T";
-  HangVerdict v = diagnosis::judge_hang(three(odd));
+  Diagnosis v = diagnosis::judge_hang(three(odd));
   names(v, "HANG-STOPPED", {1});
   EXPECT_EQ(v.fix, "kill -CONT 101");
   odd = in_all_reduce(1);
@@ -155,7 +155,7 @@ TEST(Hang, StorageIsToldWithWhereAndOnlyIfItLasts) {
   RankView odd = rank_of(1, {thread(101, "request_wait_answer")});
   process(odd).threads[0].waits_on = "file /data/x";
   odd.first = odd.then;
-  HangVerdict v = diagnosis::judge_hang(three(odd));
+  Diagnosis v = diagnosis::judge_hang(three(odd));
   names(v, "HANG-DISK", {1});
   EXPECT_NE(v.evidence.english.find("file /data/x"), std::string::npos);
   odd.first->processes[0].threads[0].wchan = "folio_wait_bit";  // it read something else a second ago: it moves
@@ -173,7 +173,7 @@ TEST(Hang, AWorkerThatHangsOnStorageIsItsRanks) {
   worker.threads[0].state = "D";
   odd.then->processes.push_back(worker);
   odd.first = odd.then;
-  HangVerdict v = diagnosis::judge_hang(three(odd));
+  Diagnosis v = diagnosis::judge_hang(three(odd));
   names(v, "HANG-DISK", {1});
   EXPECT_NE(v.evidence.english.find("555 (pt_data_worker)"), std::string::npos);
 }
@@ -220,7 +220,7 @@ HangInput broken(const std::string& timer, int64_t unacked, int64_t tries) {
 
 TEST(Hang, ALinkThatDoesNotGetThroughNamesBothEnds) {
   HangInput input = broken("on", 10, 5);
-  HangVerdict v = diagnosis::judge_hang(input);
+  Diagnosis v = diagnosis::judge_hang(input);
   names(v, "HANG-LINK", {0, 1});
   EXPECT_EQ(v.fix, "phalanx check h0,h1");
   EXPECT_NE(v.evidence.english.find("10.0.0.1:4000 to 10.0.0.2:5000"), std::string::npos);
@@ -246,7 +246,7 @@ TEST(Hang, NobodyAnswersASyn) {
   syn.state = "SYN_SENT";
   syn.retransmits = 3;
   input.ranks[0].then->sockets = {syn};
-  HangVerdict v = diagnosis::judge_hang(input);
+  Diagnosis v = diagnosis::judge_hang(input);
   names(v, "HANG-CONNECT", {0});
   EXPECT_EQ(v.fix, "nc -vz -w 3 10.0.0.2 5000");
 }
@@ -260,7 +260,7 @@ TEST(Hang, WithoutStacksTheMinorityIsNamed) {
 }
 
 TEST(Hang, NothingToTellSaysWhatIsMissing) {
-  HangVerdict v = diagnosis::judge_hang(three(in_all_reduce(1)));
+  Diagnosis v = diagnosis::judge_hang(three(in_all_reduce(1)));
   names(v, "HANG-UNKNOWN", {});
   EXPECT_FALSE(v.certain());
   EXPECT_EQ(v.missing.size(), 2u);  // Python's stacks and the flight recorder
@@ -304,7 +304,7 @@ TEST(Hang, PlacesOfTheCodeAreFolded) {
       "  File \"/home/u/train.py\", line 30 in step\n  File \"/home/u/train.py\", line 90 in <module>\n";
   input.ranks[0].stack = input.ranks[2].stack = kStack;
   input.ranks[1].stack = "Thread 46 (idle): \"MainThread\"\n    sleep (time.py:1)\n    validate (train.py:42)\n";
-  HangVerdict v = diagnosis::judge_hang(input);
+  Diagnosis v = diagnosis::judge_hang(input);
   ASSERT_GE(v.details.size(), 2u);
   EXPECT_EQ(v.details[0].english.find("rank 1: "), 0u) << v.details[0].english;
   EXPECT_EQ(v.details[1].english, "ranks 0, 2: train.py:30 (step), waits in a collective");

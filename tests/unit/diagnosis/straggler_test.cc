@@ -8,7 +8,7 @@ using namespace phalanx;
 
 namespace {
 
-using diagnosis::SlowVerdict;
+using diagnosis::Diagnosis;
 using diagnosis::Stragglers;
 
 wire::Pulse pulse(std::vector<wire::RankPulse> ranks) { return {0, 5000, std::move(ranks)}; }
@@ -21,7 +21,7 @@ TEST(Straggler, TheOneThatComputesWhileOthersWaitIsToldOnce) {
     s.take(pulse({{0, 500, 0, 0, 'S', 1}, {1, 4900, 0, 0, 'R', 1}}));
     s.take(pulse({{2, 600, 0, 0, 'S', 1}}));
   }
-  std::vector<SlowVerdict> told = s.look(kRanks);
+  std::vector<Diagnosis> told = s.look(kRanks);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].code, "SLOW-RANK");
   EXPECT_EQ(told[0].ranks, std::vector<int>{1});
@@ -41,7 +41,7 @@ TEST(Straggler, TheCpuLimitIsTold) {
   Stragglers s;
   for (int i = 0; i < diagnosis::kSlowWindows; ++i)
     s.take(pulse({{0, 900, 0, 0, 'S', 1}, {1, 900, 3000, 0, 'R', 1}, {2, 900, 0, 0, 'S', 1}}));
-  std::vector<SlowVerdict> told = s.look(kRanks);
+  std::vector<Diagnosis> told = s.look(kRanks);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].code, "SLOW-CPU-LIMIT");
   EXPECT_EQ(told[0].evidence.english, "the CPU limit of its cgroup throttled it for at least 60 % of the time");
@@ -63,7 +63,7 @@ TEST(Straggler, GpusThatSpinAndAFirstOneThatIsFull) {
   std::set<int64_t> pids = {10, 11, 12, 13};
   std::vector<machine::Gpu> gpus;
   for (int64_t i = 0; i < 4; ++i) gpus.push_back(gpu(i, (i == 0 ? 30LL : 10LL) << 30, 100, 90));
-  std::vector<SlowVerdict> told = s.look_at_gpus(0, gpus, pids);
+  std::vector<Diagnosis> told = s.look_at_gpus(0, gpus, pids);
   ASSERT_EQ(told.size(), 2u);
   EXPECT_EQ(told[0].code, "SLOW-GPU-WAITS");
   EXPECT_EQ(told[1].code, "SLOW-GPU0-MEMORY");
@@ -78,7 +78,7 @@ TEST(Straggler, GpusThatSpinAndAFirstOneThatIsFull) {
 TEST(Straggler, LanesThatAreMissing) {
   machine::Gpu g = gpu(0, 1, 50, 200);
   g.pcie = {{"0000:3b:00.0", "16.0 GT/s", "16.0 GT/s", 8, 16, false}};
-  std::vector<SlowVerdict> told = Stragglers().look_at_gpus(0, {g}, {10});
+  std::vector<Diagnosis> told = Stragglers().look_at_gpus(0, {g}, {10});
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].code, "PERF-PCIE-WIDTH");
 }
