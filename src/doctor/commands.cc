@@ -129,7 +129,7 @@ std::optional<CommandEffect> effect_of_part(Part part) {
     if (matches(known, part.words) && (best == nullptr || known.words.size() > best->words.size())) best = &known;
   if (best == nullptr) return std::nullopt;
   if (part.replaces_a_file && best->effect != Effect::kDestroys)
-    return CommandEffect{Effect::kDestroys, {"overwrites the contents of the file", "会覆盖该文件的内容"}};
+    return CommandEffect{Effect::kDestroys, words::Text{"overwrites the contents of the file"}};
   return CommandEffect{part.adds_to_a_file ? std::max(best->effect, Effect::kChanges) : best->effect, best->cost};
 }
 
@@ -157,7 +157,7 @@ bool has_placeholder(std::string_view line) {
 std::string with_cost(std::string_view line, base::Language language) {
   std::optional<CommandEffect> effect = effect_of(line);
   std::string out(line);
-  if (effect && !effect->cost.english.empty()) out += "   # " + std::string(effect->cost.in(language));
+  if (effect && !effect->cost.empty()) out += "   # " + std::string(effect->cost.in(language));
   return out;
 }
 

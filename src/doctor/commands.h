@@ -20,7 +20,7 @@ enum class Effect {
 
 struct CommandEffect {
   Effect effect = Effect::kLooks;
-  base::Bilingual cost;  // what is lost; for kDestroys only
+  words::Text cost;  // what is lost; for kDestroys only
 };
 
 // Of a whole shell line: the worst of its parts. None: a part is not known.

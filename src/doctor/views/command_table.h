@@ -12,7 +12,7 @@ namespace phalanx::doctor {
 struct KnownCommand {
   std::string_view words;  // the program, then arguments that tell it from its other uses
   Effect effect;
-  base::Bilingual cost;  // of what destroys
+  words::Text cost;  // of what destroys
 };
 
 std::span<const KnownCommand> known_commands();

@@ -99,17 +99,16 @@ constexpr std::string_view kKnown[] = {"TORCH_NCCL_BLOCKING_WAIT",
                                        "FORCE_TORCHRUN"};
 
 constexpr Folklore kFolklore[] = {
-    {"NCCL_TIMEOUT", "the timeout is torch's: init_process_group(timeout=…), or --ddp_timeout of the HF Trainer",
-     "超时由 torch 决定：init_process_group(timeout=…)，或 HF Trainer 的 --ddp_timeout"},
-    {"TORCH_DISTRIBUTED_TIMEOUT", "the timeout is an argument: init_process_group(timeout=…)", "超时是参数：init_process_group(timeout=…)"},
-    {"NCCL_INFO", "use NCCL_DEBUG=INFO", "应为 NCCL_DEBUG=INFO"},
-    {"NCC_INFO", "use NCCL_DEBUG=INFO", "应为 NCCL_DEBUG=INFO"},
-    {"NCCL_LOG_LEVEL", "use NCCL_DEBUG", "应为 NCCL_DEBUG"},
-    {"NCCL_DEBUG_LEVEL", "use NCCL_DEBUG", "应为 NCCL_DEBUG"},
-    {"NCCL_INTERFACE", "use NCCL_SOCKET_IFNAME", "应为 NCCL_SOCKET_IFNAME"},
-    {"NCCL_IFNAME", "use NCCL_SOCKET_IFNAME", "应为 NCCL_SOCKET_IFNAME"},
-    {"NCCL_MIN_CHANNELS", "use NCCL_MIN_NCHANNELS, or NCCL_MIN_CTAS since 2.17", "应为 NCCL_MIN_NCHANNELS（2.17 起可用 NCCL_MIN_CTAS）"},
-    {"NCCL_MAX_CHANNELS", "use NCCL_MAX_NCHANNELS, or NCCL_MAX_CTAS since 2.17", "应为 NCCL_MAX_NCHANNELS（2.17 起可用 NCCL_MAX_CTAS）"},
+    {"NCCL_TIMEOUT", words::Text{"the timeout is torch's: init_process_group(timeout=…), or --ddp_timeout of the HF Trainer"}},
+    {"TORCH_DISTRIBUTED_TIMEOUT", words::Text{"the timeout is an argument: init_process_group(timeout=…)"}},
+    {"NCCL_INFO", words::Text{"use NCCL_DEBUG=INFO"}},
+    {"NCC_INFO", words::Text{"use NCCL_DEBUG=INFO"}},
+    {"NCCL_LOG_LEVEL", words::Text{"use NCCL_DEBUG"}},
+    {"NCCL_DEBUG_LEVEL", words::Text{"use NCCL_DEBUG"}},
+    {"NCCL_INTERFACE", words::Text{"use NCCL_SOCKET_IFNAME"}},
+    {"NCCL_IFNAME", words::Text{"use NCCL_SOCKET_IFNAME"}},
+    {"NCCL_MIN_CHANNELS", words::Text{"use NCCL_MIN_NCHANNELS, or NCCL_MIN_CTAS since 2.17"}},
+    {"NCCL_MAX_CHANNELS", words::Text{"use NCCL_MAX_NCHANNELS, or NCCL_MAX_CTAS since 2.17"}},
 };
 
 struct Choices {

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "words/message.h"
+
 namespace phalanx::doctor {
 
 enum class VariableKind {
@@ -33,7 +35,8 @@ bool is_others_nccl_name(std::string_view name);
 std::string_view torch_name_of(std::string_view name);
 // What to use for a name that never was one but is seen in the wild ("NCCL_TIMEOUT"); empty: not such a name.
 struct Folklore {
-  std::string_view name, english, chinese;
+  std::string_view name;
+  words::Text instead;
 };
 const Folklore* find_folklore(std::string_view name);
 

@@ -14,9 +14,7 @@ void keys(const Situation& s, Findings& findings) {
     auto misspelt = [&](const std::string& section, const base::Json& object, const std::vector<std::string>& known) {
       for (const Misspelt& m : misspelt_keys(object, known)) {
         std::string name = shown(s, config.file.file->path), key = section + m.key;
-        tell(findings, s, config.file.hosts,
-             {fmt::format("{}: {} is unknown; {} was probably meant", name, key, m.meant),
-              fmt::format("{}：未知的键 {}；大概想写 {}", name, key, m.meant)},
+        tell(findings, s, config.file.hosts, tr("{}: {} is unknown; {} was probably meant", name, key, m.meant),
              fmt::format("sed -i 's/\"{}\"/\"{}\"/' {}", m.key, m.meant, base::shell_quote(config.file.file->path)));
       }
     };
@@ -35,8 +33,7 @@ void batch(const Situation& s, Findings& findings) {
     if (*total == product) continue;
     std::string name = shown(s, config.file.file->path);
     tell(findings, s, config.file.hosts,
-         {fmt::format("{}: train_batch_size {} is not {} × {} × {} ranks = {}", name, *total, *micro, *steps, s.job.world, product),
-          fmt::format("{}：train_batch_size 为 {}，不等于 {} × {} × {} 个 rank = {}", name, *total, *micro, *steps, s.job.world, product)},
+         tr("{}: train_batch_size {} is not {} × {} × {} ranks = {}", name, *total, *micro, *steps, s.job.world, product),
          fmt::format("sed -i 's/\"train_batch_size\": *[0-9]*/\"train_batch_size\": {}/' {}", product,
                      base::shell_quote(config.file.file->path)));
   }
@@ -49,9 +46,7 @@ void precision(const Situation& s, Findings& findings) {
     if (!brain) brain = value_at(config.value, "bfloat16.enabled");
     if (!half || !brain || *half != true || *brain != true) continue;
     std::string name = shown(s, config.file.file->path);
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: fp16.enabled and bf16.enabled are both true", name),
-          fmt::format("{}：fp16.enabled 与 bf16.enabled 同时为 true", name)});
+    tell(findings, s, config.file.hosts, tr("{}: fp16.enabled and bf16.enabled are both true", name));
   }
 }
 
@@ -72,17 +67,14 @@ std::vector<Stage> stages(const Situation& s) {
 }
 
 void stage_meaning(const Situation& s, Findings& findings) {
-  static constexpr base::Bilingual kMeaning[] = {
-      {"nothing is sharded", "不切分"},
-      {"optimizer states are sharded; every rank holds all gradients and parameters", "切分优化器状态；每个 rank 仍有完整的梯度与参数"},
-      {"optimizer states and gradients are sharded; every rank holds all parameters", "切分优化器状态与梯度；每个 rank 仍有完整的参数"},
-      {"optimizer states, gradients and parameters are sharded", "优化器状态、梯度、参数全部切分"}};
+  static constexpr words::Text kMeaning[] = {words::Text{"nothing is sharded"},
+                                             words::Text{"optimizer states are sharded; every rank holds all gradients and parameters"},
+                                             words::Text{"optimizer states and gradients are sharded; every rank holds all parameters"},
+                                             words::Text{"optimizer states, gradients and parameters are sharded"}};
   for (const Stage& stage : stages(s)) {
     if (stage.stage < 0 || stage.stage > 3) continue;
-    const base::Bilingual& meaning = kMeaning[stage.stage];
-    tell(findings, s, stage.hosts,
-         {fmt::format("{}: ZeRO stage {}: {}", stage.where, stage.stage, meaning.english),
-          fmt::format("{}：ZeRO stage {}：{}", stage.where, stage.stage, meaning.chinese)});
+    const words::Text& meaning = kMeaning[stage.stage];
+    tell(findings, s, stage.hosts, tr("{}: ZeRO stage {}: {}", stage.where, stage.stage, meaning));
   }
 }
 
@@ -97,12 +89,9 @@ void offload(const Situation& s, Findings& findings) {
       const int64_t least = std::string_view(what) == "offload_param" ? 3 : 1;
       if (device != "cpu" && device != "nvme") continue;
       if (stage < least)
-        tell(findings, s, config.file.hosts,
-             {fmt::format("{}: {} to {} with stage {}; it needs stage {}", name, what, device, stage, least),
-              fmt::format("{}：{} 到 {}，但 stage 为 {}；至少需要 stage {}", name, what, device, stage, least)});
+        tell(findings, s, config.file.hosts, tr("{}: {} to {} with stage {}; it needs stage {}", name, what, device, stage, least));
       else if (device == "nvme" && !section->contains("nvme_path"))
-        tell(findings, s, config.file.hosts,
-             {fmt::format("{}: {} to nvme without nvme_path", name, what), fmt::format("{}：{} 到 nvme，但没有 nvme_path", name, what)});
+        tell(findings, s, config.file.hosts, tr("{}: {} to nvme without nvme_path", name, what));
     }
   }
 }

@@ -16,9 +16,7 @@ void keys(const Situation& s, Findings& findings) {
   for (const UserConfig& config : user_configs(s, "llamafactory")) {
     for (const Misspelt& m : misspelt_keys(config.value, llamafactory_keys())) {
       std::string at = config.place(s, m.key);
-      tell(findings, s, config.file.hosts,
-           {fmt::format("{}: {} is unknown; {} was probably meant", at, m.key, m.meant),
-            fmt::format("{}：未知的键 {}；大概想写 {}", at, m.key, m.meant)},
+      tell(findings, s, config.file.hosts, tr("{}: {} is unknown; {} was probably meant", at, m.key, m.meant),
            fmt::format("sed -i 's/^{}:/{}:/' {}", m.key, m.meant, base::shell_quote(config.file.file->path)));
     }
   }
@@ -33,11 +31,9 @@ void timeout(const Situation& s, Findings& findings) {
         base::get_bool(config.value, "streaming").value_or(false))
       continue;
     if (given && (!given->is_number() || given->get<double>() > 1800)) continue;
-    std::string at = config.place(s, "ddp_timeout"), value = given ? base::to_text(*given) + " s" : "1800 s by default";
+    Words value = given ? tr("{} s", base::to_text(*given)) : tr("1800 s by default");
     tell(findings, s, config.file.hosts,
-         {fmt::format("{}: ddp_timeout is {}; rank 0 prepares the data first, the others wait", at, value),
-          fmt::format("{}：ddp_timeout 为 {}；rank 0 先预处理数据，其余 rank 等待", at,
-                      given ? base::to_text(*given) + " 秒" : "默认的 1800 秒")},
+         tr("{}: ddp_timeout is {}; rank 0 prepares the data first, the others wait", config.place(s, "ddp_timeout"), value),
          given ? fmt::format("sed -i 's/^ddp_timeout:.*/ddp_timeout: 180000000/' {}", base::shell_quote(config.file.file->path))
                : fmt::format("echo 'ddp_timeout: 180000000' >> {}", base::shell_quote(config.file.file->path)));
   }
@@ -53,10 +49,8 @@ void overwrite(const Situation& s, Findings& findings) {
     for (size_t h = 0; h < s.hosts.size(); ++h)
       for (const machine::PathFact& path : s.hosts[h].facts.storage.paths)
         if (path.path == whole && path.exists && path.entries > 0)
-          findings.on(h, {fmt::format("{}: overwrite_output_dir: true; {} holds {} entries", config.place(s, "overwrite_output_dir"), whole,
-                                      path.entries),
-                          fmt::format("{}：overwrite_output_dir: true；{} 中已有 {} 项", config.place(s, "overwrite_output_dir"), whole,
-                                      path.entries)});
+          findings.on(
+              h, tr("{}: overwrite_output_dir: true; {} holds {} entries", config.place(s, "overwrite_output_dir"), whole, path.entries));
   }
 }
 
@@ -98,10 +92,8 @@ void devices(const Situation& s, Findings& findings) {
     if (!count || s.job.world < 1 || nodes < 1 || nodes > 100'000 || *count > 100'000 || *count * nodes == s.job.world) continue;
     std::string at = config.place(s, "trainer.devices");
     tell(findings, s, config.file.hosts,
-         {fmt::format("{}: {} devices × {} nodes = {}; the job has {} ranks on {} hosts", at, *count, nodes, *count * nodes, s.job.world,
-                      s.hosts.size()),
-          fmt::format("{}：{} 个设备 × {} 台 = {}；任务共 {} 台机器 {} 个 rank", at, *count, nodes, *count * nodes, s.hosts.size(),
-                      s.job.world)},
+         tr("{}: {} devices × {} nodes = {}; the job has {} ranks on {} hosts", at, *count, nodes, *count * nodes, s.job.world,
+            s.hosts.size()),
          fmt::format("phalanx run -H {} -- python cli.py fit -c {} --trainer.devices={} --trainer.num_nodes={}", host_list(s),
                      base::shell_quote(shown(s, config.file.file->path)),
                      s.job.world / static_cast<int64_t>(std::max<size_t>(s.hosts.size(), 1)), s.hosts.size()));
@@ -124,9 +116,7 @@ void device_list(const Situation& s, Findings& findings) {
     }
     if (hosts.empty()) continue;
     std::string at = config.place(s, "trainer.devices"), list = base::to_text(*value);
-    tell(findings, s, hosts,
-         {fmt::format("{}: devices: {} is an index into CUDA_VISIBLE_DEVICES={}", at, list, visible),
-          fmt::format("{}：devices: {} 是在 CUDA_VISIBLE_DEVICES={} 之内编号的", at, list, visible)});
+    tell(findings, s, hosts, tr("{}: devices: {} is an index into CUDA_VISIBLE_DEVICES={}", at, list, visible));
   }
 }
 
@@ -150,8 +140,7 @@ void short_timeout(const Situation& s, Findings& findings) {
     auto given = seconds(value_at(config.value, key));
     if (!given || *given > 600 || *given < 1) continue;
     std::string at = config.place(s, key);
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: the timeout for a rank is {} s", at, *given), fmt::format("{}：等待一个 rank 最多 {} 秒", at, *given)},
+    tell(findings, s, config.file.hosts, tr("{}: the timeout for a rank is {} s", at, *given),
          fmt::format("sed -i 's/timeout: .*/timeout: \"01:00:00\"/' {}", base::shell_quote(config.file.file->path)));
   }
 }
