@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "os/loop.h"
 #include "os/process.h"
+#include "words/message.h"
 
 namespace phalanx::cli {
 namespace {

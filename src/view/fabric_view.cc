@@ -1,4 +1,5 @@
 #include "view/fabric_view.h"
+#include "words/message.h"
 
 #include <fmt/format.h>
 

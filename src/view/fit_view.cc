@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "words/message.h"
 
 namespace phalanx::view {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "view/story/story.h"
+#include "words/message.h"
 
 namespace phalanx::view {
 namespace {

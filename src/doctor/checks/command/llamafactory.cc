@@ -121,7 +121,7 @@ void device_list(const Situation& s, Findings& findings) {
 }
 
 // "00:10:00", or a number of seconds.
-std::optional<int64_t> seconds(const base::Json* value) {
+std::optional<int64_t> seconds_in(const base::Json* value) {
   if (!value) return std::nullopt;
   if (value->is_number_integer()) return value->get<int64_t>();
   if (!value->is_string()) return std::nullopt;
@@ -137,7 +137,7 @@ void short_timeout(const Situation& s, Findings& findings) {
   if (s.job.world < 2) return;
   for (const UserConfig& config : user_configs(s, "lightning")) {
     const std::string key = "trainer.strategy.init_args.timeout";
-    auto given = seconds(value_at(config.value, key));
+    auto given = seconds_in(value_at(config.value, key));
     if (!given || *given > 600 || *given < 1) continue;
     std::string at = config.place(s, key);
     tell(findings, s, config.file.hosts, tr("{}: the timeout for a rank is {} s", at, *given),
