@@ -9,9 +9,11 @@
 namespace phalanx::words {
 
 std::string_view chinese_of(std::string_view english) {
-  std::span<const Entry> all = table();
-  auto found = std::lower_bound(all.begin(), all.end(), english, [](const Entry& e, std::string_view text) { return e.english < text; });
-  return found != all.end() && found->english == english ? found->chinese : std::string_view();
+  const Table all = table();
+  auto found = std::lower_bound(all.english.begin(), all.english.end(), english,
+                                [](const char* entry, std::string_view text) { return std::string_view(entry) < text; });
+  if (found == all.english.end() || *found != english) return {};
+  return all.chinese + all.offsets[static_cast<size_t>(found - all.english.begin())];
 }
 
 std::string_view Text::in(Language language) const {

@@ -112,14 +112,19 @@ base::Status add_file(std::string_view name, std::string_view yaml, Catalogue* a
 }
 
 std::string table_source(const Catalogue& all) {
-  std::string rows;
-  for (const auto& [english, translation] : all)
-    rows += fmt::format("    {{{},\n     {}}},\n", literal(english), literal(translation.chinese));
+  std::string english, offsets, chinese;
+  size_t offset = 0;
+  for (const auto& [text, translation] : all) {
+    english += fmt::format("    {},\n", literal(text));
+    offsets += fmt::format("    {},\n", offset);
+    chinese += fmt::format("    {} \"\\000\"\n", literal(translation.chinese));
+    offset += translation.chinese.size() + 1;
+  }
   return fmt::format(
       "// Compiled from words/zh-CN/ by tools/compile_words.\n#include \"words/table.h\"\n\nnamespace phalanx::words {{\nnamespace {{\n\n"
-      "constexpr Entry kTable[] = {{\n{}}};\n\n}}  // namespace\n\nstd::span<const Entry> table() {{ return kTable; }}\n\n"
-      "}}  // namespace phalanx::words\n",
-      rows);
+      "constexpr const char* kEnglish[] = {{\n{}}};\nconstexpr uint32_t kOffsets[] = {{\n{}}};\nconstexpr char kChinese[] =\n{};\n\n"
+      "}}  // namespace\n\nTable table() {{ return {{kEnglish, kOffsets, kChinese}}; }}\n\n}}  // namespace phalanx::words\n",
+      english, offsets, chinese);
 }
 
 }  // namespace phalanx::words

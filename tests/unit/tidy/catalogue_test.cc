@@ -54,7 +54,11 @@ TEST(Catalogue, AFileIsAListOfPairs) {
   EXPECT_EQ(words::add_file("b.yaml", kYaml, &all).error().message, "\"{} is down\": is in a.yaml already");
   EXPECT_FALSE(words::add_file("c.yaml", "en: a\nzh: b\n", &all).ok());
   EXPECT_FALSE(words::add_file("c.yaml", "- en: a\n", &all).ok());
-  EXPECT_NE(words::table_source(all).find("\"{} is down\",\n     \"{} 未启用\""), std::string::npos);
+  ASSERT_TRUE(words::add_file("d.yaml", "- en: a\n  zh: 甲\n", &all).ok());
+  const std::string table = words::table_source(all);
+  EXPECT_NE(table.find("kEnglish[] = {\n    \"a\",\n    \"{} is down\",\n}"), std::string::npos) << table;
+  EXPECT_NE(table.find("kOffsets[] = {\n    0,\n    4,\n}"), std::string::npos) << table;
+  EXPECT_NE(table.find("\"甲\" \"\\000\"\n    \"{} 未启用\" \"\\000\""), std::string::npos) << table;
 }
 
 TEST(Catalogue, ChineseIsNowhereElse) {

@@ -64,9 +64,11 @@ TEST(Words, AllArgumentsOfATextAreCounted) {
 }
 
 TEST(Words, TheTableIsSorted) {
-  EXPECT_FALSE(table().empty());
-  EXPECT_TRUE(std::is_sorted(table().begin(), table().end(),
-                             [](const Entry& a, const Entry& b) { return std::string_view(a.english) < std::string_view(b.english); }));
+  ASSERT_FALSE(table().english.empty());
+  EXPECT_EQ(table().offsets.size(), table().english.size());
+  EXPECT_TRUE(std::is_sorted(table().english.begin(), table().english.end(),
+                             [](const char* a, const char* b) { return std::string_view(a) < std::string_view(b); }));
+  for (const char* english : table().english) EXPECT_FALSE(chinese_of(english).empty()) << english;
 }
 
 }  // namespace
