@@ -13,11 +13,10 @@
 #include "base/try.h"
 #include "os/loop.h"
 #include "os/process.h"
+#include "words/message.h"
 
 namespace phalanx::cli {
 namespace {
-
-using base::Bilingual;
 
 constexpr size_t kMostWord = 128;
 
@@ -25,9 +24,9 @@ void print_next(const std::string& id, bool quiet, base::Language language) {
   std::printf("%s\n", id.c_str());
   std::fflush(stdout);
   if (quiet) return;
-  constexpr Bilingual kNext{"phalanx: the run continues without this terminal\n\n  phalanx logs -f {0}\n  phalanx stop {0}\n",
-                            "phalanx: 运行将在此终端之外继续\n\n  phalanx logs -f {0}\n  phalanx stop {0}\n"};
-  std::fputs(fmt::format(fmt::runtime(kNext.in(language)), id).c_str(), stderr);
+  std::fputs(
+      words::tr(language, "phalanx: the run continues without this terminal\n\n  phalanx logs -f {0}\n  phalanx stop {0}\n", id).c_str(),
+      stderr);
 }
 
 // The child has ended before its word; it has said why, unless something has killed it.

@@ -19,6 +19,8 @@
 namespace phalanx::cli {
 namespace {
 
+using words::tr;
+
 constexpr size_t kWidest = 110;
 constexpr size_t kNarrowest = 40;
 constexpr int kNoCause = 1;
@@ -31,8 +33,7 @@ bool is_run(const std::string& word, const std::string& runs_folder) {
 
 doctor::Words damaged(const std::string& name) {
   std::string file = base::printable(name);
-  return {fmt::format("{}: the gzip data is truncated or damaged; only the part before the damage was read", file),
-          fmt::format("{}：gzip 数据被截断或已损坏，只读取了损坏之前的部分", file)};
+  return tr("{}: the gzip data is truncated or damaged; only the part before the damage was read", file);
 }
 
 // What the operands stand for.

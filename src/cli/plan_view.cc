@@ -13,9 +13,9 @@
 namespace phalanx::cli {
 namespace {
 
-using base::Bilingual;
-
 using wire::Variables;
+using words::Text;
+using words::tr;
 
 // What all of them have with the same value is taken out of each and returned.
 Variables take_common(std::vector<Variables>& all) {
@@ -49,18 +49,18 @@ std::string host_block(const job::State& state, size_t h, std::vector<Variables>
   const job::HostState& host = state.hosts[h];
   int last = planned.first_rank + planned.ranks - 1;
   std::string out = fmt::format("\n{} ({}): {} {}{} ({})\n", planned.name, host.hello.hostname,
-                                planned.ranks == 1 ? Bilingual{"rank", "rank"}.in(language) : Bilingual{"ranks", "rank"}.in(language),
-                                planned.first_rank, planned.ranks == 1 ? "" : fmt::format("–{}", last), planned.why);
-  out += fmt::format("  {:<10}{}\n", Bilingual{"program", "程序"}.in(language), host.program);
+                                planned.ranks == 1 ? Text{"rank"}.in(language) : Text{"ranks"}.in(language), planned.first_rank,
+                                planned.ranks == 1 ? "" : fmt::format("–{}", last), planned.why);
+  out += fmt::format("  {:<10}{}\n", Text{"program"}.in(language), host.program);
   if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
-    out += fmt::format("  {}\n", Bilingual{"each of its ranks:", "每个 rank："}.in(language)) + indented(assignments(common), 4);
+    out += fmt::format("  {}\n", Text{"each of its ranks:"}.in(language)) + indented(assignments(common), 4);
   for (size_t r = 0; r < ranks.size(); ++r) {
     std::string place = state.survey.choices ? view::rank_place(state.survey.situation, *state.survey.choices, h, r) : "";
     out += fmt::format("  rank {:<5}{}\n", planned.first_rank + static_cast<int>(r), place.empty() ? assignments(ranks[r]) : place);
     if (!place.empty()) out += indented(assignments(ranks[r]), 12);
   }
   Variables defaults = job::interface_chosen(state.survey.choices, h) ? Variables{} : job::host_defaults(*state.plan, host.interface);
-  if (!defaults.empty()) out += fmt::format("  {} {}\n", Bilingual{"unless set:", "若未设置："}.in(language), assignments(defaults));
+  if (!defaults.empty()) out += fmt::format("  {} {}\n", Text{"unless set:"}.in(language), assignments(defaults));
   return out;
 }
 
@@ -74,8 +74,7 @@ std::string passed_on(const job::State& state) {
 // Without being asked: keys of services may be among them (HF_TOKEN), so the way to keep them here stands beside them.
 std::string by_default(const job::State& state, base::Language language) {
   if (state.job.exported.empty()) return "-";
-  return base::join(state.job.exported, " ") +
-         std::string(Bilingual{" (to every host; --no-export keeps them here)", "（发往每台主机；--no-export 可关闭）"}.in(language));
+  return base::join(state.job.exported, " ") + tr(language, " (to every host; --no-export keeps them here)");
 }
 
 // With the reasons in English: keys, codes and JSON stay English.
@@ -104,20 +103,20 @@ base::Json choices_json(const job::Choices& choices, const job::State& state) {
 
 std::string plan_text(const job::State& state, base::Language language) {
   std::string out;
-  auto row = [&](Bilingual name, const std::string& value) { out += fmt::format("{:<12}{}\n", name.in(language), value); };
-  row({"command", "命令"}, base::shell_quote(state.job.argv));
-  row({"workdir", "工作目录"}, state.job.directory);
-  row({"ranks", "rank 数"}, fmt::format("{} on {} host{}", state.plan->world, state.hosts.size(), state.hosts.size() == 1 ? "" : "s"));
-  row({"rendezvous", "会合地址"},
+  auto row = [&](Text name, const std::string& value) { out += fmt::format("{:<12}{}\n", name.in(language), value); };
+  row(Text{"command"}, base::shell_quote(state.job.argv));
+  row(Text{"workdir"}, state.job.directory);
+  row(Text{"ranks##count"}, fmt::format("{} on {} host{}", state.plan->world, state.hosts.size(), state.hosts.size() == 1 ? "" : "s"));
+  row(Text{"rendezvous"},
       fmt::format("{}:{} ({})", state.meeting->address, state.job.master_port != 0 ? std::to_string(state.job.master_port) : "a free port",
                   state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
-  row({"passed on", "传递的变量"}, passed_on(state));
-  row({"by default", "其中默认传递"}, by_default(state, language));
+  row(Text{"passed on"}, passed_on(state));
+  row(Text{"by default"}, by_default(state, language));
   if (state.survey.choices) out += "\n" + view::choices_text(state.survey.situation, *state.survey.choices, language);
   std::vector<Variables> ranks;
   for (int r = 0; r < state.plan->world; ++r) ranks.push_back(job::rank_variables(state.job, *state.plan, r, *state.meeting));
   if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
-    out += fmt::format("\n{}\n", Bilingual{"every rank", "每个 rank"}.in(language)) + indented(assignments(common), 2);
+    out += fmt::format("\n{}\n", Text{"every rank"}.in(language)) + indented(assignments(common), 2);
   for (size_t h = 0; h < state.hosts.size(); ++h) {
     auto first = ranks.begin() + state.plan->hosts[h].first_rank;
     out += host_block(state, h, {first, first + state.plan->hosts[h].ranks}, language);

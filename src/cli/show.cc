@@ -161,19 +161,15 @@ class Show::Impl : public job::Audience {
     for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_->say_error(error.render());
   }
   void warn(const std::string& text) { view_->say_error("warning: " + text); }
-  void warn(base::Bilingual text, const std::string& first, const std::string& second = "") {
-    warn(fmt::format(fmt::runtime(text.in(language_)), first, second));
-  }
   logs::Writer::Handlers writer_handlers(const std::string& folder) {
     return {[this](const std::string& text) { warn(text); },
             [this, folder] {
-              warn({"the disk of {} cannot keep up: the logs of this run are incomplete from here on; the run itself continues",
-                    "{} 所在的磁盘跟不上：本次运行的日志从此处起不完整；运行本身不受影响"},
-                   folder);
+              warn(words::tr(language_,
+                             "the disk of {} cannot keep up: the logs of this run are incomplete from here on; the run itself continues",
+                             folder));
             },
             [this, folder](uint64_t lost) {
-              warn({"the disk of {} accepts writes again; {} of the logs were lost", "{} 所在的磁盘已恢复写入；日志丢失 {}"}, folder,
-                   base::format_bytes(lost));
+              warn(words::tr(language_, "the disk of {} accepts writes again; {} of the logs were lost", folder, base::format_bytes(lost)));
             }};
   }
   // Whatever goes wrong with old runs is no concern of this one.
@@ -190,13 +186,12 @@ class Show::Impl : public job::Audience {
   bool settle_files() {
     const std::string& folder = record_->directory().path();
     if (!files_->settle(kLastWrites)) {
-      warn({"the disk of {} did not accept the end of the logs within {}; a background process keeps trying",
-            "{} 所在的磁盘在 {} 内没有写完日志末尾；后台进程会继续写入"},
-           folder, base::format_duration(kLastWrites));
+      warn(words::tr(language_, "the disk of {} did not accept the end of the logs within {}; a background process keeps trying", folder,
+                     base::format_duration(kLastWrites)));
       return false;
     }
     if (files_->lost_bytes() > 0)
-      warn({"{1} of the logs in {0} were lost", "{0} 中的日志丢失 {1}"}, folder, base::format_bytes(files_->lost_bytes()));
+      warn(words::tr(language_, "{1} of the logs in {0} were lost", folder, base::format_bytes(files_->lost_bytes())));
     return true;
   }
   // Why there is another attempt.

@@ -133,6 +133,8 @@ bool matches(const KnownCommand& known, const std::vector<std::string>& words) {
   });
 }
 
+constexpr words::Text kOverwrites{"overwrites the contents of the file"};
+
 std::optional<CommandEffect> effect_of_part(Part part) {
   drop_prefixes(part.words);
   const KnownCommand* best = nullptr;
@@ -140,7 +142,7 @@ std::optional<CommandEffect> effect_of_part(Part part) {
     if (matches(known, part.words) && (best == nullptr || known.words.size() > best->words.size())) best = &known;
   if (best == nullptr) return std::nullopt;
   if (part.replaces_a_file && best->effect.effect != Effect::kDestroys)
-    return CommandEffect{Effect::kDestroys, {"overwrites the contents of the file", "会覆盖该文件的内容"}};
+    return CommandEffect{Effect::kDestroys, {kOverwrites.english, kOverwrites.in(base::Language::kChinese)}};
   return CommandEffect{part.adds_to_a_file ? std::max(best->effect.effect, Effect::kChanges) : best->effect.effect, best->effect.cost};
 }
 
@@ -166,7 +168,7 @@ bool has_placeholder(std::string_view line) {
 std::string with_cost(std::string_view line, base::Language language) {
   std::optional<CommandEffect> effect = effect_of(line);
   std::string out(line);
-  if (effect && !effect->cost.english.empty()) out += "   # " + std::string(effect->cost.in(language));
+  if (effect && !effect->cost.empty()) out += "   # " + std::string(effect->cost.in(language));
   return out;
 }
 

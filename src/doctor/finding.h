@@ -5,20 +5,14 @@
 #include <string_view>
 #include <vector>
 
-#include "base/language.h"
+#include "words/message.h"
 
 namespace phalanx::doctor {
 
 enum class Severity { kError, kWarning, kNote };  // error: the job will fail or hang. warning: it may, or is slow. note: good to know
 
-// Text made at run time, in both languages.
-struct Words {
-  std::string english;
-  std::string chinese;
-  const std::string& in(base::Language language) const {
-    return language == base::Language::kChinese && !chinese.empty() ? chinese : english;
-  }
-};
+using Words = words::Message;
+using words::tr;
 
 struct Row;
 

@@ -15,24 +15,20 @@ std::vector<LivePort> live_ports(const machine::InfinibandFacts& facts) {
 bool verbs_usable(const machine::InfinibandFacts& facts) { return facts.uverbs && !facts.libibverbs.empty() && !live_ports(facts).empty(); }
 
 Words why_no_verbs(const machine::InfinibandFacts& facts) {
-  if (facts.devices.empty()) return {"no InfiniBand or RoCE device", "没有 InfiniBand 或 RoCE 设备"};
+  if (facts.devices.empty()) return tr("no InfiniBand or RoCE device");
   if (live_ports(facts).empty()) {
     for (const machine::IbDevice& device : facts.devices)
       for (const machine::IbPort& port : device.ports) {
         bool init = port.state == "INIT";
-        return {fmt::format("{} port {} is {}{}", device.name, port.port, port.state.empty() ? "in an unknown state" : port.state,
-                            init                      ? ": no subnet manager has set it up"
-                            : port.phys_state.empty() ? ""
-                                                      : " (" + port.phys_state + ")"),
-                fmt::format("{} 端口 {} 处于 {} 状态{}", device.name, port.port, port.state.empty() ? "未知" : port.state,
-                            init                      ? "：没有子网管理器为其配置"
-                            : port.phys_state.empty() ? ""
-                                                      : "（" + port.phys_state + "）")};
+        return tr("{} port {} is {}{}", device.name, port.port, port.state.empty() ? tr("in an unknown state") : tr("{}", port.state),
+                  init                      ? tr(": no subnet manager has set it up")
+                  : port.phys_state.empty() ? Words{}
+                                            : tr(" ({})", port.phys_state));
       }
-    return {"no port", "没有端口"};
+    return tr("no port");
   }
-  if (!facts.uverbs) return {"no /dev/infiniband/uverbs*", "缺少 /dev/infiniband/uverbs*"};
-  return {"libibverbs.so.1 is not found", "找不到 libibverbs.so.1"};
+  if (!facts.uverbs) return tr("no /dev/infiniband/uverbs*");
+  return tr("libibverbs.so.1 is not found");
 }
 
 double live_rate(const machine::InfinibandFacts& facts, bool roce) {

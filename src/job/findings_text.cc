@@ -9,8 +9,8 @@
 
 namespace phalanx::job {
 
-using base::Bilingual;
 using base::Language;
+using words::tr;
 
 namespace {
 
@@ -27,11 +27,9 @@ std::string name_hosts(const State& state, const std::vector<size_t>& hosts, Lan
   std::string names;
   size_t named = hosts.size() > kNamedHosts + 1 ? kNamedHosts - 1 : hosts.size();
   for (size_t i = 0; i < named; ++i) names += (i ? ", " : "") + state.job.hosts[hosts[i]].target.name;
-  if (hosts.size() > 2 && hosts.size() == state.hosts.size())
-    return fmt::format(fmt::runtime(Bilingual{"all {} hosts", "全部 {} 台主机"}.in(language)), hosts.size());
+  if (hosts.size() > 2 && hosts.size() == state.hosts.size()) return tr(language, "all {} hosts", hosts.size());
   if (named == hosts.size()) return names;
-  return fmt::format(fmt::runtime(Bilingual{"{} of {} hosts ({}, …)", "{1} 台主机中的 {0} 台（{2}，…）"}.in(language)), hosts.size(),
-                     state.hosts.size(), names);
+  return tr(language, "{} of {} hosts ({}, …)", hosts.size(), state.hosts.size(), names);
 }
 
 std::string fix_of(const State&, const doctor::Finding& finding, Language language) {
@@ -39,7 +37,7 @@ std::string fix_of(const State&, const doctor::Finding& finding, Language langua
   if (fix.empty()) return fmt::format("phalanx explain {}", finding.row->code);
   fix = doctor::with_cost(fix, language);
   if (finding.where.empty()) return fix;
-  return fmt::format(fmt::runtime(Bilingual{"{}   (on {})", "{}   （在 {} 上）"}.in(language)), fix, finding.where);
+  return tr(language, "{}   (on {})", fix, finding.where);
 }
 
 std::vector<base::Error> found_errors(const State& state, Language language) {
@@ -48,8 +46,7 @@ std::vector<base::Error> found_errors(const State& state, Language language) {
     if (finding.row->severity != doctor::Severity::kError) continue;
     base::Error error = base::fail(base::ErrorKind::kUnfit, headline(state, finding, language));
     error.cause = finding.evidence.in(language);
-    error.context.push_back(
-        fmt::format(fmt::runtime(Bilingual{"checking before the start: {}", "启动前检查：{}"}.in(language)), finding.row->code));
+    error.context.push_back(tr(language, "checking before the start: {}", finding.row->code));
     error.hint = fix_of(state, finding, language);
     out.push_back(std::move(error));
   }
@@ -67,11 +64,7 @@ std::string concerns(const State& state, size_t from, Language language) {
     if (const std::string& evidence = finding.evidence.in(language); !evidence.empty()) text += ": " + evidence;
     if (std::string fix = fix_of(state, finding, language); !fix.empty()) text += "\n      $ " + fix;
   }
-  return fmt::format(fmt::runtime(Bilingual{"{} warning{} before a long run (details: phalanx explain CODE)",
-                                            "长时间运行之前有 {} 处警告（详情：phalanx explain CODE）"}
-                                      .in(language)),
-                     count, count == 1 ? "" : "s") +
-         text;
+  return tr(language, "{} warning{} before a long run (details: phalanx explain CODE)", count, count == 1 ? "" : "s") + text;
 }
 
 }  // namespace phalanx::job

@@ -10,6 +10,7 @@ namespace phalanx::job {
 namespace {
 
 using base::Language;
+using words::tr;
 
 std::string title_of(const std::string& code, Language language) {
   const codes::Code* known = codes::find(code);
@@ -25,18 +26,14 @@ std::string who(const State& state, const diagnosis::Diagnosis& verdict, Languag
 // "rank 1 (h2, local 0): a rank never entered … [HANG-NEVER-ENTERED]"
 std::string headline(const State& state, const diagnosis::Diagnosis& verdict, Language language) {
   std::string whom = who(state, verdict, language);
-  return fmt::format("{}{}{} [{}]", whom,
-                     whom.empty()                     ? ""
-                     : language == Language::kChinese ? "："
-                                                      : ": ",
-                     title_of(verdict.code, language), verdict.code);
+  std::string title = title_of(verdict.code, language);
+  return (whom.empty() ? title : tr(language, "{}: {}", whom, title)) + fmt::format(" [{}]", verdict.code);
 }
 
 std::string body(const diagnosis::Diagnosis& verdict, std::string_view indent, Language language) {
   std::string text = verdict.evidence.in(language);
   for (const doctor::Words& line : verdict.details) text += fmt::format("\n{}{}", indent, line.in(language));
-  for (const doctor::Words& line : verdict.missing)
-    text += fmt::format("\n{}{}{}", indent, language == Language::kChinese ? "缺少的证据：" : "missing evidence: ", line.in(language));
+  for (const doctor::Words& line : verdict.missing) text += fmt::format("\n{}{}", indent, tr(language, "missing evidence: {}", line));
   return text;
 }
 
@@ -49,15 +46,12 @@ std::string fix_of(const State& state, const diagnosis::Diagnosis& verdict) {
 }  // namespace
 
 std::string stall_text(const State& state, const Stalled& note, Language language) {
-  bool chinese = language == Language::kChinese;
   std::string still = base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(note.still));
-  base::Bilingual how = note.steps_known ? base::Bilingual{"no step for {}: ", "已有 {} 没有新的 step："}
-                                         : base::Bilingual{"no output for {}: ", "已有 {} 没有任何输出："};
-  std::string text = fmt::format(fmt::runtime(how.in(language)), still);
+  std::string text = note.steps_known ? tr(language, "no step for {}: ", still) : tr(language, "no output for {}: ", still);
   text += headline(state, note.verdict, language) + "\n  " + body(note.verdict, "  ", language);
-  text += (chinese ? "\n  可尝试：" : "\n  try: ") + fix_of(state, note.verdict);
-  if (note.action == OnStall::kStop) text += chinese ? "\n  --on-stall stop：停止运行" : "\n  --on-stall stop: stopping the run";
-  if (note.action == OnStall::kRestart) text += chinese ? "\n  --on-stall restart：重启" : "\n  --on-stall restart: restarting";
+  text += tr(language, "\n  try: {}", fix_of(state, note.verdict));
+  if (note.action == OnStall::kStop) text += tr(language, "\n  --on-stall stop: stopping the run");
+  if (note.action == OnStall::kRestart) text += tr(language, "\n  --on-stall restart: restarting");
   return text;
 }
 

@@ -14,10 +14,11 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using base::Language;
 using doctor::Situation;
 using doctor::Words;
+using words::Text;
+using words::tr;
 
 constexpr size_t kColumns = 100;
 
@@ -28,7 +29,7 @@ std::string indented(const std::string& text, size_t indent) {
 }
 
 std::string hosts_text(const Situation& situation, const std::vector<size_t>& hosts, Language language) {
-  if (hosts.size() == situation.hosts.size() && hosts.size() > 1) return std::string(Bilingual{"all hosts", "所有主机"}.in(language));
+  if (hosts.size() == situation.hosts.size() && hosts.size() > 1) return tr(language, "all hosts");
   std::vector<std::string> names;
   for (size_t h : hosts) names.push_back(situation.hosts[h].name);
   return base::join(base::fold_names(names), ",");
@@ -45,8 +46,7 @@ class Folded {
   std::string text(const Situation& situation, Language language) const {
     std::string out;
     for (const Entry& e : all_) {
-      std::string who =
-          situation.single() ? "" : hosts_text(situation, e.hosts, language) + std::string(Bilingual{": ", "："}.in(language));
+      std::string who = situation.single() ? "" : hosts_text(situation, e.hosts, language) + tr(language, ": ");
       out += indented(who + e.what, 2);
       if (!e.why.empty()) out += indented(e.why, 6);
     }
@@ -61,14 +61,14 @@ class Folded {
   std::vector<Entry> all_;
 };
 
-std::string section(Bilingual title, const std::string& body, Language language) {
+std::string section(Text title, const std::string& body, Language language) {
   return body.empty() ? "" : fmt::format("{}\n{}", title.in(language), body);
 }
 
 // "gpu01: …" of several hosts becomes one line.
 std::string list_of(const Situation& situation, const std::vector<Words>& all, Language language) {
   std::vector<std::pair<std::string, std::vector<size_t>>> folded;
-  std::string colon(Bilingual{": ", "："}.in(language));
+  std::string colon(Text{": "}.in(language));
   for (const Words& words : all) {
     std::string text = words.in(language);
     std::vector<size_t> hosts;
@@ -99,7 +99,7 @@ std::string gpus_text(const Situation& situation, const job::Choices& choices, L
     bool rising = std::is_sorted(c.gpus.begin(), c.gpus.end());
     for (int index : c.gpus) indices += (indices.empty() ? "" : ",") + std::to_string(index);
     if (rising) indices = base::format_ranges(c.gpus);
-    folded.add(h, c.has_gpus ? "GPU " + indices : std::string(Bilingual{"none", "无"}.in(language)), c.gpus_why.in(language));
+    folded.add(h, c.has_gpus ? "GPU " + indices : tr(language, "none"), c.gpus_why.in(language));
   }
   return folded.text(situation, language);
 }
@@ -138,12 +138,12 @@ std::string cpus_text(const Situation& situation, const job::Choices& choices, L
 }  // namespace
 
 std::string choices_text(const Situation& situation, const job::Choices& choices, Language language) {
-  return section({"GPUs", "GPU"}, gpus_text(situation, choices, language), language) +
-         section({"addresses", "地址"}, addresses_text(situation, choices, language), language) +
-         section({"variables set", "设置的变量"}, settings_text(situation, choices, language), language) +
-         section({"CPUs of the local ranks", "各本地 rank 的 CPU"}, cpus_text(situation, choices, language), language) +
-         section({"remarks", "提醒"}, list_of(situation, choices.remarks, language), language) +
-         section({"not available", "无法满足"}, list_of(situation, choices.refusals, language), language);
+  return section(Text{"GPUs"}, gpus_text(situation, choices, language), language) +
+         section(Text{"addresses"}, addresses_text(situation, choices, language), language) +
+         section(Text{"variables set"}, settings_text(situation, choices, language), language) +
+         section(Text{"CPUs of the local ranks"}, cpus_text(situation, choices, language), language) +
+         section(Text{"remarks"}, list_of(situation, choices.remarks, language), language) +
+         section(Text{"not available"}, list_of(situation, choices.refusals, language), language);
 }
 
 std::string rank_place(const Situation& situation, const job::Choices& choices, size_t host, size_t local_rank) {

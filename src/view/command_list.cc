@@ -13,9 +13,9 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using base::Language;
 using doctor::Effect;
+using words::Text;
 
 // A command, and the codes whose pages have it.
 using Commands = std::map<std::string, std::set<std::string_view>>;
@@ -36,22 +36,17 @@ std::string cell(std::string_view text) { return base::replace_all(std::string(t
 std::string commands_markdown(Language language) {
   std::array<Commands, 3> by_effect;
   for (const codes::Code& code : codes::all()) add_commands(by_effect, code.name, code.fix.in(language));
-  std::string out = fmt::format(
-      "# {}\n\n{}\n", Bilingual{"Commands recommended by the pages of codes", "各代码页面中的命令"}.in(language),
-      Bilingual{"Replace a word in angle brackets with your own value. Phalanx prints a destructive command only for a process, device, "
-                "file or host that it has observed, followed by a comment that states its cost.",
-                "尖括号中的词需要换成实际的值。会造成破坏的命令，只有在 Phalanx 确实看到了相应的进程、设备、文件或主机时才会给出，"
-                "并在命令后以注释说明代价。"}
-          .in(language));
-  constexpr std::array<Bilingual, 3> kTitles = {Bilingual{"Commands that only inspect", "只查看的命令"},
-                                                Bilingual{"Commands that change a setting, or start something", "修改设置或启动程序的命令"},
-                                                Bilingual{"Destructive commands", "会造成破坏的命令"}};
+  std::string out = fmt::format("# {}\n\n{}\n", Text{"Commands recommended by the pages of codes"}.in(language),
+                                Text{"Replace a word in angle brackets with your own value. Phalanx prints a destructive command only for "
+                                     "a process, device, file or host that it has observed, followed by a comment that states its cost."}
+                                    .in(language));
+  constexpr std::array<Text, 3> kTitles = {Text{"Commands that only inspect"}, Text{"Commands that change a setting, or start something"},
+                                           Text{"Destructive commands"}};
   for (size_t e = 0; e < by_effect.size(); ++e) {
     bool costs = static_cast<Effect>(e) == Effect::kDestroys;
-    out +=
-        fmt::format("\n## {}\n\n{}", kTitles[e].in(language),
-                    costs ? Bilingual{"| command | cost | codes |\n|---|---|---|\n", "| 命令 | 代价 | 代码 |\n|---|---|---|\n"}.in(language)
-                          : Bilingual{"| command | codes |\n|---|---|\n", "| 命令 | 代码 |\n|---|---|\n"}.in(language));
+    out += fmt::format(
+        "\n## {}\n\n{}", kTitles[e].in(language),
+        costs ? Text{"| command | cost | codes |\n|---|---|---|\n"}.in(language) : Text{"| command | codes |\n|---|---|\n"}.in(language));
     for (const auto& [command, codes] : by_effect[e]) {
       auto effect = doctor::effect_of(command);
       std::string cost = costs ? fmt::format(" {} |", effect ? effect->cost.in(language) : "?") : "";

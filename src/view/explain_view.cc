@@ -14,22 +14,23 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using base::Language;
 using doctor::Row;
 using doctor::Severity;
+using words::Text;
+using words::tr;
 
-constexpr Bilingual kQuestion{"Question", "检查内容"};
-constexpr Bilingual kWhy{"Why it matters", "为什么重要"};
-constexpr Bilingual kCauseWhy{"Why", "原因说明"};
-constexpr Bilingual kFix{"What to do", "怎么办"};
-constexpr Bilingual kSource{"Source", "出处"};
+constexpr Text kQuestion{"Question"};
+constexpr Text kWhy{"Why it matters"};
+constexpr Text kCauseWhy{"Why"};
+constexpr Text kFix{"What to do"};
+constexpr Text kSource{"Source"};
 
-Bilingual what_it_means(Severity severity) {
+Text what_it_means(Severity severity) {
   switch (severity) {
-    case Severity::kError: return {"a job will fail or hang", "任务必定失败或挂起"};
-    case Severity::kWarning: return {"a job may fail or run slowly", "任务可能失败，或明显变慢"};
-    case Severity::kNote: return {"information", "供参考"};
+    case Severity::kError: return Text{"a job will fail or hang"};
+    case Severity::kWarning: return Text{"a job may fail or run slowly"};
+    case Severity::kNote: return Text{"information"};
   }
   return {};
 }
@@ -65,13 +66,11 @@ std::string markdown_text(std::string_view text, Language language) {
 
 void add_markdown_page(std::string& out, const codes::Code& code, Language language) {
   const Row* row = doctor::find_row(code.name);
-  std::string severity =
-      row ? fmt::format("{}{}", severity_name(row->severity).in(language), Bilingual{": ", "："}.in(language)) : std::string();
+  std::string severity = row ? fmt::format("{}{}", severity_name(row->severity).in(language), Text{": "}.in(language)) : std::string();
   out += fmt::format("### {}\n\n**{}{}**\n\n", code.name, severity, code.title.in(language));
   if (!code.question.english.empty()) out += fmt::format("*{}*\n\n", base::replace_all(code.question.in(language), "*", "\\*"));
   out += markdown_text(code.why.in(language), language) + markdown_text(code.fix.in(language), language);
-  if (!code.source.empty())
-    out += fmt::format("{}{}\n", Bilingual{"Source: ", "出处："}.in(language), markdown_text(code.source, language));
+  if (!code.source.empty()) out += fmt::format("{}{}\n", Text{"Source: "}.in(language), markdown_text(code.source, language));
   while (out.ends_with("\n\n")) out.pop_back();
 }
 
@@ -101,17 +100,17 @@ void add_list_heading(std::string& out, std::string_view title, size_t columns) 
 
 }  // namespace
 
-void add_explanation(std::string& out, Bilingual heading, std::string_view text, Language language, size_t columns) {
+void add_explanation(std::string& out, Text heading, std::string_view text, Language language, size_t columns) {
   if (text.empty()) return;
   out += fmt::format("\n{}\n", heading.in(language));
   add_indented(out, text, language, columns);
 }
 
-Bilingual severity_name(Severity severity) {
+Text severity_name(Severity severity) {
   switch (severity) {
-    case Severity::kError: return {"error", "错误"};
-    case Severity::kWarning: return {"warning", "警告"};
-    case Severity::kNote: return {"note", "提示"};
+    case Severity::kError: return Text{"error"};
+    case Severity::kWarning: return Text{"warning"};
+    case Severity::kNote: return Text{"note"};
   }
   return {};
 }
@@ -126,8 +125,8 @@ std::string explain_page(const codes::Code& code, Language language, size_t colu
   add(fmt::format("{}: {}", code.name, code.title.in(language)));
   const Row* row = doctor::find_row(code.name);
   if (row)
-    add(fmt::format(fmt::runtime(Bilingual{"{} ({}); {}", "{}（{}）；{}"}.in(language)), severity_name(row->severity).in(language),
-                    what_it_means(row->severity).in(language), code.group->title.in(language)));
+    add(tr(language, "{} ({}); {}", severity_name(row->severity).in(language), what_it_means(row->severity).in(language),
+           code.group->title.in(language)));
   add_explanation(out, kQuestion, code.question.in(language), language, columns);
   add_explanation(out, row ? kWhy : kCauseWhy, code.why.in(language), language, columns);
   add_explanation(out, kFix, code.fix.in(language), language, columns);
@@ -159,23 +158,18 @@ std::string explain_list(std::string_view prefix, Language language, size_t colu
 std::string codes_markdown(Language language) {
   std::array<size_t, 3> counts{};
   for (const Row* row : doctor::catalogue()) ++counts[static_cast<size_t>(row->severity)];
-  std::string out = fmt::format("# {}\n\n", Bilingual{"What phalanx check examines", "phalanx check 检查什么"}.in(language));
-  out += fmt::format(
-      fmt::runtime(Bilingual{"{} codes: {} errors (a job will fail or hang: `run` refuses), {} warnings (it may fail or run slowly), {} "
-                             "notes. `phalanx explain CODE` prints the same pages, without a network.\n",
-                             "共 {} 个代码：{} 个错误（任务必定失败或挂起，`run` 拒绝启动）、{} 个警告（可能失败或明显变慢）、{} 个提示。"
-                             "每一节与 `phalanx explain 代码` 的输出相同，查看时无需联网。\n"}
-                       .in(language)),
-      counts[0] + counts[1] + counts[2], counts[0], counts[1], counts[2]);
+  std::string out = fmt::format("# {}\n\n", Text{"What phalanx check examines"}.in(language));
+  out += tr(language,
+            "{} codes: {} errors (a job will fail or hang: `run` refuses), {} warnings (it may fail or run slowly), {} notes. `phalanx "
+            "explain CODE` prints the same pages, without a network.\n",
+            counts[0] + counts[1] + counts[2], counts[0], counts[1], counts[2]);
   const codes::Group* group = nullptr;
   for (const codes::Code& code : codes::all()) {
     if (code.group->part == codes::Part::kRuns && (!group || group->part != codes::Part::kRuns))
       out +=
-          Bilingual{
+          Text{
               "\n# What breaks or hangs a run\n\nCauses reported by `phalanx run`, `phalanx why` and `phalanx explain FILE`. If a problem "
-              "in a log has a page above, they report the code of that page.\n",
-              "\n# 运行中断或停滞的原因\n\n`phalanx run`、`phalanx why` 与 `phalanx explain 文件` "
-              "给出的原因。日志中的问题若上文已有说明，则使用上文的代码。\n"}
+              "in a log has a page above, they report the code of that page.\n"}
               .in(language);
     if (group != code.group) out += fmt::format("\n## {}\n", code.group->title.in(language));
     group = code.group;

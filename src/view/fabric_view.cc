@@ -1,4 +1,5 @@
 #include "view/fabric_view.h"
+#include "words/message.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +8,9 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using doctor::Situation;
 using hosts::Link;
+using words::tr;
 
 constexpr size_t kMatrixHosts = 16;  // above, not all pairs are tried: a list
 
@@ -85,15 +86,13 @@ bool fabric_holds(const Situation& s) {
 }
 
 std::string fabric_text(const Situation& s, base::Language language) {
-  if (s.mesh.links.empty())
-    return std::string(
-        Bilingual{"no network common to all hosts was found; nothing was measured\n", "没有找到各主机共有的网络，未做测量\n"}.in(language));
+  if (s.mesh.links.empty()) return tr(language, "no network common to all hosts was found; nothing was measured\n");
   int64_t median = median_speed(s);
   std::string out;
   if (s.hosts.size() <= kMatrixHosts) {
-    out += std::string(Bilingual{"bandwidth (rows send, columns receive)\n", "带宽（行为发送方，列为接收方）\n"}.in(language));
+    out += tr(language, "bandwidth (rows send, columns receive)\n");
     out += matrix(s, median, speed, true);
-    out += std::string(Bilingual{"\nround trip\n", "\n往返时间\n"}.in(language));
+    out += tr(language, "\nround trip\n");
     out += matrix(s, median, trip, false);
   } else {
     out += list(s, median);
@@ -106,9 +105,7 @@ std::string fabric_text(const Situation& s, base::Language language) {
     if (!is_slow(link, median)) continue;
     slow += fmt::format("  {} -> {}: {}\n", name(s, link.from), name(s, link.to), speed(link));
   }
-  if (!slow.empty())
-    out += fmt::format(fmt::runtime(Bilingual{"\n* less than half of the median, {}\n{}", "\n* 不到中位数 {} 的一半\n{}"}.in(language)),
-                       speed(typical), slow);
+  if (!slow.empty()) out += tr(language, "\n* less than half of the median, {}\n{}", speed(typical), slow);
   return out;
 }
 

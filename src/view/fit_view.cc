@@ -6,12 +6,14 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "words/message.h"
 
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using fit::Memory;
+using words::Text;
+using words::tr;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
@@ -30,9 +32,9 @@ std::string gib(int64_t bytes) {
 
 std::string way(const Memory& m, base::Language language) {
   std::string text(fit::name(m.stage));
-  if (m.offload == fit::Offload::kOptimizer) text += Bilingual{" + optimizer offload", " + 优化器卸载"}.in(language);
-  if (m.offload == fit::Offload::kAll) text += Bilingual{" + full offload", " + 全部卸载"}.in(language);
-  if (m.checkpointing) text += Bilingual{", checkpointed", "，重计算"}.in(language);
+  if (m.offload == fit::Offload::kOptimizer) text += Text{" + optimizer offload"}.in(language);
+  if (m.offload == fit::Offload::kAll) text += Text{" + full offload"}.in(language);
+  if (m.checkpointing) text += Text{", checkpointed"}.in(language);
   return text;
 }
 
@@ -48,33 +50,21 @@ std::string padded(const std::string& text, size_t width, bool right) {
 }
 
 std::string head(const fit::Model& model, const fit::Training& t, const FitTarget& target, base::Language language) {
-  std::string out = fmt::format(fmt::runtime(Bilingual{"{} parameters", "{} 个参数"}.in(language)), with_commas(model.parameters));
+  std::string out = tr(language, "{} parameters", with_commas(model.parameters));
   if (model.shape_known())
-    out += fmt::format(
-        fmt::runtime(
-            Bilingual{" ({}: {} layers, hidden {}, {} heads, vocabulary {})", "（{}：{} 层，隐藏维度 {}，{} 个注意力头，词表 {}）"}.in(
-                language)),
-        model.name, model.layers, model.hidden, model.heads, model.vocabulary);
+    out += tr(language, " ({}: {} layers, hidden {}, {} heads, vocabulary {})", model.name, model.layers, model.hidden, model.heads,
+              model.vocabulary);
   out += '\n';
   std::string gpu = target.gpu_name.empty() ? "GPU" : target.gpu_name;
-  out += fmt::format(fmt::runtime(Bilingual{"{} rank(s): {} host(s) × {} {}", "{} 个 rank：{} 台主机 × {} 块 {}"}.in(language)), t.world(),
-                     t.hosts, t.gpus_per_host, gpu);
+  out += tr(language, "{} rank(s): {} host(s) × {} {}", t.world(), t.hosts, t.gpus_per_host, gpu);
   if (target.gpu_bytes > 0)
-    out += fmt::format(fmt::runtime(Bilingual{" of {} GiB, {} GiB usable", "，每块 {} GiB，可用 {} GiB"}.in(language)),
-                       gib(target.gpu_bytes), gib(static_cast<int64_t>(static_cast<double>(target.gpu_bytes) * fit::kUsableFraction)));
-  out += fmt::format("; {}, Adam", t.precision == fit::Precision::kFp32
-                                       ? "fp32"
-                                       : Bilingual{"16-bit with fp32 master weights", "16 位（fp32 主权重）"}.in(language));
+    out += tr(language, " of {} GiB, {} GiB usable", gib(target.gpu_bytes),
+              gib(static_cast<int64_t>(static_cast<double>(target.gpu_bytes) * fit::kUsableFraction)));
+  out += fmt::format("; {}, Adam", t.precision == fit::Precision::kFp32 ? "fp32" : Text{"16-bit with fp32 master weights"}.in(language));
   if (model.shape_known())
-    out += fmt::format(
-        fmt::runtime(
-            Bilingual{", {} sequence(s) of {} tokens a rank in {} micro-batch(es)", "，每 rank {} 条长 {} 的序列，分 {} 个 micro-batch"}.in(
-                language)),
-        t.batch, fit::sequence_of(model, t), t.accumulate);
+    out += tr(language, ", {} sequence(s) of {} tokens a rank in {} micro-batch(es)", t.batch, fit::sequence_of(model, t), t.accumulate);
   if (!model.shape_known())
-    out += Bilingual{"\nonly the number of parameters is known; activations and the largest layer are not included",
-                     "\n只知道参数量：激活与最大层未计入"}
-               .in(language);
+    out += Text{"\nonly the number of parameters is known; activations and the largest layer are not included"}.in(language);
   return out + "\n\n";
 }
 
@@ -84,39 +74,22 @@ std::string arithmetic(const fit::Model& model, const fit::Training& t, const Me
   using fit::Stage;
   bool away = m.offload != fit::Offload::kNone;
   std::string out = fmt::format("Ψ = {}: ", with_commas(model.parameters));
-  out += fmt::format(fmt::runtime(Bilingual{"parameters {}", "参数 {}"}.in(language)),
-                     m.offload == fit::Offload::kAll ? "0" : part(each, m.stage >= Stage::kZero3));
-  out +=
-      fmt::format(fmt::runtime(Bilingual{" + gradients {}", " + 梯度 {}"}.in(language)), away ? "0" : part(each, m.stage >= Stage::kZero2));
-  out +=
-      fmt::format(fmt::runtime(Bilingual{" + optimizer {}", " + 优化器 {}"}.in(language)), away ? "0" : part(k, m.stage >= Stage::kZero1));
-  if (m.gathered > 0)
-    out += fmt::format(fmt::runtime(Bilingual{" + largest layer {} × {}", " + 最大层 {} × {}"}.in(language)), 2 * each,
-                       with_commas(model.largest_layer));
-  if (m.activations > 0)
-    out += fmt::format(
-        fmt::runtime(Bilingual{" + activations {} GiB (estimate) + logits {} GiB", " + 激活 {} GiB（估计）+ logits {} GiB"}.in(language)),
-        gib(m.activations), gib(m.logits));
-  out += fmt::format(
-      fmt::runtime(Bilingual{" + CUDA and NCCL {} GiB (round figure) = {} GiB\n", " + CUDA 与 NCCL {} GiB（约数）= {} GiB\n"}.in(language)),
-      gib(m.context), gib(m.gpu()));
+  out += tr(language, "parameters {}", m.offload == fit::Offload::kAll ? "0" : part(each, m.stage >= Stage::kZero3));
+  out += tr(language, " + gradients {}", away ? "0" : part(each, m.stage >= Stage::kZero2));
+  out += tr(language, " + optimizer {}", away ? "0" : part(k, m.stage >= Stage::kZero1));
+  if (m.gathered > 0) out += tr(language, " + largest layer {} × {}", 2 * each, with_commas(model.largest_layer));
+  if (m.activations > 0) out += tr(language, " + activations {} GiB (estimate) + logits {} GiB", gib(m.activations), gib(m.logits));
+  out += tr(language, " + CUDA and NCCL {} GiB (round figure) = {} GiB\n", gib(m.context), gib(m.gpu()));
   return out;
 }
 
 std::string verdict(const fit::Model& model, const fit::Training& t, const FitTarget& target, const std::vector<Memory>& all,
                     base::Language language) {
-  if (target.gpu_bytes == 0)
-    return std::string(Bilingual{"to see which setup fits, give --gpu-memory or hosts with GPUs\n",
-                                 "给出 --gpu-memory 或带 GPU 的主机，即可判断哪种方案放得下\n"}
-                           .in(language));
+  if (target.gpu_bytes == 0) return tr(language, "to see which setup fits, give --gpu-memory or hosts with GPUs\n");
   int best = fit::cheapest(all, target.gpu_bytes, target.host_bytes);
-  if (best < 0)
-    return std::string(Bilingual{"nothing fits; use more GPUs, a smaller micro-batch or a shorter sequence\n",
-                                 "都放不下：需要更多 GPU、更小的 micro-batch 或更短的序列\n"}
-                           .in(language));
+  if (best < 0) return tr(language, "nothing fits; use more GPUs, a smaller micro-batch or a shorter sequence\n");
   const Memory& m = all[static_cast<size_t>(best)];
-  return fmt::format(fmt::runtime(Bilingual{"cheapest that fits: {}\n  {}", "放得下的最省方案：{}\n  {}"}.in(language)), way(m, language),
-                     arithmetic(model, t, m, language));
+  return tr(language, "cheapest that fits: {}\n  {}", way(m, language), arithmetic(model, t, m, language));
 }
 
 }  // namespace
@@ -125,16 +98,15 @@ std::string fit_text(const fit::Model& model, const fit::Training& training, con
   std::vector<Memory> all = fit::choices(model, training);
   std::string out = head(model, training, target, language);
   std::vector<std::vector<std::string>> rows;
-  auto word = [&](Bilingual w) { return std::string(w.in(language)); };
-  rows.push_back({word({"GiB per rank", "每 rank 的 GiB"}), word({"params", "参数"}), word({"grads", "梯度"}),
-                  word({"optimizer", "优化器"}), word({"gathered", "聚集层"}), word({"activations", "激活"}), "logits",
-                  word({"total", "合计"}), word({"host RAM", "主机内存"}), word({"fits", "放得下"})});
+  auto word = [&](Text w) { return std::string(w.in(language)); };
+  rows.push_back({word(Text{"GiB per rank"}), word(Text{"params"}), word(Text{"grads"}), word(Text{"optimizer"}), word(Text{"gathered"}),
+                  word(Text{"activations"}), "logits", word(Text{"total"}), word(Text{"host RAM"}), word(Text{"fits"})});
   for (const Memory& m : all)
     rows.push_back({way(m, language), gib(m.parameters), gib(m.gradients), gib(m.optimizer), gib(m.gathered), gib(m.activations),
                     gib(m.logits), gib(m.gpu()), gib(m.host),
                     target.gpu_bytes == 0 ? ""
-                    : fits(m, target)     ? word({"yes", "是"})
-                                          : word({"no", "否"})});
+                    : fits(m, target)     ? word(Text{"yes"})
+                                          : word(Text{"no"})});
   std::vector<size_t> widths(rows[0].size(), 0);
   for (const auto& row : rows)
     for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], base::display_width(row[c]));

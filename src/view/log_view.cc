@@ -14,29 +14,30 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using base::Language;
 using diagnosis::LogCause;
 using diagnosis::LogEvidence;
 using diagnosis::LogVerdict;
+using words::Text;
+using words::tr;
 
-constexpr Bilingual kEvidence{"Evidence", "证据"};
-constexpr Bilingual kWhy{"Why", "原因说明"};
-constexpr Bilingual kNext{"What to do", "怎么办"};
-constexpr Bilingual kOthers{"Also seen", "另外还有"};
-constexpr Bilingual kFollowed{"Consequences", "以下只是后果"};
-constexpr Bilingual kRead{"Read", "读取范围"};
+constexpr Text kEvidence{"Evidence"};
+constexpr Text kWhy{"Why"};
+constexpr Text kNext{"What to do"};
+constexpr Text kOthers{"Also seen"};
+constexpr Text kFollowed{"Consequences"};
+constexpr Text kRead{"Read"};
 constexpr size_t kTextBytes = 320;
 
-inline constexpr Phrase<std::string_view> kRank{"rank {}", "rank {}"};
-inline constexpr Phrase<int> kLocalRank{"local rank {}", "local rank {}"};
-inline constexpr Phrase<std::string_view> kOnHost{"on {}", "位于 {}"};
-inline constexpr Phrase<size_t, std::string_view> kFiles{"{} files, {} lines", "{} 个文件，{} 行"};
-inline constexpr Phrase<std::string_view> kOneFile{"1 file, {} lines", "1 个文件，{} 行"};
-inline constexpr Phrase<std::string_view> kRanksSeen{"lines of rank {}", "其中有 rank {} 的输出"};
-inline constexpr Phrase<std::string_view, int> kRanksMissing{"no lines of rank {} (of {})", "没有 rank {} 的输出（共 {} 个）"};
-inline constexpr Phrase<uint64_t> kCut{"{} lines longer than 64 KiB were truncated", "{} 行超过 64 KiB，已截断"};
-inline constexpr Phrase<> kNothing{"no cause of failure was found", "没有发现故障原因"};
+inline constexpr Phrase<std::string_view> kRank{"rank {}"};
+inline constexpr Phrase<int> kLocalRank{"local rank {}"};
+inline constexpr Phrase<std::string_view> kOnHost{"on {}"};
+inline constexpr Phrase<size_t, std::string_view> kFiles{"{} files, {} lines"};
+inline constexpr Phrase<std::string_view> kOneFile{"1 file, {} lines"};
+inline constexpr Phrase<std::string_view> kRanksSeen{"lines of rank {}"};
+inline constexpr Phrase<std::string_view, int> kRanksMissing{"no lines of rank {} (of {})"};
+inline constexpr Phrase<uint64_t> kCut{"{} lines longer than 64 KiB were truncated"};
+inline constexpr Phrase<> kNothing{"no cause of failure was found"};
 
 std::string grouped(uint64_t number) {
   std::string digits = std::to_string(number), out;
@@ -64,7 +65,7 @@ void add_row(std::string& out, std::string_view text, size_t columns) {
   else add_wrapped(out, text.substr(indent), columns, std::string(2 + indent, ' '));
 }
 
-void heading(std::string& out, Bilingual words, Language language) { out += fmt::format("\n{}\n", words.in(language)); }
+void heading(std::string& out, Text words, Language language) { out += fmt::format("\n{}\n", words.in(language)); }
 
 // "rank 3, 5 on gpu02"; empty where nothing is known.
 std::string who(const LogCause& cause, const Speech& say) {
@@ -84,7 +85,7 @@ void add_cause(std::string& out, const LogVerdict& verdict, const Speech& say, s
   const codes::Code& page = codes::get(cause.code);
   for (const std::string& line : base::wrap(fmt::format("{}: {}", cause.code, page.title.in(say.language())), columns)) out += line + "\n";
   std::string line = who(cause, say), detail = cause.detail.in(say.language());
-  if (!line.empty() && !detail.empty()) line += say.language() == Language::kChinese ? "；" : "; ";
+  if (!line.empty() && !detail.empty()) line += tr(say.language(), "; ");
   line += base::printable(detail, 600);
   if (!line.empty()) add_wrapped(out, line, columns);
   if (!cause.evidence.empty()) heading(out, kEvidence, say.language());

@@ -1,29 +1,20 @@
-// Talk in the user's language. A phrase is one constant with both texts, so neither can be forgotten; the arguments of
-// both are checked when it is compiled:
+// Talk in the user's language: a language, and phrases (words/message.h) said in it.
 //
-//   inline constexpr Phrase<int, std::string_view> kRankFailed{"rank {} ({}) failed", "rank {}（{}）失败"};
+//   inline constexpr Phrase<int, std::string_view> kRankFailed{"rank {} ({}) failed"};
 //   speech(kRankFailed, 5, "gpu02")
-//
-// Arguments may be taken in another order with {0}, {1}. Codes, keys and JSON stay English and never come through here.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <functional>
 #include <string>
 #include <type_traits>
 
-#include "base/language.h"
+#include "words/message.h"
 
 namespace phalanx::view {
 
 using base::Language;
 
-template <typename... Args>
-struct Phrase {
-  fmt::format_string<Args...> english;
-  fmt::format_string<Args...> chinese;
-};
+using words::Phrase;
 
 class Speech {
  public:
@@ -32,8 +23,7 @@ class Speech {
   Language language() const { return language_; }
   template <typename... Args>
   std::string operator()(const Phrase<Args...>& phrase, const std::type_identity_t<Args>&... args) const {
-    fmt::string_view text = language_ == Language::kChinese ? phrase.chinese : phrase.english;
-    return fmt::vformat(text, fmt::make_format_args(args...));
+    return words::tr<Args...>(language_, phrase, args...);
   }
 
  private:

@@ -25,8 +25,13 @@ std::vector<Finding> check_names(const Source& source);
 std::vector<Finding> check_functions(const Source& source);
 std::vector<Finding> check_header(const Source& source);
 std::vector<Finding> check_banned(const Source& source);
-// The sentences in the string literals of src/: docs/STYLE.md, as far as a program can tell.
+// The sentences in the string literals of src/, and the Chinese of words/: docs/STYLE.md and docs/STYLE.zh-CN.md, as far as a program
+// can tell.
 std::vector<Finding> check_words(const Source& source);
+// The texts of src/ have their Chinese in words/zh-CN/, which holds no others and fits the arguments (src/words/message.h).
+std::vector<Finding> check_catalogue(const std::vector<Source>& sources);
+// Chinese in src/: text belongs to words/zh-CN/. A few sources have it as data (catalogue_rules.cc).
+std::vector<Finding> check_chinese(const Source& source);
 // What is declared below src/ lies in phalanx::, and a header's macros begin with PHALANX_ (base/try.h is for our own sources): the engine
 // is a library, and other people's programs have names of their own.
 std::vector<Finding> check_namespace(const Source& source);

@@ -45,6 +45,13 @@ class Source {
   std::vector<std::string> parts_;
 };
 
+struct Quoted {
+  size_t begin = 0;     // of its first quote
+  size_t end = 0;       // after its last quote
+  std::string content;  // of neighbours together, escapes of white space and quotes undone
+};
+std::vector<Quoted> literals(const Source& source);  // of C++, but not raw ones
+
 std::string blank_comments_and_strings(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 

@@ -8,12 +8,6 @@
 namespace phalanx::tidy {
 namespace {
 
-struct Literal {
-  size_t begin = 0;     // of its first quote
-  size_t end = 0;       // after its last quote
-  std::string content;  // of neighbours together, escapes of white space and quotes undone
-};
-
 std::string unescape(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -27,9 +21,11 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
+}  // namespace
+
 // Comments and raw strings are blank in code(), so each quote that is left opens or closes a literal.
-std::vector<Literal> literals(const Source& source) {
-  std::vector<Literal> out;
+std::vector<Quoted> literals(const Source& source) {
+  std::vector<Quoted> out;
   const std::string& code = source.code();
   for (size_t open = code.find('"'); open != std::string::npos;) {
     size_t close = code.find('"', open + 1);
@@ -42,6 +38,8 @@ std::vector<Literal> literals(const Source& source) {
   }
   return out;
 }
+
+namespace {
 
 struct WordRule {
   std::regex pattern;
@@ -60,6 +58,12 @@ const std::vector<WordRule>& word_rules() {
       {std::regex(R"(\b(goes|going) on\b)", kWords), "write 'continues'"},
       {std::regex(R"([a-z]!(\s|$))"), "no exclamation"},
       {std::regex("[a-z,;.]  +[a-z]"), "one space between words"},
+  };
+  return rules;
+}
+
+const std::vector<WordRule>& chinese_rules() {
+  static const std::vector<WordRule> rules = {
       // A Han character is three bytes, the first of them E4 to E9.
       {std::regex("[\xE4-\xE9][\x80-\xBF][\x80-\xBF][,;?!(]"), "Chinese text has full-width punctuation"},
       {std::regex("\xE6\x82\xA8"), "Chinese text addresses the reader as \xE4\xBD\xA0"},
@@ -78,8 +82,14 @@ bool is_error_line(std::string_view code_before) {
 
 std::vector<Finding> check_words(const Source& source) {
   std::vector<Finding> out;
+  const std::string& all = source.text();
+  if (source.path().starts_with("words/zh-CN/"))
+    for (const WordRule& rule : chinese_rules())
+      for (auto match = std::sregex_iterator(all.begin(), all.end(), rule.pattern); match != std::sregex_iterator(); ++match)
+        out.push_back({source.path(), source.line_of(static_cast<size_t>(match->position())), "words",
+                       fmt::format("'{}': {}", match->str(0), rule.advice)});
   if (source.parts()[0] != "src" || !source.cpp()) return out;
-  for (const Literal& literal : literals(source)) {
+  for (const Quoted& literal : literals(source)) {
     const std::string& text = literal.content;
     auto add = [&](std::string what) { out.push_back({source.path(), source.line_of(literal.begin), "words", std::move(what)}); };
     if (text.find(' ') == std::string::npos && !std::regex_search(text, std::regex("[\x80-\xFF]"))) continue;  // a name, not a sentence

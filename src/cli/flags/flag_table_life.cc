@@ -4,6 +4,8 @@
 namespace phalanx::cli {
 namespace {
 
+using words::Text;
+
 constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);  // verbs that show what ranks print
 
 constexpr FlagRow kFlags[] = {
@@ -12,8 +14,7 @@ constexpr FlagRow kFlags[] = {
      .name = "detach",
      .verbs = bit(Verb::kRun) | bit(Verb::kTrain),
      .section = Section::kRanks,
-     .help = {"print the id of the run once the ranks have started, then detach it from this terminal",
-              "各 rank 启动后打印运行 id，然后脱离此终端继续运行"}},
+     .help = Text{"print the id of the run once the ranks have started, then detach it from this terminal"}},
     {.flag = Flag::kLogMax,
      .name = "log-max",
      .kind = ValueKind::kBytes,
@@ -21,8 +22,7 @@ constexpr FlagRow kFlags[] = {
      .min = 64 << 10,
      .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain),
      .section = Section::kOutput,
-     .help = {"keep at most this much of each rank's log, discarding the oldest part (default: 1GiB)",
-              "每个 rank 的日志最多保留的大小，超出时丢弃最旧的部分（默认：1GiB）"}},
+     .help = Text{"keep at most this much of each rank's log, discarding the oldest part (default: 1GiB)"}},
     {.flag = Flag::kKeepRuns,
      .name = "keep-runs",
      .kind = ValueKind::kInt,
@@ -31,19 +31,18 @@ constexpr FlagRow kFlags[] = {
      .max = 1'000'000,
      .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain),
      .section = Section::kOutput,
-     .help = {"keep the directories of the newest N runs and remove older runs that have ended; 0: keep all (default: 1000)",
-              "保留最新 N 次运行的目录，删除更早且已结束的运行；0：全部保留（默认：1000）"}},
+     .help = Text{"keep the directories of the newest N runs and remove older runs that have ended; 0: keep all (default: 1000)"}},
     {.flag = Flag::kKill,
      .name = "kill",
      .verbs = bit(Verb::kStop),
      .section = Section::kRanks,
-     .help = {"send SIGKILL at once, without a grace period", "不等待，立即发送 SIGKILL"}},
+     .help = Text{"send SIGKILL at once, without a grace period"}},
     {.flag = Flag::kFollow,
      .short_name = 'f',
      .name = "follow",
      .verbs = bit(Verb::kLogs),
      .section = Section::kOutput,
-     .help = {"keep printing new output until the run ends", "持续显示新的输出，直到运行结束"}},
+     .help = Text{"keep printing new output until the run ends"}},
     {.flag = Flag::kTail,
      .short_name = 'n',
      .name = "tail",
@@ -53,7 +52,7 @@ constexpr FlagRow kFlags[] = {
      .max = 1'000'000'000,
      .verbs = bit(Verb::kLogs),
      .section = Section::kOutput,
-     .help = {"begin with the last N lines of each rank (default: all)", "从每个 rank 的最后 N 行开始（默认：全部）"}},
+     .help = Text{"begin with the last N lines of each rank (default: all)"}},
     {.flag = Flag::kRank,
      .name = "rank",
      .aliases = "ranks",
@@ -61,20 +60,20 @@ constexpr FlagRow kFlags[] = {
      .metavar = "R[,R-R...]",
      .verbs = kRead,
      .section = Section::kOutput,
-     .help = {"only these ranks, for instance 0,8-15", "只显示这些 rank，例如 0,8-15"}},
+     .help = Text{"only these ranks, for instance 0,8-15"}},
     {.flag = Flag::kOnHost,
      .name = "host",
      .kind = ValueKind::kText,
      .metavar = "HOST",
      .verbs = kRead,
      .section = Section::kOutput,
-     .help = {"only the ranks of this host", "只显示该主机的 rank"}},
+     .help = Text{"only the ranks of this host"}},
     {.flag = Flag::kEveryRun,
      .short_name = 'a',
      .name = "all",
      .verbs = bit(Verb::kPs),
      .section = Section::kOutput,
-     .help = {"also runs that have ended", "也列出已结束的运行"}},
+     .help = Text{"also runs that have ended"}},
     {.flag = Flag::kReportFile,
      .short_name = 'o',
      .name = "output",
@@ -82,7 +81,7 @@ constexpr FlagRow kFlags[] = {
      .metavar = "FILE",
      .verbs = bit(Verb::kReport),
      .section = Section::kOutput,
-     .help = {"write the archive here (default: phalanx-report-ID.tar.gz)", "归档文件的路径（默认：phalanx-report-ID.tar.gz）"}},
+     .help = Text{"write the archive here (default: phalanx-report-ID.tar.gz)"}},
 };
 
 }  // namespace

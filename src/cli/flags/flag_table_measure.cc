@@ -4,6 +4,8 @@
 namespace phalanx::cli {
 namespace {
 
+using words::Text;
+
 constexpr FlagRow kFlags[] = {
     {.flag = Flag::kParams,
      .name = "params",
@@ -11,15 +13,14 @@ constexpr FlagRow kFlags[] = {
      .metavar = "N",
      .verbs = bit(Verb::kFit),
      .section = Section::kRanks,
-     .help = {"number of parameters, for example 7B or 350M, instead of a model's configuration", "参数量，如 7B、350M，代替模型配置文件"}},
+     .help = Text{"number of parameters, for example 7B or 350M, instead of a model's configuration"}},
     {.flag = Flag::kGpuMemory,
      .name = "gpu-memory",
      .kind = ValueKind::kBytes,
      .metavar = "SIZE",
      .verbs = bit(Verb::kFit),
      .section = Section::kRanks,
-     .help = {"memory of one GPU, for example 24GiB; no host is probed (--nnodes and --nproc-per-node give the number of GPUs)",
-              "单块 GPU 的显存，如 24GiB；不再探测主机（数量由 --nnodes 与 --nproc-per-node 给出）"}},
+     .help = Text{"memory of one GPU, for example 24GiB; no host is probed (--nnodes and --nproc-per-node give the number of GPUs)"}},
     {.flag = Flag::kSequence,
      .name = "sequence",
      .kind = ValueKind::kInt,
@@ -28,7 +29,7 @@ constexpr FlagRow kFlags[] = {
      .max = 16'777'216,
      .verbs = bit(Verb::kFit),
      .section = Section::kRanks,
-     .help = {"tokens per sequence (default: the model's maximum, at most 4096)", "每条序列的 token 数（默认：模型上限，最多 4096）"}},
+     .help = Text{"tokens per sequence (default: the model's maximum, at most 4096)"}},
     {.flag = Flag::kBatch,
      .name = "batch",
      .kind = ValueKind::kInt,
@@ -37,7 +38,7 @@ constexpr FlagRow kFlags[] = {
      .max = 1'048'576,
      .verbs = bit(Verb::kFit),
      .section = Section::kRanks,
-     .help = {"sequences per rank and optimizer step (default: 1)", "每个 rank 每个优化器步的序列数（默认：1）"}},
+     .help = Text{"sequences per rank and optimizer step (default: 1)"}},
     {.flag = Flag::kAccumulate,
      .name = "accumulate",
      .kind = ValueKind::kInt,
@@ -46,7 +47,7 @@ constexpr FlagRow kFlags[] = {
      .max = 1'048'576,
      .verbs = bit(Verb::kFit),
      .section = Section::kRanks,
-     .help = {"number of micro-batches that --batch is split into (default: 1)", "把 --batch 切成的 micro-batch 数（默认：1）"}},
+     .help = Text{"number of micro-batches that --batch is split into (default: 1)"}},
     {.flag = Flag::kPrecision,
      .name = "precision",
      .kind = ValueKind::kChoice,
@@ -54,14 +55,12 @@ constexpr FlagRow kFlags[] = {
      .choices = "bf16|fp16|fp32",
      .verbs = bit(Verb::kFit),
      .section = Section::kRanks,
-     .help = {"precision of the computation; the 16-bit types keep fp32 master weights (default: bf16)",
-              "训练精度；16 位时保留 fp32 主权重（默认：bf16）"}},
+     .help = Text{"precision of the computation; the 16-bit types keep fp32 master weights (default: bf16)"}},
     {.flag = Flag::kNoFlash,
      .name = "no-flash",
      .verbs = bit(Verb::kFit),
      .section = Section::kRanks,
-     .help = {"count the memory of the attention scores, for models without flash or memory-efficient attention",
-              "计入注意力分数：未使用 flash 或省内存的注意力实现"}},
+     .help = Text{"count the memory of the attention scores, for models without flash or memory-efficient attention"}},
     {.flag = Flag::kSeconds,
      .name = "seconds",
      .kind = ValueKind::kInt,
@@ -70,7 +69,7 @@ constexpr FlagRow kFlags[] = {
      .max = 60,
      .verbs = bit(Verb::kBench),
      .section = Section::kRanks,
-     .help = {"seconds that each pair of hosts sends at full speed (default: 1)", "每对主机全速发送的秒数（默认：1）"}},
+     .help = Text{"seconds that each pair of hosts sends at full speed (default: 1)"}},
 };
 
 }  // namespace

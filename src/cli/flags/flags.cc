@@ -5,6 +5,8 @@
 
 namespace phalanx::cli {
 
+using words::Text;
+
 const VerbRow& row(Verb verb) {
   for (const VerbRow& candidate : verb_table())
     if (candidate.verb == verb) return candidate;
@@ -43,14 +45,14 @@ const FlagRow* find_flag(Verb verb, char short_name) {
   return nullptr;
 }
 
-base::Bilingual title(Section section) {
+words::Text title(Section section) {
   switch (section) {
-    case Section::kHosts: return {"Hosts", "主机"};
-    case Section::kRanks: return {"Ranks", "进程（rank）"};
-    case Section::kEnvironment: return {"Environment", "环境变量"};
-    case Section::kConnection: return {"Connection", "连接"};
-    case Section::kOutput: return {"Output", "输出"};
-    case Section::kOther: return {"Other", "其他"};
+    case Section::kHosts: return Text{"Hosts"};
+    case Section::kRanks: return Text{"Ranks"};
+    case Section::kEnvironment: return Text{"Environment"};
+    case Section::kConnection: return Text{"Connection"};
+    case Section::kOutput: return Text{"Output"};
+    case Section::kOther: return Text{"Other"};
   }
   return {};
 }

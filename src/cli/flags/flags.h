@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/language.h"
+#include "words/message.h"
 
 namespace phalanx::cli {
 
@@ -44,8 +45,8 @@ struct VerbRow {
   std::string_view name;
   Operands operands;
   std::string_view usage;  // what follows the name in the usage line
-  base::Bilingual summary;
-  base::Bilingual description;
+  words::Text summary;
+  words::Text description;
   std::string_view examples;  // one a line, each a whole command; may be empty
   bool hidden = false;        // users never type it: kept out of help and completions
 };
@@ -147,7 +148,7 @@ struct FlagRow {
   bool repeatable = false;
   uint32_t verbs = 0;  // bits 1 << Verb
   Section section = Section::kOther;
-  base::Bilingual help;  // one or two sentences, first letter small, no full stop at the end
+  words::Text help;  // one or two sentences, first letter small, no full stop at the end
 };
 
 constexpr uint32_t bit(Verb verb) { return 1u << static_cast<int>(verb); }
@@ -160,6 +161,6 @@ const VerbRow* find_verb(std::string_view name);
 // By long name or alias, for this verb; '_' in `name` counts as '-'. Null if there is none.
 const FlagRow* find_flag(Verb verb, std::string_view name);
 const FlagRow* find_flag(Verb verb, char short_name);
-base::Bilingual title(Section section);
+words::Text title(Section section);
 
 }  // namespace phalanx::cli

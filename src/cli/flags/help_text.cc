@@ -8,12 +8,12 @@
 namespace phalanx::cli {
 namespace {
 
-using base::Bilingual;
 using base::Language;
+using words::Text;
 
 constexpr size_t kHelpColumn = 39;  // where the explanations start
-constexpr Bilingual kUsage{"Usage: ", "用法："};
-constexpr Bilingual kExamples{"Examples:", "示例："};
+constexpr Text kUsage{"Usage: "};
+constexpr Text kExamples{"Examples:"};
 
 void add_wrapped(std::string& out, std::string_view text) {
   for (const std::string& line : base::wrap(text, kHelpColumns)) out += line + "\n";
@@ -42,13 +42,13 @@ void add_examples(std::string& out, std::string_view examples, Language language
 std::string help_text(Language language) {
   std::string out;
   add_wrapped(out, tagline().in(language));
-  out += fmt::format("\n{}phalanx {}\n\n", kUsage.in(language), Bilingual{"VERB ...", "子命令 ..."}.in(language));
-  out += fmt::format("{}\n", Bilingual{"Verbs:", "子命令："}.in(language));
+  out += fmt::format("\n{}phalanx {}\n\n", kUsage.in(language), Text{"VERB ..."}.in(language));
+  out += fmt::format("{}\n", Text{"Verbs:"}.in(language));
   for (const VerbRow& verb : verb_table())
     if (!verb.hidden) add_row(out, verb.name, verb.summary.in(language), 16);
-  out += fmt::format("\n{}\n", Bilingual{"Exit codes:", "退出码："}.in(language));
+  out += fmt::format("\n{}\n", Text{"Exit codes:"}.in(language));
   for (const ExitCode& code : exit_codes()) add_row(out, fmt::format("{:>3}", code.code), code.meaning.in(language), 16);
-  out += fmt::format("\n{}\n", Bilingual{"Environment:", "环境变量："}.in(language));
+  out += fmt::format("\n{}\n", Text{"Environment:"}.in(language));
   for (const Variable& variable : variables_read()) add_row(out, variable.name, variable.meaning.in(language), 20);
   add_examples(out, "phalanx run -H gpu01,gpu02 -- python train.py\nphalanx help run", language);
   return out;
@@ -62,7 +62,7 @@ std::string help_text(Verb verb, Language language) {
   for (Section section : kSections) {
     std::vector<const FlagRow*> flags = flags_of(verb, section);
     if (flags.empty()) continue;
-    out += fmt::format("\n{}{}\n", title(section).in(language), Bilingual{":", "："}.in(language));
+    out += fmt::format("\n{}{}\n", title(section).in(language), Text{":"}.in(language));
     for (const FlagRow* flag : flags) add_row(out, spelling(*flag), full_help(*flag, language), kHelpColumn);
   }
   add_examples(out, about.examples, language);

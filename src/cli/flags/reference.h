@@ -10,6 +10,7 @@
 #include "base/language.h"
 #include "base/result.h"
 #include "cli/flags/flags.h"
+#include "words/message.h"
 
 namespace phalanx::cli {
 
@@ -31,15 +32,15 @@ base::Result<std::string> completion_script(std::string_view shell, base::Langua
 // Pieces the above share.
 struct ExitCode {
   int code;
-  base::Bilingual meaning;
+  words::Text meaning;
 };
 struct Variable {
   std::string_view name;
-  base::Bilingual meaning;
+  words::Text meaning;
 };
 std::vector<ExitCode> exit_codes();
 std::vector<Variable> variables_read();
-base::Bilingual tagline();
+words::Text tagline();
 std::vector<const FlagRow*> flags_of(Verb verb);
 std::vector<const FlagRow*> flags_of(Verb verb, Section section);
 // "-H, --hosts HOST[:SLOTS],..."

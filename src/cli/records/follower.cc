@@ -12,7 +12,7 @@
 
 namespace phalanx::cli {
 
-using base::Bilingual;
+using words::tr;
 
 Follower::Follower(os::Loop& loop, const logs::Run& run, view::View& view, Wanted wanted)
     : loop_(loop), run_(run), view_(view), wanted_of_(std::move(wanted)) {}
@@ -88,9 +88,9 @@ void Follower::on_frame(const wire::Frame& frame) {
     if (talk.ok()) view_.say("phalanx: " + talk->text);
   } else if (frame.type == wire::FrameType::kDropped) {
     base::Result<wire::Dropped> dropped = wire::decode<wire::Dropped>(frame.payload);
-    constexpr Bilingual kText{"phalanx: {} were not shown because this terminal is slower than the run; phalanx logs shows them",
-                              "phalanx: {} 未显示：终端跟不上输出；phalanx logs 中有完整内容"};
-    if (dropped.ok()) view_.say(fmt::format(fmt::runtime(kText.in(language_here())), base::format_bytes(dropped->bytes)));
+    if (dropped.ok())
+      view_.say(tr(language_here(), "phalanx: {} were not shown because this terminal is slower than the run; phalanx logs shows them",
+                   base::format_bytes(dropped->bytes)));
   } else if (frame.type == wire::FrameType::kRunEnded) {
     base::Result<wire::RunEnded> ended = wire::decode<wire::RunEnded>(frame.payload);
     exit_code_ = ended.ok() ? static_cast<int>(ended->exit_code) : 70;

@@ -15,25 +15,20 @@
 namespace phalanx::cli {
 namespace {
 
-using base::Bilingual;
 using base::Json;
 using base::Language;
+using words::tr;
 
 constexpr size_t kMostCurves = 64;
 constexpr size_t kMostTable = 65'536;
-
-template <typename... Args>
-std::string say(Language language, Bilingual text, const Args&... args) {
-  return fmt::format(fmt::runtime(text.in(language)), args...);
-}
 
 std::string text_of(const Json& object, const char* key) { return object.is_object() ? base::get_string(object, key).value_or("") : ""; }
 
 std::string end_text(const Json& event, Language language) {
   std::string signal = text_of(event, "signal"), stopped = text_of(event, "stopped_by_us");
-  std::string text = signal.empty() ? say(language, {"exited with code {}", "以退出码 {} 结束"}, base::get_int(event, "code").value_or(-1))
-                                    : say(language, {"killed by {}", "被 {} 杀死"}, signal);
-  if (!stopped.empty()) text += say(language, {", stopped by phalanx", "，由 phalanx 停止"});
+  std::string text = signal.empty() ? tr(language, "exited with code {}", base::get_int(event, "code").value_or(-1))
+                                    : tr(language, "killed by {}", signal);
+  if (!stopped.empty()) text += tr(language, ", stopped by phalanx");
   return text;
 }
 
@@ -112,7 +107,7 @@ void add_table(view::Story& story, const logs::Run& run, const std::vector<RunEv
     view::StoryRank rank;
     rank.rank = static_cast<int>(r);
     rank.host = hosts[r];
-    if (run.life == logs::Life::kAlive) rank.end = say(language, {"running", "运行中"});
+    if (run.life == logs::Life::kAlive) rank.end = tr(language, "running");
     rank.seconds_per_step = median_of(story.step_times, rank.rank);
     story.table.push_back(std::move(rank));
   }
@@ -137,29 +132,25 @@ void add_table(view::Story& story, const logs::Run& run, const std::vector<RunEv
 // What a run that has not ended is doing.
 void add_now(view::Story& story, const logs::Run& run, const Json& status, Language language) {
   if (run.life == logs::Life::kEnded || !run.ours) return;
-  auto add = [&](Bilingual text, const auto&... args) { story.now.push_back(say(language, text, args...)); };
+  auto add = [&](std::string text) { story.now.push_back(std::move(text)); };
   if (run.life == logs::Life::kLost)
-    return add({"the launcher was killed; its hosts stop all ranks by themselves when the lease expires. To verify: phalanx stop {}",
-                "启动器已被杀死；各主机最迟在租约到期时自行停止所有 rank。可用 phalanx stop {} 确认"},
-               run.id);
+    return add(tr(language,
+                  "the launcher was killed; its hosts stop all ranks by themselves when the lease expires. To verify: phalanx stop {}",
+                  run.id));
   if (run.life == logs::Life::kElsewhere)
-    return add({"the run was started on {}; its state can only be seen there", "该运行在 {} 上启动；只能在那里查看状态"},
-               run.launcher_host);
-  if (!status.is_object())
-    return add({"the launcher is alive but does not answer: it is stopped (kill -CONT) or very busy",
-                "启动器进程仍在，但没有应答：可能被暂停（可用 kill -CONT 恢复）或非常繁忙"});
-  add({"phase: {}", "阶段：{}"}, text_of(status, "phase"));
+    return add(tr(language, "the run was started on {}; its state can only be seen there", run.launcher_host));
+  if (!status.is_object()) return add(tr(language, "the launcher is alive but does not answer: it is stopped (kill -CONT) or very busy"));
+  add(tr(language, "phase: {}", text_of(status, "phase")));
   if (auto progress = status.find("progress"); progress != status.end() && progress->is_object()) {
     std::optional<int64_t> step = base::get_int(*progress, "step"), total = base::get_int(*progress, "total");
     std::optional<double> loss = base::get_number(*progress, "loss");
     std::string text = step ? fmt::format("{}", *step) : "-";
     if (total) text += fmt::format("/{}", *total);
     if (loss) text += fmt::format(", loss {:.4g}", *loss);
-    add({"step {}", "步 {}"}, text);
+    add(tr(language, "step {}", text));
   }
-  add({"last output of a rank: {} s ago", "最近一次 rank 输出：{} 秒前"},
-      fmt::format("{:.1f}", base::get_number(status, "silent_s").value_or(0)));
-  if (std::string talk = text_of(status, "talk"); !talk.empty()) add({"last: {}", "最近：{}"}, talk);
+  add(tr(language, "last output of a rank: {} s ago", fmt::format("{:.1f}", base::get_number(status, "silent_s").value_or(0))));
+  if (std::string talk = text_of(status, "talk"); !talk.empty()) add(tr(language, "last: {}", talk));
 }
 
 std::string plain_text(const RunEvent& event, Language language) {
@@ -174,21 +165,18 @@ std::string plain_text(const RunEvent& event, Language language) {
   }
   if (event.name == "host_finished") {
     int64_t left = base::get_int(f, "left").value_or(0), killed = base::get_int(f, "killed").value_or(0);
-    if (left == 0 && killed == 0) return say(language, {"{}: nothing left", "{}：没有残留"}, host);
-    return say(language, {"{}: killed {} leftover processes; {} could not be killed", "{}：已杀死 {} 个遗留进程；{} 个无法杀死"}, host,
-               killed, left);
+    if (left == 0 && killed == 0) return tr(language, "{}: nothing left", host);
+    return tr(language, "{}: killed {} leftover processes; {} could not be killed", host, killed, left);
   }
-  if (event.name == "operator_signal")
-    return say(language, {"the operator stopped the run ({})", "操作者停止了运行（{}）"}, text_of(f, "signal"));
-  if (event.name == "store_open")
-    return say(language, {"the store listens on {}:{}", "store 正在监听 {}:{}"}, host, base::get_int(f, "port").value_or(0));
+  if (event.name == "operator_signal") return tr(language, "the operator stopped the run ({})", text_of(f, "signal"));
+  if (event.name == "store_open") return tr(language, "the store listens on {}:{}", host, base::get_int(f, "port").value_or(0));
   if (event.name == "host_listening" || event.name == "host_dialed" || event.name == "host_reached") return "";  // of the mesh test
   if (event.name == "attempt_ended") {
     std::string evidence = text_of(f, "evidence"), cause = text_of(f, "cause");
-    return say(language, {"this attempt ended: {}", "本次尝试结束：{}"}, text_of(f, "verdict")) +
-           (cause.empty() ? "" : " (" + cause + ")") + (evidence.empty() ? "" : ": " + evidence);
+    return tr(language, "this attempt ended: {}", text_of(f, "verdict")) + (cause.empty() ? "" : " (" + cause + ")") +
+           (evidence.empty() ? "" : ": " + evidence);
   }
-  if (event.name == "end") return say(language, {"end: {}", "结束：{}"}, text_of(f, "verdict"));
+  if (event.name == "end") return tr(language, "end: {}", text_of(f, "verdict"));
   Json rest = f;
   for (const char* key : {"v", "t", "event"}) rest.erase(key);
   return event.name + " " + base::to_text(rest);
@@ -202,11 +190,11 @@ std::string event_text(const RunEvent& event, size_t times, Language language) {
     std::string error = text_of(f, "error");
     return fmt::format("{} ({}): {}", event.name, text_of(f, "host"), error.empty() ? base::to_text(f) : error);
   }
-  if (event.name == "rank_started") return say(language, {"ranks started: {}", "已启动 {} 个 rank"}, times);
-  if (event.name == "rank_connected") return say(language, {"ranks connected to the store: {}", "{} 个 rank 已连上 store"}, times);
-  if (event.name == "host_open") return say(language, {"hosts that answered: {}", "{} 台主机已应答"}, times);
-  if (event.name == "host_probed") return say(language, {"hosts probed: {}", "已探测 {} 台主机"}, times);
-  if (event.name == "host_prepared") return say(language, {"hosts ready: {}", "{} 台主机就绪"}, times);
+  if (event.name == "rank_started") return tr(language, "ranks started: {}", times);
+  if (event.name == "rank_connected") return tr(language, "ranks connected to the store: {}", times);
+  if (event.name == "host_open") return tr(language, "hosts that answered: {}", times);
+  if (event.name == "host_probed") return tr(language, "hosts probed: {}", times);
+  if (event.name == "host_prepared") return tr(language, "hosts ready: {}", times);
   return plain_text(event, language);
 }
 

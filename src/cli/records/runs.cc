@@ -58,10 +58,10 @@ base::Result<logs::Run> run_named(const Invocation& invocation) {
         .with_hint(fmt::format("phalanx {} {}", verb, base::shell_quote(invocation.operands[0])));
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
   TRY_ASSIGN(logs::Run run, logs::find_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]));
-  constexpr base::Bilingual kForeign{"phalanx: {} is not your run: everything in it may have been written by another user ({})\n",
-                                     "phalanx: {} 不是你的运行：其中的内容可能全部由其他用户写入（{}）\n"};
   if (!run.ours) {
-    std::string text = fmt::format(fmt::runtime(kForeign.in(language_here())), run.id, machine::user_name("", run.owner));
+    std::string text =
+        words::tr(language_here(), "phalanx: {} is not your run: everything in it may have been written by another user ({})\n", run.id,
+                  machine::user_name("", run.owner));
     std::fputs(base::printable_lines(text).c_str(), stderr);
   }
   return run;
@@ -98,17 +98,17 @@ std::string state_of(const logs::Run& run, const Json& status) {
   return "failed";
 }
 
-base::Bilingual state_word(std::string_view state) {
-  constexpr std::pair<std::string_view, base::Bilingual> kWords[] = {
-      {"starting", {"starting", "启动中"}}, {"running", {"running", "运行中"}},
-      {"stopping", {"stopping", "停止中"}}, {"restarting", {"restarting", "重启中"}},
-      {"done", {"done", "完成"}},           {"failed", {"failed", "失败"}},
-      {"refused", {"refused", "被拒绝"}},   {"interrupted", {"interrupted", "被中断"}},
-      {"lost", {"lost", "失联"}},           {"silent", {"silent", "无应答"}},
+words::Text state_word(std::string_view state) {
+  constexpr std::pair<std::string_view, words::Text> kWords[] = {
+      {"starting", words::Text{"starting"}}, {"running", words::Text{"running"}},
+      {"stopping", words::Text{"stopping"}}, {"restarting", words::Text{"restarting"}},
+      {"done", words::Text{"done"}},         {"failed", words::Text{"failed"}},
+      {"refused", words::Text{"refused"}},   {"interrupted", words::Text{"interrupted"}},
+      {"lost", words::Text{"lost"}},         {"silent", words::Text{"silent"}},
   };
   for (const auto& [word, words] : kWords)
     if (word == state) return words;
-  return {"unknown", "未知"};
+  return words::Text{"unknown"};
 }
 
 std::optional<int64_t> age_s(const logs::Run& run, int64_t wall_now_ns) {

@@ -9,6 +9,7 @@
 #include "cli/flags/command_line.h"
 #include "logs/runs/run_list.h"
 #include "view/terminal/capabilities.h"
+#include "words/message.h"
 
 namespace phalanx::cli {
 
@@ -26,7 +27,7 @@ view::TerminalCapabilities surroundings_here(const Invocation& invocation);  // 
 // "silent" of a run whose launcher lives and gives no answer.
 // status: what its launcher says (job::ask_status), or null.
 std::string state_of(const logs::Run& run, const base::Json& status);
-base::Bilingual state_word(std::string_view state);
+words::Text state_word(std::string_view state);
 
 // Seconds since the run began; since it ended if it has. Nothing where run.json does not say.
 std::optional<int64_t> age_s(const logs::Run& run, int64_t wall_now_ns);

@@ -14,7 +14,6 @@
 namespace phalanx::cli {
 namespace {
 
-using base::Bilingual;
 using base::ErrorKind;
 
 constexpr os::milliseconds kLastWords{10'000};
@@ -30,12 +29,6 @@ base::Error not_there(const logs::Run& run) {
         .with_hint("ssh -t " + run.launcher_host + " phalanx attach " + run.id);
   return base::fail(ErrorKind::kUnreachable, "the launcher of " + run.id + " is gone").with_hint("phalanx stop " + run.id);
 }
-
-std::string say(Bilingual text, const std::string& id) { return fmt::format(fmt::runtime(text.in(language_here())), id); }
-
-constexpr Bilingual kAttached{"phalanx: attached to {0}; Ctrl-C leaves it running", "phalanx: 已连接到 {0}；按 Ctrl-C 离开，运行继续"};
-constexpr Bilingual kLeft{"phalanx: the run continues; phalanx attach {0} reattaches, phalanx stop {0} stops it",
-                          "phalanx: 运行继续；phalanx attach {0} 可重新连接，phalanx stop {0} 可停止运行"};
 
 // The last words of a run, as at its own terminal.
 void say_verdict(const logs::Run& run, view::View& view) {
@@ -69,12 +62,13 @@ base::Result<int> attach_verb(const Invocation& invocation) {
   });
   leave = [&] { follower.leave(); };
   TRY(follower.connect());
-  follower.when_answered([&] { view.say(say(kAttached, run.id)); });
+  follower.when_answered([&] { view.say(words::tr(language_here(), "phalanx: attached to {0}; Ctrl-C leaves it running", run.id)); });
   follower.ask({.wish = wire::Wish::kFollow});
   TRY_ASSIGN(Follower::End end, follower.follow([] { return true; }));
   view.finish(kLastWords);
   TRY(std::move(selection));
-  if (end == Follower::End::kLeft) view.say(say(kLeft, run.id));
+  if (end == Follower::End::kLeft)
+    view.say(words::tr(language_here(), "phalanx: the run continues; phalanx attach {0} reattaches, phalanx stop {0} stops it", run.id));
   if (end == Follower::End::kRunEnded) say_verdict(run, view);
   view.finish(kLastWords);
   if (end == Follower::End::kLeft) return 0;

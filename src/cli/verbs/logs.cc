@@ -17,7 +17,7 @@
 namespace phalanx::cli {
 namespace {
 
-using base::Bilingual;
+using words::tr;
 
 constexpr os::milliseconds kLook{200};  // a log reaches the disk a quarter of a second after it was printed at the latest
 
@@ -26,10 +26,10 @@ void say_end(const logs::Run& run, base::Language language) {
   std::string state = state_of(run, nullptr);
   if (state == "done") return;
   bool lost = run.life == logs::Life::kLost;
-  Bilingual text = lost ? Bilingual{"phalanx: the launcher of {0} is no longer running; phalanx stop {0} cleans up the hosts\n",
-                                    "phalanx: {0} 的启动器已不在运行；phalanx stop {0} 可清理各主机\n"}
-                        : Bilingual{"phalanx: {0}: {1}; phalanx why {0}\n", "phalanx: {0}：{1}；phalanx why {0}\n"};
-  std::fputs(base::printable_lines(fmt::format(fmt::runtime(text.in(language)), run.id, state_word(state).in(language))).c_str(), stderr);
+  std::string text = lost
+                         ? tr(language, "phalanx: the launcher of {0} is no longer running; phalanx stop {0} cleans up the hosts\n", run.id)
+                         : tr(language, "phalanx: {0}: {1}; phalanx why {0}\n", run.id, state_word(state));
+  std::fputs(base::printable_lines(text).c_str(), stderr);
 }
 
 bool goes_on(const logs::Run& run) { return run.life != logs::Life::kEnded && run.life != logs::Life::kLost; }

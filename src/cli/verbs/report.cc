@@ -23,7 +23,6 @@
 namespace phalanx::cli {
 namespace {
 
-using base::Bilingual;
 using base::Json;
 
 constexpr os::milliseconds kAnswer{1000};
@@ -151,9 +150,11 @@ base::Result<int> report_verb(const Invocation& invocation) {
   TRY_ASSIGN(std::string bytes, base::gzip(archive));
   TRY(write_new(path, bytes, file.has_value()));
   std::printf("%s\n", path.c_str());
-  constexpr Bilingual kDone{"phalanx: wrote {} ({}), {} secrets redacted; open its report.html, and review it before you share it\n",
-                            "phalanx: 已写入 {}（{}），隐去 {} 处机密；可打开其中的 report.html，分享之前应自行检查\n"};
-  std::fputs(fmt::format(fmt::runtime(kDone.in(language_here())), path, base::format_bytes(bytes.size()), redacted).c_str(), stderr);
+  std::fputs(
+      words::tr(language_here(), "phalanx: wrote {} ({}), {} secrets redacted; open its report.html, and review it before you share it\n",
+                path, base::format_bytes(bytes.size()), redacted)
+          .c_str(),
+      stderr);
   return 0;
 }
 

@@ -25,15 +25,13 @@ constexpr os::milliseconds kSlowStart{2000};     // after which a start that wai
 
 // Until its loop runs, the launcher itself reads and makes files: those of the cache, and the folder of the run.
 std::string slow_start_text(const RunOptions& options, const std::string& cache) {
-  constexpr base::Bilingual kText{
-      "warning: {}: no answer for {}; nothing has been started yet\n\nhint: wait, or press Ctrl-C and choose other directories with "
-      "--log-dir and XDG_CACHE_HOME\n",
-      "警告：{}：{} 没有应答；尚未启动任何进程\n\n提示：继续等待，或按 Ctrl-C，并用 --log-dir 和 XDG_CACHE_HOME "
-      "选择其他目录\n"};
   base::Result<std::string> runs = logs::RunDirectory::base_folder(options.log_dir);
   const std::string folders = (runs.ok() ? *runs : "") + (runs.ok() && !cache.empty() ? ", " : "") + cache;
   const base::Language language = view::choose_language([](const char* name) { return os::environment_value(name); });
-  return fmt::format(fmt::runtime(kText.in(language)), folders, base::format_duration(kSlowStart));
+  return words::tr(language,
+                   "warning: {}: no answer for {}; nothing has been started yet\n\nhint: wait, or press Ctrl-C and choose other "
+                   "directories with --log-dir and XDG_CACHE_HOME\n",
+                   folders, base::format_duration(kSlowStart));
 }
 
 // `train CONFIG …` is `run` of the engine, which lies beside this binary or in PATH.

@@ -25,18 +25,14 @@
 namespace phalanx::cli {
 namespace {
 
-using base::Bilingual;
 using base::ErrorKind;
+using words::Text;
+using words::tr;
 
 constexpr os::milliseconds kLastWords{10'000};
 // After a launcher's end its agents have said that nothing is left. After its death they end when their lease has run out.
 constexpr os::milliseconds kAfterEnd{1000};
 constexpr os::milliseconds kAfterLease{2000};
-
-template <typename... Args>
-std::string say(Bilingual text, const Args&... args) {
-  return fmt::format(fmt::runtime(text.in(language_here())), args...);
-}
 
 class Stop {
  public:
@@ -56,8 +52,8 @@ class Stop {
     run = logs::look_at_run(run.path, run.id);
     if (run.unreadable) return *std::move(run.unreadable);
     TRY(logs::must_be_ours(run));  // the record of this look is what decides where to log in
-    if (run.life == logs::Life::kLost) view_.say("phalanx: " + say({"{}: the launcher is dead", "{}：启动器已死亡"}, run.id));
-    else if (!was_lost) view_.say("phalanx: " + say({"{}: {}", "{}：{}"}, run.id, state_word(state_of(run, nullptr)).in(language_here())));
+    if (run.life == logs::Life::kLost) view_.say("phalanx: " + tr(language_here(), "{}: the launcher is dead", run.id));
+    else if (!was_lost) view_.say("phalanx: " + tr(language_here(), "{}: {}", run.id, state_word(state_of(run, nullptr))));
     return prove(run);
   }
 
@@ -139,17 +135,16 @@ class Stop {
     int killed = 0;
     for (const wire::SweptProcess& p : host.swept.found) {
       killed += p.gone;
-      if (!p.gone)
-        view_.say_error(say({"{}: process {} could not be killed: {}", "{}：进程 {} 无法杀死：{}"}, host.name, p.pid, p.command));
+      if (!p.gone) view_.say_error(tr(language_here(), "{}: process {} could not be killed: {}", host.name, p.pid, p.command));
     }
     tell_unseen(host);
     for (const job::GpuHeld& held : host.held)
-      view_.say_error(say({"{}: GPU {} still holds {} of process {}", "{}：GPU {} 上仍有 {} 显存被进程 {} 占用"}, host.name, held.gpu,
-                          base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, held.bytes))), held.pid));
-    if (killed > 0) view_.say_error(say({"{}: killed {} processes of the run", "{}：已杀死该运行的 {} 个进程"}, host.name, killed));
+      view_.say_error(tr(language_here(), "{}: GPU {} still holds {} of process {}", host.name, held.gpu,
+                         base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, held.bytes))), held.pid));
+    if (killed > 0) view_.say_error(tr(language_here(), "{}: killed {} processes of the run", host.name, killed));
     if (!host.clean()) return base::exit_code(ErrorKind::kUnfit);
-    view_.say_error(host.gpus_seen ? say({"{}: nothing left, including on its GPUs", "{}：没有残留，GPU 上也没有"}, host.name)
-                                   : say({"{}: nothing left", "{}：没有残留"}, host.name));
+    view_.say_error(host.gpus_seen ? tr(language_here(), "{}: nothing left, including on its GPUs", host.name)
+                                   : tr(language_here(), "{}: nothing left", host.name));
     return 0;
   }
 
@@ -157,8 +152,7 @@ class Stop {
   void tell_unseen(const job::SweptHost& host) {
     for (const wire::SweptUnseen& what : host.swept.unseen) {
       base::Error error = base::fail(
-          ErrorKind::kUnfit,
-          host.name + say({": cannot tell whether this process belongs to the run: {}", "：无法判断是否属于该运行：{}"}, what.text));
+          ErrorKind::kUnfit, host.name + tr(language_here(), ": cannot tell whether this process belongs to the run: {}", what.text));
       error.hint = hint_to_look(host.name, what.pid);
       view_.say_error(error.render());
     }
@@ -166,9 +160,8 @@ class Stop {
 
   // A lost run whose hosts are proved empty is over.
   void settle(const logs::Run& run) {
-    auto words = [](Bilingual text, base::Language language) { return base::Json{{{"message", text.in(language)}}}; };
-    constexpr Bilingual kText{"the launcher died without recording a verdict; phalanx stop found nothing left on the hosts",
-                              "启动器在记录结论之前死亡；phalanx stop 确认各主机没有残留"};
+    auto words = [](Text text, base::Language language) { return base::Json{{{"message", text.in(language)}}}; };
+    constexpr Text kText{"the launcher died without recording a verdict; phalanx stop found nothing left on the hosts"};
     base::Status written = logs::rewrite_record(run, [&](base::Json& record) {
       record["state"] = "ended";
       record["ended"] = os::iso_time(os::wall_now_ns());

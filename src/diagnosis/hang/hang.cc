@@ -14,6 +14,7 @@ namespace phalanx::diagnosis {
 namespace {
 
 using doctor::Words;
+using words::tr;
 
 struct Seen {
   const RankView* view;
@@ -61,8 +62,7 @@ class Judge {
       name_rank(*s.view);
       out_.code = "RUN-LEFT-EARLY";
       std::string ago = fmt::format("{:.0f}", s.view->exited_ago_s);
-      out_.evidence = {"it exited with code 0 " + ago + " s ago, and the other ranks have made no progress since",
-                       "它在 " + ago + " 秒前以退出码 0 结束，此后其它 rank 再无进展"};
+      out_.evidence = tr("it exited with code 0 {} s ago, and the other ranks have made no progress since", ago);
       return true;
     }
     return false;
@@ -104,43 +104,34 @@ class Judge {
     name_rank(from);
     if (b->to >= 0) out_.ranks.push_back(b->to);
     if (b->common_host) out_.host = b->common_host;
-    std::string way = fmt::format("{} to {}", s.local, s.remote), zh_way = fmt::format("{} 到 {}", s.local, s.remote);
+    Words way = tr("{} to {}", s.local, s.remote);
     switch (b->kind) {
       case BrokenLink::Kind::kPath:
       case BrokenLink::Kind::kLargePackets: {
         bool large = b->kind == BrokenLink::Kind::kLargePackets;
         out_.code = large ? "NET-MTU-HOLE" : "HANG-LINK";
         int64_t tries = std::max(s.retransmits, s.backoff);
-        out_.evidence = {
-            fmt::format("its connection to {} is blocked: {}, {} segments sent but not acknowledged, {} consecutive retransmissions{}", to,
-                        way, s.unacked, tries,
-                        large             ? fmt::format("; small packets pass, packets of {} bytes do not", s.segment_bytes)
-                        : b->data_arrives ? "; the data arrives, but the acknowledgements are lost"
-                                          : ""),
-            fmt::format("它到 {} 的连接不通：{}，{} 个报文段已发送但未被确认，连续重传 {} 次{}", to, zh_way, s.unacked, tries,
-                        large             ? fmt::format("；小包能通过，{} 字节的包不能", s.segment_bytes)
-                        : b->data_arrives ? "；数据能到达，但确认报文丢失"
-                                          : "")};
+        out_.evidence = tr("its connection to {} is blocked: {}, {} segments sent but not acknowledged, {} consecutive retransmissions{}",
+                           to, way, s.unacked, tries,
+                           large             ? tr("; small packets pass, packets of {} bytes do not", s.segment_bytes)
+                           : b->data_arrives ? tr("; the data arrives, but the acknowledgements are lost")
+                                             : Words{});
         break;
       }
       case BrokenLink::Kind::kPeerDoesNotRead:
         out_.code = "HANG-PEER-STOPPED";
-        out_.evidence = {
-            fmt::format("{} has stopped reading the data that it sends: {}, receive window closed, {} bytes queued", to, way, s.send_queue),
-            fmt::format("{} 长时间没有读取它发送的数据：{}，接收窗口已关闭，{} 字节在排队", to, zh_way, s.send_queue)};
+        out_.evidence =
+            tr("{} has stopped reading the data that it sends: {}, receive window closed, {} bytes queued", to, way, s.send_queue);
         break;
       case BrokenLink::Kind::kNoAnswer:
         out_.code = "HANG-CONNECT";
-        out_.evidence = {
-            fmt::format("it is connecting to {} ({}), without an answer after {} attempts", to, s.remote,
-                        std::clamp<int64_t>(s.retransmits, 0, 1000) + 1),
-            fmt::format("它正在连接 {}（{}），{} 次尝试后仍无应答", to, s.remote, std::clamp<int64_t>(s.retransmits, 0, 1000) + 1)};
+        out_.evidence = tr("it is connecting to {} ({}), without an answer after {} attempts", to, s.remote,
+                           std::clamp<int64_t>(s.retransmits, 0, 1000) + 1);
         break;
     }
     if (!b->other_ranks.empty()) {
       std::string others = base::format_ranges(b->other_ranks);
-      out_.evidence.english += "; connections of ranks " + others + " are blocked too";
-      out_.evidence.chinese += "；rank " + others + " 的连接也被阻塞";
+      out_.evidence += tr("; connections of ranks {} are blocked too", others);
     }
     codes::Observed seen;
     if (b->to_host && *b->to_host != b->from_host) seen["hosts"] = fmt::format("{},{}", in_.hosts[b->from_host], in_.hosts[*b->to_host]);
@@ -212,14 +203,11 @@ class Judge {
     }
     for (const Seen* s : fewest->second) name_rank(*s->view);
     out_.code = "HANG-MISMATCH";
-    auto shown = [](const std::string& op) { return op.find('!') == std::string::npos ? op : "another (" + op + ")"; };
-    auto zh_shown = [](const std::string& op) { return op.find('!') == std::string::npos ? op : "另一个（" + op + "）"; };
+    auto shown = [](const std::string& op) { return op.find('!') == std::string::npos ? tr("{}", op) : tr("another ({})", op); };
     std::vector<int> others;
     for (const Seen* s : most->second) others.push_back(s->view->rank);
-    out_.evidence = {fmt::format("it waits in {}, and rank{} {} in {}", shown(fewest->first), others.size() == 1 ? "" : "s",
-                                 base::format_ranges(others), shown(most->first)),
-                     fmt::format("它在 {} 中等待，而 rank {} 在 {} 中等待", zh_shown(fewest->first), base::format_ranges(others),
-                                 zh_shown(most->first))};
+    out_.evidence = tr("it waits in {}, and rank{} {} in {}", shown(fewest->first), others.size() == 1 ? "" : "s",
+                       base::format_ranges(others), shown(most->first));
     return true;
   }
 
@@ -246,9 +234,8 @@ class Judge {
     if (in.front()->activity.doing == Doing::kStore) in_op = "the store";
     const char* s = waiting.size() == 1 ? "" : "s";
     const char* wait = waiting.size() == 1 ? "waits" : "wait";
-    out_.evidence = {
-        fmt::format("it {}; rank{} {} {} in {}", odd.activity.words.english, s, others, wait, in_op.empty() ? "a collective" : in_op),
-        fmt::format("它{}；rank {} 在{}等待", odd.activity.words.chinese, others, in_op.empty() ? "集合通信中" : " " + in_op + " 中")};
+    out_.evidence = tr("it {}; rank{} {} {} in {}", odd.activity.words, s, others, wait,
+                       in_op.empty() ? tr("a collective") : tr("{}##operation", in_op));
     last_words(odd);
     if (odd.activity.pid > 0) advise({{"pid", std::to_string(odd.activity.pid)}});
     return true;
@@ -279,8 +266,7 @@ class Judge {
     }
     if (!own || !others || *own <= *others) return;
     std::string ago = fmt::format("{:.1f}", static_cast<double>(*own) / 1000);
-    out_.evidence.english += fmt::format("; it last sent data {} s ago, earlier than any other rank", ago);
-    out_.evidence.chinese += fmt::format("；它最后一次发送数据是在 {} 秒前，早于其它 rank", ago);
+    out_.evidence += tr("; it last sent data {} s ago, earlier than any other rank", ago);
   }
 
   void unknown() {
@@ -291,10 +277,9 @@ class Judge {
       out_.code = "HANG-TRANSPORT";
       out_.evidence = in_.flight->evidence;
     } else if (all) {
-      out_.evidence = {"all ranks wait in the same collective; no connection between them is blocked and no process is stopped",
-                       "所有 rank 都在同一个集合通信中等待；它们之间没有被阻塞的连接，也没有被停止的进程"};
+      out_.evidence = tr("all ranks wait in the same collective; no connection between them is blocked and no process is stopped");
     } else {
-      out_.evidence = {"no rank differs from the others", "没有哪个 rank 与众不同"};
+      out_.evidence = tr("no rank differs from the others");
     }
   }
 
@@ -305,9 +290,9 @@ class Judge {
       std::string place = place_in(s.view->stack);
       Words words{place, place};
       if (place.empty()) {
-        words = s.known() ? s.activity.words : Words{"state unknown", "状态未知"};
+        words = s.known() ? s.activity.words : tr("state unknown");
       } else if (s.known()) {
-        words = {place + ", " + s.activity.words.english, place + "，" + s.activity.words.chinese};
+        words = tr("{}, {}", place, s.activity.words);
       }
       auto& [ranks, shown] = places[words.english];
       ranks.push_back(s.view->rank);
@@ -318,8 +303,7 @@ class Judge {
     std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->first.size() < b->first.size(); });
     for (const auto* one : order) {
       std::string ranks = base::format_ranges(one->first);
-      out_.details.push_back({fmt::format("rank{} {}: {}", one->first.size() == 1 ? "" : "s", ranks, one->second.english),
-                              fmt::format("rank {}：{}", ranks, one->second.chinese)});
+      out_.details.push_back(tr("rank{} {}: {}", one->first.size() == 1 ? "" : "s", ranks, one->second));
     }
     std::set<int64_t> steps;
     for (const RankView& r : in_.ranks)
@@ -329,14 +313,12 @@ class Judge {
     for (const RankView& r : in_.ranks)
       if (r.step && *r.step == *steps.begin()) behind.push_back(r.rank);
     std::string some = base::format_ranges(behind);
-    out_.details.push_back({fmt::format("rank{} {} last reported step {}, the others step {}", behind.size() == 1 ? "" : "s", some,
-                                        *steps.begin(), *steps.rbegin()),
-                            fmt::format("rank {} 最后报告的是第 {} 步，其它为第 {} 步", some, *steps.begin(), *steps.rbegin())});
+    out_.details.push_back(
+        tr("rank{} {} last reported step {}, the others step {}", behind.size() == 1 ? "" : "s", some, *steps.begin(), *steps.rbegin()));
   }
 
   void tell_missing() {
-    for (const auto& [host, why] : in_.unanswered)
-      out_.missing.push_back({in_.hosts.at(host) + " did not answer: " + why, in_.hosts.at(host) + " 没有应答：" + why});
+    for (const auto& [host, why] : in_.unanswered) out_.missing.push_back(tr("{} did not answer: {}", in_.hosts.at(host), why));
     bool frames = false, stacks = false;
     for (const Seen& s : seen_) {
       stacks = stacks || !s.view->stack.empty();
@@ -345,18 +327,12 @@ class Judge {
         for (const machine::ThreadSample& t : p.threads) frames = frames || !t.frames.empty();
     }
     if (out_.certain()) return;
-    if (!frames)
-      out_.missing.push_back({"stacks of the ranks: no permission to read their memory (ptrace_scope, or another user)",
-                              "rank 的调用栈：无法读取它们的内存（ptrace_scope，或属于其它用户）"});
-    if (!stacks)
-      out_.missing.push_back({"the current line of the Python code: run with --python-hook, or install py-spy on the hosts",
-                              "Python 代码停在哪里：使用 --python-hook 运行，或在主机上安装 py-spy"});
+    if (!frames) out_.missing.push_back(tr("stacks of the ranks: no permission to read their memory (ptrace_scope, or another user)"));
+    if (!stacks) out_.missing.push_back(tr("the current line of the Python code: run with --python-hook, or install py-spy on the hosts"));
     if (!in_.flight)
       out_.missing.push_back(
-          {"PyTorch's flight recorder: run with --env TORCH_NCCL_TRACE_BUFFER_SIZE=2000 --env "
-           "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/fr_ --env TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_",
-           "PyTorch 的 flight recorder：使用 --env TORCH_NCCL_TRACE_BUFFER_SIZE=2000 --env "
-           "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/fr_ --env TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_ 运行"});
+          tr("PyTorch's flight recorder: run with --env TORCH_NCCL_TRACE_BUFFER_SIZE=2000 --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/fr_ "
+             "--env TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_"));
   }
 
   const HangInput& in_;

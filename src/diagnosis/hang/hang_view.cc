@@ -14,6 +14,7 @@ using doctor::Words;
 using machine::ProcessSample;
 using machine::RankSample;
 using machine::ThreadSample;
+using words::tr;
 
 constexpr size_t kDirect = 8;        // frames within which a wait shows who called it
 constexpr double kBusy = 0.5;        // of one CPU
@@ -88,8 +89,6 @@ bool waits_for_storage(const ThreadSample& t) {
   return (t.state == "S" && one_of(kStorage)) || (t.state == "D" && !one_of(kOther));
 }
 
-Words two(std::string english, std::string chinese) { return {std::move(english), std::move(chinese)}; }
-
 int64_t tries(const machine::SocketSample& s) { return std::clamp<int64_t>(s.retransmits, 0, 1000) + 1; }
 
 std::string on(const ThreadSample& t) { return t.waits_on.empty() ? "" : " (" + t.waits_on + ")"; }
@@ -100,7 +99,7 @@ std::optional<Activity> held(const RankSample* first, const RankSample& then) {
   a.pid = then.pid;
   if (then.group.frozen) {
     a.doing = Doing::kFrozen;
-    a.words = two("its cgroup is frozen: " + then.group.frozen_by, "它的 cgroup 已被冻结：" + then.group.frozen_by);
+    a.words = tr("its cgroup is frozen: {}", then.group.frozen_by);
     return a;
   }
   for (const ProcessSample& p : then.processes) {
@@ -108,14 +107,13 @@ std::optional<Activity> held(const RankSample* first, const RankSample& then) {
     std::string who = fmt::format("{} ({})", p.pid, p.name);
     if (p.state == "T") {
       a.doing = Doing::kStopped;
-      a.words = two("process " + who + " is stopped (state T: SIGSTOP, or a terminal's SIGTTIN or SIGTTOU)",
-                    "进程 " + who + " 已停止（状态 T：SIGSTOP，或终端的 SIGTTIN、SIGTTOU）");
+      a.words = tr("process {} is stopped (state T: SIGSTOP, or a terminal's SIGTTIN or SIGTTOU)", who);
       return a;
     }
     if (p.state == "t" || (p.tracer > 0 && p.state == "T")) {
       a.doing = Doing::kTraced;
       std::string by = fmt::format("{} ({})", p.tracer, p.tracer_name);
-      a.words = two("process " + who + " is stopped by the debugger " + by, "进程 " + who + " 被调试器 " + by + " 停住");
+      a.words = tr("process {} is stopped by the debugger {}", who, by);
       return a;
     }
   }
@@ -130,8 +128,7 @@ std::optional<Activity> held(const RankSample* first, const RankSample& then) {
       a.doing = Doing::kDisk;
       a.pid = p.pid;
       std::string who = fmt::format("{} ({})", p.pid, p.name);
-      a.words = two(fmt::format("process {} waits for storage in the kernel: state {}, {}{}", who, t.state, t.wchan, on(t)),
-                    fmt::format("进程 {} 在内核中等待存储：状态 {}，{}{}", who, t.state, t.wchan, on(t)));
+      a.words = tr("process {} waits for storage in the kernel: state {}, {}{}", who, t.state, t.wchan, on(t));
       return a;
     }
   }
@@ -148,8 +145,7 @@ std::optional<Activity> swapping(const RankSample* first, const RankSample& then
     a.doing = Doing::kSwapping;
     a.pid = p.pid;
     std::string much = base::format_bytes(static_cast<uint64_t>(p.swap_kb) * 1024);
-    a.words = two(fmt::format("{} of process {} ({}) are swapped out; {:.0f} pages per second are read back", much, p.pid, p.name, faults),
-                  fmt::format("进程 {1} ({2}) 有 {0} 被换出，每秒读回 {3:.0f} 页", much, p.pid, p.name, faults));
+    a.words = tr("{} of process {} ({}) are swapped out; {:.0f} pages per second are read back", much, p.pid, p.name, faults);
     return a;
   }
   return std::nullopt;
@@ -179,7 +175,7 @@ std::optional<Activity> communicating(const ProcessSample& p) {
     found->op = op_of(t);
     found->op_name = has(found->op, "!") ? "" : found->op;
     std::string in = found->op_name.empty() ? "" : " " + found->op_name;
-    found->words = two("waits in a collective" + in, "在集合通信中等待" + in);
+    found->words = tr("waits in a collective{}", in);
   };
   for (const ThreadSample& t : p.threads) {
     if (is_idle_thread(t) || t.tid == p.pid) continue;
@@ -195,8 +191,7 @@ std::optional<Activity> communicating(const ProcessSample& p) {
       Activity a;
       a.doing = Doing::kStore;
       a.pid = p.pid;
-      a.words =
-          two("waits for a key of the store: other ranks have not reached the rendezvous", "等待 store 中的键：其它 rank 尚未到达会合点");
+      a.words = tr("waits for a key of the store: other ranks have not reached the rendezvous");
       return a;
     }
     if (is_communication(main->frames[i]) || begins(f, "cudaStreamSynchronize") || begins(f, "cudaEventSynchronize")) {
@@ -224,31 +219,28 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
     return false;
   };
   std::string children = only_child(sample, p.pid);
-  auto set = [&](Doing doing, std::string english, std::string chinese) {
+  auto set = [&](Doing doing, Words words) {
     a.doing = doing;
-    a.words = two(std::move(english), std::move(chinese));
+    a.words = std::move(words);
   };
-  if (has(t.wchan, "nanosleep")) set(Doing::kSleeping, "sleeps (nanosleep)", "正在定时睡眠（nanosleep）");
-  else if (begins(t.wchan, "do_wait")) set(Doing::kLoader, "waits for a child process to exit: " + children, "等待子进程退出：" + children);
+  if (has(t.wchan, "nanosleep")) set(Doing::kSleeping, tr("sleeps (nanosleep)"));
+  else if (begins(t.wchan, "do_wait")) set(Doing::kLoader, tr("waits for a child process to exit: {}", children));
   else if (has(t.wchan, "kernel_clone") || has(t.wchan, "do_fork") || has(t.wchan, "vfork"))
-    set(Doing::kLoader, "waits for a program that it started (vfork): " + children, "等待它启动的程序（vfork）：" + children);
+    set(Doing::kLoader, tr("waits for a program that it started (vfork): {}", children));
   else if (has(t.wchan, "pipe_read") || has(t.wchan, "unix_stream") || has(t.wchan, "unix_dgram") ||
            (has(t.wchan, "poll") && begins(t.waits_on, "pipe to ")))
-    set(Doing::kLoader, "waits to read data from another process" + on(t) + (children.empty() ? "" : "; it has started " + children),
-        "等待从另一个进程读取数据" + on(t) + (children.empty() ? "" : "；它启动了 " + children));
-  else if (has(t.wchan, "pipe_write"))
-    set(Doing::kReading, "waits to write to a pipe that no process reads" + on(t), "等待写入无人读取的管道" + on(t));
+    set(Doing::kLoader,
+        tr("waits to read data from another process{}{}", on(t), children.empty() ? Words{} : tr("; it has started {}", children)));
+  else if (has(t.wchan, "pipe_write")) set(Doing::kReading, tr("waits to write to a pipe that no process reads{}", on(t)));
   else if (has(t.wchan, "inet_stream_connect") || has(t.wchan, "inet_wait_for_connect"))
-    set(Doing::kConnecting, "waits to connect" + on(t), "等待建立连接" + on(t));
+    set(Doing::kConnecting, tr("waits to connect{}", on(t)));
   else if (has(t.wchan, "futex") && calls({"PyEval_RestoreThread", "PyEval_AcquireThread", "PyGILState_Ensure"}))
-    set(Doing::kLock, "waits for Python's global interpreter lock", "等待 Python 的全局解释器锁（GIL）");
-  else if (has(t.wchan, "futex"))
-    set(Doing::kLock, "waits for a lock or a queue in its own process (futex)", "等待自身进程中的锁或队列（futex）");
+    set(Doing::kLock, tr("waits for Python's global interpreter lock"));
+  else if (has(t.wchan, "futex")) set(Doing::kLock, tr("waits for a lock or a queue in its own process (futex)"));
   else if (has(t.wchan, "poll") || has(t.wchan, "select") || has(t.wchan, "wait_woken") || has(t.wchan, "sk_wait") ||
            has(t.wchan, "tcp_recv"))
-    set(Doing::kReading, "waits for a file descriptor" + on(t) + (children.empty() ? "" : "; it has started " + children),
-        "等待文件描述符" + on(t) + (children.empty() ? "" : "；它启动了 " + children));
-  else if (!t.wchan.empty()) set(Doing::kReading, "waits in the kernel: " + t.wchan + on(t), "在内核中等待：" + t.wchan + on(t));
+    set(Doing::kReading, tr("waits for a file descriptor{}{}", on(t), children.empty() ? Words{} : tr("; it has started {}", children)));
+  else if (!t.wchan.empty()) set(Doing::kReading, tr("waits in the kernel: {}{}", t.wchan, on(t)));
   return a;
 }
 
@@ -272,8 +264,7 @@ Activity activity_of(const RankSample* first, const RankSample& then, double bet
       Activity a;
       a.doing = Doing::kConnecting;
       a.pid = p->pid;
-      a.words = two(fmt::format("connecting to {}, no answer ({} attempts)", s.remote, tries(s)),
-                    fmt::format("正在连接 {}，没有应答（{} 次尝试）", s.remote, tries(s)));
+      a.words = tr("connecting to {}, no answer ({} attempts)", s.remote, tries(s));
       return a;
     }
   const ProcessSample* before = find(first, p->pid);
@@ -282,7 +273,7 @@ Activity activity_of(const RankSample* first, const RankSample& then, double bet
     Activity a;
     a.doing = Doing::kRunning;
     a.pid = p->pid;
-    a.words = two(fmt::format("computes: {:.0f} % of a CPU", cpu * 100), fmt::format("正在计算：占用一个 CPU 的 {:.0f} %", cpu * 100));
+    a.words = tr("computes: {:.0f} % of a CPU", cpu * 100);
     return a;
   }
   return waiting(then, *p, *main);

@@ -11,26 +11,29 @@ namespace phalanx::diagnosis {
 namespace {
 
 using Kind = RasVerdict::Kind;
+using words::Message;
+using words::tr;
 
 constexpr size_t kMostNamed = 6;
 
 // "rank 21 (process 3487984 on 172.16.64.213, GPU 5)"
-std::string name_of(const RasMember& m, bool chinese) {
-  std::string where;
-  if (m.pid != 0 && chinese) where = fmt::format("{} 上的进程 {}", m.host, m.pid);
-  else if (m.pid != 0) where = fmt::format("process {} on {}", m.pid, m.host);
-  if (!m.gpu.empty()) where += fmt::format("{}GPU {}", where.empty() ? "" : chinese ? "，" : ", ", m.gpu);
+Message name_of(const RasMember& m) {
+  Message where;
+  if (m.pid != 0) where = tr("process {} on {}", m.pid, m.host);
+  if (!m.gpu.empty()) where.add(tr(", ##of clauses"), tr("GPU {}", m.gpu));
   if (m.rank < 0) return where;
-  return where.empty() ? fmt::format("rank {}", m.rank) : fmt::format("rank {} ({})", m.rank, where);
+  return where.empty() ? tr("rank {}", m.rank) : tr("rank {} ({})", m.rank, where);
 }
 
-std::string names_of(const std::vector<RasMember>& members, bool chinese) {
-  std::string text;
-  for (size_t i = 0; i < members.size() && i < kMostNamed; ++i) text += (i ? (chinese ? "、" : ", ") : "") + name_of(members[i], chinese);
-  if (members.size() > kMostNamed)
-    text += chinese ? fmt::format(" 等 {} 个", members.size()) : fmt::format(" and {} more", members.size() - kMostNamed);
+Message names_of(const std::vector<RasMember>& members) {
+  Message text;
+  for (size_t i = 0; i < members.size() && i < kMostNamed; ++i) text.add(tr(", "), name_of(members[i]));
+  if (members.size() > kMostNamed) text += tr(" and {} more##members", members.size() - kMostNamed, words::chinese_only(members.size()));
   return text;
 }
+
+// By their names, or only how many where these are not known.
+Message names_of(const RasCamp& camp) { return camp.members.empty() ? tr("{} ranks", camp.count) : names_of(camp.members); }
 
 const RasCommunicator* same(const RasReport& report, const RasCommunicator& c) {
   for (const RasCommunicator& other : report.communicators)
@@ -94,10 +97,8 @@ RasVerdict silent(const RasReport& now) {
       v.culprits.push_back(m);
     }
   bool dead = !now.dead.empty();
-  v.evidence = {
-      fmt::format("{} {} NCCL's RAS{}", names_of(v.culprits, false), v.culprits.size() == 1 ? "does not answer" : "do not answer",
-                  dead ? ": considered dead after 60 s" : ": stopped, exited, or unreachable"),
-      fmt::format("{} 没有应答 NCCL RAS{}", names_of(v.culprits, true), dead ? "：60 秒后被视为已死" : "：已停止、退出或网络中断")};
+  v.evidence = tr("{} {} NCCL's RAS{}", names_of(v.culprits), v.culprits.size() == 1 ? "does not answer" : "do not answer",
+                  dead ? tr(": considered dead after 60 s") : tr(": stopped, exited, or unreachable"));
   return v;
 }
 
@@ -107,10 +108,7 @@ RasVerdict failed(const RasCommunicator& c, const RasCamp& camp) {
   v.code = "NCCL-RANK-ERROR";
   v.communicator = c.id;
   v.culprits = camp.members;
-  std::string who = camp.members.empty() ? fmt::format("{} ranks", camp.count) : names_of(camp.members, false);
-  std::string who_zh = camp.members.empty() ? fmt::format("{} 个 rank", camp.count) : names_of(camp.members, true);
-  v.evidence = {fmt::format("{} in communicator {}: {}", who, c.id, camp.value),
-                fmt::format("通信域 {} 中的 {}：{}", c.id, who_zh, camp.value)};
+  v.evidence = tr("{} in communicator {}: {}", names_of(camp), c.id, camp.value);
   return v;
 }
 
@@ -125,9 +123,8 @@ RasVerdict differs(const RasCommunicator& c, const std::vector<std::string>& ope
   for (const std::string& operation : operations)
     for (const RasCamp* camp : of_operation(c, operation))
       text += fmt::format("{}{} {} ×{}", text.empty() ? "" : "; ", operation, camp->operations, camp->count);
-  v.evidence = {fmt::format("ranks of communicator {} launched different operations; {} differs from the others ({})", c.id,
-                            names_of(v.culprits, false), text),
-                fmt::format("通信域 {} 的各 rank 发起了不同的操作；{} 与其它不同（{}）", c.id, names_of(v.culprits, true), text)};
+  v.evidence =
+      tr("ranks of communicator {} launched different operations; {} differs from the others ({})", c.id, names_of(v.culprits), text);
   return v;
 }
 
@@ -139,17 +136,10 @@ RasVerdict behind(const RasCommunicator& c, const std::string& operation) {
   v.code = "HANG-NEVER-ENTERED";
   v.communicator = c.id;
   v.culprits = low.members;
-  std::string who = low.members.empty() ? fmt::format("{} ranks", low.count) : names_of(low.members, false);
-  std::string who_zh = low.members.empty() ? fmt::format("{} 个 rank", low.count) : names_of(low.members, true);
-  v.evidence = {fmt::format("{} launched {} {} operations in communicator {}; {} others {}", who, low.operations, operation, c.id,
-                            high.count, high.operations),
-                fmt::format("{} 在通信域 {} 中只发起了 {} 次 {}；另外 {} 个 rank 已发起 {} 次", who_zh, c.id, low.operations, operation,
-                            high.count, high.operations)};
+  v.evidence = tr("{} launched {} {} operations in communicator {}; {} others {}", names_of(low), low.operations, operation, c.id,
+                  high.count, high.operations);
   if (high.count < low.count) {
-    std::string ahead = high.members.empty() ? fmt::format("{} ranks", high.count) : names_of(high.members, false);
-    std::string ahead_zh = high.members.empty() ? fmt::format("{} 个 rank", high.count) : names_of(high.members, true);
-    v.notes.push_back({fmt::format("most ranks have not entered it: perhaps only {} calls it, for example under 'if rank == 0'", ahead),
-                       fmt::format("多数 rank 没有进入该操作：可能只有 {} 调用了它，例如写在 if rank == 0 之下", ahead_zh)});
+    v.notes.push_back(tr("most ranks have not entered it: perhaps only {} calls it, for example under 'if rank == 0'", names_of(high)));
   }
   return v;
 }
@@ -191,18 +181,15 @@ RasVerdict judge_ras(const RasReport& now, const RasReport* before, double secon
   }
   if (best.kind != Kind::kNothing) {
     if (!before)
-      best.notes.push_back({"only one reading: a brief difference of counts is normal; if a second reading is the same, the job hangs",
-                            "只有一次读数：短暂的计数差异是正常的；若第二次读数相同，则任务已挂起"});
+      best.notes.push_back(tr("only one reading: a brief difference of counts is normal; if a second reading is the same, the job hangs"));
     return best;
   }
   if (before && counted && !moved) {
     best.kind = Kind::kStill;
-    std::string time = seconds_between > 0 ? fmt::format("in {:.0f} s", seconds_between) : "between the two readings";
-    std::string time_zh = seconds_between > 0 ? fmt::format("{:.0f} 秒内", seconds_between) : "两次读数之间";
-    best.evidence = {fmt::format("no rank launched an operation {}, and all ranks have launched the same number: they wait in the same "
-                                 "operation, or do other work",
-                                 time),
-                     fmt::format("{}没有 rank 发起新的操作，且各 rank 计数相同：它们在同一操作中等待，或在执行其他工作", time_zh)};
+    Message time = seconds_between > 0 ? tr("in {:.0f} s", seconds_between) : tr("between the two readings");
+    best.evidence = tr(
+        "no rank launched an operation {}, and all ranks have launched the same number: they wait in the same operation, or do other work",
+        time);
   }
   return best;
 }

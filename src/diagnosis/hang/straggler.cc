@@ -9,6 +9,8 @@
 namespace phalanx::diagnosis {
 namespace {
 
+using words::tr;
+
 constexpr double kHeldBack = 0.2;    // of the time, by the CPU limit
 constexpr double kManyFaults = 100;  // a second
 constexpr double kBusy = 0.85;       // of one CPU
@@ -51,16 +53,10 @@ std::vector<Diagnosis> Stragglers::look(const std::map<int, size_t>& ranks) {
     if (found == ranks_.end() || found->second.cpu.size() < kSlowWindows) return out;  // not all are known yet
     const Use& use = found->second;
     if (double held = least(use.throttled); held >= kHeldBack)
-      tell(out, {"SLOW-CPU-LIMIT",
-                 {rank},
-                 host,
-                 {fmt::format("the CPU limit of its cgroup throttled it for at least {:.0f} % of the time", held * 100),
-                  fmt::format("cgroup 的 CPU 限额使它至少 {:.0f} % 的时间被限流", held * 100)}});
+      tell(out,
+           {"SLOW-CPU-LIMIT", {rank}, host, tr("the CPU limit of its cgroup throttled it for at least {:.0f} % of the time", held * 100)});
     if (double faults = least(use.faults); faults >= kManyFaults)
-      tell(out, {"HANG-SWAPPING",
-                 {rank},
-                 host,
-                 {fmt::format("{:.0f} pages a second are read back from disk", faults), fmt::format("每秒从磁盘读回 {:.0f} 页", faults)}});
+      tell(out, {"HANG-SWAPPING", {rank}, host, tr("{:.0f} pages a second are read back from disk", faults)});
     if (least(use.cpu) >= kBusy) busy.push_back(rank);
     if (most(use.cpu) <= kIdle) idle.push_back(rank);
   }
@@ -69,13 +65,8 @@ std::vector<Diagnosis> Stragglers::look(const std::map<int, size_t>& ranks) {
     const Use& use = ranks_[busy.front()];
     double others = 0;
     for (int rank : idle) others = std::max(others, most(ranks_[rank].cpu));
-    tell(out,
-         {"SLOW-RANK",
-          busy,
-          ranks.at(busy.front()),
-          {fmt::format("it computes ({:.0f} % of a CPU) while all other ranks wait (at most {:.0f} %)", least(use.cpu) * 100, others * 100),
-           fmt::format("它在计算（占用一个 CPU 的 {:.0f} %），而其它 rank 都在等待（不超过 {:.0f} %）", least(use.cpu) * 100,
-                       others * 100)}});
+    tell(out, {"SLOW-RANK", busy, ranks.at(busy.front()),
+               tr("it computes ({:.0f} % of a CPU) while all other ranks wait (at most {:.0f} %)", least(use.cpu) * 100, others * 100)});
   }
   return out;
 }
@@ -96,18 +87,15 @@ std::vector<Diagnosis> Stragglers::look_at_gpus(size_t host, const std::vector<m
     tell(out, {"SLOW-GPU-WAITS",
                {},
                host,
-               {fmt::format("all its GPUs show {} % utilisation at only {} W of {} W: their kernels wait for data from other ranks",
-                            *ours.front()->utilization_percent, watts, limit),
-                fmt::format("它的所有 GPU 利用率为 {} %，功耗却只有 {} W（上限 {} W）：kernel 在等待其它 rank 的数据",
-                            *ours.front()->utilization_percent, watts, limit)}});
+               tr("all its GPUs show {} % utilisation at only {} W of {} W: their kernels wait for data from other ranks",
+                  *ours.front()->utilization_percent, watts, limit)});
   }
   for (const machine::Gpu* g : ours)
     if (!g->pcie.empty() && g->pcie[0].width > 0 && g->pcie[0].width < g->pcie[0].max_width)
       tell(out, {"PERF-PCIE-WIDTH",
                  {},
                  host,
-                 {fmt::format("GPU {} runs with {} of {} PCIe lanes under load", g->index, g->pcie[0].width, g->pcie[0].max_width),
-                  fmt::format("GPU {} 工作时只有 {} 条 PCIe 通道（应为 {}）", g->index, g->pcie[0].width, g->pcie[0].max_width)}});
+                 tr("GPU {} runs with {} of {} PCIe lanes under load", g->index, g->pcie[0].width, g->pcie[0].max_width)});
   if (ours.size() < 2) return out;
   std::vector<int64_t> others;
   for (size_t i = 1; i < ours.size(); ++i) others.push_back(ours[i]->memory_used_bytes);
@@ -117,10 +105,8 @@ std::vector<Diagnosis> Stragglers::look_at_gpus(size_t host, const std::vector<m
     tell(out, {"SLOW-GPU0-MEMORY",
                {},
                host,
-               {fmt::format("GPU {} uses {} of memory, the others {}", ours[0]->index, base::format_bytes(static_cast<uint64_t>(first)),
-                            base::format_bytes(static_cast<uint64_t>(median))),
-                fmt::format("GPU {} 占用 {}，其它为 {}", ours[0]->index, base::format_bytes(static_cast<uint64_t>(first)),
-                            base::format_bytes(static_cast<uint64_t>(median)))}});
+               tr("GPU {} uses {} of memory, the others {}", ours[0]->index, base::format_bytes(static_cast<uint64_t>(first)),
+                  base::format_bytes(static_cast<uint64_t>(median)))});
   return out;
 }
 

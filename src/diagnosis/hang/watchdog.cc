@@ -12,6 +12,8 @@
 namespace phalanx::diagnosis {
 namespace {
 
+using words::tr;
+
 // What the watchdog of one rank said of one process group.
 struct Report {
   int rank = 0;
@@ -73,12 +75,8 @@ std::string clock_text(int64_t ms) {
 
 // "ALLREDUCE no. 808 of 9801523 elements".
 doctor::Words collective(const Report& report) {
-  doctor::Words words{fmt::format("{} no. {}", report.operation.empty() ? "collective" : report.operation, report.sequence),
-                      fmt::format("{} 第 {} 号", report.operation.empty() ? "集合通信" : report.operation, report.sequence)};
-  if (!report.in.empty()) {
-    words.english += fmt::format(" of {} elements", report.in);
-    words.chinese += fmt::format("（{} 个元素）", report.in);
-  }
+  doctor::Words words = tr("{} no. {}", report.operation.empty() ? tr("collective") : tr("{}", report.operation), report.sequence);
+  if (!report.in.empty()) words += tr(" of {} elements", report.in);
   return words;
 }
 
@@ -87,8 +85,7 @@ void add_start(doctor::Words& words, const std::vector<const Report*>& waiting) 
   for (const Report* report : waiting)
     if (report->time && report->timeout_ms > 0) began = std::min(began.value_or(INT64_MAX), *report->time - report->timeout_ms);
   if (!began) return;
-  words.english += fmt::format("; it began to wait at about {}", clock_text(*began));
-  words.chinese += fmt::format("；大约从 {} 开始等待", clock_text(*began));
+  words += tr("; it began to wait at about {}", clock_text(*began));
 }
 
 WatchdogVerdict verdict(std::string code, const std::vector<const Report*>& culprits, const std::vector<const Report*>& waiting) {
@@ -158,14 +155,9 @@ std::optional<WatchdogVerdict> mismatch(const std::vector<const Report*>& waitin
   std::vector<const Report*> most = without(waiting, odd);
   WatchdogVerdict out = verdict("HANG-MISMATCH", odd, most);
   doctor::Words one = collective(*odd.front()), other = collective(*most.front());
-  std::string few = base::format_ranges(out.culprits), many = base::format_ranges(out.waiting);
-  out.detail = {
-      fmt::format("{} in {}, {} in {}", name_ranks(out.culprits, "waits", "wait"), one.english, name_ranks(out.waiting), other.english),
-      fmt::format("rank {} 在等待 {}，rank {} 在等待 {}", few, one.chinese, many, other.chinese)};
-  if (what == "sequence") {
-    out.detail.english += ": the ranks have called different numbers of collectives";
-    out.detail.chinese += "：它们调用集合通信的次数不同";
-  }
+  out.detail =
+      tr("{} {} in {}, {} in {}", name_ranks(out.culprits), of_ranks(out.culprits, "waits", "wait"), one, name_ranks(out.waiting), other);
+  if (what == "sequence") out.detail += tr(": the ranks have called different numbers of collectives");
   add_start(out.detail, waiting);
   return out;
 }
@@ -179,19 +171,17 @@ std::optional<WatchdogVerdict> never_entered(const LogFacts& facts, const std::m
         (report.group == waiting.front()->group || is_whole_world(waiting.front()->group)))
       idle.push_back(&report);
   WatchdogVerdict out = verdict("HANG-NEVER-ENTERED", idle, waiting);
-  std::string_view how = "had completed all of its operations", how_zh = "已完成自己的全部操作";
+  doctor::Words how = tr("had completed all of its operations");
   // Who is silent can be told only of a group of all ranks.
   if (idle.empty() && missing.empty() && is_whole_world(waiting.front()->group)) {
     for (int rank : facts.ranks)
       if (!reports.count(rank)) out.culprits.push_back(rank);
-    how = "reported no timeout", how_zh = "没有报告超时";
+    how = tr("reported no timeout");
   }
   if (out.culprits.empty()) return std::nullopt;
   doctor::Words what = collective(*waiting.front());
-  std::string culprits = base::format_ranges(out.culprits), others = base::format_ranges(out.waiting);
-  out.detail = {fmt::format("{} in {}; {} {} and never entered it", name_ranks(out.waiting, "waits", "wait"), what.english,
-                            name_ranks(out.culprits), how),
-                fmt::format("rank {} 在等待 {}；rank {} {}，没有进入该操作", others, what.chinese, culprits, how_zh)};
+  out.detail = tr("{} {} in {}; {} {} and never entered it", name_ranks(out.waiting), of_ranks(out.waiting, "waits", "wait"), what,
+                  name_ranks(out.culprits), how);
   add_start(out.detail, waiting);
   return out;
 }
@@ -199,14 +189,10 @@ std::optional<WatchdogVerdict> never_entered(const LogFacts& facts, const std::m
 WatchdogVerdict undecided(const std::vector<const Report*>& waiting, const std::vector<int>& missing) {
   WatchdogVerdict out = verdict("HANG-TIMEOUT", {}, waiting);
   doctor::Words what = collective(*waiting.front());
-  std::string ranks = base::format_ranges(out.waiting);
-  out.detail = {fmt::format("{} waited in {}", name_ranks(out.waiting), what.english),
-                fmt::format("rank {} 在等待 {}", ranks, what.chinese)};
+  out.detail = tr("{} waited in {}", name_ranks(out.waiting), what);
   add_start(out.detail, waiting);
   if (missing.empty()) return out;
-  std::string gone = base::format_ranges(missing);
-  out.detail.english += fmt::format("; the logs of {} are missing, and the cause is probably in them", name_ranks(missing));
-  out.detail.chinese += fmt::format("；缺少 rank {} 的日志，原因很可能在其中", gone);
+  out.detail += tr("; the logs of {} are missing, and the cause is probably in them", name_ranks(missing));
   return out;
 }
 
@@ -229,8 +215,7 @@ std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const st
   WatchdogVerdict out = undecided(waiting, missing);
   if (!all) return out;
   out.code = "HANG-TRANSPORT";
-  out.detail.english += "; every rank of the job had entered it";
-  out.detail.chinese += "；任务的所有 rank 都在其中";
+  out.detail += tr("; every rank of the job had entered it");
   return out;
 }
 

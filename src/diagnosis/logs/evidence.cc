@@ -14,6 +14,8 @@
 namespace phalanx::diagnosis {
 namespace {
 
+using words::tr;
+
 constexpr uint64_t kLineMask = (uint64_t{1} << 40) - 1;
 constexpr size_t kMostLines = 6;
 
@@ -32,9 +34,9 @@ void offer(LogVerdict& verdict, LogCause cause) {
 }
 
 doctor::Words finding_line(const NcclFinding& f) {
-  base::Bilingual title = codes::get(f.code).title;
-  return {fmt::format("{}: {}: {}", f.code, title.english, f.evidence.english),
-          fmt::format("{}：{}：{}", f.code, title.chinese, f.evidence.chinese)};
+  const base::Bilingual title = codes::get(f.code).title;
+  const doctor::Words shown{std::string(title.english), std::string(title.chinese)};
+  return tr("{}: {}: {}", f.code, shown, f.evidence);
 }
 
 }  // namespace
@@ -88,13 +90,11 @@ void add_flight_records(LogVerdict& verdict, const FlightDumps& dumps) {
     ranks.push_back(t.rank);
     entries += t.entries.size();
   }
-  section.lines.push_back({fmt::format("dumps of rank {}, {} operations", base::format_ranges(ranks), entries),
-                           fmt::format("rank {} 的转储，共 {} 个操作", base::format_ranges(ranks), entries)});
-  if (v.kind == FlightVerdict::Kind::kNothing)
-    section.lines.push_back({"every operation in the dumps has been completed", "其中的操作都已完成"});
+  section.lines.push_back(tr("dumps of rank {}, {} operations", base::format_ranges(ranks), entries));
+  if (v.kind == FlightVerdict::Kind::kNothing) section.lines.push_back(tr("every operation in the dumps has been completed"));
   else section.lines.push_back(v.evidence);
   section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
-  for (const std::string& refused : dumps.refused) section.lines.push_back({"not read: " + refused, "未读取：" + refused});
+  for (const std::string& refused : dumps.refused) section.lines.push_back(tr("not read: {}", refused));
   if (!v.code.empty()) {
     LogCause cause;
     cause.code = v.code;
@@ -112,18 +112,14 @@ void add_ras(LogVerdict& verdict, const std::vector<RasReport>& readings) {
   LogSection section;
   section.title = {"NCCL's RAS", "NCCL RAS"};
   std::string version = now.version.empty() ? "" : "NCCL " + now.version + ", ";
-  std::string size = now.processes > 0 ? fmt::format("{} processes on {} hosts, ", now.processes, now.nodes) : "";
-  std::string size_zh = now.processes > 0 ? fmt::format("{} 台主机上 {} 个进程，", now.nodes, now.processes) : "";
+  doctor::Words size = now.processes > 0 ? tr("{} processes on {} hosts, ", now.processes, now.nodes) : doctor::Words{};
   int told = std::max(now.communicators_told, static_cast<int>(now.communicators.size()));
-  section.lines.push_back({fmt::format("{}{}{} {}", version, size, told, told == 1 ? "communicator" : "communicators"),
-                           fmt::format("{}{}{} 个通信域", version, size_zh, told)});
-  if (v.kind == RasVerdict::Kind::kNothing) section.lines.push_back({"no problem was found in it", "没有发现问题"});
+  section.lines.push_back(tr("{}{}{} communicator{}", version, size, told, told == 1 ? "" : "s"));
+  if (v.kind == RasVerdict::Kind::kNothing) section.lines.push_back(tr("no problem was found in it"));
   else section.lines.push_back(v.evidence);
   section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
-  if (now.timeouts > 0)
-    section.lines.push_back(
-        {fmt::format("{} timeouts during data collection", now.timeouts), fmt::format("收集数据时有 {} 次超时", now.timeouts)});
-  if (now.cut) section.lines.push_back({"the report is truncated", "报告不完整"});
+  if (now.timeouts > 0) section.lines.push_back(tr("{} timeouts during data collection", now.timeouts));
+  if (now.cut) section.lines.push_back(tr("the report is truncated"));
   if (!v.code.empty()) {
     LogCause cause;
     cause.code = v.code;

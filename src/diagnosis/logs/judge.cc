@@ -13,6 +13,8 @@
 namespace phalanx::diagnosis {
 namespace {
 
+using words::tr;
+
 constexpr size_t kMostOthers = 8;
 constexpr size_t kMostEvidence = 6;
 constexpr uint64_t kWentOn = 2000;      // lines a writer goes on after an exception that did not end it
@@ -78,7 +80,7 @@ LogCause cause_of(const LogEvent& event) {
   LogCause cause;
   cause.code = event.signature->code;
   if (is_noticed_only(event)) {
-    if (event.rank >= 0) cause.detail = {fmt::format("reported by rank {}", event.rank), fmt::format("由 rank {} 发现", event.rank)};
+    if (event.rank >= 0) cause.detail = tr("reported by rank {}", event.rank);
     cause.evidence.push_back(evidence_of(event));
     return cause;
   }
@@ -87,7 +89,7 @@ LogCause cause_of(const LogEvent& event) {
   cause.host = event.host;
   if (event.traceback_line > 0) cause.evidence.push_back({event.file, event.traceback_line, "Traceback (most recent call last):"});
   cause.evidence.push_back(evidence_of(event));
-  if (!event.where.empty()) cause.detail = {fmt::format("at {}", event.where), fmt::format("位于 {}", event.where)};
+  if (!event.where.empty()) cause.detail = tr("at {}", event.where);
   return cause;
 }
 
@@ -236,16 +238,9 @@ LogCause root_elsewhere(const LogVerdict& verdict, const LogFacts& facts) {
   for (const LogCascade& cascade : verdict.cascades)
     if (cause.evidence.size() < kMostEvidence && cascade.first.line > 0) cause.evidence.push_back(cascade.first);
   std::string here = base::format_ranges(verdict.ranks), gone = base::format_ranges(verdict.missing);
-  if (!verdict.missing.empty())
-    cause.detail = {fmt::format("the logs of rank {} are missing", gone), fmt::format("缺少 rank {} 的日志", gone)};
-  else if (!verdict.ranks.empty())
-    cause.detail = {fmt::format("these logs contain only rank {}, and only consequences of the failure", here),
-                    fmt::format("这些日志只包含 rank {} 的输出，且都只是故障的后果", here)};
-  if (std::string peers = peers_of(facts); !peers.empty()) {
-    bool first = cause.detail.english.empty();
-    cause.detail.english += fmt::format("{}the messages mention {}", first ? "" : "; ", peers);
-    cause.detail.chinese += fmt::format("{}消息中提到 {}", first ? "" : "；", peers);
-  }
+  if (!verdict.missing.empty()) cause.detail = tr("the logs of rank {} are missing", gone);
+  else if (!verdict.ranks.empty()) cause.detail = tr("these logs contain only rank {}, and only consequences of the failure", here);
+  if (std::string peers = peers_of(facts); !peers.empty()) cause.detail.add(tr("; "), tr("the messages mention {}", peers));
   return cause;
 }
 

@@ -15,6 +15,7 @@ using logs::NcclEdge;
 using logs::NcclProcess;
 using logs::NcclRank;
 using logs::NcclTopology;
+using words::tr;
 
 constexpr size_t kMostCommunicators = 6;
 constexpr size_t kMostRows = 12;
@@ -27,28 +28,22 @@ class Section {
   Section(const NcclTopology& topology, const std::function<std::string(uint64_t)>& place) : t_(topology), place_(place) {}
 
   NcclSection lines() {
-    out_.title = {"NCCL (from its log)", "NCCL（来自其日志）"};
+    out_.title = tr("NCCL (from its log)");
     if (t_.processes.empty()) return std::move(out_);
     processes();
     std::vector<const NcclCommunicator*> all;
     for (const NcclCommunicator& c : t_.communicators) all.push_back(&c);
     std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->ranks.size() > b->ranks.size(); });
     for (size_t i = 0; i < all.size() && i < kMostCommunicators; ++i) communicator(*all[i]);
-    if (all.size() > kMostCommunicators)
-      say(fmt::format("and {} more communicators", all.size() - kMostCommunicators),
-          fmt::format("另有 {} 个通信域", all.size() - kMostCommunicators));
+    if (all.size() > kMostCommunicators) say(tr("and {} more communicators", all.size() - kMostCommunicators));
     algorithms();
     warnings();
-    if (t_.left_out > 0)
-      say(fmt::format("{} items exceeded the limits and are omitted", t_.left_out), fmt::format("超出上限，略去 {} 项", t_.left_out));
+    if (t_.left_out > 0) say(tr("{} items exceeded the limits and are omitted", t_.left_out));
     return std::move(out_);
   }
 
  private:
-  void say(std::string english, std::string chinese = "") {
-    if (chinese.empty()) chinese = english;
-    out_.lines.push_back({std::move(english), std::move(chinese)});
-  }
+  void say(words::Message line) { out_.lines.push_back(std::move(line)); }
   const std::string& host(const NcclRank& rank) const { return t_.processes[rank.process].host; }
 
   void processes() {
@@ -68,12 +63,11 @@ class Section {
     if (hosts.size() > kMostRows) names += ", …";
     std::string version = versions.empty() ? "" : list(versions) + ", ";
     std::string net = networks.empty() ? "" : "; " + list(networks), by = interfaces.empty() ? "" : "; bootstrap " + list(interfaces);
-    say(fmt::format("{}{} processes on {} hosts ({}){}{}", version, t_.processes.size(), hosts.size(), names, net, by),
-        fmt::format("{}{} 个进程，{} 台主机（{}）{}{}", version, t_.processes.size(), hosts.size(), names, net, by));
+    say(tr("{}{} processes on {} hosts ({}){}{}", version, t_.processes.size(), hosts.size(), names, net, by));
   }
 
   void communicator(const NcclCommunicator& c) {
-    std::string id = c.id.empty() ? "without an id" : c.id, id_zh = c.id.empty() ? "（无 id）" : c.id;
+    words::Message id = c.id.empty() ? tr("without an id") : tr("{}", c.id);
     int complete = 0, channels = -1, nvls = 0;
     double slowest = -1, meeting = -1;
     std::vector<int> stopped = nccl_stopped(c);
@@ -89,19 +83,15 @@ class Section {
     if (nvls > 0) more += fmt::format("; NVLS {}", nvls);
     if (slowest >= 0) more += fmt::format("; init {:.2f} s", slowest);
     if (meeting >= 0) more += fmt::format(" (bootstrap {:.2f} s)", meeting);
-    say(fmt::format("communicator {}: {} of {} ranks seen, {} complete{}", id, c.ranks.size(), size, complete, more),
-        fmt::format("通信域 {}：见到 {} / {} 个 rank，{} 个完成{}", id_zh, c.ranks.size(), size, complete, more));
+    say(tr("communicator {}: {} of {} ranks seen, {} complete{}", id, c.ranks.size(), size, complete, more));
     ring(c);
     transports(c);
     for (size_t i = 0; i < stopped.size() && i < kMostStopped; ++i) {
       const NcclRank& rank = c.ranks.at(stopped[i]);
       doctor::Words phase = nccl_phase(rank);
-      say(fmt::format("  rank {} ({}) stopped: {}; {}: {}", stopped[i], host(rank), phase.english, place_(rank.last_line), rank.last),
-          fmt::format("  rank {}（{}）停在：{}；{}：{}", stopped[i], host(rank), phase.chinese, place_(rank.last_line), rank.last));
+      say(tr("  rank {} ({}) stopped: {}; {}: {}", stopped[i], host(rank), phase, place_(rank.last_line), rank.last));
     }
-    if (stopped.size() > kMostStopped)
-      say(fmt::format("  and {} more ranks", stopped.size() - kMostStopped),
-          fmt::format("  另有 {} 个 rank", stopped.size() - kMostStopped));
+    if (stopped.size() > kMostStopped) say(tr("  and {} more ranks", stopped.size() - kMostStopped));
   }
 
   void ring(const NcclCommunicator& c) {
@@ -109,7 +99,7 @@ class Section {
     std::string text;
     for (size_t i = 0; i < c.ring.size() && i < kMostRing; ++i) text += fmt::format("{}{}", i ? " " : "", c.ring[i]);
     if (c.ring.size() > kMostRing) text += " …";
-    say(fmt::format("  rings {}, the first: {}", c.rings, text), fmt::format("  {} 个环，第一个：{}", c.rings, text));
+    say(tr("  rings {}, the first: {}", c.rings, text));
   }
 
   // By pair of hosts: the transports, with how many pairs of ranks and channels use each.
@@ -130,26 +120,25 @@ class Section {
     widest = std::min<size_t>(widest, 60);
     for (const auto& [pair, ways] : rows) {
       if (told++ == kMostRows) {
-        say(fmt::format("  and {} more pairs of hosts", rows.size() - kMostRows), fmt::format("  另有 {} 对主机", rows.size() - kMostRows));
+        say(tr("  and {} more pairs of hosts", rows.size() - kMostRows));
         break;
       }
-      std::string text, text_zh;
+      words::Message text;
       for (const auto& [transport, use] : ways) {
         int each = use.channels / std::max(use.pairs, 1);
-        text += fmt::format("{}{} ({} {}, {} {})", text.empty() ? "" : ", ", transport, use.pairs, use.pairs == 1 ? "pair" : "pairs", each,
-                            each == 1 ? "channel" : "channels");
-        text_zh += fmt::format("{}{}（{} 对，{} 通道）", text_zh.empty() ? "" : "，", transport, use.pairs, each);
+        text.add(tr(", ##of clauses"),
+                 tr("{} ({} pair{}, {} channel{})", transport, use.pairs, use.pairs == 1 ? "" : "s", each, each == 1 ? "" : "s"));
       }
       size_t pad = widest - std::min(widest, pair.first.size() + pair.second.size());
       std::string hosts = fmt::format("  {} → {}{}  ", pair.first, pair.second, std::string(pad, ' '));
-      say(hosts + text, hosts + text_zh);
+      say(tr("{}{}", hosts, text));
     }
   }
 
   void algorithms() {
     std::string text;
     for (const auto& [name, count] : t_.algorithms) text += fmt::format("{}{} ×{}", text.empty() ? "" : ", ", name, count);
-    if (!text.empty()) say("algorithms: " + text, "算法：" + text);
+    if (!text.empty()) say(tr("algorithms: {}", text));
   }
 
   void warnings() {
@@ -157,12 +146,9 @@ class Section {
       const logs::NcclWarning& w = t_.warnings[i];
       const NcclProcess& p = t_.processes[w.process];
       std::string times = w.count > 1 ? fmt::format(" (×{})", w.count) : "";
-      say(fmt::format("warning, {}, {} pid {}: {}: {}{}", place_(w.line), p.host, p.pid, w.place, w.text, times),
-          fmt::format("警告，{}，{} pid {}：{}：{}{}", place_(w.line), p.host, p.pid, w.place, w.text, times));
+      say(tr("warning, {}, {} pid {}: {}: {}{}", place_(w.line), p.host, p.pid, w.place, w.text, times));
     }
-    if (t_.warnings.size() > kMostWarnings)
-      say(fmt::format("and {} more warnings", t_.warnings.size() - kMostWarnings),
-          fmt::format("另有 {} 条警告", t_.warnings.size() - kMostWarnings));
+    if (t_.warnings.size() > kMostWarnings) say(tr("and {} more warnings", t_.warnings.size() - kMostWarnings));
   }
 
   const NcclTopology& t_;

@@ -17,6 +17,7 @@ using logs::NcclEdge;
 using logs::NcclProcess;
 using logs::NcclRank;
 using logs::NcclTopology;
+using words::tr;
 
 constexpr size_t kMostNamed = 6;
 
@@ -66,8 +67,7 @@ class Judge {
         f.ranks_of_job = job;
         if (job) continue;
         std::string id = c.id.empty() ? "?" : c.id;
-        f.evidence = {fmt::format("in communicator {} of {} ranks: {}", id, c.size, f.evidence.english),
-                      fmt::format("在 {} 个 rank 的通信域 {} 中：{}", c.size, id, f.evidence.chinese)};
+        f.evidence = tr("in communicator {} of {} ranks: {}", id, c.size, f.evidence);
       }
     }
     std::stable_sort(findings_.begin(), findings_.end(), [](const NcclFinding& a, const NcclFinding& b) {
@@ -144,14 +144,11 @@ class Judge {
     }
     if (!on_socket.empty() && !with_ib.empty()) {
       std::string others = device.empty() ? joined(with_ib) : fmt::format("{} ({})", joined(with_ib), device);
-      std::string why = none_there.empty() ? "" : fmt::format("; NCCL found no InfiniBand on {}", joined(none_there));
-      std::string why_zh = none_there.empty() ? "" : fmt::format("；NCCL 在 {} 上没有找到 InfiniBand", joined(none_there));
+      doctor::Words why = none_there.empty() ? doctor::Words{} : tr("; NCCL found no InfiniBand on {}", joined(none_there));
       add("NCCL-SOCKET-DESPITE-IB", Severity::kWarning, nullptr, on_socket,
-          {fmt::format("{} uses sockets, although InfiniBand was found on {}{}", joined(on_socket), others, why),
-           fmt::format("{} 使用 socket，而 {} 上有 InfiniBand{}", joined(on_socket), others, why_zh)});
+          tr("{} uses sockets, although InfiniBand was found on {}{}", joined(on_socket), others, why));
     } else if (by_network.size() > 1) {
-      add("NCCL-TRANSPORT-DIFFERS", Severity::kError, nullptr, all_hosts(by_network),
-          {fmt::format("networks chosen: {}", said(by_network)), fmt::format("所选网络：{}", said(by_network))});
+      add("NCCL-TRANSPORT-DIFFERS", Severity::kError, nullptr, all_hosts(by_network), tr("networks chosen: {}", said(by_network)));
     }
   }
 
@@ -168,17 +165,14 @@ class Judge {
       by_choice[p.bootstrap_interface + " " + a].insert(p.host);
     }
     if (names.size() < 2 || nets.size() < 2 || !over_hosts()) return;
-    add("NCCL-INTERFACES-DIFFER", Severity::kWarning, nullptr, all_hosts(by_choice),
-        {fmt::format("interfaces chosen: {}", said(by_choice)), fmt::format("所选网卡：{}", said(by_choice))});
+    add("NCCL-INTERFACES-DIFFER", Severity::kWarning, nullptr, all_hosts(by_choice), tr("interfaces chosen: {}", said(by_choice)));
   }
 
   void settings() {
     std::set<std::string> pxn;
     for (const NcclProcess& p : t_.processes)
       if (is_set(p, "NCCL_PXN_DISABLE")) pxn.insert(p.host);
-    if (!pxn.empty())
-      add("PERF-PXN", Severity::kNote, nullptr, pxn,
-          {fmt::format("NCCL_PXN_DISABLE is set on {}", joined(pxn)), fmt::format("{} 设置了 NCCL_PXN_DISABLE", joined(pxn))});
+    if (!pxn.empty()) add("PERF-PXN", Severity::kNote, nullptr, pxn, tr("NCCL_PXN_DISABLE is set on {}", joined(pxn)));
   }
 
   // Who is missing; who stopped where.
@@ -196,28 +190,19 @@ class Judge {
       NcclFinding& f = add("NCCL-INIT-MISSING", Severity::kError, &c, {}, {});
       f.ranks = missing;
       f.lines = lines_of(c, stopped);
-      f.evidence = {fmt::format("{} of {} ranks in these logs began to initialise NCCL, and none completed; missing: rank {}",
-                                c.ranks.size(), c.size, base::format_ranges(missing)),
-                    fmt::format("这些日志中 {} / {} 个 rank 开始了 NCCL 初始化，都没有继续；缺少 rank {}", c.ranks.size(), c.size,
-                                base::format_ranges(missing))};
+      f.evidence = tr("{} of {} ranks in these logs began to initialise NCCL, and none completed; missing: rank {}", c.ranks.size(), c.size,
+                      base::format_ranges(missing));
       return;
     }
     bool connecting = std::all_of(stopped.begin(), stopped.end(), [&](int n) { return c.ranks.at(n).announced && !c.ranks.at(n).rings; });
-    std::string where, where_zh, pairs = connecting ? one_sided(c) : "";
-    for (const auto& [phase, ranks] : by_phase(c, stopped)) {
-      where += fmt::format("{}rank {}: {}", where.empty() ? "" : "; ", base::format_ranges(ranks), phase.first);
-      where_zh += fmt::format("{}rank {}：{}", where_zh.empty() ? "" : "；", base::format_ranges(ranks), phase.second);
-    }
-    if (!complete.empty()) {
-      where += fmt::format("; finished: rank {}", base::format_ranges(complete));
-      where_zh += fmt::format("；rank {} 已完成", base::format_ranges(complete));
-    }
-    if (!pairs.empty()) {
-      where += "; connections announced by one side only: " + pairs;
-      where_zh += "；只有一端宣告的连接：" + pairs;
-    }
-    NcclFinding& f = add(connecting ? "NCCL-CONNECT-STOPPED" : "NCCL-INIT-STOPPED", Severity::kError, &c, hosts_of(c, stopped),
-                         {std::move(where), std::move(where_zh)});
+    std::string pairs = connecting ? one_sided(c) : "";
+    doctor::Words where;
+    for (const auto& [phase, ranks] : by_phase(c, stopped))
+      where.add(tr("; "), tr("rank {}: {}", base::format_ranges(ranks), doctor::Words{phase.first, phase.second}));
+    if (!complete.empty()) where += tr("; finished: rank {}", base::format_ranges(complete));
+    if (!pairs.empty()) where += tr("; connections announced by one side only: {}", pairs);
+    NcclFinding& f =
+        add(connecting ? "NCCL-CONNECT-STOPPED" : "NCCL-INIT-STOPPED", Severity::kError, &c, hosts_of(c, stopped), std::move(where));
     f.ranks = stopped;
     f.lines = lines_of(c, stopped);
   }
@@ -268,8 +253,7 @@ class Judge {
       text += fmt::format("{}{}: rank {}", text.empty() ? "" : "; ", count, base::format_ranges(ranks));
       all.insert(all.end(), ranks.begin(), ranks.end());
     }
-    NcclFinding& f = add("NCCL-CHANNELS-DIFFER", Severity::kError, &c, hosts_of(c, all),
-                         {fmt::format("channels built: {}", text), fmt::format("建立的通道数：{}", text)});
+    NcclFinding& f = add("NCCL-CHANNELS-DIFFER", Severity::kError, &c, hosts_of(c, all), tr("channels built: {}", text));
     f.ranks = all;
   }
 
@@ -288,12 +272,11 @@ class Judge {
     }
     for (const auto& [host, pairs] : net)
       add(shm_off.count(host) ? "NCCL-SHM-OFF" : "NCCL-LOCAL-NETWORK", Severity::kWarning, &c, {host},
-          {fmt::format("on {}: {}", host, joined(pairs)), fmt::format("{} 上：{}", host, joined(pairs))});
+          tr("on {}: {}", host, joined(pairs)));
     for (const auto& [host, pairs] : shm) {
       bool some = p2p.count(host) != 0;
       add(p2p_off.count(host) ? "NCCL-P2P-OFF" : "NCCL-NO-P2P", some ? Severity::kNote : Severity::kWarning, &c, {host},
-          {fmt::format("on {}: {}{}", host, joined(pairs), some ? "; others have P2P" : ""),
-           fmt::format("{} 上：{}{}", host, joined(pairs), some ? "；其它成对 GPU 有 P2P" : "")});
+          tr("on {}: {}{}", host, joined(pairs), some ? tr("; others have P2P") : doctor::Words{}));
     }
   }
 
@@ -310,8 +293,7 @@ class Judge {
     }
     if (without.empty() || (with.empty() && said_so.empty())) return;
     add("NCCL-NO-GDR", Severity::kWarning, &c, without,
-        {fmt::format("InfiniBand without GPUDirect on {}{}", joined(without), with.empty() ? "" : "; with it on " + joined(with)),
-         fmt::format("{} 的 InfiniBand 没有 GPUDirect{}", joined(without), with.empty() ? "" : "；有的主机：" + joined(with))});
+        tr("InfiniBand without GPUDirect on {}{}", joined(without), with.empty() ? doctor::Words{} : tr("; with it on {}", joined(with))));
   }
 
   const NcclTopology& t_;
@@ -335,11 +317,11 @@ std::vector<int> nccl_stopped(const NcclCommunicator& c) {
 doctor::Words nccl_phase(const NcclRank& rank) {
   if (rank.destroyed || rank.aborted) return {};
   if (rank.complete && (rank.rings || !rank.announced)) return {};
-  if (rank.complete) return {"connecting channels at the first collective", "第一次集合通信时正在建立通道"};
-  if (rank.rings) return {"rings are connected, initialisation is not complete", "环已连接，初始化未完成"};
-  if (rank.announced) return {"connecting channels", "正在建立通道"};
-  if (rank.laid_out) return {"bootstrap complete, channels not yet announced", "bootstrap 已完成，尚未开始建立通道"};
-  return {"bootstrap: waiting for other ranks", "bootstrap 阶段：等待其它 rank"};
+  if (rank.complete) return tr("connecting channels at the first collective");
+  if (rank.rings) return tr("rings are connected, initialisation is not complete");
+  if (rank.announced) return tr("connecting channels");
+  if (rank.laid_out) return tr("bootstrap complete, channels not yet announced");
+  return tr("bootstrap: waiting for other ranks");
 }
 
 std::vector<NcclFinding> judge_nccl(const NcclTopology& topology) { return Judge(topology).findings(); }

@@ -26,13 +26,9 @@ void leftovers(const Situation& s, Findings& findings) {
       fix += fmt::format(" {}", l.pid);
       mine = mine && l.user == s.hosts[h].facts.machine.user;
     }
-    std::string more = left.size() > 1 ? fmt::format(" and {} more", left.size() - 1) : "";
-    std::string more_chinese = left.size() > 1 ? fmt::format(" 等 {} 个进程", left.size()) : "";
-    findings.on(h,
-                {fmt::format("pid {} of {}, {} old ({}): {}{}", first.pid, first.user, age(first.age_s), first.why, first.command, more),
-                 fmt::format("pid {}（用户 {}，已运行 {}；{}）：{}{}", first.pid, first.user, age(first.age_s), first.why, first.command,
-                             more_chinese)},
-                (mine ? "" : "sudo ") + fix);
+    Words what = tr("pid {} of {}, {} old ({}): {}", first.pid, first.user, age(first.age_s), first.why, first.command);
+    if (left.size() > 1) what = tr("{} and {} more", what, left.size() - 1, words::chinese_only(left.size()));
+    findings.on(h, what, (mine ? "" : "sudo ") + fix);
   }
 }
 
@@ -40,13 +36,12 @@ void leftovers(const Situation& s, Findings& findings) {
 void silent(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const HostView& host = s.hosts[h];
-    if (host.reached && !host.probed && !host.error.empty())
-      findings.on(h, {host.error, fmt::format("agent 已启动，但之后没有应答：{}", host.error)}, kLookAtLoad);
+    if (host.reached && !host.probed && !host.error.empty()) findings.on(h, tr("the agent started; then {}", host.error), kLookAtLoad);
   }
   for (const Blame& b : blame(s, [&](const hosts::Link& link) { return link.outcome == wire::LinkOutcome::kSilent; })) {
     bool known = std::any_of(b.hosts.begin(), b.hosts.end(), [&](size_t h) { return !s.hosts[h].probed; });
     std::string text = ways(s, b);
-    if (!known) findings.on(b.hosts, {text + ": connects, then no answer", text + "：能建立连接，之后没有应答"}, kLookAtLoad);
+    if (!known) findings.on(b.hosts, tr("{}: connects, then no answer", text), kLookAtLoad);
   }
 }
 

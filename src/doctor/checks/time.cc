@@ -52,11 +52,8 @@ std::string duration(int64_t ns) { return base::format_duration(std::chrono::nan
 
 Words skew_words(const Situation& s, const Skew& k) {
   std::string off = duration(std::abs(k.off_ns));
-  if (s.single())
-    return {fmt::format("its clock is {} {} this machine's", off, k.off_ns > 0 ? "ahead of" : "behind"),
-            fmt::format("它的时钟比本机{} {}", k.off_ns > 0 ? "快" : "慢", off)};
-  return {fmt::format("its clock is {} {} the others'", off, k.off_ns > 0 ? "ahead of" : "behind"),
-          fmt::format("它的时钟比其他机器{} {}", k.off_ns > 0 ? "快" : "慢", off)};
+  if (s.single()) return tr("its clock is {} {} this machine's", off, k.off_ns > 0 ? tr("ahead of") : tr("behind"));
+  return tr("its clock is {} {} the others'", off, k.off_ns > 0 ? tr("ahead of") : tr("behind"));
 }
 
 std::string set_clock(const HostView& h) {
@@ -81,12 +78,9 @@ void unsynced(const Situation& s, Findings& findings) {
     const machine::ClockFacts& c = s.hosts[h].facts.clock;
     if (!s.hosts[h].probed || c.synchronized != false || s.single()) continue;
     if (c.daemon.empty())
-      findings.on(h, {"the kernel's clock is not synchronised, and no time service was found", "内核时钟未同步，也没有发现时间同步服务"},
-                  "sudo apt install -y chrony");
+      findings.on(h, tr("the kernel's clock is not synchronised, and no time service was found"), "sudo apt install -y chrony");
     else
-      findings.on(h,
-                  {fmt::format("{} runs, but the kernel's clock is not synchronised", c.daemon),
-                   fmt::format("{} 在运行，但内核时钟未同步", c.daemon)},
+      findings.on(h, tr("{} runs, but the kernel's clock is not synchronised", c.daemon),
                   c.daemon == "chronyd" ? "chronyc sources -v" : "timedatectl timesync-status");
   }
 }
@@ -101,9 +95,7 @@ void zone_differs(const Situation& s, Findings& findings) {
   for (size_t z = 1; z < zones.size(); ++z) {
     const machine::ClockFacts& odd = s.hosts[zones[z].hosts[0]].facts.clock;
     double hours = static_cast<double>(odd.utc_offset_s - usual.utc_offset_s) / 3600;
-    findings.on(zones[z].hosts,
-                {fmt::format("time zone {}; elsewhere {}: its log lines read {:+g} h", odd.time_zone, usual.time_zone, hours),
-                 fmt::format("时区为 {}，其他机器为 {}：日志时间相差 {:+g} 小时", odd.time_zone, usual.time_zone, hours)},
+    findings.on(zones[z].hosts, tr("time zone {}; elsewhere {}: its log lines read {:+g} h", odd.time_zone, usual.time_zone, hours),
                 "sudo timedatectl set-timezone " + base::shell_quote(usual.time_zone));
   }
 }
@@ -114,7 +106,7 @@ void wrong_year(const Situation& s, Findings& findings) {
     int64_t wall = s.hosts[h].facts.clock.wall_ns;
     if (!s.hosts[h].probed || wall == 0 || wall >= k2024) continue;
     int64_t year = 1970 + wall / kSecond / 31'556'952;
-    findings.on(h, {fmt::format("its clock says it is {}", year), fmt::format("它的时钟显示现在是 {} 年", year)}, set_clock(s.hosts[h]));
+    findings.on(h, tr("its clock says it is {}", year), set_clock(s.hosts[h]));
   }
 }
 

@@ -93,7 +93,7 @@ std::optional<std::string> variable(const Situation& situation, const machine::L
 }
 
 Words place(const Situation& situation, const machine::LaunchLine& line) {
-  if (line.file.empty()) return {"the command", "命令"};
+  if (line.file.empty()) return tr("the command");
   std::string text = fmt::format("{}:{}", shown(situation, line.file), line.line);
   return {text, text};
 }

@@ -64,10 +64,7 @@ std::vector<const machine::Gpu*> gpus_of(const machine::GpuFacts& facts, const s
   return gpus;
 }
 
-std::string set_to(const Seen& s) { return s.value ? fmt::format("CUDA_VISIBLE_DEVICES={}", *s.value) : "CUDA_VISIBLE_DEVICES is not set"; }
-std::string set_to_zh(const Seen& s) {
-  return s.value ? fmt::format("CUDA_VISIBLE_DEVICES={}", *s.value) : "没有设置 CUDA_VISIBLE_DEVICES";
-}
+Words set_to(const Seen& s) { return s.value ? tr("CUDA_VISIBLE_DEVICES={}", *s.value) : tr("CUDA_VISIBLE_DEVICES is not set"); }
 
 bool has_devices(const Situation& s, size_t h) { return s.hosts[h].probed && !s.hosts[h].facts.gpus.devices.empty(); }
 

@@ -26,8 +26,7 @@ struct Seen {
   bool order_set = false;  // by the user, to a word CUDA knows
 };
 Seen seen(const Situation& situation, size_t host);
-std::string set_to(const Seen& seen);  // "CUDA_VISIBLE_DEVICES=0,2"
-std::string set_to_zh(const Seen& seen);
+Words set_to(const Seen& seen);  // "CUDA_VISIBLE_DEVICES=0,2"
 bool has_devices(const Situation& situation, size_t host);
 std::vector<const machine::Gpu*> gpus_of(const machine::GpuFacts& facts, const std::vector<int64_t>& indices);
 

@@ -74,9 +74,9 @@ std::string_view torch_name_of(std::string_view name) {
   return first_name("known", [&](std::string_view known) { return known.starts_with("TORCH_") && known.substr(6) == name; });
 }
 
-base::Bilingual advice_on_name(std::string_view name) {
+words::Message advice_on_name(std::string_view name) {
   codes::ValueRow row = codes::values("variables-misnamed").find(name);
-  return row.empty() ? base::Bilingual{} : base::Bilingual{row[1], row[2]};
+  return row.empty() ? words::Message{} : words::Message{std::string(row[1]), std::string(row[2])};
 }
 
 bool is_known_name(std::string_view name) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/language.h"
+#include "words/message.h"
 
 namespace phalanx::doctor {
 
@@ -33,7 +33,7 @@ bool is_others_nccl_name(std::string_view name);
 // Torch's own names, first with NCCL_, since 2.2 with TORCH_NCCL_: "TORCH_NCCL_BLOCKING_WAIT" for "NCCL_BLOCKING_WAIT"; else empty.
 std::string_view torch_name_of(std::string_view name);
 // What to use for a name that never was one but is seen in the wild ("NCCL_TIMEOUT"); empty: not such a name.
-base::Bilingual advice_on_name(std::string_view name);
+words::Message advice_on_name(std::string_view name);
 
 // The known name a person probably meant: edit distance 1, from 12 letters on 2, or blanks and case aside the same. Empty: none, or the
 // name is known.

@@ -35,13 +35,9 @@ Words host_names(const Situation& s, const std::vector<size_t>& hosts) {
   for (size_t i = 0; i < hosts.size() && i < kMost; ++i) {
     const std::string& name = s.hosts[hosts[i]].name;
     bool last = i + 1 == hosts.size();
-    words.english += (i == 0 ? "" : last ? " and " : ", ") + name;
-    words.chinese += (i == 0 ? "" : "、") + name;
+    words.add(last ? tr(" and ") : tr(", "), tr("{}", name));
   }
-  if (hosts.size() > kMost) {
-    words.english += fmt::format(" and {} more", hosts.size() - kMost);
-    words.chinese += fmt::format(" 等 {} 台", hosts.size());
-  }
+  if (hosts.size() > kMost) words += tr(" and {} more", hosts.size() - kMost, words::chinese_only(hosts.size()));
   return words;
 }
 

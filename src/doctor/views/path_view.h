@@ -19,7 +19,7 @@ struct PathOnHosts {
 std::vector<PathOnHosts> paths_on_hosts(const Situation& s, std::initializer_list<std::string_view> roles);
 
 bool is_hung(const Situation& s, size_t host, const std::string& path);
-// "gpu01, gpu02 and gpu03"; Chinese "gpu01、gpu02、gpu03".
+// "gpu01, gpu02 and gpu03".
 Words host_names(const Situation& s, const std::vector<size_t>& hosts);
 bool contains(const std::string& text, std::string_view part);
 

@@ -11,6 +11,7 @@ namespace {
 
 using doctor::Situation;
 using doctor::Words;
+using words::tr;
 
 std::string speed(int64_t mbps) {
   if (mbps <= 0) return "";
@@ -21,20 +22,17 @@ std::string speed(int64_t mbps) {
 Words compared(const std::vector<Network>& shared, const Network& network) {
   size_t at = 0;
   while (at < shared.size() && shared[at].name != network.name) ++at;
-  if (at > 0 && at < shared.size())
-    return {fmt::format("the first of {} shared networks that passed the connection test", shared.size()),
-            fmt::format("{} 个共有网络中第一个通过连接测试的", shared.size())};
-  if (shared.size() < 2) return {"the only network all hosts share", "所有主机唯一共有的网络"};
+  if (at > 0 && at < shared.size()) return tr("the first of {} shared networks that passed the connection test", shared.size());
+  if (shared.size() < 2) return tr("the only network all hosts share");
   std::vector<std::string> others;
   for (const Network& n : shared)
     if (n.name != network.name && others.size() < 3) others.push_back(n.name + speed(n.speed_mbps));
   bool faster = network.speed_mbps > 0 && std::all_of(shared.begin(), shared.end(), [&](const Network& n) {
                   return n.name == network.name || n.speed_mbps < network.speed_mbps;
                 });
-  std::string list = base::join(others, "; "), list_zh = base::join(others, "；");
-  return faster
-             ? Words{"the fastest network all hosts share (also: " + list + ")", "所有主机共有的网络中最快的（另有：" + list_zh + "）"}
-             : Words{"first of the networks all hosts share (also: " + list + ")", "所有主机共有的网络中的首选（另有：" + list_zh + "）"};
+  Words list;
+  for (const std::string& other : others) list.add(tr("; "), tr("{}", other));
+  return faster ? tr("the fastest network all hosts share (also: {})", list) : tr("first of the networks all hosts share (also: {})", list);
 }
 
 const machine::Interface* interface_of(const doctor::HostView& host, const std::string& name) {
@@ -52,11 +50,10 @@ Words about_ipoib(const Situation& situation, const std::vector<Network>& shared
   if (is_ipoib(network)) {
     bool ethernet = std::any_of(shared.begin(), shared.end(), [&](const Network& n) { return !is_ipoib(n); });
     if (!ethernet) return {};
-    return {"IPoIB, because Ethernet here is at most 1 Gbit/s", "因以太网不超过 1 Gbit/s，故用 IPoIB"};
+    return tr("IPoIB, because Ethernet here is at most 1 Gbit/s");
   }
   if (std::none_of(shared.begin(), shared.end(), is_ipoib)) return {};
-  return {"IPoIB is not used for the rendezvous: it depends on the subnet manager, and NCCL uses InfiniBand through verbs anyway",
-          "会合不使用 IPoIB：IPoIB 依赖子网管理器，而 NCCL 本来就通过 verbs 使用 InfiniBand"};
+  return tr("IPoIB is not used for the rendezvous: it depends on the subnet manager, and NCCL uses InfiniBand through verbs anyway");
 }
 
 }  // namespace
@@ -68,7 +65,7 @@ void choose_address(const Situation& situation, const GpuRequest& wish, const Ne
   for (size_t h = 0; h < situation.hosts.size(); ++h) {
     HostChoice& choice = choices.hosts[h];
     if (!whole) {
-      choice.address_why = {"no network common to all hosts was found", "未发现所有主机共有的网络"};
+      choice.address_why = tr("no network common to all hosts was found");
       continue;
     }
     choice.address = network.addresses[h];
@@ -77,30 +74,27 @@ void choose_address(const Situation& situation, const GpuRequest& wish, const Ne
     const machine::Interface* interface = interface_of(situation.hosts[h], choice.interface);
     std::string where = network.name + (interface ? speed(interface->speed_mbps) : "");
     auto add = [&](const Words& more) {
-      if (more.english.empty()) return;
-      why.english += (why.english.empty() ? "" : "; ") + more.english;
-      why.chinese += (why.chinese.empty() ? "" : "；") + more.chinese;
+      if (!more.empty()) why.add(tr("; "), more);
     };
     if (!wish.interface.empty()) {
-      add({"from --iface (" + where + ")", "按 --iface 指定（" + where + "）"});
+      add(tr("from --iface ({})", where));
       continue;
     }
     if (situation.single()) {
-      add({"only one host: rendezvous on loopback", "只有一台主机：各 rank 在环回地址上会合"});
+      add(tr("only one host: rendezvous on loopback"));
       continue;
     }
     if (network.routed) {
-      add({"no network is common to all hosts: the source address that this host uses to reach the others",
-           "各主机没有共同网段：取本机到达其他主机所用的源地址"});
+      add(tr("no network is common to all hosts: the source address that this host uses to reach the others"));
     } else {
-      add({where, where});
+      add(tr("{}", where));
       add(compared(shared, network));
       add(about_ipoib(situation, shared, network, h));
     }
     std::vector<std::string> nowhere = decoys(situation, h, owned);
-    if (!nowhere.empty())
-      add({base::join(nowhere, ", ") + (nowhere.size() == 1 ? " leads" : " lead") + " to no other host",
-           base::join(nowhere, "、") + " 不通往其他主机"});
+    Words list;
+    for (const std::string& name : nowhere) list.add(tr(", "), tr("{}", name));
+    if (!nowhere.empty()) add(tr("{} {} to no other host", list, nowhere.size() == 1 ? "leads" : "lead"));
   }
 }
 

@@ -8,6 +8,7 @@ namespace phalanx::job {
 
 using doctor::Situation;
 using doctor::Words;
+using words::tr;
 
 std::optional<std::string> users_word(const Situation& situation, size_t host, const std::string& name) {
   if (std::optional<std::string> value = situation.variable(host, name)) return value;
@@ -26,12 +27,10 @@ Words host_names(const Situation& situation, const std::vector<size_t>& hosts) {
   auto name = [&](size_t at) { return situation.hosts[hosts[at]].name; };
   switch (hosts.size()) {
     case 0: return {};
-    case 1: return {name(0), name(0)};
-    case 2: return {name(0) + " and " + name(1), name(0) + " 和 " + name(1)};
-    case 3: return {name(0) + ", " + name(1) + " and " + name(2), name(0) + "、" + name(1) + " 和 " + name(2)};
-    default:
-      return {fmt::format("{}, {} and {} more", name(0), name(1), hosts.size() - 2),
-              fmt::format("{}、{} 等 {} 台", name(0), name(1), hosts.size())};
+    case 1: return tr("{}", name(0));
+    case 2: return tr("{} and {}", name(0), name(1));
+    case 3: return tr("{}, {} and {}", name(0), name(1), name(2));
+    default: return tr("{}, {} and {} more", name(0), name(1), hosts.size() - 2, words::chinese_only(hosts.size()));
   }
 }
 

@@ -19,6 +19,7 @@ namespace {
 using doctor::HostView;
 using doctor::Situation;
 using doctor::Words;
+using words::tr;
 
 const machine::Gpu* find(const HostView& host, int index) {
   for (const machine::Gpu& g : host.facts.gpus.devices)
@@ -50,7 +51,7 @@ void bind(const Situation& situation, size_t h, HostChoice& choice) {
   size_t with_cpus = static_cast<size_t>(std::count_if(nodes.begin(), nodes.end(), [](const std::string& n) { return !n.empty(); }));
   if (!choice.has_gpus || with_cpus < 2) return;
   if (std::string by = bound_by(situation, h); !by.empty()) {
-    choice.cpus_why = {"not bound: " + by + " decides", "未绑定：由 " + by + " 决定"};
+    choice.cpus_why = tr("not bound: {} decides", by);
     return;
   }
   CpuList online;
@@ -63,8 +64,7 @@ void bind(const Situation& situation, size_t h, HostChoice& choice) {
     CpuList cpus = gpu ? intersect(near(host, *gpu), allowed) : CpuList{};
     if (cpus.empty()) {
       if (gpu && !near(host, *gpu).empty())
-        choice.cpus_why = {fmt::format("not bound: no CPU near GPU {} may be used (cpuset {})", gpu->index, host.facts.limits.cpuset),
-                           fmt::format("未绑定：GPU {} 附近没有可用的 CPU（cpuset {}）", gpu->index, host.facts.limits.cpuset)};
+        choice.cpus_why = tr("not bound: no CPU near GPU {} may be used (cpuset {})", gpu->index, host.facts.limits.cpuset);
       return;
     }
     if (cpus == allowed) return;  // near all of them: nothing to gain
@@ -77,8 +77,7 @@ void bind(const Situation& situation, size_t h, HostChoice& choice) {
     for (size_t i = 0; i < ranks.size(); ++i) lists[ranks[i]] = text_of(shares[i]);
   }
   choice.rank_cpus = std::move(lists);
-  choice.cpus_why = {"CPUs of the NUMA node of the rank's GPU, shared evenly by its ranks",
-                     "rank 所用 GPU 所在 NUMA 节点的 CPU，由该节点上的各 rank 均分"};
+  choice.cpus_why = tr("CPUs of the NUMA node of the rank's GPU, shared evenly by its ranks");
 }
 
 }  // namespace
@@ -92,21 +91,16 @@ void choose_threads(const Situation& situation, const GpuRequest& wish, Choices&
     if (std::optional<std::string> set = situation.variable(h, "OMP_NUM_THREADS")) {
       base::Result<int64_t> threads = base::parse_int(base::split(*set, ',')[0], 1, 1 << 20);
       if (threads.ok() && *threads * ranks > cpus && *threads > 1)
-        choices.remarks.push_back({fmt::format("{}: your OMP_NUM_THREADS={} starts {} threads for {} ranks on {} CPUs",
-                                               situation.hosts[h].name, *threads, *threads * ranks, ranks, cpus),
-                                   fmt::format("{}：你设置的 OMP_NUM_THREADS={} 使 {} 个 rank 共有 {} 个线程，而 CPU 只有 {} 个",
-                                               situation.hosts[h].name, *threads, ranks, *threads * ranks, cpus)});
+        choices.remarks.push_back(tr("{}: your OMP_NUM_THREADS={} starts {} threads for {} ranks on {} CPUs", situation.hosts[h].name,
+                                     *threads, *threads * ranks, ranks, cpus));
       continue;
     }
     bool quota = facts.limits.cpu_quota > 0 && facts.limits.cpu_quota < static_cast<double>(cpus);
     if (ranks == 1 && !quota) continue;  // a thread per CPU is what OpenMP starts by itself
-    std::string of = quota ? fmt::format("{:g} CPUs (the cgroup's quota)", facts.limits.cpu_quota) : fmt::format("{} CPUs", cpus);
-    std::string of_zh = quota ? fmt::format("{:g} 个 CPU（cgroup 配额）", facts.limits.cpu_quota) : fmt::format("{} 个 CPU", cpus);
+    Words of = quota ? tr("{:g} CPUs (the cgroup's quota)", facts.limits.cpu_quota) : tr("{} CPUs", cpus);
     choices.hosts[h].settings.push_back(
-        {"OMP_NUM_THREADS",
-         std::to_string(each),
-         {fmt::format("{} / {} rank{}; if unset, every rank starts one thread per CPU", of, ranks, ranks == 1 ? "" : "s"),
-          fmt::format("{} / {} 个 rank；不设置则每个 rank 都按 CPU 总数开线程", of_zh, ranks)}});
+        {"OMP_NUM_THREADS", std::to_string(each),
+         tr("{} / {} rank{}; if unset, every rank starts one thread per CPU", of, ranks, ranks == 1 ? "" : "s")});
   }
 }
 

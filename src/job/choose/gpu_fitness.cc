@@ -11,6 +11,7 @@ namespace {
 
 using doctor::Words;
 using machine::Gpu;
+using words::tr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
@@ -50,25 +51,16 @@ std::string model_of(const Gpu& gpu) {
 }
 
 std::optional<Words> unfit(const Gpu& gpu, const machine::SoftwareFacts& software) {
-  if (!gpu.fault.empty())
-    return Words{fmt::format("GPU {} does not answer ({})", gpu.index, gpu.fault),
-                 fmt::format("GPU {} 无响应（{}）", gpu.index, gpu.fault)};
-  if (gpu.remap_failed)
-    return Words{fmt::format("GPU {} has failed memory (row remapping failed)", gpu.index),
-                 fmt::format("GPU {} 显存损坏（行重映射失败）", gpu.index)};
-  if (gpu.mig.value_or(false))
-    return Words{fmt::format("GPU {} is split by MIG", gpu.index), fmt::format("GPU {} 启用了 MIG 切分", gpu.index)};
-  if (gpu.compute_mode == "prohibited")
-    return Words{fmt::format("GPU {} is in compute mode \"prohibited\"", gpu.index),
-                 fmt::format("GPU {} 的计算模式为 prohibited（禁止计算）", gpu.index)};
+  if (!gpu.fault.empty()) return tr("GPU {} does not answer ({})", gpu.index, gpu.fault);
+  if (gpu.remap_failed) return tr("GPU {} has failed memory (row remapping failed)", gpu.index);
+  if (gpu.mig.value_or(false)) return tr("GPU {} is split by MIG", gpu.index);
+  if (gpu.compute_mode == "prohibited") return tr("GPU {} is in compute mode \"prohibited\"", gpu.index);
   int64_t capability = gpu.cc_major * 10 + gpu.cc_minor;
   const std::vector<std::string>& archs = software.torch_archs;
   if (capability > 0 && !archs.empty() &&
       std::none_of(archs.begin(), archs.end(), [&](const std::string& a) { return !a.empty() && runs_on(a, capability); }))
-    return Words{fmt::format("this build of torch does not support GPU {} ({}, {}.{}); it was compiled for {}", gpu.index, gpu.name,
-                             gpu.cc_major, gpu.cc_minor, base::join(archs, " ")),
-                 fmt::format("此 torch 不支持 GPU {}（{}，{}.{}）；其编译目标为 {}", gpu.index, gpu.name, gpu.cc_major, gpu.cc_minor,
-                             base::join(archs, " "))};
+    return tr("this build of torch does not support GPU {} ({}, {}.{}); it was compiled for {}", gpu.index, gpu.name, gpu.cc_major,
+              gpu.cc_minor, base::join(archs, " "));
   return std::nullopt;
 }
 
@@ -79,14 +71,12 @@ std::optional<Words> busy(const Gpu& gpu) {
     if (draws_the_desktop(p.name) || (p.used_bytes > 0 && p.used_bytes < kContextBytes)) continue;
     std::string who = fmt::format("{}{} {}", p.user.empty() ? "" : p.user + ": ", p.name.empty() ? "pid" : p.name, p.pid);
     std::string holds = p.used_bytes > 0 ? ", " + base::format_bytes(static_cast<uint64_t>(p.used_bytes)) : "";
-    return Words{fmt::format("GPU {} is busy ({}{})", gpu.index, who, holds),
-                 fmt::format("GPU {} 正被占用（{}{}）", gpu.index, who, holds)};
+    return tr("GPU {} is busy ({}{})", gpu.index, who, holds);
   }
   // Processes of another pid namespace are counted by the driver and not listed.
   if (gpu.memory_used_bytes - explained <= std::max(kGiB, gpu.memory_bytes / 10)) return std::nullopt;
   std::string used = base::format_bytes(static_cast<uint64_t>(gpu.memory_used_bytes));
-  return Words{fmt::format("GPU {} is busy ({} in use by processes that are not visible here)", gpu.index, used),
-               fmt::format("GPU {} 正被占用（{} 显存被此处不可见的进程占用）", gpu.index, used)};
+  return tr("GPU {} is busy ({} in use by processes that are not visible here)", gpu.index, used);
 }
 
 }  // namespace phalanx::job

@@ -13,6 +13,7 @@ using doctor::HostView;
 using doctor::Situation;
 using doctor::Words;
 using machine::Gpu;
+using words::tr;
 
 const Gpu* find(const HostView& host, int64_t index) {
   for (const Gpu& g : host.facts.gpus.devices)
@@ -33,12 +34,8 @@ void read_list(const HostView& host, const std::vector<int>& list, GpuPool& pool
     bool twice = gpu && std::find(pool.given.begin(), pool.given.end(), gpu) != pool.given.end();
     if (gpu && !twice) pool.given.push_back(gpu);
     size_t n = host.facts.gpus.devices.size();
-    if (!gpu)
-      choices.refusals.push_back({fmt::format("{}: GPU {} was requested, but the host has {}", host.name, index, n),
-                                  fmt::format("{}：要求使用 GPU {}，而该主机只有 {} 块", host.name, index, n)});
-    if (twice)
-      choices.refusals.push_back(
-          {fmt::format("{}: GPU {} was requested twice", host.name, index), fmt::format("{}：重复要求使用 GPU {}", host.name, index)});
+    if (!gpu) choices.refusals.push_back(tr("{}: GPU {} was requested, but the host has {}", host.name, index, n));
+    if (twice) choices.refusals.push_back(tr("{}: GPU {} was requested twice", host.name, index));
   }
 }
 
@@ -66,11 +63,9 @@ void compare_orders(const HostView& host, const std::string& value, const std::v
     list += fmt::format("{}GPU {} ({})", list.empty() ? "" : ", ", index, gpu ? gpu->name : "");
   }
   choices.remarks.push_back(
-      {fmt::format("{}: CUDA_VISIBLE_DEVICES={} without CUDA_DEVICE_ORDER=PCI_BUS_ID numbers the fastest GPU first, and selects {} in "
-                   "nvidia-smi's numbering",
-                   host.name, value, list),
-       fmt::format("{}：CUDA_VISIBLE_DEVICES={} 未配合 CUDA_DEVICE_ORDER=PCI_BUS_ID，按由快到慢编号，实际选中 nvidia-smi 中的 {}",
-                   host.name, value, list)});
+      tr("{}: CUDA_VISIBLE_DEVICES={} without CUDA_DEVICE_ORDER=PCI_BUS_ID numbers the fastest GPU first, and selects {} in nvidia-smi's "
+         "numbering",
+         host.name, value, list));
 }
 
 void read_visible(const Situation& situation, size_t h, const std::string& value, GpuPool& pool, Choices& choices) {
@@ -99,18 +94,16 @@ GpuPool look_at_gpus(const Situation& situation, const GpuRequest& wish, size_t 
   pool.insisted = list || wish.count;
   pool.asked = wish.count ? *wish.count : h < wish.ranks.size() ? wish.ranks[h] : 0;
   if (devices == 0) {
-    if (host.probed && pool.insisted)
-      choices.refusals.push_back({host.name + ": GPUs were requested, but none was found", host.name + "：要求使用 GPU，但未发现任何 GPU"});
+    if (host.probed && pool.insisted) choices.refusals.push_back(tr("{}: GPUs were requested, but none was found", host.name));
     return pool;
   }
   Words& why = choices.hosts[h].gpus_why;
   if (!list && visible && visible->rfind("MIG-", 0) == 0) {
-    why = {"CUDA_VISIBLE_DEVICES names MIG devices: left as it is", "CUDA_VISIBLE_DEVICES 指定的是 MIG 设备：保持原样"};
+    why = tr("CUDA_VISIBLE_DEVICES names MIG devices: left as it is");
     return pool;
   }
   if (!pool.insisted && pool.asked > devices) {
-    why = {fmt::format("{} ranks on {} GPUs: none is assigned, each rank chooses for itself", pool.asked, devices),
-           fmt::format("{} 个 rank 共用 {} 块 GPU：不作分配，由各 rank 自行选择", pool.asked, devices)};
+    why = tr("{} ranks on {} GPUs: none is assigned, each rank chooses for itself", pool.asked, devices);
     return pool;
   }
   pool.open = true;

@@ -24,6 +24,7 @@ using doctor::HostView;
 using doctor::Situation;
 using doctor::Words;
 using machine::Gpu;
+using words::tr;
 
 constexpr int kNoLimit = 1 << 20;
 
@@ -80,10 +81,8 @@ std::vector<const Gpu*> take(const GpuPool& pool, const std::string& model, int 
 
 void set_variables(const Situation& situation, size_t h, HostChoice& choice) {
   const HostView& host = situation.hosts[h];
-  choice.settings.push_back({"CUDA_DEVICE_ORDER",
-                             "PCI_BUS_ID",
-                             {"number GPUs as nvidia-smi does; CUDA's default order puts the fastest first",
-                              "使 GPU 编号与 nvidia-smi 一致；CUDA 默认按速度由快到慢编号"}});
+  choice.settings.push_back(
+      {"CUDA_DEVICE_ORDER", "PCI_BUS_ID", tr("number GPUs as nvidia-smi does; CUDA's default order puts the fastest first")});
   std::vector<int64_t> order = machine::enumerate_gpus(host.facts.gpus, machine::CudaOrder::kPciBusId).devices;
   std::string value;
   std::vector<int64_t> used(choice.gpus.begin(), choice.gpus.end());
@@ -91,19 +90,13 @@ void set_variables(const Situation& situation, size_t h, HostChoice& choice) {
   if (used == order && !visible) return;
   for (int64_t index : used)  // a card that does not answer has no number in CUDA, and those behind it move up
     value += (value.empty() ? "" : ",") + std::to_string(std::find(order.begin(), order.end(), index) - order.begin());
-  choice.settings.push_back(
-      {"CUDA_VISIBLE_DEVICES", value,
-       visible ? Words{"the GPUs selected by your value, numbered in PCI order", "即你的取值所选中的 GPU，按 PCI 顺序编号"}
-               : Words{"only the GPUs chosen above", "仅限上面选出的 GPU"}});
+  choice.settings.push_back({"CUDA_VISIBLE_DEVICES", value,
+                             visible ? tr("the GPUs selected by your value, numbered in PCI order") : tr("only the GPUs chosen above")});
 }
 
 void too_few(const HostView& host, const GpuPool& pool, size_t used, Choices& choices) {
-  Words words{fmt::format("{}: {} GPU{} requested, {} available", host.name, pool.asked, pool.asked == 1 ? "" : "s", used),
-              fmt::format("{}：需要 {} 块 GPU，只有 {} 块可用", host.name, pool.asked, used)};
-  for (const Words& why : pool.left_out) {
-    words.english += "; " + why.english;
-    words.chinese += "；" + why.chinese;
-  }
+  Words words = tr("{}: {} GPU{} requested, {} available", host.name, pool.asked, pool.asked == 1 ? "" : "s", used);
+  for (const Words& why : pool.left_out) words.add(tr("; "), why);
   (pool.insisted ? choices.refusals : choices.remarks).push_back(std::move(words));
 }
 
@@ -113,13 +106,8 @@ void note_mixture(const Situation& situation, const std::vector<std::set<std::st
     for (const std::string& model : models[h]) hosts_of[model].push_back(h);
   if (hosts_of.size() < 2) return;
   Words list;
-  for (const auto& [model, hosts] : hosts_of) {
-    Words names = host_names(situation, hosts);
-    list.english += (list.english.empty() ? "" : "; ") + model + ": " + names.english;
-    list.chinese += (list.chinese.empty() ? "" : "；") + model + "：" + names.chinese;
-  }
-  choices.remarks.push_back({"GPUs of different models in one job: every step waits for the slowest GPU (" + list.english + ")",
-                             "同一任务中 GPU 型号不一：每一步都要等最慢的卡（" + list.chinese + "）"});
+  for (const auto& [model, hosts] : hosts_of) list.add(tr("; "), tr("{}: {}", model, host_names(situation, hosts)));
+  choices.remarks.push_back(tr("GPUs of different models in one job: every step waits for the slowest GPU ({})", list));
 }
 
 }  // namespace
@@ -148,18 +136,13 @@ void choose_gpus(const Situation& situation, const GpuRequest& wish, Choices& ch
     }
     const std::string& other = situation.hosts[least.host].name;
     explain_gpus(situation.hosts[h].facts.gpus, pool, used,
-                 pool.asked > 0 ? Words{"the requested number", "数量按要求"}
-                                : Words{"the same number as " + other + " (to use more: --gpus HOST:LIST)",
-                                        "与 " + other + " 的数量一致（要用更多：--gpus 主机:列表）"},
-                 choice);
+                 pool.asked > 0 ? tr("the requested number") : tr("the same number as {} (to use more: --gpus HOST:LIST)", other), choice);
     judge_gpus(situation.hosts[h], pool, used, choices);
     if (static_cast<int>(used.size()) < pool.asked) {
       too_few(situation.hosts[h], pool, used.size(), choices);
       if (!pool.insisted) {  // slots are not only for GPUs: the ranks start, and what they find is theirs
         choice.gpus.clear();
-        choice.gpus_why = {
-            fmt::format("{} ranks on {} usable GPUs: none is assigned, each rank chooses for itself", pool.asked, used.size()),
-            fmt::format("{} 个 rank 而可用 GPU 为 {} 块：不作分配，由各 rank 自行选择", pool.asked, used.size())};
+        choice.gpus_why = tr("{} ranks on {} usable GPUs: none is assigned, each rank chooses for itself", pool.asked, used.size());
       }
     }
     choice.has_gpus = !choice.gpus.empty();

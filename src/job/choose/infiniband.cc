@@ -20,6 +20,7 @@ namespace {
 
 using doctor::Situation;
 using doctor::Words;
+using words::tr;
 
 void sockets_for_all(const Situation& situation, const std::vector<size_t>& with, const std::vector<size_t>& without, Choices& choices) {
   const machine::InfinibandFacts& best = situation.hosts[with[0]].facts.infiniband;
@@ -29,22 +30,16 @@ void sockets_for_all(const Situation& situation, const std::vector<size_t>& with
   for (size_t h = 0; h < situation.hosts.size(); ++h)
     if (!users_word(situation, h, "NCCL_IB_DISABLE"))
       choices.hosts[h].settings.push_back(
-          {"NCCL_IB_DISABLE",
-           "1",
-           {names.english + " cannot use InfiniBand (" + why.english + "): all hosts use sockets, otherwise the job would hang",
-            names.chinese + " 无法使用 InfiniBand（" + why.chinese + "）：全部改走 socket，否则会挂起"}});
+          {"NCCL_IB_DISABLE", "1", tr("{} cannot use InfiniBand ({}): all hosts use sockets, otherwise the job would hang", names, why)});
   choices.remarks.push_back(
-      {fmt::format("InfiniBand is unused: {:.0f} Gbit/s per host on {}, none on {} ({}). The job runs over sockets, many times slower; "
-                   "repair {} before a long run",
-                   rate, host_names(situation, with).english, names.english, why.english, without.size() == 1 ? "it" : "them"),
-       fmt::format("InfiniBand 被闲置：{} 每台有 {:.0f} Gbit/s，而 {} 没有（{}）。任务将走 socket，慢许多倍；长时间训练前应先修复",
-                   host_names(situation, with).chinese, rate, names.chinese, why.chinese)});
+      tr("InfiniBand is unused: {:.0f} Gbit/s per host on {}, none on {} ({}). The job runs over sockets, many times slower; repair {} "
+         "before a long run",
+         rate, host_names(situation, with), names, why, without.size() == 1 ? "it" : "them"));
   for (size_t h = 0; h < situation.hosts.size(); ++h)
     if (std::optional<std::string> set = users_word(situation, h, "NCCL_IB_DISABLE"); set && *set == "0")
       choices.remarks.push_back(
-          {situation.hosts[h].name +
-               ": with your NCCL_IB_DISABLE=0 this host waits for InfiniBand peers, but the other hosts do not use InfiniBand",
-           situation.hosts[h].name + "：你设置了 NCCL_IB_DISABLE=0：本机会等待 InfiniBand 对端，而其他主机不使用 InfiniBand"});
+          tr("{}: with your NCCL_IB_DISABLE=0 this host waits for InfiniBand peers, but the other hosts do not use InfiniBand",
+             situation.hosts[h].name));
 }
 
 void one_link_layer(const Situation& situation, Choices& choices) {
@@ -64,11 +59,8 @@ void one_link_layer(const Situation& situation, Choices& choices) {
     for (size_t h = 0; h < situation.hosts.size(); ++h)
       if (!users_word(situation, h, "NCCL_IB_DISABLE"))
         choices.hosts[h].settings.push_back(
-            {"NCCL_IB_DISABLE",
-             "1",
-             {"some hosts have InfiniBand, others RoCE: they cannot be connected", "有的主机是 InfiniBand，有的是 RoCE，两者无法互连"}});
-    choices.remarks.push_back({"some hosts have InfiniBand, others RoCE: the job runs over sockets, many times slower",
-                               "有的主机是 InfiniBand，有的是 RoCE：任务将走 socket，慢许多倍"});
+            {"NCCL_IB_DISABLE", "1", tr("some hosts have InfiniBand, others RoCE: they cannot be connected")});
+    choices.remarks.push_back(tr("some hosts have InfiniBand, others RoCE: the job runs over sockets, many times slower"));
     return;
   }
   bool keep_roce = !on_all[0] || (on_all[1] && least[1] > least[0]);
@@ -81,12 +73,9 @@ void one_link_layer(const Situation& situation, Choices& choices) {
     if (others.empty()) continue;
     std::string list = base::join(others, ",");
     const char* layer = keep_roce ? "InfiniBand" : "RoCE";
-    choices.hosts[h].settings.push_back(
-        {"NCCL_IB_HCA",
-         "^=" + list,
-         {fmt::format("{} {} {}; NCCL cannot connect it to the selected {} ports", list, others.size() == 1 ? "is" : "are", layer,
-                      keep_roce ? "RoCE" : "InfiniBand"),
-          fmt::format("{} 是 {}；NCCL 无法将其与要用的 {} 端口互连", list, layer, keep_roce ? "RoCE" : "InfiniBand")}});
+    choices.hosts[h].settings.push_back({"NCCL_IB_HCA", "^=" + list,
+                                         tr("{} {} {}; NCCL cannot connect it to the selected {} ports", list,
+                                            others.size() == 1 ? "is" : "are", layer, keep_roce ? "RoCE" : "InfiniBand")});
   }
 }
 
@@ -105,8 +94,7 @@ void choose_infiniband(const Situation& situation, Choices& choices) {
   one_link_layer(situation, choices);
   for (size_t h = 0; h < situation.hosts.size(); ++h)
     if (users_word(situation, h, "NCCL_IB_DISABLE").value_or("0") == "1")
-      choices.remarks.push_back({situation.hosts[h].name + ": your NCCL_IB_DISABLE=1 leaves working InfiniBand or RoCE unused",
-                                 situation.hosts[h].name + "：你设置的 NCCL_IB_DISABLE=1 使可用的 InfiniBand 或 RoCE 被闲置"});
+      choices.remarks.push_back(tr("{}: your NCCL_IB_DISABLE=1 leaves working InfiniBand or RoCE unused", situation.hosts[h].name));
 }
 
 }  // namespace phalanx::job

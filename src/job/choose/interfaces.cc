@@ -20,6 +20,7 @@ using doctor::HostView;
 using doctor::Situation;
 using doctor::Words;
 using machine::SocketChoice;
+using words::tr;
 
 const SocketChoice* replay(const HostView& host, const std::string& library) {
   for (const SocketChoice& c : host.facts.network.choices)
@@ -77,18 +78,17 @@ std::optional<Words> nccl_errs(const Situation& situation, const Network& networ
                                size_t h) {
   const HostView& host = situation.hosts[h];
   const SocketChoice* c = replay(host, "nccl");
-  if (!c) return Words{"NCCL's own choice is not known", "无法得知 NCCL 会自行选择哪个接口"};
+  if (!c) return tr("NCCL's own choice is not known");
   if (std::find(good.begin(), good.end(), c->interface) == good.end()) {
-    if (c->interface.empty()) return Words{"NCCL would not find an interface by itself", "NCCL 自行选择时找不到接口"};
-    return Words{"NCCL would choose " + c->interface + " by itself; the hosts connect over " + network.interfaces[h],
-                 "NCCL 会自行选择 " + c->interface + "，而各主机通过 " + network.interfaces[h] + " 互连"};
+    if (c->interface.empty()) return tr("NCCL would not find an interface by itself");
+    return tr("NCCL would choose {} by itself; the hosts connect over {}", c->interface, network.interfaces[h]);
   }
   std::vector<std::string> extra;
   for (const std::string& name : nccl_takes(host))
     if (std::find(good.begin(), good.end(), name) == good.end()) extra.push_back(name);
   if (verbs || extra.empty()) return std::nullopt;
   std::string list = base::join(extra, ", ");
-  return Words{"NCCL would also send over " + list, "否则 NCCL 还会经 " + list + " 传输"};
+  return tr("NCCL would also send over {}", list);
 }
 
 void remark_on(const Situation& situation, size_t h, const char* variable, const std::string& value, const SocketChoice* took,
@@ -96,14 +96,10 @@ void remark_on(const Situation& situation, size_t h, const char* variable, const
   if (!took || took->address == network.addresses[h]) return;
   std::string got = took->interface.empty() ? "" : took->interface + " " + took->address;
   const std::string& name = situation.hosts[h].name;
-  if (got.empty())
-    choices.remarks.push_back({fmt::format("{}: your {}={} matches no interface", name, variable, value),
-                               fmt::format("{}：你设置的 {}={} 匹配不到任何接口", name, variable, value)});
+  if (got.empty()) choices.remarks.push_back(tr("{}: your {}={} matches no interface", name, variable, value));
   else
-    choices.remarks.push_back({fmt::format("{}: your {}={} selects {}; the hosts connect over {} ({})", name, variable, value, got,
-                                           network.interfaces[h], network.name),
-                               fmt::format("{}：你设置的 {}={} 会选中 {}，而各主机通过 {}（{}）互连", name, variable, value, got,
-                                           network.interfaces[h], network.name)});
+    choices.remarks.push_back(
+        tr("{}: your {}={} selects {}; the hosts connect over {} ({})", name, variable, value, got, network.interfaces[h], network.name));
 }
 
 void choose_nccl(const Situation& situation, const std::vector<Network>& shared, const Network& network, bool by_word, Choices& choices) {
@@ -123,7 +119,7 @@ void choose_nccl(const Situation& situation, const std::vector<Network>& shared,
   for (size_t h = 0; any && h < situation.hosts.size(); ++h)
     if (!users_word(situation, h, "NCCL_SOCKET_IFNAME"))  // '=': these names exactly, not all that start with them (NCCL user guide)
       choices.hosts[h].settings.push_back({"NCCL_SOCKET_IFNAME", "=" + base::join(rails(shared, network, h), ","),
-                                           errs[h].value_or(Words{"the same network as on the other hosts", "与其他主机同一网络"})});
+                                           errs[h].value_or(tr("the same network as on the other hosts"))});
 }
 
 // Gloo listens on the address that the host's own name resolves to, and on loopback if that is none of its own.
@@ -136,12 +132,10 @@ void choose_gloo(const Situation& situation, const std::vector<Network>& shared,
       continue;
     }
     if (meets || (c && c->address == network.addresses[h])) continue;
-    Words why{"Gloo's own choice is not known", "无法得知 Gloo 会自行选择哪个地址"};
+    Words why = tr("Gloo's own choice is not known");
     if (c && (starts_with(c->address, "127.") || c->address == "::1"))
-      why = {"the host's own name resolves to " + c->address + ": Gloo would listen on an address that no other host can reach",
-             "本机主机名解析为 " + c->address + "：Gloo 会监听在其他主机无法到达的地址上"};
-    else if (c && !c->address.empty())
-      why = {"Gloo would choose " + c->interface + " " + c->address + " by itself", "Gloo 会自行选择 " + c->interface + " " + c->address};
+      why = tr("the host's own name resolves to {}: Gloo would listen on an address that no other host can reach", c->address);
+    else if (c && !c->address.empty()) why = tr("Gloo would choose {} {} by itself", c->interface, c->address);
     choices.hosts[h].settings.push_back({"GLOO_SOCKET_IFNAME", network.interfaces[h], why});
   }
 }
@@ -152,10 +146,8 @@ void spare_the_resolver(const Situation& situation, const Network& network, Choi
   const std::vector<machine::Resolved>& names = situation.hosts[0].facts.network.names;
   if (names.empty() || names[0].took_ns < kSlowNs || network.interfaces.empty() || users_word(situation, 0, "GLOO_SOCKET_IFNAME")) return;
   double seconds = static_cast<double>(names[0].took_ns) / 1e9;
-  choices.hosts[0].settings.push_back({"GLOO_SOCKET_IFNAME",
-                                       network.interfaces[0],
-                                       {fmt::format("Gloo would look up the host's own name first, which takes {:.1f} s here", seconds),
-                                        fmt::format("Gloo 会先解析本机主机名，此处需要 {:.1f} 秒", seconds)}});
+  choices.hosts[0].settings.push_back({"GLOO_SOCKET_IFNAME", network.interfaces[0],
+                                       tr("Gloo would look up the host's own name first, which takes {:.1f} s here", seconds)});
 }
 
 }  // namespace

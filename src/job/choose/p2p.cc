@@ -14,6 +14,7 @@ namespace phalanx::job {
 namespace {
 
 using doctor::Situation;
+using words::tr;
 
 // "535.129.03" → {535, 129, 3}
 std::vector<int64_t> numbers(const std::string& version) {
@@ -47,8 +48,7 @@ void choose_p2p(const Situation& situation, Choices& choices) {
       return is_chosen(choice, p.a) && is_chosen(choice, p.b) && p.path.rfind("NV", 0) == 0 && p.p2p_read == "ok";
     });
     if (off && *off == "1" && nvlink)
-      choices.remarks.push_back({situation.hosts[h].name + ": your NCCL_P2P_DISABLE=1 leaves NVLink unused",
-                                 situation.hosts[h].name + "：你设置的 NCCL_P2P_DISABLE=1 使 NVLink 被闲置"});
+      choices.remarks.push_back(tr("{}: your NCCL_P2P_DISABLE=1 leaves NVLink unused", situation.hosts[h].name));
     if (off || users_word(situation, h, "NCCL_P2P_LEVEL")) continue;
     std::vector<int64_t> driver = numbers(facts.driver);
     bool misreported =
@@ -60,10 +60,8 @@ void choose_p2p(const Situation& situation, Choices& choices) {
             });
     if (misreported)
       choice.settings.push_back(
-          {"NCCL_P2P_DISABLE",
-           "1",
-           {fmt::format("driver {} wrongly reports peer-to-peer access between RTX 40 cards (fixed in 550.40.07)", facts.driver),
-            fmt::format("驱动 {} 误报 RTX 40 系列支持卡间直连（P2P），实际不支持（550.40.07 起已修正）", facts.driver)}});
+          {"NCCL_P2P_DISABLE", "1",
+           tr("driver {} wrongly reports peer-to-peer access between RTX 40 cards (fixed in 550.40.07)", facts.driver)});
   }
 }
 

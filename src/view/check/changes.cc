@@ -12,8 +12,8 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using doctor::Finding;
+using words::Text;
 
 // Of what news are made: a code on a host (or on the job: no host), or a host without an answer (no code).
 struct Item {
@@ -44,7 +44,7 @@ std::vector<std::string> only_in(const CheckRound& here, const CheckRound& other
     if (finding) news[finding].push_back(item.host);
     else silent.push_back(item.host);
   }
-  if (!silent.empty()) lines.push_back(fmt::format("{} {}", Bilingual{"no answer from", "无应答："}.in(style.language), fold_list(silent)));
+  if (!silent.empty()) lines.push_back(fmt::format("{} {}", Text{"no answer from"}.in(style.language), fold_list(silent)));
   for (const Finding& finding : here.examination.findings) {
     auto found = news.find(&finding);
     if (found == news.end()) continue;
@@ -59,14 +59,14 @@ std::vector<std::string> only_in(const CheckRound& here, const CheckRound& other
 
 std::string check_changes(const CheckRound& before, const CheckRound& now, std::string_view time, const CheckStyle& style) {
   Page page(style);
-  auto add = [&](Bilingual word, const std::vector<std::string>& lines) {
+  auto add = [&](Text word, const std::vector<std::string>& lines) {
     std::string lead = fmt::format("{}  {}  ", time, word.in(style.language));
     size_t indent = base::display_width(lead);
     for (const std::string& line : lines)
       page.row(lead, indent, {{line, Look::kPlain}}, {style.columns - std::min(indent, style.columns - 20)});
   };
-  add({"new ", "新增"}, only_in(now, before, style));
-  add({"gone", "消失"}, only_in(before, now, style));
+  add(Text{"new "}, only_in(now, before, style));
+  add(Text{"gone"}, only_in(before, now, style));
   return page.take();
 }
 

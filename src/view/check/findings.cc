@@ -19,9 +19,10 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using doctor::Finding;
 using doctor::Severity;
+using words::Text;
+using words::tr;
 
 constexpr size_t kWidestNames = 40;
 constexpr size_t kNarrowestCommand = 40;
@@ -41,8 +42,7 @@ class Findings {
 
   void host_without_facts(size_t host) {
     const doctor::HostView& view = situation_.hosts[host];
-    std::string why = view.error.empty() ? std::string(Bilingual{"no answer", "没有应答"}.in(style_.language))
-                                         : base::printable(view.error, kLongestEvidence);
+    std::string why = view.error.empty() ? tr(style_.language, "no answer") : base::printable(view.error, kLongestEvidence);
     if (why.starts_with(view.name + ": ")) why.erase(0, view.name.size() + 2);
     head(unreachable(), Look::kError, fmt::format("{}{}{}", base::printable(view.name), colon(), why));
   }
@@ -67,8 +67,8 @@ class Findings {
   std::string take() { return page_.take(); }
 
  private:
-  std::string_view colon() const { return Bilingual{": ", "："}.in(style_.language); }
-  std::string unreachable() const { return std::string(Bilingual{"no answer", "无应答"}.in(style_.language)); }
+  std::string_view colon() const { return Text{": "}.in(style_.language); }
+  std::string unreachable() const { return std::string(Text{"no answer##severity"}.in(style_.language)); }
   void head(const std::string& word, Look look, const std::string& text) {
     std::vector<std::string> lines = wrap_hard(text, style_.columns - indent_);
     page_.raw(paint(word, look, style_.colour) + std::string(indent_ - base::display_width(word), ' ') + lines[0]);
@@ -88,12 +88,10 @@ class Findings {
   void advice(const doctor::Row& row) {
     if (std::string first = doctor::command_of({&row, {}, {}, "", ""}, style_.language); !first.empty()) return command("", first);
     std::vector<std::string_view> lines = base::split_lines(row.page().fix.in(style_.language));
-    if (!lines.empty()) line(std::string(Bilingual{"fix: ", "修复："}.in(style_.language)) + std::string(lines[0]));
+    if (!lines.empty()) line(tr(style_.language, "fix: ") + std::string(lines[0]));
   }
   void command(const std::string& where, const std::string& command) {
-    std::string lead =
-        where.empty() ? std::string(Bilingual{"fix: ", "修复："}.in(style_.language))
-                      : fmt::format(fmt::runtime(Bilingual{"fix on {}: ", "在 {} 上修复："}.in(style_.language)), base::printable(where));
+    std::string lead = where.empty() ? tr(style_.language, "fix: ") : tr(style_.language, "fix on {}: ", base::printable(where));
     size_t indent = indent_ + 2, column = indent + base::display_width(lead);
     bool below = column + kNarrowestCommand > style_.columns && column + base::display_width(command) > style_.columns;
     std::string begin = std::string(indent, ' ') + lead;
@@ -109,7 +107,7 @@ class Findings {
       begin = std::string(column, ' ');
     }
     if (auto effect = doctor::effect_of(command); effect && !effect->cost.english.empty())
-      line(std::string(Bilingual{"this command ", "执行后"}.in(style_.language)) + std::string(effect->cost.in(style_.language)));
+      line(tr(style_.language, "this command ") + std::string(effect->cost.in(style_.language)));
   }
 
   const doctor::Situation& situation_;
@@ -122,14 +120,13 @@ class Findings {
 
 std::string name_hosts(const doctor::Situation& situation, const std::vector<size_t>& hosts, const CheckStyle& style) {
   size_t all = situation.hosts.size();
-  if (hosts.size() == all && all > 2) return fmt::format(fmt::runtime(Bilingual{"all {} hosts", "全部 {} 台主机"}.in(style.language)), all);
+  if (hosts.size() == all && all > 2) return tr(style.language, "all {} hosts", all);
   std::vector<std::string> names;
   for (size_t h : hosts)
     if (h < all) names.push_back(situation.hosts[h].name);
   std::string list = fold_list(names);
   if (base::display_width(list) <= kWidestNames) return list;
-  return fmt::format(fmt::runtime(Bilingual{"{} of {} hosts ({}…)", "{}/{} 台主机（{}…）"}.in(style.language)), hosts.size(), all,
-                     base::fit_columns(list, kWidestNames - 1));
+  return tr(style.language, "{} of {} hosts ({}…)", hosts.size(), all, base::fit_columns(list, kWidestNames - 1));
 }
 
 std::string check_findings(const doctor::Situation& situation, const doctor::Examination& examination, const CheckStyle& style) {
@@ -146,28 +143,26 @@ std::string check_findings(const doctor::Situation& situation, const doctor::Exa
 }
 
 std::string check_closing(const doctor::Situation& situation, const doctor::Examination& examination, const CheckStyle& style) {
-  bool chinese = style.language == base::Language::kChinese;
+  base::Language language = style.language;
   Page page(style);
   std::vector<std::string> parts;
-  auto count = [&](size_t n, const char* one, const char* many, const char* zh) {
-    if (n > 0) parts.push_back(chinese ? fmt::format("{} {}", n, zh) : fmt::format("{} {}", n, n == 1 ? one : many));
+  auto count = [&](int n, Text one, Text many) {
+    if (n > 0) parts.push_back(fmt::format("{} {}", n, (n == 1 ? one : many).in(language)));
   };
-  size_t silent = 0;
+  int silent = 0;
   for (const doctor::HostView& host : situation.hosts) silent += host.probed ? 0 : 1;
-  count(silent, "host did not answer", "hosts did not answer", "台主机无应答");
-  count(static_cast<size_t>(examination.errors), "error", "errors", "个错误");
-  count(static_cast<size_t>(examination.warnings), "warning", "warnings", "个警告");
-  count(static_cast<size_t>(examination.notes), "note", "notes", "个提示");
+  count(silent, Text{"host did not answer"}, Text{"hosts did not answer"});
+  count(examination.errors, Text{"error##count"}, Text{"errors"});
+  count(examination.warnings, Text{"warning##count"}, Text{"warnings"});
+  count(examination.notes, Text{"note##count"}, Text{"notes"});
   size_t hosts = situation.hosts.size();
   std::string text;
   if (parts.empty()) {
-    text = chinese ? fmt::format("{} 台主机未发现问题。", hosts) : fmt::format("No problems on {} host{}.", hosts, hosts == 1 ? "" : "s");
+    text = tr(language, "No problems on {} host{}.", hosts, hosts == 1 ? "" : "s");
   } else {
-    text = base::join(parts, chinese ? "，" : ", ");
-    if (!examination.findings.empty())
-      text += fmt::format(fmt::runtime(chinese ? "。详情：phalanx explain {}" : ". Details: phalanx explain {}"),
-                          examination.findings[0].row->code);
-    else text += chinese ? "。" : ".";
+    text = base::join(parts, std::string(Text{", ##of counts"}.in(language)));
+    if (!examination.findings.empty()) text += tr(language, ". Details: phalanx explain {}", examination.findings[0].row->code);
+    else text += tr(language, ".");
   }
   for (const std::string& line : wrap_hard(text, style.columns)) page.raw(line);
   return page.take();
@@ -177,7 +172,7 @@ std::string check_text(const doctor::Situation& situation, const doctor::Examina
   std::string out = check_table(situation, style);
   if (std::string links = links_text(situation, style.language); !links.empty()) {
     Page page(style);
-    std::string label = Bilingual{"links: ", "链路："}.in(style.language).data();
+    std::string label = Text{"links: "}.in(style.language).data();
     page.row("", 0, {{label + links, Look::kPlain}}, {style.columns});
     out += (out.empty() ? "" : "\n") + page.take();
   }

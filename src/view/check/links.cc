@@ -12,9 +12,9 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using doctor::Situation;
 using hosts::Link;
+using words::tr;
 
 constexpr size_t kMostFailures = 3;
 constexpr int64_t kOddFactor = 2;  // a link this much slower than the fastest is named
@@ -40,7 +40,7 @@ const Link* worst(const std::vector<const Link*>& links, Value value, bool most)
   return found;
 }
 
-std::string measured(const Situation& s, const std::vector<const Link*>& good, bool chinese) {
+std::string measured(const Situation& s, const std::vector<const Link*>& good, base::Language language) {
   std::string out;
   auto trip = [](const Link& link) { return link.round_trip_ns; };
   auto speed = [](const Link& link) { return link.bytes_per_second; };
@@ -48,14 +48,13 @@ std::string measured(const Situation& s, const std::vector<const Link*>& good, b
   const Link* slow = worst(good, trip, true);
   if (slow) {
     const Link* fast = worst(good, trip, false);
-    out += fmt::format(fmt::runtime(chinese ? "往返 {}" : "round trip {}"), range(duration(trip(*fast)), duration(trip(*slow))));
+    out += tr(language, "round trip {}", range(duration(trip(*fast)), duration(trip(*slow))));
   }
   slow = worst(good, speed, false);
   if (!slow) return out;
   const Link* fast = worst(good, speed, true);
   out += (out.empty() ? "" : " · ") + range(rate(speed(*slow)), rate(speed(*fast)));
-  if (speed(*fast) / kOddFactor >= speed(*slow))
-    out += fmt::format(fmt::runtime(chinese ? " · 最慢 {}" : " · slowest {}"), arrow(s, *slow));
+  if (speed(*fast) / kOddFactor >= speed(*slow)) out += tr(language, " · slowest {}", arrow(s, *slow));
   return out;
 }
 
@@ -63,20 +62,18 @@ std::string measured(const Situation& s, const std::vector<const Link*>& good, b
 
 std::string links_text(const Situation& situation, base::Language language) {
   if (situation.mesh.links.empty()) return "";
-  bool chinese = language == base::Language::kChinese;
   std::vector<const Link*> good;
   std::vector<const Link*> bad;
   for (const Link& link : situation.mesh.links) (link.outcome == wire::LinkOutcome::kOk ? good : bad).push_back(&link);
-  std::string out = bad.empty() ? fmt::format(fmt::runtime(chinese ? "{} 条连接全部正常" : "all {} connections work"), good.size())
-                                : fmt::format(fmt::runtime(chinese ? "{1} 条连接中 {0} 条失败" : "{} of {} connections failed"), bad.size(),
-                                              good.size() + bad.size());
+  std::string out = bad.empty() ? tr(language, "all {} connections work", good.size())
+                                : tr(language, "{} of {} connections failed", bad.size(), good.size() + bad.size());
   if (!bad.empty()) {
-    out += chinese ? "：" : ": ";
+    out += tr(language, ": ");
     for (size_t i = 0; i < std::min(bad.size(), kMostFailures); ++i)
       out += fmt::format("{}{} ({})", i ? ", " : "", arrow(situation, *bad[i]), wire::name_of(bad[i]->outcome));
     if (bad.size() > kMostFailures) out += ", …";
   }
-  return join_parts({out, measured(situation, good, chinese)});
+  return join_parts({out, measured(situation, good, language)});
 }
 
 }  // namespace phalanx::view

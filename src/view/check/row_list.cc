@@ -15,12 +15,12 @@ constexpr size_t kLongestText = 120;  // bytes of one thing a host says
 
 }  // namespace
 
-void RowList::plain(base::Bilingual label, const std::function<std::string(const doctor::HostView&)>& text) {
+void RowList::plain(words::Text label, const std::function<std::string(const doctor::HostView&)>& text) {
   std::vector<std::string> texts = each(text);
   add(label, texts, [texts](const Hosts& hosts) { return texts[hosts[0]]; });
 }
 
-void RowList::add(base::Bilingual label, std::vector<std::string> keys, std::function<std::string(const Hosts&)> text) {
+void RowList::add(words::Text label, std::vector<std::string> keys, std::function<std::string(const Hosts&)> text) {
   if (std::all_of(keys.begin(), keys.end(), [](const std::string& key) { return key.empty(); })) return;
   rows_.push_back({std::string(label.in(language_)), std::move(keys), std::move(text)});
 }

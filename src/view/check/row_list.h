@@ -8,6 +8,7 @@
 #include "base/language.h"
 #include "doctor/situation.h"
 #include "view/check/rows.h"
+#include "words/message.h"
 
 namespace phalanx::view {
 
@@ -19,9 +20,9 @@ class RowList {
   RowList(const doctor::Situation& situation, base::Language language) : situation_(situation), language_(language) {}
 
   // A row whose cells say all of what is compared: the text is the key.
-  void plain(base::Bilingual label, const std::function<std::string(const doctor::HostView&)>& text);
+  void plain(words::Text label, const std::function<std::string(const doctor::HostView&)>& text);
   // Left out when every key is empty.
-  void add(base::Bilingual label, std::vector<std::string> keys, std::function<std::string(const Hosts&)> text);
+  void add(words::Text label, std::vector<std::string> keys, std::function<std::string(const Hosts&)> text);
   // "" for hosts that were not probed.
   std::vector<std::string> each(const std::function<std::string(const doctor::HostView&)>& text) const;
 

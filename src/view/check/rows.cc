@@ -13,10 +13,11 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using doctor::HostView;
+using words::Text;
+using words::tr;
 
-constexpr Bilingual kNone{"none", "无"};
+constexpr Text kNone{"none"};
 
 std::string short_distribution(std::string name) {
   name = base::replace_all(name, "GNU/Linux ", "");
@@ -24,13 +25,12 @@ std::string short_distribution(std::string name) {
 }
 
 void add_machine(RowList& rows) {
-  bool chinese = rows.language() == base::Language::kChinese;
-  std::vector<std::string> texts = rows.each([chinese](const HostView& host) {
+  base::Language language = rows.language();
+  std::vector<std::string> texts = rows.each([language](const HostView& host) {
     const machine::Machine& m = host.facts.machine;
     std::string cpus;
-    if (m.cpus_usable > 0 && m.cpus_usable < m.cpus_online)
-      cpus = fmt::format(fmt::runtime(chinese ? "{}/{} 个 CPU" : "{} of {} CPUs"), m.cpus_usable, m.cpus_online);
-    else if (m.cpus_online > 0) cpus = fmt::format(fmt::runtime(chinese ? "{} 个 CPU" : "{} CPUs"), m.cpus_online);
+    if (m.cpus_usable > 0 && m.cpus_usable < m.cpus_online) cpus = tr(language, "{} of {} CPUs", m.cpus_usable, m.cpus_online);
+    else if (m.cpus_online > 0) cpus = tr(language, "{} CPUs", m.cpus_online);
     std::string architecture = m.architecture == "x86_64" ? "" : safe_text(m.architecture);
     return join_parts({short_distribution(m.distribution), architecture, cpus, safe_text(m.container)});
   });
@@ -38,7 +38,7 @@ void add_machine(RowList& rows) {
   for (const HostView& host : rows.situation().hosts) memory.push_back(host.probed ? host.facts.machine.memory_bytes : 0);
   std::vector<std::string> keys = texts, sizes = about_keys(memory);
   for (size_t h = 0; h < keys.size(); ++h) keys[h] += sizes[h].empty() ? "" : "|" + sizes[h];
-  rows.add({"machine", "机器"}, keys, [texts, memory](const Hosts& hosts) {
+  rows.add(Text{"machine"}, keys, [texts, memory](const Hosts& hosts) {
     return join_parts({texts[hosts[0]], memory[hosts[0]] > 0 ? bytes_span(hosts, memory) : ""});
   });
 }
@@ -55,10 +55,9 @@ std::string short_gpu(const machine::Gpu& gpu) {
 
 void add_gpus(RowList& rows) {
   base::Language language = rows.language();
-  rows.plain({"GPUs", "GPU"}, [language](const HostView& host) {
+  rows.plain(Text{"GPUs"}, [language](const HostView& host) {
     const machine::GpuFacts& g = host.facts.gpus;
-    if (g.devices.empty() && g.pci_devices > 0)
-      return fmt::format(fmt::runtime(Bilingual{"{} on the PCI bus, none usable", "PCI 上有 {} 块，均不可用"}.in(language)), g.pci_devices);
+    if (g.devices.empty() && g.pci_devices > 0) return tr(language, "{} on the PCI bus, none usable", g.pci_devices);
     if (g.devices.empty()) return std::string(kNone.in(language));
     std::vector<std::string> names;
     int64_t busy = 0;
@@ -68,10 +67,10 @@ void add_gpus(RowList& rows) {
       if (!gpu.processes.empty()) ++busy;
       if (!gpu.fault.empty()) faults += fmt::format("{}GPU {}: {}", faults.empty() ? "" : ", ", gpu.index, safe_text(gpu.fault));
     }
-    std::string in_use = busy ? fmt::format(fmt::runtime(Bilingual{"{} in use", "{} 块在用"}.in(language)), busy) : "";
+    std::string in_use = busy ? tr(language, "{} in use", busy) : "";
     return join_parts({counted(names), in_use, faults});
   });
-  rows.plain({"driver", "驱动"}, [](const HostView& host) {
+  rows.plain(Text{"driver"}, [](const HostView& host) {
     const machine::GpuFacts& g = host.facts.gpus;
     std::string cuda = g.cuda_driver > 0 ? fmt::format("CUDA {}.{}", g.cuda_driver / 1000, g.cuda_driver % 1000 / 10) : "";
     return join_parts({safe_text(g.driver.empty() ? g.kernel_module : g.driver), cuda, safe_text(g.nvml_error)});
@@ -100,7 +99,7 @@ std::string folded_addresses(const std::vector<std::string>& addresses) {
 }
 
 void add_network(RowList& rows) {
-  std::string down(Bilingual{"down", "未启用"}.in(rows.language()));
+  std::string down(Text{"down"}.in(rows.language()));
   std::vector<std::string> texts = rows.each([&down](const HostView& host) {
     const machine::Interface* i = used_interface(host);
     if (!i) return host.interface;
@@ -112,7 +111,7 @@ void add_network(RowList& rows) {
     if (!host.address.empty() || !i || i->addresses.empty()) return host.address;
     return i->addresses[0].address;
   });
-  rows.add({"network", "网络"}, texts, [texts, addresses](const Hosts& hosts) {
+  rows.add(Text{"network"}, texts, [texts, addresses](const Hosts& hosts) {
     std::vector<std::string> own;
     for (size_t h : hosts)
       if (!addresses[h].empty()) own.push_back(safe_text(addresses[h]));
@@ -124,7 +123,7 @@ void add_infiniband(RowList& rows) {
   const auto& hosts = rows.situation().hosts;
   if (std::all_of(hosts.begin(), hosts.end(), [](const HostView& h) { return h.facts.infiniband.devices.empty(); })) return;
   base::Language language = rows.language();
-  rows.plain({"InfiniBand", "InfiniBand"}, [language](const HostView& host) {
+  rows.plain(Text{"InfiniBand"}, [language](const HostView& host) {
     std::vector<std::string> ports;
     for (const machine::IbDevice& device : host.facts.infiniband.devices)
       for (const machine::IbPort& port : device.ports) {

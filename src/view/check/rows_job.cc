@@ -11,10 +11,11 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using base::Language;
 using doctor::HostView;
 using doctor::Situation;
+using words::Text;
+using words::tr;
 
 constexpr size_t kMostPaths = 8;
 constexpr int64_t kMillisecond = 1'000'000;
@@ -28,30 +29,30 @@ const machine::PathFact* find_path(const HostView& host, const std::string& path
 
 std::string path_state(const HostView& host, const std::string& path, Language language) {
   const auto& hung = host.facts.storage.hung;
-  if (std::find(hung.begin(), hung.end(), path) != hung.end()) return std::string(Bilingual{"does not answer", "无响应"}.in(language));
+  if (std::find(hung.begin(), hung.end(), path) != hung.end()) return tr(language, "does not answer");
   const machine::PathFact* fact = find_path(host, path);
   if (!fact) return "";
   bool output = fact->role == "output";
-  if (!fact->exists && !output) return std::string(Bilingual{"missing", "不存在"}.in(language));
-  Bilingual state{"", ""};
-  if (fact->read_only && output) state = {"read-only", "只读"};
-  else if (fact->writable == false) state = {"not writable", "不可写"};
-  else if (!fact->exists) state = {"does not exist yet", "尚不存在"};
+  if (!fact->exists && !output) return tr(language, "missing");
+  Text state;
+  if (fact->read_only && output) state = Text{"read-only"};
+  else if (fact->writable == false) state = Text{"not writable"};
+  else if (!fact->exists) state = Text{"does not exist yet"};
   std::string text = join_parts({safe_text(fact->fs_type), std::string(state.in(language))});
-  return text.empty() ? std::string(Bilingual{"there", "存在"}.in(language)) : text;
+  return text.empty() ? tr(language, "there") : text;
 }
 
 void add_path(RowList& rows, const std::string& path, bool first) {
   const Situation& s = rows.situation();
   Language language = rows.language();
   std::vector<std::string> keys = rows.each([&](const HostView& host) { return path_state(host, path, language); });
-  rows.add(first ? Bilingual{"storage", "存储"} : Bilingual{"", ""}, keys, [&s, language, keys, path](const Hosts& hosts) {
+  rows.add(first ? Text{"storage"} : Text{""}, keys, [&s, language, keys, path](const Hosts& hosts) {
     int64_t least = -1;
     for (size_t h : hosts)
       if (const machine::PathFact* fact = find_path(s.hosts[h], path);
           fact && fact->total_bytes > 0 && (fact->exists || fact->role == "output"))
         least = least < 0 ? fact->free_bytes : std::min(least, fact->free_bytes);
-    std::string free = least < 0 ? "" : fmt::format(fmt::runtime(Bilingual{"{} free", "剩余 {}"}.in(language)), bytes_text(least));
+    std::string free = least < 0 ? "" : tr(language, "{} free", bytes_text(least));
     return fmt::format("{}: {}", safe_text(path), join_parts({keys[hosts[0]], free}));
   });
 }
@@ -60,11 +61,11 @@ void add_shared_memory(RowList& rows) {
   const Situation& s = rows.situation();
   std::vector<int64_t> sizes;
   for (const HostView& host : s.hosts) sizes.push_back(host.probed ? host.facts.storage.shm_total_bytes : 0);
-  rows.add({"/dev/shm", "/dev/shm"}, about_keys(sizes), [&s, sizes, language = rows.language()](const Hosts& hosts) {
+  rows.add(Text{"/dev/shm"}, about_keys(sizes), [&s, sizes, language = rows.language()](const Hosts& hosts) {
     std::vector<int64_t> free;
     for (const HostView& host : s.hosts) free.push_back(host.facts.storage.shm_free_bytes);
     bool used = std::any_of(hosts.begin(), hosts.end(), [&](size_t h) { return free[h] < sizes[h] - sizes[h] / 8; });
-    std::string left = used ? fmt::format(fmt::runtime(Bilingual{"{} free", "剩余 {}"}.in(language)), bytes_span(hosts, free)) : "";
+    std::string left = used ? tr(language, "{} free", bytes_span(hosts, free)) : "";
     return join_parts({bytes_span(hosts, sizes), left});
   });
 }
@@ -72,9 +73,7 @@ void add_shared_memory(RowList& rows) {
 // "nofile 1024", "memlock unlimited"; empty when not known.
 std::string limit(const char* name, int64_t value, bool in_bytes, Language language) {
   if (value == 0) return "";
-  std::string text = value < 0  ? std::string(Bilingual{"unlimited", "不限"}.in(language))
-                     : in_bytes ? bytes_text(value)
-                                : std::to_string(value);
+  std::string text = value < 0 ? tr(language, "unlimited") : in_bytes ? bytes_text(value) : std::to_string(value);
   return fmt::format("{} {}", name, text);
 }
 
@@ -88,17 +87,17 @@ std::string milliseconds(int64_t ns) {
 
 void add_software(RowList& rows) {
   Language language = rows.language();
-  rows.plain({"Python", "Python"}, [](const HostView& host) {
+  rows.plain(Text{"Python"}, [](const HostView& host) {
     const machine::SoftwareFacts& f = host.facts.software;
     if (!f.program_error.empty()) return safe_text(f.program_error);
     std::string folder = f.prefix.substr(f.prefix.rfind('/') + 1);
     bool named = f.environment_kind == "conda" || f.environment_kind == "venv";
     return join_parts({safe_text(f.python), safe_text(named ? f.environment_kind + " " + folder : f.environment_kind)});
   });
-  rows.plain({"torch", "torch"}, [language](const HostView& host) {
+  rows.plain(Text{"torch"}, [language](const HostView& host) {
     const machine::SoftwareFacts& f = host.facts.software;
     auto torch = f.packages.find("torch");
-    if (torch == f.packages.end()) return std::string(f.interpreter.empty() ? "" : Bilingual{"not installed", "未安装"}.in(language));
+    if (torch == f.packages.end()) return std::string(f.interpreter.empty() ? "" : Text{"not installed"}.in(language));
     std::string cuda = f.torch_cuda.empty() ? "" : f.torch_cuda == "cpu" ? "CPU" : "CUDA " + f.torch_cuda;
     std::string nccl =
         f.nccl.empty() || f.nccl[0].version.empty() ? "" : "NCCL " + f.nccl[0].version.substr(0, f.nccl[0].version.find('+'));
@@ -109,7 +108,7 @@ void add_software(RowList& rows) {
   std::set<std::string> kinds(prints.begin(), prints.end());
   kinds.erase("");
   if (kinds.size() < 2) return;
-  rows.add({"packages", "软件包"}, prints, [&s = rows.situation(), prints](const Hosts& hosts) {
+  rows.add(Text{"packages"}, prints, [&s = rows.situation(), prints](const Hosts& hosts) {
     return fmt::format("{} ({})", s.hosts[hosts[0]].facts.software.packages.size(), safe_text(prints[hosts[0]].substr(0, 8)));
   });
 }
@@ -130,7 +129,7 @@ void add_storage(RowList& rows) {
 
 void add_limits(RowList& rows) {
   Language language = rows.language();
-  rows.plain({"limits", "限制"}, [language](const HostView& host) {
+  rows.plain(Text{"limits"}, [language](const HostView& host) {
     const machine::LimitsFacts& f = host.facts.limits;
     std::string memory = f.cgroup_memory_bytes > 0 ? limit("cgroup", f.cgroup_memory_bytes, true, language) : "";
     std::string pids = f.pids_max > 0 ? limit("pids", f.pids_max, false, language) : "";
@@ -146,7 +145,7 @@ void add_clock(RowList& rows) {
   std::vector<std::string> texts = rows.each([language](const HostView& host) {
     const machine::ClockFacts& c = host.facts.clock;
     if (!c.synchronized && c.daemon.empty()) return std::string();
-    Bilingual state = c.synchronized.value_or(true) ? Bilingual{"synchronized", "已同步"} : Bilingual{"not synchronized", "未同步"};
+    Text state = c.synchronized.value_or(true) ? Text{"synchronized"} : Text{"not synchronized"};
     return join_parts({std::string(state.in(language)), safe_text(c.daemon)});
   });
   std::vector<std::string> keys = texts;
@@ -155,7 +154,7 @@ void add_clock(RowList& rows) {
     if (!s.hosts[h].probed || !offset) continue;
     keys[h] += std::abs(*offset) <= kClocksApart ? "|near" : "|" + milliseconds(*offset);
   }
-  rows.add({"clock", "时钟"}, keys, [&s, texts](const Hosts& hosts) {
+  rows.add(Text{"clock"}, keys, [&s, texts](const Hosts& hosts) {
     Hosts known;
     for (size_t h : hosts)
       if (s.hosts[h].clock_offset_ns) known.push_back(h);
@@ -181,7 +180,7 @@ void add_gaps(RowList& rows) {
   if (std::all_of(texts.begin(), texts.end(), [](const std::string& text) { return text.empty(); })) return;
   std::vector<std::string> keys;
   for (size_t h = 0; h < texts.size(); ++h) keys.push_back(rows.situation().hosts[h].probed ? "known except for " + texts[h] : "");
-  rows.add({"not known", "未查明"}, keys, [texts](const Hosts& hosts) { return texts[hosts[0]]; });
+  rows.add(Text{"not known"}, keys, [texts](const Hosts& hosts) { return texts[hosts[0]]; });
 }
 
 }  // namespace phalanx::view

@@ -22,8 +22,8 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using Hosts = std::vector<size_t>;
+using words::tr;
 
 constexpr size_t kMostColumns = 6;
 constexpr size_t kNarrowestColumn = 22;
@@ -82,7 +82,7 @@ class Table {
     std::vector<std::string> names;
     for (size_t h : hosts) names.push_back(situation_.hosts[h].name);
     std::string text = fold_list(names);
-    if (hosts.size() > 1) text += fmt::format(fmt::runtime(Bilingual{" ({} hosts)", "（{} 台主机）"}.in(style_.language)), hosts.size());
+    if (hosts.size() > 1) text += tr(style_.language, " ({} hosts)", hosts.size());
     return text;
   }
   // The hosts of `some` of whom the row knows what `key` says (any, if empty).
@@ -131,13 +131,12 @@ class Table {
     Hosts odd_hosts;
     for (size_t h : probed_)
       if (std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) { return row.odd(h); })) odd_hosts.push_back(h);
-    std::string most = odd_hosts.empty() ? "" : std::string(Bilingual{": most hosts have", "，其中大多数为"}.in(style_.language));
+    std::string most = odd_hosts.empty() ? "" : tr(style_.language, ": most hosts have");
     page_.row("", 0, {{heading(probed_) + most, Look::kHeading}}, {style_.columns});
     size_t room = style_.columns - label_columns_;
     for (const Row& row : rows_) {
       Hosts hosts = knowing(row, probed_, row.same ? "" : row.majority);
-      std::string text =
-          row.same || !row.majority.empty() ? row.cells.text(hosts) : std::string(Bilingual{"all differ", "各不相同"}.in(style_.language));
+      std::string text = row.same || !row.majority.empty() ? row.cells.text(hosts) : tr(style_.language, "all differ");
       if (!text.empty()) page_.row(label(row, false), label_columns_, {{text, Look::kPlain}}, {room});
     }
     // Kinds that are odd in the same way are told together.

@@ -10,12 +10,14 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "view/story/story.h"
+#include "words/message.h"
 
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
 using base::Language;
+using words::Text;
+using words::tr;
 
 constexpr std::string_view kStyle = R"(
 body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
@@ -117,16 +119,16 @@ std::string moment(const std::string& time) {
 }
 
 std::string head(const Story& story, Language language) {
-  auto row = [&](Bilingual name, const std::string& value) {
+  auto row = [&](Text name, const std::string& value) {
     return value.empty() ? std::string()
                          : fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", html(name.in(language)), html(base::printable(value, 4000)));
   };
   std::string out =
       fmt::format("<h1>{} <span class=\"state{}\">{}</span></h1>\n<table>\n", html(story.id), story.bad ? " bad" : "", html(story.state));
-  out += row({"command", "命令"}, story.command) + row({"folder", "目录"}, story.workdir) + row({"began", "开始"}, moment(story.began)) +
-         row({"ended", "结束"}, moment(story.ended));
-  if (story.ranks > 0) out += row({"ranks", "rank"}, std::to_string(story.ranks));
-  return out + row({"hosts", "主机"}, base::join(base::fold_names(story.hosts), ",")) + "</table>\n";
+  out += row(Text{"command"}, story.command) + row(Text{"folder"}, story.workdir) + row(Text{"began"}, moment(story.began)) +
+         row(Text{"ended"}, moment(story.ended));
+  if (story.ranks > 0) out += row(Text{"ranks"}, std::to_string(story.ranks));
+  return out + row(Text{"hosts"}, base::join(base::fold_names(story.hosts), ",")) + "</table>\n";
 }
 
 std::string verdict(const Story& story, Language language) {
@@ -135,7 +137,7 @@ std::string verdict(const Story& story, Language language) {
   for (const std::string& line : story.now) text += line + "\n";
   if (wants_code(story)) text += story.code + ": phalanx explain " + story.code + "\n";
   if (text.empty()) return "";
-  return fmt::format("<h2>{}</h2>\n<pre{}>{}</pre>\n", html(Bilingual{"Verdict", "结论"}.in(language)), story.bad ? " class=\"bad\"" : "",
+  return fmt::format("<h2>{}</h2>\n<pre{}>{}</pre>\n", html(Text{"Verdict"}.in(language)), story.bad ? " class=\"bad\"" : "",
                      html(base::trim(text)));
 }
 
@@ -143,17 +145,17 @@ std::string verdict(const Story& story, Language language) {
 std::string ranks(const Story& story, Language language) {
   if (story.table.empty()) return "";
   struct Column {
-    Bilingual name;
+    Text name;
     std::string (*cell)(const StoryRank&);
   };
   static constexpr Column kColumns[] = {
-      {{"rank", "rank"}, [](const StoryRank& rank) { return std::to_string(rank.rank); }},
-      {{"host", "主机"}, [](const StoryRank& rank) { return base::printable(rank.host); }},
-      {{"step", "步"}, [](const StoryRank& rank) { return rank.step; }},
-      {{"loss", "loss"}, [](const StoryRank& rank) { return rank.loss; }},
-      {{"s/step", "秒/步"}, [](const StoryRank& rank) { return rank.seconds_per_step ? number(*rank.seconds_per_step) : ""; }},
-      {{"end", "结束"}, [](const StoryRank& rank) { return rank.end; }}};
-  std::string out = fmt::format("<h2>{}</h2>\n<table>\n<tr>", html(Bilingual{"Ranks", "各 rank"}.in(language)));
+      {Text{"rank"}, [](const StoryRank& rank) { return std::to_string(rank.rank); }},
+      {Text{"host"}, [](const StoryRank& rank) { return base::printable(rank.host); }},
+      {Text{"step"}, [](const StoryRank& rank) { return rank.step; }},
+      {Text{"loss"}, [](const StoryRank& rank) { return rank.loss; }},
+      {Text{"s/step"}, [](const StoryRank& rank) { return rank.seconds_per_step ? number(*rank.seconds_per_step) : ""; }},
+      {Text{"end"}, [](const StoryRank& rank) { return rank.end; }}};
+  std::string out = fmt::format("<h2>{}</h2>\n<table>\n<tr>", html(Text{"Ranks##page"}.in(language)));
   std::vector<const Column*> shown;
   for (const Column& column : kColumns)
     if (std::any_of(story.table.begin(), story.table.end(), [&](const StoryRank& rank) { return !column.cell(rank).empty(); }))
@@ -170,7 +172,7 @@ std::string ranks(const Story& story, Language language) {
 
 std::string timeline(const Story& story, Language language) {
   if (story.timeline.empty()) return "";
-  std::string out = fmt::format("<h2>{}</h2>\n<table>\n", html(Bilingual{"Timeline (UTC)", "时间线（UTC）"}.in(language)));
+  std::string out = fmt::format("<h2>{}</h2>\n<table>\n", html(Text{"Timeline (UTC)"}.in(language)));
   size_t first = story.timeline.size() > kMostEvents ? story.timeline.size() - kMostEvents : 0;
   std::string_view day;
   for (size_t i = first; i < story.timeline.size(); ++i) {
@@ -216,14 +218,15 @@ std::string story_page(const Story& story, Language language, size_t redacted) {
       "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
       language == Language::kChinese ? "zh-CN" : "en", html("phalanx " + story.id), kStyle);
   out += head(story, language) + verdict(story, language);
-  out += chart(story.losses, Bilingual{"Loss", "Loss"}.in(language), Bilingual{"over steps:", "按步："}.in(language));
-  out += chart(story.step_times, Bilingual{"Seconds per step", "每步秒数"}.in(language), Bilingual{"over steps:", "按步："}.in(language));
+  out += chart(story.losses, Text{"Loss"}.in(language), Text{"over steps:"}.in(language));
+  out += chart(story.step_times, Text{"Seconds per step"}.in(language), Text{"over steps:"}.in(language));
   out += ranks(story, language) + timeline(story, language);
-  constexpr Bilingual kNote{
-      "{} secrets were redacted from this report, recognised by name and form. Review it before you share it: a secret that looks like an "
-      "ordinary word cannot be recognised.",
-      "本报告已按名称和形式隐去 {} 处机密。分享之前应自行检查：与普通词无异的机密无法识别。"};
-  out += "<p class=\"dim\">" + html(fmt::format(fmt::runtime(kNote.in(language)), redacted)) + "</p>\n";
+  out += "<p class=\"dim\">" +
+         html(tr(language,
+                 "{} secrets were redacted from this report, recognised by name and form. Review it before you share it: a secret that "
+                 "looks like an ordinary word cannot be recognised.",
+                 redacted)) +
+         "</p>\n";
   return out + "</body>\n</html>\n";
 }
 

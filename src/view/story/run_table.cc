@@ -12,22 +12,22 @@
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
+using words::Text;
+using words::tr;
 
 constexpr size_t kColumns = 9, kOwner = 1;
 constexpr size_t kMostHostColumns = 28;
 using Line = std::array<std::string, kColumns>;
 
-constexpr std::array<Bilingual, kColumns> kHeads = {Bilingual{"RUN", "运行"}, {"OWNER", "用户"},    {"STATE", "状态"},
-                                                    {"HOSTS", "主机"},        {"RANKS", "RANK 数"}, {"SINCE", "时间"},
-                                                    {"STEP", "步"},           {"LOSS", "LOSS"},     {"COMMAND", "命令"}};
+constexpr std::array<Text, kColumns> kHeads = {Text{"RUN"},   Text{"OWNER"}, Text{"STATE"}, Text{"HOSTS"},  Text{"RANKS"},
+                                               Text{"SINCE"}, Text{"STEP"},  Text{"LOSS"},  Text{"COMMAND"}};
 
 // "12 min", "3 h 5 min ago"
 std::string age(const RunRow& row, base::Language language) {
   if (!row.age_s) return "-";
   std::string text = base::format_duration(std::chrono::seconds(*row.age_s));
   if (!row.ended) return text;
-  return fmt::format(fmt::runtime(Bilingual{"{} ago", "{}前"}.in(language)), text);
+  return tr(language, "{} ago", text);
 }
 
 std::string hosts_of(const RunRow& row) {

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "base/language.h"
+#include "words/message.h"
 
 namespace phalanx::view {
 
 struct RunRow {
   std::string id;
-  base::Bilingual state;
+  words::Text state;
   std::vector<std::string> hosts;
   int64_t ranks = 0;
   std::optional<int64_t> age_s;  // since it began; of an ended one, since it ended

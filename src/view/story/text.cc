@@ -4,17 +4,19 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "view/story/story.h"
+#include "words/message.h"
 
 namespace phalanx::view {
 namespace {
 
-using base::Bilingual;
+using words::Text;
+using words::tr;
 
 constexpr size_t kMostText = 2000;
 constexpr size_t kClock = 12;                                        // "07:31:02.123"
 const std::string kBelow = "\n" + std::string(2 + kClock + 2, ' ');  // lines after the first begin below its text
 
-void add_row(std::string& out, Bilingual name, const std::string& value, base::Language language) {
+void add_row(std::string& out, Text name, const std::string& value, base::Language language) {
   if (value.empty()) return;
   out += base::pad_right(name.in(language), 10) + value + "\n";
 }
@@ -41,22 +43,20 @@ std::string shown_lines(std::string_view text) {
 
 std::string story_text(const Story& story, base::Language language, size_t most_events) {
   std::string out;
-  add_row(out, {"run", "运行"}, story.id, language);
-  add_row(out, {"state", "状态"}, story.state, language);
-  add_row(out, {"command", "命令"}, base::printable(story.command, kMostText), language);
-  add_row(out, {"began", "开始"}, story.began, language);
-  add_row(out, {"ended", "结束"}, story.ended, language);
+  add_row(out, Text{"run"}, story.id, language);
+  add_row(out, Text{"state"}, story.state, language);
+  add_row(out, Text{"command"}, base::printable(story.command, kMostText), language);
+  add_row(out, Text{"began"}, story.began, language);
+  add_row(out, Text{"ended"}, story.ended, language);
   if (story.ranks > 0)
-    add_row(out, {"ranks", "rank"},
-            fmt::format(fmt::runtime(Bilingual{"{} on {}", "{}，位于 {}"}.in(language)), story.ranks,
-                        base::printable(base::join(base::fold_names(story.hosts), ","), kMostText)),
-            language);
+    add_row(out, Text{"ranks"},
+            tr(language, "{} on {}", story.ranks, base::printable(base::join(base::fold_names(story.hosts), ","), kMostText)), language);
   for (const base::Error& error : story.verdict) out += "\n" + error.render();
   if (wants_code(story)) out += fmt::format("\n{}: phalanx explain {}\n", story.code, story.code);
   if (!story.now.empty()) out += "\n";
   for (const std::string& line : story.now) out += line + "\n";
   if (story.timeline.empty() || most_events == 0) return base::printable_lines(out);
-  out += fmt::format("\n{}\n", Bilingual{"last events (UTC)", "最后的事件（UTC）"}.in(language));
+  out += fmt::format("\n{}\n", Text{"last events (UTC)"}.in(language));
   size_t first = story.timeline.size() > most_events ? story.timeline.size() - most_events : 0;
   for (size_t i = first; i < story.timeline.size(); ++i)
     out +=

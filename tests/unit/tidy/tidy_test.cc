@@ -149,14 +149,6 @@ TEST(Words, OfStringsInOurSources) {
   EXPECT_EQ(rules(check_words(Source("tests/x.cc", "say(\"please wait\");\n"))), Rules{});
 }
 
-TEST(Words, ChineseHasFullWidthPunctuation) {
-  auto words = [](const std::string& text) { return rules(check_words(Source("src/os/x.cc", "say(\"" + text + "\");\n"))); };
-  EXPECT_EQ(words("超时，主机没有应答（{}）"), Rules{});
-  EXPECT_EQ(words("超时,主机没有应答"), Rules{"words"});
-  EXPECT_EQ(words("没有应答(超时)"), Rules{"words"});
-  EXPECT_EQ(words("您的运行"), Rules{"words"});
-}
-
 TEST(Words, NoFullStopAtTheEndOfAnErrorsLine) {
   auto words = [](const std::string& line) { return rules(check_words(Source("src/os/x.cc", line + "\n"))); };
   EXPECT_EQ(words("fail(ErrorKind::kUsage, \"no verb given.\");"), Rules{"words"});

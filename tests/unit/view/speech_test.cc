@@ -9,11 +9,10 @@
 namespace phalanx::view {
 namespace {
 
-inline constexpr Phrase<int, Text> kFailed{"rank {0} ({1}) failed", "{1} 上的 rank {0} 失败"};
-
 TEST(Speech, OnePhraseInBothLanguages) {
-  EXPECT_EQ(Speech(Language::kEnglish)(kFailed, 5, "gpu02"), "rank 5 (gpu02) failed");
-  EXPECT_EQ(Speech(Language::kChinese)(kFailed, 5, "gpu02"), "gpu02 上的 rank 5 失败");
+  EXPECT_EQ(Speech(Language::kEnglish)(kEtaPhrase, "3:20"), "ETA 3:20");
+  EXPECT_EQ(Speech(Language::kEnglish)(kTimesPhrase, "8", "0–7"), "8 ranks 0–7");
+  EXPECT_EQ(Speech(Language::kChinese)(kTimesPhrase, "8", "0–7"), "8 个 rank：0–7");
   EXPECT_EQ(Speech(Language::kChinese)(kEtaPhrase, "3:20"), "剩余 3:20");
 }
 

@@ -119,7 +119,7 @@ TEST(Html, Text) { EXPECT_EQ(html("a<b>&\"'\n\x01\xff训"), "a&lt;b&gt;&amp;&quo
 TEST(RunTable, LinesUp) {
   RunRow row;
   row.id = "20261121-073102-a3f9";
-  row.state = {"running", "运行中"};
+  row.state = words::Text{"running"};
   row.hosts = {"gpu01", "gpu02"};
   row.ranks = 16;
   row.age_s = 125;

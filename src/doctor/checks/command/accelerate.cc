@@ -28,19 +28,15 @@ void processes(const Situation& s, Findings& findings) {
   for (const UserConfig& config : user_configs(s, "accelerate")) {
     auto total = given(s, config, "num_processes"), machines = given(s, config, "num_machines");
     if (!total || !machines || *machines < 2 || *total < 1) continue;
-    std::string why_english, why_chinese;
+    Words why;
     if (*total % *machines != 0) {
-      why_english = fmt::format("{} processes cannot be divided evenly among {} machines", *total, *machines);
-      why_chinese = fmt::format("{} 个进程无法平均分给 {} 台机器", *total, *machines);
+      why = tr("{} processes cannot be divided evenly among {} machines", *total, *machines);
     } else if (gpus > 1 && *total == static_cast<int64_t>(gpus)) {
-      why_english = fmt::format("each of {} machines would start {} of {} GPUs", *machines, *total / *machines, gpus);
-      why_chinese = fmt::format("{} 台机器各只启动 {} 个进程，而每台有 {} 块 GPU", *machines, *total / *machines, gpus);
+      why = tr("each of {} machines would start {} of {} GPUs", *machines, *total / *machines, gpus);
     }
-    if (why_english.empty()) continue;
+    if (why.empty()) continue;
     const int64_t right = *machines * static_cast<int64_t>(std::max<size_t>(gpus, 1));
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: num_processes: {}, the total; {}", config.place(s, "num_processes"), *total, why_english),
-          fmt::format("{}：num_processes: {} 是总数；{}", config.place(s, "num_processes"), *total, why_chinese)},
+    tell(findings, s, config.file.hosts, tr("{}: num_processes: {}, the total; {}", config.place(s, "num_processes"), *total, why),
          gpus == 0 ? ""
                    : fmt::format("sed -i 's/^num_processes:.*/num_processes: {}/' {}", right, base::shell_quote(config.file.file->path)));
   }
@@ -62,9 +58,7 @@ void rank(const Situation& s, Findings& findings) {
     }
     if (!launched || overridden) continue;
     findings.on(
-        config.file.hosts,
-        {fmt::format("{}: machine_rank: {} on all of them", config.place(s, "machine_rank"), *own),
-         fmt::format("{}：machine_rank 全是 {}", config.place(s, "machine_rank"), *own)},
+        config.file.hosts, tr("{}: machine_rank: {} on all of them", config.place(s, "machine_rank"), *own),
         fmt::format("sed -i 's/^machine_rank:.*/machine_rank: {}/' {}", *own == 0 ? 1 : 0, base::shell_quote(config.file.file->path)));
   }
 }
@@ -76,8 +70,7 @@ void machines(const Situation& s, Findings& findings) {
     for (const UserLaunch& launch : user_launches(s)) launched = launched || launch.line->launcher == "accelerate";
     if (!launched || !count || s.single() || *count == static_cast<int64_t>(s.hosts.size())) continue;
     tell(findings, s, config.file.hosts,
-         {fmt::format("{}: num_machines: {}; the job has {} hosts", config.place(s, "num_machines"), *count, s.hosts.size()),
-          fmt::format("{}：num_machines: {}；而任务有 {} 台机器", config.place(s, "num_machines"), *count, s.hosts.size())},
+         tr("{}: num_machines: {}; the job has {} hosts", config.place(s, "num_machines"), *count, s.hosts.size()),
          fmt::format("sed -i 's/^num_machines:.*/num_machines: {}/' {}", s.hosts.size(), base::shell_quote(config.file.file->path)));
   }
 }
@@ -85,7 +78,7 @@ void machines(const Situation& s, Findings& findings) {
 struct HostfileLine {
   std::string host;
   int slots = 0;
-  std::string error, error_chinese;  // not empty: the line is wrong
+  Words error;  // not empty: the line is wrong
   int number = 0;
 };
 
@@ -103,11 +96,9 @@ std::vector<HostfileLine> read_hostfile(const std::string& text) {
     entry.number = number;
     entry.host = words[0];
     if (words.size() != 2 || !words[1].starts_with("slots=") || !whole_number(words[1].substr(6))) {
-      entry.error = fmt::format("{} is not \"name slots=N\"", base::shell_quote(line));
-      entry.error_chinese = fmt::format("{} 不是“主机名 slots=N”的形式", base::shell_quote(line));
+      entry.error = tr("{} is not \"name slots=N\"", base::shell_quote(line));
     } else if (!seen.insert(entry.host).second) {
-      entry.error = fmt::format("{} is listed twice", entry.host);
-      entry.error_chinese = fmt::format("{} 出现了两次", entry.host);
+      entry.error = tr("{} is listed twice", entry.host);
     } else {
       entry.slots = std::stoi(std::string(words[1].substr(6)));
     }
@@ -122,7 +113,7 @@ void hostfile(const Situation& s, Findings& findings) {
     for (const HostfileLine& line : read_hostfile(file.file->text)) {
       if (line.error.empty()) continue;
       std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
-      tell(findings, s, file.hosts, {fmt::format("{}: {}", at, line.error), fmt::format("{}：{}", at, line.error_chinese)});
+      tell(findings, s, file.hosts, tr("{}: {}", at, line.error));
       break;
     }
   }
@@ -140,9 +131,7 @@ void hostfile_slots(const Situation& s, Findings& findings) {
         if (host.name != line.host && host.address != line.host && host.facts.machine.hostname != line.host) continue;
         const size_t gpus = host.facts.gpus.devices.size();
         if (gpus == 0 || line.slots <= static_cast<int>(gpus)) continue;
-        findings.on(h,
-                    {fmt::format("{}:{}: {} slots; the host has {} GPUs", shown(s, file.file->path), line.number, line.slots, gpus),
-                     fmt::format("{}:{}：slots={}；而机器只有 {} 块 GPU", shown(s, file.file->path), line.number, line.slots, gpus)},
+        findings.on(h, tr("{}:{}: {} slots; the host has {} GPUs", shown(s, file.file->path), line.number, line.slots, gpus),
                     fmt::format("sed -i '{}s/slots=.*/slots={}/' {}", line.number, gpus, base::shell_quote(file.file->path)));
       }
     }
@@ -150,10 +139,7 @@ void hostfile_slots(const Situation& s, Findings& findings) {
       auto total = given(s, config, "num_processes");
       if (!whole || !total || sum == 0 || *total == sum) continue;
       tell(findings, s, file.hosts,
-           {fmt::format("{}: {} slots in all; {}: num_processes: {}", shown(s, file.file->path), sum, config.place(s, "num_processes"),
-                        *total),
-            fmt::format("{}：slots 合计 {}；{}：num_processes: {}", shown(s, file.file->path), sum, config.place(s, "num_processes"),
-                        *total)},
+           tr("{}: {} slots in all; {}: num_processes: {}", shown(s, file.file->path), sum, config.place(s, "num_processes"), *total),
            fmt::format("sed -i 's/^num_processes:.*/num_processes: {}/' {}", sum, base::shell_quote(config.file.file->path)));
     }
   }
@@ -168,9 +154,7 @@ void pdsh(const Situation& s, Findings& findings) {
       if (variable.starts_with("CUDA_") || variable.starts_with("TORCH_") || variable.starts_with("GLOO_") || variable == "LD_LIBRARY_PATH")
         lost += " " + variable;
     std::string at = config.place(s, "deepspeed_config.deepspeed_multinode_launcher");
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: pdsh{}", at, lost.empty() ? "" : "; it does not pass on" + lost),
-          fmt::format("{}：pdsh{}", at, lost.empty() ? "" : "；不会传递" + lost)});
+    tell(findings, s, config.file.hosts, tr("{}: pdsh{}", at, lost.empty() ? Words{} : tr("; it does not pass on{}", lost)));
   }
 }
 

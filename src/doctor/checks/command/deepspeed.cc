@@ -19,8 +19,7 @@ void batch(const Situation& s, Findings& findings) {
     if (*total == product) continue;
     std::string name = shown(s, config.file.file->path);
     tell(findings, s, config.file.hosts,
-         {fmt::format("{}: train_batch_size {} is not {} × {} × {} ranks = {}", name, *total, *micro, *steps, s.job.world, product),
-          fmt::format("{}：train_batch_size 为 {}，不等于 {} × {} × {} 个 rank = {}", name, *total, *micro, *steps, s.job.world, product)},
+         tr("{}: train_batch_size {} is not {} × {} × {} ranks = {}", name, *total, *micro, *steps, s.job.world, product),
          fmt::format("sed -i 's/\"train_batch_size\": *[0-9]*/\"train_batch_size\": {}/' {}", product,
                      base::shell_quote(config.file.file->path)));
   }

@@ -54,15 +54,12 @@ bool is_the_script(const Missing& m) { return m.named_by == "the command" && (m.
 
 void script_missing(const Situation& s, Findings& findings) {
   for (const Missing& m : missing_files(s))
-    if (is_the_script(m))
-      findings.on(m.hosts, {fmt::format("{} does not exist", m.path), fmt::format("没有 {}", m.path)}, copy_command(s, m));
+    if (is_the_script(m)) findings.on(m.hosts, tr("{} does not exist", m.path), copy_command(s, m));
 }
 
 void file_missing(const Situation& s, Findings& findings) {
   for (const Missing& m : missing_files(s))
-    if (!is_the_script(m))
-      findings.on(m.hosts, {fmt::format("{} does not exist ({})", m.path, m.named_by), fmt::format("没有 {}（{}）", m.path, m.named_by)},
-                  copy_command(s, m));
+    if (!is_the_script(m)) findings.on(m.hosts, tr("{} does not exist ({})", m.path, m.named_by), copy_command(s, m));
 }
 
 void file_differs(const Situation& s, Findings& findings) {
@@ -82,9 +79,7 @@ void file_differs(const Situation& s, Findings& findings) {
     for (size_t c = 1; c < all.size(); ++c) {
       std::vector<size_t> hosts = all[c].hosts;
       if (tie && c == 1) hosts.insert(hosts.begin(), all[0].hosts.begin(), all[0].hosts.end());
-      findings.on(hosts,
-                  {fmt::format("{}: {}; {}: {}", shown(s, path), all[c].value, tie ? good : "the others", all[0].value),
-                   fmt::format("{}：{}；{}：{}", shown(s, path), all[c].value, tie ? good : "其余机器", all[0].value)},
+      findings.on(hosts, tr("{}: {}; {}: {}", shown(s, path), all[c].value, tie ? tr("{}", good) : tr("the others"), all[0].value),
                   fmt::format("ssh {} scp -p {} {}:{}", good, base::shell_quote(path), s.hosts[all[c].hosts.front()].name,
                               base::shell_quote(path)));
     }
@@ -101,12 +96,11 @@ void git_differs(const Situation& s, Findings& findings) {
   for (size_t c = 1; c < all.size(); ++c) {
     std::vector<size_t> hosts = all[c].hosts;
     if (tie && c == 1) hosts.insert(hosts.begin(), all[0].hosts.begin(), all[0].hosts.end());
-    findings.on(
-        hosts,
-        {fmt::format("the code is at commit {}; {} at {}", all[c].value, tie ? s.hosts[all[0].hosts[0]].name : "the others", all[0].value),
-         fmt::format("代码位于提交 {}；{}位于 {}", all[c].value, tie ? s.hosts[all[0].hosts[0]].name + " " : "其余机器", all[0].value)},
-        fmt::format("ssh {} git -C {} checkout {}", s.hosts[all[c].hosts[0]].name,
-                    base::shell_quote(s.job.directory.empty() ? "." : s.job.directory), all[0].value));
+    findings.on(hosts,
+                tr("the code is at commit {}; {} at {}", all[c].value, tie ? tr("{}", s.hosts[all[0].hosts[0]].name) : tr("the others"),
+                   all[0].value),
+                fmt::format("ssh {} git -C {} checkout {}", s.hosts[all[c].hosts[0]].name,
+                            base::shell_quote(s.job.directory.empty() ? "." : s.job.directory), all[0].value));
   }
 }
 
@@ -121,7 +115,7 @@ void config_syntax(const Situation& s, Findings& findings) {
       }
       if (error.empty()) continue;
       std::string name = shown(s, file.file->path), quoted = base::shell_quote(file.file->path);
-      tell(findings, s, file.hosts, {fmt::format("{}: {}", name, error), fmt::format("{}：{}", name, error)},
+      tell(findings, s, file.hosts, tr("{}: {}", name, error),
            file.file->path.ends_with(".json") ? "python3 -m json.tool " + quoted
                                               : fmt::format("python3 -c 'import yaml,sys; yaml.safe_load(open(sys.argv[1]))' {}", quoted));
     }
@@ -138,9 +132,7 @@ void config_twice(const Situation& s, Findings& findings) {
       std::string name = shown(s, file.file->path);
       const base::Json* value = value_at(yaml->value, key);
       std::string last = value ? base::to_text(*value) : "?";
-      tell(findings, s, file.hosts,
-           {fmt::format("{}: {} is given twice; the value {} in line {} applies", name, key, last, yaml->lines[key]),
-            fmt::format("{}：{} 写了两次；以第 {} 行的 {} 为准", name, key, yaml->lines[key], last)});
+      tell(findings, s, file.hosts, tr("{}: {} is given twice; the value {} in line {} applies", name, key, last, yaml->lines[key]));
     }
   }
 }

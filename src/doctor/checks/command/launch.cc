@@ -47,9 +47,7 @@ void nested(const Situation& s, Findings& findings) {
     Words at = place(s, *launch.line);
     const int ranks = most_ranks(s, hosts);
     const std::string name = launch.line->launcher == "llamafactory" ? "llamafactory-cli" : launch.line->launcher;
-    tell(findings, s, hosts,
-         {fmt::format("{} starts {}; each of the {} ranks of a host would start another", at.english, name, ranks),
-          fmt::format("{} 启动 {}；每台机器的 {} 个 rank 会各自再启动一个", at.chinese, name, ranks)},
+    tell(findings, s, hosts, tr("{} starts {}; each of the {} ranks of a host would start another", at, name, ranks),
          without_launcher(s, *launch.line));
   }
 }
@@ -65,9 +63,7 @@ void spawn(const Situation& s, Findings& findings) {
         line_with(lines, "LOCAL_RANK") || line_with(lines, "environ[\"RANK\"]") || line_with(lines, "environ['RANK']");
     if (!line || knows_launchers || ranks < 2) continue;
     std::string at = fmt::format("{}:{}", shown(s, file.file->path), line->number);
-    tell(findings, s, file.hosts,
-         {fmt::format("{}: {}; each of the {} ranks of a host would start the same number", at, line->text, ranks),
-          fmt::format("{}：{}；每台机器的 {} 个 rank 会各自再启动同样多的进程", at, line->text, ranks)},
+    tell(findings, s, file.hosts, tr("{}: {}; each of the {} ranks of a host would start the same number", at, line->text, ranks),
          fmt::format("phalanx run -H {} --nproc-per-node 1 -- python {}", host_list(s), shown(s, file.file->path)));
   }
 }
@@ -87,9 +83,7 @@ void llamafactory_nodes(const Situation& s, Findings& findings, Wrong wrong, con
     }
     if (hosts.empty()) continue;
     Words at = place(s, *launch.line);
-    tell(findings, s, hosts,
-         {fmt::format("{}: llamafactory-cli with NNODES={}, {}", at.english, nodes, what.english),
-          fmt::format("{}：llamafactory-cli，NNODES={}，{}", at.chinese, nodes, what.chinese)},
+    tell(findings, s, hosts, tr("{}: llamafactory-cli with NNODES={}, {}", at, nodes, what),
          fix.empty() ? without_launcher(s, *launch.line) : fix);
   }
 }
@@ -100,7 +94,7 @@ void force_torchrun(const Situation& s, Findings& findings) {
       [&](const machine::LaunchLine& l, size_t h) {
         return s.hosts[h].facts.gpus.devices.size() == 1 && !enabled(variable(s, l, h, "FORCE_TORCHRUN"));
       },
-      {"one GPU, and no FORCE_TORCHRUN=1", "只有一块 GPU，且没有 FORCE_TORCHRUN=1"}, "export FORCE_TORCHRUN=1");
+      tr("one GPU, and no FORCE_TORCHRUN=1"), "export FORCE_TORCHRUN=1");
 }
 
 void nproc_unset(const Situation& s, Findings& findings) {
@@ -120,16 +114,14 @@ void nproc_unset(const Situation& s, Findings& findings) {
   if (most == 0 || least == most) return;
   llamafactory_nodes(
       s, findings, [&](const machine::LaunchLine& l, size_t h) { return !variable(s, l, h, "NPROC_PER_NODE"); },
-      {fmt::format("no NPROC_PER_NODE, and the hosts see {} to {} GPUs", least, most),
-       fmt::format("没有 NPROC_PER_NODE，而各机器可见的 GPU 数从 {} 到 {} 不等", least, most)},
-      fmt::format("export NPROC_PER_NODE={}", least));
+      tr("no NPROC_PER_NODE, and the hosts see {} to {} GPUs", least, most), fmt::format("export NPROC_PER_NODE={}", least));
 }
 
 void llamafactory_meeting(const Situation& s, Findings& findings) {
   llamafactory_nodes(
       s, findings,
       [&](const machine::LaunchLine& l, size_t h) { return !variable(s, l, h, "MASTER_PORT") || !variable(s, l, h, "MASTER_ADDR"); },
-      {"without MASTER_ADDR and MASTER_PORT", "缺少 MASTER_ADDR 或 MASTER_PORT"}, "");
+      tr("without MASTER_ADDR and MASTER_PORT"), "");
 }
 
 // --node_rank 0, --machine_rank 0, NODE_RANK=0: one number in words that start on every host.
@@ -146,10 +138,7 @@ void node_rank(const Situation& s, Findings& findings) {
     if (set != launch.line->variables.end() && whole_number(set->second)) given = "NODE_RANK=" + set->second;
     if (given.empty()) continue;
     Words at = place(s, *launch.line);
-    tell(findings, s, launch.hosts,
-         {fmt::format("{} says {} on {} hosts", at.english, given, launch.hosts.size()),
-          fmt::format("{} 在 {} 台机器上都是 {}", at.chinese, launch.hosts.size(), given)},
-         without_launcher(s, *launch.line));
+    tell(findings, s, launch.hosts, tr("{} says {} on {} hosts", at, given, launch.hosts.size()), without_launcher(s, *launch.line));
   }
 }
 
@@ -162,8 +151,7 @@ void old_launch(const Situation& s, Findings& findings) {
       if (torch == s.hosts[file.hosts.front()].facts.software.packages.end() || torch->second.starts_with("1.")) continue;
       if (text.find("--local_rank") == std::string::npos || text.find("--local-rank") != std::string::npos) continue;
       tell(findings, s, file.hosts,
-           {fmt::format("{} accepts only --local_rank; torch {} passes --local-rank", shown(s, file.file->path), torch->second),
-            fmt::format("{} 只认 --local_rank；torch {} 传的是 --local-rank", shown(s, file.file->path), torch->second)},
+           tr("{} accepts only --local_rank; torch {} passes --local-rank", shown(s, file.file->path), torch->second),
            without_launcher(s, *launch.line));
     }
   }

@@ -22,10 +22,8 @@ void overwrite(const Situation& s, Findings& findings) {
     for (size_t h = 0; h < s.hosts.size(); ++h)
       for (const machine::PathFact& path : s.hosts[h].facts.storage.paths)
         if (path.path == whole && path.exists && path.entries > 0)
-          findings.on(h, {fmt::format("{}: overwrite_output_dir: true; {} holds {} entries", config.place(s, "overwrite_output_dir"), whole,
-                                      path.entries),
-                          fmt::format("{}：overwrite_output_dir: true；{} 中已有 {} 项", config.place(s, "overwrite_output_dir"), whole,
-                                      path.entries)});
+          findings.on(
+              h, tr("{}: overwrite_output_dir: true; {} holds {} entries", config.place(s, "overwrite_output_dir"), whole, path.entries));
   }
 }
 
@@ -79,10 +77,8 @@ void devices(const Situation& s, Findings& findings) {
     if (!count || s.job.world < 1 || nodes < 1 || nodes > 100'000 || *count > 100'000 || *count * nodes == s.job.world) continue;
     std::string at = config.place(s, "trainer.devices");
     tell(findings, s, config.file.hosts,
-         {fmt::format("{}: {} devices × {} nodes = {}; the job has {} ranks on {} hosts", at, *count, nodes, *count * nodes, s.job.world,
-                      s.hosts.size()),
-          fmt::format("{}：{} 个设备 × {} 台 = {}；任务共 {} 台机器 {} 个 rank", at, *count, nodes, *count * nodes, s.hosts.size(),
-                      s.job.world)},
+         tr("{}: {} devices × {} nodes = {}; the job has {} ranks on {} hosts", at, *count, nodes, *count * nodes, s.job.world,
+            s.hosts.size()),
          devices_fix(s, config));
   }
 }
@@ -103,9 +99,7 @@ void device_list(const Situation& s, Findings& findings) {
     }
     if (hosts.empty()) continue;
     std::string at = config.place(s, "trainer.devices"), list = base::to_text(*value);
-    tell(findings, s, hosts,
-         {fmt::format("{}: devices: {} is an index into CUDA_VISIBLE_DEVICES={}", at, list, visible),
-          fmt::format("{}：devices: {} 是在 CUDA_VISIBLE_DEVICES={} 之内编号的", at, list, visible)});
+    tell(findings, s, hosts, tr("{}: devices: {} is an index into CUDA_VISIBLE_DEVICES={}", at, list, visible));
   }
 }
 

@@ -65,9 +65,7 @@ void random_port(const Situation& s, Findings& findings) {
         if (!range || range->high < n.port_range_low || range->low > n.port_range_high) continue;
         std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
         tell(findings, s, file.hosts,
-             {fmt::format("{}: ports {}–{}; outgoing connections take {}–{}", at, range->low, range->high, n.port_range_low,
-                          n.port_range_high),
-              fmt::format("{}：端口 {}–{}；而外发连接使用 {}–{}", at, range->low, range->high, n.port_range_low, n.port_range_high)});
+             tr("{}: ports {}–{}; outgoing connections take {}–{}", at, range->low, range->high, n.port_range_low, n.port_range_high));
         break;
       }
     }
@@ -104,9 +102,7 @@ void init_localhost(const Situation& s, Findings& findings) {
       const bool fallback = is_fallback(std::exchange(before, line.text));
       if (!names_localhost(line.text) || (!tcp && (fallback || !sets(line.text, "MASTER_ADDR")))) continue;
       std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
-      tell(findings, s, file.hosts,
-           {fmt::format("{}: {}; the job has {} hosts", at, line.text.substr(0, 120), s.hosts.size()),
-            fmt::format("{}：{}；任务有 {} 台机器", at, line.text.substr(0, 120), s.hosts.size())});
+      tell(findings, s, file.hosts, tr("{}: {}; the job has {} hosts", at, line.text.substr(0, 120), s.hosts.size()));
       break;
     }
   }
@@ -121,8 +117,7 @@ void hard_coded_port(const Situation& s, Findings& findings) {
       const bool fallback = is_fallback(std::exchange(before, line.text));
       if (!tcp && (fallback || !sets(line.text, "MASTER_PORT"))) continue;
       std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number);
-      tell(findings, s, file.hosts,
-           {fmt::format("{}: {}", at, line.text.substr(0, 120)), fmt::format("{}：{}", at, line.text.substr(0, 120))},
+      tell(findings, s, file.hosts, tr("{}: {}", at, line.text.substr(0, 120)),
            fmt::format("phalanx run -H {} --no-store -- python {}", host_list(s), base::shell_quote(shown(s, file.file->path))));
       break;
     }

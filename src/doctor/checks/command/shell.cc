@@ -28,9 +28,7 @@ void shebang(const Situation& s, Findings& findings) {
                          first.starts_with("!#/") || first.starts_with("!/");
       if (!wrong || !started_directly(s, file)) continue;
       std::string name = shown(s, file.file->path), interpreter = role == "shell" ? "/bin/bash" : "/usr/bin/env python3";
-      tell(findings, s, file.hosts,
-           {fmt::format("{} begins with {}", name, base::shell_quote(first)),
-            fmt::format("{} 的第一行是 {}", name, base::shell_quote(first))},
+      tell(findings, s, file.hosts, tr("{} begins with {}", name, base::shell_quote(first)),
            fmt::format("sed -i '1s|.*|#!{}|' {}", interpreter, base::shell_quote(file.file->path)));
     }
   }
@@ -43,9 +41,7 @@ void crlf(const Situation& s, Findings& findings) {
     for (size_t at = file.file->text.find("\r\n"); at != std::string::npos; at = file.file->text.find("\r\n", at + 2)) ++ends;
     if (ends == 0) continue;
     std::string name = shown(s, file.file->path);
-    tell(findings, s, file.hosts,
-         {fmt::format("{}: {} of {} lines end in CR LF", name, ends, lines),
-          fmt::format("{}：{} 行中有 {} 行以 CR LF 结尾", name, lines, ends)},
+    tell(findings, s, file.hosts, tr("{}: {} of {} lines end in CR LF", name, ends, lines),
          fmt::format("sed -i 's/\\r$//' {}", base::shell_quote(file.file->path)));
   }
 }
@@ -55,9 +51,7 @@ void log_folder(const Situation& s, Findings& findings) {
     for (const machine::ShellOutput& o : s.hosts[h].facts.command.outputs) {
       if (o.folder_exists || o.folder_made) continue;
       std::string at = o.file.empty() ? "" : fmt::format("{}:{}: ", shown(s, o.file), o.line);
-      findings.on(h,
-                  {fmt::format("{}output goes to {}, but the directory {} does not exist", at, shown(s, o.target), o.folder),
-                   fmt::format("{}输出写到 {}，但目录 {} 不存在", at, shown(s, o.target), o.folder)},
+      findings.on(h, tr("{}output goes to {}, but the directory {} does not exist", at, shown(s, o.target), o.folder),
                   "mkdir -p " + base::shell_quote(o.folder));
     }
   }
@@ -67,8 +61,7 @@ void log_shared(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     for (const machine::ShellOutput& o : s.hosts[h].facts.command.outputs) {
       if (!o.launch || o.file.empty() || s.hosts[h].ranks < 2) continue;
-      findings.on(h, {fmt::format("{}:{}: all {} ranks write {}", shown(s, o.file), o.line, s.hosts[h].ranks, shown(s, o.target)),
-                      fmt::format("{}:{}：{} 个 rank 都写 {}", shown(s, o.file), o.line, s.hosts[h].ranks, shown(s, o.target))});
+      findings.on(h, tr("{}:{}: all {} ranks write {}", shown(s, o.file), o.line, s.hosts[h].ranks, shown(s, o.target)));
     }
   }
 }
@@ -83,9 +76,7 @@ void background(const Situation& s, Findings& findings) {
         for (std::string_view line : base::split_lines(file.file->text)) waits = waits || base::trim(line).starts_with("wait");
     if (waits) continue;
     Words at = place(s, l);
-    tell(findings, s, launch.hosts,
-         {fmt::format("{} starts {} with '&', and the script never waits for it", at.english, l.program),
-          fmt::format("{} 用 '&' 在后台启动 {}，而脚本从不 wait", at.chinese, l.program)},
+    tell(findings, s, launch.hosts, tr("{} starts {} with '&', and the script never waits for it", at, l.program),
          "echo wait >> " + base::shell_quote(l.file));
   }
 }
@@ -102,10 +93,7 @@ void fixed_variable(const Situation& s, Findings& findings, const std::string& n
     if (hosts.empty()) continue;
     Words at = place(s, l);
     const HostView& first = s.hosts[hosts.front()];
-    tell(findings, s, hosts,
-         {fmt::format("{} sets {}={}; {} ranks in all, {} on {}", at.english, name, found->second, s.job.world, first.ranks, first.name),
-          fmt::format("{} 设置了 {}={}；共 {} 个 rank，其中 {} 上有 {} 个", at.chinese, name, found->second, s.job.world, first.name,
-                      first.ranks)},
+    tell(findings, s, hosts, tr("{} sets {}={}; {} ranks in all, {} on {}", at, name, found->second, s.job.world, first.ranks, first.name),
          l.file.empty() ? "" : fmt::format("sed -i 's/\\b{}={} *//' {}", name, found->second, base::shell_quote(l.file)));
   }
 }
@@ -133,10 +121,8 @@ void master_fixed(const Situation& s, Findings& findings) {
     if (launch.line->launcher == "shell" || launch.line->launcher == "direct") continue;
     if (std::find(first.begin(), first.end(), found->second) != first.end()) continue;
     Words at = place(s, *launch.line);
-    tell(
-        findings, s, launch.hosts,
-        {fmt::format("{} sets MASTER_ADDR={}; rank 0 runs on {} ({})", at.english, found->second, s.hosts[0].name, s.hosts[0].address),
-         fmt::format("{} 设置了 MASTER_ADDR={}；而 rank 0 在 {}（{}）上", at.chinese, found->second, s.hosts[0].name, s.hosts[0].address)});
+    tell(findings, s, launch.hosts,
+         tr("{} sets MASTER_ADDR={}; rank 0 runs on {} ({})", at, found->second, s.hosts[0].name, s.hosts[0].address));
   }
 }
 

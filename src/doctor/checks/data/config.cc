@@ -19,8 +19,7 @@ void say_batch(const Situation& s, Findings& findings, const std::vector<size_t>
   if (each < 1 || steps < 1 || each > kMillion || steps > kMillion) return;
   const int64_t all = each * steps * s.job.world;
   tell(findings, s, hosts,
-       {fmt::format("{}: {} per rank × {} ranks × {} accumulated = {} samples per optimizer step", where, each, s.job.world, steps, all),
-        fmt::format("{}：每个 rank {} × {} 个 rank × 累积 {} 步 = 每次参数更新 {} 个样本", where, each, s.job.world, steps, all)});
+       tr("{}: {} per rank × {} ranks × {} accumulated = {} samples per optimizer step", where, each, s.job.world, steps, all));
 }
 
 void batch(const Situation& s, Findings& findings) {
@@ -58,9 +57,7 @@ void preprocess_workers(const Situation& s, Findings& findings) {
     const int64_t used = given.value_or(1);
     if (cpus < 32 || used * 4 >= cpus) continue;
     std::string at = config.place(s, "preprocessing_num_workers"), path = base::shell_quote(config.file.file->path);
-    tell(findings, s, config.file.hosts,
-         {fmt::format("{}: {} of {} cores prepare the data", at, used, cpus),
-          fmt::format("{}：{} 个核中只用 {} 个预处理数据", at, cpus, used)},
+    tell(findings, s, config.file.hosts, tr("{}: {} of {} cores prepare the data", at, used, cpus),
          given ? fmt::format("sed -i 's/^preprocessing_num_workers:.*/preprocessing_num_workers: {}/' {}", cpus / 2, path)
                : fmt::format("echo 'preprocessing_num_workers: {}' >> {}", cpus / 2, path));
   }
@@ -76,8 +73,7 @@ void offload_memory(const Situation& s, Findings& findings) {
       const int64_t memory = s.hosts[h].facts.machine.memory_available_bytes;
       if (gpus <= 0 || memory <= 0 || memory >= gpus) continue;
       std::string free = base::format_bytes(static_cast<uint64_t>(memory)), cards = base::format_bytes(static_cast<uint64_t>(gpus));
-      findings.on(h, {fmt::format("{}: cpu; {} of host memory available, the GPUs have {}", config.place(s, key), free, cards),
-                      fmt::format("{}：cpu；可用内存 {}，GPU 显存共 {}", config.place(s, key), free, cards)});
+      findings.on(h, tr("{}: cpu; {} of host memory available, the GPUs have {}", config.place(s, key), free, cards));
     }
   };
   for (const UserConfig& config : user_configs(s, "deepspeed"))

@@ -23,10 +23,9 @@ std::string code(const std::vector<CodeLine>& lines) {
 
 bool wraps_ddp(const std::string& text) { return has(text, "DistributedDataParallel(") || has(text, "= DDP("); }
 
-void line_found(const Situation& s, Findings& findings, const UserFile& file, const CodeLine& line, const std::string& english = "",
-                const std::string& chinese = "") {
+void line_found(const Situation& s, Findings& findings, const UserFile& file, const CodeLine& line, const Words& more = {}) {
   std::string at = fmt::format("{}:{}", shown(s, file.file->path), line.number), text = line.text.substr(0, 120);
-  tell(findings, s, file.hosts, {fmt::format("{}: {}{}", at, text, english), fmt::format("{}：{}{}", at, text, chinese)});
+  tell(findings, s, file.hosts, tr("{}: {}{}", at, text, more));
 }
 
 size_t most_gpus(const Situation& s) {
@@ -54,9 +53,7 @@ void trainer(const Situation& s, Findings& findings) {
       const size_t gpus = s.hosts[h].facts.gpus.devices.size();
       auto visible = s.variable(h, "CUDA_VISIBLE_DEVICES");
       if (s.hosts[h].ranks != 1 || gpus < 2 || (visible && !has(*visible, ","))) continue;
-      findings.on(h,
-                  {fmt::format("{}:{}: Trainer in a single rank that sees {} GPUs", shown(s, file.file->path), line->number, gpus),
-                   fmt::format("{}:{}：一个 rank 里的 Trainer 能看到 {} 块 GPU", shown(s, file.file->path), line->number, gpus)},
+      findings.on(h, tr("{}:{}: Trainer in a single rank that sees {} GPUs", shown(s, file.file->path), line->number, gpus),
                   fmt::format("phalanx run -H {} --nproc-per-node {} -- python {}", host_list(s), gpus,
                               base::shell_quote(shown(s, file.file->path))));
     }
@@ -73,7 +70,7 @@ void set_epoch(const Situation& s, Findings& findings) {
       continue;
     bool loops = false;
     for (const CodeLine& l : lines) loops = loops || (l.text.starts_with("for ") && has(l.text, "epoch"));
-    if (loops) line_found(s, findings, file, *line, "; set_epoch is never called", "；从未调用 set_epoch");
+    if (loops) line_found(s, findings, file, *line, tr("; set_epoch is never called"));
   }
 }
 
@@ -137,8 +134,7 @@ void rank0_collective(const Situation& s, Findings& findings) {
         continue;
       }
       if (!guard || collective(line.text, text).empty()) continue;
-      line_found(s, findings, file, line, fmt::format(" (under line {}: {})", guard->number, guard->text.substr(0, 60)),
-                 fmt::format("（位于第 {} 行 {} 之下）", guard->number, guard->text.substr(0, 60)));
+      line_found(s, findings, file, line, tr(" (under line {}: {})", guard->number, guard->text.substr(0, 60)));
       break;
     }
   }
@@ -218,9 +214,7 @@ void workers_on(const Situation& s, Findings& findings, const std::vector<size_t
     const int64_t cpus = host.facts.machine.cpus_usable, gpus = static_cast<int64_t>(host.facts.gpus.devices.size());
     auto each = evaluate(text, gpus > 0 ? gpus : host.ranks, cpus);
     if (cpus < 1 || host.ranks < 1 || !each || *each * host.ranks <= 2 * cpus) continue;
-    findings.on(
-        h, {fmt::format("{}: {} workers × {} ranks = {} processes for {} cores", at, *each, host.ranks, *each * host.ranks, cpus),
-            fmt::format("{}：{} 个 worker × {} 个 rank = {} 个进程，而只有 {} 个核", at, *each, host.ranks, *each * host.ranks, cpus)});
+    findings.on(h, tr("{}: {} workers × {} ranks = {} processes for {} cores", at, *each, host.ranks, *each * host.ranks, cpus));
   }
 }
 

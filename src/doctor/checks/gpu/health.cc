@@ -14,21 +14,17 @@ namespace {
 using machine::Gpu;
 using machine::GpuFacts;
 
-std::string at(const Gpu& g) { return g.pci.empty() ? card(g) : card(g) + " at " + g.pci; }
-std::string at_zh(const Gpu& g) { return g.pci.empty() ? card(g) : card(g) + "，" + g.pci; }
+Words at(const Gpu& g) { return g.pci.empty() ? tr("{}", card(g)) : tr("{} at {}", card(g), g.pci); }
 std::string reset(const Gpu& g) { return fmt::format("sudo nvidia-smi --gpu-reset -i {}", g.index); }
 
 void check_lost(const Situation& s, Findings& f) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const GpuFacts& facts = s.hosts[h].facts.gpus;
     for (const Gpu& g : facts.devices)
-      if (!g.fault.empty())
-        f.on(h, {fmt::format("{}: \"{}\"", at(g), g.fault), fmt::format("{}：\"{}\"", at_zh(g), g.fault)}, "sudo reboot");
+      if (!g.fault.empty()) f.on(h, tr("{}: \"{}\"", at(g), g.fault), "sudo reboot");
     for (const std::string& pci : facts.lost) {
       bool named = std::any_of(facts.devices.begin(), facts.devices.end(), [&](const Gpu& g) { return g.pci == pci && !g.fault.empty(); });
-      if (!named)
-        f.on(h, {fmt::format("the GPU at {} no longer answers on the PCI bus", pci), fmt::format("{} 处的 GPU 在 PCI 总线上已无应答", pci)},
-             "sudo reboot");
+      if (!named) f.on(h, tr("the GPU at {} no longer answers on the PCI bus", pci), "sudo reboot");
     }
   }
 }
@@ -39,10 +35,7 @@ void check_count(const Situation& s, Findings& f) {
     int64_t known = static_cast<int64_t>(g.devices.size());
     if (g.source != "nvml" || !g.nvml_error.empty() || !s.hosts[h].facts.machine.container.empty()) continue;
     if (g.pci_devices <= known || !g.lost.empty()) continue;
-    f.on(h,
-         {fmt::format("{} NVIDIA GPUs on the PCI bus, {} known to the driver", g.pci_devices, known),
-          fmt::format("PCI 总线上有 {} 块 NVIDIA GPU，驱动只识别到 {} 块", g.pci_devices, known)},
-         "sudo dmesg | grep -i NVRM | tail -20");
+    f.on(h, tr("{} NVIDIA GPUs on the PCI bus, {} known to the driver", g.pci_devices, known), "sudo dmesg | grep -i NVRM | tail -20");
   }
 }
 
@@ -50,17 +43,13 @@ void check_ecc(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
     int64_t errors = g.ecc_volatile_uncorrected.value_or(0);
     if (errors > 0)
-      f.on(h,
-           {fmt::format("{}: {} uncorrectable error{} since the driver was loaded", at(g), errors, errors == 1 ? "" : "s"),
-            fmt::format("{}：驱动加载以来有 {} 次不可纠正错误", at_zh(g), errors)},
-           reset(g));
+      f.on(h, tr("{}: {} uncorrectable error{} since the driver was loaded", at(g), errors, errors == 1 ? "" : "s"), reset(g));
   });
 }
 
 void check_remap_pending(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
-    if (g.remap_pending)
-      f.on(h, {fmt::format("{}: a row remapping is pending", at(g)), fmt::format("{}：有内存行等待重映射", at_zh(g))}, reset(g));
+    if (g.remap_pending) f.on(h, tr("{}: a row remapping is pending", at(g)), reset(g));
   });
 }
 
@@ -68,10 +57,7 @@ void check_remap_failed(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
     int64_t rows = g.remapped_uncorrectable.value_or(0);
     if (!g.remap_failed && rows <= 512) return;
-    f.on(h,
-         {g.remap_failed ? fmt::format("{}: a row remapping has failed", at(g))
-                         : fmt::format("{}: {} rows remapped for uncorrectable errors", at(g), rows),
-          g.remap_failed ? fmt::format("{}：曾有重映射失败", at_zh(g)) : fmt::format("{}：因不可纠正错误已重映射 {} 行", at_zh(g), rows)},
+    f.on(h, g.remap_failed ? tr("{}: a row remapping has failed", at(g)) : tr("{}: {} rows remapped for uncorrectable errors", at(g), rows),
          fmt::format("nvidia-smi -q -d ROW_REMAPPER -i {}", g.index));
   });
 }
@@ -106,9 +92,7 @@ void check_nvlink(const Situation& s, Findings& f) {
     std::vector<int> down;
     for (const machine::NvLink& l : g.nvlinks)
       if (!l.active) down.push_back(static_cast<int>(l.link));
-    f.on(h,
-         {fmt::format("{}: {} of {} NVLinks up; link {} down", at(g), up, wanted, base::format_ranges(down)),
-          fmt::format("{}：{} 条 NVLink 中只有 {} 条正常，链路 {} 断开", at_zh(g), wanted, up, base::format_ranges(down))},
+    f.on(h, tr("{}: {} of {} NVLinks up; link {} down", at(g), up, wanted, base::format_ranges(down)),
          fmt::format("nvidia-smi nvlink --status -i {}", g.index));
   });
 }
@@ -118,9 +102,7 @@ void check_nvlink_errors(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
     for (const machine::NvLink& l : g.nvlinks)
       if (l.active && l.errors >= kMany)
-        f.on(h,
-             {fmt::format("{}: link {} counts {} replays, recoveries and CRC errors", at(g), l.link, l.errors),
-              fmt::format("{}：链路 {} 累计 {} 次重放、恢复与 CRC 错误", at_zh(g), l.link, l.errors)},
+        f.on(h, tr("{}: link {} counts {} replays, recoveries and CRC errors", at(g), l.link, l.errors),
              fmt::format("nvidia-smi nvlink --errorcounters -i {}", g.index));
   });
 }

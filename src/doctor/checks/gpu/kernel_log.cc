@@ -15,8 +15,7 @@ namespace {
 
 using machine::Xid;
 
-std::string ago(int64_t age_s) { return age_s < 0 ? "at an unknown time" : base::format_duration(std::chrono::seconds(age_s)) + " ago"; }
-std::string ago_zh(int64_t age_s) { return age_s < 0 ? "时间未知" : base::format_duration(std::chrono::seconds(age_s)) + "前"; }
+Words ago(int64_t age_s) { return age_s < 0 ? tr("at an unknown time") : tr("{} ago", base::format_duration(std::chrono::seconds(age_s))); }
 
 // Per host and card the newest line of a class, with how often.
 template <typename Belongs>
@@ -30,11 +29,9 @@ void tell(const Situation& s, Findings& f, Belongs belongs) {
       ++entry.second;
     }
     for (const auto& [pci, entry] : by_card) {
-      std::string times =
-          entry.second > 1 ? fmt::format(", {} times, last {}", entry.second, ago(entry.first->age_s)) : ", " + ago(entry.first->age_s);
-      std::string zh = entry.second > 1 ? fmt::format("，共 {} 次，最近一次 {}", entry.second, ago_zh(entry.first->age_s))
-                                        : "，" + ago_zh(entry.first->age_s);
-      f.on(h, {entry.first->line + times, entry.first->line + zh}, "sudo dmesg -T | grep -i xid");
+      const auto& [last, times] = entry;
+      f.on(h, times > 1 ? tr("{}, {} times, last {}", last->line, times, ago(last->age_s)) : tr("{}, {}", last->line, ago(last->age_s)),
+           "sudo dmesg -T | grep -i xid");
     }
   }
 }

@@ -42,8 +42,7 @@ void check_busy(const Situation& s, Findings& f) {
     for (const Gpu* g : used(s, h))
       for (const GpuProcess& p : g->processes)
         if (p.visible && !orphan(p) && p.used_bytes >= kWorthTelling)
-          f.on(h, {fmt::format("{}: {}", card(*g), who(p)), fmt::format("{}：{}", card(*g), who(p))},
-               fmt::format("ps -o pid,user,etime,args -p {}", p.pid));
+          f.on(h, tr("{}: {}", card(*g), who(p)), fmt::format("ps -o pid,user,etime,args -p {}", p.pid));
 }
 
 void check_orphan(const Situation& s, Findings& f) {
@@ -52,9 +51,7 @@ void check_orphan(const Situation& s, Findings& f) {
       for (const GpuProcess& p : g->processes)
         if (orphan(p))
           f.on(h,
-               {fmt::format("{}: {}, running for {}, its parent has exited", card(*g), who(p),
-                            base::format_duration(std::chrono::seconds(p.age_s))),
-                fmt::format("{}：{}，已运行 {}，父进程已不在", card(*g), who(p), base::format_duration(std::chrono::seconds(p.age_s)))},
+               tr("{}: {}, running for {}, its parent has exited", card(*g), who(p), base::format_duration(std::chrono::seconds(p.age_s))),
                fmt::format("kill {}", p.pid));
 }
 
@@ -70,10 +67,8 @@ void check_held(const Situation& s, Findings& f) {
       std::string amount = base::format_bytes(static_cast<uint64_t>(loose));
       bool numbered = hidden != g->processes.end();
       f.on(h,
-           {numbered ? fmt::format("{}: {} held by pid {} of another pid namespace", card(*g), amount, hidden->pid)
-                     : fmt::format("{}: {} in use, but no visible process uses them", card(*g), amount),
-            numbered ? fmt::format("{}：{} 被另一个 PID 命名空间中的进程 {} 占用", card(*g), amount, hidden->pid)
-                     : fmt::format("{}：已占用 {}，但看不到占用它的进程", card(*g), amount)},
+           numbered ? tr("{}: {} held by pid {} of another pid namespace", card(*g), amount, hidden->pid)
+                    : tr("{}: {} in use, but no visible process uses them", card(*g), amount),
            fmt::format("sudo fuser -v /dev/nvidia{}", g->index));
     }
   }
@@ -84,14 +79,10 @@ void check_mode(const Situation& s, Findings& f) {
     for (const Gpu* g : used(s, h)) {
       bool prohibited = g->compute_mode == "prohibited", exclusive = g->compute_mode == "exclusive_process";
       if (!prohibited && !exclusive) continue;
-      std::string state = prohibited             ? "prohibited: no program may use the GPU"
-                          : g->processes.empty() ? "exclusive: one program at a time"
-                                                 : "exclusive, and in use";
-      std::string zh = prohibited             ? "prohibited，禁止任何程序使用"
-                       : g->processes.empty() ? "exclusive，同一时刻只允许一个程序"
-                                              : "exclusive，且已被占用";
-      f.on(h, {fmt::format("{}: compute mode {}", card(*g), state), fmt::format("{}：计算模式为 {}", card(*g), zh)},
-           fmt::format("sudo nvidia-smi -i {} -c DEFAULT", g->index));
+      Words state = prohibited             ? tr("prohibited: no program may use the GPU")
+                    : g->processes.empty() ? tr("exclusive: one program at a time")
+                                           : tr("exclusive, and in use");
+      f.on(h, tr("{}: compute mode {}", card(*g), state), fmt::format("sudo nvidia-smi -i {} -c DEFAULT", g->index));
     }
   }
 }
@@ -105,8 +96,7 @@ void check_mig(const Situation& s, Findings& f) {
     if (on.empty() || alone) continue;
     size_t parts = 0;
     for (const Gpu* g : on) parts += g->mig_devices.size();
-    f.on(h, {fmt::format("{}: MIG is on, {} instances", cards(on), parts), fmt::format("{}：已启用 MIG，共 {} 个实例", cards(on), parts)},
-         fmt::format("sudo nvidia-smi -i {} -mig 0", on[0]->index));
+    f.on(h, tr("{}: MIG is on, {} instances", cards(on), parts), fmt::format("sudo nvidia-smi -i {} -mig 0", on[0]->index));
   }
 }
 
@@ -135,9 +125,7 @@ void check_p2p_none(const Situation& s, Findings& f) {
   });
   for (const auto& [h, p] : first) {
     const Gpu* g = find_gpu(s.hosts[h].facts.gpus, p->a);
-    const char* kind = consumer(*g) ? "a consumer card" : "this machine";
-    f.on(h, {fmt::format("{} and GPU {}: \"{}\" ({})", card(*g), p->b, p->p2p_read, kind),
-             fmt::format("{} 与 GPU {}：\"{}\"（{}）", card(*g), p->b, p->p2p_read, consumer(*g) ? "消费级显卡" : "本机")});
+    f.on(h, tr("{} and GPU {}: \"{}\" ({})", card(*g), p->b, p->p2p_read, consumer(*g) ? tr("a consumer card") : tr("this machine")));
   }
 }
 
@@ -148,20 +136,14 @@ void check_p2p_false(const Situation& s, Findings& f) {
   });
   for (const auto& [h, p] : first) {
     const GpuFacts& facts = s.hosts[h].facts.gpus;
-    f.on(h,
-         {fmt::format("{} and GPU {}: driver {} says P2P works", card(*find_gpu(facts, p->a)), p->b, facts.driver),
-          fmt::format("{} 与 GPU {}：驱动 {} 声称支持 P2P", card(*find_gpu(facts, p->a)), p->b, facts.driver)},
-         "export NCCL_P2P_DISABLE=1");
+    f.on(h, tr("{} and GPU {}: driver {} says P2P works", card(*find_gpu(facts, p->a)), p->b, facts.driver), "export NCCL_P2P_DISABLE=1");
   }
 }
 
 void check_p2p_nvlink(const Situation& s, Findings& f) {
   each_pair(s, [&](size_t h, const GpuPair& p, const Gpu& a, const Gpu& b) {
     if (!p.path.starts_with("NV") || p.p2p_read.empty() || p.p2p_read == "ok") return;
-    f.on(h,
-         {fmt::format("{} and GPU {} are joined by {}, but P2P is \"{}\"", card(a), b.index, p.path, p.p2p_read),
-          fmt::format("{} 与 GPU {} 之间有 {}，但 P2P 状态为 \"{}\"", card(a), b.index, p.path, p.p2p_read)},
-         "nvidia-smi topo -p2p r");
+    f.on(h, tr("{} and GPU {} are joined by {}, but P2P is \"{}\"", card(a), b.index, p.path, p.p2p_read), "nvidia-smi topo -p2p r");
   });
 }
 
@@ -179,13 +161,9 @@ void check_models(const Situation& s, Findings& f) {
   for (size_t i = 1; i < all.size(); ++i) {
     std::vector<size_t> hosts = all[i].hosts;
     if (tie) hosts.insert(hosts.begin(), all[0].hosts.begin(), all[0].hosts.end());
-    std::string mine =
-        tie ? fmt::format("{} on {}, {} on {}", all[0].value, s.hosts[all[0].hosts[0]].name, all[1].value, s.hosts[all[1].hosts[0]].name)
-            : fmt::format("{}; the others have {}", all[i].value, all[0].value);
-    std::string zh =
-        tie ? fmt::format("{} 是 {}，{} 是 {}", s.hosts[all[0].hosts[0]].name, all[0].value, s.hosts[all[1].hosts[0]].name, all[1].value)
-            : fmt::format("{}，其他主机是 {}", all[i].value, all[0].value);
-    f.on(hosts, {mine, zh});
+    const auto &usual = all[0], &other = all[1];
+    f.on(hosts, tie ? tr("{} on {}, {} on {}", usual.value, s.hosts[usual.hosts[0]].name, other.value, s.hosts[other.hosts[0]].name)
+                    : tr("{}; the others have {}", all[i].value, usual.value));
   }
 }
 
@@ -194,7 +172,7 @@ void check_persistence(const Situation& s, Findings& f) {
     std::vector<const Gpu*> off;
     for (const Gpu* g : used(s, h))
       if (g->persistence == false && g->display_active != true) off.push_back(g);
-    if (!off.empty()) f.on(h, {cards(off) + ": persistence mode is off", cards(off) + "：没有开启持久模式"}, "sudo nvidia-smi -pm 1");
+    if (!off.empty()) f.on(h, tr("{}: persistence mode is off", cards(off)), "sudo nvidia-smi -pm 1");
   }
 }
 
@@ -208,10 +186,8 @@ void check_ecc_differs(const Situation& s, Findings& f) {
       auto [on, off] = votes[g->name];
       if (!g->ecc || on == 0 || off == 0 || *g->ecc == (on >= off)) continue;
       f.on(h,
-           {fmt::format("{}: ECC is {}; it is {} on {} cards of this model", card(*g), *g->ecc ? "on" : "off", *g->ecc ? "off" : "on",
-                        std::max(on, off)),
-            fmt::format("{}：ECC {}，而同型号的另外 {} 块卡为{}", card(*g), *g->ecc ? "开启" : "关闭", std::max(on, off),
-                        *g->ecc ? "关闭" : "开启")},
+           tr("{}: ECC is {}; it is {} on {} cards of this model", card(*g), *g->ecc ? tr("on") : tr("off"), *g->ecc ? tr("off") : tr("on"),
+              std::max(on, off)),
            fmt::format("sudo nvidia-smi -i {} -e {}", g->index, *g->ecc ? 0 : 1));
     }
 }

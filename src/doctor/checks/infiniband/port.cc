@@ -19,9 +19,7 @@ constexpr int64_t kManyErrors = 100, kErrorRatio = 20;
 void port_init(const Situation& s, Findings& findings) {
   for (const IbPlace& p : ib_ports(s)) {
     if (p.port->link_layer != "InfiniBand" || (p.port->state != "INIT" && p.port->state != "ARMED")) continue;
-    findings.on(p.host,
-                {fmt::format("{} is {} (ibstat: Initializing), its cable is up, sm_lid is {}", p.name(), p.port->state, p.port->sm_lid),
-                 fmt::format("{} 处于 {}（ibstat 显示 Initializing），线缆正常，sm_lid 为 {}", p.name(), p.port->state, p.port->sm_lid)},
+    findings.on(p.host, tr("{} is {} (ibstat: Initializing), its cable is up, sm_lid is {}", p.name(), p.port->state, p.port->sm_lid),
                 "sudo systemctl enable --now opensmd");
   }
 }
@@ -31,8 +29,7 @@ void port_down(const Situation& s, Findings& findings) {
   for (const OddPort& odd : odd_ports(s, state))
     if (odd.value == "DOWN" && odd.usual == "ACTIVE")
       findings.on(odd.place.host,
-                  {fmt::format("{} is DOWN ({}); {} have it ACTIVE", odd.place.name(), odd.place.port->phys_state, names(s, odd.others)),
-                   fmt::format("{} 为 DOWN（{}），而 {} 为 ACTIVE", odd.place.name(), odd.place.port->phys_state, names(s, odd.others))},
+                  tr("{} is DOWN ({}); {} have it ACTIVE", odd.place.name(), odd.place.port->phys_state, names(s, odd.others)),
                   odd.place.port->phys_state == "Disabled"
                       ? fmt::format("sudo ibportstate -C {} -D 0 {} enable", odd.place.device->name, odd.place.port->port)
                       : fmt::format("ibstat {}", odd.place.device->name));
@@ -47,19 +44,14 @@ void none_active(const Situation& s, Findings& findings) {
       infiniband += p.port->link_layer == "InfiniBand";
       active += p.port->state == "ACTIVE";
     }
-    if (infiniband > 0 && active == 0)
-      findings.on(h, {fmt::format("{} InfiniBand ports, none ACTIVE", infiniband),
-                      fmt::format("{} 个 InfiniBand 端口，没有一个 ACTIVE", infiniband)});
+    if (infiniband > 0 && active == 0) findings.on(h, tr("{} InfiniBand ports, none ACTIVE", infiniband));
   }
 }
 
 void no_subnet_manager(const Situation& s, Findings& findings) {
   for (const IbPlace& p : ib_ports(s))
     if (p.port->link_layer == "InfiniBand" && p.port->phys_state == "LinkUp" && p.port->sm_lid == 0)
-      findings.on(p.host,
-                  {fmt::format("{}: sm_lid is 0, state {}", p.name(), p.port->state),
-                   fmt::format("{}：sm_lid 为 0，状态 {}", p.name(), p.port->state)},
-                  "sudo sminfo -C " + p.device->name);
+      findings.on(p.host, tr("{}: sm_lid is 0, state {}", p.name(), p.port->state), "sudo sminfo -C " + p.device->name);
 }
 
 // One host with both kinds in NCCL's hands, or one device that is InfiniBand here and Ethernet there.
@@ -71,31 +63,25 @@ void mixed_link(const Situation& s, Findings& findings) {
     const std::vector<std::string>& roce = layers["Ethernet"];
     std::string list;
     for (const std::string& name : roce) list += (list.empty() ? "" : ",") + name;
-    findings.on(h,
-                {fmt::format("{} InfiniBand ports and {} over Ethernet ({})", layers["InfiniBand"].size(), roce.size(), list),
-                 fmt::format("{} 个 InfiniBand 端口，另有 {} 个以太网（RoCE）端口（{}）", layers["InfiniBand"].size(), roce.size(), list)},
+    findings.on(h, tr("{} InfiniBand ports and {} over Ethernet ({})", layers["InfiniBand"].size(), roce.size(), list),
                 "export NCCL_IB_HCA=^=" + list);
   }
   for (const OddPort& odd : odd_ports(s, [](const IbPlace& p) { return p.port->state == "ACTIVE" ? p.port->link_layer : ""; }))
-    findings.on(odd.place.host, {fmt::format("{} is {}; on {} it is {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual),
-                                 fmt::format("{} 为 {}，而 {} 上为 {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual)});
+    findings.on(odd.place.host, tr("{} is {}; on {} it is {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual));
 }
 
 void lower_rate(const Situation& s, Findings& findings) {
   auto rate_of = [](const IbPlace& p) { return p.port->state == "ACTIVE" && p.port->rate_gbps > 0 ? p.port->rate : ""; };
   for (const OddPort& odd : odd_ports(s, rate_of))
     if (machine::rate_gbps(odd.value) < machine::rate_gbps(odd.usual))
-      findings.on(odd.place.host,
-                  {fmt::format("{}: {}; {} have {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual),
-                   fmt::format("{}：{}，而 {} 为 {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual)},
+      findings.on(odd.place.host, tr("{}: {}; {} have {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual),
                   "sudo mlxlink -d " + odd.place.device->name);
 }
 
 void width(const Situation& s, Findings& findings) {
   for (const IbPlace& p : ib_ports(s))
     if (p.port->state == "ACTIVE" && p.port->link_layer == "InfiniBand" && p.port->rate.find("(1X ") != std::string::npos)
-      findings.on(p.host, {fmt::format("{}: {}: one lane of four", p.name(), p.port->rate),
-                           fmt::format("{}：{}，四条通道只剩一条", p.name(), p.port->rate)});
+      findings.on(p.host, tr("{}: {}: one lane of four", p.name(), p.port->rate));
 }
 
 // A counter stands out when it is many times that of the other ports of all hosts; they count since boot, so that a few are nothing.
@@ -124,7 +110,7 @@ void errors(const Situation& s, Findings& findings) {
       if (found->second >= many && found->second / kErrorRatio >= usual)
         told += fmt::format("{}{} {} (usual: {})", told.empty() ? "" : ", ", counter, found->second, usual);
     }
-    if (!told.empty()) findings.on(p.host, {p.name() + ": " + told, p.name() + "：" + told}, "sudo perfquery -x -C " + p.device->name);
+    if (!told.empty()) findings.on(p.host, tr("{}: {}", p.name(), told), "sudo perfquery -x -C " + p.device->name);
   }
 }
 
@@ -133,8 +119,7 @@ void firmware(const Situation& s, Findings& findings) {
        odd_ports(s, [](const IbPlace& p) { return p.device->board.empty() ? "" : p.device->board + " " + p.device->firmware; })) {
     std::string mine = odd.value.substr(odd.value.find(' ') + 1), usual = odd.usual.substr(odd.usual.find(' ') + 1);
     if (odd.value.substr(0, odd.value.find(' ')) != odd.usual.substr(0, odd.usual.find(' ')) || mine.empty() || usual.empty()) continue;
-    findings.on(odd.place.host, {fmt::format("{}: firmware {}; {} have {}", odd.place.device->name, mine, names(s, odd.others), usual),
-                                 fmt::format("{}：固件 {}，而 {} 为 {}", odd.place.device->name, mine, names(s, odd.others), usual)});
+    findings.on(odd.place.host, tr("{}: firmware {}; {} have {}", odd.place.device->name, mine, names(s, odd.others), usual));
   }
 }
 
@@ -142,14 +127,11 @@ void partition(const Situation& s, Findings& findings) {
   auto key = [](const IbPlace& p) { return p.port->state == "ACTIVE" && p.port->link_layer == "InfiniBand" ? p.port->pkey : ""; };
   for (const OddPort& odd : odd_ports(s, key))
     if ((machine::hexadecimal(odd.value) & 0x7fff) != (machine::hexadecimal(odd.usual) & 0x7fff))
-      findings.on(odd.place.host,
-                  {fmt::format("{}: partition key {}; {} have {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual),
-                   fmt::format("{}：分区键 {}，而 {} 为 {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual)});
+      findings.on(odd.place.host, tr("{}: partition key {}; {} have {}", odd.place.name(), odd.value, names(s, odd.others), odd.usual));
   if (s.single()) return;
   for (const IbPlace& p : ib_ports(s))  // without the top bit a member is limited: two such cannot talk
     if (int64_t k = machine::hexadecimal(key(p)); k != 0 && (k & 0x8000) == 0)
-      findings.on(p.host, {fmt::format("{}: partition key {} is a limited member's", p.name(), p.port->pkey),
-                           fmt::format("{}：分区键 {} 为受限（limited）成员", p.name(), p.port->pkey)});
+      findings.on(p.host, tr("{}: partition key {} is a limited member's", p.name(), p.port->pkey));
 }
 
 void missing_device(const Situation& s, Findings& findings) {
@@ -157,10 +139,7 @@ void missing_device(const Situation& s, Findings& findings) {
   for (const Odd& odd : odd_ones(s, count)) {
     int64_t mine = std::atoll(odd.value.c_str()), usual = std::atoll(odd.usual.c_str());
     if (mine < usual)
-      findings.on(odd.hosts,
-                  {fmt::format("{} of {} devices that {} have", mine, usual, names(s, odd.others)),
-                   fmt::format("只有 {} 个设备，而 {} 有 {} 个", mine, names(s, odd.others), usual)},
-                  "lspci | grep -i mellanox");
+      findings.on(odd.hosts, tr("{} of {} devices that {} have", mine, usual, names(s, odd.others)), "lspci | grep -i mellanox");
   }
 }
 

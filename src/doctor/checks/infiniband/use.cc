@@ -26,11 +26,8 @@ void no_verbs(const Situation& s, Findings& findings) {
     const machine::InfinibandFacts& ib = s.hosts[h].facts.infiniband;
     if (s.single() || !uses_nccl(s, h) || !has_active(s, h) || ib_switched_off(s, h) || (ib.uverbs && !ib.libibverbs.empty())) continue;
     if (ib.libibverbs.empty())
-      findings.on(h, {"ports are ACTIVE, but libibverbs.so.1 is missing", "端口为 ACTIVE，但系统中没有 libibverbs.so.1"},
-                  "sudo apt-get install -y libibverbs1 ibverbs-providers");
-    else
-      findings.on(h, {"ports are ACTIVE, but /dev/infiniband/uverbs* is missing", "端口为 ACTIVE，但没有 /dev/infiniband/uverbs*"},
-                  "sudo modprobe ib_uverbs");
+      findings.on(h, tr("ports are ACTIVE, but libibverbs.so.1 is missing"), "sudo apt-get install -y libibverbs1 ibverbs-providers");
+    else findings.on(h, tr("ports are ACTIVE, but /dev/infiniband/uverbs* is missing"), "sudo modprobe ib_uverbs");
   }
 }
 
@@ -43,10 +40,7 @@ void disabled_left(const Situation& s, Findings& findings) {
     std::string ports;
     for (const IbPlace& p : ib_ports(s))
       if (p.host == h && p.port->state == "ACTIVE") ports += fmt::format("{}{} {}", ports.empty() ? "" : ", ", p.name(), p.port->rate);
-    findings.on(h,
-                {fmt::format("{}={} while ACTIVE: {}", name, job_setting(s, h, name), ports),
-                 fmt::format("设置了 {}={}，而以下端口为 ACTIVE：{}", name, job_setting(s, h, name), ports)},
-                "unset " + name);
+    findings.on(h, tr("{}={} while ACTIVE: {}", name, job_setting(s, h, name), ports), "unset " + name);
   }
 }
 
@@ -57,10 +51,7 @@ void some_hosts(const Situation& s, Findings& findings) {
     (!ib_switched_off(s, h) && !nccl_ib_ports(s, h).empty() ? with : without).push_back(h);
   }
   if (with.empty() || without.empty()) return;
-  findings.on(without,
-              {"NCCL would use sockets here, but InfiniBand on " + names(s, with),
-               "NCCL 在这些主机上会用 socket，而在 " + names(s, with) + " 上会用 InfiniBand"},
-              "export NCCL_IB_DISABLE=1");
+  findings.on(without, tr("NCCL would use sockets here, but InfiniBand on {}", names(s, with)), "export NCCL_IB_DISABLE=1");
 }
 
 void hca_filter(const Situation& s, Findings& findings) {
@@ -70,10 +61,7 @@ void hca_filter(const Situation& s, Findings& findings) {
     std::string ports;
     for (const IbPlace& p : ib_ports(s))
       if (p.host == h && p.port->state == "ACTIVE") ports += (ports.empty() ? "" : ", ") + p.name();
-    findings.on(h,
-                {fmt::format("NCCL_IB_HCA={} matches no ACTIVE port; the ports are {}", filter, ports),
-                 fmt::format("NCCL_IB_HCA={} 没有匹配到任何 ACTIVE 端口；现有 {}", filter, ports)},
-                "unset NCCL_IB_HCA");
+    findings.on(h, tr("NCCL_IB_HCA={} matches no ACTIVE port; the ports are {}", filter, ports), "unset NCCL_IB_HCA");
   }
 }
 
@@ -91,9 +79,7 @@ void hca_prefix(const Situation& s, Findings& findings) {
         else if (!name.empty() && d.name.substr(0, name.size()) == name) more += (more.empty() ? "" : ", ") + d.name;
       }
       if (exact && !more.empty())
-        findings.on(h,
-                    {fmt::format("NCCL_IB_HCA={}: {} also matches {}", filter, name, more),
-                     fmt::format("NCCL_IB_HCA={}：{} 还会匹配 {}", filter, name, more)},
+        findings.on(h, tr("NCCL_IB_HCA={}: {} also matches {}", filter, name, more),
                     fmt::format("export NCCL_IB_HCA={}={}", inverted ? "^" : "", filter.substr(inverted)));
     }
   }
@@ -110,9 +96,7 @@ void hca_names(const Situation& s, Findings& findings) {
     }
     return text.empty() ? std::nullopt : std::optional(text);
   };
-  for (const Odd& odd : odd_ones(s, map))
-    findings.on(odd.hosts, {fmt::format("{}; on {}: {}", odd.value, names(s, odd.others), odd.usual),
-                            fmt::format("{}；而 {} 上为 {}", odd.value, names(s, odd.others), odd.usual)});
+  for (const Odd& odd : odd_ones(s, map)) findings.on(odd.hosts, tr("{}; on {}: {}", odd.value, names(s, odd.others), odd.usual));
 }
 
 const machine::IbGid* gid_at(const machine::IbPort& port, int64_t index) {
@@ -134,19 +118,13 @@ void gid_index(const Situation& s, Findings& findings) {
     for (const IbPlace& p : nccl_ib_ports(s, h)) {
       if (p.port->link_layer != "Ethernet" || p.port->gids.empty()) continue;
       const machine::IbGid* gid = gid_at(*p.port, *index);
-      std::string fault = !gid                                   ? "is empty"
-                          : gid->type != "RoCE v2"               ? "is " + gid->type
-                          : machine::is_link_local_gid(gid->gid) ? "is link-local"
-                                                                 : "";
+      Words fault = !gid                                   ? tr("is empty")
+                    : gid->type != "RoCE v2"               ? tr("is {}", gid->type)
+                    : machine::is_link_local_gid(gid->gid) ? tr("is link-local")
+                                                           : Words{};
       if (fault.empty()) continue;
       std::string best = best_gid(*p.port);
-      findings.on(h,
-                  {fmt::format("{}: GID {} {}{}", p.name(), *index, fault, best.empty() ? "" : "; RoCE v2 over IPv4 is GID " + best),
-                   fmt::format("{}：GID {} {}{}", p.name(), *index,
-                               !gid                     ? "为空"
-                               : gid->type != "RoCE v2" ? "类型为 " + gid->type
-                                                        : "是链路本地地址",
-                               best.empty() ? "" : "；RoCE v2 的 IPv4 GID 是 " + best)},
+      findings.on(h, tr("{}: GID {} {}{}", p.name(), *index, fault, best.empty() ? Words{} : tr("; RoCE v2 over IPv4 is GID {}", best)),
                   best.empty() ? "unset NCCL_IB_GID_INDEX" : "export NCCL_IB_GID_INDEX=" + best);
     }
   }
@@ -162,9 +140,7 @@ void gid_default(const Situation& s, Findings& findings) {
       const machine::IbGid* first = gid_at(*p.port, 0);
       std::string best = best_gid(*p.port);
       if (p.port->link_layer != "Ethernet" || best.empty() || best == "0" || !first) continue;
-      findings.on(h,
-                  {fmt::format("NCCL {} takes GID 0 of {} ({}); RoCE v2 over IPv4 is GID {}", nccl[0].version, p.name(), first->type, best),
-                   fmt::format("NCCL {} 使用 {} 的 GID 0（{}）；RoCE v2 的 IPv4 GID 是 {}", nccl[0].version, p.name(), first->type, best)},
+      findings.on(h, tr("NCCL {} takes GID 0 of {} ({}); RoCE v2 over IPv4 is GID {}", nccl[0].version, p.name(), first->type, best),
                   "export NCCL_IB_GID_INDEX=" + best);
     }
   }
@@ -183,9 +159,7 @@ void peermem(const Situation& s, Findings& findings) {
     const HostView& view = s.hosts[h];
     if (s.single() || !uses_nccl(s, h) || !data_centre(view) || ib_switched_off(s, h) || nccl_ib_ports(s, h).empty()) continue;
     if (view.facts.infiniband.peermem || view.facts.gpus.open_module) continue;  // the open module brings DMA-BUF
-    findings.on(h,
-                {"nvidia_peermem is not loaded, and the driver is not the open kernel module (DMA-BUF)",
-                 "未加载 nvidia_peermem，且驱动不是开源内核模块（无 DMA-BUF）"},
+    findings.on(h, tr("nvidia_peermem is not loaded, and the driver is not the open kernel module (DMA-BUF)"),
                 "sudo modprobe nvidia-peermem");
   }
 }

@@ -32,12 +32,10 @@ void nofile(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const machine::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.nofile <= 0 || l.nofile >= need) continue;
-    findings.on(
-        h,
-        {fmt::format("at most {} open files (hard limit {}); {} may need {}", l.nofile, l.nofile_hard,
-                     s.job.world > 0 ? fmt::format("{} ranks", s.job.world) : "a rank", need),
-         fmt::format("最多打开 {} 个文件（硬限制 {}）；{} 个 rank 可能需要 {}", l.nofile, l.nofile_hard, std::max(1, s.job.world), need)},
-        raise(s, s.hosts[h], "n", "nofile", "1048576", l.nofile_hard < 0 || l.nofile_hard >= 1'048'576 ? -1 : l.nofile_hard));
+    findings.on(h,
+                tr("at most {} open files (hard limit {}); {} may need {}", l.nofile, l.nofile_hard,
+                   s.job.world > 0 ? tr("{} ranks", s.job.world) : tr("a rank"), need),
+                raise(s, s.hosts[h], "n", "nofile", "1048576", l.nofile_hard < 0 || l.nofile_hard >= 1'048'576 ? -1 : l.nofile_hard));
   }
 }
 
@@ -51,9 +49,7 @@ void nofile_differs(const Situation& s, Findings& findings) {
     constexpr int64_t kPlenty = 4096, kFactor = 16;
     int64_t own = s.hosts[h].probed ? value(s.hosts[h]) : 0;
     if (own <= 0 || own >= kPlenty || most / kFactor < own) continue;
-    findings.on(h,
-                {fmt::format("at most {} open files; on {} {}", own, where, most == INT64_MAX ? "any number" : std::to_string(most)),
-                 fmt::format("最多打开 {} 个文件；{} 上为 {}", own, where, most == INT64_MAX ? "不限" : std::to_string(most))},
+    findings.on(h, tr("at most {} open files; on {} {}", own, where, most == INT64_MAX ? tr("any number") : tr("{}", std::to_string(most))),
                 raise(s, s.hosts[h], "n", "nofile", "1048576", 0));
   }
 }
@@ -81,9 +77,7 @@ void nproc(const Situation& s, Findings& findings) {
     const machine::LimitsFacts& l = host.facts.limits;
     findings.on(
         h,
-        {fmt::format("user {} is limited to {} threads and has {}; {} ranks start here", host.facts.machine.user, l.nproc, l.nproc_used,
-                     host.ranks),
-         fmt::format("用户 {} 最多 {} 个线程，已用 {}；这里要启动 {} 个 rank", host.facts.machine.user, l.nproc, l.nproc_used, host.ranks)},
+        tr("user {} is limited to {} threads and has {}; {} ranks start here", host.facts.machine.user, l.nproc, l.nproc_used, host.ranks),
         raise(s, host, "u", "nproc", "unlimited", l.nproc_hard));
   }
 }
@@ -94,9 +88,7 @@ void pids_max(const Situation& s, Findings& findings) {
     std::optional<int64_t> room = cgroup_room(host);
     if (!room || *room >= kThreadsPerRank * std::max(1, host.ranks)) continue;
     const machine::LimitsFacts& l = host.facts.limits;
-    findings.on(h,
-                {fmt::format("{} allows {} tasks and has {}; {} ranks start here", l.pids_cgroup, l.pids_max, l.pids_used, host.ranks),
-                 fmt::format("{} 允许 {} 个任务，已有 {}；这里要启动 {} 个 rank", l.pids_cgroup, l.pids_max, l.pids_used, host.ranks)},
+    findings.on(h, tr("{} allows {} tasks and has {}; {} ranks start here", l.pids_cgroup, l.pids_max, l.pids_used, host.ranks),
                 fmt::format("echo max | sudo tee {}/pids.max", l.pids_cgroup));
   }
 }
@@ -106,11 +98,9 @@ void no_room(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const HostView& host = s.hosts[h];
     if (host.ranks <= 0) continue;
-    for (auto [room, what, chinese] :
-         {std::tuple(user_room(host), "RLIMIT_NPROC", "RLIMIT_NPROC"), {cgroup_room(host), "pids.max", "pids.max"}}) {
+    for (auto [room, what] : {std::pair(user_room(host), "RLIMIT_NPROC"), {cgroup_room(host), "pids.max"}}) {
       if (!room || *room >= host.ranks) continue;
-      findings.on(h, {fmt::format("{} leaves room for {} processes; {} ranks start here", what, *room, host.ranks),
-                      fmt::format("{} 只剩 {} 个进程的余量；这里要启动 {} 个 rank", chinese, *room, host.ranks)});
+      findings.on(h, tr("{} leaves room for {} processes; {} ranks start here", what, *room, host.ranks));
     }
   }
 }
@@ -136,18 +126,12 @@ constexpr char kUnlock[] =
 void memlock(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (std::optional<int64_t> limit = lockable(s, h); limit && *limit < kTooLittle)
-      findings.on(h,
-                  {fmt::format("only {} of memory may be locked; InfiniBand is up", bytes(*limit)),
-                   fmt::format("只能锁定 {} 内存，而 InfiniBand 已启用", bytes(*limit))},
-                  kUnlock);
+      findings.on(h, tr("only {} of memory may be locked; InfiniBand is up", bytes(*limit)), kUnlock);
 }
 void memlock_low(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (std::optional<int64_t> limit = lockable(s, h); limit && *limit >= kTooLittle && *limit < kEnough)
-      findings.on(h,
-                  {fmt::format("only {} of memory may be locked; InfiniBand is up", bytes(*limit)),
-                   fmt::format("只能锁定 {} 内存，而 InfiniBand 已启用", bytes(*limit))},
-                  kUnlock);
+      findings.on(h, tr("only {} of memory may be locked; InfiniBand is up", bytes(*limit)), kUnlock);
 }
 
 // "2.20.5+cuda12.4" → 2020. NCCL from 2.30 on chooses a finite size itself ("Stack size limit (unlimited) is unsafe").
@@ -165,8 +149,7 @@ void stack_unlimited(const Situation& s, Findings& findings) {
     std::string version = host.facts.software.nccl[0].version;
     int number = version_number(version);
     if (number == 0 || number >= 2030) continue;
-    findings.on(h,
-                {fmt::format("ulimit -s is unlimited, NCCL is {}", version), fmt::format("ulimit -s 为 unlimited，NCCL 版本 {}", version)},
+    findings.on(h, tr("ulimit -s is unlimited, NCCL is {}", version),
                 s.single() ? "ulimit -s 8192" : raise(s, host, "s", "stack", "8192", 0));
   }
 }
@@ -175,8 +158,7 @@ void file_size(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const machine::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.file_size <= 0) continue;
-    findings.on(h, {fmt::format("files are limited to {}", bytes(l.file_size)), fmt::format("单个文件最大 {}", bytes(l.file_size))},
-                raise(s, s.hosts[h], "f", "fsize", "unlimited", -1));
+    findings.on(h, tr("files are limited to {}", bytes(l.file_size)), raise(s, s.hosts[h], "f", "fsize", "unlimited", -1));
   }
 }
 
@@ -184,9 +166,7 @@ void address_space(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const machine::LimitsFacts& l = s.hosts[h].facts.limits;
     if (!s.hosts[h].probed || l.address_space <= 0) continue;
-    findings.on(h,
-                {fmt::format("the address space of a process is limited to {}", bytes(l.address_space)),
-                 fmt::format("单个进程最多映射 {}", bytes(l.address_space))},
+    findings.on(h, tr("the address space of a process is limited to {}", bytes(l.address_space)),
                 raise(s, s.hosts[h], "v", "as", "unlimited", -1));
   }
 }

@@ -28,8 +28,7 @@ std::optional<MemoryRoom> memory_room(const HostView& h) {
 }
 Words memory_words(const HostView& h, const MemoryRoom& m) {
   std::string limit = bytes(m.limit), room = bytes(m.room);
-  return {fmt::format("{} allows {}, of which {} are free, for {} ranks", h.facts.limits.memory_cgroup, limit, room, h.ranks),
-          fmt::format("{} 上限 {}，剩余 {}，要容纳 {} 个 rank", h.facts.limits.memory_cgroup, limit, room, h.ranks)};
+  return tr("{} allows {}, of which {} are free, for {} ranks", h.facts.limits.memory_cgroup, limit, room, h.ranks);
 }
 
 void memory_tiny(const Situation& s, Findings& findings) {
@@ -49,12 +48,8 @@ void cpuset(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     const machine::Machine& m = host.facts.machine;
     if (!host.probed || m.cpus_usable <= 0 || m.cpus_usable >= m.cpus_online || m.cpus_usable >= host.ranks) continue;
-    findings.on(
-        h,
-        {fmt::format("{} of {} CPUs are allowed ({}), for {} ranks", m.cpus_usable, m.cpus_online, host.facts.limits.cpuset, host.ranks),
-         fmt::format("{} 个 CPU 中只能使用 {} 个（{}），要跑 {} 个 rank", m.cpus_online, m.cpus_usable, host.facts.limits.cpuset,
-                     host.ranks)},
-        "taskset -pc $$");
+    findings.on(h, tr("{} of {} CPUs are allowed ({}), for {} ranks", m.cpus_usable, m.cpus_online, host.facts.limits.cpuset, host.ranks),
+                "taskset -pc $$");
   }
 }
 
@@ -68,8 +63,7 @@ void cpuset_differs(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const machine::Machine& m = s.hosts[h].facts.machine;
     if (!s.hosts[h].probed || m.cpus_usable <= 0 || m.cpus_online != online || m.cpus_usable * 2 > most) continue;
-    findings.on(h, {fmt::format("{} of {} CPUs are allowed; on {} {}", m.cpus_usable, m.cpus_online, where, most),
-                    fmt::format("{} 个 CPU 中只能使用 {} 个；{} 上可用 {} 个", m.cpus_online, m.cpus_usable, where, most)});
+    findings.on(h, tr("{} of {} CPUs are allowed; on {} {}", m.cpus_usable, m.cpus_online, where, most));
   }
 }
 
@@ -78,15 +72,14 @@ void cpu_quota(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     double quota = host.facts.limits.cpu_quota;
     if (!host.probed || quota <= 0 || host.ranks <= 0 || quota >= host.ranks) continue;
-    findings.on(h, {fmt::format("the CPU quota of the cgroup is {:g} CPUs, for {} ranks", quota, host.ranks),
-                    fmt::format("cgroup 只给 {:g} 个 CPU 的时间，要跑 {} 个 rank", quota, host.ranks)});
+    findings.on(h, tr("the CPU quota of the cgroup is {:g} CPUs, for {} ranks", quota, host.ranks));
   }
 }
 
 void overcommit(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h)
     if (s.hosts[h].probed && s.hosts[h].facts.limits.overcommit == 2)
-      findings.on(h, {"vm.overcommit_memory is 2", "vm.overcommit_memory 为 2"}, "sudo sysctl vm.overcommit_memory=0");
+      findings.on(h, tr("vm.overcommit_memory is 2"), "sudo sysctl vm.overcommit_memory=0");
 }
 
 void map_count(const Situation& s, Findings& findings) {
@@ -94,8 +87,7 @@ void map_count(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     int64_t count = s.hosts[h].facts.limits.max_map_count;
     if (!s.hosts[h].probed || count <= 0 || count >= kDefault) continue;
-    findings.on(h, {fmt::format("vm.max_map_count is {}", count), fmt::format("vm.max_map_count 为 {}", count)},
-                "sudo sysctl vm.max_map_count=262144");
+    findings.on(h, tr("vm.max_map_count is {}", count), "sudo sysctl vm.max_map_count=262144");
   }
 }
 
@@ -103,9 +95,7 @@ void ptrace(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const HostView& host = s.hosts[h];
     if (!host.probed || host.facts.machine.uid == 0 || host.facts.limits.ptrace_scope < 2) continue;
-    findings.on(h,
-                {fmt::format("kernel.yama.ptrace_scope is {}", host.facts.limits.ptrace_scope),
-                 fmt::format("kernel.yama.ptrace_scope 为 {}", host.facts.limits.ptrace_scope)},
+    findings.on(h, tr("kernel.yama.ptrace_scope is {}", host.facts.limits.ptrace_scope),
                 host.facts.limits.ptrace_scope == 2 ? "sudo sysctl kernel.yama.ptrace_scope=1" : "");
   }
 }
@@ -115,11 +105,9 @@ void swap(const Situation& s, Findings& findings) {
     const machine::Machine& m = s.hosts[h].facts.machine;
     int64_t used = s.hosts[h].facts.limits.swap_used_bytes;
     if (!s.hosts[h].probed || used < kGiB || m.memory_available_bytes * 10 >= m.memory_bytes) continue;
-    findings.on(h,
-                {fmt::format("{} are swapped out, and {} of {} memory is available", bytes(used), bytes(m.memory_available_bytes),
-                             bytes(m.memory_bytes)),
-                 fmt::format("已换出 {}，内存 {} 中只剩 {} 可用", bytes(used), bytes(m.memory_bytes), bytes(m.memory_available_bytes))},
-                "ps aux --sort -rss | head");
+    findings.on(
+        h, tr("{} are swapped out, and {} of {} memory is available", bytes(used), bytes(m.memory_available_bytes), bytes(m.memory_bytes)),
+        "ps aux --sort -rss | head");
   }
 }
 
@@ -128,10 +116,7 @@ void busy(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     double load = host.facts.limits.load_1min;
     if (!host.probed || host.facts.machine.cpus_online <= 0 || load <= static_cast<double>(host.facts.machine.cpus_online)) continue;
-    findings.on(h,
-                {fmt::format("load {:.1f} on {} CPUs", load, host.facts.machine.cpus_online),
-                 fmt::format("{} 个 CPU，负载 {:.1f}", host.facts.machine.cpus_online, load)},
-                "top -bn1 | head -20");
+    findings.on(h, tr("load {:.1f} on {} CPUs", load, host.facts.machine.cpus_online), "top -bn1 | head -20");
   }
 }
 

@@ -28,9 +28,7 @@ void check_conf_file(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     const HostView& h = s.hosts[host];
     if (h.facts.software.nccl_conf.empty()) continue;
-    findings.on(host,
-                {fmt::format("{} sets {}", h.facts.software.nccl_conf_file, conf_text(h)),
-                 fmt::format("{} 设置了 {}", h.facts.software.nccl_conf_file, conf_text(h))},
+    findings.on(host, tr("{} sets {}", h.facts.software.nccl_conf_file, conf_text(h)),
                 "cat " + base::replace_all(h.facts.software.nccl_conf_file, ",", ""));
   }
 }
@@ -38,14 +36,10 @@ void check_conf_file(const Situation& s, Findings& findings) {
 void check_conf_differs(const Situation& s, Findings& findings) {
   std::vector<Camp> all = camps(s, [](const HostView& h) { return std::optional<std::string>(conf_text(h)); });
   odd_ones(all, [&](const std::vector<size_t>& hosts, const Camp& odd, const Camp& common) {
-    auto told = [](const std::string& text, const char* none) { return text.empty() ? std::string(none) : text; };
+    auto told = [](const std::string& text) { return text.empty() ? tr("none") : tr("{}", text); };
     const Camp& has = odd.value.empty() ? common : odd;
-    findings.on(
-        hosts,
-        {fmt::format("{}: {}; {}: {}", names_of(s, odd.hosts), told(odd.value, "none"), names_of(s, common.hosts),
-                     told(common.value, "none")),
-         fmt::format("{}：{}；{}：{}", names_of(s, odd.hosts), told(odd.value, "无"), names_of(s, common.hosts), told(common.value, "无"))},
-        "cat " + first_file(s.hosts[has.hosts[0]]));
+    findings.on(hosts, tr("{}: {}; {}: {}", names_of(s, odd.hosts), told(odd.value), names_of(s, common.hosts), told(common.value)),
+                "cat " + first_file(s.hosts[has.hosts[0]]));
   });
 }
 
@@ -55,9 +49,7 @@ void check_conf_blanks(const Situation& s, Findings& findings) {
       bool blank = base::trim(name) != name || (!value.empty() && base::is_blank(value[0]));
       if (!blank || base::trim(name).starts_with('#')) continue;
       std::string file = first_file(s.hosts[host]);
-      findings.on(host,
-                  {fmt::format("{} contains \"{}={}\": the spaces become part of the name and the value", file, name, value),
-                   fmt::format("{} 中有“{}={}”：空格会成为变量名和值的一部分", file, name, value)},
+      findings.on(host, tr("{} contains \"{}={}\": the spaces become part of the name and the value", file, name, value),
                   fmt::format("sed -i -E {} {}", base::shell_quote("s/^[ \t]*([A-Z0-9_]+)[ \t]*=[ \t]*/\\1=/"), base::shell_quote(file)));
     }
   }
@@ -69,8 +61,7 @@ void check_conf_missing(const Situation& s, Findings& findings) {
     const std::string& read = s.hosts[host].facts.software.nccl_conf_file;
     if (!named || named->empty() || (!read.empty() && !read.starts_with("/etc/nccl.conf"))) continue;
     if (*named == "/etc/nccl.conf" && !read.empty()) continue;
-    findings.on(host, {fmt::format("NCCL_CONF_FILE={} cannot be read", *named), fmt::format("NCCL_CONF_FILE={} 无法读取", *named)},
-                "ls -l " + base::shell_quote(*named));
+    findings.on(host, tr("NCCL_CONF_FILE={} cannot be read", *named), "ls -l " + base::shell_quote(*named));
   }
 }
 
@@ -94,13 +85,9 @@ void check_settings_differ(const Situation& s, Findings& findings) {
       return std::optional<std::string>(value ? name + "=" + *value : "");
     });
     odd_ones(all, [&](const std::vector<size_t>& hosts, const Camp& odd, const Camp& common) {
-      auto told = [](const std::string& text, const char* none) { return text.empty() ? std::string(none) : text; };
+      auto told = [](const std::string& text) { return text.empty() ? tr("not set") : tr("{}", text); };
       const Camp& has = odd.value.empty() ? common : odd;
-      findings.on(hosts,
-                  {fmt::format("{}: {}; {}: {}", names_of(s, odd.hosts), told(odd.value, "not set"), names_of(s, common.hosts),
-                               told(common.value, "not set")),
-                   fmt::format("{}：{}；{}：{}", names_of(s, odd.hosts), told(odd.value, "未设置"), names_of(s, common.hosts),
-                               told(common.value, "未设置"))},
+      findings.on(hosts, tr("{}: {}; {}: {}", names_of(s, odd.hosts), told(odd.value), names_of(s, common.hosts), told(common.value)),
                   "export " + base::shell_quote(has.value));
     });
   }

@@ -26,13 +26,11 @@ void check_version_differs(const Situation& s, Findings& findings) {
   odd_ones(version_camps(s, bare), [&](const std::vector<size_t>& hosts, const Camp& odd, const Camp& common) {
     const machine::LibraryFile& file = s.hosts[odd.hosts[0]].facts.software.nccl[0];
     const std::string& other = s.hosts[common.hosts[0]].facts.software.nccl[0].path;
-    findings.on(hosts,
-                {fmt::format("{}: NCCL {} ({}); {}: {} ({})", names_of(s, odd.hosts), odd.value, file.path, names_of(s, common.hosts),
-                             common.value, other),
-                 fmt::format("{}：NCCL {}（{}）；{}：{}（{}）", names_of(s, odd.hosts), odd.value, file.path, names_of(s, common.hosts),
-                             common.value, other)},
-                fmt::format("pip install torch=={}",
-                            package(s, common.hosts[0], "torch").empty() ? "2.4.0" : package(s, common.hosts[0], "torch")));
+    findings.on(
+        hosts,
+        tr("{}: NCCL {} ({}); {}: {} ({})", names_of(s, odd.hosts), odd.value, file.path, names_of(s, common.hosts), common.value, other),
+        fmt::format("pip install torch=={}",
+                    package(s, common.hosts[0], "torch").empty() ? "2.4.0" : package(s, common.hosts[0], "torch")));
   });
 }
 
@@ -53,9 +51,7 @@ void check_shadowed(const Situation& s, Findings& findings) {
     for (size_t i = 1; i < f.nccl.size(); ++i) {
       if (f.nccl_ways[i] == "LD_LIBRARY_PATH" || f.nccl_ways[i] == "the system's folders") continue;
       if (!machine::version_less(f.nccl[0].version, f.nccl[i].version)) continue;
-      findings.on(host,
-                  {fmt::format("{} puts NCCL {} ({}) before torch's own {}", way, f.nccl[0].version, f.nccl[0].path, f.nccl[i].version),
-                   fmt::format("{} 让 NCCL {}（{}）排在 torch 自带的 {} 之前", way, f.nccl[0].version, f.nccl[0].path, f.nccl[i].version)},
+      findings.on(host, tr("{} puts NCCL {} ({}) before torch's own {}", way, f.nccl[0].version, f.nccl[0].path, f.nccl[i].version),
                   away(s, host, way));
       break;
     }
@@ -69,11 +65,10 @@ void check_missing(const Situation& s, Findings& findings) {
     std::string name = f.torch_cuda.starts_with("11")   ? "nvidia-nccl-cu11"
                        : f.torch_cuda.starts_with("13") ? "nvidia-nccl-cu13"
                                                         : "nvidia-nccl-cu12";
-    findings.on(host,
-                {fmt::format("{} needs libnccl.so.2, which is in none of the directories searched by the loader",
-                             f.torch_folder + "/lib/libtorch_cuda.so"),
-                 fmt::format("{} 需要 libnccl.so.2，但加载器搜索的目录里都没有", f.torch_folder + "/lib/libtorch_cuda.so")},
-                f.interpreter + " -m pip install " + name);
+    findings.on(
+        host,
+        tr("{} needs libnccl.so.2, which is in none of the directories searched by the loader", f.torch_folder + "/lib/libtorch_cuda.so"),
+        f.interpreter + " -m pip install " + name);
   }
 }
 
@@ -83,8 +78,7 @@ void check_old(const Situation& s, Findings& findings) {
     std::string version = nccl_version(s, host);
     int minor = nccl_minor(version);
     if (minor < 0 || minor >= 12) continue;
-    findings.on(host, {fmt::format("NCCL {} ({})", version, s.hosts[host].facts.software.nccl[0].path),
-                       fmt::format("NCCL {}（{}）", version, s.hosts[host].facts.software.nccl[0].path)});
+    findings.on(host, tr("NCCL {} ({})", version, s.hosts[host].facts.software.nccl[0].path));
   }
 }
 

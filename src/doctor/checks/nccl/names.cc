@@ -18,28 +18,20 @@ void each_setting(const Situation& s, Look look) {
 void check_misspelled(const Situation& s, Findings& findings) {
   each_setting(s, [&](size_t host, const Setting& one) {
     std::string meant = meant_name(one.name);
-    if (meant.empty() || !advice_on_name(one.name).english.empty() || one.name.find(' ') != std::string::npos) return;
-    findings.on(host,
-                {fmt::format("{}={} is not a name NCCL knows; {} is", one.name, one.value, meant),
-                 fmt::format("NCCL 不认识 {}={}，正确的名字是 {}", one.name, one.value, meant)},
+    if (meant.empty() || !advice_on_name(one.name).empty() || one.name.find(' ') != std::string::npos) return;
+    findings.on(host, tr("{}={} is not a name NCCL knows; {} is", one.name, one.value, meant),
                 fmt::format("export {}={}", meant, base::shell_quote(one.value)));
   });
 }
 
 void check_unknown(const Situation& s, Findings& findings) {
   each_setting(s, [&](size_t host, const Setting& one) {
-    if (base::Bilingual advice = advice_on_name(one.name); !advice.english.empty()) {
-      findings.on(host,
-                  {fmt::format("{}={} does nothing; {}", one.name, one.value, advice.english),
-                   fmt::format("{}={} 不起任何作用；{}", one.name, one.value, advice.chinese)},
-                  away(s, host, one));
+    if (Words advice = advice_on_name(one.name); !advice.empty()) {
+      findings.on(host, tr("{}={} does nothing; {}", one.name, one.value, advice), away(s, host, one));
       return;
     }
     if (!one.name.starts_with("NCCL_") || is_known_name(one.name) || !meant_name(one.name).empty()) return;
-    findings.on(host,
-                {fmt::format("{}={}: no release of NCCL from 2.3 to 2.30 has this name", one.name, one.value),
-                 fmt::format("{}={}：NCCL 2.3 至 2.30 都没有这个变量", one.name, one.value)},
-                away(s, host, one));
+    findings.on(host, tr("{}={}: no release of NCCL from 2.3 to 2.30 has this name", one.name, one.value), away(s, host, one));
   });
 }
 
@@ -49,9 +41,7 @@ void check_renamed(const Situation& s, Findings& findings) {
     if (now.empty()) return;
     std::string torch = package(s, host, "torch");
     if (!torch.empty() && (torch.starts_with("1.") || torch.starts_with("2.0") || torch.starts_with("2.1"))) return;  // its name then
-    findings.on(host,
-                {fmt::format("{}={}: torch calls it {} since 2.2", one.name, one.value, now),
-                 fmt::format("{}={}：torch 2.2 起改名为 {}", one.name, one.value, now)},
+    findings.on(host, tr("{}={}: torch calls it {} since 2.2", one.name, one.value, now),
                 fmt::format("export {}={}", now, base::shell_quote(one.value)));
   });
 }
@@ -61,12 +51,8 @@ void check_removed(const Situation& s, Findings& findings) {
     const NcclVariable* known = find_nccl_variable(one.name);
     int have = nccl_minor(nccl_version(s, host));
     if (!known || known->removed == 0 || (have >= 0 ? have < known->removed : known->removed > 12)) return;
-    std::string instead = known->instead.empty() ? "" : fmt::format("; today: {}", known->instead);
-    std::string instead_zh = known->instead.empty() ? "" : fmt::format("，现用 {}", known->instead);
-    findings.on(host,
-                {fmt::format("{}={} was removed in NCCL 2.{}{}", one.name, one.value, known->removed, instead),
-                 fmt::format("{}={} 已在 NCCL 2.{} 中移除{}", one.name, one.value, known->removed, instead_zh)},
-                away(s, host, one));
+    Words instead = known->instead.empty() ? Words{} : tr("; today: {}", known->instead);
+    findings.on(host, tr("{}={} was removed in NCCL 2.{}{}", one.name, one.value, known->removed, instead), away(s, host, one));
   });
 }
 
@@ -75,9 +61,7 @@ void check_too_new(const Situation& s, Findings& findings) {
     const NcclVariable* known = find_nccl_variable(one.name);
     int have = nccl_minor(nccl_version(s, host));
     if (!known || have < 0 || known->since <= have) return;
-    findings.on(host,
-                {fmt::format("{}={} exists since NCCL 2.{}; this host has {}", one.name, one.value, known->since, nccl_version(s, host)),
-                 fmt::format("{}={} 自 NCCL 2.{} 才有，这里是 {}", one.name, one.value, known->since, nccl_version(s, host))},
+    findings.on(host, tr("{}={} exists since NCCL 2.{}; this host has {}", one.name, one.value, known->since, nccl_version(s, host)),
                 away(s, host, one));
   });
 }
@@ -93,10 +77,7 @@ void check_not_a_number(const Situation& s, Findings& findings) {
     std::string meant = yes           ? "1"
                         : read->octal ? std::string(base::trim(one.value)).substr(one.value.find_first_not_of(" 0"))
                                       : std::to_string(read->value);
-    findings.on(host,
-                {fmt::format("NCCL reads {}={} as {}", one.name, one.value, read->value),
-                 fmt::format("NCCL 会把 {}={} 读成 {}", one.name, one.value, read->value)},
-                fmt::format("export {}={}", one.name, meant));
+    findings.on(host, tr("NCCL reads {}={} as {}", one.name, one.value, read->value), fmt::format("export {}={}", one.name, meant));
   });
 }
 
@@ -106,10 +87,7 @@ void check_range(const Situation& s, Findings& findings) {
     std::optional<ReadNumber> read = read_as_nccl(one.value);
     if (!known || !read || !read->whole || (known->min == 0 && known->max == 0)) return;
     if (read->value >= known->min && read->value <= known->max) return;
-    findings.on(host,
-                {fmt::format("{}={}; the range is {} to {}", one.name, one.value, known->min, known->max),
-                 fmt::format("{}={}，有效范围是 {} 到 {}", one.name, one.value, known->min, known->max)},
-                away(s, host, one));
+    findings.on(host, tr("{}={}; the range is {} to {}", one.name, one.value, known->min, known->max), away(s, host, one));
   });
 }
 
@@ -117,10 +95,7 @@ void check_word(const Situation& s, Findings& findings) {
   each_setting(s, [&](size_t host, const Setting& one) {
     std::string word = unknown_word(one.name, one.value);
     if (word.empty()) return;
-    findings.on(host,
-                {fmt::format("{}={}: '{}' is unknown to NCCL", one.name, one.value, word),
-                 fmt::format("{}={}：NCCL 不认识“{}”", one.name, one.value, word)},
-                away(s, host, one));
+    findings.on(host, tr("{}={}: '{}' is unknown to NCCL", one.name, one.value, word), away(s, host, one));
   });
 }
 

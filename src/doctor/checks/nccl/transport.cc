@@ -26,10 +26,7 @@ void check_net_disabled(const Situation& s, Findings& findings) {
   if (!uses_nccl(s)) return;
   for (size_t host : probed(s)) {
     if (!net_is(s, host, "ib") || !is_on(s, host, "NCCL_IB_DISABLE")) continue;
-    findings.on(host,
-                {"NCCL_NET=IB requests InfiniBand, but NCCL_IB_DISABLE=1 disables it",
-                 "NCCL_NET=IB 要求使用 InfiniBand，NCCL_IB_DISABLE=1 又把它关掉"},
-                away(s, host, "NCCL_IB_DISABLE"));
+    findings.on(host, tr("NCCL_NET=IB requests InfiniBand, but NCCL_IB_DISABLE=1 disables it"), away(s, host, "NCCL_IB_DISABLE"));
   }
 }
 
@@ -49,17 +46,12 @@ void check_contradiction(const Situation& s, Findings& findings) {
     int64_t threads = number_setting(s, host, "NCCL_SOCKET_NTHREADS").value_or(1),
             each = number_setting(s, host, "NCCL_NSOCKS_PERTHREAD").value_or(1);
     if (threads > 0 && each > 0 && threads <= 1024 && each <= 1024 && threads * each > 64)
-      findings.on(host,
-                  {fmt::format("NCCL_SOCKET_NTHREADS={} × NCCL_NSOCKS_PERTHREAD={} is {} sockets; NCCL opens at most 64", threads, each,
-                               threads * each),
-                   fmt::format("NCCL_SOCKET_NTHREADS={} × NCCL_NSOCKS_PERTHREAD={} 共 {} 个套接字，NCCL 最多 64 个", threads, each,
-                               threads * each)},
-                  away(s, host, "NCCL_NSOCKS_PERTHREAD"));
+      findings.on(
+          host,
+          tr("NCCL_SOCKET_NTHREADS={} × NCCL_NSOCKS_PERTHREAD={} is {} sockets; NCCL opens at most 64", threads, each, threads * each),
+          away(s, host, "NCCL_NSOCKS_PERTHREAD"));
     if (is_on(s, host, "NCCL_P2P_DISABLE") && setting(s, host, "NCCL_P2P_LEVEL"))
-      findings.on(host,
-                  {"NCCL_P2P_LEVEL is set, but NCCL_P2P_DISABLE=1 disables peer-to-peer",
-                   "设置了 NCCL_P2P_LEVEL，但 NCCL_P2P_DISABLE=1 已关闭 P2P"},
-                  away(s, host, "NCCL_P2P_DISABLE"));
+      findings.on(host, tr("NCCL_P2P_LEVEL is set, but NCCL_P2P_DISABLE=1 disables peer-to-peer"), away(s, host, "NCCL_P2P_DISABLE"));
   }
 }
 
@@ -72,8 +64,7 @@ void check_ib_ignored(const Situation& s, Findings& findings) {
       if (one.name != "NCCL_IB_DISABLE") names += (names.empty() ? "" : ", ") + one.name;
     if (names.empty()) continue;
     std::string by = off ? "NCCL_IB_DISABLE=1" : "NCCL_NET=Socket";
-    findings.on(host, {fmt::format("{} has no effect together with {}", names, by), fmt::format("有 {} 时，{} 不起作用", by, names)},
-                away(s, host, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
+    findings.on(host, tr("{} has no effect together with {}", names, by), away(s, host, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
   }
 }
 
@@ -83,9 +74,7 @@ void check_ib_off(const Situation& s, Findings& findings) {
     bool off = is_on(s, host, "NCCL_IB_DISABLE"), socket = net_is(s, host, "socket");
     if ((!off && !socket) || !has_active_ib(s.hosts[host])) continue;
     std::string by = off ? "NCCL_IB_DISABLE=1" : "NCCL_NET=Socket";
-    findings.on(host,
-                {fmt::format("{}, although an InfiniBand port is ACTIVE: NCCL uses TCP", by),
-                 fmt::format("{}，但有 InfiniBand 端口处于 ACTIVE：NCCL 会走 TCP", by)},
+    findings.on(host, tr("{}, although an InfiniBand port is ACTIVE: NCCL uses TCP", by),
                 away(s, host, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
   }
 }
@@ -116,9 +105,7 @@ void check_p2p_off(const Situation& s, Findings& findings) {
         std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok" && p.path.starts_with("NV"); });
     if (good == pairs.end()) good = std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok"; });
     if (good == pairs.end()) continue;
-    findings.on(host,
-                {fmt::format("NCCL_P2P_DISABLE=1, although GPUs {} and {} can reach each other ({})", good->a, good->b, good->path),
-                 fmt::format("NCCL_P2P_DISABLE=1，但 GPU {} 与 {} 可以直接互访（{}）", good->a, good->b, good->path)},
+    findings.on(host, tr("NCCL_P2P_DISABLE=1, although GPUs {} and {} can reach each other ({})", good->a, good->b, good->path),
                 away(s, host, "NCCL_P2P_DISABLE"));
   }
 }
@@ -132,9 +119,7 @@ void check_shm_off(const Situation& s, Findings& findings) {
         std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return !p.p2p_read.empty() && p.p2p_read != "ok"; });
     if (!p2p_off && bad == pairs.end()) continue;
     std::string why = p2p_off ? "NCCL_P2P_DISABLE=1" : fmt::format("GPU {}–{}: {}", bad->a, bad->b, bad->p2p_read);
-    findings.on(host,
-                {fmt::format("NCCL_SHM_DISABLE=1 and no peer-to-peer ({}): ranks of one host communicate over the network", why),
-                 fmt::format("NCCL_SHM_DISABLE=1 且无 P2P（{}）：同机的 rank 之间会走网络", why)},
+    findings.on(host, tr("NCCL_SHM_DISABLE=1 and no peer-to-peer ({}): ranks of one host communicate over the network", why),
                 away(s, host, "NCCL_SHM_DISABLE"));
   }
 }
@@ -145,9 +130,7 @@ void check_hides_nothing(const Situation& s, Findings& findings) {
     const auto& gpus = s.hosts[host].facts.gpus.devices;
     auto odd = std::find_if(gpus.begin(), gpus.end(), [&](const machine::Gpu& g) { return g.name != gpus[0].name; });
     if (odd == gpus.end()) continue;
-    findings.on(host,
-                {fmt::format("{} and {}: NCCL still enumerates both", gpus[0].name, odd->name),
-                 fmt::format("{} 与 {}：NCCL 仍会枚举两者", gpus[0].name, odd->name)},
+    findings.on(host, tr("{} and {}: NCCL still enumerates both", gpus[0].name, odd->name),
                 fmt::format("export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={}", gpus[0].index));
   }
 }

@@ -67,9 +67,7 @@ void decoy(const Situation& s, Findings& findings, bool by_user) {
     if ((nccl_settings_of(s, group[0].host).ifname.size() > 1) != by_user) continue;
     std::vector<size_t> hosts;
     for (const Choice& c : group) hosts.push_back(c.host);
-    findings.on(hosts,
-                {fmt::format("NCCL would choose {} on all of them; each would connect to itself", brief(group[0])),
-                 fmt::format("NCCL 在这些主机上都会选用 {}，结果每台主机连接的都是自己", brief(group[0]))},
+    findings.on(hosts, tr("NCCL would choose {} on all of them; each would connect to itself", brief(group[0])),
                 set_variables(s, group[0].host));
   }
 }
@@ -99,9 +97,7 @@ void wrong_interface(const Situation& s, Findings& findings) {
     bool alone = std::count_if(all.begin(), all.end(), [&](const Choice& o) { return o.network == c.network; }) == 1;
     bool doubtful = (c.interface && is_decoy_kind(c.interface->kind)) || !routed(s, c);
     if (!alone || !doubtful) continue;
-    findings.on(c.host,
-                {fmt::format("NCCL would choose {}; the hosts share {}, here {} on {}", brief(c), right, view.address, view.interface),
-                 fmt::format("NCCL 会选用 {}；而各主机共有的网络是 {}，本机为 {} 上的 {}", brief(c), right, view.interface, view.address)},
+    findings.on(c.host, tr("NCCL would choose {}; the hosts share {}, here {} on {}", brief(c), right, view.address, view.interface),
                 set_variables(s, c.host));
   }
 }
@@ -109,12 +105,11 @@ void wrong_interface(const Situation& s, Findings& findings) {
 void down_interface(const Situation& s, Findings& findings) {
   for (const Choice& c : nccl_choices(s)) {
     if (s.single() || !c.interface || c.interface->running || c.interface->loopback) continue;
-    findings.on(c.host,
-                {fmt::format("NCCL {} would choose {}, which is not running (state {})",
-                             s.hosts[c.host].facts.software.nccl.empty() ? "" : s.hosts[c.host].facts.software.nccl[0].version, brief(c),
-                             c.interface->state),
-                 fmt::format("NCCL 会选用 {}，但该网卡没有运行（状态 {}）", brief(c), c.interface->state)},
-                set_variables(s, c.host));
+    findings.on(
+        c.host,
+        tr("NCCL {} would choose {}, which is not running (state {})",
+           s.hosts[c.host].facts.software.nccl.empty() ? "" : s.hosts[c.host].facts.software.nccl[0].version, brief(c), c.interface->state),
+        set_variables(s, c.host));
   }
 }
 
@@ -122,10 +117,8 @@ void link_local(const Situation& s, Findings& findings) {
   if (s.single()) return;
   for (const Choice& c : nccl_choices(s))
     if (machine::is_link_local_address(c.choice.address))
-      findings.on(
-          c.host,
-          {fmt::format("NCCL would choose {}, a link-local address", brief(c)), fmt::format("NCCL 会选用链路本地地址 {}", brief(c))},
-          c.choice.address.find(':') != std::string::npos ? "export NCCL_SOCKET_FAMILY=AF_INET" : set_variables(s, c.host));
+      findings.on(c.host, tr("NCCL would choose {}, a link-local address", brief(c)),
+                  c.choice.address.find(':') != std::string::npos ? "export NCCL_SOCKET_FAMILY=AF_INET" : set_variables(s, c.host));
 }
 
 void docker_bridge(const Situation& s, Findings& findings) {
@@ -135,9 +128,7 @@ void docker_bridge(const Situation& s, Findings& findings) {
     if (view.facts.machine.container.empty() || machine::network_of(c.choice.address, 16) != "172.17.0.0/16") continue;
     bool reached = false;
     for (size_t other = 0; other < s.hosts.size(); ++other) reached |= view.address == c.choice.address && link_passed(s, c.host, other);
-    if (!reached)
-      findings.on(c.host, {fmt::format("in a container ({}) with {} of docker's own bridge", view.facts.machine.container, brief(c)),
-                           fmt::format("位于容器（{}）中，地址 {} 属于 docker 自带网桥", view.facts.machine.container, brief(c))});
+    if (!reached) findings.on(c.host, tr("in a container ({}) with {} of docker's own bridge", view.facts.machine.container, brief(c)));
   }
 }
 
@@ -145,8 +136,7 @@ void vpn_path(const Situation& s, Findings& findings) {
   if (s.single()) return;
   for (size_t h : probed(s))
     if (const machine::Interface* i = chosen_interface(s.hosts[h]); i && i->kind == "vpn")
-      findings.on(h, {fmt::format("the hosts would connect over {} {}, a VPN", i->name, s.hosts[h].address),
-                      fmt::format("各主机将通过 VPN 网卡 {}（{}）通信", i->name, s.hosts[h].address)});
+      findings.on(h, tr("the hosts would connect over {} {}, a VPN", i->name, s.hosts[h].address));
 }
 
 constexpr Row kNetworkChoiceRows[] = {

@@ -54,8 +54,7 @@ void different_subnet(const Situation& s, Findings& findings) {
           routed |= r.to == s.hosts[other].address && r.error.empty() && !r.gateway.empty() && !link_tried(s, h, other);
       }
       if (passed || routed) continue;
-      findings.on(h, {fmt::format("{} is in {}; {} in {}", s.hosts[h].address, odd.value, names(s, odd.others), odd.usual),
-                      fmt::format("{} 属于 {}，而 {} 属于 {}", s.hosts[h].address, odd.value, names(s, odd.others), odd.usual)});
+      findings.on(h, tr("{} is in {}; {} in {}", s.hosts[h].address, odd.value, names(s, odd.others), odd.usual));
     }
 }
 
@@ -103,8 +102,7 @@ void no_shared_network(const Situation& s, Findings& findings) {
     for (const machine::Interface& i : s.hosts[worst].facts.network.interfaces)
       for (const machine::InterfaceAddressFact& a : i.addresses)
         if (!i.loopback && !a.v6) have += fmt::format("{}{} {}/{}", have.empty() ? "" : ", ", i.name, a.address, a.prefix);
-    findings.on(worst,
-                {fmt::format("no route between it ({}) and {}", have, others), fmt::format("本机（{}）与 {} 之间没有路由", have, others)});
+    findings.on(worst, tr("no route between it ({}) and {}", have, others));
     std::erase_if(lost, [&](const auto& pair) { return pair.first == worst || pair.second == worst; });
   }
 }
@@ -117,7 +115,7 @@ void duplicate_address(const Situation& s, Findings& findings) {
     std::set<std::string> machines;
     for (size_t h : hosts) machines.insert(network_stack(s.hosts[h]));
     if (hosts.size() < 2 || machines.size() < 2) continue;
-    findings.on(hosts, {address + " is the address of all of them", "它们的地址都是 " + address});
+    findings.on(hosts, tr("{} is the address of all of them", address));
   }
 }
 
@@ -139,8 +137,7 @@ void address_typo(const Situation& s, Findings& findings) {
         for (const machine::Interface& mine : s.hosts[h].facts.network.interfaces)
           for (const machine::InterfaceAddressFact& b : mine.addresses) has |= machine::network_of(b.address, b.prefix) == network;
         if (has) continue;
-        findings.on(h, {fmt::format("{} {}/{} is in public address space; {} in {}", i.name, a.address, a.prefix, names(s, like), network),
-                        fmt::format("{} {}/{} 属于公网地址段，而 {} 在 {}", i.name, a.address, a.prefix, names(s, like), network)});
+        findings.on(h, tr("{} {}/{} is in public address space; {} in {}", i.name, a.address, a.prefix, names(s, like), network));
       }
 }
 
@@ -157,10 +154,8 @@ void master_typo(const Situation& s, Findings& findings) {
   if (std::find(known.begin(), known.end(), master) != known.end()) return;
   for (size_t h = 0; h < s.hosts.size(); ++h)  // the network part only: another last octet may be a machine that is not in the list
     if (differing(master, s.hosts[h].address, 4) == 1 && differing(master, s.hosts[h].address, 3) == 1)
-      return findings.job(
-          {fmt::format("MASTER_ADDR={} is not the address of any host; {} is {}", master, s.hosts[h].name, s.hosts[h].address),
-           fmt::format("MASTER_ADDR={} 不是任何主机的地址；{} 的地址是 {}", master, s.hosts[h].name, s.hosts[h].address)},
-          "export MASTER_ADDR=" + s.hosts[h].address);
+      return findings.job(tr("MASTER_ADDR={} is not the address of any host; {} is {}", master, s.hosts[h].name, s.hosts[h].address),
+                          "export MASTER_ADDR=" + s.hosts[h].address);
 }
 
 // Two interfaces that carry the same network.
@@ -181,8 +176,7 @@ void reverse_path(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     std::string twice = same_network_twice(s.hosts[h]);
     if (s.single() || twice.empty() || s.hosts[h].facts.network.rp_filter != 1) continue;
-    findings.on(h, {twice + " on both, and rp_filter=1", twice + " 两块网卡同网段，且 rp_filter=1"},
-                "sudo sysctl -w net.ipv4.conf.all.rp_filter=2");
+    findings.on(h, tr("{} on both, and rp_filter=1", twice), "sudo sysctl -w net.ipv4.conf.all.rp_filter=2");
   }
 }
 
@@ -190,7 +184,7 @@ void two_in_one(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     std::string twice = same_network_twice(s.hosts[h]);
     if (s.single() || twice.empty() || s.hosts[h].facts.network.rp_filter == 1) continue;
-    findings.on(h, {twice + " on both", twice + " 两块网卡同网段"}, "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1");
+    findings.on(h, tr("{} on both", twice), "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1");
   }
 }
 
@@ -199,9 +193,7 @@ void port_range(const Situation& s, Findings& findings) {
     const machine::NetworkFacts& n = s.hosts[h].facts.network;
     int64_t ports = n.port_range_high - n.port_range_low + 1;
     if (n.port_range_high == 0 || ports >= kFewPorts) continue;
-    findings.on(h,
-                {fmt::format("ip_local_port_range is {}–{}: {} ports", n.port_range_low, n.port_range_high, ports),
-                 fmt::format("ip_local_port_range 为 {}–{}，仅 {} 个端口", n.port_range_low, n.port_range_high, ports)},
+    findings.on(h, tr("ip_local_port_range is {}–{}: {} ports", n.port_range_low, n.port_range_high, ports),
                 "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'");
   }
 }
@@ -215,7 +207,7 @@ void firewall(const Situation& s, Findings& findings) {
       if (hint == "firewalld active" || hint == "ufw enabled") seen = hint;
     for (const machine::FirewallChain& c : n.chains)
       if (seen.empty() && (c.policy == "drop" || c.drops > 0)) seen = fmt::format("{} {} {} drops packets", c.tool, c.table, c.chain);
-    if (!seen.empty()) findings.on(h, {seen + "; whether it blocks the job was not tested", seen + "；尚未实际测试任务流量能否通过"});
+    if (!seen.empty()) findings.on(h, tr("{}; whether it blocks the job was not tested", seen));
   }
 }
 
@@ -225,8 +217,7 @@ void ipv6_mixed(const Situation& s, Findings& findings) {
     return view.facts.network.ipv6_disabled ? "off" : "on";
   };
   for (const Odd& odd : odd_ones(s, key))
-    findings.on(odd.hosts, {fmt::format("IPv6 is {}; on {} it is {}", odd.value, names(s, odd.others), odd.usual),
-                            fmt::format("IPv6 为 {}，而 {} 上为 {}", odd.value, names(s, odd.others), odd.usual)});
+    findings.on(odd.hosts, tr("IPv6 is {}; on {} it is {}", odd.value, names(s, odd.others), odd.usual));
 }
 
 constexpr Row kNetworkHostRows[] = {

@@ -48,9 +48,7 @@ void missing(const Situation& s, Findings& findings, bool used) {
       const machine::Interface* chosen = chosen_interface(view);
       std::string better = chosen && !chosen->loopback ? chosen->name : "";
       findings.on(
-          h,
-          {fmt::format("{}={} matches no usable interface here; the interfaces are {}", n.variable, n.value, here),
-           fmt::format("{}={} 在本机没有匹配到可用网卡；本机有 {}", n.variable, n.value, here)},
+          h, tr("{}={} matches no usable interface here; the interfaces are {}", n.variable, n.value, here),
           better.empty() ? "unset " + n.variable : fmt::format("export {}={}{}", n.variable, n.variable[0] == 'N' ? "=" : "", better));
     }
 }
@@ -72,10 +70,7 @@ void prefix(const Situation& s, Findings& findings) {
           others += fmt::format("{}{} {}/{}", others.empty() ? "" : ", ", a.name, a.address, a.prefix);
       }
       if (!exact || others.empty()) continue;
-      findings.on(h,
-                  {fmt::format("NCCL_SOCKET_IFNAME={} also takes {}", value, others),
-                   fmt::format("NCCL_SOCKET_IFNAME={} 还会匹配 {}", value, others)},
-                  "export NCCL_SOCKET_IFNAME==" + value);
+      findings.on(h, tr("NCCL_SOCKET_IFNAME={} also takes {}", value, others), "export NCCL_SOCKET_IFNAME==" + value);
     }
   }
 }
@@ -93,8 +88,7 @@ void needless(const Situation& s, Findings& findings) {
     hosts.push_back(h);
   }
   if (hosts.empty()) return;
-  findings.on(hosts, {fmt::format("NCCL_SOCKET_IFNAME={}: NCCL would choose the same address without it", value),
-                      fmt::format("NCCL_SOCKET_IFNAME={}：不设置时 NCCL 也会选用同一地址", value)});
+  findings.on(hosts, tr("NCCL_SOCKET_IFNAME={}: NCCL would choose the same address without it", value));
 }
 
 void blanks(const Situation& s, Findings& findings) {
@@ -104,9 +98,7 @@ void blanks(const Situation& s, Findings& findings) {
       if (value.find_first_of(" \t\"'") == std::string::npos) continue;
       std::string clean = value;
       std::erase_if(clean, [](char c) { return base::is_blank(c) || c == '"' || c == '\''; });
-      findings.on(h,
-                  {fmt::format("{}=\"{}\" contains spaces or quotes", name, value), fmt::format("{}=\"{}\" 中含有空格或引号", name, value)},
-                  fmt::format("export {}={}", name, clean));
+      findings.on(h, tr("{}=\"{}\" contains spaces or quotes", name, value), fmt::format("export {}={}", name, clean));
     }
 }
 
@@ -116,10 +108,8 @@ void gloo_syntax(const Situation& s, Findings& findings) {
     bool pattern = !value.empty() && (value[0] == '^' || value[0] == '=');
     const machine::Interface* chosen = chosen_interface(s.hosts[h]);
     if (pattern)
-      findings.on(
-          h,
-          {"GLOO_SOCKET_IFNAME=" + value + ": Gloo accepts only complete names", "GLOO_SOCKET_IFNAME=" + value + "：Gloo 只接受完整网卡名"},
-          chosen && !chosen->loopback ? "export GLOO_SOCKET_IFNAME=" + chosen->name : "unset GLOO_SOCKET_IFNAME");
+      findings.on(h, tr("GLOO_SOCKET_IFNAME={}: Gloo accepts only complete names", value),
+                  chosen && !chosen->loopback ? "export GLOO_SOCKET_IFNAME=" + chosen->name : "unset GLOO_SOCKET_IFNAME");
   }
 }
 
@@ -128,9 +118,7 @@ void family(const Situation& s, Findings& findings) {
     std::string value = job_setting(s, h, "NCCL_SOCKET_FAMILY");
     if (value.empty() || value == "AF_INET" || value == "AF_INET6") continue;
     std::string meant = value.find('6') != std::string::npos ? "AF_INET6" : "AF_INET";
-    findings.on(h,
-                {fmt::format("NCCL_SOCKET_FAMILY={} is neither AF_INET nor AF_INET6; NCCL silently ignores it", value),
-                 fmt::format("NCCL_SOCKET_FAMILY={} 不是 AF_INET 或 AF_INET6，NCCL 会静默忽略", value)},
+    findings.on(h, tr("NCCL_SOCKET_FAMILY={} is neither AF_INET nor AF_INET6; NCCL silently ignores it", value),
                 "export NCCL_SOCKET_FAMILY=" + meant);
   }
 }

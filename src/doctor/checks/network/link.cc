@@ -35,8 +35,7 @@ std::vector<const hosts::Link*> measured(const Situation& s) {
 }
 
 void report_slow(Findings& findings, size_t host, bool out, int64_t best, int64_t usual) {
-  findings.on(host, {fmt::format("{} {} at most, against {} between the others", out ? "sends" : "receives", rate(best), rate(usual)),
-                     fmt::format("{}最多 {}，其他主机之间为 {}", out ? "发送" : "接收", rate(best), rate(usual))});
+  findings.on(host, tr("{} {} at most, against {} between the others", out ? tr("sends") : tr("receives"), rate(best), rate(usual)));
 }
 
 void slow_of_two(const std::vector<const hosts::Link*>& links, Findings& findings) {
@@ -47,8 +46,7 @@ void slow_of_two(const std::vector<const hosts::Link*>& links, Findings& finding
       fast->bytes_per_second < kFastOfTwo)
     return;
   auto from = static_cast<size_t>(slow->from), to = static_cast<size_t>(slow->to);
-  findings.on({from, to}, {fmt::format("{} one way, {} the other", rate(slow->bytes_per_second), rate(fast->bytes_per_second)),
-                           fmt::format("一个方向 {}，另一个方向 {}", rate(slow->bytes_per_second), rate(fast->bytes_per_second))});
+  findings.on({from, to}, tr("{} one way, {} the other", rate(slow->bytes_per_second), rate(fast->bytes_per_second)));
 }
 
 void slow_link(const Situation& s, Findings& findings) {
@@ -83,8 +81,7 @@ void loss(const Situation& s, Findings& findings) {
     if (lost < kFewLost || mine.size() < 4 || others.size() < 2) continue;
     int64_t here = median(mine), there = median(others);
     if (here < kMostLost || here < 10 * there) continue;
-    findings.on(h, {fmt::format("{} of 10,000 packets are retransmitted, compared with {} between the others", here, there),
-                    fmt::format("每 10000 个包重传 {} 个，其他主机之间为 {} 个", here, there)});
+    findings.on(h, tr("{} of 10,000 packets are retransmitted, compared with {} between the others", here, there));
   }
 }
 
@@ -100,10 +97,7 @@ void speed_differs(const Situation& s, Findings& findings) {
     if (mine >= usual) continue;
     for (size_t h : odd.hosts) {
       const std::string& name = chosen_interface(s.hosts[h])->name;
-      findings.on(h,
-                  {fmt::format("{} runs at {} Mbit/s; {} at {}", name, mine, names(s, odd.others), usual),
-                   fmt::format("{} 协商速率为 {} Mbit/s，而 {} 为 {}", name, mine, names(s, odd.others), usual)},
-                  fmt::format("sudo ethtool {}", name));
+      findings.on(h, tr("{} runs at {} Mbit/s; {} at {}", name, mine, names(s, odd.others), usual), fmt::format("sudo ethtool {}", name));
     }
   }
 }
@@ -128,10 +122,8 @@ void slow_card(const Situation& s, Findings& findings) {
     for (const machine::Interface& other : s.hosts[h].facts.network.interfaces)
       if (other.running && other.speed_mbps > i->speed_mbps && other.kind == "physical")
         faster += fmt::format("{}{} {}", faster.empty() ? "" : ", ", other.name, other.speed_mbps);
-    findings.on(
-        h,
-        {fmt::format("{} at {} Mbit/s carries all gradients{}", i->name, i->speed_mbps, faster.empty() ? "" : "; faster here: " + faster),
-         fmt::format("所有梯度都要经过 {}（{} Mbit/s）{}", i->name, i->speed_mbps, faster.empty() ? "" : "；本机有更快的网卡：" + faster)});
+    findings.on(h, tr("{} at {} Mbit/s carries all gradients{}", i->name, i->speed_mbps,
+                      faster.empty() ? Words{} : tr("; faster here: {}", faster)));
   }
 }
 
@@ -139,9 +131,7 @@ void receive_errors(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     const machine::Interface* i = chosen_interface(s.hosts[h]);
     if (!i || i->rx_errors < 1000 || i->rx_packets <= 0 || i->rx_errors * 10'000 < i->rx_packets) continue;
-    findings.on(h,
-                {fmt::format("{}: {} of {} packets came with errors", i->name, i->rx_errors, i->rx_packets),
-                 fmt::format("{}：{} 个包中有 {} 个接收出错", i->name, i->rx_packets, i->rx_errors)},
+    findings.on(h, tr("{}: {} of {} packets came with errors", i->name, i->rx_errors, i->rx_packets),
                 fmt::format("sudo ethtool -S {}", i->name));
   }
 }
@@ -155,9 +145,7 @@ void mtu_differs(const Situation& s, Findings& findings) {
   for (const Odd& odd : odd_ones(s, mtu))
     for (size_t h : odd.hosts) {
       const std::string& name = chosen_interface(s.hosts[h])->name;
-      findings.on(h,
-                  {fmt::format("{} has MTU {}; {} have {}", name, odd.value, names(s, odd.others), odd.usual),
-                   fmt::format("{} 的 MTU 为 {}，而 {} 为 {}", name, odd.value, names(s, odd.others), odd.usual)},
+      findings.on(h, tr("{} has MTU {}; {} have {}", name, odd.value, names(s, odd.others), odd.usual),
                   fmt::format("sudo ip link set dev {} mtu {}", name, odd.usual));
     }
 }
@@ -173,9 +161,7 @@ void flaps(const Situation& s, Findings& findings) {
           n.uptime_s > 0 ? i.carrier_changes * 86'400 >= kMostChangesPerDay * n.uptime_s : i.carrier_changes >= kMostChangesUnknownTime;
       if (!often) continue;
       std::string since = n.uptime_s > 0 ? fmt::format(" in {:.1f} days", static_cast<double>(n.uptime_s) / 86'400) : "";
-      findings.on(h,
-                  {fmt::format("{} lost or found its carrier {} times{}", i.name, i.carrier_changes, since),
-                   fmt::format("{} 的链路已断开或恢复 {} 次", i.name, i.carrier_changes)},
+      findings.on(h, tr("{} lost or found its carrier {} times{}", i.name, i.carrier_changes, since),
                   fmt::format("sudo dmesg | grep -i {} | tail", i.name));
     }
   }
@@ -188,10 +174,7 @@ void bond_degraded(const Situation& s, Findings& findings) {
       for (const machine::BondSlave& slave : i.slaves)
         if (!slave.up) down += (down.empty() ? "" : ", ") + slave.name;
       if (i.kind != "bond" || down.empty() || i.addresses.empty()) continue;
-      findings.on(h,
-                  {fmt::format("{}: {} of its {} links is down", i.name, down, i.slaves.size()),
-                   fmt::format("{}：{} 条成员链路中 {} 已断开", i.name, i.slaves.size(), down)},
-                  "cat /proc/net/bonding/" + i.name);
+      findings.on(h, tr("{}: {} of its {} links is down", i.name, down, i.slaves.size()), "cat /proc/net/bonding/" + i.name);
     }
 }
 
@@ -205,8 +188,7 @@ void bond_unequal(const Situation& s, Findings& findings) {
         most = std::max(most, slave.speed_mbps);
       }
       if (least == most) continue;
-      findings.on(h, {fmt::format("{}: its links run at {} and {} Mbit/s", i.name, least, most),
-                      fmt::format("{}：成员链路速率分别为 {} 和 {} Mbit/s", i.name, least, most)});
+      findings.on(h, tr("{}: its links run at {} and {} Mbit/s", i.name, least, most));
     }
 }
 

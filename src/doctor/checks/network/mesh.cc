@@ -18,8 +18,7 @@ void dropped(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kTimeout,
       [](const std::string& ways, const hosts::Link& link) -> Words {
-        return {fmt::format("{}: no answer for {}; the packets are dropped on the way", ways, seconds(link.connect_ns)),
-                fmt::format("{}：{} 内没有任何回应，数据包在途中被丢弃", ways, seconds(link.connect_ns))};
+        return tr("{}: no answer for {}; the packets are dropped on the way", ways, seconds(link.connect_ns));
       },
       [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
 }
@@ -28,8 +27,7 @@ void refused(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kRefused,
       [](const std::string& ways, const hosts::Link&) -> Words {
-        return {ways + ": refused at once, although the agent was listening; a firewall answers with a TCP reset",
-                ways + "：立即被拒绝，而我们的 agent 当时正在该端口监听；说明有防火墙以 TCP reset 应答"};
+        return tr("{}: refused at once, although the agent was listening; a firewall answers with a TCP reset", ways);
       },
       [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
 }
@@ -38,8 +36,7 @@ void rejected(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kRejected,
       [](const std::string& ways, const hosts::Link& link) -> Words {
-        return {fmt::format("{}: refused after {}; a firewall rejects (port unreachable)", ways, seconds(link.connect_ns)),
-                fmt::format("{}：{} 后被拒绝；防火墙 REJECT（port unreachable）", ways, seconds(link.connect_ns))};
+        return tr("{}: refused after {}; a firewall rejects (port unreachable)", ways, seconds(link.connect_ns));
       },
       [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
 }
@@ -48,9 +45,7 @@ void prohibited(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kProhibited,
       [](const std::string& ways, const hosts::Link& link) -> Words {
-        return {fmt::format("{}: \"No route to host\" (errno 113) after {}, sent by a firewall, not by a router", ways,
-                            seconds(link.connect_ns)),
-                fmt::format("{}：{} 后报“No route to host”（errno 113），这是防火墙发出的，并非路由问题", ways, seconds(link.connect_ns))};
+        return tr("{}: \"No route to host\" (errno 113) after {}, sent by a firewall, not by a router", ways, seconds(link.connect_ns));
       },
       [&](size_t host, const hosts::Link&) { return open_firewall(s, host); });
 }
@@ -75,16 +70,12 @@ void no_route(const Situation& s, Findings& f) {
     const hosts::Link& first = *b.links[0];
     std::string text = ways(s, b), type = refusing_route(s, first);
     if (!type.empty()) {
-      f.on(senders,
-           {fmt::format("{}: refused by a route of type \"{}\" in the sender's own table", text, type),
-            fmt::format("{}：被发送方自己路由表中的“{}”路由拒绝", text, type)},
+      f.on(senders, tr("{}: refused by a route of type \"{}\" in the sender's own table", text, type),
            fmt::format("sudo ip route del $(ip route show type {} match {} | tail -n 1)", type, first.address));
       continue;
     }
     const char* error = std::strerror(static_cast<int>(first.error_number));
-    f.on(senders,
-         {fmt::format("{}: {} (errno {}); the sender's routing table has no route to it", text, error, first.error_number),
-          fmt::format("{}：{}（errno {}），发送方的路由表中没有去往该地址的路由", text, error, first.error_number)},
+    f.on(senders, tr("{}: {} (errno {}); the sender's routing table has no route to it", text, error, first.error_number),
          "ip route get " + first.address);
   }
 }
@@ -93,9 +84,7 @@ void unreachable(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kUnreachable,
       [](const std::string& ways, const hosts::Link& link) -> Words {
-        return {fmt::format("{}: \"No route to host\" (errno 113) after {}; no host answers ARP for that address", ways,
-                            seconds(link.connect_ns)),
-                fmt::format("{}：{} 后报“No route to host”（errno 113），该地址没有主机应答 ARP", ways, seconds(link.connect_ns))};
+        return tr("{}: \"No route to host\" (errno 113) after {}; no host answers ARP for that address", ways, seconds(link.connect_ns));
       },
       [&](size_t, const hosts::Link& link) { return "ip neigh show " + link.address; });
 }
@@ -104,8 +93,7 @@ void mtu_hole(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kStalled,
       [](const std::string& ways, const hosts::Link&) -> Words {
-        return {ways + ": connects, but larger packets never arrive; a device on the way has a smaller MTU and does not report it",
-                ways + "：能建立连接，但大包始终到不了；途中某处 MTU 更小且没有任何提示"};
+        return tr("{}: connects, but larger packets never arrive; a device on the way has a smaller MTU and does not report it", ways);
       },
       [&](size_t host, const hosts::Link&) -> std::string {
         const machine::Interface* i = chosen_interface(s.hosts[host]);
@@ -118,8 +106,7 @@ void stranger(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kStranger,
       [](const std::string& ways, const hosts::Link&) -> Words {
-        return {ways + ": another program answers; another machine has the same address, or another program uses the port",
-                ways + "：应答者不是目标主机；要么另一台机器占用了相同的 IP，要么另一个程序占用了该端口"};
+        return tr("{}: another program answers; another machine has the same address, or another program uses the port", ways);
       },
       [&](size_t host, const hosts::Link& link) -> std::string {
         const machine::Interface* i = chosen_interface(s.hosts[host]);
@@ -140,17 +127,14 @@ void one_way(const Situation& s, Findings& f) {
   };
   for (const Blame& b : blame(s, failed)) {
     std::string text = ways(s, b);
-    f.on(b.hosts, {text + " fails, while the opposite direction works", text + " 不通，而反方向是通的"});
+    f.on(b.hosts, tr("{} fails, while the opposite direction works", text));
   }
 }
 
 void other_error(const Situation& s, Findings& f) {
   report_links(
       s, f, wire::LinkOutcome::kError,
-      [](const std::string& ways, const hosts::Link& link) -> Words {
-        return {fmt::format("{}: errno {}", ways, link.error_number), fmt::format("{}：errno {}", ways, link.error_number)};
-      },
-      no_fix);
+      [](const std::string& ways, const hosts::Link& link) -> Words { return tr("{}: errno {}", ways, link.error_number); }, no_fix);
 }
 
 constexpr Row kNetworkMeshRows[] = {

@@ -26,9 +26,7 @@ void name_loopback(const Situation& s, Findings& findings) {
     if (!own || own->addresses.empty() || !is_loopback(own->addresses[0])) continue;
     const std::string& line = host.facts.network.hosts_file_loopback_name;
     std::string said = line.empty() ? "" : fmt::format(" (/etc/hosts: {})", base::shell_quote(base::trim(line)));
-    findings.on(h,
-                {fmt::format("its own name {} is {}{}", own->name, own->addresses[0], said),
-                 fmt::format("本机名 {} 解析为 {}{}", own->name, own->addresses[0], said)},
+    findings.on(h, tr("its own name {} is {}{}", own->name, own->addresses[0], said),
                 host.interface.empty() ? "" : fmt::format("export GLOO_SOCKET_IFNAME={}", host.interface));
   }
 }
@@ -65,17 +63,15 @@ void duplicate_hostname(const Situation& s, Findings& findings) {
   for (const auto& [name, hosts] : by_name) {
     if (hosts.size() < 2 || same_machine(s.hosts[hosts[0]], s.hosts[hosts[1]])) continue;
     size_t renamed = s.hosts[hosts[0]].name == name ? hosts[1] : hosts[0];
-    findings.on(hosts, {fmt::format("both have the host name {}", name), fmt::format("都自称 {}", name)},
-                fmt::format("sudo hostname {}", base::shell_quote(s.hosts[renamed].name)), s.hosts[renamed].name);
+    findings.on(hosts, tr("both have the host name {}", name), fmt::format("sudo hostname {}", base::shell_quote(s.hosts[renamed].name)),
+                s.hosts[renamed].name);
   }
 }
 
 void same_machine_twice(const Situation& s, Findings& findings) {
   each_pair(s, [&](size_t a, size_t b) {
     if (!same_machine(s.hosts[a], s.hosts[b])) return;
-    findings.on({a, b},
-                {fmt::format("{} and {} are one machine (boot id {})", s.hosts[a].name, s.hosts[b].name, s.hosts[a].facts.machine.boot_id),
-                 fmt::format("{} 和 {} 是同一台机器（boot id {}）", s.hosts[a].name, s.hosts[b].name, s.hosts[a].facts.machine.boot_id)});
+    findings.on({a, b}, tr("{} and {} are one machine (boot id {})", s.hosts[a].name, s.hosts[b].name, s.hosts[a].facts.machine.boot_id));
   });
 }
 
@@ -87,8 +83,7 @@ void machine_id(const Situation& s, Findings& findings) {
   for (const auto& [id, hosts] : by_id) {
     if (hosts.size() < 2 || !s.hosts[hosts[0]].facts.machine.container.empty()) continue;
     if (s.hosts[hosts[0]].facts.machine.boot_id == s.hosts[hosts[1]].facts.machine.boot_id) continue;  // one machine
-    findings.on(hosts, {fmt::format("/etc/machine-id is {} on each", id), fmt::format("/etc/machine-id 都是 {}", id)},
-                "sudo rm /etc/machine-id && sudo systemd-machine-id-setup");
+    findings.on(hosts, tr("/etc/machine-id is {} on each", id), "sudo rm /etc/machine-id && sudo systemd-machine-id-setup");
   }
 }
 
@@ -100,10 +95,7 @@ void host_id(const Situation& s, Findings& findings) {
       if (std::optional<std::string> id = s.variable(h, "NCCL_HOSTID"); id && !id->empty()) by_id[*id].push_back(h);
   for (const auto& [id, hosts] : by_id) {
     if (hosts.size() < 2 || s.hosts[hosts[0]].facts.machine.boot_id == s.hosts[hosts[1]].facts.machine.boot_id) continue;
-    findings.on(
-        hosts,
-        {fmt::format("NCCL_HOSTID is {} on {} hosts", id, hosts.size()), fmt::format("{} 台机器的 NCCL_HOSTID 都是 {}", hosts.size(), id)},
-        "unset NCCL_HOSTID");
+    findings.on(hosts, tr("NCCL_HOSTID is {} on {} hosts", id, hosts.size()), "unset NCCL_HOSTID");
   }
 }
 
@@ -113,8 +105,7 @@ void master_unknown(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const machine::Resolved* r = s.hosts[h].probed ? resolved(s.hosts[h], name) : nullptr;
     if (!r || !r->addresses.empty() || r->error.empty()) continue;
-    findings.on(h, {fmt::format("{}: {}", name, r->error), fmt::format("{}：{}", name, r->error)},
-                "getent hosts " + base::shell_quote(name));
+    findings.on(h, tr("{}: {}", name, r->error), "getent hosts " + base::shell_quote(name));
   }
 }
 
@@ -125,8 +116,7 @@ void name_unknown(const Situation& s, Findings& findings) {
     for (const machine::Resolved& r : s.hosts[h].facts.network.names)
       if (r.addresses.empty() && !r.error.empty() && r.name != s.job.master_address) unknown.push_back(r.name);
     if (!s.hosts[h].probed || unknown.empty()) continue;
-    findings.on(h, {fmt::format("cannot resolve {}", list(unknown)), fmt::format("无法解析 {}", list(unknown))},
-                "getent hosts " + base::shell_quote(unknown[0]));
+    findings.on(h, tr("cannot resolve {}", list(unknown)), "getent hosts " + base::shell_quote(unknown[0]));
   }
 }
 
@@ -141,10 +131,8 @@ void name_stale(const Situation& s, Findings& findings) {
       if (std::any_of(r->addresses.begin(), r->addresses.end(), [&](const std::string& a) { return has_address(peer, a); })) continue;
       std::string own = peer.address.empty() ? "" : peer.address;
       findings.on(h,
-                  {fmt::format("{} is {} here, an address that {} does not have{}", peer.name, list(r->addresses), peer.name,
-                               own.empty() ? "" : " (it has " + own + ")"),
-                   fmt::format("{} 在这里解析为 {}，但 {} 没有这个地址{}", peer.name, list(r->addresses), peer.name,
-                               own.empty() ? "" : "（它的地址是 " + own + "）")},
+                  tr("{} is {} here, an address that {} does not have{}", peer.name, list(r->addresses), peer.name,
+                     own.empty() ? Words{} : tr(" (it has {})", own)),
                   "getent hosts " + base::shell_quote(peer.name));
     }
   }
@@ -170,9 +158,7 @@ void names_disagree(const Situation& s, Findings& findings) {
       std::max_element(by_answer.begin(), by_answer.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   for (const auto& [addresses, hosts] : by_answer) {
     if (addresses == usual->first) continue;
-    findings.on(hosts,
-                {fmt::format("{} is {} here, {} elsewhere", name, list(addresses), list(usual->first)),
-                 fmt::format("{} 在这里是 {}，在其他机器上是 {}", name, list(addresses), list(usual->first))},
+    findings.on(hosts, tr("{} is {} here, {} elsewhere", name, list(addresses), list(usual->first)),
                 "getent hosts " + base::shell_quote(name));
   }
 }

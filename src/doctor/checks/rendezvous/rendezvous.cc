@@ -28,19 +28,15 @@ void port_taken(const Situation& s, Findings& findings) {
   for (const machine::PortOwner& owner : host.facts.processes.ports) {
     if (owner.port != s.job.master_port) continue;
     if (owner.pid == 0) {
-      findings.on(*at,
-                  {fmt::format("{} is taken by a process of {} that is not visible here", owner.port, owner.user),
-                   fmt::format("{} 被用户 {} 的进程占用，从这里看不到是哪个进程", owner.port, owner.user)},
+      findings.on(*at, tr("{} is taken by a process of {} that is not visible here", owner.port, owner.user),
                   fmt::format("sudo ss -ltnp 'sport = :{}'", owner.port));
       continue;
     }
     std::string age = base::format_duration(std::chrono::seconds(owner.age_s));
     bool orphan = owner.parent == 1;
     findings.on(*at,
-                {fmt::format("{} is taken by pid {} of {}, {} old, parent {}{}: {}", owner.port, owner.pid, owner.user, age, owner.parent,
-                             orphan ? " (its launcher has exited)" : "", owner.command),
-                 fmt::format("{} 被 pid {} 占用（用户 {}，已运行 {}，父进程 {}{}）：{}", owner.port, owner.pid, owner.user, age,
-                             owner.parent, orphan ? "，启动它的进程已不在" : "", owner.command)},
+                tr("{} is taken by pid {} of {}, {} old, parent {}{}: {}", owner.port, owner.pid, owner.user, age, owner.parent,
+                   orphan ? tr(" (its launcher has exited)") : Words{}, owner.command),
                 orphan ? kill_command(owner, host.facts.machine.user) : fmt::format("ps -o pid,ppid,user,etime,args -p {}", owner.pid));
   }
 }
@@ -49,8 +45,7 @@ void master_loopback(const Situation& s, Findings& findings) {
   if (!several(s) || s.job.master_address.empty()) return;
   const std::string& asked = s.job.master_address;
   if (is_loopback(asked)) {
-    findings.job({fmt::format("MASTER_ADDR is {}, but there are {} hosts", asked, s.hosts.size()),
-                  fmt::format("MASTER_ADDR 为 {}，而任务有 {} 台机器", asked, s.hosts.size())});
+    findings.job(tr("MASTER_ADDR is {}, but there are {} hosts", asked, s.hosts.size()));
     return;
   }
   // A name that the first host's own /etc/hosts sends to 127.0.1.1 is right elsewhere: only a host that is not the store's is lost.
@@ -58,7 +53,7 @@ void master_loopback(const Situation& s, Findings& findings) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     const machine::Resolved* r = resolved(s.hosts[h], asked);
     if (!r || r->addresses.empty() || h == store || !std::all_of(r->addresses.begin(), r->addresses.end(), is_loopback)) continue;
-    findings.on(h, {fmt::format("{} is {} here", asked, r->addresses[0]), fmt::format("{} 在这里解析为 {}", asked, r->addresses[0])});
+    findings.on(h, tr("{} is {} here", asked, r->addresses[0]));
   }
 }
 
@@ -79,9 +74,7 @@ void master_other(const Situation& s, Findings& findings) {
   if (!several(s) || addresses.empty() || !s.hosts[0].probed || has_any(s.hosts[0], addresses) || !s.job.serves_store) return;
   for (size_t h = 1; h < s.hosts.size(); ++h)
     if (s.hosts[h].probed && has_any(s.hosts[h], addresses))
-      findings.on(h,
-                  {fmt::format("MASTER_ADDR {} is the address of this host, but rank 0 runs on {}", s.job.master_address, s.hosts[0].name),
-                   fmt::format("MASTER_ADDR {} 是这台机器的地址；而 rank 0 在 {} 上", s.job.master_address, s.hosts[0].name)});
+      findings.on(h, tr("MASTER_ADDR {} is the address of this host, but rank 0 runs on {}", s.job.master_address, s.hosts[0].name));
 }
 
 void master_not_rank0(const Situation& s, Findings& findings) {
@@ -94,8 +87,7 @@ void master_not_rank0(const Situation& s, Findings& findings) {
   for (const machine::Interface& i : s.hosts[0].facts.network.interfaces)
     for (const machine::InterfaceAddressFact& a : i.addresses)
       if (!i.loopback && !a.v6) own += (own.empty() ? "" : ", ") + a.address;
-  findings.on(0, {fmt::format("MASTER_ADDR {} is not an address of any host; this host has {}", s.job.master_address, own),
-                  fmt::format("MASTER_ADDR {} 不属于任何一台机器；本机地址为 {}", s.job.master_address, own)});
+  findings.on(0, tr("MASTER_ADDR {} is not an address of any host; this host has {}", s.job.master_address, own));
 }
 
 // "8080,50000-50010" of ip_local_reserved_ports.
@@ -115,11 +107,8 @@ void port_ephemeral(const Situation& s, Findings& findings) {
   const machine::NetworkFacts& n = s.hosts[*at].facts.network;
   int port = s.job.master_port;
   if (n.port_range_high == 0 || port < n.port_range_low || port > n.port_range_high || reserved(n.reserved_ports, port)) return;
-  findings.on(
-      *at,
-      {fmt::format("{} is in the range {}–{} that the kernel uses for outgoing connections", port, n.port_range_low, n.port_range_high),
-       fmt::format("{} 落在 {}–{} 之内，内核会从中为外发连接分配端口", port, n.port_range_low, n.port_range_high)},
-      fmt::format("sudo sysctl net.ipv4.ip_local_reserved_ports={}", port));
+  findings.on(*at, tr("{} is in the range {}–{} that the kernel uses for outgoing connections", port, n.port_range_low, n.port_range_high),
+              fmt::format("sudo sysctl net.ipv4.ip_local_reserved_ports={}", port));
 }
 
 void port_random(const Situation& s, Findings& findings) {
@@ -132,14 +121,9 @@ void port_random(const Situation& s, Findings& findings) {
       const machine::NetworkFacts& n = h.facts.network;
       bool inside = n.port_range_high > 0 && port->low <= n.port_range_high && port->high >= n.port_range_low;
       if (!inside && !several(s)) continue;
-      Words range = inside ? Words{fmt::format("; the kernel uses {}–{} for outgoing connections", n.port_range_low, n.port_range_high),
-                                   fmt::format("；内核会把 {}–{} 分给外发连接", n.port_range_low, n.port_range_high)}
-                           : Words{};
-      Words each = several(s) ? Words{"; each host chooses its own", "；每台机器抽到的还不一样"} : Words{};
-      findings.job({fmt::format("{}:{}: {} is a port from {} to {}{}{}", file.path, port->line, port->text, port->low, port->high,
-                                range.english, each.english),
-                    fmt::format("{}:{}：{} 会得到 {} 到 {} 的端口{}{}", file.path, port->line, port->text, port->low, port->high,
-                                range.chinese, each.chinese)});
+      Words range = inside ? tr("; the kernel uses {}–{} for outgoing connections", n.port_range_low, n.port_range_high) : Words{};
+      Words each = several(s) ? tr("; each host chooses its own") : Words{};
+      findings.job(tr("{}:{}: {} is a port from {} to {}{}{}", file.path, port->line, port->text, port->low, port->high, range, each));
     }
   }
 }
@@ -157,9 +141,7 @@ void init_localhost(const Situation& s, Findings& findings) {
         std::string_view code = base::trim(line);
         if (code.empty() || code[0] == '#') continue;
         if (code.find("tcp://localhost") == std::string_view::npos && code.find("tcp://127.0.0.1") == std::string_view::npos) continue;
-        if (told.insert(file.path).second)
-          findings.job({fmt::format("{}:{}: {}", file.path, line_number, base::shell_quote(code.substr(0, 100))),
-                        fmt::format("{}:{}：{}", file.path, line_number, base::shell_quote(code.substr(0, 100)))});
+        if (told.insert(file.path).second) findings.job(tr("{}:{}: {}", file.path, line_number, base::shell_quote(code.substr(0, 100))));
       }
     }
   }
@@ -170,10 +152,7 @@ void somaxconn(const Situation& s, Findings& findings) {
   if (!at || !s.hosts[*at].probed) return;
   int64_t backlog = s.hosts[*at].facts.network.somaxconn;
   if (backlog <= 0 || backlog >= s.job.world) return;
-  findings.on(*at,
-              {fmt::format("somaxconn is {}, {} ranks connect at once", backlog, s.job.world),
-               fmt::format("somaxconn 为 {}，而 {} 个 rank 会同时连接", backlog, s.job.world)},
-              "sudo sysctl net.core.somaxconn=4096");
+  findings.on(*at, tr("somaxconn is {}, {} ranks connect at once", backlog, s.job.world), "sudo sysctl net.core.somaxconn=4096");
 }
 
 void hand_set(const Situation& s, Findings& findings) {
@@ -182,7 +161,7 @@ void hand_set(const Situation& s, Findings& findings) {
   for (const auto& [name, value] : s.job.set)
     if (std::find(std::begin(kOurs), std::end(kOurs), name) != std::end(kOurs))
       names += fmt::format("{}{}={}", names.empty() ? "" : " ", name, value);
-  if (!names.empty()) findings.job({names + ": replaced for every rank", names + "：会被每个 rank 各自的值覆盖"});
+  if (!names.empty()) findings.job(tr("{}: replaced for every rank", names));
 }
 
 constexpr Row kMeetingRows[] = {

@@ -17,10 +17,7 @@ void check_glibc(const Situation& s, Findings& findings) {
     const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     const std::string& have = s.hosts[host].facts.machine.glibc;
     if (have.empty() || f.assumed || !machine::version_less(have, f.glibc_needed)) continue;
-    findings.on(host,
-                {fmt::format("{} needs GLIBC_{}; this host has {}", f.glibc_needed_by, f.glibc_needed, have),
-                 fmt::format("{} 需要 GLIBC_{}，本机只有 {}", f.glibc_needed_by, f.glibc_needed, have)},
-                "ldd --version");
+    findings.on(host, tr("{} needs GLIBC_{}; this host has {}", f.glibc_needed_by, f.glibc_needed, have), "ldd --version");
   }
 }
 
@@ -34,11 +31,9 @@ void check_cuda_mix(const Situation& s, Findings& findings) {
       bool jit = name.starts_with("libnvJitLink");  // numbered as CUDA is; the others of CUDA have numbers of their own
       if (!jit || library.version.find('.') == std::string::npos) continue;
       if (major(library.version) != major(f.torch_cuda) || !machine::version_less(library.version, f.torch_cuda)) continue;
-      findings.on(host,
-                  {fmt::format("LD_LIBRARY_PATH has {} ({}), older than CUDA {} that torch was built for", library.path, library.version,
-                               f.torch_cuda),
-                   fmt::format("LD_LIBRARY_PATH 中的 {}（{}）比 torch 所用的 CUDA {} 旧", library.path, library.version, f.torch_cuda)},
-                  away(s, host, "LD_LIBRARY_PATH"));
+      findings.on(
+          host, tr("LD_LIBRARY_PATH has {} ({}), older than CUDA {} that torch was built for", library.path, library.version, f.torch_cuda),
+          away(s, host, "LD_LIBRARY_PATH"));
     }
   }
 }
@@ -49,12 +44,10 @@ void check_cuda_other(const Situation& s, Findings& findings) {
     if (f.torch_cuda.empty() || f.torch_cuda[0] < '0' || f.torch_cuda[0] > '9') continue;
     for (const machine::LibraryFile& library : f.cuda_libraries) {
       if (!name_of(library.path).starts_with("libcudart.so.") || major(library.version) == major(f.torch_cuda)) continue;
-      findings.on(host,
-                  {fmt::format("{} in LD_LIBRARY_PATH is CUDA {}; torch is built for {}", folder_of(library.path), major(library.version),
-                               f.torch_cuda),
-                   fmt::format("LD_LIBRARY_PATH 中的 {} 是 CUDA {}，而 torch 用的是 {}", folder_of(library.path), major(library.version),
-                               f.torch_cuda)},
-                  away(s, host, "LD_LIBRARY_PATH"));
+      findings.on(
+          host,
+          tr("{} in LD_LIBRARY_PATH is CUDA {}; torch is built for {}", folder_of(library.path), major(library.version), f.torch_cuda),
+          away(s, host, "LD_LIBRARY_PATH"));
       break;
     }
   }
@@ -63,10 +56,7 @@ void check_cuda_other(const Situation& s, Findings& findings) {
 void check_ext_lock(const Situation& s, Findings& findings) {
   for (size_t host : probed(s))
     for (const std::string& lock : s.hosts[host].facts.software.stale_locks)
-      findings.on(host,
-                  {fmt::format("{} is older than 10 minutes, but no process on this host has it open", lock),
-                   fmt::format("{} 已存在 10 分钟以上，本机没有进程打开它", lock)},
-                  "rm " + lock);
+      findings.on(host, tr("{} is older than 10 minutes, but no process on this host has it open", lock), "rm " + lock);
 }
 
 void check_kernel_old(const Situation& s, Findings& findings) {

@@ -76,10 +76,7 @@ void check_other_packages(const Situation& s, Findings& findings) {
   for (const auto& [name, found] : versions)
     if (found.size() > 1 && ++count <= 8) names += (names.empty() ? "" : ", ") + name;
   if (count == 0) return;
-  findings.on(hosts,
-              {fmt::format("{} packages differ: {}{}", count, names, count > 8 ? ", …" : ""),
-               fmt::format("有 {} 个软件包版本不同：{}{}", count, names, count > 8 ? "……" : "")},
-              "pip list --format=freeze");
+  findings.on(hosts, tr("{} packages differ: {}{}", count, names, count > 8 ? tr(", …") : Words{}), "pip list --format=freeze");
 }
 
 // Packages the launcher imports before the script starts.
@@ -112,9 +109,7 @@ void check_package_missing(const Situation& s, Findings& findings) {
     bool others = std::any_of(hosts.begin(), hosts.end(), [&](size_t h) { return h != host && has_package(s, h, name); });
     if (!others) continue;  // perhaps installed in a way this probe does not see
     const std::string& python = s.hosts[host].facts.software.interpreter;
-    findings.on(host,
-                {fmt::format("{} is not installed for {}, but is on the other hosts", name, python),
-                 fmt::format("{} 没有安装 {}，其他机器有", python, name)},
+    findings.on(host, tr("{} is not installed for {}, but is on the other hosts", name, python),
                 fmt::format("{} -m pip install {}", python, name));
   }
 }
@@ -132,10 +127,8 @@ void check_package_absent(const Situation& s, Findings& findings) {
         missing += (missing.empty() ? "" : " ") + name;
     }
     if (missing.empty()) continue;
-    findings.on(
-        host,
-        {fmt::format("missing here, but installed on the other hosts: {}", missing), fmt::format("其他机器有而这里没有：{}", missing)},
-        fmt::format("{} -m pip install {}", s.hosts[host].facts.software.interpreter, missing));
+    findings.on(host, tr("missing here, but installed on the other hosts: {}", missing),
+                fmt::format("{} -m pip install {}", s.hosts[host].facts.software.interpreter, missing));
   }
 }
 
@@ -143,9 +136,7 @@ void check_editable_gone(const Situation& s, Findings& findings) {
   for (size_t host : probed(s))
     for (const machine::Editable& e : s.hosts[host].facts.software.editables) {
       if (e.exists) continue;
-      findings.on(host,
-                  {fmt::format("{} is installed in {}, which does not exist here", e.package, e.path),
-                   fmt::format("{} 以可编辑方式装自 {}，但这里没有该目录", e.package, e.path)},
+      findings.on(host, tr("{} is installed in {}, which does not exist here", e.package, e.path),
                   fmt::format("{} -m pip uninstall -y {}", s.hosts[host].facts.software.interpreter, e.package));
     }
 }
@@ -166,11 +157,9 @@ void check_cpu_torch(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     const machine::SoftwareFacts& f = s.hosts[host].facts.software;
     if (f.torch_cuda != "cpu" || f.assumed || s.hosts[host].facts.gpus.devices.empty()) continue;
-    findings.on(
-        host,
-        {fmt::format("{}: torch {} is built without CUDA", f.torch_folder.empty() ? f.prefix : f.torch_folder, package(s, host, "torch")),
-         fmt::format("{}：torch {} 是不带 CUDA 的构建", f.torch_folder.empty() ? f.prefix : f.torch_folder, package(s, host, "torch"))},
-        f.interpreter + " -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu121");
+    findings.on(host,
+                tr("{}: torch {} is built without CUDA", f.torch_folder.empty() ? f.prefix : f.torch_folder, package(s, host, "torch")),
+                f.interpreter + " -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu121");
   }
 }
 

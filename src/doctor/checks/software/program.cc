@@ -21,8 +21,7 @@ void check_no_program(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     const std::string& error = s.hosts[host].facts.software.program_error;
     if (s.job.argv.empty() || error.empty() || s.hosts[host].facts.software.bad_first_line) continue;
-    findings.on(host, {error + (where.empty() ? "" : "; " + where), error + (where.empty() ? "" : "；" + where)},
-                "command -v " + base::shell_quote(s.job.argv[0]));
+    findings.on(host, where.empty() ? tr("{}", error) : tr("{}; {}", error, where), "command -v " + base::shell_quote(s.job.argv[0]));
   }
 }
 
@@ -51,9 +50,7 @@ void check_moved(const Situation& s, Findings& findings) {
     if (!first) continue;
     std::string more = count > 4 ? fmt::format(" (+{})", count - 4) : "";
     findings.on(
-        host,
-        {fmt::format("in {}/bin: {}{} start with #!{}, which {}", f.prefix, names, more, first->interpreter, first->why),
-         fmt::format("{}/bin 中的 {}{} 首行为 #!{}，该解释器无效", f.prefix, names, more, first->interpreter)},
+        host, tr("in {}/bin: {}{} start with #!{}, which {}", f.prefix, names, more, first->interpreter, first->why),
         fmt::format("sed -i {} {}/bin/*", base::shell_quote("1s|^#!" + first->interpreter + "|#!" + f.prefix + "/bin/python|"), f.prefix));
   }
 }
@@ -65,10 +62,7 @@ void check_other_python(const Situation& s, Findings& findings) {
     bool environment = folder.ends_with("/bin") && folder != "/usr/bin" && folder != "/bin" && folder != "/usr/local/bin" &&
                        !folder.ends_with("/.local/bin");
     if (f.assumed || f.prefix.empty() || !environment || folder == f.prefix + "/bin" || folder == folder_of(f.interpreter)) continue;
-    findings.on(
-        host,
-        {fmt::format("{} runs the Python of {}", f.program, f.prefix), fmt::format("{} 实际运行的是 {} 的 Python", f.program, f.prefix)},
-        fmt::format("head -1 {}", base::shell_quote(f.program)));
+    findings.on(host, tr("{} runs the Python of {}", f.program, f.prefix), fmt::format("head -1 {}", base::shell_quote(f.program)));
   }
 }
 
@@ -105,10 +99,7 @@ void check_launcher_old(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     std::string torch = package(s, host, "torch");
     if (torch.empty() || torch.starts_with("1.") || torch.starts_with("0.")) continue;
-    findings.on(host,
-                {fmt::format("python -m torch.distributed.launch with torch {}", torch),
-                 fmt::format("torch {} 仍使用 python -m torch.distributed.launch", torch)},
-                "torchrun --help");
+    findings.on(host, tr("python -m torch.distributed.launch with torch {}", torch), "torchrun --help");
   }
 }
 

@@ -18,8 +18,7 @@ void check_misspelled(const Situation& s, Findings& findings) {
   auto look = [&](auto add, const std::string& name, const std::string& value) {
     std::string meant = meant_name(name);
     if (meant.empty() || meant.starts_with("NCCL_") || name.find(' ') != std::string::npos) return;
-    add(Words{fmt::format("no program reads {}={}; the correct name is {}", name, value, meant),
-              fmt::format("没有程序读取 {}={}，正确的名字是 {}", name, value, meant)},
+    add(tr("no program reads {}={}; the correct name is {}", name, value, meant),
         fmt::format("export {}={}", meant, base::shell_quote(value)));
   };
   for (const auto& [name, value] : s.job.set)
@@ -50,12 +49,8 @@ void tell_differences(const Situation& s, Findings& findings, const std::set<std
       return std::optional<std::string>(value ? name + "=" + *value : "");
     });
     odd_ones(all, [&](const std::vector<size_t>& hosts, const Camp& odd, const Camp& common) {
-      auto told = [](const std::string& text, const char* none) { return text.empty() ? std::string(none) : text; };
-      findings.on(hosts,
-                  {fmt::format("{}: {}; {}: {}", names_of(s, odd.hosts), told(odd.value, "not set"), names_of(s, common.hosts),
-                               told(common.value, "not set")),
-                   fmt::format("{}：{}；{}：{}", names_of(s, odd.hosts), told(odd.value, "未设置"), names_of(s, common.hosts),
-                               told(common.value, "未设置"))},
+      auto told = [](const std::string& text) { return text.empty() ? tr("not set") : tr("{}", text); };
+      findings.on(hosts, tr("{}: {}; {}: {}", names_of(s, odd.hosts), told(odd.value), names_of(s, common.hosts), told(common.value)),
                   "export " + base::shell_quote(odd.value.empty() ? common.value : odd.value));
     });
   }
@@ -86,16 +81,14 @@ void check_wandb(const Situation& s, Findings& findings) {
     for (const std::string& word : s.job.argv) told = told || word.find("report_to") != std::string::npos;
     std::string mode = s.variable(host, "WANDB_MODE").value_or("");
     if (told || mode == "offline" || mode == "disabled" || mode == "dryrun" || is_on(s, host, "WANDB_DISABLED")) continue;
-    findings.on(host, {"wandb is installed, but neither a key nor WANDB_MODE is set", "装有 wandb，但既没有密钥也没有设置 WANDB_MODE"},
-                "export WANDB_MODE=offline");
+    findings.on(host, tr("wandb is installed, but neither a key nor WANDB_MODE is set"), "export WANDB_MODE=offline");
   }
 }
 
 void check_tokenizers(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     if (package(s, host, "tokenizers").empty() || s.variable(host, "TOKENIZERS_PARALLELISM")) continue;
-    findings.on(host, {"tokenizers is installed, but TOKENIZERS_PARALLELISM is not set", "装有 tokenizers，未设置 TOKENIZERS_PARALLELISM"},
-                "export TOKENIZERS_PARALLELISM=false");
+    findings.on(host, tr("tokenizers is installed, but TOKENIZERS_PARALLELISM is not set"), "export TOKENIZERS_PARALLELISM=false");
   }
 }
 
@@ -116,9 +109,7 @@ void check_proxy(const Situation& s, Findings& findings) {
         missing += (missing.empty() ? "" : ",") + address;
     }
     if (missing.empty()) continue;
-    findings.on(host,
-                {fmt::format("{} is set, but no_proxy contains none of {}", proxy, missing),
-                 fmt::format("设置了 {}，而 no_proxy 中没有 {}", proxy, missing)},
+    findings.on(host, tr("{} is set, but no_proxy contains none of {}", proxy, missing),
                 fmt::format("export no_proxy={}{}", none.empty() ? "" : none + ",", missing));
   }
 }
@@ -132,9 +123,7 @@ void check_omp(const Situation& s, Findings& findings) {
       continue;
     if (threads->value * h.ranks <= h.facts.machine.cpus_usable) continue;
     int64_t fair = std::max<int64_t>(1, h.facts.machine.cpus_usable / h.ranks);
-    findings.on(host,
-                {fmt::format("OMP_NUM_THREADS={} × {} ranks on {} cores", threads->value, h.ranks, h.facts.machine.cpus_usable),
-                 fmt::format("OMP_NUM_THREADS={} × {} 个 rank，而只有 {} 个核", threads->value, h.ranks, h.facts.machine.cpus_usable)},
+    findings.on(host, tr("OMP_NUM_THREADS={} × {} ranks on {} cores", threads->value, h.ranks, h.facts.machine.cpus_usable),
                 fmt::format("export OMP_NUM_THREADS={}", fair));
   }
 }
@@ -143,9 +132,7 @@ void check_hand_rank(const Situation& s, Findings& findings) {
   for (size_t host : probed(s)) {
     std::optional<std::string> rank = s.variable(host, "LOCAL_RANK");
     if (!rank || s.hosts[host].ranks < 2 || !s.variable(host, "RANK")) continue;
-    findings.on(host,
-                {fmt::format("LOCAL_RANK={} is set for all {} ranks of the host", *rank, s.hosts[host].ranks),
-                 fmt::format("为本机全部 {} 个 rank 统一设置了 LOCAL_RANK={}", s.hosts[host].ranks, *rank)},
+    findings.on(host, tr("LOCAL_RANK={} is set for all {} ranks of the host", *rank, s.hosts[host].ranks),
                 "unset RANK LOCAL_RANK WORLD_SIZE");
   }
 }

@@ -55,12 +55,9 @@ void check_width(const Situation& s, Findings& f) {
       bool below_peers = end == 0 && link.width > 0 && link.width < peers[g.name] && link.max_width >= peers[g.name];
       if (link.width <= 0 || link.width > 32 || (link.width >= can && !below_peers)) continue;
       int64_t wanted = std::max(can, below_peers ? peers[g.name] : 0);
-      std::string place = end == 0 ? card(g) + " at " + g.pci : fmt::format("the bridge {} above {}", link.address, card(g));
-      std::string place_zh = end == 0 ? card(g) + "，" + g.pci : fmt::format("{} 上游的桥 {}", card(g), link.address);
+      Words place = end == 0 ? tr("{} at {}", card(g), g.pci) : tr("the bridge {} above {}", link.address, card(g));
       std::string others = below_peers && link.width >= can ? "; the other cards of this model have it" : "";
-      f.on(h,
-           {fmt::format("{}: x{} of x{}{}", place, link.width, wanted, others),
-            fmt::format("{}：实际 x{}，应为 x{}", place_zh, link.width, wanted)},
+      f.on(h, tr("{}: x{} of x{}{}", place, link.width, wanted, others),
            fmt::format("sudo lspci -vv -s {} | grep -E 'LnkCap|LnkSta'", link.address));
       return;
     }
@@ -79,8 +76,8 @@ void check_speed(const Situation& s, Findings& f) {
       if (end + 1 < g.pcie.size() && transfers(g.pcie[end + 1].max_speed) > 0) can = std::min(can, transfers(g.pcie[end + 1].max_speed));
       if (now <= 0 || now >= can) continue;
       f.on(h,
-           {fmt::format("{} above {}: {} GT/s of {}", end == 0 ? "the link" : "bridge " + link.address, card(g), now, can),
-            fmt::format("{} 上游的 {}：实际 {} GT/s，可达 {}", card(g), link.address, now, can)},
+           tr("{} above {}: {} GT/s of {}", end == 0 ? "the link" : "bridge " + link.address, card(g), now, can,
+              words::chinese_only(link.address)),
            fmt::format("sudo lspci -vv -s {} | grep -E 'LnkCap|LnkSta'", link.address));
       return;
     }
@@ -92,8 +89,7 @@ void check_replays(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
     int64_t replays = g.pcie_replays.value_or(0);
     if (replays >= kMany)
-      f.on(h, {fmt::format("{}: {} PCIe replays", card(g), replays), fmt::format("{}：PCIe 重放 {} 次", card(g), replays)},
-           fmt::format("nvidia-smi -q -i {} | grep -i replay", g.index));
+      f.on(h, tr("{}: {} PCIe replays", card(g), replays), fmt::format("nvidia-smi -q -i {} | grep -i replay", g.index));
   });
 }
 
@@ -102,9 +98,7 @@ void check_power_limit(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
     int64_t limit = g.power_limit_mw.value_or(0), usual_limit = peers[g.name];
     if (limit <= 0 || limit * 100 >= usual_limit * 95) return;
-    f.on(h,
-         {fmt::format("{}: {} W; the other cards of this model have {} W", card(g), limit / 1000, usual_limit / 1000),
-          fmt::format("{}：{} W，而同型号的其他卡为 {} W", card(g), limit / 1000, usual_limit / 1000)},
+    f.on(h, tr("{}: {} W; the other cards of this model have {} W", card(g), limit / 1000, usual_limit / 1000),
          fmt::format("sudo nvidia-smi -i {} -pl {}", g.index, usual_limit / 1000));
   });
 }
@@ -114,9 +108,7 @@ void check_power_low(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
     int64_t limit = g.power_limit_mw.value_or(0), normal = g.power_limit_default_mw.value_or(0);
     if (limit <= 0 || limit * 100 >= normal * 95 || limit * 100 < peers[g.name] * 95) return;  // the odd one is PERF-POWER-LIMIT's
-    f.on(h,
-         {fmt::format("{}: {} W, made for {} W", card(g), limit / 1000, normal / 1000),
-          fmt::format("{}：{} W，默认为 {} W", card(g), limit / 1000, normal / 1000)},
+    f.on(h, tr("{}: {} W, made for {} W", card(g), limit / 1000, normal / 1000),
          fmt::format("sudo nvidia-smi -i {} -pl {}", g.index, normal / 1000));
   });
 }
@@ -125,10 +117,7 @@ void check_clocks(const Situation& s, Findings& f) {
   each_gpu(s, [&](size_t h, const Gpu& g) {
     int64_t set = g.clock_application_mhz.value_or(0), normal = g.clock_application_default_mhz.value_or(0);
     if (set <= 0 || set * 100 >= normal * 95) return;
-    f.on(h,
-         {fmt::format("{}: application clock {} MHz, default {} MHz", card(g), set, normal),
-          fmt::format("{}：应用频率 {} MHz，默认 {} MHz", card(g), set, normal)},
-         fmt::format("sudo nvidia-smi -i {} -rac", g.index));
+    f.on(h, tr("{}: application clock {} MHz, default {} MHz", card(g), set, normal), fmt::format("sudo nvidia-smi -i {} -rac", g.index));
   });
 }
 
@@ -138,9 +127,7 @@ void check_brake(const Situation& s, Findings& f) {
     int64_t bits = g.throttle_reasons.value_or(0);
     bool brake = bits & 0x80, plain = (bits & 0x8) && !(bits & 0x40);
     if (!brake && !plain) return;
-    f.on(h,
-         {fmt::format("{}: {} (0x{:x})", card(g), brake ? "power brake: the power supply requests a slowdown" : "hardware slowdown", bits),
-          fmt::format("{}：{}（0x{:x}）", card(g), brake ? "power brake，电源要求其降频" : "硬件降频", bits)},
+    f.on(h, tr("{}: {} (0x{:x})", card(g), brake ? tr("power brake: the power supply requests a slowdown") : tr("hardware slowdown"), bits),
          fmt::format("nvidia-smi -q -d PERFORMANCE,POWER -i {}", g.index));
   });
 }
@@ -151,9 +138,7 @@ void check_heat(const Situation& s, Findings& f) {
     int64_t degrees = g.temperature_c.value_or(0);
     bool idle = g.processes.empty() && g.utilization_percent.value_or(100) < 5;
     if (!throttled && !(idle && degrees >= 75)) return;
-    f.on(h,
-         {fmt::format("{}: {} °C{}", card(g), degrees, throttled ? ", slowed down by heat" : " with nothing running"),
-          fmt::format("{}：{} °C{}", card(g), degrees, throttled ? "，已因过热降频" : "，而卡上没有任务")},
+    f.on(h, tr("{}: {} °C{}", card(g), degrees, throttled ? tr(", slowed down by heat") : tr(" with nothing running")),
          fmt::format("nvidia-smi -q -d TEMPERATURE,PERFORMANCE -i {}", g.index));
   });
 }
@@ -176,9 +161,7 @@ void check_acs(const Situation& s, Findings& f) {
   });
   for (const auto& [h, text] : bridges) {
     std::vector<std::string_view> part = base::split(text, '|');
-    f.on(h,
-         {fmt::format("bridge {} sends what GPU {} writes to GPU {} up to the root complex", part[0], part[1], part[2]),
-          fmt::format("桥 {} 会把 GPU {} 写给 GPU {} 的数据转发到根复合体", part[0], part[1], part[2])},
+    f.on(h, tr("bridge {} sends what GPU {} writes to GPU {} up to the root complex", part[0], part[1], part[2]),
          fmt::format("sudo setpci -s {} ECAP_ACS+0x6.w=0000", part[0]));
   }
 }
@@ -189,10 +172,7 @@ void check_iommu(const Situation& s, Findings& f) {
     if (s.hosts[h].facts.gpus.iommu_translates) first.emplace(h, &p);
   });
   for (const auto& [h, p] : first)
-    f.on(h,
-         {fmt::format("the IOMMU translates what GPU {} and GPU {} write to each other ({})", p->a, p->b, p->path),
-          fmt::format("GPU {} 与 GPU {} 互写的数据要经过 IOMMU 转换（{}）", p->a, p->b, p->path)},
-         "cat /proc/cmdline");
+    f.on(h, tr("the IOMMU translates what GPU {} and GPU {} write to each other ({})", p->a, p->b, p->path), "cat /proc/cmdline");
 }
 
 const Row kGpuSpeedRows[] = {

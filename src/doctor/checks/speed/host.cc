@@ -28,9 +28,7 @@ void check_omp_many(const Situation& s, Findings& findings) {
     int64_t cpus = s.hosts[h].facts.machine.cpus_usable, ranks = s.hosts[h].ranks;
     std::optional<int64_t> threads = omp_threads(s, h);
     if (!threads || cpus <= 0 || ranks <= 0 || *threads * ranks <= cpus || *threads == 1) continue;
-    findings.on(h,
-                {fmt::format("OMP_NUM_THREADS={} × {} ranks = {} threads on {} CPUs", *threads, ranks, *threads * ranks, cpus),
-                 fmt::format("OMP_NUM_THREADS={} × {} 个 rank = {} 个线程，而 CPU 只有 {} 个", *threads, ranks, *threads * ranks, cpus)},
+    findings.on(h, tr("OMP_NUM_THREADS={} × {} ranks = {} threads on {} CPUs", *threads, ranks, *threads * ranks, cpus),
                 away(s, h, "OMP_NUM_THREADS"));
   }
 }
@@ -40,10 +38,7 @@ void check_omp_one(const Situation& s, Findings& findings) {
   for (size_t h : probed(s)) {
     int64_t cpus = s.hosts[h].facts.machine.cpus_usable, ranks = s.hosts[h].ranks;
     if (omp_threads(s, h) != 1 || ranks <= 0 || cpus / ranks < kMany) continue;
-    findings.on(h,
-                {fmt::format("OMP_NUM_THREADS=1, although there are {} CPUs for {} ranks", cpus, ranks),
-                 fmt::format("OMP_NUM_THREADS=1，而 {} 个 rank 有 {} 个 CPU 可用", ranks, cpus)},
-                away(s, h, "OMP_NUM_THREADS"));
+    findings.on(h, tr("OMP_NUM_THREADS=1, although there are {} CPUs for {} ranks", cpus, ranks), away(s, h, "OMP_NUM_THREADS"));
   }
 }
 
@@ -51,8 +46,7 @@ void check_governor(const Situation& s, Findings& findings) {
   for (const Camp& camp :
        camps(s, [](const HostView& h) { return h.facts.limits.governor.empty() ? std::nullopt : std::optional(h.facts.limits.governor); }))
     if (camp.value == "powersave" || camp.value == "conservative")
-      findings.on(camp.hosts, {"scaling_governor is " + camp.value, "scaling_governor 为 " + camp.value},
-                  "sudo cpupower frequency-set -g performance");
+      findings.on(camp.hosts, tr("scaling_governor is {}", camp.value), "sudo cpupower frequency-set -g performance");
 }
 
 std::set<int> cpus_in(const std::string& list) {
@@ -80,13 +74,12 @@ void check_numa(const Situation& s, Findings& findings) {
     }
     if (far.empty()) continue;
     std::string gpus = base::format_ranges(far);
-    findings.on(h, {fmt::format("GPU {}: none of the CPUs near it is in the cpuset {}", gpus, facts.limits.cpuset),
-                    fmt::format("GPU {}：其附近的 CPU 都不在 cpuset {} 内", gpus, facts.limits.cpuset)});
+    findings.on(h, tr("GPU {}: none of the CPUs near it is in the cpuset {}", gpus, facts.limits.cpuset));
   }
 }
 
 // How many hosts have half or less of what most have.
-void told_unequal(const Situation& s, Findings& findings, const char* what, const char* what_zh, int64_t unit,
+void told_unequal(const Situation& s, Findings& findings, const Words& what, int64_t unit,
                   const std::function<int64_t(const machine::Machine&)>& amount) {
   std::vector<int64_t> all;
   for (size_t h : probed(s))
@@ -96,13 +89,12 @@ void told_unequal(const Situation& s, Findings& findings, const char* what, cons
   int64_t usual = all[all.size() / 2];  // of two the larger
   for (size_t h : probed(s))
     if (int64_t n = amount(s.hosts[h].facts.machine); n > 0 && n * 2 <= usual)
-      findings.on(h, {fmt::format("{} {}; the others have {}", n / unit, what, usual / unit),
-                      fmt::format("{}为 {}，其他主机为 {}", what_zh, n / unit, usual / unit)});
+      findings.on(h, tr("{} {}; the others have {}", n / unit, what, usual / unit));
 }
 
 void check_unequal(const Situation& s, Findings& findings) {
-  told_unequal(s, findings, "CPUs", "CPU 数", 1, [](const machine::Machine& m) { return m.cpus_usable; });
-  told_unequal(s, findings, "GiB of memory", "内存（GiB）", kGiB, [](const machine::Machine& m) { return m.memory_bytes; });
+  told_unequal(s, findings, tr("CPUs"), 1, [](const machine::Machine& m) { return m.cpus_usable; });
+  told_unequal(s, findings, tr("GiB of memory"), kGiB, [](const machine::Machine& m) { return m.memory_bytes; });
 }
 
 void check_pxn(const Situation& s, Findings& findings) {
@@ -111,10 +103,7 @@ void check_pxn(const Situation& s, Findings& findings) {
     const machine::Facts& facts = s.hosts[h].facts;
     size_t ports = live_ports(facts.infiniband).size();
     if (!facts.gpus.nvswitch || ports < 2 || !is_on(s, h, "NCCL_PXN_DISABLE")) continue;
-    findings.on(h,
-                {fmt::format("NCCL_PXN_DISABLE is set on a machine with NVSwitch and {} active ports", ports),
-                 fmt::format("机器有 NVSwitch 和 {} 个活动端口，却设置了 NCCL_PXN_DISABLE", ports)},
-                away(s, h, "NCCL_PXN_DISABLE"));
+    findings.on(h, tr("NCCL_PXN_DISABLE is set on a machine with NVSwitch and {} active ports", ports), away(s, h, "NCCL_PXN_DISABLE"));
   }
 }
 
@@ -128,9 +117,7 @@ void check_socket_threads(const Situation& s, Findings& findings) {
     for (const machine::Interface& i : s.hosts[h].facts.network.interfaces) {
       bool cloud = i.driver == "ena" || i.driver == "gve" || i.driver == "virtio_net";  // NCCL knows these by their vendor
       if (i.name != s.hosts[h].interface || cloud || i.speed_mbps <= kOneCoreMbps) continue;
-      findings.on(h, {fmt::format("{} has {} Gbit/s, and no host has verbs: NCCL sends from one thread per connection", i.name,
-                                  i.speed_mbps / 1000),
-                      fmt::format("{} 为 {} Gbit/s，且没有主机可用 verbs：NCCL 每个连接只用一个线程发送", i.name, i.speed_mbps / 1000)});
+      findings.on(h, tr("{} has {} Gbit/s, and no host has verbs: NCCL sends from one thread per connection", i.name, i.speed_mbps / 1000));
     }
   }
 }

@@ -36,19 +36,14 @@ void hung(const Situation& s, Findings& findings) {
   each_path(s, [&](size_t h, const PathFact& f) {
     if (!is_hung(s, h, f.path) || !told.insert({h, f.mount_point}).second) return;
     std::string source = f.source.empty() ? "" : fmt::format(" ({} {})", f.fs_type, f.source);
-    findings.on(h,
-                {fmt::format("{} on {}{}: {}", f.path, f.mount_point, source, f.error),
-                 fmt::format("{}（位于 {}{}）：{}", f.path, f.mount_point, source, f.error)},
-                ask_again(f));
+    findings.on(h, tr("{} on {}{}: {}", f.path, f.mount_point, source, f.error), ask_again(f));
   });
 }
 
 void stale(const Situation& s, Findings& findings) {
   each_path(s, [&](size_t h, const PathFact& f) {
     if (!contains(f.error, "Stale file handle") && !contains(f.error, "Transport endpoint")) return;
-    findings.on(
-        h, {fmt::format("{} on {}: {}", f.path, f.mount_point, f.error), fmt::format("{}（位于 {}）：{}", f.path, f.mount_point, f.error)},
-        mount_again(f));
+    findings.on(h, tr("{} on {}: {}", f.path, f.mount_point, f.error), mount_again(f));
   });
 }
 
@@ -97,10 +92,7 @@ void mount_missing(const Situation& s, Findings& findings) {
       Words others = host_names(s, camps.usual_hosts);
       const PathFact& u = *camps.usual;
       findings.on(h,
-                  {fmt::format("{} is on this host's own disk ({} {}); {}: {} {}", p.path, f->mount_point, f->fs_type, others.english,
-                               u.fs_type, u.source),
-                   fmt::format("{} 在本机磁盘上（{} {}）；而 {} 上是 {} {}", p.path, f->mount_point, f->fs_type, others.chinese, u.fs_type,
-                               u.source)},
+                  tr("{} is on this host's own disk ({} {}); {}: {} {}", p.path, f->mount_point, f->fs_type, others, u.fs_type, u.source),
                   fmt::format("sudo mkdir -p {0} && sudo mount -t {1} {2} {0}", base::shell_quote(u.mount_point), u.fs_type,
                               base::shell_quote(u.source)));
     }
@@ -114,8 +106,7 @@ void mount_differs(const Situation& s, Findings& findings) {
       if (!network(*f) || same_content(*f, *camps.usual)) continue;
       Words others = host_names(s, camps.usual_hosts);
       const PathFact& u = *camps.usual;
-      findings.on(h, {fmt::format("{} is {} {}; {}: {} {}", p.path, f->fs_type, f->source, others.english, u.fs_type, u.source),
-                      fmt::format("{} 来自 {} {}；而 {} 上是 {} {}", p.path, f->fs_type, f->source, others.chinese, u.fs_type, u.source)});
+      findings.on(h, tr("{} is {} {}; {}: {} {}", p.path, f->fs_type, f->source, others, u.fs_type, u.source));
     }
   }
 }
@@ -132,10 +123,7 @@ void mount_local(const Situation& s, Findings& findings) {
     }
     if (root_disk.empty() || own_disk.size() < 2 || own_disk.size() <= root_disk.size()) continue;
     Words others = host_names(s, own_disk);
-    findings.on(root_disk,
-                {fmt::format("{} is on the system's disk; {}: on {}", p.path, others.english, where),
-                 fmt::format("{} 在系统盘上；而 {} 上位于 {}", p.path, others.chinese, where)},
-                "findmnt " + base::shell_quote(where));
+    findings.on(root_disk, tr("{} is on the system's disk; {}: on {}", p.path, others, where), "findmnt " + base::shell_quote(where));
   }
 }
 
@@ -158,9 +146,7 @@ void not_mounted(const Situation& s, Findings& findings) {
     for (const NetworkMount& m : s.hosts[h].facts.storage.network_mounts) {
       if (m.mounted || !is_needed(s, h, m)) continue;
       std::string source = m.server.empty() ? m.export_path : m.server + ":" + m.export_path;
-      findings.on(h,
-                  {fmt::format("{} ({} {}) is in /etc/fstab but not mounted", m.mount_point, m.fs_type, source),
-                   fmt::format("{}（{} {}）写在 /etc/fstab 里，但没有挂载", m.mount_point, m.fs_type, source)},
+      findings.on(h, tr("{} ({} {}) is in /etc/fstab but not mounted", m.mount_point, m.fs_type, source),
                   "sudo mount " + base::shell_quote(m.mount_point));
     }
 }
@@ -177,9 +163,7 @@ void nfs_typo(const Situation& s, Findings& findings) {
       std::optional<KnownAddress> meant = probably_meant(m.server, known);
       if (!meant) continue;
       findings.on(h,
-                  {fmt::format("{} is configured for {}, which does not exist here; {} is {}", m.mount_point, m.server, meant->address,
-                               meant->owner),
-                   fmt::format("{} 指向 {}，这里没有机器用这个地址；{} 才是 {}", m.mount_point, m.server, meant->address, meant->owner)},
+                  tr("{} is configured for {}, which does not exist here; {} is {}", m.mount_point, m.server, meant->address, meant->owner),
                   fmt::format("sudo sed -i 's/{}:/{}:/' /etc/fstab && sudo mount {}", base::replace_all(m.server, ".", "\\."),
                               meant->address, base::shell_quote(m.mount_point)));
     }
@@ -190,8 +174,7 @@ void cache_on_network(const Situation& s, Findings& findings) {
     bool locks = contains(f.named_by, "TRITON") || contains(f.named_by, "Triton") || contains(f.named_by, "EXTENSIONS") ||
                  contains(f.named_by, "INDUCTOR");
     if (f.role != "cache" || !locks || !network(f) || !f.exists) return;
-    findings.on(h, {fmt::format("{} ({}) is on {} {}", f.path, f.named_by, f.fs_type, f.source),
-                    fmt::format("{}（{}）位于 {} {}", f.path, f.named_by, f.fs_type, f.source)});
+    findings.on(h, tr("{} ({}) is on {} {}", f.path, f.named_by, f.fs_type, f.source));
   });
 }
 

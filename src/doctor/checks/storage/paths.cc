@@ -47,9 +47,8 @@ void path_missing(const Situation& s, Findings& findings) {
   for (const PathOnHosts& p : paths_on_hosts(s, {"input"})) {
     Presence found = presence(s, p);
     if (found.lack.empty() || !found.have.empty()) continue;
-    std::string link = p.seen[0].second->kind == "link" ? ", a dangling link" : "";
-    findings.on(found.lack, {fmt::format("{} ({}) does not exist{}", p.path, p.named_by, link),
-                             fmt::format("{}（{}）不存在{}", p.path, p.named_by, link.empty() ? "" : "，是一个失效的链接")});
+    Words link = p.seen[0].second->kind == "link" ? tr(", a dangling link") : Words{};
+    findings.on(found.lack, tr("{} ({}) does not exist{}", p.path, p.named_by, link));
   }
 }
 
@@ -58,10 +57,7 @@ void path_only_on(const Situation& s, Findings& findings) {
     Presence found = presence(s, p);
     if (found.lack.empty() || found.have.empty()) continue;
     Words have = host_names(s, found.have);
-    findings.on(found.lack,
-                {fmt::format("{} ({}) is missing here; it exists on {}", p.path, p.named_by, have.english),
-                 fmt::format("{}（{}）在这里不存在，只在 {} 上有", p.path, p.named_by, have.chinese)},
-                bring(s, found));
+    findings.on(found.lack, tr("{} ({}) is missing here; it exists on {}", p.path, p.named_by, have), bring(s, found));
   }
 }
 
@@ -70,14 +66,11 @@ void path_differs(const Situation& s, Findings& findings) {
     Presence found = presence(s, p);
     if (found.lack.empty() || found.have.empty()) continue;
     Words have = host_names(s, found.have);
-    findings.on(found.lack,
-                {fmt::format("{} ({}) is missing here; it exists on {}", p.path, p.named_by, have.english),
-                 fmt::format("{}（{}）在这里不存在，只在 {} 上有", p.path, p.named_by, have.chinese)},
-                bring(s, found));
+    findings.on(found.lack, tr("{} ({}) is missing here; it exists on {}", p.path, p.named_by, have), bring(s, found));
   }
 }
 
-Words kind_words(const std::string& kind) { return kind == "folder" ? Words{"a folder", "目录"} : Words{"a file", "文件"}; }
+Words kind_words(const std::string& kind) { return kind == "folder" ? tr("a folder") : tr("a file"); }
 
 void kind_differs(const Situation& s, Findings& findings) {
   for (const PathOnHosts& p : paths_on_hosts(s, {"input", "output", "any"})) {
@@ -87,8 +80,7 @@ void kind_differs(const Situation& s, Findings& findings) {
       if (!first) first = f;
       if (f->kind == first->kind) continue;
       Words own = kind_words(f->kind), other = kind_words(first->kind);
-      findings.on(h, {fmt::format("{} ({}) is {}; elsewhere it is {}", p.path, p.named_by, own.english, other.english),
-                      fmt::format("{}（{}）在这里是{}，在其他机器上是{}", p.path, p.named_by, own.chinese, other.chinese)});
+      findings.on(h, tr("{} ({}) is {}; elsewhere it is {}", p.path, p.named_by, own, other));
     }
   }
 }
@@ -96,9 +88,7 @@ void kind_differs(const Situation& s, Findings& findings) {
 void unreadable(const Situation& s, Findings& findings) {
   each_path(s, [&](size_t h, const PathFact& f) {
     if (f.role != "input" || !contains(f.error, "Permission denied")) return;
-    findings.on(h,
-                {fmt::format("{} ({}), as user {}: {}", f.path, f.named_by, s.hosts[h].facts.machine.user, f.error),
-                 fmt::format("{}（{}），用户 {}：{}", f.path, f.named_by, s.hosts[h].facts.machine.user, f.error)},
+    findings.on(h, tr("{} ({}), as user {}: {}", f.path, f.named_by, s.hosts[h].facts.machine.user, f.error),
                 "namei -l " + base::shell_quote(f.path));
   });
 }
@@ -107,8 +97,7 @@ void workdir_missing(const Situation& s, Findings& findings) {
   for (const PathOnHosts& p : paths_on_hosts(s, {"workdir"})) {
     Presence found = presence(s, p);
     if (found.lack.empty()) continue;
-    findings.on(found.lack, {fmt::format("{} does not exist", p.path), fmt::format("{} 不存在", p.path)},
-                found.have.empty() ? "" : bring(s, found));
+    findings.on(found.lack, tr("{} does not exist", p.path), found.have.empty() ? "" : bring(s, found));
   }
 }
 
@@ -133,9 +122,7 @@ void content_differs(const Situation& s, Findings& findings) {
     for (size_t g = 1; g < groups.size(); ++g) {
       PathFact odd = fact_of(groups[g].hosts[0]);
       std::string end = odd.kind == "folder" ? "/" : "";
-      findings.on(groups[g].hosts,
-                  {fmt::format("{} ({}): {}; {}: {}", p.path, p.named_by, content_words(odd), usual.english, usual_words),
-                   fmt::format("{}（{}）：{}；而 {} 上为 {}", p.path, p.named_by, content_words(odd), usual.chinese, usual_words)},
+      findings.on(groups[g].hosts, tr("{} ({}): {}; {}: {}", p.path, p.named_by, content_words(odd), usual, usual_words),
                   fmt::format("rsync -rcni {} {}", base::shell_quote(s.hosts[groups[0].hosts[0]].name + ":" + p.path + end),
                               base::shell_quote(p.path + end)));
     }

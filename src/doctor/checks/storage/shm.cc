@@ -30,7 +30,7 @@ void shm_small(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     if (!host.probed || !is_small(host)) continue;
     std::string total = bytes(host.facts.storage.shm_total_bytes);
-    findings.on(h, {fmt::format("the size of /dev/shm is {}", total), fmt::format("/dev/shm 只有 {}", total)}, larger_shm(host));
+    findings.on(h, tr("the size of /dev/shm is {}", total), larger_shm(host));
   }
 }
 
@@ -39,8 +39,7 @@ void shm_missing(const Situation& s, Findings& findings) {
     const HostView& host = s.hosts[h];
     // Facts without a mount were never gathered.
     if (!host.probed || host.facts.storage.shm_present || host.facts.storage.paths.empty()) continue;
-    findings.on(h, {"the directory /dev/shm does not exist", "没有 /dev/shm 目录"},
-                "sudo mkdir -p /dev/shm && sudo mount -t tmpfs tmpfs /dev/shm");
+    findings.on(h, tr("the directory /dev/shm does not exist"), "sudo mkdir -p /dev/shm && sudo mount -t tmpfs tmpfs /dev/shm");
   }
 }
 
@@ -50,11 +49,8 @@ void shm_full(const Situation& s, Findings& findings) {
     if (!s.hosts[h].probed || f.shm_total_bytes <= 0 || is_small(s.hosts[h])) continue;
     if (f.shm_free_bytes >= kGiB || f.shm_free_bytes * 10 >= f.shm_total_bytes) continue;
     std::string free = bytes(f.shm_free_bytes), total = bytes(f.shm_total_bytes), orphans = bytes(f.shm_orphan_bytes);
-    Words words{fmt::format("/dev/shm has {} of {} free", free, total), fmt::format("/dev/shm 共 {}，只剩 {}", total, free)};
-    if (f.shm_orphan_bytes > 0) {
-      words.english += fmt::format("; dead jobs left {} of it behind", orphans);
-      words.chinese += fmt::format("；其中 {} 是已结束任务的残留", orphans);
-    }
+    Words words = tr("/dev/shm has {} of {} free", free, total);
+    if (f.shm_orphan_bytes > 0) words += tr("; dead jobs left {} of it behind", orphans);
     findings.on(h, words, "ls -lS /dev/shm | head");
   }
 }
@@ -69,10 +65,7 @@ void shm_orphans(const Situation& s, Findings& findings) {
       fix += " " + base::shell_quote("/dev/shm/" + name);
     }
     std::string first = base::shell_quote(f.shm_orphans[0]);
-    findings.on(h,
-                {fmt::format("{} in /dev/shm that no process here uses: {}{}", size, first, f.shm_orphans.size() > 1 ? " …" : ""),
-                 fmt::format("/dev/shm 中有 {} 已无进程使用：{}{}", size, first, f.shm_orphans.size() > 1 ? " 等" : "")},
-                fix);
+    findings.on(h, tr("{} in /dev/shm that no process here uses: {}{}", size, first, f.shm_orphans.size() > 1 ? tr(" …") : Words{}), fix);
   }
 }
 
@@ -81,7 +74,7 @@ void remove_ipc(const Situation& s, Findings& findings) {
     constexpr int64_t kFirstPerson = 1000;  // system users are exempt (logind.conf(5))
     const HostView& host = s.hosts[h];
     if (!host.probed || host.facts.storage.remove_ipc != true || host.facts.machine.uid < kFirstPerson) continue;
-    findings.on(h, {"logind.conf says RemoveIPC=yes", "logind.conf 中 RemoveIPC=yes"});
+    findings.on(h, tr("logind.conf says RemoveIPC=yes"));
   }
 }
 

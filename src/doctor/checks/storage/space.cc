@@ -28,9 +28,7 @@ void disk_full(const Situation& s, Findings& findings) {
   each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "output" || !no_space(f) || no_inodes(f)) return;
     std::string free = bytes(f.free_bytes);
-    findings.on(h,
-                {fmt::format("{} ({}) on {}: {}; {} free", f.path, f.named_by, f.mount_point, f.error, free),
-                 fmt::format("{}（{}）位于 {}：{}；剩余 {}", f.path, f.named_by, f.mount_point, f.error, free)},
+    findings.on(h, tr("{} ({}) on {}: {}; {} free", f.path, f.named_by, f.mount_point, f.error, free),
                 "du -xh --max-depth=2 " + base::shell_quote(f.mount_point) + " | sort -h | tail");
   });
 }
@@ -39,9 +37,7 @@ void inodes_full(const Situation& s, Findings& findings) {
   each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "output" || !no_inodes(f)) return;
     std::string free = bytes(f.free_bytes);
-    findings.on(h,
-                {fmt::format("{} ({}) on {}: 0 of {} inodes free, although {} are free", f.path, f.named_by, f.mount_point, f.inodes, free),
-                 fmt::format("{}（{}）位于 {}：{} 个 inode 已用尽，但空间还剩 {}", f.path, f.named_by, f.mount_point, f.inodes, free)},
+    findings.on(h, tr("{} ({}) on {}: 0 of {} inodes free, although {} are free", f.path, f.named_by, f.mount_point, f.inodes, free),
                 "du --inodes -x --max-depth=2 " + base::shell_quote(f.mount_point) + " | sort -n | tail");
   });
 }
@@ -49,9 +45,7 @@ void inodes_full(const Situation& s, Findings& findings) {
 void read_only_output(const Situation& s, Findings& findings) {
   each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "output" || !read_only(f)) return;
-    findings.on(h,
-                {fmt::format("{} ({}) is on {}, mounted read-only", f.path, f.named_by, f.mount_point),
-                 fmt::format("{}（{}）所在的 {} 以只读方式挂载", f.path, f.named_by, f.mount_point)},
+    findings.on(h, tr("{} ({}) is on {}, mounted read-only", f.path, f.named_by, f.mount_point),
                 "sudo mount -o remount,rw " + base::shell_quote(f.mount_point));
   });
 }
@@ -61,9 +55,7 @@ void not_writable(const Situation& s, Findings& findings) {
     if (f.role != "output" || !refused(f) || no_space(f) || read_only(f) || is_hung(s, h, f.path)) return;
     const machine::Machine& m = s.hosts[h].facts.machine;
     bool permission = contains(f.error, "denied") || contains(f.error, "not permitted");
-    findings.on(h,
-                {fmt::format("{} ({}), as user {}: {}", f.path, f.named_by, m.user, f.error),
-                 fmt::format("{}（{}），用户 {}：{}", f.path, f.named_by, m.user, f.error)},
+    findings.on(h, tr("{} ({}), as user {}: {}", f.path, f.named_by, m.user, f.error),
                 permission ? fmt::format("sudo install -d -o {} {}", base::shell_quote(m.user), base::shell_quote(f.path)) : "");
   });
 }
@@ -71,7 +63,7 @@ void not_writable(const Situation& s, Findings& findings) {
 void scratch(const Situation& s, Findings& findings) {
   each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "tmp" || !refused(f)) return;
-    findings.on(h, {fmt::format("{} ({}): {}", f.path, f.named_by, f.error), fmt::format("{}（{}）：{}", f.path, f.named_by, f.error)});
+    findings.on(h, tr("{} ({}): {}", f.path, f.named_by, f.error));
   });
 }
 
@@ -84,7 +76,7 @@ void cache(const Situation& s, Findings& findings) {
   each_path(s, [&](size_t h, const machine::PathFact& f) {
     if (f.role != "cache" || !refused(f)) return;
     if (!is_variable(f.named_by) && !s.hosts[h].facts.software.packages.count("torch")) return;
-    findings.on(h, {fmt::format("{} ({}): {}", f.path, f.named_by, f.error), fmt::format("{}（{}）：{}", f.path, f.named_by, f.error)});
+    findings.on(h, tr("{} ({}): {}", f.path, f.named_by, f.error));
   });
 }
 
@@ -94,9 +86,7 @@ void disk_low(const Situation& s, Findings& findings) {
     int64_t enough = f.role == "output" ? 20 * kGiB : kGiB;
     if (f.free_bytes * 20 >= f.total_bytes || f.free_bytes >= enough) return;
     std::string free = bytes(f.free_bytes), total = bytes(f.total_bytes);
-    findings.on(h,
-                {fmt::format("{} ({}): {} of {} free on {}", f.path, f.named_by, free, total, f.mount_point),
-                 fmt::format("{}（{}）：{} 共 {}，只剩 {}", f.path, f.named_by, f.mount_point, total, free)},
+    findings.on(h, tr("{} ({}): {} of {} free on {}", f.path, f.named_by, free, total, f.mount_point),
                 "du -xh --max-depth=2 " + base::shell_quote(f.mount_point) + " | sort -h | tail");
   });
 }
@@ -106,9 +96,7 @@ void inodes_low(const Situation& s, Findings& findings) {
     if ((f.role != "output" && f.role != "cache") || f.inodes <= 0 || no_inodes(f)) return;
     constexpr int64_t kEnough = 10'000;
     if (f.free_inodes * 100 >= f.inodes || f.free_inodes >= kEnough) return;
-    findings.on(h,
-                {fmt::format("{} ({}): {} of {} inodes free on {}", f.path, f.named_by, f.free_inodes, f.inodes, f.mount_point),
-                 fmt::format("{}（{}）：{} 共 {} 个 inode，只剩 {}", f.path, f.named_by, f.mount_point, f.inodes, f.free_inodes)},
+    findings.on(h, tr("{} ({}): {} of {} inodes free on {}", f.path, f.named_by, f.free_inodes, f.inodes, f.mount_point),
                 "du --inodes -x --max-depth=2 " + base::shell_quote(f.mount_point) + " | sort -n | tail");
   });
 }
@@ -125,8 +113,7 @@ void slow_write(const Situation& s, Findings& findings) {
       if (f->write_ns < kSlow_ns || f->write_ns < 10 * usual) continue;
       std::string own = base::format_duration(std::chrono::nanoseconds(f->write_ns));
       std::string others = base::format_duration(std::chrono::nanoseconds(usual));
-      findings.on(h, {fmt::format("64 KiB written and synced in {} took {}; elsewhere {}", f->path, own, others),
-                      fmt::format("在 {} 写入并同步 64 KiB 用了 {}；其他机器为 {}", f->path, own, others)});
+      findings.on(h, tr("64 KiB written and synced in {} took {}; elsewhere {}", f->path, own, others));
     }
   }
 }

@@ -41,8 +41,7 @@ void check_mixed(const Situation& s, Findings& f) {
     for (const Gpu* g : gpus)
       if (std::string c = capability(*g); !c.empty()) kinds.insert(c);
     if (kinds.size() < 2) continue;
-    f.on(h, {fmt::format("{}: ranks see {}", set_to(v), in_order(gpus)), fmt::format("{}：rank 能看到 {}", set_to_zh(v), in_order(gpus))},
-         "export CUDA_VISIBLE_DEVICES=" + uuids_of_strongest(s.hosts[h].facts.gpus));
+    f.on(h, tr("{}: ranks see {}", set_to(v), in_order(gpus)), "export CUDA_VISIBLE_DEVICES=" + uuids_of_strongest(s.hosts[h].facts.gpus));
   }
 }
 
@@ -57,15 +56,11 @@ void check_order(const Situation& s, Findings& f) {
     for (const Gpu* g : pci) a.push_back(g->name);
     for (const Gpu* g : fast) b.push_back(g->name);
     if (a == b) continue;
-    const char* guess =
-        machine::enumerate_gpus(facts, machine::CudaOrder::kFastestFirst).certain ? "" : " (by our estimate of their speed)";
-    const char* guess_zh = *guess ? "（按我们对速度的估计）" : "";
+    bool certain = machine::enumerate_gpus(facts, machine::CudaOrder::kFastestFirst).certain;
+    Words guess = certain ? Words{} : tr(" (by our estimate of their speed)");
     f.on(h,
-         {fmt::format(
-              "CUDA_VISIBLE_DEVICES={} selects {} in the order of nvidia-smi, but {} in the order of CUDA without CUDA_DEVICE_ORDER{}",
-              *v.value, in_order(pci), in_order(fast), guess),
-          fmt::format("CUDA_VISIBLE_DEVICES={} 按 nvidia-smi 的编号是 {}，而不设 CUDA_DEVICE_ORDER 时 CUDA 会选中 {}{}", *v.value,
-                      in_order(pci), in_order(fast), guess_zh)},
+         tr("CUDA_VISIBLE_DEVICES={} selects {} in the order of nvidia-smi, but {} in the order of CUDA without CUDA_DEVICE_ORDER{}",
+            *v.value, in_order(pci), in_order(fast), guess),
          "export CUDA_DEVICE_ORDER=PCI_BUS_ID");
   }
 }
@@ -74,10 +69,7 @@ void check_order_value(const Situation& s, Findings& f) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     std::optional<std::string> value = s.variable(h, "CUDA_DEVICE_ORDER");
     if (!value || value->empty() || *value == "PCI_BUS_ID" || *value == "FASTEST_FIRST") continue;
-    f.on(h,
-         {"CUDA_DEVICE_ORDER=" + *value + " is unknown to CUDA, so FASTEST_FIRST applies",
-          "CUDA_DEVICE_ORDER=" + *value + " 不是有效取值，实际按 FASTEST_FIRST 处理"},
-         "export CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    f.on(h, tr("CUDA_DEVICE_ORDER={} is unknown to CUDA, so FASTEST_FIRST applies", *value), "export CUDA_DEVICE_ORDER=PCI_BUS_ID");
   }
 }
 
@@ -109,10 +101,8 @@ void check_wheel(const Situation& s, Findings& f) {
     for (const Gpu* g : all)
       if (g->cc_major > 0 && !wheel_has(archs, *g)) lacking.push_back(g);
     if (lacking.empty() || (!v.value && lacking.size() < all.size())) continue;
-    f.on(h, {fmt::format("{} is sm_{}{}; torch is compiled for {}", cards(lacking), lacking[0]->cc_major, lacking[0]->cc_minor,
-                         base::join(archs, " ")),
-             fmt::format("{} 是 sm_{}{}，而 torch 只包含 {}", cards(lacking), lacking[0]->cc_major, lacking[0]->cc_minor,
-                         base::join(archs, " "))});
+    f.on(h,
+         tr("{} is sm_{}{}; torch is compiled for {}", cards(lacking), lacking[0]->cc_major, lacking[0]->cc_minor, base::join(archs, " ")));
   }
 }
 

@@ -31,11 +31,8 @@ void check_differs(const Situation& s, Findings& f) {
       size_t has = s.hosts[h].facts.gpus.devices.size(), sees = v.ranks.devices.size();
       if (sees == has) continue;
       const Camp& other = camp.value == all[0].value ? all[1] : all[0];
-      f.on(
-          h,
-          {fmt::format("{}: {} of {} GPUs visible; {} sees {}", set_to(v), sees, has, s.hosts[other.hosts[0]].name, other.value),
-           fmt::format("{}：{} 块 GPU 中可见 {} 块，而 {} 可见 {} 块", set_to_zh(v), has, sees, s.hosts[other.hosts[0]].name, other.value)},
-          "unset CUDA_VISIBLE_DEVICES");
+      f.on(h, tr("{}: {} of {} GPUs visible; {} sees {}", set_to(v), sees, has, s.hosts[other.hosts[0]].name, other.value),
+           "unset CUDA_VISIBLE_DEVICES");
     }
   };
   for (const Camp& camp : all) tell(camp);
@@ -46,19 +43,18 @@ void check_count(const Situation& s, Findings& f) {
     return h.facts.gpus.devices.empty() ? std::nullopt : std::optional(std::to_string(h.facts.gpus.devices.size()));
   });
   for (size_t i = 1; i < all.size(); ++i) {
-    f.on(all[i].hosts, {fmt::format("{} GPUs; {} has {}", all[i].value, s.hosts[all[0].hosts[0]].name, all[0].value),
-                        fmt::format("{} 块 GPU，而 {} 有 {} 块", all[i].value, s.hosts[all[0].hosts[0]].name, all[0].value)});
+    f.on(all[i].hosts, tr("{} GPUs; {} has {}", all[i].value, s.hosts[all[0].hosts[0]].name, all[0].value));
   }
 }
 
 Words why(const Selection& v) {
   switch (v.why) {
-    case Selection::Why::kNoSuchIndex: return {"no such GPU", "没有这块 GPU"};
-    case Selection::Why::kNoSuchUuid: return {"no GPU of this host has that UUID", "本机没有这个 UUID 的 GPU"};
-    case Selection::Why::kAmbiguous: return {"the prefix matches more than one GPU", "有多块 GPU 以此开头"};
-    case Selection::Why::kMixed: return {"a list cannot contain both indices and UUIDs", "序号与 UUID 不能混用"};
-    case Selection::Why::kTwice: return {"given twice, so CUDA shows no GPU at all", "重复出现，此时 CUDA 一块 GPU 也不会显示"};
-    default: return {"not a GPU's number", "不是 GPU 序号"};
+    case Selection::Why::kNoSuchIndex: return tr("no such GPU");
+    case Selection::Why::kNoSuchUuid: return tr("no GPU of this host has that UUID");
+    case Selection::Why::kAmbiguous: return tr("the prefix matches more than one GPU");
+    case Selection::Why::kMixed: return tr("a list cannot contain both indices and UUIDs");
+    case Selection::Why::kTwice: return tr("given twice, so CUDA shows no GPU at all");
+    default: return tr("not a GPU's number");
   }
 }
 
@@ -69,9 +65,7 @@ void check_bad(const Situation& s, Findings& f) {
     if (!v.value || v.ranks.why == Selection::Why::kNone || v.ranks.devices.empty() || v.ranks.refused == "-1") continue;
     Words reason = why(v.ranks);
     size_t left = v.ranks.devices.size();
-    f.on(h, {fmt::format("{}: \"{}\": {}; the list ends there, {} GPU{} left", set_to(v), v.ranks.refused, reason.english, left,
-                         left == 1 ? "" : "s"),
-             fmt::format("{}：\"{}\" {}；列表到此为止，只剩 {} 块 GPU", set_to_zh(v), v.ranks.refused, reason.chinese, left)});
+    f.on(h, tr("{}: \"{}\": {}; the list ends there, {} GPU{} left", set_to(v), v.ranks.refused, reason, left, left == 1 ? "" : "s"));
   }
 }
 
@@ -81,11 +75,8 @@ void check_nothing(const Situation& s, Findings& f) {
     if (!has_devices(s, h)) continue;
     Seen v = seen(s, h);
     if (!v.value || !v.ranks.devices.empty()) continue;
-    Words reason = v.value->empty() ? Words{"the value is empty", "值为空"} : why(v.ranks);
-    f.on(h,
-         {fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" hides all {} GPUs: {}", *v.value, s.hosts[h].facts.gpus.devices.size(), reason.english),
-          fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" 隐藏了全部 {} 块 GPU：{}", *v.value, s.hosts[h].facts.gpus.devices.size(),
-                      reason.chinese)},
+    Words reason = v.value->empty() ? tr("the value is empty") : why(v.ranks);
+    f.on(h, tr("CUDA_VISIBLE_DEVICES=\"{}\" hides all {} GPUs: {}", *v.value, s.hosts[h].facts.gpus.devices.size(), reason),
          "unset CUDA_VISIBLE_DEVICES");
   }
 }
@@ -97,8 +88,7 @@ void check_ranks(const Situation& s, Findings& f) {
     Seen v = seen(s, h);
     size_t sees = v.ranks.devices.size();
     if (sees == 0 || s.hosts[h].ranks <= static_cast<int>(sees)) continue;
-    f.on(h, {fmt::format("{} ranks, {} GPU{} ({})", s.hosts[h].ranks, sees, sees == 1 ? "" : "s", set_to(v)),
-             fmt::format("{} 个 rank，只有 {} 块 GPU（{}）", s.hosts[h].ranks, sees, set_to_zh(v))});
+    f.on(h, tr("{} ranks, {} GPU{} ({})", s.hosts[h].ranks, sees, sees == 1 ? "" : "s", set_to(v)));
   }
 }
 
@@ -112,8 +102,7 @@ void check_duplicate(const Situation& s, Findings& f) {
   std::set<std::vector<size_t>> told;
   for (const auto& [uuid, hosts] : owners) {
     if (hosts.size() < 2 || !told.insert(hosts).second) continue;
-    f.on(hosts, {fmt::format("{} and {} both have {}", s.hosts[hosts[0]].name, s.hosts[hosts[1]].name, uuid),
-                 fmt::format("{} 与 {} 都有 {}", s.hosts[hosts[0]].name, s.hosts[hosts[1]].name, uuid)});
+    f.on(hosts, tr("{} and {} both have {}", s.hosts[hosts[0]].name, s.hosts[hosts[1]].name, uuid));
   }
 }
 
@@ -121,11 +110,7 @@ void check_local_rank(const Situation& s, Findings& f) {
   for (const auto& [name, value] : s.job.set)
     if (name == "LOCAL_RANK" || name == "RANK")
       for (size_t h = 0; h < s.hosts.size(); ++h)
-        if (s.hosts[h].ranks > 1)
-          f.on(h,
-               {fmt::format("{}={} is set for all {} ranks", name, value, s.hosts[h].ranks),
-                fmt::format("{} 个 rank 都被设成 {}={}", s.hosts[h].ranks, name, value)},
-               "unset " + name);
+        if (s.hosts[h].ranks > 1) f.on(h, tr("{}={} is set for all {} ranks", name, value, s.hosts[h].ranks), "unset " + name);
 }
 
 const Row kVisibleCountRows[] = {

@@ -1,0 +1,42 @@
+#include "words/message.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "words/table.h"
+
+namespace phalanx::words {
+
+std::string_view chinese_of(std::string_view english) {
+  const Table all = table();
+  auto found = std::lower_bound(all.english.begin(), all.english.end(), english,
+                                [](const char* entry, std::string_view text) { return std::string_view(entry) < text; });
+  if (found == all.english.end() || *found != english) return {};
+  return all.chinese + all.offsets[static_cast<size_t>(found - all.english.begin())];
+}
+
+std::string_view Text::in(Language language) const {
+  if (language == Language::kEnglish) return english;
+  std::string_view chinese = chinese_of({english.data(), key_size_});
+  return chinese.empty() ? english : chinese;
+}
+
+Message& Message::operator+=(const Message& more) {
+  chinese = in(Language::kChinese) + more.in(Language::kChinese);
+  english += more.english;
+  return *this;
+}
+
+void Message::add(const Message& separator, const Message& item) {
+  if (!empty()) *this += separator;
+  *this += item;
+}
+
+std::string format_in(Language language, Text text, fmt::format_args args) { return fmt::vformat(text.in(language), args); }
+
+Message format_both(Text text, fmt::format_args in_english, fmt::format_args in_chinese) {
+  return {fmt::vformat(text.english, in_english), fmt::vformat(text.in(Language::kChinese), in_chinese)};
+}
+
+}  // namespace phalanx::words
