@@ -168,7 +168,7 @@ bool has_placeholder(std::string_view line) {
 std::string with_cost(std::string_view line, base::Language language) {
   std::optional<CommandEffect> effect = effect_of(line);
   std::string out(line);
-  if (effect && !effect->cost.empty()) out += "   # " + std::string(effect->cost.in(language));
+  if (effect && !effect->cost.english.empty()) out += "   # " + std::string(effect->cost.in(language));
   return out;
 }
 
