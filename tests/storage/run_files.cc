@@ -220,8 +220,12 @@ std::string check_stop(const Ended& ended, const Ended&) {
 std::string check_attach(const Ended& ended, const Ended& plain) {
   const std::string id = made(ended.place);
   if (id.empty()) return "there is no run directory";
-  for (int i = 0; i < 100 && state_of_made(ended.place, id) == "running"; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  if (const std::string state = state_of_made(ended.place, id); state != "failed") return "the run is " + state;
+  std::string state = state_of_made(ended.place, id);
+  for (int i = 0; i < 100 && (state == "running" || state == "stopping"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    state = state_of_made(ended.place, id);
+  }
+  if (state != "failed") return "the run is " + state;
   if (ended.interrupted) return "";
   if (exit_code(ended) == exit_code(plain) && holds(ended.err, "exited with code 17")) return "";
   if (exit_code(ended) == exit_code(plain)) return holds(ended.err, ended.place.disk()) ? "" : "the verdict is missing: " + ended.err;
