@@ -333,6 +333,23 @@ TEST_F(RunOnHosts, DryRunSaysWhatAndStartsNothing) {
   EXPECT_EQ(leftovers(1s), "");
 }
 
+// A mistyped interface must not be replaced by another one.
+TEST_F(RunOnHosts, AnInterfaceThatNoHostHasIsRefused) {
+  start();
+  Outcome outcome = run_now({"-H", "h1:1,h2:1", "--iface", "ens5", "--", script("args.sh")});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_HAS(outcome.err, "--iface ens5: h1 and h2 have no interface of this name; h1 has lo, eth0");
+  outcome = run_now({"-H", "h1:1,h2:1", "--iface", "lo", "--", script("args.sh")});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_HAS(outcome.err, "--iface lo: the hosts share no network over this interface");
+  EXPECT_EQ(say("h1", "ls /tmp"), "") << "nothing was started";
+  outcome = cluster().run_on("ctl", Command{{PHALANX_PROGRAM, "check", "h1,h2", "--iface", "eth7"}});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_HAS(outcome.out + outcome.err, "--iface eth7: h1 and h2 have no interface of this name");
+  outcome = run_now({"-H", "h1:1,h2:1", "--iface", "eth0", "--", script("args.sh")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+}
+
 TEST_F(RunOnHosts, RanksHearNothingOnStdin) {
   start({.hosts = 1});
   Outcome outcome = run_now({"-H", "h1", "--", "sh", "-c", "cat; echo rank $RANK read all"});

@@ -186,6 +186,9 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;
   TRY_ASSIGN(options.only, codes_or_prefixes(options.only));
   TRY(take_operands(invocation, options));
+  if (options.preflight == job::Preflight::kOff && !options.gpus.interface.empty())
+    return usage("--iface and --preflight off cannot be combined: the checks choose the addresses",
+                 "write --preflight warn, or set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME with --env");
   return options;
 }
 

@@ -56,12 +56,44 @@ Words about_ipoib(const Situation& situation, const std::vector<Network>& shared
   return tr("IPoIB is not used for the rendezvous: it depends on the subnet manager, and NCCL uses InfiniBand through verbs anyway");
 }
 
+// Hosts and the interfaces they have, for a refusal: the first host without the name stands for the others.
+std::string interfaces_of(const doctor::HostView& host) {
+  std::vector<std::string> names;
+  for (const machine::Interface& i : host.facts.network.interfaces) names.push_back(i.name);
+  return base::join(names, ", ");
+}
+
+// A name that --iface gives and that leads nowhere is refused: the job would otherwise use another network without a word.
+void refuse_interface(const Situation& situation, const std::string& wanted, const std::vector<Network>& shared, Choices& choices) {
+  std::vector<size_t> without;
+  bool all_probed = true;
+  for (size_t h = 0; h < situation.hosts.size(); ++h) {
+    const doctor::HostView& host = situation.hosts[h];
+    all_probed = all_probed && host.probed;
+    std::vector<std::string_view> names = base::split(wanted, ',');
+    bool has = std::any_of(names.begin(), names.end(), [&](std::string_view name) { return interface_of(host, std::string(name)); });
+    if (host.probed && !has) without.push_back(h);
+  }
+  if (!without.empty()) {
+    const Words names = host_names(situation, without);
+    const std::string there = interfaces_of(situation.hosts[without[0]]);
+    choices.refusals.push_back(tr("--iface {}: {} {} no interface of this name; {} has {}", wanted, names,
+                                  without.size() == 1 ? "has" : "have", situation.hosts[without[0]].name, there));
+  } else if (all_probed && shared.empty() && !situation.single()) {
+    choices.refusals.push_back(
+        tr("--iface {}: the hosts share no network over this interface: it is down, is the loopback interface, or has no address that the "
+           "other hosts can use",
+           wanted));
+  }
+}
+
 }  // namespace
 
 void choose_address(const Situation& situation, const GpuRequest& wish, const Network& network, Choices& choices) {
   bool whole = network.addresses.size() == situation.hosts.size() && network.interfaces.size() == situation.hosts.size();
   std::vector<Network> shared = shared_networks(situation, wish.interface);
   std::map<std::string, int> owned = owners(situation);
+  if (!wish.interface.empty()) refuse_interface(situation, wish.interface, shared, choices);
   for (size_t h = 0; h < situation.hosts.size(); ++h) {
     HostChoice& choice = choices.hosts[h];
     if (!whole) {

@@ -136,5 +136,33 @@ TEST(Subnet, Arithmetic) {
   EXPECT_EQ(network_name(*parse_address("fd00::17"), 64), "fd00::/64");
 }
 
+std::vector<std::string> refusals(const Situation& s, const std::string& interface) {
+  GpuRequest wish;
+  wish.interface = interface;
+  std::vector<Network> shared = shared_networks(s, interface);
+  std::vector<std::string> texts;
+  for (const doctor::Words& words : choose(s, wish, shared.empty() ? Network{} : shared.front()).refusals) texts.push_back(words.english);
+  return texts;
+}
+
+TEST(ChooseNetwork, AnInterfaceThatLeadsNowhereIsRefused) {
+  Situation s = doctor::test::plain_ethernet();
+  const std::string there = s.hosts[0].facts.network.interfaces[1].name;
+  EXPECT_TRUE(refusals(s, there).empty());
+  std::vector<std::string> typo = refusals(s, "ens5");
+  ASSERT_EQ(typo.size(), 1u);
+  EXPECT_EQ(typo[0].find("--iface ens5: "), 0u) << typo[0];
+  EXPECT_NE(typo[0].find(" have no interface of this name; " + s.hosts[0].name + " has lo, " + there), std::string::npos) << typo[0];
+  add(s, 0, "ens5", "physical", at("10.9.0.", 0), 24, 1000);
+  EXPECT_NE(refusals(s, "ens5")[0].find(s.hosts[1].name), std::string::npos) << "the other hosts still lack it";
+  EXPECT_TRUE(refusals(s, there + ",ens5").empty()) << "every host has one of them";
+  std::vector<std::string> loopback = refusals(s, "lo");
+  ASSERT_EQ(loopback.size(), 1u);
+  EXPECT_NE(loopback[0].find("share no network over this interface"), std::string::npos) << loopback[0];
+  Situation alone = doctor::test::single_machine();
+  EXPECT_EQ(refusals(alone, "ens55").size(), 1u);
+  EXPECT_TRUE(refusals(alone, "lo").empty());
+}
+
 }  // namespace
 }  // namespace phalanx::job
