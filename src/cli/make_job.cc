@@ -11,6 +11,7 @@
 #include "base/unicode.h"
 #include "cli/flags/env_file.h"
 #include "cli/flags/exported_env.h"
+#include "cli/passed_on.h"
 #include "hosts/lists/host_filter.h"
 #include "hosts/lists/host_list.h"
 #include "os/files.h"
@@ -43,6 +44,31 @@ base::Result<hosts::HostList> read_hosts(const RunOptions& options, const Here& 
   return hosts;
 }
 
+// A spare without slots gets those of the host that it may replace, so that the job keeps its number of ranks.
+base::Status give_slots(const RunOptions& options, const hosts::HostList& hosts, hosts::HostList& spares) {
+  if (options.ranks_per_host) return base::ok();  // every host has this number
+  auto ranks_of = [](const hosts::HostSpec& spec) {
+    return spec.selected.empty() ? spec.slots : std::optional<int>(static_cast<int>(spec.selected.size()));
+  };
+  std::string listed;
+  bool equal = true;
+  for (const hosts::HostSpec& host : hosts) {
+    const std::optional<int> ranks = ranks_of(host);
+    equal = equal && ranks == ranks_of(hosts.front());
+    if (listed.size() < 80) listed += (listed.empty() ? "" : ", ") + host.name + (ranks ? fmt::format(":{}", *ranks) : "");
+  }
+  for (hosts::HostSpec& spare : spares) {
+    if (spare.slots) continue;
+    if (!equal)
+      return base::fail(base::ErrorKind::kUsage,
+                        fmt::format("--spares: {} has no slots, but the hosts have different numbers of slots", base::quote(spare.name)))
+          .because("the hosts are " + listed)
+          .with_hint(fmt::format("write the number of ranks that the spare may run: --spares {}:N", spare.name));
+    spare.slots = ranks_of(hosts.front());
+  }
+  return base::ok();
+}
+
 // The hosts that the run begins with, and those that may take a place later: of --nnodes MIN:MAX what is behind MAX, then --spares.
 base::Status split_hosts(const RunOptions& options, hosts::HostList& hosts, hosts::HostList& spares) {
   if (options.nnodes) {
@@ -52,6 +78,7 @@ base::Status split_hosts(const RunOptions& options, hosts::HostList& hosts, host
   }
   if (options.spares.empty()) return base::ok();
   TRY_ASSIGN(hosts::HostList more, hosts::parse_host_argument(options.spares));
+  TRY(give_slots(options, hosts, more));
   for (hosts::HostSpec& spec : more) {
     bool twice = false;
     for (const hosts::HostList* list : {&hosts, &spares})
@@ -75,6 +102,11 @@ job::HostRequest request_of(const hosts::HostSpec& spec, const Here& here) {
   return request;
 }
 
+void add(job::Job& job, const wire::Variables& variables, const std::string& from) {
+  job.set.insert(job.set.end(), variables.begin(), variables.end());
+  job.origins.insert(job.origins.end(), variables.size(), from);
+}
+
 // Where a virtual or conda environment is active here, the same one is looked for on every host.
 void carry_python_environment(const Here& here, job::Job& job) {
   auto value = [&](std::string_view name) -> std::string {
@@ -89,18 +121,19 @@ void carry_python_environment(const Here& here, job::Job& job) {
   if (venv.empty() && conda.empty()) return;
   job.path_prefix = (venv.empty() ? conda : venv) + "/bin";
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV"})
-    if (std::string v = value(name); !v.empty()) job.set.emplace_back(name, v);
+    if (std::string v = value(name); !v.empty()) add(job, {{name, v}}, kFromPython);
 }
 
 base::Status collect_variables(const RunOptions& options, const Here& here, job::Job& job) {
   if (!options.no_export) carry_python_environment(here, job);
   for (const auto& [name, value] : job.set) job.exported.push_back(name);
-  TRY_ASSIGN(wire::Variables exported, select_exports(here.environment, {options.export_globs, !options.no_export}));
-  job.set.insert(job.set.end(), exported.begin(), exported.end());
   if (!options.no_export) {
     TRY_ASSIGN(wire::Variables by_default, select_exports(here.environment, {}));
     for (const auto& [name, value] : by_default) job.exported.push_back(name);
+    add(job, by_default, kFromHere);
   }
+  TRY_ASSIGN(wire::Variables exported, select_exports(here.environment, {options.export_globs, false}));
+  add(job, exported, kFromExport);
   for (const std::string& path : options.env_files) {
     base::Result<std::string> text = os::read_file(path, kEnvFileBytes);
     if (!text.ok()) {
@@ -109,9 +142,9 @@ base::Status collect_variables(const RunOptions& options, const Here& here, job:
       return std::move(error).within("reading --env-file");
     }
     TRY_ASSIGN(wire::Variables more, parse_env_file(*text, path));
-    job.set.insert(job.set.end(), more.begin(), more.end());
+    add(job, more, "--env-file " + path);
   }
-  job.set.insert(job.set.end(), options.env.begin(), options.env.end());
+  add(job, options.env, kFromEnv);
   job.unset = stale_variables();
   size_t bytes = 0;
   for (const auto& [name, value] : job.set) bytes += name.size() + value.size();
@@ -178,7 +211,7 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.failure_grace = options.failure_grace.value_or(std::min(job.failure_grace, options.grace));
   job.lease = options.lease;
   job.stall = options.stall;
-  if (options.python_hook) job.set.emplace_back(wire::kPythonHookVariable, "1");
+  if (options.python_hook) add(job, {{wire::kPythonHookVariable, "1"}}, "--python-hook");
   job.dry_run = options.dry_run;
   job.preflight = options.preflight;
   job.wish = options.gpus;

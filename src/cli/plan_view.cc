@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "base/wrap.h"
+#include "cli/passed_on.h"
 #include "cli/records/record.h"
+#include "machine/ranks/threads.h"
 #include "view/choices.h"
 
 namespace phalanx::cli {
@@ -43,6 +45,20 @@ std::string indented(const std::string& text, size_t indent) {
   return out;
 }
 
+// What the agent adds where neither the user nor the checks have set it (agent/ranks/environment.cc).
+Variables agent_defaults(const job::State& state, const job::PlannedHost& planned, const wire::Hello& hello) {
+  Variables defaults;
+  auto add = [&](const char* name, std::string value) {
+    auto is = [&](const auto& entry) { return entry.first == name; };
+    if (std::none_of(state.job.set.begin(), state.job.set.end(), is) && std::none_of(planned.chosen.begin(), planned.chosen.end(), is))
+      defaults.emplace_back(name, std::move(value));
+  };
+  add("OMP_NUM_THREADS", std::to_string(machine::threads_per_rank(static_cast<int64_t>(hello.cpus), 0, planned.ranks)));
+  add("PYTHONUNBUFFERED", "1");
+  add("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  return defaults;
+}
+
 // `ranks`: what each has beyond that of all ranks.
 std::string host_block(const job::State& state, size_t h, std::vector<Variables> ranks, base::Language language) {
   const job::PlannedHost& planned = state.plan->hosts[h];
@@ -60,21 +76,17 @@ std::string host_block(const job::State& state, size_t h, std::vector<Variables>
     if (!place.empty()) out += indented(assignments(ranks[r]), 12);
   }
   Variables defaults = job::interface_chosen(state.survey.choices, h) ? Variables{} : job::host_defaults(*state.plan, host.interface);
+  for (const auto& entry : agent_defaults(state, planned, host.hello)) defaults.push_back(entry);
   if (!defaults.empty()) out += fmt::format("  {} {}\n", Text{"unless set:"}.in(language), assignments(defaults));
   return out;
 }
 
-// Names only: values of passed-on variables may be secrets.
-std::string passed_on(const job::State& state) {
-  std::string names;
-  for (const auto& [name, value] : state.job.set) names += (names.empty() ? "" : " ") + name;
-  return names.empty() ? "-" : names;
-}
-
-// Without being asked: keys of services may be among them (HF_TOKEN), so the way to keep them here stands beside them.
-std::string by_default(const job::State& state, base::Language language) {
-  if (state.job.exported.empty()) return "-";
-  return base::join(state.job.exported, " ") + tr(language, " (to every host; --no-export keeps them here)");
+// "h3:2, h4": a spare without slots runs one rank per GPU, as a host without slots does.
+std::string spare_list(const std::vector<job::HostRequest>& spares) {
+  std::string list;
+  for (const job::HostRequest& spare : spares)
+    list += (list.empty() ? "" : ", ") + spare.target.name + (spare.slots ? fmt::format(":{}", *spare.slots) : "");
+  return list;
 }
 
 // With the reasons in English: keys, codes and JSON stay English.
@@ -101,17 +113,20 @@ base::Json choices_json(const job::Choices& choices, const job::State& state) {
 
 }  // namespace
 
-std::string plan_text(const job::State& state, base::Language language) {
+std::string plan_text(const job::State& state, base::Language language, const std::vector<job::HostRequest>& spares) {
   std::string out;
   auto row = [&](Text name, const std::string& value) { out += fmt::format("{:<12}{}\n", name.in(language), value); };
   row(Text{"command"}, base::shell_quote(state.job.argv));
   row(Text{"workdir"}, state.job.directory);
   row(Text{"ranks##count"}, fmt::format("{} on {} host{}", state.plan->world, state.hosts.size(), state.hosts.size() == 1 ? "" : "s"));
+  if (!spares.empty()) row(Text{"spares"}, spare_list(spares));
   row(Text{"rendezvous"},
       fmt::format("{}:{} ({})", state.meeting->address, state.job.master_port != 0 ? std::to_string(state.job.master_port) : "a free port",
                   state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
-  row(Text{"passed on"}, passed_on(state));
-  row(Text{"by default"}, by_default(state, language));
+  // Names only: values of passed-on variables may be secrets.
+  std::vector<std::string> passed = passed_on_lines(state.job, language);
+  if (passed.empty()) row(Text{"passed on"}, "-");
+  for (size_t i = 0; i < passed.size(); ++i) row(i == 0 ? Text{"passed on"} : Text{}, passed[i]);
   if (state.survey.choices) out += "\n" + view::choices_text(state.survey.situation, *state.survey.choices, language);
   std::vector<Variables> ranks;
   for (int r = 0; r < state.plan->world; ++r) ranks.push_back(job::rank_variables(state.job, *state.plan, r, *state.meeting));
@@ -124,10 +139,16 @@ std::string plan_text(const job::State& state, base::Language language) {
   return base::printable_lines(out);  // names of hosts and programs are what the hosts say
 }
 
-base::Json plan_json(const job::State& state) {
+base::Json plan_json(const job::State& state, const std::vector<job::HostRequest>& spares) {
   base::Json json = describe_plan(state);
+  for (const job::HostRequest& spare : spares) {
+    base::Json one = {{"host", spare.target.name}};
+    if (spare.slots) one["slots"] = *spare.slots;
+    json["spares"].push_back(std::move(one));
+  }
   json["passed_on"] = base::Json::array();
-  for (const auto& [name, value] : state.job.set) json["passed_on"].push_back(name);
+  for (PassedOn& one : passed_on(state.job)) json["passed_on"].push_back(std::move(one.name));
+  json["passed_on_from"] = describe_passed_on(state.job);
   json["passed_on_by_default"] = state.job.exported;
   base::Json ranks = base::Json::array();
   for (int r = 0; r < state.plan->world; ++r) {

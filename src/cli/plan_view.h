@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "base/language.h"
@@ -9,7 +10,8 @@
 
 namespace phalanx::cli {
 
-std::string plan_text(const job::State& state, base::Language language);
-base::Json plan_json(const job::State& state);
+// spares: of --spares and --nnodes MIN:MAX; an attempt's own state does not know them.
+std::string plan_text(const job::State& state, base::Language language, const std::vector<job::HostRequest>& spares = {});
+base::Json plan_json(const job::State& state, const std::vector<job::HostRequest>& spares = {});
 
 }  // namespace phalanx::cli

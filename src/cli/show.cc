@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "base/language.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/detach.h"
 #include "cli/json_stream.h"
+#include "cli/passed_on.h"
 #include "cli/plan_view.h"
 #include "cli/records/record.h"
 #include "cli/records/record_life.h"
@@ -71,6 +73,8 @@ class Show::Impl : public job::Audience {
     TRY_ASSIGN(files_, logs::Writer::start(loop_, std::move(writer), writer_handlers(directory.path())));
     record_.emplace(std::move(directory), *files_, now, static_cast<uint64_t>(options_.log_max));
     record_->opened(job, describe_reach(job, options_));
+    TRY_ASSIGN(const std::string masks, masks_of(job));
+    if (!masks.empty()) files_->replace(record_->directory().path() + "/masks.json", masks);
     // Not before the hosts are dialed: the launcher has nothing to do then but to wait for them.
     cleaning_ = loop_.after(os::milliseconds(0), [this, folder] { clean_up(folder); });
     live_.emplace(loop_, record_->directory().id(), record_->directory().path(), *files_);
@@ -104,6 +108,7 @@ class Show::Impl : public job::Audience {
       if (!options_.detach) view_->set_ranks(hosts);
       if (record_) record_->started(state);
       if (live_) live_->started(state);
+      text += changed_world(state.plan->world);
     }
     if (auto* restarting = std::get_if<job::Restarting>(&note)) tell_failure(state, *restarting);
     if (record_) record_->note(text);
@@ -133,7 +138,7 @@ class Show::Impl : public job::Audience {
     auto left = [&] { return std::max(os::milliseconds(0), std::chrono::ceil<os::milliseconds>(end - os::mono_now())); };
     view_->finish(left());
     if (verdict.kind == job::Verdict::Kind::kPlanned)
-      json_->print_last(options_.json ? base::to_text(plan_json(state), 2) + "\n" : plan_text(state, language_));
+      json_->print_last(options_.json ? base::to_text(plan_json(state, spares_), 2) + "\n" : plan_text(state, language_, spares_));
     else if (options_.json) json_->print_last(json_line(os::wall_now_ns(), "end", describe(state, verdict)));
     json_->drain(left());
     say_errors(state, verdict);
@@ -152,6 +157,7 @@ class Show::Impl : public job::Audience {
     word_ = std::move(word);
     on_left_ = std::move(left);
   }
+  void plan_with(const std::vector<job::HostRequest>& spares) { spares_ = spares; }
   std::string run_id() const { return record_ ? record_->directory().id() : "plan"; }
 
  private:
@@ -193,6 +199,12 @@ class Show::Impl : public job::Audience {
     if (files_->lost_bytes() > 0)
       warn(words::tr(language_, "{1} of the logs in {0} were lost", folder, base::format_bytes(files_->lost_bytes())));
     return true;
+  }
+  // A restart on other hosts may have fewer or more ranks, and with them another global batch size.
+  std::string changed_world(int world) {
+    const int before = std::exchange(world_, world);
+    if (before == 0 || before == world) return "";
+    return words::tr(language_, " (before the restart: {} ranks; with a batch size per rank, the global batch size has changed)", before);
   }
   // Why there is another attempt.
   void tell_failure(const job::State& state, const job::Restarting& restarting) {
@@ -252,7 +264,9 @@ class Show::Impl : public job::Audience {
   os::TimerId idle_ = 0, cleaning_ = 0;
   os::Fd word_;  // to the parent that waits at the terminal (cli/detach.h)
   std::function<void()> on_left_;
-  bool left_ = false;  // the terminal
+  bool left_ = false;                     // the terminal
+  int world_ = 0;                         // ranks of the latest attempt
+  std::vector<job::HostRequest> spares_;  // for the plan
 };
 
 Show::Show(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -261,7 +275,8 @@ Show::~Show() = default;
 
 base::Result<Show> Show::open(os::Loop& loop, const RunOptions& options, const job::Job& job) {
   auto impl = std::make_unique<Impl>(loop, options);
-  if (!options.dry_run) TRY(impl->open_record(job));
+  if (options.dry_run) impl->plan_with(job.spares);
+  else TRY(impl->open_record(job));
   return Show(std::move(impl));
 }
 

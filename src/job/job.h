@@ -45,6 +45,7 @@ struct Job : wire::JobSpec {
   int max_restarts = 0;
   std::optional<RanksRule> rule;      // none: the host's slots, else kAuto; given, it wins over slots
   int count = 0;                      // of kCount
+  std::vector<std::string> origins;   // of each entry of `set`: where its value comes from (cli/passed_on.h)
   std::vector<std::string> exported;  // names in `set` that default exports pass on, asked for by nobody
   bool serve_store = true;
   std::string master_address;                      // empty: chosen

@@ -202,7 +202,7 @@ class Redactor {
   void value(Speaks about) {
     size_t i = at_;
     auto is = [&](std::string_view bytes) { return i < text_.size() && bytes.find(text_[i]) != std::string_view::npos; };
-    bool option = out_.size() > 2 && option_before();
+    bool option = out_.size() > 2 && (option_before() || (variable_before() && quoted_behind(at_)));
     while (is("\\\"'")) ++i;
     while (is(" \t")) ++i;
     bool assigned = is("=:");
@@ -241,6 +241,20 @@ class Redactor {
     size_t i = out_.size();
     while (i > 0 && word_byte(out_[i - 1])) --i;
     return out_.compare(i, 2, "--") == 0;
+  }
+
+  // HF_TOKEN, as a program prints it beside its value: HF_TOKEN 'hf_…'.
+  bool variable_before() const {
+    size_t i = out_.size();
+    while (i > 0 && (std::isupper(static_cast<unsigned char>(out_[i - 1])) || std::isdigit(static_cast<unsigned char>(out_[i - 1])) ||
+                     out_[i - 1] == '_'))
+      --i;
+    return out_.find('_', i) != std::string::npos && (i == 0 || !word_byte(out_[i - 1]));
+  }
+  bool quoted_behind(size_t at) const {
+    size_t i = at;
+    while (i < text_.size() && (text_[i] == ' ' || text_[i] == '\t')) ++i;
+    return i > at && i < text_.size() && (text_[i] == '\'' || text_[i] == '"');
   }
 
   // https://user:pass@host and https://token@host: from after "://" to the last '@' of the authority. A user alone is a login name where
@@ -293,6 +307,8 @@ base::Json hide(const base::Json& json, Speaks about, size_t* found) {
 }
 
 }  // namespace
+
+bool keeps_secret(std::string_view name, std::string_view value) { return !value.empty() && is_secret(speaks(name), value); }
 
 std::string redact(std::string_view text, size_t* found) {
   if (text.find('\x1b') == std::string_view::npos) return Redactor(text, found).run();

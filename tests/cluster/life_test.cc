@@ -366,8 +366,9 @@ TEST_F(Life, ASlowOrHostileClientDelaysNothing) {
 TEST_F(Life, TheReportHoldsNoSecret) {
   start({.hosts = 1});
   Outcome run = phalanx(
-      {"run", "-H", "h1", "--", "sh", "-c",
-       "echo HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345; echo https://me:hunter2@example.org/x; echo '<script>alert(1)</script>' >&2; "
+      {"run", "-H", "h1", "--env", "WANDB_API_KEY=topsecret", "--", "sh", "-c",
+       "echo the key is $WANDB_API_KEY; echo HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345; echo https://me:hunter2@example.org/x; echo "
+       "'<script>alert(1)</script>' >&2; "
        "for i in 1 2 3; do echo '{\"v\":1,\"type\":\"progress\",\"step\":'$i',\"total\":3,\"loss\":'$i'.5}' >&3; sleep 0.1; done; exit 3",
        "--token", "sesame"});
   EXPECT_EQ(run.exit_code, 3) << run;
@@ -376,7 +377,7 @@ TEST_F(Life, TheReportHoldsNoSecret) {
   std::string listed = say("ctl", "cd /tmp && tar xzf r.tar.gz && mv phalanx-report-* r && cd r && find . -type f | sort");
   for (const char* name : {"./report.html", "./run.json", "./events.jsonl", "./progress.jsonl", "./ranks/0.log", "./facts/0.json"})
     EXPECT_HAS(listed, name);
-  EXPECT_EQ(say("ctl", "cd /tmp/r && grep -rlE 'hf_abc|hunter2|sesame' . || true"), "");
+  EXPECT_EQ(say("ctl", "cd /tmp/r && grep -rlE 'hf_abc|hunter2|sesame|topsecret' . || true"), "");
   EXPECT_HAS(say("ctl", "cat /tmp/r/facts/0.json"), "environment_names");
   std::string page = say("ctl", "cat /tmp/r/report.html");
   EXPECT_HAS(page, "rank 0 (h1, local 0) exited with code 3");

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/text.h"
 #include "launcher_fixture.h"
 
 namespace phalanx::testbed {
@@ -48,6 +49,20 @@ TEST_F(Restart, ASpareTakesThePlaceOfAHostThatIsSwitchedOff) {
   EXPECT_EQ(leftovers(milliseconds(2000)), "");
 }
 
+// -H h1:2,h2:2 --spares h3: the spare has two slots as well, so that four ranks stay four.
+TEST_F(Restart, ASpareWithoutSlotsKeepsTheNumberOfRanks) {
+  start({.hosts = 3});
+  const std::string script = base::replace_all(kTwoTries, "$RANK = 1", "$RANK = 2");  // the first rank of h2
+  Outcome outcome = after({"-H", "h1:2,h2:2", "--spares", "h3"}, script, [&] {
+    forget_bystander("h2");
+    ASSERT_TRUE(cluster().power_off("h2").ok());
+  });
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_HAS(outcome.out, "try 1: rank 2 of 4 on h3");
+  EXPECT_HAS(outcome.out, "try 1: rank 3 of 4 on h3");
+  EXPECT_HAS_NOT(outcome.err, "before the restart");
+}
+
 TEST_F(Restart, WithFewerHostsWhereNoSpareIsLeft) {
   start({.hosts = 3});
   Outcome outcome = after({"-H", "h1,h2,h3", "--nnodes", "2:3"}, kTwoTries, [&] {
@@ -58,6 +73,7 @@ TEST_F(Restart, WithFewerHostsWhereNoSpareIsLeft) {
   EXPECT_HAS(outcome.out, "try 1: rank 0 of 2 on h1");
   EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on h3");
   EXPECT_HAS(outcome.err, "continuing without h2; restarting in");
+  EXPECT_HAS(outcome.err, "(before the restart: 3 ranks;");
   EXPECT_EQ(leftovers(milliseconds(2000)), "");
 }
 

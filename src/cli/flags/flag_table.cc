@@ -69,7 +69,7 @@ constexpr FlagRow kFlags[] = {
      .metavar = "HOST[:SLOTS],...",
      .verbs = kJob,
      .section = Section::kHosts,
-     .help = Text{"hosts that replace a lost or unfit one, in this order"}},
+     .help = Text{"hosts that replace a lost or unfit one, in this order; without slots, a spare has as many as the hosts"}},
 
     {.flag = Flag::kNproc,
      .name = "nproc-per-node",

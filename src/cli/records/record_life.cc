@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "cli/passed_on.h"
 #include "logs/runs/run_list.h"
 
 namespace phalanx::cli {
@@ -100,9 +101,11 @@ Json describe_reach(const job::Job& job, const RunOptions& options) {
       if (host.target.port > 0) one["port"] = host.target.port;
       hosts.push_back(std::move(one));
     }
-  return {{"launcher", logs::describe_mark(os::own_mark())},
-          {"lease_ms", job.lease.count()},
-          {"reach", {{"ssh_options", options.ssh_options}, {"hosts", std::move(hosts)}}}};
+  Json json = {{"launcher", logs::describe_mark(os::own_mark())},
+               {"lease_ms", job.lease.count()},
+               {"passed_on", describe_passed_on(job)},
+               {"reach", {{"ssh_options", options.ssh_options}, {"hosts", std::move(hosts)}}}};
+  return json;
 }
 
 Json describe_words(const job::State& state, const job::Verdict& verdict, const std::string& last_lines, const std::string& log) {

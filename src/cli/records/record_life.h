@@ -10,7 +10,7 @@
 
 namespace phalanx::cli {
 
-// {"launcher": …, "lease_ms": …, "reach": …}
+// {"launcher": …, "lease_ms": …, "passed_on": …, "reach": …}
 base::Json describe_reach(const job::Job& job, const RunOptions& options);
 // {"explained": {"en": […], "zh": […]}}, or nothing for a run that has done its work. Arguments as of job::explain.
 base::Json describe_words(const job::State& state, const job::Verdict& verdict, const std::string& last_lines, const std::string& log);

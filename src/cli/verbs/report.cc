@@ -15,6 +15,7 @@
 #include "cli/records/run_story.h"
 #include "cli/records/runs.h"
 #include "job/control/client.h"
+#include "logs/passed_values.h"
 #include "logs/redact.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -30,6 +31,7 @@ constexpr size_t kMostLogs = 64 << 20;  // of all logs together
 constexpr size_t kMostLog = 1 << 20;    // of one; less where there are many ranks
 constexpr size_t kLeastLog = 16 << 10;
 constexpr size_t kMostEvents = 8 << 20;
+constexpr size_t kMostMasks = 64 << 10;
 constexpr size_t kMostFacts = 64;  // hosts whose facts are packed
 constexpr size_t kMostFactsOfHost = 8 << 20;
 
@@ -41,13 +43,17 @@ void left_out(const base::Error& error, const logs::Run& run, const std::string&
 
 class Archive {
  public:
-  explicit Archive(const logs::Run& run) : run_(run), tar_(os::wall_now_ns() / 1'000'000'000), top_("phalanx-report-" + run.id + "/") {}
+  explicit Archive(const logs::Run& run) : run_(run), tar_(os::wall_now_ns() / 1'000'000'000), top_("phalanx-report-" + run.id + "/") {
+    masks_ = logs::PassedValues::read(read("masks.json", kMostMasks));
+  }
 
   void add(const std::string& name, std::string_view text) { PHALANX_CHECK(tar_.add(top_ + name, text)); }
   void add_text(const std::string& name, const std::string& text) {
-    if (!text.empty()) add(name, logs::redact(text, &redacted_));
+    if (!text.empty()) add(name, clean(logs::redact(clean(text), &redacted_)));
   }
-  void add_json(const std::string& name, const Json& json) { add(name, base::to_text(logs::redact_json(json, &redacted_), 2) + "\n"); }
+  void add_json(const std::string& name, const Json& json) {
+    add(name, clean(base::to_text(logs::redact_json(json, &redacted_), 2)) + "\n");
+  }
   // Line by line: what is not JSON is cleaned as text.
   void add_lines(const std::string& name, size_t most) {
     std::string text = read(name, most), out;
@@ -55,8 +61,10 @@ class Archive {
       base::Result<Json> json = base::parse_json(line);
       out += (json.ok() ? base::to_text(logs::redact_json(*json, &redacted_)) : logs::redact(line, &redacted_)) + "\n";
     }
-    if (!out.empty()) add(name, out);
+    if (!out.empty()) add(name, clean(out));
   }
+  // Without the values that were passed on. Before and after redact(): it takes escape sequences off, and cuts what it knows.
+  std::string clean(std::string_view text) { return masks_.mask(text, &redacted_); }
   void add_logs(size_t ranks) {
     size_t each = std::clamp(kMostLogs / std::max<size_t>(1, ranks), kLeastLog, kMostLog), sum = 0;
     for (size_t r = 0; r < ranks && sum < kMostLogs; ++r) {
@@ -89,6 +97,7 @@ class Archive {
   const logs::Run& run_;
   base::TarWriter tar_;
   std::string top_;
+  logs::PassedValues masks_;
   size_t redacted_ = 0;
 };
 
@@ -118,7 +127,7 @@ std::string pack(const logs::Run& run, const Json& status, size_t& redacted) {
   archive.add_facts();
   size_t of_page = 0;
   std::string page = page_of(run, status, of_page);
-  archive.add("report.html", page);
+  archive.add("report.html", archive.clean(page));
   redacted = archive.redacted();
   return std::move(archive).finish();
 }

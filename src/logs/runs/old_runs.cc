@@ -33,9 +33,9 @@ bool is_number(std::string_view text) { return !text.empty() && text.find_first_
 
 // The names of what Phalanx writes into the folder of a run (docs/formats/run-directory.md).
 bool is_file_of_run(std::string_view name) {
-  for (std::string_view own : {"run.json", "events.jsonl", "progress.jsonl", "launcher.log", "control", "reserve"})
+  for (std::string_view own : {"run.json", "events.jsonl", "progress.jsonl", "launcher.log", "control", "reserve", "masks.json"})
     if (name == own) return true;
-  return name.starts_with("run.json.tmp.");
+  return name.starts_with("run.json.tmp.") || name.starts_with("masks.json.tmp.");
 }
 bool is_file_of_folder(std::string_view folder, std::string_view name) {
   if (folder == "facts") return name.ends_with(".json") ? is_number(name.substr(0, name.size() - 5)) : name.find(".json.tmp.") != name.npos;

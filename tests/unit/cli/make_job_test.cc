@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/passed_on.h"
+#include "logs/passed_values.h"
 #include "os/files.h"
 #include "scratch.h"
 
@@ -50,6 +52,73 @@ TEST(MakeJob, WhatTravelsWithoutBeingAskedForIsKnownByName) {
   EXPECT_EQ(names, (std::vector<std::string>{"HF_TOKEN", "VIRTUAL_ENV", "WANDB_MODE"}));
   options.no_export = true;
   EXPECT_TRUE(make_job(options, here)->exported.empty());
+}
+
+// One line per name, with the origin of the value that the ranks get.
+TEST(MakeJob, TheOriginOfEveryVariableIsKnown) {
+  const char* environment[] = {"HF_TOKEN=secret", "HF_HOME=/data", "MY_OWN=1", "VIRTUAL_ENV=/venv", nullptr};
+  Here here;
+  here.hostname = "h1";
+  here.folder = "/";
+  here.environment = environment;
+  const std::string file = scratch::folder("origins") + "/job.env";
+  ASSERT_TRUE(os::write_file_atomic(file, "HF_HOME=/other\nFROM_FILE=1\n").ok());
+  RunOptions options;
+  options.command = {"true"};
+  options.export_globs = {"MY_*"};
+  options.env_files = {file};
+  options.env = {{"GIVEN", "verysecret"}};
+  options.python_hook = true;
+  base::Result<job::Job> job = make_job(options, here);
+  ASSERT_TRUE(job.ok());
+  EXPECT_EQ(job->set.size(), job->origins.size());
+  std::string all;
+  for (const PassedOn& one : passed_on(*job)) all += one.name + " " + one.from + "\n";
+  EXPECT_EQ(all, "FROM_FILE --env-file " + file + "\nGIVEN --env\nHF_HOME --env-file " + file +
+                     "\nHF_TOKEN this machine\nMY_OWN --export\nPHALANX_PYTHON_HOOK --python-hook\nVIRTUAL_ENV Python environment\n");
+  EXPECT_EQ(base::to_text(describe_passed_on(*job)).find("secret"), std::string::npos) << "names only";
+}
+
+// What a report needs to find the secrets that were passed on tells none of them.
+TEST(MakeJob, MasksKnowSecretsAndDoNotTellThem) {
+  job::Job job;
+  job.set = {{"WANDB_API_KEY", "topsecret"}, {"HF_TOKEN", "hf_abc"}, {"HF_HOME", "/data/models"}};
+  base::Result<std::string> masks = masks_of(job);
+  ASSERT_TRUE(masks.ok());
+  EXPECT_EQ(masks->find("topsecret"), std::string::npos);
+  logs::PassedValues values = logs::PassedValues::read(*masks);
+  size_t found = 0;
+  EXPECT_EQ(values.mask("key topsecret, (hf_abc) in /data/models; topsecrets", &found),
+            "key [redacted], ([redacted]) in /data/models; topsecrets");
+  EXPECT_EQ(found, 2u);
+  EXPECT_NE(*masks, *masks_of(job)) << "each run has a key of its own";
+  job.set = {{"HF_HOME", "/data/models"}};
+  EXPECT_EQ(*masks_of(job), "");
+}
+
+// A spare must not shrink the job: it takes the place of a host, with as many ranks.
+TEST(MakeJob, ASpareWithoutSlotsHasThoseOfTheHosts) {
+  Here here;
+  here.hostname = "ctl";
+  here.folder = "/";
+  auto spare_of = [&](const std::string& hosts, const std::string& spares, const std::string& include = "") {
+    RunOptions options;
+    options.command = {"true"};
+    options.hosts = hosts;
+    options.spares = spares;
+    options.include = include;
+    return make_job(options, here);
+  };
+  EXPECT_EQ(spare_of("h1:2,h2:2", "h3")->spares.at(0).slots, 2);
+  EXPECT_EQ(spare_of("h1:2,h2:2", "h3:1")->spares.at(0).slots, 1) << "as written";
+  EXPECT_EQ(spare_of("h1,h2", "h3")->spares.at(0).slots, std::nullopt) << "one per GPU, as on the hosts";
+  EXPECT_EQ(spare_of("h1:4,h2:4", "h3", "h1:0,2@h2:1,3")->spares.at(0).slots, 2) << "as many as the filter leaves";
+  EXPECT_EQ(spare_of("h1:2,h2:4", "h3:4")->spares.at(0).slots, 4);
+  base::Result<job::Job> unclear = spare_of("h1:2,h2:4", "h3");
+  ASSERT_FALSE(unclear.ok());
+  EXPECT_EQ(unclear.error().kind, base::ErrorKind::kUsage);
+  EXPECT_EQ(unclear.error().cause, "the hosts are h1:2, h2:4");
+  EXPECT_NE(unclear.error().hint.find("--spares h3:N"), std::string::npos);
 }
 
 }  // namespace

@@ -150,5 +150,13 @@ TEST(Redact, JsonByKeyAndByString) {
   EXPECT_EQ(found, 4u);
 }
 
+// As a program prints its own environment: NAME 'value'.
+TEST(Redact, AVariableBesideItsQuotedValue) {
+  EXPECT_EQ(redact("WANDB_API_KEY 'topsecret'"), "WANDB_API_KEY '[redacted]'");
+  EXPECT_EQ(redact("HF_TOKEN \"abc\" read"), "HF_TOKEN \"[redacted]\" read");
+  EXPECT_EQ(redact("the token 'eos' is 2"), "the token 'eos' is 2");
+  EXPECT_EQ(redact("HF_TOKEN is set"), "HF_TOKEN is set");
+}
+
 }  // namespace
 }  // namespace phalanx::logs
