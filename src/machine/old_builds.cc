@@ -94,7 +94,7 @@ class Tending {
   void work(const std::string& current, const BuildKeeping& keeping) {
     os::Fd own = enter(cache_.get(), current);
     const timespec now[2] = {{static_cast<time_t>(wall_ns_ / kBillion), 0}, {static_cast<time_t>(wall_ns_ / kBillion), 0}};
-    if (own.valid()) ::futimens(own.get(), now);
+    if (own.valid() && !keeping.list_only) ::futimens(own.get(), now);
     std::optional<std::vector<std::string>> names = names_in(cache_.get());
     if (!names) return;
     std::vector<Build> others;
@@ -102,17 +102,21 @@ class Tending {
       const bool leaving = name.starts_with(kLeaving);
       if (name == current || !is_build(leaving ? std::string_view(name).substr(kLeaving.size()) : std::string_view(name))) continue;
       std::optional<Build> build = open_build(cache_.get(), name);
-      if (build && leaving) clear(*build, name.substr(kLeaving.size()), "its removal was interrupted before");
+      if (build && leaving && keeping.list_only) removed_(name.substr(kLeaving.size()), "");
+      else if (build && leaving) clear(*build, name.substr(kLeaving.size()), "its removal was interrupted before");
       else if (build) others.push_back(std::move(*build));
     }
     std::sort(others.begin(), others.end(), [](const Build& a, const Build& b) { return a.status.st_mtime > b.status.st_mtime; });
     if (others.empty()) return;
     // Not from now alone: a clock that is wrong today makes nothing old.
-    const int64_t reference = std::min<int64_t>(others.front().status.st_mtime, wall_ns_ / kBillion);
+    const int64_t wall_s = wall_ns_ / kBillion;
+    const int64_t reference = keeping.from_now ? wall_s : std::min<int64_t>(others.front().status.st_mtime, wall_s);
     const std::chrono::days patience = others.size() + 1 > keeping.builds ? keeping.unused_crowded : keeping.unused;
     for (size_t i = keeping.whatever_age; i < others.size(); ++i) {
       const std::chrono::seconds unused(reference - others[i].status.st_mtime);
-      if (unused > patience) remove(others[i], unused);
+      if (unused <= patience) continue;
+      if (keeping.list_only) removed_(others[i].name, "");
+      else remove(others[i], unused);
     }
   }
 

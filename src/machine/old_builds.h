@@ -19,6 +19,8 @@ struct BuildKeeping {
   size_t builds = 20;            // more than so many: `unused_crowded` is enough
   std::chrono::days unused{60};  // from its last use to the last use of any other
   std::chrono::days unused_crowded{7};
+  bool from_now = false;   // count from now, although a wrong clock then makes builds old: somebody asked for the removal
+  bool list_only = false;  // nothing is removed or written; `removed` hears of what would be
 };
 
 // build: removed, or problem: why not completely. Called before the removal, and again for a problem.

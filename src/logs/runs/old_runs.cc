@@ -24,6 +24,7 @@ namespace {
 
 // How the folder of a run is called while it is removed: no verb shows it any more, and what a crash left of it is found again.
 constexpr std::string_view kLeaving = ".removed-";
+constexpr size_t kSecondBytes = 15;  // of an id: "20261121-073102"
 // Phalanx did not exist before: a time before it was written by a machine whose clock was wrong.
 constexpr std::string_view kFirstTime = "2026-01-01T00:00:00.000Z";
 
@@ -194,7 +195,12 @@ class Sweep {
     std::vector<std::string> ids;
     for (const Entry& entry : *entries)
       if (is_run_id(entry.name) && S_ISDIR(entry.status.st_mode) && is_private_to_us(entry.status)) ids.push_back(entry.name);
-    std::sort(ids.rbegin(), ids.rend());
+    // Newest first. Of runs of one second nobody knows the order, but that `latest` names the last of them.
+    std::sort(ids.begin(), ids.end(), [&](const std::string& a, const std::string& b) {
+      const std::string_view second_a = std::string_view(a).substr(0, kSecondBytes), second_b = std::string_view(b).substr(0, kSecondBytes);
+      if (second_a != second_b) return second_a > second_b;
+      return (a == latest) != (b == latest) ? a == latest : a > b;
+    });
     // Age is measured from the end of a run before this one, or from now if that is earlier: a clock that is wrong today alone makes
     // nothing old.
     std::optional<int64_t> reference;
@@ -222,6 +228,7 @@ class Sweep {
   bool remove(const Folder& run, const std::string& id, const std::string& why) {
     const std::string leaving = std::string(kLeaving) + id;
     if (!removing_(id, why, "")) return false;
+    if (keeping_.list_only) return true;
     if (::renameat2(base_.get(), id.c_str(), base_.get(), leaving.c_str(), RENAME_NOREPLACE) != 0 &&
         (errno != EINVAL || ::renameat(base_.get(), id.c_str(), base_.get(), leaving.c_str()) != 0))
       return removing_(id, why, base::system_error("rename", id).cause);
@@ -233,7 +240,7 @@ class Sweep {
     auto run = open_private(base_.get(), std::string(kLeaving) + id);
     if (!run || !holds_only_a_run(*run)) return true;
     constexpr const char* kWhy = "an earlier removal was interrupted";
-    return removing_(id, kWhy, "") && clear(*run, id, kWhy);
+    return removing_(id, kWhy, "") && (keeping_.list_only || clear(*run, id, kWhy));
   }
 
   bool clear(const Folder& run, const std::string& id, const std::string& why) {

@@ -22,6 +22,7 @@ struct Keeping {
   size_t runs = 1000;          // the newest runs that are kept: --keep-runs; 0: everything is kept
   size_t whatever_age = 100;   // of them, those that no age removes
   std::chrono::days age{180};  // after its end
+  bool list_only = false;      // nothing is removed; `removing` hears of what would be
 };
 
 // Before a run is removed, and again if it could not be removed completely (problem: why). False: stop.

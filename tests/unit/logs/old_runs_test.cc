@@ -59,7 +59,8 @@ class OldRuns : public testing::Test {
   // A run that ended on the day it began, with all the files that a run can have.
   void make(int64_t days_ago) const {
     for (const char* folder : {"", "/ranks", "/facts"}) ASSERT_EQ(::mkdir((path(days_ago) + folder).c_str(), 0700), 0);
-    for (const char* name : {"events.jsonl", "progress.jsonl", "launcher.log", "reserve", "facts/0.json", "ranks/0.log", "ranks/0.log.1"})
+    for (const char* name :
+         {"events.jsonl", "progress.jsonl", "launcher.log", "reserve", "masks.json", "facts/0.json", "ranks/0.log", "ranks/0.log.1"})
       write(days_ago, name, "{}\n");
     write(days_ago, "run.json", base::to_text(record(days_ago)));
   }
@@ -80,6 +81,32 @@ class OldRuns : public testing::Test {
 
   std::string base_;
 };
+
+TEST_F(OldRuns, AreOnlyListedWhereTheListIsWanted) {
+  for (int64_t day : {0, 1, 2, 3, 4, 5}) make(day);
+  Keeping listed = kFew;
+  listed.list_only = true;
+  EXPECT_EQ(clean(listed).size(), 1U);
+  EXPECT_EQ(clean(listed).size(), 1U);
+  EXPECT_TRUE(there(5));
+}
+
+// Their ids end in random digits, and only `latest` says which of them is the last.
+TEST_F(OldRuns, OfRunsOfOneSecondTheLatestIsTheNewest) {
+  for (int64_t day : {0, 1}) make(day);
+  const std::string other = id_of(0).substr(0, 15) + "-ffff";
+  fs::copy(path(0), base_ + "/" + other, fs::copy_options::recursive);
+  base::Json changed = record(0);
+  changed["id"] = other;
+  std::ofstream(base_ + "/" + other + "/run.json") << base::to_text(changed);
+  fs::create_symlink(id_of(0), base_ + "/latest");
+  Keeping one = kFew;
+  one.runs = one.whatever_age = 1;
+  EXPECT_EQ(clean(one).size(), 2U);
+  EXPECT_TRUE(there(0));
+  EXPECT_FALSE(there(1));
+  EXPECT_FALSE(fs::exists(base_ + "/" + other));
+}
 
 TEST_F(OldRuns, AreRemovedByCountAndByAgeAndEachRemovalIsReported) {
   for (int64_t day : {0, 1, 2, 3, 4, 5, 6}) make(day);

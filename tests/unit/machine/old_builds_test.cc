@@ -43,9 +43,9 @@ class OldBuilds : public testing::Test {
     ASSERT_EQ(::utimensat(AT_FDCWD, (cache_ + "/" + name).c_str(), at, 0), 0);
   }
   bool there(const std::string& name) const { return fs::exists(fs::symlink_status(cache_ + "/" + name)); }
-  std::vector<std::string> tend(int64_t now = kNow) const {
+  std::vector<std::string> tend(int64_t now = kNow, const BuildKeeping& keeping = kFew) const {
     std::vector<std::string> said;
-    tend_builds(cache_, kCurrent, kFew, now * 1'000'000'000,
+    tend_builds(cache_, kCurrent, keeping, now * 1'000'000'000,
                 [&](const std::string& build, const std::string& problem) { said.push_back(build + problem); });
     std::sort(said.begin(), said.end());
     return said;
@@ -63,6 +63,23 @@ TEST_F(OldBuilds, WhatWasNotUsedForLongIsRemovedAndReported) {
   std::ifstream log(cache_ + "/removed.log");
   std::string text{std::istreambuf_iterator<char>(log), {}};
   EXPECT_NE(text.find(" build " + id(3) + ": not used for 39 days\n"), std::string::npos) << text;
+}
+
+// As `phalanx clean` asks for it: first the list, then the removal, both counted from now.
+TEST_F(OldBuilds, AreOnlyListedWhereTheListIsWanted) {
+  make(id(1), 1);
+  make(id(2), 3);
+  BuildKeeping asked = kFew;
+  asked.whatever_age = 0;
+  asked.unused = asked.unused_crowded = std::chrono::days(2);
+  asked.from_now = asked.list_only = true;
+  EXPECT_EQ(tend(kNow, asked), std::vector<std::string>{id(2)});
+  EXPECT_TRUE(there(id(2)));
+  EXPECT_FALSE(fs::exists(cache_ + "/removed.log"));
+  asked.list_only = false;
+  EXPECT_EQ(tend(kNow, asked), std::vector<std::string>{id(2)});
+  EXPECT_FALSE(there(id(2)));
+  EXPECT_TRUE(there(id(1)));
 }
 
 TEST_F(OldBuilds, OfTooManyThoseUnusedForAFewDaysGoToo) {
