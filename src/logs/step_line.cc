@@ -34,7 +34,77 @@ std::optional<double> behind(std::string_view text, std::string_view word) {
   return std::nullopt;
 }
 
+// Where the digits at `at` end.
+size_t number_end(std::string_view text, size_t at) {
+  while (at < text.size() && is_digit(text[at])) ++at;
+  return at;
+}
+
+// "/300" or " of 300" behind the number that begins at `at`.
+std::optional<int64_t> total_behind(std::string_view text, size_t at) {
+  at = number_end(text, at);
+  while (at < text.size() && text[at] == ' ') ++at;
+  if (at < text.size() && text[at] == '/') ++at;
+  else if (text.substr(at).starts_with("of ")) at += 3;
+  else return std::nullopt;
+  while (at < text.size() && text[at] == ' ') ++at;
+  std::optional<double> total = number_at(text, at);
+  return total && *total >= 1 ? std::optional<int64_t>(static_cast<int64_t>(*total)) : std::nullopt;
+}
+
+// The number of a step as `behind` finds it, and what stands behind that. Only whole numbers: "step 0.5s" is a time.
+bool take_step(std::string_view text, std::string_view word, StepFigures& figures) {
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    if (at > 0 && is_letter(text[at - 1])) continue;
+    size_t i = at + word.size();
+    while (i < text.size() && i < at + word.size() + 6 && std::string_view(" :=#'\"[(").find(text[i]) != std::string_view::npos) ++i;
+    const size_t end = number_end(text, i);
+    if (i == at + word.size() || end == i || end - i > 15) continue;
+    if (end < text.size() && (text[end] == '.' || is_letter(text[end])) && end + 1 < text.size() && text[end + 1] != ' ') continue;
+    figures.step = static_cast<int64_t>(*number_at(text.substr(0, end), i));
+    figures.total = total_behind(text, i);
+    return true;
+  }
+  return false;
+}
+
+// A number, with sign and exponent, behind a word that ends in "loss", with nothing but ":", "=", "is", quotes and blanks between them.
+std::optional<double> loss_behind(std::string_view text) {
+  for (size_t at = text.find("loss"); at != std::string_view::npos; at = text.find("loss", at + 4)) {
+    size_t i = at + 4;
+    while (i < text.size() && i < at + 10 && std::string_view(" :='\"(").find(text[i]) != std::string_view::npos) ++i;
+    if (i == at + 4 || i == text.size() || (!is_digit(text[i]) && text[i] != '-')) continue;
+    const std::string number(text.substr(i, 32));
+    char* end = nullptr;
+    const double value = std::strtod(number.c_str(), &end);
+    if (end != number.c_str() && std::isfinite(value)) return value;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<StepFigures> step_figures(std::string_view line) {
+  const std::string lower = base::to_lower(line.substr(0, kMostBytes));
+  const std::string_view text = base::trim(lower);
+  StepFigures figures;
+  figures.loss = loss_behind(text);
+  for (std::string_view word : {"global_step", "step", "iteration", "iter", "batch"})
+    if (take_step(text, word, figures)) break;
+  if (!figures.step && figures.loss)
+    if (size_t open = text.find('['); open != std::string_view::npos) {
+      size_t i = open + 1;
+      while (i < text.size() && text[i] == ' ') ++i;
+      if (std::optional<int64_t> total = i < text.size() && is_digit(text[i]) ? total_behind(text, i) : std::nullopt; total) {
+        figures.step = static_cast<int64_t>(*number_at(text.substr(0, number_end(text, i)), i));
+        figures.total = total;
+      }
+    }
+  if (figures.total && figures.step && *figures.step > *figures.total) figures.total.reset();
+  const bool trainer = figures.loss && text.starts_with("{'") && text.find("'epoch'") != std::string_view::npos;
+  if (figures.step ? figures.total || figures.loss : trainer) return figures;
+  return std::nullopt;
+}
 
 std::optional<int64_t> step_in(std::string_view line) {
   std::string text = base::to_lower(line.substr(0, kMostBytes));

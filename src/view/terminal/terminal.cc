@@ -130,6 +130,12 @@ void View::progress(int rank, const wire::RankProgress& progress) {
   if (bar_wanted_) schedule();
 }
 
+void View::shown_progress(int rank, const wire::RankProgress& progress) {
+  const bool unsaid = progress_unsaid_;
+  this->progress(rank, progress);
+  progress_unsaid_ = unsaid;
+}
+
 void View::say(std::string_view text) {
   if (options_.quiet) return;
   if (options_.live && err_->pending() > err_->bound() + kTalkBytes) ++(err_ == out_ ? out_dropped_ : err_dropped_);
@@ -265,6 +271,7 @@ bool View::finish(milliseconds most) {
     drawn_.clear();
   } else if (!options_.quiet && !bar_wanted_ && progress_unsaid_ && run_bar_.from_events()) {
     talk("phalanx: " + run_bar_.text(kLineColumns, around_.utf8, false, speech_));
+    progress_unsaid_ = false;  // finish() is called again when more was said
   }
   before_text(*err_);
   loop_.cancel(flush_timer_);

@@ -58,6 +58,8 @@ class View : private logs::Folder::Sink {
   // The state of a bar of a rank, as LineSplitter gives it.
   void bar(int rank, std::string_view state);
   void progress(int rank, const wire::RankProgress& progress);
+  // The same of figures that a line of the rank has shown: they fill the bar, and are not said again where there is none.
+  void shown_progress(int rank, const wire::RankProgress& progress);
   // Our own talk: whole sentences, "\n" at the end optional. Not with quiet.
   void say(std::string_view text);
   // An error or a verdict; also with quiet.
