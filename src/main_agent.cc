@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/clean_builds.h"
 #include "agent/guard.h"
 #include "base/sha256.h"
 #include "os/build_id.h"
@@ -36,6 +37,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
   ::prctl(PR_SET_NAME, "phalanx");  // started by way of /proc/self/exe it would be called "exe"
   if (args.size() == 1 && args[0] == "agent") return agent::run_guarded(argv, os::build_id());
+  if (args.size() >= 2 && args[0] == "agent" && args[1] == "clean")
+    return agent::print_clean_builds(os::build_id(), args.size() == 3 && args[2] == "--yes");
   if (args.size() == 2 && args[0] == "selfcheck") return selfcheck(args[1]);
   std::fputs("error: this is the part of phalanx that runs on hosts; the launcher starts it\n", stderr);
   return 2;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/clean_builds.h"
 #include "agent/guard.h"
 #include "cli/agent_image.h"
 #include "cli/flags/verbs.h"
@@ -28,6 +29,10 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
     case cli::Verb::kLogs: return cli::logs_verb(invocation);
     case cli::Verb::kAttach: return cli::attach_verb(invocation);
     case cli::Verb::kStop: return cli::stop_verb(invocation);
+    case cli::Verb::kWait: return cli::wait_verb(invocation);
+    case cli::Verb::kInspect: return cli::inspect_verb(invocation);
+    case cli::Verb::kExec: return cli::exec_verb(invocation);
+    case cli::Verb::kClean: return cli::clean_verb(invocation);
     case cli::Verb::kWhy: return cli::why_verb(invocation);
     case cli::Verb::kReport: return cli::report_verb(invocation);
     case cli::Verb::kHelp: return cli::help_verb(invocation);
@@ -49,6 +54,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
   ::prctl(PR_SET_NAME, "phalanx");  // started by way of /proc/self/exe it would be called "exe"
   if (args.size() == 1 && args[0] == "agent") return agent::run_guarded(argv, cli::agent_image().build);
+  if (args.size() >= 2 && args[0] == "agent" && args[1] == "clean")
+    return agent::print_clean_builds(cli::agent_image().build, args.size() == 3 && args[2] == "--yes");
   ::signal(SIGPIPE, SIG_IGN);
   os::raise_descriptor_limit();
   base::Result<cli::Invocation> invocation = cli::parse_command_line(args);

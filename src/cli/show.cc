@@ -11,12 +11,14 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/detach.h"
+#include "cli/end_line.h"
 #include "cli/json_stream.h"
 #include "cli/passed_on.h"
 #include "cli/plan_view.h"
 #include "cli/records/record.h"
 #include "cli/records/record_life.h"
 #include "job/narrate.h"
+#include "logs/line_progress.h"
 #include "logs/runs/old_runs_process.h"
 #include "logs/runs/writer.h"
 #include "os/files.h"
@@ -64,6 +66,7 @@ class Show::Impl : public job::Audience {
 
   base::Status open_record(const job::Job& job) {
     int64_t now = os::wall_now_ns();
+    began_ = os::mono_now();
     TRY_ASSIGN(std::string folder, logs::RunDirectory::base_folder(options_.log_dir));
     TRY_ASSIGN(logs::RunDirectory directory, logs::RunDirectory::create(folder, now));
     logs::Writer::Options writer{.lock = directory.take_lock(),
@@ -87,6 +90,7 @@ class Show::Impl : public job::Audience {
   void output(const job::State& state, const wire::Output& output, int64_t wall_ns) override {
     if (record_) record_->output(output);
     if (live_) live_->output(output);
+    read_progress(output);
     if (options_.detach) return;  // from the first line on: standard output is for the run's id
     int rank = static_cast<int>(output.rank);
     if (options_.json) return print_output(state, output, wall_ns);
@@ -95,6 +99,7 @@ class Show::Impl : public job::Audience {
   }
 
   void progress(const job::State&, int rank, const wire::RankProgress& progress) override {
+    if (static_cast<size_t>(rank) < lines_.size()) lines_[static_cast<size_t>(rank)].reports_itself();
     if (record_) record_->progress(rank, progress);
     if (live_) live_->progress(rank, progress);
     if (!options_.detach) view_->progress(rank, progress);
@@ -106,6 +111,7 @@ class Show::Impl : public job::Audience {
       std::vector<std::string> hosts;
       for (int r = 0; r < state.plan->world; ++r) hosts.push_back(state.plan->hosts[static_cast<size_t>(state.plan->host_of(r))].name);
       if (!options_.detach) view_->set_ranks(hosts);
+      lines_.assign(static_cast<size_t>(state.plan->world), {});
       if (record_) record_->started(state);
       if (live_) live_->started(state);
       text += changed_world(state.plan->world);
@@ -132,6 +138,8 @@ class Show::Impl : public job::Audience {
   // most.
   int report(const job::State& state, const job::Verdict& verdict) {
     old_runs_.reset();  // so that the end is the last event
+    for (size_t rank = 0; rank < lines_.size(); ++rank)
+      if (auto last = lines_[rank].last()) show_progress(static_cast<int>(rank), *last);
     if (files_) files_->settle(kLostCount);
     if (record_) record_->ended(state, verdict, live_->last_progress(), files_->lost_bytes());
     const os::Mono end = os::mono_now() + kLastWords;
@@ -141,6 +149,11 @@ class Show::Impl : public job::Audience {
       json_->print_last(options_.json ? base::to_text(plan_json(state, spares_), 2) + "\n" : plan_text(state, language_, spares_));
     else if (options_.json) json_->print_last(json_line(os::wall_now_ns(), "end", describe(state, verdict)));
     json_->drain(left());
+    if (live_ && began_)
+      if (const std::string line = end_line(state, verdict, live_->last_progress(),
+                                            std::chrono::duration_cast<os::milliseconds>(os::mono_now() - *began_), language_);
+          !line.empty())
+        view_->say("phalanx: " + line);
     say_errors(state, verdict);
     view_->finish(left());
     const bool written = !files_ || settle_files();
@@ -149,6 +162,13 @@ class Show::Impl : public job::Audience {
     if (files_ && written) files_->settle(kLastWrites);  // the control socket is gone when we are
     if (launcher_log_) launcher_log_->wait_taken(left());
     return verdict.exit_code;
+  }
+  void timed_out() {
+    const std::string text =
+        words::tr(language_, "the time of --timeout {} is over: stopping the run", base::format_duration(*options_.timeout));
+    if (record_) record_->note(text);
+    if (live_) live_->talk(text);
+    view_->say("phalanx: " + text);
   }
   void on_stop(StopRun stop) {
     if (live_) live_->on_stop(std::move(stop));
@@ -199,6 +219,18 @@ class Show::Impl : public job::Audience {
     if (files_->lost_bytes() > 0)
       warn(words::tr(language_, "{1} of the logs in {0} were lost", folder, base::format_bytes(files_->lost_bytes())));
     return true;
+  }
+  // Ranks that report nothing: what their lines say.
+  void read_progress(const wire::Output& output) {
+    if (output.rank >= lines_.size()) return;
+    logs::LineProgress& lines = lines_[output.rank];
+    if (output.kind == wire::OutputKind::kProgress) return lines.bar(output.data);
+    if (auto progress = lines.take(output.data, os::mono_now())) show_progress(static_cast<int>(output.rank), *progress);
+  }
+  void show_progress(int rank, const wire::RankProgress& progress) {
+    if (record_) record_->shown_progress(rank, progress);
+    if (live_) live_->progress(rank, progress);
+    if (!options_.detach) view_->shown_progress(rank, progress);
   }
   // A restart on other hosts may have fewer or more ranks, and with them another global batch size.
   std::string changed_world(int world) {
@@ -264,9 +296,11 @@ class Show::Impl : public job::Audience {
   os::TimerId idle_ = 0, cleaning_ = 0;
   os::Fd word_;  // to the parent that waits at the terminal (cli/detach.h)
   std::function<void()> on_left_;
-  bool left_ = false;                     // the terminal
-  int world_ = 0;                         // ranks of the latest attempt
-  std::vector<job::HostRequest> spares_;  // for the plan
+  bool left_ = false;                      // the terminal
+  std::vector<logs::LineProgress> lines_;  // per rank of the attempt
+  std::optional<os::Mono> began_;          // of a run
+  int world_ = 0;                          // ranks of the latest attempt
+  std::vector<job::HostRequest> spares_;   // for the plan
 };
 
 Show::Show(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -284,6 +318,7 @@ std::string Show::run_id() const { return impl_->run_id(); }
 job::Audience& Show::audience() { return *impl_; }
 void Show::on_stop(StopRun stop) { impl_->on_stop(std::move(stop)); }
 void Show::leave_when_started(os::Fd word, std::function<void()> left) { impl_->leave_when_started(std::move(word), std::move(left)); }
+void Show::timed_out() { impl_->timed_out(); }
 int Show::report(const job::State& state, const job::Verdict& verdict) { return impl_->report(state, verdict); }
 
 }  // namespace phalanx::cli

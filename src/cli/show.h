@@ -22,6 +22,8 @@ class Show {
 
   std::string run_id() const;
   job::Audience& audience();
+  // The run is about to be stopped because of --timeout.
+  void timed_out();
   // Who asks for the run to be stopped (`phalanx stop`) is given to this.
   void on_stop(StopRun stop);
   // When all ranks have started the terminal is left for good, `word` is given the run's id (cli/detach.h) and left_ is called.

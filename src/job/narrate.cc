@@ -186,7 +186,10 @@ std::vector<base::Error> explain(const State& state, const Verdict& verdict, con
     case Verdict::Kind::kDone:
     case Verdict::Kind::kPlanned: return {};
     case Verdict::Kind::kRankFailed: return {explain_rank(state, verdict, last_lines, log, language)};
-    case Verdict::Kind::kInterrupted: return {base::fail(base::ErrorKind::kInterrupted, tr(language, "interrupted by the operator"))};
+    case Verdict::Kind::kInterrupted:
+      if (verdict.exit_code == kTimedOutCode)
+        return {base::fail(base::ErrorKind::kTimeout, tr(language, "the run reached its --timeout; phalanx stopped it"))};
+      return {base::fail(base::ErrorKind::kInterrupted, tr(language, "interrupted by the operator"))};
     case Verdict::Kind::kHung: return {stall_error(state, verdict, language)};
     case Verdict::Kind::kChecked: return verdict.refusals;
     case Verdict::Kind::kRefused: return verdict.unfit ? found_errors(state, language) : fold(state, verdict.refusals);

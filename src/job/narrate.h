@@ -9,6 +9,8 @@
 
 namespace phalanx::job {
 
+inline constexpr int kTimedOutCode = 124;  // exit code of a run that --timeout has stopped, as of timeout(1)
+
 // "rank 5 (gpu02, local 1)"
 std::string name_rank(const Plan& plan, int rank);
 // "ranks 0–3 (gpu01), 5 (gpu02)"; "rank 5 (gpu02)" for one.

@@ -53,7 +53,7 @@ std::string operand_words(Verb verb) {
   if (verb == Verb::kCompletion) return "bash zsh fish";
   if (verb == Verb::kExplain) return base::join(every_code(), " ");
   if (verb == Verb::kBench) return "fabric";
-  for (Verb life : {Verb::kLogs, Verb::kAttach, Verb::kStop, Verb::kWhy, Verb::kReport})
+  for (Verb life : {Verb::kLogs, Verb::kAttach, Verb::kStop, Verb::kWait, Verb::kInspect, Verb::kWhy, Verb::kReport})
     if (verb == life) return "latest";
   return "";
 }

@@ -10,10 +10,12 @@ using words::Text;
 
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
 constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                      // verbs that look at the hosts for a job
-constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);  // verbs that log in to hosts
+constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);  // verbs that probe hosts
+constexpr uint32_t kOnce = bit(Verb::kExec) | bit(Verb::kClean);           // verbs that only log in to them
 constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);          // verbs that show what ranks print
-constexpr uint32_t kLife = kRead | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWhy) | bit(Verb::kReport);  // of runs that are there
-constexpr uint32_t kAll = kReach | kLife | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
+constexpr uint32_t kLife = kRead | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWait) | bit(Verb::kInspect) | bit(Verb::kWhy) |
+                           bit(Verb::kReport);  // of runs that are there
+constexpr uint32_t kAll = kReach | kOnce | kLife | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
 constexpr int64_t kMostHosts = 65'536;
 constexpr int64_t kMostRanksPerHost = 4'096;
 constexpr int64_t kHour = 3'600'000;  // in milliseconds
@@ -25,7 +27,7 @@ constexpr FlagRow kFlags[] = {
      .aliases = "host",
      .kind = ValueKind::kText,
      .metavar = "HOST[:SLOTS],...",
-     .verbs = kReach,
+     .verbs = kReach | kOnce,
      .section = Section::kHosts,
      .help = Text{"hosts to run on, in rank order: names, ssh aliases, user@host, [IPv6]:slots, ranges like gpu[01-04,7]:8"}},
     {.flag = Flag::kHostfile,
@@ -33,7 +35,7 @@ constexpr FlagRow kFlags[] = {
      .aliases = "machinefile",
      .kind = ValueKind::kPath,
      .metavar = "FILE",
-     .verbs = kReach,
+     .verbs = kReach | kOnce,
      .section = Section::kHosts,
      .help = Text{"read the hosts from a DeepSpeed or Open MPI hostfile"}},
     {.flag = Flag::kInclude,
@@ -41,7 +43,7 @@ constexpr FlagRow kFlags[] = {
      .name = "include",
      .kind = ValueKind::kText,
      .metavar = "HOST[:SLOT,...][@...]",
-     .verbs = kReach,
+     .verbs = kReach | kOnce,
      .section = Section::kHosts,
      .help = Text{"use only these hosts and slots, for example gpu01:0,2@gpu02 (gpu02 with all its slots)"}},
     {.flag = Flag::kExclude,
@@ -49,7 +51,7 @@ constexpr FlagRow kFlags[] = {
      .name = "exclude",
      .kind = ValueKind::kText,
      .metavar = "HOST[:SLOT,...][@...]",
-     .verbs = kReach,
+     .verbs = kReach | kOnce,
      .section = Section::kHosts,
      .help = Text{"use all hosts and slots except these; cannot be combined with --include"}},
     {.flag = Flag::kNnodes,
@@ -89,7 +91,7 @@ constexpr FlagRow kFlags[] = {
      .aliases = "chdir",
      .kind = ValueKind::kDirectory,
      .metavar = "DIR",
-     .verbs = kProbe,
+     .verbs = kProbe | bit(Verb::kExec),
      .section = Section::kRanks,
      .help = Text{"working directory of the ranks on every host (default: the current directory)"}},
     {.flag = Flag::kMasterAddr,
@@ -222,35 +224,6 @@ constexpr FlagRow kFlags[] = {
      .verbs = kReach,
      .section = Section::kRanks,
      .help = Text{"network interface for traffic between the ranks (default: the fastest over which all hosts reach each other)"}},
-    {.flag = Flag::kEnv,
-     .name = "env",
-     .kind = ValueKind::kAssignment,
-     .metavar = "NAME=VALUE",
-     .repeatable = true,
-     .verbs = kProbe,
-     .section = Section::kEnvironment,
-     .help = Text{"set a variable for every rank; overrides --env-file and --export"}},
-    {.flag = Flag::kEnvFile,
-     .name = "env-file",
-     .kind = ValueKind::kPath,
-     .metavar = "FILE",
-     .repeatable = true,
-     .verbs = kProbe,
-     .section = Section::kEnvironment,
-     .help = Text{"set variables from a file of NAME=VALUE lines (.env, .deepspeed_env)"}},
-    {.flag = Flag::kExport,
-     .name = "export",
-     .kind = ValueKind::kGlob,
-     .metavar = "GLOB",
-     .repeatable = true,
-     .verbs = kProbe,
-     .section = Section::kEnvironment,
-     .help = Text{"pass on the variables of this machine whose names match, for example 'HF_*'"}},
-    {.flag = Flag::kNoExport,
-     .name = "no-export",
-     .verbs = kProbe,
-     .section = Section::kEnvironment,
-     .help = Text{"pass on no variables of this machine except those selected by --export"}},
 
     {.flag = Flag::kConnectTimeout,
      .name = "connect-timeout",
@@ -258,7 +231,7 @@ constexpr FlagRow kFlags[] = {
      .metavar = "DURATION",
      .min = 100,
      .max = kHour,
-     .verbs = kReach | bit(Verb::kStop),
+     .verbs = kReach | kOnce | bit(Verb::kStop),
      .section = Section::kConnection,
      .help = Text{"time limit for one attempt to reach a host, extended while other hosts are still answering (default: 10s)"}},
     {.flag = Flag::kFanout,
@@ -267,7 +240,7 @@ constexpr FlagRow kFlags[] = {
      .metavar = "N",
      .min = 1,
      .max = kMostRanksPerHost,
-     .verbs = kReach,
+     .verbs = kReach | kOnce,
      .section = Section::kConnection,
      .help = Text{"number of simultaneous logins; lower it if a jump host drops connections"}},
     {.flag = Flag::kSshOption,
@@ -275,7 +248,7 @@ constexpr FlagRow kFlags[] = {
      .kind = ValueKind::kSshOption,
      .metavar = "NAME=VALUE",
      .repeatable = true,
-     .verbs = kReach | bit(Verb::kStop),
+     .verbs = kReach | kOnce | bit(Verb::kStop),
      .section = Section::kConnection,
      .help = Text{"pass an option to ssh -o, for example ProxyJump=bastion or Port=2222"}},
 
@@ -283,7 +256,7 @@ constexpr FlagRow kFlags[] = {
      .name = "log-dir",
      .kind = ValueKind::kDirectory,
      .metavar = "DIR",
-     .verbs = kJob | kLife,
+     .verbs = kJob | kLife | bit(Verb::kClean),
      .section = Section::kOutput,
      .help = Text{"directory of the runs: each run keeps its record and the logs of its ranks in a subdirectory (default: "
                   "~/.local/state/phalanx/runs)"}},
@@ -306,7 +279,7 @@ constexpr FlagRow kFlags[] = {
      .help = Text{"use colour (auto: on a terminal, unless NO_COLOR is set)"}},
     {.flag = Flag::kJson,
      .name = "json",
-     .verbs = kReach | bit(Verb::kPs) | bit(Verb::kWhy) | bit(Verb::kExplain),
+     .verbs = kReach | bit(Verb::kExec) | bit(Verb::kInspect) | bit(Verb::kPs) | bit(Verb::kWhy) | bit(Verb::kExplain),
      .section = Section::kOutput,
      .help = Text{"print the report as JSON on standard output"}},
     {.flag = Flag::kOnly,
@@ -361,7 +334,8 @@ constexpr FlagRow kFlags[] = {
 std::span<const FlagRow> flag_table() {
   static const std::vector<FlagRow> all = [] {
     std::vector<FlagRow> rows(std::begin(kFlags), std::end(kFlags));
-    for (std::span<const FlagRow> some : {measure_flags(), life_flags()}) rows.insert(rows.end() - 1, some.begin(), some.end());
+    for (std::span<const FlagRow> some : {environment_flags(), measure_flags(), life_flags()})
+      rows.insert(rows.end() - 1, some.begin(), some.end());
     return rows;
   }();
   return all;

@@ -7,6 +7,7 @@
 #include "cli/codes.h"
 #include "cli/flags/flag_value.h"
 #include "cli/flags/gpu_request.h"
+#include "cli/records/named_run.h"
 
 namespace phalanx::cli {
 namespace {
@@ -75,7 +76,7 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
     options.command = invocation.command;
     return take_hosts(invocation, 0, options);
   }
-  if (invocation.verb == Verb::kFit) return base::ok();  // its operand is a model (cli/verbs/fit.cc)
+  if (invocation.verb == Verb::kFit || invocation.verb == Verb::kClean) return base::ok();  // a model (cli/verbs/fit.cc), or nothing
   if (invocation.verb != Verb::kBench) {
     options.command = invocation.operands;
     return base::ok();
@@ -116,6 +117,8 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kMasterAddr: options.master_addr = value; break;
     case Flag::kMasterPort: options.master_port = int_value(value); break;
     case Flag::kNoStore: options.no_store = true; break;
+    case Flag::kName: options.name = value; break;
+    case Flag::kTimeout: options.timeout = duration_value(value); break;
     case Flag::kWorkdir: options.workdir = value; break;
     case Flag::kStall: options.stall.threshold = duration_value(value); break;
     case Flag::kOnStall: options.stall.action = on_stall_value(value); break;
@@ -149,24 +152,14 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kWatch: options.watch = duration_value(value); break;
     case Flag::kQuiet: options.quiet = true; break;
     case Flag::kVerbose: options.verbose = true; break;
-    case Flag::kParams:  // of fit: cli/verbs/fit.cc
-    case Flag::kGpuMemory:
-    case Flag::kSequence:
-    case Flag::kBatch:
-    case Flag::kAccumulate:
-    case Flag::kPrecision:
+    // Of single verbs, which read them themselves: fit, those of runs that are there (cli/records/runs.h), clean, report, help.
+    // clang-format off
+    case Flag::kParams: case Flag::kGpuMemory: case Flag::kSequence: case Flag::kBatch: case Flag::kAccumulate: case Flag::kPrecision:
     case Flag::kNoFlash:
-    case Flag::kFollow:  // of runs that are there: cli/records/runs.h
-    case Flag::kTail:
-    case Flag::kRank:
-    case Flag::kOnHost:
-    case Flag::kKill:
-    case Flag::kEveryRun:
-    case Flag::kReportFile:
-    case Flag::kAll:
-    case Flag::kMan:
-    case Flag::kMarkdown:
-    case Flag::kHelp: break;
+    case Flag::kFollow: case Flag::kTail: case Flag::kRank: case Flag::kOnHost: case Flag::kKill: case Flag::kAttempt: case Flag::kEveryRun:
+    case Flag::kYes: case Flag::kCacheOnly: case Flag::kCleanAll:
+    case Flag::kReportFile: case Flag::kAll: case Flag::kMan: case Flag::kMarkdown: case Flag::kHelp: break;
+      // clang-format on
   }
 }
 
@@ -179,11 +172,13 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   TRY(refuse_both(invocation, Flag::kDetach, Flag::kDryRun, "a dry run starts nothing that could be detached"));
   TRY(refuse_both(invocation, Flag::kDetach, Flag::kJson, "a detached run prints nothing"));
   TRY(refuse_both(invocation, Flag::kQuiet, Flag::kVerbose, "one asks for less, the other for more"));
-  bool starts = invocation.verb == Verb::kRun || invocation.verb == Verb::kPlan || invocation.verb == Verb::kTrain;
+  bool starts =
+      invocation.verb == Verb::kRun || invocation.verb == Verb::kPlan || invocation.verb == Verb::kTrain || invocation.verb == Verb::kExec;
   if (starts) TRY(check_command(invocation));
   RunOptions options;
   for (const GivenFlag& given : invocation.flags) apply(given, options);
   options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;
+  if (!options.name.empty()) TRY(check_run_name(options.name));
   TRY_ASSIGN(options.only, codes_or_prefixes(options.only));
   TRY(take_operands(invocation, options));
   if (options.preflight == job::Preflight::kOff && !options.gpus.interface.empty())

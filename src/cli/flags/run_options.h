@@ -44,6 +44,8 @@ struct RunOptions {
   std::vector<std::string> export_globs;                 // names of this machine's variables to pass on (base/glob.h)
   bool no_export = false;                                // pass on none but export_globs
 
+  std::string name;                                  // of the run; empty: none
+  std::optional<std::chrono::milliseconds> timeout;  // from the start of the verb; none: no limit
   std::string workdir;
   std::string log_dir;
   int64_t log_max = 1LL << 30;  // bytes of the log of a rank

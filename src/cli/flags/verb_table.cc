@@ -62,6 +62,30 @@ constexpr VerbRow kVerbs[] = {
           "of the run and the GPU memory they hold, and kills what is left. This also works when the launcher is dead. Without RUN, stops "
           "the only run that has not ended. Exits with code 3 if a process cannot be killed."},
      ""},
+    {Verb::kWait, "wait", Operands::kMixed, "[RUN...] [options]", Text{"wait until runs have ended, and exit with their exit code"},
+     Text{"Prints each run with its state and exit code when all have ended, and exits with the first exit code that is not 0. The runs "
+          "continue if this command is interrupted. RUN is an id, a prefix of it, its last four characters, a name, or latest (the "
+          "default)."},
+     ""},
+    {Verb::kInspect, "inspect", Operands::kMixed, "[RUN] [options]",
+     Text{"show the command, the plan of every rank, and the environment of a run"},
+     Text{"Prints, from the record of a run, its command and working directory, which rank ran where and why, the variables that each rank "
+          "was given, and the names of the variables that were passed on, by origin. RUN is an id, a prefix of it, its last four "
+          "characters, a name, or latest (the default)."},
+     "phalanx inspect\n"
+     "phalanx inspect --json"},
+    {Verb::kExec, "exec", Operands::kCommand, "[options] [--] command [arguments...]",
+     Text{"run a command once on every host and compare the results"},
+     Text{"Runs the command once per host, in the environment a rank would have, and prints what it printed; hosts with the same output "
+          "and exit code are shown together. Nothing is checked before and no run is recorded. The command starts on all hosts or on none. "
+          "Exits with 0 if all hosts did, otherwise with the first other exit code."},
+     "phalanx exec -H gpu01,gpu02 -- nvidia-smi -L\n"
+     "phalanx exec --hostfile hosts.txt -- sha256sum train.py"},
+    {Verb::kClean, "clean", Operands::kNone, "[options]", Text{"list or remove old builds, records of ended runs, and ssh connections"},
+     Text{"Lists what Phalanx has left on this machine: builds that were not used for two days, ended runs except the newest 20, and the "
+          "ssh connections kept for the next start. With --yes it removes them. With hosts, does the same for the builds in the cache of "
+          "each host. Only what is provably written by Phalanx for this user is listed or removed."},
+     "phalanx clean"},
     {Verb::kWhy, "why", Operands::kMixed, "[RUN] [options]", Text{"explain why a run ended, or what it is doing"},
      Text{"Prints the verdict with its evidence and the last events or, for a run that has not ended, what it is doing now. RUN is an id, "
           "a prefix of it, its last four characters, or latest (the default)."},

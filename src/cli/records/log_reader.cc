@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "logs/runs/run_list.h"
 #include "os/files.h"
@@ -53,8 +54,8 @@ base::Result<bool> same_file(const os::Fd& a, const os::Fd& b, const std::string
 }  // namespace
 
 LogReader::LogReader(view::Output& out, std::string folder, std::vector<std::string> hosts, std::vector<bool> wanted,
-                     std::optional<int64_t> tail, view::Controls controls)
-    : out_(out), folder_(std::move(folder)), tail_(tail), controls_(controls) {
+                     std::optional<int64_t> tail, view::Controls controls, std::optional<int64_t> attempt)
+    : out_(out), folder_(std::move(folder)), tail_(tail), controls_(controls), attempt_(attempt) {
   size_t host_number = 0;
   for (size_t r = 0; r < hosts.size(); ++r) {
     if (r > 0 && hosts[r] != hosts[r - 1]) ++host_number;
@@ -147,8 +148,26 @@ base::Status LogReader::read(Log& log) {
   }
 }
 
-void LogReader::show(const Log& log, std::string_view lines) {
-  view::append_prefixed(out_.buffer(), log.prefix, lines, controls_);
+// Each restart begins with a line of its own (cli/records/record.cc).
+std::string LogReader::of_attempt(Log& log, std::string_view lines) const {
+  constexpr std::string_view kRestart = "--- phalanx: restart ";
+  std::string kept;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size() - 1) + 1;
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(end);
+    if (line.starts_with(kRestart)) {
+      const std::string_view number = line.substr(kRestart.size(), line.find(',') - std::min(line.find(','), kRestart.size()));
+      if (auto restart = base::parse_int(number, 1, 1'000'000); restart.ok()) log.attempt = *restart;
+    }
+    if (log.attempt == *attempt_) kept += line;
+  }
+  return kept;
+}
+
+void LogReader::show(Log& log, std::string_view lines) {
+  const std::string kept = attempt_ ? of_attempt(log, lines) : "";
+  view::append_prefixed(out_.buffer(), log.prefix, attempt_ ? kept : lines, controls_);
   out_.pump();
   while (!out_.wants_more() && !out_.closed()) out_.drain(kPatience);
 }

@@ -15,9 +15,10 @@ namespace phalanx::cli {
 
 class LogReader {
  public:
-  // hosts: per rank; wanted: per rank. tail: lines of each log to begin with; none: all. The output must outlive the reader.
+  // hosts: per rank; wanted: per rank. tail: lines of each log to begin with; none: all. attempt: only lines of this one; none: of
+  // all. The output must outlive the reader.
   LogReader(view::Output& out, std::string folder, std::vector<std::string> hosts, std::vector<bool> wanted, std::optional<int64_t> tail,
-            view::Controls controls);
+            view::Controls controls, std::optional<int64_t> attempt = std::nullopt);
 
   // Shows what there is to the end of every log, rank by rank, waiting for our own reader. Half a line at the end of a log is kept for
   // the next call.
@@ -31,6 +32,7 @@ class LogReader {
  private:
   struct Log {
     int rank = 0;
+    int64_t attempt = 0;  // of the line that comes next
     std::string prefix;
     std::vector<os::Fd> files;  // to be read one after the other; the last one grows
     std::string half;           // a line without its end
@@ -41,12 +43,14 @@ class LogReader {
   base::Status open(Log& log);
   base::Status follow_turn(Log& log);
   base::Status read(Log& log);
-  void show(const Log& log, std::string_view lines);
+  void show(Log& log, std::string_view lines);
+  std::string of_attempt(Log& log, std::string_view lines) const;
 
   view::Output& out_;
   std::string folder_;
   std::optional<int64_t> tail_;
   view::Controls controls_;
+  std::optional<int64_t> attempt_;
   std::vector<Log> logs_;
 };
 

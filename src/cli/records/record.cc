@@ -8,6 +8,7 @@
 
 #include "cli/records/record_facts.h"
 #include "cli/records/record_life.h"
+#include "cli/records/record_plan.h"
 #include "job/findings_text.h"
 #include "job/stall_text.h"
 #include "os/clock.h"
@@ -196,6 +197,7 @@ void Record::opened(const job::Job& job, Json reach) {
 void Record::write(const job::State& state, const Json& end) {
   Json json = {{"schema", 1}, {"id", directory_.id()}, {"began", os::iso_time(began_wall_ns_)}};
   json.update(describe_plan(state));
+  add_given(state, json);
   json["attempt"] = attempt_;
   json["earlier_attempts"] = attempts_;
   json.update(reach_);
@@ -283,6 +285,8 @@ void Record::progress(int rank, const wire::RankProgress& progress) {
   if (rank >= 0 && static_cast<size_t>(rank) < ranks_.size()) ranks_[static_cast<size_t>(rank)].reports = true;
   progress_.add(seconds_in(), rank, progress);
 }
+
+void Record::shown_progress(int rank, const wire::RankProgress& progress) { progress_.add(seconds_in(), rank, progress); }
 
 void Record::note(const std::string& text) { directory_.event(os::wall_now_ns(), "note", {{"text", text}}); }
 

@@ -45,6 +45,7 @@ class Record {
   void restarting(const job::State& state, const job::Restarting& restarting);
   void output(const wire::Output& output);
   void progress(int rank, const wire::RankProgress& progress);
+  void shown_progress(int rank, const wire::RankProgress& progress);  // read from its lines (logs/line_progress.h)
   void event(const job::State& state, const job::Event& event);
   void note(const std::string& text);
   // As of logs::Removing.

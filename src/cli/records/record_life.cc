@@ -105,6 +105,7 @@ Json describe_reach(const job::Job& job, const RunOptions& options) {
                {"lease_ms", job.lease.count()},
                {"passed_on", describe_passed_on(job)},
                {"reach", {{"ssh_options", options.ssh_options}, {"hosts", std::move(hosts)}}}};
+  if (!options.name.empty()) json["name"] = options.name;
   return json;
 }
 

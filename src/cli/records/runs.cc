@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
+#include "cli/records/named_run.h"
 #include "logs/runs/run_directory.h"
 #include "machine/ranks/process_table.h"
 #include "os/clock.h"
@@ -57,7 +58,7 @@ base::Result<logs::Run> run_named(const Invocation& invocation) {
     return base::fail(ErrorKind::kUsage, fmt::format("{} takes one run", verb))
         .with_hint(fmt::format("phalanx {} {}", verb, base::shell_quote(invocation.operands[0])));
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
-  TRY_ASSIGN(logs::Run run, logs::find_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]));
+  TRY_ASSIGN(logs::Run run, find_named_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]));
   if (!run.ours) {
     std::string text =
         words::tr(language_here(), "phalanx: {} is not your run: everything in it may have been written by another user ({})\n", run.id,

@@ -47,7 +47,9 @@ struct Following {
     TRY_ASSIGN(std::vector<bool> wanted, wanted_ranks(invocation, hosts));
     std::optional<int64_t> tail;
     if (auto n = invocation.value(Flag::kTail)) tail = int_value(*n);
-    reader = std::make_unique<LogReader>(out, run.path, std::move(hosts), std::move(wanted), tail, controls);
+    std::optional<int64_t> attempt;
+    if (auto n = invocation.value(Flag::kAttempt)) attempt = int_value(*n);
+    reader = std::make_unique<LogReader>(out, run.path, std::move(hosts), std::move(wanted), tail, controls, attempt);
     return base::ok();
   }
   bool known() const { return !host_of_rank(run.record).empty(); }
@@ -79,6 +81,9 @@ base::Status follow(os::Loop& loop, Following& f) {
 }  // namespace
 
 base::Result<int> logs_verb(const Invocation& invocation) {
+  if (invocation.has(Flag::kAttempt) && (invocation.has(Flag::kTail) || invocation.has(Flag::kFollow)))
+    return base::fail(base::ErrorKind::kUsage, "--attempt cannot be combined with --tail or --follow: it shows a part of the log")
+        .with_hint("keep one of them");
   TRY_ASSIGN(logs::Run run, run_named(invocation));
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
   view::TerminalCapabilities around = surroundings_here(invocation);

@@ -66,6 +66,7 @@ view::RunRow row_of(const Listed& listed) {
   view::RunRow row;
   row.id = listed.run.id;
   row.state = state_word(listed.state);
+  row.name = base::get_string(listed.run.record, "name").value_or("");
   if (!listed.run.ours) row.owner = machine::user_name("", listed.run.owner);
   row.hosts = host_names(listed.run.record);
   row.ranks = base::get_int(listed.run.record, "world_size").value_or(0);
@@ -97,7 +98,7 @@ void warn_of_unreadable(const std::vector<Listed>& runs) {
 Json json_of(const Listed& listed) {
   const logs::Run& run = listed.run;
   Json json = {{"id", run.id}, {"state", listed.state}, {"path", run.path}, {"ours", run.ours}, {"hosts", host_names(run.record)}};
-  for (const char* key : {"world_size", "began", "ended", "verdict", "exit_code", "command", "launcher"})
+  for (const char* key : {"name", "world_size", "began", "ended", "verdict", "exit_code", "command", "launcher"})
     if (auto value = run.record.find(key); value != run.record.end()) json[key] = *value;
   if (listed.progress.is_object()) json["progress"] = listed.progress;
   if (listed.status.is_object()) json["phase"] = listed.status["phase"];

@@ -11,6 +11,7 @@
 #include "cli/make_job.h"
 #include "cli/records/check_memory.h"
 #include "cli/show.h"
+#include "job/narrate.h"
 #include "logs/runs/run_directory.h"
 #include "os/apart.h"
 #include "os/files.h"
@@ -83,8 +84,16 @@ base::Result<int> run_verb(const Invocation& invocation) {
 
   job::Runner runner(*loop, show.audience());
   show.on_stop([&runner](std::optional<os::milliseconds> grace, bool kill) { runner.stop(grace, kill); });
+  bool timed_out = false;
+  if (options.timeout)
+    loop->after(*options.timeout, [&] {
+      timed_out = true;
+      show.timed_out();
+      runner.stop(std::nullopt, false);
+    });
   if (parted.word.valid()) show.leave_when_started(std::move(parted.word), [&runner] { runner.ignore_hangup(); });
   TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
+  if (timed_out && verdict.kind == job::Verdict::Kind::kInterrupted) verdict.exit_code = job::kTimedOutCode;
   // Every rank has ended, every host has said that nothing is left.
 
   const int code = show.report(runner.state(), verdict);

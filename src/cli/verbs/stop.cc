@@ -12,6 +12,7 @@
 #include "cli/flags/verbs.h"
 #include "cli/launch.h"
 #include "cli/records/follower.h"
+#include "cli/records/named_run.h"
 #include "cli/records/record_life.h"
 #include "cli/records/run_events.h"
 #include "cli/records/runs.h"
@@ -182,7 +183,7 @@ base::Result<std::vector<logs::Run>> runs_to_stop(const Invocation& invocation) 
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
   std::vector<logs::Run> runs;
   for (const std::string& word : invocation.operands) {
-    TRY_ASSIGN(logs::Run run, logs::find_run(folder, word));
+    TRY_ASSIGN(logs::Run run, find_named_run(folder, word));
     runs.push_back(std::move(run));
   }
   if (!runs.empty()) return runs;

@@ -43,8 +43,6 @@ constexpr std::array kRows = {
     Row{"Operation timed out", "{0}: the host does not answer", "ssh -v {1} true"},
 };
 
-constexpr size_t kSocketNameBytes = 20;
-
 // No other connection to any host has it: hosts may share the folder that the program is copied to.
 std::string random_tag() {
   uint64_t number = 0;

@@ -29,6 +29,8 @@ class OpensshTransport : public Transport {
   OpensshOptions options_;
 };
 
+// Of the name of a socket in that folder: so many hex digits.
+inline constexpr size_t kSocketNameBytes = 20;
 // A folder for control sockets: owned by us, 0700, and short enough for a socket path (108 bytes with ssh's suffix).
 // Empty if none of $XDG_RUNTIME_DIR/phalanx, $XDG_CACHE_HOME/phalanx/ssh (default ~/.cache), /tmp/phalanx-ssh-<uid> will do.
 std::string control_folder();

@@ -19,6 +19,7 @@ struct RunRow {
   bool ended = false;
   std::string step, loss;  // "120/1000", "2.31"; may be empty
   std::string command;
+  std::string name;   // given by the user; no column where no run has one
   std::string owner;  // of another user's run; no column where every run is this user's
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/flags/exported_env.h"
+
 namespace phalanx::cli {
 namespace {
 
@@ -146,6 +148,23 @@ TEST(RunOptions, RefusesContradictionsAndNothingToDo) {
   EXPECT_EQ(read({"plan"}).error().hint, "phalanx plan [options] -- python train.py");
   EXPECT_EQ(read({"run", "", "x"}).error().message, "the command is an empty string");
   EXPECT_EQ(read({"train"}).error().message, "train needs a configuration");
+}
+
+// Without the checks nobody would look for the interface: the flag must not be ignored.
+TEST(RunOptions, AnInterfaceNeedsTheChecks) {
+  auto refused = read({"run", "--iface", "eth1", "--preflight", "off", "x"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "--iface and --preflight off cannot be combined: the checks choose the addresses");
+  EXPECT_TRUE(read({"run", "--iface", "eth1", "--preflight", "warn", "x"}).ok());
+}
+
+// A key such as WANDB_API_KEY travels unasked: the help says which names do.
+TEST(RunOptions, HelpListsEveryVariableThatIsPassedOnByDefault) {
+  std::string list;
+  for (std::string_view name : default_exports()) list += (list.empty() ? "" : ", ") + std::string(name);
+  const words::Text help = row(Flag::kExport).help;
+  EXPECT_TRUE(help.in(base::Language::kEnglish).ends_with(list)) << list;
+  EXPECT_TRUE(help.in(base::Language::kChinese).ends_with(list)) << list;
 }
 
 }  // namespace
