@@ -6,7 +6,7 @@
 #include "base/try.h"
 #include "base/unicode.h"
 #include "cli/flags/flag_value.h"
-#include "cli/flags/foreign_flags.h"
+#include "cli/flags/foreign_words.h"
 
 namespace phalanx::cli {
 namespace {
@@ -27,17 +27,19 @@ Error unknown_verb(std::string_view word) {
   std::vector<std::string> names;
   for (const VerbRow& verb : verb_table())
     if (!verb.hidden) names.emplace_back(verb.name);
+  auto foreign = advice_for_foreign_verb(word);
   auto near = base::closest(word, names);
   bool program = word.find_first_of("./") != std::string_view::npos || word.starts_with("python");
   return usage(fmt::format("{} is not a verb of phalanx", base::quote(word)),
-               near      ? fmt::format("did you mean phalanx {}?", *near)
+               foreign   ? *foreign
+               : near    ? fmt::format("did you mean phalanx {}?", *near)
                : program ? fmt::format("phalanx run -- {} ...", base::shell_quote(word))
                          : "phalanx help");
 }
 
 // What the user may have meant by a long flag this verb does not have.
 std::string flag_hint(const VerbRow& verb, std::string_view name) {
-  if (auto advice = advice_for_foreign_flag(name)) return *advice;
+  if (auto advice = advice_for_foreign_option(name)) return *advice;
   std::string dashed = base::replace_all(name, "_", "-");
   std::vector<std::string> names;
   for (const FlagRow& flag : flag_table()) {
@@ -118,8 +120,8 @@ class Reader {
   Status unknown_short(std::string_view word, size_t at) {
     std::string_view name = word.substr(1);
     size_t length = base::first_character(word.substr(at)).length;
-    auto advice = advice_for_foreign_flag(name);
-    if (!advice) advice = advice_for_foreign_flag(word.substr(at, length));
+    auto advice = advice_for_foreign_option(name);
+    if (!advice) advice = advice_for_foreign_option(word.substr(at, length));
     return usage(fmt::format("phalanx {} has no option -{}{}", verb_.name, base::printable(word.substr(at, length)),
                              name.size() > length ? fmt::format(" (in {})", base::quote(word)) : ""),
                  advice ? *advice : flag_hint(verb_, ""));
@@ -141,6 +143,8 @@ class Reader {
   Status add(const FlagRow& flag, std::string_view typed, std::string_view value) {
     if (flag.flag == Flag::kHelp) wants_help_ = true;
     if (flag.kind != ValueKind::kNone) TRY(check_value(flag, typed, value));
+    if (auto advice = advice_for_foreign_value(flag, typed, value))
+      return usage(fmt::format("{} {}: a variable, not a host", typed, base::quote(value)), *advice);
     for (const GivenFlag& before : invocation_.flags) {
       if (before.row != &flag || flag.repeatable) continue;
       std::string first = before.value.empty() ? before.typed : fmt::format("{} {}", before.typed, base::printable(before.value));
@@ -180,7 +184,7 @@ std::vector<std::string> Invocation::values(Flag flag) const {
 }
 
 Result<Invocation> parse_command_line(std::span<const std::string> args) {
-  if (args.empty()) return usage("no verb given", "phalanx run -- python train.py, or phalanx help");
+  if (args.empty()) return Invocation{};
   if (args[0] == "--help" || args[0] == "-h") return Invocation{};
   if (args[0] == "--version" || args[0] == "-V") return Invocation{Verb::kVersion, {}, {}, {}};
   const VerbRow* verb = find_verb(args[0]);

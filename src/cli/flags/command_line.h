@@ -34,7 +34,7 @@ struct Invocation {
   std::vector<std::string> values(Flag flag) const;
 };
 
-// `args` without argv[0]. "VERB --help" and "--help" become the verb help with the verb as operand; "--version" becomes
+// `args` without argv[0]. "VERB --help", "--help" and no word at all become the verb help with the verb as operand; "--version" becomes
 // the verb version.
 base::Result<Invocation> parse_command_line(std::span<const std::string> args);
 

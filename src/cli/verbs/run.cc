@@ -10,6 +10,7 @@
 #include "cli/launch.h"
 #include "cli/make_job.h"
 #include "cli/records/check_memory.h"
+#include "cli/script_word.h"
 #include "cli/show.h"
 #include "job/narrate.h"
 #include "logs/runs/run_directory.h"
@@ -57,6 +58,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
   if (invocation.verb == Verb::kTrain) put_engine_in_front(options);
   if (options.check_data) take_one_rank(options);
   TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
+  TRY(check_first_word(invocation, job.directory, os::environment_value("PATH")));
   const std::string slow = slow_start_text(options, cache_folder());
   std::optional<os::WaitNotice> notice(std::in_place, slow, kSlowStart);
   CheckMemory memory(job, options.reuse_checks);

@@ -145,7 +145,7 @@ TEST(CommandLine, TwiceIsAnErrorThatShowsBoth) {
 }
 
 TEST(CommandLine, VerbsAreKnown) {
-  EXPECT_EQ(refusal({}).message, "no verb given");
+  EXPECT_EQ(read({}).verb, Verb::kHelp);
   EXPECT_EQ(refusal({"rum"}).hint, "did you mean phalanx run?");
   EXPECT_EQ(refusal({"train.py"}).hint, "phalanx run -- train.py ...");
   EXPECT_EQ(refusal({"python", "train.py"}).hint, "phalanx run -- python ...");

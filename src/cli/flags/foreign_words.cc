@@ -1,0 +1,222 @@
+#include "cli/flags/foreign_words.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/unicode.h"
+
+namespace phalanx::cli {
+namespace {
+
+constexpr ForeignWord kVerbs[] = {
+    {"docker, kubectl, Slurm", "kill", "phalanx stop RUN, or phalanx stop --kill RUN without a grace period"},
+    {"Slurm, kubectl", "cancel", "phalanx stop RUN"},
+    {"Slurm", "scancel", "phalanx stop RUN"},
+    {"kubectl", "delete", "phalanx stop RUN for a run; phalanx clean for its files"},
+    {"docker", "rm", "phalanx clean"},
+    {"docker", "rmi", "phalanx clean"},
+    {"docker", "prune", "phalanx clean"},
+    {"docker", "system", "phalanx clean"},
+    {"uv, cargo", "cache", "phalanx clean"},
+    {"pip, apt", "uninstall", "phalanx clean --all, and remove the program itself"},
+    {"kubectl", "status", "phalanx ps"},
+    {"kubectl", "get", "phalanx ps"},
+    {"docker", "list", "phalanx ps"},
+    {"docker", "ls", "phalanx ps"},
+    {"docker", "container", "phalanx ps"},
+    {"kubectl", "jobs", "phalanx ps"},
+    {"Slurm", "squeue", "phalanx ps"},
+    {"Slurm", "sacct", "phalanx ps --all"},
+    {"Slurm", "sinfo", "phalanx check HOSTS"},
+    {"Slurm", "srun", "phalanx run -H HOSTS -- COMMAND"},
+    {"Slurm", "sbatch", "phalanx run --detach -H HOSTS -- COMMAND"},
+    {"Slurm", "submit", "phalanx run --detach -H HOSTS -- COMMAND"},
+    {"accelerate, torchrun", "launch", "phalanx run -- python train.py"},
+    {"docker", "start", "phalanx run -- COMMAND"},
+    {"docker", "create", "phalanx run -- COMMAND"},
+    {"kubectl", "apply", "phalanx run -- COMMAND"},
+    {"docker, kubectl", "restart", "phalanx run --max-restarts N -- COMMAND"},
+    {"kubectl", "rollout", "phalanx run --max-restarts N -- COMMAND"},
+    {"kubectl", "scale", "phalanx run --nnodes MIN:MAX -- COMMAND"},
+    {"kubectl", "cordon", "phalanx run --exclude HOST -- COMMAND"},
+    {"kubectl", "drain", "phalanx run --exclude HOST -- COMMAND"},
+    {"kubectl", "describe", "phalanx inspect RUN"},
+    {"docker", "info", "phalanx check HOSTS for hosts; phalanx inspect RUN for a run"},
+    {"kubectl", "cluster-info", "phalanx check HOSTS"},
+    {"docker", "show", "phalanx inspect RUN"},
+    {"docker, kubectl", "events", "phalanx why RUN"},
+    {"kubectl", "debug", "phalanx why RUN"},
+    {"", "diagnose", "phalanx why RUN for a run; phalanx explain FILE for a log"},
+    {"docker, kubectl", "stats", "phalanx ps"},
+    {"docker, kubectl", "top", "phalanx ps"},
+    {"", "tail", "phalanx logs --follow"},
+    {"docker", "rename", "phalanx run --name NAME -- COMMAND"},
+    {"kubectl", "label", "phalanx run --name NAME -- COMMAND"},
+    {"ssh", "ssh", "phalanx exec -H HOSTS -- COMMAND"},
+    {"pdsh", "pdsh", "phalanx exec -H HOSTS -- COMMAND"},
+    {"brew, flutter", "doctor", "phalanx check HOSTS"},
+    {"DeepSpeed", "ds_report", "phalanx check HOSTS"},
+    {"DeepSpeed", "ds_ssh", "phalanx exec -H HOSTS -- COMMAND"},
+    {"accelerate", "env", "phalanx check HOSTS; the variables of a job: phalanx plan -- COMMAND"},
+    {"accelerate", "test", "phalanx check HOSTS"},
+    {"accelerate", "config", "phalanx plan -H HOSTS -- COMMAND shows what is chosen; no configuration is needed"},
+    {"accelerate", "estimate-memory", "phalanx fit model/config.json"},
+    {"accelerate", "merge-weights", "phalanx-train merge"},
+    {"", "memory", "phalanx fit model/config.json"},
+    {"", "benchmark", "phalanx bench fabric HOSTS"},
+};
+
+constexpr std::string_view kNoRank = "omit it and run phalanx once, on one machine: phalanx numbers the hosts itself";
+constexpr std::string_view kNoRendezvous = "omit it: phalanx provides the store for the rendezvous";
+constexpr std::string_view kNoPython = "omit it: the command is started exactly as written";
+constexpr std::string_view kModule = "write the interpreter: -- python -m MODULE";
+constexpr std::string_view kElastic = "write --nnodes MIN:MAX";
+constexpr std::string_view kLogs = "omit it: the output of every rank is kept under --log-dir";
+constexpr std::string_view kRanks = "write --nproc-per-node N (ranks per host) or host:slots";
+constexpr std::string_view kRanksPerHost = "write --nproc-per-node N";
+constexpr std::string_view kOwnSetting = "set it in your program, or with --env ACCELERATE_...=VALUE";
+constexpr std::string_view kNoContainer = "omit it: the command runs on the host itself, with its files and users";
+
+// torchrun: torch/distributed/run.py; accelerate: commands/launch.py; DeepSpeed: deepspeed/launcher/runner.py; mpirun(1); pdsh(1);
+// docker run, docker logs; kubectl run, kubectl logs; srun(1).
+constexpr ForeignWord kOptions[] = {
+    {"torchrun, DeepSpeed", "node-rank", kNoRank},
+    {"accelerate", "machine-rank", kNoRank},
+    {"torchrun", "rdzv-backend", kNoRendezvous},
+    {"torchrun", "rdzv-endpoint", "write --master-addr ADDRESS and --master-port PORT, or omit it"},
+    {"torchrun", "rdzv-id", kNoRendezvous},
+    {"torchrun", "rdzv-conf", kNoRendezvous},
+    {"torchrun", "rdzv-timeout", kNoRendezvous},
+    {"torchrun", "standalone", "omit it: without hosts the job runs on this machine"},
+    {"torchrun", "monitor-interval", "omit it: phalanx notices the exit of a rank at once"},
+    {"torchrun", "start-method", "omit it: every rank is a separate program"},
+    {"torchrun", "role", "omit it: there is only one role"},
+    {"torchrun, accelerate, DeepSpeed", "module", kModule},
+    {"torchrun, accelerate", "m", kModule},
+    {"torchrun, accelerate, DeepSpeed", "no-python", kNoPython},
+    {"torchrun", "run-path", kNoPython},
+    {"torchrun", "redirects", kLogs},
+    {"torchrun", "r", kLogs},
+    {"torchrun", "tee", kLogs},
+    {"torchrun, docker", "t", kLogs},
+    {"torchrun", "logs-specs", kLogs},
+    {"DeepSpeed", "enable-each-rank-log", "write --log-dir DIR"},
+    {"torchrun", "local-ranks-filter", "omit it: identical lines of several ranks are folded (--fold)"},
+    {"torchrun", "local-addr", "omit it, or write --master-addr ADDRESS"},
+    {"torchrun", "nprocs", kRanksPerHost},
+    {"torchrun", "nproc", kRanksPerHost},
+    {"torchrun", "processes", kRanksPerHost},
+    {"torchrun", "nodes", "write --nnodes N"},
+    {"torchrun", "hosts-file", "write --hostfile FILE"},
+    {"accelerate", "num-processes", "write --nproc-per-node N: the ranks of one host, not of all hosts"},
+    {"accelerate", "num-machines", "write --nnodes N"},
+    {"accelerate", "main-process-ip", "write --master-addr ADDRESS, or omit it"},
+    {"accelerate", "main-process-port", "write --master-port PORT, or omit it"},
+    {"accelerate", "multi-gpu", "omit it: there is one rank per GPU unless --nproc-per-node says otherwise"},
+    {"accelerate", "cpu", "write --nproc-per-node N"},
+    {"accelerate", "gpu-ids", "write --gpus HOST:INDEX,..."},
+    {"accelerate", "same-network", "omit it: phalanx tests how the hosts reach each other"},
+    {"accelerate", "mixed-precision", kOwnSetting},
+    {"accelerate", "dynamo-backend", kOwnSetting},
+    {"accelerate", "use-deepspeed", kOwnSetting},
+    {"accelerate", "use-fsdp", kOwnSetting},
+    {"accelerate", "gradient-accumulation-steps", kOwnSetting},
+    {"accelerate", "config-file", "write it in the command: -- accelerate launch --config_file FILE ..., or use --env"},
+    {"accelerate", "deepspeed-hostfile", "write --hostfile FILE"},
+    {"accelerate", "num-cpu-threads-per-process", "write --env OMP_NUM_THREADS=N"},
+    {"accelerate", "debug", "write --verbose"},
+    {"DeepSpeed", "force-multi", "omit it: one host and many hosts are started the same way"},
+    {"DeepSpeed", "no-ssh", kNoRank},
+    {"DeepSpeed", "no-ssh-check", "omit it: an unreachable host is an error"},
+    {"DeepSpeed", "ssh-port", "write --ssh-option Port=PORT, or HOST port=PORT in the hostfile"},
+    {"DeepSpeed", "launcher", "omit it: phalanx reaches the hosts over ssh"},
+    {"DeepSpeed", "launcher-args", "write --ssh-option NAME=VALUE"},
+    {"DeepSpeed", "no-local-rank", "omit it: the local rank is passed only in the environment (LOCAL_RANK)"},
+    {"DeepSpeed", "save-pid", "omit it: the record of the run is under --log-dir"},
+    {"DeepSpeed", "elastic-training", kElastic},
+    {"DeepSpeed", "min-elastic-nodes", kElastic},
+    {"DeepSpeed", "max-elastic-nodes", kElastic},
+    {"DeepSpeed", "bind-cores-to-rank", "omit it: ranks are bound to CPUs near their GPUs"},
+    {"DeepSpeed", "bind-core-list", "omit it: ranks are bound to CPUs near their GPUs"},
+    {"DeepSpeed", "autotuning", "use phalanx fit model/config.json for the memory"},
+    {"DeepSpeed", "venv-script", "activate the environment before phalanx run: it is used on every host"},
+    {"mpirun", "np", kRanks},
+    {"mpirun", "n", kRanks},
+    {"Slurm", "ntasks", kRanks},
+    {"Slurm", "ntasks-per-node", kRanksPerHost},
+    {"Slurm", "gpus-per-node", "write --gpus N"},
+    {"Slurm", "gres", "write --gpus N"},
+    {"Slurm", "nodelist", "write --hosts HOST,..."},
+    {"Slurm", "time", "write --timeout DURATION"},
+    {"Slurm", "job-name", "write --name NAME"},
+    {"Slurm", "partition", "omit it: phalanx uses the hosts that you name"},
+    {"mpirun", "x", "write --env NAME=VALUE, or --export NAME for this machine's value"},
+    {"mpirun", "wdir", "write --workdir DIR"},
+    {"mpirun", "f", "write --hostfile FILE"},
+    {"mpirun", "mca", "set the variable instead: --env NAME=VALUE"},
+    {"pdsh, docker", "w", "write --hosts HOST,... for hosts, --workdir DIR for a directory"},
+    {"docker", "rm", "omit it: nothing is left on the hosts after a run"},
+    {"docker", "it", "omit it: the output is shown here"},
+    {"docker", "interactive", "omit it: ranks have no standard input"},
+    {"docker", "tty", "omit it: the output is shown here"},
+    {"docker", "volume", kNoContainer},
+    {"docker", "mount", kNoContainer},
+    {"docker", "privileged", kNoContainer},
+    {"docker", "entrypoint", kNoContainer},
+    {"docker", "ipc", kNoContainer},
+    {"docker", "shm-size", "omit it: phalanx check shows the size of /dev/shm on every host"},
+    {"docker", "ulimit", "omit it: phalanx check shows the limits of every host"},
+    {"docker, kubectl", "image", kNoContainer},
+    {"docker", "user", "write user@host in --hosts"},
+    {"docker", "u", "write user@host in --hosts"},
+    {"docker", "network", "write --iface NAME"},
+    {"docker", "net", "write --iface NAME"},
+    {"docker", "hostname", "write --hosts HOST,..."},
+    {"docker", "publish", "omit it: the ranks use the network of their host"},
+    {"docker", "restart", "write --max-restarts N"},
+    {"docker, kubectl", "stop-timeout", "write --grace DURATION"},
+    {"docker, kubectl", "grace-period", "write --grace DURATION"},
+    {"docker", "label", "write --name NAME"},
+    {"docker, kubectl", "labels", "write --name NAME"},
+    {"docker", "log-driver", "write --log-dir DIR"},
+    {"docker", "log-opt", "write --log-max SIZE"},
+    {"docker, kubectl", "since", "write --tail N"},
+    {"kubectl", "previous", "write --attempt N"},
+    {"kubectl", "p", "write --attempt N"},
+    {"kubectl", "container", "write --rank R"},
+    {"kubectl", "replicas", "write --nproc-per-node N for ranks, --nnodes N for hosts"},
+    {"kubectl", "namespace", "omit it: phalanx ps lists your runs of this machine"},
+    {"kubectl", "all-namespaces", "write --all"},
+    {"kubectl", "now", "write --kill"},
+    {"kubectl", "force", "write --kill"},
+    {"docker", "signal", "omit it: SIGTERM, then SIGKILL after --grace"},
+    {"docker, kubectl", "format", "write --json"},
+    {"kubectl", "output-format", "write --json"},
+    {"docker", "no-trunc", "write --json"},
+};
+
+std::optional<std::string> advice_in(std::span<const ForeignWord> table, std::string_view word) {
+  for (const ForeignWord& row : table)
+    if (row.word == word) return std::string(row.advice);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::span<const ForeignWord> foreign_verbs() { return kVerbs; }
+std::span<const ForeignWord> foreign_options() { return kOptions; }
+
+std::optional<std::string> advice_for_foreign_verb(std::string_view word) { return advice_in(kVerbs, word); }
+
+std::optional<std::string> advice_for_foreign_option(std::string_view name) {
+  return advice_in(kOptions, base::replace_all(name, "_", "-"));
+}
+
+std::optional<std::string> advice_for_foreign_value(const FlagRow& flag, std::string_view typed, std::string_view value) {
+  if (flag.flag != Flag::kExclude || typed != "-e") return std::nullopt;
+  const size_t equals = value.find('=');
+  if (equals == 0 || equals == std::string_view::npos) return std::nullopt;  // no name of a host has this character
+  return fmt::format("write --env {}; -e is --exclude", base::shell_quote(base::printable(value)));
+}
+
+}  // namespace phalanx::cli

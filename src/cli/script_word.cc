@@ -1,0 +1,46 @@
+#include "cli/script_word.h"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/unicode.h"
+#include "os/files.h"
+#include "os/program.h"
+
+namespace phalanx::cli {
+namespace {
+
+// `phalanx run -H h1,h2 -- ` as it was typed.
+std::string typed_line(const Invocation& invocation) {
+  std::string line = fmt::format("phalanx {}", row(invocation.verb).name);
+  for (const GivenFlag& given : invocation.flags) {
+    line += " " + given.typed;
+    if (given.row->kind != ValueKind::kNone) line += " " + base::shell_quote(given.value);
+  }
+  return line + " -- ";
+}
+
+}  // namespace
+
+base::Status check_first_word(const Invocation& invocation, const std::string& folder, const std::string& path) {
+  if (invocation.verb != Verb::kRun && invocation.verb != Verb::kPlan) return base::ok();
+  const std::string& word = invocation.operands[0];
+  auto refuse = [&](std::string message, const std::string& command) {
+    return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(typed_line(invocation) + command);
+  };
+  const size_t blank = word.find(' ');
+  if (!word.ends_with(".py") && blank == std::string::npos) return base::ok();
+  const std::string file = word[0] == '/' ? word : folder + "/" + word;
+  const bool program = os::find_program(word, path, folder).ok();
+  if (word.ends_with(".py") && !program && os::exists(file) && ::access(file.c_str(), X_OK) != 0)
+    return refuse(fmt::format("{} is a Python script, not a program", base::quote(word)),
+                  "python " + base::shell_quote(invocation.operands));
+  if (invocation.operands.size() == 1 && blank != std::string::npos && !program && !os::exists(file) &&
+      os::find_program(word.substr(0, blank), path, folder).ok())
+    return refuse(fmt::format("{} is one word: the command stands in quotes", base::quote(word)), base::printable(word));
+  return base::ok();
+}
+
+}  // namespace phalanx::cli

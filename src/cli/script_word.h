@@ -1,0 +1,13 @@
+// What a torchrun user types first: `phalanx run train.py`, where torchrun adds the interpreter and phalanx does not.
+#pragma once
+
+#include "base/result.h"
+#include "cli/flags/command_line.h"
+
+namespace phalanx::cli {
+
+// Error kUsage, with the whole command line to type instead: the command's first word is a script in `folder` that no host could start as
+// a program (train.py without a path), or a whole command in quotes ("python train.py"). path: as in PATH.
+base::Status check_first_word(const Invocation& invocation, const std::string& folder, const std::string& path);
+
+}  // namespace phalanx::cli
