@@ -243,7 +243,15 @@ Understood read_launch(const std::vector<std::string>& all) {
     read_options(rest.subspan(rest[1] == "model" ? 2 : 1), line, {});
   } else if (name == "phalanx-train") {
     line.launcher = name;
-    if (!rest.empty()) line.program = rest[0], line.arguments.assign(rest.begin() + 1, rest.end());
+    auto config =
+        std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); });
+    if (config == rest.end())
+      config = std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return !word.starts_with('-'); });
+    if (config != rest.end()) {  // behind options such as --check-data
+      line.program = *config;
+      line.arguments.assign(rest.begin(), config);
+      line.arguments.insert(line.arguments.end(), config + 1, rest.end());
+    }
   } else if (one_of(name, {"bash", "sh", "zsh", "dash", "ksh"})) {
     read_shell_start(rest, out);
   } else if (words[0].find('/') != std::string::npos || name.ends_with(".sh") || name.ends_with(".py")) {

@@ -51,6 +51,8 @@ std::string path_role(std::string_view whole) {
                                      {"ref_model", "input"},
                                      {"tokenizer_name", "input"},
                                      {"corpus", "input"},
+                                     {"data", "input"},
+                                     {"dataset", "input"},
                                      {"validation", ""},
                                      {"config_path", ""},
                                      {"config_file", ""},
@@ -81,7 +83,8 @@ std::string path_role(std::string_view whole) {
 bool takes_hub_id(std::string_view whole) {
   std::string key = last_part(whole);
   return ends(key, {"_or_path", "model_path", "tokenizer_name", "tokenizer_path", "ref_model", "reward_model", "model"}) ||
-         key == "resume_from_checkpoint" || key == "resume" || key == "load" || key == "data_path" || key == "dataset_path";
+         key == "resume_from_checkpoint" || key == "resume" || key == "load" || key == "data_path" || key == "dataset_path" ||
+         key == "data" || key == "dataset";
 }
 
 bool looks_like_path(const std::string& value) {

@@ -54,6 +54,26 @@ std::string paths(const CommandFacts& f) {
   return text;
 }
 
+TEST_F(Command, TheDataThatOptionsName) {
+  write("/home/train/work/train.py", "import torch\n");
+  EXPECT_EQ(role(read({"python3", "train.py", "--data", "/home/me/nope/data.bin"}), "/home/me/nope/data.bin"), "input");
+  EXPECT_EQ(paths(read({"python3", "train.py", "--data", "cifar10", "--dataset", "org/name"})), "") << "names, not paths";
+}
+
+// --check-data of `phalanx train`, and the options of the engine, stand before the configuration.
+TEST_F(Command, TheEnginesConfigurationBehindItsOptions) {
+  write("/home/train/work/first.yaml", "data:\n  path: /data/tokens\n");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"--check-data"}, {"--check-data", "--threads", "4"}}) {
+    std::vector<std::string> argv = {"phalanx-train"};
+    argv.insert(argv.end(), options.begin(), options.end());
+    argv.insert(argv.end(), {"first.yaml", "train.steps=3"});
+    CommandFacts f = read(argv);
+    ASSERT_EQ(f.files.size(), 1u);
+    EXPECT_EQ(f.files[0].path, "/home/train/work/first.yaml");
+    EXPECT_TRUE(f.files[0].exists);
+  }
+}
+
 TEST_F(Command, APythonScriptAndTheFilesItsOptionsName) {
   write("/home/train/work/train.py", "import torch\n");
   write("/home/train/work/models/llama/config.json", "{}");
