@@ -28,12 +28,19 @@ base::Error usage(std::string message, std::string hint) {
   return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
 }
 
+// No code has a point in its name: a file was meant.
+base::Error missing_file(const std::string& word) {
+  return base::fail(base::ErrorKind::kConfig, fmt::format("file not found: {}", base::quote(word)))
+      .with_hint("phalanx explain FILE for a log, phalanx explain latest for the last run, phalanx explain --all for the codes");
+}
+
 // A code, or the beginning of a group's codes: "net" is "NET-".
 base::Result<std::string> page(const std::string& word, base::Language language, size_t columns) {
   if (const codes::Code* code = codes::find(word)) return view::explain_page(*code, language, columns);
   std::string prefix = to_code(word);
   if (!prefix.ends_with('-')) prefix += '-';
   std::string list = view::explain_list(prefix, language, columns);
+  if (list.empty() && word.find('.') != std::string::npos) return missing_file(word);
   if (list.empty()) return unknown_code(word);
   return list;
 }
@@ -47,7 +54,7 @@ base::Error mixed(const std::string& word, const std::string& log) {
   if (is_code(word))
     return usage(fmt::format("{} is a code and {} is a log: explain accepts only one kind at a time", base::quote(word), base::quote(log)),
                  "run phalanx explain once for each");
-  return base::fail(base::ErrorKind::kConfig, fmt::format("file not found: {}", base::quote(word)));
+  return missing_file(word);
 }
 
 }  // namespace

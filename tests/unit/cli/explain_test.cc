@@ -86,6 +86,7 @@ TEST_F(ExplainLogs, WhatIsRefused) {
   EXPECT_NE(explain({"--all", "--json"}).error.message.find("--json is for logs"), std::string::npos);
   EXPECT_NE(explain({"-", "-"}).error.message.find("only once"), std::string::npos);
   EXPECT_NE(explain({"no-such-word"}).error.message.find("unknown code"), std::string::npos);
+  EXPECT_EQ(explain({"nofile.log"}).error.message, "file not found: \"nofile.log\"");
 }
 
 TEST_F(ExplainLogs, CodesOfBothCatalogues) {
