@@ -193,6 +193,17 @@ TEST_F(RunOnHosts, TheStoreIsOnTheHostOfRankZero) {
       << outcome;
 }
 
+TEST_F(RunOnHosts, ATakenMasterPortLeadsToWhoHoldsIt) {
+  start();
+  say("h1",
+      "setsid sh -c 'cd /tmp; python3 -m http.server --bind :: 29511 > /tmp/http.log 2>&1 &'; "
+      "for i in $(seq 100); do ss -ltn | grep -q :29511 && exit 0; sleep 0.05; done; exit 1");
+  Outcome outcome = run_now({"-H", "h1,h2", "--preflight", "off", "--master-port", "29511", "--", "true"});
+  EXPECT_NE(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.err, "ssh h1 ss -ltnp sport = :29511, then choose another --master-port");
+  EXPECT_HAS(say("h1", "ss -ltnp sport = :29511"), "python3");
+}
+
 TEST_F(RunOnHosts, HostsCanBeNamedByTheirIpv6Addresses) {
   start();
   const std::string reach = "bash -c 'exec 3<>/dev/tcp/'$MASTER_ADDR/$MASTER_PORT && echo rank $RANK reaches $MASTER_ADDR";

@@ -102,6 +102,10 @@ void AttemptStep::try_next_address(size_t h, const base::Error& error) {
                                              ", where rank 0 runs");
     s.first_reach_error->hint =
         "phalanx run --master-addr ADDRESS …   (an address of " + job.hosts[0].target.name + " that every host can reach)";
+    if (h == 0 && job.master_port != 0)  // its own port, which another process may hold
+      s.first_reach_error->hint =
+          fmt::format("ssh {} ss -ltnp sport = :{}, then choose another --master-port, or omit it for any free port",
+                      job.hosts[0].target.name, job.master_port);
   }
   if (++s.address < s.addresses.size()) {
     s.phase = Phase::kPreparing;
