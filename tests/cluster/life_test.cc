@@ -107,9 +107,11 @@ TEST_F(Life, TheSshSessionOfTheUserEnds) {
   ASSERT_TRUE(session.wait_output("code=0", 20s)) << session.out();
   session.signal_group(SIGKILL);
   ASSERT_TRUE(session.wait(5s));
-  say("h1", "printf 'echo after the session\\n' > /tmp/tell-0");
   auto logs = cluster().start_on("h1", {.argv = typed({"logs", "-f"})});
   ASSERT_TRUE(logs.ok());
+  // Told before it listens, it would read a plain file to its end, and the run would be over.
+  ASSERT_TRUE(logs->wait_output("[h1:0] rank 0 ready", 10s)) << logs->out() << logs->err();
+  say("h1", "printf 'echo after the session\\n' > /tmp/tell-0");
   EXPECT_TRUE(logs->wait_output("[h1:0] after the session", 10s)) << logs->out() << logs->err();
   Outcome stopped = phalanx({"stop"}, 30s, "h1");
   EXPECT_EQ(stopped.exit_code, 0) << stopped;
