@@ -17,15 +17,19 @@
 namespace phalanx::logs {
 namespace {
 
+constexpr int64_t kPart = 1'000'000'000 / 256;
+
+// The first two hex digits are the 256ths of the second: runs of one second sort as they began. The others are random.
 std::string new_id(int64_t wall_ns) {
   time_t seconds = static_cast<time_t>(wall_ns / 1'000'000'000);
+  const int64_t part = wall_ns % 1'000'000'000 / kPart;
   tm local{};
   ::localtime_r(&seconds, &local);
   char date[32];
   std::strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &local);
-  uint16_t random = 0;
-  if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) random = static_cast<uint16_t>(::getpid());
-  return fmt::format("{}-{:04x}", date, random);
+  uint8_t random = 0;
+  if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) random = static_cast<uint8_t>(::getpid());
+  return fmt::format("{}-{:02x}{:02x}", date, part, random);
 }
 
 // A link is replaced by renaming another over it: at no moment is there none.
@@ -79,7 +83,7 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
   if (base::Status made = os::make_folders(base, 0700); !made.ok()) return failed(std::move(made).error());
   std::string id, path;
   for (int attempt = 0;; ++attempt) {
-    id = new_id(wall_ns);
+    id = new_id(wall_ns + attempt * kPart);
     path = base + "/" + id;
     if (without_interruption([&] { return ::mkdir(path.c_str(), 0700); }) == 0) break;
     if (errno != EEXIST || attempt == 1000) return failed(base::system_error("mkdir", path));

@@ -7,7 +7,7 @@
 //     ranks/<rank>.log              logs/runs/rank_log.h
 //   <state>/phalanx/runs/latest     link to the newest <id>
 //
-// Folders are 0700 and files 0600. The id is local time and four random hex digits, 20261121-073102-a3f9.
+// Folders are 0700 and files 0600. The id is local time, 256ths of a second and a random byte, 20261121-073102-a3f9.
 #pragma once
 
 #include <string>

@@ -55,6 +55,17 @@ TEST_F(RunDirectoryTest, APrivateFolderWithALinkToTheLatest) {
   EXPECT_EQ(fs::read_symlink(base_ + "/a/b/latest"), next->id());
 }
 
+TEST_F(RunDirectoryTest, RunsOfOneSecondSortAsTheyBegan) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  std::string before;
+  for (int64_t part : {0, 4, 8, 500, 996}) {
+    auto run = RunDirectory::create(base_, 1'790'000'000 * kSecond + part * 1'000'000);
+    ASSERT_TRUE(run.ok());
+    EXPECT_LT(before, run->id());
+    before = run->id();
+  }
+}
+
 TEST_F(RunDirectoryTest, ManyInTheSameSecondDiffer) {
   std::set<std::string> ids;
   int64_t now = os::wall_now_ns();
