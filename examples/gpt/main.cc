@@ -81,8 +81,10 @@ base::Status each_span(const parallel::DataParallel& parallel, const optim::Opti
   return base::ok();
 }
 
-// Every rank copies what it owns; threads write the shards side by side. No collective: nothing here can run into a timeout.
-base::Status save(checkpoint::Saver& saver, const parallel::DataParallel& parallel, const optim::Optimizer& optimizer, base::Json state) {
+// Every rank copies what it owns; threads write the shards side by side. If the save before is still being written, all ranks wait for it.
+base::Status save(comm::Group& group, checkpoint::Saver& saver, const parallel::DataParallel& parallel, const optim::Optimizer& optimizer,
+                  base::Json state) {
+  checkpoint::wait_together(group, &saver);
   checkpoint::SaveRequest request;
   request.step = optimizer.steps_done;
   request.common_state = std::move(state);
@@ -223,8 +225,9 @@ base::Status run(const Arguments& arguments) {
   }
 
   if (saver && adamw.steps_done > began) {
-    PHALANX_TRY(save(*saver, *parallel, adamw, {{"data", loader->state()}, {"scaler", precision.scaler.state()}}));
-    while (auto outcome = saver->wait()) {
+    PHALANX_TRY(save(*group, *saver, *parallel, adamw, {{"data", loader->state()}, {"scaler", precision.scaler.state()}}));
+    checkpoint::wait_together(*group, saver.get());
+    while (auto outcome = saver->poll()) {
       PHALANX_TRY(std::move(outcome->status));
       if (group->rank() == 0 && !outcome->path.empty()) std::printf("saved %s\n", outcome->path.c_str());
     }

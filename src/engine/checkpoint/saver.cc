@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -61,6 +62,11 @@ Saver::~Saver() {
 bool Saver::busy() {
   std::lock_guard lock(mutex_);
   return task_.has_value();
+}
+
+bool Saver::idle_within(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [&] { return !task_; });
 }
 
 std::optional<SaveOutcome> Saver::poll() {
@@ -166,6 +172,17 @@ base::Status Saver::write(const SaveId& id, const SaveRequest& request, SaveOutc
   outcome.trouble = finished.trouble;
   outcome.removals.insert(outcome.removals.end(), finished.removals.begin(), finished.removals.end());
   return base::ok();
+}
+
+void wait_together(comm::Group& group, Saver* saver) {
+  constexpr std::chrono::milliseconds kPatience{100};
+  if (group.world() == 1) return;
+  for (int64_t writing = 1; writing > 0;) {
+    const int64_t mine = saver && !saver->idle_within(kPatience) ? 1 : 0;
+    at::Tensor all = at::full({1}, mine, at::TensorOptions().dtype(at::kLong).device(group.device()));
+    group.all_reduce(all, comm::Reduction::kMax, "the writers of checkpoints");
+    writing = all.item<int64_t>();
+  }
 }
 
 }  // namespace phalanx::engine::checkpoint

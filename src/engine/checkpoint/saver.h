@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "engine/checkpoint/sharded.h"
+#include "engine/comm/group.h"
 
 namespace phalanx::engine::checkpoint {
 
@@ -73,6 +74,8 @@ class Saver {
   // this save fails on all ranks. Failures of the writing come by poll() and wait(); none harms an earlier checkpoint.
   base::Status save(SaveRequest request);
   bool busy();
+  // Waits until nothing is being written, at most for so long. False: something still is.
+  bool idle_within(std::chrono::milliseconds patience);
   // The outcome of the oldest save that has ended and was not told yet; wait() waits for the one under way. nullopt: there is none.
   std::optional<SaveOutcome> poll();
   std::optional<SaveOutcome> wait();
@@ -101,5 +104,10 @@ class Saver {
   bool ending_ = false;
   std::thread thread_;
 };
+
+// Returns when no rank of the group writes any more. Collective. A rank that waited for its own writer alone, which waits for the shards of
+// all ranks, would not notice that one of them has exited; this throws comm::PeerExited then, as every operation of the group does.
+// saver: null at a rank that has none.
+void wait_together(comm::Group& group, Saver* saver);
 
 }  // namespace phalanx::engine::checkpoint

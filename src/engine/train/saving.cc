@@ -175,6 +175,7 @@ base::Status Saving::save(parallel::DataParallel& parallel, const optim::Optimiz
                           const std::optional<checkpoint::Best>& best) {
   if (asked_step_ == optimizer.steps_done) return base::ok();
   asked_step_ = optimizer.steps_done;
+  if (!gathered_) checkpoint::wait_together(group_, saver_.get());
   checkpoint::SaveRequest request;
   request.step = optimizer.steps_done;
   state["step"] = optimizer.steps_done;
@@ -213,6 +214,7 @@ void Saving::poll() {
 
 base::Status Saving::finish() {
   base::Status last = base::ok();
+  if (!gathered_) checkpoint::wait_together(group_, saver_.get());
   while (saver_) {
     auto outcome = saver_->wait();
     if (!outcome) break;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,7 +13,9 @@
 #include <latch>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
+#include "comm/processes.h"
 #include "os/clock.h"
 #include "pieces.h"
 #include "ranks.h"
@@ -22,6 +25,7 @@ using namespace phalanx;
 namespace {
 
 using namespace engine::checkpoint;
+namespace comm = engine::comm;
 using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 
@@ -137,6 +141,39 @@ TEST(Saver, ARankThatNeverComesIsNamed) {
   auto outcome = first->wait();
   EXPECT_EQ(outcome->status.error().kind, base::ErrorKind::kTimeout);
   EXPECT_NE(outcome->status.error().render().find("rank(s) 1 did not arrive"), std::string::npos) << outcome->status.error().render();
+}
+
+// The writers of rank 0 and 2 have nothing to do with rank 1's death but to wait for its shard.
+TEST(Saver, ARankThatIsKilledWhileItWritesIsNoticedByThoseWhoWaitForIt) {
+  ranks::TempFolder folder;
+  constexpr int kWorld = 3;
+  processes::Processes ranks(kWorld, {}, [&](comm::Group& group) {
+    const int rank = group.rank();
+    std::unique_ptr<Saver> saver;
+    for (const bool turn : {rank == 0, rank != 0}) {
+      if (turn)
+        saver = open_saver(folder.path(), rank, kWorld, {.stage = [rank](std::string_view stage) {
+                             if (rank == 1 && stage == "shard-sync") ::pause();
+                           }});
+      group.barrier("opened", milliseconds(20'000));
+    }
+    if (!saver->save(request(1, rank, kWorld)).ok()) throw std::runtime_error("not saved");
+    wait_together(group, saver.get());
+  });
+  ranks.wait_for_start(kWorld);
+  const auto shards_of_the_others = [&] {
+    size_t count = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path())) count += entry.path().extension() == ".safetensors";
+    return count;
+  };
+  for (int i = 0; i < 1000 && shards_of_the_others() < 2; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(ranks.end_of(0, milliseconds(300)), -1) << "it waits";
+  ranks.kill_rank(1);
+  for (const int rank : {0, 2}) {
+    const int status = ranks.end_of(rank, milliseconds(10'000));
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == processes::kThrew) << "rank " << rank << " status " << status;
+    EXPECT_NE(ranks.said(rank).find("rank 1 has exited"), std::string::npos) << ranks.said(rank);
+  }
 }
 
 TEST(Saver, EndingGivesUpTheWait) {

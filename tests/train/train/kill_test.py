@@ -98,6 +98,16 @@ def joined(errors):
     return "batch:" in errors[0].read_text()
 
 
+def stacks(rank, process):
+    """Where the threads of a rank that hangs are."""
+    try:
+        debugger = subprocess.run(["gdb", "-p", str(process.pid), "-batch", "-ex", "thread apply all backtrace 25"], text=True, timeout=60,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return f"rank {rank}:\n{debugger.stdout[-20000:]}\n"
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        return f"rank {rank}: no stacks: {failure}\n"
+
+
 def one_kill(config, out, world, rng):
     """Starts, kills, and returns the time the other ranks took to notice."""
     errors = [out.with_name(f"{out.name}-stderr-{rank}") for rank in range(world)]
@@ -122,9 +132,10 @@ def one_kill(config, out, world, rng):
         try:
             process.wait(timeout=30)
         except subprocess.TimeoutExpired:
+            where = "".join(stacks(other, one) for other, one in enumerate(ranks) if one.poll() is None)
             for other in ranks:
                 other.kill()
-            raise AssertionError(f"rank {rank} of {world} hangs after rank {victim} was killed:\n{errors[rank].read_text()}")
+            raise AssertionError(f"rank {rank} of {world} hangs after rank {victim} was killed:\n{errors[rank].read_text()}\n{where}")
         assert process.returncode != 0, "nobody can have finished"
         if noticeable and rank != victim:
             assert "error: " in errors[rank].read_text(), f"rank {rank} did not say why it ended:\n{errors[rank].read_text()}"
