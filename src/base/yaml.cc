@@ -7,6 +7,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <exception>
@@ -14,11 +15,14 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "base/try.h"
+#include "base/unicode.h"
 
 namespace phalanx::base {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxTreeDepth = 8;
 constexpr size_t kMaxValues = 100'000;
 
 struct Refused : std::exception {
@@ -186,6 +190,93 @@ class Builder : public YAML::EventHandler {
   size_t values_ = 0;
 };
 
+// The tree of parse_yaml_tree.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::string_view text, YamlNode& out) : text_(text), out_(out) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { add(mark, YamlNode::Kind::kNull, ""); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { throw Refused(mark, "aliases (*name) are not supported here"); }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    refuse_extras(mark, tag, anchor);
+    if (tag == "!") refuse_open_quote(mark);
+    if (value.find('\0') != std::string::npos) throw Refused(mark, "the value contains a zero byte");
+    if (value == "<<" && tag == "?") throw Refused(mark, "merge keys (<<) are not supported here");
+    add(mark, YamlNode::Kind::kText, value);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    refuse_extras(mark, tag, anchor);
+    open(mark, YamlNode::Kind::kList);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    refuse_extras(mark, tag, anchor);
+    open(mark, YamlNode::Kind::kMap);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Level {
+    YamlNode node;
+    std::set<std::string> names;
+  };
+
+  static void refuse_extras(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    if (anchor) throw Refused(mark, "anchors (&name) are not supported here");
+    if (!tag.empty() && tag != "?" && tag != "!") throw Refused(mark, "tags (!name) are not supported here");
+  }
+  // yaml-cpp takes the end of the text for the closing quote, so one that was forgotten would swallow the rest of the file.
+  void refuse_open_quote(const YAML::Mark& mark) const {
+    const size_t begin = mark.pos < 0 ? text_.size() : static_cast<size_t>(mark.pos);
+    if (begin >= text_.size() || (text_[begin] != '\'' && text_[begin] != '"')) return;  // a block: | or >
+    for (size_t i = begin + 1; i < text_.size(); ++i) {
+      const bool escape = text_[begin] == '"' ? text_[i] == '\\' : text_[i] == '\'' && text_.substr(i + 1, 1) == "'";
+      if (escape) ++i;
+      else if (text_[i] == text_[begin]) return;
+    }
+    throw Refused(mark, "the quote is not closed");
+  }
+  static bool wants_key(const YamlNode& node) { return node.kind == YamlNode::Kind::kMap && node.keys.size() == node.items.size(); }
+
+  YamlNode place(const YAML::Mark& mark, YamlNode::Kind kind, std::string text) {
+    if (++values_ > kMaxValues) throw Refused(mark, fmt::format("more than {} values", kMaxValues));
+    return {kind, std::move(text), mark.line + 1, mark.column + 1, {}, {}};
+  }
+  void add(const YAML::Mark& mark, YamlNode::Kind kind, std::string text) {
+    YamlNode node = place(mark, kind, std::move(text));
+    if (levels_.empty()) {
+      out_ = std::move(node);
+      return;
+    }
+    Level& level = levels_.back();
+    if (!wants_key(level.node)) {
+      level.node.items.push_back(std::move(node));
+      return;
+    }
+    if (node.kind != YamlNode::Kind::kText) throw Refused(mark, "a key is missing before ':'");
+    if (!level.names.insert(node.text).second) throw Refused(mark, fmt::format("{} is given twice", quote(node.text, 60)));
+    level.node.keys.push_back(std::move(node));
+  }
+  void open(const YAML::Mark& mark, YamlNode::Kind kind) {
+    if (levels_.size() >= kMaxTreeDepth) throw Refused(mark, fmt::format("nested deeper than {} levels", kMaxTreeDepth));
+    if (!levels_.empty() && wants_key(levels_.back().node)) throw Refused(mark, "a key must be one word");
+    levels_.push_back({place(mark, kind, ""), {}});
+  }
+  void close() {
+    YamlNode node = std::move(levels_.back().node);
+    levels_.pop_back();
+    if (levels_.empty()) out_ = std::move(node);
+    else levels_.back().node.items.push_back(std::move(node));
+  }
+
+  std::string_view text_;
+  YamlNode& out_;
+  std::vector<Level> levels_;
+  size_t values_ = 0;
+};
+
 // Whether a second document begins. yaml-cpp 0.7's reader of many documents can loop for ever on broken input, so it is not asked.
 bool second_document(std::string_view text) {
   bool content = false;
@@ -204,22 +295,47 @@ Error at(const YAML::Mark& mark, std::string_view what) {
   return fail(ErrorKind::kConfig, fmt::format("line {}, column {}: {}", mark.line + 1, mark.column + 1, line));
 }
 
-}  // namespace
+size_t count_lines(std::string_view text) { return 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
-Result<Yaml> parse_yaml(std::string_view text, size_t max_bytes) {
+Status read_document(std::string_view text, size_t max_bytes, YAML::EventHandler& handler) {
   if (text.size() > max_bytes)
     return fail(ErrorKind::kConfig, fmt::format("YAML of {} bytes is larger than the limit of {}", text.size(), max_bytes));
-  Yaml result;
-  result.more_documents = second_document(text);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    Builder builder(result);
-    parser.HandleNextDocument(builder);
-    return result;
+    parser.HandleNextDocument(handler);
+    return ok();
   } catch (const Refused& refused) { return at(refused.mark, refused.message); } catch (const YAML::Exception& failure) {
     return at(failure.mark, failure.msg);
   } catch (const std::exception& failure) { return fail(ErrorKind::kConfig, failure.what()); }
+}
+
+}  // namespace
+
+Result<Yaml> parse_yaml(std::string_view text, size_t max_bytes) {
+  Yaml result;
+  Builder builder(result);
+  TRY(read_document(text, max_bytes, builder));
+  result.more_documents = second_document(text);
+  return result;
+}
+
+Result<YamlNode> parse_yaml_tree(std::string_view text, size_t max_bytes) {
+  // yaml-cpp would end the text at a zero byte, or take it for UTF-16.
+  if (size_t zero = text.substr(0, max_bytes).find('\0'); zero != std::string_view::npos)
+    return fail(ErrorKind::kConfig, fmt::format("line {}: a zero byte: this is no text in UTF-8", count_lines(text.substr(0, zero))));
+  if (text.size() <= max_bytes && !is_utf8(text)) {
+    int number = 0;
+    for (std::string_view line : split_lines(text)) {
+      ++number;
+      if (!is_utf8(line)) return fail(ErrorKind::kConfig, fmt::format("line {}: this is no text in UTF-8", number));
+    }
+  }
+  YamlNode root;
+  TreeBuilder builder(text, root);
+  TRY(read_document(text, max_bytes, builder));
+  if (second_document(text)) return fail(ErrorKind::kConfig, "there is a second document (after '---'); one is expected");
+  return root;
 }
 
 }  // namespace phalanx::base

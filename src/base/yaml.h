@@ -25,4 +25,20 @@ struct Yaml {
 // 1e-4 and .inf numbers; all else, and everything quoted, text. Merge keys (<<) are merged. Error: kConfig "line 3, column 5: …".
 Result<Yaml> parse_yaml(std::string_view text, size_t max_bytes = 1 << 20);
 
+// A tree of what is written, for files whose every error names its place: words as they stand ("1.10" and "yes" stay what they are), places
+// for keys and values alike.
+struct YamlNode {
+  enum class Kind { kNull, kText, kList, kMap };
+  Kind kind = Kind::kNull;  // kNull: a plain null or ~, or nothing
+  std::string text;         // of kText
+  int line = 1;             // both from 1
+  int column = 1;
+  std::vector<YamlNode> keys;   // of kMap: each kText, no two alike
+  std::vector<YamlNode> items;  // of kList, and of kMap beside `keys`
+};
+
+// Stricter than parse_yaml: UTF-8, one document, at most 8 levels and 100,000 values; no anchors, aliases, merge keys, tags, zero bytes,
+// keys given twice or quotes left open. Error: kConfig "line 3, column 5: …", "line 3: …", or without a place if the whole text is refused.
+Result<YamlNode> parse_yaml_tree(std::string_view text, size_t max_bytes = 1 << 20);
+
 }  // namespace phalanx::base

@@ -96,5 +96,33 @@ TEST(Yaml, EmptyAndManyDocuments) {
   EXPECT_EQ(two->value["a"], 1);
 }
 
+TEST(YamlTree, WordsAsTheyStandWithTheirPlaces) {
+  auto root = parse_yaml_tree("# c\na: 1.10\nb:\n  - yes\n  - {c: '0x1f'}\nd: ~\n");
+  ASSERT_TRUE(root.ok()) << root.error().message;
+  ASSERT_EQ(root->keys.size(), 3u);
+  EXPECT_EQ(root->items[0].text, "1.10");
+  EXPECT_EQ(root->items[1].items[0].text, "yes");
+  EXPECT_EQ(root->items[1].items[0].line, 4);
+  EXPECT_EQ(root->items[1].items[0].column, 5);
+  EXPECT_EQ(root->items[1].items[1].keys[0].text, "c");
+  EXPECT_EQ(root->items[1].items[1].items[0].text, "0x1f");
+  EXPECT_EQ(root->items[2].kind, YamlNode::Kind::kNull);
+  EXPECT_EQ(parse_yaml_tree("")->kind, YamlNode::Kind::kNull);
+}
+
+TEST(YamlTree, RefusesWhatParseYamlTolerates) {
+  auto refusal = [](std::string_view text) {
+    auto root = parse_yaml_tree(text);
+    return root.ok() ? "none" : root.error().message;
+  };
+  EXPECT_EQ(refusal("a: 1\na: 2\n"), "line 2, column 1: \"a\" is given twice");
+  EXPECT_EQ(refusal("a: &b 1\n"), "line 1, column 4: anchors (&name) are not supported here");
+  EXPECT_EQ(refusal("a: !!int 1\n"), "line 1, column 4: tags (!name) are not supported here");
+  EXPECT_EQ(refusal("a: 1\nb: 'x\nc: 2\n"), "line 2, column 4: the quote is not closed");
+  EXPECT_EQ(refusal("a: 1\n---\nb: 2\n"), "there is a second document (after '---'); one is expected");
+  EXPECT_EQ(refusal(std::string_view("a: 1\n\0", 6)), "line 2: a zero byte: this is no text in UTF-8");
+  EXPECT_EQ(refusal("a: [[[[[[[[[x]]]]]]]]]"), "line 1, column 11: nested deeper than 8 levels");
+}
+
 }  // namespace
 }  // namespace phalanx::base
