@@ -55,7 +55,7 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
   base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
   std::vector<hosts::Target> stale;
   for (const doctor::Finding& finding : runner.state().survey.examination.findings)
-    if (finding.row->code.starts_with("LIM-") && finding.row->severity != doctor::Severity::kNote)
+    if (!finding.accepted && finding.row->code.starts_with("LIM-") && finding.row->severity != doctor::Severity::kNote)
       for (size_t h : finding.hosts)
         if (const hosts::Target& target = runner.state().job.hosts[h].target; !target.destination.empty()) stale.push_back(target);
   auto forget = [&] {

@@ -55,9 +55,14 @@ Examination examine(const Situation& situation, const std::vector<std::string>& 
   }
   std::stable_sort(result.findings.begin(), result.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.row->severity < b.row->severity; });
-  for (const Finding& f : result.findings)
-    ++(f.row->severity == Severity::kError ? result.errors : f.row->severity == Severity::kWarning ? result.warnings : result.notes);
+  count_again(result);
   return result;
+}
+
+void count_again(Examination& e) {
+  e.errors = e.warnings = e.notes = 0;
+  for (const Finding& f : e.findings)
+    if (!f.accepted) ++(f.row->severity == Severity::kError ? e.errors : f.row->severity == Severity::kWarning ? e.warnings : e.notes);
 }
 
 std::vector<Camp> camps(const Situation& situation, const std::function<std::optional<std::string>(const HostView&)>& key) {

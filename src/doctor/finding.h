@@ -22,6 +22,7 @@ struct Finding {
   Words evidence;             // what was seen, with values: "eth0 192.169.20.14/24; the others are in 192.168.20.0/24"
   std::string fix;            // one command that can be typed as printed; empty: the row's
   std::string where;          // host on which to type it; empty: here, or on each of the hosts
+  bool accepted = false;      // by the user (doctor/accepted.h): listed, but no reason to refuse or to warn
 };
 
 }  // namespace phalanx::doctor

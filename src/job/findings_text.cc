@@ -43,7 +43,7 @@ std::string fix_of(const State&, const doctor::Finding& finding, Language langua
 std::vector<base::Error> found_errors(const State& state, Language language) {
   std::vector<base::Error> out;
   for (const doctor::Finding& finding : state.survey.examination.findings) {
-    if (finding.row->severity != doctor::Severity::kError) continue;
+    if (finding.accepted || finding.row->severity != doctor::Severity::kError) continue;
     base::Error error = base::fail(base::ErrorKind::kUnfit, headline(state, finding, language));
     error.cause = finding.evidence.in(language);
     error.context.push_back(tr(language, "checking before the start: {}", finding.row->code));
@@ -58,7 +58,7 @@ std::string concerns(const State& state, size_t from, Language language) {
   int count = 0;
   const std::vector<doctor::Finding>& findings = state.survey.examination.findings;
   for (const doctor::Finding& finding : std::span(findings).subspan(std::min(from, findings.size()))) {
-    if (finding.row->severity == doctor::Severity::kNote) continue;
+    if (finding.accepted || finding.row->severity == doctor::Severity::kNote) continue;
     ++count;
     text += fmt::format("\n  {}  {}", finding.row->code, headline(state, finding, language));
     if (const std::string& evidence = finding.evidence.in(language); !evidence.empty()) text += ": " + evidence;

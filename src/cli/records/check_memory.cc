@@ -43,6 +43,7 @@ std::string key_of(const job::Job& job) {
   for (const auto& [name, value] : job.set) add("set", name + "=" + value);
   for (const std::string& name : job.unset) add("unset", name);
   for (const std::string& path : job.paths) add("path", path);
+  for (const doctor::Acceptance& one : job.accepted) add("accepted", fmt::format("{} {}", one.code, fmt::join(one.hosts, ",")));
   add("interface", job.wish.interface);
   add("gpus", std::to_string(job.wish.count.value_or(-1)));
   for (const auto& [host, list] : job.wish.lists) add("gpu", fmt::format("{} {}", host, fmt::join(list, ",")));

@@ -77,7 +77,10 @@ class Check {
       if (state.hosts[h].refusal) round.situation.hosts[h].error = state.hosts[h].refusal->message;
     }
     // Where no plan can be made the supervisor ends before it examines; what is wrong is asked here all the same.
-    if (verdict.kind != job::Verdict::Kind::kChecked) round.examination = doctor::examine(round.situation, job_.only);
+    if (verdict.kind != job::Verdict::Kind::kChecked) {
+      round.examination = doctor::examine(round.situation, job_.only);
+      doctor::accept(round.situation, job_.accepted, round.examination);
+    }
     style_.columns = around_.out_terminal ? std::max(view::terminal_columns(STDOUT_FILENO), kNarrowest) : kColumnsOffTerminal;
     view::Output out(*loop, STDOUT_FILENO);
     out.buffer() = text(state, round);

@@ -20,7 +20,7 @@ constexpr int kUnfitCode = 3;
 std::vector<size_t> blamed(const doctor::Examination& examination, size_t hosts) {
   std::vector<size_t> list;
   for (const doctor::Finding& finding : examination.findings) {
-    if (finding.row->severity != doctor::Severity::kError) continue;
+    if (finding.accepted || finding.row->severity != doctor::Severity::kError) continue;
     if (finding.hosts.empty()) return {};
     list.insert(list.end(), finding.hosts.begin(), finding.hosts.end());
   }

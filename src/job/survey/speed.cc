@@ -30,11 +30,13 @@ void SurveyStep::end_speed() {
   c.situation.mesh = std::move(c.mesh);
   stop_listening();
   doctor::Examination late = doctor::examine(c.situation, measured_codes());
+  doctor::accept(c.situation, job.accepted, late);
   size_t told = c.examination.findings.size();
   std::move(late.findings.begin(), late.findings.end(), std::back_inserter(c.examination.findings));
   c.examination.errors += late.errors;
   c.examination.warnings += late.warnings;
   c.examination.notes += late.notes;
+  c.examination.accepted += late.accepted;
   if (late.errors + late.warnings > 0) tell(Concerns{told});
 }
 

@@ -209,6 +209,7 @@ void SurveyStep::place(const std::optional<Plan>& plan) {
 
 void SurveyStep::examine() {
   c.examination = doctor::examine(c.situation, job.only);
+  doctor::accept(c.situation, job.accepted, c.examination);
   c.examined = true;
   c.examined_at = now;
 }

@@ -27,6 +27,7 @@ using words::tr;
 constexpr size_t kWidestNames = 40;
 constexpr size_t kNarrowestCommand = 40;
 constexpr size_t kLongestEvidence = 2000;
+constexpr Text kAccepted{"accepted##finding"};
 
 Look look_of(Severity severity) {
   return severity == Severity::kError ? Look::kError : severity == Severity::kWarning ? Look::kWarning : Look::kNote;
@@ -38,6 +39,7 @@ class Findings {
     for (Severity s : {Severity::kError, Severity::kWarning, Severity::kNote})
       indent_ = std::max(indent_, base::display_width(severity_name(s).in(style.language)) + 2);
     indent_ = std::max(indent_, base::display_width(unreachable()) + 2);
+    indent_ = std::max(indent_, base::display_width(kAccepted.in(style.language)) + 2);
   }
 
   void host_without_facts(size_t host) {
@@ -50,7 +52,9 @@ class Findings {
   // Findings of one row, one after the other.
   void code(const std::vector<const Finding*>& findings) {
     const doctor::Row& row = *findings[0]->row;
-    head(std::string(severity_name(row.severity).in(style_.language)), look_of(row.severity),
+    const bool accepted = findings[0]->accepted;
+    const std::string word(accepted ? kAccepted.in(style_.language) : severity_name(row.severity).in(style_.language));
+    head(word, accepted ? Look::kNote : look_of(row.severity),
          fmt::format("{}{}{}", row.code, colon(), row.page().title.in(style_.language)));
     std::set<std::string> said;
     for (const Finding* finding : findings) {
@@ -58,10 +62,10 @@ class Findings {
       if (!finding->hosts.empty() && situation_.hosts.size() > 1)
         evidence = name_hosts(situation_, finding->hosts, style_) + std::string(colon()) + evidence;
       line(evidence);
-      fix(*finding, said);
+      if (!accepted) fix(*finding, said);
     }
     // Notes need nothing done.
-    if (said.empty() && row.severity != Severity::kNote) advice(row);
+    if (!accepted && said.empty() && row.severity != Severity::kNote) advice(row);
   }
 
   std::string take() { return page_.take(); }
@@ -136,7 +140,9 @@ std::string check_findings(const doctor::Situation& situation, const doctor::Exa
   for (size_t i = 0; i < examination.findings.size();) {
     std::vector<const Finding*> same;
     const doctor::Row* row = examination.findings[i].row;
-    for (; i < examination.findings.size() && examination.findings[i].row == row; ++i) same.push_back(&examination.findings[i]);
+    const bool accepted = examination.findings[i].accepted;
+    auto alike = [&](const Finding& finding) { return finding.row == row && finding.accepted == accepted; };
+    for (; i < examination.findings.size() && alike(examination.findings[i]); ++i) same.push_back(&examination.findings[i]);
     out.code(same);
   }
   return out.take();
@@ -155,6 +161,7 @@ std::string check_closing(const doctor::Situation& situation, const doctor::Exam
   count(examination.errors, Text{"error##count"}, Text{"errors"});
   count(examination.warnings, Text{"warning##count"}, Text{"warnings"});
   count(examination.notes, Text{"note##count"}, Text{"notes"});
+  if (examination.accepted > 0) parts.push_back(tr(language, "{} accepted", examination.accepted));
   size_t hosts = situation.hosts.size();
   std::string text;
   if (parts.empty()) {

@@ -42,6 +42,7 @@ base::Json finding_json(const doctor::Situation& situation, const doctor::Findin
   for (size_t h : finding.hosts) hosts.push_back(situation.hosts[h].name);
   return {{"code", finding.row->code},
           {"severity", severity_key(finding.row->severity)},
+          {"accepted", finding.accepted},
           {"hosts", std::move(hosts)},
           {"title", finding.row->page().title.english},
           {"evidence", finding.evidence.english},
@@ -79,6 +80,7 @@ base::Json check_json(const doctor::Situation& situation, const doctor::Examinat
   json["errors"] = examination.errors;
   json["warnings"] = examination.warnings;
   json["notes"] = examination.notes;
+  json["accepted"] = examination.accepted;
   json["findings"] = base::Json::array();
   for (const doctor::Finding& finding : examination.findings) json["findings"].push_back(finding_json(situation, finding));
   json["hosts"] = base::Json::array();

@@ -78,6 +78,7 @@ TEST_F(CheckMemoryFile, WhatIsKeptComesBackForTheSameJobOnly) {
            [](job::Job& j) { j.hosts.push_back(j.hosts[0]); },
            [](job::Job& j) { j.wish.interface = "eth1"; },
            [](job::Job& j) { j.rule = job::RanksRule::kCpu; },
+           [](job::Job& j) { j.accepted = {{"FS-SHM-SMALL", {}}}; },
        }) {
     job::Job other = job();
     change(other);

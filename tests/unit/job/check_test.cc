@@ -225,6 +225,31 @@ TEST(Checks, FirewallsAreReadOnlyWhereALinkFails) {
   for (const auto& [host, probe] : check.sent<wire::Probe>()) EXPECT_TRUE(probe.firewall) << "`check` asks at once";
 }
 
+// The user knows better: an accepted error stops nothing and is not told, and the run starts.
+TEST(Checks, AnAcceptedErrorIsNoReasonToRefuse) {
+  auto refused = [](const std::vector<doctor::Acceptance>& accepted) {
+    Job job = checked(false);
+    job.accepted = accepted;
+    Checking s({1, 1}, std::move(job));
+    s.probe_all();
+    s.answer_listens();
+    s.answer_dials([](size_t from, wire::DialedLink& link) {
+      if (from == 1) link.outcome = wire::LinkOutcome::kTimeout;
+    });
+    for (size_t h : {0, 1}) s.say(h, probed(facts_of(h)));  // their firewalls are asked for
+    if (s.sent<wire::Prepare>().empty()) return s.state.survey.examination.findings[0].row->code;
+    EXPECT_EQ(s.state.survey.examination.errors, 0);
+    EXPECT_GE(s.state.survey.examination.accepted, 1);
+    EXPECT_TRUE(s.told<Concerns>().empty());
+    return std::string_view("started");
+  };
+  const std::string code(refused({}));
+  ASSERT_NE(code, "started");
+  EXPECT_EQ(refused({{code, {"h1", "h2"}}}), "started");
+  EXPECT_EQ(refused({{code, {}}}), "started");
+  EXPECT_EQ(refused({{"FS-SHM-SMALL", {}}}), code);
+}
+
 TEST(Checks, WhatAHostIsSentDoesNotGrowWithTheNumberOfHosts) {
   Checking s(std::vector<int>(200, 1), checked(false));
   auto probes = s.sent<wire::Probe>();

@@ -11,6 +11,7 @@
 #include "base/json_fields.h"
 #include "base/text.h"
 #include "base/unicode.h"
+#include "doctor/accepted.h"
 #include "situations.h"
 #include "view/check/changes.h"
 #include "view/check/layout.h"
@@ -176,6 +177,23 @@ TEST(CheckView, OddHostsAreMarkedAndNotOnlyColoured) {
     for (size_t at = text.find(kOddMark); at != std::string::npos; at = text.find(kOddMark, at + 1)) ++marks;
     EXPECT_EQ(marks, 5u) << text;  // GPUs, driver, InfiniBand, /dev/shm, clock
   }
+}
+
+TEST(CheckView, AcceptedFindingsAreListedLastAndCountedApart) {
+  Examination e = three(8);
+  doctor::accept(odd_one_of_eight(), {{"RDZV-PORT-TAKEN", {}}, {"FS-SHM-SMALL", {"gpu01"}}}, e);
+  const std::string text = check_text(odd_one_of_eight(), e, style(120));
+  EXPECT_NE(text.find("\naccepted   RDZV-PORT-TAKEN: "), std::string::npos) << text;
+  EXPECT_NE(text.find("\nwarning    FS-SHM-SMALL: "), std::string::npos) << text;
+  EXPECT_LT(text.find("TIME-ZONE-DIFFERS"), text.find("accepted "));
+  EXPECT_EQ(text.find("kill 4242\n"), std::string::npos) << "what is accepted needs no fix";
+  EXPECT_NE(text.find("1 warning, 1 note, 2 accepted"), std::string::npos) << text;
+  const base::Json json = check_json(odd_one_of_eight(), e);
+  EXPECT_EQ(json["errors"], 0);
+  EXPECT_EQ(json["accepted"], 2);
+  EXPECT_EQ(json["findings"][0]["accepted"], false);
+  EXPECT_EQ(json["findings"][2]["accepted"], true);
+  EXPECT_EQ(json["findings"][2]["severity"], "error");
 }
 
 TEST(CheckView, ColourChangesNothingButColour) {
