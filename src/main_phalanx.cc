@@ -10,6 +10,7 @@
 #include "agent/guard.h"
 #include "cli/agent_image.h"
 #include "cli/flags/verbs.h"
+#include "cli/project/project.h"
 #include "os/descriptor_limit.h"
 
 using namespace phalanx;
@@ -33,6 +34,7 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
     case cli::Verb::kInspect: return cli::inspect_verb(invocation);
     case cli::Verb::kExec: return cli::exec_verb(invocation);
     case cli::Verb::kClean: return cli::clean_verb(invocation);
+    case cli::Verb::kConfig: return cli::config_verb(invocation);
     case cli::Verb::kWhy: return cli::why_verb(invocation);
     case cli::Verb::kReport: return cli::report_verb(invocation);
     case cli::Verb::kHelp: return cli::help_verb(invocation);
@@ -60,6 +62,8 @@ int main(int argc, char** argv) {
   os::raise_descriptor_limit();
   base::Result<cli::Invocation> invocation = cli::parse_command_line(args);
   if (!invocation.ok()) return report(invocation.error());
+  base::Status project = cli::use_project(*invocation);
+  if (!project.ok()) return report(project.error());
   base::Result<int> code = dispatch(*invocation);
   return code.ok() ? *code : report(code.error());
 }

@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unicode.h"
 #include "codes/code.h"
 #include "doctor/catalogue.h"
+#include "hosts/lists/host_list.h"
 
 namespace phalanx::cli {
 namespace {
@@ -54,6 +56,21 @@ base::Error unknown_code(std::string_view word) {
     hint += "?";
   }
   return base::fail(base::ErrorKind::kUsage, fmt::format("unknown code {}", base::quote(word))).with_hint(std::move(hint));
+}
+
+base::Result<doctor::Acceptance> acceptance(std::string_view text) {
+  const size_t at = text.find('@');
+  doctor::Acceptance out{to_code(base::trim(text.substr(0, at))), {}};
+  const std::vector<const doctor::Row*> rows = doctor::catalogue();
+  if (std::none_of(rows.begin(), rows.end(), [&](const doctor::Row* row) { return row->code == out.code; })) {
+    base::Error error = unknown_code(base::trim(text.substr(0, at)));
+    if (codes::find(out.code)) error = base::fail(base::ErrorKind::kUsage, fmt::format("{} is not a finding of the checks", out.code));
+    return std::move(error).within("reading the codes to accept");
+  }
+  if (at == std::string_view::npos) return out;
+  TRY_ASSIGN(const hosts::HostList hosts, hosts::parse_host_argument(text.substr(at + 1), "the hosts of " + out.code));
+  for (const hosts::HostSpec& host : hosts) out.hosts.push_back(host.name);
+  return out;
 }
 
 base::Result<std::vector<std::string>> codes_or_prefixes(const std::vector<std::string>& words) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "doctor/accepted.h"
 
 namespace phalanx::cli {
 
@@ -14,6 +15,9 @@ std::string to_code(std::string_view word);
 
 // "NET-MTU,ib-" → {"NET-MTU", "IB-"}: codes, or the beginnings of codes. Error (kUsage): one that begins no code.
 base::Result<std::vector<std::string>> codes_or_prefixes(const std::vector<std::string>& words);
+
+// "FS-SHM-SMALL", "NET-MTU@gpu[01-04],gpu07": a finding to accept. Error (kUsage): no code of a check, or a malformed list of hosts.
+base::Result<doctor::Acceptance> acceptance(std::string_view text);
 
 // Of what a check finds, then of what breaks a run.
 std::vector<std::string_view> every_code();

@@ -124,6 +124,18 @@ void carry_python_environment(const Here& here, job::Job& job) {
     if (std::string v = value(name); !v.empty()) add(job, {{name, v}}, kFromPython);
 }
 
+base::Status add_file(const std::string& path, job::Job& job) {
+  base::Result<std::string> text = os::read_file(path, kEnvFileBytes);
+  if (!text.ok()) {
+    base::Error error = std::move(text).error();
+    error.kind = base::ErrorKind::kConfig;
+    return std::move(error).within("reading --env-file");
+  }
+  TRY_ASSIGN(wire::Variables more, parse_env_file(*text, path));
+  add(job, more, "--env-file " + path);
+  return base::ok();
+}
+
 base::Status collect_variables(const RunOptions& options, const Here& here, job::Job& job) {
   if (!options.no_export) carry_python_environment(here, job);
   for (const auto& [name, value] : job.set) job.exported.push_back(name);
@@ -132,18 +144,14 @@ base::Status collect_variables(const RunOptions& options, const Here& here, job:
     for (const auto& [name, value] : by_default) job.exported.push_back(name);
     add(job, by_default, kFromHere);
   }
-  TRY_ASSIGN(wire::Variables exported, select_exports(here.environment, {options.export_globs, false}));
+  const std::string project = "project file " + options.project.file;
+  TRY_ASSIGN(wire::Variables exported, select_exports(here.environment, {options.project_export_globs, false}));
+  add(job, exported, project);
+  for (const std::string& path : options.project_env_files) TRY(add_file(path, job));
+  add(job, options.project_env, project);
+  TRY_ASSIGN(exported, select_exports(here.environment, {options.export_globs, false}));
   add(job, exported, kFromExport);
-  for (const std::string& path : options.env_files) {
-    base::Result<std::string> text = os::read_file(path, kEnvFileBytes);
-    if (!text.ok()) {
-      base::Error error = std::move(text).error();
-      error.kind = base::ErrorKind::kConfig;
-      return std::move(error).within("reading --env-file");
-    }
-    TRY_ASSIGN(wire::Variables more, parse_env_file(*text, path));
-    add(job, more, "--env-file " + path);
-  }
+  for (const std::string& path : options.env_files) TRY(add_file(path, job));
   add(job, options.env, kFromEnv);
   job.unset = stale_variables();
   size_t bytes = 0;
@@ -215,6 +223,8 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.dry_run = options.dry_run;
   job.preflight = options.preflight;
   job.wish = options.gpus;
+  job.accepted = options.accepted;
+  job.project = options.project;
   return job;
 }
 

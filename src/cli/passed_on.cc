@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/json_fields.h"
+#include "base/text.h"
 #include "logs/passed_values.h"
 #include "logs/redact.h"
 #include "words/message.h"
@@ -23,6 +25,38 @@ base::Json describe_passed_on(const job::Job& job) {
   base::Json list = base::Json::array();
   for (PassedOn& one : passed_on(job)) list.push_back({{"name", std::move(one.name)}, {"from", std::move(one.from)}});
   return list;
+}
+
+base::Json describe_project(const job::ProjectUse& project) {
+  base::Json values = base::Json::array();
+  for (const job::ProjectValue& one : project.values) {
+    base::Json value = {{"key", one.key}, {"line", one.line}};
+    if (!one.key.starts_with("env.")) value["value"] = one.value;
+    values.push_back(std::move(value));
+  }
+  return {{"file", project.file}, {"values", std::move(values)}};
+}
+
+job::ProjectUse project_in(const base::Json& json) {
+  job::ProjectUse use;
+  if (!json.is_object()) return use;
+  use.file = base::get_string(json, "file").value_or("");
+  auto values = json.find("values");
+  if (values == json.end() || !values->is_array()) return use;
+  for (const base::Json& one : *values) {
+    if (!one.is_object()) continue;
+    use.values.push_back({base::get_string(one, "key").value_or(""), base::get_string(one, "value").value_or(""),
+                          static_cast<int>(std::clamp<int64_t>(base::get_int(one, "line").value_or(0), 0, 1 << 20))});
+  }
+  return use;
+}
+
+std::string project_line(const job::ProjectUse& project) {
+  if (project.file.empty()) return "";
+  std::vector<std::string> keys;
+  for (const job::ProjectValue& one : project.values)
+    if (std::find(keys.begin(), keys.end(), one.key) == keys.end()) keys.push_back(one.key);
+  return project.file + ": " + base::join(keys, ", ");
 }
 
 std::vector<std::string> passed_on_lines(const job::Job& job, base::Language language) {

@@ -26,6 +26,12 @@ struct PassedOn {
 std::vector<PassedOn> passed_on(const job::Job& job);
 // [{"name": "HF_TOKEN", "from": "this machine"}, …]
 base::Json describe_passed_on(const job::Job& job);
+// {"file": "/data/llm/phalanx.yaml", "values": [{"key": "iface", "value": "eth0", "line": 3}, {"key": "env.HF_TOKEN", "line": 5}]}
+base::Json describe_project(const job::ProjectUse& project);
+// What describe_project wrote; empty where `json` is something else.
+job::ProjectUse project_in(const base::Json& json);
+// "/data/llm/phalanx.yaml: iface, env.HF_TOKEN"; empty: none was used.
+std::string project_line(const job::ProjectUse& project);
 // "this machine (--no-export keeps them here): HF_HOME HF_TOKEN", one line per origin.
 std::vector<std::string> passed_on_lines(const job::Job& job, base::Language language);
 // The content of masks.json; empty where no secret was passed on.

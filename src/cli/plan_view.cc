@@ -118,6 +118,7 @@ std::string plan_text(const job::State& state, base::Language language, const st
   auto row = [&](Text name, const std::string& value) { out += fmt::format("{:<12}{}\n", name.in(language), value); };
   row(Text{"command"}, base::shell_quote(state.job.argv));
   row(Text{"workdir"}, state.job.directory);
+  if (!state.job.project.file.empty()) row(Text{"project"}, project_line(state.job.project));
   row(Text{"ranks##count"}, fmt::format("{} on {} host{}", state.plan->world, state.hosts.size(), state.hosts.size() == 1 ? "" : "s"));
   if (!spares.empty()) row(Text{"spares"}, spare_list(spares));
   row(Text{"rendezvous"},
@@ -146,6 +147,7 @@ base::Json plan_json(const job::State& state, const std::vector<job::HostRequest
     if (spare.slots) one["slots"] = *spare.slots;
     json["spares"].push_back(std::move(one));
   }
+  if (!state.job.project.file.empty()) json["project"] = describe_project(state.job.project);
   json["passed_on"] = base::Json::array();
   for (PassedOn& one : passed_on(state.job)) json["passed_on"].push_back(std::move(one.name));
   json["passed_on_from"] = describe_passed_on(state.job);

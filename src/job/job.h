@@ -33,6 +33,17 @@ enum class Preflight { kStrict, kWarn, kOff };
 // docs/design/supervision.md.
 inline constexpr std::chrono::milliseconds kDefaultLease{30'000};
 
+// What a project file (docs/formats/project-file.md) has set. Values of variables are left out: they may be secrets.
+struct ProjectValue {
+  std::string key;  // "iface", "env.NCCL_DEBUG"
+  std::string value;
+  int line = 0;
+};
+struct ProjectUse {
+  std::string file;  // empty: none
+  std::vector<ProjectValue> values;
+};
+
 // What travels to the hosts is the JobSpec; the rest is the launcher's own.
 struct Job : wire::JobSpec {
   std::string run_id;
@@ -44,9 +55,10 @@ struct Job : wire::JobSpec {
   std::vector<HostRequest> spares;  // take the place of a host that is lost or unfit, in this order
   int least_hosts = 0;              // goes on with so many where no spare is left; 0: with all or not at all
   int max_restarts = 0;
-  std::optional<RanksRule> rule;      // none: the host's slots, else kAuto; given, it wins over slots
-  int count = 0;                      // of kCount
-  std::vector<std::string> origins;   // of each entry of `set`: where its value comes from (cli/passed_on.h)
+  std::optional<RanksRule> rule;     // none: the host's slots, else kAuto; given, it wins over slots
+  int count = 0;                     // of kCount
+  std::vector<std::string> origins;  // of each entry of `set`: where its value comes from (cli/passed_on.h)
+  ProjectUse project;
   std::vector<std::string> exported;  // names in `set` that default exports pass on, asked for by nobody
   bool serve_store = true;
   std::string master_address;                      // empty: chosen

@@ -208,6 +208,49 @@ TEST_F(Attack, AStrangerReadsAndWritesNoByteOfARun) {
   EXPECT_EQ(leftovers(2s), "");
 }
 
+// A project file decides which program ssh starts here and what is preloaded into the ranks. Of stranger's making, or where stranger could
+// exchange it, it is refused before anything of it is used.
+TEST_F(Attack, AProjectFileOfAStrangerIsRefused) {
+  begin();
+  say("ctl", "mkdir -m 1777 /tmp/open; mkdir -m 0777 /tmp/loose; install -d -o worker /tmp/open/job /tmp/loose/job");
+  const std::string bait =
+      "printf 'hosts: h1\\nssh-option: ProxyCommand=touch /tmp/loot/by-project\\nenv: {LD_PRELOAD: /tmp/evil.so}\\n' > ";
+  auto type = [&](const std::string& cwd, const Words& words) {
+    Command command = as("worker", with({program_}, words));
+    command.cwd = cwd;
+    return cluster().run_on("ctl", command, 30s);
+  };
+  auto refused = [&](const std::string& cwd, const std::string& why) {
+    for (const Words& words : {Words{"run", "--", "true"}, Words{"exec", "--", "true"}, Words{"check"}, Words{"config", "show"}}) {
+      Outcome outcome = type(cwd, words);
+      EXPECT_EQ(outcome.exit_code, 2) << outcome;
+      EXPECT_HAS(outcome.err, "phalanx.yaml: this project file is not used");
+      EXPECT_HAS(outcome.err, why);
+    }
+    Outcome listed = type(cwd, {"ps", "-a"});
+    EXPECT_EQ(listed.exit_code, 0) << "runs can be looked at all the same" << listed;
+    EXPECT_HAS(listed.err, "this project file is not used");
+  };
+  say_as("stranger", "ctl", bait + "/tmp/open/phalanx.yaml");
+  refused("/tmp/open/job", "/tmp/open/phalanx.yaml belongs to another user (uid 61302)");
+  Outcome without = type("/tmp/open/job", {"run", "--no-project", "--", "echo", "alone"});
+  EXPECT_EQ(without.exit_code, 0) << without;
+  EXPECT_HAS(without.out, "alone");
+
+  // Worker's own file, in a folder where stranger could put another in its place.
+  say_as("worker", "ctl", "umask 022; echo 'hosts: localhost' > /tmp/loose/phalanx.yaml");
+  refused("/tmp/loose/job", "/tmp/loose can be written by other users (mode 0777)");
+  // Stranger's link to a file of worker's: which of worker's files is used is not for stranger to say.
+  say_as("worker", "ctl", "umask 022; mkdir -p ~/private; echo 'hosts: localhost' > ~/private/phalanx.yaml");
+  say_as("stranger", "ctl", "rm /tmp/open/phalanx.yaml; ln -s " + kWorkerHome + "/private/phalanx.yaml /tmp/open/phalanx.yaml");
+  refused("/tmp/open/job", "it is a symbolic link");
+  // A FIFO has no writer: nothing waits for one.
+  say_as("stranger", "ctl", "rm /tmp/open/phalanx.yaml; mkfifo -m 666 /tmp/open/phalanx.yaml");
+  refused("/tmp/open/job", "it is not a regular file");
+  EXPECT_EQ(loot("ctl") + loot("h1"), "");
+  EXPECT_EQ(leftovers(2s), "");
+}
+
 class SharedLogs : public Attack {
  protected:
   // A folder that everybody may write to, full of what stranger made.

@@ -73,6 +73,60 @@ TEST_F(Verbs, LinesOfStepsAreProgress) {
   EXPECT_EQ(quiet.err, "");
 }
 
+// A project of the user's: found from a folder below, shown, recorded without values of variables, and overridden.
+TEST_F(Verbs, AProjectFileIsFoundFromASubfolder) {
+  start();
+  say("ctl",
+      "mkdir -p ~/llm/src/deep && cd ~/llm && printf '%s\\n' 'hosts: [h1:2, h2:1]' 'workdir: /tmp' 'log-dir: runs' 'ssh-option: "
+      "LogLevel=ERROR' "
+      "'env:' '  WANDB_API_KEY: verysecret' '  MODE: fast' 'accept: [CMD-SCRIPT-MISSING]' > phalanx.yaml");
+  auto in_project = [&](const Words& args) {
+    return cluster().run_on("ctl", {.argv = with({PHALANX_PROGRAM}, args), .cwd = "/root/llm/src/deep"}, 30s);
+  };
+  Outcome run = in_project({"run", "--", "sh", "-c", "echo $(hostname) $RANK $MODE ${WANDB_API_KEY#very}"});
+  EXPECT_EQ(run.exit_code, 0) << run;
+  for (const char* line : {"[h1:0] h1 0 fast secret", "[h1:1] h1 1 fast secret", "[h2:2] h2 2 fast secret"}) EXPECT_HAS(run.out, line);
+  EXPECT_HAS(run.err, "phalanx: /root/llm/phalanx.yaml sets hosts, workdir, log-dir, ssh-option, accept, env (WANDB_API_KEY MODE)\n");
+  EXPECT_HAS(in_project({"ps", "-a"}).out, "  done ");
+  EXPECT_HAS(in_project({"inspect"}).out,
+             "project     /root/llm/phalanx.yaml: hosts, workdir, log-dir, ssh-option, accept, env.WANDB_API_KEY");
+  const std::string record = say("ctl", "cat ~/llm/runs/latest/run.json");
+  base::Result<base::Json> json = base::parse_json(record);
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ((*json)["project"]["file"], "/root/llm/phalanx.yaml");
+  EXPECT_EQ((*json)["project"]["values"][0], (base::Json{{"key", "hosts"}, {"line", 1}, {"value", "h1:2,h2:1"}}));
+  EXPECT_EQ((*json)["project"]["values"][5], (base::Json{{"key", "env.WANDB_API_KEY"}, {"line", 6}}));
+  EXPECT_EQ(say("ctl", "grep -rl 'verysecret' ~/llm/runs/latest/*.json* || true"), "");
+
+  Outcome plan = in_project({"plan", "-H", "h2", "--env", "MODE=slow", "--", "true"});
+  EXPECT_HAS(plan.out, "ranks       1 on 1 host\n");
+  EXPECT_HAS(plan.out, "--env: MODE\n");
+  Outcome quiet = in_project({"run", "-q", "--", "true"});
+  EXPECT_EQ(quiet.err, "");
+  Outcome without = in_project({"run", "--no-project", "--", "hostname"});
+  EXPECT_EQ(without.out, "[ctl:0] ctl\n") << without;
+  EXPECT_EQ(in_project({"exec", "--", "hostname"}).out, "h1\n  h1\nh2\n  h2\n");
+  Outcome config = in_project({"config", "show", "--origin", "--grace", "3s"});
+  EXPECT_HAS(config.out, "/root/llm/phalanx.yaml:1\n");
+  EXPECT_HAS(config.out, "--grace\n");
+  EXPECT_HAS_NOT(config.out, "verysecret");
+
+  // What is accepted no longer refuses the start: the program itself says what is wrong.
+  Outcome accepted = in_project({"run", "--", "sh", "nosuch.sh"});
+  EXPECT_HAS_NOT(accepted.err, "CMD-SCRIPT-MISSING");
+  EXPECT_NE(accepted.exit_code, 3) << accepted;
+  Outcome refused = in_project({"run", "--no-project", "-H", "h1,h2", "--workdir", "/tmp", "--", "sh", "nosuch.sh"});
+  EXPECT_EQ(refused.exit_code, 3) << refused;
+  EXPECT_HAS(refused.err, "CMD-SCRIPT-MISSING");
+
+  say("ctl", "echo 'ifaces: eth0' >> ~/llm/phalanx.yaml");
+  Outcome wrong = in_project({"run", "--", "true"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(wrong.err, "error: /root/llm/phalanx.yaml:9:1: unknown key \"ifaces\"\n\nhint: did you mean iface?\n");
+  EXPECT_HAS(in_project({"ps"}).err, "phalanx.yaml:9:1: unknown key");
+  EXPECT_EQ(leftovers(2s), "");
+}
+
 TEST_F(Verbs, ATimeLimitStopsTheRunAndSaysSo) {
   start();
   Outcome run = type({"run", "--timeout", "1s", "-H", "h1,h2", "--max-restarts", "3", "--", "sleep", "100"});

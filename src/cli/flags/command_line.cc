@@ -91,6 +91,10 @@ class Reader {
       return usage(fmt::format("phalanx {} has no option {}", verb_.name, base::printable(typed)), flag_hint(verb_, typed.substr(2)));
     bool attached = equals != std::string_view::npos;
     if (flag->kind == ValueKind::kNone) {
+      if (attached && is_project_key(*flag) && word.substr(equals + 1) == "false") {
+        invocation_.off.push_back(flag);
+        return base::ok();
+      }
       if (attached) return usage(fmt::format("{} takes no value: {}", typed, base::quote(word)), fmt::format("write {}", typed));
       return add(*flag, typed, "");
     }

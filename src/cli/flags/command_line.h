@@ -19,15 +19,18 @@ namespace phalanx::cli {
 
 struct GivenFlag {
   const FlagRow* row;
-  std::string typed;  // "--nproc_per_node", as the user wrote it
+  std::string typed;  // "--nproc_per_node", as the user wrote it; "phalanx.yaml:3: nproc-per-node"
   std::string value;  // empty for a flag without value
+  int line = 0;       // in the project file; 0: of the command line
 };
 
 struct Invocation {
   Verb verb = Verb::kHelp;
-  std::vector<GivenFlag> flags;       // in the order given
-  std::vector<std::string> operands;  // the command, the config file, the topic of help …
-  std::vector<std::string> command;   // of verbs whose operands are not the command (Operands::kSplit): what follows "--"
+  std::vector<GivenFlag> flags;          // in the order given
+  std::vector<std::string> operands;     // the command, the config file, the topic of help …
+  std::vector<std::string> command;      // of verbs whose operands are not the command (Operands::kSplit): what follows "--"
+  std::vector<const FlagRow*> off = {};  // "--python-hook=false": switches that the project file cannot turn on
+  std::string project = {};              // the project file that flags came from (cli/project/project.h); empty: none
 
   bool has(Flag flag) const;
   std::optional<std::string> value(Flag flag) const;

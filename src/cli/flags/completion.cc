@@ -44,7 +44,7 @@ std::string all_codes() {
 
 // The words a flag's value may be; empty: anything.
 std::string words_of_choices(const FlagRow& flag) {
-  return flag.flag == Flag::kOnly ? all_codes() : base::replace_all(flag.choices, "|", " ");
+  return flag.flag == Flag::kOnly || flag.flag == Flag::kAccept ? all_codes() : base::replace_all(flag.choices, "|", " ");
 }
 
 // What a verb's operands are completed with: words, or nothing (then files).
@@ -53,6 +53,7 @@ std::string operand_words(Verb verb) {
   if (verb == Verb::kCompletion) return "bash zsh fish";
   if (verb == Verb::kExplain) return base::join(every_code(), " ");
   if (verb == Verb::kBench) return "fabric";
+  if (verb == Verb::kConfig) return "show";
   for (Verb life : {Verb::kLogs, Verb::kAttach, Verb::kStop, Verb::kWait, Verb::kInspect, Verb::kWhy, Verb::kReport})
     if (verb == life) return "latest";
   return "";

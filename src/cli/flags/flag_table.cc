@@ -8,7 +8,8 @@ namespace {
 
 using words::Text;
 
-constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
+constexpr uint32_t kConfig = bit(Verb::kConfig);  // shows what the options of run are set to
+constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | kConfig;
 constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                      // verbs that look at the hosts for a job
 constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);  // verbs that probe hosts
 constexpr uint32_t kOnce = bit(Verb::kExec) | bit(Verb::kClean);           // verbs that only log in to them
@@ -185,7 +186,7 @@ constexpr FlagRow kFlags[] = {
      .help = Text{"do not train: read the whole data set in one process on the first host, and report its problems"}},
     {.flag = Flag::kDryRun,
      .name = "dry-run",
-     .verbs = kJob,
+     .verbs = kJob & ~kConfig,
      .section = Section::kRanks,
      .help = Text{"print what would be done without doing it, like phalanx plan"}},
     {.flag = Flag::kPreflight,
@@ -310,13 +311,13 @@ constexpr FlagRow kFlags[] = {
     {.flag = Flag::kQuiet,
      .short_name = 'q',
      .name = "quiet",
-     .verbs = kReach | bit(Verb::kStop) | bit(Verb::kAttach),
+     .verbs = (kReach & ~kConfig) | bit(Verb::kStop) | bit(Verb::kAttach),
      .section = Section::kOutput,
      .help = Text{"print only errors and the output of the ranks"}},
     {.flag = Flag::kVerbose,
      .short_name = 'v',
      .name = "verbose",
-     .verbs = kReach,
+     .verbs = kReach & ~kConfig,
      .section = Section::kOutput,
      .help = Text{"also print what is being done on each host"}},
 
@@ -334,7 +335,7 @@ constexpr FlagRow kFlags[] = {
 std::span<const FlagRow> flag_table() {
   static const std::vector<FlagRow> all = [] {
     std::vector<FlagRow> rows(std::begin(kFlags), std::end(kFlags));
-    for (std::span<const FlagRow> some : {environment_flags(), measure_flags(), life_flags()})
+    for (std::span<const FlagRow> some : {environment_flags(), measure_flags(), life_flags(), project_flags()})
       rows.insert(rows.end() - 1, some.begin(), some.end());
     return rows;
   }();

@@ -6,7 +6,8 @@ namespace {
 
 using words::Text;
 
-constexpr uint32_t kSets = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kCheck) | bit(Verb::kExec);
+constexpr uint32_t kSets =
+    bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kCheck) | bit(Verb::kExec) | bit(Verb::kConfig);
 
 constexpr FlagRow kFlags[] = {
     {.flag = Flag::kEnv,

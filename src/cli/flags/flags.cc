@@ -45,6 +45,21 @@ const FlagRow* find_flag(Verb verb, char short_name) {
   return nullptr;
 }
 
+bool is_project_key(const FlagRow& flag) {
+  if ((flag.verbs & bit(Verb::kRun)) == 0) return false;
+  switch (flag.flag) {
+    case Flag::kDryRun:
+    case Flag::kDetach:
+    case Flag::kJson:
+    case Flag::kQuiet:
+    case Flag::kVerbose:
+    case Flag::kProject:
+    case Flag::kNoProject:
+    case Flag::kHelp: return false;
+    default: return true;
+  }
+}
+
 words::Text title(Section section) {
   switch (section) {
     case Section::kHosts: return Text{"Hosts"};

@@ -26,6 +26,7 @@ enum class Verb {
   kInspect,
   kExec,
   kClean,
+  kConfig,
   kWhy,
   kReport,
   kExplain,
@@ -92,6 +93,10 @@ enum class Flag {
   kReportFile,
   kPreflight,
   kReuseChecks,
+  kAccept,
+  kProject,
+  kNoProject,
+  kOrigin,
   kGpus,
   kIface,
   kSeconds,
@@ -172,5 +177,7 @@ const VerbRow* find_verb(std::string_view name);
 const FlagRow* find_flag(Verb verb, std::string_view name);
 const FlagRow* find_flag(Verb verb, char short_name);
 words::Text title(Section section);
+// Whether the option can be set in a project file, under its long name: those of run, except the ones that belong to a single command.
+bool is_project_key(const FlagRow& flag);
 
 }  // namespace phalanx::cli

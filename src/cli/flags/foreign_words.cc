@@ -59,7 +59,6 @@ constexpr ForeignWord kVerbs[] = {
     {"DeepSpeed", "ds_ssh", "phalanx exec -H HOSTS -- COMMAND"},
     {"accelerate", "env", "phalanx check HOSTS; the variables of a job: phalanx plan -- COMMAND"},
     {"accelerate", "test", "phalanx check HOSTS"},
-    {"accelerate", "config", "phalanx plan -H HOSTS -- COMMAND shows what is chosen; no configuration is needed"},
     {"accelerate", "estimate-memory", "phalanx fit model/config.json"},
     {"accelerate", "merge-weights", "phalanx-train merge"},
     {"", "memory", "phalanx fit model/config.json"},

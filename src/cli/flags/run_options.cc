@@ -134,9 +134,9 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kGpus: add_gpu_request(value, options.gpus); break;
     case Flag::kIface: options.gpus.interface = value; break;
     case Flag::kSeconds: options.burst = std::chrono::seconds(int_value(value)); break;
-    case Flag::kEnv: options.env.push_back(variable_value(value)); break;
-    case Flag::kEnvFile: options.env_files.push_back(value); break;
-    case Flag::kExport: options.export_globs.push_back(value); break;
+    case Flag::kEnv: (given.line ? options.project_env : options.env).push_back(variable_value(value)); break;
+    case Flag::kEnvFile: (given.line ? options.project_env_files : options.env_files).push_back(value); break;
+    case Flag::kExport: (given.line ? options.project_export_globs : options.export_globs).push_back(value); break;
     case Flag::kNoExport: options.no_export = true; break;
     case Flag::kConnectTimeout: options.connect_timeout = duration_value(value); break;
     case Flag::kFanout: options.fanout = int_value(value); break;
@@ -158,9 +158,22 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kNoFlash:
     case Flag::kFollow: case Flag::kTail: case Flag::kRank: case Flag::kOnHost: case Flag::kKill: case Flag::kAttempt: case Flag::kEveryRun:
     case Flag::kYes: case Flag::kCacheOnly: case Flag::kCleanAll:
+    case Flag::kAccept: case Flag::kProject: case Flag::kNoProject: case Flag::kOrigin:
     case Flag::kReportFile: case Flag::kAll: case Flag::kMan: case Flag::kMarkdown: case Flag::kHelp: break;
       // clang-format on
   }
+}
+
+job::ProjectUse project_use(const Invocation& invocation) {
+  job::ProjectUse use{invocation.project, {}};
+  for (const GivenFlag& given : invocation.flags) {
+    if (given.line == 0) continue;
+    const bool variable = given.row->flag == Flag::kEnv;
+    std::string key(given.row->name);
+    if (variable) key += "." + variable_value(given.value).first;
+    use.values.push_back({std::move(key), variable ? "" : given.value, given.line});
+  }
+  return use;
 }
 
 }  // namespace
@@ -177,6 +190,11 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   if (starts) TRY(check_command(invocation));
   RunOptions options;
   for (const GivenFlag& given : invocation.flags) apply(given, options);
+  for (const std::string& text : invocation.values(Flag::kAccept)) {
+    TRY_ASSIGN(doctor::Acceptance one, acceptance(text));
+    options.accepted.push_back(std::move(one));
+  }
+  options.project = project_use(invocation);
   options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;
   if (!options.name.empty()) TRY(check_run_name(options.name));
   TRY_ASSIGN(options.only, codes_or_prefixes(options.only));

@@ -62,6 +62,13 @@ struct RunOptions {
   bool check_data = false;  // train: the engine walks its data instead
   bool dry_run = false;     // always true for plan
 
+  std::vector<doctor::Acceptance> accepted;
+  job::ProjectUse project;  // what of all this came from the project file
+  // Of the project file: overridden by their counterparts above.
+  std::vector<std::pair<std::string, std::string>> project_env;
+  std::vector<std::string> project_env_files;
+  std::vector<std::string> project_export_globs;
+
   job::Preflight preflight = job::Preflight::kStrict;
   std::chrono::milliseconds reuse_checks{300'000};  // how old the checks of an earlier run may be to start by them; 0: never
   job::GpuRequest gpus;                             // --gpus, --iface

@@ -86,6 +86,11 @@ constexpr VerbRow kVerbs[] = {
           "ssh connections kept for the next start. With --yes it removes them. With hosts, does the same for the builds in the cache of "
           "each host. Only what is provably written by Phalanx for this user is listed or removed."},
      "phalanx clean"},
+    {Verb::kConfig, "config", Operands::kMixed, "show [options]", Text{"show the options in effect and where they come from"},
+     Text{"Prints the options that phalanx run would use in this directory: those of the project file (phalanx.yaml) and those given here. "
+          "--origin also prints the file and line of each value, and the defaults. The values of variables are not printed."},
+     "phalanx config show\n"
+     "phalanx config show --origin --json"},
     {Verb::kWhy, "why", Operands::kMixed, "[RUN] [options]", Text{"explain why a run ended, or what it is doing"},
      Text{"Prints the verdict with its evidence and the last events or, for a run that has not ended, what it is doing now. RUN is an id, "
           "a prefix of it, its last four characters, or latest (the default)."},

@@ -106,6 +106,7 @@ Json describe_reach(const job::Job& job, const RunOptions& options) {
                {"passed_on", describe_passed_on(job)},
                {"reach", {{"ssh_options", options.ssh_options}, {"hosts", std::move(hosts)}}}};
   if (!options.name.empty()) json["name"] = options.name;
+  if (!job.project.file.empty()) json["project"] = describe_project(job.project);
   return json;
 }
 

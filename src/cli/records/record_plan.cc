@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json_fields.h"
+#include "cli/passed_on.h"
 
 namespace phalanx::cli {
 namespace {
@@ -75,6 +76,7 @@ job::State planned_state(const Json& record) {
       state.job.set.emplace_back(text_of(one, "name"), "");
       state.job.origins.push_back(text_of(one, "from"));
     }
+  if (auto project = record.find("project"); project != record.end()) state.job.project = project_in(*project);
   const std::string address = text_of(record, "master_addr");
   const Json* hosts = list_of(record, "hosts");
   if (!hosts || address.empty()) return state;

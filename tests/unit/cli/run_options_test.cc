@@ -132,6 +132,18 @@ TEST(RunOptions, RanksPerHostByName) {
   EXPECT_EQ(read({"run", "--nproc-per-node", "auto", "x"})->ranks_per_host->kind, RanksPerHost::Kind::kAuto);
 }
 
+TEST(RunOptions, AcceptedFindings) {
+  auto options =
+      run_options(*parse_command_line(Words{"run", "--accept", "fs_shm_small", "--accept", "NET-LOSS@gpu[01-02]", "--", "true"}));
+  ASSERT_TRUE(options.ok());
+  ASSERT_EQ(options->accepted.size(), 2u);
+  EXPECT_EQ(options->accepted[0].code, "FS-SHM-SMALL");
+  EXPECT_TRUE(options->accepted[0].hosts.empty());
+  EXPECT_EQ(options->accepted[1].hosts, (Words{"gpu01", "gpu02"}));
+  for (const char* wrong : {"FS-SHM", "NET-LOSS@", "NET-LOSS@gpu[", "RANK-EXIT", "@gpu01", ","})
+    EXPECT_FALSE(run_options(*parse_command_line(Words{"run", "--accept", wrong, "--", "true"})).ok()) << wrong;
+}
+
 TEST(RunOptions, PlanIsADryRun) {
   EXPECT_TRUE(read({"plan", "x"})->dry_run);
   EXPECT_FALSE(read({"train", "c.yaml"})->dry_run);
