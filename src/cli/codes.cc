@@ -58,18 +58,25 @@ base::Error unknown_code(std::string_view word) {
   return base::fail(base::ErrorKind::kUsage, fmt::format("unknown code {}", base::quote(word))).with_hint(std::move(hint));
 }
 
-base::Result<doctor::Acceptance> acceptance(std::string_view text) {
+base::Result<std::vector<doctor::Acceptance>> acceptances(std::string_view text) {
   const size_t at = text.find('@');
-  doctor::Acceptance out{to_code(base::trim(text.substr(0, at))), {}};
-  const std::vector<const doctor::Row*> rows = doctor::catalogue();
-  if (std::none_of(rows.begin(), rows.end(), [&](const doctor::Row* row) { return row->code == out.code; })) {
-    base::Error error = unknown_code(base::trim(text.substr(0, at)));
-    if (codes::find(out.code)) error = base::fail(base::ErrorKind::kUsage, fmt::format("{} is not a finding of the checks", out.code));
-    return std::move(error).within("reading the codes to accept");
+  std::vector<std::string> hosts;
+  if (at != std::string_view::npos) {
+    TRY_ASSIGN(const hosts::HostList list, hosts::parse_host_argument(text.substr(at + 1), "the hosts of --accept"));
+    for (const hosts::HostSpec& host : list) hosts.push_back(host.name);
   }
-  if (at == std::string_view::npos) return out;
-  TRY_ASSIGN(const hosts::HostList hosts, hosts::parse_host_argument(text.substr(at + 1), "the hosts of " + out.code));
-  for (const hosts::HostSpec& host : hosts) out.hosts.push_back(host.name);
+  const std::vector<const doctor::Row*> rows = doctor::catalogue();
+  std::vector<doctor::Acceptance> out;
+  for (std::string_view word : base::split(text.substr(0, at), ',')) {
+    word = base::trim(word);
+    const std::string code = to_code(word);
+    if (std::none_of(rows.begin(), rows.end(), [&](const doctor::Row* row) { return row->code == code; })) {
+      base::Error error = unknown_code(word);
+      if (codes::find(code)) error = base::fail(base::ErrorKind::kUsage, fmt::format("{} is not a finding of the checks", code));
+      return std::move(error).within("reading the codes to accept");
+    }
+    out.push_back({code, hosts});
+  }
   return out;
 }
 

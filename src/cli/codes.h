@@ -16,8 +16,9 @@ std::string to_code(std::string_view word);
 // "NET-MTU,ib-" → {"NET-MTU", "IB-"}: codes, or the beginnings of codes. Error (kUsage): one that begins no code.
 base::Result<std::vector<std::string>> codes_or_prefixes(const std::vector<std::string>& words);
 
-// "FS-SHM-SMALL", "NET-MTU@gpu[01-04],gpu07": a finding to accept. Error (kUsage): no code of a check, or a malformed list of hosts.
-base::Result<doctor::Acceptance> acceptance(std::string_view text);
+// "FS-SHM-SMALL,FS-SHM-FULL", "NET-MTU@gpu[01-04],gpu07": findings to accept, the second on some hosts only. Error (kUsage): no code of a
+// check, or a malformed list of hosts.
+base::Result<std::vector<doctor::Acceptance>> acceptances(std::string_view text);
 
 // Of what a check finds, then of what breaks a run.
 std::vector<std::string_view> every_code();

@@ -64,7 +64,9 @@ std::string concerns(const State& state, size_t from, Language language) {
     if (const std::string& evidence = finding.evidence.in(language); !evidence.empty()) text += ": " + evidence;
     if (std::string fix = fix_of(state, finding, language); !fix.empty()) text += "\n      $ " + fix;
   }
-  return tr(language, "{} warning{} before a long run (details: phalanx explain CODE)", count, count == 1 ? "" : "s") + text;
+  return tr(language, "{} warning{} before a long run (details: phalanx explain CODE; accept one: --accept CODE)", count,
+            count == 1 ? "" : "s") +
+         text;
 }
 
 }  // namespace phalanx::job

@@ -15,12 +15,12 @@ constexpr FlagRow kFlags[] = {
     {.flag = Flag::kAccept,
      .name = "accept",
      .kind = ValueKind::kText,
-     .metavar = "CODE[@HOST,...]",
+     .metavar = "CODE,...[@HOST,...]",
      .repeatable = true,
      .verbs = kChecks,
      .section = Section::kRanks,
-     .help = Text{"accept this finding of the checks, on these hosts or on all: check still lists it, but it neither stops the start nor "
-                  "warns"}},
+     .help = Text{"accept these findings of the checks, on these hosts or on all: check still lists them, but they neither stop the start "
+                  "nor warn"}},
     {.flag = Flag::kProject,
      .name = "project",
      .kind = ValueKind::kPath,

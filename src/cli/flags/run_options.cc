@@ -191,8 +191,8 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   RunOptions options;
   for (const GivenFlag& given : invocation.flags) apply(given, options);
   for (const std::string& text : invocation.values(Flag::kAccept)) {
-    TRY_ASSIGN(doctor::Acceptance one, acceptance(text));
-    options.accepted.push_back(std::move(one));
+    TRY_ASSIGN(const std::vector<doctor::Acceptance> some, acceptances(text));
+    options.accepted.insert(options.accepted.end(), some.begin(), some.end());
   }
   options.project = project_use(invocation);
   options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;

@@ -175,7 +175,7 @@ class Reader {
   }
 
   Status take_acceptance(const FlagRow& flag, const YamlNode& place, const std::string& text) {
-    if (auto one = acceptance(text); !one.ok()) return at(place, std::move(one).error());
+    if (auto some = acceptances(text); !some.ok()) return at(place, std::move(some).error());
     return add(flag, place, text);
   }
 

@@ -133,13 +133,14 @@ TEST(RunOptions, RanksPerHostByName) {
 }
 
 TEST(RunOptions, AcceptedFindings) {
-  auto options =
-      run_options(*parse_command_line(Words{"run", "--accept", "fs_shm_small", "--accept", "NET-LOSS@gpu[01-02]", "--", "true"}));
+  auto options = run_options(
+      *parse_command_line(Words{"run", "--accept", "fs_shm_small,FS-SHM-FULL", "--accept", "NET-LOSS@gpu[01-02]", "--", "true"}));
   ASSERT_TRUE(options.ok());
-  ASSERT_EQ(options->accepted.size(), 2u);
+  ASSERT_EQ(options->accepted.size(), 3u);
   EXPECT_EQ(options->accepted[0].code, "FS-SHM-SMALL");
   EXPECT_TRUE(options->accepted[0].hosts.empty());
-  EXPECT_EQ(options->accepted[1].hosts, (Words{"gpu01", "gpu02"}));
+  EXPECT_EQ(options->accepted[1].code, "FS-SHM-FULL");
+  EXPECT_EQ(options->accepted[2].hosts, (Words{"gpu01", "gpu02"}));
   for (const char* wrong : {"FS-SHM", "NET-LOSS@", "NET-LOSS@gpu[", "RANK-EXIT", "@gpu01", ","})
     EXPECT_FALSE(run_options(*parse_command_line(Words{"run", "--accept", wrong, "--", "true"})).ok()) << wrong;
 }
