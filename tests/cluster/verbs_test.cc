@@ -124,6 +124,15 @@ TEST_F(Verbs, AProjectFileIsFoundFromASubfolder) {
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_EQ(wrong.err, "error: /root/llm/phalanx.yaml:9:1: unknown key \"ifaces\"\n\nhint: did you mean iface?\n");
   EXPECT_HAS(in_project({"ps"}).err, "phalanx.yaml:9:1: unknown key");
+
+  // A file of its own, nearer than that one.
+  Outcome init = in_project({"init", "-H", "h2", "--workdir", "/tmp", "--env", "API_KEY=verysecret"});
+  EXPECT_EQ(init.exit_code, 0) << init;
+  EXPECT_HAS(init.err, "phalanx: wrote /root/llm/src/deep/phalanx.yaml\nphalanx: API_KEY: a secret;");
+  EXPECT_HAS_NOT(say("ctl", "cat ~/llm/src/deep/phalanx.yaml"), "verysecret");
+  EXPECT_EQ(in_project({"init"}).exit_code, 2) << "nothing is overwritten";
+  EXPECT_HAS(in_project({"run", "--", "true"}).err, "phalanx.yaml:7:3: API_KEY has no value here, and is not set on this machine either");
+  EXPECT_EQ(in_project({"run", "--env", "API_KEY=1", "--", "hostname"}).out, "[h2:0] h2\n");
   EXPECT_EQ(leftovers(2s), "");
 }
 

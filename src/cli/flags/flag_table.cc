@@ -8,7 +8,7 @@ namespace {
 
 using words::Text;
 
-constexpr uint32_t kConfig = bit(Verb::kConfig);  // shows what the options of run are set to
+constexpr uint32_t kConfig = bit(Verb::kConfig) | bit(Verb::kInit);  // verbs that show or write down the options of run
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | kConfig;
 constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                      // verbs that look at the hosts for a job
 constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);  // verbs that probe hosts
@@ -280,7 +280,8 @@ constexpr FlagRow kFlags[] = {
      .help = Text{"use colour (auto: on a terminal, unless NO_COLOR is set)"}},
     {.flag = Flag::kJson,
      .name = "json",
-     .verbs = kReach | bit(Verb::kExec) | bit(Verb::kInspect) | bit(Verb::kPs) | bit(Verb::kWhy) | bit(Verb::kExplain),
+     .verbs =
+         (kReach & ~bit(Verb::kInit)) | bit(Verb::kExec) | bit(Verb::kInspect) | bit(Verb::kPs) | bit(Verb::kWhy) | bit(Verb::kExplain),
      .section = Section::kOutput,
      .help = Text{"print the report as JSON on standard output"}},
     {.flag = Flag::kOnly,

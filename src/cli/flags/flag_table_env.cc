@@ -7,7 +7,7 @@ namespace {
 using words::Text;
 
 constexpr uint32_t kSets =
-    bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kCheck) | bit(Verb::kExec) | bit(Verb::kConfig);
+    bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kCheck) | bit(Verb::kExec) | bit(Verb::kConfig) | bit(Verb::kInit);
 
 constexpr FlagRow kFlags[] = {
     {.flag = Flag::kEnv,

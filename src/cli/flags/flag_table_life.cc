@@ -19,7 +19,7 @@ constexpr FlagRow kFlags[] = {
      .name = "name",
      .kind = ValueKind::kText,
      .metavar = "NAME",
-     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kTrain),
+     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kInit) | bit(Verb::kTrain),
      .section = Section::kOther,
      .help = Text{"name the run: phalanx ps shows the name, and logs, stop, wait and the like find the newest run of that name"}},
     {.flag = Flag::kTimeout,
@@ -28,7 +28,8 @@ constexpr FlagRow kFlags[] = {
      .metavar = "DURATION",
      .min = 1,
      .max = 366LL * 24 * 3'600'000,
-     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kTrain) | bit(Verb::kWait) | bit(Verb::kExec),
+     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kInit) | bit(Verb::kTrain) | bit(Verb::kWait) |
+              bit(Verb::kExec),
      .section = Section::kOther,
      .help = Text{"run, train, exec: stop after this time, restarts included, with exit code 124; wait: give up after this time with exit "
                   "code 5 (default: never)"}},
@@ -63,7 +64,7 @@ constexpr FlagRow kFlags[] = {
      .kind = ValueKind::kBytes,
      .metavar = "SIZE",
      .min = 64 << 10,
-     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kTrain),
+     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kInit) | bit(Verb::kTrain),
      .section = Section::kOutput,
      .help = Text{"keep at most this much of each rank's log, discarding the oldest part (default: 1GiB)"}},
     {.flag = Flag::kKeepRuns,
@@ -72,7 +73,7 @@ constexpr FlagRow kFlags[] = {
      .metavar = "N",
      .min = 0,
      .max = 1'000'000,
-     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kTrain) | bit(Verb::kClean),
+     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kInit) | bit(Verb::kTrain) | bit(Verb::kClean),
      .section = Section::kOutput,
      .help =
          Text{

@@ -17,7 +17,7 @@ constexpr FlagRow kFlags[] = {
      .kind = ValueKind::kText,
      .metavar = "CODE,...[@HOST,...]",
      .repeatable = true,
-     .verbs = kChecks,
+     .verbs = kChecks | bit(Verb::kInit),
      .section = Section::kRanks,
      .help = Text{"accept these findings of the checks, on these hosts or on all: check still lists them, but they neither stop the start "
                   "nor warn"}},

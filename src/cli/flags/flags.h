@@ -27,6 +27,7 @@ enum class Verb {
   kExec,
   kClean,
   kConfig,
+  kInit,
   kWhy,
   kReport,
   kExplain,

@@ -91,6 +91,10 @@ constexpr VerbRow kVerbs[] = {
           "--origin also prints the file and line of each value, and the defaults. The values of variables are not printed."},
      "phalanx config show\n"
      "phalanx config show --origin --json"},
+    {Verb::kInit, "init", Operands::kNone, "[options]", Text{"write a project file with the given options"},
+     Text{"Writes phalanx.yaml into the current directory: the options that are given, and examples as comments. phalanx then uses it here "
+          "and in all directories below. A file that exists is never overwritten, and values of secrets are not written."},
+     "phalanx init -H gpu01:8,gpu02:8 --env NCCL_DEBUG=WARN"},
     {Verb::kWhy, "why", Operands::kMixed, "[RUN] [options]", Text{"explain why a run ended, or what it is doing"},
      Text{"Prints the verdict with its evidence and the last events or, for a run that has not ended, what it is doing now. RUN is an id, "
           "a prefix of it, its last four characters, or latest (the default)."},

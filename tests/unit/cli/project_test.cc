@@ -14,6 +14,7 @@
 #include "cli/make_job.h"
 #include "cli/passed_on.h"
 #include "cli/project/find_project.h"
+#include "cli/project/write_project.h"
 #include "os/files.h"
 
 namespace phalanx::cli {
@@ -175,6 +176,38 @@ TEST(Project, ErrorsOfCombinationsNameTheFile) {
   ASSERT_FALSE(pair.ok());
   EXPECT_EQ(pair.error().message.rfind("phalanx.yaml:1: include and phalanx.yaml:2: exclude cannot be combined", 0), 0u)
       << pair.error().message;
+}
+
+// What init writes is read back as what was typed.
+TEST(WriteProject, ReadsBackToTheSameValues) {
+  auto round = [](const Words& options) {
+    auto typed = parse_command_line(options);
+    EXPECT_TRUE(typed.ok()) << typed.error().message;
+    const WrittenProject written = project_text(*typed, base::Language::kEnglish);
+    auto file = parse_project_file(written.text, "/p/phalanx.yaml");
+    EXPECT_TRUE(file.ok()) << file.error().message << "\n" << written.text;
+    Words all;
+    if (!file.ok()) return all;
+    for (const ProjectValue& one : file->values) all.push_back(fmt::format("{}={}", one.flag->name, one.value));
+    for (const ProjectVariable& one : file->env) all.push_back(fmt::format("env.{}={}", one.name, one.value.value_or("(here)")));
+    return all;
+  };
+  EXPECT_EQ(round({"init"}), Words{});
+  EXPECT_EQ(round({"init", "-H", "gpu[01-04]:8,[fd00::1]:2", "--iface", "bond0", "--nnodes", "2:4", "--no-store", "--python-hook=false",
+                   "--ssh-option", "ProxyCommand=ssh -W %h:%p 'a b' # \"x\"", "--ssh-option", "Port=22", "--log-dir", "null"}),
+            (Words{"hosts=gpu[01-04]:8,[fd00::1]:2", "nnodes=2:4", "no-store=true", "python-hook=false", "iface=bond0",
+                   "ssh-option=ProxyCommand=ssh -W %h:%p 'a b' # \"x\"", "ssh-option=Port=22", "log-dir=null"}));
+  for (const char* value :
+       {"",  " ",  "yes", "~",    "null", "a: b", "a #b", "- a",  "*x", "&x", "!x", "{a}",          "[a]", "|",   ">",  "@", "%",   "`",
+        "'", "\"", "\\",  "a\nb", "\t",   "\x01", "0x1f", "1.10", "a:", ":a", "?",  "\xe4\xb8\xad", "---", "...", "<<", "=", "a,b", "#"}) {
+    SCOPED_TRACE(value);
+    EXPECT_EQ(round({"init", "--env", fmt::format("A={}", value)}), Words{fmt::format("env.A={}", value)});
+  }
+  EXPECT_EQ(round({"init", "--env", "A=1", "--env", "A=2"}), Words{"env.A=2"});
+  const WrittenProject secret = project_text(*parse_command_line(Words{"init", "--env", "HF_TOKEN=hf_abc"}), base::Language::kEnglish);
+  EXPECT_EQ(secret.secrets, Words{"HF_TOKEN"});
+  EXPECT_EQ(secret.text.find("hf_abc"), std::string::npos);
+  EXPECT_FALSE(parse_command_line(Words{"init", "--dry-run"}).ok()) << "not an option that a file can hold";
 }
 
 class FindProject : public ::testing::Test {

@@ -1,0 +1,62 @@
+// init: a first project file, of the options that are given.
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/flags/run_options.h"
+#include "cli/flags/verbs.h"
+#include "cli/project/find_project.h"
+#include "cli/project/project_file.h"
+#include "cli/project/write_project.h"
+#include "cli/records/runs.h"
+#include "os/files.h"
+#include "words/message.h"
+
+namespace phalanx::cli {
+namespace {
+
+// Never over a file that is there, whatever it is.
+base::Status make_file(const std::string& path, const std::string& text) {
+  os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!file.valid() && errno == EEXIST)
+    return base::fail(base::ErrorKind::kUsage, path + " exists already")
+        .with_hint("edit it, and print what is in effect: phalanx config show --origin");
+  if (!file.valid()) return base::system_error("open", path);
+  for (size_t written = 0; written < text.size();) {
+    const ssize_t more = ::write(file.get(), text.data() + written, text.size() - written);
+    if (more < 0 && errno == EINTR) continue;
+    if (more <= 0) {
+      base::Error error = base::system_error("write", path);
+      ::unlink(path.c_str());
+      return error;
+    }
+    written += static_cast<size_t>(more);
+  }
+  return base::ok();
+}
+
+}  // namespace
+
+base::Result<int> init_verb(const Invocation& invocation) {
+  TRY(run_options(invocation));
+  const base::Language language = language_here();
+  const WrittenProject project = project_text(invocation, language);
+  const std::string folder = os::current_folder();
+  const std::string path = (folder == "/" ? "" : folder) + "/" + kProjectFileName;
+  TRY(parse_project_file(project.text, path));  // what a run would refuse is not written
+  TRY(make_file(path, project.text));
+  std::fputs(words::tr(language, "phalanx: wrote {}\n", path).c_str(), stderr);
+  if (!project.secrets.empty())
+    std::fputs(words::tr(language, "phalanx: {}: a secret; its value is not in the file and comes from the environment\n",
+                         base::join(project.secrets, ", "))
+                   .c_str(),
+               stderr);
+  if (auto usable = find_project(folder, folder); !usable.ok()) warn_of(usable.error());
+  return 0;
+}
+
+}  // namespace phalanx::cli
