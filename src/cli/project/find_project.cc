@@ -70,8 +70,9 @@ Result<FoundProject> read_safely(const std::string& folder) {
 }  // namespace
 
 Result<std::optional<FoundProject>> find_project(const std::string& folder, const std::string& home) {
-  struct stat start{};
+  struct stat start{}, last{};
   if (folder.empty() || folder[0] != '/' || ::stat(folder.c_str(), &start) != 0) return std::optional<FoundProject>();
+  const bool has_home = !home.empty() && ::stat(home.c_str(), &last) == 0;  // by identity: HOME may lead through links
   for (std::string at = folder;; at = above(at)) {
     struct stat here{};
     if (::stat(at.c_str(), &here) != 0 || here.st_dev != start.st_dev) break;
@@ -85,7 +86,7 @@ Result<std::optional<FoundProject>> find_project(const std::string& folder, cons
     }
     if (errno == EACCES) break;
     if (errno != ENOENT && errno != ENOTDIR) return base::system_error("lstat", path);
-    if (at == "/" || at == home) break;
+    if (at == "/" || (has_home && here.st_dev == last.st_dev && here.st_ino == last.st_ino)) break;
   }
   return std::optional<FoundProject>();
 }

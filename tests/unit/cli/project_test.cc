@@ -233,6 +233,8 @@ TEST_F(FindProject, UpwardsUntilHome) {
   EXPECT_EQ(found(""), "/phalanx.yaml");
   EXPECT_EQ(found("/a/b/c", root_), "/phalanx.yaml") << "home itself is looked at";
   EXPECT_EQ(found("/a/b/c", root_ + "/a"), "none") << "what is above home is not";
+  ASSERT_EQ(::symlink("a", (root_ + "/link").c_str()), 0);
+  EXPECT_EQ(found("/a/b/c", root_ + "/link/"), "none") << "however HOME is written";
   write(root_ + "/a/b/phalanx.yaml", "");
   EXPECT_EQ(found("/a/b/c"), "/a/b/phalanx.yaml") << "the nearest";
   EXPECT_EQ(found("/a"), "/phalanx.yaml");
