@@ -92,7 +92,8 @@ class Group {
 };
 
 // Joins the group that `env` describes; a world of 1 needs nothing and nobody. On CPU, shared memory between ranks of one host and
-// Gloo between hosts; NCCL on GPUs.
+// Gloo between hosts; NCCL on GPUs. Sets stdout to line buffering: a rank's output is a pipe, and what stdio holds back in blocks is lost
+// when the rank is stopped.
 base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device);
 
 // Every rank's text, in the order of the ranks; at most 1 MiB each. Collective.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -59,6 +61,12 @@ std::string own_address(const RankEnv& env) {
   return address;
 }
 
+// With a buffer of its own: without one, glibc goes on filling the old buffer where something was printed before.
+void print_whole_lines() {
+  static std::array<char, 4096> buffer;
+  std::setvbuf(stdout, buffer.data(), _IOLBF, buffer.size());
+}
+
 // The ring and, where it can be asked for its dump, the one who listens; both live as long as any group.
 struct Flight {
   explicit Flight(std::string file) : ring(std::move(file)) {}
@@ -79,6 +87,7 @@ base::Result<std::shared_ptr<FlightRing>> open_flight(const RankEnv& env) {
 }  // namespace
 
 base::Result<std::unique_ptr<Group>> join(const RankEnv& env, at::Device device) {
+  print_whole_lines();
   if (env.world == 1) return make_single_rank(device);
   TRY(check_interfaces(env.gloo_interfaces));
   std::string doing = fmt::format("rendezvous of rank {} of {} at {}:{}", env.rank, env.world, env.master_addr, env.master_port);

@@ -117,6 +117,27 @@ TEST(Failures, AKilledRankIsNoticedOverGloo) {
   }
 }
 
+TEST(Failures, WhatARankHasPrintedIsNotLostWithIt) {
+  for (bool joins : {true, false}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      std::setvbuf(stdout, nullptr, _IOFBF, 4096);  // as stdio does for a pipe
+      dup2(ends[1], STDOUT_FILENO);
+      if (joins && !engine::comm::join(engine::comm::RankEnv{}, at::kCPU).ok()) _exit(1);
+      std::printf("step 50\n");
+      raise(SIGKILL);
+    }
+    close(ends[1]);
+    char said[32] = {};
+    const ssize_t count = read(ends[0], said, sizeof said - 1);
+    EXPECT_STREQ(said, joins ? "step 50\n" : "") << count;
+    close(ends[0]);
+    EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+  }
+}
+
 TEST(Failures, ARankThatDoesNotComeIsNamedWithWhatItDidLast) {
   GroupOptions options;
   options.timeout = milliseconds{600};
