@@ -4,6 +4,9 @@
 #include <ATen/ops/rand.h>
 #include <torch/nn/modules/linear.h>
 
+#include <cstdio>
+#include <memory>
+
 #include "engine/optim/sgd.h"
 #include "engine/parallel/data_parallel.h"
 using namespace phalanx::engine;

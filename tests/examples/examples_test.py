@@ -42,6 +42,11 @@ class Examples(unittest.TestCase):
         # Copies: nothing of the checkout around them can help.
         for name in NAMES:
             shutil.copytree(SOURCE / "examples" / name, cls.folder / name)
+        # The first program is built from the guide's page, exactly as it is printed there.
+        page = (SOURCE / "docs/guides/from-python-ddp.md").read_text()
+        page = page[page.index("## A whole program"):page.index("## Rendezvous")]
+        for language, file in (("cpp", "main.cc"), ("cmake", "CMakeLists.txt")):
+            (cls.folder / "first" / file).write_text(re.search(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)[1])
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(cls.build, NAMES))
 
