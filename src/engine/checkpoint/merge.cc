@@ -155,9 +155,13 @@ base::Status check_target(const MergeOptions& options) {
   if (!folder.ok()) return cannot_tell(std::move(folder).error());
   std::vector<std::string> inside;
   if (*folder) { TRY_ASSIGN(inside, names_in(options.folder)); }
-  bool foreign = !*folder;
-  for (const std::string& name : inside)
-    foreign = foreign || !(name.starts_with("model") && name.find(".safetensors") != std::string::npos);
+  bool foreign = !*folder, beside = false, model = false;
+  for (const std::string& name : inside) {
+    if (name == kConfigFile || name == kPythonFile) beside = true;
+    else if (name.starts_with("model") && name.find(".safetensors") != std::string::npos) model = true;
+    else foreign = true;
+  }
+  foreign = foreign || (beside && !model);
   if (!foreign && (inside.empty() || options.replace)) return base::ok();
   base::Error taken = base::fail(base::ErrorKind::kUsage, fmt::format("{} already exists", base::quote(options.folder, 400)));
   if (foreign)
@@ -217,6 +221,8 @@ base::Result<Merged> merge_opened(Reader& reader, const MergeOptions& options, c
     if (options.stage) options.stage(stage);
   };
   TRY_ASSIGN(Plan plan, make_plan(reader, options));
+  std::vector<SmallFile> beside;
+  if (options.beside) { TRY_ASSIGN(beside, options.beside(reader)); }
   TRY(check_target(options));
   Workplace workplace(options.folder);
   TRY(workplace.open());
@@ -224,7 +230,7 @@ base::Result<Merged> merge_opened(Reader& reader, const MergeOptions& options, c
   reach("verify");
   TRY(reader.verify(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u))));
 
-  Merged merged{options.folder, {}, plan.bytes, plan.tensors};
+  Merged merged{options.folder, {}, plan.bytes, plan.tensors, false};
   ModelIndex index{plan.bytes, {}};
   Writer writer(reader, options, interrupt, plan.bytes);
   for (size_t i = 0; i < plan.parts.size(); ++i) {
@@ -236,6 +242,8 @@ base::Result<Merged> merge_opened(Reader& reader, const MergeOptions& options, c
   }
   reach("index");
   if (plan.parts.size() > 1) TRY(write_durably(workplace.path() + "/" + std::string(kIndexFile), to_text(index)));
+  for (const SmallFile& file : beside) TRY(write_durably(workplace.path() + "/" + file.name, file.text));
+  merged.described = !beside.empty();
   reach("rename");
   TRY(check_target(options));  // again: hours may have passed
   TRY(workplace.publish(options.replace));

@@ -20,6 +20,7 @@
 #include "engine/checkpoint/interrupt.h"
 #include "engine/checkpoint/merge.h"
 #include "engine/checkpoint/reader.h"
+#include "engine/train/model_files.h"
 #include "os/clock.h"
 #include "os/files.h"
 
@@ -60,6 +61,10 @@ base::Result<Options> parse(const std::vector<std::string>& arguments, const std
   return options;
 }
 
+base::Error no_such_folder(const std::string& folder) {
+  return base::fail(base::ErrorKind::kConfig, fmt::format("no such folder: {}", base::quote(folder, 400)));
+}
+
 int threads() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u)); }
 
 // A line on stderr each second at most: rewritten on a terminal, a new one every ten seconds elsewhere.
@@ -85,6 +90,8 @@ class ProgressLine {
 
 // The checkpoint a folder stands for: itself, or the newest readable among those it holds.
 base::Result<std::string> checkpoint_in(const std::string& folder) {
+  TRY_ASSIGN(const bool there, os::is_present_folder(folder));
+  if (!there) return no_such_folder(folder);
   TRY_ASSIGN(const bool itself, checkpoint::is_there(folder + "/" + checkpoint::kManifestFile));
   if (itself) return folder;
   for (const std::string& place : {folder, folder + "/checkpoints"}) {
@@ -119,10 +126,21 @@ base::Result<checkpoint::MergeOptions> merge_options(const Options& options) {
   return how;
 }
 
+void tell_how_to_load(const checkpoint::Merged& merged) {
+  const std::string folder = base::printable(merged.folder, 4096);
+  if (merged.described) {
+    fmt::print("{}/config.json describes the model. In Python, in that folder:\n  import phalanx_gpt\n  model = phalanx_gpt.load(\".\")\n",
+               folder);
+  } else {
+    fmt::print("no config.json: the checkpoint does not describe how its model is computed\n");
+  }
+}
+
 base::Result<int> merge(const std::vector<std::string>& arguments) {
   TRY_ASSIGN(Options options, parse(arguments, {"-o", "--output", "--dtype", "--max-shard-size"}, {"--replace", "--json"}));
   TRY_ASSIGN(checkpoint::MergeOptions how, merge_options(options));
   ProgressLine line;
+  how.beside = [&](const checkpoint::Reader& reader) { return model_files(reader, how.dtype); };
   how.progress = [&](uint64_t done, uint64_t all) { line.show(done, all); };
   const os::Mono start = os::mono_now();
   const checkpoint::Interrupt never;  // SIGINT ends the process; the folder appears whole or not at all
@@ -132,6 +150,7 @@ base::Result<int> merge(const std::vector<std::string>& arguments) {
   if (options.values.contains("--json")) {
     base::Json json = {
         {"version", 1}, {"checkpoint", how.checkpoint}, {"folder", merged->folder}, {"tensors", merged->tensors}, {"bytes", merged->bytes}};
+    json["described"] = merged->described;
     json["files"] = base::Json::array();
     for (const checkpoint::NamedFile& file : merged->files)
       json["files"].push_back({{"name", file.name}, {"bytes", file.file.bytes}, {"sha256", file.file.sha256}});
@@ -140,6 +159,7 @@ base::Result<int> merge(const std::vector<std::string>& arguments) {
   }
   fmt::print("{}: {} tensors, {} in {} file(s), {}\n", base::printable(merged->folder, 4096), merged->tensors,
              base::format_bytes(merged->bytes), merged->files.size(), base::format_duration(os::mono_now() - start));
+  tell_how_to_load(*merged);
   return 0;
 }
 
@@ -180,7 +200,7 @@ base::Result<int> list(const std::vector<std::string>& arguments) {
   TRY_ASSIGN(Options options, parse(arguments, {}, {"--verify", "--json"}));
   std::string folder = options.operand;
   TRY_ASSIGN(const bool there, os::is_present_folder(folder));
-  if (!there) return base::fail(base::ErrorKind::kConfig, fmt::format("no such folder: {}", base::quote(folder, 400)));
+  if (!there) return no_such_folder(folder);
   TRY_ASSIGN(std::vector<std::string> all, checkpoint::list(folder));
   TRY_ASSIGN(const bool inner, os::is_present_folder(folder + "/checkpoints"));
   if (all.empty() && inner) {
@@ -218,7 +238,8 @@ struct Verb {
 constexpr std::array kVerbs{
     Verb{"merge", merge,
          "phalanx-train merge CHECKPOINT [-o FOLDER] [--dtype bf16|fp16|fp32] [--max-shard-size 5GB] [--replace] [--json]\n"
-         "    writes a checkpoint's model as model.safetensors, or as several files with an index, for other programs\n"},
+         "    writes a checkpoint's model as model.safetensors, or as several files with an index, for other programs, with a\n"
+         "    config.json that describes it and phalanx_gpt.py, which loads it in Python\n"},
     Verb{"checkpoints", list,
          "phalanx-train checkpoints FOLDER [--verify] [--json]\n"
          "    lists a run's checkpoints; --verify reads them in full; 1 if one is damaged\n"},

@@ -19,6 +19,7 @@
 
 #include "engine/checkpoint/hf_index.h"
 #include "engine/checkpoint/interrupt.h"
+#include "engine/checkpoint/reader.h"
 #include "os/files.h"
 #include "pieces.h"
 #include "sanitized.h"
@@ -99,6 +100,31 @@ TEST(Merge, ATakenFolderIsNotTouched) {
   std::ofstream(options.folder + "/notes.txt") << "mine";
   EXPECT_NE(merge(options, kNever).error().render().find("more than a merged model"), std::string::npos);
   EXPECT_EQ(names(folder.path()), (std::set<std::string>{".owner", "merged", "step-00000001"}));
+}
+
+TEST(Merge, WhatLiesBesideTheModelIsReplacedWithIt) {
+  pieces::Folder folder;
+  MergeOptions options{.checkpoint = pieces::save(folder.path(), 1, 2), .folder = folder / "merged"};
+  std::string text = "{}";
+  options.beside = [&](const Reader& reader) -> base::Result<std::vector<SmallFile>> {
+    EXPECT_EQ(reader.step(), 1);
+    return std::vector<SmallFile>{{std::string(kConfigFile), text}, {std::string(kPythonFile), "pass"}};
+  };
+  auto merged = merge(options, kNever);
+  ASSERT_TRUE(merged.ok()) << merged.error().render();
+  EXPECT_TRUE(merged->described);
+  EXPECT_EQ(names(options.folder), (std::set<std::string>{"config.json", "model.safetensors", "phalanx_gpt.py"}));
+  options.replace = true;
+  text = "{\"new\": 1}";
+  ASSERT_TRUE(merge(options, kNever).ok());
+  EXPECT_EQ(os::read_file(options.folder + "/config.json", 100).value(), text);
+  // A config.json alone is somebody else's.
+  fs::remove(options.folder + "/model.safetensors");
+  EXPECT_NE(merge(options, kNever).error().render().find("more than a merged model"), std::string::npos);
+  options.folder = folder / "other";
+  options.beside = [](const Reader&) -> base::Result<std::vector<SmallFile>> { return base::fail(base::ErrorKind::kConfig, "no"); };
+  EXPECT_FALSE(merge(options, kNever).ok());
+  EXPECT_FALSE(fs::exists(options.folder));
 }
 
 TEST(Merge, ADamagedShardIsNamedAndNothingIsLeft) {

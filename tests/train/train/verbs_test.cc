@@ -61,7 +61,9 @@ TEST(Verbs, MergesTheNewestOfARun) {
   EXPECT_EQ(base::get_int(*json, "bytes"), 800);
   EXPECT_EQ(base::get_string(*json, "checkpoint"), folder / "checkpoints/step-00000002");
   EXPECT_TRUE(os::exists(folder / "model/model.safetensors"));
-  EXPECT_EQ(run({"merge", folder / "checkpoints/step-00000001"}).code, 0);
+  EXPECT_EQ(base::get_bool(*json, "described"), false);
+  EXPECT_FALSE(os::exists(folder / "model/config.json")) << "no configuration of a GPT in this checkpoint";
+  EXPECT_NE(run({"merge", folder / "checkpoints/step-00000001"}).out.find("no config.json"), std::string::npos);
   EXPECT_TRUE(os::exists(folder / "checkpoints/step-00000001-merged/model.safetensors"));
   EXPECT_EQ(run({"merge", folder / "checkpoints/step-00000001"}).code, 2) << "the folder is taken";
   EXPECT_EQ(run({"merge", folder / "checkpoints/step-00000001", "--replace", "--max-shard-size", "1KB"}).code, 0);
@@ -103,7 +105,8 @@ TEST(Verbs, WrongCommandLinesAreRefused) {
       {{"merge", "a", "--verify"}, "no option \"--verify\""},
       {{"checkpoints", "a", "-o", "b"}, "no option \"-o\""},
       {{"checkpoints", folder / "none"}, "no such folder"},
-      {{"merge", folder / "none"}, "is not a checkpoint and contains none"},
+      {{"merge", folder / "none"}, "no such folder"},
+      {{"merge", folder.path()}, "is not a checkpoint and contains none"},
   };
   for (const auto& [arguments, expected] : cases) {
     Said said = run(arguments);
