@@ -97,6 +97,15 @@ TEST_F(Readme, InstalledFilesAreWhereShellsLook) {
           "test -s share/fish/vendor_completions.d/phalanx.fish\n",
           std::chrono::seconds(60));
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  // The last block of the page about installing removes all of it.
+  std::vector<Block> page = read_blocks(README_SOURCE_DIR "/docs/guides/install.md");
+  ASSERT_FALSE(page.empty());
+  ASSERT_EQ(page.back().commands.front(), "cd ~/.local");
+  page.back().commands.front() = "cd ~/there";
+  outcome = run("find ~/there -type f | wc -l\n" + to_script(page.back()) + "find ~/there -type f\n", std::chrono::seconds(60));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_GT(outcome.out.size(), 2u) << "dozens of files were there: " << outcome;
+  EXPECT_EQ(outcome.out.find("/"), std::string::npos) << "what is left: " << outcome;
 }
 
 }  // namespace
