@@ -136,6 +136,11 @@ void add_hosts(const std::string& folder, std::vector<LogFile>& files) {
   }
 }
 
+std::string run_name(std::string_view folder) {
+  while (folder.ends_with('/')) folder.remove_suffix(1);
+  return std::string(folder.substr(folder.rfind('/') + 1));
+}
+
 }  // namespace
 
 base::Result<std::vector<LogFile>> find_logs(const std::string& operand) {
@@ -145,6 +150,10 @@ base::Result<std::vector<LogFile>> find_logs(const std::string& operand) {
   bool run = os::is_folder(operand + "/ranks");
   std::vector<std::string> paths;
   collect(run ? operand + "/ranks" : operand, run ? kDeepest : 0, paths);
+  if (paths.empty() && run)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("no logs in {}", base::quote(operand)))
+        .because("no rank of this run has started")
+        .with_hint("phalanx why " + run_name(operand));
   if (paths.empty())
     return base::fail(base::ErrorKind::kConfig, fmt::format("no logs in {}", base::quote(operand)))
         .because("no file in this directory ends in .log, .txt, .out, .err or .gz")

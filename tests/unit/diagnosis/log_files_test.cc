@@ -86,6 +86,9 @@ TEST_F(LogFiles, WhatIsNotThere) {
   EXPECT_EQ(find_logs(folder_ + "nothing").error().kind, base::ErrorKind::kConfig);
   put("empty/notes.md", "x");
   EXPECT_NE(find_logs(folder_ + "empty").error().message.find("no logs in"), std::string::npos);
+  // A run that was refused: `why` tells it.
+  ASSERT_TRUE(os::make_folders(folder_ + "20261121-073102-a3f9/ranks", 0700).ok());
+  EXPECT_EQ(find_logs(folder_ + "20261121-073102-a3f9/").error().hint, "phalanx why 20261121-073102-a3f9");
   LogScan scan;
   EXPECT_FALSE(read_log(scan, {.name = folder_ + "nothing", .host = {}}).ok());
 }
