@@ -17,6 +17,7 @@ struct Diagnosis {
   std::string fix{};                     // a command as printed; empty: see the code's page
   std::vector<doctor::Words> details{};  // further lines: where the ranks are
   std::vector<doctor::Words> missing{};  // evidence that would have told more
+  bool stack_seen = false;               // a rank that it names has shown where it is: the Python hook, py-spy or gdb
   bool certain() const { return code != "HANG-UNKNOWN"; }
 };
 

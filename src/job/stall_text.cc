@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "codes/code.h"
 #include "job/narrate.h"
+#include "wire/sample_messages.h"
 
 namespace phalanx::job {
 namespace {
@@ -37,8 +40,16 @@ std::string body(const diagnosis::Diagnosis& verdict, std::string_view indent, L
   return text;
 }
 
-std::string fix_of(const State& state, const diagnosis::Diagnosis& verdict) {
+// py-spy was tried on the host before this is said: where it showed nothing, it is not installed or may not look. Of a process that has
+// been stopped it would show nothing either.
+std::string fix_of(const State& state, const diagnosis::Diagnosis& verdict, bool stopped, Language language) {
   if (verdict.fix.empty()) return "phalanx explain " + verdict.code;
+  if (verdict.fix.starts_with("py-spy ") && (stopped || !verdict.stack_seen)) {
+    const bool hook =
+        std::any_of(state.job.set.begin(), state.job.set.end(), [](const auto& one) { return one.first == wire::kPythonHookVariable; });
+    if (hook || verdict.stack_seen) return "phalanx explain " + verdict.code;
+    return tr(language, "add --python-hook: phalanx then shows the line of Python in which each rank waits; the hosts need nothing for it");
+  }
   bool remote = verdict.host && verdict.fix.rfind("phalanx ", 0) != 0;
   return remote ? fmt::format("ssh {} {}", state.job.hosts[*verdict.host].target.name, verdict.fix) : verdict.fix;
 }
@@ -49,7 +60,7 @@ std::string stall_text(const State& state, const Stalled& note, Language languag
   std::string still = base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(note.still));
   std::string text = note.steps_known ? tr(language, "no step for {}: ", still) : tr(language, "no output for {}: ", still);
   text += headline(state, note.verdict, language) + "\n  " + body(note.verdict, "  ", language);
-  text += tr(language, "\n  try: {}", fix_of(state, note.verdict));
+  text += tr(language, "\n  try: {}", fix_of(state, note.verdict, false, language));
   if (note.action == OnStall::kStop) text += tr(language, "\n  --on-stall stop: stopping the run");
   if (note.action == OnStall::kRestart) text += tr(language, "\n  --on-stall restart: restarting");
   return text;
@@ -67,14 +78,14 @@ base::Json describe_stall(const State& state, const diagnosis::Diagnosis& verdic
     json[key] = base::Json::array();
     for (const doctor::Words& line : *lines) json[key].push_back(line.english);
   }
-  json["fix"] = fix_of(state, verdict);
+  json["fix"] = fix_of(state, verdict, false, Language::kEnglish);
   return json;
 }
 
 base::Error stall_error(const State& state, const Verdict& verdict, Language language) {
   base::Error error = base::fail(base::ErrorKind::kTimeout, headline(state, *verdict.hang, language));
   error.cause = body(*verdict.hang, "    ", language);
-  error.hint = fix_of(state, *verdict.hang);
+  error.hint = fix_of(state, *verdict.hang, true, language);
   return error;
 }
 

@@ -94,6 +94,7 @@ TEST_F(Hang, TheHookTellsTheLineOfCode) {
   launch(2, {"sleep", "1", "25"}, {"--on-stall", "stop", "--python-hook"});
   std::string text = judged("HANG-NEVER-ENTERED", "rank 1 (h2, local 0)");
   EXPECT_HAS(text, "(validate), sleeps");
+  EXPECT_HAS(text, "\nhint: phalanx explain HANG-NEVER-ENTERED\n");  // the process is dead by then
   EXPECT_HAS(text, "rank 0: hang.py:");
 }
 

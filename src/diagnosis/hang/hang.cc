@@ -37,6 +37,9 @@ class Judge {
     if (!found) unknown();
     tell_places();
     tell_missing();
+    for (const Seen& s : seen_)
+      if (!s.view->stack.empty() && std::find(out_.ranks.begin(), out_.ranks.end(), s.view->rank) != out_.ranks.end())
+        out_.stack_seen = true;
     return std::move(out_);
   }
 

@@ -209,6 +209,18 @@ std::string only_child(const RankSample& sample, int64_t parent) {
   return names;
 }
 
+// The process that a rank waits for: the one its pipe leads to ("pipe to 143 (python)"), else its only child.
+int64_t awaited(const RankSample& sample, const ProcessSample& p, const ThreadSample& t) {
+  int64_t child = 0, children = 0;
+  for (const ProcessSample& other : sample.processes) {
+    if (other.parent != p.pid) continue;
+    if (has(t.waits_on, fmt::format("pipe to {} ", other.pid))) return other.pid;
+    child = other.pid;
+    ++children;
+  }
+  return children == 1 ? child : p.pid;
+}
+
 Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadSample& t) {
   Activity a;
   a.pid = p.pid;
@@ -222,6 +234,7 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
   auto set = [&](Doing doing, Words words) {
     a.doing = doing;
     a.words = std::move(words);
+    if (doing == Doing::kLoader) a.pid = awaited(sample, p, t);
   };
   if (has(t.wchan, "nanosleep")) set(Doing::kSleeping, tr("sleeps (nanosleep)"));
   else if (begins(t.wchan, "do_wait")) set(Doing::kLoader, tr("waits for a child process to exit: {}", children));

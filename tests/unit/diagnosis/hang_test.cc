@@ -112,6 +112,27 @@ TEST(Hang, WhatTheOddRankWaitsForGivesTheCode) {
   EXPECT_NE(v.evidence.english.find("99 % of a CPU"), std::string::npos) << v.evidence.english;
 }
 
+// The page's command is for the worker, not for the rank that waits for it; without its stack nobody else's tool showed it either.
+TEST(Hang, TheProcessThatIsWaitedForIsTheOneToLookAt) {
+  RankView polls = rank_of(1, {thread(101, "poll_schedule_timeout")});
+  polls.then->processes[0].threads[0].waits_on = "pipe to 555 (pt_data_worker)";
+  const int64_t rank_pid = polls.then->processes[0].pid;
+  for (int64_t pid : {556, 555}) {
+    machine::ProcessSample worker;
+    worker.pid = pid;
+    worker.parent = rank_pid;
+    worker.name = "pt_data_worker";
+    polls.then->processes.push_back(worker);
+  }
+  Diagnosis v = diagnosis::judge_hang(three(polls));
+  EXPECT_EQ(v.fix, "py-spy dump --pid 555");
+  EXPECT_FALSE(v.stack_seen);
+  polls.stack = "Thread 101 (idle): \"MainThread\"\n    validate (train.py:42)\n";
+  EXPECT_TRUE(diagnosis::judge_hang(three(polls)).stack_seen);
+  RankView waits = rank_of(1, {thread(101, "do_wait")});
+  EXPECT_EQ(diagnosis::judge_hang(three(waits)).fix, "py-spy dump --pid " + std::to_string(waits.then->processes[0].pid));
+}
+
 TEST(Hang, PollingIsNoStorage) {
   names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "poll_schedule_timeout")}))), "HANG-NEVER-ENTERED", {1});
 }
