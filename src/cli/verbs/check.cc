@@ -83,10 +83,10 @@ class Check {
     }
     style_.columns = around_.out_terminal ? std::max(view::terminal_columns(STDOUT_FILENO), kNarrowest) : kColumnsOffTerminal;
     view::Output out(*loop, STDOUT_FILENO);
-    out.buffer() = text(state, round);
+    const int code = check_exit_code(state, verdict, round.examination, options_.fail_on);
+    out.buffer() = text(state, round, code);
     out.drain(kLastWords);
     if (!before_ || around_.out_terminal) print(errors);
-    int code = check_exit_code(state, verdict, round.examination, options_.fail_on);
     before_ = std::move(round);
     return code;
   }
@@ -108,9 +108,13 @@ class Check {
   static void print(const std::vector<base::Error>& errors) {
     for (const base::Error& error : errors) std::fputs(error.render().c_str(), stderr);
   }
-  std::string text(const job::State& state, const view::CheckRound& round) const {
+  std::string text(const job::State& state, const view::CheckRound& round, int code) const {
     const job::Choices* choices = state.survey.choices ? &*state.survey.choices : nullptr;
-    if (options_.json) return base::to_text(view::check_json(round.situation, round.examination, choices), options_.watch ? -1 : 2) + "\n";
+    if (options_.json) {
+      base::Json json = view::check_json(round.situation, round.examination, choices);
+      json["exit_code"] = code;
+      return base::to_text(json, options_.watch ? -1 : 2) + "\n";
+    }
     std::string page = view::check_text(round.situation, round.examination, style_);
     if (!options_.watch) return page;
     std::string time = os::iso_time(os::wall_now_ns());

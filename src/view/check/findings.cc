@@ -92,7 +92,12 @@ class Findings {
   void advice(const doctor::Row& row) {
     if (std::string first = doctor::command_of({&row, {}, {}, "", ""}, style_.language); !first.empty()) return command("", first);
     std::vector<std::string_view> lines = base::split_lines(row.page().fix.in(style_.language));
-    if (!lines.empty()) line(tr(style_.language, "fix: ") + std::string(lines[0]));
+    if (lines.empty()) return;
+    // What it announces is a command whose values are not known here.
+    std::string_view sentence = lines[0];
+    for (std::string_view end : {std::string_view(":"), colon()})
+      if (sentence.ends_with(end)) sentence.remove_suffix(end.size());
+    line(tr(style_.language, "fix: ") + std::string(sentence));
   }
   void command(const std::string& where, const std::string& command) {
     std::string lead = where.empty() ? tr(style_.language, "fix: ") : tr(style_.language, "fix on {}: ", base::printable(where));

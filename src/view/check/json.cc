@@ -47,6 +47,7 @@ base::Json finding_json(const doctor::Situation& situation, const doctor::Findin
           {"title", finding.row->page().title.english},
           {"evidence", finding.evidence.english},
           {"fix", finding.fix},
+          {"advice", finding.row->page().fix.english},
           {"fix_cost", cost_of(finding.fix)},
           {"where", finding.where}};
 }
@@ -81,6 +82,9 @@ base::Json check_json(const doctor::Situation& situation, const doctor::Examinat
   json["warnings"] = examination.warnings;
   json["notes"] = examination.notes;
   json["accepted"] = examination.accepted;
+  json["unreachable"] = base::Json::array();
+  for (const doctor::HostView& host : situation.hosts)
+    if (!host.probed) json["unreachable"].push_back(host.name);
   json["findings"] = base::Json::array();
   for (const doctor::Finding& finding : examination.findings) json["findings"].push_back(finding_json(situation, finding));
   json["hosts"] = base::Json::array();

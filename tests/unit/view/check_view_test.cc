@@ -289,6 +289,9 @@ TEST(CheckJson, HoldsFactsMeshFindingsAndChoices) {
   EXPECT_EQ(first["evidence"], "port 29500 belongs to pid 4242 (python train.py)");
   EXPECT_EQ(first["fix"], "kill 4242");
   EXPECT_EQ(first["where"], "gpu02");
+  EXPECT_EQ(json["findings"][1]["code"], "FS-SHM-SMALL");
+  EXPECT_NE(json["findings"][1]["advice"].get<std::string>().find("$ docker run --shm-size"), std::string::npos);
+  EXPECT_EQ(json["unreachable"], base::Json::array({"gpu08"}));
   ASSERT_EQ(json["hosts"].size(), 8u);
   EXPECT_EQ(json["hosts"][1]["facts"]["gpus"]["driver"], "535.129.03");
   EXPECT_EQ(json["hosts"][1]["clock_offset_ns"], 31'000'000'000);
