@@ -137,7 +137,10 @@ void Trainer::announce(const RunFacts& facts) const {
       fmt::format("data: {} in {} file{}", base::format_bytes(bytes), data_.set.files.size(), data_.set.files.size() == 1 ? "" : "s"));
   const data::BatchShare share{config_.train.batch / group_.world() / config_.train.accumulate, group_.world(), config_.train.accumulate};
   progress_.note(data::describe(share, config_.model.context));
-  if (steps_done() > 0) progress_.note(fmt::format("resumed after step {} of {}", steps_done(), data_.steps));
+  if (steps_done() > 0 && steps_done() >= data_.steps)
+    progress_.note(fmt::format("nothing to train: the checkpoint is at step {}, and the configuration ends at step {}; raise {}",
+                               steps_done(), data_.steps, config_.train.epochs > 0 ? "train.epochs" : "train.steps"));
+  else if (steps_done() > 0) progress_.note(fmt::format("resumed after step {} of {}", steps_done(), data_.steps));
 }
 
 base::Status Trainer::save() {

@@ -166,6 +166,9 @@ class Launch(unittest.TestCase):
         self.finish(self.start(arguments[:-1] + ["validation.every=0", f"train.steps={before + 5}"]))
         _, err = self.finish(self.start(arguments[:-1] + ["validation.every=0", f"train.steps={before + 6}"]))
         self.assertIn(f"resumed after step {before + 5}", err)
+        out, err = self.finish(self.start(arguments[:-1] + ["validation.every=0", f"train.steps={before + 2}"]))
+        self.assertIn(f"nothing to train: the checkpoint is at step {before + 6}, and the configuration ends at step {before + 2}", err)
+        self.assertNotIn("resumed", err)
         self.assertEqual(list((self.folder / "killed" / "checkpoints").glob(".saving*")), [])
 
     def test_a_dead_rank_ends_the_others(self):

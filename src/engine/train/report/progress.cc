@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -41,6 +42,7 @@ Progress::Progress(int rank, int64_t log_every, int event_fd) : rank_(rank), log
 
 base::Status Progress::begin(const std::string& folder, int64_t step, int64_t total_steps, const RunFacts& facts) {
   total_ = total_steps;
+  last_.step = std::min(step, total_steps);
   facts_ = facts;
   folder_ = folder;
   begun_ = phase_begun_ = printed_ = Clock::now();
