@@ -24,6 +24,13 @@ base::Error usage(std::string message, std::string hint) {
   return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
 }
 
+// "meta-llama/Llama-2-7b-hf", as Hugging Face names models: one slash, no folder of that name here.
+bool is_hub_name(const std::string& path) {
+  const size_t slash = path.find('/');
+  return slash != std::string::npos && slash > 0 && path[0] != '.' && slash + 1 < path.size() &&
+         path.find('/', slash + 1) == std::string::npos && !path.ends_with(".json") && !os::exists(path.substr(0, slash));
+}
+
 // A folder stands for the config.json in it.
 base::Result<fit::Model> read_model(const Invocation& invocation) {
   std::optional<std::string> count = invocation.value(Flag::kParams);
@@ -41,6 +48,8 @@ base::Result<fit::Model> read_model(const Invocation& invocation) {
   std::string path = invocation.operands[0];
   if (os::is_folder(path)) path += "/config.json";
   base::Result<std::string> text = os::read_file(path, kMaxConfigBytes);
+  if (!text.ok() && is_hub_name(path))
+    return usage(path + " is a name on a hub, not a file", "download its config.json, then phalanx fit <folder>/config.json");
   if (!text.ok()) return usage(path + " cannot be read", "ls -l " + base::shell_quote(path)).because(text.error().message);
   base::Result<base::Json> json = base::parse_json(*text);
   if (!json.ok()) return base::Error(json.error()).within("reading " + path);
