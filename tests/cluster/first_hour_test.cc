@@ -1,0 +1,129 @@
+// The first hour of a new user, by the commands of docs/design/first-hour.md, in both languages. What other tests run already is only
+// named on that page.
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "launcher_fixture.h"
+
+namespace {
+
+using namespace phalanx;
+using namespace phalanx::testbed;
+using namespace std::chrono_literals;
+
+class FirstHour : public Launcher {
+ protected:
+  Outcome type(const std::string& command, milliseconds deadline = 30s) {
+    return cluster().run_on(
+        "ctl", {.argv = {"/bin/bash", "-c", std::string("PATH=") + directory(PHALANX_PROGRAM) + ":$PATH; cd /tmp; " + command}}, deadline);
+  }
+  static std::string directory(const std::string& path) { return path.substr(0, path.rfind('/')); }
+  // One file of a log, which `explain` reads.
+  Outcome explained(const std::string& text) {
+    say("ctl", "printf '%s\\n' '" + text + "' > /tmp/job.log");
+    return type("phalanx explain job.log");
+  }
+};
+
+TEST_F(FirstHour, ImportErrorsOfExtensionsAreNotBlamedOnTheLibraryPath) {
+  start();
+  const std::string trace = "Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\n    import flash_attn\n";
+  for (const char* message : {"ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
+                              "ImportError: libcudnn.so.8: cannot open shared object file: No such file or directory",
+                              "ImportError: flash_attn_2_cuda.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs"}) {
+    Outcome said = explained(trace + message);
+    EXPECT_EQ(said.exit_code, 0) << said;
+    EXPECT_HAS(said.out, "ENV-OTHER-BUILD: a package was built for another version of torch or CUDA");
+    EXPECT_HAS_NOT(said.out, "LD_LIBRARY_PATH");
+  }
+  EXPECT_HAS(explained(trace + "ImportError: libmpi.so.40: cannot open shared object file: No such file or directory").out,
+             "ENV-LIBRARY-MISSING");
+  EXPECT_HAS_NOT(explained(trace + "ValueError: bad").out, "latest");
+  Outcome missing = type("phalanx explain nofile.log");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_HAS(missing.err, "error: file not found: \"nofile.log\"");
+}
+
+TEST_F(FirstHour, ARefusedRunIsToldByWhyAndExplainSaysSo) {
+  start();
+  Outcome refused = type("phalanx run -H h1:2,h9:2 -- python train.py");
+  EXPECT_EQ(refused.exit_code, 4) << refused;
+  EXPECT_HAS(refused.err, "h9: the host name cannot be resolved");
+  Outcome latest = type("phalanx explain latest");
+  EXPECT_EQ(latest.exit_code, 2) << latest;
+  EXPECT_HAS(latest.err, "because no rank of this run has started");
+  EXPECT_HAS(latest.err, "hint: phalanx why");
+  EXPECT_HAS(type("phalanx why").out, "h9: the host name cannot be resolved");
+}
+
+// The run stands still, tells so without a terminal, and can be stopped; then nothing is left.
+TEST_F(FirstHour, ADetachedRunFromStartToStop) {
+  start();
+  Outcome run =
+      type("phalanx run -d --name first -H h1,h2 -- sh -c 'for i in 1 2 3; do echo step $i/300 loss 16.7; sleep 0.2; done; exec sleep 60'");
+  EXPECT_EQ(run.exit_code, 0) << run;
+  Outcome logs = type("timeout 20 sh -c 'until phalanx ps | grep -q \"3/300  *16.7\"; do sleep 0.1; done'; phalanx ps");
+  EXPECT_HAS(logs.out, "3/300");
+  EXPECT_HAS(type("timeout 20 sh -c 'until phalanx logs --tail 1 first | grep \"1. step 3/300\"; do sleep 0.1; done'").out,
+             "[h2:1] step 3/300 loss 16.7");
+  EXPECT_HAS(type("phalanx why first").out, "3/300");
+  Outcome stopped = type("phalanx stop first");
+  EXPECT_EQ(stopped.exit_code, 0) << stopped;
+  EXPECT_HAS(stopped.err, "h2: nothing left");
+  EXPECT_EQ(leftovers(2s), "");
+}
+
+// No hint holds a host or a path that the user does not have.
+TEST_F(FirstHour, NothingIsInventedWhenThePlaceOrTheDataIsWrong) {
+  start();
+  say("ctl", "mkdir -p ~/mine && touch ~/mine/train.py");
+  Outcome there = type("cd ~/mine && phalanx run -H h1:2,h2:2 -- python train.py");
+  EXPECT_EQ(there.exit_code, 3) << there;
+  EXPECT_HAS(there.err, "/root/mine does not exist");
+  Outcome data = type("phalanx check h1,h2 -- python train.py --data /home/me/nope/data.bin");
+  EXPECT_HAS(data.out, "/home/me/nope/data.bin (--data) does not exist");
+  EXPECT_HAS(data.out, "fix: Check the spelling; relative paths start at the working directory\n");
+  for (const Outcome& outcome : {there, data})
+    for (const char* invented : {"gpu0", "/data/", "node0", "<host>"}) {
+      EXPECT_HAS_NOT(outcome.out, invented);
+      EXPECT_HAS_NOT(outcome.err, invented);
+    }
+}
+
+TEST_F(FirstHour, FitSaysWhatItCannotCompute) {
+  start({.hosts = 1});
+  Outcome lora = type("phalanx fit --params 7B --lora");
+  EXPECT_EQ(lora.exit_code, 2) << lora;
+  EXPECT_HAS(lora.err, "hint: omit it: phalanx fit computes full training; LoRA needs no gradients");
+  Outcome hub = type("phalanx fit meta-llama/Llama-2-7b-hf");
+  EXPECT_EQ(hub.exit_code, 2) << hub;
+  EXPECT_HAS(hub.err, "hint: download its config.json, then phalanx fit <folder>/config.json");
+  EXPECT_HAS(type("phalanx fit ./nope/config.json").err, "hint: ls -l ./nope/config.json");
+}
+
+TEST_F(FirstHour, CheckInContinuousIntegration) {
+  start();
+  Outcome text = type("phalanx check h1,h9 --json 2> /dev/null");
+  base::Result<base::Json> json = base::parse_json(text.out);
+  ASSERT_TRUE(json.ok()) << text;
+  EXPECT_EQ((*json)["exit_code"], text.exit_code);
+  EXPECT_EQ(text.exit_code, 4);
+  EXPECT_EQ((*json)["unreachable"], base::Json::array({"h9"}));
+  for (const base::Json& finding : (*json)["findings"]) EXPECT_NE(finding["advice"], "") << finding["code"];
+}
+
+// What a shell hands over without being asked, what a run keeps of it, and what a report holds.
+TEST_F(FirstHour, SecretsTravelAreRecordedByNameAndStayOutOfTheReport) {
+  start();
+  Outcome run = type(
+      "export WANDB_API_KEY=topsecret HF_TOKEN=hf_abcdef; phalanx run -H h1,h2 -- sh -c 'echo WANDB_API_KEY \"$WANDB_API_KEY\"; "
+      "echo OMP $OMP_NUM_THREADS'; phalanx report -o r.tgz && mkdir r && tar -xf r.tgz -C r");
+  EXPECT_EQ(run.exit_code, 0) << run;
+  EXPECT_HAS(run.out, "WANDB_API_KEY topsecret");
+  EXPECT_HAS(type("phalanx inspect").out, "HF_TOKEN");
+  EXPECT_HAS(say("ctl", "cat ~/.local/state/phalanx/runs/latest/run.json"), "WANDB_API_KEY");
+  EXPECT_EQ(type("grep -rl 'topsecret\\|hf_abcdef' r").out, "");
+  EXPECT_HAS(type("phalanx help run").out, "WANDB_*");
+}
+
+}  // namespace
