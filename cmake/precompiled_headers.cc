@@ -1,0 +1,1 @@
+// Makes the precompiled headers of precompiled_headers.cmake.
