@@ -52,6 +52,12 @@ std::optional<Error> changeable(const std::string& file, const std::string& path
                 ours ? "chmod go-w " + base::shell_quote(path) : "");
 }
 
+// Another user's file in a folder where everyone may leave files, as in /tmp.
+bool left_by_a_stranger(const struct stat& folder, const struct stat& file) {
+  constexpr mode_t kOpenToAll = S_ISVTX | S_IWOTH;
+  return (folder.st_mode & kOpenToAll) == kOpenToAll && file.st_uid != ::getuid() && file.st_uid != 0;
+}
+
 Result<FoundProject> read_safely(const std::string& folder) {
   const std::string path = in(folder, kProjectFileName);
   TRY_ASSIGN(const os::Fd file, os::open_regular(path));
@@ -78,14 +84,15 @@ Result<std::optional<FoundProject>> find_project(const std::string& folder, cons
     if (::stat(at.c_str(), &here) != 0 || here.st_dev != start.st_dev) break;
     struct stat file{};
     const std::string path = in(at, kProjectFileName);
-    if (::lstat(path.c_str(), &file) == 0) {
+    const bool there = ::lstat(path.c_str(), &file) == 0;
+    if (there && !left_by_a_stranger(here, file)) {
       if (S_ISLNK(file.st_mode)) return unsafe(path, "it is a symbolic link: the owner of the link chose the file", "");
       if (!S_ISREG(file.st_mode)) return unsafe(path, "it is not a regular file", "");
       TRY_ASSIGN(FoundProject found, read_safely(at));
       return std::optional<FoundProject>(std::move(found));
     }
-    if (errno == EACCES) break;
-    if (errno != ENOENT && errno != ENOTDIR) return base::system_error("lstat", path);
+    if (!there && errno == EACCES) break;
+    if (!there && errno != ENOENT && errno != ENOTDIR) return base::system_error("lstat", path);
     if (at == "/" || (has_home && here.st_dev == last.st_dev && here.st_ino == last.st_ino)) break;
   }
   return std::optional<FoundProject>();

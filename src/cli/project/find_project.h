@@ -22,8 +22,9 @@ struct FoundProject {
 };
 
 // The phalanx.yaml in `folder` (absolute, without links) or the nearest above it; the last folder looked at is `home`, the root of the
-// file system that `folder` is on, or one whose entries may not be looked up. Error kConfig: it is not a regular file, or not safe as said
-// above; another kind: the disk failed.
+// file system that `folder` is on, or one whose entries may not be looked up. What another user has left in a folder where everyone may
+// leave files is passed over: it could otherwise keep everybody who works below from starting. Error kConfig: it is not a regular file, or
+// not safe as said above; another kind: the disk failed.
 base::Result<std::optional<FoundProject>> find_project(const std::string& folder, const std::string& home);
 
 // Whether no other user is in the group: it has this user's name and no other member, and is nobody else's first group. Only what the two

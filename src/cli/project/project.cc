@@ -21,9 +21,9 @@ using base::Result;
 using base::Status;
 
 bool starts_or_probes(Verb verb) {
-  constexpr uint32_t kVerbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kCheck) | bit(Verb::kBench) |
-                              bit(Verb::kFit) | bit(Verb::kExec) | bit(Verb::kConfig);
-  return (kVerbs & bit(verb)) != 0;
+  constexpr uint32_t kStarters = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kCheck) | bit(Verb::kBench) |
+                                 bit(Verb::kFit) | bit(Verb::kExec) | bit(Verb::kConfig);
+  return (kStarters & bit(verb)) != 0;
 }
 
 bool adds_up(Flag flag) {

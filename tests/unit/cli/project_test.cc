@@ -300,6 +300,22 @@ TEST_F(FindProject, AnotherUsersFile) {
   EXPECT_NE(found("/a/b").find(root_ + " belongs to another user (uid 61303)"), std::string::npos) << found("/a/b");
 }
 
+// As in /tmp: else a stranger's file there would refuse every start below it.
+TEST_F(FindProject, WhatOthersLeaveWhereEveryoneMayIsPassedOver) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ASSERT_EQ(::mkdir((root_ + "/a/b/open").c_str(), 0700), 0);
+  ASSERT_EQ(::mkdir((root_ + "/a/b/open/mine").c_str(), 0700), 0);
+  ::chmod((root_ + "/a/b/open").c_str(), 01777);
+  const std::string file = root_ + "/a/b/open/phalanx.yaml";
+  write(file, "iface: eth9\n");
+  EXPECT_EQ(found("/a/b/open/mine"), "/a/b/open/phalanx.yaml") << "of this user";
+  ASSERT_EQ(::chown(file.c_str(), 61303, 61303), 0);
+  EXPECT_EQ(found("/a/b/open/mine"), "/phalanx.yaml");
+  EXPECT_EQ(found("/a/b/open"), "/phalanx.yaml");
+  ::chmod((root_ + "/a/b/open").c_str(), 0755);
+  EXPECT_NE(found("/a/b/open/mine").find("belongs to another user"), std::string::npos);
+}
+
 TEST_F(FindProject, ANamedFileIsConsent) {
   ::chmod((root_ + "/phalanx.yaml").c_str(), 0666);
   auto file = read_project("phalanx.yaml", root_);
