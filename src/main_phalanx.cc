@@ -11,7 +11,9 @@
 #include "cli/agent_image.h"
 #include "cli/flags/verbs.h"
 #include "cli/project/project.h"
+#include "cli/records/runs.h"
 #include "os/descriptor_limit.h"
+#include "words/said.h"
 
 using namespace phalanx;
 
@@ -47,7 +49,7 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
 }
 
 int report(const base::Error& error) {
-  std::fputs(error.render().c_str(), stderr);
+  std::fputs(words::render(error, cli::language_here()).c_str(), stderr);
   return base::exit_code(error.kind);
 }
 

@@ -13,8 +13,10 @@
 #include "engine/train/check_data.h"
 #include "engine/train/config.h"
 #include "engine/train/rank.h"
+#include "engine/train/report/progress.h"
 #include "engine/train/verbs.h"
 #include "os/files.h"
+#include "words/said.h"
 
 using namespace phalanx;
 
@@ -82,7 +84,7 @@ int main(int argc, char** argv) {
   engine::data::name_cut_files();
   base::Result<int> code = run(arguments);
   if (code.ok()) return *code;
-  const std::string message = code.error().render();
+  const std::string message = words::render(code.error(), engine::train::language_here());
   std::fwrite(message.data(), 1, message.size(), stderr);
   return base::exit_code(code.error().kind);
 }

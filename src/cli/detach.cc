@@ -11,9 +11,11 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
+#include "cli/records/runs.h"
 #include "os/loop.h"
 #include "os/process.h"
 #include "words/message.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -35,7 +37,7 @@ int end_of(pid_t child) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   base::Error error = base::fail(base::ErrorKind::kInternal, "the launcher was killed by " + os::signal_name(WTERMSIG(status)));
-  std::fputs(error.render().c_str(), stderr);
+  std::fputs(words::render(error, language_here()).c_str(), stderr);
   return 128 + WTERMSIG(status);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/records/record.h"
 #include "machine/ranks/threads.h"
 #include "view/choices.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -66,7 +67,7 @@ std::string host_block(const job::State& state, size_t h, std::vector<Variables>
   int last = planned.first_rank + planned.ranks - 1;
   std::string out = fmt::format("\n{} ({}): {} {}{} ({})\n", planned.name, host.hello.hostname,
                                 planned.ranks == 1 ? Text{"rank"}.in(language) : Text{"ranks"}.in(language), planned.first_rank,
-                                planned.ranks == 1 ? "" : fmt::format("–{}", last), planned.why);
+                                planned.ranks == 1 ? "" : fmt::format("–{}", last), words::said_in(language, planned.why));
   out += fmt::format("  {:<10}{}\n", Text{"program"}.in(language), host.program);
   if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
     out += fmt::format("  {}\n", Text{"each of its ranks:"}.in(language)) + indented(assignments(common), 4);
@@ -119,11 +120,12 @@ std::string plan_text(const job::State& state, base::Language language, const st
   row(Text{"command"}, base::shell_quote(state.job.argv));
   row(Text{"workdir"}, state.job.directory);
   if (!state.job.project.file.empty()) row(Text{"project"}, project_line(state.job.project));
-  row(Text{"ranks##count"}, fmt::format("{} on {} host{}", state.plan->world, state.hosts.size(), state.hosts.size() == 1 ? "" : "s"));
+  row(Text{"ranks##count"}, tr(language, "{} on {} host{}", state.plan->world, state.hosts.size(), state.hosts.size() == 1 ? "" : "s"));
   if (!spares.empty()) row(Text{"spares"}, spare_list(spares));
-  row(Text{"rendezvous"},
-      fmt::format("{}:{} ({})", state.meeting->address, state.job.master_port != 0 ? std::to_string(state.job.master_port) : "a free port",
-                  state.meeting->served ? "the store of the agent on " + state.plan->hosts[0].name : "rank 0 serves the store"));
+  row(Text{"rendezvous"}, fmt::format("{}:{} ({})", state.meeting->address,
+                                      state.job.master_port != 0 ? std::to_string(state.job.master_port) : tr(language, "a free port"),
+                                      state.meeting->served ? tr(language, "the store of the agent on {}", state.plan->hosts[0].name)
+                                                            : tr(language, "rank 0 serves the store")));
   // Names only: values of passed-on variables may be secrets.
   std::vector<std::string> passed = passed_on_lines(state.job, language);
   if (passed.empty()) row(Text{"passed on"}, "-");

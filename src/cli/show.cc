@@ -23,6 +23,7 @@
 #include "logs/runs/writer.h"
 #include "os/files.h"
 #include "view/terminal/terminal.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -184,7 +185,7 @@ class Show::Impl : public job::Audience {
   void say_errors(const job::State& state, const job::Verdict& verdict) {
     std::string log = record_ && verdict.rank >= 0 ? record_->directory().rank_log_path(verdict.rank) : "";
     std::string last = record_ ? record_->last_lines(verdict.rank) : "";
-    for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_->say_error(error.render());
+    for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_->say_error(words::render(error, language_));
   }
   void warn(const std::string& text) { view_->say_error("warning: " + text); }
   logs::Writer::Handlers writer_handlers(const std::string& folder) {

@@ -1,6 +1,7 @@
 #include "os/program.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,7 +76,8 @@ base::Result<std::string> find_program(const std::string& name, const std::strin
     if (!unusable) unusable = std::move(found).error();
   }
   if (unusable) return *std::move(unusable);
-  return base::fail(base::ErrorKind::kUnfit, "'" + name + "' was not found").because("no such program in PATH=" + path_variable);
+  return base::fail(base::ErrorKind::kUnfit, fmt::format("'{}' was not found", name))
+      .because(fmt::format("no such program in PATH={}", path_variable));
 }
 
 }  // namespace phalanx::os

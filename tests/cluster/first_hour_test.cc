@@ -2,7 +2,10 @@
 // named on that page.
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "base/json.h"
+#include "base/text.h"
 #include "launcher_fixture.h"
 
 namespace {
@@ -71,6 +74,60 @@ TEST_F(FirstHour, ADetachedRunFromStartToStop) {
   EXPECT_EQ(stopped.exit_code, 0) << stopped;
   EXPECT_HAS(stopped.err, "h2: nothing left");
   EXPECT_EQ(leftovers(2s), "");
+}
+
+// Four English words after one another, outside quotes: a sentence. Not counted: what ranks, logs, ssh and the kernel say, and commands.
+std::string english_in(std::string text) {
+  static const std::regex kSentence("(^|[^A-Za-z0-9_./=-])[A-Za-z][a-z]+([ ,;:]+[a-z]{2,}){3}(?![A-Za-z0-9_./=-])");
+  static const std::regex kOfOthers("\"[^\"]*\"|'[^']*'|Address already in use|ssh: .*|\\$ .*|^\\[.*|^  job.log:.*");
+  for (size_t open = text.find("“"); open != std::string::npos; open = text.find("“", open))  // quoted over the ends of lines
+    text.erase(open, text.find("”", open) == std::string::npos ? std::string::npos : text.find("”", open) - open);
+  std::string found;
+  for (std::string_view line : base::split_lines(text))
+    if (std::regex_search(std::regex_replace(std::string(line), kOfOthers, ""), kSentence)) found += std::string(line) + "\n";
+  return found;
+}
+
+TEST_F(FirstHour, InChineseThereIsNoEnglishSentence) {
+  start();
+  say("ctl",
+      "mkdir -p ~/mine && touch ~/mine/train.py && printf 'ImportError: libcudart.so.11.0: cannot open shared object file: No such file\n' "
+      "> /tmp/job.log");
+  EXPECT_NE(english_in("the host did not answer"), "");
+  EXPECT_EQ(english_in("phalanx: 2 个 rank，会合地址 10.77.0.1\n提示：phalanx stop a3f9\n"), "");
+  for (const char* command : {"run -H h1,h2 -- sh -c 'echo step 1/2 loss 3.5'",
+                              "why",
+                              "ps -a",
+                              "inspect",
+                              "logs",
+                              "plan -H h1:2,h2:2 --spares h3 -- python train.py",
+                              "run -H h1:1,h2:1 --iface ens5 -- python train.py",
+                              "run -H h1:1,h2:1 --master-port 22 -- python train.py",
+                              "why",
+                              "run -H h1:2,h9:2 -- python train.py",
+                              "explain latest",
+                              "explain nofile.log",
+                              "explain job.log",
+                              "why",
+                              "kill",
+                              "run train.py",
+                              "run -H h1 --nope -- true",
+                              "run -H h1,h2 -- sh -c 'exit 3'",
+                              "why",
+                              "check h1,h2 -- python train.py --data /home/me/nope/data.bin",
+                              "run -d --name a -H h1,h2 -- sleep 60",
+                              "stop a",
+                              "wait a",
+                              "clean",
+                              "report -o z.tgz",
+                              "fit --params 7B --lora",
+                              "fit meta-llama/Llama-2-7b-hf",
+                              "bench",
+                              "exec -H h1,h2 -- true"}) {
+    Outcome said = type(std::string("export PHALANX_LANG=zh; phalanx ") + command);
+    EXPECT_EQ(english_in(said.out + said.err), "") << "phalanx " << command;
+  }
+  EXPECT_EQ(english_in(type("cd ~/mine && PHALANX_LANG=zh phalanx run -H h1:2,h2:2 -- python train.py").err), "");
 }
 
 // No hint holds a host or a path that the user does not have.

@@ -9,7 +9,7 @@
 namespace phalanx::cli {
 namespace {
 
-constexpr std::array<std::string_view, 34> kDefaults = {"NCCL_*",
+constexpr std::array<std::string_view, 35> kDefaults = {"NCCL_*",
                                                         "GLOO_*",
                                                         "TORCH_*",
                                                         "PYTORCH_*",
@@ -39,10 +39,13 @@ constexpr std::array<std::string_view, 34> kDefaults = {"NCCL_*",
                                                         "MLFLOW_*",
                                                         "COMET_*",
                                                         "TQDM_*",
+                                                        "PHALANX_LANG",
                                                         "LANG",
                                                         "LANGUAGE",
                                                         "LC_*",
                                                         "TZ"};
+
+constexpr std::string_view kLanguage = "PHALANX_LANG";
 
 // The same rank block under every spelling in use, then the launchers' own.
 constexpr std::array<std::string_view, 32> kStale = {
@@ -81,6 +84,8 @@ base::Result<wire::Variables> select_exports(const char* const* environ_block, c
     std::string name(entry.substr(0, equals));
     bool wanted =
         name == kDevices ? devices : std::any_of(globs.begin(), globs.end(), [&](const base::Glob& g) { return g.matches(name); });
+    // Of Phalanx's own variables only the language of messages is the user's: the engine speaks it too.
+    if (wanted && name == kLanguage) out.emplace_back(name, entry.substr(equals + 1));
     if (!wanted || std::any_of(stale.begin(), stale.end(), [&](const std::string& s) { return base::glob_match(s, name); })) continue;
     out.emplace_back(std::move(name), entry.substr(equals + 1));
   }

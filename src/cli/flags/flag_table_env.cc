@@ -36,7 +36,8 @@ constexpr FlagRow kFlags[] = {
      .help = Text{"pass on the variables of this machine whose names match, for example 'MY_*'; passed on without it: NCCL_*, GLOO_*, "
                   "TORCH_*, PYTORCH_*, TORCHINDUCTOR_*, TORCHDYNAMO_*, TRITON_*, UCX_*, FI_*, CUDA_DEVICE_ORDER, CUDA_LAUNCH_BLOCKING, "
                   "CUDA_DEVICE_MAX_CONNECTIONS, CUBLAS_*, OMP_*, MKL_*, OPENBLAS_*, KMP_*, PYTHON*, HF_*, HUGGINGFACE_*, TRANSFORMERS_*, "
-                  "TOKENIZERS_*, ACCELERATE_*, DEEPSPEED_*, DS_*, FSDP_*, WANDB_*, MLFLOW_*, COMET_*, TQDM_*, LANG, LANGUAGE, LC_*, TZ"}},
+                  "TOKENIZERS_*, ACCELERATE_*, DEEPSPEED_*, DS_*, FSDP_*, WANDB_*, MLFLOW_*, COMET_*, TQDM_*, PHALANX_LANG, LANG, "
+                  "LANGUAGE, LC_*, TZ"}},
     {.flag = Flag::kNoExport,
      .name = "no-export",
      .verbs = kSets,

@@ -10,6 +10,7 @@
 #include "cli/records/runs.h"
 #include "os/interruptible.h"
 #include "view/speech.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -39,7 +40,7 @@ void say_verdict(const logs::Run& run, view::View& view) {
                                      : base::fail(ErrorKind::kConfig, "cannot read the verdict of " + run.id).because("in " + run.path))
                        .with_hint("phalanx why " + run.id)
                        .render());
-  for (const base::Error& error : words_of(ended.record, language_here())) view.say_error(error.render());
+  for (const base::Error& error : words_of(ended.record, language_here())) view.say_error(words::render(error, language_here()));
 }
 
 }  // namespace

@@ -7,11 +7,13 @@
 #include "cli/flags/verbs.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
+#include "cli/records/runs.h"
 #include "job/narrate.h"
 #include "os/files.h"
 #include "view/fabric_view.h"
 #include "view/speech.h"
 #include "view/terminal/output.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -54,7 +56,7 @@ base::Result<int> bench_verb(const Invocation& invocation) {
   view::Output out(*loop, STDOUT_FILENO);
   out.buffer() = options.json ? base::to_text(view::fabric_json(situation), 2) + "\n" : view::fabric_text(situation, language);
   out.drain(std::chrono::seconds(10));
-  for (const base::Error& error : verdict.refusals) std::fputs(error.render().c_str(), stderr);
+  for (const base::Error& error : verdict.refusals) std::fputs(words::render(error, language_here()).c_str(), stderr);
   if (!verdict.refusals.empty()) return base::exit_code(verdict.refusals.front().kind);
   return view::fabric_holds(situation) ? 0 : base::exit_code(base::ErrorKind::kUnfit);
 }

@@ -18,6 +18,7 @@
 #include "view/speech.h"
 #include "view/terminal/capabilities.h"
 #include "view/terminal/output.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -105,8 +106,8 @@ class Check {
   }
 
  private:
-  static void print(const std::vector<base::Error>& errors) {
-    for (const base::Error& error : errors) std::fputs(error.render().c_str(), stderr);
+  void print(const std::vector<base::Error>& errors) const {
+    for (const base::Error& error : errors) std::fputs(words::render(error, style_.language).c_str(), stderr);
   }
   std::string text(const job::State& state, const view::CheckRound& round, int code) const {
     const job::Choices* choices = state.survey.choices ? &*state.survey.choices : nullptr;

@@ -18,6 +18,7 @@
 #include "os/clock.h"
 #include "os/files.h"
 #include "words/message.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -105,7 +106,7 @@ base::Result<int> clean_hosts(const RunOptions& options, bool remove) {
     }
     host.output = shown(found, remove, language_here());
   }
-  for (const base::Error& error : answers.errors) std::fputs(error.render().c_str(), stderr);
+  for (const base::Error& error : answers.errors) std::fputs(words::render(error, language_here()).c_str(), stderr);
   const std::string out = folded_answers(answers.hosts, language_here());
   std::fwrite(out.data(), 1, out.size(), stdout);
   return answers.errors.empty() ? exit_code_of(answers.hosts) : base::exit_code(answers.errors.front().kind);

@@ -13,6 +13,7 @@
 #include "cli/records/runs.h"
 #include "job/narrate.h"
 #include "words/message.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -54,7 +55,7 @@ base::Result<int> exec_verb(const Invocation& invocation) {
   const base::Language language = language_here();
   std::vector<std::string> command = options.command;
   TRY_ASSIGN(const OnceAnswers answers, run_once_per_host(options, std::move(command)));
-  for (const base::Error& error : answers.errors) std::fputs(error.render().c_str(), stderr);
+  for (const base::Error& error : answers.errors) std::fputs(words::render(error, language_here()).c_str(), stderr);
   const std::string out = options.json ? json_of(answers.hosts) : folded_answers(answers.hosts, language);
   std::fwrite(out.data(), 1, out.size(), stdout);
   if (answers.timed_out) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/flags/flag_value.h"
@@ -49,7 +51,7 @@ base::Result<fit::Model> read_model(const Invocation& invocation) {
   if (os::is_folder(path)) path += "/config.json";
   base::Result<std::string> text = os::read_file(path, kMaxConfigBytes);
   if (!text.ok() && is_hub_name(path))
-    return usage(path + " is a name on a hub, not a file", "download its config.json, then phalanx fit <folder>/config.json");
+    return usage(fmt::format("{} is a name on a hub, not a file", path), "download its config.json, then phalanx fit <folder>/config.json");
   if (!text.ok()) return usage(path + " cannot be read", "ls -l " + base::shell_quote(path)).because(text.error().message);
   base::Result<base::Json> json = base::parse_json(*text);
   if (!json.ok()) return base::Error(json.error()).within("reading " + path);

@@ -27,11 +27,10 @@ base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accu
 }
 
 std::string describe(const BatchShare& share, int64_t tokens) {
-  std::string line =
-      fmt::format("batch: {} × {} × {} = {} per step", counted(share.rows, "sequence", "sequences"), counted(share.world, "rank", "ranks"),
-                  counted(share.accumulate, "pass", "passes"), counted(share.global(), "sequence", "sequences"));
-  if (tokens > 0) line += fmt::format(" ({} tokens)", share.global() * tokens);
-  return line;
+  const std::string rows = counted(share.rows, "sequence", "sequences"), ranks = counted(share.world, "rank", "ranks"),
+                    passes = counted(share.accumulate, "pass", "passes"), all = counted(share.global(), "sequence", "sequences");
+  if (tokens <= 0) return fmt::format("batch: {} × {} × {} = {} per step", rows, ranks, passes, all);
+  return fmt::format("batch: {} × {} × {} = {} per step ({} tokens)", rows, ranks, passes, all, share.global() * tokens);
 }
 
 }  // namespace phalanx::engine::data

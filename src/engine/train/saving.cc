@@ -106,7 +106,7 @@ base::Status Saving::look(std::string& path) {
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   TRY_ASSIGN(checkpoint::Readable found, checkpoint::newest_readable(folder_, threads));
   for (const checkpoint::Skipped& skipped : found.skipped)
-    progress_.note(fmt::format("skipped the checkpoint {}\n{}", skipped.path, skipped.error.render()));
+    progress_.note(fmt::format("skipped the checkpoint {}", skipped.path) + "\n" + skipped.error.render());
   chosen_ = std::move(found.reader);
   if (chosen_) path = chosen_->path();
   if (chosen_ || found.skipped.empty()) return base::ok();

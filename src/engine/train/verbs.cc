@@ -21,8 +21,10 @@
 #include "engine/checkpoint/merge.h"
 #include "engine/checkpoint/reader.h"
 #include "engine/train/model_files.h"
+#include "engine/train/report/progress.h"
 #include "os/clock.h"
 #include "os/files.h"
+#include "words/message.h"
 
 namespace phalanx::engine::train {
 namespace {
@@ -128,12 +130,11 @@ base::Result<checkpoint::MergeOptions> merge_options(const Options& options) {
 
 void tell_how_to_load(const checkpoint::Merged& merged) {
   const std::string folder = base::printable(merged.folder, 4096);
-  if (merged.described) {
-    fmt::print("{}/config.json describes the model. In Python, in that folder:\n  import phalanx_gpt\n  model = phalanx_gpt.load(\".\")\n",
-               folder);
-  } else {
-    fmt::print("no config.json: the checkpoint does not describe how its model is computed\n");
-  }
+  const std::string text = merged.described
+                               ? words::tr(language_here(), "{}/config.json describes the model. In Python, in that folder:", folder) +
+                                     "\n  import phalanx_gpt\n  model = phalanx_gpt.load(\".\")"
+                               : words::tr(language_here(), "no config.json: the checkpoint does not describe how its model is computed");
+  fmt::print("{}\n", text);
 }
 
 base::Result<int> merge(const std::vector<std::string>& arguments) {
@@ -157,8 +158,9 @@ base::Result<int> merge(const std::vector<std::string>& arguments) {
     fmt::print("{}\n", base::to_text(json, 2));
     return 0;
   }
-  fmt::print("{}: {} tensors, {} in {} file(s), {}\n", base::printable(merged->folder, 4096), merged->tensors,
-             base::format_bytes(merged->bytes), merged->files.size(), base::format_duration(os::mono_now() - start));
+  fmt::print("{}\n",
+             words::tr(language_here(), "{}: {} tensors, {} in {} file(s), {}", base::printable(merged->folder, 4096), merged->tensors,
+                       base::format_bytes(merged->bytes), merged->files.size(), base::format_duration(os::mono_now() - start)));
   tell_how_to_load(*merged);
   return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/unicode.h"
 #include "view/story/story.h"
 #include "words/message.h"
+#include "words/said.h"
 
 namespace phalanx::view {
 namespace {
@@ -51,7 +52,7 @@ std::string story_text(const Story& story, base::Language language, size_t most_
   if (story.ranks > 0)
     add_row(out, Text{"ranks"},
             tr(language, "{} on {}", story.ranks, base::printable(base::join(base::fold_names(story.hosts), ","), kMostText)), language);
-  for (const base::Error& error : story.verdict) out += "\n" + error.render();
+  for (const base::Error& error : story.verdict) out += "\n" + words::render(error, language);
   if (wants_code(story)) out += fmt::format("\n{}: phalanx explain {}\n", story.code, story.code);
   if (!story.now.empty()) out += "\n";
   for (const std::string& line : story.now) out += line + "\n";
@@ -59,8 +60,8 @@ std::string story_text(const Story& story, base::Language language, size_t most_
   out += fmt::format("\n{}\n", Text{"last events (UTC)"}.in(language));
   size_t first = story.timeline.size() > most_events ? story.timeline.size() - most_events : 0;
   for (size_t i = first; i < story.timeline.size(); ++i)
-    out +=
-        fmt::format("  {}  {}\n", clock_of(story.timeline[i].time), base::replace_all(shown_lines(story.timeline[i].text), "\n", kBelow));
+    out += fmt::format("  {}  {}\n", clock_of(story.timeline[i].time),
+                       base::replace_all(shown_lines(words::said_in(language, story.timeline[i].text)), "\n", kBelow));
   return base::printable_lines(out);
 }
 

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -170,6 +171,25 @@ class Launch(unittest.TestCase):
         self.assertIn(f"nothing to train: the checkpoint is at step {before + 6}, and the configuration ends at step {before + 2}", err)
         self.assertNotIn("resumed", err)
         self.assertEqual(list((self.folder / "killed" / "checkpoints").glob(".saving*")), [])
+
+    def test_in_chinese_there_is_no_english_sentence(self):
+        os.environ["PHALANX_LANG"] = "zh"
+        self.addCleanup(os.environ.pop, "PHALANX_LANG")
+        config = self.config("zh")
+        said = ""
+        for steps in (4, 8, 6):  # from the start, resumed, nothing to do
+            out, err = self.finish(self.start([config, f"train.steps={steps}", "checkpoint.every=2"]))
+            said += out + err
+        out, err = self.finish(self.start(["merge", str(self.folder / "zh")]))
+        said += out + err
+        for arguments in (["merge", "nope"], [config, "train.batch=7", "train.accumulate=3"], [config, "train.step=7"]):
+            said += self.finish(self.start(arguments), 2)[1]
+        self.assertIn("从第 4 步之后继续，共 8 步", said)
+        self.assertIn("没有这个目录：", said)
+        sentence = re.compile(r"(?<![\w./=-])[A-Za-z][a-z]+(?:[ ,;:]+[a-z]{2,}){3}(?![\w./=-])")
+        for line in said.splitlines():
+            if not line.startswith("  ") and not re.match(r"step \d+/", line):  # the sample, and figures that are read by programs
+                self.assertIsNone(sentence.search(re.sub(r'"[^"]*"', "", line)), line)
 
     def test_a_dead_rank_ends_the_others(self):
         ranks = self.start_ranks(3, [self.config("dead"), "train.steps=1000000", "train.batch=6"])

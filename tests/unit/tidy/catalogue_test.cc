@@ -29,6 +29,17 @@ TEST(Catalogue, EveryTextHasItsChineseAndEveryChineseItsText) {
             All{"src/os/x.cc: a text is a literal right here, where its Chinese can be looked for"});
 }
 
+// What is looked up when it is shown stands in src/ as well, but not in tr.
+TEST(Catalogue, ATextOfAnErrorMayStandAnywhere) {
+  auto findings_of = [](const std::string& file) {
+    return check_catalogue({Source("src/os/x.cc", "fail(\"no such \"\n  \"folder: {}\");"),
+                            Source(file, "- en: \"no such folder: {}\"\n  zh: \"没有 {}\"\n")});
+  };
+  EXPECT_EQ(findings_of("words/zh-CN/said.yaml").size(), 0u);
+  EXPECT_EQ(findings_of("words/zh-CN/os.yaml").size(), 1u);
+  EXPECT_EQ(check_catalogue({Source("src/os/x.cc", "fail(\"no\");"), Source("words/zh-CN/said.yaml", kYaml)}).size(), 1u);
+}
+
 TEST(Catalogue, AnArgumentOnlyForTheChineseIsGiven) {
   const std::string yaml = "- en: \" and {} more\"\n  zh: \" 等 {1} 台\"\n";
   EXPECT_EQ(findings("a = tr(\" and {} more\", x, chinese_only(y));", yaml), All{});

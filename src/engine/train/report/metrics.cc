@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 namespace phalanx::engine::train {
 namespace {
@@ -23,17 +24,18 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 std::string data_warning(const RunTimes& times, const RunFacts& facts) {
   const double share = percent(times.sum.data, times.sum.all());
   if (share <= 100 * kMuchData) return "";
-  return fmt::format("warning: reading data took {:.0f} % of the step time\nhint: {}\n", share,
-                     facts.data_workers == 0 ? "set data.workers=2 to prefetch data while the ranks compute"
-                                             : "raise data.workers, or data.prefetch if some steps take much longer to read than others");
+  return fmt::format("warning: reading data took {:.0f} % of the step time", share) +
+         fmt::format("\nhint: {}\n", facts.data_workers == 0
+                                         ? "set data.workers=2 to prefetch data while the ranks compute"
+                                         : "raise data.workers, or data.prefetch if some steps take much longer to read than others");
 }
 
 std::string waiting_warning(const RunTimes& times, const RunFacts& facts) {
   if (facts.ranks == 1 || times.sum.waiting() <= times.sum.compute()) return "";
-  return fmt::format("warning: rank 0 spent more of the step time waiting for other ranks ({:.0f} %) than computing ({:.0f} %)\nhint: {}\n",
-                     percent(times.sum.waiting(), times.sum.all()), percent(times.sum.compute(), times.sum.all()),
-                     facts.sharded ? "use fewer ranks, a larger train.batch, or parallel.mode=ddp if memory allows"
-                                   : "use fewer ranks, or a larger train.batch");
+  return fmt::format("warning: rank 0 spent more of the step time waiting for other ranks ({:.0f} %) than computing ({:.0f} %)",
+                     percent(times.sum.waiting(), times.sum.all()), percent(times.sum.compute(), times.sum.all())) +
+         fmt::format("\nhint: {}\n", facts.sharded ? "use fewer ranks, a larger train.batch, or parallel.mode=ddp if memory allows"
+                                                   : "use fewer ranks, or a larger train.batch");
 }
 
 }  // namespace
@@ -105,19 +107,25 @@ std::string summary(const RunTimes& times, const RunFacts& facts) {
   // Waiting is a part of backward and optimizer that cannot be told apart afterwards; it is taken off both in proportion.
   const double both = sum.backward + sum.optimizer;
   const double computed = both > 0 ? std::max(0.0, 1 - sum.waited / both) : 0;
-  std::string text = fmt::format("{} steps in {}: data {:.0f} %, forward {:.0f} %, backward {:.0f} %, optimizer {:.0f} %", times.steps,
-                                 short_duration(times.all), percent(sum.data, times.all), percent(sum.forward, times.all),
-                                 percent(sum.backward * computed, times.all), percent(sum.optimizer * computed, times.all));
-  if (facts.ranks > 1) text += fmt::format(", waiting for other ranks {:.0f} %", percent(sum.waiting(), times.all));
+  std::vector<std::string> parts;
+  auto part = [&](std::string text) { parts.push_back(std::move(text)); };
+  part(fmt::format("data {:.0f} %", percent(sum.data, times.all)));
+  part(fmt::format("forward {:.0f} %", percent(sum.forward, times.all)));
+  part(fmt::format("backward {:.0f} %", percent(sum.backward * computed, times.all)));
+  part(fmt::format("optimizer {:.0f} %", percent(sum.optimizer * computed, times.all)));
+  if (facts.ranks > 1) part(fmt::format("waiting for other ranks {:.0f} %", percent(sum.waiting(), times.all)));
   double told = sum.all();
   for (const char* phase : kPhases) {
     auto found = times.phases.find(phase);
     if (found == times.phases.end()) continue;
-    const std::string_view name = found->first == "eval" ? "validation" : found->first == "save" ? "saving" : "sample";
-    text += fmt::format(", {} {:.0f} %", name, percent(found->second, times.all));
+    const double share = percent(found->second, times.all);
+    part(found->first == "eval"   ? fmt::format("validation {:.0f} %", share)
+         : found->first == "save" ? fmt::format("saving {:.0f} %", share)
+                                  : fmt::format("sample {:.0f} %", share));
     told += found->second;
   }
-  if (const double rest = percent(times.all - told, times.all); rest >= 1) text += fmt::format(", other {:.0f} %", rest);
+  if (const double rest = percent(times.all - told, times.all); rest >= 1) part(fmt::format("other {:.0f} %", rest));
+  std::string text = fmt::format("{} steps in {}: {}", times.steps, short_duration(times.all), fmt::join(parts, ", "));
   text += '\n';
   if (sum.all() < kLongEnough) return text;
   return text + data_warning(times, facts) + waiting_warning(times, facts);

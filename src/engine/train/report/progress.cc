@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "os/files.h"
 #include "wire/rank_event.h"
+#include "words/said.h"
 
 namespace phalanx::engine::train {
 namespace {
@@ -38,7 +39,13 @@ int event_descriptor() {
   return fd;
 }
 
-Progress::Progress(int rank, int64_t log_every, int event_fd) : rank_(rank), log_every_(log_every), event_fd_(event_fd) {}
+base::Language language_here() {
+  return base::choose_language(os::environment_value("PHALANX_LANG"), os::environment_value("LC_ALL"), os::environment_value("LC_MESSAGES"),
+                               os::environment_value("LANG"));
+}
+
+Progress::Progress(int rank, int64_t log_every, int event_fd)
+    : rank_(rank), log_every_(log_every), event_fd_(event_fd), language_(language_here()) {}
 
 base::Status Progress::begin(const std::string& folder, int64_t step, int64_t total_steps, const RunFacts& facts) {
   total_ = total_steps;
@@ -54,8 +61,13 @@ base::Status Progress::begin(const std::string& folder, int64_t step, int64_t to
 
 void Progress::note(std::string_view line) {
   if (rank_ != 0) return;
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  if (!line.ends_with('\n')) std::fputc('\n', stderr);
+  std::string text;
+  for (std::string_view one : base::split_lines(line)) {
+    const bool hint = one.starts_with("hint: ");
+    if (hint) one.remove_prefix(6);
+    text += std::string(hint ? words::Text{"hint: ##label"}.in(language_) : "") + words::said_in(language_, one) + "\n";
+  }
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 void Progress::phase(std::string_view name) {

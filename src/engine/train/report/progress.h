@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/language.h"
 #include "base/result.h"
 #include "engine/train/report/metrics.h"
 #include "engine/train/report/run_log.h"
@@ -17,6 +18,8 @@
 #include "engine/train/report/tensorboard.h"
 
 namespace phalanx::engine::train {
+
+base::Language language_here();  // PHALANX_LANG, else the locale
 
 class Progress {
  public:
@@ -46,6 +49,7 @@ class Progress {
   int64_t total_ = 0;
   int64_t log_every_;
   int event_fd_;
+  base::Language language_;  // of notes
   RunFacts facts_;
   std::string folder_;
   RunLog log_;
