@@ -1,0 +1,126 @@
+#include "sync/manifest.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "wire/codec.h"
+
+namespace phalanx::sync {
+namespace {
+
+using base::ErrorKind;
+
+constexpr uint32_t kVersion = 1;
+constexpr size_t kLeastEntryBytes = 9;
+constexpr int64_t kMostTimeNs = 1LL << 62;
+
+base::Error malformed(std::string why) { return base::fail(ErrorKind::kInternal, "malformed list of files: " + std::move(why)); }
+
+base::Status check_path(std::string_view path) {
+  if (path.empty() || path.size() > kMostPathBytes) return malformed("a path is empty or too long");
+  const std::vector<std::string_view> names = base::split(path, '/');
+  if (names.size() > kMostDepth) return malformed("a path is too deep");
+  for (std::string_view name : names)
+    if (name.empty() || name == "." || name == ".." || name.size() > kMostNameBytes || name.find('\0') != std::string_view::npos)
+      return malformed("a path has a name that is not allowed");
+  return base::ok();
+}
+
+base::Status check_entry(const Entry& entry) {
+  TRY(check_path(entry.path));
+  if (entry.is_file()) {
+    if (entry.content.size() != kDigestBytes) return malformed("a file has no SHA-256");
+    if (entry.mtime_ns < -kMostTimeNs || entry.mtime_ns > kMostTimeNs) return malformed("a time is out of range");
+  }
+  if (entry.kind == Kind::kLink && !link_stays_inside(entry.path, entry.content)) return malformed("a symbolic link leads outside");
+  return base::ok();
+}
+
+Entry read_entry(wire::Decoder& in) {
+  Entry entry;
+  entry.path = in.str();
+  entry.kind = static_cast<Kind>(in.u8());
+  if (entry.kind == Kind::kLink) entry.content = in.str();
+  if (!entry.is_file()) return entry;
+  entry.size = in.u64();
+  entry.mtime_ns = in.i64();
+  entry.content = in.str();
+  return entry;
+}
+
+}  // namespace
+
+uint64_t Manifest::bytes() const {
+  uint64_t sum = 0;
+  for (const Entry& entry : entries) sum += entry.size;
+  return sum;
+}
+
+size_t Manifest::files() const {
+  return static_cast<size_t>(std::count_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.kind != Kind::kFolder; }));
+}
+
+std::string encode(const Manifest& manifest) {
+  std::string bytes;
+  wire::Encoder out(bytes);
+  out.u32(kVersion);
+  out.u32(static_cast<uint32_t>(manifest.entries.size()));
+  for (const Entry& entry : manifest.entries) {
+    out.str(entry.path);
+    out.u8(static_cast<uint8_t>(entry.kind));
+    if (entry.is_file()) {
+      out.u64(entry.size);
+      out.i64(entry.mtime_ns);
+    }
+    if (entry.kind != Kind::kFolder) out.str(entry.content);
+  }
+  return bytes;
+}
+
+base::Result<Manifest> decode(std::string_view bytes) {
+  if (bytes.size() > kMostManifestBytes) return malformed("too large");
+  wire::Decoder in(bytes);
+  if (in.u32() != kVersion) return malformed("of another version");
+  const uint32_t count = in.count(kLeastEntryBytes);
+  if (count > kMostEntries) return malformed("too many entries");
+  Manifest manifest;
+  manifest.entries.reserve(count);
+  std::unordered_set<std::string_view> folders{""};
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < count && in.good(); ++i) {
+    Entry entry = read_entry(in);
+    if (!in.good() || entry.kind > Kind::kLink) break;
+    TRY(check_entry(entry));
+    if (i > 0 && entry.path <= manifest.entries.back().path) return malformed("paths are not in order");
+    const size_t slash = entry.path.rfind('/');
+    if (!folders.count(std::string_view(entry.path).substr(0, slash == std::string::npos ? 0 : slash)))
+      return malformed("a path lies in no folder that was named before");
+    if (entry.size > kMostCopyBytes || (sum += entry.size) > kMostCopyBytes) return malformed("too many bytes");
+    manifest.entries.push_back(std::move(entry));  // never moves the others: the capacity is there
+    if (manifest.entries.back().kind == Kind::kFolder) folders.insert(manifest.entries.back().path);
+  }
+  if (!in.done() || manifest.entries.size() != count) return malformed("cut off, or with bytes left over");
+  return manifest;
+}
+
+bool link_stays_inside(std::string_view path, std::string_view target) {
+  if (target.empty() || target.size() > kMostPathBytes || target[0] == '/' || target.find('\0') != std::string_view::npos) return false;
+  auto depth = std::count(path.begin(), path.end(), '/');
+  bool named = false;
+  for (std::string_view name : base::split(target, '/')) {
+    if (name.empty() || name == ".") continue;
+    if (name != "..") named = true;
+    else if (named || --depth < 0) return false;
+  }
+  return true;
+}
+
+bool is_copy_name(std::string_view name) {
+  return name.size() >= 8 && name.size() <= 64 && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
+}
+
+}  // namespace phalanx::sync

@@ -1,0 +1,50 @@
+// What a copy of a folder consists of: one entry per folder, file and symbolic link, in the order of their paths. It crosses a process
+// boundary and is kept beside every copy (docs/formats/sync-store.md), so decode() checks everything that writing by it relies on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace phalanx::sync {
+
+enum class Kind : uint8_t { kFolder = 0, kFile = 1, kProgram = 2, kLink = 3 };  // kProgram: a file with the x bit of its owner
+
+struct Entry {
+  std::string path;  // relative, names separated by one '/'
+  Kind kind = Kind::kFile;
+  uint64_t size = 0;     // of a file
+  int64_t mtime_ns = 0;  // of a file
+  std::string content;   // of a file: its SHA-256, 32 bytes; of a link: where it points
+  bool is_file() const { return kind == Kind::kFile || kind == Kind::kProgram; }
+  bool operator==(const Entry&) const = default;
+};
+
+struct Manifest {
+  std::vector<Entry> entries;
+  uint64_t bytes() const;  // of all files
+  size_t files() const;    // and links
+};
+
+inline constexpr size_t kMostEntries = 2'000'000;
+inline constexpr size_t kMostManifestBytes = 512 << 20;
+inline constexpr size_t kMostPathBytes = 4000, kMostNameBytes = 255, kMostDepth = 128;
+inline constexpr uint64_t kMostCopyBytes = 1ULL << 44;
+inline constexpr size_t kDigestBytes = 32;
+
+std::string encode(const Manifest& manifest);
+// Error (kInternal): cut off, counts or sizes beyond the limits, a path that is absolute, has "..", "." or an empty name, is not behind the
+// one before it, or does not lie in a folder that was named before; a link that is absolute or leads outside (link_stays_inside).
+base::Result<Manifest> decode(std::string_view bytes);
+
+// Whether a link at `path` can only lead to what is inside, whatever other such links there are: `..` stands only at its beginning, where
+// the folders passed are real ones, and not more often than `path` is deep.
+bool link_stays_inside(std::string_view path, std::string_view target);
+
+// The name of a copy: 8 to 64 of a-z, 0-9 and '-'.
+bool is_copy_name(std::string_view name);
+
+}  // namespace phalanx::sync

@@ -1,0 +1,297 @@
+#include "sync/scan.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/files.h"
+#include "sync/ignore.h"
+#include "wire/codec.h"
+
+namespace phalanx::sync {
+namespace {
+
+using base::ErrorKind;
+
+constexpr size_t kMostIgnoreBytes = 1 << 20;
+constexpr size_t kMostWalked = kMostEntries;
+constexpr size_t kPiece = 256 << 10;
+constexpr size_t kShownFolders = 3;
+constexpr uint32_t kIndexVersion = 1;
+constexpr int64_t kUnsettledNs = 2'000'000'000;  // a file may change once more without its times showing it
+
+int64_t ns_of(const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; }
+
+// What says that a file is the one that was hashed.
+struct Stamp {
+  uint64_t size = 0, inode = 0;
+  int64_t mtime_ns = 0, ctime_ns = 0;
+  bool operator==(const Stamp&) const = default;
+};
+struct Known {
+  Stamp stamp;
+  std::string digest;
+};
+using Index = std::unordered_map<std::string, Known>;
+
+Index read_index(const std::string& path) {
+  Index index;
+  base::Result<std::optional<std::string>> bytes = os::read_if_present(path, kMostManifestBytes);
+  if (path.empty() || !bytes.ok() || !*bytes) return index;
+  wire::Decoder in(**bytes);
+  if (in.u32() != kIndexVersion) return index;
+  const uint32_t count = in.count(40);
+  for (uint32_t i = 0; i < count && in.good(); ++i) {
+    std::string name = in.str();
+    Known known;
+    known.stamp.size = in.u64();
+    known.stamp.inode = in.u64();
+    known.stamp.mtime_ns = in.i64();
+    known.stamp.ctime_ns = in.i64();
+    known.digest = in.str();
+    if (known.digest.size() == kDigestBytes) index.emplace(std::move(name), std::move(known));
+  }
+  return in.done() ? index : Index{};
+}
+
+void write_index(const std::string& path, const Index& index) {
+  std::string bytes;
+  wire::Encoder out(bytes);
+  out.u32(kIndexVersion);
+  out.u32(static_cast<uint32_t>(index.size()));
+  for (const auto& [name, known] : index) {
+    out.str(name);
+    out.u64(known.stamp.size);
+    out.u64(known.stamp.inode);
+    out.i64(known.stamp.mtime_ns);
+    out.i64(known.stamp.ctime_ns);
+    out.str(known.digest);
+  }
+  if (os::make_folders(path.substr(0, path.rfind('/'))).ok()) (void)os::write_file_atomic(path, bytes, 0600, os::Durable::kNo);
+}
+
+class Walk {
+ public:
+  Walk(Scan& scan, const std::string& root) : scan_(scan), root_(root) {}
+
+  base::Status folder(const os::Fd& parent, const std::string& name, const std::string& path, IgnoreRules rules) {
+    os::Fd here(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!here.valid()) return unreadable("open", path);
+    if (auto file = os::open_regular_if_present(here.get(), ".gitignore"); file.ok() && *file) {
+      TRY_ASSIGN(const std::string text, os::read_rest(**file, path + "/.gitignore", kMostIgnoreBytes));
+      rules.add(path, text);
+    }
+    const int copy = ::dup(here.get());
+    DIR* stream = copy >= 0 ? ::fdopendir(copy) : nullptr;
+    if (!stream) return unreadable("read", path);
+    std::vector<std::string> names;
+    while (const dirent* entry = ::readdir(stream)) names.emplace_back(entry->d_name);
+    ::closedir(stream);
+    for (const std::string& one : names)
+      if (one != "." && one != ".." && one != ".git") TRY(take(here, one, path.empty() ? one : path + "/" + one, rules));
+    return base::ok();
+  }
+  std::vector<Stamp>& stamps() { return stamps_; }
+
+ private:
+  base::Error unreadable(const char* doing, const std::string& path) const {
+    base::Error error = base::system_error(doing, path.empty() ? root_ : root_ + "/" + path);
+    error.kind = ErrorKind::kUsage;
+    error.hint = "make it readable, or add it to .gitignore";
+    return error;
+  }
+
+  base::Status take(const os::Fd& parent, const std::string& name, const std::string& path, const IgnoreRules& rules) {
+    struct stat s{};
+    if (::fstatat(parent.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? base::ok() : unreadable("stat", path);
+    const bool is_folder = S_ISDIR(s.st_mode);
+    if (rules.leaves_out(path, is_folder)) return base::ok();
+    Entry entry;
+    entry.path = path;
+    if (path.size() > kMostPathBytes || std::count(path.begin(), path.end(), '/') >= static_cast<long>(kMostDepth))
+      return base::fail(ErrorKind::kUsage, "the path is too long to be copied: " + path).with_hint("add it to .gitignore");
+    if (is_folder) entry.kind = Kind::kFolder;
+    else if (S_ISREG(s.st_mode)) {
+      entry.kind = (s.st_mode & S_IXUSR) != 0 ? Kind::kProgram : Kind::kFile;
+      entry.size = static_cast<uint64_t>(s.st_size);
+      entry.mtime_ns = ns_of(s.st_mtim);
+    } else if (S_ISLNK(s.st_mode)) {
+      entry.kind = Kind::kLink;
+      std::string target(kMostPathBytes + 1, '\0');
+      const ssize_t n = ::readlinkat(parent.get(), name.c_str(), target.data(), target.size());
+      target.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+      if (!link_stays_inside(path, target)) return leave_out(scan_.links_outside, path);
+      entry.content = std::move(target);
+    } else {
+      return leave_out(scan_.special, path);
+    }
+    if (scan_.manifest.entries.size() >= kMostWalked)
+      return base::fail(ErrorKind::kUsage, fmt::format("{} has more than {} files", root_, kMostWalked))
+          .with_hint("add what the run does not need to .gitignore, or name a smaller directory with --sync=DIR");
+    scan_.manifest.entries.push_back(std::move(entry));
+    stamps_.push_back({static_cast<uint64_t>(s.st_size), s.st_ino, ns_of(s.st_mtim), ns_of(s.st_ctim)});
+    return is_folder ? folder(parent, name, path, rules) : base::ok();
+  }
+
+  base::Status leave_out(size_t& counter, const std::string& path) {
+    ++counter;
+    if (scan_.left_out.empty()) scan_.left_out = path;
+    return base::ok();
+  }
+
+  Scan& scan_;
+  const std::string& root_;
+  std::vector<Stamp> stamps_;
+};
+
+// git reads the files of all folders from the one with .git down.
+IgnoreRules rules_above(const std::string& root) {
+  std::vector<std::string> folders;
+  bool repository = os::exists(root + "/.git");
+  for (std::string at = root; !repository && at.size() > 1;) {
+    at = at.substr(0, std::max<size_t>(at.rfind('/'), 1));
+    folders.push_back(at);
+    repository = os::exists((at == "/" ? "" : at) + "/.git");
+    if (at == "/") break;
+  }
+  IgnoreRules rules;
+  if (!repository) return rules;
+  for (auto at = folders.rbegin(); at != folders.rend(); ++at) {
+    base::Result<std::optional<std::string>> text = os::read_if_present(*at + "/.gitignore", kMostIgnoreBytes);
+    if (text.ok() && *text) rules.add("", **text, root.substr(*at == "/" ? 1 : at->size() + 1));
+  }
+  return rules;
+}
+
+base::Error too_much(const std::string& root, const Manifest& manifest, const ScanLimits& limits) {
+  struct Part {
+    uint64_t bytes = 0;
+    size_t files = 0;
+  };
+  std::map<std::string, Part> parts;
+  for (const Entry& entry : manifest.entries) {
+    if (entry.kind == Kind::kFolder) continue;
+    const size_t slash = entry.path.find('/');
+    Part& part = parts[slash == std::string::npos ? "." : entry.path.substr(0, slash)];
+    part.bytes += entry.size;
+    ++part.files;
+  }
+  const bool by_bytes = manifest.bytes() > limits.bytes;
+  std::vector<std::pair<std::string, Part>> sorted(parts.begin(), parts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
+    return by_bytes ? a.second.bytes > b.second.bytes : a.second.files > b.second.files;
+  });
+  std::string largest;
+  for (size_t i = 0; i < std::min(kShownFolders, sorted.size()); ++i)
+    largest += fmt::format("{}{}: {} in {} files", i == 0 ? "" : "; ", sorted[i].first, base::format_bytes(sorted[i].second.bytes),
+                           sorted[i].second.files);
+  return base::fail(ErrorKind::kUsage, fmt::format("--sync would copy {} in {} files from {}; at most {} in {} files are copied",
+                                                   base::format_bytes(manifest.bytes()), manifest.files(), root,
+                                                   base::format_bytes(limits.bytes), limits.files))
+      .because("the largest directories are " + largest)
+      .with_hint("add what the run does not need to .gitignore, or raise the limit with --sync-max SIZE");
+}
+
+base::Result<std::string> hash_file(const std::string& path, const Stamp& stamp) {
+  TRY_ASSIGN(const os::Fd file, os::open_regular(path));
+  base::Sha256 hash;
+  std::string buffer(std::min<uint64_t>(stamp.size + 1, kPiece), '\0');
+  for (;;) {
+    os::IoStep step = os::read_step(file.get(), buffer.data(), buffer.size());
+    if (step.kind == os::IoStep::kEnd) break;
+    if (step.kind != os::IoStep::kBytes) return base::system_error("read", path, step.error_number);
+    hash.update(std::string_view(buffer).substr(0, step.bytes));
+  }
+  return hash.bytes();
+}
+
+base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index_path, Scan& scan) {
+  const Index before = read_index(index_path);
+  Index after;
+  const int64_t settled = os::wall_now_ns() - kUnsettledNs;
+  bool changed = false;
+  for (size_t i = 0; i < scan.manifest.entries.size(); ++i) {
+    Entry& entry = scan.manifest.entries[i];
+    if (!entry.is_file()) continue;
+    const auto known = before.find(entry.path);
+    if (known != before.end() && known->second.stamp == stamps[i]) {
+      entry.content = known->second.digest;
+    } else {
+      base::Result<std::string> digest = hash_file(root + "/" + entry.path, stamps[i]);
+      if (!digest.ok()) {
+        digest.error().kind = ErrorKind::kUsage;
+        digest.error().hint = "make it readable, or add it to .gitignore";
+        return std::move(digest).error();
+      }
+      entry.content = std::move(digest).value();
+      ++scan.hashed;
+      changed = true;
+      if (std::max(stamps[i].mtime_ns, stamps[i].ctime_ns) > settled) continue;
+    }
+    if (!index_path.empty()) after.emplace(entry.path, Known{stamps[i], entry.content});
+  }
+  if (!index_path.empty() && (changed || after.size() != before.size())) write_index(index_path, after);
+  return base::ok();
+}
+
+}  // namespace
+
+base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index) {
+  Scan found;
+  Walk walk(found, root);
+  os::Fd top(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top.valid()) {
+    base::Error error = base::system_error("open", root);
+    error.kind = ErrorKind::kUsage;
+    return error;
+  }
+  TRY(walk.folder(top, ".", "", rules_above(root)));
+  if (found.manifest.bytes() > limits.bytes || found.manifest.files() > limits.files) return too_much(root, found.manifest, limits);
+  std::vector<size_t> order(found.manifest.entries.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::vector<Entry>& entries = found.manifest.entries;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return entries[a].path < entries[b].path; });
+  std::vector<Entry> sorted;
+  std::vector<Stamp> stamps;
+  for (size_t i : order) {
+    sorted.push_back(std::move(entries[i]));
+    stamps.push_back(walk.stamps()[i]);
+  }
+  entries = std::move(sorted);
+  TRY(hash_all(root, stamps, index, found));
+  return found;
+}
+
+ContentReader::~ContentReader() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void ContentReader::begin(const Entry& entry) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = ::open((root_ + "/" + entry.path).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  left_ = entry.size;
+}
+
+std::string_view ContentReader::next() {
+  buffer_.resize(std::min<uint64_t>(left_, kPiece));
+  os::IoStep step{os::IoStep::kError};
+  if (fd_ >= 0) step = os::read_step(fd_, buffer_.data(), buffer_.size());
+  if (step.kind == os::IoStep::kBytes) buffer_.resize(step.bytes);
+  else std::fill(buffer_.begin(), buffer_.end(), '\0');
+  left_ -= buffer_.size();
+  return buffer_;
+}
+
+}  // namespace phalanx::sync

@@ -1,0 +1,202 @@
+#include "sync/store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "os/clock.h"
+#include "os/files.h"
+#include "wire/codec.h"
+
+namespace phalanx::sync {
+namespace {
+
+using base::ErrorKind;
+
+constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr int kMostRemoveDepth = 256;
+constexpr uint32_t kSeenVersion = 1;
+
+base::Error unfit(base::Error error) {
+  error.kind = ErrorKind::kUnfit;
+  return error;
+}
+
+bool is_own(const struct stat& s) { return S_ISDIR(s.st_mode) && s.st_uid == ::geteuid() && (s.st_mode & 022) == 0; }
+
+bool remove_inside(const os::Fd& folder, dev_t device, int depth) {
+  base::Result<std::vector<std::string>> names = names_in(folder.get());
+  if (!names.ok() || depth > kMostRemoveDepth) return false;
+  bool all = true;
+  for (const std::string& name : *names) {
+    if (::unlinkat(folder.get(), name.c_str(), 0) == 0) continue;
+    os::Fd below(::openat(folder.get(), name.c_str(), kFolder));
+    struct stat s{};
+    if (!below.valid() && errno == EACCES && ::fchmodat(folder.get(), name.c_str(), 0700, 0) == 0)
+      below = os::Fd(::openat(folder.get(), name.c_str(), kFolder));
+    if (!below.valid() || ::fstat(below.get(), &s) != 0 || s.st_dev != device || s.st_uid != ::geteuid()) {
+      all = false;
+      continue;
+    }
+    if ((s.st_mode & 0700) != 0700) (void)::fchmod(below.get(), 0700);
+    all = remove_inside(below, device, depth + 1) && ::unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR) == 0 && all;
+  }
+  return all;
+}
+
+}  // namespace
+
+base::Result<std::vector<std::string>> names_in(int folder) {
+  const int again = ::openat(folder, ".", kFolder);
+  DIR* stream = again >= 0 ? ::fdopendir(again) : nullptr;
+  if (!stream) return base::system_error("read", "a folder");
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream)) names.emplace_back(entry->d_name);
+  const int error = errno;
+  ::closedir(stream);
+  if (error != 0) return base::system_error("read", "a folder", error);
+  std::erase_if(names, [](const std::string& name) { return name == "." || name == ".."; });
+  return names;
+}
+
+base::Result<os::Fd> enter_own(int parent, const std::string& name) {
+  if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) return unfit(base::system_error("mkdir", name));
+  os::Fd folder(::openat(parent, name.c_str(), kFolder));
+  struct stat s{};
+  if (!folder.valid() || ::fstat(folder.get(), &s) != 0) return unfit(base::system_error("open", name));
+  if (!is_own(s)) return base::fail(ErrorKind::kUnfit, name + " belongs to another user, or others may write to it");
+  return folder;
+}
+
+base::Result<os::Fd> enter_below(int folder, std::string_view path) {
+  os::Fd at(::openat(folder, ".", kFolder));
+  for (std::string_view name : base::split(path, '/')) {
+    if (path.empty()) break;
+    os::Fd next(::openat(at.get(), std::string(name).c_str(), kFolder));
+    if (!next.valid()) return base::system_error("open", path);
+    at = std::move(next);
+  }
+  return at;
+}
+
+bool remove_tree(int parent, const std::string& name) {
+  os::Fd folder(::openat(parent, name.c_str(), kFolder));
+  struct stat s{};
+  if (!folder.valid()) return errno == ENOENT;
+  if (::fstat(folder.get(), &s) != 0 || s.st_uid != ::geteuid()) return false;
+  (void)::fchmod(folder.get(), 0700);
+  return remove_inside(folder, s.st_dev, 0) && ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
+}
+
+std::string hex_of(std::string_view digest) {
+  std::string hex;
+  for (unsigned char c : digest) hex += fmt::format("{:02x}", c);
+  return hex;
+}
+
+base::Result<std::optional<Store>> Store::open_in(const std::string& root, bool make) {
+  if (make)
+    if (base::Status made = os::make_folders(root); !made.ok()) return unfit(std::move(made).error());
+  Store store;
+  store.root_ = root;
+  store.top_ = os::Fd(::open(root.c_str(), kFolder));
+  struct stat s{};
+  if (!store.top_.valid() || ::fstat(store.top_.get(), &s) != 0) return unfit(base::system_error("open", root));
+  if (!is_own(s)) return base::fail(ErrorKind::kUnfit, root + " belongs to another user, or others may write to it");
+  store.lock_ = os::Fd(::openat(store.top_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!store.lock_.valid()) return unfit(base::system_error("open", root + "/lock"));
+  if (::flock(store.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return std::optional<Store>();
+    return unfit(base::system_error("lock", root + "/lock"));
+  }
+  TRY_ASSIGN(store.blobs_, enter_own(store.top_.get(), "blobs"));
+  TRY_ASSIGN(store.copies_, enter_own(store.top_.get(), "copies"));
+  return std::optional<Store>(std::move(store));
+}
+
+base::Result<std::optional<Store>> Store::open(const std::string& root) { return open_in(root, true); }
+
+std::optional<Store> Store::open_existing(const std::string& root) {
+  if (root.empty() || !os::is_folder(root)) return std::nullopt;
+  base::Result<std::optional<Store>> store = open_in(root, false);
+  return store.ok() ? std::move(*store) : std::nullopt;
+}
+
+base::Result<os::Fd> Store::blob_folder(std::string_view digest) const { return enter_own(blobs_.get(), hex_of(digest.substr(0, 1))); }
+
+bool Store::has_blob(std::string_view digest, uint64_t size) const {
+  const std::string hex = hex_of(digest);
+  struct stat s{};
+  return ::fstatat(blobs_.get(), (hex.substr(0, 2) + "/" + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s.st_mode) &&
+         static_cast<uint64_t>(s.st_size) == size;
+}
+
+std::optional<Manifest> read_manifest(int copy) {
+  base::Result<std::optional<os::Fd>> file = os::open_regular_if_present(copy, "manifest");
+  if (!file.ok() || !*file) return std::nullopt;
+  base::Result<std::string> bytes = os::read_rest(**file, "manifest", kMostManifestBytes);
+  if (!bytes.ok()) return std::nullopt;
+  base::Result<Manifest> manifest = decode(*bytes);
+  return manifest.ok() ? std::optional(std::move(*manifest)) : std::nullopt;
+}
+
+std::optional<std::vector<Seen>> read_seen(int copy, size_t entries) {
+  base::Result<std::optional<os::Fd>> file = os::open_regular_if_present(copy, "seen");
+  if (!file.ok() || !*file) return std::nullopt;
+  base::Result<std::string> bytes = os::read_rest(**file, "seen", kMostManifestBytes);
+  if (!bytes.ok()) return std::nullopt;
+  wire::Decoder in(*bytes);
+  if (in.u32() != kSeenVersion || in.count(16) != entries) return std::nullopt;
+  std::vector<Seen> seen(entries);
+  for (Seen& one : seen) {
+    one.inode = in.u64();
+    one.ctime_ns = in.i64();
+  }
+  return in.done() ? std::optional(std::move(seen)) : std::nullopt;
+}
+
+base::Status write_lists(int copy, const Manifest& manifest, const std::vector<Seen>& seen) {
+  TRY(os::write_file_atomic_at(copy, "manifest", encode(manifest), 0600, os::Durable::kNo));
+  std::string bytes;
+  wire::Encoder out(bytes);
+  out.u32(kSeenVersion);
+  out.u32(static_cast<uint32_t>(seen.size()));
+  for (const Seen& one : seen) {
+    out.u64(one.inode);
+    out.i64(one.ctime_ns);
+  }
+  return os::write_file_atomic_at(copy, "seen", bytes, 0600, os::Durable::kNo);
+}
+
+base::Result<Seen> look_at(int folder, const std::string& name) {
+  struct stat s{};
+  if (::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return base::system_error("stat", name);
+  return Seen{s.st_ino, int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec};
+}
+
+std::string store_root() {
+  const std::string home = os::environment_value("HOME");
+  const std::string cache = os::environment_value("XDG_CACHE_HOME", home.empty() ? "" : home + "/.cache");
+  return cache.starts_with('/') ? cache + "/phalanx/sync" : "";
+}
+
+void stamp_copy(const std::string& directory) {
+  const std::string copies = store_root() + "/copies/";
+  if (copies.front() != '/' || !directory.starts_with(copies)) return;
+  const std::string name = directory.substr(copies.size(), directory.find('/', copies.size()) - copies.size());
+  if (!is_copy_name(name)) return;
+  os::Fd folder(::open((copies + name).c_str(), kFolder));
+  if (folder.valid()) (void)::futimens(folder.get(), nullptr);
+}
+
+}  // namespace phalanx::sync

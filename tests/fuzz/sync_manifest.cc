@@ -1,0 +1,25 @@
+// What a host decodes of a list of files, whole and as the lists it has kept; what passes is written again, and must be the same.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "sync/ignore.h"
+#include "sync/manifest.h"
+
+using namespace phalanx;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  base::Result<sync::Manifest> manifest = sync::decode(bytes);
+  if (manifest.ok()) {
+    if (sync::encode(*manifest) != bytes) std::abort();
+    for (const sync::Entry& entry : manifest->entries)
+      if (entry.path.starts_with('/') || ("/" + entry.path + "/").find("/../") != std::string::npos) std::abort();
+  }
+  sync::IgnoreRules rules;
+  const size_t cut = bytes.find('\0');
+  rules.add("", bytes.substr(0, cut));
+  if (cut != std::string_view::npos && cut + 1 < size) (void)rules.leaves_out(bytes.substr(cut + 1), (data[0] & 1) != 0);
+  return 0;
+}

@@ -1,0 +1,311 @@
+// A folder through scan, list and receiver into a store, all on this machine.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "../scratch.h"
+#include "os/clock.h"
+#include "os/files.h"
+#include "sync/receive.h"
+#include "sync/scan.h"
+
+using namespace phalanx;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kAll = 1'000'000;
+
+void put(const std::string& path, const std::string& text) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path, std::ios::trunc) << text;
+}
+std::string get(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+void age(const std::string& path, int64_t seconds) {
+  const timespec times[2] = {{::time(nullptr) - seconds, 0}, {::time(nullptr) - seconds, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
+
+class Copy : public testing::Test {
+ protected:
+  void SetUp() override {
+    base_ = scratch::folder("sync");
+    ASSERT_NE(base_, "");
+    root_ = base_ + "/project";
+    fs::create_directories(root_);
+  }
+  sync::Scan scan(sync::ScanLimits limits = {}) {
+    base::Result<sync::Scan> found = sync::scan(root_, limits, base_ + "/index");
+    EXPECT_TRUE(found.ok()) << (found.ok() ? "" : found.error().render());
+    return found.ok() ? std::move(*found) : sync::Scan{};
+  }
+  sync::Store store() {
+    base::Result<std::optional<sync::Store>> store = sync::Store::open(base_ + "/store");
+    EXPECT_TRUE(store.ok() && *store);
+    return std::move(**store);
+  }
+  // The contents that a receiver asks for, as the near side sends them.
+  base::Status send(sync::Receiver& receiver, const sync::Manifest& manifest, uint64_t most = ~0ULL) {
+    sync::ContentReader reader(root_);
+    if (base::Status begun = receiver.receive(""); !begun.ok()) return begun;
+    for (uint32_t entry : receiver.wanted()) {
+      reader.begin(manifest.entries[entry]);
+      while (reader.more()) {
+        std::string_view piece = reader.next();
+        piece = piece.substr(0, most);
+        most -= piece.size();
+        if (base::Status taken = receiver.receive(piece); !taken.ok()) return taken;
+        sent_ += piece.size();
+        if (most == 0) return base::ok();
+      }
+    }
+    return base::ok();
+  }
+  // The path of the tree; "" if it failed.
+  std::string copy(const std::string& name) {
+    const sync::Scan found = scan();
+    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), name, found.manifest);
+    if (!receiver.ok()) return "";
+    wanted_ = receiver->wanted().size();
+    base::Status sent = send(*receiver, found.manifest);
+    base::Result<bool> built = sent.ok() ? receiver->build(kAll) : base::Result<bool>(sent.error());
+    EXPECT_TRUE(built.ok() && *built) << (built.ok() ? "" : built.error().render());
+    return receiver->path();
+  }
+
+  std::string base_, root_;
+  size_t wanted_ = 0;
+  uint64_t sent_ = 0;
+};
+
+TEST_F(Copy, HoldsTheSameFilesBitsAndLinks) {
+  put(root_ + "/train.py", "print(1)\n");
+  put(root_ + "/a/b/run.sh", "#!/bin/sh\n");
+  put(root_ + "/a/empty", "");
+  put(root_ + "/a/same", "print(1)\n");
+  fs::permissions(root_ + "/a/b/run.sh", fs::perms::owner_all);
+  fs::create_symlink("../train.py", root_ + "/a/link");
+  const std::string tree = copy("copy-number-1");
+  EXPECT_EQ(get(tree + "/train.py"), "print(1)\n");
+  EXPECT_EQ(get(tree + "/a/link"), "print(1)\n");
+  EXPECT_EQ(get(tree + "/a/same"), "print(1)\n");
+  EXPECT_TRUE(fs::is_regular_file(tree + "/a/empty"));
+  EXPECT_EQ(::access((tree + "/a/b/run.sh").c_str(), X_OK), 0);
+  EXPECT_EQ(fs::last_write_time(tree + "/train.py"), fs::last_write_time(root_ + "/train.py"));
+  EXPECT_EQ(wanted_, 3U) << "equal contents are sent once";
+  struct stat s{};
+  ASSERT_EQ(::stat(tree.c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 07777, 0700U);
+  ASSERT_EQ(::stat((tree + "/train.py").c_str(), &s), 0);
+  EXPECT_EQ(s.st_nlink, 1U) << "a rank that writes must not reach the store";
+}
+
+TEST_F(Copy, LeavesOutWhatGitignoreSaysAndLinksToTheOutside) {
+  put(root_ + "/.gitignore", "*.bin\n/out/\n!keep.bin\n");
+  put(root_ + "/.git/config", "x");
+  put(root_ + "/a.bin", "x");
+  put(root_ + "/keep.bin", "x");
+  put(root_ + "/out/x", "x");
+  put(root_ + "/sub/.gitignore", "local\n");
+  put(root_ + "/sub/local", "x");
+  put(root_ + "/sub/out/x", "x");
+  fs::create_symlink("/etc/passwd", root_ + "/absolute");
+  fs::create_symlink("../../x", root_ + "/sub/outside");
+  ASSERT_EQ(::mkfifo((root_ + "/fifo").c_str(), 0600), 0);
+  const sync::Scan found = scan();
+  std::string paths;
+  for (const sync::Entry& entry : found.manifest.entries) paths += entry.path + " ";
+  EXPECT_EQ(paths, ".gitignore keep.bin sub sub/.gitignore sub/out sub/out/x ");
+  EXPECT_EQ(found.links_outside, 2U);
+  EXPECT_EQ(found.special, 1U);
+}
+
+TEST_F(Copy, TheLimitNamesTheLargestFolders) {
+  put(root_ + "/data/a", std::string(5000, 'x'));
+  put(root_ + "/src/b", std::string(100, 'x'));
+  base::Result<sync::Scan> found = sync::scan(root_, {.bytes = 4000, .files = 100}, "");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().kind, base::ErrorKind::kUsage);
+  EXPECT_NE(found.error().cause.find("data: 4.88 KiB in 1 files; src: 100 B in 1 files"), std::string::npos) << found.error().cause;
+  EXPECT_NE(found.error().hint.find("--sync-max"), std::string::npos);
+  EXPECT_FALSE(sync::scan(root_, {.bytes = 1 << 20, .files = 1}, "").ok());
+}
+
+TEST_F(Copy, UnchangedFilesAreNeitherHashedNorSentAgain) {
+  for (int i = 0; i < 50; ++i) {
+    put(root_ + "/f" + std::to_string(i), "content " + std::to_string(i));
+    age(root_ + "/f" + std::to_string(i), 100);
+  }
+  EXPECT_EQ(scan().hashed, 50U);
+  // The change time cannot be set: such files are trusted only some time after they were made.
+  ::sleep(2);
+  EXPECT_EQ(scan().hashed, 50U);
+  EXPECT_EQ(scan().hashed, 0U);
+  copy("copy-number-1");
+  EXPECT_EQ(wanted_, 50U);
+  put(root_ + "/f7", "another one");
+  EXPECT_EQ(scan().hashed, 1U);
+  const std::string tree = copy("copy-number-2");
+  EXPECT_EQ(wanted_, 1U);
+  EXPECT_EQ(get(tree + "/f7"), "another one");
+  EXPECT_EQ(get(base_ + "/store/copies/copy-number-1/tree/f7"), "content 7");
+}
+
+TEST_F(Copy, AnUntouchedCopyBecomesTheNextOne) {
+  put(root_ + "/a/x", "1");
+  put(root_ + "/a/y", "2");
+  put(root_ + "/b", "3");
+  const std::string first = copy("copy-number-1");
+  put(first + "/__pycache__/m.pyc", "x");
+  struct stat before{};
+  ASSERT_EQ(::stat((first + "/b").c_str(), &before), 0);
+  base::Result<bool> kept = store().release("copy-number-1");
+  ASSERT_TRUE(kept.ok());
+  EXPECT_FALSE(*kept);
+  EXPECT_FALSE(fs::exists(first));
+  fs::remove_all(root_ + "/a");
+  put(root_ + "/a", "a file now");
+  const std::string second = copy("copy-number-2");
+  EXPECT_EQ(get(second + "/a"), "a file now");
+  struct stat after{};
+  ASSERT_EQ(::stat((second + "/b").c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino) << "the same file, not copied again";
+  EXPECT_FALSE(fs::exists(second + "/__pycache__"));
+  EXPECT_FALSE(fs::exists(base_ + "/store/free"));
+  EXPECT_TRUE(store().untouched("copy-number-2"));
+}
+
+TEST_F(Copy, ACopyThatWasWrittenIntoStays) {
+  put(root_ + "/a/x", "1");
+  const std::vector<std::pair<const char*, std::function<void(const std::string&)>>> writes = {
+      {"a new file", [](const std::string& tree) { put(tree + "/checkpoint", "x"); }},
+      {"a changed file", [](const std::string& tree) { put(tree + "/a/x", "2"); }},
+      {"a file that is gone", [](const std::string& tree) { fs::remove(tree + "/a/x"); }},
+      {"a mode", [](const std::string& tree) { ::chmod((tree + "/a/x").c_str(), 0777); }},
+      {"a hard link", [&](const std::string& tree) { fs::create_hard_link(tree + "/a/x", base_ + "/elsewhere"); }},
+      {"a folder", [](const std::string& tree) { fs::create_directory(tree + "/a/out"); }},
+  };
+  int number = 10;
+  for (const auto& [what, write] : writes) {
+    const std::string name = "copy-number-" + std::to_string(number++);
+    const std::string tree = copy(name);
+    write(tree);
+    base::Result<bool> kept = store().release(name);
+    ASSERT_TRUE(kept.ok()) << what;
+    EXPECT_TRUE(*kept) << what;
+    EXPECT_TRUE(fs::exists(tree)) << what;
+  }
+  EXPECT_EQ(get(copy("copy-number-2") + "/a/x"), "1") << "nothing of it reached the store";
+}
+
+TEST_F(Copy, WhatArrivedBeforeACutIsNotAskedForAgain) {
+  for (int i = 0; i < 10; ++i) put(root_ + "/f" + std::to_string(i), std::string(1000, static_cast<char>('a' + i)));
+  const sync::Scan found = scan();
+  {
+    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+    ASSERT_TRUE(receiver.ok());
+    ASSERT_TRUE(send(*receiver, found.manifest, 4500).ok());
+    EXPECT_FALSE(receiver->complete());
+    EXPECT_FALSE(fs::exists(base_ + "/store/copies/copy-number-1"));
+  }
+  copy("copy-number-2");
+  EXPECT_EQ(wanted_, 6U);
+}
+
+TEST_F(Copy, AFileThatChangesWhileItIsSentIsRefused) {
+  put(root_ + "/a", "before");
+  put(root_ + "/b", "longer before");
+  const sync::Scan found = scan();
+  put(root_ + "/a", "after!");
+  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+  ASSERT_TRUE(receiver.ok());
+  base::Status sent = send(*receiver, found.manifest);
+  ASSERT_FALSE(sent.ok());
+  EXPECT_EQ(sent.error().message, "a was changed while it was copied");
+}
+
+TEST_F(Copy, MoreThanWasAskedForIsRefused) {
+  put(root_ + "/a", "x");
+  const sync::Scan found = scan();
+  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+  ASSERT_TRUE(receiver.ok());
+  EXPECT_FALSE(receiver->receive("xy").ok());
+}
+
+TEST_F(Copy, ADamagedContentIsRemovedAndSentAgain) {
+  put(root_ + "/a", "content");
+  copy("copy-number-1");
+  for (const auto& entry : fs::recursive_directory_iterator(base_ + "/store/blobs"))
+    if (entry.is_regular_file()) put(entry.path(), "CONTENT");
+  const sync::Scan found = scan();
+  {
+    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-2", found.manifest);
+    ASSERT_TRUE(receiver.ok() && receiver->complete());
+    EXPECT_FALSE(receiver->build(kAll).ok());
+  }
+  EXPECT_EQ(get(copy("copy-number-3") + "/a"), "content");
+}
+
+TEST_F(Copy, OneSessionAtATime) {
+  const sync::Store first = store();
+  base::Result<std::optional<sync::Store>> second = sync::Store::open(base_ + "/store");
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(second->has_value());
+}
+
+TEST_F(Copy, LinksInTheStoreAreNotFollowed) {
+  put(root_ + "/a", "x");
+  fs::create_directories(base_ + "/elsewhere");
+  fs::create_directories(base_ + "/store");
+  fs::permissions(base_ + "/store", fs::perms::owner_all);
+  fs::create_directory_symlink(base_ + "/elsewhere", base_ + "/store/copies");
+  base::Result<std::optional<sync::Store>> opened = sync::Store::open(base_ + "/store");
+  EXPECT_FALSE(opened.ok());
+  EXPECT_TRUE(fs::is_empty(base_ + "/elsewhere"));
+}
+
+TEST_F(Copy, AStoreThatOthersMayWriteToIsRefused) {
+  fs::create_directories(base_ + "/store");
+  fs::permissions(base_ + "/store", fs::perms::all);
+  EXPECT_FALSE(sync::Store::open(base_ + "/store").ok());
+}
+
+TEST_F(Copy, RemovesOnlyOldCopiesAndContentsOfNone) {
+  put(root_ + "/a", "old");
+  copy("copy-number-1");
+  put(root_ + "/a", "new");
+  copy("copy-number-2");
+  put(base_ + "/store/copies/copy-number-1/tree/deep/er/file", "written by a rank");
+  fs::permissions(base_ + "/store/copies/copy-number-1/tree/deep", fs::perms::none);
+  put(base_ + "/store/copies/Not Ours/file", "x");
+  for (const auto& entry : fs::recursive_directory_iterator(base_ + "/store/blobs"))
+    if (entry.is_regular_file()) age(entry.path(), 100'000);
+  age(base_ + "/store/copies/copy-number-1", 100'000);
+  std::string removed;
+  auto hear = [&](const std::string& path, const std::string& problem) { removed += path.substr(base_.size()) + problem + "\n"; };
+  sync::CopyKeeping keeping{.whatever_age = 0, .unused_s = 50'000, .list_only = true};
+  store().tidy(keeping, os::wall_now_ns(), hear);
+  EXPECT_EQ(removed, "/store/copies/copy-number-1\n/store/blobs (1 files, 3 B)\n");
+  EXPECT_TRUE(fs::exists(base_ + "/store/copies/copy-number-1"));
+  removed.clear();
+  keeping.list_only = false;
+  store().tidy(keeping, os::wall_now_ns(), hear);
+  EXPECT_EQ(removed, "/store/copies/copy-number-1\n/store/blobs (1 files, 3 B)\n");
+  EXPECT_FALSE(fs::exists(base_ + "/store/copies/copy-number-1"));
+  EXPECT_FALSE(fs::exists(base_ + "/store/copies/new.copy-number-1"));
+  EXPECT_TRUE(fs::exists(base_ + "/store/copies/copy-number-2/tree/a"));
+  EXPECT_TRUE(fs::exists(base_ + "/store/copies/Not Ours/file"));
+}
+
+}  // namespace
