@@ -116,6 +116,11 @@ void Agent::handle(const wire::Frame& frame) {
       break;
     case wire::FrameType::kDial: good = with<wire::Dial>(frame, [&](wire::Dial m) { mesh_dialer_.dial(std::move(m)); }); break;
     case wire::FrameType::kSweep: good = with<wire::Sweep>(frame, [&](const wire::Sweep& m) { sweep_.start(m); }); break;
+    case wire::FrameType::kCopyBegin: good = with<wire::CopyBegin>(frame, [&](wire::CopyBegin m) { copy_.begin(std::move(m)); }); break;
+    case wire::FrameType::kCopyBytes: good = with<wire::CopyBytes>(frame, [&](const wire::CopyBytes& m) { copy_.take(m.data); }); break;
+    case wire::FrameType::kCopyRelease:
+      good = with<wire::CopyRelease>(frame, [&](wire::CopyRelease m) { copy_.release(std::move(m)); });
+      break;
     case wire::FrameType::kSample: good = with<wire::Sample>(frame, [&](const wire::Sample& m) { sample(m); }); break;
     case wire::FrameType::kDig: good = with<wire::Dig>(frame, [&](const wire::Dig& m) { dig_into(m); }); break;
     case wire::FrameType::kPing:

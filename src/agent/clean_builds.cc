@@ -7,6 +7,7 @@
 #include "machine/old_builds.h"
 #include "os/clock.h"
 #include "os/files.h"
+#include "sync/store.h"
 
 namespace phalanx::agent {
 namespace {
@@ -40,12 +41,24 @@ void clean_builds(const std::string& build, bool remove, const OldBuild& found) 
                          [&](const std::string& old, const std::string& problem) { found(cache + "/" + old, problem); });
 }
 
+void clean_copies(bool remove, const OldBuild& found) {
+  std::optional<sync::Store> store = sync::Store::open_existing(sync::store_root());
+  if (!store) return;
+  sync::CopyKeeping keeping;
+  keeping.whatever_age = 0;
+  keeping.unused_s = std::chrono::seconds(kUnused).count();
+  keeping.list_only = !remove;
+  store->tidy(keeping, os::wall_now_ns(), found);
+}
+
 int print_clean_builds(const std::string& build, bool remove) {
   int code = 0;
-  clean_builds(build, remove, [&](const std::string& path, const std::string& problem) {
+  auto print = [&](const std::string& path, const std::string& problem) {
     if (!problem.empty()) code = 1;
     std::printf("%s%s%s\n", path.c_str(), problem.empty() ? "" : "\t", problem.c_str());
-  });
+  };
+  clean_builds(build, remove, print);
+  clean_copies(remove, print);
   return code;
 }
 

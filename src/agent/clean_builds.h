@@ -13,7 +13,11 @@ using OldBuild = std::function<void(const std::string& path, const std::string& 
 // itself lies in. remove: otherwise nothing is changed.
 void clean_builds(const std::string& build, bool remove, const OldBuild& found);
 
-// The same for a launcher elsewhere (`phalanx agent clean [--yes]`): prints one line per build, "PATH" or "PATH<tab>PROBLEM". Exit code: 1
+// The same for what --sync has copied to this machine (sync/store.h): copies that no run has used for two days, and contents that no copy
+// has.
+void clean_copies(bool remove, const OldBuild& found);
+
+// Both for a launcher elsewhere (`phalanx agent clean [--yes]`): prints one line per thing, "PATH" or "PATH<tab>PROBLEM". Exit code: 1
 // if there was a problem.
 int print_clean_builds(const std::string& build, bool remove);
 

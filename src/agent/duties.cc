@@ -18,6 +18,7 @@
 #include "os/family.h"
 #include "os/files.h"
 #include "os/program.h"
+#include "sync/store.h"
 #include "wire/bounds.h"
 
 namespace phalanx::agent {
@@ -43,6 +44,7 @@ namespace {
 // What a look at the job's folder and program finds. Runs in a child: each of these may lie on a server that does not answer.
 wire::Prepared look_at_job(const wire::JobSpec& job, const Environment& host, bool& prefix) {
   wire::Prepared answer;
+  sync::stamp_copy(job.directory);
   if (!os::is_folder(job.directory)) {
     answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job.directory + " does not exist")
                                  .with_hint(std::string(wire::kAdviceOnDirectory))};
@@ -158,6 +160,7 @@ void Agent::start(const wire::Start& message) {
   note_family(kFirstNote);
   pulse_.start();
   tend_builds(true);
+  stamp_copy();
   if (message.store_port != 0) loop_.after(kStoreWatchPeriod, [this] { watch_store(); });
 }
 
@@ -181,6 +184,19 @@ void Agent::tend_builds(bool at_start) {
   builds_look_.start(look, kTendPatience, [this](base::Result<std::string> answer) {
     if (!answer.ok()) return;
     for (std::string_view line : base::split_lines(*answer)) outbox_.control(wire::Trouble{std::string(line)});
+  });
+}
+
+// A copy that --sync has made is removed when no run has used it for long: this one still does.
+void Agent::stamp_copy() {
+  loop_.after(kTendBuilds, [this] {
+    if (finishing_since_) return;
+    auto stamp = [directory = job_->job.directory] {
+      sync::stamp_copy(directory);
+      return std::string("-");
+    };
+    prepare_look_.start(stamp, kPreparePatience, [](const base::Result<std::string>&) {});
+    stamp_copy();
   });
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/copy_duty.h"
 #include "agent/guard_link.h"
 #include "agent/lease.h"
 #include "agent/looks/probe_duty.h"
@@ -55,6 +56,7 @@ class Agent {
         mesh_listener_(loop),
         mesh_dialer_(loop, [this](const wire::Dialed& dialed) { outbox_.control(dialed); }),
         sweep_(loop, [this](const wire::Swept& swept) { outbox_.control(swept); }),
+        copy_(loop, outbox_),
         host_environment_(parse_environment(environ)) {}
 
   base::Status open();
@@ -82,6 +84,7 @@ class Agent {
   void renew_lease(const wire::Ping& ping);
   void order_guard();
   void tend_builds(bool at_start);
+  void stamp_copy();
   std::string cgroup_path() const { return cgroup_ ? cgroup_->path() : ""; }
   void check_lease();
   os::Mono lease_now() const { return lease_clock_ == CLOCK_BOOTTIME ? os::boot_now() : os::mono_now(); }
@@ -98,6 +101,7 @@ class Agent {
   MeshListener mesh_listener_;
   MeshDialer mesh_dialer_;
   SweepDuty sweep_;
+  CopyDuty copy_;
   Environment host_environment_;
   wire::FrameReader reader_;
   std::optional<wire::Prepare> job_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -91,6 +92,8 @@ bool Store::untouched(const std::string& name) const {
 
 base::Result<bool> Store::release(const std::string& name) {
   if (!is_copy_name(name)) return base::fail(base::ErrorKind::kInternal, "a copy cannot have this name");
+  struct stat s{};
+  if (::fstatat(copies(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return false;  // by another name of this machine
   if (!untouched(name)) return true;
   if (!remove_tree(top(), kFree)) return base::system_error("remove", root_ + "/" + kFree);
   if (::renameat(copies(), name.c_str(), top(), kFree) != 0) return base::system_error("rename", root_ + "/copies/" + name);

@@ -59,7 +59,7 @@ class Store {
   void tidy(const CopyKeeping& keeping, int64_t wall_ns, const CopyRemoved& removed);
   // Whether everything in the copy is as it was made; folders __pycache__ do not count and are removed.
   bool untouched(const std::string& name) const;
-  // The end of a run: an untouched copy becomes the free one. True: somebody wrote into it, and it stays.
+  // The end of a run: an untouched copy becomes the free one. True: somebody wrote into it, and it stays. False also where it is not there.
   base::Result<bool> release(const std::string& name);
 
  private:

@@ -203,4 +203,23 @@ base::Status within_bounds(const Dug& m) {
   return std::move(b).result();
 }
 
+base::Status within_bounds(const CopyWanted& m) {
+  Bounds b("CopyWanted");
+  b.number("the number of entries", m.entries.size(), kMostWanted);
+  return std::move(b).result();
+}
+
+base::Status within_bounds(const CopyProgress& m) {
+  Bounds b("CopyProgress");
+  b.number("the number of entries", m.made, kMostWanted);
+  return std::move(b).result();
+}
+
+base::Status within_bounds(const CopyDone& m) {
+  Bounds b("CopyDone");
+  b.outcome(m.outcome);
+  b.text("the path", m.path, kMostPathBytes);
+  return std::move(b).result();
+}
+
 }  // namespace phalanx::wire

@@ -5,6 +5,7 @@
 
 #include "wire/check_messages.h"
 #include "wire/control_messages.h"
+#include "wire/copy_messages.h"
 #include "wire/sample_messages.h"
 
 namespace phalanx::wire {
@@ -37,6 +38,9 @@ base::Status within_bounds(const Dialed&);
 base::Status within_bounds(const Pulse&);
 base::Status within_bounds(const Sampled&);
 base::Status within_bounds(const Dug&);
+base::Status within_bounds(const CopyWanted&);
+base::Status within_bounds(const CopyProgress&);
+base::Status within_bounds(const CopyDone&);
 // What an agent advises is printed as a command to type, so only what ours write is taken: "stat <path>", "phalanx explain <CODE>", and
 // advice that is no command. Another host could advise anything.
 inline constexpr std::string_view kAdviceOnDirectory = "create or mount it on this host, or choose another directory with --workdir";

@@ -37,6 +37,9 @@ enum class FrameType : uint8_t {
   kSample = 20,
   kDig = 21,
   kSweep = 40,
+  kCopyBegin = 50,
+  kCopyBytes = 51,
+  kCopyRelease = 52,
   // agent to launcher
   kHello = 64,
   kPrepared = 65,
@@ -57,6 +60,9 @@ enum class FrameType : uint8_t {
   kSampled = 91,
   kDug = 92,
   kSwept = 104,
+  kCopyWanted = 114,
+  kCopyProgress = 115,
+  kCopyDone = 116,
   // on a run's control socket (control_messages.h): client to launcher, launcher to client
   kAsk = 160,
   kRunStatus = 176,

@@ -85,7 +85,10 @@ void Connection::write_more() {
     }
     if (step.kind == os::IoStep::kWouldBlock) {
       if (!in_watch_) {
-        base::Result<os::WatchId> watch = loop_.watch(in_.get(), EPOLLOUT, [this](uint32_t) { write_more(); });
+        base::Result<os::WatchId> watch = loop_.watch(in_.get(), EPOLLOUT, [this](uint32_t) {
+          write_more();
+          if (pending() == 0 && in_.valid() && drained_) drained_();
+        });
         if (watch.ok()) in_watch_ = *watch;
       }
       return;

@@ -41,6 +41,9 @@ class Connection {
   base::Status open(const Launch& launch);
   // A frame (or several) for the agent.
   void send(std::string_view frames);
+  // Of what was sent, what the transport's process has not taken yet. `call` comes from the loop when all has been taken.
+  size_t pending() const { return upload_.size() + outgoing_.size() - sent_; }
+  void on_drained(std::function<void()> call) { drained_ = std::move(call); }
   // Ends the stream: the agent sees its input close. The process then ends by itself; kill() does not wait for that.
   void close_input();
   void kill(int signal_number);
@@ -78,6 +81,7 @@ class Connection {
   os::Mono upload_moved_;
   std::string outgoing_;
   size_t sent_ = 0;  // of outgoing_
+  std::function<void()> drained_;
   Death death_;
 };
 

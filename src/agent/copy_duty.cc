@@ -1,0 +1,127 @@
+#include "agent/copy_duty.h"
+
+#include "os/clock.h"
+
+namespace phalanx::agent {
+namespace {
+
+constexpr os::milliseconds kLockRetry{20};
+constexpr os::milliseconds kReport{1000};
+constexpr os::milliseconds kMostWait{300'000};    // for another session
+constexpr os::milliseconds kMostSilence{20'000};  // of a launcher that owes bytes: its link may be cut, and the lock is needed
+constexpr os::milliseconds kSilenceTick{2000};
+constexpr size_t kMadeAtOnce = 256;  // files, before the loop looks at its input again
+
+}  // namespace
+
+CopyDuty::~CopyDuty() {
+  if (timer_) loop_.cancel(timer_);
+  if (silence_timer_) loop_.cancel(silence_timer_);
+}
+
+void CopyDuty::watch_silence() {
+  silence_timer_ = loop_.after(kSilenceTick, [this] {
+    silence_timer_ = 0;
+    if (over_ || !receiver_ || receiver_->complete()) return;
+    if (os::mono_now() - heard_ > kMostSilence)
+      return fail(
+          base::fail(base::ErrorKind::kTimeout, "the launcher has sent nothing for 20 seconds; run the same command again to go on"));
+    watch_silence();
+  });
+}
+
+void CopyDuty::fail(base::Error error) {
+  over_ = true;
+  receiver_.reset();  // and with it the lock
+  if (timer_) loop_.cancel(timer_);
+  timer_ = 0;
+  outbox_.control(wire::CopyDone{{false, std::move(error)}, "", true});
+}
+
+void CopyDuty::with_store(void (CopyDuty::*next)(sync::Store)) {
+  timer_ = 0;
+  const std::string root = sync::store_root();
+  if (root.empty()) return fail(base::fail(base::ErrorKind::kUnfit, "neither HOME nor XDG_CACHE_HOME names a directory for the copy"));
+  base::Result<std::optional<sync::Store>> store = sync::Store::open(root);
+  if (!store.ok()) return fail(std::move(store).error());
+  if (*store) return (this->*next)(std::move(**store));
+  const os::Mono now = os::mono_now();
+  if (waiting_since_.ns == 0) waiting_since_ = reported_ = now;
+  if (now - waiting_since_ > kMostWait)
+    return fail(base::fail(base::ErrorKind::kTimeout, "another phalanx has been copying to " + root + " for 5 minutes"));
+  if (now - reported_ > kReport) {
+    reported_ = now;
+    outbox_.output(wire::CopyProgress{});
+  }
+  timer_ = loop_.after(kLockRetry, [this, next] { with_store(next); });
+}
+
+void CopyDuty::begin(wire::CopyBegin message) {
+  if (receiver_ || timer_ || !name_.empty()) return fail(base::fail(base::ErrorKind::kInternal, "a second copy over one connection"));
+  name_ = std::move(message.name);
+  manifest_bytes_ = message.manifest_bytes;
+  if (!sync::is_copy_name(name_) || manifest_bytes_ == 0 || manifest_bytes_ > sync::kMostManifestBytes)
+    fail(base::fail(base::ErrorKind::kInternal, "a malformed request for a copy"));
+}
+
+void CopyDuty::take(std::string_view bytes) {
+  if (over_) return;  // what was under way when it failed
+  heard_ = os::mono_now();
+  if (receiver_) {
+    if (receiver_->complete() && !bytes.empty()) return fail(base::fail(base::ErrorKind::kInternal, "more was sent than was asked for"));
+    if (base::Status taken = receiver_->receive(bytes); !taken.ok()) return fail(std::move(taken).error());
+    if (receiver_->complete()) build();
+    return;
+  }
+  if (manifest_.size() + bytes.size() > manifest_bytes_)
+    return fail(base::fail(base::ErrorKind::kInternal, "more was sent than announced"));
+  manifest_ += bytes;
+  if (manifest_.size() == manifest_bytes_) with_store(&CopyDuty::receive_into);
+}
+
+void CopyDuty::receive_into(sync::Store store) {
+  base::Result<sync::Manifest> manifest = sync::decode(manifest_);
+  manifest_ = std::string();
+  if (!manifest.ok()) return fail(std::move(manifest).error());
+  store.tidy({}, os::wall_now_ns(), [](const std::string&, const std::string&) {});
+  base::Result<sync::Receiver> receiver = sync::Receiver::begin(std::move(store), name_, std::move(*manifest));
+  if (!receiver.ok()) return fail(std::move(receiver).error());
+  receiver_.emplace(std::move(*receiver));
+  outbox_.control(wire::CopyWanted{receiver_->wanted()});
+  watch_silence();
+  take("");  // files without content come with nothing
+}
+
+void CopyDuty::build() {
+  timer_ = 0;
+  base::Result<bool> whole = receiver_->build(kMadeAtOnce);
+  if (!whole.ok()) return fail(std::move(whole).error());
+  if (*whole) {
+    over_ = true;
+    const std::string path = receiver_->path();
+    receiver_.reset();
+    outbox_.control(wire::CopyDone{{}, path, true});
+    return;
+  }
+  const os::Mono now = os::mono_now();
+  if (now - reported_ > kReport) {
+    reported_ = now;
+    outbox_.output(wire::CopyProgress{receiver_->built()});
+  }
+  timer_ = loop_.after(os::nanoseconds(0), [this] { build(); });
+}
+
+void CopyDuty::release(wire::CopyRelease message) {
+  if (receiver_ || timer_ || !name_.empty()) return fail(base::fail(base::ErrorKind::kInternal, "a second copy over one connection"));
+  name_ = std::move(message.name);
+  with_store(&CopyDuty::release_from);
+}
+
+void CopyDuty::release_from(sync::Store store) {
+  base::Result<bool> kept = store.release(name_);
+  if (!kept.ok()) return fail(std::move(kept).error());
+  over_ = true;
+  outbox_.control(wire::CopyDone{{}, store.copy_path(name_), *kept});
+}
+
+}  // namespace phalanx::agent

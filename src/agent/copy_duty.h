@@ -1,0 +1,46 @@
+// A copy of a folder that the launcher sends (wire/copy_messages.h), and the end of one. Waits for this host's disk in the loop: the
+// launcher copies over connections of their own, which start no ranks.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "agent/outbox.h"
+#include "os/loop.h"
+#include "sync/receive.h"
+#include "wire/copy_messages.h"
+
+namespace phalanx::agent {
+
+class CopyDuty {
+ public:
+  CopyDuty(os::Loop& loop, Outbox& outbox) : loop_(loop), outbox_(outbox) {}
+  ~CopyDuty();
+  CopyDuty(const CopyDuty&) = delete;
+  CopyDuty& operator=(const CopyDuty&) = delete;
+
+  void begin(wire::CopyBegin message);
+  void take(std::string_view bytes);
+  void release(wire::CopyRelease message);
+
+ private:
+  // Calls `next` with the store as soon as no other session holds it.
+  void with_store(void (CopyDuty::*next)(sync::Store));
+  void receive_into(sync::Store store);
+  void release_from(sync::Store store);
+  void build();
+  void watch_silence();
+  void fail(base::Error error);
+
+  os::Loop& loop_;
+  Outbox& outbox_;
+  std::string name_, manifest_;
+  uint64_t manifest_bytes_ = 0;
+  std::optional<sync::Receiver> receiver_;
+  bool over_ = false;
+  os::TimerId timer_ = 0, silence_timer_ = 0;
+  os::Mono reported_, heard_;
+  os::Mono waiting_since_;
+};
+
+}  // namespace phalanx::agent

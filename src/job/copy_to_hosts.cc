@@ -1,0 +1,189 @@
+#include "job/copy_to_hosts.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+
+namespace phalanx::job {
+namespace {
+
+using base::ErrorKind;
+
+constexpr os::milliseconds kTick{1000};
+constexpr os::milliseconds kSilence{120'000};  // nothing was taken or said for so long
+constexpr size_t kPiece = 256 << 10;
+
+std::vector<hosts::Opener::Host> with_transports(const std::vector<hosts::Target>& targets,
+                                                 const std::vector<const hosts::Transport*>& transports) {
+  PHALANX_CHECK(targets.size() == transports.size());
+  std::vector<hosts::Opener::Host> hosts;
+  for (size_t h = 0; h < targets.size(); ++h) hosts.push_back({targets[h], transports[h]});
+  return hosts;
+}
+
+}  // namespace
+
+CopyToHosts::CopyToHosts(os::Loop& loop, const std::vector<hosts::Target>& targets, const std::vector<const hosts::Transport*>& transports,
+                         hosts::Payload& payload, hosts::OpenerOptions options, CopyRequest request)
+    : loop_(loop),
+      request_(std::move(request)),
+      hosts_(targets.size()),
+      opener_(loop, payload, with_transports(targets, transports), options,
+              hosts::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
+                                      [this](size_t h, base::Error error, std::optional<wire::GuardEnd>) {
+                                        if (hosts_[h].over) return;
+                                        hosts_[h].copied.unreachable = !hosts_[h].said_hello;
+                                        fail(h, std::move(error));
+                                      }},
+              0) {
+  if (request_.manifest) list_ = sync::encode(*request_.manifest);
+  for (size_t h = 0; h < targets.size(); ++h) hosts_[h].copied.name = targets[h].name;
+}
+
+base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
+  TRY(loop_.on_child([this](pid_t pid, int status) { opener_.on_child(pid, status); }));
+  for (int signal_number : {SIGINT, SIGTERM, SIGHUP})
+    TRY(loop_.on_signal(signal_number, [this](const signalfd_siginfo&) {
+      interrupted_ = true;
+      loop_.stop();
+    }));
+  const os::Mono now = os::mono_now();
+  for (Host& host : hosts_) host.began = host.heard = now;
+  const os::TimerId timer = loop_.every(kTick, [this] { tick(); });
+  opener_.start();
+  if (!hosts_.empty()) loop_.run();
+  loop_.cancel(timer);
+  if (interrupted_) return base::fail(ErrorKind::kInterrupted, "interrupted while the code was copied; nothing has been started");
+  std::vector<CopiedHost> copied;
+  for (Host& host : hosts_) copied.push_back(std::move(host.copied));
+  return copied;
+}
+
+void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
+  Host& host = hosts_[h];
+  if (host.over) return;
+  host.heard = os::mono_now();
+  if (frame.type == wire::FrameType::kHello) {
+    host.said_hello = true;
+    std::string frames;
+    if (request_.manifest) (void)wire::encode(frames, wire::CopyBegin{request_.name, list_.size()});
+    else (void)wire::encode(frames, wire::CopyRelease{request_.name});
+    hosts::Connection* connection = opener_.connection(h);
+    connection->on_drained([this, h] { pump(h); });
+    connection->send(frames);
+    return pump(h);
+  }
+  if (frame.type == wire::FrameType::kCopyWanted) {
+    base::Result<wire::CopyWanted> wanted = wire::decode<wire::CopyWanted>(frame.payload);
+    base::Status taken = wanted.ok() ? take_wanted(host, std::move(*wanted)) : base::Status(wanted.error());
+    if (!taken.ok()) return fail(h, std::move(taken).error());
+    return pump(h);
+  }
+  if (frame.type != wire::FrameType::kCopyDone) return;
+  base::Result<wire::CopyDone> done = wire::decode<wire::CopyDone>(frame.payload);
+  if (!done.ok()) return fail(h, std::move(done).error());
+  if (!done->outcome.ok) {
+    base::Error error = std::move(done->outcome.error);
+    error.message = host.copied.name + ": " + error.message;
+    return fail(h, std::move(error));
+  }
+  if (!done->path.starts_with('/') || !done->path.ends_with("/copies/" + request_.name + "/tree"))
+    return fail(h, base::fail(ErrorKind::kInternal, host.copied.name + ": protocol error: the agent named a wrong directory"));
+  host.copied.path = done->path;
+  host.copied.kept = done->kept;
+  settle(h);
+}
+
+base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
+  const base::Error refused =
+      base::fail(ErrorKind::kInternal, host.copied.name + ": protocol error: the agent asked for files that are not in the list");
+  if (!request_.manifest || host.asked) return refused;
+  host.asked = true;
+  const std::vector<sync::Entry>& entries = request_.manifest->entries;
+  for (size_t i = 0; i < wanted.entries.size(); ++i) {
+    const uint32_t entry = wanted.entries[i];
+    if (entry >= entries.size() || !entries[entry].is_file() || (i > 0 && entry <= wanted.entries[i - 1])) return refused;
+    host.total += entries[entry].size;
+  }
+  host.wanted = std::move(wanted.entries);
+  host.content = std::make_unique<sync::ContentReader>(request_.root);
+  return base::ok();
+}
+
+// One frame of what is to be sent next. False: nothing is, for now.
+bool CopyToHosts::next_piece(Host& host, std::string& frames) {
+  if (host.list_sent < list_.size()) {
+    const std::string_view piece = std::string_view(list_).substr(host.list_sent, kPiece);
+    host.list_sent += piece.size();
+    return wire::encode(frames, wire::CopyBytes{piece}).ok();
+  }
+  while (host.content) {
+    if (host.content->more()) {
+      const std::string_view piece = host.content->next();
+      host.copied.bytes += piece.size();
+      return wire::encode(frames, wire::CopyBytes{piece}).ok();
+    }
+    if (host.next == host.wanted.size()) break;
+    host.content->begin(request_.manifest->entries[host.wanted[host.next++]]);
+    ++host.copied.files;
+  }
+  return false;
+}
+
+// At most about kPiece bytes wait in the connection: the next come when the transport has taken these.
+void CopyToHosts::pump(size_t h) {
+  hosts::Connection* connection = opener_.connection(h);
+  Host& host = hosts_[h];
+  while (connection && !host.over && connection->pending() == 0) {
+    std::string frames;
+    while (frames.size() < kPiece && next_piece(host, frames)) {}
+    if (frames.empty()) return;
+    host.heard = os::mono_now();
+    connection->send(frames);
+  }
+}
+
+void CopyToHosts::fail(size_t h, base::Error error) {
+  hosts_[h].copied.error = std::move(error);
+  if (hosts::Connection* connection = opener_.connection(h)) connection->kill(SIGKILL);
+  settle(h);
+}
+
+void CopyToHosts::settle(size_t h) {
+  Host& host = hosts_[h];
+  if (host.over) return;
+  host.over = true;
+  host.copied.took = os::mono_now() - host.began;
+  host.content.reset();
+  if (hosts::Connection* connection = opener_.connection(h)) {
+    std::string frames;
+    (void)wire::encode(frames, wire::Finish{});
+    connection->send(frames);
+  }
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& one) { return one.over; })) loop_.stop();
+}
+
+void CopyToHosts::tick() {
+  const os::Mono now = os::mono_now();
+  uint64_t sent = 0, total = 0;
+  for (size_t h = 0; h < hosts_.size(); ++h) {
+    Host& host = hosts_[h];
+    sent += host.copied.bytes;
+    total += host.total;
+    hosts::Connection* connection = opener_.connection(h);
+    if (host.over || !connection || !host.said_hello) continue;
+    if (connection->pending() != host.pending) host.heard = now;
+    host.pending = connection->pending();
+    if (now - host.heard > kSilence)
+      fail(h, base::fail(ErrorKind::kTimeout,
+                         host.copied.name + ": no data was taken and nothing was heard for 2 minutes while the code was copied")
+                  .with_hint("run the same command again; files that have arrived are not sent again"));
+  }
+  if (request_.progress) request_.progress(sent, total);
+}
+
+}  // namespace phalanx::job

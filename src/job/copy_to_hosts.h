@@ -1,0 +1,72 @@
+// Copies a folder to hosts over logins of its own, before a run (`--sync`): each host is asked what it lacks, gets it, and builds its copy
+// (wire/copy_messages.h; the far side is sync/receive.h). Hosts go side by side, each at its own pace. And the end of a run: copies that
+// nobody wrote into are given back.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hosts/connect/opener.h"
+#include "os/loop.h"
+#include "sync/scan.h"
+#include "wire/copy_messages.h"
+
+namespace phalanx::job {
+
+struct CopiedHost {
+  std::string name;
+  std::optional<base::Error> error;
+  bool unreachable = false;       // it was never logged in to
+  std::string path;               // of the copy
+  uint64_t files = 0, bytes = 0;  // sent
+  os::nanoseconds took{};
+  bool kept = false;  // after a release: somebody wrote into it
+};
+
+struct CopyRequest {
+  std::string name;                                                  // of the copy
+  std::string root;                                                  // the folder here
+  const sync::Manifest* manifest = nullptr;                          // of it; null: the copy is released. Outlives the object
+  std::function<void(uint64_t sent, uint64_t total)> progress = {};  // bytes to all hosts, about once a second
+};
+
+class CopyToHosts {
+ public:
+  // transports: per target. All must outlive the object.
+  CopyToHosts(os::Loop& loop, const std::vector<hosts::Target>& targets, const std::vector<const hosts::Transport*>& transports,
+              hosts::Payload& payload, hosts::OpenerOptions options, CopyRequest request);
+  // Runs the loop until every host has its copy or cannot have it. Error: kInterrupted.
+  base::Result<std::vector<CopiedHost>> run();
+
+ private:
+  struct Host {
+    CopiedHost copied;
+    bool said_hello = false, asked = false, over = false;
+    size_t list_sent = 0;  // bytes of the manifest
+    std::vector<uint32_t> wanted;
+    size_t next = 0;  // of wanted
+    uint64_t total = 0;
+    std::unique_ptr<sync::ContentReader> content;
+    os::Mono began, heard;
+    size_t pending = 0;  // at the last look
+  };
+  void on_frame(size_t h, const wire::Frame& frame);
+  base::Status take_wanted(Host& host, wire::CopyWanted wanted);
+  void pump(size_t h);
+  bool next_piece(Host& host, std::string& frames);
+  void fail(size_t h, base::Error error);
+  void settle(size_t h);
+  void tick();
+
+  os::Loop& loop_;
+  CopyRequest request_;
+  std::string list_;  // the manifest, encoded
+  std::vector<Host> hosts_;
+  hosts::Opener opener_;
+  bool interrupted_ = false;
+};
+
+}  // namespace phalanx::job

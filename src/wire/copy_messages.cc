@@ -1,0 +1,41 @@
+#include "wire/copy_messages.h"
+
+#include "wire/walk.h"
+
+namespace phalanx::wire {
+template <typename W>
+void fields(W& w, CopyBegin& m) {
+  w(m.name);
+  w(m.manifest_bytes);
+}
+template <typename W>
+void fields(W& w, CopyBytes& m) {
+  w(m.data);
+}
+template <typename W>
+void fields(W& w, CopyRelease& m) {
+  w(m.name);
+}
+template <typename W>
+void fields(W& w, CopyWanted& m) {
+  w(m.entries);
+}
+template <typename W>
+void fields(W& w, CopyProgress& m) {
+  w(m.made);
+}
+template <typename W>
+void fields(W& w, CopyDone& m) {
+  fields(w, m.outcome);
+  w(m.path);
+  w(m.kept);
+}
+
+PHALANX_MESSAGE(CopyBegin);
+PHALANX_MESSAGE(CopyBytes);
+PHALANX_MESSAGE(CopyRelease);
+PHALANX_MESSAGE(CopyWanted);
+PHALANX_MESSAGE(CopyProgress);
+PHALANX_MESSAGE(CopyDone);
+
+}  // namespace phalanx::wire

@@ -1,0 +1,56 @@
+// The messages of copying a folder to a host (docs/formats/frames.md; sync/receive.h is the far side). They encode and decode as those of
+// messages.h. One copy at a time over one connection, which starts no ranks.
+//
+//   CopyBegin, CopyBytes of the manifest…   →
+//                                           ←  CopyWanted
+//   CopyBytes of the contents…              →
+//                                           ←  CopyProgress…, CopyDone
+#pragma once
+
+#include "wire/messages.h"
+
+namespace phalanx::wire {
+
+inline constexpr size_t kMostWanted = 2'000'000;
+
+// --- launcher to agent ---------------------------------------------------------------------------------------------
+struct CopyBegin {
+  static constexpr FrameType kType = FrameType::kCopyBegin;
+  std::string name;             // of the copy
+  uint64_t manifest_bytes = 0;  // that follow in CopyBytes
+};
+struct CopyBytes {
+  static constexpr FrameType kType = FrameType::kCopyBytes;
+  std::string_view data;  // valid as long as the frame
+};
+// The run of this copy is over: keep it only if something in it is not as it was made. Answered with CopyDone.
+struct CopyRelease {
+  static constexpr FrameType kType = FrameType::kCopyRelease;
+  std::string name;
+};
+
+// --- agent to launcher ---------------------------------------------------------------------------------------------
+struct CopyWanted {
+  static constexpr FrameType kType = FrameType::kCopyWanted;
+  std::vector<uint32_t> entries;  // positions in the manifest
+};
+struct CopyProgress {
+  static constexpr FrameType kType = FrameType::kCopyProgress;
+  uint64_t made = 0;  // entries of the manifest; 0 while another copy is waited for
+};
+// The end, also of what failed.
+struct CopyDone {
+  static constexpr FrameType kType = FrameType::kCopyDone;
+  Outcome outcome;
+  std::string path;  // of the copy
+  bool kept = true;  // after CopyRelease: somebody wrote into it, and it stays
+};
+
+base::Status encode(std::string& out, const CopyBegin&);
+base::Status encode(std::string& out, const CopyBytes&);
+base::Status encode(std::string& out, const CopyRelease&);
+base::Status encode(std::string& out, const CopyWanted&);
+base::Status encode(std::string& out, const CopyProgress&);
+base::Status encode(std::string& out, const CopyDone&);
+
+}  // namespace phalanx::wire
