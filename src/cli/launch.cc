@@ -77,4 +77,17 @@ base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std:
   return sweep.run();
 }
 
+base::Result<std::vector<job::CopiedHost>> copy_to_hosts(const std::vector<hosts::Target>& hosts, const RunOptions& options,
+                                                         job::CopyRequest request) {
+  TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
+  hosts::LocalTransport local(os::self_executable());
+  hosts::OpensshTransport ssh(ssh_options(options));
+  hosts::Payload payload(agent_image());
+  std::vector<const hosts::Transport*> transports;
+  for (const hosts::Target& host : hosts)
+    transports.push_back(host.destination.empty() ? static_cast<const hosts::Transport*>(&local) : &ssh);
+  job::CopyToHosts copy(*loop, hosts, transports, payload, opener_options(options), std::move(request));
+  return copy.run();
+}
+
 }  // namespace phalanx::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/flags/run_options.h"
+#include "job/copy_to_hosts.h"
 #include "job/runner.h"
 #include "job/sweep.h"
 
@@ -13,5 +14,9 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
 // What a run has left on its hosts, looked for by new logins (job/sweep.h). options: of ssh and of the opening.
 base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<hosts::Target>& hosts, const RunOptions& options,
                                                       job::SweepRequest wish);
+
+// Copies a folder to hosts, or gives copies back (job/copy_to_hosts.h), in a loop of its own.
+base::Result<std::vector<job::CopiedHost>> copy_to_hosts(const std::vector<hosts::Target>& hosts, const RunOptions& options,
+                                                         job::CopyRequest request);
 
 }  // namespace phalanx::cli

@@ -17,7 +17,8 @@ std::string typed_line(const Invocation& invocation) {
   std::string line = fmt::format("phalanx {}", row(invocation.verb).name);
   for (const GivenFlag& given : invocation.flags) {
     line += " " + given.typed;
-    if (given.row->kind != ValueKind::kNone) line += " " + base::shell_quote(given.value);
+    if (given.row->optional_value) line += given.value.empty() ? "" : "=" + base::shell_quote(given.value);
+    else if (given.row->kind != ValueKind::kNone) line += " " + base::shell_quote(given.value);
   }
   return line + " -- ";
 }

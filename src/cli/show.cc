@@ -164,6 +164,10 @@ class Show::Impl : public job::Audience {
     if (launcher_log_) launcher_log_->wait_taken(left());
     return verdict.exit_code;
   }
+  void synced(const base::Json& what) {
+    if (record_) record_->synced(what);
+    if (options_.json && !options_.dry_run) print_json(os::wall_now_ns(), "synced", what);
+  }
   void timed_out() {
     const std::string text =
         words::tr(language_, "the time of --timeout {} is over: stopping the run", base::format_duration(*options_.timeout));
@@ -319,6 +323,7 @@ std::string Show::run_id() const { return impl_->run_id(); }
 job::Audience& Show::audience() { return *impl_; }
 void Show::on_stop(StopRun stop) { impl_->on_stop(std::move(stop)); }
 void Show::leave_when_started(os::Fd word, std::function<void()> left) { impl_->leave_when_started(std::move(word), std::move(left)); }
+void Show::synced(const base::Json& what) { impl_->synced(what); }
 void Show::timed_out() { impl_->timed_out(); }
 int Show::report(const job::State& state, const job::Verdict& verdict) { return impl_->report(state, verdict); }
 

@@ -22,6 +22,8 @@ class Show {
 
   std::string run_id() const;
   job::Audience& audience();
+  // What --sync has copied, for the record.
+  void synced(const base::Json& what);
   // The run is about to be stopped because of --timeout.
   void timed_out();
   // Who asks for the run to be stopped (`phalanx stop`) is given to this.

@@ -98,7 +98,8 @@ class Reader {
       if (attached) return usage(fmt::format("{} takes no value: {}", typed, base::quote(word)), fmt::format("write {}", typed));
       return add(*flag, typed, "");
     }
-    return attached ? add(*flag, typed, word.substr(equals + 1)) : take_next(*flag, typed);
+    if (attached) return add(*flag, typed, word.substr(equals + 1));
+    return flag->optional_value ? add(*flag, typed, "") : take_next(*flag, typed);
   }
 
   // "-q", "-qv", "-H value", "-Hvalue"
@@ -146,7 +147,7 @@ class Reader {
 
   Status add(const FlagRow& flag, std::string_view typed, std::string_view value) {
     if (flag.flag == Flag::kHelp) wants_help_ = true;
-    if (flag.kind != ValueKind::kNone) TRY(check_value(flag, typed, value));
+    if (flag.kind != ValueKind::kNone && !(flag.optional_value && value.empty())) TRY(check_value(flag, typed, value));
     if (auto advice = advice_for_foreign_value(flag, typed, value))
       return usage(fmt::format("{} {}: a variable, not a host", typed, base::quote(value)), *advice);
     for (const GivenFlag& before : invocation_.flags) {

@@ -124,7 +124,7 @@ complete -F _phalanx phalanx
 std::string bash_values(const VerbRow& verb) {
   std::string out;
   for (const FlagRow* flag : flags_of(verb.verb)) {
-    if (flag->kind == ValueKind::kNone) continue;
+    if (!takes_word(*flag)) continue;
     std::string action = "COMPREPLY=()";
     if (!words_of_choices(*flag).empty()) action = fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", words_of_choices(*flag));
     else if (flag->kind == ValueKind::kPath) action = "_phalanx_files -f";
@@ -141,7 +141,7 @@ std::string bash_script() {
     std::vector<std::string> with_value, all;
     for (const FlagRow* flag : flags_of(verb->verb)) {
       for (const std::string& one : spellings(*flag))
-        if (flag->kind != ValueKind::kNone) with_value.push_back(one);
+        if (takes_word(*flag)) with_value.push_back(one);
       all.push_back("--" + std::string(flag->name));
       if (flag->short_name) all.push_back({'-', flag->short_name});
     }
@@ -169,7 +169,7 @@ std::string zsh_escape(std::string_view text) {
 std::string zsh_flag(const FlagRow& flag, Language language) {
   std::vector<std::string> all = spellings(flag);
   std::string action;
-  if (flag.kind != ValueKind::kNone) {
+  if (takes_word(flag)) {
     action = fmt::format(":{}:", zsh_escape(flag.metavar));
     if (!words_of_choices(flag).empty()) action += fmt::format("({})", words_of_choices(flag));
     else if (flag.kind == ValueKind::kPath) action += "_files";
@@ -179,7 +179,7 @@ std::string zsh_flag(const FlagRow& flag, Language language) {
   }
   std::string out;
   for (const std::string& one : all) {
-    bool long_value = flag.kind != ValueKind::kNone && one.starts_with("--");
+    bool long_value = takes_word(flag) && one.starts_with("--");
     std::string exclusive = flag.repeatable ? "*" : fmt::format("({})", base::join(all, " "));
     out +=
         fmt::format("        {} \\\n",
@@ -230,7 +230,8 @@ std::string fish_script(Language language) {
     for (const FlagRow* flag : flags_of(verb->verb)) {
       out += when;
       for (const std::string& one : spellings(*flag)) out += one[1] == '-' ? " -l " + one.substr(2) : " -s " + one.substr(1);
-      if (!words_of_choices(*flag).empty()) out += fmt::format(" -x -a '{}'", words_of_choices(*flag));
+      if (!takes_word(*flag)) out += "";
+      else if (!words_of_choices(*flag).empty()) out += fmt::format(" -x -a '{}'", words_of_choices(*flag));
       else if (flag->kind == ValueKind::kPath) out += " -r -F";
       else if (flag->kind == ValueKind::kDirectory) out += " -x -a '(__fish_complete_directories)'";
       else if (flag->kind != ValueKind::kNone) out += " -x";

@@ -79,6 +79,8 @@ enum class Flag {
   kMaxRestarts,
   kDryRun,
   kDetach,
+  kSync,
+  kSyncMax,
   kName,
   kTimeout,
   kAttempt,
@@ -162,10 +164,14 @@ struct FlagRow {
   int64_t min = 0;
   int64_t max = 0;
   bool repeatable = false;
-  uint32_t verbs = 0;  // bits 1 << Verb
+  bool optional_value = false;  // the value, if any, is attached: --sync=DIR. Without: an empty value
+  uint32_t verbs = 0;           // bits 1 << Verb
   Section section = Section::kOther;
   words::Text help;  // one or two sentences, first letter small, no full stop at the end
 };
+
+// Whether the next word is its value.
+constexpr bool takes_word(const FlagRow& flag) { return flag.kind != ValueKind::kNone && !flag.optional_value; }
 
 constexpr uint32_t bit(Verb verb) { return 1u << static_cast<int>(verb); }
 

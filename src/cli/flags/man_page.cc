@@ -29,7 +29,8 @@ void add_flag(std::string& out, const FlagRow& flag) {
   std::string line;
   if (flag.short_name) line += fmt::format("\\fB\\-{}\\fR, ", flag.short_name);
   line += fmt::format("\\fB\\-\\-{}\\fR", roff(flag.name));
-  if (flag.kind != ValueKind::kNone) line += fmt::format(" \\fI{}\\fR", roff(flag.metavar));
+  if (flag.optional_value) line += fmt::format("[=\\fI{}\\fR]", roff(flag.metavar));
+  else if (flag.kind != ValueKind::kNone) line += fmt::format(" \\fI{}\\fR", roff(flag.metavar));
   out += fmt::format(".TP\n{}\n{}.\n", line, roff(full_help(flag, kEnglish)));
 }
 

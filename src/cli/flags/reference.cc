@@ -52,7 +52,8 @@ std::vector<const FlagRow*> flags_of(Verb verb, Section section) {
 
 std::string spelling(const FlagRow& flag) {
   std::string out = flag.short_name ? fmt::format("-{}, --{}", flag.short_name, flag.name) : fmt::format("    --{}", flag.name);
-  if (flag.kind != ValueKind::kNone) out += fmt::format(" {}", flag.metavar);
+  if (flag.optional_value) out += fmt::format("[={}]", flag.metavar);
+  else if (flag.kind != ValueKind::kNone) out += fmt::format(" {}", flag.metavar);
   return out;
 }
 

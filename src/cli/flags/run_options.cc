@@ -129,6 +129,11 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kCheckData: options.check_data = true; break;
     case Flag::kDryRun: options.dry_run = true; break;
     case Flag::kDetach: options.detach = true; break;
+    case Flag::kSync:
+      options.sync = true;
+      options.sync_directory = value;
+      break;
+    case Flag::kSyncMax: options.sync_max = base::parse_bytes(value).value(); break;
     case Flag::kPreflight: options.preflight = preflight_value(value); break;
     case Flag::kReuseChecks: options.reuse_checks = duration_value(value); break;
     case Flag::kGpus: add_gpu_request(value, options.gpus); break;
@@ -196,6 +201,7 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   }
   options.project = project_use(invocation);
   options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;
+  if (options.sync_max && !options.sync) return usage("--sync-max needs --sync", "phalanx run --sync --sync-max 10GB -- ...");
   if (!options.name.empty()) TRY(check_run_name(options.name));
   TRY_ASSIGN(options.only, codes_or_prefixes(options.only));
   TRY(take_operands(invocation, options));

@@ -57,6 +57,9 @@ struct RunOptions {
   std::optional<std::chrono::milliseconds> failure_grace;  // none: grace, and at most 5 s
   std::chrono::milliseconds lease = job::kDefaultLease;    // silence of the launcher after which a host ends its ranks
   bool detach = false;
+  bool sync = false;
+  std::string sync_directory;       // to be copied; empty: the current one
+  std::optional<int64_t> sync_max;  // bytes
   job::StallOptions stall;
   bool python_hook = false;
   bool check_data = false;  // train: the engine walks its data instead

@@ -290,6 +290,8 @@ void Record::shown_progress(int rank, const wire::RankProgress& progress) { prog
 
 void Record::note(const std::string& text) { directory_.event(os::wall_now_ns(), "note", {{"text", text}}); }
 
+void Record::synced(const Json& what) { directory_.event(os::wall_now_ns(), "synced", what); }
+
 void Record::removed_run(const std::string& id, const std::string& why, const std::string& problem) {
   Json fields = {{"run", id}, {"why", why}};
   if (!problem.empty()) fields["problem"] = problem;

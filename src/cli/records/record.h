@@ -48,6 +48,7 @@ class Record {
   void shown_progress(int rank, const wire::RankProgress& progress);  // read from its lines (logs/line_progress.h)
   void event(const job::State& state, const job::Event& event);
   void note(const std::string& text);
+  void synced(const base::Json& what);  // by --sync
   // As of logs::Removing.
   void removed_run(const std::string& id, const std::string& why, const std::string& problem);
   void idle();

@@ -27,6 +27,7 @@ using words::Text;
 using words::tr;
 
 constexpr Text kOldBuild{"old build"};
+constexpr Text kOldCopy{"copied code"};
 constexpr size_t kKeptRuns = 20;
 
 // One thing that was found. problem: why it could not be removed.
@@ -57,6 +58,10 @@ class Clean {
   void builds() {
     agent::clean_builds(agent_image().build, remove_,
                         [&](const std::string& path, const std::string& problem) { found_.push_back({kOldBuild, path, problem}); });
+  }
+
+  void copies() {
+    agent::clean_copies(remove_, [&](const std::string& path, const std::string& problem) { found_.push_back({kOldCopy, path, problem}); });
   }
 
   void runs(const std::string& folder, size_t kept) {
@@ -91,8 +96,8 @@ class Clean {
   std::vector<Found> found_;
 };
 
-// The same on every host, by the program that the login there has started. Only its builds: runs and connections belong to the user's
-// sessions on that machine.
+// The same on every host, by the program that the login there has started. Only its builds and copied code: runs and connections belong to
+// the user's sessions on that machine.
 base::Result<int> clean_hosts(const RunOptions& options, bool remove) {
   std::vector<std::string> command = {"agent", "clean"};
   if (remove) command.emplace_back("--yes");
@@ -102,7 +107,9 @@ base::Result<int> clean_hosts(const RunOptions& options, bool remove) {
     std::vector<Found> found;
     for (std::string_view line : base::split_lines(host.output)) {
       const size_t tab = std::min(line.find('\t'), line.size());
-      found.push_back({kOldBuild, std::string(line.substr(0, tab)), std::string(line.substr(std::min(tab + 1, line.size())))});
+      const std::string path(line.substr(0, tab));
+      const bool copy = path.find("/sync/") != std::string::npos;
+      found.push_back({copy ? kOldCopy : kOldBuild, path, std::string(line.substr(std::min(tab + 1, line.size())))});
     }
     host.output = shown(found, remove, language_here());
   }
@@ -120,6 +127,7 @@ base::Result<int> clean_verb(const Invocation& invocation) {
   if (!options.hosts.empty() || !options.hostfile.empty()) return clean_hosts(options, remove);
   Clean clean(remove, language_here());
   clean.builds();
+  clean.copies();
   if (cache_only) return clean.finish();
   TRY_ASSIGN(const std::string folder, runs_folder(invocation));
   // The newest one is always kept, like the one that `latest` names. 0: all are kept, as everywhere.

@@ -12,6 +12,7 @@
 #include "cli/records/check_memory.h"
 #include "cli/script_word.h"
 #include "cli/show.h"
+#include "cli/sync_code.h"
 #include "job/narrate.h"
 #include "logs/runs/run_directory.h"
 #include "os/apart.h"
@@ -61,6 +62,11 @@ base::Result<int> run_verb(const Invocation& invocation) {
   TRY(check_first_word(invocation, job.directory, os::environment_value("PATH")));
   const std::string slow = slow_start_text(options, cache_folder());
   std::optional<os::WaitNotice> notice(std::in_place, slow, kSlowStart);
+  SyncedCode code;
+  if (options.sync) {
+    notice.reset();
+    TRY_ASSIGN(code, sync_code(job, options));
+  }
   CheckMemory memory(job, options.reuse_checks);
   const auto remembered = std::make_shared<job::Remembered>();  // read below, while the hosts are dialed
   job.remembered = remembered;
@@ -82,6 +88,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
   });
   TRY_ASSIGN(Show show, Show::open(*loop, options, job));
   job.run_id = show.run_id();
+  if (options.sync) show.synced(describe(code));
   // From here on the run has an id and, unless it is only planned, a directory.
 
   job::Runner runner(*loop, show.audience());
@@ -98,9 +105,11 @@ base::Result<int> run_verb(const Invocation& invocation) {
   if (timed_out && verdict.kind == job::Verdict::Kind::kInterrupted) verdict.exit_code = job::kTimedOutCode;
   // Every rank has ended, every host has said that nothing is left.
 
-  const int code = show.report(runner.state(), verdict);
+  const int exit_code = show.report(runner.state(), verdict);
   (void)os::run_apart("phalanx-copy", [&] { memory.keep(runner.state(), verdict); }, kKeepPatience);
-  return code;
+  // What lost contact may still be writing until its lease is over.
+  if (options.sync && verdict.kind != job::Verdict::Kind::kHostLost) release_code(code, options);
+  return exit_code;
 }
 
 }  // namespace phalanx::cli

@@ -35,6 +35,21 @@ TEST(RunOptions, FlagsOfStallsArrive) {
   EXPECT_TRUE(options->python_hook);
 }
 
+TEST(RunOptions, SyncTakesItsDirectoryOnlyAttached) {
+  auto options = read({"run", "--sync", "python", "train.py"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_TRUE(options->sync);
+  EXPECT_EQ(options->sync_directory, "");
+  EXPECT_EQ(options->command, (Words{"python", "train.py"}));
+  options = read({"plan", "--sync=../project", "--sync-max", "10GB", "python"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->sync_directory, "../project");
+  EXPECT_EQ(options->sync_max, 10'000'000'000);
+  EXPECT_FALSE(read({"run", "python"})->sync);
+  EXPECT_FALSE(read({"run", "--sync-max", "10GB", "python"}).ok());
+  EXPECT_FALSE(parse_command_line(Words{"run", "--sync", "--sync=x", "python"}).ok());
+}
+
 TEST(RunOptions, CheckDataIsOfTrainOnly) {
   auto options = read({"train", "c.yaml", "--check-data", "data.workers=2"});
   ASSERT_TRUE(options.ok());

@@ -43,6 +43,28 @@ class FieldNotes : public testing::Test {
   std::string root_;
 };
 
+TEST_F(FieldNotes, AMissingScriptIsCopiedBySync) {
+  Situation s = docker_host_network();
+  s.job.directory = "/home/train/work";
+  s.job.argv = {"python", "train.py"};
+  auto fix = [&](size_t from) {
+    for (size_t h = 0; h < s.hosts.size(); ++h) {
+      machine::CommandFile file;
+      file.path = "/home/train/work/train.py";
+      file.role = "script";
+      file.named_by = "the command";
+      file.exists = h < from;
+      s.hosts[h].facts.command.files = {file};
+    }
+    for (const Finding& f : examine(s, {"CMD-SCRIPT-MISSING"}).findings) return f.fix;
+    return std::string();
+  };
+  EXPECT_TRUE(fix(0).starts_with("phalanx run -H " + s.hosts[0].name + ",")) << fix(0);
+  EXPECT_NE(fix(0).find(" --sync -- python train.py"), std::string::npos) << fix(0);
+  EXPECT_TRUE(fix(1).starts_with("ssh " + s.hosts[0].name + " scp -p /home/train/work/train.py ")) << fix(1);
+  EXPECT_NE(fix(1).find("--sync"), std::string::npos) << fix(1);
+}
+
 TEST_F(FieldNotes, LightningOverTwoContainers) {
   write(
       "run_ddp_train.sh",
