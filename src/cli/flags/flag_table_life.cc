@@ -20,7 +20,7 @@ constexpr FlagRow kFlags[] = {
      .kind = ValueKind::kDirectory,
      .metavar = "DIR",
      .optional_value = true,
-     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain),
+     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kInit) | bit(Verb::kTrain),
      .section = Section::kRanks,
      .help = Text{"copy DIR (default: the current directory) to every host before the start, without what .gitignore excludes, and start "
                   "the ranks in the copy; files that a host has already are not sent again"}},
@@ -28,7 +28,7 @@ constexpr FlagRow kFlags[] = {
      .name = "sync-max",
      .kind = ValueKind::kBytes,
      .metavar = "SIZE",
-     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain),
+     .verbs = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kConfig) | bit(Verb::kInit) | bit(Verb::kTrain),
      .section = Section::kRanks,
      .help = Text{"with --sync, copy up to this much, and any number of files (default: 2GB in 200,000 files)"}},
     {.flag = Flag::kName,

@@ -40,6 +40,7 @@ std::string word(const std::string& value) {
 }
 
 std::string entries(const FlagRow& flag, const std::vector<std::string>& values) {
+  if (flag.optional_value && values[0].empty()) return fmt::format("{}: .\n", flag.name);
   if (!flag.repeatable) return fmt::format("{}: {}\n", flag.name, flag.kind == ValueKind::kNone ? "true" : word(values[0]));
   std::string out = fmt::format("{}:\n", flag.name);
   for (const std::string& value : values) out += fmt::format("  - {}\n", word(value));

@@ -56,6 +56,12 @@ TEST(Project, FillsWhatTheCommandLineLeavesOpen) {
   EXPECT_EQ(o.project.values[1].line, 3);
 }
 
+TEST(Project, SyncTakesTheDirectoryOfTheFile) {
+  EXPECT_TRUE(options(kRun, "sync: .\n").sync);
+  EXPECT_EQ(options(kRun, "sync: .\n").sync_directory, "/p");
+  EXPECT_EQ(options({"run", "--sync=/elsewhere", "--", "true"}, "sync: .\n").sync_directory, "/elsewhere");
+}
+
 TEST(Project, ASwitchIsTurnedOff) {
   EXPECT_FALSE(options({"run", "--python-hook=false", "--", "true"}, "python-hook: true\n").python_hook);
   EXPECT_FALSE(options(kRun, "python-hook: false\n").python_hook);
@@ -193,6 +199,7 @@ TEST(WriteProject, ReadsBackToTheSameValues) {
     return all;
   };
   EXPECT_EQ(round({"init"}), Words{});
+  EXPECT_EQ(round({"init", "--sync"}), Words{"sync=."});
   EXPECT_EQ(round({"init", "-H", "gpu[01-04]:8,[fd00::1]:2", "--iface", "bond0", "--nnodes", "2:4", "--no-store", "--python-hook=false",
                    "--ssh-option", "ProxyCommand=ssh -W %h:%p 'a b' # \"x\"", "--ssh-option", "Port=22", "--log-dir", "null"}),
             (Words{"hosts=gpu[01-04]:8,[fd00::1]:2", "nnodes=2:4", "no-store=true", "python-hook=false", "iface=bond0",
