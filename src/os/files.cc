@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include "base/try.h"
 #include "os/clock.h"
@@ -51,6 +53,12 @@ base::Status sync_folder(const std::string& path) {
   if (!fd.valid() || (without_interruption([&] { return ::fsync(fd.get()); }) != 0 && errno != EINVAL))
     return base::system_error("fsync", folder);
   return base::ok();
+}
+
+bool only_ours_to_change(const std::string& folder) {
+  struct stat s{};
+  if (::stat(folder.c_str(), &s) != 0 || (s.st_uid != ::getuid() && s.st_uid != 0)) return false;
+  return (s.st_mode & 022) == 0 || (s.st_mode & S_ISVTX) != 0;
 }
 
 }  // namespace
@@ -126,6 +134,21 @@ base::Result<struct stat> stat_of(const Fd& file, const std::string& path) {
 }
 
 bool only_ours(const struct stat& file) { return (file.st_uid == ::getuid() || file.st_uid == 0) && (file.st_mode & 022) == 0; }
+
+bool private_folder(const std::string& path) {
+  if (!make_folders(path).ok()) return false;
+  struct stat s{};
+  if (::lstat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::getuid() || (s.st_mode & 077) != 0) return false;
+  // The folders above it as they are, not as links name them.
+  std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), std::free);
+  if (!real) return false;
+  for (std::string above = real.get(); above.size() > 1;) {
+    above.erase(std::max<size_t>(above.rfind('/'), 1));
+    if (!only_ours_to_change(above)) return false;
+    if (above == "/") break;
+  }
+  return true;
+}
 
 base::Result<bool> is_present(const std::string& path) {
   TRY_ASSIGN(std::optional<mode_t> mode, mode_of(path));

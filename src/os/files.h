@@ -47,6 +47,9 @@ base::Status write_file_atomic_at(int folder, const std::string& name, std::stri
 base::Status write_file_atomic(const std::string& path, std::string_view content, unsigned mode = 0600, Durable durable = Durable::kYes);
 // mkdir -p; new folders get `mode`. An existing folder is fine.
 base::Status make_folders(const std::string& path, unsigned mode = 0700);
+// Makes it if it is missing. True: a folder, no link, owned by us, 0700, and nobody but us and root can put another in its place: no
+// folder above it belongs to another user, or is writable for others without the sticky bit.
+bool private_folder(const std::string& path);
 bool is_folder(const std::string& path);  // false also where it cannot be looked up
 bool exists(const std::string& path);     // likewise
 std::string current_folder();

@@ -12,7 +12,6 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "hosts/connect/private_folder.h"
 #include "os/build_id.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -26,7 +25,7 @@ constexpr time_t kOld_s = 24 * 3600;  // a file of another job that nobody has u
 std::string folder() {
   const std::string ours = cache_folder();
   if (ours.empty() || !os::make_folders(ours.substr(0, ours.rfind('/')), 0700).ok()) return "";
-  if (!hosts::private_folder(ours) || !hosts::private_folder(ours + "/checks")) return "";
+  if (!os::private_folder(ours) || !os::private_folder(ours + "/checks")) return "";
   return ours + "/checks";
 }
 

@@ -11,7 +11,6 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "hosts/connect/deploy.h"
-#include "hosts/connect/private_folder.h"
 #include "os/apart.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -67,7 +66,7 @@ std::string control_folder() {
   if (!cache.empty()) candidates.push_back(cache + "/phalanx/ssh");
   candidates.push_back(fmt::format("/tmp/phalanx-ssh-{}", ::getuid()));
   for (const std::string& folder : candidates)
-    if (folder.size() <= kMostBytes && private_folder(folder)) return folder;
+    if (folder.size() <= kMostBytes && os::private_folder(folder)) return folder;
   return "";
 }
 

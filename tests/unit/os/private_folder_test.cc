@@ -1,4 +1,4 @@
-#include "hosts/connect/private_folder.h"
+#include "os/files.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-namespace phalanx::hosts {
+namespace phalanx::os {
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,4 +53,4 @@ TEST_F(PrivateFolder, LinksAndOpenModesAreRefused) {
 }
 
 }  // namespace
-}  // namespace phalanx::hosts
+}  // namespace phalanx::os
