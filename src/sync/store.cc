@@ -107,12 +107,15 @@ std::string hex_of(std::string_view digest) {
 base::Result<std::optional<Store>> Store::open_in(const std::string& root, bool make) {
   if (make)
     if (base::Status made = os::make_folders(root); !made.ok()) return unfit(std::move(made).error());
+  // Ranks start below it by its path.
+  if (!os::private_folder(root))
+    return base::fail(ErrorKind::kUnfit, fmt::format("{} is not private", root))
+        .because("it or a folder above it belongs to another user, can be written by others, or is a link")
+        .with_hint("namei -l " + base::shell_quote(root));
   Store store;
   store.root_ = root;
   store.top_ = os::Fd(::open(root.c_str(), kFolder));
-  struct stat s{};
-  if (!store.top_.valid() || ::fstat(store.top_.get(), &s) != 0) return unfit(base::system_error("open", root));
-  if (!is_own(s)) return base::fail(ErrorKind::kUnfit, root + " belongs to another user, or others may write to it");
+  if (!store.top_.valid()) return unfit(base::system_error("open", root));
   store.lock_ = os::Fd(::openat(store.top_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!store.lock_.valid()) return unfit(base::system_error("open", root + "/lock"));
   if (::flock(store.lock_.get(), LOCK_EX | LOCK_NB) != 0) {

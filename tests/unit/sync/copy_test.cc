@@ -281,6 +281,16 @@ TEST_F(Copy, AStoreThatOthersMayWriteToIsRefused) {
   EXPECT_FALSE(sync::Store::open(base_ + "/store").ok());
 }
 
+TEST_F(Copy, AStoreBelowAFolderThatOthersMayWriteToIsRefused) {
+  fs::create_directories(base_ + "/shared");
+  ::chmod((base_ + "/shared").c_str(), 0777);
+  auto refused = sync::Store::open(base_ + "/shared/store");
+  ASSERT_FALSE(refused.ok()) << "others could put another folder in its place, and ranks start in it";
+  EXPECT_NE(refused.error().render().find("namei -l"), std::string::npos) << refused.error().render();
+  ::chmod((base_ + "/shared").c_str(), 01777);
+  EXPECT_TRUE(sync::Store::open(base_ + "/shared/store").ok());
+}
+
 TEST_F(Copy, RemovesOnlyOldCopiesAndContentsOfNone) {
   put(root_ + "/a", "old");
   copy("copy-number-1");
