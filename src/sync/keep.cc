@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::string_view kNew = "new.";
 constexpr const char* kFree = "free";
+const std::string kLate = "late-";  // and the name of the copy that could not be made from it
 constexpr const char* kPycache = "__pycache__";
 constexpr const char* kBlobsTended = "blobs-tended";
 constexpr int64_t kTendBlobs_s = 24 * 3600;
@@ -72,6 +73,16 @@ void add_contents(int copy, std::unordered_set<std::string>& contents) {
       if (entry.is_file()) contents.insert(entry.content);
 }
 
+bool is_as_made(const os::Fd& copy) {
+  const std::optional<Manifest> manifest = read_manifest(copy.get());
+  if (!manifest) return false;
+  const std::optional<std::vector<Seen>> seen = read_seen(copy.get(), manifest->entries.size());
+  base::Result<os::Fd> tree = enter_below(copy.get(), "tree");
+  if (!seen || !tree.ok()) return false;
+  Comparison comparison(*manifest, *seen);
+  return comparison.same(tree->get(), "") && comparison.found() == manifest->entries.size();
+}
+
 bool is_blob_name(std::string_view name) {
   return name.size() == 2 * kDigestBytes && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -80,14 +91,16 @@ bool is_blob_name(std::string_view name) {
 
 bool Store::untouched(const std::string& name) const {
   base::Result<os::Fd> copy = enter_below(copies(), name);
-  if (!copy.ok()) return false;
-  const std::optional<Manifest> manifest = read_manifest(copy->get());
-  if (!manifest) return false;
-  const std::optional<std::vector<Seen>> seen = read_seen(copy->get(), manifest->entries.size());
-  base::Result<os::Fd> tree = enter_below(copy->get(), "tree");
-  if (!seen || !tree.ok()) return false;
-  Comparison comparison(*manifest, *seen);
-  return comparison.same(tree->get(), "") && comparison.found() == manifest->entries.size();
+  return copy.ok() && is_as_made(*copy);
+}
+
+bool Store::has_untouched_free(const std::string& next) {
+  base::Result<os::Fd> free = enter_below(top(), kFree);
+  if (!free.ok()) return false;
+  if (is_as_made(*free)) return true;
+  // Somebody worked on in it after its run: that is not ours to remove, nor code for the next run.
+  (void)::renameat(top(), kFree, copies(), (kLate + next).c_str());
+  return false;
 }
 
 base::Result<bool> Store::release(const std::string& name) {
@@ -95,7 +108,12 @@ base::Result<bool> Store::release(const std::string& name) {
   struct stat s{};
   if (::fstatat(copies(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return false;  // by another name of this machine
   if (!untouched(name)) return true;
-  if (!remove_tree(top(), kFree)) return base::system_error("remove", root_ + "/" + kFree);
+  if (has_untouched_free(name)) {
+    // Gone under its name before anything in it is: what is left of it would look like one that somebody wrote into.
+    const std::string leaving = std::string(kNew) + name;
+    if (::renameat(top(), kFree, copies(), leaving.c_str()) != 0 || !remove_tree(copies(), leaving))
+      return base::system_error("remove", root_ + "/" + kFree);
+  }
   if (::renameat(copies(), name.c_str(), top(), kFree) != 0) return base::system_error("rename", root_ + "/copies/" + name);
   return false;
 }
@@ -156,7 +174,9 @@ void Store::remove_unused_blobs(const CopyKeeping& keeping, int64_t wall_ns, con
     for (const std::string& blob : blobs.ok() ? *blobs : std::vector<std::string>{}) {
       struct stat s{};
       if (::fstatat(here->get(), blob.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode) || s.st_uid != ::geteuid()) continue;
-      if (!is_blob_name(blob) || used_names.count(blob) || now_s - s.st_mtim.tv_sec <= keeping.unused_s) continue;
+      const bool cut_off = blob.starts_with(kNew);  // nobody writes it: the lock is ours
+      const bool unused = is_blob_name(blob) && !used_names.count(blob) && now_s - s.st_mtim.tv_sec > keeping.unused_s;
+      if (!cut_off && !unused) continue;
       if (!keeping.list_only && ::unlinkat(here->get(), blob.c_str(), 0) != 0) continue;
       bytes += static_cast<uint64_t>(s.st_size);
       ++count;

@@ -59,7 +59,7 @@ void Receiver::plan() {
       return;
     }
   }
-  if (base::Result<os::Fd> free = enter_below(store_.top(), kFree); free.ok()) {
+  if (base::Result<os::Fd> free = enter_below(store_.top(), kFree); store_.has_untouched_free(name_) && free.ok()) {
     before_ = read_manifest(free->get());
     std::optional<std::vector<Seen>> seen = before_ ? read_seen(free->get(), before_->entries.size()) : std::nullopt;
     if (seen) before_seen_ = std::move(*seen);

@@ -97,8 +97,14 @@ class Walk {
     DIR* stream = copy >= 0 ? ::fdopendir(copy) : nullptr;
     if (!stream) return unreadable("read", path);
     std::vector<std::string> names;
+    errno = 0;
     while (const dirent* entry = ::readdir(stream)) names.emplace_back(entry->d_name);
+    const int error = errno;
     ::closedir(stream);
+    if (error != 0) {
+      errno = error;
+      return unreadable("read", path);
+    }
     for (const std::string& one : names)
       if (one != "." && one != ".." && one != ".git") TRY(take(here, one, path.empty() ? one : path + "/" + one, rules));
     return base::ok();

@@ -59,6 +59,8 @@ class Store {
   void tidy(const CopyKeeping& keeping, int64_t wall_ns, const CopyRemoved& removed);
   // Whether everything in the copy is as it was made; folders __pycache__ do not count and are removed.
   bool untouched(const std::string& name) const;
+  // Whether there is a free copy to make the next one from. One that somebody wrote into since its run ended moves to copies/late-<next>.
+  bool has_untouched_free(const std::string& next);
   // The end of a run: an untouched copy becomes the free one. True: somebody wrote into it, and it stays. False also where it is not there.
   base::Result<bool> release(const std::string& name);
 

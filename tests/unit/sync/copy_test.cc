@@ -209,6 +209,52 @@ TEST_F(Copy, ACopyThatWasWrittenIntoStays) {
   EXPECT_EQ(get(copy("copy-number-2") + "/a/x"), "1") << "nothing of it reached the store";
 }
 
+TEST_F(Copy, AFreeCopyThatSomebodyWroteIntoIsNotTheNextRunsCode) {
+  put(root_ + "/train.py", "original");
+  copy("copy-number-1");
+  ASSERT_FALSE(*store().release("copy-number-1"));
+  put(base_ + "/store/free/tree/train.py", "edited");
+  put(base_ + "/store/free/tree/late", "weights");
+  const std::string second = copy("copy-number-2");
+  EXPECT_EQ(get(second + "/train.py"), "original");
+  EXPECT_FALSE(fs::exists(second + "/late"));
+  EXPECT_EQ(get(base_ + "/store/copies/late-copy-number-2/tree/late"), "weights") << "it stays";
+}
+
+TEST_F(Copy, TheNextReleaseKeepsWhatWasWrittenIntoTheFreeCopy) {
+  put(root_ + "/a", "1");
+  copy("copy-number-1");
+  copy("copy-number-2");
+  ASSERT_FALSE(*store().release("copy-number-1"));
+  put(base_ + "/store/free/tree/late", "weights");
+  ASSERT_FALSE(*store().release("copy-number-2"));
+  EXPECT_EQ(get(base_ + "/store/copies/late-copy-number-2/tree/late"), "weights");
+  EXPECT_FALSE(fs::exists(base_ + "/store/free/tree/late"));
+}
+
+TEST_F(Copy, AContentThatWasCutOffIsRemovedThoughItsFileChanged) {
+  put(root_ + "/big", std::string(1'000'000, 'x'));
+  {
+    const sync::Scan found = scan();
+    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+    ASSERT_TRUE(receiver.ok());
+    ASSERT_TRUE(send(*receiver, found.manifest, 500'000).ok());
+  }
+  put(root_ + "/big", "changed");
+  copy("copy-number-2");
+  const auto cut_off = [&] {
+    size_t count = 0;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(base_ + "/store/blobs"))
+      count += entry.path().filename().string().starts_with("new.");
+    return count;
+  };
+  ASSERT_EQ(cut_off(), 1U);
+  sync::CopyKeeping keeping;
+  keeping.whatever_age = 0;
+  store().tidy(keeping, os::wall_now_ns(), [](const std::string&, const std::string&) {});
+  EXPECT_EQ(cut_off(), 0U);
+}
+
 TEST_F(Copy, WhatArrivedBeforeACutIsNotAskedForAgain) {
   for (int i = 0; i < 10; ++i) put(root_ + "/f" + std::to_string(i), std::string(1000, static_cast<char>('a' + i)));
   const sync::Scan found = scan();
