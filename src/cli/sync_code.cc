@@ -188,7 +188,8 @@ void release_code(const SyncedCode& code, const RunOptions& options) {
   for (const job::CopiedHost& host : *released)
     if (!host.error && host.kept) written.push_back(host.name);
   if (!written.empty() && !options.quiet)
-    say(tr(language_here(), "the run wrote into its copy, which is kept: {} on {}", code.path, base::join(base::fold_names(written), ",")));
+    say(tr(language_here(), "the run wrote into its copy, which stays for 30 days after its last use: {} on {}", code.path,
+           base::join(base::fold_names(written), ",")));
 }
 
 base::Json describe(const SyncedCode& code) {

@@ -89,8 +89,10 @@ class Walk {
   base::Status folder(const os::Fd& parent, const std::string& name, const std::string& path, IgnoreRules rules) {
     os::Fd here(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!here.valid()) return unreadable("open", path);
-    if (auto file = os::open_regular_if_present(here.get(), ".gitignore"); file.ok() && *file) {
-      TRY_ASSIGN(const std::string text, os::read_rest(**file, path + "/.gitignore", kMostIgnoreBytes));
+    // What it leaves out is not known before it has been read.
+    TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(here.get(), ".gitignore"));
+    if (file) {
+      TRY_ASSIGN(const std::string text, os::read_rest(*file, path + "/.gitignore", kMostIgnoreBytes));
       rules.add(path, text);
     }
     const int copy = ::dup(here.get());
@@ -163,7 +165,7 @@ class Walk {
 };
 
 // git reads the files of all folders from the one with .git down.
-IgnoreRules rules_above(const std::string& root) {
+base::Result<IgnoreRules> rules_above(const std::string& root) {
   std::vector<std::string> folders;
   bool repository = os::exists(root + "/.git");
   for (std::string at = root; !repository && at.size() > 1;) {
@@ -175,8 +177,11 @@ IgnoreRules rules_above(const std::string& root) {
   IgnoreRules rules;
   if (!repository) return rules;
   for (auto at = folders.rbegin(); at != folders.rend(); ++at) {
-    base::Result<std::optional<std::string>> text = os::read_if_present(*at + "/.gitignore", kMostIgnoreBytes);
-    if (text.ok() && *text) rules.add("", **text, root.substr(*at == "/" ? 1 : at->size() + 1));
+    const std::string path = *at + "/.gitignore";
+    TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(path));
+    if (!file) continue;
+    TRY_ASSIGN(const std::string text, os::read_rest(*file, path, kMostIgnoreBytes));
+    rules.add("", text, root.substr(*at == "/" ? 1 : at->size() + 1));
   }
   return rules;
 }
@@ -263,7 +268,8 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
     error.kind = ErrorKind::kUsage;
     return error;
   }
-  TRY(walk.folder(top, ".", "", rules_above(root)));
+  TRY_ASSIGN(IgnoreRules above, rules_above(root));
+  TRY(walk.folder(top, ".", "", std::move(above)));
   if (found.manifest.bytes() > limits.bytes || found.manifest.files() > limits.files) return too_much(root, found.manifest, limits);
   std::vector<size_t> order(found.manifest.entries.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -67,7 +67,7 @@ TEST_F(Sync, ACopyThatRanksWroteIntoStaysAndIsNamed) {
   project();
   Outcome outcome = sync({"-H", "h1,h2"}, 30s, {"sh", "-c", "[ $RANK = 0 ] || echo weights > checkpoint"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome;
-  EXPECT_HAS(outcome.err, "the run wrote into its copy, which is kept: /root/.cache/phalanx/sync/copies/");
+  EXPECT_HAS(outcome.err, "the run wrote into its copy, which stays for 30 days after its last use: /root/.cache/phalanx/sync/copies/");
   EXPECT_EQ(say("h1", "ls " + kCopies + " | wc -l"), "0\n");
   EXPECT_EQ(say("h2", "cat " + kCopies + "/*/tree/src/checkpoint"), "weights\n");
   say("h2", "touch -d '3 days ago' " + kCopies + "/*");

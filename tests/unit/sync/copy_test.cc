@@ -131,6 +131,21 @@ TEST_F(Copy, LeavesOutWhatGitignoreSaysAndLinksToTheOutside) {
   EXPECT_EQ(found.special, 1U);
 }
 
+// What it would leave out cannot be told: secrets, perhaps.
+TEST_F(Copy, AGitignoreThatCannotBeReadIsNoMissingOne) {
+  put(root_ + "/train.py", "x");
+  put(root_ + "/.gitignore", std::string(2 << 20, '#'));
+  auto here = sync::scan(root_, {}, base_ + "/index");
+  ASSERT_FALSE(here.ok());
+  EXPECT_NE(here.error().render().find(".gitignore"), std::string::npos) << here.error().render();
+  fs::remove(root_ + "/.gitignore");
+  fs::create_directories(base_ + "/.git");
+  put(base_ + "/.gitignore", std::string(2 << 20, '#'));
+  auto above = sync::scan(root_, {}, base_ + "/index");
+  ASSERT_FALSE(above.ok());
+  EXPECT_NE(above.error().render().find(base_ + "/.gitignore"), std::string::npos) << above.error().render();
+}
+
 TEST_F(Copy, TheLimitNamesTheLargestFolders) {
   put(root_ + "/data/a", std::string(5000, 'x'));
   put(root_ + "/src/b", std::string(100, 'x'));
