@@ -6,7 +6,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 add_library(phalanx_engine STATIC)
-foreach(part engine_train engine_parallel engine_checkpoint engine_model engine_data engine_optim engine_comm wire os base)
+foreach(part engine_train engine_parallel engine_checkpoint engine_model engine_data engine_optim engine_comm words wire os base)
   target_sources(phalanx_engine PRIVATE $<TARGET_OBJECTS:phalanx_${part}>)
 endforeach()
 set_target_properties(phalanx_engine PROPERTIES LINKER_LANGUAGE CXX)
