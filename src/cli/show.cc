@@ -84,7 +84,10 @@ class Show::Impl : public job::Audience {
     live_.emplace(loop_, record_->directory().id(), record_->directory().path(), *files_);
     if (base::Status opened = live_->open(); !opened.ok())
       warn("phalanx ps, attach and stop cannot reach this run: " + opened.error().message);
-    idle_ = loop_.every(kIdle, [this] { record_->idle(); });
+    idle_ = loop_.every(kIdle, [this] {
+      record_->idle();
+      read_held_lines();
+    });
     return base::ok();
   }
 
@@ -231,6 +234,10 @@ class Show::Impl : public job::Audience {
     logs::LineProgress& lines = lines_[output.rank];
     if (output.kind == wire::OutputKind::kProgress) return lines.bar(output.data);
     if (auto progress = lines.take(output.data, os::mono_now())) show_progress(static_cast<int>(output.rank), *progress);
+  }
+  void read_held_lines() {
+    for (size_t rank = 0; rank < lines_.size(); ++rank)
+      if (auto progress = lines_[rank].due(os::mono_now())) show_progress(static_cast<int>(rank), *progress);
   }
   void show_progress(int rank, const wire::RankProgress& progress) {
     if (record_) record_->shown_progress(rank, progress);

@@ -27,6 +27,12 @@ std::optional<wire::RankProgress> LineProgress::take(std::string_view lines, os:
   return read(lines);
 }
 
+std::optional<wire::RankProgress> LineProgress::due(os::Mono now) {
+  if (held_.empty() || !read_at_ || now - *read_at_ < kPeriod) return std::nullopt;
+  read_at_ = now;
+  return last();
+}
+
 std::optional<wire::RankProgress> LineProgress::last() {
   const std::string held = std::exchange(held_, {});
   return silent_ ? std::nullopt : read(held);

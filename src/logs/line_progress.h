@@ -1,7 +1,7 @@
 // The progress of a rank that reports none, read from the lines that it prints: "step 5/300 loss 16.7" (logs/step_line.h). What the lines
 // do not say is taken from its progress bar: the Trainer prints the loss as a dictionary, and the steps as a bar. Pure; the clock is given.
 //
-// Of many lines only one per kPeriod is read; the last one is kept for the end. A rank that reports progress itself, or whose bar shows a
+// Of many lines only one per kPeriod is read; the last one is kept until then. A rank that reports progress itself, or whose bar shows a
 // loss (logs/bar_progress.h), needs none of this.
 #pragma once
 
@@ -23,7 +23,9 @@ class LineProgress {
   std::optional<wire::RankProgress> take(std::string_view lines, os::Mono now);
   void bar(std::string_view state) { bar_ = state; }
   void reports_itself() { silent_ = true; }
-  // What take() has not read yet: at the end.
+  // What take() has not read yet, once kPeriod is over: a rank may say nothing more for long.
+  std::optional<wire::RankProgress> due(os::Mono now);
+  // The same at once: at the end.
   std::optional<wire::RankProgress> last();
 
  private:

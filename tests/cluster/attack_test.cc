@@ -231,9 +231,19 @@ TEST_F(Attack, AProjectFileOfAStrangerIsRefused) {
     EXPECT_EQ(listed.exit_code, 0) << "runs can be looked at all the same" << listed;
     EXPECT_HAS(listed.err, "this project file is not used");
   };
+  // Where everyone may leave files, nobody can keep worker from starting either: what stranger leaves is passed over.
+  auto passed_over = [&] {
+    Outcome alone = type("/tmp/open/job", {"run", "--", "echo", "alone"});
+    EXPECT_EQ(alone.exit_code, 0) << alone;
+    EXPECT_HAS(alone.out, "alone");
+    EXPECT_HAS_NOT(alone.err, "phalanx.yaml");
+  };
   say_as("stranger", "ctl", bait + "/tmp/open/phalanx.yaml");
-  refused("/tmp/open/job", "/tmp/open/phalanx.yaml belongs to another user (uid 61302)");
-  Outcome without = type("/tmp/open/job", {"run", "--no-project", "--", "echo", "alone"});
+  passed_over();
+  // In a folder of stranger's own, where worker happens to be, it is a project, and of stranger's making.
+  say_as("stranger", "ctl", "umask 022; mkdir /tmp/open/theirs; " + bait + "/tmp/open/theirs/phalanx.yaml");
+  refused("/tmp/open/theirs", "/tmp/open/theirs/phalanx.yaml belongs to another user (uid 61302)");
+  Outcome without = type("/tmp/open/theirs", {"run", "--no-project", "--", "echo", "alone"});
   EXPECT_EQ(without.exit_code, 0) << without;
   EXPECT_HAS(without.out, "alone");
 
@@ -243,10 +253,15 @@ TEST_F(Attack, AProjectFileOfAStrangerIsRefused) {
   // Stranger's link to a file of worker's: which of worker's files is used is not for stranger to say.
   say_as("worker", "ctl", "umask 022; mkdir -p ~/private; echo 'hosts: localhost' > ~/private/phalanx.yaml");
   say_as("stranger", "ctl", "rm /tmp/open/phalanx.yaml; ln -s " + kWorkerHome + "/private/phalanx.yaml /tmp/open/phalanx.yaml");
-  refused("/tmp/open/job", "it is a symbolic link");
+  passed_over();
+  say_as("stranger", "ctl",
+         "rm /tmp/open/theirs/phalanx.yaml; ln -s " + kWorkerHome + "/private/phalanx.yaml /tmp/open/theirs/phalanx.yaml");
+  refused("/tmp/open/theirs", "it is a symbolic link");
   // A FIFO has no writer: nothing waits for one.
   say_as("stranger", "ctl", "rm /tmp/open/phalanx.yaml; mkfifo -m 666 /tmp/open/phalanx.yaml");
-  refused("/tmp/open/job", "it is not a regular file");
+  passed_over();
+  say_as("stranger", "ctl", "rm /tmp/open/theirs/phalanx.yaml; mkfifo -m 666 /tmp/open/theirs/phalanx.yaml");
+  refused("/tmp/open/theirs", "it is not a regular file");
   EXPECT_EQ(loot("ctl") + loot("h1"), "");
   EXPECT_EQ(leftovers(2s), "");
 }

@@ -40,9 +40,12 @@ std::vector<Block> read_blocks(const std::string& path) {
 
 std::string to_script(const Block& block) {
   std::string script = "set -eu -o pipefail\n";
+  bool goes_on = false;  // from the line before
   for (const std::string& command : block.commands) {
     if (kElsewhere.contains(command)) continue;
-    script += "echo 'README$ " + command + "' >&2\n" + command + "\n";
+    if (!goes_on) script += "echo 'README$ " + command + "' >&2\n";
+    script += command + "\n";
+    goes_on = command.ends_with('\\');
   }
   return script;
 }

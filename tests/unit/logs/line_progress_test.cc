@@ -36,6 +36,19 @@ TEST(StepFigures, NotOfOtherLines) {
 
 os::Mono at(int milliseconds) { return {int64_t{1'000'000} * milliseconds}; }
 
+TEST(LineProgress, WhatWasHeldIsReadWhenTheRankFallsSilent) {
+  LineProgress lines;
+  EXPECT_FALSE(lines.due(at(0)));
+  ASSERT_TRUE(lines.take("step 1/9 loss 4.5\n", at(0)));
+  EXPECT_FALSE(lines.due(at(1000))) << "nothing is held";
+  EXPECT_FALSE(lines.take("step 2/9 loss 4.0\n", at(1100)) && lines.take("step 3/9 loss 3.5\n", at(1150)));
+  EXPECT_FALSE(lines.due(at(1200)));
+  std::optional<wire::RankProgress> held = lines.due(at(1400));
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->step, 3);
+  EXPECT_FALSE(lines.due(at(9000)));
+}
+
 TEST(LineProgress, TheLastLineOfAChunkAndTheLastOfAll) {
   LineProgress lines;
   std::optional<wire::RankProgress> first = lines.take("hello\nstep 1/9 loss 4.5\nstep 2/9 loss 4.0\nsaved\n", at(0));

@@ -49,12 +49,11 @@ std::string copy_command(const Situation& s, const Missing& m) {
   if (!m.there) {
     std::vector<std::string> names;
     for (const HostView& host : s.hosts) names.push_back(host.name);
-    return fmt::format("phalanx run -H {} --sync -- {}    # copies the working directory to every host", base::join(names, ","),
-                       base::shell_quote(s.job.argv));
+    return fmt::format("phalanx run -H {} --sync -- {}", base::join(names, ","), base::shell_quote(s.job.argv));
   }
   const std::string& to = s.hosts[m.hosts.front()].name;
   return fmt::format("ssh {} scp -p {} {}:{}{}", s.hosts[*m.there].name, base::shell_quote(m.path), to, base::shell_quote(m.path),
-                     below ? "    # or start with --sync, which copies the working directory to every host" : "");
+                     below ? "    # or: run --sync" : "");
 }
 
 // The script of the command's own words, without which no rank can start.
