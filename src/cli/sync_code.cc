@@ -45,6 +45,17 @@ base::Result<std::string> real_path(const std::string& path) {
   return text;
 }
 
+// Keys, tokens and caches of this user are no code.
+base::Status holds_no_home(const std::string& root) {
+  const std::string home = os::environment_value("HOME");
+  if (home.empty()) return base::ok();
+  const base::Result<std::string> real = real_path(home);
+  if (!real.ok() || *real == "/" || !(*real + "/").starts_with(root == "/" ? "/" : root + "/")) return base::ok();
+  return base::fail(ErrorKind::kUsage, fmt::format("--sync would copy {}, which holds your home directory", root))
+      .because("with it keys, tokens and caches would be copied")
+      .with_hint("move the code to a directory of its own, or name one: --sync=DIR");
+}
+
 // Sorts by time, and no two are the same.
 base::Result<std::string> new_name() {
   unsigned char bytes[6];
@@ -149,6 +160,7 @@ base::Result<SyncedCode> sync_code(job::Job& job, const RunOptions& options) {
   SyncedCode code;
   TRY_ASSIGN(code.root, real_path(options.sync_directory.empty() ? os::current_folder() : options.sync_directory));
   TRY_ASSIGN(const std::string within, place_within(code.root, directory));
+  TRY(holds_no_home(code.root));
   sync::ScanLimits limits;
   if (options.sync_max) {
     limits.bytes = static_cast<uint64_t>(*options.sync_max);

@@ -227,7 +227,7 @@ bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 
 std::string current_folder() {
   char buffer[PATH_MAX];
-  return ::getcwd(buffer, sizeof(buffer)) ? buffer : "/";
+  return ::getcwd(buffer, sizeof(buffer)) && buffer[0] == '/' ? buffer : "";
 }
 
 std::string self_executable() {

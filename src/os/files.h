@@ -52,8 +52,8 @@ base::Status make_folders(const std::string& path, unsigned mode = 0700);
 bool private_folder(const std::string& path);
 bool is_folder(const std::string& path);  // false also where it cannot be looked up
 bool exists(const std::string& path);     // likewise
-std::string current_folder();
-std::string self_executable();  // /proc/self/exe resolved: for messages, and for what lies beside it
+std::string current_folder();             // "": it has been removed, or cannot be looked up
+std::string self_executable();            // /proc/self/exe resolved: for messages, and for what lies beside it
 // Opens and starts the very program this process runs, also after another was put in its place.
 inline constexpr const char* kOwnProgram = "/proc/self/exe";
 std::string environment_value(const char* name, std::string_view fallback = "");

@@ -257,7 +257,13 @@ base::Result<bool> Receiver::build(size_t most) {
   for (size_t i = 0; i < most && made_ < manifest_.entries.size(); ++i, ++made_) TRY(make(made_));
   if (made_ < manifest_.entries.size()) return false;
   last_folder_.reset();
-  TRY(write_lists(copy_.get(), manifest_, seen_));
+  errno = 0;
+  if (base::Status lists = write_lists(copy_.get(), manifest_, seen_); !lists.ok()) {
+    if (errno == ENOSPC || errno == EDQUOT) return disk_error("write", "copies/new." + name_, errno);
+    base::Error error = std::move(lists).error();
+    error.kind = ErrorKind::kUnfit;
+    return std::move(error).within("writing to " + store_.root());
+  }
   const std::string work = "new." + name_;
   if (::renameat(store_.copies(), work.c_str(), store_.copies(), name_.c_str()) != 0) return disk_error("rename", "copies/" + work, errno);
   return true;

@@ -152,6 +152,27 @@ TEST_F(Sync, ADetachedRunWorksInItsCopy) {
             "0\n");
 }
 
+TEST_F(Sync, TheHomeDirectoryIsNotCopied) {
+  start({.hosts = 1});
+  say("ctl", "mkdir -p /root/.ssh && echo secret > /root/.ssh/key");
+  for (const char* folder : {"/root", "/"}) {
+    Outcome outcome = run_now({std::string("--sync=") + folder, "-C", "/root", "-H", "h1", "--", "true"});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome;
+    EXPECT_HAS(outcome.err, std::string("--sync would copy ") + folder + ", which holds your home directory");
+  }
+  EXPECT_EQ(say("h1", "ls ~/.cache/phalanx/sync 2>/dev/null | wc -l"), "0\n");
+}
+
+TEST_F(Sync, ADirectoryThatIsGoneIsNotTheRoot) {
+  start({.hosts = 1});
+  for (const char* words : {"--sync -- pwd", "-- pwd"}) {
+    const std::string outcome = say("ctl", std::string("mkdir -p /root/gone && cd /root/gone && rmdir /root/gone && { ") + PHALANX_PROGRAM +
+                                               " run -H h1 " + words + " 2>&1; echo code $?; }");
+    EXPECT_HAS(outcome, "the current directory does not exist any more");
+    EXPECT_HAS(outcome, "code 2");
+  }
+}
+
 TEST_F(Sync, ADirectoryThatDoesNotHoldTheWorkingDirectoryIsRefused) {
   start({.hosts = 1});
   project();

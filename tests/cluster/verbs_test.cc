@@ -61,6 +61,22 @@ TEST_F(Verbs, ANamedRunIsWaitedForAndInspected) {
 }
 
 // `step 5/300 loss 16.7` fills ps, why, the record and the last line.
+TEST_F(Verbs, StopTakesTheRunOfThatNameThatGoesOn) {
+  start({.hosts = 1});
+  ASSERT_EQ(type({"run", "-d", "--name", "nightly", "-H", "h1", "--", "sleep", "100"}).exit_code, 0);
+  ASSERT_EQ(type({"run", "--name", "nightly", "-H", "h1", "--", "true"}).exit_code, 0);
+  ASSERT_EQ(type({"run", "-d", "--name", "nightly", "-H", "h1", "--", "sleep", "200"}).exit_code, 0);
+  Outcome which = type({"stop", "nightly"});
+  EXPECT_EQ(which.exit_code, 2) << which;
+  EXPECT_HAS(which.err, "2 runs named \"nightly\" have not ended");
+  EXPECT_EQ(type({"stop", "latest"}).exit_code, 0);
+  ASSERT_EQ(type({"run", "--name", "nightly", "-H", "h1", "--", "true"}).exit_code, 0);
+  Outcome stopped = type({"stop", "nightly"});
+  EXPECT_EQ(stopped.exit_code, 0) << stopped;
+  EXPECT_HAS_NOT(type({"ps", "-a"}).out, "running");
+  EXPECT_EQ(leftovers(2s), "");
+}
+
 TEST_F(Verbs, LinesOfStepsAreProgress) {
   start();
   Outcome run = type({"run", "-H", "h1,h2", "--", "sh", "-c", "for i in 1 2 3; do echo \"step $i/3 loss 16.7$i\"; sleep 0.3; done"});

@@ -130,8 +130,8 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kDryRun: options.dry_run = true; break;
     case Flag::kDetach: options.detach = true; break;
     case Flag::kSync:
-      options.sync = true;
-      options.sync_directory = value;
+      options.sync = value != "false";  // "./false" is a directory
+      options.sync_directory = options.sync ? value : "";
       break;
     case Flag::kSyncMax: options.sync_max = base::parse_bytes(value).value(); break;
     case Flag::kPreflight: options.preflight = preflight_value(value); break;

@@ -57,7 +57,7 @@ bool overridden(const ProjectValue& value, const Invocation& invocation, bool ot
 
 std::string resolved(const ProjectFile& file, const FlagRow& flag, const std::string& value, const Lookup& variable) {
   if (flag.kind != ValueKind::kPath && flag.kind != ValueKind::kDirectory) return value;
-  if (value.starts_with('/')) return value;
+  if (value.starts_with('/') || (flag.flag == Flag::kSync && value == "false")) return value;
   if (value == "~" || value.starts_with("~/"))
     if (auto home = variable("HOME"); home && !home->empty()) return *home + value.substr(1);
   const std::string folder = file.path.substr(0, file.path.rfind('/') + 1);
@@ -93,6 +93,8 @@ Result<std::optional<ProjectFile>> load(const Invocation& invocation) {
   if (named.empty()) {
     TRY_ASSIGN(found, find_project(folder, os::environment_value("HOME")));
   } else {
+    if (folder.empty() && !named.starts_with('/'))
+      return base::fail(base::ErrorKind::kUsage, "the current directory does not exist any more").with_hint("cd to another one");
     TRY_ASSIGN(found, read_project(named, folder));
   }
   if (!found) return std::optional<ProjectFile>();

@@ -37,12 +37,20 @@ base::Status check_run_name(std::string_view name) {
   return base::ok();
 }
 
-base::Result<logs::Run> find_named_run(const std::string& folder, std::string_view word) {
+base::Result<logs::Run> find_named_run(const std::string& folder, std::string_view word, OfOneName wanted) {
   if (!check_run_name(word).ok()) return logs::find_run(folder, word);
   TRY_ASSIGN(std::vector<logs::Run> all, logs::list_runs(folder));
-  for (logs::Run& run : all)
-    if (run.ours && base::get_string(run.record, "name") == word) return std::move(run);
-  return logs::find_run(folder, word);
+  std::erase_if(all, [&](const logs::Run& run) { return !run.ours || base::get_string(run.record, "name") != word; });
+  if (all.empty()) return logs::find_run(folder, word);
+  if (wanted == OfOneName::kNewest) return std::move(all.front());
+  std::vector<const logs::Run*> going_on;
+  for (const logs::Run& run : all)
+    if (run.life != logs::Life::kEnded) going_on.push_back(&run);
+  if (going_on.size() > 1)
+    return base::fail(base::ErrorKind::kUsage, fmt::format("{} runs named {} have not ended", going_on.size(), base::quote(word)))
+        .because("of them " + going_on[0]->id + " and " + going_on[1]->id)
+        .with_hint("give the id of one: phalanx ps");
+  return going_on.empty() ? std::move(all.front()) : *going_on.front();
 }
 
 }  // namespace phalanx::cli

@@ -15,7 +15,10 @@ inline constexpr size_t kMostNameBytes = 64;
 // Error kUsage.
 base::Status check_run_name(std::string_view name);
 
-// word: as of logs::find_run, or the name of a run of this user: of several the newest.
-base::Result<logs::Run> find_named_run(const std::string& folder, std::string_view word);
+// Of several runs with one name: the newest; or, of those that have not ended, the only one, else the newest of all.
+enum class OfOneName { kNewest, kGoingOn };
+
+// word: as of logs::find_run, or the name of a run of this user. Error kUsage: of kGoingOn, several have not ended.
+base::Result<logs::Run> find_named_run(const std::string& folder, std::string_view word, OfOneName wanted = OfOneName::kNewest);
 
 }  // namespace phalanx::cli

@@ -58,7 +58,8 @@ base::Result<logs::Run> run_named(const Invocation& invocation) {
     return base::fail(ErrorKind::kUsage, fmt::format("{} takes one run", verb))
         .with_hint(fmt::format("phalanx {} {}", verb, base::shell_quote(invocation.operands[0])));
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
-  TRY_ASSIGN(logs::Run run, find_named_run(folder, invocation.operands.empty() ? "" : invocation.operands[0]));
+  const OfOneName wanted = invocation.verb == Verb::kAttach ? OfOneName::kGoingOn : OfOneName::kNewest;
+  TRY_ASSIGN(logs::Run run, find_named_run(folder, invocation.operands.empty() ? "" : invocation.operands[0], wanted));
   if (!run.ours) {
     std::string text =
         words::tr(language_here(), "phalanx: {} is not your run: everything in it may have been written by another user ({})\n", run.id,

@@ -25,12 +25,17 @@ base::Status make_file(const std::string& path, const std::string& text) {
   if (!file.valid() && errno == EEXIST)
     return base::fail(base::ErrorKind::kUsage, path + " exists already")
         .with_hint("edit it, and print what is in effect: phalanx config show --origin");
-  if (!file.valid()) return base::system_error("open", path);
+  if (!file.valid()) {
+    base::Error error = base::system_error("open", path);
+    error.kind = base::ErrorKind::kConfig;
+    return error;
+  }
   for (size_t written = 0; written < text.size();) {
     const ssize_t more = ::write(file.get(), text.data() + written, text.size() - written);
     if (more < 0 && errno == EINTR) continue;
     if (more <= 0) {
       base::Error error = base::system_error("write", path);
+      error.kind = base::ErrorKind::kConfig;
       ::unlink(path.c_str());
       return error;
     }
@@ -46,6 +51,8 @@ base::Result<int> init_verb(const Invocation& invocation) {
   const base::Language language = language_here();
   const WrittenProject project = project_text(invocation, language);
   const std::string folder = os::current_folder();
+  if (folder.empty())
+    return base::fail(base::ErrorKind::kUsage, "the current directory does not exist any more").with_hint("cd to another one");
   const std::string path = (folder == "/" ? "" : folder) + "/" + kProjectFileName;
   TRY(parse_project_file(project.text, path));  // what a run would refuse is not written
   TRY(make_file(path, project.text));

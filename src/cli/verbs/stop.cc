@@ -183,7 +183,7 @@ base::Result<std::vector<logs::Run>> runs_to_stop(const Invocation& invocation) 
   TRY_ASSIGN(std::string folder, runs_folder(invocation));
   std::vector<logs::Run> runs;
   for (const std::string& word : invocation.operands) {
-    TRY_ASSIGN(logs::Run run, find_named_run(folder, word));
+    TRY_ASSIGN(logs::Run run, find_named_run(folder, word, OfOneName::kGoingOn));
     runs.push_back(std::move(run));
   }
   if (!runs.empty()) return runs;

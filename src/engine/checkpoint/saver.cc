@@ -176,9 +176,10 @@ base::Status Saver::write(const SaveId& id, const SaveRequest& request, SaveOutc
 
 void wait_together(comm::Group& group, Saver* saver) {
   constexpr std::chrono::milliseconds kPatience{100};
-  if (group.world() == 1) return;
   for (int64_t writing = 1; writing > 0;) {
     const int64_t mine = saver && !saver->idle_within(kPatience) ? 1 : 0;
+    writing = mine;
+    if (group.world() == 1) continue;
     at::Tensor all = at::full({1}, mine, at::TensorOptions().dtype(at::kLong).device(group.device()));
     group.all_reduce(all, comm::Reduction::kMax, "the writers of checkpoints");
     writing = all.item<int64_t>();

@@ -46,6 +46,7 @@ TEST(RunOptions, SyncTakesItsDirectoryOnlyAttached) {
   EXPECT_EQ(options->sync_directory, "../project");
   EXPECT_EQ(options->sync_max, 10'000'000'000);
   EXPECT_FALSE(read({"run", "python"})->sync);
+  EXPECT_FALSE(read({"run", "--sync=false", "python"})->sync) << "against a project file that says sync: .";
   EXPECT_FALSE(read({"run", "--sync-max", "10GB", "python"}).ok());
   EXPECT_FALSE(parse_command_line(Words{"run", "--sync", "--sync=x", "python"}).ok());
 }
