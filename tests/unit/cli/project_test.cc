@@ -16,6 +16,7 @@
 #include "cli/project/find_project.h"
 #include "cli/project/write_project.h"
 #include "os/files.h"
+#include "scratch.h"
 
 namespace phalanx::cli {
 namespace {
@@ -124,7 +125,7 @@ TEST(Project, SshOptionsOfTheCommandLineComeFirst) {
 
 // The value each rank gets, and where it is said to come from.
 TEST(Project, VariablesByPrecedence) {
-  const std::string folder = ::testing::TempDir() + fmt::format("/project.{}", ::getpid());
+  const std::string folder = scratch::folder("project");
   ASSERT_TRUE(os::make_folders(folder).ok());
   ASSERT_TRUE(os::write_file_atomic(folder + "/typed.env", "C=typed file\n").ok());
   const char* environment[] = {"NCCL_DEBUG=shell", "MY_D=shell", "MY_E=shell", nullptr};
