@@ -107,6 +107,11 @@ base::Result<Listener> listen_tcp(const Endpoint& where) {
   return Listener{std::move(fd), bound};
 }
 
+void stop_listening(Fd& fd) {
+  if (fd.valid()) ::shutdown(fd.get(), SHUT_RDWR);
+  fd.reset();
+}
+
 base::Result<Accepted> accept_tcp(int listener_fd) {
   SocketAddress address;
   for (;;) {

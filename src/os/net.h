@@ -33,6 +33,8 @@ struct Listener {
   Endpoint endpoint;
 };
 base::Result<Listener> listen_tcp(const Endpoint& where);
+// Closes it and frees its port at once, also while a child forked a moment ago holds a copy: close() alone leaves that copy listening.
+void stop_listening(Fd& fd);
 
 // Accepts one connection: non-blocking, TCP_NODELAY. An invalid Fd means none is waiting.
 struct Accepted {

@@ -36,6 +36,7 @@ base::Result<std::unique_ptr<Server>> Server::start(os::Loop& loop, os::Listener
 Server::~Server() {
   clear();
   loop_.unwatch(listener_watch_);
+  os::stop_listening(listener_.fd);
 }
 
 void Server::clear() {

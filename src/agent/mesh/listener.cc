@@ -219,12 +219,17 @@ void MeshListener::accept(int listener) {
 
 void MeshListener::close_port(uint32_t number) {
   for (Port& port : ports_)
-    if (port.number == number) loop_.unwatch(port.watch);
+    if (port.number == number) stop(port);
   std::erase_if(ports_, [&](const Port& port) { return port.number == number; });
 }
 
+void MeshListener::stop(Port& port) {
+  loop_.unwatch(port.watch);
+  os::stop_listening(port.fd);
+}
+
 void MeshListener::close() {
-  for (Port& port : ports_) loop_.unwatch(port.watch);
+  for (Port& port : ports_) stop(port);
   ports_.clear();
   sessions_.clear();
   if (timer_) loop_.cancel(timer_);
