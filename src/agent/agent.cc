@@ -47,8 +47,10 @@ base::Status Agent::open() {
   TRY(os::set_nonblocking(STDIN_FILENO));
   TRY(os::set_nonblocking(STDOUT_FILENO));
   TRY(loop_.on_child([this](pid_t pid, int status) { ranks_.on_exit(pid, status); }));
+  // Where SIGTERM was ignored at the start (hosts/connect/slurm.h), it means the whole job, and the launcher ends the ranks in order.
   for (int s : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
-    TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) { end_everything(os::signal_name(s) + " to the agent"); }));
+    if (s != SIGTERM || !os::is_ignored(s))
+      TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) { end_everything(os::signal_name(s) + " to the agent"); }));
   TRY(loop_.watch(STDIN_FILENO, EPOLLIN, [this](uint32_t) { read_input(); }));
   TRY(guard_.open());
   loop_.every(kLeaseTick, [this] { check_lease(); });

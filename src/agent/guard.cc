@@ -74,9 +74,10 @@ base::Status Guard::open() {
   }));
   // Requests to end go to the agent, which ends its ranks in order; the guard only stays until it has.
   for (int s : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
-    TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) {
-      if (agent_ > 0) ::kill(agent_, s);
-    }));
+    if (s != SIGTERM || !os::is_ignored(s))
+      TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) {
+        if (agent_ > 0) ::kill(agent_, s);
+      }));
   TRY_ASSIGN(orders_watch_, loop_.watch(orders_.get(), EPOLLIN, [this](uint32_t) { read_orders(); }));
   wake_agent();
   int status = 0;

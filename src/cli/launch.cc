@@ -6,6 +6,7 @@
 #include "cli/agent_image.h"
 #include "hosts/connect/network_place.h"
 #include "hosts/connect/openssh.h"
+#include "hosts/connect/slurm.h"
 #include "os/apart.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -32,6 +33,28 @@ hosts::OpensshOptions ssh_options(const RunOptions& options) {
   return ssh;
 }
 
+// How each host is reached; they live as long as the connections.
+class Transports {
+ public:
+  explicit Transports(const RunOptions& options)
+      : local_(os::self_executable()), ssh_(ssh_options(options)), slurm_({.build = agent_image().build}) {}
+  const hosts::Transport* to(const hosts::Target& target) const {
+    if (target.destination.empty()) return &local_;
+    return target.slurm_job.empty() ? static_cast<const hosts::Transport*>(&ssh_) : &slurm_;
+  }
+  std::vector<const hosts::Transport*> to(const std::vector<hosts::Target>& targets) const {
+    std::vector<const hosts::Transport*> out;
+    for (const hosts::Target& target : targets) out.push_back(to(target));
+    return out;
+  }
+  void forget(const hosts::Target& target) const { to(target)->forget(target); }
+
+ private:
+  hosts::LocalTransport local_;
+  hosts::OpensshTransport ssh_;
+  hosts::SlurmTransport slurm_;
+};
+
 hosts::OpenerOptions opener_options(const RunOptions& options) {
   hosts::OpenerOptions opener;
   if (options.fanout) opener.fanout = *options.fanout;
@@ -45,13 +68,11 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
   TRY_ASSIGN(job.token, random_token());
   job.build = agent_image().build;
   job.boot_id = os::boot_id();
-  hosts::LocalTransport local(os::self_executable());
-  hosts::OpensshTransport ssh(ssh_options(options));
+  const Transports reach(options);
   hosts::Payload payload(agent_image());
   std::vector<const hosts::Transport*> transports;
   for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})
-    for (const job::HostRequest& host : *list)
-      transports.push_back(host.target.destination.empty() ? static_cast<const hosts::Transport*>(&local) : &ssh);
+    for (const job::HostRequest& host : *list) transports.push_back(reach.to(host.target));
   base::Result<job::Verdict> verdict = runner.run(std::move(job), transports, payload, opener_options(options));
   std::vector<hosts::Target> stale;
   for (const doctor::Finding& finding : runner.state().survey.examination.findings)
@@ -59,7 +80,7 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
       for (size_t h : finding.hosts)
         if (const hosts::Target& target = runner.state().job.hosts[h].target; !target.destination.empty()) stale.push_back(target);
   auto forget = [&] {
-    for (const hosts::Target& target : stale) ssh.forget(target);
+    for (const hosts::Target& target : stale) reach.forget(target);
   };
   if (!stale.empty()) (void)os::run_apart("phalanx-copy", forget, kForgetPatience);
   return verdict;
@@ -67,26 +88,18 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
 
 base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<hosts::Target>& hosts, const RunOptions& options,
                                                       job::SweepRequest wish) {
-  hosts::LocalTransport local(os::self_executable());
-  hosts::OpensshTransport ssh(ssh_options(options));
+  const Transports reach(options);
   hosts::Payload payload(agent_image());
-  std::vector<const hosts::Transport*> transports;
-  for (const hosts::Target& host : hosts)
-    transports.push_back(host.destination.empty() ? static_cast<const hosts::Transport*>(&local) : &ssh);
-  job::HostSweep sweep(loop, hosts, transports, payload, opener_options(options), std::move(wish));
+  job::HostSweep sweep(loop, hosts, reach.to(hosts), payload, opener_options(options), std::move(wish));
   return sweep.run();
 }
 
 base::Result<std::vector<job::CopiedHost>> copy_to_hosts(const std::vector<hosts::Target>& hosts, const RunOptions& options,
                                                          job::CopyRequest request) {
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
-  hosts::LocalTransport local(os::self_executable());
-  hosts::OpensshTransport ssh(ssh_options(options));
+  const Transports reach(options);
   hosts::Payload payload(agent_image());
-  std::vector<const hosts::Transport*> transports;
-  for (const hosts::Target& host : hosts)
-    transports.push_back(host.destination.empty() ? static_cast<const hosts::Transport*>(&local) : &ssh);
-  job::CopyToHosts copy(*loop, hosts, transports, payload, opener_options(options), std::move(request));
+  job::CopyToHosts copy(*loop, hosts, reach.to(hosts), payload, opener_options(options), std::move(request));
   return copy.run();
 }
 

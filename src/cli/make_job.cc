@@ -12,6 +12,7 @@
 #include "cli/flags/env_file.h"
 #include "cli/flags/exported_env.h"
 #include "cli/passed_on.h"
+#include "hosts/lists/allocation.h"
 #include "hosts/lists/host_filter.h"
 #include "hosts/lists/host_list.h"
 #include "os/files.h"
@@ -23,12 +24,34 @@ namespace {
 constexpr size_t kEnvFileBytes = 4 << 20;
 constexpr size_t kMostVariableBytes = 8 << 20;  // of all together: half a frame, and more than exec takes
 
-base::Result<hosts::HostList> read_hosts(const RunOptions& options, const Here& here) {
+std::string variable_of(const Here& here, std::string_view name) {
+  for (const char* const* e = here.environment; e && *e; ++e) {
+    std::string_view entry(*e);
+    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.substr(0, name.size()) == name)
+      return std::string(entry.substr(name.size() + 1));
+  }
+  return "";
+}
+
+// Hosts that are named win over the allocation, and are reached with ssh.
+base::Result<std::string> slurm_job(const RunOptions& options, const Here& here, hosts::HostList& nodes) {
+  if (!options.hosts.empty() || !options.hostfile.empty()) return std::string();
+  TRY_ASSIGN(std::optional<hosts::Allocation> allocation,
+             hosts::slurm_allocation([&](const char* name) { return variable_of(here, name); }));
+  if (!allocation) return std::string();
+  nodes = std::move(allocation->hosts);
+  return std::move(allocation->job);
+}
+
+// nodes: of the Slurm allocation, if there is one.
+base::Result<hosts::HostList> read_hosts(const RunOptions& options, const Here& here, const hosts::HostList& nodes) {
   hosts::HostList hosts;
   if (!options.hosts.empty()) {
     TRY_ASSIGN(hosts, hosts::parse_host_argument(options.hosts));
   } else if (!options.hostfile.empty()) {
     TRY_ASSIGN(hosts, hosts::read_hostfile(options.hostfile));
+  } else if (!nodes.empty()) {
+    hosts = nodes;
   } else {
     hosts::HostSpec local;
     local.name = here.hostname;
@@ -91,12 +114,13 @@ base::Status split_hosts(const RunOptions& options, hosts::HostList& hosts, host
   return base::ok();
 }
 
-job::HostRequest request_of(const hosts::HostSpec& spec, const Here& here) {
+job::HostRequest request_of(const hosts::HostSpec& spec, const Here& here, const std::string& slurm_job) {
   job::HostRequest request;
   request.target.name = spec.name;
   request.target.port = spec.port;
   bool local = spec.user.empty() && spec.port == 0 && is_here(spec.address, here);
   if (!local) request.target.destination = spec.destination();
+  request.target.slurm_job = slurm_job;
   request.slots = spec.slots;
   request.selected = spec.selected;
   return request;
@@ -109,19 +133,11 @@ void add(job::Job& job, const wire::Variables& variables, const std::string& fro
 
 // Where a virtual or conda environment is active here, the same one is looked for on every host.
 void carry_python_environment(const Here& here, job::Job& job) {
-  auto value = [&](std::string_view name) -> std::string {
-    for (const char* const* e = here.environment; e && *e; ++e) {
-      std::string_view entry(*e);
-      if (entry.size() > name.size() && entry[name.size()] == '=' && entry.substr(0, name.size()) == name)
-        return std::string(entry.substr(name.size() + 1));
-    }
-    return "";
-  };
-  std::string venv = value("VIRTUAL_ENV"), conda = value("CONDA_PREFIX");
+  std::string venv = variable_of(here, "VIRTUAL_ENV"), conda = variable_of(here, "CONDA_PREFIX");
   if (venv.empty() && conda.empty()) return;
   job.path_prefix = (venv.empty() ? conda : venv) + "/bin";
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV"})
-    if (std::string v = value(name); !v.empty()) add(job, {{name, v}}, kFromPython);
+    if (std::string v = variable_of(here, name); !v.empty()) add(job, {{name, v}}, kFromPython);
 }
 
 base::Status add_file(const std::string& path, job::Job& job) {
@@ -199,11 +215,13 @@ bool is_here(const std::string& address, const Here& here) {
 
 base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job::Job job;
-  TRY_ASSIGN(hosts::HostList hosts, read_hosts(options, here));
+  hosts::HostList nodes;
+  TRY_ASSIGN(const std::string allocation, slurm_job(options, here, nodes));
+  TRY_ASSIGN(hosts::HostList hosts, read_hosts(options, here, nodes));
   hosts::HostList spares;
   TRY(split_hosts(options, hosts, spares));
-  for (const hosts::HostSpec& spec : hosts) job.hosts.push_back(request_of(spec, here));
-  for (const hosts::HostSpec& spec : spares) job.spares.push_back(request_of(spec, here));
+  for (const hosts::HostSpec& spec : hosts) job.hosts.push_back(request_of(spec, here, allocation));
+  for (const hosts::HostSpec& spec : spares) job.spares.push_back(request_of(spec, here, allocation));
   job.least_hosts = options.least_nodes.value_or(0);
   bool goes_on = !job.spares.empty() || options.least_nodes || options.stall.action == job::OnStall::kRestart;
   job.max_restarts = options.max_restarts.value_or(goes_on ? 3 : 0);

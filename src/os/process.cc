@@ -191,6 +191,11 @@ void set_process_title(char** argv, const std::string& comm, const std::string& 
   std::memcpy(argv[0], title.c_str(), std::min(title.size(), room - 1));
 }
 
+bool is_ignored(int signal_number) {
+  struct sigaction now {};
+  return ::sigaction(signal_number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 std::string signal_name(int signal_number) {
   const char* name = ::sigabbrev_np(signal_number);
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal_number);

@@ -42,5 +42,6 @@ std::optional<base::Status> spawned(const SpawnSpec& spec, const Starting& start
 // What `ps` shows: comm (at most 15 bytes) and, best effort, the argument area.
 void set_process_title(char** argv, const std::string& comm, const std::string& title);
 std::string signal_name(int signal_number);  // "SIGKILL"
+bool is_ignored(int signal_number);          // by this process; exec keeps it, as after nohup or trap ''
 
 }  // namespace phalanx::os

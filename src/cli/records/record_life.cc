@@ -99,6 +99,7 @@ Json describe_reach(const job::Job& job, const RunOptions& options) {
       Json one = {{"host", host.target.name}};
       if (!host.target.destination.empty()) one["destination"] = host.target.destination;
       if (host.target.port > 0) one["port"] = host.target.port;
+      if (!host.target.slurm_job.empty()) one["slurm_job"] = host.target.slurm_job;
       hosts.push_back(std::move(one));
     }
   Json json = {{"launcher", logs::describe_mark(os::own_mark())},
@@ -158,6 +159,8 @@ base::Result<Reached> reach_of(const Json& record) {
     if (target.name.empty()) return unknown();
     target.destination = base::get_string(host, "destination").value_or("");
     target.port = static_cast<int>(base::get_int(host, "port").value_or(0));
+    target.slurm_job = base::get_string(host, "slurm_job").value_or("");
+    if (!std::all_of(target.slurm_job.begin(), target.slurm_job.end(), [](char c) { return c >= '0' && c <= '9'; })) return unknown();
     if (target.destination.starts_with('-') || target.port < 0 || target.port > 65'535) return unknown();
     out.hosts.push_back(std::move(target));
   }

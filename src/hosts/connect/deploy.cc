@@ -1,8 +1,12 @@
 #include "hosts/connect/deploy.h"
 
+#include <sys/random.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "os/clock.h"
 #include "wire/frame.h"
 
 namespace phalanx::hosts {
@@ -82,6 +86,13 @@ std::string deploy_script(const std::string& build, const std::string& tag) {
 // without a look at the mode: both folders are entered before they are looked at, are ours, and carry the sticky bit that only the script
 // sets, so that nobody else can have replaced the program in them. `test -x` comes first so that cd has nothing to complain of. The script
 // is started from the home directory again, because a look that failed may have entered the folder.
+std::string fresh_tag() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+    number = static_cast<uint64_t>(os::mono_now().ns) << 20 ^ static_cast<uint64_t>(::getpid());
+  return fmt::format("{:016x}", number);
+}
+
 std::string remote_command(const std::string& build, const std::string& tag) {
   return fmt::format(
       "test -x ~/.cache/phalanx/{0}/phalanx && cd ~/.cache/phalanx/{0} && "

@@ -20,6 +20,9 @@
 
 namespace phalanx::hosts {
 
+// Hosts may share the folder that the program is copied to, so no other connection to any host has this tag.
+std::string fresh_tag();
+
 // The sh program, free of single quotes, backslashes and '!', so that sh, bash, zsh, csh, tcsh and fish all pass it on unchanged
 // inside single quotes. build: hex. tag: letters and digits that no other connection has.
 std::string deploy_script(const std::string& build, const std::string& tag);

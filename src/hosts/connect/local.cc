@@ -9,7 +9,11 @@
 
 namespace phalanx::hosts {
 
-Launch LocalTransport::launch(const Target&, int) const { return {.argv = {self_, "agent"}, .program = os::kOwnProgram}; }
+Launch LocalTransport::launch(const Target& target, int) const {
+  // hosts/connect/slurm.h says why; spawn() gives a child its signals back.
+  if (!target.slurm_job.empty()) return {.argv = {"sh", "-c", "trap '' TERM; exec \"$0\" agent", self_}};
+  return {.argv = {self_, "agent"}, .program = os::kOwnProgram};
+}
 
 base::Error LocalTransport::explain(const Target& target, const Death& death) const {
   std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))

@@ -206,7 +206,7 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
                       fmt::format("{}: no answer within {}", name,
                                   base::format_duration(std::max<os::milliseconds>(options_.timeout, slot.waited))))
         .because(death.stderr_text.empty() ? "no data arrived over the connection" : std::string(base::trim(death.stderr_text)))
-        .with_hint("ssh -v " + slot.host.target.destination + " true");
+        .with_hint(slot.host.transport->try_by_hand(slot.host.target));
   if (slot.stalled) return explain_stall(slot, death);
   const DeployTalk& talk = slot.connection->deployment();
   if (talk.no_place()) {
@@ -214,8 +214,7 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
     for (const std::string& refusal : talk.refusals()) why += (why.empty() ? "" : "\n          ") + refusal;
     return base::fail(ErrorKind::kUnfit, name + ": no directory on the host can hold the agent")
         .because(why)
-        .with_hint(fmt::format("ssh {} 'mkdir -p <directory>' and set PHALANX_CACHE=<directory> in the host's ssh environment",
-                               slot.host.target.destination));
+        .with_hint(typed(slot.host.target, "mkdir -p DIRECTORY") + ", and set PHALANX_CACHE=<directory> in the host's login environment");
   }
   if (!started) return slot.host.transport->explain(slot.host.target, death);
   std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))
@@ -235,7 +234,7 @@ base::Error Opener::explain_stall(const Slot& slot, const Death& death) const {
                                 upload.sent, upload.total, base::format_duration(upload_patience(upload))))
       .because(fmt::format("{} (the host writes to {}){}", why, slot.connection->deployment().folder(),
                            said.empty() ? "" : "\n          " + said))
-      .with_hint(fmt::format("ssh {} 'df -h ~/.cache /var/tmp /tmp'", slot.host.target.destination));
+      .with_hint(typed(slot.host.target, "df -h ~/.cache /var/tmp /tmp"));
 }
 
 bool Opener::on_child(pid_t pid, int status) {

@@ -1,6 +1,5 @@
 #include "hosts/connect/openssh.h"
 
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 #include "base/text.h"
 #include "hosts/connect/deploy.h"
 #include "os/apart.h"
-#include "os/clock.h"
 #include "os/files.h"
 
 namespace phalanx::hosts {
@@ -41,14 +39,6 @@ constexpr std::array kRows = {
     Row{"Connection timed out", "{0}: the host does not answer", "ssh -v {1} true"},
     Row{"Operation timed out", "{0}: the host does not answer", "ssh -v {1} true"},
 };
-
-// No other connection to any host has it: hosts may share the folder that the program is copied to.
-std::string random_tag() {
-  uint64_t number = 0;
-  if (::getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-    number = static_cast<uint64_t>(os::mono_now().ns) << 20 ^ static_cast<uint64_t>(::getpid());
-  return fmt::format("{:016x}", number);
-}
 
 std::string last_lines(const std::string& text) {
   std::string trimmed(base::trim(text));
@@ -104,7 +94,7 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   }
   a.push_back("--");
   a.push_back(target.destination);
-  a.push_back(remote_command(options_.build, random_tag()));
+  a.push_back(remote_command(options_.build, fresh_tag()));
   return launch;
 }
 

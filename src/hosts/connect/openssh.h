@@ -23,6 +23,7 @@ class OpensshTransport : public Transport {
   base::Error explain(const Target& target, const Death& death) const override;
   bool may_retry(const Death& death) const override;
   void forget(const Target& target) const override;
+  std::string try_by_hand(const Target& target) const override { return "ssh -v " + target.destination + " true"; }
 
  private:
   std::string control_socket(const Target& target) const;

@@ -15,10 +15,14 @@ namespace phalanx::hosts {
 
 // Where to go. Made from a host list's row.
 struct Target {
-  std::string name;         // as the user typed it; how the host is called in all speech
-  std::string destination;  // what the transport is given, e.g. "user@gpu02"; empty: this machine
-  int port = 0;             // 0: the transport's default
+  std::string name = {};         // as the user typed it; how the host is called in all speech
+  std::string destination = {};  // what the transport is given, e.g. "user@gpu02"; empty: this machine
+  int port = 0;                  // 0: the transport's default
+  std::string slurm_job = {};    // not empty: a node of this Slurm job, which srun reaches by its name, `destination`
 };
+
+// The line a user types here to run `command` on that host: "ssh gpu02 df", "srun --jobid=7 --overlap -N1 -n1 -w gpu02 df".
+std::string typed(const Target& target, const std::string& command);
 
 struct Launch {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH
@@ -49,6 +53,8 @@ class Transport {
   virtual base::Error explain(const Target& target, const Death& death) const = 0;
   // True if trying again soon may help: the far side was busy with other logins.
   virtual bool may_retry(const Death& death) const = 0;
+  // The command with which a user sees for himself why the host does not answer.
+  virtual std::string try_by_hand(const Target& target) const { return typed(target, "true"); }
   // A connection that is kept for the next launch is not used again: a new login gets the limits that hold now.
   virtual void forget(const Target&) const {}
 };

@@ -1,0 +1,25 @@
+#include "hosts/connect/transport.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace phalanx::hosts {
+
+std::string typed(const Target& target, const std::string& command) {
+  auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view(" -_./=:,").find(c) != std::string_view::npos;
+  };
+  const bool needs_shell = !std::all_of(command.begin(), command.end(), plain);
+  const std::string quoted = needs_shell ? base::shell_quote({command}) : command;
+  if (target.destination.empty()) return command;
+  if (!target.slurm_job.empty())
+    return fmt::format("srun --jobid={} --overlap -N1 -n1 -w {} {}{}", target.slurm_job, target.destination, needs_shell ? "sh -c " : "",
+                       quoted);
+  return "ssh " + target.destination + " " + quoted;
+}
+
+}  // namespace phalanx::hosts

@@ -1,0 +1,113 @@
+// `phalanx run` in an allocation of a real Slurm: slurmctld on ctl, slurmd on every host. ssh is never used.
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "launcher_fixture.h"
+#include "os/files.h"
+
+using namespace phalanx;
+
+namespace {
+
+using namespace phalanx::testbed;
+using namespace std::chrono_literals;
+
+constexpr const char* kConf = "SLURM_CONF=/run/slurm/slurm.conf";
+
+class Slurm : public Launcher {
+ protected:
+  void SetUp() override {
+    Launcher::SetUp();
+    if (IsSkipped()) return;
+    for (const char* program : {"/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged", "/usr/bin/sbatch"})
+      if (!os::exists(program)) GTEST_SKIP() << program << " is missing (packages slurmctld, slurmd, slurm-client, munge)";
+    start({.hosts = 3});
+    std::string nodes;
+    for (const std::string& host : cluster().hosts()) nodes += fmt::format(" {}={}", host, *cluster().address(host));
+    Words hosts = cluster().hosts();
+    hosts.insert(hosts.begin(), "ctl");
+    for (const std::string& host : hosts) say(host, script("slurm_node.sh") + " " + host + nodes + " </dev/null >/tmp/slurm.out 2>&1");
+    say("ctl",
+        fmt::format("export {}; for i in $(seq 200); do test \"$(sinfo -h -t idle -o %D)\" = 3 && exit 0; sleep 0.1; done; sinfo; exit 1",
+                    kConf));
+  }
+
+  // A line of sh on ctl, where the Slurm programs find their controller.
+  Outcome sh(const std::string& line, milliseconds most = 30s) {
+    return cluster().run_on("ctl", {.argv = {"sh", "-c", fmt::format("export {} PHALANX_SSH=/bin/false; {}", kConf, line)}, .cwd = "/tmp"},
+                            most);
+  }
+  // sbatch, with the job script's output in /tmp/job.out of its first node.
+  std::string submit(const std::string& command, const std::string& options = "-N3") {
+    const std::string job = fmt::format("#!/bin/sh\n#SBATCH {} -o /tmp/job.out\n{}\n", options, command);
+    return std::string(
+        base::trim(say("ctl", fmt::format("export {}; cat > /tmp/job.sh <<'JOB'\n{}JOB\nsbatch --parsable /tmp/job.sh", kConf, job))));
+  }
+  // Waits until the job's output has `text` so many times.
+  std::string output(const std::string& text, int times = 1) {
+    return say(
+        "h1",
+        fmt::format("for i in $(seq 150); do test $(grep -c -- '{}' /tmp/job.out 2>/dev/null || true) -ge {} && break; sleep 0.1; done; "
+                    "cat /tmp/job.out",
+                    text, times));
+  }
+  std::string agents() {
+    std::string left;
+    for (const std::string& host : cluster().hosts())
+      for (const HostProcess& process : named(host, "phalanx-agent")) left += host + ": " + process.command + "\n";
+    return left;
+  }
+  const std::string phalanx_ = PHALANX_PROGRAM;
+};
+
+TEST_F(Slurm, OneCommandInTheJobScriptStartsAllNodesWithTheirTasks) {
+  submit(phalanx_ + " run -- sh -c 'echo rank $RANK of $WORLD_SIZE on $(hostname)'", "-N3 --ntasks-per-node=2");
+  const std::string out = output("finished in");
+  for (int rank = 0; rank < 6; ++rank) EXPECT_HAS(out, fmt::format("rank {} of 6 on h{}\n", rank, rank / 2 + 1));
+  // In salloc's shell and in the step of an interactive shell it is the same; fewer nodes and more ranks are the user's choice.
+  Outcome outcome = sh("salloc -Q -N2 " + phalanx_ + " run -q -- hostname; salloc -Q -N3 srun -N1 -n1 " + phalanx_ +
+                       " run -q --nnodes 2 --nproc-per-node 2 -- sh -c 'echo rank $RANK'");
+  for (const char* line : {"[h1:0] h1", "[h2:1] h2", "rank 0", "rank 1", "rank 2", "rank 3"}) EXPECT_HAS(outcome.out, line);
+  EXPECT_HAS_NOT(outcome.out, "rank 4");
+  outcome = sh("salloc -Q -N2 " + phalanx_ + " run -- sh -c 'test $RANK = 1 && exit 3; sleep 100'");
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_HAS(outcome.err, "local 0) exited with code 3");
+  EXPECT_EQ(agents(), "");
+}
+
+TEST_F(Slurm, WhatCannotRunIsRefusedWithItsReason) {
+  Outcome outcome = sh("salloc -Q -N2 srun -n2 " + phalanx_ + " run -- true");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome;
+  EXPECT_HAS(outcome.err, "srun started 2 launchers; one launcher starts all ranks");
+  outcome = sh("SLURM_JOB_ID=999 SLURM_JOB_NODELIST='h[1-2]' " + phalanx_ + " run -- true");
+  EXPECT_EQ(outcome.exit_code, 4) << outcome;
+  EXPECT_HAS(outcome.err, "its Slurm job has ended");
+  EXPECT_HAS(outcome.err, "hint: squeue -j 999");
+}
+
+// scancel and a requeue signal the launcher, the agents and the ranks at once.
+TEST_F(Slurm, CancelAndRequeueStopTheRanksInOrderAndLeaveNothing) {
+  const std::string rank =
+      R"(echo start $RANK again ${SLURM_RESTART_COUNT:-0}; trap "sleep 0.5; echo saved $RANK; exit 0" TERM; sleep 100 & wait)";
+  std::string job = submit(phalanx_ + " run -- sh -c '" + rank + "'", "-N3 --requeue");
+  output("start", 3);
+  EXPECT_EQ(sh(fmt::format("scontrol update nodename=h3 state=drain reason=test; sleep 1; squeue -h -j {} -o %T", job)).out, "RUNNING\n");
+  EXPECT_EQ(sh("scontrol update nodename=h3 state=resume; scontrol requeue " + job).exit_code, 0);
+  std::string out = output("interrupted");
+  EXPECT_HAS(out, "interrupted by the operator");
+  for (const char* line : {"saved 0", "saved 1", "saved 2"}) EXPECT_HAS(out, line);
+  EXPECT_EQ(agents(), "");
+  EXPECT_HAS(sh("scontrol show job " + job).out, "Restarts=1");
+  sh("scancel " + job);
+}
+
+TEST_F(Slurm, ANodeThatGoesAwayIsNamed) {
+  submit(phalanx_ + " run --lease 6s -- sh -c 'echo start $RANK; sleep 100'");
+  output("start", 3);
+  forget_bystander("h2");
+  ASSERT_TRUE(cluster().power_off("h2").ok());
+  const std::string out = output("error: h2");
+  EXPECT_HAS(out, "error: h2: lost contact with the host");
+}
+
+}  // namespace
