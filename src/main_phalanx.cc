@@ -24,6 +24,7 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
     case cli::Verb::kRun:
     case cli::Verb::kPlan:
     case cli::Verb::kTrain: return cli::run_verb(invocation);
+    case cli::Verb::kSubmit: return cli::submit_verb(invocation);
     case cli::Verb::kBench: return cli::bench_verb(invocation);
     case cli::Verb::kCheck: return cli::check_verb(invocation);
     case cli::Verb::kExplain: return cli::explain_verb(invocation);

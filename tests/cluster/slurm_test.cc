@@ -101,6 +101,24 @@ TEST_F(Slurm, CancelAndRequeueStopTheRanksInOrderAndLeaveNothing) {
   sh("scancel " + job);
 }
 
+// What the warning before the time limit does, at a time of our choice.
+TEST_F(Slurm, ASubmittedJobThatIsWarnedSavesAndGoesBackIntoTheQueue) {
+  const std::string rank = R"(echo start $RANK again ${SLURM_RESTART_COUNT:-0}; trap "echo saved $RANK; exit 0" TERM; sleep 100 & wait)";
+  const std::string submitted =
+      sh("cd /tmp && " + phalanx_ + " submit --nodes 3 --requeue --name again --sbatch output=/tmp/job.out -- sh -c '" + rank + "'").out;
+  ASSERT_TRUE(submitted.starts_with("Submitted batch job ")) << submitted;
+  const std::string job(base::trim(std::string_view(submitted).substr(20)));
+  output("start", 3);
+  EXPECT_EQ(sh("scancel --signal=USR1 --batch " + job).exit_code, 0);
+  const std::string out = output("saved", 3);
+  for (const char* line : {"saved 0", "saved 1", "saved 2"}) EXPECT_HAS(out, line);
+  const std::string restarts = "for i in $(seq 100); do scontrol show job " + job + " | grep -o Restarts=1 && exit; sleep 0.1; done";
+  EXPECT_EQ(sh(restarts).out, "Restarts=1\n");
+  EXPECT_EQ(agents(), "");
+  sh("scancel " + job);
+  EXPECT_HAS(sh(phalanx_ + " submit --sbatch partition=nowhere -- true").err, "error: sbatch refused the job");
+}
+
 TEST_F(Slurm, ANodeThatGoesAwayIsNamed) {
   submit(phalanx_ + " run --lease 6s -- sh -c 'echo start $RANK; sleep 100'");
   output("start", 3);

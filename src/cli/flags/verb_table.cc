@@ -23,6 +23,13 @@ constexpr VerbRow kVerbs[] = {
      Text{"train a model with the engine included in Phalanx"},
      Text{"Runs phalanx-train with the configuration on every host. Arguments of the form key=value override values in the file."},
      "phalanx train config.yaml -H gpu01,gpu02"},
+    {Verb::kSubmit, "submit", Operands::kCommand, "[options] [--] command [arguments...]",
+     Text{"write a job script for Slurm and hand it to sbatch"},
+     Text{
+         "The job runs the command on all of its nodes, as phalanx run does in a Slurm job. The command may also be a whole phalanx run or "
+         "phalanx train line with its options. --dry-run prints the script instead."},
+     "phalanx submit --nodes 4 --sbatch gpus-per-node=8 --sbatch time=24:00:00 -- python train.py\n"
+     "phalanx submit --nodes 6 --requeue -- phalanx run --nnodes 4:4 -- python train.py"},
     {Verb::kCheck, "check", Operands::kSplit, "[hosts] [options] [-- command [arguments...]]",
      Text{"probe the hosts, compare them, and report what would fail"},
      Text{"Checks every host (GPUs, network, software, storage, limits, clocks), lets the hosts connect to each other, and prints each "

@@ -8,6 +8,7 @@
 namespace phalanx::cli {
 
 base::Result<int> run_verb(const Invocation& invocation);  // run, plan, train
+base::Result<int> submit_verb(const Invocation& invocation);
 base::Result<int> check_verb(const Invocation& invocation);
 base::Result<int> bench_verb(const Invocation& invocation);
 base::Result<int> explain_verb(const Invocation& invocation);
