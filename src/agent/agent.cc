@@ -13,6 +13,7 @@
 #include "agent/guard.h"
 #include "agent/life.h"
 #include "agent/ranks/rank_group.h"
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "machine/identity.h"
@@ -249,7 +250,7 @@ void Agent::end_everything(const std::string& why) {
   os::KillOutcome outcome = kill_family(cgroup_path(), std::chrono::milliseconds(kKillMilliseconds));
   if (scratch_ && outcome.left == 0) scratch_->remove();
   guard_.end_guard();
-  std::string text = fmt::format("phalanx-agent: {}; {} processes were killed\n", why, outcome.killed);
+  std::string text = base::counted("phalanx-agent: {}; {} processes were killed\n", why, outcome.killed);
   ::fcntl(STDERR_FILENO, F_SETFL, ::fcntl(STDERR_FILENO, F_GETFL) | O_NONBLOCK);
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) {}
   code_ = 1;

@@ -16,6 +16,7 @@
 #include "agent/guard_link.h"
 #include "agent/ranks/rank_group.h"
 #include "agent/scratch.h"
+#include "base/counted.h"
 #include "base/try.h"
 #include "os/family.h"
 #include "os/files.h"
@@ -154,7 +155,7 @@ int Guard::end_family(const std::string& why, wire::GuardEnd end) {
   os::KillOutcome outcome = kill_family(order_.cgroup.data(), std::chrono::milliseconds(kKillMilliseconds));
   if (outcome.left == 0) remove_scratch(order_.scratch.data());
   int ranks = outcome.killed - (status_ ? 0 : 1);
-  std::string line = fmt::format("{}; its {} processes were killed", why, ranks);
+  std::string line = base::counted("{}; its {} processes were killed", why, ranks);
   if (outcome.left > 0) line += fmt::format(", {} could not be killed", outcome.left);
   line += "\n";
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {}

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/unicode.h"
 
 namespace phalanx::base {
@@ -38,7 +39,7 @@ std::optional<std::bitset<256>> read_set(std::string_view pattern, size_t& i) {
 Result<Glob> Glob::compile(std::string_view pattern) {
   if (pattern.empty()) return fail(ErrorKind::kUsage, "an empty pattern matches nothing");
   if (pattern.size() > kLongestPattern)
-    return fail(ErrorKind::kUsage, fmt::format("the pattern is {} bytes long; the limit is {}", pattern.size(), kLongestPattern));
+    return fail(ErrorKind::kUsage, counted("the pattern is {} bytes long; the limit is {}", pattern.size(), kLongestPattern));
   Glob glob;
   glob.pattern_ = pattern;
   for (size_t i = 0; i < pattern.size();) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace phalanx::base {
 namespace {
 
@@ -37,8 +39,8 @@ const Json* find(const Json& object, std::string_view key) {
 
 Result<Json> parse_json(std::string_view text, size_t max_bytes) {
   if (text.size() > max_bytes)
-    return fail(ErrorKind::kConfig, fmt::format("JSON of {} bytes is larger than the limit of {}", text.size(), max_bytes));
-  if (too_deep(text)) return fail(ErrorKind::kConfig, fmt::format("JSON is nested deeper than {} levels", kMaxDepth));
+    return fail(ErrorKind::kConfig, counted("JSON of {} bytes is larger than the limit of {}", text.size(), max_bytes));
+  if (too_deep(text)) return fail(ErrorKind::kConfig, counted("JSON is nested deeper than {} levels", kMaxDepth));
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return fail(ErrorKind::kConfig, "not valid JSON");
   return json;

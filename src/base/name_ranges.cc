@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/unicode.h"
 
@@ -50,7 +51,7 @@ class Expander {
       at_ = std::min(end, word_.size());
       length_ += pieces_.back().text.size();
     }
-    return length_ <= kLongestName || wrong(0, fmt::format("a name is longer than {} bytes", kLongestName), "");
+    return length_ <= kLongestName || wrong(0, counted("a name is longer than {} bytes", kLongestName), "");
   }
 
   std::vector<std::string> expand() const {

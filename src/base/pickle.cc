@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace phalanx::base {
 namespace {
 
@@ -102,7 +104,7 @@ class Reader {
   Reader(std::string_view bytes, const PickleLimits& limits) : bytes_(bytes), limits_(limits) {}
 
   Result<Json> read() {
-    if (bytes_.size() > limits_.bytes) return fail(ErrorKind::kConfig, fmt::format("a pickle of more than {} bytes", limits_.bytes));
+    if (bytes_.size() > limits_.bytes) return fail(ErrorKind::kConfig, counted("a pickle of more than {} bytes", limits_.bytes));
     while (!done_ && fault_.empty()) {
       op_at_ = at_;
       step(number<uint8_t>());
@@ -147,7 +149,7 @@ class Reader {
   }
 
   size_t add(Value value) {
-    if (values_.size() >= limits_.values) refuse(fmt::format("more than {} values", limits_.values));
+    if (values_.size() >= limits_.values) refuse(counted("more than {} values", limits_.values));
     else values_.push_back(std::move(value));
     return values_.size() - 1;
   }
@@ -173,7 +175,7 @@ class Reader {
     if (stack_.empty() || values_[stack_.back()].kind != kind) return refuse("items for what holds none");
     if (kind == Value::kObject && items.size() % 2 != 0) return refuse("a key without a value");
     added_ += items.size();
-    if (added_ > 2 * limits_.values) return refuse(fmt::format("more than {} values", limits_.values));
+    if (added_ > 2 * limits_.values) return refuse(counted("more than {} values", limits_.values));
     std::vector<size_t>& all = values_[stack_.back()].items;
     all.insert(all.end(), items.begin(), items.end());
   }
@@ -193,7 +195,7 @@ class Reader {
     again(found->second);
   }
   void again(size_t value) {
-    if (stack_.size() >= limits_.values) return refuse(fmt::format("more than {} values", limits_.values));
+    if (stack_.size() >= limits_.values) return refuse(counted("more than {} values", limits_.values));
     stack_.push_back(value);
   }
   uint64_t index_of(std::string_view text) {
@@ -344,7 +346,7 @@ class Reader {
   Json written(size_t index, size_t depth) {
     if (!fault_.empty()) return nullptr;
     if (depth > limits_.depth) return refuse(fmt::format("values more than {} deep", limits_.depth)), nullptr;
-    if (++written_ > limits_.values) return refuse(fmt::format("more than {} values", limits_.values)), nullptr;
+    if (++written_ > limits_.values) return refuse(counted("more than {} values", limits_.values)), nullptr;
     const Value& value = values_[index];
     if (value.kind == Value::kScalar) return value.scalar;
     if (value.kind == Value::kArray) {

@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -117,7 +118,7 @@ class Builder : public YAML::EventHandler {
 
   void count(const YAML::Mark& mark, size_t more) {
     values_ += more;
-    if (values_ > kMaxValues) throw Refused(mark, fmt::format("more than {} values, aliases put in", kMaxValues));
+    if (values_ > kMaxValues) throw Refused(mark, counted("more than {} values, aliases put in", kMaxValues));
   }
   void add(const YAML::Mark& mark, YAML::anchor_t anchor, Json value, const std::string& text) {
     count(mark, 1);
@@ -126,7 +127,7 @@ class Builder : public YAML::EventHandler {
   }
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, Json empty) {
     count(mark, 1);
-    if (levels_.size() >= kMaxDepth) throw Refused(mark, fmt::format("nested deeper than {} levels", kMaxDepth));
+    if (levels_.size() >= kMaxDepth) throw Refused(mark, counted("nested deeper than {} levels", kMaxDepth));
     Level level;
     if (!levels_.empty()) {
       const Level& above = levels_.back();
@@ -241,7 +242,7 @@ class TreeBuilder : public YAML::EventHandler {
   static bool wants_key(const YamlNode& node) { return node.kind == YamlNode::Kind::kMap && node.keys.size() == node.items.size(); }
 
   YamlNode place(const YAML::Mark& mark, YamlNode::Kind kind, std::string text) {
-    if (++values_ > kMaxValues) throw Refused(mark, fmt::format("more than {} values", kMaxValues));
+    if (++values_ > kMaxValues) throw Refused(mark, counted("more than {} values", kMaxValues));
     return {kind, std::move(text), mark.line + 1, mark.column + 1, {}, {}};
   }
   void add(const YAML::Mark& mark, YamlNode::Kind kind, std::string text) {
@@ -260,7 +261,7 @@ class TreeBuilder : public YAML::EventHandler {
     level.node.keys.push_back(std::move(node));
   }
   void open(const YAML::Mark& mark, YamlNode::Kind kind) {
-    if (levels_.size() >= kMaxTreeDepth) throw Refused(mark, fmt::format("nested deeper than {} levels", kMaxTreeDepth));
+    if (levels_.size() >= kMaxTreeDepth) throw Refused(mark, counted("nested deeper than {} levels", kMaxTreeDepth));
     if (!levels_.empty() && wants_key(levels_.back().node)) throw Refused(mark, "a key must be one word");
     levels_.push_back({place(mark, kind, ""), {}});
   }
@@ -299,7 +300,7 @@ size_t count_lines(std::string_view text) { return 1 + static_cast<size_t>(std::
 
 Status read_document(std::string_view text, size_t max_bytes, YAML::EventHandler& handler) {
   if (text.size() > max_bytes)
-    return fail(ErrorKind::kConfig, fmt::format("YAML of {} bytes is larger than the limit of {}", text.size(), max_bytes));
+    return fail(ErrorKind::kConfig, counted("YAML of {} bytes is larger than the limit of {}", text.size(), max_bytes));
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

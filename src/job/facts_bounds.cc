@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/json_fields.h"
 #include "base/try.h"
 #include "wire/bounds.h"
@@ -39,10 +40,10 @@ bool has_control(std::string_view text) {
 }
 
 base::Status bound(Json& json, size_t& values) {
-  if (++values > kMostValues) return fail(ErrorKind::kInternal, fmt::format("more than {} values", kMostValues));
+  if (++values > kMostValues) return fail(ErrorKind::kInternal, base::counted("more than {} values", kMostValues));
   if (json.is_string()) {
     std::string& text = json.get_ref<std::string&>();
-    if (text.size() > kMostStringBytes) return fail(ErrorKind::kInternal, fmt::format("a text of {} bytes", text.size()));
+    if (text.size() > kMostStringBytes) return fail(ErrorKind::kInternal, base::counted("a text of {} bytes", text.size()));
     clean(text);
     return base::ok();
   }
@@ -68,11 +69,12 @@ base::Result<machine::Facts> facts_from_host(const std::string& text) {
   TRY_ASSIGN(Json json, parse_from_host(text));
   TRY_ASSIGN(machine::Facts facts, base::from_json<machine::Facts>(json));
   auto within = [](int64_t value, int64_t most) { return value >= 0 && value <= most; };
-  if (facts.gpus.devices.size() > wire::kMostOfAHost) return fail(ErrorKind::kInternal, fmt::format("{} GPUs", facts.gpus.devices.size()));
+  if (facts.gpus.devices.size() > wire::kMostOfAHost)
+    return fail(ErrorKind::kInternal, base::counted("{} GPUs", facts.gpus.devices.size()));
   for (const machine::Gpu& gpu : facts.gpus.devices)
     if (!within(gpu.index, wire::kMostOfAHost)) return fail(ErrorKind::kInternal, fmt::format("an invalid GPU number {}", gpu.index));
   for (int64_t cpus : {facts.machine.cpus_online, facts.machine.cpus_usable})
-    if (!within(cpus, 1 << 16)) return fail(ErrorKind::kInternal, fmt::format("{} CPUs", cpus));
+    if (!within(cpus, 1 << 16)) return fail(ErrorKind::kInternal, base::counted("{} CPUs", cpus));
   if (!within(facts.clock.wall_ns, wire::kMostWallNs)) return fail(ErrorKind::kInternal, "an invalid wall-clock time");
   if (facts.clock.mono_ns < -wire::kMostMonoNs || facts.clock.mono_ns > wire::kMostMonoNs)
     return fail(ErrorKind::kInternal, "an invalid clock reading");

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/try.h"
 
 namespace phalanx::job {
@@ -141,7 +142,7 @@ void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame, const base
   feed(HostEnded{
       host, base::fail(base::ErrorKind::kInternal,
                        run_->attempt.job.hosts[host].target.name + ": protocol error: the agent sent a malformed frame")
-                .because(fmt::format("{} (frame type {}, {} bytes)", why.message, static_cast<int>(frame.type), frame.payload.size()))});
+                .because(base::counted("{} (frame type {}, {} bytes)", why.message, static_cast<int>(frame.type), frame.payload.size()))});
 }
 
 void Runner::feed(const Event& event, std::optional<int> number) {

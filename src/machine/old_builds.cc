@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
@@ -126,7 +127,7 @@ class Tending {
     if (::renameat2(cache_.get(), build.name.c_str(), cache_.get(), leaving.c_str(), RENAME_NOREPLACE) != 0 &&
         (errno != EINVAL || ::renameat(cache_.get(), build.name.c_str(), cache_.get(), leaving.c_str()) != 0))
       return;  // another host was first, or it cannot be: it stays
-    clear(build, build.name, fmt::format("not used for {} days", unused / std::chrono::hours(24)));
+    clear(build, build.name, base::counted("not used for {} days", unused / std::chrono::hours(24)));
   }
 
   void clear(const Build& build, const std::string& id, const std::string& why) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "sync/store.h"
@@ -182,7 +183,7 @@ void Store::remove_unused_blobs(const CopyKeeping& keeping, int64_t wall_ns, con
       ++count;
     }
   }
-  if (count > 0) removed(fmt::format("{}/blobs ({} files, {})", root_, count, base::format_bytes(bytes)), "");
+  if (count > 0) removed(base::counted("{}/blobs ({} files, {})", root_, count, base::format_bytes(bytes)), "");
   if (keeping.list_only) return;
   os::Fd mark(::openat(top(), kBlobsTended, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   const timespec now[2] = {{static_cast<time_t>(now_s), 0}, {static_cast<time_t>(now_s), 0}};

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -146,7 +147,7 @@ class Walk {
       return leave_out(scan_.special, path);
     }
     if (scan_.manifest.entries.size() >= kMostWalked)
-      return base::fail(ErrorKind::kUsage, fmt::format("{} has more than {} files", root_, kMostWalked))
+      return base::fail(ErrorKind::kUsage, base::counted("{} has more than {} files", root_, kMostWalked))
           .with_hint("add what the run does not need to .gitignore, or name a smaller directory with --sync=DIR");
     scan_.manifest.entries.push_back(std::move(entry));
     stamps_.push_back({static_cast<uint64_t>(s.st_size), s.st_ino, ns_of(s.st_mtim), ns_of(s.st_ctim)});
@@ -206,9 +207,9 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
   });
   std::string largest;
   for (size_t i = 0; i < std::min(kShownFolders, sorted.size()); ++i)
-    largest += fmt::format("{}{}: {} in {} files", i == 0 ? "" : "; ", sorted[i].first, base::format_bytes(sorted[i].second.bytes),
+    largest += base::counted("{}{}: {} in {} files", i == 0 ? "" : "; ", sorted[i].first, base::format_bytes(sorted[i].second.bytes),
                            sorted[i].second.files);
-  return base::fail(ErrorKind::kUsage, fmt::format("--sync would copy {} in {} files from {}; at most {} in {} files are copied",
+  return base::fail(ErrorKind::kUsage, base::counted("--sync would copy {} in {} files from {}; at most {} in {} files are copied",
                                                    base::format_bytes(manifest.bytes()), manifest.files(), root,
                                                    base::format_bytes(limits.bytes), limits.files))
       .because("the largest directories are " + largest)

@@ -56,13 +56,13 @@ std::string head(const fit::Model& model, const fit::Training& t, const FitTarge
               model.vocabulary);
   out += '\n';
   std::string gpu = target.gpu_name.empty() ? "GPU" : target.gpu_name;
-  out += tr(language, "{} rank(s): {} host(s) × {} {}", t.world(), t.hosts, t.gpus_per_host, gpu);
+  out += tr(language, "{} ranks: {} hosts × {} {}", t.world(), t.hosts, t.gpus_per_host, gpu);
   if (target.gpu_bytes > 0)
     out += tr(language, " of {} GiB, {} GiB usable", gib(target.gpu_bytes),
               gib(static_cast<int64_t>(static_cast<double>(target.gpu_bytes) * fit::kUsableFraction)));
   out += fmt::format("; {}, Adam", t.precision == fit::Precision::kFp32 ? "fp32" : Text{"16-bit with fp32 master weights"}.in(language));
   if (model.shape_known())
-    out += tr(language, ", {} sequence(s) of {} tokens a rank in {} micro-batch(es)", t.batch, fit::sequence_of(model, t), t.accumulate);
+    out += tr(language, ", {} sequences of {} tokens a rank in {} micro-batches", t.batch, fit::sequence_of(model, t), t.accumulate);
   if (!model.shape_known())
     out += Text{"\nonly the number of parameters is known; activations and the largest layer are not included"}.in(language);
   return out + "\n\n";

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "wire/rank_event.h"
 
@@ -30,7 +31,7 @@ class Bounds {
   }
   void mono(const char* what, int64_t value) { within(what, value, -kMostMonoNs, kMostMonoNs); }
   void text(const char* what, std::string_view value, size_t most) {
-    if (value.size() > most) fault(fmt::format("{} has {} bytes, at most {}", what, value.size(), most));
+    if (value.size() > most) fault(base::counted("{} has {} bytes, at most {}", what, value.size(), most));
   }
   void address(const char* what, const std::string& value) {
     text(what, value, kMostAddressBytes);

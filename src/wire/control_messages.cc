@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "wire/codec.h"
 
 namespace phalanx::wire {
@@ -25,7 +26,7 @@ base::Result<Message> get(std::string_view payload, Read read) {
   bool sensible = read(decoder, message);
   if (sensible && decoder.done()) return message;
   return base::fail(base::ErrorKind::kInternal,
-                    fmt::format("malformed control frame of type {} with {} bytes", static_cast<int>(Message::kType), payload.size()));
+                    base::counted("malformed control frame of type {} with {} bytes", static_cast<int>(Message::kType), payload.size()));
 }
 
 }  // namespace

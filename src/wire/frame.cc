@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace phalanx::wire {
 
 using base::ErrorKind;
@@ -11,7 +13,8 @@ using base::fail;
 
 base::Status put_frame(std::string& out, FrameType type, std::string_view payload) {
   if (payload.size() > kMaxFrameBytes)
-    return fail(ErrorKind::kInternal, fmt::format("a message of {} bytes is larger than the limit of {}", payload.size(), kMaxFrameBytes));
+    return fail(ErrorKind::kInternal,
+                base::counted("a message of {} bytes is larger than the limit of {}", payload.size(), kMaxFrameBytes));
   char header[kFrameHeaderBytes];
   uint32_t size = static_cast<uint32_t>(payload.size());
   std::memcpy(header, &size, 4);
@@ -39,7 +42,7 @@ base::Status FrameReader::find_magic() {
   }
   if (buffer_.size() > kMaxNoiseBytes + kStreamMagic.size()) {
     noise_ = buffer_.substr(0, 512);
-    return fail(ErrorKind::kInternal, fmt::format("no Phalanx stream in the first {} bytes", kMaxNoiseBytes));
+    return fail(ErrorKind::kInternal, base::counted("no Phalanx stream in the first {} bytes", kMaxNoiseBytes));
   }
   size_t zero = buffer_.find('\0');
   if (zero != std::string::npos && buffer_.size() - zero >= kStreamMagic.size()) {
@@ -64,7 +67,7 @@ base::Result<std::optional<Frame>> FrameReader::next() {
   std::memcpy(&size, buffer_.data() + position_, 4);
   if (size > most_bytes_) {
     broken_ = true;
-    return fail(ErrorKind::kInternal, fmt::format("a frame of {} bytes is larger than the limit of {}", size, most_bytes_));
+    return fail(ErrorKind::kInternal, base::counted("a frame of {} bytes is larger than the limit of {}", size, most_bytes_));
   }
   if (buffered() < kFrameHeaderBytes + size) return std::optional<Frame>();
   Frame frame{static_cast<FrameType>(buffer_[position_ + 4]), std::string_view(buffer_).substr(position_ + kFrameHeaderBytes, size)};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "words/table.h"
 
 namespace phalanx::words {
@@ -33,10 +34,14 @@ void Message::add(const Message& separator, const Message& item) {
   *this += item;
 }
 
-std::string format_in(Language language, Text text, fmt::format_args args) { return fmt::vformat(text.in(language), args); }
+std::string format_in(Language language, Text text, fmt::format_args args) {
+  const std::string_view format = text.in(language);
+  // Chinese has no plural; a text without Chinese is shown in English.
+  return format.data() == text.english.data() ? base::format_counted(format, args) : fmt::vformat(format, args);
+}
 
 Message format_both(Text text, fmt::format_args in_english, fmt::format_args in_chinese) {
-  return {fmt::vformat(text.english, in_english), fmt::vformat(text.in(Language::kChinese), in_chinese)};
+  return {format_in(Language::kEnglish, text, in_english), format_in(Language::kChinese, text, in_chinese)};
 }
 
 }  // namespace phalanx::words

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "words/table.h"
 
@@ -127,6 +128,8 @@ std::optional<std::string> listed(std::string_view line, int depth) {
 std::optional<std::string> looked_up(std::string_view line, int depth) {
   if (auto list = listed(line, depth)) return list;
   if (auto whole = matched(line, depth)) return whole;
+  if (const std::string plural = base::counts_in_plural(line); plural != line)
+    if (auto whole = matched(plural, depth)) return whole;
   for (const Text& mark : {Text{": ##label"}, Text{"; ##label"}})
     for (size_t at = line.rfind(mark.english); at != std::string_view::npos && at > 0; at = line.rfind(mark.english, at - 1)) {
       const std::string_view left = line.substr(0, at), right = line.substr(at + mark.english.size());

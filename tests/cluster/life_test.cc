@@ -255,7 +255,7 @@ TEST_F(Life, StopFindsWhatNobodyKnowsOfAnyMore) {
     for (const char* name : {"phalanx-guard", "phalanx-agent"}) cluster().kill_processes("h1", name, signal);
   Outcome ended = phalanx({"logs", "-f", id}, 30s);
   EXPECT_HAS(say("h1", "pgrep -fc '[s]leep 1234' || true"), "1");
-  expect_stopped(id, {"h1"}, "killed 1 processes of the run");
+  expect_stopped(id, {"h1"}, "killed 1 process of the run");
   EXPECT_EQ(say("h1", "pgrep -fc '[s]leep 1234' || true"), "0\n");
 }
 
@@ -274,7 +274,7 @@ TEST_F(Life, StopFindsAProcessThatHasOverwrittenItsEnvironment) {
     for (const char* name : {"phalanx-guard", "phalanx-agent"}) cluster().kill_processes("h1", name, signal);
   Outcome ended = phalanx({"logs", "-f", id}, 30s);
   EXPECT_EQ(say("h1", kAlive), "1\n");
-  expect_stopped(id, {"h1"}, "killed 1 processes of the run");
+  expect_stopped(id, {"h1"}, "killed 1 process of the run");
   EXPECT_EQ(say("h1", kAlive), "0\n");
   EXPECT_EQ(say("h1", "ls -d /tmp/phalanx-run-* 2>/dev/null || true"), "");
 }
@@ -318,7 +318,7 @@ TEST_F(Life, WhereAControlGroupIsDelegatedStopFindsWhatNobodyCouldTell) {
   for (const char* name : {"phalanx-guard", "phalanx-agent"}) cluster().kill_processes("h1", name, SIGKILL);
   Outcome ended = phalanx({"logs", "-f", id}, 30s);
   EXPECT_EQ(say("h1", kAlive), "1\n");
-  expect_stopped(id, {"h1"}, "killed 1 processes of the run");
+  expect_stopped(id, {"h1"}, "killed 1 process of the run");
   EXPECT_EQ(say("h1", kAlive), "0\n");
   EXPECT_EQ(say("h1", groups), "") << "the group is removed when it is empty";
 }

@@ -3,6 +3,7 @@
 
 #include <regex>
 
+#include "base/counted.h"
 #include "tidy/rules.h"
 
 namespace phalanx::tidy {
@@ -71,6 +72,15 @@ const std::vector<WordRule>& chinese_rules() {
   return rules;
 }
 
+// fmt::format("{} hosts", 1) is "1 hosts".
+bool is_uncounted(const Source& source, const Quoted& literal) {
+  static const std::regex kCall(R"(\bfmt::format\(\s*$)");
+  if (source.path().starts_with("src/engine/")) return false;
+  const size_t begin = literal.begin > 60 ? literal.begin - 60 : 0;
+  const std::string before = source.code().substr(begin, literal.begin - begin);
+  return std::regex_search(before, kCall) && base::has_counts(literal.content);
+}
+
 // What base::Error shows on a line of its own: no full stop there, since more lines follow.
 bool is_error_line(std::string_view code_before) {
   static const std::regex kCall(R"((\bfail\([\w:]+,\s*|\b(because|with_hint)\()(fmt::format\()?\s*$)");
@@ -98,6 +108,7 @@ std::vector<Finding> check_words(const Source& source) {
       if (std::regex_search(text, match, rule.pattern)) add(fmt::format("'{}': {}", match.str(0), rule.advice));
     }
     bool stop = text.ends_with(".") && !text.ends_with("..");
+    if (is_uncounted(source, literal)) add("a count and its noun: base::counted makes them agree (base/counted.h)");
     if (stop && is_error_line(std::string_view(source.code()).substr(0, literal.begin))) add("no full stop at the end of an error's line");
   }
   return out;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/unicode.h"
 
@@ -94,7 +95,7 @@ Result<std::pair<std::string, std::string>> parse_line(std::string_view line) {
                                                       : Result<std::string>(bare(rest));
   if (!value.ok()) return std::move(value).error();
   if (value->size() > kLongestEnvValue)
-    return wrong(fmt::format("the value of {} is {} bytes long; the limit is {}", name, value->size(), kLongestEnvValue),
+    return wrong(base::counted("the value of {} is {} bytes long; the limit is {}", name, value->size(), kLongestEnvValue),
                  "pass large data in a file");
   return std::pair(std::string(name), std::move(value).value());
 }
@@ -125,7 +126,7 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::str
     if (trimmed.find('\0') != std::string_view::npos) return at_line(wrong("the line contains a zero byte", "is it a text file in UTF-8?"));
     auto variable = parse_line(trimmed);
     if (!variable.ok()) return at_line(std::move(variable).error());
-    if (variables.size() == kMostEnvVariables) return at_line(wrong(fmt::format("more than {} variables", kMostEnvVariables), ""));
+    if (variables.size() == kMostEnvVariables) return at_line(wrong(base::counted("more than {} variables", kMostEnvVariables), ""));
     variables.push_back(std::move(variable).value());
   }
   return variables;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "base/counted.h"
 #include "base/glob.h"
 #include "base/text.h"
 #include "base/unicode.h"
@@ -75,7 +76,7 @@ Status check_assignment(std::string_view typed, std::string_view value) {
     return wrong(typed, fmt::format("{} is not the name of a variable", base::quote(name)),
                  "a name consists of letters, digits and '_', and does not start with a digit");
   if (value.size() - equals - 1 > kLongestEnvValue)
-    return wrong(typed, fmt::format("the value of {} is longer than {} bytes", name, kLongestEnvValue));
+    return wrong(typed, base::counted("the value of {} is longer than {} bytes", name, kLongestEnvValue));
   return base::ok();
 }
 

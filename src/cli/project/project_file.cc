@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -125,7 +126,7 @@ class Reader {
 
   Status take_word(const FlagRow& flag, const YamlNode& place, const std::string& word) {
     if (word.size() > kLongestValue && separator_of(flag.flag) == 0)
-      return wrong(place, fmt::format("the value of {} is longer than {} bytes", flag.name, kLongestValue));
+      return wrong(place, base::counted("the value of {} is longer than {} bytes", flag.name, kLongestValue));
     if (flag.kind == ValueKind::kNone) {
       if (word != "true" && word != "false")
         return wrong(place, fmt::format("{}: {} is neither true nor false", flag.name, base::quote(word, 60)));
@@ -192,8 +193,8 @@ class Reader {
       if (word.kind == YamlNode::Kind::kList || word.kind == YamlNode::Kind::kMap)
         return wrong(word, fmt::format("the value of {} is {}, not one word", name.text, kind_of(word)));
       if (word.text.size() > kLongestEnvValue)
-        return wrong(word, fmt::format("the value of {} is longer than {} bytes", name.text, kLongestEnvValue));
-      if (file_.env.size() == kMostEnvVariables) return wrong(name, fmt::format("more than {} variables", kMostEnvVariables));
+        return wrong(word, base::counted("the value of {} is longer than {} bytes", name.text, kLongestEnvValue));
+      if (file_.env.size() == kMostEnvVariables) return wrong(name, base::counted("more than {} variables", kMostEnvVariables));
       ProjectVariable variable{name.text, word.text, name.line, name.column};
       if (word.kind == YamlNode::Kind::kNull) variable.value.reset();
       file_.env.push_back(std::move(variable));

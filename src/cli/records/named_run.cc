@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/json_fields.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -28,7 +29,7 @@ base::Status check_run_name(std::string_view name) {
   auto refuse = [&](std::string why) {
     return base::fail(base::ErrorKind::kUsage, fmt::format("--name {}: {}", base::quote(name), why)).with_hint("--name llama-7b-try2");
   };
-  if (name.size() > kMostNameBytes) return refuse(fmt::format("longer than {} bytes", kMostNameBytes));
+  if (name.size() > kMostNameBytes) return refuse(base::counted("longer than {} bytes", kMostNameBytes));
   const bool plain = !name.empty() && (is_letter(name[0]) || is_digit(name[0])) && std::all_of(name.begin(), name.end(), [](char c) {
     return is_letter(c) || is_digit(c) || c == '.' || c == '_' || c == '-';
   });
@@ -47,7 +48,7 @@ base::Result<logs::Run> find_named_run(const std::string& folder, std::string_vi
   for (const logs::Run& run : all)
     if (run.life != logs::Life::kEnded) going_on.push_back(&run);
   if (going_on.size() > 1)
-    return base::fail(base::ErrorKind::kUsage, fmt::format("{} runs named {} have not ended", going_on.size(), base::quote(word)))
+    return base::fail(base::ErrorKind::kUsage, base::counted("{} runs named {} have not ended", going_on.size(), base::quote(word)))
         .because("of them " + going_on[0]->id + " and " + going_on[1]->id)
         .with_hint("give the id of one: phalanx ps");
   return going_on.empty() ? std::move(all.front()) : *going_on.front();

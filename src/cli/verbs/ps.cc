@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -91,7 +92,7 @@ void warn_of_unreadable(const std::vector<Listed>& runs) {
   }
   if (count == 0) return;
   base::Error error = *first->run.unreadable;
-  if (count > 1) error.message = fmt::format("cannot read {} runs; the first is {}", count, first->run.id);
+  if (count > 1) error.message = base::counted("cannot read {} runs; the first is {}", count, first->run.id);
   warn_of(error);
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/flags/flag_value.h"
@@ -192,7 +193,7 @@ base::Result<std::vector<logs::Run>> runs_to_stop(const Invocation& invocation) 
     if (run.ours && (run.life == logs::Life::kAlive || run.life == logs::Life::kLost)) runs.push_back(std::move(run));
   if (runs.empty()) return base::fail(ErrorKind::kUsage, "there is no run to stop").with_hint("phalanx ps -a");
   if (runs.size() > 1)
-    return base::fail(ErrorKind::kUsage, fmt::format("{} runs have not ended; name the one to stop", runs.size()))
+    return base::fail(ErrorKind::kUsage, base::counted("{} runs have not ended; name the one to stop", runs.size()))
         .with_hint("phalanx stop " + runs.front().id);
   return runs;
 }

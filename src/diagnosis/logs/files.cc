@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/counted.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/unicode.h"
@@ -159,7 +160,7 @@ base::Result<std::vector<LogFile>> find_logs(const std::string& operand) {
         .because("no file in this directory ends in .log, .txt, .out, .err or .gz")
         .with_hint("name the files");
   if (paths.size() > kMostLogFiles)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("more than {} logs in {}", kMostLogFiles, base::quote(operand)))
+    return base::fail(base::ErrorKind::kConfig, base::counted("more than {} logs in {}", kMostLogFiles, base::quote(operand)))
         .with_hint("name the files");
   std::sort(paths.begin(), paths.end(), natural);
   std::vector<LogFile> files;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace phalanx::engine::data {
 namespace {
 
@@ -14,7 +16,7 @@ std::string counted(int64_t number, std::string_view what, std::string_view plur
 base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accumulate, const std::string& key) {
   if (global <= 0 || world <= 0 || accumulate <= 0)
     return base::fail(base::ErrorKind::kConfig,
-                      fmt::format("{} rows cannot be divided among {} ranks × {} parts", global, world, accumulate))
+                      base::counted("{} rows cannot be divided among {} ranks × {} parts", global, world, accumulate))
         .because("each of the three must be at least 1");
   const int64_t parts = world * accumulate;
   if (global % parts == 0) return BatchShare{global / parts, world, accumulate};
@@ -22,7 +24,7 @@ base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accu
   std::string hint = fmt::format("{}={}", key, above);
   if (below > 0) hint += fmt::format(" or {}={}", key, below);
   return base::fail(base::ErrorKind::kConfig, fmt::format("{} {} cannot be divided equally", key, global))
-      .because(fmt::format("{} ranks × train.accumulate {} make {} parts", world, accumulate, parts))
+      .because(base::counted("{} ranks × train.accumulate {} make {} parts", world, accumulate, parts))
       .with_hint(std::move(hint));
 }
 
@@ -30,7 +32,7 @@ std::string describe(const BatchShare& share, int64_t tokens) {
   const std::string rows = counted(share.rows, "sequence", "sequences"), ranks = counted(share.world, "rank", "ranks"),
                     passes = counted(share.accumulate, "pass", "passes"), all = counted(share.global(), "sequence", "sequences");
   if (tokens <= 0) return fmt::format("batch: {} × {} × {} = {} per step", rows, ranks, passes, all);
-  return fmt::format("batch: {} × {} × {} = {} per step ({} tokens)", rows, ranks, passes, all, share.global() * tokens);
+  return base::counted("batch: {} × {} × {} = {} per step ({} tokens)", rows, ranks, passes, all, share.global() * tokens);
 }
 
 }  // namespace phalanx::engine::data

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "base/unicode.h"
 #include "engine/comm/fingerprint.h"
 #include "engine/data/collate.h"
@@ -197,7 +198,7 @@ class Walk {
         return fmt::format("from {} to {}: rows of a batch are padded to its longest{}", report_.shortest, report_.longest, multiple);
       });
     if (full_ > 0 && report_.shortest != report_.longest)
-      findings_.add(kFull, [&] { return fmt::format("{} of {} items", full_, report_.items); });
+      findings_.add(kFull, [&] { return base::counted("{} of {} items", full_, report_.items); });
   }
 
   ItemSource source_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/unicode.h"
 
 namespace phalanx::engine::data {
@@ -54,7 +55,7 @@ base::Result<SavedPosition> read_position(const base::Json& state, const DataIde
   if (!epoch || !places || *epoch < 0 || *places < 0) return cannot_go_on("its epoch or its positions are not numbers from 0");
   const int64_t step = options.rows * options.world;
   if (*places % step != 0)
-    return cannot_go_on(fmt::format("{} items of epoch {} are done, but a step now takes {} ({} ranks × {})", *places, *epoch, step,
+    return cannot_go_on(base::counted("{} items of epoch {} are done, but a step now takes {} ({} ranks × {})", *places, *epoch, step,
                                     options.world, options.rows))
         .with_hint("keep the total batch (train.batch), on any number of ranks that divides it");
   SavedPosition position{*epoch, *places, {}};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace phalanx::engine::parallel {
 
 std::string_view name_of(Stage stage) {
@@ -15,9 +17,9 @@ std::string_view name_of(Stage stage) {
 }
 
 std::string show(const Options& o, const GroupTraits& around) {
-  return fmt::format(
+  return base::counted(
       "stage {}, reduce {}, first_bucket_bytes {}, bucket_bytes {}, share_parameters {}, compute {}, gradients {}, deterministic {}, "
-      "repeated_gradients {}, persistent_elements {}, live_units {}, prefetch {}, broadcast_buffers {}, offload {}, groups {}; {} rank(s) "
+      "repeated_gradients {}, persistent_elements {}, live_units {}, prefetch {}, broadcast_buffers {}, offload {}, groups {}; {} ranks "
       "on {}",
       name_of(o.stage), o.reduce == Reduce::kMean ? "mean" : "sum", o.first_bucket_bytes, o.bucket_bytes, o.share_parameters,
       at::toString(o.compute), at::toString(o.gradients), o.deterministic, o.repeated_gradients, o.persistent_elements, o.live_units,

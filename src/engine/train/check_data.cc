@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -47,7 +48,7 @@ WorldSteps steps_of(const Config& config, int world, int64_t items, data::Findin
     auto planner = data::make_planner(Counted(items), options->plan);
     if (!planner.ok()) {
       steps.batch = planner.error().cause.empty() ? planner.error().message : planner.error().cause;
-      findings.add(data::kTooFew, [&] { return fmt::format("on {} rank(s): {}", world, steps.batch); });
+      findings.add(data::kTooFew, [&] { return base::counted("on {} ranks: {}", world, steps.batch); });
       return steps;
     }
     steps.steps = (*planner)->steps_per_epoch().value_or(0);
@@ -65,7 +66,7 @@ data::WalkOptions walk_options(const Config& config, const CheckDataOptions& opt
   walk.context = config.model.context;
   walk.pad_multiple = config.data.pad_multiple;
   walk.progress = [name](int64_t items, int64_t problems) {
-    std::fprintf(stderr, "check-data: %s: %ld items read, %ld problem(s)\n", name.c_str(), static_cast<long>(items),
+    std::fprintf(stderr, "check-data: %s: %ld items read, problems: %ld\n", name.c_str(), static_cast<long>(items),
                  static_cast<long>(problems));
   };
   return walk;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <torch/cuda.h>
 
+#include "base/counted.h"
 #include "base/try.h"
 #include "engine/comm/compat.h"
 #include "engine/train/cpu.h"
@@ -46,7 +47,7 @@ base::Result<int> train_as(const Config& config, const comm::RankEnv& env) {
   if (auto warning = device.is_cpu() ? slow_blas_warning() : std::nullopt) progress.note(*warning);
 
   TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, device));
-  progress.note(fmt::format("phalanx-train on libtorch {}.{}.{}: {} rank(s), {}; {}; {} thread(s) per rank", TORCH_VERSION_MAJOR,
+  progress.note(base::counted("phalanx-train on libtorch {}.{}.{}: {} ranks, {}; {}; {} threads per rank", TORCH_VERSION_MAJOR,
                             TORCH_VERSION_MINOR, TORCH_VERSION_PATCH, group->world(), device.str(), group->describe(), threads));
   TRY_ASSIGN(std::unique_ptr<Trainer> trainer, Trainer::begin(config, *group, progress));
   TRY_ASSIGN(int signal, trainer->run());

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -167,7 +168,7 @@ base::Status Trainer::write_sample() {
   if (group_.rank() != 0) return base::ok();
   const std::string text = s.prompt + data::ByteTokenizer::decode(ids);
   TRY(os::write_file_atomic(config_.out + "/sample.txt", text, 0644));
-  progress_.note(fmt::format("sample of {} bytes, also in {}/sample.txt:", s.bytes, config_.out));
+  progress_.note(base::counted("sample of {} bytes, also in {}/sample.txt:", s.bytes, config_.out));
   for (std::string_view line : base::split_lines(text)) std::printf("  %s\n", base::printable(line, 4096).c_str());
   std::fflush(stdout);
   return base::ok();

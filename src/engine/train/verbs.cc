@@ -159,7 +159,7 @@ base::Result<int> merge(const std::vector<std::string>& arguments) {
     return 0;
   }
   fmt::print("{}\n",
-             words::tr(language_here(), "{}: {} tensors, {} in {} file(s), {}", base::printable(merged->folder, 4096), merged->tensors,
+             words::tr(language_here(), "{}: {} tensors, {} in {} files, {}", base::printable(merged->folder, 4096), merged->tensors,
                        base::format_bytes(merged->bytes), merged->files.size(), base::format_duration(os::mono_now() - start)));
   tell_how_to_load(*merged);
   return 0;

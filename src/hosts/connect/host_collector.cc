@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/unicode.h"
 
 namespace phalanx::hosts {
@@ -15,7 +16,7 @@ std::string with_port(const HostSpec& host) {
 }  // namespace
 
 std::optional<Complaint> HostCollector::add(const HostSpec& pattern, const std::vector<std::string>& addresses) {
-  if (hosts_.size() + addresses.size() > kMostHosts) return Complaint{fmt::format("more than {} hosts", kMostHosts), ""};
+  if (hosts_.size() + addresses.size() > kMostHosts) return Complaint{base::counted("more than {} hosts", kMostHosts), ""};
   for (const std::string& address : addresses) {
     HostSpec host = pattern;
     host.address = address;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "os/descriptor_limit.h"
 #include "os/process.h"
@@ -230,7 +231,7 @@ base::Error Opener::explain_stall(const Slot& slot, const Death& death) const {
   std::string why = all ? "the program was sent completely, but no agent started on the host"
                         : "the connection accepts no more data: a file system on the host hangs, or the link to the host is down";
   return base::fail(ErrorKind::kUnreachable,
-                    fmt::format("{}: sending the program stalled: {} of {} bytes sent, no progress for {}", slot.host.target.name,
+                    base::counted("{}: sending the program stalled: {} of {} bytes sent, no progress for {}", slot.host.target.name,
                                 upload.sent, upload.total, base::format_duration(upload_patience(upload))))
       .because(fmt::format("{} (the host writes to {}){}", why, slot.connection->deployment().folder(),
                            said.empty() ? "" : "\n          " + said))

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/name_ranges.h"
 #include "base/unicode.h"
 
@@ -38,7 +39,7 @@ std::string shown_character(std::string_view text, size_t at) {
 
 bool check_user(std::string_view user, WordFault& fault) {
   if (user.empty()) return fail_at(fault, 0, "the user before '@' is missing", "write user@host or host");
-  if (user.size() > kLongestUser) return fail_at(fault, 0, fmt::format("the user is longer than {} bytes", kLongestUser), "");
+  if (user.size() > kLongestUser) return fail_at(fault, 0, base::counted("the user is longer than {} bytes", kLongestUser), "");
   if (user[0] == '-') return fail_at(fault, 0, "a user cannot start with '-'", "");
   size_t bad = find_bad(user, "@\\");  // user@realm@host and DOMAIN\user are what directory services hand out
   if (bad != std::string_view::npos)

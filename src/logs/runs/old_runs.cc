@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "logs/runs/run_list.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -218,9 +219,9 @@ class Sweep {
  private:
   // position: how many of our runs are newer. Empty: it stays.
   std::string why_removed(size_t position, int64_t seconds) const {
-    if (position >= keeping_.runs) return fmt::format("the limit of {} newer runs was reached (--keep-runs)", keeping_.runs);
+    if (position >= keeping_.runs) return base::counted("the limit of {} newer runs was reached (--keep-runs)", keeping_.runs);
     if (position >= keeping_.whatever_age && std::chrono::seconds(seconds) > keeping_.age)
-      return fmt::format("it ended more than {} days before the latest runs", keeping_.age.count());
+      return base::counted("it ended more than {} days before the latest runs", keeping_.age.count());
     return "";
   }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -248,7 +249,7 @@ base::Result<Run> find_run(const std::string& base, std::string_view word) {
     if (id.starts_with(word) || (word.size() == kSuffix && id.ends_with(word))) fitting.push_back(id);
   if (fitting.empty()) return base::fail(ErrorKind::kUsage, fmt::format("no such run: {}", base::quote(word))).with_hint("phalanx ps -a");
   if (fitting.size() > 1)
-    return base::fail(ErrorKind::kUsage, fmt::format("the ids of {} runs begin or end with {}", fitting.size(), base::quote(word)))
+    return base::fail(ErrorKind::kUsage, base::counted("the ids of {} runs begin or end with {}", fitting.size(), base::quote(word)))
         .because("of them " + fitting[0] + " and " + fitting[1])
         .with_hint("write more of the id; phalanx ps -a lists the runs");
   return look(fitting[0]);

@@ -112,7 +112,7 @@ class Launch(unittest.TestCase):
     def test_one_rank_two_ranks_and_torchrun_give_the_same_losses(self):
         out, err = self.finish(self.start([self.config("alone")]))
         self.assertIn("step 12/12  loss", out)
-        self.assertIn("1 thread(s) per rank", err)
+        self.assertIn("1 thread per rank", err)
         self.assertTrue((self.folder / "alone" / "sample.txt").stat().st_size >= 20)
         reference = self.log("alone")
         self.assertEqual(len(reference[0]), 12)

@@ -152,7 +152,7 @@ TEST_F(Copy, TheLimitNamesTheLargestFolders) {
   base::Result<sync::Scan> found = sync::scan(root_, {.bytes = 4000, .files = 100}, "");
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.error().kind, base::ErrorKind::kUsage);
-  EXPECT_NE(found.error().cause.find("data: 4.88 KiB in 1 files; src: 100 B in 1 files"), std::string::npos) << found.error().cause;
+  EXPECT_NE(found.error().cause.find("data: 4.88 KiB in 1 file; src: 100 B in 1 file"), std::string::npos) << found.error().cause;
   EXPECT_NE(found.error().hint.find("--sync-max"), std::string::npos);
   EXPECT_FALSE(sync::scan(root_, {.bytes = 1 << 20, .files = 1}, "").ok());
 }
@@ -367,12 +367,12 @@ TEST_F(Copy, RemovesOnlyOldCopiesAndContentsOfNone) {
   auto hear = [&](const std::string& path, const std::string& problem) { removed += path.substr(base_.size()) + problem + "\n"; };
   sync::CopyKeeping keeping{.whatever_age = 0, .unused_s = 50'000, .list_only = true};
   store().tidy(keeping, os::wall_now_ns(), hear);
-  EXPECT_EQ(removed, "/store/copies/copy-number-1\n/store/blobs (1 files, 3 B)\n");
+  EXPECT_EQ(removed, "/store/copies/copy-number-1\n/store/blobs (1 file, 3 B)\n");
   EXPECT_TRUE(fs::exists(base_ + "/store/copies/copy-number-1"));
   removed.clear();
   keeping.list_only = false;
   store().tidy(keeping, os::wall_now_ns(), hear);
-  EXPECT_EQ(removed, "/store/copies/copy-number-1\n/store/blobs (1 files, 3 B)\n");
+  EXPECT_EQ(removed, "/store/copies/copy-number-1\n/store/blobs (1 file, 3 B)\n");
   EXPECT_FALSE(fs::exists(base_ + "/store/copies/copy-number-1"));
   EXPECT_FALSE(fs::exists(base_ + "/store/copies/new.copy-number-1"));
   EXPECT_TRUE(fs::exists(base_ + "/store/copies/copy-number-2/tree/a"));

@@ -147,6 +147,9 @@ TEST(Words, OfStringsInOurSources) {
   EXPECT_EQ(words("say(\"two  spaces\");"), Rules{"words"});
   EXPECT_EQ(words("say(\"step {}  loss {}\\n  because\");"), Rules{});
   EXPECT_EQ(rules(check_words(Source("tests/x.cc", "say(\"please wait\");\n"))), Rules{});
+  EXPECT_EQ(words("say(fmt::format(\"killed {} processes\", n));"), Rules{"words"});
+  EXPECT_EQ(words("say(base::counted(\"killed {} processes\", n));"), Rules{});
+  EXPECT_EQ(words("say(fmt::format(\"rank {} starts\", n));"), Rules{});
 }
 
 TEST(Words, NoFullStopAtTheEndOfAnErrorsLine) {

@@ -25,8 +25,8 @@ TEST(Said, TheItemsOfAListAreLookedUp) {
   EXPECT_EQ(said_in(kZh, "20 steps in 4s: data 0 %, forward 8 %, waiting for other ranks 75 %, other 1 %"),
             "20 步，用时 4s：数据 0 %，前向 8 %，等待其他 rank 75 %，其他 1 %");
   EXPECT_EQ(said_in(kZh,
-                    "phalanx-train on libtorch 1.13.0: 4 rank(s), cpu; shared memory of 2 ranks on each of 2 hosts, gloo on 10.0.0.1 "
-                    "between 2 ranks; 1 thread(s) per rank"),
+                    "phalanx-train on libtorch 1.13.0: 4 ranks, cpu; shared memory of 2 ranks on each of 2 hosts, gloo on 10.0.0.1 "
+                    "between 2 ranks; 1 thread per rank"),
             "phalanx-train，libtorch 1.13.0：4 个 rank，cpu；2 台主机上各 2 个 rank 共享内存，gloo，经 10.0.0.1，2 个 rank 之间；每个 rank "
             "1 个线程");
 }

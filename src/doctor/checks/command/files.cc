@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/yaml.h"
 #include "doctor/checks/rows.h"
@@ -77,7 +78,7 @@ void file_differs(const Situation& s, Findings& findings) {
   for (const std::string& path : paths) {
     std::vector<Camp> all = camps(s, [&](const HostView& h) -> std::optional<std::string> {
       for (const machine::CommandFile& file : h.facts.command.files)
-        if (file.path == path && !file.sha256.empty()) return fmt::format("{} ({} bytes)", file.sha256.substr(0, 8), file.size);
+        if (file.path == path && !file.sha256.empty()) return base::counted("{} ({} bytes)", file.sha256.substr(0, 8), file.size);
       return std::nullopt;
     });
     if (all.size() < 2) continue;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "doctor/checks/rows.h"
 #include "doctor/settings.h"
 #include "doctor/views/mesh_view.h"
@@ -160,7 +161,7 @@ void flaps(const Situation& s, Findings& findings) {
       bool often =
           n.uptime_s > 0 ? i.carrier_changes * 86'400 >= kMostChangesPerDay * n.uptime_s : i.carrier_changes >= kMostChangesUnknownTime;
       if (!often) continue;
-      std::string since = n.uptime_s > 0 ? fmt::format(" in {:.1f} days", static_cast<double>(n.uptime_s) / 86'400) : "";
+      std::string since = n.uptime_s > 0 ? base::counted(" in {:.1f} days", static_cast<double>(n.uptime_s) / 86'400) : "";
       findings.on(h, tr("{} lost or found its carrier {} times{}", i.name, i.carrier_changes, since),
                   fmt::format("sudo dmesg | grep -i {} | tail", i.name));
     }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "doctor/checks/rows.h"
 #include "doctor/examine.h"
@@ -103,7 +104,7 @@ void workdir_missing(const Situation& s, Findings& findings) {
 
 std::string content_words(const PathFact& f) {
   if (f.kind == "file") return base::format_bytes(static_cast<uint64_t>(f.size)) + ", " + f.token;
-  return fmt::format("{} entries, {}", f.entries, f.token);
+  return base::counted("{} entries, {}", f.entries, f.token);
 }
 
 void content_differs(const Situation& s, Findings& findings) {

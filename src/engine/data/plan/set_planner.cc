@@ -1,4 +1,5 @@
 // The planner of a Dataset.
+#include "base/counted.h"
 #include "engine/data/plan/step_plan.h"
 
 #include <fmt/format.h>
@@ -74,7 +75,7 @@ base::Result<std::unique_ptr<Planner>> make_planner(const Dataset& set, const Pl
   const int64_t step = options.rows * options.world;
   if (options.remainder == Remainder::kDrop && size < step)
     return base::fail(base::ErrorKind::kConfig, fmt::format("{} is too short for one step", name))
-        .because(fmt::format("it contains {} items, but a step takes {} ({} ranks × {})", size, step, options.world, options.rows))
+        .because(base::counted("it contains {} items, but a step takes {} ({} ranks × {})", size, step, options.world, options.rows))
         .with_hint("reduce train.batch, or set data.remainder=keep");
   return std::unique_ptr<Planner>(std::make_unique<SetPlanner>(set, options));
 }

@@ -1,4 +1,5 @@
 // The planner of a Stream. It is always one step ahead of what it has handed out: only so is it known which step is an epoch's last.
+#include "base/counted.h"
 #include "engine/data/plan/step_plan.h"
 
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ class StreamPlanner : public PlacedPlanner {
     const bool drop = options_.remainder == Remainder::kDrop;
     return base::fail(base::ErrorKind::kConfig,
                       fmt::format("{} {}", base::quote(stream_->name()), drop ? "is too short for one step" : "contains no items"))
-        .because(fmt::format("a step takes {} items ({} ranks × {})", step_places_, options_.world, options_.rows));
+        .because(base::counted("a step takes {} items ({} ranks × {})", step_places_, options_.world, options_.rows));
   }
 
   std::optional<int64_t> steps_per_epoch() const override { return std::nullopt; }

@@ -1,6 +1,7 @@
 // A data check's report as text and as JSON.
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/unicode.h"
 #include "engine/train/check_data.h"
@@ -19,7 +20,7 @@ std::string range_of(size_t bucket) {
 
 std::string text_of(const data::DataFinding& finding) {
   std::string text = fmt::format("{}: {} [{}]", word(finding.severity), finding.what, finding.code);
-  if (finding.count > 1) text += fmt::format(": {} times", finding.count);
+  if (finding.count > 1) text += base::counted(": {} times", finding.count);
   text += '\n';
   for (const std::string& place : finding.places) text += fmt::format("  {}\n", base::printable(place, 400));
   const auto shown = static_cast<int64_t>(finding.places.size());
@@ -29,7 +30,7 @@ std::string text_of(const data::DataFinding& finding) {
 
 std::string text_of(const CheckedSet& set) {
   const data::WalkReport& r = set.report;
-  std::string text = fmt::format("{}: {} items, {} tokens, {} targets", set.name, r.items, r.tokens, r.targets);
+  std::string text = base::counted("{}: {} items, {} tokens, {} targets", set.name, r.items, r.tokens, r.targets);
   if (r.largest_token >= 0) text += fmt::format(", largest token {}", r.largest_token);
   text += '\n';
   if (r.longest == r.shortest) return text + (r.longest > 0 ? fmt::format("  every item has length {}\n", r.longest) : "");
@@ -83,9 +84,9 @@ std::string to_text(const DataReport& report) {
   for (size_t i = 0; i < report.files.size() && i < kFiles; ++i) {
     const data::FileOfSet& file = report.files[i];
     text += fmt::format("{}: {}, {}", base::printable(file.path, 400), to_text(file.format), base::format_bytes(file.bytes));
-    text += file.items < 0 ? "\n" : fmt::format(", {} items\n", file.items);
+    text += file.items < 0 ? "\n" : base::counted(", {} items\n", file.items);
   }
-  if (report.files.size() > kFiles) text += fmt::format("and {} more files\n", report.files.size() - kFiles);
+  if (report.files.size() > kFiles) text += base::counted("and {} more files\n", report.files.size() - kFiles);
   show(report.findings);
   for (const CheckedSet& set : report.sets) {
     text += text_of(set);
@@ -94,11 +95,11 @@ std::string to_text(const DataReport& report) {
   for (const WorldSteps& steps : report.worlds) {
     text += fmt::format("{} rank{}: ", steps.world, steps.world == 1 ? "" : "s");
     if (steps.steps == 0) text += fmt::format("impossible: {}\n", steps.batch);
-    else if (steps.fewest_own == steps.most_own) text += fmt::format("{} steps per epoch; {}\n", steps.steps, steps.batch);
-    else text += fmt::format("{} steps per epoch, some ranks have rows in {}; {}\n", steps.steps, steps.fewest_own, steps.batch);
+    else if (steps.fewest_own == steps.most_own) text += base::counted("{} steps per epoch; {}\n", steps.steps, steps.batch);
+    else text += base::counted("{} steps per epoch, some ranks have rows in {}; {}\n", steps.steps, steps.fewest_own, steps.batch);
   }
-  text += report.clean() ? "the data can be trained on" : fmt::format("the data cannot be trained on: {} kind(s) of error", errors);
-  return text + (warnings > 0 ? fmt::format(", {} kind(s) of warning\n", warnings) : "\n");
+  text += report.clean() ? "the data can be trained on" : base::counted("the data cannot be trained on: {} kinds of error", errors);
+  return text + (warnings > 0 ? base::counted(", {} kinds of warning\n", warnings) : "\n");
 }
 
 base::Json to_json(const DataReport& report) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace phalanx::engine::train {
 namespace {
 
@@ -125,7 +127,7 @@ std::string summary(const RunTimes& times, const RunFacts& facts) {
     told += found->second;
   }
   if (const double rest = percent(times.all - told, times.all); rest >= 1) part(fmt::format("other {:.0f} %", rest));
-  std::string text = fmt::format("{} steps in {}: {}", times.steps, short_duration(times.all), fmt::join(parts, ", "));
+  std::string text = base::counted("{} steps in {}: {}", times.steps, short_duration(times.all), fmt::join(parts, ", "));
   text += '\n';
   if (sum.all() < kLongEnough) return text;
   return text + data_warning(times, facts) + waiting_warning(times, facts);
