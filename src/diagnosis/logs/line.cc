@@ -206,6 +206,38 @@ bool take_determined(Reader& in, LogLine& line) {
   return true;
 }
 
+// What other launchers and collectors put in front: "[task 5] ", "[node-3]: ", "[stderr] ", "[pod/trainer-0/pytorch] ",
+// "(RayTrainWorker pid=4021, ip=10.0.0.2) ". Only a rank is taken for one; anything else keeps writers apart.
+bool take_label(Reader& in, LogLine& line) {
+  constexpr size_t kMostLabel = 80;
+  std::string_view rest = in.rest();
+  if (rest.size() < 4 || (rest[0] != '[' && rest[0] != '(')) return false;
+  bool round = rest[0] == '(';
+  size_t end = rest.substr(0, kMostLabel).find(round ? ')' : ']');
+  if (end == rest.npos) return false;
+  std::string_view label = rest.substr(1, end - 1);
+  Reader tag(rest.substr(end + 1));
+  bool colon = tag.take(':');
+  if (!tag.take(' ') && !(colon && tag.done())) return false;
+  Reader inside(label);
+  bool stream = label == "stderr" || label == "stdout" || label == "err" || label == "out";
+  bool known = stream || label.starts_with("pod/") || (round && (label.find("pid=") != label.npos));
+  if (!known && !round) {
+    std::string_view name = inside.letters();
+    if (name.size() < 3 || name.size() > 16) return false;
+    if (inside.done() || std::string_view(" -=:/#").find(inside.rest()[0]) == std::string_view::npos) return false;
+    inside.take(inside.rest()[0]);
+    auto number = inside.number(6);
+    if (!number || !inside.done()) return false;
+    if ((name == "rank" || name == "Rank" || name == "global_rank") && line.rank < 0) line.rank = *number;
+    known = true;
+  }
+  if (!known) return false;
+  if (!stream && line.label.empty()) line.label = label;
+  in = tag;
+  return true;
+}
+
 bool take_time(Reader& in, LogLine& line) {
   Reader tag = in;
   bool bracket = tag.take('[');
@@ -298,6 +330,7 @@ std::string LogLine::source() const {
   if (rank >= 0) out = fmt::format("r{}", rank);
   else if (local_rank >= 0) out = fmt::format("l{}", local_rank);
   if (!host.empty()) out += fmt::format("@{}", host);
+  if (!label.empty()) out += fmt::format("#{}", label);
   return out;
 }
 
@@ -305,7 +338,8 @@ LogLine read_log_line(std::string_view line) {
   LogLine out;
   Reader in(line);
   for (int i = 0; i < kMostTags; ++i)
-    if (!take_bracket_tag(in, out) && !take_determined(in, out) && !take_time(in, out) && !take_syslog(in, out) && !take_word_tag(in, out))
+    if (!take_bracket_tag(in, out) && !take_determined(in, out) && !take_time(in, out) && !take_syslog(in, out) &&
+        !take_word_tag(in, out) && !take_label(in, out))
       break;
   out.text = in.rest();
   if (out.host.empty()) read_nccl_host(out.text, out);

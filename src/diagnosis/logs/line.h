@@ -2,7 +2,8 @@
 //
 // Known: torchrun "[default3]:", torch "[rank3]:", Open MPI "[1,3]<stderr>:", srun --label "3: ", pdsh and DeepSpeed "gpu01: ", Docker
 // Compose "worker-1  | ", Kubernetes "…Z stdout F ", syslog and journal "Nov 20 08:47:12 gpu01 kernel: ", dmesg "[12.345678] " and its -T,
-// ISO and Python timestamps with or without brackets, and of NCCL's own "gpu01:123:456 [0] " the host.
+// ISO and Python timestamps with or without brackets, Ray "(RayTrainWorker pid=4021) ", labels such as "[task 5] " and "[stderr] ",
+// and of NCCL's own "gpu01:123:456 [0] " the host.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@ struct LogLine {
   int rank = -1;          // -1: not told
   int local_rank = -1;
   std::string_view host;        // empty: not told
+  std::string_view label;       // of a launcher or collector that names neither: "task 5", "RayTrainWorker pid=4021"; empty: none
   std::optional<int64_t> time;  // milliseconds since the year began, as written: many loggers leave out the year, all the time zone
 
   // Lines of one writer have equal sources: "r3", "l3@gpu01", "".

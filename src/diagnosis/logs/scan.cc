@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "diagnosis/logs/line.h"
+#include "diagnosis/logs/rebuild.h"
 #include "diagnosis/logs/signature_matcher.h"
 #include "diagnosis/logs/traceback.h"
 #include "logs/escape.h"
@@ -91,6 +92,7 @@ struct LogScan::File {
   size_t number = 0;
   LogFacts& facts;
   Matcher& matcher;
+  LineRebuilder rebuilder;
   logs::NcclLog& nccl;
   std::string buffer;
   uint64_t line = 1;
@@ -107,9 +109,11 @@ struct LogScan::File {
 
   void take(std::string_view bytes);
   void process(std::string_view block);
+  void rebuild(std::string_view block);
   void walk(std::string_view block);
   void see_rank(std::string_view text);
   void look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids);
+  SignatureMatch match_line(std::string_view whole, std::string_view text, const std::vector<uint32_t>& ids);
   Chain& chain_of(const std::string& source);
   void remember(SignatureMatch match, const LogLine& line, const Traceback* traceback, std::string_view block, size_t begin);
   void forget(size_t event);
@@ -142,9 +146,14 @@ void LogScan::File::take(std::string_view bytes) {
 }
 
 void LogScan::File::process(std::string_view block) {
-  if (block.find('\x1b') == block.npos) return walk(block);
+  if (block.find('\x1b') == block.npos) return rebuild(block);
   std::string clean = without_escapes(block);
-  walk(clean);
+  rebuild(clean);
+}
+
+void LogScan::File::rebuild(std::string_view block) {
+  if (auto whole = rebuilder.rebuild(block)) walk(*whole);
+  else walk(block);
 }
 
 // Goes from one line worth looking at to the next: those with a hit, and all while a traceback is open.
@@ -211,7 +220,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   }
   if (has(kCause) || has(kHandling))
     if (auto chain = chains.find(source); chain != chains.end()) chain->second.goes_on = true;
-  SignatureMatch match = matcher.match(read.text, ids);
+  SignatureMatch match = match_line(text, read.text, ids);
   if (!ended) {
     if (match.signature) remember(std::move(match), read, nullptr, block, begin);
     return;
@@ -230,6 +239,17 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     return;
   }
   if (chain.known && chain.unknown) forget(*std::exchange(chain.unknown, {}));
+}
+
+// text: read without its tags; whole: with them, where what looked like one belongs to the message. What is captured from words that were
+// put back names no rank and no address.
+SignatureMatch LogScan::File::match_line(std::string_view whole, std::string_view text, const std::vector<uint32_t>& ids) {
+  SignatureMatch match = matcher.match(text, ids);
+  if (!match.signature && !ids.empty() && text.size() != whole.size()) match = matcher.match(whole, ids);
+  if (match.signature || ids.empty()) return match;
+  match = matcher.match_cut(text, ids);
+  std::erase_if(match.captures, [&](const auto& captured) { return text.find(captured.second) == text.npos; });
+  return match;
 }
 
 // The chain that an exception of `source` belongs to: the one that goes on, or a new one.
@@ -322,6 +342,7 @@ void LogScan::begin_file(LogFile file) {
                        .number = facts_.files.size(),
                        .facts = facts_,
                        .matcher = *matcher_,
+                       .rebuilder = LineRebuilder(*matcher_),
                        .nccl = *nccl_,
                        .buffer = {},
                        .open = {},

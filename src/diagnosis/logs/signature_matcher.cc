@@ -2,6 +2,8 @@
 
 #include <re2/re2.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace phalanx::diagnosis {
@@ -9,11 +11,26 @@ namespace {
 
 constexpr int64_t kPatternMemory = 1 << 20;
 
-std::vector<std::string_view> literals_of(std::span<const Signature> signatures, std::span<const std::string_view> extra) {
-  std::vector<std::string_view> literals;
-  for (const Signature& signature : signatures) literals.push_back(signature.literal);
-  literals.insert(literals.end(), extra.begin(), extra.end());
-  return literals;
+constexpr size_t kLostBytes = 12;      // of a line's beginning: within them a literal may be lost in part
+constexpr size_t kShortestTail = 6;    // what is left of it then
+constexpr size_t kOverlap = 10;        // bytes that a cut line and a row's example share
+constexpr size_t kMostInFront = 120;   // what is put back in front of them
+
+// The end of a row's literal that stands so near to the beginning of a line that the rest of it can be lost; empty: it does not.
+std::string_view tail_of(const Signature& row) {
+  size_t at = row.line.find(row.literal);
+  if (at >= kLostBytes || row.literal.size() < kLostBytes - at + kShortestTail) return {};
+  return row.literal.substr(kLostBytes - at);
+}
+
+bool alike(char a, char b) { return a == b || (a >= '0' && a <= '9' && b >= '0' && b <= '9'); }
+
+// Where in `example` the words stand that `line` begins with; npos: nowhere, or at its beginning.
+size_t overlap(std::string_view example, std::string_view line) {
+  if (line.size() < kOverlap) return example.npos;
+  for (size_t at = 1; at + kOverlap <= example.size() && at <= kMostInFront; ++at)
+    if (std::equal(line.begin(), line.begin() + kOverlap, example.begin() + at, alike)) return at;
+  return example.npos;
 }
 
 // Which of two roles a line is counted under.
@@ -30,8 +47,23 @@ int weight(Role role) {
 
 }  // namespace
 
+std::vector<uint32_t> SignatureMatcher::rows_with_tails(std::span<const Signature> signatures) {
+  std::vector<uint32_t> rows;
+  for (uint32_t i = 0; i < signatures.size(); ++i)
+    if (!tail_of(signatures[i]).empty()) rows.push_back(i);
+  return rows;
+}
+
+std::vector<std::string_view> SignatureMatcher::literals(std::span<const std::string_view> extra) const {
+  std::vector<std::string_view> literals;
+  for (const Signature& signature : signatures_) literals.push_back(signature.literal);
+  for (uint32_t row : tails_) literals.push_back(tail_of(signatures_[row]));
+  literals.insert(literals.end(), extra.begin(), extra.end());
+  return literals;
+}
+
 SignatureMatcher::SignatureMatcher(std::span<const Signature> signatures, std::span<const std::string_view> extra)
-    : signatures_(signatures), search_(literals_of(signatures_, extra)), patterns_(signatures_.size()) {}
+    : signatures_(signatures), tails_(rows_with_tails(signatures)), search_(literals(extra)), patterns_(signatures_.size()) {}
 
 SignatureMatcher::~SignatureMatcher() = default;
 
@@ -52,17 +84,10 @@ bool SignatureMatcher::matches(uint32_t id, std::string_view line) {
   return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), pattern(id));
 }
 
-SignatureMatch SignatureMatcher::match(std::string_view line, std::span<const uint32_t> ids) {
-  int best = -1;
-  for (uint32_t id : ids) {
-    if (id >= signatures_.size()) continue;
-    if (best >= 0 && weight(signatures_[id].role) <= weight(signatures_[best].role)) continue;
-    if (matches(id, line)) best = static_cast<int>(id);
-  }
+SignatureMatch SignatureMatcher::captured(uint32_t id, std::string_view line) {
   SignatureMatch out;
-  if (best < 0) return out;
-  out.signature = &signatures_[best];
-  const re2::RE2& found = pattern(static_cast<uint32_t>(best));
+  out.signature = &signatures_[id];
+  const re2::RE2& found = pattern(id);
   if (found.NumberOfCapturingGroups() == 0) return out;
   std::vector<re2::StringPiece> groups(static_cast<size_t>(found.NumberOfCapturingGroups()) + 1);
   found.Match(re2::StringPiece(line.data(), line.size()), 0, line.size(), re2::RE2::UNANCHORED, groups.data(),
@@ -70,6 +95,34 @@ SignatureMatch SignatureMatcher::match(std::string_view line, std::span<const ui
   for (const auto& [name, index] : found.NamedCapturingGroups())
     if (const re2::StringPiece& group = groups[static_cast<size_t>(index)]; group.data()) out.captures[name] = std::string(group);
   return out;
+}
+
+SignatureMatch SignatureMatcher::match(std::string_view line, std::span<const uint32_t> ids) {
+  int best = -1;
+  for (uint32_t id : ids) {
+    if (id >= signatures_.size()) continue;
+    if (best >= 0 && weight(signatures_[id].role) <= weight(signatures_[best].role)) continue;
+    if (matches(id, line)) best = static_cast<int>(id);
+  }
+  return best < 0 ? SignatureMatch{} : captured(static_cast<uint32_t>(best), line);
+}
+
+SignatureMatch SignatureMatcher::match_cut(std::string_view line, std::span<const uint32_t> ids) {
+  int best = -1;
+  std::string whole;
+  for (uint32_t id : ids) {
+    if (id >= first_extra()) break;
+    uint32_t row = id < signatures_.size() ? id : tails_[id - signatures_.size()];
+    if (best >= 0 && weight(signatures_[row].role) <= weight(signatures_[best].role)) continue;
+    std::string_view example = signatures_[row].line;
+    size_t at = overlap(example, line);
+    if (at == example.npos) continue;
+    std::string candidate = std::string(example.substr(0, at)) + std::string(line);
+    if (!matches(row, candidate)) continue;
+    best = static_cast<int>(row);
+    whole = std::move(candidate);
+  }
+  return best < 0 ? SignatureMatch{} : captured(static_cast<uint32_t>(best), whole);
 }
 
 }  // namespace phalanx::diagnosis
