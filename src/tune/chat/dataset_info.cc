@@ -24,7 +24,7 @@ struct Refused {
   const char* key;
   const char* reason;
 };
-constexpr std::array kRefused{Refused{"hf_hub_url", "it lies on a hub"},
+constexpr std::array kRefusedKeys{Refused{"hf_hub_url", "it lies on a hub"},
                               Refused{"ms_hub_url", "it lies on a hub"},
                               Refused{"om_hub_url", "it lies on a hub"},
                               Refused{"script_url", "it is made by a Python script"},
@@ -102,7 +102,7 @@ base::Result<DatasetInfo> find_dataset(std::string_view json, const std::string&
     return error;
   }
   if (!found->is_object()) return bad(name, "its entry is not a mapping");
-  for (const Refused& refused : kRefused)
+  for (const Refused& refused : kRefusedKeys)
     if (found->contains(refused.key) && !(*found)[refused.key].is_null())
       return bad(name, refused.reason).with_hint("download it, and give its entry the file_name instead");
   DatasetInfo out;

@@ -1,0 +1,195 @@
+#include "tune/recipe/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "base/unicode.h"
+#include "base/yaml.h"
+#include "tune/recipe/key_table.h"
+
+namespace phalanx::tune {
+namespace {
+
+using base::Json;
+
+struct Written {
+  Json value;
+  int line = 0;
+};
+using Values = std::map<std::string, Written>;
+using Problems = std::vector<std::string>;
+
+std::string shown(const Json& value) { return value.is_string() ? value.get<std::string>() : base::to_text(value); }
+
+const RecipeKey* find_key(std::string_view key) {
+  for (const RecipeKey& one : recipe_keys())
+    if (one.key == key) return &one;
+  return nullptr;
+}
+
+bool asks_for_nothing(const Json& value, std::string_view harmless) {
+  if (value.is_null() || (value.is_boolean() && !value.get<bool>())) return true;
+  if (value.is_string() && value.get<std::string>().empty()) return true;
+  if (harmless.empty()) return false;
+  if (value.is_number()) return std::to_string(value.get<double>()).starts_with(harmless) && value.get<double>() == 0;
+  return shown(value) == harmless;
+}
+
+// Stores a value in the field that it belongs to; an answer is what is wrong with it.
+class Setter {
+ public:
+  Setter(const RecipeKey& key, const Json& value, Recipe* recipe) : key_(key), value_(value), recipe_(recipe) {}
+  std::string problem() const { return problem_; }
+
+  void operator()(std::monostate) {}
+  void operator()(bool Recipe::* field) {
+    if (!value_.is_boolean()) return expect("true or false");
+    recipe_->*field = value_.get<bool>();
+  }
+  void operator()(double Recipe::* field) {
+    if (auto number = in_range()) recipe_->*field = *number;
+  }
+  void operator()(int64_t Recipe::* field) {
+    if (auto number = whole()) recipe_->*field = *number;
+  }
+  void operator()(std::optional<int64_t> Recipe::* field) {
+    if (auto number = whole()) recipe_->*field = *number;
+  }
+  void operator()(std::string Recipe::* field) {
+    if (value_.is_structured()) return expect("a text");
+    std::string text = shown(value_);
+    if (value_.is_boolean() && !value_.get<bool>() && has_choice("no")) text = "no";  // save_strategy: no is false in YAML
+    if (!key_.choices.empty() && !has_choice(text)) return expect(fmt::format("one of {}", base::replace_all(key_.choices, " ", ", ")));
+    recipe_->*field = std::move(text);
+  }
+  // A list, or names separated by commas.
+  void operator()(std::vector<std::string> Recipe::* field) {
+    std::vector<std::string> out;
+    if (value_.is_object()) return expect("a list of names");
+    if (value_.is_array()) {
+      for (const Json& one : value_) out.push_back(shown(one));
+    } else {
+      const std::string text = shown(value_);
+      for (std::string_view name : base::split(text, ',')) out.emplace_back(base::trim(name));
+    }
+    if (std::find(out.begin(), out.end(), "") != out.end()) return expect("a list of names");
+    recipe_->*field = std::move(out);
+  }
+
+ private:
+  void expect(std::string what) { problem_ = fmt::format("{} is not {}", base::quote(shown(value_)), what); }
+  bool has_choice(std::string_view text) const {
+    const auto choices = base::split_words(key_.choices);
+    return std::find(choices.begin(), choices.end(), text) != choices.end();
+  }
+  std::optional<double> in_range() {
+    const bool bounded = key_.least != 0 || key_.most != 0;
+    const double number = value_.is_number() ? value_.get<double>() : std::nan("");
+    if (std::isfinite(number) && (!bounded || (number >= key_.least && number <= key_.most))) return number;
+    if (bounded) expect(fmt::format("a number from {} to {}", key_.least, key_.most));
+    else expect("a number");
+    return std::nullopt;
+  }
+  std::optional<int64_t> whole() {
+    const auto number = in_range();
+    if (number && *number != std::floor(*number)) expect("a whole number");
+    if (!number || !problem_.empty()) return std::nullopt;
+    return static_cast<int64_t>(*number);
+  }
+
+  const RecipeKey& key_;
+  const Json& value_;
+  Recipe* recipe_;
+  std::string problem_;
+};
+
+std::string unknown_key(const std::string& key) {
+  std::vector<std::string> names;
+  for (const RecipeKey& one : recipe_keys()) names.emplace_back(one.key);
+  const auto near = base::closest(key, names);
+  return near ? fmt::format("unknown key {}; the nearest is {}", base::quote(key), *near) : fmt::format("unknown key {}", base::quote(key));
+}
+
+base::Status add_overrides(const std::vector<std::string>& overrides, Values* values) {
+  for (const std::string& argument : overrides) {
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return base::fail(base::ErrorKind::kUsage, fmt::format("{} is not key=value", base::quote(argument)));
+    auto value = base::parse_yaml(std::string_view(argument).substr(equals + 1));
+    if (!value.ok()) return base::fail(base::ErrorKind::kUsage, fmt::format("the value of {} is not valid YAML", base::quote(argument)));
+    (*values)[argument.substr(0, equals)] = {std::move(value->value), 0};
+  }
+  return base::ok();
+}
+
+void check_together(const Recipe& recipe, Problems* problems) {
+  auto wrong = [&](bool is, const char* what) {
+    if (is) problems->emplace_back(what);
+  };
+  wrong(recipe.model_name_or_path.empty(), "model_name_or_path is missing");
+  wrong(recipe.dataset.empty(), "dataset is missing");
+  wrong(recipe.output_dir.empty(), "output_dir is missing");
+  wrong(recipe.stage == "sft" && recipe.chat_template.empty(), "template is missing; stage sft needs one");
+  wrong(recipe.mask_history && recipe.train_on_prompt, "mask_history and train_on_prompt exclude each other");
+  wrong(recipe.stage != "sft" && (recipe.mask_history || recipe.train_on_prompt), "mask_history and train_on_prompt are for stage sft");
+  wrong(recipe.finetuning_type != "lora" && !recipe.adapter_name_or_path.empty(), "adapter_name_or_path needs finetuning_type lora");
+}
+
+void take(const std::string& name, const Written& written, ReadRecipe* out, Problems* problems) {
+  auto add = [&](std::string what) {
+    problems->push_back(written.line > 0 ? fmt::format("line {}: {}", written.line, what) : std::move(what));
+  };
+  const RecipeKey* key = find_key(name);
+  if (!key) return add(unknown_key(name));
+  const bool harmless = key->handling == Handling::kRefused && asks_for_nothing(written.value, key->harmless);
+  if (key->handling == Handling::kRefused && !harmless) return add(fmt::format("{}: {}: {}", name, shown(written.value), key->note));
+  out->given.push_back({name, shown(written.value), written.line, harmless ? Handling::kMeaningless : key->handling,
+                        harmless ? std::string_view("it asks for nothing") : key->note});
+  if (key->handling != Handling::kHonoured || written.value.is_null()) return;
+  Setter setter(*key, written.value, &out->recipe);
+  std::visit(setter, key->field);
+  if (!setter.problem().empty()) add(fmt::format("{}: {}", name, setter.problem()));
+}
+
+}  // namespace
+
+bool is_recipe(std::string_view yaml) {
+  auto tree = base::parse_yaml(yaml);
+  return tree.ok() && tree->value.is_object() && tree->value.contains("model_name_or_path");
+}
+
+base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<std::string>& overrides) {
+  TRY_ASSIGN(const base::Yaml tree, base::parse_yaml(yaml));
+  if (!tree.value.is_object()) return base::fail(base::ErrorKind::kConfig, "the recipe is not a mapping of keys");
+  Values values;
+  for (const auto& [key, value] : tree.value.items()) {
+    auto line = tree.lines.find(key);
+    values[key] = {value, line == tree.lines.end() ? 0 : line->second};
+  }
+  TRY(add_overrides(overrides, &values));
+  ReadRecipe out;
+  Problems problems;
+  for (const std::string& key : tree.twice) problems.push_back(fmt::format("{} is given twice", key));
+  for (const auto& [key, written] : values) take(key, written, &out, &problems);
+  if (problems.empty()) check_together(out.recipe, &problems);
+  if (problems.empty()) return out;
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{} problem{} in the recipe", problems.size(), problems.size() == 1 ? "" : "s"))
+      .because(base::join(problems, "\n"));
+}
+
+std::string explain(const ReadRecipe& read) {
+  std::string out;
+  for (Handling handling : {Handling::kHonoured, Handling::kMeaningless})
+    for (const GivenKey& one : read.given)
+      if (one.handling == handling)
+        out += fmt::format("{}{}: {}  # {}\n", handling == Handling::kMeaningless ? "not used: " : "", one.key, one.value, one.note);
+  return out;
+}
+
+}  // namespace phalanx::tune

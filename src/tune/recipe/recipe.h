@@ -1,0 +1,94 @@
+// A LLaMA-Factory YAML: flat keys, overridden by key=value arguments. Each key is honoured, has no meaning here (said once), or is refused
+// with the reason; an unknown key is refused with the nearest name. The table is key_table.cc.
+// Source: hiyouga/LLaMA-Factory v0.9.3, src/llamafactory/hparams/, and transformers' TrainingArguments for the keys of training.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace phalanx::tune {
+
+// The honoured keys under their own names, with their defaults.
+struct Recipe {
+  std::string model_name_or_path;
+  std::vector<std::string> adapter_name_or_path;
+
+  std::string stage = "sft";  // sft, pt
+  bool do_train = false;
+  std::string finetuning_type = "lora";  // lora, freeze, full
+  int64_t lora_rank = 8;
+  std::optional<int64_t> lora_alpha;  // none: twice the rank
+  double lora_dropout = 0;
+  std::vector<std::string> lora_target = {"all"};
+  bool use_rslora = false;
+  int64_t freeze_trainable_layers = 2;  // negative: the first ones
+  std::vector<std::string> freeze_trainable_modules = {"all"};
+
+  std::vector<std::string> dataset;
+  std::string dataset_dir = "data";
+  std::string chat_template;  // the key `template`
+  int64_t cutoff_len = 2048;  // tokens
+  bool train_on_prompt = false;
+  bool mask_history = false;
+  std::optional<int64_t> max_samples;  // of each data set, the first ones
+  std::string default_system;          // empty: the template's
+  bool enable_thinking = true;
+
+  int64_t per_device_train_batch_size = 8;  // sequences
+  int64_t gradient_accumulation_steps = 1;
+  double learning_rate = 5e-5;
+  double weight_decay = 0;
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
+  double max_grad_norm = 1;  // 0: no clipping
+  double num_train_epochs = 3;
+  int64_t max_steps = -1;  // positive: instead of epochs
+  std::string lr_scheduler_type = "linear";
+  double warmup_ratio = 0;
+  int64_t warmup_steps = 0;  // positive: instead of the ratio
+  int64_t seed = 42;
+  std::optional<int64_t> data_seed;
+
+  std::string output_dir;
+  bool overwrite_output_dir = false;
+  double logging_steps = 500;  // below 1: a share of all steps
+  double save_steps = 500;
+  std::string save_strategy = "steps";  // no, steps, epoch
+  std::optional<int64_t> save_total_limit;
+  bool plot_loss = false;
+  bool bf16 = false;
+  bool pure_bf16 = false;
+};
+
+enum class Handling { kHonoured, kMeaningless, kRefused };
+
+// What became of a key that was given.
+struct GivenKey {
+  std::string key;
+  std::string value;  // as JSON, but texts without quotes
+  int line = 0;       // 0: an argument
+  Handling handling = Handling::kHonoured;
+  std::string_view note;  // what it sets, or why it has no meaning here
+};
+
+struct ReadRecipe {
+  Recipe recipe;
+  std::vector<GivenKey> given;  // in the order of the keys' names
+};
+
+// Whether a YAML is of this dialect: it has model_name_or_path at the top.
+bool is_recipe(std::string_view yaml);
+
+// `overrides`: key=value, the value in YAML; later ones win. Error kConfig lists every problem, one per line.
+base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<std::string>& overrides);
+
+// What `--explain` prints: every given key with what it sets, then those without a meaning here.
+std::string explain(const ReadRecipe& read);
+
+}  // namespace phalanx::tune

@@ -1,0 +1,20 @@
+// Any bytes as a LLaMA-Factory YAML: a recipe within its limits, or an error that lists what is wrong.
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "tune/recipe/recipe.h"
+
+using namespace phalanx;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  auto read = tune::read_recipe(bytes, {"stage=sft"});
+  if (!read.ok()) {
+    PHALANX_CHECK(!read.error().message.empty());
+    return 0;
+  }
+  PHALANX_CHECK(read->recipe.lora_rank >= 1 && read->recipe.cutoff_len >= 1 && !read->recipe.dataset.empty());
+  PHALANX_CHECK(!tune::explain(*read).empty());
+  return 0;
+}

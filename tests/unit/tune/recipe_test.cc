@@ -1,0 +1,124 @@
+#include "tune/recipe/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "golden.h"
+#include "tune/recipe/key_table.h"
+
+namespace phalanx::tune {
+namespace {
+
+// LLaMA-Factory's own example of LoRA for Llama 3, with save_only_model and resume_from_checkpoint as it has them.
+constexpr const char* kExample = R"(### model
+model_name_or_path: models/llama3
+trust_remote_code: true
+
+### method
+stage: sft
+do_train: true
+finetuning_type: lora
+lora_rank: 8
+lora_target: all
+
+### dataset
+dataset: identity,alpaca_en_demo
+template: llama3
+cutoff_len: 2048
+max_samples: 1000
+overwrite_cache: true
+preprocessing_num_workers: 16
+dataloader_num_workers: 4
+
+### output
+output_dir: saves/llama3-8b/lora/sft
+logging_steps: 10
+save_steps: 500
+plot_loss: true
+overwrite_output_dir: true
+save_only_model: false
+report_to: none  # choices: [none, wandb, tensorboard, swanlab, mlflow]
+
+### train
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+learning_rate: 1.0e-4
+num_train_epochs: 3.0
+lr_scheduler_type: cosine
+warmup_ratio: 0.1
+bf16: true
+ddp_timeout: 180000000
+resume_from_checkpoint: null
+)";
+
+std::string problems(std::string yaml, const std::vector<std::string>& overrides = {}) {
+  auto read = read_recipe(yaml, overrides);
+  return read.ok() ? "none" : read.error().cause.empty() ? read.error().message : read.error().cause;
+}
+
+TEST(Recipe, TheExampleIsReadAsTyped) {
+  EXPECT_TRUE(is_recipe(kExample));
+  EXPECT_FALSE(is_recipe("train:\n  steps: 10\n"));
+  auto read = read_recipe(kExample, {"lora_rank=16", "learning_rate=2e-4", "lora_rank=32"});
+  ASSERT_TRUE(read.ok()) << read.error().cause;
+  const Recipe& recipe = read->recipe;
+  EXPECT_EQ(recipe.lora_rank, 32);
+  EXPECT_EQ(recipe.lora_alpha, std::nullopt);
+  EXPECT_DOUBLE_EQ(recipe.learning_rate, 2e-4);
+  EXPECT_EQ(recipe.dataset, (std::vector<std::string>{"identity", "alpaca_en_demo"}));
+  EXPECT_EQ(recipe.lr_scheduler_type, "cosine");
+  EXPECT_EQ(recipe.chat_template, "llama3");
+  EXPECT_EQ(recipe.max_samples, 1000);
+  EXPECT_TRUE(recipe.bf16);
+  const std::string text = explain(*read);
+  EXPECT_NE(text.find("cutoff_len: 2048  # tokens of a sequence\n"), std::string::npos);
+  EXPECT_NE(text.find("not used: overwrite_cache: true  # there is no cache of tokens\n"), std::string::npos);
+  EXPECT_NE(text.find("not used: report_to: none  # it asks for nothing\n"), std::string::npos);
+}
+
+TEST(Recipe, EveryProblemIsListedAtOnce) {
+  EXPECT_EQ(problems("model_name_or_path: m\nlora_rnk: 8\nuse_dora: true\ncutoff_len: many\nlora_rank: 1.5\nstage: dpo\n"),
+            "line 4: cutoff_len: \"many\" is not a number from 1 to 16777216\n"
+            "line 5: lora_rank: \"1.5\" is not a whole number\n"
+            "line 2: unknown key \"lora_rnk\"; the nearest is lora_rank\n"
+            "line 6: stage: \"dpo\" is not one of sft, pt\n"
+            "line 3: use_dora: true: this method is not supported");
+  EXPECT_EQ(problems("model_name_or_path: m\n"), "dataset is missing\noutput_dir is missing\ntemplate is missing; stage sft needs one");
+  EXPECT_EQ(problems(kExample, {"mask_history=true", "train_on_prompt=true"}), "mask_history and train_on_prompt exclude each other");
+  EXPECT_EQ(problems(kExample, {"deepspeed=ds_z3_config.json"}), "deepspeed: ds_z3_config.json: it is not supported");
+  EXPECT_EQ(problems(kExample, {"learning_rate"}), "\"learning_rate\" is not key=value");
+  EXPECT_EQ(problems(kExample, {"max_samples=0"}), "max_samples: \"0\" is not a number from 1 to 1000000000000000");
+  EXPECT_EQ(problems("[1]"), "the recipe is not a mapping of keys");
+}
+
+TEST(Recipe, WhatAsksForNothingIsAccepted) {
+  EXPECT_EQ(problems(kExample, {"packing=false", "val_size=0.0", "quantization_bit=null", "optim=adamw_torch", "eval_strategy=no",
+                                "save_strategy=no", "neftune_noise_alpha=null"}),
+            "none");
+  EXPECT_EQ(problems(kExample, {"val_size=0.1"}), "val_size: 0.1: it is not supported");
+}
+
+TEST(Recipe, KeysAreUnique) {
+  std::set<std::string_view> seen;
+  for (const RecipeKey& one : recipe_keys()) {
+    EXPECT_TRUE(seen.insert(one.key).second) << one.key;
+    EXPECT_EQ(one.handling == Handling::kHonoured, one.field.index() != 0) << one.key;
+  }
+}
+
+TEST(Recipe, GoldenSettingsAreRead) {
+  PHALANX_NEEDS_GOLDEN;
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_folder() + "/training")) {
+    const std::string path = entry.path().string() + "/settings.yaml";
+    if (!std::filesystem::exists(path)) continue;
+    EXPECT_EQ(problems(read_text(path), {"template=qwen"}), "none") << path;
+    ++count;
+  }
+  EXPECT_EQ(count, 8);
+}
+
+}  // namespace
+}  // namespace phalanx::tune
