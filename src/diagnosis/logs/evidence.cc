@@ -33,6 +33,16 @@ void offer(LogVerdict& verdict, LogCause cause) {
   }
 }
 
+// Whether work was counted after all that NCCL says of it: then it ended nothing.
+bool worked_after(const LogVerdict& verdict, const NcclFinding& finding) {
+  auto before_work = [&](const auto& told) {
+    size_t file = told.first >> 40;
+    return file < verdict.last_work.size() && (told.first & kLineMask) < verdict.last_work[file];
+  };
+  bool anywhere = std::any_of(verdict.last_work.begin(), verdict.last_work.end(), [](uint64_t line) { return line > 0; });
+  return anywhere && std::all_of(finding.lines.begin(), finding.lines.end(), before_work);
+}
+
 doctor::Words finding_line(const NcclFinding& f) {
   const base::Bilingual title = codes::get(f.code).title;
   const doctor::Words shown{std::string(title.english), std::string(title.chinese)};
@@ -63,7 +73,7 @@ void add_nccl(LogVerdict& verdict, const logs::NcclTopology& nccl) {
   NcclSection section = nccl_section(nccl, place);
   if (section.lines.empty()) return;
   for (const NcclFinding& f : judge_nccl(nccl)) {
-    if (f.severity != doctor::Severity::kError) {
+    if (f.severity != doctor::Severity::kError || worked_after(verdict, f)) {
       section.lines.push_back(finding_line(f));
       continue;
     }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "diagnosis/hang/watchdog.h"
+#include "diagnosis/logs/survived.h"
 #include "diagnosis/logs/verdict.h"
 
 namespace phalanx::diagnosis {
@@ -43,10 +44,11 @@ bool before(const LogEvent& a, const LogEvent& b) {
 
 using Events = std::vector<const LogEvent*>;
 
-Events of_role(const LogFacts& facts, Role role) {
+// Without what was survived.
+Events of_role(const LogFacts& facts, const Survival& survival, Role role) {
   Events out;
   for (const LogEvent& event : facts.events)
-    if (event.signature->role == role) out.push_back(&event);
+    if (event.signature->role == role && !survival.survived(event)) out.push_back(&event);
   return out;
 }
 
@@ -158,18 +160,18 @@ LogCause cause_of(const LogFacts& facts, const WatchdogVerdict& verdict) {
 bool is_timeout(const LogEvent& event) { return event.captures.count("seq") || event.captures.count("enqueued"); }
 
 // The causes in order: roots, then symptoms; one per code.
-std::vector<LogCause> rank_causes(const LogFacts& facts, const std::vector<int>& missing) {
+std::vector<LogCause> rank_causes(const LogFacts& facts, const Survival& survival, const std::vector<int>& missing) {
   std::vector<LogCause> out;
   auto add = [&](LogCause cause) {
     if (std::none_of(out.begin(), out.end(), [&](const LogCause& c) { return c.code == cause.code; })) out.push_back(std::move(cause));
   };
-  Events roots = of_role(facts, Role::kRoot), late;
+  Events roots = of_role(facts, survival, Role::kRoot), late;
   std::stable_sort(roots.begin(), roots.end(), [](const LogEvent* a, const LogEvent* b) { return before(*a, *b); });
   for (const LogEvent* event : roots) {
     if (went_on(facts, *event, roots)) late.push_back(event);
     else add(full_cause(facts, *better_named(event, roots)));
   }
-  Events symptoms = of_role(facts, Role::kSymptom);
+  Events symptoms = of_role(facts, survival, Role::kSymptom);
   std::stable_sort(symptoms.begin(), symptoms.end(), [](const LogEvent* a, const LogEvent* b) { return before(*a, *b); });
   // DDP's "inconsistent 0 params" is what a rank sees of a collective that timed out.
   if (std::any_of(symptoms.begin(), symptoms.end(), [](const LogEvent* event) { return is_timeout(*event); }))
@@ -189,17 +191,21 @@ std::vector<LogCause> rank_causes(const LogFacts& facts, const std::vector<int>&
   return out;
 }
 
-std::vector<LogCascade> fold_cascades(const LogFacts& facts) {
+// What followed from a failure: neither survived, nor said while the programs ended after the training.
+std::vector<LogCascade> fold_cascades(const LogFacts& facts, const Survival& survival) {
   std::map<std::string, LogCascade> folded;
+  std::set<std::string_view> told;
+  for (const LogEvent& event : facts.events)
+    if (!survival.survived(event) && !survival.after_the_end(event)) told.insert(event.signature->code);
   for (const LogCount& count : facts.counts) {
-    if (count.signature->role != Role::kCascade) continue;
+    if (count.signature->role != Role::kCascade || !told.count(count.signature->code)) continue;
     LogCascade& cascade = folded[std::string(count.signature->code)];
     cascade.code = count.signature->code;
     cascade.count += count.count;
     cascade.ranks.insert(cascade.ranks.end(), count.ranks.begin(), count.ranks.end());
   }
   for (const LogEvent& event : facts.events)
-    if (event.signature->role == Role::kCascade)
+    if (event.signature->role == Role::kCascade && told.count(event.signature->code))
       if (LogCascade& cascade = folded[std::string(event.signature->code)]; cascade.first.line == 0) cascade.first = evidence_of(event);
   std::vector<LogCascade> out;
   for (auto& [code, cascade] : folded) {
@@ -244,6 +250,23 @@ LogCause root_elsewhere(const LogVerdict& verdict, const LogFacts& facts) {
   return cause;
 }
 
+// What was survived, one line per code: no part of the verdict.
+std::optional<LogSection> survived_section(const LogFacts& facts, const Survival& survival) {
+  constexpr size_t kMostNotes = 8;
+  LogSection section;
+  std::set<std::string_view> told;
+  for (const LogEvent& event : facts.events) {
+    if (event.signature->role == Role::kCascade || !survival.survived(event) || !told.insert(event.signature->code).second) continue;
+    std::string_view path = facts.files[event.file].name;
+    std::string_view name = path.substr(path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1);
+    section.lines.push_back(tr("{}: {}:{}: {}", event.signature->code, name, event.line, event.text.substr(0, 160)));
+    if (section.lines.size() == kMostNotes) break;
+  }
+  if (section.lines.empty()) return std::nullopt;
+  section.title = tr("Survived: the work went on afterwards");
+  return section;
+}
+
 }  // namespace
 
 LogVerdict judge_logs(LogFacts facts) {
@@ -252,8 +275,11 @@ LogVerdict judge_logs(LogFacts facts) {
   verdict.ranks.assign(facts.ranks.begin(), facts.ranks.end());
   verdict.world = facts.world;
   verdict.missing = missing_ranks(facts);
-  verdict.cascades = fold_cascades(facts);
-  std::vector<LogCause> causes = rank_causes(facts, verdict.missing);
+  Survival survival(facts);
+  for (size_t file = 0; file < facts.files.size(); ++file) verdict.last_work.push_back(survival.last_work(file));
+  verdict.cascades = fold_cascades(facts, survival);
+  if (auto section = survived_section(facts, survival)) verdict.sections.push_back(std::move(*section));
+  std::vector<LogCause> causes = rank_causes(facts, survival, verdict.missing);
   if (!causes.empty()) {
     verdict.cause = std::move(causes.front());
     causes.erase(causes.begin());

@@ -15,8 +15,8 @@ namespace {
 constexpr size_t kNarrowest = 60, kWidest = 250;  // columns of terminals and mail that break lines
 constexpr size_t kMostParts = 16;
 constexpr size_t kLongestWord = 120;  // that moves to the next line
-constexpr size_t kAlike = 6;           // bytes by which the beginnings of two lines are compared
-constexpr int kTracebackLines = 300;   // JSON lines converted after the head of one
+constexpr size_t kAlike = 6;          // bytes by which the beginnings of two lines are compared
+constexpr int kTracebackLines = 300;  // JSON lines converted after the head of one
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 

@@ -100,7 +100,12 @@ struct LogScan::File {
   bool skipping = false;  // the rest of a line that was too long
   std::map<std::string, Traceback> open;
   std::map<std::string, Chain> chains;
-  std::map<std::string, uint64_t> kept;
+  struct Kept {
+    uint64_t count = 0;
+    size_t last = 0;  // event
+  };
+  std::map<std::string, Kept> kept;
+  std::string tail;  // the last bytes of what was walked
   std::optional<int64_t> time;
   int summary_rank = -1;
   std::string summary_host;
@@ -152,8 +157,12 @@ void LogScan::File::process(std::string_view block) {
 }
 
 void LogScan::File::rebuild(std::string_view block) {
-  if (auto whole = rebuilder.rebuild(block)) walk(*whole);
-  else walk(block);
+  std::optional<std::string> whole = rebuilder.rebuild(block);
+  if (whole) block = *whole;
+  walk(block);
+  if (block.size() >= kProgressTail) tail.assign(block.substr(block.size() - kProgressTail));
+  else tail += block;
+  if (tail.size() > 2 * kProgressTail) tail.erase(0, tail.size() - kProgressTail);
 }
 
 // Goes from one line worth looking at to the next: those with a hit, and all while a traceback is open.
@@ -183,10 +192,10 @@ void LogScan::File::walk(std::string_view block) {
 
 // A line that has nothing but torch's tag: only its rank is of interest.
 void LogScan::File::see_rank(std::string_view text) {
-  std::string_view tail = text.substr(text.find(kExtra[kRankTag]) + kExtra[kRankTag].size());
-  size_t end = tail.find_first_not_of("0123456789");
-  if (end == 0 || end > 6 || end == tail.npos || !tail.substr(end).starts_with("]:")) return;
-  if (auto rank = to_rank(tail.substr(0, end))) facts.ranks.insert(*rank);
+  std::string_view rest = text.substr(text.find(kExtra[kRankTag]) + kExtra[kRankTag].size());
+  size_t end = rest.find_first_not_of("0123456789");
+  if (end == 0 || end > 6 || end == rest.npos || !rest.substr(end).starts_with("]:")) return;
+  if (auto rank = to_rank(rest.substr(0, end))) facts.ranks.insert(*rank);
 }
 
 void LogScan::File::look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids) {
@@ -264,7 +273,7 @@ void LogScan::File::forget(size_t event) {
   LogEvent& gone = facts.events[event];
   for (LogCount& c : facts.counts)
     if (c.signature == gone.signature && c.count > 0) --c.count;
-  --kept[key_of(gone)];
+  --kept[key_of(gone)].count;
   gone.signature = nullptr;
 }
 
@@ -317,10 +326,12 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   count(match.signature, event.rank);
   if (match.signature->role == Role::kContext || match.signature->role == Role::kBenign || facts.events.size() >= kMostEvents) return;
   event.source = read.source();
-  if (++kept[key_of(event)] > kKeptEach) return;
+  Kept& same = kept[key_of(event)];
+  bool late = ++same.count > kKeptEach;
+  if (late && line < facts.events[same.last].line + kLate) return;
   event.file = number;
   event.line = line;
-  event.place = facts.events.size();
+  event.place = nccl_line(number, line);
   event.text = std::string(base::trim(read.text.substr(0, kEventBytes)));
   event.time = read.time ? read.time : time_before(block, begin);
   event.captures = std::move(match.captures);
@@ -328,6 +339,11 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
     event.traceback_line = traceback->first_line();
     event.where = traceback->where();
   }
+  if (late) {
+    facts.events[same.last] = std::move(event);
+    return;
+  }
+  same.last = facts.events.size();
   facts.events.push_back(std::move(event));
 }
 
@@ -348,6 +364,7 @@ void LogScan::begin_file(LogFile file) {
                        .open = {},
                        .chains = {},
                        .kept = {},
+                       .tail = {},
                        .time = {},
                        .summary_host = {},
                        .hits = {}});
@@ -358,12 +375,16 @@ void LogScan::feed(std::string_view bytes) { file_->take(bytes); }
 void LogScan::end_file() {
   file_->process(std::string(std::exchange(file_->buffer, {})));
   file_->info.lines = file_->line - 1 + (file_->unended ? 1 : 0);
+  auto lines_in_tail = static_cast<uint64_t>(std::count(file_->tail.begin(), file_->tail.end(), '\n'));
+  for (ProgressMark& mark : marks_in(file_->tail, file_->number, file_->line - std::min(file_->line - 1, lines_in_tail)))
+    facts_.marks.push_back(std::move(mark));
   facts_.files.push_back(std::move(file_->info));
   file_.reset();
 }
 
 LogFacts LogScan::finish() {
   std::erase_if(facts_.events, [](const LogEvent& event) { return !event.signature; });
+  std::stable_sort(facts_.events.begin(), facts_.events.end(), [](const LogEvent& a, const LogEvent& b) { return a.place < b.place; });
   std::erase_if(facts_.counts, [](const LogCount& count) { return count.count == 0; });
   facts_.nccl = nccl_->finish();
   nccl_ = std::make_unique<logs::NcclLog>();

@@ -1,8 +1,8 @@
 // Logs of any size, read once from front to end: what they say is kept as events, one per line that a signature knows. Pure but for time.
 //
 // How it is fast: blocks are searched for the signatures' literals (diagnosis/logs/literal_search.h); only a line with a hit is looked at,
-// its tags are taken off, and only the patterns whose literal was hit are tried. Memory does not grow with the log: a signature's events of
-// one source beyond kKeptEach are only counted.
+// its tags are taken off, and only the patterns whose literal was hit are tried. Memory does not grow with the log: of a signature's events
+// of one source kKeptEach are kept, the others counted. Whether work went on is looked for at the end of each file (progress.h).
 //
 // Lines end with "\n", "\r\n" or "\r" (a progress bar's states are lines of their own, with the number of the line they stand in).
 // Escape sequences are taken out. A line longer than kLongestLine is looked at up to there.
@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diagnosis/logs/progress.h"
 #include "diagnosis/logs/signature.h"
 #include "logs/nccl/topology.h"
 
@@ -26,7 +27,8 @@ class NcclLog;
 namespace phalanx::diagnosis {
 
 inline constexpr size_t kLongestLine = 64 << 10;
-inline constexpr size_t kKeptEach = 4;         // events kept of one signature and source, in a file
+inline constexpr size_t kKeptEach = 4;         // events kept of one signature and source, in a file: the first, and a late one
+inline constexpr uint64_t kLate = 50;          // lines by which a later one has to come after the last kept to take its place
 inline constexpr size_t kMostEvents = 20'000;  // kept in all
 inline constexpr size_t kEventBytes = 600;     // of a line, in an event
 
@@ -34,7 +36,7 @@ struct LogEvent {
   const Signature* signature = nullptr;
   size_t file = 0;     // position among the files begun
   uint64_t line = 0;   // from 1
-  uint64_t place = 0;  // rises with every event: the order of reading
+  uint64_t place = 0;  // rises from line to line: the order of reading
   std::string text;    // without tags
   int rank = -1, local_rank = -1;
   std::string host;
@@ -65,6 +67,7 @@ struct LogFacts {
   std::vector<LogCount> counts;  // per signature, with what was not kept
   std::set<int> ranks;           // whose lines were seen
   int world = 0;                 // number of ranks, where a line says; 0: none does
+  std::vector<ProgressMark> marks;  // near the ends of the files
   logs::NcclTopology nccl;       // what NCCL's own lines tell; numbers of lines as nccl_line()
 };
 

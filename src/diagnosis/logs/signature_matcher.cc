@@ -11,10 +11,10 @@ namespace {
 
 constexpr int64_t kPatternMemory = 1 << 20;
 
-constexpr size_t kLostBytes = 12;      // of a line's beginning: within them a literal may be lost in part
-constexpr size_t kShortestTail = 6;    // what is left of it then
-constexpr size_t kOverlap = 10;        // bytes that a cut line and a row's example share
-constexpr size_t kMostInFront = 120;   // what is put back in front of them
+constexpr size_t kLostBytes = 12;     // of a line's beginning: within them a literal may be lost in part
+constexpr size_t kShortestTail = 6;   // what is left of it then
+constexpr size_t kOverlap = 10;       // bytes that a cut line and a row's example share
+constexpr size_t kMostInFront = 120;  // what is put back in front of them
 
 // The end of a row's literal that stands so near to the beginning of a line that the rest of it can be lost; empty: it does not.
 std::string_view tail_of(const Signature& row) {

@@ -1,6 +1,7 @@
 // From what logs say to one verdict: what broke first, where, and what only followed. Pure.
 //
-// The earliest root candidate wins over symptoms, and symptoms over cascades (diagnosis/logs/signature.h). Of collectives that timed out
+// Trouble after which work went on was survived and is at most a note (diagnosis/logs/survived.h). Of the rest
+// the earliest root candidate wins over symptoms, and symptoms over cascades (diagnosis/logs/signature.h). Of collectives that timed out
 // the sequence numbers are compared over all ranks (diagnosis/hang/watchdog.h). Where only consequences were found the verdict is
 // LOG-ROOT-ELSEWHERE and says whose logs are missing. Lines of two files are put in order by their times where both have one; else by how
 // near to a cause their kind is.
@@ -56,6 +57,7 @@ struct LogVerdict {
   std::vector<int> missing{};  // of the number of ranks the logs tell; empty where they tell none
   int world = 0;
   std::vector<LogSection> sections{};
+  std::vector<uint64_t> last_work{};  // per file: the last line in which work was counted; 0: none
 };
 
 LogVerdict judge_logs(LogFacts facts);
