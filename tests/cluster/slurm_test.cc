@@ -47,7 +47,7 @@ class Slurm : public Launcher {
   std::string output(const std::string& text, int times = 1) {
     return say(
         "h1",
-        fmt::format("for i in $(seq 150); do test $(grep -c -- '{}' /tmp/job.out 2>/dev/null || true) -ge {} && break; sleep 0.1; done; "
+        fmt::format("for i in $(seq 400); do test $(grep -c -- '{}' /tmp/job.out 2>/dev/null || true) -ge {} && break; sleep 0.1; done; "
                     "cat /tmp/job.out",
                     text, times));
   }
@@ -119,13 +119,15 @@ TEST_F(Slurm, ASubmittedJobThatIsWarnedSavesAndGoesBackIntoTheQueue) {
   EXPECT_HAS(sh(phalanx_ + " submit --sbatch partition=nowhere -- true").err, "error: sbatch refused the job");
 }
 
-TEST_F(Slurm, ANodeThatGoesAwayIsNamed) {
-  submit(phalanx_ + " run --lease 6s -- sh -c 'echo start $RANK; sleep 100'");
-  output("start", 3);
+TEST_F(Slurm, ANodeThatGoesAwayIsNamedAndReplacedByOneInReserve) {
+  const std::string rank = "echo start $RANK on $(hostname); test $TORCHELASTIC_RESTART_COUNT = 0 && sleep 100; true";
+  submit(phalanx_ + " run --nnodes 2:2 --lease 6s -- sh -c '" + rank + "'");
+  output("start", 2);
   forget_bystander("h2");
   ASSERT_TRUE(cluster().power_off("h2").ok());
-  const std::string out = output("error: h2");
-  EXPECT_HAS(out, "error: h2: lost contact with the host");
+  const std::string out = output("finished in");
+  for (const char* line : {"error: h2: lost contact with the host", "h3 replaces h2", "start 1 on h3", "after 1 restart"})
+    EXPECT_HAS(out, line);
 }
 
 }  // namespace
