@@ -20,9 +20,7 @@ constexpr uint64_t kLineMask = (uint64_t{1} << 40) - 1;
 constexpr size_t kMostLines = 6;
 
 // Symptoms: what a timeout or a victim says of itself is less than what its cause says.
-bool is_weak(const LogCause& cause) {
-  return cause.code == "LOG-ROOT-ELSEWHERE" || cause.code == "HANG-TIMEOUT" || cause.code == "RUN-ABORTED";
-}
+bool is_weak(const LogCause& cause) { return cause.code == "LOG-ROOT-ELSEWHERE" || cause.code == "HANG-TIMEOUT" || is_generic(cause.code); }
 
 void offer(LogVerdict& verdict, LogCause cause) {
   if (!verdict.cause || is_weak(*verdict.cause)) {

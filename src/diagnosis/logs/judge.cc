@@ -1,5 +1,6 @@
 // The judge of logs: which event is the verdict, and which only followed.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -21,7 +22,7 @@ constexpr size_t kMostEvidence = 6;
 constexpr uint64_t kWentOn = 2000;      // lines a writer goes on after an exception that did not end it
 constexpr uint64_t kSameTrouble = 250;  // lines within which a plain exception and a known fault are one thing
 
-bool is_generic(const LogEvent& event) { return event.signature == &traceback_signature(); }
+bool is_plain(const LogEvent& event) { return event.signature == &traceback_signature(); }
 
 // What machines and kernels say explains what programs say.
 bool from_kernel(const LogEvent& event) {
@@ -29,7 +30,7 @@ bool from_kernel(const LogEvent& event) {
   return code.starts_with("GPU-XID-") || code == "RUN-OOM-HOST" || code == "RUN-OOM-CGROUP" || code == "GPU-REMAP-PENDING";
 }
 
-int nearness(const LogEvent& event) { return from_kernel(event) ? 2 : is_generic(event) ? 0 : 1; }
+int nearness(const LogEvent& event) { return from_kernel(event) ? 2 : is_plain(event) ? 0 : 1; }
 
 // Whether a comes before b as a cause.
 bool before(const LogEvent& a, const LogEvent& b) {
@@ -54,7 +55,7 @@ Events of_role(const LogFacts& facts, const Survival& survival, Role role) {
 
 // An exception somebody caught: its writer's file goes on for thousands of lines, and something else breaks later.
 bool went_on(const LogFacts& facts, const LogEvent& event, const Events& roots) {
-  if (!is_generic(event)) return false;
+  if (!is_plain(event)) return false;
   uint64_t lines = facts.files[event.file].lines;
   if (lines < event.line + kWentOn) return false;
   return std::any_of(roots.begin(), roots.end(),
@@ -63,9 +64,9 @@ bool went_on(const LogFacts& facts, const LogEvent& event, const Events& roots) 
 
 // A known fault near a plain exception of the same writer is the better name for both.
 const LogEvent* better_named(const LogEvent* event, const Events& roots) {
-  if (!is_generic(*event)) return event;
+  if (!is_plain(*event)) return event;
   for (const LogEvent* other : roots)
-    if (!is_generic(*other) && other->file == event->file && other->source == event->source && other->line > event->line &&
+    if (!is_plain(*other) && other->file == event->file && other->source == event->source && other->line > event->line &&
         other->line - event->line <= kSameTrouble)
       return other;
   return event;
@@ -177,6 +178,7 @@ std::vector<LogCause> rank_causes(const LogFacts& facts, const Survival& surviva
   if (std::any_of(symptoms.begin(), symptoms.end(), [](const LogEvent* event) { return is_timeout(*event); }))
     std::stable_partition(symptoms.begin(), symptoms.end(),
                           [](const LogEvent* event) { return event->signature->code != "RUN-DDP-MODEL-DIFFERS"; });
+  std::stable_partition(symptoms.begin(), symptoms.end(), [](const LogEvent* event) { return !is_generic(event->signature->code); });
   bool compared = false;
   for (const LogEvent* event : symptoms) {
     if (!is_timeout(*event)) {
@@ -268,6 +270,13 @@ std::optional<LogSection> survived_section(const LogFacts& facts, const Survival
 }
 
 }  // namespace
+
+bool is_generic(std::string_view code) {
+  static constexpr std::array<std::string_view, 8> kGeneric = {"NCCL-SYSTEM-ERROR",  "NCCL-INTERNAL", "NCCL-CUDA-ERROR",
+                                                               "NCCL-INVALID-USAGE", "RUN-EXIT-CODE", "RUN-ABORTED",
+                                                               "RUN-TERMINATED",     "GPU-CUDA-ERROR"};
+  return std::find(kGeneric.begin(), kGeneric.end(), code) != kGeneric.end();
+}
 
 LogVerdict judge_logs(LogFacts facts) {
   LogVerdict verdict;

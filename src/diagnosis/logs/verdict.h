@@ -60,6 +60,9 @@ struct LogVerdict {
   std::vector<uint64_t> last_work{};  // per file: the last line in which work was counted; 0: none
 };
 
+// Codes that say only that something failed, and not what: one of them is the verdict only where no other code is found.
+bool is_generic(std::string_view code);
+
 LogVerdict judge_logs(LogFacts facts);
 
 }  // namespace phalanx::diagnosis

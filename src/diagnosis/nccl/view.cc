@@ -114,8 +114,10 @@ class Judge {
   }
 
   void versions() {
-    auto by_version = hosts_by([](const NcclProcess& p) { return p.version; });
-    for (const std::string& version : t_.versions) by_version[version];
+    // "2.21.5+cuda12.4" is the version 2.21.5; what it was built with differs from line to line of one library.
+    auto number = [](const std::string& version) { return version.substr(0, version.find('+')); };
+    auto by_version = hosts_by([&](const NcclProcess& p) { return number(p.version); });
+    for (const std::string& version : t_.versions) by_version[number(version)];
     if (by_version.size() < 2) return;
     std::string text;
     for (const auto& [version, hosts] : by_version)

@@ -12,7 +12,7 @@ namespace phalanx::diagnosis {
 namespace {
 
 LogVerdict judge(const std::string& text) {
-  LogScan scan;
+  static LogScan scan;
   scan.begin_file({.name = "a.log", .host = {}});
   scan.feed(text);
   scan.end_file();

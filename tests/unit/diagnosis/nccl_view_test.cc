@@ -196,7 +196,7 @@ TEST(NcclView, WhatDiffersBetweenRanks) {
   std::vector<NcclFinding> f = judge(healthy(ranks));
   ASSERT_EQ(f.size(), 1u);
   EXPECT_EQ(f[0].code, "NCCL-VERSION-DIFFERS");
-  EXPECT_EQ(f[0].evidence.english, "NCCL 2.20.5+cuda12.4: gpu02; 2.21.5+cuda12.4: gpu01, gpu02");
+  EXPECT_EQ(f[0].evidence.english, "NCCL 2.20.5: gpu02; 2.21.5: gpu01, gpu02");
   ranks = four();
   ranks[1].channels = 4;
   f = judge(healthy(ranks));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codes/code.h"
+#include "codes/values.h"
 #include "diagnosis/logs/signature_matcher.h"
 #include "diagnosis/logs/verdict.h"
 
@@ -49,6 +50,65 @@ TEST(Signatures, ALineIsCountedOnce) {
     EXPECT_FALSE(row.role == Role::kRoot && match.signature->role == Role::kBenign) << row.line;
   }
   EXPECT_LE(shared.size(), 0u) << testing::PrintToString(shared);
+}
+
+const Signature* known(SignatureMatcher& matcher, const std::string& line) {
+  std::vector<LiteralSearch::Hit> hits;
+  matcher.search().find(line, hits);
+  std::set<uint32_t> ids;
+  for (const LiteralSearch::Hit& hit : hits) ids.insert(hit.literal);
+  return matcher.match(line, std::vector<uint32_t>(ids.begin(), ids.end())).signature;
+}
+
+// `check` reads the table, `explain` the rows: they must agree on every Xid.
+TEST(Signatures, XidsAreThoseOfTheTable) {
+  SignatureMatcher matcher(codes::signatures(), {});
+  const codes::ValueTable& table = codes::values("xid");
+  std::set<std::string> numbers;
+  for (size_t i = 0; i < table.size(); ++i) {
+    std::string number(table.row(i)[0]), code(table.row(i)[1]);
+    numbers.insert(number);
+    if (number == "63") code = "GPU-REMAP-PENDING";
+    if (number == "64") code = "GPU-REMAP-FAILED";
+    std::string tail = "pid=77, name=python, x";
+    if (number == "154") tail = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)";
+    const Signature* found = known(matcher, "NVRM: Xid (PCI:0000:34:00): " + number + ", " + tail);
+    ASSERT_NE(found, nullptr) << number;
+    EXPECT_EQ(found->code, code) << number;
+  }
+  for (int number = 1; number < 200; ++number) {
+    std::string line = "NVRM: Xid (PCI:0000:34:00): " + std::to_string(number) + ", pid=77, name=python, x";
+    EXPECT_TRUE(numbers.count(std::to_string(number)) || !known(matcher, line)) << number;
+  }
+}
+
+// What a message stands for is decided by the value in it.
+TEST(Signatures, ValuesDecide) {
+  SignatureMatcher matcher(codes::signatures(), {});
+  const std::vector<std::pair<std::string, std::string>> lines = {
+      {"NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory", "LIM-MEMLOCK"},
+      {"NCCL WARN Call to ibv_reg_mr failed with error Bad address", "IB-PEERMEM"},
+      {"RuntimeError: shm_open(/torch_12_3) failed: No space left on device (28)", "FS-SHM-SMALL"},
+      {"OSError: [Errno 28] No space left on device: '/data/a'", "FS-DISK-FULL"},
+      {"RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", "GPU-XID-NVLINK"},
+      {"RuntimeError: CUDA error: uncorrectable ECC error encountered", "GPU-XID-MEMORY"},
+      {"NCCL WARN NET/IB: Got completion from peer 10.0.0.2<1> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0", "IB-RETRY"},
+      {"NCCL WARN NET/IB: Got completion from peer 10.0.0.2<1> with status=IBV_WC_REM_ACCESS_ERR(10) opcode=0", "IB-REMOTE-ACCESS"},
+      {"NCCL WARN NET/IB: Got completion from peer 10.0.0.2<1> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=0", "LOG-PEER-GONE"},
+      {"NCCL WARN socketStartConnect: Connect to 10.0.0.1<1> failed: Connection refused", "NET-CONNECT-REFUSED"},
+      {"NCCL WARN socketStartConnect: Connect to 10.0.0.1<1> failed : No route to host", "NET-NO-ROUTE"},
+      {"[c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).", "RDZV-PORT-TAKEN"},
+      {"[c10d] The server socket has failed to bind to 10.0.0.9:29500 (errno: 99 - Cannot assign requested address).",
+       "RDZV-MASTER-OTHER-HOST"},
+      {"RuntimeError: Requires distributed package to be available", "ENV-CPU-TORCH"},
+      {"NCCL WARN Cuda failure 802 'system not yet initialized'", "GPU-FABRIC-MANAGER"},
+      {"NVRM: Xid (PCI:0000:34:00): 79, pid=1, GPU has fallen off the bus. This is usually caused by a riser.", "GPU-XID-BUS"},
+  };
+  for (const auto& [line, code] : lines) {
+    const Signature* found = known(matcher, line);
+    ASSERT_NE(found, nullptr) << line;
+    EXPECT_EQ(found->code, code) << line;
+  }
 }
 
 }  // namespace
