@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "agent/guard.h"
 #include "cli/agent_image.h"
 #include "cli/flags/verbs.h"
+#include "cli/front_door.h"
 #include "cli/project/project.h"
 #include "cli/records/runs.h"
 #include "os/descriptor_limit.h"
@@ -64,10 +66,18 @@ int main(int argc, char** argv) {
     return agent::print_clean_builds(cli::agent_image().build, args.size() == 3 && args[2] == "--yes");
   ::signal(SIGPIPE, SIG_IGN);
   os::raise_descriptor_limit();
+  base::Result<std::optional<cli::FrontDoor>> door = cli::open_front_door(argv[0], args);
+  if (!door.ok()) return report(door.error());
+  if (*door) args = (*door)->args;
   base::Result<cli::Invocation> invocation = cli::parse_command_line(args);
   if (!invocation.ok()) return report(invocation.error());
   base::Status project = cli::use_project(*invocation);
   if (!project.ok()) return report(project.error());
+  if (*door) {
+    base::Status hosts = cli::check_hosts(**door, *invocation);
+    if (!hosts.ok()) return report(hosts.error());
+    cli::show(**door, *invocation);
+  }
   base::Result<int> code = dispatch(*invocation);
   return code.ok() ? *code : report(code.error());
 }

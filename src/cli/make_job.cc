@@ -228,6 +228,7 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.rule = rule_of(options);
   job.count = options.ranks_per_host ? options.ranks_per_host->count : 0;
   job.argv = options.command;
+  job.local_rank_macro = options.local_rank_macro;
   if (here.folder.empty() && !options.workdir.starts_with('/'))
     return base::fail(base::ErrorKind::kUsage, "the current directory does not exist any more").with_hint("cd to another one, or -C /path");
   job.directory = options.workdir.empty() ? here.folder : options.workdir[0] == '/' ? options.workdir : here.folder + "/" + options.workdir;

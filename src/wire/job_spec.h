@@ -15,6 +15,7 @@ struct JobSpec {
   Variables set;                   // for every rank: by --env, --env-file, exported
   std::vector<std::string> unset;  // glob patterns, removed from the host's own environment first
   std::string path_prefix;         // put in front of the host's PATH if it is a folder there
+  bool local_rank_macro = false;   // ${local_rank} in argv stands for the number of the rank on its host
 };
 
 template <typename W>
@@ -24,6 +25,7 @@ void fields(W& w, JobSpec& m) {
   w.each(m.set, 8);
   w(m.unset);
   w(m.path_prefix);
+  w(m.local_rank_macro);
 }
 
 }  // namespace phalanx::wire

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/glob.h"
+#include "base/text.h"
 #include "machine/ranks/threads.h"
 #include "wire/rank_event.h"
 
@@ -50,6 +51,13 @@ Environment rank_environment(const Environment& job, const wire::RankSpec& spec,
   if (!place.error_file.empty()) out["TORCHELASTIC_ERROR_FILE"] = place.error_file;
   if (place.event_fd >= 0) out[wire::kEventFdVariable] = std::to_string(place.event_fd);
   for (const auto& [name, value] : spec.set) out[name] = value;
+  return out;
+}
+
+std::vector<std::string> rank_arguments(const wire::JobSpec& job, uint32_t local_rank) {
+  std::vector<std::string> out = job.argv;
+  if (!job.local_rank_macro) return out;
+  for (std::string& word : out) word = base::replace_all(word, "${local_rank}", std::to_string(local_rank));
   return out;
 }
 

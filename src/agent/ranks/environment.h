@@ -30,4 +30,7 @@ struct RankPlace {
 // One rank's environment: the job's, defaults it does not set (OMP_NUM_THREADS, PYTHONUNBUFFERED …), then spec.set.
 Environment rank_environment(const Environment& job, const wire::RankSpec& spec, const RankPlace& place);
 
+// The job's command for one rank: with local_rank_macro, every ${local_rank} is replaced.
+std::vector<std::string> rank_arguments(const wire::JobSpec& job, uint32_t local_rank);
+
 }  // namespace phalanx::agent

@@ -53,27 +53,27 @@ void Ranks::start(const wire::RankSpec& spec, const Environment& job, const Rank
     rank->stack_file = command.scratch + "/" + std::to_string(spec.local_rank) + "/stacks";
     add_python_hook(environment, command.hook, rank->stack_file);
   }
-  base::Status begun = spawn(*rank, environment, command, spec.cpus);
+  base::Status begun = spawn(*rank, environment, command, spec);
   if (begun.ok()) obituary_.born(rank->pid, command.program);
   else tell_started(*rank, std::move(begun));
   ranks_.push_back(std::move(rank));
   if (!stale_timer_) stale_timer_ = loop_.every(kStalePeriod, [this] { flush_stale(); });
 }
 
-base::Status Ranks::spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus) {
+base::Status Ranks::spawn(Rank& rank, const Environment& environment, const RankCommand& command, const wire::RankSpec& place) {
   TRY_ASSIGN(os::PipeEnds out, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds err, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds events, os::make_pipe());
   os::SpawnSpec& spec = rank.spec;
   spec.program = command.program;
-  spec.arguments = command.job.argv;
+  spec.arguments = rank_arguments(command.job, place.local_rank);
   spec.environment = to_strings(environment);
   spec.directory = command.job.directory;
   spec.fds = {{out.write.get(), 1}, {err.write.get(), 2}, {events.write.get(), kEventFd}};
   spec.death_signal = SIGKILL;
   spec.join_cgroup = command.join_cgroup;
   base::Result<os::Starting> starting = [&] {
-    CpuBinding binding(cpus);
+    CpuBinding binding(place.cpus);
     return os::begin_spawn(spec);
   }();
   TRY_ASSIGN(rank.starting, std::move(starting));

@@ -83,7 +83,7 @@ class Ranks {
     std::string tail[2];  // the end of its stdout and stderr
   };
 
-  base::Status spawn(Rank& rank, const Environment& environment, const RankCommand& command, const std::string& cpus);
+  base::Status spawn(Rank& rank, const Environment& environment, const RankCommand& command, const wire::RankSpec& place);
   void check_started(Rank& rank);
   void give_up_start(Rank& rank);
   void tell_started(Rank& rank, base::Status outcome);

@@ -117,6 +117,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kMasterAddr: options.master_addr = value; break;
     case Flag::kMasterPort: options.master_port = int_value(value); break;
     case Flag::kNoStore: options.no_store = true; break;
+    case Flag::kLocalRankMacro: options.local_rank_macro = true; break;
     case Flag::kName: options.name = value; break;
     case Flag::kTimeout: options.timeout = duration_value(value); break;
     case Flag::kWorkdir: options.workdir = value; break;
@@ -163,7 +164,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kNoFlash:
     case Flag::kFollow: case Flag::kTail: case Flag::kRank: case Flag::kOnHost: case Flag::kKill: case Flag::kAttempt: case Flag::kEveryRun:
     case Flag::kNodes: case Flag::kSbatch: case Flag::kRequeue: case Flag::kYes: case Flag::kCacheOnly: case Flag::kCleanAll:
-    case Flag::kAccept: case Flag::kProject: case Flag::kNoProject: case Flag::kOrigin:
+    case Flag::kAccept: case Flag::kProject: case Flag::kNoProject: case Flag::kOrigin: case Flag::kFrom:
     case Flag::kReportFile: case Flag::kAll: case Flag::kMan: case Flag::kMarkdown: case Flag::kHelp: break;
       // clang-format on
   }

@@ -53,6 +53,7 @@ struct RunOptions {
   std::string master_addr;
   std::optional<int> master_port;  // 1–65535
   bool no_store = false;
+  bool local_rank_macro = false;
   std::chrono::milliseconds grace{10'000};                 // from SIGTERM to SIGKILL
   std::optional<std::chrono::milliseconds> failure_grace;  // none: grace, and at most 5 s
   std::chrono::milliseconds lease = job::kDefaultLease;    // silence of the launcher after which a host ends its ranks

@@ -101,7 +101,8 @@ constexpr VerbRow kVerbs[] = {
     {Verb::kInit, "init", Operands::kNone, "[options]", Text{"write a project file with the given options"},
      Text{"Writes phalanx.yaml into the current directory: the options that are given, and examples as comments. phalanx then uses it here "
           "and in all directories below. A file that exists is never overwritten, and values of secrets are not written."},
-     "phalanx init -H gpu01:8,gpu02:8 --env NCCL_DEBUG=WARN"},
+     "phalanx init -H gpu01:8,gpu02:8 --env NCCL_DEBUG=WARN\n"
+     "phalanx init --from 'torchrun --nnodes 2 --nproc_per_node 8 train.py'"},
     {Verb::kWhy, "why", Operands::kMixed, "[RUN] [options]", Text{"explain why a run ended, or what it is doing"},
      Text{"Prints the verdict with its evidence and the last events or, for a run that has not ended, what it is doing now. RUN is an id, "
           "a prefix of it, its last four characters, or latest (the default)."},

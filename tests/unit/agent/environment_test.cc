@@ -40,5 +40,14 @@ TEST(Environment, DefaultsYieldToTheUserAndTheRankBlockToNobody) {
   EXPECT_EQ(rank_environment({}, spec, place)["OMP_NUM_THREADS"], "1");
 }
 
+TEST(RankArguments, TheMacroIsReplacedOnlyWhereItIsAskedFor) {
+  wire::JobSpec job;
+  job.argv = {"python", "train.py", "--local_rank=${local_rank}", "cuda:${local_rank},${local_rank}", "$local_rank", "${LOCAL_RANK}"};
+  EXPECT_EQ(rank_arguments(job, 3), job.argv);
+  job.local_rank_macro = true;
+  EXPECT_EQ(rank_arguments(job, 3),
+            (std::vector<std::string>{"python", "train.py", "--local_rank=3", "cuda:3,3", "$local_rank", "${LOCAL_RANK}"}));
+}
+
 }  // namespace
 }  // namespace phalanx::agent

@@ -79,7 +79,9 @@ class RanksTest : public testing::Test {
   }
   void start(const std::string& program, const std::string& directory = "/") {
     wire::RankSpec spec;
-    const wire::JobSpec job{.argv = {program}, .directory = directory, .set = {}, .unset = {}, .path_prefix = {}};
+    wire::JobSpec job;
+    job.argv = {program};
+    job.directory = directory;
     ranks_->start(spec, {{"PATH", "/usr/bin:/bin"}}, {job, program, "", ""}, {});
   }
   // The next frame of this kind that the ranks have for the launcher.

@@ -35,6 +35,7 @@ TEST(Messages, PrepareCarriesEveryByte) {
   m.job.set = {{"A", "1"}, {"A", "2"}, {"EMPTY", ""}, {"NEWLINE", "a\nb"}};
   m.job.unset = {"SLURM_*"};
   m.job.path_prefix = "/opt/env/bin";
+  m.job.local_rank_macro = true;
   m.boot_id = "0f6b1c1e-5a0c-4b7e-9d51-3c1f3f2a9b10";
   Prepare back = round_trip(m, bytes);
   EXPECT_EQ(back.run_id, m.run_id);
@@ -45,6 +46,7 @@ TEST(Messages, PrepareCarriesEveryByte) {
   EXPECT_EQ(back.job.set, m.job.set);
   EXPECT_EQ(back.job.unset, m.job.unset);
   EXPECT_EQ(back.job.path_prefix, m.job.path_prefix);
+  EXPECT_TRUE(back.job.local_rank_macro);
   EXPECT_EQ(back.boot_id, m.boot_id);
 }
 

@@ -1,0 +1,55 @@
+// Files that nobody should have: bounds, names that ssh would take for options, bombs.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "frontdoor/accelerate_config.h"
+#include "frontdoor/deepspeed_hosts.h"
+#include "world.h"
+
+namespace phalanx::frontdoor {
+namespace {
+
+std::string refused(std::string_view text) {
+  base::Result<Hostfile> file = parse_deepspeed_hostfile(text, "h");
+  EXPECT_FALSE(file.ok()) << text;
+  return file.ok() ? "" : file.error().message;
+}
+
+TEST(Hostfile, NamesThatAreNoNames) {
+  for (const char* name : {"-oProxyCommand=x", "a;b", "$(x)", "a'b", "a,b", "a:1", "x.x.x.x"})
+    EXPECT_TRUE(refused(fmt::format("{} slots=1", name)).starts_with("h:1: ")) << name;
+}
+
+TEST(Hostfile, SlotsOutOfBounds) {
+  EXPECT_NE(refused("a slots=5000"), "");
+  EXPECT_NE(refused("a slots=99999999999999999999"), "");
+  EXPECT_NE(refused("a slots="), "");
+  EXPECT_NE(refused("a slots=-1"), "");
+}
+
+TEST(Hostfile, MoreSlotsByNamingTwiceStaysBounded) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "a slots=4096\n";
+  base::Result<Hostfile> file = parse_deepspeed_hostfile(text, "h");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->hosts[0].slots, kMostSlots);
+}
+
+TEST(AccelerateConfig, AnAliasBombIsRefused) {
+  std::string text = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n";
+  for (int i = 1; i < 9; ++i) text += fmt::format("a{0}: &a{0} [*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1}]\n", i, i - 1);
+  EXPECT_FALSE(parse_accelerate_config(text, "c.yaml").ok());
+}
+
+TEST(AccelerateConfig, KeysOfEveryKindOfValue) {
+  for (const char* value : {"[1]", "{a: 1}", "1e999", "\"\\0\"", "~", ".nan"})
+    for (const char* key : {"num_processes", "mixed_precision", "gpu_ids", "main_process_port", "fsdp_config", "deepspeed_config"}) {
+      World world;
+      world.files["c.yaml"] = fmt::format("distributed_type: FSDP\n{}: {}\n", key, value);
+      (void)translate({{}, {"accelerate", "launch", "--config_file", "c.yaml", "train.py"}}, world);
+    }
+}
+
+}  // namespace
+}  // namespace phalanx::frontdoor
