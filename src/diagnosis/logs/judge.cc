@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "diagnosis/hang/watchdog.h"
+#include "diagnosis/logs/family.h"
 #include "diagnosis/logs/survived.h"
 #include "diagnosis/logs/verdict.h"
 
@@ -93,6 +94,8 @@ LogCause cause_of(const LogEvent& event) {
   if (event.traceback_line > 0) cause.evidence.push_back({event.file, event.traceback_line, "Traceback (most recent call last):"});
   cause.evidence.push_back(evidence_of(event));
   if (!event.where.empty()) cause.detail = tr("at {}", event.where);
+  if (doctor::Words family = family_of_module(event.module); is_plain(event) && !family.empty())
+    cause.detail.add(tr("; "), tr("raised in {} ({})", family, base::printable(event.module, 120)));
   return cause;
 }
 
@@ -269,6 +272,28 @@ std::optional<LogSection> survived_section(const LogFacts& facts, const Survival
   return section;
 }
 
+// What NCCL warned of in words that no signature knows belongs to a verdict that says no more than that NCCL failed; without a verdict it
+// is a section of its own.
+void add_unexplained(LogVerdict& verdict, const LogFacts& facts, const Survival& survival) {
+  LogSection section;
+  bool vague = verdict.cause && (is_generic(verdict.cause->code) || verdict.cause->code == "LOG-ROOT-ELSEWHERE");
+  for (const LogEvent& event : facts.unexplained) {
+    if (survival.survived(event) || survival.after_the_end(event)) continue;
+    doctor::Words family = family_of_line(event.text);
+    if (vague && verdict.cause->code != "RUN-EXIT-CODE") {
+      if (!family.empty()) verdict.cause->detail.add(tr("; "), tr("a warning comes from {}", family));
+      verdict.cause->evidence.insert(verdict.cause->evidence.begin(), evidence_of(event));
+      return;
+    }
+    if (verdict.cause || section.lines.size() == kMostOthers) continue;
+    std::string text = event.text.substr(0, 160);
+    section.lines.push_back(family.empty() ? doctor::Words{text, text} : tr("{}: {}", family, text));
+  }
+  if (section.lines.empty()) return;
+  section.title = tr("Warnings that phalanx does not know");
+  verdict.sections.push_back(std::move(section));
+}
+
 }  // namespace
 
 bool is_generic(std::string_view code) {
@@ -297,6 +322,7 @@ LogVerdict judge_logs(LogFacts facts) {
   } else if (!verdict.cascades.empty()) {
     verdict.cause = root_elsewhere(verdict, facts);
   }
+  add_unexplained(verdict, facts, survival);
   return verdict;
 }
 

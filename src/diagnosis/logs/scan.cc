@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
 #include "base/unicode.h"
 #include "diagnosis/logs/line.h"
 #include "diagnosis/logs/rebuild.h"
+#include "diagnosis/logs/segments.h"
 #include "diagnosis/logs/signature_matcher.h"
 #include "diagnosis/logs/traceback.h"
-#include "logs/escape.h"
 #include "logs/nccl/log.h"
 
 namespace phalanx::diagnosis {
@@ -21,48 +22,15 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kExtra = {kTracebackHead, kDirectCause, kWhileHandling, "[rank",
                                                     "NCCL INFO ",   "NCCL WARN ", "NCCL version "};
-enum Extra : uint32_t { kHead, kCause, kHandling, kRankTag, kNccl };  // the last of several
-constexpr size_t kMostSources = 256;                                  // with an open traceback at a time
-constexpr int kLinesBack = 12;                                        // in which the time of a line without one is looked for
+enum Extra : uint32_t { kHead, kCause, kHandling, kRankTag, kNccl, kNcclWarn };  // kNccl: and those behind it
+constexpr size_t kMostSources = 256;                                             // with an open traceback at a time
+constexpr int kLinesBack = 12;                                                   // in which the time of a line without one is looked for
 constexpr int kMostRanks = 1 << 20;
 constexpr uint64_t kSummaryLines = 4;  // of torchrun's summary: from the rank to its exit code
-
-bool ends_segment(char c) { return c == '\n' || c == '\r'; }
-
-size_t segment_end(std::string_view text, size_t from) {
-  size_t end = std::min(text.find('\n', from), text.size());
-  return std::min(text.substr(0, end).find('\r', from), end);
-}
-
-size_t segment_begin(std::string_view text, size_t at) {
-  while (at > 0 && !ends_segment(text[at - 1])) --at;
-  return at;
-}
-
-// Whether the line before is "Exception ignored in …": Python tells of it and goes on, mostly while it ends.
-bool ignored_before(std::string_view text, size_t begin) {
-  if (begin < 2) return false;
-  size_t end = begin - 1, from = segment_begin(text, end);
-  return text.substr(from, end - from).find("Exception ignored in") != text.npos;
-}
 
 std::optional<int> to_rank(std::string_view digits) {
   auto number = base::parse_int(digits, 0, kMostRanks);
   return number.ok() ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
-}
-
-// Escape sequences out, line by line: one that does not end takes no more than its line.
-std::string without_escapes(std::string_view block) {
-  std::string out;
-  out.reserve(block.size());
-  while (!block.empty()) {
-    size_t escape = std::min(block.find('\x1b'), block.size());
-    out += block.substr(0, escape);
-    block.remove_prefix(escape);
-    if (block.empty()) break;
-    block.remove_prefix(std::max<size_t>(1, logs::escape_length(block.substr(0, segment_end(block, 0)))));
-  }
-  return out;
 }
 
 // Equal for events of which only the first few are kept.
@@ -105,7 +73,8 @@ struct LogScan::File {
     size_t last = 0;  // event
   };
   std::map<std::string, Kept> kept;
-  std::string tail;  // the last bytes of what was walked
+  std::vector<LogEvent> warnings;  // that no signature knows
+  std::string tail;                // the last bytes of what was walked
   std::optional<int64_t> time;
   int summary_rank = -1;
   std::string summary_host;
@@ -119,6 +88,7 @@ struct LogScan::File {
   void see_rank(std::string_view text);
   void look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids);
   SignatureMatch match_line(std::string_view whole, std::string_view text, const std::vector<uint32_t>& ids);
+  void unexplained(std::string_view text);
   Chain& chain_of(const std::string& source);
   void remember(SignatureMatch match, const LogLine& line, const Traceback* traceback, std::string_view block, size_t begin);
   void forget(size_t event);
@@ -207,7 +177,9 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   uint32_t extra = matcher.first_extra();
   if (std::any_of(ids.begin(), ids.end(), [&](uint32_t id) { return id >= extra + kNccl; })) {
     nccl.line(text, nccl_line(number, line));
-    if (open.empty() && ids[0] >= extra + kNccl) return;
+    bool only_nccl = ids[0] >= extra + kNccl;
+    if (only_nccl && std::binary_search(ids.begin(), ids.end(), extra + kNcclWarn)) unexplained(text);
+    if (open.empty() && only_nccl) return;
   }
   if (open.empty() && ids.size() == 1 && ids[0] == extra + kRankTag) return see_rank(text);
   LogLine read = read_log_line(text);
@@ -230,6 +202,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   if (has(kCause) || has(kHandling))
     if (auto chain = chains.find(source); chain != chains.end()) chain->second.goes_on = true;
   SignatureMatch match = match_line(text, read.text, ids);
+  if (!match.signature && has(kNcclWarn) && ids[0] < extra + kNccl) unexplained(text);
   if (!ended) {
     if (match.signature) remember(std::move(match), read, nullptr, block, begin);
     return;
@@ -248,6 +221,22 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     return;
   }
   if (chain.known && chain.unknown) forget(*std::exchange(chain.unknown, {}));
+}
+
+// A warning of NCCL that no signature knows: the last ones of a file are kept.
+void LogScan::File::unexplained(std::string_view text) {
+  LogLine read = read_log_line(text);
+  LogEvent event;
+  event.signature = &warning_signature();
+  event.file = number;
+  event.line = line;
+  event.place = nccl_line(number, line);
+  event.text = std::string(base::trim(read.text.substr(0, kEventBytes)));
+  event.rank = read.rank >= 0 ? read.rank : info.rank;
+  event.host = read.host.empty() ? info.host : std::string(read.host);
+  event.source = read.source();
+  if (warnings.size() == kMostUnexplained) warnings.erase(warnings.begin());
+  warnings.push_back(std::move(event));
 }
 
 // text: read without its tags; whole: with them, where what looked like one belongs to the message. What is captured from words that were
@@ -338,6 +327,7 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   if (traceback) {
     event.traceback_line = traceback->first_line();
     event.where = traceback->where();
+    event.module = traceback->module();
   }
   if (late) {
     facts.events[same.last] = std::move(event);
@@ -364,6 +354,7 @@ void LogScan::begin_file(LogFile file) {
                        .open = {},
                        .chains = {},
                        .kept = {},
+                       .warnings = {},
                        .tail = {},
                        .time = {},
                        .summary_host = {},
@@ -378,6 +369,7 @@ void LogScan::end_file() {
   auto lines_in_tail = static_cast<uint64_t>(std::count(file_->tail.begin(), file_->tail.end(), '\n'));
   for (ProgressMark& mark : marks_in(file_->tail, file_->number, file_->line - std::min(file_->line - 1, lines_in_tail)))
     facts_.marks.push_back(std::move(mark));
+  std::move(file_->warnings.begin(), file_->warnings.end(), std::back_inserter(facts_.unexplained));
   facts_.files.push_back(std::move(file_->info));
   file_.reset();
 }

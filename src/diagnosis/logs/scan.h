@@ -29,6 +29,7 @@ namespace phalanx::diagnosis {
 inline constexpr size_t kLongestLine = 64 << 10;
 inline constexpr size_t kKeptEach = 4;         // events kept of one signature and source, in a file: the first, and a late one
 inline constexpr uint64_t kLate = 50;          // lines by which a later one has to come after the last kept to take its place
+inline constexpr size_t kMostUnexplained = 4;  // of a file
 inline constexpr size_t kMostEvents = 20'000;  // kept in all
 inline constexpr size_t kEventBytes = 600;     // of a line, in an event
 
@@ -44,6 +45,7 @@ struct LogEvent {
   std::optional<int64_t> time;  // as in LogLine; of the line, or of one shortly before it
   std::map<std::string, std::string> captures;
   uint64_t traceback_line = 0;  // where the traceback began whose last line this is; 0: none
+  std::string module;           // the file of its innermost frame below the installed packages
   std::string where;            // its innermost frame: "train.py:42 (step)"
 };
 
@@ -67,6 +69,7 @@ struct LogFacts {
   std::vector<LogCount> counts;  // per signature, with what was not kept
   std::set<int> ranks;           // whose lines were seen
   int world = 0;                 // number of ranks, where a line says; 0: none does
+  std::vector<LogEvent> unexplained;  // NCCL's warnings that no signature knows: the last few of each file; their code is NCCL-SYSTEM-ERROR
   std::vector<ProgressMark> marks;  // near the ends of the files
   logs::NcclTopology nccl;       // what NCCL's own lines tell; numbers of lines as nccl_line()
 };

@@ -7,4 +7,9 @@ const Signature& traceback_signature() {
   return kRow;
 }
 
+const Signature& warning_signature() {
+  static constexpr Signature kRow{"NCCL-SYSTEM-ERROR", Role::kSymptom, "", "", "gpu01:90:401 [0] init.cc:90 NCCL WARN x", ""};
+  return kRow;
+}
+
 }  // namespace phalanx::diagnosis

@@ -10,5 +10,7 @@ using codes::Signature;
 
 // The last line of a Python traceback that no row knows: its literal is empty, the scanner finds it by the lines above.
 const Signature& traceback_signature();
+// A warning of NCCL that no row knows.
+const Signature& warning_signature();
 
 }  // namespace phalanx::diagnosis

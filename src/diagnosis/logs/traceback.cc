@@ -44,6 +44,8 @@ void Traceback::add_frame(std::string_view line) {
   if (path.size() > kFrameBytes || number.size() > 9 || function.size() > kFrameBytes) return;
   std::string_view name = path.substr(path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1);
   innermost_ = function.empty() ? fmt::format("{}:{}", name, number) : fmt::format("{}:{} ({})", name, number, base::trim(function));
+  size_t packages = path.rfind("-packages/");
+  module_ = packages == path.npos ? "" : std::string(path.substr(packages + std::string_view("-packages/").size()));
   bool installed = path.find("site-packages") != path.npos || path.find("dist-packages") != path.npos ||
                    path.find("/lib/python") != path.npos || path.starts_with('<');
   if (!installed) own_ = innermost_;

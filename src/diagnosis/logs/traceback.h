@@ -25,6 +25,8 @@ class Traceback {
   bool ignored() const { return ignored_; }
   // "train.py:42 (step)": the innermost frame outside installed packages, else the innermost; empty if there was none.
   const std::string& where() const { return own_.empty() ? innermost_ : own_; }
+  // "torch/distributed/rendezvous.py": the innermost frame's file below the installed packages; empty if it is none of theirs.
+  const std::string& module() const { return module_; }
 
  private:
   void add_frame(std::string_view line);
@@ -32,7 +34,7 @@ class Traceback {
   uint64_t first_line_;
   bool ignored_;
   int lines_ = 0;
-  std::string innermost_, own_;
+  std::string innermost_, own_, module_;
 };
 
 }  // namespace phalanx::diagnosis

@@ -1,0 +1,43 @@
+#include "diagnosis/logs/segments.h"
+
+#include <algorithm>
+
+#include "logs/escape.h"
+
+namespace phalanx::diagnosis {
+namespace {
+
+bool ends_segment(char c) { return c == '\n' || c == '\r'; }
+
+}  // namespace
+
+size_t segment_end(std::string_view text, size_t from) {
+  size_t end = std::min(text.find('\n', from), text.size());
+  return std::min(text.substr(0, end).find('\r', from), end);
+}
+
+size_t segment_begin(std::string_view text, size_t at) {
+  while (at > 0 && !ends_segment(text[at - 1])) --at;
+  return at;
+}
+
+bool ignored_before(std::string_view text, size_t begin) {
+  if (begin < 2) return false;
+  size_t end = begin - 1, from = segment_begin(text, end);
+  return text.substr(from, end - from).find("Exception ignored in") != text.npos;
+}
+
+std::string without_escapes(std::string_view block) {
+  std::string out;
+  out.reserve(block.size());
+  while (!block.empty()) {
+    size_t escape = std::min(block.find('\x1b'), block.size());
+    out += block.substr(0, escape);
+    block.remove_prefix(escape);
+    if (block.empty()) break;
+    block.remove_prefix(std::max<size_t>(1, logs::escape_length(block.substr(0, segment_end(block, 0)))));
+  }
+  return out;
+}
+
+}  // namespace phalanx::diagnosis

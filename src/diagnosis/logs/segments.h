@@ -1,0 +1,19 @@
+// The lines of a block of a log, which end with "\n" or "\r": a progress bar's states are lines of their own. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace phalanx::diagnosis {
+
+// Where the line that holds offset `from` ends, before its end character; where the one that holds `at` begins.
+size_t segment_end(std::string_view text, size_t from);
+size_t segment_begin(std::string_view text, size_t at);
+
+// Whether the line before offset `begin` is "Exception ignored in …": Python tells of it and goes on, mostly while it ends.
+bool ignored_before(std::string_view text, size_t begin);
+
+// Escape sequences out, line by line: one that does not end takes no more than its line.
+std::string without_escapes(std::string_view block);
+
+}  // namespace phalanx::diagnosis
