@@ -178,23 +178,34 @@ std::optional<std::string> LineRebuilder::without_breaks(std::string_view block)
   return out;
 }
 
+// Whether a JSON line can say something of interest: not its ranks' tags, which are read where they stand.
+bool LineRebuilder::worth_converting(std::string_view line, std::vector<LiteralSearch::Hit>& hits) const {
+  if (line.find("\\\"") != line.npos) return true;
+  hits.clear();
+  matcher_.search().find(line, hits);
+  bool known = std::any_of(hits.begin(), hits.end(), [&](const LiteralSearch::Hit& hit) { return hit.literal < matcher_.first_extra(); });
+  return known || (!hits.empty() && line.find("NCCL ") != line.npos);
+}
+
 std::string LineRebuilder::without_json(std::string_view block) {
   std::vector<LiteralSearch::Hit> hits;
   std::string out;
-  out.reserve(block.size());
+  size_t copied = 0, begin = 0;
   each_line(block, [&](std::string_view line, size_t end) {
-    hits.clear();
-    std::optional<std::string> message;
     if (line.ends_with('}')) {
-      matcher_.search().find(line, hits);
       if (line.find(kTracebackHead) != line.npos) convert_ = kTracebackLines;
-      if (!hits.empty() || convert_ > 0 || line.find("\\\"") != line.npos) message = message_of_json(line);
+      bool convert = convert_ > 0 || worth_converting(line, hits);
       convert_ = std::max(0, convert_ - 1);
+      if (auto message = convert ? message_of_json(line) : std::nullopt) {
+        out += block.substr(copied, begin - copied);
+        out += *message;
+        copied = begin + line.size();
+      }
     }
-    out += message ? *message : std::string(line);
-    if (block[end - 1] == '\n') out += '\n';
+    begin = end;
     return true;
   });
+  out += block.substr(copied);
   return out;
 }
 

@@ -33,6 +33,7 @@ class LineRebuilder {
   Whole whole_at(const std::vector<std::string_view>& lines, size_t first, bool at_words);
   size_t literals_in(std::string_view text) const;
   const Signature* known(std::string_view text);
+  bool worth_converting(std::string_view line, std::vector<LiteralSearch::Hit>& hits) const;
   std::string without_json(std::string_view block);
   std::optional<std::string> without_breaks(std::string_view block);
   bool is_full(std::string_view line, std::string_view next, bool at_words) const;
