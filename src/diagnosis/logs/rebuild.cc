@@ -114,14 +114,17 @@ std::optional<std::string> LineRebuilder::joined(const std::vector<std::string_v
   size_t in_tight = literals_in(tight), in_blanks = literals_in(blanks);
   if (in_tight + in_blanks == 0) return std::nullopt;
   const Signature* part_known = nullptr;
+  bool first_known = false;  // then the whole must say something else; a later part is no line of its own
   for (std::string_view part : parts) {
     const Signature* found = known(part);
     if (found && part_known) return std::nullopt;
-    if (found) part_known = found;
+    if (!found) continue;
+    part_known = found;
+    first_known = part.data() == parts[0].data();
   }
   auto better = [&](const std::string& whole) {
     const Signature* found = known(whole);
-    return found && found != part_known;
+    return found && (found != part_known || !first_known);
   };
   if (in_blanks > in_tight && better(blanks)) return blanks;
   if (better(tight)) return tight;

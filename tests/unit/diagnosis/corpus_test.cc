@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "diagnosis/logs/evidence.h"
 #include "diagnosis/logs/files.h"
@@ -88,6 +91,64 @@ TEST(Corpus, NamesTheCauseAndNoneInHealthyLogs) {
   EXPECT_GE(ratio(all.right, all.wrong), 0.95);
   EXPECT_GE(ratio(all.right, all.missed), 0.95);
   EXPECT_GE(ratio(right_rank, ranked - right_rank), 0.95);
+}
+
+std::string changed(const std::string& text, const std::function<std::string(const std::string&)>& change) {
+  std::string out;
+  for (std::string_view line : base::split(text, '\n')) out += change(std::string(line)) + "\n";
+  return out;
+}
+
+std::string as_json(const std::string& line) {
+  base::Json object;
+  object["log"] = line;
+  object["stream"] = "stderr";
+  return base::to_text(object);
+}
+
+std::string broken(const std::string& line, size_t columns) {
+  std::string out;
+  for (size_t at = 0; at < line.size(); at += columns) out += (at > 0 ? "\n" : "") + line.substr(at, columns);
+  return out;
+}
+
+// Whole cases as collectors and terminals hand them on: the same verdict.
+TEST(Corpus, TheSameVerdictHoweverTheLogWasHandedOn) {
+  const std::vector<std::pair<std::string, std::function<std::string(const std::string&)>>> changes = {
+      {"as JSON", as_json},
+      {"with a tag", [](const std::string& line) { return "(RayTrainWorker pid=4021, ip=10.0.0.2) " + line; }},
+      {"broken at 100", [](const std::string& line) { return broken(line, 100); }},
+      {"broken at 80", [](const std::string& line) { return broken(line, 80); }},
+  };
+  std::vector<Case> named_as_written;
+  for (const Case& one : cases())
+    if (one.path.ends_with(".log") && one.code != "-")
+      if (LogVerdict verdict = explain(kFolder + "/" + one.path); verdict.cause && verdict.cause->code == one.code)
+        named_as_written.push_back(one);
+  LogScan scan;
+  for (const auto& [name, change] : changes) {
+    int right = 0, all = 0;
+    for (const Case& one : named_as_written) {
+      std::string path = kFolder + "/" + one.path;
+      std::ifstream file(path, std::ios::binary);
+      std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      LogFile named;
+      named.name = path;
+      scan.begin_file(std::move(named));
+      scan.feed(changed(text, change));
+      scan.end_file();
+      LogFacts facts = scan.finish();
+      logs::NcclTopology nccl = std::move(facts.nccl);
+      LogVerdict verdict = judge_logs(std::move(facts));
+      add_nccl(verdict, nccl);
+      bool same = verdict.cause && verdict.cause->code == one.code;
+      if (!same) std::printf("  %s: %s: %s\n", name.c_str(), one.path.c_str(), verdict.cause ? verdict.cause->code.c_str() : "-");
+      right += same;
+      ++all;
+    }
+    std::printf("%s: %d of %d\n", name.c_str(), right, all);
+    EXPECT_GE(ratio(right, all - right), 0.97) << name;
+  }
 }
 
 // The evidence is a line of the file, at the number that is told.
