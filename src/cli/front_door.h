@@ -27,7 +27,7 @@ base::Result<std::optional<FrontDoor>> open_front_door(std::string_view program,
 // command is not among them.
 base::Result<FrontDoor> translate_text(const std::string& from);
 
-// With the project file merged in: several nodes need their hosts. Error kUsage.
+// With the project file merged in: several nodes need their hosts, or an allocation of Slurm that names them. Error kUsage.
 base::Status check_hosts(const FrontDoor& door, const Invocation& invocation);
 
 // `phalanx run … -- …`, without secrets.
