@@ -8,7 +8,7 @@ namespace phalanx::tidy {
 namespace {
 
 // The engine stands on what is below the launcher's own folders and is entered by nobody but its main.
-const std::set<std::string> kBelowEngine = {"base", "os", "wire", "words"};
+const std::set<std::string> kBelowEngine = {"base", "os", "wire", "words", "tune"};
 
 // Inside the engine: comm, then siblings that do not know each other, then parallel over optim, then train. Files directly
 // in engine/ lie below comm.
@@ -20,6 +20,7 @@ const std::map<std::string, std::set<std::string>> kEngine = {
     {"data", {"data", "comm"}},
     {"model", {"model"}},
     {"checkpoint", {"checkpoint", "comm"}},
+    {"tuning", {"tuning", "model", "optim", "checkpoint", "comm"}},
     {"train", {"train", "parallel", "optim", "data", "model", "checkpoint", "comm"}},
 };
 

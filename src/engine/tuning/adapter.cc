@@ -1,0 +1,82 @@
+#include "engine/tuning/adapter.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+
+#include "base/try.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/tuning/hf_folder.h"
+#include "os/files.h"
+
+namespace phalanx::engine::tuning {
+namespace {
+
+constexpr const char* kPrefix = "base_model.model.";
+
+std::vector<NamedTensor> adapter_tensors(Decoder& decoder) {
+  std::vector<NamedTensor> out;
+  for (auto& [name, projection] : decoder->projections()) {
+    if (!projection->adapted()) continue;
+    out.push_back({kPrefix + name + ".lora_A.weight", projection->lora_a});
+    out.push_back({kPrefix + name + ".lora_B.weight", projection->lora_b});
+  }
+  return out;
+}
+
+}  // namespace
+
+base::Status add_adapters(Decoder& decoder, const tune::AdapterConfig& config, uint64_t seed) {
+  at::NoGradGuard no_grad;
+  at::Generator generator = at::detail::createCPUGenerator();
+  generator.set_current_seed(seed);
+  for (at::Tensor& parameter : decoder->parameters()) parameter.set_requires_grad(false);
+  bool any = false;
+  for (auto& [name, projection] : decoder->projections()) {
+    const auto shape = tune::adapter_of(config, name);
+    if (!shape) continue;
+    projection->add_adapter(shape->rank, shape->scale, config.dropout);
+    const double bound = 1 / std::sqrt(static_cast<double>(projection->weight.size(1)));
+    projection->lora_a.uniform_(-bound, bound, generator);
+    projection->lora_b.zero_();
+    any = true;
+  }
+  if (!any) return base::fail(base::ErrorKind::kConfig, "no projection of the model is a target of the adapter");
+  return base::ok();
+}
+
+base::Result<tune::AdapterConfig> read_adapter(Decoder& decoder, const std::string& folder) {
+  TRY_ASSIGN(const std::string text, os::read_file(folder + "/adapter_config.json", 1 << 20));
+  TRY_ASSIGN(tune::AdapterConfig config, tune::parse_adapter_config(text));
+  TRY_ASSIGN(const TensorFiles files, TensorFiles::open_file(folder + "/adapter_model.safetensors"));
+  TRY(add_adapters(decoder, config, 0));
+  TRY(load_tensors(files, adapter_tensors(decoder), {}));
+  return config;
+}
+
+base::Status write_adapter(Decoder& decoder, const tune::AdapterConfig& config, const std::string& folder) {
+  std::vector<checkpoint::TensorInfo> infos;
+  std::vector<at::Tensor> values;
+  for (const NamedTensor& one : adapter_tensors(decoder)) {
+    values.push_back(one.value.detach().to(at::kCPU, at::kFloat).contiguous());
+    infos.push_back({one.name, "F32", values.back().sizes().vec(), 0, 0});
+  }
+  std::string file = checkpoint::make_safetensors_header(infos, {{"format", "pt"}});
+  for (const at::Tensor& value : values) file.append(static_cast<const char*>(value.data_ptr()), value.nbytes());
+  TRY(os::write_file_atomic(folder + "/adapter_model.safetensors", file));
+  return os::write_file_atomic(folder + "/adapter_config.json", tune::to_text(config));
+}
+
+void merge_adapters(Decoder& decoder) {
+  at::NoGradGuard no_grad;
+  for (auto& [name, projection] : decoder->projections()) {
+    if (!projection->adapted()) continue;
+    at::Tensor& weight = projection->weight;
+    weight.copy_(weight.to(at::kFloat) + projection->adapter_product());
+    projection->drop_adapter();
+  }
+}
+
+}  // namespace phalanx::engine::tuning

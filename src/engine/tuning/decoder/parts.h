@@ -1,0 +1,81 @@
+// The parts that today's decoders are made of, under Hugging Face's names, so that the parameters' names are those in the files.
+// Plain at:: operators: the same arithmetic, in the same order, as transformers' modules in eager mode.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+
+#include "tune/decoder/decoder_config.h"
+
+namespace phalanx::engine::tuning {
+
+// A linear map with, if it was given one, an adapter: y = W x + b + scale · B (A dropout(x)).
+struct ProjectionImpl : torch::nn::Module {
+  ProjectionImpl(int64_t in, int64_t out, bool with_bias);
+  at::Tensor forward(const at::Tensor& x);
+  // Adds the parameters lora_A.weight [rank, in] and lora_B.weight [out, rank], not initialised.
+  void add_adapter(int64_t rank, double scale, double dropout);
+  void drop_adapter();
+  bool adapted() const { return lora_a.defined(); }
+  at::Tensor adapter_product();  // scale · B · A, fp32 [out, in]
+
+  at::Tensor weight;  // [out, in]
+  at::Tensor bias;    // [out]; undefined without
+  at::Tensor lora_a, lora_b;
+  double scale = 0;
+  double dropout = 0;
+};
+TORCH_MODULE(Projection);
+
+// x / sqrt(mean(x²) + epsilon) in fp32, rounded to x's type, then times the weight.
+struct RmsNormImpl : torch::nn::Module {
+  RmsNormImpl(int64_t width, double epsilon);
+  at::Tensor forward(const at::Tensor& x);
+  at::Tensor weight;
+  double epsilon;
+};
+TORCH_MODULE(RmsNorm);
+
+// What every layer needs of the positions of a batch.
+struct Places {
+  at::Tensor cos, sin;  // [time, head_dim]
+  int64_t first = 0;    // position of the first token: as many are in the cache
+};
+
+// Keys and values of the tokens so far, of one layer: [batch, kv heads, time, head_dim].
+struct KeyValues {
+  at::Tensor keys, values;
+};
+
+struct GroupedAttentionImpl : torch::nn::Module {
+  GroupedAttentionImpl(const tune::DecoderConfig& config, int64_t window);
+  // x [batch, time, hidden]. `cache`: null, or what is seen besides x; x's are added to it.
+  at::Tensor forward(const at::Tensor& x, const Places& places, KeyValues* cache);
+  int64_t heads, kv_heads, head_dim;
+  int64_t window;  // 0: none
+  Projection q_proj{nullptr}, k_proj{nullptr}, v_proj{nullptr}, o_proj{nullptr};
+  RmsNorm q_norm{nullptr}, k_norm{nullptr};
+};
+TORCH_MODULE(GroupedAttention);
+
+struct GatedMlpImpl : torch::nn::Module {
+  explicit GatedMlpImpl(const tune::DecoderConfig& config);
+  at::Tensor forward(const at::Tensor& x);  // down(silu(gate x) · up x)
+  Projection gate_proj{nullptr}, up_proj{nullptr}, down_proj{nullptr};
+};
+TORCH_MODULE(GatedMlp);
+
+struct DecoderLayerImpl : torch::nn::Module {
+  DecoderLayerImpl(const tune::DecoderConfig& config, int64_t window);
+  at::Tensor forward(const at::Tensor& x, const Places& places, KeyValues* cache);
+  RmsNorm input_layernorm{nullptr};
+  GroupedAttention self_attn{nullptr};
+  RmsNorm post_attention_layernorm{nullptr};
+  GatedMlp mlp{nullptr};
+};
+TORCH_MODULE(DecoderLayer);
+
+}  // namespace phalanx::engine::tuning

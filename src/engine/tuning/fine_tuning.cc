@@ -1,0 +1,106 @@
+#include "engine/tuning/fine_tuning.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randperm.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/optim/norm.h"
+#include "engine/require.h"
+#include "tune/recipe/steps.h"
+
+namespace phalanx::engine::tuning {
+namespace {
+
+// Of a parameter by its name: biases and norms do not decay.
+bool decays(const std::string& name) { return !name.ends_with("bias") && name.find("norm") == std::string::npos; }
+
+}  // namespace
+
+RowOrder::RowOrder(int64_t rows, int64_t batch, int64_t accumulate, uint64_t seed)
+    : rows_(rows), batch_(batch), accumulate_(accumulate), seed_(seed) {}
+
+std::vector<std::vector<int64_t>> RowOrder::next_step() {
+  if (done_ == static_cast<int64_t>(order_.size())) {
+    at::Generator generator = at::detail::createCPUGenerator();
+    generator.set_current_seed(seed_ + static_cast<uint64_t>(epoch_++));
+    const at::Tensor permutation = at::randperm(rows_, generator, at::TensorOptions().dtype(at::kLong));
+    order_.assign(permutation.data_ptr<int64_t>(), permutation.data_ptr<int64_t>() + rows_);
+    done_ = 0;
+  }
+  std::vector<std::vector<int64_t>> out;
+  for (int64_t i = 0; i < accumulate_ && done_ < rows_; ++i) {
+    const int64_t end = std::min(done_ + batch_, rows_);
+    out.emplace_back(order_.begin() + done_, order_.begin() + end);
+    done_ = end;
+  }
+  return out;
+}
+
+FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad)
+    : decoder_(std::move(decoder)),
+      recipe_(recipe),
+      rows_(std::move(rows)),
+      pad_(pad),
+      steps_(tune::total_steps(recipe, static_cast<int64_t>(rows_.size()), 1)),
+      order_(static_cast<int64_t>(rows_.size()), recipe.per_device_train_batch_size, recipe.gradient_accumulation_steps,
+             static_cast<uint64_t>(recipe.data_seed.value_or(recipe.seed))) {
+  require(!rows_.empty(), "there are no rows to learn from");
+  std::vector<optim::Row> trained;
+  for (auto& item : decoder_->named_parameters()) {
+    at::Tensor& value = item.value();
+    if (!value.requires_grad()) continue;
+    value.mutable_grad() = at::zeros_like(value);
+    trained.push_back({value.detach().view({-1}), value.grad().view({-1}), {}, {{0, value.numel(), decays(item.key()) ? 0 : 1}}});
+  }
+  require(!trained.empty(), "no parameter is to be trained");
+  optimizer_ =
+      std::make_unique<optim::AdamW>(std::move(trained), std::vector<optim::Group>{{"decayed", 1, recipe.weight_decay}, {"plain", 1, 0}},
+                                     optim::AdamWOptions{recipe.adam_beta1, recipe.adam_beta2, recipe.adam_epsilon});
+  decoder_->train();
+}
+
+// Padded on the right to the longest row, which changes nothing but rounding.
+model::SummedLoss FineTuning::loss_of(const std::vector<int64_t>& batch) {
+  size_t longest = 2;
+  for (int64_t row : batch) longest = std::max(longest, rows_[static_cast<size_t>(row)].ids.size());
+  const auto options = at::TensorOptions().dtype(at::kLong);
+  const std::vector<int64_t> shape{static_cast<int64_t>(batch.size()), static_cast<int64_t>(longest)};
+  at::Tensor tokens = at::full(shape, pad_, options), labels = at::full(shape, model::GptImpl::kNoTarget, options);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const TuningRow& row = rows_[static_cast<size_t>(batch[i])];
+    std::copy(row.ids.begin(), row.ids.end(), tokens.data_ptr<int64_t>() + i * longest);
+    std::copy(row.labels.begin(), row.labels.end(), labels.data_ptr<int64_t>() + i * longest);
+  }
+  return decoder_->loss(tokens, labels);
+}
+
+StepReport FineTuning::step() {
+  StepReport out;
+  out.rows = order_.next_step();
+  for (const auto& batch : out.rows)
+    for (int64_t row : batch) {
+      const std::vector<int64_t>& labels = rows_[static_cast<size_t>(row)].labels;
+      out.labels += static_cast<int64_t>(labels.size()) - std::count(labels.begin(), labels.end(), model::GptImpl::kNoTarget);
+    }
+  for (const optim::Row& row : optimizer_->rows()) at::Tensor(row.grads).zero_();
+  for (const auto& batch : out.rows) {
+    model::SummedLoss loss = loss_of(batch);
+    if (loss.targets == 0) continue;
+    at::Tensor share = loss.sum / static_cast<double>(std::max<int64_t>(out.labels, 1));
+    share.backward();
+    out.loss += share.item<double>();
+  }
+  double squares = 0;
+  for (const optim::Row& row : optimizer_->rows()) squares += optim::sum_of_squares(row.grads);
+  out.gradient_norm = std::sqrt(squares);
+  out.rate = tune::rate_at(recipe_, done_++, steps_);
+  optimizer_->step(out.rate, optim::clip_scale(out.gradient_norm, recipe_.max_grad_norm));
+  return out;
+}
+
+}  // namespace phalanx::engine::tuning

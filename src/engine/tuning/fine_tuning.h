@@ -1,0 +1,61 @@
+// One rank's fine-tuning of a Decoder, step by step, with the semantics of HF's Trainer: the order of rows, the loss of a step, clipping,
+// learning rates, AdamW.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/optim/adamw.h"
+#include "engine/tuning/decoder/decoder.h"
+#include "tune/recipe/recipe.h"
+
+namespace phalanx::engine::tuning {
+
+// A sequence as data gives it; labels are not shifted, and GptImpl::kNoTarget where nothing is learned.
+struct TuningRow {
+  std::vector<int64_t> ids, labels;
+};
+
+// The batches of rows of step after step. Epoch e is torch.randperm with seed + e; its last batch may be short, and its last step may have
+// fewer batches.
+class RowOrder {
+ public:
+  RowOrder(int64_t rows, int64_t batch, int64_t accumulate, uint64_t seed);
+  std::vector<std::vector<int64_t>> next_step();
+
+ private:
+  int64_t rows_, batch_, accumulate_;
+  uint64_t seed_;
+  int64_t epoch_ = 0, done_ = 0;
+  std::vector<int64_t> order_;
+};
+
+struct StepReport {
+  double loss = 0;           // nats per label, over all micro-batches
+  double gradient_norm = 0;  // before clipping
+  double rate = 0;           // of this step
+  int64_t labels = 0;        // that the loss was divided by
+  std::vector<std::vector<int64_t>> rows;
+};
+
+class FineTuning {
+ public:
+  // Trains what requires a gradient; throws std::invalid_argument if that is nothing, or there are no rows.
+  FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad);
+  int64_t steps() const { return steps_; }
+  int64_t done() const { return done_; }
+  StepReport step();
+
+ private:
+  model::SummedLoss loss_of(const std::vector<int64_t>& batch);
+
+  Decoder decoder_;
+  tune::Recipe recipe_;
+  std::vector<TuningRow> rows_;
+  int64_t pad_, steps_, done_ = 0;
+  RowOrder order_;
+  std::unique_ptr<optim::AdamW> optimizer_;
+};
+
+}  // namespace phalanx::engine::tuning

@@ -1,0 +1,48 @@
+// A model folder as Hugging Face's libraries write it: config.json, and model.safetensors or its parts with their index. Tensors are read
+// by name, one at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/checkpoint/safetensors.h"
+
+namespace phalanx::engine::tuning {
+
+class TensorFiles {
+ public:
+  // One file of safetensors. Only its header is read.
+  static base::Result<TensorFiles> open_file(const std::string& path);
+  // model.safetensors, or the files of model.safetensors.index.json. Error kConfig: none of them, a file that is malformed or cut short, or
+  // an index that does not agree with its files.
+  static base::Result<TensorFiles> open_folder(const std::string& folder);
+
+  bool has(const std::string& name) const { return places_.contains(name); }
+  std::vector<std::string> names() const;  // sorted
+  const std::vector<int64_t>& shape(const std::string& name) const { return places_.at(name).info.shape; }
+  // In the file's type: F32, BF16, F16. Error kConfig: of another type, or the file changed.
+  base::Result<at::Tensor> read(const std::string& name) const;
+
+ private:
+  struct Place {
+    std::string file;
+    uint64_t data_start = 0;
+    checkpoint::TensorInfo info;
+  };
+  base::Status add(const std::string& path);
+  std::map<std::string, Place> places_;
+};
+
+// Copies the file's tensors into these parameters, converted to their types. Names that only the file has are unexpected, but for
+// `ignored` ones and rotary tables of old files. Error kConfig: one error that lists all missing, unexpected and mis-shaped tensors.
+struct NamedTensor {
+  std::string name;
+  at::Tensor value;
+};
+base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTensor>& parameters, const std::vector<std::string>& ignored);
+
+}  // namespace phalanx::engine::tuning
