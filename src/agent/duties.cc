@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/json_fields.h"
 #include "base/text.h"
@@ -36,10 +37,21 @@ constexpr os::milliseconds kPreparePatience{30'000};
 constexpr os::milliseconds kFirstNote{500}, kLongestNote{10'000};  // between two notes of the family
 constexpr std::chrono::hours kTendBuilds{24};                      // a build in use says so at least this often
 constexpr std::chrono::minutes kTendPatience{10};
+constexpr os::milliseconds kHolderBudget{250};
 constexpr os::milliseconds kLookReserve{300};  // beyond the deadline, for what is under way
 }  // namespace
 
 namespace {
+
+// The process that listens on a port, as far as this user may see; 0: none was seen.
+uint32_t holder_of(int port) {
+  std::set<uint64_t> inodes;
+  for (const machine::Listener& listener : machine::listeners("", {port})) inodes.insert(listener.inode);
+  if (inodes.empty()) return 0;
+  for (const auto& [inode, pid] : machine::holders("", inodes, kHolderBudget))
+    if (pid > 0 && pid <= INT32_MAX) return static_cast<uint32_t>(pid);
+  return 0;
+}
 
 // What a look at the job's folder and program finds. Runs in a child: each of these may lie on a server that does not answer.
 wire::Prepared look_at_job(const wire::JobSpec& job, const Environment& host, bool& prefix) {
@@ -116,6 +128,7 @@ void Agent::open_store(const wire::OpenStore& message) {
     base::Error error = std::move(listener).error();
     error.kind = ErrorKind::kUnfit;
     answer.outcome = {false, std::move(error)};
+    if (message.port != 0) answer.holder = holder_of(static_cast<int>(message.port));
   } else if (message.serve) {
     answer.port = listener->endpoint.port;
     store_endpoint_ = listener->endpoint;

@@ -8,6 +8,7 @@
 
 #include "base/try.h"
 #include "base/unicode.h"
+#include "cli/records/named_run.h"
 #include "diagnosis/logs/evidence.h"
 #include "diagnosis/logs/files.h"
 #include "diagnosis/logs/verdict.h"
@@ -29,6 +30,14 @@ constexpr size_t kMostReport = 32 << 20;
 bool is_run(const std::string& word, const std::string& runs_folder) {
   return !word.empty() && word.find('/') == std::string::npos && !word.starts_with('.') &&
          os::is_folder(runs_folder + "/" + word + "/ranks");
+}
+
+// The id of the run that the word stands for, as with the other verbs: its id, the end or the beginning of one, or its name. "": none.
+std::string run_for(const std::string& word, const std::string& runs_folder) {
+  if (is_run(word, runs_folder) || runs_folder.empty()) return is_run(word, runs_folder) ? word : "";
+  if (word.empty() || word.find('/') != std::string::npos) return "";
+  base::Result<logs::Run> run = find_named_run(runs_folder, word);
+  return run.ok() && is_run(run->id, runs_folder) ? run->id : "";
 }
 
 doctor::Words damaged(const std::string& name) {
@@ -79,16 +88,17 @@ base::Status add_reports(diagnosis::LogVerdict& verdict, const Evidence& evidenc
 }  // namespace
 
 bool names_logs(const std::string& word, const std::string& runs_folder) {
-  return word == "-" || word == "latest" || word.find('/') != std::string::npos || os::exists(word) || is_run(word, runs_folder);
+  return word == "-" || word == "latest" || word.find('/') != std::string::npos || os::exists(word) || !run_for(word, runs_folder).empty();
 }
 
 base::Result<int> explain_logs(const std::vector<std::string>& operands, const std::string& runs_folder, bool json) {
   Evidence evidence;
   for (const std::string& word : operands) {
     bool run = word != "-" && !os::exists(word) && word.find('/') == std::string::npos;
-    if (run && !is_run(word, runs_folder))
+    const std::string id = run ? run_for(word, runs_folder) : "";
+    if (run && id.empty())
       return base::fail(base::ErrorKind::kConfig, fmt::format("no such run in {1}: {0}", base::quote(word), base::quote(runs_folder)));
-    TRY(sort_in(evidence, run ? runs_folder + "/" + word : word));
+    TRY(sort_in(evidence, run ? runs_folder + "/" + id : word));
   }
   auto is_input = [](const diagnosis::LogFile& file) { return file.name == "-"; };
   if (std::count_if(evidence.logs.begin(), evidence.logs.end(), is_input) > 1)

@@ -12,9 +12,11 @@
 #include "cli/flags/env_file.h"
 #include "cli/flags/exported_env.h"
 #include "cli/passed_on.h"
+#include "cli/records/port_run.h"
 #include "hosts/lists/allocation.h"
 #include "hosts/lists/host_filter.h"
 #include "hosts/lists/host_list.h"
+#include "logs/runs/run_directory.h"
 #include "os/files.h"
 #include "os/net.h"
 
@@ -236,6 +238,9 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.serve_store = !options.no_store;
   job.master_address = options.master_addr;
   job.master_port = options.master_port.value_or(0);
+  if (job.master_port != 0)
+    if (auto runs = logs::RunDirectory::base_folder(options.log_dir); runs.ok())
+      job.port_run = run_on_port(*runs, job.hosts.front().target.name, job.master_port);
   job.grace = options.grace;
   job.failure_grace = options.failure_grace.value_or(std::min(job.failure_grace, options.grace));
   job.lease = options.lease;

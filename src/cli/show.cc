@@ -15,6 +15,7 @@
 #include "cli/json_stream.h"
 #include "cli/passed_on.h"
 #include "cli/plan_view.h"
+#include "cli/records/full_disk.h"
 #include "cli/records/record.h"
 #include "cli/records/record_life.h"
 #include "job/narrate.h"
@@ -28,15 +29,17 @@
 namespace phalanx::cli {
 namespace {
 
-constexpr os::milliseconds kIdle{250};          // logs reach the disk at least so often
-constexpr os::milliseconds kLastWords{10'000};  // how long slow readers of our output are waited for at the end, together
-constexpr os::milliseconds kLostCount{500};     // how long we wait to hear how much a disk has lost, for the record
-constexpr os::milliseconds kLastWrites{5000};   // how long the disk of the logs is waited for at the end
+constexpr os::milliseconds kFirstSilence{3000};  // after which a run that has printed nothing is said to run
+constexpr os::milliseconds kIdle{250};           // logs reach the disk at least so often
+constexpr os::milliseconds kLastWords{10'000};   // how long slow readers of our output are waited for at the end, together
+constexpr os::milliseconds kLostCount{500};      // how long we wait to hear how much a disk has lost, for the record
+constexpr os::milliseconds kLastWrites{5000};    // how long the disk of the logs is waited for at the end
 
 view::ViewOptions view_options(const RunOptions& options) {
   view::ViewOptions view;
   view.quiet = options.quiet;
   view.live = !options.dry_run;
+  view.first_silence = kFirstSilence;
   view.fold = options.fold == Fold::kOn ? view::Choice::kOn : options.fold == Fold::kOff ? view::Choice::kOff : view::Choice::kAuto;
   return view;
 }
@@ -69,7 +72,9 @@ class Show::Impl : public job::Audience {
     int64_t now = os::wall_now_ns();
     began_ = os::mono_now();
     TRY_ASSIGN(std::string folder, logs::RunDirectory::base_folder(options_.log_dir));
-    TRY_ASSIGN(logs::RunDirectory directory, logs::RunDirectory::create(folder, now));
+    base::Result<logs::RunDirectory> made = logs::RunDirectory::create(folder, now);
+    if (!made.ok()) return with_disk(std::move(made).error(), folder);
+    logs::RunDirectory directory = std::move(made).value();
     logs::Writer::Options writer{.lock = directory.take_lock(),
                                  .reserve = directory.reserve_path(),
                                  .folder = directory.take_folder(),
@@ -174,7 +179,6 @@ class Show::Impl : public job::Audience {
   void timed_out() {
     const std::string text =
         words::tr(language_, "the time of --timeout {} is over: stopping the run", base::format_duration(*options_.timeout));
-    if (record_) record_->note(text);
     if (live_) live_->talk(text);
     view_->say("phalanx: " + text);
   }
@@ -194,9 +198,9 @@ class Show::Impl : public job::Audience {
     std::string last = record_ ? record_->last_lines(verdict.rank) : "";
     for (const base::Error& error : job::explain(state, verdict, last, log, language_)) view_->say_error(words::render(error, language_));
   }
-  void warn(const std::string& text) { view_->say_error("warning: " + text); }
+  void warn(const std::string& text) { view_->say_error(words::tr(language_, "warning: {}", words::said_in(language_, text))); }
   logs::Writer::Handlers writer_handlers(const std::string& folder) {
-    return {[this](const std::string& text) { warn(text); },
+    return {[this, folder](const std::string& text) { warn(warning_with_disk(text, folder)); },
             [this, folder] {
               warn(words::tr(language_,
                              "the disk of {} cannot keep up: the logs of this run are incomplete from here on; the run itself continues",

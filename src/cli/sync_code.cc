@@ -7,6 +7,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -152,21 +154,52 @@ void say_what_was_copied(const SyncedCode& code, const sync::Scan& scan, base::L
            scan.left_out));
 }
 
-}  // namespace
+struct Code {
+  std::string root;    // the directory to copy
+  std::string within;  // the ranks' directory in it: "" or "/sub"
+  sync::Scan scan;
+};
 
-base::Result<SyncedCode> sync_code(job::Job& job, const RunOptions& options) {
-  const base::Language language = language_here();
+base::Result<Code> look_at_code(const job::Job& job, const RunOptions& options) {
   TRY_ASSIGN(const std::string directory, real_path(job.directory));
-  SyncedCode code;
+  Code code;
   TRY_ASSIGN(code.root, real_path(options.sync_directory.empty() ? os::current_folder() : options.sync_directory));
-  TRY_ASSIGN(const std::string within, place_within(code.root, directory));
+  TRY_ASSIGN(code.within, place_within(code.root, directory));
   TRY(holds_no_home(code.root));
   sync::ScanLimits limits;
   if (options.sync_max) {
     limits.bytes = static_cast<uint64_t>(*options.sync_max);
     limits.files = sync::kMostEntries;
   }
-  TRY_ASSIGN(const sync::Scan scan, sync::scan(code.root, limits, index_file(code.root)));
+  TRY_ASSIGN(code.scan, sync::scan(code.root, limits, index_file(code.root)));
+  return code;
+}
+
+}  // namespace
+
+base::Status plan_code(job::Job& job, const RunOptions& options) {
+  TRY_ASSIGN(const Code code, look_at_code(job, options));
+  // By its real path, and as the job's directory is written, where a link leads to it.
+  const bool shown = job.directory.ends_with(code.within);
+  const std::string written = shown ? job.directory.substr(0, job.directory.size() - code.within.size()) : code.root;
+  auto paths = std::make_shared<std::set<std::string>>();
+  for (const std::string& root : {code.root, written}) {
+    paths->insert(root);
+    for (const sync::Entry& entry : code.scan.manifest.entries) paths->insert(root + "/" + entry.path);
+  }
+  job.to_copy = std::move(paths);
+  if (!options.quiet)
+    say(tr(language_here(), "a run would copy {} ({} files, {}) to every host first; nothing was copied now", code.root,
+           code.scan.manifest.files(), base::format_bytes(code.scan.manifest.bytes())));
+  return base::ok();
+}
+
+base::Result<SyncedCode> sync_code(job::Job& job, const RunOptions& options) {
+  const base::Language language = language_here();
+  SyncedCode code;
+  TRY_ASSIGN(const Code found, look_at_code(job, options));
+  const sync::Scan& scan = found.scan;
+  code.root = found.root;
   code.files = scan.manifest.files();
   code.bytes = scan.manifest.bytes();
   TRY_ASSIGN(code.name, new_name());
@@ -187,7 +220,7 @@ base::Result<SyncedCode> sync_code(job::Job& job, const RunOptions& options) {
     return std::move(settled).error();
   }
   code.path = code.hosts.front().path;
-  job.directory = code.path + within;
+  job.directory = code.path + found.within;
   if (!options.quiet) say_what_was_copied(code, scan, language);
   return code;
 }

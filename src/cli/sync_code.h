@@ -24,6 +24,10 @@ struct SyncedCode {
 // have it is left out; it takes the place of a host that cannot be reached. Error: a host has no copy.
 base::Result<SyncedCode> sync_code(job::Job& job, const RunOptions& options);
 
+// For what only looks (plan, check): what a run would copy is read and counted as for a run, and named in job.to_copy; nothing is sent to a
+// host, and the job's directory stays. Says so on standard error. Error: as of a run, where this machine alone can tell.
+base::Status plan_code(job::Job& job, const RunOptions& options);
+
 // After the run: copies that nobody wrote into are given back on their hosts. Says where the others lie.
 void release_code(const SyncedCode& code, const RunOptions& options);
 

@@ -44,6 +44,7 @@ struct HostReported {
 struct OperatorSignal {
   int signal = 0;                                       // SIGINT, SIGTERM, SIGHUP
   std::optional<std::chrono::milliseconds> grace = {};  // instead of the job's own
+  std::optional<std::chrono::milliseconds> limit = {};  // the time limit that was reached: no person sent this
 };
 struct Tick {};  // at least every 250 ms
 // Between two attempts: what a host that had not said its end answers when it is asked in a new login (ProveEmpty).

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct ProjectValue {
 struct ProjectUse {
   std::string file;  // empty: none
   std::vector<ProjectValue> values;
+  std::vector<std::string> unset;  // "phalanx.yaml:7:3: API_KEY": variables without a value; only of plan and check
 };
 
 // What travels to the hosts is the JobSpec; the rest is the launcher's own.
@@ -63,6 +65,7 @@ struct Job : wire::JobSpec {
   bool serve_store = true;
   std::string master_address;                      // empty: chosen
   int master_port = 0;                             // 0: the kernel chooses
+  std::string port_run;                            // our own run that goes on and has its store on that port of the first host; or empty
   std::chrono::milliseconds grace{10'000};         // from SIGTERM to SIGKILL, when the operator stops the run
   std::chrono::milliseconds failure_grace{5'000};  // the same for the other ranks after a failure
   std::chrono::milliseconds lease = kDefaultLease;
@@ -73,6 +76,7 @@ struct Job : wire::JobSpec {
   std::vector<std::string> only;             // codes or prefixes to look for; empty: all
   std::vector<doctor::Acceptance> accepted;  // findings that neither refuse nor warn
   GpuRequest wish;                           // --gpus, --iface
+  std::shared_ptr<const std::set<std::string>> to_copy;  // absolute paths that --sync would bring to every host; plan and check
   std::vector<std::string> paths;            // to be looked at besides those the command names
   std::chrono::milliseconds burst{0};        // of the mesh test, per pair; 0: chosen so that all take less than half a second
   std::chrono::milliseconds probe_deadline{1500};

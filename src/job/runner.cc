@@ -189,6 +189,10 @@ void Runner::send(size_t host, const ToHost& message) {
   });
 }
 
+void Runner::time_out(os::milliseconds limit) {
+  if (run_ && !verdict_) feed(OperatorSignal{SIGTERM, {}, limit});
+}
+
 void Runner::stop(std::optional<os::milliseconds> grace, bool kill) {
   if (!run_ || verdict_) return;
   feed(OperatorSignal{SIGTERM, grace});

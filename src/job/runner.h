@@ -34,6 +34,8 @@ class Runner {
   const State& state() const { return run_->attempt; }
   // What Ctrl-C does, asked from elsewhere. grace: instead of the job's own; kill: what a second Ctrl-C does. Only from the loop.
   void stop(std::optional<os::milliseconds> grace, bool kill);
+  // What Ctrl-C does, because the time limit of the run has passed.
+  void time_out(os::milliseconds limit);
   // From here on a hang-up of the terminal is nobody's wish: the run has left it.
   void ignore_hangup() { hangup_ignored_ = true; }
 

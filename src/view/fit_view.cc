@@ -83,13 +83,37 @@ std::string arithmetic(const fit::Model& model, const fit::Training& t, const Me
   return out;
 }
 
+// The row as settings to paste. DeepSpeed: its page "DeepSpeed Configuration JSON"; FSDP: torch.distributed.fsdp.ShardingStrategy, which
+// has no counterpart of ZeRO-1; Transformers: PreTrainedModel. phalanx train has no offload of the parameters.
+std::string settings(const fit::Training& t, const Memory& m, base::Language language) {
+  const int stage = static_cast<int>(m.stage);
+  const bool half = t.precision != fit::Precision::kFp32, away = m.offload != fit::Offload::kNone,
+             all_away = m.offload == fit::Offload::kAll;
+  std::string out;
+  auto line = [&](std::string_view tool, const std::string& text) { out += fmt::format("  {:<16}{}\n", tool, text); };
+  if (!all_away)
+    line("phalanx train",
+         fmt::format("parallel.mode={}{}{}{}", stage == 0 ? "ddp" : fmt::format("zero{}", stage), away ? " parallel.offload=on" : "",
+                     half ? " train.precision=bf16-weights" : "", m.checkpointing ? " model.activation_checkpointing=blocks" : ""));
+  line("DeepSpeed",
+       fmt::format(R"({{"zero_optimization": {{"stage": {}{}{}}}{}}})", stage, away ? R"(, "offload_optimizer": {"device": "cpu"})" : "",
+                   all_away ? R"(, "offload_param": {"device": "cpu"})" : "", half ? R"(, "bf16": {"enabled": true})" : ""));
+  if (stage == 0) line("PyTorch", "torch.nn.parallel.DistributedDataParallel(model)");
+  if (stage >= 2 && (!away || all_away))
+    line("PyTorch",
+         fmt::format("FullyShardedDataParallel(model, sharding_strategy=ShardingStrategy.{}{})",
+                     stage == 2 ? "SHARD_GRAD_OP" : "FULL_SHARD", all_away ? ", cpu_offload=CPUOffload(offload_params=True)" : ""));
+  if (m.checkpointing) line("Transformers", "model.gradient_checkpointing_enable()");
+  return words::tr(language, "as settings:\n") + out;
+}
+
 std::string verdict(const fit::Model& model, const fit::Training& t, const FitTarget& target, const std::vector<Memory>& all,
                     base::Language language) {
   if (target.gpu_bytes == 0) return tr(language, "to see which setup fits, give --gpu-memory or hosts with GPUs\n");
   int best = fit::cheapest(all, target.gpu_bytes, target.host_bytes);
   if (best < 0) return tr(language, "nothing fits; use more GPUs, a smaller micro-batch or a shorter sequence\n");
   const Memory& m = all[static_cast<size_t>(best)];
-  return tr(language, "cheapest that fits: {}\n  {}", way(m, language), arithmetic(model, t, m, language));
+  return tr(language, "cheapest that fits: {}\n  {}", way(m, language), arithmetic(model, t, m, language)) + settings(t, m, language);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ inline constexpr Phrase<std::string_view> kSpreadPhrase{"ranks {}"};
 inline constexpr Phrase<std::string_view> kEtaPhrase{"ETA {}"};
 inline constexpr Phrase<std::string_view, std::string_view> kTimesPhrase{"{} ranks {}"};  // "×15", "1–15"
 inline constexpr Phrase<size_t, std::string_view> kSilentPhrase{"{} ranks running, no output for {}"};
+inline constexpr Phrase<size_t> kNoOutputPhrase{"{} ranks running, no output yet"};
 inline constexpr Phrase<uint64_t> kDroppedPhrase{
     "lines missing here because they were not read in time: {}; phalanx logs shows all of them"};
 inline constexpr Phrase<std::string_view, std::string_view> kOutputFailedPhrase{

@@ -105,6 +105,7 @@ base::Status within_bounds(const StoreOpened& m) {
   Bounds b("StoreOpened");
   b.outcome(m.outcome);
   b.number("the port", m.port, kMostPort);
+  b.number("the holder's process id", m.holder, INT32_MAX);
   return std::move(b).result();
 }
 base::Status within_bounds(const Reached& m) {

@@ -33,6 +33,7 @@ template <typename W>
 void fields(W& w, StoreOpened& m) {
   fields(w, m.outcome);
   w(m.port);
+  w(m.holder);
 }
 template <typename W>
 void fields(W& w, Reached& m) {

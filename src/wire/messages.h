@@ -53,7 +53,7 @@ struct Prepared {
 struct StoreOpened {
   static constexpr FrameType kType = FrameType::kStoreOpened;
   Outcome outcome;
-  uint32_t port = 0;
+  uint32_t port = 0, holder = 0;  // holder: when not ok, the process that listens on the port that was asked for, if seen
 };
 struct Reached {
   static constexpr FrameType kType = FrameType::kReached;

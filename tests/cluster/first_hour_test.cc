@@ -79,7 +79,7 @@ TEST_F(FirstHour, ADetachedRunFromStartToStop) {
 // Four English words after one another, outside quotes: a sentence. Not counted: what ranks, logs, ssh and the kernel say, and commands.
 std::string english_in(std::string text) {
   static const std::regex kSentence("(^|[^A-Za-z0-9_./=-])[A-Za-z][a-z]+([ ,;:]+[a-z]{2,}){3}(?![A-Za-z0-9_./=-])");
-  static const std::regex kOfOthers("\"[^\"]*\"|'[^']*'|Address already in use|ssh: .*|\\$ .*|^\\[.*|^  job.log:.*");
+  static const std::regex kOfOthers("\"[^\"]*\"|'[^']*'|Address already in use|No such file or directory|ssh: .*|\\$ .*|^\\[.*|^  job.log:.*");
   for (size_t open = text.find("“"); open != std::string::npos; open = text.find("“", open))  // quoted over the ends of lines
     text.erase(open, text.find("”", open) == std::string::npos ? std::string::npos : text.find("”", open) - open);
   std::string found;
@@ -123,7 +123,24 @@ TEST_F(FirstHour, InChineseThereIsNoEnglishSentence) {
                               "fit --params 7B --lora",
                               "fit meta-llama/Llama-2-7b-hf",
                               "bench",
-                              "exec -H h1,h2 -- true"}) {
+                              "exec -H h1,h2 -- true",
+                              "inspect --rank 0",
+                              "explain a",
+                              "run --timeout 1s -H h1,h2 -- sleep 60",
+                              "why",
+                              "logs nosuch",
+                              "attach",
+                              "stop",
+                              "explain NO-SUCH",
+                              "completion tcsh",
+                              "run -H h1,h2 --env FOO -- true",
+                              "run --hostfile nosuch -- true",
+                              "run -H h1,h1 -- true",
+                              "run -H h1 --nnodes 3 -- true",
+                              "run -H h1 --stall 5 -- true",
+                              "report nosuch",
+                              "config show",
+                              "fit"}) {
     Outcome said = type(std::string("export PHALANX_LANG=zh; phalanx ") + command);
     EXPECT_EQ(english_in(said.out + said.err), "") << "phalanx " << command;
   }

@@ -157,7 +157,13 @@ TEST_F(Verbs, ATimeLimitStopsTheRunAndSaysSo) {
   Outcome run = type({"run", "--timeout", "1s", "-H", "h1,h2", "--max-restarts", "3", "--", "sleep", "100"});
   EXPECT_EQ(run.exit_code, 124) << run;
   EXPECT_HAS(run.err, "error: the run reached its --timeout; phalanx stopped it");
-  EXPECT_HAS(type({"why"}).out, "the run reached its --timeout; phalanx stopped it");
+  const Outcome why = type({"why"});
+  EXPECT_HAS(why.out, "the run reached its --timeout; phalanx stopped it");
+  EXPECT_HAS(why.out, "the time limit of 1 s (--timeout) was reached: phalanx stopped the run");
+  EXPECT_HAS_NOT(why.out, "operator");
+  EXPECT_HAS(type({"ps", "-a"}).out, "  timed out ");
+  EXPECT_HAS(say("ctl", "cat ~/.local/state/phalanx/runs/latest/events.jsonl"), R"("event":"time_limit")");
+  EXPECT_HAS(type({"help", "run"}).out + type({"help", "--markdown"}).out, "| 124 |");
   EXPECT_EQ(type({"wait"}).exit_code, 124);
   EXPECT_EQ(leftovers(2s), "");
 }

@@ -30,6 +30,7 @@ struct Invocation {
   std::vector<std::string> operands;     // the command, the config file, the topic of help …
   std::vector<std::string> command;      // of verbs whose operands are not the command (Operands::kSplit): what follows "--"
   std::vector<const FlagRow*> off = {};  // "--python-hook=false": switches that the project file cannot turn on
+  std::vector<std::string> unset = {};   // "phalanx.yaml:7:3: API_KEY": variables of it without a value here; for plan and check alone
   std::string project = {};              // the project file that flags came from (cli/project/project.h); empty: none
 
   bool has(Flag flag) const;

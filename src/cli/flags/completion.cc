@@ -1,6 +1,8 @@
 // Completion scripts. Each is one function of the shell, with the table written into it; nothing calls phalanx back, so
-// completing is quick also over a slow file system.
+// completing is quick also over a slow file system. Ids and names of runs are read from the folder of runs by the shell.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/text.h"
 #include "base/unicode.h"
@@ -47,6 +49,15 @@ std::string words_of_choices(const FlagRow& flag) {
   return flag.flag == Flag::kOnly || flag.flag == Flag::kAccept ? all_codes() : base::replace_all(flag.choices, "|", " ");
 }
 
+bool takes_runs(Verb verb) {
+  constexpr Verb kVerbs[] = {Verb::kLogs,    Verb::kAttach, Verb::kStop,   Verb::kWait,
+                             Verb::kInspect, Verb::kWhy,    Verb::kReport, Verb::kExplain};
+  return std::find(std::begin(kVerbs), std::end(kVerbs), verb) != std::end(kVerbs);
+}
+
+// What kRunWords is asked for.
+std::string_view which_runs(Verb verb) { return verb == Verb::kStop || verb == Verb::kAttach ? "going" : "all"; }
+
 // What a verb's operands are completed with: words, or nothing (then files).
 std::string operand_words(Verb verb) {
   if (verb == Verb::kHelp) return verb_names();
@@ -54,10 +65,20 @@ std::string operand_words(Verb verb) {
   if (verb == Verb::kExplain) return base::join(every_code(), " ");
   if (verb == Verb::kBench) return "fabric";
   if (verb == Verb::kConfig) return "show";
-  for (Verb life : {Verb::kLogs, Verb::kAttach, Verb::kStop, Verb::kWait, Verb::kInspect, Verb::kWhy, Verb::kReport})
-    if (verb == life) return "latest";
-  return "";
+  return takes_runs(verb) ? "latest" : "";
 }
+
+// For sh; the same in every shell, so there is no single quote in it. Prints the ids of the newest runs and their names; with the argument
+// "going", only of those that have not ended. A name has letters, digits, '.', '_' and '-' (check_run_name), and run.json one key a line.
+constexpr std::string_view kRunWords =
+    R"sh(case $XDG_STATE_HOME in /*) ;; *) XDG_STATE_HOME=$HOME/.local/state ;; esac
+  cd "$XDG_STATE_HOME/phalanx/runs" || exit 0
+  set -- "$1" $(ls -r | grep -E "^[0-9]{8}-[0-9]{6}-[0-9a-f]{4}\$" | head -n 50 | sed "s|\$|/run.json|")
+  test "$1" = going && set -- "$1" $(shift; test $# -gt 0 && grep -L "^  \"state\": \"ended\"" "$@")
+  shift
+  test $# -gt 0 || exit 0
+  printf "%s\n" "$@" | sed "s|/run.json||"
+  sed -n "s/^  \"name\": \"\([A-Za-z0-9._-]*\)\",*\$/\1/p" "$@")sh";
 
 // Bash splits words at '=' and ':' (COMP_WORDBREAKS), so "--fold=o" and "a:4" arrive in pieces: words i to last are one.
 constexpr std::string_view kBash = R"(# bash completion for phalanx; load with: source <(phalanx completion bash)
@@ -102,6 +123,9 @@ _phalanx() {{
     fi
   fi
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}}
+_phalanx_runs() {{
+  sh -c '{runs}' sh "$1" 2>/dev/null
 }}
 _phalanx_files() {{
   compopt -o filenames 2>/dev/null
@@ -148,10 +172,11 @@ std::string bash_script() {
     if (!with_value.empty()) takes += fmt::format("  {}) takes=' {} ' ;;\n", verb->name, base::join(with_value, " "));
     flags += fmt::format("  {}) words='{}' ;;\n", verb->name, base::join(all, " "));
     std::string words = operand_words(verb->verb);
-    if (!words.empty()) operands += fmt::format("    {}) words='{}' ;;\n", verb->name, words);
+    const std::string runs = takes_runs(verb->verb) ? fmt::format("\" $(_phalanx_runs {})\"", which_runs(verb->verb)) : "";
+    if (!words.empty()) operands += fmt::format("    {}) words='{}'{} ;;\n", verb->name, words, runs);
   }
   return fmt::format(kBash, fmt::arg("verbs", verb_names()), fmt::arg("takes", takes), fmt::arg("values", values), fmt::arg("flags", flags),
-                     fmt::arg("operands", operands));
+                     fmt::arg("operands", operands), fmt::arg("runs", kRunWords));
 }
 
 // A word between single quotes of zsh or fish.
@@ -196,12 +221,14 @@ std::string zsh_script(Language language) {
     cases += fmt::format("    {})\n      _arguments -s -S{} \\\n", verb->name, command ? " -A '-*'" : "");
     for (const FlagRow* flag : flags_of(verb->verb)) cases += zsh_flag(*flag, language);
     std::string words = operand_words(verb->verb);
-    cases += fmt::format("        {} ;;\n", command                             ? "'*::command:_normal'"
+    cases += fmt::format("        {} ;;\n", command ? "'*::command:_normal'"
+                                            : takes_runs(verb->verb)
+                                                ? fmt::format("'*:run: _phalanx_offer {} {}'", which_runs(verb->verb), words)
                                             : !words.empty()                    ? fmt::format("'*:topic:({})'", words)
                                             : verb->operands == Operands::kNone ? "&& return"
                                                                                 : "'*:file:_files'");
   }
-  return fmt::format(R"(#compdef phalanx
+  return fmt::format(R"zsh(#compdef phalanx
 # zsh completion for phalanx; load with: source <(phalanx completion zsh), or save as _phalanx in a folder of $fpath
 _phalanx() {{
   local -a verbs=(
@@ -216,13 +243,19 @@ _phalanx() {{
   case $verb in
 {1}  esac
 }}
+_phalanx_offer() {{
+  local which=$1
+  shift
+  compadd -- "$@" ${{(f)"$(sh -c '{2}' sh $which 2>/dev/null)"}}
+}}
 if [[ $funcstack[1] == _phalanx ]]; then _phalanx "$@"; else compdef _phalanx phalanx; fi
-)",
-                     verbs, cases);
+)zsh",
+                     verbs, cases, kRunWords);
 }
 
 std::string fish_script(Language language) {
   std::string out = "# fish completion for phalanx; load with: phalanx completion fish | source\ncomplete -c phalanx -f\n";
+  out += fmt::format("function __phalanx_runs\n  sh -c '{}' sh $argv[1] 2>/dev/null\nend\n", kRunWords);
   for (const VerbRow* verb : shown_verbs())
     out += fmt::format("complete -c phalanx -n __fish_use_subcommand -a {} -d {}\n", verb->name, single(verb->summary.in(language)));
   for (const VerbRow* verb : shown_verbs()) {
@@ -239,7 +272,8 @@ std::string fish_script(Language language) {
     }
     std::string words = operand_words(verb->verb);
     if (!words.empty()) out += fmt::format("{} -a '{}'\n", when, words);
-    else if (verb->operands != Operands::kNone) out += when + " -F\n";
+    if (takes_runs(verb->verb)) out += fmt::format("{} -a '(__phalanx_runs {})'\n", when, which_runs(verb->verb));
+    else if (words.empty() && verb->operands != Operands::kNone) out += when + " -F\n";
   }
   return out;
 }

@@ -24,6 +24,7 @@ std::vector<ExitCode> exit_codes() {
       {4, Text{"a host cannot be reached"}},
       {5, Text{"a hang or a timeout"}},
       {70, Text{"a bug in Phalanx"}},
+      {124, Text{"run, exec: the time limit of --timeout was reached"}},
       {130, Text{"interrupted (Ctrl-C)"}},
   };
 }

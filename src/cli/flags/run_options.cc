@@ -171,7 +171,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
 }
 
 job::ProjectUse project_use(const Invocation& invocation) {
-  job::ProjectUse use{invocation.project, {}};
+  job::ProjectUse use{invocation.project, {}, invocation.unset};
   for (const GivenFlag& given : invocation.flags) {
     if (given.line == 0) continue;
     const bool variable = given.row->flag == Flag::kEnv;

@@ -78,6 +78,9 @@ bool given_by_env(const Invocation& invocation, const std::string& name) {
   return std::any_of(all.begin(), all.end(), [&](const std::string& value) { return value.starts_with(name + "="); });
 }
 
+// Nothing runs: a variable that has no value yet is a finding there (ENV-UNSET), not an end.
+bool only_looks(Verb verb) { return verb == Verb::kPlan || verb == Verb::kCheck; }
+
 // NO_COLOR and CLICOLOR_FORCE are settings of this user, which override the project's.
 bool coloured_by_environment(const Lookup& variable) {
   for (const char* name : {"NO_COLOR", "CLICOLOR_FORCE"})
@@ -134,11 +137,16 @@ Status merge_project(const ProjectFile& file, const Lookup& variable, Invocation
   const FlagRow& env = row(Flag::kEnv);
   for (const ProjectVariable& one : file.env) {
     if (!takes_from_project(invocation.verb, env) || given_by_env(invocation, one.name)) continue;
-    TRY_ASSIGN(const std::string value, value_of(file, one, variable));
-    added.push_back({&env, fmt::format("{}:{}: env", name, one.line), one.name + "=" + value, one.line});
+    Result<std::string> value = value_of(file, one, variable);
+    if (!value.ok() && only_looks(invocation.verb)) {
+      invocation.unset.push_back(fmt::format("{}:{}:{}: {}", name, one.line, one.column, one.name));
+      continue;
+    }
+    if (!value.ok()) return std::move(value).error();
+    added.push_back({&env, fmt::format("{}:{}: env", name, one.line), one.name + "=" + *value, one.line});
   }
   // Behind the others, because of an option that ssh is given twice the first one counts.
-  if (!added.empty()) invocation.project = file.path;
+  if (!added.empty() || !invocation.unset.empty()) invocation.project = file.path;
   std::move(added.begin(), added.end(), std::back_inserter(invocation.flags));
   return base::ok();
 }

@@ -10,6 +10,7 @@
 #include "cli/records/record_life.h"
 #include "cli/records/record_plan.h"
 #include "job/findings_text.h"
+#include "job/narrate.h"
 #include "job/stall_text.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -103,16 +104,16 @@ struct Describe {
   EventRecord operator()(const wire::Trouble& m) const { return {"trouble", {{"host", host_name(state, host)}, {"text", m.text}}}; }
 };
 
-const char* name_of(job::Verdict::Kind kind, bool suspended) {
-  switch (kind) {
+const char* name_of(const job::Verdict& v) {
+  switch (v.kind) {
     case job::Verdict::Kind::kDone: return "done";
     case job::Verdict::Kind::kPlanned: return "planned";
     case job::Verdict::Kind::kChecked: return "checked";
     case job::Verdict::Kind::kRefused: return "refused";
     case job::Verdict::Kind::kRankFailed: return "rank-failed";
-    case job::Verdict::Kind::kHostLost: return suspended ? "launcher-suspended" : "host-lost";
+    case job::Verdict::Kind::kHostLost: return v.suspended ? "launcher-suspended" : "host-lost";
     case job::Verdict::Kind::kHung: return "hung";
-    case job::Verdict::Kind::kInterrupted: return "interrupted";
+    case job::Verdict::Kind::kInterrupted: return v.exit_code == job::kTimedOutCode ? "timed-out" : "interrupted";
   }
   return "unknown";
 }
@@ -121,14 +122,21 @@ const char* name_of(job::Verdict::Kind kind, bool suspended) {
 
 EventRecord describe(const job::State& state, const job::Event& event) {
   if (auto* said = std::get_if<job::HostSaid>(&event)) return std::visit(Describe{state, said->host}, said->message);
-  if (auto* ended = std::get_if<job::HostEnded>(&event))
+  if (auto* ended = std::get_if<job::HostEnded>(&event)) {
+    // After its last word the agent ends, and its connection with it: nothing was lost, whatever ssh says of that.
+    if (ended->host < state.hosts.size() && state.hosts[ended->host].finished)
+      return {"host_ended", {{"host", host_name(state, ended->host)}}};
     return {"host_ended", {{"host", host_name(state, ended->host)}, {"error", ended->error.message}, {"because", ended->error.cause}}};
-  if (auto* signal = std::get_if<job::OperatorSignal>(&event)) return {"operator_signal", {{"signal", os::signal_name(signal->signal)}}};
+  }
+  if (auto* signal = std::get_if<job::OperatorSignal>(&event)) {
+    if (signal->limit) return {"time_limit", {{"limit_s", static_cast<double>(signal->limit->count()) / 1e3}}};
+    return {"operator_signal", {{"signal", os::signal_name(signal->signal)}}};
+  }
   return {};
 }
 
 Json describe(const job::State& state, const job::Verdict& v) {
-  Json json = {{"verdict", name_of(v.kind, v.suspended)}, {"exit_code", v.exit_code}};
+  Json json = {{"verdict", name_of(v)}, {"exit_code", v.exit_code}};
   if (v.kind == job::Verdict::Kind::kRankFailed) {
     json["rank"] = v.rank;
     json["host"] = host_name(state, v.host);

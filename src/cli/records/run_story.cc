@@ -36,7 +36,8 @@ bool is_bad(const RunEvent& event) {
   if (event.name == "rank_exited")
     return text_of(event.fields, "stopped_by_us").empty() &&
            (!text_of(event.fields, "signal").empty() || base::get_int(event.fields, "code").value_or(0) != 0);
-  return event.name == "trouble" || base::get_bool(event.fields, "ok") == false || event.name == "stall" || event.name == "attempt_ended";
+  return event.name == "trouble" || base::get_bool(event.fields, "ok") == false || event.name == "stall" || event.name == "time_limit" ||
+         event.name == "attempt_ended";
 }
 
 // Without what says nothing to people, and without the end of a connection whose host has said that nothing is left.
@@ -167,6 +168,11 @@ std::string plain_text(const RunEvent& event, Language language) {
     int64_t left = base::get_int(f, "left").value_or(0), killed = base::get_int(f, "killed").value_or(0);
     if (left == 0 && killed == 0) return tr(language, "{}: nothing left", host);
     return tr(language, "{}: killed {} leftover processes; {} could not be killed", host, killed, left);
+  }
+  if (event.name == "time_limit") {
+    const double limit_s = base::get_number(f, "limit_s").value_or(0);
+    const auto limit = std::chrono::milliseconds(static_cast<int64_t>(std::clamp(limit_s, 0.0, 1e9) * 1e3));
+    return tr(language, "the time limit of {} (--timeout) was reached: phalanx stopped the run", base::format_duration(limit));
   }
   if (event.name == "operator_signal") return tr(language, "the operator stopped the run ({})", text_of(f, "signal"));
   if (event.name == "store_open") return tr(language, "the store listens on {}:{}", host, base::get_int(f, "port").value_or(0));

@@ -96,17 +96,18 @@ std::string state_of(const logs::Run& run, const Json& status) {
     case logs::Life::kEnded: break;
   }
   std::string verdict = base::get_string(run.record, "verdict").value_or("");
-  if (verdict == "done" || verdict == "refused" || verdict == "interrupted" || verdict == "lost") return verdict;
+  if (verdict == "done" || verdict == "refused" || verdict == "interrupted" || verdict == "timed-out" || verdict == "lost") return verdict;
   return "failed";
 }
 
 words::Text state_word(std::string_view state) {
   constexpr std::pair<std::string_view, words::Text> kWords[] = {
-      {"starting", words::Text{"starting"}}, {"running", words::Text{"running"}},
-      {"stopping", words::Text{"stopping"}}, {"restarting", words::Text{"restarting"}},
-      {"done", words::Text{"done"}},         {"failed", words::Text{"failed"}},
-      {"refused", words::Text{"refused"}},   {"interrupted", words::Text{"interrupted"}},
-      {"lost", words::Text{"lost"}},         {"silent", words::Text{"silent"}},
+      {"starting", words::Text{"starting"}},   {"running", words::Text{"running"}},
+      {"stopping", words::Text{"stopping"}},   {"restarting", words::Text{"restarting"}},
+      {"done", words::Text{"done"}},           {"failed", words::Text{"failed"}},
+      {"refused", words::Text{"refused"}},     {"interrupted", words::Text{"interrupted"}},
+      {"timed-out", words::Text{"timed out"}}, {"lost", words::Text{"lost"}},
+      {"silent", words::Text{"silent"}},
   };
   for (const auto& [word, words] : kWords)
     if (word == state) return words;

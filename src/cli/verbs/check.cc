@@ -12,6 +12,7 @@
 #include "cli/flags/verbs.h"
 #include "cli/launch.h"
 #include "cli/make_job.h"
+#include "cli/sync_code.h"
 #include "job/narrate.h"
 #include "os/files.h"
 #include "view/check/changes.h"
@@ -136,6 +137,7 @@ class Check {
 base::Result<int> check_verb(const Invocation& invocation) {
   TRY_ASSIGN(RunOptions options, run_options(invocation));
   TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
+  if (options.sync) TRY(plan_code(job, options));
   job.check_only = true;
   job.run_id = "check";
   job.only = options.only;

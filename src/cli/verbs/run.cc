@@ -63,7 +63,8 @@ base::Result<int> run_verb(const Invocation& invocation) {
   const std::string slow = slow_start_text(options, cache_folder());
   std::optional<os::WaitNotice> notice(std::in_place, slow, kSlowStart);
   SyncedCode code;
-  if (options.sync) {
+  if (options.sync && options.dry_run) TRY(plan_code(job, options));
+  if (options.sync && !options.dry_run) {
     notice.reset();
     TRY_ASSIGN(code, sync_code(job, options));
   }
@@ -88,7 +89,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
   });
   TRY_ASSIGN(Show show, Show::open(*loop, options, job));
   job.run_id = show.run_id();
-  if (options.sync) show.synced(describe(code));
+  if (!code.name.empty()) show.synced(describe(code));
   // From here on the run has an id and, unless it is only planned, a directory.
 
   job::Runner runner(*loop, show.audience());
@@ -98,7 +99,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
     loop->after(*options.timeout, [&] {
       timed_out = true;
       show.timed_out();
-      runner.stop(std::nullopt, false);
+      runner.time_out(*options.timeout);
     });
   if (parted.word.valid()) show.leave_when_started(std::move(parted.word), [&runner] { runner.ignore_hangup(); });
   TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
@@ -108,7 +109,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
   const int exit_code = show.report(runner.state(), verdict);
   (void)os::run_apart("phalanx-copy", [&] { memory.keep(runner.state(), verdict); }, kKeepPatience);
   // What lost contact may still be writing until its lease is over.
-  if (options.sync && verdict.kind != job::Verdict::Kind::kHostLost) release_code(code, options);
+  if (!code.name.empty() && verdict.kind != job::Verdict::Kind::kHostLost) release_code(code, options);
   return exit_code;
 }
 

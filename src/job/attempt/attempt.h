@@ -48,6 +48,7 @@ struct Attempt {
   bool by_memory = false;              // of an earlier run's network: the path to the store was tried minutes ago
   std::optional<Meeting> meeting;
   std::optional<base::Error> first_reach_error;
+  uint32_t port_holder = 0;  // of --master-port: who listens there, as the host says
   std::optional<os::Mono> settle_at, stop_at, deadline, store_told_at;
   os::Mono started_at;
   std::optional<size_t> lost_host;  // the first

@@ -9,6 +9,23 @@
 #include "wire/challenge.h"
 
 namespace phalanx::job {
+namespace {
+
+// The port of --master-port, on the host of rank 0. holder: the process that listens there, as the host says; 0: not seen.
+std::string hint_for_taken_port(const Job& job, uint32_t holder) {
+  if (!job.port_run.empty()) return "phalanx stop " + job.port_run;
+  const hosts::Target& host = job.hosts[0].target;
+  std::string look = host.destination.empty() ? "" : "ssh " + host.name + " ";
+  look += holder > 0 ? fmt::format("ps -o pid,user,etime,args -p {}", holder) : fmt::format("ss -ltnp sport = :{}", job.master_port);
+  return fmt::format("{}, then choose another --master-port, or omit it for any free port", look);
+}
+
+// "./train.sh", which --sync will bring.
+bool program_is_copied(const Job& job) {
+  return job.to_copy && !job.argv.empty() && job.argv[0].find('/') != std::string::npos && !job.argv[0].starts_with('/');
+}
+
+}  // namespace
 
 bool AttemptStep::make_the_plan() {
   std::vector<wire::Hello> hellos;
@@ -36,6 +53,8 @@ void AttemptStep::prepare_hosts() {
   prepare.key = wire::key_for(wire::Purpose::kStore, job.token);
   prepare.lease_ms = static_cast<uint32_t>(job.lease.count());
   prepare.job = job;
+  if (job.to_copy) prepare.job.directory = "/";  // a plan: the directory comes with the code
+  if (program_is_copied(job)) prepare.job.argv[0] = "sh";
   prepare.boot_id = job.boot_id;
   for (size_t h = 0; h < hosts.size(); ++h) send(h, prepare);
   open_store();
@@ -51,12 +70,13 @@ void AttemptStep::take(size_t h, const wire::Prepared& m) {
   if (!m.outcome.ok) return refuse(h, base::Error(m.outcome.error));
   hosts[h].prepared = true;
   ping(h);  // another sample for its clock, while nothing else is on the wire
-  hosts[h].program = m.program;
+  hosts[h].program = program_is_copied(job) ? job.argv[0] : m.program;
   maybe_prepared();
 }
 
 void AttemptStep::take(size_t h, const wire::StoreOpened& m) {
   if (h != 0 || s.phase != Phase::kPreparing || s.meeting) return;
+  s.port_holder = m.holder;
   if (!m.outcome.ok) return try_next_address(h, m.outcome.error);
   s.meeting = Meeting{s.addresses[s.address], static_cast<int>(m.port), job.serve_store};
   maybe_prepared();
@@ -103,9 +123,7 @@ void AttemptStep::try_next_address(size_t h, const base::Error& error) {
     s.first_reach_error->hint =
         "phalanx run --master-addr ADDRESS …   (an address of " + job.hosts[0].target.name + " that every host can reach)";
     if (h == 0 && job.master_port != 0)  // its own port, which another process may hold
-      s.first_reach_error->hint =
-          fmt::format("ssh {} ss -ltnp sport = :{}, then choose another --master-port, or omit it for any free port",
-                      job.hosts[0].target.name, job.master_port);
+      s.first_reach_error->hint = hint_for_taken_port(job, s.port_holder);
   }
   if (++s.address < s.addresses.size()) {
     s.phase = Phase::kPreparing;

@@ -10,6 +10,13 @@
 namespace phalanx::job {
 namespace {
 
+// Of what will be copied before a start, the same to all, nothing that a host has now counts, nor that it has it not.
+void leave_to_copy(const std::set<std::string>& copied, machine::Facts& facts) {
+  std::erase_if(facts.storage.paths, [&](const machine::PathFact& fact) { return copied.count(fact.path) > 0; });
+  std::erase_if(facts.command.files, [&](const machine::CommandFile& file) { return copied.count(file.path) > 0; });
+  facts.command.git_head.clear();
+}
+
 uint32_t seed_of(const std::string& token) {
   uint32_t seed = 1;
   for (char c : token) seed = seed * 31 + static_cast<unsigned char>(c);
@@ -61,6 +68,8 @@ void SurveyStep::set_job() {
   view.serves_store = job.serve_store;
   view.master_address = job.master_address;
   view.master_port = job.master_port;
+  view.port_run = job.port_run;
+  view.unset = job.project.unset;
   view.hosts_asked_gpus = job.wish.count.value_or(0);
   c.situation.job = std::move(view);
 }
@@ -141,6 +150,7 @@ void SurveyStep::take(size_t h, const wire::Probed& m) {
     else view.error = "the facts from this host cannot be read: " + facts.error().message;
   }
   view.probed = view.error.empty();
+  if (view.probed && job.to_copy) leave_to_copy(*job.to_copy, view.facts);
   if (view.probed && memory_held(h) && now - c.begun_at < kGpuMemoryPatience) {
     if (!std::exchange(c.memory_told, true)) tell(WaitingForGpuMemory{h});
     c.answered[h] = false;

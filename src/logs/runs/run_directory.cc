@@ -40,10 +40,13 @@ void point_latest_at(const std::string& base, const std::string& id) {
   if (::rename(temporary.c_str(), link.c_str()) != 0) ::unlink(temporary.c_str());
 }
 
-// Without it, a run on a full disk could not record its own end. It is given up for that (DiskFiles::replace).
-void reserve_room(const os::Fd& folder) {
+// Without it, a run on a full disk could not record its own end. It is given up for that (DiskFiles::replace). ENOSPC or EDQUOT: there is
+// no room even now, so nobody could find out what the run left where, or stop it. 0 also where the file system reserves nothing.
+int reserve_room(const os::Fd& folder) {
   os::Fd file(::openat(folder.get(), "reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.valid() && ::posix_fallocate(file.get(), 0, RunDirectory::kReserveBytes) != 0) ::unlinkat(folder.get(), "reserve", 0);
+  int error = file.valid() ? ::posix_fallocate(file.get(), 0, RunDirectory::kReserveBytes) : errno;
+  if (file.valid() && error != 0) ::unlinkat(folder.get(), "reserve", 0);
+  return error == ENOSPC || error == EDQUOT ? error : 0;
 }
 
 template <typename Call>
@@ -107,9 +110,13 @@ base::Result<RunDirectory> RunDirectory::create(const std::string& base, int64_t
     remove_begun(folder, path);
     return failed(std::move(error));
   }
+  if (const int full = reserve_room(folder); full != 0) {
+    remove_begun(folder, path);
+    return failed(base::fail(base::ErrorKind::kConfig,
+                             fmt::format("there is no room for the record of this run in {}: {}", base, std::strerror(full))));
+  }
   ::flock(events.get(), LOCK_EX);  // (logs/runs/run_list.h); a file system without locks does without
   point_latest_at(base, id);
-  reserve_room(folder);
   return RunDirectory(std::move(id), std::move(path), std::move(folder), std::move(events));
 }
 

@@ -26,7 +26,8 @@ class RunDirectory {
   static constexpr int64_t kReserveBytes = 64 << 10;
 
   // Makes a new run in `base`; two launchers that do so at once get different ids. wall_ns: when the run began. This is the only part
-  // that waits for the disk: at that time nothing runs that could be harmed by it.
+  // that waits for the disk: at that time nothing runs that could be harmed by it. Error kConfig: it cannot be made, or there is no room
+  // for the record of its end; nothing is left of it then.
   static base::Result<RunDirectory> create(const std::string& base, int64_t wall_ns);
   RunDirectory(RunDirectory&&) = default;
 

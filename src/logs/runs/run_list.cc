@@ -239,7 +239,7 @@ base::Result<Run> find_run(const std::string& base, std::string_view word) {
     return run;
   };
   TRY_ASSIGN(const std::vector<std::string> ids, ids_in(base));
-  if (ids.empty()) return base::fail(ErrorKind::kUsage, "there are no runs yet").because("no runs found in " + base);
+  if (ids.empty()) return base::fail(ErrorKind::kUsage, "there are no runs yet").because(fmt::format("no runs found in {}", base));
   if (word.empty() || word == "latest") {
     TRY_ASSIGN(const std::string id, newest_of(base, ids));
     return look(id);

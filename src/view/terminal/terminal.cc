@@ -68,9 +68,14 @@ std::string View::rank_prefix(const std::string& host, int rank, size_t host_num
   return view::rank_prefix(host, rank, host_number, colour, mark);
 }
 
+void View::hear() {
+  heard_at_ = os::mono_now();
+  heard_ = true;
+}
+
 void View::line(int rank, wire::Stream stream, std::string_view lines) {
   if (!is_rank(rank) || lines.empty()) return;
-  heard_at_ = os::mono_now();
+  hear();
   const bool to_err = &output_for(stream) == err_ && err_ != out_;
   uint64_t& dropped = to_err ? err_dropped_ : out_dropped_;
   if (drops(output_for(stream), dropped)) {
@@ -116,7 +121,7 @@ void View::dress(wire::Stream stream, std::string_view prefix, std::string_view 
 void View::bar(int rank, std::string_view state) {
   std::optional<logs::Bar> bar = logs::parse_bar(state);
   if (!is_rank(rank) || !bar) return;
-  heard_at_ = os::mono_now();
+  hear();
   run_bar_.bar(rank, std::move(*bar));
   bar_dirty_ = progress_unsaid_ = true;
   if (bar_wanted_) schedule();
@@ -124,7 +129,7 @@ void View::bar(int rank, std::string_view state) {
 
 void View::progress(int rank, const wire::RankProgress& progress) {
   if (!is_rank(rank)) return;
-  heard_at_ = os::mono_now();
+  hear();
   run_bar_.progress(rank, progress, heard_at_);
   bar_dirty_ = progress_unsaid_ = true;
   if (bar_wanted_) schedule();
@@ -238,6 +243,9 @@ void View::say_progress(os::Mono now) {
     progress_said_at_ = now;
     progress_unsaid_ = false;
     if (!text.empty()) talk("phalanx: " + text);
+  } else if (!heard_ && options_.first_silence.count() > 0 && now - heard_at_ >= options_.first_silence) {
+    heard_ = true;
+    talk("phalanx: " + speech_(kNoOutputPhrase, prefixes_[0].size()));
   } else if (now - shown_at_ >= options_.silence && now - heard_at_ >= options_.silence) {
     auto silent = std::chrono::duration<double>(now - heard_at_).count();
     talk("phalanx: " + speech_(kSilentPhrase, prefixes_[0].size(), format_clock(silent)));

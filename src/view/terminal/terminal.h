@@ -38,6 +38,7 @@ struct ViewOptions {
   bool bar = true;                                  // where stderr is a terminal that can
   std::chrono::milliseconds progress_line{30'000};  // off a terminal
   std::chrono::milliseconds silence{50'000};        // with nothing at all to see
+  std::chrono::milliseconds first_silence{0};       // the same from the start of the run on, said once; 0: what was before is not known
 };
 
 class View : private logs::Folder::Sink {
@@ -93,6 +94,7 @@ class View : private logs::Folder::Sink {
   std::string bar_text() const;
   void arm_fold_timer();
   void beat();
+  void hear();  // something of a rank
   void say_progress(os::Mono now);
   void tell_failure(const Output& output, std::string_view name, bool& told);
 
@@ -115,7 +117,8 @@ class View : private logs::Folder::Sink {
   uint64_t out_dropped_ = 0, err_dropped_ = 0;  // lines, not yet told
   os::Mono drawn_at_, flushed_at_, progress_said_at_;
   os::Mono shown_at_;  // when any text was last written
-  os::Mono heard_at_;  // when a rank last said anything
+  os::Mono heard_at_;  // when a rank last said anything; before that, when they started
+  bool heard_ = false;  // anything of any rank, or that there is nothing yet was said
   os::TimerId flush_timer_ = 0, fold_timer_ = 0, beat_timer_ = 0;
 };
 

@@ -158,6 +158,11 @@ TEST(Project, AVariableWithoutValueIsTakenFromHere) {
       merge_project(*parse_project_file("env:\n  HF_TOKEN:\n", "/p/phalanx.yaml"), [](auto&) { return std::nullopt; }, *invocation);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, "/p/phalanx.yaml:2:3: HF_TOKEN has no value here, and is not set on this machine either");
+  for (const char* verb : {"plan", "check"}) {  // they report it (ENV-UNSET)
+    const Invocation looks = merged({verb, "-H", "a", "--", "true"}, "env:\n  HF_TOKEN:\n");
+    EXPECT_EQ(looks.unset, Words{"phalanx.yaml:2:3: HF_TOKEN"}) << verb;
+    EXPECT_EQ(looks.values(Flag::kEnv), Words{}) << verb;
+  }
 }
 
 TEST(Project, ColourOfTheEnvironmentWins) {

@@ -95,13 +95,13 @@ TEST(ManPage, GroffFindsNothingToWarnAbout) {
 }
 
 // What bash offers for the words, as it splits them itself; the last is being completed.
-std::string offers(const std::string& words) {
+std::string offers(const std::string& words, const std::string& before = "") {
   std::string script = completion_script("bash", Language::kEnglish).value();
   std::string command =
       "bash --norc -c 'source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _phalanx; "
       "IFS=\" \"; echo \"${COMPREPLY[*]}\"' bash \"$FILE\" " +
       words;
-  std::string output = shell("cd /; " + command, script).output;
+  std::string output = shell("cd /; " + before + command, script).output;
   return std::string(base::trim(output));
 }
 
@@ -128,6 +128,59 @@ TEST(Completion, Bash) {
   EXPECT_EQ(offers("phalanx completion z"), "zsh");
   EXPECT_EQ(offers("phalanx help --ma"), "--man --markdown");
   EXPECT_EQ(offers("phalanx version --"), "--help");
+}
+
+// Three runs in a folder of their own: one that goes on and has a name, one that goes on, one that has ended.
+std::string runs_here() {
+  return "export XDG_STATE_HOME=$(mktemp -d); trap 'rm -rf \"$XDG_STATE_HOME\"' EXIT; R=$XDG_STATE_HOME/phalanx/runs; "
+         "mkdir -p $R/20261121-073102-a3f9 $R/20261121-080000-b001 $R/20261121-090000-c002 $R/.removed-x; "
+         "printf '{\n  \"name\": \"llama-try\",\n  \"state\": \"running\"\n}\n' > $R/20261121-073102-a3f9/run.json; "
+         "printf '{\n  \"state\": \"starting\"\n}\n' > $R/20261121-080000-b001/run.json; "
+         "printf '{\n  \"name\": \"nightly\",\n  \"state\": \"ended\"\n}\n' > $R/20261121-090000-c002/run.json; "
+         "ln -s 20261121-090000-c002 $R/latest; ";
+}
+
+TEST(Completion, BashOffersRuns) {
+  if (!have("bash")) GTEST_SKIP() << "bash is not installed";
+  auto in_runs = [](const std::string& words) { return offers(words, runs_here()); };
+  EXPECT_EQ(in_runs("phalanx stop ''"), "latest 20261121-080000-b001 20261121-073102-a3f9 llama-try");
+  EXPECT_EQ(in_runs("phalanx stop n"), "") << "it has ended";
+  EXPECT_EQ(in_runs("phalanx logs n"), "nightly");
+  EXPECT_EQ(in_runs("phalanx attach lla"), "llama-try");
+  EXPECT_EQ(in_runs("phalanx explain lla"), "llama-try");
+  EXPECT_EQ(in_runs("phalanx wait 20261121-09"), "20261121-090000-c002");
+  EXPECT_EQ(offers("phalanx stop ''", "export XDG_STATE_HOME=/nowhere; "), "latest");
+}
+
+// In a terminal, as typed.
+TEST(Completion, ZshOffersRuns) {
+  if (!have("zsh")) GTEST_SKIP() << "zsh is not installed";
+  const std::string typed =
+      "timeout 20 zsh -f -c 'zmodload zsh/zpty; zpty z TERM=dumb zsh -f -i; "
+      "zpty -w z \"autoload -U compinit; compinit -D; source $1; print -r \\$((40+2))READY\"; zpty -r z out \"*42READY*\"; zpty -w -n z "
+      "\"phalanx "
+      "$2\"$'\''\\t'\''; "
+      "zpty -r z out \"*phalanx $3*\" && print -r -- found' zsh \"$FILE\" ";
+  auto completes = [&](const std::string& typed_words, const std::string& becomes) {
+    return shell(runs_here() + typed + "'" + typed_words + "' '" + becomes + "'", completion_script("zsh", Language::kEnglish).value())
+        .output;
+  };
+  EXPECT_EQ(completes("stop lla", "stop llama-try"), "found\n");
+  EXPECT_EQ(completes("logs ni", "logs nightly"), "found\n");
+}
+
+TEST(Completion, FishOffersRuns) {
+  if (!have("fish")) GTEST_SKIP() << "fish is not installed";
+  auto offered = [&](const std::string& line) {
+    std::string words;
+    Outcome outcome = shell(runs_here() + "fish --no-config -c 'source $argv[1]; complete -C $argv[2]' \"$FILE\" '" + line + "'",
+                            completion_script("fish", Language::kEnglish).value());
+    for (std::string_view offer : base::split_lines(outcome.output)) words += std::string(base::split(offer, '\t')[0]) + " ";
+    return words;
+  };
+  EXPECT_EQ(offered("phalanx stop lla"), "llama-try ");
+  EXPECT_EQ(offered("phalanx stop nig"), "");
+  EXPECT_EQ(offered("phalanx why nig"), "nightly ");
 }
 
 TEST(Completion, ZshReadsItsScript) {

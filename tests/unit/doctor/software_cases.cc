@@ -198,6 +198,8 @@ void variables(std::vector<Case>& all) {
     variable_everywhere("http_proxy", "http://proxy:3128")(s);
     variable_everywhere("no_proxy", "localhost,192.168.20.0/24")(s);
   }));
+  all.push_back(hit("ENV-UNSET", "one of the project file", base, [](Situation& s) { s.job.unset = {"phalanx.yaml:7:3: API_KEY"}; }));
+  all.push_back(miss("ENV-UNSET", "all have values", base, [](Situation& s) { s.job.unset.clear(); }));
   all.push_back(hit("ENV-OMP", "64 threads for each of two ranks", base, variable_everywhere("OMP_NUM_THREADS", "64")));
   all.push_back(miss("ENV-OMP", "just the cores", base, variable_everywhere("OMP_NUM_THREADS", "32")));
   auto rank = [](bool both) {

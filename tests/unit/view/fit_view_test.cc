@@ -25,6 +25,19 @@ TEST(FitView, SaysWhatFitsAndShowsTheSum) {
   EXPECT_NE(fit_text(llama(), training, target, Language::kChinese).find("放得下的最省方案：ZeRO-1"), std::string::npos);
 }
 
+TEST(FitView, TheRowIsShownAsSettingsToPaste) {
+  fit::Training training;
+  training.gpus_per_host = 8;
+  const std::string text = fit_text(llama(), training, {"", int64_t{30} << 30, 0}, Language::kEnglish);
+  EXPECT_NE(text.find("cheapest that fits: ZeRO-3, checkpointed"), std::string::npos) << text;
+  EXPECT_NE(text.find("parallel.mode=zero3 train.precision=bf16-weights model.activation_checkpointing=blocks\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}})"), std::string::npos) << text;
+  EXPECT_NE(text.find("ShardingStrategy.FULL_SHARD)\n"), std::string::npos) << text;
+  const std::string offloaded = fit_text(llama(), training, {"", int64_t{20} << 30, int64_t{512} << 30}, Language::kEnglish);
+  EXPECT_NE(offloaded.find(R"("offload_optimizer": {"device": "cpu"})"), std::string::npos) << offloaded;
+}
+
 TEST(FitView, NothingIsJudgedWithoutASize) {
   std::string text = fit_text(fit::model_from_count(7'000'000'000), {}, {}, Language::kEnglish);
   EXPECT_EQ(text.find("yes"), std::string::npos) << text;

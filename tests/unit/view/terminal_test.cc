@@ -267,6 +267,25 @@ TEST_F(OnTerminal, SilenceIsBroken) {
       << screen_.history();
 }
 
+TEST_F(OnTerminal, RanksThatPrintNothingAreSaidToRunOnce) {
+  ViewOptions options;
+  options.first_silence = milliseconds(100);
+  auto view = make(options);
+  EXPECT_TRUE(run_until([&] { return screen_.history() == "phalanx: 16 ranks running, no output yet\n"; })) << screen_.history();
+  run_for(milliseconds(500));
+  EXPECT_EQ(screen_.history(), "phalanx: 16 ranks running, no output yet\n");
+}
+
+TEST_F(OnTerminal, RanksThatPrintAreNotSaidToBeSilent) {
+  ViewOptions options;
+  options.first_silence = milliseconds(100);
+  options.fold = Choice::kOff;
+  auto view = make(options);
+  view->line(0, Stream::kStdout, "x\n");
+  run_for(milliseconds(500));
+  EXPECT_EQ(screen_.history(), "[gpu01:0] x\n");
+}
+
 // Nobody reads the terminal (Ctrl-S): memory stays bounded because wants_more() says so, and nothing is lost afterwards.
 TEST_F(OnTerminal, AStoppedTerminalStopsTheFlow) {
   ViewOptions options;

@@ -60,6 +60,7 @@ TEST(Bounds, OfTheRest) {
   EXPECT_EQ(refusal(Dialed{0, {{1, false, LinkOutcome::kError, 0, 0, 0, 0, 0, 0, ""}}}), "");
   EXPECT_NE(refusal(Dialed{0, {{1, false, static_cast<LinkOutcome>(12), 0, 0, 0, 0, 0, 0, ""}}}), "");
   EXPECT_NE(refusal(StoreOpened{{}, 70'000}), "");
+  EXPECT_NE(refusal(StoreOpened{{}, 1, 0x8000'0000}), "");
   EXPECT_NE(refusal(Prepared{{false, base::fail(base::ErrorKind::kUnfit, std::string(1 << 20, 'x'))}, ""}), "");
   EXPECT_NE(refusal(Trouble{std::string(1 << 20, 'x')}), "");
   EXPECT_NE(refusal(Pulse{0, 1, std::vector<RankPulse>(5000)}), "");

@@ -27,6 +27,10 @@ void port_taken(const Situation& s, Findings& findings) {
   const HostView& host = s.hosts[*at];
   for (const machine::PortOwner& owner : host.facts.processes.ports) {
     if (owner.port != s.job.master_port) continue;
+    if (!s.job.port_run.empty()) {  // its agent may be another user's, or in a container: the record knows better than the host
+      findings.on(*at, tr("{} is used by the run {}, which has not ended", owner.port, s.job.port_run), "phalanx stop " + s.job.port_run);
+      continue;
+    }
     if (owner.pid == 0) {
       findings.on(*at, tr("{} is taken by a process of {} that is not visible here", owner.port, owner.user),
                   fmt::format("sudo ss -ltnp 'sport = :{}'", owner.port));

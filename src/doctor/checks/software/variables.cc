@@ -137,7 +137,12 @@ void check_hand_rank(const Situation& s, Findings& findings) {
   }
 }
 
+void check_unset(const Situation& s, Findings& findings) {
+  for (const std::string& one : s.job.unset) findings.job(tr("{} has no value here, and is not set on this machine either", one));
+}
+
 const Row kEnvironmentRows[] = {
+    {"ENV-UNSET", Severity::kWarning, check_unset},
     {"ENV-MISSPELLED", Severity::kWarning, check_misspelled},
     {"ENV-VARIABLES-DIFFER", Severity::kWarning, check_variables_differ},
     {"ENV-OFFLINE", Severity::kWarning, check_offline},
