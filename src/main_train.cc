@@ -16,6 +16,7 @@
 #include "engine/train/report/progress.h"
 #include "engine/train/verbs.h"
 #include "os/files.h"
+#include "words/message.h"
 #include "words/said.h"
 
 using namespace phalanx;
@@ -27,21 +28,30 @@ constexpr const char* kUsage =
     "       phalanx-train merge | checkpoints FOLDER ...\n"
     "       phalanx-train --check-data [--json] [--threads N] [--worlds 1,2,4] CONFIG.yaml [KEY=VALUE ...]\n"
     "       phalanx-train --tokenize OUT.tokens FILE ...\n"
-    "       phalanx-train --help | --version\n\n"
-    "Trains a byte-level GPT, data parallel. Started alone, it is a single rank; several ranks are started by\n"
-    "`phalanx run`, torchrun, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n\n"
-    "CONFIG.yaml has sections of keys (`train:` with `steps: 1000` below it); KEY=VALUE arguments\n"
-    "(train.steps=1000) override it. Keys, defaults and meanings:\n";
+    "       phalanx-train --help | --version\n\n";
 
-constexpr const char* kExitCodes =
+constexpr words::Text kWhat[] = {
+    words::Text{"Trains a byte-level GPT, data parallel. Started alone, it is a single rank; several ranks are started by\n"
+                "`phalanx run`, torchrun, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n\n"},
+    words::Text{"CONFIG.yaml has sections of keys (`train:` with `steps: 1000` below it); KEY=VALUE arguments\n"
+                "(train.steps=1000) override it. Keys, defaults and meanings:\n"},
+};
+constexpr words::Text kCheckpoints{"\nCheckpoints:\n"};
+constexpr words::Text kExitCodes{
     "\nExit codes: 0 done, 1 the training failed, 2 usage or config, 3 this host is unfit, 4 the other ranks\n"
-    "cannot be reached, 70 a bug; 143 or 130: stopped by SIGTERM or SIGINT after a step, checkpoint saved.\n";
+    "cannot be reached, 70 a bug; 143 or 130: stopped by SIGTERM or SIGINT after a step, checkpoint saved.\n"};
+
+void print_help() {
+  const base::Language language = engine::train::language_here();
+  fmt::print("{}{}{}", kUsage, kWhat[0].in(language), kWhat[1].in(language));
+  fmt::print("{}{}", engine::train::help_of_settings(), kCheckpoints.in(language));
+  fmt::print("{}{}", engine::train::help_of_verbs(), kExitCodes.in(language));
+}
 
 struct CommandLine {
   std::string config_path;
   std::vector<std::string> settings;
 };
-
 base::Result<CommandLine> parse(const std::vector<std::string>& arguments) {
   CommandLine line;
   for (const std::string& argument : arguments) {
@@ -74,7 +84,7 @@ base::Result<int> run(std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "-h")) {
-    fmt::print("{}{}\nCheckpoints:\n{}{}", kUsage, engine::train::help_of_settings(), engine::train::help_of_verbs(), kExitCodes);
+    print_help();
     return 0;
   }
   if (arguments.size() == 1 && arguments[0] == "--version") {

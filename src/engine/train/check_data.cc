@@ -14,7 +14,9 @@
 #include "engine/data/files/token_writer.h"
 #include "engine/data/plan/step_plan.h"
 #include "engine/train/data_settings.h"
+#include "engine/train/report/progress.h"
 #include "os/files.h"
+#include "words/message.h"
 
 namespace phalanx::engine::train {
 namespace {
@@ -66,8 +68,8 @@ data::WalkOptions walk_options(const Config& config, const CheckDataOptions& opt
   walk.context = config.model.context;
   walk.pad_multiple = config.data.pad_multiple;
   walk.progress = [name](int64_t items, int64_t problems) {
-    std::fprintf(stderr, "check-data: %s: %ld items read, problems: %ld\n", name.c_str(), static_cast<long>(items),
-                 static_cast<long>(problems));
+    const std::string text = words::tr(language_here(), "check-data: {}: {} items read, {} problems\n", name, items, problems);
+    std::fputs(text.c_str(), stderr);
   };
   return walk;
 }
@@ -151,7 +153,7 @@ base::Result<int> check_data_command(const std::vector<std::string>& arguments) 
     return base::fail(base::ErrorKind::kConfig, fmt::format("cannot read the config {}", base::quote(path))).because(text.error().message);
   TRY_ASSIGN(Config config, read_config(*text, path, rest));
   TRY_ASSIGN(DataReport report, check_data(config, options));
-  const std::string shown = options.json ? base::to_text(to_json(report), 2) + "\n" : to_text(report);
+  const std::string shown = options.json ? base::to_text(to_json(report), 2) + "\n" : to_text(report, language_here());
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   std::fflush(stdout);
   return report.clean() ? 0 : base::exit_code(base::ErrorKind::kConfig);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/language.h"
 #include "base/result.h"
 #include "engine/data/findings.h"
 #include "engine/data/open_set.h"
@@ -41,7 +42,7 @@ struct DataReport {
 
 // Error: only what makes a check impossible (no files named). Progress goes to stderr at least every 60 s.
 base::Result<DataReport> check_data(const Config& config, const CheckDataOptions& options);
-std::string to_text(const DataReport& report);
+std::string to_text(const DataReport& report, base::Language language = base::Language::kEnglish);
 base::Json to_json(const DataReport& report);
 
 // The whole command: `arguments` without --check-data itself. Prints the report; 0, or 2 when something is wrong.

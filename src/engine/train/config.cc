@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
+#include "engine/train/report/progress.h"
+#include "words/said.h"
 
 namespace phalanx::engine::train {
 namespace {
@@ -219,8 +221,10 @@ base::Json to_json(const Config& config) {
 
 std::string help_of_settings() {
   Config defaults;
+  const base::Language language = language_here();
   std::string text;
-  for (const Setting& setting : settings(defaults)) text += fmt::format("  {:<34}{:<14}{}\n", setting.key, text_of(setting), setting.help);
+  for (const Setting& setting : settings(defaults))
+    text += fmt::format("  {:<34}{:<14}{}\n", setting.key, text_of(setting), words::said_in(language, setting.help));
   return text;
 }
 

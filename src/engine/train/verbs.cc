@@ -235,16 +235,17 @@ base::Result<int> list(const std::vector<std::string>& arguments) {
 struct Verb {
   std::string_view name;
   base::Result<int> (*run)(const std::vector<std::string>&);
-  std::string_view help;
+  std::string_view synopsis;
+  words::Text help;
 };
 constexpr std::array kVerbs{
     Verb{"merge", merge,
-         "phalanx-train merge CHECKPOINT [-o FOLDER] [--dtype bf16|fp16|fp32] [--max-shard-size 5GB] [--replace] [--json]\n"
-         "    writes a checkpoint's model as model.safetensors, or as several files with an index, for other programs, with a\n"
-         "    config.json that describes it and phalanx_gpt.py, which loads it in Python\n"},
+         "phalanx-train merge CHECKPOINT [-o FOLDER] [--dtype bf16|fp16|fp32] [--max-shard-size 5GB] [--replace] [--json]\n",
+         words::Text{"    writes a checkpoint's model as model.safetensors, or as several files with an index, for other programs, with a\n"
+         "    config.json that describes it and phalanx_gpt.py, which loads it in Python\n"}},
     Verb{"checkpoints", list,
-         "phalanx-train checkpoints FOLDER [--verify] [--json]\n"
-         "    lists a run's checkpoints; --verify reads them in full; 1 if one is damaged\n"},
+         "phalanx-train checkpoints FOLDER [--verify] [--json]\n",
+         words::Text{"    lists a run's checkpoints; --verify reads them in full; 1 if one is damaged\n"}},
 };
 
 }  // namespace
@@ -254,7 +255,7 @@ std::optional<base::Result<int>> run_verb(const std::vector<std::string>& argume
   for (const Verb& verb : kVerbs) {
     if (arguments[0] != verb.name) continue;
     if (arguments.size() == 2 && (arguments[1] == "--help" || arguments[1] == "-h")) {
-      fmt::print("usage: {}", verb.help);
+      fmt::print("usage: {}{}", verb.synopsis, verb.help.in(language_here()));
       return base::Result<int>(0);
     }
     return verb.run(arguments);
@@ -264,7 +265,7 @@ std::optional<base::Result<int>> run_verb(const std::vector<std::string>& argume
 
 std::string help_of_verbs() {
   std::string text;
-  for (const Verb& verb : kVerbs) text += fmt::format("{}", verb.help);
+  for (const Verb& verb : kVerbs) text += fmt::format("{}{}", verb.synopsis, verb.help.in(language_here()));
   return text;
 }
 

@@ -1,16 +1,25 @@
 // A data check's report as text and as JSON.
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/text.h"
 #include "base/unicode.h"
 #include "engine/train/check_data.h"
+#include "words/said.h"
 
 namespace phalanx::engine::train {
 namespace {
 
+using base::Language;
+using words::tr;
+
 std::string_view word(data::Severity severity) {
   return severity == data::Severity::kError ? "error" : severity == data::Severity::kWarning ? "warning" : "note";
+}
+
+words::Text shown(data::Severity severity) {
+  return severity == data::Severity::kError     ? words::Text{"error##of data"}
+         : severity == data::Severity::kWarning ? words::Text{"warning##of data"}
+                                                : words::Text{"note##of data"};
 }
 
 std::string range_of(size_t bucket) {
@@ -18,24 +27,25 @@ std::string range_of(size_t bucket) {
   return fmt::format("{}–{}", int64_t{1} << (bucket - 1), (int64_t{1} << bucket) - 1);
 }
 
-std::string text_of(const data::DataFinding& finding) {
-  std::string text = fmt::format("{}: {} [{}]", word(finding.severity), finding.what, finding.code);
-  if (finding.count > 1) text += base::counted(": {} times", finding.count);
+std::string text_of(const data::DataFinding& finding, Language language) {
+  std::string text =
+      tr(language, "{}: {} [{}]##a finding about data", shown(finding.severity), words::said_in(language, finding.what), finding.code);
+  if (finding.count > 1) text += tr(language, ": {} times##of a finding", finding.count);
   text += '\n';
-  for (const std::string& place : finding.places) text += fmt::format("  {}\n", base::printable(place, 400));
-  const auto shown = static_cast<int64_t>(finding.places.size());
-  if (finding.count > shown) text += fmt::format("  and {} more\n", finding.count - shown);
+  for (const std::string& place : finding.places) text += fmt::format("  {}\n", base::printable(words::said_in(language, place), 400));
+  const auto named = static_cast<int64_t>(finding.places.size());
+  if (finding.count > named) text += tr(language, "  and {} more\n", finding.count - named);
   return text;
 }
 
-std::string text_of(const CheckedSet& set) {
+std::string text_of(const CheckedSet& set, Language language) {
   const data::WalkReport& r = set.report;
-  std::string text = base::counted("{}: {} items, {} tokens, {} targets", set.name, r.items, r.tokens, r.targets);
-  if (r.largest_token >= 0) text += fmt::format(", largest token {}", r.largest_token);
+  std::string text = tr(language, "{}: {} items, {} tokens, {} targets", words::said_in(language, set.name), r.items, r.tokens, r.targets);
+  if (r.largest_token >= 0) text += tr(language, ", largest token {}", r.largest_token);
   text += '\n';
-  if (r.longest == r.shortest) return text + (r.longest > 0 ? fmt::format("  every item has length {}\n", r.longest) : "");
+  if (r.longest == r.shortest) return text + (r.longest > 0 ? tr(language, "  every item has length {}\n", r.longest) : "");
   for (size_t bucket = 0; bucket < r.lengths.size(); ++bucket)
-    if (r.lengths[bucket] > 0) text += fmt::format("  length {:>12}  {:>12}\n", range_of(bucket), r.lengths[bucket]);
+    if (r.lengths[bucket] > 0) text += tr(language, "  length {:>12}  {:>12}\n", range_of(bucket), r.lengths[bucket]);
   return text;
 }
 
@@ -70,12 +80,12 @@ base::Json json_of(const CheckedSet& set) {
 
 }  // namespace
 
-std::string to_text(const DataReport& report) {
+std::string to_text(const DataReport& report, Language language) {
   std::string text;
   int64_t errors = 0, warnings = 0;
   auto show = [&](const std::vector<data::DataFinding>& findings) {
     for (const data::DataFinding& finding : findings) {
-      text += text_of(finding);
+      text += text_of(finding, language);
       errors += finding.severity == data::Severity::kError ? 1 : 0;
       warnings += finding.severity == data::Severity::kWarning ? 1 : 0;
     }
@@ -84,22 +94,24 @@ std::string to_text(const DataReport& report) {
   for (size_t i = 0; i < report.files.size() && i < kFiles; ++i) {
     const data::FileOfSet& file = report.files[i];
     text += fmt::format("{}: {}, {}", base::printable(file.path, 400), to_text(file.format), base::format_bytes(file.bytes));
-    text += file.items < 0 ? "\n" : base::counted(", {} items\n", file.items);
+    text += file.items < 0 ? "\n" : tr(language, ", {} items\n", file.items);
   }
-  if (report.files.size() > kFiles) text += base::counted("and {} more files\n", report.files.size() - kFiles);
+  if (report.files.size() > kFiles) text += tr(language, "and {} more files\n", report.files.size() - kFiles);
   show(report.findings);
   for (const CheckedSet& set : report.sets) {
-    text += text_of(set);
+    text += text_of(set, language);
     show(set.report.findings);
   }
   for (const WorldSteps& steps : report.worlds) {
-    text += fmt::format("{} rank{}: ", steps.world, steps.world == 1 ? "" : "s");
-    if (steps.steps == 0) text += fmt::format("impossible: {}\n", steps.batch);
-    else if (steps.fewest_own == steps.most_own) text += base::counted("{} steps per epoch; {}\n", steps.steps, steps.batch);
-    else text += base::counted("{} steps per epoch, some ranks have rows in {}; {}\n", steps.steps, steps.fewest_own, steps.batch);
+    const std::string batch = words::said_in(language, steps.batch);
+    text += tr(language, "{} ranks: ", steps.world);
+    if (steps.steps == 0) text += tr(language, "impossible: {}\n", batch);
+    else if (steps.fewest_own == steps.most_own) text += tr(language, "{} steps per epoch; {}\n", steps.steps, batch);
+    else text += tr(language, "{} steps per epoch, some ranks have rows in {}; {}\n", steps.steps, steps.fewest_own, batch);
   }
-  text += report.clean() ? "the data can be trained on" : base::counted("the data cannot be trained on: {} kinds of error", errors);
-  return text + (warnings > 0 ? base::counted(", {} kinds of warning\n", warnings) : "\n");
+  text += report.clean() ? tr(language, "the data can be trained on")
+                         : tr(language, "the data cannot be trained on: {} kinds of error", errors);
+  return text + (warnings > 0 ? tr(language, ", {} kinds of warning\n", warnings) : "\n");
 }
 
 base::Json to_json(const DataReport& report) {
