@@ -79,7 +79,8 @@ TEST_F(FirstHour, ADetachedRunFromStartToStop) {
 // Four English words after one another, outside quotes: a sentence. Not counted: what ranks, logs, ssh and the kernel say, and commands.
 std::string english_in(std::string text) {
   static const std::regex kSentence("(^|[^A-Za-z0-9_./=-])[A-Za-z][a-z]+([ ,;:]+[a-z]{2,}){3}(?![A-Za-z0-9_./=-])");
-  static const std::regex kOfOthers("\"[^\"]*\"|'[^']*'|Address already in use|No such file or directory|ssh: .*|\\$ .*|^\\[.*|^  job.log:.*");
+  static const std::regex kOfOthers(
+      "\"[^\"]*\"|'[^']*'|Address already in use|No such file or directory|ssh: .*|\\$ .*|^\\[.*|^  job.log:.*");
   for (size_t open = text.find("“"); open != std::string::npos; open = text.find("“", open))  // quoted over the ends of lines
     text.erase(open, text.find("”", open) == std::string::npos ? std::string::npos : text.find("”", open) - open);
   std::string found;

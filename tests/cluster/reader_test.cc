@@ -135,6 +135,7 @@ TEST_F(Reader, PlanAndCheckHonourTheProjectFileAndCopyNothing) {
   Outcome refused = type("cd /tmp/proj && phalanx run -- python3 train.py");
   EXPECT_EQ(refused.exit_code, 2) << refused;
   EXPECT_HAS(refused.err, "hint: export API_KEY=<value>");
+  EXPECT_EQ(type("cd /tmp/proj && phalanx clean -H h1,h2").exit_code, 0) << "no host has the directory";
   const Outcome run = type("cd /tmp/proj && API_KEY=1 phalanx run -- python3 train.py");
   for (const char* line : {"[h1:0] 1\n", "[h2:1] 1\n"}) EXPECT_HAS(run.out, line);
 }

@@ -98,7 +98,8 @@ class Clean {
 
 // The same on every host, by the program that the login there has started. Only its builds and copied code: runs and connections belong to
 // the user's sessions on that machine.
-base::Result<int> clean_hosts(const RunOptions& options, bool remove) {
+base::Result<int> clean_hosts(RunOptions options, bool remove) {
+  options.workdir = "/";  // what this is typed in need not exist there
   std::vector<std::string> command = {"agent", "clean"};
   if (remove) command.emplace_back("--yes");
   TRY_ASSIGN(OnceAnswers answers, run_once_per_host(options, std::move(command), true));
