@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -154,7 +155,7 @@ base::Status check_hosts(const FrontDoor& door, const Invocation& invocation) {
   TRY_ASSIGN(const std::optional<hosts::Allocation> allocation,
              hosts::slurm_allocation([](const char* name) { return os::environment_value(name); }));
   if (allocation) return base::ok();  // its nodes are the hosts
-  return base::fail(base::ErrorKind::kUsage, fmt::format("{} is asked for {} nodes, but no hosts are named", t.peer, *t.nodes))
+  return base::fail(base::ErrorKind::kUsage, base::counted("{} is asked for {} nodes, but no hosts are named", t.peer, *t.nodes))
       .because("phalanx is started once, on one machine, and starts the ranks of all hosts itself")
       .with_hint(fmt::format("phalanx -H HOST,HOST {} ..., or write hosts into phalanx.yaml", t.peer));
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -131,7 +132,7 @@ Status take_counts(Door& door, const Values& values, const Paradigm& paradigm) {
   TRY_ASSIGN(int processes, number_of(*total, 1, 4'096 * 1'024));
   const int each = processes / machines;
   if (each < 1 || each > 4'096)
-    return usage(fmt::format("{} {} for {} machines: {} ranks on each", total->typed, processes, machines, each),
+    return usage(base::counted("{} {} for {} machines: {} ranks on each", total->typed, processes, machines, each),
                  "--num_processes is the total of all machines");
   door.out.ranks = std::to_string(each);
   door.decide(typed_text(*total), fmt::format("--nproc-per-node {}", each),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/try.h"
 #include "base/unicode.h"
 
@@ -128,7 +129,7 @@ base::Result<size_t> RecordReader::object_end() const {
       return at + 1;
     }
   }
-  if (rest_.size() > kMaxRecordBytes) return bad(fmt::format("it is longer than {} bytes", kMaxRecordBytes));
+  if (rest_.size() > kMaxRecordBytes) return bad(base::counted("it is longer than {} bytes", kMaxRecordBytes));
   return bad("the file ends inside it");
 }
 

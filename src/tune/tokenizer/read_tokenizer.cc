@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/counted.h"
 #include "base/try.h"
 #include "base/unicode.h"
 #include "tune/tokenizer/tokenizer.h"
@@ -221,7 +222,7 @@ base::Status read_added(const Tree& list, TokenizerFile* file) {
 }  // namespace
 
 base::Result<TokenizerFile> parse_tokenizer(std::string_view json) {
-  if (json.size() > kMaxTokenizerBytes) return bad(fmt::format("it has {} bytes; the limit is {}", json.size(), kMaxTokenizerBytes));
+  if (json.size() > kMaxTokenizerBytes) return bad(base::counted("it has {} bytes; the limit is {}", json.size(), kMaxTokenizerBytes));
   const Tree tree = Tree::parse(json.begin(), json.end(), nullptr, false);
   if (!tree.is_object()) return bad("it is not a JSON object");
   for (const char* section : {"truncation", "padding"})
