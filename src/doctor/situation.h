@@ -27,12 +27,12 @@ struct HostView {
 
 struct JobView : wire::JobSpec {
   int world = 0;
-  bool serves_store = true;      // ours; else rank 0 serves it
-  std::string master_address;    // asked for by the user; empty: chosen
-  int master_port = 0;           // 0: chosen
-  std::string port_run;          // the user's own run that has its store on that port of the first host; empty: none is known
-  bool wants_gpus = false;       // a GPU was asked for, or is the default because hosts have some
-  int64_t hosts_asked_gpus = 0;  // --gpus N
+  bool serves_store = true;        // ours; else rank 0 serves it
+  std::string master_address;      // asked for by the user; empty: chosen
+  int master_port = 0;             // 0: chosen
+  std::string port_run;            // the user's own run that has its store on that port of the first host; empty: none is known
+  bool wants_gpus = false;         // a GPU was asked for, or is the default because hosts have some
+  int64_t hosts_asked_gpus = 0;    // --gpus N
   std::vector<std::string> unset;  // "phalanx.yaml:7:3: API_KEY": variables of the project file that have no value
 };
 

@@ -72,13 +72,13 @@ struct Job : wire::JobSpec {
   StallOptions stall;
   bool dry_run = false;  // stop when the plan stands
   Preflight preflight = Preflight::kOff;
-  bool check_only = false;                   // stop when the checks are made: `check`, `bench fabric`
-  std::vector<std::string> only;             // codes or prefixes to look for; empty: all
-  std::vector<doctor::Acceptance> accepted;  // findings that neither refuse nor warn
-  GpuRequest wish;                           // --gpus, --iface
+  bool check_only = false;                               // stop when the checks are made: `check`, `bench fabric`
+  std::vector<std::string> only;                         // codes or prefixes to look for; empty: all
+  std::vector<doctor::Acceptance> accepted;              // findings that neither refuse nor warn
+  GpuRequest wish;                                       // --gpus, --iface
   std::shared_ptr<const std::set<std::string>> to_copy;  // absolute paths that --sync would bring to every host; plan and check
-  std::vector<std::string> paths;            // to be looked at besides those the command names
-  std::chrono::milliseconds burst{0};        // of the mesh test, per pair; 0: chosen so that all take less than half a second
+  std::vector<std::string> paths;                        // to be looked at besides those the command names
+  std::chrono::milliseconds burst{0};                    // of the mesh test, per pair; 0: chosen so that all take less than half a second
   std::chrono::milliseconds probe_deadline{1500};
   std::shared_ptr<const Remembered> remembered;  // what an earlier run's checks found; none, or without hosts: they are waited for
 };

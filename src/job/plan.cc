@@ -30,7 +30,7 @@ base::Result<Count> count_ranks(const Job& job, const HostRequest& request, cons
   int gpus = choice ? static_cast<int>(choice->gpus.size()) : static_cast<int>(hello.gpus);
   if (job.rule == RanksRule::kCount && !request.selected.empty() && job.count > static_cast<int>(request.selected.size()))
     return base::fail(ErrorKind::kUsage, base::counted("{}: --nproc-per-node asks for {} ranks, but {} slots were chosen", name, job.count,
-                                                     request.selected.size()))
+                                                       request.selected.size()))
         .with_hint("choose more slots, or omit --nproc-per-node");
   if (job.rule == RanksRule::kCount) return Count{job.count, "--nproc-per-node"};
   if (!request.selected.empty()) return Count{static_cast<int>(request.selected.size()), "slots chosen by the host filter"};
@@ -64,8 +64,9 @@ base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hos
     const HostChoice* choice = choices && choices->hosts[h].has_gpus ? &choices->hosts[h] : nullptr;
     TRY_ASSIGN(Count count, count_ranks(job, request, hosts[h], choice));
     if (hosts[h].gpus > 0 && !has_gpu_slots(hosts[h], request.selected))
-      return base::fail(ErrorKind::kUnfit, base::counted("{}: slot {} was chosen, but the host has {} GPUs", request.target.name,
-                                                       *std::max_element(request.selected.begin(), request.selected.end()), hosts[h].gpus))
+      return base::fail(ErrorKind::kUnfit,
+                        base::counted("{}: slot {} was chosen, but the host has {} GPUs", request.target.name,
+                                      *std::max_element(request.selected.begin(), request.selected.end()), hosts[h].gpus))
           .with_hint("choose slots from 0 to " + std::to_string(hosts[h].gpus - 1));
     PlannedHost planned{request.target.name, plan.world, count.ranks, count.why, {}, ""};
     if (choices)

@@ -192,7 +192,7 @@ void set_process_title(char** argv, const std::string& comm, const std::string& 
 }
 
 bool is_ignored(int signal_number) {
-  struct sigaction now {};
+  struct sigaction now{};
   return ::sigaction(signal_number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 

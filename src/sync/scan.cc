@@ -208,10 +208,10 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
   std::string largest;
   for (size_t i = 0; i < std::min(kShownFolders, sorted.size()); ++i)
     largest += base::counted("{}{}: {} in {} files", i == 0 ? "" : "; ", sorted[i].first, base::format_bytes(sorted[i].second.bytes),
-                           sorted[i].second.files);
+                             sorted[i].second.files);
   return base::fail(ErrorKind::kUsage, base::counted("--sync would copy {} in {} files from {}; at most {} in {} files are copied",
-                                                   base::format_bytes(manifest.bytes()), manifest.files(), root,
-                                                   base::format_bytes(limits.bytes), limits.files))
+                                                     base::format_bytes(manifest.bytes()), manifest.files(), root,
+                                                     base::format_bytes(limits.bytes), limits.files))
       .because("the largest directories are " + largest)
       .with_hint("add what the run does not need to .gitignore, or raise the limit with --sync-max SIZE");
 }

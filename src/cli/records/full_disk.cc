@@ -39,7 +39,7 @@ std::string existing(std::string folder) {
 }  // namespace
 
 base::Error with_disk(base::Error error, const std::string& folder) {
-  struct statvfs disk {};
+  struct statvfs disk{};
   const std::optional<machine::Mount> mount = mount_under(folder);
   if (!mount || ::statvfs(existing(folder).c_str(), &disk) != 0) return error;
   const uint64_t free = disk.f_bavail * disk.f_frsize, total = disk.f_blocks * disk.f_frsize;

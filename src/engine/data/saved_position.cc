@@ -56,7 +56,7 @@ base::Result<SavedPosition> read_position(const base::Json& state, const DataIde
   const int64_t step = options.rows * options.world;
   if (*places % step != 0)
     return cannot_go_on(base::counted("{} items of epoch {} are done, but a step now takes {} ({} ranks × {})", *places, *epoch, step,
-                                    options.world, options.rows))
+                                      options.world, options.rows))
         .with_hint("keep the total batch (train.batch), on any number of ranks that divides it");
   SavedPosition position{*epoch, *places, {}};
   if (identity.kind == "stream") {

@@ -242,9 +242,8 @@ constexpr std::array kVerbs{
     Verb{"merge", merge,
          "phalanx-train merge CHECKPOINT [-o FOLDER] [--dtype bf16|fp16|fp32] [--max-shard-size 5GB] [--replace] [--json]\n",
          words::Text{"    writes a checkpoint's model as model.safetensors, or as several files with an index, for other programs, with a\n"
-         "    config.json that describes it and phalanx_gpt.py, which loads it in Python\n"}},
-    Verb{"checkpoints", list,
-         "phalanx-train checkpoints FOLDER [--verify] [--json]\n",
+                     "    config.json that describes it and phalanx_gpt.py, which loads it in Python\n"}},
+    Verb{"checkpoints", list, "phalanx-train checkpoints FOLDER [--verify] [--json]\n",
          words::Text{"    lists a run's checkpoints; --verify reads them in full; 1 if one is damaged\n"}},
 };
 

@@ -232,7 +232,7 @@ base::Error Opener::explain_stall(const Slot& slot, const Death& death) const {
                         : "the connection accepts no more data: a file system on the host hangs, or the link to the host is down";
   return base::fail(ErrorKind::kUnreachable,
                     base::counted("{}: sending the program stalled: {} of {} bytes sent, no progress for {}", slot.host.target.name,
-                                upload.sent, upload.total, base::format_duration(upload_patience(upload))))
+                                  upload.sent, upload.total, base::format_duration(upload_patience(upload))))
       .because(fmt::format("{} (the host writes to {}){}", why, slot.connection->deployment().folder(),
                            said.empty() ? "" : "\n          " + said))
       .with_hint(typed(slot.host.target, "df -h ~/.cache /var/tmp /tmp"));

@@ -25,11 +25,11 @@ struct Refused {
   const char* reason;
 };
 constexpr std::array kRefusedKeys{Refused{"hf_hub_url", "it lies on a hub"},
-                              Refused{"ms_hub_url", "it lies on a hub"},
-                              Refused{"om_hub_url", "it lies on a hub"},
-                              Refused{"script_url", "it is made by a Python script"},
-                              Refused{"cloud_file_name", "it lies in a cloud"},
-                              Refused{"num_samples", "num_samples is not supported; max_samples takes the first ones"}};
+                                  Refused{"ms_hub_url", "it lies on a hub"},
+                                  Refused{"om_hub_url", "it lies on a hub"},
+                                  Refused{"script_url", "it is made by a Python script"},
+                                  Refused{"cloud_file_name", "it lies in a cloud"},
+                                  Refused{"num_samples", "num_samples is not supported; max_samples takes the first ones"}};
 constexpr std::array<const char*, 6> kRefusedColumns{"images", "videos", "audios", "tools", "chosen", "kto_tag"};
 
 base::Status read_text(const Json& object, const char* key, const std::string& name, std::string* out) {

@@ -116,8 +116,8 @@ class View : private logs::Folder::Sink {
   bool out_told_ = false, err_told_ = false;
   uint64_t out_dropped_ = 0, err_dropped_ = 0;  // lines, not yet told
   os::Mono drawn_at_, flushed_at_, progress_said_at_;
-  os::Mono shown_at_;  // when any text was last written
-  os::Mono heard_at_;  // when a rank last said anything; before that, when they started
+  os::Mono shown_at_;   // when any text was last written
+  os::Mono heard_at_;   // when a rank last said anything; before that, when they started
   bool heard_ = false;  // anything of any rank, or that there is nothing yet was said
   os::TimerId flush_timer_ = 0, fold_timer_ = 0, beat_timer_ = 0;
 };

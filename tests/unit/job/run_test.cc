@@ -248,9 +248,9 @@ TEST(Run, ALostHostThatIsBeingAskedIsWaitedForBeyondItsLease) {
 TEST(Run, AProofWithinTheFirstPauseDelaysNothing) {
   Series s(3, 1, 1);
   s.start();
-  s.feed(HostEnded{
-      1, base::fail(base::ErrorKind::kUnreachable, "lost contact").because("phalanx-agent was killed; its 1 process was killed"),
-      wire::GuardEnd::kAgentKilled});
+  s.feed(HostEnded{1,
+                   base::fail(base::ErrorKind::kUnreachable, "lost contact").because("phalanx-agent was killed; its 1 process was killed"),
+                   wire::GuardEnd::kAgentKilled});
   for (size_t r : {0u, 2u}) s.exit(r, SIGTERM, SIGTERM);
   s.finish();
   ASSERT_EQ(s.told<Restarting>().size(), 1u);
