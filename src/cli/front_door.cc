@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
+#include "cli/project/find_project.h"
 #include "cli/records/runs.h"
 #include "frontdoor/shell_line.h"
 #include "hosts/lists/allocation.h"
@@ -33,6 +34,7 @@ class ThisMachine : public frontdoor::Surroundings {
     return value ? std::optional<std::string>(value) : std::nullopt;
   }
   base::Result<std::optional<std::string>> file(const std::string& path) const override { return os::read_if_present(path, kFileBytes); }
+  bool only_ours(const std::string& path) const override { return cli::only_ours(path.starts_with("/") ? path : folder() + "/" + path); }
   bool has_program(const std::string& name) const override { return os::find_program(name, os::environment_value("PATH"), folder()).ok(); }
   std::string folder() const override { return os::current_folder(); }
 };

@@ -124,6 +124,11 @@ Status take_environment_files(Door& door) {
   for (const std::string& path : paths) {
     TRY_ASSIGN(std::optional<std::string> text, door.around.file(path));
     if (!text) continue;
+    if (!door.around.only_ours(path)) {
+      door.warn(tr("{} is not used: another user can change it, and its variables could run programs as you", path),
+                tr("if you trust it, name it: --env-file {} in front of deepspeed", path));
+      continue;
+    }
     door.out.environment_files.push_back(path);
     door.decide(path, "--env-file " + path, tr("DeepSpeed sets these variables on every host"));
     for (std::string_view line : base::split_lines(*text))

@@ -20,6 +20,7 @@ struct OneFile : frontdoor::Surroundings {
     return name == "HOME" ? std::optional<std::string>("/h") : std::nullopt;
   }
   base::Result<std::optional<std::string>> file(const std::string&) const override { return std::optional<std::string>(content); }
+  bool only_ours(const std::string& path) const override { return path.size() % 2 == 0; }
   bool has_program(const std::string&) const override { return true; }
   std::string folder() const override { return "/w"; }
 };

@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <memory>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -96,6 +99,18 @@ Result<std::optional<FoundProject>> find_project(const std::string& folder, cons
     if (at == "/" || (has_home && here.st_dev == last.st_dev && here.st_ino == last.st_ino)) break;
   }
   return std::optional<FoundProject>();
+}
+
+bool only_ours(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> folder(::realpath(above(path).c_str(), nullptr), &std::free);
+  if (!folder) return false;
+  struct stat info{};
+  const std::string file = in(folder.get(), path.substr(path.rfind('/') + 1));
+  if (::lstat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || changeable(file, file, info)) return false;
+  for (std::string at = folder.get();; at = above(at)) {
+    if (::lstat(at.c_str(), &info) != 0 || changeable(file, at, info)) return false;
+    if (at == "/") return true;
+  }
 }
 
 bool is_private_group(gid_t group, uid_t user, std::string_view passwd, std::string_view groups) {

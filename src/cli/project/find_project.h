@@ -27,6 +27,10 @@ struct FoundProject {
 // not safe as said above; another kind: the disk failed.
 base::Result<std::optional<FoundProject>> find_project(const std::string& folder, const std::string& home);
 
+// The same of any regular file (an absolute path; links among its folders are followed): only this user and root can change it. False also
+// where that cannot be found out.
+bool only_ours(const std::string& path);
+
 // Whether no other user is in the group: it has this user's name and no other member, and is nobody else's first group. Only what the two
 // files list (/etc/passwd, /etc/group) is known; a group that they do not list is not private.
 bool is_private_group(gid_t group, uid_t user, std::string_view passwd, std::string_view groups);

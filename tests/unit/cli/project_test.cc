@@ -313,6 +313,26 @@ TEST_F(FindProject, AnotherUsersFile) {
   EXPECT_NE(found("/a/b").find(root_ + " belongs to another user (uid 61303)"), std::string::npos) << found("/a/b");
 }
 
+TEST_F(FindProject, AFileThatOnlyThisUserAndRootCanChange) {
+  const std::string file = root_ + "/a/b/.deepspeed_env";
+  write(file, "A=1\n");
+  EXPECT_TRUE(only_ours(file));
+  EXPECT_FALSE(only_ours(file + "x"));
+  ::chmod(file.c_str(), 0666);
+  EXPECT_FALSE(only_ours(file));
+  ::chmod(file.c_str(), 0600);
+  ::chmod((root_ + "/a").c_str(), 0777);
+  EXPECT_FALSE(only_ours(file));
+  ::chmod((root_ + "/a").c_str(), 0700);
+  ASSERT_EQ(::symlink(root_.c_str(), (root_ + "/way").c_str()), 0);
+  EXPECT_TRUE(only_ours(root_ + "/way/a/b/.deepspeed_env"));
+  ASSERT_EQ(::symlink(file.c_str(), (root_ + "/link").c_str()), 0);
+  EXPECT_FALSE(only_ours(root_ + "/link"));
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ASSERT_EQ(::chown(file.c_str(), 61303, 61303), 0);
+  EXPECT_FALSE(only_ours(file));
+}
+
 // As in /tmp: else a stranger's file there would refuse every start below it.
 TEST_F(FindProject, WhatOthersLeaveWhereEveryoneMayIsPassedOver) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";

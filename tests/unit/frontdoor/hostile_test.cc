@@ -36,6 +36,18 @@ TEST(Hostfile, MoreSlotsByNamingTwiceStaysBounded) {
   EXPECT_EQ(file->hosts[0].slots, kMostSlots);
 }
 
+// LD_PRELOAD of a stranger's .deepspeed_env in /tmp would run his program in every rank.
+TEST(DeepspeedEnv, IsNotUsedWhereAnotherUserCanChangeIt) {
+  World world;
+  world.files = {{"hosts", "a slots=1\nb slots=1\n"}, {".deepspeed_env", "LD_PRELOAD=/tmp/x.so\n"}, {"/home/ann/.deepspeed_env", "A=1\n"}};
+  world.of_strangers = {".deepspeed_env"};
+  base::Result<Translation> result = translate({{}, {"deepspeed", "--hostfile", "hosts", "train.py"}}, world);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result->environment_files, (std::vector<std::string>{"/home/ann/.deepspeed_env"}));
+  ASSERT_FALSE(result->findings.empty());
+  EXPECT_TRUE(result->findings[0].text.english.starts_with(".deepspeed_env is not used: another user can change it"));
+}
+
 TEST(AccelerateConfig, AnAliasBombIsRefused) {
   std::string text = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n";
   for (int i = 1; i < 9; ++i) text += fmt::format("a{0}: &a{0} [*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1}]\n", i, i - 1);

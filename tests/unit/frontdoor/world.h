@@ -23,6 +23,8 @@ struct World : Surroundings {
     auto found = files.find(path);
     return found == files.end() ? std::optional<std::string>() : std::optional<std::string>(found->second);
   }
+  std::set<std::string> of_strangers;
+  bool only_ours(const std::string& path) const override { return of_strangers.count(path) == 0; }
   bool has_program(const std::string& name) const override { return programs.count(name) > 0; }
   std::string folder() const override { return "/home/ann/project"; }
 };
