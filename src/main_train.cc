@@ -44,7 +44,7 @@ constexpr words::Text kExitCodes{
 void print_help() {
   const base::Language language = engine::train::language_here();
   fmt::print("{}{}{}", kUsage, kWhat[0].in(language), kWhat[1].in(language));
-  fmt::print("{}{}", engine::train::help_of_settings(), kCheckpoints.in(language));
+  fmt::print("{}{}", engine::train::help_of_settings(language), kCheckpoints.in(language));
   fmt::print("{}{}", engine::train::help_of_verbs(), kExitCodes.in(language));
 }
 

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -20,19 +21,33 @@ constexpr const char* kLastWords[] = {
     "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nOSError: [Errno 28] No space left on device: 'a'\n"};
 constexpr const char* kCaught = "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nKeyError: 1\nstep 4\n";
 constexpr int kFailed = 1 << 8;
+constexpr uint32_t kFirstPid = 1000;  // of rank 0
+
+// The driver still counts memory as that of ranks that are dead.
+machine::Facts with_held_memory(machine::Facts facts) {
+  for (machine::Gpu& gpu : facts.gpus.devices) {
+    machine::GpuProcess dead;
+    dead.pid = kFirstPid;
+    gpu.processes.push_back(dead);
+  }
+  return facts;
+}
 
 // The facts of healthy machines, as their agents would send them.
-const std::string& facts_of(int machines, size_t host) {
-  static const auto texts = [] {
-    std::vector<std::vector<std::string>> all;
+const std::string& facts_of(int machines, size_t host, bool held) {
+  using Texts = std::vector<std::vector<std::string>>;
+  static const std::array<Texts, 2> texts = [] {
+    std::array<Texts, 2> both;
     for (const doctor::Situation& s :
-         {doctor::test::plain_ethernet(), doctor::test::bond_infiniband(), doctor::test::docker_host_network()}) {
-      all.emplace_back();
-      for (const doctor::HostView& view : s.hosts) all.back().push_back(base::to_text(base::to_json(view.facts)));
-    }
-    return all;
+         {doctor::test::plain_ethernet(), doctor::test::bond_infiniband(), doctor::test::docker_host_network()})
+      for (Texts& all : both) {
+        all.emplace_back();
+        for (const doctor::HostView& view : s.hosts)
+          all.back().push_back(base::to_text(base::to_json(&all == &both[1] ? with_held_memory(view.facts) : view.facts)));
+      }
+    return both;
   }();
-  const std::vector<std::string>& list = texts[static_cast<size_t>(machines)];
+  const std::vector<std::string>& list = texts[held ? 1 : 0][static_cast<size_t>(machines)];
   return list[host % list.size()];
 }
 
@@ -57,6 +72,7 @@ void World::answer(Agent& agent, const wire::OpenStore& m) {
   wire::StoreOpened answer{{}, m.port != 0 ? m.port : 4711};
   if (now_faulty(Fault::Kind::kNoStore, agent.host) && (m.address.starts_with("10.0.") || dice_.once_in(3)))
     answer.outcome = unfit("cannot bind");
+  if (!answer.outcome.ok && m.port != 0 && dice_.once_in(2)) answer.holder = 4242;
   say(agent, answer);
 }
 
@@ -75,7 +91,7 @@ void World::answer(Agent& agent, const wire::Ping& m) {
 void World::answer(Agent& agent, const wire::Probe&) {
   if (now_faulty(Fault::Kind::kSilentProbe, agent.host)) return;
   wire::Probed answer;
-  answer.json = facts_of(scenario_.machines, agent.host);
+  answer.json = facts_of(scenario_.machines, agent.host, scenario_.job.max_restarts > 0 && dice_.once_in(3));
   if (now_faulty(Fault::Kind::kUnfit, agent.host)) {
     if (dice_.once_in(2)) answer.outcome = unfit("the probe broke");
     else answer.json = dice_.once_in(2) ? "{" : "[]";
@@ -120,7 +136,7 @@ void World::answer(Agent& agent, const wire::Start& m) {
 }
 
 void World::start_rank(Agent& agent, const wire::RankSpec& spec) {
-  wire::Started started{{}, spec.rank, 1000 + spec.rank};
+  wire::Started started{{}, spec.rank, kFirstPid + spec.rank};
   if (now_faulty(Fault::Kind::kNoStart, agent.host) && (spec.local_rank == 0 || scenario_.seed % 2 == 0)) {
     struck_ = true;
     started.outcome = unfit("exec format error");

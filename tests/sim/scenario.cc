@@ -37,6 +37,7 @@ job::Job make_job(Dice& dice) {
   job.failure_grace = dice.ms(0, 2) * 1000;
   job.serve_store = !dice.once_in(8);
   if (dice.once_in(8)) job.master_port = 29500;
+  if (job.master_port != 0 && dice.once_in(2)) job.port_run = "gpt-try2";
   if (dice.once_in(2)) job.max_restarts = static_cast<int>(dice.once_in(8) ? dice.between(5, 12) : dice.between(0, 4));
   if (hosts > 1 && dice.once_in(3)) job.least_hosts = static_cast<int>(dice.between(1, static_cast<int64_t>(hosts)));
   if (dice.once_in(10)) job.preflight = dice.once_in(2) ? job::Preflight::kStrict : job::Preflight::kWarn;
@@ -44,6 +45,10 @@ job::Job make_job(Dice& dice) {
   if (dice.once_in(30)) job.dry_run = true;
   if (dice.once_in(40)) job.check_only = true;
   if (job.check_only && dice.once_in(2)) job.argv.clear();
+  if ((job.dry_run || job.check_only) && dice.once_in(2)) {
+    job.to_copy = std::make_shared<const std::set<std::string>>(std::set<std::string>{"/train.sh", "/data/train.bin"});
+    if (!job.argv.empty()) job.argv[0] = dice.once_in(2) ? "./train.sh" : "/usr/bin/train";
+  }
   if (dice.once_in(60)) job.master_address = "10.0.0.1";
   if (dice.once_in(20)) job.rule = dice.once_in(3) ? job::RanksRule::kGpu : dice.once_in(2) ? job::RanksRule::kCpu : job::RanksRule::kCount;
   job.count = 2;

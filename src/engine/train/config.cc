@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
-#include "engine/train/report/progress.h"
 #include "words/said.h"
 
 namespace phalanx::engine::train {
@@ -219,9 +218,8 @@ base::Json to_json(const Config& config) {
   return json;
 }
 
-std::string help_of_settings() {
+std::string help_of_settings(base::Language language) {
   Config defaults;
-  const base::Language language = language_here();
   std::string text;
   for (const Setting& setting : settings(defaults))
     text += fmt::format("  {:<34}{:<14}{}\n", setting.key, text_of(setting), words::said_in(language, setting.help));

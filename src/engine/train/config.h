@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/language.h"
 #include "base/result.h"
 
 namespace phalanx::engine::train {
@@ -76,7 +77,7 @@ std::vector<Setting> settings(Config& config);
 // "key=value", win over the file (errors: kUsage).
 base::Result<Config> read_config(std::string_view text, std::string_view name, const std::vector<std::string>& arguments);
 
-base::Json to_json(const Config& config);  // {"train.steps": 1000, …}
-std::string help_of_settings();            // the table, for --help
+base::Json to_json(const Config& config);               // {"train.steps": 1000, …}
+std::string help_of_settings(base::Language language);  // the table, for --help
 
 }  // namespace phalanx::engine::train
