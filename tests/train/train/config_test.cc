@@ -87,7 +87,7 @@ TEST(Config, Arguments) {
   EXPECT_SAYS(error_of(kCorpus, {"train.step=1"}), "hint: did you mean \"train.steps\"?");
   EXPECT_SAYS(error_of(kCorpus, {"train.steps=0"}), "whole number from 1");
   EXPECT_EQ(engine::train::read_config(kCorpus, "c", {"x"}).error().kind, base::ErrorKind::kUsage);
-  EXPECT_SAYS(engine::train::help_of_settings(), "optimizer.warmup");
+  EXPECT_SAYS(engine::train::help_of_settings(base::Language::kEnglish), "optimizer.warmup");
 }
 
 engine::comm::Lookup variables(std::map<std::string, std::string> map) {
