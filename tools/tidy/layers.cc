@@ -8,7 +8,10 @@ namespace phalanx::tidy {
 namespace {
 
 // The engine stands on what is below the launcher's own folders and is entered by nobody but its main.
-const std::set<std::string> kBelowEngine = {"base", "os", "wire", "words", "tune"};
+const std::set<std::string> kBelowEngine = {"base", "os", "wire", "words"};
+
+// What of fine-tuning needs no tensors, and who alone may use it.
+constexpr std::string_view kBelowTuning = "tune", kTuning = "tuning";
 
 // Inside the engine: comm, then siblings that do not know each other, then parallel over optim, then train. Files directly
 // in engine/ lie below comm.
@@ -31,6 +34,7 @@ std::string engine_room(const std::vector<std::string>& parts, size_t engine_at)
 
 bool engine_may(const std::vector<std::string>& from, const std::vector<std::string>& to) {
   if (kBelowEngine.contains(to[0])) return true;
+  if (to[0] == kBelowTuning) return from[1].starts_with("main_") || engine_room(from, 1) == kTuning;
   if (to[0] != "engine") return false;
   std::string target = engine_room(to, 0);
   if (from[1].starts_with("main_")) return true;
@@ -123,6 +127,7 @@ std::vector<Finding> check_layers_picture(const Source& architecture, const Laye
     if (room.empty()) continue;
     std::set<std::string>& all = wanted["engine/" + room];
     all = kBelowEngine;
+    if (room == kTuning) all.insert(std::string(kBelowTuning));
     for (const std::string& to : below) all.insert("engine/" + to);
   }
   const Picture picture = picture_of(architecture);

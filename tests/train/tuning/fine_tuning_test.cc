@@ -152,7 +152,8 @@ TEST(Stories, GreedyTextIsThePublishedOne) {
   NEEDS_GOLDEN;
   auto decoder = tuning::load_decoder(golden("stories260k/hf"));
   ASSERT_TRUE(decoder.ok()) << decoder.error().render();
-  for (const base::Json& text : read(golden("stories260k/expected.json"))["texts"]) {
+  const base::Json expected = read(golden("stories260k/expected.json"));
+  for (const base::Json& text : expected.at("texts")) {
     const auto prompt = text["prompt_ids"].get<std::vector<int64_t>>(), truth = text["greedy_ids"].get<std::vector<int64_t>>();
     std::vector<int64_t> ids = prompt;
     const int64_t missing = static_cast<int64_t>(truth.size()) - static_cast<int64_t>(prompt.size());

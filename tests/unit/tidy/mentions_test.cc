@@ -66,11 +66,13 @@ TEST(Mentions, OnlyProseCounts) {
 
 TEST(LayersPicture, ArrowsSayWhatTheBuildFileSays) {
   const Layers layers = parse_layers(
-      "phalanx_folder(base)\nphalanx_folder(words base)\nphalanx_folder(os base)\nphalanx_folder(wire os)\nphalanx_folder(cli wire os "
+      "phalanx_folder(base)\nphalanx_folder(words base)\nphalanx_folder(tune base)\nphalanx_folder(os base)\nphalanx_folder(wire "
+      "os)\nphalanx_folder(cli wire os "
       "base)\n");
   const std::string engine =
       "engine/train → engine/parallel engine/data engine/model engine/checkpoint\nengine/parallel → engine/optim\n"
-      "engine/data engine/checkpoint engine/optim → engine/comm\nengine/model engine/comm → wire words\nwords → base\n";
+      "engine/data engine/checkpoint engine/optim → engine/comm\nengine/model engine/comm → wire words\nwords tune → base\n"
+      "engine/tuning → engine/model engine/optim engine/checkpoint tune\n";
   const auto lines_of = [&](const std::string& launcher) {
     std::vector<std::string> out;
     for (const Finding& finding : check_layers_picture(Source("A.md", "# A\n## Layers\n```\n" + launcher + engine + "```\n"), layers))
