@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -18,9 +19,13 @@ constexpr size_t kOffered = 3;
 constexpr size_t kLongestWord = 64;  // longer words are like no code, and are not measured
 
 // How unlike a code is what was typed: the better of the whole code, and its part behind the group ("WRONG-IFACE").
-int distance(const std::string& word, std::string_view code) {
-  std::string_view tail = code.substr(code.find('-') + 1);
-  return std::min(base::edit_distance(word, code), 1 + base::edit_distance(word, tail));
+// More than `furthest` is not measured: every letter that one of the two has more is a step.
+int distance(const std::string& word, std::string_view code, int furthest) {
+  auto apart = [&](std::string_view other) {
+    const int longer = std::abs(static_cast<int>(word.size()) - static_cast<int>(other.size()));
+    return longer > furthest ? longer : base::edit_distance(word, other);
+  };
+  return std::min(apart(code), 1 + apart(code.substr(code.find('-') + 1)));
 }
 
 }  // namespace
@@ -41,11 +46,12 @@ std::vector<std::string_view> every_code() {
 base::Error unknown_code(std::string_view word) {
   std::string code = to_code(word);
   std::vector<std::pair<int, std::string>> near;
+  const int furthest = static_cast<int>(std::max<size_t>(2, code.size() / 3));
   if (code.size() <= kLongestWord)
     for (std::string_view known : every_code()) {
       bool within = code.size() >= 3 && known.find(code) != std::string_view::npos;
-      int apart = within ? 0 : distance(code, known);
-      if (apart <= static_cast<int>(std::max<size_t>(2, code.size() / 3))) near.emplace_back(apart, known);
+      int apart = within ? 0 : distance(code, known, furthest);
+      if (apart <= furthest) near.emplace_back(apart, known);
     }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string hint = "phalanx explain --all";

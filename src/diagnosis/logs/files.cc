@@ -153,7 +153,7 @@ base::Result<std::vector<LogFile>> find_logs(const std::string& operand) {
   collect(run ? operand + "/ranks" : operand, run ? kDeepest : 0, paths);
   if (paths.empty() && run)
     return base::fail(base::ErrorKind::kConfig, fmt::format("no logs in {}", base::quote(operand)))
-        .because("no rank of this run has started")
+        .because("no rank of this run has printed anything")
         .with_hint("phalanx why " + run_name(operand));
   if (paths.empty())
     return base::fail(base::ErrorKind::kConfig, fmt::format("no logs in {}", base::quote(operand)))

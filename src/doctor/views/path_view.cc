@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace phalanx::doctor {
 
 void each_path(const Situation& s, const std::function<void(size_t, const machine::PathFact&)>& visit) {
@@ -39,6 +41,13 @@ Words host_names(const Situation& s, const std::vector<size_t>& hosts) {
   }
   if (hosts.size() > kMost) words += tr(" and {} more", hosts.size() - kMost, words::chinese_only(hosts.size()));
   return words;
+}
+
+std::string run_with_sync(const Situation& s) {
+  if (s.job.argv.empty()) return "";
+  std::vector<std::string> hosts;
+  for (const HostView& host : s.hosts) hosts.push_back(host.ranks > 1 ? fmt::format("{}:{}", host.name, host.ranks) : host.name);
+  return fmt::format("phalanx run -H {} --sync -- {}", base::join(hosts, ","), base::shell_quote(s.job.argv));
 }
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }

@@ -21,6 +21,8 @@ std::vector<PathOnHosts> paths_on_hosts(const Situation& s, std::initializer_lis
 bool is_hung(const Situation& s, size_t host, const std::string& path);
 // "gpu01, gpu02 and gpu03".
 Words host_names(const Situation& s, const std::vector<size_t>& hosts);
+// "phalanx run -H h1:2,h2:2 --sync -- python train.py": the same ranks, with the working directory copied. Empty without a command.
+std::string run_with_sync(const Situation& s);
 bool contains(const std::string& text, std::string_view part);
 
 }  // namespace phalanx::doctor

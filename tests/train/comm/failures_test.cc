@@ -172,8 +172,8 @@ TEST(Failures, TheRingsOfAStalledRunNameTheRankAndTheOperation) {
     });
     ranks.wait_for_start(3);
     diagnosis::FlightVerdict verdict;
-    // A rank that is slow is waited for in the barrier as well.
-    auto stalled = [&] { return verdict.waiting == std::vector<int>{0, 2} && verdict.group == "world"; };
+    // A rank that is slow is waited for in the first reduction and in the barrier as well.
+    auto stalled = [&] { return verdict.waiting == std::vector<int>{0, 2} && verdict.collective == "all_reduce (grads unit 3)"; };
     const auto end = steady_clock::now() + milliseconds{60000};  // under a sanitizer, beside other tests
     do {
       std::this_thread::sleep_for(milliseconds{10});  // the ranks want the processor too

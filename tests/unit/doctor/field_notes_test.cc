@@ -59,10 +59,25 @@ TEST_F(FieldNotes, AMissingScriptIsCopiedBySync) {
     for (const Finding& f : examine(s, {"CMD-SCRIPT-MISSING"}).findings) return f.fix;
     return std::string();
   };
+  for (HostView& host : s.hosts) host.ranks = 1;
   EXPECT_TRUE(fix(0).starts_with("phalanx run -H " + s.hosts[0].name + ",")) << fix(0);
   EXPECT_NE(fix(0).find(" --sync -- python train.py"), std::string::npos) << fix(0);
+  for (HostView& host : s.hosts) host.ranks = 2;  // the command starts as many as were asked for
+  EXPECT_TRUE(fix(0).starts_with("phalanx run -H " + s.hosts[0].name + ":2,")) << fix(0);
   EXPECT_TRUE(fix(1).starts_with("ssh " + s.hosts[0].name + " scp -p /home/train/work/train.py ")) << fix(1);
   EXPECT_NE(fix(1).find("--sync"), std::string::npos) << fix(1);
+}
+
+TEST_F(FieldNotes, AMissingWorkingDirectoryIsCopiedBySync) {
+  Situation s = docker_host_network();
+  s.job.argv = {"python", "train.py"};
+  machine::PathFact nowhere;
+  nowhere.path = "/home/train/work";
+  nowhere.role = "workdir";
+  for (HostView& host : s.hosts) host.facts.storage.paths = {nowhere};
+  auto found = examine(s, {"FS-WORKDIR-MISSING"});
+  ASSERT_EQ(found.findings.size(), 1u);
+  EXPECT_TRUE(found.findings[0].fix.ends_with(" --sync -- python train.py")) << found.findings[0].fix;
 }
 
 TEST_F(FieldNotes, LightningOverTwoContainers) {

@@ -11,6 +11,7 @@
 #include "doctor/checks/rows.h"
 #include "doctor/examine.h"
 #include "doctor/views/command_view.h"
+#include "doctor/views/path_view.h"
 
 namespace phalanx::doctor {
 namespace {
@@ -46,12 +47,7 @@ std::vector<Missing> missing_files(const Situation& s) {
 
 std::string copy_command(const Situation& s, const Missing& m) {
   const bool below = !s.job.directory.empty() && m.path.starts_with(s.job.directory + "/");
-  if (!m.there && (!below || s.job.argv.empty())) return "";
-  if (!m.there) {
-    std::vector<std::string> names;
-    for (const HostView& host : s.hosts) names.push_back(host.name);
-    return fmt::format("phalanx run -H {} --sync -- {}", base::join(names, ","), base::shell_quote(s.job.argv));
-  }
+  if (!m.there) return below ? run_with_sync(s) : "";
   const std::string& to = s.hosts[m.hosts.front()].name;
   return fmt::format("ssh {} scp -p {} {}:{}{}", s.hosts[*m.there].name, base::shell_quote(m.path), to, base::shell_quote(m.path),
                      below ? "    # or: run --sync" : "");

@@ -98,7 +98,7 @@ void workdir_missing(const Situation& s, Findings& findings) {
   for (const PathOnHosts& p : paths_on_hosts(s, {"workdir"})) {
     Presence found = presence(s, p);
     if (found.lack.empty()) continue;
-    findings.on(found.lack, tr("{} does not exist", p.path), found.have.empty() ? "" : bring(s, found));
+    findings.on(found.lack, tr("{} does not exist", p.path), found.have.empty() ? run_with_sync(s) : bring(s, found));
   }
 }
 
