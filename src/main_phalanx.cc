@@ -39,6 +39,7 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
     case cli::Verb::kInspect: return cli::inspect_verb(invocation);
     case cli::Verb::kExec: return cli::exec_verb(invocation);
     case cli::Verb::kClean: return cli::clean_verb(invocation);
+    case cli::Verb::kEnv: return cli::env_verb(invocation);
     case cli::Verb::kConfig: return cli::config_verb(invocation);
     case cli::Verb::kInit: return cli::init_verb(invocation);
     case cli::Verb::kWhy: return cli::why_verb(invocation);

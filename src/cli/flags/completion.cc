@@ -65,6 +65,7 @@ std::string operand_words(Verb verb) {
   if (verb == Verb::kExplain) return base::join(every_code(), " ");
   if (verb == Verb::kBench) return "fabric";
   if (verb == Verb::kConfig) return "show";
+  if (verb == Verb::kEnv) return "show rehome";
   return takes_runs(verb) ? "latest" : "";
 }
 

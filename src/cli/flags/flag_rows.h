@@ -8,6 +8,7 @@ namespace phalanx::cli {
 std::span<const FlagRow> environment_flags();
 std::span<const FlagRow> project_flags();
 std::span<const FlagRow> measure_flags();  // of fit and bench alone
+std::span<const FlagRow> move_flags();     // of environments: env
 std::span<const FlagRow> life_flags();     // of runs that are there: run -d, ps, logs, attach, stop, report
 
 }  // namespace phalanx::cli

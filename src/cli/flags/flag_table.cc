@@ -191,7 +191,7 @@ constexpr FlagRow kFlags[] = {
      .help = Text{"do not train: read the whole data set in one process on the first host, and report its problems"}},
     {.flag = Flag::kDryRun,
      .name = "dry-run",
-     .verbs = (kJob & ~kConfig) | bit(Verb::kSubmit),
+     .verbs = (kJob & ~kConfig) | bit(Verb::kSubmit) | bit(Verb::kEnv),
      .section = Section::kRanks,
      .help = Text{"print what would be done without doing it, like phalanx plan"}},
     {.flag = Flag::kPreflight,
@@ -285,8 +285,8 @@ constexpr FlagRow kFlags[] = {
      .help = Text{"use colour (auto: on a terminal, unless NO_COLOR is set)"}},
     {.flag = Flag::kJson,
      .name = "json",
-     .verbs =
-         (kReach & ~bit(Verb::kInit)) | bit(Verb::kExec) | bit(Verb::kInspect) | bit(Verb::kPs) | bit(Verb::kWhy) | bit(Verb::kExplain),
+     .verbs = (kReach & ~bit(Verb::kInit)) | bit(Verb::kExec) | bit(Verb::kEnv) | bit(Verb::kInspect) | bit(Verb::kPs) | bit(Verb::kWhy) |
+              bit(Verb::kExplain),
      .section = Section::kOutput,
      .help = Text{"print the report as JSON on standard output"}},
     {.flag = Flag::kOnly,
@@ -341,7 +341,7 @@ constexpr FlagRow kFlags[] = {
 std::span<const FlagRow> flag_table() {
   static const std::vector<FlagRow> all = [] {
     std::vector<FlagRow> rows(std::begin(kFlags), std::end(kFlags));
-    for (std::span<const FlagRow> some : {environment_flags(), measure_flags(), life_flags(), project_flags()})
+    for (std::span<const FlagRow> some : {environment_flags(), measure_flags(), life_flags(), move_flags(), project_flags()})
       rows.insert(rows.end() - 1, some.begin(), some.end());
     return rows;
   }();

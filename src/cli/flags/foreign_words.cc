@@ -56,7 +56,6 @@ constexpr ForeignWord kVerbs[] = {
     {"brew, flutter", "doctor", "phalanx check HOSTS"},
     {"DeepSpeed", "ds_report", "phalanx check HOSTS"},
     {"DeepSpeed", "ds_ssh", "phalanx exec -H HOSTS -- COMMAND"},
-    {"accelerate", "env", "phalanx check HOSTS; the variables of a job: phalanx plan -- COMMAND"},
     {"accelerate", "test", "phalanx check HOSTS"},
     {"accelerate", "estimate-memory", "phalanx fit model/config.json"},
     {"accelerate", "merge-weights", "phalanx-train merge"},

@@ -93,6 +93,15 @@ constexpr VerbRow kVerbs[] = {
           "ssh connections kept for the next start. With --yes it removes them. With hosts, does the same for the builds in the cache of "
           "each host. Only what is provably written by Phalanx for this user is listed or removed."},
      "phalanx clean"},
+    {Verb::kEnv, "env", Operands::kMixed, "show|rehome ENV [options]", Text{"look at a Python environment, or repair one that was moved"},
+     Text{"show prints what a conda, mamba, pixi, venv, virtualenv or uv environment contains, and where it was before if it was moved. "
+          "rehome repairs an environment that was moved or copied, for instance with tar: the first lines of scripts, paths in text files, "
+          "in programs and libraries, links, and the hashes in its records. ENV is a directory, or the name of an environment of conda or "
+          "virtualenvwrapper. Neither Python nor conda is needed. Files are replaced, never changed in place, so caches they are linked to "
+          "stay as they are; an interrupted repair is continued by the same command."},
+     "phalanx env show llm\n"
+     "phalanx env rehome /data/envs/llm --dry-run\n"
+     "phalanx env rehome /data/envs/llm --old-prefix /opt/miniconda3/envs/llm"},
     {Verb::kConfig, "config", Operands::kMixed, "show [options]", Text{"show the options in effect and where they come from"},
      Text{"Prints the options that phalanx run would use in this directory: those of the project file (phalanx.yaml) and those given here. "
           "--origin also prints the file and line of each value, and the defaults. The values of variables are not printed."},

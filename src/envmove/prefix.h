@@ -1,0 +1,57 @@
+// The prefix of an environment in the bytes of its files: found only where a path of exactly that name stands, and replaced as the format
+// of the file allows. Pure. A prefix is an absolute path without a final slash, "/opt/conda/envs/llm". Rules: conda's
+// PrefixReplaceLinkAction and distlib's ScriptMaker; what is stricter than theirs is said here.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace phalanx::envmove {
+
+// Where `prefix` begins in `data`, at or after `from`. "/envs/llm" is not found in "/envs/llm2", "/envs/llm.old" or "/mnt/envs/llm" (conda
+// and conda-pack do not look); it is found in "-L/envs/llm/lib", "file:///envs/llm" and "/envs/llm.\n". std::string_view::npos: nowhere.
+size_t find_prefix(std::string_view data, std::string_view prefix, size_t from = 0);
+
+// A move: what is found becomes the new place. Several old ones occur when an environment was moved twice, or its home is a link.
+// A hit that already reads as the new place is left alone, so that a second move changes nothing even if one lies below the other.
+struct Move {
+  std::vector<std::string> old_prefixes;
+  std::string new_prefix;
+};
+
+// Text: any length may change. The first line of a script is not handled here (rewrite_shebang).
+struct Replaced {
+  std::string data;
+  size_t hits = 0;
+};
+Replaced replace_text(std::string_view data, const Move& move);
+
+// Programs and libraries: a path is (a part of) a string that ends with a NUL, in UTF-8, UTF-16 or UTF-32. The length of the file stays:
+// what is shorter is filled with NULs, what is longer takes the NULs that an installer has left behind the string. room: how many of them,
+// per occurrence, belong to the string (the length of the placeholder less that of the old prefix); 0 if nobody knows.
+struct BinaryReplaced {
+  std::string data;
+  size_t hits = 0;
+  std::vector<std::string> too_long;  // the strings for which there is no room; data is then of no use
+};
+BinaryReplaced replace_binary(std::string_view data, const Move& move, size_t placeholder_length);
+
+// The first line of a script, "#!/old/bin/python3.11 -E", or the two lines that pip and conda write where it would be too long or has a
+// blank: "#!/bin/sh" and "'''exec' "/old/bin/python" "$0" "$@"". Returns the script with the new interpreter, in the short form where the
+// kernel can read it: kLongestShebang bytes, no blank.
+inline constexpr size_t kLongestShebang = 127;  // Linux before 5.1 cuts the line there (fs/binfmt_script.c, BINPRM_BUF_SIZE)
+struct Shebang {
+  std::string interpreter;  // absolute
+  std::string arguments;    // behind it, with the blank
+  size_t end = 0;           // bytes of the script that these lines take, the last end of line included
+  bool by_shell = false;    // the two lines
+};
+std::optional<Shebang> read_shebang(std::string_view script);
+// nullopt: neither form can start it: no Python, or a docstring before "from __future__", which must come first.
+std::optional<std::string> write_shebang(const Shebang& shebang, std::string_view interpreter, std::string_view rest);
+
+}  // namespace phalanx::envmove

@@ -1,0 +1,78 @@
+#include "envmove/rewrite.h"
+
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "base/unicode.h"
+
+namespace phalanx::envmove {
+namespace {
+
+constexpr size_t kShownString = 120;
+
+std::string no_room(const std::string& text, size_t placeholder) {
+  std::string out = fmt::format("a path in it has no room to grow: {}", base::printable(text, kShownString));
+  if (placeholder > 0) out += base::counted(" (the whole prefix may have {} bytes)", placeholder);
+  return out;
+}
+
+Rewritten rewrite_binary(std::string_view data, const Managed* managed, const Move& move) {
+  // Only a file as conda installed it has the room that its placeholder left.
+  const bool as_installed =
+      managed && !managed->placeholder.empty() && (managed->sha256.empty() || base::sha256_hex(data) == managed->sha256);
+  const size_t placeholder = as_installed ? managed->placeholder.size() : 0;
+  BinaryReplaced done = replace_binary(data, move, placeholder);
+  if (!done.too_long.empty()) return {"", done.hits + 1, no_room(done.too_long.front(), placeholder)};
+  return {std::move(done.data), done.hits, ""};
+}
+
+Rewritten rewrite_text(std::string_view data, const Move& move) {
+  std::optional<Shebang> shebang = read_shebang(data);
+  std::string interpreter = shebang ? moved_path(shebang->interpreter, move) : "";
+  if (!shebang || interpreter == shebang->interpreter) {
+    Replaced all = replace_text(data, move);
+    return {std::move(all.data), all.hits, ""};
+  }
+  Replaced rest = replace_text(data.substr(shebang->end), move);
+  std::optional<std::string> whole = write_shebang(*shebang, interpreter, rest.data);
+  if (!whole) return {"", rest.hits + 1, fmt::format("no first line of a script can start {}", base::printable(interpreter, kShownString))};
+  return {std::move(*whole), rest.hits + 1, ""};
+}
+
+}  // namespace
+
+FileClass classify(std::string_view path, std::string_view head, const Managed* managed) {
+  if (path.ends_with(".pyc")) return FileClass::kBytecode;
+  if (managed && !managed->placeholder.empty()) return managed->binary ? FileClass::kBinary : FileClass::kText;
+  if (head.starts_with("\x7f"
+                       "ELF"))
+    return FileClass::kBinary;
+  if (head.find('\0') != std::string_view::npos) return FileClass::kOpaque;
+  // A character may be cut at the end of the head.
+  for (size_t cut = 0; cut < 4 && cut <= head.size(); ++cut)
+    if (base::is_utf8(head.substr(0, head.size() - cut))) return FileClass::kText;
+  return FileClass::kOpaque;
+}
+
+Rewritten rewrite(std::string_view data, FileClass file_class, const Managed* managed, const Move& move) {
+  switch (file_class) {
+    case FileClass::kText: return rewrite_text(data, move);
+    case FileClass::kBinary: return rewrite_binary(data, managed, move);
+    case FileClass::kBytecode:
+    case FileClass::kOpaque: break;
+  }
+  return {};
+}
+
+std::string moved_path(const std::string& target, const Move& move) {
+  auto below = [&](const std::string& prefix) { return target == prefix || target.starts_with(prefix + "/"); };
+  if (below(move.new_prefix)) return target;
+  const std::string* best = nullptr;
+  for (const std::string& old : move.old_prefixes)
+    if (below(old) && (!best || old.size() > best->size())) best = &old;
+  return best ? move.new_prefix + target.substr(best->size()) : target;
+}
+
+}  // namespace phalanx::envmove

@@ -1,0 +1,32 @@
+// One file of a moved environment: what it is, and its content at the new place. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "envmove/environment.h"
+#include "envmove/prefix.h"
+
+namespace phalanx::envmove {
+
+enum class FileClass {
+  kText,
+  kBinary,    // programs and libraries, and what conda's record calls binary: strings keep their room
+  kBytecode,  // *.pyc: paths within length-prefixed strings, shown in tracebacks only; Python makes them anew
+  kOpaque,    // archives, databases: offsets within would no longer fit
+};
+// head: the first bytes of the file, up to kClassifiedBytes. managed: may be null.
+inline constexpr size_t kClassifiedBytes = 8 << 10;
+FileClass classify(std::string_view path, std::string_view head, const Managed* managed);
+
+struct Rewritten {
+  std::string data;
+  size_t hits = 0;      // 0: nothing to do, data is empty
+  std::string problem;  // why it cannot be moved; data is then of no use
+};
+Rewritten rewrite(std::string_view data, FileClass file_class, const Managed* managed, const Move& move);
+
+// "/old/lib/x" of a link becomes "/new/lib/x"; any other target stays.
+std::string moved_path(const std::string& target, const Move& move);
+
+}  // namespace phalanx::envmove

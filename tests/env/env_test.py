@@ -1,0 +1,142 @@
+"""phalanx env on real environments: moved with tar to a shorter, an equal and a longer place, repaired, compared with one that was made
+there, and used."""
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from conda_env import SITE, Conda, compile_program
+
+PHALANX = sys.argv.pop(1)
+ENGLISH = dict(os.environ, PHALANX_LANG='en', PYTHONNOUSERSITE='1', PYTHONDONTWRITEBYTECODE='1')
+
+
+def phalanx(*words):
+    return subprocess.run([PHALANX, 'env', *words], env=ENGLISH, capture_output=True, text=True)
+
+
+def output(*words, **more):
+    return subprocess.run(words, check=True, capture_output=True, text=True, env=ENGLISH, **more).stdout
+
+
+def tar_to(source, target):
+    """As the field note moves it: tar on one side, tar on the other."""
+    os.makedirs(target)
+    subprocess.run(['sh', '-c', 'tar -C "$1" -cf - . | tar -C "$2" -xf -', 'sh', source, target], check=True)
+
+
+def differences(a, b):
+    """Paths whose type, mode, link or bytes differ."""
+    out = []
+    for one, other in ((a, b), (b, a)):
+        for folder, _, files in os.walk(one):
+            for name in files:
+                path = os.path.relpath(os.path.join(folder, name), one)
+                x, y = os.path.join(one, path), os.path.join(other, path)
+                if not os.path.lexists(y) or os.path.islink(x) != os.path.islink(y):
+                    out.append(path)
+                elif os.path.islink(x):
+                    out += [path] if os.readlink(x) != os.readlink(y) else []
+                elif os.stat(x).st_mode != os.stat(y).st_mode or not filecmp.cmp(x, y, shallow=False):
+                    out.append(path)
+    return sorted(set(out))
+
+
+class Environments(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix='phalanx-env-test-')
+        cls.compiled = compile_program(cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def place(self, length):
+        """A path of `length` bytes below the test's folder."""
+        stem = self.folder + '/'
+        while length - len(stem) > 200:
+            stem += 'd' * 100 + '/'
+        return stem + 'e' * (length - len(stem))
+
+    def use(self, env):
+        self.assertEqual(output(env + '/bin/where').split('\n')[:3], [env, '%s/lib:%s/lib64' % (env, env), 'untouched'])
+        self.assertEqual(output(env + '/bin/where-too').split('\n')[0], env)
+        self.assertEqual(output(env + '/bin/shell-tool').strip(), env + '/share')
+        self.assertEqual(output(env + '/bin/torchrun').strip(), env + '/bin/python')
+        self.assertEqual(output(env + '/bin/tool').strip(), env + '/bin/tool')
+        where = 'import site; site.addsitedir(%r); import llamafactory, other_tool, torch; print(llamafactory.here, other_tool.here)'
+        self.assertEqual(output(env + '/bin/python', '-c', where % (env + '/' + SITE)).split(),
+                         [env + '/src/llamafactory/src/llamafactory/__init__.py', env + '/src/other/other_tool.py'])
+
+    def test_a_conda_environment_is_the_one_installed_there(self):
+        old = self.place(80)
+        Conda(old, old, self.compiled, neighbour=old)
+        self.use(old)
+        for length in (60, 80, 110, 240):
+            new = self.place(length) if length != 80 else self.place(80)[:-1] + 'f'
+            with self.subTest(length=length):
+                tar_to(old, new)
+                Conda(new + '.reference', new, self.compiled, neighbour=old)
+                if length == 110:  # the former place is gone, as on another machine
+                    os.rename(old, old + '.away')
+                shown = json.loads(phalanx('show', '--json', new).stdout)
+                self.assertEqual(shown['old_prefixes'], [old])
+                self.assertEqual((shown['kind'], len(shown['packages'])), ('conda', 305))
+                done = phalanx('rehome', new)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                left = differences(new, new + '.reference')
+                if length < 127:
+                    self.assertEqual(left, [])
+                else:  # first lines that are too long are pip's two lines; records follow them
+                    self.assertEqual([path for path in left if not path.startswith('conda-meta/') and not path.endswith('/RECORD')],
+                                     ['bin/convert', 'bin/tool', 'bin/torchrun'])
+                self.use(new)
+                again = phalanx('rehome', new)
+                self.assertEqual((again.returncode, 'nothing to do' in again.stdout), (0, True), again.stdout + again.stderr)
+                if length == 110:
+                    os.rename(old + '.away', old)
+                shutil.rmtree(new)
+                shutil.rmtree(new + '.reference')
+
+    def test_a_place_longer_than_the_placeholder_is_refused_before_anything_changes(self):
+        old, new = self.place(70), self.place(300)
+        Conda(old, old, self.compiled, padding_packages=0)
+        tar_to(old, new)
+        refused = phalanx('rehome', new)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn('bin/where: a path in it has no room to grow', refused.stderr)
+        self.assertIn('255 bytes', refused.stderr)
+        self.assertEqual(differences(old, new), [])
+        partly = phalanx('rehome', '--partial', new)
+        self.assertEqual(partly.returncode, 1)
+        self.assertEqual(output(new + '/bin/torchrun').strip(), new + '/bin/python')
+
+    def test_a_venv_with_compiled_packages(self):
+        old, new = self.folder + '/venv', self.folder + '/moved venv'
+        output(sys.executable, '-m', 'venv', '--system-site-packages', old)
+        tar_to(old, new)
+        os.rename(old, old + '.away')
+        done = phalanx('rehome', new)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(output(new + '/bin/python', '-c', 'import sys; print(sys.prefix)').strip(), new)
+        self.assertIn(new, output(new + '/bin/pip', '--version'))
+        self.assertEqual(output('bash', '-c', '. "$1/bin/activate" && command -v python', 'bash', new).strip(), new + '/bin/python')
+        output(new + '/bin/python', '-c', 'import ssl, ctypes, sqlite3')
+        checked = subprocess.run([new + '/bin/pip', 'check'], capture_output=True, text=True, env=ENGLISH)
+        self.assertIn(checked.returncode, (0, 1), checked.stderr)
+
+    def test_what_is_typed_wrong(self):
+        for words, said in ((('show', self.folder), 'is no environment of Python'), (('show', 'no-such-name'), 'no environment is named'),
+                            (('mend', 'x'), 'env cannot'), ((), 'env needs to know'), (('show',), 'takes one environment')):
+            failed = phalanx(*words)
+            self.assertEqual(failed.returncode, 2, failed.stderr)
+            self.assertIn(said, failed.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()

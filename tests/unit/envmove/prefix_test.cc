@@ -1,0 +1,148 @@
+#include "envmove/prefix.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace phalanx;
+using envmove::Move;
+
+namespace {
+
+constexpr size_t kNone = std::string_view::npos;
+
+TEST(FindPrefix, OnlyWholePaths) {
+  const std::string prefix = "/envs/llm";
+  for (const char* text : {"/envs/llm", "/envs/llm/bin", "PATH=/envs/llm:/bin", "-L/envs/llm/lib", "-Wl,-rpath,/envs/llm/lib",
+                           "\"/envs/llm\"", "file:///envs/llm/src", "It lies in /envs/llm.", "(/envs/llm)", "-isystem/envs/llm/include"})
+    EXPECT_NE(envmove::find_prefix(text, prefix), kNone) << text;
+  for (const char* text : {"/envs/llm2", "/envs/llm2/bin", "/envs/llm-old/bin", "/envs/llm.bak/bin", "/envs/llm_1", "/mnt/envs/llm/bin",
+                           "home/envs/llm", "/x/-L/envs/llm/lib", "/envs/llm~", "/envs/llm中/bin", "../envs/llm", "/envs", ""})
+    EXPECT_EQ(envmove::find_prefix(text, prefix), kNone) << text;
+  EXPECT_EQ(envmove::find_prefix("/envs/llm2:/envs/llm", prefix), 11u);
+  EXPECT_EQ(envmove::find_prefix("/a", ""), kNone);
+}
+
+TEST(ReplaceText, EachHitOnceAndTheNewPlaceNever) {
+  Move move{{"/opt/llm"}, "/data/envs/llm"};
+  auto done = envmove::replace_text("a=/opt/llm/bin:/opt/llm2/bin:/opt/llm", move);
+  EXPECT_EQ(done.data, "a=/data/envs/llm/bin:/opt/llm2/bin:/data/envs/llm");
+  EXPECT_EQ(done.hits, 2u);
+  // The new place lies below the old one: a second move finds nothing to do.
+  Move deeper{{"/opt/llm"}, "/opt/llm/envs/a"};
+  auto once = envmove::replace_text("x=/opt/llm/bin y=/opt/llm/envs/b", deeper);
+  EXPECT_EQ(once.data, "x=/opt/llm/envs/a/bin y=/opt/llm/envs/a/envs/b");
+  auto twice = envmove::replace_text(once.data, deeper);
+  EXPECT_EQ(twice.hits, 0u);
+  EXPECT_EQ(twice.data, once.data);
+}
+
+TEST(ReplaceText, OfSeveralFormerPlacesTheLongestThatFits) {
+  Move move{{"/home/u", "/home/u/env"}, "/n"};
+  EXPECT_EQ(envmove::replace_text("/home/u/env/bin /home/u/x", move).data, "/n/bin /n/x");
+}
+
+std::string with_nuls(std::string_view text, size_t nuls) { return std::string(text) + std::string(nuls, '\0'); }
+
+TEST(ReplaceBinary, ShorterIsFilledAndTheLengthStays) {
+  const std::string data = "\x7f" + with_nuls("ELF/opt/conda/lib:/opt/conda/lib64", 1) + "tail";
+  auto done = envmove::replace_binary(data, {{"/opt/conda"}, "/c"}, 0);
+  EXPECT_TRUE(done.too_long.empty());
+  EXPECT_EQ(done.data.size(), data.size());
+  EXPECT_EQ(done.hits, 1u) << "the first stands within a longer word";
+  auto clean = envmove::replace_binary(with_nuls("/opt/conda/lib:/opt/conda/lib64", 1) + "tail", {{"/opt/conda"}, "/c"}, 0);
+  EXPECT_EQ(clean.hits, 2u);
+  EXPECT_EQ(clean.data, with_nuls("/c/lib:/c/lib64", 17) + "tail");
+}
+
+TEST(ReplaceBinary, LongerTakesOnlyTheRoomThePlaceholderLeft) {
+  // A placeholder of 20 bytes, installed at 4: 16 zeros follow each string, then other data.
+  const std::string data = with_nuls("/old/share", 17) + std::string("\0\0\0next", 7);
+  auto done = envmove::replace_binary(data, {{"/old"}, "/much/longer/new"}, 20);
+  ASSERT_TRUE(done.too_long.empty());
+  EXPECT_EQ(done.data, with_nuls("/much/longer/new/share", 5) + std::string("\0\0\0next", 7));
+  EXPECT_TRUE(envmove::replace_binary(data, {{"/old"}, "/exactly/20/bytes/xx"}, 20).too_long.empty());
+  EXPECT_EQ(envmove::replace_binary(data, {{"/old"}, "/exactly/21/bytes/xxx"}, 20).too_long.size(), 1u);
+  EXPECT_EQ(envmove::replace_binary(data, {{"/old"}, "/older"}, 0).too_long.size(), 1u) << "nobody knows whose zeros these are";
+}
+
+TEST(ReplaceBinary, WideStrings) {
+  for (size_t unit : {2, 4})
+    for (bool big : {false, true}) {
+      auto wide = [&](std::string_view text) {
+        std::string out;
+        for (char c : text) {
+          std::string one(unit, '\0');
+          one[big ? unit - 1 : 0] = c;
+          out += one;
+        }
+        return out;
+      };
+      const std::string data = wide(std::string("x\0/opt/conda/lib\0", 17)) + "tail";
+      auto done = envmove::replace_binary(data, {{"/opt/conda"}, "/c"}, 0);
+      EXPECT_EQ(done.hits, 1u) << unit << big;
+      EXPECT_EQ(done.data, wide(std::string("x\0/c/lib\0", 9) + std::string(8, '\0')) + "tail") << unit << big;
+    }
+}
+
+TEST(Shebang, FormsAndBack) {
+  auto plain = envmove::read_shebang("#! /old/bin/python3.11 -E\nprint(1)\n");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->interpreter, "/old/bin/python3.11");
+  EXPECT_EQ(plain->arguments, " -E");
+  EXPECT_EQ(*envmove::write_shebang(*plain, "/new/bin/python3.11", "print(1)\n"), "#!/new/bin/python3.11 -E\nprint(1)\n");
+  auto simple = envmove::read_shebang("#!/old/bin/python\nx\n");
+  ASSERT_TRUE(simple);
+  const std::string blank = *envmove::write_shebang(*simple, "/a b/bin/python", "x\n");
+  EXPECT_EQ(blank, "#!/bin/sh\n'''exec' \"/a b/bin/python\" \"$0\" \"$@\"\n' '''\nx\n");
+  auto back = envmove::read_shebang(blank);
+  ASSERT_TRUE(back);
+  EXPECT_TRUE(back->by_shell);
+  EXPECT_EQ(*envmove::write_shebang(*back, "/old/bin/python", std::string_view(blank).substr(back->end)), "#!/old/bin/python\nx\n");
+  const std::string far = "/" + std::string(200, 'x') + "/bin/python";
+  EXPECT_TRUE(envmove::write_shebang(*simple, far, "x\n")->starts_with("#!/bin/sh\n"));
+  EXPECT_FALSE(envmove::write_shebang(*simple, far, "\"\"\"Doc.\"\"\"\nfrom __future__ import annotations\n"));
+  EXPECT_FALSE(envmove::write_shebang(*plain, far, "x\n")) << "its argument would be lost";
+  EXPECT_FALSE(envmove::write_shebang(*envmove::read_shebang("#!/old/bin/perl\n"), far + "/perl", "x\n"));
+  for (const char* text : {"", "#", "#!", "#!python\n", "#!/bin/sh\n'''exec' \"$(dirname x)/python\" \"$0\" \"$@\"\n' '''\n"})
+    EXPECT_FALSE(envmove::read_shebang(text) && envmove::read_shebang(text)->interpreter != "/bin/sh") << text;
+}
+
+// For random places and contents: what was moved there and back is what it was, and no binary changes its length.
+TEST(Property, ThereAndBack) {
+  std::mt19937 random(7);
+  auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
+  auto place = [&] {
+    std::string out;
+    for (size_t parts = 1 + below(4); parts > 0; --parts) {
+      out += "/";
+      for (size_t letters = 1 + below(12); letters > 0; --letters) out += "abcxyz09-_."[below(8)];
+    }
+    return out;
+  };
+  const std::string pieces[] = {"/bin", ":", "\n", " ", "2", "-old", "/lib/x", "lib", "=", "\"", "//", ".", "中", "#!"};
+  size_t moved = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const std::string a = place(), b = place();
+    std::string text, binary;
+    for (size_t n = below(20); n > 0; --n) {
+      text += below(3) == 0 ? a : pieces[below(std::size(pieces))];
+      binary += (below(2) == 0 ? a : "") + pieces[below(std::size(pieces))] + std::string(1 + below(3), '\0');
+    }
+    // What names b before the move cannot be told from what was moved there.
+    if (text.find(b) != std::string::npos || binary.find(b) != std::string::npos || a.find(b) != std::string::npos ||
+        b.find(a) != std::string::npos)
+      continue;
+    auto there = envmove::replace_text(text, {{a}, b});
+    EXPECT_EQ(envmove::find_prefix(there.data, a), kNone) << text << " " << a << " " << b;
+    EXPECT_EQ(envmove::replace_text(there.data, {{a}, b}).hits, 0u);
+    EXPECT_EQ(envmove::replace_text(there.data, {{b}, a}).data, text) << a << " " << b;
+    auto done = envmove::replace_binary(binary, {{a}, b}, 0);
+    EXPECT_EQ(done.data.size(), binary.size());
+    if (b.size() == a.size() && done.too_long.empty()) { EXPECT_EQ(envmove::replace_binary(done.data, {{b}, a}, 0).data, binary); }
+    moved += there.hits > 0;
+  }
+  EXPECT_GT(moved, 1000u);
+}
+
+}  // namespace

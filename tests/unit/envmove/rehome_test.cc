@@ -1,0 +1,206 @@
+// Small environments on a real disk: what is replaced, what stays, and what is left when it is interrupted.
+#include "envmove/rehome.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/sha256.h"
+#include "envmove/packages.h"
+#include "envmove/votes.h"
+#include "scratch.h"
+
+using namespace phalanx;
+namespace fs = std::filesystem;
+
+namespace {
+
+void write(const fs::path& path, std::string_view content) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+}
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+constexpr const char* kSite = "lib/python3.11/site-packages";
+
+// A venv as pip leaves it, made for `home`, with `scripts` entry points.
+void make_venv(const fs::path& root, const std::string& home, int scripts) {
+  write(root / "pyvenv.cfg", "home = /usr/bin\nversion = 3.11.7\ncommand = /usr/bin/python3 -m venv " + home + "\n");
+  write(root / "bin/activate", "VIRTUAL_ENV=\"" + home + "\"\n");
+  fs::create_symlink("/usr/bin/python3", root / "bin/python");
+  std::string record = "tool/__init__.py,,\n";
+  for (int i = 0; i < scripts; ++i) {
+    const std::string script = "#!" + home + "/bin/python\nprint(" + std::to_string(i) + ")\n";
+    write(root / ("bin/tool" + std::to_string(i)), script);
+    record += "../../../bin/tool" + std::to_string(i) + "," + envmove::record_hash(base::sha256_hex(script)) + "," +
+              std::to_string(script.size()) + "\n";
+  }
+  write(root / kSite / "tool/__init__.py", "x = 1\n");
+  write(root / kSite / "tool-1.0.dist-info/METADATA", "Name: tool\n");
+  write(root / kSite / "tool-1.0.dist-info/RECORD", record + "tool-1.0.dist-info/RECORD,,\n");
+  write(root / kSite / "other.pyc", home + "/x");
+  write(root / "share/cache.db", std::string("SQLite\0", 7) + home);
+}
+
+std::map<std::string, std::string> content_of(const fs::path& root) {
+  std::map<std::string, std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const std::string name = entry.path().lexically_relative(root);
+    if (entry.is_symlink()) all[name] = "-> " + fs::read_symlink(entry.path()).string();
+    else if (entry.is_regular_file()) all[name] = read(entry.path());
+  }
+  return all;
+}
+
+base::Result<envmove::Plan> plan_of(const envmove::Environment& environment) {
+  envmove::Move move{envmove::old_prefixes(environment, envmove::vote(environment)), environment.root};
+  return envmove::plan_rehome(environment, std::move(move), {});
+}
+
+envmove::Plan repair(const std::string& root) {
+  auto environment = envmove::read_environment(root);
+  EXPECT_TRUE(environment.ok()) << environment.error().render();
+  auto plan = plan_of(*environment);
+  EXPECT_TRUE(plan.ok()) << plan.error().render();
+  auto done = envmove::carry_out(*environment, *plan, {});
+  EXPECT_TRUE(done.ok()) << done.error().render();
+  return std::move(*plan);
+}
+
+TEST(Rehome, AMovedVenvIsTheOneMadeThere) {
+  const fs::path folder = scratch::folder("rehome-test");
+  const std::string here = folder / "envs" / "llm";
+  make_venv(here, "/far/away/envs/llm", 3);
+  make_venv(folder / "reference", here, 3);
+  // What only looks like the prefix, bytecode and other formats stay.
+  for (const std::string& root : {here, std::string(folder / "reference")}) {
+    write(fs::path(root) / "etc/list", "/far/away/envs/llm2 /mnt/far/away/envs/llm\n");
+    write(fs::path(root) / kSite / "other.pyc", "/far/away/envs/llm/x");
+    write(fs::path(root) / "share/cache.db", std::string("SQLite\0", 7) + "/far/away/envs/llm");
+  }
+  envmove::Plan plan = repair(here);
+  EXPECT_EQ(plan.changes.size(), 5u);
+  EXPECT_EQ(plan.untouched, std::vector<std::string>{"share/cache.db"});
+  EXPECT_EQ(content_of(here), content_of(folder / "reference"));
+  EXPECT_TRUE(repair(here).changes.empty()) << "a second one finds nothing to do";
+}
+
+TEST(Rehome, OtherNamesOfAFileKeepTheirContent) {
+  const fs::path folder = scratch::folder("rehome-test");
+  const fs::path root = folder / "env";
+  make_venv(root, "/far/env", 1);
+  fs::create_hard_link(root / "bin/tool0", folder / "cache");
+  fs::create_hard_link(root / "bin/tool0", root / "bin/tool-alias");
+  fs::permissions(root / "bin/tool0", fs::perms(0755));
+  const std::string before = read(folder / "cache");
+  const auto time = fs::last_write_time(root / "bin/tool0");
+  repair(root);
+  EXPECT_EQ(read(folder / "cache"), before) << "the cache was changed through a hard link";
+  EXPECT_EQ(read(root / "bin/tool-alias"), read(root / "bin/tool0"));
+  EXPECT_TRUE(fs::equivalent(root / "bin/tool-alias", root / "bin/tool0")) << "two names of one file became two files";
+  EXPECT_EQ(fs::status(root / "bin/tool0").permissions(), fs::perms(0755));
+  EXPECT_EQ(fs::last_write_time(root / "bin/tool0"), time);
+}
+
+TEST(Rehome, LinksToTheFormerPlace) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/far/env", 1);
+  fs::create_symlink("/far/env/bin/tool0", root / "bin/short");
+  fs::create_symlink("/far/env2/bin/tool0", root / "bin/foreign");
+  repair(root);
+  EXPECT_EQ(fs::read_symlink(root / "bin/short"), root / "bin/tool0");
+  EXPECT_EQ(fs::read_symlink(root / "bin/foreign"), "/far/env2/bin/tool0");
+}
+
+TEST(Rehome, ARecordOfWhatWasChangedByHandStays) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/far/env", 2);
+  write(root / "bin/tool1", "#!/far/env/bin/python\nedited()\n");
+  repair(root);
+  const std::string record = read(root / kSite / "tool-1.0.dist-info/RECORD");
+  EXPECT_NE(record.find(envmove::record_hash(base::sha256_hex(read(root / "bin/tool0")))), std::string::npos);
+  EXPECT_EQ(record.find(envmove::record_hash(base::sha256_hex(read(root / "bin/tool1")))), std::string::npos);
+}
+
+TEST(Rehome, AProblemIsFoundBeforeAnythingChanges) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/e", 1);
+  write(root / "lib/libx.so", std::string("\x7f"
+                                          "ELF\0/e/share\0",
+                                          14));
+  const auto before = content_of(root);
+  auto environment = envmove::read_environment(root);
+  ASSERT_TRUE(environment.ok());
+  auto plan = plan_of(*environment);
+  ASSERT_TRUE(plan.ok());
+  ASSERT_EQ(plan->problems.size(), 1u);
+  EXPECT_EQ(plan->problems[0].path, "lib/libx.so");
+  EXPECT_NE(plan->problems[0].text.find("no room to grow"), std::string::npos);
+  EXPECT_EQ(content_of(root), before);
+}
+
+// Killed after each file in turn: the same command ends what was begun, and the result is that of an undisturbed one.
+TEST(Rehome, InterruptedAtEveryFile) {
+  const fs::path folder = scratch::folder("rehome-test");
+  constexpr int kScripts = 6;
+  const fs::path root = folder / "env";
+  make_venv(folder / "reference", root, kScripts);
+  write(folder / "reference" / kSite / "other.pyc", "/far/env/x");
+  write(folder / "reference" / "share/cache.db", std::string("SQLite\0", 7) + "/far/env");
+  for (int last = 1; last <= kScripts + 2; ++last) {
+    fs::remove_all(root);
+    make_venv(root, "/far/env", kScripts);
+    const pid_t child = fork();
+    if (child == 0) {
+      auto environment = envmove::read_environment(root);
+      auto plan = plan_of(*environment);
+      std::atomic<int> files = 0;
+      (void)envmove::carry_out(*environment, *plan, [&](size_t, size_t) {
+        if (++files >= last) kill(getpid(), SIGKILL);
+      });
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << last;
+    ASSERT_TRUE(fs::exists(root / envmove::kJournal)) << last;
+    write(root / "bin/.phalanx-rehome-tool0", "half");  // what a kill within a write leaves
+    EXPECT_TRUE(repair(root).resumed);
+    auto now = content_of(root);
+    now.erase("bin/.phalanx-rehome-tool0");
+    EXPECT_EQ(now, content_of(folder / "reference")) << last;
+  }
+}
+
+TEST(Rehome, AJournalOfAnotherIsRefused) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/far/env", 1);
+  for (const char* text :
+       {"", "[]", "{\"new_prefix\": \"/\"}", R"({"new_prefix": "/a", "old_prefixes": ["/b"], "changes": [{"path": "../x"}]})",
+        R"({"new_prefix": "/a", "old_prefixes": [3], "changes": []})"}) {
+    write(root / envmove::kJournal, text);
+    fs::permissions(root / envmove::kJournal, fs::perms(0600));
+    auto environment = envmove::read_environment(root);
+    ASSERT_TRUE(environment.ok());
+    EXPECT_FALSE(plan_of(*environment).ok()) << text;
+  }
+  write(root / envmove::kJournal, R"({"new_prefix": "/a", "old_prefixes": ["/b"], "changes": []})");
+  fs::permissions(root / envmove::kJournal, fs::perms(0666));
+  auto environment = envmove::read_environment(root);
+  EXPECT_NE(plan_of(*environment).error().message.find("could be written by another user"), std::string::npos);
+}
+
+TEST(Environment, WhatIsNoneIsRefused) {
+  const std::string folder = scratch::folder("rehome-test");
+  EXPECT_NE(envmove::read_environment(folder).error().message.find("is no environment of Python"), std::string::npos);
+  EXPECT_NE(envmove::read_environment(folder + "/none").error().message.find("no such folder"), std::string::npos);
+}
+
+}  // namespace
