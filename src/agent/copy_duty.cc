@@ -60,6 +60,7 @@ void CopyDuty::begin(wire::CopyBegin message) {
   if (receiver_ || timer_ || !name_.empty()) return fail(base::fail(base::ErrorKind::kInternal, "a second copy over one connection"));
   name_ = std::move(message.name);
   manifest_bytes_ = message.manifest_bytes;
+  waits_ = message.waits;
   if (!sync::is_copy_name(name_) || manifest_bytes_ == 0 || manifest_bytes_ > sync::kMostManifestBytes)
     fail(base::fail(base::ErrorKind::kInternal, "a malformed request for a copy"));
 }
@@ -100,6 +101,7 @@ void CopyDuty::build() {
     over_ = true;
     const std::string path = receiver_->path();
     receiver_.reset();
+    if (waits_) sync::stamp_copy_ahead(path);
     outbox_.control(wire::CopyDone{{}, path, true});
     return;
   }

@@ -36,6 +36,7 @@ class CopyDuty {
   Outbox& outbox_;
   std::string name_, manifest_;
   uint64_t manifest_bytes_ = 0;
+  bool waits_ = false;
   std::optional<sync::Receiver> receiver_;
   bool over_ = false;
   os::TimerId timer_ = 0, silence_timer_ = 0;

@@ -210,10 +210,13 @@ base::Result<SyncedCode> sync_code(job::Job& job, const RunOptions& options) {
   auto progress = [&](uint64_t sent, uint64_t total) {
     if (!options.quiet && os::mono_now() - began > kQuietUntil) report_progress(language, sent, total);
   };
-  TRY_ASSIGN(code.hosts, copy_to_hosts(targets, options, {code.name, code.root, &scan.manifest, progress}));
+  TRY_ASSIGN(code.hosts, copy_to_hosts(targets, options, {code.name, code.root, &scan.manifest, progress, job.hosts.size()}));
+  const auto cut_short = std::find_if(code.hosts.begin(), code.hosts.end(), [](const job::CopiedHost& host) {
+    return host.error && host.error->kind == ErrorKind::kInterrupted;
+  });
   for (size_t h = 0; h < targets.size(); ++h)
-    if (!code.hosts[h].error) code.targets.push_back(targets[h]);
-  base::Status settled = settle_hosts(job, code.hosts, language);
+    if (!code.hosts[h].error || (cut_short != code.hosts.end() && !code.hosts[h].unreachable)) code.targets.push_back(targets[h]);
+  base::Status settled = cut_short == code.hosts.end() ? settle_hosts(job, code.hosts, language) : base::Status(*cut_short->error);
   if (settled.ok()) settled = check_paths(code.hosts);
   if (!settled.ok()) {
     release_code(code, options);

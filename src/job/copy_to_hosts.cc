@@ -47,17 +47,18 @@ CopyToHosts::CopyToHosts(os::Loop& loop, const std::vector<hosts::Target>& targe
 base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
   TRY(loop_.on_child([this](pid_t pid, int status) { opener_.on_child(pid, status); }));
   for (int signal_number : {SIGINT, SIGTERM, SIGHUP})
-    TRY(loop_.on_signal(signal_number, [this](const signalfd_siginfo&) {
-      interrupted_ = true;
-      loop_.stop();
-    }));
+    TRY(loop_.on_signal(signal_number, [this](const signalfd_siginfo&) { loop_.stop(); }));
   const os::Mono now = os::mono_now();
   for (Host& host : hosts_) host.began = host.heard = now;
   const os::TimerId timer = loop_.every(kTick, [this] { tick(); });
   opener_.start();
   if (!hosts_.empty()) loop_.run();
   loop_.cancel(timer);
-  if (interrupted_) return base::fail(ErrorKind::kInterrupted, "interrupted while the code was copied; nothing has been started");
+  for (Host& host : hosts_) {
+    if (host.over) continue;
+    host.copied.unreachable = !host.said_hello;
+    host.copied.error = base::fail(ErrorKind::kInterrupted, "interrupted while the code was copied; nothing has been started");
+  }
   std::vector<CopiedHost> copied;
   for (Host& host : hosts_) copied.push_back(std::move(host.copied));
   return copied;
@@ -70,7 +71,7 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
   if (frame.type == wire::FrameType::kHello) {
     host.said_hello = true;
     std::string frames;
-    if (request_.manifest) (void)wire::encode(frames, wire::CopyBegin{request_.name, list_.size()});
+    if (request_.manifest) (void)wire::encode(frames, wire::CopyBegin{request_.name, list_.size(), h >= request_.first_spare});
     else (void)wire::encode(frames, wire::CopyRelease{request_.name});
     hosts::Connection* connection = opener_.connection(h);
     connection->on_drained([this, h] { pump(h); });

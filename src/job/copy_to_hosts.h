@@ -31,6 +31,7 @@ struct CopyRequest {
   std::string root;                                                  // the folder here
   const sync::Manifest* manifest = nullptr;                          // of it; null: the copy is released. Outlives the object
   std::function<void(uint64_t sent, uint64_t total)> progress = {};  // bytes to all hosts, about once a second
+  size_t first_spare = SIZE_MAX;                                     // from this position on the hosts wait
 };
 
 class CopyToHosts {
@@ -38,7 +39,7 @@ class CopyToHosts {
   // transports: per target. All must outlive the object.
   CopyToHosts(os::Loop& loop, const std::vector<hosts::Target>& targets, const std::vector<const hosts::Transport*>& transports,
               hosts::Payload& payload, hosts::OpenerOptions options, CopyRequest request);
-  // Runs the loop until every host has its copy or cannot have it. Error: kInterrupted.
+  // Runs the loop until every host has its copy or cannot have it. After a signal, hosts that have none yet have the error kInterrupted.
   base::Result<std::vector<CopiedHost>> run();
 
  private:
@@ -66,7 +67,6 @@ class CopyToHosts {
   std::string list_;  // the manifest, encoded
   std::vector<Host> hosts_;
   hosts::Opener opener_;
-  bool interrupted_ = false;
 };
 
 }  // namespace phalanx::job

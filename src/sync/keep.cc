@@ -18,7 +18,7 @@
 namespace phalanx::sync {
 namespace {
 
-constexpr std::string_view kNew = "new.";
+const std::string kNew = "new.";
 constexpr const char* kFree = "free";
 const std::string kLate = "late-";  // and the name of the copy that could not be made from it
 constexpr const char* kPycache = "__pycache__";
@@ -107,11 +107,15 @@ bool Store::has_untouched_free(const std::string& next) {
 base::Result<bool> Store::release(const std::string& name) {
   if (!is_copy_name(name)) return base::fail(base::ErrorKind::kInternal, "a copy cannot have this name");
   struct stat s{};
-  if (::fstatat(copies(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return false;  // by another name of this machine
+  // It was interrupted before it was complete, or released by another name of this machine.
+  if (::fstatat(copies(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) {
+    (void)remove_tree(copies(), kNew + name);
+    return false;
+  }
   if (!untouched(name)) return true;
   if (has_untouched_free(name)) {
     // Gone under its name before anything in it is: what is left of it would look like one that somebody wrote into.
-    const std::string leaving = std::string(kNew) + name;
+    const std::string leaving = kNew + name;
     if (::renameat(top(), kFree, copies(), leaving.c_str()) != 0 || !remove_tree(copies(), leaving))
       return base::system_error("remove", root_ + "/" + kFree);
   }
@@ -137,7 +141,7 @@ void Store::tidy(const CopyKeeping& keeping, int64_t wall_ns, const CopyRemoved&
   for (size_t i = keeping.whatever_age; i < old.size(); ++i)
     if (wall_ns / kBillion - old[i].first > keeping.unused_s) going.push_back(old[i].second);
   for (const std::string& name : going) {
-    const std::string leaving = std::string(kNew) + name;
+    const std::string leaving = kNew + name;
     removed(root_ + "/copies/" + name, "");
     if (keeping.list_only) continue;
     // It is gone under its name before anything in it is.

@@ -193,13 +193,22 @@ std::string store_root() {
   return cache.starts_with('/') ? cache + "/phalanx/sync" : "";
 }
 
-void stamp_copy(const std::string& directory) {
+namespace {
+
+void stamp(const std::string& directory, int64_t ahead_s) {
   const std::string copies = store_root() + "/copies/";
   if (copies.front() != '/' || !directory.starts_with(copies)) return;
   const std::string name = directory.substr(copies.size(), directory.find('/', copies.size()) - copies.size());
   if (!is_copy_name(name)) return;
   os::Fd folder(::open((copies + name).c_str(), kFolder));
-  if (folder.valid()) (void)::futimens(folder.get(), nullptr);
+  const timespec then{static_cast<time_t>(os::wall_now_ns() / 1'000'000'000 + ahead_s), 0};
+  const timespec times[2] = {then, then};
+  if (folder.valid()) (void)::futimens(folder.get(), ahead_s == 0 ? nullptr : times);
 }
+
+}  // namespace
+
+void stamp_copy(const std::string& directory) { stamp(directory, 0); }
+void stamp_copy_ahead(const std::string& directory) { stamp(directory, kWaitingStamp_s); }
 
 }  // namespace phalanx::sync

@@ -61,7 +61,8 @@ class Store {
   bool untouched(const std::string& name) const;
   // Whether there is a free copy to make the next one from. One that somebody wrote into since its run ended moves to copies/late-<next>.
   bool has_untouched_free(const std::string& next);
-  // The end of a run: an untouched copy becomes the free one. True: somebody wrote into it, and it stays. False also where it is not there.
+  // The end of a run: an untouched copy becomes the free one. True: somebody wrote into it, and it stays. False also where it is not there;
+  // what was built of it goes then.
   base::Result<bool> release(const std::string& name);
 
  private:
@@ -87,5 +88,8 @@ base::Result<Seen> look_at(int folder, const std::string& name);
 std::string store_root();
 // A run on this host works in the copy that `directory` lies in: it is not old.
 void stamp_copy(const std::string& directory);
+// The same for a copy on a host that waits, where nobody stamps it daily: it does not begin to grow old for so long.
+inline constexpr int64_t kWaitingStamp_s = 30LL * 24 * 3600;
+void stamp_copy_ahead(const std::string& directory);
 
 }  // namespace phalanx::sync

@@ -7,6 +7,7 @@ template <typename W>
 void fields(W& w, CopyBegin& m) {
   w(m.name);
   w(m.manifest_bytes);
+  w(m.waits);
 }
 template <typename W>
 void fields(W& w, CopyBytes& m) {

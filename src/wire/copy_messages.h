@@ -18,6 +18,7 @@ struct CopyBegin {
   static constexpr FrameType kType = FrameType::kCopyBegin;
   std::string name;             // of the copy
   uint64_t manifest_bytes = 0;  // that follow in CopyBytes
+  bool waits = false;           // the host is a spare: nothing on it stamps the copy until it takes a place
 };
 struct CopyBytes {
   static constexpr FrameType kType = FrameType::kCopyBytes;

@@ -107,6 +107,28 @@ TEST_F(Sync, ACutLinkLosesNothingAndTheNextTrySendsTheRest) {
   EXPECT_EQ(recorded()["hosts"][0]["files"], 42 - kept) << "of 93 files, 51 small ones go before the first part";
 }
 
+TEST_F(Sync, CtrlCWhileCopyingLeavesNoCopyBehind) {
+  start({.hosts = 2});
+  project();
+  say("ctl", "cd ~/project && head -c 12000000 /dev/urandom > src/large && touch -d '1 hour ago' src/large");
+  ASSERT_EQ(sync({"-H", "h1,h2"}, 60s, {"true"}).exit_code, 0);  // the agent is there
+  say("h1", "rm -rf ~/.cache/phalanx/sync");
+  say("ctl", "echo changed > ~/project/text");
+  ASSERT_TRUE(cluster().throttle("h1", "16mbit").ok());
+  Process cut = run_later({"--preflight", "off", "--sync=/root/project", "-C", "/root/project/src", "-H", "h1,h2", "--", "true"});
+  const std::string ready = "ls ~/.cache/phalanx/sync/copies 2>/dev/null | grep -c '^2' || true";
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (say("h2", ready) != "1\n" && std::chrono::steady_clock::now() < deadline) {}
+  ASSERT_EQ(say("h2", ready), "1\n");
+  ASSERT_EQ(say("h1", ready), "0\n");
+  cut.signal(SIGINT);
+  Outcome outcome = cut.finish(30s);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome;
+  EXPECT_HAS(outcome.err, "interrupted while the code was copied; nothing has been started");
+  for (const char* host : {"h1", "h2"}) EXPECT_EQ(say(host, "ls -A " + kCopies), "") << host;
+  EXPECT_EQ(say("h2", "cat ~/.cache/phalanx/sync/free/tree/text"), "changed\n");
+}
+
 TEST_F(Sync, AFullDiskIsSaidBeforeAnythingIsLost) {
   Options options{.hosts = 2};
   options.host.resize(2);
@@ -132,6 +154,7 @@ TEST_F(Sync, ASpareHasTheCodeBeforeItsRanksStart) {
   Process run = run_later({"--preflight", "off", "--sync=/root/project", "-C", "/root/project/src", "-H", "h1,h2", "--spares", "h3",
                            "--lease", "5s", "--", "sh", "-c", "sh train.sh; [ -e /tmp/end ] || sleep 20"});
   ASSERT_TRUE(run.wait_output("rank 1 on h2: hello", 20s)) << run.err();
+  EXPECT_EQ(say("h3", "find " + kCopies + " -mindepth 1 -maxdepth 1 -newermt '20 days' | wc -l"), "1\n") << "clean leaves it alone";
   say("h3", "touch /tmp/end");
   ASSERT_TRUE(cluster().power_off("h2").ok());
   forget_bystander("h2");
