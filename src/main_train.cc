@@ -10,6 +10,7 @@
 #include "base/unicode.h"
 #include "engine/comm/env.h"
 #include "engine/data/files/cut_files.h"
+#include "engine/finetune/finetune.h"
 #include "engine/train/check_data.h"
 #include "engine/train/config.h"
 #include "engine/train/rank.h"
@@ -25,12 +26,15 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: phalanx-train CONFIG.yaml [KEY=VALUE ...]\n"
+    "       phalanx-train [--explain] RECIPE.yaml [KEY=VALUE ...]\n"
     "       phalanx-train merge | checkpoints FOLDER ...\n"
     "       phalanx-train --check-data [--json] [--threads N] [--worlds 1,2,4] CONFIG.yaml [KEY=VALUE ...]\n"
     "       phalanx-train --tokenize OUT.tokens FILE ...\n"
     "       phalanx-train --help | --version\n\n";
 
 constexpr words::Text kWhat[] = {
+    words::Text{"RECIPE.yaml is a YAML of LLaMA-Factory (it has model_name_or_path): fine-tunes a Hugging Face model of the\n"
+                "families Llama, Mistral, Qwen2 and Qwen3. --explain prints what becomes of every key.\n\n"},
     words::Text{"Trains a byte-level GPT, data parallel. Started alone, it is a single rank; several ranks are started by\n"
                 "`phalanx run`, torchrun, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n\n"},
     words::Text{"CONFIG.yaml has sections of keys (`train:` with `steps: 1000` below it); KEY=VALUE arguments\n"
@@ -43,38 +47,34 @@ constexpr words::Text kExitCodes{
 
 void print_help() {
   const base::Language language = engine::train::language_here();
-  fmt::print("{}{}{}", kUsage, kWhat[0].in(language), kWhat[1].in(language));
-  fmt::print("{}{}", engine::train::help_of_settings(language), kCheckpoints.in(language));
+  fmt::print("{}{}{}", kUsage, kWhat[1].in(language), kWhat[0].in(language));
+  fmt::print("{}{}{}", kWhat[2].in(language), engine::train::help_of_settings(language), kCheckpoints.in(language));
   fmt::print("{}{}", engine::train::help_of_verbs(), kExitCodes.in(language));
 }
 
-struct CommandLine {
-  std::string config_path;
-  std::vector<std::string> settings;
-};
-base::Result<CommandLine> parse(const std::vector<std::string>& arguments) {
-  CommandLine line;
-  for (const std::string& argument : arguments) {
+base::Status check(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments)
     if (argument.starts_with("-"))
       return base::fail(base::ErrorKind::kUsage, fmt::format("unknown option {}", base::quote(argument))).with_hint("phalanx-train --help");
-    if (line.config_path.empty()) line.config_path = argument;
-    else line.settings.push_back(argument);
-  }
-  if (line.config_path.empty()) return base::fail(base::ErrorKind::kUsage, "no config file given").with_hint("phalanx-train --help");
-  return line;
+  if (arguments.empty()) return base::fail(base::ErrorKind::kUsage, "no config file given").with_hint("phalanx-train --help");
+  return base::ok();
 }
 
 base::Result<int> run(std::vector<std::string> arguments) {
   if (auto code = engine::train::run_verb(arguments)) return std::move(*code);
   if (std::erase(arguments, "--check-data") > 0) return engine::train::check_data_command(arguments);
   if (!arguments.empty() && arguments[0] == "--tokenize") return engine::train::tokenize_command(arguments);
-  TRY_ASSIGN(CommandLine line, parse(arguments));
-  auto text = os::read_file(line.config_path, 256 << 10);
+  const bool explain = std::erase(arguments, "--explain") > 0;
+  TRY(check(arguments));
+  const std::string& path = arguments[0];
+  const std::vector<std::string> settings(arguments.begin() + 1, arguments.end());
+  auto text = os::read_file(path, 256 << 10);
   if (!text.ok()) {
-    base::Error error = base::fail(base::ErrorKind::kConfig, fmt::format("cannot read the config {}", base::quote(line.config_path)));
+    base::Error error = base::fail(base::ErrorKind::kConfig, fmt::format("cannot read the config {}", base::quote(path)));
     return std::move(error).because(text.error().message);
   }
-  TRY_ASSIGN(engine::train::Config config, engine::train::read_config(*text, line.config_path, line.settings));
+  if (explain || engine::finetune::is_recipe(*text)) return engine::finetune::run_command({path, *text, settings}, explain);
+  TRY_ASSIGN(engine::train::Config config, engine::train::read_config(*text, path, settings));
   TRY_ASSIGN(engine::comm::RankEnv env, engine::comm::read_rank_env(engine::comm::process_environment));
   return engine::train::run_rank(config, env);
 }

@@ -6,9 +6,11 @@ gradients. Heads and positions are loops here, so that nothing of the engine's s
 no file has to hold them: parameter number p in the order of names, element k, is sin(1.3 k + p).
 
 Usage: tools/make_decoder_golden.py > tests/train/tuning/decoders.json
+       tools/make_decoder_golden.py training > tests/train/finetune/training.json   (eight steps of a fine-tuning, LoRA and full)
 """
 import json
 import math
+import sys
 
 import torch
 
@@ -159,6 +161,109 @@ def golden(config):
             "gradient_norms": {name: round(value.grad.norm().item(), 9) for name, value in weights.items()}}
 
 
-if __name__ == "__main__":
+TRAINED = {**BASE, "model_type": "qwen2", "tie_word_embeddings": True}
+RECIPE = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "learning_rate": 0.02, "weight_decay": 0.1,
+          "adam_beta2": 0.99, "max_grad_norm": 1.5, "max_steps": 8, "lr_scheduler_type": "cosine", "warmup_ratio": 0.2, "seed": 7}
+ADAPTER = {"r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "v_proj", "down_proj"]}
+
+
+def rows_to_learn():
+    """Nine rows of 5 to 13 tokens, whose first two are not learned."""
+    rows = []
+    for row in range(9):
+        ids = [1] + [(3 + 5 * row + 7 * i + i * i) % 19 for i in range(4 + row)]
+        rows.append({"input_ids": ids, "labels": [-100, -100] + ids[2:]})
+    return rows
+
+
+def make_adapter(c):
+    """A is sin(0.7 k + p) / 3, p by the order of the names; B is 0."""
+    shapes, parts = names_and_shapes(c), {}
+    modules = [name[:-len(".weight")] for name in shapes
+               if name.endswith(".weight") and name.split(".")[-2] in ADAPTER["target_modules"]]
+    for place, module in enumerate(sorted(modules)):
+        rows, columns = shapes[module + ".weight"]
+        first = torch.tensor([math.sin(0.7 * k + place) / 3 for k in range(ADAPTER["r"] * columns)], dtype=torch.float64)
+        parts[module + ".lora_A.weight"] = first.reshape(ADAPTER["r"], columns).requires_grad_()
+        parts[module + ".lora_B.weight"] = torch.zeros(rows, ADAPTER["r"], dtype=torch.float64).requires_grad_()
+    return parts
+
+
+def with_adapter(weights, adapter):
+    out = dict(weights)
+    for name, value in adapter.items():
+        if name.endswith("lora_A.weight"):
+            module = name[:-len(".lora_A.weight")]
+            product = adapter[module + ".lora_B.weight"] @ value
+            out[module + ".weight"] = weights[module + ".weight"] + ADAPTER["lora_alpha"] / ADAPTER["r"] * product
+    return out
+
+
+def batches_of_steps(count):
+    """Micro-batches of each step, in the order of HF's Trainer: epoch e is randperm(seed + e)."""
+    size, accumulate, epoch, steps = RECIPE["per_device_train_batch_size"], RECIPE["gradient_accumulation_steps"], 0, []
+    while len(steps) < RECIPE["max_steps"]:
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(RECIPE["seed"] + epoch)).tolist()
+        batches = [order[at:at + size] for at in range(0, count, size)]
+        steps += [batches[at:at + accumulate] for at in range(0, len(batches), accumulate)]
+        epoch += 1
+    return steps[:RECIPE["max_steps"]]
+
+
+def rate_of(step):
+    warmup = math.ceil(RECIPE["warmup_ratio"] * RECIPE["max_steps"])
+    if step < warmup:
+        return RECIPE["learning_rate"] * (step / warmup)
+    return RECIPE["learning_rate"] * 0.5 * (1 + math.cos(math.pi * ((step - warmup) / (RECIPE["max_steps"] - warmup))))
+
+
+def loss_of_step(c, weights, rows, batches):
+    total, count = 0, 0
+    for row in [row for batch in batches for row in batch]:
+        logits = logits_of(c, weights, rows[row]["input_ids"])
+        for i, label in enumerate(rows[row]["labels"][1:]):
+            if label != -100:
+                total, count = total - torch.log_softmax(logits[i], 0)[label], count + 1
+    return total / count
+
+
+def golden_training(lora):
+    c, rows = TRAINED, rows_to_learn()
+    weights = make_weights(c)
+    trained = make_adapter(c) if lora else weights
+    means = {name: (torch.zeros_like(value), torch.zeros_like(value)) for name, value in trained.items()}
+    steps = []
+    for step, batches in enumerate(batches_of_steps(len(rows))):
+        for value in trained.values():
+            value.grad = None
+        loss = loss_of_step(c, with_adapter(weights, trained) if lora else weights, rows, batches)
+        loss.backward()
+        size = math.sqrt(sum((value.grad ** 2).sum().item() for value in trained.values()))
+        clip, rate = min(1.0, RECIPE["max_grad_norm"] / (size + 1e-6)), rate_of(step)
+        steps.append({"loss": round(loss.item(), 9), "grad_norm": round(size, 9), "learning_rate": rate, "rows": batches})
+        with torch.no_grad():
+            for name, value in trained.items():
+                mean, square = means[name]
+                gradient = value.grad * clip
+                if "norm" not in name and not name.endswith("bias"):
+                    value.mul_(1 - rate * RECIPE["weight_decay"])
+                mean.mul_(0.9).add_(gradient, alpha=0.1)
+                square.mul_(RECIPE["adam_beta2"]).addcmul_(gradient, gradient, value=1 - RECIPE["adam_beta2"])
+                root = (square / (1 - RECIPE["adam_beta2"] ** (step + 1))).sqrt().add_(1e-8)
+                value.addcdiv_(mean / (1 - 0.9 ** (step + 1)), root, value=-rate)
+    sums = {name: [round(value.sum().item(), 7), round(value.norm().item(), 7)] for name, value in trained.items()}
+    return {"steps": steps, "sum_and_norm_after": sums}
+
+
+def print_training():
+    print(json.dumps({"config": TRAINED, "recipe": RECIPE, "adapter": ADAPTER, "rows": rows_to_learn(), "shapes": names_and_shapes(TRAINED),
+                      "lora": golden_training(True), "full": golden_training(False)}, indent=1))
+
+
+def print_decoders():
     print(json.dumps({"tokens": TOKENS, "labels": LABELS, "families": {name: golden({**BASE, **own}) for name, own in FAMILIES.items()}},
                      indent=1))
+
+
+if __name__ == "__main__":
+    print_training() if sys.argv[1:] == ["training"] else print_decoders()

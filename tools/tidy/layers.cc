@@ -11,7 +11,8 @@ namespace {
 const std::set<std::string> kBelowEngine = {"base", "os", "wire", "words"};
 
 // What of fine-tuning needs no tensors, and who alone may use it.
-constexpr std::string_view kBelowTuning = "tune", kTuning = "tuning";
+constexpr std::string_view kBelowTuning = "tune";
+const std::set<std::string> kTuning = {"tuning", "finetune"};
 
 // Inside the engine: comm, then siblings that do not know each other, then parallel over optim, then train. Files directly
 // in engine/ lie below comm.
@@ -24,6 +25,7 @@ const std::map<std::string, std::set<std::string>> kEngine = {
     {"model", {"model"}},
     {"checkpoint", {"checkpoint", "comm"}},
     {"tuning", {"tuning", "model", "optim", "checkpoint", "comm"}},
+    {"finetune", {"finetune", "train", "parallel", "tuning", "optim", "data", "model", "checkpoint", "comm"}},
     {"train", {"train", "parallel", "optim", "data", "model", "checkpoint", "comm"}},
 };
 
@@ -34,7 +36,7 @@ std::string engine_room(const std::vector<std::string>& parts, size_t engine_at)
 
 bool engine_may(const std::vector<std::string>& from, const std::vector<std::string>& to) {
   if (kBelowEngine.contains(to[0])) return true;
-  if (to[0] == kBelowTuning) return from[1].starts_with("main_") || engine_room(from, 1) == kTuning;
+  if (to[0] == kBelowTuning) return from[1].starts_with("main_") || kTuning.contains(engine_room(from, 1));
   if (to[0] != "engine") return false;
   std::string target = engine_room(to, 0);
   if (from[1].starts_with("main_")) return true;
@@ -127,7 +129,7 @@ std::vector<Finding> check_layers_picture(const Source& architecture, const Laye
     if (room.empty()) continue;
     std::set<std::string>& all = wanted["engine/" + room];
     all = kBelowEngine;
-    if (room == kTuning) all.insert(std::string(kBelowTuning));
+    if (kTuning.contains(room)) all.insert(std::string(kBelowTuning));
     for (const std::string& to : below) all.insert("engine/" + to);
   }
   const Picture picture = picture_of(architecture);

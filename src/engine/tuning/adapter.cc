@@ -65,8 +65,8 @@ base::Status write_adapter(Decoder& decoder, const tune::AdapterConfig& config, 
   }
   std::string file = checkpoint::make_safetensors_header(infos, {{"format", "pt"}});
   for (const at::Tensor& value : values) file.append(static_cast<const char*>(value.data_ptr()), value.nbytes());
-  TRY(os::write_file_atomic(folder + "/adapter_model.safetensors", file));
-  return os::write_file_atomic(folder + "/adapter_config.json", tune::to_text(config));
+  TRY(os::write_file_atomic(folder + "/adapter_model.safetensors", file, 0644));
+  return os::write_file_atomic(folder + "/adapter_config.json", tune::to_text(config), 0644);
 }
 
 void merge_adapters(Decoder& decoder) {

@@ -1,6 +1,7 @@
 #include "engine/tuning/fine_tuning.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randperm.h>
@@ -9,12 +10,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include <optional>
+
+#include "engine/autocast.h"
 #include "engine/optim/norm.h"
 #include "engine/require.h"
 #include "tune/recipe/steps.h"
 
 namespace phalanx::engine::tuning {
 namespace {
+
+constexpr uint64_t kSeedStride = 1'000'003;  // between the seeds of two runs' steps
 
 // Of a parameter by its name: biases and norms do not decay.
 bool decays(const std::string& name) { return !name.ends_with("bias") && name.find("norm") == std::string::npos; }
@@ -41,6 +47,12 @@ std::vector<std::vector<int64_t>> RowOrder::next_step() {
   return out;
 }
 
+double RowOrder::epochs() const {
+  const auto batches = [&](int64_t rows) { return (rows + batch_ - 1) / batch_; };
+  if (epoch_ == 0) return 0;
+  return static_cast<double>(epoch_ - 1) + static_cast<double>(batches(done_)) / static_cast<double>(batches(rows_));
+}
+
 FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad)
     : decoder_(std::move(decoder)),
       recipe_(recipe),
@@ -55,6 +67,7 @@ FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<
     at::Tensor& value = item.value();
     if (!value.requires_grad()) continue;
     value.mutable_grad() = at::zeros_like(value);
+    names_.push_back(item.key());
     trained.push_back({value.detach().view({-1}), value.grad().view({-1}), {}, {{0, value.numel(), decays(item.key()) ? 0 : 1}}});
   }
   require(!trained.empty(), "no parameter is to be trained");
@@ -76,15 +89,20 @@ model::SummedLoss FineTuning::loss_of(const std::vector<int64_t>& batch) {
     std::copy(row.ids.begin(), row.ids.end(), tokens.data_ptr<int64_t>() + i * longest);
     std::copy(row.labels.begin(), row.labels.end(), labels.data_ptr<int64_t>() + i * longest);
   }
+  std::optional<AutocastScope> rounded;
+  if (recipe_.bf16) rounded.emplace(at::Device(at::kCPU), AutocastState{true, at::kBFloat16});
   return decoder_->loss(tokens, labels);
 }
 
 StepReport FineTuning::step() {
   StepReport out;
   out.rows = order_.next_step();
+  // Dropout draws from this generator, so that a resumed run drops what the first one would have dropped.
+  at::manual_seed(static_cast<uint64_t>(recipe_.seed) * kSeedStride + static_cast<uint64_t>(done_));
   for (const auto& batch : out.rows)
     for (int64_t row : batch) {
       const std::vector<int64_t>& labels = rows_[static_cast<size_t>(row)].labels;
+      out.tokens += static_cast<int64_t>(labels.size());
       out.labels += static_cast<int64_t>(labels.size()) - std::count(labels.begin(), labels.end(), model::GptImpl::kNoTarget);
     }
   for (const optim::Row& row : optimizer_->rows()) at::Tensor(row.grads).zero_();
@@ -101,6 +119,23 @@ StepReport FineTuning::step() {
   out.rate = tune::rate_at(recipe_, done_++, steps_);
   optimizer_->step(out.rate, optim::clip_scale(out.gradient_norm, recipe_.max_grad_norm));
   return out;
+}
+
+std::vector<NamedTensor> FineTuning::state() const {
+  std::vector<NamedTensor> out;
+  for (size_t i = 0; i < names_.size(); ++i) out.push_back({names_[i], optimizer_->rows()[i].params});
+  for (const optim::NamedState& one : optimizer_->states())
+    for (size_t i = 0; i < names_.size(); ++i) out.push_back({one.name + "." + names_[i], one.rows[i]});
+  return out;
+}
+
+void FineTuning::continue_after(int64_t done) {
+  require(done_ == 0 && done >= 0 && done <= steps_, "the run has {} steps, and {} are said to be done", steps_, done);
+  while (done_ < done) {
+    order_.next_step();
+    ++done_;
+  }
+  optimizer_->steps_done = done;
 }
 
 }  // namespace phalanx::engine::tuning

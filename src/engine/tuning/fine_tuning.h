@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/optim/adamw.h"
 #include "engine/tuning/decoder/decoder.h"
+#include "engine/tuning/hf_folder.h"
 #include "tune/recipe/recipe.h"
 
 namespace phalanx::engine::tuning {
@@ -23,6 +25,7 @@ class RowOrder {
  public:
   RowOrder(int64_t rows, int64_t batch, int64_t accumulate, uint64_t seed);
   std::vector<std::vector<int64_t>> next_step();
+  double epochs() const;  // gone through so far, counted in batches as HF's Trainer does
 
  private:
   int64_t rows_, batch_, accumulate_;
@@ -36,6 +39,7 @@ struct StepReport {
   double gradient_norm = 0;  // before clipping
   double rate = 0;           // of this step
   int64_t labels = 0;        // that the loss was divided by
+  int64_t tokens = 0;        // of its rows, padding left out
   std::vector<std::vector<int64_t>> rows;
 };
 
@@ -45,7 +49,15 @@ class FineTuning {
   FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad);
   int64_t steps() const { return steps_; }
   int64_t done() const { return done_; }
+  double epochs() const { return order_.epochs(); }
   StepReport step();
+
+  // What a stopped run needs to continue bit for bit, by name: the trained parameters, and of each the optimizer's means. Not copies.
+  // Dropout needs nothing: its random numbers are those of the step.
+  std::vector<NamedTensor> state() const;
+  // Continues after step `done` of a run with the same recipe and rows, whose state() has been copied into this one's. Only once, and
+  // before the first step().
+  void continue_after(int64_t done);
 
  private:
   model::SummedLoss loss_of(const std::vector<int64_t>& batch);
@@ -55,6 +67,7 @@ class FineTuning {
   std::vector<TuningRow> rows_;
   int64_t pad_, steps_, done_ = 0;
   RowOrder order_;
+  std::vector<std::string> names_;  // of the trained parameters
   std::unique_ptr<optim::AdamW> optimizer_;
 };
 

@@ -72,6 +72,7 @@ base::Status TensorFiles::add(const std::string& path) {
   TRY(read_at(fd.get(), path, head.data(), head.size(), 0));
   auto header = checkpoint::parse_safetensors_head(head, size);
   if (!header.ok()) return bad(path, header.error().cause);
+  metadata_ = std::move(header->metadata);
   for (checkpoint::TensorInfo& info : header->tensors) {
     const std::string name = info.name;
     if (!places_.emplace(name, Place{path, header->data_start, std::move(info)}).second)
@@ -113,6 +114,10 @@ std::vector<std::string> TensorFiles::names() const {
   return out;
 }
 
+at::ScalarType TensorFiles::type(const std::string& name) const {
+  return float_type(places_.at(name).info.dtype).value_or(at::kFloat);
+}
+
 base::Result<at::Tensor> TensorFiles::read(const std::string& name) const {
   const Place& place = places_.at(name);
   const auto type = float_type(place.info.dtype);
@@ -125,7 +130,8 @@ base::Result<at::Tensor> TensorFiles::read(const std::string& name) const {
   return out;
 }
 
-base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTensor>& parameters, const std::vector<std::string>& ignored) {
+base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTensor>& parameters, const std::vector<std::string>& ignored,
+                          const BytesDone& progress) {
   std::vector<std::string> missing, unexpected, misshaped;
   std::set<std::string> known(ignored.begin(), ignored.end());
   for (const NamedTensor& one : parameters) {
@@ -142,10 +148,14 @@ base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTenso
     if (!line.empty()) lines.push_back(std::move(line));
   if (!lines.empty()) return base::fail(base::ErrorKind::kConfig, "the weights do not fit the model").because(base::join(lines, "\n"));
   at::NoGradGuard no_grad;
+  uint64_t done = 0, all = 0;
+  for (const NamedTensor& one : parameters) all += one.value.nbytes();
   for (const NamedTensor& one : parameters) {
     TRY_ASSIGN(const at::Tensor value, files.read(one.name));
     at::Tensor target = one.value;
     target.copy_(value);
+    done += target.nbytes();
+    if (progress) progress(done, all);
   }
   return base::ok();
 }

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ class TensorFiles {
   bool has(const std::string& name) const { return places_.contains(name); }
   std::vector<std::string> names() const;  // sorted
   const std::vector<int64_t>& shape(const std::string& name) const { return places_.at(name).info.shape; }
+  at::ScalarType type(const std::string& name) const;  // fp32 where the file has one that cannot be read
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }  // of the last file
   // In the file's type: F32, BF16, F16. Error kConfig: of another type, or the file changed.
   base::Result<at::Tensor> read(const std::string& name) const;
 
@@ -35,7 +38,10 @@ class TensorFiles {
   };
   base::Status add(const std::string& path);
   std::map<std::string, Place> places_;
+  std::map<std::string, std::string> metadata_;
 };
+
+using BytesDone = std::function<void(uint64_t done, uint64_t all)>;
 
 // Copies the file's tensors into these parameters, converted to their types. Names that only the file has are unexpected, but for
 // `ignored` ones and rotary tables of old files. Error kConfig: one error that lists all missing, unexpected and mis-shaped tensors.
@@ -43,6 +49,7 @@ struct NamedTensor {
   std::string name;
   at::Tensor value;
 };
-base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTensor>& parameters, const std::vector<std::string>& ignored);
+base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTensor>& parameters, const std::vector<std::string>& ignored,
+                          const BytesDone& progress = {});
 
 }  // namespace phalanx::engine::tuning

@@ -6,7 +6,7 @@
 
 namespace phalanx::engine::tuning {
 
-base::Result<Decoder> load_decoder(const std::string& folder) {
+base::Result<Decoder> load_decoder(const std::string& folder, const BytesDone& progress) {
   TRY_ASSIGN(const std::string text, os::read_file(folder + "/config.json", 1 << 20));
   TRY_ASSIGN(const tune::DecoderConfig config, tune::parse_decoder_config(text));
   TRY_ASSIGN(const TensorFiles files, TensorFiles::open_folder(folder));
@@ -20,7 +20,7 @@ base::Result<Decoder> load_decoder(const std::string& folder) {
   }
   std::vector<std::string> ignored;
   if (tied) ignored.emplace_back("lm_head.weight");
-  TRY(load_tensors(files, parameters, ignored));
+  TRY(load_tensors(files, parameters, ignored, progress));
   decoder->eval();
   return decoder;
 }

@@ -11,6 +11,6 @@
 namespace phalanx::engine::tuning {
 
 // Parameters in fp32 whatever the file's type, without gradients. Error kConfig: config.json or the weights cannot be used.
-base::Result<Decoder> load_decoder(const std::string& folder);
+base::Result<Decoder> load_decoder(const std::string& folder, const BytesDone& progress = {});
 
 }  // namespace phalanx::engine::tuning

@@ -93,7 +93,7 @@ base::Result<Found> from_sharegpt(const Json& record, const Columns& columns) {
 
 }  // namespace
 
-RecordReader::RecordReader(std::string_view file) : rest_(file) {
+RecordReader::RecordReader(std::string_view file) : rest_(file), size_(file.size()) {
   if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
   skip_blanks();
   array_ = !rest_.empty() && rest_.front() == '[';

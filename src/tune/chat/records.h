@@ -22,6 +22,7 @@ class RecordReader {
   base::Result<std::optional<base::Json>> next();
   int64_t record() const { return record_; }  // of the last one, from 0
   int64_t line() const { return line_; }      // where it starts, from 1
+  size_t bytes_read() const { return size_ - rest_.size(); }
 
  private:
   base::Error bad(std::string why) const;
@@ -29,6 +30,7 @@ class RecordReader {
   base::Result<size_t> object_end() const;
 
   std::string_view rest_;
+  size_t size_;  // of the whole file
   bool array_ = false;
   int64_t record_ = -1;
   int64_t line_ = 1;

@@ -64,6 +64,7 @@ base::Result<ChatEncoder> ChatEncoder::make(const Template* chat, const Tokenize
   ChatEncoder out;
   out.chat_ = chat;
   out.tokenizer_ = tokenizer;
+  out.default_system_ = std::string(chat->default_system);
   out.enable_thinking_ = enable_thinking;
   const std::string eos = chat->replace_eos ? std::string(chat->stop_words.front()) : tokens.eos;
   const auto eos_id = tokenizer->id_of(eos);
@@ -91,7 +92,7 @@ void ChatEncoder::append(const Slots& slots, std::string_view content, std::vect
 }
 
 std::vector<Turn> ChatEncoder::turns(const Conversation& conversation) const {
-  const std::string_view system = conversation.system.empty() ? chat_->default_system : std::string_view(conversation.system);
+  const std::string_view system = conversation.system.empty() ? default_system_ : conversation.system;
   std::vector<Turn> out;
   for (size_t i = 0; i + 1 < conversation.messages.size(); i += 2) {
     Turn turn;

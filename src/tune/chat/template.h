@@ -54,6 +54,9 @@ class ChatEncoder {
   static base::Result<ChatEncoder> make(const Template* chat, const Tokenizer* tokenizer, const SpecialTokens& tokens,
                                         bool enable_thinking = true);
 
+  // Instead of the template's; empty: none.
+  void set_default_system(std::string text) { default_system_ = std::move(text); }
+
   std::vector<Turn> turns(const Conversation& conversation) const;
 
   // After the template's changes to the tokenizer.
@@ -68,6 +71,7 @@ class ChatEncoder {
 
   const Template* chat_ = nullptr;
   const Tokenizer* tokenizer_ = nullptr;
+  std::string default_system_;
   bool enable_thinking_ = true;
   std::optional<int32_t> bos_;
   int32_t eos_ = 0, pad_ = 0;

@@ -68,6 +68,10 @@ class Setter {
     if (!key_.choices.empty() && !has_choice(text)) return expect(fmt::format("one of {}", base::replace_all(key_.choices, " ", ", ")));
     recipe_->*field = std::move(text);
   }
+  void operator()(std::optional<std::string> Recipe::* field) {
+    if (value_.is_structured()) return expect("a text");
+    recipe_->*field = shown(value_);
+  }
   // A list, or names separated by commas.
   void operator()(std::vector<std::string> Recipe::* field) {
     std::vector<std::string> out;
@@ -133,11 +137,15 @@ void check_together(const Recipe& recipe, Problems* problems) {
     if (is) problems->emplace_back(what);
   };
   wrong(recipe.model_name_or_path.empty(), "model_name_or_path is missing");
-  wrong(recipe.dataset.empty(), "dataset is missing");
+  wrong(recipe.dataset.empty() && recipe.tokenized_path.empty(), "dataset is missing");
   wrong(recipe.output_dir.empty(), "output_dir is missing");
-  wrong(recipe.stage == "sft" && recipe.chat_template.empty(), "template is missing; stage sft needs one");
+  wrong(recipe.stage == "sft" && recipe.chat_template.empty() && recipe.tokenized_path.empty(), "template is missing; stage sft needs one");
   wrong(recipe.mask_history && recipe.train_on_prompt, "mask_history and train_on_prompt exclude each other");
   wrong(recipe.stage != "sft" && (recipe.mask_history || recipe.train_on_prompt), "mask_history and train_on_prompt are for stage sft");
+  wrong(recipe.logging_steps <= 0, "logging_steps is not positive");
+  wrong(recipe.save_strategy == "steps" && recipe.save_steps <= 0, "save_steps is not positive; save_strategy: no saves nothing between");
+  wrong(recipe.save_only_model && !recipe.resume_from_checkpoint.empty() && recipe.resume_from_checkpoint != "false",
+        "save_only_model and resume_from_checkpoint exclude each other: such checkpoints cannot be resumed");
   wrong(recipe.finetuning_type != "lora" && !recipe.adapter_name_or_path.empty(), "adapter_name_or_path needs finetuning_type lora");
 }
 

@@ -31,12 +31,13 @@ struct Recipe {
 
   std::vector<std::string> dataset;
   std::string dataset_dir = "data";
+  std::string tokenized_path;  // instead of data sets and template: a file of JSON lines {"input_ids": [...], "labels": [...]}
   std::string chat_template;  // the key `template`
   int64_t cutoff_len = 2048;  // tokens
   bool train_on_prompt = false;
   bool mask_history = false;
   std::optional<int64_t> max_samples;  // of each data set, the first ones
-  std::string default_system;          // empty: the template's
+  std::optional<std::string> default_system;  // none: the template's
   bool enable_thinking = true;
 
   int64_t per_device_train_batch_size = 8;  // sequences
@@ -58,12 +59,14 @@ struct Recipe {
   std::string output_dir;
   bool overwrite_output_dir = false;
   double logging_steps = 500;  // below 1: a share of all steps
+  bool logging_first_step = false;
   double save_steps = 500;
   std::string save_strategy = "steps";  // no, steps, epoch
   std::optional<int64_t> save_total_limit;
+  bool save_only_model = false;        // checkpoints that cannot be resumed
+  std::string resume_from_checkpoint;  // empty or false: as overwrite_output_dir says; true: the newest of output_dir; a folder
   bool plot_loss = false;
   bool bf16 = false;
-  bool pure_bf16 = false;
 };
 
 enum class Handling { kHonoured, kMeaningless, kRefused };

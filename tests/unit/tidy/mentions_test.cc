@@ -70,6 +70,7 @@ TEST(LayersPicture, ArrowsSayWhatTheBuildFileSays) {
       "os)\nphalanx_folder(cli wire os "
       "base)\n");
   const std::string engine =
+      "engine/finetune → engine/tuning engine/train\n"
       "engine/train → engine/parallel engine/data engine/model engine/checkpoint\nengine/parallel → engine/optim\n"
       "engine/data engine/checkpoint engine/optim → engine/comm\nengine/model engine/comm → wire words\nwords tune → base\n"
       "engine/tuning → engine/model engine/optim engine/checkpoint tune\n";

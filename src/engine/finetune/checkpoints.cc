@@ -1,0 +1,134 @@
+#include "engine/finetune/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "base/unicode.h"
+#include "engine/comm/fingerprint.h"
+#include "engine/tuning/write_tensors.h"
+#include "os/files.h"
+
+namespace phalanx::engine::finetune {
+namespace {
+
+constexpr std::string_view kPrefix = "checkpoint-", kLeftover = ".saving-";
+constexpr const char* kStateFile = "/phalanx_state.safetensors";
+constexpr const char* kFormat = "phalanx fine-tuning 1";
+
+base::Error unusable(const std::string& folder, std::string why) {
+  return base::fail(base::ErrorKind::kConfig, fmt::format("cannot resume from {}", base::quote(folder, 400))).because(std::move(why));
+}
+
+// Steps of the checkpoints in a folder, ascending.
+base::Result<std::vector<int64_t>> steps_in(const std::string& folder) {
+  TRY_ASSIGN(const auto names, os::names_if_present(folder));
+  std::vector<int64_t> out;
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (!name.starts_with(kPrefix)) continue;
+    auto step = base::parse_int(std::string_view(name).substr(kPrefix.size()), 0, INT64_MAX);
+    if (step.ok()) out.push_back(*step);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string folder_of(const std::string& output_dir, int64_t step) { return fmt::format("{}/{}{}", output_dir, kPrefix, step); }
+
+base::Status remove_one(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  if (error) return base::fail(base::ErrorKind::kUnfit, fmt::format("cannot remove {}", folder)).because(error.message());
+  return base::ok();
+}
+
+base::Status keep_newest(const std::string& output_dir, int64_t limit) {
+  TRY_ASSIGN(const auto steps, steps_in(output_dir));
+  const auto surplus = static_cast<int64_t>(steps.size()) - limit;
+  for (int64_t i = 0; i < surplus; ++i) {
+    // Under another name first, so that a kill leaves no half of a checkpoint.
+    const int64_t step = steps[static_cast<size_t>(i)];
+    const std::string from = folder_of(output_dir, step), gone = fmt::format("{}/{}old-{}", output_dir, kLeftover, step);
+    TRY(remove_one(gone));
+    if (std::rename(from.c_str(), gone.c_str()) != 0) return base::system_error("rename", from);
+    TRY(remove_one(gone));
+  }
+  return base::ok();
+}
+
+}  // namespace
+
+uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::TuningRow>& rows) {
+  comm::Fingerprint out;
+  for (int64_t number : {recipe.per_device_train_batch_size, recipe.gradient_accumulation_steps, recipe.seed,
+                         recipe.data_seed.value_or(recipe.seed), static_cast<int64_t>(rows.size())})
+    out.add(number);
+  for (const tuning::TuningRow& row : rows) {
+    out.add(static_cast<int64_t>(row.ids.size()));
+    for (size_t i = 0; i < row.ids.size(); ++i) out.add(row.ids[i] * 0x100000000 + row.labels[i]);
+  }
+  return out.value();
+}
+
+base::Status save(const Checkpoints& where, const Tuned& tuned, const tuning::FineTuning& run, const History& history, Bar& bar) {
+  const std::string name = fmt::format("{}{}", kPrefix, run.done());
+  TRY_ASSIGN(const std::string folder, begin_folder(where.output_dir, name));
+  TRY(write_tuned(tuned, folder, bar));
+  TRY(os::write_file_atomic(folder + "/trainer_state.json", base::to_text(history.trainer_state(), 2) + "\n", 0644));
+  if (!where.only_model) {
+    std::vector<tuning::TensorToWrite> tensors;
+    for (const tuning::NamedTensor& one : run.state()) tensors.push_back({one.name, one.value, at::kFloat});
+    std::map<std::string, std::string> about = history.sums();
+    about["format"] = kFormat;
+    about["step"] = fmt::to_string(run.done());
+    about["fingerprint"] = fmt::to_string(where.fingerprint);
+    TRY(tuning::write_tensors(folder + kStateFile, tensors, about));
+  }
+  TRY(finish_folder(where.output_dir, name));
+  return where.limit ? keep_newest(where.output_dir, *where.limit) : base::ok();
+}
+
+base::Result<std::optional<std::string>> newest_checkpoint(const std::string& output_dir) {
+  TRY_ASSIGN(const auto steps, steps_in(output_dir));
+  if (steps.empty()) return std::optional<std::string>();
+  return std::optional<std::string>(folder_of(output_dir, steps.back()));
+}
+
+base::Status remove_checkpoints(const std::string& output_dir) { return keep_newest(output_dir, 0); }
+
+base::Status remove_leftovers(const std::string& output_dir) {
+  TRY_ASSIGN(const auto names, os::names_if_present(output_dir));
+  for (const std::string& name : names.value_or(std::vector<std::string>{}))
+    if (name.starts_with(kLeftover)) TRY(remove_one(output_dir + "/" + name));
+  return base::ok();
+}
+
+base::Status restore(const std::string& folder, uint64_t expected, tuning::FineTuning& run, History& history) {
+  TRY_ASSIGN(const bool there, os::is_present_folder(folder));
+  if (!there) return unusable(folder, "there is no such folder");
+  TRY_ASSIGN(const bool resumable, os::is_present(folder + kStateFile));
+  if (!resumable) return unusable(folder, "it has no phalanx_state.safetensors: written by another program, or with save_only_model");
+  TRY_ASSIGN(const tuning::TensorFiles files, tuning::TensorFiles::open_file(folder + kStateFile));
+  std::map<std::string, std::string> about = files.metadata();
+  if (about["format"] != kFormat) return unusable(folder, "its state has another format");
+  if (about["fingerprint"] != fmt::to_string(expected))
+    return unusable(folder, "it was written with other data, another batch size, or another seed")
+        .with_hint("set overwrite_output_dir: true to start again, or another output_dir");
+  const auto step = base::parse_int(about["step"], 1, INT64_MAX);
+  if (!step.ok()) return unusable(folder, "its state names no step");
+  if (*step > run.steps()) return unusable(folder, fmt::format("it is after step {}, and the recipe has {}", *step, run.steps()));
+  TRY_ASSIGN(const std::string text, os::read_file(folder + "/trainer_state.json", 256 << 20));
+  TRY_ASSIGN(const base::Json state, base::parse_json(text, 256 << 20));
+  // Run parameters are written only after everything that can be refused has been read.
+  if (base::Status loaded = tuning::load_tensors(files, run.state(), {}); !loaded.ok())
+    return unusable(folder, loaded.error().message + ": " + loaded.error().cause);
+  TRY(history.restore(state, about));
+  run.continue_after(*step);
+  return base::ok();
+}
+
+}  // namespace phalanx::engine::finetune

@@ -1,0 +1,35 @@
+// Checkpoints of a fine-tuning, <output_dir>/checkpoint-<step>: what write_tuned writes, trainer_state.json, and
+// phalanx_state.safetensors, from which a run continues bit for bit: the trained parameters and AdamW's means, all fp32, by name.
+// A folder of such a name is whole: it is written as .saving-checkpoint-<step>, synced and renamed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/finetune/history.h"
+#include "engine/finetune/output.h"
+
+namespace phalanx::engine::finetune {
+
+// Of what the order of rows and the loss depend on: a checkpoint of other data must not be continued.
+uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::TuningRow>& rows);
+
+struct Checkpoints {
+  std::string output_dir;
+  uint64_t fingerprint = 0;
+  bool only_model = false;       // no phalanx_state.safetensors
+  std::optional<int64_t> limit;  // that are kept: the newest
+};
+
+base::Status save(const Checkpoints& where, const Tuned& tuned, const tuning::FineTuning& run, const History& history, Bar& bar);
+
+// The newest checkpoint of a folder by its number; nothing if there is none. Error: nobody knows.
+base::Result<std::optional<std::string>> newest_checkpoint(const std::string& output_dir);
+base::Status remove_checkpoints(const std::string& output_dir);
+base::Status remove_leftovers(const std::string& output_dir);  // what a kill left half written or half removed
+
+// Continues `run` and `history` after the checkpoint's step. Error kConfig: it cannot be resumed, is damaged, or is one of other data.
+base::Status restore(const std::string& folder, uint64_t fingerprint, tuning::FineTuning& run, History& history);
+
+}  // namespace phalanx::engine::finetune

@@ -1,0 +1,125 @@
+#include "engine/finetune/finetune.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/counted.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "base/unicode.h"
+#include "engine/comm/group.h"
+#include "engine/finetune/training.h"
+#include "engine/finetune/trained_parts.h"
+#include "engine/train/cpu.h"
+#include "engine/train/report/progress.h"
+#include "engine/tuning/load_decoder.h"
+#include "os/files.h"
+#include "tune/decoder/decoder_config.h"
+
+namespace phalanx::engine::finetune {
+namespace {
+
+using words::tr;
+
+base::Result<tune::ReadRecipe> read(const Command& command) {
+  auto out = tune::read_recipe(command.yaml, command.overrides);
+  if (out.ok()) return out;
+  base::Error error = std::move(out).error();
+  error.message = fmt::format("{}: {}", command.path, error.message);
+  return error;
+}
+
+void tell_unused(const tune::ReadRecipe& read, Bar& bar) {
+  std::vector<std::string> names;
+  for (const tune::GivenKey& one : read.given)
+    if (one.handling == tune::Handling::kMeaningless) names.push_back(one.key);
+  if (!names.empty()) bar.note(tr("keys without a meaning here (--explain says why): {}", base::join(names, ", ")));
+}
+
+// Looks at the model's files before anything long: config.json, and the headers of the weights.
+base::Result<tune::DecoderConfig> look_at_model(const std::string& folder) {
+  TRY_ASSIGN(const bool there, os::is_present_folder(folder));
+  if (!there)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("model_name_or_path: there is no folder {}", base::quote(folder, 400)))
+        .with_hint("download the model, and give its folder");
+  TRY_ASSIGN(const std::string text, os::read_file(folder + "/config.json", 1 << 20));
+  TRY_ASSIGN(tune::DecoderConfig config, tune::parse_decoder_config(text));
+  TRY(tuning::TensorFiles::open_folder(folder));
+  return config;
+}
+
+// Where training starts: nothing for step 0, or the checkpoint to continue. Error kConfig: results lie there that nobody said to replace.
+// Source: hiyouga/LLaMA-Factory v0.9.3, src/llamafactory/hparams/parser.py.
+base::Result<std::optional<std::string>> place_to_start(const tune::Recipe& recipe) {
+  using Place = std::optional<std::string>;
+  const std::string& wanted = recipe.resume_from_checkpoint;
+  const bool newest = wanted == "true";
+  if (!wanted.empty() && wanted != "false" && !newest) return Place(wanted);
+  TRY_ASSIGN(Place found, newest_checkpoint(recipe.output_dir));
+  if (newest && !found)
+    return base::fail(base::ErrorKind::kConfig,
+                      fmt::format("resume_from_checkpoint is true, but {} has no checkpoint", base::quote(recipe.output_dir, 400)));
+  const bool continues = !recipe.overwrite_output_dir && wanted != "false" && found && !recipe.save_only_model;
+  if (newest || continues) return found;
+  if (recipe.overwrite_output_dir) return Place();
+  for (const char* name : {"adapter_model.safetensors", "model.safetensors", "model.safetensors.index.json"}) {
+    TRY_ASSIGN(const bool present, os::is_present(recipe.output_dir + "/" + name));
+    if (present || found)
+      return base::fail(base::ErrorKind::kConfig, fmt::format("output_dir {} has results already", base::quote(recipe.output_dir, 400)))
+          .with_hint("set overwrite_output_dir: true to replace them, or another output_dir");
+  }
+  return Place();
+}
+
+base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& env) {
+  const tune::Recipe& recipe = given.recipe;
+  if (!recipe.do_train)
+    return base::fail(base::ErrorKind::kConfig, "do_train is not true: there is nothing to do").with_hint("do_train=true");
+  if (env.world > 1)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("fine-tuning runs on one rank, but there are {}", env.world))
+        .with_hint("start it alone: phalanx-train RECIPE.yaml");
+  train::keep_freed_memory();
+  const int threads = train::use_threads(env);
+  Bar bar(env.rank == 0, train::event_descriptor());
+  if (auto warning = train::slow_blas_warning()) bar.note(*warning);
+  tell_unused(given, bar);
+
+  const std::string& folder = recipe.model_name_or_path;
+  TRY_ASSIGN(const tune::DecoderConfig shape, look_at_model(folder));
+  TRY_ASSIGN(const auto start, place_to_start(recipe));
+  std::optional<Text> text;
+  if (recipe.tokenized_path.empty()) { TRY_ASSIGN(text, read_text(recipe, folder)); }
+  TRY_ASSIGN(RowsRead data, read_rows(recipe, text ? &*text : nullptr, shape.vocabulary, bar));
+  bar.note(tr("data: {} sequences, {} tokens, {} of them learned; records omitted: {}", data.rows.size(), data.tokens, data.learned,
+              data.dropped));
+  bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
+  TRY_ASSIGN(tuning::Decoder decoder, tuning::load_decoder(folder, [&](uint64_t done, uint64_t all) { bar.advance(done, all); }));
+  bar.end();
+  TRY_ASSIGN(auto adapter, choose_trained(decoder, recipe));
+  const int32_t pad = text ? text->chat->pad() : 0;  // padded positions are never learned or seen
+  Training training{recipe, {decoder, std::move(adapter), folder, text ? &*text : nullptr}, std::move(data.rows), pad, threads};
+  TRY_ASSIGN(const int signal, train(std::move(training), start, bar));
+  return signal == 0 ? 0 : 128 + signal;
+}
+
+}  // namespace
+
+bool is_recipe(std::string_view yaml) { return tune::is_recipe(yaml); }
+
+base::Result<int> run_command(const Command& command, bool explain) {
+  TRY_ASSIGN(const tune::ReadRecipe given, read(command));
+  if (explain) {
+    fmt::print("{}", tune::explain(given));
+    return 0;
+  }
+  TRY_ASSIGN(const comm::RankEnv env, comm::read_rank_env(comm::process_environment));
+  try {
+    return train_as(given, env);
+  } catch (const std::exception& failure) {
+    return base::fail(base::ErrorKind::kJobFailed, fmt::format("rank {} of {} cannot continue", env.rank, env.world))
+        .because(comm::reason(failure));
+  }
+}
+
+}  // namespace phalanx::engine::finetune

@@ -1,0 +1,154 @@
+#include "engine/finetune/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/try.h"
+
+namespace phalanx::engine::finetune {
+namespace {
+
+using base::Json;
+
+// A number of steps, or below 1 a share of all.
+int64_t every(double given, int64_t steps) {
+  if (given >= 1) return static_cast<int64_t>(given);
+  return std::max<int64_t>(static_cast<int64_t>(std::ceil(given * static_cast<double>(steps))), 1);
+}
+
+double rounded(double value, int digits) {
+  const double scale = std::pow(10, digits);
+  return std::round(value * scale) / scale;
+}
+
+// Python's str(timedelta(seconds=…)): "0:00:12", "1 day, 2:03:04".
+std::string clock_text(double seconds) {
+  const auto all = static_cast<int64_t>(std::max(seconds, 0.0));
+  const int64_t days = all / 86400;
+  return fmt::format("{}{}:{:02}:{:02}", days == 0 ? "" : fmt::format("{} day{}, ", days, days == 1 ? "" : "s"), all / 3600 % 24,
+                     all / 60 % 60, all % 60);
+}
+
+base::Result<double> exact(const std::map<std::string, std::string>& sums, const char* key) {
+  auto found = sums.find(key);
+  char* end = nullptr;
+  const double value = found == sums.end() ? NAN : std::strtod(found->second.c_str(), &end);
+  if (!std::isfinite(value) || end == found->second.c_str() || *end != '\0')
+    return base::fail(base::ErrorKind::kConfig, fmt::format("the checkpoint's state has no number {}", key));
+  return value;
+}
+
+}  // namespace
+
+History::History(const tune::Recipe& recipe, int64_t steps, int64_t rows, double flops_per_token)
+    : recipe_(recipe),
+      steps_(steps),
+      rows_(rows),
+      logging_every_(every(recipe.logging_steps, steps)),
+      saving_every_(every(recipe.save_steps, steps)),
+      flops_per_token_(flops_per_token) {}
+
+std::optional<LogLine> History::add(const tuning::StepReport& report, int64_t step, double epoch) {
+  step_ = step;
+  epoch_ = epoch;
+  loss_sum_ += report.loss;
+  window_loss_ += report.loss;
+  ++window_steps_;
+  flops_ += flops_per_token_ * static_cast<double>(report.tokens);
+  if (step % logging_every_ != 0 && !(recipe_.logging_first_step && step == 1)) return std::nullopt;
+  const LogLine line{step, epoch, window_loss_ / static_cast<double>(window_steps_), report.gradient_norm, report.rate};
+  window_loss_ = 0;
+  window_steps_ = 0;
+  log_.push_back({{"epoch", line.epoch},
+                  {"grad_norm", line.gradient_norm},
+                  {"learning_rate", line.rate},
+                  {"loss", rounded(line.loss, 4)},
+                  {"step", step}});
+  return line;
+}
+
+bool History::saves_after(int64_t step, bool epoch_ends) const {
+  if (recipe_.save_strategy == "no") return false;
+  if (step == steps_) return true;
+  return recipe_.save_strategy == "epoch" ? epoch_ends : step % saving_every_ == 0;
+}
+
+Json History::trainer_state() const {
+  return {{"best_global_step", nullptr},
+          {"best_metric", nullptr},
+          {"best_model_checkpoint", nullptr},
+          {"epoch", epoch_},
+          {"eval_steps", 500},
+          {"global_step", step_},
+          {"is_hyper_param_search", false},
+          {"is_local_process_zero", true},
+          {"is_world_process_zero", true},
+          {"log_history", log_},
+          {"logging_steps", logging_every_},
+          {"max_steps", steps_},
+          {"num_input_tokens_seen", 0},
+          {"num_train_epochs", static_cast<int64_t>(std::ceil(recipe_.max_steps > 0 ? std::max(epoch_, 1.0) : recipe_.num_train_epochs))},
+          {"save_steps", saving_every_},
+          {"stateful_callbacks", Json::object()},
+          {"total_flos", flops_},
+          {"train_batch_size", recipe_.per_device_train_batch_size},
+          {"trial_name", nullptr},
+          {"trial_params", nullptr}};
+}
+
+Json History::finish(double seconds) {
+  const double samples = recipe_.max_steps > 0 ? static_cast<double>(steps_ * recipe_.per_device_train_batch_size) *
+                                                     static_cast<double>(recipe_.gradient_accumulation_steps)
+                                               : static_cast<double>(rows_) * recipe_.num_train_epochs;
+  const Json out = {{"epoch", epoch_},
+                    {"total_flos", flops_},
+                    {"train_loss", loss_sum_ / static_cast<double>(std::max<int64_t>(step_, 1))},
+                    {"train_runtime", rounded(seconds, 4)},
+                    {"train_samples_per_second", rounded(samples / std::max(seconds, 1e-9), 3)},
+                    {"train_steps_per_second", rounded(static_cast<double>(steps_) / std::max(seconds, 1e-9), 3)}};
+  Json entry = {{"epoch", epoch_}, {"step", step_}};
+  for (const auto& [key, value] : out.items()) entry[key] = value;
+  log_.push_back(std::move(entry));
+  return out;
+}
+
+std::map<std::string, std::string> History::sums() const {
+  return {{"loss_sum", fmt::format("{:a}", loss_sum_)},
+          {"window_loss", fmt::format("{:a}", window_loss_)},
+          {"window_steps", fmt::format("{}", window_steps_)},
+          {"flops", fmt::format("{:a}", flops_)}};
+}
+
+base::Status History::restore(const Json& trainer_state, const std::map<std::string, std::string>& sums) {
+  const auto step = base::get_int(trainer_state, "global_step");
+  const auto epoch = base::get_number(trainer_state, "epoch");
+  auto log = trainer_state.is_object() ? trainer_state.find("log_history") : trainer_state.end();
+  if (!step || !epoch || log == trainer_state.end() || !log->is_array())
+    return base::fail(base::ErrorKind::kConfig, "trainer_state.json lacks global_step, epoch or log_history");
+  TRY_ASSIGN(loss_sum_, exact(sums, "loss_sum"));
+  TRY_ASSIGN(window_loss_, exact(sums, "window_loss"));
+  TRY_ASSIGN(flops_, exact(sums, "flops"));
+  TRY_ASSIGN(const double window_steps, exact(sums, "window_steps"));
+  window_steps_ = static_cast<int64_t>(window_steps);
+  step_ = *step;
+  epoch_ = *epoch;
+  log_.assign(log->begin(), log->end());
+  return base::ok();
+}
+
+Json progress_line(const Json& entry, int64_t steps, double elapsed_s) {
+  const int64_t step = base::get_int(entry, "step").value_or(0);
+  Json out = {{"current_steps", step}, {"total_steps", steps}};
+  if (auto loss = base::get_number(entry, "loss")) out["loss"] = *loss;
+  if (auto rate = base::get_number(entry, "learning_rate")) out["lr"] = *rate;
+  out["epoch"] = base::get_number(entry, "epoch").value_or(0);
+  out["percentage"] = steps == 0 ? 100.0 : rounded(100.0 * static_cast<double>(step) / static_cast<double>(steps), 2);
+  out["elapsed_time"] = clock_text(elapsed_s);
+  out["remaining_time"] = clock_text(step == 0 ? 0 : elapsed_s / static_cast<double>(step) * static_cast<double>(steps - step));
+  return out;
+}
+
+}  // namespace phalanx::engine::finetune

@@ -1,0 +1,57 @@
+// What a fine-tuning remembers of its steps, and the files that tell of it as Hugging Face's Trainer and LLaMA-Factory do.
+// Source: transformers v4.51.3, src/transformers/trainer_callback.py (TrainerState); LLaMA-Factory v0.9.3, train/callbacks.py.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "engine/tuning/fine_tuning.h"
+#include "tune/recipe/recipe.h"
+
+namespace phalanx::engine::finetune {
+
+// A line of the log: what the steps since the last line came to.
+struct LogLine {
+  int64_t step = 0;
+  double epoch = 0, loss = 0, gradient_norm = 0, rate = 0;
+};
+
+class History {
+ public:
+  // `flops_per_token`: 6 times the parameters without the embedding, as the Trainer counts them.
+  History(const tune::Recipe& recipe, int64_t steps, int64_t rows, double flops_per_token);
+
+  // Counts a step; its line, where logging_steps has one.
+  std::optional<LogLine> add(const tuning::StepReport& report, int64_t step, double epoch);
+  // Whether a checkpoint is due after this step, which ended an epoch or did not.
+  bool saves_after(int64_t step, bool epoch_ends) const;
+
+  base::Json trainer_state() const;
+  // train_results.json, of a training that took so long; the log gets its last entry.
+  base::Json finish(double seconds);
+  const std::vector<base::Json>& log() const { return log_; }
+  double loss_sum() const { return loss_sum_; }
+
+  // For checkpoints: trainer_state.json has the log, these have the sums since its last line, exactly.
+  std::map<std::string, std::string> sums() const;
+  // Error kConfig: not the state of such a run.
+  base::Status restore(const base::Json& trainer_state, const std::map<std::string, std::string>& sums);
+
+ private:
+  tune::Recipe recipe_;
+  int64_t steps_, rows_, logging_every_, saving_every_;
+  double flops_per_token_;
+  std::vector<base::Json> log_;
+  int64_t step_ = 0, window_steps_ = 0;
+  double epoch_ = 0, loss_sum_ = 0, window_loss_ = 0, flops_ = 0;
+};
+
+// A line of trainer_log.jsonl.
+base::Json progress_line(const base::Json& entry, int64_t steps, double elapsed_s);
+
+}  // namespace phalanx::engine::finetune

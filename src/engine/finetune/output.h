@@ -1,0 +1,36 @@
+// The folders that a fine-tuning writes: the tuned weights with what other programs need beside them. Each appears whole or not at all.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/finetune/bar.h"
+#include "engine/finetune/read_rows.h"
+#include "engine/tuning/decoder/decoder.h"
+#include "tune/adapter/adapter_config.h"
+
+namespace phalanx::engine::finetune {
+
+// What is written, and where it came from.
+struct Tuned {
+  tuning::Decoder decoder{nullptr};
+  std::optional<tune::AdapterConfig> adapter;  // none: the whole model is written
+  std::string base_folder;
+  const Text* text = nullptr;  // null: no template was used
+  uint64_t max_file_bytes = 5'000'000'000;
+};
+
+// The adapter as PEFT writes it, or the model as transformers does, and the tokenizer's files with the template's end of text, into a
+// folder that exists and has none of these files.
+base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar);
+
+// The same in place of what lies in `folder`: written beside it first, so that a kill leaves the old files or the new ones.
+base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& bar);
+
+// A folder to write into, new and empty, beside where it will lie: ".saving-<name>". What an earlier kill left there is removed.
+base::Result<std::string> begin_folder(const std::string& parent, const std::string& name);
+// Gives it its name, after everything in it is on the disk. A folder that has the name is exchanged for it, and removed.
+base::Status finish_folder(const std::string& parent, const std::string& name);
+
+}  // namespace phalanx::engine::finetune

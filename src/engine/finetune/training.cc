@@ -1,0 +1,190 @@
+#include "engine/finetune/training.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "base/counted.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "engine/train/report/loss_picture.h"
+#include "engine/train/report/metrics.h"
+#include "engine/train/stop.h"
+#include "os/fd.h"
+#include "os/files.h"
+
+namespace phalanx::engine::finetune {
+namespace {
+
+using base::Json;
+using words::tr;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Counts {
+  int64_t all = 0, trained = 0, without_embedding = 0;
+};
+Counts count(const tuning::Decoder& decoder) {
+  Counts out;
+  for (const at::Tensor& value : decoder->parameters()) {
+    out.all += value.numel();
+    if (value.requires_grad()) out.trained += value.numel();
+  }
+  out.without_embedding = out.all - decoder->embed_tokens->weight.numel();
+  return out;
+}
+
+class Loop {
+ public:
+  Loop(Training training, Bar& bar)
+      : recipe_(training.recipe),
+        tuned_(std::move(training.tuned)),
+        bar_(bar),
+        rows_(static_cast<int64_t>(training.rows.size())),
+        counts_(count(tuned_.decoder)),
+        where_{recipe_.output_dir, fingerprint(recipe_, training.rows), recipe_.save_only_model, recipe_.save_total_limit},
+        run_(tuned_.decoder, recipe_, std::move(training.rows), training.pad),
+        history_(recipe_, run_.steps(), rows_, 6.0 * static_cast<double>(counts_.without_embedding)) {
+    bar_.note(tr("training {} of {} parameters ({:.2f} %): {} steps, {} × {} sequences each, {} threads", counts_.trained, counts_.all,
+                 100.0 * static_cast<double>(counts_.trained) / static_cast<double>(counts_.all), run_.steps(),
+                 recipe_.per_device_train_batch_size, recipe_.gradient_accumulation_steps, training.threads));
+  }
+
+  base::Status prepare(const std::optional<std::string>& start) {
+    TRY(os::make_folders(recipe_.output_dir, 0755));
+    TRY(remove_leftovers(recipe_.output_dir));
+    if (!start) {
+      if (recipe_.overwrite_output_dir) TRY(remove_checkpoints(recipe_.output_dir));
+      return open_log("");
+    }
+    TRY(restore(*start, where_.fingerprint, run_, history_));
+    bar_.note(tr("resumed after step {} of {} from {}", run_.done(), run_.steps(), *start));
+    TRY_ASSIGN(const std::string kept, kept_log());
+    return open_log(kept);
+  }
+
+  // 0, or the signal that stopped it.
+  base::Result<int> steps() {
+    train::catch_stop_signals();
+    bar_.start(words::Text{"training"}, "train", Bar::Unit::kSteps, static_cast<uint64_t>(run_.steps()),
+               static_cast<uint64_t>(run_.done()));
+    started_ = window_ = Clock::now();
+    const int64_t first = run_.done();
+    while (run_.done() < run_.steps()) {
+      const tuning::StepReport report = run_.step();
+      tokens_ += report.tokens;
+      const auto line = history_.add(report, run_.done(), run_.epochs());
+      bar_.training(static_cast<uint64_t>(run_.done()), report.loss, tokens_ / std::max(seconds_since(window_), 1e-9));
+      if (line) TRY(tell(*line));
+      const int signal = train::stop_signal();
+      const bool epoch_ends = run_.epochs() == std::floor(run_.epochs());
+      const bool stops = signal != 0 && run_.done() < run_.steps();
+      if (history_.saves_after(run_.done(), epoch_ends) || (stops && recipe_.save_strategy != "no")) TRY(checkpoint());
+      if (stops) return tell_stopped(signal, first);
+    }
+    return 0;
+  }
+
+  base::Status finish() {
+    const double seconds = seconds_since(started_);
+    const Json results = history_.finish(seconds);
+    TRY(append_log(history_.log().back(), seconds));
+    TRY(replace_tuned(tuned_, recipe_.output_dir, bar_));
+    const std::string text = base::to_text(results, 4) + "\n";
+    TRY(os::write_file_atomic(path("train_results.json"), text, 0644));
+    TRY(os::write_file_atomic(path("all_results.json"), text, 0644));
+    TRY(os::write_file_atomic(path("trainer_state.json"), base::to_text(history_.trainer_state(), 2) + "\n", 0644));
+    if (recipe_.plot_loss) TRY(draw());
+    bar_.note(tr("done in {}: mean loss {:.4f}; written to {}", train::short_duration(seconds),
+                 history_.loss_sum() / static_cast<double>(std::max<int64_t>(run_.steps(), 1)), recipe_.output_dir));
+    return base::ok();
+  }
+
+ private:
+  std::string path(const char* name) const { return recipe_.output_dir + "/" + name; }
+  std::string log_path() const { return path("trainer_log.jsonl"); }
+
+  base::Status checkpoint() {
+    const auto before = Clock::now();
+    TRY(save(where_, tuned_, run_, history_, bar_));
+    window_ += Clock::now() - before;  // saving does not count as slow training
+    return base::ok();
+  }
+
+  base::Status tell(const LogLine& line) {
+    const double speed = tokens_ / std::max(seconds_since(window_), 1e-9), left = bar_.eta_s();
+    bar_.printed(fmt::format("step {}/{}  loss {:.4f}  lr {:.3e}  norm {:.4f}  epoch {:.2f}  {:.0f} tokens/s{}", line.step, run_.steps(),
+                             line.loss, line.rate, line.gradient_norm, line.epoch, speed,
+                             left > 0 ? "  eta " + train::short_duration(left) : ""));
+    tokens_ = 0;
+    window_ = Clock::now();
+    return append_log(history_.log().back(), seconds_since(started_));
+  }
+
+  base::Status append_log(const Json& entry, double elapsed) {
+    const std::string line = base::to_text(progress_line(entry, run_.steps(), elapsed)) + "\n";
+    return os::write_all(log_.get(), line, log_path());
+  }
+
+  // Lines after the step that is continued will be written again.
+  base::Result<std::string> kept_log() const {
+    TRY_ASSIGN(const auto old, os::read_if_present(log_path(), 256 << 20));
+    if (!old) return std::string();
+    std::string kept;
+    for (std::string_view line : base::split_lines(*old)) {
+      auto entry = base::parse_json(line);
+      if (!entry.ok() || base::get_int(*entry, "current_steps").value_or(INT64_MAX) > run_.done() || !entry->contains("loss")) continue;
+      kept += std::string(line) + "\n";
+    }
+    return kept;
+  }
+
+  base::Status open_log(const std::string& kept) {
+    TRY(os::write_file_atomic(log_path(), kept, 0644));
+    log_ = os::Fd(::open(log_path().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    return log_.valid() ? base::ok() : base::system_error("open", log_path());
+  }
+
+  int tell_stopped(int signal, int64_t first) {
+    if (recipe_.save_strategy == "no") bar_.note(tr("stopped after step {}; nothing was saved: save_strategy is no", run_.done()));
+    else bar_.note(tr("stopped after step {} ({} since the start); a checkpoint was saved", run_.done(), run_.done() - first));
+    return signal;
+  }
+
+  base::Status draw() {
+    train::LossCurves curves;
+    curves.title = "training loss of " + recipe_.output_dir;
+    for (const Json& entry : history_.log())
+      if (auto loss = base::get_number(entry, "loss"))
+        curves.training.push_back({static_cast<double>(base::get_int(entry, "step").value_or(0)), *loss});
+    return os::write_file_atomic(path("training_loss.svg"), train::loss_picture(curves), 0644);
+  }
+
+  const tune::Recipe recipe_;
+  Tuned tuned_;
+  Bar& bar_;
+  const int64_t rows_;
+  const Counts counts_;
+  const Checkpoints where_;
+  tuning::FineTuning run_;
+  History history_;
+  os::Fd log_;
+  Clock::time_point started_ = Clock::now(), window_ = started_;
+  double tokens_ = 0;  // since window_
+};
+
+}  // namespace
+
+base::Result<int> train(Training training, const std::optional<std::string>& start, Bar& bar) {
+  Loop loop(std::move(training), bar);
+  TRY(loop.prepare(start));
+  TRY_ASSIGN(const int signal, loop.steps());
+  if (signal == 0) TRY(loop.finish());
+  bar.end();
+  return signal;
+}
+
+}  // namespace phalanx::engine::finetune

@@ -1,0 +1,29 @@
+// The loop of a fine-tuning: steps, lines, checkpoints, and the files at the end.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/finetune/bar.h"
+#include "engine/finetune/checkpoints.h"
+#include "engine/finetune/output.h"
+#include "engine/tuning/fine_tuning.h"
+#include "tune/recipe/recipe.h"
+
+namespace phalanx::engine::finetune {
+
+struct Training {
+  tune::Recipe recipe;
+  Tuned tuned;
+  std::vector<tuning::TuningRow> rows;
+  int64_t pad = 0;
+  int threads = 1;  // of this rank, to tell people
+};
+
+// `start`: the checkpoint to continue, or none. Writes the files of recipe.output_dir. 0, or the signal that stopped it after a step and a
+// saved checkpoint.
+base::Result<int> train(Training training, const std::optional<std::string>& start, Bar& bar);
+
+}  // namespace phalanx::engine::finetune

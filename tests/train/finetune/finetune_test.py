@@ -1,0 +1,393 @@
+"""phalanx-train with a LLaMA-Factory YAML, as a program: losses against golden runs, the files it writes, resuming, kills, bad input.
+
+Usage: finetune_test.py PATH-OF-phalanx-train
+"""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from hf_folders import read_safetensors, sines, write_model, write_safetensors, write_tokenizer  # noqa: E402
+
+TRAIN = ""  # the program, from the command line
+GOLDEN = json.loads((HERE / "training.json").read_text())
+SHARED = pathlib.Path(os.environ.get("PHALANX_GOLDEN", HERE.parents[3] / "shared" / "golden"))
+STATE_KEYS = ["best_global_step", "best_metric", "best_model_checkpoint", "epoch", "eval_steps", "global_step", "is_hyper_param_search",
+              "is_local_process_zero", "is_world_process_zero", "log_history", "logging_steps", "max_steps", "num_input_tokens_seen",
+              "num_train_epochs", "save_steps", "stateful_callbacks", "total_flos", "train_batch_size", "trial_name", "trial_params"]
+
+
+def golden_adapter(folder):
+    """The adapter from which tools/make_decoder_golden.py starts."""
+    about, shapes, tensors = GOLDEN["adapter"], GOLDEN["shapes"], {}
+    modules = sorted(n[:-len(".weight")] for n in shapes if n.endswith(".weight") and n.split(".")[-2] in about["target_modules"])
+    for place, module in enumerate(modules):
+        rows, columns = shapes[module + ".weight"]
+        tensors[f"base_model.model.{module}.lora_A.weight"] = sines([about["r"], columns], place, scale=1 / 3, step=0.7)
+        tensors[f"base_model.model.{module}.lora_B.weight"] = ([rows, about["r"]], [0.0] * (rows * about["r"]))
+    folder.mkdir()
+    write_safetensors(folder / "adapter_model.safetensors", tensors)
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "bias": "none", **about}))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="phalanx-finetune-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.out = self.folder / "out"
+
+    def start(self, arguments, cwd=None, **env):
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "PHALANX_EVENT_FD")
+        clean = {k: v for k, v in os.environ.items() if k not in names}
+        return subprocess.Popen([TRAIN, *map(str, arguments)], cwd=cwd, env={**clean, "OMP_NUM_THREADS": "1", "PHALANX_LANG": "en", **env},
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run_train(self, arguments, expected=0, **more):
+        process = self.start(arguments, **more)
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, expected, f"stdout:\n{out}\nstderr:\n{err}")
+        return out, err
+
+    def read(self, name):
+        return json.loads((self.out / name).read_text())
+
+    def steps(self):
+        return [entry for entry in self.read("trainer_state.json")["log_history"] if "loss" in entry]
+
+
+class TokenizedCase(Case):
+    """The repository's own golden run: rows of ids, a Qwen2 of 8 dimensions."""
+
+    def setUp(self):
+        super().setUp()
+        write_model(self.folder / "model", GOLDEN["config"], GOLDEN["shapes"])
+        golden_adapter(self.folder / "start")
+        self.rows = self.folder / "rows.jsonl"
+        self.rows.write_text("".join(json.dumps(row) + "\n" for row in GOLDEN["rows"]))
+        recipe = {"model_name_or_path": str(self.folder / "model"), "stage": "sft", "do_train": True, "tokenized_path": str(self.rows),
+                  "output_dir": str(self.out), "logging_steps": 1, "save_strategy": "no", "lora_dropout": 0.0, **GOLDEN["recipe"]}
+        self.recipe = self.folder / "recipe.yaml"
+        self.recipe.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in recipe.items()))
+
+    def lora(self, *more):
+        return [self.recipe, "finetuning_type=lora", f"adapter_name_or_path={self.folder / 'start'}", *more]
+
+
+class Tokenized(TokenizedCase):
+    def assert_golden(self, truth):
+        steps = self.steps()
+        self.assertEqual([entry["step"] for entry in steps], list(range(1, 9)))
+        for ours, theirs in zip(steps, truth["steps"]):
+            self.assertAlmostEqual(ours["loss"], theirs["loss"], delta=6e-5)  # logged with four digits
+            self.assertAlmostEqual(ours["grad_norm"] / theirs["grad_norm"], 1, delta=1e-4)
+            self.assertAlmostEqual(ours["learning_rate"], theirs["learning_rate"], delta=1e-12)
+        mean = sum(entry["loss"] for entry in truth["steps"]) / 8
+        self.assertAlmostEqual(self.read("train_results.json")["train_loss"], mean, delta=1e-5)
+
+    def assert_tensors(self, path, truth, prefix=""):
+        tensors, metadata = read_safetensors(path)
+        self.assertEqual(metadata, {"format": "pt"})
+        self.assertEqual(sorted(tensors), sorted(prefix + name for name in truth))
+        for name, (total, norm) in truth.items():
+            numbers = tensors[prefix + name][1]
+            self.assertAlmostEqual(sum(numbers), total, delta=2e-4, msg=name)
+            self.assertAlmostEqual(sum(x * x for x in numbers) ** 0.5, norm, delta=2e-4, msg=name)
+
+    def test_lora_is_the_golden_run(self):
+        _, err = self.run_train(self.lora("plot_loss=true"))
+        self.assertIn("training 240 of 1840 parameters (13.04 %): 8 steps", err)
+        self.assert_golden(GOLDEN["lora"])
+        self.assert_tensors(self.out / "adapter_model.safetensors", GOLDEN["lora"]["sum_and_norm_after"], "base_model.model.")
+        config = self.read("adapter_config.json")
+        for key, value in GOLDEN["adapter"].items():
+            self.assertEqual(config[key], value)
+        self.assertEqual(config["peft_type"], "LORA")
+        self.assertEqual(list(self.read("trainer_state.json")), STATE_KEYS)
+        state = self.read("trainer_state.json")
+        self.assertEqual((state["global_step"], state["max_steps"], state["train_batch_size"]), (8, 8, 2))
+        # Nine rows are five batches, and three steps an epoch: 2 + 2 + 1 batches.
+        self.assertEqual([round(entry["epoch"], 2) for entry in self.steps()], [0.4, 0.8, 1, 1.4, 1.8, 2, 2.4, 2.8])
+        lines = [json.loads(line) for line in (self.out / "trainer_log.jsonl").read_text().splitlines()]
+        self.assertEqual([line["current_steps"] for line in lines], [1, 2, 3, 4, 5, 6, 7, 8, 8])
+        self.assertEqual(list(lines[0]), ["current_steps", "total_steps", "loss", "lr", "epoch", "percentage", "elapsed_time",
+                                          "remaining_time"])
+        self.assertEqual(lines[3]["percentage"], 50.0)
+        results = self.read("train_results.json")
+        self.assertEqual(sorted(results), ["epoch", "total_flos", "train_loss", "train_runtime", "train_samples_per_second",
+                                           "train_steps_per_second"])
+        self.assertEqual(results, self.read("all_results.json"))
+        xml.etree.ElementTree.parse(self.out / "training_loss.svg")
+        _, err = self.run_train(self.lora(), 2)
+        self.assertIn("set overwrite_output_dir: true", err)
+
+    def test_full_is_the_golden_run(self):
+        self.run_train([self.recipe, "finetuning_type=full"])
+        self.assert_golden(GOLDEN["full"])
+        self.assert_tensors(self.out / "model.safetensors", GOLDEN["full"]["sum_and_norm_after"])
+        self.assertEqual(self.read("config.json"), GOLDEN["config"])
+        # What was written is a model again: its first loss is near the last one here.
+        second = self.folder / "second"
+        self.run_train([self.recipe, "finetuning_type=full", f"model_name_or_path={self.out}", f"output_dir={second}"])
+        first = self.steps()[0]["loss"]
+        self.out = second
+        self.assertLess(self.steps()[0]["loss"], first)
+
+    def test_freeze_trains_what_it_names(self):
+        self.run_train([self.recipe, "finetuning_type=freeze", "freeze_trainable_layers=1", "freeze_trainable_modules=mlp"])
+        before, _ = read_safetensors(self.folder / "model" / "model.safetensors")
+        after, _ = read_safetensors(self.out / "model.safetensors")
+        changed = sorted(name for name in before if before[name][1] != after[name][1])
+        self.assertEqual(changed, [f"model.layers.1.mlp.{part}_proj.weight" for part in ("down", "gate", "up")])
+        _, err = self.run_train([self.recipe, "finetuning_type=freeze", "freeze_trainable_modules=mpl", "overwrite_output_dir=true"], 2)
+        self.assertIn("hint: freeze_trainable_modules: mlp", err)
+
+    def test_bf16_is_near_fp32(self):
+        self.run_train(self.lora("bf16=true"))
+        for ours, theirs in zip(self.steps(), GOLDEN["lora"]["steps"]):
+            self.assertAlmostEqual(ours["loss"], theirs["loss"], delta=0.05)
+            self.assertNotAlmostEqual(ours["grad_norm"], theirs["grad_norm"], delta=1e-7)
+
+    def test_lines_and_checkpoints_come_when_they_are_asked_for(self):
+        self.run_train(self.lora("logging_steps=3", "logging_first_step=true", "save_strategy=steps", "save_steps=0.25",
+                                 "save_total_limit=2"))
+        self.assertEqual([entry["step"] for entry in self.steps()], [1, 3, 6])
+        truth = [entry["loss"] for entry in GOLDEN["lora"]["steps"]]
+        self.assertAlmostEqual(self.steps()[1]["loss"], (truth[1] + truth[2]) / 2, delta=6e-5)
+        self.assertEqual(sorted(path.name for path in self.out.glob("checkpoint-*")), ["checkpoint-6", "checkpoint-8"])
+        self.run_train(self.lora("overwrite_output_dir=true", "save_strategy=epoch", "save_only_model=true"))
+        self.assertEqual(sorted(path.name for path in self.out.glob("checkpoint-*")), ["checkpoint-3", "checkpoint-6", "checkpoint-8"])
+        self.assertEqual(sorted(path.name for path in (self.out / "checkpoint-3").iterdir()),
+                         ["README.md", "adapter_config.json", "adapter_model.safetensors", "trainer_state.json"])
+        _, err = self.run_train(self.lora(f"resume_from_checkpoint={self.out / 'checkpoint-3'}", f"output_dir={self.folder / 'other'}"), 2)
+        self.assertIn("save_only_model", err)
+
+
+class Resume(TokenizedCase):
+    """Stopped, killed and continued runs end where an undisturbed one ends, to the last bit."""
+
+    MORE = ("adapter_name_or_path=null", "lora_dropout=0.2", "save_strategy=steps", "save_steps=1", "logging_steps=2", "max_steps=24",
+            "save_total_limit=3")
+
+    def command(self, *more):
+        return [self.recipe, "finetuning_type=lora", *self.MORE, *more]
+
+    def results(self, folder):
+        history = json.loads((folder / "trainer_state.json").read_text())["log_history"]
+        return ((folder / "adapter_model.safetensors").read_bytes(), [entry for entry in history if "loss" in entry],
+                json.loads((folder / "train_results.json").read_text())["train_loss"])
+
+    whole = None  # the results of an undisturbed run, and its folder, for all tests
+
+    def reference(self):
+        if not Resume.whole:
+            folder = pathlib.Path(tempfile.mkdtemp(prefix="phalanx-finetune-"))
+            self.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+            self.run_train(self.command(f"output_dir={folder}", "save_total_limit=null"))
+            Resume.whole = self.results(folder), folder
+        return Resume.whole[0]
+
+    def test_from_any_checkpoint(self):
+        truth = self.reference()
+        self.run_train(self.command(f"resume_from_checkpoint={Resume.whole[1] / 'checkpoint-7'}"))
+        self.assertEqual(self.results(self.out), truth)
+        self.assertEqual(sorted(path.name for path in self.out.glob("checkpoint-*")), ["checkpoint-22", "checkpoint-23", "checkpoint-24"])
+        # The newest one, unasked; then the data changes.
+        shutil.rmtree(self.out / "checkpoint-24")
+        _, err = self.run_train(self.command())
+        self.assertIn("resumed after step 23 of 24", err)
+        self.assertEqual(self.results(self.out), truth)
+        self.rows.write_text(self.rows.read_text().replace("18", "17"))
+        _, err = self.run_train(self.command("resume_from_checkpoint=true"), 2)
+        self.assertIn("other data", err)
+
+    def test_after_sigterm(self):
+        truth = self.reference()
+        process = self.start(self.command())
+        for line in process.stdout:
+            if line.startswith("step 4/"):
+                break
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143, err)
+        self.assertIn("a checkpoint was saved", err)
+        _, err = self.run_train(self.command())
+        self.assertIn("resumed after step", err)
+        self.assertEqual(self.results(self.out), truth)
+        steps = [json.loads(line)["current_steps"] for line in (self.out / "trainer_log.jsonl").read_text().splitlines()]
+        self.assertEqual(steps, [*range(2, 25, 2), 24])
+
+    def test_after_kills_at_any_moment(self):
+        truth, chance = self.reference(), random.Random(5)
+        kills = 0
+        while kills < 3:
+            process = self.start(self.command())
+            try:
+                time.sleep(0.05 + 0.5 * chance.random())
+                process.kill()
+            finally:
+                process.communicate()
+            kills += 1
+            for checkpoint in self.out.glob("checkpoint-*"):
+                read_safetensors(checkpoint / "phalanx_state.safetensors")
+                read_safetensors(checkpoint / "adapter_model.safetensors")
+                json.loads((checkpoint / "trainer_state.json").read_text())
+        more = [] if any(self.out.glob("checkpoint-*")) else ["overwrite_output_dir=true"]
+        self.run_train(self.command(*more))
+        self.assertEqual(self.results(self.out), truth)
+        self.assertEqual(list(self.out.glob(".saving-*")), [])
+
+
+class BadInput(TokenizedCase):
+    def refuse(self, *arguments, said):
+        out, err = self.run_train([*arguments], 2)
+        for text in said:
+            self.assertIn(text, err)
+        self.assertNotIn("step 1/", out)
+        self.assertFalse(self.out.exists())
+
+    def test_rows(self):
+        lines = self.rows.read_text().splitlines()
+        for wrong, said in (('{"input_ids": [1, 2], "labels": [1, 2]', "record 3 (line 4)"),
+                            ('{"input_ids": [1, 2], "labels": [1, 19]}', "label 19 at position 1 is outside the vocabulary")):
+            self.rows.write_text("\n".join([*lines[:3], wrong, *lines[3:]]))
+            self.refuse(*self.lora(), said=["rows.jsonl, record 3 (line 4)", said])
+
+    def test_recipe(self):
+        self.refuse(self.recipe, "lora_rnk=8", "pure_bf16=true", "deepspeed=ds_z3_config.json", "lora_dropout=2",
+                    said=['unknown key "lora_rnk"; the nearest is lora_rank', "pure_bf16: true:", "deepspeed: ds_z3_config.json:",
+                          'lora_dropout: "2" is not a number from 0 to 0.999'])
+        self.refuse(self.recipe, "tokenized_path=null", "dataset=one", "template=chatlm", said=["unknown template", "template: chatml"])
+        self.refuse(self.recipe, "lora_target=q_porj", said=["lora_target: q_proj"])
+        process = self.start(self.lora(), RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+        self.assertIn("fine-tuning runs on one rank", process.communicate()[1])
+        self.assertEqual(process.returncode, 2)
+
+    def test_weights(self):
+        path = self.folder / "model" / "model.safetensors"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-5])
+        self.refuse(*self.lora(), said=["cannot read the weights"])
+        path.write_bytes(whole)
+        tensors, _ = read_safetensors(path)
+        del tensors["model.norm.weight"], tensors["model.layers.1.mlp.up_proj.weight"]
+        tensors["model.extra"] = ([2], [0.0, 1.0])
+        write_safetensors(path, tensors)
+        self.refuse(*self.lora(), said=["missing: model.layers.1.mlp.up_proj.weight, model.norm.weight", "unexpected: model.extra"])
+
+    def test_explain_tells_of_every_key(self):
+        out, _ = self.run_train(["--explain", self.recipe, "overwrite_cache=true", "report_to=none"])
+        self.assertIn("learning_rate: 0.02  # largest learning rate", out)
+        self.assertIn("not used: overwrite_cache: true  # there is no cache of tokens", out)
+        self.assertFalse(self.out.exists())
+
+
+class Texts(Case):
+    """Data sets of text, a template, a byte-level tokenizer."""
+
+    def setUp(self):
+        super().setUp()
+        shapes = {name: [260 if size == 19 else size for size in shape] for name, shape in GOLDEN["shapes"].items()}
+        write_model(self.folder / "model", {**GOLDEN["config"], "vocab_size": 260}, shapes)
+        write_tokenizer(self.folder / "model", ["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+        data = self.folder / "data"
+        data.mkdir()
+        (data / "dataset_info.json").write_text(json.dumps({"sums": {"file_name": "sums.json"}, "talks": {
+            "file_name": "talks.jsonl", "formatting": "sharegpt"}}))
+        (data / "sums.json").write_text(json.dumps([{"instruction": f"{a}+{b}", "input": "", "output": str(a + b)}
+                                                    for a in range(4) for b in range(4)]))
+        talk = [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]
+        (data / "talks.jsonl").write_text("".join(json.dumps({"conversations": turns}) + "\n" for turns in (talk, talk[:1], talk * 2)))
+        recipe = {"model_name_or_path": "model", "stage": "sft", "do_train": True, "finetuning_type": "lora", "dataset": "sums,talks",
+                  "dataset_dir": "data", "template": "chatml", "cutoff_len": 64, "output_dir": "out", "logging_steps": 1,
+                  "save_strategy": "no", "max_steps": 12, "learning_rate": 0.02, "per_device_train_batch_size": 4}
+        (self.folder / "recipe.yaml").write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in recipe.items()))
+
+    def train(self, *more, expected=0):
+        return self.run_train(["recipe.yaml", *more], expected, cwd=self.folder)
+
+    def test_conversations_are_learned(self):
+        _, err = self.train()
+        self.assertIn("data: 18 sequences", err)
+        self.assertIn("records omitted: 1", err)
+        losses = [entry["loss"] for entry in self.steps()]
+        self.assertLess(losses[-1], losses[0])
+        self.assertEqual(sorted(self.read("adapter_config.json")["target_modules"]),
+                         ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"])
+        self.assertEqual(self.read("adapter_config.json")["lora_alpha"], 16)
+        config = self.read("tokenizer_config.json")
+        self.assertEqual((config["eos_token"], config["pad_token"]), ("<|im_end|>", "<|im_end|>"))
+        self.assertEqual((self.out / "tokenizer.json").read_bytes(), (self.folder / "model" / "tokenizer.json").read_bytes())
+
+    def test_keys_of_the_data(self):
+        # A source is <|im_start|>user\n0+0<|im_end|>\n<|im_start|>assistant\n, a target 0<|im_end|>\n.
+        def tokens(*more):
+            _, err = self.train("dataset=sums", "max_samples=2", "max_steps=1", "overwrite_output_dir=true", *more)
+            line = next(line for line in err.splitlines() if line.startswith("data: "))
+            words = line.split()
+            return int(words[3]), int(words[5])  # sequences are words[1]
+        source, target = 1 + 5 + 3 + 1 + 1 + 1 + 10, 3
+        system = 1 + len("system\nBe brief.") + 1 + 1
+        self.assertEqual(tokens("default_system=Be brief."), (2 * (system + source + target), 2 * target))
+        self.assertEqual(tokens("train_on_prompt=true", "cutoff_len=20"), (40, 40))
+
+    def test_bad_text_is_named(self):
+        path = self.folder / "data" / "talks.jsonl"
+        path.write_text(path.read_text() + '{"conversations": "x"}\n')
+        _, err = self.train(expected=2)
+        self.assertIn("data/talks.jsonl, record 3 (line 4)", err)
+        _, err = self.train("dataset=sum", expected=2)
+        self.assertIn("hint: dataset: sums", err)
+        _, err = self.train("template=llama3", expected=2)
+        self.assertIn("does not fit the tokenizer", err)
+
+
+@unittest.skipUnless((SHARED / "README.md").exists(), "needs the golden data: ../shared/golden, or PHALANX_GOLDEN=<folder>")
+class Golden(Case):
+    """Twenty steps of the real Trainer, through the program."""
+
+    def check(self, name):
+        truth = json.loads((SHARED / "training" / name / "expected.json").read_text())
+        folder = f"training/{name}"
+        self.run_train([f"{folder}/settings.yaml", f"tokenized_path={folder}/data.jsonl", f"output_dir={self.out}"], cwd=SHARED)
+        steps = self.steps()
+        self.assertEqual(len(steps), 20)
+        for ours, theirs in zip(steps, truth["steps"]):
+            self.assertAlmostEqual(ours["loss"], theirs["loss"], delta=1.5e-4)  # 1e-4, and half a digit of the log
+            self.assertAlmostEqual(ours["grad_norm"] / theirs["grad_norm"], 1, delta=1e-4)
+            self.assertAlmostEqual(ours["learning_rate"], theirs["learning_rate"], delta=1e-12)
+        self.assertAlmostEqual(self.read("train_results.json")["train_loss"], truth["train_loss"], delta=1e-4)
+        theirs = SHARED / "training" / name / "adapter"
+        if not theirs.exists():
+            return
+        ours_config, their_config = self.read("adapter_config.json"), json.loads((theirs / "adapter_config.json").read_text())
+        for config in (ours_config, their_config):
+            config["target_modules"].sort()
+        self.assertEqual(ours_config, their_config)
+        ours, metadata = read_safetensors(self.out / "adapter_model.safetensors")
+        wanted, their_metadata = read_safetensors(theirs / "adapter_model.safetensors")
+        self.assertEqual(metadata, their_metadata)
+        self.assertEqual({n: shape for n, (shape, _) in ours.items()}, {n: shape for n, (shape, _) in wanted.items()})
+        for tensor, (_, numbers) in wanted.items():
+            self.assertLess(max(abs(a - b) for a, b in zip(ours[tensor][1], numbers)), 2e-3, tensor)
+
+
+# The others differ in nothing that the program adds to the library, whose test (tests/train/tuning) has all eight.
+for one in ("lora-qwen2-accum4-remainder", "full-llama-decay-clip"):
+    setattr(Golden, "test_" + one.replace("-", "_"), lambda self, name=one: self.check(name))
+
+
+if __name__ == "__main__":
+    if not (SHARED / "README.md").exists():
+        print("SKIPPED: the golden runs of the real Trainer need ../shared/golden, or PHALANX_GOLDEN=<folder>", file=sys.stderr)
+    TRAIN = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()
