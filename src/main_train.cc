@@ -28,13 +28,12 @@ constexpr const char* kUsage =
     "usage: phalanx-train CONFIG.yaml [KEY=VALUE ...]\n"
     "       phalanx-train [--explain] RECIPE.yaml [KEY=VALUE ...]\n"
     "       phalanx-train merge | checkpoints FOLDER ...\n"
+    "       phalanx-train export RECIPE.yaml | generate MODEL PROMPT ...\n"
     "       phalanx-train --check-data [--json] [--threads N] [--worlds 1,2,4] CONFIG.yaml [KEY=VALUE ...]\n"
     "       phalanx-train --tokenize OUT.tokens FILE ...\n"
     "       phalanx-train --help | --version\n\n";
 
 constexpr words::Text kWhat[] = {
-    words::Text{"RECIPE.yaml is a YAML of LLaMA-Factory (it has model_name_or_path): fine-tunes a Hugging Face model of the\n"
-                "families Llama, Mistral, Qwen2 and Qwen3. --explain prints what becomes of every key.\n\n"},
     words::Text{"Trains a byte-level GPT, data parallel. Started alone, it is a single rank; several ranks are started by\n"
                 "`phalanx run`, torchrun, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n\n"},
     words::Text{"CONFIG.yaml has sections of keys (`train:` with `steps: 1000` below it); KEY=VALUE arguments\n"
@@ -47,8 +46,8 @@ constexpr words::Text kExitCodes{
 
 void print_help() {
   const base::Language language = engine::train::language_here();
-  fmt::print("{}{}{}", kUsage, kWhat[1].in(language), kWhat[0].in(language));
-  fmt::print("{}{}{}", kWhat[2].in(language), engine::train::help_of_settings(language), kCheckpoints.in(language));
+  fmt::print("{}{}{}", kUsage, kWhat[0].in(language), engine::finetune::help());
+  fmt::print("{}{}{}", kWhat[1].in(language), engine::train::help_of_settings(language), kCheckpoints.in(language));
   fmt::print("{}{}", engine::train::help_of_verbs(), kExitCodes.in(language));
 }
 
@@ -61,7 +60,8 @@ base::Status check(const std::vector<std::string>& arguments) {
 }
 
 base::Result<int> run(std::vector<std::string> arguments) {
-  if (auto code = engine::train::run_verb(arguments)) return std::move(*code);
+  for (auto verb : {engine::train::run_verb, engine::finetune::run_verb})
+    if (auto code = verb(arguments)) return std::move(*code);
   if (std::erase(arguments, "--check-data") > 0) return engine::train::check_data_command(arguments);
   if (!arguments.empty() && arguments[0] == "--tokenize") return engine::train::tokenize_command(arguments);
   const bool explain = std::erase(arguments, "--explain") > 0;

@@ -1,6 +1,7 @@
 // `phalanx-train recipe.yaml key=value …` with a LLaMA-Factory YAML: from the file to the tuned folder.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,5 +22,9 @@ bool is_recipe(std::string_view yaml);
 // With `explain`: prints what becomes of every key, 0. Else trains, with this process's environment as its rank's: 0, or 128 + the signal
 // that stopped the run after a step and a saved checkpoint. Exceptions of torch end here and become an Error (kJobFailed).
 base::Result<int> run_command(const Command& command, bool explain);
+
+// `export` and `generate`: the exit code if the first argument is one of them, nullopt if it is not.
+std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments);
+std::string help();  // lines for --help
 
 }  // namespace phalanx::engine::finetune

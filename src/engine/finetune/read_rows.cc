@@ -167,6 +167,9 @@ base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& mode
   out.tokenizer = std::make_unique<tune::Tokenizer>(std::move(tokenizer));
   TRY_ASSIGN(tune::ChatEncoder encoder, tune::ChatEncoder::make(chat, out.tokenizer.get(), out.special, recipe.enable_thinking));
   if (recipe.default_system) encoder.set_default_system(*recipe.default_system);
+  const Json system = recipe.default_system ? Json(*recipe.default_system) : Json();
+  const Json about = {{"template", recipe.chat_template}, {"default_system", system}, {"enable_thinking", recipe.enable_thinking}};
+  out.about = base::to_text(about, 2) + "\n";
   out.chat = std::make_unique<tune::ChatEncoder>(std::move(encoder));
   return out;
 }

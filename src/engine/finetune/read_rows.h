@@ -15,11 +15,15 @@
 
 namespace phalanx::engine::finetune {
 
+// Beside tuned weights: {"template", "default_system", "enable_thinking"}, as the recipe had them.
+inline constexpr const char* kTemplateFile = "phalanx_template.json";
+
 // What a model's folder says of text. Pointers into it stay good when it is moved.
 struct Text {
   std::unique_ptr<tune::Tokenizer> tokenizer;
   tune::SpecialTokens special;
   std::unique_ptr<tune::ChatEncoder> chat;  // of the recipe's template
+  std::string about;                        // kTemplateFile: what generating text needs to know of it
 };
 // tokenizer.json, tokenizer_config.json and the recipe's template. Error kConfig: one of them is missing, malformed or does not fit.
 base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& model_folder);

@@ -45,6 +45,7 @@ std::vector<int64_t> generate(Decoder& decoder, const std::vector<int64_t>& prom
     at::Tensor logits = decoder(at::tensor(next).unsqueeze(0), &cache).select(1, static_cast<int64_t>(next.size()) - 1).squeeze(0);
     out.push_back(draw(logits.to(at::kFloat), options, generator));
     next = {out.back()};
+    if (options.progress) options.progress(out);
     if (std::find(options.stops.begin(), options.stops.end(), out.back()) != options.stops.end()) break;
   }
   decoder->train(was_training);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/tuning/decoder/decoder.h"
@@ -15,6 +16,7 @@ struct GenerateOptions {
   double top_p = 1;        // the fewest most likely ones whose probabilities reach this together
   uint64_t seed = 42;
   std::vector<int64_t> stops{};  // ends at the first of these, which is part of the answer
+  std::function<void(const std::vector<int64_t>& answer)> progress{};  // after every token
 };
 
 // What follows `prompt`, which must not be empty.

@@ -11,7 +11,7 @@ using R = Recipe;
 constexpr std::string_view kHub = "model and data are files on this machine", kFused = "the kernels are always fused",
                            kLogger = "no external logger is supported", kQuantized = "quantized weights are not supported",
                            kOtherMethod = "this method is not supported", kPreference = "only the stages sft and pt are supported",
-                           kNotYet = "it is not supported";
+                           kGenerate = "no text is generated; phalanx-train generate has options for it", kNotYet = "it is not supported";
 constexpr double kMany = 1e15;
 
 const std::array kKeys{
@@ -160,6 +160,20 @@ const std::array kKeys{
     RecipeKey{"push_to_hub", kRefused, "nothing is uploaded"},
     RecipeKey{"include_num_input_tokens_seen", kMeaningless, "tokens are always counted"},
     RecipeKey{"remove_unused_columns", kMeaningless, "only columns of dataset_info.json are read"},
+    // export, and generated text
+    RecipeKey{"export_dir", kHonoured, "folder that phalanx-train export writes", &R::export_dir},
+    RecipeKey{"export_size", kHonoured, "GB of a file of weights", &R::export_size, 1, 1e6},
+    RecipeKey{"export_device", kMeaningless, "weights are merged on CPUs"},
+    RecipeKey{"export_legacy_format", kRefused, "files are safetensors"},
+    RecipeKey{"export_hub_model_id", kRefused, "nothing is uploaded"},
+    RecipeKey{"export_quantization_bit", kRefused, kQuantized},
+    RecipeKey{"infer_backend", kMeaningless, "phalanx-train generate has one"},
+    RecipeKey{"do_sample", kMeaningless, kGenerate},
+    RecipeKey{"temperature", kMeaningless, kGenerate},
+    RecipeKey{"top_p", kMeaningless, kGenerate},
+    RecipeKey{"top_k", kMeaningless, kGenerate},
+    RecipeKey{"max_new_tokens", kMeaningless, kGenerate},
+    RecipeKey{"repetition_penalty", kMeaningless, kGenerate},
     // evaluation
     RecipeKey{"do_eval", kRefused, "evaluation is not supported"},
     RecipeKey{"do_predict", kRefused, "prediction is not supported"},

@@ -149,6 +149,11 @@ void check_together(const Recipe& recipe, Problems* problems) {
   wrong(recipe.finetuning_type != "lora" && !recipe.adapter_name_or_path.empty(), "adapter_name_or_path needs finetuning_type lora");
 }
 
+void check_export(const Recipe& recipe, Problems* problems) {
+  if (recipe.model_name_or_path.empty()) problems->emplace_back("model_name_or_path is missing");
+  if (recipe.export_dir.empty()) problems->emplace_back("export_dir is missing");
+}
+
 void take(const std::string& name, const Written& written, ReadRecipe* out, Problems* problems) {
   auto add = [&](std::string what) {
     problems->push_back(written.line > 0 ? fmt::format("line {}: {}", written.line, what) : std::move(what));
@@ -172,7 +177,7 @@ bool is_recipe(std::string_view yaml) {
   return tree.ok() && tree->value.is_object() && tree->value.contains("model_name_or_path");
 }
 
-base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<std::string>& overrides) {
+base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<std::string>& overrides, Purpose purpose) {
   TRY_ASSIGN(const base::Yaml tree, base::parse_yaml(yaml));
   if (!tree.value.is_object()) return base::fail(base::ErrorKind::kConfig, "the recipe is not a mapping of keys");
   Values values;
@@ -185,7 +190,8 @@ base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<st
   Problems problems;
   for (const std::string& key : tree.twice) problems.push_back(fmt::format("{} is given twice", key));
   for (const auto& [key, written] : values) take(key, written, &out, &problems);
-  if (problems.empty()) check_together(out.recipe, &problems);
+  if (problems.empty() && purpose == Purpose::kTrain) check_together(out.recipe, &problems);
+  if (problems.empty() && purpose == Purpose::kExport) check_export(out.recipe, &problems);
   if (problems.empty()) return out;
   return base::fail(base::ErrorKind::kConfig, fmt::format("{} problem{} in the recipe", problems.size(), problems.size() == 1 ? "" : "s"))
       .because(base::join(problems, "\n"));

@@ -67,6 +67,9 @@ struct Recipe {
   std::string resume_from_checkpoint;  // empty or false: as overwrite_output_dir says; true: the newest of output_dir; a folder
   bool plot_loss = false;
   bool bf16 = false;
+
+  std::string export_dir;   // of `phalanx-train export`
+  int64_t export_size = 5;  // GB of a file
 };
 
 enum class Handling { kHonoured, kMeaningless, kRefused };
@@ -88,8 +91,10 @@ struct ReadRecipe {
 // Whether a YAML is of this dialect: it has model_name_or_path at the top.
 bool is_recipe(std::string_view yaml);
 
-// `overrides`: key=value, the value in YAML; later ones win. Error kConfig lists every problem, one per line.
-base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<std::string>& overrides);
+// `overrides`: key=value, the value in YAML; later ones win. `purpose` says which keys must be there. Error kConfig lists every problem,
+// one per line.
+enum class Purpose { kTrain, kExport };
+base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<std::string>& overrides, Purpose purpose = Purpose::kTrain);
 
 // What `--explain` prints: every given key with what it sets, then those without a meaning here.
 std::string explain(const ReadRecipe& read);

@@ -328,6 +328,37 @@ class Texts(Case):
         self.assertEqual((config["eos_token"], config["pad_token"]), ("<|im_end|>", "<|im_end|>"))
         self.assertEqual((self.out / "tokenizer.json").read_bytes(), (self.folder / "model" / "tokenizer.json").read_bytes())
 
+    def test_export_and_generate(self):
+        self.train("finetuning_type=lora", "lora_target=q_proj,down_proj", "lora_rank=2")
+        self.run_train(["export", "recipe.yaml", "adapter_name_or_path=out", "export_dir=merged", "output_dir=null"], cwd=self.folder)
+        before, _ = read_safetensors(self.folder / "model" / "model.safetensors")
+        adapter, _ = read_safetensors(self.out / "adapter_model.safetensors")
+        after, _ = read_safetensors(self.folder / "merged" / "model.safetensors")
+        self.assertEqual({name: shape for name, (shape, _) in before.items()}, {name: shape for name, (shape, _) in after.items()})
+        for name, (shape, numbers) in after.items():
+            module = "base_model.model." + name[:-len(".weight")]
+            wanted = list(before[name][1])
+            if module + ".lora_A.weight" in adapter:
+                rows, columns = shape
+                a, b = adapter[module + ".lora_A.weight"][1], adapter[module + ".lora_B.weight"][1]
+                for i in range(rows):
+                    for j in range(columns):
+                        wanted[i * columns + j] += 2 * sum(b[i * 2 + k] * a[k * columns + j] for k in range(2))  # alpha 4, rank 2
+            self.assertLess(max(abs(x - y) for x, y in zip(numbers, wanted)), 1e-6, name)
+        _, err = self.run_train(["export", "recipe.yaml", "adapter_name_or_path=out", "export_dir=merged"], 2, cwd=self.folder)
+        self.assertIn('export_dir "merged" is not empty', err)
+        # The template that was trained with is found again, beside the adapter and beside the merged model.
+        common = ["--max-new-tokens", "12", "2+2"]
+        adapted, err = self.run_train(["generate", "model", "--adapter", "out", *common], cwd=self.folder)
+        self.assertIn("template chatml, 22 tokens of prompt", err)
+        self.assertEqual(self.run_train(["generate", "merged", *common], cwd=self.folder)[0], adapted)
+        drawn = [self.run_train(["generate", "merged", "--temperature=2", f"--seed={seed}", *common], cwd=self.folder)[0]
+                 for seed in (1, 1, 2)]
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+        _, err = self.run_train(["generate", "merged", "--temprature=2", "x"], 2, cwd=self.folder)
+        self.assertIn('generate has no option "--temprature=2"', err)
+
     def test_keys_of_the_data(self):
         # A source is <|im_start|>user\n0+0<|im_end|>\n<|im_start|>assistant\n, a target 0<|im_end|>\n.
         def tokens(*more):

@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "base/unicode.h"
+#include "engine/comm/group.h"
+#include "engine/finetune/export_model.h"
+#include "engine/finetune/finetune.h"
+#include "engine/finetune/generate_text.h"
+#include "engine/train/cpu.h"
+#include "engine/train/report/progress.h"
+#include "os/files.h"
+#include "words/message.h"
+
+namespace phalanx::engine::finetune {
+namespace {
+
+constexpr words::Text kHelp{
+    "RECIPE.yaml is a YAML of LLaMA-Factory (it has model_name_or_path): fine-tunes a Hugging Face model of the\n"
+    "families Llama, Mistral, Qwen2 and Qwen3. --explain prints what becomes of every key.\n"};
+constexpr const char* kExportSynopsis = "phalanx-train export RECIPE.yaml [KEY=VALUE ...]\n";
+constexpr words::Text kExportHelp{"    merges the adapters of the recipe into its model, and writes export_dir\n"};
+constexpr const char* kGenerateSynopsis =
+    "phalanx-train generate MODEL [--adapter FOLDER] [--template NAME] [--system TEXT] [--max-new-tokens N]\n"
+    "                       [--temperature T] [--top-k N] [--top-p P] [--seed N] PROMPT | -\n";
+constexpr words::Text kGenerateHelp{
+    "    prints the answer of a model; without --temperature always the most likely token; - reads the prompt from\n"
+    "    stdin; --template none continues the prompt as it is\n"};
+
+base::Error usage(std::string what) { return base::fail(base::ErrorKind::kUsage, std::move(what)).with_hint("phalanx-train --help"); }
+
+struct Words {
+  std::vector<std::string> operands;
+  std::map<std::string, std::string> values;  // "--adapter" → "out"
+};
+base::Result<Words> parse(const std::vector<std::string>& arguments, const std::set<std::string>& valued) {
+  Words out;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
+    const std::string name = argument.substr(0, equals);
+    if (!argument.starts_with("-") || argument == "-") out.operands.push_back(argument);
+    else if (!valued.contains(name)) return usage(fmt::format("{} has no option {}", arguments[0], base::quote(argument)));
+    else if (equals == std::string::npos && i + 1 == arguments.size()) return usage(fmt::format("{} needs a value", name));
+    else out.values[name] = equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
+  }
+  return out;
+}
+
+base::Result<int> run_export(const std::vector<std::string>& arguments) {
+  TRY_ASSIGN(const Words words, parse(arguments, {}));
+  if (words.operands.empty()) return usage("export needs a recipe");
+  const std::string& path = words.operands[0];
+  TRY_ASSIGN(const std::string yaml, os::read_file(path, 256 << 10));
+  const std::vector<std::string> overrides(words.operands.begin() + 1, words.operands.end());
+  auto read = tune::read_recipe(yaml, overrides, tune::Purpose::kExport);
+  if (!read.ok()) {
+    base::Error error = std::move(read).error();
+    error.message = fmt::format("{}: {}", path, error.message);
+    return error;
+  }
+  train::use_threads({});
+  Bar bar(true, -1);
+  TRY(export_model(read->recipe, bar));
+  return 0;
+}
+
+// A number of an option, checked; unchanged where the option is not given.
+base::Status take(const Words& words, const char* name, int64_t least, int64_t most, int64_t* out) {
+  auto found = words.values.find(name);
+  if (found == words.values.end()) return base::ok();
+  auto number = base::parse_int(found->second, least, most);
+  if (!number.ok()) return usage(fmt::format("{}: {} is not a number from {} to {}", name, base::quote(found->second), least, most));
+  *out = *number;
+  return base::ok();
+}
+base::Status take(const Words& words, const char* name, double most, double* out) {
+  auto found = words.values.find(name);
+  if (found == words.values.end()) return base::ok();
+  char* end = nullptr;
+  const double number = std::strtod(found->second.c_str(), &end);
+  if (found->second.empty() || *end != '\0' || !(number >= 0 && number <= most))
+    return usage(fmt::format("{}: {} is not a number from 0 to {}", name, base::quote(found->second), most));
+  *out = number;
+  return base::ok();
+}
+
+std::optional<std::string> value(const Words& words, const char* name) {
+  auto found = words.values.find(name);
+  return found == words.values.end() ? std::nullopt : std::optional(found->second);
+}
+
+base::Result<std::string> read_stdin() {
+  constexpr size_t kMost = 64 << 20;
+  std::string out;
+  char block[1 << 16];
+  while (const size_t got = std::fread(block, 1, sizeof block, stdin)) {
+    out.append(block, got);
+    if (out.size() > kMost) return usage("the prompt on stdin is longer than 64 MiB");
+  }
+  return out;
+}
+
+base::Result<int> run_generate(const std::vector<std::string>& arguments) {
+  TRY_ASSIGN(const Words words, parse(arguments, {"--adapter", "--template", "--system", "--max-new-tokens", "--temperature", "--top-k",
+                                                  "--top-p", "--seed"}));
+  if (words.operands.size() != 2) return usage("generate needs a model folder and a prompt");
+  TextRequest request{words.operands[0], value(words, "--adapter"), value(words, "--template"), value(words, "--system"),
+                      words.operands[1], {}};
+  int64_t seed = 42;
+  TRY(take(words, "--max-new-tokens", 1, 1 << 24, &request.options.max_new_tokens));
+  TRY(take(words, "--top-k", 0, 1 << 24, &request.options.top_k));
+  TRY(take(words, "--seed", 0, INT64_MAX, &seed));
+  TRY(take(words, "--temperature", 1000, &request.options.temperature));
+  TRY(take(words, "--top-p", 1, &request.options.top_p));
+  request.options.seed = static_cast<uint64_t>(seed);
+  if (request.prompt == "-") { TRY_ASSIGN(request.prompt, read_stdin()); }
+  train::use_threads({});
+  TRY(generate_text(std::move(request)));
+  return 0;
+}
+
+// Exceptions of torch become an Error.
+base::Result<int> guarded(base::Result<int> (*verb)(const std::vector<std::string>&), const std::vector<std::string>& arguments) {
+  try {
+    return verb(arguments);
+  } catch (const std::exception& failure) {
+    return base::fail(base::ErrorKind::kJobFailed, fmt::format("phalanx-train {} failed", arguments[0])).because(comm::reason(failure));
+  }
+}
+
+}  // namespace
+
+std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || (arguments[0] != "export" && arguments[0] != "generate")) return std::nullopt;
+  const bool exports = arguments[0] == "export";
+  if (arguments.size() == 2 && (arguments[1] == "--help" || arguments[1] == "-h")) {
+    fmt::print("usage: {}{}", exports ? kExportSynopsis : kGenerateSynopsis,
+               (exports ? kExportHelp : kGenerateHelp).in(train::language_here()));
+    return base::Result<int>(0);
+  }
+  return guarded(exports ? run_export : run_generate, arguments);
+}
+
+std::string help() {
+  const base::Language language = train::language_here();
+  return fmt::format("{}{}{}{}{}\n", kHelp.in(language), kExportSynopsis, kExportHelp.in(language), kGenerateSynopsis,
+                     kGenerateHelp.in(language));
+}
+
+}  // namespace phalanx::engine::finetune
