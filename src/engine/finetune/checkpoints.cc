@@ -62,9 +62,9 @@ base::Status keep_newest(const std::string& output_dir, int64_t limit) {
 
 }  // namespace
 
-uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::TuningRow>& rows) {
+uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::TuningRow>& rows, int64_t world) {
   comm::Fingerprint out;
-  for (int64_t number : {recipe.per_device_train_batch_size, recipe.gradient_accumulation_steps, recipe.seed,
+  for (int64_t number : {recipe.per_device_train_batch_size, recipe.gradient_accumulation_steps * world, recipe.seed,
                          recipe.data_seed.value_or(recipe.seed), static_cast<int64_t>(rows.size())})
     out.add(number);
   for (const tuning::TuningRow& row : rows) {

@@ -12,8 +12,9 @@
 
 namespace phalanx::engine::finetune {
 
-// Of what the order of rows and the loss depend on: a checkpoint of other data must not be continued.
-uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::TuningRow>& rows);
+// Of what the order of rows and the loss depend on: a checkpoint of other data must not be continued. The same for W ranks and for one
+// with W times the accumulation.
+uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::TuningRow>& rows, int64_t world);
 
 struct Checkpoints {
   std::string output_dir;

@@ -51,8 +51,8 @@ base::Result<tune::DecoderConfig> look_at_model(const std::string& folder) {
 
 // Where training starts: nothing for step 0, or the checkpoint to continue. Error kConfig: results lie there that nobody said to replace.
 // Source: hiyouga/LLaMA-Factory v0.9.3, src/llamafactory/hparams/parser.py.
-base::Result<std::optional<std::string>> place_to_start(const tune::Recipe& recipe) {
-  using Place = std::optional<std::string>;
+using Place = std::optional<std::string>;
+base::Result<Place> place_to_start(const tune::Recipe& recipe) {
   const std::string& wanted = recipe.resume_from_checkpoint;
   const bool newest = wanted == "true";
   if (!wanted.empty() && wanted != "false" && !newest) return Place(wanted);
@@ -72,34 +72,50 @@ base::Result<std::optional<std::string>> place_to_start(const tune::Recipe& reci
   return Place();
 }
 
-base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& env) {
-  const tune::Recipe& recipe = given.recipe;
-  if (!recipe.do_train)
-    return base::fail(base::ErrorKind::kConfig, "do_train is not true: there is nothing to do").with_hint("do_train=true");
-  if (env.world > 1)
-    return base::fail(base::ErrorKind::kConfig, fmt::format("fine-tuning runs on one rank, but there are {}", env.world))
-        .with_hint("start it alone: phalanx-train RECIPE.yaml");
-  train::keep_freed_memory();
-  const int threads = train::use_threads(env);
-  Bar bar(env.rank == 0, train::event_descriptor());
-  if (auto warning = train::slow_blas_warning()) bar.note(*warning);
-  tell_unused(given, bar);
+base::Status find_start(const tune::Recipe& recipe, Place* out) {
+  TRY_ASSIGN(*out, place_to_start(recipe));
+  return base::ok();
+}
 
+// Model and data, checked, cheap checks first.
+base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& bar, Training* out) {
   const std::string& folder = recipe.model_name_or_path;
   TRY_ASSIGN(const tune::DecoderConfig shape, look_at_model(folder));
-  TRY_ASSIGN(const auto start, place_to_start(recipe));
-  std::optional<Text> text;
-  if (recipe.tokenized_path.empty()) { TRY_ASSIGN(text, read_text(recipe, folder)); }
-  TRY_ASSIGN(RowsRead data, read_rows(recipe, text ? &*text : nullptr, shape.vocabulary, bar));
+  if (recipe.tokenized_path.empty()) { TRY_ASSIGN(*text, read_text(recipe, folder)); }
+  TRY_ASSIGN(RowsRead data, read_rows(recipe, *text ? &**text : nullptr, shape.vocabulary, bar));
   bar.note(tr("data: {} sequences, {} tokens, {} of them learned; records omitted: {}", data.rows.size(), data.tokens, data.learned,
               data.dropped));
   bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
   TRY_ASSIGN(tuning::Decoder decoder, tuning::load_decoder(folder, [&](uint64_t done, uint64_t all) { bar.advance(done, all); }));
   bar.end();
   TRY_ASSIGN(auto adapter, choose_trained(decoder, recipe));
-  const int32_t pad = text ? text->chat->pad() : 0;  // padded positions are never learned or seen
-  Training training{recipe, {decoder, std::move(adapter), folder, text ? &*text : nullptr}, std::move(data.rows), pad, threads};
-  TRY_ASSIGN(const int signal, train(std::move(training), start, bar));
+  out->recipe = recipe;
+  out->tuned = {decoder, std::move(adapter), folder, *text ? &**text : nullptr};
+  out->rows = std::move(data.rows);
+  out->pad = *text ? (*text)->chat->pad() : 0;  // padded positions are never learned or seen
+  return base::ok();
+}
+
+base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& env) {
+  const tune::Recipe& recipe = given.recipe;
+  if (!recipe.do_train)
+    return base::fail(base::ErrorKind::kConfig, "do_train is not true: there is nothing to do").with_hint("do_train=true");
+  train::keep_freed_memory();
+  const int threads = train::use_threads(env);
+  Bar bar(env.rank == 0, train::event_descriptor());
+  if (auto warning = train::slow_blas_warning()) bar.note(*warning);
+  tell_unused(given, bar);
+
+  // A rank that cannot read its files says so before the others wait for it in the first step.
+  TRY_ASSIGN(const std::unique_ptr<comm::Group> group, comm::join(env, at::kCPU));
+  Training training;
+  training.threads = threads;
+  std::optional<Text> text;  // which training points to
+  TRY(comm::agree(*group, load(recipe, &text, bar, &training), "reading the model and the data"));
+  Place start;
+  TRY(comm::agree(*group, env.rank == 0 ? find_start(recipe, &start) : base::ok(), "looking at output_dir"));
+  TRY_ASSIGN(const int signal, train(std::move(training), start, *group, bar));
+  group->leave();
   return signal == 0 ? 0 : 128 + signal;
 }
 

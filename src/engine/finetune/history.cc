@@ -43,10 +43,11 @@ base::Result<double> exact(const std::map<std::string, std::string>& sums, const
 
 }  // namespace
 
-History::History(const tune::Recipe& recipe, int64_t steps, int64_t rows, double flops_per_token)
+History::History(const tune::Recipe& recipe, int64_t steps, int64_t rows, double flops_per_token, int64_t world)
     : recipe_(recipe),
       steps_(steps),
       rows_(rows),
+      world_(world),
       logging_every_(every(recipe.logging_steps, steps)),
       saving_every_(every(recipe.save_steps, steps)),
       flops_per_token_(flops_per_token) {}
@@ -101,7 +102,7 @@ Json History::trainer_state() const {
 
 Json History::finish(double seconds) {
   const double samples = recipe_.max_steps > 0 ? static_cast<double>(steps_ * recipe_.per_device_train_batch_size) *
-                                                     static_cast<double>(recipe_.gradient_accumulation_steps)
+                                                     static_cast<double>(recipe_.gradient_accumulation_steps * world_)
                                                : static_cast<double>(rows_) * recipe_.num_train_epochs;
   const Json out = {{"epoch", epoch_},
                     {"total_flos", flops_},

@@ -24,7 +24,7 @@ struct LogLine {
 class History {
  public:
   // `flops_per_token`: 6 times the parameters without the embedding, as the Trainer counts them.
-  History(const tune::Recipe& recipe, int64_t steps, int64_t rows, double flops_per_token);
+  History(const tune::Recipe& recipe, int64_t steps, int64_t rows, double flops_per_token, int64_t world);
 
   // Counts a step; its line, where logging_steps has one.
   std::optional<LogLine> add(const tuning::StepReport& report, int64_t step, double epoch);
@@ -44,7 +44,7 @@ class History {
 
  private:
   tune::Recipe recipe_;
-  int64_t steps_, rows_, logging_every_, saving_every_;
+  int64_t steps_, rows_, world_, logging_every_, saving_every_;
   double flops_per_token_;
   std::vector<base::Json> log_;
   int64_t step_ = 0, window_steps_ = 0;

@@ -1,10 +1,12 @@
 #include "engine/finetune/training.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cmath>
+#include <csignal>
 
 #include "base/counted.h"
 #include "base/text.h"
@@ -39,21 +41,35 @@ Counts count(const tuning::Decoder& decoder) {
 
 class Loop {
  public:
-  Loop(Training training, Bar& bar)
+  Loop(Training training, comm::Group& group, Bar& bar)
       : recipe_(training.recipe),
         tuned_(std::move(training.tuned)),
         bar_(bar),
+        group_(group),
         rows_(static_cast<int64_t>(training.rows.size())),
         counts_(count(tuned_.decoder)),
-        where_{recipe_.output_dir, fingerprint(recipe_, training.rows), recipe_.save_only_model, recipe_.save_total_limit},
-        run_(tuned_.decoder, recipe_, std::move(training.rows), training.pad),
-        history_(recipe_, run_.steps(), rows_, 6.0 * static_cast<double>(counts_.without_embedding)) {
-    bar_.note(tr("training {} of {} parameters ({:.2f} %): {} steps, {} × {} sequences each, {} threads", counts_.trained, counts_.all,
-                 100.0 * static_cast<double>(counts_.trained) / static_cast<double>(counts_.all), run_.steps(),
-                 recipe_.per_device_train_batch_size, recipe_.gradient_accumulation_steps, training.threads));
+        where_{recipe_.output_dir, fingerprint(recipe_, training.rows, group.world()), recipe_.save_only_model, recipe_.save_total_limit},
+        run_(tuned_.decoder, recipe_, std::move(training.rows), training.pad, &group),
+        history_(recipe_, run_.steps(), rows_, 6.0 * static_cast<double>(counts_.without_embedding), group.world()) {
+    bar_.note(tr("training {} of {} parameters ({:.2f} %): {} steps, {} × {} × {} sequences each (batch, accumulation, ranks), {} threads",
+                 counts_.trained, counts_.all, 100.0 * static_cast<double>(counts_.trained) / static_cast<double>(counts_.all),
+                 run_.steps(), recipe_.per_device_train_batch_size, recipe_.gradient_accumulation_steps, group.world(), training.threads));
   }
 
+  // All ranks start from what rank 0 has: only its host needs the checkpoint.
   base::Status prepare(const std::optional<std::string>& start) {
+    TRY(comm::require_same(group_, "the recipe and its data", where_.fingerprint));
+    TRY(comm::agree(group_, first() ? prepare_files(start) : base::ok(), "preparing output_dir"));
+    const auto steps = comm::exchange(group_, fmt::to_string(run_.done()), "step to start from");
+    if (!first()) run_.continue_after(*base::parse_int(steps[0], 0, INT64_MAX));
+    if (group_.world() == 1) return base::ok();
+    at::NoGradGuard no_grad;
+    for (const tuning::NamedTensor& one : run_.state()) group_.broadcast(one.value, 0, one.name);
+    return base::ok();
+  }
+  bool first() const { return group_.rank() == 0; }
+
+  base::Status prepare_files(const std::optional<std::string>& start) {
     TRY(os::make_folders(recipe_.output_dir, 0755));
     TRY(remove_leftovers(recipe_.output_dir));
     if (!start) {
@@ -72,23 +88,23 @@ class Loop {
     bar_.start(words::Text{"training"}, "train", Bar::Unit::kSteps, static_cast<uint64_t>(run_.steps()),
                static_cast<uint64_t>(run_.done()));
     started_ = window_ = Clock::now();
-    const int64_t first = run_.done();
+    const int64_t before = run_.done();
     while (run_.done() < run_.steps()) {
-      const tuning::StepReport report = run_.step();
+      const tuning::StepReport report = run_.step(train::stop_signal() != 0);
       tokens_ += report.tokens;
       const auto line = history_.add(report, run_.done(), run_.epochs());
       bar_.training(static_cast<uint64_t>(run_.done()), report.loss, tokens_ / std::max(seconds_since(window_), 1e-9));
       if (line) TRY(tell(*line));
-      const int signal = train::stop_signal();
       const bool epoch_ends = run_.epochs() == std::floor(run_.epochs());
-      const bool stops = signal != 0 && run_.done() < run_.steps();
+      const bool stops = report.stops && run_.done() < run_.steps();
       if (history_.saves_after(run_.done(), epoch_ends) || (stops && recipe_.save_strategy != "no")) TRY(checkpoint());
-      if (stops) return tell_stopped(signal, first);
+      if (stops) return tell_stopped(train::stop_signal() != 0 ? train::stop_signal() : SIGTERM, before);
     }
     return 0;
   }
 
   base::Status finish() {
+    if (!first()) return base::ok();
     const double seconds = seconds_since(started_);
     const Json results = history_.finish(seconds);
     TRY(append_log(history_.log().back(), seconds));
@@ -108,6 +124,7 @@ class Loop {
   std::string log_path() const { return path("trainer_log.jsonl"); }
 
   base::Status checkpoint() {
+    if (!first()) return base::ok();
     const auto before = Clock::now();
     TRY(save(where_, tuned_, run_, history_, bar_));
     window_ += Clock::now() - before;  // saving does not count as slow training
@@ -115,6 +132,7 @@ class Loop {
   }
 
   base::Status tell(const LogLine& line) {
+    if (!first()) return base::ok();
     const double speed = tokens_ / std::max(seconds_since(window_), 1e-9), left = bar_.eta_s();
     bar_.printed(fmt::format("step {}/{}  loss {:.4f}  lr {:.3e}  norm {:.4f}  epoch {:.2f}  {:.0f} tokens/s{}", line.step, run_.steps(),
                              line.loss, line.rate, line.gradient_norm, line.epoch, speed,
@@ -148,9 +166,9 @@ class Loop {
     return log_.valid() ? base::ok() : base::system_error("open", log_path());
   }
 
-  int tell_stopped(int signal, int64_t first) {
+  int tell_stopped(int signal, int64_t before) {
     if (recipe_.save_strategy == "no") bar_.note(tr("stopped after step {}; nothing was saved: save_strategy is no", run_.done()));
-    else bar_.note(tr("stopped after step {} ({} since the start); a checkpoint was saved", run_.done(), run_.done() - first));
+    else bar_.note(tr("stopped after step {} ({} since the start); a checkpoint was saved", run_.done(), run_.done() - before));
     return signal;
   }
 
@@ -166,6 +184,7 @@ class Loop {
   const tune::Recipe recipe_;
   Tuned tuned_;
   Bar& bar_;
+  comm::Group& group_;
   const int64_t rows_;
   const Counts counts_;
   const Checkpoints where_;
@@ -178,8 +197,8 @@ class Loop {
 
 }  // namespace
 
-base::Result<int> train(Training training, const std::optional<std::string>& start, Bar& bar) {
-  Loop loop(std::move(training), bar);
+base::Result<int> train(Training training, const std::optional<std::string>& start, comm::Group& group, Bar& bar) {
+  Loop loop(std::move(training), group, bar);
   TRY(loop.prepare(start));
   TRY_ASSIGN(const int signal, loop.steps());
   if (signal == 0) TRY(loop.finish());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/comm/group.h"
 #include "engine/finetune/bar.h"
 #include "engine/finetune/checkpoints.h"
 #include "engine/finetune/output.h"
@@ -22,8 +23,8 @@ struct Training {
   int threads = 1;  // of this rank, to tell people
 };
 
-// `start`: the checkpoint to continue, or none. Writes the files of recipe.output_dir. 0, or the signal that stopped it after a step and a
-// saved checkpoint.
-base::Result<int> train(Training training, const std::optional<std::string>& start, Bar& bar);
+// `start`: the checkpoint to continue, or none; only rank 0's counts. Rank 0 writes the files of recipe.output_dir. 0, or the signal that
+// stopped the run after a step and a saved checkpoint: SIGTERM where another rank got it.
+base::Result<int> train(Training training, const std::optional<std::string>& start, comm::Group& group, Bar& bar);
 
 }  // namespace phalanx::engine::finetune

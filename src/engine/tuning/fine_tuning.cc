@@ -5,7 +5,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randperm.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -53,24 +54,32 @@ double RowOrder::epochs() const {
   return static_cast<double>(epoch_ - 1) + static_cast<double>(batches(done_)) / static_cast<double>(batches(rows_));
 }
 
-FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad)
+FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad,
+                       comm::Group* group)
     : decoder_(std::move(decoder)),
       recipe_(recipe),
+      group_(group),
       rows_(std::move(rows)),
       pad_(pad),
-      steps_(tune::total_steps(recipe, static_cast<int64_t>(rows_.size()), 1)),
-      order_(static_cast<int64_t>(rows_.size()), recipe.per_device_train_batch_size, recipe.gradient_accumulation_steps,
-             static_cast<uint64_t>(recipe.data_seed.value_or(recipe.seed))) {
+      steps_(tune::total_steps(recipe, static_cast<int64_t>(rows_.size()), world())),
+      order_(static_cast<int64_t>(rows_.size()), recipe.per_device_train_batch_size,
+             recipe.gradient_accumulation_steps * world(), static_cast<uint64_t>(recipe.data_seed.value_or(recipe.seed))) {
   require(!rows_.empty(), "there are no rows to learn from");
+  int64_t elements = 0;
+  for (const at::Tensor& value : decoder_->parameters()) elements += value.requires_grad() ? value.numel() : 0;
+  require(elements > 0, "no parameter is to be trained");
+  gradients_ = group_ ? group_->window(elements, at::kFloat) : at::zeros({elements});
   std::vector<optim::Row> trained;
+  int64_t place = 0;
   for (auto& item : decoder_->named_parameters()) {
     at::Tensor& value = item.value();
     if (!value.requires_grad()) continue;
-    value.mutable_grad() = at::zeros_like(value);
+    at::Tensor gradient = gradients_.narrow(0, place, value.numel());
+    place += value.numel();
+    value.mutable_grad() = gradient.view(value.sizes());
     names_.push_back(item.key());
-    trained.push_back({value.detach().view({-1}), value.grad().view({-1}), {}, {{0, value.numel(), decays(item.key()) ? 0 : 1}}});
+    trained.push_back({value.detach().view({-1}), gradient, {}, {{0, value.numel(), decays(item.key()) ? 0 : 1}}});
   }
-  require(!trained.empty(), "no parameter is to be trained");
   optimizer_ =
       std::make_unique<optim::AdamW>(std::move(trained), std::vector<optim::Group>{{"decayed", 1, recipe.weight_decay}, {"plain", 1, 0}},
                                      optim::AdamWOptions{recipe.adam_beta1, recipe.adam_beta2, recipe.adam_epsilon});
@@ -94,28 +103,38 @@ model::SummedLoss FineTuning::loss_of(const std::vector<int64_t>& batch) {
   return decoder_->loss(tokens, labels);
 }
 
-StepReport FineTuning::step() {
+// Of all ranks: gradients, loss, and whether one wants to stop.
+void FineTuning::add_up(StepReport* report, bool wants_to_stop) {
+  report->stops = wants_to_stop;
+  if (world() == 1) return;
+  at::Tensor numbers = at::tensor({report->loss, wants_to_stop ? 1.0 : 0.0}, at::kDouble);
+  group_->all_reduce(numbers, comm::Reduction::kSum, "loss");
+  report->loss = numbers[0].item<double>();
+  report->stops = numbers[1].item<double>() > 0;
+  group_->all_reduce(gradients_, comm::Reduction::kSum, "gradients");
+}
+
+StepReport FineTuning::step(bool wants_to_stop) {
   StepReport out;
   out.rows = order_.next_step();
-  // Dropout draws from this generator, so that a resumed run drops what the first one would have dropped.
-  at::manual_seed(static_cast<uint64_t>(recipe_.seed) * kSeedStride + static_cast<uint64_t>(done_));
   for (const auto& batch : out.rows)
     for (int64_t row : batch) {
       const std::vector<int64_t>& labels = rows_[static_cast<size_t>(row)].labels;
       out.tokens += static_cast<int64_t>(labels.size());
       out.labels += static_cast<int64_t>(labels.size()) - std::count(labels.begin(), labels.end(), model::GptImpl::kNoTarget);
     }
-  for (const optim::Row& row : optimizer_->rows()) at::Tensor(row.grads).zero_();
-  for (const auto& batch : out.rows) {
-    model::SummedLoss loss = loss_of(batch);
+  gradients_.zero_();
+  for (size_t i = static_cast<size_t>(rank()); i < out.rows.size(); i += static_cast<size_t>(world())) {
+    // Dropout draws from this generator: a resumed run drops what the first one would have dropped, on any number of ranks.
+    at::manual_seed((static_cast<uint64_t>(recipe_.seed) * kSeedStride + static_cast<uint64_t>(done_)) * kSeedStride + i);
+    model::SummedLoss loss = loss_of(out.rows[i]);
     if (loss.targets == 0) continue;
     at::Tensor share = loss.sum / static_cast<double>(std::max<int64_t>(out.labels, 1));
     share.backward();
     out.loss += share.item<double>();
   }
-  double squares = 0;
-  for (const optim::Row& row : optimizer_->rows()) squares += optim::sum_of_squares(row.grads);
-  out.gradient_norm = std::sqrt(squares);
+  add_up(&out, wants_to_stop);
+  out.gradient_norm = std::sqrt(optim::sum_of_squares(gradients_));
   out.rate = tune::rate_at(recipe_, done_++, steps_);
   optimizer_->step(out.rate, optim::clip_scale(out.gradient_norm, recipe_.max_grad_norm));
   return out;

@@ -1,5 +1,7 @@
-// One rank's fine-tuning of a Decoder, step by step, with the semantics of HF's Trainer: the order of rows, the loss of a step, clipping,
-// learning rates, AdamW.
+// The fine-tuning of a Decoder, step by step, with the semantics of HF's Trainer: the order of rows, the loss of a step, clipping, learning
+// rates, AdamW. Over several ranks it is data parallel: every rank has all rows and the whole model, batch i of a step goes to rank i mod
+// world, and gradients are summed. A step's loss is the mean over its labels on all ranks, so that W ranks do what one does with W times
+// the accumulation; at an epoch's end no row is repeated.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/comm/group.h"
 #include "engine/optim/adamw.h"
 #include "engine/tuning/decoder/decoder.h"
 #include "engine/tuning/hf_folder.h"
@@ -40,17 +43,19 @@ struct StepReport {
   double rate = 0;           // of this step
   int64_t labels = 0;        // that the loss was divided by
   int64_t tokens = 0;        // of its rows, padding left out
+  bool stops = false;        // some rank wants to stop
   std::vector<std::vector<int64_t>> rows;
 };
 
 class FineTuning {
  public:
-  // Trains what requires a gradient; throws std::invalid_argument if that is nothing, or there are no rows.
-  FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad);
+  // Trains what requires a gradient; throws std::invalid_argument if that is nothing, or there are no rows. `group`: the ranks, all of
+  // which make every step, with equal models, recipes and rows; null for one rank.
+  FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad, comm::Group* group = nullptr);
   int64_t steps() const { return steps_; }
   int64_t done() const { return done_; }
   double epochs() const { return order_.epochs(); }
-  StepReport step();
+  StepReport step(bool wants_to_stop = false);
 
   // What a stopped run needs to continue bit for bit, by name: the trained parameters, and of each the optimizer's means. Not copies.
   // Dropout needs nothing: its random numbers are those of the step.
@@ -61,13 +66,18 @@ class FineTuning {
 
  private:
   model::SummedLoss loss_of(const std::vector<int64_t>& batch);
+  int64_t world() const { return group_ ? group_->world() : 1; }
+  int64_t rank() const { return group_ ? group_->rank() : 0; }
+  void add_up(StepReport* report, bool wants_to_stop);
 
   Decoder decoder_;
   tune::Recipe recipe_;
+  comm::Group* group_;
   std::vector<TuningRow> rows_;
   int64_t pad_, steps_, done_ = 0;
   RowOrder order_;
   std::vector<std::string> names_;  // of the trained parameters
+  at::Tensor gradients_;            // of all of them, one after another
   std::unique_ptr<optim::AdamW> optimizer_;
 };
 

@@ -87,7 +87,8 @@ TEST(Recipe, EveryProblemIsListedAtOnce) {
             "line 3: use_dora: true: this method is not supported");
   EXPECT_EQ(problems("model_name_or_path: m\n"), "dataset is missing\noutput_dir is missing\ntemplate is missing; stage sft needs one");
   EXPECT_EQ(problems(kExample, {"mask_history=true", "train_on_prompt=true"}), "mask_history and train_on_prompt exclude each other");
-  EXPECT_EQ(problems(kExample, {"deepspeed=ds_z3_config.json"}), "deepspeed: ds_z3_config.json: it is not supported");
+  EXPECT_EQ(problems(kExample, {"deepspeed=ds_z3_config.json"}),
+            "deepspeed: ds_z3_config.json: every rank holds the whole model: ZeRO is not supported here");
   EXPECT_EQ(problems(kExample, {"learning_rate"}), "\"learning_rate\" is not key=value");
   EXPECT_EQ(problems(kExample, {"max_samples=0"}), "max_samples: \"0\" is not a number from 1 to 1000000000000000");
   EXPECT_EQ(problems("[1]"), "the recipe is not a mapping of keys");
