@@ -243,16 +243,27 @@ void Agent::sample(const wire::Sample& message) {
   os::Mono now = os::mono_now();
   for (const Ranks::Living& r : ranks_.living()) ranks.push_back({r.rank, r.pid, (now - r.spoke).count() / 1'000'000});
   os::milliseconds budget(std::clamp<uint32_t>(message.deadline_ms, 100, kLongestLookMs));
-  auto look = [ranks, message, budget] {
-    return base::to_text(base::to_json(machine::sample_ranks(ranks, message.frames, message.gpus, budget)));
+  auto opened = std::make_shared<machine::OpenedMemories>();
+  std::vector<int> kept;
+  if (message.frames) {
+    std::vector<pid_t> roots;
+    for (const machine::RankProcess& r : ranks) roots.push_back(r.pid);
+    *opened = machine::open_memories(roots);
+    for (const auto& [pid, file] : *opened) kept.push_back(file.get());
+  }
+  auto look = [ranks, message, budget, opened] {
+    return base::to_text(base::to_json(machine::sample_ranks(ranks, message.frames, message.gpus, budget, *opened)));
   };
-  sample_look_.start(look, budget + kLookReserve, [this, id = message.id](base::Result<std::string> answer) {
-    wire::Sampled sampled;
-    sampled.id = id;
-    if (answer.ok()) sampled.json = std::move(answer).value();
-    else sampled.outcome = {false, std::move(answer).error()};
-    outbox_.control(sampled);
-  });
+  sample_look_.start(
+      look, budget + kLookReserve,
+      [this, id = message.id](base::Result<std::string> answer) {
+        wire::Sampled sampled;
+        sampled.id = id;
+        if (answer.ok()) sampled.json = std::move(answer).value();
+        else sampled.outcome = {false, std::move(answer).error()};
+        outbox_.control(sampled);
+      },
+      kept);
 }
 
 void Agent::dig_into(const wire::Dig& message) {

@@ -18,6 +18,7 @@ struct Diagnosis {
   std::vector<doctor::Words> details{};  // further lines: where the ranks are
   std::vector<doctor::Words> missing{};  // evidence that would have told more
   bool stack_seen = false;               // a rank that it names has shown where it is: the Python hook, py-spy or gdb
+  bool line_seen = false;                // or its line of Python is known, from those or from its memory
   bool certain() const { return code != "HANG-UNKNOWN"; }
 };
 

@@ -47,7 +47,7 @@ std::string fix_of(const State& state, const diagnosis::Diagnosis& verdict, bool
   if (verdict.fix.starts_with("py-spy ") && (stopped || !verdict.stack_seen)) {
     const bool hook =
         std::any_of(state.job.set.begin(), state.job.set.end(), [](const auto& one) { return one.first == wire::kPythonHookVariable; });
-    if (hook || verdict.stack_seen) return "phalanx explain " + verdict.code;
+    if (hook || verdict.stack_seen || verdict.line_seen) return "phalanx explain " + verdict.code;
     return tr(language, "add --python-hook: phalanx then shows the line of Python in which each rank waits; the hosts need nothing for it");
   }
   bool remote = verdict.host && verdict.fix.rfind("phalanx ", 0) != 0;

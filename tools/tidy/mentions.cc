@@ -54,6 +54,8 @@ constexpr auto kElsewhere = std::to_array<std::string_view>({"src/bootstrap.cc",
                                                              "cusolver",
                                                              "fatbinary.h",
                                                              "nvml.h",
+                                                             "Include/internal/pycore_runtime.h",
+                                                             "Include/internal/pycore_debug_offsets.h",
                                                              "logs/nohup_logs"});
 
 bool starts_with_any(std::string_view text, const auto& beginnings) {

@@ -5,6 +5,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/try.h"
@@ -14,17 +16,29 @@ namespace {
 
 constexpr size_t kMostBytes = 15 << 20;  // fits a frame
 
-// Nothing of the agent's stays open here: a child that cannot be ended would hold the launcher's stream open.
-void leave_descriptors(int pipe) {
+void close_between(unsigned first, unsigned last) {
+  if (first > last || ::close_range(first, last, 0) == 0) return;
+  for (unsigned fd = first; fd <= std::min(last, 1024U); ++fd) ::close(static_cast<int>(fd));  // before Linux 5.9
+}
+
+// Nothing of the agent's stays open here but what the look needs: a child that cannot be ended would hold the launcher's stream open.
+void leave_descriptors(int pipe, std::vector<int> kept) {
   int null = ::open("/dev/null", O_RDWR);
   if (pipe != 3) ::dup2(pipe, 3);
   for (int fd : {0, 1, 2})
     if (null >= 0) ::dup2(null, fd);
-  if (::close_range(4, ~0U, 0) == 0) return;
-  for (int fd = 4; fd < 1024; ++fd) ::close(fd);  // before Linux 5.9
+  std::sort(kept.begin(), kept.end());
+  unsigned from = 4;
+  for (int fd : kept) {
+    if (fd < 4) continue;
+    close_between(from, static_cast<unsigned>(fd) - 1);
+    from = static_cast<unsigned>(fd) + 1;
+  }
+  close_between(from, ~0U);
 }
 
-[[noreturn]] void run_child(const std::function<std::string()>& look, const std::string& process, int pipe, pid_t parent) {
+[[noreturn]] void run_child(const std::function<std::string()>& look, const std::string& process, int pipe, pid_t parent,
+                            const std::vector<int>& kept) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   ::setpgid(0, 0);
@@ -33,7 +47,7 @@ void leave_descriptors(int pipe) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  leave_descriptors(pipe);
+  leave_descriptors(pipe, kept);
   std::string text = look();
   ::_exit(os::write_all(3, text, "the answer").ok() ? 0 : 1);
 }
@@ -42,21 +56,21 @@ void leave_descriptors(int pipe) {
 
 ForkedLook::~ForkedLook() { kill(); }
 
-void ForkedLook::start(std::function<std::string()> look, os::milliseconds patience, Done done) {
+void ForkedLook::start(std::function<std::string()> look, os::milliseconds patience, Done done, const std::vector<int>& kept) {
   kill();
   done_ = std::move(done);
-  base::Status forked = fork_child(look, patience);
+  base::Status forked = fork_child(look, patience, kept);
   if (forked.ok()) return;
   loop_.after(os::nanoseconds(0), [done = done_, error = forked.error()] { done(base::Error(error)); });
 }
 
-base::Status ForkedLook::fork_child(const std::function<std::string()>& look, os::milliseconds patience) {
+base::Status ForkedLook::fork_child(const std::function<std::string()>& look, os::milliseconds patience, const std::vector<int>& kept) {
   TRY_ASSIGN(os::PipeEnds ends, os::make_pipe());
   TRY(os::set_nonblocking(ends.read.get()));
   pid_t self = ::getpid();
   pid_t pid = ::fork();
   if (pid < 0) return base::system_error("fork", name_);
-  if (pid == 0) run_child(look, process_, ends.write.get(), self);
+  if (pid == 0) run_child(look, process_, ends.write.get(), self, kept);
   ::setpgid(pid, pid);  // whoever is first: from here on the group can be killed
   group_ = pid;
   text_.clear();

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "os/loop.h"
@@ -25,14 +26,14 @@ class ForkedLook {
   ForkedLook& operator=(const ForkedLook&) = delete;
 
   // look: runs in the child, may fork and block; at most 15 MiB. done: called once from the loop, at the latest after `patience`, with an
-  // error if there is no answer. A look still under way is killed and not answered.
-  void start(std::function<std::string()> look, os::milliseconds patience, Done done);
+  // error if there is no answer. A look still under way is killed and not answered. kept: descriptors that stay open in the child.
+  void start(std::function<std::string()> look, os::milliseconds patience, Done done, const std::vector<int>& kept = {});
   void kill();  // everything it started; no answer follows
   // The process group of the last look; 0: there was none.
   pid_t group() const { return group_; }
 
  private:
-  base::Status fork_child(const std::function<std::string()>& look, os::milliseconds patience);
+  base::Status fork_child(const std::function<std::string()>& look, os::milliseconds patience, const std::vector<int>& kept);
   void read_more();
   void answer(base::Result<std::string> result);
   void forget();

@@ -9,6 +9,7 @@
 #include "codes/code.h"
 #include "codes/slots.h"
 #include "diagnosis/hang/hang_links.h"
+#include "words/said.h"
 
 namespace phalanx::diagnosis {
 namespace {
@@ -20,6 +21,11 @@ struct Seen {
   const RankView* view;
   Activity activity;
   bool known() const { return activity.doing != Doing::kUnknown; }
+  // Where it is in the user's program; what the program says itself goes before what was read from outside.
+  std::string place() const {
+    std::string said = place_in(view->stack);
+    return said.empty() && view->then ? place_of(*view->then) : said;
+  }
 };
 
 class Judge {
@@ -37,9 +43,11 @@ class Judge {
     if (!found) unknown();
     tell_places();
     tell_missing();
-    for (const Seen& s : seen_)
-      if (!s.view->stack.empty() && std::find(out_.ranks.begin(), out_.ranks.end(), s.view->rank) != out_.ranks.end())
-        out_.stack_seen = true;
+    for (const Seen& s : seen_) {
+      if (std::find(out_.ranks.begin(), out_.ranks.end(), s.view->rank) == out_.ranks.end()) continue;
+      out_.stack_seen = out_.stack_seen || !s.view->stack.empty();
+      out_.line_seen = out_.line_seen || !s.place().empty();
+    }
     return std::move(out_);
   }
 
@@ -290,7 +298,7 @@ class Judge {
   void tell_places() {
     std::map<std::string, std::pair<std::vector<int>, Words>> places;
     for (const Seen& s : seen_) {
-      std::string place = place_in(s.view->stack);
+      std::string place = s.place();
       Words words{place, place};
       if (place.empty()) {
         words = s.known() ? s.activity.words : tr("state unknown");
@@ -324,18 +332,30 @@ class Judge {
     for (const auto& [host, why] : in_.unanswered) out_.missing.push_back(tr("{} did not answer: {}", in_.hosts.at(host), why));
     bool frames = false, stacks = false;
     for (const Seen& s : seen_) {
-      stacks = stacks || !s.view->stack.empty();
+      stacks = stacks || !s.place().empty();
       if (!s.view->then) continue;
       for (const machine::ProcessSample& p : s.view->then->processes)
         for (const machine::ThreadSample& t : p.threads) frames = frames || !t.frames.empty();
     }
     if (out_.certain()) return;
     if (!frames) out_.missing.push_back(tr("stacks of the ranks: no permission to read their memory (ptrace_scope, or another user)"));
-    if (!stacks) out_.missing.push_back(tr("the current line of the Python code: run with --python-hook, or install py-spy on the hosts"));
+    if (!stacks) out_.missing.push_back(no_lines());
     if (!in_.flight)
       out_.missing.push_back(
           tr("PyTorch's flight recorder: run with --env TORCH_NCCL_TRACE_BUFFER_SIZE=2000 --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/fr_ "
              "--env TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_"));
+  }
+
+  // Why no line of Python is known: what the reading of some rank failed on, else what would help.
+  Words no_lines() const {
+    for (const Seen& s : seen_)
+      if (s.view->then)
+        for (const machine::ProcessSample& p : s.view->then->processes)
+          if (!p.python_problem.empty()) {
+            Words why{p.python_problem, words::said_in(base::Language::kChinese, p.python_problem)};
+            return tr("the current line of the Python code: {} (process {}). Or run with --python-hook", why, p.pid);
+          }
+    return tr("the current line of the Python code: run with --python-hook, or install py-spy on the hosts");
   }
 
   const HangInput& in_;

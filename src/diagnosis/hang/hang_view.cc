@@ -257,6 +257,11 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
   return a;
 }
 
+std::string place_words(const std::string& file, std::string_view line, std::string_view function) {
+  return base::printable(fmt::format("{}:{} ({})", file.substr(file.rfind('/') + 1), line, function), 120);
+}
+bool is_library(std::string_view file) { return has(file, "/lib/python") || has(file, "-packages/") || has(file, "<frozen"); }
+
 }  // namespace
 
 std::string_view function_in(std::string_view frame) {
@@ -292,6 +297,25 @@ Activity activity_of(const RankSample* first, const RankSample& then, double bet
   return waiting(then, *p, *main);
 }
 
+std::string place_of(const RankSample& sample) {
+  std::string fallback;
+  auto look = [&](const ProcessSample& p) -> std::string {
+    const ThreadSample* main = main_of(p);
+    if (!main) return "";
+    for (const machine::PythonFrame& f : main->python) {
+      std::string place = place_words(f.file, std::to_string(f.line), f.function);
+      if (!is_library(f.file)) return place;
+      if (fallback.empty()) fallback = std::move(place);
+    }
+    return "";
+  };
+  const ProcessSample* first = trainer(sample);
+  std::string place = first ? look(*first) : "";
+  for (const ProcessSample& p : sample.processes)
+    if (place.empty() && &p != first) place = look(p);
+  return place.empty() ? fallback : place;
+}
+
 std::string place_in(std::string_view text) {
   // faulthandler: 'Thread 0x… (most recent call first):' and '  File "train.py", line 42 in validate'; the main thread comes last.
   // py-spy: 'Thread 812 (idle): "MainThread"' and '    validate (train.py:42)'; the main thread comes first.
@@ -320,10 +344,9 @@ std::string place_in(std::string_view text) {
       number = line.substr(colon + 1, line.size() - colon - 2);
     }
     if (function.empty() || !base::parse_int(number, 0, INT64_MAX).ok()) continue;
-    std::string place = base::printable(fmt::format("{}:{} ({})", file.substr(file.rfind('/') + 1), number, function), 120);
+    std::string place = place_words(file, number, function);
     if (fallback.empty()) fallback = place;
-    bool library = has(file, "/lib/python") || has(file, "-packages/") || has(file, "<frozen");
-    if (best.empty() && !library) best = place;
+    if (best.empty() && !is_library(file)) best = place;
   }
   return best.empty() ? fallback : best;
 }

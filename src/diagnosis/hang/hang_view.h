@@ -43,6 +43,9 @@ Activity activity_of(const machine::RankSample* first, const machine::RankSample
 // thread outside of the Python library and packages. Empty: none found.
 std::string place_in(std::string_view stack_text);
 
+// The same of the Python frames that were read from outside (machine/python/frames.h), of the process that trains.
+std::string place_of(const machine::RankSample& sample);
+
 // A function in a frame "module!function"; a frame's module.
 std::string_view function_in(std::string_view frame);
 std::string_view module_in(std::string_view frame);

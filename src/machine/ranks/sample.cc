@@ -34,6 +34,8 @@ constexpr size_t kMostSockets = 1024;
 constexpr size_t kMostDescriptors = 4096;  // of one process, looked at for sockets
 constexpr size_t kMainStack = 24 << 10, kOtherStack = 8 << 10;
 constexpr size_t kMostFrames = 24;
+constexpr size_t kMostPythons = 128;            // processes of a host
+constexpr os::milliseconds kPythonBudget{200};  // of one process
 constexpr os::milliseconds kLeastForGpus{50};
 constexpr os::milliseconds kPathAnswer{500};  // many times the round trip of any network that ranks talk over
 constexpr size_t kMostPaths = 16;
@@ -54,7 +56,8 @@ bool waits_on_descriptor(int64_t number) {
 
 class Look {
  public:
-  Look(bool frames, os::milliseconds budget) : frames_(frames), end_(os::mono_now() + budget), sockets_(tcp_sockets()) {}
+  Look(bool frames, os::milliseconds budget, const OpenedMemories& opened)
+      : frames_(frames), end_(os::mono_now() + budget), opened_(opened), sockets_(tcp_sockets()) {}
 
   RankSample rank(const RankProcess& of, std::vector<pid_t> pids) {
     RankSample sample;
@@ -112,7 +115,27 @@ class Look {
       if (p.threads.size() >= kMostThreads || os::mono_now() > end_) break;
       p.threads.push_back(thread(pid, tid, stacks.get()));
     }
+    if (stacks && pythons_ < kMostPythons) python(p, stacks->maps());
     return true;
+  }
+
+  void python(ProcessSample& p, const std::vector<Mapping>& maps) {
+    auto pid = static_cast<pid_t>(p.pid);
+    auto opened = opened_.find(pid);
+    os::Mono until = std::min(end_, os::mono_now() + kPythonBudget);
+    base::Result<std::optional<PythonStacks>> stacks = python_stacks(pid, maps, opened == opened_.end() ? -1 : opened->second.get(), until);
+    if (!stacks.ok()) {
+      p.python_problem = base::printable(stacks.error().message, 300);
+      return;
+    }
+    if (!*stacks) return;
+    ++pythons_;
+    p.python = python_version_text((*stacks)->version);
+    for (PythonThread& found : (*stacks)->threads) {
+      if (!found.problem.empty()) p.python_problem = found.problem;
+      for (ThreadSample& t : p.threads)
+        if (t.tid == found.tid && t.python.empty()) t.python = std::move(found.frames);
+    }
   }
 
   ThreadSample thread(pid_t pid, int64_t tid, StackScan* stacks) {
@@ -244,6 +267,8 @@ class Look {
 
   bool frames_;
   os::Mono end_;
+  const OpenedMemories& opened_;
+  size_t pythons_ = 0;
   std::map<uint64_t, SocketSample> sockets_;
   std::set<uint64_t> taken_;  // a socket that a rank and its worker hold is the rank's
   std::map<std::string, std::set<pid_t>> pipes_;
@@ -281,14 +306,15 @@ void try_paths(HostSample& sample, os::milliseconds budget) {
 
 }  // namespace
 
-HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, bool gpus, os::milliseconds budget) {
+HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, bool gpus, os::milliseconds budget,
+                        const OpenedMemories& opened) {
   HostSample sample;
   os::Mono began = os::mono_now();
   sample.at_ms = began.ns / 1'000'000;
   std::vector<pid_t> roots;
   for (const RankProcess& rank : ranks) roots.push_back(rank.pid);
   std::vector<std::vector<pid_t>> all = families(roots);
-  Look look(frames, budget);
+  Look look(frames, budget, opened);
   for (size_t i = 0; i < ranks.size(); ++i) sample.ranks.push_back(look.rank(ranks[i], std::move(all[i])));
   if (frames) try_paths(sample, budget - std::chrono::duration_cast<os::milliseconds>(os::mono_now() - began));
   if (gpus) {

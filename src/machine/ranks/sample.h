@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "machine/gpu/facts.h"
+#include "machine/python/frames.h"
 #include "os/clock.h"
 
 namespace phalanx::machine {
@@ -26,6 +27,7 @@ struct ThreadSample {
   int64_t cpu_ms = 0;    // user and system, since it began
   // Return addresses found on its stack, innermost first: "libgloo.so.0!gloo::barrier". A scan, not an unwinding: a frame can be stale.
   std::vector<std::string> frames;
+  std::vector<PythonFrame> python;  // its Python functions, innermost first; empty: none, or not found out
 };
 template <typename V>
 void fields(V& v, ThreadSample& f) {
@@ -37,6 +39,7 @@ void fields(V& v, ThreadSample& f) {
   v("waits_on", f.waits_on);
   v("cpu_ms", f.cpu_ms);
   v("frames", f.frames);
+  v("python", f.python);
 }
 
 struct ProcessSample {
@@ -47,6 +50,8 @@ struct ProcessSample {
   int64_t tracer = 0;  // pid of the debugger; 0: none
   std::string tracer_name;
   std::vector<ThreadSample> threads;  // the main thread first; at most 64
+  std::string python;                 // "3.11"; empty: no Python, or it was not looked for
+  std::string python_problem;         // why its Python stacks, or some of them, cannot be told
 };
 template <typename V>
 void fields(V& v, ProcessSample& f) {
@@ -61,6 +66,8 @@ void fields(V& v, ProcessSample& f) {
   v("tracer", f.tracer);
   v("tracer_name", f.tracer_name);
   v("threads", f.threads);
+  v("python", f.python);
+  v("python_problem", f.python_problem);
 }
 
 // A TCP socket that a process of the rank holds (struct tcp_info, struct inet_diag_msg).
@@ -153,7 +160,8 @@ struct RankProcess {
   int64_t silent_ms = 0;
 };
 // Looks at them all, within `budget` as far as it can be kept: a look into a process that hangs in the kernel may itself hang, so run it
-// in a child (agent/looks/forked_look.h). frames: read stacks too. gpus: ask NVML too.
-HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, bool gpus, os::milliseconds budget);
+// in a child (agent/looks/forked_look.h). frames: read stacks too. gpus: ask NVML too. opened: memory that the caller of the child opened.
+HostSample sample_ranks(const std::vector<RankProcess>& ranks, bool frames, bool gpus, os::milliseconds budget,
+                        const OpenedMemories& opened = {});
 
 }  // namespace phalanx::machine

@@ -23,6 +23,7 @@ constexpr size_t kMostMappings = 65'536;
 constexpr size_t kMostMapsBytes = 8 << 20;
 constexpr size_t kMostCandidates = 512;
 constexpr size_t kMostName = 96;
+constexpr uint64_t kLargestPage = 64 << 10;
 constexpr size_t kCallBytes = 8;  // read in front of a return address
 
 // Does the code end in a call? x86-64: E8 rel32, or FF /2 with its 2 to 7 bytes (Intel SDM, CALL). AArch64: BL, BLR.
@@ -102,6 +103,23 @@ std::string Symbols::at_file_offset(uint64_t offset) const {
     return std::string(rest.substr(0, rest.find('\0')));
   }
   return "";
+}
+
+std::optional<uint64_t> Symbols::address_of(std::string_view name) const {
+  for (size_t at = 0; at + sizeof(Elf64_Sym) <= table_.size(); at += sizeof(Elf64_Sym)) {
+    Elf64_Sym s;
+    std::memcpy(&s, table_.data() + at, sizeof(s));
+    if (s.st_shndx == SHN_UNDEF || s.st_name >= names_.size()) continue;
+    std::string_view rest = names_.substr(s.st_name, name.size() + 1);
+    if (rest.size() == name.size() + 1 && rest.back() == '\0' && rest.starts_with(name)) return s.st_value;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> Symbols::added_by(const Mapping& mapping) const {
+  for (const auto& [offset, address] : segments_)  // a segment starts in the first page of its mapping
+    if (offset >= mapping.offset && offset - mapping.offset < kLargestPage) return mapping.begin + (offset - mapping.offset) - address;
+  return std::nullopt;
 }
 
 std::string plain_function(const std::string& symbol) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,10 @@ class Symbols {
   explicit Symbols(std::string_view file);
   // The function that contains the byte at `offset` of the file; empty: none that has a name.
   std::string at_file_offset(uint64_t offset) const;
+  // Of an exported symbol, in the file's own numbering; and what a mapping of the file adds to that. Nothing: no such symbol; the mapping
+  // is of no loaded segment.
+  std::optional<uint64_t> address_of(std::string_view name) const;
+  std::optional<uint64_t> added_by(const Mapping& mapping) const;
 
  private:
   std::string_view table_, names_;
@@ -47,6 +52,7 @@ class StackScan {
   explicit StackScan(pid_t pid);
   // sp, pc: as /proc/<pid>/task/<tid>/syscall shows them. Innermost first, at most `most`; empty where memory may not be read.
   std::vector<std::string> frames(uint64_t sp, uint64_t pc, size_t stack_bytes, size_t most);
+  const std::vector<Mapping>& maps() const { return maps_; }
 
  private:
   struct Module {

@@ -133,6 +133,40 @@ TEST(Hang, TheProcessThatIsWaitedForIsTheOneToLookAt) {
   EXPECT_EQ(diagnosis::judge_hang(three(waits)).fix, "py-spy dump --pid " + std::to_string(waits.then->processes[0].pid));
 }
 
+TEST(Hang, TheLineOfPythonIsReadFromMemoryWhereNoHookTellsIt) {
+  RankView polls = rank_of(1, {thread(101, "poll_schedule_timeout")});
+  ThreadSample& main = polls.then->processes[0].threads[0];
+  main.python = {
+      {"/usr/lib/python3.11/socket.py", "recv_into", 706}, {"/data/train.py", "validate", 42}, {"/data/train.py", "<module>", 90}};
+  Diagnosis v = diagnosis::judge_hang(three(polls));
+  EXPECT_TRUE(v.line_seen);
+  EXPECT_FALSE(v.stack_seen);
+  auto told = [](const Diagnosis& d, std::string_view text) {
+    return std::any_of(d.details.begin(), d.details.end(),
+                       [&](const auto& words) { return words.english.find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(told(v, "rank 1: train.py:42 (validate), waits"));
+  main.python.resize(1);  // nothing of the user's: the library's
+  EXPECT_TRUE(told(diagnosis::judge_hang(three(polls)), "socket.py:706 (recv_into)"));
+  polls.stack = "Thread 0x1 (most recent call first):\n  File \"x.py\", line 7 in save\n";  // what the program says itself goes first
+  EXPECT_TRUE(told(diagnosis::judge_hang(three(polls)), "x.py:7 (save)"));
+}
+
+TEST(Hang, WhatForbidsTheReadingIsSaid) {
+  RankView waits = rank_of(1, {thread(101, "")});
+  waits.then->processes[0].python_problem =
+      "its memory cannot be read: kernel.yama.ptrace_scope is 2; allow it with: sudo sysctl "
+      "kernel.yama.ptrace_scope=1";
+  waits.then->processes[0].state = "S";
+  diagnosis::HangInput input = three(waits);
+  for (RankView& r : input.ranks) r = waits, r.then->processes[0].threads[0].frames.clear();
+  Diagnosis v = diagnosis::judge_hang(input);
+  std::string missing;
+  for (const auto& words : v.missing) missing += words.english + "|" + words.chinese + "\n";
+  EXPECT_NE(missing.find("sudo sysctl kernel.yama.ptrace_scope=1 (process 101)"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("无法读取它的内存：kernel.yama.ptrace_scope 为 2"), std::string::npos) << missing;
+}
+
 TEST(Hang, PollingIsNoStorage) {
   names(diagnosis::judge_hang(three(rank_of(1, {thread(101, "poll_schedule_timeout")}))), "HANG-NEVER-ENTERED", {1});
 }
