@@ -38,6 +38,7 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
     case cli::Verb::kWait: return cli::wait_verb(invocation);
     case cli::Verb::kInspect: return cli::inspect_verb(invocation);
     case cli::Verb::kExec: return cli::exec_verb(invocation);
+    case cli::Verb::kPush: return cli::push_verb(invocation);
     case cli::Verb::kClean: return cli::clean_verb(invocation);
     case cli::Verb::kEnv: return cli::env_verb(invocation);
     case cli::Verb::kConfig: return cli::config_verb(invocation);

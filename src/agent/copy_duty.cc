@@ -1,6 +1,10 @@
 #include "agent/copy_duty.h"
 
+#include <algorithm>
+
+#include "base/try.h"
 #include "os/clock.h"
+#include "sync/scan.h"
 
 namespace phalanx::agent {
 namespace {
@@ -40,7 +44,14 @@ void CopyDuty::fail(base::Error error) {
 
 void CopyDuty::with_store(void (CopyDuty::*next)(sync::Store)) {
   timer_ = 0;
-  const std::string root = sync::store_root();
+  std::string root = sync::store_root();
+  if (!request_.target.empty()) {
+    base::Result<sync::Target> target = sync::open_target(request_.target, request_.among_others);
+    if (!target.ok()) return fail(std::move(target).error());
+    root = target->path + "/" + sync::kIncoming;
+    target->made = target->made || (target_ && target_->made);  // at an earlier look
+    target_ = std::move(*target);
+  }
   if (root.empty()) return fail(base::fail(base::ErrorKind::kUnfit, "neither HOME nor XDG_CACHE_HOME names a directory for the copy"));
   base::Result<std::optional<sync::Store>> store = sync::Store::open(root);
   if (!store.ok()) return fail(std::move(store).error());
@@ -58,10 +69,9 @@ void CopyDuty::with_store(void (CopyDuty::*next)(sync::Store)) {
 
 void CopyDuty::begin(wire::CopyBegin message) {
   if (receiver_ || timer_ || !name_.empty()) return fail(base::fail(base::ErrorKind::kInternal, "a second copy over one connection"));
-  name_ = std::move(message.name);
-  manifest_bytes_ = message.manifest_bytes;
-  waits_ = message.waits;
-  if (!sync::is_copy_name(name_) || manifest_bytes_ == 0 || manifest_bytes_ > sync::kMostManifestBytes)
+  name_ = message.name;
+  request_ = std::move(message);
+  if (!sync::is_copy_name(name_) || request_.manifest_bytes == 0 || request_.manifest_bytes > sync::kMostManifestBytes)
     fail(base::fail(base::ErrorKind::kInternal, "a malformed request for a copy"));
 }
 
@@ -74,21 +84,31 @@ void CopyDuty::take(std::string_view bytes) {
     if (receiver_->complete()) build();
     return;
   }
-  if (manifest_.size() + bytes.size() > manifest_bytes_)
+  if (manifest_.size() + bytes.size() > request_.manifest_bytes)
     return fail(base::fail(base::ErrorKind::kInternal, "more was sent than announced"));
   manifest_ += bytes;
-  if (manifest_.size() == manifest_bytes_) with_store(&CopyDuty::receive_into);
+  if (manifest_.size() == request_.manifest_bytes) with_store(&CopyDuty::receive_into);
+}
+
+base::Result<std::unique_ptr<sync::Incoming>> CopyDuty::begin_receiving(sync::Store store, sync::Manifest manifest) {
+  if (target_) {
+    TRY_ASSIGN(std::unique_ptr<sync::Placer> placer,
+               sync::Placer::begin(std::move(store), std::move(*target_), std::move(manifest), request_.mode, request_.remove));
+    return std::unique_ptr<sync::Incoming>(std::move(placer));
+  }
+  store.tidy({}, os::wall_now_ns(), [](const std::string&, const std::string&) {});
+  TRY_ASSIGN(sync::Receiver receiver, sync::Receiver::begin(std::move(store), name_, std::move(manifest)));
+  return std::unique_ptr<sync::Incoming>(new sync::Receiver(std::move(receiver)));
 }
 
 void CopyDuty::receive_into(sync::Store store) {
   base::Result<sync::Manifest> manifest = sync::decode(manifest_);
   manifest_ = std::string();
   if (!manifest.ok()) return fail(std::move(manifest).error());
-  store.tidy({}, os::wall_now_ns(), [](const std::string&, const std::string&) {});
-  base::Result<sync::Receiver> receiver = sync::Receiver::begin(std::move(store), name_, std::move(*manifest));
+  base::Result<std::unique_ptr<sync::Incoming>> receiver = begin_receiving(std::move(store), std::move(*manifest));
   if (!receiver.ok()) return fail(std::move(receiver).error());
-  receiver_.emplace(std::move(*receiver));
-  outbox_.control(wire::CopyWanted{receiver_->wanted()});
+  receiver_ = std::move(*receiver);
+  outbox_.control(wire::CopyWanted{receiver_->wanted(), receiver_->partial().entry, receiver_->partial().bytes});
   watch_silence();
   take("");  // files without content come with nothing
 }
@@ -99,18 +119,24 @@ void CopyDuty::build() {
   if (!whole.ok()) return fail(std::move(whole).error());
   if (*whole) {
     over_ = true;
-    const std::string path = receiver_->path();
-    receiver_.reset();
-    if (waits_) sync::stamp_copy_ahead(path);
-    outbox_.control(wire::CopyDone{{}, path, true});
-    return;
+    return say_done();
   }
   const os::Mono now = os::mono_now();
   if (now - reported_ > kReport) {
     reported_ = now;
-    outbox_.output(wire::CopyProgress{receiver_->built()});
+    outbox_.output(wire::CopyProgress{std::min<uint64_t>(receiver_->built(), wire::kMostWanted)});
   }
   timer_ = loop_.after(os::nanoseconds(0), [this] { build(); });
+}
+
+void CopyDuty::say_done() {
+  wire::CopyDone done;
+  done.path = receiver_->path();
+  done.removed = receiver_->removed();
+  done.stayed = receiver_->stayed();
+  receiver_.reset();
+  if (request_.waits) sync::stamp_copy_ahead(done.path);
+  outbox_.control(done);
 }
 
 void CopyDuty::release(wire::CopyRelease message) {

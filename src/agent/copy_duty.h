@@ -1,12 +1,14 @@
-// A copy of a folder that the launcher sends (wire/copy_messages.h), and the end of one. Waits for this host's disk in the loop: the
-// launcher copies over connections of their own, which start no ranks.
+// A copy of a folder that the launcher sends (wire/copy_messages.h), and the end of one; or a folder that it pushes to a path.
+// Waits for this host's disk in the loop: the launcher copies over connections of their own, which start no ranks.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "agent/outbox.h"
 #include "os/loop.h"
+#include "sync/place.h"
 #include "sync/receive.h"
 #include "wire/copy_messages.h"
 
@@ -31,13 +33,15 @@ class CopyDuty {
   void build();
   void watch_silence();
   void fail(base::Error error);
+  base::Result<std::unique_ptr<sync::Incoming>> begin_receiving(sync::Store store, sync::Manifest manifest);
+  void say_done();
 
   os::Loop& loop_;
   Outbox& outbox_;
   std::string name_, manifest_;
-  uint64_t manifest_bytes_ = 0;
-  bool waits_ = false;
-  std::optional<sync::Receiver> receiver_;
+  wire::CopyBegin request_;
+  std::optional<sync::Target> target_;  // of a push
+  std::unique_ptr<sync::Incoming> receiver_;
   bool over_ = false;
   os::TimerId timer_ = 0, silence_timer_ = 0;
   os::Mono reported_, heard_;

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
+#include "cli/folder_here.h"
 #include "cli/launch.h"
 #include "cli/records/check_memory.h"
 #include "cli/records/runs.h"
@@ -35,42 +36,6 @@ constexpr os::milliseconds kQuietUntil{2000};
 
 void say(const std::string& text) { std::fputs(("phalanx: " + base::printable_lines(text) + "\n").c_str(), stderr); }
 
-base::Result<std::string> real_path(const std::string& path) {
-  char* resolved = ::realpath(path.c_str(), nullptr);
-  if (!resolved) {
-    base::Error error = base::system_error("open", path);
-    error.kind = ErrorKind::kUsage;
-    return error;
-  }
-  std::string text(resolved);
-  std::free(resolved);
-  return text;
-}
-
-// Keys, tokens and caches of this user are no code.
-base::Status holds_no_home(const std::string& root) {
-  const std::string home = os::environment_value("HOME");
-  if (home.empty()) return base::ok();
-  const base::Result<std::string> real = real_path(home);
-  if (!real.ok() || *real == "/" || !(*real + "/").starts_with(root == "/" ? "/" : root + "/")) return base::ok();
-  return base::fail(ErrorKind::kUsage, fmt::format("--sync would copy {}, which holds your home directory", root))
-      .because("with it keys, tokens and caches would be copied")
-      .with_hint("move the code to a directory of its own, or name one: --sync=DIR");
-}
-
-// Sorts by time, and no two are the same.
-base::Result<std::string> new_name() {
-  unsigned char bytes[6];
-  if (::getrandom(bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) return base::system_error("getrandom", "6 bytes");
-  std::string time;
-  for (char c : os::iso_time(os::wall_now_ns()).substr(0, 19))
-    if (c >= '0' && c <= '9') time += c;
-    else if (c == 'T') time += '-';
-  time += '-';
-  for (unsigned char byte : bytes) time += fmt::format("{:02x}", byte);
-  return time;
-}
-
 // The ranks' directory within the one that is copied: "" or "/sub".
 base::Result<std::string> place_within(const std::string& root, const std::string& directory) {
   if (directory == root) return std::string();
@@ -81,12 +46,12 @@ base::Result<std::string> place_within(const std::string& root, const std::strin
   return "/" + directory.substr(above.size());
 }
 
-std::string index_file(const std::string& root) {
-  const std::string cache = cache_folder();
-  return cache.empty() ? "" : cache + "/sync-index/" + base::sha256_hex(root).substr(0, 32);
-}
-
-void report_progress(base::Language language, uint64_t sent, uint64_t total) {
+void report_progress(base::Language language, const std::vector<job::CopyState>& hosts) {
+  uint64_t sent = 0, total = 0;
+  for (const job::CopyState& host : hosts) {
+    sent += host.sent;
+    total += host.total;
+  }
   if (total > 0) say(tr(language, "copying the code: {} of {} sent", base::format_bytes(sent), base::format_bytes(total)));
 }
 
@@ -165,13 +130,13 @@ base::Result<Code> look_at_code(const job::Job& job, const RunOptions& options) 
   Code code;
   TRY_ASSIGN(code.root, real_path(options.sync_directory.empty() ? os::current_folder() : options.sync_directory));
   TRY_ASSIGN(code.within, place_within(code.root, directory));
-  TRY(holds_no_home(code.root));
+  TRY(holds_no_home(code.root, "--sync"));
   sync::ScanLimits limits;
   if (options.sync_max) {
     limits.bytes = static_cast<uint64_t>(*options.sync_max);
     limits.files = sync::kMostEntries;
   }
-  TRY_ASSIGN(code.scan, sync::scan(code.root, limits, index_file(code.root)));
+  TRY_ASSIGN(code.scan, sync::scan(code.root, limits, index_file(code.root, "")));
   return code;
 }
 
@@ -202,13 +167,13 @@ base::Result<SyncedCode> sync_code(job::Job& job, const RunOptions& options) {
   code.root = found.root;
   code.files = scan.manifest.files();
   code.bytes = scan.manifest.bytes();
-  TRY_ASSIGN(code.name, new_name());
+  TRY_ASSIGN(code.name, new_copy_name());
   std::vector<hosts::Target> targets;
   for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})
     for (const job::HostRequest& host : *list) targets.push_back(host.target);
   const os::Mono began = os::mono_now();
-  auto progress = [&](uint64_t sent, uint64_t total) {
-    if (!options.quiet && os::mono_now() - began > kQuietUntil) report_progress(language, sent, total);
+  auto progress = [&](const std::vector<job::CopyState>& hosts) {
+    if (!options.quiet && os::mono_now() - began > kQuietUntil) report_progress(language, hosts);
   };
   TRY_ASSIGN(code.hosts, copy_to_hosts(targets, options, {code.name, code.root, &scan.manifest, progress, job.hosts.size()}));
   const auto cut_short = std::find_if(code.hosts.begin(), code.hosts.end(), [](const job::CopiedHost& host) {

@@ -57,7 +57,9 @@ base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
   for (Host& host : hosts_) {
     if (host.over) continue;
     host.copied.unreachable = !host.said_hello;
-    host.copied.error = base::fail(ErrorKind::kInterrupted, "interrupted while the code was copied; nothing has been started");
+    host.copied.error =
+        base::fail(ErrorKind::kInterrupted, request_.target.path.empty() ? "interrupted while the code was copied; nothing has been started"
+                                                                         : "interrupted before everything was in its place");
   }
   std::vector<CopiedHost> copied;
   for (Host& host : hosts_) copied.push_back(std::move(host.copied));
@@ -71,7 +73,10 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
   if (frame.type == wire::FrameType::kHello) {
     host.said_hello = true;
     std::string frames;
-    if (request_.manifest) (void)wire::encode(frames, wire::CopyBegin{request_.name, list_.size(), h >= request_.first_spare});
+    const PushTarget& to = request_.target;
+    if (request_.manifest)
+      (void)wire::encode(
+          frames, wire::CopyBegin{request_.name, list_.size(), h >= request_.first_spare, to.path, to.mode, to.remove, to.among_others});
     else (void)wire::encode(frames, wire::CopyRelease{request_.name});
     hosts::Connection* connection = opener_.connection(h);
     connection->on_drained([this, h] { pump(h); });
@@ -92,10 +97,12 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
     error.message = host.copied.name + ": " + error.message;
     return fail(h, std::move(error));
   }
-  if (!done->path.starts_with('/') || !done->path.ends_with("/copies/" + request_.name + "/tree"))
+  if (!done->path.starts_with('/') || (request_.target.path.empty() && !done->path.ends_with("/copies/" + request_.name + "/tree")))
     return fail(h, base::fail(ErrorKind::kInternal, host.copied.name + ": protocol error: the agent named a wrong directory"));
   host.copied.path = done->path;
   host.copied.kept = done->kept;
+  host.copied.removed = done->removed;
+  host.copied.stayed = done->stayed;
   settle(h);
 }
 
@@ -110,6 +117,13 @@ base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
     if (entry >= entries.size() || !entries[entry].is_file() || (i > 0 && entry <= wanted.entries[i - 1])) return refused;
     host.total += entries[entry].size;
   }
+  if (wanted.from > 0) {
+    if (!std::binary_search(wanted.entries.begin(), wanted.entries.end(), wanted.partial) || wanted.from >= entries[wanted.partial].size)
+      return refused;
+    host.total -= wanted.from;
+  }
+  host.partial = wanted.partial;
+  host.from = wanted.from;
   host.wanted = std::move(wanted.entries);
   host.content = std::make_unique<sync::ContentReader>(request_.root);
   return base::ok();
@@ -129,7 +143,8 @@ bool CopyToHosts::next_piece(Host& host, std::string& frames) {
       return wire::encode(frames, wire::CopyBytes{piece}).ok();
     }
     if (host.next == host.wanted.size()) break;
-    host.content->begin(request_.manifest->entries[host.wanted[host.next++]]);
+    const uint32_t entry = host.wanted[host.next++];
+    host.content->begin(request_.manifest->entries[entry], entry == host.partial ? host.from : 0);
     ++host.copied.files;
   }
   return false;
@@ -170,11 +185,10 @@ void CopyToHosts::settle(size_t h) {
 
 void CopyToHosts::tick() {
   const os::Mono now = os::mono_now();
-  uint64_t sent = 0, total = 0;
+  std::vector<CopyState> states;
   for (size_t h = 0; h < hosts_.size(); ++h) {
     Host& host = hosts_[h];
-    sent += host.copied.bytes;
-    total += host.total;
+    states.push_back({host.copied.name, host.copied.bytes, host.total, host.over, host.copied.error.has_value()});
     hosts::Connection* connection = opener_.connection(h);
     if (host.over || !connection || !host.said_hello) continue;
     if (connection->pending() != host.pending) host.heard = now;
@@ -184,7 +198,7 @@ void CopyToHosts::tick() {
                          host.copied.name + ": no data was taken and nothing was heard for 2 minutes while the code was copied")
                   .with_hint("run the same command again; files that have arrived are not sent again"));
   }
-  if (request_.progress) request_.progress(sent, total);
+  if (request_.progress) request_.progress(states);
 }
 
 }  // namespace phalanx::job

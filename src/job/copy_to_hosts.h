@@ -1,6 +1,6 @@
-// Copies a folder to hosts over logins of its own, before a run (`--sync`): each host is asked what it lacks, gets it, and builds its copy
-// (wire/copy_messages.h; the far side is sync/receive.h). Hosts go side by side, each at its own pace. And the end of a run: copies that
-// nobody wrote into are given back.
+// Copies a folder to hosts over logins of its own, before a run (`--sync`) or to a path (`push`): each host is asked what it lacks, gets
+// it, and builds its copy (wire/copy_messages.h; the far side is sync/incoming.h). Hosts go side by side, each at its own pace. And the end
+// of a run: copies that nobody wrote into are given back.
 #pragma once
 
 #include <functional>
@@ -23,15 +23,31 @@ struct CopiedHost {
   std::string path;               // of the copy
   uint64_t files = 0, bytes = 0;  // sent
   os::nanoseconds took{};
-  bool kept = false;  // after a release: somebody wrote into it
+  bool kept = false;                 // after a release: somebody wrote into it
+  uint64_t removed = 0, stayed = 0;  // after a push: files that are gone here
+};
+
+// How far a host is.
+struct CopyState {
+  const std::string& name;
+  uint64_t sent = 0, total = 0;  // bytes; 0 of 0: what is missing there is not known yet
+  bool over = false, failed = false;
+};
+
+// Of a push.
+struct PushTarget {
+  std::string path;  // absolute; empty: this is no push
+  uint32_t mode = 0;
+  bool remove = false, among_others = false;  // as in wire::CopyBegin
 };
 
 struct CopyRequest {
   std::string name;                                                  // of the copy
   std::string root;                                                  // the folder here
   const sync::Manifest* manifest = nullptr;                          // of it; null: the copy is released. Outlives the object
-  std::function<void(uint64_t sent, uint64_t total)> progress = {};  // bytes to all hosts, about once a second
+  std::function<void(const std::vector<CopyState>&)> progress = {};  // about once a second
   size_t first_spare = SIZE_MAX;                                     // from this position on the hosts wait
+  PushTarget target = {};
 };
 
 class CopyToHosts {
@@ -48,7 +64,9 @@ class CopyToHosts {
     bool said_hello = false, asked = false, over = false;
     size_t list_sent = 0;  // bytes of the manifest
     std::vector<uint32_t> wanted;
-    size_t next = 0;  // of wanted
+    size_t next = 0;       // of wanted
+    uint32_t partial = 0;  // of this one the bytes before `from` are there
+    uint64_t from = 0;
     uint64_t total = 0;
     std::unique_ptr<sync::ContentReader> content;
     os::Mono began, heard;

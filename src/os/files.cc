@@ -55,12 +55,6 @@ base::Status sync_folder(const std::string& path) {
   return base::ok();
 }
 
-bool only_ours_to_change(const std::string& folder) {
-  struct stat s{};
-  if (::stat(folder.c_str(), &s) != 0 || (s.st_uid != ::getuid() && s.st_uid != 0)) return false;
-  return (s.st_mode & 022) == 0 || (s.st_mode & S_ISVTX) != 0;
-}
-
 }  // namespace
 
 base::Result<std::string> read_rest(const Fd& fd, const std::string& path, size_t max_bytes) {
@@ -134,6 +128,12 @@ base::Result<struct stat> stat_of(const Fd& file, const std::string& path) {
 }
 
 bool only_ours(const struct stat& file) { return (file.st_uid == ::getuid() || file.st_uid == 0) && (file.st_mode & 022) == 0; }
+
+bool only_ours_to_change(const std::string& folder) {
+  struct stat s{};
+  if (::stat(folder.c_str(), &s) != 0 || (s.st_uid != ::getuid() && s.st_uid != 0)) return false;
+  return (s.st_mode & 022) == 0 || (s.st_mode & S_ISVTX) != 0;
+}
 
 bool private_folder(const std::string& path) {
   if (!make_folders(path).ok()) return false;

@@ -50,6 +50,8 @@ base::Status make_folders(const std::string& path, unsigned mode = 0700);
 // Makes it if it is missing. True: a folder, no link, owned by us, 0700, and nobody but us and root can put another in its place: no
 // folder above it belongs to another user, or is writable for others without the sticky bit.
 bool private_folder(const std::string& path);
+// Whether nobody but us and root can put something else in the place of what a folder holds.
+bool only_ours_to_change(const std::string& folder);
 bool is_folder(const std::string& path);  // false also where it cannot be looked up
 bool exists(const std::string& path);     // likewise
 std::string current_folder();             // "": it has been removed, or cannot be looked up

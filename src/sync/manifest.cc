@@ -14,7 +14,7 @@ namespace {
 
 using base::ErrorKind;
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 1, kVersionWithModes = 2;
 constexpr size_t kLeastEntryBytes = 9;
 constexpr int64_t kMostTimeNs = 1LL << 62;
 
@@ -30,21 +30,29 @@ base::Status check_path(std::string_view path) {
   return base::ok();
 }
 
-base::Status check_entry(const Entry& entry) {
+base::Status check_entry(const Entry& entry, bool with_modes) {
   TRY(check_path(entry.path));
   if (entry.is_file()) {
     if (entry.content.size() != kDigestBytes) return malformed("a file has no SHA-256");
-    if (entry.mtime_ns < -kMostTimeNs || entry.mtime_ns > kMostTimeNs) return malformed("a time is out of range");
+  }
+  if (entry.mtime_ns < -kMostTimeNs || entry.mtime_ns > kMostTimeNs) return malformed("a time is out of range");
+  if ((entry.mode & ~kModes) != 0) return malformed("a mode is out of range");
+  if (entry.kind == Kind::kLink && with_modes) {
+    const std::string& to = entry.content;
+    return to.empty() || to.size() > kMostPathBytes || to.find('\0') != std::string::npos ? malformed("a symbolic link leads nowhere")
+                                                                                          : base::ok();
   }
   if (entry.kind == Kind::kLink && !link_stays_inside(entry.path, entry.content)) return malformed("a symbolic link leads outside");
   return base::ok();
 }
 
-Entry read_entry(wire::Decoder& in) {
+Entry read_entry(wire::Decoder& in, bool with_modes) {
   Entry entry;
   entry.path = in.str();
   entry.kind = static_cast<Kind>(in.u8());
   if (entry.kind == Kind::kLink) entry.content = in.str();
+  if (with_modes && entry.kind != Kind::kLink) entry.mode = in.u32();
+  if (with_modes && entry.kind == Kind::kFolder) entry.mtime_ns = in.i64();
   if (!entry.is_file()) return entry;
   entry.size = in.u64();
   entry.mtime_ns = in.i64();
@@ -67,11 +75,13 @@ size_t Manifest::files() const {
 std::string encode(const Manifest& manifest) {
   std::string bytes;
   wire::Encoder out(bytes);
-  out.u32(kVersion);
+  out.u32(manifest.with_modes ? kVersionWithModes : kVersion);
   out.u32(static_cast<uint32_t>(manifest.entries.size()));
   for (const Entry& entry : manifest.entries) {
     out.str(entry.path);
     out.u8(static_cast<uint8_t>(entry.kind));
+    if (manifest.with_modes && entry.kind != Kind::kLink) out.u32(entry.mode);
+    if (manifest.with_modes && entry.kind == Kind::kFolder) out.i64(entry.mtime_ns);
     if (entry.is_file()) {
       out.u64(entry.size);
       out.i64(entry.mtime_ns);
@@ -84,17 +94,19 @@ std::string encode(const Manifest& manifest) {
 base::Result<Manifest> decode(std::string_view bytes) {
   if (bytes.size() > kMostManifestBytes) return malformed("too large");
   wire::Decoder in(bytes);
-  if (in.u32() != kVersion) return malformed("of another version");
+  const uint32_t version = in.u32();
+  if (version != kVersion && version != kVersionWithModes) return malformed("of another version");
   const uint32_t count = in.count(kLeastEntryBytes);
   if (count > kMostEntries) return malformed("too many entries");
   Manifest manifest;
+  manifest.with_modes = version == kVersionWithModes;
   manifest.entries.reserve(count);
   std::unordered_set<std::string_view> folders{""};
   uint64_t sum = 0;
   for (uint32_t i = 0; i < count && in.good(); ++i) {
-    Entry entry = read_entry(in);
+    Entry entry = read_entry(in, manifest.with_modes);
     if (!in.good() || entry.kind > Kind::kLink) break;
-    TRY(check_entry(entry));
+    TRY(check_entry(entry, manifest.with_modes));
     if (i > 0 && entry.path <= manifest.entries.back().path) return malformed("paths are not in order");
     const size_t slash = entry.path.rfind('/');
     if (!folders.count(std::string_view(entry.path).substr(0, slash == std::string::npos ? 0 : slash)))

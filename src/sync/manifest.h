@@ -17,16 +17,21 @@ struct Entry {
   std::string path;  // relative, names separated by one '/'
   Kind kind = Kind::kFile;
   uint64_t size = 0;     // of a file
-  int64_t mtime_ns = 0;  // of a file
+  int64_t mtime_ns = 0;  // of a file; with modes, of a folder too
   std::string content;   // of a file: its SHA-256, 32 bytes; of a link: where it points
+  uint32_t mode = 0;     // with modes: the permissions of a file or folder, of kModes
   bool is_file() const { return kind == Kind::kFile || kind == Kind::kProgram; }
   bool operator==(const Entry&) const = default;
 };
 
+// What of the permissions is carried: nobody but the owner can write to what arrives, since groups and users differ between hosts.
+inline constexpr uint32_t kModes = 0755;
+
 struct Manifest {
   std::vector<Entry> entries;
-  uint64_t bytes() const;  // of all files
-  size_t files() const;    // and links
+  bool with_modes = false;  // a directory that is pushed: modes, times of folders, and links that may lead anywhere
+  uint64_t bytes() const;   // of all files
+  size_t files() const;     // and links
 };
 
 inline constexpr size_t kMostEntries = 2'000'000;
@@ -37,7 +42,8 @@ inline constexpr size_t kDigestBytes = 32;
 
 std::string encode(const Manifest& manifest);
 // Error (kInternal): cut off, counts or sizes beyond the limits, a path that is absolute, has "..", "." or an empty name, is not behind the
-// one before it, or does not lie in a folder that was named before; a link that is absolute or leads outside (link_stays_inside).
+// one before it, or does not lie in a folder that was named before; without modes, a link that is absolute or leads outside
+// (link_stays_inside). Nothing is ever written through a link.
 base::Result<Manifest> decode(std::string_view bytes);
 
 // Whether a link at `path` can only lead to what is inside, whatever other such links there are: `..` stands only at its beginning, where

@@ -22,22 +22,7 @@ namespace {
 
 using base::ErrorKind;
 
-constexpr uint64_t kSpaceReserve = 16 << 20;
-constexpr uint64_t kBlock = 4096;  // what a small file takes
-constexpr size_t kPiece = 128 << 10;
 constexpr const char* kFree = "free";
-constexpr int kNewFile = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-
-uint64_t on_disk(uint64_t bytes, uint64_t files) { return bytes + files * kBlock; }
-
-timespec time_of(int64_t ns) {
-  timespec t{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-  if (t.tv_nsec < 0) {
-    t.tv_nsec += 1'000'000'000;
-    --t.tv_sec;
-  }
-  return t;
-}
 
 }  // namespace
 
@@ -82,79 +67,7 @@ void Receiver::plan() {
     wanted_.push_back(static_cast<uint32_t>(i));
     wanted_bytes_ += entry.size;
   }
-}
-
-base::Status Receiver::check_space() const {
-  struct statvfs disk{};
-  if (tree_files_ == 0 || ::fstatvfs(store_.top(), &disk) != 0) return base::ok();
-  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
-  const uint64_t needed = on_disk(wanted_bytes_ + tree_bytes_, wanted_.size() + tree_files_) + kSpaceReserve;
-  if (free < needed)
-    return base::fail(ErrorKind::kUnfit, fmt::format("the disk of {} has too little free space: {} are needed, {} are free", store_.root(),
-                                                     base::format_bytes(needed), base::format_bytes(free)));
-  const uint64_t inodes = wanted_.size() + tree_files_ + 1024;
-  if (disk.f_files > 0 && disk.f_favail < inodes)
-    return base::fail(ErrorKind::kUnfit, fmt::format("the disk of {} has too few free inodes: {} are needed, {} are free", store_.root(),
-                                                     inodes, uint64_t{disk.f_favail}));
-  return base::ok();
-}
-
-base::Error Receiver::disk_error(const char* doing, const std::string& path, int error_number) const {
-  base::Error error = base::system_error(doing, store_.root() + "/" + path, error_number);
-  error.kind = ErrorKind::kUnfit;
-  struct statvfs disk{};
-  if ((error_number == ENOSPC || error_number == EDQUOT) && ::fstatvfs(store_.top(), &disk) == 0)
-    error.message = fmt::format("the disk of {} is full: {} are needed, {} are free", store_.root(),
-                                base::format_bytes(on_disk(wanted_bytes_ + tree_bytes_, wanted_.size() + tree_files_)),
-                                base::format_bytes(uint64_t{disk.f_bavail} * disk.f_frsize));
-  return error;
-}
-
-base::Status Receiver::open_blob() {
-  const Entry& entry = manifest_.entries[wanted_[next_]];
-  TRY_ASSIGN(os::Fd folder, store_.blob_folder(entry.content));
-  const std::string name = "new." + hex_of(entry.content);
-  (void)::unlinkat(folder.get(), name.c_str(), 0);
-  os::Fd file(::openat(folder.get(), name.c_str(), kNewFile, 0600));
-  if (!file.valid()) return disk_error("open", "blobs/" + name, errno);
-  writing_.emplace(Writing{std::move(folder), std::move(file), name, entry.size, base::Sha256()});
-  return base::ok();
-}
-
-base::Status Receiver::close_blob() {
-  const Entry& entry = manifest_.entries[wanted_[next_]];
-  Writing done = std::move(*writing_);
-  writing_.reset();
-  if (done.hash.bytes() != entry.content) {
-    (void)::unlinkat(done.folder.get(), done.name.c_str(), 0);
-    return base::fail(ErrorKind::kUnfit, entry.path + " was changed while it was copied");
-  }
-  if (::renameat(done.folder.get(), done.name.c_str(), done.folder.get(), done.name.substr(4).c_str()) != 0)
-    return disk_error("rename", "blobs/" + done.name, errno);
-  ++next_;
-  return base::ok();
-}
-
-base::Status Receiver::receive(std::string_view bytes) {
-  do {
-    if (complete()) return bytes.empty() ? base::ok() : base::Status(base::fail(ErrorKind::kInternal, "more was sent than was asked for"));
-    if (!writing_) TRY(open_blob());
-    while (writing_->left > 0 && !bytes.empty()) {
-      const size_t size = std::min<uint64_t>(writing_->left, bytes.size());
-      os::IoStep step = os::write_step(writing_->file.get(), bytes.data(), size);
-      if (step.kind != os::IoStep::kBytes) {
-        const int error = step.error_number;
-        (void)::unlinkat(writing_->folder.get(), writing_->name.c_str(), 0);
-        return disk_error("write", "blobs/" + writing_->name, error);
-      }
-      writing_->hash.update(bytes.substr(0, step.bytes));
-      writing_->left -= step.bytes;
-      bytes.remove_prefix(step.bytes);
-    }
-    if (writing_->left > 0) return base::ok();
-    TRY(close_blob());
-  } while (!bytes.empty() || (!complete() && manifest_.entries[wanted_[next_]].size == 0));
-  return base::ok();
+  find_partial();
 }
 
 base::Result<os::Fd> Receiver::folder_of(const std::string& path, std::string& name) {
@@ -197,30 +110,6 @@ base::Status Receiver::start_tree() {
   return base::ok();
 }
 
-base::Status Receiver::copy_blob(const Entry& entry, const os::Fd& from, const os::Fd& to) {
-  const std::string path = "copies/new." + name_ + "/tree/" + entry.path;
-  static char buffer[kPiece];
-  base::Sha256 hash;
-  const bool cloned = cloning_ && entry.size >= kPiece && ::ioctl(to.get(), FICLONE, from.get()) == 0;
-  if (entry.size >= kPiece && !cloned) cloning_ = false;
-  for (;;) {
-    os::IoStep step = os::read_step(from.get(), buffer, sizeof(buffer));
-    if (step.kind == os::IoStep::kEnd) break;
-    if (step.kind != os::IoStep::kBytes) return disk_error("read", "blobs/" + hex_of(entry.content), step.error_number);
-    hash.update(std::string_view(buffer, step.bytes));
-    for (size_t done = 0; !cloned && done < step.bytes;) {
-      os::IoStep wrote = os::write_step(to.get(), buffer + done, step.bytes - done);
-      if (wrote.kind != os::IoStep::kBytes) return disk_error("write", path, wrote.error_number);
-      done += wrote.bytes;
-    }
-  }
-  if (hash.bytes() == entry.content) return base::ok();
-  const std::string hex = hex_of(entry.content);
-  (void)::unlinkat(store_.blobs(), (hex.substr(0, 2) + "/" + hex).c_str(), 0);
-  return base::fail(ErrorKind::kUnfit,
-                    "a stored file was damaged and has been removed: " + store_.root() + "/blobs/" + hex.substr(0, 2) + "/" + hex);
-}
-
 base::Status Receiver::make(size_t index) {
   const Entry& entry = manifest_.entries[index];
   if (same_as_[index] >= 0) {
@@ -235,12 +124,10 @@ base::Status Receiver::make(size_t index) {
   if (entry.kind == Kind::kLink) {
     if (::symlinkat(entry.content.c_str(), folder.get(), name.c_str()) != 0) return disk_error("symlink", path, errno);
   } else {
-    TRY_ASSIGN(const os::Fd blobs, store_.blob_folder(entry.content));
-    const os::Fd from(::openat(blobs.get(), hex_of(entry.content).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!from.valid()) return disk_error("open", "blobs/" + hex_of(entry.content), errno);
+    TRY_ASSIGN(const os::Fd from, open_content(entry));
     const os::Fd to(::openat(folder.get(), name.c_str(), kNewFile, entry.kind == Kind::kProgram ? 0700 : 0600));
     if (!to.valid()) return disk_error("open", path, errno);
-    TRY(copy_blob(entry, from, to));
+    TRY(copy_content(entry, from, to, path));
     const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
     if (::futimens(to.get(), times) != 0) return disk_error("set the time of", path, errno);
   }

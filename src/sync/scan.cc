@@ -31,6 +31,9 @@ constexpr size_t kMostWalked = kMostEntries;
 constexpr size_t kPiece = 256 << 10;
 constexpr size_t kShownFolders = 3;
 constexpr uint32_t kIndexVersion = 1;
+constexpr const char* kReadableOrIgnored = "make it readable, or add it to .gitignore";
+constexpr const char* kParts = "push its parts one by one";
+constexpr const char* kReadable = "make it readable, or move it to another directory";
 constexpr int64_t kUnsettledNs = 2'000'000'000;  // a file may change once more without its times showing it
 
 int64_t ns_of(const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; }
@@ -85,17 +88,12 @@ void write_index(const std::string& path, const Index& index) {
 
 class Walk {
  public:
-  Walk(Scan& scan, const std::string& root) : scan_(scan), root_(root) {}
+  Walk(Scan& scan, const std::string& root, Take take) : scan_(scan), root_(root), everything_(take == Take::kEverything) {}
 
   base::Status folder(const os::Fd& parent, const std::string& name, const std::string& path, IgnoreRules rules) {
     os::Fd here(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!here.valid()) return unreadable("open", path);
-    // What it leaves out is not known before it has been read.
-    TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(here.get(), ".gitignore"));
-    if (file) {
-      TRY_ASSIGN(const std::string text, os::read_rest(*file, path + "/.gitignore", kMostIgnoreBytes));
-      rules.add(path, text);
-    }
+    if (!everything_) TRY(add_rules(here, path, rules));
     const int copy = ::dup(here.get());
     DIR* stream = copy >= 0 ? ::fdopendir(copy) : nullptr;
     if (!stream) return unreadable("read", path);
@@ -109,16 +107,29 @@ class Walk {
       return unreadable("read", path);
     }
     for (const std::string& one : names)
-      if (one != "." && one != ".." && one != ".git") TRY(take(here, one, path.empty() ? one : path + "/" + one, rules));
+      if (one != "." && one != ".." && !stays(one, path)) TRY(take(here, one, path.empty() ? one : path + "/" + one, rules));
     return base::ok();
   }
   std::vector<Stamp>& stamps() { return stamps_; }
 
  private:
+  bool stays(const std::string& name, const std::string& folder) const {
+    return everything_ ? folder.empty() && (name == kRecord || name == kIncoming) : name == ".git";
+  }
+
+  // What the file leaves out is not known before it has been read.
+  base::Status add_rules(const os::Fd& here, const std::string& path, IgnoreRules& rules) const {
+    TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_if_present(here.get(), ".gitignore"));
+    if (!file) return base::ok();
+    TRY_ASSIGN(const std::string text, os::read_rest(*file, path + "/.gitignore", kMostIgnoreBytes));
+    rules.add(path, text);
+    return base::ok();
+  }
+
   base::Error unreadable(const char* doing, const std::string& path) const {
     base::Error error = base::system_error(doing, path.empty() ? root_ : root_ + "/" + path);
     error.kind = ErrorKind::kUsage;
-    error.hint = "make it readable, or add it to .gitignore";
+    error.hint = everything_ ? kReadable : kReadableOrIgnored;
     return error;
   }
 
@@ -126,13 +137,17 @@ class Walk {
     struct stat s{};
     if (::fstatat(parent.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? base::ok() : unreadable("stat", path);
     const bool is_folder = S_ISDIR(s.st_mode);
-    if (rules.leaves_out(path, is_folder)) return base::ok();
+    if (!everything_ && rules.leaves_out(path, is_folder)) return base::ok();
     Entry entry;
     entry.path = path;
     if (path.size() > kMostPathBytes || std::count(path.begin(), path.end(), '/') >= static_cast<long>(kMostDepth))
-      return base::fail(ErrorKind::kUsage, "the path is too long to be copied: " + path).with_hint("add it to .gitignore");
-    if (is_folder) entry.kind = Kind::kFolder;
-    else if (S_ISREG(s.st_mode)) {
+      return base::fail(ErrorKind::kUsage, "the path is too long to be copied: " + path)
+          .with_hint(everything_ ? "shorten it" : "add it to .gitignore");
+    if (everything_ && !S_ISLNK(s.st_mode)) entry.mode = s.st_mode & kModes;
+    if (is_folder) {
+      entry.kind = Kind::kFolder;
+      if (everything_) entry.mtime_ns = ns_of(s.st_mtim);
+    } else if (S_ISREG(s.st_mode)) {
       entry.kind = (s.st_mode & S_IXUSR) != 0 ? Kind::kProgram : Kind::kFile;
       entry.size = static_cast<uint64_t>(s.st_size);
       entry.mtime_ns = ns_of(s.st_mtim);
@@ -141,14 +156,16 @@ class Walk {
       std::string target(kMostPathBytes + 1, '\0');
       const ssize_t n = ::readlinkat(parent.get(), name.c_str(), target.data(), target.size());
       target.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
-      if (!link_stays_inside(path, target)) return leave_out(scan_.links_outside, path);
+      const bool outside = !link_stays_inside(path, target);
+      if (outside && !everything_) return leave_out(scan_.links_outside, path);
+      if (outside) ++scan_.links_outside;
       entry.content = std::move(target);
     } else {
       return leave_out(scan_.special, path);
     }
     if (scan_.manifest.entries.size() >= kMostWalked)
       return base::fail(ErrorKind::kUsage, base::counted("{} has more than {} files", root_, kMostWalked))
-          .with_hint("add what the run does not need to .gitignore, or name a smaller directory with --sync=DIR");
+          .with_hint(everything_ ? kParts : "add what the run does not need to .gitignore, or name a smaller directory with --sync=DIR");
     scan_.manifest.entries.push_back(std::move(entry));
     stamps_.push_back({static_cast<uint64_t>(s.st_size), s.st_ino, ns_of(s.st_mtim), ns_of(s.st_ctim)});
     return is_folder ? folder(parent, name, path, rules) : base::ok();
@@ -162,6 +179,7 @@ class Walk {
 
   Scan& scan_;
   const std::string& root_;
+  bool everything_;
   std::vector<Stamp> stamps_;
 };
 
@@ -200,6 +218,11 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
     part.bytes += entry.size;
     ++part.files;
   }
+  if (manifest.with_modes)
+    return base::fail(ErrorKind::kUsage, base::counted("{} has {} in {} files; at most {} in {} files are pushed at once", root,
+                                                       base::format_bytes(manifest.bytes()), manifest.files(),
+                                                       base::format_bytes(limits.bytes), limits.files))
+        .with_hint(kParts);
   const bool by_bytes = manifest.bytes() > limits.bytes;
   std::vector<std::pair<std::string, Part>> sorted(parts.begin(), parts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
@@ -216,7 +239,7 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
       .with_hint("add what the run does not need to .gitignore, or raise the limit with --sync-max SIZE");
 }
 
-base::Result<std::string> hash_file(const std::string& path, const Stamp& stamp) {
+base::Result<std::string> hash_file(const std::string& path, const Stamp& stamp, const Hashed& hashed) {
   TRY_ASSIGN(const os::Fd file, os::open_regular(path));
   base::Sha256 hash;
   std::string buffer(std::min<uint64_t>(stamp.size + 1, kPiece), '\0');
@@ -225,11 +248,13 @@ base::Result<std::string> hash_file(const std::string& path, const Stamp& stamp)
     if (step.kind == os::IoStep::kEnd) break;
     if (step.kind != os::IoStep::kBytes) return base::system_error("read", path, step.error_number);
     hash.update(std::string_view(buffer).substr(0, step.bytes));
+    if (hashed) hashed(step.bytes);
   }
   return hash.bytes();
 }
 
-base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index_path, Scan& scan) {
+base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index_path, const Hashed& hashed,
+                      Scan& scan) {
   const Index before = read_index(index_path);
   Index after;
   const int64_t settled = os::wall_now_ns() - kUnsettledNs;
@@ -241,10 +266,10 @@ base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps,
     if (known != before.end() && known->second.stamp == stamps[i]) {
       entry.content = known->second.digest;
     } else {
-      base::Result<std::string> digest = hash_file(root + "/" + entry.path, stamps[i]);
+      base::Result<std::string> digest = hash_file(root + "/" + entry.path, stamps[i], hashed);
       if (!digest.ok()) {
         digest.error().kind = ErrorKind::kUsage;
-        digest.error().hint = "make it readable, or add it to .gitignore";
+        digest.error().hint = scan.manifest.with_modes ? kReadable : kReadableOrIgnored;
         return std::move(digest).error();
       }
       entry.content = std::move(digest).value();
@@ -260,16 +285,22 @@ base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps,
 
 }  // namespace
 
-base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index) {
+base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index, Take take, const Hashed& hashed) {
   Scan found;
-  Walk walk(found, root);
+  found.manifest.with_modes = take == Take::kEverything;
+  Walk walk(found, root, take);
   os::Fd top(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!top.valid()) {
     base::Error error = base::system_error("open", root);
     error.kind = ErrorKind::kUsage;
     return error;
   }
-  TRY_ASSIGN(IgnoreRules above, rules_above(root));
+  TRY_ASSIGN(const struct stat folder, os::stat_of(top, root));
+  found.mode = folder.st_mode & kModes;
+  IgnoreRules above;
+  if (take == Take::kCode) {
+    TRY_ASSIGN(above, rules_above(root));
+  }
   TRY(walk.folder(top, ".", "", std::move(above)));
   if (found.manifest.bytes() > limits.bytes || found.manifest.files() > limits.files) return too_much(root, found.manifest, limits);
   std::vector<size_t> order(found.manifest.entries.size());
@@ -283,7 +314,7 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
     stamps.push_back(walk.stamps()[i]);
   }
   entries = std::move(sorted);
-  TRY(hash_all(root, stamps, index, found));
+  TRY(hash_all(root, stamps, index, hashed, found));
   return found;
 }
 
@@ -291,10 +322,14 @@ ContentReader::~ContentReader() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void ContentReader::begin(const Entry& entry) {
+void ContentReader::begin(const Entry& entry, uint64_t from) {
   if (fd_ >= 0) ::close(fd_);
   fd_ = ::open((root_ + "/" + entry.path).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  left_ = entry.size;
+  left_ = entry.size - from;
+  if (fd_ >= 0 && from > 0 && ::lseek(fd_, static_cast<off_t>(from), SEEK_SET) < 0) {
+    ::close(fd_);
+    fd_ = -1;
+  }
 }
 
 std::string_view ContentReader::next() {

@@ -1,7 +1,8 @@
-// The near side: what of a folder is to be copied. Leaves out .git and what .gitignore files leave out (sync/ignore.h), with the files
-// above the folder up to the one that holds .git. Hashes of unchanged files come from an index of the last scan.
+// The near side: what of a folder is to be copied. Of code, .git and what .gitignore files leave out (sync/ignore.h), with the files above
+// the folder up to the one that holds .git, is not. Hashes of unchanged files come from an index of the last scan.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -13,25 +14,38 @@ struct ScanLimits {
   uint64_t bytes = 2'000'000'000;
   size_t files = 200'000;
 };
+inline constexpr ScanLimits kPushLimits{kMostCopyBytes, kMostEntries};
+
+enum class Take {
+  kCode,        // what git would take; links that stay inside
+  kEverything,  // with modes, and links wherever they lead; but not what an earlier push has left in the top folder (kRecord, kIncoming)
+};
+using Hashed = std::function<void(uint64_t bytes)>;  // so many more were read
+
+// What a push leaves in its target: the record for the next one, and while one is under way what has arrived.
+inline constexpr const char* kRecord = ".phalanx-push";
+inline constexpr const char* kIncoming = ".phalanx-push.part";
 
 struct Scan {
   Manifest manifest;
   size_t hashed = 0;         // files that were read; the others are as the index has them
-  size_t links_outside = 0;  // left out: they are absolute or may lead out of the folder
+  size_t links_outside = 0;  // they are absolute or may lead out of the folder; left out of code
   size_t special = 0;        // left out: neither file nor folder nor link
   std::string left_out;      // one of these, as an example
+  uint32_t mode = 0;         // of the folder itself, of kModes
 };
 
 // index: the file that keeps the hashes; empty: none. It is written anew where something changed; that this fails only costs time.
 // Error kUsage: beyond the limits; it names the largest folders. Waits for the disk.
-base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index);
+base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index, Take take = Take::kCode,
+                        const Hashed& hashed = {});
 
 // The content of a file of the scan in pieces, for the wire. Where the file got shorter meanwhile, zeros follow: the far side then sees
 // that its hash is another.
 class ContentReader {
  public:
   explicit ContentReader(std::string root) : root_(std::move(root)) {}
-  void begin(const Entry& entry);
+  void begin(const Entry& entry, uint64_t from = 0);  // from: a byte
   bool more() const { return left_ > 0; }
   std::string_view next();  // valid until the next call
 

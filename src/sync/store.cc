@@ -122,6 +122,8 @@ base::Result<std::optional<Store>> Store::open_in(const std::string& root, bool 
     if (errno == EWOULDBLOCK) return std::optional<Store>();
     return unfit(base::system_error("lock", root + "/lock"));
   }
+  struct stat s{};
+  if (::fstat(store.lock_.get(), &s) != 0 || s.st_nlink == 0) return std::optional<Store>();  // the last session has removed the folder
   TRY_ASSIGN(store.blobs_, enter_own(store.top_.get(), "blobs"));
   TRY_ASSIGN(store.copies_, enter_own(store.top_.get(), "copies"));
   return std::optional<Store>(std::move(store));

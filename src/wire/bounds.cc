@@ -69,7 +69,9 @@ bool is_one_shell_word(std::string_view text) {
 
 bool is_advice_of_agent(std::string_view hint) {
   constexpr std::string_view kStat = "stat ", kExplain = "phalanx explain ";
-  if (hint.empty() || hint == kAdviceOnDirectory) return true;
+  for (std::string_view fixed :
+       {std::string_view(), kAdviceOnDirectory, kAdviceOnArrived, kAdviceOnTarget, kAdviceOnOthers, kAdviceOnKind, kAdviceOnPushedKind})
+    if (hint == fixed) return true;
   if (hint.starts_with(kStat)) return is_one_shell_word(hint.substr(kStat.size()));
   auto of_a_code = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; };
   const std::string_view code = hint.starts_with(kExplain) ? hint.substr(kExplain.size()) : "";
@@ -208,6 +210,7 @@ base::Status within_bounds(const Dug& m) {
 base::Status within_bounds(const CopyWanted& m) {
   Bounds b("CopyWanted");
   b.number("the number of entries", m.entries.size(), kMostWanted);
+  b.number("the bytes that are there", m.from, kMostCopiedBytes);
   return std::move(b).result();
 }
 
@@ -221,6 +224,8 @@ base::Status within_bounds(const CopyDone& m) {
   Bounds b("CopyDone");
   b.outcome(m.outcome);
   b.text("the path", m.path, kMostPathBytes);
+  b.number("the files removed", m.removed, kMostWanted);
+  b.number("the files that stayed", m.stayed, kMostWanted);
   return std::move(b).result();
 }
 

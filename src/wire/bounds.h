@@ -44,6 +44,13 @@ base::Status within_bounds(const CopyDone&);
 // What an agent advises is printed as a command to type, so only what ours write is taken: "stat <path>", "phalanx explain <CODE>", and
 // advice that is no command. Another host could advise anything.
 inline constexpr std::string_view kAdviceOnDirectory = "create or mount it on this host, or choose another directory with --workdir";
+inline constexpr std::string_view kAdviceOnArrived = "run the same command again; files that have arrived are not sent again";
+inline constexpr std::string_view kAdviceOnTarget =
+    "choose another directory with --to, or change the owner and the permissions of this one";
+inline constexpr std::string_view kAdviceOnOthers =
+    "choose another directory with --to; or add --yes: files of the same names are then replaced, the others stay";
+inline constexpr std::string_view kAdviceOnKind = "move it away on this host, or choose another directory with --to";
+inline constexpr std::string_view kAdviceOnPushedKind = "add --delete if an earlier push has put it there; else move it away on this host";
 bool is_advice_of_agent(std::string_view hint);
 
 // Of the launcher, which an agent trusts, and messages that mean nothing more than their bits.

@@ -8,6 +8,10 @@ void fields(W& w, CopyBegin& m) {
   w(m.name);
   w(m.manifest_bytes);
   w(m.waits);
+  w(m.target);
+  w(m.mode);
+  w(m.remove);
+  w(m.among_others);
 }
 template <typename W>
 void fields(W& w, CopyBytes& m) {
@@ -20,6 +24,8 @@ void fields(W& w, CopyRelease& m) {
 template <typename W>
 void fields(W& w, CopyWanted& m) {
   w(m.entries);
+  w(m.partial);
+  w(m.from);
 }
 template <typename W>
 void fields(W& w, CopyProgress& m) {
@@ -30,6 +36,8 @@ void fields(W& w, CopyDone& m) {
   fields(w, m.outcome);
   w(m.path);
   w(m.kept);
+  w(m.removed);
+  w(m.stayed);
 }
 
 PHALANX_MESSAGE(CopyBegin);

@@ -12,6 +12,7 @@
 namespace phalanx::wire {
 
 inline constexpr size_t kMostWanted = 2'000'000;
+inline constexpr uint64_t kMostCopiedBytes = 1ULL << 44;  // of one directory
 
 // --- launcher to agent ---------------------------------------------------------------------------------------------
 struct CopyBegin {
@@ -19,6 +20,10 @@ struct CopyBegin {
   std::string name;             // of the copy
   uint64_t manifest_bytes = 0;  // that follow in CopyBytes
   bool waits = false;           // the host is a spare: nothing on it stamps the copy until it takes a place
+  std::string target;           // not empty: no copy is made, the directory is pushed to this path (sync/place.h)
+  uint32_t mode = 0;            // of the target, if it is made
+  bool remove = false;          // from the target: what earlier pushes have put there and the list no longer has
+  bool among_others = false;    // the target may hold files that no push has put there
 };
 struct CopyBytes {
   static constexpr FrameType kType = FrameType::kCopyBytes;
@@ -34,6 +39,8 @@ struct CopyRelease {
 struct CopyWanted {
   static constexpr FrameType kType = FrameType::kCopyWanted;
   std::vector<uint32_t> entries;  // positions in the manifest
+  uint32_t partial = 0;           // one of them, if `from` is not 0:
+  uint64_t from = 0;              // its bytes before this one are there
 };
 struct CopyProgress {
   static constexpr FrameType kType = FrameType::kCopyProgress;
@@ -43,8 +50,9 @@ struct CopyProgress {
 struct CopyDone {
   static constexpr FrameType kType = FrameType::kCopyDone;
   Outcome outcome;
-  std::string path;  // of the copy
-  bool kept = true;  // after CopyRelease: somebody wrote into it, and it stays
+  std::string path;                  // of the copy
+  bool kept = true;                  // after CopyRelease: somebody wrote into it, and it stays
+  uint64_t removed = 0, stayed = 0;  // after a push: files that are gone at the source
 };
 
 base::Status encode(std::string& out, const CopyBegin&);

@@ -7,9 +7,9 @@ namespace {
 using words::Text;
 
 constexpr uint32_t kChecks = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kCheck) | bit(Verb::kConfig);
-constexpr uint32_t kReads = kChecks | bit(Verb::kBench) | bit(Verb::kFit) | bit(Verb::kExec) | bit(Verb::kClean) | bit(Verb::kLogs) |
-                            bit(Verb::kAttach) | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWait) | bit(Verb::kInspect) |
-                            bit(Verb::kWhy) | bit(Verb::kReport);
+constexpr uint32_t kReads = kChecks | bit(Verb::kBench) | bit(Verb::kFit) | bit(Verb::kExec) | bit(Verb::kPush) | bit(Verb::kClean) |
+                            bit(Verb::kLogs) | bit(Verb::kAttach) | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWait) |
+                            bit(Verb::kInspect) | bit(Verb::kWhy) | bit(Verb::kReport);
 
 constexpr FlagRow kFlags[] = {
     {.flag = Flag::kAccept,

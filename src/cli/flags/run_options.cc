@@ -76,6 +76,12 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
     options.command = invocation.command;
     return take_hosts(invocation, 0, options);
   }
+  if (invocation.verb == Verb::kPush) {
+    if (invocation.operands.empty() || invocation.operands[0].empty())
+      return usage("push needs a directory", "phalanx push <directory> <host>,<host>");
+    options.push_directory = invocation.operands[0];
+    return take_hosts(invocation, 1, options);
+  }
   if (invocation.verb == Verb::kFit || invocation.verb == Verb::kClean) return base::ok();  // a model (cli/verbs/fit.cc), or nothing
   if (invocation.verb != Verb::kBench) {
     options.command = invocation.operands;
@@ -134,6 +140,8 @@ void apply(const GivenFlag& given, RunOptions& options) {
       options.sync = value != "false";  // "./false" is a directory
       options.sync_directory = options.sync ? value : "";
       break;
+    case Flag::kTo: options.push_to = value; break;
+    case Flag::kDelete: options.push_delete = true; break;
     case Flag::kSyncMax: options.sync_max = base::parse_bytes(value).value(); break;
     case Flag::kPreflight: options.preflight = preflight_value(value); break;
     case Flag::kReuseChecks: options.reuse_checks = duration_value(value); break;

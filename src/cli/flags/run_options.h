@@ -61,6 +61,9 @@ struct RunOptions {
   bool sync = false;
   std::string sync_directory;       // to be copied; empty: the current one
   std::optional<int64_t> sync_max;  // bytes
+  std::string push_directory;       // push: what is copied, as typed
+  std::string push_to;              // to this path; empty: the same one
+  bool push_delete = false;
   job::StallOptions stall;
   bool python_hook = false;
   bool check_data = false;  // train: the engine walks its data instead

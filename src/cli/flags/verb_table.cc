@@ -88,6 +88,14 @@ constexpr VerbRow kVerbs[] = {
           "Exits with 0 if all hosts did, otherwise with the first other exit code."},
      "phalanx exec -H gpu01,gpu02 -- nvidia-smi -L\n"
      "phalanx exec --hostfile hosts.txt -- sha256sum train.py"},
+    {Verb::kPush, "push", Operands::kMixed, "DIR [hosts] [options]", Text{"copy a directory to every host, sending only what is missing"},
+     Text{
+         "Copies all of DIR to the same path on every host, or to the path given with --to: also what .gitignore excludes, with modes, "
+         "times and symbolic links. Files that are as an earlier push left them are not sent again. A file on a host is replaced only when "
+         "everything has arrived there, and whole. After an interruption, the same command sends the rest. Exits with 0 if every host has "
+         "everything."},
+     "phalanx push data gpu01,gpu02\n"
+     "phalanx push env gpu01,gpu02 --to /opt/env --delete"},
     {Verb::kClean, "clean", Operands::kNone, "[options]", Text{"list or remove old builds, records of ended runs, and ssh connections"},
      Text{"Lists what Phalanx has left on this machine: builds that were not used for two days, ended runs except the newest 20, and the "
           "ssh connections kept for the next start. With --yes it removes them. With hosts, does the same for the builds in the cache of "

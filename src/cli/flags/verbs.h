@@ -19,6 +19,7 @@ base::Result<int> stop_verb(const Invocation& invocation);
 base::Result<int> wait_verb(const Invocation& invocation);
 base::Result<int> inspect_verb(const Invocation& invocation);
 base::Result<int> exec_verb(const Invocation& invocation);
+base::Result<int> push_verb(const Invocation& invocation);
 base::Result<int> clean_verb(const Invocation& invocation);
 base::Result<int> env_verb(const Invocation& invocation);
 base::Result<int> config_verb(const Invocation& invocation);

@@ -22,7 +22,7 @@ using base::Status;
 
 bool starts_or_probes(Verb verb) {
   constexpr uint32_t kStarters = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kCheck) | bit(Verb::kBench) |
-                                 bit(Verb::kFit) | bit(Verb::kExec) | bit(Verb::kConfig);
+                                 bit(Verb::kFit) | bit(Verb::kExec) | bit(Verb::kPush) | bit(Verb::kConfig);
   return (kStarters & bit(verb)) != 0;
 }
 
@@ -33,7 +33,7 @@ bool adds_up(Flag flag) {
 bool names_hosts(const Invocation& invocation) {
   if (invocation.has(Flag::kHosts) || invocation.has(Flag::kHostfile)) return true;
   if (invocation.verb == Verb::kCheck) return !invocation.operands.empty();
-  if (invocation.verb == Verb::kBench) return invocation.operands.size() > 1;
+  if (invocation.verb == Verb::kBench || invocation.verb == Verb::kPush) return invocation.operands.size() > 1;
   return invocation.verb == Verb::kFit && invocation.has(Flag::kGpuMemory);  // GPUs that no host has yet
 }
 

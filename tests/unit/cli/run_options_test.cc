@@ -51,6 +51,20 @@ TEST(RunOptions, SyncTakesItsDirectoryOnlyAttached) {
   EXPECT_FALSE(parse_command_line(Words{"run", "--sync", "--sync=x", "python"}).ok());
 }
 
+TEST(RunOptions, PushTakesADirectoryThenHosts) {
+  auto options = read({"push", "data", "h1", "h2,h3", "--to", "/data", "--delete"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->push_directory, "data");
+  EXPECT_EQ(options->hosts, "h1,h2,h3");
+  EXPECT_EQ(options->push_to, "/data");
+  EXPECT_TRUE(options->push_delete);
+  EXPECT_EQ(read({"push", "data", "-H", "h1"})->hosts, "h1");
+  EXPECT_FALSE(read({"push"}).ok());
+  EXPECT_FALSE(read({"push", "", "h1"}).ok());
+  EXPECT_FALSE(read({"push", "data", "h1", "-H", "h2"}).ok());
+  EXPECT_FALSE(parse_command_line(Words{"run", "--delete", "x"}).ok());
+}
+
 TEST(RunOptions, CheckDataIsOfTrainOnly) {
   auto options = read({"train", "c.yaml", "--check-data", "data.workers=2"});
   ASSERT_TRUE(options.ok());

@@ -1,0 +1,232 @@
+// The order in which a push changes its target: contents that an earlier session left are checked; the record tells what is about to
+// come; what goes is removed; entries take their places; folders get their modes and times; the record is complete; the folder of what
+// arrived goes.
+#include "sync/place.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "sync/scan.h"
+#include "wire/bounds.h"
+
+namespace phalanx::sync {
+namespace {
+
+using base::ErrorKind;
+
+constexpr const char* kNewLink = "new.link";
+constexpr const char* kNewCopy = "new.copy";
+constexpr size_t kRest = ~size_t{0};
+
+// Of a session that cannot begin: nothing arrives there.
+void remove_if_empty(const Store& store, const Target& target) {
+  (void)::unlinkat(store.top(), "blobs", AT_REMOVEDIR);
+  (void)::unlinkat(store.top(), "copies", AT_REMOVEDIR);
+  struct stat s {};
+  if (::fstatat(store.top(), "blobs", &s, AT_SYMLINK_NOFOLLOW) == 0) return;
+  (void)::unlinkat(store.top(), "lock", 0);
+  (void)::unlinkat(target.folder.get(), kIncoming, AT_REMOVEDIR);
+  if (target.made) (void)::rmdir(target.path.c_str());
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Placer>> Placer::begin(Store store, Target target, Manifest manifest, uint32_t mode, bool remove) {
+  if (!manifest.with_modes || (mode & ~kModes) != 0) return base::fail(ErrorKind::kInternal, "a malformed list of what is pushed");
+  std::unique_ptr<Placer> placer(new Placer(std::move(store), std::move(target), std::move(manifest), mode, remove));
+  base::Status planned = placer->plan();
+  if (planned.ok()) planned = placer->check_space();
+  if (planned.ok()) return placer;
+  remove_if_empty(placer->store_, placer->target_);
+  return std::move(planned).error();
+}
+
+Placer::~Placer() {
+  while (placing_ && !over_ && build(kRest).ok()) {}
+}
+
+base::Error Placer::target_error(const char* doing, const std::string& path, int error_number) const {
+  base::Error error = base::system_error(doing, target_.path + "/" + path, error_number);
+  error.kind = ErrorKind::kUnfit;
+  return error;
+}
+
+base::Result<bool> Placer::build(size_t most) {
+  const size_t n = manifest_.entries.size(), removals = remove_ ? gone_.size() : 0;
+  for (size_t i = 0; i < most && !over_; ++i) {
+    const size_t at = done_;
+    base::Status made = base::ok();
+    if (at < n) made = check_arrived(at);
+    else if (at == n) made = write_pending();
+    else if (at < n + 1 + removals) made = remove_one(gone_[removals - 1 - (at - n - 1)]);
+    else if (at < 2 * n + 1 + removals) made = make(at - n - 1 - removals);
+    else if (at < 3 * n + 1 + removals) made = finish_folder(3 * n + removals - at);
+    else made = finish();
+    if (!made.ok()) {
+      placing_ = false;
+      return std::move(made).error();
+    }
+    ++done_;
+  }
+  return over_;
+}
+
+base::Status Placer::check_arrived(size_t index) {
+  if (!old_blobs_[index]) return base::ok();
+  static char buffer[128 << 10];
+  const Entry& entry = manifest_.entries[index];
+  TRY_ASSIGN(const os::Fd file, open_content(entry));
+  base::Sha256 hash;
+  for (;;) {
+    const os::IoStep step = os::read_step(file.get(), buffer, sizeof(buffer));
+    if (step.kind == os::IoStep::kEnd) break;
+    if (step.kind != os::IoStep::kBytes) return target_error("read", kIncoming, step.error_number);
+    hash.update(std::string_view(buffer, step.bytes));
+  }
+  if (hash.bytes() == entry.content) return base::ok();
+  TRY_ASSIGN(const os::Fd blobs, store_.blob_folder(entry.content));
+  (void)::unlinkat(blobs.get(), hex_of(entry.content).c_str(), 0);
+  return base::fail(ErrorKind::kUnfit, entry.path + " was damaged on the disk of this host after it had arrived")
+      .with_hint(std::string(wire::kAdviceOnArrived));
+}
+
+// A session that ends after this has its files recognised by the next one.
+base::Status Placer::write_pending() {
+  placing_ = true;
+  for (size_t i = 0; i < manifest_.entries.size(); ++i) {
+    const Entry& entry = manifest_.entries[i];
+    if (todo_[i] != Todo::kMake || !entry.is_file() || uses_[entry.content] != 1) continue;
+    struct stat s {};
+    const std::string hex = hex_of(entry.content);
+    if (::fstatat(store_.blobs(), (hex.substr(0, 2) + "/" + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0) seen_[i] = {s.st_ino, 0};
+  }
+  return write_record(target_.folder.get(), merged(false));
+}
+
+base::Status Placer::remove_one(size_t b) {
+  const Entry& entry = record_.manifest.entries[b];
+  struct stat s {};
+  std::string name;
+  base::Result<os::Fd> folder = folder_of(entry.path, name);
+  if (!folder.ok() || ::fstatat(folder->get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return base::ok();
+  if (entry.kind == Kind::kFolder) {
+    last_folder_.reset();
+    (void)::unlinkat(folder->get(), name.c_str(), AT_REMOVEDIR);  // where something else is in it, it stays
+    return base::ok();
+  }
+  if (!as_pushed(entry, record_.seen[b], s)) {
+    ++stayed_;
+    return base::ok();
+  }
+  int left = ::unlinkat(folder->get(), name.c_str(), 0);
+  if (left != 0 && errno == EACCES && ::fchmod(folder->get(), 0700) == 0) left = ::unlinkat(folder->get(), name.c_str(), 0);
+  if (left != 0) return target_error("remove", entry.path, errno);
+  ++removed_;
+  return base::ok();
+}
+
+base::Status Placer::make(size_t index) {
+  const Entry& entry = manifest_.entries[index];
+  if (entry.kind != Kind::kFolder && todo_[index] == Todo::kNothing) return base::ok();
+  std::string name;
+  TRY_ASSIGN(const os::Fd folder, folder_of(entry.path, name));
+  if (entry.kind == Kind::kFolder) {
+    if (todo_[index] == Todo::kMake && ::mkdirat(folder.get(), name.c_str(), 0700) != 0) return target_error("mkdir", entry.path, errno);
+    struct stat s {};
+    if (::fstatat(folder.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode) && (s.st_mode & 0700) != 0700)
+      (void)::fchmodat(folder.get(), name.c_str(), (s.st_mode & kModes) | 0700, 0);
+    return base::ok();
+  }
+  if (entry.is_file()) {
+    TRY(make_file(index, folder, name));
+  } else {
+    (void)::unlinkat(store_.top(), kNewLink, 0);
+    if (::symlinkat(entry.content.c_str(), store_.top(), kNewLink) != 0 ||
+        ::renameat(store_.top(), kNewLink, folder.get(), name.c_str()) != 0)
+      return target_error("symlink", entry.path, errno);
+  }
+  TRY_ASSIGN(seen_[index], look_at(folder.get(), name));
+  return base::ok();
+}
+
+base::Status Placer::make_file(size_t index, const os::Fd& folder, const std::string& name) {
+  const Entry& entry = manifest_.entries[index];
+  const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
+  if (todo_[index] == Todo::kTouch) {
+    const os::Fd file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const bool unreadable = !file.valid() && errno == EACCES;  // its own mode says so: by its name then
+    const bool done = unreadable ? ::fchmodat(folder.get(), name.c_str(), entry.mode, 0) == 0 &&
+                                       ::utimensat(folder.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0
+                                 : file.valid() && ::fchmod(file.get(), entry.mode) == 0 && ::futimens(file.get(), times) == 0;
+    return done ? base::ok() : base::Status(target_error("set mode and time of", entry.path, errno));
+  }
+  TRY_ASSIGN(os::Fd file, open_content(entry));
+  TRY_ASSIGN(const os::Fd blobs, store_.blob_folder(entry.content));
+  std::string arrived = hex_of(entry.content);
+  if (--uses_[entry.content] > 0) {  // another place needs it too
+    (void)::unlinkat(blobs.get(), kNewCopy, 0);
+    os::Fd copy(::openat(blobs.get(), kNewCopy, kNewFile, 0600));
+    if (!copy.valid()) return target_error("open", entry.path, errno);
+    TRY(copy_content(entry, file, copy, kNewCopy));
+    file = std::move(copy);
+    arrived = kNewCopy;
+  }
+  if (::fchmod(file.get(), entry.mode) != 0 || ::futimens(file.get(), times) != 0)
+    return target_error("set mode and time of", entry.path, errno);
+  if (::renameat(blobs.get(), arrived.c_str(), folder.get(), name.c_str()) != 0) return target_error("rename", entry.path, errno);
+  return base::ok();
+}
+
+// From the deepest up: what comes into a folder changes its time.
+base::Status Placer::finish_folder(size_t index) {
+  const Entry& entry = manifest_.entries[index];
+  if (entry.kind != Kind::kFolder) return base::ok();
+  TRY_ASSIGN(const os::Fd folder, enter_below(target_.folder.get(), entry.path));
+  const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
+  if (::futimens(folder.get(), times) != 0 || ::fchmod(folder.get(), entry.mode) != 0)
+    return target_error("set mode and time of", entry.path, errno);
+  return base::ok();
+}
+
+base::Status Placer::finish() {
+  over_ = true;
+  last_folder_.reset();
+  TRY(write_record(target_.folder.get(), merged(true)));
+  if (target_.made) (void)::fchmod(target_.folder.get(), mode_ | 0700);
+  if (!remove_tree(target_.folder.get(), kIncoming)) return target_error("remove", kIncoming, ENOTEMPTY);
+  return base::ok();
+}
+
+// What the list has, and what earlier pushes have put there and is not in it.
+Record Placer::merged(bool only_present) {
+  Record record;
+  record.manifest.with_modes = true;
+  size_t i = 0;
+  auto take_listed = [&](const std::string* before) {
+    for (; i < manifest_.entries.size() && (!before || manifest_.entries[i].path < *before); ++i) {
+      record.manifest.entries.push_back(manifest_.entries[i]);
+      record.seen.push_back(seen_[i]);
+    }
+  };
+  for (size_t b : gone_) {
+    const Entry& entry = record_.manifest.entries[b];
+    struct stat s {};
+    take_listed(&entry.path);
+    const bool replaced = i < manifest_.entries.size() && manifest_.entries[i].path == entry.path;
+    if (replaced || (only_present && !look(entry.path, s)) || record.manifest.entries.size() + manifest_.entries.size() - i >= kMostEntries)
+      continue;
+    record.manifest.entries.push_back(entry);
+    record.seen.push_back(record_.seen[b]);
+  }
+  take_listed(nullptr);
+  return record;
+}
+
+}  // namespace phalanx::sync

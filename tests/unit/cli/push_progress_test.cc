@@ -1,0 +1,31 @@
+#include <gtest/gtest.h>
+
+#include "cli/push/progress.h"
+
+namespace phalanx::cli {
+namespace {
+
+constexpr base::Language kEnglish = base::Language::kEnglish;
+
+TEST(PushProgress, HostsThatAreEquallyFarStandTogether) {
+  const std::string names[] = {"h1", "h2", "h3", "h4", "h5"};
+  const std::vector<job::CopyState> hosts = {
+      {names[0], 500, 1000}, {names[1], 505, 1000}, {names[2], 1000, 1000, true}, {names[3]}, {names[4], 0, 0, true, true}};
+  EXPECT_EQ(PushProgress::line(hosts, 100, kEnglish),
+            "h[1-2] 50%, h3 done, h4 comparing, h5 failed; 1.96 KiB of 2.93 KiB sent, 100 B/s, 10 s left");
+  EXPECT_EQ(PushProgress::line({{names[0], 5, 5}}, 0, kEnglish), "h1 finishing; 5 B of 5 B sent");
+}
+
+TEST(PushProgress, TheTableFoldsEqualHostsAndNamesWhatStayed) {
+  std::vector<job::CopiedHost> hosts(3);
+  for (size_t h = 0; h < 3; ++h) hosts[h] = {.name = "h" + std::to_string(h + 1), .path = "/data", .files = 2, .bytes = 1024};
+  hosts[0].took = hosts[1].took = std::chrono::seconds(2);
+  hosts[1].took = std::chrono::seconds(1);
+  hosts[2].files = hosts[2].bytes = 0;
+  hosts[2].stayed = 1;
+  EXPECT_EQ(push_table(hosts, kEnglish),
+            "h[1-2]: 2 files, 1.00 KiB sent in 2 s (512 B/s): /data\nh3: everything was there; files that are gone here: 1 kept: /data\n");
+}
+
+}  // namespace
+}  // namespace phalanx::cli

@@ -1,0 +1,285 @@
+// A folder through scan, list and placer into a target, all on this machine.
+#include <sys/wait.h>
+
+#include "copying.h"
+#include "sync/place.h"
+
+using namespace phalanx;
+using namespace phalanx::copying;
+
+namespace {
+
+class Place : public Copy {
+ protected:
+  void SetUp() override {
+    Copy::SetUp();
+    target_ = base_ + "/target";
+  }
+  sync::Scan everything() {
+    base::Result<sync::Scan> found = sync::scan(root_, sync::kPushLimits, base_ + "/index", sync::Take::kEverything);
+    EXPECT_TRUE(found.ok()) << (found.ok() ? "" : found.error().render());
+    return found.ok() ? std::move(*found) : sync::Scan{};
+  }
+  base::Result<std::unique_ptr<sync::Placer>> begin(const sync::Scan& scan, bool remove = false, bool among_others = false) {
+    base::Result<sync::Target> target = sync::open_target(target_, among_others);
+    if (!target.ok()) return std::move(target).error();
+    base::Result<std::optional<sync::Store>> store = sync::Store::open(target_ + "/" + sync::kIncoming);
+    if (!store.ok()) return std::move(store).error();
+    if (!*store) return base::fail(base::ErrorKind::kTimeout, "another session");
+    return sync::Placer::begin(std::move(**store), std::move(*target), scan.manifest, scan.mode, remove);
+  }
+  base::Status give(sync::Placer& placer, const sync::Manifest& manifest, uint64_t most = ~0ULL) {
+    sync::ContentReader reader(root_);
+    sent_ = 0;
+    if (base::Status begun = placer.receive(""); !begun.ok()) return begun;
+    for (uint32_t entry : placer.wanted()) {
+      reader.begin(manifest.entries[entry], placer.partial().bytes > 0 && placer.partial().entry == entry ? placer.partial().bytes : 0);
+      while (reader.more()) {
+        const std::string_view piece = reader.next().substr(0, most - sent_);
+        if (base::Status taken = placer.receive(piece); !taken.ok()) return taken;
+        sent_ += piece.size();
+        if (sent_ == most) return base::ok();
+      }
+    }
+    return base::ok();
+  }
+  // The whole of it. "": it worked; else the error.
+  std::string push(bool remove = false, bool among_others = false) {
+    const sync::Scan scan = everything();
+    base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan, remove, among_others);
+    if (!placer.ok()) return placer.error().render();
+    wanted_ = (*placer)->wanted().size();
+    base::Status given = give(**placer, scan.manifest);
+    if (!given.ok()) return given.error().render();
+    base::Result<bool> built = false;
+    while (built.ok() && !*built) built = (*placer)->build(3);
+    removed_ = (*placer)->removed();
+    stayed_ = (*placer)->stayed();
+    return built.ok() ? "" : built.error().render();
+  }
+  // Whether the target has the tree of the source and nothing else.
+  void expect_same() {
+    const std::string differ = "cd " + base_ + " && diff -r --no-dereference project target | grep -v ': .phalanx-push$' > differ";
+    EXPECT_NE(::system(differ.c_str()), 0) << get(base_ + "/differ");
+    const std::string list = "find . -path ./.phalanx-push -o -mindepth 1 ! -type l -printf '%p %m %T@\\n' | sort > " + base_ + "/";
+    ASSERT_EQ(::system(("cd " + root_ + " && " + list + "here").c_str()), 0);
+    ASSERT_EQ(::system(("cd " + target_ + " && " + list + "there").c_str()), 0);
+    EXPECT_EQ(get(base_ + "/here"), get(base_ + "/there"));
+  }
+  void tree() {
+    put(root_ + "/a/deep/f", "deep");
+    put(root_ + "/a/same", "twice");
+    put(root_ + "/same", "twice");
+    put(root_ + "/.gitignore", "*\n");
+    put(root_ + "/.git/HEAD", "ref");
+    put(root_ + "/empty", "");
+    put(root_ + "/run", "#!/bin/sh\n");
+    fs::permissions(root_ + "/run", fs::perms(0750));
+    fs::create_directories(root_ + "/no/thing");
+    fs::create_symlink("/usr/bin/python3", root_ + "/python");
+    fs::create_symlink("../../outside", root_ + "/a/out");
+    age(root_ + "/a/deep/f", 1000);
+    age(root_ + "/a/deep", 2000);
+    fs::permissions(root_ + "/no", fs::perms(0555));
+  }
+  std::string target_;
+  size_t removed_ = 0, stayed_ = 0;
+};
+
+TEST_F(Place, EverythingIsThereWithModesTimesAndLinks) {
+  tree();
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(wanted_, 6U) << "the same content once";
+  expect_same();
+  EXPECT_FALSE(fs::exists(target_ + "/" + sync::kIncoming));
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(wanted_, 0U);
+  expect_same();
+}
+
+TEST_F(Place, OnlyWhatChangedIsSent) {
+  tree();
+  ASSERT_EQ(push(), "");
+  put(root_ + "/a/deep/f", "other");
+  age(root_ + "/run", 500);                           // only its time
+  fs::permissions(root_ + "/same", fs::perms(0600));  // only its mode
+  fs::remove(root_ + "/python");
+  fs::create_symlink("/usr/bin/python3.11", root_ + "/python");
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(wanted_, 1U);
+  expect_same();
+}
+
+TEST_F(Place, AFileThatWasChangedOnTheHostIsReplaced) {
+  tree();
+  ASSERT_EQ(push(), "");
+  put(target_ + "/a/deep/f", "DEEP");
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(wanted_, 1U);
+  expect_same();
+}
+
+TEST_F(Place, WhatIsGoneHereGoesOnlyWithDeleteAndOnlyIfAPushPutItThere) {
+  tree();
+  ASSERT_EQ(push(), "");
+  put(target_ + "/a/mine", "made on the host");
+  fs::remove_all(root_ + "/a");
+  fs::remove(root_ + "/same");
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(stayed_, 4U);
+  put(target_ + "/same", "changed on the host");
+  EXPECT_EQ(push(true), "");
+  EXPECT_EQ(removed_, 3U);
+  EXPECT_EQ(stayed_, 1U);
+  EXPECT_FALSE(fs::exists(target_ + "/a/deep"));
+  EXPECT_EQ(get(target_ + "/a/mine"), "made on the host");
+  EXPECT_EQ(get(target_ + "/same"), "changed on the host");
+}
+
+TEST_F(Place, AFolderInTheWayOfAFileGoesOnlyIfAllOfItIsOurs) {
+  put(root_ + "/module/part", "x");
+  put(root_ + "/plain", "x");
+  ASSERT_EQ(push(), "");
+  fs::remove_all(root_ + "/module");
+  put(root_ + "/module", "a file now");
+  fs::remove(root_ + "/plain");
+  put(root_ + "/plain/part", "a folder now");
+  EXPECT_NE(push().find("is a directory, and not so in the directory that is pushed"), std::string::npos);
+  put(target_ + "/module/mine", "made on the host");
+  EXPECT_NE(push(true).find("is a directory, and not so"), std::string::npos);
+  EXPECT_EQ(get(target_ + "/module/part"), "x") << "nothing has changed";
+  fs::remove(target_ + "/module/mine");
+  EXPECT_EQ(push(true), "");
+  expect_same();
+}
+
+TEST_F(Place, ATargetWithOtherFilesIsRefused) {
+  put(root_ + "/f", "f");
+  put(target_ + "/other", "other");
+  put(target_ + "/f", "old");
+  EXPECT_NE(push().find("holds files that no push has put there"), std::string::npos);
+  EXPECT_FALSE(fs::exists(target_ + "/" + sync::kIncoming));
+  EXPECT_EQ(get(target_ + "/f"), "old");
+  EXPECT_EQ(push(false, true), "");
+  EXPECT_EQ(get(target_ + "/f") + get(target_ + "/other"), "fother");
+  EXPECT_EQ(push(true), "") << "now it is known";
+  EXPECT_EQ(get(target_ + "/other"), "other");
+}
+
+TEST_F(Place, ATargetThatOthersCouldReplaceIsRefused) {
+  put(root_ + "/f", "f");
+  fs::create_directories(base_ + "/open/target");
+  fs::permissions(base_ + "/open", fs::perms(0777));
+  target_ = base_ + "/open/target";
+  EXPECT_NE(push().find("belongs to another user, or others may write to it"), std::string::npos);
+  target_ = base_ + "/link/target";
+  fs::create_symlink(base_ + "/open", base_ + "/link");
+  EXPECT_NE(push().find("others may write to it"), std::string::npos);
+  target_ = base_ + "/wide";
+  fs::create_directories(target_);
+  fs::permissions(target_, fs::perms(0775));
+  EXPECT_NE(push().find("others may write to it"), std::string::npos);
+  target_ = base_ + "/file";
+  put(target_, "x");
+  EXPECT_NE(push().find("cannot be pushed to"), std::string::npos);
+  for (const char* path : {"/", "relative", "/a/../b", "/a/./b"}) {
+    target_ = path;
+    EXPECT_NE(push().find("a malformed target"), std::string::npos) << path;
+  }
+}
+
+TEST_F(Place, NothingIsWrittenThroughALinkInTheTarget) {
+  put(root_ + "/a/f", "new");
+  put(base_ + "/outside/f", "untouched");
+  fs::create_directories(target_);
+  fs::create_symlink(base_ + "/outside", target_ + "/a");
+  EXPECT_NE(push(true, true).find("is no directory, and not so"), std::string::npos);
+  fs::remove(target_ + "/a");
+  fs::create_directories(target_ + "/a");
+  fs::create_symlink(base_ + "/outside/f", target_ + "/a/f");
+  EXPECT_EQ(push(false, true), "");
+  EXPECT_EQ(get(base_ + "/outside/f"), "untouched");
+  expect_same();
+}
+
+TEST_F(Place, ACutPushGoesOnInTheMiddleOfALargeFile) {
+  put(root_ + "/first", "first");
+  put(root_ + "/large", std::string(5 << 20, 'x'));
+  {
+    const sync::Scan scan = everything();
+    base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan);
+    ASSERT_TRUE(placer.ok());
+    ASSERT_TRUE(give(**placer, scan.manifest, 3 << 20).ok());
+  }
+  EXPECT_FALSE(fs::exists(target_ + "/first")) << "not before everything has arrived";
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(sent_, (2ULL << 20) + 5);
+  expect_same();
+}
+
+TEST_F(Place, WhatWasDamagedMeanwhileIsFoundAndSentAgain) {
+  put(root_ + "/first", "first");
+  put(root_ + "/second", "second");
+  {
+    const sync::Scan scan = everything();
+    base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan);
+    ASSERT_TRUE(placer.ok() && give(**placer, scan.manifest, 5).ok());
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(target_ + "/" + sync::kIncoming + "/blobs"))
+    if (entry.is_regular_file() && entry.file_size() == 5) put(entry.path(), "FIRST");
+  EXPECT_NE(push().find("first was damaged"), std::string::npos);
+  EXPECT_EQ(push(), "");
+  expect_same();
+}
+
+TEST_F(Place, WhatHasBegunToBePlacedIsFinishedOrRecognised) {
+  tree();
+  ASSERT_EQ(push(), "");
+  for (int i = 0; i < 20; ++i) put(root_ + "/new" + std::to_string(i), std::to_string(i));
+  {
+    const sync::Scan scan = everything();
+    base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan);
+    ASSERT_TRUE(placer.ok() && give(**placer, scan.manifest).ok());
+    ASSERT_TRUE((*placer)->build(scan.manifest.entries.size() * 3 / 2).ok());
+  }
+  expect_same();
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(wanted_, 0U);
+}
+
+TEST_F(Place, AKilledPushHasPutNothingThatIsSentAgain) {
+  tree();
+  for (int i = 0; i < 20; ++i) put(root_ + "/new" + std::to_string(i), std::to_string(i));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const sync::Scan scan = everything();
+    base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan);
+    const bool good = placer.ok() && give(**placer, scan.manifest).ok() && (*placer)->build(scan.manifest.entries.size() * 3 / 2).ok();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  EXPECT_TRUE(fs::exists(target_ + "/" + sync::kIncoming));
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(wanted_, 0U) << "what was placed is recognised, and the rest had arrived";
+  expect_same();
+}
+
+TEST_F(Place, AListCannotTouchTheRecord) {
+  sync::Scan scan;
+  scan.manifest.with_modes = true;
+  scan.manifest.entries = {{sync::kRecord, sync::Kind::kLink, 0, 0, "/etc/passwd"}};
+  EXPECT_FALSE(begin(scan).ok());
+  EXPECT_FALSE(fs::exists(target_)) << "what it has made is gone";
+}
+
+TEST_F(Place, TwoPushesTakeTurns) {
+  tree();
+  const sync::Scan scan = everything();
+  base::Result<std::unique_ptr<sync::Placer>> one = begin(scan);
+  ASSERT_TRUE(one.ok());
+  EXPECT_NE(push().find("another session"), std::string::npos);
+}
+
+}  // namespace
