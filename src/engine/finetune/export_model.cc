@@ -62,7 +62,7 @@ base::Status export_model(const tune::Recipe& recipe, Bar& bar) {
   TRY(write_tuned(tuned, folder, bar));
   TRY(finish_folder(target.parent, target.name));
   bar.end();
-  bar.note(words::tr("{}: {} adapters merged", recipe.export_dir, recipe.adapter_name_or_path.size()));
+  bar.note(words::tr("{} written; adapters merged: {}", recipe.export_dir, recipe.adapter_name_or_path.size()));
   return base::ok();
 }
 

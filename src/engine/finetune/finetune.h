@@ -23,7 +23,7 @@ bool is_recipe(std::string_view yaml);
 // that stopped the run after a step and a saved checkpoint. Exceptions of torch end here and become an Error (kJobFailed).
 base::Result<int> run_command(const Command& command, bool explain);
 
-// `export` and `generate`: the exit code if the first argument is one of them, nullopt if it is not.
+// `export`, `generate` and `keys`: the exit code if the first argument is one of them, nullopt if it is not.
 std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments);
 std::string help();  // lines for --help
 

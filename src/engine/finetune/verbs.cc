@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 #include "engine/train/cpu.h"
 #include "engine/train/report/progress.h"
 #include "os/files.h"
+#include "tune/recipe/key_page.h"
 #include "words/message.h"
 
 namespace phalanx::engine::finetune {
@@ -22,15 +24,6 @@ namespace {
 constexpr words::Text kHelp{
     "RECIPE.yaml is a YAML of LLaMA-Factory (it has model_name_or_path): fine-tunes a Hugging Face model of the\n"
     "families Llama, Mistral, Qwen2 and Qwen3. --explain prints what becomes of every key.\n"};
-constexpr const char* kExportSynopsis = "phalanx-train export RECIPE.yaml [KEY=VALUE ...]\n";
-constexpr words::Text kExportHelp{"    merges the adapters of the recipe into its model, and writes export_dir\n"};
-constexpr const char* kGenerateSynopsis =
-    "phalanx-train generate MODEL [--adapter FOLDER] [--template NAME] [--system TEXT] [--max-new-tokens N]\n"
-    "                       [--temperature T] [--top-k N] [--top-p P] [--seed N] PROMPT | -\n";
-constexpr words::Text kGenerateHelp{
-    "    prints the answer of a model; without --temperature always the most likely token; - reads the prompt from\n"
-    "    stdin; --template none continues the prompt as it is\n"};
-
 base::Error usage(std::string what) { return base::fail(base::ErrorKind::kUsage, std::move(what)).with_hint("phalanx-train --help"); }
 
 struct Words {
@@ -124,6 +117,12 @@ base::Result<int> run_generate(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+base::Result<int> print_keys(const std::vector<std::string>& arguments) {
+  if (arguments.size() > 1) return usage("keys takes no arguments");
+  fmt::print("{}", tune::key_page());
+  return 0;
+}
+
 // Exceptions of torch become an Error.
 base::Result<int> guarded(base::Result<int> (*verb)(const std::vector<std::string>&), const std::vector<std::string>& arguments) {
   try {
@@ -133,23 +132,42 @@ base::Result<int> guarded(base::Result<int> (*verb)(const std::vector<std::strin
   }
 }
 
+struct Verb {
+  std::string_view name;
+  base::Result<int> (*run)(const std::vector<std::string>&);
+  std::string_view synopsis;
+  words::Text help;
+};
+constexpr std::array kVerbs{
+    Verb{"export", run_export, "phalanx-train export RECIPE.yaml [KEY=VALUE ...]\n",
+         words::Text{"    merges the adapters of the recipe into its model, and writes export_dir\n"}},
+    Verb{"generate", run_generate,
+         "phalanx-train generate MODEL [--adapter FOLDER] [--template NAME] [--system TEXT] [--max-new-tokens N]\n"
+         "                       [--temperature T] [--top-k N] [--top-p P] [--seed N] PROMPT | -\n",
+         words::Text{"    prints the answer of a model; without --temperature always the most likely token; - reads the prompt from\n"
+                     "    stdin; --template none continues the prompt as it is\n"}},
+    Verb{"keys", print_keys, "phalanx-train keys\n", words::Text{"    prints what becomes of every key of a recipe, as Markdown\n"}},
+};
+
 }  // namespace
 
 std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || (arguments[0] != "export" && arguments[0] != "generate")) return std::nullopt;
-  const bool exports = arguments[0] == "export";
-  if (arguments.size() == 2 && (arguments[1] == "--help" || arguments[1] == "-h")) {
-    fmt::print("usage: {}{}", exports ? kExportSynopsis : kGenerateSynopsis,
-               (exports ? kExportHelp : kGenerateHelp).in(train::language_here()));
-    return base::Result<int>(0);
+  for (const Verb& verb : kVerbs) {
+    if (arguments.empty() || arguments[0] != verb.name) continue;
+    if (arguments.size() == 2 && (arguments[1] == "--help" || arguments[1] == "-h")) {
+      fmt::print("usage: {}{}", verb.synopsis, verb.help.in(train::language_here()));
+      return base::Result<int>(0);
+    }
+    return guarded(verb.run, arguments);
   }
-  return guarded(exports ? run_export : run_generate, arguments);
+  return std::nullopt;
 }
 
 std::string help() {
   const base::Language language = train::language_here();
-  return fmt::format("{}{}{}{}{}\n", kHelp.in(language), kExportSynopsis, kExportHelp.in(language), kGenerateSynopsis,
-                     kGenerateHelp.in(language));
+  std::string out(kHelp.in(language));
+  for (const Verb& verb : kVerbs) out += fmt::format("{}{}", verb.synopsis, verb.help.in(language));
+  return out + "\n";
 }
 
 }  // namespace phalanx::engine::finetune

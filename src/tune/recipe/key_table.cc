@@ -51,7 +51,7 @@ const std::array kKeys{
     RecipeKey{"do_train", kHonoured, "trains", &R::do_train},
     RecipeKey{"finetuning_type", kHonoured, "which parameters are trained", &R::finetuning_type, 0, 0, "lora freeze full"},
     RecipeKey{"lora_rank", kHonoured, "rank of the adapter", &R::lora_rank, 1, 1 << 16},
-    RecipeKey{"lora_alpha", kHonoured, "scale of the adapter, times its rank", &R::lora_alpha, 1, 1 << 20},
+    RecipeKey{"lora_alpha", kHonoured, "scale of the adapter, times its rank; without: twice the rank", &R::lora_alpha, 1, 1 << 20},
     RecipeKey{"lora_dropout", kHonoured, "dropout in front of the adapter", &R::lora_dropout, 0, 0.999},
     RecipeKey{"lora_target", kHonoured, "projections with an adapter; all: every one but the head", &R::lora_target},
     RecipeKey{"use_rslora", kHonoured, "scale is alpha / sqrt(rank)", &R::use_rslora},

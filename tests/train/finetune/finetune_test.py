@@ -419,6 +419,22 @@ class Texts(Case):
         self.assertIn("does not fit the tokenizer", err)
 
 
+class Example(Case):
+    """What the guide From LLaMA-Factory types, with two steps each."""
+
+    def test_quick_start(self):
+        examples = HERE.parents[2] / "examples" / "finetune"
+        subprocess.run(["/usr/bin/python3", examples / "make_example.py", "example"], cwd=self.folder, check=True, capture_output=True)
+        for recipe in ("words", "ordinals"):
+            self.run_train([examples / f"{recipe}.yaml", "max_steps=2", "logging_steps=1"], cwd=self.folder)
+            self.assertTrue((self.folder / "example" / recipe / "training_loss.svg").exists())
+        self.run_train(["export", examples / "ordinals.yaml", "adapter_name_or_path=example/ordinals", "export_dir=example/merged"],
+                       cwd=self.folder)
+        ask = ["--max-new-tokens", "3", "855"]
+        answer, _ = self.run_train(["generate", "example/words", "--adapter", "example/ordinals", *ask], cwd=self.folder)
+        self.assertEqual(self.run_train(["generate", "example/merged", *ask], cwd=self.folder)[0], answer)
+
+
 @unittest.skipUnless((SHARED / "README.md").exists(), "needs the golden data: ../shared/golden, or PHALANX_GOLDEN=<folder>")
 class Golden(Case):
     """Twenty steps of the real Trainer, through the program."""

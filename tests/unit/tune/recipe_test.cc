@@ -6,6 +6,7 @@
 #include <set>
 
 #include "golden.h"
+#include "tune/recipe/key_page.h"
 #include "tune/recipe/key_table.h"
 
 namespace phalanx::tune {
@@ -107,6 +108,11 @@ TEST(Recipe, KeysAreUnique) {
     EXPECT_TRUE(seen.insert(one.key).second) << one.key;
     EXPECT_EQ(one.handling == Handling::kHonoured, one.field.index() != 0) << one.key;
   }
+}
+
+TEST(Recipe, ThePageOfKeysIsTheTable) {
+  EXPECT_EQ(read_text(std::string(PHALANX_TEST_DATA) + "/../../docs/llama-factory-keys.md"), key_page())
+      << "phalanx-train keys > docs/llama-factory-keys.md";
 }
 
 TEST(Recipe, GoldenSettingsAreRead) {
