@@ -89,6 +89,12 @@ void Bar::end() {
   open_ = false;
 }
 
+void Bar::finish() {
+  end();
+  phase_ = "done";
+  send();
+}
+
 void Bar::note(std::string_view line) {
   if (!speaks_) return;
   clear();

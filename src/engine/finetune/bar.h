@@ -26,6 +26,7 @@ class Bar {
   void advance(uint64_t done, uint64_t total);  // where the total is known only now
   void training(uint64_t done, double loss, double tokens_per_s);
   void end();
+  void finish();  // the launcher is told that all is done
 
   void note(std::string_view line);     // to stderr
   void note(const words::Message& line);

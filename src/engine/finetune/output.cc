@@ -44,7 +44,7 @@ base::Status write_tokenizer_config(const Text& text, const std::string& from, c
 base::Status write_tokenizer(const Tuned& tuned, const std::string& folder) {
   const std::string base = tuned.base_folder + "/", to = folder + "/";
   for (const char* name : kTokenizerFiles) TRY(copy_if_present(base + name, to + name));
-  if (tuned.text) {
+  if (tuned.text && tuned.text->chat) {
     TRY(os::write_file_atomic(to + kTemplateFile, tuned.text->about, 0644));
     return write_tokenizer_config(*tuned.text, base + kTokenizerConfig, to + kTokenizerConfig);
   }

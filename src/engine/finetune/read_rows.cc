@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "base/try.h"
 #include "base/unicode.h"
@@ -49,10 +50,13 @@ base::Result<std::vector<int64_t>> numbers_of(const Json& record, const char* ke
 class Rows {
  public:
   Rows(const tune::Recipe& recipe, const Text* text, int64_t vocabulary)
-      : recipe_(recipe), text_(text), vocabulary_(vocabulary), rules_{recipe.cutoff_len, recipe.train_on_prompt, recipe.mask_history} {}
+      : recipe_(recipe), text_(text), vocabulary_(vocabulary), rules_{recipe.cutoff_len, recipe.train_on_prompt, recipe.mask_history} {
+    if (recipe.stage == "pt" && text) pretrain_.emplace(recipe, *text->tokenizer, text->tokens);
+  }
 
   base::Status add(const Json& record, const DataFile& file) {
     if (!file.info) return add_tokenized(record);
+    if (pretrain_) return add_plain(record, file);
     TRY_ASSIGN(const auto conversation, tune::to_conversation(record, *file.info));
     if (!conversation) {
       ++out.dropped;
@@ -62,9 +66,29 @@ class Rows {
     return keep({{labelled.ids.begin(), labelled.ids.end()}, {labelled.labels.begin(), labelled.labels.end()}});
   }
 
+  // After the last record of all sets.
+  base::Status finish() {
+    std::vector<tuning::TuningRow> rows;
+    if (pretrain_) pretrain_->finish(&rows);
+    return keep_all(std::move(rows));
+  }
+
   RowsRead out;
 
  private:
+  base::Status add_plain(const Json& record, const DataFile& file) {
+    TRY_ASSIGN(const auto text, tune::to_plain_text(record, *file.info));
+    std::vector<tuning::TuningRow> rows;
+    if (text) pretrain_->add(*text, &rows);
+    else ++out.dropped;
+    return keep_all(std::move(rows));
+  }
+
+  base::Status keep_all(std::vector<tuning::TuningRow> rows) {
+    for (tuning::TuningRow& row : rows) TRY(keep(std::move(row)));
+    return base::ok();
+  }
+
   base::Status add_tokenized(const Json& record) {
     tuning::TuningRow row;
     TRY_ASSIGN(row.ids, numbers_of(record, "input_ids"));
@@ -96,6 +120,7 @@ class Rows {
   const Text* text_;
   const int64_t vocabulary_;
   const tune::LabelRules rules_;
+  std::optional<PretrainRows> pretrain_;  // stage pt
 };
 
 base::Status read_file(const DataFile& file, int64_t most, int64_t* taken, Rows* rows, const std::function<void(uint64_t)>& progress) {
@@ -157,20 +182,45 @@ uint64_t size_of(const std::string& path) {
 
 }  // namespace
 
-base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& model_folder) {
+namespace {
+
+// Without a template: the tokenizer's own.
+base::Status plain_tokens(const Text& text, PretrainTokens* out) {
+  const auto eos = text.tokenizer->id_of(text.special.eos);
+  if (text.special.eos.empty() || !eos) return wrong("tokenizer_config.json names no eos_token of the vocabulary");
+  out->eos = *eos;
+  out->pad = (text.special.pad.empty() ? std::nullopt : text.tokenizer->id_of(text.special.pad)).value_or(*eos);
+  if (text.special.add_bos) out->first = text.tokenizer->id_of(text.special.bos);
+  return base::ok();
+}
+
+base::Status chat_tokens(const tune::Recipe& recipe, Text* text) {
   TRY_ASSIGN(const tune::Template* chat, tune::find_template(recipe.chat_template));
+  TRY_ASSIGN(tune::ChatEncoder encoder, tune::ChatEncoder::make(chat, text->tokenizer.get(), text->special, recipe.enable_thinking));
+  if (recipe.default_system) encoder.set_default_system(*recipe.default_system);
+  text->tokens = {encoder.eos(), encoder.pad(), text->special.add_bos ? encoder.bos() : std::nullopt};
+  // LLaMA-Factory ends texts of Llama 3 as its first training did, not as a chat.
+  if (recipe.chat_template == "llama3") text->tokens.eos = text->tokenizer->id_of("<|end_of_text|>").value_or(encoder.eos());
+  text->chat = std::make_unique<tune::ChatEncoder>(std::move(encoder));
+  const Json system = recipe.default_system ? Json(*recipe.default_system) : Json();
+  const Json about = {{"template", recipe.chat_template}, {"default_system", system}, {"enable_thinking", recipe.enable_thinking}};
+  text->about = base::to_text(about, 2) + "\n";
+  return base::ok();
+}
+
+}  // namespace
+
+base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& model_folder) {
+  const bool plain = recipe.stage == "pt" && recipe.chat_template.empty();
+  if (!plain) TRY(tune::find_template(recipe.chat_template));  // before the vocabulary is read, which takes a second
   Text out;
   TRY_ASSIGN(const std::string vocabulary, os::read_file(model_folder + "/tokenizer.json", tune::kMaxTokenizerBytes));
   TRY_ASSIGN(tune::Tokenizer tokenizer, tune::Tokenizer::parse(vocabulary));
   TRY_ASSIGN(const std::string config, os::read_file(model_folder + "/tokenizer_config.json", 64 << 20));
   TRY_ASSIGN(out.special, tune::parse_special_tokens(config));
   out.tokenizer = std::make_unique<tune::Tokenizer>(std::move(tokenizer));
-  TRY_ASSIGN(tune::ChatEncoder encoder, tune::ChatEncoder::make(chat, out.tokenizer.get(), out.special, recipe.enable_thinking));
-  if (recipe.default_system) encoder.set_default_system(*recipe.default_system);
-  const Json system = recipe.default_system ? Json(*recipe.default_system) : Json();
-  const Json about = {{"template", recipe.chat_template}, {"default_system", system}, {"enable_thinking", recipe.enable_thinking}};
-  out.about = base::to_text(about, 2) + "\n";
-  out.chat = std::make_unique<tune::ChatEncoder>(std::move(encoder));
+  if (plain) TRY(plain_tokens(out, &out.tokens));
+  else TRY(chat_tokens(recipe, &out));
   return out;
 }
 
@@ -200,6 +250,7 @@ base::Result<RowsRead> read_rows(const tune::Recipe& recipe, const Text* text, i
       before += size_of(file.path);
     }
   }
+  TRY(rows.finish());
   bar.end();
   if (rows.out.rows.empty()) return base::fail(base::ErrorKind::kConfig, "the data has no record to learn from");
   if (rows.out.learned == 0) return base::fail(base::ErrorKind::kConfig, "no token of the data is learned: every label is -100");

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "engine/finetune/bar.h"
+#include "engine/finetune/pretrain_rows.h"
 #include "engine/tuning/fine_tuning.h"
 #include "tune/chat/template.h"
 #include "tune/recipe/recipe.h"
@@ -22,7 +23,8 @@ inline constexpr const char* kTemplateFile = "phalanx_template.json";
 struct Text {
   std::unique_ptr<tune::Tokenizer> tokenizer;
   tune::SpecialTokens special;
-  std::unique_ptr<tune::ChatEncoder> chat;  // of the recipe's template
+  std::unique_ptr<tune::ChatEncoder> chat;  // of the recipe's template; null with stage pt and none
+  PretrainTokens tokens;                    // after the template's changes
   std::string about;                        // kTemplateFile: what generating text needs to know of it
 };
 // tokenizer.json, tokenizer_config.json and the recipe's template. Error kConfig: one of them is missing, malformed or does not fit.

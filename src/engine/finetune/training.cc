@@ -202,7 +202,7 @@ base::Result<int> train(Training training, const std::optional<std::string>& sta
   TRY(loop.prepare(start));
   TRY_ASSIGN(const int signal, loop.steps());
   if (signal == 0) TRY(loop.finish());
-  bar.end();
+  bar.finish();
   return signal;
 }
 

@@ -40,13 +40,18 @@ base::Status add_history(const Json& record, const std::string& column, Conversa
   return base::ok();
 }
 
-base::Result<Found> from_alpaca(const Json& record, const Columns& columns) {
-  Conversation out;
-  TRY(add_history(record, columns.history, &out));
+base::Result<std::string> question_of(const Json& record, const Columns& columns) {
   TRY_ASSIGN(std::string prompt, text_of(record, columns.prompt));
   TRY_ASSIGN(const std::string query, text_of(record, columns.query));
   if (!prompt.empty() && !query.empty()) prompt += '\n';
-  out.messages.push_back(prompt + query);
+  return prompt + query;
+}
+
+base::Result<Found> from_alpaca(const Json& record, const Columns& columns) {
+  Conversation out;
+  TRY(add_history(record, columns.history, &out));
+  TRY_ASSIGN(std::string question, question_of(record, columns));
+  out.messages.push_back(std::move(question));
   TRY_ASSIGN(out.system, text_of(record, columns.system));
   auto response = columns.response.empty() ? record.end() : record.find(columns.response);
   if (response == record.end() || !response->is_string()) return Found();
@@ -164,6 +169,18 @@ base::Result<std::optional<Json>> RecordReader::next() {
 
 base::Result<Found> to_conversation(const Json& record, const DatasetInfo& info) {
   return info.formatting == Formatting::kAlpaca ? from_alpaca(record, info.columns) : from_sharegpt(record, info.columns);
+}
+
+base::Result<std::optional<std::string>> to_plain_text(const Json& record, const DatasetInfo& info) {
+  using Text = std::optional<std::string>;
+  if (info.formatting == Formatting::kSharegpt) {
+    TRY_ASSIGN(const std::vector<Message> messages, messages_of(record, info.columns));
+    for (const Message& message : messages)
+      if (info.columns.system_tag.empty() || message.role != info.columns.system_tag) return Text(message.content);
+    return Text();
+  }
+  TRY_ASSIGN(std::string text, question_of(record, info.columns));
+  return text.empty() ? Text() : Text(std::move(text));
 }
 
 }  // namespace phalanx::tune

@@ -142,6 +142,7 @@ void check_together(const Recipe& recipe, Problems* problems) {
   wrong(recipe.stage == "sft" && recipe.chat_template.empty() && recipe.tokenized_path.empty(), "template is missing; stage sft needs one");
   wrong(recipe.mask_history && recipe.train_on_prompt, "mask_history and train_on_prompt exclude each other");
   wrong(recipe.stage != "sft" && (recipe.mask_history || recipe.train_on_prompt), "mask_history and train_on_prompt are for stage sft");
+  wrong(recipe.stage == "sft" && recipe.packing == "true", "packing is supported for stage pt only");
   wrong(recipe.logging_steps <= 0, "logging_steps is not positive");
   wrong(recipe.save_strategy == "steps" && recipe.save_steps <= 0, "save_steps is not positive; save_strategy: no saves nothing between");
   wrong(recipe.save_only_model && !recipe.resume_from_checkpoint.empty() && recipe.resume_from_checkpoint != "false",

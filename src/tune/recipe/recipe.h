@@ -34,6 +34,7 @@ struct Recipe {
   std::string tokenized_path;  // instead of data sets and template: a file of JSON lines {"input_ids": [...], "labels": [...]}
   std::string chat_template;  // the key `template`
   int64_t cutoff_len = 2048;  // tokens
+  std::string packing;  // empty: as the stage has it; true, false
   bool train_on_prompt = false;
   bool mask_history = false;
   std::optional<int64_t> max_samples;  // of each data set, the first ones

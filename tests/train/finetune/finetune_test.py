@@ -408,6 +408,22 @@ class Texts(Case):
         self.assertEqual(tokens("default_system=Be brief."), (2 * (system + source + target), 2 * target))
         self.assertEqual(tokens("train_on_prompt=true", "cutoff_len=20"), (40, 40))
 
+    def test_plain_texts(self):
+        info = json.loads((self.folder / "data" / "dataset_info.json").read_text())
+        info["prose"] = {"file_name": "prose.jsonl", "columns": {"prompt": "text"}}
+        (self.folder / "data" / "dataset_info.json").write_text(json.dumps(info))
+        texts = ["a" * 25, "b" * 11, "", "c" * 3]
+        (self.folder / "data" / "prose.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+        def said(*more):
+            _, err = self.train("stage=pt", "template=null", "dataset=prose", "cutoff_len=16", "max_steps=2", "overwrite_output_dir=true",
+                                *more)
+            return next(line for line in err.splitlines() if line.startswith("data: "))
+        # 26 + 12 + 4 tokens with their ends: two blocks of 16, 10 are dropped. Padding is the end of text, which is then not learned.
+        self.assertEqual(said(), "data: 2 sequences, 32 tokens, 31 of them learned; records omitted: 1")
+        self.assertEqual(said("packing=false"), "data: 3 sequences, 32 tokens, 30 of them learned; records omitted: 1")
+        self.assertFalse((self.out / "phalanx_template.json").exists())
+
     def test_bad_text_is_named(self):
         path = self.folder / "data" / "talks.jsonl"
         path.write_text(path.read_text() + '{"conversations": "x"}\n')

@@ -84,7 +84,7 @@ TEST(Recipe, EveryProblemIsListedAtOnce) {
             "line 4: cutoff_len: \"many\" is not a number from 1 to 16777216\n"
             "line 5: lora_rank: \"1.5\" is not a whole number\n"
             "line 2: unknown key \"lora_rnk\"; the nearest is lora_rank\n"
-            "line 6: stage: \"dpo\" is not one of sft\n"
+            "line 6: stage: \"dpo\" is not one of sft, pt\n"
             "line 3: use_dora: true: this method is not supported");
   EXPECT_EQ(problems("model_name_or_path: m\n"), "dataset is missing\noutput_dir is missing\ntemplate is missing; stage sft needs one");
   EXPECT_EQ(problems(kExample, {"mask_history=true", "train_on_prompt=true"}), "mask_history and train_on_prompt exclude each other");
