@@ -43,6 +43,7 @@ base::Result<int> dispatch(const cli::Invocation& invocation) {
     case cli::Verb::kEnv: return cli::env_verb(invocation);
     case cli::Verb::kConfig: return cli::config_verb(invocation);
     case cli::Verb::kInit: return cli::init_verb(invocation);
+    case cli::Verb::kStacks: return cli::stacks_verb(invocation);
     case cli::Verb::kWhy: return cli::why_verb(invocation);
     case cli::Verb::kReport: return cli::report_verb(invocation);
     case cli::Verb::kHelp: return cli::help_verb(invocation);

@@ -254,16 +254,17 @@ void Agent::sample(const wire::Sample& message) {
   auto look = [ranks, message, budget, opened] {
     return base::to_text(base::to_json(machine::sample_ranks(ranks, message.frames, message.gpus, budget, *opened)));
   };
-  sample_look_.start(
-      look, budget + kLookReserve,
-      [this, id = message.id](base::Result<std::string> answer) {
-        wire::Sampled sampled;
-        sampled.id = id;
-        if (answer.ok()) sampled.json = std::move(answer).value();
-        else sampled.outcome = {false, std::move(answer).error()};
-        outbox_.control(sampled);
-      },
-      kept);
+  ((message.id & wire::kPersonAsks) != 0 && (message.id >> 31) == 0 ? asked_look_ : sample_look_)
+      .start(
+          look, budget + kLookReserve,
+          [this, id = message.id](base::Result<std::string> answer) {
+            wire::Sampled sampled;
+            sampled.id = id;
+            if (answer.ok()) sampled.json = std::move(answer).value();
+            else sampled.outcome = {false, std::move(answer).error()};
+            outbox_.control(sampled);
+          },
+          kept);
 }
 
 void Agent::dig_into(const wire::Dig& message) {

@@ -45,9 +45,16 @@ base::Status Live::open() {
   handlers.stop = [this](std::optional<os::milliseconds> grace, bool kill) {
     if (stop_) stop_(grace, kill);
   };
+  handlers.look = [this] {
+    if (look_) look_();
+  };
   handlers.remove = [this](const std::string& path) { files_.remove(path); };
   TRY_ASSIGN(server_, job::ControlServer::open(loop_, folder_, id_, std::move(handlers)));
   return base::ok();
+}
+
+void Live::looked(const std::string& json) {
+  if (server_) server_->looked(json);
 }
 
 void Live::output(const wire::Output& output) {

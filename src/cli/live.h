@@ -27,6 +27,8 @@ class Live {
       : loop_(loop), id_(std::move(id)), folder_(std::move(folder)), files_(files) {}
   base::Status open();
   void on_stop(StopRun stop) { stop_ = std::move(stop); }
+  void on_look(std::function<void()> look) { look_ = std::move(look); }
+  void looked(const std::string& json);  // the answer to it
 
   void output(const wire::Output& output);
   void progress(int rank, const wire::RankProgress& progress);
@@ -54,6 +56,7 @@ class Live {
   std::string id_, folder_;
   logs::Files& files_;
   StopRun stop_;
+  std::function<void()> look_;
   std::unique_ptr<job::ControlServer> server_;
   std::vector<Rank> ranks_;
   job::Phase phase_ = job::Phase::kOpening;

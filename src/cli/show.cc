@@ -182,6 +182,12 @@ class Show::Impl : public job::Audience {
     if (live_) live_->talk(text);
     view_->say("phalanx: " + text);
   }
+  void on_look(std::function<void()> look) {
+    if (live_) live_->on_look(std::move(look));
+  }
+  void looked(const std::string& json) {
+    if (live_) live_->looked(json);
+  }
   void on_stop(StopRun stop) {
     if (live_) live_->on_stop(std::move(stop));
   }
@@ -333,6 +339,8 @@ base::Result<Show> Show::open(os::Loop& loop, const RunOptions& options, const j
 std::string Show::run_id() const { return impl_->run_id(); }
 job::Audience& Show::audience() { return *impl_; }
 void Show::on_stop(StopRun stop) { impl_->on_stop(std::move(stop)); }
+void Show::on_look(std::function<void()> look) { impl_->on_look(std::move(look)); }
+void Show::looked(const std::string& json) { impl_->looked(json); }
 void Show::leave_when_started(os::Fd word, std::function<void()> left) { impl_->leave_when_started(std::move(word), std::move(left)); }
 void Show::synced(const base::Json& what) { impl_->synced(what); }
 void Show::timed_out() { impl_->timed_out(); }

@@ -28,6 +28,8 @@ class Show {
   void timed_out();
   // Who asks for the run to be stopped (`phalanx stop`) is given to this.
   void on_stop(StopRun stop);
+  void on_look(std::function<void()> look);
+  void looked(const std::string& json);
   // When all ranks have started the terminal is left for good, `word` is given the run's id (cli/detach.h) and left_ is called.
   void leave_when_started(os::Fd word, std::function<void()> left);
   // The last word: verdict, record, exit code.

@@ -45,6 +45,7 @@ base::Error another_hosts_rank() { return base::fail(base::ErrorKind::kInternal,
 
 Runner::~Runner() {
   if (tick_) loop_.cancel(tick_);
+  if (look_.timer) loop_.cancel(look_.timer);
 }
 
 base::Result<Verdict> Runner::run(Job job, const std::vector<const hosts::Transport*>& transports, hosts::Payload& payload,
@@ -106,6 +107,8 @@ void Runner::on_frame(int number, size_t host, const wire::Frame& frame) {
   if (frame.type == wire::FrameType::kOutput || frame.type == wire::FrameType::kProgress || frame.type == wire::FrameType::kPulse)
     return on_report(host, frame);
   base::Result<FromHost> message = decode_any(frame);
+  if (auto* sampled = message.ok() ? std::get_if<wire::Sampled>(&*message) : nullptr; sampled && look_.is_answer(sampled->id))
+    return on_looked(host, *sampled);
   if (!message.ok()) return cut_for_bad_frame(host, frame, message.error());
   feed(HostSaid{host, std::move(message).value()}, number);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "hosts/connect/opener.h"
+#include "job/look.h"
 #include "job/run.h"
 #include "os/loop.h"
 #include "wire/rank_event.h"
@@ -34,6 +35,8 @@ class Runner {
   const State& state() const { return run_->attempt; }
   // What Ctrl-C does, asked from elsewhere. grace: instead of the job's own; kill: what a second Ctrl-C does. Only from the loop.
   void stop(std::optional<os::milliseconds> grace, bool kill);
+  // What every rank does now, as JSON (docs/formats/control-socket.md); called back once, within kLookPatience, from the loop.
+  void look(std::function<void(const std::string& json)> done);
   // What Ctrl-C does, because the time limit of the run has passed.
   void time_out(os::milliseconds limit);
   // From here on a hang-up of the terminal is nobody's wish: the run has left it.
@@ -53,6 +56,10 @@ class Runner {
   void feed(const Event& event, std::optional<int> number = std::nullopt);
   void perform(const Action& action);
   void send(size_t host, const ToHost& message);
+  // runner_look.cc
+  void ask_look();
+  void on_looked(size_t host, const wire::Sampled& sampled);
+  void end_look();
   void cut_for_bad_frame(size_t host, const wire::Frame& frame, const base::Error& why);
 
   os::Loop& loop_;
@@ -66,6 +73,7 @@ class Runner {
   std::vector<std::unique_ptr<hosts::Opener>> closing_;  // of attempts that have ended, until their processes have
   std::optional<Verdict> verdict_;
   os::TimerId tick_ = 0;
+  LiveLook look_;
   bool hangup_ignored_ = false;
 };
 

@@ -40,11 +40,13 @@ std::string body(const diagnosis::Diagnosis& verdict, std::string_view indent, L
   return text;
 }
 
-// py-spy was tried on the host before this is said: where it showed nothing, it is not installed or may not look. Of a process that has
-// been stopped it would show nothing either.
+// Where lines of Python are known, phalanx can show them all itself. Where none are, py-spy was tried on the host too: it is not installed
+// or may not look. Of a process that has been stopped nothing shows anything.
 std::string fix_of(const State& state, const diagnosis::Diagnosis& verdict, bool stopped, Language language) {
   if (verdict.fix.empty()) return "phalanx explain " + verdict.code;
-  if (verdict.fix.starts_with("py-spy ") && (stopped || !verdict.stack_seen)) {
+  if (verdict.fix.starts_with("py-spy ")) {
+    if (!stopped && verdict.line_seen && !state.job.run_id.empty())
+      return "phalanx stacks " + state.job.run_id + (verdict.ranks.empty() ? "" : fmt::format(" --rank {}", verdict.ranks.front()));
     const bool hook =
         std::any_of(state.job.set.begin(), state.job.set.end(), [](const auto& one) { return one.first == wire::kPythonHookVariable; });
     if (hook || verdict.stack_seen || verdict.line_seen) return "phalanx explain " + verdict.code;

@@ -45,7 +45,7 @@ base::Result<Ask> decode<Ask>(std::string_view payload) {
     m.wish = static_cast<Wish>(wish);
     m.grace_ms = d.i64();
     m.kill = d.flag();
-    return wish >= 1 && wish <= 3 && m.grace_ms >= -1 && m.grace_ms <= kDayMs;
+    return wish >= 1 && wish <= 4 && m.grace_ms >= -1 && m.grace_ms <= kDayMs;
   });
 }
 
@@ -55,6 +55,17 @@ base::Status encode(std::string& out, const RunStatus& m) {
 template <>
 base::Result<RunStatus> decode<RunStatus>(std::string_view payload) {
   return get<RunStatus>(payload, [](Decoder& d, RunStatus& m) {
+    m.json = d.str();
+    return true;
+  });
+}
+
+base::Status encode(std::string& out, const Looked& m) {
+  return put<Looked>(out, [&](Encoder& e) { e.str(m.json); });
+}
+template <>
+base::Result<Looked> decode<Looked>(std::string_view payload) {
+  return get<Looked>(payload, [](Decoder& d, Looked& m) {
     m.json = d.str();
     return true;
   });

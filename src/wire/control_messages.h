@@ -18,6 +18,7 @@ enum class Wish : uint8_t {
   kStatus = 1,  // one RunStatus
   kFollow = 2,  // RunStatus, then everything a person at the launcher's terminal would see, until RunEnded
   kStop = 3,    // what Ctrl-C does; then as kFollow, without output and progress
+  kLook = 4,    // RunStatus, then Looked as soon as all hosts have answered
 };
 struct Ask {
   static constexpr FrameType kType = FrameType::kAsk;
@@ -43,6 +44,12 @@ struct RunEnded {
   static constexpr FrameType kType = FrameType::kRunEnded;
   uint32_t exit_code = 0;
 };  // run.json has the verdict by now
+
+// What every rank does now.
+struct Looked {
+  static constexpr FrameType kType = FrameType::kLooked;
+  std::string json;  // docs/formats/control-socket.md
+};
 
 // --- launcher to agent -----------------------------------------------------------------------------------------------
 // Waits until no process of the run is left, but not longer than patience; then kills what is left. Answered with Swept.
@@ -72,6 +79,7 @@ base::Status encode(std::string& out, const RunStatus&);
 base::Status encode(std::string& out, const Talk&);
 base::Status encode(std::string& out, const Dropped&);
 base::Status encode(std::string& out, const RunEnded&);
+base::Status encode(std::string& out, const Looked&);
 base::Status encode(std::string& out, const Sweep&);
 base::Status encode(std::string& out, const Swept&);
 
@@ -85,6 +93,8 @@ template <>
 base::Result<Dropped> decode<Dropped>(std::string_view payload);
 template <>
 base::Result<RunEnded> decode<RunEnded>(std::string_view payload);
+template <>
+base::Result<Looked> decode<Looked>(std::string_view payload);
 template <>
 base::Result<Sweep> decode<Sweep>(std::string_view payload);
 template <>

@@ -69,6 +69,7 @@ enum class FrameType : uint8_t {
   kTalk = 177,
   kDropped = 178,
   kRunEnded = 179,
+  kLooked = 180,
 };
 
 struct Frame {

@@ -9,6 +9,9 @@ namespace phalanx::wire {
 // "1" among the job's variables asks for the Python hook (agent/ranks/python_hook.h); ranks do not get it.
 inline constexpr const char* kPythonHookVariable = "PHALANX_PYTHON_HOOK";
 
+// In a Sample's id: a person has asked (phalanx stacks), beside the questions of the supervisor, which it does not disturb.
+inline constexpr uint32_t kPersonAsks = 1u << 30;
+
 // --- launcher to agent ---------------------------------------------------------------------------------------------
 // Look at all ranks of the host (machine/ranks/sample.h). Answered with one Sampled, at the latest a little after the deadline.
 struct Sample {

@@ -39,6 +39,8 @@ class Hang : public Launcher {
   // Every rank is in the loop.
   void until_training() { ASSERT_TRUE(phalanx_->wait_output("step 20 ", 60s)) << phalanx_->finish(0ms); }
 
+  Outcome type(const Words& args) { return cluster().run_on("ctl", {.argv = with({PHALANX_PROGRAM}, args), .cwd = "/tmp"}, 30s); }
+
   pid_t rank_on(const std::string& host) {
     for (const HostProcess& p : cluster().processes(host))
       if (p.command.find("hang.py") != std::string::npos && p.name.rfind("python", 0) == 0) return p.pid;
@@ -97,6 +99,34 @@ TEST_F(Hang, TheHookTellsTheLineOfCode) {
   EXPECT_HAS(text, "(validate), sleeps");
   EXPECT_HAS(text, "\nhint: phalanx explain HANG-NEVER-ENTERED\n");  // the process is dead by then
   EXPECT_HAS(text, "rank 0: hang.py:");
+}
+
+// The run goes on, and nobody has to wait for a verdict.
+TEST_F(Hang, StacksOfARunningJobOnEveryHost) {
+  start({.hosts = 2});
+  launch(2, {"sleep", "1", "25"}, {"--on-stall", "report"});
+  ASSERT_TRUE(phalanx_->wait_output("step 20 ", 60s)) << phalanx_->finish(0ms);
+  Outcome stacks;
+  for (int tries = 0; tries < 10; ++tries) {
+    stacks = type({"stacks"});
+    if (stacks.out.find("(validate), sleeps") != std::string::npos) break;
+  }
+  EXPECT_EQ(stacks.exit_code, 0) << stacks;
+  EXPECT_HAS(stacks.out, "rank 1 (h2, pid ");
+  EXPECT_HAS(stacks.out, "hang.py:32 (validate), sleeps (nanosleep)");
+  EXPECT_HAS(stacks.out, "hang.py:32 validate\n");
+  EXPECT_HAS(stacks.out, "rank 0 (h1, pid ");
+  EXPECT_HAS(stacks.out, "hang.py:89 (<module>), waits in a collective");
+  EXPECT_HAS(stacks.out, " (Python 3.");
+  Outcome one = type({"stacks", "--rank", "0", "--json"});
+  EXPECT_HAS(one.out, "\"place\": \"hang.py:89 (<module>)\"");
+  EXPECT_HAS_NOT(one.out, "validate");
+  EXPECT_EQ(type({"stop", "--grace", "1s"}).exit_code, 0);
+  phalanx_->finish(20s);
+  Outcome over = type({"stacks"});
+  EXPECT_EQ(over.exit_code, 2) << over;
+  EXPECT_HAS(over.err, " is not in progress");
+  EXPECT_EQ(leftovers(1s), "");
 }
 
 TEST_F(Hang, ARankThatLeavesWithZeroWhileItsConnectionsStayOpen) {

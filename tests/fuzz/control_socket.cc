@@ -47,6 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try_decode<wire::Talk>(bytes);
   try_decode<wire::Dropped>(bytes);
   try_decode<wire::RunEnded>(bytes);
+  try_decode<wire::Looked>(bytes);
   try_decode<wire::Sweep>(bytes);
   try_decode<wire::Swept>(bytes);
   return 0;

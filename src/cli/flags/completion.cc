@@ -50,8 +50,8 @@ std::string words_of_choices(const FlagRow& flag) {
 }
 
 bool takes_runs(Verb verb) {
-  constexpr Verb kVerbs[] = {Verb::kLogs,    Verb::kAttach, Verb::kStop,   Verb::kWait,
-                             Verb::kInspect, Verb::kWhy,    Verb::kReport, Verb::kExplain};
+  constexpr Verb kVerbs[] = {Verb::kLogs, Verb::kAttach, Verb::kStop,   Verb::kWait,   Verb::kInspect,
+                             Verb::kWhy,  Verb::kStacks, Verb::kReport, Verb::kExplain};
   return std::find(std::begin(kVerbs), std::end(kVerbs), verb) != std::end(kVerbs);
 }
 

@@ -15,7 +15,7 @@ constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);       
 constexpr uint32_t kOnce = bit(Verb::kExec) | bit(Verb::kPush) | bit(Verb::kClean);  // verbs that only log in to them
 constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);                    // verbs that show what ranks print
 constexpr uint32_t kLife = kRead | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWait) | bit(Verb::kInspect) | bit(Verb::kWhy) |
-                           bit(Verb::kReport);  // of runs that are there
+                           bit(Verb::kStacks) | bit(Verb::kReport);  // of runs that are there
 constexpr uint32_t kAll = kReach | kOnce | kLife | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
 constexpr int64_t kMostHosts = 65'536;
 constexpr int64_t kMostRanksPerHost = 4'096;
@@ -286,7 +286,7 @@ constexpr FlagRow kFlags[] = {
     {.flag = Flag::kJson,
      .name = "json",
      .verbs = (kReach & ~bit(Verb::kInit)) | (kOnce & ~bit(Verb::kClean)) | bit(Verb::kEnv) | bit(Verb::kInspect) | bit(Verb::kPs) |
-              bit(Verb::kWhy) | bit(Verb::kExplain),
+              bit(Verb::kWhy) | bit(Verb::kStacks) | bit(Verb::kExplain),
      .section = Section::kOutput,
      .help = Text{"print the report as JSON on standard output"}},
     {.flag = Flag::kOnly,

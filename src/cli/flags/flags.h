@@ -32,6 +32,7 @@ enum class Verb {
   kConfig,
   kInit,
   kWhy,
+  kStacks,
   kReport,
   kExplain,
   kHelp,

@@ -125,6 +125,13 @@ constexpr VerbRow kVerbs[] = {
           "a prefix of it, its last four characters, or latest (the default)."},
      "phalanx why\n"
      "phalanx why --json"},
+    {Verb::kStacks, "stacks", Operands::kMixed, "[RUN] [options]", Text{"print where every rank of a running job is in its code"},
+     Text{"Asks every host what its ranks do now, and prints for each process the Python functions, files and lines of all threads, what "
+          "they wait for in the kernel, and the native functions below. Nothing is stopped, and the hosts need no tool: the stacks of "
+          "CPython 3.8 to 3.14 are read from memory. RUN is an id, a prefix of it, its last four characters, or latest (the default)."},
+     "phalanx stacks\n"
+     "phalanx stacks --rank 0,8-15\n"
+     "phalanx stacks --json"},
     {Verb::kReport, "report", Operands::kMixed, "[RUN] [options]",
      Text{"pack a run into one archive for a bug report, with a page to read"},
      Text{"Writes a .tar.gz with the record, the events, the logs (long logs shortened), the facts about the hosts, and report.html, a "

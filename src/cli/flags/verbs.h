@@ -24,6 +24,7 @@ base::Result<int> clean_verb(const Invocation& invocation);
 base::Result<int> env_verb(const Invocation& invocation);
 base::Result<int> config_verb(const Invocation& invocation);
 base::Result<int> init_verb(const Invocation& invocation);
+base::Result<int> stacks_verb(const Invocation& invocation);
 base::Result<int> why_verb(const Invocation& invocation);
 base::Result<int> report_verb(const Invocation& invocation);
 base::Result<int> fit_verb(const Invocation& invocation);

@@ -94,6 +94,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
 
   job::Runner runner(*loop, show.audience());
   show.on_stop([&runner](std::optional<os::milliseconds> grace, bool kill) { runner.stop(grace, kill); });
+  show.on_look([&] { runner.look([&show](const std::string& json) { show.looked(json); }); });
   bool timed_out = false;
   if (options.timeout)
     loop->after(*options.timeout, [&] {

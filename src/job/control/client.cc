@@ -66,23 +66,37 @@ void ControlClient::finish() {
   handlers_.end();
 }
 
-base::Result<base::Json> ask_status(const std::string& run_folder, const std::string& run_id, os::milliseconds most) {
+namespace {
+
+// The JSON of the first `Answer`.
+template <typename Answer>
+base::Result<base::Json> ask_once(wire::Wish wish, const std::string& run_folder, const std::string& run_id, os::milliseconds most) {
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
   base::Result<base::Json> answer = base::fail(base::ErrorKind::kTimeout, "the launcher of " + run_id + " does not answer")
                                         .because("the launcher is stopped or very busy");
   ControlClient::Handlers handlers;
   handlers.frame = [&](const wire::Frame& frame) {
-    if (frame.type != wire::FrameType::kRunStatus) return;
-    base::Result<wire::RunStatus> status = wire::decode<wire::RunStatus>(frame.payload);
-    if (status.ok()) answer = base::parse_json(status->json);
+    if (frame.type != Answer::kType) return;
+    base::Result<Answer> message = wire::decode<Answer>(frame.payload);
+    if (message.ok()) answer = base::parse_json(message->json);
     loop->stop();
   };
   handlers.end = [&] { loop->stop(); };
   TRY_ASSIGN(std::unique_ptr<ControlClient> client, ControlClient::connect(*loop, run_folder, run_id, std::move(handlers)));
-  client->ask({});
+  client->ask({.wish = wish});
   loop->after(most, [&] { loop->stop(); });
   if (!loop->stopped()) loop->run();
   return answer;
+}
+
+}  // namespace
+
+base::Result<base::Json> ask_status(const std::string& run_folder, const std::string& run_id, os::milliseconds most) {
+  return ask_once<wire::RunStatus>(wire::Wish::kStatus, run_folder, run_id, most);
+}
+
+base::Result<base::Json> ask_look(const std::string& run_folder, const std::string& run_id, os::milliseconds most) {
+  return ask_once<wire::Looked>(wire::Wish::kLook, run_folder, run_id, most);
 }
 
 }  // namespace phalanx::job

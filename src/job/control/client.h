@@ -46,5 +46,7 @@ class ControlClient {
 
 // One status, within `most`. Error kUnreachable: no launcher; kTimeout: it does not answer.
 base::Result<base::Json> ask_status(const std::string& run_folder, const std::string& run_id, os::milliseconds most);
+// What every rank does now (docs/formats/control-socket.md), within `most`. Errors as above.
+base::Result<base::Json> ask_look(const std::string& run_folder, const std::string& run_id, os::milliseconds most);
 
 }  // namespace phalanx::job

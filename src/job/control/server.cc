@@ -130,8 +130,11 @@ bool ControlServer::obey(Client& client, const wire::Ask& ask) {
   put(frames, wire::RunStatus{handlers_.status()});
   if (ask.wish == wire::Wish::kFollow) frames += handlers_.catch_up();
   client.queue += frames;
+  if (ask.wish == wire::Wish::kLook && !handlers_.look) return false;
+  if (ask.wish == wire::Wish::kLook) client.looks = true;
   // Who has asked to follow or to stop goes on hearing.
-  if (!client.wish || ask.wish != wire::Wish::kStatus) client.wish = ask.wish;
+  if (!client.wish || (ask.wish != wire::Wish::kStatus && ask.wish != wire::Wish::kLook)) client.wish = ask.wish;
+  if (ask.wish == wire::Wish::kLook) handlers_.look();
   if (ask.wish == wire::Wish::kStop)
     handlers_.stop(ask.grace_ms < 0 ? std::nullopt : std::optional<os::milliseconds>(ask.grace_ms), ask.kill);
   return true;
@@ -214,6 +217,16 @@ void ControlServer::status_changed() {
   std::string frame;
   put(frame, wire::RunStatus{handlers_.status()});
   broadcast(frame, 0, true);
+}
+
+void ControlServer::looked(const std::string& json) {
+  std::string frame;
+  put(frame, wire::Looked{json});
+  for (auto& [id, client] : clients_) {
+    if (!std::exchange(client->looks, false)) continue;
+    give(*client, frame, 0);
+    if (!write(*client)) ::shutdown(client->fd.get(), SHUT_RDWR);
+  }
 }
 
 void ControlServer::end(uint32_t exit_code, os::milliseconds most) {

@@ -37,6 +37,7 @@ class ControlServer {
     std::function<std::string()> status;    // JSON
     std::function<std::string()> catch_up;  // frames that show a new follower where the run stands
     std::function<void(std::optional<os::milliseconds> grace, bool kill)> stop;
+    std::function<void()> look;                         // is answered with looked(); none: nobody looks
     std::function<void(const std::string& path)> remove;  // of the socket, without waiting for the disk; none: it is done here
   };
 
@@ -51,6 +52,7 @@ class ControlServer {
   void progress(const wire::Progress& progress);
   void talk(const std::string& text);
   void status_changed();
+  void looked(const std::string& json);  // to those who have asked since the last time
   // Tells everyone who follows that the run has ended, waits at most so long until they have it, and closes.
   void end(uint32_t exit_code, os::milliseconds most);
 
@@ -65,6 +67,7 @@ class ControlServer {
     size_t written = 0;  // of queue
     uint64_t dropped = 0;
     std::optional<wire::Wish> wish;
+    bool looks = false;  // waits for looked()
     os::Mono since;
     size_t pending() const { return queue.size() - written; }
   };

@@ -27,6 +27,7 @@ class Control : public testing::Test {
     ControlServer::Handlers handlers;
     handlers.status = [] { return std::string("{\"v\":1}"); };
     handlers.catch_up = [] { return std::string(); };
+    handlers.look = [this] { ++looks_; };
     handlers.stop = [this](std::optional<os::milliseconds> grace, bool kill) {
       grace_ = grace;
       kill_ = kill;
@@ -66,6 +67,7 @@ class Control : public testing::Test {
   std::unique_ptr<ControlServer> server_;
   std::optional<os::milliseconds> grace_;
   bool kill_ = false, ended_ = false;
+  int looks_ = 0;
   std::vector<wire::FrameType> seen_;
   size_t bytes_ = 0;
   uint64_t dropped_ = 0;
@@ -107,6 +109,21 @@ TEST_F(Control, NeitherSideSpeaksToAnotherUser) {
   int status = 0;
   ASSERT_EQ(::waitpid(other, &status, 0), other);
   EXPECT_EQ(status, 0);
+}
+
+// The answer to a look comes later, once, and to no one else.
+TEST_F(Control, ALookIsAnsweredWhenTheHostsHaveAnswered) {
+  auto c = client();
+  c->ask({.wish = wire::Wish::kLook});
+  ASSERT_TRUE(until([this] { return looks_ == 1 && saw(wire::FrameType::kRunStatus); }));
+  EXPECT_FALSE(saw(wire::FrameType::kLooked));
+  server_->looked("{\"v\":1}");
+  ASSERT_TRUE(until([this] { return saw(wire::FrameType::kLooked); }));
+  server_->looked("{\"v\":1}");
+  server_->talk("not for it");
+  for (int i = 0; i < 3; ++i) loop_->poll(os::milliseconds(10));
+  EXPECT_EQ(std::count(seen_.begin(), seen_.end(), wire::FrameType::kLooked), 1);
+  EXPECT_FALSE(saw(wire::FrameType::kTalk));
 }
 
 // A client that waits in the backlog while there are no descriptors left costs no processor time, and is served afterwards.

@@ -1,5 +1,6 @@
 // What counts as standing still, and what follows.
 #include "job/stall.h"
+#include "job/look.h"
 
 #include <gtest/gtest.h>
 
@@ -101,6 +102,45 @@ class Stalls : public testing::Test {
   }
   std::optional<job::test::Script> s_;
 };
+
+// What a person who asks is told (phalanx stacks): of its own ranks only, and no more than fits.
+TEST_F(Stalls, ALookTellsWhatEveryRankDoes) {
+  run(job::OnStall::kReport);
+  job::LiveLook look;
+  machine::ThreadSample main, library;
+  main.tid = 46;
+  main.state = "S";
+  main.wchan = "hrtimer_nanosleep";
+  main.python = {{"/data/train.py", "validate", 42}};
+  main.frames = std::vector<std::string>(20, "libc.so.6!nanosleep");
+  library.tid = 47;
+  machine::ProcessSample process;
+  process.pid = 46;
+  process.python = "3.11";
+  process.threads = {main, library};
+  machine::RankSample mine, foreign;
+  mine.rank = 0;
+  foreign.rank = 1;
+  mine.processes = foreign.processes = {process};
+  look.then[0].ranks = {mine, foreign};
+  look.unanswered[1] = "no answer in time";
+  base::Json json = job::look_json(s_->state, look, s_->now);
+  ASSERT_EQ(json["ranks"].size(), 1u) << "rank 1 is not the first host's";
+  const base::Json& rank = json["ranks"][0];
+  EXPECT_EQ(rank["place"], "train.py:42 (validate)");
+  EXPECT_EQ(rank["doing"], "sleeps (nanosleep)");
+  EXPECT_EQ(rank["step"], 5);
+  ASSERT_EQ(rank["processes"][0]["threads"].size(), 1u);
+  EXPECT_EQ(rank["processes"][0]["other_threads"], 1);
+  EXPECT_EQ(rank["processes"][0]["threads"][0]["native"].size(), 6u);
+  EXPECT_EQ(json["hosts"][0]["problem"], "no answer in time");
+  main.python[0].file = std::string(job::kMostLookBytes, 'x');
+  process.threads = {main};
+  look.then[0].ranks[0].processes = {process};
+  json = job::look_json(s_->state, look, s_->now);
+  EXPECT_TRUE(json["ranks"][0]["cut"].get<bool>());
+  EXPECT_LT(base::to_text(json).size(), job::kMostLookBytes);
+}
 
 TEST_F(Stalls, AreAskedForJudgedAndToldOnce) {
   run(job::OnStall::kReport);

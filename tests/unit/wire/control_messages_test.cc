@@ -26,6 +26,8 @@ TEST(ControlMessages, ComeBackWhole) {
   EXPECT_EQ(round_trip(RunStatus{"{\"v\":1}"})->json, "{\"v\":1}");
   EXPECT_EQ(round_trip(Talk{"说"})->text, "说");
   EXPECT_EQ(round_trip(Dropped{1ULL << 40})->bytes, 1ULL << 40);
+  EXPECT_EQ(round_trip(Ask{.wish = Wish::kLook})->wish, Wish::kLook);
+  EXPECT_EQ(round_trip(Looked{"{\"v\":1}"})->json, "{\"v\":1}");
   EXPECT_EQ(round_trip(RunEnded{137})->exit_code, 137u);
   EXPECT_EQ(round_trip(Sweep{"20261121-073102-a3f9", 8000})->patience_ms, 8000u);
   base::Result<Swept> swept =
@@ -40,7 +42,7 @@ TEST(ControlMessages, ComeBackWhole) {
 
 TEST(ControlMessages, RefuseWhatMakesNoSense) {
   EXPECT_FALSE(round_trip(Ask{.wish = static_cast<Wish>(0)}).ok());
-  EXPECT_FALSE(round_trip(Ask{.wish = static_cast<Wish>(4)}).ok());
+  EXPECT_FALSE(round_trip(Ask{.wish = static_cast<Wish>(5)}).ok());
   EXPECT_FALSE(round_trip(Ask{.grace_ms = -2}).ok());
   EXPECT_FALSE(round_trip(Ask{.grace_ms = INT64_MAX}).ok());
   EXPECT_FALSE(round_trip(RunEnded{256}).ok());
