@@ -14,8 +14,9 @@ namespace phalanx::codes {
 
 // Where a code comes from, the first folder of its page.
 enum class Part {
-  kChecks,  // found before a start, by a check of the doctor
-  kRuns,    // seen while a job runs, or in what it has written
+  kChecks,        // found before a start, by a check of the doctor
+  kRuns,          // seen while a job runs, or in what it has written
+  kEnvironments,  // found in a Python environment, moved or not
 };
 
 struct Group {
@@ -28,13 +29,13 @@ struct Code {
   std::string_view name;     // "NET-WRONG-IFACE"
   const Group* group;        // never null
   base::Bilingual title;     // one line, no full stop: "a port the job needs is taken"
-  base::Bilingual question;  // what the check asks: "Is MASTER_PORT free on the host of rank 0?"; empty in kRuns
+  base::Bilingual question;  // what the check asks: "Is MASTER_PORT free on the host of rank 0?"; only in kChecks
   base::Bilingual why;       // what happens otherwise, with the messages users see; paragraphs are separated by '\n'
   base::Bilingual fix;       // what to do; commands are on lines of their own that start with "$ "
   std::string_view source;   // documents, source files or issues this rests on; may be empty
 };
 
-// All codes, group by group, in a group by name. Of kChecks first.
+// All codes, group by group, in a group by name. Of kChecks first, then of kRuns.
 std::span<const Code> all();
 std::span<const Group> groups();  // in the same order
 

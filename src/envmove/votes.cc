@@ -19,13 +19,6 @@ bool is_of_the_system(std::string_view prefix) {
   return std::find(std::begin(kSystem), std::end(kSystem), prefix) != std::end(kSystem);
 }
 
-// Also where one of the two leads there by a link: then nothing was moved.
-bool is_the_same_folder(const std::string& a, const std::string& b) {
-  struct stat first{}, second{};
-  return a == b ||
-         (stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino);
-}
-
 class Count {
  public:
   explicit Count(const Environment& environment) : environment_(environment) {}
@@ -127,6 +120,12 @@ class Count {
 
 }  // namespace
 
+bool is_the_same_folder(const std::string& a, const std::string& b) {
+  struct stat first{}, second{};
+  return a == b ||
+         (stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino);
+}
+
 size_t Candidate::total() const {
   size_t sum = 0;
   for (const auto& [source, count] : votes) sum += count;
@@ -141,12 +140,16 @@ std::vector<Candidate> vote(const Environment& environment) {
 
 std::vector<std::string> old_prefixes(const Environment& environment, const std::vector<Candidate>& candidates) {
   std::vector<std::string> sure, all;
+  bool here = false;
   for (const Candidate& one : candidates) {
-    if (is_the_same_folder(one.prefix, environment.root)) continue;
+    if (is_the_same_folder(one.prefix, environment.root)) {
+      here = true;
+      continue;
+    }
     all.push_back(one.prefix);
     if (one.votes.size() >= 2) sure.push_back(one.prefix);
   }
-  return sure.empty() && all.size() == 1 ? all : sure;
+  return sure.empty() && all.size() == 1 && !here ? all : sure;
 }
 
 }  // namespace phalanx::envmove

@@ -19,11 +19,14 @@ struct Candidate {
   size_t total() const;
 };
 
+// Also where one of the two leads to the other by a link.
+bool is_the_same_folder(const std::string& a, const std::string& b);
+
 // By falling votes. The environment's present place is among them if its files name it: then it was made, or already repaired, here.
 // Places that belong to the system (/usr, /usr/local) and a venv's base are none.
 std::vector<Candidate> vote(const Environment& environment);
 
-// The old prefixes that can be replaced without asking: what two kinds of files name, or what nothing else competes with. Never the present
+// The old prefixes that can be replaced without asking: what two kinds of files name, or the only one that any names. Never the present
 // place. May be empty: nothing was moved, or nobody can tell.
 std::vector<std::string> old_prefixes(const Environment& environment, const std::vector<Candidate>& candidates);
 

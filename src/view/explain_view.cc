@@ -171,6 +171,8 @@ std::string codes_markdown(Language language) {
               "\n# What breaks or hangs a run\n\nCauses reported by `phalanx run`, `phalanx why` and `phalanx explain FILE`. If a problem "
               "in a log has a page above, they report the code of that page.\n"}
               .in(language);
+    if (code.group->part == codes::Part::kEnvironments && group->part != codes::Part::kEnvironments)
+      out += Text{"\n# What is wrong with a Python environment\n\nFound by `phalanx env verify`.\n"}.in(language);
     if (group != code.group) out += fmt::format("\n## {}\n", code.group->title.in(language));
     group = code.group;
     out += "\n";

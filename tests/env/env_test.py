@@ -87,8 +87,12 @@ class Environments(unittest.TestCase):
                 shown = json.loads(phalanx('show', '--json', new).stdout)
                 self.assertEqual(shown['old_prefixes'], [old])
                 self.assertEqual((shown['kind'], len(shown['packages'])), ('conda', 305))
+                if length == 110:
+                    self.assertEqual(phalanx('verify', new).returncode, 3)
                 done = phalanx('rehome', new)
                 self.assertEqual(done.returncode, 0, done.stderr)
+                verified = phalanx('verify', new)
+                self.assertEqual((verified.returncode, 'nothing is wrong' in verified.stdout), (0, True), verified.stdout)
                 left = differences(new, new + '.reference')
                 if length < 127:
                     self.assertEqual(left, [])
@@ -126,6 +130,8 @@ class Environments(unittest.TestCase):
         self.assertEqual(output(new + '/bin/python', '-c', 'import sys; print(sys.prefix)').strip(), new)
         self.assertIn(new, output(new + '/bin/pip', '--version'))
         self.assertEqual(output('bash', '-c', '. "$1/bin/activate" && command -v python', 'bash', new).strip(), new + '/bin/python')
+        verified = phalanx('verify', new)
+        self.assertEqual((verified.returncode, 'nothing is wrong' in verified.stdout), (0, True), verified.stdout)
         output(new + '/bin/python', '-c', 'import ssl, ctypes, sqlite3')
         checked = subprocess.run([new + '/bin/pip', 'check'], capture_output=True, text=True, env=ENGLISH)
         self.assertIn(checked.returncode, (0, 1), checked.stderr)

@@ -105,6 +105,7 @@ base::Result<PageTable> compile_pages(const fs::path& folder) {
   Table table;
   TRY(table.add_part(folder / "checks", "kChecks", true));
   TRY(table.add_part(folder / "runs", "kRuns", false));
+  TRY(table.add_part(folder / "environments", "kEnvironments", false));
   return table.finish();
 }
 

@@ -101,8 +101,11 @@ constexpr VerbRow kVerbs[] = {
           "ssh connections kept for the next start. With --yes it removes them. With hosts, does the same for the builds in the cache of "
           "each host. Only what is provably written by Phalanx for this user is listed or removed."},
      "phalanx clean"},
-    {Verb::kEnv, "env", Operands::kMixed, "show|rehome ENV [options]", Text{"look at a Python environment, or repair one that was moved"},
+    {Verb::kEnv, "env", Operands::kMixed, "show|verify|rehome ENV [options]",
+     Text{"look at a Python environment, or repair one that was moved"},
      Text{"show prints what a conda, mamba, pixi, venv, virtualenv or uv environment contains, and where it was before if it was moved. "
+          "verify looks for what is wrong with it: scripts without an interpreter, links that lead nowhere, files that are missing or are "
+          "not those that were installed, a Python that does not start; it exits with code 3 if programs will fail. "
           "rehome repairs an environment that was moved or copied, for instance with tar: the first lines of scripts, paths in text files, "
           "in programs and libraries, links, and the hashes in its records. ENV is a directory, or the name of an environment of conda or "
           "virtualenvwrapper. Neither Python nor conda is needed. Files are replaced, never changed in place, so caches they are linked to "

@@ -13,8 +13,11 @@
 #include "base/try.h"
 #include "base/unicode.h"
 #include "cli/flags/verbs.h"
+#include "cli/records/runs.h"
+#include "codes/code.h"
 #include "envmove/environment.h"
 #include "envmove/rehome.h"
+#include "envmove/verify.h"
 #include "envmove/votes.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -26,6 +29,7 @@ namespace {
 using base::ErrorKind;
 using base::Json;
 using envmove::Environment;
+using words::Text;
 using words::tr;
 
 constexpr size_t kShown = 20;  // of a list, without --verbose
@@ -232,20 +236,67 @@ base::Result<int> rehome(const Invocation& invocation, const Environment& enviro
   return plan.problems.empty() ? 0 : 1;
 }
 
+// --- verify
+
+Json verify_json(const Environment& environment, const std::vector<envmove::Flaw>& flaws) {
+  Json json = {{"schema", 1}, {"path", environment.root}, {"fingerprint", envmove::fingerprint(environment)}, {"findings", Json::array()}};
+  for (const envmove::Flaw& flaw : flaws)
+    json["findings"].push_back(
+        {{"code", flaw.code}, {"severity", flaw.fatal ? "error" : "warning"}, {"path", flaw.path}, {"detail", flaw.detail}});
+  return json;
+}
+
+// Every code once, with the first of what it was seen on.
+std::string verify_page(const std::vector<envmove::Flaw>& flaws, base::Language language) {
+  std::string out;
+  for (size_t i = 0; i < flaws.size();) {
+    size_t end = i;
+    while (end < flaws.size() && flaws[end].code == flaws[i].code) ++end;
+    out += std::string((flaws[i].fatal ? Text{"error"} : Text{"warning"}).in(language)) + "  " + std::string(flaws[i].code) + ": " +
+           std::string(codes::get(flaws[i].code).title.in(language)) + "\n";
+    std::vector<std::string> seen;
+    for (size_t k = i; k < end; ++k) seen.push_back(flaws[k].path + (flaws[k].detail.empty() ? "" : ": " + flaws[k].detail));
+    out += list_of(seen, false, language);
+    i = end;
+  }
+  return out;
+}
+
+base::Result<int> verify(const Invocation& invocation, const Environment& environment) {
+  const base::Language language = language_here();
+  std::vector<envmove::Flaw> flaws;
+  {
+    ProgressLine line(tr(language, "reading"), language);
+    TRY_ASSIGN(flaws, envmove::verify(environment, {}, std::ref(line)));
+  }
+  const bool fatal = !flaws.empty() && flaws.front().fatal;
+  if (invocation.has(Flag::kJson)) {
+    std::fputs((base::to_text(verify_json(environment, flaws), 2) + "\n").c_str(), stdout);
+  } else if (flaws.empty()) {
+    print(stdout,
+          tr(language, "{}: nothing is wrong; fingerprint {}", environment.root, envmove::fingerprint(environment).substr(0, 16)) + "\n");
+  } else {
+    print(stdout, verify_page(flaws, language));
+    print(stderr, "\nphalanx explain " + std::string(flaws.front().code) + "\n");
+  }
+  return fatal ? base::exit_code(ErrorKind::kUnfit) : 0;
+}
+
 }  // namespace
 
 base::Result<int> env_verb(const Invocation& invocation) {
   const std::vector<std::string>& words = invocation.operands;
-  if (words.empty() || (words[0] != "show" && words[0] != "rehome"))
+  if (words.empty() || (words[0] != "show" && words[0] != "rehome" && words[0] != "verify"))
     return base::fail(ErrorKind::kUsage,
                       words.empty() ? std::string("env needs to know what to do") : fmt::format("env cannot {}", base::quote(words[0])))
-        .with_hint("phalanx env show ENV, or phalanx env rehome ENV");
+        .with_hint("phalanx env show ENV, phalanx env verify ENV, or phalanx env rehome ENV");
   if (words.size() != 2)
     return base::fail(ErrorKind::kUsage, fmt::format("env {} takes one environment", words[0]))
         .with_hint("phalanx env " + words[0] + " ENV");
   TRY_ASSIGN(std::string path, envmove::find_environment(words[1]));
   TRY_ASSIGN(Environment environment, envmove::read_environment(path));
-  return words[0] == "show" ? show(invocation, environment) : rehome(invocation, environment);
+  if (words[0] == "show") return show(invocation, environment);
+  return words[0] == "verify" ? verify(invocation, environment) : rehome(invocation, environment);
 }
 
 }  // namespace phalanx::cli

@@ -11,6 +11,7 @@
 
 #include "base/sha256.h"
 #include "envmove/packages.h"
+#include "envmove/verify.h"
 #include "envmove/votes.h"
 #include "scratch.h"
 
@@ -195,6 +196,42 @@ TEST(Rehome, AJournalOfAnotherIsRefused) {
   fs::permissions(root / envmove::kJournal, fs::perms(0666));
   auto environment = envmove::read_environment(root);
   EXPECT_NE(plan_of(*environment).error().message.find("could be written by another user"), std::string::npos);
+}
+
+std::vector<std::string> flaws_of(const std::string& root) {
+  auto environment = envmove::read_environment(root);
+  auto flaws = envmove::verify(*environment, {.start_python = false}, {});
+  EXPECT_TRUE(flaws.ok()) << flaws.error().render();
+  std::vector<std::string> out;
+  for (const envmove::Flaw& flaw : *flaws)
+    out.push_back(std::string(flaw.code) + " " + fs::path(flaw.path).lexically_relative(root).string());
+  return out;
+}
+
+TEST(Verify, EachFlawIsFoundAndNoneWhereNothingIsWrong) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, root, 2);
+  EXPECT_EQ(flaws_of(root), std::vector<std::string>{});
+  write(root / "bin/tool1", "#!/no/such/bin/python\n");
+  fs::create_symlink("/no/such/file", root / "share/link");
+  write(root / kSite / "code.pth", "/no/such/source\nimport sys\n");
+  write(root / envmove::kJournal, "{}");
+  const std::vector<std::string> wrong = {"ENV-HALF-MOVED .phalanx-rehome.json", "ENV-SHEBANG bin/tool1",
+                                          std::string("ENV-EDITABLE-GONE ") + kSite + "/code.pth", "ENV-FILE-CHANGED bin/tool1",
+                                          "ENV-LINK-GONE share/link"};
+  EXPECT_EQ(flaws_of(root), wrong);
+  fs::remove(root / "bin/tool1");
+  const std::vector<std::string> now = flaws_of(root);
+  EXPECT_NE(std::find(now.begin(), now.end(), "ENV-FILE-GONE bin/tool1"), now.end());
+}
+
+TEST(Verify, AMovedOneIsFoundAndARepairedOneIsNot) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/far/env", 2);
+  const std::vector<std::string> moved = {"ENV-MOVED .", "ENV-SHEBANG bin/tool0", "ENV-SHEBANG bin/tool1"};
+  EXPECT_EQ(flaws_of(root), moved);
+  repair(root);
+  EXPECT_EQ(flaws_of(root), std::vector<std::string>{});
 }
 
 TEST(Environment, WhatIsNoneIsRefused) {

@@ -49,9 +49,8 @@ void check_moved(const Situation& s, Findings& findings) {
     }
     if (!first) continue;
     std::string more = count > 4 ? fmt::format(" (+{})", count - 4) : "";
-    findings.on(
-        host, tr("in {}/bin: {}{} start with #!{}, which {}", f.prefix, names, more, first->interpreter, first->why),
-        fmt::format("sed -i {} {}/bin/*", base::shell_quote("1s|^#!" + first->interpreter + "|#!" + f.prefix + "/bin/python|"), f.prefix));
+    findings.on(host, tr("in {}/bin: {}{} start with #!{}, which {}", f.prefix, names, more, first->interpreter, first->why),
+                "phalanx env rehome " + base::shell_quote(f.prefix));
   }
 }
 

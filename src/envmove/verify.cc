@@ -1,0 +1,181 @@
+#include "envmove/verify.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "envmove/each_file.h"
+#include "envmove/packages.h"
+#include "envmove/prefix.h"
+#include "envmove/votes.h"
+#include "os/capture.h"
+#include "os/files.h"
+
+namespace phalanx::envmove {
+namespace {
+
+constexpr size_t kHead = 4 << 10;
+constexpr size_t kPiece = 1 << 20;
+constexpr size_t kMostRecordBytes = 64 << 20;
+
+// What a package's record says a file should be.
+struct Expected {
+  std::string hex;     // conda's
+  std::string record;  // "sha256=…" of RECORD
+};
+
+bool is_gone(const std::string& path) {
+  struct stat found{};
+  return stat(path.c_str(), &found) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+class Verify {
+ public:
+  explicit Verify(const Environment& environment) : environment_(environment) {}
+
+  base::Status places() {
+    TRY_ASSIGN(bool interrupted, was_interrupted(environment_.root));
+    if (interrupted) add("ENV-HALF-MOVED", true, environment_.root + "/" + kJournal, "");
+    std::vector<Candidate> candidates = vote(environment_);
+    for (const std::string& old : old_prefixes(environment_, candidates)) add("ENV-MOVED", true, environment_.root, old);
+    return base::ok();
+  }
+
+  void links() {
+    const bool base_gone = environment_.kind == Kind::kVenv && !environment_.base.empty() && is_gone(environment_.base);
+    if (base_gone) add("ENV-BASE-GONE", true, environment_.base, "");
+    for (const File& file : environment_.files) {
+      if (!file.is_link() || !is_gone(path_of(file))) continue;
+      const bool interpreter = file.path.starts_with("bin/python");
+      if (!(interpreter && base_gone)) add("ENV-LINK-GONE", interpreter, path_of(file), file.target);
+    }
+  }
+
+  void scripts() {
+    for (const File& file : environment_.files) {
+      if (file.is_link() || !file.path.starts_with("bin/")) continue;
+      std::string head(kHead, '\0');
+      auto opened = os::open_regular(path_of(file));
+      auto size = opened.ok() ? os::read_at(*opened, file.path, 0, head.data(), head.size()) : opened.error();
+      if (!size.ok()) continue;
+      head.resize(*size);
+      std::optional<Shebang> shebang = read_shebang(head);
+      if (shebang && is_gone(shebang->interpreter)) add("ENV-SHEBANG", true, path_of(file), shebang->interpreter);
+    }
+  }
+
+  void editables() {
+    for (const Editable& one : environment_.editables)
+      if (is_gone(one.source)) add("ENV-EDITABLE-GONE", false, environment_.root + "/" + one.file, one.source);
+  }
+
+  base::Status files(const Progress& progress) {
+    std::map<std::string, Expected> expected;
+    for (const auto& [path, managed] : environment_.managed)
+      if (!managed.sha256.empty()) expected[path].hex = managed.sha256;
+    for (const File& file : environment_.files)
+      if (file.path.ends_with(".dist-info/RECORD") && !file.is_link()) TRY(add_record(file.path, expected));
+    std::vector<std::pair<const std::string, Expected>> all(expected.begin(), expected.end());
+    std::atomic<size_t> done = 0;
+    return each_of(all.size(), [&](size_t i) -> base::Status {
+      TRY(compare(all[i].first, all[i].second));
+      if (progress) progress(++done, all.size());
+      return base::ok();
+    });
+  }
+
+  // Isolated: neither PYTHONPATH nor the user's own packages may help it.
+  void python() {
+    const std::string program = environment_.root + "/bin/python";
+    if (!environment_.find("bin/python") || is_gone(program)) return;
+    os::CaptureSpec spec;
+    spec.program = program;
+    spec.arguments = {program, "-I", "-c", "import sys; print(sys.prefix)"};
+    spec.environment = {"PATH=/usr/bin:/bin", "HOME=" + os::environment_value("HOME", "/")};
+    spec.deadline = std::chrono::seconds(kPythonSeconds);
+    os::Captured said = os::capture(spec);
+    if (!said.fault.empty()) return add("ENV-PYTHON-FAILS", true, program, said.fault);
+    const std::string prefix(base::trim(said.output));
+    // An interpreter that lies elsewhere knows this environment only by pyvenv.cfg.
+    char resolved[PATH_MAX];
+    const bool own = environment_.kind == Kind::kVenv ||
+                     (realpath(program.c_str(), resolved) && std::string_view(resolved).starts_with(environment_.root + "/"));
+    if (own && !is_the_same_folder(prefix, environment_.root)) add("ENV-PYTHON-FAILS", true, program, "sys.prefix: " + prefix);
+  }
+
+  std::vector<Flaw> result() {
+    auto key = [](const Flaw& flaw) { return std::tuple(!flaw.fatal, flaw.code, std::string_view(flaw.path)); };
+    std::sort(flaws_.begin(), flaws_.end(), [&](const Flaw& a, const Flaw& b) { return key(a) < key(b); });
+    return std::move(flaws_);
+  }
+
+ private:
+  std::string path_of(const File& file) const { return environment_.root + "/" + file.path; }
+
+  void add(std::string_view code, bool fatal, std::string path, std::string detail) {
+    std::lock_guard lock(mutex_);
+    flaws_.push_back({code, fatal, std::move(path), std::move(detail)});
+  }
+
+  base::Status add_record(const std::string& path, std::map<std::string, Expected>& expected) {
+    TRY_ASSIGN(std::string text, os::read_file(environment_.root + "/" + path, kMostRecordBytes));
+    const std::string folder = path.substr(0, path.rfind('/')), site = folder.substr(0, folder.rfind('/'));
+    for (std::string_view line : base::split_lines(text)) {
+      std::optional<RecordLine> entry = parse_record_line(line);
+      const std::string file = entry && entry->hash.starts_with("sha256=") ? resolve(site, entry->path) : "";
+      if (!file.empty() && !file.ends_with(".pyc")) expected[file].record = entry->hash;
+    }
+    return base::ok();
+  }
+
+  base::Status compare(const std::string& path, const Expected& expected) {
+    const std::string whole = environment_.root + "/" + path;
+    const File* file = environment_.find(path);
+    if (!file && is_gone(whole)) add("ENV-FILE-GONE", false, whole, "");
+    if (!file || file->is_link()) return base::ok();
+    base::Sha256 hash;
+    TRY_ASSIGN(os::Fd opened, os::open_regular(whole));
+    std::string piece(kPiece, '\0');
+    for (off_t at = 0;;) {
+      TRY_ASSIGN(size_t size, os::read_at(opened, whole, at, piece.data(), piece.size()));
+      hash.update(std::string_view(piece).substr(0, size));
+      at += static_cast<off_t>(size);
+      if (size < piece.size()) break;
+    }
+    // One of the two is enough: pip may have replaced what conda installed.
+    const std::string hex = hash.hex();
+    const bool known = (!expected.hex.empty() && hex == expected.hex) || (!expected.record.empty() && record_hash(hex) == expected.record);
+    if (!known) add("ENV-FILE-CHANGED", false, whole, "");
+    return base::ok();
+  }
+
+  const Environment& environment_;
+  std::mutex mutex_;
+  std::vector<Flaw> flaws_;
+};
+
+}  // namespace
+
+base::Result<std::vector<Flaw>> verify(const Environment& environment, const VerifyOptions& options, const Progress& progress) {
+  Verify verify(environment);
+  TRY(verify.places());
+  verify.links();
+  verify.scripts();
+  verify.editables();
+  if (options.hashes) TRY(verify.files(progress));
+  if (options.start_python) verify.python();
+  return verify.result();
+}
+
+}  // namespace phalanx::envmove
