@@ -174,8 +174,7 @@ struct FlagRow {
   ValueKind kind = ValueKind::kNone;
   std::string_view metavar = {};
   std::string_view choices = {};  // separated by '|'
-  int64_t min = 0;
-  int64_t max = 0;
+  int64_t min = 0, max = 0;
   bool repeatable = false;
   bool optional_value = false;  // the value, if any, is attached: --sync=DIR. Without: an empty value
   uint32_t verbs = 0;           // bits 1 << Verb
@@ -185,7 +184,6 @@ struct FlagRow {
 
 // Whether the next word is its value.
 constexpr bool takes_word(const FlagRow& flag) { return flag.kind != ValueKind::kNone && !flag.optional_value; }
-
 constexpr uint32_t bit(Verb verb) { return 1u << static_cast<int>(verb); }
 
 std::span<const VerbRow> verb_table();

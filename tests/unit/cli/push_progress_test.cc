@@ -18,13 +18,18 @@ TEST(PushProgress, HostsThatAreEquallyFarStandTogether) {
 
 TEST(PushProgress, TheTableFoldsEqualHostsAndNamesWhatStayed) {
   std::vector<job::CopiedHost> hosts(3);
-  for (size_t h = 0; h < 3; ++h) hosts[h] = {.name = "h" + std::to_string(h + 1), .path = "/data", .files = 2, .bytes = 1024};
+  for (size_t h = 0; h < 3; ++h) {
+    hosts[h].name = "h" + std::to_string(h + 1);
+    hosts[h].path = "/data";
+    hosts[h].files = 2;
+    hosts[h].bytes = 1024;
+  }
   hosts[0].took = hosts[1].took = std::chrono::seconds(2);
   hosts[1].took = std::chrono::seconds(1);
   hosts[2].files = hosts[2].bytes = 0;
   hosts[2].stayed = 1;
   EXPECT_EQ(push_table(hosts, kEnglish),
-            "h[1-2]: 2 files, 1.00 KiB sent in 2 s (512 B/s): /data\nh3: everything was there; files that are gone here: 1 kept: /data\n");
+            "h[1-2]: 2 files, 1 KiB sent in 2 s (512 B/s): /data\nh3: everything was there; files that are gone here: 1 kept: /data\n");
 }
 
 }  // namespace
