@@ -185,7 +185,6 @@ struct FlagRow {
 // Whether the next word is its value.
 constexpr bool takes_word(const FlagRow& flag) { return flag.kind != ValueKind::kNone && !flag.optional_value; }
 constexpr uint32_t bit(Verb verb) { return 1u << static_cast<int>(verb); }
-
 std::span<const VerbRow> verb_table();
 std::span<const FlagRow> flag_table();  // in the order of help
 const VerbRow& row(Verb verb);
