@@ -85,6 +85,31 @@ TEST(Manifest, HostileNumbersAreRefused) {
   EXPECT_FALSE(sync::decode(many).ok());
 }
 
+TEST(Manifest, OfAPushHasModesTimesAndAnyLink) {
+  sync::Manifest manifest;
+  manifest.with_modes = true;
+  manifest.entries = {{"a", sync::Kind::kFolder, 0, 17, "", 0755},
+                      {"a/l", sync::Kind::kLink, 0, 0, "/usr/bin/python3"},
+                      {"a/m", sync::Kind::kLink, 0, 0, "../../x"}};
+  const std::string bytes = sync::encode(manifest);
+  base::Result<sync::Manifest> read = sync::decode(bytes);
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(read->with_modes);
+  EXPECT_EQ(read->entries, manifest.entries);
+  for (size_t cut = 0; cut < bytes.size(); ++cut) EXPECT_FALSE(sync::decode(bytes.substr(0, cut)).ok()) << cut;
+  manifest.entries[0].mode = 04755;
+  EXPECT_FALSE(sync::decode(sync::encode(manifest)).ok()) << "setuid";
+  manifest.entries[0].mode = 0777;
+  EXPECT_FALSE(sync::decode(sync::encode(manifest)).ok()) << "others could write";
+  manifest.entries[0].mode = 0700;
+  manifest.entries[1].content = std::string("a\0b", 3);
+  EXPECT_FALSE(sync::decode(sync::encode(manifest)).ok());
+  manifest.entries[1] = {"a/../b", sync::Kind::kLink, 0, 0, "x"};
+  EXPECT_FALSE(sync::decode(sync::encode(manifest)).ok());
+  manifest.entries[1] = {"a/l/x", sync::Kind::kLink, 0, 0, "x"};
+  EXPECT_FALSE(sync::decode(sync::encode(manifest)).ok()) << "below a link";
+}
+
 TEST(Manifest, NamesOfCopies) {
   EXPECT_TRUE(sync::is_copy_name("20261123-051500-0a1b2c"));
   for (const char* name : {"", "short", "../../../etc", "new.20261123", "UPPERCASE-NAME", "with/slash-in-it"})
