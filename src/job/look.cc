@@ -58,6 +58,7 @@ Json look_json(const State& state, const LiveLook& look, os::Mono now) {
                   {"place", diagnosis::place_of(rank)},
                   {"doing", doing.words.english},
                   {"doing_zh", doing.words.chinese},
+                  {"waits", doing.doing == diagnosis::Doing::kCollective || doing.doing == diagnosis::Doing::kStore},
                   {"silent_s", rank.silent_ms / 1000}};
       if (std::optional<int64_t> step = state.stall.movement.last_step(static_cast<int>(rank.rank))) one["step"] = *step;
       Json processes = Json::array();

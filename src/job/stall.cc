@@ -11,6 +11,18 @@ constexpr size_t kKeptSteps = 64;
 constexpr os::milliseconds kSearchEvery{100};  // of one rank's output: a flood of lines costs no more than its last ones
 constexpr size_t kSearchedBytes = 2048;
 
+// Of the last line that tells one.
+std::optional<int64_t> last_step_in(std::string_view text) {
+  while (!text.empty()) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+    size_t begin = text.find_last_of("\r\n");
+    std::string_view line = begin == std::string_view::npos ? text : text.substr(begin + 1);
+    if (std::optional<int64_t> number = logs::step_in(line)) return number;
+    text = begin == std::string_view::npos ? std::string_view() : text.substr(0, begin);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void Movement::begin(os::Mono now) {
@@ -37,16 +49,14 @@ void Movement::step(int rank, int64_t number, os::Mono now) {
 void Movement::output(int rank, std::string_view text, bool bar, os::Mono now) {
   if (!steps_known()) moved_ = now;
   Rank& r = ranks_[rank];
-  if (now - r.searched < kSearchEvery && !bar) return;
-  r.searched = now;
   text = text.substr(text.size() - std::min(text.size(), kSearchedBytes));
-  while (!text.empty()) {  // the last line that tells a step
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-    size_t begin = text.find_last_of("\r\n");
-    std::string_view line = begin == std::string_view::npos ? text : text.substr(begin + 1);
-    if (std::optional<int64_t> number = logs::step_in(line)) return step(rank, *number, now);
-    text = begin == std::string_view::npos ? std::string_view() : text.substr(0, begin);
+  if (now - r.searched < kSearchEvery && !bar) {
+    r.unsearched = text;
+    return;
   }
+  r.searched = now;
+  r.unsearched.clear();
+  if (std::optional<int64_t> number = last_step_in(text)) step(rank, *number, now);
 }
 
 std::optional<os::nanoseconds> Movement::threshold(const StallOptions& options) const {
@@ -60,7 +70,9 @@ std::optional<os::nanoseconds> Movement::threshold(const StallOptions& options) 
 
 std::optional<int64_t> Movement::last_step(int rank) const {
   auto found = ranks_.find(rank);
-  return found == ranks_.end() ? std::nullopt : found->second.step;
+  if (found == ranks_.end()) return std::nullopt;
+  std::optional<int64_t> newer = last_step_in(found->second.unsearched);
+  return newer ? newer : found->second.step;
 }
 
 }  // namespace phalanx::job

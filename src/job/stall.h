@@ -54,6 +54,7 @@ class Movement {
   struct Rank {
     std::optional<int64_t> step;
     os::Mono stepped, searched;
+    std::string unsearched;  // the end of what came since it was searched last
   };
   std::map<int, Rank> ranks_;
   std::optional<int> timed_;  // the rank whose steps are timed: the first that told of two

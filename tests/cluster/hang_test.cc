@@ -121,6 +121,10 @@ TEST_F(Hang, StacksOfARunningJobOnEveryHost) {
   Outcome one = type({"stacks", "--rank", "0", "--json"});
   EXPECT_HAS(one.out, "\"place\": \"hang.py:89 (<module>)\"");
   EXPECT_HAS_NOT(one.out, "validate");
+  const Outcome why = type({"why"});
+  EXPECT_HAS(why.out, "ranks that wait for others: 0; the others wait for: 1");
+  EXPECT_HAS(why.out, "rank 1: hang.py:32 (validate), sleeps (nanosleep)\n");
+  EXPECT_HAS(why.out, "waits in a collective; last step 25\n");
   EXPECT_EQ(type({"stop", "--grace", "1s"}).exit_code, 0);
   phalanx_->finish(20s);
   Outcome over = type({"stacks"});

@@ -311,9 +311,11 @@ constexpr FlagRow kFlags[] = {
      .metavar = "DURATION",
      .min = 1'000,
      .max = kHour,
-     .verbs = bit(Verb::kCheck),
+     .verbs = bit(Verb::kCheck) | bit(Verb::kWhy),
      .section = Section::kOutput,
-     .help = Text{"repeat the check after this pause, for example 10s, until Ctrl-C; without a terminal print only the changes"}},
+     .help =
+         Text{
+             "repeat after this pause, for example 10s, until Ctrl-C or the end of the run; check without a terminal prints only changes"}},
     {.flag = Flag::kQuiet,
      .short_name = 'q',
      .name = "quiet",

@@ -124,9 +124,11 @@ constexpr VerbRow kVerbs[] = {
      "phalanx init -H gpu01:8,gpu02:8 --env NCCL_DEBUG=WARN\n"
      "phalanx init --from 'torchrun --nnodes 2 --nproc_per_node 8 train.py'"},
     {Verb::kWhy, "why", Operands::kMixed, "[RUN] [options]", Text{"explain why a run ended, or what it is doing"},
-     Text{"Prints the verdict with its evidence and the last events or, for a run that has not ended, what it is doing now. RUN is an id, "
-          "a prefix of it, its last four characters, or latest (the default)."},
+     Text{"Prints the verdict with its evidence and the last events. A run that has not ended is inspected now: what each rank does and in "
+          "which line of Python, who waits for whom, since which step. RUN is an id, a prefix of it, its last four characters, or latest "
+          "(the default)."},
      "phalanx why\n"
+     "phalanx why --watch 5s\n"
      "phalanx why --json"},
     {Verb::kStacks, "stacks", Operands::kMixed, "[RUN] [options]", Text{"print where every rank of a running job is in its code"},
      Text{"Asks every host what its ranks do now, and prints for each process the Python functions, files and lines of all threads, what "

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "base/json_fields.h"
 #include "job/narrate.h"
 #include "script.h"
@@ -102,6 +104,18 @@ class Stalls : public testing::Test {
   }
   std::optional<job::test::Script> s_;
 };
+
+// Of a flood only some lines are searched as they come; the last is known all the same when somebody asks.
+TEST(LastStep, IsThatOfTheLastLineEvenOfAFlood) {
+  job::Movement movement;
+  os::Mono now{1'000'000'000};
+  movement.begin(now);
+  for (int i = 1; i <= 25; ++i) movement.output(0, fmt::format("step {} loss 1.0\n", i), false, now = now + os::milliseconds(10));
+  EXPECT_EQ(movement.last_step(0), 25);
+  movement.output(0, "saving\n", false, now + os::milliseconds(10));
+  EXPECT_GE(movement.last_step(0).value_or(0), 21);
+  EXPECT_EQ(movement.last_step(1), std::nullopt);
+}
 
 // What a person who asks is told (phalanx stacks): of its own ranks only, and no more than fits.
 TEST_F(Stalls, ALookTellsWhatEveryRankDoes) {
