@@ -14,6 +14,7 @@
 #include "cli/front_door.h"
 #include "cli/project/project.h"
 #include "cli/records/runs.h"
+#include "hosts/join/relay_to_node.h"
 #include "os/descriptor_limit.h"
 #include "words/said.h"
 
@@ -65,6 +66,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
   ::prctl(PR_SET_NAME, "phalanx");  // started by way of /proc/self/exe it would be called "exe"
   if (args.size() == 1 && args[0] == "agent") return agent::run_guarded(argv, cli::agent_image().build);
+  if (args.size() == 2 && args[0] == "agent" && args[1] == "relay") return hosts::relay_to_node();
   if (args.size() >= 2 && args[0] == "agent" && args[1] == "clean")
     return agent::print_clean_builds(cli::agent_image().build, args.size() == 3 && args[2] == "--yes");
   ::signal(SIGPIPE, SIG_IGN);

@@ -153,13 +153,16 @@ base::Result<FrontDoor> translate_text(const std::string& from) {
 
 base::Status check_hosts(const FrontDoor& door, const Invocation& invocation) {
   const Translation& t = door.translation;
-  if (t.nodes.value_or(1) < 2 || invocation.has(Flag::kHosts) || invocation.has(Flag::kHostfile)) return base::ok();
+  if (t.nodes.value_or(1) < 2 || invocation.has(Flag::kHosts) || invocation.has(Flag::kHostfile) || invocation.has(Flag::kNodeRank))
+    return base::ok();
   TRY_ASSIGN(const std::optional<hosts::Allocation> allocation,
              hosts::slurm_allocation([](const char* name) { return os::environment_value(name); }));
   if (allocation) return base::ok();  // its nodes are the hosts
   return base::fail(base::ErrorKind::kUsage, base::counted("{} is asked for {} nodes, but no hosts are named", t.peer, *t.nodes))
       .because("phalanx is started once, on one machine, and starts the ranks of all hosts itself")
-      .with_hint(fmt::format("phalanx -H HOST,HOST {} ..., or write hosts into phalanx.yaml", t.peer));
+      .with_hint(fmt::format("once, with ssh: phalanx -H HOST,HOST {0} ...; or on every machine, without ssh: phalanx --node-rank RANK "
+                             "--master-addr ADDRESS {0} ...",
+                             t.peer));
 }
 
 std::string run_line(const FrontDoor& door) {

@@ -36,10 +36,15 @@ hosts::OpensshOptions ssh_options(const RunOptions& options) {
 // How each host is reached; they live as long as the connections.
 class Transports {
  public:
-  explicit Transports(const RunOptions& options)
-      : local_(os::self_executable()), ssh_(ssh_options(options)), slurm_({.build = agent_image().build}) {}
+  explicit Transports(const RunOptions& options, hosts::JoinedNodes* joined = nullptr)
+      : local_(os::self_executable()),
+        ssh_(ssh_options(options)),
+        slurm_({.build = agent_image().build}),
+        joined_(joined),
+        by_hand_(joined) {}
   const hosts::Transport* to(const hosts::Target& target) const {
     if (target.destination.empty()) return &local_;
+    if (joined_ && target.node_rank > 0) return &by_hand_;
     return target.slurm_job.empty() ? static_cast<const hosts::Transport*>(&ssh_) : &slurm_;
   }
   std::vector<const hosts::Transport*> to(const std::vector<hosts::Target>& targets) const {
@@ -53,6 +58,8 @@ class Transports {
   hosts::LocalTransport local_;
   hosts::OpensshTransport ssh_;
   hosts::SlurmTransport slurm_;
+  hosts::JoinedNodes* joined_;
+  hosts::JoinedTransport by_hand_;
 };
 
 hosts::OpenerOptions opener_options(const RunOptions& options) {
@@ -64,11 +71,11 @@ hosts::OpenerOptions opener_options(const RunOptions& options) {
 
 }  // namespace
 
-base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options) {
+base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options, hosts::JoinedNodes* joined) {
   TRY_ASSIGN(job.token, random_token());
   job.build = agent_image().build;
   job.boot_id = os::boot_id();
-  const Transports reach(options);
+  const Transports reach(options, joined);
   hosts::Payload payload(agent_image());
   std::vector<const hosts::Transport*> transports;
   for (const std::vector<job::HostRequest>* list : {&job.hosts, &job.spares})

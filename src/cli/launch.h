@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/flags/run_options.h"
+#include "hosts/join/joined.h"
 #include "job/copy_to_hosts.h"
 #include "job/runner.h"
 #include "job/sweep.h"
@@ -9,7 +10,8 @@
 namespace phalanx::cli {
 
 // Gives the job its token and runs it to its end.
-base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options);
+// joined: the nodes of a run that was started by hand (cli/by_hand/manual_nodes.h), else null.
+base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const RunOptions& options, hosts::JoinedNodes* joined = nullptr);
 
 // What a run has left on its hosts, looked for by new logins (job/sweep.h). options: of ssh and of the opening.
 base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<hosts::Target>& hosts, const RunOptions& options,

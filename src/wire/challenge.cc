@@ -10,13 +10,15 @@ namespace {
 using namespace std::string_view_literals;
 
 // A zero byte ends each label, so no label continues in what follows it.
-constexpr std::string_view kStoreLabel = "phalanx store key 1\0"sv, kMeshLabel = "phalanx mesh key 1\0"sv;
+constexpr std::string_view kStoreLabel = "phalanx store key 1\0"sv, kMeshLabel = "phalanx mesh key 1\0"sv,
+                           kJoinLabel = "phalanx join key 1\0"sv;
 constexpr std::string_view kDialerLabel = "phalanx dialer 1\0"sv, kListenerLabel = "phalanx listener 1\0"sv;
 
 }  // namespace
 
 std::string key_for(Purpose purpose, std::string_view run_token) {
-  return base::hmac_sha256(run_token, purpose == Purpose::kStore ? kStoreLabel : kMeshLabel);
+  const std::string_view label = purpose == Purpose::kStore ? kStoreLabel : purpose == Purpose::kMesh ? kMeshLabel : kJoinLabel;
+  return base::hmac_sha256(run_token, label);
 }
 
 std::string proof_of(Side side, std::string_view key, std::string_view dialers_nonce, std::string_view listeners_nonce) {

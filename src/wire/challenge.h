@@ -6,7 +6,8 @@
 //   dialer   → proof of the dialer
 //
 // The two proofs differ, so no proof can be sent back to its author. Every purpose has a key of its own, derived from the run's token: what
-// is proved to the mesh test is worth nothing at the store. Not covered: the bytes after the proof are neither encrypted nor authenticated.
+// is proved to the mesh test is worth nothing at the store. Not covered: the bytes after the proof. At the
+// store and in the mesh test they are neither encrypted nor authenticated; a node that joins seals them (wire/sealed.h).
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@ inline constexpr size_t kKeyBytes = 32;
 inline constexpr size_t kNonceBytes = 16;
 inline constexpr size_t kProofBytes = 32;
 
-enum class Purpose { kStore, kMesh };
+enum class Purpose { kStore, kMesh, kJoin };
 // kKeyBytes bytes.
 std::string key_for(Purpose purpose, std::string_view run_token);
 

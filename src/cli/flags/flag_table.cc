@@ -10,6 +10,7 @@ using words::Text;
 
 constexpr uint32_t kConfig = bit(Verb::kConfig) | bit(Verb::kInit);  // verbs that show or write down the options of run
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | kConfig;
+constexpr uint32_t kStarts = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
 constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                                // verbs that look at the hosts for a job
 constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);            // verbs that probe hosts
 constexpr uint32_t kOnce = bit(Verb::kExec) | bit(Verb::kPush) | bit(Verb::kClean);  // verbs that only log in to them
@@ -111,6 +112,34 @@ constexpr FlagRow kFlags[] = {
      .verbs = kProbe,
      .section = Section::kRanks,
      .help = Text{"port of the store (default: any free port)"}},
+    {.flag = Flag::kNodeRank,
+     .name = "node-rank",
+     .aliases = "machine-rank",
+     .kind = ValueKind::kInt,
+     .metavar = "N",
+     .min = 0,
+     .max = kMostHosts - 1,
+     .verbs = kStarts,
+     .section = Section::kHosts,
+     .help = Text{"start by hand, without ssh: the same line on each of --nnodes machines, each with its own number; node 0 listens at "
+                  "--master-addr (port: --master-port, else 29500)"}},
+    {.flag = Flag::kTokenFile,
+     .name = "token-file",
+     .kind = ValueKind::kPath,
+     .metavar = "FILE",
+     .verbs = kStarts,
+     .section = Section::kConnection,
+     .help = Text{"with --node-rank: file of the secret that all nodes share (default: PHALANX_TOKEN, else ~/.config/phalanx/token, which "
+                  "is created if it is missing)"}},
+    {.flag = Flag::kJoinTimeout,
+     .name = "join-timeout",
+     .kind = ValueKind::kDuration,
+     .metavar = "DURATION",
+     .min = 100,
+     .max = 24 * kHour,
+     .verbs = kStarts,
+     .section = Section::kConnection,
+     .help = Text{"with --node-rank: how long the nodes wait for each other (default: 10m)"}},
     {.flag = Flag::kNoStore,
      .name = "no-store",
      .verbs = kProbe,

@@ -77,8 +77,6 @@ constexpr std::string_view kNoContainer = "omit it: the command runs on the host
 // torchrun: torch/distributed/run.py; accelerate: commands/launch.py; DeepSpeed: deepspeed/launcher/runner.py; mpirun(1); pdsh(1);
 // docker run, docker logs; kubectl run, kubectl logs; srun(1).
 constexpr ForeignWord kOptions[] = {
-    {"torchrun, DeepSpeed", "node-rank", kNoRank},
-    {"accelerate", "machine-rank", kNoRank},
     {"torchrun", "rdzv-backend", kNoRendezvous},
     {"torchrun", "rdzv-endpoint", "write --master-addr ADDRESS and --master-port PORT, or omit it"},
     {"torchrun", "rdzv-id", kNoRendezvous},

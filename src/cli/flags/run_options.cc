@@ -93,6 +93,39 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
   return take_hosts(invocation, 1, options);
 }
 
+void take_by_hand(const Invocation& invocation, RunOptions& options) {
+  if (auto rank = invocation.value(Flag::kNodeRank)) options.node_rank = int_value(*rank);
+  if (auto file = invocation.value(Flag::kTokenFile)) options.token_file = *file;
+  if (auto timeout = invocation.value(Flag::kJoinTimeout)) options.join_timeout = duration_value(*timeout);
+}
+
+Status check_manual(const RunOptions& options) {
+  if (!options.node_rank) {
+    if (options.token_file.empty()) return base::ok();
+    return usage("--token-file needs --node-rank: a run that is started once needs no token", "omit it, or give --node-rank");
+  }
+  if (!options.hosts.empty() || !options.hostfile.empty() || !options.spares.empty())
+    return usage("--node-rank and a list of hosts cannot be combined",
+                 "with the list: start the line once, without --node-rank; without the list: start it on every machine");
+  if (options.least_nodes) return usage("--node-rank needs a fixed number of nodes", "write --nnodes N");
+  if (!options.nnodes || *options.nnodes < 2)
+    return usage("--node-rank needs --nnodes with the number of machines",
+                 "phalanx run --nnodes 2 --node-rank 0 --master-addr ADDRESS ...");
+  if (*options.node_rank >= *options.nnodes)
+    return usage(
+        fmt::format("--node-rank {}: with --nnodes {} the highest is {}", *options.node_rank, *options.nnodes, *options.nnodes - 1),
+        "node ranks count from 0");
+  if (options.master_addr.empty())
+    return usage("--node-rank needs --master-addr: there the nodes meet",
+                 "give every machine the address of node 0: --master-addr ADDRESS");
+  if (options.detach || options.sync || options.max_restarts.value_or(0) > 0)
+    return usage(fmt::format("--node-rank and {} cannot be combined", options.detach ? "--detach"
+                                                                      : options.sync ? "--sync"
+                                                                                     : "--max-restarts"),
+                 "start the line once, with -H and ssh, instead");
+  return base::ok();
+}
+
 FailOn fail_on_value(const std::string& value) {
   if (value == "never") return FailOn::kNever;
   return value == "note" ? FailOn::kNote : value == "warning" ? FailOn::kWarning : FailOn::kError;
@@ -169,7 +202,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     // Of single verbs, which read them themselves: fit, those of runs that are there (cli/records/runs.h), clean, report, help.
     // clang-format off
     case Flag::kParams: case Flag::kGpuMemory: case Flag::kSequence: case Flag::kBatch: case Flag::kAccumulate: case Flag::kPrecision:
-    case Flag::kNoFlash:
+    case Flag::kNodeRank: case Flag::kTokenFile: case Flag::kJoinTimeout: case Flag::kNoFlash:
     case Flag::kFollow: case Flag::kTail: case Flag::kRank: case Flag::kOnHost: case Flag::kKill: case Flag::kAttempt: case Flag::kEveryRun:
     case Flag::kNodes: case Flag::kSbatch: case Flag::kRequeue: case Flag::kYes: case Flag::kCacheOnly: case Flag::kCleanAll:
     case Flag::kOldPrefix: case Flag::kPartial:
@@ -205,6 +238,7 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   if (starts) TRY(check_command(invocation));
   RunOptions options;
   for (const GivenFlag& given : invocation.flags) apply(given, options);
+  take_by_hand(invocation, options);
   for (const std::string& text : invocation.values(Flag::kAccept)) {
     TRY_ASSIGN(const std::vector<doctor::Acceptance> some, acceptances(text));
     options.accepted.insert(options.accepted.end(), some.begin(), some.end());
@@ -218,6 +252,7 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   if (options.preflight == job::Preflight::kOff && !options.gpus.interface.empty())
     return usage("--iface and --preflight off cannot be combined: the checks choose the addresses",
                  "write --preflight warn, or set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME with --env");
+  TRY(check_manual(options));
   return options;
 }
 

@@ -52,6 +52,9 @@ struct RunOptions {
   logs::Keeping keep_runs;
   std::string master_addr;
   std::optional<int> master_port;  // 1–65535
+  std::optional<int> node_rank;    // started by hand on every machine (cli/by_hand/manual_nodes.h)
+  std::string token_file;
+  std::chrono::milliseconds join_timeout{600'000};
   bool no_store = false;
   bool local_rank_macro = false;
   std::chrono::milliseconds grace{10'000};                 // from SIGTERM to SIGKILL

@@ -100,6 +100,7 @@ Json describe_reach(const job::Job& job, const RunOptions& options) {
       if (!host.target.destination.empty()) one["destination"] = host.target.destination;
       if (host.target.port > 0) one["port"] = host.target.port;
       if (!host.target.slurm_job.empty()) one["slurm_job"] = host.target.slurm_job;
+      if (host.target.node_rank > 0) one["node_rank"] = host.target.node_rank;
       hosts.push_back(std::move(one));
     }
   Json json = {{"launcher", logs::describe_mark(os::own_mark())},
@@ -160,6 +161,9 @@ base::Result<Reached> reach_of(const Json& record) {
     target.destination = base::get_string(host, "destination").value_or("");
     target.port = static_cast<int>(base::get_int(host, "port").value_or(0));
     target.slurm_job = base::get_string(host, "slurm_job").value_or("");
+    const int64_t node_rank = base::get_int(host, "node_rank").value_or(0);
+    if (node_rank < 0 || node_rank > 65'535) return unknown();
+    target.node_rank = static_cast<uint32_t>(node_rank);
     if (!std::all_of(target.slurm_job.begin(), target.slurm_job.end(), [](char c) { return c >= '0' && c <= '9'; })) return unknown();
     if (target.destination.starts_with('-') || target.port < 0 || target.port > 65'535) return unknown();
     out.hosts.push_back(std::move(target));

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "cli/by_hand/manual_nodes.h"
 #include "cli/detach.h"
 #include "cli/flags/verbs.h"
 #include "cli/launch.h"
@@ -52,13 +53,10 @@ void take_one_rank(RunOptions& options) {
   options.ranks_per_host = RanksPerHost{RanksPerHost::Kind::kCount, 1};
 }
 
-}  // namespace
-
-base::Result<int> run_verb(const Invocation& invocation) {
-  TRY_ASSIGN(RunOptions options, run_options(invocation));
-  if (invocation.verb == Verb::kTrain) put_engine_in_front(options);
-  if (options.check_data) take_one_rank(options);
+// joined: the other nodes of a run that was started by hand; else null.
+base::Result<int> run_job(const Invocation& invocation, const RunOptions& options, hosts::JoinedNodes* joined) {
   TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
+  if (joined) add_joined(*joined, job);
   TRY(check_first_word(invocation, job.directory, os::environment_value("PATH")));
   const std::string slow = slow_start_text(options, cache_folder());
   std::optional<os::WaitNotice> notice(std::in_place, slow, kSlowStart);
@@ -103,7 +101,7 @@ base::Result<int> run_verb(const Invocation& invocation) {
       runner.time_out(*options.timeout);
     });
   if (parted.word.valid()) show.leave_when_started(std::move(parted.word), [&runner] { runner.ignore_hangup(); });
-  TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options));
+  TRY_ASSIGN(job::Verdict verdict, run_on_hosts(runner, std::move(job), options, joined));
   if (timed_out && verdict.kind == job::Verdict::Kind::kInterrupted) verdict.exit_code = job::kTimedOutCode;
   // Every rank has ended, every host has said that nothing is left.
 
@@ -112,6 +110,21 @@ base::Result<int> run_verb(const Invocation& invocation) {
   // What lost contact may still be writing until its lease is over.
   if (!code.name.empty() && verdict.kind != job::Verdict::Kind::kHostLost) release_code(code, options);
   return exit_code;
+}
+
+}  // namespace
+
+base::Result<int> run_verb(const Invocation& invocation) {
+  TRY_ASSIGN(RunOptions options, run_options(invocation));
+  if (invocation.verb == Verb::kTrain) put_engine_in_front(options);
+  if (options.check_data) take_one_rank(options);
+  if (!options.node_rank) return run_job(invocation, options, nullptr);
+  if (*options.node_rank > 0) return take_part(options);
+  TRY_ASSIGN(const std::unique_ptr<hosts::JoinedNodes> joined, gather_nodes(options));
+  options.nnodes = 1;  // of the hosts that this machine names: itself
+  base::Result<int> code = run_job(invocation, options, joined.get());
+  joined->tell_all(verdict_for_nodes(code));
+  return code;
 }
 
 }  // namespace phalanx::cli

@@ -35,6 +35,7 @@ base::Status Connection::open(const Launch& launch) {
   spec.arguments = launch.argv;
   for (char** e = environ; *e; ++e) spec.environment.push_back(*e);
   spec.fds = {{in.read.get(), 0}, {out.write.get(), 1}, {err.write.get(), 2}};
+  for (const InheritedFd& one : launch.inherits) spec.fds.emplace_back(one.fd->get(), one.there);
   spec.death_signal = SIGTERM;  // a launcher that is killed takes its logins along; a shared connection, in a process of its own, stays
   TRY_ASSIGN(pid_, os::spawn(spec));
   deploys_ = launch.deploys;

@@ -16,6 +16,7 @@ std::string typed(const Target& target, const std::string& command) {
   const bool needs_shell = !std::all_of(command.begin(), command.end(), plain);
   const std::string quoted = needs_shell ? base::shell_quote({command}) : command;
   if (target.destination.empty()) return command;
+  if (target.node_rank > 0) return fmt::format("{}    # on {}", command, target.name);
   if (!target.slurm_job.empty())
     return fmt::format("srun --jobid={} --overlap -N1 -n1 -w {} {}{}", target.slurm_job, target.destination, needs_shell ? "sh -c " : "",
                        quoted);

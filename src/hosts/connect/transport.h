@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "os/fd.h"
 
 namespace phalanx::hosts {
 
@@ -19,16 +21,24 @@ struct Target {
   std::string destination = {};  // what the transport is given, e.g. "user@gpu02"; empty: this machine
   int port = 0;                  // 0: the transport's default
   std::string slurm_job = {};    // not empty: a node of this Slurm job, which srun reaches by its name, `destination`
+  uint32_t node_rank = 0;        // not 0: it has joined by itself (hosts/join/)
 };
 
 // The line a user types here to run `command` on that host: "ssh gpu02 df", "srun --jobid=7 --overlap -N1 -n1 -w gpu02 df".
 std::string typed(const Target& target, const std::string& command);
+
+// A descriptor for the transport's program, and its number there. Ours is closed once the program runs.
+struct InheritedFd {
+  std::shared_ptr<os::Fd> fd;
+  int there = 0;
+};
 
 struct Launch {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH
   std::string program = {};       // what is executed, if it is not argv[0]
   bool deploys = false;           // the far side may ask for the binary first (deploy.h)
   bool warm = false;              // over a connection that is already there: an answer comes at once or never
+  std::vector<InheritedFd> inherits = {};
 };
 
 // Why a connection that never became a stream ended.

@@ -88,7 +88,7 @@ TEST(CommandLine, UnknownFlagsGetTheNearestOne) {
 }
 
 TEST(CommandLine, FlagsOfOtherLaunchersGetAdvice) {
-  EXPECT_EQ(refusal({"run", "--node_rank", "0", "train.py"}).hint,
+  EXPECT_EQ(refusal({"run", "--no-ssh", "train.py"}).hint,
             "omit it and run phalanx once, on one machine: phalanx numbers the hosts itself");
   EXPECT_EQ(refusal({"run", "--rdzv-endpoint=a:29400", "x"}).hint, "write --master-addr ADDRESS and --master-port PORT, or omit it");
   EXPECT_EQ(refusal({"run", "-m", "pkg"}).hint, "write the interpreter: -- python -m MODULE");

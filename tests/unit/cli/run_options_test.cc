@@ -65,6 +65,29 @@ TEST(RunOptions, PushTakesADirectoryThenHosts) {
   EXPECT_FALSE(parse_command_line(Words{"run", "--delete", "x"}).ok());
 }
 
+TEST(RunOptions, NodesThatAreStartedByHand) {
+  const Words line = {"run", "--nnodes", "3", "--node-rank", "2", "--master-addr", "gpu01", "--token-file", "t", "--join-timeout", "30s"};
+  auto with = [&](const Words& more) {
+    Words words = line;
+    words.insert(words.end(), more.begin(), more.end());
+    words.push_back("python");
+    return read(words);
+  };
+  auto options = with({});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->node_rank, 2);
+  EXPECT_EQ(options->token_file, "t");
+  EXPECT_EQ(options->join_timeout, milliseconds(30'000));
+  for (const Words& more : {Words{"-H", "a,b"}, Words{"--spares", "c"}, Words{"--detach"}, Words{"--sync"}, Words{"--max-restarts", "1"}})
+    EXPECT_FALSE(with(more).ok()) << more[0];
+  auto why = [](const Words& words) { return read(words).error().message; };
+  EXPECT_EQ(why({"run", "--node-rank", "0", "x"}), "--node-rank needs --nnodes with the number of machines");
+  EXPECT_EQ(why({"run", "--node-rank", "2", "--nnodes", "2", "x"}), "--node-rank 2: with --nnodes 2 the highest is 1");
+  EXPECT_EQ(why({"run", "--node-rank", "1", "--nnodes", "2", "x"}), "--node-rank needs --master-addr: there the nodes meet");
+  EXPECT_EQ(why({"run", "--node-rank", "1", "--nnodes", "2:4", "x"}), "--node-rank needs a fixed number of nodes");
+  EXPECT_EQ(why({"run", "--token-file", "t", "x"}), "--token-file needs --node-rank: a run that is started once needs no token");
+}
+
 TEST(RunOptions, CheckDataIsOfTrainOnly) {
   auto options = read({"train", "c.yaml", "--check-data", "data.workers=2"});
   ASSERT_TRUE(options.ok());
