@@ -54,7 +54,7 @@ TEST_F(FirstHour, ARefusedRunIsToldByWhyAndExplainSaysSo) {
   EXPECT_HAS(refused.err, "h9: the host name cannot be resolved");
   Outcome latest = type("phalanx explain latest");
   EXPECT_EQ(latest.exit_code, 2) << latest;
-  EXPECT_HAS(latest.err, "because no rank of this run has started");
+  EXPECT_HAS(latest.err, "because no rank of this run has printed anything");
   EXPECT_HAS(latest.err, "hint: phalanx why");
   EXPECT_HAS(type("phalanx why").out, "h9: the host name cannot be resolved");
 }
