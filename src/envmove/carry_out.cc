@@ -57,7 +57,7 @@ base::Status change_group(const Environment& environment, const Move& move, cons
     return base::fail(ErrorKind::kConfig, base::quote(path) + " has changed since it was read")
         .with_hint("stop what writes there, and start again: phalanx env rehome " + base::shell_quote(environment.root));
   const FileClass file_class = classify(first.path, std::string_view(data).substr(0, kClassifiedBytes), managed);
-  Rewritten now = rewrite(data, file_class, managed, move);
+  Rewritten now = rewrite(first.path, data, file_class, managed, move);
   TRY(replace_file(path, now.data));
   for (size_t i = 1; i < group.size(); ++i) TRY(replace_by_name_of(environment.root + "/" + group[i]->path, path));
   return base::ok();

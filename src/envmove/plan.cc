@@ -45,7 +45,7 @@ class Planner {
       return base::ok();
     }
     TRY_ASSIGN(std::string data, os::read_file(path, kMostRewrittenBytes));
-    Rewritten now = rewrite(data, scanned.file_class, managed, plan_.move);
+    Rewritten now = rewrite(file.path, data, scanned.file_class, managed, plan_.move);
     if (now.hits == 0) return base::ok();
     if (!now.problem.empty()) {
       std::lock_guard lock(mutex_);

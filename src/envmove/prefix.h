@@ -54,4 +54,10 @@ std::optional<Shebang> read_shebang(std::string_view script);
 // nullopt: neither form can start it: no Python, or a docstring before "from __future__", which must come first.
 std::optional<std::string> write_shebang(const Shebang& shebang, std::string_view interpreter, std::string_view rest);
 
+// A script that activates a venv, for sh, csh or fish: VIRTUAL_ENV as each of them sets it. A value without quotes, or in single ones, is
+// written as a word of the shell, so that a blank in the new place does no harm; in double quotes it stays where that is enough.
+Replaced replace_activation(std::string_view script, const Move& move);
+// "/old/lib/x" becomes "/new/lib/x"; any other path stays.
+std::string moved_path(const std::string& path, const Move& move);
+
 }  // namespace phalanx::envmove

@@ -41,6 +41,13 @@ Rewritten rewrite_text(std::string_view data, const Move& move) {
   return {std::move(*whole), rest.hits + 1, ""};
 }
 
+Rewritten rewrite_activation(std::string_view data, const Move& move) {
+  Replaced set = replace_activation(data, move);
+  Rewritten rest = rewrite_text(set.data, move);
+  rest.hits += set.hits;
+  return rest;
+}
+
 }  // namespace
 
 FileClass classify(std::string_view path, std::string_view head, const Managed* managed) {
@@ -56,23 +63,14 @@ FileClass classify(std::string_view path, std::string_view head, const Managed* 
   return FileClass::kOpaque;
 }
 
-Rewritten rewrite(std::string_view data, FileClass file_class, const Managed* managed, const Move& move) {
+Rewritten rewrite(std::string_view path, std::string_view data, FileClass file_class, const Managed* managed, const Move& move) {
   switch (file_class) {
-    case FileClass::kText: return rewrite_text(data, move);
+    case FileClass::kText: return path.starts_with("bin/activate") ? rewrite_activation(data, move) : rewrite_text(data, move);
     case FileClass::kBinary: return rewrite_binary(data, managed, move);
     case FileClass::kBytecode:
     case FileClass::kOpaque: break;
   }
   return {};
-}
-
-std::string moved_path(const std::string& target, const Move& move) {
-  auto below = [&](const std::string& prefix) { return target == prefix || target.starts_with(prefix + "/"); };
-  if (below(move.new_prefix)) return target;
-  const std::string* best = nullptr;
-  for (const std::string& old : move.old_prefixes)
-    if (below(old) && (!best || old.size() > best->size())) best = &old;
-  return best ? move.new_prefix + target.substr(best->size()) : target;
 }
 
 }  // namespace phalanx::envmove

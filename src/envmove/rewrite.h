@@ -24,9 +24,7 @@ struct Rewritten {
   size_t hits = 0;      // 0: nothing to do, data is empty
   std::string problem;  // why it cannot be moved; data is then of no use
 };
-Rewritten rewrite(std::string_view data, FileClass file_class, const Managed* managed, const Move& move);
-
-// "/old/lib/x" of a link becomes "/new/lib/x"; any other target stays.
-std::string moved_path(const std::string& target, const Move& move);
+// path: below the environment's root.
+Rewritten rewrite(std::string_view path, std::string_view data, FileClass file_class, const Managed* managed, const Move& move);
 
 }  // namespace phalanx::envmove

@@ -108,6 +108,17 @@ TEST(Shebang, FormsAndBack) {
     EXPECT_FALSE(envmove::read_shebang(text) && envmove::read_shebang(text)->interpreter != "/bin/sh") << text;
 }
 
+TEST(Activation, AValueIsAWordOfTheShell) {
+  auto done = [](std::string_view script, const std::string& to) { return envmove::replace_activation(script, {{"/old"}, to}).data; };
+  EXPECT_EQ(done("  VIRTUAL_ENV=/old\nexport VIRTUAL_ENV", "/a b"), "  VIRTUAL_ENV='/a b'\nexport VIRTUAL_ENV");
+  EXPECT_EQ(done("VIRTUAL_ENV='/old'\n", "/new"), "VIRTUAL_ENV=/new\n");
+  EXPECT_EQ(done("VIRTUAL_ENV=\"/old\"\n", "/a b"), "VIRTUAL_ENV=\"/a b\"\n");
+  EXPECT_EQ(done("VIRTUAL_ENV=\"/old\"\n", "/$(x)"), "VIRTUAL_ENV='/$(x)'\n");
+  EXPECT_EQ(done("setenv VIRTUAL_ENV /old\n", "/a b"), "setenv VIRTUAL_ENV '/a b'\n");
+  EXPECT_EQ(done("set -gx VIRTUAL_ENV /old\n", "/new"), "set -gx VIRTUAL_ENV /new\n");
+  EXPECT_EQ(done("VIRTUAL_ENV=/old2\n", "/new"), "VIRTUAL_ENV=/old2\n");
+}
+
 // For random places and contents: what was moved there and back is what it was, and no binary changes its length.
 TEST(Property, ThereAndBack) {
   std::mt19937 random(7);
