@@ -188,12 +188,8 @@ void say_plan(const envmove::Plan& plan, const Environment& environment, bool wh
   std::string out;
   for (const std::string& old : plan.move.old_prefixes) out += tr(language, "former place: {}", old) + "\n";
   if (plan.resumed) out += tr(language, "an interrupted repair is continued") + "\n";
-  size_t links = 0;
   std::vector<std::string> changed, problems;
-  for (const envmove::Change& change : plan.changes) {
-    links += change.link ? 1 : 0;
-    changed.push_back(change.path);
-  }
+  for (const envmove::Change& change : plan.changes) changed.push_back(change.path);
   for (const envmove::Problem& problem : plan.problems) problems.push_back(problem.path + ": " + problem.text);
   out += tr(language, "{} of {} files and links name it", plan.changes.size(), environment.files.size()) + "\n";
   if (whole) out += list_of(changed, true, language);
