@@ -39,6 +39,7 @@ std::optional<RecordLine> parse_record_line(std::string_view line) {
   RecordLine out;
   if (!next_field(line, out.path) || out.path.empty() || !next_field(line, out.hash) || !next_field(line, out.size) || !line.empty())
     return std::nullopt;
+  if ((out.hash + out.size).find_first_of(",\"") != std::string::npos) return std::nullopt;  // neither is a hash or a number
   return out;
 }
 

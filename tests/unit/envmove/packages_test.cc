@@ -45,7 +45,7 @@ TEST(Record, LinesOfCsv) {
   EXPECT_EQ(strange->path, "a, \"b\".py");
   EXPECT_EQ(envmove::record_line(*strange), quoted);
   EXPECT_TRUE(envmove::parse_record_line("x/RECORD,,"));
-  for (const char* line : {"", ",,", "a,b,c,d", "\"a", "\"a\"b,,"}) EXPECT_FALSE(envmove::parse_record_line(line)) << line;
+  for (const char* line : {"", ",,", "a,b,c,d", "\"a", "\"a\"b,,", "a,\"x,y\",1"}) EXPECT_FALSE(envmove::parse_record_line(line)) << line;
 }
 
 // Of the empty string and of "abc": FIPS 180-4's digests in base64url.
