@@ -43,7 +43,6 @@ constexpr auto kSlots = std::to_array<std::string_view>({
     "name",
     "number of hosts",
     "number of ranks",
-    "old environment",
     "other host",
     "output",
     "package",
