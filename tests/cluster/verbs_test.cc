@@ -1,4 +1,6 @@
 // The verbs around a run, on real hosts: exec, wait, inspect, clean, names, time limits, and the progress that lines tell.
+#include <regex>
+
 #include "base/json.h"
 #include "launcher_fixture.h"
 
@@ -180,6 +182,9 @@ TEST_F(Verbs, LogsOfOneAttempt) {
   EXPECT_HAS(second.out, "[h2:1] attempt 1\n");
   EXPECT_HAS_NOT(second.out, "attempt 0");
   EXPECT_EQ(type({"logs", "--attempt", "1", "-f"}).exit_code, 2);
+  Outcome timed = type({"logs", "-t", "--attempt", "1"});
+  EXPECT_TRUE(std::regex_search(timed.out, std::regex("^20[0-9-]{8}T[0-9:]{8}\\.[0-9]{3}Z \\[h1:0\\] --- phalanx: restart 1, "))) << timed;
+  EXPECT_EQ(timed.err, "");
 }
 
 TEST_F(Verbs, CleanShowsBeforeItRemovesAndTakesOnlyWhatIsOurs) {

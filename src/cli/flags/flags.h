@@ -55,6 +55,7 @@ enum class Flag {
   kPartial,
   kFollow,
   kTail,
+  kTimestamps,
   kRank,
   kOnHost,
   kKill,

@@ -205,7 +205,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kNodeRank: case Flag::kTokenFile: case Flag::kJoinTimeout: case Flag::kNoFlash:
     case Flag::kFollow: case Flag::kTail: case Flag::kRank: case Flag::kOnHost: case Flag::kKill: case Flag::kAttempt: case Flag::kEveryRun:
     case Flag::kNodes: case Flag::kSbatch: case Flag::kRequeue: case Flag::kYes: case Flag::kCacheOnly: case Flag::kCleanAll:
-    case Flag::kOldPrefix: case Flag::kPartial:
+    case Flag::kOldPrefix: case Flag::kPartial: case Flag::kTimestamps:
     case Flag::kAccept: case Flag::kProject: case Flag::kNoProject: case Flag::kOrigin: case Flag::kFrom:
     case Flag::kReportFile: case Flag::kAll: case Flag::kMan: case Flag::kMarkdown: case Flag::kHelp: break;
       // clang-format on

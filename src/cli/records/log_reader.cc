@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "logs/runs/run_list.h"
+#include "os/clock.h"
 #include "os/files.h"
 
 namespace phalanx::cli {
@@ -19,6 +20,7 @@ namespace {
 constexpr size_t kBlock = 64 << 10;
 constexpr size_t kMostHalf = 1 << 20;  // of a line without an end; longer ones are shown in pieces
 constexpr std::chrono::hours kPatience{1};
+constexpr size_t kTimeWidth = sizeof("2026-11-21T07:31:02.123Z") - 1;
 
 // Goes to where the last `lines` lines begin; how many there are fewer. A last line without an end counts.
 base::Result<int64_t> seek_tail(const os::Fd& file, const std::string& path, int64_t lines) {
@@ -54,8 +56,8 @@ base::Result<bool> same_file(const os::Fd& a, const os::Fd& b, const std::string
 }  // namespace
 
 LogReader::LogReader(view::Output& out, std::string folder, std::vector<std::string> hosts, std::vector<bool> wanted,
-                     std::optional<int64_t> tail, view::Controls controls, std::optional<int64_t> attempt)
-    : out_(out), folder_(std::move(folder)), tail_(tail), controls_(controls), attempt_(attempt) {
+                     view::Controls controls, Options options)
+    : out_(out), folder_(std::move(folder)), controls_(controls), options_(options) {
   size_t host_number = 0;
   for (size_t r = 0; r < hosts.size(); ++r) {
     if (r > 0 && hosts[r] != hosts[r - 1]) ++host_number;
@@ -75,21 +77,32 @@ std::string LogReader::path_of(const Log& log, const char* ending) const {
   return fmt::format("{}/ranks/{}.log{}", folder_, log.rank, ending);
 }
 
+// The times are those of the file that lies beside it now: of a log that is turned at this moment, a line may show the time of another.
+LogReader::File LogReader::take(const Log& log, os::Fd file, const char* ending) const {
+  File taken;
+  taken.shown = static_cast<uint64_t>(std::max<off_t>(0, ::lseek(file.get(), 0, SEEK_CUR)));
+  taken.fd = std::move(file);
+  if (!options_.times) return taken;
+  base::Result<std::optional<os::Fd>> times = os::open_regular_below(folder_, fmt::format("ranks/{}.times{}", log.rank, ending));
+  if (times.ok() && *times) taken.times = logs::LogTimes(**std::move(times));
+  return taken;
+}
+
 base::Status LogReader::open(Log& log) {
   const std::string path = path_of(log, ""), path_before = path_of(log, ".1");
   TRY_ASSIGN(std::optional<os::Fd> now, open_file(log, ""));
   if (!now) return base::ok();
   int64_t missing = 1;
-  if (tail_) { TRY_ASSIGN(missing, seek_tail(*now, path, *tail_)); }
+  if (options_.tail) { TRY_ASSIGN(missing, seek_tail(*now, path, *options_.tail)); }
   std::optional<os::Fd> before;
   if (missing > 0) { TRY_ASSIGN(before, open_file(log, ".1")); }
   if (before) {
     TRY_ASSIGN(const bool same, same_file(*before, *now, path));
     if (same) before.reset();
   }
-  if (before && tail_) TRY(seek_tail(*before, path_before, missing));
-  if (before) log.files.push_back(*std::move(before));
-  log.files.push_back(*std::move(now));
+  if (before && options_.tail) TRY(seek_tail(*before, path_before, missing));
+  if (before) log.files.push_back(take(log, *std::move(before), ".1"));
+  log.files.push_back(take(log, *std::move(now), ""));
   return base::ok();
 }
 
@@ -98,14 +111,14 @@ base::Status LogReader::follow_turn(Log& log) {
   const std::string path = path_of(log, "");
   TRY_ASSIGN(std::optional<os::Fd> now, open_file(log, ""));
   if (!now) return base::ok();
-  TRY_ASSIGN(const bool same, same_file(*now, log.files.back(), path));
+  TRY_ASSIGN(const bool same, same_file(*now, log.files.back().fd, path));
   if (same) return base::ok();
   TRY_ASSIGN(std::optional<os::Fd> before, open_file(log, ".1"));
   if (before) {
-    TRY_ASSIGN(const bool ours, same_file(*before, log.files.back(), path));
-    if (!ours) log.files.push_back(*std::move(before));
+    TRY_ASSIGN(const bool ours, same_file(*before, log.files.back().fd, path));
+    if (!ours) log.files.push_back(take(log, *std::move(before), ".1"));
   }
-  log.files.push_back(*std::move(now));
+  log.files.push_back(take(log, *std::move(now), ""));
   return base::ok();
 }
 
@@ -117,7 +130,7 @@ void LogReader::read() {
     if (!done.ok()) log.trouble = std::move(done).error();
     if (stopped()) return;
   }
-  tail_.reset();  // a log that comes later is shown from its beginning
+  options_.tail.reset();  // a log that comes later is shown from its beginning
   out_.pump();
 }
 
@@ -130,7 +143,7 @@ std::optional<base::Error> LogReader::trouble() const {
 base::Status LogReader::read(Log& log) {
   auto block = std::make_unique_for_overwrite<char[]>(kBlock);
   for (;;) {
-    os::IoStep step = os::read_step(log.files.front().get(), block.get(), kBlock);
+    os::IoStep step = os::read_step(log.files.front().fd.get(), block.get(), kBlock);
     if (step.kind == os::IoStep::kError) return base::system_error("read", path_of(log, ""), step.error_number);
     if (step.kind != os::IoStep::kBytes) {
       if (log.files.size() == 1) TRY(follow_turn(log));
@@ -149,32 +162,47 @@ base::Status LogReader::read(Log& log) {
 }
 
 // Each restart begins with a line of its own (cli/records/record.cc).
-std::string LogReader::of_attempt(Log& log, std::string_view lines) const {
+bool LogReader::is_wanted(Log& log, std::string_view line) const {
   constexpr std::string_view kRestart = "--- phalanx: restart ";
-  std::string kept;
-  while (!lines.empty()) {
-    const size_t end = std::min(lines.find('\n'), lines.size() - 1) + 1;
-    const std::string_view line = lines.substr(0, end);
-    lines.remove_prefix(end);
-    if (line.starts_with(kRestart)) {
-      const std::string_view number = line.substr(kRestart.size(), line.find(',') - std::min(line.find(','), kRestart.size()));
-      if (auto restart = base::parse_int(number, 1, 1'000'000); restart.ok()) log.attempt = *restart;
-    }
-    if (log.attempt == *attempt_) kept += line;
+  if (!options_.attempt) return true;
+  if (line.starts_with(kRestart)) {
+    const std::string_view number = line.substr(kRestart.size(), line.find(',') - std::min(line.find(','), kRestart.size()));
+    if (auto restart = base::parse_int(number, 1, 1'000'000); restart.ok()) log.attempt = *restart;
   }
-  return kept;
+  return log.attempt == *options_.attempt;
+}
+
+void LogReader::show_timed(Log& log, std::string_view lines) {
+  File& file = log.files.front();
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
+    lines.remove_prefix(line.size());
+    const uint64_t at = file.shown;
+    file.shown += line.size();
+    if (!is_wanted(log, line)) continue;
+    const std::optional<int64_t> ms = options_.times ? file.times.ms_at(at) : std::nullopt;
+    log.untimed = log.untimed || !ms;
+    const std::string time = !options_.times ? "" : (ms ? os::iso_time(*ms * 1'000'000) : std::string(kTimeWidth, ' ')) + " ";
+    view::append_prefixed(out_.buffer(), time + log.prefix, line, controls_);
+  }
 }
 
 void LogReader::show(Log& log, std::string_view lines) {
-  const std::string kept = attempt_ ? of_attempt(log, lines) : "";
-  view::append_prefixed(out_.buffer(), log.prefix, attempt_ ? kept : lines, controls_);
+  if (options_.times || options_.attempt) show_timed(log, lines);
+  else view::append_prefixed(out_.buffer(), log.prefix, lines, controls_);
   out_.pump();
   while (!out_.wants_more() && !out_.closed()) out_.drain(kPatience);
 }
 
+std::optional<int> LogReader::rank_without_times() const {
+  for (const Log& log : logs_)
+    if (log.untimed) return log.rank;
+  return std::nullopt;
+}
+
 void LogReader::finish() {
   for (Log& log : logs_) {
-    if (!log.half.empty()) show(log, log.half);
+    if (!log.half.empty() && !log.files.empty()) show(log, log.half);
     log.half.clear();
   }
   while (out_.pending() > 0 && !out_.closed()) out_.drain(kPatience);

@@ -32,6 +32,12 @@ void say_end(const logs::Run& run, base::Language language) {
   std::fputs(base::printable_lines(text).c_str(), stderr);
 }
 
+// Lines of a run of an earlier version have no times, and those that a full disk took.
+void say_untimed(const LogReader& reader) {
+  if (auto rank = reader.rank_without_times())
+    std::fputs(tr(language_here(), "phalanx: the times of some lines were not recorded, of rank {} for instance\n", *rank).c_str(), stderr);
+}
+
 bool goes_on(const logs::Run& run) { return run.life != logs::Life::kEnded && run.life != logs::Life::kLost; }
 
 struct Following {
@@ -45,11 +51,11 @@ struct Following {
   base::Status begin() {
     std::vector<std::string> hosts = host_of_rank(run.record);
     TRY_ASSIGN(std::vector<bool> wanted, wanted_ranks(invocation, hosts));
-    std::optional<int64_t> tail;
-    if (auto n = invocation.value(Flag::kTail)) tail = int_value(*n);
-    std::optional<int64_t> attempt;
-    if (auto n = invocation.value(Flag::kAttempt)) attempt = int_value(*n);
-    reader = std::make_unique<LogReader>(out, run.path, std::move(hosts), std::move(wanted), tail, controls, attempt);
+    LogReader::Options options;
+    if (auto n = invocation.value(Flag::kTail)) options.tail = int_value(*n);
+    if (auto n = invocation.value(Flag::kAttempt)) options.attempt = int_value(*n);
+    options.times = invocation.has(Flag::kTimestamps);
+    reader = std::make_unique<LogReader>(out, run.path, std::move(hosts), std::move(wanted), controls, options);
     return base::ok();
   }
   bool known() const { return !host_of_rank(run.record).empty(); }
@@ -95,6 +101,7 @@ base::Result<int> logs_verb(const Invocation& invocation) {
   if (follows && goes_on(f.run)) TRY(follow(*loop, f));
   if (f.reader) f.reader->finish();
   if (follows && !goes_on(f.run) && !out.closed()) say_end(f.run, language_here());
+  if (f.reader && invocation.has(Flag::kTimestamps) && !out.closed()) say_untimed(*f.reader);
   if (auto trouble = f.reader ? f.reader->trouble() : std::nullopt) return *std::move(trouble);
   return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "logs/runs/log_times.h"
 #include "os/clock.h"
 #include "os/files.h"
 
@@ -62,23 +63,46 @@ bool DiskFiles::open(Log& log) {
 }
 
 void DiskFiles::close_all() {
-  for (Log& log : logs_) log.fd.reset();
+  for (Log& log : logs_) {
+    log.fd.reset();
+    log.times.reset();
+  }
 }
 
-void DiskFiles::append(FileId id, std::string_view bytes) {
+// A log without its times is still a log: no failure here is told.
+void DiskFiles::put_times(Log& log, uint64_t gone, std::span<const TimeMark> times) {
+  const std::string path = at(times_path(log.path));
+  if (!log.times.valid()) {
+    log.times = os::Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0600));
+    log.times_size = size_of(path);
+  }
+  std::string lines;
+  for (const TimeMark& time : times) lines += time_line({log.size + time.at - gone, time.ms});
+  if (!log.times.valid() || log.times_size + lines.size() > log.size + kLeastTimes) return;
+  const os::IoStep step = os::write_step(log.times.get(), lines.data(), lines.size());
+  if (step.kind == os::IoStep::kBytes) log.times_size += step.bytes;
+}
+
+void DiskFiles::append_timed(FileId id, std::string_view bytes, std::span<const TimeMark> times) {
   Log& log = logs_[id];
   if (bytes.empty()) return;
   if (!log.fd.valid() && !open(log)) return failed(log, std::strerror(errno), bytes.size());
   if (log.unmarked > 0 && !put_mark(log)) return failed(log, log.why, bytes.size());
+  uint64_t gone = 0;  // of the bytes, in files before
   while (!bytes.empty()) {
     if (log.most > 0 && log.size >= log.most / 2 && !log.line_open) turn(log);
     if (!log.fd.valid() && !open(log)) return failed(log, std::strerror(errno), bytes.size());
     const size_t piece = log.most == 0 ? bytes.size() : until_turn(log.most / 2 - std::min(log.size, log.most / 2), bytes);
+    const size_t timed = static_cast<size_t>(
+        std::find_if(times.begin(), times.end(), [&](const TimeMark& time) { return time.at >= gone + piece; }) - times.begin());
+    if (timed > 0) put_times(log, gone, times.first(timed));
+    times = times.subspan(timed);
     const os::IoStep step = os::write_step(log.fd.get(), bytes.data(), piece);
     if (step.kind != os::IoStep::kBytes || step.bytes == 0)
       return failed(log, std::strerror(step.kind == os::IoStep::kError ? step.error_number : EIO), bytes.size());
     log.line_open = bytes[step.bytes - 1] != '\n';
     log.size += step.bytes;
+    gone += step.bytes;
     bytes.remove_prefix(step.bytes);
   }
 }
@@ -88,6 +112,9 @@ void DiskFiles::turn(Log& log) {
   const std::string before = log.path + ".1", name = before.substr(before.rfind('/') + 1);
   const uint64_t removed = size_of(at(before));
   if (::rename(at(log.path).c_str(), at(before).c_str()) != 0) return;
+  log.times.reset();
+  if (log.form == Form::kText && ::rename(at(times_path(log.path)).c_str(), at(times_path(log.path) + ".1").c_str()) != 0)
+    ::unlink(at(times_path(log.path) + ".1").c_str());
   log.fd.reset();
   if (!open(log)) return;
   log.removed += removed;
@@ -104,6 +131,7 @@ bool DiskFiles::put_mark(Log& log) {
   const std::string mark = mark_of(log.form, log.line_open, log.unmarked, log.why);
   const os::IoStep step = os::write_step(log.fd.get(), mark.data(), mark.size());
   if (step.kind != os::IoStep::kBytes) return false;
+  log.size += step.bytes;
   log.line_open = step.bytes < mark.size();
   if (log.line_open) return false;
   log.unmarked = 0;

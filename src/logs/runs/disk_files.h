@@ -22,7 +22,7 @@ class DiskFiles : public Files {
       : warn_(std::move(warn)), reserve_(std::move(reserve)), here_(std::move(here)) {}
 
   FileId log(const std::string& path, Form form, uint64_t most_bytes) override;
-  void append(FileId log, std::string_view bytes) override;
+  void append_timed(FileId log, std::string_view bytes, std::span<const TimeMark> times) override;
   void replace(const std::string& path, std::string_view content) override;
   void remove(const std::string& path) override;
 
@@ -41,6 +41,8 @@ class DiskFiles : public Files {
     uint64_t size = 0;  // of the file, while it is open
     uint64_t removed = 0;
     os::Fd fd;
+    os::Fd times;  // as long as fd
+    uint64_t times_size = 0;
     uint64_t unmarked = 0;   // lost bytes that no mark in the log tells of yet
     std::string why;         // they were lost
     bool line_open = false;  // the file ends in half a line
@@ -49,6 +51,7 @@ class DiskFiles : public Files {
   bool open(Log& log);
   bool put_mark(Log& log);
   void turn(Log& log);
+  void put_times(Log& log, uint64_t gone, std::span<const TimeMark> times);  // gone: bytes before log.size that the offsets count
   void failed(Log& log, const std::string& why, size_t bytes);
   void close_all();
   std::string at(const std::string& path) const;  // what the kernel is given

@@ -42,7 +42,7 @@ bool is_file_of_run(std::string_view name) {
 bool is_file_of_folder(std::string_view folder, std::string_view name) {
   if (folder == "facts") return name.ends_with(".json") ? is_number(name.substr(0, name.size() - 5)) : name.find(".json.tmp.") != name.npos;
   if (name.ends_with(".1")) name.remove_suffix(2);
-  return name.ends_with(".log") && is_number(name.substr(0, name.size() - 4));
+  return (name.ends_with(".log") || name.ends_with(".times")) && is_number(name.substr(0, name.rfind('.')));
 }
 
 struct Entry {

@@ -1,6 +1,7 @@
 #include "logs/runs/rank_log.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "logs/escape.h"
 
@@ -63,8 +64,10 @@ void RankLog::put(std::string_view bytes) {
   if (bytes.empty()) return;
   bool direct = bytes.size() > kBufferBytes / 2;
   if (direct || buffer_.size() + bytes.size() > kBufferBytes) write_buffer();
-  if (direct) files_.append(file_, bytes);
-  else buffer_ += bytes;
+  const TimeMark now{buffer_.size(), os::wall_now_ns() / 1'000'000};
+  if (direct) return files_.append_timed(file_, bytes, {&now, 1});
+  if (times_.empty() || std::abs(now.ms - times_.back().ms) >= kTimesApartMs) times_.push_back(now);
+  buffer_ += bytes;
 }
 
 void RankLog::idle() {
@@ -75,8 +78,9 @@ void RankLog::idle() {
 
 void RankLog::write_buffer() {
   if (buffer_.empty()) return;
-  files_.append(file_, buffer_);
+  files_.append_timed(file_, buffer_, times_);
   buffer_.clear();
+  times_.clear();
 }
 
 void RankLog::close() {

@@ -1,6 +1,6 @@
 // The complete output of one rank: ranks/<rank>.log in the run directory. Plain text to grep: stdout and stderr in the
 // order of arrival, nothing added to a line. A progress bar leaves one line when it starts, one every kBarPeriod, and
-// its last state.
+// its last state. When its bytes came is kept beside it (logs/runs/log_times.h).
 //
 // Writes are gathered up to kBufferBytes and done at the latest by idle(), which the owner calls several times a second. What becomes of
 // a write that fails: logs/runs/files.h.
@@ -21,6 +21,7 @@ class RankLog {
  public:
   static constexpr size_t kBufferBytes = 32 << 10;
   static constexpr std::chrono::seconds kBarPeriod{30};
+  static constexpr int64_t kTimesApartMs = 10;
   static constexpr size_t kMaxBars = 8;  // told apart at a time; the longest unchanged is forgotten
 
   // Appends to what is there (a restarted rank goes on in its log). files must outlive it.
@@ -50,7 +51,8 @@ class RankLog {
   Files& files_;
   FileId file_;
   std::string buffer_;
-  std::vector<SeenBar> bars_;  // oldest first
+  std::vector<TimeMark> times_;  // of buffer_, kTimesApart or more from one another
+  std::vector<SeenBar> bars_;    // oldest first
 };
 
 }  // namespace phalanx::logs

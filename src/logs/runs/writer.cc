@@ -81,13 +81,13 @@ FileId Writer::log(const std::string& path, Form form, uint64_t most_bytes) {
   return id;
 }
 
-void Writer::append(FileId id, std::string_view bytes) {
+void Writer::append_timed(FileId id, std::string_view bytes, std::span<const TimeMark> times) {
   if (bytes.empty()) return;
   const bool text = logs_[id].form == Form::kText;
   const bool fits = queued_ + bytes.size() <= (text ? bound_ : bound_ + kReserveBytes);
   if (!socket_.valid() || !fits || (dropping_ && text)) return drop(id, bytes.size());
   tell_dropped(id);
-  put(static_cast<uint32_t>(Command::kAppend), id, {}, bytes);
+  put(static_cast<uint32_t>(Command::kAppend), id, {reinterpret_cast<const char*>(times.data()), times.size_bytes()}, bytes);
 }
 
 void Writer::replace(const std::string& path, std::string_view content) {

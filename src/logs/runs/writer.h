@@ -51,7 +51,7 @@ class Writer : public Files {
   Writer& operator=(const Writer&) = delete;
 
   FileId log(const std::string& path, Form form, uint64_t most_bytes) override;
-  void append(FileId log, std::string_view bytes) override;
+  void append_timed(FileId log, std::string_view bytes, std::span<const TimeMark> times) override;
   void replace(const std::string& path, std::string_view content) override;
   void remove(const std::string& path) override;
 

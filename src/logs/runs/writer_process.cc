@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "base/json.h"
 #include "logs/runs/disk_files.h"
@@ -59,7 +60,7 @@ class Process {
   void carry_out(const CommandHeader& header, std::string_view head, std::string_view rest) {
     switch (static_cast<Command>(header.kind)) {
       case Command::kLog: files_.log(std::string(head), static_cast<Form>(rest[0]), number_in(rest.substr(1))); break;
-      case Command::kAppend: files_.append(header.file, rest); break;
+      case Command::kAppend: append(header.file, head, rest); break;
       case Command::kReplace: files_.replace(std::string(head), rest); break;
       case Command::kRemove: files_.remove(std::string(head)); break;
       case Command::kMissing: files_.missing(header.file, number_in(rest), kBehind); break;
@@ -70,6 +71,12 @@ class Process {
     }
   }
 
+  void append(FileId file, std::string_view times, std::string_view bytes) {
+    times_.resize(times.size() / sizeof(TimeMark));
+    if (!times_.empty()) std::memcpy(times_.data(), times.data(), times_.size() * sizeof(TimeMark));
+    files_.append_timed(file, bytes, times_);
+  }
+
   // Never waits for the launcher: what it does not hear is only a warning.
   void say(const base::Json& word) {
     const std::string line = base::to_text(word) + "\n";
@@ -78,6 +85,7 @@ class Process {
 
   int socket_;
   DiskFiles files_;
+  std::vector<TimeMark> times_;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ struct CommandHeader {
 
 enum class Command : uint32_t {
   kLog,      // head: path; behind it: one byte, the Form, and decimal its most bytes. Files are numbered as they come
-  kAppend,   // body: bytes
+  kAppend,   // head: TimeMarks; behind it: bytes
   kReplace,  // head: path; behind it: the content
   kRemove,   // head: path
   kMissing,  // behind an empty head: decimal bytes that were dropped before they came here
