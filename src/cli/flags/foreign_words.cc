@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "frontdoor/peer_flags.h"
+#include "words/message.h"
 
 namespace phalanx::cli {
 namespace {
@@ -27,16 +29,34 @@ constexpr ForeignWord kVerbs[] = {
     {"kubectl", "jobs", "phalanx ps"},
     {"Slurm", "squeue", "phalanx ps"},
     {"Slurm", "sacct", "phalanx ps --all"},
+    {"Slurm", "sstat", "phalanx ps"},
+    {"docker", "history", "phalanx ps --all"},
     {"Slurm", "sinfo", "phalanx check HOSTS"},
+    {"kubectl", "options", "phalanx help"},
+    {"docker", "context", "phalanx config"},
+    {"kubectl", "edit", "edit phalanx.yaml; phalanx config shows what holds"},
+    {"kubectl", "set", "edit phalanx.yaml; phalanx config shows what holds"},
+    {"kubectl", "patch", "edit phalanx.yaml; phalanx config shows what holds"},
+    {"docker", "compose", "phalanx init, then phalanx run -- COMMAND with its phalanx.yaml"},
+    {"docker", "up", "phalanx run -- COMMAND"},
+    {"docker", "down", "phalanx stop RUN"},
+    {"kubectl", "replace", "phalanx stop RUN, then phalanx run -- COMMAND"},
     {"Slurm", "srun", "phalanx run -H HOSTS -- COMMAND"},
     {"Slurm", "sbatch", "phalanx submit -- COMMAND"},
-    {"accelerate, torchrun", "launch", "phalanx run -- python train.py"},
+    {"Slurm", "salloc", "phalanx submit -- COMMAND, or phalanx run -- COMMAND inside the allocation"},
+    {"Slurm", "scrontab", "phalanx submit -- COMMAND"},
+    {"Slurm", "scontrol", "phalanx inspect RUN for a run; phalanx check HOSTS for hosts"},
+    {"Slurm", "sattach", "phalanx attach RUN"},
+    {"accelerate, torchrun", "launch", "phalanx accelerate launch train.py, or phalanx run -- python train.py"},
     {"docker", "start", "phalanx run -- COMMAND"},
     {"docker", "create", "phalanx run -- COMMAND"},
     {"kubectl", "apply", "phalanx run -- COMMAND"},
     {"docker, kubectl", "restart", "phalanx run --max-restarts N -- COMMAND"},
     {"kubectl", "rollout", "phalanx run --max-restarts N -- COMMAND"},
     {"kubectl", "scale", "phalanx run --nnodes MIN:MAX -- COMMAND"},
+    {"kubectl", "autoscale", "phalanx run --nnodes MIN:MAX -- COMMAND"},
+    {"kubectl", "taint", "phalanx run --exclude HOST -- COMMAND"},
+    {"kubectl", "uncordon", "phalanx run -- COMMAND without --exclude HOST"},
     {"kubectl", "cordon", "phalanx run --exclude HOST -- COMMAND"},
     {"kubectl", "drain", "phalanx run --exclude HOST -- COMMAND"},
     {"kubectl", "describe", "phalanx inspect RUN"},
@@ -53,12 +73,24 @@ constexpr ForeignWord kVerbs[] = {
     {"kubectl", "label", "phalanx run --name NAME -- COMMAND"},
     {"ssh", "ssh", "phalanx exec -H HOSTS -- COMMAND"},
     {"pdsh", "pdsh", "phalanx exec -H HOSTS -- COMMAND"},
+    {"docker, kubectl", "cp", "phalanx push DIR HOSTS"},
+    {"Slurm", "sbcast", "phalanx push DIR HOSTS"},
+    {"ssh", "scp", "phalanx push DIR HOSTS"},
+    {"rsync", "rsync", "phalanx push DIR HOSTS"},
+    {"rsync", "sync", "phalanx push DIR HOSTS, or phalanx run --sync -- COMMAND"},
+    {"conda-pack", "conda-unpack", "phalanx env rehome ENV"},
+    {"py-spy", "py-spy", "phalanx stacks RUN"},
+    {"py-spy", "dump", "phalanx stacks RUN"},
+    {"gdb", "gdb", "phalanx stacks RUN"},
+    {"gdb", "backtrace", "phalanx stacks RUN"},
+    {"NVIDIA", "nvidia-smi", "phalanx check HOSTS, or phalanx exec -H HOSTS -- nvidia-smi"},
     {"brew, flutter", "doctor", "phalanx check HOSTS"},
     {"DeepSpeed", "ds_report", "phalanx check HOSTS"},
     {"DeepSpeed", "ds_ssh", "phalanx exec -H HOSTS -- COMMAND"},
     {"accelerate", "test", "phalanx check HOSTS"},
     {"accelerate", "estimate-memory", "phalanx fit model/config.json"},
     {"accelerate", "merge-weights", "phalanx-train merge"},
+    {"DeepSpeed", "ds_bench", "phalanx bench fabric HOSTS"},
     {"", "memory", "phalanx fit model/config.json"},
     {"", "benchmark", "phalanx bench fabric HOSTS"},
 };
@@ -71,7 +103,7 @@ constexpr std::string_view kElastic = "write --nnodes MIN:MAX";
 constexpr std::string_view kLogs = "omit it: the output of every rank is kept under --log-dir";
 constexpr std::string_view kRanks = "write --nproc-per-node N (ranks per host) or host:slots";
 constexpr std::string_view kRanksPerHost = "write --nproc-per-node N";
-constexpr std::string_view kOwnSetting = "set it in your program, or with --env ACCELERATE_...=VALUE";
+constexpr std::string_view kOwnSetting = "use phalanx accelerate launch, which takes it, or set it in your program";
 constexpr std::string_view kNoContainer = "omit it: the command runs on the host itself, with its files and users";
 
 // torchrun: torch/distributed/run.py; accelerate: commands/launch.py; DeepSpeed: deepspeed/launcher/runner.py; mpirun(1); pdsh(1);
@@ -116,7 +148,7 @@ constexpr ForeignWord kOptions[] = {
     {"accelerate", "use-deepspeed", kOwnSetting},
     {"accelerate", "use-fsdp", kOwnSetting},
     {"accelerate", "gradient-accumulation-steps", kOwnSetting},
-    {"accelerate", "config-file", "write it in the command: -- accelerate launch --config_file FILE ..., or use --env"},
+    {"accelerate", "config-file", "use phalanx accelerate launch, which takes it"},
     {"accelerate", "deepspeed-hostfile", "write --hostfile FILE"},
     {"accelerate", "num-cpu-threads-per-process", "write --env OMP_NUM_THREADS=N"},
     {"accelerate", "debug", "write --verbose"},
@@ -145,6 +177,28 @@ constexpr ForeignWord kOptions[] = {
     {"Slurm", "time", "write --timeout DURATION"},
     {"Slurm", "job-name", "write --name NAME"},
     {"Slurm", "partition", "omit it: phalanx uses the hosts that you name"},
+    {"Slurm", "array", "run phalanx submit once for each job"},
+    {"Slurm", "chdir", "write --workdir DIR"},
+    {"Slurm", "cpus-per-task", "write --env OMP_NUM_THREADS=N for the threads of a rank"},
+    {"Slurm", "exclusive", "omit it: phalanx uses the hosts that you name"},
+    {"Slurm", "gpus-per-task", "omit it: there is one rank per GPU unless --nproc-per-node says otherwise"},
+    {"Slurm", "mem", "omit it: phalanx sets no limit on memory"},
+    {"Slurm", "wrap", "phalanx submit -- COMMAND"},
+    {"Slurm", "requeue", "phalanx submit --requeue -- COMMAND"},
+    {"Slurm", "error", kLogs},
+    {"Slurm, kubectl", "output", "write --json for a program to read; the output of every rank is kept under --log-dir"},
+    {"Slurm", "open-mode", kLogs},
+    {"Slurm", "input", "omit it: ranks have no standard input"},
+    {"Slurm", "unbuffered", "omit it: every line is shown as soon as it is printed"},
+    {"Slurm", "kill-on-bad-exit", "omit it: the first rank that fails ends the run"},
+    {"Slurm, kubectl", "wait", "phalanx wait RUN"},
+    {"mpirun", "bind-to", "omit it: ranks are bound to CPUs near their GPUs"},
+    {"mpirun", "map-by", "omit it: ranks are bound to CPUs near their GPUs"},
+    {"mpirun", "tag-output", "omit it: every line is shown with its rank"},
+    {"mpirun", "timestamp-output", "phalanx logs --timestamps RUN"},
+    {"mpirun", "allow-run-as-root", "omit it: root may start runs"},
+    {"mpirun", "ppn", kRanksPerHost},
+    {"mpirun", "genv", "write --env NAME=VALUE"},
     {"mpirun", "x", "write --env NAME=VALUE, or --export NAME for this machine's value"},
     {"mpirun", "wdir", "write --workdir DIR"},
     {"mpirun", "f", "write --hostfile FILE"},
@@ -170,6 +224,20 @@ constexpr ForeignWord kOptions[] = {
     {"docker", "net", "write --iface NAME"},
     {"docker", "hostname", "write --hosts HOST,..."},
     {"docker", "publish", "omit it: the ranks use the network of their host"},
+    {"docker", "attach", "omit it: the output is shown here unless you write --detach"},
+    {"docker", "sig-proxy", "omit it: Ctrl-C stops the ranks on every host"},
+    {"docker", "stop-signal", "omit it: SIGTERM, then SIGKILL after --grace"},
+    {"docker", "health-cmd", "omit it: hangs are found from the ranks themselves (--on-stall)"},
+    {"docker", "device", "write --gpus N"},
+    {"docker", "runtime", "write --gpus N"},
+    {"docker", "cpus", "omit it: phalanx sets no limit on processors"},
+    {"docker", "memory", "omit it: phalanx sets no limit on memory"},
+    {"docker", "cpuset-cpus", "omit it: ranks are bound to CPUs near their GPUs"},
+    {"docker", "init", "omit it: the agent on every host ends what the ranks leave behind"},
+    {"docker", "pull", "omit it: phalanx copies itself to the hosts, and --sync copies your code"},
+    {"docker", "cidfile", "write --name NAME, and use it in place of the id"},
+    {"docker", "annotation", "write --name NAME"},
+    {"docker", "label-file", "write --name NAME"},
     {"docker", "restart", "write --max-restarts N"},
     {"docker, kubectl", "stop-timeout", "write --grace DURATION"},
     {"docker, kubectl", "grace-period", "write --grace DURATION"},
@@ -184,6 +252,18 @@ constexpr ForeignWord kOptions[] = {
     {"kubectl", "replicas", "write --nproc-per-node N for ranks, --nnodes N for hosts"},
     {"kubectl", "namespace", "omit it: phalanx ps lists your runs of this machine"},
     {"kubectl", "all-namespaces", "write --all"},
+    {"kubectl", "selector", "write the name of the run, set with --name NAME"},
+    {"kubectl", "command", "write the command after --"},
+    {"kubectl", "stdin", "omit it: ranks have no standard input"},
+    {"kubectl", "watch", "phalanx attach RUN"},
+    {"kubectl", "for", "phalanx wait RUN"},
+    {"kubectl", "context", "write --hosts HOST,..."},
+    {"kubectl", "kubeconfig", "write --hosts HOST,..."},
+    {"kubectl", "cascade", "omit it: a run ends with all its ranks"},
+    {"kubectl", "limits", "omit it: phalanx sets no limits"},
+    {"kubectl", "requests", "write --gpus N"},
+    {"kubectl", "all-containers", "write --all"},
+    {"kubectl", "since-time", "write --tail N"},
     {"kubectl", "now", "write --kill"},
     {"kubectl", "force", "write --kill"},
     {"docker", "signal", "omit it: SIGTERM, then SIGKILL after --grace"},
@@ -191,6 +271,25 @@ constexpr ForeignWord kOptions[] = {
     {"kubectl", "output-format", "write --json"},
     {"docker", "no-trunc", "write --json"},
 };
+
+// What a front door makes of an option that has no row above: it takes --zero-stage, and says why there is no --tpu.
+std::optional<std::string> advice_of_a_door(std::string_view name) {
+  struct Door {
+    std::string_view line;
+    std::span<const frontdoor::PeerFlag> flags;
+  };
+  const Door doors[] = {{"torchrun", frontdoor::torchrun_flags()},
+                        {"python -m torch.distributed.launch", frontdoor::launch_flags()},
+                        {"accelerate launch", frontdoor::accelerate_flags()},
+                        {"deepspeed", frontdoor::deepspeed_flags()}};
+  for (const Door& door : doors)
+    for (const frontdoor::PeerFlag& flag : door.flags)
+      for (std::string_view known : base::split(flag.names, '|'))
+        if (known == name && name.size() > 1)
+          return flag.answer == frontdoor::Answer::kHonoured ? fmt::format("use phalanx {}, which takes it", door.line)
+                                                             : std::string(flag.why.english);
+  return std::nullopt;
+}
 
 std::optional<std::string> advice_in(std::span<const ForeignWord> table, std::string_view word) {
   for (const ForeignWord& row : table)
@@ -206,7 +305,9 @@ std::span<const ForeignWord> foreign_options() { return kOptions; }
 std::optional<std::string> advice_for_foreign_verb(std::string_view word) { return advice_in(kVerbs, word); }
 
 std::optional<std::string> advice_for_foreign_option(std::string_view name) {
-  return advice_in(kOptions, base::replace_all(name, "_", "-"));
+  const std::string dashed = base::replace_all(name, "_", "-");
+  std::optional<std::string> advice = advice_in(kOptions, dashed);
+  return advice ? advice : advice_of_a_door(dashed);
 }
 
 std::optional<std::string> advice_for_foreign_value(const FlagRow& flag, std::string_view typed, std::string_view value) {

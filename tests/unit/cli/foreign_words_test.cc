@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cli/flags/command_line.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
@@ -41,8 +42,9 @@ void expect_to_exist(const ForeignWord& row) {
       std::string_view next = words[i + 1];
       if (next.ends_with(':') || next.ends_with(',')) next.remove_suffix(1);
       const bool sentence = next == "provides" || next == "notices" || next == "reaches" || next == "tests" || next == "uses" ||
-                            next == "once" || next == "numbers";
-      EXPECT_TRUE(sentence || find_verb(next)) << row.word << " leads to " << next << ", which is no verb";
+                            next == "once" || next == "numbers" || next == "sets" || next == "copies";
+      const bool door = next == "accelerate" || next == "torchrun" || next == "deepspeed" || next == "python";
+      EXPECT_TRUE(sentence || door || find_verb(next)) << row.word << " leads to " << next << ", which is no verb";
     }
   }
 }
@@ -74,6 +76,24 @@ TEST(ForeignWords, EveryOptionLeadsToOneOfOursOrSaysWhyThereIsNone) {
   }
 }
 
+// In Chinese, only commands, options and names of programs stay as they are.
+TEST(ForeignWords, TheAdviceIsGivenInChinese) {
+  auto expect_chinese = [](const ForeignWord& row) {
+    const std::string chinese = words::said_in(words::Language::kChinese, row.advice);
+    for (const char* english : {"omit ", "write ", "use ", " the ", " for ", " its ", " or ", " is ", " are ", " and ", " then "})
+      EXPECT_EQ(chinese.find(english), std::string::npos) << row.word << ": " << chinese;
+  };
+  for (const ForeignWord& row : foreign_verbs()) expect_chinese(row);
+  for (const ForeignWord& row : foreign_options()) expect_chinese(row);
+}
+
+// What a front door knows leads to it, and what it refuses is said with its reason.
+TEST(ForeignWords, OptionsThatAFrontDoorKnowsLeadToIt) {
+  EXPECT_EQ(refusal({"run", "--zero_stage", "3", "x"}).hint, "use phalanx accelerate launch, which takes it");
+  EXPECT_EQ(refusal({"run", "--use-env", "x"}).hint, "use phalanx python -m torch.distributed.launch, which takes it");
+  EXPECT_EQ(refusal({"run", "--numa-binding", "node", "x"}).hint, "ranks are bound to the CPUs near their GPUs");
+}
+
 // The guide has the same table, in both languages.
 TEST(ForeignWords, TheGuideListsThemAll) {
   for (const char* name : {"/docs/guides/coming-from.md", "/docs/guides/coming-from.zh-CN.md"}) {
@@ -97,7 +117,7 @@ TEST(ForeignWords, TheGuideListsThemAll) {
 TEST(ForeignWords, WhatNewUsersTyped) {
   EXPECT_EQ(refusal({"kill"}).hint.substr(0, 16), "phalanx stop RUN");
   EXPECT_EQ(refusal({"status"}).hint, "phalanx ps");
-  EXPECT_EQ(refusal({"launch"}).hint, "phalanx run -- python train.py");
+  EXPECT_EQ(refusal({"launch"}).hint, "phalanx accelerate launch train.py, or phalanx run -- python train.py");
   EXPECT_EQ(refusal({"doctor"}).hint, "phalanx check HOSTS");
   EXPECT_EQ(refusal({"run", "--nprocs", "2", "x"}).hint, "write --nproc-per-node N");
   const base::Error docker = refusal({"run", "-e", "FOO=1", "--", "x"});
