@@ -36,13 +36,31 @@ void add_activations(Memory& out, const Model& m, const Training& training) {
   out.logits = tokens * m.vocabulary * 10;
 }
 
-int64_t host_bytes(const Model& m, const Training& s, Stage stage, Offload offload) {
+int64_t host_bytes(const Model& m, const Training& s, Stage stage, Offload offload, int64_t states) {
   if (offload == Offload::kNone) return 0;
+  if (s.lora_rank > 0) return scaled(share(states, s.hosts), kBufferFactor);
   if (stage == Stage::kZero3) return deepspeed_zero3(m.parameters, m.largest_layer, s.gpus_per_host, s.hosts, offload, true).host;
   return deepspeed_zero2(m.parameters, s.gpus_per_host, s.hosts, true).host;
 }
 
+// Bytes before they are shared among ranks.
+struct States {
+  int64_t parameters, gradients, optimizer, gathered;
+  int64_t sum() const { return parameters + gradients + optimizer; }
+};
+
+States states_of(const Model& m, const Training& training) {
+  const bool half = training.precision == Precision::k16Bit;
+  const int64_t each = half ? 2 : 4, n = trained(m, training);
+  if (training.lora_rank > 0) return {each * m.parameters + 4 * n, 4 * n, 8 * n, each * m.largest_layer};
+  return {each * n, each * n, (half ? 12 : 8) * n, 2 * each * m.largest_layer};
+}
+
 }  // namespace
+
+int64_t trained(const Model& model, const Training& training) {
+  return training.lora_rank > 0 ? training.lora_rank * model.linear_widths : model.parameters;
+}
 
 int64_t sequence_of(const Model& model, const Training& training) {
   if (!model.shape_known()) return 0;
@@ -54,20 +72,20 @@ Memory memory(const Model& m, const Training& training, Stage stage, Offload off
   out.stage = stage;
   out.offload = offload;
   out.checkpointing = checkpointing;
-  bool half = training.precision == Precision::k16Bit;
-  int64_t ranks = training.world(), each = half ? 2 : 4;
-  out.parameters = each * m.parameters;
-  out.gradients = each * m.parameters;
-  out.optimizer = (half ? 12 : 8) * m.parameters;
+  const States states = states_of(m, training);
+  const int64_t ranks = training.world();
+  out.parameters = states.parameters;
+  out.gradients = states.gradients;
+  out.optimizer = states.optimizer;
   if (stage >= Stage::kZero1) out.optimizer = share(out.optimizer, ranks);
   if (stage >= Stage::kZero2) out.gradients = share(out.gradients, ranks);
   if (stage >= Stage::kZero3) {
     out.parameters = share(out.parameters, ranks);
-    out.gathered = 2 * each * m.largest_layer;
+    out.gathered = states.gathered;
   }
   if (offload != Offload::kNone) out.optimizer = out.gradients = 0;
   if (offload == Offload::kAll) out.parameters = 0;
-  out.host = host_bytes(m, training, stage, offload);
+  out.host = host_bytes(m, training, stage, offload, states.sum());
   out.context = kContextBytes;
   add_activations(out, m, training);
   return out;
@@ -76,13 +94,16 @@ Memory memory(const Model& m, const Training& training, Stage stage, Offload off
 std::vector<Memory> choices(const Model& model, const Training& training) {
   std::vector<Memory> all;
   std::vector<bool> checkpointing = model.shape_known() ? std::vector<bool>{false, true} : std::vector<bool>{false};
+  const bool lora = training.lora_rank > 0;
   std::vector<Stage> stages = {Stage::kDdp, Stage::kZero1, Stage::kZero2, Stage::kZero3};
+  if (lora) stages = {Stage::kDdp, Stage::kZero3};
   if (training.world() == 1) stages = {Stage::kDdp};
   for (Stage stage : stages)
     for (bool c : checkpointing) all.push_back(memory(model, training, stage, Offload::kNone, c));
   for (auto [stage, offload] :
        {std::pair{Stage::kZero2, Offload::kOptimizer}, {Stage::kZero3, Offload::kOptimizer}, {Stage::kZero3, Offload::kAll}})
-    for (bool c : checkpointing) all.push_back(memory(model, training, stage, offload, c));
+    for (bool c : checkpointing)
+      if (!lora || offload == Offload::kAll) all.push_back(memory(model, training, stage, offload, c));
   return all;
 }
 

@@ -9,6 +9,11 @@
 //   ZeRO-2      2 Ψ + (2 + K) Ψ / N           4 Ψ + 12 Ψ / N
 //   ZeRO-3      (2 + 2 + K) Ψ / N             16 Ψ / N            + the largest layer gathered (parameters and gradients)
 //
+// LoRA of rank r on all linear layers (Hu et al., arXiv 2106.09685): A = r × (inputs + outputs of every linear layer) parameters are
+// trained, the Ψ of the model are frozen, in 16 bits without gradient, optimizer state or fp32 copy. PEFT keeps adapters in fp32
+// (autocast_adapter_dtype), so with Adam 16 bytes for each: DDP 2Ψ + 16A, ZeRO-3 (2Ψ + 16A) / N and the largest layer gathered without
+// gradients; fp32 4Ψ in place of 2Ψ. With adapters on all linear layers, the inputs of all of them are kept as in full training.
+//
 // Offload of the optimizer (DeepSpeed offload_optimizer: cpu) moves optimizer states and gradients to the host; of the
 // parameters too (offload_param), stage 3 keeps only the gathered layer on the GPU.
 //
@@ -41,6 +46,7 @@ struct Training {
   int64_t batch = 1;       // sequences per rank and optimizer step
   int64_t accumulate = 1;  // micro-batches it is cut into
   bool flash = true;       // attention keeps no scores
+  int64_t lora_rank = 0;   // of adapters on all linear layers; 0: all parameters are trained. Needs the model's shape
   int world() const { return hosts * gpus_per_host; }
 };
 
@@ -50,7 +56,7 @@ struct Memory {
   Offload offload = Offload::kNone;
   bool checkpointing = false;
   int64_t parameters = 0, gradients = 0, optimizer = 0;
-  int64_t gathered = 0;     // stage 3: the largest layer, parameters and gradients
+  int64_t gathered = 0;     // stage 3: the largest layer, parameters and, where they are trained, gradients
   int64_t activations = 0;  // 0 when the model's shape is not known
   int64_t logits = 0;
   int64_t context = 0;  // CUDA context, libraries and NCCL's buffers
@@ -67,8 +73,11 @@ int64_t sequence_of(const Model& model, const Training& training);
 
 Memory memory(const Model& model, const Training& training, Stage stage, Offload offload, bool checkpointing);
 
+// Parameters that are trained.
+int64_t trained(const Model& model, const Training& training);
+
 // All that can be chosen, cheapest first: no offload before offload, less communication before more (DDP, 1, 2, 3), without
-// checkpointing before with it.
+// checkpointing before with it. With LoRA only DDP, ZeRO-3 and ZeRO-3 with full offload: the rest is little to share or to move.
 std::vector<Memory> choices(const Model& model, const Training& training);
 // The first of `choices` that fits; -1: none. gpu_bytes: of the smallest GPU; host_bytes: memory of a host, 0: unknown.
 int cheapest(const std::vector<Memory>& choices, int64_t gpu_bytes, int64_t host_bytes);

@@ -60,6 +60,7 @@ void count_gated(Model& m, const Architecture& a, bool attention_bias, bool mlp_
   if (a.head_norms) attention += 2 * m.head_size;
   int64_t mlp = 3 * m.hidden * m.intermediate + (mlp_bias ? 2 * m.intermediate + m.hidden : 0);
   m.block = attention + mlp + 2 * m.hidden;
+  m.linear_widths = m.layers * (2 * (m.hidden + q) + 2 * (m.hidden + kv) + 3 * (m.hidden + m.intermediate));
   int64_t embedding = m.vocabulary * m.hidden;
   m.parameters = m.layers * m.block + m.hidden + embedding * (m.tied ? 1 : 2);
   m.largest_layer = std::max({embedding, m.hidden * m.intermediate, m.hidden * q});
@@ -69,6 +70,7 @@ void count_gated(Model& m, const Architecture& a, bool attention_bias, bool mlp_
 void count_gpt2(Model& m) {
   int64_t h = m.hidden, f = m.intermediate;
   m.block = 2 * 2 * h + (h * 3 * h + 3 * h) + (h * h + h) + (h * f + f) + (f * h + h);
+  m.linear_widths = m.layers * (4 * h + 2 * h + 2 * (h + f));
   int64_t embedding = m.vocabulary * h;
   m.parameters = m.layers * m.block + 2 * h + embedding + m.positions * h;
   m.largest_layer = std::max({embedding, m.positions * h, h * 3 * h + 3 * h, h * f + f});

@@ -27,6 +27,7 @@ struct Model {
   int64_t parameters = 0;
   int64_t largest_layer = 0;  // parameters of the largest single module (DeepSpeed's "largest layer")
   int64_t block = 0;          // parameters of one transformer block
+  int64_t linear_widths = 0;  // inputs + outputs of every linear layer but the last: the parameters of a LoRA of rank 1 on all of them
   bool shape_known() const { return layers > 0; }
 };
 

@@ -60,24 +60,34 @@ std::string head(const fit::Model& model, const fit::Training& t, const FitTarge
   if (target.gpu_bytes > 0)
     out += tr(language, " of {} GiB, {} GiB usable", gib(target.gpu_bytes),
               gib(static_cast<int64_t>(static_cast<double>(target.gpu_bytes) * fit::kUsableFraction)));
-  out += fmt::format("; {}, Adam", t.precision == fit::Precision::kFp32 ? "fp32" : Text{"16-bit with fp32 master weights"}.in(language));
+  const Text half = t.lora_rank > 0 ? Text{"16-bit, adapters in fp32"} : Text{"16-bit with fp32 master weights"};
+  out += fmt::format("; {}, Adam", t.precision == fit::Precision::kFp32 ? "fp32" : half.in(language));
   if (model.shape_known())
     out += tr(language, ", {} sequences of {} tokens a rank in {} micro-batches", t.batch, fit::sequence_of(model, t), t.accumulate);
+  if (t.lora_rank > 0)
+    out +=
+        tr(language, "\nLoRA of rank {} on all linear layers: {} parameters are trained", t.lora_rank, with_commas(fit::trained(model, t)));
   if (!model.shape_known())
     out += Text{"\nonly the number of parameters is known; activations and the largest layer are not included"}.in(language);
   return out + "\n\n";
 }
 
 std::string arithmetic(const fit::Model& model, const fit::Training& t, const Memory& m, base::Language language) {
-  int64_t each = t.precision == fit::Precision::kFp32 ? 4 : 2, k = t.precision == fit::Precision::kFp32 ? 8 : 12;
-  auto part = [&](int64_t bytes, bool shared) { return shared ? fmt::format("{}Ψ/{}", bytes, t.world()) : fmt::format("{}Ψ", bytes); };
+  const bool lora = t.lora_rank > 0;
+  const int64_t each = t.precision == fit::Precision::kFp32 ? 4 : 2, k = lora || each == 4 ? 8 : 12;
+  const char* trained = lora ? "A" : "Ψ";
+  auto part = [&](const std::string& bytes, bool shared) { return shared ? fmt::format("{}/{}", bytes, t.world()) : bytes; };
   using fit::Stage;
   bool away = m.offload != fit::Offload::kNone;
-  std::string out = fmt::format("Ψ = {}: ", with_commas(model.parameters));
-  out += tr(language, "parameters {}", m.offload == fit::Offload::kAll ? "0" : part(each, m.stage >= Stage::kZero3));
-  out += tr(language, " + gradients {}", away ? "0" : part(each, m.stage >= Stage::kZero2));
-  out += tr(language, " + optimizer {}", away ? "0" : part(k, m.stage >= Stage::kZero1));
-  if (m.gathered > 0) out += tr(language, " + largest layer {} × {}", 2 * each, with_commas(model.largest_layer));
+  std::string out = fmt::format("Ψ = {}", with_commas(model.parameters));
+  if (lora) out += fmt::format(", A = {}", with_commas(fit::trained(model, t)));
+  const bool sharded = m.stage >= Stage::kZero3;
+  const std::string parameters =
+      fmt::format("{}{}Ψ{}{}", lora && sharded ? "(" : "", each, lora ? " + 4A" : "", lora && sharded ? ")" : "");
+  out += ": " + tr(language, "parameters {}", m.offload == fit::Offload::kAll ? "0" : part(parameters, sharded));
+  out += tr(language, " + gradients {}", away ? "0" : part(fmt::format("{}{}", lora ? 4 : each, trained), m.stage >= Stage::kZero2));
+  out += tr(language, " + optimizer {}", away ? "0" : part(fmt::format("{}{}", k, trained), m.stage >= Stage::kZero1));
+  if (m.gathered > 0) out += tr(language, " + largest layer {} × {}", lora ? each : 2 * each, with_commas(model.largest_layer));
   if (m.activations > 0) out += tr(language, " + activations {} GiB (estimate) + logits {} GiB", gib(m.activations), gib(m.logits));
   out += tr(language, " + CUDA and NCCL {} GiB (round figure) = {} GiB\n", gib(m.context), gib(m.gpu()));
   return out;
@@ -86,23 +96,28 @@ std::string arithmetic(const fit::Model& model, const fit::Training& t, const Me
 // The row as settings to paste. DeepSpeed: its page "DeepSpeed Configuration JSON"; FSDP: torch.distributed.fsdp.ShardingStrategy, which
 // has no counterpart of ZeRO-1; Transformers: PreTrainedModel. phalanx train has no offload of the parameters.
 std::string settings(const fit::Training& t, const Memory& m, base::Language language) {
+  const bool lora = t.lora_rank > 0;
   const int stage = static_cast<int>(m.stage);
   const bool half = t.precision != fit::Precision::kFp32, away = m.offload != fit::Offload::kNone,
              all_away = m.offload == fit::Offload::kAll;
   std::string out;
   auto line = [&](std::string_view tool, const std::string& text) { out += fmt::format("  {:<16}{}\n", tool, text); };
-  if (!all_away)
+  if (lora)
+    line("LLaMA-Factory", fmt::format("finetuning_type: lora, lora_rank: {}, lora_target: all{}", t.lora_rank, half ? ", bf16: true" : ""));
+  if (lora) line("PEFT", fmt::format("LoraConfig(r={}, target_modules=\"all-linear\")", t.lora_rank));
+  if (!lora && !all_away)
     line("phalanx train",
          fmt::format("parallel.mode={}{}{}{}", stage == 0 ? "ddp" : fmt::format("zero{}", stage), away ? " parallel.offload=on" : "",
                      half ? " train.precision=bf16-weights" : "", m.checkpointing ? " model.activation_checkpointing=blocks" : ""));
-  line("DeepSpeed",
-       fmt::format(R"({{"zero_optimization": {{"stage": {}{}{}}}{}}})", stage, away ? R"(, "offload_optimizer": {"device": "cpu"})" : "",
-                   all_away ? R"(, "offload_param": {"device": "cpu"})" : "", half ? R"(, "bf16": {"enabled": true})" : ""));
+  if (!lora || stage > 0)
+    line("DeepSpeed",
+         fmt::format(R"({{"zero_optimization": {{"stage": {}{}{}}}{}}})", stage, away ? R"(, "offload_optimizer": {"device": "cpu"})" : "",
+                     all_away ? R"(, "offload_param": {"device": "cpu"})" : "", half ? R"(, "bf16": {"enabled": true})" : ""));
   if (stage == 0) line("PyTorch", "torch.nn.parallel.DistributedDataParallel(model)");
   if (stage >= 2 && (!away || all_away))
-    line("PyTorch",
-         fmt::format("FullyShardedDataParallel(model, sharding_strategy=ShardingStrategy.{}{})",
-                     stage == 2 ? "SHARD_GRAD_OP" : "FULL_SHARD", all_away ? ", cpu_offload=CPUOffload(offload_params=True)" : ""));
+    line("PyTorch", fmt::format("FullyShardedDataParallel(model, sharding_strategy=ShardingStrategy.{}{}{})",
+                                stage == 2 ? "SHARD_GRAD_OP" : "FULL_SHARD", lora ? ", use_orig_params=True" : "",
+                                all_away ? ", cpu_offload=CPUOffload(offload_params=True)" : ""));
   if (m.checkpointing) line("Transformers", "model.gradient_checkpointing_enable()");
   return words::tr(language, "as settings:\n") + out;
 }
@@ -154,7 +169,9 @@ base::Json fit_json(const fit::Model& model, const fit::Training& training, cons
                       {"sequence", fit::sequence_of(model, training)},
                       {"batch", training.batch},
                       {"accumulate", training.accumulate},
-                      {"flash", training.flash}};
+                      {"flash", training.flash},
+                      {"lora_rank", training.lora_rank},
+                      {"trained", fit::trained(model, training)}};
   json["target"] = {{"gpu", target.gpu_name}, {"gpu_bytes", target.gpu_bytes}, {"host_bytes", target.host_bytes}};
   std::vector<Memory> all = fit::choices(model, training);
   base::Json list = base::Json::array();

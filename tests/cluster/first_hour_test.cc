@@ -121,7 +121,7 @@ TEST_F(FirstHour, InChineseThereIsNoEnglishSentence) {
                               "wait a",
                               "clean",
                               "report -o z.tgz",
-                              "fit --params 7B --lora",
+                              "fit --params 7B --lora 8",
                               "fit meta-llama/Llama-2-7b-hf",
                               "bench",
                               "exec -H h1,h2 -- true",
@@ -169,7 +169,15 @@ TEST_F(FirstHour, FitSaysWhatItCannotCompute) {
   start({.hosts = 1});
   Outcome lora = type("phalanx fit --params 7B --lora");
   EXPECT_EQ(lora.exit_code, 2) << lora;
-  EXPECT_HAS(lora.err, "hint: omit it: phalanx fit computes full training; LoRA needs no gradients");
+  EXPECT_HAS(lora.err, "--lora needs a value");
+  EXPECT_HAS(type("phalanx fit --params 7B --lora 8").err, "hint: phalanx fit model/config.json --lora RANK");
+  say("ctl",
+      "mkdir -p ~/llama && echo '{\"model_type\":\"llama\",\"hidden_size\":4096,\"intermediate_size\":11008,\"num_attention_heads\":32,"
+      "\"num_hidden_layers\":32,\"vocab_size\":32000,\"max_position_embeddings\":4096}' > ~/llama/config.json");
+  Outcome seven = type("phalanx fit ~/llama --lora 8 --gpu-memory 24GiB --nproc-per-node 8");
+  EXPECT_EQ(seven.exit_code, 0) << seven;
+  EXPECT_HAS(seven.out, "19,988,480 parameters are trained");
+  EXPECT_HAS(seven.out, "cheapest that fits: DDP, checkpointed");
   Outcome hub = type("phalanx fit meta-llama/Llama-2-7b-hf");
   EXPECT_EQ(hub.exit_code, 2) << hub;
   EXPECT_HAS(hub.err, "hint: download its config.json, then phalanx fit <folder>/config.json");

@@ -78,6 +78,7 @@ enum class Flag {
   kAccumulate,
   kPrecision,
   kNoFlash,
+  kLora,
   kOnly,
   kFailOn,
   kWatch,

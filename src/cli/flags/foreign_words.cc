@@ -213,8 +213,6 @@ constexpr ForeignWord kOptions[] = {
     {"docker", "privileged", kNoContainer},
     {"docker", "entrypoint", kNoContainer},
     {"docker", "ipc", kNoContainer},
-    {"PEFT", "lora",
-     "omit it: phalanx fit computes full training; LoRA needs no gradients, optimizer states or fp32 copy of frozen weights"},
     {"docker", "shm-size", "omit it: phalanx check shows the size of /dev/shm on every host"},
     {"docker", "ulimit", "omit it: phalanx check shows the limits of every host"},
     {"docker, kubectl", "image", kNoContainer},

@@ -202,7 +202,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     // Of single verbs, which read them themselves: fit, those of runs that are there (cli/records/runs.h), clean, report, help.
     // clang-format off
     case Flag::kParams: case Flag::kGpuMemory: case Flag::kSequence: case Flag::kBatch: case Flag::kAccumulate: case Flag::kPrecision:
-    case Flag::kNodeRank: case Flag::kTokenFile: case Flag::kJoinTimeout: case Flag::kNoFlash:
+    case Flag::kNodeRank: case Flag::kTokenFile: case Flag::kJoinTimeout: case Flag::kNoFlash: case Flag::kLora:
     case Flag::kFollow: case Flag::kTail: case Flag::kRank: case Flag::kOnHost: case Flag::kKill: case Flag::kAttempt: case Flag::kEveryRun:
     case Flag::kNodes: case Flag::kSbatch: case Flag::kRequeue: case Flag::kYes: case Flag::kCacheOnly: case Flag::kCleanAll:
     case Flag::kOldPrefix: case Flag::kPartial: case Flag::kTimestamps:

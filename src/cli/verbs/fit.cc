@@ -39,6 +39,9 @@ base::Result<fit::Model> read_model(const Invocation& invocation) {
   if (count && !invocation.operands.empty())
     return usage("a model and --params cannot be combined: both give the number of parameters", "keep one of them");
   if (count) {
+    if (invocation.has(Flag::kLora))
+      return usage("--lora needs the shapes of the linear layers, which the number of parameters alone does not determine",
+                   "phalanx fit model/config.json --lora RANK");
     for (Flag flag : {Flag::kSequence, Flag::kBatch})
       if (invocation.has(flag))
         return usage("--sequence and --batch size the activations, which the number of parameters alone does not determine",
@@ -71,6 +74,7 @@ fit::Training read_training(const Invocation& invocation, const RunOptions& opti
   t.sequence = count(invocation, Flag::kSequence, 0);
   t.batch = count(invocation, Flag::kBatch, 1);
   t.accumulate = count(invocation, Flag::kAccumulate, 1);
+  t.lora_rank = count(invocation, Flag::kLora, 0);
   t.flash = !invocation.has(Flag::kNoFlash);
   t.hosts = options.nnodes.value_or(1);
   if (options.ranks_per_host && options.ranks_per_host->kind == RanksPerHost::Kind::kCount) t.gpus_per_host = options.ranks_per_host->count;

@@ -109,6 +109,42 @@ TEST(Memory, ActivationsFollowKorthikanti) {
   EXPECT_EQ(memory(m, s, Stage::kDdp, Offload::kNone, false).activations, int64_t{2048} * 48 * 34 * 6144);
 }
 
+// PEFT's print_trainable_parameters() for rank 8 on all linear layers: Llama 2 7B 19,988,480, Llama 3 8B 20,971,520.
+TEST(Memory, LoraTrainsWhatPeftCounts) {
+  auto config = [](int64_t mlp, int64_t kv, int64_t vocabulary) {
+    return *model_from_config({{"model_type", "llama"},
+                               {"hidden_size", 4096},
+                               {"intermediate_size", mlp},
+                               {"num_attention_heads", 32},
+                               {"num_key_value_heads", kv},
+                               {"num_hidden_layers", 32},
+                               {"vocab_size", vocabulary}});
+  };
+  Training s = ranks(8);
+  s.lora_rank = 8;
+  EXPECT_EQ(trained(config(11008, 32, 32000), s), 19'988'480);
+  EXPECT_EQ(trained(config(14336, 8, 128256), s), 20'971'520);
+  Model gpt2 = *model_from_config({{"model_type", "gpt2"}});
+  EXPECT_EQ(trained(gpt2, s), 8 * 12 * (768 + 3 * 768 + 2 * 768 + 2 * (768 + 4 * 768)));
+}
+
+TEST(Memory, FrozenWeightsHaveNoStates) {
+  Model m = gpt3_22b();
+  m.linear_widths = 1'000'000;
+  m.largest_layer = 500'000'000;
+  Training s = ranks(4);
+  s.lora_rank = 16;
+  const int64_t frozen = 2 * m.parameters, adapters = 16 * 16'000'000;
+  EXPECT_EQ(states(memory(m, s, Stage::kDdp, Offload::kNone, false)), frozen + adapters);
+  const Memory sharded = memory(m, s, Stage::kZero3, Offload::kNone, false);
+  EXPECT_EQ(states(sharded), (frozen + adapters) / 4);
+  EXPECT_EQ(sharded.gathered, 2 * m.largest_layer) << "no gradients of what is frozen";
+  EXPECT_EQ(memory(m, s, Stage::kZero3, Offload::kAll, false).host, (frozen + adapters) * 3 / 2);
+  for (const Memory& choice : choices(m, s)) EXPECT_NE(choice.offload, Offload::kOptimizer);
+  s.precision = Precision::kFp32;
+  EXPECT_EQ(states(memory(m, s, Stage::kDdp, Offload::kNone, false)), 2 * frozen + adapters);
+}
+
 TEST(Memory, TheCheapestStageThatFitsIsChosen) {
   Model m = model_from_count(7'000'000'000);
   Training s = ranks(8);

@@ -38,6 +38,21 @@ TEST(FitView, TheRowIsShownAsSettingsToPaste) {
   EXPECT_NE(offloaded.find(R"("offload_optimizer": {"device": "cpu"})"), std::string::npos) << offloaded;
 }
 
+TEST(FitView, LoraIsShownWithItsSumAndSettings) {
+  fit::Training training;
+  training.gpus_per_host = 8;
+  training.lora_rank = 8;
+  const std::string text = fit_text(llama(), training, {"", int64_t{32} << 30, 0}, Language::kEnglish);
+  EXPECT_NE(text.find("LoRA of rank 8 on all linear layers: 20,971,520 parameters are trained\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("cheapest that fits: DDP, checkpointed\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("A = 20,971,520: parameters 2Ψ + 4A + gradients 4A + optimizer 8A + activations"), std::string::npos) << text;
+  EXPECT_NE(text.find("finetuning_type: lora, lora_rank: 8, lora_target: all, bf16: true\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("LoraConfig(r=8, target_modules=\"all-linear\")\n"), std::string::npos) << text;
+  const std::string small = fit_text(llama(), training, {"", int64_t{12} << 30, 0}, Language::kEnglish);
+  EXPECT_NE(small.find("parameters (2Ψ + 4A)/8"), std::string::npos) << small;
+  EXPECT_NE(small.find("use_orig_params=True"), std::string::npos) << small;
+}
+
 TEST(FitView, NothingIsJudgedWithoutASize) {
   std::string text = fit_text(fit::model_from_count(7'000'000'000), {}, {}, Language::kEnglish);
   EXPECT_EQ(text.find("yes"), std::string::npos) << text;
