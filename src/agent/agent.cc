@@ -54,6 +54,8 @@ base::Status Agent::open() {
       TRY(loop_.on_signal(s, [this, s](const signalfd_siginfo&) { end_everything(os::signal_name(s) + " to the agent"); }));
   TRY(loop_.watch(STDIN_FILENO, EPOLLIN, [this](uint32_t) { read_input(); }));
   TRY(guard_.open());
+  TRY(container_.open(loop_, machine::parse_outside(os::environment_value(machine::kOutsideVariable)),
+                      [this] { end_everything("the container has stopped"); }));
   loop_.every(kLeaseTick, [this] { check_lease(); });
   say_hello();
   return base::ok();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/container_watch.h"
 #include "agent/copy_duty.h"
 #include "agent/guard_link.h"
 #include "agent/lease.h"
@@ -94,6 +95,7 @@ class Agent {
   const std::string build_;
   os::Loop& loop_;
   GuardLink guard_;
+  ContainerWatch container_;
   Outbox outbox_;
   Ranks ranks_;
   ProbeDuty probe_;

@@ -37,7 +37,7 @@ hosts::OpensshOptions ssh_options(const RunOptions& options) {
 class Transports {
  public:
   explicit Transports(const RunOptions& options, hosts::JoinedNodes* joined = nullptr)
-      : local_(os::self_executable()),
+      : local_(os::self_executable(), agent_image().build),
         ssh_(ssh_options(options)),
         slurm_({.build = agent_image().build}),
         joined_(joined),

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
+#include "cli/flags/containers.h"
 #include "cli/flags/env_file.h"
 #include "cli/flags/exported_env.h"
 #include "cli/passed_on.h"
@@ -251,6 +252,7 @@ base::Result<job::Job> make_job(const RunOptions& options, const Here& here) {
   job.wish = options.gpus;
   job.accepted = options.accepted;
   job.project = options.project;
+  TRY(put_in_containers(options, job));
   return job;
 }
 

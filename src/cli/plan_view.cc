@@ -9,6 +9,7 @@
 #include "base/wrap.h"
 #include "cli/passed_on.h"
 #include "cli/records/record.h"
+#include "hosts/connect/container_start.h"
 #include "machine/ranks/threads.h"
 #include "view/choices.h"
 #include "words/said.h"
@@ -68,6 +69,8 @@ std::string host_block(const job::State& state, size_t h, std::vector<Variables>
   std::string out = fmt::format("\n{} ({}): {} {}{} ({})\n", planned.name, host.hello.hostname,
                                 planned.ranks == 1 ? Text{"rank"}.in(language) : Text{"ranks"}.in(language), planned.first_rank,
                                 planned.ranks == 1 ? "" : fmt::format("–{}", last), words::said_in(language, planned.why));
+  if (const hosts::Container& container = state.job.hosts[h].target.container)
+    out += fmt::format("  {:<10}{}\n", Text{"container"}.in(language), hosts::shown_start(container));
   out += fmt::format("  {:<10}{}\n", Text{"program"}.in(language), host.program);
   if (Variables common = ranks.size() > 1 ? take_common(ranks) : Variables{}; !common.empty())
     out += fmt::format("  {}\n", Text{"each of its ranks:"}.in(language)) + indented(assignments(common), 4);

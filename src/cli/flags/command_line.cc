@@ -136,7 +136,9 @@ class Reader {
     std::string example = fmt::format("write {} {}", typed, flag.metavar);
     if (next_ == words_.size()) return usage(fmt::format("{} needs a value", typed), std::move(example));
     std::string_view word = words_[next_];
-    bool another = word.starts_with("--") || (word.size() == 2 && word[0] == '-' && find_flag(verb_.verb, word[1]));
+    // What is for another program begins with dashes, and is more than one word.
+    const bool others = flag.flag == Flag::kContainerArgs && word.find(' ') != std::string_view::npos;
+    bool another = !others && (word.starts_with("--") || (word.size() == 2 && word[0] == '-' && find_flag(verb_.verb, word[1])));
     if (another) {
       if (word.size() > 2) example += fmt::format("; if it is the value, write --{}={}", flag.name, base::printable(word));
       return usage(fmt::format("{} needs a value, but {} follows", typed, base::quote(word)), std::move(example));

@@ -9,6 +9,7 @@
 #include "base/glob.h"
 #include "base/text.h"
 #include "base/unicode.h"
+#include "cli/flags/container_wish.h"
 #include "cli/flags/env_file.h"
 #include "cli/flags/gpu_request.h"
 
@@ -120,6 +121,10 @@ Status check_value(const FlagRow& row, std::string_view typed, std::string_view 
       if (*bytes < row.min)
         return wrong(typed, fmt::format("{} is too small: the minimum is {}", value, base::format_bytes(static_cast<uint64_t>(row.min))));
       return base::ok();
+    }
+    case ValueKind::kContainer: {
+      auto wish = parse_container_wish(value);
+      return wish.ok() ? base::ok() : Status(named(typed, wish.error()));
     }
     case ValueKind::kGlob: {
       auto glob = base::Glob::compile(value);

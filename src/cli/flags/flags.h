@@ -22,6 +22,8 @@ enum class Flag {
   kNproc,
   kMasterAddr,
   kMasterPort,
+  kContainer,
+  kContainerArgs,
   kNodeRank,
   kTokenFile,
   kJoinTimeout,
@@ -118,6 +120,7 @@ enum class ValueKind {
   kGpuWish,     // auto, N in [min, max], or HOST:INDEX,...[@...]
   kBytes,       // "24GiB" (base::parse_bytes)
   kGlob,        // a pattern of base/glob.h
+  kContainer,   // [HOST,...=]KIND:NAME, as in container_wish.h
 };
 
 enum class Section { kHosts, kRanks, kEnvironment, kConnection, kOutput, kOther };

@@ -93,6 +93,11 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
   return take_hosts(invocation, 1, options);
 }
 
+void take_containers(const Invocation& invocation, RunOptions& options) {
+  options.containers = invocation.values(Flag::kContainer);
+  options.container_args = invocation.value(Flag::kContainerArgs).value_or("");
+}
+
 void take_by_hand(const Invocation& invocation, RunOptions& options) {
   if (auto rank = invocation.value(Flag::kNodeRank)) options.node_rank = int_value(*rank);
   if (auto file = invocation.value(Flag::kTokenFile)) options.token_file = *file;
@@ -118,6 +123,9 @@ Status check_manual(const RunOptions& options) {
   if (options.master_addr.empty())
     return usage("--node-rank needs --master-addr: there the nodes meet",
                  "give every machine the address of node 0: --master-addr ADDRESS");
+  if (!options.containers.empty())
+    return usage("--node-rank and --container cannot be combined: nothing is logged in to",
+                 "start the line inside the container of every machine");
   if (options.detach || options.sync || options.max_restarts.value_or(0) > 0)
     return usage(fmt::format("--node-rank and {} cannot be combined", options.detach ? "--detach"
                                                                       : options.sync ? "--sync"
@@ -205,7 +213,7 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kNodeRank: case Flag::kTokenFile: case Flag::kJoinTimeout: case Flag::kNoFlash: case Flag::kLora:
     case Flag::kFollow: case Flag::kTail: case Flag::kRank: case Flag::kOnHost: case Flag::kKill: case Flag::kAttempt: case Flag::kEveryRun:
     case Flag::kNodes: case Flag::kSbatch: case Flag::kRequeue: case Flag::kYes: case Flag::kCacheOnly: case Flag::kCleanAll:
-    case Flag::kOldPrefix: case Flag::kPartial: case Flag::kTimestamps:
+    case Flag::kOldPrefix: case Flag::kPartial: case Flag::kTimestamps: case Flag::kContainer: case Flag::kContainerArgs:
     case Flag::kAccept: case Flag::kProject: case Flag::kNoProject: case Flag::kOrigin: case Flag::kFrom:
     case Flag::kReportFile: case Flag::kAll: case Flag::kMan: case Flag::kMarkdown: case Flag::kHelp: break;
       // clang-format on
@@ -239,6 +247,7 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   RunOptions options;
   for (const GivenFlag& given : invocation.flags) apply(given, options);
   take_by_hand(invocation, options);
+  take_containers(invocation, options);
   for (const std::string& text : invocation.values(Flag::kAccept)) {
     TRY_ASSIGN(const std::vector<doctor::Acceptance> some, acceptances(text));
     options.accepted.insert(options.accepted.end(), some.begin(), some.end());

@@ -36,6 +36,8 @@ struct RunOptions {
   std::optional<int> nnodes;       // of MIN:MAX the MAX
   std::optional<int> least_nodes;  // the MIN
   std::string spares;
+  std::vector<std::string> containers;  // container_wish.h
+  std::string container_args;           // words of sh
   std::optional<int> max_restarts;
   std::optional<RanksPerHost> ranks_per_host;  // none: the host's own slots, else kAuto
 

@@ -11,6 +11,7 @@
 #include "base/unicode.h"
 #include "cli/project/find_project.h"
 #include "cli/records/runs.h"
+#include "hosts/connect/container.h"
 #include "os/files.h"
 #include "words/message.h"
 
@@ -49,6 +50,7 @@ bool overridden(const ProjectValue& value, const Invocation& invocation, bool ot
     case Flag::kSpares: return other_hosts || invocation.has(Flag::kCheckData);
     case Flag::kInclude:
     case Flag::kExclude: return other_hosts || invocation.has(Flag::kInclude) || invocation.has(Flag::kExclude);
+    case Flag::kContainer: return other_hosts && !hosts::is_container_text(value.value);
     case Flag::kGpus: return other_hosts && value.value.find(':') != std::string::npos;
     case Flag::kPreflight: return value.value == "off" && invocation.has(Flag::kIface);
     default: return false;

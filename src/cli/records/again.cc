@@ -13,13 +13,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Hosts as -H takes them. Empty: one was reached through a port of its own, as a node of a Slurm job, or joined by hand:
+// Hosts as -H takes them. Empty: one was reached through a port of its own, as a node of a Slurm job, joined by hand, or a container:
 // -H cannot say that.
 std::string host_words(const Reached& reached, const job::State& planned, bool slots) {
   Words words;
   for (const job::PlannedHost& host : planned.plan->hosts) {
     auto target = std::find_if(reached.hosts.begin(), reached.hosts.end(), [&](const hosts::Target& t) { return t.name == host.name; });
-    if (target == reached.hosts.end() || target->port != 0 || !target->slurm_job.empty() || target->node_rank > 0)
+    if (target == reached.hosts.end() || target->port != 0 || !target->slurm_job.empty() || target->node_rank > 0 || target->container)
       return "";  // an allocation may be over, and where a node joins from is not known to -H
     const std::string word = target->destination.empty() ? "localhost" : target->destination;
     words.push_back(slots ? word + ":" + std::to_string(host.ranks) : word);

@@ -101,6 +101,7 @@ Json describe_reach(const job::Job& job, const RunOptions& options) {
       if (host.target.port > 0) one["port"] = host.target.port;
       if (!host.target.slurm_job.empty()) one["slurm_job"] = host.target.slurm_job;
       if (host.target.node_rank > 0) one["node_rank"] = host.target.node_rank;
+      if (host.target.container) one["container"] = hosts::to_text(host.target.container);
       hosts.push_back(std::move(one));
     }
   Json json = {{"launcher", logs::describe_mark(os::own_mark())},
@@ -165,6 +166,11 @@ base::Result<Reached> reach_of(const Json& record) {
     if (node_rank < 0 || node_rank > 65'535) return unknown();
     target.node_rank = static_cast<uint32_t>(node_rank);
     if (!std::all_of(target.slurm_job.begin(), target.slurm_job.end(), [](char c) { return c >= '0' && c <= '9'; })) return unknown();
+    if (const std::string text = base::get_string(host, "container").value_or(""); !text.empty()) {
+      base::Result<hosts::Container> container = hosts::parse_container(text);
+      if (!container.ok()) return unknown();
+      target.container = std::move(*container);
+    }
     if (target.destination.starts_with('-') || target.port < 0 || target.port > 65'535) return unknown();
     out.hosts.push_back(std::move(target));
   }

@@ -104,6 +104,9 @@ class Stop {
 
   base::Result<int> prove(const logs::Run& run) {
     TRY_ASSIGN(Reached reached, reach_of(run.record));
+    // What was started for the run is seen from the host, and a line of sh is not taken from a file.
+    for (hosts::Target& host : reached.hosts)
+      if (host.container.made_for_run() || host.container.kind == hosts::Container::Kind::kCommand) host.container = {};
     RunOptions options;
     options.ssh_options = invocation_.values(Flag::kSshOption);
     TRY(add_recorded(options.ssh_options, reached.ssh_options, "phalanx stop " + run.id));

@@ -40,7 +40,7 @@ constexpr size_t kMaxFolderShown = 300;
 // instructions for that, and needs a fifth of the time of sha256sum. Whatever it cannot vouch for, sha256sum judges.
 constexpr std::string_view kScript =
     "b=@BUILD@; unset CDPATH; "
-    "x() { if [ -f phalanx ] && [ -x phalanx ] && [ -O phalanx ]; then exec ./phalanx agent; fi; }; "
+    "x() { if [ -f phalanx ] && [ -x phalanx ] && [ -O phalanx ]; then @RUN@; fi; }; "
     "r() { if [ -x \"$1/$b/phalanx\" ] && cd -P \"$1/$b\" 2>/dev/null; then "
     "if [ -O . ] && [ -k . ] && [ -O .. ] && [ -k .. ]; then x; fi; cd /; fi; }; "
     "k() { if [ -O . ]; then case $(ls -ld . 2>/dev/null) in d???"
@@ -78,8 +78,8 @@ constexpr std::string_view kScript =
 
 }  // namespace
 
-std::string deploy_script(const std::string& build, const std::string& tag) {
-  return base::replace_all(base::replace_all(kScript, "@BUILD@", build), "@TAG@", tag);
+std::string deploy_script(const std::string& build, const std::string& tag, const std::string& run) {
+  return base::replace_all(base::replace_all(base::replace_all(kScript, "@BUILD@", build), "@TAG@", tag), "@RUN@", run);
 }
 
 // The quick look (r above) in words that every login shell knows: no '!', no redirection, no process but csh's test. What makes it safe

@@ -23,9 +23,10 @@ namespace phalanx::hosts {
 // Hosts may share the folder that the program is copied to, so no other connection to any host has this tag.
 std::string fresh_tag();
 
+// run: what starts the agent of the folder that the script is in, when that is whole.
 // The sh program, free of single quotes, backslashes and '!', so that sh, bash, zsh, csh, tcsh and fish all pass it on unchanged
 // inside single quotes. build: hex. tag: letters and digits that no other connection has.
-std::string deploy_script(const std::string& build, const std::string& tag);
+std::string deploy_script(const std::string& build, const std::string& tag, const std::string& run = "exec ./phalanx agent");
 
 // The whole command for ssh: words that every shell understands, which run the program at once where it usually lies, so that on all but
 // the first run no second shell is started; else `exec sh` with the script.

@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "base/text.h"
+#include "hosts/connect/container_end.h"
 #include "os/descriptor_limit.h"
 #include "os/process.h"
 
@@ -217,10 +218,11 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
         .because(why)
         .with_hint(typed(slot.host.target, "mkdir -p DIRECTORY") + ", and set PHALANX_CACHE=<directory> in the host's login environment");
   }
+  if (std::optional<base::Error> error = explain_container(slot.host.target, death, started)) return *std::move(error);
   if (!started) return slot.host.transport->explain(slot.host.target, death);
   std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))
                                               : fmt::format("exited with code {}", WEXITSTATUS(death.status));
-  std::string said(base::trim(death.stderr_text));
+  const std::string said(base::trim(without_marks(death.stderr_text)));
   return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host").because(said.empty() ? "the connection " + how : said);
 }
 

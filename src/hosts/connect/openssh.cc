@@ -9,7 +9,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
-#include "hosts/connect/deploy.h"
+#include "hosts/connect/container_start.h"
 #include "os/apart.h"
 #include "os/files.h"
 
@@ -94,7 +94,7 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   }
   a.push_back("--");
   a.push_back(target.destination);
-  a.push_back(remote_command(options_.build, fresh_tag()));
+  a.push_back(far_command(target, options_.build));
   return launch;
 }
 

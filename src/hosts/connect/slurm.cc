@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "hosts/connect/deploy.h"
+#include "hosts/connect/container_start.h"
 #include "os/process.h"
 
 namespace phalanx::hosts {
@@ -63,7 +63,7 @@ Launch SlurmTransport::launch(const Target& target, int) const {
                  "--quiet",
                  "sh",
                  "-c",
-                 "trap '' TERM; " + remote_command(options_.build, fresh_tag())};
+                 "trap '' TERM; " + far_command(target, options_.build)};
   return launch;
 }
 

@@ -5,10 +5,19 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/unicode.h"
+#include "hosts/connect/container_start.h"
 
 namespace phalanx::hosts {
 
 std::string typed(const Target& target, const std::string& command) {
+  if (target.container) {
+    Target host = target;
+    host.container = {};
+    const std::string inside = typed_inside(target.container, command);
+    return inside.empty() ? fmt::format("{}    # in {} on {}", command, base::printable(to_text(target.container), 200), target.name)
+                          : typed(host, inside);
+  }
   auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view(" -_./=:,").find(c) != std::string_view::npos;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "hosts/connect/container.h"
 #include "os/fd.h"
 
 namespace phalanx::hosts {
@@ -22,9 +23,11 @@ struct Target {
   int port = 0;                  // 0: the transport's default
   std::string slurm_job = {};    // not empty: a node of this Slurm job, which srun reaches by its name, `destination`
   uint32_t node_rank = 0;        // not 0: it has joined by itself (hosts/join/)
+  Container container = {};      // on the host: there the agent runs
 };
 
-// The line a user types here to run `command` on that host: "ssh gpu02 df", "srun --jobid=7 --overlap -N1 -n1 -w gpu02 df".
+// The line a user types here to run `command` on that host, in its container if it has one: "ssh gpu02 df", "srun --jobid=7 --overlap -N1
+// -n1 -w gpu02 df", "docker exec train sh -c df".
 std::string typed(const Target& target, const std::string& command);
 
 // A descriptor for the transport's program, and its number there. Ours is closed once the program runs.
@@ -72,13 +75,15 @@ class Transport {
 // This machine, by fork and exec.
 class LocalTransport : public Transport {
  public:
-  explicit LocalTransport(std::string self) : self_(std::move(self)) {}
+  // build: of the agent that is deployed into a container.
+  explicit LocalTransport(std::string self, std::string build = "") : self_(std::move(self)), build_(std::move(build)) {}
   Launch launch(const Target& target, int attempt) const override;
   base::Error explain(const Target& target, const Death& death) const override;
   bool may_retry(const Death&) const override { return false; }
 
  private:
   std::string self_;  // path of this binary
+  std::string build_;
 };
 
 }  // namespace phalanx::hosts
