@@ -7,6 +7,8 @@
 
 #include "base/try.h"
 #include "base/yaml.h"
+#include "codes/signature.h"
+#include "compile_codes/packed.h"
 #include "compile_codes/source_text.h"
 
 namespace phalanx::codes {
@@ -15,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 6> kKeys = {"code", "role", "literal", "pattern", "line", "other"};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRoles = {
-    {{"root", "kRoot"}, {"symptom", "kSymptom"}, {"cascade", "kCascade"}, {"benign", "kBenign"}, {"context", "kContext"}}};
+constexpr std::array<std::string_view, 5> kRoles = {"root", "symptom", "cascade", "benign", "context"};  // in the order of Role
+static_assert(static_cast<int>(Role::kContext) == 4);
 constexpr size_t kShortestLiteral = 4;
 
 base::Result<std::string> row_source(const base::Json& row, const std::set<std::string>& names) {
@@ -26,12 +28,12 @@ base::Result<std::string> row_source(const base::Json& row, const std::set<std::
     if (!base::get_string(row, key)) return wrong(fmt::format("{} is missing, or is no text", key));
   std::string code = *base::get_string(row, "code"), role = *base::get_string(row, "role");
   if (names.count(code) == 0) return wrong(code + " has no page");
-  auto known = std::find_if(kRoles.begin(), kRoles.end(), [&](const auto& r) { return r.first == role; });
+  auto known = std::find(kRoles.begin(), kRoles.end(), role);
   if (known == kRoles.end()) return wrong(fmt::format("\"{}\" is no role: root, symptom, cascade, benign, context", role));
   if (base::get_string(row, "literal")->size() < kShortestLiteral) return wrong("the literal has fewer than four bytes");
-  std::string out = fmt::format("    {{{}, Role::{}", literal(code), known->second);
-  for (std::string_view key : {"literal", "pattern", "line", "other"}) out += ",\n     " + literal(*base::get_string(row, key));
-  return out + "},\n";
+  std::vector<std::string> cells = {code, std::to_string(known - kRoles.begin())};
+  for (std::string_view key : {"literal", "pattern", "line", "other"}) cells.push_back(*base::get_string(row, key));
+  return packed_row(cells);
 }
 
 }  // namespace
@@ -51,12 +53,7 @@ base::Result<std::string> compile_signatures(const fs::path& folder, const std::
       ++number;
     }
   }
-  return fmt::format(
-      "// Compiled from codes/signatures/ by tools/compile_codes.\n#include \"codes/signature.h\"\n\nnamespace phalanx::codes "
-      "{{\nnamespace {{\n\n"
-      "constexpr Signature kSignatures[] = {{\n{}}};\n\n}}  // namespace\n\nstd::span<const Signature> signatures() {{ return kSignatures; "
-      "}}\n\n}}  // namespace phalanx::codes\n",
-      rows);
+  return packed_source("signatures", rows);
 }
 
 }  // namespace phalanx::codes

@@ -38,6 +38,9 @@ constexpr std::array kNccl = {
     Family{"ras/", Text{"NCCL's RAS"}},
     Family{"misc/param", Text{"NCCL's settings"}},
     Family{"misc/argcheck", Text{"a program's call of NCCL"}},
+    Family{"gin/", Text{"NCCL's GPU-initiated networking"}},
+    Family{"rma/", Text{"NCCL's one-sided operations"}},
+    Family{"", Text{"NCCL"}},
 };
 
 // Of torch/csrc/distributed/c10d, as glog-like prefixes name them.
@@ -52,6 +55,13 @@ constexpr std::array kC10d = {
     Family{"reducer.cpp", Text{"PyTorch's DDP"}},
     Family{"logger.cpp", Text{"PyTorch's DDP"}},
     Family{"CUDACachingAllocator", Text{"PyTorch's GPU memory"}},
+};
+
+// Of the catalogue, where the file tells no nearer part.
+constexpr std::array kSources = {
+    Family{"torch", Text{"PyTorch's distributed package"}}, Family{"gloo", Text{"Gloo"}}, Family{"ofi", Text{"the plugin aws-ofi-nccl"}},
+    Family{"lightning", Text{"Lightning"}},                 Family{"megatron", Text{"Megatron"}}, Family{"accelerate", Text{"accelerate"}},
+    Family{"deepspeed", Text{"DeepSpeed"}},                 Family{"llamafactory", Text{"LLaMA-Factory"}},
 };
 
 // Of installed packages.
@@ -131,5 +141,12 @@ doctor::Words family_of_line(std::string_view line) {
 }
 
 doctor::Words family_of_module(std::string_view path) { return first_of(kModules, path); }
+
+doctor::Words family_of_message(const codes::KnownMessage& message) {
+  const std::string_view file = message.file.substr(message.file.rfind('/') + 1);
+  doctor::Words part = message.source == "nccl" ? first_of(kNccl, message.file) : first_of(kModules, message.file);
+  if (part.empty() && message.source == "torch") part = first_of(kC10d, file);
+  return part.empty() ? first_of(kSources, message.source) : part;
+}
 
 }  // namespace phalanx::diagnosis

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/language.h"
+#include "codes/catalogue.h"
 #include "doctor/finding.h"
 
 namespace phalanx::diagnosis {
@@ -15,5 +16,8 @@ doctor::Words family_of_line(std::string_view line);
 
 // "torch/distributed/fsdp/api.py" → "PyTorch's FSDP": the path below site-packages. Empty: none of those that are known.
 doctor::Words family_of_module(std::string_view path);
+
+// The part that prints the message; never empty.
+doctor::Words family_of_message(const codes::KnownMessage& message);
 
 }  // namespace phalanx::diagnosis

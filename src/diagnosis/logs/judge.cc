@@ -10,6 +10,7 @@
 #include "base/unicode.h"
 #include "diagnosis/hang/watchdog.h"
 #include "diagnosis/logs/family.h"
+#include "diagnosis/logs/known_message.h"
 #include "diagnosis/logs/survived.h"
 #include "diagnosis/logs/verdict.h"
 
@@ -94,8 +95,11 @@ LogCause cause_of(const LogEvent& event) {
   if (event.traceback_line > 0) cause.evidence.push_back({event.file, event.traceback_line, "Traceback (most recent call last):"});
   cause.evidence.push_back(evidence_of(event));
   if (!event.where.empty()) cause.detail = tr("at {}", event.where);
-  if (doctor::Words family = family_of_module(event.module); is_plain(event) && !family.empty())
+  if (!is_plain(event)) return cause;
+  if (doctor::Words family = family_of_module(event.module); !family.empty())
     cause.detail.add(tr("; "), tr("raised in {} ({})", family, base::printable(event.module, 120)));
+  if (const codes::KnownMessage* known = known_message(event.text, event.module))
+    cause.detail.add(tr("; "), tr("a message of {} ({})", family_of_message(*known), known->file));
   return cause;
 }
 
@@ -272,6 +276,13 @@ std::optional<LogSection> survived_section(const LogFacts& facts, const Survival
   return section;
 }
 
+// By the file that the line names, else by its words.
+doctor::Words family_of_unexplained(std::string_view text) {
+  if (doctor::Words family = family_of_line(text); !family.empty()) return family;
+  const codes::KnownMessage* known = known_message(text);
+  return known ? family_of_message(*known) : doctor::Words{};
+}
+
 // What NCCL warned of in words that no signature knows belongs to a verdict that says no more than that NCCL failed; without a verdict it
 // is a section of its own.
 void add_unexplained(LogVerdict& verdict, const LogFacts& facts, const Survival& survival) {
@@ -279,7 +290,7 @@ void add_unexplained(LogVerdict& verdict, const LogFacts& facts, const Survival&
   bool vague = verdict.cause && (is_generic(verdict.cause->code) || verdict.cause->code == "LOG-ROOT-ELSEWHERE");
   for (const LogEvent& event : facts.unexplained) {
     if (survival.survived(event) || survival.after_the_end(event)) continue;
-    doctor::Words family = family_of_line(event.text);
+    doctor::Words family = family_of_unexplained(event.text);
     if (vague && verdict.cause->code != "RUN-EXIT-CODE") {
       if (!family.empty()) verdict.cause->detail.add(tr("; "), tr("a warning comes from {}", family));
       verdict.cause->evidence.insert(verdict.cause->evidence.begin(), evidence_of(event));

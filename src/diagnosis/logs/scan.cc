@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "diagnosis/logs/known_message.h"
 #include "diagnosis/logs/line.h"
 #include "diagnosis/logs/rebuild.h"
 #include "diagnosis/logs/segments.h"
@@ -20,9 +21,11 @@
 namespace phalanx::diagnosis {
 namespace {
 
-constexpr std::array<std::string_view, 7> kExtra = {kTracebackHead, kDirectCause, kWhileHandling, "[rank",
-                                                    "NCCL INFO ",   "NCCL WARN ", "NCCL version "};
-enum Extra : uint32_t { kHead, kCause, kHandling, kRankTag, kNccl, kNcclWarn };  // kNccl: and those behind it
+constexpr std::array<std::string_view, 10> kExtra = {kTracebackHead, kDirectCause, kWhileHandling, "[rank",      "ERROR",
+                                                     "rror: ",       ".cpp:",      "NCCL INFO ",   "NCCL WARN ", "NCCL version "};
+enum Extra : uint32_t { kHead, kCause, kHandling, kRankTag, kTrouble, kTroubleEnd = kTrouble + 3, kNccl = kTroubleEnd, kNcclWarn };
+// kTrouble: and those behind it up to kTroubleEnd; kNccl: and those behind it
+constexpr size_t kMostLookups = 4096;                                             // of lines in the catalogue, for a file
 constexpr size_t kMostSources = 256;                                             // with an open traceback at a time
 constexpr int kLinesBack = 12;                                                   // in which the time of a line without one is looked for
 constexpr int kMostRanks = 1 << 20;
@@ -74,6 +77,7 @@ struct LogScan::File {
   };
   std::map<std::string, Kept> kept;
   std::vector<LogEvent> warnings;  // that no signature knows
+  size_t lookups = 0;              // in the catalogue
   std::string tail;                // the last bytes of what was walked
   std::optional<int64_t> time;
   int summary_rank = -1;
@@ -89,6 +93,7 @@ struct LogScan::File {
   void look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids);
   SignatureMatch match_line(std::string_view whole, std::string_view text, const std::vector<uint32_t>& ids);
   void unexplained(std::string_view text);
+  void look_up(std::string_view text, const std::vector<uint32_t>& ids);
   Chain& chain_of(const std::string& source);
   void remember(SignatureMatch match, const LogLine& line, const Traceback* traceback, std::string_view block, size_t begin);
   void forget(size_t event);
@@ -203,6 +208,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     if (auto chain = chains.find(source); chain != chains.end()) chain->second.goes_on = true;
   SignatureMatch match = match_line(text, read.text, ids);
   if (!match.signature && has(kNcclWarn) && ids[0] < extra + kNccl) unexplained(text);
+  else if (!match.signature && !ended) look_up(text, ids);
   if (!ended) {
     if (match.signature) remember(std::move(match), read, nullptr, block, begin);
     return;
@@ -223,7 +229,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   if (chain.known && chain.unknown) forget(*std::exchange(chain.unknown, {}));
 }
 
-// A warning of NCCL that no signature knows: the last ones of a file are kept.
+// A warning that no signature knows: the last ones of a file are kept.
 void LogScan::File::unexplained(std::string_view text) {
   LogLine read = read_log_line(text);
   LogEvent event;
@@ -237,6 +243,14 @@ void LogScan::File::unexplained(std::string_view text) {
   event.source = read.source();
   if (warnings.size() == kMostUnexplained) warnings.erase(warnings.begin());
   warnings.push_back(std::move(event));
+}
+
+// A line that tells of trouble which no signature knows: where the catalogue has it, it is kept as NCCL's warnings are.
+void LogScan::File::look_up(std::string_view text, const std::vector<uint32_t>& ids) {
+  const uint32_t begin = matcher.first_extra() + kTrouble, end = matcher.first_extra() + kTroubleEnd;
+  if (!std::any_of(ids.begin(), ids.end(), [&](uint32_t id) { return id >= begin && id < end; }) || ++lookups > kMostLookups) return;
+  const codes::KnownMessage* known = known_message(text.substr(0, kEventBytes));
+  if (known && known->severity == "error") unexplained(text);
 }
 
 // text: read without its tags; whole: with them, where what looked like one belongs to the message. What is captured from words that were

@@ -69,7 +69,7 @@ struct LogFacts {
   std::vector<LogCount> counts;       // per signature, with what was not kept
   std::set<int> ranks;                // whose lines were seen
   int world = 0;                      // number of ranks, where a line says; 0: none does
-  std::vector<LogEvent> unexplained;  // NCCL's warnings that no signature knows: the last few of each file; their code is NCCL-SYSTEM-ERROR
+  std::vector<LogEvent> unexplained;  // NCCL's warnings, and errors of the catalogue, that no signature knows: the last few of each file
   std::vector<ProgressMark> marks;    // near the ends of the files
   logs::NcclTopology nccl;            // what NCCL's own lines tell; numbers of lines as nccl_line()
 };

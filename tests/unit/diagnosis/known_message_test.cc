@@ -1,0 +1,122 @@
+// The catalogue of messages: what of other software's messages is attributed to its source, and what is answered. The numbers are printed
+// per source and may not fall.
+#include "diagnosis/logs/known_message.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <map>
+
+#include "base/text.h"
+#include "diagnosis/logs/family.h"
+#include "diagnosis/logs/verdict.h"
+
+namespace phalanx::diagnosis {
+namespace {
+
+LogFacts read(const std::string& text) {
+  static LogScan scan;
+  scan.begin_file({.name = "a.log", .host = {}});
+  scan.feed(text);
+  scan.end_file();
+  return scan.finish();
+}
+
+// As the program of the file prints it.
+std::string framed(std::string_view source, const std::string& file, const std::string& text) {
+  if (source == "nccl") return "gpu01:90:401 [0] " + file + ":90 NCCL WARN " + text;
+  if (source == "ofi") return "gpu01:90:401 [0] f:90 NCCL WARN NET/OFI " + text;
+  if (file.ends_with(".py")) return "RuntimeError: " + text;
+  return "[rank3]:[E1120 08:47:12.345678901 " + file.substr(file.rfind('/') + 1) + ":616] " + text;
+}
+
+struct Coverage {
+  int all = 0, attributed = 0, wrong = 0, answered = 0;
+};
+
+// Of each source, how many of its 40 messages are attributed, and how many have a code of their own: the least that was reached.
+struct Least {
+  std::string_view source;
+  int attributed, answered;
+};
+constexpr std::array<Least, 9> kLeast = {{{"accelerate", 40, 0},
+                                          {"deepspeed", 38, 0},
+                                          {"gloo", 38, 1},
+                                          {"lightning", 39, 0},
+                                          {"llamafactory", 40, 0},
+                                          {"megatron", 39, 0},
+                                          {"nccl", 36, 0},
+                                          {"ofi", 38, 1},
+                                          {"torch", 38, 0}}};
+
+TEST(Catalogue, CoversItsSources) {
+  std::map<std::string, Coverage> sources;
+  std::ifstream samples(std::string(PHALANX_TEST_DATA) + "/catalogue/messages.tsv");
+  for (std::string line; std::getline(samples, line);) {
+    if (line.starts_with('#')) continue;
+    std::vector<std::string_view> cells = base::split(line, '\t');
+    ASSERT_EQ(cells.size(), 3u) << line;
+    Coverage& coverage = sources[std::string(cells[0])];
+    std::string shown = framed(cells[0], std::string(cells[1]), std::string(cells[2]));
+    ++coverage.all;
+    const codes::KnownMessage* known = known_message(shown, cells[1].ends_with(".py") ? cells[1] : "");
+    if (known && known->source == cells[0]) ++coverage.attributed;
+    else if (known) ++coverage.wrong;
+    const std::vector<LogEvent> events = read(shown + "\n").events;
+    if (!events.empty() && events[0].signature->role != Role::kCascade && !is_generic(events[0].signature->code)) ++coverage.answered;
+  }
+  for (const Least& least : kLeast) {
+    const Coverage& coverage = sources[std::string(least.source)];
+    std::printf("%-14s %3d messages: %3d attributed, %d to another source, %3d answered\n", std::string(least.source).c_str(), coverage.all,
+                coverage.attributed, coverage.wrong, coverage.answered);
+    EXPECT_GE(coverage.attributed, least.attributed) << least.source;
+    EXPECT_GE(coverage.answered, least.answered) << least.source;
+    EXPECT_LE(coverage.wrong, 1) << least.source;
+  }
+  EXPECT_EQ(sources.size(), kLeast.size());
+}
+
+TEST(Catalogue, EveryMessageHasWordsAndAFamily) {
+  const auto messages = codes::known_messages();
+  EXPECT_GE(messages.size(), 6000u);
+  for (const codes::KnownMessage& message : messages) {
+    EXPECT_GE(message.words.size(), 12u) << message.words;
+    EXPECT_FALSE(message.first.empty()) << message.words;
+    EXPECT_FALSE(family_of_message(message).chinese.empty()) << message.source << ' ' << message.file;
+  }
+}
+
+// A script's own messages are nobody's: neither the words of ordinary life nor a package's name attribute them.
+TEST(Catalogue, OrdinaryTextIsNobodys) {
+  for (const char* line : {
+           "ValueError: expected 3 columns, got 4",
+           "ERROR: the file could not be read",
+           "RuntimeError: the model has to be trained first",
+           "Error: unable to open the database",
+           "KeyError: 'input_ids'",
+           "2024-11-20 08:47:12 ERROR retrying the request in 3 seconds",
+           "AssertionError: the number of labels must be equal to the number of images",
+           "NameError: name 'deepspeed' is not defined",
+           "gpu01:90:401 [0] NCCL WARN",
+           "",
+       })
+    EXPECT_EQ(known_message(line), nullptr) << line << ": " << known_message(line)->words;
+}
+
+TEST(Catalogue, AnErrorWithoutASignatureIsAttributedAndNoVerdict) {
+  const std::string line = "[rank3]:[E1120 08:47:12.345678901 TCPStore.cpp:616] Responses with wrong ready or not_ready response\n";
+  LogVerdict verdict = judge_logs(read("loading\n" + line));
+  EXPECT_FALSE(verdict.cause.has_value());
+  ASSERT_EQ(verdict.sections.size(), 1u);
+  EXPECT_NE(verdict.sections[0].lines.at(0).english.find("PyTorch's store: "), std::string::npos) << verdict.sections[0].lines[0].english;
+  // Of an exception the part is told where it was raised in no package.
+  verdict = judge_logs(read("Traceback (most recent call last):\n  File \"/job/train.py\", line 3, in f\n    x()\n"
+                            "ValueError: bnb_4bit_use_double_quant must be a boolean\n"));
+  ASSERT_TRUE(verdict.cause.has_value());
+  EXPECT_EQ(verdict.cause->code, "RUN-EXCEPTION");
+  EXPECT_NE(verdict.cause->detail.english.find("a message of accelerate (accelerate/"), std::string::npos) << verdict.cause->detail.english;
+}
+
+}  // namespace
+}  // namespace phalanx::diagnosis

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""What other software can say, derived from its sources: tools/make_catalogue OUT SAMPLES SOURCE=CHECKOUT ...
+
+SOURCE is one of those in sources.py; CHECKOUT is FOLDER:PATTERN (git, every tag that matches the regular expression) or FOLDER@VERSION
+(a plain folder, or the newest commit of a git folder). A source may be given several times, in the order of its releases.
+
+Writes OUT/SOURCE.tsv: for each message the file and function that print it, its severity, the shortest words that distinguish it from all
+other messages (two fragments are separated by "|"), the kinds of values in it, and the first and last release that has it. The texts are
+not kept, and nothing of the checkouts is copied. SAMPLES gets some messages of each source with invented values, for the test of
+coverage. Run it with all sources at once: words have to be unique among all of them.
+"""
+import os
+import re
+import sys
+from dataclasses import replace
+
+import c_sources
+import fragments
+import python_sources
+import samples
+import sources
+from checkouts import Checkout, short, version_key
+
+
+class Seen:
+    def __init__(self, message, release):
+        self.message, self.first, self.last = message, release, release
+
+
+def messages_of(source, path, text):
+    if path.endswith('.py'):
+        return python_sources.messages(path, text)
+    return c_sources.messages(path, text, sources.MACROS[source])
+
+
+def identity(message):
+    """Equal for one message over releases: drift in blanks, case, quotes and " :" is none."""
+    text = re.sub(r'\0[a-z]+\0', '\0', message.template.lower())
+    return re.sub(r'[\s"\'`]+', ' ', text).replace(' :', ':').strip()
+
+
+def read(source, checkouts, seen):
+    newest = ''
+    for checkout in checkouts:
+        for release in checkout.releases():
+            newest = release
+            for path, text in checkout.files(release, sources.FILES[source]):
+                if any(re.search(pattern, path) for pattern in sources.WITHOUT):
+                    continue
+                for message in messages_of(source, path, text):
+                    known = seen.setdefault((source, identity(message)), Seen(message, release))
+                    known.message, known.last = message, release
+            print(f'{source} {release}: {sum(key[0] == source for key in seen)} messages', file=sys.stderr)
+    return newest
+
+
+def row(seen, words, newest):
+    message = seen.message
+    file = sources.short_path(message.file)
+    last = '' if seen.last == newest else short(seen.last)
+    slots = ' '.join(dict.fromkeys(kind for kind in message.slots() if kind != 'value'))
+    return '\t'.join([file, message.function, message.severity, '|'.join(words), slots, short(seen.first), last])
+
+
+def main():
+    out, given = sys.argv[1], {}
+    for argument in sys.argv[3:]:
+        source, _, checkout = argument.partition('=')
+        given.setdefault(source, []).append(Checkout(checkout))
+    seen, newest = {}, {}
+    for source, checkouts in given.items():
+        newest[source] = read(source, checkouts, seen)
+    chosen = fragments.choose({key: s.message.pieces() for key, s in seen.items()})
+    for source in given:
+        rows = {}
+        for key, words in chosen.items():
+            if key[0] == source and all('|' not in w and '\t' not in w for w in words):
+                rows.setdefault(tuple(words), row(seen[key], words, newest[source]))
+        with open(os.path.join(out, source + '.tsv'), 'w', encoding='utf-8') as file:
+            file.write(f'# Made by tools/make_catalogue. Newest release: {short(newest[source])}; its messages have no "last".\n')
+            file.write('file:word\tfunction:text\tseverity:error|warning|info\twords:text\tslots:text\tfirst:text\tlast:text\n')
+            file.write(''.join(line + '\n' for line in sorted(rows.values())))
+        total = sum(key[0] == source for key in seen)
+        print(f'{source}: {len(rows)} rows of {total} messages', file=sys.stderr)
+    known = [(key[0], s.message) for key, s in seen.items()]
+    samples.write(sys.argv[2], [(source, replace(m, file=sources.short_path(m.file))) for source, m in known])
+
+
+main()
