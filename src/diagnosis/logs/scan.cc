@@ -187,6 +187,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     if (open.empty() && only_nccl) return;
   }
   if (open.empty() && ids.size() == 1 && ids[0] == extra + kRankTag) return see_rank(text);
+  if (open.empty() && !ids.empty() && ids.front() >= extra + kTrouble && ids.back() < extra + kTroubleEnd) return look_up(text, ids);
   LogLine read = read_log_line(text);
   if (read.time) time = read.time;
   if (read.rank >= 0 && read.rank <= kMostRanks) facts.ranks.insert(read.rank);
