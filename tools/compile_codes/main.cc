@@ -28,7 +28,7 @@ base::Status write(const fs::path& path, const std::string& text) {
 base::Status compile(const fs::path& folder, const fs::path& pages, const fs::path& signatures, const fs::path& values,
                      const fs::path& rules, const fs::path& catalogue) {
   TRY_ASSIGN(codes::PageTable table, codes::compile_pages(folder));
-  TRY_ASSIGN(std::string rows, codes::compile_signatures(folder / "signatures", table.names));
+  TRY_ASSIGN(std::string rows, codes::compile_signatures(folder, table.names));
   TRY_ASSIGN(std::string tables, codes::compile_values(folder / "values", table.names));
   TRY_ASSIGN(std::string checks, codes::compile_rules(folder, table.names));
   TRY_ASSIGN(std::string messages, codes::compile_catalogue(folder / "catalogue"));

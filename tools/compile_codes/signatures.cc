@@ -8,6 +8,7 @@
 #include "base/try.h"
 #include "base/yaml.h"
 #include "codes/signature.h"
+#include "compile_codes/annotations.h"
 #include "compile_codes/packed.h"
 #include "compile_codes/source_text.h"
 
@@ -38,9 +39,9 @@ base::Result<std::string> row_source(const base::Json& row, const std::set<std::
 
 }  // namespace
 
-base::Result<std::string> compile_signatures(const fs::path& folder, const std::set<std::string>& names) {
+base::Result<std::string> compile_signatures(const fs::path& codes, const std::set<std::string>& names) {
   std::string rows;
-  for (const fs::path& path : files_in(folder)) {
+  for (const fs::path& path : files_in(codes / "signatures")) {
     TRY_ASSIGN(std::string text, read_file(path));
     base::Result<base::Yaml> yaml = base::parse_yaml(text);
     if (!yaml.ok()) return wrong(path, yaml.error().message);
@@ -53,7 +54,8 @@ base::Result<std::string> compile_signatures(const fs::path& folder, const std::
       ++number;
     }
   }
-  return packed_source("signatures", rows);
+  TRY_ASSIGN(std::string annotated, annotation_rows(codes / "annotations", codes / "catalogue", names));
+  return packed_source("signatures", rows + annotated);
 }
 
 }  // namespace phalanx::codes

@@ -24,7 +24,6 @@ namespace {
 constexpr std::array<std::string_view, 10> kExtra = {kTracebackHead, kDirectCause, kWhileHandling, "[rank",      "ERROR",
                                                      "rror: ",       ".cpp:",      "NCCL INFO ",   "NCCL WARN ", "NCCL version "};
 enum Extra : uint32_t { kHead, kCause, kHandling, kRankTag, kTrouble, kTroubleEnd = kTrouble + 3, kNccl = kTroubleEnd, kNcclWarn };
-// kTrouble: and those behind it up to kTroubleEnd; kNccl: and those behind it
 constexpr size_t kMostLookups = 4096;                                             // of lines in the catalogue, for a file
 constexpr size_t kMostSources = 256;                                             // with an open traceback at a time
 constexpr int kLinesBack = 12;                                                   // in which the time of a line without one is looked for

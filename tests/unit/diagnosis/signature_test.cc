@@ -102,6 +102,7 @@ TEST(Signatures, ValuesDecide) {
        "RDZV-MASTER-OTHER-HOST"},
       {"RuntimeError: Requires distributed package to be available", "ENV-CPU-TORCH"},
       {"NCCL WARN Cuda failure 802 'system not yet initialized'", "GPU-FABRIC-MANAGER"},
+      {"NCCL WARN Error: failed to create shared memory file /dev/shm/nccl-a1B2c3, error No space left on device (28)", "FS-SHM-SMALL"},
       {"NVRM: Xid (PCI:0000:34:00): 79, pid=1, GPU has fallen off the bus. This is usually caused by a riser.", "GPU-XID-BUS"},
   };
   for (const auto& [line, code] : lines) {
