@@ -10,11 +10,10 @@
 namespace phalanx::words {
 
 std::string_view chinese_of(std::string_view english) {
-  const Table all = table();
-  auto found = std::lower_bound(all.english.begin(), all.english.end(), english,
-                                [](const char* entry, std::string_view text) { return std::string_view(entry) < text; });
+  const Table& all = table();
+  const auto found = std::lower_bound(all.english.begin(), all.english.end(), english);
   if (found == all.english.end() || *found != english) return {};
-  return all.chinese + all.offsets[static_cast<size_t>(found - all.english.begin())];
+  return all.chinese[static_cast<size_t>(found - all.english.begin())];
 }
 
 std::string_view Text::in(Language language) const {

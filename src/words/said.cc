@@ -79,10 +79,10 @@ std::optional<std::string> looked_up(std::string_view line, int depth);
 // The text that the whole line is made of, the one with the most letters.
 std::optional<std::string> matched(std::string_view line, int depth) {
   if (depth > kDeepest || line.size() < kFewestLetters || line.size() > kLongestLine || has_chinese(line)) return std::nullopt;
-  const Table all = table();
+  const Table& all = table();
   size_t best = kFewestLetters - 1;
   std::vector<std::string> values;
-  const char* chinese = nullptr;
+  std::string_view chinese;
   for (size_t i = 0; i < all.english.size(); ++i) {
     const std::string_view english = all.english[i];
     // Most texts begin with a fixed part: it is compared before anything is taken apart.
@@ -96,9 +96,9 @@ std::optional<std::string> matched(std::string_view line, int depth) {
     if (!found) continue;
     best = count;
     values = *std::move(found);
-    chinese = all.chinese + all.offsets[i];
+    chinese = all.chinese[i];
   }
-  if (!chinese) return std::nullopt;
+  if (chinese.empty()) return std::nullopt;
   std::string out;
   for (const Piece& piece : pieces_of(chinese)) {
     out += piece.fixed;

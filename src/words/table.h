@@ -1,18 +1,26 @@
-// The compiled catalogue. tools/compile_words makes its source from words/zh-CN/. The Chinese is one block of bytes: an offset is half of a
-// pointer, and the English texts are those of the sources, which the linker keeps once.
+// The compiled catalogue of Chinese texts. tools/compile_words packs words/zh-CN/ into one gzip member, which is unpacked when the first
+// Chinese text is asked for: an English session reads none of it.
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <cstddef>
+#include <string_view>
+#include <vector>
 
 namespace phalanx::words {
 
 struct Table {
-  std::span<const char* const> english;  // sorted by bytes, each once
-  std::span<const uint32_t> offsets;     // where the Chinese of each begins
-  const char* chinese;                   // all of it, each text ended by a zero
+  std::vector<std::string_view> english;  // sorted by bytes, each once
+  std::vector<std::string_view> chinese;  // of the English at the same place
 };
 
-Table table();
+// Valid until the process ends.
+const Table& table();
+
+// Generated: the member, and the bytes it holds: for each entry the English, a zero, the Chinese, a zero.
+struct PackedTable {
+  std::string_view member;
+  size_t size;
+};
+PackedTable packed_table();
 
 }  // namespace phalanx::words

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/gzip.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/yaml.h"
@@ -58,17 +59,6 @@ size_t most_of(const Places& places) {
   return most;
 }
 
-// A C++ literal; a trigraph or a hexadecimal escape cannot arise, because only what needs it is escaped, in octal.
-std::string literal(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\{:03o}", c);
-    else out += c;
-  }
-  return out + "\"";
-}
-
 }  // namespace
 
 base::Status fits(std::string_view english, std::string_view chinese) {
@@ -111,20 +101,26 @@ base::Status add_file(std::string_view name, std::string_view yaml, Catalogue* a
   return base::ok();
 }
 
-std::string table_source(const Catalogue& all) {
-  std::string english, offsets, chinese;
-  size_t offset = 0;
-  for (const auto& [text, translation] : all) {
-    english += fmt::format("    {},\n", literal(text));
-    offsets += fmt::format("    {},\n", offset);
-    chinese += fmt::format("    {} \"\\000\"\n", literal(translation.chinese));
-    offset += translation.chinese.size() + 1;
+std::string table_text(const Catalogue& all) {
+  std::string text;
+  for (const auto& [english, translation] : all) {
+    text.append(english).push_back('\0');
+    text.append(translation.chinese).push_back('\0');
   }
+  return text;
+}
+
+base::Result<std::string> table_source(const Catalogue& all) {
+  const std::string text = table_text(all);
+  TRY_ASSIGN(const std::string member, base::gzip(text));
+  std::string bytes;
+  for (size_t i = 0; i < member.size(); ++i)
+    bytes += fmt::format("{}{},", i % 32 == 0 ? "\n    " : "", static_cast<unsigned char>(member[i]));
   return fmt::format(
-      "// Compiled from words/zh-CN/ by tools/compile_words.\n#include \"words/table.h\"\n\nnamespace phalanx::words {{\nnamespace {{\n\n"
-      "constexpr const char* kEnglish[] = {{\n{}}};\nconstexpr uint32_t kOffsets[] = {{\n{}}};\nconstexpr char kChinese[] =\n{};\n\n"
-      "}}  // namespace\n\nTable table() {{ return {{kEnglish, kOffsets, kChinese}}; }}\n\n}}  // namespace phalanx::words\n",
-      english, offsets, chinese);
+      "// Compiled from words/zh-CN/ by tools/compile_words.\n#include \"words/table.h\"\n\nnamespace phalanx::words {{\n\n"
+      "PackedTable packed_table() {{\n  static constexpr unsigned char kMember[] = {{{}}};\n"
+      "  return {{{{reinterpret_cast<const char*>(kMember), sizeof(kMember)}}, {}}};\n}}\n\n}}  // namespace phalanx::words\n",
+      bytes, text.size());
 }
 
 }  // namespace phalanx::words

@@ -25,7 +25,9 @@ base::Status fits(std::string_view english, std::string_view chinese);
 // The highest argument a text names, plus one; 0 for a malformed one.
 size_t arguments_of(std::string_view text);
 
-// The C++ source that defines words::table().
-std::string table_source(const Catalogue& all);
+// What the table holds: for each entry, in order, the English, a zero, the Chinese, a zero.
+std::string table_text(const Catalogue& all);
+// The C++ source that defines words::packed_table(). Error (kInternal): zlib has no memory.
+base::Result<std::string> table_source(const Catalogue& all);
 
 }  // namespace phalanx::words

@@ -30,8 +30,13 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}: {}\n", path.string(), added.error().message);
     return 2;
   }
+  const base::Result<std::string> source = words::table_source(all);
+  if (!source.ok()) {
+    fmt::print(stderr, "{}\n", source.error().message);
+    return 1;
+  }
   std::ofstream out(argv[2], std::ios::binary);
-  out << words::table_source(all);
+  out << *source;
   out.close();
   return out && !all.empty() ? 0 : 1;
 }

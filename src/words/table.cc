@@ -1,0 +1,38 @@
+#include "words/table.h"
+
+#include <string>
+
+#include "base/check.h"
+#include "base/gzip.h"
+#include "base/text.h"
+
+namespace phalanx::words {
+namespace {
+
+std::string unpack() {
+  const PackedTable packed = packed_table();
+  base::Result<std::string> text = base::gunzip(packed.member, packed.size);
+  PHALANX_CHECK(text.ok() && text->size() == packed.size);  // else the build is broken
+  return std::move(text).value();
+}
+
+Table index_of(std::string_view text) {
+  Table table;
+  for (size_t at = 0; at < text.size();) {
+    const size_t middle = text.find('\0', at), end = text.find('\0', middle + 1);
+    table.english.push_back(text.substr(at, middle - at));
+    table.chinese.push_back(text.substr(middle + 1, end - middle - 1));
+    at = end + 1;
+  }
+  return table;
+}
+
+}  // namespace
+
+const Table& table() {
+  static const std::string text = unpack();
+  static const Table table = index_of(text);
+  return table;
+}
+
+}  // namespace phalanx::words
