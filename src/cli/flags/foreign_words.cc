@@ -104,7 +104,8 @@ constexpr std::string_view kLogs = "omit it: the output of every rank is kept un
 constexpr std::string_view kRanks = "write --nproc-per-node N (ranks per host) or host:slots";
 constexpr std::string_view kRanksPerHost = "write --nproc-per-node N";
 constexpr std::string_view kOwnSetting = "use phalanx accelerate launch, which takes it, or set it in your program";
-constexpr std::string_view kNoContainer = "omit it: the command runs on the host itself, with its files and users";
+constexpr std::string_view kContainer =
+    "write it in --container-args, beside --container docker-image:IMAGE; without it the command runs on the host itself";
 
 // torchrun: torch/distributed/run.py; accelerate: commands/launch.py; DeepSpeed: deepspeed/launcher/runner.py; mpirun(1); pdsh(1);
 // docker run, docker logs; kubectl run, kubectl logs; srun(1).
@@ -208,14 +209,14 @@ constexpr ForeignWord kOptions[] = {
     {"docker", "it", "omit it: the output is shown here"},
     {"docker", "interactive", "omit it: ranks have no standard input"},
     {"docker", "tty", "omit it: the output is shown here"},
-    {"docker", "volume", kNoContainer},
-    {"docker", "mount", kNoContainer},
-    {"docker", "privileged", kNoContainer},
-    {"docker", "entrypoint", kNoContainer},
-    {"docker", "ipc", kNoContainer},
+    {"docker", "volume", kContainer},
+    {"docker", "mount", kContainer},
+    {"docker", "privileged", kContainer},
+    {"docker", "entrypoint", "omit it: the command after -- is started, not the entrypoint of the image"},
+    {"docker", "ipc", kContainer},
     {"docker", "shm-size", "omit it: phalanx check shows the size of /dev/shm on every host"},
     {"docker", "ulimit", "omit it: phalanx check shows the limits of every host"},
-    {"docker, kubectl", "image", kNoContainer},
+    {"docker, kubectl", "image", "write --container docker-image:IMAGE, or podman-image:IMAGE"},
     {"docker", "user", "write user@host in --hosts"},
     {"docker", "u", "write user@host in --hosts"},
     {"docker", "network", "write --iface NAME"},
