@@ -50,6 +50,8 @@ std::vector<const Row*> catalogue() {
       machine_limit_rows,
       // process
       process_rows,
+      // container
+      container_rows,
       // command
       shell_rows,
       launch_rows,

@@ -15,6 +15,7 @@
 #include "machine/infiniband/facts.h"
 #include "machine/limits_facts.h"
 #include "machine/network/facts.h"
+#include "machine/outside.h"
 #include "machine/ranks/process_facts.h"
 #include "machine/software/facts.h"
 #include "machine/storage/facts.h"
@@ -36,6 +37,8 @@ struct Machine {
   std::string hostname;      // gethostname
   std::string boot_id;       // /proc/sys/kernel/random/boot_id
   std::string net_space;     // "net:[4026531840]": machines of one boot id in other spaces are containers with networks of their own
+  std::string pid_space;     // "pid:[4026531836]"
+  Outside outside;           // where the launcher started this agent in a container: its host
   std::string machine_id;    // /etc/machine-id
   std::string kernel;        // "6.1.0-18-amd64"
   std::string distribution;  // PRETTY_NAME of /etc/os-release
@@ -55,6 +58,8 @@ void fields(V& v, Machine& f) {
   v("hostname", f.hostname);
   v("boot_id", f.boot_id);
   v("net_space", f.net_space);
+  v("pid_space", f.pid_space);
+  v("outside", f.outside);
   v("machine_id", f.machine_id);
   v("kernel", f.kernel);
   v("distribution", f.distribution);

@@ -101,19 +101,15 @@ std::string user_of(const ProbeRequest& r) {
   return identify(r.root, nullptr).user;
 }
 
-std::string net_space(const std::string& root) {
-  char target[64];
-  ssize_t n = ::readlink((root + "/proc/self/ns/net").c_str(), target, sizeof(target));
-  return n > 0 ? std::string(target, static_cast<size_t>(n)) : "";
-}
-
 }  // namespace
 
 Machine probe_machine(const ProbeRequest& r) {
   Machine m;
   m.hostname = read_word(r.root + "/proc/sys/kernel/hostname");
   m.boot_id = os::boot_id(r.root);
-  m.net_space = net_space(r.root);
+  m.net_space = own_space(r.root + "/proc", "net");
+  m.pid_space = own_space(r.root + "/proc", "pid");
+  if (r.root.empty()) m.outside = parse_outside(os::environment_value(kOutsideVariable));
   m.machine_id = read_word(r.root + "/etc/machine-id");
   m.kernel = read_word(r.root + "/proc/sys/kernel/osrelease");
   m.distribution = distribution(r.root);

@@ -40,17 +40,11 @@ class Podman : public Launcher {
   }
 
   static Words both() { return {"-H", "h1,h2", "--container", "h1=podman:in-h1", "--container", "h2=podman:in-h2"}; }
-  static Words image() {
-    return {"-H",
-            "h1,h2",
-            "-C",
-            "/tmp",
-            "--container",
-            "podman-image:world",
-            "--container-args",
-            fmt::format("--ulimit nofile=1024:1024 --ulimit nproc=4096:4096 -v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro -v "
-                        "{0}:{0}:ro",
-                        TESTBED_SOURCE_DIR)};
+  // more: arguments of the engine's, and a blank.
+  static Words image(const std::string& more = "") {
+    const std::string mounts = fmt::format("-v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro -v {0}:{0}:ro", TESTBED_SOURCE_DIR);
+    return {"-H", "h1,h2", "-C", "/tmp", "--container", "podman-image:world", "--container-args",
+            more + "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096 " + mounts};
   }
   static Words shell(const std::string& line) { return {"--", "sh", "-c", line}; }
 
@@ -149,6 +143,17 @@ TEST_F(Podman, ImagesAreStartedForTheRunAndGoneAfterIt) {
                             "ps >/dev/null; for i in $(seq 100); do n=$(podman ps --all --format '{{.Names}}'); test \"$n\" = in-" + host +
                             " && break; sleep 0.1; done; echo $n"),
               "in-" + host + "\n");
+}
+
+TEST_F(Podman, WhatAContainerHidesIsAFinding) {
+  auto check = [&](const Words& where) {
+    return cluster().run_on("ctl", {.argv = with({PHALANX_PROGRAM, "check"}, where), .cwd = "/tmp"}).out;
+  };
+  std::string page = check(image("--network none --pid private --ipc private --shm-size 1m "));
+  for (const char* line : {"CONT-NETWORK", "CONT-PID", "the container has a process namespace of its own", "FS-SHM-SMALL"})
+    EXPECT_HAS(page, line);
+  page = check(image());
+  for (const char* line : {"CONT-", "FS-SHM-SMALL"}) EXPECT_HAS_NOT(page, line);
 }
 
 using OwnCommand = Launcher;

@@ -36,6 +36,8 @@ std::string key_of(const job::Job& job) {
   for (const job::HostRequest& host : job.hosts) {
     add("host", host.target.name);
     add("to", fmt::format("{} {} {}", host.target.destination, host.target.port, host.slots.value_or(-1)));
+    if (const hosts::Container& container = host.target.container)
+      add("in", fmt::format("{} {}", hosts::to_text(container), fmt::join(container.arguments, "\n")));
     for (int slot : host.selected) add("slot", std::to_string(slot));
   }
   for (const std::string& word : job.argv) add("argv", word);

@@ -61,6 +61,9 @@ std::span<const Row> machine_limit_rows();
 // process
 std::span<const Row> process_rows();
 
+// container
+std::span<const Row> container_rows();
+
 // command: by kind of file
 std::span<const Row> shell_rows();
 std::span<const Row> launch_rows();

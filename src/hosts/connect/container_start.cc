@@ -1,5 +1,7 @@
 #include "hosts/connect/container_start.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -77,15 +79,26 @@ struct Option {
   std::string when = {};
 };
 
+// An option that the user gives replaces ours: podman would take a second --network for a second network.
+bool given(const Container& c, std::string_view option) {
+  return std::any_of(c.arguments.begin(), c.arguments.end(), [&](const std::string& word) {
+    return word == option || (word.starts_with(option) && word.size() > option.size() && word[option.size()] == '=');
+  });
+}
+
 std::vector<Option> image_options(const Container& c) {
   if (c.kind == Kind::kApptainer)  // network, processes and /dev/shm are the host's there, unless the administrator has changed that
     return {{"--nv", "[ -e /dev/nvidiactl ]"}, {"--bind " + sh_quote(c.directory), "[ -d " + sh_quote(c.directory) + " ]"}};
   const bool docker = c.kind == Kind::kDockerImage;
-  std::vector<Option> out = {{"--rm --interactive --pull never --network host --ipc host --pid host"}};
+  std::vector<Option> out = {{"--rm --interactive --pull never"}};
+  if (!given(c, "--network") && !given(c, "--net")) out.push_back({"--network host"});
+  for (const char* space : {"--ipc", "--pid"})
+    if (!given(c, space)) out.push_back({space + std::string(" host")});
   // Podman sets limits as the user who calls it, the daemon of docker as root.
   out.push_back({docker ? "--ulimit memlock=-1" : "--ulimit memlock=$l"});
   // The root of a rootless container is the user who started it.
-  out.push_back({docker ? "--user \"$(id -u):$(id -g)\"" : "--user 0:0 --security-opt label=disable"});
+  if (!given(c, "--user") && !given(c, "-u")) out.push_back({docker ? "--user \"$(id -u):$(id -g)\"" : "--user 0:0"});
+  if (!docker) out.push_back({"--security-opt label=disable"});
   if (docker) out.push_back({"--env HOME=/tmp --env \"USER=$(id -un)\"", "[ \"$(id -u)\" != 0 ]"});
   out.push_back({docker ? "--gpus all" : "--device nvidia.com/gpu=all", "[ -e /dev/nvidiactl ]"});
   out.push_back({"--device /dev/infiniband", "[ -d /dev/infiniband ]"});

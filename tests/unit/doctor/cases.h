@@ -29,6 +29,7 @@ std::vector<Case> storage_cases();
 std::vector<Case> time_cases();
 std::vector<Case> limits_cases();
 std::vector<Case> process_cases();
+std::vector<Case> container_cases();
 std::vector<Case> command_cases();
 std::vector<Case> data_cases();
 std::vector<Case> speed_cases();

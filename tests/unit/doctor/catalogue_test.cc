@@ -17,7 +17,7 @@ namespace {
 std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (auto* cases : {gpu_cases, visibility_cases, network_cases, infiniband_cases, nccl_cases, rendezvous_cases, software_cases,
-                      storage_cases, time_cases, limits_cases, process_cases, command_cases, data_cases, speed_cases})
+                      storage_cases, time_cases, limits_cases, process_cases, container_cases, command_cases, data_cases, speed_cases})
     for (Case& c : cases()) all.push_back(std::move(c));
   return all;
 }
