@@ -14,6 +14,7 @@ struct Packed {
 };
 Packed packed_signatures();
 Packed packed_catalogue();
+Packed packed_bugs();
 
 // What the member holds. A member that cannot be unpacked is a bug of the build (PHALANX_CHECK). The result is allocated once per call.
 std::string_view unpack(const Packed& packed);

@@ -305,6 +305,37 @@ void add_unexplained(LogVerdict& verdict, const LogFacts& facts, const Survival&
   verdict.sections.push_back(std::move(section));
 }
 
+std::string_view component_name(std::string_view component) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kNames = {{{"nccl", "NCCL"},
+                                                                                    {"ofi", "aws-ofi-nccl"},
+                                                                                    {"torch", "PyTorch"},
+                                                                                    {"deepspeed", "DeepSpeed"},
+                                                                                    {"accelerate", "accelerate"},
+                                                                                    {"transformers", "transformers"},
+                                                                                    {"lightning", "Lightning"},
+                                                                                    {"llamafactory", "LLaMA-Factory"}}};
+  for (const auto& [key, name] : kNames)
+    if (key == component) return name;
+  return component;
+}
+
+// Bugs that were fixed in a later release than the one in use, of a run that failed: hints with their sources, no verdict.
+void add_bugs(LogVerdict& verdict, const LogFacts& facts) {
+  constexpr size_t kMostBugs = 4;
+  if (!verdict.cause) return;
+  LogSection section;
+  for (const FittingBug& fits : fitting_bugs(facts.bugs, verdict.last_work)) {
+    const codes::KnownBug& bug = *fits.bug;
+    const std::string_view name = component_name(bug.component);
+    section.lines.push_back(tr("{} {}, fixed in {}: {} ({})", name, fits.version, bug.fixed, bug.what, bug.source));
+    if (!bug.workaround.empty()) section.lines.back().add(tr("; "), tr("workaround until the upgrade: {}", bug.workaround));
+    if (section.lines.size() == kMostBugs) break;
+  }
+  if (section.lines.empty()) return;
+  section.title = tr("Known bugs of these versions that fit the log");
+  verdict.sections.push_back(std::move(section));
+}
+
 }  // namespace
 
 bool is_generic(std::string_view code) {
@@ -334,6 +365,7 @@ LogVerdict judge_logs(LogFacts facts) {
     verdict.cause = root_elsewhere(verdict, facts);
   }
   add_unexplained(verdict, facts, survival);
+  add_bugs(verdict, facts);
   return verdict;
 }
 

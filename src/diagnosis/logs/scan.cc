@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -13,17 +12,13 @@
 #include "diagnosis/logs/known_message.h"
 #include "diagnosis/logs/line.h"
 #include "diagnosis/logs/rebuild.h"
+#include "diagnosis/logs/scan_words.h"
 #include "diagnosis/logs/segments.h"
-#include "diagnosis/logs/signature_matcher.h"
-#include "diagnosis/logs/traceback.h"
 #include "logs/nccl/log.h"
 
 namespace phalanx::diagnosis {
 namespace {
 
-constexpr std::array<std::string_view, 10> kExtra = {kTracebackHead, kDirectCause, kWhileHandling, "[rank",      "ERROR",
-                                                     "rror: ",       ".cpp:",      "NCCL INFO ",   "NCCL WARN ", "NCCL version "};
-enum Extra : uint32_t { kHead, kCause, kHandling, kRankTag, kTrouble, kTroubleEnd = kTrouble + 3, kNccl = kTroubleEnd, kNcclWarn };
 constexpr size_t kMostLookups = 4096;                                             // of lines in the catalogue, for a file
 constexpr size_t kMostSources = 256;                                             // with an open traceback at a time
 constexpr int kLinesBack = 12;                                                   // in which the time of a line without one is looked for
@@ -51,10 +46,7 @@ struct Chain {
 
 }  // namespace
 
-class LogScan::Matcher : public SignatureMatcher {
- public:
-  Matcher() : SignatureMatcher(codes::signatures(), kExtra) {}
-};
+class LogScan::Matcher : public ScanMatcher {};
 
 // What is known of the file being read.
 struct LogScan::File {
@@ -154,10 +146,14 @@ void LogScan::File::walk(std::string_view block) {
     line += static_cast<uint64_t>(std::count(block.begin() + at, block.begin() + begin, '\n'));
     size_t end = segment_end(block, begin);
     ids.clear();
-    for (; hit < hits.size() && hits[hit].end <= end; ++hit) ids.push_back(hits[hit].literal);
+    for (; hit < hits.size() && hits[hit].end <= end; ++hit) {
+      const uint32_t literal = hits[hit].literal;
+      if (literal < matcher.first_bug()) ids.push_back(literal);
+      else see_bug_literal(facts.bugs, literal - matcher.first_bug(), block.substr(hits[hit].end, end - hits[hit].end), number, line);
+    }
     std::sort(ids.begin(), ids.end());
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    look(block, begin, end, ids);
+    if (!ids.empty() || !open.empty()) look(block, begin, end, ids);
     if (end < block.size() && block[end] == '\n') ++line;
     at = end + 1;
   }

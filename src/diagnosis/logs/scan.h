@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diagnosis/logs/bug_watch.h"
 #include "diagnosis/logs/progress.h"
 #include "diagnosis/logs/signature.h"
 #include "logs/nccl/topology.h"
@@ -71,6 +72,7 @@ struct LogFacts {
   int world = 0;                      // number of ranks, where a line says; 0: none does
   std::vector<LogEvent> unexplained;  // NCCL's warnings, and errors of the catalogue, that no signature knows: the last few of each file
   std::vector<ProgressMark> marks;    // near the ends of the files
+  BugSigns bugs;                      // what the logs show of known bugs
   logs::NcclTopology nccl;            // what NCCL's own lines tell; numbers of lines as nccl_line()
 };
 
