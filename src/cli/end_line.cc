@@ -20,10 +20,10 @@ std::string end_line(const job::State& state, const job::Verdict& verdict, const
   if (!progress.is_object()) return text;
   std::string figures;
   std::optional<int64_t> step = base::get_int(progress, "step"), total = base::get_int(progress, "total");
-  if (step) figures = fmt::format("step {}", *step) + (total ? fmt::format("/{}", *total) : "");
+  if (step) figures = tr(language, "step {}", fmt::format("{}", *step) + (total ? fmt::format("/{}", *total) : ""));
   if (std::optional<double> loss = base::get_number(progress, "loss"))
-    figures += fmt::format("{}loss {:.4g}", figures.empty() ? "" : ", ", *loss);
-  return text + (figures.empty() ? "" : "; " + figures);
+    figures += fmt::format("{}loss {:.4g}", figures.empty() ? "" : words::Text{", ##label"}.in(language), *loss);
+  return text + (figures.empty() ? "" : tr(language, "; {}", figures));
 }
 
 }  // namespace phalanx::cli

@@ -114,7 +114,7 @@ bool tells_more(std::string_view code) { return !code.empty() && code != "RUN-EX
 base::Error explain_rank(const State& state, const Verdict& v, const std::string& last_lines, const std::string& log, Language language) {
   std::string text = what_happened(state, v, language);
   auto add = [&](int count, const Phrase<int, std::string_view>& some) {
-    if (count > 0) text += "; " + tr<int, std::string_view>(language, some, count, count == 1 ? "" : "s");
+    if (count > 0) text += tr(language, "; {}", tr<int, std::string_view>(language, some, count, count == 1 ? "" : "s"));
   };
   constexpr Phrase<int, std::string_view> kStopped{"{} rank{} stopped by phalanx"};
   constexpr Phrase<int, std::string_view> kFailed{"{} rank{} failed as a consequence"};

@@ -130,6 +130,12 @@ void add_table(view::Story& story, const logs::Run& run, const std::vector<RunEv
   }
 }
 
+// A word of the record, "rank-failed", for people.
+std::string shown(std::string_view word, Language language) {
+  const std::string_view chinese = language == Language::kChinese ? words::chinese_of(word) : "";
+  return std::string(chinese.empty() ? word : chinese);
+}
+
 // What a run that has not ended is doing.
 void add_now(view::Story& story, const logs::Run& run, const Json& status, Language language) {
   if (run.life == logs::Life::kEnded || !run.ours) return;
@@ -141,7 +147,7 @@ void add_now(view::Story& story, const logs::Run& run, const Json& status, Langu
   if (run.life == logs::Life::kElsewhere)
     return add(tr(language, "the run was started on {}; its state can only be seen there", run.launcher_host));
   if (!status.is_object()) return add(tr(language, "the launcher is alive but does not answer: it is stopped (kill -CONT) or very busy"));
-  add(tr(language, "phase: {}", text_of(status, "phase")));
+  add(tr(language, "phase: {}", shown(text_of(status, "phase"), language)));
   if (auto progress = status.find("progress"); progress != status.end() && progress->is_object()) {
     std::optional<int64_t> step = base::get_int(*progress, "step"), total = base::get_int(*progress, "total");
     std::optional<double> loss = base::get_number(*progress, "loss");
@@ -162,7 +168,7 @@ std::string plain_text(const RunEvent& event, Language language) {
     return fmt::format("rank {} ({}) {}", base::get_int(f, "rank").value_or(-1), host, end_text(f, language));
   if (event.name == "host_ended") {
     std::string why = text_of(f, "because");
-    return text_of(f, "error") + (why.empty() ? "" : ": " + why);
+    return words::said_in(language, text_of(f, "error") + (why.empty() ? "" : ": " + why));
   }
   if (event.name == "host_finished") {
     int64_t left = base::get_int(f, "left").value_or(0), killed = base::get_int(f, "killed").value_or(0);
@@ -177,12 +183,13 @@ std::string plain_text(const RunEvent& event, Language language) {
   if (event.name == "operator_signal") return tr(language, "the operator stopped the run ({})", text_of(f, "signal"));
   if (event.name == "store_open") return tr(language, "the store listens on {}:{}", host, base::get_int(f, "port").value_or(0));
   if (event.name == "host_listening" || event.name == "host_dialed" || event.name == "host_reached") return "";  // of the mesh test
+  if (event.name == "ranks_sampled" || event.name == "ranks_dug") return "";  // what was seen is in the verdict
   if (event.name == "attempt_ended") {
     std::string evidence = text_of(f, "evidence"), cause = text_of(f, "cause");
-    return tr(language, "this attempt ended: {}", text_of(f, "verdict")) + (cause.empty() ? "" : " (" + cause + ")") +
+    return tr(language, "this attempt ended: {}", shown(text_of(f, "verdict"), language)) + (cause.empty() ? "" : " (" + cause + ")") +
            (evidence.empty() ? "" : ": " + evidence);
   }
-  if (event.name == "end") return tr(language, "end: {}", text_of(f, "verdict"));
+  if (event.name == "end") return tr(language, "end: {}", shown(text_of(f, "verdict"), language));
   Json rest = f;
   for (const char* key : {"v", "t", "event"}) rest.erase(key);
   return event.name + " " + base::to_text(rest);

@@ -220,10 +220,10 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
   }
   if (std::optional<base::Error> error = explain_container(slot.host.target, death, started)) return *std::move(error);
   if (!started) return slot.host.transport->explain(slot.host.target, death);
-  std::string how = WIFSIGNALED(death.status) ? "was killed by " + os::signal_name(WTERMSIG(death.status))
+  std::string how = WIFSIGNALED(death.status) ? fmt::format("was killed by {}", os::signal_name(WTERMSIG(death.status)))
                                               : fmt::format("exited with code {}", WEXITSTATUS(death.status));
   const std::string said(base::trim(without_marks(death.stderr_text)));
-  return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host").because(said.empty() ? "the connection " + how : said);
+  return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host").because(said.empty() ? fmt::format("the connection {}", how) : said);
 }
 
 base::Error Opener::explain_stall(const Slot& slot, const Death& death) const {
