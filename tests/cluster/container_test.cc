@@ -82,7 +82,6 @@ TEST_F(Podman, RunningContainersOfTwoHosts) {
   Outcome outcome = run_now(with(both(), shell("echo rank $RANK in $(cat /etc/mark) on $(hostname) ${PHALANX_OUTSIDE-clean}")));
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   for (const char* line : {"rank 0 in world on h1 clean", "rank 1 in world on h2 clean"}) EXPECT_HAS(outcome.out, line);
-  expect_torch(both());
   outcome = run_now(with(both(), shell("test $RANK = 1 && exit 7; sleep 7777")));
   EXPECT_EQ(outcome.exit_code, 7) << outcome;
   EXPECT_HAS(outcome.err, "rank 1 (h2, local 0) exited with code 7");
@@ -96,6 +95,25 @@ TEST_F(Podman, RunningContainersOfTwoHosts) {
   outcome = run.finish(20s);
   EXPECT_HAS(outcome.err, "h2: lost contact with the host");
   EXPECT_EQ(sleepers(), "");
+}
+
+// A launcher that is killed leaves no rank in the container, and `stop` looks for them inside.
+TEST_F(Podman, AKilledLauncherAndASyncedDirectory) {
+  Process run = run_later(with(both(), shell(kRank)));
+  ASSERT_TRUE(run.wait_output("rank 1 in world", 20s)) << run.finish(0ms);
+  EXPECT_GT(cluster().kill_processes("ctl", "phalanx run"), 0);
+  run.finish(5s);
+  EXPECT_EQ(sleepers(), "");
+  Outcome outcome = cluster().run_on("ctl", {.argv = {PHALANX_PROGRAM, "stop", "latest"}, .cwd = "/tmp"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  for (const char* line : {"h1: nothing left", "h2: nothing left"}) EXPECT_HAS(outcome.err, line);
+
+  say("ctl", "mkdir -p /tmp/code && echo 'echo synced $RANK in $(cat /etc/mark)' > /tmp/code/go.sh");
+  Command synced = Launcher::run(with(both(), {"--sync", "--", "sh", "go.sh"}));
+  synced.cwd = "/tmp/code";
+  outcome = cluster().run_on("ctl", synced);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  for (const char* line : {"synced 0 in world", "synced 1 in world"}) EXPECT_HAS(outcome.out, line);
 }
 
 TEST_F(Podman, TheRunEndsWithItsContainerAndWhatCannotRunIsRefused) {
