@@ -79,7 +79,8 @@ LineRebuilder::Shape LineRebuilder::measure(std::string_view block) {
 size_t LineRebuilder::literals_in(std::string_view text) const {
   std::vector<LiteralSearch::Hit> hits;
   matcher_.search().find(text, hits);
-  return hits.size();
+  auto counts = [&](const LiteralSearch::Hit& hit) { return hit.literal < matcher_.first_bug() && !matcher_.reports_trouble(hit.literal); };
+  return static_cast<size_t>(std::count_if(hits.begin(), hits.end(), counts));
 }
 
 const Signature* LineRebuilder::known(std::string_view text) {

@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnosis/logs/signature_matcher.h"
+#include "diagnosis/logs/scan_words.h"
 
 namespace phalanx::diagnosis {
 
 class LineRebuilder {
  public:
-  explicit LineRebuilder(SignatureMatcher& matcher) : matcher_(matcher) {}
+  explicit LineRebuilder(ScanMatcher& matcher) : matcher_(matcher) {}
 
   // block: whole lines of one file, in order from call to call. Nothing: all are as they were written.
   std::optional<std::string> rebuild(std::string_view block);
@@ -39,7 +39,7 @@ class LineRebuilder {
   bool is_full(std::string_view line, std::string_view next, bool at_words) const;
   std::optional<std::string> joined(const std::vector<std::string_view>& parts, bool at_words);
 
-  SignatureMatcher& matcher_;
+  ScanMatcher& matcher_;
   size_t widest_ = 0;  // columns of the widest line of the file so far
   int convert_ = 0;    // JSON lines that are converted even if nothing in them is known: the rest of a traceback
 };

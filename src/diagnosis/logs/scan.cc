@@ -19,7 +19,7 @@
 namespace phalanx::diagnosis {
 namespace {
 
-constexpr size_t kMostLookups = 4096;                                             // of lines in the catalogue, for a file
+constexpr size_t kMostLookups = 1024;                                             // of lines in the catalogue, for a file
 constexpr size_t kMostSources = 256;                                             // with an open traceback at a time
 constexpr int kLinesBack = 12;                                                   // in which the time of a line without one is looked for
 constexpr int kMostRanks = 1 << 20;
@@ -135,6 +135,7 @@ void LogScan::File::rebuild(std::string_view block) {
 void LogScan::File::walk(std::string_view block) {
   hits.clear();
   matcher.search().find(block, hits);
+  if (lookups > kMostLookups) std::erase_if(hits, [&](const auto& hit) { return matcher.reports_trouble(hit.literal); });
   std::vector<uint32_t> ids;
   size_t at = 0, hit = 0;  // `line` is the number of the line that holds `at`
   while (at < block.size()) {
@@ -243,8 +244,7 @@ void LogScan::File::unexplained(std::string_view text) {
 
 // A line that tells of trouble which no signature knows: where the catalogue has it, it is kept as NCCL's warnings are.
 void LogScan::File::look_up(std::string_view text, const std::vector<uint32_t>& ids) {
-  const uint32_t begin = matcher.first_extra() + kTrouble, end = matcher.first_extra() + kTroubleEnd;
-  if (!std::any_of(ids.begin(), ids.end(), [&](uint32_t id) { return id >= begin && id < end; }) || ++lookups > kMostLookups) return;
+  if (std::none_of(ids.begin(), ids.end(), [&](uint32_t id) { return matcher.reports_trouble(id); }) || ++lookups > kMostLookups) return;
   const codes::KnownMessage* known = known_message(text.substr(0, kEventBytes));
   if (known && known->severity == "error") unexplained(text);
 }

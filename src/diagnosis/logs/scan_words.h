@@ -22,6 +22,7 @@ class ScanMatcher : public SignatureMatcher {
   ScanMatcher() : SignatureMatcher(codes::signatures(), words()) {}
   // Ids from here on are positions in bug_literals().
   uint32_t first_bug() const { return first_extra() + static_cast<uint32_t>(kExtra.size()); }
+  bool reports_trouble(uint32_t id) const { return id >= first_extra() + kTrouble && id < first_extra() + kTroubleEnd; }
 
  private:
   static std::vector<std::string_view> words() {
