@@ -73,6 +73,20 @@ bool affected(const codes::KnownBug& bug, std::string_view version) {
 
 }  // namespace
 
+std::string_view component_name(std::string_view component) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kNames = {{{"nccl", "NCCL"},
+                                                                                    {"ofi", "aws-ofi-nccl"},
+                                                                                    {"torch", "PyTorch"},
+                                                                                    {"deepspeed", "DeepSpeed"},
+                                                                                    {"accelerate", "accelerate"},
+                                                                                    {"transformers", "transformers"},
+                                                                                    {"lightning", "Lightning"},
+                                                                                    {"llamafactory", "LLaMA-Factory"}}};
+  for (const auto& [key, name] : kNames)
+    if (key == component) return name;
+  return component;
+}
+
 std::span<const std::string_view> bug_literals() {
   static const std::vector<std::string_view> all = [] {
     std::vector<std::string_view> words = triggers();

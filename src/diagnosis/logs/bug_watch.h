@@ -31,6 +31,9 @@ std::span<const std::string_view> bug_literals();
 // `literal`: position in bug_literals(); `rest`: the line after it.
 void see_bug_literal(BugSigns& signs, size_t literal, std::string_view rest, size_t file, uint64_t line);
 
+// As people write it: "NCCL" of "nccl".
+std::string_view component_name(std::string_view component);
+
 struct FittingBug {
   const codes::KnownBug* bug = nullptr;
   std::string version;  // in the log

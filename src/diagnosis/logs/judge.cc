@@ -226,6 +226,39 @@ std::vector<LogCascade> fold_cascades(const LogFacts& facts, const Survival& sur
   return out;
 }
 
+// A code that says only that something failed wins only where no other candidate says what.
+void put_specific_first(std::vector<LogCause>& causes) {
+  if (causes.empty() || !is_generic(causes.front().code)) return;
+  auto says_what = [](const LogCause& cause) {
+    return !is_generic(cause.code) && cause.code != "RUN-EXCEPTION" && cause.code != "HANG-TIMEOUT";
+  };
+  auto found = std::find_if(causes.begin(), causes.end(), says_what);
+  if (found != causes.end()) std::rotate(causes.begin(), found, found + 1);
+}
+
+// The second root candidate, if nothing tells which of the first two came first: they are in different files, and a time is missing.
+const LogEvent* equally_early(const LogFacts& facts, const Survival& survival, const LogCause& first) {
+  const LogEvent *ours = nullptr, *other = nullptr;
+  for (const LogEvent* event : of_role(facts, survival, Role::kRoot)) {
+    if (is_plain(*event) || from_kernel(*event)) continue;
+    if (event->signature->code == first.code) ours = ours ? ours : event;
+    else if (!other) other = event;
+  }
+  bool unordered = ours && other && ours->file != other->file && (!ours->time || !other->time);
+  return unordered && !is_generic(other->signature->code) ? other : nullptr;
+}
+
+// Both hypotheses, and the one observation that decides between them.
+void tell_margin(LogVerdict& verdict, const LogFacts& facts, const Survival& survival) {
+  const LogEvent* other = equally_early(facts, survival, *verdict.cause);
+  if (!other) return;
+  auto name = [&](size_t file) { return facts.files[file].name.substr(facts.files[file].name.rfind('/') + 1); };
+  verdict.cause->detail.add(tr("; "),
+                            tr("{} in {}:{} is as likely: whichever line was printed first is the cause, and the logs lack the times that "
+                               "would show it",
+                               other->signature->code, name(other->file), other->line));
+}
+
 std::vector<int> missing_ranks(const LogFacts& facts) {
   std::vector<int> missing;
   constexpr int kMost = 1 << 16;
@@ -305,20 +338,6 @@ void add_unexplained(LogVerdict& verdict, const LogFacts& facts, const Survival&
   verdict.sections.push_back(std::move(section));
 }
 
-std::string_view component_name(std::string_view component) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kNames = {{{"nccl", "NCCL"},
-                                                                                    {"ofi", "aws-ofi-nccl"},
-                                                                                    {"torch", "PyTorch"},
-                                                                                    {"deepspeed", "DeepSpeed"},
-                                                                                    {"accelerate", "accelerate"},
-                                                                                    {"transformers", "transformers"},
-                                                                                    {"lightning", "Lightning"},
-                                                                                    {"llamafactory", "LLaMA-Factory"}}};
-  for (const auto& [key, name] : kNames)
-    if (key == component) return name;
-  return component;
-}
-
 // Bugs that were fixed in a later release than the one in use, of a run that failed: hints with their sources, no verdict.
 void add_bugs(LogVerdict& verdict, const LogFacts& facts) {
   constexpr size_t kMostBugs = 4;
@@ -356,11 +375,13 @@ LogVerdict judge_logs(LogFacts facts) {
   verdict.cascades = fold_cascades(facts, survival);
   if (auto section = survived_section(facts, survival)) verdict.sections.push_back(std::move(*section));
   std::vector<LogCause> causes = rank_causes(facts, survival, verdict.missing);
+  put_specific_first(causes);
   if (!causes.empty()) {
     verdict.cause = std::move(causes.front());
     causes.erase(causes.begin());
     if (causes.size() > kMostOthers) causes.resize(kMostOthers);
     verdict.others = std::move(causes);
+    tell_margin(verdict, facts, survival);
   } else if (!verdict.cascades.empty()) {
     verdict.cause = root_elsewhere(verdict, facts);
   }

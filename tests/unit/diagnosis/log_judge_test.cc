@@ -84,5 +84,39 @@ TEST(LogJudge, NothingIsNothing) {
   EXPECT_FALSE(judge({"", "step 1\n"}).cause.has_value());
 }
 
+// Two faults in two files without times: both are told, and what would decide.
+TEST(LogJudge, ASmallMarginIsTold) {
+  LogScan scan;
+  auto read = [&](const char* name, const std::string& text) {
+    scan.begin_file({.name = name, .host = {}});
+    scan.feed(text);
+    scan.end_file();
+  };
+  read("a.log", "OSError: [Errno 28] No space left on device: '/data/a'\n");
+  read("b.log", "ImportError: libnccl.so.2: cannot open shared object file: No such file or directory\n");
+  LogVerdict verdict = judge_logs(scan.finish());
+  ASSERT_TRUE(verdict.cause.has_value());
+  ASSERT_FALSE(verdict.others.empty());
+  EXPECT_NE(verdict.cause->detail.english.find("is as likely: whichever line was printed first"), std::string::npos)
+      << verdict.cause->detail.english;
+  EXPECT_NE(verdict.cause->detail.english.find(verdict.others[0].code), std::string::npos);
+  // In one file the order is told.
+  read("a.log", "OSError: [Errno 28] No space left on device: '/data/a'\nImportError: libnccl.so.2: cannot open shared object file: x\n");
+  verdict = judge_logs(scan.finish());
+  ASSERT_TRUE(verdict.cause.has_value());
+  EXPECT_EQ(verdict.cause->detail.english.find("is as likely"), std::string::npos);
+}
+
+// What says only that something failed wins only alone.
+TEST(LogJudge, AGenericCodeWinsOnlyAlone) {
+  LogScan scan;
+  scan.begin_file({.name = "a.log", .host = {}});
+  scan.feed("RuntimeError: CUDA error: unknown error\nImportError: libnccl.so.2: cannot open shared object file: No such file\n");
+  scan.end_file();
+  LogVerdict verdict = judge_logs(scan.finish());
+  ASSERT_TRUE(verdict.cause.has_value());
+  EXPECT_EQ(verdict.cause->code, "NCCL-MISSING");
+}
+
 }  // namespace
 }  // namespace phalanx::diagnosis
