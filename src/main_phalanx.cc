@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   base::Status project = cli::use_project(*invocation);
   if (!project.ok()) return report(project.error());
   if (*door) {
-    base::Status hosts = cli::check_hosts(**door, *invocation);
+    base::Status hosts = cli::settle_hosts(**door, *invocation);
     if (!hosts.ok()) return report(hosts.error());
     cli::show(**door, *invocation);
   }

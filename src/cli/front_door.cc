@@ -151,13 +151,23 @@ base::Result<FrontDoor> translate_text(const std::string& from) {
       .with_hint("torchrun, python -m torch.distributed.launch, accelerate launch, deepspeed, llamafactory-cli train, and python");
 }
 
-base::Status check_hosts(const FrontDoor& door, const Invocation& invocation) {
-  const Translation& t = door.translation;
-  if (t.nodes.value_or(1) < 2 || invocation.has(Flag::kHosts) || invocation.has(Flag::kHostfile) || invocation.has(Flag::kNodeRank))
-    return base::ok();
+base::Status settle_hosts(FrontDoor& door, Invocation& invocation) {
+  Translation& t = door.translation;
+  if (t.line_rank && invocation.has(Flag::kNodeRank))
+    t.decisions[t.line_rank->decision].why = tr("overridden by the option in front of {}", t.peer);
+  if (t.nodes.value_or(1) < 2 || invocation.has(Flag::kNodeRank)) return base::ok();
   TRY_ASSIGN(const std::optional<hosts::Allocation> allocation,
              hosts::slurm_allocation([](const char* name) { return os::environment_value(name); }));
-  if (allocation) return base::ok();  // its nodes are the hosts
+  const bool named = allocation || invocation.has(Flag::kHosts) || invocation.has(Flag::kHostfile);
+  if (const auto address = invocation.value(Flag::kMasterAddr)) t.master_address = *address;
+  frontdoor::settle_node_rank(t, named);
+  if (named) return base::ok();
+  if (t.node_rank) {
+    const std::string number = std::to_string(*t.node_rank);
+    door.args.insert(door.args.begin() + 1, {"--node-rank", number});
+    invocation.flags.push_back({find_flag(invocation.verb, "node-rank"), "--node-rank", number});
+    return base::ok();
+  }
   return base::fail(base::ErrorKind::kUsage, base::counted("{} is asked for {} nodes, but no hosts are named", t.peer, *t.nodes))
       .because("phalanx is started once, on one machine, and starts the ranks of all hosts itself")
       .with_hint(fmt::format("once, with ssh: phalanx -H HOST,HOST {0} ...; or on every machine, without ssh: phalanx --node-rank RANK "

@@ -27,8 +27,9 @@ base::Result<std::optional<FrontDoor>> open_front_door(std::string_view program,
 // command is not among them.
 base::Result<FrontDoor> translate_text(const std::string& from);
 
-// With the project file merged in: several nodes need their hosts, or an allocation of Slurm that names them. Error kUsage.
-base::Status check_hosts(const FrontDoor& door, const Invocation& invocation);
+// With the project file merged in: several nodes need their hosts, or an allocation of Slurm that names them, or a line that is started on
+// every machine and says which one this is; that then becomes --node-rank in both. Error kUsage.
+base::Status settle_hosts(FrontDoor& door, Invocation& invocation);
 
 // `phalanx run … -- …`, without secrets.
 std::string run_line(const FrontDoor& door);

@@ -319,8 +319,9 @@ Status take_rendezvous(Door& door, const Values& values) {
     door.out.restarts = number;
     door.decide(typed_text(*restarts), fmt::format("--max-restarts {}", number));
   }
-  if (std::optional<GivenFlag> rank = values.given("machine-rank");
-      rank && !rank->known && rank->value.find("RANK}") != std::string::npos && rank->value.find("{RANK}") != std::string::npos)
+  std::optional<GivenFlag> rank = values.given("machine-rank");
+  if (rank && (door.out.nodes.value_or(1) > 1 || values.read().has("machine-rank"))) TRY(take_node_rank(door, *rank));
+  if (rank && !rank->known && rank->value.find("RANK}") != std::string::npos && rank->value.find("{RANK}") != std::string::npos)
     door.warn(tr("{}: on platforms where RANK numbers processes, it is not the number of the machine", typed_text(*rank)),
               tr("nothing to do: Phalanx numbers the hosts itself"));
   return base::ok();

@@ -11,7 +11,6 @@ constexpr Text kTpu{"Phalanx starts no TPU jobs"};
 constexpr Text kTpuOnly{"it is for TPUs only"};
 constexpr Text kCloud{"Phalanx starts no SageMaker jobs"};
 constexpr Text kRemoved{"accelerate has removed it; omit it"};
-constexpr Text kNumbers{"Phalanx numbers the hosts itself"};
 constexpr Text kServes{"Phalanx serves the rendezvous itself, whatever the backend"};
 constexpr Text kKept{"the output of every rank is shown and kept in a file of its own"};
 
@@ -36,7 +35,7 @@ constexpr PeerFlag kFlags[] = {
     {"use-megatron-lm", false, Answer::kHonoured, "ACCELERATE_USE_MEGATRON_LM"},
     {"gpu-ids", true, Answer::kHonoured, "CUDA_VISIBLE_DEVICES"},
     {"same-network", false, Answer::kMeaningless, {}, Text{"Phalanx tests over which addresses the hosts reach each other"}},
-    {"machine-rank", true, Answer::kMeaningless, {}, kNumbers},
+    {"machine-rank", true, Answer::kHonoured, "--node-rank"},
     {"main-process-ip", true, Answer::kHonoured, "--master-addr"},
     {"main-process-port", true, Answer::kHonoured, "--master-port"},
     {"tee|t", true, Answer::kMeaningless, {}, kKept},

@@ -81,7 +81,9 @@ Status take_nodes(Door& door, const ReadFlags& read) {
   const bool elastic = read.has("elastic-training");
   if (!elastic && (least || most))
     return usage("--min-elastic-nodes and --max-elastic-nodes need --elastic-training", "add --elastic-training");
-  if (nodes) door.decide(typed_text(*read.find("num-nodes")), fmt::format("--nnodes {}", *nodes), tr("the first ones of the list"));
+  if (nodes)
+    door.decide(typed_text(*read.find("num-nodes")), fmt::format("--nnodes {}", *nodes),
+                door.out.hosts.empty() ? words::Message{} : tr("the first ones of the list"));
   door.out.nodes = nodes;
   if (!elastic) return base::ok();
   const int highest = most.value_or(nodes.value_or(static_cast<int>(std::max<size_t>(door.out.hosts.size(), 1))));
@@ -165,6 +167,7 @@ Status deepspeed_door(Door& door, const std::string& launcher, std::span<const s
   if (read.has("elastic-training") && !read.has("master-addr")) {
     door.warn(tr("DeepSpeed refuses --elastic_training without --master_addr"), tr("nothing to do: Phalanx chooses the address"));
   }
+  if (const GivenFlag* rank = read.find("node-rank")) TRY(take_node_rank(door, *rank));
   TRY(take_hostfile(door, read));
   TRY(take_filters(door, read));
   TRY(take_nodes(door, read));

@@ -103,7 +103,7 @@ base::Status answer_flags(Door& door, std::string_view peer, const ReadFlags& re
           .because(std::string(given.flag->why.english));
     if (given.flag->answer == Answer::kMeaningless) {
       door.decide(typed_text(given), "", message_of(given.flag->why));
-    } else if (!given.known) {
+    } else if (!given.known && given.flag->becomes != "--node-rank") {  // which is of use only where it is known
       door.decide(typed_text(given), "", tr("a variable whose value is not known here"));
       door.warn(tr("{}: the value is a variable that is not known here; the option has no effect", typed_text(given)),
                 tr("set the variable in front of the command, or write its value"));

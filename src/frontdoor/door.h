@@ -36,6 +36,8 @@ base::Status answer_flags(Door& door, std::string_view peer, const ReadFlags& re
 // The value of an option or variable that names the rendezvous. Loopback, placeholders and unknown values are not passed on.
 void take_master_address(Door& door, const std::string& from, const std::string& value, bool known);
 base::Status take_master_port(Door& door, const GivenFlag& given);
+// The number of this machine among the nodes. Empty, -1 (DeepSpeed's "not given") and a variable nobody knows are no number.
+base::Status take_node_rank(Door& door, const GivenFlag& given);
 
 // Command of a script that Python starts: {python, script, args…}, {python, -m, module, args…}, {program, args…}.
 enum class Start { kScript, kModule, kProgram };

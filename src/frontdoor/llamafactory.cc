@@ -20,7 +20,7 @@ constexpr Text kOther{"it replaces torchrun by another launcher; start that one"
 
 constexpr PeerFlag kVariables[] = {
     {"NNODES", true, Answer::kHonoured, "--nnodes"},
-    {"NODE_RANK", true, Answer::kMeaningless, {}, Text{"Phalanx numbers the hosts itself"}},
+    {"NODE_RANK", true, Answer::kHonoured, "--node-rank"},
     {"NPROC_PER_NODE", true, Answer::kHonoured, "--nproc-per-node"},
     {"MASTER_ADDR", true, Answer::kHonoured, "--master-addr"},
     {"MASTER_PORT", true, Answer::kHonoured, "--master-port"},
@@ -107,6 +107,7 @@ Status llamafactory_door(Door& door, const std::string& launcher, std::span<cons
   }
   const ReadFlags read = read_variables(door);
   TRY(answer_flags(door, "llamafactory-cli:", read));
+  if (const GivenFlag* rank = read.find("NODE_RANK")) TRY(take_node_rank(door, *rank));
   TRY(take_nodes(door, read));
   const GivenFlag* ranks = read.find("NPROC_PER_NODE");
   if (ranks && ranks->known) {

@@ -36,8 +36,15 @@ base::Status take_ranks(Door& door) {
   const bool nodes = door.in_prefix("NODE_RANK");
   TRY_ASSIGN(std::optional<int> world, count_in(door, "WORLD_SIZE", 1));
   const bool one_each = door.in_prefix("LOCAL_RANK") || !nodes;
-  for (const char* name : {"NODE_RANK", "RANK", "LOCAL_RANK"})
-    if (door.in_prefix(name)) door.decide(name, "", tr("Phalanx numbers the ranks itself"));
+  TRY_ASSIGN(std::optional<int> local, count_in(door, "LOCAL_RANK", 0));
+  for (const char* name : {"NODE_RANK", "RANK", "LOCAL_RANK"}) {
+    if (!door.in_prefix(name)) continue;
+    // A line for the second process of a host is no line for a node.
+    TRY_ASSIGN(std::optional<int> number, count_in(door, name, 0));
+    if (number && local.value_or(0) == 0 && name == std::string_view(nodes ? "NODE_RANK" : "RANK"))
+      door.out.line_rank = LineRank{*number, door.out.decisions.size()};
+    door.decide(name, "", tr("Phalanx numbers the ranks itself"));
+  }
   if (world) {
     door.out.nodes = *world;
     door.decide(fmt::format("WORLD_SIZE={}", *world), fmt::format("--nnodes {}", *world),

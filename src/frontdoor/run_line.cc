@@ -42,6 +42,7 @@ std::vector<std::string> run_options_of(const Translation& t) {
   if (!t.hosts.empty()) add("-H", host_argument(t.hosts));
   if (std::string include = filter(t.hosts); !include.empty()) add("--include", std::move(include));
   if (t.nodes) add("--nnodes", t.least_nodes ? fmt::format("{}:{}", *t.least_nodes, *t.nodes) : std::to_string(*t.nodes));
+  if (t.node_rank) add("--node-rank", std::to_string(*t.node_rank));
   if (!t.ranks.empty()) add("--nproc-per-node", t.ranks);
   if (!t.master_address.empty()) add("--master-addr", t.master_address);
   if (t.master_port) add("--master-port", std::to_string(*t.master_port));

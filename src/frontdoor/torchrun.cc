@@ -159,6 +159,7 @@ Status torchrun_door(Door& door, Peer peer, const std::string& launcher, std::sp
   add_from_environment(door, table, read);
   TRY(answer_flags(door, name, read));
   TRY(check_values(read));
+  if (const GivenFlag* rank = read.find("node-rank")) TRY(take_node_rank(door, *rank));
   TRY(take_nnodes(door, read));
   TRY(take_ranks(door, read));
   TRY(take_restarts(door, read));

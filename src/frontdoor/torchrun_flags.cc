@@ -6,7 +6,6 @@ namespace {
 
 using words::Text;
 
-constexpr Text kNumbers{"Phalanx numbers the hosts itself"};
 constexpr Text kServes{"Phalanx serves the rendezvous itself, whatever the backend"};
 constexpr Text kKept{"the output of every rank is shown and kept in a file of its own"};
 
@@ -32,7 +31,7 @@ constexpr PeerFlag kTorchrun[] = {
     {"local-ranks-filter", true, Answer::kMeaningless, {}, Text{"all ranks are shown, and identical lines are folded into one"}},
     {"duplicate-stdout-filters", true, Answer::kMeaningless, {}, kKept},
     {"duplicate-stderr-filters", true, Answer::kMeaningless, {}, kKept},
-    {"node-rank", true, Answer::kMeaningless, {}, kNumbers},
+    {"node-rank", true, Answer::kHonoured, "--node-rank"},
     {"master-addr", true, Answer::kHonoured, "--master-addr"},
     {"master-port", true, Answer::kHonoured, "--master-port"},
     {"local-addr", true, Answer::kMeaningless, {}, Text{"Phalanx tests over which addresses the hosts reach each other"}},

@@ -30,6 +30,12 @@ struct Host {
   std::vector<int> selected = {};  // slot ids, ascending; empty: all
 };
 
+// The number of this machine, where the line has one, as the lines do that are started on every machine.
+struct LineRank {
+  int number = 0;
+  size_t decision = 0;  // what becomes of it is said there
+};
+
 struct Translation {
   std::string peer;  // "torchrun", as the user calls it
 
@@ -41,6 +47,8 @@ struct Translation {
   std::string ranks;               // "8", "gpu", "cpu", "auto": per node
   std::string master_address;
   std::optional<int> master_port;
+  std::optional<LineRank> line_rank;
+  std::optional<int> node_rank;  // started by hand on every machine; set by settle_node_rank
   std::optional<int> restarts;
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::string> environment_files;
@@ -54,6 +62,10 @@ struct Translation {
   std::vector<Decision> decisions;
   std::vector<Finding> findings;
 };
+
+// Whether the number of the line counts. With named hosts it does not: Phalanx starts the line once and numbers the hosts itself. Without
+// them the line starts this machine's part, if it says how many nodes there are and where they meet; otherwise the number is of no use.
+void settle_node_rank(Translation& translation, bool hosts_named);
 
 // The options of `phalanx run` for it, without the command: {"-H", "a:2,b:2", "--nnodes", "2", …}.
 std::vector<std::string> run_options_of(const Translation& translation);

@@ -78,6 +78,26 @@ TEST_F(Manual, ALateNodeIsWaitedForAndTheStorePortIsTheOneOfTheMeeting) {
   EXPECT_HAS(o0.err, "waiting for node 1");
 }
 
+// torchrun's line, pasted on every machine with phalanx in front; node 2 has its rank in torchrun's variable.
+TEST_F(Manual, ALineOfTorchrunWithItsOwnNodeRank) {
+  auto pasted = [&](int rank) {
+    Words words = {PHALANX_PROGRAM, "--token-file", "/tmp/token", "--join-timeout", "5s", "--fold", "off"};
+    words = with(words, {"torchrun", "--nnodes", "3", "--master_addr", *cluster().address("h1"), "--master_port", "29512", "--no_python"});
+    if (rank < 2) words = with(words, {"--node_rank", std::to_string(rank)});
+    words = with(words, {"sh", "-c", "echo rank $RANK of $WORLD_SIZE on $(hostname)"});
+    std::map<std::string, std::string> env = {{"PHALANX_SSH", "/bin/false"}};
+    if (rank == 2) env["PET_NODE_RANK"] = "2";
+    base::Result<Process> process = cluster().start_on("h" + std::to_string(rank + 1), {.argv = words, .env = env, .cwd = "/tmp"});
+    EXPECT_TRUE(process.ok());
+    return std::move(process).value();
+  };
+  Process n1 = pasted(1), n2 = pasted(2), n0 = pasted(0);
+  const Outcome o0 = n0.finish(20s);
+  expect_run(o0, {n1.finish(15s), n2.finish(15s)});
+  EXPECT_HAS(o0.err, "phalanx run --node-rank 0 --nnodes 3");
+  EXPECT_EQ(leftovers(2s), "");
+}
+
 TEST_F(Manual, WhatContradictsIsRefusedOnEveryMachine) {
   struct Case {
     Words more;

@@ -66,12 +66,65 @@ TEST(FrontDoor, HostsAreGivenOnce) {
 }
 
 TEST(FrontDoor, SeveralNodesNeedTheirHosts) {
-  const FrontDoor door = opened({"torchrun", "--nnodes", "2", "train.py"});
+  FrontDoor door = opened({"torchrun", "--nnodes", "2", "train.py"});
   base::Result<Invocation> invocation = parse_command_line(door.args);
   ASSERT_TRUE(invocation.ok());
-  EXPECT_EQ(check_hosts(door, *invocation).error().message, "torchrun is asked for 2 nodes, but no hosts are named");
-  const FrontDoor named = opened({"-H", "a,b", "torchrun", "--nnodes", "2", "train.py"});
-  EXPECT_TRUE(check_hosts(named, parse_command_line(named.args).value()).ok());
+  EXPECT_EQ(settle_hosts(door, *invocation).error().message, "torchrun is asked for 2 nodes, but no hosts are named");
+  FrontDoor named = opened({"-H", "a,b", "torchrun", "--nnodes", "2", "train.py"});
+  Invocation with_hosts = parse_command_line(named.args).value();
+  EXPECT_TRUE(settle_hosts(named, with_hosts).ok());
+}
+
+// The line of node 1, with `front` before the launcher: the options of the run it becomes, or its error; what is said about its rank.
+struct NodeLine {
+  base::Result<RunOptions> options;
+  std::string shown;
+};
+NodeLine node_line(Words front, const Words& more = {"--master_addr", "10.0.0.1"}) {
+  front.insert(front.end(), {"torchrun", "--nnodes", "3", "--node_rank", "1"});
+  front.insert(front.end(), more.begin(), more.end());
+  front.push_back("train.py");
+  FrontDoor door = opened(front);
+  Invocation invocation = parse_command_line(door.args).value();
+  base::Status settled = settle_hosts(door, invocation);
+  const std::string shown = findings_text(door, base::Language::kEnglish) + decisions_text(door, base::Language::kEnglish);
+  if (!settled.ok()) return {std::move(settled).error(), shown};
+  return {run_options(invocation), shown};
+}
+
+TEST(FrontDoor, ALineWithANodeRankIsOneOfSeveralStartedByHand) {
+  const NodeLine by_hand = node_line({"--token-file", "/tmp/token"});
+  ASSERT_TRUE(by_hand.options.ok()) << by_hand.options.error().message;
+  EXPECT_EQ(by_hand.options->node_rank, 1);
+  EXPECT_EQ(by_hand.options->nnodes, 3);
+  EXPECT_EQ(by_hand.options->master_addr, "10.0.0.1");
+  EXPECT_NE(by_hand.shown.find("  --node_rank 1 → --node-rank 1  (no hosts are named: the line is started on each of 3 machines, and they "
+                               "meet at 10.0.0.1)\n"),
+            std::string::npos)
+      << by_hand.shown;
+  EXPECT_NE(by_hand.shown.find("phalanx run --node-rank 1 --nnodes 3"), std::string::npos) << by_hand.shown;
+
+  const NodeLine address_in_front = node_line({"--master-addr", "10.0.0.2"}, {});
+  EXPECT_EQ(address_in_front.options.value().node_rank, 1);
+  EXPECT_EQ(node_line({"--node-rank", "2"}).options.value().node_rank, 2);
+  EXPECT_NE(node_line({"--node-rank", "2"}).shown.find("--node_rank 1 → nothing  (overridden by the option in front of torchrun)"),
+            std::string::npos);
+}
+
+TEST(FrontDoor, ANodeRankIsOfNoUseWithHostsOrWithoutAMeetingPlace) {
+  const NodeLine hosts = node_line({"-H", "a,b,c"});
+  EXPECT_FALSE(hosts.options.value().node_rank);
+  EXPECT_NE(hosts.shown.find("warning: --node_rank 1 has no effect: the hosts are named, and Phalanx numbers them itself\n"
+                             "  hint: start the line once, on one machine\n"),
+            std::string::npos)
+      << hosts.shown;
+  EXPECT_EQ(node_line({}, {}).options.error().message, "torchrun is asked for 3 nodes, but no hosts are named");
+  EXPECT_EQ(node_line({}, {"--master_addr", "localhost"}).options.error().message, "torchrun is asked for 3 nodes, but no hosts are named");
+  EXPECT_EQ(node_line({}, {"--nnodes", "1", "--master_addr", "10.0.0.1"}).options.value().node_rank, std::nullopt);
+  EXPECT_EQ(node_line({}, {"--node_rank", "3", "--master_addr", "10.0.0.1"}).options.error().message,
+            "--node-rank 3: with --nnodes 3 the highest is 2");
+  EXPECT_EQ(node_line({}, {"--max-restarts", "2", "--master_addr", "10.0.0.1"}).options.error().message,
+            "--node-rank and --max-restarts cannot be combined");
 }
 
 TEST(FrontDoor, SecretsAreNotPrinted) {

@@ -38,12 +38,14 @@ inline std::string plan_of(const base::Result<Translation>& result) {
     return out;
   }
   std::vector<std::string> words = {"phalanx", "run"};
-  for (const std::string& word : run_options_of(*result)) words.push_back(word);
+  Translation settled = *result;
+  settle_node_rank(settled, !settled.hosts.empty() || !settled.hostfile.empty());
+  for (const std::string& word : run_options_of(settled)) words.push_back(word);
   words.push_back("--");
-  words.insert(words.end(), result->argv.begin(), result->argv.end());
+  words.insert(words.end(), settled.argv.begin(), settled.argv.end());
   std::string out = "run: " + base::shell_quote(words) + "\n";
-  for (const Finding& one : result->findings) out += "finding: " + one.text.english + "\n";
-  for (const Decision& one : result->decisions)
+  for (const Finding& one : settled.findings) out += "finding: " + one.text.english + "\n";
+  for (const Decision& one : settled.decisions)
     out += one.from + " -> " + (one.to.empty() ? "nothing" : one.to) + (one.why.empty() ? "" : "  (" + one.why.english + ")") + "\n";
   return out;
 }
