@@ -10,6 +10,8 @@ namespace {
 constexpr size_t kKeptSteps = 64;
 constexpr os::milliseconds kSearchEvery{100};  // of one rank's output: a flood of lines costs no more than its last ones
 constexpr size_t kSearchedBytes = 2048;
+constexpr uint64_t kIdlePercent = 4;  // of one CPU
+constexpr os::milliseconds kFirstPause{5000}, kLongestPause{60'000};
 
 // Of the last line that tells one.
 std::optional<int64_t> last_step_in(std::string_view text) {
@@ -24,6 +26,29 @@ std::optional<int64_t> last_step_in(std::string_view text) {
 }
 
 }  // namespace
+
+void Idleness::take(const wire::Pulse& pulse, os::Mono now) {
+  if (pulse.window_ms == 0) return;
+  for (const wire::RankPulse& rank : pulse.ranks) {
+    bool idle = rank.state == 'S' && rank.cpu_ms * uint64_t{100} <= pulse.window_ms * uint64_t{kIdlePercent};
+    idle_[static_cast<int>(rank.rank)] = idle;
+    if (idle) continue;
+    pause_ = {};
+    again_at_ = now;
+  }
+}
+
+bool Idleness::all_idle(const std::vector<int>& ranks) const {
+  return !ranks.empty() && std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    auto found = idle_.find(rank);
+    return found != idle_.end() && found->second;
+  });
+}
+
+void Idleness::proved_nothing(os::Mono now) {
+  pause_ = std::clamp<os::nanoseconds>(2 * pause_, kFirstPause, kLongestPause);
+  again_at_ = now + pause_;
+}
 
 void Movement::begin(os::Mono now) {
   *this = {};

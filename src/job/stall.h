@@ -2,7 +2,8 @@
 //
 // Where steps are known (the rank's own progress events, or step lines and progress bars in its output), the run stands still when no rank
 // has made one for max(60 s, 5 × p95 of the last step times). Where none are known, when no rank has said anything for 300 s. --stall
-// sets both. What follows is the supervisor's (job/attempt/stall.cc): all hosts are asked twice what their ranks do, the judge
+// sets both. Before that, ranks that all use no CPU are looked at too: a deadlock that is proved is told at once (--stall 0: it is not).
+// What follows is the supervisor's (job/attempt/stall.cc): all hosts are asked twice what their ranks do, the judge
 // (diagnosis/hang/hang.h) looks at it, ranks are asked where they are, the user is told.
 #pragma once
 
@@ -29,10 +30,27 @@ struct StallOptions {
 inline constexpr os::milliseconds kLeastStall{60'000};
 inline constexpr os::milliseconds kSilentStall{300'000};  // where no step is known
 inline constexpr int kStallSteps = 5;                     // times the p95 of the step times
+inline constexpr os::milliseconds kEarlyStall{2500};  // without a step or output, for a look that may prove a deadlock
 inline constexpr os::milliseconds kBetweenSamples{1000};
 inline constexpr os::milliseconds kSamplePatience{1500};
 inline constexpr os::milliseconds kDigPatience{2500};
 inline constexpr os::milliseconds kWireReserve{500};  // beyond a host's own deadline
+
+// Ranks that use no CPU, by the pulses of their hosts. When all have used none for a moment, a look costs little and may prove a deadlock
+// (diagnosis/hang/deadlock.h) long before the threshold. Looks that prove nothing become rarer until some rank is busy again.
+class Idleness {
+ public:
+  void take(const wire::Pulse& pulse, os::Mono now);
+  bool all_idle(const std::vector<int>& ranks) const;  // each has been in its whole last window
+  bool due(os::Mono now) const { return now >= again_at_; }
+  void proved_nothing(os::Mono now);
+  void forget() { *this = {}; }
+
+ private:
+  std::map<int, bool> idle_;
+  os::nanoseconds pause_{};  // before the next look
+  os::Mono again_at_;
+};
 
 // What has moved, and when.
 class Movement {
@@ -67,6 +85,8 @@ class Movement {
 struct Stall {
   enum class Stage { kWatching, kFirst, kBetween, kThen, kDigging, kTold } stage = Stage::kWatching;
   Movement movement;
+  Idleness idleness;
+  bool early = false;  // this look is before the threshold: only a proof is told
   os::Mono asked_at, first_at, deadline, ticked;
   os::Mono moved_before;  // of the movement that ended, for how long it stood
   uint32_t id = 0;        // of the last question

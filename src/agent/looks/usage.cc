@@ -10,8 +10,8 @@
 namespace phalanx::agent {
 namespace {
 // What is read counts from the process's start, so that nothing is lost between two looks.
-constexpr os::milliseconds kLookEvery{5000};
-constexpr int kFamilyEvery = 2;  // looks between two searches for what a rank has started: each reads all of /proc
+constexpr os::milliseconds kLookEvery{2500};
+constexpr int kFamilyEvery = 4;  // looks between two searches for what a rank has started: each reads all of /proc
 }  // namespace
 
 UsageWatch::~UsageWatch() { stop(); }

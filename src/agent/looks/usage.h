@@ -1,4 +1,4 @@
-// How busy the ranks of this host are: every five seconds their processes are looked at and the launcher is told. Costs one small file of
+// How busy the ranks of this host are: every 2.5 seconds their processes are looked at and the launcher is told. Costs one small file of
 // /proc per process; measured for 8 ranks: docs/guides/hangs.md.
 #pragma once
 

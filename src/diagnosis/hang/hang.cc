@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "codes/code.h"
 #include "codes/slots.h"
+#include "diagnosis/hang/deadlock.h"
 #include "diagnosis/hang/hang_links.h"
 #include "words/said.h"
 
@@ -39,7 +40,7 @@ class Judge {
   }
 
   Diagnosis verdict() {
-    bool found = left_early() || held() || link() || recorders() || service() || mismatch() || minority();
+    bool found = left_early() || held() || link() || recorders() || service() || mismatch() || minority() || cycle();
     if (!found) unknown();
     tell_places();
     tell_missing();
@@ -278,6 +279,15 @@ class Judge {
     if (!own || !others || *own <= *others) return;
     std::string ago = fmt::format("{:.1f}", static_cast<double>(*own) / 1000);
     out_.evidence += tr("; it last sent data {} s ago, earlier than any other rank", ago);
+  }
+
+  // Nobody stands out, but it is proved that nobody can go on.
+  bool cycle() {
+    if (!proved_deadlock(in_)) return false;
+    out_.code = "HANG-CIRCULAR";
+    std::string apart = fmt::format("{:.1f}", in_.between_s);
+    out_.evidence = tr("every rank waits for another one, and in {} s none has used the CPU or received a byte", apart);
+    return true;
   }
 
   void unknown() {

@@ -2,8 +2,9 @@
 //
 // The rules, first that holds: a rank that ended while others wait; one that is stopped, traced or frozen; one that waits for a disk; one
 // that swaps; a connection between two ranks that does not get through; what the flight recorders tell; the minority: ranks that are not
-// where the others are (in a collective). What a rank waits in is read from the stacks of its threads (machine/ranks/stack_scan.h), where
-// they may be read, and from wchan where not. Where nothing is certain the verdict says which evidence is missing.
+// where the others are (in a collective); the proof that all wait for each other (diagnosis/hang/deadlock.h). What a rank waits in is read
+// from the stacks of its threads (machine/ranks/stack_scan.h), where they may be read, and from wchan where not. Where nothing is certain
+// the verdict says which evidence is missing.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ struct HangInput {
   std::map<size_t, std::string> unanswered;  // hosts without samples, and why
   double silent_s = 0;                       // how long nothing has moved
   double between_s = 1;                      // from the first sample to the second
+  bool devices = false;                      // some host has GPUs: what they do is not seen from outside
   std::optional<FlightVerdict> flight;       // of the dumps there were
   std::optional<RasVerdict> ras;             // of NCCL's RAS service, where it answered
 };

@@ -270,6 +270,11 @@ std::string_view function_in(std::string_view frame) {
 }
 std::string_view module_in(std::string_view frame) { return frame.substr(0, std::min(frame.size(), frame.find('!'))); }
 
+bool waits_for_ranks(const ThreadSample& thread) {
+  return std::any_of(thread.frames.begin(), thread.frames.begin() + static_cast<ptrdiff_t>(std::min(kDirect, thread.frames.size())),
+                     [](const std::string& frame) { return is_communication(frame) || begins(function_in(frame), "c10d::detail::"); });
+}
+
 Activity activity_of(const RankSample* first, const RankSample& then, double between_s) {
   if (std::optional<Activity> a = held(first, then)) return *a;
   if (std::optional<Activity> a = swapping(first, then, between_s)) return *a;

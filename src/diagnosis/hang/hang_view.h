@@ -39,6 +39,9 @@ struct Activity {
 // then: the later sample. first may be null: CPU and faults since then are not known.
 Activity activity_of(const machine::RankSample* first, const machine::RankSample& then, double between_s);
 
+// The thread waits, by its innermost frames, in a call of a communication library or of the store's client.
+bool waits_for_ranks(const machine::ThreadSample& thread);
+
 // The place in the user's program: "train.py:42 (validate)", from the text of faulthandler or py-spy: the innermost frame of the main
 // thread outside of the Python library and packages. Empty: none found.
 std::string place_in(std::string_view stack_text);

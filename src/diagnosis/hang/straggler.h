@@ -17,7 +17,7 @@
 
 namespace phalanx::diagnosis {
 
-inline constexpr int kSlowWindows = 4;
+inline constexpr int kSlowWindows = 8;  // of 2.5 s
 
 class Stragglers {
  public:

@@ -14,6 +14,7 @@ void AttemptStep::take(const HostReported& event) {
     s.stall.movement.output(static_cast<int>(output->rank), output->data, output->kind == wire::OutputKind::kProgress, now);
   } else if (auto* pulse = std::get_if<wire::Pulse>(&event.report)) {
     s.slow.stragglers.take(*pulse);
+    s.stall.idleness.take(*pulse, now);
   } else if (auto& advanced = std::get<RankAdvanced>(event.report); advanced.progress.step) {
     s.ranks[advanced.rank].step = advanced.progress.step;
     s.stall.movement.step(static_cast<int>(advanced.rank), *advanced.progress.step, now);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/json_fields.h"
+#include "diagnosis/hang/deadlock.h"
 
 namespace phalanx::job {
 namespace {
@@ -29,7 +30,7 @@ void AttemptStep::check_stall() {
   std::optional<os::nanoseconds> threshold = stall.movement.threshold(job.stall);
   if (!threshold) return;
   os::nanoseconds still = stall.movement.still(now);
-  if (still < *threshold && stall.stage != Stage::kWatching) {  // it goes on
+  if (stall.stage != Stage::kWatching && os::Mono{now.ns - still.count()} > stall.moved_before) {  // it goes on
     if (stall.told) tell(GoesOn{now - stall.moved_before - still});
     stall.told = false;
     stall.stage = Stage::kWatching;
@@ -38,7 +39,8 @@ void AttemptStep::check_stall() {
   }
   switch (stall.stage) {
     case Stage::kWatching:
-      if (still >= *threshold && now >= stall.again_at) ask_samples(Stage::kFirst);
+      stall.early = still < *threshold;
+      if (stall.early ? early_look_is_due() : now >= stall.again_at) ask_samples(Stage::kFirst);
       break;
     case Stage::kFirst:
     case Stage::kThen:
@@ -52,6 +54,17 @@ void AttemptStep::check_stall() {
       break;
     case Stage::kTold: break;
   }
+}
+
+// GPUs work unseen: there, nothing can be proved.
+bool AttemptStep::early_look_is_due() const {
+  const Stall& stall = s.stall;
+  if (stall.movement.still(now) < kEarlyStall || !stall.idleness.due(now)) return false;
+  return stall.idleness.all_idle(awaited()) && !devices();
+}
+
+bool AttemptStep::devices() const {
+  return std::any_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.hello.gpus > 0; });
 }
 
 void AttemptStep::ask_samples(Stage stage) {
@@ -111,7 +124,13 @@ void AttemptStep::samples_done() {
     stall.stage = Stage::kBetween;
     return;
   }
-  stall.verdict = diagnosis::judge_hang(hang_input());
+  diagnosis::HangInput input = hang_input();
+  if (stall.early && !diagnosis::proved_deadlock(input)) {
+    stall.idleness.proved_nothing(now);
+    stall.stage = Stage::kWatching;
+    return;
+  }
+  stall.verdict = diagnosis::judge_hang(input);
   ask_stacks();
 }
 
@@ -160,6 +179,7 @@ diagnosis::HangInput AttemptStep::hang_input() const {
   input.unanswered = stall.unanswered;
   input.silent_s = static_cast<double>(stall.movement.still(now).count()) / 1e9;
   input.between_s = stall.between_s;
+  input.devices = devices();
   for (size_t r = 0; r < s.ranks.size(); ++r) {
     diagnosis::RankView view;
     view.rank = static_cast<int>(r);

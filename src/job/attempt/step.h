@@ -47,6 +47,8 @@ struct AttemptStep : Turn {
   void check_stall();
   void check_slow();
   void take_gpus(size_t h, const wire::Sampled& m);
+  bool early_look_is_due() const;
+  bool devices() const;
   void ask_samples(Stall::Stage stage);
   void samples_done();
   void ask_stacks();

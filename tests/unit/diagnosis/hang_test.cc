@@ -315,12 +315,14 @@ TEST(Hang, WithoutStacksTheMinorityIsNamed) {
 }
 
 TEST(Hang, NothingToTellSaysWhatIsMissing) {
-  Diagnosis v = diagnosis::judge_hang(three(in_all_reduce(1)));
+  HangInput gpus = three(in_all_reduce(1));
+  gpus.devices = true;
+  Diagnosis v = diagnosis::judge_hang(gpus);
   names(v, "HANG-UNKNOWN", {});
   EXPECT_FALSE(v.certain());
   EXPECT_EQ(v.missing.size(), 2u);  // Python's stacks and the flight recorder
   EXPECT_EQ(diagnosis::ranks_to_ask(three(in_all_reduce(1)), v), (std::vector<int>{0, 1, 2}));
-  HangInput silent = three(in_all_reduce(1));
+  HangInput silent = gpus;
   silent.ranks[1].first.reset();
   silent.ranks[1].then.reset();
   silent.unanswered[1] = "no answer in time";
@@ -340,6 +342,7 @@ TEST(Hang, TheFlightRecorderIsBelievedOverWhatIsSeen) {
 
 TEST(Hang, NcclsOwnServiceIsBelievedToo) {
   HangInput input = three(in_all_reduce(1));
+  input.devices = true;
   diagnosis::RasVerdict ras;
   ras.kind = diagnosis::RasVerdict::Kind::kBehind;
   ras.code = "HANG-NEVER-ENTERED";

@@ -96,6 +96,16 @@ class Stalls : public testing::Test {
     sample.ranks = {rank};
     s_->say(host, wire::Sampled{s_->sent<wire::Sample>().back().second.id, {}, base::to_text(base::to_json(sample))});
   }
+  // What both hosts say every 2.5 s; then both ranks wait for each other, or one sleeps.
+  void pulse(uint32_t cpu_ms) {
+    for (uint32_t rank : {0u, 1u}) s_->feed(job::HostReported{rank, 100, wire::Pulse{0, 2500, {{rank, cpu_ms, 0, 0, 'S', 1}}}});
+  }
+  void look(bool one_sleeps) {
+    for (int round = 0; round < 2; ++round) {
+      for (size_t h : {0, 1}) answer(h, one_sleeps && h == 1);
+      s_->pass(1200ms);
+    }
+  }
   void answer_all() {
     for (int round = 0; round < 2; ++round) {
       for (size_t h : {0, 1}) answer(h, h == 1);
@@ -189,6 +199,64 @@ TEST_F(Stalls, AreAskedForJudgedAndToldOnce) {
   EXPECT_NEAR(static_cast<double>(s_->told<job::GoesOn>()[0].stood.count()) / 1e9, 67, 1.5);
   s_->pass(6s);
   EXPECT_EQ(s_->sent<wire::Sample>().size(), 6u) << "another stall is another look";
+}
+
+// Long before the threshold, which nobody has set, and before any step.
+TEST_F(Stalls, ADeadlockThatIsProvedIsToldWithinSeconds) {
+  s_.emplace(std::vector<int>{1, 1}, job::Job{});
+  s_->run_all();
+  pulse(2000);
+  s_->pass(5000ms);
+  EXPECT_TRUE(s_->sent<wire::Sample>().empty()) << "they compute";
+  pulse(0);
+  s_->pass(200ms);
+  ASSERT_EQ(s_->sent<wire::Sample>().size(), 2u);
+  look(false);
+  for (const auto& [host, dig] : s_->sent<wire::Dig>()) {
+    EXPECT_FALSE(dig.debugger);
+    s_->say(host, wire::Dug{dig.id, {}});
+  }
+  ASSERT_EQ(s_->told<job::Stalled>().size(), 1u);
+  EXPECT_EQ(s_->told<job::Stalled>()[0].verdict.code, "HANG-CIRCULAR");
+  EXPECT_LE(s_->told<job::Stalled>()[0].still, 10s);
+  s_->pass(30s);
+  EXPECT_EQ(s_->told<job::Stalled>().size(), 1u) << "told once";
+  go_on(1);
+  s_->pass(400ms);
+  EXPECT_EQ(s_->told<job::GoesOn>().size(), 1u);
+}
+
+TEST_F(Stalls, ALookThatProvesNothingIsSilentAndRepeatedEverMoreRarely) {
+  s_.emplace(std::vector<int>{1, 1}, job::Job{});
+  s_->run_all();
+  pulse(0);
+  s_->pass(2800ms);
+  look(true);
+  EXPECT_EQ(s_->sent<wire::Sample>().size(), 4u);
+  s_->pass(3000ms);
+  EXPECT_EQ(s_->sent<wire::Sample>().size(), 4u);
+  s_->pass(2000ms);
+  EXPECT_EQ(s_->sent<wire::Sample>().size(), 6u);
+  look(true);
+  s_->pass(8000ms);
+  EXPECT_EQ(s_->sent<wire::Sample>().size(), 8u) << "the pause has doubled";
+  pulse(1000);
+  s_->pass(3000ms);
+  pulse(0);
+  s_->pass(400ms);
+  EXPECT_EQ(s_->sent<wire::Sample>().size(), 10u) << "after some work a new pause is looked at soon";
+  EXPECT_TRUE(s_->sent<wire::Dig>().empty());
+  EXPECT_TRUE(s_->told<job::Stalled>().empty());
+}
+
+TEST_F(Stalls, NeverMeansNever) {
+  job::Job asked;
+  asked.stall.threshold = 0s;
+  s_.emplace(std::vector<int>{1, 1}, asked);
+  s_->run_all();
+  pulse(0);
+  s_->pass(60s);
+  EXPECT_TRUE(s_->sent<wire::Sample>().empty());
 }
 
 TEST_F(Stalls, StopEndsTheRunWithTheVerdict) {
