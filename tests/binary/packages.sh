@@ -31,6 +31,7 @@ LICENSE
 README.md
 README.zh-CN.md
 bin/phalanx
+bin/phalanx-env
 share/bash-completion/completions/phalanx
 share/fish/vendor_completions.d/phalanx.fish
 share/man/man1/phalanx.1.gz
@@ -39,6 +40,10 @@ LIST
 tar -tzf "$tarball" | grep -v '/$' | same "$work/wanted" "$tarball"
 tar -xzf "$tarball" -C "$work"
 [[ $("$work/$top/bin/phalanx" --version) == "$version" ]] || fail "the launcher of the tarball says another version"
+mkdir -p "$work/venv/bin"
+printf 'home = /nowhere\n' > "$work/venv/pyvenv.cfg"
+"$work/$top/bin/phalanx" env show "$work/venv" > "$work/shown" || fail "phalanx env does not find phalanx-env beside it"
+grep -q venv "$work/shown" || fail "phalanx env show says $(cat "$work/shown")"
 [[ $(zcat "$work/$top/share/man/man1/phalanx.1.gz" | head -n 1) == ".TH PHALANX 1"* ]] || fail "no manual page"
 bash -n "$work/$top/share/bash-completion/completions/phalanx" || fail "the completions are no bash"
 
@@ -57,6 +62,7 @@ in_root --install "$deb" > "$work/log" || { cat "$work/log"; fail "dpkg does not
 in_root --verify phalanx || fail "md5sums are wrong"
 cat > "$work/wanted" <<'LIST'
 /usr/bin/phalanx
+/usr/bin/phalanx-env
 /usr/share/bash-completion/completions/phalanx
 /usr/share/doc/phalanx/CHANGELOG.md
 /usr/share/doc/phalanx/README.md

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# static.sh PROGRAM MOST_BYTES: launcher and agent must run on any Linux of their architecture: no interpreter, no library, no libtorch.
+# static.sh PROGRAM MOST_BYTES: launcher, agent and phalanx-env must run on any Linux of their architecture: no interpreter, no library,
+# no libtorch.
 set -euo pipefail
 program=$1
 most_bytes=$2

@@ -143,6 +143,18 @@ class Environments(unittest.TestCase):
             self.assertEqual(failed.returncode, 2, failed.stderr)
             self.assertIn(said, failed.stderr)
 
+    def test_a_launcher_without_the_program(self):
+        alone = os.path.join(self.folder, 'phalanx')
+        shutil.copy(PHALANX, alone)
+        failed = subprocess.run([alone, 'env', 'show', 'llm'], env=dict(ENGLISH, PATH='/nowhere'), capture_output=True, text=True)
+        self.assertEqual(failed.returncode, 3, failed.stderr)
+        self.assertIn('phalanx-env, which is missing', failed.stderr)
+        self.assertIn('copy phalanx-env of the same package to ' + alone + '-env', failed.stderr)
+        found = subprocess.run([alone, 'env', 'show', 'no-such-name'], env=dict(ENGLISH, PATH=os.path.dirname(PHALANX)),
+                               capture_output=True, text=True)
+        self.assertEqual(found.returncode, 2, found.stderr)
+        self.assertIn('no environment is named', found.stderr)
+
 
 if __name__ == '__main__':
     unittest.main()

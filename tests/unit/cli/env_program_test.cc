@@ -1,0 +1,55 @@
+// What `phalanx env` passes on is what phalanx-env reads.
+#include "cli/env_program.h"
+
+#include <gtest/gtest.h>
+
+#include "envcli/request.h"
+
+namespace phalanx::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+base::Result<envcli::Request> passed_on(const Words& words) {
+  base::Result<Invocation> invocation = parse_command_line(words);
+  EXPECT_TRUE(invocation.ok()) << invocation.error().render();
+  return envcli::read_request(env_program_arguments(*invocation));
+}
+
+TEST(EnvProgram, GetsTheFlagsAndTheEnvironment) {
+  auto request = passed_on({"env", "rehome", "/data/my envs/-llm", "--dry-run", "--old-prefix", "/a=b", "--old-prefix=/c d", "--partial"});
+  ASSERT_TRUE(request.ok()) << request.error().render();
+  EXPECT_EQ(request->verb, "rehome");
+  EXPECT_EQ(request->environment, "/data/my envs/-llm");
+  EXPECT_EQ(request->old_prefixes, (Words{"/a=b", "/c d"}));
+  EXPECT_TRUE(request->dry_run && request->partial && !request->json);
+
+  request = passed_on({"env", "--json", "show", "--", "-llm"});
+  ASSERT_TRUE(request.ok()) << request.error().render();
+  EXPECT_EQ(request->environment, "-llm");
+  EXPECT_TRUE(request->json && !request->dry_run && !request->partial && request->old_prefixes.empty());
+}
+
+TEST(EnvProgram, KnowsEveryFlagThatTheTableGivesTheVerb) {
+  for (const FlagRow& row : flag_table()) {
+    if (!(row.verbs & bit(Verb::kEnv)) || row.flag == Flag::kHelp) continue;
+    Invocation invocation;
+    invocation.flags.push_back({&row, "", row.kind == ValueKind::kNone ? "" : "/x"});
+    invocation.operands = {"show", "llm"};
+    auto request = envcli::read_request(env_program_arguments(invocation));
+    EXPECT_TRUE(request.ok()) << row.name << ": " << request.error().render();
+  }
+}
+
+TEST(EnvProgram, RefusesWhatItDoesNotKnow) {
+  for (const Words& words : std::vector<Words>{{}, {"--"}, {"eat", "llm"}, {"show"}, {"show", "a", "b"}, {"--colour", "show", "a"},
+                                               {"--old-prefix", "show", "a"}, {"--json=1", "show", "a"}, {"-j", "show", "a"}}) {
+    auto request = envcli::read_request(words);
+    ASSERT_FALSE(request.ok());
+    EXPECT_EQ(request.error().kind, base::ErrorKind::kUsage);
+    EXPECT_FALSE(request.error().hint.empty());
+  }
+}
+
+}  // namespace
+}  // namespace phalanx::cli
