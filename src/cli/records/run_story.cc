@@ -130,10 +130,30 @@ void add_table(view::Story& story, const logs::Run& run, const std::vector<RunEv
   }
 }
 
-// A word of the record, "rank-failed", for people.
+// A verdict of the record (cli/records/record.cc) or a phase (cli/live.cc), for people.
 std::string shown(std::string_view word, Language language) {
-  const std::string_view chinese = language == Language::kChinese ? words::chinese_of(word) : "";
-  return std::string(chinese.empty() ? word : chinese);
+  constexpr words::Text kWords[] = {
+      words::Text{"done"},
+      words::Text{"refused"},
+      words::Text{"rank-failed"},
+      words::Text{"host-lost"},
+      words::Text{"launcher-suspended"},
+      words::Text{"hung"},
+      words::Text{"interrupted"},
+      words::Text{"timed-out"},
+      words::Text{"lost"},
+      words::Text{"opening"},
+      words::Text{"checking"},
+      words::Text{"preparing"},
+      words::Text{"reaching"},
+      words::Text{"running"},
+      words::Text{"stopping"},
+      words::Text{"finishing"},
+      words::Text{"ended"},
+  };
+  for (const words::Text& known : kWords)
+    if (known.english == word) return std::string(known.in(language));
+  return std::string(word);
 }
 
 // What a run that has not ended is doing.

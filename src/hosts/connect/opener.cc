@@ -223,7 +223,8 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
   std::string how = WIFSIGNALED(death.status) ? fmt::format("was killed by {}", os::signal_name(WTERMSIG(death.status)))
                                               : fmt::format("exited with code {}", WEXITSTATUS(death.status));
   const std::string said(base::trim(without_marks(death.stderr_text)));
-  return base::fail(ErrorKind::kUnreachable, name + ": lost contact with the host").because(said.empty() ? fmt::format("the connection {}", how) : said);
+  return base::fail(ErrorKind::kUnreachable, fmt::format("{}: lost contact with the host", name))
+      .because(said.empty() ? fmt::format("the connection {}", how) : said);
 }
 
 base::Error Opener::explain_stall(const Slot& slot, const Death& death) const {

@@ -88,7 +88,7 @@ void Step::check_silence() {
     actions.push_back(CutHost{h});
     const std::string why = silent ? "no response for {} s: the host is down, hung, or unreachable"
                                    : "no answer for {} s, although data still arrives from the host: data sent to it does not arrive";
-    base::Error lost = base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": lost contact with the host")
+    base::Error lost = base::fail(base::ErrorKind::kUnreachable, fmt::format("{}: lost contact with the host", s.job.hosts[h].target.name))
                            .because(fmt::format(fmt::runtime(why), kHostPatience.count() / 1000))
                            .with_hint("ping -c 3 " + s.job.hosts[h].target.name);
     on(HostEnded{h, std::move(lost)});
