@@ -113,17 +113,17 @@ TEST_F(Hang, StacksOfARunningJobOnEveryHost) {
   }
   EXPECT_EQ(stacks.exit_code, 0) << stacks;
   EXPECT_HAS(stacks.out, "rank 1 (h2, pid ");
-  EXPECT_HAS(stacks.out, "hang.py:32 (validate), sleeps (nanosleep)");
-  EXPECT_HAS(stacks.out, "hang.py:32 validate\n");
+  EXPECT_HAS(stacks.out, "hang.py:34 (validate), sleeps (nanosleep)");
+  EXPECT_HAS(stacks.out, "hang.py:34 validate\n");
   EXPECT_HAS(stacks.out, "rank 0 (h1, pid ");
-  EXPECT_HAS(stacks.out, "hang.py:89 (<module>), waits in a collective");
+  EXPECT_HAS(stacks.out, "hang.py:99 (<module>), waits in a collective");
   EXPECT_HAS(stacks.out, " (Python 3.");
   Outcome one = type({"stacks", "--rank", "0", "--json"});
-  EXPECT_HAS(one.out, "\"place\": \"hang.py:89 (<module>)\"");
+  EXPECT_HAS(one.out, "\"place\": \"hang.py:99 (<module>)\"");
   EXPECT_HAS_NOT(one.out, "validate");
   const Outcome why = type({"why"});
   EXPECT_HAS(why.out, "ranks that wait for others: 0; the others wait for: 1");
-  EXPECT_HAS(why.out, "rank 1: hang.py:32 (validate), sleeps (nanosleep)\n");
+  EXPECT_HAS(why.out, "rank 1: hang.py:34 (validate), sleeps (nanosleep)\n");
   EXPECT_HAS(why.out, "waits in a collective; last step 25\n");
   EXPECT_EQ(type({"stop", "--grace", "1s"}).exit_code, 0);
   phalanx_->finish(20s);
@@ -231,6 +231,32 @@ TEST_F(Hang, AHoleForLargePacketsThatOpensInMidStep) {
         "nft add table inet hole && nft 'add chain inet hole in { type filter hook input priority 0; }' && "
         "nft add rule inet hole in ip saddr '{10.77.0.1, 10.77.0.2}' meta length gt 1000 drop");
   judged("NET-MTU-HOLE", "rank");
+}
+
+// With default options and before any step: two groups in opposite order. From the first rank's word to the verdict.
+TEST_F(Hang, ADeadlockInTheFirstIterationIsProvedWithinSeconds) {
+  start({.hosts = 2});
+  phalanx_ = std::make_unique<Process>(run_later({"-H", "h1,h2", "--preflight", "off", "--on-stall", "stop", "--grace", "1s", "--",
+                                                  "/usr/bin/python3", script("hang.py"), "first", "1", "0"}));
+  Outcome outcome = phalanx_->finish(60s);
+  EXPECT_EQ(outcome.exit_code, 5) << outcome;
+  EXPECT_HAS(outcome.err, "[HANG-CIRCULAR]");
+  EXPECT_HAS(outcome.err, "hang.py:");
+  EXPECT_EQ(leftovers(1s), "");
+  std::cout << outcome.err;
+}
+
+// Rank 0 saves for 12 s while the other waits in a barrier: nobody is alarmed, and the run goes on.
+TEST_F(Hang, ASaveThatTheOthersWaitForIsNoDeadlock) {
+  start({.hosts = 2});
+  phalanx_ = std::make_unique<Process>(run_later({"-H", "h1,h2", "--preflight", "off", "--on-stall", "stop", "--", "/usr/bin/python3",
+                                                  script("hang.py"), "save", "0", "0", "12"}));
+  until_training();
+  phalanx_->signal(SIGINT);
+  Outcome outcome = phalanx_->finish(20s);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome;
+  EXPECT_HAS_NOT(outcome.err, "HANG-");
+  EXPECT_EQ(leftovers(1s), "");
 }
 
 TEST_F(Hang, ReportTellsOnceAndGoesOn) {

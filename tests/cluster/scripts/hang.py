@@ -9,6 +9,8 @@ hang.py FAULT RANK STEP [PATH]: at that step that rank does
   barrier  comes with another collective than the others
   read     opens PATH
   exit     leaves with code 0 while its children keep its connections open
+  first    never comes to the first step: it meets the others in the barriers of two groups, in opposite order
+  save     saves for PATH seconds before the first step, asleep, while the others wait in a barrier
   burn     computes much more than the others in every step from then on
 Every rank prints "rank R pid P" once it is in the loop."""
 import multiprocessing
@@ -80,6 +82,14 @@ def leave():
         os._exit(0)
 
 
+if fault == "first":
+    groups = [dist.new_group(), dist.new_group()]
+    for group in groups if rank == odd else reversed(groups):
+        dist.barrier(group)
+if fault == "save":
+    if rank == odd:
+        time.sleep(float(sys.argv[4]))
+    dist.barrier()
 step = 0
 while True:
     if rank == odd and step == at:
