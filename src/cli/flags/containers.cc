@@ -7,6 +7,7 @@
 #include "base/name_ranges.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "base/unicode.h"
 #include "cli/flags/container_wish.h"
 #include "frontdoor/shell_line.h"
 

@@ -11,6 +11,7 @@
 #include "cli/records/record_life.h"
 #include "cli/records/runs.h"
 #include "os/files.h"
+#include "words/said.h"
 
 namespace phalanx::cli {
 namespace {
