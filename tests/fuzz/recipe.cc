@@ -1,4 +1,4 @@
-// Any bytes as a LLaMA-Factory YAML: a recipe within its limits, or an error that lists what is wrong.
+// Any bytes as a LLaMA-Factory YAML, and as DeepSpeed's JSON: a recipe within its limits, or an error that lists what is wrong.
 #include <cstdint>
 #include <string_view>
 
@@ -9,6 +9,11 @@ using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (auto tree = base::parse_json(bytes); tree.ok()) {
+    std::vector<tune::GivenKey> given;
+    auto zero = tune::read_deepspeed(*tree, tune::Recipe(), &given);
+    PHALANX_CHECK(zero.ok() ? zero->stage >= 0 && zero->stage <= 3 : !zero.error().message.empty());
+  }
   auto read = tune::read_recipe(bytes, {"stage=sft"});
   if (!read.ok()) {
     PHALANX_CHECK(!read.error().message.empty());

@@ -24,7 +24,7 @@ const std::map<std::string, std::set<std::string>> kEngine = {
     {"data", {"data", "comm"}},
     {"model", {"model"}},
     {"checkpoint", {"checkpoint", "comm"}},
-    {"tuning", {"tuning", "model", "optim", "checkpoint", "comm"}},
+    {"tuning", {"tuning", "parallel", "model", "optim", "checkpoint", "comm"}},
     {"finetune", {"finetune", "train", "parallel", "tuning", "optim", "data", "model", "checkpoint", "comm"}},
     {"train", {"train", "parallel", "optim", "data", "model", "checkpoint", "comm"}},
 };

@@ -74,22 +74,32 @@ uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::Tunin
   return out.value();
 }
 
-base::Status save(const Checkpoints& where, const Tuned& tuned, const tuning::FineTuning& run, const History& history, Bar& bar) {
+namespace {
+
+base::Status write_state(const Checkpoints& where, const std::string& folder, const std::vector<tuning::NamedTensor>& state,
+                         const tuning::FineTuning& run, const History& history) {
+  std::vector<tuning::TensorToWrite> tensors;
+  for (const tuning::NamedTensor& one : state) tensors.push_back({one.name, one.value, at::kFloat});
+  std::map<std::string, std::string> about = history.sums();
+  about["format"] = kFormat;
+  about["step"] = fmt::to_string(run.done());
+  about["fingerprint"] = fmt::to_string(where.fingerprint);
+  return tuning::write_tensors(folder + kStateFile, tensors, about);
+}
+
+}  // namespace
+
+base::Status save(const Checkpoints& where, const Tuned& tuned, tuning::FineTuning& run, const History& history, Bar& bar) {
   const std::string name = fmt::format("{}{}", kPrefix, run.done());
-  TRY_ASSIGN(const std::string folder, begin_folder(where.output_dir, name));
-  TRY(write_tuned(tuned, folder, bar));
-  TRY(os::write_file_atomic(folder + "/trainer_state.json", base::to_text(history.trainer_state(), 2) + "\n", 0644));
-  if (!where.only_model) {
-    std::vector<tuning::TensorToWrite> tensors;
-    for (const tuning::NamedTensor& one : run.state()) tensors.push_back({one.name, one.value, at::kFloat});
-    std::map<std::string, std::string> about = history.sums();
-    about["format"] = kFormat;
-    about["step"] = fmt::to_string(run.done());
-    about["fingerprint"] = fmt::to_string(where.fingerprint);
-    TRY(tuning::write_tensors(folder + kStateFile, tensors, about));
-  }
-  TRY(finish_folder(where.output_dir, name));
-  return where.limit ? keep_newest(where.output_dir, *where.limit) : base::ok();
+  const auto state = where.only_model ? std::vector<tuning::NamedTensor>() : run.state();
+  return run.with_whole_model([&]() -> base::Status {
+    TRY_ASSIGN(const std::string folder, begin_folder(where.output_dir, name));
+    TRY(write_tuned(tuned, folder, bar));
+    TRY(os::write_file_atomic(folder + "/trainer_state.json", base::to_text(history.trainer_state(), 2) + "\n", 0644));
+    if (!where.only_model) TRY(write_state(where, folder, state, run, history));
+    TRY(finish_folder(where.output_dir, name));
+    return where.limit ? keep_newest(where.output_dir, *where.limit) : base::ok();
+  });
 }
 
 base::Result<std::optional<std::string>> newest_checkpoint(const std::string& output_dir) {
@@ -107,12 +117,12 @@ base::Status remove_leftovers(const std::string& output_dir) {
   return base::ok();
 }
 
-base::Status restore(const std::string& folder, uint64_t expected, tuning::FineTuning& run, History& history) {
+base::Result<Found> open_checkpoint(const std::string& folder, uint64_t expected, const tuning::FineTuning& run, History& history) {
   TRY_ASSIGN(const bool there, os::is_present_folder(folder));
   if (!there) return unusable(folder, "there is no such folder");
   TRY_ASSIGN(const bool resumable, os::is_present(folder + kStateFile));
   if (!resumable) return unusable(folder, "it has no phalanx_state.safetensors: written by another program, or with save_only_model");
-  TRY_ASSIGN(const tuning::TensorFiles files, tuning::TensorFiles::open_file(folder + kStateFile));
+  TRY_ASSIGN(tuning::TensorFiles files, tuning::TensorFiles::open_file(folder + kStateFile));
   std::map<std::string, std::string> about = files.metadata();
   if (about["format"] != kFormat) return unusable(folder, "its state has another format");
   if (about["fingerprint"] != fmt::to_string(expected))
@@ -123,12 +133,20 @@ base::Status restore(const std::string& folder, uint64_t expected, tuning::FineT
   if (*step > run.steps()) return unusable(folder, fmt::format("it is after step {}, and the recipe has {}", *step, run.steps()));
   TRY_ASSIGN(const std::string text, os::read_file(folder + "/trainer_state.json", 256 << 20));
   TRY_ASSIGN(const base::Json state, base::parse_json(text, 256 << 20));
-  // Run parameters are written only after everything that can be refused has been read.
-  if (base::Status loaded = tuning::load_tensors(files, run.state(), {}); !loaded.ok())
-    return unusable(folder, loaded.error().message + ": " + loaded.error().cause);
+  if (base::Status fits = tuning::compare_tensors(files, run.state_shapes(), {}); !fits.ok())
+    return unusable(folder, fits.error().message + ": " + fits.error().cause);
   TRY(history.restore(state, about));
-  run.continue_after(*step);
-  return base::ok();
+  return Found{folder, std::move(files), *step};
+}
+
+base::Status load_checkpoint(const Found& found, tuning::FineTuning& run) {
+  return run.load_state([&](const tuning::NamedTensor& one) -> base::Status {
+    auto value = found.state.read(one.name);
+    if (!value.ok()) return unusable(found.folder, value.error().message);
+    at::Tensor target = one.value;
+    target.copy_(*value);
+    return base::ok();
+  });
 }
 
 }  // namespace phalanx::engine::finetune

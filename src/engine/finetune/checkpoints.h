@@ -23,14 +23,23 @@ struct Checkpoints {
   std::optional<int64_t> limit;  // that are kept: the newest
 };
 
-base::Status save(const Checkpoints& where, const Tuned& tuned, const tuning::FineTuning& run, const History& history, Bar& bar);
+// Collective; rank 0 writes.
+base::Status save(const Checkpoints& where, const Tuned& tuned, tuning::FineTuning& run, const History& history, Bar& bar);
 
 // The newest checkpoint of a folder by its number; nothing if there is none. Error: nobody knows.
 base::Result<std::optional<std::string>> newest_checkpoint(const std::string& output_dir);
 base::Status remove_checkpoints(const std::string& output_dir);
 base::Status remove_leftovers(const std::string& output_dir);  // what a kill left half written or half removed
 
-// Continues `run` and `history` after the checkpoint's step. Error kConfig: it cannot be resumed, is damaged, or is one of other data.
-base::Status restore(const std::string& folder, uint64_t fingerprint, tuning::FineTuning& run, History& history);
+// A checkpoint whose state fits a run.
+struct Found {
+  std::string folder;
+  tuning::TensorFiles state;
+  int64_t step = 0;
+};
+// Continues `history` after the checkpoint's step. Error kConfig: it cannot be resumed, is damaged, or is one of other data.
+base::Result<Found> open_checkpoint(const std::string& folder, uint64_t fingerprint, const tuning::FineTuning& run, History& history);
+// Collective: then the run, with what rank 0 found.
+base::Status load_checkpoint(const Found& found, tuning::FineTuning& run);
 
 }  // namespace phalanx::engine::finetune

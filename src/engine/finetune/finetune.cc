@@ -22,10 +22,32 @@ namespace {
 
 using words::tr;
 
+// What the key `deepspeed` says, or the file it names.
+base::Status read_zero(tune::ReadRecipe* read) {
+  const tune::FileOrTree& from = read->recipe.deepspeed;
+  base::Json tree = from.tree;
+  if (!from.path.empty()) {
+    auto text = os::read_file(from.path, 1 << 20);
+    if (!text.ok())
+      return base::fail(base::ErrorKind::kConfig, fmt::format("deepspeed: cannot read {}", base::quote(from.path, 400)))
+          .because(text.error().cause.empty() ? text.error().message : text.error().cause)
+          .with_hint("a relative path is one from the folder in which phalanx-train runs");
+    auto parsed = base::parse_json(*text);
+    if (!parsed.ok())
+      return base::fail(base::ErrorKind::kConfig, fmt::format("deepspeed: {} is not valid JSON", base::quote(from.path, 400)))
+          .because(parsed.error().cause.empty() ? parsed.error().message : parsed.error().cause);
+    tree = std::move(*parsed);
+  }
+  if (tree.is_null()) return base::ok();
+  TRY_ASSIGN(read->recipe.zero, tune::read_deepspeed(tree, read->recipe, &read->given));
+  return base::ok();
+}
+
 base::Result<tune::ReadRecipe> read(const Command& command) {
   auto out = tune::read_recipe(command.yaml, command.overrides);
-  if (out.ok()) return out;
-  base::Error error = std::move(out).error();
+  base::Status status = out.ok() ? read_zero(&*out) : base::Status(out.error());
+  if (status.ok()) return out;
+  base::Error error = std::move(status).error();
   error.message = fmt::format("{}: {}", command.path, error.message);
   return error;
 }
@@ -86,7 +108,14 @@ base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& ba
   bar.note(tr("data: {} sequences, {} tokens, {} of them learned; records omitted: {}", data.rows.size(), data.tokens, data.learned,
               data.dropped));
   bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
-  TRY_ASSIGN(tuning::Decoder decoder, tuning::load_decoder(folder, [&](uint64_t done, uint64_t all) { bar.advance(done, all); }));
+  TRY_ASSIGN(tuning::HollowDecoder hollow, tuning::make_decoder(folder));
+  tuning::Decoder decoder = hollow.decoder;
+  // Sharded parameters get their values when they have been sharded; adapters that are to be merged need them now.
+  if (recipe.zero.stage == 3 && recipe.adapter_name_or_path.size() < 2) {
+    out->hollow = std::move(hollow);
+  } else {
+    TRY(tuning::fill_decoder(hollow, true, [&](uint64_t done, uint64_t all) { bar.advance(done, all); }));
+  }
   bar.end();
   TRY_ASSIGN(auto adapter, choose_trained(decoder, recipe));
   out->recipe = recipe;
@@ -102,6 +131,11 @@ base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& e
     return base::fail(base::ErrorKind::kConfig, "do_train is not true: there is nothing to do").with_hint("do_train=true");
   train::keep_freed_memory();
   const int threads = train::use_threads(env);
+  const int64_t batch = recipe.per_device_train_batch_size * recipe.gradient_accumulation_steps * env.world;
+  if (recipe.zero.batch_of_all_ranks.value_or(batch) != batch)
+    return base::fail(base::ErrorKind::kConfig, fmt::format("deepspeed: train_batch_size is {}, and {} ranks come to {} sequences a step",
+                                                            *recipe.zero.batch_of_all_ranks, env.world, batch))
+        .with_hint("train_batch_size: \"auto\"");
   Bar bar(env.rank == 0, train::event_descriptor());
   if (auto warning = train::slow_blas_warning()) bar.note(*warning);
   tell_unused(given, bar);

@@ -49,22 +49,27 @@ class Loop {
         rows_(static_cast<int64_t>(training.rows.size())),
         counts_(count(tuned_.decoder)),
         where_{recipe_.output_dir, fingerprint(recipe_, training.rows, group.world()), recipe_.save_only_model, recipe_.save_total_limit},
-        run_(tuned_.decoder, recipe_, std::move(training.rows), training.pad, &group),
+        run_(tuned_.decoder, recipe_, std::move(training.rows), training.pad, &group, filling(training.hollow)),
         history_(recipe_, run_.steps(), rows_, 6.0 * static_cast<double>(counts_.without_embedding), group.world()) {
     bar_.note(tr("training {} of {} parameters ({:.2f} %): {} steps, {} × {} × {} sequences each (batch, accumulation, ranks), {} threads",
                  counts_.trained, counts_.all, 100.0 * static_cast<double>(counts_.trained) / static_cast<double>(counts_.all),
                  run_.steps(), recipe_.per_device_train_batch_size, recipe_.gradient_accumulation_steps, group.world(), training.threads));
+    if (recipe_.zero.stage > 0)
+      bar_.note(tr("ZeRO: {}; rank 0 holds {} of parameters", run_.describe(),
+                   base::format_bytes(static_cast<uint64_t>(run_.memory().parameters))));
   }
 
   // All ranks start from what rank 0 has: only its host needs the checkpoint.
   base::Status prepare(const std::optional<std::string>& start) {
+    TRY(comm::agree(group_, filled_, "reading the weights"));
     TRY(comm::require_same(group_, "the recipe and its data", where_.fingerprint));
     TRY(comm::agree(group_, first() ? prepare_files(start) : base::ok(), "preparing output_dir"));
-    const auto steps = comm::exchange(group_, fmt::to_string(run_.done()), "step to start from");
-    if (!first()) run_.continue_after(*base::parse_int(steps[0], 0, INT64_MAX));
-    if (group_.world() == 1) return base::ok();
-    at::NoGradGuard no_grad;
-    for (const tuning::NamedTensor& one : run_.state()) group_.broadcast(one.value, 0, one.name);
+    const auto steps = comm::exchange(group_, fmt::to_string(found_ ? found_->step : 0), "step to start from");
+    const int64_t step = *base::parse_int(steps[0], 0, INT64_MAX);
+    if (step == 0) return base::ok();
+    TRY(load_checkpoint(found_.value_or(Found()), run_));
+    run_.continue_after(step);
+    bar_.note(tr("resumed after step {} of {} from {}", run_.done(), run_.steps(), found_ ? found_->folder : ""));
     return base::ok();
   }
   bool first() const { return group_.rank() == 0; }
@@ -76,8 +81,7 @@ class Loop {
       if (recipe_.overwrite_output_dir) TRY(remove_checkpoints(recipe_.output_dir));
       return open_log("");
     }
-    TRY(restore(*start, where_.fingerprint, run_, history_));
-    bar_.note(tr("resumed after step {} of {} from {}", run_.done(), run_.steps(), *start));
+    TRY_ASSIGN(found_, open_checkpoint(*start, where_.fingerprint, run_, history_));
     TRY_ASSIGN(const std::string kept, kept_log());
     return open_log(kept);
   }
@@ -104,8 +108,22 @@ class Loop {
   }
 
   base::Status finish() {
-    if (!first()) return base::ok();
     const double seconds = seconds_since(started_);
+    return run_.with_whole_model([&] { return write_results(seconds); });
+  }
+
+ private:
+  // Reads the weights of a decoder that has none yet: rank 0 does, the others get their shares of them.
+  std::function<void()> filling(const tuning::HollowDecoder& hollow) {
+    if (hollow.parameters.empty()) return {};
+    return [this, &hollow] {
+      bar_.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
+      filled_ = tuning::fill_decoder(hollow, first(), [this](uint64_t done, uint64_t all) { bar_.advance(done, all); });
+      bar_.end();
+    };
+  }
+
+  base::Status write_results(double seconds) {
     const Json results = history_.finish(seconds);
     TRY(append_log(history_.log().back(), seconds));
     TRY(replace_tuned(tuned_, recipe_.output_dir, bar_));
@@ -119,12 +137,10 @@ class Loop {
     return base::ok();
   }
 
- private:
   std::string path(const char* name) const { return recipe_.output_dir + "/" + name; }
   std::string log_path() const { return path("trainer_log.jsonl"); }
 
   base::Status checkpoint() {
-    if (!first()) return base::ok();
     const auto before = Clock::now();
     TRY(save(where_, tuned_, run_, history_, bar_));
     window_ += Clock::now() - before;  // saving does not count as slow training
@@ -154,7 +170,7 @@ class Loop {
     std::string kept;
     for (std::string_view line : base::split_lines(*old)) {
       auto entry = base::parse_json(line);
-      if (!entry.ok() || base::get_int(*entry, "current_steps").value_or(INT64_MAX) > run_.done() || !entry->contains("loss")) continue;
+      if (!entry.ok() || base::get_int(*entry, "current_steps").value_or(INT64_MAX) > found_->step || !entry->contains("loss")) continue;
       kept += std::string(line) + "\n";
     }
     return kept;
@@ -188,6 +204,8 @@ class Loop {
   const int64_t rows_;
   const Counts counts_;
   const Checkpoints where_;
+  base::Status filled_ = base::ok();
+  std::optional<Found> found_;  // rank 0: the checkpoint that is continued
   tuning::FineTuning run_;
   History history_;
   os::Fd log_;

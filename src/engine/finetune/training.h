@@ -11,6 +11,7 @@
 #include "engine/finetune/checkpoints.h"
 #include "engine/finetune/output.h"
 #include "engine/tuning/fine_tuning.h"
+#include "engine/tuning/load_decoder.h"
 #include "tune/recipe/recipe.h"
 
 namespace phalanx::engine::finetune {
@@ -18,6 +19,7 @@ namespace phalanx::engine::finetune {
 struct Training {
   tune::Recipe recipe;
   Tuned tuned;
+  tuning::HollowDecoder hollow;  // stage 3: the decoder has no values yet, but those of its files
   std::vector<tuning::TuningRow> rows;
   int64_t pad = 0;
   int threads = 1;  // of this rank, to tell people

@@ -1,6 +1,8 @@
 // DataParallel's parameters and states by way of rank 0.
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 
 #include "engine/parallel/data_parallel.h"
@@ -38,6 +40,39 @@ base::Status DataParallel::scattered(const std::vector<at::Tensor>& per_row, con
     row.copy_(flat.narrow(0, row_of(u).begin, row.numel()));
   }
   return comm::agree(group_, filled, "reading the checkpoint on rank 0");
+}
+
+// Rank 0's parameters of a sharded unit get memory of their own, with all ranks' slices in it.
+void DataParallel::whole_on_rank_zero(const std::vector<Param>& params, const Unit& unit, const Place& place) {
+  at::Tensor flat = at::empty({unit.elements}, place.own.options());
+  group_.all_gather(flat, place.own, fmt::format("model to write, {}", unit.name));
+  if (group_.rank() != 0) return;
+  const at::DisableRecordFunctionGuard not_announced;  // giving a parameter other memory does not use it
+  for (const Slot& slot : unit.slots) {
+    at::Tensor param = params[slot.param].value;
+    param.set_data(flat.narrow(0, slot.offset, slot.numel).view(param.sizes()));
+  }
+}
+
+base::Status DataParallel::with_whole_model(const std::function<base::Status()>& use) {
+  at::NoGradGuard no_grad;
+  if (param_gather_) param_gather_->release_all();
+  const auto for_sharded = [&](auto&& body) {
+    for (size_t u = 0; u < units_.size(); ++u)
+      if (places_[u].resident) body(params_, units_[u], places_[u]);
+    for (size_t u = 0; u < frozen_.units.size(); ++u)
+      if (frozen_.places[u].resident) body(frozen_.params, frozen_.units[u], frozen_.places[u]);
+  };
+  for_sharded([&](auto& params, auto& unit, auto& place) { whole_on_rank_zero(params, unit, place); });
+  base::Status used = group_.rank() == 0 ? use() : base::ok();
+  const at::DisableRecordFunctionGuard not_announced;
+  for_sharded([&](auto& params, auto& unit, auto& place) {
+    for (const Slot& slot : unit.slots) {
+      at::Tensor param = params[slot.param].value;
+      param.set_data(place.whole.narrow(0, slot.offset, slot.numel).view(param.sizes()));
+    }
+  });
+  return comm::agree(group_, std::move(used), "writing the model on rank 0");
 }
 
 std::vector<std::pair<std::string, std::vector<int64_t>>> DataParallel::shapes() const {

@@ -21,9 +21,13 @@ DataParallel::~DataParallel() {
   if (!param_gather_) return;
   gradients_.reset();
   at::NoGradGuard no_grad;
-  for (size_t u = 0; u < units_.size(); ++u)
-    for (const Slot& slot : units_[u].slots)
-      if (units_[u].sharded) params_[slot.param].value.set_data(at::zeros({0}, params_[slot.param].value.options().requires_grad(false)));
+  const auto leave_empty = [](const std::vector<Unit>& units, std::vector<Param>& params) {
+    for (const Unit& unit : units)
+      for (const Slot& slot : unit.slots)
+        if (unit.sharded) params[slot.param].value.set_data(at::zeros({0}, params[slot.param].value.options().requires_grad(false)));
+  };
+  leave_empty(units_, params_);
+  leave_empty(frozen_.units, frozen_.params);
 }
 
 void DataParallel::backward(const at::Tensor& loss, bool last) {
@@ -146,8 +150,9 @@ int64_t DataParallel::parameter_count() const {
 }
 
 std::string DataParallel::describe() const {
-  return fmt::format("{} over {} rank{}, {} unit{}{}", name_of(options_.stage), group_.world(), group_.world() == 1 ? "" : "s",
-                     units_.size(), units_.size() == 1 ? "" : "s", shared_ ? ", one copy of the parameters per host" : "");
+  return fmt::format("{} over {} rank{}, {} unit{}{}{}", name_of(options_.stage), group_.world(), group_.world() == 1 ? "" : "s",
+                     units_.size(), units_.size() == 1 ? "" : "s", shared_ ? ", one copy of the parameters per host" : "",
+                     frozen_.units.empty() ? "" : fmt::format(", {} of frozen parameters", frozen_.units.size()));
 }
 
 MemoryUse DataParallel::memory() const {
@@ -158,6 +163,7 @@ MemoryUse DataParallel::memory() const {
     use.parameters += static_cast<int64_t>(held.nbytes()) / (shared_ ? group_.world() : 1);
     if (options_.compute != at::kFloat || options_.offload) use.parameters += static_cast<int64_t>(rows_[u].params.nbytes());
   }
+  for (const Place& place : frozen_.places) use.parameters += static_cast<int64_t>((place.resident ? place.own : place.whole).nbytes());
   if (param_gather_) use.parameters += param_gather_->live_bytes_peak();
   use.gradients = gradients_->held_bytes();
   return use;

@@ -92,6 +92,9 @@ class DataParallel {
   std::vector<Span> gathered(const std::vector<at::Tensor>& per_row = {});
   base::Status scattered(const std::vector<at::Tensor>& per_row, const std::function<base::Status(const Span&)>& fill);
 
+  // Collective: `use` runs on rank 0 while every parameter is whole there, for writing the model to a disk; its Error is every rank's.
+  base::Status with_whole_model(const std::function<base::Status()>& use);
+
   // Name and shape of every trained parameter.
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes() const;
 
@@ -108,10 +111,16 @@ class DataParallel {
     std::string name;
     at::Tensor value;
   };
-  struct Place {                     // of one unit
+  struct Place {                     // of a unit
     at::Tensor whole;                // parameters in the compute dtype; stage 3: without memory
     at::Tensor own;                  // this rank's slice in the compute dtype
     std::optional<size_t> resident;  // number in param_gather_
+  };
+  // Units with the parameters that lie in them.
+  struct Placed {
+    std::vector<Param> params;
+    std::vector<Unit> units;
+    std::vector<Place> places;
   };
   DataParallel(torch::nn::Module& module, comm::Group& group, Options options)
       : module_(module), group_(group), options_(std::move(options)) {}
@@ -119,10 +128,14 @@ class DataParallel {
   base::Status agree();
   void lay_out();
   void share_memory();
+  void lay_out_frozen();
   void place(size_t unit);
+  void place_frozen(size_t unit);
+  void shard(const Unit& unit, const std::vector<Param>& params, Place& place);
   void make_row(size_t unit);
   void make_gradients();
-  at::Tensor from_rank_zero(const Unit& unit);
+  at::Tensor from_rank_zero(const Unit& unit, const std::vector<Param>& params, at::ScalarType type);
+  void whole_on_rank_zero(const std::vector<Param>& params, const Unit& unit, const Place& place);
   void share_values();
   void take_masters();
   double grad_norm();
@@ -144,6 +157,7 @@ class DataParallel {
   std::vector<Param> params_;
   std::vector<Unit> units_;
   std::vector<Place> places_;
+  Placed frozen_;  // stage 3: fp32 parameters that require no gradient, sharded like the trained ones
   std::vector<optim::Row> rows_;
   InOrder queue_;
   std::unique_ptr<ParamGather> param_gather_;

@@ -2,6 +2,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 
 #include <set>
@@ -18,14 +19,16 @@ namespace {
 
 constexpr std::chrono::minutes kStartTimeout{30};
 
-// The part of the model a parameter belongs to, for stage 3: the child of the root that holds it, or where that is a list of modules
-// (ModuleList, Sequential: children named 0, 1, 2, …) its child.
+bool is_number(std::string_view word) { return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos; }
+
+// The part of the model a parameter belongs to, for stage 3: the element of a list of modules that holds it (ModuleList, Sequential:
+// children named 0, 1, 2, …), however deep the list lies: "model.layers.7". Else the child of the root.
 std::string part_of(const std::string& name) {
   const std::vector<std::string_view> words = base::split(name, '.');
-  std::string part(words[0]);
-  const bool list = words.size() > 2 && !words[1].empty() && words[1].find_first_not_of("0123456789") == std::string_view::npos;
-  if (list) part += "." + std::string(words[1]);
-  return part;
+  size_t last = 0;
+  for (size_t i = 0; i + 1 < words.size() && last == 0; ++i)
+    if (is_number(words[i])) last = i;
+  return base::join(std::vector<std::string_view>(words.begin(), words.begin() + static_cast<ptrdiff_t>(last) + 1), ".");
 }
 
 }  // namespace
@@ -41,8 +44,10 @@ base::Result<std::unique_ptr<DataParallel>> DataParallel::wrap(torch::nn::Module
   if (options.stage == Stage::kZero3)
     made->param_gather_ = std::make_unique<ParamGather>(group, made->queue_, options.live_units, options.prefetch);
   made->places_.resize(made->units_.size());
+  made->frozen_.places.resize(made->frozen_.units.size());
   if (options.share_parameters) made->share_memory();
   for (size_t u = 0; u < made->units_.size(); ++u) made->place(u);
+  for (size_t u = 0; u < made->frozen_.units.size(); ++u) made->place_frozen(u);
   made->make_gradients();
   for (size_t u = 0; u < made->units_.size(); ++u) made->make_row(u);
   made->share_values();
@@ -50,12 +55,18 @@ base::Result<std::unique_ptr<DataParallel>> DataParallel::wrap(torch::nn::Module
   return made;
 }
 
-// Trained parameters, each once: libtorch lists a tied one under every name it has.
+// Trained parameters, each once: libtorch lists a tied one under every name it has. In stage 3 the frozen ones too, but for those of
+// another dtype or device, which stay as they are.
 base::Status DataParallel::collect() {
   std::set<const void*> seen;
   for (const auto& item : module_.named_parameters()) {
     const at::Tensor& value = item.value();
-    if (!value.requires_grad() || !seen.insert(value.unsafeGetTensorImpl()).second) continue;
+    if (!seen.insert(value.unsafeGetTensorImpl()).second) continue;
+    if (!value.requires_grad()) {
+      const bool shards = options_.stage == Stage::kZero3 && value.scalar_type() == at::kFloat && value.layout() == at::kStrided;
+      if (shards && value.device() == group_.device()) frozen_.params.push_back({item.key(), value});
+      continue;
+    }
     auto unfit = [&](std::string why) {
       return base::fail(base::ErrorKind::kConfig, fmt::format("parameter {} cannot be trained in parallel", base::quote(item.key())))
           .because(std::move(why));
@@ -85,6 +96,16 @@ void DataParallel::lay_out() {
   // One cut for all stages, where they shall be equal bit for bit: the norm is a sum over slices.
   const bool sharded = options_.stage == Stage::kZero3, parts = sharded || options_.deterministic;
   units_ = parts ? plan_parts(shapes, sizes, group_.world(), sharded) : plan_buckets(shapes, sizes, group_.world());
+  lay_out_frozen();
+}
+
+void DataParallel::lay_out_frozen() {
+  std::vector<ParamShape> shapes;
+  for (const Param& param : frozen_.params)
+    shapes.push_back({param.name, param.value.sizes().vec(), param.value.numel(), 0, part_of(param.name)});
+  const int64_t elements = options_.bucket_bytes / static_cast<int64_t>(sizeof(float));
+  frozen_.units = plan_parts(shapes, {elements, elements, options_.persistent_elements}, group_.world(), /*sharded=*/true);
+  for (Unit& unit : frozen_.units) unit.name += " (frozen)";
 }
 
 base::Status DataParallel::agree() {
@@ -96,6 +117,10 @@ base::Status DataParallel::agree() {
       shape.add(slot.offset);
       for (int64_t size : params_[slot.param].value.sizes()) shape.add(size);
     }
+  for (const Param& param : frozen_.params) {
+    shape.add(param.name);
+    for (int64_t size : param.value.sizes()) shape.add(size);
+  }
   shape.add(show(options_, {group_.world(), group_.device().is_cpu(), group_.ordered_sums()}));
   for (const Unit& unit : units_)
     for (const Slot& slot : unit.slots)
@@ -107,10 +132,10 @@ base::Status DataParallel::agree() {
 }
 
 // The unit's parameters as rank 0's module has them, for the moment in which each rank cuts its slice.
-at::Tensor DataParallel::from_rank_zero(const Unit& unit) {
-  at::Tensor flat = at::zeros({unit.elements}, at::TensorOptions().dtype(options_.compute).device(group_.device()));
+at::Tensor DataParallel::from_rank_zero(const Unit& unit, const std::vector<Param>& params, at::ScalarType type) {
+  at::Tensor flat = at::zeros({unit.elements}, at::TensorOptions().dtype(type).device(group_.device()));
   if (group_.rank() == 0)
-    for (const Slot& slot : unit.slots) flat.narrow(0, slot.offset, slot.numel).copy_(params_[slot.param].value.reshape({-1}));
+    for (const Slot& slot : unit.slots) flat.narrow(0, slot.offset, slot.numel).copy_(params[slot.param].value.reshape({-1}));
   group_.broadcast(flat, 0, fmt::format("initial values of {}", unit.name));
   return flat;
 }
@@ -133,20 +158,41 @@ void DataParallel::place(size_t u) {
   const Unit& unit = units_[u];
   Place& place = places_[u];
   const Slice mine = own(u);
-  if (unit.sharded) {
-    place.own = group_.window(mine.numel, options_.compute);
-    place.own.copy_(from_rank_zero(unit).narrow(0, mine.begin, mine.numel));
-    place.resident = param_gather_->add(unit.name, unit.elements, place.own);
-    place.whole = param_gather_->tensor(*place.resident);
-  } else {
-    if (!shared_) place.whole = group_.window(unit.elements, options_.compute);
-    place.own = place.whole.narrow(0, mine.begin, mine.numel);
-  }
+  if (unit.sharded) return shard(unit, params_, place);
+  if (!shared_) place.whole = group_.window(unit.elements, options_.compute);
+  place.own = place.whole.narrow(0, mine.begin, mine.numel);
   for (const Slot& slot : unit.slots) {
     at::Tensor& param = params_[slot.param].value;
     at::Tensor view = place.whole.narrow(0, slot.offset, slot.numel).view(param.sizes());
-    if (!unit.sharded && (!shared_ || group_.rank() == 0)) view.copy_(param);
+    if (!shared_ || group_.rank() == 0) view.copy_(param);
     param.set_data(view);  // keeps the tensor's identity; the memory it had is freed
+  }
+}
+
+// Its parameters are without memory until an operation touches them; each rank keeps its slice.
+void DataParallel::shard(const Unit& unit, const std::vector<Param>& params, Place& place) {
+  const Slice mine = slice_of(unit, group_.rank(), group_.world());
+  const at::ScalarType type = &params == &params_ ? options_.compute : at::kFloat;
+  place.own = group_.window(mine.numel, type);
+  place.own.copy_(from_rank_zero(unit, params, type).narrow(0, mine.begin, mine.numel));
+  place.resident = param_gather_->add(unit.name, unit.elements, place.own);
+  place.whole = param_gather_->tensor(*place.resident);
+  const at::DisableRecordFunctionGuard not_announced;
+  for (const Slot& slot : unit.slots) {
+    at::Tensor param = params[slot.param].value;
+    param.set_data(place.whole.narrow(0, slot.offset, slot.numel).view(param.sizes()));
+  }
+}
+
+// Of what is not trained, small parameters stay where they are on every rank, and take rank 0's values.
+void DataParallel::place_frozen(size_t u) {
+  const Unit& unit = frozen_.units[u];
+  Place& place = frozen_.places[u];
+  if (unit.sharded) return shard(unit, frozen_.params, place);
+  place.whole = place.own = from_rank_zero(unit, frozen_.params, at::kFloat);
+  for (const Slot& slot : unit.slots) {
+    at::Tensor param = frozen_.params[slot.param].value;
+    param.set_data(place.whole.narrow(0, slot.offset, slot.numel).view(param.sizes()));
   }
 }
 
@@ -198,6 +244,8 @@ void DataParallel::share_values() {
   if (shared_) group_.barrier("initial values", kStartTimeout);
   for (size_t u = 0; u < units_.size(); ++u)
     if (!units_[u].sharded && !shared_) group_.broadcast(places_[u].whole, 0, fmt::format("initial values of {}", units_[u].name));
+  for (size_t u = 0; u < frozen_.units.size(); ++u)
+    if (!frozen_.units[u].sharded) group_.broadcast(frozen_.places[u].whole, 0, "initial values of " + frozen_.units[u].name);
   take_masters();
 }
 

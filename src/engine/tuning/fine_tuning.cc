@@ -6,15 +6,14 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cmath>
-
 #include <optional>
+#include <stdexcept>
 
+#include "base/try.h"
 #include "engine/autocast.h"
-#include "engine/optim/norm.h"
+#include "engine/comm/make_group.h"
 #include "engine/require.h"
 #include "tune/recipe/steps.h"
 
@@ -24,7 +23,23 @@ namespace {
 constexpr uint64_t kSeedStride = 1'000'003;  // between the seeds of two runs' steps
 
 // Of a parameter by its name: biases and norms do not decay.
-bool decays(const std::string& name) { return !name.ends_with("bias") && name.find("norm") == std::string::npos; }
+bool decays(std::string_view name) { return !name.ends_with("bias") && name.find("norm") == std::string::npos; }
+
+parallel::Options options_of(const tune::Recipe& recipe, int64_t width) {
+  parallel::Options out;
+  out.stage = static_cast<parallel::Stage>(recipe.zero.stage);
+  out.reduce = parallel::Reduce::kSum;
+  if (recipe.zero.bucket_elements) {
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
+    out.bucket_bytes = std::min(out.bucket_bytes, std::min(*recipe.zero.bucket_elements, out.bucket_bytes) * kBytes);
+    out.first_bucket_bytes = std::min(out.first_bucket_bytes, out.bucket_bytes);
+  }
+  out.persistent_elements = recipe.zero.persistent_elements.value_or(10 * width);
+  out.prefetch = recipe.zero.prefetch;
+  out.groups = {{"decayed", 1, recipe.weight_decay}, {"plain", 1, 0}};
+  out.group_of = [](std::string_view name, const at::Tensor&) { return decays(name) ? 0 : 1; };
+  return out;
+}
 
 }  // namespace
 
@@ -54,35 +69,24 @@ double RowOrder::epochs() const {
   return static_cast<double>(epoch_ - 1) + static_cast<double>(batches(done_)) / static_cast<double>(batches(rows_));
 }
 
-FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad,
-                       comm::Group* group)
+FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad, comm::Group* group,
+                       const std::function<void()>& fill)
     : decoder_(std::move(decoder)),
       recipe_(recipe),
-      group_(group),
+      alone_(group ? nullptr : comm::make_single_rank(at::kCPU)),
+      group_(group ? *group : *alone_),
       rows_(std::move(rows)),
       pad_(pad),
-      steps_(tune::total_steps(recipe, static_cast<int64_t>(rows_.size()), world())),
-      order_(static_cast<int64_t>(rows_.size()), recipe.per_device_train_batch_size,
-             recipe.gradient_accumulation_steps * world(), static_cast<uint64_t>(recipe.data_seed.value_or(recipe.seed))) {
+      steps_(tune::total_steps(recipe, static_cast<int64_t>(rows_.size()), group_.world())),
+      order_(static_cast<int64_t>(rows_.size()), recipe.per_device_train_batch_size, recipe.gradient_accumulation_steps * group_.world(),
+             static_cast<uint64_t>(recipe.data_seed.value_or(recipe.seed))) {
   require(!rows_.empty(), "there are no rows to learn from");
-  int64_t elements = 0;
-  for (const at::Tensor& value : decoder_->parameters()) elements += value.requires_grad() ? value.numel() : 0;
-  require(elements > 0, "no parameter is to be trained");
-  gradients_ = group_ ? group_->window(elements, at::kFloat) : at::zeros({elements});
-  std::vector<optim::Row> trained;
-  int64_t place = 0;
-  for (auto& item : decoder_->named_parameters()) {
-    at::Tensor& value = item.value();
-    if (!value.requires_grad()) continue;
-    at::Tensor gradient = gradients_.narrow(0, place, value.numel());
-    place += value.numel();
-    value.mutable_grad() = gradient.view(value.sizes());
-    names_.push_back(item.key());
-    trained.push_back({value.detach().view({-1}), gradient, {}, {{0, value.numel(), decays(item.key()) ? 0 : 1}}});
-  }
-  optimizer_ =
-      std::make_unique<optim::AdamW>(std::move(trained), std::vector<optim::Group>{{"decayed", 1, recipe.weight_decay}, {"plain", 1, 0}},
-                                     optim::AdamWOptions{recipe.adam_beta1, recipe.adam_beta2, recipe.adam_epsilon});
+  auto wrapped = parallel::DataParallel::wrap(*decoder_, group_, options_of(recipe, decoder_->config.hidden));
+  if (!wrapped.ok()) throw std::invalid_argument(wrapped.error().message + ": " + wrapped.error().cause);
+  parallel_ = std::move(*wrapped);
+  if (fill) parallel_->initialise(fill);
+  optimizer_ = std::make_unique<optim::AdamW>(parallel_->rows(), parallel_->groups(),
+                                              optim::AdamWOptions{recipe.adam_beta1, recipe.adam_beta2, recipe.adam_epsilon});
   decoder_->train();
 }
 
@@ -103,15 +107,34 @@ model::SummedLoss FineTuning::loss_of(const std::vector<int64_t>& batch) {
   return decoder_->loss(tokens, labels);
 }
 
-// Of all ranks: gradients, loss, and whether one wants to stop.
+// Of all ranks: loss, and whether one wants to stop.
 void FineTuning::add_up(StepReport* report, bool wants_to_stop) {
   report->stops = wants_to_stop;
-  if (world() == 1) return;
+  if (group_.world() == 1) return;
   at::Tensor numbers = at::tensor({report->loss, wants_to_stop ? 1.0 : 0.0}, at::kDouble);
-  group_->all_reduce(numbers, comm::Reduction::kSum, "loss");
+  group_.all_reduce(numbers, comm::Reduction::kSum, "loss");
   report->loss = numbers[0].item<double>();
   report->stops = numbers[1].item<double>() > 0;
-  group_->all_reduce(gradients_, comm::Reduction::kSum, "gradients");
+}
+
+// All ranks make as many rounds. One without a batch adds nothing; where parameters are sharded it computes as the others do, which need
+// its shares.
+void FineTuning::learn(const std::vector<std::vector<int64_t>>& batches, StepReport* report) {
+  const auto world = static_cast<size_t>(group_.world()), rounds = (batches.size() + world - 1) / world;
+  const bool always = recipe_.zero.stage == 3;
+  for (size_t round = 0; round < rounds; ++round) {
+    const size_t place = round * world + static_cast<size_t>(group_.rank());
+    const bool has_batch = place < batches.size();
+    at::Tensor share;
+    if (has_batch || always) {
+      // Dropout draws from this generator: a resumed run drops what the first one would have dropped, on any number of ranks.
+      at::manual_seed((static_cast<uint64_t>(recipe_.seed) * kSeedStride + static_cast<uint64_t>(done_)) * kSeedStride + place);
+      const model::SummedLoss loss = loss_of(batches[has_batch ? place : 0]);
+      if (loss.targets > 0 || always) share = loss.sum * (has_batch ? 1 / static_cast<double>(std::max<int64_t>(report->labels, 1)) : 0.0);
+    }
+    parallel_->backward(share, round + 1 == rounds);
+    if (share.defined()) report->loss += share.item<double>();
+  }
 }
 
 StepReport FineTuning::step(bool wants_to_stop) {
@@ -123,29 +146,38 @@ StepReport FineTuning::step(bool wants_to_stop) {
       out.tokens += static_cast<int64_t>(labels.size());
       out.labels += static_cast<int64_t>(labels.size()) - std::count(labels.begin(), labels.end(), model::GptImpl::kNoTarget);
     }
-  gradients_.zero_();
-  for (size_t i = static_cast<size_t>(rank()); i < out.rows.size(); i += static_cast<size_t>(world())) {
-    // Dropout draws from this generator: a resumed run drops what the first one would have dropped, on any number of ranks.
-    at::manual_seed((static_cast<uint64_t>(recipe_.seed) * kSeedStride + static_cast<uint64_t>(done_)) * kSeedStride + i);
-    model::SummedLoss loss = loss_of(out.rows[i]);
-    if (loss.targets == 0) continue;
-    at::Tensor share = loss.sum / static_cast<double>(std::max<int64_t>(out.labels, 1));
-    share.backward();
-    out.loss += share.item<double>();
-  }
+  learn(out.rows, &out);
   add_up(&out, wants_to_stop);
-  out.gradient_norm = std::sqrt(optim::sum_of_squares(gradients_));
   out.rate = tune::rate_at(recipe_, done_++, steps_);
-  optimizer_->step(out.rate, optim::clip_scale(out.gradient_norm, recipe_.max_grad_norm));
+  out.gradient_norm = parallel_->step(*optimizer_, {.lr = out.rate, .max_norm = recipe_.max_grad_norm}).norm;
   return out;
 }
 
-std::vector<NamedTensor> FineTuning::state() const {
+std::vector<NamedTensor> FineTuning::state() {
   std::vector<NamedTensor> out;
-  for (size_t i = 0; i < names_.size(); ++i) out.push_back({names_[i], optimizer_->rows()[i].params});
-  for (const optim::NamedState& one : optimizer_->states())
-    for (size_t i = 0; i < names_.size(); ++i) out.push_back({one.name + "." + names_[i], one.rows[i]});
+  const auto add = [&](const std::string& prefix, const std::vector<at::Tensor>& per_row) {
+    for (const parallel::Span& one : parallel_->gathered(per_row)) out.push_back({prefix + one.name, one.data.view(one.shape)});
+  };
+  add("", {});
+  for (const optim::NamedState& one : optimizer_->states()) add(one.name + ".", one.rows);
+  return group_.rank() == 0 ? out : std::vector<NamedTensor>();
+}
+
+std::vector<NamedShape> FineTuning::state_shapes() const {
+  std::vector<NamedShape> out;
+  for (const char* prefix : {"", "exp_avg.", "exp_avg_sq."})
+    for (const auto& [name, shape] : parallel_->shapes()) out.push_back({prefix + name, shape});
   return out;
+}
+
+base::Status FineTuning::load_state(const std::function<base::Status(const NamedTensor&)>& fill) {
+  const auto load = [&](const std::string& prefix, const std::vector<at::Tensor>& per_row) {
+    return parallel_->scattered(per_row, [&](const parallel::Span& one) { return fill({prefix + one.name, one.data.view(one.shape)}); });
+  };
+  TRY(load("", {}));
+  parallel_->loaded();
+  for (const optim::NamedState& one : optimizer_->states()) TRY(load(one.name + ".", one.rows));
+  return base::ok();
 }
 
 void FineTuning::continue_after(int64_t done) {

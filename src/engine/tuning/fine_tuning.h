@@ -1,16 +1,18 @@
 // The fine-tuning of a Decoder, step by step, with the semantics of HF's Trainer: the order of rows, the loss of a step, clipping, learning
-// rates, AdamW. Over several ranks it is data parallel: every rank has all rows and the whole model, batch i of a step goes to rank i mod
-// world, and gradients are summed. A step's loss is the mean over its labels on all ranks, so that W ranks do what one does with W times
-// the accumulation; at an epoch's end no row is repeated.
+// rates, AdamW. Over several ranks it is data parallel (engine/parallel), with the recipe's stage of ZeRO: every rank has all rows, batch i
+// of a step goes to rank i mod world, and gradients are summed. A step's loss is the mean over its labels on all ranks, so that W ranks do
+// what one does with W times the accumulation; at an epoch's end no row is repeated.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/comm/group.h"
 #include "engine/optim/adamw.h"
+#include "engine/parallel/data_parallel.h"
 #include "engine/tuning/decoder/decoder.h"
 #include "engine/tuning/hf_folder.h"
 #include "tune/recipe/recipe.h"
@@ -50,34 +52,42 @@ struct StepReport {
 class FineTuning {
  public:
   // Trains what requires a gradient; throws std::invalid_argument if that is nothing, or there are no rows. `group`: the ranks, all of
-  // which make every step, with equal models, recipes and rows; null for one rank.
-  FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad, comm::Group* group = nullptr);
+  // which make every step, with equal models, recipes and rows; null for one rank. All take rank 0's parameters. `fill`: writes the
+  // parameters of a decoder that has no values yet, the same operations on every rank; so with stage 3 no rank ever holds all of it.
+  FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad, comm::Group* group = nullptr,
+             const std::function<void()>& fill = {});
   int64_t steps() const { return steps_; }
   int64_t done() const { return done_; }
   double epochs() const { return order_.epochs(); }
   StepReport step(bool wants_to_stop = false);
 
-  // What a stopped run needs to continue bit for bit, by name: the trained parameters, and of each the optimizer's means. Not copies.
-  // Dropout needs nothing: its random numbers are those of the step.
-  std::vector<NamedTensor> state() const;
-  // Continues after step `done` of a run with the same recipe and rows, whose state() has been copied into this one's. Only once, and
-  // before the first step().
+  // What a stopped run needs to continue bit for bit, by name: the trained parameters, and of each the optimizer's means. Dropout needs
+  // nothing: its random numbers are those of the step. Collective: whole at rank 0, nothing elsewhere.
+  std::vector<NamedTensor> state();
+  std::vector<NamedShape> state_shapes() const;
+  // Collective: rank 0 fills each tensor of the state, every rank gets what it holds. An Error of `fill` is every rank's.
+  base::Status load_state(const std::function<base::Status(const NamedTensor&)>& fill);
+  // Continues after step `done` of a run with the same recipe and rows, whose state was loaded. Only once, and before the first step().
   void continue_after(int64_t done);
+
+  // Collective: `use` runs on rank 0 while the whole model is there; its Error is every rank's.
+  base::Status with_whole_model(const std::function<base::Status()>& use) { return parallel_->with_whole_model(use); }
+  std::string describe() const { return parallel_->describe(); }
+  parallel::MemoryUse memory() const { return parallel_->memory(); }
 
  private:
   model::SummedLoss loss_of(const std::vector<int64_t>& batch);
-  int64_t world() const { return group_ ? group_->world() : 1; }
-  int64_t rank() const { return group_ ? group_->rank() : 0; }
+  void learn(const std::vector<std::vector<int64_t>>& batches, StepReport* report);
   void add_up(StepReport* report, bool wants_to_stop);
 
   Decoder decoder_;
   tune::Recipe recipe_;
-  comm::Group* group_;
+  std::unique_ptr<comm::Group> alone_;  // of one rank, where none was given
+  comm::Group& group_;
   std::vector<TuningRow> rows_;
   int64_t pad_, steps_, done_ = 0;
   RowOrder order_;
-  std::vector<std::string> names_;  // of the trained parameters
-  at::Tensor gradients_;            // of all of them, one after another
+  std::unique_ptr<parallel::DataParallel> parallel_;
   std::unique_ptr<optim::AdamW> optimizer_;
 };
 

@@ -130,16 +130,15 @@ base::Result<at::Tensor> TensorFiles::read(const std::string& name) const {
   return out;
 }
 
-base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTensor>& parameters, const std::vector<std::string>& ignored,
-                          const BytesDone& progress) {
+base::Status compare_tensors(const TensorFiles& files, const std::vector<NamedShape>& wanted, const std::vector<std::string>& ignored) {
   std::vector<std::string> missing, unexpected, misshaped;
   std::set<std::string> known(ignored.begin(), ignored.end());
-  for (const NamedTensor& one : parameters) {
+  for (const NamedShape& one : wanted) {
     known.insert(one.name);
     if (!files.has(one.name)) missing.push_back(one.name);
-    else if (at::IntArrayRef(files.shape(one.name)) != one.value.sizes())
+    else if (files.shape(one.name) != one.shape)
       misshaped.push_back(fmt::format("{} is [{}] in the file and [{}] in the model", one.name, fmt::join(files.shape(one.name), ", "),
-                                      fmt::join(one.value.sizes(), ", ")));
+                                      fmt::join(one.shape, ", ")));
   }
   for (const std::string& name : files.names())
     if (!known.contains(name) && !name.ends_with(".rotary_emb.inv_freq")) unexpected.push_back(name);
@@ -147,6 +146,14 @@ base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTenso
   for (std::string line : {listed("missing", missing), listed("unexpected", unexpected), listed("of another shape", misshaped)})
     if (!line.empty()) lines.push_back(std::move(line));
   if (!lines.empty()) return base::fail(base::ErrorKind::kConfig, "the weights do not fit the model").because(base::join(lines, "\n"));
+  return base::ok();
+}
+
+base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTensor>& parameters, const std::vector<std::string>& ignored,
+                          const BytesDone& progress) {
+  std::vector<NamedShape> shapes;
+  for (const NamedTensor& one : parameters) shapes.push_back({one.name, one.value.sizes().vec()});
+  TRY(compare_tensors(files, shapes, ignored));
   at::NoGradGuard no_grad;
   uint64_t done = 0, all = 0;
   for (const NamedTensor& one : parameters) all += one.value.nbytes();

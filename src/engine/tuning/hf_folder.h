@@ -49,6 +49,12 @@ struct NamedTensor {
   std::string name;
   at::Tensor value;
 };
+struct NamedShape {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+// That error, if they do not fit; nothing is read.
+base::Status compare_tensors(const TensorFiles& files, const std::vector<NamedShape>& wanted, const std::vector<std::string>& ignored);
 base::Status load_tensors(const TensorFiles& files, const std::vector<NamedTensor>& parameters, const std::vector<std::string>& ignored,
                           const BytesDone& progress = {});
 

@@ -26,6 +26,7 @@ std::string default_of(const RecipeKey& key) {
         else if constexpr (std::is_same_v<T, std::vector<std::string> Recipe::*>) return base::join(defaults.*field, ",");
         else if constexpr (std::is_same_v<T, std::optional<int64_t> Recipe::*>) return "";
         else if constexpr (std::is_same_v<T, std::optional<std::string> Recipe::*>) return "";
+        else if constexpr (std::is_same_v<T, FileOrTree Recipe::*>) return "";
         else return fmt::format("{}", defaults.*field);
       },
       key.field);

@@ -72,6 +72,11 @@ class Setter {
     if (value_.is_structured()) return expect("a text");
     recipe_->*field = shown(value_);
   }
+  void operator()(FileOrTree Recipe::* field) {
+    if (value_.is_object()) (recipe_->*field).tree = value_;
+    else if (value_.is_string() && !value_.get<std::string>().empty()) (recipe_->*field).path = value_.get<std::string>();
+    else if (value_ != false && value_ != "") expect("a file or a mapping");
+  }
   // A list, or names separated by commas.
   void operator()(std::vector<std::string> Recipe::* field) {
     std::vector<std::string> out;

@@ -10,8 +10,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tune/recipe/deepspeed.h"
 
 namespace phalanx::tune {
+
+// A key whose value is a path, or what such a file would hold.
+struct FileOrTree {
+  std::string path;
+  base::Json tree;  // null: none
+};
 
 // The honoured keys under their own names, with their defaults.
 struct Recipe {
@@ -68,6 +75,8 @@ struct Recipe {
   std::string resume_from_checkpoint;  // empty or false: as overwrite_output_dir says; true: the newest of output_dir; a folder
   bool plot_loss = false;
   bool bf16 = false;
+  FileOrTree deepspeed;
+  DeepSpeed zero;  // what that says; whoever reads its file fills it in
 
   std::string export_dir;   // of `phalanx-train export`
   int64_t export_size = 5;  // GB of a file

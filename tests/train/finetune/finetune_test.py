@@ -266,15 +266,20 @@ class Ranks(TokenizedCase):
 
     def test_any_number_of_ranks_learns_the_same(self):
         runs = {}
+        zero3 = {"train_batch_size": "auto", "bf16": {"enabled": "auto"},
+                 "zero_optimization": {"stage": 3, "overlap_comm": False, "stage3_param_persistence_threshold": 20}}
+        (self.folder / "ds_z3_config.json").write_text(json.dumps(zero3))
         for world in (1, 4):
             self.out = self.folder / f"of-{world}"
-            more = [f"gradient_accumulation_steps={4 // world}", f"output_dir={self.out}", "save_strategy=steps", "save_steps=4"]
+            more = [f"deepspeed={self.folder / 'ds_z3_config.json'}"] if world == 4 else []
+            more += [f"gradient_accumulation_steps={4 // world}", f"output_dir={self.out}", "save_strategy=steps", "save_steps=4"]
             said = self.run_ranks(world, *more)
             self.assertEqual([out for out, _ in said[1:]], [""] * (world - 1))
+            self.assertEqual("ZeRO: zero3 over 4 ranks" in said[0][1], world == 4)
             runs[world] = self.steps(), read_safetensors(self.out / "adapter_model.safetensors")[0]
-        # Begun by four, continued by two.
+        # Begun by four, which shared out the parameters, continued by two, which share out the gradients.
         self.out = self.folder / "continued"
-        self.run_ranks(2, "gradient_accumulation_steps=2", f"output_dir={self.out}",
+        self.run_ranks(2, "gradient_accumulation_steps=2", f"output_dir={self.out}", "deepspeed={zero_optimization: {stage: 2}}",
                        f"resume_from_checkpoint={self.folder / 'of-4' / 'checkpoint-4'}")
         runs["continued"] = self.steps(), read_safetensors(self.out / "adapter_model.safetensors")[0]
         for world in (4, "continued"):
@@ -307,8 +312,8 @@ class BadInput(TokenizedCase):
             self.refuse(*self.lora(), said=["rows.jsonl, record 3 (line 4)", said])
 
     def test_recipe(self):
-        self.refuse(self.recipe, "lora_rnk=8", "pure_bf16=true", "deepspeed=ds_z3_config.json", "lora_dropout=2",
-                    said=['unknown key "lora_rnk"; the nearest is lora_rank', "pure_bf16: true:", "deepspeed: ds_z3_config.json:",
+        self.refuse(self.recipe, "lora_rnk=8", "pure_bf16=true", "fsdp=full_shard", "lora_dropout=2",
+                    said=['unknown key "lora_rnk"; the nearest is lora_rank', "pure_bf16: true:", "fsdp: full_shard:",
                           'lora_dropout: "2" is not a number from 0 to 0.999'])
         self.refuse(self.recipe, "tokenized_path=null", "dataset=one", "template=chatlm", said=["unknown template", "template: chatml"])
 
@@ -325,7 +330,10 @@ class BadInput(TokenizedCase):
         self.refuse(*self.lora(), said=["missing: model.layers.1.mlp.up_proj.weight, model.norm.weight", "unexpected: model.extra"])
 
     def test_explain_tells_of_every_key(self):
-        out, _ = self.run_train(["--explain", self.recipe, "overwrite_cache=true", "report_to=none"])
+        out, _ = self.run_train(["--explain", self.recipe, "overwrite_cache=true", "report_to=none",
+                                 "deepspeed={zero_optimization: {stage: 2, overlap_comm: true}}"])
+        self.assertIn("deepspeed.zero_optimization.stage: 2  # what ranks share out", out)
+        self.assertIn("not used: deepspeed.zero_optimization.overlap_comm: true", out)
         self.assertIn("learning_rate: 0.02  # largest learning rate", out)
         self.assertIn("not used: overwrite_cache: true  # there is no cache of tokens", out)
         self.assertFalse(self.out.exists())

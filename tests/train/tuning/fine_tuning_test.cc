@@ -15,6 +15,7 @@
 #include "engine/tuning/load_decoder.h"
 #include "golden.h"
 #include "scratch.h"
+#include "small_decoder.h"
 
 using namespace phalanx;
 
@@ -162,24 +163,7 @@ TEST(Stories, GreedyTextIsThePublishedOne) {
   }
 }
 
-tune::DecoderConfig small_config() {
-  auto config = tune::parse_decoder_config(R"({"model_type": "llama", "vocab_size": 13, "hidden_size": 8, "intermediate_size": 12,
-    "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1})");
-  PHALANX_CHECK(config.ok());
-  return *config;
-}
-
-tuning::Decoder small_decoder() {
-  tuning::Decoder decoder(small_config(), true);
-  at::NoGradGuard no_grad;
-  double place = 0;
-  for (at::Tensor& value : decoder->parameters()) {
-    at::Tensor angles = (at::arange(value.numel(), at::kFloat) * 1.3 + place++).view(value.sizes());
-    value.copy_(value.dim() > 1 ? angles.sin() * 0.4 : angles.sin() * 0.1 + 1);
-    value.set_requires_grad(false);
-  }
-  return decoder;
-}
+using testing_models::small_decoder;
 
 TEST(FineTuning, AnAdapterLearnsAndTheBaseStays) {
   tuning::Decoder decoder = small_decoder();

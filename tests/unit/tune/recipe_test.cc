@@ -88,8 +88,7 @@ TEST(Recipe, EveryProblemIsListedAtOnce) {
             "line 3: use_dora: true: this method is not supported");
   EXPECT_EQ(problems("model_name_or_path: m\n"), "dataset is missing\noutput_dir is missing\ntemplate is missing; stage sft needs one");
   EXPECT_EQ(problems(kExample, {"mask_history=true", "train_on_prompt=true"}), "mask_history and train_on_prompt exclude each other");
-  EXPECT_EQ(problems(kExample, {"deepspeed=ds_z3_config.json"}),
-            "deepspeed: ds_z3_config.json: every rank holds the whole model: ZeRO is not supported here");
+  EXPECT_EQ(problems(kExample, {"deepspeed=[3]"}), "deepspeed: \"[3]\" is not a file or a mapping");
   EXPECT_EQ(problems(kExample, {"learning_rate"}), "\"learning_rate\" is not key=value");
   EXPECT_EQ(problems(kExample, {"max_samples=0"}), "max_samples: \"0\" is not a number from 1 to 1000000000000000");
   EXPECT_EQ(problems("[1]"), "the recipe is not a mapping of keys");
@@ -100,6 +99,17 @@ TEST(Recipe, WhatAsksForNothingIsAccepted) {
                                 "save_strategy=no", "neftune_noise_alpha=null"}),
             "none");
   EXPECT_EQ(problems(kExample, {"val_size=0.1"}), "val_size: 0.1: it is not supported");
+}
+
+TEST(Recipe, DeepSpeedIsAFileOrAMapping) {
+  auto file = read_recipe(kExample, {"deepspeed=examples/deepspeed/ds_z3_config.json"});
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->recipe.deepspeed.path, "examples/deepspeed/ds_z3_config.json");
+  EXPECT_TRUE(file->recipe.deepspeed.tree.is_null());
+  auto mapping = read_recipe(std::string(kExample) + "deepspeed:\n  zero_optimization:\n    stage: 3\n", {});
+  ASSERT_TRUE(mapping.ok()) << mapping.error().cause;
+  EXPECT_EQ(mapping->recipe.deepspeed.tree, (base::Json{{"zero_optimization", {{"stage", 3}}}}));
+  EXPECT_EQ(problems(kExample, {"deepspeed=null"}), "none");
 }
 
 TEST(Recipe, KeysAreUnique) {

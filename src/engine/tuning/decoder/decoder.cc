@@ -10,6 +10,8 @@
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "engine/model/fused.h"
 
@@ -63,13 +65,19 @@ model::SummedLoss DecoderImpl::loss(const at::Tensor& tokens, const at::Tensor& 
   at::Tensor wanted = labels.narrow(1, 1, time - 1).reshape({-1});
   // The head is applied only where there is something to learn: a prompt's logits would cost as much as an answer's.
   at::Tensor rows = at::nonzero(at::ne(wanted, model::GptImpl::kNoTarget)).squeeze(1);
+  const int64_t count = rows.numel();
+  // Nothing to learn: one token, times 0, so that every rank uses the same parameters, which may be sharded.
+  if (count == 0) rows = at::zeros({1}, rows.options());
   at::Tensor x = at::index_select(hidden(tokens, nullptr).narrow(1, 0, time - 1).flatten(0, 1), 0, rows);
-  wanted = at::index_select(wanted, 0, rows);
-  const int64_t count = wanted.numel();
-  if (count == 0) return {x.sum(), 0};
-  if (model::can_fuse(x)) return {model::fused_head_loss(x, head(), wanted, model::GptImpl::kNoTarget), count};
-  at::Tensor logits = at::linear(x, head()).to(at::kFloat);
-  return {at::cross_entropy_loss(logits, wanted, {}, at::Reduction::Sum, model::GptImpl::kNoTarget), count};
+  wanted = count == 0 ? at::zeros_like(rows) : at::index_select(wanted, 0, rows);
+  at::Tensor sum;
+  if (model::can_fuse(x)) {
+    sum = model::fused_head_loss(x, head(), wanted, model::GptImpl::kNoTarget);
+  } else {
+    at::Tensor logits = at::linear(x, head()).to(at::kFloat);
+    sum = at::cross_entropy_loss(logits, wanted, {}, at::Reduction::Sum, model::GptImpl::kNoTarget);
+  }
+  return {count == 0 ? sum * 0 : sum, count};
 }
 
 }  // namespace phalanx::engine::tuning
