@@ -30,7 +30,7 @@ struct StallOptions {
 inline constexpr os::milliseconds kLeastStall{60'000};
 inline constexpr os::milliseconds kSilentStall{300'000};  // where no step is known
 inline constexpr int kStallSteps = 5;                     // times the p95 of the step times
-inline constexpr os::milliseconds kEarlyStall{2500};  // without a step or output, for a look that may prove a deadlock
+inline constexpr os::milliseconds kEarlyStall{2500};      // without a step or output, for a look that may prove a deadlock
 inline constexpr os::milliseconds kBetweenSamples{1000};
 inline constexpr os::milliseconds kSamplePatience{1500};
 inline constexpr os::milliseconds kDigPatience{2500};

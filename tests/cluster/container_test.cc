@@ -43,7 +43,13 @@ class Podman : public Launcher {
   // more: arguments of the engine's, and a blank.
   static Words image(const std::string& more = "") {
     const std::string mounts = fmt::format("-v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro -v {0}:{0}:ro", TESTBED_SOURCE_DIR);
-    return {"-H", "h1,h2", "-C", "/tmp", "--container", "podman-image:world", "--container-args",
+    return {"-H",
+            "h1,h2",
+            "-C",
+            "/tmp",
+            "--container",
+            "podman-image:world",
+            "--container-args",
             more + "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096 " + mounts};
   }
   static Words shell(const std::string& line) { return {"--", "sh", "-c", line}; }

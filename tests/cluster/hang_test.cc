@@ -249,8 +249,8 @@ TEST_F(Hang, ADeadlockInTheFirstIterationIsProvedWithinSeconds) {
 // Rank 0 saves for 12 s while the other waits in a barrier: nobody is alarmed, and the run goes on.
 TEST_F(Hang, ASaveThatTheOthersWaitForIsNoDeadlock) {
   start({.hosts = 2});
-  phalanx_ = std::make_unique<Process>(run_later({"-H", "h1,h2", "--preflight", "off", "--on-stall", "stop", "--", "/usr/bin/python3",
-                                                  script("hang.py"), "save", "0", "0", "12"}));
+  phalanx_ = std::make_unique<Process>(run_later(
+      {"-H", "h1,h2", "--preflight", "off", "--on-stall", "stop", "--", "/usr/bin/python3", script("hang.py"), "save", "0", "0", "12"}));
   until_training();
   phalanx_->signal(SIGINT);
   Outcome outcome = phalanx_->finish(20s);

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kColumns = 6;  // from, fixed, trigger, workaround, what, source
+constexpr size_t kColumns = 6;           // from, fixed, trigger, workaround, what, source
 constexpr size_t kShortestPart = 4;      // of a trigger: what the scan can look for
 constexpr size_t kShortestTrigger = 14;  // all parts: less stands in many logs
 

@@ -12,6 +12,10 @@
 #include "base/sha256.h"
 #include "os/files.h"
 
+#ifdef PHALANX_LIBDEFLATE
+#include <libdeflate.h>
+#endif
+
 using namespace phalanx;
 
 namespace {
@@ -30,6 +34,29 @@ std::optional<std::string> build_id(std::string_view program) {
   return hex;
 }
 
+// As small as a gzip member gets where the build has libdeflate.
+base::Result<std::string> packed_small(std::string_view program) {
+#ifdef PHALANX_LIBDEFLATE
+  constexpr int kSmallest = 12;
+  libdeflate_compressor* compressor = libdeflate_alloc_compressor(kSmallest);
+  if (!compressor) return base::fail(base::ErrorKind::kInternal, "libdeflate cannot compress: no memory");
+  std::string out(libdeflate_gzip_compress_bound(compressor, program.size()), '\0');
+  out.resize(libdeflate_gzip_compress(compressor, program.data(), program.size(), out.data(), out.size()));
+  libdeflate_free_compressor(compressor);
+  if (out.empty()) return base::fail(base::ErrorKind::kInternal, "libdeflate cannot compress");
+  return out;
+#else
+  return base::gzip(program);
+#endif
+}
+
+base::Result<std::string> packed_fast(std::string_view program) {
+  std::string out;
+  base::Status fed = base::GzipStream(base::GzipStream::Level::kFast).feed(program, true, out);
+  if (!fed.ok()) return std::move(fed).error();
+  return out;
+}
+
 int fail(const std::string& why) {
   std::fprintf(stderr, "pack_agent: %s\n", why.c_str());
   return 1;
@@ -43,11 +70,10 @@ int main(int argc, char** argv) {
   if (!program.ok()) return fail(program.error().render());
   std::optional<std::string> id = build_id(*program);
   if (!id) return fail(fmt::format("{} has not exactly one build id", argv[1]));
-  std::string packed;
-  base::GzipStream stream(std::string_view(argv[2]) == "small" ? base::GzipStream::Level::kSmall : base::GzipStream::Level::kFast);
-  if (auto fed = stream.feed(*program, true, packed); !fed.ok()) return fail(fed.error().render());
+  base::Result<std::string> packed = std::string_view(argv[2]) == "small" ? packed_small(*program) : packed_fast(*program);
+  if (!packed.ok()) return fail(packed.error().render());
   for (const auto& [path, text] :
-       {std::pair{argv[3], packed}, {argv[4], fmt::format("\"{}\", \"{}\", {}\n", *id, base::sha256_hex(*program), program->size())}})
+       {std::pair{argv[3], *packed}, {argv[4], fmt::format("\"{}\", \"{}\", {}\n", *id, base::sha256_hex(*program), program->size())}})
     if (auto written = os::write_file_atomic(path, text, 0644, os::Durable::kNo); !written.ok()) return fail(written.error().render());
   return 0;
 }

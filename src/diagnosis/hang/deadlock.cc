@@ -16,7 +16,7 @@ constexpr int64_t kTicks = 30;  // ms of CPU: a watchdog that wakes up, at the r
 // Runtimes of accelerators: what their devices do is not seen from outside.
 bool drives_a_device(const ProcessSample& process) {
   static constexpr std::array<std::string_view, 7> kModules = {"libnccl",     "librccl",   "libhccl", "libcuda",
-                                                              "libascendcl", "libamdhip", "libze_"};
+                                                               "libascendcl", "libamdhip", "libze_"};
   for (const ThreadSample& t : process.threads)
     for (const std::string& frame : t.frames)
       if (std::any_of(kModules.begin(), kModules.end(), [&](auto module) { return module_in(frame).starts_with(module); })) return true;

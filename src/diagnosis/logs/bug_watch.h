@@ -21,8 +21,8 @@ struct BugSign {
 };
 
 struct BugSigns {
-  std::vector<BugSign> words;                                        // as bug_literals() has them
-  std::map<std::string_view, std::set<std::string>> versions;        // component → "2.21.5", without what follows "+"
+  std::vector<BugSign> words;                                  // as bug_literals() has them
+  std::map<std::string_view, std::set<std::string>> versions;  // component → "2.21.5", without what follows "+"
 };
 
 // What to look for in a log: parts of triggers, then words that a version follows.

@@ -59,9 +59,14 @@ constexpr std::array kC10d = {
 
 // Of the catalogue, where the file tells no nearer part.
 constexpr std::array kSources = {
-    Family{"torch", Text{"PyTorch's distributed package"}}, Family{"gloo", Text{"Gloo"}}, Family{"ofi", Text{"the plugin aws-ofi-nccl"}},
-    Family{"lightning", Text{"Lightning"}},                 Family{"megatron", Text{"Megatron"}}, Family{"accelerate", Text{"accelerate"}},
-    Family{"deepspeed", Text{"DeepSpeed"}},                 Family{"llamafactory", Text{"LLaMA-Factory"}},
+    Family{"torch", Text{"PyTorch's distributed package"}},
+    Family{"gloo", Text{"Gloo"}},
+    Family{"ofi", Text{"the plugin aws-ofi-nccl"}},
+    Family{"lightning", Text{"Lightning"}},
+    Family{"megatron", Text{"Megatron"}},
+    Family{"accelerate", Text{"accelerate"}},
+    Family{"deepspeed", Text{"DeepSpeed"}},
+    Family{"llamafactory", Text{"LLaMA-Factory"}},
 };
 
 // Of installed packages.

@@ -19,9 +19,9 @@
 namespace phalanx::diagnosis {
 namespace {
 
-constexpr size_t kMostLookups = 1024;                                             // of lines in the catalogue, for a file
-constexpr size_t kMostSources = 256;                                             // with an open traceback at a time
-constexpr int kLinesBack = 12;                                                   // in which the time of a line without one is looked for
+constexpr size_t kMostLookups = 1024;  // of lines in the catalogue, for a file
+constexpr size_t kMostSources = 256;   // with an open traceback at a time
+constexpr int kLinesBack = 12;         // in which the time of a line without one is looked for
 constexpr int kMostRanks = 1 << 20;
 constexpr uint64_t kSummaryLines = 4;  // of torchrun's summary: from the rank to its exit code
 

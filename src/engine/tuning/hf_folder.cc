@@ -114,9 +114,7 @@ std::vector<std::string> TensorFiles::names() const {
   return out;
 }
 
-at::ScalarType TensorFiles::type(const std::string& name) const {
-  return float_type(places_.at(name).info.dtype).value_or(at::kFloat);
-}
+at::ScalarType TensorFiles::type(const std::string& name) const { return float_type(places_.at(name).info.dtype).value_or(at::kFloat); }
 
 base::Result<at::Tensor> TensorFiles::read(const std::string& name) const {
   const Place& place = places_.at(name);

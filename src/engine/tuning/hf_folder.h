@@ -25,7 +25,7 @@ class TensorFiles {
   bool has(const std::string& name) const { return places_.contains(name); }
   std::vector<std::string> names() const;  // sorted
   const std::vector<int64_t>& shape(const std::string& name) const { return places_.at(name).info.shape; }
-  at::ScalarType type(const std::string& name) const;  // fp32 where the file has one that cannot be read
+  at::ScalarType type(const std::string& name) const;                               // fp32 where the file has one that cannot be read
   const std::map<std::string, std::string>& metadata() const { return metadata_; }  // of the last file
   // In the file's type: F32, BF16, F16. Error kConfig: of another type, or the file changed.
   base::Result<at::Tensor> read(const std::string& name) const;

@@ -19,9 +19,9 @@ struct DeepSpeed {
   int stage = 0;  // of ZeRO
   // Stage 3: parameters of fewer elements stay whole on every rank. None ("auto"): 10 times the model's width.
   std::optional<int64_t> persistent_elements;
-  bool prefetch = true;                         // stage 3: the next part's parameters are gathered while one works
-  std::optional<int64_t> bucket_elements;       // stages 0 to 2: gradients that are reduced together, at most
-  std::optional<int64_t> batch_of_all_ranks;    // what the recipe must come to, in sequences a step
+  bool prefetch = true;                       // stage 3: the next part's parameters are gathered while one works
+  std::optional<int64_t> bucket_elements;     // stages 0 to 2: gradients that are reduced together, at most
+  std::optional<int64_t> batch_of_all_ranks;  // what the recipe must come to, in sequences a step
 };
 
 // `given` gets every key as "deepspeed.zero_optimization.stage". Error kConfig lists every problem: keys that are unknown or refused,

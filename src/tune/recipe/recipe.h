@@ -39,12 +39,12 @@ struct Recipe {
   std::vector<std::string> dataset;
   std::string dataset_dir = "data";
   std::string tokenized_path;  // instead of data sets and template: a file of JSON lines {"input_ids": [...], "labels": [...]}
-  std::string chat_template;  // the key `template`
-  int64_t cutoff_len = 2048;  // tokens
-  std::string packing;  // empty: as the stage has it; true, false
+  std::string chat_template;   // the key `template`
+  int64_t cutoff_len = 2048;   // tokens
+  std::string packing;         // empty: as the stage has it; true, false
   bool train_on_prompt = false;
   bool mask_history = false;
-  std::optional<int64_t> max_samples;  // of each data set, the first ones
+  std::optional<int64_t> max_samples;         // of each data set, the first ones
   std::optional<std::string> default_system;  // none: the template's
   bool enable_thinking = true;
 

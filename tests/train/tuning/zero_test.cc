@@ -64,9 +64,7 @@ std::vector<tuning::TuningRow> rows() {
 void choose(tuning::Decoder& decoder, const RunOf& run) {
   const std::string method = run.method;
   const tune::AdapterConfig config{.rank = 4, .alpha = 8, .all_linear = true, .base_model = "here"};
-  if (method == "lora") {
-    ASSERT_TRUE(tuning::add_adapters(decoder, config, 1).ok());
-  }
+  if (method == "lora") { ASSERT_TRUE(tuning::add_adapters(decoder, config, 1).ok()); }
   for (auto& item : decoder->named_parameters()) {
     const bool inside = method == "freeze" && item.key().find("layers.1.mlp") != std::string::npos;
     if (method == "full" || inside) item.value().set_requires_grad(true);

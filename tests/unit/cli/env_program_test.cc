@@ -42,8 +42,15 @@ TEST(EnvProgram, KnowsEveryFlagThatTheTableGivesTheVerb) {
 }
 
 TEST(EnvProgram, RefusesWhatItDoesNotKnow) {
-  for (const Words& words : std::vector<Words>{{}, {"--"}, {"eat", "llm"}, {"show"}, {"show", "a", "b"}, {"--colour", "show", "a"},
-                                               {"--old-prefix", "show", "a"}, {"--json=1", "show", "a"}, {"-j", "show", "a"}}) {
+  for (const Words& words : std::vector<Words>{{},
+                                               {"--"},
+                                               {"eat", "llm"},
+                                               {"show"},
+                                               {"show", "a", "b"},
+                                               {"--colour", "show", "a"},
+                                               {"--old-prefix", "show", "a"},
+                                               {"--json=1", "show", "a"},
+                                               {"-j", "show", "a"}}) {
     auto request = envcli::read_request(words);
     ASSERT_FALSE(request.ok());
     EXPECT_EQ(request.error().kind, base::ErrorKind::kUsage);

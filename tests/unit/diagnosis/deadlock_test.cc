@@ -10,8 +10,8 @@ using namespace phalanx;
 namespace {
 
 using diagnosis::HangInput;
-using diagnosis::RankView;
 using diagnosis::proved_deadlock;
+using diagnosis::RankView;
 using machine::ThreadSample;
 
 // Stacks as the scan gives them of PyTorch 1.13 ranks on gloo.
@@ -97,7 +97,10 @@ TEST(Deadlock, WhateverMayStillBeUnderWaySpoilsTheProof) {
       {"bytes are not read yet", [](RankView& r) { r.then->sockets[0].receive_queue = 8; }},
       {"a connection is new", [](RankView& r) { r.first->sockets.clear(); }},
       {"it drives a device", [](RankView& r) { r.then->processes[0].threads[1].frames.push_back("libcuda.so.1!cuLaunchKernel"); }},
-      {"its stacks are not known", [](RankView& r) { for (ThreadSample& t : r.then->processes[0].threads) t.frames.clear(); }},
+      {"its stacks are not known",
+       [](RankView& r) {
+         for (ThreadSample& t : r.then->processes[0].threads) t.frames.clear();
+       }},
       {"it was not seen before", [](RankView& r) { r.first.reset(); }},
       {"it was not seen", [](RankView& r) { r.then.reset(); }},
   };

@@ -111,8 +111,9 @@ TEST(Catalogue, AnErrorWithoutASignatureIsAttributedAndNoVerdict) {
   ASSERT_EQ(verdict.sections.size(), 1u);
   EXPECT_NE(verdict.sections[0].lines.at(0).english.find("PyTorch's store: "), std::string::npos) << verdict.sections[0].lines[0].english;
   // Of an exception the part is told where it was raised in no package.
-  verdict = judge_logs(read("Traceback (most recent call last):\n  File \"/job/train.py\", line 3, in f\n    x()\n"
-                            "ValueError: bnb_4bit_use_double_quant must be a boolean\n"));
+  verdict =
+      judge_logs(read("Traceback (most recent call last):\n  File \"/job/train.py\", line 3, in f\n    x()\n"
+                      "ValueError: bnb_4bit_use_double_quant must be a boolean\n"));
   ASSERT_TRUE(verdict.cause.has_value());
   EXPECT_EQ(verdict.cause->code, "RUN-EXCEPTION");
   EXPECT_NE(verdict.cause->detail.english.find("a message of accelerate (accelerate/"), std::string::npos) << verdict.cause->detail.english;

@@ -34,8 +34,13 @@ base::Json shipped(int stage, bool offload) {
           {"gradient_accumulation_steps", "auto"},
           {"gradient_clipping", "auto"},
           {"zero_allow_untested_optimizer", true},
-          {"fp16", {{"enabled", "auto"}, {"loss_scale", 0}, {"loss_scale_window", 1000}, {"initial_scale_power", 16}, {"hysteresis", 2},
-                    {"min_loss_scale", 1}}},
+          {"fp16",
+           {{"enabled", "auto"},
+            {"loss_scale", 0},
+            {"loss_scale_window", 1000},
+            {"initial_scale_power", 16},
+            {"hysteresis", 2},
+            {"min_loss_scale", 1}}},
           {"bf16", {{"enabled", "auto"}}},
           {"zero_optimization", zero}};
 }
