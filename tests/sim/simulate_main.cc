@@ -19,7 +19,7 @@ using namespace phalanx;
 namespace {
 
 struct Totals {
-  int64_t runs = 0, events = 0, attempts = 0, failed = 0;
+  int64_t runs = 0, events = 0, attempts = 0, failed = 0, deadlocks = 0;
   std::map<int, int64_t> kinds;
 };
 
@@ -30,6 +30,7 @@ bool play(const sim::Scenario& scenario, bool trace, const std::string& replay, 
   ++totals.runs;
   totals.events += report.events;
   totals.attempts += report.attempts;
+  totals.deadlocks += report.deadlocks;
   if (report.verdict) ++totals.kinds[static_cast<int>(report.verdict->kind)];
   if (report.problems.empty()) return report.struck_in_stage;
   ++totals.failed;
@@ -103,5 +104,7 @@ int main(int argc, char** argv) {
               static_cast<long long>(totals.failed));
   constexpr const char* kKinds[] = {"done", "planned", "checked", "refused", "rank failed", "host lost", "interrupted", "hung"};
   for (const auto& [kind, count] : totals.kinds) std::printf("  %-12s %lld\n", kKinds[kind], static_cast<long long>(count));
+  std::printf("  %lld deadlocks proved\n", static_cast<long long>(totals.deadlocks));
+  if (!one && runs >= 10'000 && totals.deadlocks == 0) return std::printf("no deadlock was found in any of the runs\n"), 1;
   return totals.failed > 0 ? 1 : 0;
 }

@@ -23,6 +23,17 @@ std::string dump_of(bool came, int world) {
 
 }  // namespace
 
+// A deadlock that is told as proved is one: somebody hangs, or has left the others.
+void World::check_stalled(const job::Stalled& note) {
+  if (note.verdict.code != "HANG-CIRCULAR") return;
+  ++report_.deadlocks;
+  if (!stuck()) problem("a deadlock was told of a run that goes on");
+}
+
+bool World::stuck() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& r) { return r->number == run_.number && (r->hangs || !r->alive); });
+}
+
 void World::answer(Agent& agent, const wire::Sample& m) {
   if (dice_.once_in(10)) return;
   wire::Sampled answer;
@@ -37,7 +48,15 @@ void World::answer(Agent& agent, const wire::Sample& m) {
     main.name = "python3";
     main.state = rank->unkillable ? "D" : "S";
     main.wchan = rank->unkillable ? "nfs_wait" : rank->hangs ? "hrtimer_nanosleep" : "futex_do_wait";
-    if (!rank->hangs) main.frames = {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so!c10d::Work::wait"};
+    // In some runs who hangs waits in another collective: all wait, and nothing moves.
+    const bool waits = !rank->hangs || (deadlocks() && !rank->unkillable);
+    if (waits) main.wchan = "futex_do_wait";
+    if (waits) main.frames = {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so!c10d::Work::wait"};
+    if (!stuck() && rank->rank % 2 == 0) {  // the others wait for who computes
+      main.state = "R";
+      main.wchan = "0";
+      main.frames = {"libtorch_cpu.so!at::native::addmm"};
+    }
     machine::ProcessSample process;
     process.pid = main.tid;
     process.state = main.state;
@@ -114,15 +133,19 @@ void World::begin_steps(Rank& rank, int64_t step) {
   });
 }
 
-// Every five seconds, as agent/looks/usage.h; one rank in some runs is held back, or computes while the others wait.
+// Every 2.5 seconds, as agent/looks/usage.h; one rank in some runs is held back, or computes while the others wait. Who waits uses no CPU.
 void World::begin_pulses(Rank& rank) {
-  later(os::milliseconds(5000), [this, &rank] {
+  later(os::milliseconds(2500), [this, &rank] {
     if (!rank.alive || rank.number != run_.number || run_.waiting) return;
     wire::Pulse pulse;
-    pulse.window_ms = dice_.once_in(50) ? 0 : 5000;
+    pulse.window_ms = dice_.once_in(50) ? 0 : 2500;
+    bool stuck = std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& r) { return r->number == rank.number && r->hangs; });
     bool odd = scenario_.seed % 3 == 0 && rank.rank == 0;
-    pulse.ranks.push_back(
-        {static_cast<uint32_t>(rank.rank), odd ? 4900u : 300u, odd && scenario_.seed % 2 == 0 ? 3000u : 0u, 0, 'S', 1000});
+    pulse.ranks.push_back({static_cast<uint32_t>(rank.rank),
+                           stuck ? 0u
+                           : odd ? 2450u
+                                 : 150u,
+                           odd && scenario_.seed % 2 == 0 ? 1500u : 0u, 0, 'S', 1000});
     report(rank, pulse);
     begin_pulses(rank);
   });

@@ -124,6 +124,7 @@ void World::perform(const job::Action& action) {
   } else if (auto* tell = std::get_if<job::Tell>(&action)) {
     if (auto* r = std::get_if<job::Restarting>(&tell->note))
       trace(fmt::format("restarting in {} ms ({} left)", r->wait.count(), r->restarts_left));
+    if (auto* stalled = std::get_if<job::Stalled>(&tell->note)) check_stalled(*stalled);
     if (auto* k = std::get_if<job::KillingRanks>(&tell->note); k && k->awaited.empty()) problem("SIGKILL to no rank");
   } else if (std::holds_alternative<job::CloseHosts>(action)) {
     for (auto& [place, agent] : connected_) close(*agent);

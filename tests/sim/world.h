@@ -24,6 +24,7 @@ struct Report {
   std::optional<job::Verdict> verdict;
   int64_t events = 0;  // fed to the supervisor
   int attempts = 0;
+  int deadlocks = 0;             // told as proved
   bool struck_in_stage = false;  // a fault that is tied to a stage
 };
 
@@ -94,6 +95,9 @@ class World {
   void answer(Agent& agent, const wire::Probe& m);
   void answer(Agent& agent, const wire::Listen& m);
   void answer(Agent& agent, const wire::Dial& m);
+  bool deadlocks() const { return scenario_.seed % 5 < 2; }
+  void check_stalled(const job::Stalled& note);
+  bool stuck() const;  // somebody hangs, or has left the others
   void answer(Agent& agent, const wire::Sample& m);
   void answer(Agent& agent, const wire::Dig& m);
   void begin_pulses(Rank& rank);
