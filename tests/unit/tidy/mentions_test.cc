@@ -73,7 +73,7 @@ TEST(LayersPicture, ArrowsSayWhatTheBuildFileSays) {
       "engine/finetune → engine/tuning engine/train\n"
       "engine/train → engine/parallel engine/data engine/model engine/checkpoint\nengine/parallel → engine/optim\n"
       "engine/data engine/checkpoint engine/optim → engine/comm\nengine/model engine/comm → wire words\nwords tune → base\n"
-      "engine/tuning → engine/model engine/optim engine/checkpoint tune\n";
+      "engine/tuning → engine/parallel engine/model engine/checkpoint tune\n";
   const auto lines_of = [&](const std::string& launcher) {
     std::vector<std::string> out;
     for (const Finding& finding : check_layers_picture(Source("A.md", "# A\n## Layers\n```\n" + launcher + engine + "```\n"), layers))
