@@ -47,36 +47,32 @@ class Screen {
     pending_.erase(0, at);
   }
   // Rows above the last one: what has scrolled by for good.
-  std::string history() const {
-    std::string out;
-    for (size_t i = 0; i + 1 < rows_.size(); ++i) out += rows_[i] + "\n";
-    return out;
-  }
-  const std::string& last_row() const { return rows_.back(); }
+  const std::string& history() const { return history_; }
+  const std::string& last_row() const { return row_; }
   int bad = 0, colours = 0, wrapped = 0;
 
  private:
   void erase() {
-    if (column_ == 0) rows_.back().clear();
+    if (column_ == 0) row_.clear();
   }
   void put(std::string_view character, size_t width) {
     if (character == "\n") {
-      rows_.emplace_back();
+      history_ += row_ + "\n";
+      row_.clear();
       column_ = 0;
     } else if (character == "\r") {
       column_ = 0;
     } else if (static_cast<unsigned char>(character[0]) < 0x20) {
       ++bad;
     } else {
-      if (column_ == 0) rows_.back().clear();
+      if (column_ == 0) row_.clear();
       column_ += width;
       if (column_ > columns_) ++wrapped;
-      rows_.back() += character;
+      row_ += character;
     }
   }
   size_t columns_, column_ = 0;
-  std::vector<std::string> rows_{""};
-  std::string pending_;
+  std::string history_, row_, pending_;
 };
 
 class OnTerminal : public testing::Test {
