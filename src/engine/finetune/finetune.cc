@@ -121,7 +121,6 @@ base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& ba
   out->recipe = recipe;
   out->tuned = {decoder, std::move(adapter), folder, *text ? &**text : nullptr};
   out->rows = std::move(data.rows);
-  out->pad = *text ? (*text)->tokens.pad : 0;  // padded positions are never learned or seen
   return base::ok();
 }
 

@@ -49,7 +49,7 @@ class Loop {
         rows_(static_cast<int64_t>(training.rows.size())),
         counts_(count(tuned_.decoder)),
         where_{recipe_.output_dir, fingerprint(recipe_, training.rows, group.world()), recipe_.save_only_model, recipe_.save_total_limit},
-        run_(tuned_.decoder, recipe_, std::move(training.rows), training.pad, &group, filling(training.hollow)),
+        run_(tuned_.decoder, recipe_, std::move(training.rows), &group, filling(training.hollow)),
         history_(recipe_, run_.steps(), rows_, 6.0 * static_cast<double>(counts_.without_embedding), group.world()) {
     bar_.note(tr("training {} of {} parameters ({:.2f} %): {} steps, {} × {} × {} sequences each (batch, accumulation, ranks), {} threads",
                  counts_.trained, counts_.all, 100.0 * static_cast<double>(counts_.trained) / static_cast<double>(counts_.all),

@@ -21,7 +21,6 @@ struct Training {
   Tuned tuned;
   tuning::HollowDecoder hollow;  // stage 3: the decoder has no values yet, but those of its files
   std::vector<tuning::TuningRow> rows;
-  int64_t pad = 0;
   int threads = 1;  // of this rank, to tell people
 };
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "engine/model/blocked_attention.h"
+
 namespace phalanx::engine::model {
 
 // Whether the functions below can take this: on CPU, contiguous, not empty, fp32 or bf16, under autocast to bf16 or none.
@@ -18,10 +20,20 @@ at::Tensor fused_gelu(const at::Tensor& x);
 // Keeps no probabilities: backward makes them again from one number per row and head.
 at::Tensor fused_causal_attention(const at::Tensor& qkv, int64_t heads);
 
+// The same for sequences of any lengths that lie end to end, for heads in groups, windows and rotary positions: q, k and v as in
+// AttentionInput, all contiguous and of one type -> [rows, heads · head].
+at::Tensor fused_grouped_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& shape);
+
+// x / sqrt(mean(x²) + epsilon) · weight over the last dimension; both fp32.
+at::Tensor fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);
+
+// silu(gate) · up, of one shape and type. Takes both's memory for the derivatives: they must be fresh results that nothing else reads.
+at::Tensor fused_gated(const at::Tensor& gate, const at::Tensor& up);
+
 // Sum over the tokens with a target (not ignore) of -log softmax(x · weightᵀ)[target], nats; fp32 scalar. x [tokens, width],
 // weight [classes, width], targets [tokens] int64 in [0, classes) or `ignore`: others throw. Never holds the logits of more than
-// kLossRows tokens: gradients are made along with the loss when they will be wanted. Under autocast the products are in bf16.
-constexpr int64_t kLossRows = 512;
+// loss_rows(classes) tokens: gradients are made along with the loss when they will be wanted. Under autocast the products are in bf16.
+int64_t loss_rows(int64_t classes);
 at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore);
 
 }  // namespace phalanx::engine::model

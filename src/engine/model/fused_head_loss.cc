@@ -56,12 +56,12 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     const AutocastState autocast = autocast_of(x.device());
     const at::ScalarType type = autocast.on ? autocast.type : x.scalar_type();
     const at::Tensor inputs = x.to(type), weights = weight.to(type);
-    const int64_t tokens = x.size(0), classes = weight.size(0);
-    at::Tensor buffer = at::empty({std::min(tokens, kLossRows), classes}, inputs.options());
+    const int64_t tokens = x.size(0), classes = weight.size(0), most_rows = loss_rows(classes);
+    at::Tensor buffer = at::empty({std::min(tokens, most_rows), classes}, inputs.options());
     at::Tensor d_x = want_x ? at::empty({tokens, x.size(1)}, inputs.options()) : at::Tensor(), d_weight;
     double sum = 0;
-    for (int64_t first = 0; first < tokens; first += kLossRows) {
-      const int64_t rows = std::min(kLossRows, tokens - first);
+    for (int64_t first = 0; first < tokens; first += most_rows) {
+      const int64_t rows = std::min(most_rows, tokens - first);
       at::Tensor part = inputs.narrow(0, first, rows), logits = buffer.narrow(0, 0, rows);
       at::mm_out(logits, part, weights.t());
       sum += loss_of_logits(logits, targets.data_ptr<int64_t>() + first, ignore, want_x || want_weight);
@@ -98,6 +98,13 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 };
 
 }  // namespace
+
+// 512 for a small vocabulary (docs/design/kernels.md), and for a large one so many that their logits take 32 MB: they should not outweigh
+// the model's other activations, nor leave the cache before they are read again.
+int64_t loss_rows(int64_t classes) {
+  constexpr int64_t kMost = 512, kFewest = 64, kElements = 8 << 20;
+  return std::clamp(kElements / classes, kFewest, kMost);
+}
 
 at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore) {
   check_targets(targets, weight.size(0), ignore);

@@ -54,6 +54,14 @@ PHALANX_INLINE GeluAt gelu_at(float x) {
   return {value, cdf + x * (0.398942280f * bell)};
 }
 
+struct GatedAt {
+  float value, gate_slope, up_slope;
+};
+PHALANX_INLINE GatedAt gated_at(float gate, float up) {
+  const float sigmoid = 1 / (1 + exponential(-gate)), silu = gate * sigmoid;
+  return {silu * up, up * (sigmoid + silu * (1 - sigmoid)), silu};
+}
+
 // Sums and maxima in 16 lanes: the order is fixed, and the compiler may keep the lanes in registers.
 using Lanes = float __attribute__((vector_size(64)));
 constexpr int64_t kLanes = 16;
@@ -85,6 +93,20 @@ PHALANX_INLINE float total(const float* values, int64_t n) {
   float sum = 0;
   for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
   for (; i < n; ++i) sum += values[i];
+  return sum;
+}
+
+PHALANX_INLINE float product(const float* a, const float* b, int64_t n) {
+  Lanes sums = {}, x, y;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    load(x, a + i);
+    load(y, b + i);
+    sums += x * y;
+  }
+  float sum = 0;
+  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+  for (; i < n; ++i) sum += a[i] * b[i];
   return sum;
 }
 
@@ -149,19 +171,53 @@ PHALANX_VECTORISED double cross_entropy_of_row(uint16_t* __restrict logits, int6
   return loss;
 }
 
-PHALANX_VECTORISED float dot(const float* a, const float* b, int64_t n) {
-  Lanes sums = {}, x, y;
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    load(x, a + i);
-    load(y, b + i);
-    sums += x * y;
+PHALANX_VECTORISED void rotate_heads(float* heads_of_row, int64_t heads, int64_t half, const float* __restrict cos,
+                                     const float* __restrict sin, float sign) {
+  for (int64_t head = 0; head < heads; ++head) {
+    float *first = heads_of_row + head * 2 * half, *second = first + half;
+    for (int64_t i = 0; i < half; ++i) {
+      const float a = first[i], b = second[i], turn = sign * sin[i];
+      first[i] = a * cos[i] - b * turn;
+      second[i] = b * cos[i] + a * turn;
+    }
   }
-  float sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
-  for (; i < n; ++i) sum += a[i] * b[i];
-  return sum;
 }
+
+PHALANX_VECTORISED float rms_norm_row(const float* __restrict x, const float* __restrict weight, float* __restrict y, int64_t n,
+                                      float epsilon) {
+  const float inverse_root = 1 / std::sqrt(product(x, x, n) / static_cast<float>(n) + epsilon);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse_root * weight[i];
+  return inverse_root;
+}
+
+PHALANX_VECTORISED void rms_norm_backward_row(const float* __restrict x, const float* __restrict weight, const float* __restrict d_y,
+                                              float inverse_root, float* __restrict d_x, float* __restrict d_weight, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) d_x[i] = d_y[i] * weight[i];
+  const float along = product(d_x, x, n) * inverse_root * inverse_root / static_cast<float>(n);
+  for (int64_t i = 0; i < n; ++i) d_x[i] = (d_x[i] - x[i] * along) * inverse_root;
+  if (d_weight)
+    for (int64_t i = 0; i < n; ++i) d_weight[i] += d_y[i] * (x[i] * inverse_root);
+}
+
+PHALANX_VECTORISED void gated_and_slopes(float* __restrict gate, float* __restrict up, float* __restrict y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const GatedAt at = gated_at(gate[i], up[i]);
+    y[i] = at.value;
+    gate[i] = at.gate_slope;
+    up[i] = at.up_slope;
+  }
+}
+
+PHALANX_VECTORISED void gated_and_slopes(uint16_t* __restrict gate, uint16_t* __restrict up, uint16_t* __restrict y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const GatedAt at = gated_at(fp32_of_bf16(gate[i]), fp32_of_bf16(up[i]));
+    y[i] = bf16_of(at.value);
+    gate[i] = bf16_of(at.gate_slope);
+    up[i] = bf16_of(at.up_slope);
+  }
+}
+
+PHALANX_VECTORISED float dot(const float* a, const float* b, int64_t n) { return product(a, b, n); }
 
 PHALANX_VECTORISED void scale_row(float* row, int64_t n, float factor) {
   for (int64_t i = 0; i < n; ++i) row[i] *= factor;

@@ -3,7 +3,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/tensor.h>
 
@@ -69,18 +68,18 @@ double RowOrder::epochs() const {
   return static_cast<double>(epoch_ - 1) + static_cast<double>(batches(done_)) / static_cast<double>(batches(rows_));
 }
 
-FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad, comm::Group* group,
+FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, comm::Group* group,
                        const std::function<void()>& fill)
     : decoder_(std::move(decoder)),
       recipe_(recipe),
       alone_(group ? nullptr : comm::make_single_rank(at::kCPU)),
       group_(group ? *group : *alone_),
       rows_(std::move(rows)),
-      pad_(pad),
       steps_(tune::total_steps(recipe, static_cast<int64_t>(rows_.size()), group_.world())),
       order_(static_cast<int64_t>(rows_.size()), recipe.per_device_train_batch_size, recipe.gradient_accumulation_steps * group_.world(),
              static_cast<uint64_t>(recipe.data_seed.value_or(recipe.seed))) {
   require(!rows_.empty(), "there are no rows to learn from");
+  for (const TuningRow& row : rows_) require(!row.ids.empty(), "a row has no tokens");
   auto wrapped = parallel::DataParallel::wrap(*decoder_, group_, options_of(recipe, decoder_->config.hidden));
   if (!wrapped.ok()) throw std::invalid_argument(wrapped.error().message + ": " + wrapped.error().cause);
   parallel_ = std::move(*wrapped);
@@ -90,21 +89,18 @@ FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<
   decoder_->train();
 }
 
-// Padded on the right to the longest row, which changes nothing but rounding.
+// Rows end to end, without padding: the sums are those of padded rows.
 model::SummedLoss FineTuning::loss_of(const std::vector<int64_t>& batch) {
-  size_t longest = 2;
-  for (int64_t row : batch) longest = std::max(longest, rows_[static_cast<size_t>(row)].ids.size());
-  const auto options = at::TensorOptions().dtype(at::kLong);
-  const std::vector<int64_t> shape{static_cast<int64_t>(batch.size()), static_cast<int64_t>(longest)};
-  at::Tensor tokens = at::full(shape, pad_, options), labels = at::full(shape, model::GptImpl::kNoTarget, options);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const TuningRow& row = rows_[static_cast<size_t>(batch[i])];
-    std::copy(row.ids.begin(), row.ids.end(), tokens.data_ptr<int64_t>() + i * longest);
-    std::copy(row.labels.begin(), row.labels.end(), labels.data_ptr<int64_t>() + i * longest);
+  std::vector<int64_t> ids, labels, starts{0};
+  for (int64_t index : batch) {
+    const TuningRow& row = rows_[static_cast<size_t>(index)];
+    ids.insert(ids.end(), row.ids.begin(), row.ids.end());
+    labels.insert(labels.end(), row.labels.begin(), row.labels.end());
+    starts.push_back(static_cast<int64_t>(ids.size()));
   }
   std::optional<AutocastScope> rounded;
   if (recipe_.bf16) rounded.emplace(at::Device(at::kCPU), AutocastState{true, at::kBFloat16});
-  return decoder_->loss(tokens, labels);
+  return decoder_->loss({at::tensor(ids, at::kLong), std::move(starts)}, at::tensor(labels, at::kLong));
 }
 
 // Of all ranks: loss, and whether one wants to stop.

@@ -44,17 +44,18 @@ struct StepReport {
   double gradient_norm = 0;  // before clipping
   double rate = 0;           // of this step
   int64_t labels = 0;        // that the loss was divided by
-  int64_t tokens = 0;        // of its rows, padding left out
+  int64_t tokens = 0;        // of its rows
   bool stops = false;        // some rank wants to stop
   std::vector<std::vector<int64_t>> rows;
 };
 
 class FineTuning {
  public:
-  // Trains what requires a gradient; throws std::invalid_argument if that is nothing, or there are no rows. `group`: the ranks, all of
-  // which make every step, with equal models, recipes and rows; null for one rank. All take rank 0's parameters. `fill`: writes the
-  // parameters of a decoder that has no values yet, the same operations on every rank; so with stage 3 no rank ever holds all of it.
-  FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, int64_t pad, comm::Group* group = nullptr,
+  // Trains what requires a gradient; throws std::invalid_argument if that is nothing, there are no rows, or one is empty. `group`: the
+  // ranks, all of which make every step, with equal models, recipes and rows; null for one rank. All take rank 0's parameters. `fill`:
+  // writes the parameters of a decoder that has no values yet, the same operations on every rank; so with stage 3 no rank ever holds all of
+  // it.
+  FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<TuningRow> rows, comm::Group* group = nullptr,
              const std::function<void()>& fill = {});
   int64_t steps() const { return steps_; }
   int64_t done() const { return done_; }
@@ -85,7 +86,7 @@ class FineTuning {
   std::unique_ptr<comm::Group> alone_;  // of one rank, where none was given
   comm::Group& group_;
   std::vector<TuningRow> rows_;
-  int64_t pad_, steps_, done_ = 0;
+  int64_t steps_, done_ = 0;
   RowOrder order_;
   std::unique_ptr<parallel::DataParallel> parallel_;
   std::unique_ptr<optim::AdamW> optimizer_;

@@ -3,16 +3,25 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/linspace.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/outer.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -63,6 +72,94 @@ TEST(Fused, GemmInEveryForm) {
            out.data_ptr<float>(), 9);
       EXPECT_LT(most(out, expected), 1e-5) << ta << tb;
     }
+}
+
+TEST(Fused, RmsNormAndItsDerivatives) {
+  for (bool learns : {true, false}) {
+    at::Tensor x = at::randn({3, 50, 37}).mul_(3).requires_grad_(true), weight = at::randn({37}).requires_grad_(learns);
+    at::Tensor again = x.detach().clone().requires_grad_(true), same = weight.detach().clone().requires_grad_(learns);
+    const at::Tensor weights = at::randn({3, 50, 37});
+    at::Tensor plain = weight * (x * at::rsqrt(x.pow(2).mean(-1, true) + 1e-5)), ours = fused_rms_norm(again, same, 1e-5);
+    EXPECT_LT(relative(ours, plain), 1e-6);
+    plain.backward(weights);
+    ours.backward(weights);
+    EXPECT_LT(relative(again.grad(), x.grad()), 3e-6);
+    EXPECT_EQ(same.grad().defined(), learns);
+    if (learns) { EXPECT_LT(relative(same.grad(), weight.grad()), 3e-6); }
+  }
+}
+
+TEST(Fused, GatedAndItsDerivatives) {
+  for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const double bound = type == at::kFloat ? 3e-6 : 2e-2;
+    at::Tensor gate = (at::randn({999}) * 4).to(type).requires_grad_(true), up = at::randn({999}).to(type).requires_grad_(true);
+    at::Tensor gate2 = gate.detach().clone().requires_grad_(true), up2 = up.detach().clone().requires_grad_(true);
+    const at::Tensor weights = at::randn({999}).to(type);
+    at::Tensor plain = at::silu(gate) * up, ours = fused_gated(gate2 * 1, up2 * 1);
+    EXPECT_LT(relative(ours, plain), bound);
+    plain.backward(weights);
+    ours.backward(weights);
+    EXPECT_LT(relative(gate2.grad(), gate.grad()), bound);
+    EXPECT_LT(relative(up2.grad(), up.grad()), bound);
+  }
+  at::Tensor ends = at::tensor({-200.0f, -90.0f, 0.0f, 90.0f, 1e30f}), ones = at::ones({5});
+  EXPECT_LT(most(fused_gated(ends.clone(), ones.clone()), at::silu(ends)), 1e-30);
+}
+
+// One sequence after another, heads repeated, scores whole.
+at::Tensor plain_grouped(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& shape) {
+  const auto by_head = [&](const at::Tensor& x, size_t i, bool turns) {
+    at::Tensor part = x.narrow(0, shape.starts[i], shape.starts[i + 1] - shape.starts[i]).unflatten(1, {-1, shape.head}).transpose(0, 1);
+    if (turns && shape.cos.defined()) {
+      const at::Tensor cos = shape.cos.narrow(0, 0, part.size(1)), sin = shape.sin.narrow(0, 0, part.size(1));
+      const at::Tensor a = part.narrow(2, 0, shape.head / 2), b = part.narrow(2, shape.head / 2, shape.head / 2);
+      part = at::cat({a * cos - b * sin, b * cos + a * sin}, 2);
+    }
+    return part.repeat_interleave(shape.heads / (x.size(1) / shape.head), 0);
+  };
+  std::vector<at::Tensor> out;
+  for (size_t i = 0; i + 1 < shape.starts.size(); ++i) {
+    at::Tensor scores = at::matmul(by_head(q, i, true), by_head(k, i, true).transpose(1, 2)) / std::sqrt(static_cast<double>(shape.head));
+    const int64_t time = scores.size(1);
+    at::Tensor ahead = at::arange(time).unsqueeze(0) - at::arange(time).unsqueeze(1);  // key - query
+    at::Tensor hidden = ahead > 0;
+    if (shape.window > 0) hidden = hidden | (ahead <= -shape.window);
+    scores = scores.masked_fill(hidden, -std::numeric_limits<float>::infinity());
+    out.push_back(at::matmul(at::softmax(scores, -1), by_head(v, i, false)).transpose(0, 1).flatten(1, 2));
+  }
+  return at::cat(out);
+}
+
+void same_grouped(const AttentionShape& shape) {
+  std::vector<at::Tensor> plain, fused;
+  for (int64_t heads : {shape.heads, shape.kv_heads, shape.kv_heads}) {
+    plain.push_back(at::randn({shape.rows(), heads * shape.head}).requires_grad_(true));
+    fused.push_back(plain.back().detach().clone().requires_grad_(true));
+  }
+  at::Tensor expected = plain_grouped(plain[0], plain[1], plain[2], shape);
+  at::Tensor ours = fused_grouped_attention(fused[0], fused[1], fused[2], shape);
+  EXPECT_LT(relative(ours, expected), 1e-5);
+  const at::Tensor weights = at::randn(ours.sizes());
+  expected.backward(weights);
+  ours.backward(weights);
+  // As a share of the largest, but with a window of 1 those of q and k are all 0.
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_LT(most(fused[i].grad(), plain[i].grad()), 1e-5 * std::max(1.0, plain[i].grad().abs().max().item<double>())) << i;
+}
+
+TEST(Fused, AttentionOfGroupsWindowsAndSequences) {
+  for (int64_t kv_heads : {1, 2, 6})
+    for (int64_t window : {0, 1, 5, 40, 1000})
+      for (bool turns : {false, true}) {
+        SCOPED_TRACE(testing::Message() << kv_heads << " kv heads, window " << window << ", rotated " << turns);
+        AttentionShape shape{{0, 1, 3, 73, 150}, 6, kv_heads, 8, window, {}, {}};
+        if (turns) {
+          const at::Tensor angles = at::outer(at::arange(77, at::kFloat), at::tensor({1.0f, 0.3f, 0.1f, 0.02f}));
+          shape.cos = angles.cos();
+          shape.sin = angles.sin();
+        }
+        same_grouped(shape);
+      }
 }
 
 // Both forms of the same attention: outputs and the gradients of input and parameters.

@@ -88,7 +88,7 @@ TEST_P(GoldenRun, TwentySteps) {
   } else {
     for (at::Tensor& parameter : decoder->parameters()) parameter.set_requires_grad(true);
   }
-  tuning::FineTuning tuned(decoder, run.recipe, run.rows, run.expected["pad_token_id"].get<int64_t>());
+  tuning::FineTuning tuned(decoder, run.recipe, run.rows);
   ASSERT_EQ(tuned.steps(), 20);
   for (const base::Json& truth : run.expected["steps"]) {
     const tuning::StepReport step = tuned.step();
@@ -179,7 +179,7 @@ TEST(FineTuning, AnAdapterLearnsAndTheBaseStays) {
     labels[0] = labels[1] = model::GptImpl::kNoTarget;
     return labels;
   };
-  tuning::FineTuning tuned(decoder, recipe, {{ids, learned(ids)}, {other, learned(other)}, {{1, 2, 3}, {-100, -100, -100}}}, 0);
+  tuning::FineTuning tuned(decoder, recipe, {{ids, learned(ids)}, {other, learned(other)}, {{1, 2, 3}, {-100, -100, -100}}});
   // An epoch is two steps; the loss of its worse one falls by a third at least.
   const double first = std::max(tuned.step().loss, tuned.step().loss);
   double last = 0;
@@ -201,7 +201,7 @@ TEST(FineTuning, AnAdapterLearnsAndTheBaseStays) {
 TEST(FineTuning, AnAdapterWithoutTargetsIsRefused) {
   tuning::Decoder decoder = small_decoder();
   EXPECT_FALSE(tuning::add_adapters(decoder, {.targets = {"qkv_proj"}}, 1).ok());
-  EXPECT_THROW(tuning::FineTuning(decoder, {}, {{{1, 2}, {1, 2}}}, 0), std::invalid_argument);
+  EXPECT_THROW(tuning::FineTuning(decoder, {}, {{{1, 2}, {1, 2}}}), std::invalid_argument);
 }
 
 TEST(RowOrder, EveryRowOnceInAnEpochWhoseLastStepIsShort) {

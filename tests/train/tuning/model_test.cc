@@ -25,6 +25,13 @@ at::Tensor matrix(const base::Json& rows) {
   return at::cat(out);
 }
 
+// Rows of one length, without their padding.
+tuning::Sequences rows_of(const at::Tensor& tokens) {
+  tuning::Sequences out{tokens.reshape({-1}), {}};
+  for (int64_t i = 0; i <= tokens.size(0); ++i) out.starts.push_back(i * tokens.size(1));
+  return out;
+}
+
 double probe(const at::Tensor& value) {
   at::Tensor flat = value.detach().to(at::kDouble).reshape({-1});
   return (flat * (at::arange(flat.numel(), flat.options()) * 0.37).cos()).sum().item<double>();
@@ -71,7 +78,7 @@ TEST_P(GoldenModel, LogitsLossAndGradients) {
   EXPECT_LE(((decoder(tokens) - logits) * mask).abs().max().item<double>(), 1e-4);
 
   for (auto& parameter : decoder->parameters()) parameter.set_requires_grad(true);
-  model::SummedLoss loss = decoder->loss(tokens, labels);
+  model::SummedLoss loss = decoder->loss(rows_of(tokens), labels.reshape({-1}));
   EXPECT_EQ(loss.targets, golden.expected["targets"].get<int64_t>());
   at::Tensor mean = loss.sum / static_cast<double>(loss.targets);
   EXPECT_NEAR(mean.item<double>(), golden.expected["loss"].get<double>(), 1e-5);
@@ -109,6 +116,45 @@ tuning::Decoder small_decoder() {
   }
   decoder->eval();
   return decoder;
+}
+
+struct LossAndGradients {
+  double loss;
+  std::vector<at::Tensor> gradients;
+};
+LossAndGradients learn(tuning::Decoder& decoder, const tuning::Sequences& rows, const at::Tensor& labels) {
+  decoder->zero_grad();
+  const model::SummedLoss loss = decoder->loss(rows, labels);
+  loss.sum.backward();
+  LossAndGradients out{loss.sum.item<double>(), {}};
+  for (const at::Tensor& value : decoder->parameters()) out.gradients.push_back(value.grad().clone());
+  return out;
+}
+
+// Sequences of several lengths end to end: the sum of what each of them gives alone, in the fused layers as in the plain ones.
+TEST(Decoder, SequencesEndToEndAreAsEachAlone) {
+  tuning::Decoder decoder = small_decoder();
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < 18; ++i) ids.push_back((i * 7 + 3) % 11);
+  const tuning::Sequences rows{at::tensor(ids), {0, 9, 10, 18}};
+  at::Tensor labels = rows.tokens.clone();
+  labels.narrow(0, 0, 4).fill_(-100);
+  LossAndGradients alone{0, {}};
+  decoder->set_kernels(model::Kernels::kPlain);
+  for (size_t i : {0, 2}) {
+    const int64_t first = rows.starts[i], count = rows.starts[i + 1] - first;
+    LossAndGradients one = learn(decoder, {rows.tokens.narrow(0, first, count), {0, count}}, labels.narrow(0, first, count));
+    alone.loss += one.loss;
+    for (size_t p = 0; p < one.gradients.size(); ++p)
+      i == 0 ? alone.gradients.push_back(one.gradients[p]) : static_cast<void>(alone.gradients[p].add_(one.gradients[p]));
+  }
+  for (auto kernels : {model::Kernels::kPlain, model::Kernels::kFused}) {
+    decoder->set_kernels(kernels);
+    const LossAndGradients together = learn(decoder, rows, labels);
+    EXPECT_NEAR(together.loss, alone.loss, 1e-5);
+    for (size_t p = 0; p < alone.gradients.size(); ++p)
+      EXPECT_LE((together.gradients[p] - alone.gradients[p]).abs().max().item<double>(), 2e-6) << p;
+  }
 }
 
 // Keys that a cache holds are what a whole pass makes, also behind the window.
@@ -151,7 +197,7 @@ TEST(Decoder, AgreesWithTheOracle) {
       at::NoGradGuard no_grad;
       value.copy_(sines(value.sizes(), place++, name.find("norm") != std::string::npos));
     }
-    model::SummedLoss loss = decoder->loss(tokens, labels);
+    model::SummedLoss loss = decoder->loss(rows_of(tokens), labels.reshape({-1}));
     at::Tensor mean = loss.sum / static_cast<double>(loss.targets);
     EXPECT_EQ(loss.targets, truth["targets"].get<int64_t>());
     EXPECT_NEAR(mean.item<double>(), truth["loss"].get<double>(), 1e-5);

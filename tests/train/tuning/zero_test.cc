@@ -93,13 +93,13 @@ void rank_of(const RunOf& run, comm::Group& group, Outcome* out) {
   };
   const bool first = group.rank() == 0;
   auto decoder = make();
-  auto tuned = std::make_unique<tuning::FineTuning>(decoder, recipe_of(run), rows(), 0, &group);
+  auto tuned = std::make_unique<tuning::FineTuning>(decoder, recipe_of(run), rows(), &group);
   if (run.stop_after >= 0) {
     steps(*tuned, run.stop_after, first, out);
     Values kept;
     for (const auto& one : tuned->state()) kept[one.name] = numbers(one.value);
     decoder = make();
-    tuned = std::make_unique<tuning::FineTuning>(decoder, recipe_of(run), rows(), 0, &group);
+    tuned = std::make_unique<tuning::FineTuning>(decoder, recipe_of(run), rows(), &group);
     std::set<std::string> known;
     for (const auto& one : tuned->state_shapes()) known.insert(one.name);
     const auto loaded = tuned->load_state([&](const tuning::NamedTensor& one) -> base::Status {
@@ -205,7 +205,7 @@ TEST(ZeroStage3, ADecoderWithoutValuesGetsThemInShares) {
       at::Tensor(item.value()).fill_(NAN);
     }
     choose(decoder, run);
-    tuning::FineTuning tuned(decoder, recipe_of(run), rows(), 0, &group, [&] {
+    tuning::FineTuning tuned(decoder, recipe_of(run), rows(), &group, [&] {
       // Only rank 0's count.
       for (size_t i = 0; i < parameters.size(); ++i) group.rank() == 0 ? parameters[i].value.copy_(values[i]) : parameters[i].value.zero_();
     });

@@ -2,18 +2,21 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/outer.h>
+#include <ATen/ops/roll.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+
 #include "engine/model/fused.h"
+#include "engine/require.h"
 
 namespace phalanx::engine::tuning {
 
@@ -45,33 +48,50 @@ std::vector<std::pair<std::string, Projection>> DecoderImpl::projections() {
   return out;
 }
 
-at::Tensor DecoderImpl::hidden(const at::Tensor& tokens, DecoderCache* cache) {
-  const int64_t time = tokens.size(1), first = cache ? cache->length : 0;
-  at::Tensor x = embed_tokens(tokens);
-  at::Tensor angles = at::outer(at::arange(first, first + time, frequencies_.options()), frequencies_).to(x.device());
-  angles = at::cat({angles, angles}, -1);
+void DecoderImpl::set_kernels(model::Kernels kernels) {
+  kernels_ = norm->kernels = kernels;
+  for (DecoderLayer& layer : layers) {
+    layer->input_layernorm->kernels = layer->post_attention_layernorm->kernels = kernels;
+    layer->self_attn->kernels = layer->mlp->kernels = kernels;
+    if (layer->self_attn->q_norm) layer->self_attn->q_norm->kernels = layer->self_attn->k_norm->kernels = kernels;
+  }
+}
+
+at::Tensor DecoderImpl::hidden(const Sequences& rows, DecoderCache* cache) {
+  require(!cache || rows.starts.size() == 2, "a cache is of one sequence, not of {}", rows.starts.size() - 1);
+  int64_t longest = 0;
+  for (size_t i = 1; i < rows.starts.size(); ++i) longest = std::max(longest, rows.starts[i] - rows.starts[i - 1]);
+  const int64_t first = cache ? cache->length : 0;
+  at::Tensor x = embed_tokens(rows.tokens);
+  at::Tensor angles = at::outer(at::arange(first, first + longest, frequencies_.options()), frequencies_).to(x.device());
   const double scale = tune::rope_scale(config.rope);
-  const Places places{(angles.cos() * scale).to(x.scalar_type()), (angles.sin() * scale).to(x.scalar_type()), first};
+  const Places places{rows.starts, angles.cos() * scale, angles.sin() * scale, first};
   if (cache) cache->layers.resize(layers.size());
   for (size_t i = 0; i < layers.size(); ++i) x = layers[i](x, places, cache ? &cache->layers[i] : nullptr);
-  if (cache) cache->length += time;
+  if (cache) cache->length += longest;
   return norm(x);
 }
 
-at::Tensor DecoderImpl::forward(const at::Tensor& tokens, DecoderCache* cache) { return at::linear(hidden(tokens, cache), head()); }
+at::Tensor DecoderImpl::forward(const at::Tensor& tokens, DecoderCache* cache) {
+  const int64_t batch = tokens.size(0), time = tokens.size(1);
+  Sequences rows{tokens.reshape({-1}), {}};
+  for (int64_t i = 0; i <= batch; ++i) rows.starts.push_back(i * time);
+  return at::linear(hidden(rows, cache), head()).view({batch, time, -1});
+}
 
-model::SummedLoss DecoderImpl::loss(const at::Tensor& tokens, const at::Tensor& labels) {
-  const int64_t time = tokens.size(1);
-  at::Tensor wanted = labels.narrow(1, 1, time - 1).reshape({-1});
+model::SummedLoss DecoderImpl::loss(const Sequences& rows, const at::Tensor& labels) {
+  // The label of a token is its successor's; the last of a sequence has none.
+  at::Tensor wanted = at::roll(labels, -1);
+  for (size_t i = 1; i < rows.starts.size(); ++i) wanted[rows.starts[i] - 1] = model::GptImpl::kNoTarget;
   // The head is applied only where there is something to learn: a prompt's logits would cost as much as an answer's.
-  at::Tensor rows = at::nonzero(at::ne(wanted, model::GptImpl::kNoTarget)).squeeze(1);
-  const int64_t count = rows.numel();
+  at::Tensor places = at::nonzero(at::ne(wanted, model::GptImpl::kNoTarget)).squeeze(1);
+  const int64_t count = places.numel();
   // Nothing to learn: one token, times 0, so that every rank uses the same parameters, which may be sharded.
-  if (count == 0) rows = at::zeros({1}, rows.options());
-  at::Tensor x = at::index_select(hidden(tokens, nullptr).narrow(1, 0, time - 1).flatten(0, 1), 0, rows);
-  wanted = count == 0 ? at::zeros_like(rows) : at::index_select(wanted, 0, rows);
+  if (count == 0) places = at::zeros({1}, places.options());
+  at::Tensor x = at::index_select(hidden(rows, nullptr), 0, places);
+  wanted = count == 0 ? at::zeros_like(places) : at::index_select(wanted, 0, places);
   at::Tensor sum;
-  if (model::can_fuse(x)) {
+  if (kernels_ == model::Kernels::kFused && model::can_fuse(x)) {
     sum = model::fused_head_loss(x, head(), wanted, model::GptImpl::kNoTarget);
   } else {
     at::Tensor logits = at::linear(x, head()).to(at::kFloat);

@@ -11,21 +11,27 @@
 
 namespace phalanx::engine::tuning {
 
-// The keys and values of all layers, for generation.
+// The keys and values of all layers of one sequence, for generation.
 struct DecoderCache {
   std::vector<KeyValues> layers;
   int64_t length = 0;  // tokens
+};
+
+// Sequences laid end to end: i is tokens starts[i] to starts[i + 1], where the last is the number of tokens. None is empty.
+struct Sequences {
+  at::Tensor tokens;  // [tokens] int64
+  std::vector<int64_t> starts;
 };
 
 struct DecoderImpl : torch::nn::Module {
   // `tied`: the head is the embedding; there is no lm_head.
   DecoderImpl(const tune::DecoderConfig& config, bool tied);
 
-  // tokens [batch, time] int64; shorter rows are padded on the right, where what comes out means nothing.
+  // tokens [batch, time] int64, of one row if there is a cache.
   at::Tensor forward(const at::Tensor& tokens, DecoderCache* cache = nullptr);  // logits [batch, time, vocabulary]
-  // Cross entropy of every token that is followed by a label, which is not model::GptImpl::kNoTarget: labels [batch, time] as in data, not
+  // Cross entropy of every token that is followed by a label, which is not model::GptImpl::kNoTarget: labels [tokens] as in data, not
   // shifted.
-  model::SummedLoss loss(const at::Tensor& tokens, const at::Tensor& labels);
+  model::SummedLoss loss(const Sequences& rows, const at::Tensor& labels);
 
   // Every projection of the layers by its name, "model.layers.0.self_attn.q_proj", in their order.
   std::vector<std::pair<std::string, Projection>> projections();
@@ -35,12 +41,14 @@ struct DecoderImpl : torch::nn::Module {
   model::Embedding embed_tokens{nullptr};
   std::vector<DecoderLayer> layers;
   RmsNorm norm{nullptr};
-  Projection lm_head{nullptr};  // null if tied
+  Projection lm_head{nullptr};               // null if tied
+  void set_kernels(model::Kernels kernels);  // of every layer; fused at first
 
  private:
-  at::Tensor hidden(const at::Tensor& tokens, DecoderCache* cache);  // behind the last norm
+  at::Tensor hidden(const Sequences& rows, DecoderCache* cache);  // behind the last norm: [tokens, hidden]
   const at::Tensor& head() const { return tied ? embed_tokens->weight : lm_head->weight; }
   at::Tensor frequencies_;
+  model::Kernels kernels_ = model::Kernels::kFused;
 };
 TORCH_MODULE(Decoder);
 

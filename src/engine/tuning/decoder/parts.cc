@@ -13,33 +13,37 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "engine/model/fused.h"
+#include "engine/tuning/decoder/adapted_maps.h"
 
 namespace phalanx::engine::tuning {
 namespace {
 
-// [-second half, first half] of the last dimension.
-at::Tensor turned(const at::Tensor& x) {
+using model::Kernels;
+
+// x [heads, time, head_dim]: column j turns with j + half.
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const int64_t half = x.size(-1) / 2;
-  return at::cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
-}
-
-at::Tensor rotated(const at::Tensor& x, const Places& places) { return x * places.cos + turned(x) * places.sin; }
-
-// Every kv head once for each query head that uses it.
-at::Tensor repeated(const at::Tensor& x, int64_t times) {
-  if (times == 1) return x;
-  return x.unsqueeze(2).expand({x.size(0), x.size(1), times, x.size(2), x.size(3)}).reshape({x.size(0), -1, x.size(2), x.size(3)});
+  const at::Tensor first = x.narrow(-1, 0, half), second = x.narrow(-1, half, half);
+  const at::Tensor c = cos.to(x.scalar_type()), s = sin.to(x.scalar_type());
+  return at::cat({first * c - second * s, second * c + first * s}, -1);
 }
 
 // 0 where the query at first + i sees key j, else -inf. Position p sees p - window < j <= p.
-at::Tensor mask_of(int64_t time, const Places& places, int64_t window, const at::TensorOptions& options) {
-  at::Tensor query = at::arange(places.first, places.first + time, options.dtype(at::kLong)).unsqueeze(1);
-  at::Tensor key = at::arange(places.first + time, options.dtype(at::kLong)).unsqueeze(0);
+at::Tensor mask_of(int64_t time, int64_t first, int64_t window, const at::TensorOptions& options) {
+  at::Tensor query = at::arange(first, first + time, options.dtype(at::kLong)).unsqueeze(1);
+  at::Tensor key = at::arange(first + time, options.dtype(at::kLong)).unsqueeze(0);
   at::Tensor hidden = key > query;
   if (window > 0) hidden = hidden | (key <= query - window);
-  return at::zeros({time, places.first + time}, options.dtype(at::kFloat)).masked_fill_(hidden, -std::numeric_limits<float>::infinity());
+  return at::zeros({time, first + time}, options.dtype(at::kFloat)).masked_fill_(hidden, -std::numeric_limits<float>::infinity());
+}
+
+AdaptedMap map_of(const Projection& projection) {
+  return {projection->weight, projection->bias, projection->lora_a, projection->lora_b, projection->scale};
 }
 
 }  // namespace
@@ -70,16 +74,29 @@ void ProjectionImpl::drop_adapter() {
 at::Tensor ProjectionImpl::adapter_product() { return at::matmul(lora_b.to(at::kFloat), lora_a.to(at::kFloat)) * scale; }
 
 at::Tensor ProjectionImpl::forward(const at::Tensor& x) {
+  if (adapted() && !drops()) return adapted_maps(x, {{weight, bias, lora_a, lora_b, scale}}).front();
   at::Tensor y = at::linear(x, weight, bias.defined() ? c10::optional<at::Tensor>(bias) : c10::nullopt);
-  if (!adapted()) return y;
-  at::Tensor input = dropout > 0 ? at::dropout(x, dropout, is_training()) : x;
-  return y + at::linear(at::linear(input, lora_a), lora_b) * scale;
+  return drops() ? y + at::linear(at::linear(at::dropout(x, dropout, true), lora_a), lora_b) * scale : y;
+}
+
+std::vector<at::Tensor> project(const at::Tensor& x, const std::vector<Projection>& projections) {
+  const auto alike = [](const Projection& one) { return one->adapted() && !one->drops(); };
+  std::vector<at::Tensor> out;
+  if (std::all_of(projections.begin(), projections.end(), alike)) {
+    std::vector<AdaptedMap> maps;
+    for (const Projection& one : projections) maps.push_back(map_of(one));
+    return adapted_maps(x, maps);
+  }
+  for (Projection one : projections) out.push_back(one(x));
+  return out;
 }
 
 RmsNormImpl::RmsNormImpl(int64_t width, double norm_epsilon)
     : weight(register_parameter("weight", at::ones({width}))), epsilon(norm_epsilon) {}
 
 at::Tensor RmsNormImpl::forward(const at::Tensor& x) {
+  const bool wide_both = x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat;
+  if (kernels == Kernels::kFused && wide_both && model::can_fuse(x)) return model::fused_rms_norm(x, weight, epsilon);
   at::Tensor wide = x.to(at::kFloat);
   return weight * (wide * at::rsqrt(wide.pow(2).mean(-1, true) + epsilon)).to(x.scalar_type());
 }
@@ -99,26 +116,47 @@ GroupedAttentionImpl::GroupedAttentionImpl(const tune::DecoderConfig& config, in
 }
 
 at::Tensor GroupedAttentionImpl::forward(const at::Tensor& x, const Places& places, KeyValues* cache) {
-  const int64_t batch = x.size(0), time = x.size(1);
-  at::Tensor query = q_proj(x).view({batch, time, heads, head_dim}), key = k_proj(x).view({batch, time, kv_heads, head_dim});
-  at::Tensor value = v_proj(x).view({batch, time, kv_heads, head_dim}).transpose(1, 2);
+  const int64_t tokens = x.size(0);
+  const std::vector<at::Tensor> parts = project(x, {q_proj, k_proj, v_proj});
+  at::Tensor query = parts[0], key = parts[1];
+  const at::Tensor& value = parts[2];
   if (q_norm) {
-    query = q_norm(query);
-    key = k_norm(key);
+    query = q_norm(query.view({tokens, heads, head_dim})).view({tokens, -1});
+    key = k_norm(key.view({tokens, kv_heads, head_dim})).view({tokens, -1});
   }
-  query = rotated(query.transpose(1, 2), places);
-  key = rotated(key.transpose(1, 2), places);
+  const bool same_type = query.scalar_type() == value.scalar_type();
+  if (kernels == Kernels::kFused && !cache && same_type && model::can_fuse(query)) {
+    const model::AttentionShape shape{places.starts, heads, kv_heads, head_dim, window, places.cos, places.sin};
+    return o_proj(model::fused_grouped_attention(query, key, value, shape));
+  }
+  std::vector<at::Tensor> seen;
+  for (size_t i = 0; i + 1 < places.starts.size(); ++i) {
+    const int64_t first = places.starts[i], count = places.starts[i + 1] - first;
+    seen.push_back(plain(query.narrow(0, first, count), key.narrow(0, first, count), value.narrow(0, first, count), places, cache));
+  }
+  return o_proj(at::cat(seen));
+}
+
+// Of one sequence: [time, columns of all heads] each.
+at::Tensor GroupedAttentionImpl::plain(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Places& places,
+                                       KeyValues* cache) const {
+  const int64_t time = query.size(0), group = heads / kv_heads;
+  const at::Tensor cos = places.cos.narrow(0, 0, time), sin = places.sin.narrow(0, 0, time);
+  const auto by_head = [&](const at::Tensor& x) { return x.unflatten(1, {-1, head_dim}).transpose(0, 1); };
+  at::Tensor q = rotated(by_head(query), cos, sin), k = rotated(by_head(key), cos, sin), v = by_head(value);
   if (cache) {
     if (cache->keys.defined()) {
-      key = at::cat({cache->keys, key}, 2);
-      value = at::cat({cache->values, value}, 2);
+      k = at::cat({cache->keys, k}, 1);
+      v = at::cat({cache->values, v}, 1);
     }
-    *cache = {key, value};
+    *cache = {k, v};
   }
-  at::Tensor scores = at::matmul(query, repeated(key, heads / kv_heads).transpose(2, 3)) / std::sqrt(static_cast<double>(head_dim));
-  scores = scores.to(at::kFloat) + mask_of(time, places, window, x.options());
-  at::Tensor seen = at::matmul(at::softmax(scores, -1).to(query.scalar_type()), repeated(value, heads / kv_heads));
-  return o_proj(seen.transpose(1, 2).reshape({batch, time, heads * head_dim}));
+  // Every kv head once for each query head that uses it.
+  k = k.repeat_interleave(group, 0);
+  v = v.repeat_interleave(group, 0);
+  at::Tensor scores = at::matmul(q, k.transpose(1, 2)) / std::sqrt(static_cast<double>(head_dim));
+  scores = scores.to(at::kFloat) + mask_of(time, places.first, window, query.options());
+  return at::matmul(at::softmax(scores, -1).to(q.scalar_type()), v).transpose(0, 1).reshape({time, heads * head_dim});
 }
 
 GatedMlpImpl::GatedMlpImpl(const tune::DecoderConfig& config)
@@ -126,7 +164,12 @@ GatedMlpImpl::GatedMlpImpl(const tune::DecoderConfig& config)
       up_proj(register_module("up_proj", Projection(config.hidden, config.intermediate, config.mlp_bias))),
       down_proj(register_module("down_proj", Projection(config.intermediate, config.hidden, config.mlp_bias))) {}
 
-at::Tensor GatedMlpImpl::forward(const at::Tensor& x) { return down_proj(at::silu(gate_proj(x)) * up_proj(x)); }
+at::Tensor GatedMlpImpl::forward(const at::Tensor& x) {
+  const std::vector<at::Tensor> parts = project(x, {gate_proj, up_proj});
+  const at::Tensor &gate = parts[0], &up = parts[1];
+  if (kernels == Kernels::kFused && model::can_fuse(gate)) return down_proj(model::fused_gated(gate, up));
+  return down_proj(at::silu(gate) * up);
+}
 
 DecoderLayerImpl::DecoderLayerImpl(const tune::DecoderConfig& config, int64_t window)
     : input_layernorm(register_module("input_layernorm", RmsNorm(config.hidden, config.norm_epsilon))),

@@ -1,5 +1,6 @@
 // The parts that today's decoders are made of, under Hugging Face's names, so that the parameters' names are those in the files.
-// Plain at:: operators: the same arithmetic, in the same order, as transformers' modules in eager mode.
+// The arithmetic of transformers' modules in eager mode: on CPU in one pass per layer where there is one (engine/model/fused.h), else by
+// at:: operators in their order. A batch is rows of tokens, [tokens, width]: its sequences lie end to end, none is padded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +8,9 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <vector>
 
+#include "engine/model/layers.h"
 #include "tune/decoder/decoder_config.h"
 
 namespace phalanx::engine::tuning {
@@ -16,6 +19,7 @@ namespace phalanx::engine::tuning {
 struct ProjectionImpl : torch::nn::Module {
   ProjectionImpl(int64_t in, int64_t out, bool with_bias);
   at::Tensor forward(const at::Tensor& x);
+  bool drops() const { return adapted() && dropout > 0 && is_training(); }
   // Adds the parameters lora_A.weight [rank, in] and lora_B.weight [out, rank], not initialised.
   void add_adapter(int64_t rank, double scale, double dropout);
   void drop_adapter();
@@ -30,34 +34,43 @@ struct ProjectionImpl : torch::nn::Module {
 };
 TORCH_MODULE(Projection);
 
+// Each projection of the same x.
+std::vector<at::Tensor> project(const at::Tensor& x, const std::vector<Projection>& projections);
+
 // x / sqrt(mean(x²) + epsilon) in fp32, rounded to x's type, then times the weight.
 struct RmsNormImpl : torch::nn::Module {
   RmsNormImpl(int64_t width, double epsilon);
   at::Tensor forward(const at::Tensor& x);
   at::Tensor weight;
   double epsilon;
+  model::Kernels kernels = model::Kernels::kFused;
 };
 TORCH_MODULE(RmsNorm);
 
 // What every layer needs of the positions of a batch.
 struct Places {
-  at::Tensor cos, sin;  // [time, head_dim]
-  int64_t first = 0;    // position of the first token: as many are in the cache
+  std::vector<int64_t> starts;  // sequence i is rows starts[i] to starts[i + 1]; the last is the number of rows
+  at::Tensor cos, sin;          // [longest sequence, head_dim / 2], from the first token's position on
+  int64_t first = 0;            // position of each sequence's first token: as many are in the cache
 };
 
-// Keys and values of the tokens so far, of one layer: [batch, kv heads, time, head_dim].
+// Keys and values of the tokens so far of one sequence, of one layer: [kv heads, time, head_dim].
 struct KeyValues {
   at::Tensor keys, values;
 };
 
 struct GroupedAttentionImpl : torch::nn::Module {
   GroupedAttentionImpl(const tune::DecoderConfig& config, int64_t window);
-  // x [batch, time, hidden]. `cache`: null, or what is seen besides x; x's are added to it.
+  // x [tokens, hidden]. `cache`: null, or what is seen besides x, which is one sequence then; x's are added to it.
   at::Tensor forward(const at::Tensor& x, const Places& places, KeyValues* cache);
   int64_t heads, kv_heads, head_dim;
   int64_t window;  // 0: none
   Projection q_proj{nullptr}, k_proj{nullptr}, v_proj{nullptr}, o_proj{nullptr};
   RmsNorm q_norm{nullptr}, k_norm{nullptr};
+  model::Kernels kernels = model::Kernels::kFused;
+
+ private:
+  at::Tensor plain(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Places& places, KeyValues* cache) const;
 };
 TORCH_MODULE(GroupedAttention);
 
@@ -65,6 +78,7 @@ struct GatedMlpImpl : torch::nn::Module {
   explicit GatedMlpImpl(const tune::DecoderConfig& config);
   at::Tensor forward(const at::Tensor& x);  // down(silu(gate x) · up x)
   Projection gate_proj{nullptr}, up_proj{nullptr}, down_proj{nullptr};
+  model::Kernels kernels = model::Kernels::kFused;
 };
 TORCH_MODULE(GatedMlp);
 
