@@ -2,9 +2,9 @@
 """PyTorch's side of `./x bench finetune`: the step of bench/finetune_speed.cc as transformers' Trainer and PEFT make it, in eager mode.
 
 SHAPE MODE LENGTHS as arguments. Each line "N" on standard input asks for N steps and is answered with their seconds and losses; the end of
-the input is answered with the peak of resident memory. The modules follow transformers' modeling_qwen2.py and peft's lora/layer.py operation
-by operation: padded batches with a mask of four dimensions, repeat_kv, softmax in fp32, logits of all positions in fp32, a LoRA layer's two
-products added to its base's.
+the input is answered with the peak of resident memory. The modules follow transformers' modeling_qwen2.py and peft's lora/layer.py,
+operation by operation: padded batches with a mask of four dimensions, repeat_kv, softmax in fp32, logits of all positions in fp32, a LoRA
+layer's two products added to its base's.
 """
 import math
 import os

@@ -84,8 +84,8 @@ def main():
             row = compare(given.ours, case, rounds, environment, folder)
             rows.append(row)
             if not given.json:
-                print("{name:24} {ours_s:8.3f} {peer_s:8.3f} {ratio:6.2f}x {ours_mib:9.0f} {peer_mib:9.0f} {losses_differ:14.1e}".format(**row),
-                      flush=True)
+                line = "{name:24} {ours_s:8.3f} {peer_s:8.3f} {ratio:6.2f}x {ours_mib:9.0f} {peer_mib:9.0f} {losses_differ:14.1e}"
+                print(line.format(**row), flush=True)
     if given.json:
         json.dump({"schema": 1, "rounds": rounds, "rows": rows}, sys.stdout, indent=1)
         print()
