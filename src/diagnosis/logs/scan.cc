@@ -191,10 +191,11 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   bool head = has(kHead) && base::trim(read.text).ends_with("last):");
   std::string source = read.source();
   std::optional<Traceback> ended;
-  if (head) {
+  std::optional<size_t> frame = has(kFrame) && !open.contains(source) ? frame_indent(read.text) : std::nullopt;
+  if (head || frame) {
     if (open.size() >= kMostSources) open.clear();
-    open.insert_or_assign(source, Traceback(line, ignored_before(block, begin)));
-    return;
+    open.insert_or_assign(source, head ? Traceback(line, ignored_before(block, begin), read.text) : Traceback::without_head(*frame));
+    if (head) return;
   }
   if (auto found = open.find(source); found != open.end()) {
     Traceback::State state = found->second.add(read.text);
@@ -337,6 +338,7 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   if (traceback) {
     event.traceback_line = traceback->first_line();
     event.where = traceback->where();
+    if (event.text.find(": ") == event.text.npos && !traceback->code().empty()) event.where += ": " + traceback->code();
     event.module = traceback->module();
   }
   if (late) {

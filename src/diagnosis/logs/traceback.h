@@ -1,7 +1,10 @@
-// The lines of one writer from "Traceback (most recent call last):" to the line that names the exception. Pure.
+// The lines of one writer from "Traceback (most recent call last):" to the line that names the exception. A log that was cut may have lost
+// the first line and begin with a frame; a traceback that another program prints is often indented as a whole. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,32 +12,45 @@ namespace phalanx::diagnosis {
 
 inline constexpr std::string_view kTracebackHead = "Traceback (most recent call last)";
 // Between two exceptions of which the second followed from the first.
+// Part of every frame: `  File "train.py", line 42, in step`.
+inline constexpr std::string_view kFrameMark = "\", line ";
 inline constexpr std::string_view kDirectCause = "The above exception was the direct cause of the following exception";
 inline constexpr std::string_view kWhileHandling = "During handling of the above exception, another exception occurred";
 
+// How far a line with a frame of a traceback is indented; nothing: it is none.
+std::optional<size_t> frame_indent(std::string_view line);
+
 class Traceback {
  public:
-  // ignored: Python said "Exception ignored in" before it; nothing ended by it.
-  Traceback(uint64_t first_line, bool ignored) : first_line_(first_line), ignored_(ignored) {}
+  // ignored: Python said "Exception ignored in" before it; nothing ended by it. head: its first line, without tags.
+  Traceback(uint64_t first_line, bool ignored, std::string_view head);
+  // One whose first lines are lost: it begins with a frame, which is still to be added.
+  static Traceback without_head(size_t frame_indent);
 
   // The next line of the writer, without tags. kEnd: it names the exception. kLost: too long, or something else.
   enum class State { kInside, kEnd, kLost };
   State add(std::string_view line);
 
-  uint64_t first_line() const { return first_line_; }
+  uint64_t first_line() const { return first_line_; }  // of its head; 0: lost
   bool ignored() const { return ignored_; }
   // "train.py:42 (step)": the innermost frame outside installed packages, else the innermost; empty if there was none.
   const std::string& where() const { return own_.empty() ? innermost_ : own_; }
+  // The source line of that frame, if it was printed: "assert not args.bf16".
+  const std::string& code() const { return own_.empty() ? innermost_code_ : own_code_; }
   // "torch/distributed/rendezvous.py": the innermost frame's file below the installed packages; empty if it is none of theirs.
   const std::string& module() const { return module_; }
 
  private:
-  void add_frame(std::string_view line);
+  bool add_frame(std::string_view line);
+  void add_code(std::string_view line);
 
   uint64_t first_line_;
   bool ignored_;
+  size_t indent_;
+  bool headless_ = false;
   int lines_ = 0;
-  std::string innermost_, own_, module_;
+  bool code_follows_ = false, own_code_follows_ = false;  // the last line was a frame; one outside installed packages
+  std::string innermost_, own_, module_, innermost_code_, own_code_;
 };
 
 }  // namespace phalanx::diagnosis

@@ -48,6 +48,44 @@ TEST(LogScan, EscapesInsideWordsAndBarsBeforeThem) {
   EXPECT_EQ(facts.events[0].line, 2u);
 }
 
+// A log that was cut begins inside a traceback; the frames are enough.
+TEST(LogScan, ATracebackWithoutItsFirstLineIsRead) {
+  LogFacts facts = scan(
+      "[rank3]:   File \"/src/pretrain.py\", line 52, in provider\n[rank3]:     model = Pipe(\n"
+      "[rank3]:   File \"/src/utils.py\", line 18, in ensure\n[rank3]:     assert n % d == 0, \"{} {}\".format(\n"
+      "[rank3]: AssertionError: 28 is not divisible by 8\n");
+  ASSERT_EQ(facts.events.size(), 1u);
+  EXPECT_EQ(facts.events[0].text, "AssertionError: 28 is not divisible by 8");
+  EXPECT_EQ(facts.events[0].where, "utils.py:18 (ensure)");
+  EXPECT_EQ(facts.events[0].rank, 3);
+  EXPECT_EQ(facts.events[0].traceback_line, 0u);
+}
+
+TEST(LogScan, FramesThatEndInNoExceptionAreNone) {
+  // A warning that shows where it was given, and a line of progress below it.
+  EXPECT_TRUE(scan("  File \"/src/train.py\", line 52, in step\n    loss.backward()\nLoss: 0.3\nRuntimeError: of nobody\n").events.empty());
+  // faulthandler's frames have no comma before "in".
+  EXPECT_TRUE(scan("  File \"/src/train.py\", line 52 in step\nRuntimeError: of nobody\n").events.empty());
+}
+
+// As another program prints the failure of its worker.
+TEST(LogScan, ATracebackThatIsIndentedAsAWholeIsRead) {
+  LogFacts facts = scan(
+      "actor failed:\n  Traceback (most recent call last):\n    File \"/src/actor.py\", line 9, in handle\n      run()\n"
+      "  KeyError: 'GPU_IDS'\n\nother words\n");
+  ASSERT_EQ(facts.events.size(), 1u);
+  EXPECT_EQ(facts.events[0].text, "KeyError: 'GPU_IDS'");
+  EXPECT_EQ(facts.events[0].where, "actor.py:9 (handle)");
+}
+
+TEST(LogScan, AnExceptionWithoutAMessageIsToldWithItsLine) {
+  LogFacts facts = scan(
+      "Traceback (most recent call last):\n  File \"/src/arguments.py\", line 282, in validate\n    assert not args.bf16\n"
+      "           ^^^^^^^^^^^^^\nAssertionError\n");
+  ASSERT_EQ(facts.events.size(), 1u);
+  EXPECT_EQ(facts.events[0].where, "arguments.py:282 (validate): assert not args.bf16");
+}
+
 TEST(LogScan, LongLinesAreCutAndSaidSo) {
   std::string text = std::string(300'000, 'x') + " " + std::string(kOom) + "\n" + std::string(kOom) + "\n";
   for (size_t piece : {size_t{4096}, size_t{1 << 20}}) {
