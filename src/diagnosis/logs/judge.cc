@@ -226,11 +226,14 @@ std::vector<LogCascade> fold_cascades(const LogFacts& facts, const Survival& sur
   return out;
 }
 
-// A code that says only that something failed wins only where no other candidate says what.
+// A code that says only that something failed wins only where no other candidate says what. A program that the script around the job did
+// not find is a cause only where the job did nothing: scripts go on after it.
 void put_specific_first(std::vector<LogCause>& causes) {
-  if (causes.empty() || !is_generic(causes.front().code)) return;
-  auto says_what = [](const LogCause& cause) {
-    return !is_generic(cause.code) && cause.code != "RUN-EXCEPTION" && cause.code != "HANG-TIMEOUT";
+  if (causes.empty()) return;
+  bool script = causes.front().code == "ENV-NO-PROGRAM";
+  if (!script && !is_generic(causes.front().code)) return;
+  auto says_what = [&](const LogCause& cause) {
+    return !is_generic(cause.code) && (script ? &cause != &causes.front() : cause.code != "RUN-EXCEPTION" && cause.code != "HANG-TIMEOUT");
   };
   auto found = std::find_if(causes.begin(), causes.end(), says_what);
   if (found != causes.end()) std::rotate(causes.begin(), found, found + 1);

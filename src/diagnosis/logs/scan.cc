@@ -202,6 +202,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     if (state == Traceback::State::kEnd) ended = found->second;
     if (state != Traceback::State::kInside) open.erase(found);
   }
+  if (ended && ended->ignored()) return;
   if (has(kCause) || has(kHandling))
     if (auto chain = chains.find(source); chain != chains.end()) chain->second.goes_on = true;
   SignatureMatch match = match_line(text, read.text, ids);
@@ -215,7 +216,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   if (match.signature) {
     chain.known = chain.known || match.signature->role == Role::kRoot || match.signature->role == Role::kSymptom;
     remember(std::move(match), read, &*ended, block, begin);
-  } else if (!ended->ignored() && !chain.known) {
+  } else if (!chain.known) {
     match.signature = &traceback_signature();
     size_t before = facts.events.size();
     remember(std::move(match), read, &*ended, block, begin);

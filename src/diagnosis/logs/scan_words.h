@@ -12,20 +12,11 @@
 
 namespace phalanx::diagnosis {
 
-inline constexpr std::array<std::string_view, 11> kExtra = {kTracebackHead, kDirectCause, kWhileHandling, kFrameMark,   "[rank",        "ERROR",
-                                                            "rror: ",       ".cpp:",      "NCCL INFO ",   "NCCL WARN ", "NCCL version "};
+inline constexpr std::array<std::string_view, 11> kExtra = {
+    kTracebackHead, kDirectCause, kWhileHandling, kFrameMark,   "[rank",        "ERROR",
+    "rror: ",       ".cpp:",      "NCCL INFO ",   "NCCL WARN ", "NCCL version "};
 // Positions in kExtra. From kTrouble to kTroubleEnd: a line that reports an error; from kNccl on: a line of NCCL.
-enum Extra : uint32_t {
-  kHead,
-  kCause,
-  kHandling,
-  kFrame,
-  kRankTag,
-  kTrouble,
-  kTroubleEnd = kTrouble + 3,
-  kNccl = kTroubleEnd,
-  kNcclWarn
-};
+enum Extra : uint32_t { kHead, kCause, kHandling, kFrame, kRankTag, kTrouble, kTroubleEnd = kTrouble + 3, kNccl = kTroubleEnd, kNcclWarn };
 
 class ScanMatcher : public SignatureMatcher {
  public:
