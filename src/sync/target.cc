@@ -53,7 +53,10 @@ base::Result<Target> open_target(const std::string& path, bool among_others) {
   TRY(check_above(path));
   Target target;
   struct stat s {};
-  target.made = ::lstat(path.c_str(), &s) != 0 && errno == ENOENT;
+  const bool there = ::lstat(path.c_str(), &s) == 0;
+  target.made = !there && errno == ENOENT;
+  // In /tmp and its like anybody may have put one here, and it would lead into any directory of ours.
+  if (there && S_ISLNK(s.st_mode) && s.st_uid != ::geteuid() && s.st_uid != 0) return refused(path, "it is a link of another user");
   if (target.made) {
     base::Status made = os::make_folders(path.substr(0, std::max<size_t>(path.rfind('/'), 1)), 0755);
     if (made.ok() && ::mkdir(path.c_str(), 0700) != 0) made = base::system_error("mkdir", path);

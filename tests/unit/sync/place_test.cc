@@ -188,6 +188,25 @@ TEST_F(Place, ATargetThatOthersCouldReplaceIsRefused) {
   }
 }
 
+// In a folder like /tmp, where everybody may leave a link that has the target's name.
+TEST_F(Place, ALinkOfAnotherUserIsNotFollowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a link to another user";
+  put(root_ + "/f", "f");
+  ASSERT_EQ(push(), "");
+  const std::string pushed = target_;
+  fs::create_directories(base_ + "/open");
+  fs::permissions(base_ + "/open", fs::perms(01777));
+  target_ = base_ + "/open/target";
+  fs::create_symlink(pushed, target_);
+  ASSERT_EQ(::lchown(target_.c_str(), 65534, 65534), 0);
+  put(root_ + "/f", "other");
+  EXPECT_NE(push(true).find("it is a link of another user"), std::string::npos);
+  EXPECT_EQ(get(pushed + "/f"), "f");
+  ASSERT_EQ(::lchown(target_.c_str(), 0, 0), 0);
+  EXPECT_EQ(push(), "") << "a link of ours is";
+  EXPECT_EQ(get(pushed + "/f"), "other");
+}
+
 TEST_F(Place, NothingIsWrittenThroughALinkInTheTarget) {
   put(root_ + "/a/f", "new");
   put(base_ + "/outside/f", "untouched");
