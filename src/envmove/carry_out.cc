@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
+#include "envmove/below.h"
 #include "envmove/each_file.h"
 #include "envmove/hashes.h"
 #include "envmove/journal.h"
@@ -46,20 +47,25 @@ std::vector<Group> groups_of(const Environment& environment, const std::vector<C
 
 base::Status change_group(const Environment& environment, const Move& move, const Group& group) {
   const Change& first = *group.front();
-  const std::string path = environment.root + "/" + first.path;
   const File* file = environment.find(first.path);
-  if (!file) return base::fail(ErrorKind::kInternal, "no such file in the plan: " + base::quote(path));
-  if (first.link) return replace_link(path, moved_path(file->target, move));
+  if (!file) return base::fail(ErrorKind::kInternal, "no such file in the plan: " + base::quote(first.path));
+  if (first.link) {
+    TRY_ASSIGN(const Spot spot, find_spot(environment, first.path));
+    return replace_link(spot, moved_path(file->target, move));
+  }
   auto at = environment.managed.find(first.path);
   const Managed* managed = at == environment.managed.end() ? nullptr : &at->second;
-  TRY_ASSIGN(std::string data, os::read_file(path, kMostRewrittenBytes));
-  if (base::sha256_hex(data) != first.old_sha256)
-    return base::fail(ErrorKind::kConfig, base::quote(path) + " has changed since it was read")
+  TRY_ASSIGN(const Content before, read_below(environment, first.path, kMostRewrittenBytes));
+  if (base::sha256_hex(before.data) != first.old_sha256)
+    return base::fail(ErrorKind::kConfig, base::quote(before.spot.path) + " has changed since it was read")
         .with_hint("stop what writes there, and start again: phalanx env rehome " + base::shell_quote(environment.root));
-  const FileClass file_class = classify(first.path, std::string_view(data).substr(0, kClassifiedBytes), managed);
-  Rewritten now = rewrite(first.path, data, file_class, managed, move);
-  TRY(replace_file(path, now.data));
-  for (size_t i = 1; i < group.size(); ++i) TRY(replace_by_name_of(environment.root + "/" + group[i]->path, path));
+  const FileClass file_class = classify(first.path, std::string_view(before.data).substr(0, kClassifiedBytes), managed);
+  Rewritten now = rewrite(first.path, before.data, file_class, managed, move);
+  TRY(replace_file(before.spot, now.data, before.stat));
+  for (size_t i = 1; i < group.size(); ++i) {
+    TRY_ASSIGN(const Spot other, find_spot(environment, group[i]->path));
+    TRY(replace_by_name_of(other, before.spot));
+  }
   return base::ok();
 }
 
@@ -81,10 +87,10 @@ std::vector<Change> joined(std::vector<Change> before, const std::vector<Change>
 }  // namespace
 
 base::Status carry_out(const Environment& environment, const Plan& plan, const Progress& progress) {
-  TRY_ASSIGN(std::optional<Journal> before, read_journal(environment.root));
+  TRY_ASSIGN(std::optional<Journal> before, read_journal(environment));
   if (plan.changes.empty() && !before) return base::ok();
   Journal journal{plan.move, joined(before ? std::move(before->changes) : std::vector<Change>(), plan.changes)};
-  TRY(write_journal(environment.root, journal));
+  TRY(write_journal(environment, journal));
   std::vector<Group> groups = groups_of(environment, plan.changes);
   std::atomic<size_t> done = 0;
   base::Status changed = each_of(groups.size(), [&](size_t i) -> base::Status {
@@ -94,8 +100,7 @@ base::Status carry_out(const Environment& environment, const Plan& plan, const P
   });
   TRY(changed);
   TRY(correct_hashes(environment, journal.changes));
-  const std::string path = environment.root + "/" + kJournal;
-  if (unlink(path.c_str()) != 0) return base::system_error("remove", path);
+  if (unlinkat(environment.folder->get(), kJournal, 0) != 0) return base::system_error("remove", environment.root + "/" + kJournal);
   return base::ok();
 }
 

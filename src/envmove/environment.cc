@@ -1,7 +1,10 @@
 #include "envmove/environment.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -114,7 +117,13 @@ base::Result<Environment> read_environment(const std::string& typed) {
     return base::fail(ErrorKind::kConfig, fmt::format("{} is no environment of Python", base::quote(out.root)))
         .because("it has neither conda-meta/ nor pyvenv.cfg");
   out.kind = conda ? Kind::kConda : Kind::kVenv;
-  TRY_ASSIGN(out.files, list_files(out.root));
+  out.folder = std::make_shared<const os::Fd>(::open(out.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!out.folder->valid()) return base::system_error("open", out.root);
+  TRY_ASSIGN(Tree tree, list_files(*out.folder, out.root));
+  out.files = std::move(tree.files);
+  if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(out.root.c_str(), nullptr), &std::free); real)
+    out.foreign = first_foreign(real.get());
+  if (out.foreign.empty() && !tree.foreign.empty()) out.foreign = out.root + "/" + tree.foreign;
   out.bytes = bytes_of(out.files);
   if (config) {
     out.base = setting(*config, "home");

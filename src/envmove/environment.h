@@ -3,12 +3,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "envmove/tree.h"
+#include "os/fd.h"
 
 namespace phalanx::envmove {
 
@@ -36,6 +38,7 @@ struct Editable {
 
 struct Environment {
   std::string root;  // absolute, without a final slash, as it was typed: links in it are not resolved
+  std::shared_ptr<const os::Fd> folder;  // the root, open (below.h)
   Kind kind = Kind::kConda;
   std::string python;  // "3.11.7"; empty: it has none
   std::string base;    // venv: the folder of the interpreter it was made from
@@ -45,6 +48,7 @@ struct Environment {
   std::vector<Editable> editables;
   std::vector<std::string> unread;  // records that could not be understood, as "path: why"
   uint64_t bytes = 0;               // of files; two names of one file count once
+  std::string foreign;              // of Tree, as an absolute path, or such a folder above the root; empty: nobody else can change it
 
   const File* find(std::string_view path) const;
 };

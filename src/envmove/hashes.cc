@@ -8,10 +8,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "envmove/below.h"
 #include "envmove/each_file.h"
 #include "envmove/packages.h"
 #include "envmove/replace_file.h"
-#include "os/files.h"
 
 namespace phalanx::envmove {
 namespace {
@@ -28,7 +28,8 @@ std::string base_of_record(const std::string& path) {
 }
 
 base::Status correct_record(const Environment& environment, const std::string& path, const ByPath& changed) {
-  TRY_ASSIGN(std::string text, os::read_file(environment.root + "/" + path, kMostRecordBytes));
+  TRY_ASSIGN(const Content before, read_below(environment, path, kMostRecordBytes));
+  const std::string& text = before.data;
   const std::string base = base_of_record(path);
   std::string out;
   bool differs = false;
@@ -50,12 +51,13 @@ base::Status correct_record(const Environment& environment, const std::string& p
     out += ending;
     differs = true;
   }
-  return differs ? replace_file(environment.root + "/" + path, out) : base::ok();
+  return differs ? replace_file(before.spot, out, before.stat) : base::ok();
 }
 
 // Byte for byte the same record, but for the hashes: `"sha256_in_prefix": "…"`, however it is spaced.
 base::Status correct_conda(const Environment& environment, const std::string& path, const std::map<std::string, std::string>& hashes) {
-  TRY_ASSIGN(std::string text, os::read_file(environment.root + "/" + path, kMostRecordBytes));
+  TRY_ASSIGN(const Content before, read_below(environment, path, kMostRecordBytes));
+  std::string text = before.data;
   constexpr std::string_view kKey = "\"sha256_in_prefix\"";
   constexpr size_t kDigits = 64;
   bool differs = false;
@@ -68,7 +70,7 @@ base::Status correct_conda(const Environment& environment, const std::string& pa
     text.replace(value + 1, kDigits, now->second);
     differs = true;
   }
-  return differs ? replace_file(environment.root + "/" + path, text) : base::ok();
+  return differs ? replace_file(before.spot, text, before.stat) : base::ok();
 }
 
 }  // namespace

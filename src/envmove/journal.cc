@@ -39,9 +39,9 @@ bool read_change(const Json& json, Change& change) {
 
 }  // namespace
 
-base::Result<std::optional<Journal>> read_journal(const std::string& root) {
-  const std::string path = root + "/" + kJournal;
-  TRY_ASSIGN(std::optional<os::Fd> file, os::open_regular_if_present(path));
+base::Result<std::optional<Journal>> read_journal(const Environment& environment) {
+  const std::string path = environment.root + "/" + kJournal;
+  TRY_ASSIGN(std::optional<os::Fd> file, os::open_regular_if_present(environment.folder->get(), kJournal));
   if (!file) return std::optional<Journal>();
   TRY_ASSIGN(struct stat found, os::stat_of(*file, path));
   if (!os::only_ours(found)) return base::fail(ErrorKind::kConfig, base::quote(path) + " could be written by another user");
@@ -65,7 +65,7 @@ base::Result<std::optional<Journal>> read_journal(const std::string& root) {
   return std::optional(std::move(out));
 }
 
-base::Status write_journal(const std::string& root, const Journal& journal) {
+base::Status write_journal(const Environment& environment, const Journal& journal) {
   Json json = {{"schema", 1}, {"new_prefix", journal.move.new_prefix}, {"old_prefixes", Json(journal.move.old_prefixes)}};
   json["changes"] = Json::array();
   for (const Change& change : journal.changes) {
@@ -73,7 +73,7 @@ base::Status write_journal(const std::string& root, const Journal& journal) {
     if (!change.link) one.update({{"old", change.old_sha256}, {"new", change.new_sha256}, {"size", change.new_size}});
     json["changes"].push_back(std::move(one));
   }
-  return os::write_file_atomic(root + "/" + kJournal, base::to_text(json));
+  return os::write_file_atomic_at(environment.folder->get(), kJournal, base::to_text(json));
 }
 
 base::Result<bool> was_interrupted(const std::string& root) { return os::is_present(root + "/" + kJournal); }

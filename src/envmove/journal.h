@@ -16,7 +16,7 @@ struct Journal {
 };
 
 // nullopt: there is none. Error kConfig: it belongs to another user, others may write it, or it cannot be understood.
-base::Result<std::optional<Journal>> read_journal(const std::string& root);
-base::Status write_journal(const std::string& root, const Journal& journal);
+base::Result<std::optional<Journal>> read_journal(const Environment& environment);
+base::Status write_journal(const Environment& environment, const Journal& journal);
 
 }  // namespace phalanx::envmove

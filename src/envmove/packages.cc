@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "os/files.h"
+#include "envmove/below.h"
 
 namespace phalanx::envmove {
 namespace {
@@ -65,8 +65,8 @@ class Reader {
 
  private:
   std::optional<std::string> read(const File& file, size_t most) {
-    auto text = os::read_file(out_.root + "/" + file.path, most);
-    if (text.ok()) return std::move(*text);
+    auto text = read_below(out_, file.path, most);
+    if (text.ok()) return std::move(text->data);
     out_.unread.push_back(file.path + ": " + text.error().message);
     return std::nullopt;
   }

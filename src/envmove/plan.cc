@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "envmove/below.h"
 #include "envmove/each_file.h"
 #include "envmove/journal.h"
 #include "envmove/rehome.h"
@@ -37,14 +38,15 @@ class Planner {
     const std::string path = environment_.root + "/" + file.path;
     auto at = environment_.managed.find(file.path);
     const Managed* managed = at == environment_.managed.end() ? nullptr : &at->second;
-    TRY_ASSIGN(Scanned scanned, scan_file(path, file.path, managed, plan_.move));
+    TRY_ASSIGN(const os::Fd opened, open_below(environment_, file.path));
+    TRY_ASSIGN(Scanned scanned, scan_file(opened, path, file.path, managed, plan_.move));
     if (!scanned.holds_old_prefix || scanned.file_class == FileClass::kBytecode) return base::ok();
     if (scanned.file_class == FileClass::kOpaque) {
       std::lock_guard lock(mutex_);
       plan_.untouched.push_back(file.path);
       return base::ok();
     }
-    TRY_ASSIGN(std::string data, os::read_file(path, kMostRewrittenBytes));
+    TRY_ASSIGN(std::string data, os::read_rest(opened, path, kMostRewrittenBytes));
     Rewritten now = rewrite(file.path, data, scanned.file_class, managed, plan_.move);
     if (now.hits == 0) return base::ok();
     if (!now.problem.empty()) {
@@ -85,7 +87,7 @@ class Planner {
 base::Result<Plan> plan_rehome(const Environment& environment, Move move, const Progress& progress) {
   Plan plan;
   plan.move = std::move(move);
-  TRY_ASSIGN(std::optional<Journal> journal, read_journal(environment.root));
+  TRY_ASSIGN(std::optional<Journal> journal, read_journal(environment));
   if (journal) {
     plan.resumed = true;
     journal->move.old_prefixes.push_back(journal->move.new_prefix);  // it may have been moved on meanwhile

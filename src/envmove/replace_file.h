@@ -1,17 +1,17 @@
-// A file of an environment gets new content under the same name: a new file beside it, with the same mode, times and owner, renamed over
-// it. Other names of the old file keep the old content.
+// A file of an environment gets new content under the same name: a new file beside it, with the same permissions, times and owner, renamed
+// over it. Other names of the old file keep the old content.
 #pragma once
 
-#include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "envmove/below.h"
 
 namespace phalanx::envmove {
 
-base::Status replace_file(const std::string& path, std::string_view content);  // a regular file
-base::Status replace_link(const std::string& path, const std::string& target);
-// `path` becomes another name of the file `other`.
-base::Status replace_by_name_of(const std::string& path, const std::string& other);
+// like: of the file that was read there. Its bits that lend rights (setuid, setgid) do not go to another content.
+base::Status replace_file(const Spot& spot, std::string_view content, const struct stat& like);
+base::Status replace_link(const Spot& spot, const std::string& target);
+// `spot` becomes another name of the file `other`.
+base::Status replace_by_name_of(const Spot& spot, const Spot& other);
 
 }  // namespace phalanx::envmove

@@ -31,8 +31,8 @@ std::vector<std::string> needles(const Move& move, bool wide) {
 
 }  // namespace
 
-base::Result<Scanned> scan_file(const std::string& path, std::string_view name, const Managed* managed, const Move& move) {
-  TRY_ASSIGN(os::Fd file, os::open_regular(path));
+base::Result<Scanned> scan_file(const os::Fd& file, const std::string& path, std::string_view name, const Managed* managed,
+                               const Move& move) {
   std::string buffer(kPiece, '\0');
   Scanned out;
   std::vector<std::string> wanted;

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "envmove/rewrite.h"
+#include "os/fd.h"
 
 namespace phalanx::envmove {
 
@@ -15,6 +16,7 @@ struct Scanned {
   bool holds_old_prefix = false;
 };
 // Reads in pieces, whatever the size. wide: looks for UTF-16 and UTF-32 as well.
-base::Result<Scanned> scan_file(const std::string& path, std::string_view name, const Managed* managed, const Move& move);
+// file: open, from its beginning; path: for messages.
+base::Result<Scanned> scan_file(const os::Fd& file, const std::string& path, std::string_view name, const Managed* managed, const Move& move);
 
 }  // namespace phalanx::envmove

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/fd.h"
 
 namespace phalanx::envmove {
 
@@ -21,8 +22,19 @@ struct File {
 inline constexpr size_t kMostFiles = 2'000'000;
 inline constexpr size_t kDeepestFolder = 128;
 
+struct Tree {
+  std::vector<File> files;
+  std::string foreign;  // the first folder or file below the root that a user other than this one and root can change; empty: none
+};
+
 // Files and symbolic links; folders only as parts of paths. Sockets, pipes and devices are left out: an environment has none.
 // Error kConfig: no folder, too many files, or a folder that cannot be read (a half-seen environment must not be judged).
-base::Result<std::vector<File>> list_files(const std::string& root);
+base::Result<Tree> list_files(const os::Fd& folder, const std::string& root);  // root: for messages
+
+// Whether a user other than this one and root can write there. The group that has the user's own number is taken for a private one.
+bool others_can_change(const struct stat& file);
+// The file itself, or the first folder above it, where that is so; a folder like /tmp, in which each may only change his own, is none.
+// Empty: no such, or nothing lies there. path: absolute, without links.
+std::string first_foreign(const std::string& path);
 
 }  // namespace phalanx::envmove

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "envmove/below.h"
 #include "envmove/each_file.h"
 #include "envmove/packages.h"
 #include "envmove/prefix.h"
@@ -66,7 +68,7 @@ class Verify {
     for (const File& file : environment_.files) {
       if (file.is_link() || !file.path.starts_with("bin/")) continue;
       std::string head(kHead, '\0');
-      auto opened = os::open_regular(path_of(file));
+      auto opened = open_below(environment_, file.path);
       auto size = opened.ok() ? os::read_at(*opened, file.path, 0, head.data(), head.size()) : opened.error();
       if (!size.ok()) continue;
       head.resize(*size);
@@ -95,10 +97,15 @@ class Verify {
     });
   }
 
-  // Isolated: neither PYTHONPATH nor the user's own packages may help it.
+  // Isolated: neither PYTHONPATH nor the user's own packages may help it. Not where another user could have put what it runs: who looks at
+  // an environment has not decided to trust it.
   void python() {
     const std::string program = environment_.root + "/bin/python";
     if (!environment_.find("bin/python") || is_gone(program)) return;
+    char resolved[PATH_MAX];
+    if (!realpath(program.c_str(), resolved)) return add("ENV-PYTHON-FAILS", true, program, std::strerror(errno));
+    const std::string foreign = environment_.foreign.empty() ? first_foreign(resolved) : environment_.foreign;
+    if (!foreign.empty()) return add("ENV-PYTHON-FOREIGN", false, foreign, "");
     os::CaptureSpec spec;
     spec.program = program;
     spec.arguments = {program, "-I", "-c", "import sys; print(sys.prefix)"};
@@ -108,9 +115,7 @@ class Verify {
     if (!said.fault.empty()) return add("ENV-PYTHON-FAILS", true, program, said.fault);
     const std::string prefix(base::trim(said.output));
     // An interpreter that lies elsewhere knows this environment only by pyvenv.cfg.
-    char resolved[PATH_MAX];
-    const bool own = environment_.kind == Kind::kVenv ||
-                     (realpath(program.c_str(), resolved) && std::string_view(resolved).starts_with(environment_.root + "/"));
+    const bool own = environment_.kind == Kind::kVenv || std::string_view(resolved).starts_with(environment_.root + "/");
     if (own && !is_the_same_folder(prefix, environment_.root)) add("ENV-PYTHON-FAILS", true, program, "sys.prefix: " + prefix);
   }
 
@@ -129,9 +134,9 @@ class Verify {
   }
 
   base::Status add_record(const std::string& path, std::map<std::string, Expected>& expected) {
-    TRY_ASSIGN(std::string text, os::read_file(environment_.root + "/" + path, kMostRecordBytes));
+    TRY_ASSIGN(const Content record, read_below(environment_, path, kMostRecordBytes));
     const std::string folder = path.substr(0, path.rfind('/')), site = folder.substr(0, folder.rfind('/'));
-    for (std::string_view line : base::split_lines(text)) {
+    for (std::string_view line : base::split_lines(record.data)) {
       std::optional<RecordLine> entry = parse_record_line(line);
       const std::string file = entry && entry->hash.starts_with("sha256=") ? resolve(site, entry->path) : "";
       if (!file.empty() && !file.ends_with(".pyc")) expected[file].record = entry->hash;
@@ -145,7 +150,7 @@ class Verify {
     if (!file && is_gone(whole)) add("ENV-FILE-GONE", false, whole, "");
     if (!file || file->is_link()) return base::ok();
     base::Sha256 hash;
-    TRY_ASSIGN(os::Fd opened, os::open_regular(whole));
+    TRY_ASSIGN(os::Fd opened, open_below(environment_, path));
     std::string piece(kPiece, '\0');
     for (off_t at = 0;;) {
       TRY_ASSIGN(size_t size, os::read_at(opened, whole, at, piece.data(), piece.size()));

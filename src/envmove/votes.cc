@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "envmove/below.h"
 #include "envmove/prefix.h"
 #include "os/fd.h"
 #include "os/files.h"
@@ -55,7 +56,7 @@ class Count {
 
   // "/old/bin/python" of a script, if the environment has that program itself.
   void script(const File& file) {
-    auto opened = os::open_regular(environment_.root + "/" + file.path);
+    auto opened = open_below(environment_, file.path);
     if (!opened.ok()) return;
     std::string head(kHead, '\0');
     auto size = os::read_at(*opened, file.path, 0, head.data(), head.size());
@@ -69,8 +70,8 @@ class Count {
   }
 
   std::string read(const File& file) {
-    auto text = os::read_file(environment_.root + "/" + file.path, kMostFileBytes);
-    return text.ok() ? std::move(*text) : "";
+    auto text = read_below(environment_, file.path, kMostFileBytes);
+    return text.ok() ? std::move(text->data) : "";
   }
 
   void assignment(const File& file, std::string_view key, Source source) {

@@ -120,6 +120,37 @@ TEST(Rehome, LinksToTheFormerPlace) {
   EXPECT_EQ(fs::read_symlink(root / "bin/foreign"), "/far/env2/bin/tool0");
 }
 
+// Who may write in a folder of the environment puts a link in its place after it was read. Root that repairs a user's environment would write
+// where the user wants it.
+TEST(Rehome, ALinkThatTookThePlaceOfAFolderLeadsNowhere) {
+  const fs::path folder = scratch::folder("rehome-test");
+  const fs::path root = folder / "env", outside = folder / "outside";
+  make_venv(root, "/far/env", 2);
+  write(root / "share/tool/conf", "/far/env/share\n");
+  write(outside / "conf", "/far/env/share\n");
+  auto environment = envmove::read_environment(root);
+  ASSERT_TRUE(environment.ok());
+  auto plan = plan_of(*environment);
+  ASSERT_TRUE(plan.ok());
+  fs::remove_all(root / "share/tool");
+  fs::create_symlink(outside, root / "share/tool");
+  EXPECT_FALSE(envmove::carry_out(*environment, *plan, {}).ok());
+  EXPECT_EQ(read(outside / "conf"), "/far/env/share\n");
+  EXPECT_EQ(std::distance(fs::directory_iterator(outside), {}), 1);
+  fs::rename(root, folder / "away");
+  fs::create_symlink(outside, root);
+  EXPECT_FALSE(envmove::carry_out(*environment, *plan, {}).ok()) << "the same for the whole environment";
+  EXPECT_EQ(std::distance(fs::directory_iterator(outside), {}), 1);
+}
+
+TEST(Rehome, NewContentGetsNoRightsOfTheOld) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/far/env", 1);
+  ASSERT_EQ(::chmod((root / "bin/tool0").c_str(), 06755), 0);
+  repair(root);
+  EXPECT_EQ(fs::status(root / "bin/tool0").permissions(), fs::perms(0755));
+}
+
 TEST(Rehome, ARecordOfWhatWasChangedByHandStays) {
   const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
   make_venv(root, "/far/env", 2);
@@ -232,6 +263,45 @@ TEST(Verify, AMovedOneIsFoundAndARepairedOneIsNot) {
   EXPECT_EQ(flaws_of(root), moved);
   repair(root);
   EXPECT_EQ(flaws_of(root), std::vector<std::string>{});
+}
+
+// Who verifies an environment of somebody else must not run what that user calls its Python.
+TEST(Verify, PythonIsNotStartedWhereAnotherUserCouldHavePutIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files to another user";
+  const fs::path folder = scratch::folder("rehome-test");
+  const fs::path root = folder / "env", started = folder / "started";
+  make_venv(root, root, 1);
+  fs::remove(root / "bin/python");
+  write(root / "bin/python", "#!/bin/sh\n: > '" + started.string() + "'\necho '" + root.string() + "'\n");
+  fs::permissions(root / "bin/python", fs::perms(0755));
+  auto foreign = [&]() -> std::string {
+    fs::remove(started);
+    auto environment = envmove::read_environment(root);
+    auto flaws = envmove::verify(*environment, {}, {});
+    EXPECT_TRUE(flaws.ok()) << flaws.error().render();
+    for (const envmove::Flaw& flaw : *flaws)
+      if (flaw.code == "ENV-PYTHON-FOREIGN" && !flaw.fatal) return fs::path(flaw.path).lexically_relative(folder);
+    return "";
+  };
+  EXPECT_EQ(foreign(), "");
+  EXPECT_TRUE(fs::exists(started)) << "ours is";
+  for (const char* path : {"env", "env/bin", "env/bin/python", "env/lib/python3.11/site-packages/tool/__init__.py"}) {
+    ASSERT_EQ(::lchown((folder / path).c_str(), 65534, 65534), 0);
+    EXPECT_EQ(foreign(), path);
+    EXPECT_FALSE(fs::exists(started)) << path;
+    ASSERT_EQ(::lchown((folder / path).c_str(), 0, 0), 0);
+  }
+  fs::permissions(root / kSite, fs::perms(0777));
+  EXPECT_EQ(foreign(), std::string("env/") + kSite);
+  fs::permissions(root / kSite, fs::perms(0755));
+  fs::permissions(folder, fs::perms(0777));
+  EXPECT_EQ(foreign(), ".") << "who can replace the whole of it";
+  fs::permissions(folder, fs::perms(0700));
+  fs::rename(root / "bin/python", folder / "other");
+  fs::create_symlink(folder / "other", root / "bin/python");
+  ASSERT_EQ(::chown((folder / "other").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(foreign(), "other") << "an interpreter elsewhere";
+  EXPECT_FALSE(fs::exists(started));
 }
 
 TEST(Environment, WhatIsNoneIsRefused) {
