@@ -54,6 +54,7 @@ class Values {
   }
   const AccelerateConfig& config() const { return config_; }
   const ReadFlags& read() const { return read_; }
+  const std::string& path() const { return path_; }  // of the file
 
  private:
   const ReadFlags& read_;
@@ -146,9 +147,19 @@ Status take_counts(Door& door, const Values& values, const Paradigm& paradigm) {
   return base::ok();
 }
 
+// Whoever can change the default configuration must not choose the machines that get this user's code, secrets and logins.
+Status check_who_names_hosts(const Door& door, const Values& values, const GivenFlag& file) {
+  const bool typed = values.read().has(file.flag->name()) || values.read().has("config-file");
+  if (typed || door.around.only_ours(values.path())) return base::ok();
+  return base::fail(base::ErrorKind::kConfig, fmt::format("{}: the hosts are not taken from this configuration", file.typed))
+      .because("another user can change the file")
+      .with_hint(fmt::format("if you trust it, name it: --config_file {}", base::shell_quote(values.path())));
+}
+
 // DeepSpeed's hosts, which accelerate hands to the deepspeed command (launcher pdsh and its kin; "standard" and "nossh" name none).
 Status take_hosts(Door& door, const Values& values, const Paradigm& paradigm) {
   if (std::optional<GivenFlag> file = values.given("mpirun-hostfile"); file && file->known) {
+    TRY(check_who_names_hosts(door, values, *file));
     door.out.hostfile = file->value;
     door.decide(typed_text(*file), "--hostfile " + file->value);
   }
@@ -164,6 +175,7 @@ Status take_hosts(Door& door, const Values& values, const Paradigm& paradigm) {
               tr("name the hosts: -H HOST:SLOTS,... in front of accelerate"));
     return base::ok();
   }
+  TRY(check_who_names_hosts(door, values, *file));
   TRY_ASSIGN(std::optional<std::string> text, door.around.file(file->value));
   if (!text)
     return base::fail(base::ErrorKind::kConfig, fmt::format("{}: there is no file {}", file->typed, base::quote(file->value)))

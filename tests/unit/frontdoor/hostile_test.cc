@@ -48,6 +48,28 @@ TEST(DeepspeedEnv, IsNotUsedWhereAnotherUserCanChangeIt) {
   EXPECT_TRUE(result->findings[0].text.english.starts_with(".deepspeed_env is not used: another user can change it"));
 }
 
+// HF_HOME is often a folder that a whole group may write to. Who changes the file there would choose the hosts that this user's code and
+// variables go to.
+TEST(AccelerateConfig, NamesNoHostsWhereAnotherUserCanChangeIt) {
+  const std::string path = "/shared/hf/accelerate/default_config.yaml";
+  World world;
+  world.variables["HF_HOME"] = "/shared/hf";
+  world.files = {{"/shared/hosts", "evil1 slots=1\nevil2 slots=1\n"}};
+  for (const char* config : {"deepspeed_config:\n  deepspeed_hostfile: /shared/hosts\ndistributed_type: DEEPSPEED\nnum_machines: 2\n",
+                             "mpirun_config:\n  mpirun_hostfile: /shared/hosts\ndistributed_type: MULTI_CPU\n"}) {
+    world.files[path] = config;
+    world.of_strangers = {};
+    EXPECT_TRUE(translate({{}, {"accelerate", "launch", "a.py"}}, world).ok()) << config;
+    world.of_strangers = {path};
+    base::Result<Translation> result = translate({{}, {"accelerate", "launch", "a.py"}}, world);
+    ASSERT_FALSE(result.ok()) << config;
+    EXPECT_EQ(result.error().cause, "another user can change the file");
+    EXPECT_TRUE(translate({{}, {"accelerate", "launch", "--config_file", path, "a.py"}}, world).ok()) << "named by the user";
+  }
+  world.files[path] = "distributed_type: MULTI_GPU\nnum_processes: 8\n";
+  EXPECT_TRUE(translate({{}, {"accelerate", "launch", "a.py"}}, world).ok()) << "what starts nothing elsewhere is taken";
+}
+
 TEST(AccelerateConfig, AnAliasBombIsRefused) {
   std::string text = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n";
   for (int i = 1; i < 9; ++i) text += fmt::format("a{0}: &a{0} [*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1},*a{1}]\n", i, i - 1);
