@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -108,16 +109,18 @@ class Gathering {
     }
   }
 
-  // Whoever holds the token is never sent away to make room.
+  // Whoever holds the token is never sent away to make room, and who floods takes the room from himself: the address with the most
+  // strangers gives up its oldest.
   void make_room() {
     size_t strangers = 0;
-    Caller* oldest = nullptr;
-    for (const auto& one : callers_) {
-      if (one->gone || one->facts) continue;
-      ++strangers;
-      if (!oldest || one->came < oldest->came) oldest = one.get();
-    }
-    if (strangers >= kMostStrangers) oldest->gone = true;
+    std::map<std::string_view, size_t> from;
+    for (const auto& one : callers_)
+      if (!one->gone && !one->facts) ++strangers, ++from[one->address];
+    if (strangers < kMostStrangers) return;
+    Caller* leaves = nullptr;  // callers_ stand in the order in which they came
+    for (const auto& one : callers_)
+      if (!one->gone && !one->facts && (!leaves || from[one->address] > from[leaves->address])) leaves = one.get();
+    leaves->gone = true;
   }
 
   void forget_the_slow() {
