@@ -37,7 +37,7 @@ struct Editable {
 };
 
 struct Environment {
-  std::string root;  // absolute, without a final slash, as it was typed: links in it are not resolved
+  std::string root;                      // absolute, without a final slash, as it was typed: links in it are not resolved
   std::shared_ptr<const os::Fd> folder;  // the root, open (below.h)
   Kind kind = Kind::kConda;
   std::string python;  // "3.11.7"; empty: it has none

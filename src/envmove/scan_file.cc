@@ -32,7 +32,7 @@ std::vector<std::string> needles(const Move& move, bool wide) {
 }  // namespace
 
 base::Result<Scanned> scan_file(const os::Fd& file, const std::string& path, std::string_view name, const Managed* managed,
-                               const Move& move) {
+                                const Move& move) {
   std::string buffer(kPiece, '\0');
   Scanned out;
   std::vector<std::string> wanted;

@@ -17,6 +17,7 @@ struct Scanned {
 };
 // Reads in pieces, whatever the size. wide: looks for UTF-16 and UTF-32 as well.
 // file: open, from its beginning; path: for messages.
-base::Result<Scanned> scan_file(const os::Fd& file, const std::string& path, std::string_view name, const Managed* managed, const Move& move);
+base::Result<Scanned> scan_file(const os::Fd& file, const std::string& path, std::string_view name, const Managed* managed,
+                                const Move& move);
 
 }  // namespace phalanx::envmove

@@ -68,7 +68,8 @@ class Walk {
     } else if (!S_ISREG(file.stat.st_mode)) {
       return base::ok();
     }
-    if (tree.files.size() >= kMostFiles) return base::fail(ErrorKind::kConfig, base::counted("{} has more than {} files", root_, kMostFiles));
+    if (tree.files.size() >= kMostFiles)
+      return base::fail(ErrorKind::kConfig, base::counted("{} has more than {} files", root_, kMostFiles));
     tree.files.push_back(std::move(file));
     return base::ok();
   }

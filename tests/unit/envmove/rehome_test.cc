@@ -120,8 +120,8 @@ TEST(Rehome, LinksToTheFormerPlace) {
   EXPECT_EQ(fs::read_symlink(root / "bin/foreign"), "/far/env2/bin/tool0");
 }
 
-// Who may write in a folder of the environment puts a link in its place after it was read. Root that repairs a user's environment would write
-// where the user wants it.
+// Who may write in a folder of the environment puts a link in its place after it was read. Root that repairs a user's environment would
+// write where the user wants it.
 TEST(Rehome, ALinkThatTookThePlaceOfAFolderLeadsNowhere) {
   const fs::path folder = scratch::folder("rehome-test");
   const fs::path root = folder / "env", outside = folder / "outside";
