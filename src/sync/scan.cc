@@ -19,6 +19,7 @@
 #include "os/fd.h"
 #include "os/files.h"
 #include "sync/ignore.h"
+#include "wire/bounds.h"
 #include "wire/codec.h"
 
 namespace phalanx::sync {
@@ -239,8 +240,18 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
       .with_hint("add what the run does not need to .gitignore, or raise the limit with --sync-max SIZE");
 }
 
-base::Result<std::string> hash_file(const std::string& path, const Stamp& stamp, const Hashed& hashed) {
-  TRY_ASSIGN(const os::Fd file, os::open_regular(path));
+// Below the root no step of a name may be a link, also one that was put there after the walk: what it leads to is not the user's who owns
+// the directory that is copied. "/.": the root itself may be one.
+base::Result<std::optional<os::Fd>> open_inside(const std::string& root, const std::string& path) {
+  return os::open_regular_below(root + "/.", path);
+}
+
+base::Result<std::string> hash_file(const std::string& root, const Entry& entry, const Stamp& stamp, const Hashed& hashed) {
+  const std::string path = root + "/" + entry.path;
+  base::Result<std::optional<os::Fd>> opened = open_inside(root, entry.path);
+  if (!opened.ok()) return base::system_error("open", path);  // the error names only the last step
+  if (!*opened) return base::fail(ErrorKind::kUsage, path + " was changed while it was copied").with_hint(std::string(wire::kAdviceOnArrived));
+  const os::Fd file = *std::move(*opened);
   base::Sha256 hash;
   std::string buffer(std::min<uint64_t>(stamp.size + 1, kPiece), '\0');
   for (;;) {
@@ -266,10 +277,10 @@ base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps,
     if (known != before.end() && known->second.stamp == stamps[i]) {
       entry.content = known->second.digest;
     } else {
-      base::Result<std::string> digest = hash_file(root + "/" + entry.path, stamps[i], hashed);
+      base::Result<std::string> digest = hash_file(root, entry, stamps[i], hashed);
       if (!digest.ok()) {
         digest.error().kind = ErrorKind::kUsage;
-        digest.error().hint = scan.manifest.with_modes ? kReadable : kReadableOrIgnored;
+        if (digest.error().hint.empty()) digest.error().hint = scan.manifest.with_modes ? kReadable : kReadableOrIgnored;
         return std::move(digest).error();
       }
       entry.content = std::move(digest).value();
@@ -324,7 +335,8 @@ ContentReader::~ContentReader() {
 
 void ContentReader::begin(const Entry& entry, uint64_t from) {
   if (fd_ >= 0) ::close(fd_);
-  fd_ = ::open((root_ + "/" + entry.path).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  base::Result<std::optional<os::Fd>> file = open_inside(root_, entry.path);
+  fd_ = file.ok() && *file ? (*file)->release() : -1;
   left_ = entry.size - from;
   if (fd_ >= 0 && from > 0 && ::lseek(fd_, static_cast<off_t>(from), SEEK_SET) < 0) {
     ::close(fd_);

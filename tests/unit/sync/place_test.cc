@@ -207,6 +207,29 @@ TEST_F(Place, ALinkOfAnotherUserIsNotFollowed) {
   EXPECT_EQ(get(pushed + "/f"), "other");
 }
 
+// Root that pushes a user's directory would send what only root may read.
+TEST_F(Place, ALinkThatTookThePlaceOfAFolderIsNotReadThrough) {
+  put(root_ + "/a", "first");
+  put(root_ + "/b/f", "inside");
+  put(base_ + "/outside/f", "secret");
+  const std::string secret = base::sha256_hex("secret");
+  auto exchange = [&](uint64_t) {
+    if (fs::is_symlink(root_ + "/b")) return;
+    fs::rename(root_ + "/b", root_ + "/away");
+    fs::create_symlink(base_ + "/outside", root_ + "/b");
+  };
+  const base::Result<sync::Scan> found = sync::scan(root_, sync::kPushLimits, "", sync::Take::kEverything, exchange);
+  ASSERT_FALSE(found.ok());
+  EXPECT_NE(found.error().message.find("b/f was changed while it was copied"), std::string::npos) << found.error().render();
+  sync::ContentReader reader(root_);
+  reader.begin({"b/f", sync::Kind::kFile, 6, 0, "", 0});
+  EXPECT_EQ(reader.next(), std::string(6, '\0'));
+  fs::remove(root_ + "/b");
+  fs::rename(root_ + "/away", root_ + "/b");
+  fs::create_symlink(root_, base_ + "/name");
+  EXPECT_TRUE(sync::scan(base_ + "/name", sync::kPushLimits, "", sync::Take::kEverything).ok()) << "the directory itself may be a link";
+}
+
 TEST_F(Place, NothingIsWrittenThroughALinkInTheTarget) {
   put(root_ + "/a/f", "new");
   put(base_ + "/outside/f", "untouched");
