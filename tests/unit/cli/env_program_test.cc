@@ -10,21 +10,21 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-base::Result<envcli::Request> passed_on(const Words& words) {
+base::Result<envcli::Request> passed_to_env(const Words& words) {
   base::Result<Invocation> invocation = parse_command_line(words);
   EXPECT_TRUE(invocation.ok()) << invocation.error().render();
   return envcli::read_request(env_program_arguments(*invocation));
 }
 
 TEST(EnvProgram, GetsTheFlagsAndTheEnvironment) {
-  auto request = passed_on({"env", "rehome", "/data/my envs/-llm", "--dry-run", "--old-prefix", "/a=b", "--old-prefix=/c d", "--partial"});
+  auto request = passed_to_env({"env", "rehome", "/data/my envs/-llm", "--dry-run", "--old-prefix", "/a=b", "--old-prefix=/c d", "--partial"});
   ASSERT_TRUE(request.ok()) << request.error().render();
   EXPECT_EQ(request->verb, "rehome");
   EXPECT_EQ(request->environment, "/data/my envs/-llm");
   EXPECT_EQ(request->old_prefixes, (Words{"/a=b", "/c d"}));
   EXPECT_TRUE(request->dry_run && request->partial && !request->json);
 
-  request = passed_on({"env", "--json", "show", "--", "-llm"});
+  request = passed_to_env({"env", "--json", "show", "--", "-llm"});
   ASSERT_TRUE(request.ok()) << request.error().render();
   EXPECT_EQ(request->environment, "-llm");
   EXPECT_TRUE(request->json && !request->dry_run && !request->partial && request->old_prefixes.empty());
