@@ -42,17 +42,36 @@ struct Hit {
   size_t length = 0;  // of the old prefix
 };
 
-// The first of any old prefix; of two at one place, the longer. What reads as the new place is passed over.
-Hit next_hit(std::string_view data, const Move& move, size_t from) {
-  Hit best;
-  for (const std::string& old : move.old_prefixes) {
-    size_t at = find_prefix(data, old, from);
-    while (at != std::string_view::npos && is_there(data, at, move.new_prefix)) at = find_prefix(data, old, at + move.new_prefix.size());
-    if (at == std::string_view::npos) continue;
-    if (at < best.at || (at == best.at && old.size() > best.length)) best = {at, old.size()};
+// Old prefixes in the order in which they stand in the data; of two at one place, the longer. What reads as the new place is passed over.
+// Where each of them stands next is remembered: a file that names one of them a million times is not searched a million times for the
+// others.
+class Hits {
+ public:
+  explicit Hits(const Move& move) : move_(move), next_(move.old_prefixes.size()) {}
+
+  // `from` never falls; what lies behind it stays as it is.
+  Hit next(std::string_view data, size_t from) {
+    Hit best;
+    for (size_t i = 0; i < next_.size(); ++i) {
+      const std::string& old = move_.old_prefixes[i];
+      if (!next_[i] || *next_[i] < from) next_[i] = find(data, old, from);
+      const size_t at = *next_[i];
+      if (at == std::string_view::npos) continue;
+      if (at < best.at || (at == best.at && old.size() > best.length)) best = {at, old.size()};
+    }
+    return best;
   }
-  return best;
-}
+
+ private:
+  size_t find(std::string_view data, const std::string& old, size_t from) const {
+    size_t at = find_prefix(data, old, from);
+    while (at != std::string_view::npos && is_there(data, at, move_.new_prefix)) at = find_prefix(data, old, at + move_.new_prefix.size());
+    return at;
+  }
+
+  const Move& move_;
+  std::vector<std::optional<size_t>> next_;  // of each old prefix; npos: it stands nowhere any more
+};
 
 // UTF-16 and UTF-32 of an ASCII or UTF-8 text whose characters are all ASCII; others are left to UTF-8.
 struct Encoding {
@@ -97,7 +116,8 @@ void replace_string(BinaryReplaced& out, size_t at, const Move& move, size_t pla
   next = end;
   std::string now;
   size_t from = 0, room = 0, hits = 0;
-  for (Hit hit = next_hit(text, move, 0); hit.at != std::string::npos; hit = next_hit(text, move, from)) {
+  Hits found(move);
+  for (Hit hit = found.next(text, 0); hit.at != std::string::npos; hit = found.next(text, from)) {
     now += text.substr(from, hit.at - from) + move.new_prefix;
     from = hit.at + hit.length;
     room += placeholder > hit.length ? placeholder - hit.length : 0;
@@ -119,13 +139,15 @@ void replace_string(BinaryReplaced& out, size_t at, const Move& move, size_t pla
 }
 
 void replace_in_encoding(BinaryReplaced& out, const Move& move, size_t placeholder, const Encoding& encoding) {
+  Hits found(move);
+  std::vector<std::pair<std::string, size_t>> wide;  // and where each stands next
+  for (const std::string& old : move.old_prefixes)
+    if (encoding.unit > 1 && is_ascii(old)) wide.emplace_back(encode(old, encoding), out.data.find(encode(old, encoding)));
   for (size_t from = 0;;) {
-    size_t at = std::string::npos;
-    if (encoding.unit == 1) {
-      at = next_hit(out.data, move, from).at;
-    } else {
-      for (const std::string& old : move.old_prefixes)
-        if (is_ascii(old)) at = std::min(at, out.data.find(encode(old, encoding), from));
+    size_t at = encoding.unit == 1 ? found.next(out.data, from).at : std::string::npos;
+    for (auto& [text, next] : wide) {
+      if (next < from) next = out.data.find(text, from);
+      at = std::min(at, next);
     }
     if (at == std::string::npos) return;
     size_t next = at + encoding.unit;
@@ -146,7 +168,8 @@ size_t find_prefix(std::string_view data, std::string_view prefix, size_t from) 
 Replaced replace_text(std::string_view data, const Move& move) {
   Replaced out;
   size_t from = 0;
-  for (Hit hit = next_hit(data, move, 0); hit.at != std::string_view::npos; hit = next_hit(data, move, from)) {
+  Hits found(move);
+  for (Hit hit = found.next(data, 0); hit.at != std::string_view::npos; hit = found.next(data, from)) {
     out.data.append(data.substr(from, hit.at - from)).append(move.new_prefix);
     from = hit.at + hit.length;
     ++out.hits;

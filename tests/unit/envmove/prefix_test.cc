@@ -44,6 +44,18 @@ TEST(ReplaceText, OfSeveralFormerPlacesTheLongestThatFits) {
 
 std::string with_nuls(std::string_view text, size_t nuls) { return std::string(text) + std::string(nuls, '\0'); }
 
+// Searched anew for each hit, these would take hours.
+TEST(ReplaceText, WhatNamesOnePlaceManyTimesIsSearchedOnceForTheOthers) {
+  constexpr size_t kTimes = 1 << 18;
+  const Move move{{"/opt/llm", "/srv/none"}, "/data"};
+  std::string text, program, wide;
+  for (size_t i = 0; i < kTimes; ++i) text += "/opt/llm:", program += std::string("/opt/llm\0", 9);
+  for (char c : program.substr(0, program.size() / 8)) wide += std::string(1, c) + '\0';
+  EXPECT_EQ(envmove::replace_text(text, move).hits, kTimes);
+  EXPECT_EQ(envmove::replace_binary(program, move, 0).hits, kTimes);
+  EXPECT_EQ(envmove::replace_binary(wide, move, 0).hits, kTimes / 8);
+}
+
 TEST(ReplaceBinary, ShorterIsFilledAndTheLengthStays) {
   const std::string data = "\x7f" + with_nuls("ELF/opt/conda/lib:/opt/conda/lib64", 1) + "tail";
   auto done = envmove::replace_binary(data, {{"/opt/conda"}, "/c"}, 0);
