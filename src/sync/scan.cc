@@ -250,7 +250,8 @@ base::Result<std::string> hash_file(const std::string& root, const Entry& entry,
   const std::string path = root + "/" + entry.path;
   base::Result<std::optional<os::Fd>> opened = open_inside(root, entry.path);
   if (!opened.ok()) return base::system_error("open", path);  // the error names only the last step
-  if (!*opened) return base::fail(ErrorKind::kUsage, path + " was changed while it was copied").with_hint(std::string(wire::kAdviceOnArrived));
+  if (!*opened)
+    return base::fail(ErrorKind::kUsage, path + " was changed while it was copied").with_hint(std::string(wire::kAdviceOnArrived));
   const os::Fd file = *std::move(*opened);
   base::Sha256 hash;
   std::string buffer(std::min<uint64_t>(stamp.size + 1, kPiece), '\0');

@@ -52,7 +52,7 @@ base::Result<Target> open_target(const std::string& path, bool among_others) {
       return base::fail(ErrorKind::kInternal, "a malformed target");
   TRY(check_above(path));
   Target target;
-  struct stat s {};
+  struct stat s{};
   const bool there = ::lstat(path.c_str(), &s) == 0;
   target.made = !there && errno == ENOENT;
   // In /tmp and its like anybody may have put one here, and it would lead into any directory of ours.
