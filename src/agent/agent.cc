@@ -148,6 +148,7 @@ void Agent::finish() {
   prepare_look_.kill();
   sample_look_.kill();
   asked_look_.kill();
+  profile_look_.kill();
   dig_look_.kill();
   builds_look_.kill();
   pulse_.stop();
@@ -167,8 +168,8 @@ std::vector<os::ProcessInfo> Agent::rank_family(bool& probe_left, std::string* u
 }
 
 bool Agent::ours(const os::ProcessInfo& process) const {
-  for (pid_t group : {probe_.group(), prepare_look_.group(), sample_look_.group(), asked_look_.group(), dig_look_.group(),
-                      builds_look_.group(), sweep_.group()})
+  for (pid_t group : {probe_.group(), prepare_look_.group(), sample_look_.group(), asked_look_.group(), profile_look_.group(),
+                      dig_look_.group(), builds_look_.group(), sweep_.group()})
     if (group > 0 && process.group == group) return true;
   return false;
 }

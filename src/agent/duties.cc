@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "machine/network/sockets.h"
 #include "machine/old_builds.h"
-#include "machine/ranks/sample.h"
+#include "machine/ranks/profile.h"
 #include "os/family.h"
 #include "os/files.h"
 #include "os/program.h"
@@ -245,16 +245,22 @@ void Agent::sample(const wire::Sample& message) {
   os::milliseconds budget(std::clamp<uint32_t>(message.deadline_ms, 100, kLongestLookMs));
   auto opened = std::make_shared<machine::OpenedMemories>();
   std::vector<int> kept;
-  if (message.frames) {
+  if (message.frames || message.looks > 0) {
     std::vector<pid_t> roots;
     for (const machine::RankProcess& r : ranks) roots.push_back(r.pid);
     *opened = machine::open_memories(roots);
     for (const auto& [pid, file] : *opened) kept.push_back(file.get());
   }
   auto look = [ranks, message, budget, opened] {
-    return base::to_text(base::to_json(machine::sample_ranks(ranks, message.frames, message.gpus, budget, *opened)));
+    machine::HostSample sample;
+    if (message.looks == 0) sample = machine::sample_ranks(ranks, message.frames, message.gpus, budget, *opened);
+    else sample.profiles = machine::profile_ranks(ranks, std::min(message.looks, wire::kMostLooks), budget, *opened);
+    return base::to_text(base::to_json(sample));
   };
-  ((message.id & wire::kPersonAsks) != 0 && (message.id >> 31) == 0 ? asked_look_ : sample_look_)
+  const bool person = (message.id & wire::kPersonAsks) != 0 && (message.id >> 31) == 0;
+  (message.looks > 0 ? profile_look_
+   : person          ? asked_look_
+                     : sample_look_)
       .start(
           look, budget + kLookReserve,
           [this, id = message.id](base::Result<std::string> answer) {

@@ -52,6 +52,7 @@ class Agent {
             }),
         prepare_look_(loop, "phalanx-prepare", "the check of the job's directory and program"),
         sample_look_(loop, "phalanx-sample", "sampling the ranks"),
+        profile_look_(loop, "phalanx-profile", "looking at the ranks"),
         asked_look_(loop, "phalanx-look", "sampling the ranks"),
         dig_look_(loop, "phalanx-dig", "dumping the stacks of the ranks"),
         builds_look_(loop, "phalanx-clean", "the cleanup of old builds"),
@@ -100,7 +101,7 @@ class Agent {
   Ranks ranks_;
   ProbeDuty probe_;
   UsageWatch pulse_;
-  ForkedLook prepare_look_, sample_look_, asked_look_, dig_look_, builds_look_;
+  ForkedLook prepare_look_, sample_look_, profile_look_, asked_look_, dig_look_, builds_look_;
   MeshListener mesh_listener_;
   MeshDialer mesh_dialer_;
   SweepDuty sweep_;

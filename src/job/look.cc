@@ -1,6 +1,7 @@
 #include "job/look.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/json_fields.h"
 #include "diagnosis/hang/hang_view.h"
@@ -18,6 +19,20 @@ Json json_of(const machine::ThreadSample& thread) {
   for (size_t i = 0; i < std::min(kNative, thread.frames.size()); ++i) native.push_back(thread.frames[i]);
   return {{"tid", thread.tid},         {"name", thread.name},         {"state", thread.state},       {"wchan", thread.wchan},
           {"syscall", thread.syscall}, {"waits_on", thread.waits_on}, {"python", std::move(python)}, {"native", std::move(native)}};
+}
+
+// Of the last time it was looked at, while the run goes on (job/attempt/slow.cc).
+Json json_of(const diagnosis::RankShares& shares) {
+  using diagnosis::Spent;
+  auto part = [&](Spent spent) { return std::round(shares.of(spent) * 100) / 100; };
+  return {{"looks", shares.looks},
+          {"computing", part(Spent::kComputing)},
+          {"communicating", part(Spent::kCommunicating)},
+          {"loading", part(Spent::kLoading)},
+          {"saving", part(Spent::kSaving)},
+          {"device", part(Spent::kDevice)},
+          {"else", part(Spent::kElse)},
+          {"place", shares.place}};
 }
 
 // Threads that run Python, and the main one; libraries start dozens of others, which always wait.
@@ -61,6 +76,8 @@ Json look_json(const State& state, const LiveLook& look, os::Mono now) {
                   {"waits", doing.doing == diagnosis::Doing::kCollective || doing.doing == diagnosis::Doing::kStore},
                   {"silent_s", rank.silent_ms / 1000}};
       if (std::optional<int64_t> step = state.stall.movement.last_step(static_cast<int>(rank.rank))) one["step"] = *step;
+      for (const diagnosis::RankShares& shares : state.slow.shares)
+        if (shares.rank == rank.rank) one["shares"] = json_of(shares);
       Json processes = Json::array();
       for (const machine::ProcessSample& process : rank.processes) processes.push_back(json_of(process));
       size_t much = base::to_text(processes).size();
@@ -72,6 +89,9 @@ Json look_json(const State& state, const LiveLook& look, os::Mono now) {
   std::sort(ranks.begin(), ranks.end(), [](const Json& a, const Json& b) { return a["rank"] < b["rank"]; });
   Json json = {{"v", 1}, {"hosts", std::move(hosts)}, {"ranks", std::move(ranks)}};
   json["still_s"] = std::chrono::duration_cast<std::chrono::seconds>(state.stall.movement.still(now)).count();
+  if (!state.slow.shares.empty())
+    json["shares_ago_s"] = std::chrono::duration_cast<std::chrono::seconds>(now - state.slow.shares_deadline).count();
+  if (os::nanoseconds step = state.stall.movement.usual_step(); step.count() > 0) json["step_s"] = static_cast<double>(step.count()) / 1e9;
   json["steps_known"] = state.stall.movement.steps_known();
   return json;
 }

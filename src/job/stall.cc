@@ -1,6 +1,7 @@
 #include "job/stall.h"
 
 #include <algorithm>
+#include <array>
 
 #include "logs/step_line.h"
 
@@ -30,7 +31,8 @@ std::optional<int64_t> last_step_in(std::string_view text) {
 void Idleness::take(const wire::Pulse& pulse, os::Mono now) {
   if (pulse.window_ms == 0) return;
   for (const wire::RankPulse& rank : pulse.ranks) {
-    bool idle = rank.state == 'S' && rank.cpu_ms * uint64_t{100} <= pulse.window_ms * uint64_t{kIdlePercent};
+    const bool rests = rank.state == 'S' || rank.state == 'T' || rank.state == 't';
+    bool idle = rests && rank.cpu_ms * uint64_t{100} <= pulse.window_ms * uint64_t{kIdlePercent};
     idle_[static_cast<int>(rank.rank)] = idle;
     if (idle) continue;
     pause_ = {};
@@ -67,6 +69,7 @@ void Movement::step(int rank, int64_t number, os::Mono now) {
   if (!again) return;
   if (!timed_) timed_ = rank;
   if (*timed_ != rank) return;
+  ++count_;
   if (steps_.size() < kKeptSteps) steps_.push_back(took);
   else steps_[next_++ % kKeptSteps] = took;
 }
@@ -91,6 +94,15 @@ std::optional<os::nanoseconds> Movement::threshold(const StallOptions& options) 
   std::sort(sorted.begin(), sorted.end());
   os::nanoseconds p95 = sorted[(sorted.size() * 95 + 99) / 100 - 1];
   return std::max<os::nanoseconds>(kLeastStall, kStallSteps * p95);
+}
+
+os::nanoseconds Movement::usual_step() const {
+  constexpr size_t kLast = 8;
+  if (steps_.size() < kLast) return {};
+  std::array<os::nanoseconds, kLast> last;
+  for (size_t i = 0; i < kLast; ++i) last[i] = steps_[(next_ + steps_.size() - 1 - i) % steps_.size()];
+  std::nth_element(last.begin(), last.begin() + kLast / 2, last.end());
+  return last[kLast / 2];
 }
 
 std::optional<int64_t> Movement::last_step(int rank) const {

@@ -69,7 +69,9 @@ std::string stall_text(const State& state, const Stalled& note, Language languag
 }
 
 std::string slow_text(const State& state, const Slow& note, Language language) {
-  return headline(state, note.verdict, language) + "\n  " + note.verdict.evidence.in(language);
+  std::string text = headline(state, note.verdict, language) + "\n  " + body(note.verdict, "  ", language);
+  if (!note.verdict.fix.empty()) text += tr(language, "\n  try: {}", fix_of(state, note.verdict, false, language));
+  return text;
 }
 
 base::Json describe_stall(const State& state, const diagnosis::Diagnosis& verdict) {

@@ -193,6 +193,9 @@ base::Status within_bounds(const Pulse& m) {
   b.mono("the time", m.at_ns);
   b.number("the number of ranks", m.ranks.size(), kMostOfAHost);
   for (const RankPulse& rank : m.ranks) b.number("a rank", rank.rank, INT32_MAX);
+  b.number("the number of peers", m.peers.size(), kMostPeers);
+  for (const PeerPulse& peer : m.peers) b.text("the address of a peer", peer.address, kMostAddressBytes);
+  b.number("the stolen time", m.stolen_permille, 1000);
   return std::move(b).result();
 }
 base::Status within_bounds(const Sampled& m) {

@@ -11,6 +11,7 @@
 namespace phalanx::wire {
 
 inline constexpr uint32_t kMostOfAHost = 4096;      // GPUs, CPUs, ranks
+inline constexpr uint32_t kMostPeers = 64;          // of a Pulse
 inline constexpr size_t kMostAddresses = 256;       // of one host
 inline constexpr size_t kMostAddressBytes = 64;     // of an address, and of the name of an interface
 inline constexpr size_t kMostNameBytes = 255;       // host, user

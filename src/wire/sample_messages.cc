@@ -10,6 +10,7 @@ void fields(W& w, Sample& m) {
   w(m.frames);
   w(m.gpus);
   w(m.deadline_ms);
+  w(m.looks);
 }
 template <typename W>
 void fields(W& w, Dig& m) {
@@ -26,12 +27,23 @@ void fields(W& w, RankPulse& m) {
   w(m.major_faults);
   w(m.state);
   w(m.rss_kb);
+  w(m.delayed_ms);
+}
+template <typename W>
+void fields(W& w, PeerPulse& m) {
+  w(m.address);
+  w(m.sent);
+  w(m.resent);
+  w(m.looks);
+  w(m.recovering);
 }
 template <typename W>
 void fields(W& w, Pulse& m) {
   w(m.at_ns);
   w(m.window_ms);
-  w.each(m.ranks, 25);
+  w.each(m.ranks, 29);
+  w.each(m.peers, 20);
+  w(m.stolen_permille);
 }
 template <typename W>
 void fields(W& w, Sampled& m) {

@@ -91,6 +91,7 @@ class Cluster {
   base::Status cut(const std::string& host) const;                                // the cable: carrier lost, nothing passes
   base::Status drop(const std::string& host, Direction direction) const;          // a black hole: nothing passes, no one is told
   base::Status separate(const std::string& a, const std::string& b) const;        // a black hole between two hosts only
+  base::Status lose(const std::string& host, int percent) const;                  // that part of its packets, each way, by chance
   base::Status throttle(const std::string& host, const std::string& rate) const;  // as tc says it: "10mbit", both ways
   base::Status reject(const std::string& host, Ports ports, Answer answer = Answer::kReset) const;  // new TCP connections to it
   base::Status heal(const std::string& host) const;

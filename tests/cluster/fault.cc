@@ -62,6 +62,13 @@ base::Status Cluster::separate(const std::string& a, const std::string& b) const
                    fmt::format("add element bridge testbed apart {{ \"{0}\" . \"{1}\", \"{1}\" . \"{0}\" }}\n", one, other));
 }
 
+base::Status Cluster::lose(const std::string& host, int percent) const {
+  TRY_ASSIGN(std::string name, port(host));
+  return on_switch({"nft", "-f", "-"}, fmt::format("add rule bridge testbed lossy iifname \"{0}\" numgen random mod 100 < {1} drop\n"
+                                                   "add rule bridge testbed lossy oifname \"{0}\" numgen random mod 100 < {1} drop\n",
+                                                   name, percent));
+}
+
 base::Status Cluster::throttle(const std::string& host, const std::string& rate) const {
   TRY_ASSIGN(std::string name, port(host));
   std::string rule = " root tbf burst 64kb latency 200ms rate " + rate;
@@ -81,12 +88,14 @@ base::Status Cluster::reject(const std::string& host, Ports ports, Answer answer
 base::Status Cluster::heal(const std::string& host) const {
   TRY_ASSIGN(std::string name, port(host));
   TRY(thaw(host));
-  // A set element that is not there cannot be deleted, so each is added first. Pairs are forgotten for all hosts.
+  // A set element that is not there cannot be deleted, so each is added first. Pairs and what is lost by chance are forgotten for all
+  // hosts.
   TRY(on_switch({"nft", "-f", "-"}, fmt::format(R"(add element bridge testbed mute {{ "{0}" }}
     add element bridge testbed deaf {{ "{0}" }}
     delete element bridge testbed mute {{ "{0}" }}
     delete element bridge testbed deaf {{ "{0}" }}
     flush set bridge testbed apart
+    flush chain bridge testbed lossy
   )",
                                                 name)));
   TRY(on_switch({"ip", "link", "set", name, "up"}));

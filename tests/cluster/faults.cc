@@ -27,7 +27,7 @@ base::Status kill_on_h2(const Cluster& cluster, const std::string& name, int sig
 base::Status hold_on_h2(const Cluster& cluster, const std::string& name) {
   pid_t target = 0;
   for (const HostProcess& process : cluster.processes("h2"))
-    if (process.name == name) target = process.pid;
+    if (process.name == name || process.command.find(name) != std::string::npos) target = process.pid;
   if (target == 0) return base::fail(base::ErrorKind::kInternal, "no " + name + " on h2");
   TRY_ASSIGN(os::PipeEnds held, os::make_pipe());
   pid_t holder = ::fork();
@@ -73,6 +73,8 @@ std::vector<InjectedFault> stall_faults() {
       {"loader-hangs", "HANG-LOADER"},
       {"other-collective", "HANG-MISMATCH"},
       {"one-batch-fewer", "HANG-MISMATCH"},
+      {"lock-file-while-loading", "HANG-NEVER-ENTERED"},
+      {"stopped-while-saving", "HANG-STOPPED"},
       {"rank-stopped", "HANG-STOPPED", 1, "", [](auto& c, auto& names) { return stop_rank(c, names.rank); }},
       {"link-of-ranks-cut", "HANG-LINK", -1, "", [](auto& c, auto&) { return c.separate("h1", "h2"); }},
       {"mtu-hole", "NET-MTU-HOLE", -1, "", [](auto& c, auto&) { return open_mtu_hole(c); }},
@@ -80,6 +82,26 @@ std::vector<InjectedFault> stall_faults() {
   for (InjectedFault& fault : faults) {
     fault.stalls = true;
     fault.most = kStallAfter + milliseconds(5000);
+  }
+  return faults;
+}
+
+// By default nothing is said for a minute that may be a long save or evaluation. These are told within seconds.
+std::vector<InjectedFault> proved_faults() {
+  std::vector<InjectedFault> faults = {
+      {"barrier-against-broadcast", "HANG-MISMATCH", 1},
+      {"opposite-groups", "HANG-CIRCULAR", -1},
+      {"receive-from-each-other", "HANG-CIRCULAR", -1},
+      {"gather-against-reduce", "HANG-MISMATCH", 1},
+      {"store-key-that-nobody-sets", "HANG-CIRCULAR", -1},
+      {"first-iteration", "HANG-MISMATCH", 1},
+      {"in-a-debugger", "HANG-TRACED", 1, "", [](auto& c, auto& names) { return hold_on_h2(c, names.rank); }},
+      {"partition", "HANG-LINK", -1, "", [](auto& c, auto&) { return c.separate("h1", "h2"); }},
+      {"mtu-hole-by-default", "NET-MTU-HOLE", -1, "", [](auto& c, auto&) { return open_mtu_hole(c); }},
+  };
+  for (InjectedFault& fault : faults) {
+    fault.stalls = fault.by_default = true;
+    fault.most = kProvedAfter;
   }
   return faults;
 }
@@ -106,6 +128,8 @@ std::vector<InjectedFault> end_faults() {
       {"missing-checkpoint", "FS-FILE-MISSING", 1, "FileNotFoundError"},
       {"missing-module", "ENV-IMPORT", 1, "ModuleNotFoundError: No module named 'flash_attn'"},
       {"before-init", "ENV-IMPORT", 1, "ModuleNotFoundError: No module named 'flash_attn'"},
+      {"killed-while-evaluating", "RUN-KILLED", 1},
+      {"exception-while-evaluating", "RUN-EXCEPTION", 1, "ValueError: a label that is no class"},
       {"wrong-shape", "RUN-EXCEPTION", 1, "mat1 and mat2 shapes cannot be multiplied"},
       {"assertion", "RUN-EXCEPTION", 1, "AssertionError: loss is nan"},
       {"recursion", "RUN-EXCEPTION", 1, "RecursionError"},

@@ -26,7 +26,8 @@ struct InjectedFault {
   milliseconds most{3000};  // from the fault to the prompt; an interpreter takes a second of it to end
   bool host_is_gone = false;
   bool stalls = false;
-  bool only_ours = false;  // it strikes a process that other launchers have no counterpart of
+  bool by_default = false;  // it stalls, and is told with default options: it is proved, or certain whatever comes next
+  bool only_ours = false;   // it strikes a process that other launchers have no counterpart of
 };
 
 void PrintTo(const InjectedFault& fault, std::ostream* stream);  // for gtest's messages
@@ -34,6 +35,9 @@ void PrintTo(const InjectedFault& fault, std::ostream* stream);  // for gtest's 
 std::vector<InjectedFault> end_faults();
 // The same, and the run stands still instead of ending.
 std::vector<InjectedFault> stall_faults();
+// … and is told of with default options, without stopping, within this time.
+std::vector<InjectedFault> proved_faults();
+inline constexpr milliseconds kProvedAfter{10'000};
 inline constexpr milliseconds kStallAfter{5000};  // for `phalanx run --stall`, with these
 
 // A memory cgroup of 200 MiB, of version 1 where that is mounted, for one that takes too much; "" where none can be made.

@@ -141,11 +141,13 @@ base::Status Guard::make_switch() {
     set mute { type ifname; }
     set deaf { type ifname; }
     set apart { type ifname . ifname; }
+    chain lossy { }
     chain forward {
       type filter hook forward priority 0;
       iifname @mute drop
       oifname @deaf drop
       iifname . oifname @apart drop
+      jump lossy
     }
   })"));
   return base::ok();

@@ -92,7 +92,9 @@ void try_values(std::string_view bytes) {
                       {u32(), false, static_cast<wire::LinkOutcome>(v.number() % 12), u32(), i64(), i64(), i64(), i64(), i64(), ""});
   try_encode(dialed);
   wire::Pulse pulse{i64(), u32(), {}};
-  pulse.ranks.assign(v.number() % 9000, {u32(), u32(), u32(), u32(), 'S', v.number()});
+  pulse.ranks.assign(v.number() % 9000, {u32(), u32(), u32(), u32(), 'S', v.number(), u32()});
+  pulse.peers.assign(v.number() % 100, {v.text(), u32(), u32(), u32(), u32()});
+  pulse.stolen_permille = u32();
   try_encode(pulse);
 }
 

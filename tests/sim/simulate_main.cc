@@ -1,6 +1,7 @@
 // simulate [--runs N] [--from SEED] [--seed SEED [--trace]] [--seeds FILE]: plays simulated runs; exit 1 if an invariant broke.
 // simulate --stages N [--cell FAULT/STAGE [--seed SEED [--trace]]]: N runs for each fault in each stage of a run; exit 1 also if a fault
 // never came to strike in one of them. simulate --hosts N: one run on so many hosts with 8 ranks each, in which one rank fails.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +20,7 @@ using namespace phalanx;
 namespace {
 
 struct Totals {
-  int64_t runs = 0, events = 0, attempts = 0, failed = 0, deadlocks = 0;
+  int64_t runs = 0, events = 0, attempts = 0, failed = 0, deadlocks = 0, stragglers = 0, losses = 0;
   std::map<int, int64_t> kinds;
 };
 
@@ -31,6 +32,8 @@ bool play(const sim::Scenario& scenario, bool trace, const std::string& replay, 
   totals.events += report.events;
   totals.attempts += report.attempts;
   totals.deadlocks += report.deadlocks;
+  totals.stragglers += report.stragglers;
+  totals.losses += report.losses;
   if (report.verdict) ++totals.kinds[static_cast<int>(report.verdict->kind)];
   if (report.problems.empty()) return report.struck_in_stage;
   ++totals.failed;
@@ -104,7 +107,9 @@ int main(int argc, char** argv) {
               static_cast<long long>(totals.failed));
   constexpr const char* kKinds[] = {"done", "planned", "checked", "refused", "rank failed", "host lost", "interrupted", "hung"};
   for (const auto& [kind, count] : totals.kinds) std::printf("  %-12s %lld\n", kKinds[kind], static_cast<long long>(count));
-  std::printf("  %lld deadlocks proved\n", static_cast<long long>(totals.deadlocks));
-  if (!one && runs >= 10'000 && totals.deadlocks == 0) return std::printf("no deadlock was found in any of the runs\n"), 1;
+  std::printf("  %lld deadlocks proved, %lld stragglers and %lld hosts that lose packets named\n", static_cast<long long>(totals.deadlocks),
+              static_cast<long long>(totals.stragglers), static_cast<long long>(totals.losses));
+  if (!one && runs >= 10'000 && std::min({totals.deadlocks, totals.stragglers, totals.losses}) == 0)
+    return std::printf("of one of these there was none in any of the runs\n"), 1;
   return totals.failed > 0 ? 1 : 0;
 }

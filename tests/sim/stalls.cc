@@ -23,6 +23,43 @@ std::string dump_of(bool came, int world) {
 
 }  // namespace
 
+// What is told of a slow run is so: its first host loses packets, or its first rank computes while the others wait.
+void World::check_slow(const job::Slow& note) {
+  const diagnosis::Diagnosis& verdict = note.verdict;
+  if (verdict.code == "NET-LOSS") {
+    ++report_.losses;
+    if (!loses() || verdict.host.value_or(0) != 0) problem("packets were told lost by a host that loses none");
+  }
+  if (verdict.code == "SLOW-RANK" || verdict.code == "SLOW-CPU-LIMIT") {
+    ++report_.stragglers;
+    if (!straggles() || verdict.ranks != std::vector<int>{0}) problem("a rank was told slow that is not");
+  }
+}
+
+// What was seen of a rank's first thread: in a run with a straggler the others wait for it, else all do about the same.
+void World::answer_looks(Agent& agent, const wire::Sample& m) {
+  wire::Sampled answer;
+  answer.id = dice_.once_in(20) ? m.id - 1 : m.id;
+  machine::HostSample sample;
+  for (const auto& rank : ranks_) {
+    if (rank->agent != &agent || !rank->alive) continue;
+    machine::RankProfile profile;
+    profile.rank = dice_.once_in(50) ? 9999 : rank->rank;
+    profile.looks = m.looks;
+    const int64_t computes = static_cast<int64_t>(m.looks) * (straggles() && rank->rank == 0 ? 95 : 45) / 100;
+    machine::ThreadSample busy, waits;
+    busy.state = "R";
+    waits.state = "S";
+    waits.wchan = "futex_do_wait";
+    waits.frames = {"libtorch_cpu.so!c10d::Work::wait"};
+    profile.seen = {{computes, busy}, {profile.looks - computes, waits}};
+    if (dice_.once_in(20)) profile.seen[0].times = -1;
+    sample.profiles.push_back(std::move(profile));
+  }
+  answer.json = dice_.once_in(20) ? "{" : base::to_text(base::to_json(sample));
+  say(agent, answer);
+}
+
 // A deadlock that is told as proved is one: somebody hangs, or has left the others.
 void World::check_stalled(const job::Stalled& note) {
   if (note.verdict.code != "HANG-CIRCULAR") return;
@@ -36,6 +73,7 @@ bool World::stuck() const {
 
 void World::answer(Agent& agent, const wire::Sample& m) {
   if (dice_.once_in(10)) return;
+  if (m.looks > 0) return answer_looks(agent, m);
   wire::Sampled answer;
   answer.id = dice_.once_in(20) ? m.id - 1 : m.id;
   machine::HostSample sample;
@@ -140,12 +178,18 @@ void World::begin_pulses(Rank& rank) {
     wire::Pulse pulse;
     pulse.window_ms = dice_.once_in(50) ? 0 : 2500;
     bool stuck = std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& r) { return r->number == rank.number && r->hangs; });
-    bool odd = scenario_.seed % 3 == 0 && rank.rank == 0;
+    bool odd = straggles() && rank.rank == 0;
     pulse.ranks.push_back({static_cast<uint32_t>(rank.rank),
                            stuck ? 0u
                            : odd ? 2450u
                                  : 150u,
                            odd && scenario_.seed % 2 == 0 ? 1500u : 0u, 0, 'S', 1000});
+    // Every host talks to every other; in some runs the first one loses packets.
+    for (const auto& [place, peer] : connected_) {
+      const bool lossy = loses() && (place == 0 || rank.agent->place == 0);
+      pulse.peers.push_back(
+          {own_address(peer->host), 400, lossy ? static_cast<uint32_t>(dice_.below(30)) : 0, lossy ? 25u : 1u, lossy ? 15u : 0u});
+    }
     report(rank, pulse);
     begin_pulses(rank);
   });

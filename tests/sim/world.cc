@@ -125,6 +125,7 @@ void World::perform(const job::Action& action) {
     if (auto* r = std::get_if<job::Restarting>(&tell->note))
       trace(fmt::format("restarting in {} ms ({} left)", r->wait.count(), r->restarts_left));
     if (auto* stalled = std::get_if<job::Stalled>(&tell->note)) check_stalled(*stalled);
+    if (auto* slow = std::get_if<job::Slow>(&tell->note)) check_slow(*slow);
     if (auto* k = std::get_if<job::KillingRanks>(&tell->note); k && k->awaited.empty()) problem("SIGKILL to no rank");
   } else if (std::holds_alternative<job::CloseHosts>(action)) {
     for (auto& [place, agent] : connected_) close(*agent);
@@ -174,7 +175,7 @@ void World::open_hosts() {
         hello.gpus = scenario_.machines == 0 ? 0 : 8;
         hello.wall_ns = dice_.once_in(4) ? 0 : now_.ns + 1'700'000'000'000'000'000;
         const std::string own = fmt::format("{}.{}", a.host / 250, a.host % 250 + 1);
-        hello.addresses = {{"eth0", "10.0." + own}, {"eth1", "10.1." + own}};
+        hello.addresses = {{"eth0", own_address(a.host)}, {"eth1", "10.1." + own}};
         hello.now_ns = now_.ns + host.clock_offset;
         hello.fingerprint = scenario_.changed ? "of another boot" : kFingerprint;
         if (a.hostile || (a.mad && dice_.once_in(2))) make_hostile(hello);

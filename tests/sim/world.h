@@ -24,8 +24,9 @@ struct Report {
   std::optional<job::Verdict> verdict;
   int64_t events = 0;  // fed to the supervisor
   int attempts = 0;
-  int deadlocks = 0;             // told as proved
-  bool struck_in_stage = false;  // a fault that is tied to a stage
+  int deadlocks = 0;               // told as proved
+  int stragglers = 0, losses = 0;  // told
+  bool struck_in_stage = false;    // a fault that is tied to a stage
 };
 
 class World {
@@ -96,7 +97,12 @@ class World {
   void answer(Agent& agent, const wire::Listen& m);
   void answer(Agent& agent, const wire::Dial& m);
   bool deadlocks() const { return scenario_.seed % 5 < 2; }
+  bool straggles() const { return scenario_.seed % 3 == 0; }  // its first rank
+  bool loses() const { return scenario_.seed % 7 == 2; }      // packets: the attempt's first host
+  static std::string own_address(size_t host) { return "10.0." + std::to_string(host / 250) + "." + std::to_string(host % 250 + 1); }
   void check_stalled(const job::Stalled& note);
+  void check_slow(const job::Slow& note);
+  void answer_looks(Agent& agent, const wire::Sample& m);
   bool stuck() const;  // somebody hangs, or has left the others
   void answer(Agent& agent, const wire::Sample& m);
   void answer(Agent& agent, const wire::Dig& m);

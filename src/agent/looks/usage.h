@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/ranks/ranks.h"
+#include "machine/network/peer_watch.h"
+#include "machine/ranks/use.h"
 #include "os/loop.h"
 #include "wire/sample_messages.h"
 
@@ -38,16 +41,22 @@ class UsageWatch {
     std::map<pid_t, Process> processes;  // at the last look
     std::string throttle_file;
     int64_t throttled_ms = 0;
+    std::optional<int64_t> delayed_ms;  // of its first thread, since it began
     wire::RankPulse window;
   };
   void look();
+  void find_families(const std::vector<Ranks::Living>& living);
+  void look_at_peers();
   void look_at(const Ranks::Living& rank, Seen& seen);
 
   os::Loop& loop_;
   std::function<std::vector<Ranks::Living>()> ranks_;
   std::function<void(const wire::Pulse&)> tell_;
   std::map<uint32_t, Seen> seen_;
-  os::TimerId timer_ = 0;
+  machine::PeerWatch peers_;
+  machine::CpuTimes cpus_;
+  uint32_t stolen_permille_ = 0;
+  os::TimerId timer_ = 0, peers_timer_ = 0;
   os::Mono told_;
   int looks_ = 0;
 };

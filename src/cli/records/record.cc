@@ -152,6 +152,7 @@ Json describe(const job::State& state, const job::Verdict& v) {
   if (!v.refusals.empty()) json["errors"] = errors_of(v.refusals);
   if (v.unfit) json["errors"] = errors_of(job::found_errors(state, base::Language::kEnglish));
   if (v.attempt > 0) json["restarts"] = v.attempt;
+  if (os::nanoseconds step = state.stall.movement.usual_step(); step.count() > 0) json["step_s"] = static_cast<double>(step.count()) / 1e9;
   json["ranks_stopped"] = v.stopped;
   json["ranks_lost"] = v.lost;
   json["ranks_failed_later"] = v.also_failed;

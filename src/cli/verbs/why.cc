@@ -51,6 +51,13 @@ base::Result<std::string> text_of(const Invocation& invocation, const logs::Run&
   if (invocation.has(Flag::kJson)) return base::to_text(json_of(run, status, look, events), 2) + "\n";
   view::Story story = story_of(run, status, events, {}, language_here());
   for (std::string& line : look_lines(look, language_here())) story.now.push_back(std::move(line));
+  std::optional<double> step = look.is_object() ? base::get_number(look, "step_s") : base::get_number(run.record, "step_s");
+  if (step) {
+    TRY_ASSIGN(const std::string folder, runs_folder(invocation));
+    base::Result<std::vector<logs::Run>> all = logs::list_runs(folder);
+    if (std::string line = all.ok() ? scaling_line(run.record, step, *all, language_here()) : ""; !line.empty())
+      story.now.push_back(std::move(line));
+  }
   return view::story_text(story, language_here(), kTimeline);
 }
 

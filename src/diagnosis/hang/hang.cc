@@ -116,13 +116,13 @@ class Judge {
     name_rank(from);
     if (b->to >= 0) out_.ranks.push_back(b->to);
     if (b->common_host) out_.host = b->common_host;
-    Words way = tr("{} to {}", s.local, s.remote);
+    const Words way = tr("{} to {}", s.local, s.remote);
+    const int64_t tries = std::max(s.retransmits, s.backoff);
     switch (b->kind) {
       case BrokenLink::Kind::kPath:
       case BrokenLink::Kind::kLargePackets: {
         bool large = b->kind == BrokenLink::Kind::kLargePackets;
         out_.code = large ? "NET-MTU-HOLE" : "HANG-LINK";
-        int64_t tries = std::max(s.retransmits, s.backoff);
         out_.evidence = tr("its connection to {} is blocked: {}, {} segments sent but not acknowledged, {} consecutive retransmissions{}",
                            to, way, s.unacked, tries,
                            large             ? tr("; small packets pass, packets of {} bytes do not", s.segment_bytes)
@@ -130,6 +130,12 @@ class Judge {
                                              : Words{});
         break;
       }
+      case BrokenLink::Kind::kLossy:
+        out_.code = "NET-LOSS";
+        out_.evidence =
+            tr("its connection to {} loses packets: {}, {} segments sent again so far, {} consecutive retransmissions; {} answers", to, way,
+               s.total_retransmits, tries, s.remote_address);
+        break;
       case BrokenLink::Kind::kPeerDoesNotRead:
         out_.code = "HANG-PEER-STOPPED";
         out_.evidence =
@@ -141,10 +147,7 @@ class Judge {
                            std::clamp<int64_t>(s.retransmits, 0, 1000) + 1);
         break;
     }
-    if (!b->other_ranks.empty()) {
-      std::string others = base::format_ranges(b->other_ranks);
-      out_.evidence += tr("; connections of ranks {} are blocked too", others);
-    }
+    if (!b->other_ranks.empty()) { out_.evidence += tr("; connections of ranks {} are blocked too", base::format_ranges(b->other_ranks)); }
     codes::Observed seen;
     if (b->to_host && *b->to_host != b->from_host) seen["hosts"] = fmt::format("{},{}", in_.hosts[b->from_host], in_.hosts[*b->to_host]);
     // Commands that take the address are typed on the host that cannot reach it, which is where a verdict about one host is read.
@@ -177,7 +180,7 @@ class Judge {
     return !out_.ranks.empty();
   }
 
-  // What NCCL's own RAS service says; its processes are ranks by their pid.
+  // What NCCL's own RAS service says; its processes are ranks by pid.
   bool service() {
     if (!in_.ras || in_.ras->code.empty() || in_.ras->culprits.empty()) return false;
     for (const RasMember& member : in_.ras->culprits)
@@ -244,9 +247,8 @@ class Judge {
       if (s->activity.doing == odd.activity.doing) name_rank(*s->view);
     std::string in_op = in.front()->activity.op_name, others = base::format_ranges(waiting);
     if (in.front()->activity.doing == Doing::kStore) in_op = "the store";
-    const char* s = waiting.size() == 1 ? "" : "s";
-    const char* wait = waiting.size() == 1 ? "waits" : "wait";
-    out_.evidence = tr("it {}; rank{} {} {} in {}", odd.activity.words, s, others, wait,
+    const bool one = waiting.size() == 1;
+    out_.evidence = tr("it {}; rank{} {} {} in {}", odd.activity.words, one ? "" : "s", others, one ? "waits" : "wait",
                        in_op.empty() ? tr("a collective") : tr("{}##operation", in_op));
     last_words(odd);
     if (odd.activity.pid > 0) advise({{"pid", std::to_string(odd.activity.pid)}});

@@ -38,6 +38,7 @@ struct HangInput {
   std::map<size_t, std::string> unanswered;  // hosts without samples, and why
   double silent_s = 0;                       // how long nothing has moved
   double between_s = 1;                      // from the first sample to the second
+  bool early = false;                        // a look before the threshold: a connection must have failed for longer
   bool devices = false;                      // some host has GPUs: what they do is not seen from outside
   std::optional<FlightVerdict> flight;       // of the dumps there were
   std::optional<RasVerdict> ras;             // of NCCL's RAS service, where it answered

@@ -11,6 +11,10 @@ using machine::SocketSample;
 
 // Retransmissions double their interval, from 0.2 s: two are 0.6 s without an answer, and no path that works needs a third in a row.
 constexpr int64_t kManyTries = 3;
+constexpr int64_t kManyTriesEarly = 5;  // 6 s: told before the threshold, it may not be a moment
+
+// A path that has lost much before and went on each time loses packets of any size; one that is broken now has a few tries behind it.
+constexpr int64_t kFewBefore = 16;
 
 // Of a segment: below it a packet fits any path that carries IP at all (RFC 791: 576 bytes).
 constexpr int64_t kLargeBytes = 600;
@@ -21,9 +25,11 @@ struct End {
   const SocketSample* socket;
 };
 
-bool stuck(const SocketSample& s) {
-  return s.state == "ESTABLISHED" && s.timer == "on" && s.unacked > 0 && std::max(s.retransmits, s.backoff) >= kManyTries;
+int64_t tries(const SocketSample& s) { return std::max(s.retransmits, s.backoff); }
+bool stuck(const SocketSample& s, int64_t least) {
+  return s.state == "ESTABLISHED" && s.timer == "on" && s.unacked > 0 && tries(s) >= least;
 }
+bool lossy(const SocketSample& s) { return s.total_retransmits > 2 * tries(s) + kFewBefore; }
 bool large(const SocketSample& s) { return s.send_queue / std::max<int64_t>(1, s.unacked) >= kLargeBytes; }
 bool shut(const SocketSample& s) { return s.state == "ESTABLISHED" && s.timer == "persist" && s.backoff >= kManyTries && s.send_queue > 0; }
 bool unanswered(const SocketSample& s) { return s.state == "SYN_SENT" && s.retransmits >= 1; }
@@ -48,10 +54,16 @@ std::optional<BrokenLink> broken_link(const HangInput& input) {
   for (const End& end : ends) {
     const SocketSample& s = *end.socket;
     BrokenLink link;
-    if (stuck(s)) link.kind = s.answers == "yes" && large(s) ? BrokenLink::Kind::kLargePackets : BrokenLink::Kind::kPath;
-    else if (shut(s)) link.kind = BrokenLink::Kind::kPeerDoesNotRead;
-    else if (unanswered(s)) link.kind = BrokenLink::Kind::kNoAnswer;
-    else continue;
+    if (stuck(s, input.early ? kManyTriesEarly : kManyTries)) {
+      using Kind = BrokenLink::Kind;
+      link.kind = s.answers != "yes" ? Kind::kPath : lossy(s) ? Kind::kLossy : large(s) ? Kind::kLargePackets : Kind::kPath;
+    } else if (shut(s)) {
+      link.kind = BrokenLink::Kind::kPeerDoesNotRead;
+    } else if (unanswered(s)) {
+      link.kind = BrokenLink::Kind::kNoAnswer;
+    } else {
+      continue;
+    }
     link.from = end.rank;
     link.from_host = end.host;
     link.socket = s;

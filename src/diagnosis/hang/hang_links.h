@@ -11,7 +11,7 @@
 namespace phalanx::diagnosis {
 
 struct BrokenLink {
-  enum class Kind { kPath, kLargePackets, kPeerDoesNotRead, kNoAnswer } kind = Kind::kPath;
+  enum class Kind { kPath, kLargePackets, kLossy, kPeerDoesNotRead, kNoAnswer } kind = Kind::kPath;
   int from = -1, to = -1;  // ranks; to: -1 where the other end is no rank of this run
   size_t from_host = 0;
   std::optional<size_t> to_host;

@@ -13,8 +13,7 @@ void AttemptStep::take(const HostReported& event) {
   if (auto* output = std::get_if<wire::Output>(&event.report)) {
     s.stall.movement.output(static_cast<int>(output->rank), output->data, output->kind == wire::OutputKind::kProgress, now);
   } else if (auto* pulse = std::get_if<wire::Pulse>(&event.report)) {
-    s.slow.stragglers.take(*pulse);
-    s.stall.idleness.take(*pulse, now);
+    take_pulse(event.host, *pulse);
   } else if (auto& advanced = std::get<RankAdvanced>(event.report); advanced.progress.step) {
     s.ranks[advanced.rank].step = advanced.progress.step;
     s.stall.movement.step(static_cast<int>(advanced.rank), *advanced.progress.step, now);

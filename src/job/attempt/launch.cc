@@ -166,6 +166,7 @@ void AttemptStep::start_ranks() {
   s.stall.movement.begin(now);
   s.stall.ticked = now;
   s.slow.gpus_at = now + kFirstGpuLook;
+  s.slow.shares_at = now + kSharesWithoutSteps;
   for (size_t h = 0; h < hosts.size(); ++h) {
     const PlannedHost& planned = s.plan->hosts[h];
     wire::Start start;

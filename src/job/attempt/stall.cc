@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/json_fields.h"
@@ -63,6 +64,13 @@ bool AttemptStep::early_look_is_due() const {
   return stall.idleness.all_idle(awaited()) && !devices();
 }
 
+// What is certain whatever the ranks do next, and that somebody should see to: where it is only told.
+bool AttemptStep::told_early(const diagnosis::Diagnosis& verdict) const {
+  if (job.stall.action != OnStall::kReport || s.stall.movement.still(now) < kEarlyTold) return false;
+  static constexpr std::array<std::string_view, 4> kTold = {"HANG-STOPPED", "HANG-TRACED", "HANG-LINK", "NET-MTU-HOLE"};
+  return std::find(kTold.begin(), kTold.end(), verdict.code) != kTold.end();
+}
+
 bool AttemptStep::devices() const {
   return std::any_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.hello.gpus > 0; });
 }
@@ -101,6 +109,7 @@ bool AttemptStep::stall_answered(size_t h, uint32_t id, Stage stage) {
 
 void AttemptStep::take(size_t h, const wire::Sampled& m) {
   if ((m.id & kGpuQuestion) != 0) return take_gpus(h, m);
+  if ((m.id & kSharesQuestion) != 0) return take_shares(h, m);
   Stall& stall = s.stall;
   Stage stage = stall.stage;
   if ((stage != Stage::kFirst && stage != Stage::kThen) || !stall_answered(h, m.id, stage)) return;
@@ -125,12 +134,12 @@ void AttemptStep::samples_done() {
     return;
   }
   diagnosis::HangInput input = hang_input();
-  if (stall.early && !diagnosis::proved_deadlock(input)) {
+  stall.verdict = diagnosis::judge_hang(input);
+  if (stall.early && !diagnosis::proved_deadlock(input) && !told_early(*stall.verdict)) {
     stall.idleness.proved_nothing(now);
     stall.stage = Stage::kWatching;
     return;
   }
-  stall.verdict = diagnosis::judge_hang(input);
   ask_stacks();
 }
 
@@ -180,6 +189,7 @@ diagnosis::HangInput AttemptStep::hang_input() const {
   input.silent_s = static_cast<double>(stall.movement.still(now).count()) / 1e9;
   input.between_s = stall.between_s;
   input.devices = devices();
+  input.early = stall.early;
   for (size_t r = 0; r < s.ranks.size(); ++r) {
     diagnosis::RankView view;
     view.rank = static_cast<int>(r);

@@ -45,9 +45,16 @@ struct AttemptStep : Turn {
   void start_ranks();
   void check_store();
   void check_stall();
+  bool stalls() const;
   void check_slow();
+  void take_pulse(size_t h, const wire::Pulse& pulse);
+  void check_shares();
+  void ask_shares(uint32_t looks);
+  void take_shares(size_t h, const wire::Sampled& m);
+  void shares_are_known();
   void take_gpus(size_t h, const wire::Sampled& m);
   bool early_look_is_due() const;
+  bool told_early(const diagnosis::Diagnosis& verdict) const;
   bool devices() const;
   void ask_samples(Stall::Stage stage);
   void samples_done();

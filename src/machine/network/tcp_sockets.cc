@@ -6,7 +6,9 @@
 #include <linux/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "machine/network/netlink.h"
 #include "os/net.h"
@@ -73,12 +75,38 @@ void take(const nlmsghdr& message, std::map<uint64_t, SocketSample>& sockets) {
   sockets.emplace(m->idiag_inode, std::move(s));
 }
 
-}  // namespace
+// Segments that the other side had received before they were sent again were not lost.
+void count(const tcp_info& info, const inet_diag_msg& message, ConnectionCounts& c) {
+  constexpr unsigned kRecovery = 3;    // enum tcp_ca_state of linux/tcp.h; 4 is Loss
+  constexpr unsigned kOverdueMs = 50;  // longer than any delayed acknowledgement of a peer that reads
+  c.sent = info.tcpi_data_segs_out;
+  c.resent = info.tcpi_total_retrans - std::min(info.tcpi_total_retrans, info.tcpi_dsack_dups);
+  const bool overdue = message.idiag_timer == 1 && info.tcpi_unacked > 0 && info.tcpi_last_data_sent > kOverdueMs;
+  c.recovering = info.tcpi_ca_state >= kRecovery || info.tcpi_backoff > 0 || overdue;
+}
 
-std::map<uint64_t, SocketSample> tcp_sockets() {
-  std::map<uint64_t, SocketSample> sockets;
+void take_counts(const nlmsghdr& message, std::map<uint64_t, ConnectionCounts>& connections) {
+  if (message.nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg)) || connections.size() >= kMostSockets) return;
+  const auto* m = static_cast<const inet_diag_msg*>(NLMSG_DATA(const_cast<nlmsghdr*>(&message)));
+  if (std::memcmp(m->id.idiag_src, m->id.idiag_dst, sizeof(m->id.idiag_src)) == 0) return;  // this machine itself
+  ConnectionCounts c;
+  std::copy(std::begin(m->id.idiag_dst), std::end(m->id.idiag_dst), c.peer.begin());
+  c.v6 = m->idiag_family == AF_INET6;
+  const uint64_t cookie = uint64_t{m->id.idiag_cookie[1]} << 32 | m->id.idiag_cookie[0];
+  size_t rest = message.nlmsg_len - NLMSG_LENGTH(sizeof(inet_diag_msg));
+  each_attribute(reinterpret_cast<const rtattr*>(m + 1), rest, [&](int type, std::string_view data) {
+    if (type != INET_DIAG_INFO) return;
+    tcp_info info{};
+    std::memcpy(&info, data.data(), std::min(data.size(), sizeof(info)));
+    count(info, *m, c);
+  });
+  connections.emplace(cookie, c);
+}
+
+// states: bits 1 << state.
+void ask_sockets(uint32_t states, const std::function<void(const nlmsghdr&)>& each) {
   Netlink netlink(NETLINK_SOCK_DIAG);
-  if (!netlink.ok()) return sockets;
+  if (!netlink.ok()) return;
   for (uint8_t family : {AF_INET, AF_INET6}) {
     struct {
       nlmsghdr header{};
@@ -90,10 +118,25 @@ std::map<uint64_t, SocketSample> tcp_sockets() {
     request.body.sdiag_family = family;
     request.body.sdiag_protocol = IPPROTO_TCP;
     request.body.idiag_ext = 1 << (INET_DIAG_INFO - 1);
-    request.body.idiag_states = ~0U & ~(1U << 10) & ~(1U << 6) & ~(1U << 7);  // not LISTEN, TIME_WAIT, CLOSE
-    netlink.ask(request.header, [&](const nlmsghdr& m) { take(m, sockets); });
+    request.body.idiag_states = states;
+    netlink.ask(request.header, each);
   }
+}
+
+}  // namespace
+
+std::map<uint64_t, SocketSample> tcp_sockets() {
+  std::map<uint64_t, SocketSample> sockets;
+  ask_sockets(~0U & ~(1U << 10) & ~(1U << 6) & ~(1U << 7), [&](const nlmsghdr& m) { take(m, sockets); });  // not LISTEN, TIME_WAIT, CLOSE
   return sockets;
 }
+
+std::map<uint64_t, ConnectionCounts> connection_counts() {
+  std::map<uint64_t, ConnectionCounts> connections;
+  ask_sockets(1U << 1, [&](const nlmsghdr& m) { take_counts(m, connections); });
+  return connections;
+}
+
+std::string connection_address(const ConnectionCounts& c) { return address_of(c.v6 ? AF_INET6 : AF_INET, c.peer.data()); }
 
 }  // namespace phalanx::machine

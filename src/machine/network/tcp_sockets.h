@@ -5,11 +5,16 @@
 #include <cstdint>
 #include <map>
 
+#include "machine/network/peer_watch.h"
 #include "machine/ranks/sample.h"
 
 namespace phalanx::machine {
 
 // By inode; without listening and closed ones. Empty where the kernel has no inet_diag.
 std::map<uint64_t, SocketSample> tcp_sockets();
+
+// By cookie (unique as long as the machine runs): established ones to other machines, in the form that costs the least.
+std::map<uint64_t, ConnectionCounts> connection_counts();
+std::string connection_address(const ConnectionCounts& connection);
 
 }  // namespace phalanx::machine

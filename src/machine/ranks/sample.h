@@ -142,15 +142,38 @@ void fields(V& v, RankSample& f) {
   v("group", f.group);
 }
 
+// The first thread of the process that trains, looked at many times (machine/ranks/profile.h).
+struct OftenSeen {
+  int64_t times = 0;
+  ThreadSample thread;
+};
+template <typename V>
+void fields(V& v, OftenSeen& f) {
+  v("times", f.times);
+  v("thread", f.thread);
+}
+struct RankProfile {
+  int64_t rank = 0, looks = 0;
+  std::vector<OftenSeen> seen;  // at most 48: the sum of their times may be less than looks
+};
+template <typename V>
+void fields(V& v, RankProfile& f) {
+  v("rank", f.rank);
+  v("looks", f.looks);
+  v("seen", f.seen);
+}
+
 struct HostSample {
   int64_t at_ms = 0;  // monotonic clock of the host
   std::vector<RankSample> ranks;
-  std::vector<Gpu> gpus;  // if asked for, and there is a driver that answers
+  std::vector<RankProfile> profiles;  // if asked for
+  std::vector<Gpu> gpus;              // if asked for, and there is a driver that answers
 };
 template <typename V>
 void fields(V& v, HostSample& f) {
   v("at_ms", f.at_ms);
   v("ranks", f.ranks);
+  v("profiles", f.profiles);
   v("gpus", f.gpus);
 }
 

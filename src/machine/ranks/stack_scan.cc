@@ -159,6 +159,8 @@ const Mapping* StackScan::executable(uint64_t address) const {
 }
 
 std::string StackScan::name_of(const Mapping& mapping, uint64_t address) {
+  auto known = names_.find(address);
+  if (known != names_.end()) return known->second;
   Module& module = modules_[mapping.path];
   if (!module.file) {
     module.file = std::make_unique<MappedFile>(fmt::format("/proc/{}/root{}", pid_, mapping.path));
@@ -166,7 +168,9 @@ std::string StackScan::name_of(const Mapping& mapping, uint64_t address) {
   }
   uint64_t offset = address - mapping.begin + mapping.offset;
   std::string symbol = module.symbols->at_file_offset(offset);
-  return fmt::format("{}!{}", machine::name_of(mapping.path), symbol.empty() ? fmt::format("+{:#x}", offset) : plain_function(symbol));
+  std::string name =
+      fmt::format("{}!{}", machine::name_of(mapping.path), symbol.empty() ? fmt::format("+{:#x}", offset) : plain_function(symbol));
+  return names_.emplace(address, std::move(name)).first->second;
 }
 
 std::vector<std::string> StackScan::frames(uint64_t sp, uint64_t pc, size_t stack_bytes, size_t most) {

@@ -64,6 +64,7 @@ class StackScan {
   pid_t pid_;
   std::vector<Mapping> maps_;
   std::map<std::string, Module> modules_;
+  std::map<uint64_t, std::string> names_;  // by address: a symbol is searched for in all that a file exports
 };
 
 }  // namespace phalanx::machine

@@ -73,14 +73,19 @@ std::vector<std::vector<pid_t>> families(const std::vector<pid_t>& roots) {
   return out;
 }
 
+// The limit may be that of a group above the process's own, which counts what it holds back there.
 std::string throttle_file(pid_t pid) {
   std::vector<CgroupLine> lines = parse_cgroup(read_small(fmt::format("/proc/{}/cgroup", pid)));
   CgroupChain chain = cgroup_chain("cpu", lines, parse_mountinfo(read_small("/proc/self/mountinfo")));
+  std::string first;
   for (const std::string& folder : chain.folders) {
     std::string file = folder + "/cpu.stat";
-    if (value_after(read_small(file), "nr_throttled")) return file;
+    if (!value_after(read_small(file), "nr_throttled")) continue;
+    if (first.empty()) first = file;
+    const std::string limit = read_small(folder + (chain.version_2 ? "/cpu.max" : "/cpu.cfs_quota_us"));  // "max 100000", "-1"
+    if (!limit.empty() && limit[0] >= '0' && limit[0] <= '9') return file;
   }
-  return "";
+  return first;
 }
 
 int64_t throttled_ms(const std::string& file) { return file.empty() ? 0 : throttled_ms_in(read_small(file)); }
@@ -89,5 +94,30 @@ int64_t throttled_ms_in(std::string_view stat) {
   if (std::optional<int64_t> us = value_after(stat, "throttled_usec")) return *us / 1000;  // version 2
   return value_after(stat, "throttled_time").value_or(0) / 1'000'000;                      // version 1, nanoseconds
 }
+
+std::optional<int64_t> delayed_ms_in(std::string_view schedstat) {
+  std::vector<std::string_view> words = base::split_words(schedstat);
+  if (words.size() < 3) return std::nullopt;
+  base::Result<int64_t> ns = base::parse_int(words[1], 0, INT64_MAX);
+  return ns.ok() ? std::optional(*ns / 1'000'000) : std::nullopt;
+}
+
+std::optional<int64_t> delayed_ms(pid_t pid) { return delayed_ms_in(read_small(fmt::format("/proc/{}/schedstat", pid))); }
+
+// "cpu  user nice system idle iowait irq softirq steal guest guest_nice"; guests are part of user and nice.
+CpuTimes cpu_times_in(std::string_view stat) {
+  CpuTimes times;
+  std::vector<std::string_view> words = base::split_words(stat.substr(0, stat.find('\n')));
+  if (words.size() < 9 || words[0] != "cpu") return times;
+  for (size_t i = 1; i <= 8; ++i) {
+    base::Result<int64_t> ticks = base::parse_int(words[i], 0, kMostCount);
+    if (!ticks.ok()) return {};
+    times.all += *ticks;
+    if (i == 8) times.stolen = *ticks;
+  }
+  return times;
+}
+
+CpuTimes cpu_times() { return cpu_times_in(read_small("/proc/stat")); }
 
 }  // namespace phalanx::machine

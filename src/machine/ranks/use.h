@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,10 +27,22 @@ bool read_use(pid_t pid, ProcessUse& use);
 // For each of `roots`: itself first, then all that descend from it. One pass over /proc for all.
 std::vector<std::vector<pid_t>> families(const std::vector<pid_t>& roots);
 
-// The file that counts how long the CPU limit of the process's own cgroup has held it back; empty: there is no limit, and nothing to
-// count. Milliseconds since the group began; 0 if it cannot be read.
+// The file that counts how long a CPU limit has held the process back: of the nearest of its cgroups that has one, else of its own, which
+// may be given one; empty: nothing is counted. Milliseconds since the group began; 0 if it cannot be read.
 std::string throttle_file(pid_t pid);
 int64_t throttled_ms(const std::string& file);
 int64_t throttled_ms_in(std::string_view stat);  // of such a file's text
+
+// How long the process's first thread has waited for a CPU while it could have run, since it began (schedstat: Documentation/scheduler/
+// sched-stats); nothing: the kernel does not count it.
+std::optional<int64_t> delayed_ms(pid_t pid);
+std::optional<int64_t> delayed_ms_in(std::string_view schedstat);
+
+// The time of all CPUs since the machine started, in ticks of proc(5), and what a hypervisor has taken of it.
+struct CpuTimes {
+  int64_t all = 0, stolen = 0;
+};
+CpuTimes cpu_times();
+CpuTimes cpu_times_in(std::string_view stat);
 
 }  // namespace phalanx::machine

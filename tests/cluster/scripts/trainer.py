@@ -99,6 +99,50 @@ def checkpoint(folder):
     torch.save({"weights": torch.zeros(1 << 21)}, os.path.join(folder, "step.pt"))
 
 
+def opposite_groups():
+    groups = [dist.new_group(), dist.new_group()]
+    for group in groups if RANK == 0 else reversed(groups):
+        dist.barrier(group)
+
+
+def hangs_in_a_lock_file():
+    import fcntl
+    mine = open("/tmp/lock", "w")
+    if os.fork() == 0:  # somebody else's program has it
+        fcntl.flock(open("/tmp/lock", "w"), fcntl.LOCK_EX)
+        note("/tmp/locked", "1")
+        time.sleep(3600)
+    while not os.path.exists("/tmp/locked"):
+        time.sleep(0.01)
+    fcntl.flock(mine, fcntl.LOCK_EX)
+
+
+def stopped_while_saving():
+    with open("/tmp/step.pt", "wb") as f:
+        torch.save({"weights": torch.zeros(1 << 20)}, f)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def evaluate(dies):
+    with torch.no_grad():
+        for i in range(3):
+            torch.nn.Linear(64, 64)(torch.randn(8, 64))
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ValueError("a label that is no class")
+
+
+# Before the first step, and without a line of output: on both ranks.
+BEFORE_STEPS = {
+    "barrier-against-broadcast": lambda: dist.barrier() if MINE else dist.broadcast(torch.ones(8), 1),
+    "opposite-groups": opposite_groups,
+    "receive-from-each-other": lambda: dist.recv(torch.ones(8), 1 - RANK),
+    "gather-against-reduce": lambda: (
+        dist.all_gather([torch.ones(8), torch.ones(8)], torch.ones(8)) if MINE else dist.reduce(torch.ones(8), 1)
+    ),
+    "store-key-that-nobody-sets": lambda: dist.distributed_c10d._get_default_store().wait(["data-is-ready"]),
+}
+
 FAULTS = {
     "exception": lambda: (_ for _ in ()).throw(ValueError("bad batch at step %d" % STEP)),
     "exit-code": lambda: os._exit(3),
@@ -122,10 +166,15 @@ FAULTS = {
     "assertion": lambda: (_ for _ in ()).throw(AssertionError("loss is nan")),
     "recursion": lambda: (lambda f: f(f))(lambda f: f(f)),
     "too-many-files": lambda: [open("/dev/null") for _ in range(1 << 20)],
+    "first-iteration": lambda: dist.broadcast(torch.ones(8), 0),
     "never-entered": lambda: time.sleep(3600),
     "lock-taken-twice": lock_taken_twice,
     "loader-hangs": loader_that_hangs,
     "other-collective": lambda: dist.barrier(),
+    "lock-file-while-loading": hangs_in_a_lock_file,
+    "stopped-while-saving": stopped_while_saving,
+    "killed-while-evaluating": lambda: evaluate(True),
+    "exception-while-evaluating": lambda: evaluate(False),
     "gloo-aborts": lambda: (_ for _ in ()).throw(RuntimeError("Expected all tensors to be on the same device")),
 }
 
@@ -144,6 +193,10 @@ def main():
             f.write(str(os.getpid()))
     dist.init_process_group("gloo")
     torch.manual_seed(0)
+    if FAULT in BEFORE_STEPS:
+        dist.barrier()
+        note("/tmp/struck", str(time.monotonic_ns()))
+        BEFORE_STEPS[FAULT]()
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(int(os.environ.get("STEPS", "1000000"))):
@@ -153,6 +206,8 @@ def main():
                 break
             strike()
         optimizer.zero_grad()
+        if MINE and FAULT == "first-iteration" and step == 0:
+            strike()
         model(torch.randn(8, 64)).square().mean().backward()
         optimizer.step()
         if step == 3:

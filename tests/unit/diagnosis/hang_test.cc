@@ -285,6 +285,22 @@ TEST(Hang, ALinkThatDoesNotGetThroughNamesBothEnds) {
   EXPECT_NE(diagnosis::judge_hang(broken("", 0, 0)).code, "HANG-LINK");
 }
 
+TEST(Hang, BeforeTheThresholdAConnectionMustHaveFailedForLonger) {
+  HangInput input = broken("on", 10, 4);
+  EXPECT_EQ(diagnosis::judge_hang(input).code, "HANG-LINK");
+  input.early = true;
+  EXPECT_NE(diagnosis::judge_hang(input).code, "HANG-LINK");
+}
+
+TEST(Hang, AConnectionThatHasLostMuchBeforeLosesPacketsOfAnySize) {
+  HangInput input = broken("on", 10, 5);
+  input.ranks[0].then->sockets[0].answers = "yes";
+  for (const auto& [sent_again, code] : {std::pair(12, "NET-MTU-HOLE"), std::pair(240, "NET-LOSS")}) {
+    input.ranks[0].then->sockets[0].total_retransmits = sent_again;
+    names(diagnosis::judge_hang(input), code, {0, 1});
+  }
+}
+
 TEST(Hang, WhereSmallPacketsPassItIsAHoleForLargeOnes) {
   HangInput input = broken("on", 10, 5);
   input.ranks[0].then->sockets[0].answers = "yes";

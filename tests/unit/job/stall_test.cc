@@ -78,23 +78,41 @@ class Stalls : public testing::Test {
     progress.step = step;
     for (uint32_t rank : {0u, 1u}) s_->feed(job::HostReported{rank, 100, job::RankAdvanced{rank, progress}});  // one rank per host
   }
+  // Questions that follow a stall, and those about what ranks spend their time on.
+  std::vector<std::pair<size_t, wire::Sample>> samples(bool shares = false) {
+    std::vector<std::pair<size_t, wire::Sample>> asked = s_->sent<wire::Sample>();
+    std::erase_if(asked, [&](const auto& one) { return (one.second.looks > 0) != shares; });
+    return asked;
+  }
+  // What a host's one rank was found at, in so many of a hundred looks.
+  void answer_looks(size_t host, int computes) {
+    const wire::Sample asked = samples(true).back().second;
+    machine::ThreadSample busy, waits;
+    busy.state = "R";
+    waits.state = "S";
+    waits.wchan = "futex_do_wait";
+    waits.frames = {"libtorch_cpu.so!c10d::Work::wait"};
+    machine::HostSample sample;
+    sample.profiles = {{static_cast<int64_t>(host), 100, {{computes, busy}, {100 - computes, waits}}}};
+    s_->say(host, wire::Sampled{asked.id, {}, base::to_text(base::to_json(sample))});
+  }
   // What a host says of its one rank: it sleeps, or waits in a collective.
-  void answer(size_t host, bool sleeps) {
+  void answer(size_t host, bool sleeps, const char* state = "S") {
     machine::HostSample sample;
     machine::ThreadSample main;
     main.tid = 46;
-    main.state = "S";
+    main.state = state;
     main.wchan = sleeps ? "hrtimer_nanosleep" : "futex_do_wait";
     if (!sleeps) main.frames = {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so!c10d::Work::wait"};
     machine::ProcessSample process;
     process.pid = 46;
-    process.state = "S";
+    process.state = state;
     process.threads = {main};
     machine::RankSample rank;
     rank.rank = static_cast<int64_t>(host);
     rank.processes = {process};
     sample.ranks = {rank};
-    s_->say(host, wire::Sampled{s_->sent<wire::Sample>().back().second.id, {}, base::to_text(base::to_json(sample))});
+    s_->say(host, wire::Sampled{samples().back().second.id, {}, base::to_text(base::to_json(sample))});
   }
   // What both hosts say every 2.5 s; then both ranks wait for each other, or one sleeps.
   void pulse(uint32_t cpu_ms) {
@@ -169,12 +187,12 @@ TEST_F(Stalls, ALookTellsWhatEveryRankDoes) {
 TEST_F(Stalls, AreAskedForJudgedAndToldOnce) {
   run(job::OnStall::kReport);
   s_->pass(4800ms);
-  EXPECT_TRUE(s_->sent<wire::Sample>().empty());
+  EXPECT_TRUE(samples().empty());
   s_->pass(400ms);
-  ASSERT_EQ(s_->sent<wire::Sample>().size(), 2u);
-  EXPECT_FALSE(s_->sent<wire::Sample>()[0].second.frames);
+  ASSERT_EQ(samples().size(), 2u);
+  EXPECT_FALSE(samples()[0].second.frames);
   answer_all();
-  EXPECT_TRUE(s_->sent<wire::Sample>()[2].second.frames);
+  EXPECT_TRUE(samples()[2].second.frames);
   std::vector<std::pair<size_t, wire::Dig>> digs = s_->sent<wire::Dig>();
   ASSERT_EQ(digs.size(), 2u);
   EXPECT_FALSE(digs[0].second.debugger) << "the verdict is certain: no process is stopped for it";
@@ -198,7 +216,7 @@ TEST_F(Stalls, AreAskedForJudgedAndToldOnce) {
   ASSERT_EQ(s_->told<job::GoesOn>().size(), 1u);
   EXPECT_NEAR(static_cast<double>(s_->told<job::GoesOn>()[0].stood.count()) / 1e9, 67, 1.5);
   s_->pass(6s);
-  EXPECT_EQ(s_->sent<wire::Sample>().size(), 6u) << "another stall is another look";
+  EXPECT_EQ(samples().size(), 6u) << "another stall is another look";
 }
 
 // Long before the threshold, which nobody has set, and before any step.
@@ -207,10 +225,10 @@ TEST_F(Stalls, ADeadlockThatIsProvedIsToldWithinSeconds) {
   s_->run_all();
   pulse(2000);
   s_->pass(5000ms);
-  EXPECT_TRUE(s_->sent<wire::Sample>().empty()) << "they compute";
+  EXPECT_TRUE(samples().empty()) << "they compute";
   pulse(0);
   s_->pass(200ms);
-  ASSERT_EQ(s_->sent<wire::Sample>().size(), 2u);
+  ASSERT_EQ(samples().size(), 2u);
   look(false);
   for (const auto& [host, dig] : s_->sent<wire::Dig>()) {
     EXPECT_FALSE(dig.debugger);
@@ -226,25 +244,92 @@ TEST_F(Stalls, ADeadlockThatIsProvedIsToldWithinSeconds) {
   EXPECT_EQ(s_->told<job::GoesOn>().size(), 1u);
 }
 
+// A process that is stopped goes on only if somebody sees to it: told long before the threshold, unless the run would be ended for it.
+TEST_F(Stalls, AProcessThatIsStoppedIsToldWithinSeconds) {
+  for (job::OnStall action : {job::OnStall::kReport, job::OnStall::kStop}) {
+    job::Job asked;
+    asked.stall.action = action;
+    s_.emplace(std::vector<int>{1, 1}, asked);
+    s_->run_all();
+    for (uint32_t rank : {0u, 1u})
+      s_->feed(
+          job::HostReported{rank, 100, wire::Pulse{0, 2500, {{rank, 0, 0, 0, static_cast<uint8_t>(rank == 1 ? 'T' : 'S'), 1}}, {}, 0}});
+    s_->pass(5200ms);
+    for (int round = 0; round < 2; ++round) {
+      for (size_t h : {0, 1}) answer(h, false, h == 1 ? "T" : "S");
+      s_->pass(1200ms);
+    }
+    for (const auto& [host, dig] : s_->sent<wire::Dig>()) s_->say(host, wire::Dug{dig.id, {}});
+    std::vector<job::Stalled> told = s_->told<job::Stalled>();
+    ASSERT_EQ(told.size(), action == job::OnStall::kReport ? 1u : 0u);
+    if (!told.empty()) EXPECT_EQ(told[0].verdict.code, "HANG-STOPPED");
+  }
+}
+
+// Who waits least while steps are made is who the others wait for: a suspicion, then a longer look, then a name, once.
+TEST_F(Stalls, AStragglerIsNamedWhileStepsAreMade) {
+  run(job::OnStall::kReport);
+  int64_t step = 5;
+  auto go_on_for = [&](int steps) {
+    for (int i = 0; i < steps; ++i) go_on(++step);
+  };
+  go_on_for(45);
+  EXPECT_TRUE(samples(true).empty());
+  go_on_for(10);
+  ASSERT_EQ(samples(true).size(), 2u);
+  EXPECT_EQ(samples(true)[0].second.looks, job::kFewLooks);
+  go_on_for(10);
+  answer_looks(0, 30);
+  answer_looks(1, 98);
+  EXPECT_TRUE(s_->told<job::Slow>().empty());
+  ASSERT_EQ(samples(true).size(), 4u);
+  EXPECT_EQ(samples(true).back().second.looks, job::kManyLooks);
+  go_on_for(10);
+  answer_looks(0, 30);
+  answer_looks(1, 98);
+  std::vector<job::Slow> told = s_->told<job::Slow>();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].verdict.code, "SLOW-RANK");
+  EXPECT_EQ(told[0].verdict.ranks, std::vector<int>{1});
+  std::string text = job::narrate(s_->state, told[0], base::Language::kEnglish);
+  EXPECT_NE(text.find("steps could be up to 3.1 times as fast"), std::string::npos) << text;
+  job::LiveLook look;
+  look.then[0].ranks = {machine::RankSample{}};
+  EXPECT_EQ(job::look_json(s_->state, look, s_->now)["ranks"][0]["shares"]["communicating"], 0.7);
+  go_on_for(100);
+  EXPECT_EQ(s_->told<job::Slow>().size(), 1u);
+}
+
+TEST_F(Stalls, WhoWorksAloneInALongPhaseIsNoStraggler) {
+  run(job::OnStall::kReport);
+  for (int64_t i = 6; i <= 60; ++i) go_on(i);
+  ASSERT_EQ(samples(true).size(), 2u);
+  s_->pass(4000ms);  // it saves
+  answer_looks(0, 2);
+  answer_looks(1, 98);
+  EXPECT_EQ(samples(true).size(), 2u);
+  EXPECT_TRUE(s_->told<job::Slow>().empty());
+}
+
 TEST_F(Stalls, ALookThatProvesNothingIsSilentAndRepeatedEverMoreRarely) {
   s_.emplace(std::vector<int>{1, 1}, job::Job{});
   s_->run_all();
   pulse(0);
   s_->pass(2800ms);
   look(true);
-  EXPECT_EQ(s_->sent<wire::Sample>().size(), 4u);
+  EXPECT_EQ(samples().size(), 4u);
   s_->pass(3000ms);
-  EXPECT_EQ(s_->sent<wire::Sample>().size(), 4u);
+  EXPECT_EQ(samples().size(), 4u);
   s_->pass(2000ms);
-  EXPECT_EQ(s_->sent<wire::Sample>().size(), 6u);
+  EXPECT_EQ(samples().size(), 6u);
   look(true);
   s_->pass(8000ms);
-  EXPECT_EQ(s_->sent<wire::Sample>().size(), 8u) << "the pause has doubled";
+  EXPECT_EQ(samples().size(), 8u) << "the pause has doubled";
   pulse(1000);
   s_->pass(3000ms);
   pulse(0);
   s_->pass(400ms);
-  EXPECT_EQ(s_->sent<wire::Sample>().size(), 10u) << "after some work a new pause is looked at soon";
+  EXPECT_EQ(samples().size(), 10u) << "after some work a new pause is looked at soon";
   EXPECT_TRUE(s_->sent<wire::Dig>().empty());
   EXPECT_TRUE(s_->told<job::Stalled>().empty());
 }
@@ -256,7 +341,7 @@ TEST_F(Stalls, NeverMeansNever) {
   s_->run_all();
   pulse(0);
   s_->pass(60s);
-  EXPECT_TRUE(s_->sent<wire::Sample>().empty());
+  EXPECT_TRUE(samples().empty());
 }
 
 TEST_F(Stalls, StopEndsTheRunWithTheVerdict) {

@@ -1,4 +1,5 @@
 // What is seen of real processes from outside: their waits, files, sockets, stacks.
+#include "machine/ranks/profile.h"
 #include "machine/ranks/sample.h"
 
 #include <fcntl.h>
@@ -136,6 +137,44 @@ TEST(RankUse, ReadsAStatLineWithANameThatHoldsAnything) {
   EXPECT_EQ(use.cpu_ms, 3000);
   EXPECT_EQ(use.start_ticks, 12345u);
   for (const char* bad : {"", "46", "46 (x", "46 (x) S 1", ")("}) EXPECT_FALSE(machine::parse_use(bad, use)) << bad;
+}
+
+TEST(RankUse, TheTimeThatAHypervisorTakesAndThatOthersHaveTheCpu) {
+  machine::CpuTimes times = machine::cpu_times_in("cpu  10 20 30 400 50 6 7 80 9 9\ncpu0 1 1 1 1\n");
+  EXPECT_EQ(times.all, 603);
+  EXPECT_EQ(times.stolen, 80);
+  for (const char* bad : {"", "cpu", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7", "cpu -1 2 3 4 5 6 7 8", "cpu a b c d e f g h"})
+    EXPECT_EQ(machine::cpu_times_in(bad).all, 0) << bad;
+  EXPECT_GT(machine::cpu_times().all, 0);
+  EXPECT_EQ(machine::delayed_ms_in("8196769 2534088000 17\n"), 2534);
+  for (const char* bad : {"", "1 2", "1 -2 3", "1 x 3"}) EXPECT_FALSE(machine::delayed_ms_in(bad)) << bad;
+}
+
+TEST(RankProfile, FindsAProcessWhereItSpendsItsTime) {
+  Child sleeper([] { ::poll(nullptr, 0, 100'000); });
+  Child worker([] {
+    for (volatile uint64_t i = 0;; i = i + 1) {}
+  });
+  sleeper.sample("poll");
+  std::vector<machine::RankProfile> profiles = machine::profile_ranks({{4, sleeper.pid(), 0}, {5, worker.pid(), 0}}, 20, 400ms);
+  ASSERT_EQ(profiles.size(), 2u);
+  EXPECT_EQ(profiles[0].rank, 4);
+  EXPECT_EQ(profiles[0].looks, 20);
+  ASSERT_EQ(profiles[0].seen.size(), 1u) << "one place, counted";
+  EXPECT_EQ(profiles[0].seen[0].times, 20);
+  EXPECT_NE(profiles[0].seen[0].thread.wchan.find("poll"), std::string::npos);
+  int64_t running = 0;
+  for (const machine::OftenSeen& seen : profiles[1].seen) running += seen.thread.state == "R" ? seen.times : 0;
+  EXPECT_EQ(running, 20);
+}
+
+TEST(RankProfile, AProcessThatEndsIsLookedAtNoMore) {
+  pid_t gone = 0;
+  {
+    Child child([] { ::poll(nullptr, 0, 100'000); });
+    gone = child.pid();
+  }
+  EXPECT_EQ(machine::profile_ranks({{0, gone, 0}}, 3, 30ms).at(0).looks, 0);
 }
 
 TEST(StackScan, NamesWithoutParameters) {

@@ -21,8 +21,14 @@ TEST(SampleMessages, ComeBackAsTheyWere) {
   wire::Sample sample{7, true, false, 1500};
   EXPECT_EQ(there_and_back(sample).id, 7u);
   EXPECT_TRUE(there_and_back(sample).frames);
+  sample.looks = 24;
+  EXPECT_EQ(there_and_back(sample).looks, 24u);
   EXPECT_EQ(there_and_back(wire::Dig{8, {0, 3}, true, 2000}).ranks, (std::vector<uint32_t>{0, 3}));
-  wire::Pulse pulse{5, 5000, {{2, 4990, 12, 3, 'R', 1 << 20}}};
+  wire::Pulse pulse{5, 5000, {{2, 4990, 12, 3, 'R', 1 << 20, 77}}, {{"10.0.0.2", 900, 45, 25, 18}}, 120};
+  EXPECT_EQ(there_and_back(pulse).ranks.at(0).delayed_ms, 77u);
+  EXPECT_EQ(there_and_back(pulse).peers.at(0).address, "10.0.0.2");
+  EXPECT_EQ(there_and_back(pulse).peers.at(0).recovering, 18u);
+  EXPECT_EQ(there_and_back(pulse).stolen_permille, 120u);
   EXPECT_EQ(there_and_back(pulse).ranks.at(0).cpu_ms, 4990u);
   EXPECT_EQ(there_and_back(pulse).ranks.at(0).state, 'R');
   wire::Sampled sampled{7, {}, "{}"};
