@@ -361,6 +361,18 @@ std::optional<int64_t> find_time(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<int> to_rank(std::string_view digits) {
+  auto number = base::parse_int(digits, 0, kMostRanks);
+  return number.ok() ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
+}
+
+int rank_of_event(const LogLine& line, std::string_view captured, int rank_of_file) {
+  std::optional<int> told = to_rank(captured);
+  if (!told) return line.rank >= 0 ? line.rank : rank_of_file;
+  bool in_group = line.rank >= 0 && line.text.find(fmt::format("Rank {}]", *told)) != line.text.npos;
+  return in_group ? line.rank : *told;
+}
+
 NamedRank rank_of_file(std::string_view path) {
   NamedRank named;
   std::vector<std::string_view> parts = base::split(path, '/');

@@ -32,6 +32,13 @@ LogLine read_log_line(std::string_view line);
 // bytes.
 std::optional<int64_t> find_time(std::string_view text);
 
+inline constexpr int kMostRanks = 1 << 20;
+std::optional<int> to_rank(std::string_view digits);
+
+// The rank that an event of this line is about. captured: what the message says, perhaps nothing. In "[rank19]:[E…] [PG ID 5 … Rank 1]" the
+// message gives the writer's number in a process group, and the tag the number in the job.
+int rank_of_event(const LogLine& line, std::string_view captured, int rank_of_file);
+
 // The rank a file's name tells: "ranks/3.log", "rank_3.log", "log-rank3.txt", torchrun's "attempt_0/3/stderr.log" (a local rank).
 struct NamedRank {
   int rank = -1, local_rank = -1;

@@ -22,13 +22,7 @@ namespace {
 constexpr size_t kMostLookups = 1024;  // of lines in the catalogue, for a file
 constexpr size_t kMostSources = 256;   // with an open traceback at a time
 constexpr int kLinesBack = 12;         // in which the time of a line without one is looked for
-constexpr int kMostRanks = 1 << 20;
 constexpr uint64_t kSummaryLines = 4;  // of torchrun's summary: from the rank to its exit code
-
-std::optional<int> to_rank(std::string_view digits) {
-  auto number = base::parse_int(digits, 0, kMostRanks);
-  return number.ok() ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
-}
 
 // Equal for events of which only the first few are kept.
 std::string key_of(const LogEvent& event) {
@@ -314,7 +308,7 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   };
   LogEvent event;
   event.signature = match.signature;
-  event.rank = to_rank(captured("rank")).value_or(read.rank >= 0 ? read.rank : info.rank);
+  event.rank = rank_of_event(read, captured("rank"), info.rank);
   event.local_rank = to_rank(captured("local")).value_or(read.local_rank >= 0 ? read.local_rank : info.local_rank);
   event.host = captured("host");
   if (event.host.empty()) event.host = read.host.empty() ? info.host : std::string(read.host);

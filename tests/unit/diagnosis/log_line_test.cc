@@ -71,5 +71,15 @@ TEST(LogLine, FilesNameRanks) {
   EXPECT_EQ(rank_of_file("").rank, -1);
 }
 
+// In a message of a process group the number in brackets counts within the group.
+TEST(LogLine, TheRankOfTorchsTagGoesBeforeTheRankInAGroup) {
+  LogLine line = read_log_line("[rank19]:[E521 13:22:10.290 ProcessGroupNCCL.cpp:694] [PG ID 5 PG GUID 94(TP) Rank 1] Watchdog caught");
+  EXPECT_EQ(rank_of_event(line, "1", -1), 19);
+  line = read_log_line("[rank3]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running");
+  EXPECT_EQ(rank_of_event(line, "1", -1), 1);
+  EXPECT_EQ(rank_of_event(read_log_line("[Rank 1] Watchdog caught"), "1", 7), 1);
+  EXPECT_EQ(rank_of_event(read_log_line("x"), "", 7), 7);
+}
+
 }  // namespace
 }  // namespace phalanx::diagnosis
