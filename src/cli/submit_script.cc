@@ -57,8 +57,9 @@ std::vector<std::string> run_line(const Submission& submission) {
   std::vector<std::string> words = submission.command;
   if (!words.empty() && words[0].substr(words[0].rfind('/') + 1) == "phalanx") words.erase(words.begin());
   else words.insert(words.begin(), {"run", "--"});
-  if (submission.requeue && std::find(words.begin(), words.end(), "--grace") == words.end())
-    words.insert(words.begin() + 1, {"--grace", fmt::format("{}s", kCheckpointSeconds)});
+  const auto command = std::find(words.begin(), words.end(), "--");  // behind it stand the options of the ranks' program
+  const bool given = std::any_of(words.begin(), command, [](const std::string& w) { return w == "--grace" || w.starts_with("--grace="); });
+  if (submission.requeue && !given) words.insert(words.begin() + 1, {"--grace", fmt::format("{}s", kCheckpointSeconds)});
   return words;
 }
 

@@ -39,6 +39,15 @@ TEST(SubmitScript, AWholeLineOfPhalanxKeepsItsOptions) {
   EXPECT_NE(job_script(job).value().find("\"$phalanx\" run --grace 5s -- a &\n"), std::string::npos);
 }
 
+TEST(SubmitScript, TimeForACheckpointIsGivenOnceWhereverTheWordStands) {
+  Submission job = submission({"phalanx", "run", "--grace=300s", "--", "a"});
+  job.requeue = true;
+  EXPECT_NE(job_script(job).value().find("\"$phalanx\" run --grace=300s -- a &\n"), std::string::npos) << job_script(job).value();
+  job.command = {"python", "a.py", "--grace", "5"};  // the program's own
+  EXPECT_NE(job_script(job).value().find("\"$phalanx\" run --grace 100s -- python a.py --grace 5 &\n"), std::string::npos)
+      << job_script(job).value();
+}
+
 // The script is bash whatever the command holds.
 TEST(SubmitScript, BashReadsIt) {
   for (bool requeue : {false, true}) {
