@@ -17,7 +17,8 @@ base::Result<envcli::Request> passed_to_env(const Words& words) {
 }
 
 TEST(EnvProgram, GetsTheFlagsAndTheEnvironment) {
-  auto request = passed_to_env({"env", "rehome", "/data/my envs/-llm", "--dry-run", "--old-prefix", "/a=b", "--old-prefix=/c d", "--partial"});
+  auto request =
+      passed_to_env({"env", "rehome", "/data/my envs/-llm", "--dry-run", "--old-prefix", "/a=b", "--old-prefix=/c d", "--partial"});
   ASSERT_TRUE(request.ok()) << request.error().render();
   EXPECT_EQ(request->verb, "rehome");
   EXPECT_EQ(request->environment, "/data/my envs/-llm");
