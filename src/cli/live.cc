@@ -18,6 +18,7 @@ base::Json describe(const wire::RankProgress& p) {
   if (p.total) json["total"] = *p.total;
   if (p.loss && std::isfinite(*p.loss)) json["loss"] = *p.loss;
   if (p.tokens_per_s && std::isfinite(*p.tokens_per_s)) json["tokens_per_s"] = *p.tokens_per_s;
+  if (p.samples_per_s && std::isfinite(*p.samples_per_s)) json["samples_per_s"] = *p.samples_per_s;
   if (!p.phase.empty()) json["phase"] = p.phase;
   return json;
 }
@@ -76,6 +77,8 @@ void Live::progress(int rank, const wire::RankProgress& progress) {
     if (!merged.step) merged.step = r.progress->step;
     if (!merged.total) merged.total = r.progress->total;
     if (!merged.loss) merged.loss = r.progress->loss;
+    if (!merged.tokens_per_s) merged.tokens_per_s = r.progress->tokens_per_s;
+    if (!merged.samples_per_s) merged.samples_per_s = r.progress->samples_per_s;
   }
   r.progress = std::move(merged);
   if (server_) server_->progress({static_cast<uint32_t>(rank), r.reported.ns, wire::encode(progress)});

@@ -53,6 +53,8 @@ std::optional<wire::RankProgress> LineProgress::read(std::string_view lines) {
     progress.step = figures->step;
     progress.total = figures->total;
     progress.loss = figures->loss;
+    progress.samples_per_s = figures->samples_per_s;
+    if (figures->tokens_per_s) progress.tokens_per_s = *figures->tokens_per_s * (figures->per_rank ? world_ : 1);
     const bool counts = bar && bar->done && *bar->done >= 0 && *bar->done < kMostSteps;
     if (!progress.step && counts) {
       progress.step = std::llround(*bar->done);

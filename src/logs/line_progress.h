@@ -23,6 +23,7 @@ class LineProgress {
   std::optional<wire::RankProgress> take(std::string_view lines, os::Mono now);
   void bar(std::string_view state) { bar_ = state; }
   void reports_itself() { silent_ = true; }
+  void of_ranks(int world) { world_ = world; }  // how many the job has
   // What take() has not read yet, once kPeriod is over: a rank may say nothing more for long.
   std::optional<wire::RankProgress> due(os::Mono now);
   // The same at once: at the end.
@@ -34,6 +35,7 @@ class LineProgress {
   std::string bar_, held_;
   std::optional<os::Mono> read_at_;
   bool silent_ = false;
+  int world_ = 1;
 };
 
 }  // namespace phalanx::logs

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "logs/escape.h"
 #include "logs/progress_bar.h"
 
 namespace phalanx::logs {
@@ -52,12 +53,15 @@ std::optional<int64_t> total_behind(std::string_view text, size_t at) {
   return total && *total >= 1 ? std::optional<int64_t>(static_cast<int64_t>(*total)) : std::nullopt;
 }
 
+constexpr size_t kMostBetween = 14;  // blanks and marks between a word and its number; Megatron pads to a width
+
 // The number of a step as `behind` finds it, and what stands behind that. Only whole numbers: "step 0.5s" is a time.
 bool take_step(std::string_view text, std::string_view word, StepFigures& figures) {
   for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     if (at > 0 && is_letter(text[at - 1])) continue;
     size_t i = at + word.size();
-    while (i < text.size() && i < at + word.size() + 6 && std::string_view(" :=#'\"[(").find(text[i]) != std::string_view::npos) ++i;
+    while (i < text.size() && i < at + word.size() + kMostBetween && std::string_view(" :=#'\"[(").find(text[i]) != std::string_view::npos)
+      ++i;
     const size_t end = number_end(text, i);
     if (i == at + word.size() || end == i || end - i > 15) continue;
     if (end < text.size() && (text[end] == '.' || is_letter(text[end])) && end + 1 < text.size() && text[end + 1] != ' ') continue;
@@ -82,15 +86,58 @@ std::optional<double> loss_behind(std::string_view text) {
   return std::nullopt;
 }
 
+// "4,123.5" behind the last of the words that `text` has, with nothing but ":", "=", quotes and blanks between them.
+std::optional<double> rate_behind(std::string_view text, std::initializer_list<std::string_view> words) {
+  for (std::string_view word : words)
+    for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+      size_t i = at + word.size();
+      if (at > 0 && is_letter(text[at - 1])) continue;
+      while (i < text.size() && i < at + word.size() + 6 && std::string_view(" :='\")").find(text[i]) != std::string_view::npos) ++i;
+      if (i == at + word.size() || i == text.size() || !is_digit(text[i])) continue;
+      std::string number;
+      for (; i < text.size() && number.size() < 32; ++i)
+        if (is_digit(text[i]) || text[i] == '.' || (text[i] == 'e' && i + 1 < text.size() && text[i + 1] == '+')) number += text[i];
+        else if (text[i] == '+' && number.ends_with("e")) number += '+';
+        else if (text[i] != ',' || i + 3 >= text.size() || !is_digit(text[i + 1]) || !is_digit(text[i + 2]) || !is_digit(text[i + 3]))
+          break;
+      const double value = std::strtod(number.c_str(), nullptr);
+      if (std::isfinite(value) && value > 0) return value;
+    }
+  return std::nullopt;
+}
+
+void take_rates(std::string_view text, StepFigures& figures) {
+  figures.tokens_per_s = rate_behind(text, {"tokens_per_second", "tokens_per_sec", "tokens/sec", "tokens/s", "tok/s", "toks/s",
+                                            "tokens per second", "throughput (tokens/s", "throughput (tok/s"});
+  if (!figures.tokens_per_s) {
+    figures.tokens_per_s = rate_behind(text, {"tps", "tokens/s/gpu", "tokens_per_second_per_gpu", "tgs"});
+    figures.per_rank = figures.tokens_per_s.has_value();
+  }
+  // Of LLaMA-Factory: all tokens so far, divided by the time.
+  if (!figures.tokens_per_s && text.starts_with("{\"current_steps\"")) figures.tokens_per_s = rate_behind(text, {"throughput"});
+  figures.samples_per_s = rate_behind(text, {"currsamplespersec", "runningavgsamplespersec", "samplespersec", "samples_per_second",
+                                             "samples_per_sec", "samples per second", "samples/sec", "samples/s", "imgs/s", "img/s"});
+}
+
+// A dictionary of transformers' Trainer about something else than a step: {'eval_loss': …}, {'train_runtime': …}.
+bool is_evaluation(std::string_view text) {
+  if (!text.starts_with('{')) return false;
+  return text.find("eval_") != std::string_view::npos || text.find("train_runtime") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::optional<StepFigures> step_figures(std::string_view line) {
-  const std::string lower = base::to_lower(line.substr(0, kMostBytes));
-  const std::string_view text = base::trim(lower);
+  const std::string plain = base::to_lower(strip_escapes(line.substr(0, kMostBytes)));
+  const std::string_view text = base::trim(plain);
   StepFigures figures;
+  if (is_evaluation(text)) return std::nullopt;
   figures.loss = loss_behind(text);
-  for (std::string_view word : {"global_step", "step", "iteration", "iter", "batch"})
+  take_rates(text, figures);
+  for (std::string_view word : {"global_step", "current_steps", "step", "iteration", "iter", "batch"})
     if (take_step(text, word, figures)) break;
+  if (figures.step && !figures.total && text.starts_with('{'))
+    if (std::optional<double> total = behind(text, "total_steps"); total && *total >= 1) figures.total = static_cast<int64_t>(*total);
   if (!figures.step && figures.loss)
     if (size_t open = text.find('['); open != std::string_view::npos) {
       size_t i = open + 1;
@@ -101,8 +148,9 @@ std::optional<StepFigures> step_figures(std::string_view line) {
       }
     }
   if (figures.total && figures.step && *figures.step > *figures.total) figures.total.reset();
-  const bool trainer = figures.loss && text.starts_with("{'") && text.find("'epoch'") != std::string_view::npos;
-  if (figures.step ? figures.total || figures.loss : trainer) return figures;
+  const bool trainer = figures.loss && text.starts_with('{') && text.find("epoch") != std::string_view::npos;
+  const bool deepspeed = text.find("skipped=") != std::string_view::npos;
+  if (figures.step ? figures.total || figures.loss || figures.tokens_per_s || figures.samples_per_s || deepspeed : trainer) return figures;
   return std::nullopt;
 }
 

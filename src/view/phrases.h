@@ -9,7 +9,6 @@ namespace phalanx::view {
 
 inline constexpr Phrase<std::string_view> kStepPhrase{"step {}"};
 inline constexpr Phrase<std::string_view> kLossPhrase{"loss {}"};
-inline constexpr Phrase<std::string_view> kTokensPhrase{"{} tok/s"};
 inline constexpr Phrase<std::string_view> kSpreadPhrase{"ranks {}"};
 inline constexpr Phrase<std::string_view> kEtaPhrase{"ETA {}"};
 inline constexpr Phrase<std::string_view, std::string_view> kTimesPhrase{"{} ranks {}"};  // "×15", "1–15"

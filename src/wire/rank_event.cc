@@ -18,6 +18,7 @@ std::string encode(const RankProgress& progress) {
   if (progress.total) json["total"] = *progress.total;
   if (progress.loss && std::isfinite(*progress.loss)) json["loss"] = *progress.loss;
   if (progress.tokens_per_s && std::isfinite(*progress.tokens_per_s)) json["tokens_per_s"] = *progress.tokens_per_s;
+  if (progress.samples_per_s && std::isfinite(*progress.samples_per_s)) json["samples_per_s"] = *progress.samples_per_s;
   if (!progress.phase.empty()) json["phase"] = progress.phase;
   return base::to_text(json) + "\n";
 }
@@ -34,6 +35,7 @@ base::Result<RankProgress> parse_rank_progress(std::string_view line) {
   progress.total = base::get_int(json, "total");
   progress.loss = base::get_number(json, "loss");
   progress.tokens_per_s = base::get_number(json, "tokens_per_s");
+  progress.samples_per_s = base::get_number(json, "samples_per_s");
   progress.phase = base::get_string(json, "phase").value_or("").substr(0, 32);
   return progress;
 }

@@ -11,6 +11,7 @@
 #include "cli/records/record_life.h"
 #include "cli/records/runs.h"
 #include "os/files.h"
+#include "view/speed.h"
 #include "words/said.h"
 
 namespace phalanx::cli {
@@ -128,6 +129,7 @@ void add_table(view::Story& story, const logs::Run& run, const std::vector<RunEv
     const wire::RankProgress& p = point.progress;
     if (p.step) rank.step = p.total ? fmt::format("{}/{}", *p.step, *p.total) : std::to_string(*p.step);
     if (p.loss) rank.loss = fmt::format("{:.4g}", *p.loss);
+    if (std::string speed = view::speed_text(p.tokens_per_s, p.samples_per_s, language); !speed.empty()) rank.speed = std::move(speed);
   }
 }
 
@@ -175,6 +177,7 @@ void add_now(view::Story& story, const logs::Run& run, const Json& status, Langu
     std::string text = step ? fmt::format("{}", *step) : "-";
     if (total) text += fmt::format("/{}", *total);
     if (loss) text += fmt::format(", loss {:.4g}", *loss);
+    if (const std::string speed = view::speed_text(*progress, language); !speed.empty()) text += ", " + speed;
     add(tr(language, "step {}", text));
   }
   add(tr(language, "last output of a rank: {} s ago", fmt::format("{:.1f}", base::get_number(status, "silent_s").value_or(0))));

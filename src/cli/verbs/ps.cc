@@ -14,6 +14,7 @@
 #include "job/control/client.h"
 #include "machine/ranks/process_table.h"
 #include "os/clock.h"
+#include "view/speed.h"
 #include "view/story/run_table.h"
 
 namespace phalanx::cli {
@@ -78,6 +79,7 @@ view::RunRow row_of(const Listed& listed) {
   std::optional<int64_t> step = base::get_int(listed.progress, "step"), total = base::get_int(listed.progress, "total");
   if (step) row.step = total ? fmt::format("{}/{}", *step, *total) : std::to_string(*step);
   if (std::optional<double> loss = base::get_number(listed.progress, "loss")) row.loss = fmt::format("{:.4g}", *loss);
+  row.speed = view::speed_text(listed.progress, language_here());
   return row;
 }
 

@@ -14,6 +14,7 @@ std::string encode_point(const ProgressPoint& point) {
   if (p.total) line["total"] = *p.total;
   if (p.loss && std::isfinite(*p.loss)) line["loss"] = *p.loss;
   if (p.tokens_per_s && std::isfinite(*p.tokens_per_s)) line["tokens_per_s"] = *p.tokens_per_s;
+  if (p.samples_per_s && std::isfinite(*p.samples_per_s)) line["samples_per_s"] = *p.samples_per_s;
   if (!p.phase.empty()) line["phase"] = p.phase;
   return base::to_text(line) + "\n";
 }
@@ -80,6 +81,7 @@ std::vector<ProgressPoint> read_progress(std::string_view text) {
     point.progress.total = base::get_int(*json, "total");
     point.progress.loss = base::get_number(*json, "loss");
     point.progress.tokens_per_s = base::get_number(*json, "tokens_per_s");
+    point.progress.samples_per_s = base::get_number(*json, "samples_per_s");
     point.progress.phase = base::get_string(*json, "phase").value_or("");
     points.push_back(std::move(point));
   }

@@ -153,6 +153,7 @@ std::string ranks(const Story& story, Language language) {
       {Text{"host"}, [](const StoryRank& rank) { return base::printable(rank.host); }},
       {Text{"step"}, [](const StoryRank& rank) { return rank.step; }},
       {Text{"loss"}, [](const StoryRank& rank) { return rank.loss; }},
+      {Text{"throughput"}, [](const StoryRank& rank) { return rank.speed; }},
       {Text{"s/step"}, [](const StoryRank& rank) { return rank.seconds_per_step ? number(*rank.seconds_per_step) : ""; }},
       {Text{"end"}, [](const StoryRank& rank) { return rank.end; }}};
   std::string out = fmt::format("<h2>{}</h2>\n<table>\n<tr>", html(Text{"Ranks##page"}.in(language)));

@@ -15,12 +15,12 @@ namespace {
 using words::Text;
 using words::tr;
 
-constexpr size_t kColumns = 10, kName = 1, kOwner = 2;
+constexpr size_t kColumns = 11, kName = 1, kOwner = 2, kSpeed = 9;
 constexpr size_t kMostHostColumns = 28;
 using Line = std::array<std::string, kColumns>;
 
-constexpr std::array<Text, kColumns> kHeads = {Text{"RUN"},   Text{"NAME"},  Text{"OWNER"}, Text{"STATE"}, Text{"HOSTS"},
-                                               Text{"RANKS"}, Text{"SINCE"}, Text{"STEP"},  Text{"LOSS"},  Text{"COMMAND"}};
+constexpr std::array<Text, kColumns> kHeads = {Text{"RUN"},   Text{"NAME"}, Text{"OWNER"}, Text{"STATE"}, Text{"HOSTS"},  Text{"RANKS"},
+                                               Text{"SINCE"}, Text{"STEP"}, Text{"LOSS"},  Text{"SPEED"}, Text{"COMMAND"}};
 
 // "12 min", "3 h 5 min ago"
 std::string age(const RunRow& row, base::Language language) {
@@ -45,13 +45,14 @@ std::string run_table(const std::vector<RunRow>& rows, base::Language language, 
     lines.push_back({row.id, row.name.empty() ? "-" : base::printable(row.name), row.owner.empty() ? "-" : base::printable(row.owner),
                      std::string(row.state.in(language)), row.hosts.empty() ? "-" : hosts_of(row),
                      row.ranks > 0 ? std::to_string(row.ranks) : "-", age(row, language), row.step.empty() ? "-" : row.step,
-                     row.loss.empty() ? "-" : row.loss, base::printable(row.command, 4096)});
+                     row.loss.empty() ? "-" : row.loss, row.speed.empty() ? "-" : row.speed, base::printable(row.command, 4096)});
   std::array<size_t, kColumns> widths{};
   for (const Line& line : lines)
     for (size_t c = 0; c < kColumns; ++c) widths[c] = std::max(widths[c], base::display_width(line[c]));
   const bool owners = std::any_of(rows.begin(), rows.end(), [](const RunRow& row) { return !row.owner.empty(); });
   const bool names = std::any_of(rows.begin(), rows.end(), [](const RunRow& row) { return !row.name.empty(); });
-  auto shown = [&](size_t c) { return (c != kOwner || owners) && (c != kName || names); };
+  const bool speeds = std::any_of(rows.begin(), rows.end(), [](const RunRow& row) { return !row.speed.empty(); });
+  auto shown = [&](size_t c) { return (c != kOwner || owners) && (c != kName || names) && (c != kSpeed || speeds); };
   std::string out;
   for (const Line& line : lines) {
     std::string text;

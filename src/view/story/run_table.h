@@ -18,6 +18,7 @@ struct RunRow {
   std::optional<int64_t> age_s;  // since it began; of an ended one, since it ended
   bool ended = false;
   std::string step, loss;  // "120/1000", "2.31"; may be empty
+  std::string speed;       // "15.3k tok/s"; no column where no run has one
   std::string command;
   std::string name;   // given by the user; no column where no run has one
   std::string owner;  // of another user's run; no column where every run is this user's

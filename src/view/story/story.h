@@ -20,7 +20,7 @@ struct StoryRank {
   int rank = 0;
   std::string host;
   std::string end;  // "exited with code 1", "still running"; in the reader's language
-  std::string step, loss;
+  std::string step, loss, speed;
   std::optional<double> seconds_per_step;  // median
   bool bad = false;
 };

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "view/phrases.h"
+#include "view/speed.h"
 
 namespace phalanx::view {
 namespace {
@@ -42,14 +43,6 @@ std::string format_clock(double seconds) {
   return fmt::format("{}:{:02}", minutes, s);
 }
 
-std::string format_count(double value) {
-  constexpr const char* kScales[] = {"", "k", "M", "G", "T"};
-  size_t scale = 0;
-  for (; std::abs(value) >= 999.5 && scale < 4; ++scale) value /= 1000;
-  if (scale == 0 && value == std::floor(value)) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.{}f}{}", value, std::abs(value) < 99.95 ? 1 : 0, kScales[scale]);
-}
-
 std::string draw_gauge(double fraction, size_t columns, bool utf8) {
   constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   size_t inside = columns - 2;
@@ -83,6 +76,7 @@ void RunBar::progress(int rank, const wire::RankProgress& progress, os::Mono now
     if (!merged.total) merged.total = r.event->total;
     if (!merged.loss) merged.loss = r.event->loss;
     if (!merged.tokens_per_s) merged.tokens_per_s = r.event->tokens_per_s;
+    if (!merged.samples_per_s) merged.samples_per_s = r.event->samples_per_s;
   }
   r.event = std::move(merged);
 }
@@ -145,7 +139,7 @@ RunBar::Figures RunBar::figures(const Rank& rank, const Speech& speech) const {
   if (event.total) f.total = static_cast<double>(*event.total);
   if (f.done && f.total && *f.total > 0) f.fraction = std::clamp(*f.done / *f.total, 0.0, 1.0);
   if (event.loss) f.loss = speech(kLossPhrase, fmt::format("{:.4g}", *event.loss));
-  if (event.tokens_per_s) f.tokens = speech(kTokensPhrase, format_count(*event.tokens_per_s));
+  f.tokens = speed_text(event.tokens_per_s, event.samples_per_s, speech.language());
   if (f.done && f.total && *f.done < *f.total && rank.seconds_per_step > 0) f.eta_s = (*f.total - *f.done) * rank.seconds_per_step;
   return f;
 }
