@@ -123,7 +123,7 @@ endfunction()
 find_program(PHALANX_GOLD ld.gold)
 function(phalanx_fold program)
   if(CMAKE_BUILD_TYPE STREQUAL "Release" AND PHALANX_GOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_link_options(${program} PRIVATE -fuse-ld=gold -Wl,--icf=safe)
+    target_link_options(${program} PRIVATE -fuse-ld=gold -Wl,--icf=safe -Wl,-O2)
   endif()
 endfunction()
 
