@@ -168,6 +168,10 @@ base::Status settle_hosts(FrontDoor& door, Invocation& invocation) {
     invocation.flags.push_back({find_flag(invocation.verb, "node-rank"), "--node-rank", number});
     return base::ok();
   }
+  // The pod says which node it is, unless something is missing, and what (cli/by_hand/pod_place.h).
+  if (!os::environment_value("KUBERNETES_SERVICE_HOST").empty() &&
+      !(os::environment_value("JOB_COMPLETION_INDEX") + os::environment_value("PET_NODE_RANK") + os::environment_value("RANK")).empty())
+    return base::ok();
   return base::fail(base::ErrorKind::kUsage, base::counted("{} is asked for {} nodes, but no hosts are named", t.peer, *t.nodes))
       .because("phalanx is started once, on one machine, and starts the ranks of all hosts itself")
       .with_hint(fmt::format("once, with ssh: phalanx -H HOST,HOST {0} ...; or on every machine, without ssh: phalanx --node-rank RANK "

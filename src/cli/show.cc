@@ -15,6 +15,7 @@
 #include "cli/json_stream.h"
 #include "cli/passed_on.h"
 #include "cli/plan_view.h"
+#include "cli/records/elastic_error.h"
 #include "cli/records/full_disk.h"
 #include "cli/records/record.h"
 #include "cli/records/record_life.h"
@@ -22,6 +23,7 @@
 #include "logs/line_progress.h"
 #include "logs/runs/old_runs_process.h"
 #include "logs/runs/writer.h"
+#include "os/apart.h"
 #include "os/files.h"
 #include "view/terminal/terminal.h"
 #include "words/said.h"
@@ -81,6 +83,7 @@ class Show::Impl : public job::Audience {
                                  .folder_path = directory.path()};
     TRY_ASSIGN(files_, logs::Writer::start(loop_, std::move(writer), writer_handlers(directory.path())));
     record_.emplace(std::move(directory), *files_, now, static_cast<uint64_t>(options_.log_max));
+    if (options_.split_logs) record_->split_streams();
     record_->opened(job, describe_reach(job, options_));
     TRY_ASSIGN(const std::string masks, masks_of(job));
     if (!masks.empty()) files_->replace(record_->directory().path() + "/masks.json", masks);
@@ -102,6 +105,7 @@ class Show::Impl : public job::Audience {
     read_progress(output);
     if (options_.detach) return;  // from the first line on: standard output is for the run's id
     int rank = static_cast<int>(output.rank);
+    if (!options_.shown.all() && !options_.shown.shows(state.plan->local_rank(rank), output.stream)) return;
     if (options_.json) return print_output(state, output, wall_ns);
     if (output.kind == wire::OutputKind::kProgress) view_->bar(rank, output.data);
     else view_->line(rank, output.stream, output.data);
@@ -121,6 +125,7 @@ class Show::Impl : public job::Audience {
       for (int r = 0; r < state.plan->world; ++r) hosts.push_back(state.plan->hosts[static_cast<size_t>(state.plan->host_of(r))].name);
       if (!options_.detach) view_->set_ranks(hosts);
       lines_.assign(static_cast<size_t>(state.plan->world), {});
+      for (logs::LineProgress& lines : lines_) lines.of_ranks(state.plan->world);
       if (record_) record_->started(state);
       if (live_) live_->started(state);
       text += changed_world(state.plan->world);
@@ -170,6 +175,7 @@ class Show::Impl : public job::Audience {
     if (live_) live_->ended(verdict.exit_code);
     if (files_ && written) files_->settle(kLastWrites);  // the control socket is gone when we are
     if (launcher_log_) launcher_log_->wait_taken(left());
+    answer_scheduler(state, verdict);
     return verdict.exit_code;
   }
   void synced(const base::Json& what) {
@@ -199,6 +205,15 @@ class Show::Impl : public job::Audience {
   std::string run_id() const { return record_ ? record_->directory().id() : "plan"; }
 
  private:
+  // cli/records/elastic_error.h. Not by us: the disk may hang.
+  void answer_scheduler(const job::State& state, const job::Verdict& verdict) {
+    const std::string path = variable("TORCHELASTIC_ERROR_FILE");
+    if (path.empty() || verdict.exit_code == 0 || options_.dry_run) return;
+    const std::vector<base::Error> errors = job::explain(state, verdict, "", "", base::Language::kEnglish);
+    const std::string text = elastic_error(verdict.error_file, errors.empty() ? "the run failed" : errors.front().message,
+                                           verdict.exit_code, os::wall_now_ns() / 1'000'000'000);
+    (void)os::run_apart("phalanx-copy", [&] { (void)os::write_file_atomic(path, text, 0644); }, kLastWrites);
+  }
   void say_errors(const job::State& state, const job::Verdict& verdict) {
     std::string log = record_ && verdict.rank >= 0 ? record_->directory().rank_log_path(verdict.rank) : "";
     std::string last = record_ ? record_->last_lines(verdict.rank) : "";

@@ -52,17 +52,6 @@ base::Result<std::string> directive(const std::string& option) {
   return fmt::format("#SBATCH --{}={}{}{}\n", name, quote, value, quote);
 }
 
-// "phalanx run …", typed out, keeps its options; anything else is what the ranks run.
-std::vector<std::string> run_line(const Submission& submission) {
-  std::vector<std::string> words = submission.command;
-  if (!words.empty() && words[0].substr(words[0].rfind('/') + 1) == "phalanx") words.erase(words.begin());
-  else words.insert(words.begin(), {"run", "--"});
-  const auto command = std::find(words.begin(), words.end(), "--");  // behind it stand the options of the ranks' program
-  const bool given = std::any_of(words.begin(), command, [](const std::string& w) { return w == "--grace" || w.starts_with("--grace="); });
-  if (submission.requeue && !given) words.insert(words.begin() + 1, {"--grace", fmt::format("{}s", kCheckpointSeconds)});
-  return words;
-}
-
 constexpr std::string_view kRequeueing = R"(
 # {warning} s before the time limit Slurm sends USR1 to this shell. The ranks get SIGTERM and {grace} s to write a checkpoint.
 warned=
@@ -82,10 +71,22 @@ exit "$code"
 
 }  // namespace
 
+std::vector<std::string> run_line(const Submission& submission) {
+  std::vector<std::string> words = submission.command;
+  if (!words.empty() && words[0].substr(words[0].rfind('/') + 1) == "phalanx") words.erase(words.begin());
+  else words.insert(words.begin(), {"run", "--"});
+  const auto command = std::find(words.begin(), words.end(), "--");  // behind it stand the options of the ranks' program
+  const bool given = std::any_of(words.begin(), command, [](const std::string& w) { return w == "--grace" || w.starts_with("--grace="); });
+  if (submission.requeue && !given) words.insert(words.begin() + 1, {"--grace", fmt::format("{}s", kCheckpointSeconds)});
+  return words;
+}
+
 base::Result<std::string> job_script(const Submission& submission) {
+  if (!submission.volumes.empty()) return refused("--volume needs --image: it is for Kubernetes", "leave it out");
   std::string out = "#!/bin/bash\n";
   if (!submission.name.empty()) out += fmt::format("#SBATCH --job-name={}\n", submission.name);
   out += fmt::format("#SBATCH --nodes={}\n", submission.nodes);
+  if (submission.gpus_per_node > 0) out += fmt::format("#SBATCH --gpus-per-node={}\n", submission.gpus_per_node);
   for (const std::string& option : submission.options) {
     TRY_ASSIGN(const std::string line, directive(option));
     out += line;

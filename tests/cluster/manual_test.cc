@@ -98,6 +98,43 @@ TEST_F(Manual, ALineOfTorchrunWithItsOwnNodeRank) {
   EXPECT_EQ(leftovers(2s), "");
 }
 
+// What the controllers of Kubernetes set in their pods is enough: no option of a start by hand is typed. The token is that of a Secret.
+TEST_F(Manual, PodsOfKubernetesFindTheirPlaceInTheirVariables) {
+  const std::string master = *cluster().address("h1");
+  struct Kind {
+    const char* name;
+    std::map<std::string, std::string> variables;
+    const char* rank;
+    Words words;
+  };
+  const Words command = {"sh", "-c", "echo rank $RANK of $WORLD_SIZE on $(hostname) ${PHALANX_TOKEN:-without token}"};
+  for (const Kind& kind : {
+           Kind{"Indexed Job", {}, "JOB_COMPLETION_INDEX", {"run", "--nnodes", "3", "--master-addr", master, "--"}},
+           Kind{"PyTorchJob", {{"WORLD_SIZE", "3"}, {"MASTER_ADDR", master}, {"MASTER_PORT", "29513"}}, "RANK", {"run", "--"}},
+           Kind{"TrainJob",
+                {{"PET_NNODES", "3"}, {"PET_MASTER_ADDR", master}, {"PET_MASTER_PORT", "29514"}, {"PET_NPROC_PER_NODE", "1"}},
+                "PET_NODE_RANK",
+                {"torchrun", "--no_python"}},
+       }) {
+    SCOPED_TRACE(kind.name);
+    auto pod = [&](int index) {
+      std::map<std::string, std::string> env = kind.variables;
+      env[kind.rank] = std::to_string(index);
+      env.insert({{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"PHALANX_TOKEN", "a token of the Secret"}, {"PHALANX_SSH", "/bin/false"}});
+      base::Result<Process> process = cluster().start_on(
+          fmt::format("h{}", index + 1), {.argv = with(with({PHALANX_PROGRAM}, kind.words), command), .env = env, .cwd = "/tmp"});
+      EXPECT_TRUE(process.ok());
+      return std::move(process).value();
+    };
+    Process n1 = pod(1), n2 = pod(2), n0 = pod(0);
+    const Outcome o0 = n0.finish(20s);
+    expect_run(o0, {n1.finish(15s), n2.finish(15s)});
+    EXPECT_HAS(o0.out, "on h1 without token");
+    EXPECT_HAS(o0.err, kind.words[0] == "run" ? "phalanx: this pod is node 0 of 3" : "phalanx run --node-rank 0 --nnodes 3");
+  }
+  EXPECT_EQ(leftovers(2s), "");
+}
+
 TEST_F(Manual, WhatContradictsIsRefusedOnEveryMachine) {
   struct Case {
     Words more;

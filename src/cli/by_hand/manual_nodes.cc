@@ -18,7 +18,9 @@
 #include "hosts/join/member.h"
 #include "machine/probe.h"
 #include "os/files.h"
+#include "os/loop.h"
 #include "os/net.h"
+#include "words/message.h"
 #include "words/said.h"
 
 namespace phalanx::cli {
@@ -29,6 +31,8 @@ using base::ErrorKind;
 constexpr uint16_t kDefaultPort = 29'500;  // torchrun's
 constexpr size_t kLeastTokenBytes = 16;    // less could be guessed from a recorded handshake
 constexpr size_t kMostTokenBytes = 4096;
+constexpr size_t kMostHostsFile = 1 << 20;
+constexpr os::milliseconds kBetweenLooks{500};
 
 base::Result<std::string> checked(std::string_view text, const std::string& where) {
   const std::string_view token = base::trim(text);
@@ -123,7 +127,40 @@ base::Result<os::Endpoint> own_endpoint(const RunOptions& options) {
       .with_hint("give --node-rank 0 on the machine of the master address, or the address of this one: ip -brief address");
 }
 
+// The name of a pod gets its address in DNS some time after the pod has started.
+base::Result<os::Endpoint> awaited_endpoint(const RunOptions& options) {
+  base::Result<os::Endpoint> endpoint = own_endpoint(options);
+  if (endpoint.ok() || endpoint.error().kind != ErrorKind::kUnreachable || !options.in_pod) return endpoint;
+  TRY_ASSIGN(const std::unique_ptr<os::Loop> loop, os::Loop::create());
+  bool over = false;
+  loop->after(options.join_timeout, [&over] { over = true; });
+  while (!over && !endpoint.ok() && endpoint.error().kind == ErrorKind::kUnreachable) {
+    bool again = false;
+    loop->after(kBetweenLooks, [&again] { again = true; });
+    while (!again) loop->poll(kBetweenLooks);
+    endpoint = own_endpoint(options);
+  }
+  return endpoint;
+}
+
 }  // namespace
+
+Pod this_pod() {
+  Pod pod{[](const char* name) { return os::environment_value(name); }, "", ""};
+  if (pod.variable("KUBERNETES_SERVICE_HOST").empty()) return pod;
+  pod.hostname = detect_terminal().hostname;
+  if (base::Result<std::string> text = os::read_file("/etc/hosts", kMostHostsFile); text.ok()) pod.hosts_file = std::move(*text);
+  return pod;
+}
+
+void tell_pod_place(const RunOptions& options) {
+  if (!options.in_pod || options.quiet) return;
+  const std::string port = options.master_port ? fmt::format(" --master-port {}", *options.master_port) : "";
+  std::fputs(words::tr(language_here(), "phalanx: this pod is node {} of {}: --nnodes {} --node-rank {} --master-addr {}{}\n",
+                       *options.node_rank, *options.nnodes, *options.nnodes, *options.node_rank, options.master_addr, port)
+                 .c_str(),
+             stderr);
+}
 
 base::Result<std::string> shared_token(const RunOptions& options) {
   const std::string variable = os::environment_value("PHALANX_TOKEN");
@@ -141,7 +178,7 @@ base::Result<std::string> shared_token(const RunOptions& options) {
 base::Result<std::unique_ptr<hosts::JoinedNodes>> gather_nodes(const RunOptions& options) {
   hosts::GatherOptions gathering;
   TRY_ASSIGN(gathering.token, shared_token(options));
-  TRY_ASSIGN(gathering.listen, own_endpoint(options));
+  TRY_ASSIGN(gathering.listen, awaited_endpoint(options));
   gathering.own = own_facts(options);
   gathering.patience = options.join_timeout;
   gathering.say = teller(options.quiet);

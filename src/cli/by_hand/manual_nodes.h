@@ -4,10 +4,16 @@
 
 #include <memory>
 
+#include "cli/by_hand/pod_place.h"
 #include "cli/flags/run_options.h"
 #include "hosts/join/joined.h"
 
 namespace phalanx::cli {
+
+// What the variables, the name and /etc/hosts of this machine say of a pod.
+Pod this_pod();
+// "phalanx: this pod is node 1 of 4: …", on standard error.
+void tell_pod_place(const RunOptions& options);
 
 // Of --token-file, else PHALANX_TOKEN, else the file "token" in phalanx's configuration folder, which is made, 0600, if it is missing. The
 // variable is taken out of the environment. Error kConfig: others may read the file, or the token is too short to be safe.

@@ -100,6 +100,8 @@ constexpr std::string_view kNoRendezvous = "omit it: phalanx provides the store 
 constexpr std::string_view kNoPython = "omit it: the command is started exactly as written";
 constexpr std::string_view kModule = "write the interpreter: -- python -m MODULE";
 constexpr std::string_view kElastic = "write --nnodes MIN:MAX";
+constexpr std::string_view kStreams =
+    "the output of every rank is kept under --log-dir; for torchrun's files and its choice of output write --split-logs and --show";
 constexpr std::string_view kLogs = "omit it: the output of every rank is kept under --log-dir";
 constexpr std::string_view kRanks = "write --nproc-per-node N (ranks per host) or host:slots";
 constexpr std::string_view kRanksPerHost = "write --nproc-per-node N";
@@ -123,13 +125,13 @@ constexpr ForeignWord kOptions[] = {
     {"torchrun, accelerate", "m", kModule},
     {"torchrun, accelerate, DeepSpeed", "no-python", kNoPython},
     {"torchrun", "run-path", kNoPython},
-    {"torchrun", "redirects", kLogs},
-    {"torchrun", "r", kLogs},
-    {"torchrun", "tee", kLogs},
-    {"torchrun, docker", "t", kLogs},
+    {"torchrun", "redirects", kStreams},
+    {"torchrun", "r", kStreams},
+    {"torchrun", "tee", kStreams},
+    {"torchrun, docker", "t", kStreams},
     {"torchrun", "logs-specs", kLogs},
     {"DeepSpeed", "enable-each-rank-log", "write --log-dir DIR"},
-    {"torchrun", "local-ranks-filter", "omit it: identical lines of several ranks are folded (--fold)"},
+    {"torchrun", "local-ranks-filter", "write --show 0,RANK:3 for each local rank"},
     {"torchrun", "local-addr", "omit it, or write --master-addr ADDRESS"},
     {"torchrun", "nprocs", kRanksPerHost},
     {"torchrun", "nproc", kRanksPerHost},

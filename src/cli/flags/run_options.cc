@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "cli/by_hand/pod_place.h"
 #include "cli/codes.h"
 #include "cli/flags/flag_value.h"
 #include "cli/flags/gpu_request.h"
@@ -170,7 +171,6 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kWorkdir: options.workdir = value; break;
     case Flag::kStall: options.stall.threshold = duration_value(value); break;
     case Flag::kOnStall: options.stall.action = on_stall_value(value); break;
-    case Flag::kPythonHook: options.python_hook = true; break;
     case Flag::kGrace: options.grace = duration_value(value); break;
     case Flag::kLease: options.lease = duration_value(value); break;
     case Flag::kFailureGrace: options.failure_grace = duration_value(value); break;
@@ -207,15 +207,16 @@ void apply(const GivenFlag& given, RunOptions& options) {
     case Flag::kWatch: options.watch = duration_value(value); break;
     case Flag::kQuiet: options.quiet = true; break;
     case Flag::kVerbose: options.verbose = true; break;
-    // Of single verbs, which read them themselves: fit, those of runs that are there (cli/records/runs.h), clean, report, help.
+    // Of single verbs, which read them themselves: fit, those of runs that are there (cli/records/runs.h), clean, report, help;
     // clang-format off
-    case Flag::kParams: case Flag::kGpuMemory: case Flag::kSequence: case Flag::kBatch: case Flag::kAccumulate: case Flag::kPrecision:
-    case Flag::kNodeRank: case Flag::kTokenFile: case Flag::kJoinTimeout: case Flag::kNoFlash: case Flag::kLora:
-    case Flag::kFollow: case Flag::kTail: case Flag::kRank: case Flag::kOnHost: case Flag::kKill: case Flag::kAttempt: case Flag::kEveryRun:
-    case Flag::kNodes: case Flag::kSbatch: case Flag::kRequeue: case Flag::kYes: case Flag::kCacheOnly: case Flag::kCleanAll:
-    case Flag::kOldPrefix: case Flag::kPartial: case Flag::kTimestamps: case Flag::kContainer: case Flag::kContainerArgs:
-    case Flag::kAccept: case Flag::kProject: case Flag::kNoProject: case Flag::kOrigin: case Flag::kFrom:
-    case Flag::kReportFile: case Flag::kAll: case Flag::kMan: case Flag::kMarkdown: case Flag::kHelp: break;
+    case Flag::kContainerArgs: case Flag::kJoinTimeout: case Flag::kGpusPerNode: case Flag::kAccumulate: case Flag::kTimestamps:
+    case Flag::kReportFile: case Flag::kGpuMemory: case Flag::kPrecision: case Flag::kTokenFile: case Flag::kCacheOnly: case Flag::kNoFlash:
+    case Flag::kOldPrefix: case Flag::kContainer: case Flag::kNoProject: case Flag::kSplitLogs: case Flag::kSequence: case Flag::kNodeRank:
+    case Flag::kEveryRun: case Flag::kCleanAll: case Flag::kMarkdown: case Flag::kAttempt: case Flag::kRequeue: case Flag::kPartial:
+    case Flag::kProject: case Flag::kParams: case Flag::kFollow: case Flag::kOnHost: case Flag::kSbatch: case Flag::kVolume:
+    case Flag::kAccept: case Flag::kOrigin: case Flag::kBatch: case Flag::kNodes: case Flag::kImage: case Flag::kLora: case Flag::kTail:
+    case Flag::kRank: case Flag::kKill: case Flag::kShow: case Flag::kFrom: case Flag::kHelp: case Flag::kYes: case Flag::kAll:
+    case Flag::kMan: case Flag::kPythonHook: break;
       // clang-format on
   }
 }
@@ -234,7 +235,7 @@ job::ProjectUse project_use(const Invocation& invocation) {
 
 }  // namespace
 
-Result<RunOptions> run_options(const Invocation& invocation) {
+Result<RunOptions> run_options(const Invocation& invocation, const Pod* pod) {
   TRY(refuse_both(invocation, Flag::kHosts, Flag::kHostfile, "each is the complete list of hosts"));
   TRY(refuse_both(invocation, Flag::kInclude, Flag::kExclude, "name either the hosts to use or the hosts to skip"));
   TRY(refuse_both(invocation, Flag::kCheckData, Flag::kSpares, "one process reads the data and needs no spare host"));
@@ -255,12 +256,20 @@ Result<RunOptions> run_options(const Invocation& invocation) {
   options.project = project_use(invocation);
   options.dry_run = options.dry_run || invocation.verb == Verb::kPlan;
   if (options.sync_max && !options.sync) return usage("--sync-max needs --sync", "phalanx run --sync --sync-max 10GB -- ...");
+  options.split_logs = invocation.has(Flag::kSplitLogs);
+  options.python_hook = invocation.has(Flag::kPythonHook);
+  if (auto shown = invocation.value(Flag::kShow)) {
+    base::Result<ShownStreams> streams = parse_shown_streams(*shown);
+    if (!streams.ok()) return std::move(streams).error().within("reading --show");
+    options.shown = std::move(*streams);
+  }
   if (!options.name.empty()) TRY(check_run_name(options.name));
   TRY_ASSIGN(options.only, codes_or_prefixes(options.only));
   TRY(take_operands(invocation, options));
   if (options.preflight == job::Preflight::kOff && !options.gpus.interface.empty())
     return usage("--iface and --preflight off cannot be combined: the checks choose the addresses",
                  "write --preflight warn, or set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME with --env");
+  if (pod) { TRY_ASSIGN(options.in_pod, take_pod_place(*pod, options)); }
   TRY(check_manual(options));
   return options;
 }

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cli/flags/command_line.h"
+#include "cli/flags/shown_streams.h"
 #include "job/job.h"
 #include "logs/runs/old_runs.h"
 
@@ -50,11 +51,14 @@ struct RunOptions {
   std::optional<std::chrono::milliseconds> timeout;  // from the start of the verb; none: no limit
   std::string workdir;
   std::string log_dir;
+  bool split_logs = false;      // also the files of torchrun (cli/records/stream_files.h)
+  ShownStreams shown;           // on the terminal
   int64_t log_max = 1LL << 30;  // bytes of the log of a rank
   logs::Keeping keep_runs;
   std::string master_addr;
   std::optional<int> master_port;  // 1–65535
   std::optional<int> node_rank;    // started by hand on every machine (cli/by_hand/manual_nodes.h)
+  bool in_pod = false;             // node_rank is that of a pod, which has told it itself
   std::string token_file;
   std::chrono::milliseconds join_timeout{600'000};
   bool no_store = false;
@@ -104,7 +108,10 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
-// For an Invocation of run, plan, train, check or bench. Error: kUsage, for flags that exclude each other or a missing command.
-base::Result<RunOptions> run_options(const Invocation& invocation);
+// For an Invocation of run, plan, train, check or bench. `pod`: what Kubernetes says of the place of this machine in the run
+// (cli/by_hand/pod_place.h), for those that start one; null: nothing. Error: kUsage, for flags that exclude each other or a missing
+// command; kConfig, for variables of the pod.
+struct Pod;
+base::Result<RunOptions> run_options(const Invocation& invocation, const Pod* pod = nullptr);
 
 }  // namespace phalanx::cli

@@ -24,11 +24,12 @@ constexpr VerbRow kVerbs[] = {
      Text{"Runs phalanx-train with the configuration on every host. Arguments of the form key=value override values in the file."},
      "phalanx train config.yaml -H gpu01,gpu02"},
     {Verb::kSubmit, "submit", Operands::kCommand, "[options] [--] command [arguments...]",
-     Text{"write a job script for Slurm and hand it to sbatch"},
-     Text{
-         "The job runs the command on all of its nodes, as phalanx run does in a Slurm job. The command may also be a whole phalanx run or "
-         "phalanx train line with its options. --dry-run prints the script instead."},
-     "phalanx submit --nodes 4 --sbatch gpus-per-node=8 --sbatch time=24:00:00 -- python train.py\n"
+     Text{"write a job for Slurm or Kubernetes and submit it"},
+     Text{"The job runs the command on all of its nodes, as phalanx run does. The command may also be a whole phalanx run or phalanx train "
+          "line with its options. Without --image it is a job script, handed to sbatch; with --image a Service and an Indexed Job, handed "
+          "to kubectl create, whose pods share the token of the Secret phalanx-token. --dry-run prints the text instead."},
+     "phalanx submit --nodes 4 --gpus-per-node 8 --sbatch time=24:00:00 -- python train.py\n"
+     "phalanx submit --nodes 4 --gpus-per-node 8 --image registry/llm:3 --volume code:/code -- python /code/train.py\n"
      "phalanx submit --nodes 6 --requeue -- phalanx run --nnodes 4:4 -- python train.py"},
     {Verb::kCheck, "check", Operands::kSplit, "[hosts] [options] [-- command [arguments...]]",
      Text{"probe the hosts, compare them, and report what would fail"},

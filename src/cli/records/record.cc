@@ -219,6 +219,7 @@ void Record::started(const job::State& state) {
   ranks_.clear();
   ranks_.resize(state.ranks.size());
   attempt_ = state.job.attempt;
+  if (streams_) streams_->started(attempt_, ranks_.size());
   write(state, {{"state", "running"}});
 }
 
@@ -254,6 +255,7 @@ Record::Rank* Record::rank(uint32_t number) {
 void Record::output(const wire::Output& output) {
   Rank* rank = this->rank(output.rank);
   if (!rank) return;
+  if (streams_) streams_->output(output);
   if (output.kind == wire::OutputKind::kProgress) {
     rank->log->progress(output.data, os::mono_now());
     return read_bar(output.rank, *rank, output.data);
@@ -277,6 +279,9 @@ void Record::event(const job::State& state, const job::Event& event) {
   EventRecord record = describe(state, event);
   if (!record.name.empty()) directory_.event(os::wall_now_ns(), record.name, record.fields);
   write_facts(event);
+  auto* said = std::get_if<job::HostSaid>(&event);
+  auto* exited = said ? std::get_if<wire::Exited>(&said->message) : nullptr;
+  if (exited && streams_) streams_->exited(*exited);
 }
 
 // What the probe saw of each host: for `phalanx report`.

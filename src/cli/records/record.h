@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cli/records/stream_files.h"
 #include "job/runner.h"
 #include "logs/bar_progress.h"
 #include "logs/runs/files.h"
@@ -39,6 +40,7 @@ class Record {
   Record(logs::RunDirectory directory, logs::Files& files, int64_t began_wall_ns, uint64_t most_log_bytes);
 
   const logs::RunDirectory& directory() const { return directory_; }
+  void split_streams() { streams_.emplace(files_, directory_.path(), most_log_bytes_); }  // --split-logs; before the first attempt
   // Before anything is contacted: run.json of a run that is starting. reach: cli/records/record_life.h, in every run.json from here on.
   void opened(const job::Job& job, base::Json reach);
   void started(const job::State& state);  // the plan of an attempt stands: run.json, logs
@@ -79,6 +81,7 @@ class Record {
   base::Json reach_ = base::Json::object();
   logs::ProgressLog progress_;
   std::vector<Rank> ranks_;
+  std::optional<StreamFiles> streams_;
   std::vector<std::optional<logs::FileId>> rank_files_;  // of all attempts
   int attempt_ = 0;                                      // its number: restarts made before it
   base::Json attempts_ = base::Json::array();            // those that have ended

@@ -115,7 +115,9 @@ base::Result<int> run_job(const Invocation& invocation, const RunOptions& option
 }  // namespace
 
 base::Result<int> run_verb(const Invocation& invocation) {
-  TRY_ASSIGN(RunOptions options, run_options(invocation));
+  const Pod pod = this_pod();
+  TRY_ASSIGN(RunOptions options, run_options(invocation, &pod));
+  tell_pod_place(options);
   if (invocation.verb == Verb::kTrain) put_engine_in_front(options);
   if (options.check_data) take_one_rank(options);
   if (!options.node_rank) return run_job(invocation, options, nullptr);
