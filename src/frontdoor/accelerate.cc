@@ -311,6 +311,18 @@ void take_paradigm(Door& door, const Values& values, const Paradigm& paradigm) {
   if (values.on("enable-cpu-affinity")) door.set("ACCELERATE_CPU_AFFINITY", "1");
 }
 
+// Keys of the file that mean nothing here; where an option overrides one, the option is answered.
+void say_meaningless_keys(Door& door, const ReadFlags& read, const AccelerateConfig& config, const std::string& path) {
+  for (std::span<const PeerFlag> rows : {accelerate_keys(), accelerate_flags()})
+    for (const PeerFlag& row : rows) {
+      const std::string name = base::replace_all(row.name(), "_", "-");
+      auto found = config.values.find(name);
+      if (row.answer != Answer::kMeaningless || found == config.values.end() || read.has(row.name())) continue;
+      door.decide(fmt::format("{}:{}: {}: {}", path, config.lines.at(name), base::replace_all(name, "-", "_"), found->second), "",
+                  message_of(row.why));
+    }
+}
+
 Status check_switches(const ReadFlags& read) {
   std::string first;
   for (const char* name : {"cpu", "multi-gpu", "use-deepspeed", "use-fsdp"}) {
@@ -355,6 +367,7 @@ Status accelerate_door(Door& door, const std::string& launcher, std::span<const 
   if (!path.empty()) { TRY_ASSIGN(config, parse_accelerate_config(text, path)); }
   for (const std::string& key : config.unused)
     door.warn(tr("{}: accelerate does not read this key", key), tr("remove it, or correct its name"));
+  say_meaningless_keys(door, read, config, path);
   const Values values(read, config, path);
   const Paradigm paradigm = paradigm_of(values);
   TRY(take_counts(door, values, paradigm));
@@ -366,10 +379,8 @@ Status accelerate_door(Door& door, const std::string& launcher, std::span<const 
   take_group_variables(door, values, paradigm);
   take_cpu(door, paradigm);
   take_threads(door, values);
-  if (const GivenFlag* folder = read.find("log-dir"); folder && folder->known) {
-    door.out.log_folder = folder->value;
-    door.decide(typed_text(*folder), "--log-dir " + folder->value, tr("in Phalanx's layout: one directory per run, one file per rank"));
-  }
+  take_log_folder(door, read.find("log-dir"));
+  TRY(take_streams(door, nullptr, read.find("tee"), nullptr));
   door.out.quiet = read.has("quiet");
   if (read.rest.empty()) return usage("accelerate launch needs a script", "phalanx accelerate launch train.py");
   const Start start = read.has("no-python") ? Start::kProgram : read.has("module") ? Start::kModule : Start::kScript;

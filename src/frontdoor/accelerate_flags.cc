@@ -12,9 +12,24 @@ constexpr Text kTpuOnly{"it is for TPUs only"};
 constexpr Text kCloud{"Phalanx starts no SageMaker jobs"};
 constexpr Text kRemoved{"accelerate has removed it; omit it"};
 constexpr Text kServes{"Phalanx serves the rendezvous itself, whatever the backend"};
-constexpr Text kKept{"the output of every rank is shown and kept in a file of its own"};
 
 constexpr Text kNowhere{"accelerate launch reads it and passes it nowhere; write it in the DeepSpeed configuration"};
+
+constexpr PeerFlag kKeys[] = {
+    {"compute_environment", true, Answer::kHonoured, "LOCAL_MACHINE; anything else is an error"},
+    {"distributed_type", true, Answer::kHonoured, "which of DeepSpeed, FSDP and Megatron-LM is on"},
+    {"use_cpu", true, Answer::kHonoured, "ACCELERATE_USE_CPU"},
+    {"fp16", true, Answer::kHonoured, "ACCELERATE_MIXED_PRECISION"},
+    {"use_mps_device", true, Answer::kMeaningless, {}, Text{"it is for macOS only"}},
+    {"command_file", true, Answer::kMeaningless, {}, kTpuOnly},
+    {"commands", true, Answer::kMeaningless, {}, kTpuOnly},
+    {"tpu_name", true, Answer::kRejected, {}, kTpu},
+    {"tpu_zone", true, Answer::kRejected, {}, kTpu},
+    {"tpu_use_cluster", true, Answer::kRejected, {}, kTpu},
+    {"tpu_use_sudo", true, Answer::kRejected, {}, kTpu},
+    {"tpu_vm", true, Answer::kRejected, {}, kTpu},
+    {"tpu_env", true, Answer::kRejected, {}, kTpu},
+};
 
 constexpr PeerFlag kFlags[] = {
     {"config-file", true, Answer::kHonoured, "the keys of the file"},
@@ -38,8 +53,8 @@ constexpr PeerFlag kFlags[] = {
     {"machine-rank", true, Answer::kHonoured, "--node-rank"},
     {"main-process-ip", true, Answer::kHonoured, "--master-addr"},
     {"main-process-port", true, Answer::kHonoured, "--master-port"},
-    {"tee|t", true, Answer::kMeaningless, {}, kKept},
-    {"log-dir", true, Answer::kHonoured, "--log-dir"},
+    {"tee|t", true, Answer::kHonoured, "--split-logs, --show"},
+    {"log-dir", true, Answer::kHonoured, "--log-dir, --split-logs"},
     {"role", true, Answer::kMeaningless, {}, Text{"there is only one role"}},
     {"rdzv-backend", true, Answer::kMeaningless, {}, kServes},
     {"rdzv-conf", true, Answer::kMeaningless, {}, kServes},
@@ -69,6 +84,7 @@ constexpr PeerFlag kFlags[] = {
 
 }  // namespace
 
+std::span<const PeerFlag> accelerate_keys() { return kKeys; }
 std::span<const PeerFlag> accelerate_flags() {
   static const std::vector<PeerFlag> all = [] {
     std::vector<PeerFlag> rows(std::begin(kFlags), std::end(kFlags));

@@ -157,10 +157,27 @@ void add_local_rank(Translation& out, Start start) {
   out.local_rank_macro = true;
 }
 
-void finish(Door& door) {
+namespace {
+
+// That a variable in front of the line comes to nothing is said, unless the door has said what becomes of it.
+void say_unread(Door& door, Peer peer, const std::string& name) {
+  for (const PeerFlag& row : variables_of(peer))
+    if (row.names == name) return;
+  const bool said = std::any_of(door.out.decisions.begin(), door.out.decisions.end(),
+                                [&](const Decision& one) { return one.from == name || one.from.starts_with(name + "="); });
+  if (!said) door.decide(name, "", tr("{} does not read it", door.out.peer));
+}
+
+}  // namespace
+
+void finish(Door& door, Peer peer) {
   for (const auto& [name, value] : door.line.prefix) {
     const bool known = value.find("${") == std::string::npos;
-    if (std::find(kOfLaunchers.begin(), kOfLaunchers.end(), name) != kOfLaunchers.end() || name.starts_with("PET_")) continue;
+    if (is_answered(peer, name) || name.starts_with("PET_")) continue;
+    if (std::find(kOfLaunchers.begin(), kOfLaunchers.end(), name) != kOfLaunchers.end()) {
+      if (peer == Peer::kAccelerate || peer == Peer::kDeepSpeed) say_unread(door, peer, name);
+      continue;
+    }
     if (!known) {
       door.decide(name, "", tr("a variable whose value is not known here"));
       door.warn(tr("{}: its value is not known here; the variable is not set", name), tr("write its value in front of the command"));

@@ -33,8 +33,15 @@ base::Result<int> number_of(const GivenFlag& given, int min, int max);
 // Says why options that mean nothing here mean nothing, and refuses those that cannot be served.
 base::Status answer_flags(Door& door, std::string_view peer, const ReadFlags& read);
 
+// The same for variables_of(peer), in front of the line and of this process.
+base::Status answer_variables(Door& door, Peer peer);
+bool is_answered(Peer peer, std::string_view name);  // it means nothing here
+
 // The value of an option or variable that names the rendezvous. Loopback, placeholders and unknown values are not passed on.
 void take_master_address(Door& door, const std::string& from, const std::string& value, bool known);
+// torchrun's choice of what goes to files and to the terminal; each may be null.
+base::Status take_streams(Door& door, const GivenFlag* redirects, const GivenFlag* tee, const GivenFlag* filter);
+void take_log_folder(Door& door, const GivenFlag* given);  // torchrun's --log-dir; may be null
 base::Status take_master_port(Door& door, const GivenFlag& given);
 // The number of this machine among the nodes. Empty, -1 (DeepSpeed's "not given") and a variable nobody knows are no number.
 base::Status take_node_rank(Door& door, const GivenFlag& given);
@@ -46,13 +53,15 @@ std::vector<std::string> command_of(Start start, const std::string& python, std:
 void add_local_rank(Translation& out, Start start);
 
 // What all doors do after the peer's own: variables in front of the line, counts that contradict each other.
-void finish(Door& door);
+void finish(Door& door, Peer peer);
 
 // The doors themselves. `words`: the peer's own, without the name of the launcher.
 base::Status torchrun_door(Door& door, Peer peer, const std::string& launcher, std::span<const std::string> words);
 base::Status accelerate_door(Door& door, const std::string& launcher, std::span<const std::string> words);
 base::Status deepspeed_door(Door& door, const std::string& launcher, std::span<const std::string> words);
 base::Status llamafactory_door(Door& door, const std::string& launcher, std::span<const std::string> words);
+// For `python`: what a pod of a PyTorchJob has in its environment, for a script that reads it, is as if it stood in front of the line.
+void add_from_pod(Line& line, const Surroundings& around);
 base::Status python_door(Door& door, std::span<const std::string> words);
 
 }  // namespace phalanx::frontdoor

@@ -74,8 +74,10 @@ void take_prefix(Line& line) {
   line.words.erase(line.words.begin(), line.words.begin() + static_cast<ptrdiff_t>(count));
 }
 
-base::Result<Translation> translate(const Line& line, const Surroundings& surroundings) {
+base::Result<Translation> translate(const Line& typed, const Surroundings& surroundings) {
+  Line line = typed;
   const std::optional<Peer> peer = peer_of(line.words);
+  if (peer == Peer::kPython) add_from_pod(line, surroundings);
   if (!peer)
     return base::fail(base::ErrorKind::kUsage, fmt::format("{} is not a launcher that Phalanx can translate",
                                                            line.words.empty() ? "an empty command" : base::quote(line.words[0])))
@@ -89,6 +91,7 @@ base::Result<Translation> translate(const Line& line, const Surroundings& surrou
   const size_t own = by_python && *peer != Peer::kPython ? module_at(words) + 2 : 1;
   if (by_python) door.out.peer = *peer == Peer::kPython ? "python" : "python -m " + words[own - 1];
   else door.out.peer = std::string(base_name(words[0]));
+  TRY(answer_variables(door, *peer));
   base::Status done = base::ok();
   switch (*peer) {
     case Peer::kTorchrun:
@@ -105,7 +108,7 @@ base::Result<Translation> translate(const Line& line, const Surroundings& surrou
   // An interpreter that was typed is the interpreter of the ranks.
   if (by_python && *peer != Peer::kPython && !door.out.argv.empty() && door.out.argv[0] == door.python(launcher))
     door.out.argv[0] = words[0];
-  finish(door);
+  finish(door, *peer);
   return std::move(door.out);
 }
 

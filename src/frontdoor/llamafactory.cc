@@ -31,6 +31,13 @@ constexpr PeerFlag kVariables[] = {
     {"FORCE_TORCHRUN", true, Answer::kMeaningless, {}, Text{"the ranks are started by Phalanx; a torchrun in each would start them twice"}},
     {"OPTIM_TORCH", true, Answer::kHonoured, "PYTORCH_CUDA_ALLOC_CONF, TORCH_NCCL_AVOID_RECORD_STREAMS"},
     {"USE_V1", true, Answer::kHonoured, "python -m llamafactory.v1.launcher"},
+    {"USE_MCA", true, Answer::kHonoured, "--env"},
+    {"USE_MEGATRON_BRIDGE", true, Answer::kHonoured, "--env"},
+    {"ALLOW_EXTRA_ARGS", true, Answer::kHonoured, "--env"},
+    {"DISABLE_VERSION_CHECK", true, Answer::kHonoured, "--env"},
+    {"RECORD_VRAM", true, Answer::kHonoured, "--env"},
+    {"LLAMABOARD_ENABLED", true, Answer::kHonoured, "--env"},
+    {"LLAMABOARD_WORKDIR", true, Answer::kHonoured, "--env"},
     {"USE_RAY", true, Answer::kRejected, {}, kOther},
     {"USE_KT", true, Answer::kRejected, {}, kOther},
 };
@@ -134,6 +141,11 @@ Status llamafactory_door(Door& door, const std::string& launcher, std::span<cons
     if (!door.variable("TORCH_NCCL_AVOID_RECORD_STREAMS")) door.set("TORCH_NCCL_AVOID_RECORD_STREAMS", "1");
     door.decide("OPTIM_TORCH", "--env PYTORCH_CUDA_ALLOC_CONF, TORCH_NCCL_AVOID_RECORD_STREAMS",
                 tr("llamafactory-cli sets them unless OPTIM_TORCH=0"));
+  }
+  for (const GivenFlag& given : read.flags) {
+    if (given.flag->becomes != "--env" || !given.known || door.in_prefix(given.typed)) continue;
+    door.set(given.typed, given.value);
+    door.decide(typed_text(given), "--env " + given.typed, tr("llamafactory's own, for the ranks"));
   }
   if (words.size() < 2)
     return base::fail(base::ErrorKind::kUsage, "llamafactory-cli train needs a configuration")

@@ -36,6 +36,11 @@ std::span<const PeerFlag> deepspeed_flags();
 // Variables that llamafactory-cli train reads; names as they are.
 std::span<const PeerFlag> llamafactory_variables();
 
+// Keys of accelerate's configuration file that are no options; names as they are.
+std::span<const PeerFlag> accelerate_keys();
+// Variables that the launcher reads beside its options; names as they are. Of LLaMA-Factory: llamafactory_variables().
+std::span<const PeerFlag> variables_of(Peer peer);
+
 // All of a peer's options, in the order of its guide.
 std::vector<PeerFlag> flags_of(Peer peer);
 

@@ -65,6 +65,14 @@ base::Status take_ranks(Door& door) {
 
 }  // namespace
 
+void add_from_pod(Line& line, const Surroundings& around) {
+  if (!around.variable("KUBERNETES_SERVICE_HOST") || !around.variable("RANK") || !around.variable("WORLD_SIZE")) return;
+  for (const auto& [name, value] : line.prefix)
+    if (name == "RANK" || name == "NODE_RANK" || name == "LOCAL_RANK") return;
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+    if (std::optional<std::string> value = around.variable(name)) line.prefix.emplace_back(name, std::move(*value));
+}
+
 base::Status python_door(Door& door, std::span<const std::string> words) {
   if (words.size() < 2) return base::fail(base::ErrorKind::kUsage, "python needs a script").with_hint("phalanx python train.py");
   door.out.argv.assign(words.begin(), words.end());

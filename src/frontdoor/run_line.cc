@@ -52,6 +52,8 @@ std::vector<std::string> run_options_of(const Translation& t) {
   for (const std::string& file : t.environment_files) add("--env-file", file);
   for (const auto& [name, value] : t.environment) add("--env", name + "=" + value);
   if (!t.log_folder.empty()) add("--log-dir", t.log_folder);
+  if (t.split_logs) out.emplace_back("--split-logs");
+  if (!t.shown.empty()) add("--show", t.shown);
   for (const std::string& option : t.ssh_options) add("--ssh-option", option);
   if (t.quiet) out.emplace_back("--quiet");
   return out;

@@ -122,15 +122,6 @@ Status check_values(const ReadFlags& read) {
   if (const GivenFlag* binding = read.find("numa-binding"); binding && binding->value != "node")
     return usage(fmt::format("{} {}: ranks are bound by NUMA node", binding->typed, base::quote(binding->value)),
                  "write --numa-binding node, or omit it");
-  for (const char* name : {"redirects", "tee"})
-    if (const GivenFlag* given = read.find(name); given && given->known)
-      for (std::string_view one : base::split(given->value, ',')) {
-        const size_t colon = one.find(':');
-        const std::string_view streams = colon == std::string_view::npos ? one : one.substr(colon + 1);
-        if (!base::parse_int(streams, 0, 3).ok() || (colon != std::string_view::npos && !base::parse_int(one.substr(0, colon), 0, 9).ok()))
-          return usage(fmt::format("{} {}: neither 0, 1, 2 or 3 nor RANK:STREAMS", given->typed, base::quote(given->value)),
-                       fmt::format("write {} 3 for standard output and standard error of all ranks", given->typed));
-      }
   if (read.has("no-python") && read.has("module")) return usage("--module and --no-python cannot be combined", "keep one of them");
   return base::ok();
 }
@@ -168,10 +159,8 @@ Status torchrun_door(Door& door, Peer peer, const std::string& launcher, std::sp
   if (const GivenFlag* port = read.find("master-port")) TRY(take_master_port(door, *port));
   if (read.has("standalone") && door.out.nodes.value_or(1) > 1)
     return usage("--standalone and --nnodes cannot be combined: standalone is one node", "omit --standalone");
-  if (const GivenFlag* folder = read.find("log-dir"); folder && folder->known) {
-    door.out.log_folder = folder->value;
-    door.decide(typed_text(*folder), "--log-dir " + folder->value, tr("in Phalanx's layout: one directory per run, one file per rank"));
-  }
+  take_log_folder(door, read.find("log-dir"));
+  TRY(take_streams(door, read.find("redirects"), read.find("tee"), read.find("local-ranks-filter")));
   if (read.rest.empty()) return usage(fmt::format("{} needs a script", name), fmt::format("phalanx {} train.py", "torchrun"));
   const Start start = read.has("no-python") && !read.has("run-path") ? Start::kProgram
                       : read.has("module")                           ? Start::kModule

@@ -57,6 +57,8 @@ struct Translation {
   bool no_store = false;
   bool quiet = false;
   std::string log_folder;
+  bool split_logs = false;
+  std::string shown;                     // of --show; empty: everything
   std::vector<std::string> ssh_options;  // "Port=2222"
 
   std::vector<Decision> decisions;
