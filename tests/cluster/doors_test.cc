@@ -83,4 +83,60 @@ TEST_F(Doors, AHostfileThatIsMissingStartsNothing) {
   EXPECT_HAS(outcome.err, "--hostfile \"nowhere.txt\": there is no such file");
 }
 
+// Files and exit codes that scripts around torchrun read. No torch is needed.
+class Output : public Launcher {
+ protected:
+  Outcome type(const Words& words, std::map<std::string, std::string> env = {}) {
+    return cluster().run_on(
+        "ctl", {.argv = with({PHALANX_PROGRAM, "--lease", "6s", "--fold", "off"}, words), .env = std::move(env), .cwd = "/tmp"}, 30s);
+  }
+};
+
+TEST_F(Output, TorchrunsLogFilesAndItsChoiceOfWhatTheTerminalShows) {
+  start({.hosts = 2});
+  const std::string rank =
+      "echo out $RANK; echo err $RANK >&2; test -z \"$FAIL\" || { echo \"{\\\"message\\\": \\\"no $RANK\\\"}\" > "
+      "$TORCHELASTIC_ERROR_FILE; test $RANK = 1 && exit 3; sleep 20; }";
+  const Words script = {"--no-python", "sh", "-c", rank};
+  Outcome outcome = type(with({"-H", "h1,h2", "torchrun", "--nnodes", "2", "--nproc-per-node", "2", "--log-dir", "/tmp/logs", "--redirects",
+                               "1", "--tee", "1:1", "--local-ranks-filter", "1"},
+                              script));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  for (const char* shown : {"out 1", "out 3"}) EXPECT_HAS(outcome.out, shown);
+  for (const char* shown : {"err 1", "err 3"}) EXPECT_HAS(outcome.out + outcome.err, shown);
+  for (const char* hidden : {"out 0", "out 2", "err 0", "err 2"}) EXPECT_HAS_NOT(outcome.out + outcome.err, hidden);
+  for (int r = 0; r < 4; ++r) {
+    EXPECT_EQ(say("ctl", fmt::format("cat /tmp/logs/2*/attempt_0/{}/stdout.log", r)), fmt::format("out {}\n", r));
+    EXPECT_EQ(say("ctl", fmt::format("cat /tmp/logs/2*/attempt_0/{}/stderr.log", r)), fmt::format("err {}\n", r));
+  }
+  // One try and its restart; the error file of the launcher itself gets the cause.
+  outcome =
+      type(with({"-H", "h1", "FAIL=1", "torchrun", "--max-restarts", "1", "--nproc-per-node", "2", "--log-dir", "/tmp/failed"}, script),
+           {{"TORCHELASTIC_ERROR_FILE", "/tmp/error.json"}});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  for (int attempt : {0, 1})
+    EXPECT_EQ(say("ctl", fmt::format("cat /tmp/failed/2*/attempt_{}/1/error.json", attempt)), "{\"message\": \"no 1\"}\n");
+  EXPECT_EQ(say("ctl", "cat /tmp/error.json"), "{\"message\":\"no 1\"}\n");
+  outcome = type(with({"-H", "h1", "torchrun"}, {"--no-python", "sh", "-c", "exit 5"}), {{"TORCHELASTIC_ERROR_FILE", "/tmp/error.json"}});
+  EXPECT_EQ(outcome.exit_code, 5) << outcome;
+  EXPECT_HAS(say("ctl", "cat /tmp/error.json"), "exited with code 5");
+  EXPECT_HAS(say("ctl", "cat /tmp/error.json"), "\"errorCode\":5");
+}
+
+// torchrun's elastic options: a lost host does not end the run while MIN are left, and each failure is a restart of the whole.
+TEST_F(Output, ElasticOptionsMeanWhatTorchrunMeans) {
+  start({.hosts = 3});
+  const std::string rank =
+      "echo start $RANK of $WORLD_SIZE attempt $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS; "
+      "test $TORCHELASTIC_RESTART_COUNT = 0 -a $RANK = 1 && exit 9; true";
+  const Outcome outcome =
+      type({"-H", "h1,h2,h3", "torchrun", "--nnodes", "1:2", "--max-restarts", "3", "--rdzv-backend", "c10d", "--rdzv-id", "job7",
+            "--rdzv-conf", "join_timeout=60,last_call_timeout=5", "--rdzv-endpoint", "h1:29400", "--no-python", "sh", "-c", rank});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  for (const char* line :
+       {"start 0 of 2 attempt 0 of 3", "start 1 of 2 attempt 0 of 3", "start 0 of 2 attempt 1 of 3", "start 1 of 2 attempt 1 of 3"})
+    EXPECT_HAS(outcome.out, line);
+  EXPECT_HAS_NOT(outcome.out, "attempt 2");
+}
+
 }  // namespace
