@@ -35,7 +35,7 @@ struct Code {
   std::string_view source;   // documents, source files or issues this rests on; may be empty
 };
 
-// All codes, group by group, in a group by name. Of kChecks first, then of kRuns.
+// All codes, group by group, in a group by name. Of kChecks first, then of kRuns. Unpacked at the first call.
 std::span<const Code> all();
 std::span<const Group> groups();  // in the same order
 

@@ -15,6 +15,9 @@ struct Packed {
 Packed packed_signatures();
 Packed packed_catalogue();
 Packed packed_bugs();
+Packed packed_pages();
+
+inline constexpr char kLineInCell = '\v';  // stands for a line end in a cell of a page
 
 // What the member holds. A member that cannot be unpacked is a bug of the build (PHALANX_CHECK). The result is allocated once per call.
 std::string_view unpack(const Packed& packed);

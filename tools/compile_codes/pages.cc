@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "codes/packed.h"
 #include "codes/page.h"
+#include "compile_codes/packed.h"
 #include "compile_codes/source_text.h"
 
 namespace phalanx::codes {
@@ -47,15 +50,14 @@ class Table {
     return base::ok();
   }
 
-  PageTable finish() const {
+  base::Result<PageTable> finish() const {
     PageTable table;
     for (const auto& [name, path] : paths_) table.names.insert(name);
-    table.source = fmt::format(
-        "// Compiled from codes/ by tools/compile_codes.\n#include \"codes/code.h\"\n\nnamespace phalanx::codes {{\nnamespace {{\n\n"
-        "constexpr Group kGroups[] = {{\n{}}};\n\nconstexpr Code kCodes[] = {{\n{}}};\n\n}}  // namespace\n\n"
-        "std::span<const Code> all() {{ return kCodes; }}\nstd::span<const Group> groups() {{ return kGroups; }}\n\n}}  // namespace "
-        "codes\n",
-        groups_, codes_);
+    TRY_ASSIGN(table.source, packed_source("pages", codes_));
+    table.source += fmt::format(
+        "\n#include \"codes/code.h\"\n\nnamespace phalanx::codes {{\nnamespace {{\n\nconstexpr Group kGroups[] = {{\n{}}};\n\n"
+        "}}  // namespace\n\nstd::span<const Group> groups() {{ return kGroups; }}\n\n}}  // namespace phalanx::codes\n",
+        groups_);
     return table;
   }
 
@@ -88,9 +90,15 @@ class Table {
       if (p->question.empty() == asks) return wrong(path, asks ? "a check's page asks a question" : "only a check's page asks a question");
     if (!other.source.empty()) return wrong(path, "the source stands on the English page");
     if (page.title.ends_with('.')) return wrong(path, "a title has no full stop");
-    codes_ += fmt::format("    {{{}, &kGroups[{}],\n     {},\n     {},\n     {},\n     {},\n     {}}},\n", literal(name), group_count_,
-                          both(page.title, other.title), both(page.question, other.question), both(page.why, other.why),
-                          both(page.fix, other.fix), literal(page.source));
+    std::vector<std::string> cells = {name,          std::to_string(group_count_),
+                                      page.title,    other.title,
+                                      page.question, other.question,
+                                      page.why,      other.why,
+                                      page.fix,      other.fix,
+                                      page.source};
+    for (std::string& cell : cells) std::replace(cell.begin(), cell.end(), '\n', kLineInCell);
+    TRY_ASSIGN(std::string row, packed_row(cells));
+    codes_ += row;
     return base::ok();
   }
 
