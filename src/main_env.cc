@@ -16,9 +16,13 @@ namespace {
 
 base::Result<int> run(const std::vector<std::string>& arguments) {
   TRY_ASSIGN(envcli::Request request, envcli::read_request(arguments));
+  if (request.verb == "compare") return envcli::compare(request);
+  if (request.verb == "unpack") return envcli::unpack(request);
   TRY_ASSIGN(std::string path, envmove::find_environment(request.environment));
   TRY_ASSIGN(envmove::Environment environment, envmove::read_environment(path));
   if (request.verb == "show") return envcli::show(request, environment);
+  if (request.verb == "pack") return envcli::pack(request, environment);
+  if (request.verb == "prepare") return envcli::prepare(request, environment);
   return request.verb == "verify" ? envcli::verify(request, environment) : envcli::rehome(request, environment);
 }
 

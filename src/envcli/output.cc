@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "base/text.h"
 #include "base/unicode.h"
 #include "os/files.h"
 #include "words/message.h"
@@ -39,6 +42,38 @@ std::string list_of(const std::vector<std::string>& all, bool whole, base::Langu
   return out;
 }
 
+base::Result<std::string> plain_place(const std::string& path) {
+  std::string plain;
+  for (std::string_view name : base::split(path, '/')) {
+    if (name == ".." || !path.starts_with('/'))
+      return base::fail(base::ErrorKind::kUsage, fmt::format("{} is not an absolute path without ..", base::quote(path)));
+    if (!name.empty() && name != ".") plain += "/" + std::string(name);
+  }
+  if (plain.empty()) return base::fail(base::ErrorKind::kUsage, "the root directory can hold no environment");
+  return plain;
+}
+
+std::string index_folder() {
+  const std::string home = os::environment_value("HOME");
+  const std::string cache = os::environment_value("XDG_CACHE_HOME", home.empty() ? "" : home + "/.cache");
+  return cache.starts_with('/') ? cache + "/phalanx/sync-index" : "";
+}
+
+void say_what_is_special(const envmove::Carried& carried, base::Language language) {
+  std::string out;
+  for (const envmove::Bundled& one : carried.bundled)
+    out += tr(language, "phalanx: the editable install {} comes along as {} ({} files, {})", one.source, one.place, one.files,
+              base::format_bytes(one.bytes)) +
+           "\n";
+  for (const envmove::Editable& one : carried.left_behind)
+    out += tr(language, "phalanx: warning: the code of the editable install {} is missing here: {}", one.name, one.source) + "\n";
+  if (!carried.untouched.empty())
+    out += tr(language, "phalanx: {} files of other formats name the place of the environment and are sent as they are; the first is {}",
+              carried.untouched.size(), carried.untouched.front()) +
+           "\n";
+  print(stderr, out);
+}
+
 ProgressLine::ProgressLine(std::string what, base::Language language)
     : what_(std::move(what)), language_(language), shown_(isatty(2) == 1) {}
 
@@ -49,11 +84,22 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::operator()(size_t done, size_t of) {
   if (!shown_) return;
   std::lock_guard lock(mutex_);
+  draw(tr(language_, "{} of {} files", done, of));
+}
+
+void ProgressLine::bytes(uint64_t more) {
+  if (!shown_) return;
+  std::lock_guard lock(mutex_);
+  bytes_ += more;
+  draw(base::format_bytes(bytes_));
+}
+
+void ProgressLine::draw(const std::string& how_far) {
   constexpr os::nanoseconds kBetween = os::milliseconds(200);
   if (drawn_ && os::mono_now() - last_ < kBetween) return;
   last_ = os::mono_now();
   drawn_ = true;
-  std::fputs(("\r\033[K" + what_ + " " + tr(language_, "{} of {} files", done, of)).c_str(), stderr);
+  std::fputs(("\r\033[K" + what_ + " " + how_far).c_str(), stderr);
 }
 
 }  // namespace phalanx::envcli

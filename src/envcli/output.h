@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/language.h"
+#include "base/result.h"
+#include "envmove/carry.h"
 #include "envmove/environment.h"
 #include "os/clock.h"
 
@@ -24,6 +26,13 @@ std::string kind_words(const envmove::Environment& environment);
 // An indented line each; without `whole` the first 20, and how many more there are.
 std::string list_of(const std::vector<std::string>& all, bool whole, base::Language language);
 
+// An absolute path without "." and empty names. Error kUsage: it is not absolute, has "..", or is the root directory.
+base::Result<std::string> plain_place(const std::string& path);
+// Where the launcher keeps the hashes of what it pushes (docs/formats/sync-store.md); empty: no cache is known.
+std::string index_folder();
+// Of an environment that is about to be sent or packed: what comes along, what is missing, and what stays as it is.
+void say_what_is_special(const envmove::Carried& carried, base::Language language);
+
 // A line of files read, rewritten a few times a second on a terminal; nothing elsewhere.
 class ProgressLine {
  public:
@@ -33,11 +42,15 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void operator()(size_t done, size_t of);  // from any thread
+  void bytes(uint64_t more);                // of files read: so many more
 
  private:
+  void draw(const std::string& how_far);
+
   std::string what_;
   base::Language language_;
   bool shown_, drawn_ = false;
+  uint64_t bytes_ = 0;
   os::Mono last_;
   std::mutex mutex_;
 };

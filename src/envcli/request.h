@@ -2,6 +2,14 @@
 // (cli/flags/flag_table_move.cc).
 //
 //   phalanx-env [--json] [--dry-run] [--partial] [--old-prefix=PATH]... [--] show|verify|rehome ENV
+//   phalanx-env --output=FILE [--] pack ENV
+//   phalanx-env [--] unpack FILE PLACE
+//
+// What the launcher asks for by itself:
+//
+//   phalanx-env [--to=PATH] -- prepare ENV     the environment as it is to be sent (envcli/prepare.cc)
+//   phalanx-env --no-hashes -- verify ENV      of files whose hashes were checked when they arrived
+//   phalanx-env [--json] -- compare ENV        what `show --json` said on several hosts, on standard input (envcli/compare.cc)
 #pragma once
 
 #include <span>
@@ -14,10 +22,14 @@ namespace phalanx::envcli {
 
 struct Request {
   std::string verb;
-  std::string environment;  // a directory or a name
+  std::string environment;  // a directory or a name; of unpack, the file
+  std::string place;        // of unpack
+  std::string output;       // of pack
   bool json = false;
   bool dry_run = false;
   bool partial = false;
+  bool hashes = true;
+  std::string to;
   std::vector<std::string> old_prefixes;
 };
 

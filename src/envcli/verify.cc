@@ -49,7 +49,7 @@ base::Result<int> verify(const Request& request, const Environment& environment)
   std::vector<envmove::Flaw> flaws;
   {
     ProgressLine line(tr(language, "reading"), language);
-    TRY_ASSIGN(flaws, envmove::verify(environment, {}, std::ref(line)));
+    TRY_ASSIGN(flaws, envmove::verify(environment, {.hashes = request.hashes}, std::ref(line)));
   }
   const bool fatal = !flaws.empty() && flaws.front().fatal;
   if (request.json) {

@@ -1,11 +1,5 @@
 #include "envmove/hashes.h"
 
-#include <map>
-#include <set>
-#include <unordered_map>
-
-#include <fmt/format.h>
-
 #include "base/text.h"
 #include "base/try.h"
 #include "envmove/below.h"
@@ -27,15 +21,13 @@ std::string base_of_record(const std::string& path) {
   return slash == std::string::npos ? "" : folder.substr(0, slash);
 }
 
-base::Status correct_record(const Environment& environment, const std::string& path, const ByPath& changed) {
-  TRY_ASSIGN(const Content before, read_below(environment, path, kMostRecordBytes));
-  const std::string& text = before.data;
+std::optional<std::string> corrected_pip(const std::string& path, std::string_view text, const ByPath& changed) {
   const std::string base = base_of_record(path);
   std::string out;
   bool differs = false;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view whole = std::string_view(text).substr(at, std::min(end + 1, text.size()) - at), line = whole;
+    std::string_view whole = text.substr(at, std::min(end + 1, text.size()) - at), line = whole;
     while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
     const std::string_view ending = whole.substr(line.size());
     at += whole.size();
@@ -51,13 +43,11 @@ base::Status correct_record(const Environment& environment, const std::string& p
     out += ending;
     differs = true;
   }
-  return differs ? replace_file(before.spot, out, before.stat) : base::ok();
+  return differs ? std::optional(std::move(out)) : std::nullopt;
 }
 
 // Byte for byte the same record, but for the hashes: `"sha256_in_prefix": "…"`, however it is spaced.
-base::Status correct_conda(const Environment& environment, const std::string& path, const std::map<std::string, std::string>& hashes) {
-  TRY_ASSIGN(const Content before, read_below(environment, path, kMostRecordBytes));
-  std::string text = before.data;
+std::optional<std::string> corrected_conda(std::string text, const std::map<std::string, std::string>& hashes) {
   constexpr std::string_view kKey = "\"sha256_in_prefix\"";
   constexpr size_t kDigits = 64;
   bool differs = false;
@@ -70,26 +60,43 @@ base::Status correct_conda(const Environment& environment, const std::string& pa
     text.replace(value + 1, kDigits, now->second);
     differs = true;
   }
-  return differs ? replace_file(before.spot, text, before.stat) : base::ok();
+  return differs ? std::optional(std::move(text)) : std::nullopt;
 }
+
+bool is_pip_record(const std::string& path) { return path.ends_with(".dist-info/RECORD"); }
 
 }  // namespace
 
-base::Status correct_hashes(const Environment& environment, const std::vector<Change>& changes) {
-  ByPath changed;
-  std::map<std::string, std::map<std::string, std::string>> of_conda;  // record -> old hash -> new hash
+HashCorrections::HashCorrections(const Environment& environment, const std::vector<Change>& changes) : environment_(environment) {
   for (const Change& change : changes) {
-    changed.emplace(change.path, &change);
+    changed_.emplace(change.path, &change);
     auto managed = environment.managed.find(change.path);
     if (managed != environment.managed.end() && !change.link && managed->second.sha256 == change.old_sha256)
-      of_conda[managed->second.record].emplace(change.old_sha256, change.new_sha256);
+      of_conda_[managed->second.record].emplace(change.old_sha256, change.new_sha256);
   }
-  std::vector<const File*> records;
-  for (const File& file : environment.files)
-    if (file.path.ends_with(".dist-info/RECORD") && !file.is_link()) records.push_back(&file);
-  TRY(each_of(records.size(), [&](size_t i) { return correct_record(environment, records[i]->path, changed); }));
-  for (const auto& [path, hashes] : of_conda) TRY(correct_conda(environment, path, hashes));
-  return base::ok();
+}
+
+std::vector<std::string> HashCorrections::records() const {
+  std::vector<std::string> records;
+  for (const File& file : environment_.files)
+    if (!file.is_link() && (is_pip_record(file.path) || of_conda_.contains(file.path))) records.push_back(file.path);
+  return records;
+}
+
+std::optional<std::string> HashCorrections::corrected(const std::string& record, const std::string& text) const {
+  if (is_pip_record(record)) return corrected_pip(record, text, changed_);
+  const auto hashes = of_conda_.find(record);
+  return hashes == of_conda_.end() ? std::nullopt : corrected_conda(text, hashes->second);
+}
+
+base::Status correct_hashes(const Environment& environment, const std::vector<Change>& changes) {
+  const HashCorrections corrections(environment, changes);
+  const std::vector<std::string> records = corrections.records();
+  return each_of(records.size(), [&](size_t i) -> base::Status {
+    TRY_ASSIGN(const Content before, read_below(environment, records[i], kMostRecordBytes));
+    const std::optional<std::string> corrected = corrections.corrected(records[i], before.data);
+    return corrected ? replace_file(before.spot, *corrected, before.stat) : base::ok();
+  });
 }
 
 }  // namespace phalanx::envmove

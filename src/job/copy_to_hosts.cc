@@ -125,7 +125,7 @@ base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
   host.partial = wanted.partial;
   host.from = wanted.from;
   host.wanted = std::move(wanted.entries);
-  host.content = std::make_unique<sync::ContentReader>(request_.root);
+  host.content = std::make_unique<sync::ContentReader>(request_.root, request_.aside);
   return base::ok();
 }
 

@@ -48,6 +48,7 @@ struct CopyRequest {
   std::function<void(const std::vector<CopyState>&)> progress = {};  // about once a second
   size_t first_spare = SIZE_MAX;                                     // from this position on the hosts wait
   PushTarget target = {};
+  const sync::Aside* aside = nullptr;  // contents of the manifest that are not those of files in root; outlives the object
 };
 
 class CopyToHosts {

@@ -16,10 +16,10 @@ enum class Kind : uint8_t { kFolder = 0, kFile = 1, kProgram = 2, kLink = 3 };  
 struct Entry {
   std::string path;  // relative, names separated by one '/'
   Kind kind = Kind::kFile;
-  uint64_t size = 0;     // of a file
-  int64_t mtime_ns = 0;  // of a file; with modes, of a folder too
-  std::string content;   // of a file: its SHA-256, 32 bytes; of a link: where it points
-  uint32_t mode = 0;     // with modes: the permissions of a file or folder, of kModes
+  uint64_t size = 0;         // of a file
+  int64_t mtime_ns = 0;      // of a file; with modes, of a folder too
+  std::string content = {};  // of a file: its SHA-256, 32 bytes; of a link: where it points
+  uint32_t mode = 0;         // with modes: the permissions of a file or folder, of kModes
   bool is_file() const { return kind == Kind::kFile || kind == Kind::kProgram; }
   bool operator==(const Entry&) const = default;
 };

@@ -89,7 +89,8 @@ void write_index(const std::string& path, const Index& index) {
 
 class Walk {
  public:
-  Walk(Scan& scan, const std::string& root, Take take) : scan_(scan), root_(root), everything_(take == Take::kEverything) {}
+  Walk(Scan& scan, const std::string& root, Take take, const Leave& leave)
+      : scan_(scan), root_(root), everything_(take == Take::kEverything), leave_(leave) {}
 
   base::Status folder(const os::Fd& parent, const std::string& name, const std::string& path, IgnoreRules rules) {
     os::Fd here(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -138,7 +139,7 @@ class Walk {
     struct stat s{};
     if (::fstatat(parent.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? base::ok() : unreadable("stat", path);
     const bool is_folder = S_ISDIR(s.st_mode);
-    if (!everything_ && rules.leaves_out(path, is_folder)) return base::ok();
+    if ((!everything_ && rules.leaves_out(path, is_folder)) || (leave_ && leave_(path))) return base::ok();
     Entry entry;
     entry.path = path;
     if (path.size() > kMostPathBytes || std::count(path.begin(), path.end(), '/') >= static_cast<long>(kMostDepth))
@@ -181,6 +182,7 @@ class Walk {
   Scan& scan_;
   const std::string& root_;
   bool everything_;
+  const Leave& leave_;
   std::vector<Stamp> stamps_;
 };
 
@@ -220,9 +222,9 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
     ++part.files;
   }
   if (manifest.with_modes)
-    return base::fail(ErrorKind::kUsage, base::counted("{} has {} in {} files; at most {} in {} files are pushed at once", root,
-                                                       base::format_bytes(manifest.bytes()), manifest.files(),
-                                                       base::format_bytes(limits.bytes), limits.files))
+    return base::fail(ErrorKind::kUsage,
+                      base::counted("{} has {} in {} files; at most {} in {} files are pushed at once", root,
+                                    base::format_bytes(manifest.bytes()), manifest.files(), base::format_bytes(limits.bytes), limits.files))
         .with_hint(kParts);
   const bool by_bytes = manifest.bytes() > limits.bytes;
   std::vector<std::pair<std::string, Part>> sorted(parts.begin(), parts.end());
@@ -297,10 +299,11 @@ base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps,
 
 }  // namespace
 
-base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index, Take take, const Hashed& hashed) {
+base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index, Take take, const Hashed& hashed,
+                        const Leave& leave) {
   Scan found;
   found.manifest.with_modes = take == Take::kEverything;
-  Walk walk(found, root, take);
+  Walk walk(found, root, take, leave);
   os::Fd top(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!top.valid()) {
     base::Error error = base::system_error("open", root);
@@ -310,9 +313,7 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
   TRY_ASSIGN(const struct stat folder, os::stat_of(top, root));
   found.mode = folder.st_mode & kModes;
   IgnoreRules above;
-  if (take == Take::kCode) {
-    TRY_ASSIGN(above, rules_above(root));
-  }
+  if (take == Take::kCode) { TRY_ASSIGN(above, rules_above(root)); }
   TRY(walk.folder(top, ".", "", std::move(above)));
   if (found.manifest.bytes() > limits.bytes || found.manifest.files() > limits.files) return too_much(root, found.manifest, limits);
   std::vector<size_t> order(found.manifest.entries.size());
@@ -330,27 +331,30 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
   return found;
 }
 
-ContentReader::~ContentReader() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 void ContentReader::begin(const Entry& entry, uint64_t from) {
-  if (fd_ >= 0) ::close(fd_);
-  base::Result<std::optional<os::Fd>> file = open_inside(root_, entry.path);
-  fd_ = file.ok() && *file ? (*file)->release() : -1;
+  file_.reset();
+  at_ = from;
   left_ = entry.size - from;
-  if (fd_ >= 0 && from > 0 && ::lseek(fd_, static_cast<off_t>(from), SEEK_SET) < 0) {
-    ::close(fd_);
-    fd_ = -1;
+  const auto aside = aside_ ? aside_->at.find(entry.content) : std::unordered_map<std::string, uint64_t>::const_iterator{};
+  if (aside_ && aside != aside_->at.end()) {
+    from_ = aside_->file.get();
+    at_ += aside->second;
+    return;
   }
+  base::Result<std::optional<os::Fd>> file = open_inside(root_, entry.path);
+  if (file.ok() && *file) file_ = std::move(**file);
+  from_ = file_.get();
 }
 
 std::string_view ContentReader::next() {
   buffer_.resize(std::min<uint64_t>(left_, kPiece));
-  os::IoStep step{os::IoStep::kError};
-  if (fd_ >= 0) step = os::read_step(fd_, buffer_.data(), buffer_.size());
-  if (step.kind == os::IoStep::kBytes) buffer_.resize(step.bytes);
+  ssize_t size = -1;
+  if (from_ >= 0) do
+      size = ::pread(from_, buffer_.data(), buffer_.size(), static_cast<off_t>(at_));
+    while (size < 0 && errno == EINTR);
+  if (size > 0) buffer_.resize(static_cast<size_t>(size));
   else std::fill(buffer_.begin(), buffer_.end(), '\0');
+  at_ += buffer_.size();
   left_ -= buffer_.size();
   return buffer_;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "sync/aside.h"
 #include "sync/manifest.h"
 
 namespace phalanx::sync {
@@ -20,7 +21,8 @@ enum class Take {
   kCode,        // what git would take; links that stay inside
   kEverything,  // with modes, and links wherever they lead; but not what an earlier push has left in the top folder (kRecord, kIncoming)
 };
-using Hashed = std::function<void(uint64_t bytes)>;  // so many more were read
+using Hashed = std::function<void(uint64_t bytes)>;          // so many more were read
+using Leave = std::function<bool(const std::string& path)>;  // whether this file or folder, relative to the root, is left out as well
 
 // What a push leaves in its target: the record for the next one, and while one is under way what has arrived.
 inline constexpr const char* kRecord = ".phalanx-push";
@@ -38,26 +40,24 @@ struct Scan {
 // index: the file that keeps the hashes; empty: none. It is written anew where something changed; that this fails only costs time.
 // Error kUsage: beyond the limits; it names the largest folders. Waits for the disk.
 base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index, Take take = Take::kCode,
-                        const Hashed& hashed = {});
+                        const Hashed& hashed = {}, const Leave& leave = {});
 
 // The content of a file of the scan in pieces, for the wire. Where the file got shorter meanwhile, zeros follow: the far side then sees
 // that its hash is another.
 class ContentReader {
  public:
-  explicit ContentReader(std::string root) : root_(std::move(root)) {}
+  // aside: may be null; contents that are there are not read from files. Outlives the reader.
+  explicit ContentReader(std::string root, const Aside* aside = nullptr) : root_(std::move(root)), aside_(aside) {}
   void begin(const Entry& entry, uint64_t from = 0);  // from: a byte
   bool more() const { return left_ > 0; }
   std::string_view next();  // valid until the next call
 
  private:
   std::string root_, buffer_;
-  int fd_ = -1;
-  uint64_t left_ = 0;
-
- public:
-  ~ContentReader();
-  ContentReader(const ContentReader&) = delete;
-  ContentReader& operator=(const ContentReader&) = delete;
+  const Aside* aside_;
+  os::Fd file_;
+  int from_ = -1;  // the descriptor that is read: file_, or that of aside_
+  uint64_t at_ = 0, left_ = 0;
 };
 
 }  // namespace phalanx::sync

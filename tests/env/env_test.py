@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -135,6 +136,54 @@ class Environments(unittest.TestCase):
         output(new + '/bin/python', '-c', 'import ssl, ctypes, sqlite3')
         checked = subprocess.run([new + '/bin/pip', 'check'], capture_output=True, text=True, env=ENGLISH)
         self.assertIn(checked.returncode, (0, 1), checked.stderr)
+
+    def test_packed_and_unpacked_is_the_one_installed_there(self):
+        old = self.place(80) + '.packed'
+        Conda(old, old, self.compiled, neighbour=old, padding_packages=20)
+        for end, length in (('tar.zst', 60), ('tar.gz', 100), ('run', 90)):
+            with self.subTest(end=end):
+                file, new = '%s/packed.%s' % (self.folder, end), self.place(length) + '.unpacked'
+                done = phalanx('pack', old, '-o', file)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                Conda(new + '.reference', new, self.compiled, neighbour=old, padding_packages=20)
+                os.rename(old, old + '.away')  # as on another machine
+                if end == 'run':
+                    plain = {'PATH': '/usr/bin:/bin', 'PHALANX_LANG': 'en', 'TMPDIR': self.folder}
+                    done = subprocess.run(['/bin/sh', file, new], env=plain, capture_output=True, text=True)
+                else:
+                    done = phalanx('unpack', file, new)
+                self.assertEqual((done.returncode, 'nothing is wrong' in done.stdout), (0, True), done.stdout + done.stderr)
+                self.assertEqual(differences(new, new + '.reference'), [])
+                self.use(new)
+                self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(('phalanx-env.', '.phalanx-'))], [])
+                again = phalanx('unpack', file, new)
+                self.assertEqual(again.returncode, 2)
+                self.assertIn(new + ' already exists', again.stderr)
+                os.rename(old + '.away', old)
+                shutil.rmtree(new)
+        named = phalanx('pack', old, '-o', self.folder + '/packed.zip')
+        self.assertEqual(named.returncode, 2)
+        self.assertIn('does not say how to pack', named.stderr)
+
+    def test_archives_of_tar_are_unpacked_and_hostile_ones_refused(self):
+        old, new = self.place(70) + '.tar', self.place(90) + '.tar'
+        Conda(old, old, self.compiled, neighbour=old, padding_packages=0)
+        file = self.folder + '/by-tar.tar.gz'
+        subprocess.run(['tar', '-C', old, '-czf', file, '.'], check=True)
+        os.rename(old, old + '.away')
+        done = phalanx('unpack', file, new)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.use(new)
+        with tarfile.open(self.folder + '/hostile.tar', 'w') as hostile:
+            link = tarfile.TarInfo('llm/out')
+            link.type, link.linkname = tarfile.SYMTYPE, self.folder
+            hostile.addfile(link)
+            hostile.addfile(tarfile.TarInfo('llm/out/escaped'))
+        refused = phalanx('unpack', self.folder + '/hostile.tar', self.folder + '/hostile')
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn('a path through a link or a file', refused.stderr)
+        for name in ('escaped', 'hostile', '.phalanx-unpack.hostile'):
+            self.assertFalse(os.path.lexists(self.folder + '/' + name), name)
 
     def test_what_is_typed_wrong(self):
         for words, said in ((('show', self.folder), 'is no environment of Python'), (('show', 'no-such-name'), 'no environment is named'),

@@ -6,6 +6,7 @@
 
 #include "sync/ignore.h"
 #include "sync/manifest.h"
+#include "sync/prepared.h"
 
 using namespace phalanx;
 
@@ -17,6 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const sync::Entry& entry : manifest->entries)
       if (entry.path.starts_with('/') || ("/" + entry.path + "/").find("/../") != std::string::npos) std::abort();
   }
+  if (const base::Result<sync::Prepared> prepared = sync::decode_prepared(bytes); prepared.ok())
+    if (prepared->root.front() != '/' || prepared->to.front() != '/' || !prepared->manifest.with_modes) std::abort();
   sync::IgnoreRules rules;
   const size_t cut = bytes.find('\0');
   rules.add("", bytes.substr(0, cut));

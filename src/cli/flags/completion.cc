@@ -65,7 +65,7 @@ std::string operand_words(Verb verb) {
   if (verb == Verb::kExplain) return base::join(every_code(), " ");
   if (verb == Verb::kBench) return "fabric";
   if (verb == Verb::kConfig) return "show";
-  if (verb == Verb::kEnv) return "show verify rehome";
+  if (verb == Verb::kEnv) return "show push pack unpack verify diff rehome";
   return takes_runs(verb) ? "latest" : "";
 }
 

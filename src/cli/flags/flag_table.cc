@@ -11,10 +11,10 @@ using words::Text;
 constexpr uint32_t kConfig = bit(Verb::kConfig) | bit(Verb::kInit);  // verbs that show or write down the options of run
 constexpr uint32_t kJob = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | kConfig;
 constexpr uint32_t kStarts = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain);
-constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                                // verbs that look at the hosts for a job
-constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);            // verbs that probe hosts
-constexpr uint32_t kOnce = bit(Verb::kExec) | bit(Verb::kPush) | bit(Verb::kClean);  // verbs that only log in to them
-constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);                    // verbs that show what ranks print
+constexpr uint32_t kProbe = kJob | bit(Verb::kCheck);                      // verbs that look at the hosts for a job
+constexpr uint32_t kReach = kProbe | bit(Verb::kBench) | bit(Verb::kFit);  // verbs that probe hosts
+constexpr uint32_t kOnce = bit(Verb::kExec) | bit(Verb::kPush) | bit(Verb::kClean) | bit(Verb::kEnv);  // verbs that only log in to them
+constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);                                      // verbs that show what ranks print
 constexpr uint32_t kLife = kRead | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWait) | bit(Verb::kInspect) | bit(Verb::kWhy) |
                            bit(Verb::kStacks) | bit(Verb::kReport);  // of runs that are there
 constexpr uint32_t kAll = kReach | kOnce | kLife | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
@@ -330,8 +330,8 @@ constexpr FlagRow kFlags[] = {
      .help = Text{"use colour (auto: on a terminal, unless NO_COLOR is set)"}},
     {.flag = Flag::kJson,
      .name = "json",
-     .verbs = (kReach & ~bit(Verb::kInit)) | (kOnce & ~bit(Verb::kClean)) | bit(Verb::kEnv) | bit(Verb::kInspect) | bit(Verb::kPs) |
-              bit(Verb::kWhy) | bit(Verb::kStacks) | bit(Verb::kExplain),
+     .verbs = (kReach & ~bit(Verb::kInit)) | (kOnce & ~bit(Verb::kClean)) | bit(Verb::kInspect) | bit(Verb::kPs) | bit(Verb::kWhy) |
+              bit(Verb::kStacks) | bit(Verb::kExplain),
      .section = Section::kOutput,
      .help = Text{"print the report as JSON on standard output"}},
     {.flag = Flag::kOnly,
@@ -364,7 +364,7 @@ constexpr FlagRow kFlags[] = {
     {.flag = Flag::kQuiet,
      .short_name = 'q',
      .name = "quiet",
-     .verbs = (kReach & ~kConfig) | bit(Verb::kPush) | bit(Verb::kStop) | bit(Verb::kAttach),
+     .verbs = (kReach & ~kConfig) | bit(Verb::kPush) | bit(Verb::kEnv) | bit(Verb::kStop) | bit(Verb::kAttach),
      .section = Section::kOutput,
      .help = Text{"print only errors and the output of the ranks"}},
     {.flag = Flag::kVerbose,

@@ -35,7 +35,7 @@ constexpr FlagRow kFlags[] = {
      .name = "to",
      .kind = ValueKind::kText,
      .metavar = "PATH",
-     .verbs = bit(Verb::kPush),
+     .verbs = bit(Verb::kPush) | bit(Verb::kEnv),
      .section = Section::kOther,
      .help = Text{"the directory on the hosts, an absolute path (default: the same path as here)"}},
     {.flag = Flag::kDelete,
@@ -136,7 +136,7 @@ constexpr FlagRow kFlags[] = {
     {.flag = Flag::kYes,
      .short_name = 'y',
      .name = "yes",
-     .verbs = bit(Verb::kClean) | bit(Verb::kPush),
+     .verbs = bit(Verb::kClean) | bit(Verb::kPush) | bit(Verb::kEnv),
      .section = Section::kOther,
      .help = Text{"clean: remove what is listed (default: only list it); push: also into a directory that holds other files: files of the "
                   "same names are replaced, the others stay"}},
@@ -222,9 +222,10 @@ constexpr FlagRow kFlags[] = {
      .name = "output",
      .kind = ValueKind::kPath,
      .metavar = "FILE",
-     .verbs = bit(Verb::kReport),
+     .verbs = bit(Verb::kReport) | bit(Verb::kEnv),
      .section = Section::kOutput,
-     .help = Text{"write the archive here (default: phalanx-report-ID.tar.gz)"}},
+     .help = Text{"report: write the archive here (default: phalanx-report-ID.tar.gz); env pack: to this .tar.zst, .tar.gz, or .run, which "
+                  "unpacks itself"}},
 };
 
 }  // namespace

@@ -83,6 +83,7 @@ Status take_operands(const Invocation& invocation, RunOptions& options) {
     options.push_directory = invocation.operands[0];
     return take_hosts(invocation, 1, options);
   }
+  if (invocation.verb == Verb::kEnv) return take_hosts(invocation, std::min<size_t>(2, invocation.operands.size()), options);
   if (invocation.verb == Verb::kFit || invocation.verb == Verb::kClean) return base::ok();  // a model (cli/verbs/fit.cc), or nothing
   if (invocation.verb != Verb::kBench) {
     options.command = invocation.operands;

@@ -96,24 +96,29 @@ constexpr VerbRow kVerbs[] = {
          "everything has arrived there, and whole. After an interruption, the same command sends the rest. Exits with 0 if every host has "
          "everything."},
      "phalanx push data gpu01,gpu02\n"
-     "phalanx push env gpu01,gpu02 --to /opt/env --delete"},
+     "phalanx push models gpu01,gpu02 --to /opt/models --delete"},
     {Verb::kClean, "clean", Operands::kNone, "[options]", Text{"list or remove old builds, records of ended runs, and ssh connections"},
      Text{"Lists what Phalanx has left on this machine: builds that were not used for two days, ended runs except the newest 20, and the "
           "ssh connections kept for the next start. With --yes it removes them. With hosts, does the same for the builds in the cache of "
           "each host. Only what is provably written by Phalanx for this user is listed or removed."},
      "phalanx clean"},
-    {Verb::kEnv, "env", Operands::kMixed, "show|verify|rehome ENV [options]",
-     Text{"look at a Python environment, or repair one that was moved"},
-     Text{"show prints what a conda, mamba, pixi, venv, virtualenv or uv environment contains, and where it was before if it was moved. "
-          "verify looks for what is wrong with it: scripts without an interpreter, links that lead nowhere, files that are missing or are "
-          "not those that were installed, a Python that does not start; it exits with code 3 if programs will fail. "
-          "rehome repairs an environment that was moved or copied, for instance with tar: the first lines of scripts, paths in text files, "
-          "in programs and libraries, links, and the hashes in its records. ENV is a directory, or the name of an environment of conda or "
-          "virtualenvwrapper. Neither Python nor conda is needed. Files are replaced, never changed in place, so caches they are linked to "
-          "stay as they are; an interrupted repair is continued by the same command."},
+    {Verb::kEnv, "env", Operands::kMixed, "show|push|pack|unpack|verify|diff|rehome ENV [hosts] [options]",
+     Text{"move a Python environment to hosts or to another path, verify it, or repair one that was moved"},
+     Text{"push sends a conda, mamba, pixi, venv, virtualenv or uv environment to hosts, rewrites every path in its files for the place "
+          "there, "
+          "and verifies it. Only what a host lacks is sent; what is there stays as it is until everything has arrived. pack writes it into "
+          "one "
+          "file, unpack FILE DIR makes an environment of that. verify looks for what is wrong, here or on hosts, and exits with code 3 if "
+          "programs will fail. diff compares the packages on several hosts and exits with code 1 if they differ. show prints what an "
+          "environment contains. rehome repairs one that was moved by other means, for instance with tar. ENV is a directory, or the name "
+          "of "
+          "an environment of conda or virtualenvwrapper. Neither Python nor conda is needed."},
      "phalanx env show llm\n"
-     "phalanx env rehome /data/envs/llm --dry-run\n"
-     "phalanx env rehome /data/envs/llm --old-prefix /opt/miniconda3/envs/llm"},
+     "phalanx env push llm gpu01,gpu02\n"
+     "phalanx env push llm gpu01,gpu02 --to /data/envs/llm\n"
+     "phalanx env pack llm -o llm.run\n"
+     "phalanx env diff /data/envs/llm gpu01,gpu02\n"
+     "phalanx env rehome /data/envs/llm --dry-run"},
     {Verb::kConfig, "config", Operands::kMixed, "show [options]", Text{"show the options in effect and where they come from"},
      Text{"Prints the options that phalanx run would use in this directory: those of the project file (phalanx.yaml) and those given here. "
           "--origin also prints the file and line of each value, and the defaults. The values of variables are not printed."},

@@ -1,24 +1,21 @@
 // push: a directory to a path on every host (job/copy_to_hosts.h; the far side is sync/place.h).
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
 
 #include "base/json.h"
-#include "base/name_ranges.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
 #include "cli/flags/verbs.h"
 #include "cli/folder_here.h"
 #include "cli/launch.h"
-#include "cli/make_job.h"
 #include "cli/push/progress.h"
+#include "cli/push/push_hosts.h"
 #include "cli/records/runs.h"
 #include "os/files.h"
-#include "wire/bounds.h"
 #include "words/message.h"
 #include "words/said.h"
 
@@ -42,49 +39,6 @@ base::Result<std::string> plain_path(std::string_view path) {
   return plain;
 }
 
-// The same error of several hosts is said once.
-std::vector<base::Error> folded_errors(const std::vector<job::CopiedHost>& hosts) {
-  std::vector<std::pair<base::Error, std::vector<std::string>>> groups;
-  for (const job::CopiedHost& host : hosts) {
-    if (!host.error) continue;
-    base::Error error = *host.error;
-    if (error.message.starts_with(host.name + ": ")) error.message.erase(0, host.name.size() + 2);
-    auto same = std::find_if(groups.begin(), groups.end(),
-                             [&](const auto& group) { return group.first.message == error.message && group.first.hint == error.hint; });
-    if (same == groups.end()) groups.push_back({std::move(error), {host.name}});
-    else same->second.push_back(host.name);
-  }
-  std::vector<base::Error> errors;
-  for (auto& [error, names] : groups) {
-    error.message = base::join(base::fold_names(names), ",") + ": " + error.message;
-    if (error.hint.empty()) error.hint = std::string(wire::kAdviceOnArrived);
-    errors.push_back(std::move(error));
-  }
-  return errors;
-}
-
-std::string json_of(const std::string& root, const sync::Scan& scan, const std::vector<job::CopiedHost>& hosts) {
-  base::Json list = base::Json::array();
-  for (const job::CopiedHost& host : hosts) {
-    base::Json one = {{"host", host.name},
-                      {"path", host.path},
-                      {"files", host.files},
-                      {"bytes", host.bytes},
-                      {"removed", host.removed},
-                      {"stayed", host.stayed},
-                      {"seconds", static_cast<double>(host.took.count()) / 1e9}};
-    if (host.error) one["error"] = host.error->message;
-    list.push_back(std::move(one));
-  }
-  return base::to_text({{"schema", 1},
-                        {"directory", root},
-                        {"files", scan.manifest.files()},
-                        {"bytes", scan.manifest.bytes()},
-                        {"hosts", std::move(list)}},
-                       2) +
-         "\n";
-}
-
 void say_what_is_special(const sync::Scan& scan, base::Language language) {
   if (scan.special > 0) say(tr(language, "left out: {} sockets, pipes or devices; the first is {}", scan.special, scan.left_out));
   if (scan.links_outside > 0)
@@ -92,22 +46,14 @@ void say_what_is_special(const sync::Scan& scan, base::Language language) {
            scan.links_outside));
 }
 
-base::Result<std::vector<hosts::Target>> targets_of(const RunOptions& options) {
-  TRY_ASSIGN(const job::Job job, make_job(options, detect_terminal()));
-  std::vector<hosts::Target> targets;
-  for (const job::HostRequest& host : job.hosts) targets.push_back(host.target);
-  if (options.hosts.empty() && options.hostfile.empty() && targets.size() == 1 && targets[0].destination.empty())
-    return base::fail(ErrorKind::kUsage, "push needs hosts")
-        .with_hint(fmt::format("phalanx push {} <host>,<host>", base::shell_quote(options.push_directory)));
-  return targets;
-}
-
 }  // namespace
 
 base::Result<int> push_verb(const Invocation& invocation) {
   TRY_ASSIGN(RunOptions options, run_options(invocation));
   const base::Language language = language_here();
-  TRY_ASSIGN(const std::vector<hosts::Target> targets, targets_of(options));
+  TRY_ASSIGN(
+      const std::vector<hosts::Target> targets,
+      targets_of(options, "push needs hosts", fmt::format("phalanx push {} <host>,<host>", base::shell_quote(options.push_directory))));
   TRY_ASSIGN(const std::string root, real_path(options.push_directory));
   TRY(holds_no_home(root, "push"));
   const bool as_typed = options.push_directory.starts_with('/') && options.push_directory.find("..") == std::string::npos;
@@ -123,7 +69,8 @@ base::Result<int> push_verb(const Invocation& invocation) {
   request.target = {path, scan.mode, options.push_delete, invocation.has(Flag::kYes)};
   TRY_ASSIGN(const std::vector<job::CopiedHost> hosts, copy_to_hosts(targets, options, std::move(request)));
   progress.clear();
-  const std::string out = options.json ? json_of(root, scan, hosts) : base::printable_lines(push_table(hosts, language));
+  const std::string out =
+      options.json ? base::to_text(push_json(root, scan.manifest, hosts), 2) + "\n" : base::printable_lines(push_table(hosts, language));
   std::fwrite(out.data(), 1, out.size(), stdout);
   const std::vector<base::Error> errors = folded_errors(hosts);
   for (const base::Error& error : errors) std::fputs(words::render(error, language).c_str(), stderr);

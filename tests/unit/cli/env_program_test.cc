@@ -1,8 +1,9 @@
 // What `phalanx env` passes on is what phalanx-env reads.
-#include "cli/env_program.h"
+#include "cli/push/env_program.h"
 
 #include <gtest/gtest.h>
 
+#include "cli/flags/verbs.h"
 #include "envcli/request.h"
 
 namespace phalanx::cli {
@@ -37,9 +38,38 @@ TEST(EnvProgram, KnowsEveryFlagThatTheTableGivesTheVerb) {
     Invocation invocation;
     invocation.flags.push_back({&row, "", row.kind == ValueKind::kNone ? "" : "/x"});
     invocation.operands = {"show", "llm"};
+    // What is about hosts is the launcher's own.
+    if (env_program_arguments(invocation).size() == 3) continue;
     auto request = envcli::read_request(env_program_arguments(invocation));
     EXPECT_TRUE(request.ok()) << row.name << ": " << request.error().render();
   }
+}
+
+TEST(EnvProgram, PassesOnWhatIsPackedWhere) {
+  auto request = passed_on({"env", "pack", "llm", "-o", "/tmp/a b.tar.zst"});
+  ASSERT_TRUE(request.ok()) << request.error().render();
+  EXPECT_EQ(request->verb, "pack");
+  EXPECT_EQ(request->output, "/tmp/a b.tar.zst");
+  request = passed_on({"env", "unpack", "a.tar.zst", "/data/llm"});
+  ASSERT_TRUE(request.ok()) << request.error().render();
+  EXPECT_EQ(request->environment, "a.tar.zst");
+  EXPECT_EQ(request->place, "/data/llm");
+}
+
+TEST(EnvProgram, HostsStandBehindTheEnvironment) {
+  for (const Words& words : std::vector<Words>{
+           {"env", "push", "llm", "gpu01,gpu02"}, {"env", "push", "llm", "-H", "gpu01,gpu02"}, {"env", "diff", "llm", "gpu01", "gpu02"}}) {
+    base::Result<Invocation> invocation = parse_command_line(words);
+    ASSERT_TRUE(invocation.ok());
+    base::Result<RunOptions> options = run_options(*invocation);
+    ASSERT_TRUE(options.ok()) << options.error().render();
+    EXPECT_EQ(options->hosts, "gpu01,gpu02");
+  }
+  base::Result<Invocation> local = parse_command_line(Words{"env", "show", "llm", "--to", "/x"});
+  ASSERT_TRUE(local.ok());
+  base::Result<int> refused = env_verb(*local);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("--to"), std::string::npos);
 }
 
 TEST(EnvProgram, RefusesWhatItDoesNotKnow) {
@@ -47,6 +77,8 @@ TEST(EnvProgram, RefusesWhatItDoesNotKnow) {
                                                {"--"},
                                                {"eat", "llm"},
                                                {"show"},
+                                               {"unpack", "a.tar.zst"},
+                                               {"pack", "a", "b"},
                                                {"show", "a", "b"},
                                                {"--colour", "show", "a"},
                                                {"--old-prefix", "show", "a"},

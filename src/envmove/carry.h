@@ -1,0 +1,72 @@
+// An environment on its way to another place, as it will be there: every file with its mode, its time and its content at the new place.
+// Most contents are those of files here; what names the place is rewritten now, by the same rules as rehome.h, and lies aside. So what
+// arrives is right from its first moment, is hashed like everything else, and is the same again at the next push.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "envmove/rehome.h"
+#include "sync/aside.h"
+#include "sync/manifest.h"
+
+namespace phalanx::envmove {
+
+// A package whose code lay outside and comes along: it is then below the environment, in src/<name>.
+struct Bundled {
+  std::string source;  // absolute
+  std::string place;   // below the root
+  size_t files = 0;
+  uint64_t bytes = 0;
+};
+
+struct Carried {
+  sync::Manifest manifest;
+  uint32_t mode = 0;     // of the environment's folder
+  size_t rewritten = 0;  // files and links
+  std::vector<Bundled> bundled;
+  std::vector<Editable> left_behind;   // their code is missing here
+  std::vector<std::string> untouched;  // opaque files that hold an old prefix
+};
+
+struct CarryRequest {
+  std::string to;     // absolute, without a final slash
+  std::string cache;  // a folder for what was found out about files: hashes, and which of them name no place. Empty: none
+};
+struct CarryProgress {
+  std::function<void(uint64_t bytes)> hashed;  // so many more were read
+  Progress files;                              // from several threads
+};
+
+// aside: an empty file; gets the contents. Reads everything that is not in the cache, and changes nothing. Error kConfig: a file cannot be
+// moved there, an interrupted repair, or an editable install that is too large; kUsage: a file cannot be read.
+base::Result<Carried> carry(const Environment& environment, const CarryRequest& request, sync::Aside& aside, const CarryProgress& progress);
+
+// Appends contents to `aside`; from any thread.
+class AsideWriter {
+ public:
+  explicit AsideWriter(sync::Aside& aside) : aside_(aside) {}
+  // Its SHA-256, 32 bytes. A content that is there already is not written again.
+  base::Result<std::string> put(std::string_view content);
+
+ private:
+  sync::Aside& aside_;
+  std::mutex mutex_;
+  uint64_t size_ = 0;
+};
+
+// The trees of editable installs outside the environment, as entries for its list, in no order: src/<name> and what is in it, without .git,
+// caches, and the environment itself. Their contents go aside. moves: what leads to each of them, and where that is then.
+struct Bundle {
+  std::vector<Bundled> bundled;
+  std::vector<Editable> left_behind;
+  std::vector<Move> moves;
+  std::vector<sync::Entry> entries;
+};
+base::Result<Bundle> bundle_editables(const Environment& environment, const std::vector<std::string>& own_places,
+                                      const CarryRequest& request, AsideWriter& aside);
+
+}  // namespace phalanx::envmove
