@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# A conda environment to hosts: `phalanx env push`, with everything rewritten for another path and verified, beside tar, scp and rsync over
+# ssh, and tar with zstd followed by the repair that the others would need too. Taking turns on one test cluster, to one host and to all;
+# then again after ten files changed. Hosts, sshds and launcher share the cores of one machine. Needs root.
+# Usage: bench/env.sh [BUILD_FOLDER]; HOSTS=4, FILES=6000, BYTES=150000000, RATE (of each host's link, such as 1gbit; default: as fast as
+# it goes) and ROUNDS=3 in the environment change the plan.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+build=$(readlink -f "${1:-build/train}")
+phalanx=$build/phalanx testbed=$build/tests/cluster/testbed
+for program in "$phalanx" "$phalanx-env" "$testbed"; do
+  [[ -x $program ]] || { printf 'error: %s is missing\nhint: ./x build\n' "$program" >&2; exit 2; }
+done
+for program in rsync zstd; do
+  command -v "$program" > /dev/null || { printf 'error: %s is missing\nhint: apt-get install %s\n' "$program" "$program" >&2; exit 2; }
+done
+((EUID == 0)) || { echo "bench env: skipped, the test cluster needs root" >&2; exit 0; }
+
+hosts=${HOSTS:-4} files=${FILES:-6000} bytes=${BYTES:-150000000} rounds=${ROUNDS:-3} rate=${RATE:-}
+results=$(mktemp -d)
+export TESTBED=bench-env-$$
+trap '"$testbed" down; rm -rf "$results"' EXIT
+"$testbed" up "$hosts" --detach
+on() { local host=$1; shift; "$testbed" exec "$host" "$@"; }
+
+# A conda environment in the documented layout, and site-packages of real bytes: pieces of this machine's libraries and Python sources, all
+# different, 2 % of the files with 60 % of the bytes.
+on ctl env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD/tests/env" python3 - "$files" "$bytes" << 'EOF'
+import glob, os, sys
+from conda_env import *
+files, size = int(sys.argv[1]), int(sys.argv[2])
+root = '/root/envs/llm'
+Conda(root, root, compile_program('/root'))
+def pool(pattern, most):
+    out = b''
+    for path in sorted(glob.glob(pattern, recursive=True)):
+        if os.path.isfile(path) and len(out) < most: out += open(path, 'rb').read()
+    return out
+libraries, sources = pool('/usr/lib/x86_64-linux-gnu/*.so*', 64 << 20), pool('/usr/lib/python3*/**/*.py', 16 << 20)
+large = max(1, files // 50)
+for i in range(files):
+    folder = '%s/%s/package%d' % (root, SITE, i % 200)
+    os.makedirs(folder, exist_ok=True)
+    length, bytes_ = (int(size * .6 / large), libraries) if i < large else (int(size * .4 / (files - large)), sources)
+    start = i * 7919 % max(1, len(bytes_) - length)
+    with open('%s/%s%d' % (folder, 'lib' if i < large else 'part', i), 'wb') as f:
+        f.write((b'%d\n' % i + bytes_[start:] + bytes_)[:length])
+EOF
+on ctl find /root/envs -exec touch -h -d '1 hour ago' {} +
+
+there=/root/data/environments/llm
+names=h1; for ((h = 2; h <= hosts; ++h)); do names+=,h$h; done
+everywhere() { for ((h = 1; h <= hosts; ++h)); do on "h$h" sh -c "$1"; done; }
+# timed NAME COMMAND...: adds the seconds of a command on ctl to NAME's list.
+timed() {
+  on ctl bash -c 'begin=$(date +%s%N); "${@:2}" > "$HOME/last" 2>&1 || { cat "$HOME/last" >&2; exit 1; }
+    echo "$1 $(( ($(date +%s%N) - begin) / 1000000 ))"' bash "$@" | while read -r name ms; do
+    awk "BEGIN { print $ms / 1000 }" >> "$results/$name"
+  done
+}
+# To all hosts at once; $0: their names, $1: the place there, $2: phalanx-env.
+each='for h in ${0//,/ }; do one $h "$1" "$2" & pids+=($!); done; for p in ${pids[@]}; do wait $p || exit 1; done'
+tar_ssh='one() { ssh $1 mkdir -p $2 && tar -C ~/envs/llm -cf - . | ssh $1 tar -C $2 -xf -; }; '
+rsync_ssh='one() { ssh $1 mkdir -p $2 && rsync -a ~/envs/llm/ $1:$2/; }; '
+scp_ssh='one() { ssh $1 mkdir -p ${2%/*} && scp -q -r ~/envs/llm $1:${2%/*}/; }; '
+zstd_ssh='one() { ssh $1 mkdir -p $2 && tar -C ~/envs/llm -cf - . | zstd -T0 -1 -q |
+  ssh $1 "zstd -dq | tar -C $2 -xf - && $3 -- rehome $2"; }; '
+
+first() { timed "push-$1" "$phalanx" env push /root/envs/llm "$2" --to "$there" --quiet; }
+clear() { everywhere "rm -rf /root/data"; }
+on ctl "$phalanx" exec -H "$names" -- true > /dev/null  # deployed
+if [[ -n $rate ]]; then for ((h = 1; h <= hosts; ++h)); do "$testbed" throttle "h$h" "$rate"; done; fi
+for ((round = 0; round < rounds; ++round)); do
+  for to in h1 "$names"; do
+    n=one; [[ $to == h1 ]] || n=all
+    for way in tar rsync scp zstd; do
+      clear
+      command=${way}_ssh
+      timed "$way-$n" bash -c "${!command}$each" "$to" "$there" "$phalanx-env"
+    done
+    clear
+    on ctl rm -rf /root/.cache/phalanx/sync-index  # as at the very first push
+    first "$n" "$to"
+    on ctl sh -c 'cd /root/envs/llm/lib/python3*/site-packages
+      for i in 0 1 2 3 4 5 6 7 8 9; do echo changed >> "$(find package1$i -name "part*" | head -n 1)"; done'
+    timed "again-$n" "$phalanx" env push /root/envs/llm "$to" --to "$there" --quiet
+  done
+done
+# The most that any process of a push holds: launcher, phalanx-env, ssh.
+on ctl bash -c 'rm -rf ~/.cache/phalanx/sync-index; /usr/bin/env python3 -c "
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)" "$@"' \
+  bash "$phalanx" env push /root/envs/llm h1 --to "$there" --quiet > "$results/memory"
+
+source bench/median.sh
+echo "env: $files files, $((bytes / 1000000)) MB, medians of $rounds; $(nproc) cores${rate:+, links of $rate}, Linux $(uname -r)"
+printf '%-44s %10s %14s\n' '' '1 host' "$hosts hosts"
+row() { printf '%-44s %8.2f s %12.2f s\n' "$1" "$(median < "$results/$2-one")" "$(median < "$results/$2-all")"; }
+row 'phalanx env push (rewritten and verified)' push
+row 'tar | ssh tar' tar
+row 'rsync -a' rsync
+row 'scp -r' scp
+row 'tar | zstd -1 | ssh, then phalanx-env rehome' zstd
+row 'env push again, ten files changed' again
+ratio() { awk "BEGIN { printf \"%.2f\", $(median < "$results/$1") / $(median < "$results/$2") }"; }
+for way in tar rsync scp zstd; do
+  echo "$way against env push: $(ratio $way-one push-one) to 1 host, $(ratio $way-all push-all) to $hosts"
+done
+echo "largest process of a push: $(< "$results/memory") MB"
