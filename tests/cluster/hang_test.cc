@@ -88,8 +88,9 @@ TEST_P(OwnFault, IsNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Faults, OwnFault,
                          testing::Values(Own{"sleep", "HANG-NEVER-ENTERED", "sleeps"}, Own{"lock", "HANG-DEADLOCK-LOCAL", "lock"},
-                                         Own{"worker", "HANG-LOADER", "another process"}, Own{"barrier", "HANG-MISMATCH", "gloo::barrier"},
-                                         Own{"vfork", "HANG-LOADER", "vfork"}),
+                                         Own{"worker", "HANG-LOADER", "another process"},
+                                         Own{"loader", "HANG-LOADER", " is at hang.py:51 (__getitem__)"},
+                                         Own{"barrier", "HANG-MISMATCH", "gloo::barrier"}, Own{"vfork", "HANG-LOADER", "vfork"}),
                          [](const auto& parameter) { return parameter.param.fault; });
 
 TEST_F(Hang, TheHookTellsTheLineOfCode) {

@@ -209,6 +209,23 @@ std::string only_child(const RankSample& sample, int64_t parent) {
   return names;
 }
 
+std::string place_words(const std::string& file, std::string_view line, std::string_view function) {
+  return base::printable(fmt::format("{}:{} ({})", file.substr(file.rfind('/') + 1), line, function), 120);
+}
+bool is_library(std::string_view file) { return has(file, "/lib/python") || has(file, "-packages/") || has(file, "<frozen"); }
+
+// Where a process that Python has forked is in the user's program. Its outermost frames are copies of its parent's: they end where
+// multiprocessing starts the child. Empty: only in a library (a worker that waits for its next task), or not found out.
+std::string place_of_worker(const ProcessSample& worker) {
+  const ThreadSample* main = main_of(worker);
+  if (!main) return "";
+  for (const machine::PythonFrame& f : main->python) {
+    if (f.function == "_bootstrap" && has(f.file, "multiprocessing")) return "";
+    if (!is_library(f.file)) return place_words(f.file, std::to_string(f.line), f.function);
+  }
+  return "";
+}
+
 // The process that a rank waits for: the one its pipe leads to ("pipe to 143 (python)"), else its only child.
 int64_t awaited(const RankSample& sample, const ProcessSample& p, const ThreadSample& t) {
   int64_t child = 0, children = 0;
@@ -234,7 +251,17 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
   auto set = [&](Doing doing, Words words) {
     a.doing = doing;
     a.words = std::move(words);
-    if (doing == Doing::kLoader) a.pid = awaited(sample, p, t);
+    if (doing != Doing::kLoader) return;
+    a.pid = awaited(sample, p, t);
+    const ProcessSample* worker = a.pid == p.pid ? nullptr : find(&sample, a.pid);
+    std::string place = worker ? place_of_worker(*worker) : "";
+    // Workers share a pipe: of several, the one that is in the user's program holds the others up.
+    for (const ProcessSample& other : sample.processes) {
+      if (!place.empty() || other.parent != p.pid) continue;
+      place = place_of_worker(other);
+      if (!place.empty()) a.pid = other.pid;
+    }
+    if (!place.empty()) a.words += tr("; process {} is at {}", a.pid, place);
   };
   if (has(t.wchan, "nanosleep")) set(Doing::kSleeping, tr("sleeps (nanosleep)"));
   else if (begins(t.wchan, "do_wait")) set(Doing::kLoader, tr("waits for a child process to exit: {}", children));
@@ -256,11 +283,6 @@ Activity waiting(const RankSample& sample, const ProcessSample& p, const ThreadS
   else if (!t.wchan.empty()) set(Doing::kReading, tr("waits in the kernel: {}{}", t.wchan, on(t)));
   return a;
 }
-
-std::string place_words(const std::string& file, std::string_view line, std::string_view function) {
-  return base::printable(fmt::format("{}:{} ({})", file.substr(file.rfind('/') + 1), line, function), 120);
-}
-bool is_library(std::string_view file) { return has(file, "/lib/python") || has(file, "-packages/") || has(file, "<frozen"); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@ hang.py FAULT RANK STEP [PATH]: at that step that rank does
   sleep    sleeps, in validate()
   lock     takes a lock twice
   worker   waits for its loader's process, which hangs
+  loader   waits for a worker of PyTorch's DataLoader, which hangs in __getitem__
   vfork    starts a program that never gets to its exec
   barrier  comes with another collective than the others
   read     opens PATH
@@ -21,6 +22,7 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch.utils.data
 
 fault, odd, at = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 size = int(os.environ.get("HANG_ELEMENTS", "20000"))
@@ -38,6 +40,21 @@ def next_batch():
     ours, theirs = multiprocessing.Pipe()
     multiprocessing.Process(target=time.sleep, args=(3600,), daemon=True).start()
     return ours.recv()
+
+
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, item):
+        if item == 3:
+            time.sleep(3600)
+        return item
+
+
+def load():
+    for _ in torch.utils.data.DataLoader(Items(), num_workers=2):
+        pass
 
 
 def log_metrics():
@@ -70,6 +87,8 @@ def leave():
         log_metrics()
     elif fault == "worker":
         next_batch()
+    elif fault == "loader":
+        load()
     elif fault == "vfork":
         start_tool()
     elif fault == "barrier":

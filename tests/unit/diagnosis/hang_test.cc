@@ -129,6 +129,16 @@ TEST(Hang, TheProcessThatIsWaitedForIsTheOneToLookAt) {
   EXPECT_FALSE(v.stack_seen);
   polls.stack = "Thread 101 (idle): \"MainThread\"\n    validate (train.py:42)\n";
   EXPECT_TRUE(diagnosis::judge_hang(three(polls)).stack_seen);
+  // Its sibling is in the user's program, not in a copy of its parent's frames: that one holds the loader up.
+  for (size_t i : {1, 2}) {
+    polls.then->processes[i].threads = {thread(polls.then->processes[i].pid, "poll_schedule_timeout")};
+    polls.then->processes[i].threads[0].python = {{i == 1 ? "/data/data.py" : "/usr/lib/python3.11/queues.py", "__getitem__", 12},
+                                                  {"/usr/lib/python3.11/multiprocessing/process.py", "_bootstrap", 314},
+                                                  {"/data/train.py", "<module>", 30}};
+  }
+  v = diagnosis::judge_hang(three(polls));
+  EXPECT_NE(v.evidence.english.find("; process 556 is at data.py:12 (__getitem__)"), std::string::npos) << v.evidence.english;
+  EXPECT_EQ(v.fix, "py-spy dump --pid 556");
   RankView waits = rank_of(1, {thread(101, "do_wait")});
   EXPECT_EQ(diagnosis::judge_hang(three(waits)).fix, "py-spy dump --pid " + std::to_string(waits.then->processes[0].pid));
 }
