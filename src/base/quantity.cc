@@ -52,7 +52,7 @@ std::string two_units(int64_t count, int64_t per_large, std::string_view large, 
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text, ErrorKind kind) {
   auto refuse = [&] {
-    return fail(kind, quote(text) + " is not a duration").with_hint("write a number and a unit: 250ms, 10s, 2m, 1h30m");
+    return fail(kind, fmt::format("{} is not a duration", quote(text))).with_hint("write a number and a unit: 250ms, 10s, 2m, 1h30m");
   };
   if (text == "0") return std::chrono::milliseconds(0);
   std::string_view rest = text;
@@ -71,7 +71,7 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text, ErrorKin
     total += number * static_cast<double>(kTimeUnits[next_unit++].milliseconds);
     rest.remove_prefix(length);
   } while (!rest.empty());
-  if (!(total <= kLongestMs)) return fail(kind, quote(text) + " is longer than 365 days");
+  if (!(total <= kLongestMs)) return fail(kind, fmt::format("{} is longer than 365 days", quote(text)));
   return std::chrono::milliseconds(std::llround(total));
 }
 
@@ -106,7 +106,7 @@ Result<int64_t> parse_bytes(std::string_view text, ErrorKind kind) {
     if (!(bytes >= 1 && bytes <= 0x1p60)) break;
     return static_cast<int64_t>(std::llround(bytes));
   }
-  return fail(kind, quote(text) + " is not a number of bytes").with_hint("write a number and a unit: 24GiB, 80GB, 512MiB");
+  return fail(kind, fmt::format("{} is not a number of bytes", quote(text))).with_hint("write a number and a unit: 24GiB, 80GB, 512MiB");
 }
 
 std::string format_bytes(uint64_t bytes) {

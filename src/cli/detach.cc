@@ -36,7 +36,8 @@ int end_of(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  base::Error error = base::fail(base::ErrorKind::kInternal, "the launcher was killed by " + os::signal_name(WTERMSIG(status)));
+  base::Error error =
+      base::fail(base::ErrorKind::kInternal, fmt::format("the launcher was killed by {}", os::signal_name(WTERMSIG(status))));
   std::fputs(words::render(error, language_here()).c_str(), stderr);
   return 128 + WTERMSIG(status);
 }

@@ -88,7 +88,7 @@ base::Status give_slots(const RunOptions& options, const hosts::HostList& hosts,
     if (!equal)
       return base::fail(base::ErrorKind::kUsage,
                         fmt::format("--spares: {} has no slots, but the hosts have different numbers of slots", base::quote(spare.name)))
-          .because("the hosts are " + listed)
+          .because(fmt::format("the hosts are {}", listed))
           .with_hint(fmt::format("write the number of ranks that the spare may run: --spares {}:N", spare.name));
     spare.slots = ranks_of(hosts.front());
   }

@@ -55,7 +55,9 @@ std::string head(const fit::Model& model, const fit::Training& t, const FitTarge
     out += tr(language, " ({}: {} layers, hidden {}, {} heads, vocabulary {})", model.name, model.layers, model.hidden, model.heads,
               model.vocabulary);
   out += '\n';
-  std::string gpu = target.gpu_name.empty() ? "GPU" : target.gpu_name;
+  const std::string gpu = !target.gpu_name.empty() ? target.gpu_name
+                          : target.gpu_bytes > 0   ? "GPU"
+                                                   : tr(language, "GPU (assumed: none was found)");
   out += tr(language, "{} ranks: {} hosts × {} {}", t.world(), t.hosts, t.gpus_per_host, gpu);
   if (target.gpu_bytes > 0)
     out += tr(language, " of {} GiB, {} GiB usable", gib(target.gpu_bytes),

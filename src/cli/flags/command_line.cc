@@ -39,7 +39,7 @@ Error unknown_verb(std::string_view word) {
 
 // What the user may have meant by a long flag this verb does not have.
 std::string flag_hint(const VerbRow& verb, std::string_view name) {
-  if (auto advice = advice_for_foreign_option(name)) return *advice;
+  if (auto advice = advice_for_foreign_option(verb.verb, name)) return *advice;
   std::string dashed = base::replace_all(name, "_", "-");
   std::vector<std::string> names;
   for (const FlagRow& flag : flag_table()) {
@@ -114,6 +114,7 @@ class Reader {
       if (!flag) return unknown_short(word, i);
       std::string typed = {'-', word[i]};
       if (flag->kind == ValueKind::kNone) {
+        if (i + 1 == word.size() && next_ < words_.size()) TRY(expect_ours(*flag, typed, words_[next_]));
         TRY(add(*flag, typed, ""));
         continue;
       }
@@ -125,8 +126,8 @@ class Reader {
   Status unknown_short(std::string_view word, size_t at) {
     std::string_view name = word.substr(1);
     size_t length = base::first_character(word.substr(at)).length;
-    auto advice = advice_for_foreign_option(name);
-    if (!advice) advice = advice_for_foreign_option(word.substr(at, length));
+    auto advice = advice_for_foreign_option(verb_.verb, name);
+    if (!advice) advice = advice_for_foreign_option(verb_.verb, word.substr(at, length));
     return usage(fmt::format("phalanx {} has no option -{}{}", verb_.name, base::printable(word.substr(at, length)),
                              name.size() > length ? fmt::format(" (in {})", base::quote(word)) : ""),
                  advice ? *advice : flag_hint(verb_, ""));
@@ -147,11 +148,16 @@ class Reader {
     return add(flag, typed, word);
   }
 
+  static Status expect_ours(const FlagRow& flag, std::string_view typed, std::string_view value) {
+    auto foreign = advice_for_foreign_value(flag, typed, value);
+    if (!foreign) return base::ok();
+    return usage(std::move(foreign->message), std::move(foreign->advice));
+  }
+
   Status add(const FlagRow& flag, std::string_view typed, std::string_view value) {
     if (flag.flag == Flag::kHelp) wants_help_ = true;
     if (flag.kind != ValueKind::kNone && !(flag.optional_value && value.empty())) TRY(check_value(flag, typed, value));
-    if (auto advice = advice_for_foreign_value(flag, typed, value))
-      return usage(fmt::format("{} {}: a variable, not a host", typed, base::quote(value)), *advice);
+    TRY(expect_ours(flag, typed, value));
     for (const GivenFlag& before : invocation_.flags) {
       if (before.row != &flag || flag.repeatable) continue;
       std::string first = before.value.empty() ? before.typed : fmt::format("{} {}", before.typed, base::printable(before.value));

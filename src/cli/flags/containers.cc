@@ -24,9 +24,10 @@ base::Result<std::vector<std::string>> words_of(const std::string& text) {
   if (text.empty()) return std::vector<std::string>();
   TRY_ASSIGN(std::vector<frontdoor::ShellCommand> commands, frontdoor::parse_shell(text));
   if (commands.size() != 1 || !commands[0].assignments.empty() || !commands[0].dropped.empty())
-    return usage("--container-args: " + base::quote(text) + " is not a list of words", "put characters like ; | < > & into quotes");
+    return usage(fmt::format("--container-args: {} is not a list of words", base::quote(text)),
+                 "put characters like ; | < > & into quotes");
   if (!commands[0].unknown.empty())
-    return usage("--container-args: the variable " + commands[0].unknown[0] + " has no value there", "write its value");
+    return usage(fmt::format("--container-args: the variable {} has no value there", commands[0].unknown[0]), "write its value");
   return std::move(commands[0].words);
 }
 
@@ -49,7 +50,7 @@ base::Status check_hosts(const ContainerWish& wish, const job::Job& job) {
   for (const std::string& name : wish.hosts)
     if (std::find(names.begin(), names.end(), name) == names.end())
       return usage(fmt::format("--container: {} is not one of the hosts", base::quote(name)),
-                   "the hosts are " + base::join(base::fold_names(names), ","));
+                   fmt::format("the hosts are {}", base::join(base::fold_names(names), ",")));
   return base::ok();
 }
 

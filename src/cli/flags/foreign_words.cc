@@ -93,12 +93,28 @@ constexpr ForeignWord kVerbs[] = {
     {"DeepSpeed", "ds_bench", "phalanx bench fabric HOSTS"},
     {"", "memory", "phalanx fit model/config.json"},
     {"", "benchmark", "phalanx bench fabric HOSTS"},
+    {"docker", "save", "phalanx report RUN"},
+    {"docker", "export", "phalanx report RUN"},
+    {"docker", "network", "phalanx check HOSTS, or phalanx bench fabric HOSTS"},
+    {"docker", "node", "phalanx check HOSTS"},
+    {"docker", "service", "phalanx run -H HOSTS -- COMMAND"},
+    {"docker", "stack", "phalanx run -H HOSTS -- COMMAND"},
+    {"docker", "swarm", "phalanx run -H HOSTS -- COMMAND"},
+    {"docker", "secret", "phalanx run --env-file FILE -- COMMAND"},
+    {"docker", "port", "phalanx inspect RUN"},
+    {"docker", "tag", "phalanx run --name NAME -- COMMAND"},
+    {"kubectl", "annotate", "phalanx run --name NAME -- COMMAND"},
+    {"kubectl", "diff", "phalanx plan -- COMMAND"},
+    {"kubectl", "api-resources", "phalanx help"},
+    {"DeepSpeed", "ds", "phalanx deepspeed train.py, or phalanx run -- python train.py"},
+    {"DeepSpeed", "ds_elastic", "phalanx run --nnodes MIN:MAX -- COMMAND"},
 };
 
 constexpr std::string_view kNoRank = "omit it and run phalanx once, on one machine: phalanx numbers the hosts itself";
 constexpr std::string_view kNoRendezvous = "omit it: phalanx provides the store for the rendezvous";
 constexpr std::string_view kNoPython = "omit it: the command is started exactly as written";
 constexpr std::string_view kModule = "write the interpreter: -- python -m MODULE";
+constexpr std::string_view kModuleOrMemory = "write the interpreter: -- python -m MODULE; phalanx sets no limit on memory";
 constexpr std::string_view kElastic = "write --nnodes MIN:MAX";
 constexpr std::string_view kStreams =
     "the output of every rank is kept under --log-dir; for torchrun's files and its choice of output write --split-logs and --show";
@@ -106,8 +122,6 @@ constexpr std::string_view kLogs = "omit it: the output of every rank is kept un
 constexpr std::string_view kRanks = "write --nproc-per-node N (ranks per host) or host:slots";
 constexpr std::string_view kRanksPerHost = "write --nproc-per-node N";
 constexpr std::string_view kOwnSetting = "use phalanx accelerate launch, which takes it, or set it in your program";
-constexpr std::string_view kContainer =
-    "write it in --container-args, beside --container docker-image:IMAGE; without it the command runs on the host itself";
 
 // torchrun: torch/distributed/run.py; accelerate: commands/launch.py; DeepSpeed: deepspeed/launcher/runner.py; mpirun(1); pdsh(1);
 // docker run, docker logs; kubectl run, kubectl logs; srun(1).
@@ -122,7 +136,7 @@ constexpr ForeignWord kOptions[] = {
     {"torchrun", "start-method", "omit it: every rank is a separate program"},
     {"torchrun", "role", "omit it: there is only one role"},
     {"torchrun, accelerate, DeepSpeed", "module", kModule},
-    {"torchrun, accelerate", "m", kModule},
+    {"torchrun, accelerate, docker", "m", kModuleOrMemory},
     {"torchrun, accelerate, DeepSpeed", "no-python", kNoPython},
     {"torchrun", "run-path", kNoPython},
     {"torchrun", "redirects", kStreams},
@@ -189,7 +203,7 @@ constexpr ForeignWord kOptions[] = {
     {"Slurm", "wrap", "phalanx submit -- COMMAND"},
     {"Slurm", "requeue", "phalanx submit --requeue -- COMMAND"},
     {"Slurm", "error", kLogs},
-    {"Slurm, kubectl", "output", "write --json for a program to read; the output of every rank is kept under --log-dir"},
+    {"Slurm, kubectl", "output|o", "write --json for a program to read; the output of every rank is kept under --log-dir"},
     {"Slurm", "open-mode", kLogs},
     {"Slurm", "input", "omit it: ranks have no standard input"},
     {"Slurm", "unbuffered", "omit it: every line is shown as soon as it is printed"},
@@ -208,27 +222,15 @@ constexpr ForeignWord kOptions[] = {
     {"mpirun", "mca", "set the variable instead: --env NAME=VALUE"},
     {"pdsh, docker", "w", "write --hosts HOST,... for hosts, --workdir DIR for a directory"},
     {"docker", "rm", "omit it: nothing is left on the hosts after a run"},
-    {"docker", "it", "omit it: the output is shown here"},
-    {"docker", "interactive", "omit it: ranks have no standard input"},
-    {"docker", "tty", "omit it: the output is shown here"},
-    {"docker", "volume", kContainer},
-    {"docker", "mount", kContainer},
-    {"docker", "privileged", kContainer},
     {"docker", "entrypoint", "omit it: the command after -- is started, not the entrypoint of the image"},
-    {"docker", "ipc", kContainer},
     {"docker", "shm-size", "omit it: phalanx check shows the size of /dev/shm on every host"},
     {"docker", "ulimit", "omit it: phalanx check shows the limits of every host"},
     {"docker, kubectl", "image", "write --container docker-image:IMAGE, or podman-image:IMAGE"},
-    {"docker", "user", "write user@host in --hosts"},
-    {"docker", "u", "write user@host in --hosts"},
+    {"docker", "user|u", "write user@host in --hosts"},
     {"docker", "network", "write --iface NAME"},
     {"docker", "net", "write --iface NAME"},
     {"docker", "hostname", "write --hosts HOST,..."},
-    {"docker", "publish", "omit it: the ranks use the network of their host"},
-    {"docker", "attach", "omit it: the output is shown here unless you write --detach"},
-    {"docker", "sig-proxy", "omit it: Ctrl-C stops the ranks on every host"},
     {"docker", "stop-signal", "omit it: SIGTERM, then SIGKILL after --grace"},
-    {"docker", "health-cmd", "omit it: hangs are found from the ranks themselves (--on-stall)"},
     {"docker", "device", "write --gpus N"},
     {"docker", "runtime", "write --gpus N"},
     {"docker", "cpus", "omit it: phalanx sets no limit on processors"},
@@ -237,40 +239,22 @@ constexpr ForeignWord kOptions[] = {
     {"docker", "init", "omit it: the agent on every host ends what the ranks leave behind"},
     {"docker", "pull", "omit it: phalanx copies itself to the hosts, and --sync copies your code"},
     {"docker", "cidfile", "write --name NAME, and use it in place of the id"},
-    {"docker", "annotation", "write --name NAME"},
-    {"docker", "label-file", "write --name NAME"},
     {"docker", "restart", "write --max-restarts N"},
     {"docker, kubectl", "stop-timeout", "write --grace DURATION"},
     {"docker, kubectl", "grace-period", "write --grace DURATION"},
-    {"docker", "label", "write --name NAME"},
-    {"docker, kubectl", "labels", "write --name NAME"},
     {"docker", "log-driver", "write --log-dir DIR"},
     {"docker", "log-opt", "write --log-max SIZE"},
-    {"docker, kubectl", "since", "write --tail N"},
-    {"kubectl", "previous", "write --attempt N"},
-    {"kubectl", "p", "write --attempt N"},
-    {"kubectl", "container", "write --rank R"},
     {"kubectl", "replicas", "write --nproc-per-node N for ranks, --nnodes N for hosts"},
     {"kubectl", "namespace", "omit it: phalanx ps lists your runs of this machine"},
-    {"kubectl", "all-namespaces", "write --all"},
-    {"kubectl", "selector", "write the name of the run, set with --name NAME"},
     {"kubectl", "command", "write the command after --"},
-    {"kubectl", "stdin", "omit it: ranks have no standard input"},
     {"kubectl", "watch", "phalanx attach RUN"},
-    {"kubectl", "for", "phalanx wait RUN"},
     {"kubectl", "context", "write --hosts HOST,..."},
     {"kubectl", "kubeconfig", "write --hosts HOST,..."},
     {"kubectl", "cascade", "omit it: a run ends with all its ranks"},
     {"kubectl", "limits", "omit it: phalanx sets no limits"},
     {"kubectl", "requests", "write --gpus N"},
-    {"kubectl", "all-containers", "write --all"},
-    {"kubectl", "since-time", "write --tail N"},
-    {"kubectl", "now", "write --kill"},
-    {"kubectl", "force", "write --kill"},
-    {"docker", "signal", "omit it: SIGTERM, then SIGKILL after --grace"},
     {"docker, kubectl", "format", "write --json"},
     {"kubectl", "output-format", "write --json"},
-    {"docker", "no-trunc", "write --json"},
 };
 
 // What a front door makes of an option that has no row above: it takes --zero-stage, and says why there is no --tpu.
@@ -292,10 +276,30 @@ std::optional<std::string> advice_of_a_door(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<std::string> advice_in(std::span<const ForeignWord> table, std::string_view word) {
+// Whether all options that an advice names are options of this verb; those behind "phalanx logs", of that one.
+bool holds_for(Verb verb, std::string_view advice) {
+  std::string_view before;
+  for (std::string_view word : base::split_words(advice)) {
+    const size_t at = word.find("--");
+    const VerbRow* named = before == "phalanx" ? find_verb(word) : nullptr;
+    if (named) verb = named->verb;
+    before = word;
+    if (at > 1 || at + 2 >= word.size()) continue;
+    if (!find_flag(verb, word.substr(at + 2, word.find_first_of(",;:)=", at) - at - 2))) return false;
+  }
+  return true;
+}
+
+bool is_named(std::string_view names, std::string_view word) {
+  for (std::string_view name : base::split(names, '|'))
+    if (name == word) return true;
+  return false;
+}
+
+const ForeignWord* find_in(std::span<const ForeignWord> table, std::string_view word, uint32_t verb = 0) {
   for (const ForeignWord& row : table)
-    if (row.word == word) return std::string(row.advice);
-  return std::nullopt;
+    if ((row.verbs & verb) == verb && is_named(row.word, word)) return &row;
+  return nullptr;
 }
 
 }  // namespace
@@ -303,19 +307,35 @@ std::optional<std::string> advice_in(std::span<const ForeignWord> table, std::st
 std::span<const ForeignWord> foreign_verbs() { return kVerbs; }
 std::span<const ForeignWord> foreign_options() { return kOptions; }
 
-std::optional<std::string> advice_for_foreign_verb(std::string_view word) { return advice_in(kVerbs, word); }
-
-std::optional<std::string> advice_for_foreign_option(std::string_view name) {
-  const std::string dashed = base::replace_all(name, "_", "-");
-  std::optional<std::string> advice = advice_in(kOptions, dashed);
-  return advice ? advice : advice_of_a_door(dashed);
+std::optional<std::string> advice_for_foreign_verb(std::string_view word) {
+  const ForeignWord* row = find_in(kVerbs, word);
+  return row ? std::optional(std::string(row->advice)) : std::nullopt;
 }
 
-std::optional<std::string> advice_for_foreign_value(const FlagRow& flag, std::string_view typed, std::string_view value) {
+std::optional<std::string> advice_for_foreign_option(Verb verb, std::string_view name) {
+  const std::string dashed = base::replace_all(name, "_", "-");
+  const ForeignWord* row = find_in(foreign_options_of_verbs(), dashed, bit(verb));
+  if (!row) row = find_in(kOptions, dashed);
+  if (row) return holds_for(verb, row->advice) ? std::optional(std::string(row->advice)) : std::nullopt;
+  constexpr uint32_t kStarts = bit(Verb::kRun) | bit(Verb::kPlan) | bit(Verb::kTrain) | bit(Verb::kSubmit) | bit(Verb::kInit);
+  return (kStarts & bit(verb)) != 0 ? advice_of_a_door(dashed) : std::nullopt;
+}
+
+std::optional<ForeignValue> advice_for_foreign_value(const FlagRow& flag, std::string_view typed, std::string_view value) {
+  const std::string given = base::quote(value);
+  if (flag.flag == Flag::kInclude && typed == "-i" && (value == "t" || value == "-t"))
+    return ForeignValue{fmt::format("{} {}: a terminal, not a host", typed, given), "omit it: the output is shown here; -i is --include"};
+  const bool path = value.starts_with('/') || value.starts_with('.') || value.starts_with('~');
+  if (flag.flag == Flag::kVerbose && typed == "-v" && path && value.find(':') != std::string_view::npos)
+    return ForeignValue{
+        fmt::format("{} {}: a volume, not a command", typed, given),
+        fmt::format("write it in --container-args, beside --container docker-image:IMAGE: --container-args {}; -v is --verbose",
+                    base::shell_quote(fmt::format("-v {}", base::printable(value))))};
   if (flag.flag != Flag::kExclude || typed != "-e") return std::nullopt;
   const size_t equals = value.find('=');
   if (equals == 0 || equals == std::string_view::npos) return std::nullopt;  // no name of a host has this character
-  return fmt::format("write --env {}; -e is --exclude", base::shell_quote(base::printable(value)));
+  return ForeignValue{fmt::format("{} {}: a variable, not a host", typed, given),
+                      fmt::format("write --env {}; -e is --exclude", base::shell_quote(base::printable(value)))};
 }
 
 }  // namespace phalanx::cli

@@ -1,5 +1,7 @@
 #include "cli/flags/gpu_request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -14,13 +16,13 @@ constexpr int64_t kMostIndex = 1023;
 base::Result<std::pair<std::string, std::vector<int>>> parse_host(std::string_view word) {
   size_t colon = word.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == word.size())
-    return base::fail(base::ErrorKind::kUsage, base::quote(word) + " is not HOST:INDEX,...")
+    return base::fail(base::ErrorKind::kUsage, fmt::format("{} is not HOST:INDEX,...", base::quote(word)))
         .with_hint("write --gpus auto, --gpus 4, or --gpus <host>:0,2@<host>:0,1");
   std::pair<std::string, std::vector<int>> out{std::string(word.substr(0, colon)), {}};
   for (std::string_view index : base::split(word.substr(colon + 1), ',')) {
     TRY_ASSIGN(int64_t number, base::parse_int(index, 0, kMostIndex));
     if (std::find(out.second.begin(), out.second.end(), static_cast<int>(number)) != out.second.end())
-      return base::fail(base::ErrorKind::kUsage, "GPU " + std::string(index) + " is named twice in " + base::quote(word));
+      return base::fail(base::ErrorKind::kUsage, fmt::format("GPU {} is named twice in {}", index, base::quote(word)));
     out.second.push_back(static_cast<int>(number));
   }
   return out;

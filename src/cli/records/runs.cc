@@ -149,7 +149,7 @@ base::Result<std::vector<bool>> wanted_ranks(const Invocation& invocation, const
   for (const std::string& name : hosts)
     if (names.empty() || names.back() != name) names.push_back(name);
   return base::fail(ErrorKind::kUsage, fmt::format("--host {}: no rank of the run was on this host", base::quote(*host)))
-      .because("its hosts are " + (names.empty() ? "not known yet" : base::join(names, ", ")));
+      .because(fmt::format("its hosts are {}", names.empty() ? "not known yet" : base::join(names, ", ")));
 }
 
 }  // namespace phalanx::cli

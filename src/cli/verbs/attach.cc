@@ -22,13 +22,13 @@ constexpr os::milliseconds kLastWords{10'000};
 base::Error not_there(const logs::Run& run) {
   if (run.unreadable) return *run.unreadable;
   if (run.life == logs::Life::kEnded)
-    return base::fail(ErrorKind::kUsage, "the run " + run.id + " has ended")
-        .with_hint("phalanx logs " + run.id + ", or phalanx why " + run.id);
+    return base::fail(ErrorKind::kUsage, fmt::format("the run {} has ended", run.id))
+        .with_hint(fmt::format("phalanx logs {0}, or phalanx why {0}", run.id));
   if (run.life == logs::Life::kElsewhere)
-    return base::fail(ErrorKind::kUsage, "the run " + run.id + " was started on another machine")
-        .because("its launcher is on " + run.launcher_host)
+    return base::fail(ErrorKind::kUsage, fmt::format("the run {} was started on another machine", run.id))
+        .because(fmt::format("its launcher is on {}", run.launcher_host))
         .with_hint("ssh -t " + run.launcher_host + " phalanx attach " + run.id);
-  return base::fail(ErrorKind::kUnreachable, "the launcher of " + run.id + " is gone").with_hint("phalanx stop " + run.id);
+  return base::fail(ErrorKind::kUnreachable, fmt::format("the launcher of {} has exited", run.id)).with_hint("phalanx stop " + run.id);
 }
 
 // The last words of a run, as at its own terminal.
@@ -36,8 +36,9 @@ void say_verdict(const logs::Run& run, view::View& view) {
   const os::Interruptible by_signals;  // the disk may take its time
   logs::Run ended = logs::look_at_run(run.path, run.id);
   if (ended.record.empty())
-    view.say_error((ended.unreadable ? *ended.unreadable
-                                     : base::fail(ErrorKind::kConfig, "cannot read the verdict of " + run.id).because("in " + run.path))
+    view.say_error((ended.unreadable
+                        ? *ended.unreadable
+                        : base::fail(ErrorKind::kConfig, fmt::format("cannot read the verdict of {}", run.id)).because("in " + run.path))
                        .with_hint("phalanx why " + run.id)
                        .render());
   for (const base::Error& error : words_of(ended.record, language_here())) view.say_error(words::render(error, language_here()));
@@ -75,8 +76,8 @@ base::Result<int> attach_verb(const Invocation& invocation) {
   if (end == Follower::End::kLeft) return 0;
   if (end == Follower::End::kRunEnded) return follower.exit_code();
   if (end == Follower::End::kSilent)
-    return base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " does not answer").with_hint("phalanx why " + run.id);
-  return base::fail(ErrorKind::kUnreachable, "the launcher of " + run.id + " has died")
+    return base::fail(ErrorKind::kTimeout, fmt::format("the launcher of {} does not answer", run.id)).with_hint("phalanx why " + run.id);
+  return base::fail(ErrorKind::kUnreachable, fmt::format("the launcher of {} has died", run.id))
       .because("it closed the connection without a verdict; its hosts stop all ranks by themselves when the lease expires")
       .with_hint("phalanx stop " + run.id);
 }

@@ -55,7 +55,7 @@ base::Result<fit::Model> read_model(const Invocation& invocation) {
   base::Result<std::string> text = os::read_file(path, kMaxConfigBytes);
   if (!text.ok() && is_hub_name(path))
     return usage(fmt::format("{} is a name on a hub, not a file", path), "download its config.json, then phalanx fit <folder>/config.json");
-  if (!text.ok()) return usage(path + " cannot be read", "ls -l " + base::shell_quote(path)).because(text.error().message);
+  if (!text.ok()) return usage(fmt::format("{} cannot be read", path), "ls -l " + base::shell_quote(path)).because(text.error().message);
   base::Result<base::Json> json = base::parse_json(*text);
   if (!json.ok()) return base::Error(json.error()).within("reading " + path);
   base::Result<fit::Model> model = fit::model_from_config(*json);
@@ -97,7 +97,7 @@ base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training&
   for (const doctor::HostView& host : situation.hosts) {
     if (!host.probed) {
       for (const base::Error& refusal : verdict.refusals) return base::Error(refusal);
-      return base::fail(base::ErrorKind::kUnreachable, host.name + ": could not be probed").because(host.error);
+      return base::fail(base::ErrorKind::kUnreachable, fmt::format("{}: could not be probed", host.name)).because(host.error);
     }
     auto gpus = static_cast<int64_t>(host.facts.gpus.devices.size());
     fewest = std::min(fewest, gpus);
@@ -112,7 +112,7 @@ base::Status look_at_hosts(const Invocation&, RunOptions options, fit::Training&
     }
   }
   if (most > 0 && !without.empty())
-    return base::fail(base::ErrorKind::kUnfit, without + " has no GPU, but other hosts have")
+    return base::fail(base::ErrorKind::kUnfit, fmt::format("{} has no GPU, but other hosts have", without))
         .with_hint("phalanx fit … --exclude " + without);
   training.hosts = static_cast<int>(situation.hosts.size());
   if (!counted) training.gpus_per_host = static_cast<int>(std::max<int64_t>(1, fewest));
@@ -131,7 +131,7 @@ base::Result<int> fit_verb(const Invocation& invocation) {
     TRY_ASSIGN(target.gpu_bytes, base::parse_bytes(*size));
     if (target.gpu_bytes < kLeastGpuBytes)
       return usage(
-          "--gpu-memory " + *size + " is " + base::format_bytes(static_cast<uint64_t>(target.gpu_bytes)) + ": no GPU is that small",
+          fmt::format("--gpu-memory {} is {}: no GPU is that small", *size, base::format_bytes(static_cast<uint64_t>(target.gpu_bytes))),
           "--gpu-memory " + *size + "GiB");
     if (hosts_named) return usage("--gpu-memory and hosts cannot be combined: fit probes the GPUs of the hosts", "keep one of them");
   } else {

@@ -44,8 +44,8 @@ class Stop {
   base::Result<int> stop(logs::Run run) {
     TRY(logs::must_be_ours(run));
     if (run.life == logs::Life::kElsewhere)
-      return base::fail(ErrorKind::kUsage, "the run " + run.id + " was started on another machine")
-          .because("its launcher is on " + run.launcher_host)
+      return base::fail(ErrorKind::kUsage, fmt::format("the run {} was started on another machine", run.id))
+          .because(fmt::format("its launcher is on {}", run.launcher_host))
           .with_hint("ssh -t " + run.launcher_host + " phalanx stop " + run.id);
     bool was_lost = run.life == logs::Life::kLost;
     if (run.life == logs::Life::kAlive) TRY(end_it(run));
@@ -89,13 +89,14 @@ class Stop {
       follower.ask({.wish = wire::Wish::kStop});
       return false;
     }));
-    if (end == Follower::End::kLeft) return base::fail(ErrorKind::kInterrupted, "interrupted; the run " + run.id + " is being stopped");
+    if (end == Follower::End::kLeft)
+      return base::fail(ErrorKind::kInterrupted, fmt::format("interrupted; the run {} is being stopped", run.id));
     if (end == Follower::End::kSilent) return silent(run, "it accepted the connection but sent nothing");
     return base::ok();
   }
 
   static base::Error silent(const logs::Run& run, const std::string& why) {
-    base::Error error = base::fail(ErrorKind::kTimeout, "the launcher of " + run.id + " does not answer").because(why);
+    base::Error error = base::fail(ErrorKind::kTimeout, fmt::format("the launcher of {} does not answer", run.id)).because(why);
     auto launcher = run.record.find("launcher");
     const os::ProcessMark mark = launcher == run.record.end() ? os::ProcessMark{} : logs::mark_of(*launcher);
     error.hint = hint_for_silent_launcher(mark, run.id);
@@ -133,7 +134,7 @@ class Stop {
 
   int tell(const job::SweptHost& host) {
     if (!host.answered) {
-      base::Error error = host.error.value_or(base::fail(ErrorKind::kUnreachable, host.name + ": no answer"));
+      base::Error error = host.error.value_or(base::fail(ErrorKind::kUnreachable, fmt::format("{}: the host does not answer", host.name)));
       view_.say_error(error.render());
       return base::exit_code(ErrorKind::kUnreachable);
     }

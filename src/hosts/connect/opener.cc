@@ -200,7 +200,7 @@ void Opener::on_end(size_t index, const Death& death, bool started) {
 base::Error Opener::explain(const Slot& slot, const Death& death, bool started) const {
   const std::string& name = slot.host.target.name;
   if (slot.starved_since)
-    return base::fail(ErrorKind::kUnfit, name + ": this machine could not start the program that reaches the host")
+    return base::fail(ErrorKind::kUnfit, fmt::format("{}: this machine could not start the program that reaches the host", name))
         .because(slot.starved_by)
         .with_hint("ulimit -Hn    # how many files the launcher may hold open at once");
   if (slot.timed_out)
@@ -214,7 +214,7 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
   if (talk.no_place()) {
     std::string why;
     for (const std::string& refusal : talk.refusals()) why += (why.empty() ? "" : "\n          ") + refusal;
-    return base::fail(ErrorKind::kUnfit, name + ": no directory on the host can hold the agent")
+    return base::fail(ErrorKind::kUnfit, fmt::format("{}: no directory on the host can hold the agent", name))
         .because(why)
         .with_hint(typed(slot.host.target, "mkdir -p DIRECTORY") + ", and set PHALANX_CACHE=<directory> in the host's login environment");
   }

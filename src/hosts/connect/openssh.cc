@@ -42,7 +42,8 @@ constexpr std::array kRows = {
 
 std::string last_lines(const std::string& text) {
   std::string trimmed(base::trim(text));
-  return trimmed.empty() ? "ssh printed no message" : "ssh: " + base::replace_all(trimmed, "\n", "\n          ");
+  if (trimmed.empty()) return "ssh printed no message";
+  return (trimmed.starts_with("ssh: ") ? "" : "ssh: ") + base::replace_all(trimmed, "\n", "\n          ");
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ base::Error OpensshTransport::explain(const Target& target, const Death& death) 
   }
   int code = WIFEXITED(death.status) ? WEXITSTATUS(death.status) : 128 + WTERMSIG(death.status);
   if (code == 255)
-    return base::fail(ErrorKind::kUnreachable, target.name + ": the ssh connection failed")
+    return base::fail(ErrorKind::kUnreachable, fmt::format("{}: the ssh connection failed", target.name))
         .because(last_lines(death.stderr_text))
         .with_hint(fmt::format("ssh -v {} true", arguments));
   return base::fail(ErrorKind::kUnreachable, fmt::format("{}: the agent could not be started (exit code {})", target.name, code))

@@ -2,6 +2,8 @@
 
 #include <sys/epoll.h>
 
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "base/try.h"
@@ -23,7 +25,8 @@ base::Result<std::unique_ptr<ControlClient>> ControlClient::connect(os::Loop& lo
     client->fd_ = std::move(fd).value();
     break;
   }
-  if (!client->fd_.valid()) return base::fail(base::ErrorKind::kUnreachable, "the launcher of " + run_id + " does not answer").because(why);
+  if (!client->fd_.valid())
+    return base::fail(base::ErrorKind::kUnreachable, fmt::format("the launcher of {} does not answer", run_id)).because(why);
   ControlClient* self = client.get();
   TRY_ASSIGN(client->watch_, loop.watch(client->fd_.get(), EPOLLIN, [self](uint32_t) { self->read(); }));
   return client;
@@ -72,7 +75,7 @@ namespace {
 template <typename Answer>
 base::Result<base::Json> ask_once(wire::Wish wish, const std::string& run_folder, const std::string& run_id, os::milliseconds most) {
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());
-  base::Result<base::Json> answer = base::fail(base::ErrorKind::kTimeout, "the launcher of " + run_id + " does not answer")
+  base::Result<base::Json> answer = base::fail(base::ErrorKind::kTimeout, fmt::format("the launcher of {} does not answer", run_id))
                                         .because("the launcher is stopped or very busy");
   ControlClient::Handlers handlers;
   handlers.frame = [&](const wire::Frame& frame) {

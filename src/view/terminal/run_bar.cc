@@ -25,6 +25,18 @@ std::string safe(std::string_view text, size_t most) {
   return std::string(base::fit_columns(shown, most));
 }
 
+// Of the phases that phalanx-train names, in the reader's language; another program's as it is.
+std::string phase_name(const std::string& phase, base::Language language) {
+  static constexpr std::pair<std::string_view, words::Text> kPhases[] = {{"load", words::Text{"load##phase"}},
+                                                                         {"eval", words::Text{"eval##phase"}},
+                                                                         {"save", words::Text{"save##phase"}},
+                                                                         {"sample", words::Text{"sample##phase"}},
+                                                                         {"done", words::Text{"done##phase"}}};
+  for (const auto& [name, text] : kPhases)
+    if (name == phase) return std::string(text.in(language));
+  return safe(phase, 16);
+}
+
 }  // namespace
 
 struct RunBar::Figures {
@@ -134,7 +146,7 @@ RunBar::Figures RunBar::figures(const Rank& rank, const Speech& speech) const {
   const wire::RankProgress& event = *rank.event;
   f.event = true;
   bool named = !event.phase.empty() && event.phase != "train";
-  f.name = named ? safe(event.phase, 16) : "";
+  f.name = named ? phase_name(event.phase, speech.language()) : "";
   if (event.step) f.done = static_cast<double>(*event.step);
   if (event.total) f.total = static_cast<double>(*event.total);
   if (f.done && f.total && *f.total > 0) f.fraction = std::clamp(*f.done / *f.total, 0.0, 1.0);
