@@ -23,7 +23,29 @@ std::string typed_line(const Invocation& invocation) {
   return line + " -- ";
 }
 
+bool is_script(std::string_view word) { return word.ends_with(".py") || word.ends_with(".sh"); }
+
+bool is_interpreter(std::string_view word) {
+  const std::string_view name = word.substr(word.rfind('/') + 1);
+  return name.starts_with("python") || name == "sh" || name == "bash" || name == "torchrun";
+}
+
 }  // namespace
+
+base::Status check_copied_script(const Invocation& invocation, const std::string& folder) {
+  const std::vector<std::string>& words = invocation.operands;
+  if (words.size() < 2 || !is_interpreter(words[0]) || !is_script(words[1]) || words[1].starts_with('/')) return base::ok();
+  const std::string file = folder + "/" + words[1];
+  if (os::exists(file)) return base::ok();
+  const std::string place = file.substr(0, file.rfind('/'));
+  std::vector<std::string> names;
+  if (auto there = os::names_if_present(place); there.ok() && *there) names = std::move(**there);
+  std::erase_if(names, [](const std::string& name) { return !is_script(name); });
+  base::Error error = base::fail(base::ErrorKind::kUsage, fmt::format("{} does not exist, so it is not copied to the hosts", file));
+  if (auto near = base::closest(words[1].substr(words[1].rfind('/') + 1), names))
+    return std::move(error).with_hint(fmt::format("did you mean {}?", base::printable(*near)));
+  return std::move(error).with_hint("ls " + base::shell_quote(place));
+}
 
 base::Status check_first_word(const Invocation& invocation, const std::string& folder, const std::string& path) {
   if (invocation.verb != Verb::kRun && invocation.verb != Verb::kPlan) return base::ok();

@@ -141,11 +141,32 @@ TEST_F(FirstHour, InChineseThereIsNoEnglishSentence) {
                               "run -H h1 --stall 5 -- true",
                               "report nosuch",
                               "config show",
+                              "run -it image bash",
+                              "run -v /data:/data image true",
+                              "logs --all-containers a",
+                              "stop -t 5 a",
+                              "attach a",
+                              "run -H h1,,h2 -- true",
+                              "run -H 'h[1' -- true",
+                              "run -H h1 --stall 5x -- true",
+                              "run -H h1 --gpus x:y:z -- true",
+                              "fit -H h1 --params 7B",
                               "fit"}) {
     Outcome said = type(std::string("export PHALANX_LANG=zh; phalanx ") + command);
     EXPECT_EQ(english_in(said.out + said.err), "") << "phalanx " << command;
   }
   EXPECT_EQ(english_in(type("cd ~/mine && PHALANX_LANG=zh phalanx run -H h1:2,h2:2 -- python train.py").err), "");
+}
+
+TEST_F(FirstHour, InChineseAMistakeInTheProjectFileIsToldWithoutAnEnglishSentence) {
+  start({.hosts = 1});
+  say("ctl", "mkdir -p ~/mine");
+  for (const char* line : {"ifaces: eth0", "hosts: [h1 h2]", "env: 3", "accept: 7", "stall: soon", "dry-run: true"}) {
+    say("ctl", std::string("echo '") + line + "' > ~/mine/phalanx.yaml");
+    Outcome said = type("cd ~/mine && PHALANX_LANG=zh phalanx run -H h1 -- true");
+    EXPECT_EQ(said.exit_code, 2) << line << said;
+    EXPECT_EQ(english_in(said.err), "") << line;
+  }
 }
 
 // No hint holds a host or a path that the user does not have.
@@ -155,6 +176,10 @@ TEST_F(FirstHour, NothingIsInventedWhenThePlaceOrTheDataIsWrong) {
   Outcome there = type("cd ~/mine && phalanx run -H h1:2,h2:2 -- python train.py");
   EXPECT_EQ(there.exit_code, 3) << there;
   EXPECT_HAS(there.err, "/root/mine does not exist");
+  Outcome typo = type("cd ~/mine && phalanx run -H h1,h2 --sync -- python3 trian.py");
+  EXPECT_EQ(typo.exit_code, 2) << typo;
+  EXPECT_HAS(typo.err, "/root/mine/trian.py does not exist, so it is not copied to the hosts\n\nhint: did you mean train.py?\n");
+  EXPECT_HAS_NOT(typo.err, "copied /root");
   Outcome data = type("phalanx check h1,h2 -- python train.py --data /home/me/nope/data.bin");
   EXPECT_HAS(data.out, "/home/me/nope/data.bin (--data) does not exist");
   EXPECT_HAS(data.out, "fix: Check the spelling; relative paths start at the working directory\n");

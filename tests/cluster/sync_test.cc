@@ -44,6 +44,9 @@ TEST_F(Sync, ThreeHostsGetTheCodeAndLaterOnlyWhatChanged) {
   for (int h = 1; h <= 3; ++h)
     EXPECT_HAS(first.out, "rank " + std::to_string(h - 1) + " on h" + std::to_string(h) + ": hello in /root/.cache/phalanx/sync/copies/");
   EXPECT_HAS(first.err, "copied /root/project (53 files");
+  Command why;
+  why.argv = {PHALANX_PROGRAM, "why"};
+  EXPECT_HAS(cluster().run_on("ctl", why).out, "  copied /root/project (53 files, ");
   const base::Json cold = recorded();
   ASSERT_EQ(cold.value("hosts", base::Json::array()).size(), 3U) << base::to_text(cold);
   EXPECT_EQ(cold["hosts"][0]["files"], 53);

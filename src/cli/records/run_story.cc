@@ -184,6 +184,19 @@ void add_now(view::Story& story, const logs::Run& run, const Json& status, Langu
   if (std::string talk = text_of(status, "talk"); !talk.empty()) add(tr(language, "last: {}", talk));
 }
 
+// What --sync did: the host that lacked most stands for all.
+std::string copied_text(const Json& f, Language language) {
+  int64_t files = 0, bytes = 0;
+  if (auto hosts = f.find("hosts"); hosts != f.end() && hosts->is_array())
+    for (const Json& host : *hosts) {
+      files = std::max(files, base::get_int(host, "files").value_or(0));
+      bytes = std::max(bytes, base::get_int(host, "bytes").value_or(0));
+    }
+  auto size = [](int64_t n) { return base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, n))); };
+  return tr(language, "copied {} ({} files, {}): at most {} files, {} sent to a host", text_of(f, "directory"),
+            base::get_int(f, "files").value_or(0), size(base::get_int(f, "bytes").value_or(0)), files, size(bytes));
+}
+
 std::string plain_text(const RunEvent& event, Language language) {
   const Json& f = event.fields;
   std::string host = text_of(f, "host");
@@ -204,6 +217,8 @@ std::string plain_text(const RunEvent& event, Language language) {
     const auto limit = std::chrono::milliseconds(static_cast<int64_t>(std::clamp(limit_s, 0.0, 1e9) * 1e3));
     return tr(language, "the time limit of {} (--timeout) was reached: phalanx stopped the run", base::format_duration(limit));
   }
+  if (event.name == "synced") return copied_text(f, language);
+  if (event.name == "run_removed") return tr(language, "removed the record of the run {}: {}", text_of(f, "run"), text_of(f, "why"));
   if (event.name == "operator_signal") return tr(language, "the operator stopped the run ({})", text_of(f, "signal"));
   if (event.name == "store_open") return tr(language, "the store listens on {}:{}", host, base::get_int(f, "port").value_or(0));
   if (event.name == "host_listening" || event.name == "host_dialed" || event.name == "host_reached") return "";  // of the mesh test
@@ -225,7 +240,7 @@ std::string event_text(const RunEvent& event, size_t times, Language language) {
   const Json& f = event.fields;
   if (is_bad(event) && base::get_bool(f, "ok") == false) {
     std::string error = text_of(f, "error");
-    return fmt::format("{} ({}): {}", event.name, text_of(f, "host"), error.empty() ? base::to_text(f) : error);
+    return fmt::format("{}: {}", text_of(f, "host"), error.empty() ? event.name : words::said_in(language, error));
   }
   if (event.name == "rank_started") return tr(language, "ranks started: {}", times);
   if (event.name == "rank_connected") return tr(language, "ranks connected to the store: {}", times);

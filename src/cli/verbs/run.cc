@@ -61,6 +61,7 @@ base::Result<int> run_job(const Invocation& invocation, const RunOptions& option
   const std::string slow = slow_start_text(options, cache_folder());
   std::optional<os::WaitNotice> notice(std::in_place, slow, kSlowStart);
   SyncedCode code;
+  if (options.sync) TRY(check_copied_script(invocation, job.directory));
   if (options.sync && options.dry_run) TRY(plan_code(job, options));
   if (options.sync && !options.dry_run) {
     notice.reset();

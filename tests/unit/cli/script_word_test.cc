@@ -30,5 +30,21 @@ TEST(FirstWord, AScriptOrAQuotedCommandIsNamedWithTheLineToType) {
   EXPECT_TRUE(check({"run", "./train.py"}).ok()) << "it can be started";
 }
 
+TEST(CopiedScript, OneThatIsNotHereWillNotBeThere) {
+  const std::string folder = scratch::folder("copied-script");
+  ASSERT_TRUE(os::write_file_atomic(folder + "/train.py", "print(1)\n").ok());
+  auto check = [&](const Words& words) { return check_copied_script(*parse_command_line(words), folder); };
+  base::Status typo = check({"run", "--sync", "--", "python3", "trian.py"});
+  ASSERT_FALSE(typo.ok());
+  EXPECT_EQ(typo.error().message, folder + "/trian.py does not exist, so it is not copied to the hosts");
+  EXPECT_EQ(typo.error().hint, "did you mean train.py?");
+  base::Status other = check({"run", "--sync", "--", "bash", "sub/launch.sh"});
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().hint, "ls " + folder + "/sub");
+  for (const Words& words : {Words{"run", "--sync", "--", "python3", "train.py"}, Words{"run", "--sync", "--", "python3", "-m", "pkg"},
+                             Words{"run", "--sync", "--", "python3", "/opt/there.py"}, Words{"run", "--sync", "--", "nosuch.py"}})
+    EXPECT_TRUE(check(words).ok()) << words.back();
+}
+
 }  // namespace
 }  // namespace phalanx::cli

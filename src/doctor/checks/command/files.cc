@@ -47,7 +47,7 @@ std::vector<Missing> missing_files(const Situation& s) {
 
 std::string copy_command(const Situation& s, const Missing& m) {
   const bool below = !s.job.directory.empty() && m.path.starts_with(s.job.directory + "/");
-  if (!m.there) return below ? run_with_sync(s) : "";
+  if (!m.there) return below ? fmt::format("{}    # if {} is here", run_with_sync(s), base::shell_quote(shown(s, m.path))) : "";
   const std::string& to = s.hosts[m.hosts.front()].name;
   return fmt::format("ssh {} scp -p {} {}:{}{}", s.hosts[*m.there].name, base::shell_quote(m.path), to, base::shell_quote(m.path),
                      below ? "    # or: run --sync" : "");
