@@ -101,9 +101,10 @@ class Archive {
   size_t redacted_ = 0;
 };
 
-// The same record, events and status, cleaned before anything is told from them.
-std::string page_of(const logs::Run& run, const Json& status, size_t& redacted) {
+// The same record, events and status, cleaned before anything is told from them. of_archive: secrets redacted in the files beside it.
+std::string page_of(const logs::Run& run, const Json& status, size_t of_archive) {
   logs::Run clean = run;
+  size_t redacted = 0;
   clean.record = logs::redact_json(run.record, &redacted);
   std::vector<RunEvent> events;
   if (base::Result<std::vector<RunEvent>> read = read_events(run.path); read.ok()) events = std::move(read).value();
@@ -113,7 +114,7 @@ std::string page_of(const logs::Run& run, const Json& status, size_t& redacted) 
   else left_out(read.error(), run, "progress.jsonl");
   for (RunEvent& event : events) event.fields = logs::redact_json(event.fields, &redacted);
   base::Language language = language_here();
-  return view::story_page(story_of(clean, logs::redact_json(status, &redacted), events, points, language), language, redacted);
+  return view::story_page(story_of(clean, logs::redact_json(status, &redacted), events, points, language), language, of_archive);
 }
 
 std::string pack(const logs::Run& run, const Json& status, size_t& redacted) {
@@ -125,9 +126,7 @@ std::string pack(const logs::Run& run, const Json& status, size_t& redacted) {
   archive.add_log("launcher.log", kMostLog);
   archive.add_logs(host_of_rank(run.record).size());
   archive.add_facts();
-  size_t of_page = 0;
-  std::string page = page_of(run, status, of_page);
-  archive.add("report.html", archive.clean(page));
+  archive.add("report.html", archive.clean(page_of(run, status, archive.redacted())));
   redacted = archive.redacted();
   return std::move(archive).finish();
 }

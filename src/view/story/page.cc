@@ -43,10 +43,10 @@ struct Range {
     high = std::max(high, v);
   }
   bool empty() const { return low > high; }
-  // A flat line stands in the middle.
+  // A flat line stands in the middle; what has no negative values does not get any.
   void widen() {
     if (high - low > 1e-12 * std::max(1.0, std::abs(high))) return;
-    low -= 0.5;
+    low = low >= 0 ? std::max(0.0, low - 0.5) : low - 0.5;
     high += 0.5;
   }
 };
@@ -56,14 +56,15 @@ std::string number(double value) { return fmt::format("{:.4g}", value); }
 double place_x(const Range& x, double at) { return kLeft + (at - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight); }
 double place_y(const Range& y, double at) { return kHeight - kBottom - (at - y.low) / (y.high - y.low) * (kHeight - kBottom - kTop); }
 
-// Round values between the ends, at most six of them: multiples of 1, 2 or 5 times a power of ten.
-std::vector<double> ticks(const Range& range) {
+// Round values between the ends, at most six of them: multiples of 1, 2 or 5 times a power of ten. whole: of steps, which are counted.
+std::vector<double> ticks(const Range& range, bool whole = false) {
   const double width = range.high - range.low;
   if (!std::isfinite(width) || width <= 0) return {range.low, range.high};
   const double power = std::pow(10, std::floor(std::log10(width / 5)));
   double step = 10 * power;
   for (double factor : {5.0, 2.0, 1.0})
     if (width / (factor * power) <= 5.5) step = factor * power;
+  if (whole) step = std::max(1.0, step);
   std::vector<double> out;
   for (double n = std::ceil(range.low / step); n * step <= range.high && out.size() < 8; ++n) out.push_back(n * step);
   return out;
@@ -98,12 +99,17 @@ std::string chart(const std::vector<Curve>& curves, std::string_view title, std:
     out += fmt::format("<path d=\"M{} {:.1f}H{}\" stroke=\"#8884\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft, sy,
                        kWidth - kRight, kLeft - 6, sy + 4, number(at));
   }
-  for (double at : ticks(x))
+  for (double at : ticks(x, /*whole=*/true))
     out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", place_x(x, at), kHeight - 10, number(at));
   size_t shown = std::min(curves.size(), kMostCurves);
-  for (size_t c = 0; c < shown; ++c)
-    out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"><title>{}</title></path>\n",
-                       path_of(curves[c], x, y), kColours[c % std::size(kColours)], html(curves[c].name));
+  for (size_t c = 0; c < shown; ++c) {
+    const std::string path = path_of(curves[c], x, y);
+    // A path of one point is not drawn; a round end makes it a dot.
+    const bool dot = !path.empty() && path.find('L') == std::string::npos;
+    out +=
+        fmt::format("<path d=\"{}{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linecap=\"round\"><title>{}</title></path>\n",
+                    path, dot ? "h0" : "", kColours[c % std::size(kColours)], dot ? "6" : "1.5", html(curves[c].name));
+  }
   out += "</svg>\n<p class=\"dim\">" + html(unit);
   for (size_t c = 0; c < shown; ++c)
     out += fmt::format(" <span style=\"color:{}\">■</span> {}", kColours[c % std::size(kColours)], html(curves[c].name));

@@ -105,6 +105,17 @@ TEST(Story, CurvesOfOddNumbers) {
   for (const char* no : {"nan", "inf"}) EXPECT_EQ(page.find(no), std::string::npos) << no;
 }
 
+// A run that failed early: one point of a curve is a dot, no axis has half a step, and nothing takes less than no time.
+TEST(Story, ACurveOfOnePointIsADot) {
+  Story story;
+  story.losses = {{"rank 0", {{1, 10}, {2, 5}}}};
+  story.step_times = {{"rank 0", {{2, 0.1}}}};
+  const std::string page = story_page(story, Language::kEnglish, 0);
+  EXPECT_NE(page.find("h0\" fill=\"none\" stroke=\"#0072b2\" stroke-width=\"6\""), std::string::npos) << page;
+  EXPECT_EQ(page.find(">1.2</text>"), std::string::npos) << "a fifth of a step";
+  EXPECT_EQ(page.find(">-0.2</text>"), std::string::npos) << "less than no time";
+}
+
 TEST(Story, AxesHaveRoundNumbers) {
   Story story;
   story.losses = {{"rank 0", {{1, 5.441}, {60, 2.778}}}};
