@@ -18,7 +18,6 @@ distributed_type: MULTI_GPU
 num_machines: 1
 num_processes: 2
 machine_rank: 0
-main_process_port: 29511
 mixed_precision: bf16
 rdzv_backend: static
 same_network: true
