@@ -19,7 +19,7 @@ std::string in_utf8(uint32_t c) {
 // All bytes, and merges of letters and of the bytes of "é".
 tune::Tokenizer letters(tune::SplitPattern pattern) {
   tune::TokenizerFile file;
-  file.form = tune::NormalForm::kNfc;
+  file.normalizer = {{.form = tune::NormalForm::kNfc}};
   file.pre_tokenizer.pattern = pattern;
   int32_t next = 0;
   for (uint32_t c = 0; c < 0x144; ++c)

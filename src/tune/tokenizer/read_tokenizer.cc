@@ -1,105 +1,19 @@
-// tokenizer.json read. Its JSON is parsed into nlohmann's plain type: base::Json keeps the order of keys and so looks for each of 151,643
-// tokens among all the others.
+// tokenizer.json read: the model, its added tokens and the post-processor.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/counted.h"
 #include "base/try.h"
 #include "base/unicode.h"
-#include "tune/tokenizer/tokenizer.h"
+#include "tune/tokenizer/json_tree.h"
 
 namespace phalanx::tune {
 namespace {
 
-using Tree = nlohmann::json;
-
-base::Error bad(std::string why) { return base::fail(base::ErrorKind::kConfig, "cannot use tokenizer.json").because(std::move(why)); }
-base::Error unsupported(std::string_view what, std::string_view value) {
-  return bad(fmt::format("{} {} is not supported", what, base::quote(value)))
-      .with_hint("byte-level BPE tokenizers are supported: GPT-2, Llama 3, Qwen 2, 2.5 and 3, SmolLM");
-}
-
-const Tree& at(const Tree& object, const char* key) {
-  static const Tree kNull;
-  if (!object.is_object()) return kNull;
-  auto found = object.find(key);
-  return found == object.end() ? kNull : *found;
-}
-std::string text_at(const Tree& object, const char* key) {
-  const Tree& value = at(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-bool true_at(const Tree& object, const char* key) {
-  const Tree& value = at(object, key);
-  return value.is_boolean() && value.get<bool>();
-}
+base::Error bad(std::string why) { return bad_tokenizer(std::move(why)); }
 bool is_id(const Tree& value) { return value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() < kMaxTokens; }
-
-base::Status read_normalizer(const Tree& normalizer, NormalForm* form) {
-  if (normalizer.is_null()) return base::ok();
-  const std::string type = text_at(normalizer, "type");
-  if (type == "Sequence") {
-    const Tree& list = at(normalizer, "normalizers");
-    if (list.is_array() && list.empty()) return base::ok();
-    if (list.is_array() && list.size() == 1) return read_normalizer(list[0], form);
-    return unsupported("the normalizer", "Sequence of several");
-  }
-  if (type == "NFC") *form = NormalForm::kNfc;
-  else if (type == "NFD") *form = NormalForm::kNfd;
-  else if (type == "NFKC") *form = NormalForm::kNfkc;
-  else if (type == "NFKD") *form = NormalForm::kNfkd;
-  else return unsupported("the normalizer", type);
-  return base::ok();
-}
-
-// One stage, or a Sequence of them: Digits, Split with a known pattern, and ByteLevel, which has to come last.
-base::Status read_stage(const Tree& stage, PreTokenizer* out, bool* byte_level) {
-  const std::string type = text_at(stage, "type");
-  if (*byte_level) return bad("a stage of its pre_tokenizer follows ByteLevel");
-  if (type == "Digits" && !out->pattern) {
-    out->digits = true_at(stage, "individual_digits") ? PreTokenizer::Digits::kSingle : PreTokenizer::Digits::kRuns;
-    return base::ok();
-  }
-  if (type == "Split" && !out->pattern) {
-    const std::string regex = text_at(at(stage, "pattern"), "Regex");
-    out->pattern = known_pattern(regex);
-    if (!out->pattern) return unsupported("the split pattern", regex);
-    if (text_at(stage, "behavior") != "Isolated" || true_at(stage, "invert")) return unsupported("the split", text_at(stage, "behavior"));
-    return base::ok();
-  }
-  if (type != "ByteLevel") return unsupported("the pre-tokenizer", type);
-  *byte_level = true;
-  out->add_prefix_space = true_at(stage, "add_prefix_space");
-  const Tree& use_regex = at(stage, "use_regex");
-  const bool splits = !use_regex.is_boolean() || use_regex.get<bool>();
-  if (splits && out->pattern) return unsupported("the pre-tokenizer", "Split followed by ByteLevel with use_regex");
-  if (out->add_prefix_space && (out->pattern || out->digits != PreTokenizer::Digits::kNone))
-    return unsupported("the pre-tokenizer", "Split or Digits followed by ByteLevel with add_prefix_space");
-  if (splits) out->pattern = SplitPattern::kGpt2;
-  return base::ok();
-}
-
-base::Status read_pre_tokenizer(const Tree& tree, PreTokenizer* out) {
-  bool byte_level = false;
-  if (text_at(tree, "type") == "Sequence" && at(tree, "pretokenizers").is_array()) {
-    for (const Tree& stage : at(tree, "pretokenizers")) TRY(read_stage(stage, out, &byte_level));
-  } else if (tree.is_object()) {
-    TRY(read_stage(tree, out, &byte_level));
-  }
-  if (!byte_level) return unsupported("a pre-tokenizer without", "ByteLevel");
-  return base::ok();
-}
-
-base::Status check_decoder(const Tree& decoder) {
-  const std::string type = text_at(decoder, "type");
-  if (type == "Sequence" && at(decoder, "decoders").is_array() && at(decoder, "decoders").size() == 1)
-    return check_decoder(at(decoder, "decoders")[0]);
-  if (type != "ByteLevel") return unsupported("the decoder", type);
-  return base::ok();
-}
 
 base::Status read_template(const Tree& processor, TokenizerFile* file) {
   const Tree& single = at(processor, "single");
@@ -140,7 +54,6 @@ base::Status check_model(const Tree& model) {
   if (type != "BPE" && !(type.empty() && at(model, "merges").is_array())) return unsupported("the model", type);
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (std::string value = text_at(model, affix); !value.empty()) return unsupported(affix, value);
-  if (true_at(model, "byte_fallback")) return unsupported("the model", "BPE with byte_fallback (SentencePiece)");
   const Tree& dropout = at(model, "dropout");
   if (dropout.is_number() && dropout.get<double>() != 0) return unsupported("the model", "BPE with dropout");
   if (!at(model, "vocab").is_object()) return bad("its model has no vocab");
@@ -229,9 +142,9 @@ base::Result<TokenizerFile> parse_tokenizer(std::string_view json) {
     if (!at(tree, section).is_null()) return bad(fmt::format("its section {} is not supported", section)).with_hint("set it to null");
   TokenizerFile file;
   TRY(check_model(at(tree, "model")));
-  TRY(read_normalizer(at(tree, "normalizer"), &file.form));
-  TRY(read_pre_tokenizer(at(tree, "pre_tokenizer"), &file.pre_tokenizer));
-  TRY(check_decoder(at(tree, "decoder")));
+  TRY(read_stages(tree, &file));
+  file.byte_fallback = true_at(at(tree, "model"), "byte_fallback");
+  if (file.byte_level && file.byte_fallback) return unsupported("the model", "byte-level BPE with byte_fallback");
   TRY(read_post_processor(at(tree, "post_processor"), &file));
   TRY(read_vocabulary(at(tree, "model"), &file));
   TRY(read_added(at(tree, "added_tokens"), &file));
