@@ -7,6 +7,7 @@ no file has to hold them: parameter number p in the order of names, element k, i
 
 Usage: tools/make_decoder_golden.py > tests/train/tuning/decoders.json
        tools/make_decoder_golden.py training > tests/train/finetune/training.json   (eight steps of a fine-tuning, LoRA and full)
+       tools/make_decoder_golden.py preferences > tests/train/tuning/preferences.json   (five steps of stage dpo with each loss)
 """
 import json
 import math
@@ -23,7 +24,17 @@ FAMILIES = {
     "mistral": {"model_type": "mistral", "sliding_window": 5},
     "qwen2": {"model_type": "qwen2", "tie_word_embeddings": True, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
     "qwen3": {"model_type": "qwen3", "tie_word_embeddings": True},
+    "gemma": {"model_type": "gemma", "tie_word_embeddings": True},
+    "gemma2": {"model_type": "gemma2", "tie_word_embeddings": True, "sliding_window": 4, "query_pre_attn_scalar": 6,
+               "attn_logit_softcapping": 1.5, "final_logit_softcapping": 0.7},
+    "gemma3": {"model_type": "gemma3_text", "tie_word_embeddings": True, "sliding_window": 4, "sliding_window_pattern": 2,
+               "query_pre_attn_scalar": 6, "rope_local_base_freq": 30.0, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+    "phi3": {"model_type": "phi3", "sliding_window": 6, "head_dim": 4, "partial_rotary_factor": 0.5,
+             "original_max_position_embeddings": 8,
+             "rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [1.7]}},
+    "dynamic": {"model_type": "llama", "max_position_embeddings": 8, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0}},
 }
+BRANCH_NORMS = ("gemma2", "gemma3_text")
 TOKENS = [[1, 7, 3, 18, 4, 11, 2, 9, 9, 0, 5, 16, 6], [1, 2, 3, 5, 8, 13, 2, 15, 17, 12, 10, 14, 0]]
 LABELS = [[-100] * 4 + TOKENS[0][4:], [-100] * 2 + TOKENS[1][2:7] + [-100] * 6]
 
@@ -38,6 +49,12 @@ def names_and_shapes(c):
     for layer in range(c["num_hidden_layers"]):
         at = f"model.layers.{layer}."
         out[at + "input_layernorm.weight"] = out[at + "post_attention_layernorm.weight"] = [hidden]
+        if c["model_type"] in BRANCH_NORMS:
+            out[at + "pre_feedforward_layernorm.weight"] = out[at + "post_feedforward_layernorm.weight"] = [hidden]
+        if c["model_type"] == "phi3":
+            out |= {at + "self_attn.qkv_proj.weight": [q + 2 * kv, hidden], at + "self_attn.o_proj.weight": [hidden, q],
+                    at + "mlp.gate_up_proj.weight": [2 * inner, hidden], at + "mlp.down_proj.weight": [hidden, inner]}
+            continue
         for name, rows, columns, bias in (("self_attn.q_proj", q, hidden, qkv_bias), ("self_attn.k_proj", kv, hidden, qkv_bias),
                                           ("self_attn.v_proj", kv, hidden, qkv_bias),
                                           ("self_attn.o_proj", hidden, q, c.get("attention_bias", False)),
@@ -47,7 +64,7 @@ def names_and_shapes(c):
             out[at + name + ".weight"] = [rows, columns]
             if bias:
                 out[at + name + ".bias"] = [rows]
-        if c["model_type"] == "qwen3":
+        if c["model_type"] in ("qwen3", "gemma3_text"):
             out[at + "self_attn.q_norm.weight"] = out[at + "self_attn.k_norm.weight"] = [dim]
     return dict(sorted(out.items()))
 
@@ -62,12 +79,21 @@ def make_weights(c):
     return weights
 
 
-def frequencies(c):
-    dim, out = c["head_dim"], []
+def frequencies(c, window, length):
+    """Of the pairs of a head that turn, and what cosines and sines are multiplied with."""
+    dim, out, scale = int(c["head_dim"] * c.get("partial_rotary_factor", 1)), [], 1.0
     scaling = c.get("rope_scaling") or {}
-    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    kind, theta = scaling.get("rope_type", scaling.get("type", "default")), c["rope_theta"]
+    if c["model_type"] == "gemma3_text" and window:
+        kind, theta = "default", c["rope_local_base_freq"]
+    if kind == "dynamic" and length > c["max_position_embeddings"]:
+        theta *= (scaling["factor"] * length / c["max_position_embeddings"] - (scaling["factor"] - 1)) ** (dim / (dim - 2))
     for pair in range(dim // 2):
-        f = c["rope_theta"] ** (-2 * pair / dim)
+        f = theta ** (-2 * pair / dim)
+        if kind == "longrope":
+            f /= scaling["long_factor" if length > c["original_max_position_embeddings"] else "short_factor"][pair]
+            extended = c["max_position_embeddings"] / c["original_max_position_embeddings"]
+            scale = math.sqrt(1 + math.log(extended) / math.log(c["original_max_position_embeddings"]))
         if kind == "linear":
             f /= scaling["factor"]
         if kind == "llama3":
@@ -79,24 +105,30 @@ def frequencies(c):
                 mix = (length / wave - scaling["low_freq_factor"]) / (scaling["high_freq_factor"] - scaling["low_freq_factor"])
                 f = (1 - mix) * f / scaling["factor"] + mix * f
         out.append(f)
-    return out
+    return out, scale
 
 
-def norm(x, weight, epsilon):
-    return x / torch.sqrt((x * x).mean() + epsilon) * weight
+def norm(c, x, weight):
+    scale = 1 + weight if c["model_type"].startswith("gemma") else weight
+    return x / torch.sqrt((x * x).mean() + c["rms_norm_eps"]) * scale
 
 
-def turn(x, position, freqs):
-    """Each pair (x_j, x_{j + half}) turned by position · f_j."""
+def turn(x, position, turns):
+    """Each pair (x_j, x_{j + half}) turned by position · f_j; columns behind them stay."""
+    freqs, scale = turns
     half = len(freqs)
     angles = torch.tensor([position * f for f in freqs], dtype=torch.float64)
-    first, second = x[:half], x[half:]
-    return torch.cat([first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()])
+    first, second, cos, sin = x[:half], x[half:2 * half], angles.cos() * scale, angles.sin() * scale
+    return torch.cat([first * cos - second * sin, second * cos + first * sin, x[2 * half:]])
 
 
 def window_of(c, layer):
-    if c["model_type"] == "mistral":
+    if c["model_type"] in ("mistral", "phi3"):
         return c.get("sliding_window") or 0
+    if c["model_type"] == "gemma2":
+        return c["sliding_window"] if layer % 2 == 0 else 0
+    if c["model_type"] == "gemma3_text":
+        return c["sliding_window"] if (layer + 1) % c["sliding_window_pattern"] else 0
     if c.get("use_sliding_window") and layer >= c["max_window_layers"]:
         return c["sliding_window"]
     return 0
@@ -107,42 +139,63 @@ def linear(w, name, x):
     return y + w[name + ".bias"] if name + ".bias" in w else y
 
 
+def cap(x, size):
+    return size * torch.tanh(x / size) if size else x
+
+
 def attend(c, w, at, xs, window):
     dim, heads, shared = c["head_dim"], c["num_attention_heads"], c["num_attention_heads"] // c["num_key_value_heads"]
-    freqs, out = frequencies(c), []
-    parts = {kind: [linear(w, f"{at}{kind}_proj", x) for x in xs] for kind in "qkv"}
+    turns, out = frequencies(c, window, len(xs)), []
+    if c["model_type"] == "phi3":
+        whole = [linear(w, f"{at}qkv_proj", x).split([heads * dim] + [heads // shared * dim] * 2) for x in xs]
+        parts = {kind: [one[i] for one in whole] for i, kind in enumerate("qkv")}
+    else:
+        parts = {kind: [linear(w, f"{at}{kind}_proj", x) for x in xs] for kind in "qkv"}
+    scale = c["query_pre_attn_scalar"] if c["model_type"] in BRANCH_NORMS else dim
 
     def head_of(kind, position, head):
         x = parts[kind][position][head * dim:(head + 1) * dim]
         if kind == "v":
             return x
-        if c["model_type"] == "qwen3":
-            x = norm(x, w[f"{at}{kind}_norm.weight"], c["rms_norm_eps"])
-        return turn(x, position, freqs)
+        if c["model_type"] in ("qwen3", "gemma3_text"):
+            x = norm(c, x, w[f"{at}{kind}_norm.weight"])
+        return turn(x, position, turns)
 
     for i in range(len(xs)):
         seen = [j for j in range(i + 1) if not window or j > i - window]
         row = []
         for head in range(heads):
             query = head_of("q", i, head)
-            scores = torch.stack([query @ head_of("k", j, head // shared) for j in seen]) / math.sqrt(dim)
-            shares = torch.softmax(scores, 0)
+            scores = torch.stack([query @ head_of("k", j, head // shared) for j in seen]) / math.sqrt(scale)
+            shares = torch.softmax(cap(scores, c.get("attn_logit_softcapping")), 0)
             row.append(sum(share * head_of("v", j, head // shared) for share, j in zip(shares, seen)))
         out.append(linear(w, at + "o_proj", torch.cat(row)))
     return out
 
 
 def logits_of(c, w, tokens):
-    xs = [w["model.embed_tokens.weight"][token] for token in tokens]
+    gemma, branch_norms = c["model_type"].startswith("gemma"), c["model_type"] in BRANCH_NORMS
+    xs = [w["model.embed_tokens.weight"][token] * (math.sqrt(c["hidden_size"]) if gemma else 1) for token in tokens]
     for layer in range(c["num_hidden_layers"]):
         at = f"model.layers.{layer}."
-        normed = [norm(x, w[at + "input_layernorm.weight"], c["rms_norm_eps"]) for x in xs]
-        xs = [x + y for x, y in zip(xs, attend(c, w, at + "self_attn.", normed, window_of(c, layer)))]
-        normed = [norm(x, w[at + "post_attention_layernorm.weight"], c["rms_norm_eps"]) for x in xs]
-        gated = [torch.nn.functional.silu(linear(w, at + "mlp.gate_proj", x)) * linear(w, at + "mlp.up_proj", x) for x in normed]
-        xs = [x + linear(w, at + "mlp.down_proj", y) for x, y in zip(xs, gated)]
+
+        def normed(name, values):
+            return [norm(c, x, w[f"{at}{name}_layernorm.weight"]) for x in values]
+
+        def mlp(x):
+            if c["model_type"] == "phi3":
+                gate, up = linear(w, at + "mlp.gate_up_proj", x).chunk(2)
+            else:
+                gate, up = linear(w, at + "mlp.gate_proj", x), linear(w, at + "mlp.up_proj", x)
+            bent = gate / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate ** 3)))
+            return linear(w, at + "mlp.down_proj", (bent if gemma else torch.nn.functional.silu(gate)) * up)
+
+        seen = attend(c, w, at + "self_attn.", normed("input", xs), window_of(c, layer))
+        xs = [x + y for x, y in zip(xs, normed("post_attention", seen) if branch_norms else seen)]
+        bent = [mlp(x) for x in normed("pre_feedforward" if branch_norms else "post_attention", xs)]
+        xs = [x + y for x, y in zip(xs, normed("post_feedforward", bent) if branch_norms else bent)]
     head = w.get("lm_head.weight", w["model.embed_tokens.weight"])
-    return torch.stack([head @ norm(x, w["model.norm.weight"], c["rms_norm_eps"]) for x in xs])
+    return torch.stack([cap(head @ norm(c, x, w["model.norm.weight"]), c.get("final_logit_softcapping")) for x in xs])
 
 
 def golden(config):
@@ -199,15 +252,15 @@ def with_adapter(weights, adapter):
     return out
 
 
-def batches_of_steps(count):
+def batches_of_steps(count, recipe):
     """Micro-batches of each step, in the order of HF's Trainer: epoch e is randperm(seed + e)."""
-    size, accumulate, epoch, steps = RECIPE["per_device_train_batch_size"], RECIPE["gradient_accumulation_steps"], 0, []
-    while len(steps) < RECIPE["max_steps"]:
-        order = torch.randperm(count, generator=torch.Generator().manual_seed(RECIPE["seed"] + epoch)).tolist()
+    size, accumulate, epoch, steps = recipe["per_device_train_batch_size"], recipe["gradient_accumulation_steps"], 0, []
+    while len(steps) < recipe["max_steps"]:
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(recipe["seed"] + epoch)).tolist()
         batches = [order[at:at + size] for at in range(0, count, size)]
         steps += [batches[at:at + accumulate] for at in range(0, len(batches), accumulate)]
         epoch += 1
-    return steps[:RECIPE["max_steps"]]
+    return steps[:recipe["max_steps"]]
 
 
 def rate_of(step):
@@ -233,7 +286,7 @@ def golden_training(lora):
     trained = make_adapter(c) if lora else weights
     means = {name: (torch.zeros_like(value), torch.zeros_like(value)) for name, value in trained.items()}
     steps = []
-    for step, batches in enumerate(batches_of_steps(len(rows))):
+    for step, batches in enumerate(batches_of_steps(len(rows), RECIPE)):
         for value in trained.values():
             value.grad = None
         loss = loss_of_step(c, with_adapter(weights, trained) if lora else weights, rows, batches)
@@ -255,6 +308,82 @@ def golden_training(lora):
     return {"steps": steps, "sum_and_norm_after": sums}
 
 
+PREFERENCES = ("sigmoid", "hinge", "ipo", "orpo", "simpo")
+PREFERENCE_RECIPE = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "learning_rate": 0.01, "adam_beta2": 0.999,
+                     "max_grad_norm": 1.0, "max_steps": 5, "lr_scheduler_type": "constant", "seed": 3, "pref_beta": 0.3, "pref_ftx": 0.2,
+                     "dpo_label_smoothing": 0.1, "simpo_gamma": 0.4}
+
+
+def pairs_to_learn():
+    """Five prompts of three tokens with two answers each, of different lengths."""
+    pairs = []
+    for row in range(5):
+        prompt, answers = [1, 2 + row, 7], [[(4 + row * 3 + i * 5 + kind * 7) % 19 for i in range(3 + (row + kind) % 3)] for kind in (0, 1)]
+        pairs.append([{"input_ids": prompt + answer, "labels": [-100] * 3 + answer} for answer in answers])
+    return pairs
+
+
+def log_probabilities(c, weights, row, mean):
+    logits, labels = logits_of(c, weights, row["input_ids"]), row["labels"]
+    parts = [torch.log_softmax(logits[i], 0)[label] for i, label in enumerate(labels[1:]) if label != -100]
+    return sum(parts) / (len(parts) if mean else 1), sum(parts) / len(parts)
+
+
+def pair_loss(kind, policy, reference, chosen_mean):
+    """Of one pair: log p of both answers under the policy and under the reference."""
+    r, log_sigmoid = PREFERENCE_RECIPE, torch.nn.functional.logsigmoid
+    beta, (chosen, rejected), (chosen0, rejected0) = r["pref_beta"], policy, reference
+    margin = (chosen - rejected) - (chosen0 - rejected0)
+    if kind == "hinge":
+        loss = torch.relu(1 - beta * margin)
+    elif kind == "ipo":
+        loss = (margin - 1 / (2 * beta)) ** 2
+    elif kind == "orpo":
+        odds = (chosen - rejected) - (torch.log1p(-chosen.exp()) - torch.log1p(-rejected.exp()))
+        loss = -chosen - beta * log_sigmoid(odds)
+    elif kind == "simpo":
+        loss = -log_sigmoid(beta * (chosen - rejected) - r["simpo_gamma"])
+    else:
+        loss = -(1 - r["dpo_label_smoothing"]) * log_sigmoid(beta * margin) - r["dpo_label_smoothing"] * log_sigmoid(-beta * margin)
+    return loss - r["pref_ftx"] * chosen_mean, beta * (chosen - chosen0), beta * (rejected - rejected0)
+
+
+def golden_preference(kind):
+    c, pairs, mean = TRAINED, pairs_to_learn(), kind in ("ipo", "orpo", "simpo")
+    weights, trained = make_weights(c), make_adapter(c)
+    moments, steps = {name: [torch.zeros_like(value), torch.zeros_like(value)] for name, value in trained.items()}, []
+    with torch.no_grad():
+        before = [[log_probabilities(c, weights, row, mean)[0] * (kind not in ("orpo", "simpo")) for row in pair] for pair in pairs]
+    for step, batches in enumerate(batches_of_steps(len(pairs), PREFERENCE_RECIPE)):
+        for value in trained.values():
+            value.grad = None
+        adapted, total, rewards = with_adapter(weights, trained), 0, [0, 0]
+        for batch in batches:
+            for place in batch:
+                logs = [log_probabilities(c, adapted, row, mean) for row in pairs[place]]
+                loss, *gained = pair_loss(kind, [log for log, _ in logs], before[place], logs[0][1])
+                share = len(batch) * len(batches)
+                total = total + loss / share
+                rewards = [reward + gain.item() / share for reward, gain in zip(rewards, gained)]
+        total.backward()
+        size = math.sqrt(sum((value.grad ** 2).sum().item() for value in trained.values()))
+        clip = min(1.0, PREFERENCE_RECIPE["max_grad_norm"] / (size + 1e-6))
+        steps.append({"loss": round(total.item(), 9), "grad_norm": round(size, 9), "rewards": [round(reward, 9) for reward in rewards]})
+        with torch.no_grad():
+            for name, value in trained.items():
+                mean_of, square = moments[name]
+                mean_of.mul_(0.9).add_(value.grad * clip, alpha=0.1)
+                square.mul_(0.999).addcmul_(value.grad * clip, value.grad * clip, value=0.001)
+                root = (square / (1 - 0.999 ** (step + 1))).sqrt().add_(1e-8)
+                value.addcdiv_(mean_of / (1 - 0.9 ** (step + 1)), root, value=-PREFERENCE_RECIPE["learning_rate"])
+    return steps
+
+
+def print_preferences():
+    print(json.dumps({"config": TRAINED, "recipe": PREFERENCE_RECIPE, "adapter": ADAPTER, "pairs": pairs_to_learn(),
+                      "steps": {kind: golden_preference(kind) for kind in PREFERENCES}}, indent=1))
+
+
 def print_training():
     print(json.dumps({"config": TRAINED, "recipe": RECIPE, "adapter": ADAPTER, "rows": rows_to_learn(), "shapes": names_and_shapes(TRAINED),
                       "lora": golden_training(True), "full": golden_training(False)}, indent=1))
@@ -266,4 +395,4 @@ def print_decoders():
 
 
 if __name__ == "__main__":
-    print_training() if sys.argv[1:] == ["training"] else print_decoders()
+    {"training": print_training, "preferences": print_preferences}.get("".join(sys.argv[1:]), print_decoders)()

@@ -23,6 +23,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   PHALANX_CHECK(config->layers == static_cast<int64_t>(config->windows.size()));
   if (config->head_dim > 1 << 12) return 0;
-  for (float one : tune::inverse_frequencies(*config)) PHALANX_CHECK(std::isfinite(one));
+  for (const tune::Rope& rope : {config->rope, config->window_rope.value_or(config->rope)}) {
+    PHALANX_CHECK(std::isfinite(tune::rope_scale(*config, rope)));
+    for (int64_t length : {int64_t{1}, config->positions + 1})
+      for (float one : tune::inverse_frequencies(*config, rope, length)) PHALANX_CHECK(std::isfinite(one));
+  }
   return 0;
 }

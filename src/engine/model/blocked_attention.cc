@@ -21,7 +21,8 @@ struct HeadPart {
   int64_t time;
   int64_t kv_head;
   int64_t group = shape.group(), head = shape.head;
-  float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head)));
+  float scale = static_cast<float>(shape.scale > 0 ? shape.scale : 1 / std::sqrt(static_cast<double>(shape.head)));
+  float cap = static_cast<float>(shape.cap);
 
   int64_t queries() const { return group == 1 ? kBlock : std::max(kFewestQueries, kBlock / group); }
   // Positions that the first query of a block sees from.
@@ -81,10 +82,11 @@ class Columns {
     if (rotated_) rotate(1);
   }
   void rotate(float sign) {
-    const int64_t half = part_.head / 2;
-    const float *cos = part_.shape.cos.data_ptr<float>(), *sin = part_.shape.sin.data_ptr<float>();
+    const int64_t half = part_.shape.cos.size(1);
+    const int64_t first = part_.shape.cos.size(0) == part_.shape.rows() ? part_.first * half : 0;
+    const float *cos = part_.shape.cos.data_ptr<float>() + first, *sin = part_.shape.sin.data_ptr<float>() + first;
     for (int64_t row = 0; row < part_.time; ++row)
-      rotate_heads(data + row * width(), group_, half, cos + row * half, sin + row * half, sign);
+      rotate_heads(data + row * width(), group_, part_.head, half, cos + row * half, sin + row * half, sign);
   }
 
   const HeadPart& part_;
@@ -131,6 +133,7 @@ void forward_of(const HeadPart& part, const AttentionInput& in, const at::Tensor
       float* row = scores.data() + i * keys;
       const Seen seen = seen_by(part, block, i);
       float most = 0, &sum = sums[static_cast<size_t>(i)];
+      if (part.cap > 0) cap_row(row + seen.begin, seen.count, part.cap, nullptr);
       sum = exp_of_row(row + seen.begin, seen.count, most);
       clear_unseen(row, seen, keys);
       log_sums[(first + i / part.group) * part.shape.heads + i % part.group] = most + std::log(sum);
@@ -149,6 +152,7 @@ void backward_of(const HeadPart& part, const AttentionInput& in, const at::Tenso
   Columns d_v(gradients.v, part, 1, kWritten);
   const int64_t head = part.head, group = part.group;
   std::vector<float> scores(static_cast<size_t>(part.queries() * group * part.time)), d_scores(scores.size());
+  std::vector<float> slopes(static_cast<size_t>(part.cap > 0 ? part.time : 0));  // of a row's caps
   // From the last block, which sees all keys if there is no window, and so writes all rows of d_k and d_v; the others add to them.
   const int64_t last = (part.time - 1) / part.queries() * part.queries();
   const bool adds_from_the_first = part.shape.window > 0;
@@ -165,8 +169,10 @@ void backward_of(const HeadPart& part, const AttentionInput& in, const at::Tenso
     for (int64_t i = 0; i < rows; ++i) {
       float *row = scores.data() + i * keys, *d_row = d_scores.data() + i * keys;
       const Seen seen = seen_by(part, block, i);
+      if (part.cap > 0) cap_row(row + seen.begin, seen.count, part.cap, slopes.data());
       probabilities_of_row(row + seen.begin, seen.count, log_sums[(first + i / group) * part.shape.heads + i % group]);
       softmax_backward_of_row(row + seen.begin, d_row + seen.begin, seen.count, dot(d_o.row(at + i), o.row(at + i), head), part.scale);
+      if (part.cap > 0) multiply_row(d_row + seen.begin, slopes.data(), seen.count);
       clear_unseen(row, seen, keys);
       clear_unseen(d_row, seen, keys);
     }

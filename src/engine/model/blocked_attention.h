@@ -16,7 +16,11 @@ struct AttentionShape {
   int64_t kv_heads = 0;         // each is seen by heads / kv_heads heads of queries, one after another
   int64_t head = 0;             // columns of a head
   int64_t window = 0;           // position p sees p - window < j <= p; 0: all up to p
-  at::Tensor cos, sin;          // fp32 [longest sequence, head / 2], contiguous: queries and keys are rotated; undefined: they are not
+  // fp32 [longest sequence, half], or [rows, half] if each row has its own, contiguous: the first 2 · half columns of queries and keys are
+  // rotated; undefined: they are not.
+  at::Tensor cos, sin;
+  double scale = 0;  // of scores; 0: 1 / sqrt(head)
+  double cap = 0;    // scores become cap · tanh(score / cap) before the softmax; 0: they stay
 
   int64_t rows() const { return starts.back(); }
   int64_t group() const { return heads / kv_heads; }

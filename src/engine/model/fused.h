@@ -24,16 +24,18 @@ at::Tensor fused_causal_attention(const at::Tensor& qkv, int64_t heads);
 // AttentionInput, all contiguous and of one type -> [rows, heads · head].
 at::Tensor fused_grouped_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& shape);
 
-// x / sqrt(mean(x²) + epsilon) · weight over the last dimension; both fp32.
-at::Tensor fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);
+// x / sqrt(mean(x²) + epsilon) · (weight + offset) over the last dimension; both fp32.
+at::Tensor fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon, double offset = 0);
 
-// silu(gate) · up, of one shape and type. Takes both's memory for the derivatives: they must be fresh results that nothing else reads.
-at::Tensor fused_gated(const at::Tensor& gate, const at::Tensor& up);
+// act(gate) · up, of one shape and type. Takes both's memory for the derivatives: they must be fresh results that nothing else reads.
+enum class Gate { kSilu, kGeluTanh };
+at::Tensor fused_gated(const at::Tensor& gate, const at::Tensor& up, Gate act = Gate::kSilu);
 
 // Sum over the tokens with a target (not ignore) of -log softmax(x · weightᵀ)[target], nats; fp32 scalar. x [tokens, width],
 // weight [classes, width], targets [tokens] int64 in [0, classes) or `ignore`: others throw. Never holds the logits of more than
 // loss_rows(classes) tokens: gradients are made along with the loss when they will be wanted. Under autocast the products are in bf16.
+// `cap`: logits become cap · tanh(logit / cap) before the softmax; 0: they stay.
 int64_t loss_rows(int64_t classes);
-at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore);
+at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore, double cap = 0);
 
 }  // namespace phalanx::engine::model

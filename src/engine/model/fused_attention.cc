@@ -59,6 +59,7 @@ struct GroupedAttentionNode : torch::autograd::Function<GroupedAttentionNode> {
     attention_forward(shape, {q, k, v}, out, log_sums);
     context->saved_data["starts"] = shape.starts;
     context->saved_data["numbers"] = std::vector<int64_t>{shape.heads, shape.kv_heads, shape.head, shape.window};
+    context->saved_data["factors"] = std::vector<double>{shape.scale, shape.cap};
     context->saved_data["log_sums"] = log_sums;
     context->save_for_backward({q, k, v, out, shape.cos, shape.sin});
     return out;
@@ -66,8 +67,16 @@ struct GroupedAttentionNode : torch::autograd::Function<GroupedAttentionNode> {
   static variable_list backward(AutogradContext* context, variable_list grads) {
     const variable_list saved = context->get_saved_variables();
     const std::vector<int64_t> numbers = context->saved_data["numbers"].toIntVector();
-    const AttentionShape shape{
-        context->saved_data["starts"].toIntVector(), numbers[0], numbers[1], numbers[2], numbers[3], saved[4], saved[5]};
+    const std::vector<double> factors = context->saved_data["factors"].toDoubleVector();
+    const AttentionShape shape{context->saved_data["starts"].toIntVector(),
+                               numbers[0],
+                               numbers[1],
+                               numbers[2],
+                               numbers[3],
+                               saved[4],
+                               saved[5],
+                               factors[0],
+                               factors[1]};
     const AttentionInput in{saved[0], saved[1], saved[2]};
     const AttentionInput out{at::empty_like(in.q), at::empty_like(in.k), at::empty_like(in.v)};
     attention_backward(shape, in, saved[3], context->saved_data["log_sums"].toTensor(), grads[0].contiguous(), out);

@@ -25,23 +25,40 @@ void check_targets(const at::Tensor& targets, int64_t classes, int64_t ignore) {
     TORCH_CHECK_INDEX(ids[i] == ignore || (ids[i] >= 0 && ids[i] < classes), "Target ", ids[i], " is out of bounds.");
 }
 
+// Of one row in fp32, with its cap.
+double loss_of_row(float* values, int64_t classes, int64_t target, bool want_grad, float cap, std::vector<float>* slopes) {
+  if (cap <= 0) return cross_entropy_of_row(values, classes, target, want_grad);
+  slopes->resize(static_cast<size_t>(classes));
+  cap_row(values, classes, cap, slopes->data());
+  const double loss = cross_entropy_of_row(values, classes, target, want_grad);
+  if (want_grad) multiply_row(values, slopes->data(), classes);
+  return loss;
+}
+
 // The logits of some tokens become their derivatives; returns the sum of their losses, in the order of the tokens.
-double loss_of_logits(const at::Tensor& logits, const int64_t* targets, int64_t ignore, bool want_grad) {
+double loss_of_logits(const at::Tensor& logits, const int64_t* targets, int64_t ignore, bool want_grad, float cap) {
   const int64_t rows = logits.size(0), classes = logits.size(1);
   std::vector<double> losses(static_cast<size_t>(rows));
   at::parallel_for(0, rows, 16, [&](int64_t begin, int64_t end) {
-    std::vector<float> wide(logits.scalar_type() == at::kFloat ? 0 : static_cast<size_t>(classes));
+    std::vector<float> wide(logits.scalar_type() == at::kFloat ? 0 : static_cast<size_t>(classes)), slopes;
     for (int64_t row = begin; row < end; ++row) {
       const int64_t target = targets[row];
       double& loss = losses[static_cast<size_t>(row)];
       if (logits.scalar_type() == at::kFloat) {
         float* values = logits.data_ptr<float>() + row * classes;
         if (target == ignore) std::fill(values, values + classes, 0.0f);
-        else loss = cross_entropy_of_row(values, classes, target, want_grad);
+        else loss = loss_of_row(values, classes, target, want_grad, cap, &slopes);
       } else {
         auto* values = static_cast<uint16_t*>(logits.data_ptr()) + row * classes;
-        if (target == ignore) std::fill(values, values + classes, uint16_t{0});
-        else loss = cross_entropy_of_row(values, classes, target, want_grad, wide.data());
+        if (target == ignore) {
+          std::fill(values, values + classes, uint16_t{0});
+        } else if (cap > 0) {
+          widen(values, wide.data(), classes);
+          loss = loss_of_row(wide.data(), classes, target, want_grad, cap, &slopes);
+          narrow(wide.data(), values, classes);
+        } else {
+          loss = cross_entropy_of_row(values, classes, target, want_grad, wide.data());
+        }
       }
     }
   });
@@ -52,7 +69,7 @@ double loss_of_logits(const at::Tensor& logits, const int64_t* targets, int64_t 
 
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
-                            int64_t ignore, bool want_x, bool want_weight) {
+                            int64_t ignore, bool want_x, bool want_weight, double cap) {
     const AutocastState autocast = autocast_of(x.device());
     const at::ScalarType type = autocast.on ? autocast.type : x.scalar_type();
     const at::Tensor inputs = x.to(type), weights = weight.to(type);
@@ -64,7 +81,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
       const int64_t rows = std::min(most_rows, tokens - first);
       at::Tensor part = inputs.narrow(0, first, rows), logits = buffer.narrow(0, 0, rows);
       at::mm_out(logits, part, weights.t());
-      sum += loss_of_logits(logits, targets.data_ptr<int64_t>() + first, ignore, want_x || want_weight);
+      sum += loss_of_logits(logits, targets.data_ptr<int64_t>() + first, ignore, want_x || want_weight, static_cast<float>(cap));
       if (want_x) {
         at::Tensor place = d_x.narrow(0, first, rows);
         at::mm_out(place, logits, weights);
@@ -93,7 +110,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
       return value.mul_(grads[0]);
     };
     at::Tensor d_x = scaled("d_x"), d_weight = scaled("d_weight");
-    return {d_x, d_weight, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+    return {d_x, d_weight, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -106,10 +123,10 @@ int64_t loss_rows(int64_t classes) {
   return std::clamp(kElements / classes, kFewest, kMost);
 }
 
-at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore) {
+at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore, double cap) {
   check_targets(targets, weight.size(0), ignore);
   const bool grad = at::GradMode::is_enabled();
-  return HeadLoss::apply(x, weight, targets, ignore, grad && x.requires_grad(), grad && weight.requires_grad());
+  return HeadLoss::apply(x, weight, targets, ignore, grad && x.requires_grad(), grad && weight.requires_grad(), cap);
 }
 
 }  // namespace phalanx::engine::model

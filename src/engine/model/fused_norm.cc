@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
@@ -19,10 +20,10 @@ using torch::autograd::variable_list;
 constexpr int64_t kRows = 64;  // that one thread takes at least
 
 struct RmsNormNode : torch::autograd::Function<RmsNormNode> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, double epsilon) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, double epsilon, double offset) {
     const int64_t width = x.size(-1), rows = x.numel() / width;
     // A copy, by an operator: what a sharded model has not gathered has no address (docs/design/kernels.md).
-    const at::Tensor scale = weight.clone();
+    const at::Tensor scale = offset == 0 ? weight.clone() : weight + offset;
     at::Tensor y = at::empty_like(x), roots = at::empty({rows}, x.options());
     at::parallel_for(0, rows, kRows, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
@@ -48,12 +49,14 @@ struct RmsNormNode : torch::autograd::Function<RmsNormNode> {
                               roots.data_ptr<float>()[row], d_x.data_ptr<float>() + row * width,
                               d_weight.defined() ? d_weight.data_ptr<float>() + row / kRows * width : nullptr, width);
     });
-    return {d_x, d_weight.defined() ? d_weight.sum(0) : d_weight, at::Tensor()};
+    return {d_x, d_weight.defined() ? d_weight.sum(0) : d_weight, at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
 
-at::Tensor fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) { return RmsNormNode::apply(x, weight, epsilon); }
+at::Tensor fused_rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon, double offset) {
+  return RmsNormNode::apply(x, weight, epsilon, offset);
+}
 
 }  // namespace phalanx::engine::model

@@ -23,9 +23,13 @@ double cross_entropy_of_row(float* logits, int64_t n, int64_t target, bool want_
 // The same for bf16 bits. `wide`: room for n floats.
 double cross_entropy_of_row(uint16_t* logits, int64_t n, int64_t target, bool want_grad, float* wide);
 
-// Rotary positions, in place, of `heads` heads side by side, 2 · half columns each: column j turns with j + half by the angle whose cosine
-// is cos[j]. sign -1 turns back.
-void rotate_heads(float* heads_of_row, int64_t heads, int64_t half, const float* cos, const float* sin, float sign);
+// Rotary positions, in place, of `heads` heads side by side, `head` columns each: column j turns with j + half by the angle whose cosine is
+// cos[j]; columns from 2 · half on stay. sign -1 turns back.
+void rotate_heads(float* heads_of_row, int64_t heads, int64_t head, int64_t half, const float* cos, const float* sin, float sign);
+
+// Soft caps: x becomes cap · tanh(x / cap). `slopes`: null, or room for the derivatives.
+void cap_row(float* x, int64_t n, float cap, float* slopes);
+void multiply_row(float* row, const float* factors, int64_t n);
 
 // y = x / sqrt(mean(x²) + epsilon) · weight; returns the reciprocal of the root.
 float rms_norm_row(const float* x, const float* weight, float* y, int64_t n, float epsilon);
@@ -36,6 +40,9 @@ void rms_norm_backward_row(const float* x, const float* weight, const float* d_y
 // y = silu(gate) · up; gate and up become the derivatives of y by each.
 void gated_and_slopes(float* gate, float* up, float* y, int64_t n);
 void gated_and_slopes(uint16_t* gate, uint16_t* up, uint16_t* y, int64_t n);
+// The same with GELU by its approximation with tanh.
+void gelu_gated_and_slopes(float* gate, float* up, float* y, int64_t n);
+void gelu_gated_and_slopes(uint16_t* gate, uint16_t* up, uint16_t* y, int64_t n);
 
 float dot(const float* a, const float* b, int64_t n);
 void scale_row(float* row, int64_t n, float factor);

@@ -35,28 +35,50 @@ void yarn(std::vector<float>* inverse, const Rope& rope) {
   }
 }
 
+// The base grows with the length of the text, once that is beyond the context of the training (dynamic NTK scaling).
+double dynamic_theta(const DecoderConfig& config, const Rope& rope, int64_t length) {
+  if (length <= config.positions) return rope.theta;
+  const auto dim = static_cast<double>(config.rotary_dim);
+  const double share = static_cast<double>(length) / static_cast<double>(config.positions);
+  return rope.theta * std::pow(rope.factor * share - (rope.factor - 1), dim / (dim - 2));
+}
+
+// By how much the context was extended after the first training.
+double extension(const DecoderConfig& config, const Rope& rope) {
+  if (rope.original_positions == config.positions) return rope.factor;
+  return static_cast<double>(config.positions) / static_cast<double>(rope.original_positions);
+}
+
 }  // namespace
 
-std::vector<float> inverse_frequencies(const DecoderConfig& config) {
+std::vector<float> inverse_frequencies(const DecoderConfig& config, const Rope& rope, int64_t length) {
   std::vector<float> out;
-  const auto dim = static_cast<float>(config.head_dim), theta = static_cast<float>(config.rope.theta);
-  for (int64_t i = 0; i < config.head_dim; i += 2) out.push_back(1 / std::pow(theta, static_cast<float>(i) / dim));
-  switch (config.rope.kind) {
-    case Rope::Kind::kDefault: break;
+  const auto dim = static_cast<float>(config.rotary_dim);
+  const auto theta = static_cast<float>(rope.kind == Rope::Kind::kDynamic ? dynamic_theta(config, rope, length) : rope.theta);
+  for (int64_t i = 0; i < config.rotary_dim; i += 2) out.push_back(1 / std::pow(theta, static_cast<float>(i) / dim));
+  const std::vector<double>& factors = length > rope.original_positions ? rope.long_factors : rope.short_factors;
+  switch (rope.kind) {
+    case Rope::Kind::kDefault:
+    case Rope::Kind::kDynamic: break;
     case Rope::Kind::kLinear:
-      for (float& one : out) one /= static_cast<float>(config.rope.factor);
+      for (float& one : out) one /= static_cast<float>(rope.factor);
       break;
     case Rope::Kind::kLlama3:
-      for (float& one : out) one = llama3(one, config.rope);
+      for (float& one : out) one = llama3(one, rope);
       break;
-    case Rope::Kind::kYarn: yarn(&out, config.rope); break;
+    case Rope::Kind::kYarn: yarn(&out, rope); break;
+    case Rope::Kind::kLongRope:
+      for (size_t i = 0; i < out.size(); ++i) out[i] /= static_cast<float>(factors[i]);
+      break;
   }
   return out;
 }
 
-double rope_scale(const Rope& rope) {
-  if (rope.kind != Rope::Kind::kYarn) return 1;
-  return rope.attention_factor.value_or(rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1);
+double rope_scale(const DecoderConfig& config, const Rope& rope) {
+  if (rope.kind == Rope::Kind::kYarn) return rope.attention_factor.value_or(rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1);
+  if (rope.kind != Rope::Kind::kLongRope) return 1;
+  const double factor = extension(config, rope), original = std::log(static_cast<double>(rope.original_positions));
+  return rope.attention_factor.value_or(factor > 1 ? std::sqrt(1 + std::log(factor) / original) : 1);
 }
 
 }  // namespace phalanx::tune

@@ -89,19 +89,30 @@ TEST(Fused, RmsNormAndItsDerivatives) {
   }
 }
 
-TEST(Fused, GatedAndItsDerivatives) {
-  for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+TEST(Fused, RmsNormOfOnePlusTheWeight) {
+  const at::Tensor x = at::randn({20, 37}), weight = at::randn({37});
+  EXPECT_LT(relative(fused_rms_norm(x, weight, 1e-5, 1), fused_rms_norm(x, weight + 1, 1e-5)), 1e-7);
+}
+
+void expect_gated(Gate act, at::ScalarType type) {
+  {
     const double bound = type == at::kFloat ? 3e-6 : 2e-2;
     at::Tensor gate = (at::randn({999}) * 4).to(type).requires_grad_(true), up = at::randn({999}).to(type).requires_grad_(true);
     at::Tensor gate2 = gate.detach().clone().requires_grad_(true), up2 = up.detach().clone().requires_grad_(true);
     const at::Tensor weights = at::randn({999}).to(type);
-    at::Tensor plain = at::silu(gate) * up, ours = fused_gated(gate2 * 1, up2 * 1);
+    at::Tensor plain = (act == Gate::kSilu ? at::silu(gate) : at::gelu(gate, "tanh")) * up;
+    at::Tensor ours = fused_gated(gate2 * 1, up2 * 1, act);
     EXPECT_LT(relative(ours, plain), bound);
     plain.backward(weights);
     ours.backward(weights);
     EXPECT_LT(relative(gate2.grad(), gate.grad()), bound);
     EXPECT_LT(relative(up2.grad(), up.grad()), bound);
   }
+}
+
+TEST(Fused, GatedAndItsDerivatives) {
+  for (Gate act : {Gate::kSilu, Gate::kGeluTanh})
+    for (at::ScalarType type : {at::kFloat, at::kBFloat16}) expect_gated(act, type);
   at::Tensor ends = at::tensor({-200.0f, -90.0f, 0.0f, 90.0f, 1e30f}), ones = at::ones({5});
   EXPECT_LT(most(fused_gated(ends.clone(), ones.clone()), at::silu(ends)), 1e-30);
 }
@@ -112,14 +123,17 @@ at::Tensor plain_grouped(const at::Tensor& q, const at::Tensor& k, const at::Ten
     at::Tensor part = x.narrow(0, shape.starts[i], shape.starts[i + 1] - shape.starts[i]).unflatten(1, {-1, shape.head}).transpose(0, 1);
     if (turns && shape.cos.defined()) {
       const at::Tensor cos = shape.cos.narrow(0, 0, part.size(1)), sin = shape.sin.narrow(0, 0, part.size(1));
-      const at::Tensor a = part.narrow(2, 0, shape.head / 2), b = part.narrow(2, shape.head / 2, shape.head / 2);
-      part = at::cat({a * cos - b * sin, b * cos + a * sin}, 2);
+      const int64_t half = shape.cos.size(1);
+      const at::Tensor a = part.narrow(2, 0, half), b = part.narrow(2, half, half), rest = part.narrow(2, 2 * half, shape.head - 2 * half);
+      part = at::cat({a * cos - b * sin, b * cos + a * sin, rest}, 2);
     }
     return part.repeat_interleave(shape.heads / (x.size(1) / shape.head), 0);
   };
   std::vector<at::Tensor> out;
   for (size_t i = 0; i + 1 < shape.starts.size(); ++i) {
-    at::Tensor scores = at::matmul(by_head(q, i, true), by_head(k, i, true).transpose(1, 2)) / std::sqrt(static_cast<double>(shape.head));
+    const double scale = shape.scale > 0 ? shape.scale : 1 / std::sqrt(static_cast<double>(shape.head));
+    at::Tensor scores = at::matmul(by_head(q, i, true), by_head(k, i, true).transpose(1, 2)) * scale;
+    if (shape.cap > 0) scores = (scores / shape.cap).tanh() * shape.cap;
     const int64_t time = scores.size(1);
     at::Tensor ahead = at::arange(time).unsqueeze(0) - at::arange(time).unsqueeze(1);  // key - query
     at::Tensor hidden = ahead > 0;
@@ -160,6 +174,18 @@ TEST(Fused, AttentionOfGroupsWindowsAndSequences) {
         }
         same_grouped(shape);
       }
+}
+
+TEST(Fused, AttentionWithCapsOwnScalesAndPartsOfHeadsThatTurn) {
+  for (int64_t window : {0, 5})
+    for (double cap : {0.0, 0.3, 50.0}) {
+      SCOPED_TRACE(testing::Message() << "window " << window << ", cap " << cap);
+      AttentionShape shape{{0, 1, 3, 73, 150}, 6, 2, 8, window, {}, {}, 0.6, cap};
+      const at::Tensor angles = at::outer(at::arange(77, at::kFloat), at::tensor({1.0f, 0.1f}));
+      shape.cos = angles.cos();
+      shape.sin = angles.sin();
+      same_grouped(shape);
+    }
 }
 
 // Both forms of the same attention: outputs and the gradients of input and parameters.
@@ -208,12 +234,14 @@ TEST(Fused, AttentionSeesNothingAhead) {
 struct LossAndGrads {
   at::Tensor loss, x, weight;
 };
-LossAndGrads head_loss(bool fused, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, bool autocast) {
+at::Tensor capped(const at::Tensor& logits, double cap) { return cap > 0 ? (logits / cap).tanh() * cap : logits; }
+LossAndGrads head_loss(bool fused, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, bool autocast,
+                       double cap = 0) {
   at::Tensor a = x.clone().requires_grad_(true), w = weight.clone().requires_grad_(true), loss;
   {
     engine::AutocastScope scope(at::kCPU, {autocast, at::kBFloat16});
-    loss = fused ? fused_head_loss(a, w, targets, -100)
-                 : at::cross_entropy_loss(at::linear(a, w).to(at::kFloat), targets, {}, at::Reduction::Sum, -100);
+    loss = fused ? fused_head_loss(a, w, targets, -100, cap)
+                 : at::cross_entropy_loss(capped(at::linear(a, w).to(at::kFloat), cap), targets, {}, at::Reduction::Sum, -100);
   }
   (loss / 7).backward();
   return {loss.detach(), a.grad(), w.grad()};
@@ -233,6 +261,20 @@ TEST(Fused, HeadLossWithMissingTargets) {
     EXPECT_LT(relative(our_shorts.x, shorts.x), 2e-2) << tokens;
     EXPECT_LT(relative(our_shorts.weight, shorts.weight), 2e-2) << tokens;
   }
+}
+
+TEST(Fused, HeadLossOfCappedLogits) {
+  at::Tensor x = at::randn({600, 24}), weight = at::randn({101, 24}), targets = at::randint(101, {600}, at::kLong);
+  targets.narrow(0, 2, 100).fill_(-100);
+  for (double cap : {2.0, 30.0}) {
+    LossAndGrads ours = head_loss(true, x, weight, targets, false, cap), plain = head_loss(false, x, weight, targets, false, cap);
+    EXPECT_LT(relative(ours.loss, plain.loss), 1e-6);
+    EXPECT_LT(relative(ours.x, plain.x), 1e-5);
+    EXPECT_LT(relative(ours.weight, plain.weight), 1e-5);
+  }
+  LossAndGrads shorts = head_loss(true, x, weight, targets, true, 2), plain = head_loss(false, x, weight, targets, true, 2);
+  EXPECT_LT(relative(shorts.loss, plain.loss), 1e-4);
+  EXPECT_LT(relative(shorts.x, plain.x), 2e-2);
 }
 
 TEST(Fused, HeadLossOfLargeLogitsAndOfNoTargetAtAll) {

@@ -147,7 +147,8 @@ TEST_P(GoldenAdapter, IsReadWrittenAndReadAgain) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GoldenAdapter, testing::Values("plain", "attention-only", "rslora-patterns", "layers-subset"));
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenAdapter,
+                         testing::Values("plain", "attention-only", "rslora-patterns", "layers-subset", "phi3-fused"));
 
 TEST(Stories, GreedyTextIsThePublishedOne) {
   NEEDS_GOLDEN;

@@ -5,12 +5,15 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/split_with_sizes.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -27,10 +30,17 @@ using model::Kernels;
 
 // x [heads, time, head_dim]: column j turns with j + half.
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  const int64_t half = x.size(-1) / 2;
+  const int64_t half = cos.size(-1);
   const at::Tensor first = x.narrow(-1, 0, half), second = x.narrow(-1, half, half);
   const at::Tensor c = cos.to(x.scalar_type()), s = sin.to(x.scalar_type());
-  return at::cat({first * c - second * s, second * c + first * s}, -1);
+  return at::cat({first * c - second * s, second * c + first * s, x.narrow(-1, 2 * half, x.size(-1) - 2 * half)}, -1);
+}
+
+// One projection's columns as several tensors, each of which may be overwritten.
+std::vector<at::Tensor> cut(const at::Tensor& x, at::IntArrayRef widths) {
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& part : x.split_with_sizes(widths, 1)) out.push_back(part.contiguous());
+  return out;
 }
 
 // 0 where the query at first + i sees key j, else -inf. Position p sees p - window < j <= p.
@@ -91,13 +101,14 @@ std::vector<at::Tensor> project(const at::Tensor& x, const std::vector<Projectio
   return out;
 }
 
-RmsNormImpl::RmsNormImpl(int64_t width, double norm_epsilon)
-    : weight(register_parameter("weight", at::ones({width}))), epsilon(norm_epsilon) {}
+RmsNormImpl::RmsNormImpl(int64_t width, double norm_epsilon, bool unit)
+    : weight(register_parameter("weight", at::ones({width}))), epsilon(norm_epsilon), offset(unit ? 1 : 0) {}
 
 at::Tensor RmsNormImpl::forward(const at::Tensor& x) {
   const bool wide_both = x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat;
-  if (kernels == Kernels::kFused && wide_both && model::can_fuse(x)) return model::fused_rms_norm(x, weight, epsilon);
+  if (kernels == Kernels::kFused && wide_both && model::can_fuse(x)) return model::fused_rms_norm(x, weight, epsilon, offset);
   at::Tensor wide = x.to(at::kFloat);
+  if (offset != 0) return (wide * at::rsqrt(wide.pow(2).mean(-1, true) + epsilon) * (weight.to(at::kFloat) + offset)).to(x.scalar_type());
   return weight * (wide * at::rsqrt(wide.pow(2).mean(-1, true) + epsilon)).to(x.scalar_type());
 }
 
@@ -106,18 +117,32 @@ GroupedAttentionImpl::GroupedAttentionImpl(const tune::DecoderConfig& config, in
       kv_heads(config.kv_heads),
       head_dim(config.head_dim),
       window(layer_window),
-      q_proj(register_module("q_proj", Projection(config.hidden, config.heads * config.head_dim, config.qkv_bias))),
-      k_proj(register_module("k_proj", Projection(config.hidden, config.kv_heads * config.head_dim, config.qkv_bias))),
-      v_proj(register_module("v_proj", Projection(config.hidden, config.kv_heads * config.head_dim, config.qkv_bias))),
-      o_proj(register_module("o_proj", Projection(config.heads * config.head_dim, config.hidden, config.out_bias))) {
+      scale(config.attention_scale),
+      cap(config.score_cap) {
+  const auto add = [&](const char* name, int64_t columns) {
+    return register_module(name, Projection(config.hidden, columns * config.head_dim, config.qkv_bias));
+  };
+  if (config.packed) {
+    qkv_proj = add("qkv_proj", heads + 2 * kv_heads);
+  } else {
+    q_proj = add("q_proj", heads);
+    k_proj = add("k_proj", kv_heads);
+    v_proj = add("v_proj", kv_heads);
+  }
+  o_proj = register_module("o_proj", Projection(heads * head_dim, config.hidden, config.out_bias));
   if (!config.head_norms) return;
-  q_norm = register_module("q_norm", RmsNorm(config.head_dim, config.norm_epsilon));
-  k_norm = register_module("k_norm", RmsNorm(config.head_dim, config.norm_epsilon));
+  q_norm = register_module("q_norm", RmsNorm(head_dim, config.norm_epsilon, config.unit_norms));
+  k_norm = register_module("k_norm", RmsNorm(head_dim, config.norm_epsilon, config.unit_norms));
+}
+
+std::vector<at::Tensor> GroupedAttentionImpl::queries_keys_values(const at::Tensor& x) {
+  if (!qkv_proj) return project(x, {q_proj, k_proj, v_proj});
+  return cut(qkv_proj(x), {heads * head_dim, kv_heads * head_dim, kv_heads * head_dim});
 }
 
 at::Tensor GroupedAttentionImpl::forward(const at::Tensor& x, const Places& places, KeyValues* cache) {
   const int64_t tokens = x.size(0);
-  const std::vector<at::Tensor> parts = project(x, {q_proj, k_proj, v_proj});
+  const std::vector<at::Tensor> parts = queries_keys_values(x);
   at::Tensor query = parts[0], key = parts[1];
   const at::Tensor& value = parts[2];
   if (q_norm) {
@@ -126,22 +151,25 @@ at::Tensor GroupedAttentionImpl::forward(const at::Tensor& x, const Places& plac
   }
   const bool same_type = query.scalar_type() == value.scalar_type();
   if (kernels == Kernels::kFused && !cache && same_type && model::can_fuse(query)) {
-    const model::AttentionShape shape{places.starts, heads, kv_heads, head_dim, window, places.cos, places.sin};
+    const Angles& angles = places.of(window);
+    const model::AttentionShape shape{places.starts, heads, kv_heads, head_dim, window, angles.cos, angles.sin, scale, cap};
     return o_proj(model::fused_grouped_attention(query, key, value, shape));
   }
   std::vector<at::Tensor> seen;
   for (size_t i = 0; i + 1 < places.starts.size(); ++i) {
     const int64_t first = places.starts[i], count = places.starts[i + 1] - first;
-    seen.push_back(plain(query.narrow(0, first, count), key.narrow(0, first, count), value.narrow(0, first, count), places, cache));
+    seen.push_back(plain(query.narrow(0, first, count), key.narrow(0, first, count), value.narrow(0, first, count), places, first, cache));
   }
   return o_proj(at::cat(seen));
 }
 
 // Of one sequence: [time, columns of all heads] each.
 at::Tensor GroupedAttentionImpl::plain(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Places& places,
-                                       KeyValues* cache) const {
+                                       int64_t row, KeyValues* cache) const {
   const int64_t time = query.size(0), group = heads / kv_heads;
-  const at::Tensor cos = places.cos.narrow(0, 0, time), sin = places.sin.narrow(0, 0, time);
+  const Angles& angles = places.of(window);
+  const int64_t from = angles.cos.size(0) == places.starts.back() ? row : 0;
+  const at::Tensor cos = angles.cos.narrow(0, from, time), sin = angles.sin.narrow(0, from, time);
   const auto by_head = [&](const at::Tensor& x) { return x.unflatten(1, {-1, head_dim}).transpose(0, 1); };
   at::Tensor q = rotated(by_head(query), cos, sin), k = rotated(by_head(key), cos, sin), v = by_head(value);
   if (cache) {
@@ -154,30 +182,55 @@ at::Tensor GroupedAttentionImpl::plain(const at::Tensor& query, const at::Tensor
   // Every kv head once for each query head that uses it.
   k = k.repeat_interleave(group, 0);
   v = v.repeat_interleave(group, 0);
-  at::Tensor scores = at::matmul(q, k.transpose(1, 2)) / std::sqrt(static_cast<double>(head_dim));
+  at::Tensor scores = at::matmul(q, k.transpose(1, 2)) * scale;
+  if (cap > 0) scores = at::tanh(scores / cap) * cap;
   scores = scores.to(at::kFloat) + mask_of(time, places.first, window, query.options());
   return at::matmul(at::softmax(scores, -1).to(q.scalar_type()), v).transpose(0, 1).reshape({time, heads * head_dim});
 }
 
-GatedMlpImpl::GatedMlpImpl(const tune::DecoderConfig& config)
-    : gate_proj(register_module("gate_proj", Projection(config.hidden, config.intermediate, config.mlp_bias))),
-      up_proj(register_module("up_proj", Projection(config.hidden, config.intermediate, config.mlp_bias))),
-      down_proj(register_module("down_proj", Projection(config.intermediate, config.hidden, config.mlp_bias))) {}
-
-at::Tensor GatedMlpImpl::forward(const at::Tensor& x) {
-  const std::vector<at::Tensor> parts = project(x, {gate_proj, up_proj});
-  const at::Tensor &gate = parts[0], &up = parts[1];
-  if (kernels == Kernels::kFused && model::can_fuse(gate)) return down_proj(model::fused_gated(gate, up));
-  return down_proj(at::silu(gate) * up);
+GatedMlpImpl::GatedMlpImpl(const tune::DecoderConfig& config) : activation(config.activation), width(config.intermediate) {
+  const auto add = [&](const char* name, int64_t in, int64_t out) { return register_module(name, Projection(in, out, config.mlp_bias)); };
+  if (config.packed) {
+    gate_up_proj = add("gate_up_proj", config.hidden, 2 * config.intermediate);
+  } else {
+    gate_proj = add("gate_proj", config.hidden, config.intermediate);
+    up_proj = add("up_proj", config.hidden, config.intermediate);
+  }
+  down_proj = add("down_proj", config.intermediate, config.hidden);
 }
 
-DecoderLayerImpl::DecoderLayerImpl(const tune::DecoderConfig& config, int64_t window)
-    : input_layernorm(register_module("input_layernorm", RmsNorm(config.hidden, config.norm_epsilon))),
-      self_attn(register_module("self_attn", GroupedAttention(config, window))),
-      post_attention_layernorm(register_module("post_attention_layernorm", RmsNorm(config.hidden, config.norm_epsilon))),
-      mlp(register_module("mlp", GatedMlp(config))) {}
+at::Tensor GatedMlpImpl::forward(const at::Tensor& x) {
+  const std::vector<at::Tensor> parts = gate_up_proj ? cut(gate_up_proj(x), {width, width}) : project(x, {gate_proj, up_proj});
+  const at::Tensor &gate = parts[0], &up = parts[1];
+  const bool silu = activation == tune::Activation::kSilu;
+  if (kernels == Kernels::kFused && model::can_fuse(gate))
+    return down_proj(model::fused_gated(gate, up, silu ? model::Gate::kSilu : model::Gate::kGeluTanh));
+  return down_proj((silu ? at::silu(gate) : at::gelu(gate, "tanh")) * up);
+}
+
+DecoderLayerImpl::DecoderLayerImpl(const tune::DecoderConfig& config, int64_t window) {
+  const auto add = [&](const char* name) { return register_module(name, RmsNorm(config.hidden, config.norm_epsilon, config.unit_norms)); };
+  input_layernorm = add("input_layernorm");
+  self_attn = register_module("self_attn", GroupedAttention(config, window));
+  post_attention_layernorm = add("post_attention_layernorm");
+  mlp = register_module("mlp", GatedMlp(config));
+  if (!config.branch_norms) return;
+  pre_feedforward_layernorm = add("pre_feedforward_layernorm");
+  post_feedforward_layernorm = add("post_feedforward_layernorm");
+}
+
+std::vector<RmsNorm> DecoderLayerImpl::norms() {
+  std::vector<RmsNorm> out{input_layernorm, post_attention_layernorm};
+  if (pre_feedforward_layernorm) out.insert(out.end(), {pre_feedforward_layernorm, post_feedforward_layernorm});
+  if (self_attn->q_norm) out.insert(out.end(), {self_attn->q_norm, self_attn->k_norm});
+  return out;
+}
 
 at::Tensor DecoderLayerImpl::forward(const at::Tensor& x, const Places& places, KeyValues* cache) {
+  if (pre_feedforward_layernorm) {
+    at::Tensor middle = x + post_attention_layernorm(self_attn(input_layernorm(x), places, cache));
+    return middle + post_feedforward_layernorm(mlp(pre_feedforward_layernorm(middle)));
+  }
   at::Tensor middle = x + self_attn(input_layernorm(x), places, cache);
   return middle + mlp(post_attention_layernorm(middle));
 }

@@ -23,7 +23,7 @@ struct ProjectionImpl : torch::nn::Module {
   // Adds the parameters lora_A.weight [rank, in] and lora_B.weight [out, rank], not initialised.
   void add_adapter(int64_t rank, double scale, double dropout);
   void drop_adapter();
-  bool adapted() const { return lora_a.defined(); }
+  bool adapted() const { return lora_a.defined() && !bypassed; }
   at::Tensor adapter_product();  // scale · B · A, fp32 [out, in]
 
   at::Tensor weight;  // [out, in]
@@ -31,27 +31,33 @@ struct ProjectionImpl : torch::nn::Module {
   at::Tensor lora_a, lora_b;
   double scale = 0;
   double dropout = 0;
+  bool bypassed = false;  // as if there were no adapter
 };
 TORCH_MODULE(Projection);
 
 // Each projection of the same x.
 std::vector<at::Tensor> project(const at::Tensor& x, const std::vector<Projection>& projections);
 
-// x / sqrt(mean(x²) + epsilon) in fp32, rounded to x's type, then times the weight.
+// x / sqrt(mean(x²) + epsilon) in fp32, rounded to x's type, then times the weight. Gemma: times 1 + weight, in fp32, then rounded.
 struct RmsNormImpl : torch::nn::Module {
-  RmsNormImpl(int64_t width, double epsilon);
+  RmsNormImpl(int64_t width, double epsilon, bool unit = false);
   at::Tensor forward(const at::Tensor& x);
   at::Tensor weight;
   double epsilon;
+  double offset;  // added to the weight: 1 in Gemma
   model::Kernels kernels = model::Kernels::kFused;
 };
 TORCH_MODULE(RmsNorm);
 
 // What every layer needs of the positions of a batch.
+struct Angles {
+  at::Tensor cos, sin;  // [longest sequence, rotary_dim / 2], from the first token's position on; or [rows, …], of each row its own
+};
 struct Places {
   std::vector<int64_t> starts;  // sequence i is rows starts[i] to starts[i + 1]; the last is the number of rows
-  at::Tensor cos, sin;          // [longest sequence, head_dim / 2], from the first token's position on
   int64_t first = 0;            // position of each sequence's first token: as many are in the cache
+  Angles all, windowed;         // of layers without and with a window
+  const Angles& of(int64_t window) const { return window > 0 ? windowed : all; }
 };
 
 // Keys and values of the tokens so far of one sequence, of one layer: [kv heads, time, head_dim].
@@ -64,20 +70,28 @@ struct GroupedAttentionImpl : torch::nn::Module {
   // x [tokens, hidden]. `cache`: null, or what is seen besides x, which is one sequence then; x's are added to it.
   at::Tensor forward(const at::Tensor& x, const Places& places, KeyValues* cache);
   int64_t heads, kv_heads, head_dim;
-  int64_t window;  // 0: none
+  int64_t window;     // 0: none
+  double scale, cap;  // of scores; cap 0: none
   Projection q_proj{nullptr}, k_proj{nullptr}, v_proj{nullptr}, o_proj{nullptr};
+  Projection qkv_proj{nullptr};  // instead of the first three
   RmsNorm q_norm{nullptr}, k_norm{nullptr};
   model::Kernels kernels = model::Kernels::kFused;
 
  private:
-  at::Tensor plain(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Places& places, KeyValues* cache) const;
+  std::vector<at::Tensor> queries_keys_values(const at::Tensor& x);
+  // Of the sequence whose first row is `row`.
+  at::Tensor plain(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Places& places, int64_t row,
+                   KeyValues* cache) const;
 };
 TORCH_MODULE(GroupedAttention);
 
 struct GatedMlpImpl : torch::nn::Module {
   explicit GatedMlpImpl(const tune::DecoderConfig& config);
-  at::Tensor forward(const at::Tensor& x);  // down(silu(gate x) · up x)
+  at::Tensor forward(const at::Tensor& x);  // down(act(gate x) · up x)
   Projection gate_proj{nullptr}, up_proj{nullptr}, down_proj{nullptr};
+  Projection gate_up_proj{nullptr};  // instead of the first two
+  tune::Activation activation;
+  int64_t width;  // of gate and up
   model::Kernels kernels = model::Kernels::kFused;
 };
 TORCH_MODULE(GatedMlp);
@@ -87,8 +101,10 @@ struct DecoderLayerImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const Places& places, KeyValues* cache);
   RmsNorm input_layernorm{nullptr};
   GroupedAttention self_attn{nullptr};
-  RmsNorm post_attention_layernorm{nullptr};
+  RmsNorm post_attention_layernorm{nullptr};  // in front of the MLP, or with branch norms of what attention gives
   GatedMlp mlp{nullptr};
+  RmsNorm pre_feedforward_layernorm{nullptr}, post_feedforward_layernorm{nullptr};  // with branch norms
+  std::vector<RmsNorm> norms();
 };
 TORCH_MODULE(DecoderLayer);
 
