@@ -5,6 +5,8 @@
 
 #include <functional>
 
+#include "base/json_fields.h"
+
 using namespace phalanx;
 
 namespace {
@@ -115,6 +117,20 @@ TEST(Deadlock, WhateverMayStillBeUnderWaySpoilsTheProof) {
   input = all_wait();
   input.unanswered[1] = "no answer in time";
   EXPECT_FALSE(proved_deadlock(input)) << "a host is silent";
+}
+
+TEST(Deadlock, ASampleComesBackFromJsonAsItWas) {
+  machine::SocketSample socket;
+  socket.local = "10.0.0.1:1";
+  socket.remote = "10.0.0.2:2";
+  machine::RankSample rank;
+  rank.processes.emplace_back().threads = {thread(7, {"libc.so.6!+0x85f16"})};
+  rank.sockets = {socket};
+  machine::HostSample sample;
+  sample.ranks = {rank};
+  auto back = base::from_json<machine::HostSample>(base::to_json(sample));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(base::to_text(base::to_json(*back)), base::to_text(base::to_json(sample)));
 }
 
 }  // namespace

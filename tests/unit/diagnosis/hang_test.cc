@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/json_fields.h"
 #include "codes/code.h"
 #include "doctor/catalogue.h"
 
@@ -394,16 +393,6 @@ TEST(Hang, PlacesOfTheCodeAreFolded) {
   EXPECT_EQ(v.details[1].english, "ranks 0, 2: train.py:30 (step), waits in a collective");
   EXPECT_EQ(diagnosis::place_in(kStack), "train.py:30 (step)");
   EXPECT_EQ(diagnosis::place_in("\n(x:)\n File \"a\", line"), "");
-}
-
-TEST(Hang, ASampleComesBackFromJsonAsItWas) {
-  RankView odd = in_all_reduce(1);
-  odd.then->sockets = {link("10.0.0.1:1", "10.0.0.2:2")};
-  machine::HostSample sample;
-  sample.ranks = {*odd.then};
-  auto back = base::from_json<machine::HostSample>(base::to_json(sample));
-  ASSERT_TRUE(back.ok());
-  EXPECT_EQ(base::to_text(base::to_json(*back)), base::to_text(base::to_json(sample)));
 }
 
 }  // namespace
