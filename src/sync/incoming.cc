@@ -41,7 +41,7 @@ timespec time_of(int64_t ns) {
 }
 
 base::Status Incoming::check_space() const {
-  struct statvfs disk {};
+  struct statvfs disk{};
   if (tree_files_ == 0 || ::fstatvfs(store_.top(), &disk) != 0) return base::ok();
   const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
   const uint64_t needed = on_disk(wanted_bytes_ + tree_bytes_, wanted_.size() + tree_files_) + kSpaceReserve;
@@ -58,7 +58,7 @@ base::Status Incoming::check_space() const {
 base::Error Incoming::disk_error(const char* doing, const std::string& path, int error_number) const {
   base::Error error = base::system_error(doing, store_.root() + "/" + path, error_number);
   error.kind = ErrorKind::kUnfit;
-  struct statvfs disk {};
+  struct statvfs disk{};
   if ((error_number == ENOSPC || error_number == EDQUOT) && ::fstatvfs(store_.top(), &disk) == 0)
     error.message = fmt::format("the disk of {} is full: {} are needed, {} are free", store_.root(),
                                 base::format_bytes(on_disk(wanted_bytes_ + tree_bytes_, wanted_.size() + tree_files_)),
@@ -70,7 +70,7 @@ void Incoming::find_partial() {
   for (uint32_t wanted : wanted_) {
     const Entry& entry = manifest_.entries[wanted];
     const std::string hex = hex_of(entry.content);
-    struct stat s {};
+    struct stat s{};
     if (entry.size <= kLeastPartial ||
         ::fstatat(store_.blobs(), (hex.substr(0, 2) + "/" + kNew + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
       continue;

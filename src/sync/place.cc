@@ -29,7 +29,7 @@ constexpr size_t kRest = ~size_t{0};
 void remove_if_empty(const Store& store, const Target& target) {
   (void)::unlinkat(store.top(), "blobs", AT_REMOVEDIR);
   (void)::unlinkat(store.top(), "copies", AT_REMOVEDIR);
-  struct stat s {};
+  struct stat s{};
   if (::fstatat(store.top(), "blobs", &s, AT_SYMLINK_NOFOLLOW) == 0) return;
   (void)::unlinkat(store.top(), "lock", 0);
   (void)::unlinkat(target.folder.get(), kIncoming, AT_REMOVEDIR);
@@ -103,7 +103,7 @@ base::Status Placer::write_pending() {
   for (size_t i = 0; i < manifest_.entries.size(); ++i) {
     const Entry& entry = manifest_.entries[i];
     if (todo_[i] != Todo::kMake || !entry.is_file() || uses_[entry.content] != 1) continue;
-    struct stat s {};
+    struct stat s{};
     const std::string hex = hex_of(entry.content);
     if (::fstatat(store_.blobs(), (hex.substr(0, 2) + "/" + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0) seen_[i] = {s.st_ino, 0};
   }
@@ -112,7 +112,7 @@ base::Status Placer::write_pending() {
 
 base::Status Placer::remove_one(size_t b) {
   const Entry& entry = record_.manifest.entries[b];
-  struct stat s {};
+  struct stat s{};
   std::string name;
   base::Result<os::Fd> folder = folder_of(entry.path, name);
   if (!folder.ok() || ::fstatat(folder->get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return base::ok();
@@ -139,7 +139,7 @@ base::Status Placer::make(size_t index) {
   TRY_ASSIGN(const os::Fd folder, folder_of(entry.path, name));
   if (entry.kind == Kind::kFolder) {
     if (todo_[index] == Todo::kMake && ::mkdirat(folder.get(), name.c_str(), 0700) != 0) return target_error("mkdir", entry.path, errno);
-    struct stat s {};
+    struct stat s{};
     if (::fstatat(folder.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode) && (s.st_mode & 0700) != 0700)
       (void)::fchmodat(folder.get(), name.c_str(), (s.st_mode & kModes) | 0700, 0);
     return base::ok();
@@ -217,7 +217,7 @@ Record Placer::merged(bool only_present) {
   };
   for (size_t b : gone_) {
     const Entry& entry = record_.manifest.entries[b];
-    struct stat s {};
+    struct stat s{};
     take_listed(&entry.path);
     const bool replaced = i < manifest_.entries.size() && manifest_.entries[i].path == entry.path;
     if (replaced || (only_present && !look(entry.path, s)) || record.manifest.entries.size() + manifest_.entries.size() - i >= kMostEntries)

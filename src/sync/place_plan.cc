@@ -75,7 +75,7 @@ base::Status Placer::plan() {
 
 base::Status Placer::plan_entry(size_t index, const Entry* old, const Seen& seen) {
   const Entry& entry = manifest_.entries[index];
-  struct stat s {};
+  struct stat s{};
   const bool there = look(entry.path, s), folder = entry.kind == Kind::kFolder;
   if (there && S_ISDIR(s.st_mode) != folder) {
     if (!may_give_way(entry.path, !folder))
@@ -105,7 +105,7 @@ base::Status Placer::plan_entry(size_t index, const Entry* old, const Seen& seen
 base::Status Placer::plan_removals() {
   const std::vector<Entry>& old = record_.manifest.entries;
   for (size_t b = 0; b < old.size(); ++b) {
-    struct stat s {};
+    struct stat s{};
     if (is_listed(old[b]) || !look(old[b].path, s)) continue;
     gone_.push_back(b);
     if (!remove_ && old[b].kind != Kind::kFolder) ++stayed_;
@@ -115,7 +115,7 @@ base::Status Placer::plan_removals() {
 
 // Whether --delete removes all of what stands where the list has something of another kind.
 bool Placer::may_give_way(const std::string& path, bool folder) {
-  struct stat s {};
+  struct stat s{};
   const Entry* old = recorded(path);
   if (!remove_ || !old || !look(path, s)) return false;
   if (!folder) return as_pushed(*old, record_.seen[static_cast<size_t>(old - record_.manifest.entries.data())], s);
@@ -128,7 +128,7 @@ bool Placer::all_as_pushed(int folder, const std::string& path) const {
   if (!names.ok()) return false;
   for (const std::string& name : *names) {
     const Entry* old = recorded(path + "/" + name);
-    struct stat s {};
+    struct stat s{};
     if (!old || ::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return false;
     if (S_ISDIR(s.st_mode)) {
       base::Result<os::Fd> below = enter_below(folder, name);

@@ -35,7 +35,7 @@ base::Error refused(const std::string& path, const std::string& why) {
 base::Status check_above(const std::string& path) {
   for (size_t slash = 0; slash != std::string::npos && slash + 1 < path.size(); slash = path.find('/', slash + 1)) {
     const std::string above = slash == 0 ? "/" : path.substr(0, slash);
-    struct stat s {};
+    struct stat s{};
     if (::lstat(above.c_str(), &s) != 0) return errno == ENOENT ? base::ok() : base::Status(base::system_error("stat", above));
     const bool link_of_another = S_ISLNK(s.st_mode) && s.st_uid != ::geteuid() && s.st_uid != 0;
     if (link_of_another || !os::only_ours_to_change(above))

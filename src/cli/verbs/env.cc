@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
-#include "cli/push/env_program.h"
 #include "cli/flags/verbs.h"
+#include "cli/push/env_program.h"
 
 namespace phalanx::cli {
 namespace {

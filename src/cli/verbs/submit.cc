@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
-#include "cli/flags/verbs.h"
 #include "cli/by_hand/pod_manifest.h"
+#include "cli/flags/verbs.h"
 #include "cli/records/named_run.h"
 #include "cli/submit_script.h"
 #include "os/files.h"

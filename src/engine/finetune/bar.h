@@ -28,7 +28,7 @@ class Bar {
   void end();
   void finish();  // the launcher is told that all is done
 
-  void note(std::string_view line);     // to stderr
+  void note(std::string_view line);  // to stderr
   void note(const words::Message& line);
   void printed(std::string_view line);  // to stdout
   double eta_s() const;                 // of the step under way; 0 before anything is done

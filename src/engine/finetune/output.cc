@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kTokenizerFiles{"tokenizer.json",     "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
-                                     "chat_template.jinja"};
+constexpr std::array kTokenizerFiles{"tokenizer.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+                                     "merges.txt",     "chat_template.jinja"};
 constexpr std::array kModelFiles{"generation_config.json", "config.json"};
 constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 

@@ -102,8 +102,8 @@ base::Result<int> run_generate(const std::vector<std::string>& arguments) {
   TRY_ASSIGN(const Words words, parse(arguments, {"--adapter", "--template", "--system", "--max-new-tokens", "--temperature", "--top-k",
                                                   "--top-p", "--seed"}));
   if (words.operands.size() != 2) return usage("generate needs a model folder and a prompt");
-  TextRequest request{words.operands[0], value(words, "--adapter"), value(words, "--template"), value(words, "--system"),
-                      words.operands[1], {}};
+  TextRequest request{words.operands[0],        value(words, "--adapter"), value(words, "--template"),
+                      value(words, "--system"), words.operands[1],         {}};
   int64_t seed = 42;
   TRY(take(words, "--max-new-tokens", 1, 1 << 24, &request.options.max_new_tokens));
   TRY(take(words, "--top-k", 0, 1 << 24, &request.options.top_k));

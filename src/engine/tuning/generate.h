@@ -15,7 +15,7 @@ struct GenerateOptions {
   int64_t top_k = 50;      // of those the most likely ones; 0: all
   double top_p = 1;        // the fewest most likely ones whose probabilities reach this together
   uint64_t seed = 42;
-  std::vector<int64_t> stops{};  // ends at the first of these, which is part of the answer
+  std::vector<int64_t> stops{};                                        // ends at the first of these, which is part of the answer
   std::function<void(const std::vector<int64_t>& answer)> progress{};  // after every token
 };
 

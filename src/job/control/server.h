@@ -37,7 +37,7 @@ class ControlServer {
     std::function<std::string()> status;    // JSON
     std::function<std::string()> catch_up;  // frames that show a new follower where the run stands
     std::function<void(std::optional<os::milliseconds> grace, bool kill)> stop;
-    std::function<void()> look;                         // is answered with looked(); none: nobody looks
+    std::function<void()> look;                           // is answered with looked(); none: nobody looks
     std::function<void(const std::string& path)> remove;  // of the socket, without waiting for the disk; none: it is done here
   };
 

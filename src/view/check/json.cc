@@ -40,15 +40,9 @@ std::string cost_of(const std::string& fix) {
 base::Json finding_json(const doctor::Situation& situation, const doctor::Finding& finding) {
   base::Json hosts = base::Json::array();
   for (size_t h : finding.hosts) hosts.push_back(situation.hosts[h].name);
-  return {{"code", finding.row->code},
-          {"severity", severity_key(finding.row->severity)},
-          {"accepted", finding.accepted},
-          {"hosts", std::move(hosts)},
-          {"title", finding.row->page().title.english},
-          {"evidence", finding.evidence.english},
-          {"fix", finding.fix},
-          {"advice", finding.row->page().fix.english},
-          {"fix_cost", cost_of(finding.fix)},
+  return {{"code", finding.row->code}, {"severity", severity_key(finding.row->severity)}, {"accepted", finding.accepted},
+          {"hosts", std::move(hosts)}, {"title", finding.row->page().title.english},      {"evidence", finding.evidence.english},
+          {"fix", finding.fix},        {"advice", finding.row->page().fix.english},       {"fix_cost", cost_of(finding.fix)},
           {"where", finding.where}};
 }
 
