@@ -28,8 +28,8 @@ constexpr const char* kUsage =
     "usage: phalanx-train CONFIG.yaml [KEY=VALUE ...]\n"
     "       phalanx-train [--explain] RECIPE.yaml [KEY=VALUE ...]\n"
     "       phalanx-train merge | checkpoints FOLDER ...\n"
-    "       phalanx-train export RECIPE.yaml | generate MODEL PROMPT ...\n"
-    "       phalanx-train --check-data [--json] [--threads N] [--worlds 1,2,4] CONFIG.yaml [KEY=VALUE ...]\n"
+    "       phalanx-train export RECIPE.yaml | generate MODEL PROMPT ... | chat MODEL\n"
+    "       phalanx-train --check-data [--json] [--threads N] [--worlds 1,2,4] CONFIG.yaml | RECIPE.yaml [KEY=VALUE ...]\n"
     "       phalanx-train --tokenize OUT.tokens FILE ...\n"
     "       phalanx-train --help | --version\n\n";
 

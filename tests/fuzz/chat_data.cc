@@ -15,6 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tune::DatasetInfo info;
   if (auto found = tune::find_dataset(bytes, "a"); found.ok()) info = *found;
   info.columns.messages = "m";
+  info.columns.chosen = "c";
+  info.columns.rejected = "r";
   for (tune::Formatting formatting : {tune::Formatting::kAlpaca, tune::Formatting::kSharegpt}) {
     info.formatting = formatting;
     tune::RecordReader reader(bytes);
@@ -23,6 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!next.ok() || !*next) break;
       auto conversation = tune::to_conversation(**next, info);
       if (conversation.ok() && *conversation) PHALANX_CHECK((*conversation)->messages.size() % 2 == 0);
+      auto preference = tune::to_preference(**next, info);
+      if (preference.ok() && *preference) PHALANX_CHECK((*preference)->prompt.messages.size() % 2 == 1);
     }
   }
   return 0;

@@ -73,6 +73,7 @@ void Bar::draw() {
   }
   line += fmt::format("{:.0f} %", 100 * share);
   if (unit_ == Unit::kBytes) line += fmt::format("  {} / {}", base::format_bytes(done_), base::format_bytes(total_));
+  else if (unit_ == Unit::kParts) line += fmt::format("  {}/{}", done_, total_);
   else line += fmt::format("  {}/{}  loss {:.4f}  {:.0f} tokens/s", done_, total_, loss_, tokens_per_s_);
   if (const double left = eta_s(); left > 0) line += "  eta " + train::short_duration(left);
   std::fprintf(stderr, terminal_ ? "\r%s\x1b[K" : "%s\n", line.c_str());

@@ -19,8 +19,9 @@ class Bar {
   Bar(const Bar&) = delete;
   Bar& operator=(const Bar&) = delete;
 
-  // One step of the work, of `total` units, which are bytes, or steps of the training. `phase` is the launcher's name for it.
-  enum class Unit { kBytes, kSteps };
+  // One step of the work, of `total` units, which are bytes, steps of the training, or parts of anything. `phase` is the launcher's name
+  // for it.
+  enum class Unit { kBytes, kSteps, kParts };
   void start(words::Text what, std::string_view phase, Unit unit, uint64_t total, uint64_t done = 0);
   void advance(uint64_t done);
   void advance(uint64_t done, uint64_t total);  // where the total is known only now

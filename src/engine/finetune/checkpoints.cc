@@ -70,6 +70,8 @@ uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::Tunin
   for (const tuning::TuningRow& row : rows) {
     out.add(static_cast<int64_t>(row.ids.size()));
     for (size_t i = 0; i < row.ids.size(); ++i) out.add(row.ids[i] * 0x100000000 + row.labels[i]);
+    for (int64_t start : row.starts) out.add(start);
+    for (size_t i = 0; i < row.rejected_ids.size(); ++i) out.add(row.rejected_ids[i] * 0x100000000 + row.rejected_labels[i]);
   }
   return out.value();
 }
@@ -92,9 +94,9 @@ base::Status write_state(const Checkpoints& where, const std::string& folder, co
 base::Status save(const Checkpoints& where, const Tuned& tuned, tuning::FineTuning& run, const History& history, Bar& bar) {
   const std::string name = fmt::format("{}{}", kPrefix, run.done());
   const auto state = where.only_model ? std::vector<tuning::NamedTensor>() : run.state();
-  return run.with_whole_model([&]() -> base::Status {
+  return with_result(tuned, run, [&](const Trained& trained) -> base::Status {
     TRY_ASSIGN(const std::string folder, begin_folder(where.output_dir, name));
-    TRY(write_tuned(tuned, folder, bar));
+    TRY(write_tuned(tuned, folder, bar, trained));
     TRY(os::write_file_atomic(folder + "/trainer_state.json", base::to_text(history.trainer_state(), 2) + "\n", 0644));
     if (!where.only_model) TRY(write_state(where, folder, state, run, history));
     TRY(finish_folder(where.output_dir, name));

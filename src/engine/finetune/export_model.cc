@@ -47,7 +47,7 @@ base::Status export_model(const tune::Recipe& recipe, Bar& bar) {
   bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
   const auto progress = [&](uint64_t done, uint64_t all) { bar.advance(done, all); };
   TRY_ASSIGN(tuning::Decoder decoder, tuning::load_decoder(recipe.model_name_or_path, progress));
-  bar.start(words::Text{"merging"}, "merge", Bar::Unit::kBytes, recipe.adapter_name_or_path.size());
+  bar.start(words::Text{"merging"}, "merge", Bar::Unit::kParts, recipe.adapter_name_or_path.size());
   for (size_t i = 0; i < recipe.adapter_name_or_path.size(); ++i) {
     TRY_ASSIGN([[maybe_unused]] const auto config, tuning::read_adapter(decoder, recipe.adapter_name_or_path[i]));
     tuning::merge_adapters(decoder);

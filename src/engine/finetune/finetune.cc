@@ -43,15 +43,6 @@ base::Status read_zero(tune::ReadRecipe* read) {
   return base::ok();
 }
 
-base::Result<tune::ReadRecipe> read(const Command& command) {
-  auto out = tune::read_recipe(command.yaml, command.overrides);
-  base::Status status = out.ok() ? read_zero(&*out) : base::Status(out.error());
-  if (status.ok()) return out;
-  base::Error error = std::move(status).error();
-  error.message = fmt::format("{}: {}", command.path, error.message);
-  return error;
-}
-
 void tell_unused(const tune::ReadRecipe& read, Bar& bar) {
   std::vector<std::string> names;
   for (const tune::GivenKey& one : read.given)
@@ -107,20 +98,22 @@ base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& ba
   TRY_ASSIGN(RowsRead data, read_rows(recipe, *text ? &**text : nullptr, shape.vocabulary, bar));
   bar.note(tr("data: {} sequences, {} tokens, {} of them learned; records omitted: {}", data.rows.size(), data.tokens, data.learned,
               data.dropped));
+  if (!data.evaluated.empty()) bar.note(tr("evaluation: {} sequences", data.evaluated.size()));
   bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
   TRY_ASSIGN(tuning::HollowDecoder hollow, tuning::make_decoder(folder));
   tuning::Decoder decoder = hollow.decoder;
+  const auto progress = [&](uint64_t done, uint64_t all) { bar.advance(done, all); };
+  const bool merges = recipe.adapter_name_or_path.size() > 1;
   // Sharded parameters get their values when they have been sharded; adapters that are to be merged need them now.
-  if (recipe.zero.stage == 3 && recipe.adapter_name_or_path.size() < 2) {
-    out->hollow = std::move(hollow);
-  } else {
-    TRY(tuning::fill_decoder(hollow, true, [&](uint64_t done, uint64_t all) { bar.advance(done, all); }));
-  }
+  if (recipe.zero.stage == 3 && !merges) out->hollow = std::move(hollow);
+  else if (recipe.finetuning_type == "lora" && !merges) TRY(tuning::map_decoder(hollow, recipe.bf16, progress));
+  else TRY(tuning::fill_decoder(hollow, true, progress));
   bar.end();
   TRY_ASSIGN(auto adapter, choose_trained(decoder, recipe));
   out->recipe = recipe;
   out->tuned = {decoder, std::move(adapter), folder, *text ? &**text : nullptr};
   out->rows = std::move(data.rows);
+  out->evaluated = std::move(data.evaluated);
   return base::ok();
 }
 
@@ -154,10 +147,19 @@ base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& e
 
 }  // namespace
 
+base::Result<tune::ReadRecipe> read_whole(const Command& command) {
+  auto out = tune::read_recipe(command.yaml, command.overrides);
+  base::Status status = out.ok() ? read_zero(&*out) : base::Status(out.error());
+  if (status.ok()) return out;
+  base::Error error = std::move(status).error();
+  error.message = fmt::format("{}: {}", command.path, error.message);
+  return error;
+}
+
 bool is_recipe(std::string_view yaml) { return tune::is_recipe(yaml); }
 
 base::Result<int> run_command(const Command& command, bool explain) {
-  TRY_ASSIGN(const tune::ReadRecipe given, read(command));
+  TRY_ASSIGN(const tune::ReadRecipe given, read_whole(command));
   if (explain) {
     fmt::print("{}", tune::explain(given));
     return 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tune/recipe/recipe.h"
 
 namespace phalanx::engine::finetune {
 
@@ -16,6 +17,9 @@ struct Command {
   std::vector<std::string> overrides;  // key=value
 };
 
+// The recipe with what its deepspeed file says. Error kConfig lists every problem.
+base::Result<tune::ReadRecipe> read_whole(const Command& command);
+
 // Whether a YAML is of that dialect: it has model_name_or_path at the top.
 bool is_recipe(std::string_view yaml);
 
@@ -23,7 +27,8 @@ bool is_recipe(std::string_view yaml);
 // that stopped the run after a step and a saved checkpoint. Exceptions of torch end here and become an Error (kJobFailed).
 base::Result<int> run_command(const Command& command, bool explain);
 
-// `export`, `generate` and `keys`: the exit code if the first argument is one of them, nullopt if it is not.
+// `export`, `generate`, `chat`, `keys`, and --check-data with a recipe: the exit code if the first argument is one of them, nullopt if it
+// is not.
 std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments);
 std::string help();  // lines for --help
 

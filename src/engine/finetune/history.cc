@@ -12,6 +12,7 @@ namespace phalanx::engine::finetune {
 namespace {
 
 using base::Json;
+using tuning::kPairMetrics;
 
 // A number of steps, or below 1 a share of all.
 int64_t every(double given, int64_t steps) {
@@ -32,7 +33,7 @@ std::string clock_text(double seconds) {
                      all / 60 % 60, all % 60);
 }
 
-base::Result<double> exact(const std::map<std::string, std::string>& sums, const char* key) {
+base::Result<double> exact(const std::map<std::string, std::string>& sums, const std::string& key) {
   auto found = sums.find(key);
   char* end = nullptr;
   const double value = found == sums.end() ? NAN : std::strtod(found->second.c_str(), &end);
@@ -50,6 +51,7 @@ History::History(const tune::Recipe& recipe, int64_t steps, int64_t rows, double
       world_(world),
       logging_every_(every(recipe.logging_steps, steps)),
       saving_every_(every(recipe.save_steps, steps)),
+      evaluating_every_(every(recipe.eval_steps.value_or(recipe.logging_steps), steps)),
       flops_per_token_(flops_per_token) {}
 
 std::optional<LogLine> History::add(const tuning::StepReport& report, int64_t step, double epoch) {
@@ -57,18 +59,58 @@ std::optional<LogLine> History::add(const tuning::StepReport& report, int64_t st
   epoch_ = epoch;
   loss_sum_ += report.loss;
   window_loss_ += report.loss;
+  for (size_t i = 0; i < window_pairs_.size(); ++i) window_pairs_[i] += report.pairs[i];
   ++window_steps_;
   flops_ += flops_per_token_ * static_cast<double>(report.tokens);
   if (step % logging_every_ != 0 && !(recipe_.logging_first_step && step == 1)) return std::nullopt;
-  const LogLine line{step, epoch, window_loss_ / static_cast<double>(window_steps_), report.gradient_norm, report.rate};
+  LogLine line{step, epoch, window_loss_ / static_cast<double>(window_steps_), report.gradient_norm, report.rate, window_pairs_};
+  for (double& one : line.pairs) one /= static_cast<double>(window_steps_);
   window_loss_ = 0;
   window_steps_ = 0;
-  log_.push_back({{"epoch", line.epoch},
-                  {"grad_norm", line.gradient_norm},
-                  {"learning_rate", line.rate},
-                  {"loss", rounded(line.loss, 4)},
-                  {"step", step}});
+  window_pairs_ = {};
+  Json entry = {{"epoch", line.epoch}, {"grad_norm", line.gradient_norm}, {"learning_rate", line.rate}};
+  // In the order of their names, as the Trainer writes them.
+  for (size_t i = 0; i < line.pairs.size() && recipe_.stage == "dpo"; ++i)
+    if (std::string_view(kPairMetrics[i]).starts_with("logps")) entry[std::string(kPairMetrics[i])] = line.pairs[i];
+  entry["loss"] = rounded(line.loss, 4);
+  for (size_t i = 0; i < line.pairs.size() && recipe_.stage == "dpo"; ++i)
+    if (std::string_view(kPairMetrics[i]).starts_with("rewards")) entry[std::string(kPairMetrics[i])] = line.pairs[i];
+  entry["step"] = step;
+  log_.push_back(std::move(entry));
   return line;
+}
+
+bool History::evaluates_after(int64_t step, bool epoch_ends) const {
+  if (recipe_.eval_strategy == "epoch") return epoch_ends || step == steps_;
+  return recipe_.eval_strategy == "steps" && step % evaluating_every_ == 0;
+}
+
+const Json& History::add(const tuning::Evaluation& evaluation, double seconds) {
+  const int64_t batch = recipe_.per_device_eval_batch_size * world_, steps = (evaluation.rows + batch - 1) / batch;
+  const auto per_second = [&](int64_t count) { return rounded(static_cast<double>(count) / std::max(seconds, 1e-9), 3); };
+  Json entry = {{"epoch", epoch_}};
+  for (size_t i = 0; i < evaluation.pairs.size() && recipe_.stage == "dpo"; ++i)
+    if (std::string_view(kPairMetrics[i]).starts_with("logps")) entry[fmt::format("eval_{}", kPairMetrics[i])] = evaluation.pairs[i];
+  entry["eval_loss"] = evaluation.loss;
+  for (size_t i = 0; i < evaluation.pairs.size() && recipe_.stage == "dpo"; ++i)
+    if (std::string_view(kPairMetrics[i]).starts_with("rewards")) entry[fmt::format("eval_{}", kPairMetrics[i])] = evaluation.pairs[i];
+  entry["eval_runtime"] = rounded(seconds, 4);
+  entry["eval_samples_per_second"] = per_second(evaluation.rows);
+  entry["eval_steps_per_second"] = per_second(steps);
+  entry["step"] = step_;
+  log_.push_back(std::move(entry));
+  return log_.back();
+}
+
+Json History::evaluation_results() const {
+  Json out = Json::object();
+  for (auto entry = log_.rbegin(); entry != log_.rend() && out.empty(); ++entry) {
+    if (!entry->contains("eval_loss")) continue;
+    for (const auto& [key, value] : entry->items())
+      if (key != "step") out[key] = value;
+    if (recipe_.stage == "pt") out["perplexity"] = std::exp((*entry)["eval_loss"].get<double>());
+  }
+  return out;
 }
 
 bool History::saves_after(int64_t step, bool epoch_ends) const {
@@ -82,7 +124,7 @@ Json History::trainer_state() const {
           {"best_metric", nullptr},
           {"best_model_checkpoint", nullptr},
           {"epoch", epoch_},
-          {"eval_steps", 500},
+          {"eval_steps", recipe_.eval_strategy == "steps" ? Json(evaluating_every_) : Json(500)},
           {"global_step", step_},
           {"is_hyper_param_search", false},
           {"is_local_process_zero", true},
@@ -117,10 +159,13 @@ Json History::finish(double seconds) {
 }
 
 std::map<std::string, std::string> History::sums() const {
-  return {{"loss_sum", fmt::format("{:a}", loss_sum_)},
-          {"window_loss", fmt::format("{:a}", window_loss_)},
-          {"window_steps", fmt::format("{}", window_steps_)},
-          {"flops", fmt::format("{:a}", flops_)}};
+  std::map<std::string, std::string> out{{"loss_sum", fmt::format("{:a}", loss_sum_)},
+                                         {"window_loss", fmt::format("{:a}", window_loss_)},
+                                         {"window_steps", fmt::format("{}", window_steps_)},
+                                         {"flops", fmt::format("{:a}", flops_)}};
+  for (size_t i = 0; i < window_pairs_.size() && recipe_.stage == "dpo"; ++i)
+    out[fmt::format("window {}", kPairMetrics[i])] = fmt::format("{:a}", window_pairs_[i]);
+  return out;
 }
 
 base::Status History::restore(const Json& trainer_state, const std::map<std::string, std::string>& sums) {
@@ -134,6 +179,9 @@ base::Status History::restore(const Json& trainer_state, const std::map<std::str
   TRY_ASSIGN(flops_, exact(sums, "flops"));
   TRY_ASSIGN(const double window_steps, exact(sums, "window_steps"));
   window_steps_ = static_cast<int64_t>(window_steps);
+  for (size_t i = 0; i < window_pairs_.size() && recipe_.stage == "dpo"; ++i) {
+    TRY_ASSIGN(window_pairs_[i], exact(sums, fmt::format("window {}", kPairMetrics[i])));
+  }
   step_ = *step;
   epoch_ = *epoch;
   log_.assign(log->begin(), log->end());
@@ -143,7 +191,8 @@ base::Status History::restore(const Json& trainer_state, const std::map<std::str
 Json progress_line(const Json& entry, int64_t steps, double elapsed_s) {
   const int64_t step = base::get_int(entry, "step").value_or(0);
   Json out = {{"current_steps", step}, {"total_steps", steps}};
-  if (auto loss = base::get_number(entry, "loss")) out["loss"] = *loss;
+  for (auto [from, to] : {std::pair{"loss", "loss"}, {"eval_loss", "eval_loss"}, {"rewards/accuracies", "accuracy"}})
+    if (auto number = base::get_number(entry, from)) out[to] = *number;
   if (auto rate = base::get_number(entry, "learning_rate")) out["lr"] = *rate;
   out["epoch"] = base::get_number(entry, "epoch").value_or(0);
   out["percentage"] = steps == 0 ? 100.0 : rounded(100.0 * static_cast<double>(step) / static_cast<double>(steps), 2);

@@ -19,6 +19,7 @@ namespace phalanx::engine::finetune {
 struct LogLine {
   int64_t step = 0;
   double epoch = 0, loss = 0, gradient_norm = 0, rate = 0;
+  tuning::PairMetrics pairs{};  // stage dpo
 };
 
 class History {
@@ -28,12 +29,18 @@ class History {
 
   // Counts a step; its line, where logging_steps has one.
   std::optional<LogLine> add(const tuning::StepReport& report, int64_t step, double epoch);
+  // Whether an evaluation is due after this step, which ended an epoch or did not; it comes before a checkpoint.
+  bool evaluates_after(int64_t step, bool epoch_ends) const;
+  // The entry of the log, which took so long.
+  const base::Json& add(const tuning::Evaluation& evaluation, double seconds);
   // Whether a checkpoint is due after this step, which ended an epoch or did not.
   bool saves_after(int64_t step, bool epoch_ends) const;
 
   base::Json trainer_state() const;
   // train_results.json, of a training that took so long; the log gets its last entry.
   base::Json finish(double seconds);
+  // eval_results.json, of the newest evaluation.
+  base::Json evaluation_results() const;
   const std::vector<base::Json>& log() const { return log_; }
   double loss_sum() const { return loss_sum_; }
 
@@ -44,10 +51,11 @@ class History {
 
  private:
   tune::Recipe recipe_;
-  int64_t steps_, rows_, world_, logging_every_, saving_every_;
+  int64_t steps_, rows_, world_, logging_every_, saving_every_, evaluating_every_;
   double flops_per_token_;
   std::vector<base::Json> log_;
   int64_t step_ = 0, window_steps_ = 0;
+  tuning::PairMetrics window_pairs_{};  // sums since the last line
   double epoch_ = 0, loss_sum_ = 0, window_loss_ = 0, flops_ = 0;
 };
 

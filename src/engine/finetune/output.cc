@@ -78,11 +78,16 @@ base::Status rename_to(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar) {
+base::Status with_result(const Tuned& tuned, tuning::FineTuning& run, const std::function<base::Status(const Trained&)>& write) {
+  if (tuned.adapter) return run.with_trained(write);
+  return run.with_whole_model([&] { return write({}); });
+}
+
+base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar, const Trained& trained) {
   tuning::Decoder decoder = tuned.decoder;
   TRY(write_tokenizer(tuned, folder));
   if (tuned.adapter) {
-    TRY(tuning::write_adapter(decoder, *tuned.adapter, folder));
+    TRY(trained.empty() ? tuning::write_adapter(decoder, *tuned.adapter, folder) : tuning::write_adapter(trained, *tuned.adapter, folder));
     return os::write_file_atomic(folder + "/README.md", model_card(tuned.adapter->base_model), 0644);
   }
   for (const char* name : kModelFiles) TRY(copy_if_present(tuned.base_folder + "/" + name, folder + "/" + name));
@@ -90,12 +95,12 @@ base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar
   return tuning::write_model(decoder, base, folder, tuned.max_file_bytes, [&](uint64_t done, uint64_t) { bar.advance(done); });
 }
 
-base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& bar) {
+base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& bar, const Trained& trained) {
   uint64_t all = 0;
   for (const at::Tensor& value : tuned.decoder->parameters()) all += tuned.adapter ? 0 : value.nbytes();
   bar.start(words::Text{"saving"}, "save", Bar::Unit::kBytes, all);
   TRY_ASSIGN(const std::string beside, begin_folder(folder, "model"));
-  TRY(write_tuned(tuned, beside, bar));
+  TRY(write_tuned(tuned, beside, bar, trained));
   TRY_ASSIGN(const auto fresh, os::names_if_present(beside));
   TRY_ASSIGN(const auto old, os::names_if_present(folder));
   for (const std::string& name : fresh.value_or(std::vector<std::string>{})) TRY(rename_to(beside + "/" + name, folder + "/" + name));

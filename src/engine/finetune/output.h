@@ -1,6 +1,7 @@
 // The folders that a fine-tuning writes: the tuned weights with what other programs need beside them. Each appears whole or not at all.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@
 namespace phalanx::engine::finetune {
 
 // What is written, and where it came from.
+using Trained = std::vector<tuning::NamedTensor>;
 struct Tuned {
   tuning::Decoder decoder{nullptr};
   std::optional<tune::AdapterConfig> adapter;  // none: the whole model is written
@@ -23,10 +25,14 @@ struct Tuned {
 
 // The adapter as PEFT writes it, or the model as transformers does, and the tokenizer's files with the template's end of text, into a
 // folder that exists and has none of these files.
-base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar);
+// `trained`: the adapter's parameters by name; empty: those of the decoder.
+base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar, const Trained& trained = {});
 
 // The same in place of what lies in `folder`: written beside it first, so that a kill leaves the old files or the new ones.
-base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& bar);
+base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& bar, const Trained& trained = {});
+
+// Collective: `write` runs on rank 0 with what it needs of the run: the whole model, or an adapter's parameters.
+base::Status with_result(const Tuned& tuned, tuning::FineTuning& run, const std::function<base::Status(const Trained&)>& write);
 
 // A folder to write into, new and empty, beside where it will lie: ".saving-<name>". What an earlier kill left there is removed.
 base::Result<std::string> begin_folder(const std::string& parent, const std::string& name);

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "engine/finetune/bar.h"
-#include "engine/finetune/pretrain_rows.h"
+#include "engine/finetune/pack_rows.h"
 #include "engine/tuning/fine_tuning.h"
 #include "tune/chat/template.h"
 #include "tune/recipe/recipe.h"
@@ -32,7 +32,8 @@ base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& mode
 
 struct RowsRead {
   std::vector<tuning::TuningRow> rows;
-  int64_t dropped = 0;  // records that LLaMA-Factory leaves out too: no answer, roles that do not alternate
+  std::vector<tuning::TuningRow> evaluated;  // of eval_dataset, or set aside by val_size
+  int64_t dropped = 0;  // records that LLaMA-Factory leaves out too: no answer, roles that do not alternate, too long to be packed
   int64_t tokens = 0, learned = 0;
 };
 // `vocabulary`: rows of the model's embedding. `text`: null where the recipe has a tokenized_path. Error kConfig names the file, the record

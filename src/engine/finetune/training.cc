@@ -47,6 +47,7 @@ class Loop {
         bar_(bar),
         group_(group),
         rows_(static_cast<int64_t>(training.rows.size())),
+        evaluated_(std::move(training.evaluated)),
         counts_(count(tuned_.decoder)),
         where_{recipe_.output_dir, fingerprint(recipe_, training.rows, group.world()), recipe_.save_only_model, recipe_.save_total_limit},
         run_(tuned_.decoder, recipe_, std::move(training.rows), &group, filling(training.hollow)),
@@ -64,6 +65,7 @@ class Loop {
     TRY(comm::agree(group_, filled_, "reading the weights"));
     TRY(comm::require_same(group_, "the recipe and its data", where_.fingerprint));
     TRY(comm::agree(group_, first() ? prepare_files(start) : base::ok(), "preparing output_dir"));
+    refer();
     const auto steps = comm::exchange(group_, fmt::to_string(found_ ? found_->step : 0), "step to start from");
     const int64_t step = *base::parse_int(steps[0], 0, INT64_MAX);
     if (step == 0) return base::ok();
@@ -100,6 +102,7 @@ class Loop {
       bar_.training(static_cast<uint64_t>(run_.done()), report.loss, tokens_ / std::max(seconds_since(window_), 1e-9));
       if (line) TRY(tell(*line));
       const bool epoch_ends = run_.epochs() == std::floor(run_.epochs());
+      if (history_.evaluates_after(run_.done(), epoch_ends)) TRY(evaluate());
       const bool stops = report.stops && run_.done() < run_.steps();
       if (history_.saves_after(run_.done(), epoch_ends) || (stops && recipe_.save_strategy != "no")) TRY(checkpoint());
       if (stops) return tell_stopped(train::stop_signal() != 0 ? train::stop_signal() : SIGTERM, before);
@@ -109,10 +112,33 @@ class Loop {
 
   base::Status finish() {
     const double seconds = seconds_since(started_);
-    return run_.with_whole_model([&] { return write_results(seconds); });
+    const bool evaluated_now = history_.evaluates_after(run_.steps(), true) && run_.done() > 0;
+    if (recipe_.do_eval && !evaluated_now) TRY(evaluate());
+    return with_result(tuned_, run_, [&](const Trained& trained) { return write_results(seconds, trained); });
   }
 
  private:
+  // The model before training is what a preference is compared with: also where training is continued.
+  void refer() {
+    if (recipe_.stage != "dpo" || !tuning::has_reference(recipe_)) return;
+    bar_.start(words::Text{"answers before training"}, "load", Bar::Unit::kParts, 0);
+    run_.refer(&evaluated_, [&](uint64_t done, uint64_t all) { bar_.advance(done, all); });
+    bar_.end();
+  }
+
+  base::Status evaluate() {
+    const auto before = Clock::now();
+    bar_.start(words::Text{"evaluating"}, "eval", Bar::Unit::kParts, 0);
+    const tuning::Evaluation found = run_.evaluate(evaluated_, [&](uint64_t done, uint64_t all) { bar_.advance(done, all); });
+    bar_.start(words::Text{"training"}, "train", Bar::Unit::kSteps, static_cast<uint64_t>(run_.steps()),
+               static_cast<uint64_t>(run_.done()));
+    const Json& entry = history_.add(found, seconds_since(before));
+    window_ += Clock::now() - before;
+    if (!first()) return base::ok();
+    bar_.printed(fmt::format("step {}/{}  eval loss {:.4f}", run_.done(), run_.steps(), found.loss));
+    return append_log(entry, seconds_since(started_));
+  }
+
   // Reads the weights of a decoder that has none yet: rank 0 does, the others get their shares of them.
   std::function<void()> filling(const tuning::HollowDecoder& hollow) {
     if (hollow.parameters.empty()) return {};
@@ -123,13 +149,18 @@ class Loop {
     };
   }
 
-  base::Status write_results(double seconds) {
+  base::Status write_results(double seconds, const Trained& trained) {
     const Json results = history_.finish(seconds);
     TRY(append_log(history_.log().back(), seconds));
-    TRY(replace_tuned(tuned_, recipe_.output_dir, bar_));
+    TRY(replace_tuned(tuned_, recipe_.output_dir, bar_, trained));
     const std::string text = base::to_text(results, 4) + "\n";
     TRY(os::write_file_atomic(path("train_results.json"), text, 0644));
-    TRY(os::write_file_atomic(path("all_results.json"), text, 0644));
+    Json all = results;
+    if (const Json evaluation = history_.evaluation_results(); !evaluation.empty()) {
+      TRY(os::write_file_atomic(path("eval_results.json"), base::to_text(evaluation, 4) + "\n", 0644));
+      for (const auto& [key, value] : evaluation.items()) all[key] = value;
+    }
+    TRY(os::write_file_atomic(path("all_results.json"), base::to_text(all, 4) + "\n", 0644));
     TRY(os::write_file_atomic(path("trainer_state.json"), base::to_text(history_.trainer_state(), 2) + "\n", 0644));
     if (recipe_.plot_loss) TRY(draw());
     bar_.note(tr("done in {}: mean loss {:.4f}; written to {}", train::short_duration(seconds),
@@ -170,7 +201,8 @@ class Loop {
     std::string kept;
     for (std::string_view line : base::split_lines(*old)) {
       auto entry = base::parse_json(line);
-      if (!entry.ok() || base::get_int(*entry, "current_steps").value_or(INT64_MAX) > found_->step || !entry->contains("loss")) continue;
+      const bool of_step = entry.ok() && (entry->contains("loss") || entry->contains("eval_loss"));
+      if (!of_step || base::get_int(*entry, "current_steps").value_or(INT64_MAX) > found_->step) continue;
       kept += std::string(line) + "\n";
     }
     return kept;
@@ -191,9 +223,11 @@ class Loop {
   base::Status draw() {
     train::LossCurves curves;
     curves.title = "training loss of " + recipe_.output_dir;
-    for (const Json& entry : history_.log())
-      if (auto loss = base::get_number(entry, "loss"))
-        curves.training.push_back({static_cast<double>(base::get_int(entry, "step").value_or(0)), *loss});
+    for (const Json& entry : history_.log()) {
+      const auto step = static_cast<double>(base::get_int(entry, "step").value_or(0));
+      if (auto loss = base::get_number(entry, "loss")) curves.training.push_back({step, *loss});
+      if (auto loss = base::get_number(entry, "eval_loss")) curves.validation.push_back({step, *loss});
+    }
     return os::write_file_atomic(path("training_loss.svg"), train::loss_picture(curves), 0644);
   }
 
@@ -202,6 +236,7 @@ class Loop {
   Bar& bar_;
   comm::Group& group_;
   const int64_t rows_;
+  std::vector<tuning::TuningRow> evaluated_;
   const Counts counts_;
   const Checkpoints where_;
   base::Status filled_ = base::ok();

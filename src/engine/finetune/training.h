@@ -20,7 +20,7 @@ struct Training {
   tune::Recipe recipe;
   Tuned tuned;
   tuning::HollowDecoder hollow;  // stage 3: the decoder has no values yet, but those of its files
-  std::vector<tuning::TuningRow> rows;
+  std::vector<tuning::TuningRow> rows, evaluated;
   int threads = 1;  // of this rank, to tell people
 };
 

@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "base/unicode.h"
 #include "engine/comm/group.h"
+#include "engine/finetune/check_recipe.h"
 #include "engine/finetune/export_model.h"
 #include "engine/finetune/finetune.h"
 #include "engine/finetune/generate_text.h"
@@ -23,7 +24,7 @@ namespace {
 
 constexpr words::Text kHelp{
     "RECIPE.yaml is a YAML of LLaMA-Factory (it has model_name_or_path): fine-tunes a Hugging Face model of the\n"
-    "families Llama, Mistral, Qwen2 and Qwen3. --explain prints what becomes of every key.\n"};
+    "families Llama, Mistral, Qwen2, Qwen3, Gemma 1 to 3 and Phi-3. --explain prints what becomes of every key.\n"};
 base::Error usage(std::string what) { return base::fail(base::ErrorKind::kUsage, std::move(what)).with_hint("phalanx-train --help"); }
 
 struct Words {
@@ -98,22 +99,72 @@ base::Result<std::string> read_stdin() {
   return out;
 }
 
-base::Result<int> run_generate(const std::vector<std::string>& arguments) {
-  TRY_ASSIGN(const Words words, parse(arguments, {"--adapter", "--template", "--system", "--max-new-tokens", "--temperature", "--top-k",
-                                                  "--top-p", "--seed"}));
-  if (words.operands.size() != 2) return usage("generate needs a model folder and a prompt");
-  TextRequest request{words.operands[0],        value(words, "--adapter"), value(words, "--template"),
-                      value(words, "--system"), words.operands[1],         {}};
-  int64_t seed = 42;
-  TRY(take(words, "--max-new-tokens", 1, 1 << 24, &request.options.max_new_tokens));
-  TRY(take(words, "--top-k", 0, 1 << 24, &request.options.top_k));
+const std::set<std::string> kSpoken{"--adapter", "--template",           "--system", "--max-new-tokens", "--temperature", "--top-k",
+                                    "--top-p",   "--repetition-penalty", "--seed"};
+
+base::Status take_options(const Words& words, ModelRequest* request, tuning::GenerateOptions* options) {
+  if (auto adapter = value(words, "--adapter")) request->adapters = {*adapter};
+  if (auto name = value(words, "--template")) request->chat_template = name;
+  if (auto system = value(words, "--system")) request->system = system;
+  auto seed = static_cast<int64_t>(options->seed);
+  TRY(take(words, "--max-new-tokens", 1, 1 << 24, &options->max_new_tokens));
+  TRY(take(words, "--top-k", 0, 1 << 24, &options->top_k));
   TRY(take(words, "--seed", 0, INT64_MAX, &seed));
-  TRY(take(words, "--temperature", 1000, &request.options.temperature));
-  TRY(take(words, "--top-p", 1, &request.options.top_p));
-  request.options.seed = static_cast<uint64_t>(seed);
-  if (request.prompt == "-") { TRY_ASSIGN(request.prompt, read_stdin()); }
+  TRY(take(words, "--temperature", 1000, &options->temperature));
+  TRY(take(words, "--top-p", 1, &options->top_p));
+  TRY(take(words, "--repetition-penalty", 100, &options->repetition_penalty));
+  if (options->repetition_penalty <= 0) return usage("--repetition-penalty is not positive");
+  options->seed = static_cast<uint64_t>(seed);
+  return base::ok();
+}
+
+base::Result<int> run_generate(const std::vector<std::string>& arguments) {
+  TRY_ASSIGN(const Words words, parse(arguments, kSpoken));
+  if (words.operands.size() != 2) return usage("generate needs a model folder and a prompt");
+  ModelRequest request{words.operands[0], {}, {}, {}, {}};
+  tuning::GenerateOptions options;
+  TRY(take_options(words, &request, &options));
+  std::string prompt = words.operands[1];
+  if (prompt == "-") { TRY_ASSIGN(prompt, read_stdin()); }
   train::use_threads({});
-  TRY(generate_text(std::move(request)));
+  TRY(generate_text(request, prompt, options));
+  return 0;
+}
+
+// The keys of a recipe that `llamafactory-cli chat` reads.
+base::Status read_chat_recipe(const std::string& path, const std::vector<std::string>& overrides, ModelRequest* request,
+                              tuning::GenerateOptions* options) {
+  TRY_ASSIGN(const std::string yaml, os::read_file(path, 256 << 10));
+  auto read = tune::read_recipe(yaml, overrides, tune::Purpose::kChat);
+  if (!read.ok()) {
+    base::Error error = std::move(read).error();
+    error.message = fmt::format("{}: {}", path, error.message);
+    return error;
+  }
+  const tune::Recipe& recipe = read->recipe;
+  *request = {recipe.model_name_or_path, recipe.adapter_name_or_path, {}, recipe.default_system, recipe.enable_thinking};
+  if (!recipe.chat_template.empty()) request->chat_template = recipe.chat_template;
+  *options = {.max_new_tokens = recipe.max_new_tokens,
+              .temperature = recipe.do_sample ? recipe.temperature : 0,
+              .top_k = recipe.top_k,
+              .top_p = recipe.top_p,
+              .repetition_penalty = recipe.repetition_penalty,
+              .seed = static_cast<uint64_t>(recipe.seed)};
+  return base::ok();
+}
+
+base::Result<int> run_chat(const std::vector<std::string>& arguments) {
+  TRY_ASSIGN(const Words words, parse(arguments, kSpoken));
+  if (words.operands.empty()) return usage("chat needs a model folder or a recipe");
+  ModelRequest request{words.operands[0], {}, {}, {}, {}};
+  tuning::GenerateOptions options;
+  const std::vector<std::string> overrides(words.operands.begin() + 1, words.operands.end());
+  TRY_ASSIGN(const bool is_folder, os::is_present_folder(request.model));
+  if (!is_folder) TRY(read_chat_recipe(request.model, overrides, &request, &options));
+  else if (!overrides.empty()) return usage("key=value is for recipes");
+  TRY(take_options(words, &request, &options));
+  train::use_threads({});
+  TRY(chat(request, options));
   return 0;
 }
 
@@ -143,15 +194,18 @@ constexpr std::array kVerbs{
          words::Text{"    merges the adapters of the recipe into its model, and writes export_dir\n"}},
     Verb{"generate", run_generate,
          "phalanx-train generate MODEL [--adapter FOLDER] [--template NAME] [--system TEXT] [--max-new-tokens N]\n"
-         "                       [--temperature T] [--top-k N] [--top-p P] [--seed N] PROMPT | -\n",
+         "                       [--temperature T] [--top-k N] [--top-p P] [--repetition-penalty R] [--seed N] PROMPT | -\n",
          words::Text{"    prints the answer of a model; without --temperature always the most likely token; - reads the prompt from\n"
                      "    stdin; --template none continues the prompt as it is\n"}},
+    Verb{"chat", run_chat, "phalanx-train chat MODEL | RECIPE.yaml [KEY=VALUE ...] [options of generate]\n",
+         words::Text{"    a conversation at the terminal: lines of stdin are messages\n"}},
     Verb{"keys", print_keys, "phalanx-train keys\n", words::Text{"    prints what becomes of every key of a recipe, as Markdown\n"}},
 };
 
 }  // namespace
 
 std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments) {
+  if (std::vector<std::string> rest = arguments; std::erase(rest, "--check-data") > 0) return check_data(rest);
   for (const Verb& verb : kVerbs) {
     if (arguments.empty() || arguments[0] != verb.name) continue;
     if (arguments.size() == 2 && (arguments[1] == "--help" || arguments[1] == "-h")) {

@@ -20,8 +20,8 @@ std::vector<NamedTensor> adapter_tensors(Decoder& decoder) {
   std::vector<NamedTensor> out;
   for (auto& [name, projection] : decoder->projections()) {
     if (!projection->adapted()) continue;
-    out.push_back({kPrefix + name + ".lora_A.weight", projection->lora_a});
-    out.push_back({kPrefix + name + ".lora_B.weight", projection->lora_b});
+    out.push_back({name + ".lora_A.weight", projection->lora_a});
+    out.push_back({name + ".lora_B.weight", projection->lora_b});
   }
   return out;
 }
@@ -52,21 +52,27 @@ base::Result<tune::AdapterConfig> read_adapter(Decoder& decoder, const std::stri
   TRY_ASSIGN(tune::AdapterConfig config, tune::parse_adapter_config(text));
   TRY_ASSIGN(const TensorFiles files, TensorFiles::open_file(folder + "/adapter_model.safetensors"));
   TRY(add_adapters(decoder, config, 0));
-  TRY(load_tensors(files, adapter_tensors(decoder), {}));
+  std::vector<NamedTensor> tensors = adapter_tensors(decoder);
+  for (NamedTensor& one : tensors) one.name.insert(0, kPrefix);
+  TRY(load_tensors(files, tensors, {}));
   return config;
 }
 
-base::Status write_adapter(Decoder& decoder, const tune::AdapterConfig& config, const std::string& folder) {
+base::Status write_adapter(const std::vector<NamedTensor>& parameters, const tune::AdapterConfig& config, const std::string& folder) {
   std::vector<checkpoint::TensorInfo> infos;
   std::vector<at::Tensor> values;
-  for (const NamedTensor& one : adapter_tensors(decoder)) {
+  for (const NamedTensor& one : parameters) {
     values.push_back(one.value.detach().to(at::kCPU, at::kFloat).contiguous());
-    infos.push_back({one.name, "F32", values.back().sizes().vec(), 0, 0});
+    infos.push_back({kPrefix + one.name, "F32", values.back().sizes().vec(), 0, 0});
   }
   std::string file = checkpoint::make_safetensors_header(infos, {{"format", "pt"}});
   for (const at::Tensor& value : values) file.append(static_cast<const char*>(value.data_ptr()), value.nbytes());
   TRY(os::write_file_atomic(folder + "/adapter_model.safetensors", file, 0644));
   return os::write_file_atomic(folder + "/adapter_config.json", tune::to_text(config), 0644);
+}
+
+base::Status write_adapter(Decoder& decoder, const tune::AdapterConfig& config, const std::string& folder) {
+  return write_adapter(adapter_tensors(decoder), config, folder);
 }
 
 void merge_adapters(Decoder& decoder) {

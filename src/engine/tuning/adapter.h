@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "engine/tuning/decoder/decoder.h"
+#include "engine/tuning/hf_folder.h"
 #include "tune/adapter/adapter_config.h"
 
 namespace phalanx::engine::tuning {
@@ -17,6 +18,8 @@ base::Status add_adapters(Decoder& decoder, const tune::AdapterConfig& config, u
 base::Result<tune::AdapterConfig> read_adapter(Decoder& decoder, const std::string& folder);
 // Writes both files into a folder that exists. The weights as fp32.
 base::Status write_adapter(Decoder& decoder, const tune::AdapterConfig& config, const std::string& folder);
+// The same of parameters by their names in the model, "model.layers.0.self_attn.q_proj.lora_A.weight".
+base::Status write_adapter(const std::vector<NamedTensor>& parameters, const tune::AdapterConfig& config, const std::string& folder);
 // Adds the adapters to the weights, in fp32, and takes them away.
 void merge_adapters(Decoder& decoder);
 

@@ -8,8 +8,10 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/where.h>
 
 #include <algorithm>
+#include <set>
 
 #include "engine/require.h"
 
@@ -30,6 +32,12 @@ int64_t draw(const at::Tensor& logits, const GenerateOptions& options, at::Gener
   return ids[at::multinomial(probabilities, 1, false, generator).item<int64_t>()].item<int64_t>();
 }
 
+void penalise(at::Tensor* logits, const std::set<int64_t>& seen, double penalty) {
+  const at::Tensor ids = at::tensor(std::vector<int64_t>(seen.begin(), seen.end()));
+  const at::Tensor values = logits->index_select(0, ids);
+  logits->index_copy_(0, ids, at::where(values < 0, values * penalty, values / penalty));
+}
+
 }  // namespace
 
 std::vector<int64_t> generate(Decoder& decoder, const std::vector<int64_t>& prompt, const GenerateOptions& options) {
@@ -41,11 +49,15 @@ std::vector<int64_t> generate(Decoder& decoder, const std::vector<int64_t>& prom
   generator.set_current_seed(options.seed);
   DecoderCache cache;
   std::vector<int64_t> out, next = prompt;
+  std::set<int64_t> seen(prompt.begin(), prompt.end());
   while (static_cast<int64_t>(out.size()) < options.max_new_tokens) {
     at::Tensor logits = decoder(at::tensor(next).unsqueeze(0), &cache).select(1, static_cast<int64_t>(next.size()) - 1).squeeze(0);
-    out.push_back(draw(logits.to(at::kFloat), options, generator));
+    logits = logits.to(at::kFloat);
+    if (options.repetition_penalty != 1) penalise(&logits, seen, options.repetition_penalty);
+    out.push_back(draw(logits, options, generator));
+    seen.insert(out.back());
     next = {out.back()};
-    if (options.progress) options.progress(out);
+    if (options.progress && !options.progress(out)) break;
     if (std::find(options.stops.begin(), options.stops.end(), out.back()) != options.stops.end()) break;
   }
   decoder->train(was_training);

@@ -11,12 +11,13 @@ namespace phalanx::engine::tuning {
 
 struct GenerateOptions {
   int64_t max_new_tokens = 1024;
-  double temperature = 0;  // 0: always the most likely token
-  int64_t top_k = 50;      // of those the most likely ones; 0: all
-  double top_p = 1;        // the fewest most likely ones whose probabilities reach this together
+  double temperature = 0;         // 0: always the most likely token
+  int64_t top_k = 50;             // of those the most likely ones; 0: all
+  double top_p = 1;               // the fewest most likely ones whose probabilities reach this together
+  double repetition_penalty = 1;  // logits of tokens that were there before are divided by it, negative ones multiplied
   uint64_t seed = 42;
   std::vector<int64_t> stops{};                                        // ends at the first of these, which is part of the answer
-  std::function<void(const std::vector<int64_t>& answer)> progress{};  // after every token
+  std::function<bool(const std::vector<int64_t>& answer)> progress{};  // after every token; false ends the answer
 };
 
 // What follows `prompt`, which must not be empty.

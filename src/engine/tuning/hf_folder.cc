@@ -2,9 +2,11 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,6 +128,21 @@ base::Result<at::Tensor> TensorFiles::read(const std::string& name) const {
   at::Tensor out = at::empty(place.info.shape, at::TensorOptions().dtype(*type));
   TRY(read_at(fd.get(), place.file, out.data_ptr(), place.info.end - place.info.begin, place.data_start + place.info.begin));
   return out;
+}
+
+base::Result<at::Tensor> TensorFiles::map(const std::string& name) const {
+  const Place& place = places_.at(name);
+  const auto type = float_type(place.info.dtype);
+  const uint64_t begin = place.data_start + place.info.begin, bytes = place.info.end - place.info.begin;
+  if (!type || begin % c10::elementSize(*type) != 0 || bytes == 0) return read(name);
+  os::Fd fd(::open(place.file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return base::system_error("open", place.file);
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t start = begin / page * page, length = begin - start + bytes;
+  void* memory = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd.get(), static_cast<off_t>(start));
+  if (memory == MAP_FAILED) return base::system_error("mmap", place.file);
+  const auto unmap = [memory, length](void*) { ::munmap(memory, length); };
+  return at::from_blob(static_cast<char*>(memory) + (begin - start), place.info.shape, unmap, at::TensorOptions().dtype(*type));
 }
 
 base::Status compare_tensors(const TensorFiles& files, const std::vector<NamedShape>& wanted, const std::vector<std::string>& ignored) {

@@ -29,6 +29,9 @@ class TensorFiles {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }  // of the last file
   // In the file's type: F32, BF16, F16. Error kConfig: of another type, or the file changed.
   base::Result<at::Tensor> read(const std::string& name) const;
+  // The same without a copy: the file's own pages, which all processes of a host share, and which nobody may write to. The file must stay
+  // as it is for as long as the tensor lives. Where the tensor does not lie at a multiple of its type's size it is read.
+  base::Result<at::Tensor> map(const std::string& name) const;
 
  private:
   struct Place {

@@ -49,6 +49,25 @@ base::Status fill_decoder(const HollowDecoder& hollow, bool reads, const BytesDo
   return status;
 }
 
+base::Status map_decoder(const HollowDecoder& hollow, bool bf16, const BytesDone& progress) {
+  at::NoGradGuard no_grad;
+  uint64_t done = 0, all = 0;
+  for (const NamedTensor& one : hollow.parameters) all += one.value.nbytes();
+  for (const NamedTensor& one : hollow.parameters) {
+    at::Tensor target = one.value;
+    done += target.nbytes();
+    if (target.dim() == 2 && hollow.files.type(one.name) == (bf16 ? at::kBFloat16 : at::kFloat)) {
+      TRY_ASSIGN(const at::Tensor value, hollow.files.map(one.name));
+      target.set_data(value);
+    } else {
+      TRY_ASSIGN(const at::Tensor value, hollow.files.read(one.name));
+      target.copy_(value);
+    }
+    if (progress) progress(done, all);
+  }
+  return base::ok();
+}
+
 base::Result<Decoder> load_decoder(const std::string& folder, const BytesDone& progress) {
   TRY_ASSIGN(HollowDecoder hollow, make_decoder(folder));
   TRY(fill_decoder(hollow, true, progress));

@@ -24,5 +24,8 @@ base::Result<HollowDecoder> make_decoder(const std::string& folder);
 // Then the values, one tensor at a time. Every parameter is written once, in order, whatever happens, as ranks that share them need it:
 // where a file cannot be read, or with `reads` false, as zeros.
 base::Status fill_decoder(const HollowDecoder& hollow, bool reads, const BytesDone& progress = {});
+// The same for a decoder whose own weights will not be trained: matrices that the files have in the type that products take (bf16 with
+// `bf16`, else fp32) stay in the files, which must not change meanwhile.
+base::Status map_decoder(const HollowDecoder& hollow, bool bf16, const BytesDone& progress = {});
 
 }  // namespace phalanx::engine::tuning

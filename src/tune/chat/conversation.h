@@ -11,4 +11,10 @@ struct Conversation {
   std::string system;                 // empty: the template's own, if it has one
 };
 
+// A conversation that ends with the user, and two answers to it.
+struct Preference {
+  Conversation prompt;  // messages: an odd number
+  std::string chosen, rejected;
+};
+
 }  // namespace phalanx::tune

@@ -30,7 +30,7 @@ constexpr std::array kRefusedKeys{Refused{"hf_hub_url", "it lies on a hub"},
                                   Refused{"script_url", "it is made by a Python script"},
                                   Refused{"cloud_file_name", "it lies in a cloud"},
                                   Refused{"num_samples", "num_samples is not supported; max_samples takes the first ones"}};
-constexpr std::array<const char*, 6> kRefusedColumns{"images", "videos", "audios", "tools", "chosen", "kto_tag"};
+constexpr std::array<const char*, 5> kRefusedColumns{"images", "videos", "audios", "tools", "kto_tag"};
 
 base::Status read_text(const Json& object, const char* key, const std::string& name, std::string* out) {
   auto found = object.find(key);
@@ -59,6 +59,8 @@ base::Status read_columns(const Json& entry, const std::string& name, DatasetInf
   TRY(read_text(*given, "response", name, &columns.response));
   TRY(read_text(*given, "history", name, &columns.history));
   TRY(read_text(*given, "messages", name, &columns.messages));
+  TRY(read_text(*given, "chosen", name, &columns.chosen));
+  TRY(read_text(*given, "rejected", name, &columns.rejected));
   return read_text(*given, "system", name, &columns.system);
 }
 
@@ -84,7 +86,7 @@ base::Status read_formatting(const Json& entry, const std::string& name, Dataset
   TRY(read_text(entry, "formatting", name, &formatting));
   if (formatting == "sharegpt") out->formatting = Formatting::kSharegpt;
   else if (formatting != "alpaca") return bad(name, fmt::format("formatting {} is not supported", base::quote(formatting)));
-  if (base::get_bool(entry, "ranking").value_or(false)) return bad(name, "ranking is not supported: stage dpo is not");
+  out->ranking = base::get_bool(entry, "ranking").value_or(false);
   return base::ok();
 }
 
@@ -112,6 +114,8 @@ base::Result<DatasetInfo> find_dataset(std::string_view json, const std::string&
   TRY(read_formatting(*found, name, &out));
   TRY(read_columns(*found, name, &out));
   TRY(read_tags(*found, name, &out));
+  if (out.ranking && (out.columns.chosen.empty() || out.columns.rejected.empty()))
+    return bad(name, "ranking needs the columns chosen and rejected");
   return out;
 }
 

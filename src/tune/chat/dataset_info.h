@@ -16,6 +16,7 @@ enum class Formatting { kAlpaca, kSharegpt };
 // Names of columns; an empty one is not read.
 struct Columns {
   std::string prompt, query, response, history;  // alpaca
+  std::string chosen, rejected;                  // with ranking
   std::string messages;                          // sharegpt
   std::string system;
   std::string role_tag = "from", content_tag = "value", user_tag = "human", assistant_tag = "gpt", system_tag = "system";
@@ -26,11 +27,12 @@ struct DatasetInfo {
   std::string name;
   std::string file_name;  // a file or a folder below the folder of dataset_info.json
   Formatting formatting = Formatting::kAlpaca;
+  bool ranking = false;  // each record has two answers
   Columns columns;
 };
 
 // The entry `name` of the file's text. Error kConfig: it is not there (with the nearest name), or it needs what is not supported
-// (hubs, ranking, images, tools, num_samples).
+// (hubs, images, tools, num_samples).
 base::Result<DatasetInfo> find_dataset(std::string_view json, const std::string& name);
 
 }  // namespace phalanx::tune

@@ -47,16 +47,21 @@ base::Result<std::string> question_of(const Json& record, const Columns& columns
   return prompt + query;
 }
 
-base::Result<Found> from_alpaca(const Json& record, const Columns& columns) {
+base::Result<Found> question_of_alpaca(const Json& record, const Columns& columns) {
   Conversation out;
   TRY(add_history(record, columns.history, &out));
   TRY_ASSIGN(std::string question, question_of(record, columns));
   out.messages.push_back(std::move(question));
   TRY_ASSIGN(out.system, text_of(record, columns.system));
+  return Found(std::move(out));
+}
+
+base::Result<Found> from_alpaca(const Json& record, const Columns& columns) {
+  TRY_ASSIGN(Found out, question_of_alpaca(record, columns));
   auto response = columns.response.empty() ? record.end() : record.find(columns.response);
   if (response == record.end() || !response->is_string()) return Found();
-  out.messages.push_back(response->get<std::string>());
-  return Found(std::move(out));
+  out->messages.push_back(response->get<std::string>());
+  return out;
 }
 
 struct Message {
@@ -76,7 +81,8 @@ base::Result<std::vector<Message>> messages_of(const Json& record, const Columns
   return out;
 }
 
-base::Result<Found> from_sharegpt(const Json& record, const Columns& columns) {
+// System text and messages in turn; nothing if roles do not alternate.
+base::Result<Found> turns_of(const Json& record, const Columns& columns) {
   TRY_ASSIGN(const std::vector<Message> messages, messages_of(record, columns));
   Conversation out;
   const bool has_system = !columns.system_tag.empty() && !messages.empty() && messages[0].role == columns.system_tag;
@@ -92,8 +98,21 @@ base::Result<Found> from_sharegpt(const Json& record, const Columns& columns) {
     if (role != (out.messages.size() % 2 == 0 ? columns.user_tag : columns.assistant_tag)) return Found();
     out.messages.push_back(messages[i].content);
   }
-  if (out.messages.empty() || out.messages.size() % 2 != 0) return Found();
-  return Found(std::move(out));
+  return out.messages.empty() ? Found() : Found(std::move(out));
+}
+
+base::Result<Found> from_sharegpt(const Json& record, const Columns& columns) {
+  TRY_ASSIGN(Found out, turns_of(record, columns));
+  return out && out->messages.size() % 2 == 0 ? out : Found();
+}
+
+// alpaca: a text; sharegpt: a message of the assistant. Nothing: it is neither.
+std::optional<std::string> answer_of(const Json& record, const std::string& column, const DatasetInfo& info) {
+  if (info.formatting == Formatting::kAlpaca) return base::get_string(record, column);
+  auto found = record.find(column);
+  if (found == record.end() || !found->is_object()) return std::nullopt;
+  if (base::get_string(*found, info.columns.role_tag) != info.columns.assistant_tag) return std::nullopt;
+  return base::get_string(*found, info.columns.content_tag);
 }
 
 }  // namespace
@@ -169,6 +188,16 @@ base::Result<std::optional<Json>> RecordReader::next() {
 
 base::Result<Found> to_conversation(const Json& record, const DatasetInfo& info) {
   return info.formatting == Formatting::kAlpaca ? from_alpaca(record, info.columns) : from_sharegpt(record, info.columns);
+}
+
+base::Result<std::optional<Preference>> to_preference(const Json& record, const DatasetInfo& info) {
+  using Pair = std::optional<Preference>;
+  const bool alpaca = info.formatting == Formatting::kAlpaca;
+  TRY_ASSIGN(Found prompt, alpaca ? question_of_alpaca(record, info.columns) : turns_of(record, info.columns));
+  std::optional<std::string> chosen = answer_of(record, info.columns.chosen, info),
+                             rejected = answer_of(record, info.columns.rejected, info);
+  if (!prompt || prompt->messages.size() % 2 == 0 || !chosen || !rejected) return Pair();
+  return Pair(Preference{std::move(*prompt), std::move(*chosen), std::move(*rejected)});
 }
 
 base::Result<std::optional<std::string>> to_plain_text(const Json& record, const DatasetInfo& info) {

@@ -41,6 +41,9 @@ class RecordReader {
 // messages is odd, or roles do not alternate. Error kConfig: a column is missing or of a wrong type, or messages use tools.
 base::Result<std::optional<Conversation>> to_conversation(const base::Json& record, const DatasetInfo& info);
 
+// The pair of answers of a record of a data set with ranking. Nothing and errors as above.
+base::Result<std::optional<Preference>> to_preference(const base::Json& record, const DatasetInfo& info);
+
 // The text of a record for stage pt: its prompt, or its first message. Nothing: it has none. Error kConfig as above.
 base::Result<std::optional<std::string>> to_plain_text(const base::Json& record, const DatasetInfo& info);
 

@@ -31,6 +31,7 @@ struct Template {
   bool replace_eos = false;     // the first stop word becomes eos
   bool system_in_user = false;  // the system text is put in front of the first user's
   bool reasoning = false;       // an answer without a thought is given an empty one
+  bool efficient_eos = false;   // answers have no end of text: see LabelRules::ending
 };
 
 // Error kConfig: unknown, with the nearest name and the list.
@@ -64,6 +65,7 @@ class ChatEncoder {
   int32_t eos() const { return eos_; }
   int32_t pad() const { return pad_; }
   const std::vector<int32_t>& stops() const { return stops_; }  // sorted; eos among them
+  std::optional<int32_t> ending() const { return chat_->efficient_eos ? std::optional(eos_) : std::nullopt; }
 
  private:
   ChatEncoder() = default;

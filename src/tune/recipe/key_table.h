@@ -11,8 +11,8 @@ namespace phalanx::tune {
 
 // Where an honoured key's value goes; its type is the key's type.
 using Field = std::variant<std::monostate, bool Recipe::*, int64_t Recipe::*, double Recipe::*, std::string Recipe::*,
-                           std::vector<std::string> Recipe::*, std::optional<int64_t> Recipe::*, std::optional<std::string> Recipe::*,
-                           FileOrTree Recipe::*>;
+                           std::vector<std::string> Recipe::*, std::optional<int64_t> Recipe::*, std::optional<double> Recipe::*,
+                           std::optional<std::string> Recipe::*, FileOrTree Recipe::*>;
 
 struct RecipeKey {
   std::string_view key;

@@ -12,6 +12,7 @@
 #include "base/unicode.h"
 #include "base/yaml.h"
 #include "tune/recipe/key_table.h"
+#include "tune/recipe/steps.h"
 
 namespace phalanx::tune {
 namespace {
@@ -67,6 +68,9 @@ class Setter {
     if (value_.is_boolean() && !value_.get<bool>() && has_choice("no")) text = "no";  // save_strategy: no is false in YAML
     if (!key_.choices.empty() && !has_choice(text)) return expect(fmt::format("one of {}", base::replace_all(key_.choices, " ", ", ")));
     recipe_->*field = std::move(text);
+  }
+  void operator()(std::optional<double> Recipe::* field) {
+    if (auto number = in_range()) recipe_->*field = *number;
   }
   void operator()(std::optional<std::string> Recipe::* field) {
     if (value_.is_structured()) return expect("a text");
@@ -143,16 +147,26 @@ void check_together(const Recipe& recipe, Problems* problems) {
   };
   wrong(recipe.model_name_or_path.empty(), "model_name_or_path is missing");
   wrong(recipe.dataset.empty() && recipe.tokenized_path.empty(), "dataset is missing");
+  wrong(!recipe.eval_dataset.empty() && !recipe.tokenized_path.empty(), "eval_dataset and tokenized_path exclude each other; use val_size");
+  wrong(recipe.val_size > 0 && !recipe.eval_dataset.empty(), "val_size and eval_dataset exclude each other");
+  wrong(recipe.evaluates() && recipe.val_size <= 0 && recipe.eval_dataset.empty(), "evaluation needs eval_dataset or val_size");
+  wrong(recipe.eval_strategy == "steps" && recipe.eval_steps && *recipe.eval_steps <= 0, "eval_steps is not positive");
   wrong(recipe.output_dir.empty(), "output_dir is missing");
-  wrong(recipe.stage == "sft" && recipe.chat_template.empty() && recipe.tokenized_path.empty(), "template is missing; stage sft needs one");
+  wrong(recipe.stage != "pt" && recipe.chat_template.empty() && recipe.tokenized_path.empty(),
+        recipe.stage == "dpo" ? "template is missing; stage dpo needs one" : "template is missing; stage sft needs one");
+  wrong(recipe.stage == "dpo" && !recipe.tokenized_path.empty(), "tokenized_path is for the stages sft and pt");
   wrong(recipe.mask_history && recipe.train_on_prompt, "mask_history and train_on_prompt exclude each other");
   wrong(recipe.stage != "sft" && (recipe.mask_history || recipe.train_on_prompt), "mask_history and train_on_prompt are for stage sft");
-  wrong(recipe.stage == "sft" && recipe.packing == "true", "packing is supported for stage pt only");
+  wrong(recipe.stage != "sft" && recipe.neat_packing, "neat_packing is for stage sft");
+  wrong(recipe.stage == "dpo" && recipe.packing == "true", "packing is for the stages sft and pt");
+  wrong(recipe.stage == "sft" && recipe.packs() && recipe.cutoff_len < 2, "packing needs a cutoff_len of at least 2");
   wrong(recipe.logging_steps <= 0, "logging_steps is not positive");
   wrong(recipe.save_strategy == "steps" && recipe.save_steps <= 0, "save_steps is not positive; save_strategy: no saves nothing between");
   wrong(recipe.save_only_model && !recipe.resume_from_checkpoint.empty() && recipe.resume_from_checkpoint != "false",
         "save_only_model and resume_from_checkpoint exclude each other: such checkpoints cannot be resumed");
   wrong(recipe.finetuning_type != "lora" && !recipe.adapter_name_or_path.empty(), "adapter_name_or_path needs finetuning_type lora");
+  wrong(recipe.finetuning_type != "lora" && recipe.loraplus_lr_ratio > 0, "loraplus_lr_ratio needs finetuning_type lora");
+  if (auto problem = schedule_problem(recipe)) problems->push_back(*problem);
 }
 
 void check_export(const Recipe& recipe, Problems* problems) {
@@ -198,6 +212,8 @@ base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<st
   for (const auto& [key, written] : values) take(key, written, &out, &problems);
   if (problems.empty() && purpose == Purpose::kTrain) check_together(out.recipe, &problems);
   if (problems.empty() && purpose == Purpose::kExport) check_export(out.recipe, &problems);
+  if (problems.empty() && purpose == Purpose::kChat && out.recipe.model_name_or_path.empty())
+    problems.emplace_back("model_name_or_path is missing");
   if (problems.empty()) return out;
   return base::fail(base::ErrorKind::kConfig, fmt::format("{} problem{} in the recipe", problems.size(), problems.size() == 1 ? "" : "s"))
       .because(base::join(problems, "\n"));

@@ -25,7 +25,7 @@ struct Recipe {
   std::string model_name_or_path;
   std::vector<std::string> adapter_name_or_path;
 
-  std::string stage = "sft";  // sft, pt
+  std::string stage = "sft";  // sft, pt, dpo
   bool do_train = false;
   std::string finetuning_type = "lora";  // lora, freeze, full
   int64_t lora_rank = 8;
@@ -33,15 +33,25 @@ struct Recipe {
   double lora_dropout = 0;
   std::vector<std::string> lora_target = {"all"};
   bool use_rslora = false;
+  double loraplus_lr_ratio = 0;         // of B's learning rate to A's; 0: they are equal
   int64_t freeze_trainable_layers = 2;  // negative: the first ones
   std::vector<std::string> freeze_trainable_modules = {"all"};
+  double pref_beta = 0.1;
+  std::string pref_loss = "sigmoid";  // sigmoid, hinge, ipo, orpo, simpo
+  double pref_ftx = 0;                // share of the chosen answers' own loss
+  double dpo_label_smoothing = 0;
+  double simpo_gamma = 0.5;
 
-  std::vector<std::string> dataset;
+  std::vector<std::string> dataset, eval_dataset;
+  double val_size = 0;  // of the records, set aside for evaluation: a share, from 1 on a number
   std::string dataset_dir = "data";
-  std::string tokenized_path;  // instead of data sets and template: a file of JSON lines {"input_ids": [...], "labels": [...]}
-  std::string chat_template;   // the key `template`
-  int64_t cutoff_len = 2048;   // tokens
-  std::string packing;         // empty: as the stage has it; true, false
+  std::string tokenized_path;               // instead of data sets and template: a file of JSON lines {"input_ids": [...], "labels": [...]}
+  std::string chat_template;                // the key `template`
+  int64_t cutoff_len = 2048;                // tokens
+  std::string packing;                      // empty: as the stage has it; true, false
+  bool neat_packing = false;                // packed examples do not see each other
+  int64_t preprocessing_batch_size = 1000;  // records that are packed together
+  int64_t preprocessing_num_workers = 1;    // parts of the data that are cut into such groups
   bool train_on_prompt = false;
   bool mask_history = false;
   std::optional<int64_t> max_samples;         // of each data set, the first ones
@@ -49,6 +59,7 @@ struct Recipe {
   bool enable_thinking = true;
 
   int64_t per_device_train_batch_size = 8;  // sequences
+  int64_t per_device_eval_batch_size = 8;
   int64_t gradient_accumulation_steps = 1;
   double learning_rate = 5e-5;
   double weight_decay = 0;
@@ -59,10 +70,12 @@ struct Recipe {
   double num_train_epochs = 3;
   int64_t max_steps = -1;  // positive: instead of epochs
   std::string lr_scheduler_type = "linear";
+  FileOrTree lr_scheduler_kwargs;
   double warmup_ratio = 0;
   int64_t warmup_steps = 0;  // positive: instead of the ratio
   int64_t seed = 42;
   std::optional<int64_t> data_seed;
+  bool disable_shuffling = false;
 
   std::string output_dir;
   bool overwrite_output_dir = false;
@@ -74,12 +87,25 @@ struct Recipe {
   bool save_only_model = false;        // checkpoints that cannot be resumed
   std::string resume_from_checkpoint;  // empty or false: as overwrite_output_dir says; true: the newest of output_dir; a folder
   bool plot_loss = false;
+  bool do_eval = false;
+  std::string eval_strategy = "no";  // no, steps, epoch
+  std::optional<double> eval_steps;  // none: logging_steps; below 1: a share of all steps
   bool bf16 = false;
   FileOrTree deepspeed;
   DeepSpeed zero;  // what that says; whoever reads its file fills it in
 
   std::string export_dir;   // of `phalanx-train export`
   int64_t export_size = 5;  // GB of a file
+
+  bool do_sample = true;  // of `phalanx-train chat`
+  double temperature = 0.95;
+  double top_p = 0.7;
+  int64_t top_k = 50;
+  int64_t max_new_tokens = 1024;
+  double repetition_penalty = 1;
+
+  bool packs() const { return packing == "true" || neat_packing || (packing.empty() && stage == "pt"); }
+  bool evaluates() const { return do_eval || eval_strategy != "no"; }
 };
 
 enum class Handling { kHonoured, kMeaningless, kRefused };
@@ -103,7 +129,7 @@ bool is_recipe(std::string_view yaml);
 
 // `overrides`: key=value, the value in YAML; later ones win. `purpose` says which keys must be there. Error kConfig lists every problem,
 // one per line.
-enum class Purpose { kTrain, kExport };
+enum class Purpose { kTrain, kExport, kChat };
 base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<std::string>& overrides, Purpose purpose = Purpose::kTrain);
 
 // What `--explain` prints: every given key with what it sets, then those without a meaning here.

@@ -339,7 +339,7 @@ class BadInput(TokenizedCase):
         self.assertFalse(self.out.exists())
 
 
-class Texts(Case):
+class TextCase(Case):
     """Data sets of text, a template, a byte-level tokenizer."""
 
     def setUp(self):
@@ -363,6 +363,8 @@ class Texts(Case):
     def train(self, *more, expected=0):
         return self.run_train(["recipe.yaml", *more], expected, cwd=self.folder)
 
+
+class Texts(TextCase):
     def test_conversations_are_learned(self):
         _, err = self.train()
         self.assertIn("data: 18 sequences", err)

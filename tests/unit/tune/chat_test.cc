@@ -4,6 +4,8 @@
 
 #include "golden.h"
 #include "tune/chat/labels.h"
+#include "tune/chat/numpy_order.h"
+#include "tune/chat/packing.h"
 #include "tune/chat/records.h"
 
 namespace phalanx::tune {
@@ -58,7 +60,7 @@ TEST(DatasetInfo, ColumnsAndWhatIsRefused) {
   EXPECT_EQ(named->columns.prompt, "text");
   EXPECT_EQ(named->columns.response, "");  // not named, so not read
   EXPECT_EQ(find_dataset(json, "hub").error().cause, "it lies on a hub");
-  EXPECT_EQ(find_dataset(json, "rank").error().cause, "ranking is not supported: stage dpo is not");
+  EXPECT_EQ(find_dataset(json, "rank").error().cause, "ranking needs the columns chosen and rejected");
   EXPECT_EQ(find_dataset(json, "plan").error().hint, "dataset: plain");
 }
 
@@ -69,6 +71,70 @@ TEST(DatasetInfo, WrongRecords) {
   EXPECT_EQ(cause({{"n", 1}}), "\"m\" is not a list of messages");
   EXPECT_EQ(cause({{"m", {{{"from", "human"}}}}}), "message 0 lacks \"from\" or \"value\"");
   EXPECT_EQ(cause({{"m", {{{"from", "observation"}, {"value", "x"}}}}}), "message 0 has the role \"observation\": tools are not supported");
+}
+
+TEST(Preferences, OfBothFormattings) {
+  DatasetInfo info{.name = "x", .file_name = "x", .ranking = true, .columns = {}};
+  info.columns.prompt = "q";
+  info.columns.chosen = "good";
+  info.columns.rejected = "bad";
+  auto alpaca = to_preference({{"q", "why?"}, {"good", "so"}, {"bad", "no"}}, info);
+  ASSERT_TRUE(alpaca.ok() && *alpaca);
+  EXPECT_EQ((*alpaca)->prompt.messages, std::vector<std::string>{"why?"});
+  EXPECT_EQ((*alpaca)->chosen + (*alpaca)->rejected, "sono");
+  EXPECT_FALSE(*to_preference({{"q", "why?"}, {"good", "so"}}, info));
+  info.formatting = Formatting::kSharegpt;
+  info.columns.messages = "m";
+  const auto message = [](const char* role, const char* text) { return base::Json{{"from", role}, {"value", text}}; };
+  base::Json record = {{"m", {message("system", "s"), message("human", "a")}}, {"good", message("gpt", "b")}, {"bad", message("gpt", "c")}};
+  auto sharegpt = to_preference(record, info);
+  ASSERT_TRUE(sharegpt.ok() && *sharegpt);
+  EXPECT_EQ((*sharegpt)->prompt.system, "s");
+  EXPECT_EQ((*sharegpt)->rejected, "c");
+  record["m"].push_back(message("gpt", "x"));  // ends with the assistant
+  EXPECT_FALSE(*to_preference(record, info));
+}
+
+TEST(Labels, PairsAreCutAlike) {
+  const Turn good{{1, 2, 3}, {4, 5, 6, 7, 8, 9}}, bad{{1, 2, 3}, {4, 4}};
+  const LabelledPair whole = label_pair({good}, {bad}, {.cutoff_len = 100});
+  EXPECT_EQ(whole.chosen.ids, (Ids{1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(whole.rejected.labels, (Ids{kIgnored, kIgnored, kIgnored, 4, 4}));
+  const LabelledPair cut = label_pair({good}, {bad}, {.cutoff_len = 6});
+  EXPECT_EQ(cut.chosen.ids, (Ids{1, 2, 4, 5, 6, 7}));  // 6 of 9: the answer gets 6 * 6/9
+  EXPECT_EQ(cut.rejected.ids, (Ids{1, 2, 4, 4}));
+  const LabelledPair turns = label_pair({{{1}, {2}}, {{3}, {4}}}, {{{1}, {2}}, {{3}, {5}}}, {.ending = 0});
+  EXPECT_EQ(turns.rejected.ids, (Ids{1, 2, 3, 5, 0}));
+  EXPECT_EQ(turns.rejected.labels, (Ids{kIgnored, kIgnored, kIgnored, 5, 0}));
+}
+
+TEST(Labels, AnEndOfTextBetweenTurns) {
+  const std::vector<Turn> turns{{{1, 2}, {3}}, {{4, 5}, {6}}};
+  const Labelled out = label(turns, {.cutoff_len = 100, .ending = 9});
+  EXPECT_EQ(out.ids, (Ids{1, 2, 3, 4, 5, 6, 9}));
+  EXPECT_EQ(out.labels, (Ids{kIgnored, kIgnored, 3, 9, kIgnored, 6, 9}));
+  EXPECT_EQ(label(turns, {.cutoff_len = 4, .ending = 9}).ids, (Ids{1, 2, 3, 9}));  // it has its place
+}
+
+TEST(Packing, TheLongestThatFitsComesNext) {
+  using Sequences = std::vector<std::vector<size_t>>;
+  EXPECT_EQ(pack({3, 9, 5, 3, 2, 20, 0}, 10), (Sequences{{1}, {2, 3, 4}, {0}}));  // of equal ones the last
+  EXPECT_EQ(pack({4, 4, 4}, 8), (Sequences{{2, 1}, {0}}));
+  EXPECT_TRUE(pack({}, 8).empty());
+  using Groups = std::vector<std::pair<size_t, size_t>>;
+  EXPECT_EQ(packing_groups(7, 2, 3), (Groups{{0, 3}, {3, 4}, {4, 7}}));
+  EXPECT_EQ(packing_groups(2, 16, 1000), (Groups{{0, 1}, {1, 2}}));
+  EXPECT_TRUE(packing_groups(0, 2, 3).empty());
+}
+
+TEST(NumpyOrder, IsNumpys) {
+  using Order = std::vector<int64_t>;
+  EXPECT_EQ(numpy_permutation(42, 10), (Order{5, 6, 0, 7, 3, 2, 4, 9, 1, 8}));
+  EXPECT_EQ(numpy_permutation(0, 12), (Order{9, 2, 7, 4, 5, 11, 0, 3, 6, 10, 8, 1}));
+  EXPECT_EQ(numpy_permutation(uint64_t{1} << 33, 6), (Order{5, 2, 0, 1, 4, 3}));
+  const Order far = numpy_permutation(42, 3'000'001);
+  EXPECT_EQ(Order(far.begin(), far.begin() + 3), (Order{950644, 2942658, 634067}));
+  EXPECT_EQ(far.back(), 1648264);
 }
 
 TEST(Template, UnknownNamesTheNearest) {

@@ -8,6 +8,7 @@
 #include "golden.h"
 #include "tune/recipe/key_page.h"
 #include "tune/recipe/key_table.h"
+#include "tune/recipe/steps.h"
 
 namespace phalanx::tune {
 namespace {
@@ -80,11 +81,11 @@ TEST(Recipe, TheExampleIsReadAsTyped) {
 }
 
 TEST(Recipe, EveryProblemIsListedAtOnce) {
-  EXPECT_EQ(problems("model_name_or_path: m\nlora_rnk: 8\nuse_dora: true\ncutoff_len: many\nlora_rank: 1.5\nstage: dpo\n"),
+  EXPECT_EQ(problems("model_name_or_path: m\nlora_rnk: 8\nuse_dora: true\ncutoff_len: many\nlora_rank: 1.5\nstage: ppo\n"),
             "line 4: cutoff_len: \"many\" is not a number from 1 to 16777216\n"
             "line 5: lora_rank: \"1.5\" is not a whole number\n"
             "line 2: unknown key \"lora_rnk\"; the nearest is lora_rank\n"
-            "line 6: stage: \"dpo\" is not one of sft, pt\n"
+            "line 6: stage: \"ppo\" is not one of sft, pt, dpo\n"
             "line 3: use_dora: true: this method is not supported");
   EXPECT_EQ(problems("model_name_or_path: m\n"), "dataset is missing\noutput_dir is missing\ntemplate is missing; stage sft needs one");
   EXPECT_EQ(problems(kExample, {"mask_history=true", "train_on_prompt=true"}), "mask_history and train_on_prompt exclude each other");
@@ -98,7 +99,42 @@ TEST(Recipe, WhatAsksForNothingIsAccepted) {
   EXPECT_EQ(problems(kExample, {"packing=false", "val_size=0.0", "quantization_bit=null", "optim=adamw_torch", "eval_strategy=no",
                                 "save_strategy=no", "neftune_noise_alpha=null"}),
             "none");
-  EXPECT_EQ(problems(kExample, {"val_size=0.1"}), "val_size: 0.1: it is not supported");
+  EXPECT_EQ(problems(kExample, {"resize_vocab=true"}), "resize_vocab: true: it is not supported");
+}
+
+TEST(Recipe, EvaluationAndPackingFitTogether) {
+  EXPECT_EQ(problems(kExample, {"val_size=0.1", "eval_strategy=steps", "eval_steps=50", "per_device_eval_batch_size=1"}), "none");
+  EXPECT_EQ(problems(kExample, {"eval_strategy=epoch"}), "evaluation needs eval_dataset or val_size");
+  EXPECT_EQ(problems(kExample, {"val_size=0.1", "eval_dataset=identity"}), "val_size and eval_dataset exclude each other");
+  EXPECT_EQ(problems(kExample, {"packing=true", "neat_packing=true"}), "none");
+  EXPECT_EQ(problems(kExample, {"stage=pt", "neat_packing=true"}), "neat_packing is for stage sft");
+  EXPECT_EQ(problems(kExample, {"stage=dpo", "pref_loss=orpo", "pref_beta=0.2"}), "none");
+  EXPECT_EQ(problems(kExample, {"stage=dpo", "packing=true"}), "packing is for the stages sft and pt");
+  EXPECT_EQ(problems(kExample, {"finetuning_type=full", "loraplus_lr_ratio=16"}), "loraplus_lr_ratio needs finetuning_type lora");
+}
+
+TEST(Steps, CoursesOfTheLearningRate) {
+  Recipe recipe;
+  recipe.learning_rate = 1;
+  recipe.warmup_steps = 4;
+  const auto course = [&](const char* type, base::Json kwargs, int64_t step) {
+    recipe.lr_scheduler_type = type;
+    recipe.lr_scheduler_kwargs.tree = std::move(kwargs);
+    EXPECT_EQ(schedule_problem(recipe), std::nullopt);
+    return rate_at(recipe, step, 20);
+  };
+  EXPECT_EQ(course("cosine", {}, 0), 0);
+  EXPECT_DOUBLE_EQ(course("cosine", {}, 12), 0.5);
+  EXPECT_DOUBLE_EQ(course("cosine_with_min_lr", {{"min_lr", 0.2}}, 20), 0.2);
+  EXPECT_DOUBLE_EQ(course("cosine_with_min_lr", {{"min_lr_rate", 0.4}}, 12), 0.7);
+  EXPECT_DOUBLE_EQ(course("cosine_with_restarts", {{"num_cycles", 2}}, 8), 0.5);
+  EXPECT_DOUBLE_EQ(course("cosine_with_restarts", {{"num_cycles", 2}}, 12), 1);
+  EXPECT_DOUBLE_EQ(course("polynomial", {{"power", 2.0}, {"lr_end", 0.2}}, 12), 0.4);
+  EXPECT_DOUBLE_EQ(course("inverse_sqrt", {}, 16), 0.5);
+  recipe.lr_scheduler_kwargs.tree = {{"min_lr", 0.1}};
+  EXPECT_EQ(schedule_problem(recipe), "lr_scheduler_kwargs: inverse_sqrt has no \"min_lr\"");
+  recipe.lr_scheduler_kwargs.tree = {{"timescale", "long"}};
+  EXPECT_EQ(schedule_problem(recipe), "lr_scheduler_kwargs: timescale is not a number from 1 to 1000000000000000");
 }
 
 TEST(Recipe, DeepSpeedIsAFileOrAMapping) {
@@ -117,6 +153,14 @@ TEST(Recipe, KeysAreUnique) {
   for (const RecipeKey& one : recipe_keys()) {
     EXPECT_TRUE(seen.insert(one.key).second) << one.key;
     EXPECT_EQ(one.handling == Handling::kHonoured, one.field.index() != 0) << one.key;
+  }
+}
+
+TEST(Recipe, EveryHonouredKeyIsInTheTestThatThePageNames) {
+  for (const RecipeKey& one : recipe_keys()) {
+    if (one.handling != Handling::kHonoured) continue;
+    const std::string test = read_text(std::string(PHALANX_TEST_DATA) + "/../../" + std::string(test_of(one.key)));
+    EXPECT_NE(test.find(one.key), std::string::npos) << one.key << " in " << test_of(one.key);
   }
 }
 
