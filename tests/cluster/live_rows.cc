@@ -60,7 +60,10 @@ class Trial {
  public:
   Trial(const LiveRow& row, const std::string& phalanx, const std::string& scripts) : row_(row) {
     base::Result<Cluster> cluster = Cluster::up({.hosts = row.hosts});
-    if (!cluster.ok()) return fail(cluster.error().render());
+    if (!cluster.ok()) {
+      fail(cluster.error().render());
+      return;
+    }
     cluster_ = std::make_unique<Cluster>(std::move(cluster).value());
     std::string hosts;
     for (int h = 1; h <= row.hosts; ++h) hosts += fmt::format("{}h{}", h == 1 ? "" : ",", h);
@@ -73,7 +76,10 @@ class Trial {
     }
     argv.insert(argv.end(), {"--", "/usr/bin/python3", scripts + (row.trainer ? "/trainer.py" : "/behaviour.py")});
     base::Result<Process> process = cluster_->start_on("ctl", {.argv = argv, .cwd = "/tmp"});
-    if (!process.ok()) return fail(process.error().render());
+    if (!process.ok()) {
+      fail(process.error().render());
+      return;
+    }
     process_ = std::make_unique<Process>(std::move(process).value());
     began_ = Clock::now();
   }
@@ -177,7 +183,7 @@ std::vector<LiveRow> slow_rows() {
       slow("slow-network+30-percent", {{"NET-LOSS", "h2"}}, 3, [](const Cluster& c) { return c.lose("h2", 30); }),
       slow("slow-quota", {{"SLOW-CPU-LIMIT", "rank 1 (h2"}}, 2, [](const Cluster& c) { return limit_cpu(c, "h2", 20); }),
       slow("slow-quota+and-loss", {{"SLOW-CPU-LIMIT", "rank 1 (h2"}, {"NET-LOSS", "h3"}}, 3,
-           [](const Cluster& c) {
+           [](const Cluster& c) -> base::Status {
              TRY(c.lose("h3", 5));
              return limit_cpu(c, "h2", 20);
            }),

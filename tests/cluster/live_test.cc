@@ -32,7 +32,9 @@ class Live : public testing::Test {
       for (const auto& [code, seconds] : results[i].told_after)
         std::printf("%-28s %-16s %5.1f s\n", rows[i].name.c_str(), code.c_str(), seconds);
       if (std::getenv("LIVE_SHOW")) std::printf("%s\n", results[i].text.c_str());
-      if (!rows[i].says.empty() && rows[i].trainer) EXPECT_NE(results[i].text.find(".py:"), std::string::npos) << "no line of Python";
+      if (!rows[i].says.empty() && rows[i].trainer) {
+        EXPECT_NE(results[i].text.find(".py:"), std::string::npos) << "no line of Python";
+      }
     }
   }
 };
