@@ -168,8 +168,7 @@ std::vector<LiveRow> proved_rows() {
   std::vector<LiveRow> rows;
   for (InjectedFault& fault : proved_faults()) rows.push_back(proved(std::move(fault)));
   for (LiveRow& row : rows) {
-    static const std::set<std::string> kTested = {
-        "barrier-against-broadcast", "opposite-groups", "first-iteration", "in-a-debugger", "partition", "mtu-hole-by-default"};
+    static const std::set<std::string> kTested = {"barrier-against-broadcast", "opposite-groups", "in-a-debugger"};
     row.in_tests = kTested.count(row.name) > 0;
   }
   return rows;
@@ -190,14 +189,12 @@ std::vector<LiveRow> slow_rows() {
       slow("slow-rank", {{"SLOW-RANK", "rank 1 (h2"}}, 3),
       slow("slow-loader", {{"SLOW-LOADER", "rank 1 (h2"}}, 3),
   };
-  for (LiveRow& row : rows) row.in_tests = row.name != "slow-network+30-percent" && row.name != "slow-quota";
+  for (LiveRow& row : rows) row.in_tests = row.name == "slow-network+of-three" || row.name == "slow-quota+and-loss";
   return rows;
 }
 
 std::vector<LiveRow> healthy_rows() {
-  static const std::set<std::string> kTested = {
-      "compilation-in-first-step", "save-by-rank-0", "evaluation-by-rank-1", "slow-loader-at-the-end", "gradient-accumulation",
-      "pauses-between-epochs",     "even",           "waits-at-the-store"};
+  static const std::set<std::string> kTested = {"save-by-rank-0", "evaluation-by-rank-1", "gradient-accumulation"};
   std::vector<LiveRow> rows;
   for (const char* name : {"even",
                            "even-silent",

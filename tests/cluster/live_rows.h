@@ -33,6 +33,6 @@ struct LiveResult {
   std::string text;                          // what phalanx said
 };
 // So many at once. phalanx: the program; scripts: the folder.
-std::vector<LiveResult> play(const std::vector<LiveRow>& rows, const std::string& phalanx, const std::string& scripts, size_t at_once = 8);
+std::vector<LiveResult> play(const std::vector<LiveRow>& rows, const std::string& phalanx, const std::string& scripts, size_t at_once = 3);
 
 }  // namespace phalanx::testbed
