@@ -113,11 +113,11 @@ base::Status write_record(int target, const Record& record) {
 }
 
 bool as_pushed(const Entry& entry, const Seen& seen, const struct stat& s) {
-  constexpr int64_t kBillion = 1'000'000'000;
+  constexpr int64_t kNsOfASecond = 1'000'000'000;
   if (S_ISLNK(s.st_mode) != (entry.kind == Kind::kLink) || (!S_ISLNK(s.st_mode) && !S_ISREG(s.st_mode))) return false;
   if (s.st_ino != seen.inode || (entry.is_file() && static_cast<uint64_t>(s.st_size) != entry.size)) return false;
-  if (seen.ctime_ns != 0) return seen.ctime_ns == int64_t{s.st_ctim.tv_sec} * kBillion + s.st_ctim.tv_nsec;
-  return entry.is_file() && int64_t{s.st_mtim.tv_sec} * kBillion + s.st_mtim.tv_nsec == entry.mtime_ns;
+  if (seen.ctime_ns != 0) return seen.ctime_ns == int64_t{s.st_ctim.tv_sec} * kNsOfASecond + s.st_ctim.tv_nsec;
+  return entry.is_file() && int64_t{s.st_mtim.tv_sec} * kNsOfASecond + s.st_mtim.tv_nsec == entry.mtime_ns;
 }
 
 }  // namespace phalanx::sync

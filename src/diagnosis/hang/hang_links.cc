@@ -34,6 +34,12 @@ bool large(const SocketSample& s) { return s.send_queue / std::max<int64_t>(1, s
 bool shut(const SocketSample& s) { return s.state == "ESTABLISHED" && s.timer == "persist" && s.backoff >= kManyTries && s.send_queue > 0; }
 bool unanswered(const SocketSample& s) { return s.state == "SYN_SENT" && s.retransmits >= 1; }
 
+BrokenLink::Kind kind_of_stuck(const SocketSample& s) {
+  if (s.answers != "yes") return BrokenLink::Kind::kPath;
+  if (lossy(s)) return BrokenLink::Kind::kLossy;
+  return large(s) ? BrokenLink::Kind::kLargePackets : BrokenLink::Kind::kPath;
+}
+
 int weight(BrokenLink::Kind kind) { return kind == BrokenLink::Kind::kPeerDoesNotRead ? 1 : kind == BrokenLink::Kind::kNoAnswer ? 2 : 3; }
 
 }  // namespace
@@ -55,8 +61,7 @@ std::optional<BrokenLink> broken_link(const HangInput& input) {
     const SocketSample& s = *end.socket;
     BrokenLink link;
     if (stuck(s, input.early ? kManyTriesEarly : kManyTries)) {
-      using Kind = BrokenLink::Kind;
-      link.kind = s.answers != "yes" ? Kind::kPath : lossy(s) ? Kind::kLossy : large(s) ? Kind::kLargePackets : Kind::kPath;
+      link.kind = kind_of_stuck(s);
     } else if (shut(s)) {
       link.kind = BrokenLink::Kind::kPeerDoesNotRead;
     } else if (unanswered(s)) {
