@@ -48,8 +48,9 @@ constexpr std::string_view kProgramTest = "tests/train/finetune/finetune_test.py
 constexpr std::array kShown{
     Shown{"tests/train/finetune/stages_test.py",
           "adam_beta1 adam_epsilon data_seed disable_shuffling do_eval do_sample eval_dataset eval_steps eval_strategy evaluation_strategy "
-          "export_size loraplus_lr_ratio lr_scheduler_kwargs mask_history max_new_tokens neat_packing per_device_eval_batch_size "
-          "preprocessing_batch_size preprocessing_num_workers repetition_penalty temperature top_k top_p use_rslora val_size warmup_steps"},
+          "export_size loraplus_lr_ratio lr_scheduler_kwargs lr_scheduler_type mask_history neat_packing per_device_eval_batch_size "
+          "max_new_tokens preprocessing_batch_size preprocessing_num_workers repetition_penalty temperature top_k top_p use_rslora "
+          "val_size warmup_steps"},
     Shown{"tests/train/finetune/training.json", "adam_beta2 max_grad_norm warmup_ratio weight_decay"},
     Shown{"tests/train/tuning/stages_test.cc", "dpo_label_smoothing pref_beta pref_ftx pref_loss simpo_gamma"},
     Shown{"tests/unit/tune/chat_test.cc", "enable_thinking"}};

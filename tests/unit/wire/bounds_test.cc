@@ -63,7 +63,7 @@ TEST(Bounds, OfTheRest) {
   EXPECT_NE(refusal(StoreOpened{{}, 1, 0x8000'0000}), "");
   EXPECT_NE(refusal(Prepared{{false, base::fail(base::ErrorKind::kUnfit, std::string(1 << 20, 'x'))}, ""}), "");
   EXPECT_NE(refusal(Trouble{std::string(1 << 20, 'x')}), "");
-  EXPECT_NE(refusal(Pulse{0, 1, std::vector<RankPulse>(5000)}), "");
+  EXPECT_NE(refusal(Pulse{0, 1, std::vector<RankPulse>(5000), {}, 0}), "");
   EXPECT_EQ(refusal(Pulse{0, 1, {}, std::vector<PeerPulse>(64), 1000}), "");
   EXPECT_NE(refusal(Pulse{0, 1, {}, std::vector<PeerPulse>(65), 0}), "");
   EXPECT_NE(refusal(Pulse{0, 1, {}, {{std::string(5000, '1'), 1, 1, 1, 1}}, 0}), "");
