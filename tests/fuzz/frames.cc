@@ -91,7 +91,7 @@ void try_values(std::string_view bytes) {
   dialed.links.assign(v.number() % 40,
                       {u32(), false, static_cast<wire::LinkOutcome>(v.number() % 12), u32(), i64(), i64(), i64(), i64(), i64(), ""});
   try_encode(dialed);
-  wire::Pulse pulse{i64(), u32(), {}};
+  wire::Pulse pulse{i64(), u32(), {}, {}, 0};
   pulse.ranks.assign(v.number() % 9000, {u32(), u32(), u32(), u32(), 'S', v.number(), u32()});
   pulse.peers.assign(v.number() % 100, {v.text(), u32(), u32(), u32(), u32()});
   pulse.stolen_permille = u32();

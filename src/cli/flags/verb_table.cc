@@ -29,7 +29,7 @@ constexpr VerbRow kVerbs[] = {
           "line with its options. Without --image it is a job script, handed to sbatch; with --image a Service and an Indexed Job, handed "
           "to kubectl create, whose pods share the token of the Secret phalanx-token. --dry-run prints the text instead."},
      "phalanx submit --nodes 4 --gpus-per-node 8 --sbatch time=24:00:00 -- python train.py\n"
-     "phalanx submit --nodes 4 --gpus-per-node 8 --image registry/llm:3 --volume code:/code -- python /code/train.py\n"
+     "phalanx submit --nodes 4 --image registry/llm:3 --volume code:/code -- python /code/train.py\n"
      "phalanx submit --nodes 6 --requeue -- phalanx run --nnodes 4:4 -- python train.py"},
     {Verb::kCheck, "check", Operands::kSplit, "[hosts] [options] [-- command [arguments...]]",
      Text{"probe the hosts, compare them, and report what would fail"},
@@ -103,7 +103,7 @@ constexpr VerbRow kVerbs[] = {
           "each host. Only what is provably written by Phalanx for this user is listed or removed."},
      "phalanx clean"},
     {Verb::kEnv, "env", Operands::kMixed, "show|push|pack|unpack|verify|diff|rehome ENV [hosts] [options]",
-     Text{"move a Python environment to hosts or to another path, verify it, or repair one that was moved"},
+     Text{"move a Python environment to hosts or to another path, verify it, or repair it"},
      Text{"push sends a conda, mamba, pixi, venv, virtualenv or uv environment to hosts, rewrites every path in its files for the place "
           "there, "
           "and verifies it. Only what a host lacks is sent; what is there stays as it is until everything has arrived. pack writes it into "

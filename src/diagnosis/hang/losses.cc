@@ -50,19 +50,24 @@ void Losses::take(size_t host, const wire::Pulse& pulse, const HostOf& host_of) 
 
 std::vector<Losses::Pair> Losses::pairs() const {
   std::map<std::pair<size_t, size_t>, Counts> sums;
+  std::map<std::pair<size_t, size_t>, std::set<size_t>> lossy;  // windows, counted from the last: both ends may see the same burst
   for (const auto& [host, windows] : hosts_)
     for (size_t i = 0; i < windows.size(); ++i)
       for (const auto& [peer, counts] : windows[i].peers) {
         if (peer != kOutside && i + kWindows < windows.size()) continue;
-        Counts& sum = sums[peer == kOutside ? std::pair(host, peer) : std::pair(std::min(host, peer), std::max(host, peer))];
+        const auto ends = peer == kOutside ? std::pair(host, peer) : std::pair(std::min(host, peer), std::max(host, peer));
+        Counts& sum = sums[ends];
         sum.sent += counts.sent;
         sum.resent += counts.resent;
         sum.looks += counts.looks;
         sum.recovering += counts.recovering;
-        if (counts.resent > 0) ++sum.lossy_windows;
+        if (counts.resent > 0) lossy[ends].insert(windows.size() - i);
       }
   std::vector<Pair> all;
-  for (const auto& [ends, counts] : sums) all.push_back({ends.first, ends.second, counts});
+  for (auto& [ends, counts] : sums) {
+    counts.lossy_windows = static_cast<decltype(counts.lossy_windows)>(lossy[ends].size());
+    all.push_back({ends.first, ends.second, counts});
+  }
   return all;
 }
 

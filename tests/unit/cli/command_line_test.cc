@@ -91,7 +91,7 @@ TEST(CommandLine, FlagsOfOtherLaunchersGetAdvice) {
   EXPECT_EQ(refusal({"run", "--no-ssh", "train.py"}).hint,
             "omit it and run phalanx once, on one machine: phalanx numbers the hosts itself");
   EXPECT_EQ(refusal({"run", "--rdzv-endpoint=a:29400", "x"}).hint, "write --master-addr ADDRESS and --master-port PORT, or omit it");
-  EXPECT_EQ(refusal({"run", "-m", "pkg"}).hint, "write the interpreter: -- python -m MODULE");
+  EXPECT_EQ(refusal({"run", "-m", "pkg"}).hint, "write the interpreter: -- python -m MODULE; phalanx sets no limit on memory");
   EXPECT_EQ(refusal({"run", "-np", "4", "x"}).hint, "write --nproc-per-node N (ranks per host) or host:slots");
 }
 

@@ -46,11 +46,11 @@ TEST(EnvProgram, KnowsEveryFlagThatTheTableGivesTheVerb) {
 }
 
 TEST(EnvProgram, PassesOnWhatIsPackedWhere) {
-  auto request = passed_on({"env", "pack", "llm", "-o", "/tmp/a b.tar.zst"});
+  auto request = passed_to_env({"env", "pack", "llm", "-o", "/tmp/a b.tar.zst"});
   ASSERT_TRUE(request.ok()) << request.error().render();
   EXPECT_EQ(request->verb, "pack");
   EXPECT_EQ(request->output, "/tmp/a b.tar.zst");
-  request = passed_on({"env", "unpack", "a.tar.zst", "/data/llm"});
+  request = passed_to_env({"env", "unpack", "a.tar.zst", "/data/llm"});
   ASSERT_TRUE(request.ok()) << request.error().render();
   EXPECT_EQ(request->environment, "a.tar.zst");
   EXPECT_EQ(request->place, "/data/llm");

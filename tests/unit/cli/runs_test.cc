@@ -118,7 +118,7 @@ TEST(RunStory, EventsInWords) {
   EXPECT_EQ(say(R"({"event":"rank_exited","rank":3,"host":"h2","signal":"SIGTERM","stopped_by_us":"SIGTERM"})"),
             "rank 3 (h2) killed by SIGTERM, stopped by phalanx");
   EXPECT_EQ(say(R"({"event":"rank_started","rank":0,"ok":true})", 8), "ranks started: 8");
-  EXPECT_EQ(say(R"({"event":"host_prepared","host":"h1","ok":false,"error":"no such folder"})"), "host_prepared (h1): no such folder");
+  EXPECT_EQ(say(R"({"event":"host_prepared","host":"h1","ok":false,"error":"no such folder"})"), "h1: no such folder");
   EXPECT_EQ(say(R"({"event":"something_new","x":1})"), R"(something_new {"x":1})") << "what is not known is shown as it is";
   EXPECT_EQ(say(R"({"event":"host_dialed","host":"h1"})"), "");
 }

@@ -98,7 +98,7 @@ TEST(Properties, ThereAndBackAgainGivesTheSameBytes) {
       for (size_t at = data.find(what); at != std::string::npos; at = data.find(what, at + 1)) ++found;
       return found;
     };
-    EXPECT_EQ(count(moved.data, a) + moved.hits, count(text, a)) << seed;
+    if (b.find(a) == std::string::npos) { EXPECT_EQ(count(moved.data, a) + moved.hits, count(text, a)) << seed; }
     const auto bytes = envmove::replace_binary(binary, there, kPlaceholder);
     ASSERT_TRUE(bytes.too_long.empty()) << seed;
     EXPECT_EQ(bytes.data.size(), binary.size()) << seed;
@@ -189,7 +189,7 @@ TEST(Carry, IsWhatRehomingACopyGives) {
   ASSERT_TRUE(envmove::carry_out(*environment, *plan, {}).ok());
   size_t files = 0;
   for (const auto& one : fs::recursive_directory_iterator(copy)) {
-    const std::string path = fs::relative(one.path(), copy).string(), there = to + "/" + path;
+    const std::string path = one.path().lexically_relative(copy).string(), there = to + "/" + path;
     if (one.is_directory() || path.ends_with("mine.pth")) continue;
     ++files;
     if (path.ends_with("paths.cpython-311.pyc")) {

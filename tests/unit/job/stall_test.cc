@@ -116,7 +116,7 @@ class Stalls : public testing::Test {
   }
   // What both hosts say every 2.5 s; then both ranks wait for each other, or one sleeps.
   void pulse(uint32_t cpu_ms) {
-    for (uint32_t rank : {0u, 1u}) s_->feed(job::HostReported{rank, 100, wire::Pulse{0, 2500, {{rank, cpu_ms, 0, 0, 'S', 1}}}});
+    for (uint32_t rank : {0u, 1u}) s_->feed(job::HostReported{rank, 100, wire::Pulse{0, 2500, {{rank, cpu_ms, 0, 0, 'S', 1}}, {}, 0}});
   }
   void look(bool one_sleeps) {
     for (int round = 0; round < 2; ++round) {
@@ -304,11 +304,12 @@ TEST_F(Stalls, WhoWorksAloneInALongPhaseIsNoStraggler) {
   run(job::OnStall::kReport);
   for (int64_t i = 6; i <= 60; ++i) go_on(i);
   ASSERT_EQ(samples(true).size(), 2u);
-  s_->pass(4000ms);  // it saves
-  answer_looks(0, 2);
-  answer_looks(1, 98);
-  EXPECT_EQ(samples(true).size(), 2u);
-  EXPECT_TRUE(s_->told<job::Slow>().empty());
+  for (int look = 0; look < 3; ++look) {
+    s_->pass(4000ms);  // it saves
+    answer_looks(0, 2);
+    answer_looks(1, 98);
+  }
+  EXPECT_TRUE(s_->told<job::Slow>().empty()) << "no step passed while it was looked at again";
 }
 
 TEST_F(Stalls, ALookThatProvesNothingIsSilentAndRepeatedEverMoreRarely) {

@@ -22,8 +22,8 @@ Story example() {
                        .because("its last output:\n    </pre><script>")};
   story.now = {"h1: \x1b]0;title\a"};
   story.timeline = {{"2026-11-21T07:31:02.123Z", "ranks started: 2", false}, {"2026-11-21T07:31:03.000Z", "rank 1 \x1b[31m<i>", true}};
-  story.table = {{0, "gpu01", "killed by SIGTERM, stopped by phalanx", "3/10", "2.5", 0.5, false},
-                 {1, "gpu02", "exited with code 1", "", "", {}, true}};
+  story.table = {{0, "gpu01", "killed by SIGTERM, stopped by phalanx", "3/10", "2.5", "", 0.5, false},
+                 {1, "gpu02", "exited with code 1", "", "", "", {}, true}};
   story.losses = {{"rank 0", {{1, 3.0}, {2, 2.75}, {3, 2.5}}}};
   story.step_times = {{"rank 0", {{2, 0.5}}}};
   return story;
