@@ -32,8 +32,9 @@ std::string slowed_clock(const machine::Gpu& g) {
   return fmt::format(" ({} of {} MHz)", *g.clock_sm_mhz, *g.clock_sm_max_mhz);
 }
 double gain(double share) { return 1 / (1 - std::min(share, kMostShare)); }
-double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
-double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
+// 0 of nothing: a host whose first pulse has not come.
+double least(const std::vector<double>& values) { return values.empty() ? 0 : *std::min_element(values.begin(), values.end()); }
+double most(const std::vector<double>& values) { return values.empty() ? 0 : *std::max_element(values.begin(), values.end()); }
 
 }  // namespace
 
@@ -110,7 +111,7 @@ void Stragglers::look_at_hosts(std::vector<Diagnosis>& out, const std::map<int, 
     bool elsewhere_less = false, elsewhere_free = false;
     for (const auto& [other, delays] : delay) {
       if (other == host) continue;
-      elsewhere_less = elsewhere_less || most(stolen_[other]) <= stolen - kStolen;
+      elsewhere_less = elsewhere_less || (!stolen_[other].empty() && most(stolen_[other]) <= stolen - kStolen);
       elsewhere_free = elsewhere_free || delays.second <= kLittleDelay;
     }
     if (stolen >= kStolen && elsewhere_less)
