@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "base/try.h"
+#include "machine/network/text.h"
 
 namespace phalanx::job {
 
@@ -128,7 +129,7 @@ std::string bound_cpus(const std::optional<Choices>& choices, size_t host, int l
 }
 
 std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wire::Hello>& hosts, const std::optional<Choices>& choices) {
-  if (!job.master_address.empty()) return {job.master_address};
+  if (machine::is_address(job.master_address)) return {job.master_address};
   if (hosts.size() == 1) return {"127.0.0.1"};
   const wire::Hello& first = hosts[0];
   std::vector<std::string> list;

@@ -48,8 +48,9 @@ bool interface_chosen(const std::optional<Choices>& choices, size_t host);
 // The cpulist a rank is bound to; empty: it is not.
 std::string bound_cpus(const std::optional<Choices>& choices, size_t host, int local_rank);
 
-// Addresses of rank 0's host to try as MASTER_ADDR, best first: the one asked for; the one chosen; the one the launcher came in on; the one
-// the other hosts know the launcher by, if rank 0's host is this machine; all others, IPv4 first. One host alone: 127.0.0.1.
+// Addresses of rank 0's host to try as MASTER_ADDR, best first: the one asked for, unless it is a name (the checks hold that a name is that
+// host's); the one chosen; the one the launcher came in on; the one the other hosts know the launcher by, if rank 0's host is this
+// machine; all others, IPv4 first. One host alone: 127.0.0.1.
 std::vector<std::string> meeting_addresses(const Job& job, const std::vector<wire::Hello>& hosts,
                                            const std::optional<Choices>& choices = std::nullopt);
 

@@ -189,7 +189,7 @@ std::vector<LiveRow> slow_rows() {
       slow("slow-rank", {{"SLOW-RANK", "rank 1 (h2"}}, 3),
       slow("slow-loader", {{"SLOW-LOADER", "rank 1 (h2"}}, 3),
   };
-  for (LiveRow& row : rows) row.in_tests = row.name == "slow-network+of-three" || row.name == "slow-quota+and-loss";
+  for (LiveRow& row : rows) row.in_tests = row.name == "slow-network+of-three";
   return rows;
 }
 

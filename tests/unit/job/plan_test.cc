@@ -111,6 +111,8 @@ TEST(Plan, MeetingAddressesAreTriedInTheOrderOfTrust) {
   EXPECT_EQ(meeting_addresses(job, {hosts[0]}), std::vector<std::string>{"127.0.0.1"});
   job.master_address = "192.168.1.1";
   EXPECT_EQ(meeting_addresses(job, hosts), std::vector<std::string>{"192.168.1.1"});
+  job.master_address = "gpu01";
+  EXPECT_EQ(meeting_addresses(job, hosts)[0], "fd00::1") << "a name is no address to listen on";
 }
 
 TEST(Plan, RanksAreNamedWithTheirHosts) {
