@@ -114,17 +114,17 @@ TEST_F(Hang, StacksOfARunningJobOnEveryHost) {
   }
   EXPECT_EQ(stacks.exit_code, 0) << stacks;
   EXPECT_HAS(stacks.out, "rank 1 (h2, pid ");
-  EXPECT_HAS(stacks.out, "hang.py:34 (validate), sleeps (nanosleep)");
-  EXPECT_HAS(stacks.out, "hang.py:34 validate\n");
+  EXPECT_HAS(stacks.out, "hang.py:36 (validate), sleeps (nanosleep)");
+  EXPECT_HAS(stacks.out, "hang.py:36 validate\n");
   EXPECT_HAS(stacks.out, "rank 0 (h1, pid ");
-  EXPECT_HAS(stacks.out, "hang.py:99 (<module>), waits in a collective");
+  EXPECT_HAS(stacks.out, "hang.py:118 (<module>), waits in a collective");
   EXPECT_HAS(stacks.out, " (Python 3.");
   Outcome one = type({"stacks", "--rank", "0", "--json"});
-  EXPECT_HAS(one.out, "\"place\": \"hang.py:99 (<module>)\"");
+  EXPECT_HAS(one.out, "\"place\": \"hang.py:118 (<module>)\"");
   EXPECT_HAS_NOT(one.out, "validate");
   const Outcome why = type({"why"});
   EXPECT_HAS(why.out, "ranks that wait for others: 0; the others wait for: 1");
-  EXPECT_HAS(why.out, "rank 1: hang.py:34 (validate), sleeps (nanosleep)\n");
+  EXPECT_HAS(why.out, "rank 1: hang.py:36 (validate), sleeps (nanosleep)\n");
   EXPECT_HAS(why.out, "waits in a collective; last step 25\n");
   EXPECT_EQ(type({"stop", "--grace", "1s"}).exit_code, 0);
   phalanx_->finish(20s);
