@@ -54,7 +54,10 @@ class InEveryPhase : public Launcher, public testing::WithParamInterface<Case> {
     if (mounted_) (void)cluster().run_on("ctl", {.argv = {"sh", "-c", "fsfreeze -u /tmp/logs; umount -l /tmp/logs"}});
     run_.reset();
     Launcher::TearDown();
-    std::filesystem::remove_all(shared_);
+    // A host that was frozen until just now may still be putting something there.
+    std::error_code failed;
+    for (Instant end = std::chrono::steady_clock::now() + 10s; std::filesystem::remove_all(shared_, failed), failed; ::usleep(50'000))
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << failed.message();
   }
   bool is(const FaultInPhase& fault) const { return GetParam().fault.name == fault.name; }
   bool during(Phase phase) const { return GetParam().phase == phase; }
@@ -109,7 +112,7 @@ class InEveryPhase : public Launcher, public testing::WithParamInterface<Case> {
     switch (GetParam().phase) {
       case Phase::kOpening:
         if (is(kBanner)) return;
-        for (Instant end = std::chrono::steady_clock::now() + 20s; named("h1", "phalanx-agent").empty();)
+        for (Instant end = std::chrono::steady_clock::now() + 20s; named("h1", is(kGuard) ? "phalanx-guard" : "phalanx-agent").empty();)
           ASSERT_LT(std::chrono::steady_clock::now(), end);
         return;
       case Phase::kChecks: {

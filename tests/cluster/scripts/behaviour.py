@@ -226,3 +226,4 @@ SLOW = {
 
 print(f"rank {RANK} pid {os.getpid()}", flush=True)
 {**HEALTHY, **SLOW}[NAME]()
+dist.destroy_process_group()  # without it, torch sometimes aborts a process that ends while threads of its own still run

@@ -20,10 +20,13 @@ import sys
 import threading
 import time
 
+import loading
+
 import torch
 import torch.distributed as dist
 import torch.utils.data
 
+loading.done()
 fault, odd, at = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 size = int(os.environ.get("HANG_ELEMENTS", "20000"))
 torch.set_num_threads(1)

@@ -11,9 +11,12 @@ import sys
 import threading
 import time
 
+import loading
+
 import torch
 import torch.distributed as dist
 
+loading.done()
 FAULT = os.environ.get("FAULT", "")
 RANK = int(os.environ["RANK"])
 MINE = RANK == int(os.environ.get("FAULT_RANK", "1"))
@@ -109,7 +112,8 @@ def hangs_in_a_lock_file():
     import fcntl
     mine = open("/tmp/lock", "w")
     if os.fork() == 0:  # somebody else's program has it
-        fcntl.flock(open("/tmp/lock", "w"), fcntl.LOCK_EX)
+        theirs = open("/tmp/lock", "w")
+        fcntl.flock(theirs, fcntl.LOCK_EX)
         note("/tmp/locked", "1")
         time.sleep(3600)
     while not os.path.exists("/tmp/locked"):
