@@ -1,4 +1,4 @@
-// Comes first, and precompiled, where Clang compiles against libtorch 1.13 (src/engine/CMakeLists.txt): the sanitized builds.
+// Comes first, and precompiled, where Clang compiles against libtorch 1.13 (src/engine/CMakeLists.txt).
 //
 // ATen/core/List.h uses a std::vector<IValue> where IValue is only declared. Such a vector's members are instantiated late by GCC, but
 // by Clang at once if they are constexpr, as libstdc++ makes them in C++20. So they, and with them the algorithms they call, are

@@ -12,17 +12,18 @@ target_compile_options(phalanx_flags INTERFACE -Wall -Wextra -Werror -Wshadow -W
   -ffunction-sections -fdata-sections)
 target_compile_definitions(phalanx_flags INTERFACE JSON_NOEXCEPTION=1 _GNU_SOURCE=1
   PHALANX_VERSION="${PROJECT_VERSION}")
+# Debian's clang links with binutils, which takes several times as long.
+get_filename_component(compiler ${CMAKE_CXX_COMPILER} REALPATH)
+get_filename_component(compiler_folder ${compiler} DIRECTORY)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND EXISTS ${compiler_folder}/ld.lld)
+  set(PHALANX_LLD ON)
+  target_link_options(phalanx_flags INTERFACE -fuse-ld=lld)
+endif()
 if(PHALANX_SANITIZE STREQUAL "address")
   # In a target with the property PHALANX_ADDRESSES_ONLY nothing is watched but addresses.
   target_compile_options(phalanx_flags INTERFACE -fsanitize=address
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PHALANX_ADDRESSES_ONLY>>>:-fsanitize=undefined> -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(phalanx_flags INTERFACE -fsanitize=address,undefined)
-  # Debian's clang links with binutils, which takes several times as long for these large objects.
-  get_filename_component(compiler ${CMAKE_CXX_COMPILER} REALPATH)
-  get_filename_component(compiler_folder ${compiler} DIRECTORY)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND EXISTS ${compiler_folder}/ld.lld)
-    target_link_options(phalanx_flags INTERFACE -fuse-ld=lld)
-  endif()
 elseif(PHALANX_SANITIZE STREQUAL "thread")
   target_compile_options(phalanx_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(phalanx_flags INTERFACE -fsanitize=thread)
@@ -102,7 +103,7 @@ endfunction()
 # at -O2 most of their code is std::string operations expanded in place. Without exceptions nothing unwinds through them either.
 function(phalanx_small)
   foreach(name ${ARGN})
-    target_compile_options(phalanx_${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Os;-fno-asynchronous-unwind-tables>")
+    target_compile_options(phalanx_${name} PRIVATE "$<$<CONFIG:Release>:$<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>;-fno-asynchronous-unwind-tables>")
   endforeach()
 endfunction()
 
@@ -122,8 +123,13 @@ endfunction()
 # lld do that; without it the program is 2 % larger, nothing else.
 find_program(PHALANX_GOLD ld.gold)
 function(phalanx_fold program)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND PHALANX_GOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    return()
+  endif()
+  if(PHALANX_GOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_link_options(${program} PRIVATE -fuse-ld=gold -Wl,--icf=safe -Wl,-O2)
+  elseif(PHALANX_LLD)
+    target_link_options(${program} PRIVATE -Wl,--icf=safe -Wl,-O2)
   endif()
 endfunction()
 

@@ -14,7 +14,7 @@ struct Family {
 };
 
 // Of NCCL's sources (github.com/NVIDIA/nccl, src/), and of plugins that log through it.
-constexpr std::array kNccl = {
+constexpr std::array kNcclParts = {
     Family{"transport/net_ib", Text{"NCCL's InfiniBand transport"}},
     Family{"misc/ibv", Text{"NCCL's InfiniBand transport"}},
     Family{"transport/net_socket", Text{"NCCL's TCP transport"}},
@@ -137,7 +137,7 @@ doctor::Words family_of_line(std::string_view line) {
     if (line.substr(warn).starts_with(" NCCL WARN NET/OFI")) path = "nccl_ofi";
     else if (line.substr(warn).starts_with(" NCCL WARN NET/IB")) path = "transport/net_ib";
     if (path.starts_with("src/")) path.remove_prefix(4);
-    return first_of(kNccl, path);
+    return first_of(kNcclParts, path);
   }
   for (const Family& family : kC10d)
     if (size_t at = head.find(family.prefix); at != head.npos && at > 0 && (head[at - 1] == ' ' || head[at - 1] == '/'))
@@ -149,7 +149,7 @@ doctor::Words family_of_module(std::string_view path) { return first_of(kModules
 
 doctor::Words family_of_message(const codes::KnownMessage& message) {
   const std::string_view file = message.file.substr(message.file.rfind('/') + 1);
-  doctor::Words part = message.source == "nccl" ? first_of(kNccl, message.file) : first_of(kModules, message.file);
+  doctor::Words part = message.source == "nccl" ? first_of(kNcclParts, message.file) : first_of(kModules, message.file);
   if (part.empty() && message.source == "torch") part = first_of(kC10d, file);
   return part.empty() ? first_of(kSources, message.source) : part;
 }
