@@ -103,7 +103,8 @@ endfunction()
 # at -O2 most of their code is std::string operations expanded in place. Without exceptions nothing unwinds through them either.
 function(phalanx_small)
   foreach(name ${ARGN})
-    target_compile_options(phalanx_${name} PRIVATE "$<$<CONFIG:Release>:$<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>;-fno-asynchronous-unwind-tables>")
+    target_compile_options(phalanx_${name} PRIVATE
+      "$<$<CONFIG:Release>:$<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>;-fno-asynchronous-unwind-tables>")
   endforeach()
 endfunction()
 

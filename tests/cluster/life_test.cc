@@ -132,6 +132,7 @@ TEST_F(Life, WhatFailsBeforeTheStartIsSaidAtTheTerminal) {
   EXPECT_HAS(missing.err, "error: h1: ");
   EXPECT_EQ(phalanx({"run", "-d", "--dry-run", "--", "true"}).exit_code, 2);
   EXPECT_HAS(phalanx({"why"}).out, "/no/such/program");
+  EXPECT_HAS(phalanx({"logs"}).err, ": no output; phalanx why ");
   EXPECT_EQ(phalanx({"attach"}).exit_code, 2);
   EXPECT_EQ(phalanx({"logs", "--rank", "7"}).exit_code, 2);
   EXPECT_EQ(phalanx({"stop"}).exit_code, 2) << "there is nothing to stop";

@@ -42,7 +42,7 @@ base::Result<Follower::End> Follower::follow(std::function<bool()> on_signal) {
   // The launcher waits only so long for a slow reader; what it could not say stands in run.json and in the logs.
   logs::Run now = logs::look_at_run(run_.path, run_.id);
   if (now.life != logs::Life::kEnded) return *end_;
-  view_.say(tr(language_here(), "phalanx: the last lines were not shown because this terminal is slower than the run; phalanx logs shows them"));
+  view_.say(tr(language_here(), "phalanx: the last lines were not shown: this terminal is slower than the run; phalanx logs shows them"));
   exit_code_ = static_cast<int>(base::get_int(now.record, "exit_code").value_or(0) & 255);
   return End::kRunEnded;
 }

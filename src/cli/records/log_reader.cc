@@ -180,6 +180,7 @@ void LogReader::show_timed(Log& log, std::string_view lines) {
     const uint64_t at = file.shown;
     file.shown += line.size();
     if (!is_wanted(log, line)) continue;
+    silent_ = false;
     const std::optional<int64_t> ms = options_.times ? file.times.ms_at(at) : std::nullopt;
     log.untimed = log.untimed || !ms;
     const std::string time = !options_.times ? "" : (ms ? os::iso_time(*ms * 1'000'000) : std::string(kTimeWidth, ' ')) + " ";
@@ -188,8 +189,12 @@ void LogReader::show_timed(Log& log, std::string_view lines) {
 }
 
 void LogReader::show(Log& log, std::string_view lines) {
-  if (options_.times || options_.attempt) show_timed(log, lines);
-  else view::append_prefixed(out_.buffer(), log.prefix, lines, controls_);
+  if (options_.times || options_.attempt) {
+    show_timed(log, lines);
+  } else {
+    silent_ = silent_ && lines.empty();
+    view::append_prefixed(out_.buffer(), log.prefix, lines, controls_);
+  }
   out_.pump();
   while (!out_.wants_more() && !out_.closed()) out_.drain(kPatience);
 }

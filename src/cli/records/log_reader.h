@@ -35,6 +35,7 @@ class LogReader {
   // Of the first log that could not be read the last time, with its path.
   std::optional<base::Error> trouble() const;
   bool stopped() const { return out_.closed(); }  // nobody reads what we print
+  bool silent() const { return silent_; }         // no line was shown
 
  private:
   struct File {
@@ -66,6 +67,7 @@ class LogReader {
   view::Controls controls_;
   Options options_;
   std::vector<Log> logs_;
+  bool silent_ = true;
 };
 
 }  // namespace phalanx::cli

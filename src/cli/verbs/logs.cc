@@ -38,6 +38,13 @@ void say_untimed(const LogReader& reader) {
     std::fputs(tr(language_here(), "phalanx: the times of some lines were not recorded, of rank {} for instance\n", *rank).c_str(), stderr);
 }
 
+// An empty answer could be that of a wrong question.
+void say_silent(const logs::Run& run, bool going_on, base::Language language) {
+  std::string text = going_on ? tr(language, "phalanx: {}: no output so far\n", run.id)
+                              : tr(language, "phalanx: {0}: no output; phalanx why {0} tells how it ended\n", run.id);
+  std::fputs(base::printable_lines(text).c_str(), stderr);
+}
+
 bool goes_on(const logs::Run& run) { return run.life != logs::Life::kEnded && run.life != logs::Life::kLost; }
 
 struct Following {
@@ -100,6 +107,8 @@ base::Result<int> logs_verb(const Invocation& invocation) {
   if (f.reader) f.reader->read();
   if (follows && goes_on(f.run)) TRY(follow(*loop, f));
   if (f.reader) f.reader->finish();
+  if (!follows && f.reader && f.reader->silent() && !f.reader->trouble() && invocation.value(Flag::kTail) != "0")
+    say_silent(f.run, goes_on(f.run), language_here());
   if (follows && !goes_on(f.run) && !out.closed()) say_end(f.run, language_here());
   if (f.reader && invocation.has(Flag::kTimestamps) && !out.closed()) say_untimed(*f.reader);
   if (auto trouble = f.reader ? f.reader->trouble() : std::nullopt) return *std::move(trouble);
