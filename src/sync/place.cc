@@ -141,7 +141,7 @@ base::Status Placer::make(size_t index) {
     if (todo_[index] == Todo::kMake && ::mkdirat(folder.get(), name.c_str(), 0700) != 0) return target_error("mkdir", entry.path, errno);
     struct stat s{};
     if (::fstatat(folder.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode) && (s.st_mode & 0700) != 0700)
-      (void)::fchmodat(folder.get(), name.c_str(), (s.st_mode & kModes) | 0700, 0);
+      (void)::fchmodat(folder.get(), name.c_str(), (s.st_mode & kModes) | 0700, AT_SYMLINK_NOFOLLOW);
     return base::ok();
   }
   if (entry.is_file()) {
@@ -162,7 +162,7 @@ base::Status Placer::make_file(size_t index, const os::Fd& folder, const std::st
   if (todo_[index] == Todo::kTouch) {
     const os::Fd file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     const bool unreadable = !file.valid() && errno == EACCES;  // its own mode says so: by its name then
-    const bool done = unreadable ? ::fchmodat(folder.get(), name.c_str(), entry.mode, 0) == 0 &&
+    const bool done = unreadable ? ::fchmodat(folder.get(), name.c_str(), entry.mode, AT_SYMLINK_NOFOLLOW) == 0 &&
                                        ::utimensat(folder.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0
                                  : file.valid() && ::fchmod(file.get(), entry.mode) == 0 && ::futimens(file.get(), times) == 0;
     return done ? base::ok() : base::Status(target_error("set mode and time of", entry.path, errno));

@@ -41,7 +41,7 @@ bool remove_inside(const os::Fd& folder, dev_t device, int depth) {
     if (::unlinkat(folder.get(), name.c_str(), 0) == 0) continue;
     os::Fd below(::openat(folder.get(), name.c_str(), kFolder));
     struct stat s{};
-    if (!below.valid() && errno == EACCES && ::fchmodat(folder.get(), name.c_str(), 0700, 0) == 0)
+    if (!below.valid() && errno == EACCES && ::fchmodat(folder.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0)
       below = os::Fd(::openat(folder.get(), name.c_str(), kFolder));
     if (!below.valid() || ::fstat(below.get(), &s) != 0 || s.st_dev != device || s.st_uid != ::geteuid()) {
       all = false;

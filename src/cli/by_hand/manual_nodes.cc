@@ -51,9 +51,12 @@ base::Result<std::string> token_in(const std::string& path) {
   return checked(text, path);
 }
 
-std::string default_token_file() {
+base::Result<std::string> default_token_file() {
   const std::string folder = os::environment_value("XDG_CONFIG_HOME"), home = os::environment_value("HOME");
-  return (folder.starts_with('/') ? folder : home + "/.config") + "/phalanx/token";
+  if (folder.starts_with('/')) return folder + "/phalanx/token";
+  if (home.starts_with('/')) return home + "/.config/phalanx/token";
+  return base::fail(ErrorKind::kConfig, "HOME is not set, so there is no place for the token that the nodes share")
+      .with_hint("phalanx run --token-file FILE ...");
 }
 
 // Machines with a common home directory get the same one; the first makes it.
@@ -167,7 +170,7 @@ base::Result<std::string> shared_token(const RunOptions& options) {
   ::unsetenv("PHALANX_TOKEN");  // the ranks need not know it
   if (!options.token_file.empty()) return token_in(options.token_file);
   if (!variable.empty()) return checked(variable, "PHALANX_TOKEN");
-  const std::string path = default_token_file();
+  TRY_ASSIGN(const std::string path, default_token_file());
   TRY_ASSIGN(const bool there, os::is_present(path));
   if (!there) TRY(make_token(path));
   base::Result<std::string> token = token_in(path);

@@ -1,5 +1,7 @@
 #include "hosts/join/gather.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 
@@ -23,7 +25,7 @@ constexpr size_t kMostWarnings = 20;
 constexpr size_t kMostTextBytes = 4096;
 
 struct Caller {
-  std::string address;
+  std::string address, origin;
   std::unique_ptr<SealedSocket> socket;
   std::optional<MemberFacts> facts;
   os::Mono came;
@@ -99,6 +101,7 @@ class Gathering {
       auto caller = std::make_unique<Caller>();
       Caller* one = caller.get();
       one->address = accepted->peer.address;
+      one->origin = origin_of(one->address);
       one->came = os::mono_now();
       one->socket = std::make_unique<SealedSocket>(
           loop_, std::move(accepted->fd), wire::SealedStream(wire::Side::kListener, options_.token, *nonce),
@@ -109,17 +112,17 @@ class Gathering {
     }
   }
 
-  // Whoever holds the token is never sent away to make room, and who floods takes the room from himself: the address with the most
+  // Whoever holds the token is never sent away to make room, and who floods takes the room from himself: the origin with the most
   // strangers gives up its oldest.
   void make_room() {
     size_t strangers = 0;
     std::map<std::string_view, size_t> from;
     for (const auto& one : callers_)
-      if (!one->gone && !one->facts) ++strangers, ++from[one->address];
+      if (!one->gone && !one->facts) ++strangers, ++from[one->origin];
     if (strangers < kMostStrangers) return;
     Caller* leaves = nullptr;  // callers_ stand in the order in which they came
     for (const auto& one : callers_)
-      if (!one->gone && !one->facts && (!leaves || from[one->address] > from[leaves->address])) leaves = one.get();
+      if (!one->gone && !one->facts && (!leaves || from[one->origin] > from[leaves->origin])) leaves = one.get();
     leaves->gone = true;
   }
 
@@ -204,6 +207,12 @@ class Gathering {
 };
 
 }  // namespace
+
+std::string origin_of(const std::string& address) {
+  in6_addr v6{};
+  if (::inet_pton(AF_INET6, address.substr(0, address.find('%')).c_str(), &v6) != 1 || IN6_IS_ADDR_V4MAPPED(&v6)) return address;
+  return {reinterpret_cast<const char*>(v6.s6_addr), 8};
+}
 
 base::Result<std::vector<JoinedNode>> gather(const GatherOptions& options) {
   TRY_ASSIGN(std::unique_ptr<os::Loop> loop, os::Loop::create());

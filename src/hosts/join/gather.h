@@ -34,6 +34,10 @@ struct GatherOptions {
 // there; kInterrupted. Every node that had joined has then been told the same.
 base::Result<std::vector<JoinedNode>> gather(const GatherOptions& options);
 
+// Who competes only with itself for a place among those that have not proved themselves yet: an IPv4 address, or the /64 of an IPv6
+// address, all of which one machine may have.
+std::string origin_of(const std::string& address);
+
 // Sends one last record to a node that no relay serves, and closes. Waits at most a second.
 void tell(JoinedNode& node, wire::RecordType type, std::string_view payload);
 

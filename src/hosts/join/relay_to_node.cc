@@ -142,6 +142,7 @@ int relay_to_node() {
   for (int fd : {kRelaySocket, kRelayState, kRelayVerdict})
     if (::fcntl(fd, F_GETFD) < 0) return refuse("the node has left the run; start it there again");
   const pid_t launcher = ::getppid();
+  if (launcher <= 1) return refuse("the launcher has ended");
   base::Result<os::PipeEnds> life = os::make_pipe(), status = os::make_pipe();
   const pid_t child = life.ok() && status.ok() ? ::fork() : -1;
   if (child < 0) return refuse("no process for the connection to the node");

@@ -51,6 +51,14 @@ std::string answer(const os::Fd& socket) {
 
 MemberFacts facts(uint32_t rank) { return {rank, 2, "b1", rank == 0 ? "h0" : "h1", "", {"true"}}; }
 
+TEST(Gather, AddressesOfOneMachineAreOneOrigin) {
+  EXPECT_EQ(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:2:ffff:1:2:3"));
+  EXPECT_NE(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:3::1"));
+  EXPECT_EQ(origin_of("fe80::1%eth0"), origin_of("fe80::2"));
+  EXPECT_NE(origin_of("10.0.0.1"), origin_of("10.0.0.2"));
+  EXPECT_NE(origin_of("::ffff:10.0.0.1"), origin_of("::ffff:10.0.0.2"));
+}
+
 TEST(Gather, AFloodFromOneAddressKeepsNoNodeOut) {
   const uint16_t port = free_port();
   int listens[2];
