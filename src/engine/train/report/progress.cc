@@ -130,8 +130,10 @@ base::Status Progress::finish() {
 void Progress::send() {
   if (event_fd_ < 0) return;
   wire::RankProgress event;
-  event.total = total_;
-  event.step = last_.step;
+  if (total_ > 0) {  // else the plan does not stand yet: begin() was not reached
+    event.total = total_;
+    event.step = last_.step;
+  }
   if (tokens_per_s_ > 0) {
     event.loss = last_.loss;
     event.tokens_per_s = tokens_per_s_;
