@@ -55,6 +55,8 @@ bool has_tags(std::string_view line) {
 bool can_follow(std::string_view line, std::string_view next) {
   if (next.empty() || next.starts_with("  ") || next.starts_with('\t') || begin_alike(line, next)) return false;
   if (next.find(kTracebackHead) != next.npos || next.starts_with("{\"")) return false;
+  // The last source line of a traceback is often its widest.
+  if (line.starts_with("    ") && is_exception_line(next)) return false;
   return digit(next[0]) || !has_tags(next) || !has_tags(line);
 }
 

@@ -51,6 +51,8 @@ constexpr std::string_view kFile = "File \"";
 
 }  // namespace
 
+bool is_exception_line(std::string_view line) { return names_an_exception(line) && sounds_like_one(line); }
+
 std::optional<size_t> frame_indent(std::string_view line) {
   size_t indent = blanks_before(line);
   if (indent < 2 || indent > kMostIndent || !line.substr(indent).starts_with(kFile)) return std::nullopt;

@@ -17,6 +17,9 @@ inline constexpr std::string_view kFrameMark = "\", line ";
 inline constexpr std::string_view kDirectCause = "The above exception was the direct cause of the following exception";
 inline constexpr std::string_view kWhileHandling = "During handling of the above exception, another exception occurred";
 
+// Whether a line names the exception that a traceback ends with: "RuntimeError: …", "torch.cuda.OutOfMemoryError: …".
+bool is_exception_line(std::string_view line);
+
 // How far a line with a frame of a traceback is indented; nothing: it is none.
 std::optional<size_t> frame_indent(std::string_view line);
 

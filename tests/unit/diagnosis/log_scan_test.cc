@@ -48,6 +48,17 @@ TEST(LogScan, EscapesInsideWordsAndBarsBeforeThem) {
   EXPECT_EQ(facts.events[0].line, 2u);
 }
 
+// Often the widest line of a log is a source line of a traceback; what follows is not its rest.
+TEST(LogScan, TheExceptionBelowTheWidestLineIsALineOfItsOwn) {
+  LogFacts facts = scan(
+      "Traceback (most recent call last):\n  File \"/data/train.py\", line 7, in load\n"
+      "    raise RuntimeError('DataLoader worker (pid(s) {}) exited unexpectedly'.format(pids_str)) from e\n"
+      "RuntimeError: DataLoader worker (pid(s) 33) exited unexpectedly\n");
+  ASSERT_EQ(facts.events.size(), 1u);
+  EXPECT_EQ(facts.events[0].text, "RuntimeError: DataLoader worker (pid(s) 33) exited unexpectedly");
+  EXPECT_EQ(facts.events[0].line, 4u);
+}
+
 // A log that was cut begins inside a traceback; the frames are enough.
 TEST(LogScan, ATracebackWithoutItsFirstLineIsRead) {
   LogFacts facts = scan(
