@@ -84,7 +84,8 @@ std::string_view last_line(std::string_view text) {
 EndReading of_event(const LogEvent& event) {
   bool victim = event.signature->role != Role::kRoot;
   // Whoever is asked about a victim is told how it ended; what followed from what is for the verdict of the run.
-  return {victim ? "RUN-EXCEPTION" : event.signature->code, victim, one_line(event.text), event.where};
+  return {victim ? "RUN-EXCEPTION" : event.signature->code, victim, one_line(event.text), event.where,
+          event.signature->role == Role::kSymptom};
 }
 
 // A GPU that failed explains whatever its rank said of it.

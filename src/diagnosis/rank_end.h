@@ -24,6 +24,7 @@ struct EndReading {
   bool victim = false;
   std::string evidence;  // one line: "ValueError: bad batch", "kernel: Out of memory: Killed process …"; may be empty
   std::string where;     // innermost frame of the user's own code: "train.py:42 (step)"; may be empty
+  bool symptom = false;  // of a victim: something broke on this rank (a loader's worker died, a watchdog's time passed)
 };
 
 EndReading read_end(const RankEnd& end);

@@ -1,6 +1,7 @@
 // The first failure, cluster-wide: the earliest end, on one clock, that nobody asked for. Ranks that we stopped are victims, and so are
 // those whose last words say only that another one is gone; they are counted, and blamed only where nothing else explains them: no other
-// failure close by, no rank that had left before them, no host that was lost.
+// failure close by, no rank that had left before them, no host that was lost. Among them, whom something broke on comes before whom
+// somebody has left.
 #include "job/attempt/attempt.h"
 
 #include <sys/wait.h>
@@ -42,12 +43,15 @@ diagnosis::EndReading reading_of(const RankState& rank) {
   return diagnosis::read_end({rank.status, rank.last_words, rank.error_file, rank.signs});
 }
 
+// It says nothing of itself, only that another one is gone.
+bool only_left(const diagnosis::EndReading& reading) { return reading.victim && !reading.symptom; }
+
 // What a rank said before we stopped it, if that ended it: it was on its way out (a Python program takes a while to end) when the failure
 // of a victim was heard of, and is not counted as failed.
 std::optional<diagnosis::EndReading> dying_words(const RankState& rank) {
   if (!rank.exited || rank.status == 0 || rank.stopped_by_us == 0) return std::nullopt;
   diagnosis::EndReading reading = diagnosis::read_end({kExitedWithOne, rank.last_words, {}, {}});
-  if (reading.victim || reading.code == "RUN-EXIT-CODE") return std::nullopt;
+  if (only_left(reading) || reading.code == "RUN-EXIT-CODE") return std::nullopt;
   bool last = base::trim(rank.last_words).ends_with(reading.evidence);  // an exception that it went on after ended nothing
   return reading.code == "RUN-EXCEPTION" && !last ? std::nullopt : std::optional(reading);
 }
@@ -55,6 +59,7 @@ std::optional<diagnosis::EndReading> dying_words(const RankState& rank) {
 struct Suspects {
   std::optional<size_t> first, cause, left;  // the earliest failure; the earliest that is no victim; who ended well before any failed
   std::optional<size_t> dying;               // the earliest of those that had said why they end when we stopped them
+  std::optional<size_t> broken;              // the earliest of both on which something broke, if the first was only left
 };
 
 Suspects suspects(const Attempt& attempt, const std::vector<HostState>& hosts) {
@@ -62,13 +67,20 @@ Suspects suspects(const Attempt& attempt, const std::vector<HostState>& hosts) {
   auto earlier = [&](size_t r, const std::optional<size_t>& than) { return !than || attempt.ranks[r].at < attempt.ranks[*than].at; };
   for (size_t r = 0; r < attempt.ranks.size(); ++r) {
     const RankState& rank = attempt.ranks[r];
-    if (dying_words(rank) && earlier(r, found.dying)) found.dying = r;
+    if (const std::optional<diagnosis::EndReading> words = dying_words(rank)) {
+      std::optional<size_t>& place = words->victim ? found.broken : found.dying;
+      if (earlier(r, place)) place = r;
+    }
     if (!rank.failed()) continue;
     if (earlier(r, found.first)) found.first = r;
-    if (!reading_of(rank).victim && earlier(r, found.cause)) found.cause = r;
+    const diagnosis::EndReading reading = reading_of(rank);
+    if (!reading.victim && earlier(r, found.cause)) found.cause = r;
+    if (reading.victim && reading.symptom && earlier(r, found.broken)) found.broken = r;
   }
   if (!found.first) return found;
   os::Mono failed_at = attempt.ranks[*found.first].at;
+  if (!only_left(reading_of(attempt.ranks[*found.first])) || (found.broken && attempt.ranks[*found.broken].at - failed_at > kCauseWithin))
+    found.broken.reset();
   auto clock_error = [&](size_t r) {
     const HostState& host = hosts[static_cast<size_t>(attempt.plan->host_of(static_cast<int>(r)))];
     return os::nanoseconds(host.best_round_trip_ns.value_or(0) / 2);
@@ -135,8 +147,9 @@ Verdict judge(const Attempt& attempt, const std::vector<HostState>& hosts) {
     verdict.evidence = reading_of(attempt.ranks[*found.first]).evidence;
     verdict.where.clear();
   } else if (found.first) {
-    blame_rank(attempt, *found.first, verdict);
-    --verdict.also_failed;
+    const size_t blamed = found.broken.value_or(*found.first);
+    blame_rank(attempt, blamed, verdict);
+    --(attempt.ranks[blamed].failed() ? verdict.also_failed : verdict.stopped);
   }
   if (attempt.operator_signals > 0 && verdict.kind == Verdict::Kind::kDone) {
     verdict.kind = Verdict::Kind::kInterrupted;

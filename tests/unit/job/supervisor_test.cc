@@ -89,13 +89,23 @@ TEST(Supervisor, ARankThatFailsBecauseWeStoppedItIsNotTheCause) {
 TEST(Supervisor, ARankThatWasOnItsWayOutIsTheCauseOfItsPeersFailure) {
   constexpr const char *kOwn = "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nValueError: bad batch\n",
                        *kVictim = "RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.1]:4711\n",
-                       *kWentOn = "ValueError: bad batch\nstep 4\n";
+                       *kWentOn = "ValueError: bad batch\nstep 4\n",
+                       *kBroken =
+                           "    raise RuntimeError('DataLoader worker (pid(s) {}) exited unexpectedly'.format(pids_str)) from e\n"
+                           "RuntimeError: DataLoader worker (pid(s) 33) exited unexpectedly\n";
   struct Case {
     const char *of_first, *of_stopped;
     int blamed;
   };
   const std::string went_on = std::string("Traceback (most recent call last):\n") + kWentOn;
-  for (Case c : {Case{kVictim, kOwn, 1}, {kVictim, "", 0}, {kOwn, kOwn, 0}, {kVictim, kVictim, 0}, {kVictim, went_on.c_str(), 0}}) {
+  for (Case c : {Case{kVictim, kOwn, 1},
+                 {kVictim, "", 0},
+                 {kOwn, kOwn, 0},
+                 {kVictim, kVictim, 0},
+                 {kVictim, went_on.c_str(), 0},
+                 {kVictim, kBroken, 1},
+                 {kBroken, kVictim, 0},
+                 {kBroken, kBroken, 0}}) {
     Script s({1, 1});
     s.run_all();
     s.exit(0, exited(1), 0, {}, c.of_first);
