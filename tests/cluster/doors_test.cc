@@ -128,7 +128,7 @@ TEST_F(Output, ElasticOptionsMeanWhatTorchrunMeans) {
   start({.hosts = 3});
   const std::string rank =
       "echo start $RANK of $WORLD_SIZE attempt $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS; "
-      "test $TORCHELASTIC_RESTART_COUNT = 0 -a $RANK = 1 && exit 9; true";
+      "test $TORCHELASTIC_RESTART_COUNT = 0 -a $RANK = 1 && sleep 3 && exit 9; true";  // when rank 0 has spoken
   const Outcome outcome =
       type({"-H", "h1,h2,h3", "torchrun", "--nnodes", "1:2", "--max-restarts", "3", "--rdzv-backend", "c10d", "--rdzv-id", "job7",
             "--rdzv-conf", "join_timeout=60,last_call_timeout=5", "--rdzv-endpoint", "h1:29400", "--no-python", "sh", "-c", rank});
