@@ -19,13 +19,10 @@ import os
 import sys
 import threading
 import time
-
 import loading
-
 import torch
 import torch.distributed as dist
 import torch.utils.data
-
 loading.done()
 fault, odd, at = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 size = int(os.environ.get("HANG_ELEMENTS", "20000"))
