@@ -186,7 +186,7 @@ void Agent::finish_step() {
     if (passed >= kPoliteEnd) machine::OwnCgroup::kill(cgroup_path());
   }
   if ((!left.empty() || !unseen.empty()) && !over) {
-    bool first = !left.empty() && killed_ == 0 && passed < kFinishStep;
+    const bool first = !left.empty() && killed_ == 0;
     if (first) killed_ = static_cast<uint32_t>(left.size());
     if (first || passed >= kPoliteEnd)
       for (const os::ProcessInfo& p : left) os::signal_process(p.pid, p.start, first ? SIGTERM : SIGKILL);
