@@ -68,9 +68,10 @@ TEST_F(Fault, ARankThatIgnoresSigtermIsKilledAfterTheGrace) {
   EXPECT_EQ(leftovers(500ms), "");
 }
 
-// Grandchildren in sessions of their own, orphans among them.
+// Grandchildren in sessions of their own, orphans among them; "forked" when all four are there.
 const char* const kFamily =
-    "setsid sleep 1001 & (setsid setsid sleep 1002 &) ; nohup sh -c 'trap \"\" TERM HUP; sleep 1003' >/dev/null 2>&1 & echo forked";
+    "setsid sleep 1001 & (setsid setsid sleep 1002 &) ; nohup sh -c 'trap \"\" TERM HUP; sleep 1003' >/dev/null 2>&1 & "
+    "until pgrep -xf 'sleep 1001' && pgrep -xf 'sleep 1002' && pgrep -xf 'sleep 1003'; do :; done >/dev/null; echo forked";
 
 TEST_F(Fault, GrandchildrenGoWithAFailedRank) {
   start();
