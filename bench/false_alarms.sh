@@ -3,7 +3,7 @@
 # Usage: bench/false_alarms.sh [BUILD_FOLDER] [--hosts 64,128] [--starts 50] [--conditions idle,busy,throttled,slow,swap]
 #   idle       nothing else runs: what is found here is what the machine itself has, and is what the others are held against
 #   busy       eight loops that use the processors
-#   throttled  all hosts together have half a processor (cgroup v1 cpu)
+#   throttled  all hosts together have one processor (cgroup v1 cpu)
 #   slow       the working directory is on a file system that takes 200 ms for every operation (FUSE; needs python3-fusepy)
 #   swap       a quarter of the memory is held by a program and swapped out to compressed memory (zram)
 # A condition that cannot be made here is skipped, by name. The checks are waited for (--reuse-checks 0), connections are kept.
@@ -60,7 +60,7 @@ make_throttled() {
   cpu_group=/sys/fs/cgroup/cpu/phalanx-false-alarms-$$
   mkdir "$cpu_group"
   echo 100000 > "$cpu_group/cpu.cfs_period_us"
-  echo 50000 > "$cpu_group/cpu.cfs_quota_us"
+  echo 100000 > "$cpu_group/cpu.cfs_quota_us"
   echo $$ > "$cpu_group/tasks"
 }
 make_slow() {

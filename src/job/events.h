@@ -94,7 +94,8 @@ struct WaitingForStore {
 };  // others have connected, these have not
 struct WaitingForHosts {
   std::vector<size_t> hosts;
-};  // not open yet
+  bool open = false;
+};  // not open yet; or open, and slow to answer the checks
 struct StoppingRanks {
   int signal = 0;
   std::vector<int> awaited;

@@ -71,9 +71,11 @@ struct Words {
     return tr(language, "waiting for {}: never connected to the store", name_ranks(*state.plan, n.missing, language));
   }
   std::string operator()(const WaitingForHosts& n) const {
+    constexpr size_t kMost = 8;
     std::string names;
-    for (size_t h : n.hosts) names += (names.empty() ? "" : ", ") + host_name(state, h);
-    return tr(language, "still connecting to {}", names);
+    for (size_t i = 0; i < std::min(n.hosts.size(), kMost); ++i) names += (names.empty() ? "" : ", ") + host_name(state, n.hosts[i]);
+    if (n.hosts.size() > kMost) names = tr(language, "{} and {} other hosts", names, n.hosts.size() - kMost);
+    return n.open ? tr(language, "waiting for {}: busy, slow to answer the checks", names) : tr(language, "still connecting to {}", names);
   }
   std::string operator()(const StoppingRanks& n) const {
     std::string ranks = name_ranks(*state.plan, n.awaited, language), grace = base::format_duration(n.grace);

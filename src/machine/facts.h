@@ -24,13 +24,15 @@ namespace phalanx::machine {
 
 // A part of the probe that did not answer: killed at its deadline, died, or was refused.
 struct Gap {
-  std::string part;  // "storage", "storage:/data", "network:resolve gpu02"
-  std::string why;   // "no answer for 1.2 s; in state D, waiting in fuse_get_req"
+  std::string part;       // "storage", "storage:/data", "network:resolve gpu02"
+  std::string why;        // "no answer for 1.2 s; in state D, waiting in fuse_get_req"
+  bool doubtful = false;  // the machine was busy or slow; else it was seen to stand still, or died
 };
 template <typename V>
 void fields(V& v, Gap& f) {
   v("part", f.part);
   v("why", f.why);
+  v("doubtful", f.doubtful);
 }
 
 struct Machine {

@@ -82,6 +82,12 @@ std::vector<Part> parts(const ProbeRequest& r) {
   return all;
 }
 
+// A part whose children move, as storage on slow disks, is waited for.
+os::Patience patience(const ProbeRequest& request) {
+  os::milliseconds deadline = std::max(request.deadline - kReserve, kReserve);
+  return {deadline, deadline * 3 / 4, deadline * 8};
+}
+
 }  // namespace
 
 Facts probe(const ProbeRequest& request) {
@@ -90,10 +96,10 @@ Facts probe(const ProbeRequest& request) {
   std::vector<Part> all = parts(request);
   std::vector<os::Guarded> calls;
   for (const Part& p : all) calls.push_back(p.call);
-  std::vector<base::Result<std::string>> answers = os::run_guarded(calls, std::max(request.deadline - kReserve, kReserve));
+  std::vector<base::Result<std::string>> answers = os::run_guarded(calls, patience(request));
   for (size_t i = 0; i < all.size(); ++i) {
     if (!answers[i].ok()) {
-      facts.gaps.push_back({all[i].call.name, answers[i].error().message});
+      facts.gaps.push_back({all[i].call.name, answers[i].error().message, answers[i].error().kind == base::ErrorKind::kUnreachable});
       continue;
     }
     base::Result<base::Json> json = base::parse_json(*answers[i]);

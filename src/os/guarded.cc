@@ -32,7 +32,8 @@ namespace {
 constexpr size_t kMostBytes = 16 << 20;  // of one answer
 constexpr milliseconds kReap{200};       // for a worker that has closed its pipe to be gone
 constexpr milliseconds kHandOver{25};
-constexpr int kBusyHandOvers = 8;  // so many in a row are waited for a worker that is runnable: then it computes, or the machine is busy
+constexpr int kBusyHandOvers = 8;   // so many in a row are waited for a worker that is runnable: then it computes, or the machine is busy
+constexpr milliseconds kLook{100};  // between two looks at whether a worker still moves
 constexpr uint32_t kBegins = 0xffffffff;  // in place of a length: the worker has begun this call
 
 struct Header {
@@ -64,6 +65,8 @@ struct Worker {
   Fd pipe;
   std::string received;          // not yet a whole answer
   std::optional<uint32_t> call;  // the one it is in
+  std::string steps;             // steps_of() it, when that was looked at last
+  Mono moved_at;                 // when they were seen to have changed
   bool open = true;
 };
 
@@ -117,7 +120,7 @@ bool runnable(pid_t pid) {
 class Crew {
  public:
   explicit Crew(const std::vector<Guarded>& calls) : calls_(calls), answers_(calls.size()) {}
-  std::vector<base::Result<std::string>> run(milliseconds deadline);
+  std::vector<base::Result<std::string>> run(const Patience& patience);
 
  private:
   void hire();
@@ -130,7 +133,9 @@ class Crew {
   bool take_frame(Worker& worker);
   void over(Worker& worker);
   bool busy() const;
-  base::Error unanswered(size_t call, milliseconds deadline) const;
+  void look(Mono now);
+  bool goes_on(Mono now, const Patience& patience) const;
+  base::Error unanswered(size_t call, Mono begin, const Patience& patience) const;
 
   const std::vector<Guarded>& calls_;
   std::vector<std::optional<base::Result<std::string>>> answers_;
@@ -224,16 +229,35 @@ bool Crew::busy() const {
   return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.open && runnable(worker.pid); });
 }
 
-base::Error Crew::unanswered(size_t call, milliseconds deadline) const {
+void Crew::look(Mono now) {
+  for (Worker& worker : workers_) {
+    if (!worker.open) continue;
+    std::string steps = steps_of(worker.pid);
+    if (steps == worker.steps) continue;
+    worker.steps = std::move(steps);
+    worker.moved_at = now;
+  }
+}
+
+// What hangs stands still in one place. What is slow moves now and then.
+bool Crew::goes_on(Mono now, const Patience& patience) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& worker) { return worker.open && now - worker.moved_at < patience.still; });
+}
+
+base::Error Crew::unanswered(size_t call, Mono begin, const Patience& patience) const {
   auto worker = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& w) { return w.open && w.call == call; });
-  double seconds = static_cast<double>(deadline.count()) / 1000;
+  const Mono now = mono_now();
+  double seconds = static_cast<double>((now - begin).count()) / 1e9;
   if (worker == workers_.end() || runnable(worker->pid))
-    return base::fail(base::ErrorKind::kInternal, fmt::format("not finished after {:.1f} s: the machine is busy", seconds));
+    return base::fail(base::ErrorKind::kUnreachable, fmt::format("not finished after {:.1f} s: the machine is busy", seconds));
+  if (now - worker->moved_at < patience.still)
+    return base::fail(base::ErrorKind::kUnreachable, fmt::format("not finished after {:.1f} s: it goes on, slowly", seconds));
   return base::fail(base::ErrorKind::kTimeout, fmt::format("no answer for {:.1f} s{}", seconds, stuck_in(worker->pid)));
 }
 
-std::vector<base::Result<std::string>> Crew::run(milliseconds deadline) {
-  Mono begin = mono_now(), end = begin + deadline;
+std::vector<base::Result<std::string>> Crew::run(const Patience& patience) {
+  Mono begin = mono_now(), end = begin + patience.deadline, last = begin + patience.most;
   int busy_hand_overs = 0;
   if (counter_.valid() && !calls_.empty()) hire();
   while (!workers_.empty() && !all_answered()) {
@@ -241,10 +265,11 @@ std::vector<base::Result<std::string>> Crew::run(milliseconds deadline) {
     if (!any_open && !untaken()) break;
     if (!any_open) hire();
     Mono now = mono_now();
-    // Past the deadline only a machine that was too busy to run a worker gets more time, once.
-    if (now >= end && (now >= begin + 2 * deadline || !busy())) break;
+    look(now);
+    // Past the deadline, more time is given where the machine was too busy to run a worker, and where one is slow and not stuck.
+    if (now >= end && (now >= last || !(busy() || goes_on(now, patience)))) break;
     bool more_hands = untaken();
-    if (wait(std::min(more_hands || now >= end ? now + kHandOver : end, begin + 2 * deadline))) {
+    if (wait(std::min(more_hands || now >= end ? now + kHandOver : std::min(now + kLook, end), last))) {
       busy_hand_overs = 0;
       continue;
     }
@@ -257,7 +282,7 @@ std::vector<base::Result<std::string>> Crew::run(milliseconds deadline) {
   std::vector<base::Result<std::string>> results;
   for (size_t i = 0; i < calls_.size(); ++i) {
     if (answers_[i]) results.push_back(*std::move(answers_[i]));
-    else results.push_back(unanswered(i, deadline));
+    else results.push_back(unanswered(i, begin, patience));
   }
   for (Worker& worker : workers_) {
     if (!worker.open) continue;
@@ -268,6 +293,13 @@ std::vector<base::Result<std::string>> Crew::run(milliseconds deadline) {
 }
 
 }  // namespace
+
+std::string steps_of(pid_t pid) {
+  base::Result<std::string> status = read_file(fmt::format("/proc/{}/status", pid), 16 << 10);
+  if (!status.ok()) return "";
+  const size_t at = status->find("voluntary_ctxt_switches:");  // and, behind it, the involuntary ones
+  return at == std::string::npos ? "" : status->substr(at);
+}
 
 std::string stuck_in(pid_t pid) {
   std::string folder = fmt::format("/proc/{}", pid);
@@ -280,8 +312,8 @@ std::string stuck_in(pid_t pid) {
   return where.ok() && !where->empty() && *where != "0" ? text + ", waiting in " + *where : text;
 }
 
-std::vector<base::Result<std::string>> run_guarded(const std::vector<Guarded>& calls, milliseconds deadline) {
-  return Crew(calls).run(deadline);
+std::vector<base::Result<std::string>> run_guarded(const std::vector<Guarded>& calls, const Patience& patience) {
+  return Crew(calls).run(patience);
 }
 
 }  // namespace phalanx::os

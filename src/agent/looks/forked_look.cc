@@ -10,11 +10,14 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
+#include "os/clock.h"
+#include "os/guarded.h"
 
 namespace phalanx::agent {
 namespace {
 
-constexpr size_t kMostBytes = 15 << 20;  // fits a frame
+constexpr os::milliseconds kWatched{500};  // before the patience is over: whether the child moves
+constexpr size_t kMostBytes = 15 << 20;    // fits a frame
 
 void close_between(unsigned first, unsigned last) {
   if (first > last || ::close_range(first, last, 0) == 0) return;
@@ -56,15 +59,16 @@ void leave_descriptors(int pipe, std::vector<int> kept) {
 
 ForkedLook::~ForkedLook() { kill(); }
 
-void ForkedLook::start(std::function<std::string()> look, os::milliseconds patience, Done done, const std::vector<int>& kept) {
+void ForkedLook::start(std::function<std::string()> look, Patience patience, Done done, const std::vector<int>& kept) {
   kill();
   done_ = std::move(done);
-  base::Status forked = fork_child(look, patience, kept);
+  patience_ = patience;
+  base::Status forked = fork_child(look, kept);
   if (forked.ok()) return;
   loop_.after(os::nanoseconds(0), [done = done_, error = forked.error()] { done(base::Error(error)); });
 }
 
-base::Status ForkedLook::fork_child(const std::function<std::string()>& look, os::milliseconds patience, const std::vector<int>& kept) {
+base::Status ForkedLook::fork_child(const std::function<std::string()>& look, const std::vector<int>& kept) {
   TRY_ASSIGN(os::PipeEnds ends, os::make_pipe());
   TRY(os::set_nonblocking(ends.read.get()));
   pid_t self = ::getpid();
@@ -76,12 +80,28 @@ base::Status ForkedLook::fork_child(const std::function<std::string()>& look, os
   text_.clear();
   pipe_ = std::move(ends.read);
   TRY_ASSIGN(watch_, loop_.watch(pipe_.get(), EPOLLIN, [this](uint32_t) { read_more(); }));
-  timer_ = loop_.after(patience, [this, patience] {
-    timer_ = 0;
-    answer(base::fail(base::ErrorKind::kTimeout,
-                      fmt::format("{} did not answer for {:.1f} s", name_, static_cast<double>(patience.count()) / 1000)));
-  });
+  began_ = os::mono_now();
+  steps_.clear();
+  wait_on();
   return base::ok();
+}
+
+// For the rest of the usual patience, less what is needed to see whether the child still moves.
+void ForkedLook::wait_on() {
+  const os::milliseconds watched = std::min(kWatched, patience_.usual / 2);
+  const os::nanoseconds left = std::max<os::nanoseconds>(patience_.usual - watched - (os::mono_now() - began_), os::nanoseconds(0));
+  timer_ = loop_.after(left, [this, watched] {
+    steps_ = os::steps_of(group_);
+    timer_ = loop_.after(watched, [this] { late(); });
+  });
+}
+
+void ForkedLook::late() {
+  timer_ = 0;
+  const os::nanoseconds waited = os::mono_now() - began_;
+  if (waited < patience_.most && os::steps_of(group_) != steps_) return wait_on();
+  answer(base::fail(base::ErrorKind::kTimeout,
+                    fmt::format("{} did not answer for {:.1f} s", name_, static_cast<double>(waited.count()) / 1e9)));
 }
 
 void ForkedLook::read_more() {

@@ -25,15 +25,24 @@ class ForkedLook {
   ForkedLook(const ForkedLook&) = delete;
   ForkedLook& operator=(const ForkedLook&) = delete;
 
-  // look: runs in the child, may fork and block; at most 15 MiB. done: called once from the loop, at the latest after `patience`, with an
-  // error if there is no answer. A look still under way is killed and not answered. kept: descriptors that stay open in the child.
-  void start(std::function<std::string()> look, os::milliseconds patience, Done done, const std::vector<int>& kept = {});
+  struct Patience {
+    os::milliseconds usual;
+    os::milliseconds most{0};  // for a child that still moves, on a busy machine; less than `usual`: no more than that
+  };
+  // look: runs in the child, may fork and block; at most 15 MiB. done: called once from the loop, at the latest when the patience is over,
+  // with an error if there is no answer. A look still under way is killed and not answered. kept: descriptors that stay open in the child.
+  void start(std::function<std::string()> look, Patience patience, Done done, const std::vector<int>& kept = {});
+  void start(std::function<std::string()> look, os::milliseconds patience, Done done, const std::vector<int>& kept = {}) {
+    start(std::move(look), Patience{patience}, std::move(done), kept);
+  }
   void kill();  // everything it started; no answer follows
   // The process group of the last look; 0: there was none.
   pid_t group() const { return group_; }
 
  private:
-  base::Status fork_child(const std::function<std::string()>& look, os::milliseconds patience, const std::vector<int>& kept);
+  base::Status fork_child(const std::function<std::string()>& look, const std::vector<int>& kept);
+  void wait_on();
+  void late();
   void read_more();
   void answer(base::Result<std::string> result);
   void forget();
@@ -42,6 +51,9 @@ class ForkedLook {
   std::string process_, name_;
   Done done_;
   pid_t group_ = 0;
+  Patience patience_{};
+  os::Mono began_;
+  std::string steps_;  // of the child (os/guarded.h), when they were looked at last
   os::Fd pipe_;
   os::WatchId watch_ = 0;
   os::TimerId timer_ = 0;

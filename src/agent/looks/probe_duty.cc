@@ -10,8 +10,9 @@
 namespace phalanx::agent {
 namespace {
 
-constexpr os::milliseconds kReserve{300};     // beyond the deadline, for what the child does after it
-constexpr os::milliseconds kPrefixLook{300};  // for a look at path_prefix, which may lie on a dead server
+constexpr os::milliseconds kReserve{300};         // beyond the deadline, for what the child does after it
+constexpr os::milliseconds kPrefixLook{300};      // for a look at path_prefix, which may lie on a dead server
+constexpr os::milliseconds kBusyMachine{20'000};  // in all, for a child that still moves
 constexpr int64_t kLongestDeadlineMs = 60'000;
 
 machine::ProbeRequest probe_request(const wire::Probe& m, const Environment& host) {
@@ -38,7 +39,7 @@ machine::ProbeRequest probe_request(const wire::Probe& m, const Environment& hos
 void ProbeDuty::start(const wire::Probe& request, const Environment& host) {
   os::milliseconds patience = os::milliseconds(std::min<int64_t>(request.deadline_ms, kLongestDeadlineMs)) + kReserve;
   auto look = [request, host] { return base::to_text(base::to_json(machine::probe(probe_request(request, host)))); };
-  look_.start(look, patience, [this](base::Result<std::string> answer) {
+  look_.start(look, ForkedLook::Patience{patience, std::max(kBusyMachine, 2 * patience)}, [this](base::Result<std::string> answer) {
     wire::Probed probed;
     if (answer.ok()) probed.json = std::move(answer).value();
     else probed.outcome = {false, std::move(answer).error()};

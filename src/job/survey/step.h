@@ -44,6 +44,7 @@ struct SurveyStep : Turn {
   bool memory_held(size_t h) const;
   void await(const std::vector<bool>& asked, os::milliseconds patience);
   void answered(size_t h);
+  std::vector<size_t> busy_hosts() const;
   void note_clocks(int64_t wall_less_mono_ns);
   bool in_mesh(size_t h) const;
   void begin_mesh();

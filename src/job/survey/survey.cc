@@ -119,6 +119,7 @@ bool SurveyStep::memory_held(size_t h) const {
 
 void SurveyStep::await(const std::vector<bool>& asked, os::milliseconds patience) {
   c.deadline = now + patience;
+  c.asked_at = c.last_answer = now;
   c.answered.resize(asked.size());
   for (size_t h = 0; h < asked.size(); ++h) c.answered[h] = !asked[h];
 }
@@ -127,7 +128,16 @@ void SurveyStep::await(const std::vector<bool>& asked, os::milliseconds patience
 // nobody is called silent for that.
 void SurveyStep::answered(size_t h) {
   c.answered[h] = true;
+  c.last_answer = now;
   c.deadline = std::max(*c.deadline, now + kAnswersPause);
+}
+
+// Whose agent runs, and has not come to what it was asked: the machine is busy, or its file systems are slow.
+std::vector<size_t> SurveyStep::busy_hosts() const {
+  std::vector<size_t> busy;
+  for (size_t h = 0; h < hosts.size(); ++h)
+    if (!c.answered[h] && alive(h) && now - hosts[h].answered < kTalks) busy.push_back(h);
+  return busy;
 }
 
 void SurveyStep::missed(size_t h, const base::Error& error) {
@@ -166,13 +176,18 @@ void SurveyStep::progress() {
   if (!asking() && !measuring()) return;
   bool all = std::all_of(c.answered.begin(), c.answered.end(), [](bool answered) { return answered; });
   if (!all && now < *c.deadline) return;
+  if (!all && asking() && now - c.last_answer < kBusyPatience) {
+    std::vector<size_t> busy = busy_hosts();
+    if (!busy.empty() && !std::exchange(c.busy_told, true)) tell(WaitingForHosts{busy, true});
+    if (!busy.empty()) return;
+  }
   for (size_t h = 0; h < hosts.size(); ++h) {
     if (c.answered[h] || c.stage == Survey::Stage::kMeasuring) continue;
     if (c.mesh_over) continue;  // the firewall's rules are missing, the facts are there
     hosts[h].silent = true;
     if (c.stage != Survey::Stage::kProbing) continue;
-    c.situation.hosts[h].error = fmt::format("the host did not answer the probe within {:.1f} s",
-                                             static_cast<double>((job.probe_deadline + kProbeGrace).count()) / 1000);
+    c.situation.hosts[h].error =
+        fmt::format("the host did not answer the probe within {:.1f} s", static_cast<double>((now - c.asked_at).count()) / 1e9);
   }
   switch (c.stage) {
     case Survey::Stage::kProbing:

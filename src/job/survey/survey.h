@@ -19,8 +19,11 @@
 
 namespace phalanx::job {
 
-inline constexpr os::milliseconds kAnswersPause{500};          // a stage does not end while the last answer is younger
-inline constexpr os::milliseconds kProbeGrace{700};            // beyond the probe's deadline: a host that has not answered by then hangs
+inline constexpr os::milliseconds kAnswersPause{500};  // a stage does not end while the last answer is younger
+inline constexpr os::milliseconds kProbeGrace{700};    // beyond the probe's deadline: a host that has not answered by then hangs
+// A host that answers pings and not the question is busy, and is waited for so long after the last answer of any host.
+inline constexpr os::milliseconds kTalks{2000};  // since its last pong
+inline constexpr os::milliseconds kBusyPatience{15'000};
 inline constexpr os::milliseconds kGpuMemoryPatience{10'000};  // after a restart began: for a driver to take back memory of dead ranks
 inline constexpr os::milliseconds kListenPatience{1500};
 // Of one dial: long enough for a second SYN (after 1 s), so that one lost packet is no closed port.
@@ -39,6 +42,8 @@ struct Survey {
   Stage stage = Stage::kNone;
   os::Mono begun_at;                       // of the attempt it is made for
   std::optional<os::Mono> deadline;        // of the stage
+  os::Mono asked_at, last_answer;          // in this stage
+  bool busy_told = false;                  // that busy hosts are waited for
   std::vector<bool> answered;              // per host, in this stage: has answered, or is given up
   std::vector<std::vector<size_t>> peers;  // per host: whose names and routes it looks at
   bool memory_told = false;                // that GPU memory of dead ranks is waited for

@@ -24,6 +24,14 @@ namespace {
 constexpr size_t kMostPaths = 64;
 constexpr os::milliseconds kBesides{450};  // of the request's deadline: for reading the command, and for sending
 constexpr os::milliseconds kLeast{200};
+// A file server that fails over or is overloaded answers after seconds; only what stands still in one call for longer hangs. Where all is
+// slow and moves, it is waited for.
+constexpr os::milliseconds kHung{4000};
+constexpr int kMostDeadlines = 7;
+
+os::Patience patience(os::milliseconds deadline) {
+  return {deadline, std::min(4 * deadline, std::max(deadline, kHung)), deadline * kMostDeadlines};
+}
 
 struct TokenAnswer {
   std::string token;
@@ -154,7 +162,10 @@ std::vector<Look> looks(const std::string& root, const std::vector<Mount>& mount
                    [&fact, &mounts, &facts, &gaps](const base::Result<std::string>& text) {
                      if (!text.ok() && text.error().kind == base::ErrorKind::kTimeout)
                        return note_hung(mounts, text.error().message, fact, facts, gaps);
-                     if (!text.ok()) gaps.push_back({"storage:" + fact.path, text.error().message});
+                     if (!text.ok()) {
+                       fact.error = text.error().message;  // it may exist or not
+                       gaps.push_back({"storage:" + fact.path, fact.error, text.error().kind == base::ErrorKind::kUnreachable});
+                     }
                      if (std::optional<PathFact> seen = answer_of<PathFact>(text)) fact = std::move(*seen);
                    }});
   }
@@ -174,7 +185,8 @@ std::vector<Look> looks(const std::string& root, const std::vector<Mount>& mount
           {{"write:" + fact.path, [&root, fact, inputs] { return base::to_text(base::to_json(write_below(root, fact, inputs))); }},
            [&fact, &gaps](const base::Result<std::string>& text) {
              bool answered = std::none_of(gaps.begin(), gaps.end(), [&](const Gap& g) { return g.part == "storage:" + fact.path; });
-             if (!text.ok() && answered) gaps.push_back({"storage:write " + fact.path, text.error().message});
+             if (!text.ok() && answered)
+               gaps.push_back({"storage:write " + fact.path, text.error().message, text.error().kind == base::ErrorKind::kUnreachable});
              std::optional<WriteAnswer> w = answer_of<WriteAnswer>(text);
              if (!w || !w->tested) return;
              fact.writable = w->done;
@@ -222,7 +234,7 @@ StorageFacts probe_storage(const ProbeRequest& r, const std::vector<NamedPath>& 
                      look_at_shared_memory(r.root, shm);
                      return base::to_text(base::to_json(shm));
                    }});
-  std::vector<base::Result<std::string>> answers = os::run_guarded(calls, deadline);
+  std::vector<base::Result<std::string>> answers = os::run_guarded(calls, patience(deadline));
   for (size_t i = 0; i < all.size(); ++i) all[i].take(answers[i]);
   if (std::optional<StorageFacts> shm = answer_of<StorageFacts>(answers.back())) {
     shm->paths = std::move(facts.paths);

@@ -61,6 +61,10 @@ std::vector<Case> driver_cases() {
             gpus(s).source = "proc";
             gpus(s).nvml_error = "no answer for 1.2 s; its process is in state D, waiting in os_acquire_rwlock";
           }),
+      miss("GPU-DRIVER-SILENT", "the machine was too busy to look", plain_ethernet,
+           [](Situation& s) { s.hosts[0].facts.gaps.push_back({"gpus", "not finished after 2.8 s: the machine is busy", true}); }),
+      hit("GPU-DRIVER-SILENT", "the look died in the library", plain_ethernet,
+          [](Situation& s) { s.hosts[0].facts.gaps.push_back({"gpus", "gpus: killed by SIGSEGV"}); }),
       miss("GPU-DRIVER-SILENT", "a library without a driver or a card", plain_ethernet,
            [](Situation& s) { gpus(s).nvml_error = "Driver Not Loaded"; }),
       hit("GPU-DRIVER-OLD", "CUDA 12 on an 11.4 driver", single_machine,

@@ -117,6 +117,27 @@ TEST(Checks, NobodyIsSilentWhileTheAnswersOfOthersAreStillBeingRead) {
   EXPECT_TRUE(s.state.hosts[2].silent);
 }
 
+// 64 hosts on two processors: each answers, and each takes its time.
+TEST(Checks, AHostThatAnswersPingsIsBusyAndWaitedFor) {
+  Checking s({1, 1}, checked(true));
+  s.say(0, probed(facts_of(0)));
+  s.pass(milliseconds(8000));
+  EXPECT_FALSE(s.state.hosts[1].silent);
+  ASSERT_EQ(s.told<WaitingForHosts>().size(), 1u) << "told once";
+  EXPECT_EQ(s.told<WaitingForHosts>()[0].hosts, std::vector<size_t>{1});
+  s.say(1, probed(facts_of(1)));
+  EXPECT_TRUE(s.state.survey.situation.hosts[1].probed);
+  EXPECT_FALSE(s.sent<wire::Listen>().empty()) << "and the checks go on";
+}
+
+TEST(Checks, AHostThatAnswersPingsAndNothingElseIsGivenUpInTheEnd) {
+  Checking s({1, 1}, checked(true));
+  s.say(0, probed(facts_of(0)));
+  s.pass(kBusyPatience + milliseconds(400));
+  EXPECT_TRUE(s.state.hosts[1].silent);
+  EXPECT_FALSE(s.state.survey.situation.hosts[1].error.empty());
+}
+
 // Its timers ring before it has read what the hosts have answered meanwhile.
 TEST(Checks, NobodyIsSilentBecauseTheLauncherWasSuspended) {
   Checking s({1, 1}, checked(true));

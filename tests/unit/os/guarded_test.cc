@@ -79,6 +79,36 @@ TEST(Guarded, ACallThatComputesIsBusyNotHung) {
   EXPECT_NE(results[0].error().message.find("busy"), std::string::npos) << results[0].error().message;
 }
 
+// As on a disk that is slow, and answers each of many questions in the end.
+std::string waits_often(int times) {
+  for (int i = 0; i < times; ++i) ::usleep(50'000);
+  return "here";
+}
+
+TEST(Guarded, ACallThatIsSlowGetsMoreTimeAndOneThatStandsStillDoesNot) {
+  Mono begin = mono_now();
+  auto results = run_guarded({{"slow", [] { return waits_often(10); }}}, {milliseconds(200), milliseconds(150), milliseconds(20'000)});
+  ASSERT_TRUE(results[0].ok()) << results[0].error().message;
+  EXPECT_GE((mono_now() - begin).count(), 500'000'000);
+
+  begin = mono_now();
+  results = run_guarded({{"hangs",
+                          []() -> std::string {
+                            for (;;) ::pause();
+                          }}},
+                        {milliseconds(200), milliseconds(600), milliseconds(20'000)});
+  EXPECT_GE((mono_now() - begin).count(), 600'000'000) << "it may yet answer";
+  EXPECT_LT((mono_now() - begin).count(), 10'000'000'000);
+  ASSERT_FALSE(results[0].ok());
+  EXPECT_EQ(results[0].error().kind, base::ErrorKind::kTimeout);
+}
+
+TEST(Guarded, ACallThatIsSlowToTheEndIsNotHung) {
+  auto results = run_guarded({{"slow", [] { return waits_often(1000); }}}, {milliseconds(200), milliseconds(5'000), milliseconds(600)});
+  ASSERT_FALSE(results[0].ok());
+  EXPECT_NE(results[0].error().kind, base::ErrorKind::kTimeout) << results[0].error().message;
+}
+
 TEST(Guarded, AnAnswerThatIsTooLargeIsAnError) {
   auto results =
       run_guarded({{"huge", [] { return std::string(17 << 20, 'x'); }}, {"quick", [] { return std::string("here"); }}}, milliseconds(5000));

@@ -64,7 +64,7 @@ void check_silent(const Situation& s, Findings& f) {
     const GpuFacts& g = host.facts.gpus;
     std::string why = g.nvml_error;
     for (const machine::Gap& gap : host.facts.gaps)
-      if (gap.part == "gpus") why = gap.why;
+      if (gap.part == "gpus" && !gap.doubtful) why = gap.why;
     bool present = g.pci_devices > 0 || g.device_nodes > 0 || !g.kernel_module.empty() || why != g.nvml_error;
     if (why.empty() || mismatch(g) || !present || (g.kernel_module.empty() && why == g.nvml_error)) continue;
     f.on(h, tr("the driver's library: {}", why), "timeout 20 nvidia-smi");
