@@ -171,7 +171,7 @@ bool Agent::ours(const os::ProcessInfo& process) const {
   for (pid_t group : {probe_.group(), prepare_look_.group(), sample_look_.group(), asked_look_.group(), profile_look_.group(),
                       dig_look_.group(), builds_look_.group(), sweep_.group()})
     if (group > 0 && process.group == group) return true;
-  return false;
+  return process.group > 0 && ranks_.reads_for_rank(process.group);
 }
 
 void Agent::finish_step() {

@@ -76,7 +76,7 @@ class Agent {
   void start(const wire::Start& message);
   void sample(const wire::Sample& message);
   void dig_into(const wire::Dig& message);
-  bool ours(const os::ProcessInfo& process) const;  // of a look at this machine, not of a rank
+  bool ours(const os::ProcessInfo& process) const;  // of a look at this machine or at a rank's file, not of a rank
   void signal(int signal_number);
   void finish();
   void finish_step();

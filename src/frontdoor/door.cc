@@ -171,6 +171,7 @@ void say_unread(Door& door, Peer peer, const std::string& name) {
 }  // namespace
 
 void finish(Door& door, Peer peer) {
+  find_progress_file(door);
   for (const auto& [name, value] : door.line.prefix) {
     const bool known = value.find("${") == std::string::npos;
     if (is_answered(peer, name) || name.starts_with("PET_")) continue;

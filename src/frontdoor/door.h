@@ -52,6 +52,9 @@ std::vector<std::string> command_of(Start start, const std::string& python, std:
 // `--local_rank=${local_rank}` behind the script, as torch.distributed.launch and DeepSpeed add it.
 void add_local_rank(Translation& out, Start start);
 
+// The file that the framework of the command writes its figures to, where its configuration says so: PHALANX_PROGRESS_FILE.
+void find_progress_file(Door& door);
+
 // What all doors do after the peer's own: variables in front of the line, counts that contradict each other.
 void finish(Door& door, Peer peer);
 

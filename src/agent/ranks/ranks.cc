@@ -78,6 +78,7 @@ base::Status Ranks::spawn(Rank& rank, const Environment& environment, const Rank
   }();
   TRY_ASSIGN(rank.starting, std::move(starting));
   rank.pid = rank.starting.pid;
+  if (rank.rank == 0) read_progress_file(rank, environment, spec.directory, events.write.get());
   rank.pipes[0].fd = std::move(out.read);
   rank.pipes[0].stream = wire::Stream::kStdout;
   rank.pipes[1].fd = std::move(err.read);
@@ -182,6 +183,18 @@ void Ranks::close(Rank& rank, Pipe& pipe) {
   pipe.splitter.finish(sink(rank, pipe));
 }
 
+void Ranks::read_progress_file(Rank& rank, const Environment& environment, const std::string& folder, int events) {
+  const auto path = environment.find(kProgressFileVariable);
+  if (path == environment.end() || path->second.empty()) return;
+  auto started = ProgressReader::start(folder, path->second, events);
+  if (started.ok()) rank.progress = std::move(started).value();
+  else outbox_.output(wire::Trouble{started.error().message + "; it is not read"});
+}
+
+bool Ranks::reads_for_rank(pid_t group) const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [&](auto& r) { return r->progress && r->progress->group() == group; });
+}
+
 void Ranks::read_events(Rank& rank) {
   char buffer[4096];
   for (;;) {
@@ -210,12 +223,16 @@ void Ranks::read_events(Rank& rank) {
 }
 
 bool Ranks::on_exit(pid_t pid, int status) {
+  for (auto& rank : ranks_)
+    if (rank->progress && rank->progress->group() == pid) rank->progress->reaped();
   auto it = std::find_if(ranks_.begin(), ranks_.end(), [&](auto& r) { return r->pid == pid && !r->exited; });
   if (it == ranks_.end()) return false;
   Rank& rank = **it;
   check_started(rank);  // it may have ended because it could not be started
   if (rank.exited) return true;
   rank.exited = true;
+  if (rank.progress) rank.progress->finish();
+  if (rank.progress && rank.events_watch) read_events(rank);
   wire::Exited exited;
   exited.rank = rank.rank;
   exited.status = static_cast<uint32_t>(status);

@@ -9,6 +9,7 @@
 #include "agent/outbox.h"
 #include "agent/ranks/environment.h"
 #include "agent/ranks/exit_evidence.h"
+#include "agent/ranks/progress_reader.h"
 #include "logs/line_splitter.h"
 #include "os/loop.h"
 #include "os/process.h"
@@ -55,6 +56,8 @@ class Ranks {
     std::string stack_file;
   };
   std::vector<Living> living() const;
+  // Process groups of our own children that read for a rank (agent/ranks/progress_reader.h).
+  bool reads_for_rank(pid_t group) const;
 
  private:
   struct Pipe {
@@ -80,7 +83,8 @@ class Ranks {
     os::Fd events;
     os::WatchId events_watch = 0;
     std::string event_text;
-    std::string tail[2];  // the end of its stdout and stderr
+    std::unique_ptr<ProgressReader> progress;  // of rank 0, which is the one that writes its framework's files
+    std::string tail[2];                       // the end of its stdout and stderr
   };
 
   base::Status spawn(Rank& rank, const Environment& environment, const RankCommand& command, const wire::RankSpec& place);
@@ -91,6 +95,7 @@ class Ranks {
   bool read_once(Rank& rank, Pipe& pipe);  // false: nothing more now, or closed
   logs::LineSplitter::Sink sink(Rank& rank, const Pipe& pipe);
   void close(Rank& rank, Pipe& pipe);
+  void read_progress_file(Rank& rank, const Environment& environment, const std::string& folder, int events);
   void read_events(Rank& rank);
   std::string read_error_file(const Rank& rank) const;
   std::string last_words(Rank& rank);
