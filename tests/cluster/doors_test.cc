@@ -75,6 +75,21 @@ TEST_F(Doors, AGanOfThreeModulesTrainsAsOnOneProcess) {
   EXPECT_EQ(say("h1", "test -s /tmp/gan.ckpt && echo saved"), "saved\n");
 }
 
+// The ranks print nothing: step and loss are those of a file that its YAML names. The lines of an earlier run in it are left alone.
+TEST_F(Doors, LlamaFactorysLogFileTellsStepAndLoss) {
+  start({.hosts = 1});
+  for (const char* host : {"ctl", "h1"}) say(host, "mkdir -p /tmp/saves && printf 'stage: sft\noutput_dir: saves/sft\n' > /tmp/c.yaml");
+  say("h1",
+      "mkdir -p /tmp/saves/sft && echo '{\"current_steps\": 99, \"total_steps\": 99, \"loss\": 9.5}' > /tmp/saves/sft/trainer_log.jsonl");
+  Outcome outcome = type({"-H", "h1", "PYTHONPATH=" + script("stand_in"), "NPROC_PER_NODE=2", "llamafactory-cli", "train", "c.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.err, "--env PHALANX_PROGRESS_FILE=saves/sft/trainer_log.jsonl");
+  EXPECT_HAS(outcome.err, "finished in");
+  EXPECT_HAS(outcome.err, "; step 15/15, loss 0.2");
+  EXPECT_EQ(outcome.err.find("99"), std::string::npos) << outcome;
+  EXPECT_EQ(leftovers(1s), "");
+}
+
 // What DeepSpeed would do on this machine alone, with a warning.
 TEST_F(Doors, AHostfileThatIsMissingStartsNothing) {
   start({.hosts = 1});

@@ -169,6 +169,11 @@ TEST_F(Manual, AnotherTokenIsNotLetInAndAMissingNodeEndsTheWaiting) {
     EXPECT_EQ(outcome.exit_code, 5) << outcome;
     EXPECT_HAS(outcome.err, "node 2 did not join node 0 at");
   }
+  // Who comes after the others have stopped waiting (here after 5 s, else after minutes) is told so.
+  write_token("h3", "one token that is long enough");
+  const Outcome late = node(2).finish(15s);
+  EXPECT_EQ(late.exit_code, 4) << late;
+  EXPECT_HAS(late.err, "found no node 0 at");
   say("h1", "chmod 644 /tmp/token");
   const Outcome open = node(0).finish(5s);
   EXPECT_EQ(open.exit_code, 2) << open;

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Lightning's DDP on CPUs: lightning_ddp.py DEVICES NODES. Says who it is, who told it, and whether all ranks have the same weights."""
+"""Lightning's DDP on CPUs: lightning_ddp.py DEVICES NODES [FOLDER of CSVs]. Says who it is, who told it, and whether all ranks have
+the same weights."""
 import sys
 import warnings
 
@@ -18,7 +19,9 @@ class Net(pl.LightningModule):
         self.layer = torch.nn.Linear(4, 1)
 
     def training_step(self, batch, index):
-        return self.layer(batch).pow(2).mean()
+        loss = self.layer(batch).pow(2).mean()
+        self.log("train_loss", loss)
+        return loss
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), 0.1)
@@ -26,8 +29,9 @@ class Net(pl.LightningModule):
 
 torch.manual_seed(1)
 data = torch.utils.data.DataLoader(torch.randn(32, 4), batch_size=4)
-trainer = pl.Trainer(accelerator="cpu", strategy="ddp", devices=int(sys.argv[1]), num_nodes=int(sys.argv[2]), max_epochs=1, logger=False,
-                     enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+logger = pl.loggers.CSVLogger(sys.argv[3], name="digits", flush_logs_every_n_steps=1) if len(sys.argv) > 3 else False
+trainer = pl.Trainer(accelerator="cpu", strategy="ddp", devices=int(sys.argv[1]), num_nodes=int(sys.argv[2]), max_epochs=1, logger=logger,
+                     log_every_n_steps=1, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
 net = Net()
 trainer.fit(net, data)
 mine = sum(parameter.sum() for parameter in net.parameters()).detach()
