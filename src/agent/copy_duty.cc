@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "os/clock.h"
 #include "sync/scan.h"
@@ -59,7 +61,7 @@ void CopyDuty::with_store(void (CopyDuty::*next)(sync::Store)) {
   const os::Mono now = os::mono_now();
   if (waiting_since_.ns == 0) waiting_since_ = reported_ = now;
   if (now - waiting_since_ > kMostWait)
-    return fail(base::fail(base::ErrorKind::kTimeout, "another phalanx has been copying to " + root + " for 5 minutes"));
+    return fail(base::fail(base::ErrorKind::kTimeout, fmt::format("another phalanx has been copying to {} for 5 minutes", root)));
   if (now - reported_ > kReport) {
     reported_ = now;
     outbox_.output(wire::CopyProgress{});

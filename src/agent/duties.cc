@@ -11,6 +11,8 @@
 #include <memory>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/json_fields.h"
 #include "base/text.h"
 #include "machine/network/sockets.h"
@@ -58,7 +60,7 @@ wire::Prepared look_at_job(const wire::JobSpec& job, const Environment& host, bo
   wire::Prepared answer;
   sync::stamp_copy(job.directory);
   if (!os::is_folder(job.directory)) {
-    answer.outcome = {false, base::fail(ErrorKind::kUnfit, "the working directory " + job.directory + " does not exist")
+    answer.outcome = {false, base::fail(ErrorKind::kUnfit, fmt::format("the working directory {} does not exist", job.directory))
                                  .with_hint(std::string(wire::kAdviceOnDirectory))};
     return answer;
   }
@@ -103,8 +105,8 @@ void Agent::prepared(base::Result<std::string> looked) {
   if (decoded.ok()) {
     answer = std::move(decoded).value();
   } else {
-    std::string places = job_->job.directory + ", or a directory of PATH or the program " + job_->job.argv[0];
-    base::Error error = base::fail(ErrorKind::kUnfit, "no answer from the file system of " + places)
+    std::string places = fmt::format("{}, or a directory of PATH or the program {}", job_->job.directory, job_->job.argv[0]);
+    base::Error error = base::fail(ErrorKind::kUnfit, fmt::format("no answer from the file system of {}", places))
                             .because(decoded.error().message)
                             .with_hint("stat " + base::shell_quote(job_->job.directory));
     answer.outcome = {false, std::move(error)};

@@ -52,7 +52,9 @@ Result<Glob> Glob::compile(std::string_view pattern) {
       element.set.set();
     } else if (c == '[') {
       auto set = read_set(pattern, i);
-      if (!set) return fail(ErrorKind::kUsage, quote(pattern) + " is not a pattern").because("a '[' starts a set that is not well formed");
+      if (!set)
+        return fail(ErrorKind::kUsage, fmt::format("{} is not a pattern", quote(pattern)))
+            .because("a '[' starts a set that is not well formed");
       element.set = *set;
     } else {
       element.set.set(static_cast<unsigned char>(c));

@@ -15,7 +15,6 @@
 namespace phalanx::cli {
 namespace {
 
-constexpr size_t kOffered = 3;
 constexpr size_t kLongestWord = 64;  // longer words are like no code, and are not measured
 
 // How unlike a code is what was typed: the better of the whole code, and its part behind the group ("WRONG-IFACE").
@@ -56,10 +55,9 @@ base::Error unknown_code(std::string_view word) {
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string hint = "phalanx explain --all";
   if (!near.empty()) {
-    hint = "did you mean " + near[0].second;
-    size_t offered = std::min(near.size(), kOffered);
-    for (size_t i = 1; i < offered; ++i) hint += (i + 1 == offered ? " or " : ", ") + near[i].second;
-    hint += "?";
+    hint = near.size() == 1   ? fmt::format("did you mean {}?", near[0].second)
+           : near.size() == 2 ? fmt::format("did you mean {} or {}?", near[0].second, near[1].second)
+                              : fmt::format("did you mean {}, {} or {}?", near[0].second, near[1].second, near[2].second);
   }
   return base::fail(base::ErrorKind::kUsage, fmt::format("unknown code {}", base::quote(word))).with_hint(std::move(hint));
 }

@@ -179,7 +179,7 @@ base::Status collect_variables(const RunOptions& options, const Here& here, job:
   return base::fail(base::ErrorKind::kUsage, fmt::format("the variables for the ranks take {}; at most {} can be passed on",
                                                          base::format_bytes(bytes), base::format_bytes(kMostVariableBytes)))
       .because(options.env_files.empty() ? "they come from --env, --export and the default exports"
-                                         : "most of it is in --env-file " + base::join(options.env_files, ", "))
+                                         : fmt::format("most of it is in --env-file {}", base::join(options.env_files, ", ")))
       .with_hint("pass large values in a file on a shared file system, and its path in a variable");
 }
 

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "os/files.h"
 
@@ -24,7 +26,7 @@ base::Result<os::Fd> open_spot(const Spot& spot) {
   os::Fd file(openat(spot.folder.get(), spot.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK));
   if (!file.valid()) return base::system_error("open", spot.path);
   TRY_ASSIGN(const struct stat found, os::stat_of(file, spot.path));
-  if (!S_ISREG(found.st_mode)) return base::fail(base::ErrorKind::kConfig, spot.path + " is not a regular file");
+  if (!S_ISREG(found.st_mode)) return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not a regular file", spot.path));
   return file;
 }
 

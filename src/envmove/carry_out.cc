@@ -48,7 +48,7 @@ std::vector<Group> groups_of(const Environment& environment, const std::vector<C
 base::Status change_group(const Environment& environment, const Move& move, const Group& group) {
   const Change& first = *group.front();
   const File* file = environment.find(first.path);
-  if (!file) return base::fail(ErrorKind::kInternal, "no such file in the plan: " + base::quote(first.path));
+  if (!file) return base::fail(ErrorKind::kInternal, fmt::format("no such file in the plan: {}", base::quote(first.path)));
   if (first.link) {
     TRY_ASSIGN(const Spot spot, find_spot(environment, first.path));
     return replace_link(spot, moved_path(file->target, move));
@@ -57,8 +57,8 @@ base::Status change_group(const Environment& environment, const Move& move, cons
   const Managed* managed = at == environment.managed.end() ? nullptr : &at->second;
   TRY_ASSIGN(const Content before, read_below(environment, first.path, kMostRewrittenBytes));
   if (base::sha256_hex(before.data) != first.old_sha256)
-    return base::fail(ErrorKind::kConfig, base::quote(before.spot.path) + " has changed since it was read")
-        .with_hint("stop what writes there, and start again: phalanx env rehome " + base::shell_quote(environment.root));
+    return base::fail(ErrorKind::kConfig, fmt::format("{} has changed since it was read", base::quote(before.spot.path)))
+        .with_hint(fmt::format("stop what writes there, and start again: phalanx env rehome {}", base::shell_quote(environment.root)));
   const FileClass file_class = classify(first.path, std::string_view(before.data).substr(0, kClassifiedBytes), managed);
   Rewritten now = rewrite(first.path, before.data, file_class, managed, move);
   TRY(replace_file(before.spot, now.data, before.stat));

@@ -110,7 +110,7 @@ base::Result<Environment> read_environment(const std::string& typed) {
   Environment out;
   out.root = absolute(typed);
   TRY_ASSIGN(bool there, os::is_present_folder(out.root));
-  if (!there) return base::fail(ErrorKind::kConfig, "no such folder: " + base::quote(out.root));
+  if (!there) return base::fail(ErrorKind::kConfig, fmt::format("no such folder: {}", base::quote(out.root)));
   TRY_ASSIGN(bool conda, os::is_present_folder(out.root + "/conda-meta"));
   TRY_ASSIGN(std::optional<std::string> config, os::read_if_present(out.root + "/pyvenv.cfg", kMostSettingBytes));
   if (!conda && !config)

@@ -20,7 +20,7 @@ constexpr size_t kMostJournalBytes = 512 << 20;
 bool is_prefix(const std::string& text) { return text.size() > 1 && text.size() < 4096 && text[0] == '/' && !text.ends_with('/'); }
 
 base::Error not_understood(const std::string& path) {
-  return base::fail(ErrorKind::kConfig, base::quote(path) + " cannot be understood")
+  return base::fail(ErrorKind::kConfig, fmt::format("{} cannot be understood", base::quote(path)))
       .because("it should say what an interrupted phalanx env rehome had begun")
       .with_hint("remove it and name the former place: phalanx env rehome --old-prefix PATH ...");
 }
@@ -44,7 +44,7 @@ base::Result<std::optional<Journal>> read_journal(const Environment& environment
   TRY_ASSIGN(std::optional<os::Fd> file, os::open_regular_if_present(environment.folder->get(), kJournal));
   if (!file) return std::optional<Journal>();
   TRY_ASSIGN(struct stat found, os::stat_of(*file, path));
-  if (!os::only_ours(found)) return base::fail(ErrorKind::kConfig, base::quote(path) + " could be written by another user");
+  if (!os::only_ours(found)) return base::fail(ErrorKind::kConfig, fmt::format("{} could be written by another user", base::quote(path)));
   TRY_ASSIGN(std::string text, os::read_rest(*file, path, kMostJournalBytes));
   base::Result<Json> json = base::parse_json(text, kMostJournalBytes);
   if (!json.ok() || !json->is_object()) return not_understood(path);

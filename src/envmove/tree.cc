@@ -29,7 +29,8 @@ class Walk {
   explicit Walk(std::string root) : root_(std::move(root)) {}
 
   base::Status folder(int parent, const std::string& name, const std::string& prefix, size_t depth) {
-    if (depth > kDeepestFolder) return base::fail(ErrorKind::kConfig, "folders are nested too deeply: " + base::quote(prefix));
+    if (depth > kDeepestFolder)
+      return base::fail(ErrorKind::kConfig, fmt::format("folders are nested too deeply: {}", base::quote(prefix)));
     os::Fd opened(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!opened.valid()) return failed("open", prefix);
     std::unique_ptr<DIR, CloseFolder> listing(fdopendir(dup(opened.get())));
@@ -54,7 +55,7 @@ class Walk {
 
   base::Status add(int folder, const std::string& name, const std::string& prefix, std::vector<std::string>& folders) {
     File file{prefix + name, {}, {}};
-    if (fstatat(folder, name.c_str(), &file.stat, AT_SYMLINK_NOFOLLOW) != 0) return failed("look up", file.path);
+    if (fstatat(folder, name.c_str(), &file.stat, AT_SYMLINK_NOFOLLOW) != 0) return failed("stat", file.path);
     if (tree.foreign.empty() && others_can_change(file.stat)) tree.foreign = file.path;
     if (S_ISDIR(file.stat.st_mode)) {
       folders.push_back(name);

@@ -140,7 +140,7 @@ Model model_from_count(int64_t parameters) {
 
 base::Result<int64_t> parse_parameter_count(std::string_view text) {
   auto refuse = [&] {
-    return base::fail(base::ErrorKind::kUsage, "\"" + base::printable(text, 40) + "\" is not a number of parameters")
+    return base::fail(base::ErrorKind::kUsage, fmt::format("\"{}\" is not a number of parameters", base::printable(text, 40)))
         .with_hint("write 7B, 1.3B, 350M or 124439808");
   };
   if (text.empty()) return refuse();

@@ -110,7 +110,7 @@ base::Result<std::vector<Host>> filter_hosts(const std::vector<Host>& hosts, std
       auto near = base::closest(node.name, names);
       names.resize(std::min<size_t>(names.size(), 8));
       return base::fail(base::ErrorKind::kUsage, fmt::format("{} is not one of the hosts", base::quote(node.name)))
-          .because("the hosts are " + base::join(names, ", "))
+          .because(fmt::format("the hosts are {}", base::join(names, ", ")))
           .with_hint(near ? fmt::format("did you mean {}?", *near) : "write NAME[:SLOT,...][@NAME...]; '@' stands between hosts");
     }
     for (int slot : node.slots)

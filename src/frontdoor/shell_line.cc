@@ -160,7 +160,7 @@ class ShellReader {
         fallback = std::string(text_.substr(end + 2, close - end - 2));
         end = close;
       }
-      if (end >= text_.size() || text_[end] != '}') return refuse("only ${NAME} and ${NAME:-value} are understood");
+      if (end >= text_.size() || text_[end] != '}') return refuse("only a name, with or without :-value, may stand between braces");
       ++end;
     }
     at_ = end;

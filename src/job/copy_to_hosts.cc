@@ -98,7 +98,8 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
     return fail(h, std::move(error));
   }
   if (!done->path.starts_with('/') || (request_.target.path.empty() && !done->path.ends_with("/copies/" + request_.name + "/tree")))
-    return fail(h, base::fail(ErrorKind::kInternal, host.copied.name + ": protocol error: the agent named a wrong directory"));
+    return fail(h,
+                base::fail(ErrorKind::kInternal, fmt::format("{}: protocol error: the agent named a wrong directory", host.copied.name)));
   host.copied.path = done->path;
   host.copied.kept = done->kept;
   host.copied.removed = done->removed;
@@ -107,8 +108,8 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
 }
 
 base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
-  const base::Error refused =
-      base::fail(ErrorKind::kInternal, host.copied.name + ": protocol error: the agent asked for files that are not in the list");
+  const base::Error refused = base::fail(
+      ErrorKind::kInternal, fmt::format("{}: protocol error: the agent asked for files that are not in the list", host.copied.name));
   if (!request_.manifest || host.asked) return refused;
   host.asked = true;
   const std::vector<sync::Entry>& entries = request_.manifest->entries;
@@ -194,9 +195,10 @@ void CopyToHosts::tick() {
     if (connection->pending() != host.pending) host.heard = now;
     host.pending = connection->pending();
     if (now - host.heard > kSilence)
-      fail(h, base::fail(ErrorKind::kTimeout,
-                         host.copied.name + ": no data was taken and nothing was heard for 2 minutes while the code was copied")
-                  .with_hint("run the same command again; files that have arrived are not sent again"));
+      fail(h,
+           base::fail(ErrorKind::kTimeout,
+                      fmt::format("{}: no data was taken and nothing was heard for 2 minutes while the code was copied", host.copied.name))
+               .with_hint("run the same command again; files that have arrived are not sent again"));
   }
   if (request_.progress) request_.progress(states);
 }

@@ -38,7 +38,7 @@ base::Result<Count> count_ranks(const Job& job, const HostRequest& request, cons
   if (!job.rule && request.slots) return Count{*request.slots, fmt::format("slots={}", *request.slots)};
   if (job.rule == RanksRule::kCpu) return Count{static_cast<int>(hello.cpus), base::counted("{} CPUs", hello.cpus)};
   if (job.rule == RanksRule::kGpu && gpus == 0)
-    return base::fail(ErrorKind::kUnfit, name + ": no GPU to put a rank on")
+    return base::fail(ErrorKind::kUnfit, fmt::format("{}: no GPU to put a rank on", name))
         .because("--nproc-per-node gpu requests one rank per GPU, but the driver reports none")
         .with_hint("ssh " + (request.target.destination.empty() ? name : request.target.destination) + " nvidia-smi -L");
   if (gpus > 0 && choice && !choice->gpus_why.english.empty()) return Count{gpus, choice->gpus_why.english};
@@ -68,7 +68,7 @@ base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hos
       return base::fail(ErrorKind::kUnfit,
                         base::counted("{}: slot {} was chosen, but the host has {} GPUs", request.target.name,
                                       *std::max_element(request.selected.begin(), request.selected.end()), hosts[h].gpus))
-          .with_hint("choose slots from 0 to " + std::to_string(hosts[h].gpus - 1));
+          .with_hint(fmt::format("choose slots from 0 to {}", hosts[h].gpus - 1));
     PlannedHost planned{request.target.name, plan.world, count.ranks, count.why, {}, ""};
     if (choices)
       for (const Setting& setting : choices->hosts[h].settings) planned.chosen.emplace_back(setting.name, setting.value);

@@ -144,7 +144,7 @@ void Runner::cut_for_bad_frame(size_t host, const wire::Frame& frame, const base
   if (hosts::Connection* connection = opener_->connection(host)) connection->kill(SIGKILL);
   feed(HostEnded{
       host, base::fail(base::ErrorKind::kInternal,
-                       run_->attempt.job.hosts[host].target.name + ": protocol error: the agent sent a malformed frame")
+                       fmt::format("{}: protocol error: the agent sent a malformed frame", run_->attempt.job.hosts[host].target.name))
                 .because(base::counted("{} (frame type {}, {} bytes)", why.message, static_cast<int>(frame.type), frame.payload.size()))});
 }
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/json_fields.h"
 #include "base/try.h"
 #include "machine/facts.h"
@@ -124,7 +126,7 @@ void HostSweep::check_deadlines() {
     Host& host = hosts_[h];
     if (host.over || host.deadline.ns == 0 || now < host.deadline) continue;
     if (!host.found.answered)
-      host.found.error = base::fail(base::ErrorKind::kTimeout, host.found.name + ": no answer about leftover processes");
+      host.found.error = base::fail(base::ErrorKind::kTimeout, fmt::format("{}: no answer about leftover processes", host.found.name));
     if (hosts::Connection* connection = opener_.connection(h)) connection->kill(SIGKILL);
     settle(h);
   }

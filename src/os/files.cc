@@ -13,6 +13,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include <fmt/format.h>
+
+#include "base/counted.h"
 #include "base/try.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -67,7 +70,7 @@ base::Result<std::string> read_rest(const Fd& fd, const std::string& path, size_
     if (step.kind == IoStep::kWouldBlock) return base::system_error("read", path, EAGAIN);
     content.append(buffer, step.bytes);
     if (content.size() > max_bytes)
-      return base::fail(base::ErrorKind::kConfig, path + " is larger than the limit of " + std::to_string(max_bytes) + " bytes");
+      return base::fail(base::ErrorKind::kConfig, base::counted("{} is larger than the limit of {} bytes", path, max_bytes));
   }
 }
 
@@ -81,7 +84,7 @@ base::Result<Fd> open_regular(int folder, const std::string& name) {
   Fd fd(without_interruption([&] { return ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK); }));
   if (!fd.valid()) return base::system_error("open", name);
   TRY_ASSIGN(const struct stat s, stat_of(fd, name));
-  if (!S_ISREG(s.st_mode)) return base::fail(base::ErrorKind::kConfig, name + " is not a regular file");
+  if (!S_ISREG(s.st_mode)) return base::fail(base::ErrorKind::kConfig, fmt::format("{} is not a regular file", name));
   return fd;
 }
 

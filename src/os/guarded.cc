@@ -205,9 +205,9 @@ void Crew::over(Worker& worker) {
   if (!worker.call) return;
   if (reaped != worker.pid) status = 0;
   const std::string& name = calls_[*worker.call].name;
-  answers_[*worker.call] = WIFSIGNALED(status)
-                               ? base::fail(base::ErrorKind::kInternal, name + ": killed by " + signal_name(WTERMSIG(status)))
-                               : base::fail(base::ErrorKind::kInternal, name + ": the answer could not be sent");
+  answers_[*worker.call] =
+      WIFSIGNALED(status) ? base::fail(base::ErrorKind::kInternal, fmt::format("{}: killed by {}", name, signal_name(WTERMSIG(status))))
+                          : base::fail(base::ErrorKind::kInternal, fmt::format("{}: the answer could not be sent", name));
 }
 
 bool Crew::wait(Mono until) {

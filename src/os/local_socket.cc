@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 
 namespace phalanx::os {
@@ -69,7 +71,8 @@ base::Result<Fd> connect_local(const std::string& folder, const std::string& nam
   TRY_ASSIGN(Fd fd, new_socket());
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&where.address), sizeof(where.address)) != 0)
     return base::system_error("connect", folder + "/" + name);
-  if (!peer_is_trusted(fd.get())) return base::fail(base::ErrorKind::kUnreachable, folder + "/" + name + " belongs to another user");
+  if (!peer_is_trusted(fd.get()))
+    return base::fail(base::ErrorKind::kUnreachable, fmt::format("{} belongs to another user", folder + "/" + name));
   return fd;
 }
 

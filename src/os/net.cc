@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "base/try.h"
 #include "os/files.h"
@@ -41,7 +43,7 @@ base::Result<SocketAddress> to_socket_address(const Endpoint& endpoint) {
     out.size = sizeof(sockaddr_in6);
     return out;
   }
-  return base::fail(base::ErrorKind::kConfig, "'" + endpoint.address + "' is not a numeric IP address");
+  return base::fail(base::ErrorKind::kConfig, fmt::format("'{}' is not a numeric IP address", endpoint.address));
 }
 
 // An IPv4 peer of an IPv6 socket is shown as plain IPv4.

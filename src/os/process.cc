@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "os/descriptor_limit.h"
 #include "os/fd.h"
@@ -153,7 +155,7 @@ base::Result<pid_t> spawn(const SpawnSpec& spec) {
   int status = 0;
   ::waitpid(pid, &status, 0);
   if (n != static_cast<ssize_t>(sizeof(failure)))
-    return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " exited before exec");
+    return base::fail(base::ErrorKind::kInternal, fmt::format("the child of {} exited before exec", spec.program));
   return child_error(spec, failure);
 }
 
@@ -176,7 +178,7 @@ std::optional<base::Status> spawned(const SpawnSpec& spec, const Starting& start
   if (n < 0 && errno == EAGAIN) return std::nullopt;
   if (n == 0) return base::ok();
   if (n != static_cast<ssize_t>(sizeof(failure)))
-    return base::fail(base::ErrorKind::kInternal, "the child of " + spec.program + " exited before exec");
+    return base::fail(base::ErrorKind::kInternal, fmt::format("the child of {} exited before exec", spec.program));
   return child_error(spec, failure);
 }
 

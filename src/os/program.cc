@@ -34,7 +34,7 @@ base::Result<std::string> check_program(const std::string& file, const std::stri
   if (!interpreter.empty() && interpreter[0] == '/' && ::access(interpreter.c_str(), X_OK) != 0) {
     std::string shown = interpreter.back() == '\r' ? interpreter.substr(0, interpreter.size() - 1) + "\\r" : interpreter;
     if (bad_first_line) *bad_first_line = true;
-    return base::fail(base::ErrorKind::kUnfit, file + " starts with '#!" + shown + "', which cannot be executed")
+    return base::fail(base::ErrorKind::kUnfit, fmt::format("{} starts with '#!{}', which cannot be executed", file, shown))
         .because("access " + shown + ": " + std::strerror(errno));
   }
   return file;
@@ -55,7 +55,8 @@ base::Result<std::string> find_program(const std::string& name, const std::strin
   if (name.empty()) return base::fail(base::ErrorKind::kUnfit, "the command is empty");
   if (name.find('/') != std::string::npos) {
     if (!is_regular(absolute(name)))
-      return base::fail(base::ErrorKind::kUnfit, name + " cannot be executed").because("no such file: " + absolute(name));
+      return base::fail(base::ErrorKind::kUnfit, fmt::format("{} cannot be executed", name))
+          .because(fmt::format("no such file: {}", absolute(name)));
     base::Result<std::string> found = check_program(name, absolute(name), bad_first_line);
     if (!found.ok()) return std::move(found).error();
     return name;

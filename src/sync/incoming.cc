@@ -112,7 +112,8 @@ base::Status Incoming::close_blob() {
   writing_.reset();
   if (done.hash.bytes() != entry.content) {
     (void)::unlinkat(done.folder.get(), done.name.c_str(), 0);
-    return base::fail(ErrorKind::kUnfit, entry.path + " was changed while it was copied").with_hint(std::string(wire::kAdviceOnArrived));
+    return base::fail(ErrorKind::kUnfit, fmt::format("{} was changed while it was copied", entry.path))
+        .with_hint(std::string(wire::kAdviceOnArrived));
   }
   if (::renameat(done.folder.get(), done.name.c_str(), done.folder.get(), done.name.substr(4).c_str()) != 0)
     return disk_error("rename", "blobs/" + done.name, errno);
@@ -168,8 +169,8 @@ base::Status Incoming::copy_content(const Entry& entry, const os::Fd& from, cons
   if (hash.bytes() == entry.content) return base::ok();
   const std::string hex = hex_of(entry.content);
   (void)::unlinkat(store_.blobs(), (hex.substr(0, 2) + "/" + hex).c_str(), 0);
-  return base::fail(ErrorKind::kUnfit,
-                    "a stored file was damaged and has been removed: " + store_.root() + "/blobs/" + hex.substr(0, 2) + "/" + hex);
+  return base::fail(ErrorKind::kUnfit, fmt::format("a stored file was damaged and has been removed: {}",
+                                                   store_.root() + "/blobs/" + hex.substr(0, 2) + "/" + hex));
 }
 
 }  // namespace phalanx::sync

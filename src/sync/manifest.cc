@@ -18,7 +18,7 @@ constexpr uint32_t kVersion = 1, kVersionWithModes = 2;
 constexpr size_t kLeastEntryBytes = 9;
 constexpr int64_t kMostTimeNs = 1LL << 62;
 
-base::Error malformed(std::string why) { return base::fail(ErrorKind::kInternal, "malformed list of files: " + std::move(why)); }
+base::Error malformed(std::string_view why) { return base::fail(ErrorKind::kInternal, fmt::format("malformed list of files: {}", why)); }
 
 base::Status check_path(std::string_view path) {
   if (path.empty() || path.size() > kMostPathBytes) return malformed("a path is empty or too long");

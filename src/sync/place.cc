@@ -93,7 +93,7 @@ base::Status Placer::check_arrived(size_t index) {
   if (hash.bytes() == entry.content) return base::ok();
   TRY_ASSIGN(const os::Fd blobs, store_.blob_folder(entry.content));
   (void)::unlinkat(blobs.get(), hex_of(entry.content).c_str(), 0);
-  return base::fail(ErrorKind::kUnfit, entry.path + " was damaged on the disk of this host after it had arrived")
+  return base::fail(ErrorKind::kUnfit, fmt::format("{} was damaged on the disk of this host after it had arrived", entry.path))
       .with_hint(std::string(wire::kAdviceOnArrived));
 }
 

@@ -149,7 +149,7 @@ base::Result<bool> Receiver::build(size_t most) {
     if (errno == ENOSPC || errno == EDQUOT) return disk_error("write", "copies/new." + name_, errno);
     base::Error error = std::move(lists).error();
     error.kind = ErrorKind::kUnfit;
-    return std::move(error).within("writing to " + store_.root());
+    return std::move(error).within(fmt::format("writing to {}", store_.root()));
   }
   const std::string work = "new." + name_;
   if (::renameat(store_.copies(), work.c_str(), store_.copies(), name_.c_str()) != 0) return disk_error("rename", "copies/" + work, errno);

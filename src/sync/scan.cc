@@ -143,7 +143,7 @@ class Walk {
     Entry entry;
     entry.path = path;
     if (path.size() > kMostPathBytes || std::count(path.begin(), path.end(), '/') >= static_cast<long>(kMostDepth))
-      return base::fail(ErrorKind::kUsage, "the path is too long to be copied: " + path)
+      return base::fail(ErrorKind::kUsage, fmt::format("the path is too long to be copied: {}", path))
           .with_hint(everything_ ? "shorten it" : "add it to .gitignore");
     if (everything_ && !S_ISLNK(s.st_mode)) entry.mode = s.st_mode & kModes;
     if (is_folder) {
@@ -233,12 +233,12 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
   });
   std::string largest;
   for (size_t i = 0; i < std::min(kShownFolders, sorted.size()); ++i)
-    largest += base::counted("{}{}: {} in {} files", i == 0 ? "" : "; ", sorted[i].first, base::format_bytes(sorted[i].second.bytes),
-                             sorted[i].second.files);
+    largest += (i == 0 ? "" : ", ") +
+               base::counted("{}: {} in {} files", sorted[i].first, base::format_bytes(sorted[i].second.bytes), sorted[i].second.files);
   return base::fail(ErrorKind::kUsage, base::counted("--sync would copy {} in {} files from {}; at most {} in {} files are copied",
                                                      base::format_bytes(manifest.bytes()), manifest.files(), root,
                                                      base::format_bytes(limits.bytes), limits.files))
-      .because("the largest directories are " + largest)
+      .because(fmt::format("the largest directories are {}", largest))
       .with_hint("add what the run does not need to .gitignore, or raise the limit with --sync-max SIZE");
 }
 
@@ -253,7 +253,8 @@ base::Result<std::string> hash_file(const std::string& root, const Entry& entry,
   base::Result<std::optional<os::Fd>> opened = open_inside(root, entry.path);
   if (!opened.ok()) return base::system_error("open", path);  // the error names only the last step
   if (!*opened)
-    return base::fail(ErrorKind::kUsage, path + " was changed while it was copied").with_hint(std::string(wire::kAdviceOnArrived));
+    return base::fail(ErrorKind::kUsage, fmt::format("{} was changed while it was copied", path))
+        .with_hint(std::string(wire::kAdviceOnArrived));
   const os::Fd file = *std::move(*opened);
   base::Sha256 hash;
   std::string buffer(std::min<uint64_t>(stamp.size + 1, kPiece), '\0');

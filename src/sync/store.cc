@@ -74,7 +74,7 @@ base::Result<os::Fd> enter_own(int parent, const std::string& name) {
   os::Fd folder(::openat(parent, name.c_str(), kFolder));
   struct stat s{};
   if (!folder.valid() || ::fstat(folder.get(), &s) != 0) return unfit(base::system_error("open", name));
-  if (!is_own(s)) return base::fail(ErrorKind::kUnfit, name + " belongs to another user, or others may write to it");
+  if (!is_own(s)) return base::fail(ErrorKind::kUnfit, fmt::format("{} belongs to another user, or others may write to it", name));
   return folder;
 }
 

@@ -77,7 +77,7 @@ base::Result<Target> open_target(const std::string& path, bool among_others) {
     return target;
   TRY_ASSIGN(const std::vector<std::string> names, names_in(target.folder.get()));
   if (names.empty()) return target;
-  return base::fail(ErrorKind::kUnfit, path + " holds files that no push has put there, such as " + names.front())
+  return base::fail(ErrorKind::kUnfit, fmt::format("{} holds what no push has put there, such as {}", path, names.front()))
       .with_hint(std::string(wire::kAdviceOnOthers));
 }
 

@@ -74,7 +74,7 @@ TEST_F(Push, OneHostThatRefusesDoesNotHinderAnother) {
   Outcome outcome = push({"/root/data", "h1,h2"});
   EXPECT_EQ(outcome.exit_code, 3) << outcome;
   EXPECT_HAS(outcome.out, "h1: 32 files, ");
-  EXPECT_HAS(outcome.err, "error: h2: /root/data holds files that no push has put there, such as mine");
+  EXPECT_HAS(outcome.err, "error: h2: /root/data holds what no push has put there, such as mine");
   EXPECT_HAS(outcome.err, "hint: choose another directory with --to; or add --yes: files of the same names are then replaced");
   EXPECT_EQ(push({"/root/data", "h2", "--to", "/root/new/data"}).exit_code, 0);
   EXPECT_EQ(sum("h2", "/root/new/data"), sum("ctl", "/root/data"));

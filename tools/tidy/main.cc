@@ -84,6 +84,7 @@ std::vector<tidy::Finding> check(const Tree& tree, const fs::path& root) {
     add(tidy::check_links(source, tree.paths));
   }
   add(tidy::check_catalogue(tree.sources));
+  add(tidy::check_errors(tree.sources));
   add(tidy::check_house(tidy::Source("HACKING.md", read(root / "HACKING.md")), tree.folders));
   add(tidy::check_folder_sizes(tree.paths));
   add(tidy::check_layers_picture(tidy::Source("ARCHITECTURE.md", read(root / "ARCHITECTURE.md")), layers));

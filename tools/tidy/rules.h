@@ -30,6 +30,8 @@ std::vector<Finding> check_banned(const Source& source);
 std::vector<Finding> check_words(const Source& source);
 // The texts of src/ have their Chinese in words/zh-CN/, which holds no others and fits the arguments (src/words/message.h).
 std::vector<Finding> check_catalogue(const std::vector<Source>& sources);
+// Every sentence of an error of src/ is in words/zh-CN/, too: errors are looked up when they are shown (src/words/said.h).
+std::vector<Finding> check_errors(const std::vector<Source>& sources);
 // Chinese in src/: text belongs to words/zh-CN/. A few sources have it as data (catalogue_rules.cc).
 std::vector<Finding> check_chinese(const Source& source);
 // What is declared below src/ lies in phalanx::, and a header's macros begin with PHALANX_ (base/try.h is for our own sources): the engine

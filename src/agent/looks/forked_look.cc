@@ -114,7 +114,7 @@ void ForkedLook::read_more() {
     if (text_.size() > kMostBytes) break;
   }
   if (text_.empty()) return answer(base::fail(base::ErrorKind::kInternal, name_ + " died"));
-  if (text_.size() > kMostBytes) return answer(base::fail(base::ErrorKind::kInternal, name_ + " returned too much data"));
+  if (text_.size() > kMostBytes) return answer(base::fail(base::ErrorKind::kInternal, fmt::format("{} returned too much data", name_)));
   answer(std::move(text_));
 }
 

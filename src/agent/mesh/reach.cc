@@ -110,7 +110,7 @@ void ReachCheck::fail_with(int error_number) {
     case ENETUNREACH: why = "no route to it from this host"; break;
     default: why = std::strerror(error_number);
   }
-  result.outcome = {false, base::fail(base::ErrorKind::kUnfit, "cannot connect to " + store_.str()).because(why)};
+  result.outcome = {false, base::fail(base::ErrorKind::kUnfit, fmt::format("cannot connect to {}", store_.str())).because(why)};
   finish(std::move(result));
 }
 

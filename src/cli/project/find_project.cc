@@ -52,7 +52,7 @@ std::optional<Error> changeable(const std::string& file, const std::string& path
   return unsafe(file,
                 fmt::format("{} can be written by other users (mode {:04o}), and a project file can run programs as you", shown,
                             info.st_mode & 07777u),
-                ours ? "chmod go-w " + base::shell_quote(path) : "");
+                ours ? fmt::format("chmod go-w {}", base::shell_quote(path)) : "");
 }
 
 // Another user's file in a folder where everyone may leave files, as in /tmp.

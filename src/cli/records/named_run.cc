@@ -49,7 +49,7 @@ base::Result<logs::Run> find_named_run(const std::string& folder, std::string_vi
     if (run.life != logs::Life::kEnded) going_on.push_back(&run);
   if (going_on.size() > 1)
     return base::fail(base::ErrorKind::kUsage, base::counted("{} runs named {} have not ended", going_on.size(), base::quote(word)))
-        .because("of them " + going_on[0]->id + " and " + going_on[1]->id)
+        .because(fmt::format("of them {} and {}", going_on[0]->id, going_on[1]->id))
         .with_hint("give the id of one: phalanx ps");
   return going_on.empty() ? std::move(all.front()) : *going_on.front();
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "base/unicode.h"
 #include "cli/passed_on.h"
@@ -85,9 +87,10 @@ base::Status add_recorded(std::vector<std::string>& given, const std::vector<std
     bool harmless = std::find(kHarmless.begin(), kHarmless.end(), name) != kHarmless.end() && option.find('\n') == std::string::npos;
     if (harmless) given.push_back(option);
     else if (!known.contains(name))
-      return base::fail(base::ErrorKind::kUsage, "run.json has the ssh option " + base::quote(option) + ", which is not taken from a file")
+      return base::fail(base::ErrorKind::kUsage,
+                        fmt::format("run.json has the ssh option {}, which is not taken from a file", base::quote(option)))
           .because("it could run a program on this machine")
-          .with_hint(command + " --ssh-option " + base::shell_quote({option}) + "    # if you gave it to the run yourself");
+          .with_hint(fmt::format("{} --ssh-option {}    # if you gave it to the run yourself", command, base::shell_quote({option})));
   }
   return base::ok();
 }

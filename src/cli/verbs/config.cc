@@ -128,7 +128,7 @@ base::Result<int> config_verb(const Invocation& invocation) {
   if (invocation.operands.size() != 1 || invocation.operands[0] != "show")
     return base::fail(base::ErrorKind::kUsage, invocation.operands.empty()
                                                    ? std::string("config needs to know what to do")
-                                                   : "config cannot " + base::quote(base::join(invocation.operands, " ")))
+                                                   : fmt::format("config cannot {}", base::quote(base::join(invocation.operands, " "))))
         .with_hint("phalanx config show --origin");
   TRY(run_options(invocation));
   std::vector<Setting> settings = settings_of(invocation);

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -26,7 +28,7 @@ namespace {
 base::Status make_file(const std::string& path, const std::string& text) {
   os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file.valid() && errno == EEXIST)
-    return base::fail(base::ErrorKind::kUsage, path + " exists already")
+    return base::fail(base::ErrorKind::kUsage, fmt::format("{} exists already", path))
         .with_hint("edit it, and print what is in effect: phalanx config show --origin");
   if (!file.valid()) {
     base::Error error = base::system_error("open", path);

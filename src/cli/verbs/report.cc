@@ -37,7 +37,7 @@ constexpr size_t kMostFactsOfHost = 8 << 20;
 
 void left_out(const base::Error& error, const logs::Run& run, const std::string& name) {
   base::Error said = logs::cannot_read(error, name, run.path);
-  said.message += ", which is omitted from the report";
+  said.message = fmt::format("{}, which is omitted from the report", said.message);
   warn_of(said);
 }
 

@@ -47,7 +47,7 @@ base::Result<std::string> text_of(const Invocation& invocation, const logs::Run&
   }
   std::vector<RunEvent> events;
   if (base::Result<std::vector<RunEvent>> read = read_events(run.path); read.ok()) events = std::move(read).value();
-  else warn_of(logs::cannot_read(read.error(), "the events of the run " + run.id, run.path));
+  else warn_of(logs::cannot_read(read.error(), fmt::format("the events of the run {}", run.id), run.path));
   if (invocation.has(Flag::kJson)) return base::to_text(json_of(run, status, look, events), 2) + "\n";
   view::Story story = story_of(run, status, events, {}, language_here());
   for (std::string& line : look_lines(look, language_here())) story.now.push_back(std::move(line));

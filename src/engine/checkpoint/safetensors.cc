@@ -171,7 +171,7 @@ base::Result<SafetensorsHeader> parse_safetensors_head(std::string_view head, ui
   TRY_ASSIGN(const uint64_t length, head_length(head, file_bytes));
   PHALANX_CHECK(head.size() >= length);
   std::string_view text = head.substr(8, length - 8);
-  if (text.empty() || text.front() != '{') return bad("its header does not start with '{'");
+  if (text.empty() || text.front() != '{') return bad("its header does not start with an opening brace");
 
   HeaderReader reader;
   if (!Json::sax_parse(text.begin(), text.end(), &reader) || !reader.problem.empty())

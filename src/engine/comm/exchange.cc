@@ -80,8 +80,8 @@ base::Status agree(Group& group, base::Status mine, std::string_view doing) {
   std::string told;
   if (!mine.ok()) {
     told.push_back(static_cast<char>('0' + static_cast<int>(mine.error().kind)));
-    told += base::printable(mine.error().message, 2000);
-    if (!mine.error().cause.empty()) told += ", because " + base::printable(mine.error().cause, 2000);
+    const std::string message = base::printable(mine.error().message, 2000), cause = base::printable(mine.error().cause, 2000);
+    told += cause.empty() ? message : fmt::format("{}, because {}", message, cause);
   }
   const std::vector<std::string> all = exchange(group, told, doing);
   std::vector<int> failed;

@@ -29,7 +29,7 @@ std::string show(const Options& o, const GroupTraits& around) {
 base::Status refuse_impossible(const Options& o, const GroupTraits& around) {
   auto refuse = [&](std::string_view what, std::string_view hint) {
     return base::Status(base::fail(base::ErrorKind::kConfig, std::string(what))
-                            .because("the configuration is: " + show(o, around))
+                            .because(fmt::format("the configuration is: {}", show(o, around)))
                             .with_hint(std::string(hint)));
   };
   const bool short_compute = o.compute == at::kBFloat16 || o.compute == at::kHalf;

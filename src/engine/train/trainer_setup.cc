@@ -133,7 +133,7 @@ void Trainer::announce(const RunFacts& facts) const {
     progress_.note(fmt::format("mfu is relative to {:.4g} TFLOPS, {}", facts.peak_flops / 1e12,
                                group_.device().is_cpu() ? "measured with matrix products on this machine" : "the peak in the data sheet"));
   else if (config_.metrics.mfu == "on")
-    progress_.note("no mfu: the peak of " + base::quote(gpu_name(group_.device().index())) + " is not known");
+    progress_.note(fmt::format("no mfu: the peak of {} is not known", base::quote(gpu_name(group_.device().index()))));
   progress_.note(
       fmt::format("data: {} in {} file{}", base::format_bytes(bytes), data_.set.files.size(), data_.set.files.size() == 1 ? "" : "s"));
   const data::BatchShare share{config_.train.batch / group_.world() / config_.train.accumulate, group_.world(), config_.train.accumulate};

@@ -25,6 +25,7 @@
 #include "os/clock.h"
 #include "os/files.h"
 #include "words/message.h"
+#include "words/said.h"
 
 namespace phalanx::engine::train {
 namespace {
@@ -76,8 +77,8 @@ class ProgressLine {
     const os::Mono now = os::mono_now();
     if (now - last_ < std::chrono::seconds(terminal_ ? 1 : 10)) return;
     last_ = now;
-    std::fprintf(stderr, "%smerged %s of %s%s", terminal_ ? "\r" : "", base::format_bytes(done).c_str(), base::format_bytes(all).c_str(),
-                 terminal_ ? "\x1b[K" : "\n");
+    const std::string text = fmt::format("merged {} of {}", base::format_bytes(done), base::format_bytes(all));
+    std::fprintf(stderr, "%s%s%s", terminal_ ? "\r" : "", words::said_in(language_here(), text).c_str(), terminal_ ? "\x1b[K" : "\n");
     drawn_ = terminal_;
   }
   void clear() {

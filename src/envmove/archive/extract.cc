@@ -200,8 +200,7 @@ class Extraction {
       if (progress_) progress_(static_cast<uint64_t>(size));
     }
     const timespec times[2] = {time_of(entry), time_of(entry)};
-    if (::fchmod(to.get(), archive_entry_perm(entry) & kModes) != 0 || ::futimens(to.get(), times) != 0)
-      return failed("set mode and time of", name);
+    if (::fchmod(to.get(), archive_entry_perm(entry) & kModes) != 0 || ::futimens(to.get(), times) != 0) return failed("chmod", name);
     ++out_.files;
     return base::ok();
   }
@@ -242,8 +241,7 @@ class Extraction {
     for (auto at = folders_.rbegin(); at != folders_.rend(); ++at) {
       TRY_ASSIGN(const os::Fd folder, sync::enter_below(into_.get(), at->first));
       const timespec times[2] = {at->second.time, at->second.time};
-      if (::fchmod(folder.get(), at->second.mode | 0700) != 0 || ::futimens(folder.get(), times) != 0)
-        return failed("set mode and time of", at->first);
+      if (::fchmod(folder.get(), at->second.mode | 0700) != 0 || ::futimens(folder.get(), times) != 0) return failed("chmod", at->first);
     }
     return base::ok();
   }

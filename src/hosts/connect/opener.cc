@@ -216,7 +216,8 @@ base::Error Opener::explain(const Slot& slot, const Death& death, bool started) 
     for (const std::string& refusal : talk.refusals()) why += (why.empty() ? "" : "\n          ") + refusal;
     return base::fail(ErrorKind::kUnfit, fmt::format("{}: no directory on the host can hold the agent", name))
         .because(why)
-        .with_hint(typed(slot.host.target, "mkdir -p DIRECTORY") + ", and set PHALANX_CACHE=<directory> in the host's login environment");
+        .with_hint(fmt::format("{}, and set PHALANX_CACHE=<directory> in the host's login environment",
+                               typed(slot.host.target, "mkdir -p DIRECTORY")));
   }
   if (std::optional<base::Error> error = explain_container(slot.host.target, death, started)) return *std::move(error);
   if (!started) return slot.host.transport->explain(slot.host.target, death);
@@ -254,7 +255,9 @@ void Opener::abandon() {
     if (slot.timer) loop_.cancel(slot.timer);
     slot.timer = 0;
     slot.phase = Phase::kEnded;
-    soon([this, i] { handlers_.end(i, base::fail(ErrorKind::kInterrupted, slots_[i].host.target.name + ": not opened"), std::nullopt); });
+    soon([this, i] {
+      handlers_.end(i, base::fail(ErrorKind::kInterrupted, fmt::format("{}: not opened", slots_[i].host.target.name)), std::nullopt);
+    });
   }
 }
 

@@ -199,7 +199,7 @@ Result<std::vector<int>> used_slots(const HostSpec& host, int probed) {
   const std::vector<int>& asked = host.selected.empty() ? host.left_out : host.selected;
   if (!asked.empty() && asked.back() >= count)
     return base::fail(ErrorKind::kUnfit, fmt::format("host {} has no slot {}", host.name, asked.back()))
-        .because(all.empty() ? std::string("the host has none") : "its slots are " + base::format_ranges(all));
+        .because(all.empty() ? std::string("the host has none") : fmt::format("its slots are {}", base::format_ranges(all)));
   std::vector<int> used = host.selected.empty() ? without(all, host.left_out) : host.selected;
   if (used.empty()) return base::fail(ErrorKind::kUnfit, fmt::format("host {} has no slots left", host.name));
   return used;

@@ -16,10 +16,10 @@ constexpr os::milliseconds kForsakenMargin{
 
 base::Error suspended_error(os::nanoseconds slept, os::milliseconds lease) {
   auto time = [](os::nanoseconds t) { return base::format_duration(std::chrono::duration_cast<os::milliseconds>(t)); };
-  return base::fail(base::ErrorKind::kUnreachable, "the launcher was suspended for " + time(slept))
-      .because("its hosts stop their ranks after losing contact with the launcher for " + time(lease))
-      .with_hint("keep the machine of the launcher awake, or allow more time: --lease " +
-                 time(std::max<os::nanoseconds>(2 * slept, lease)));
+  return base::fail(base::ErrorKind::kUnreachable, fmt::format("the launcher was suspended for {}", time(slept)))
+      .because(fmt::format("its hosts stop their ranks after losing contact with the launcher for {}", time(lease)))
+      .with_hint(fmt::format("keep the machine of the launcher awake, or allow more time: --lease {}",
+                             time(std::max<os::nanoseconds>(2 * slept, lease))));
 }
 
 }  // namespace

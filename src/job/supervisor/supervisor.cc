@@ -27,9 +27,9 @@ void Step::take(size_t h, const wire::Hello& m) {
   if (host.open) return;
   if (!s.job.build.empty() && m.build != s.job.build) {
     turn().send(h, wire::Finish{});
-    return attempt().refuse(
-        h, base::fail(base::ErrorKind::kUnreachable, s.job.hosts[h].target.name + ": the agent is from another build of phalanx")
-               .because(fmt::format("the build of the agent is {}, the launcher brings {}", m.build, s.job.build)));
+    return attempt().refuse(h, base::fail(base::ErrorKind::kUnreachable,
+                                          fmt::format("{}: the agent is from another build of phalanx", s.job.hosts[h].target.name))
+                                   .because(fmt::format("the build of the agent is {}, the launcher brings {}", m.build, s.job.build)));
   }
   host.open = true;
   host.hello = m;

@@ -126,7 +126,7 @@ base::Status read_run(const std::string& path, Run& run, base::Result<bool>& loc
 }
 
 base::Error not_ours(const Run& run) {
-  return base::fail(ErrorKind::kConfig, "the run " + run.id + " is not yours")
+  return base::fail(ErrorKind::kConfig, fmt::format("the run {} is not yours", run.id))
       .because("its directory or its run.json is owned by another user, is a link, or is writable by others")
       .with_hint("ls -ld " + base::shell_quote(run.path) + " " + base::shell_quote(run.path + "/run.json"));
 }
@@ -166,9 +166,9 @@ std::string this_machine() {
 }
 
 base::Error cannot_read(base::Error error, const std::string& what, const std::string& path) {
-  return base::fail(ErrorKind::kConfig, "cannot read " + what)
+  return base::fail(ErrorKind::kConfig, fmt::format("cannot read {}", what))
       .because(error.message + (error.message.find(path) == std::string::npos ? ", in " + path : ""))
-      .with_hint("ls -ld " + base::shell_quote(path) + ", then repeat the command once the file system answers");
+      .with_hint(fmt::format("ls -ld {}, then repeat the command once the file system answers", base::shell_quote(path)));
 }
 
 Run look_at_run(const std::string& path, const std::string& id) {
@@ -187,7 +187,7 @@ Run look_at_run(const std::string& path, const std::string& id) {
   const os::Lives lives = os::lives(mark);
   const bool unknown = lives == os::Lives::kUnknown;
   const bool same_machine = host == this_machine() && (mark.machine_id.empty() || mark.machine_id == os::own_mark().machine_id);
-  if (!read.ok() && run.owner == ::getuid()) run.unreadable = cannot_read(read.error(), "the run " + id, path);
+  if (!read.ok() && run.owner == ::getuid()) run.unreadable = cannot_read(read.error(), fmt::format("the run {}", id), path);
   if (read.ok() && base::get_string(run.record, "state") == "ended") {
     run.life = Life::kEnded;
   } else if (lives == os::Lives::kYes || (unknown && locked.ok() && *locked)) {
@@ -219,7 +219,7 @@ base::Status rewrite_record(const Run& run, const std::function<void(base::Json&
   TRY_ASSIGN(const std::string text, os::read_rest(file, name, kMaxRecordBytes));
   TRY_ASSIGN(base::Json record, base::parse_json(text, kMaxRecordBytes));
   if (record != run.record)
-    return base::fail(ErrorKind::kConfig, "run.json of " + run.id + " has changed meanwhile").because("in " + run.path);
+    return base::fail(ErrorKind::kConfig, fmt::format("run.json of {} has changed meanwhile", run.id)).because("in " + run.path);
   change(record);
   base::Status written = os::write_file_atomic_at(folder->get(), "run.json", base::to_text(record, 2) + "\n");
   return written.ok() ? base::ok() : base::Status(base::Error(written.error()).within("writing " + name));
@@ -250,7 +250,7 @@ base::Result<Run> find_run(const std::string& base, std::string_view word) {
   if (fitting.empty()) return base::fail(ErrorKind::kUsage, fmt::format("no such run: {}", base::quote(word))).with_hint("phalanx ps -a");
   if (fitting.size() > 1)
     return base::fail(ErrorKind::kUsage, base::counted("the ids of {} runs begin or end with {}", fitting.size(), base::quote(word)))
-        .because("of them " + fitting[0] + " and " + fitting[1])
+        .because(fmt::format("of them {} and {}", fitting[0], fitting[1]))
         .with_hint("write more of the id; phalanx ps -a lists the runs");
   return look(fitting[0]);
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/sha256.h"
 #include "base/text.h"
 #include "machine/command/paths.h"
@@ -49,7 +51,7 @@ base::Result<std::string> hash_of(const std::string& path) {
     os::IoStep step = os::read_step(file.get(), buffer, sizeof(buffer));
     if (step.kind == os::IoStep::kEnd) return hash.hex();
     if (step.kind != os::IoStep::kBytes) return base::system_error("read", path, step.error_number);
-    if ((total += step.bytes) > kMaxHashed) return base::fail(base::ErrorKind::kConfig, path + " is larger than 4 MiB");
+    if ((total += step.bytes) > kMaxHashed) return base::fail(base::ErrorKind::kConfig, fmt::format("{} is larger than 4 MiB", path));
     hash.update(std::string_view(buffer, step.bytes));
   }
 }

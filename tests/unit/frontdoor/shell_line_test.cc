@@ -60,7 +60,7 @@ TEST(ShellLine, WhatIsRefused) {
   EXPECT_EQ(refusal("a \"c"), "line 1: a double quote is left open");
   EXPECT_EQ(refusal("a $(date)"), "line 1: $(…) is not run here: write its result");
   EXPECT_EQ(refusal("a `date`"), "line 1: commands between backquotes are not run here");
-  EXPECT_EQ(refusal("a ${x%y}"), "line 1: only ${NAME} and ${NAME:-value} are understood");
+  EXPECT_EQ(refusal("a ${x%y}"), "line 1: only a name, with or without :-value, may stand between braces");
   EXPECT_EQ(refusal(std::string_view("a\0b", 3)), "line 1: a zero byte");
   EXPECT_EQ(refusal(std::string(kLargestShellText + 1, 'a')), "line 1: the text is larger than 1 MiB");
 }

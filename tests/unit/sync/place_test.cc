@@ -157,7 +157,7 @@ TEST_F(Place, ATargetWithOtherFilesIsRefused) {
   put(root_ + "/f", "f");
   put(target_ + "/other", "other");
   put(target_ + "/f", "old");
-  EXPECT_NE(push().find("holds files that no push has put there"), std::string::npos);
+  EXPECT_NE(push().find("holds what no push has put there"), std::string::npos);
   EXPECT_FALSE(fs::exists(target_ + "/" + sync::kIncoming));
   EXPECT_EQ(get(target_ + "/f"), "old");
   EXPECT_EQ(push(false, true), "");

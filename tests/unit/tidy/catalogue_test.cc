@@ -69,6 +69,23 @@ TEST(Catalogue, AFileIsAListOfPairs) {
   EXPECT_EQ(words::table_text(all), std::string("a\0甲\0{} is down\0{} 未启用\0", 30));
 }
 
+TEST(Catalogue, EverySentenceOfAnErrorHasItsChinese) {
+  auto missing = [](const std::string& source, const char* path = "src/os/x.cc") {
+    std::string out;
+    for (const Finding& finding : check_errors({Source(path, source), Source("words/zh-CN/said.yaml", kYaml)})) out += finding.what + "\n";
+    return out;
+  };
+  constexpr const char* kNone = "\"unknown key {}\" has no Chinese in words/zh-CN/said.yaml\n";
+  EXPECT_EQ(missing("return fail(kind, fmt::format(\"{} is down\", x));"), "");
+  EXPECT_EQ(missing("return fail(kind, fmt::format(\"unknown key {}\", x));"), kNone);
+  EXPECT_EQ(missing("return fail(kind, x).because(a ? \"{} is down\" : \"unknown key {}\");"), kNone);
+  EXPECT_EQ(missing("base::Error wrong(std::string why) {}\nreturn wrong(\"unknown key {}\");"), kNone);
+  EXPECT_EQ(missing("auto wrong = [&](auto why) { return base::fail(kind, why); };\nreturn wrong(\"unknown key {}\");"), kNone);
+  EXPECT_EQ(missing("log(\"unknown key {}\"); // fail(\"unknown key {}\")"), "");
+  EXPECT_EQ(missing("e.with_hint(\"phalanx help run\"); e.with_hint(\"ls -l /data\");"), "");
+  EXPECT_EQ(missing("return fail(\"unknown key {}\");", "src/codes/page.cc"), "");
+}
+
 TEST(Catalogue, ChineseIsNowhereElse) {
   auto count = [](const char* path, const char* text) { return check_chinese(Source(path, text)).size(); };
   EXPECT_EQ(count("src/os/x.cc", "say(\"超时\");\nsay(\"timeout\");\n"), 1u);
