@@ -100,7 +100,7 @@ bool Agent::read_input() {
   reader_.feed(std::string_view(buffer.get(), step.bytes));
   while (!loop_.stopped()) {
     base::Result<std::optional<wire::Frame>> frame = reader_.next();
-    if (!frame.ok()) return end("the launcher's stream is broken: " + frame.error().message);
+    if (!frame.ok()) return end(fmt::format("the launcher's stream is broken: {}", frame.error().message));
     if (!frame->has_value()) return true;
     handle(**frame);
   }
@@ -201,7 +201,7 @@ void Agent::finish_step() {
   store_.reset();
   machine::OwnCgroup::remove(cgroup_path());
   if (scratch_ && left.empty() && unseen.empty()) scratch_->remove();  // else it says what to look for
-  if (!unseen.empty()) outbox_.output(wire::Trouble{"cannot determine which processes the ranks left behind: " + unseen});
+  if (!unseen.empty()) outbox_.output(wire::Trouble{fmt::format("cannot determine which processes the ranks left behind: {}", unseen)});
   outbox_.output(wire::Finished{killed_, static_cast<uint32_t>(std::max<size_t>(
                                              left.size(), unseen.empty() ? 0 : 1))});  // behind all output: whoever has it has everything
   if (outbox_.empty()) return loop_.stop();

@@ -192,7 +192,10 @@ void Agent::tend_builds(bool at_start) {
   auto look = [cache, build] {
     std::string said;
     machine::tend_builds(cache, build, {}, os::wall_now_ns(), [&](const std::string& old, const std::string& problem) {
-      said += "removed the old build " + cache + "/" + old + (problem.empty() ? "" : " only in part: " + problem) + "\n";
+      const std::string path = cache + "/" + old;
+      said += (problem.empty() ? fmt::format("removed the old build {}", path)
+                               : fmt::format("removed the old build {} only in part: {}", path, problem)) +
+              "\n";
     });
     return said;
   };

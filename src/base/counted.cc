@@ -64,6 +64,7 @@ constexpr Forms kNouns[] = {
     {"pair", "pairs"},
     {"parameter", "parameters"},
     {"part", "parts"},
+    {"pass", "passes"},
     {"port", "ports"},
     {"problem", "problems"},
     {"process", "processes"},

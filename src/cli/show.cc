@@ -91,7 +91,7 @@ class Show::Impl : public job::Audience {
     cleaning_ = loop_.after(os::milliseconds(0), [this, folder] { clean_up(folder); });
     live_.emplace(loop_, record_->directory().id(), record_->directory().path(), *files_);
     if (base::Status opened = live_->open(); !opened.ok())
-      warn("phalanx ps, attach and stop cannot reach this run: " + opened.error().message);
+      warn(fmt::format("phalanx ps, attach and stop cannot reach this run: {}", opened.error().message));
     idle_ = loop_.every(kIdle, [this] {
       record_->idle();
       read_held_lines();

@@ -15,7 +15,7 @@ std::string beside(const Spot& spot) { return ".phalanx-rehome-" + spot.name; }
 
 base::Status no_left_over(const Spot& spot, const std::string& temporary) {
   if (unlinkat(spot.folder.get(), temporary.c_str(), 0) == 0 || errno == ENOENT) return base::ok();
-  return base::system_error("remove the file that is left beside", spot.path);
+  return base::system_error("unlink the file beside", spot.path);
 }
 
 base::Status renamed(const Spot& spot, const std::string& temporary) {
@@ -28,10 +28,10 @@ base::Status renamed(const Spot& spot, const std::string& temporary) {
 base::Status filled(const os::Fd& file, const std::string& path, std::string_view content, const struct stat& like) {
   TRY(os::write_all(file.get(), content, path));
   // The owner first: changing it clears bits of the mode. Who may not give files away keeps them.
-  if (fchown(file.get(), like.st_uid, like.st_gid) != 0 && errno != EPERM) return base::system_error("set the owner of", path);
-  if (fchmod(file.get(), like.st_mode & 0777) != 0) return base::system_error("set the mode of", path);
+  if (fchown(file.get(), like.st_uid, like.st_gid) != 0 && errno != EPERM) return base::system_error("chown", path);
+  if (fchmod(file.get(), like.st_mode & 0777) != 0) return base::system_error("chmod", path);
   const timespec times[] = {like.st_atim, like.st_mtim};
-  if (futimens(file.get(), times) != 0) return base::system_error("set the times of", path);
+  if (futimens(file.get(), times) != 0) return base::system_error("utimens", path);
   if (fdatasync(file.get()) != 0) return base::system_error("write", path);
   return base::ok();
 }
@@ -58,7 +58,7 @@ base::Status replace_link(const Spot& spot, const std::string& target) {
   if (fstatat(folder, spot.name.c_str(), &like, AT_SYMLINK_NOFOLLOW) != 0) return base::system_error("look up", spot.path);
   if (symlinkat(target.c_str(), folder, temporary.c_str()) != 0) return base::system_error("create a link beside", spot.path);
   if (fchownat(folder, temporary.c_str(), like.st_uid, like.st_gid, AT_SYMLINK_NOFOLLOW) != 0 && errno != EPERM)
-    return base::system_error("set the owner of", spot.path);
+    return base::system_error("chown", spot.path);
   return renamed(spot, temporary);
 }
 

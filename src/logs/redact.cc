@@ -146,9 +146,18 @@ class Redactor {
       return replace(end);
     }
     Speaks about = whole.size() <= 128 ? speaks(whole) : Speaks::kNothing;
+    if (about == Speaks::kUnlessPlain && counts_passes(whole, end)) about = Speaks::kNothing;
     out_ += whole;
     at_ = end;
     if (about != Speaks::kNothing) value(about);
+  }
+
+  // "3 pass = …" of a Chinese line of the engine: a number stands before it, and words of a language without blanks behind it. A
+  // password that is typed begins with a byte of ASCII.
+  bool counts_passes(std::string_view whole, size_t end) const {
+    if (whole != "pass" || at_ < 2 || text_[at_ - 1] != ' ' || !std::isdigit(static_cast<unsigned char>(text_[at_ - 2]))) return false;
+    if (!text_.substr(end).starts_with(" = ") || end + 3 >= text_.size()) return false;
+    return (static_cast<unsigned char>(text_[end + 3]) & 0x80) != 0;
   }
 
   bool is_token(std::string_view whole, size_t& end) const {

@@ -17,6 +17,8 @@
 #include <set>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "os/fd.h"
 
 namespace phalanx::os {
@@ -60,7 +62,7 @@ std::vector<ProcessInfo> descendants(pid_t ancestor, std::string* unseen) {
   if (own && childless()) return all;
   DIR* proc = ::opendir("/proc");
   if (!proc) {
-    if (unseen) *unseen = std::string("/proc cannot be read: ") + std::strerror(errno);
+    if (unseen) *unseen = fmt::format("/proc cannot be read: {}", std::strerror(errno));
     return all;
   }
   while (dirent* entry = ::readdir(proc)) {

@@ -309,7 +309,7 @@ std::string stuck_in(pid_t pid) {
   if (fields.empty()) return "";
   base::Result<std::string> where = read_file(folder + "/wchan", 256);
   std::string text = fmt::format("; the process is in state {}", fields[0]);
-  return where.ok() && !where->empty() && *where != "0" ? text + ", waiting in " + *where : text;
+  return where.ok() && !where->empty() && *where != "0" ? text + fmt::format(", waiting in {}", *where) : text;
 }
 
 std::vector<base::Result<std::string>> run_guarded(const std::vector<Guarded>& calls, const Patience& patience) {

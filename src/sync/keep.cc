@@ -34,8 +34,11 @@ class Comparison {
   bool same(int folder, const std::string& path) {
     base::Result<std::vector<std::string>> names = names_in(folder);
     if (!names.ok()) return false;
+    std::sort(names->begin(), names->end());
     for (const std::string& name : *names) {
-      const Entry* entry = find(path.empty() ? name : path + "/" + name);
+      if (path.empty()) wanted_ = name;
+      else (wanted_ = path).append("/").append(name);
+      const Entry* entry = find(wanted_);
       if (!entry && name == kPycache && remove_tree(folder, name)) continue;
       if (!entry || !same_entry(folder, name, *entry)) return false;
     }
@@ -44,16 +47,20 @@ class Comparison {
   size_t found() const { return found_; }
 
  private:
-  const Entry* find(const std::string& path) const {
-    const auto at = std::lower_bound(manifest_.entries.begin(), manifest_.entries.end(), path,
-                                     [](const Entry& entry, const std::string& wanted) { return entry.path < wanted; });
-    return at != manifest_.entries.end() && at->path == path ? &*at : nullptr;
+  // Names that come in order are found at once.
+  const Entry* find(const std::string& path) {
+    const std::vector<Entry>& all = manifest_.entries;
+    if (next_ >= all.size() || all[next_].path != path)
+      next_ = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), path,
+                                                   [](const Entry& entry, const std::string& wanted) { return entry.path < wanted; }) -
+                                  all.begin());
+    return next_ < all.size() && all[next_].path == path ? &all[next_++] : nullptr;
   }
 
   bool same_entry(int folder, const std::string& name, const Entry& entry) {
     ++found_;
     struct stat s{};
-    if (::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || s.st_uid != ::geteuid()) return false;
+    if (::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || s.st_uid != user_) return false;
     if (entry.kind == Kind::kFolder) {
       os::Fd below(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       return (s.st_mode & 07777) == 0700 && below.valid() && same(below.get(), entry.path);
@@ -65,6 +72,9 @@ class Comparison {
 
   const Manifest& manifest_;
   const std::vector<Seen>& seen_;
+  const uid_t user_ = ::geteuid();
+  std::string wanted_;
+  size_t next_ = 0;  // the entry behind the one that was found last
   size_t found_ = 0;
 };
 
@@ -74,14 +84,16 @@ void add_contents(int copy, std::unordered_set<std::string>& contents) {
       if (entry.is_file()) contents.insert(entry.content);
 }
 
-bool is_as_made(const os::Fd& copy) {
-  const std::optional<Manifest> manifest = read_manifest(copy.get());
-  if (!manifest) return false;
-  const std::optional<std::vector<Seen>> seen = read_seen(copy.get(), manifest->entries.size());
+// Its lists, if everything is as it was made.
+std::optional<Made> as_made(const os::Fd& copy) {
+  std::optional<Manifest> manifest = read_manifest(copy.get());
+  if (!manifest) return std::nullopt;
+  std::optional<std::vector<Seen>> seen = read_seen(copy.get(), manifest->entries.size());
   base::Result<os::Fd> tree = enter_below(copy.get(), "tree");
-  if (!seen || !tree.ok()) return false;
+  if (!seen || !tree.ok()) return std::nullopt;
   Comparison comparison(*manifest, *seen);
-  return comparison.same(tree->get(), "") && comparison.found() == manifest->entries.size();
+  if (!comparison.same(tree->get(), "") || comparison.found() != manifest->entries.size()) return std::nullopt;
+  return Made{*std::move(manifest), *std::move(seen)};
 }
 
 bool is_blob_name(std::string_view name) {
@@ -92,16 +104,16 @@ bool is_blob_name(std::string_view name) {
 
 bool Store::untouched(const std::string& name) const {
   base::Result<os::Fd> copy = enter_below(copies(), name);
-  return copy.ok() && is_as_made(*copy);
+  return copy.ok() && as_made(*copy);
 }
 
-bool Store::has_untouched_free(const std::string& next) {
+std::optional<Made> Store::untouched_free(const std::string& next) {
   base::Result<os::Fd> free = enter_below(top(), kFree);
-  if (!free.ok()) return false;
-  if (is_as_made(*free)) return true;
+  if (!free.ok()) return std::nullopt;
+  if (std::optional<Made> made = as_made(*free)) return made;
   // Somebody worked on in it after its run: that is not ours to remove, nor code for the next run.
   (void)::renameat(top(), kFree, copies(), (kLate + next).c_str());
-  return false;
+  return std::nullopt;
 }
 
 base::Result<bool> Store::release(const std::string& name) {
@@ -113,7 +125,7 @@ base::Result<bool> Store::release(const std::string& name) {
     return false;
   }
   if (!untouched(name)) return true;
-  if (has_untouched_free(name)) {
+  if (untouched_free(name)) {
     // Gone under its name before anything in it is: what is left of it would look like one that somebody wrote into.
     const std::string leaving = kNew + name;
     if (::renameat(top(), kFree, copies(), leaving.c_str()) != 0 || !remove_tree(copies(), leaving))

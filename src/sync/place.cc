@@ -165,7 +165,7 @@ base::Status Placer::make_file(size_t index, const os::Fd& folder, const std::st
     const bool done = unreadable ? ::fchmodat(folder.get(), name.c_str(), entry.mode, AT_SYMLINK_NOFOLLOW) == 0 &&
                                        ::utimensat(folder.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0
                                  : file.valid() && ::fchmod(file.get(), entry.mode) == 0 && ::futimens(file.get(), times) == 0;
-    return done ? base::ok() : base::Status(target_error("set mode and time of", entry.path, errno));
+    return done ? base::ok() : base::Status(target_error("chmod", entry.path, errno));
   }
   TRY_ASSIGN(os::Fd file, open_content(entry));
   TRY_ASSIGN(const os::Fd blobs, store_.blob_folder(entry.content));
@@ -178,8 +178,7 @@ base::Status Placer::make_file(size_t index, const os::Fd& folder, const std::st
     file = std::move(copy);
     arrived = kNewCopy;
   }
-  if (::fchmod(file.get(), entry.mode) != 0 || ::futimens(file.get(), times) != 0)
-    return target_error("set mode and time of", entry.path, errno);
+  if (::fchmod(file.get(), entry.mode) != 0 || ::futimens(file.get(), times) != 0) return target_error("chmod", entry.path, errno);
   if (::renameat(blobs.get(), arrived.c_str(), folder.get(), name.c_str()) != 0) return target_error("rename", entry.path, errno);
   return base::ok();
 }
@@ -190,8 +189,7 @@ base::Status Placer::finish_folder(size_t index) {
   if (entry.kind != Kind::kFolder) return base::ok();
   TRY_ASSIGN(const os::Fd folder, enter_below(target_.folder.get(), entry.path));
   const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
-  if (::futimens(folder.get(), times) != 0 || ::fchmod(folder.get(), entry.mode) != 0)
-    return target_error("set mode and time of", entry.path, errno);
+  if (::futimens(folder.get(), times) != 0 || ::fchmod(folder.get(), entry.mode) != 0) return target_error("chmod", entry.path, errno);
   return base::ok();
 }
 

@@ -44,11 +44,9 @@ void Receiver::plan() {
       return;
     }
   }
-  if (base::Result<os::Fd> free = enter_below(store_.top(), kFree); store_.has_untouched_free(name_) && free.ok()) {
-    before_ = read_manifest(free->get());
-    std::optional<std::vector<Seen>> seen = before_ ? read_seen(free->get(), before_->entries.size()) : std::nullopt;
-    if (seen) before_seen_ = std::move(*seen);
-    else before_.reset();
+  if (std::optional<Made> free = store_.untouched_free(name_)) {
+    before_ = std::move(free->manifest);
+    before_seen_ = std::move(free->seen);
   }
   same_as_.assign(manifest_.entries.size(), -1);
   std::unordered_set<std::string_view> asked;
@@ -129,7 +127,7 @@ base::Status Receiver::make(size_t index) {
     if (!to.valid()) return disk_error("open", path, errno);
     TRY(copy_content(entry, from, to, path));
     const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
-    if (::futimens(to.get(), times) != 0) return disk_error("set the time of", path, errno);
+    if (::futimens(to.get(), times) != 0) return disk_error("utimens", path, errno);
   }
   TRY_ASSIGN(seen_[index], look_at(folder.get(), name));
   return base::ok();

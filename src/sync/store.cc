@@ -99,8 +99,10 @@ bool remove_tree(int parent, const std::string& name) {
 }
 
 std::string hex_of(std::string_view digest) {
+  constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
-  for (unsigned char c : digest) hex += fmt::format("{:02x}", c);
+  hex.reserve(2 * digest.size());
+  for (unsigned char c : digest) hex += {kDigits[c >> 4], kDigits[c & 15]};
   return hex;
 }
 

@@ -39,6 +39,17 @@ struct CopyKeeping {
 };
 using CopyRemoved = std::function<void(const std::string& path, const std::string& problem)>;
 
+struct Seen {
+  uint64_t inode = 0;
+  int64_t ctime_ns = 0;
+  bool operator==(const Seen&) const = default;
+};
+// A copy's two lists.
+struct Made {
+  Manifest manifest;
+  std::vector<Seen> seen;  // one per entry; folders have zeros
+};
+
 class Store {
  public:
   // root: absolute. Makes the folders. Nothing: another session holds the lock.
@@ -59,8 +70,9 @@ class Store {
   void tidy(const CopyKeeping& keeping, int64_t wall_ns, const CopyRemoved& removed);
   // Whether everything in the copy is as it was made; folders __pycache__ do not count and are removed.
   bool untouched(const std::string& name) const;
-  // Whether there is a free copy to make the next one from. One that somebody wrote into since its run ended moves to copies/late-<next>.
-  bool has_untouched_free(const std::string& next);
+  // The lists of the free copy, if there is one to make the next from. One that somebody wrote into since its run ended moves to
+  // copies/late-<next>.
+  std::optional<Made> untouched_free(const std::string& next);
   // The end of a run: an untouched copy becomes the free one. True: somebody wrote into it, and it stays. False also where it is not there;
   // what was built of it goes then.
   base::Result<bool> release(const std::string& name);
@@ -73,14 +85,9 @@ class Store {
   os::Fd top_, lock_, blobs_, copies_;
 };
 
-// A copy's two lists. Nothing: missing or malformed.
+// Nothing: missing or malformed.
 std::optional<Manifest> read_manifest(int copy);
-struct Seen {
-  uint64_t inode = 0;
-  int64_t ctime_ns = 0;
-  bool operator==(const Seen&) const = default;
-};
-std::optional<std::vector<Seen>> read_seen(int copy, size_t entries);  // one per entry; folders have zeros
+std::optional<std::vector<Seen>> read_seen(int copy, size_t entries);
 base::Status write_lists(int copy, const Manifest& manifest, const std::vector<Seen>& seen);
 base::Result<Seen> look_at(int folder, const std::string& name);
 

@@ -74,6 +74,16 @@ bool has_chinese(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0xE3; });
 }
 
+// "phalanx.yaml:1:8: hosts, character 3": where something stands, before what is wrong with it. Such a value stays in front.
+bool has_more_texts(std::string_view value) {
+  bool quoted = false;
+  for (size_t i = 0; i + 1 < value.size(); ++i) {
+    if (value[i] == '"') quoted = !quoted;
+    if (!quoted && value[i] == ':' && value[i + 1] == ' ') return true;
+  }
+  return false;
+}
+
 std::optional<std::string> looked_up(std::string_view line, int depth);
 
 // The text that the whole line is made of, the one with the most letters.
@@ -93,7 +103,7 @@ std::optional<std::string> matched(std::string_view line, int depth) {
     const size_t count = letters(pieces);
     if (count <= best || (fixed == 0 && count < kFewestAfterValue)) continue;
     auto found = values_in(line, pieces);
-    if (!found) continue;
+    if (!found || (fixed == 0 && !all.chinese[i].starts_with('{') && has_more_texts(found->front()))) continue;
     best = count;
     values = *std::move(found);
     chinese = all.chinese[i];

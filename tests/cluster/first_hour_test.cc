@@ -76,16 +76,16 @@ TEST_F(FirstHour, ADetachedRunFromStartToStop) {
   EXPECT_EQ(leftovers(2s), "");
 }
 
-// Four English words after one another, outside quotes: a sentence. Not counted: what ranks, logs, ssh and the kernel say, and commands.
-std::string english_in(std::string text) {
-  static const std::regex kSentence("(^|[^A-Za-z0-9_./=-])[A-Za-z][a-z]+([ ,;:]+[a-z]{2,}){3}(?![A-Za-z0-9_./=-])");
+// So many English words after one another, outside quotes: a sentence. Not counted: what ranks, logs, ssh and the kernel say, and commands.
+std::string english_in(std::string text, int words = 4) {
+  const std::regex sentence(fmt::format("(^|[^A-Za-z0-9_./=-])[A-Za-z][a-z]+([ ,;:]+[a-z]{{2,}}){{{}}}(?![A-Za-z0-9_./=-])", words - 1));
   static const std::regex kOfOthers(
       "\"[^\"]*\"|'[^']*'|Address already in use|No such file or directory|ssh: .*|\\$ .*|^\\[.*|^  job.log:.*");
   for (size_t open = text.find("“"); open != std::string::npos; open = text.find("“", open))  // quoted over the ends of lines
     text.erase(open, text.find("”", open) == std::string::npos ? std::string::npos : text.find("”", open) - open);
   std::string found;
   for (std::string_view line : base::split_lines(text))
-    if (std::regex_search(std::regex_replace(std::string(line), kOfOthers, ""), kSentence)) found += std::string(line) + "\n";
+    if (std::regex_search(std::regex_replace(std::string(line), kOfOthers, ""), sentence)) found += std::string(line) + "\n";
   return found;
 }
 
@@ -151,6 +151,15 @@ TEST_F(FirstHour, InChineseThereIsNoEnglishSentence) {
                               "run -H h1 --stall 5x -- true",
                               "run -H h1 --gpus x:y:z -- true",
                               "fit -H h1 --params 7B",
+                              "run -H h1 --ssh-option Port=2 -- true",
+                              "run -H h1,h2 --sync -- python3 nosuch.py",
+                              "run -H h1,h2 -C /nowhere -- true",
+                              "run -H h1 --nproc-per-node x -- true",
+                              "run -H h1 --max-restarts -1 -- true",
+                              "stacks nosuch",
+                              "config get",
+                              "push /tmp",
+                              "submit --dry-run -- true",
                               "fit"}) {
     Outcome said = type(std::string("export PHALANX_LANG=zh; phalanx ") + command);
     EXPECT_EQ(english_in(said.out + said.err), "") << "phalanx " << command;
@@ -161,12 +170,35 @@ TEST_F(FirstHour, InChineseThereIsNoEnglishSentence) {
 TEST_F(FirstHour, InChineseAMistakeInTheProjectFileIsToldWithoutAnEnglishSentence) {
   start({.hosts = 1});
   say("ctl", "mkdir -p ~/mine");
-  for (const char* line : {"ifaces: eth0", "hosts: [h1 h2]", "env: 3", "accept: 7", "stall: soon", "dry-run: true"}) {
-    say("ctl", std::string("echo '") + line + "' > ~/mine/phalanx.yaml");
+  // Two words already are English here: keys and values stand in quotes, or alone.
+  for (const char* line : {"ifaces: eth0",
+                           "hosts: [h1 h2]",
+                           "hosts: h1 h2",
+                           "hosts: [h1: 2]",
+                           "hosts: hostfile",
+                           "env: 3",
+                           "env: {1A: x}",
+                           "accept: 7",
+                           "accept: [FS-SHM-SMAL]",
+                           "stall: soon",
+                           "dry-run: true",
+                           "nnodes: [1]",
+                           "iface:",
+                           "- a",
+                           "[a",
+                           "a: &x 1",
+                           "nproc-per-node: x",
+                           "color: maybe",
+                           "hosts: h1\nhosts: h2",
+                           "spares: h1:x"}) {
+    say("ctl", std::string("printf '%s\\n' '") + line + "' > ~/mine/phalanx.yaml");
     Outcome said = type("cd ~/mine && PHALANX_LANG=zh phalanx run -H h1 -- true");
     EXPECT_EQ(said.exit_code, 2) << line << said;
-    EXPECT_EQ(english_in(said.err), "") << line;
+    EXPECT_EQ(english_in(said.err, 2), "") << line;
   }
+  say("ctl", "echo 'hosts: [h1 h2]' > ~/mine/phalanx.yaml");
+  EXPECT_HAS(type("cd ~/mine && PHALANX_LANG=zh phalanx run -H h1 -- true").err,
+             "phalanx.yaml:1:8: hosts，第 3 个字符：主机名中不能有 \" \"");
 }
 
 // No hint holds a host or a path that the user does not have.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "agent/ranks/family_record.h"
 #include "agent/scratch.h"
 #include "base/json.h"
@@ -59,7 +61,7 @@ void SweepDuty::look() {
     for (const std::string& cgroup : evidence.cgroups) {
       if (kill) machine::OwnCgroup::kill(cgroup);
       if (machine::OwnCgroup::look(cgroup) == machine::OwnCgroup::Content::kPopulated && seen.found.empty())
-        seen.unseen.push_back({0, "processes in the control group " + cgroup});
+        seen.unseen.push_back({0, fmt::format("processes in the control group {}", cgroup)});
       machine::OwnCgroup::remove(cgroup);
     }
     return to_text(seen);

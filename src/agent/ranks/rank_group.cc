@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "machine/own_cgroup.h"
 
 namespace phalanx::agent {
@@ -27,7 +29,7 @@ os::KillOutcome kill_family(const std::string& cgroup, std::chrono::milliseconds
 
 std::string hidden_in(const std::string& cgroup, bool childless) {
   if (!childless || cgroup.empty() || OwnCgroup::look(cgroup) != OwnCgroup::Content::kPopulated) return "";
-  return "the control group " + cgroup + " is not empty";
+  return fmt::format("the control group {} is not empty", cgroup);
 }
 
 }  // namespace phalanx::agent

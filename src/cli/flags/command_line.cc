@@ -141,7 +141,7 @@ class Reader {
     const bool others = flag.flag == Flag::kContainerArgs && word.find(' ') != std::string_view::npos;
     bool another = !others && (word.starts_with("--") || (word.size() == 2 && word[0] == '-' && find_flag(verb_.verb, word[1])));
     if (another) {
-      if (word.size() > 2) example += fmt::format("; if it is the value, write --{}={}", flag.name, base::printable(word));
+      if (word.size() > 2) example += "; " + fmt::format("if it is the value, write --{}={}", flag.name, base::printable(word));
       return usage(fmt::format("{} needs a value, but {} follows", typed, base::quote(word)), std::move(example));
     }
     ++next_;

@@ -46,11 +46,11 @@ Status check_choice(const FlagRow& row, std::string_view typed, std::string_view
   auto near = base::closest(value, choices);
   std::string hint = near ? fmt::format("did you mean {}?", *near) : "";
   bool number = row.kind == ValueKind::kRanks;
-  return wrong(
-      typed,
-      fmt::format("{} is not {}{}", base::quote(value),
-                  number ? fmt::format("a whole number from {} to {} or one of ", row.min, row.max) : "one of ", base::join(choices, ", ")),
-      hint);
+  return wrong(typed,
+               number ? fmt::format("{} is not a whole number from {} to {} or one of {}", base::quote(value), row.min, row.max,
+                                    base::join(choices, ", "))
+                      : fmt::format("{} is not one of {}", base::quote(value), base::join(choices, ", ")),
+               hint);
 }
 
 Status check_nodes(const FlagRow& row, std::string_view typed, std::string_view value) {

@@ -168,6 +168,7 @@ constexpr ForeignWord kOptions[] = {
     {"accelerate", "config-file", "use phalanx accelerate launch, which takes it"},
     {"accelerate", "deepspeed-hostfile", "write --hostfile FILE"},
     {"accelerate", "num-cpu-threads-per-process", "write --env OMP_NUM_THREADS=N"},
+    {"accelerate", "mpirun-ccl", "write --env CCL_WORKER_COUNT=N"},
     {"accelerate", "debug", "write --verbose"},
     {"DeepSpeed", "force-multi", "omit it: one host and many hosts are started the same way"},
     {"DeepSpeed", "no-ssh", kNoRank},

@@ -47,7 +47,7 @@ std::unique_ptr<Group> make_group(StoreHandle store, const Place& place, const G
     const std::vector<std::string> all = exchange_by_store(*store.store, "shared", met.why_not, place.rank, place.world, kJoinTimeout);
     const auto failed = std::find_if(all.begin(), all.end(), [](const std::string& one) { return !one.empty(); });
     if (failed == all.end()) return make_hosts_group(std::move(store), std::move(*met.host), each, place, options);
-    gloo.instead_of = "no shared memory: " + *failed;
+    gloo.instead_of = fmt::format("no shared memory: {}", *failed);
   }
   return make_gloo_group(std::move(store), place, gloo);
 }

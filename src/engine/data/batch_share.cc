@@ -5,13 +5,6 @@
 #include "base/counted.h"
 
 namespace phalanx::engine::data {
-namespace {
-
-std::string counted(int64_t number, std::string_view what, std::string_view plural) {
-  return fmt::format("{} {}", number, number == 1 ? what : plural);
-}
-
-}  // namespace
 
 base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accumulate, const std::string& key) {
   if (global <= 0 || world <= 0 || accumulate <= 0)
@@ -29,8 +22,9 @@ base::Result<BatchShare> share_batch(int64_t global, int64_t world, int64_t accu
 }
 
 std::string describe(const BatchShare& share, int64_t tokens) {
-  const std::string rows = counted(share.rows, "sequence", "sequences"), ranks = counted(share.world, "rank", "ranks"),
-                    passes = counted(share.accumulate, "pass", "passes"), all = counted(share.global(), "sequence", "sequences");
+  auto sequences = [](int64_t number) { return base::counted("{} sequences", number); };
+  const std::string rows = sequences(share.rows), ranks = base::counted("{} ranks", share.world),
+                    passes = base::counted("{} passes", share.accumulate), all = sequences(share.global());
   if (tokens <= 0) return fmt::format("batch: {} × {} × {} = {} per step", rows, ranks, passes, all);
   return base::counted("batch: {} × {} × {} = {} per step ({} tokens)", rows, ranks, passes, all, share.global() * tokens);
 }

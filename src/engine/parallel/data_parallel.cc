@@ -166,6 +166,7 @@ MemoryUse DataParallel::memory() const {
   for (const Place& place : frozen_.places) use.parameters += static_cast<int64_t>((place.resident ? place.own : place.whole).nbytes());
   if (param_gather_) use.parameters += param_gather_->live_bytes_peak();
   use.gradients = gradients_->held_bytes();
+  use.carriers = gradients_->carrier_bytes();
   return use;
 }
 

@@ -51,7 +51,8 @@ struct StepResult {
 // Bytes this rank holds, by what for.
 struct MemoryUse {
   int64_t parameters = 0;  // with master weights; stage 3: the slice, the small ones, and the peak of what was gathered at a time
-  int64_t gradients = 0;   // buffers; stages 2 and 3: the slice, and what carries a unit to its reduction
+  int64_t gradients = 0;   // buffers; stages 2 and 3: the slice
+  int64_t carriers = 0;    // stages 2 and 3: what carries a unit to its reduction
 };
 
 class DataParallel {

@@ -265,6 +265,11 @@ int64_t Gradients::held_bytes() const {
     if (unit.flat.defined()) bytes += static_cast<int64_t>(unit.flat.nbytes());
     if (!unit.flat.defined() || state_->rules.each_micro_batch) bytes += static_cast<int64_t>(unit.sum.nbytes());
   }
+  return bytes;
+}
+
+int64_t Gradients::carrier_bytes() const {
+  int64_t bytes = 0;
   for (const Carrier& carrier : state_->carriers)
     if (carrier.window.defined()) bytes += static_cast<int64_t>(carrier.window.nbytes());
   return bytes;

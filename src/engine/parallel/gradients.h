@@ -50,7 +50,8 @@ class Gradients {
 
   at::Tensor slice(size_t unit) const;  // this rank's slice of the reduced gradients, 1-D
   at::Tensor whole(size_t unit) const;  // kAll: all of them
-  int64_t held_bytes() const;           // by this object's buffers
+  int64_t held_bytes() const;           // by this object's buffers, without the next
+  int64_t carrier_bytes() const;        // by what carries units to their reduction
   // Reductions of the last backward that began before autograd was done. A group that works at wait() begins none; see
   // comm::Pending::begun().
   size_t overlapped() const;

@@ -15,6 +15,9 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "engine/train/report/progress.h"
+#include "words/message.h"
+
 namespace phalanx::engine::train {
 namespace {
 
@@ -73,10 +76,10 @@ std::optional<std::string> slow_blas_warning() {
                          library.find("atlas") == std::string::npos && library.find("blis") == std::string::npos &&
                          library.find("mkl") == std::string::npos;
   if (library.empty() || !reference) return std::nullopt;
-  return fmt::format(
-      "warning: matrix products run at {:.1f} GFLOP/s, about 20 times slower than they could\n"
-      "  because {} is the unoptimised reference BLAS\n\nhint: apt-get install libopenblas0-pthread\n",
-      measured_gflops(), library);
+  return words::tr(language_here(),
+                   "warning: matrix products run at {:.1f} GFLOP/s, about 20 times slower than they could\n"
+                   "  because {} is the unoptimised reference BLAS\n\nhint: apt-get install libopenblas0-pthread\n",
+                   measured_gflops(), library);
 }
 
 int64_t resident_bytes() {

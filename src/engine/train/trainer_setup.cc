@@ -106,6 +106,7 @@ RunFacts Trainer::facts() {
   const parallel::MemoryUse use = parallel_->memory();
   facts.parameter_bytes = use.parameters;
   facts.gradient_bytes = use.gradients;
+  facts.carrier_bytes = use.carriers;
   for (const optim::NamedState& state : optimizer_->states())
     for (const at::Tensor& row : state.rows) facts.optimizer_bytes += static_cast<int64_t>(row.nbytes());
   if (config_.metrics.mfu == "off") return facts;
@@ -126,9 +127,13 @@ void Trainer::announce(const RunFacts& facts) const {
   for (const data::FileOfSet& file : data_.set.files) bytes += file.bytes;
   progress_.note(fmt::format("model: {:.2f} M parameters, vocabulary {}; {}; {}", million, data_.vocabulary, parallel_->describe(),
                              config_.train.precision));
-  progress_.note(fmt::format(
-      "memory of a rank: parameters {}, gradients {}, optimizer {}", base::format_bytes(static_cast<uint64_t>(facts.parameter_bytes)),
-      base::format_bytes(static_cast<uint64_t>(facts.gradient_bytes)), base::format_bytes(static_cast<uint64_t>(facts.optimizer_bytes))));
+  auto size = [](int64_t held) { return base::format_bytes(static_cast<uint64_t>(held)); };
+  progress_.note(facts.carrier_bytes > 0
+                     ? fmt::format("memory of a rank: parameters {}, gradients {}, buffers that send gradients {}, optimizer {}",
+                                   size(facts.parameter_bytes), size(facts.gradient_bytes), size(facts.carrier_bytes),
+                                   size(facts.optimizer_bytes))
+                     : fmt::format("memory of a rank: parameters {}, gradients {}, optimizer {}", size(facts.parameter_bytes),
+                                   size(facts.gradient_bytes), size(facts.optimizer_bytes)));
   if (facts.peak_flops > 0)
     progress_.note(fmt::format("mfu is relative to {:.4g} TFLOPS, {}", facts.peak_flops / 1e12,
                                group_.device().is_cpu() ? "measured with matrix products on this machine" : "the peak in the data sheet"));

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -165,7 +167,7 @@ void Connection::request_upload(Encoding encoding) {
 
 void Connection::break_stream(const base::Error& error) {
   death_.stderr_text += error.message + "\n";
-  if (!reader_.noise().empty()) death_.stderr_text += "its output: " + reader_.noise().substr(0, 300) + "\n";
+  if (!reader_.noise().empty()) death_.stderr_text += fmt::format("its output: {}", reader_.noise().substr(0, 300)) + "\n";
   kill(SIGKILL);
 }
 

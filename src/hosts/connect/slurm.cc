@@ -74,7 +74,7 @@ base::Error SlurmTransport::explain(const Target& target, const Death& death) co
         .because(last_lines(death.stderr_text))
         .with_hint(fmt::format(fmt::runtime(row.hint), target.destination, target.slurm_job));
   }
-  std::string how = WIFSIGNALED(death.status) ? "srun was killed by " + os::signal_name(WTERMSIG(death.status))
+  std::string how = WIFSIGNALED(death.status) ? fmt::format("srun was killed by {}", os::signal_name(WTERMSIG(death.status)))
                                               : fmt::format("exit code {}", WEXITSTATUS(death.status));
   return base::fail(ErrorKind::kUnreachable, fmt::format("{}: the agent could not be started with srun ({})", target.name, how))
       .because(last_lines(death.stderr_text))

@@ -141,7 +141,8 @@ class Gathering {
     if (one.facts) return options_.say(fmt::format("node {} ({}) has left: {}", one.facts->node_rank, one.facts->hostname, why));
     // It says nothing more after it has seen our proof: to whom the proof is wrong, we have another token.
     const bool other_token = kind == ErrorKind::kUnreachable || (kind == ErrorKind::kTimeout && !one.socket->open());
-    const std::string text = fmt::format("{} {}", one.address, other_token ? "has another token, or gave up" : "is no node of this run");
+    const std::string text =
+        other_token ? fmt::format("{} has another token, or gave up", one.address) : fmt::format("{} is no node of this run", one.address);
     if (strangers_.size() >= kMostWarnings || std::find(strangers_.begin(), strangers_.end(), text) != strangers_.end()) return;
     strangers_.push_back(text);
     options_.say(text);

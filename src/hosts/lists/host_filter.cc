@@ -62,7 +62,7 @@ class FilterReader {
 
  private:
   Error wrong(size_t at, std::string message, std::string hint) const {
-    return base::fail(ErrorKind::kUsage, fmt::format("{}, character {}: {}", flag_, character_number(text_, at), message))
+    return base::fail(ErrorKind::kUsage, fmt::format("{}, character {}", flag_, character_number(text_, at)) + ": " + message)
         .with_hint(std::move(hint));
   }
 
@@ -108,8 +108,9 @@ class FilterReader {
       is_user = is_user || (!host.user.empty() && host.user == name);
     }
     auto near = base::closest(name, candidates);
-    std::string hint = fmt::format("{}known hosts: {}", near ? fmt::format("did you mean {}? ", *near) : "", known_names(hosts_));
-    if (is_user) hint = "'@' separates hosts here; write the host without its user; " + hint;
+    std::string hint = near ? fmt::format("did you mean {}? known hosts: {}", *near, known_names(hosts_))
+                            : fmt::format("known hosts: {}", known_names(hosts_));
+    if (is_user) hint = fmt::format("'@' separates hosts here; write the host without its user; {}", hint);
     return wrong(at, fmt::format("unknown host {}", base::quote(name)), std::move(hint));
   }
 

@@ -70,7 +70,8 @@ class ArgumentReader {
  private:
   Error wrong(size_t item_at, const WordFault& fault) const {
     size_t at = std::min(item_at + fault.at, text_.size());
-    return base::fail(kind_, fmt::format("{}, character {}: {}", label_, character_number(text_, at), fault.message)).with_hint(fault.hint);
+    return base::fail(kind_, fmt::format("{}, character {}", label_, character_number(text_, at)) + ": " + fault.message)
+        .with_hint(fault.hint);
   }
 
   std::string_view text_;

@@ -118,10 +118,10 @@ void AttemptStep::try_next_address(size_t h, const base::Error& error) {
     s.first_reach_error = error;
     s.first_reach_error->message = job.hosts[h].target.name + ": " + error.message;
     if (h != 0)
-      s.first_reach_error->context.push_back("checking that the host can reach the store on " + job.hosts[0].target.name +
-                                             ", where rank 0 runs");
+      s.first_reach_error->context.push_back(
+          fmt::format("checking that the host can reach the store on {}, where rank 0 runs", job.hosts[0].target.name));
     s.first_reach_error->hint =
-        "phalanx run --master-addr ADDRESS …   (an address of " + job.hosts[0].target.name + " that every host can reach)";
+        fmt::format("phalanx run --master-addr ADDRESS …   (an address of {} that every host can reach)", job.hosts[0].target.name);
     if (h == 0 && job.master_port != 0)  // its own port, which another process may hold
       s.first_reach_error->hint = hint_for_taken_port(job, s.port_holder);
   }

@@ -157,7 +157,7 @@ void SurveyStep::take(size_t h, const wire::Probed& m) {
   if (m.outcome.ok) {
     base::Result<machine::Facts> facts = facts_from_host(m.json);
     if (facts.ok()) view.facts = std::move(facts).value();
-    else view.error = "the facts from this host cannot be read: " + facts.error().message;
+    else view.error = fmt::format("the facts from this host cannot be read: {}", facts.error().message);
   }
   view.probed = view.error.empty();
   if (view.probed && job.to_copy) leave_to_copy(*job.to_copy, view.facts);

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <fmt/format.h>
+
 #include "base/json.h"
 #include "base/try.h"
 #include "logs/runs/writer_words.h"
@@ -94,7 +96,7 @@ void Writer::replace(const std::string& path, std::string_view content) {
   if (socket_.valid() && queued_ + content.size() <= bound_ + kReserveBytes)
     return put(static_cast<uint32_t>(Command::kReplace), 0, path, content);
   dropped_bytes_ += content.size();
-  if (handlers_.warn) handlers_.warn(path + " was not written: its disk accepts no data");
+  if (handlers_.warn) handlers_.warn(fmt::format("{} was not written: its disk accepts no data", path));
 }
 
 void Writer::remove(const std::string& path) { put(static_cast<uint32_t>(Command::kRemove), 0, path, {}); }

@@ -1,6 +1,8 @@
 // From the words of a command to the Python it runs.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "machine/software/elf_reader.h"
 #include "machine/software/python_environment.h"
@@ -149,7 +151,7 @@ BareCommand find_bare_command(const Rooted& files, const ProbeRequest& request) 
   if (bare.words.empty()) return bare;
   bare.program = find_in_path(files, bare.words[0], bare.path, request.directory);
   if (!request.root.empty()) {
-    if (bare.program.empty()) bare.error = "'" + bare.words[0] + "' was not found in PATH=" + bare.path;
+    if (bare.program.empty()) bare.error = fmt::format("'{}' was not found in PATH={}", bare.words[0], bare.path);
     return bare;
   }
   base::Result<std::string> found =

@@ -182,8 +182,17 @@ class Launch(unittest.TestCase):
             said += out + err
         out, err = self.finish(self.start(["merge", str(self.folder / "zh")]))
         said += out + err
-        for arguments in (["merge", "nope"], [config, "train.batch=7", "train.accumulate=3"], [config, "train.step=7"]):
-            said += self.finish(self.start(arguments), 2)[1]
+        wrong = ""
+        for arguments in (["merge", "nope"], [config, "train.batch=7", "train.accumulate=3"], [config, "train.step=7"],
+                          [config, "model.width=10", "model.heads=3"], [config, "data.corpus=/nowhere"], [config, "data.corpus=/dev/null"],
+                          [config, "data.corpus="], [config, "data.files=[x]"], [config, "model.context=4096"], [config, "train.steps=x"],
+                          [config, "parallel.mode=zero9"], [config, "optimizer.min_lr=1"], ["--nope"], [str(self.folder / "none.yaml")],
+                          ["checkpoints", "nope"], [config, "train.steps=1", "train.steps=2"], [config, "sample.prompt="]):
+            wrong += self.finish(self.start(arguments), 2)[1]
+        said += wrong
+        for line in wrong.splitlines():  # causes too: two words already are English here
+            bare = re.sub(r'"[^"]*"|/\S+|[\w.]+=\S*|No such file or directory|Is a directory|phalanx-train .*', "", line)
+            self.assertIsNone(re.search(r"(?<![\w./=-])[A-Za-z][a-z]+[ ,;:]+[a-z]{2,}(?![\w./=-])", bare), line)
         self.assertIn("从第 4 步之后继续，共 8 步", said)
         self.assertIn("没有这个目录：", said)
         sentence = re.compile(r"(?<![\w./=-])[A-Za-z][a-z]+(?:[ ,;:]+[a-z]{2,}){3}(?![\w./=-])")

@@ -84,6 +84,17 @@ TEST(Redact, WhatIsNoneStays) {
     EXPECT_EQ(redact(text), text);
 }
 
+// The engine's line of a batch in Chinese has "1 pass = 每步": a count. A password may stand in the same place.
+TEST(Redact, ACountOfPassesIsNoPassword) {
+  EXPECT_EQ(redact("批：4 个序列 × 2 个 rank × 1 pass = 每步 8"), "批：4 个序列 × 2 个 rank × 1 pass = 每步 8");
+  EXPECT_EQ(redact("4 sequences × 1 pass = 8 per step"), "4 sequences × 1 pass = 8 per step");
+  EXPECT_EQ(redact("1 pass = hunter2每步"), "1 pass = [redacted]");
+  EXPECT_EQ(redact("user pass = 每步"), "user pass = [redacted]");
+  EXPECT_EQ(redact("1 pass: 每步"), "1 pass: [redacted]");
+  EXPECT_EQ(redact("1 db_pass = 每步"), "1 db_pass = [redacted]");
+  EXPECT_EQ(redact("1 password = 每步"), "1 password = [redacted]");
+}
+
 TEST(Redact, AnyBytes) {
   EXPECT_EQ(redact(std::string("\xff\x00\x80 token=\x00y", 12)).substr(0, 3), std::string("\xff\x00\x80", 3));
   std::string nasty = "token=\"";

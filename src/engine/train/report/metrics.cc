@@ -64,11 +64,8 @@ base::Json log_line(const StepReport& last, const Means& means, const RunFacts& 
   line["seconds"] = {{"step", times.all()},        {"data", times.data},           {"exchange", times.exchange}, {"forward", times.forward},
                      {"backward", times.backward}, {"optimizer", times.optimizer}, {"waited", times.waited}};
   line["overlap"] = means.overlap();
-  line["memory"] = {{"resident", last.resident_bytes},
-                    {"resident_peak", last.resident_peak},
-                    {"parameters", facts.parameter_bytes},
-                    {"gradients", facts.gradient_bytes},
-                    {"optimizer", facts.optimizer_bytes}};
+  line["memory"] = {{"resident", last.resident_bytes},   {"resident_peak", last.resident_peak}, {"parameters", facts.parameter_bytes},
+                    {"gradients", facts.gradient_bytes}, {"buffers", facts.carrier_bytes},      {"optimizer", facts.optimizer_bytes}};
   line["skipped"] = skipped;
   if (last.loss_scale > 0) line["loss_scale"] = last.loss_scale;
   return line;

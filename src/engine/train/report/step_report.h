@@ -47,7 +47,7 @@ struct RunFacts {
   int ranks = 1;
   double flops_per_token = 0;  // of the model, forward and backward
   double peak_flops = 0;       // per second, of all ranks' devices together; 0: not known, and no MFU is told
-  int64_t parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  // held by this rank
+  int64_t parameter_bytes = 0, gradient_bytes = 0, carrier_bytes = 0, optimizer_bytes = 0;  // held by this rank
   int64_t data_workers = 0;
   bool sharded = false;  // parallel.mode is not ddp
   bool tensorboard = false;
