@@ -84,6 +84,15 @@ bool has_more_texts(std::string_view value) {
   return false;
 }
 
+// A text that begins or ends with a value also fits a line that has more texts there; the Chinese would then wrap its words around them.
+bool takes_too_much(const std::vector<Piece>& pieces, const std::vector<std::string>& values, std::string_view chinese) {
+  if (pieces.size() < 2) return false;
+  const std::string& first = values[static_cast<size_t>(pieces[0].place)];
+  const std::string& last = values[static_cast<size_t>(pieces[pieces.size() - 2].place)];
+  return (pieces[0].fixed.empty() && !chinese.starts_with('{') && has_more_texts(first)) ||
+         (pieces.back().fixed.empty() && !chinese.ends_with('}') && has_more_texts(last));
+}
+
 std::optional<std::string> looked_up(std::string_view line, int depth);
 
 // The text that the whole line is made of, the one with the most letters.
@@ -103,7 +112,7 @@ std::optional<std::string> matched(std::string_view line, int depth) {
     const size_t count = letters(pieces);
     if (count <= best || (fixed == 0 && count < kFewestAfterValue)) continue;
     auto found = values_in(line, pieces);
-    if (!found || (fixed == 0 && !all.chinese[i].starts_with('{') && has_more_texts(found->front()))) continue;
+    if (!found || takes_too_much(pieces, *found, all.chinese[i])) continue;
     best = count;
     values = *std::move(found);
     chinese = all.chinese[i];

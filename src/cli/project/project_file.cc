@@ -135,7 +135,7 @@ class Reader {
     if (Status good = check_value(flag, flag.name, word); !good.ok()) return at(place, std::move(good).error());
     if (flag.flag == Flag::kHosts) return take_hosts(flag, place, word);
     if (flag.flag == Flag::kSpares) {
-      if (auto hosts = hosts::parse_host_argument(word, flag.name); !hosts.ok()) return at(place, std::move(hosts).error());
+      if (auto hosts = hosts::parse_host_argument(word, base::quote(flag.name)); !hosts.ok()) return at(place, std::move(hosts).error());
     }
     return add(flag, place, word);
   }
@@ -146,7 +146,7 @@ class Reader {
     if (word.ends_with(".txt") || word == "hostfile")
       return wrong(place, fmt::format("hosts: {} looks like a file", base::quote(word, 60)),
                    fmt::format("write hosts: ./{}", base::printable(word)));
-    if (auto hosts = hosts::parse_host_argument(word, flag.name); !hosts.ok()) return at(place, std::move(hosts).error());
+    if (auto hosts = hosts::parse_host_argument(word, base::quote(flag.name)); !hosts.ok()) return at(place, std::move(hosts).error());
     return add(flag, place, word);
   }
 

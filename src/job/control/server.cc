@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "hosts/connect/openssh.h"
 #include "os/local_socket.h"
@@ -20,7 +22,7 @@ constexpr size_t kMostQueue = 4 * ControlServer::kQueueBytes;  // of what may no
 template <typename Message>
 void put(std::string& out, const Message& message) {
   if (base::Status fits = wire::encode(out, message); !fits.ok())
-    (void)wire::encode(out, wire::Talk{"phalanx: " + fits.error().message + ", and was left out\n"});
+    (void)wire::encode(out, wire::Talk{"phalanx: " + fmt::format("{}, and was left out", fits.error().message) + "\n"});
 }
 
 }  // namespace
