@@ -44,7 +44,11 @@ for i in range(files):
     length, bytes_ = (int(size * .6 / large), libraries) if i < large else (int(size * .4 / (files - large)), sources)
     start = i * 7919 % max(1, len(bytes_) - length)
     with open('%s/%s%d' % (folder, 'lib' if i < large else 'part', i), 'wb') as f:
-        f.write((b'%d\n' % i + bytes_[start:] + bytes_)[:length])
+        f.write(b'%d\n' % i)
+        left = length
+        while left > 0:  # a slice of what is needed, no more: copies of the whole pool would take longer than the benchmark
+            left -= f.write(bytes_[start:start + left])
+            start = 0
 EOF
 on ctl find /root/envs -exec touch -h -d '1 hour ago' {} +
 
@@ -56,6 +60,7 @@ timed() {
   on ctl bash -c 'begin=$(date +%s%N); "${@:2}" > "$HOME/last" 2>&1 || { cat "$HOME/last" >&2; exit 1; }
     echo "$1 $(( ($(date +%s%N) - begin) / 1000000 ))"' bash "$@" | while read -r name ms; do
     awk "BEGIN { print $ms / 1000 }" >> "$results/$name"
+    if [[ -t 2 || -n ${VERBOSE:-} ]]; then printf '%6s.%03d s %s\n' $((ms / 1000)) $((ms % 1000)) "$name" >&2; fi
   done
 }
 # To all hosts at once; $0: their names, $1: the place there, $2: phalanx-env.
