@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -54,8 +56,15 @@ base::Status check_first_word(const Invocation& invocation, const std::string& f
     return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(typed_line(invocation) + command);
   };
   const size_t blank = word.find(' ');
+  const std::string file = word.starts_with('/') ? word : folder + "/" + word;
+  // "--sync DIR": of an option whose value may be missing it is attached.
+  const bool bare_sync = std::any_of(invocation.flags.begin(), invocation.flags.end(), [](const GivenFlag& given) {
+    return given.row->flag == Flag::kSync && given.value.empty() && given.line == 0;
+  });
+  if (bare_sync && os::is_folder(file))
+    return base::fail(base::ErrorKind::kUsage, fmt::format("{} is a directory, not a command", base::quote(word)))
+        .with_hint(fmt::format("write --sync={}", base::shell_quote(word)));
   if (!word.ends_with(".py") && blank == std::string::npos) return base::ok();
-  const std::string file = word[0] == '/' ? word : folder + "/" + word;
   const bool program = os::find_program(word, path, folder).ok();
   if (word.ends_with(".py") && !program && os::exists(file) && ::access(file.c_str(), X_OK) != 0)
     return refuse(fmt::format("{} is a Python script, not a program", base::quote(word)),

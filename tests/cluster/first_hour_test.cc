@@ -154,6 +154,7 @@ constexpr const char* kTyped[] = {"run -H h1,h2 -- sh -c 'echo step 1/2 loss 3.5
                                   "stacks nosuch",
                                   "config get",
                                   "push /tmp",
+                                  "run --sync /tmp -H h1 -- true",
                                   "submit --dry-run -- true",
                                   "fit"};
 
@@ -213,6 +214,8 @@ TEST_F(FirstHour, NothingIsInventedWhenThePlaceOrTheDataIsWrong) {
   EXPECT_EQ(there.exit_code, 3) << there;
   EXPECT_HAS(there.err, "/root/mine does not exist");
   EXPECT_HAS(there.err, "--sync -- python train.py\n");
+  EXPECT_HAS(type("phalanx run --sync ~/mine -H h1 -- true").err,
+             "error: \"/root/mine\" is a directory, not a command\n\nhint: write --sync=/root/mine\n");
   // The directory is there, but the script is not: on no host, or not on all.
   say("h1", "mkdir -p ~/mine");
   say("h2", "mkdir -p ~/mine");

@@ -26,6 +26,9 @@ TEST(FirstWord, AScriptOrAQuotedCommandIsNamedWithTheLineToType) {
   for (const Words& words :
        {Words{"run", "sh", "train.py"}, Words{"run", "other.py"}, Words{"run", "nothing here"}, Words{"train", "train.py"}})
     EXPECT_TRUE(check(words).ok()) << words.back();
+  base::Status apart = check({"run", "--sync", folder, "-H", "h1", "--", "true"});
+  ASSERT_FALSE(apart.ok());
+  EXPECT_EQ(apart.error().hint, "write --sync=" + folder);
   ASSERT_EQ(::chmod((folder + "/train.py").c_str(), 0755), 0);
   EXPECT_TRUE(check({"run", "./train.py"}).ok()) << "it can be started";
 }
