@@ -128,7 +128,9 @@ struct Code {
 base::Result<Code> look_at_code(const job::Job& job, const RunOptions& options) {
   TRY_ASSIGN(const std::string directory, real_path(job.directory));
   Code code;
-  TRY_ASSIGN(code.root, real_path(options.sync_directory.empty() ? os::current_folder() : options.sync_directory));
+  base::Result<std::string> root = real_path(options.sync_directory.empty() ? os::current_folder() : options.sync_directory);
+  if (!root.ok()) return std::move(root).error().with_hint("name a directory that exists: --sync=DIR, or sync: . in the project file");
+  code.root = *std::move(root);
   TRY_ASSIGN(code.within, place_within(code.root, directory));
   TRY(holds_no_home(code.root, "--sync"));
   sync::ScanLimits limits;

@@ -193,6 +193,7 @@ TEST_F(FirstHour, InChineseAMistakeInTheProjectFileIsToldWithoutAnEnglishSentenc
                            "[a",
                            "a: &x 1",
                            "nproc-per-node: x",
+                           "sync: yes",
                            "color: maybe",
                            "hosts: h1\nhosts: h2",
                            "spares: h1:x"}) {
