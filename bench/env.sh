@@ -2,10 +2,14 @@
 # A conda environment to hosts: `phalanx env push`, with everything rewritten for another path and verified, beside tar, scp and rsync over
 # ssh, and tar with zstd followed by the repair that the others would need too. Taking turns on one test cluster, to one host and to all;
 # then again after ten files changed. Hosts, sshds and launcher share the cores of one machine. Needs root.
-# Usage: bench/env.sh [BUILD_FOLDER]; HOSTS=4, FILES=6000, BYTES=150000000, RATE (of each host's link, such as 1gbit; default: as fast as
-# it goes) and ROUNDS=3 in the environment change the plan.
+# Usage: bench/env.sh [BUILD_FOLDER] [--ratios]
+# HOSTS=4, FILES=6000, BYTES=150000000, RATE (of each host's link, such as 1gbit; default: as fast as
+# it goes), ROUNDS=3 and WAYS="tar rsync scp zstd" in the environment change the plan. FILES=60000 BYTES=4000000000 is the size of a large
+# environment with torch. --ratios: only "name value" lines, for tests/guards.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
+only=
+[[ ${!#} != --ratios ]] || { only=ratios; set -- "${@:1:$#-1}"; }
 build=$(readlink -f "${1:-build/train}")
 phalanx=$build/phalanx testbed=$build/tests/cluster/testbed
 for program in "$phalanx" "$phalanx-env" "$testbed"; do
@@ -16,11 +20,11 @@ for program in rsync zstd; do
 done
 ((EUID == 0)) || { echo "bench env: skipped, the test cluster needs root" >&2; exit 0; }
 
-hosts=${HOSTS:-4} files=${FILES:-6000} bytes=${BYTES:-150000000} rounds=${ROUNDS:-3} rate=${RATE:-}
+hosts=${HOSTS:-4} files=${FILES:-6000} bytes=${BYTES:-150000000} rounds=${ROUNDS:-3} rate=${RATE:-} ways=${WAYS:-tar rsync scp zstd}
 results=$(mktemp -d)
 export TESTBED=bench-env-$$
 trap '"$testbed" down; rm -rf "$results"' EXIT
-"$testbed" up "$hosts" --detach
+"$testbed" up "$hosts" --detach > "$results/up" || exit 2
 on() { local host=$1; shift; "$testbed" exec "$host" "$@"; }
 
 # A conda environment in the documented layout, and site-packages of real bytes: pieces of this machine's libraries and Python sources, all
@@ -78,7 +82,7 @@ if [[ -n $rate ]]; then for ((h = 1; h <= hosts; ++h)); do "$testbed" throttle "
 for ((round = 0; round < rounds; ++round)); do
   for to in h1 "$names"; do
     n=one; [[ $to == h1 ]] || n=all
-    for way in tar rsync scp zstd; do
+    for way in $ways; do
       clear
       command=${way}_ssh
       timed "$way-$n" bash -c "${!command}$each" "$to" "$there" "$phalanx-env"
@@ -99,17 +103,21 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)" "$@"' \
   bash "$phalanx" env push /root/envs/llm h1 --to "$there" --quiet > "$results/memory"
 
 source bench/median.sh
+ratio() { awk "BEGIN { printf \"%.2f\", $(median < "$results/$1") / $(median < "$results/$2") }"; }
+if [[ $only == ratios ]]; then
+  for way in $ways; do echo "one_$way $(ratio push-one "$way-one")"; echo "all_$way $(ratio push-all "$way-all")"; done
+  echo "again $(ratio again-all push-all)"
+  echo "memory $(< "$results/memory")"
+  exit
+fi
 echo "env: $files files, $((bytes / 1000000)) MB, medians of $rounds; $(nproc) cores${rate:+, links of $rate}, Linux $(uname -r)"
 printf '%-44s %10s %14s\n' '' '1 host' "$hosts hosts"
 row() { printf '%-44s %8.2f s %12.2f s\n' "$1" "$(median < "$results/$2-one")" "$(median < "$results/$2-all")"; }
 row 'phalanx env push (rewritten and verified)' push
-row 'tar | ssh tar' tar
-row 'rsync -a' rsync
-row 'scp -r' scp
-row 'tar | zstd -1 | ssh, then phalanx-env rehome' zstd
+declare -A called=([tar]='tar | ssh tar' [rsync]='rsync -a' [scp]='scp -r' [zstd]='tar | zstd -1 | ssh, then phalanx-env rehome')
+for way in $ways; do row "${called[$way]}" "$way"; done
 row 'env push again, ten files changed' again
-ratio() { awk "BEGIN { printf \"%.2f\", $(median < "$results/$1") / $(median < "$results/$2") }"; }
-for way in tar rsync scp zstd; do
+for way in $ways; do
   echo "$way against env push: $(ratio $way-one push-one) to 1 host, $(ratio $way-all push-all) to $hosts"
 done
 echo "largest process of a push: $(< "$results/memory") MB"

@@ -172,7 +172,7 @@ class Carrier {
       return base::ok();
     }
     if (now.hits == 0) now.data = data;
-    if (scanned.file_class == FileClass::kText && is_pointer(entry.path)) lead_to_bundle(now);
+    if (scanned.file_class == FileClass::kText && is_pointer(entry.path)) lead_to_bundle(now, is_url_file(entry.path));
     if (now.hits == 0) {
       clean_.add(entry.path, entry.content);
       return base::ok();
@@ -186,10 +186,15 @@ class Carrier {
   }
 
   // The environment may lie within the code that is bundled: its own place is no path of that.
-  void lead_to_bundle(Rewritten& now) const {
+  void lead_to_bundle(Rewritten& now, bool urls) const {
     const std::string own(1, '\1');
     for (const Move& one : bundle_.moves) {
       const bool within = move_.new_prefix.starts_with(one.old_prefixes.front() + "/");
+      if (std::optional<Replaced> led = urls ? replace_urls(now.data, one, move_.new_prefix) : std::nullopt) {
+        now.hits += led->hits;
+        now.data = std::move(led->data);
+        continue;
+      }
       if (within && now.data.find(own) != std::string::npos) continue;
       Replaced led = replace_text(within ? base::replace_all(now.data, move_.new_prefix, own) : now.data, one);
       if (led.hits == 0) continue;

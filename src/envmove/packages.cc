@@ -1,6 +1,7 @@
 #include "envmove/packages.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -24,22 +25,6 @@ std::string_view name_of(std::string_view path) { return path.substr(path.rfind(
 
 bool is_hex_digest(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-// "file:///data/my%20code" as a path; empty: another host's, or no file.
-std::string path_of_url(std::string_view url) {
-  if (!url.starts_with("file:///")) return "";
-  std::string out;
-  for (size_t i = 7; i < url.size(); ++i) {
-    unsigned value = 0;
-    if (url[i] == '%' && i + 2 < url.size() && std::sscanf(std::string(url.substr(i + 1, 2)).c_str(), "%2x", &value) == 1 && value > 0) {
-      out += static_cast<char>(value);
-      i += 2;
-    } else {
-      out += url[i];
-    }
-  }
-  return out;
 }
 
 class Reader {
@@ -121,6 +106,33 @@ class Reader {
 }  // namespace
 
 void read_packages(Environment& environment) { Reader(environment).all(); }
+
+std::string path_of_url(std::string_view url) {
+  if (!url.starts_with("file:///")) return "";
+  std::string out;
+  for (size_t i = 7; i < url.size(); ++i) {
+    unsigned value = 0;
+    if (url[i] == '%' && i + 2 < url.size() && std::sscanf(std::string(url.substr(i + 1, 2)).c_str(), "%2x", &value) == 1 && value > 0) {
+      out += static_cast<char>(value);
+      i += 2;
+    } else {
+      out += url[i];
+    }
+  }
+  return out;
+}
+
+std::string url_of_path(std::string_view path) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string out = "file://";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::strchr("/_.-~", c);
+    if (plain && c != '\0') out += c;
+    else (out += '%') += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return out;
+}
 
 base::Result<CondaRecord> parse_conda_record(std::string_view text) {
   TRY_ASSIGN(Json json, base::parse_json(text, kMostRecordBytes));

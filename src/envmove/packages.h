@@ -39,6 +39,10 @@ std::string record_line(const RecordLine& line);
 // The hash as RECORD writes it, of 64 hex digits.
 std::string record_hash(std::string_view sha256_hex);
 
+// "file:///data/my%20code" of direct_url.json as a path; empty: another host's, or no file. And back, as urllib.parse.quote has it.
+std::string path_of_url(std::string_view url);
+std::string url_of_path(std::string_view path);
+
 // "../../../bin/torchrun" seen from "lib/python3.11/site-packages" is "bin/torchrun"; empty: it leaves the root.
 std::string resolve(std::string_view folder, std::string_view path);
 

@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/unicode.h"
+#include "envmove/packages.h"
 
 namespace phalanx::envmove {
 namespace {
@@ -63,7 +64,22 @@ FileClass classify(std::string_view path, std::string_view head, const Managed* 
   return FileClass::kOpaque;
 }
 
+bool is_url_file(std::string_view path) { return path.ends_with(".dist-info/direct_url.json"); }
+
+std::optional<Replaced> replace_urls(std::string_view json, const Move& move, const std::string& but_not) {
+  constexpr std::string_view kUrl = "\"file:///";
+  const size_t found = json.find(kUrl), begin = found + 1;
+  const size_t end = found == std::string_view::npos ? found : json.find_first_of("\"\\", begin);
+  if (end == std::string_view::npos || json[end] == '\\') return std::nullopt;
+  const std::string path = path_of_url(json.substr(begin, end - begin));
+  const std::string moved = path == but_not || path.starts_with(but_not + "/") ? path : moved_path(path, move);
+  if (moved == path) return Replaced{std::string(json), 0};
+  return Replaced{std::string(json.substr(0, begin)) + url_of_path(moved) + std::string(json.substr(end)), 1};
+}
+
 Rewritten rewrite(std::string_view path, std::string_view data, FileClass file_class, const Managed* managed, const Move& move) {
+  if (file_class == FileClass::kText && is_url_file(path))
+    if (std::optional<Replaced> done = replace_urls(data, move, "\n")) return {done->hits > 0 ? std::move(done->data) : "", done->hits, ""};
   switch (file_class) {
     case FileClass::kText: return path.starts_with("bin/activate") ? rewrite_activation(data, move) : rewrite_text(data, move);
     case FileClass::kBinary: return rewrite_binary(data, managed, move);

@@ -1,6 +1,7 @@
 // One file of a moved environment: what it is, and its content at the new place. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,11 @@ enum class FileClass {
 // head: the first bytes of the file, up to kClassifiedBytes. managed: may be null.
 inline constexpr size_t kClassifiedBytes = 8 << 10;
 FileClass classify(std::string_view path, std::string_view head, const Managed* managed);
+
+// direct_url.json names a folder as a URL, where a blank is "%20": /data/my stands not in "file:///data/my%20code". Paths below but_not
+// stay. nullopt: no URL of a file is in it, or one that JSON has to spell with backslashes; it is text then.
+bool is_url_file(std::string_view path);
+std::optional<Replaced> replace_urls(std::string_view json, const Move& move, const std::string& but_not);
 
 struct Rewritten {
   std::string data;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/try.h"
+#include "envmove/packages.h"
 #include "os/files.h"
 
 namespace phalanx::envmove {
@@ -13,8 +14,10 @@ namespace {
 constexpr size_t kPiece = 1 << 20;
 
 // The bytes to look for; a hit need not stand at the borders of a path. The wide ones begin with the first character's own bytes.
-std::vector<std::string> needles(const Move& move, bool wide) {
+std::vector<std::string> needles(const Move& move, bool wide, bool urls) {
   std::vector<std::string> out = move.old_prefixes;
+  if (urls)
+    for (const std::string& old : move.old_prefixes) out.push_back(url_of_path(old));
   for (const std::string& old : move.old_prefixes) {
     if (!wide) continue;
     std::string two, four;
@@ -43,7 +46,7 @@ base::Result<Scanned> scan_file(const os::Fd& file, const std::string& path, std
     if (from == 0) {
       out.file_class = classify(name, piece.substr(0, kClassifiedBytes), managed);
       if (out.file_class == FileClass::kBytecode) return out;
-      wanted = needles(move, out.file_class == FileClass::kBinary && managed);
+      wanted = needles(move, out.file_class == FileClass::kBinary && managed, is_url_file(name));
       for (const std::string& one : wanted) longest = std::max(longest, one.size());
     }
     for (const std::string& one : wanted)

@@ -18,6 +18,7 @@
 #include "base/try.h"
 #include "envmove/below.h"
 #include "envmove/each_file.h"
+#include "envmove/glibc.h"
 #include "envmove/packages.h"
 #include "envmove/prefix.h"
 #include "envmove/votes.h"
@@ -75,6 +76,22 @@ class Verify {
       std::optional<Shebang> shebang = read_shebang(head);
       if (shebang && is_gone(shebang->interpreter)) add("ENV-SHEBANG", true, path_of(file), shebang->interpreter);
     }
+  }
+
+  // One that a host's C library is too old for cannot be loaded there.
+  base::Status libraries() {
+    const Glibc here = glibc_here();
+    std::vector<const File*> candidates;
+    for (const File& file : environment_.files)
+      if (!file.is_link() && (file.path.starts_with("bin/") || file.path.find(".so", file.path.rfind('/') + 1) != std::string::npos))
+        candidates.push_back(&file);
+    if (here == 0) return base::ok();
+    return each_of(candidates.size(), [&](size_t i) -> base::Status {
+      const base::Result<os::Fd> opened = open_below(environment_, candidates[i]->path);
+      const Glibc needed = opened.ok() ? glibc_needed(*opened) : 0;
+      if (needed > here) add("ENV-GLIBC", true, path_of(*candidates[i]), glibc_text(needed) + " > " + glibc_text(here));
+      return base::ok();
+    });
   }
 
   void editables() {
@@ -178,6 +195,7 @@ base::Result<std::vector<Flaw>> verify(const Environment& environment, const Ver
   verify.links();
   verify.scripts();
   verify.editables();
+  TRY(verify.libraries());
   if (options.hashes) TRY(verify.files(progress));
   if (options.start_python) verify.python();
   return verify.result();

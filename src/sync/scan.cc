@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -31,6 +35,7 @@ constexpr size_t kMostIgnoreBytes = 1 << 20;
 constexpr size_t kMostWalked = kMostEntries;
 constexpr size_t kPiece = 256 << 10;
 constexpr size_t kShownFolders = 3;
+constexpr size_t kMostHashers = 8, kWorthAThread = 16;
 constexpr uint32_t kIndexVersion = 1;
 constexpr const char* kReadableOrIgnored = "make it readable, or add it to .gitignore";
 constexpr const char* kParts = "push its parts one by one";
@@ -268,33 +273,66 @@ base::Result<std::string> hash_file(const std::string& root, const Entry& entry,
   return hash.bytes();
 }
 
+// On a few threads: one alone hashes more slowly than a disk reads. The error of the first file in the list that cannot be read.
+base::Status hash_unknown(const std::string& root, const std::vector<Stamp>& stamps, const std::vector<size_t>& unknown,
+                          const Hashed& hashed, Scan& scan) {
+  std::mutex mutex;
+  std::optional<base::Error> failed;
+  std::atomic<size_t> next = 0, failed_at = unknown.size();
+  const Hashed said = !hashed ? Hashed() : [&](uint64_t bytes) {
+    std::lock_guard lock(mutex);
+    hashed(bytes);
+  };
+  auto work = [&] {
+    for (size_t k = next++; k < failed_at; k = next++) {
+      Entry& entry = scan.manifest.entries[unknown[k]];
+      base::Result<std::string> digest = hash_file(root, entry, stamps[unknown[k]], said);
+      if (digest.ok()) {
+        entry.content = std::move(digest).value();
+        continue;
+      }
+      std::lock_guard lock(mutex);
+      if (k >= failed_at) continue;
+      failed_at = k;
+      failed = std::move(digest).error();
+    }
+  };
+  std::vector<std::thread> threads;
+  const size_t wanted =
+      std::min({kMostHashers, size_t{std::max(1U, std::thread::hardware_concurrency())}, unknown.size() / kWorthAThread + 1});
+  for (size_t t = 1; t < wanted; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (!failed) return base::ok();
+  failed->kind = ErrorKind::kUsage;
+  if (failed->hint.empty()) failed->hint = scan.manifest.with_modes ? kReadable : kReadableOrIgnored;
+  return std::move(*failed);
+}
+
 base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index_path, const Hashed& hashed,
                       Scan& scan) {
   const Index before = read_index(index_path);
   Index after;
   const int64_t settled = os::wall_now_ns() - kUnsettledNs;
-  bool changed = false;
+  std::vector<size_t> unknown;
   for (size_t i = 0; i < scan.manifest.entries.size(); ++i) {
     Entry& entry = scan.manifest.entries[i];
     if (!entry.is_file()) continue;
     const auto known = before.find(entry.path);
-    if (known != before.end() && known->second.stamp == stamps[i]) {
-      entry.content = known->second.digest;
-    } else {
-      base::Result<std::string> digest = hash_file(root, entry, stamps[i], hashed);
-      if (!digest.ok()) {
-        digest.error().kind = ErrorKind::kUsage;
-        if (digest.error().hint.empty()) digest.error().hint = scan.manifest.with_modes ? kReadable : kReadableOrIgnored;
-        return std::move(digest).error();
-      }
-      entry.content = std::move(digest).value();
-      ++scan.hashed;
-      changed = true;
-      if (std::max(stamps[i].mtime_ns, stamps[i].ctime_ns) > settled) continue;
-    }
-    if (!index_path.empty()) after.emplace(entry.path, Known{stamps[i], entry.content});
+    if (known == before.end() || known->second.stamp != stamps[i]) unknown.push_back(i);
+    else entry.content = known->second.digest;
   }
-  if (!index_path.empty() && (changed || after.size() != before.size())) write_index(index_path, after);
+  TRY(hash_unknown(root, stamps, unknown, hashed, scan));
+  scan.hashed = unknown.size();
+  if (index_path.empty()) return base::ok();
+  for (size_t i = 0, next = 0; i < scan.manifest.entries.size(); ++i) {
+    const Entry& entry = scan.manifest.entries[i];
+    if (!entry.is_file()) continue;
+    const bool is_new = next < unknown.size() && unknown[next] == i;
+    if (is_new) ++next;
+    if (!is_new || std::max(stamps[i].mtime_ns, stamps[i].ctime_ns) <= settled) after.emplace(entry.path, Known{stamps[i], entry.content});
+  }
+  if (!unknown.empty() || after.size() != before.size()) write_index(index_path, after);
   return base::ok();
 }
 

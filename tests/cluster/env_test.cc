@@ -161,6 +161,57 @@ TEST_F(Env, AnOldEnvironmentStaysWholeUntilTheNewOneIsThere) {
   EXPECT_EQ(say("h1", "sha256sum < '" + there + "/lib/part5'"), say("ctl", "sha256sum < /root/envs/llm/lib/part5"));
 }
 
+TEST_F(Env, ADiskThatFillsMeanwhileKeepsTheOldEnvironmentAndTheRestFollows) {
+  Options options{.hosts = 1};
+  options.host.resize(1);
+  options.host[0].home.size_kib = 80 << 10;
+  start(options);
+  environment();
+  ASSERT_EQ(env({"push", "/root/envs/llm", "h1", "--to", kThere}).exit_code, 0);
+  const std::string before = tree("h1", kThere), there = kThere;
+  for (int i = 0; i < 8; ++i) say("ctl", "head -c 2000000 /dev/urandom > /root/envs/llm/lib/part" + std::to_string(i));
+  ASSERT_TRUE(cluster().throttle("h1", "40mbit").ok());
+  Process filled = env_later({"push", "/root/envs/llm", "h1", "--to", kThere});
+  ASSERT_TRUE(wait_parts("h1", 2));
+  say("h1", "cat /dev/zero > /root/fill 2> /dev/null; true");
+  Outcome full = filled.finish(60s);
+  EXPECT_EQ(full.exit_code, 3) << full;
+  EXPECT_HAS(full.err, "error: h1: the disk of " + there + "/.phalanx-push.part is full: ");
+  EXPECT_HAS(full.err, "hint: ");
+  say("h1", "rm /root/fill; mkdir /root/x && mv '" + there + "/.phalanx-push.part' /root/x/");
+  EXPECT_EQ(tree("h1", kThere), before) << "the old one is untouched";
+  say("h1", "mv /root/x/.phalanx-push.part '" + there + "/'");
+  Outcome rest = env({"push", "/root/envs/llm", "h1", "--to", kThere, "--json"});
+  ASSERT_EQ(rest.exit_code, 0) << rest;
+  EXPECT_LE(json_of(rest)["hosts"][0].value("bytes", 99'000'000), 12'500'000) << "two parts of eight were there";
+  EXPECT_EQ(say("h1", "cd '" + there + "/lib' && cat part* | sha256sum"), say("ctl", "cd /root/envs/llm/lib && cat part* | sha256sum"));
+}
+
+TEST_F(Env, AChangeMeanwhileIsSaidAndTwoPushesTakeTurns) {
+  start({.hosts = 1});
+  environment(4);
+  say("ctl", "find /root/envs -exec touch -h -d '1 hour ago' {} +");
+  ASSERT_EQ(env({"verify", "/root", "-H", "h1"}).exit_code, 2);  // no environment; but agent and phalanx-env are there now
+  ASSERT_TRUE(cluster().throttle("h1", "40mbit").ok());
+  Process changed = env_later({"push", "/root/envs/llm", "h1", "--to", kThere});
+  ASSERT_TRUE(wait_parts("h1", 1));
+  say("ctl", "echo other > /root/envs/llm/lib/part3");
+  Outcome outcome = changed.finish(60s);
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_HAS(outcome.err, "error: h1: lib/part3 was changed while it was copied");
+  EXPECT_HAS(outcome.err, "hint: run the same command again; files that have arrived are not sent again");
+  const std::string there = kThere;
+  EXPECT_EQ(say("h1", "ls -A '" + there + "'"), ".phalanx-push.part\n") << "no file is there before all are";
+  say("ctl", "head -c 3000000 /dev/urandom > /root/envs/llm/lib/part3");
+  Process one = env_later({"push", "/root/envs/llm", "h1", "--to", kThere});
+  Process two = env_later({"push", "/root/envs/llm", "h1", "--to", kThere});
+  Outcome a = one.finish(60s), b = two.finish(60s);
+  EXPECT_EQ(a.exit_code, 0) << a;
+  EXPECT_EQ(b.exit_code, 0) << b;
+  EXPECT_NE(a.out.find("everything was there") == std::string::npos, b.out.find("everything was there") == std::string::npos) << a << b;
+  EXPECT_EQ(say("h1", "cd '" + there + "/lib' && cat part* | sha256sum"), say("ctl", "cd /root/envs/llm/lib && cat part* | sha256sum"));
+}
+
 TEST_F(Env, RefusesBeforeAnythingIsSent) {
   Options options{.hosts = 2};
   options.host.resize(2);

@@ -3,6 +3,7 @@
 # "GUARD: ..." lines, which ./x test repeats at its end. Exit 1 when something grew past its limit, 77 when it cannot be measured here.
 #   size      bytes of the launcher
 #   start     start of a job on 8 hosts, as a ratio to ssh in the same rounds
+#   env       env push of a small environment to 2 hosts, as a ratio to tar over ssh in the same rounds; a second push; memory
 #   compile   the ten slowest files of a full build, the slowest as a ratio to the mean
 #   duration  of ./x test as a ratio to the compile time of its build
 set -euo pipefail
@@ -51,6 +52,22 @@ print()
   local hint="see where the time goes in the run's event log (phalanx logs), and compare with ./x bench start"
   hold start_cold "$cold" "job start on 8 hosts against ssh" "$hint"
   hold start_kept "$kept" "job start on 8 hosts against ssh, connections kept" "$hint"
+}
+
+guard_env() {
+  ((EUID == 0)) || skip "needs root"
+  local report=$build/guard_env name value
+  PATH=$PATH:/usr/sbin HOSTS=2 FILES=1500 BYTES=60000000 ROUNDS=1 WAYS=tar "$here/../../bench/env.sh" "$build" --ratios > "$report" ||
+    { (($? == 2)) && skip "no test cluster, rsync or zstd"; echo "error: bench/env.sh failed"; exit 1; }
+  local hint="see where the time goes with ./x bench env, which says each time as it goes with VERBOSE=1"
+  while read -r name value; do
+    case $name in
+      one_tar) hold env_push_one "$value" "env push to 1 host against tar over ssh" "$hint" ;;
+      all_tar) hold env_push_all "$value" "env push to 2 hosts against tar over ssh" "$hint" ;;
+      again) hold env_push_again "$value" "env push of ten changed files against the first one" "$hint" ;;
+      memory) hold env_push_memory "$value" "largest process of env push" "see what it keeps of each file: heaptrack, massif" ;;
+    esac
+  done < "$report"
 }
 
 guard_compile() {

@@ -1,4 +1,5 @@
 #include "envmove/packages.h"
+#include "envmove/rewrite.h"
 
 #include <gtest/gtest.h>
 
@@ -59,6 +60,25 @@ TEST(Record, PathsStayInTheEnvironment) {
   EXPECT_EQ(envmove::resolve("lib/python3.11/site-packages", "torch/__init__.py"), "lib/python3.11/site-packages/torch/__init__.py");
   EXPECT_EQ(envmove::resolve("lib", "../../x"), "");
   EXPECT_EQ(envmove::resolve("lib", "/etc/passwd"), "");
+}
+
+TEST(DirectUrl, IsMovedAsTheUrlThatItIs) {
+  const std::string file = "lib/python3.11/site-packages/tool-1.dist-info/direct_url.json";
+  auto moved = [&](const std::string& url, const std::string& from, const std::string& to) {
+    const std::string json = R"({"dir_info": {"editable": true}, "url": ")" + url + "\"}";
+    const envmove::Rewritten now = envmove::rewrite(file, json, envmove::FileClass::kText, nullptr, {{from}, to});
+    if (now.hits == 0) return std::string("as it was");
+    const size_t at = now.data.find("file:");
+    return now.data.substr(at, now.data.size() - at - 2);
+  };
+  EXPECT_EQ(moved("file:///a%20b/src/tool", "/a b", "/srv/env"), "file:///srv/env/src/tool");
+  EXPECT_EQ(moved("file:///a/src/tool", "/a", "/my envs/\xc3\xa9"), "file:///my%20envs/%C3%A9/src/tool");
+  EXPECT_EQ(moved("file:///a%20b/src", "/a", "/srv"), "as it was") << "/a is not /a b";
+  EXPECT_EQ(moved("file:///a%20b", "/a b", "/c d"), "file:///c%20d");
+  EXPECT_EQ(moved("https://example.com/a/src", "/a", "/srv"), "as it was");
+  const auto kept = envmove::replace_urls(R"({"url": "file:///p%20q/env/src/tool"})", {{"/p q"}, "/env/src/p"}, "/p q/env");
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->hits, 0U) << "the environment lies in the project that is bundled";
 }
 
 TEST(DistInfo, NamesAreComparable) {

@@ -1,18 +1,24 @@
 // Small environments on a real disk: what is replaced, what stays, and what is left when it is interrupted.
 #include "envmove/rehome.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 
 #include "base/sha256.h"
+#include "envmove/glibc.h"
 #include "envmove/packages.h"
 #include "envmove/verify.h"
 #include "envmove/votes.h"
+#include "os/fd.h"
+#include "os/files.h"
 #include "scratch.h"
 
 using namespace phalanx;
@@ -263,6 +269,42 @@ TEST(Verify, AMovedOneIsFoundAndARepairedOneIsNot) {
   EXPECT_EQ(flaws_of(root), moved);
   repair(root);
   EXPECT_EQ(flaws_of(root), std::vector<std::string>{});
+}
+
+TEST(Verify, ALibraryThatNeedsANewerCLibraryIsNamed) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, root, 1);
+  const envmove::Glibc here = envmove::glibc_here();
+  if (here == 0) GTEST_SKIP() << "this system has another C library";
+  const os::Fd system(::open("/usr/bin/env", O_RDONLY | O_CLOEXEC));
+  const envmove::Glibc needed = envmove::glibc_needed(system);
+  ASSERT_GT(needed, 2000U);
+  ASSERT_LE(needed, here) << "it starts here";
+  base::Result<std::string> read = os::read_file("/usr/bin/env", 64 << 20);
+  ASSERT_TRUE(read.ok());
+  std::string program = *read;
+  write(root / "bin/built", program);
+  EXPECT_EQ(flaws_of(root), std::vector<std::string>{});
+  const std::string name = envmove::glibc_text(needed);
+  const size_t at = program.find(name + '\0');
+  ASSERT_NE(at, std::string::npos);
+  program.replace(at, name.size(), std::string(name).replace(name.size() - 2, 2, "99"));
+  write(root / "bin/built", program);
+  write(root / "lib/libtext.so", "GLIBC_2.99");
+  EXPECT_EQ(flaws_of(root), std::vector<std::string>{"ENV-GLIBC bin/built"});
+  // However it is cut off or damaged, it is read within its bounds.
+  for (size_t size : {size_t{0}, size_t{16}, size_t{63}, size_t{64}, program.size() / 2, program.size() - 1}) {
+    write(root / "bin/built", program.substr(0, size));
+    (void)flaws_of(root);
+  }
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    std::string damaged = program;
+    for (int k = 0; k < 50; ++k) damaged[k % 2 ? random() % damaged.size() : random() % 64] = static_cast<char>(random());
+    std::memcpy(damaged.data(), program.data(), 20);
+    write(root / "bin/built", damaged);
+    (void)envmove::glibc_needed(os::Fd(::open((root / "bin/built").c_str(), O_RDONLY | O_CLOEXEC)));
+  }
 }
 
 // Who verifies an environment of somebody else must not run what that user calls its Python.
