@@ -27,6 +27,16 @@ trap '"$testbed" down; rm -rf "$results"' EXIT
 "$testbed" up "$hosts" --detach > "$results/up" || exit 2
 on() { local host=$1; shift; "$testbed" exec "$host" "$@"; }
 
+# Homes are in memory, of 1 GiB unless told otherwise.
+each_kib=$((bytes / 1024 + files * 8 + (256 << 10)))
+free_kib=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
+((each_kib * (hosts + 1) < free_kib)) ||
+  { echo "error: $((each_kib * (hosts + 1) >> 20)) GiB of memory are needed, $((free_kib >> 20)) are free" >&2
+    echo "hint: fewer HOSTS or BYTES" >&2; exit 2; }
+for host in ctl $(seq -f 'h%.0f' "$hosts"); do
+  ((each_kib < 1 << 20)) || on "$host" mount -o "remount,size=${each_kib}k" /root
+done
+
 # A conda environment in the documented layout, and site-packages of real bytes: pieces of this machine's libraries and Python sources, all
 # different, 2 % of the files with 60 % of the bytes.
 on ctl env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD/tests/env" python3 - "$files" "$bytes" << 'EOF'
@@ -95,6 +105,7 @@ for ((round = 0; round < rounds; ++round)); do
     timed "again-$n" "$phalanx" env push /root/envs/llm "$to" --to "$there" --quiet
   done
 done
+clear
 # The most that any process of a push holds: launcher, phalanx-env, ssh.
 on ctl bash -c 'rm -rf ~/.cache/phalanx/sync-index; /usr/bin/env python3 -c "
 import resource, subprocess, sys
