@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -297,12 +298,18 @@ base::Status hash_unknown(const std::string& root, const std::vector<Stamp>& sta
       failed = std::move(digest).error();
     }
   };
-  std::vector<std::thread> threads;
+  using Work = decltype(work);
+  std::vector<pthread_t> threads;
   const size_t wanted =
       std::min({kMostHashers, size_t{std::max(1U, std::thread::hardware_concurrency())}, unknown.size() / kWorthAThread + 1});
-  for (size_t t = 1; t < wanted; ++t) threads.emplace_back(work);
+  // Not std::thread: where the user may have no more threads, it ends the program.
+  auto run = [](void* own) -> void* {
+    (*static_cast<Work*>(own))();
+    return nullptr;
+  };
+  for (pthread_t thread; threads.size() + 1 < wanted && ::pthread_create(&thread, nullptr, run, &work) == 0;) threads.push_back(thread);
   work();
-  for (std::thread& thread : threads) thread.join();
+  for (pthread_t thread : threads) ::pthread_join(thread, nullptr);
   if (!failed) return base::ok();
   failed->kind = ErrorKind::kUsage;
   if (failed->hint.empty()) failed->hint = scan.manifest.with_modes ? kReadable : kReadableOrIgnored;
