@@ -252,7 +252,7 @@ base::Error Crew::unanswered(size_t call, Mono begin, const Patience& patience) 
   if (worker == workers_.end() || runnable(worker->pid))
     return base::fail(base::ErrorKind::kUnreachable, fmt::format("not finished after {:.1f} s: the machine is busy", seconds));
   if (now - worker->moved_at < patience.still)
-    return base::fail(base::ErrorKind::kUnreachable, fmt::format("not finished after {:.1f} s: it goes on, slowly", seconds));
+    return base::fail(base::ErrorKind::kUnreachable, fmt::format("not finished after {:.1f} s: it continues, slowly", seconds));
   return base::fail(base::ErrorKind::kTimeout, fmt::format("no answer for {:.1f} s{}", seconds, stuck_in(worker->pid)));
 }
 

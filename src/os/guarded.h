@@ -35,7 +35,7 @@ struct Patience {
 // Result i is what call i returned, or an error:
 //   kTimeout   "no answer for 1.2 s; its process is in state D, waiting in fuse_get_req": it was seen to stand still
 //   kInternal  "killed by SIGSEGV"
-//   kUnreachable  when all time is over, and nothing is known but that: "not finished …: the machine is busy", or "…: it goes on,
+//   kUnreachable  when all time is over, and nothing is known but that: "not finished …: the machine is busy", or "…: it continues,
 //                 slowly" of a call that waits again and again, as for a slow file system
 // Children still running are killed and not waited for: a process in state D cannot be reaped before its file system answers.
 std::vector<base::Result<std::string>> run_guarded(const std::vector<Guarded>& calls, const Patience& patience);

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -178,7 +180,7 @@ base::Result<std::unique_ptr<ProgressReader>> ProgressReader::start(const std::s
       star != std::string::npos && (path.find('*', star + 1) != std::string::npos || path.find('/', star) == std::string::npos);
   const std::vector<std::string_view> parts = base::split(path, '/');
   if (!known || several || path.size() > 4096 || std::find(parts.begin(), parts.end(), "..") != parts.end())
-    return base::fail(base::ErrorKind::kUsage, std::string(kProgressFileVariable) + ": " + base::quote(path) + " is no .jsonl or .csv file")
+    return base::fail(base::ErrorKind::kUsage, fmt::format("{}: {} is no .jsonl or .csv file", kProgressFileVariable, base::quote(path)))
         .with_hint("out/trainer_log.jsonl, or lightning_logs/version_*/metrics.csv");
   TRY_ASSIGN(os::PipeEnds control, os::make_pipe());
   const int heard = control.read.get();

@@ -188,7 +188,7 @@ void Ranks::read_progress_file(Rank& rank, const Environment& environment, const
   if (path == environment.end() || path->second.empty()) return;
   auto started = ProgressReader::start(folder, path->second, events);
   if (started.ok()) rank.progress = std::move(started).value();
-  else outbox_.output(wire::Trouble{started.error().message + "; it is not read"});
+  else outbox_.output(wire::Trouble{fmt::format("{}; the file is not read", started.error().message)});
 }
 
 bool Ranks::reads_for_rank(pid_t group) const {

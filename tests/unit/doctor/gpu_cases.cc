@@ -21,6 +21,22 @@ void use(Situation& s, const char* name, int64_t parent, int64_t mib, bool visib
   gpu(s).memory_used_bytes = mib << 20;
 }
 
+std::vector<Case> silent_driver_cases() {
+  return {
+      hit("GPU-DRIVER-SILENT", "NVML hangs", single_machine,
+          [](Situation& s) {
+            gpus(s).source = "proc";
+            gpus(s).nvml_error = "no answer for 1.2 s; its process is in state D, waiting in os_acquire_rwlock";
+          }),
+      miss("GPU-DRIVER-SILENT", "the machine was too busy to look", plain_ethernet,
+           [](Situation& s) { s.hosts[0].facts.gaps.push_back({"gpus", "not finished after 2.8 s: the machine is busy", true}); }),
+      hit("GPU-DRIVER-SILENT", "the look died in the library", plain_ethernet,
+          [](Situation& s) { s.hosts[0].facts.gaps.push_back({"gpus", "gpus: killed by SIGSEGV"}); }),
+      miss("GPU-DRIVER-SILENT", "a library without a driver or a card", plain_ethernet,
+           [](Situation& s) { gpus(s).nvml_error = "Driver Not Loaded"; }),
+  };
+}
+
 std::vector<Case> driver_cases() {
   return {
       hit("GPU-NONE", "one host of a GPU job has none", docker_host_network, [](Situation& s) { no_gpus(s, 1); }),
@@ -56,17 +72,6 @@ std::vector<Case> driver_cases() {
             gpus(s).driver = "550.90.07";
           }),
       miss("GPU-LIB-MISMATCH", "NVML answers", single_machine, [](Situation& s) { gpus(s).nvml_error = ""; }),
-      hit("GPU-DRIVER-SILENT", "NVML hangs", single_machine,
-          [](Situation& s) {
-            gpus(s).source = "proc";
-            gpus(s).nvml_error = "no answer for 1.2 s; its process is in state D, waiting in os_acquire_rwlock";
-          }),
-      miss("GPU-DRIVER-SILENT", "the machine was too busy to look", plain_ethernet,
-           [](Situation& s) { s.hosts[0].facts.gaps.push_back({"gpus", "not finished after 2.8 s: the machine is busy", true}); }),
-      hit("GPU-DRIVER-SILENT", "the look died in the library", plain_ethernet,
-          [](Situation& s) { s.hosts[0].facts.gaps.push_back({"gpus", "gpus: killed by SIGSEGV"}); }),
-      miss("GPU-DRIVER-SILENT", "a library without a driver or a card", plain_ethernet,
-           [](Situation& s) { gpus(s).nvml_error = "Driver Not Loaded"; }),
       hit("GPU-DRIVER-OLD", "CUDA 12 on an 11.4 driver", single_machine,
           [](Situation& s) {
             gpus(s).driver = gpus(s).kernel_module = "470.57.02";
@@ -212,7 +217,7 @@ std::vector<Case> use_cases() {
 
 std::vector<Case> gpu_cases() {
   std::vector<Case> all;
-  for (auto* part : {driver_cases, health_cases, log_cases, use_cases})
+  for (auto* part : {driver_cases, silent_driver_cases, health_cases, log_cases, use_cases})
     for (Case& c : part()) all.push_back(std::move(c));
   return all;
 }
