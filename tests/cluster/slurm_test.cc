@@ -75,6 +75,25 @@ TEST_F(Slurm, OneCommandInTheJobScriptStartsAllNodesWithTheirTasks) {
   EXPECT_EQ(agents(), "");
 }
 
+TEST_F(Slurm, CtrlCInAnAllocationsShellStopsTheRanksAndTheJob) {
+  const std::string rank = R"(echo start $RANK; trap "echo saved $RANK; exit 0" TERM; sleep 100 & wait)";
+  auto typed = cluster().start_on(
+      "ctl", {.argv = {"sh", "-c",
+                       fmt::format("export {} PHALANX_SSH=/bin/false; exec salloc -Q -N3 {} run -- sh -c '{}'", kConf, phalanx_, rank)},
+              .cwd = "/tmp"});
+  ASSERT_TRUE(typed.ok()) << typed.error().message;
+  for (const char* line : {"start 0", "start 1", "start 2"}) ASSERT_TRUE(typed->wait_output(line, 30s)) << typed->out() << typed->err();
+  const std::vector<HostProcess> launchers = named("ctl", "phalanx");  // salloc gives its command a process group of its own
+  ASSERT_EQ(launchers.size(), 1u);
+  ::kill(-launchers[0].pid, SIGINT);
+  const Outcome outcome = typed->finish(20s);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome;
+  for (const char* line : {"saved 0", "saved 1", "saved 2"}) EXPECT_HAS(outcome.out, line);
+  EXPECT_HAS(outcome.err, "interrupted by the operator");
+  EXPECT_EQ(agents(), "");
+  EXPECT_EQ(sh("for i in $(seq 100); do test -z \"$(squeue -h)\" && exit; sleep 0.1; done; squeue").out, "") << "the allocation has ended";
+}
+
 TEST_F(Slurm, WhatCannotRunIsRefusedWithItsReason) {
   Outcome outcome = sh("salloc -Q -N2 srun -n2 " + phalanx_ + " run -- true");
   EXPECT_EQ(outcome.exit_code, 2) << outcome;
