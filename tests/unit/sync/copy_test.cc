@@ -69,7 +69,7 @@ TEST_F(Copy, TheLimitNamesTheLargestFolders) {
   base::Result<sync::Scan> found = sync::scan(root_, {.bytes = 4000, .files = 100}, "");
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.error().kind, base::ErrorKind::kUsage);
-  EXPECT_NE(found.error().cause.find("data: 4.88 KiB in 1 file; src: 100 B in 1 file"), std::string::npos) << found.error().cause;
+  EXPECT_NE(found.error().cause.find("data: 4.88 KiB in 1 file, src: 100 B in 1 file"), std::string::npos) << found.error().cause;
   EXPECT_NE(found.error().hint.find("--sync-max"), std::string::npos);
   EXPECT_FALSE(sync::scan(root_, {.bytes = 1 << 20, .files = 1}, "").ok());
 }
