@@ -75,7 +75,7 @@ struct Words {
     std::string names;
     for (size_t i = 0; i < std::min(n.hosts.size(), kMost); ++i) names += (names.empty() ? "" : ", ") + host_name(state, n.hosts[i]);
     if (n.hosts.size() > kMost) names = tr(language, "{} and {} other hosts", names, n.hosts.size() - kMost);
-    return n.open ? tr(language, "waiting for {}: busy, slow to answer the checks", names) : tr(language, "still connecting to {}", names);
+    return n.open ? tr(language, "waiting for {}: slow to answer the checks", names) : tr(language, "still connecting to {}", names);
   }
   std::string operator()(const StoppingRanks& n) const {
     std::string ranks = name_ranks(*state.plan, n.awaited, language), grace = base::format_duration(n.grace);

@@ -90,6 +90,10 @@ os::Patience patience(const ProbeRequest& request) {
 
 }  // namespace
 
+Gap gap_of(std::string part, const base::Error& error) {
+  return {std::move(part), error.message, error.kind == base::ErrorKind::kUnreachable};
+}
+
 Facts probe(const ProbeRequest& request) {
   os::Mono begin = os::mono_now();
   Facts facts;
@@ -99,7 +103,7 @@ Facts probe(const ProbeRequest& request) {
   std::vector<base::Result<std::string>> answers = os::run_guarded(calls, patience(request));
   for (size_t i = 0; i < all.size(); ++i) {
     if (!answers[i].ok()) {
-      facts.gaps.push_back({all[i].call.name, answers[i].error().message, answers[i].error().kind == base::ErrorKind::kUnreachable});
+      facts.gaps.push_back(gap_of(all[i].call.name, answers[i].error()));
       continue;
     }
     base::Result<base::Json> json = base::parse_json(*answers[i]);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "machine/facts.h"
 
 namespace phalanx::machine {
@@ -32,6 +33,9 @@ struct ProbeRequest {
 };
 
 Facts probe(const ProbeRequest& request);
+
+// What an error of os::run_guarded() says of a part.
+Gap gap_of(std::string part, const base::Error& error);
 
 // --- the parts, one file each. All reads are rooted at request.root. ------------------------------------------------------
 Machine probe_machine(const ProbeRequest& request);

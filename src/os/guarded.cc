@@ -65,8 +65,8 @@ struct Worker {
   Fd pipe;
   std::string received;          // not yet a whole answer
   std::optional<uint32_t> call;  // the one it is in
-  std::string steps;             // steps_of() it, when that was looked at last
-  Mono moved_at;                 // when they were seen to have changed
+  std::string steps;             // steps_of() it, when it had said nothing for a while
+  Mono moved_at;                 // when it was seen to move: it was forked, it said something, its steps were others
   bool open = true;
 };
 
@@ -150,6 +150,7 @@ void Crew::hire() {
   worker.pipe = Fd(ends[0]);
   Fd out(ends[1]);
   pid_t self = ::getpid();
+  worker.moved_at = mono_now();
   worker.pid = ::fork();
   if (worker.pid < 0) return;
   if (worker.pid == 0) run_worker(calls_, counter_, out.get(), self);
@@ -181,6 +182,7 @@ void Crew::read_some(Worker& worker) {
   ssize_t got = ::read(worker.pipe.get(), buffer, sizeof(buffer));
   if (got < 0 && errno == EINTR) return;
   if (got <= 0) return over(worker);
+  worker.moved_at = mono_now();
   worker.received.append(buffer, static_cast<size_t>(got));
   while (take_frame(worker)) {}
 }
@@ -234,8 +236,8 @@ void Crew::look(Mono now) {
     if (!worker.open) continue;
     std::string steps = steps_of(worker.pid);
     if (steps == worker.steps) continue;
+    if (!worker.steps.empty()) worker.moved_at = now;
     worker.steps = std::move(steps);
-    worker.moved_at = now;
   }
 }
 
@@ -265,7 +267,6 @@ std::vector<base::Result<std::string>> Crew::run(const Patience& patience) {
     if (!any_open && !untaken()) break;
     if (!any_open) hire();
     Mono now = mono_now();
-    look(now);
     // Past the deadline, more time is given where the machine was too busy to run a worker, and where one is slow and not stuck.
     if (now >= end && (now >= last || !(busy() || goes_on(now, patience)))) break;
     bool more_hands = untaken();
@@ -273,6 +274,7 @@ std::vector<base::Result<std::string>> Crew::run(const Patience& patience) {
       busy_hand_overs = 0;
       continue;
     }
+    look(mono_now());  // not after an answer: where all answer at once, nobody is looked at
     if (!more_hands) continue;
     if (busy() && ++busy_hand_overs < kBusyHandOvers) continue;
     busy_hand_overs = 0;

@@ -81,7 +81,6 @@ base::Status ForkedLook::fork_child(const std::function<std::string()>& look, co
   pipe_ = std::move(ends.read);
   TRY_ASSIGN(watch_, loop_.watch(pipe_.get(), EPOLLIN, [this](uint32_t) { read_more(); }));
   began_ = os::mono_now();
-  steps_.clear();
   wait_on();
   return base::ok();
 }
@@ -90,16 +89,14 @@ base::Status ForkedLook::fork_child(const std::function<std::string()>& look, co
 void ForkedLook::wait_on() {
   const os::milliseconds watched = std::min(kWatched, patience_.usual / 2);
   const os::nanoseconds left = std::max<os::nanoseconds>(patience_.usual - watched - (os::mono_now() - began_), os::nanoseconds(0));
-  timer_ = loop_.after(left, [this, watched] {
-    steps_ = os::steps_of(group_);
-    timer_ = loop_.after(watched, [this] { late(); });
-  });
+  timer_ = loop_.after(left, [this, watched] { timer_ = loop_.after(watched, [this, steps = os::steps_of(group_)] { late(steps); }); });
 }
 
-void ForkedLook::late() {
+// steps: of the child (os/guarded.h), kWatched ago.
+void ForkedLook::late(const std::string& steps) {
   timer_ = 0;
   const os::nanoseconds waited = os::mono_now() - began_;
-  if (waited < patience_.most && os::steps_of(group_) != steps_) return wait_on();
+  if (waited < patience_.most && os::steps_of(group_) != steps) return wait_on();
   answer(base::fail(base::ErrorKind::kTimeout,
                     fmt::format("{} did not answer for {:.1f} s", name_, static_cast<double>(waited.count()) / 1e9)));
 }

@@ -42,7 +42,7 @@ class ForkedLook {
  private:
   base::Status fork_child(const std::function<std::string()>& look, const std::vector<int>& kept);
   void wait_on();
-  void late();
+  void late(const std::string& steps);
   void read_more();
   void answer(base::Result<std::string> result);
   void forget();
@@ -53,7 +53,6 @@ class ForkedLook {
   pid_t group_ = 0;
   Patience patience_{};
   os::Mono began_;
-  std::string steps_;  // of the child (os/guarded.h), when they were looked at last
   os::Fd pipe_;
   os::WatchId watch_ = 0;
   os::TimerId timer_ = 0;

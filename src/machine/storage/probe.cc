@@ -133,16 +133,17 @@ std::optional<T> answer_of(const base::Result<std::string>& text) {
   return value.ok() ? std::optional(std::move(value).value()) : std::nullopt;
 }
 
-// A mount is known even where its file system does not answer.
-void note_hung(const std::vector<Mount>& mounts, const std::string& why, PathFact& fact, StorageFacts& facts, std::vector<Gap>& gaps) {
+// It may exist or not. A mount is known even where its file system does not answer.
+void note_unseen(const std::vector<Mount>& mounts, const base::Error& error, PathFact& fact, StorageFacts& facts, std::vector<Gap>& gaps) {
+  fact.error = error.message;
+  gaps.push_back(gap_of("storage:" + fact.path, error));
+  if (error.kind != base::ErrorKind::kTimeout) return;
+  facts.hung.push_back(fact.path);
   if (const Mount* mount = mount_of(mounts, fact.path)) {
     fact.mount_point = mount->mount_point;
     fact.fs_type = mount->fs_type;
     fact.source = mount->source;
   }
-  fact.error = why;
-  facts.hung.push_back(fact.path);
-  gaps.push_back({"storage:" + fact.path, why});
 }
 
 std::vector<Look> looks(const std::string& root, const std::vector<Mount>& mounts, os::milliseconds deadline, StorageFacts& facts,
@@ -160,12 +161,7 @@ std::vector<Look> looks(const std::string& root, const std::vector<Mount>& mount
                       return base::to_text(base::to_json(seen));
                     }},
                    [&fact, &mounts, &facts, &gaps](const base::Result<std::string>& text) {
-                     if (!text.ok() && text.error().kind == base::ErrorKind::kTimeout)
-                       return note_hung(mounts, text.error().message, fact, facts, gaps);
-                     if (!text.ok()) {
-                       fact.error = text.error().message;  // it may exist or not
-                       gaps.push_back({"storage:" + fact.path, fact.error, text.error().kind == base::ErrorKind::kUnreachable});
-                     }
+                     if (!text.ok()) return note_unseen(mounts, text.error(), fact, facts, gaps);
                      if (std::optional<PathFact> seen = answer_of<PathFact>(text)) fact = std::move(*seen);
                    }});
   }
@@ -185,8 +181,7 @@ std::vector<Look> looks(const std::string& root, const std::vector<Mount>& mount
           {{"write:" + fact.path, [&root, fact, inputs] { return base::to_text(base::to_json(write_below(root, fact, inputs))); }},
            [&fact, &gaps](const base::Result<std::string>& text) {
              bool answered = std::none_of(gaps.begin(), gaps.end(), [&](const Gap& g) { return g.part == "storage:" + fact.path; });
-             if (!text.ok() && answered)
-               gaps.push_back({"storage:write " + fact.path, text.error().message, text.error().kind == base::ErrorKind::kUnreachable});
+             if (!text.ok() && answered) gaps.push_back(gap_of("storage:write " + fact.path, text.error()));
              std::optional<WriteAnswer> w = answer_of<WriteAnswer>(text);
              if (!w || !w->tested) return;
              fact.writable = w->done;

@@ -45,7 +45,7 @@ TEST(Said, ThePlaceStaysInFrontOfWhatIsWrongThere) {
 
 TEST(Said, CausesOfTheEngineAndOfConnections) {
   EXPECT_EQ(said_in(kZh, "model.width 10 is not a multiple of model.heads 3"), "model.width 10 不是 model.heads 3 的倍数");
-  EXPECT_EQ(said_in(kZh, "reading the checkpoint failed on ranks 1, 2"), "读取 checkpoint 失败，在 各 rank 1, 2 上");
+  EXPECT_EQ(said_in(kZh, "reading the checkpoint failed on ranks 1, 2"), "各 rank 1, 2：读取 checkpoint 失败");
   EXPECT_EQ(said_in(kZh, "h2: the host key is unknown: ssh: Host key verification failed."),
             "h2：主机密钥未知：ssh: Host key verification failed.");
   EXPECT_EQ(said_in(kZh, "no response for 5 s: the host is down, hung, or unreachable"), "5 秒没有应答：主机已关机、挂起或无法到达");
