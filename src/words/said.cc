@@ -89,6 +89,9 @@ bool takes_too_much(const std::vector<Piece>& pieces, const std::vector<std::str
   if (pieces.size() < 2) return false;
   const std::string& first = values[static_cast<size_t>(pieces[0].place)];
   const std::string& last = values[static_cast<size_t>(pieces[pieces.size() - 2].place)];
+  // "{} {} is not supported": the second is what the first has left of them.
+  for (size_t i = 1; pieces[0].fixed.empty() && i + 1 < pieces.size() && pieces[i].fixed == " "; ++i)
+    if (has_more_texts(values[static_cast<size_t>(pieces[i].place)])) return true;
   return (pieces[0].fixed.empty() && !chinese.starts_with('{') && has_more_texts(first)) ||
          (pieces.back().fixed.empty() && !chinese.ends_with('}') && has_more_texts(last));
 }
@@ -159,9 +162,20 @@ std::optional<std::string> looked_up(std::string_view line, int depth) {
   return std::nullopt;
 }
 
-std::string first_line_in(Language language, const std::string& text) {
+// A list, whose every line is one of ours, or a first line of ours and below it, often indented, the output of a program.
+std::string lines_in(Language language, const std::string& text) {
   const size_t end = std::min(text.find('\n'), text.size());
-  return said_in(language, std::string_view(text).substr(0, end)) + text.substr(end);
+  const std::string first = said_in(language, std::string_view(text).substr(0, end));
+  std::string list = first;
+  for (size_t at = end; at < text.size();) {
+    const size_t next = std::min(text.find('\n', at + 1), text.size());
+    const std::string_view line = std::string_view(text).substr(at + 1, next - at - 1);
+    const std::string said = said_in(language, line);
+    if (said == line || line.starts_with(' ')) return first + text.substr(end);
+    list += "\n" + said;
+    at = next;
+  }
+  return list;
 }
 
 }  // namespace
@@ -174,10 +188,10 @@ std::string said_in(Language language, std::string_view english) {
 std::string render(const base::Error& error, Language language) {
   if (language == Language::kEnglish) return error.render();
   base::Error in_chinese = error;
-  in_chinese.message = first_line_in(language, error.message);
-  in_chinese.cause = first_line_in(language, error.cause);
-  in_chinese.hint = first_line_in(language, error.hint);
-  for (std::string& doing : in_chinese.context) doing = first_line_in(language, doing);
+  in_chinese.message = lines_in(language, error.message);
+  in_chinese.cause = lines_in(language, error.cause);
+  in_chinese.hint = lines_in(language, error.hint);
+  for (std::string& doing : in_chinese.context) doing = lines_in(language, doing);
   std::string out;
   const std::string text = in_chinese.render();
   // Labels begin lines; lines of the texts themselves are indented further.

@@ -15,7 +15,8 @@ namespace phalanx::words {
 // One line. Unchanged where the language is English, or nothing matches.
 std::string said_in(Language language, std::string_view english);
 
-// Error::render() in the language of the reader, with its labels. Only first lines are looked up: what follows is the output of programs.
+// Error::render() in the language of the reader, with its labels. Of a text of several lines the first is looked up, the others where all
+// are found: then they are a list; otherwise they are the output of a program, which stays as it is.
 std::string render(const base::Error& error, Language language);
 
 }  // namespace phalanx::words

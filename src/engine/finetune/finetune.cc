@@ -161,7 +161,7 @@ bool is_recipe(std::string_view yaml) { return tune::is_recipe(yaml); }
 base::Result<int> run_command(const Command& command, bool explain) {
   TRY_ASSIGN(const tune::ReadRecipe given, read_whole(command));
   if (explain) {
-    fmt::print("{}", tune::explain(given));
+    fmt::print("{}", tune::explain(given, train::language_here()));
     return 0;
   }
   TRY_ASSIGN(const comm::RankEnv env, comm::read_rank_env(comm::process_environment));

@@ -130,8 +130,8 @@ class Reader {
       for (const auto& [name, below] : value.items()) read(path.empty() ? name : path + "." + name, below, depth + 1);
       return;
     }
-    if (!key && has_below(path)) return add(path, shown(value) + " is not a mapping of keys");
-    if (!key) return add(path, "unknown key" + nearest(path));
+    if (!key && has_below(path)) return add(path, fmt::format("{} is not a mapping of keys", shown(value)));
+    if (!key) return add(path, unknown(path));
     const bool leaf = !value.is_object();
     if (!leaf && !key->path.ends_with(".*")) return add(path, "is a mapping");
     if (!leaf && depth < kDeepest) {
@@ -151,11 +151,11 @@ class Reader {
  private:
   void add(const std::string& path, const std::string& what) { problems.push_back(fmt::format("deepspeed: {}: {}", path, what)); }
 
-  static std::string nearest(const std::string& path) {
+  static std::string unknown(const std::string& path) {
     std::vector<std::string> names;
     for (const Key& one : kKeys) names.emplace_back(one.path);
     const auto near = base::closest(path, names);
-    return near ? "; the nearest is " + *near : "";
+    return near ? fmt::format("unknown key; the nearest is {}", *near) : "unknown key";
   }
 
   void take(const std::string& path, const Json& value) {

@@ -13,6 +13,8 @@
 #include "base/yaml.h"
 #include "tune/recipe/key_table.h"
 #include "tune/recipe/steps.h"
+#include "words/message.h"
+#include "words/said.h"
 
 namespace phalanx::tune {
 namespace {
@@ -50,7 +52,7 @@ class Setter {
 
   void operator()(std::monostate) {}
   void operator()(bool Recipe::* field) {
-    if (!value_.is_boolean()) return expect("true or false");
+    if (!value_.is_boolean()) return wrong("{} is not true or false");
     recipe_->*field = value_.get<bool>();
   }
   void operator()(double Recipe::* field) {
@@ -63,40 +65,45 @@ class Setter {
     if (auto number = whole()) recipe_->*field = *number;
   }
   void operator()(std::string Recipe::* field) {
-    if (value_.is_structured()) return expect("a text");
+    if (value_.is_structured()) return wrong("{} is not a text");
     std::string text = shown(value_);
     if (value_.is_boolean() && !value_.get<bool>() && has_choice("no")) text = "no";  // save_strategy: no is false in YAML
-    if (!key_.choices.empty() && !has_choice(text)) return expect(fmt::format("one of {}", base::replace_all(key_.choices, " ", ", ")));
+    if (!key_.choices.empty() && !has_choice(text)) return wrong("{} is not one of {}", base::replace_all(key_.choices, " ", ", "));
     recipe_->*field = std::move(text);
   }
   void operator()(std::optional<double> Recipe::* field) {
     if (auto number = in_range()) recipe_->*field = *number;
   }
   void operator()(std::optional<std::string> Recipe::* field) {
-    if (value_.is_structured()) return expect("a text");
+    if (value_.is_structured()) return wrong("{} is not a text");
     recipe_->*field = shown(value_);
   }
   void operator()(FileOrTree Recipe::* field) {
     if (value_.is_object()) (recipe_->*field).tree = value_;
     else if (value_.is_string() && !value_.get<std::string>().empty()) (recipe_->*field).path = value_.get<std::string>();
-    else if (value_ != false && value_ != "") expect("a file or a mapping");
+    else if (value_ != false && value_ != "") wrong("{} is not a file or a mapping");
   }
   // A list, or names separated by commas.
   void operator()(std::vector<std::string> Recipe::* field) {
     std::vector<std::string> out;
-    if (value_.is_object()) return expect("a list of names");
+    if (value_.is_object()) return wrong("{} is not a list of names");
     if (value_.is_array()) {
       for (const Json& one : value_) out.push_back(shown(one));
     } else {
       const std::string text = shown(value_);
       for (std::string_view name : base::split(text, ',')) out.emplace_back(base::trim(name));
     }
-    if (std::find(out.begin(), out.end(), "") != out.end()) return expect("a list of names");
+    if (std::find(out.begin(), out.end(), "") != out.end()) return wrong("{} is not a list of names");
     recipe_->*field = std::move(out);
   }
 
  private:
-  void expect(std::string what) { problem_ = fmt::format("{} is not {}", base::quote(shown(value_)), what); }
+  // The first argument of the text is the value.
+  template <typename... Args>
+  void wrong(fmt::format_string<std::string, Args...> text, const Args&... args) {
+    const std::string value = base::quote(shown(value_));
+    problem_ = fmt::vformat(text, fmt::make_format_args(value, args...));
+  }
   bool has_choice(std::string_view text) const {
     const auto choices = base::split_words(key_.choices);
     return std::find(choices.begin(), choices.end(), text) != choices.end();
@@ -105,13 +112,13 @@ class Setter {
     const bool bounded = key_.least != 0 || key_.most != 0;
     const double number = value_.is_number() ? value_.get<double>() : std::nan("");
     if (std::isfinite(number) && (!bounded || (number >= key_.least && number <= key_.most))) return number;
-    if (bounded) expect(fmt::format("a number from {} to {}", key_.least, key_.most));
-    else expect("a number");
+    if (bounded) wrong("{} is not a number from {} to {}", key_.least, key_.most);
+    else wrong("{} is not a number");
     return std::nullopt;
   }
   std::optional<int64_t> whole() {
     const auto number = in_range();
-    if (number && *number != std::floor(*number)) expect("a whole number");
+    if (number && *number != std::floor(*number)) wrong("{} is not a whole number");
     if (!number || !problem_.empty()) return std::nullopt;
     return static_cast<int64_t>(*number);
   }
@@ -219,12 +226,14 @@ base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<st
       .because(base::join(problems, "\n"));
 }
 
-std::string explain(const ReadRecipe& read) {
+std::string explain(const ReadRecipe& read, base::Language language) {
   std::string out;
   for (Handling handling : {Handling::kHonoured, Handling::kMeaningless})
-    for (const GivenKey& one : read.given)
-      if (one.handling == handling)
-        out += fmt::format("{}{}: {}  # {}\n", handling == Handling::kMeaningless ? "not used: " : "", one.key, one.value, one.note);
+    for (const GivenKey& one : read.given) {
+      if (one.handling != handling) continue;
+      if (handling == Handling::kMeaningless) out += words::Text{"not used: ##recipe"}.in(language);
+      out += fmt::format("{}: {}  # {}\n", one.key, one.value, words::said_in(language, one.note));
+    }
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/language.h"
 #include "base/result.h"
 #include "tune/recipe/deepspeed.h"
 
@@ -132,7 +133,8 @@ bool is_recipe(std::string_view yaml);
 enum class Purpose { kTrain, kExport, kChat };
 base::Result<ReadRecipe> read_recipe(std::string_view yaml, const std::vector<std::string>& overrides, Purpose purpose = Purpose::kTrain);
 
-// What `--explain` prints: every given key with what it sets, then those without a meaning here.
-std::string explain(const ReadRecipe& read);
+// What `--explain` prints: every given key with what it sets, then those without a meaning here. The Chinese of the notes is in
+// words/zh-CN/said-tune.yaml.
+std::string explain(const ReadRecipe& read, base::Language language);
 
 }  // namespace phalanx::tune

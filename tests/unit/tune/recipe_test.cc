@@ -9,6 +9,7 @@
 #include "tune/recipe/key_page.h"
 #include "tune/recipe/key_table.h"
 #include "tune/recipe/steps.h"
+#include "words/said.h"
 
 namespace phalanx::tune {
 namespace {
@@ -74,10 +75,36 @@ TEST(Recipe, TheExampleIsReadAsTyped) {
   EXPECT_EQ(recipe.chat_template, "llama3");
   EXPECT_EQ(recipe.max_samples, 1000);
   EXPECT_TRUE(recipe.bf16);
-  const std::string text = explain(*read);
+  const std::string text = explain(*read, base::Language::kEnglish);
   EXPECT_NE(text.find("cutoff_len: 2048  # tokens of a sequence\n"), std::string::npos);
   EXPECT_NE(text.find("not used: overwrite_cache: true  # there is no cache of tokens\n"), std::string::npos);
   EXPECT_NE(text.find("not used: report_to: none  # it asks for nothing\n"), std::string::npos);
+}
+
+TEST(Recipe, EveryNoteHasChinese) {
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.note == "AdamW") continue;
+    EXPECT_NE(words::said_in(base::Language::kChinese, key.note), key.note) << key.key;
+  }
+  auto read = read_recipe(kExample, {"overwrite_cache=true"});
+  ASSERT_TRUE(read.ok());
+  const std::string text = explain(*read, base::Language::kChinese);
+  EXPECT_NE(text.find("cutoff_len: 2048  # 一个序列的 token 数\n"), std::string::npos);
+  EXPECT_NE(text.find("未使用：overwrite_cache: true  # 没有 token 缓存\n"), std::string::npos);
+}
+
+TEST(Recipe, ProblemsAreListedInChinese) {
+  auto read =
+      read_recipe("model_name_or_path: m\nadd_tokens: a\nlora_rnk: 8\nfsdp: full\ncutoff_len: many\nlora_rank: 1.5\nstage: ppo\n", {});
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(words::render(read.error(), base::Language::kChinese),
+            "错误：配方中有 6 处问题\n"
+            "  原因：第 2 行：add_tokens: a：尚不支持\n"
+            "    第 5 行：cutoff_len: \"many\" 不是 1 到 16777216 的数\n"
+            "    第 4 行：fsdp: full：请用 deepspeed 的 stage 3，分片方式相同\n"
+            "    第 6 行：lora_rank: \"1.5\" 不是整数\n"
+            "    第 3 行：未知的键 \"lora_rnk\"；最接近的是 lora_rank\n"
+            "    第 7 行：stage: \"ppo\" 不是下列之一：sft, pt, dpo\n");
 }
 
 TEST(Recipe, EveryProblemIsListedAtOnce) {

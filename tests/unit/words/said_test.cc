@@ -69,4 +69,15 @@ TEST(Said, AnErrorHasChineseLabelsAndTheOutputOfProgramsIsKept) {
 }
 
 }  // namespace
+TEST(Said, AListIsTranslatedLineByLineAndOutputOfProgramsIsNot) {
+  base::Error list = base::fail(base::ErrorKind::kConfig, "file not found: x").because("no logs in a\nno logs in b");
+  EXPECT_EQ(render(list, kZh), "错误：文件不存在：x\n  原因：a 中没有日志\n    b 中没有日志\n");
+  base::Error output = base::fail(base::ErrorKind::kConfig, "file not found: x").because("no logs in a\nno logs in b\nTraceback");
+  EXPECT_EQ(render(output, kZh), "错误：文件不存在：x\n  原因：a 中没有日志\n    no logs in b\n    Traceback\n");
+}
+
+TEST(Said, AValueIsNotWhatIsLeftOfSeveralTexts) {
+  EXPECT_EQ(said_in(kZh, "line 4: add_tokens: a: it is not supported"), "第 4 行：add_tokens: a：尚不支持");
+}
+
 }  // namespace phalanx::words
