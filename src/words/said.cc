@@ -165,13 +165,15 @@ std::optional<std::string> looked_up(std::string_view line, int depth) {
 // A list, whose every line is one of ours, or a first line of ours ("its last output:") and the output of a program below it.
 std::string lines_in(Language language, const std::string& text) {
   const size_t end = std::min(text.find('\n'), text.size());
-  const std::string first = said_in(language, std::string_view(text).substr(0, end));
+  const std::string_view head = std::string_view(text).substr(0, end);
+  const std::string first = said_in(language, head);
+  const bool may_be_list = first != head && !head.ends_with(':');
   std::string list = first;
   for (size_t at = end; at < text.size();) {
     const size_t next = std::min(text.find('\n', at + 1), text.size());
     const std::string_view line = std::string_view(text).substr(at + 1, next - at - 1);
     const std::string said = said_in(language, line);
-    if (said == line || line.starts_with(' ') || text.substr(0, end).ends_with(':')) return first + text.substr(end);
+    if (said == line || !may_be_list) return first + text.substr(end);
     list += "\n" + said;
     at = next;
   }
