@@ -109,6 +109,19 @@ class Launch(unittest.TestCase):
                 return
         self.fail(f"step {step} was never printed: {process.stderr.read()}")
 
+    def test_small_print(self):
+        """The buffers that send gradients are no gradients, and a wrong batch is told by each rank before its first step."""
+        said = self.finish(self.start_ranks(2, [self.config("zero2"), "parallel.mode=zero2", "parallel.share_parameters=off",
+                                             "train.steps=1"])[0])[1]
+        sizes = re.search(r"memory of a rank: parameters ([\d.]+) KiB, gradients ([\d.]+) KiB, buffers that send gradients [\d.]+ ", said)
+        self.assertIsNotNone(sizes, said)
+        parameters, gradients = (float(size) for size in sizes.groups())
+        self.assertAlmostEqual(gradients, parameters / 2, delta=parameters / 20)
+        for rank in self.start_ranks(2, [self.config("batch"), "train.batch=7"]):
+            out, err = self.finish(rank, 2)
+            self.assertIn("train.batch", err)
+            self.assertNotIn("step ", out)
+
     def test_one_rank_two_ranks_and_torchrun_give_the_same_losses(self):
         out, err = self.finish(self.start([self.config("alone")]))
         self.assertIn("step 12/12  loss", out)
