@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
     return agent::print_clean_builds(cli::agent_image().build, args.size() == 3 && args[2] == "--yes");
   ::signal(SIGPIPE, SIG_IGN);
   os::raise_descriptor_limit();
+  if (const std::optional<std::string> launcher = cli::launcher_asked_for_help(argv[0], args)) args = {"help", *launcher};
   base::Result<std::optional<cli::FrontDoor>> door = cli::open_front_door(argv[0], args);
   if (!door.ok()) return report(door.error());
   if (*door) args = (*door)->args;

@@ -122,6 +122,20 @@ base::Result<std::optional<FrontDoor>> open_front_door(std::string_view program,
   return std::optional<FrontDoor>(std::move(door));
 }
 
+std::optional<std::string> launcher_asked_for_help(std::string_view program, std::span<const std::string> args) {
+  std::vector<std::string> words(args.begin(), args.end());
+  const std::string name(program.substr(program.rfind('/') + 1));
+  auto is_launcher = [](const std::string& word) {
+    const auto peer = frontdoor::peer_of(std::span<const std::string>(&word, 1));
+    return peer && *peer != frontdoor::Peer::kPython;
+  };
+  if (is_launcher(name)) words.insert(words.begin(), name);
+  if (words.empty() || !is_launcher(words[0])) return std::nullopt;
+  const size_t at = words.size() > 2 && (words[1] == "launch" || words[1] == "train") ? 2 : 1;
+  if (words.size() <= at || (words[at] != "--help" && words[at] != "-h")) return std::nullopt;
+  return words[0];
+}
+
 base::Result<FrontDoor> translate_text(const std::string& from) {
   std::string text = from;
   std::string place = "--from";

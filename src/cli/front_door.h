@@ -23,6 +23,9 @@ struct FrontDoor {
 // program: argv[0]. None: the words are no line of another launcher. Errors are those of its translation.
 base::Result<std::optional<FrontDoor>> open_front_door(std::string_view program, std::span<const std::string> args);
 
+// The launcher whose help a line asks for: `phalanx torchrun --help`, or `torchrun --help` where torchrun is a link to phalanx.
+std::optional<std::string> launcher_asked_for_help(std::string_view program, std::span<const std::string> args);
+
 // A pasted line, or a shell script if `from` is the path of a file: the first command that a door knows. args begin with "init"; the
 // command is not among them.
 base::Result<FrontDoor> translate_text(const std::string& from);

@@ -17,7 +17,8 @@ constexpr uint32_t kOnce = bit(Verb::kExec) | bit(Verb::kPush) | bit(Verb::kClea
 constexpr uint32_t kRead = bit(Verb::kLogs) | bit(Verb::kAttach);                                      // verbs that show what ranks print
 constexpr uint32_t kLife = kRead | bit(Verb::kPs) | bit(Verb::kStop) | bit(Verb::kWait) | bit(Verb::kInspect) | bit(Verb::kWhy) |
                            bit(Verb::kStacks) | bit(Verb::kReport);  // of runs that are there
-constexpr uint32_t kAll = kReach | kOnce | kLife | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
+constexpr uint32_t kAll =
+    kReach | kOnce | kLife | bit(Verb::kSubmit) | bit(Verb::kExplain) | bit(Verb::kHelp) | bit(Verb::kCompletion) | bit(Verb::kVersion);
 constexpr int64_t kMostHosts = 65'536;
 constexpr int64_t kMostRanksPerHost = 4'096;
 constexpr int64_t kHour = 3'600'000;  // in milliseconds

@@ -29,6 +29,18 @@ std::vector<ExitCode> exit_codes() {
   };
 }
 
+std::span<const Launcher> launchers() {
+  using frontdoor::Peer;
+  static constexpr Launcher kAll[] = {
+      {Peer::kTorchrun, "torchrun", "torchrun --nproc-per-node 8 train.py"},
+      {Peer::kAccelerate, "accelerate launch", "accelerate launch --config_file config.yaml train.py"},
+      {Peer::kDeepSpeed, "deepspeed", "deepspeed --hostfile hosts.txt train.py --deepspeed ds.json"},
+      {Peer::kLlamaFactory, "llamafactory-cli train", "llamafactory-cli train config.yaml"},
+      {Peer::kPython, "python", "python train.py"},
+  };
+  return kAll;
+}
+
 std::vector<Variable> variables_read() {
   return {
       {"PHALANX_LANG", Text{"language of messages: en or zh (default: from LC_ALL, LC_MESSAGES or LANG)"}},

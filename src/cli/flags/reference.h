@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/language.h"
 #include "base/result.h"
 #include "cli/flags/flags.h"
+#include "frontdoor/frontdoor.h"
 #include "words/message.h"
 
 namespace phalanx::cli {
@@ -19,6 +21,8 @@ constexpr size_t kHelpColumns = 100;
 // `phalanx --help`, and `phalanx VERB --help`. No line is wider than kHelpColumns.
 std::string help_text(base::Language language);
 std::string help_text(Verb verb, base::Language language);
+// `phalanx torchrun --help`: what Phalanx does with a command line of another launcher.
+std::string help_of_launcher(frontdoor::Peer peer, base::Language language);
 
 // roff for man(1), in English.
 std::string man_page(std::string_view version);
@@ -38,6 +42,13 @@ struct Variable {
   std::string_view name;
   words::Text meaning;
 };
+// What is typed before the words of another launcher, and a line of it as an example.
+struct Launcher {
+  frontdoor::Peer peer;
+  std::string_view typed;
+  std::string_view example;
+};
+std::span<const Launcher> launchers();
 std::vector<ExitCode> exit_codes();
 std::vector<Variable> variables_read();
 words::Text tagline();

@@ -33,6 +33,8 @@ base::Result<int> help_verb(const Invocation& invocation) {
   if (invocation.operands.empty()) return print(help_text(language_here()));
   if (invocation.operands.size() > 1) return usage("help takes one verb", "phalanx help run");
   const VerbRow* verb = find_verb(invocation.operands[0]);
+  const std::optional<frontdoor::Peer> peer = frontdoor::peer_of(invocation.operands);
+  if (!verb && peer) return print(help_of_launcher(*peer, language_here()));
   if (!verb) return usage(fmt::format("{} is not a verb of phalanx", base::quote(invocation.operands[0])), "phalanx help");
   return print(help_text(verb->verb, language_here()));
 }

@@ -39,6 +39,18 @@ TEST(FrontDoor, WhereItBegins) {
   EXPECT_FALSE(is_door({"bash", "train.sh"}));
 }
 
+TEST(FrontDoor, HelpIsAskedOfTheLauncherNotOfTheScript) {
+  auto asked = [](const Words& words, const std::string& program = "phalanx") { return launcher_asked_for_help(program, words); };
+  EXPECT_EQ(asked({"torchrun", "--help"}), "torchrun");
+  EXPECT_EQ(asked({"accelerate", "launch", "-h"}), "accelerate");
+  EXPECT_EQ(asked({"llamafactory-cli", "train", "--help"}), "llamafactory-cli");
+  EXPECT_EQ(asked({"--help"}, "/usr/local/bin/torchrun"), "torchrun");
+  EXPECT_EQ(asked({"torchrun", "train.py", "--help"}), std::nullopt);
+  EXPECT_EQ(asked({"python", "--help"}), std::nullopt);
+  EXPECT_EQ(asked({"--help"}), std::nullopt);
+  EXPECT_EQ(asked({}), std::nullopt);
+}
+
 TEST(FrontDoor, ALinkNamedLikeALauncher) {
   const FrontDoor door = opened({"--nproc_per_node", "2", "train.py"}, "/usr/local/bin/torchrun");
   EXPECT_TRUE(run_line(door).starts_with("phalanx run --nproc-per-node 2 -- python"));

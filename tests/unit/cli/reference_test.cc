@@ -1,5 +1,6 @@
 #include "cli/flags/reference.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,6 +66,27 @@ TEST(Help, NamesEveryFlagOfTheVerb) {
   for (const VerbRow& verb : verb_table())
     for (const FlagRow* flag : flags_of(verb.verb))
       EXPECT_NE(help_text(verb.verb, Language::kEnglish).find("--" + std::string(flag->name)), std::string::npos) << flag->name;
+}
+
+TEST(Help, EveryVerbHasIt) {
+  for (const VerbRow& verb : verb_table()) {
+    if (verb.hidden) continue;
+    for (const char* asked : {"--help", "-h"}) {
+      const std::vector<std::string> words = {std::string(verb.name), asked};
+      base::Result<Invocation> read = parse_command_line(words);
+      ASSERT_TRUE(read.ok()) << verb.name;
+      EXPECT_EQ(read->verb, Verb::kHelp) << verb.name;
+    }
+  }
+}
+
+TEST(Help, EveryLauncherHasIt) {
+  for (const Launcher& one : launchers()) {
+    const std::string text = help_of_launcher(one.peer, base::Language::kEnglish);
+    EXPECT_NE(text.find(fmt::format("phalanx [options of run] [VAR=VALUE...] {} ...\n", one.typed)), std::string::npos) << text;
+    EXPECT_NE(help_text(base::Language::kEnglish).find(fmt::format("  phalanx {}\n", one.example)), std::string::npos);
+    EXPECT_EQ(help_of_launcher(one.peer, base::Language::kChinese).find("Takes the line"), std::string::npos);
+  }
 }
 
 TEST(Help, SpeaksTheReadersLanguage) {
