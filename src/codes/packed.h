@@ -15,6 +15,7 @@ struct Packed {
 Packed packed_signatures();
 Packed packed_catalogue();
 Packed packed_bugs();
+Packed packed_advice();
 Packed packed_pages();
 
 inline constexpr char kLineInCell = '\v';  // stands for a line end in a cell of a page

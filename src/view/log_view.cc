@@ -22,6 +22,7 @@ using words::Text;
 using words::tr;
 
 constexpr Text kEvidence{"Evidence"};
+constexpr Text kAdvice{"About this message"};
 constexpr Text kWhy{"Why"};
 constexpr Text kNext{"What to do"};
 constexpr Text kOthers{"Also seen"};
@@ -90,6 +91,8 @@ void add_cause(std::string& out, const LogVerdict& verdict, const Speech& say, s
   if (!line.empty()) add_wrapped(out, line, columns);
   if (!cause.evidence.empty()) heading(out, kEvidence, say.language());
   for (const LogEvidence& evidence : cause.evidence) add_evidence(out, verdict, evidence);
+  if (!cause.advice.empty()) heading(out, kAdvice, say.language());
+  for (const doctor::Words& one : cause.advice) add_wrapped(out, one.in(say.language()), columns);
   add_explanation(out, kWhy, page.why.in(say.language()), say.language(), columns);
   add_explanation(out, kNext, codes::fill_page(page.fix.in(say.language()), cause.observed), say.language(), columns);
 }
@@ -139,6 +142,8 @@ base::Json json_of(const LogVerdict& verdict, const LogCause& cause) {
   out["detail"] = cause.detail.english;
   out["why"] = page.why.english;
   out["fix"] = codes::fill_page(page.fix.english, cause.observed);
+  out["advice"] = base::Json::array();
+  for (const doctor::Words& one : cause.advice) out["advice"].push_back(one.english);
   out["evidence"] = std::move(evidence);
   return out;
 }

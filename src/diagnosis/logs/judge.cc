@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "diagnosis/hang/watchdog.h"
+#include "diagnosis/logs/advice.h"
 #include "diagnosis/logs/family.h"
 #include "diagnosis/logs/known_message.h"
 #include "diagnosis/logs/survived.h"
@@ -388,6 +389,7 @@ LogVerdict judge_logs(LogFacts facts) {
   } else if (!verdict.cascades.empty()) {
     verdict.cause = root_elsewhere(verdict, facts);
   }
+  if (verdict.cause) add_advice(*verdict.cause);
   add_unexplained(verdict, facts, survival);
   add_bugs(verdict, facts);
   return verdict;

@@ -32,6 +32,7 @@ struct LogCause {
   std::string host{};        // empty: not told
   doctor::Words detail{};    // what is known beyond the code; may be empty
   std::vector<LogEvidence> evidence{};
+  std::vector<doctor::Words> advice{};  // on the very message, where it is known (codes/advice.h)
   codes::Observed observed{};  // what the lines named of what the page's commands need
 };
 
