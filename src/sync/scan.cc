@@ -224,6 +224,9 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
   return std::move(done).error();
 }
 
+ContentReader::ContentReader(std::string root, const Aside* aside) : inside_(std::make_unique<Inside>(std::move(root))), aside_(aside) {}
+ContentReader::~ContentReader() = default;
+
 void ContentReader::begin(const Entry& entry, uint64_t from) {
   file_.reset();
   at_ = from;
@@ -234,7 +237,7 @@ void ContentReader::begin(const Entry& entry, uint64_t from) {
     at_ += aside->second;
     return;
   }
-  base::Result<std::optional<os::Fd>> file = open_inside(root_, entry.path);
+  base::Result<std::optional<os::Fd>> file = inside_->open(entry.path);
   if (file.ok() && *file) file_ = std::move(**file);
   from_ = file_.get();
 }

@@ -128,6 +128,10 @@ base::Result<std::optional<Store>> Store::open_in(const std::string& root, bool 
   if (::fstat(store.lock_.get(), &s) != 0 || s.st_nlink == 0) return std::optional<Store>();  // the last session has removed the folder
   TRY_ASSIGN(store.blobs_, enter_own(store.top_.get(), "blobs"));
   TRY_ASSIGN(store.copies_, enter_own(store.top_.get(), "copies"));
+  store.folders_ = std::make_unique<BlobFolders>();
+  TRY_ASSIGN(const std::vector<std::string> names, names_in(store.blobs_.get()));
+  for (size_t first = 0; first < store.folders_->there.size(); ++first)
+    store.folders_->there[first] = std::find(names.begin(), names.end(), hex_of(std::string(1, static_cast<char>(first)))) != names.end();
   return std::optional<Store>(std::move(store));
 }
 
@@ -139,9 +143,20 @@ std::optional<Store> Store::open_existing(const std::string& root) {
   return store.ok() ? std::move(*store) : std::nullopt;
 }
 
-base::Result<os::Fd> Store::blob_folder(std::string_view digest) const { return enter_own(blobs_.get(), hex_of(digest.substr(0, 1))); }
+base::Result<int> Store::blob_folder(std::string_view digest) const {
+  const auto first = static_cast<unsigned char>(digest.front());
+  os::Fd& folder = folders_->open[first];
+  if (!folder.valid()) {
+    base::Result<os::Fd> entered = enter_own(blobs_.get(), hex_of(digest.substr(0, 1)));
+    if (!entered.ok()) return std::move(entered).error();
+    folder = std::move(*entered);
+    folders_->there[first] = true;
+  }
+  return folder.get();
+}
 
 bool Store::has_blob(std::string_view digest, uint64_t size) const {
+  if (!folders_->there[static_cast<unsigned char>(digest.front())]) return false;
   const std::string hex = hex_of(digest);
   struct stat s{};
   return ::fstatat(blobs_.get(), (hex.substr(0, 2) + "/" + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s.st_mode) &&
