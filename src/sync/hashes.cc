@@ -1,13 +1,11 @@
 #include "sync/hashes.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +14,7 @@
 #include "base/try.h"
 #include "os/clock.h"
 #include "os/files.h"
+#include "sync/threads.h"
 #include "wire/bounds.h"
 #include "wire/codec.h"
 
@@ -25,7 +24,7 @@ namespace {
 using base::ErrorKind;
 
 constexpr size_t kPiece = 256 << 10;
-constexpr size_t kMostHashers = 8, kWorthAThread = 16;
+constexpr size_t kWorthAThread = 16;
 constexpr uint32_t kIndexVersion = 2;
 constexpr int64_t kUnsettledNs = 2'000'000'000;  // a file may change once more without its times showing it
 
@@ -119,18 +118,7 @@ base::Status hash_unknown(const std::string& root, const std::vector<size_t>& un
       failed = std::move(digest).error();
     }
   };
-  using Work = decltype(work);
-  std::vector<pthread_t> threads;
-  const size_t wanted =
-      std::min({kMostHashers, size_t{std::max(1U, std::thread::hardware_concurrency())}, unknown.size() / kWorthAThread + 1});
-  // Not std::thread: where the user may have no more threads, it ends the program.
-  auto run = [](void* own) -> void* {
-    (*static_cast<Work*>(own))();
-    return nullptr;
-  };
-  for (pthread_t thread; threads.size() + 1 < wanted && ::pthread_create(&thread, nullptr, run, &work) == 0;) threads.push_back(thread);
-  work();
-  for (pthread_t thread : threads) ::pthread_join(thread, nullptr);
+  on_threads(std::min(most_threads(), unknown.size() / kWorthAThread + 1), work);
   if (!failed) return base::ok();
   failed->kind = ErrorKind::kUsage;
   return std::move(*failed);

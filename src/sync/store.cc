@@ -61,11 +61,11 @@ base::Result<std::vector<std::string>> names_in(int folder) {
   if (!stream) return base::system_error("read", "a folder");
   std::vector<std::string> names;
   errno = 0;
-  while (const dirent* entry = ::readdir(stream)) names.emplace_back(entry->d_name);
+  while (const dirent* entry = ::readdir(stream))
+    if (const std::string_view name = entry->d_name; name != "." && name != "..") names.emplace_back(name);
   const int error = errno;
   ::closedir(stream);
   if (error != 0) return base::system_error("read", "a folder", error);
-  std::erase_if(names, [](const std::string& name) { return name == "." || name == ".."; });
   return names;
 }
 

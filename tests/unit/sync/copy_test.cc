@@ -50,6 +50,25 @@ TEST_F(Copy, LeavesOutWhatGitignoreSaysAndLinksToTheOutside) {
   EXPECT_EQ(found.special, 1U);
 }
 
+// Several threads walk; each folder's own .gitignore goes with it, whoever takes it.
+TEST_F(Copy, ManyFoldersAreFoundOnceAndInOrder) {
+  std::string expected;
+  for (int i = 10; i < 60; ++i) {
+    const std::string folder = "part" + std::to_string(i);
+    put(root_ + "/" + folder + "/.gitignore", "left" + std::to_string(i) + "\n");
+    put(root_ + "/" + folder + "/deep/er/left" + std::to_string(i), "x");
+    put(root_ + "/" + folder + "/deep/er/left" + std::to_string(i + 1), "x");
+    for (const char* below : {"", "/.gitignore", "/deep", "/deep/er"}) expected += folder + below + " ";
+    expected += folder + "/deep/er/left" + std::to_string(i + 1) + " ";
+  }
+  for (int round = 0; round < 5; ++round) {
+    std::string paths;
+    const sync::Scan found = scan();
+    for (const sync::Entry& entry : found.manifest.entries) paths += entry.path + " ";
+    EXPECT_EQ(paths, expected);
+  }
+}
+
 // What it would leave out cannot be told: secrets, perhaps.
 TEST_F(Copy, AGitignoreThatCannotBeReadIsNoMissingOne) {
   put(root_ + "/train.py", "x");
