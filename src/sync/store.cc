@@ -190,6 +190,7 @@ std::optional<std::vector<Seen>> read_seen(int copy, size_t entries) {
 base::Status write_lists(int copy, const Manifest& manifest, const std::vector<Seen>& seen) {
   TRY(os::write_file_atomic_at(copy, "manifest", encode(manifest), 0600, os::Durable::kNo));
   std::string bytes;
+  bytes.reserve((seen.size() + 1) * sizeof(Seen));
   wire::Encoder out(bytes);
   out.u32(kSeenVersion);
   out.u32(static_cast<uint32_t>(seen.size()));
