@@ -1,5 +1,7 @@
 #include "agent/copy_duty.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,7 +18,16 @@ constexpr os::milliseconds kReport{1000};
 constexpr os::milliseconds kMostWait{300'000};    // for another session
 constexpr os::milliseconds kMostSilence{20'000};  // of a launcher that owes bytes: its link may be cut, and the lock is needed
 constexpr os::milliseconds kSilenceTick{2000};
-constexpr size_t kMadeAtOnce = 256;  // files, before the loop looks at its input again
+constexpr size_t kMadeAtOnce = 256;     // files, before the loop looks at its input again
+constexpr size_t kReserved = 64 << 20;  // of a list at once; a longer one grows
+
+// Lists of megabytes come and go. This process does nothing but copy, and ends soon: pages that it has are used again rather than given
+// back, since fresh ones cost more time than what is written to them.
+void keep_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  ::mallopt(M_TOP_PAD, 4 << 20);
+}
 
 }  // namespace
 
@@ -73,6 +84,7 @@ void CopyDuty::begin(wire::CopyBegin message) {
   if (receiver_ || timer_ || !name_.empty()) return fail(base::fail(base::ErrorKind::kInternal, "a second copy over one connection"));
   name_ = message.name;
   request_ = std::move(message);
+  keep_memory();
   if (!sync::is_copy_name(name_) || request_.manifest_bytes == 0 || request_.manifest_bytes > sync::kMostManifestBytes)
     fail(base::fail(base::ErrorKind::kInternal, "a malformed request for a copy"));
 }
@@ -88,6 +100,7 @@ void CopyDuty::take(std::string_view bytes) {
   }
   if (manifest_.size() + bytes.size() > request_.manifest_bytes)
     return fail(base::fail(base::ErrorKind::kInternal, "more was sent than announced"));
+  if (manifest_.empty()) manifest_.reserve(std::min<uint64_t>(request_.manifest_bytes, kReserved));
   manifest_ += bytes;
   if (manifest_.size() == request_.manifest_bytes) with_store(&CopyDuty::receive_into);
 }
@@ -144,6 +157,7 @@ void CopyDuty::say_done() {
 void CopyDuty::release(wire::CopyRelease message) {
   if (receiver_ || timer_ || !name_.empty()) return fail(base::fail(base::ErrorKind::kInternal, "a second copy over one connection"));
   name_ = std::move(message.name);
+  keep_memory();
   with_store(&CopyDuty::release_from);
 }
 

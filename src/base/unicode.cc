@@ -1,5 +1,7 @@
 #include "base/unicode.h"
 
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,6 +85,11 @@ Character first_character(std::string_view text) {
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
+    uint64_t eight;  // most text is ASCII
+    if (text.size() >= sizeof eight && (std::memcpy(&eight, text.data(), sizeof eight), (eight & 0x8080808080808080U) == 0)) {
+      text.remove_prefix(sizeof eight);
+      continue;
+    }
     Character c = first_character(text);
     if (!c.valid) return false;
     text.remove_prefix(c.length);

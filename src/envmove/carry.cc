@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@
 #include "envmove/scan_file.h"
 #include "envmove/votes.h"
 #include "os/files.h"
+#include "sync/hashes.h"
 #include "sync/scan.h"
 
 namespace phalanx::envmove {
@@ -33,6 +35,7 @@ using sync::Entry;
 
 constexpr size_t kMostRecordBytes = 64 << 20;
 constexpr size_t kShownProblems = 5;
+constexpr size_t kTogether = 32;
 
 // Where files of the environment may say it is: its path as typed, the same without links, and where it was before if nobody repaired it.
 std::vector<std::string> places_of(const Environment& environment) {
@@ -69,9 +72,13 @@ class Carrier {
     std::vector<Entry>& entries = out_.manifest.entries;
     if (sought_.old_prefixes.empty()) return base::ok();
     std::atomic<size_t> done = 0;
-    base::Status rewritten = each_of(entries.size(), [&](size_t i) -> base::Status {
-      TRY(rewrite_one(entries[i]));
-      if (progress) progress(++done, entries.size());
+    // Some at a time: those of one folder come one after the other, and its path is followed once.
+    base::Status rewritten = each_of((entries.size() + kTogether - 1) / kTogether, [&](size_t part) -> base::Status {
+      sync::Inside inside(environment_.root);
+      for (size_t i = part * kTogether; i < std::min(entries.size(), (part + 1) * kTogether); ++i) {
+        TRY(rewrite_one(entries[i], inside));
+        if (progress) progress(++done, entries.size());
+      }
       return base::ok();
     });
     TRY(rewritten);
@@ -141,7 +148,12 @@ class Carrier {
     return base::ok();
   }
 
-  base::Status rewrite_one(Entry& entry) {
+  base::Result<os::Fd> open_file(const std::string& path, sync::Inside& inside) const {
+    TRY_ASSIGN(std::optional<os::Fd> file, inside.open(path));
+    return file ? base::Result<os::Fd>(std::move(*file)) : open_below(environment_, path);  // which says why it cannot
+  }
+
+  base::Status rewrite_one(Entry& entry, sync::Inside& inside) {
     if (entry.kind == sync::Kind::kLink) {
       std::string target = moved_path(entry.content, move_);
       for (const Move& one : bundle_.moves) target = moved_path(target, one);
@@ -154,7 +166,7 @@ class Carrier {
     const std::string path = environment_.root + "/" + entry.path;
     auto at = environment_.managed.find(entry.path);
     const Managed* managed = at == environment_.managed.end() ? nullptr : &at->second;
-    TRY_ASSIGN(const os::Fd opened, open_below(environment_, entry.path));
+    TRY_ASSIGN(const os::Fd opened, open_file(entry.path, inside));
     TRY_ASSIGN(const Scanned scanned, scan_file(opened, path, entry.path, managed, sought_));
     if (scanned.holds_old_prefix && scanned.file_class == FileClass::kOpaque) {
       std::lock_guard lock(mutex_);

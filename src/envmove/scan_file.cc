@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/try.h"
 #include "envmove/packages.h"
@@ -36,13 +37,14 @@ std::vector<std::string> needles(const Move& move, bool wide, bool urls) {
 
 base::Result<Scanned> scan_file(const os::Fd& file, const std::string& path, std::string_view name, const Managed* managed,
                                 const Move& move) {
-  std::string buffer(kPiece, '\0');
+  // Not filled with zeros: most files are much shorter.
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kPiece);
   Scanned out;
   std::vector<std::string> wanted;
   size_t held = 0, longest = 0;
   for (off_t from = 0;;) {
-    TRY_ASSIGN(size_t size, os::read_at(file, path, from, buffer.data() + held, kPiece - held));
-    const std::string_view piece(buffer.data(), held + size);
+    TRY_ASSIGN(size_t size, os::read_at(file, path, from, buffer.get() + held, kPiece - held));
+    const std::string_view piece(buffer.get(), held + size);
     if (from == 0) {
       out.file_class = classify(name, piece.substr(0, kClassifiedBytes), managed);
       if (out.file_class == FileClass::kBytecode) return out;
@@ -57,7 +59,7 @@ base::Result<Scanned> scan_file(const os::Fd& file, const std::string& path, std
     if (size < kPiece - held) return out;
     from += static_cast<off_t>(size);
     held = std::min(longest, piece.size());
-    std::memmove(buffer.data(), buffer.data() + piece.size() - held, held);
+    std::memmove(buffer.get(), buffer.get() + piece.size() - held, held);
   }
 }
 

@@ -63,6 +63,10 @@ base::Status sync_folder(const std::string& path) {
 base::Result<std::string> read_rest(const Fd& fd, const std::string& path, size_t max_bytes) {
   std::string content;
   char buffer[65536];
+  struct stat s{};
+  // A large file: each time that a string grows, it moves, and pages that nobody has touched cost more than their bytes.
+  if (max_bytes > sizeof(buffer) && ::fstat(fd.get(), &s) == 0 && S_ISREG(s.st_mode) && s.st_size > static_cast<off_t>(sizeof(buffer)))
+    content.reserve(std::min(static_cast<size_t>(s.st_size), max_bytes));
   for (;;) {
     IoStep step = read_step(fd.get(), buffer, sizeof(buffer));
     if (step.kind == IoStep::kEnd) return content;

@@ -25,8 +25,19 @@ struct Stamp {
 base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index, const Hashed& hashed,
                       Scan& scan);
 
-// Below the root no step of a name may be a link, also one that was put there after the walk: what it leads to is not the user's who owns
-// the directory that is copied. "/.": the root itself may be one.
-base::Result<std::optional<os::Fd>> open_inside(const std::string& root, const std::string& path);
+// Opens files of a folder. Below the root no step of a name may be a link, also one that was put there after the walk: what it leads to is
+// not the user's who owns the directory that is copied. The root itself may be one. Files of one folder come one after the other, so the
+// last folder stays open.
+class Inside {
+ public:
+  explicit Inside(std::string root) : root_(std::move(root)) {}
+  const std::string& root() const { return root_; }
+  // Nothing: no regular file lies there now. Error: with errno, of the step that failed.
+  base::Result<std::optional<os::Fd>> open(const std::string& path);
+
+ private:
+  std::string root_, folder_;
+  os::Fd top_, at_;
+};
 
 }  // namespace phalanx::sync

@@ -27,6 +27,11 @@ constexpr size_t kPiece = 128 << 10;
 constexpr uint64_t kLeastPartial = 1 << 20;  // less is sent again
 const std::string kNew = "new.";
 
+base::Error changed_meanwhile(const Entry& entry) {
+  return base::fail(ErrorKind::kUnfit, fmt::format("{} was changed while it was copied", entry.path))
+      .with_hint(std::string(wire::kAdviceOnArrived));
+}
+
 uint64_t on_disk(uint64_t bytes, uint64_t files) { return bytes + files * kBlock; }
 
 }  // namespace
@@ -84,13 +89,13 @@ void Incoming::find_partial() {
 
 base::Status Incoming::open_blob() {
   const Entry& entry = manifest_.entries[wanted_[next_]];
-  TRY_ASSIGN(os::Fd folder, store_.blob_folder(entry.content));
+  TRY_ASSIGN(const int folder, store_.blob_folder(entry.content));
   const std::string name = kNew + hex_of(entry.content);
   const bool goes_on = partial_.bytes > 0 && partial_.entry == wanted_[next_];
-  if (!goes_on) (void)::unlinkat(folder.get(), name.c_str(), 0);
-  os::Fd file(::openat(folder.get(), name.c_str(), goes_on ? O_RDWR | O_NOFOLLOW | O_CLOEXEC : kNewFile, 0600));
+  if (!goes_on) (void)::unlinkat(folder, name.c_str(), 0);
+  os::Fd file(::openat(folder, name.c_str(), goes_on ? O_RDWR | O_NOFOLLOW | O_CLOEXEC : kNewFile, 0600));
   if (!file.valid()) return disk_error("open", "blobs/" + name, errno);
-  writing_.emplace(Writing{std::move(folder), std::move(file), name, entry.size, base::Sha256()});
+  writing_.emplace(Writing{folder, std::move(file), name, entry.size, base::Sha256()});
   return goes_on ? read_partial(*writing_) : base::ok();
 }
 
@@ -111,26 +116,58 @@ base::Status Incoming::close_blob() {
   Writing done = std::move(*writing_);
   writing_.reset();
   if (done.hash.bytes() != entry.content) {
-    (void)::unlinkat(done.folder.get(), done.name.c_str(), 0);
-    return base::fail(ErrorKind::kUnfit, fmt::format("{} was changed while it was copied", entry.path))
-        .with_hint(std::string(wire::kAdviceOnArrived));
+    (void)::unlinkat(done.folder, done.name.c_str(), 0);
+    return changed_meanwhile(entry);
   }
-  if (::renameat(done.folder.get(), done.name.c_str(), done.folder.get(), done.name.substr(4).c_str()) != 0)
+  if (::renameat(done.folder, done.name.c_str(), done.folder, done.name.substr(kNew.size()).c_str()) != 0)
     return disk_error("rename", "blobs/" + done.name, errno);
-  ++next_;
-  return base::ok();
+  return arrived(wanted_[next_++], done.file);
 }
+
+// Its hash is known before there is a file, which needs no other name first. What a kill leaves of one is shorter than it should be.
+base::Status Incoming::take_whole(std::string_view content) {
+  const Entry& entry = manifest_.entries[wanted_[next_]];
+  base::Sha256 hash;
+  hash.update(content);
+  if (hash.bytes() != entry.content) return changed_meanwhile(entry);
+  TRY_ASSIGN(const int folder, store_.blob_folder(entry.content));
+  const std::string name = hex_of(entry.content);
+  os::Fd file(::openat(folder, name.c_str(), kNewFile, 0600));
+  if (!file.valid() && errno == EEXIST) {  // of another size, or it would not have been asked for
+    (void)::unlinkat(folder, name.c_str(), 0);
+    file = os::Fd(::openat(folder, name.c_str(), kNewFile, 0600));
+  }
+  if (!file.valid()) return disk_error("open", "blobs/" + name, errno);
+  while (!content.empty()) {
+    const os::IoStep step = os::write_step(file.get(), content.data(), content.size());
+    if (step.kind != os::IoStep::kBytes) {
+      (void)::unlinkat(folder, name.c_str(), 0);
+      return disk_error("write", "blobs/" + name, step.error_number);
+    }
+    content.remove_prefix(step.bytes);
+  }
+  return arrived(wanted_[next_++], file);
+}
+
+base::Status Incoming::arrived(uint32_t, const os::Fd&) { return base::ok(); }
 
 base::Status Incoming::receive(std::string_view bytes) {
   do {
     if (complete()) return bytes.empty() ? base::ok() : base::Status(base::fail(ErrorKind::kInternal, "more was sent than was asked for"));
+    const Entry& entry = manifest_.entries[wanted_[next_]];
+    const bool begun = writing_ || (partial_.bytes > 0 && partial_.entry == wanted_[next_]);
+    if (!begun && entry.size <= std::min<uint64_t>(bytes.size(), kPiece)) {
+      TRY(take_whole(bytes.substr(0, entry.size)));
+      bytes.remove_prefix(entry.size);
+      continue;
+    }
     if (!writing_) TRY(open_blob());
     while (writing_->left > 0 && !bytes.empty()) {
       const size_t size = std::min<uint64_t>(writing_->left, bytes.size());
       os::IoStep step = os::write_step(writing_->file.get(), bytes.data(), size);
       if (step.kind != os::IoStep::kBytes) {
         const int error = step.error_number;
-        (void)::unlinkat(writing_->folder.get(), writing_->name.c_str(), 0);
+        (void)::unlinkat(writing_->folder, writing_->name.c_str(), 0);
         return disk_error("write", "blobs/" + writing_->name, error);
       }
       writing_->hash.update(bytes.substr(0, step.bytes));
@@ -144,8 +181,8 @@ base::Status Incoming::receive(std::string_view bytes) {
 }
 
 base::Result<os::Fd> Incoming::open_content(const Entry& entry) const {
-  TRY_ASSIGN(const os::Fd folder, store_.blob_folder(entry.content));
-  os::Fd file(::openat(folder.get(), hex_of(entry.content).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  TRY_ASSIGN(const int folder, store_.blob_folder(entry.content));
+  os::Fd file(::openat(folder, hex_of(entry.content).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!file.valid()) return disk_error("open", "blobs/" + hex_of(entry.content), errno);
   return file;
 }
@@ -155,11 +192,13 @@ base::Status Incoming::copy_content(const Entry& entry, const os::Fd& from, cons
   base::Sha256 hash;
   const bool cloned = cloning_ && entry.size >= kPiece && ::ioctl(to.get(), FICLONE, from.get()) == 0;
   if (entry.size >= kPiece && !cloned) cloning_ = false;
-  for (;;) {
+  // Of a small one no more is looked at than was copied: its hash speaks for it.
+  for (uint64_t left = entry.size; left > 0 || entry.size >= kPiece;) {
     os::IoStep step = os::read_step(from.get(), buffer, sizeof(buffer));
     if (step.kind == os::IoStep::kEnd) break;
     if (step.kind != os::IoStep::kBytes) return disk_error("read", "blobs/" + hex_of(entry.content), step.error_number);
     hash.update(std::string_view(buffer, step.bytes));
+    left -= std::min<uint64_t>(left, step.bytes);
     for (size_t done = 0; !cloned && done < step.bytes;) {
       os::IoStep wrote = os::write_step(to.get(), buffer + done, step.bytes - done);
       if (wrote.kind != os::IoStep::kBytes) return disk_error("write", path, wrote.error_number);

@@ -58,6 +58,8 @@ class Incoming {
   // The content of a blob into a new file; `path` is how errors call it. Hashes it again: a damaged blob is removed.
   base::Status copy_content(const Entry& entry, const os::Fd& from, const os::Fd& to, const std::string& path);
   base::Result<os::Fd> open_content(const Entry& entry) const;
+  // A content has come, under its name in the store; `file` is open on it.
+  virtual base::Status arrived(uint32_t entry, const os::Fd& file);
 
   Store store_;
   Manifest manifest_;
@@ -68,12 +70,14 @@ class Incoming {
 
  private:
   struct Writing {
-    os::Fd folder, file;
+    int folder = -1;
+    os::Fd file;
     std::string name;
     uint64_t left = 0;
     base::Sha256 hash;
   };
   base::Status open_blob();
+  base::Status take_whole(std::string_view content);
   base::Status read_partial(Writing& writing);
   base::Status close_blob();
 

@@ -34,8 +34,11 @@ class Comparison {
   bool same(int folder, const std::string& path) {
     base::Result<std::vector<std::string>> names = names_in(folder);
     if (!names.ok()) return false;
-    std::sort(names->begin(), names->end());
-    for (const std::string& name : *names) {
+    std::vector<const std::string*> sorted;
+    for (const std::string& name : *names) sorted.push_back(&name);
+    std::sort(sorted.begin(), sorted.end(), [](const std::string* a, const std::string* b) { return *a < *b; });
+    for (const std::string* one : sorted) {
+      const std::string& name = *one;
       if (path.empty()) wanted_ = name;
       else (wanted_ = path).append("/").append(name);
       const Entry* entry = find(wanted_);

@@ -78,6 +78,10 @@ size_t Manifest::files() const {
 
 std::string encode(const Manifest& manifest) {
   std::string bytes;
+  constexpr size_t kMostFixedBytes = 40;  // of an entry, beside its path and content
+  size_t size = kMostFixedBytes;
+  for (const Entry& entry : manifest.entries) size += entry.path.size() + entry.content.size() + kMostFixedBytes;
+  bytes.reserve(size);
   wire::Encoder out(bytes);
   out.u32(manifest.with_modes ? kVersionWithModes : kVersion);
   out.u32(static_cast<uint32_t>(manifest.entries.size()));

@@ -91,10 +91,23 @@ base::Status Placer::check_arrived(size_t index) {
     hash.update(std::string_view(buffer, step.bytes));
   }
   if (hash.bytes() == entry.content) return base::ok();
-  TRY_ASSIGN(const os::Fd blobs, store_.blob_folder(entry.content));
-  (void)::unlinkat(blobs.get(), hex_of(entry.content).c_str(), 0);
+  TRY_ASSIGN(const int blobs, store_.blob_folder(entry.content));
+  (void)::unlinkat(blobs, hex_of(entry.content).c_str(), 0);
   return base::fail(ErrorKind::kUnfit, fmt::format("{} was damaged on the disk of this host after it had arrived", entry.path))
       .with_hint(std::string(wire::kAdviceOnArrived));
+}
+
+// Nobody else can enter the folder that it lies in, so it may have its mode already.
+base::Status Placer::arrived(uint32_t index, const os::Fd& file) {
+  const Entry& entry = manifest_.entries[index];
+  if (uses_[entry.content] != 1 || (entry.mode & S_IRUSR) == 0) return base::ok();
+  struct stat s{};
+  const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
+  if (::futimens(file.get(), times) != 0 || ::fchmod(file.get(), entry.mode) != 0 || ::fstat(file.get(), &s) != 0)
+    return target_error("chmod", entry.path, errno);
+  seen_[index] = {s.st_ino, 0};
+  ready_[index] = true;
+  return base::ok();
 }
 
 // A session that ends after this has its files recognised by the next one.
@@ -102,7 +115,7 @@ base::Status Placer::write_pending() {
   placing_ = true;
   for (size_t i = 0; i < manifest_.entries.size(); ++i) {
     const Entry& entry = manifest_.entries[i];
-    if (todo_[i] != Todo::kMake || !entry.is_file() || uses_[entry.content] != 1) continue;
+    if (todo_[i] != Todo::kMake || !entry.is_file() || ready_[i] || uses_[entry.content] != 1) continue;
     struct stat s{};
     const std::string hex = hex_of(entry.content);
     if (::fstatat(store_.blobs(), (hex.substr(0, 2) + "/" + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0) seen_[i] = {s.st_ino, 0};
@@ -114,19 +127,18 @@ base::Status Placer::remove_one(size_t b) {
   const Entry& entry = record_.manifest.entries[b];
   struct stat s{};
   std::string name;
-  base::Result<os::Fd> folder = folder_of(entry.path, name);
-  if (!folder.ok() || ::fstatat(folder->get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return base::ok();
+  const base::Result<int> folder = folder_of(entry.path, name);
+  if (!folder.ok() || ::fstatat(*folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return base::ok();
   if (entry.kind == Kind::kFolder) {
-    last_folder_.reset();
-    (void)::unlinkat(folder->get(), name.c_str(), AT_REMOVEDIR);  // where something else is in it, it stays
+    (void)::unlinkat(*folder, name.c_str(), AT_REMOVEDIR);  // where something else is in it, it stays
     return base::ok();
   }
   if (!as_pushed(entry, record_.seen[b], s)) {
     ++stayed_;
     return base::ok();
   }
-  int left = ::unlinkat(folder->get(), name.c_str(), 0);
-  if (left != 0 && errno == EACCES && ::fchmod(folder->get(), 0700) == 0) left = ::unlinkat(folder->get(), name.c_str(), 0);
+  int left = ::unlinkat(*folder, name.c_str(), 0);
+  if (left != 0 && errno == EACCES && ::fchmod(*folder, 0700) == 0) left = ::unlinkat(*folder, name.c_str(), 0);
   if (left != 0) return target_error("remove", entry.path, errno);
   ++removed_;
   return base::ok();
@@ -136,50 +148,52 @@ base::Status Placer::make(size_t index) {
   const Entry& entry = manifest_.entries[index];
   if (entry.kind != Kind::kFolder && todo_[index] == Todo::kNothing) return base::ok();
   std::string name;
-  TRY_ASSIGN(const os::Fd folder, folder_of(entry.path, name));
+  TRY_ASSIGN(const int folder, folder_of(entry.path, name));
   if (entry.kind == Kind::kFolder) {
-    if (todo_[index] == Todo::kMake && ::mkdirat(folder.get(), name.c_str(), 0700) != 0) return target_error("mkdir", entry.path, errno);
+    if (todo_[index] == Todo::kMake && ::mkdirat(folder, name.c_str(), 0700) != 0) return target_error("mkdir", entry.path, errno);
     struct stat s{};
-    if (::fstatat(folder.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode) && (s.st_mode & 0700) != 0700)
-      (void)::fchmodat(folder.get(), name.c_str(), (s.st_mode & kModes) | 0700, AT_SYMLINK_NOFOLLOW);
+    if (::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode) && (s.st_mode & 0700) != 0700)
+      (void)::fchmodat(folder, name.c_str(), (s.st_mode & kModes) | 0700, AT_SYMLINK_NOFOLLOW);
     return base::ok();
   }
   if (entry.is_file()) {
     TRY(make_file(index, folder, name));
   } else {
     (void)::unlinkat(store_.top(), kNewLink, 0);
-    if (::symlinkat(entry.content.c_str(), store_.top(), kNewLink) != 0 ||
-        ::renameat(store_.top(), kNewLink, folder.get(), name.c_str()) != 0)
+    if (::symlinkat(entry.content.c_str(), store_.top(), kNewLink) != 0 || ::renameat(store_.top(), kNewLink, folder, name.c_str()) != 0)
       return target_error("symlink", entry.path, errno);
   }
-  TRY_ASSIGN(seen_[index], look_at(folder.get(), name));
+  TRY_ASSIGN(seen_[index], look_at(folder, name));
   return base::ok();
 }
 
-base::Status Placer::make_file(size_t index, const os::Fd& folder, const std::string& name) {
+base::Status Placer::make_file(size_t index, int folder, const std::string& name) {
   const Entry& entry = manifest_.entries[index];
   const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
   if (todo_[index] == Todo::kTouch) {
-    const os::Fd file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const os::Fd file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     const bool unreadable = !file.valid() && errno == EACCES;  // its own mode says so: by its name then
-    const bool done = unreadable ? ::fchmodat(folder.get(), name.c_str(), entry.mode, AT_SYMLINK_NOFOLLOW) == 0 &&
-                                       ::utimensat(folder.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0
+    const bool done = unreadable ? ::fchmodat(folder, name.c_str(), entry.mode, AT_SYMLINK_NOFOLLOW) == 0 &&
+                                       ::utimensat(folder, name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0
                                  : file.valid() && ::fchmod(file.get(), entry.mode) == 0 && ::futimens(file.get(), times) == 0;
     return done ? base::ok() : base::Status(target_error("chmod", entry.path, errno));
   }
-  TRY_ASSIGN(os::Fd file, open_content(entry));
-  TRY_ASSIGN(const os::Fd blobs, store_.blob_folder(entry.content));
+  TRY_ASSIGN(const int blobs, store_.blob_folder(entry.content));
   std::string arrived = hex_of(entry.content);
+  if (ready_[index])
+    return ::renameat(blobs, arrived.c_str(), folder, name.c_str()) == 0 ? base::ok()
+                                                                         : base::Status(target_error("rename", entry.path, errno));
+  TRY_ASSIGN(os::Fd file, open_content(entry));
   if (--uses_[entry.content] > 0) {  // another place needs it too
-    (void)::unlinkat(blobs.get(), kNewCopy, 0);
-    os::Fd copy(::openat(blobs.get(), kNewCopy, kNewFile, 0600));
+    (void)::unlinkat(blobs, kNewCopy, 0);
+    os::Fd copy(::openat(blobs, kNewCopy, kNewFile, 0600));
     if (!copy.valid()) return target_error("open", entry.path, errno);
     TRY(copy_content(entry, file, copy, kNewCopy));
     file = std::move(copy);
     arrived = kNewCopy;
   }
   if (::fchmod(file.get(), entry.mode) != 0 || ::futimens(file.get(), times) != 0) return target_error("chmod", entry.path, errno);
-  if (::renameat(blobs.get(), arrived.c_str(), folder.get(), name.c_str()) != 0) return target_error("rename", entry.path, errno);
+  if (::renameat(blobs, arrived.c_str(), folder, name.c_str()) != 0) return target_error("rename", entry.path, errno);
   return base::ok();
 }
 
@@ -187,7 +201,9 @@ base::Status Placer::make_file(size_t index, const os::Fd& folder, const std::st
 base::Status Placer::finish_folder(size_t index) {
   const Entry& entry = manifest_.entries[index];
   if (entry.kind != Kind::kFolder) return base::ok();
-  TRY_ASSIGN(const os::Fd folder, enter_below(target_.folder.get(), entry.path));
+  std::string name;
+  TRY_ASSIGN(const int above, folder_of(entry.path, name));
+  TRY_ASSIGN(const os::Fd folder, enter_below(above, name));
   const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
   if (::futimens(folder.get(), times) != 0 || ::fchmod(folder.get(), entry.mode) != 0) return target_error("chmod", entry.path, errno);
   return base::ok();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "sync/incoming.h"
@@ -44,12 +45,13 @@ class Placer : public Incoming {
   base::Status write_pending();
   base::Status remove_one(size_t b);
   base::Status make(size_t index);
-  base::Status make_file(size_t index, const os::Fd& folder, const std::string& name);
+  base::Status make_file(size_t index, int folder, const std::string& name);
   base::Status finish_folder(size_t index);
   base::Status finish();
   Record merged(bool only_present);
-  base::Result<os::Fd> folder_of(const std::string& path, std::string& name);
-  bool look(const std::string& path, struct stat& s);  // false: it is not there
+  base::Status arrived(uint32_t entry, const os::Fd& file) override;
+  base::Result<int> folder_of(const std::string& path, std::string& name);  // valid until the next call
+  bool look(const std::string& path, struct stat& s);                       // false: it is not there
   base::Error target_error(const char* doing, const std::string& path, int error_number) const;
 
   Target target_;
@@ -59,6 +61,8 @@ class Placer : public Incoming {
   std::vector<Todo> todo_;                             // per entry
   std::vector<Seen> seen_;                             // per entry
   std::vector<bool> old_blobs_;                        // per entry: its content was there before this session
+  std::vector<bool> ready_;                            // per entry: its content came with its mode and time
+  std::unordered_set<std::string_view> missing_;       // folders of the list that are not there before the push
   std::unordered_map<std::string_view, size_t> uses_;  // by content: places it has yet to take
   std::vector<size_t> gone_;                           // positions in record_ that the list no longer has
   size_t done_ = 0, removed_ = 0, stayed_ = 0;

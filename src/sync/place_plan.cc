@@ -48,6 +48,7 @@ base::Status Placer::plan() {
   todo_.assign(n, Todo::kNothing);
   seen_.assign(n, {});
   old_blobs_.assign(n, false);
+  ready_.assign(n, false);
   const std::vector<Entry>& old = record_.manifest.entries;
   size_t b = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -76,7 +77,9 @@ base::Status Placer::plan() {
 base::Status Placer::plan_entry(size_t index, const Entry* old, const Seen& seen) {
   const Entry& entry = manifest_.entries[index];
   struct stat s{};
-  const bool there = look(entry.path, s), folder = entry.kind == Kind::kFolder;
+  const size_t slash = entry.path.rfind('/');
+  const bool below_missing = slash != std::string::npos && missing_.contains(std::string_view(entry.path).substr(0, slash));
+  const bool there = !below_missing && look(entry.path, s), folder = entry.kind == Kind::kFolder;
   if (there && S_ISDIR(s.st_mode) != folder) {
     if (!may_give_way(entry.path, !folder))
       return base::fail(ErrorKind::kUnfit, fmt::format("{}/{} is {}, and not so in the directory that is pushed", target_.path, entry.path,
@@ -86,15 +89,18 @@ base::Status Placer::plan_entry(size_t index, const Entry* old, const Seen& seen
     return base::ok();
   }
   todo_[index] = Todo::kMake;
-  if (!there) return base::ok();
+  if (!there) {
+    if (folder) missing_.insert(entry.path);
+    return base::ok();
+  }
   if (folder) {
     todo_[index] = Todo::kNothing;
   } else if (entry.kind == Kind::kLink) {
     std::string name;
-    TRY_ASSIGN(const os::Fd in, folder_of(entry.path, name));
-    if (!S_ISLNK(s.st_mode) || !leads_to(in.get(), name, entry.content)) return base::ok();
+    TRY_ASSIGN(const int in, folder_of(entry.path, name));
+    if (!S_ISLNK(s.st_mode) || !leads_to(in, name, entry.content)) return base::ok();
     todo_[index] = Todo::kNothing;
-    TRY_ASSIGN(seen_[index], look_at(in.get(), name));
+    TRY_ASSIGN(seen_[index], look_at(in, name));
   } else if (old && old->is_file() && old->content == entry.content && as_pushed(*old, seen, s)) {
     todo_[index] = old->mode == entry.mode && old->mtime_ns == entry.mtime_ns ? Todo::kNothing : Todo::kTouch;
     seen_[index] = {s.st_ino, int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec};
@@ -140,7 +146,7 @@ bool Placer::all_as_pushed(int folder, const std::string& path) const {
   return true;
 }
 
-base::Result<os::Fd> Placer::folder_of(const std::string& path, std::string& name) {
+base::Result<int> Placer::folder_of(const std::string& path, std::string& name) {
   const size_t slash = path.rfind('/');
   name = slash == std::string::npos ? path : path.substr(slash + 1);
   const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash);
@@ -149,13 +155,13 @@ base::Result<os::Fd> Placer::folder_of(const std::string& path, std::string& nam
     TRY_ASSIGN(last_folder_, enter_below(target_.folder.get(), folder));
     last_path_ = folder;
   }
-  return os::Fd(::dup(last_folder_.get()));
+  return last_folder_.get();
 }
 
 bool Placer::look(const std::string& path, struct stat& s) {
   std::string name;
-  base::Result<os::Fd> folder = folder_of(path, name);
-  return folder.ok() && ::fstatat(folder->get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0;
+  const base::Result<int> folder = folder_of(path, name);
+  return folder.ok() && ::fstatat(*folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 }  // namespace phalanx::sync

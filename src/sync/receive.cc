@@ -68,7 +68,7 @@ void Receiver::plan() {
   find_partial();
 }
 
-base::Result<os::Fd> Receiver::folder_of(const std::string& path, std::string& name) {
+base::Result<int> Receiver::folder_of(const std::string& path, std::string& name) {
   const size_t slash = path.rfind('/');
   name = slash == std::string::npos ? path : path.substr(slash + 1);
   const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash);
@@ -76,7 +76,7 @@ base::Result<os::Fd> Receiver::folder_of(const std::string& path, std::string& n
     TRY_ASSIGN(last_folder_, enter_below(tree_.get(), folder));
     last_path_ = folder;
   }
-  return os::Fd(::dup(last_folder_.get()));
+  return last_folder_.get();
 }
 
 // The free copy becomes ours: what the new list does not have goes, deepest first.
@@ -100,8 +100,8 @@ base::Status Receiver::start_tree() {
     if (stays[b]) continue;
     const Entry& entry = before_->entries[b];
     std::string name;
-    TRY_ASSIGN(const os::Fd folder, folder_of(entry.path, name));
-    if (::unlinkat(folder.get(), name.c_str(), entry.kind == Kind::kFolder ? AT_REMOVEDIR : 0) != 0)
+    TRY_ASSIGN(const int folder, folder_of(entry.path, name));
+    if (::unlinkat(folder, name.c_str(), entry.kind == Kind::kFolder ? AT_REMOVEDIR : 0) != 0)
       return disk_error("remove", "copies/" + work + "/tree/" + entry.path, errno);
   }
   last_folder_.reset();
@@ -115,21 +115,21 @@ base::Status Receiver::make(size_t index) {
     return base::ok();
   }
   std::string name;
-  TRY_ASSIGN(const os::Fd folder, folder_of(entry.path, name));
+  TRY_ASSIGN(const int folder, folder_of(entry.path, name));
   const std::string path = "copies/new." + name_ + "/tree/" + entry.path;
   if (entry.kind == Kind::kFolder)
-    return ::mkdirat(folder.get(), name.c_str(), 0700) == 0 ? base::ok() : base::Status(disk_error("mkdir", path, errno));
+    return ::mkdirat(folder, name.c_str(), 0700) == 0 ? base::ok() : base::Status(disk_error("mkdir", path, errno));
   if (entry.kind == Kind::kLink) {
-    if (::symlinkat(entry.content.c_str(), folder.get(), name.c_str()) != 0) return disk_error("symlink", path, errno);
+    if (::symlinkat(entry.content.c_str(), folder, name.c_str()) != 0) return disk_error("symlink", path, errno);
   } else {
     TRY_ASSIGN(const os::Fd from, open_content(entry));
-    const os::Fd to(::openat(folder.get(), name.c_str(), kNewFile, entry.kind == Kind::kProgram ? 0700 : 0600));
+    const os::Fd to(::openat(folder, name.c_str(), kNewFile, entry.kind == Kind::kProgram ? 0700 : 0600));
     if (!to.valid()) return disk_error("open", path, errno);
     TRY(copy_content(entry, from, to, path));
     const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
     if (::futimens(to.get(), times) != 0) return disk_error("utimens", path, errno);
   }
-  TRY_ASSIGN(seen_[index], look_at(folder.get(), name));
+  TRY_ASSIGN(seen_[index], look_at(folder, name));
   return base::ok();
 }
 

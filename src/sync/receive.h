@@ -23,7 +23,7 @@ class Receiver : public Incoming {
   void plan();
   base::Status start_tree();
   base::Status make(size_t index);
-  base::Result<os::Fd> folder_of(const std::string& path, std::string& name);
+  base::Result<int> folder_of(const std::string& path, std::string& name);  // valid until the next call
 
   std::string name_;
   // Of the free copy, when it is used: which of our entries it has already.

@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <map>
+#include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -17,6 +21,8 @@
 #include "os/files.h"
 #include "sync/hashes.h"
 #include "sync/ignore.h"
+#include "sync/store.h"
+#include "sync/threads.h"
 
 namespace phalanx::sync {
 namespace {
@@ -33,16 +39,78 @@ constexpr const char* kReadable = "make it readable, or move it to another direc
 
 int64_t ns_of(const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; }
 
+// On a few threads: most of the time goes by asking for each file what it is. A thread that meets a folder leaves it to one that waits, or
+// goes into it itself.
 class Walk {
  public:
-  Walk(Scan& scan, const std::string& root, Take take, const Leave& leave)
-      : scan_(scan), root_(root), everything_(take == Take::kEverything), leave_(leave) {}
+  Walk(Scan& scan, const std::string& root, const os::Fd& top, Take take, const Leave& leave)
+      : scan_(scan), root_(root), top_(top), everything_(take == Take::kEverything), leave_(leave) {}
 
-  base::Status folder(const os::Fd& parent, const std::string& name, const std::string& path, IgnoreRules rules) {
-    os::Fd here(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!here.valid()) return unreadable("open", path);
+  // The error of the path that comes first, of those that were met.
+  base::Status all(IgnoreRules rules) {
+    waiting_folders_.push_back({"", std::move(rules)});
+    on_threads(most_threads(), [this] { work(); });
+    return failed_ ? base::Status(std::move(*failed_)) : base::ok();
+  }
+  std::vector<Stamp>& stamps() { return stamps_; }
+
+ private:
+  struct Folder {
+    std::string path;
+    IgnoreRules rules;
+  };
+  struct Found {  // by one thread
+    std::vector<Entry> entries;
+    std::vector<Stamp> stamps;
+    size_t links_outside = 0, special = 0;
+    std::string left_out;
+    std::string at;  // what is looked at
+  };
+
+  void work() {
+    Found found;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      ++idle_;
+      changed_.wait(lock, [this] { return failed_ || !waiting_folders_.empty() || busy_ == 0; });
+      --idle_;
+      if (failed_ || waiting_folders_.empty()) break;
+      Folder next = std::move(waiting_folders_.back());
+      waiting_folders_.pop_back();
+      ++busy_;
+      lock.unlock();
+      found.at = next.path;
+      base::Result<os::Fd> here = enter_below(top_.get(), next.path);
+      base::Status walked =
+          here.ok() ? folder(*here, next.path, std::move(next.rules), found) : base::Status(unreadable("open", next.path));
+      lock.lock();
+      --busy_;
+      if (!walked.ok() && (!failed_ || found.at < failed_at_)) {
+        failed_ = std::move(walked).error();
+        failed_at_ = found.at;
+      }
+      changed_.notify_all();
+    }
+    std::vector<Entry>& entries = scan_.manifest.entries;
+    entries.insert(entries.end(), std::make_move_iterator(found.entries.begin()), std::make_move_iterator(found.entries.end()));
+    stamps_.insert(stamps_.end(), found.stamps.begin(), found.stamps.end());
+    scan_.links_outside += found.links_outside;
+    scan_.special += found.special;
+    if (scan_.left_out.empty() || (!found.left_out.empty() && found.left_out < scan_.left_out)) scan_.left_out = found.left_out;
+  }
+
+  bool others_take(const std::string& path, const IgnoreRules& rules) {
+    if (idle_ == 0) return false;
+    std::lock_guard lock(mutex_);
+    if (idle_ <= waiting_folders_.size()) return false;
+    waiting_folders_.push_back({path, rules});
+    changed_.notify_one();
+    return true;
+  }
+
+  base::Status folder(const os::Fd& here, const std::string& path, IgnoreRules rules, Found& found) {
     if (!everything_) TRY(add_rules(here, path, rules));
-    const int copy = ::dup(here.get());
+    const int copy = ::openat(here.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* stream = copy >= 0 ? ::fdopendir(copy) : nullptr;
     if (!stream) return unreadable("read", path);
     std::vector<std::string> names;
@@ -55,12 +123,10 @@ class Walk {
       return unreadable("read", path);
     }
     for (const std::string& one : names)
-      if (one != "." && one != ".." && !stays(one, path)) TRY(take(here, one, path.empty() ? one : path + "/" + one, rules));
+      if (one != "." && one != ".." && !stays(one, path)) TRY(take(here, one, path.empty() ? one : path + "/" + one, rules, found));
     return base::ok();
   }
-  std::vector<Stamp>& stamps() { return stamps_; }
 
- private:
   bool stays(const std::string& name, const std::string& folder) const {
     return everything_ ? folder.empty() && (name == kRecord || name == kIncoming) : name == ".git";
   }
@@ -81,7 +147,8 @@ class Walk {
     return error;
   }
 
-  base::Status take(const os::Fd& parent, const std::string& name, const std::string& path, const IgnoreRules& rules) {
+  base::Status take(const os::Fd& parent, const std::string& name, const std::string& path, const IgnoreRules& rules, Found& found) {
+    found.at = path;
     struct stat s{};
     if (::fstatat(parent.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? base::ok() : unreadable("stat", path);
     const bool is_folder = S_ISDIR(s.st_mode);
@@ -105,31 +172,41 @@ class Walk {
       const ssize_t n = ::readlinkat(parent.get(), name.c_str(), target.data(), target.size());
       target.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
       const bool outside = !link_stays_inside(path, target);
-      if (outside && !everything_) return leave_out(scan_.links_outside, path);
-      if (outside) ++scan_.links_outside;
+      if (outside && !everything_) return leave_out(found, found.links_outside);
+      if (outside) ++found.links_outside;
       entry.content = std::move(target);
     } else {
-      return leave_out(scan_.special, path);
+      return leave_out(found, found.special);
     }
-    if (scan_.manifest.entries.size() >= kMostWalked)
+    if (++count_ > kMostWalked)
       return base::fail(ErrorKind::kUsage, base::counted("{} has more than {} files", root_, kMostWalked))
           .with_hint(everything_ ? kParts : "add what the run does not need to .gitignore, or name a smaller directory with --sync=DIR");
-    scan_.manifest.entries.push_back(std::move(entry));
-    stamps_.push_back({static_cast<uint64_t>(s.st_size), s.st_ino, ns_of(s.st_mtim), ns_of(s.st_ctim)});
-    return is_folder ? folder(parent, name, path, rules) : base::ok();
+    found.entries.push_back(std::move(entry));
+    found.stamps.push_back({static_cast<uint64_t>(s.st_size), s.st_ino, ns_of(s.st_mtim), ns_of(s.st_ctim)});
+    if (!is_folder || others_take(path, rules)) return base::ok();
+    const os::Fd here(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return here.valid() ? folder(here, path, rules, found) : base::Status(unreadable("open", path));
   }
 
-  base::Status leave_out(size_t& counter, const std::string& path) {
+  base::Status leave_out(Found& found, size_t& counter) {
     ++counter;
-    if (scan_.left_out.empty()) scan_.left_out = path;
+    if (found.left_out.empty() || found.at < found.left_out) found.left_out = found.at;
     return base::ok();
   }
 
   Scan& scan_;
   const std::string& root_;
+  const os::Fd& top_;
   bool everything_;
   const Leave& leave_;
   std::vector<Stamp> stamps_;
+  std::atomic<size_t> count_ = 0, idle_ = 0;
+  std::mutex mutex_;  // of what follows, and of what the threads have found at their end
+  std::condition_variable changed_;
+  std::vector<Folder> waiting_folders_;
+  size_t busy_ = 0;
+  std::optional<base::Error> failed_;
+  std::string failed_at_;
 };
 
 // git reads the files of all folders from the one with .git down.
@@ -194,7 +271,6 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
                         const Leave& leave) {
   Scan found;
   found.manifest.with_modes = take == Take::kEverything;
-  Walk walk(found, root, take, leave);
   os::Fd top(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!top.valid()) {
     base::Error error = base::system_error("open", root);
@@ -205,7 +281,8 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
   found.mode = folder.st_mode & kModes;
   IgnoreRules above;
   if (take == Take::kCode) { TRY_ASSIGN(above, rules_above(root)); }
-  TRY(walk.folder(top, ".", "", std::move(above)));
+  Walk walk(found, root, top, take, leave);
+  TRY(walk.all(std::move(above)));
   if (found.manifest.bytes() > limits.bytes || found.manifest.files() > limits.files) return too_much(root, found.manifest, limits);
   std::vector<size_t> order(found.manifest.entries.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -213,6 +290,8 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return entries[a].path < entries[b].path; });
   std::vector<Entry> sorted;
   std::vector<Stamp> stamps;
+  sorted.reserve(order.size());
+  stamps.reserve(order.size());
   for (size_t i : order) {
     sorted.push_back(std::move(entries[i]));
     stamps.push_back(walk.stamps()[i]);
@@ -224,6 +303,9 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
   return std::move(done).error();
 }
 
+ContentReader::ContentReader(std::string root, const Aside* aside) : inside_(std::make_unique<Inside>(std::move(root))), aside_(aside) {}
+ContentReader::~ContentReader() = default;
+
 void ContentReader::begin(const Entry& entry, uint64_t from) {
   file_.reset();
   at_ = from;
@@ -234,7 +316,7 @@ void ContentReader::begin(const Entry& entry, uint64_t from) {
     at_ += aside->second;
     return;
   }
-  base::Result<std::optional<os::Fd>> file = open_inside(root_, entry.path);
+  base::Result<std::optional<os::Fd>> file = inside_->open(entry.path);
   if (file.ok() && *file) file_ = std::move(**file);
   from_ = file_.get();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -10,6 +11,8 @@
 #include "sync/manifest.h"
 
 namespace phalanx::sync {
+
+class Inside;
 
 struct ScanLimits {
   uint64_t bytes = 2'000'000'000;
@@ -47,13 +50,15 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
 class ContentReader {
  public:
   // aside: may be null; contents that are there are not read from files. Outlives the reader.
-  explicit ContentReader(std::string root, const Aside* aside = nullptr) : root_(std::move(root)), aside_(aside) {}
+  explicit ContentReader(std::string root, const Aside* aside = nullptr);
+  ~ContentReader();
   void begin(const Entry& entry, uint64_t from = 0);  // from: a byte
   bool more() const { return left_ > 0; }
   std::string_view next();  // valid until the next call
 
  private:
-  std::string root_, buffer_;
+  std::unique_ptr<Inside> inside_;
+  std::string buffer_;
   const Aside* aside_;
   os::Fd file_;
   int from_ = -1;  // the descriptor that is read: file_, or that of aside_

@@ -61,11 +61,11 @@ base::Result<std::vector<std::string>> names_in(int folder) {
   if (!stream) return base::system_error("read", "a folder");
   std::vector<std::string> names;
   errno = 0;
-  while (const dirent* entry = ::readdir(stream)) names.emplace_back(entry->d_name);
+  while (const dirent* entry = ::readdir(stream))
+    if (const std::string_view name = entry->d_name; name != "." && name != "..") names.emplace_back(name);
   const int error = errno;
   ::closedir(stream);
   if (error != 0) return base::system_error("read", "a folder", error);
-  std::erase_if(names, [](const std::string& name) { return name == "." || name == ".."; });
   return names;
 }
 
@@ -128,6 +128,10 @@ base::Result<std::optional<Store>> Store::open_in(const std::string& root, bool 
   if (::fstat(store.lock_.get(), &s) != 0 || s.st_nlink == 0) return std::optional<Store>();  // the last session has removed the folder
   TRY_ASSIGN(store.blobs_, enter_own(store.top_.get(), "blobs"));
   TRY_ASSIGN(store.copies_, enter_own(store.top_.get(), "copies"));
+  store.folders_ = std::make_unique<BlobFolders>();
+  TRY_ASSIGN(const std::vector<std::string> names, names_in(store.blobs_.get()));
+  for (size_t first = 0; first < store.folders_->there.size(); ++first)
+    store.folders_->there[first] = std::find(names.begin(), names.end(), hex_of(std::string(1, static_cast<char>(first)))) != names.end();
   return std::optional<Store>(std::move(store));
 }
 
@@ -139,9 +143,20 @@ std::optional<Store> Store::open_existing(const std::string& root) {
   return store.ok() ? std::move(*store) : std::nullopt;
 }
 
-base::Result<os::Fd> Store::blob_folder(std::string_view digest) const { return enter_own(blobs_.get(), hex_of(digest.substr(0, 1))); }
+base::Result<int> Store::blob_folder(std::string_view digest) const {
+  const auto first = static_cast<unsigned char>(digest.front());
+  os::Fd& folder = folders_->open[first];
+  if (!folder.valid()) {
+    base::Result<os::Fd> entered = enter_own(blobs_.get(), hex_of(digest.substr(0, 1)));
+    if (!entered.ok()) return std::move(entered).error();
+    folder = std::move(*entered);
+    folders_->there[first] = true;
+  }
+  return folder.get();
+}
 
 bool Store::has_blob(std::string_view digest, uint64_t size) const {
+  if (!folders_->there[static_cast<unsigned char>(digest.front())]) return false;
   const std::string hex = hex_of(digest);
   struct stat s{};
   return ::fstatat(blobs_.get(), (hex.substr(0, 2) + "/" + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s.st_mode) &&
@@ -175,6 +190,7 @@ std::optional<std::vector<Seen>> read_seen(int copy, size_t entries) {
 base::Status write_lists(int copy, const Manifest& manifest, const std::vector<Seen>& seen) {
   TRY(os::write_file_atomic_at(copy, "manifest", encode(manifest), 0600, os::Durable::kNo));
   std::string bytes;
+  bytes.reserve((seen.size() + 1) * sizeof(Seen));
   wire::Encoder out(bytes);
   out.u32(kSeenVersion);
   out.u32(static_cast<uint32_t>(seen.size()));

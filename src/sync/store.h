@@ -10,7 +10,9 @@
 // Everything is 0700 and ours; every step of a path is opened below the one before it, following no link.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,7 +66,8 @@ class Store {
   std::string copy_path(const std::string& name) const { return root_ + "/copies/" + name + "/tree"; }
 
   bool has_blob(std::string_view digest, uint64_t size) const;
-  base::Result<os::Fd> blob_folder(std::string_view digest) const;
+  // The folder of a blob, made where it is missing. It is looked at once in a session, and stays open until this object goes.
+  base::Result<int> blob_folder(std::string_view digest) const;
 
   // Removes what interrupted sessions have left, then what `keeping` gives up.
   void tidy(const CopyKeeping& keeping, int64_t wall_ns, const CopyRemoved& removed);
@@ -83,6 +86,12 @@ class Store {
   void remove_unused_blobs(const CopyKeeping& keeping, int64_t wall_ns, const std::vector<std::string>& going, const CopyRemoved& removed);
   std::string root_;
   os::Fd top_, lock_, blobs_, copies_;
+  // By the first byte of a digest. Which are there: as this session has found it, and nobody else makes any.
+  struct BlobFolders {
+    std::array<os::Fd, 256> open;
+    std::array<bool, 256> there{};
+  };
+  std::unique_ptr<BlobFolders> folders_;
 };
 
 // Nothing: missing or malformed.

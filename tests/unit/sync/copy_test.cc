@@ -1,6 +1,8 @@
 // Scan, list, receiver and store together.
 #include "copying.h"
 
+#include "base/sha256.h"
+
 using namespace phalanx;
 using namespace phalanx::copying;
 
@@ -46,6 +48,25 @@ TEST_F(Copy, LeavesOutWhatGitignoreSaysAndLinksToTheOutside) {
   EXPECT_EQ(paths, ".gitignore keep.bin sub sub/.gitignore sub/out sub/out/x ");
   EXPECT_EQ(found.links_outside, 2U);
   EXPECT_EQ(found.special, 1U);
+}
+
+// Several threads walk; each folder's own .gitignore goes with it, whoever takes it.
+TEST_F(Copy, ManyFoldersAreFoundOnceAndInOrder) {
+  std::string expected;
+  for (int i = 10; i < 60; ++i) {
+    const std::string folder = "part" + std::to_string(i);
+    put(root_ + "/" + folder + "/.gitignore", "left" + std::to_string(i) + "\n");
+    put(root_ + "/" + folder + "/deep/er/left" + std::to_string(i), "x");
+    put(root_ + "/" + folder + "/deep/er/left" + std::to_string(i + 1), "x");
+    for (const char* below : {"", "/.gitignore", "/deep", "/deep/er"}) expected += folder + below + " ";
+    expected += folder + "/deep/er/left" + std::to_string(i + 1) + " ";
+  }
+  for (int round = 0; round < 5; ++round) {
+    std::string paths;
+    const sync::Scan found = scan();
+    for (const sync::Entry& entry : found.manifest.entries) paths += entry.path + " ";
+    EXPECT_EQ(paths, expected);
+  }
 }
 
 // What it would leave out cannot be told: secrets, perhaps.
@@ -199,6 +220,30 @@ TEST_F(Copy, WhatArrivedBeforeACutIsNotAskedForAgain) {
   }
   copy("copy-number-2");
   EXPECT_EQ(wanted_, 6U);
+}
+
+// A small content has its name before its last byte: a kill in between leaves one that is too short.
+TEST_F(Copy, AContentThatAKillLeftTooShortIsSentAgain) {
+  put(root_ + "/a", "whole");
+  const std::string hex = base::sha256_hex("whole");
+  (void)store();
+  put(base_ + "/store/blobs/" + hex.substr(0, 2) + "/" + hex, "who");
+  fs::permissions(base_ + "/store/blobs/" + hex.substr(0, 2), fs::perms(0700));
+  EXPECT_EQ(get(copy("copy-number-1") + "/a"), "whole");
+  EXPECT_EQ(wanted_, 1U);
+  EXPECT_EQ(get(base_ + "/store/blobs/" + hex.substr(0, 2) + "/" + hex), "whole");
+}
+
+TEST_F(Copy, ASmallContentWithAnotherHashIsNeverInTheStore) {
+  put(root_ + "/a", "first");
+  const sync::Scan found = scan();
+  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+  ASSERT_TRUE(receiver.ok());
+  const base::Status taken = receiver->receive("other");
+  ASSERT_FALSE(taken.ok());
+  EXPECT_NE(taken.error().message.find("a was changed while it was copied"), std::string::npos) << taken.error().render();
+  EXPECT_FALSE(receiver->complete());
+  for (const auto& entry : fs::recursive_directory_iterator(base_ + "/store/blobs")) EXPECT_TRUE(entry.is_directory()) << entry.path();
 }
 
 TEST_F(Copy, AFileThatChangesWhileItIsSentIsRefused) {

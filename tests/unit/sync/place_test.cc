@@ -244,6 +244,27 @@ TEST_F(Place, NothingIsWrittenThroughALinkInTheTarget) {
   expect_same();
 }
 
+// Contents have their modes as soon as they arrive, also after a cut: what cannot be written to is no obstacle for the rest.
+TEST_F(Place, ACutPushOfFilesThatMayNotBeWrittenGoesOn) {
+  put(root_ + "/a/first", "first");
+  put(root_ + "/b/second", "second");
+  fs::permissions(root_ + "/a/first", fs::perms(0444));
+  fs::permissions(root_ + "/b/second", fs::perms(0555));
+  fs::permissions(root_ + "/b", fs::perms(0555));
+  {
+    const sync::Scan scan = everything();
+    base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan);
+    ASSERT_TRUE(placer.ok());
+    ASSERT_TRUE(give(**placer, scan.manifest, 5).ok());
+  }
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(wanted_, 1U) << "the first has arrived";
+  expect_same();
+  fs::permissions(root_ + "/b", fs::perms(0755));
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(sent_, 0U);
+}
+
 TEST_F(Place, ACutPushGoesOnInTheMiddleOfALargeFile) {
   put(root_ + "/first", "first");
   put(root_ + "/large", std::string(5 << 20, 'x'));
