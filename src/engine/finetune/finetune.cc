@@ -121,7 +121,9 @@ base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& e
   const tune::Recipe& recipe = given.recipe;
   if (!recipe.do_train)
     return base::fail(base::ErrorKind::kConfig, "do_train is not true: there is nothing to do").with_hint("do_train=true");
-  train::keep_freed_memory();
+  // Gathered parameters come and go; kept, their memory would add up to more than the whole model.
+  if (recipe.zero.stage == 3) train::return_freed_memory();
+  else train::keep_freed_memory();
   const int threads = train::use_threads(env);
   const int64_t batch = recipe.per_device_train_batch_size * recipe.gradient_accumulation_steps * env.world;
   if (recipe.zero.batch_of_all_ranks.value_or(batch) != batch)

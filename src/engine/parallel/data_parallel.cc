@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -21,6 +22,7 @@ DataParallel::~DataParallel() {
   if (!param_gather_) return;
   gradients_.reset();
   at::NoGradGuard no_grad;
+  const at::DisableRecordFunctionGuard not_announced;  // else each parameter's unit would be gathered, to be thrown away
   const auto leave_empty = [](const std::vector<Unit>& units, std::vector<Param>& params) {
     for (const Unit& unit : units)
       for (const Slot& slot : unit.slots)

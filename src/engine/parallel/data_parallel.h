@@ -128,6 +128,7 @@ class DataParallel {
   base::Status collect();
   base::Status agree();
   void lay_out();
+  int live_units() const;
   void share_memory();
   void lay_out_frozen();
   void place(size_t unit);

@@ -5,6 +5,7 @@
 #include <ATen/record_function.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/text.h"
@@ -42,7 +43,7 @@ base::Result<std::unique_ptr<DataParallel>> DataParallel::wrap(torch::nn::Module
   TRY(made->agree());
   at::NoGradGuard no_grad;
   if (options.stage == Stage::kZero3)
-    made->param_gather_ = std::make_unique<ParamGather>(group, made->queue_, options.live_units, options.prefetch);
+    made->param_gather_ = std::make_unique<ParamGather>(group, made->queue_, made->live_units(), options.prefetch);
   made->places_.resize(made->units_.size());
   made->frozen_.places.resize(made->frozen_.units.size());
   if (options.share_parameters) made->share_memory();
@@ -151,6 +152,15 @@ void DataParallel::share_memory() {
   }
   shared_ = true;
   for (size_t u = 0; u < units_.size(); ++u) places_[u].whole = common[u];
+}
+
+// A part of which some parameters are trained and some are frozen is two units, which its operations use by turns: gathering the next one
+// ahead must not take either away.
+int DataParallel::live_units() const {
+  const auto is_sharded = [](const Unit& unit) { return unit.sharded; };
+  const bool both =
+      std::any_of(units_.begin(), units_.end(), is_sharded) && std::any_of(frozen_.units.begin(), frozen_.units.end(), is_sharded);
+  return options_.live_units + (both ? 1 : 0);
 }
 
 // Moves the parameters of one unit to where they live from now on.

@@ -253,13 +253,16 @@ class Resume(TokenizedCase):
 
 
 class Ranks(TokenizedCase):
-    def run_ranks(self, world, *more, expected=0):
+    def start_ranks(self, world, *more):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        ranks = [self.start(self.lora("adapter_name_or_path=null", "lora_dropout=0.2", *more), RANK=str(rank), WORLD_SIZE=str(world),
-                            LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-                 for rank in range(world)]
+        return [self.start(self.lora("adapter_name_or_path=null", "lora_dropout=0.2", *more), RANK=str(rank), WORLD_SIZE=str(world),
+                           LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+                for rank in range(world)]
+
+    def run_ranks(self, world, *more, expected=0):
+        ranks = self.start_ranks(world, *more)
         said = [rank.communicate(timeout=120) for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [expected] * world, said)
         return said
@@ -289,6 +292,30 @@ class Ranks(TokenizedCase):
                 self.assertEqual((ours["epoch"], ours["learning_rate"]), (alone["epoch"], alone["learning_rate"]))
             for name, (_, numbers) in runs[1][1].items():
                 self.assertLess(max(abs(a - b) for a, b in zip(numbers, runs[world][1][name][1])), 1e-5, name)
+
+    def test_a_kill_in_the_middle_of_a_save_loses_nothing(self):
+        more = ["finetuning_type=full", "max_steps=8", "save_strategy=steps", "save_steps=1", "save_total_limit=2",
+                "deepspeed={zero_optimization: {stage: 3, stage3_param_persistence_threshold: 20}}"]
+        self.run_ranks(2, *more)
+        truth = self.steps(), (self.out / "model.safetensors").read_bytes()
+        for last in (3, 5):  # the save after which rank 0 is killed in the next one
+            shutil.rmtree(self.out, ignore_errors=True) if last == 3 else None
+            ranks, until = self.start_ranks(2, *more), time.monotonic() + 60
+            while time.monotonic() < until and ranks[0].poll() is None:
+                names = os.listdir(self.out) if self.out.exists() else []
+                if f"checkpoint-{last}" in names and any(name.startswith(".saving-checkpoint") for name in names):
+                    ranks[0].kill()
+            said = [rank.communicate(timeout=60) for rank in ranks]
+            self.assertEqual(ranks[0].returncode, -signal.SIGKILL, said)
+            self.assertNotEqual(ranks[1].returncode, 0, said)
+            for checkpoint in self.out.glob("checkpoint-*"):
+                read_safetensors(checkpoint / "phalanx_state.safetensors")
+                read_safetensors(checkpoint / "model.safetensors")
+                json.loads((checkpoint / "trainer_state.json").read_text())
+        said = self.run_ranks(2, *more)
+        self.assertIn("resumed after step", said[0][1])
+        self.assertEqual((self.steps(), (self.out / "model.safetensors").read_bytes()), truth)
+        self.assertEqual(list(self.out.glob(".saving-*")), [])
 
     def test_all_ranks_end_if_one_cannot_start(self):
         said = self.run_ranks(2, "resume_from_checkpoint=true", expected=2)

@@ -8,6 +8,7 @@
 
 #include "engine/tuning/adapter.h"
 #include "engine/tuning/fine_tuning.h"
+#include "parallel/forwarding_group.h"
 #include "ranks.h"
 #include "small_decoder.h"
 
@@ -212,6 +213,47 @@ TEST(ZeroStage3, ADecoderWithoutValuesGetsThemInShares) {
     steps(tuned, 5, group.rank() == 0, &out);
   });
   EXPECT_EQ(out.losses, truth.losses);
+}
+
+class CountingGroup : public ForwardingGroup {
+ public:
+  using ForwardingGroup::ForwardingGroup;
+  std::unique_ptr<comm::Pending> start_all_gather(at::Tensor output, at::Tensor input, std::string_view label) override {
+    ++gathers;
+    return ForwardingGroup::start_all_gather(std::move(output), std::move(input), label);
+  }
+  int gathers = 0;
+};
+
+// What four steps gather after the first two, and what the end of the training does.
+std::pair<int, int> gathered(bool ahead) {
+  std::pair<int, int> out;
+  ranks::run(2, [&](comm::Group& inner) {
+    CountingGroup group(inner);
+    const RunOf run{.method = "lora", .stage = 3, .accumulate = 1, .persistent = 9, .layers = 4};
+    tuning::Decoder decoder = testing_models::small_decoder(run.layers);
+    choose(decoder, run);
+    tune::Recipe recipe = recipe_of(run);
+    recipe.max_steps = 6;
+    recipe.zero.prefetch = ahead;
+    auto tuned = std::make_unique<tuning::FineTuning>(decoder, recipe, rows(), &group);
+    for (int i = 0; i < 2; ++i) tuned->step();
+    const int before = group.gathers;
+    for (int i = 0; i < 4; ++i) tuned->step();
+    const int after = group.gathers;
+    tuned.reset();
+    if (group.rank() == 0) out = {after - before, group.gathers - after};
+  });
+  return out;
+}
+
+TEST(Zero3, GatheringAheadTakesNothingAway) {
+  const auto [needed, at_end] = gathered(false);
+  EXPECT_GT(needed, 4 * 2 * 2 * 4) << "a frozen and a trained unit of each layer, forward and backward";
+  EXPECT_EQ(at_end, 0);
+  const auto [ahead, at_end_too] = gathered(true);
+  EXPECT_LE(ahead, needed + 4) << "the tied embedding is used at both ends of a step";
+  EXPECT_EQ(at_end_too, 0);
 }
 
 }  // namespace
