@@ -23,6 +23,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   PHALANX_CHECK(read->recipe.lora_rank >= 1 && read->recipe.cutoff_len >= 1);
   PHALANX_CHECK(!read->recipe.dataset.empty() || !read->recipe.tokenized_path.empty());
-  PHALANX_CHECK(!tune::explain(*read).empty());
+  PHALANX_CHECK(!tune::explain(*read, base::Language::kChinese).empty());
   return 0;
 }
