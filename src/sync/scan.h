@@ -24,8 +24,9 @@ enum class Take {
   kCode,        // what git would take; links that stay inside
   kEverything,  // with modes, and links wherever they lead; but not what an earlier push has left in the top folder (kRecord, kIncoming)
 };
-using Hashed = std::function<void(uint64_t bytes)>;          // so many more were read; called by several threads, one at a time
-using Leave = std::function<bool(const std::string& path)>;  // whether this file or folder, relative to the root, is left out as well
+using Hashed = std::function<void(uint64_t bytes)>;  // so many more were read; called by several threads, one at a time
+// Whether this file or folder, relative to the root, is left out as well; called by several threads at once.
+using Leave = std::function<bool(const std::string& path)>;
 
 // What a push leaves in its target: the record for the next one, and while one is under way what has arrived.
 inline constexpr const char* kRecord = ".phalanx-push";

@@ -7,16 +7,13 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "codes/advice.h"
-#include "codes/value_table.h"
 #include "compile_codes/packed.h"
-#include "compile_codes/source_text.h"
 
 namespace phalanx::codes {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kColumns = 4;         // words, line, en, zh
 constexpr size_t kShortestPart = 3;    // of the words
 constexpr size_t kShortestWords = 12;  // all parts: less stands in many messages
 
@@ -37,21 +34,12 @@ base::Result<std::string> advice_row(const std::vector<std::string>& cells) {
 }  // namespace
 
 base::Result<std::string> compile_advice(const fs::path& folder) {
-  std::string rows;
   std::set<std::string> known;
-  for (const fs::path& path : files_in(folder)) {
-    TRY_ASSIGN(std::string text, read_file(path));
-    base::Result<ParsedTable> table = parse_value_table(text, {});
-    if (!table.ok()) return wrong(path, table.error().message);
-    if (table->columns != kColumns) return wrong(path, "has the columns words, line, en, zh");
-    for (size_t i = 0; i < table->cells.size(); i += kColumns) {
-      auto row = table->cells.begin() + static_cast<std::ptrdiff_t>(i);
-      if (!known.insert(*row).second) return wrong(path, fmt::format("{}: is there twice", *row));
-      base::Result<std::string> packed = advice_row({row, row + kColumns});
-      if (!packed.ok()) return wrong(path, packed.error().message);
-      rows += *packed;
-    }
-  }
+  auto row = [&](const std::string&, const std::vector<std::string>& cells) -> base::Result<std::string> {
+    if (!known.insert(cells[0]).second) return base::fail(base::ErrorKind::kConfig, fmt::format("{}: is there twice", cells[0]));
+    return advice_row(cells);
+  };
+  TRY_ASSIGN(const std::string rows, packed_rows(folder, "words, line, en, zh", row));
   return packed_source("advice", rows);
 }
 

@@ -4,16 +4,13 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "codes/value_table.h"
 #include "compile_codes/packed.h"
-#include "compile_codes/source_text.h"
 
 namespace phalanx::codes {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kColumns = 6;           // from, fixed, trigger, workaround, what, source
 constexpr size_t kShortestPart = 4;      // of a trigger: what the scan can look for
 constexpr size_t kShortestTrigger = 14;  // all parts: less stands in many logs
 
@@ -35,19 +32,7 @@ base::Result<std::string> bug_row(const std::string& component, const std::vecto
 }  // namespace
 
 base::Result<std::string> compile_bugs(const fs::path& folder) {
-  std::string rows;
-  for (const fs::path& path : files_in(folder)) {
-    TRY_ASSIGN(std::string text, read_file(path));
-    base::Result<ParsedTable> table = parse_value_table(text, {});
-    if (!table.ok()) return wrong(path, table.error().message);
-    if (table->columns != kColumns) return wrong(path, "has the columns from, fixed, trigger, workaround, what, source");
-    for (size_t i = 0; i < table->cells.size(); i += kColumns) {
-      auto row = table->cells.begin() + static_cast<std::ptrdiff_t>(i);
-      base::Result<std::string> packed = bug_row(path.stem().string(), {row, row + kColumns});
-      if (!packed.ok()) return wrong(path, packed.error().message);
-      rows += *packed;
-    }
-  }
+  TRY_ASSIGN(const std::string rows, packed_rows(folder, "from, fixed, trigger, workaround, what, source", bug_row));
   return packed_source("bugs", rows);
 }
 

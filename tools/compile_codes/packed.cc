@@ -5,6 +5,8 @@
 #include "base/gzip.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "codes/value_table.h"
+#include "compile_codes/source_text.h"
 
 namespace phalanx::codes {
 
@@ -25,6 +27,25 @@ base::Result<std::string> packed_row(const std::vector<std::string>& cells) {
     if (cell.find_first_of("\t\r\n") != cell.npos)
       return base::fail(base::ErrorKind::kConfig, fmt::format("\"{}\" has a tab or a line end", cell));
   return base::join(cells, "\t") + "\n";
+}
+
+base::Result<std::string> packed_rows(const std::filesystem::path& folder, std::string_view columns, const PackRow& row) {
+  const size_t width = base::split(columns, ',').size();
+  std::string rows;
+  for (const std::filesystem::path& path : files_in(folder)) {
+    if (path.extension() != ".tsv") return wrong(path, "a table ends in .tsv");
+    TRY_ASSIGN(std::string text, read_file(path));
+    base::Result<ParsedTable> table = parse_value_table(text, {});
+    if (!table.ok()) return wrong(path, table.error().message);
+    if (table->columns != width) return wrong(path, fmt::format("has the columns {}", columns));
+    for (size_t i = 0; i < table->cells.size(); i += width) {
+      auto cells = table->cells.begin() + static_cast<std::ptrdiff_t>(i);
+      base::Result<std::string> packed = row(path.stem().string(), {cells, cells + static_cast<std::ptrdiff_t>(width)});
+      if (!packed.ok()) return wrong(path, packed.error().message);
+      rows += *packed;
+    }
+  }
+  return rows;
 }
 
 }  // namespace phalanx::codes
