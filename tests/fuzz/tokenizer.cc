@@ -20,7 +20,7 @@ std::string in_utf8(uint32_t c) {
 tune::Tokenizer letters(tune::SplitPattern pattern) {
   tune::TokenizerFile file;
   file.normalizer = {{.form = tune::NormalForm::kNfc}};
-  file.pre_tokenizer.pattern = pattern;
+  file.pre_tokenizer.stages = {{.pattern = pattern}};
   int32_t next = 0;
   for (uint32_t c = 0; c < 0x144; ++c)
     if (std::string text = in_utf8(c); tune::bytes_of_stand_ins(text)) file.vocabulary.emplace_back(text, next++);

@@ -60,6 +60,7 @@ class Records {
 
   base::Status add(const Json& record, const DataFile& file) {
     TRY_ASSIGN(tuning::TuningRow row, row_of(record, file));
+    if (text_ && text_->tokenizer->gave_up()) return wrong("the split pattern of tokenizer.json takes too many steps for its text");
     TRY(check(row.ids, row.labels));
     TRY(check(row.rejected_ids, row.rejected_labels));
     rows.push_back(std::move(row));

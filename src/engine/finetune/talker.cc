@@ -126,6 +126,7 @@ base::Result<std::vector<int64_t>> Talker::encode(const std::vector<std::string>
   } else {
     ids = tokenizer_->encode_whole(messages.back());
   }
+  if (tokenizer_->gave_up()) return cannot("the split pattern of tokenizer.json takes too many steps for this text");
   if (ids.empty()) return cannot("the prompt is empty");
   for (int32_t id : ids)
     if (id >= decoder_->config.vocabulary)

@@ -1,5 +1,7 @@
 #include "tune/tokenizer/pre_tokenizer.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include "tune/tokenizer/characters.h"
@@ -105,21 +107,15 @@ size_t next_llama3(std::string_view text, int most_digits) {
 
 using Word = std::function<void(std::string_view)>;
 
-void split_by_pattern(std::string_view text, const PreTokenizer& how, const Word& word) {
-  if (!how.pattern) {
-    if (!text.empty()) word(text);
-    return;
-  }
+void split_by_pattern(std::string_view text, SplitPattern pattern, const Word& word) {
   while (!text.empty()) {
-    const size_t length = next_word(text, *how.pattern);
+    const size_t length = next_word(text, pattern);
     word(text.substr(0, length));
     text.remove_prefix(length);
   }
 }
 
-// A part of a text that follows another one keeps its start: only the first part may be given a prefix space, as ByteLevel
-// would give each of them one, which no published model with Digits asks for.
-void split_by_digits(std::string_view text, const PreTokenizer& how, const Word& word) {
+void split_by_digits(std::string_view text, PreTokenizer::Digits digits, const Word& word) {
   size_t start = 0, at = 0;
   while (at < text.size()) {
     const Look next = look(text, at);
@@ -127,21 +123,43 @@ void split_by_digits(std::string_view text, const PreTokenizer& how, const Word&
       at += next.length;
       continue;
     }
-    split_by_pattern(text.substr(start, at - start), how, word);
+    if (start < at) word(text.substr(start, at - start));
     start = at;
-    at = how.digits == PreTokenizer::Digits::kSingle ? at + next.length : end_of_run(text, at, CharacterClass::kNumber);
-    split_by_pattern(text.substr(start, at - start), how, word);
+    at = digits == PreTokenizer::Digits::kSingle ? at + next.length : end_of_run(text, at, CharacterClass::kNumber);
+    word(text.substr(start, at - start));
     start = at;
   }
-  split_by_pattern(text.substr(start), how, word);
+  if (start < text.size()) word(text.substr(start));
+}
+
+void split_by(std::span<const PreTokenizer::Stage> stages, std::string_view text, const Word& word) {
+  if (stages.empty()) return word(text);
+  const PreTokenizer::Stage& stage = stages.front();
+  // The last stage hands its words straight on: in most models it is the only one.
+  const auto further = [&](std::string_view part) { split_by(stages.subspan(1), part, word); };
+  const auto cut = [&](const Word& with) {
+    if (stage.pattern) split_by_pattern(text, *stage.pattern, with);
+    else if (stage.regex) stage.regex->split(text, with);
+    else split_by_digits(text, stage.digits, with);
+  };
+  if (stages.size() == 1) cut(word);
+  else cut(further);
 }
 
 }  // namespace
 
+std::string_view regex_of(SplitPattern pattern) {
+  switch (pattern) {
+    case SplitPattern::kGpt2: return kGpt2Regex;
+    case SplitPattern::kLlama3: return kLlama3Regex;
+    case SplitPattern::kQwen2: return kQwen2Regex;
+  }
+  return {};
+}
+
 std::optional<SplitPattern> known_pattern(std::string_view regex) {
-  if (regex == kGpt2Regex) return SplitPattern::kGpt2;
-  if (regex == kLlama3Regex) return SplitPattern::kLlama3;
-  if (regex == kQwen2Regex) return SplitPattern::kQwen2;
+  for (SplitPattern one : {SplitPattern::kGpt2, SplitPattern::kLlama3, SplitPattern::kQwen2})
+    if (regex == regex_of(one)) return one;
   return std::nullopt;
 }
 
@@ -161,8 +179,11 @@ void for_each_word(std::string_view text, const PreTokenizer& how, const Word& w
     prefixed = " " + std::string(text);
     text = prefixed;
   }
-  if (how.digits == PreTokenizer::Digits::kNone) split_by_pattern(text, how, word);
-  else split_by_digits(text, how, word);
+  split_by(how.stages, text, word);
+}
+
+bool PreTokenizer::gave_up() const {
+  return std::any_of(stages.begin(), stages.end(), [](const Stage& stage) { return stage.regex && stage.regex->gave_up(); });
 }
 
 }  // namespace phalanx::tune

@@ -56,30 +56,54 @@ base::Status read_normalizer(const Tree& normalizer, size_t depth, NormalizerSte
   return out->size() <= kMostSteps ? base::ok() : bad_tokenizer("its normalizer has too many steps");
 }
 
-// One stage, or a Sequence of them: Digits, Split with a known pattern, and ByteLevel, which has to come last.
+std::optional<SplitBehavior> behavior_of(std::string_view name) {
+  constexpr std::pair<std::string_view, SplitBehavior> kNames[] = {{"Removed", SplitBehavior::kRemoved},
+                                                                   {"Isolated", SplitBehavior::kIsolated},
+                                                                   {"MergedWithPrevious", SplitBehavior::kMergedWithPrevious},
+                                                                   {"MergedWithNext", SplitBehavior::kMergedWithNext},
+                                                                   {"Contiguous", SplitBehavior::kContiguous}};
+  for (const auto& [known, behavior] : kNames)
+    if (known == name) return behavior;
+  return std::nullopt;
+}
+
+base::Status read_split(const Tree& stage, PreTokenizer* out) {
+  const std::string regex = text_at(at(stage, "pattern"), "Regex"), text = text_at(at(stage, "pattern"), "String");
+  const std::string name = text_at(stage, "behavior");
+  const bool invert = true_at(stage, "invert");
+  const auto behavior = behavior_of(name);
+  if (!behavior) return unsupported("the split", name);
+  if (regex.empty() == text.empty()) return bad_tokenizer("Split of its pre_tokenizer lacks a pattern");
+  // Isolated or inverted, a known pattern gives the same words: every part of a text matches it.
+  const auto known =
+      *behavior == SplitBehavior::kIsolated || (*behavior == SplitBehavior::kRemoved && invert) ? known_pattern(regex) : std::nullopt;
+  if (known) {
+    out->stages.push_back({.pattern = known});
+    return base::ok();
+  }
+  TRY_ASSIGN(auto compiled, SplitRegex::compile(regex.empty() ? text : regex, regex.empty(), *behavior, invert));
+  out->stages.push_back({.regex = std::move(compiled)});
+  return base::ok();
+}
+
+// One stage, or a Sequence of them: Digits, Split, and ByteLevel, which has to come last.
 base::Status read_stage(const Tree& stage, PreTokenizer* out, bool* byte_level) {
   const std::string type = text_at(stage, "type");
   if (*byte_level) return bad_tokenizer("a stage of its pre_tokenizer follows ByteLevel");
-  if (type == "Digits" && !out->pattern) {
-    out->digits = true_at(stage, "individual_digits") ? PreTokenizer::Digits::kSingle : PreTokenizer::Digits::kRuns;
+  if (out->stages.size() == kMostSteps) return bad_tokenizer("its pre_tokenizer has too many stages");
+  if (type == "Digits") {
+    out->stages.push_back({true_at(stage, "individual_digits") ? PreTokenizer::Digits::kSingle : PreTokenizer::Digits::kRuns});
     return base::ok();
   }
-  if (type == "Split" && !out->pattern) {
-    const std::string regex = text_at(at(stage, "pattern"), "Regex");
-    out->pattern = known_pattern(regex);
-    if (!out->pattern) return unsupported("the split pattern", regex);
-    if (text_at(stage, "behavior") != "Isolated" || true_at(stage, "invert")) return unsupported("the split", text_at(stage, "behavior"));
-    return base::ok();
-  }
+  if (type == "Split") return read_split(stage, out);
   if (type != "ByteLevel") return unsupported("the pre-tokenizer", type);
   *byte_level = true;
   out->add_prefix_space = true_at(stage, "add_prefix_space");
-  const Tree& use_regex = at(stage, "use_regex");
-  const bool splits = !use_regex.is_boolean() || use_regex.get<bool>();
-  if (splits && out->pattern) return unsupported("the pre-tokenizer", "Split followed by ByteLevel with use_regex");
-  if (out->add_prefix_space && (out->pattern || out->digits != PreTokenizer::Digits::kNone))
+  // The library would give each part of a text a space of its own, which no published model asks for.
+  if (out->add_prefix_space && !out->stages.empty())
     return unsupported("the pre-tokenizer", "Split or Digits followed by ByteLevel with add_prefix_space");
-  if (splits) out->pattern = SplitPattern::kGpt2;
+  const Tree& use_regex = at(stage, "use_regex");
+  if (!use_regex.is_boolean() || use_regex.get<bool>()) out->stages.push_back({.pattern = SplitPattern::kGpt2});
   return base::ok();
 }
 

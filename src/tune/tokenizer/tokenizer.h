@@ -2,8 +2,7 @@
 //
 // A text is cut at added tokens, normalized, cut into words, and what a word is made of is merged (merges.h): its bytes (byte-level BPE:
 // GPT-2, Llama 3, Qwen 2 and 3, SmolLM; pre_tokenizer.h), or its characters, and the bytes of unknown ones (SentencePiece's kind: Llama 2,
-// Mistral, Gemma, Phi-3; pieces.h). What a file asks for beyond that (Unigram, WordPiece, other patterns, truncation, padding) is refused
-// by its name.
+// Mistral, Gemma, Phi-3; pieces.h). What a file asks for beyond that (Unigram, WordPiece, truncation, padding) is refused by its name.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +63,8 @@ class Tokenizer {
 
   // An added token's, or a token's as the vocabulary writes it.
   std::optional<int32_t> id_of(std::string_view token) const;
+  // Whether a text took its pattern more steps than are allowed: what encode() gave for it is not to be used.
+  bool gave_up() const { return pre_tokenizer_.gave_up(); }
   bool is_special(int32_t id) const;
   int32_t size() const { return static_cast<int32_t>(tokens_.size()); }  // one more than the greatest id
 

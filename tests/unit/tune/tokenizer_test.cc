@@ -43,7 +43,7 @@ Tokenizer parsed(const base::Json& json) {
 
 std::vector<std::string> words(std::string_view text, SplitPattern pattern) {
   std::vector<std::string> out;
-  for_each_word(text, {.pattern = pattern}, [&](std::string_view word) { out.emplace_back(word); });
+  for_each_word(text, {.stages = {{.pattern = pattern}}}, [&](std::string_view word) { out.emplace_back(word); });
   return out;
 }
 
@@ -61,6 +61,25 @@ TEST(PreTokenizer, Llama3AndQwen2) {
             (Words{" \n \n", " ", " x", "\xC2\xA0", "\xE3\x80\x80y", " \t"}));
   // A combining mark is no letter.
   EXPECT_EQ(words("e\xCC\x81 a", SplitPattern::kLlama3), (Words{"e", "\xCC\x81", " a"}));
+}
+
+TEST(PreTokenizer, SplitsOneAfterAnother) {
+  // As DeepSeek's tokenizers have it: numbers by threes, then Han, then the rest, then bytes.
+  base::Json json = small_tokenizer();
+  const auto cut = [](const char* regex) {
+    return base::Json{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+  };
+  json["pre_tokenizer"] = {{"type", "Sequence"},
+                           {"pretokenizers",
+                            {cut("\\p{N}{1,3}"),
+                             cut("[\u4E00-\u9FA5]+"),
+                             cut(" ?\\p{L}+|\\s+"),
+                             {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
+  auto file = parse_tokenizer(base::to_text(json));
+  ASSERT_TRUE(file.ok()) << file.error().cause;
+  Words out;
+  for_each_word("v1234\u8BAD\u7EC3 two", file->pre_tokenizer, [&](std::string_view word) { out.emplace_back(word); });
+  EXPECT_EQ(out, (Words{"v", "123", "4", "\u8BAD\u7EC3", " two"}));
 }
 
 TEST(PreTokenizer, WordsAreTheText) {
