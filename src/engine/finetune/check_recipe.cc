@@ -11,6 +11,7 @@
 #include "engine/comm/group.h"
 #include "engine/finetune/finetune.h"
 #include "engine/finetune/read_rows.h"
+#include "engine/finetune/vocabulary.h"
 #include "engine/train/report/progress.h"
 #include "engine/tuning/load_decoder.h"
 #include "os/files.h"
@@ -112,10 +113,13 @@ base::Result<int> check(const Asked& asked, const std::string& yaml) {
   TRY_ASSIGN(const tuning::HollowDecoder hollow, tuning::make_decoder(recipe.model_name_or_path));
   int64_t parameters = 0;
   for (const tuning::NamedTensor& one : hollow.parameters) parameters += one.value.numel();
+  TRY_ASSIGN(const std::string words, tokenizer_folder(recipe.model_name_or_path, recipe.adapter_name_or_path));
   std::optional<Text> text;
-  if (recipe.tokenized_path.empty()) { TRY_ASSIGN(text, read_text(recipe, recipe.model_name_or_path)); }
+  if (recipe.tokenized_path.empty()) { TRY_ASSIGN(text, read_text(recipe, words)); }
   const tune::DecoderConfig& config = hollow.decoder->config;
-  TRY_ASSIGN(const RowsRead data, read_rows(recipe, text ? &*text : nullptr, config.vocabulary, bar));
+  const Text* given = text ? &*text : nullptr;
+  TRY_ASSIGN(const tuning::Changes changes, changes_for(recipe, given, config.vocabulary, true));
+  TRY_ASSIGN(const RowsRead data, read_rows(recipe, given, std::max(config.vocabulary, changes.vocabulary), bar));
   const Json report = report_of(recipe, config, parameters, data, asked.worlds);
   fmt::print("{}", asked.json ? base::to_text(report, 2) + "\n" : text_of(report, recipe));
   return 0;

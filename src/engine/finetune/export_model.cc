@@ -10,9 +10,11 @@
 #include "base/unicode.h"
 #include "engine/finetune/output.h"
 #include "engine/finetune/read_rows.h"
+#include "engine/finetune/vocabulary.h"
 #include "engine/tuning/adapter.h"
 #include "engine/tuning/load_decoder.h"
 #include "os/files.h"
+#include "tune/decoder/decoder_config.h"
 
 namespace phalanx::engine::finetune {
 namespace {
@@ -42,14 +44,19 @@ base::Result<Target> make_room(std::string path) {
 
 base::Status export_model(const tune::Recipe& recipe, Bar& bar) {
   TRY_ASSIGN(const Target target, make_room(recipe.export_dir));
+  const std::string& base = recipe.model_name_or_path;
+  TRY_ASSIGN(const std::string words, tokenizer_folder(base, recipe.adapter_name_or_path));
   std::optional<Text> text;
-  if (!recipe.chat_template.empty()) { TRY_ASSIGN(text, read_text(recipe, recipe.model_name_or_path)); }
+  if (!recipe.chat_template.empty()) { TRY_ASSIGN(text, read_text(recipe, words)); }
+  TRY_ASSIGN(const std::string config, os::read_file(base + "/config.json", 1 << 20));
+  TRY_ASSIGN(const tune::DecoderConfig shape, tune::parse_decoder_config(config));
+  TRY_ASSIGN(const tuning::Changes changes, changes_for(recipe, text ? &*text : nullptr, shape.vocabulary, false));
   bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
   const auto progress = [&](uint64_t done, uint64_t all) { bar.advance(done, all); };
-  TRY_ASSIGN(tuning::Decoder decoder, tuning::load_decoder(recipe.model_name_or_path, progress));
+  TRY_ASSIGN(tuning::Decoder decoder, tuning::load_decoder(base, progress, changes));
   bar.start(words::Text{"merging"}, "merge", Bar::Unit::kParts, recipe.adapter_name_or_path.size());
   for (size_t i = 0; i < recipe.adapter_name_or_path.size(); ++i) {
-    TRY_ASSIGN([[maybe_unused]] const auto config, tuning::read_adapter(decoder, recipe.adapter_name_or_path[i]));
+    TRY_ASSIGN([[maybe_unused]] const auto adapter, tuning::read_adapter(decoder, recipe.adapter_name_or_path[i]));
     tuning::merge_adapters(decoder);
     bar.advance(i + 1);
   }
@@ -57,8 +64,7 @@ base::Status export_model(const tune::Recipe& recipe, Bar& bar) {
   for (const at::Tensor& value : decoder->parameters()) all += value.nbytes();
   bar.start(words::Text{"saving"}, "save", Bar::Unit::kBytes, all);
   TRY_ASSIGN(const std::string folder, begin_folder(target.parent, target.name));
-  const Tuned tuned{decoder, std::nullopt, recipe.model_name_or_path, text ? &*text : nullptr,
-                    static_cast<uint64_t>(recipe.export_size) * kGigabyte};
+  const Tuned tuned{decoder, std::nullopt, base, words, text ? &*text : nullptr, static_cast<uint64_t>(recipe.export_size) * kGigabyte};
   TRY(write_tuned(tuned, folder, bar));
   TRY(finish_folder(target.parent, target.name));
   bar.end();

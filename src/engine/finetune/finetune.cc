@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/counted.h"
@@ -11,6 +12,7 @@
 #include "engine/comm/group.h"
 #include "engine/finetune/trained_parts.h"
 #include "engine/finetune/training.h"
+#include "engine/finetune/vocabulary.h"
 #include "engine/train/cpu.h"
 #include "engine/train/report/progress.h"
 #include "engine/tuning/load_decoder.h"
@@ -90,28 +92,53 @@ base::Status find_start(const tune::Recipe& recipe, Place* out) {
   return base::ok();
 }
 
+// What a preference is compared with is the model without its adapter, which saved modules replace.
+base::Status check_reference(const tune::Recipe& recipe, const std::optional<tune::AdapterConfig>& adapter) {
+  const bool continued = merged_adapters(recipe) < recipe.adapter_name_or_path.size();
+  if (!adapter || adapter->saved.empty() || !continued || recipe.stage != "dpo" || !tuning::has_reference(recipe)) return base::ok();
+  return base::fail(base::ErrorKind::kConfig,
+                    "stage dpo cannot continue an adapter with modules_to_save: they replace what it is compared with")
+      .with_hint("create_new_adapter: true merges it first");
+}
+
+base::Status load_weights(tuning::HollowDecoder hollow, const tune::Recipe& recipe, Bar& bar, Training* out) {
+  const auto progress = [&](uint64_t done, uint64_t all) { bar.advance(done, all); };
+  const bool merges = merged_adapters(recipe) > 0;
+  bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
+  // Adapters that are to be merged need the weights now.
+  if (merges) TRY(tuning::fill_decoder(hollow, true, progress));
+  TRY_ASSIGN(out->tuned.adapter, choose_trained(hollow.decoder, recipe));
+  TRY(check_reference(recipe, out->tuned.adapter));
+  // An adapter that is continued has brought its own.
+  if (merged_adapters(recipe) < recipe.adapter_name_or_path.size())
+    std::erase_if(hollow.parameters, [&](const tuning::NamedTensor& one) { return tune::is_saved(*out->tuned.adapter, one.name); });
+  if (!merges && recipe.zero.stage != 3)
+    TRY(recipe.finetuning_type == "lora" ? tuning::map_decoder(hollow, recipe.bf16, progress)
+                                         : tuning::fill_decoder(hollow, true, progress));
+  // Sharded parameters get their values when they have been sharded.
+  if (!merges && recipe.zero.stage == 3) out->hollow = std::move(hollow);
+  bar.end();
+  return base::ok();
+}
+
 // Model and data, checked, cheap checks first.
 base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& bar, Training* out) {
   const std::string& folder = recipe.model_name_or_path;
   TRY_ASSIGN(const tune::DecoderConfig shape, look_at_model(folder));
-  if (recipe.tokenized_path.empty()) { TRY_ASSIGN(*text, read_text(recipe, folder)); }
-  TRY_ASSIGN(RowsRead data, read_rows(recipe, *text ? &**text : nullptr, shape.vocabulary, bar));
+  TRY_ASSIGN(const std::string words, tokenizer_folder(folder, recipe.adapter_name_or_path));
+  if (recipe.tokenized_path.empty()) { TRY_ASSIGN(*text, read_text(recipe, words)); }
+  const Text* read = *text ? &**text : nullptr;
+  TRY_ASSIGN(const tuning::Changes changes, changes_for(recipe, read, shape.vocabulary, true));
+  const int64_t rows = std::max(shape.vocabulary, changes.vocabulary);
+  TRY_ASSIGN(RowsRead data, read_rows(recipe, read, rows, bar));
   bar.note(tr("data: {} sequences, {} tokens, {} of them learned; records omitted: {}", data.rows.size(), data.tokens, data.learned,
               data.dropped));
   if (!data.evaluated.empty()) bar.note(tr("evaluation: {} sequences", data.evaluated.size()));
-  bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
-  TRY_ASSIGN(tuning::HollowDecoder hollow, tuning::make_decoder(folder));
-  tuning::Decoder decoder = hollow.decoder;
-  const auto progress = [&](uint64_t done, uint64_t all) { bar.advance(done, all); };
-  const bool merges = recipe.adapter_name_or_path.size() > 1;
-  // Sharded parameters get their values when they have been sharded; adapters that are to be merged need them now.
-  if (recipe.zero.stage == 3 && !merges) out->hollow = std::move(hollow);
-  else if (recipe.finetuning_type == "lora" && !merges) TRY(tuning::map_decoder(hollow, recipe.bf16, progress));
-  else TRY(tuning::fill_decoder(hollow, true, progress));
-  bar.end();
-  TRY_ASSIGN(auto adapter, choose_trained(decoder, recipe));
+  if (rows != shape.vocabulary) bar.note(tr("the embedding has {} rows now, {} before", rows, shape.vocabulary));
+  TRY_ASSIGN(tuning::HollowDecoder hollow, tuning::make_decoder(folder, changes));
+  out->tuned = {hollow.decoder, std::nullopt, folder, words, read};
+  TRY(load_weights(std::move(hollow), recipe, bar, out));
   out->recipe = recipe;
-  out->tuned = {decoder, std::move(adapter), folder, *text ? &**text : nullptr};
   out->rows = std::move(data.rows);
   out->evaluated = std::move(data.evaluated);
   return base::ok();

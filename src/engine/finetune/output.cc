@@ -15,6 +15,7 @@
 #include "engine/tuning/write_tensors.h"
 #include "os/fd.h"
 #include "os/files.h"
+#include "tune/decoder/decoder_config.h"
 
 namespace phalanx::engine::finetune {
 namespace {
@@ -23,7 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array kTokenizerFiles{"tokenizer.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
                                      "merges.txt",     "chat_template.jinja"};
-constexpr std::array kModelFiles{"generation_config.json", "config.json"};
 constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 
 base::Status copy_if_present(const std::string& from, const std::string& to) {
@@ -36,20 +36,51 @@ base::Status write_tokenizer_config(const Text& text, const std::string& from, c
   TRY_ASSIGN(const std::string content, os::read_file(from, 64 << 20));
   TRY_ASSIGN(base::Json config, base::parse_json(content, 64 << 20));
   const auto token = [&](int32_t id) { return text.tokenizer->decode(std::array{id}); };
-  config["eos_token"] = token(text.chat->eos());
-  if (!config.contains("pad_token") || config["pad_token"].is_null()) config["pad_token"] = token(text.chat->pad());
+  if (text.chat) {
+    config["eos_token"] = token(text.chat->eos());
+    if (!config.contains("pad_token") || config["pad_token"].is_null()) config["pad_token"] = token(text.chat->pad());
+  }
+  for (const tune::AddedToken& one : text.added)
+    config["added_tokens_decoder"][fmt::to_string(one.id)] = {{"content", one.content},       {"lstrip", false},
+                                                              {"normalized", one.normalized}, {"rstrip", false},
+                                                              {"single_word", false},         {"special", one.special}};
   return os::write_file_atomic(to, base::to_text(config, 2) + "\n", 0644);
 }
 
+// added_tokens.json of older tokenizers: {"<token>": id}.
+base::Status write_added_tokens(const Text& text, const std::string& from, const std::string& to) {
+  TRY_ASSIGN(const auto old, os::read_if_present(from, 64 << 20));
+  if (!old) return base::ok();
+  TRY_ASSIGN(base::Json ids, base::parse_json(*old, 64 << 20));
+  for (const tune::AddedToken& one : text.added) ids[one.content] = one.id;
+  return os::write_file_atomic(to, base::to_text(ids, 2) + "\n", 0644);
+}
+
 base::Status write_tokenizer(const Tuned& tuned, const std::string& folder) {
-  const std::string base = tuned.base_folder + "/", to = folder + "/";
+  const std::string base = tuned.tokenizer_folder + "/", to = folder + "/";
   for (const char* name : kTokenizerFiles) TRY(copy_if_present(base + name, to + name));
-  if (tuned.text && tuned.text->chat) {
-    TRY(os::write_file_atomic(to + kTemplateFile, tuned.text->about, 0644));
-    return write_tokenizer_config(*tuned.text, base + kTokenizerConfig, to + kTokenizerConfig);
+  const Text* text = tuned.text;
+  if (text && !text->json.empty()) {
+    TRY(os::write_file_atomic(to + "tokenizer.json", text->json, 0644));
+    TRY(write_added_tokens(*text, base + "added_tokens.json", to + "added_tokens.json"));
   }
-  TRY(copy_if_present(base + kTemplateFile, to + kTemplateFile));
+  if (text && text->chat) TRY(os::write_file_atomic(to + kTemplateFile, text->about, 0644));
+  else TRY(copy_if_present(base + kTemplateFile, to + kTemplateFile));
+  if (text && (text->chat || !text->added.empty())) return write_tokenizer_config(*text, base + kTokenizerConfig, to + kTokenizerConfig);
   return copy_if_present(base + kTokenizerConfig, to + kTokenizerConfig);
+}
+
+// config.json says what the folder's model has become.
+base::Status write_config(const Tuned& tuned, const std::string& folder) {
+  TRY_ASSIGN(const std::string text, os::read_file(tuned.base_folder + "/config.json", 1 << 20));
+  TRY_ASSIGN(const tune::DecoderConfig before, tune::parse_decoder_config(text));
+  const tuning::Decoder& decoder = tuned.decoder;
+  const bool untied = !decoder->tied && before.tied.value_or(false);
+  if (before.vocabulary == decoder->config.vocabulary && !untied) return os::write_file_atomic(folder + "/config.json", text, 0644);
+  TRY_ASSIGN(base::Json config, base::parse_json(text));
+  config["vocab_size"] = decoder->config.vocabulary;
+  if (untied) config["tie_word_embeddings"] = false;
+  return os::write_file_atomic(folder + "/config.json", base::to_text(config, 2) + "\n", 0644);
 }
 
 std::string model_card(const std::string& base_model) {
@@ -90,7 +121,8 @@ base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar
     TRY(trained.empty() ? tuning::write_adapter(decoder, *tuned.adapter, folder) : tuning::write_adapter(trained, *tuned.adapter, folder));
     return os::write_file_atomic(folder + "/README.md", model_card(tuned.adapter->base_model), 0644);
   }
-  for (const char* name : kModelFiles) TRY(copy_if_present(tuned.base_folder + "/" + name, folder + "/" + name));
+  TRY(copy_if_present(tuned.base_folder + "/generation_config.json", folder + "/generation_config.json"));
+  TRY(write_config(tuned, folder));
   TRY_ASSIGN(const tuning::TensorFiles base, tuning::TensorFiles::open_folder(tuned.base_folder));
   return tuning::write_model(decoder, base, folder, tuned.max_file_bytes, [&](uint64_t done, uint64_t) { bar.advance(done); });
 }

@@ -19,6 +19,7 @@ struct Tuned {
   tuning::Decoder decoder{nullptr};
   std::optional<tune::AdapterConfig> adapter;  // none: the whole model is written
   std::string base_folder;
+  std::string tokenizer_folder;
   const Text* text = nullptr;  // null: no template was used
   uint64_t max_file_bytes = 5'000'000'000;
 };

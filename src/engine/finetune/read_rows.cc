@@ -15,6 +15,7 @@
 #include "tune/chat/labels.h"
 #include "tune/chat/numpy_order.h"
 #include "tune/chat/records.h"
+#include "tune/tokenizer/add_tokens.h"
 
 namespace phalanx::engine::finetune {
 namespace {
@@ -269,13 +270,21 @@ base::Status chat_tokens(const tune::Recipe& recipe, Text* text) {
 
 }  // namespace
 
-base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& model_folder) {
+base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& folder) {
   const bool plain = recipe.stage == "pt" && recipe.chat_template.empty();
   if (!plain) TRY(tune::find_template(recipe.chat_template));  // before the vocabulary is read, which takes a second
   Text out;
-  TRY_ASSIGN(const std::string vocabulary, os::read_file(model_folder + "/tokenizer.json", tune::kMaxTokenizerBytes));
+  out.folder = folder;
+  TRY_ASSIGN(std::string vocabulary, os::read_file(folder + "/tokenizer.json", tune::kMaxTokenizerBytes));
+  if (!recipe.add_tokens.empty() || !recipe.add_special_tokens.empty()) {
+    TRY_ASSIGN(tune::ExtendedTokenizer more, tune::add_tokens(vocabulary, recipe.add_tokens, recipe.add_special_tokens));
+    out.added = std::move(more.added);
+    out.fresh = std::move(more.fresh);
+    vocabulary = std::move(more.json);
+  }
   TRY_ASSIGN(tune::Tokenizer tokenizer, tune::Tokenizer::parse(vocabulary));
-  TRY_ASSIGN(const std::string config, os::read_file(model_folder + "/tokenizer_config.json", 64 << 20));
+  if (!out.added.empty()) out.json = std::move(vocabulary);
+  TRY_ASSIGN(const std::string config, os::read_file(folder + "/tokenizer_config.json", 64 << 20));
   TRY_ASSIGN(out.special, tune::parse_special_tokens(config));
   out.tokenizer = std::make_unique<tune::Tokenizer>(std::move(tokenizer));
   if (plain) TRY(plain_tokens(out, &out.tokens));

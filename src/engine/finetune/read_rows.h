@@ -26,9 +26,14 @@ struct Text {
   std::unique_ptr<tune::ChatEncoder> chat;  // of the recipe's template; null with stage pt and none
   PretrainTokens tokens;                    // after the template's changes
   std::string about;                        // kTemplateFile: what generating text needs to know of it
+  std::string folder;                       // of the tokenizer's files
+  std::string json;                         // tokenizer.json, if the recipe added tokens to it; else empty
+  std::vector<tune::AddedToken> added;      // these
+  std::vector<int32_t> fresh;               // the ids among them that no token had
 };
-// tokenizer.json, tokenizer_config.json and the recipe's template. Error kConfig: one of them is missing, malformed or does not fit.
-base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& model_folder);
+// tokenizer.json with the recipe's tokens, tokenizer_config.json and the recipe's template. Error kConfig: one of them is missing,
+// malformed or does not fit.
+base::Result<Text> read_text(const tune::Recipe& recipe, const std::string& folder);
 
 struct RowsRead {
   std::vector<tuning::TuningRow> rows;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "base/unicode.h"
+#include "engine/finetune/vocabulary.h"
 #include "engine/tuning/adapter.h"
 #include "engine/tuning/load_decoder.h"
 #include "os/files.h"
@@ -77,7 +78,9 @@ class Printer {
 
 base::Result<tuning::Decoder> load(const ModelRequest& request, Bar& bar) {
   bar.start(words::Text{"loading the model"}, "load", Bar::Unit::kBytes, 0);
-  TRY_ASSIGN(tuning::Decoder decoder, tuning::load_decoder(request.model, [&](uint64_t done, uint64_t all) { bar.advance(done, all); }));
+  TRY_ASSIGN(const tuning::Changes changes, changes_for(request.adapters));
+  const auto progress = [&](uint64_t done, uint64_t all) { bar.advance(done, all); };
+  TRY_ASSIGN(tuning::Decoder decoder, tuning::load_decoder(request.model, progress, changes));
   for (const std::string& adapter : request.adapters) {
     TRY_ASSIGN([[maybe_unused]] const auto config, tuning::read_adapter(decoder, adapter));
     tuning::merge_adapters(decoder);
@@ -89,21 +92,22 @@ base::Result<tuning::Decoder> load(const ModelRequest& request, Bar& bar) {
 }  // namespace
 
 base::Result<Talker> Talker::open(const ModelRequest& request, Bar& bar) {
-  TRY_ASSIGN(const bool has_tokenizer, os::is_present(request.model + "/tokenizer.json"));
-  if (!has_tokenizer) return cannot(fmt::format("{} has no tokenizer.json", base::quote(request.model, 400)));
-  TRY_ASSIGN(const std::string vocabulary, os::read_file(request.model + "/tokenizer.json", tune::kMaxTokenizerBytes));
+  TRY_ASSIGN(const std::string words, tokenizer_folder(request.model, request.adapters));
+  TRY_ASSIGN(const bool has_tokenizer, os::is_present(words + "/tokenizer.json"));
+  if (!has_tokenizer) return cannot(fmt::format("{} has no tokenizer.json", base::quote(words, 400)));
+  TRY_ASSIGN(const std::string vocabulary, os::read_file(words + "/tokenizer.json", tune::kMaxTokenizerBytes));
   TRY_ASSIGN(tune::Tokenizer tokenizer, tune::Tokenizer::parse(vocabulary));
   Talker out;
   TRY_ASSIGN(out.decoder_, load(request, bar));
   TRY_ASSIGN(out.recipe_, choose_template(request, tokenizer, out.decoder_->config.model_type));
   if (out.recipe_.chat_template == kNoTemplate) {
-    TRY_ASSIGN(const auto config, os::read_if_present(request.model + "/tokenizer_config.json", 64 << 20));
+    TRY_ASSIGN(const auto config, os::read_if_present(words + "/tokenizer_config.json", 64 << 20));
     TRY_ASSIGN(const tune::SpecialTokens special, tune::parse_special_tokens(config.value_or("{}")));
     if (auto eos = tokenizer.id_of(special.eos); eos && !special.eos.empty()) out.stops_.push_back(*eos);
     out.tokenizer_ = std::make_unique<tune::Tokenizer>(std::move(tokenizer));
     return out;
   }
-  TRY_ASSIGN(Text text, read_text(out.recipe_, request.model));
+  TRY_ASSIGN(Text text, read_text(out.recipe_, words));
   out.tokenizer_ = std::move(text.tokenizer);
   out.chat_ = std::move(text.chat);
   out.stops_.assign(out.chat_->stops().begin(), out.chat_->stops().end());

@@ -33,6 +33,7 @@ base::Result<AdapterConfig> new_adapter(tuning::Decoder& decoder, const tune::Re
   out.dropout = recipe.lora_dropout;
   out.rslora = recipe.use_rslora;
   out.base_model = recipe.model_name_or_path;
+  out.saved = saved_modules(recipe);
   std::vector<std::string> known;
   for (const auto& [name, projection] : decoder->projections())
     if (!has(known, last_part(name))) known.push_back(last_part(name));
@@ -48,11 +49,12 @@ base::Result<AdapterConfig> new_adapter(tuning::Decoder& decoder, const tune::Re
 
 base::Result<AdapterConfig> add_lora(tuning::Decoder& decoder, const tune::Recipe& recipe) {
   const std::vector<std::string>& folders = recipe.adapter_name_or_path;
-  for (size_t i = 0; i + 1 < folders.size(); ++i) {
-    TRY_ASSIGN([[maybe_unused]] const AdapterConfig merged, tuning::read_adapter(decoder, folders[i]));
+  const size_t merged = merged_adapters(recipe);
+  for (size_t i = 0; i < merged; ++i) {
+    TRY_ASSIGN([[maybe_unused]] const AdapterConfig config, tuning::read_adapter(decoder, folders[i]));
     tuning::merge_adapters(decoder);
   }
-  if (!folders.empty()) return tuning::read_adapter(decoder, folders.back());
+  if (merged < folders.size()) return tuning::read_adapter(decoder, folders.back());
   TRY_ASSIGN(AdapterConfig config, new_adapter(decoder, recipe));
   TRY(tuning::add_adapters(decoder, config, static_cast<uint64_t>(recipe.seed)));
   return config;
@@ -70,6 +72,25 @@ Place place_of(const std::string& parameter) {
   return layer.ok() ? Place{*layer, std::string(parts[3])} : Place{};
 }
 
+base::Status check_extra_modules(tuning::Decoder& decoder, const tune::Recipe& recipe) {
+  std::vector<std::string> known;
+  for (const auto& item : decoder->named_parameters()) {
+    if (place_of(item.key()).layer >= 0) continue;
+    const std::string module = last_part(item.key().substr(0, item.key().rfind('.')));
+    if (!has(known, module)) known.push_back(module);
+  }
+  for (const std::string& module : recipe.freeze_extra_modules)
+    if (!has(known, module)) return no_such("freeze_extra_modules", module, known);
+  return base::ok();
+}
+
+// LLaMA-Factory takes every parameter whose name has the module's anywhere: "norm" is every norm.
+bool is_extra(const std::string& parameter, const tune::Recipe& recipe) {
+  const std::vector<std::string>& modules = recipe.freeze_extra_modules;
+  return std::any_of(modules.begin(), modules.end(),
+                     [&](const std::string& module) { return parameter.find(module) != std::string::npos; });
+}
+
 // Source: hiyouga/LLaMA-Factory v0.9.3, src/llamafactory/model/adapter.py (_setup_freeze_tuning).
 base::Status thaw_layers(tuning::Decoder& decoder, const tune::Recipe& recipe) {
   const auto layers = static_cast<int64_t>(decoder->layers.size()), wanted = recipe.freeze_trainable_layers;
@@ -80,16 +101,28 @@ base::Status thaw_layers(tuning::Decoder& decoder, const tune::Recipe& recipe) {
     if (const Place place = place_of(item.key()); place.layer >= 0 && !has(known, place.module)) known.push_back(place.module);
   for (const std::string& module : recipe.freeze_trainable_modules)
     if (!has(known, module)) return no_such("freeze_trainable_modules", module, known);
+  TRY(check_extra_modules(decoder, recipe));
   const bool all = has(recipe.freeze_trainable_modules, "all");
   for (auto& item : decoder->named_parameters()) {
     const Place place = place_of(item.key());
     const bool inside = place.layer >= first && place.layer < end;
-    if (inside && (all || has(recipe.freeze_trainable_modules, place.module))) item.value().set_requires_grad(true);
+    const bool wanted_here = inside && (all || has(recipe.freeze_trainable_modules, place.module));
+    if (wanted_here || is_extra(item.key(), recipe)) item.value().set_requires_grad(true);
   }
   return base::ok();
 }
 
 }  // namespace
+
+std::vector<std::string> saved_modules(const tune::Recipe& recipe) {
+  if (!recipe.additional_target.empty() || !recipe.extends_vocabulary()) return recipe.additional_target;
+  return {"embed_tokens", "lm_head"};
+}
+
+size_t merged_adapters(const tune::Recipe& recipe) {
+  const size_t all = recipe.adapter_name_or_path.size();
+  return all > 0 && !recipe.create_new_adapter ? all - 1 : all;
+}
 
 base::Result<std::optional<AdapterConfig>> choose_trained(tuning::Decoder& decoder, const tune::Recipe& recipe) {
   using Chosen = std::optional<AdapterConfig>;

@@ -10,9 +10,14 @@
 
 namespace phalanx::engine::finetune {
 
-// Gives the model its adapters (merging all but the last of adapter_name_or_path), or lets the parameters require gradients. The adapter's
-// description with finetuning_type lora. Error kConfig: lora_target or freeze_trainable_modules names nothing of the model, with the names
-// that it has; an adapter cannot be used.
+// How many of adapter_name_or_path are merged into the model: the last one is trained further, unless a new one is to be.
+size_t merged_adapters(const tune::Recipe& recipe);
+// Of a new adapter: what is trained whole beside it. Rows that new tokens take, and the head that predicts them, would else be lost.
+std::vector<std::string> saved_modules(const tune::Recipe& recipe);
+
+// Gives the model its adapters (merging those), or lets the parameters require gradients. The adapter's
+// description with finetuning_type lora. Error kConfig: a key names nothing of the model, with the names that it has; an adapter cannot be
+// used.
 base::Result<std::optional<tune::AdapterConfig>> choose_trained(tuning::Decoder& decoder, const tune::Recipe& recipe);
 
 }  // namespace phalanx::engine::finetune

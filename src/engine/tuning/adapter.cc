@@ -4,9 +4,13 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "base/try.h"
+#include "base/unicode.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/tuning/hf_folder.h"
 #include "os/files.h"
@@ -14,16 +18,35 @@
 namespace phalanx::engine::tuning {
 namespace {
 
-constexpr const char* kPrefix = "base_model.model.";
+constexpr const char *kPrefix = "base_model.model.", *kEmbedding = "model.embed_tokens.weight", *kHead = "lm_head.weight";
 
-std::vector<NamedTensor> adapter_tensors(Decoder& decoder) {
+std::vector<NamedTensor> adapter_tensors(Decoder& decoder, const tune::AdapterConfig& config) {
   std::vector<NamedTensor> out;
   for (auto& [name, projection] : decoder->projections()) {
     if (!projection->adapted()) continue;
     out.push_back({name + ".lora_A.weight", projection->lora_a});
     out.push_back({name + ".lora_B.weight", projection->lora_b});
   }
+  for (const auto& item : decoder->named_parameters())
+    if (tune::is_saved(config, item.key())) out.push_back({item.key(), item.value()});
   return out;
+}
+
+// Parameters of modules that are trained whole.
+base::Status save_modules(Decoder& decoder, const tune::AdapterConfig& config) {
+  for (const std::string& module : config.saved) {
+    const tune::AdapterConfig alone{.saved = {module}};
+    bool any = false;
+    for (auto& item : decoder->named_parameters()) {
+      if (!tune::is_saved(alone, item.key())) continue;
+      if (item.key().find(".lora_") != std::string::npos)
+        return base::fail(base::ErrorKind::kConfig, fmt::format("{} cannot have an adapter and be trained whole", item.key()));
+      item.value().set_requires_grad(true);
+      any = true;
+    }
+    if (!any) return base::fail(base::ErrorKind::kConfig, fmt::format("the model has no module {} to train whole", base::quote(module)));
+  }
+  return base::ok();
 }
 
 }  // namespace
@@ -44,7 +67,23 @@ base::Status add_adapters(Decoder& decoder, const tune::AdapterConfig& config, u
     any = true;
   }
   if (!any) return base::fail(base::ErrorKind::kConfig, "no projection of the model is a target of the adapter");
-  return base::ok();
+  return save_modules(decoder, config);
+}
+
+Changes changes_for(const tune::AdapterConfig& config) {
+  return {.untied = tune::is_saved(config, kEmbedding) || tune::is_saved(config, kHead)};
+}
+
+base::Result<Changes> changes_for(const std::string& folder) {
+  TRY_ASSIGN(const std::string text, os::read_file(folder + "/adapter_config.json", 1 << 20));
+  TRY_ASSIGN(const tune::AdapterConfig config, tune::parse_adapter_config(text));
+  Changes out = changes_for(config);
+  if (!out.untied) return out;
+  TRY_ASSIGN(const TensorFiles files, TensorFiles::open_file(folder + "/adapter_model.safetensors"));
+  for (const char* name : {kEmbedding, kHead})
+    if (const std::string key = std::string(kPrefix) + name; files.has(key) && files.shape(key).size() == 2)
+      out.vocabulary = std::max(out.vocabulary, files.shape(key)[0]);
+  return out;
 }
 
 base::Result<tune::AdapterConfig> read_adapter(Decoder& decoder, const std::string& folder) {
@@ -52,7 +91,7 @@ base::Result<tune::AdapterConfig> read_adapter(Decoder& decoder, const std::stri
   TRY_ASSIGN(tune::AdapterConfig config, tune::parse_adapter_config(text));
   TRY_ASSIGN(const TensorFiles files, TensorFiles::open_file(folder + "/adapter_model.safetensors"));
   TRY(add_adapters(decoder, config, 0));
-  std::vector<NamedTensor> tensors = adapter_tensors(decoder);
+  std::vector<NamedTensor> tensors = adapter_tensors(decoder, config);
   for (NamedTensor& one : tensors) one.name.insert(0, kPrefix);
   TRY(load_tensors(files, tensors, {}));
   return config;
@@ -72,7 +111,7 @@ base::Status write_adapter(const std::vector<NamedTensor>& parameters, const tun
 }
 
 base::Status write_adapter(Decoder& decoder, const tune::AdapterConfig& config, const std::string& folder) {
-  return write_adapter(adapter_tensors(decoder), config, folder);
+  return write_adapter(adapter_tensors(decoder, config), config, folder);
 }
 
 void merge_adapters(Decoder& decoder) {
@@ -83,6 +122,7 @@ void merge_adapters(Decoder& decoder) {
     weight.copy_(weight.to(at::kFloat) + projection->adapter_product());
     projection->drop_adapter();
   }
+  for (at::Tensor& parameter : decoder->parameters()) parameter.set_requires_grad(false);
 }
 
 }  // namespace phalanx::engine::tuning

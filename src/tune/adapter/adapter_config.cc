@@ -45,6 +45,17 @@ base::Status read_targets(const Json& json, AdapterConfig* out) {
   return base::ok();
 }
 
+base::Status read_saved(const Json& json, AdapterConfig* out) {
+  auto found = json.find("modules_to_save");
+  if (found == json.end() || found->is_null()) return base::ok();
+  if (!found->is_array()) return bad("modules_to_save is not a list of names");
+  for (const Json& one : *found) {
+    if (!one.is_string() || !is_plain(one.get<std::string>())) return bad("modules_to_save is not a list of names");
+    out->saved.push_back(one.get<std::string>());
+  }
+  return base::ok();
+}
+
 base::Status read_layers(const Json& json, AdapterConfig* out) {
   auto found = json.find("layers_to_transform");
   if (found == json.end() || found->is_null()) return base::ok();
@@ -78,8 +89,8 @@ bool is_set(const Json& json, const char* key) {
 
 base::Status check_kind(const Json& json) {
   if (base::get_string(json, "peft_type").value_or("") != "LORA") return bad("peft_type is not LORA");
-  for (const char* key : {"modules_to_save", "use_dora", "fan_in_fan_out", "layer_replication", "lora_bias", "trainable_token_indices",
-                          "exclude_modules", "target_parameters"})
+  for (const char* key :
+       {"use_dora", "fan_in_fan_out", "layer_replication", "lora_bias", "trainable_token_indices", "exclude_modules", "target_parameters"})
     if (is_set(json, key)) return bad(fmt::format("{} is not supported", key));
   if (base::get_string(json, "bias").value_or("none") != "none") return bad("bias other than none is not supported");
   return base::ok();
@@ -106,6 +117,7 @@ base::Result<AdapterConfig> parse_adapter_config(std::string_view text) {
   out.rslora = base::get_bool(json, "use_rslora").value_or(false);
   out.base_model = base::get_string(json, "base_model_name_or_path").value_or("");
   TRY(read_targets(json, &out));
+  TRY(read_saved(json, &out));
   TRY(read_layers(json, &out));
   TRY(read_pattern(json, "rank_pattern", &out.rank_pattern));
   TRY(read_pattern(json, "alpha_pattern", &out.alpha_pattern));
@@ -132,7 +144,7 @@ std::string to_text(const AdapterConfig& config) {
                {"lora_dropout", config.dropout},
                {"megatron_config", nullptr},
                {"megatron_core", "megatron.core"},
-               {"modules_to_save", nullptr},
+               {"modules_to_save", config.saved.empty() ? Json() : Json(config.saved)},
                {"peft_type", "LORA"},
                {"r", config.rank},
                {"rank_pattern", ranks},
@@ -142,6 +154,15 @@ std::string to_text(const AdapterConfig& config) {
                {"use_dora", false},
                {"use_rslora", config.rslora}};
   return base::to_text(json, 2) + "\n";
+}
+
+// As PEFT finds them, without regard to where a part of a name begins: "norm" is the end of input_layernorm too.
+bool is_saved(const AdapterConfig& config, std::string_view parameter) {
+  for (size_t dot = parameter.find('.'); dot != std::string_view::npos; dot = parameter.find('.', dot + 1)) {
+    const std::string_view module = parameter.substr(0, dot);
+    if (std::any_of(config.saved.begin(), config.saved.end(), [&](const std::string& name) { return module.ends_with(name); })) return true;
+  }
+  return false;
 }
 
 std::optional<AdapterShape> adapter_of(const AdapterConfig& config, std::string_view projection) {

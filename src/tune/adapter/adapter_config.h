@@ -23,7 +23,8 @@ struct AdapterConfig {
   std::vector<int64_t> layers{};                                // empty: all
   std::vector<std::pair<std::string, int64_t>> rank_pattern{};  // ends of names; the first that fits counts, ranks before alphas
   std::vector<std::pair<std::string, double>> alpha_pattern{};
-  std::string base_model{};  // a folder, as it was given
+  std::vector<std::string> saved{};  // modules_to_save: ends of names of modules that are trained whole
+  std::string base_model{};          // a folder, as it was given
 };
 
 // Error kConfig: not such a file, or a kind of adapter that is not supported, by name.
@@ -37,5 +38,8 @@ struct AdapterShape {
 };
 // Of the projection "model.layers.0.self_attn.q_proj"; nothing if it has no adapter.
 std::optional<AdapterShape> adapter_of(const AdapterConfig& config, std::string_view projection);
+
+// Whether the parameter "model.embed_tokens.weight" belongs to a module that is trained whole.
+bool is_saved(const AdapterConfig& config, std::string_view parameter);
 
 }  // namespace phalanx::tune

@@ -148,6 +148,22 @@ base::Status add_overrides(const std::vector<std::string>& overrides, Values* va
   return base::ok();
 }
 
+// Source: transformers v4.51.3, TrainingArguments.__post_init__ and EarlyStoppingCallback.
+void check_best(const Recipe& recipe, Problems* problems) {
+  auto wrong = [&](bool is, const char* what) {
+    if (is) problems->emplace_back(what);
+  };
+  wrong(recipe.seeks_best() && recipe.eval_strategy == "no",
+        "load_best_model_at_end, early_stopping_steps and metric_for_best_model need an eval_strategy");
+  wrong(!recipe.greater_is_better.empty() && !recipe.seeks_best(), "greater_is_better needs metric_for_best_model");
+  if (!recipe.load_best_model_at_end || recipe.eval_strategy == "no") return;
+  wrong(recipe.save_strategy != recipe.eval_strategy, "load_best_model_at_end needs a save_strategy that is eval_strategy");
+  const double every = recipe.eval_steps.value_or(recipe.logging_steps);
+  wrong(recipe.save_strategy == "steps" && recipe.eval_strategy == "steps" && every > 0 &&
+            std::abs(std::remainder(recipe.save_steps, every)) > 1e-9 * recipe.save_steps,
+        "load_best_model_at_end needs save_steps that is a multiple of eval_steps");
+}
+
 void check_together(const Recipe& recipe, Problems* problems) {
   auto wrong = [&](bool is, const char* what) {
     if (is) problems->emplace_back(what);
@@ -173,12 +189,20 @@ void check_together(const Recipe& recipe, Problems* problems) {
         "save_only_model and resume_from_checkpoint exclude each other: such checkpoints cannot be resumed");
   wrong(recipe.finetuning_type != "lora" && !recipe.adapter_name_or_path.empty(), "adapter_name_or_path needs finetuning_type lora");
   wrong(recipe.finetuning_type != "lora" && recipe.loraplus_lr_ratio > 0, "loraplus_lr_ratio needs finetuning_type lora");
+  wrong(recipe.finetuning_type != "lora" && !recipe.additional_target.empty(), "additional_target needs finetuning_type lora");
+  wrong(recipe.create_new_adapter && recipe.adapter_name_or_path.empty(), "create_new_adapter needs adapter_name_or_path");
+  wrong(recipe.finetuning_type != "freeze" && !recipe.freeze_extra_modules.empty(), "freeze_extra_modules needs finetuning_type freeze");
+  wrong(!recipe.tokenized_path.empty() && recipe.extends_vocabulary(),
+        "add_tokens, add_special_tokens and resize_vocab need a tokenizer, which tokenized_path does without");
+  check_best(recipe, problems);
   if (auto problem = schedule_problem(recipe)) problems->push_back(*problem);
 }
 
 void check_export(const Recipe& recipe, Problems* problems) {
   if (recipe.model_name_or_path.empty()) problems->emplace_back("model_name_or_path is missing");
   if (recipe.export_dir.empty()) problems->emplace_back("export_dir is missing");
+  if (recipe.extends_vocabulary() && recipe.chat_template.empty())
+    problems->emplace_back("template is missing; add_tokens, add_special_tokens and resize_vocab need one");
 }
 
 void take(const std::string& name, const Written& written, ReadRecipe* out, Problems* problems) {

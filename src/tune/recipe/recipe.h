@@ -25,6 +25,9 @@ struct FileOrTree {
 struct Recipe {
   std::string model_name_or_path;
   std::vector<std::string> adapter_name_or_path;
+  bool create_new_adapter = false;  // beside a merged one; false: the last adapter is trained further
+  std::vector<std::string> add_tokens, add_special_tokens;
+  bool resize_vocab = false;
 
   std::string stage = "sft";  // sft, pt, dpo
   bool do_train = false;
@@ -33,10 +36,12 @@ struct Recipe {
   std::optional<int64_t> lora_alpha;  // none: twice the rank
   double lora_dropout = 0;
   std::vector<std::string> lora_target = {"all"};
+  std::vector<std::string> additional_target;  // trained whole, beside the adapter
   bool use_rslora = false;
   double loraplus_lr_ratio = 0;         // of B's learning rate to A's; 0: they are equal
   int64_t freeze_trainable_layers = 2;  // negative: the first ones
   std::vector<std::string> freeze_trainable_modules = {"all"};
+  std::vector<std::string> freeze_extra_modules;  // outside the layers
   double pref_beta = 0.1;
   std::string pref_loss = "sigmoid";  // sigmoid, hinge, ipo, orpo, simpo
   double pref_ftx = 0;                // share of the chosen answers' own loss
@@ -91,6 +96,10 @@ struct Recipe {
   bool do_eval = false;
   std::string eval_strategy = "no";  // no, steps, epoch
   std::optional<double> eval_steps;  // none: logging_steps; below 1: a share of all steps
+  bool load_best_model_at_end = false;
+  std::string metric_for_best_model;            // empty: loss
+  std::string greater_is_better;                // true, false; empty: unless the metric is a loss
+  std::optional<int64_t> early_stopping_steps;  // evaluations
   bool bf16 = false;
   FileOrTree deepspeed;
   DeepSpeed zero;  // what that says; whoever reads its file fills it in
@@ -106,6 +115,9 @@ struct Recipe {
   double repetition_penalty = 1;
 
   bool packs() const { return packing == "true" || neat_packing || (packing.empty() && stage == "pt"); }
+  bool extends_vocabulary() const { return resize_vocab || !add_tokens.empty() || !add_special_tokens.empty(); }
+  // Whether evaluations are compared.
+  bool seeks_best() const { return load_best_model_at_end || early_stopping_steps || !metric_for_best_model.empty(); }
   bool evaluates() const { return do_eval || eval_strategy != "no"; }
 };
 
