@@ -218,15 +218,13 @@ TRAINED = {**BASE, "model_type": "qwen2", "tie_word_embeddings": True}
 RECIPE = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "learning_rate": 0.02, "weight_decay": 0.1,
           "adam_beta2": 0.99, "max_grad_norm": 1.5, "max_steps": 8, "lr_scheduler_type": "cosine", "warmup_ratio": 0.2, "seed": 7}
 ADAPTER = {"r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "v_proj", "down_proj"]}
+SAVED = ["embed_tokens", "lm_head", "norm"]
 
 
 def rows_to_learn():
     """Nine rows of 5 to 13 tokens, whose first two are not learned."""
-    rows = []
-    for row in range(9):
-        ids = [1] + [(3 + 5 * row + 7 * i + i * i) % 19 for i in range(4 + row)]
-        rows.append({"input_ids": ids, "labels": [-100, -100] + ids[2:]})
-    return rows
+    rows = [[1] + [(3 + 5 * row + 7 * i + i * i) % 19 for i in range(4 + row)] for row in range(9)]
+    return [{"input_ids": ids, "labels": [-100, -100] + ids[2:]} for ids in rows]
 
 
 def make_adapter(c):
@@ -243,7 +241,7 @@ def make_adapter(c):
 
 
 def with_adapter(weights, adapter):
-    out = dict(weights)
+    out = {**weights, **{name: value for name, value in adapter.items() if ".lora_" not in name}}
     for name, value in adapter.items():
         if name.endswith("lora_A.weight"):
             module = name[:-len(".lora_A.weight")]
@@ -280,30 +278,39 @@ def loss_of_step(c, weights, rows, batches):
     return total / count
 
 
-def golden_training(lora):
-    c, rows = TRAINED, rows_to_learn()
-    weights = make_weights(c)
-    trained = make_adapter(c) if lora else weights
-    means = {name: (torch.zeros_like(value), torch.zeros_like(value)) for name, value in trained.items()}
-    steps = []
-    for step, batches in enumerate(batches_of_steps(len(rows), RECIPE)):
-        for value in trained.values():
+def adamw(trained, means, step, clip, rate, beta2, decay):
+    """A step of torch.optim.AdamW; biases and norms do not decay."""
+    with torch.no_grad():
+        for name, value in trained.items():
+            mean, square = means.setdefault(name, (torch.zeros_like(value), torch.zeros_like(value)))
+            gradient = value.grad * clip
+            if "norm" not in name and not name.endswith("bias"):
+                value.mul_(1 - rate * decay)
+            mean.mul_(0.9).add_(gradient, alpha=0.1)
+            square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+            root = (square / (1 - beta2 ** (step + 1))).sqrt().add_(1e-8)
+            value.addcdiv_(mean / (1 - 0.9 ** (step + 1)), root, value=-rate)
             value.grad = None
+
+
+def saved_modules(weights):
+    """What PEFT trains beside an adapter with modules_to_save: a copy of each, so that a tied head is tied no longer."""
+    all_weights = {"lm_head.weight": weights["model.embed_tokens.weight"], **weights}
+    return {name: value.detach().clone().requires_grad_() for name, value in all_weights.items()
+            if name.split(".")[-2].endswith(tuple(SAVED))}
+
+
+def golden_training(lora, saved=False):
+    c, rows = TRAINED, rows_to_learn()
+    weights, steps, means = make_weights(c), [], {}
+    trained = {**(make_adapter(c) if lora else weights), **(saved_modules(weights) if saved else {})}
+    for step, batches in enumerate(batches_of_steps(len(rows), RECIPE)):
         loss = loss_of_step(c, with_adapter(weights, trained) if lora else weights, rows, batches)
         loss.backward()
         size = math.sqrt(sum((value.grad ** 2).sum().item() for value in trained.values()))
         clip, rate = min(1.0, RECIPE["max_grad_norm"] / (size + 1e-6)), rate_of(step)
         steps.append({"loss": round(loss.item(), 9), "grad_norm": round(size, 9), "learning_rate": rate, "rows": batches})
-        with torch.no_grad():
-            for name, value in trained.items():
-                mean, square = means[name]
-                gradient = value.grad * clip
-                if "norm" not in name and not name.endswith("bias"):
-                    value.mul_(1 - rate * RECIPE["weight_decay"])
-                mean.mul_(0.9).add_(gradient, alpha=0.1)
-                square.mul_(RECIPE["adam_beta2"]).addcmul_(gradient, gradient, value=1 - RECIPE["adam_beta2"])
-                root = (square / (1 - RECIPE["adam_beta2"] ** (step + 1))).sqrt().add_(1e-8)
-                value.addcdiv_(mean / (1 - 0.9 ** (step + 1)), root, value=-rate)
+        adamw(trained, means, step, clip, rate, RECIPE["adam_beta2"], RECIPE["weight_decay"])
     sums = {name: [round(value.sum().item(), 7), round(value.norm().item(), 7)] for name, value in trained.items()}
     return {"steps": steps, "sum_and_norm_after": sums}
 
@@ -351,12 +358,10 @@ def pair_loss(kind, policy, reference, chosen_mean):
 def golden_preference(kind):
     c, pairs, mean = TRAINED, pairs_to_learn(), kind in ("ipo", "orpo", "simpo")
     weights, trained = make_weights(c), make_adapter(c)
-    moments, steps = {name: [torch.zeros_like(value), torch.zeros_like(value)] for name, value in trained.items()}, []
+    moments, steps = {}, []
     with torch.no_grad():
         before = [[log_probabilities(c, weights, row, mean)[0] * (kind not in ("orpo", "simpo")) for row in pair] for pair in pairs]
     for step, batches in enumerate(batches_of_steps(len(pairs), PREFERENCE_RECIPE)):
-        for value in trained.values():
-            value.grad = None
         adapted, total, rewards = with_adapter(weights, trained), 0, [0, 0]
         for batch in batches:
             for place in batch:
@@ -369,13 +374,7 @@ def golden_preference(kind):
         size = math.sqrt(sum((value.grad ** 2).sum().item() for value in trained.values()))
         clip = min(1.0, PREFERENCE_RECIPE["max_grad_norm"] / (size + 1e-6))
         steps.append({"loss": round(total.item(), 9), "grad_norm": round(size, 9), "rewards": [round(reward, 9) for reward in rewards]})
-        with torch.no_grad():
-            for name, value in trained.items():
-                mean_of, square = moments[name]
-                mean_of.mul_(0.9).add_(value.grad * clip, alpha=0.1)
-                square.mul_(0.999).addcmul_(value.grad * clip, value.grad * clip, value=0.001)
-                root = (square / (1 - 0.999 ** (step + 1))).sqrt().add_(1e-8)
-                value.addcdiv_(mean_of / (1 - 0.9 ** (step + 1)), root, value=-PREFERENCE_RECIPE["learning_rate"])
+        adamw(trained, moments, step, clip, PREFERENCE_RECIPE["learning_rate"], 0.999, 0)
     return steps
 
 
@@ -386,7 +385,8 @@ def print_preferences():
 
 def print_training():
     print(json.dumps({"config": TRAINED, "recipe": RECIPE, "adapter": ADAPTER, "rows": rows_to_learn(), "shapes": names_and_shapes(TRAINED),
-                      "lora": golden_training(True), "full": golden_training(False)}, indent=1))
+                      "saved": SAVED, "lora": golden_training(True), "full": golden_training(False),
+                      "lora_and_saved": golden_training(True, True)}, indent=1))
 
 
 def print_decoders():
