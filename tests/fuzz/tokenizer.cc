@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/unicode.h"
+#include "tune/tokenizer/add_tokens.h"
 #include "tune/tokenizer/tokenizer.h"
 
 using namespace phalanx;
@@ -41,6 +42,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (auto read = tune::Tokenizer::parse(bytes); read.ok()) {
     const std::vector<int32_t> ids = read->encode(bytes);
     PHALANX_CHECK(base::is_utf8(read->decode(ids)));
+    if (auto more = tune::add_tokens(bytes, {"<plain>"}, {"<special>"}); more.ok()) {
+      auto again = tune::Tokenizer::parse(more->json);
+      PHALANX_CHECK(again.ok() && again->id_of("<plain>") && again->id_of("<special>"));
+      for (const tune::AddedToken& one : more->added) PHALANX_CHECK(again->id_of(one.content) == one.id);
+    }
   }
   static const tune::Tokenizer kTokenizers[] = {letters(tune::SplitPattern::kGpt2), letters(tune::SplitPattern::kLlama3),
                                                 letters(tune::SplitPattern::kQwen2)};

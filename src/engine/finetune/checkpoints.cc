@@ -10,6 +10,7 @@
 #include "base/try.h"
 #include "base/unicode.h"
 #include "engine/comm/fingerprint.h"
+#include "engine/tuning/adapter.h"
 #include "engine/tuning/write_tensors.h"
 #include "os/files.h"
 
@@ -37,6 +38,12 @@ base::Result<std::vector<int64_t>> steps_in(const std::string& folder) {
   return out;
 }
 
+std::string parent_of(std::string folder) {
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  const std::filesystem::path parent = std::filesystem::path(folder).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
 std::string folder_of(const std::string& output_dir, int64_t step) { return fmt::format("{}/{}{}", output_dir, kPrefix, step); }
 
 base::Status remove_one(const std::string& folder) {
@@ -46,8 +53,11 @@ base::Status remove_one(const std::string& folder) {
   return base::ok();
 }
 
-base::Status keep_newest(const std::string& output_dir, int64_t limit) {
-  TRY_ASSIGN(const auto steps, steps_in(output_dir));
+// `best`: the step of one that goes last of all but the newest; 0: none.
+base::Status keep_newest(const std::string& output_dir, int64_t limit, int64_t best = 0) {
+  TRY_ASSIGN(auto steps, steps_in(output_dir));
+  if (auto found = std::find(steps.begin(), steps.end(), best); found != steps.end() && found + 1 != steps.end())
+    std::rotate(found, found + 1, steps.end() - 1);
   const auto surplus = static_cast<int64_t>(steps.size()) - limit;
   for (int64_t i = 0; i < surplus; ++i) {
     // Under another name first, so that a kill leaves no half of a checkpoint.
@@ -100,7 +110,9 @@ base::Status save(const Checkpoints& where, const Tuned& tuned, tuning::FineTuni
     TRY(os::write_file_atomic(folder + "/trainer_state.json", base::to_text(history.trainer_state(), 2) + "\n", 0644));
     if (!where.only_model) TRY(write_state(where, folder, state, run, history));
     TRY(finish_folder(where.output_dir, name));
-    return where.limit ? keep_newest(where.output_dir, *where.limit) : base::ok();
+    if (!where.limit) return base::ok();
+    const bool one_more = where.keeps_best && history.best_checkpoint() > 0 && history.best_checkpoint() != run.done();
+    return keep_newest(where.output_dir, std::max<int64_t>(*where.limit, one_more ? 2 : 1), history.best_checkpoint());
   });
 }
 
@@ -137,7 +149,7 @@ base::Result<Found> open_checkpoint(const std::string& folder, uint64_t expected
   TRY_ASSIGN(const base::Json state, base::parse_json(text, 256 << 20));
   if (base::Status fits = tuning::compare_tensors(files, run.state_shapes(), {}); !fits.ok())
     return unusable(folder, fits.error().message + ": " + fits.error().cause);
-  TRY(history.restore(state, about));
+  TRY(history.restore(state, about, parent_of(folder)));
   return Found{folder, std::move(files), *step};
 }
 
@@ -147,6 +159,24 @@ base::Status load_checkpoint(const Found& found, tuning::FineTuning& run) {
     if (!value.ok()) return unusable(found.folder, value.error().message);
     at::Tensor target = one.value;
     target.copy_(*value);
+    return base::ok();
+  });
+}
+
+base::Status load_weights_of(const std::string& folder, bool adapter, tuning::FineTuning& run) {
+  std::optional<tuning::TensorFiles> files;
+  const auto open = [&]() -> base::Status {
+    TRY_ASSIGN(files,
+               adapter ? tuning::TensorFiles::open_file(folder + "/adapter_model.safetensors") : tuning::TensorFiles::open_folder(folder));
+    return base::ok();
+  };
+  return run.load_weights([&](const tuning::NamedTensor& one) -> base::Status {
+    if (!files) TRY(open());
+    const std::string name = adapter ? tuning::name_in_adapter(one.name) : one.name;
+    if (!files->has(name) || files->shape(name) != one.value.sizes()) return unusable(folder, fmt::format("it lacks {}", name));
+    TRY_ASSIGN(const at::Tensor value, files->read(name));
+    at::Tensor target = one.value;
+    target.copy_(value);
     return base::ok();
   });
 }

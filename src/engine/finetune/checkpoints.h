@@ -20,7 +20,8 @@ struct Checkpoints {
   std::string output_dir;
   uint64_t fingerprint = 0;
   bool only_model = false;       // no phalanx_state.safetensors
-  std::optional<int64_t> limit;  // that are kept: the newest
+  std::optional<int64_t> limit;  // that are kept: the newest, and the best in the stead of the oldest of them
+  bool keeps_best = false;       // it will be needed at the end: one more, if the limit is 1
 };
 
 // Collective; rank 0 writes.
@@ -41,5 +42,7 @@ struct Found {
 base::Result<Found> open_checkpoint(const std::string& folder, uint64_t fingerprint, const tuning::FineTuning& run, History& history);
 // Collective: then the run, with what rank 0 found.
 base::Status load_checkpoint(const Found& found, tuning::FineTuning& run);
+// Collective: a checkpoint's weights, as it wrote them, and nothing else of it. Only rank 0's folder counts.
+base::Status load_weights_of(const std::string& folder, bool adapter, tuning::FineTuning& run);
 
 }  // namespace phalanx::engine::finetune

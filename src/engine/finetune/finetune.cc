@@ -161,6 +161,7 @@ base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& e
   if (auto warning = train::slow_blas_warning()) bar.note(*warning);
   tell_unused(given, bar);
 
+  TRY(History::check(recipe));
   // A rank that cannot read its files says so before the others wait for it in the first step.
   TRY_ASSIGN(const std::unique_ptr<comm::Group> group, comm::join(env, at::kCPU));
   Training training;

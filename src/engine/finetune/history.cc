@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/text.h"
 #include "base/try.h"
+#include "base/unicode.h"
 
 namespace phalanx::engine::finetune {
 namespace {
@@ -31,6 +33,18 @@ std::string clock_text(double seconds) {
   const int64_t days = all / 86400;
   return fmt::format("{}{}:{:02}:{:02}", days == 0 ? "" : fmt::format("{} day{}, ", days, days == 1 ? "" : "s"), all / 3600 % 24,
                      all / 60 % 60, all % 60);
+}
+
+// The name of a metric in the log.
+std::string metric_of(const tune::Recipe& recipe) {
+  const std::string& name = recipe.metric_for_best_model;
+  if (name.empty()) return "eval_loss";
+  return name.starts_with("eval_") ? name : "eval_" + name;
+}
+
+bool greater_is_better(const tune::Recipe& recipe) {
+  if (!recipe.greater_is_better.empty()) return recipe.greater_is_better == "true";
+  return !metric_of(recipe).ends_with("loss");
 }
 
 base::Result<double> exact(const std::map<std::string, std::string>& sums, const std::string& key) {
@@ -99,7 +113,34 @@ const Json& History::add(const tuning::Evaluation& evaluation, double seconds) {
   entry["eval_steps_per_second"] = per_second(steps);
   entry["step"] = step_;
   log_.push_back(std::move(entry));
+  if (recipe_.seeks_best()) compare(log_.back(), recipe_.output_dir);
   return log_.back();
+}
+
+// Source: transformers v4.51.3, Trainer._determine_best_metric and EarlyStoppingCallback.
+void History::compare(const Json& entry, const std::string& beside) {
+  const double value = base::get_number(entry, metric_of(recipe_)).value_or(NAN);
+  const bool better = !best_ || (greater_is_better(recipe_) ? value > *best_ : value < *best_);
+  worse_ = better ? 0 : worse_ + 1;
+  if (!better || std::isnan(value)) return;
+  best_ = value;
+  best_step_ = base::get_int(entry, "step").value_or(0);
+  const bool at_epochs = recipe_.eval_strategy == "epoch" && recipe_.save_strategy == "epoch";
+  if (!saves_after(best_step_, at_epochs)) return;
+  best_checkpoint_ = best_step_;
+  best_folder_ = fmt::format("{}/checkpoint-{}", beside, best_step_);
+}
+
+base::Status History::check(const tune::Recipe& recipe) {
+  const std::string metric = metric_of(recipe);
+  std::vector<std::string> known{"loss"};
+  for (const auto& name : kPairMetrics)
+    if (recipe.stage == "dpo") known.emplace_back(name);
+  for (const std::string& name : known)
+    if (metric == "eval_" + name) return base::ok();
+  return base::fail(base::ErrorKind::kConfig,
+                    fmt::format("metric_for_best_model: evaluations have no {}", base::quote(recipe.metric_for_best_model)))
+      .because(fmt::format("they have {}", base::join(known, ", ")));
 }
 
 Json History::evaluation_results() const {
@@ -119,10 +160,17 @@ bool History::saves_after(int64_t step, bool epoch_ends) const {
   return recipe_.save_strategy == "epoch" ? epoch_ends : step % saving_every_ == 0;
 }
 
+Json History::callbacks() const {
+  if (!recipe_.early_stopping_steps) return Json::object();
+  return {{"EarlyStoppingCallback",
+           {{"args", {{"early_stopping_patience", *recipe_.early_stopping_steps}, {"early_stopping_threshold", 0.0}}},
+            {"attributes", {{"early_stopping_patience_counter", worse_}}}}}};
+}
+
 Json History::trainer_state() const {
-  return {{"best_global_step", nullptr},
-          {"best_metric", nullptr},
-          {"best_model_checkpoint", nullptr},
+  return {{"best_global_step", best_step_ > 0 ? Json(best_step_) : Json()},
+          {"best_metric", best_ ? Json(*best_) : Json()},
+          {"best_model_checkpoint", best_checkpoint_ > 0 ? Json(best_folder_) : Json()},
           {"epoch", epoch_},
           {"eval_steps", recipe_.eval_strategy == "steps" ? Json(evaluating_every_) : Json(500)},
           {"global_step", step_},
@@ -135,7 +183,7 @@ Json History::trainer_state() const {
           {"num_input_tokens_seen", 0},
           {"num_train_epochs", static_cast<int64_t>(std::ceil(recipe_.max_steps > 0 ? std::max(epoch_, 1.0) : recipe_.num_train_epochs))},
           {"save_steps", saving_every_},
-          {"stateful_callbacks", Json::object()},
+          {"stateful_callbacks", callbacks()},
           {"total_flos", flops_},
           {"train_batch_size", recipe_.per_device_train_batch_size},
           {"trial_name", nullptr},
@@ -168,7 +216,7 @@ std::map<std::string, std::string> History::sums() const {
   return out;
 }
 
-base::Status History::restore(const Json& trainer_state, const std::map<std::string, std::string>& sums) {
+base::Status History::restore(const Json& trainer_state, const std::map<std::string, std::string>& sums, const std::string& beside) {
   const auto step = base::get_int(trainer_state, "global_step");
   const auto epoch = base::get_number(trainer_state, "epoch");
   auto log = trainer_state.is_object() ? trainer_state.find("log_history") : trainer_state.end();
@@ -185,6 +233,8 @@ base::Status History::restore(const Json& trainer_state, const std::map<std::str
   step_ = *step;
   epoch_ = *epoch;
   log_.assign(log->begin(), log->end());
+  for (const Json& entry : log_)
+    if (recipe_.seeks_best() && entry.contains("eval_loss")) compare(entry, beside);
   return base::ok();
 }
 

@@ -49,7 +49,8 @@ class Loop {
         rows_(static_cast<int64_t>(training.rows.size())),
         evaluated_(std::move(training.evaluated)),
         counts_(count(tuned_.decoder)),
-        where_{recipe_.output_dir, fingerprint(recipe_, training.rows, group.world()), recipe_.save_only_model, recipe_.save_total_limit},
+        where_{recipe_.output_dir, fingerprint(recipe_, training.rows, group.world()), recipe_.save_only_model, recipe_.save_total_limit,
+               recipe_.load_best_model_at_end},
         run_(tuned_.decoder, recipe_, std::move(training.rows), &group, filling(training.hollow)),
         history_(recipe_, run_.steps(), rows_, 6.0 * static_cast<double>(counts_.without_embedding), group.world()) {
     bar_.note(tr("training {} of {} parameters ({:.2f} %): {} steps, {} × {} × {} sequences each (batch, accumulation, ranks), {} threads",
@@ -66,8 +67,7 @@ class Loop {
     TRY(comm::require_same(group_, "the recipe and its data", where_.fingerprint));
     TRY(comm::agree(group_, first() ? prepare_files(start) : base::ok(), "preparing output_dir"));
     refer();
-    const auto steps = comm::exchange(group_, fmt::to_string(found_ ? found_->step : 0), "step to start from");
-    const int64_t step = *base::parse_int(steps[0], 0, INT64_MAX);
+    const int64_t step = said_by_first(found_ ? found_->step : 0, "step to start from");
     if (step == 0) return base::ok();
     TRY(load_checkpoint(found_.value_or(Found()), run_));
     run_.continue_after(step);
@@ -102,22 +102,56 @@ class Loop {
       bar_.training(static_cast<uint64_t>(run_.done()), report.loss, tokens_ / std::max(seconds_since(window_), 1e-9));
       if (line) TRY(tell(*line));
       const bool epoch_ends = run_.epochs() == std::floor(run_.epochs());
-      if (history_.evaluates_after(run_.done(), epoch_ends)) TRY(evaluate());
+      const bool evaluates = history_.evaluates_after(run_.done(), epoch_ends);
+      if (evaluates) TRY(evaluate());
       const bool stops = report.stops && run_.done() < run_.steps();
       if (history_.saves_after(run_.done(), epoch_ends) || (stops && recipe_.save_strategy != "no")) TRY(checkpoint());
       if (stops) return tell_stopped(train::stop_signal() != 0 ? train::stop_signal() : SIGTERM, before);
+      if (evaluates && ends_early()) break;
     }
     return 0;
   }
 
   base::Status finish() {
     const double seconds = seconds_since(started_);
-    const bool evaluated_now = history_.evaluates_after(run_.steps(), true) && run_.done() > 0;
-    if (recipe_.do_eval && !evaluated_now) TRY(evaluate());
+    const bool evaluated_now = history_.evaluates_after(run_.done(), true) && run_.done() > 0;
+    TRY_ASSIGN(const bool other_weights, take_best());
+    if (recipe_.do_eval && (!evaluated_now || other_weights)) TRY(evaluate());
     return with_result(tuned_, run_, [&](const Trained& trained) { return write_results(seconds, trained); });
   }
 
  private:
+  // What rank 0 says, which alone has seen the log of a run that was continued.
+  int64_t said_by_first(int64_t mine, const char* what) {
+    return *base::parse_int(comm::exchange(group_, fmt::to_string(mine), what)[0], 0, INT64_MAX);
+  }
+
+  bool ends_early() {
+    if (!recipe_.early_stopping_steps || run_.done() == run_.steps()) return false;
+    if (said_by_first(history_.stops_early() ? 1 : 0, "whether training ends early") == 0) return false;
+    bar_.note(tr("training ends after step {} of {}: no evaluation has been better than that after step {}", run_.done(), run_.steps(),
+                 history_.best_step()));
+    return true;
+  }
+
+  // Back to the best checkpoint, which is the result; whether that is another model than the last one.
+  base::Result<bool> take_best() {
+    if (!recipe_.load_best_model_at_end) return false;
+    const int64_t mine = history_.best_checkpoint();
+    const bool gone = first() && mine > 0 && mine != run_.done() && is_gone(history_.best_folder());
+    if (gone) bar_.note(tr("{} is gone: the result is the model after the last step", history_.best_folder()));
+    const int64_t best = said_by_first(gone ? 0 : mine, "step of the best checkpoint");
+    if (best == 0 || best == run_.done()) return false;
+    TRY(load_weights_of(history_.best_folder(), tuned_.adapter.has_value(), run_));
+    bar_.note(tr("the result is the model after step {}, whose evaluation was the best", best));
+    return true;
+  }
+
+  static bool is_gone(const std::string& folder) {
+    auto present = os::is_present_folder(folder);
+    return present.ok() && !*present;
+  }
+
   // The model before training is what a preference is compared with: also where training is continued.
   void refer() {
     if (recipe_.stage != "dpo" || !tuning::has_reference(recipe_)) return;

@@ -86,6 +86,8 @@ base::Result<Changes> changes_for(const std::string& folder) {
   return out;
 }
 
+std::string name_in_adapter(const std::string& parameter) { return kPrefix + parameter; }
+
 base::Result<tune::AdapterConfig> read_adapter(Decoder& decoder, const std::string& folder) {
   TRY_ASSIGN(const std::string text, os::read_file(folder + "/adapter_config.json", 1 << 20));
   TRY_ASSIGN(tune::AdapterConfig config, tune::parse_adapter_config(text));

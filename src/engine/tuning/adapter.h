@@ -21,6 +21,8 @@ Changes changes_for(const tune::AdapterConfig& config);
 base::Result<Changes> changes_for(const std::string& folder);
 // The same with the weights of a folder. Error kConfig: its files cannot be used or do not fit.
 base::Result<tune::AdapterConfig> read_adapter(Decoder& decoder, const std::string& folder);
+// The tensor of a file that a parameter is written to.
+std::string name_in_adapter(const std::string& parameter);
 // Writes both files into a folder that exists. The weights, and those of saved modules, as fp32.
 base::Status write_adapter(Decoder& decoder, const tune::AdapterConfig& config, const std::string& folder);
 // The same of parameters by their names in the model, "model.layers.0.self_attn.q_proj.lora_A.weight".

@@ -246,12 +246,17 @@ std::vector<NamedShape> FineTuning::state_shapes() const {
   return out;
 }
 
+base::Status FineTuning::load_weights(const std::function<base::Status(const NamedTensor&)>& fill) {
+  TRY(parallel_->scattered({}, [&](const parallel::Span& one) { return fill({one.name, one.data.view(one.shape)}); }));
+  parallel_->loaded();
+  return base::ok();
+}
+
 base::Status FineTuning::load_state(const std::function<base::Status(const NamedTensor&)>& fill) {
   const auto load = [&](const std::string& prefix, const std::vector<at::Tensor>& per_row) {
     return parallel_->scattered(per_row, [&](const parallel::Span& one) { return fill({prefix + one.name, one.data.view(one.shape)}); });
   };
-  TRY(load("", {}));
-  parallel_->loaded();
+  TRY(load_weights(fill));
   for (const optim::NamedState& one : optimizer_->states()) TRY(load(one.name + ".", one.rows));
   return base::ok();
 }

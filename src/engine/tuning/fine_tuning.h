@@ -86,6 +86,8 @@ class FineTuning {
   std::vector<NamedShape> state_shapes() const;
   // Collective: rank 0 fills each tensor of the state, every rank gets what it holds. An Error of `fill` is every rank's.
   base::Status load_state(const std::function<base::Status(const NamedTensor&)>& fill);
+  // The same of the trained parameters only.
+  base::Status load_weights(const std::function<base::Status(const NamedTensor&)>& fill);
   // Continues after step `done` of a run with the same recipe and rows, whose state was loaded. Only once, and before the first step().
   void continue_after(int64_t done);
 

@@ -51,6 +51,9 @@ constexpr std::array kShown{
           "export_size loraplus_lr_ratio lr_scheduler_kwargs lr_scheduler_type mask_history neat_packing per_device_eval_batch_size "
           "max_new_tokens preprocessing_batch_size preprocessing_num_workers repetition_penalty temperature top_k top_p use_rslora "
           "val_size warmup_steps"},
+    Shown{"tests/train/finetune/vocabulary_test.py",
+          "add_special_tokens add_tokens additional_target create_new_adapter early_stopping_steps freeze_extra_modules greater_is_better "
+          "load_best_model_at_end metric_for_best_model new_special_tokens resize_vocab"},
     Shown{"tests/train/finetune/training.json", "adam_beta2 max_grad_norm warmup_ratio weight_decay"},
     Shown{"tests/train/tuning/stages_test.cc", "dpo_label_smoothing pref_beta pref_ftx pref_loss simpo_gamma"},
     Shown{"tests/unit/tune/chat_test.cc", "enable_thinking"}};

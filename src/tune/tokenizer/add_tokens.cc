@@ -119,7 +119,14 @@ base::Result<ExtendedTokenizer> add_tokens(std::string_view json, const std::vec
   Extension extension(file);
   for (const std::string& token : plain) TRY(extension.add(token, false));
   for (const std::string& token : special) TRY(extension.add(token, true));
-  extension.out.json = extension.out.added.empty() ? std::string(json) : with_entries(json, extension.out.added);
+  if (extension.out.added.empty()) {
+    extension.out.json = json;
+    return std::move(extension.out);
+  }
+  // A key that is there twice, or written with escapes, hides what was added.
+  extension.out.json = with_entries(json, extension.out.added);
+  TRY_ASSIGN(const TokenizerFile after, parse_tokenizer(extension.out.json));
+  if (after.added.size() != file.added.size() + extension.out.added.size()) return bad_tokenizer("its added_tokens cannot be extended");
   return std::move(extension.out);
 }
 

@@ -53,6 +53,13 @@ class Case(unittest.TestCase):
         return subprocess.Popen([TRAIN, *map(str, arguments)], cwd=cwd, env={**clean, "OMP_NUM_THREADS": "1", "PHALANX_LANG": "en", **env},
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
+    def ranks(self, world, arguments, **more):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        return [self.start(arguments, RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world),
+                           MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), **more) for rank in range(world)]
+
     def run_train(self, arguments, expected=0, **more):
         process = self.start(arguments, **more)
         out, err = process.communicate(timeout=120)
@@ -254,12 +261,7 @@ class Resume(TokenizedCase):
 
 class Ranks(TokenizedCase):
     def start_ranks(self, world, *more):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        return [self.start(self.lora("adapter_name_or_path=null", "lora_dropout=0.2", *more), RANK=str(rank), WORLD_SIZE=str(world),
-                           LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-                for rank in range(world)]
+        return self.ranks(world, self.lora("adapter_name_or_path=null", "lora_dropout=0.2", *more))
 
     def run_ranks(self, world, *more, expected=0):
         ranks = self.start_ranks(world, *more)

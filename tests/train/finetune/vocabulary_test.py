@@ -1,9 +1,10 @@
-"""phalanx-train with a LLaMA-Factory YAML: modules trained whole beside an adapter, tokens that a model gets, and the best of its checkpoints.
+"""phalanx-train with a LLaMA-Factory YAML: modules trained whole beside an adapter, added tokens, the best of the checkpoints.
 
 Usage: vocabulary_test.py PATH-OF-phalanx-train
 """
 import json
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -172,6 +173,16 @@ class AddedTokens(TextCase):
         self.assertLess(abs(spread - 8 ** -0.5), 0.05)
         self.assertEqual(len({row for row in map(tuple, after[259:])}), 61)
 
+    def test_resize_vocab_alone(self):
+        # Every token has a row already: the embedding stays as long as it is, but is trained beside the adapter.
+        self.train("dataset=sums", "resize_vocab=true", "max_steps=2")
+        self.assertEqual(self.read("adapter_config.json")["modules_to_save"], ["embed_tokens", "lm_head"])
+        self.assertEqual(len(self.rows(self.out / "adapter_model.safetensors", PREFIX + "lm_head.weight")), 260)
+        # The older name of add_special_tokens.
+        _, err = self.train("dataset=sums", "new_special_tokens=<done>", "max_steps=1", "output_dir=older")
+        self.assertNotIn("the embedding has", err)  # there was a row to spare
+        self.assertTrue(json.loads((self.folder / "older" / "tokenizer.json").read_text())["added_tokens"][-1]["special"])
+
     def test_bad_input(self):
         for keys, reason in (
                 (["add_tokens=<a>", "additional_target=lm_head"], "additional_target lacks embed_tokens or lm_head"),
@@ -180,6 +191,83 @@ class AddedTokens(TextCase):
             self.assertIn(reason, self.train("dataset=sums", *keys, expected=2)[1])
         _, err = self.run_train(["export", "recipe.yaml", "add_tokens=<a>", "export_dir=merged", "template=null"], 2, cwd=self.folder)
         self.assertIn("template is missing; add_tokens", err)
+
+class Best(TextCase):
+    """With a learning rate that is far too high, evaluations get worse after some of the first ones."""
+    KEYS = ["dataset=sums", "val_size=4", "eval_strategy=steps", "eval_steps=2", "save_strategy=steps", "save_steps=2", "learning_rate=0.4",
+            "lr_scheduler_type=constant", "load_best_model_at_end=true", "save_total_limit=1"]
+
+    def evaluations(self):
+        return {entry["step"]: entry["eval_loss"] for entry in self.read("trainer_state.json")["log_history"] if "eval_loss" in entry}
+
+    def weights(self, folder):
+        return (folder / "adapter_model.safetensors").read_bytes()
+
+    def test_the_result_is_the_best_checkpoint(self):
+        _, err = self.train(*self.KEYS, "do_eval=true", "max_steps=6")
+        state, found = self.read("trainer_state.json"), self.evaluations()
+        best = min(list(found)[:3], key=found.get)
+        self.assertLess(best, 6)  # or the test shows nothing
+        self.assertIn(f"the result is the model after step {best}, whose evaluation was the best", err)
+        self.assertEqual((state["best_global_step"], state["best_model_checkpoint"]), (best, f"out/checkpoint-{best}"))
+        self.assertEqual(state["best_metric"], found[best])
+        self.assertEqual(sorted(path.name for path in self.out.glob("checkpoint-*")), sorted({f"checkpoint-{best}", "checkpoint-6"}))
+        self.assertEqual(self.weights(self.out), self.weights(self.out / f"checkpoint-{best}"))
+        self.assertNotEqual(self.weights(self.out), self.weights(self.out / "checkpoint-6"))
+        # do_eval judges the result, not the last step.
+        self.assertAlmostEqual(self.read("eval_results.json")["eval_loss"], found[best], delta=1e-6)
+        # The same where parameters are sharded, and by the worst instead of the best.
+        self.train(*self.KEYS, "greater_is_better=true", "metric_for_best_model=eval_loss", "overwrite_output_dir=true",
+                   'deepspeed={"zero_optimization": {"stage": 3}}')
+        found = self.evaluations()
+        worst = max(found, key=found.get)
+        self.assertEqual(self.weights(self.out), self.weights(self.out / f"checkpoint-{worst}"))
+
+    def test_training_ends_early(self):
+        more = [*self.KEYS, "early_stopping_steps=2", "max_steps=40", "save_total_limit=9"]
+        _, err = self.train(*more)
+        found = self.evaluations()
+        self.assertLess(len(found), 20)
+        best = min(found, key=found.get)
+        last = max(found)
+        self.assertEqual(last, best + 4)  # two evaluations later
+        self.assertIn(f"training ends after step {last} of 40: no evaluation has been better than that after step {best}", err)
+        counter = self.read("trainer_state.json")["stateful_callbacks"]["EarlyStoppingCallback"]["attributes"]
+        self.assertEqual(counter, {"early_stopping_patience_counter": 2})
+        # A run that was stopped in between counts on.
+        whole = self.weights(self.out), found
+        self.train(*more, f"resume_from_checkpoint={self.out / f'checkpoint-{last - 2}'}", "output_dir=again")
+        self.out = self.folder / "again"
+        self.assertEqual((self.weights(self.folder / "out" / f"checkpoint-{best}"), self.evaluations()), whole)
+        # Somebody has tidied up: the run ends all the same.
+        shutil.rmtree(self.folder / "out" / f"checkpoint-{best}")
+        _, err = self.train(*more, f"resume_from_checkpoint={self.folder / 'out' / f'checkpoint-{last - 2}'}", "output_dir=third")
+        self.assertIn(f"checkpoint-{best} is gone: the result is the model after the last step", err)
+
+    def run_ranks(self, arguments):
+        both = self.ranks(2, arguments, cwd=self.folder)
+        said = [rank.communicate(timeout=120) for rank in both]
+        self.assertEqual([rank.returncode for rank in both], [0, 0], said)
+
+    def test_ranks_end_together(self):
+        keys = [*self.KEYS, "early_stopping_steps=2", "max_steps=40", "per_device_train_batch_size=2", "save_total_limit=9"]
+        self.run_ranks(["recipe.yaml", *keys])
+        found = self.evaluations()
+        last = max(found)
+        self.assertLess(last, 40)
+        self.run_ranks(["recipe.yaml", *keys, f"resume_from_checkpoint=out/checkpoint-{last - 2}", "output_dir=again"])
+        self.out = self.folder / "again"
+        self.assertEqual(self.evaluations(), found)
+
+    def test_bad_input(self):
+        for keys, reason in (
+                (["eval_strategy=no"], "need an eval_strategy"),
+                (["save_strategy=epoch"], "needs a save_strategy that is eval_strategy"),
+                (["save_steps=3"], "needs save_steps that is a multiple of eval_steps"),
+                (["metric_for_best_model=accuracy"], 'evaluations have no "accuracy"'),
+                (["greater_is_better=maybe"], '"maybe" is not one of true, false'),
+                (["load_best_model_at_end=false", "greater_is_better=true"], "greater_is_better needs metric_for_best_model")):
+            self.assertIn(reason, self.train(*self.KEYS, *keys, expected=2)[1])
 
 
 if __name__ == "__main__":

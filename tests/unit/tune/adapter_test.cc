@@ -46,7 +46,8 @@ TEST(AdapterConfig, WhatCannotBeUsedIsNamed) {
   EXPECT_EQ(cause("peft_type", "IA3"), "peft_type is not LORA");
   EXPECT_EQ(cause("use_dora", true), "use_dora is not supported");
   EXPECT_EQ(cause("use_dora", false), "accepted");
-  EXPECT_EQ(cause("modules_to_save", {"lm_head"}), "modules_to_save is not supported");
+  EXPECT_EQ(cause("modules_to_save", "lm_head"), "modules_to_save is not a list of names");
+  EXPECT_EQ(cause("modules_to_save", {"lm.*"}), "modules_to_save is not a list of names");
   EXPECT_EQ(cause("bias", "all"), "bias other than none is not supported");
   EXPECT_EQ(cause("r", 0), "r is not a whole number from 1 to 65536");
   EXPECT_EQ(cause("target_modules", ".*proj"), "target_modules is a pattern; a list of names is supported");
@@ -75,6 +76,20 @@ TEST(Steps, AsTheTrainerCountsThem) {
   EXPECT_DOUBLE_EQ(rate_at(recipe, 11, 20), 0.5);
   recipe.lr_scheduler_type = "constant";
   EXPECT_EQ(rate_at(recipe, 0, 20), 1);
+}
+
+// PEFT asks whether a module's name ends so, wherever a part of it begins.
+TEST(AdapterConfig, SavedModules) {
+  const AdapterConfig config{.saved = {"embed_tokens", "norm"}};
+  EXPECT_TRUE(is_saved(config, "model.embed_tokens.weight"));
+  EXPECT_TRUE(is_saved(config, "model.norm.weight"));
+  EXPECT_TRUE(is_saved(config, "model.layers.0.input_layernorm.weight"));
+  EXPECT_FALSE(is_saved(config, "lm_head.weight"));
+  EXPECT_TRUE(is_saved({.saved = {"layers.1.mlp"}}, "model.layers.1.mlp.up_proj.weight"));
+  EXPECT_FALSE(is_saved({.saved = {"weight"}}, "lm_head.weight"));
+  auto again = parse_adapter_config(to_text({.targets = {"q_proj"}, .saved = {"lm_head"}}));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->saved, std::vector<std::string>{"lm_head"});
 }
 
 }  // namespace

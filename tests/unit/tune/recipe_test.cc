@@ -95,16 +95,16 @@ TEST(Recipe, EveryNoteHasChinese) {
 
 TEST(Recipe, ProblemsAreListedInChinese) {
   auto read =
-      read_recipe("model_name_or_path: m\nadd_tokens: a\nlora_rnk: 8\nfsdp: full\ncutoff_len: many\nlora_rank: 1.5\nstage: ppo\n", {});
+      read_recipe("model_name_or_path: m\nuse_dora: a\nlora_rnk: 8\nfsdp: full\ncutoff_len: many\nlora_rank: 1.5\nstage: ppo\n", {});
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(words::render(read.error(), base::Language::kChinese),
             "错误：配方中有 6 处问题\n"
-            "  原因：第 2 行：add_tokens: a：尚不支持\n"
-            "    第 5 行：cutoff_len: \"many\" 不是 1 到 16777216 的数\n"
+            "  原因：第 5 行：cutoff_len: \"many\" 不是 1 到 16777216 的数\n"
             "    第 4 行：fsdp: full：请用 deepspeed 的 stage 3，分片方式相同\n"
             "    第 6 行：lora_rank: \"1.5\" 不是整数\n"
             "    第 3 行：未知的键 \"lora_rnk\"；最接近的是 lora_rank\n"
-            "    第 7 行：stage: \"ppo\" 不是下列之一：sft, pt, dpo\n");
+            "    第 7 行：stage: \"ppo\" 不是下列之一：sft, pt, dpo\n"
+            "    第 2 行：use_dora: a：不支持这种方法\n");
 }
 
 TEST(Recipe, EveryProblemIsListedAtOnce) {
@@ -126,7 +126,7 @@ TEST(Recipe, WhatAsksForNothingIsAccepted) {
   EXPECT_EQ(problems(kExample, {"packing=false", "val_size=0.0", "quantization_bit=null", "optim=adamw_torch", "eval_strategy=no",
                                 "save_strategy=no", "neftune_noise_alpha=null"}),
             "none");
-  EXPECT_EQ(problems(kExample, {"resize_vocab=true"}), "resize_vocab: true: it is not supported");
+  EXPECT_EQ(problems(kExample, {"use_dora=true"}), "use_dora: true: this method is not supported");
 }
 
 TEST(Recipe, EvaluationAndPackingFitTogether) {

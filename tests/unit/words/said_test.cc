@@ -77,7 +77,7 @@ TEST(Said, AListIsTranslatedLineByLineAndOutputOfProgramsIsNot) {
 }
 
 TEST(Said, AValueIsNotWhatIsLeftOfSeveralTexts) {
-  EXPECT_EQ(said_in(kZh, "line 4: add_tokens: a: it is not supported"), "第 4 行：add_tokens: a：尚不支持");
+  EXPECT_EQ(said_in(kZh, "line 4: train_from_scratch: a: it is not supported"), "第 4 行：train_from_scratch: a：尚不支持");
 }
 
 }  // namespace phalanx::words
