@@ -68,6 +68,8 @@ base::Status export_model(const tune::Recipe& recipe, Bar& bar) {
   TRY(write_tuned(tuned, folder, bar));
   TRY(finish_folder(target.parent, target.name));
   bar.end();
+  TRY_ASSIGN(const auto notes, notes_on_order(recipe.adapter_name_or_path));
+  for (const words::Message& note : notes) bar.note(note);
   bar.note(words::tr("{} written; adapters merged: {}", recipe.export_dir, recipe.adapter_name_or_path.size()));
   return base::ok();
 }

@@ -121,6 +121,16 @@ base::Status load_weights(tuning::HollowDecoder hollow, const tune::Recipe& reci
   return base::ok();
 }
 
+base::Status tell_of_rows(const tune::Recipe& recipe, Bar& bar) {
+  TRY_ASSIGN(const auto notes, notes_on_order(recipe.adapter_name_or_path));
+  for (const words::Message& note : notes) bar.note(note);
+  const std::vector<std::string>& extra = recipe.freeze_extra_modules;
+  const bool trained = std::find(extra.begin(), extra.end(), "embed_tokens") != extra.end();
+  if (recipe.finetuning_type == "freeze" && recipe.extends_vocabulary() && !trained)
+    bar.note(tr("the rows of new tokens are frozen: freeze_extra_modules does not name embed_tokens"));
+  return base::ok();
+}
+
 // Model and data, checked, cheap checks first.
 base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& bar, Training* out) {
   const std::string& folder = recipe.model_name_or_path;
@@ -134,6 +144,7 @@ base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& ba
   bar.note(tr("data: {} sequences, {} tokens, {} of them learned; records omitted: {}", data.rows.size(), data.tokens, data.learned,
               data.dropped));
   if (!data.evaluated.empty()) bar.note(tr("evaluation: {} sequences", data.evaluated.size()));
+  TRY(tell_of_rows(recipe, bar));
   if (rows != shape.vocabulary) bar.note(tr("the embedding has {} rows now, {} before", rows, shape.vocabulary));
   TRY_ASSIGN(tuning::HollowDecoder hollow, tuning::make_decoder(folder, changes));
   out->tuned = {hollow.decoder, std::nullopt, folder, words, read};

@@ -10,6 +10,7 @@
 
 #include "base/try.h"
 #include "base/unicode.h"
+#include "engine/finetune/trained_parts.h"
 #include "os/files.h"
 #include "tune/chat/dataset_info.h"
 #include "tune/chat/labels.h"
@@ -263,7 +264,10 @@ base::Status chat_tokens(const tune::Recipe& recipe, Text* text) {
   if (recipe.chat_template == "llama3") text->tokens.eos = text->tokenizer->id_of("<|end_of_text|>").value_or(encoder.eos());
   text->chat = std::make_unique<tune::ChatEncoder>(std::move(encoder));
   const Json system = recipe.default_system ? Json(*recipe.default_system) : Json();
-  const Json about = {{"template", recipe.chat_template}, {"default_system", system}, {"enable_thinking", recipe.enable_thinking}};
+  Json about = {{"template", recipe.chat_template}, {"default_system", system}, {"enable_thinking", recipe.enable_thinking}};
+  const std::vector<std::string>& adapters = recipe.adapter_name_or_path;
+  if (const auto merged = static_cast<ptrdiff_t>(merged_adapters(recipe)); merged > 0)
+    about["merged_adapters"] = std::vector<std::string>(adapters.begin(), adapters.begin() + merged);
   text->about = base::to_text(about, 2) + "\n";
   return base::ok();
 }

@@ -16,7 +16,8 @@
 
 namespace phalanx::engine::finetune {
 
-// Beside tuned weights: {"template", "default_system", "enable_thinking"}, as the recipe had them.
+// Beside tuned weights: {"template", "default_system", "enable_thinking"}, as the recipe had them; "merged_adapters": folders, if some had
+// been merged into the model.
 inline constexpr const char* kTemplateFile = "phalanx_template.json";
 
 // What a model's folder says of text. Pointers into it stay good when it is moved.

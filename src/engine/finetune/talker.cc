@@ -86,6 +86,8 @@ base::Result<tuning::Decoder> load(const ModelRequest& request, Bar& bar) {
     tuning::merge_adapters(decoder);
   }
   bar.end();
+  TRY_ASSIGN(const auto notes, notes_on_order(request.adapters));
+  for (const words::Message& note : notes) bar.note(note);
   return decoder;
 }
 

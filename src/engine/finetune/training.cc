@@ -95,7 +95,7 @@ class Loop {
                static_cast<uint64_t>(run_.done()));
     started_ = window_ = Clock::now();
     const int64_t before = run_.done();
-    while (run_.done() < run_.steps()) {
+    while (run_.done() < run_.steps() && !(run_.done() == before && ends_early())) {
       const tuning::StepReport report = run_.step(train::stop_signal() != 0);
       tokens_ += report.tokens;
       const auto line = history_.add(report, run_.done(), run_.epochs());
@@ -143,7 +143,7 @@ class Loop {
     const int64_t best = said_by_first(gone ? 0 : mine, "step of the best checkpoint");
     if (best == 0 || best == run_.done()) return false;
     TRY(load_weights_of(history_.best_folder(), tuned_.adapter.has_value(), run_));
-    bar_.note(tr("the result is the model after step {}, whose evaluation was the best", best));
+    bar_.note(tr("the result is the checkpoint of step {}: no later one had the best evaluation so far", best));
     return true;
   }
 
@@ -198,7 +198,7 @@ class Loop {
     TRY(os::write_file_atomic(path("trainer_state.json"), base::to_text(history_.trainer_state(), 2) + "\n", 0644));
     if (recipe_.plot_loss) TRY(draw());
     bar_.note(tr("done in {}: mean loss {:.4f}; written to {}", train::short_duration(seconds),
-                 history_.loss_sum() / static_cast<double>(std::max<int64_t>(run_.steps(), 1)), recipe_.output_dir));
+                 history_.loss_sum() / static_cast<double>(std::max<int64_t>(run_.done(), 1)), recipe_.output_dir));
     return base::ok();
   }
 

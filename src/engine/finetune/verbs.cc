@@ -40,6 +40,7 @@ base::Result<Words> parse(const std::vector<std::string>& arguments, const std::
     if (!argument.starts_with("-") || argument == "-") out.operands.push_back(argument);
     else if (!valued.contains(name)) return usage(fmt::format("{} has no option {}", arguments[0], base::quote(argument)));
     else if (equals == std::string::npos && i + 1 == arguments.size()) return usage(fmt::format("{} needs a value", name));
+    else if (out.values.contains(name)) return usage(fmt::format("{} is given twice", name));
     else out.values[name] = equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
   }
   return out;
@@ -103,7 +104,10 @@ const std::set<std::string> kSpoken{"--adapter", "--template",           "--syst
                                     "--top-p",   "--repetition-penalty", "--seed"};
 
 base::Status take_options(const Words& words, ModelRequest* request, tuning::GenerateOptions* options) {
-  if (auto adapter = value(words, "--adapter")) request->adapters = {*adapter};
+  if (auto adapters = value(words, "--adapter")) {
+    request->adapters.clear();
+    for (std::string_view one : base::split(std::string_view(*adapters), ',')) request->adapters.emplace_back(one);
+  }
   if (auto name = value(words, "--template")) request->chat_template = name;
   if (auto system = value(words, "--system")) request->system = system;
   auto seed = static_cast<int64_t>(options->seed);
@@ -193,10 +197,10 @@ constexpr std::array kVerbs{
     Verb{"export", run_export, "phalanx-train export RECIPE.yaml [KEY=VALUE ...]\n",
          words::Text{"    merges the adapters of the recipe into its model, and writes export_dir\n"}},
     Verb{"generate", run_generate,
-         "phalanx-train generate MODEL [--adapter FOLDER] [--template NAME] [--system TEXT] [--max-new-tokens N]\n"
+         "phalanx-train generate MODEL [--adapter FOLDER[,FOLDER]] [--template NAME] [--system TEXT] [--max-new-tokens N]\n"
          "                       [--temperature T] [--top-k N] [--top-p P] [--repetition-penalty R] [--seed N] PROMPT | -\n",
          words::Text{"    prints the answer of a model; without --temperature always the most likely token; - reads the prompt from\n"
-                     "    stdin; --template none continues the prompt as it is\n"}},
+                     "    stdin; adapters are merged one after another; --template none continues the prompt as it is\n"}},
     Verb{"chat", run_chat, "phalanx-train chat MODEL | RECIPE.yaml [KEY=VALUE ...] [options of generate]\n",
          words::Text{"    a conversation at the terminal: lines of stdin are messages\n"}},
     Verb{"keys", print_keys, "phalanx-train keys\n", words::Text{"    prints what becomes of every key of a recipe, as Markdown\n"}},

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "engine/finetune/trained_parts.h"
 #include "engine/tuning/adapter.h"
@@ -17,11 +19,31 @@ constexpr int64_t kRowsTogether = 64;  // an embedding grows to a multiple of th
 }  // namespace
 
 base::Result<std::string> tokenizer_folder(const std::string& model, const std::vector<std::string>& adapters) {
-  if (adapters.empty()) return model;
-  TRY_ASSIGN(const tuning::Changes changes, tuning::changes_for(adapters.back()));
-  if (changes.vocabulary == 0) return model;
-  TRY_ASSIGN(const bool present, os::is_present(adapters.back() + "/tokenizer.json"));
-  return present ? adapters.back() : model;
+  std::string out = model;
+  bool own = false;
+  for (const std::string& adapter : adapters) {
+    TRY_ASSIGN(const tuning::Changes changes, tuning::changes_for(adapter));
+    own |= changes.vocabulary > 0;
+    TRY_ASSIGN(const bool present, os::is_present(adapter + "/tokenizer.json"));
+    if (own && present) out = adapter;
+  }
+  return out;
+}
+
+base::Result<std::vector<words::Message>> notes_on_order(const std::vector<std::string>& adapters) {
+  std::vector<words::Message> out;
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    TRY_ASSIGN(const auto text, os::read_if_present(adapters[i] + "/" + kTemplateFile, 1 << 20));
+    const auto about = text ? base::parse_json(*text) : base::Result<base::Json>(base::Json());
+    if (!about.ok() || !about->is_object()) continue;
+    const auto merged = about->find("merged_adapters");
+    if (merged == about->end() || !merged->is_array() || merged->size() <= i) continue;
+    std::vector<std::string> names;
+    for (const base::Json& one : *merged) names.push_back(one.is_string() ? one.get<std::string>() : base::to_text(one));
+    out.push_back(words::tr("{} was trained on a model that {} had been merged into: it is right on such a model only", adapters[i],
+                            base::join(names, ", ")));
+  }
+  return out;
 }
 
 base::Result<tuning::Changes> changes_for(const std::vector<std::string>& adapters) {

@@ -9,11 +9,16 @@
 #include "engine/finetune/read_rows.h"
 #include "engine/tuning/load_decoder.h"
 #include "tune/recipe/recipe.h"
+#include "words/message.h"
 
 namespace phalanx::engine::finetune {
 
-// The newest adapter's folder if that has an embedding and a tokenizer of its own, as one that learned new tokens does; else the model's.
+// The model's; or, if an adapter has an embedding of its own, as one that learned new tokens does, that of the newest adapter from it on
+// that has a tokenizer.
 base::Result<std::string> tokenizer_folder(const std::string& model, const std::vector<std::string>& adapters);
+
+// Of each adapter that was trained on a model which others had been merged into, and that fewer come before: what to tell people.
+base::Result<std::vector<words::Message>> notes_on_order(const std::vector<std::string>& adapters);
 
 // What the model has to become for its adapters, one after another.
 base::Result<tuning::Changes> changes_for(const std::vector<std::string>& adapters);

@@ -48,8 +48,13 @@ base::Status write_model(Decoder& decoder, const TensorFiles& base, const std::s
   std::vector<TensorToWrite> tensors;
   std::vector<uint64_t> sizes;
   uint64_t all = 0;
+  // A head that was tied has the type of the embedding.
+  const auto type_of = [&](const std::string& name) {
+    const std::string known = base.has(name) ? name : "model.embed_tokens.weight";
+    return base.has(known) ? base.type(known) : at::kFloat;
+  };
   for (const auto& item : decoder->named_parameters()) {
-    tensors.push_back({item.key(), item.value(), base.has(item.key()) ? base.type(item.key()) : at::kFloat});
+    tensors.push_back({item.key(), item.value(), type_of(item.key())});
     sizes.push_back(bytes_of(tensors.back()));
     all += sizes.back();
   }

@@ -134,11 +134,18 @@ base::Status read_piece_stage(const Tree& stage, TokenizerFile* file) {
 
 bool is_byte_level(const Tree& stage) { return text_at(stage, "type") == "ByteLevel"; }
 
+// The stages of a Sequence, which may have others in it.
+void list_stages(const Tree& tree, size_t depth, std::vector<Tree>* out) {
+  if (text_at(tree, "type") != "Sequence" || !at(tree, "pretokenizers").is_array() || depth == kDeepest) {
+    if (tree.is_object()) out->push_back(tree);
+    return;
+  }
+  for (const Tree& one : at(tree, "pretokenizers")) list_stages(one, depth + 1, out);
+}
+
 base::Status read_pre_tokenizer(const Tree& tree, TokenizerFile* file) {
   std::vector<Tree> stages;
-  if (text_at(tree, "type") == "Sequence" && at(tree, "pretokenizers").is_array())
-    stages.assign(at(tree, "pretokenizers").begin(), at(tree, "pretokenizers").end());
-  else if (tree.is_object()) stages.push_back(tree);
+  list_stages(tree, 0, &stages);
   file->byte_level = std::any_of(stages.begin(), stages.end(), is_byte_level);
   bool byte_level = false;
   for (const Tree& stage : stages)

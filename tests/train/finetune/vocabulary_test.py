@@ -156,6 +156,34 @@ class AddedTokens(TextCase):
         _, err = self.train(*more, f"add_tokens={many}", "adapter_name_or_path=out", "output_dir=next", expected=2)
         self.assertIn("the adapter's embedding has 320 rows, and the tokenizer 325 tokens", err)
 
+    def test_adapters_on_adapters(self):
+        self.write_data()
+        self.train("dataset=sums", "add_tokens=<plus>", "add_special_tokens=<done>", "max_steps=4")
+        # A new adapter on top of one that has learned tokens knows them too, and what comes after it.
+        _, err = self.train("dataset=sums", "adapter_name_or_path=out", "create_new_adapter=true", "output_dir=second", "max_steps=4")
+        self.assertIn("data: 8 sequences, 200 tokens", err)
+        second = self.folder / "second"
+        self.assertIsNone(json.loads((second / "adapter_config.json").read_text())["modules_to_save"])
+        _, err = self.train("dataset=sums", "adapter_name_or_path=out,second", "output_dir=third", "max_steps=1")
+        self.assertIn("data: 8 sequences, 200 tokens", err)
+        both = ["generate", "model", "--adapter", "out,second", "--max-new-tokens", "4", "<plus>3"]
+        said, err = self.run_train(both, cwd=self.folder)
+        self.assertIn("21 tokens of prompt", err)
+        export = ["export", "recipe.yaml", "adapter_name_or_path=out,second", "export_dir=merged", "output_dir=null"]
+        self.run_train(export, cwd=self.folder)
+        self.assertEqual((self.folder / "merged" / "tokenizer.json").read_bytes(), (self.out / "tokenizer.json").read_bytes())
+        self.assertEqual(self.run_train(["generate", "merged", *both[4:]], cwd=self.folder)[0], said)
+        # Without the first one the second is out of place, and it is said.
+        note = "second was trained on a model that out had been merged into"
+        self.assertNotIn(note, err)
+        self.assertIn(note, self.run_train(["generate", "model", "--adapter", "second", *both[4:]], cwd=self.folder)[1])
+        _, err = self.run_train([*both, "--adapter", "second"], 2, cwd=self.folder)
+        self.assertIn("--adapter is given twice", err)
+
+    def test_frozen_rows_are_told(self):
+        _, err = self.train("dataset=sums", "finetuning_type=freeze", "add_tokens=<a>", "max_steps=1")
+        self.assertIn("the rows of new tokens are frozen", err)
+
     def test_rows_begin_as_the_mean_and_some_noise(self):
         self.train("finetuning_type=full", "dataset=sums", "add_tokens=<a>,<b>", "learning_rate=0", "lr_scheduler_type=constant",
                    "max_steps=1")
@@ -208,7 +236,7 @@ class Best(TextCase):
         state, found = self.read("trainer_state.json"), self.evaluations()
         best = min(list(found)[:3], key=found.get)
         self.assertLess(best, 6)  # or the test shows nothing
-        self.assertIn(f"the result is the model after step {best}, whose evaluation was the best", err)
+        self.assertIn(f"the result is the checkpoint of step {best}: no later one had the best evaluation so far", err)
         self.assertEqual((state["best_global_step"], state["best_model_checkpoint"]), (best, f"out/checkpoint-{best}"))
         self.assertEqual(state["best_metric"], found[best])
         self.assertEqual(sorted(path.name for path in self.out.glob("checkpoint-*")), sorted({f"checkpoint-{best}", "checkpoint-6"}))
@@ -232,6 +260,7 @@ class Best(TextCase):
         last = max(found)
         self.assertEqual(last, best + 4)  # two evaluations later
         self.assertIn(f"training ends after step {last} of 40: no evaluation has been better than that after step {best}", err)
+        self.assertIn(f"mean loss {self.read('train_results.json')['train_loss']:.4f}", err)
         counter = self.read("trainer_state.json")["stateful_callbacks"]["EarlyStoppingCallback"]["attributes"]
         self.assertEqual(counter, {"early_stopping_patience_counter": 2})
         # A run that was stopped in between counts on.
@@ -239,6 +268,10 @@ class Best(TextCase):
         self.train(*more, f"resume_from_checkpoint={self.out / f'checkpoint-{last - 2}'}", "output_dir=again")
         self.out = self.folder / "again"
         self.assertEqual((self.weights(self.folder / "out" / f"checkpoint-{best}"), self.evaluations()), whole)
+        # A run that has ended early does not go on.
+        _, err = self.train(*more)
+        self.assertIn(f"training ends after step {last} of 40", err)
+        self.assertEqual(self.evaluations(), found)
         # Somebody has tidied up: the run ends all the same.
         shutil.rmtree(self.folder / "out" / f"checkpoint-{best}")
         _, err = self.train(*more, f"resume_from_checkpoint={self.folder / 'out' / f'checkpoint-{last - 2}'}", "output_dir=third")
