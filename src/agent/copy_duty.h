@@ -33,12 +33,12 @@ class CopyDuty {
   void build();
   void watch_silence();
   void fail(base::Error error);
-  base::Result<std::unique_ptr<sync::Incoming>> begin_receiving(sync::Store store, sync::Manifest manifest);
+  base::Result<std::unique_ptr<sync::Incoming>> begin_receiving(sync::Store store, sync::Listing manifest);
   void say_done();
 
   os::Loop& loop_;
   Outbox& outbox_;
-  std::string name_, manifest_;
+  std::string name_, list_;  // the manifest, or what changed of the last one
   wire::CopyBegin request_;
   std::optional<sync::Target> target_;  // of a push
   std::unique_ptr<sync::Incoming> receiver_;

@@ -41,7 +41,11 @@ CopyToHosts::CopyToHosts(os::Loop& loop, const std::vector<hosts::Target>& targe
                                       }},
               0) {
   if (request_.manifest) list_ = sync::encode(*request_.manifest);
-  for (size_t h = 0; h < targets.size(); ++h) hosts_[h].copied.name = targets[h].name;
+  if (request_.manifest && !request_.last_list.empty()) changes_ = sync::changes_since(request_.last_list, list_);
+  for (size_t h = 0; h < targets.size(); ++h) {
+    hosts_[h].copied.name = targets[h].name;
+    hosts_[h].whole_list = changes_.bytes.empty();
+  }
 }
 
 base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
@@ -61,6 +65,8 @@ base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
         base::fail(ErrorKind::kInterrupted, request_.target.path.empty() ? "interrupted while the code was copied; nothing has been started"
                                                                          : "interrupted before everything was in its place");
   }
+  const bool any = std::any_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return !host.copied.error; });
+  if (request_.manifest && any) sync::keep_list(request_.last_list, list_);
   std::vector<CopiedHost> copied;
   for (Host& host : hosts_) copied.push_back(std::move(host.copied));
   return copied;
@@ -75,8 +81,8 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
     std::string frames;
     const PushTarget& to = request_.target;
     if (request_.manifest)
-      (void)wire::encode(
-          frames, wire::CopyBegin{request_.name, list_.size(), h >= request_.first_spare, to.path, to.mode, to.remove, to.among_others});
+      (void)wire::encode(frames, wire::CopyBegin{request_.name, list_.size(), h >= request_.first_spare, to.path, to.mode, to.remove,
+                                                 to.among_others, changes_.bytes.size(), changes_.digest});
     else (void)wire::encode(frames, wire::CopyRelease{request_.name});
     hosts::Connection* connection = opener_.connection(h);
     connection->on_drained([this, h] { pump(h); });
@@ -110,7 +116,12 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
 base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
   const base::Error refused = base::fail(
       ErrorKind::kInternal, fmt::format("{}: protocol error: the agent asked for files that are not in the list", host.copied.name));
-  if (!request_.manifest || host.asked) return refused;
+  if (!request_.manifest || host.asked || (wanted.whole_list && host.whole_list)) return refused;
+  if (wanted.whole_list) {
+    host.whole_list = true;
+    host.list_sent = 0;
+    return base::ok();
+  }
   host.asked = true;
   const std::vector<sync::Entry>& entries = request_.manifest->entries;
   for (size_t i = 0; i < wanted.entries.size(); ++i) {
@@ -132,9 +143,11 @@ base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
 
 // One frame of what is to be sent next. False: nothing is, for now.
 bool CopyToHosts::next_piece(Host& host, std::string& frames) {
-  if (host.list_sent < list_.size()) {
-    const std::string_view piece = std::string_view(list_).substr(host.list_sent, kPiece);
+  const std::string& list = host.whole_list ? list_ : changes_.bytes;
+  if (host.list_sent < list.size()) {
+    const std::string_view piece = std::string_view(list).substr(host.list_sent, kPiece);
     host.list_sent += piece.size();
+    host.copied.list_bytes += piece.size();
     return wire::encode(frames, wire::CopyBytes{piece}).ok();
   }
   while (host.content) {

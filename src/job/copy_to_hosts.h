@@ -11,6 +11,7 @@
 
 #include "hosts/connect/opener.h"
 #include "os/loop.h"
+#include "sync/last_list.h"
 #include "sync/scan.h"
 #include "wire/copy_messages.h"
 
@@ -22,6 +23,7 @@ struct CopiedHost {
   bool unreachable = false;       // it was never logged in to
   std::string path;               // of the copy
   uint64_t files = 0, bytes = 0;  // sent
+  uint64_t list_bytes = 0;        // sent of the list of files, or of what changed of it
   os::nanoseconds took{};
   bool kept = false;                 // after a release: somebody wrote into it
   uint64_t removed = 0, stayed = 0;  // after a push: files that are gone here
@@ -49,6 +51,7 @@ struct CopyRequest {
   size_t first_spare = SIZE_MAX;                                     // from this position on the hosts wait
   PushTarget target = {};
   const sync::Aside* aside = nullptr;  // contents of the manifest that are not those of files in root; outlives the object
+  std::string last_list = {};          // where the list of the last copy of root is kept (sync/last_list.h); empty: nowhere
 };
 
 class CopyToHosts {
@@ -63,7 +66,8 @@ class CopyToHosts {
   struct Host {
     CopiedHost copied;
     bool said_hello = false, asked = false, over = false;
-    size_t list_sent = 0;  // bytes of the manifest
+    bool whole_list = true;  // it is sent the manifest, not what changed of it
+    size_t list_sent = 0;    // bytes of it
     std::vector<uint32_t> wanted;
     size_t next = 0;       // of wanted
     uint32_t partial = 0;  // of this one the bytes before `from` are there
@@ -84,6 +88,7 @@ class CopyToHosts {
   os::Loop& loop_;
   CopyRequest request_;
   std::string list_;  // the manifest, encoded
+  sync::ListChanges changes_;
   std::vector<Host> hosts_;
   hosts::Opener opener_;
 };

@@ -12,6 +12,8 @@ void fields(W& w, CopyBegin& m) {
   w(m.mode);
   w(m.remove);
   w(m.among_others);
+  w(m.changes_bytes);
+  w(m.digest);
 }
 template <typename W>
 void fields(W& w, CopyBytes& m) {
@@ -26,6 +28,7 @@ void fields(W& w, CopyWanted& m) {
   w(m.entries);
   w(m.partial);
   w(m.from);
+  w(m.whole_list);
 }
 template <typename W>
 void fields(W& w, CopyProgress& m) {
