@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/lz4.h"
 #include "base/sha256.h"
 #include "base/try.h"
 #include "os/clock.h"
@@ -118,6 +119,13 @@ void CopyDuty::take(std::string_view bytes) {
   if (list_.empty()) list_.reserve(std::min<uint64_t>(announced, kReserved));
   list_ += bytes;
   if (list_.size() == announced) with_store(&CopyDuty::receive_into);
+}
+
+void CopyDuty::take_packed(const wire::CopyPacked& message) {
+  if (over_) return;
+  if (!receiver_ || !base::lz4_decompress(message.data, message.size, unpacked_))
+    return fail(base::fail(base::ErrorKind::kInternal, "malformed contents of files"));
+  take(unpacked_);
 }
 
 base::Result<std::unique_ptr<sync::Incoming>> CopyDuty::begin_receiving(sync::Store store, sync::Listing manifest) {

@@ -23,6 +23,7 @@ class CopyDuty {
 
   void begin(wire::CopyBegin message);
   void take(std::string_view bytes);
+  void take_packed(const wire::CopyPacked& message);
   void release(wire::CopyRelease message);
 
  private:
@@ -38,6 +39,7 @@ class CopyDuty {
 
   os::Loop& loop_;
   Outbox& outbox_;
+  std::string unpacked_;     // taken again for each block
   std::string name_, list_;  // the manifest, or what changed of the last one
   wire::CopyBegin request_;
   std::optional<sync::Target> target_;  // of a push

@@ -134,11 +134,14 @@ base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
       return refused;
     host.total -= wanted.from;
   }
-  host.partial = wanted.partial;
-  host.from = wanted.from;
-  host.wanted = std::move(wanted.entries);
-  host.content = std::make_unique<sync::ContentReader>(request_.root, request_.aside);
+  host.contents = contents_for({std::move(wanted.entries), wanted.partial, wanted.from});
   return base::ok();
+}
+
+std::shared_ptr<ContentStream> CopyToHosts::contents_for(Wanted wanted) {
+  for (const Host& other : hosts_)
+    if (other.contents && other.contents->holds(0) && other.contents->wanted() == wanted) return other.contents;
+  return std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, std::move(wanted), ContentStream::Place{});
 }
 
 // One frame of what is to be sent next. False: nothing is, for now.
@@ -150,18 +153,28 @@ bool CopyToHosts::next_piece(Host& host, std::string& frames) {
     host.copied.list_bytes += piece.size();
     return wire::encode(frames, wire::CopyBytes{piece}).ok();
   }
-  while (host.content) {
-    if (host.content->more()) {
-      const std::string_view piece = host.content->next();
-      host.copied.bytes += piece.size();
-      return wire::encode(frames, wire::CopyBytes{piece}).ok();
-    }
-    if (host.next == host.wanted.size()) break;
-    const uint32_t entry = host.wanted[host.next++];
-    host.content->begin(request_.manifest->entries[entry], entry == host.partial ? host.from : 0);
-    ++host.copied.files;
+  return host.contents && next_block(host, frames);
+}
+
+bool CopyToHosts::next_block(Host& host, std::string& frames) {
+  if (!host.contents->holds(host.block)) {
+    host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, host.contents->wanted(), host.place);
+    host.block = 0;
   }
-  return false;
+  const ContentStream::Block* block = host.contents->block(host.block);
+  if (!block) return false;
+  frames += block->frames;
+  host.copied.bytes += block->bytes;
+  host.copied.files += block->files;
+  host.place = block->after;
+  ++host.block;
+  size_t needed = host.block;
+  for (const Host& other : hosts_)
+    if (other.contents == host.contents) needed = std::min(needed, other.block);
+  // A host may yet ask for the same from its beginning.
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& other) { return other.asked || other.over; }))
+    host.contents->forget_before(needed);
+  return true;
 }
 
 // At most about kPiece bytes wait in the connection: the next come when the transport has taken these.
@@ -188,7 +201,7 @@ void CopyToHosts::settle(size_t h) {
   if (host.over) return;
   host.over = true;
   host.copied.took = os::mono_now() - host.began;
-  host.content.reset();
+  host.contents.reset();
   if (hosts::Connection* connection = opener_.connection(h)) {
     std::string frames;
     (void)wire::encode(frames, wire::Finish{});

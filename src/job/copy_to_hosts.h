@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hosts/connect/opener.h"
+#include "job/content_stream.h"
 #include "os/loop.h"
 #include "sync/last_list.h"
 #include "sync/scan.h"
@@ -68,19 +69,19 @@ class CopyToHosts {
     bool said_hello = false, asked = false, over = false;
     bool whole_list = true;  // it is sent the manifest, not what changed of it
     size_t list_sent = 0;    // bytes of it
-    std::vector<uint32_t> wanted;
-    size_t next = 0;       // of wanted
-    uint32_t partial = 0;  // of this one the bytes before `from` are there
-    uint64_t from = 0;
     uint64_t total = 0;
-    std::unique_ptr<sync::ContentReader> content;
+    std::shared_ptr<ContentStream> contents;
+    size_t block = 0;            // of contents, to be sent next
+    ContentStream::Place place;  // where it begins
     os::Mono began, heard;
     size_t pending = 0;  // at the last look
   };
   void on_frame(size_t h, const wire::Frame& frame);
   base::Status take_wanted(Host& host, wire::CopyWanted wanted);
   void pump(size_t h);
+  std::shared_ptr<ContentStream> contents_for(Wanted wanted);
   bool next_piece(Host& host, std::string& frames);
+  bool next_block(Host& host, std::string& frames);
   void fail(size_t h, base::Error error);
   void settle(size_t h);
   void tick();

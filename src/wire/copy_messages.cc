@@ -20,6 +20,11 @@ void fields(W& w, CopyBytes& m) {
   w(m.data);
 }
 template <typename W>
+void fields(W& w, CopyPacked& m) {
+  w(m.size);
+  w(m.data);
+}
+template <typename W>
 void fields(W& w, CopyRelease& m) {
   w(m.name);
 }
@@ -45,6 +50,7 @@ void fields(W& w, CopyDone& m) {
 
 PHALANX_MESSAGE(CopyBegin);
 PHALANX_MESSAGE(CopyBytes);
+PHALANX_MESSAGE(CopyPacked);
 PHALANX_MESSAGE(CopyRelease);
 PHALANX_MESSAGE(CopyWanted);
 PHALANX_MESSAGE(CopyProgress);

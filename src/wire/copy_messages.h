@@ -6,7 +6,7 @@
 //                                           ←  CopyWanted, if they do not fit: of the manifest
 //      CopyBytes of the manifest…           →)
 //                                           ←  CopyWanted
-//   CopyBytes of the contents…              →
+//   CopyBytes, CopyPacked of the contents…  →
 //                                           ←  CopyProgress…, CopyDone
 #pragma once
 
@@ -33,6 +33,12 @@ struct CopyBegin {
 struct CopyBytes {
   static constexpr FrameType kType = FrameType::kCopyBytes;
   std::string_view data;  // valid as long as the frame
+};
+// The same of contents, where they are shorter so.
+struct CopyPacked {
+  static constexpr FrameType kType = FrameType::kCopyPacked;
+  uint32_t size = 0;      // of the contents
+  std::string_view data;  // a block of LZ4 (base/lz4.h); valid as long as the frame
 };
 // The run of this copy is over: keep it only if something in it is not as it was made. Answered with CopyDone.
 struct CopyRelease {
@@ -63,6 +69,7 @@ struct CopyDone {
 
 base::Status encode(std::string& out, const CopyBegin&);
 base::Status encode(std::string& out, const CopyBytes&);
+base::Status encode(std::string& out, const CopyPacked&);
 base::Status encode(std::string& out, const CopyRelease&);
 base::Status encode(std::string& out, const CopyWanted&);
 base::Status encode(std::string& out, const CopyProgress&);
