@@ -27,6 +27,7 @@ class Contents : public testing::Test {
   // What a host has of a block.
   static std::string contents(const job::ContentStream::Block& block) {
     wire::FrameReader reader;
+    reader.feed(wire::kStreamMagic);
     reader.feed(block.frames);
     std::string all, unpacked;
     for (;;) {
@@ -75,10 +76,10 @@ TEST_F(Contents, OfAFileThatIsThereInPartBeginAfterThat) {
 
 // A file is read once for two hosts; the one that is too far behind has a stream of its own, from where it is.
 TEST_F(Contents, AHostFarBehindGetsTheRestFromItsPlace) {
-  constexpr size_t kBlocks = 100, kBlock = 256 << 10;
-  std::string large;
-  for (size_t i = 0; i < kBlocks * kBlock / 8; ++i) large += std::to_string(10'000'000 + i * 7919 % 89'999'999);
-  add("large", large.substr(0, kBlocks * kBlock));
+  constexpr size_t kBlocks = 70, kBlock = 256 << 10;
+  std::string large(kBlocks * kBlock, '\0');
+  for (size_t i = 0; i < large.size(); i += 997) large[i] = static_cast<char>(i * 7919 >> 8);
+  add("large", large);
   add("small", "the end");
   job::ContentStream stream = this->stream();
   const job::ContentStream::Place slow = stream.block(0)->after;
@@ -93,7 +94,7 @@ TEST_F(Contents, AHostFarBehindGetsTheRestFromItsPlace) {
     rest += contents(*block);
     own.forget_before(b);
   }
-  EXPECT_EQ(rest, all_.substr(kBlock));
+  EXPECT_TRUE(rest == all_.substr(kBlock)) << rest.size();
 }
 
 }  // namespace
