@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # A conda environment to hosts: `phalanx env push`, with everything rewritten for another path and verified, beside tar, scp and rsync over
 # ssh, and tar with zstd followed by the repair that the others would need too. Taking turns on one test cluster, to one host and to all;
-# then again after ten files changed. Hosts, sshds and launcher share the cores of one machine. Needs root.
+# then again after ten files changed. All of this twice: with links that have no limit, where only the cores limit, which all hosts, sshds
+# and the launcher share; and with every link, the launcher's too, limited to 1 Gbit/s. Needs root.
 # Usage: bench/env.sh [BUILD_FOLDER] [--ratios]
-# HOSTS=4, FILES=6000, BYTES=150000000, RATE (of each host's link, such as 1gbit; default: as fast as
-# it goes), ROUNDS=3 and WAYS="tar rsync scp zstd" in the environment change the plan. FILES=60000 BYTES=4000000000 is the size of a large
-# environment with torch. --ratios: only "name value" lines, for tests/guards.
+# HOSTS=4, FILES=6000, BYTES=150000000, RATES="none 1gbit", ROUNDS=3 and WAYS="tar rsync scp zstd" in the environment change the plan.
+# FILES=60000 BYTES=4000000000 is the size of a large environment with torch. --ratios: only "name value" lines of links without a limit,
+# for tests/guards.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 only=
-[[ ${!#} != --ratios ]] || { only=ratios; set -- "${@:1:$#-1}"; }
+[[ ${!#} != --ratios ]] || { only=ratios RATES=none; set -- "${@:1:$#-1}"; }
 build=$(readlink -f "${1:-build/train}")
 phalanx=$build/phalanx testbed=$build/tests/cluster/testbed
 for program in "$phalanx" "$phalanx-env" "$testbed"; do
@@ -20,7 +21,8 @@ for program in rsync zstd; do
 done
 ((EUID == 0)) || { echo "bench env: skipped, the test cluster needs root" >&2; exit 0; }
 
-hosts=${HOSTS:-4} files=${FILES:-6000} bytes=${BYTES:-150000000} rounds=${ROUNDS:-3} rate=${RATE:-} ways=${WAYS:-tar rsync scp zstd}
+hosts=${HOSTS:-4} files=${FILES:-6000} bytes=${BYTES:-150000000} rounds=${ROUNDS:-3}
+rates=${RATES:-none 1gbit} ways=${WAYS:-tar rsync scp zstd}
 results=$(mktemp -d)
 export TESTBED=bench-env-$$
 trap '"$testbed" down; rm -rf "$results"' EXIT
@@ -88,10 +90,16 @@ zstd_ssh='one() { ssh $1 mkdir -p $2 && tar -C ~/envs/llm -cf - . | zstd -T0 -1 
 first() { timed "push-$1" "$phalanx" env push /root/envs/llm "$2" --to "$there" --quiet; }
 clear() { everywhere "rm -rf /root/data"; }
 on ctl "$phalanx" exec -H "$names" -- true > /dev/null  # deployed
-if [[ -n $rate ]]; then for ((h = 1; h <= hosts; ++h)); do "$testbed" throttle "h$h" "$rate"; done; fi
+limit() {
+  local host
+  for host in ctl ${names//,/ }; do
+    if [[ $1 == none ]]; then "$testbed" heal "$host"; else "$testbed" throttle "$host" "$1"; fi
+  done
+}
 for ((round = 0; round < rounds; ++round)); do
-  for to in h1 "$names"; do
-    n=one; [[ $to == h1 ]] || n=all
+  for rate in $rates; do for to in h1 "$names"; do
+    limit "$rate"
+    n=one-$rate; [[ $to == h1 ]] || n=all-$rate
     for way in $ways; do
       clear
       command=${way}_ssh
@@ -103,9 +111,10 @@ for ((round = 0; round < rounds; ++round)); do
     on ctl sh -c 'cd /root/envs/llm/lib/python3*/site-packages
       for i in 0 1 2 3 4 5 6 7 8 9; do echo changed >> "$(find package1$i -name "part*" | head -n 1)"; done'
     timed "again-$n" "$phalanx" env push /root/envs/llm "$to" --to "$there" --quiet
-  done
+  done; done
 done
 clear
+limit none
 # The most that any process of a push holds: launcher, phalanx-env, ssh.
 on ctl bash -c 'rm -rf ~/.cache/phalanx/sync-index; /usr/bin/env python3 -c "
 import resource, subprocess, sys
@@ -116,19 +125,26 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)" "$@"' \
 source bench/median.sh
 ratio() { awk "BEGIN { printf \"%.2f\", $(median < "$results/$1") / $(median < "$results/$2") }"; }
 if [[ $only == ratios ]]; then
-  for way in $ways; do echo "one_$way $(ratio push-one "$way-one")"; echo "all_$way $(ratio push-all "$way-all")"; done
-  echo "again $(ratio again-all push-all)"
+  for way in $ways; do
+    echo "one_$way $(ratio push-one-none "$way-one-none")"
+    echo "all_$way $(ratio push-all-none "$way-all-none")"
+  done
+  echo "again $(ratio again-all-none push-all-none)"
   echo "memory $(< "$results/memory")"
   exit
 fi
-echo "env: $files files, $((bytes / 1000000)) MB, medians of $rounds; $(nproc) cores${rate:+, links of $rate}, Linux $(uname -r)"
-printf '%-44s %10s %14s\n' '' '1 host' "$hosts hosts"
-row() { printf '%-44s %8.2f s %12.2f s\n' "$1" "$(median < "$results/$2-one")" "$(median < "$results/$2-all")"; }
-row 'phalanx env push (rewritten and verified)' push
+echo "env: $files files, $((bytes / 1000000)) MB, medians of $rounds; $(nproc) cores, Linux $(uname -r)"
+row() { printf '%-44s %8.2f s %12.2f s\n' "$1" "$(median < "$results/$2-one-$rate")" "$(median < "$results/$2-all-$rate")"; }
 declare -A called=([tar]='tar | ssh tar' [rsync]='rsync -a' [scp]='scp -r' [zstd]='tar | zstd -1 | ssh, then phalanx-env rehome')
-for way in $ways; do row "${called[$way]}" "$way"; done
-row 'env push again, ten files changed' again
-for way in $ways; do
-  echo "$way against env push: $(ratio $way-one push-one) to 1 host, $(ratio $way-all push-all) to $hosts"
+for rate in $rates; do
+  links='links without a limit'
+  [[ $rate == none ]] || links="every link $rate, the launcher's too"
+  printf '%-44s %10s %14s\n' "$links" '1 host' "$hosts hosts"
+  row 'phalanx env push (rewritten and verified)' push
+  for way in $ways; do row "${called[$way]}" "$way"; done
+  row 'env push again, ten files changed' again
+  for way in $ways; do
+    echo "$way against env push: $(ratio "$way-one-$rate" "push-one-$rate") to 1 host, $(ratio "$way-all-$rate" "push-all-$rate") to $hosts"
+  done
 done
 echo "largest process of a push: $(< "$results/memory") MB"

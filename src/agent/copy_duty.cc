@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/lz4.h"
+#include "base/sha256.h"
 #include "base/try.h"
 #include "os/clock.h"
 #include "sync/scan.h"
@@ -27,6 +29,17 @@ void keep_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   ::mallopt(M_TOP_PAD, 4 << 20);
+}
+
+// Empty: the copy that lies ready was made from another list than the changes.
+std::string changed_list(sync::Store& store, const std::string& changes, const std::string& digest) {
+  const sync::Listing* before = store.free_list();
+  if (!before) return {};
+  base::Result<std::string> now = sync::with_changes(*before, changes);
+  if (!now.ok()) return {};
+  base::Sha256 hash;
+  hash.update(*now);
+  return hash.bytes() == digest ? *std::move(now) : std::string();
 }
 
 }  // namespace
@@ -85,7 +98,10 @@ void CopyDuty::begin(wire::CopyBegin message) {
   name_ = message.name;
   request_ = std::move(message);
   keep_memory();
-  if (!sync::is_copy_name(name_) || request_.manifest_bytes == 0 || request_.manifest_bytes > sync::kMostManifestBytes)
+  const bool changes = request_.changes_bytes > 0;
+  if (!sync::is_copy_name(name_) || request_.manifest_bytes == 0 || request_.manifest_bytes > sync::kMostManifestBytes ||
+      request_.changes_bytes > request_.manifest_bytes ||
+      (changes && (!request_.target.empty() || request_.digest.size() != sync::kDigestBytes)))
     fail(base::fail(base::ErrorKind::kInternal, "a malformed request for a copy"));
 }
 
@@ -98,14 +114,21 @@ void CopyDuty::take(std::string_view bytes) {
     if (receiver_->complete()) build();
     return;
   }
-  if (manifest_.size() + bytes.size() > request_.manifest_bytes)
-    return fail(base::fail(base::ErrorKind::kInternal, "more was sent than announced"));
-  if (manifest_.empty()) manifest_.reserve(std::min<uint64_t>(request_.manifest_bytes, kReserved));
-  manifest_ += bytes;
-  if (manifest_.size() == request_.manifest_bytes) with_store(&CopyDuty::receive_into);
+  const uint64_t announced = request_.changes_bytes > 0 ? request_.changes_bytes : request_.manifest_bytes;
+  if (list_.size() + bytes.size() > announced) return fail(base::fail(base::ErrorKind::kInternal, "more was sent than announced"));
+  if (list_.empty()) list_.reserve(std::min<uint64_t>(announced, kReserved));
+  list_ += bytes;
+  if (list_.size() == announced) with_store(&CopyDuty::receive_into);
 }
 
-base::Result<std::unique_ptr<sync::Incoming>> CopyDuty::begin_receiving(sync::Store store, sync::Manifest manifest) {
+void CopyDuty::take_packed(const wire::CopyPacked& message) {
+  if (over_) return;
+  if (!receiver_ || !base::lz4_decompress(message.data, message.size, unpacked_))
+    return fail(base::fail(base::ErrorKind::kInternal, "malformed contents of files"));
+  take(unpacked_);
+}
+
+base::Result<std::unique_ptr<sync::Incoming>> CopyDuty::begin_receiving(sync::Store store, sync::Listing manifest) {
   if (target_) {
     TRY_ASSIGN(std::unique_ptr<sync::Placer> placer,
                sync::Placer::begin(std::move(store), std::move(*target_), std::move(manifest), request_.mode, request_.remove));
@@ -117,8 +140,15 @@ base::Result<std::unique_ptr<sync::Incoming>> CopyDuty::begin_receiving(sync::St
 }
 
 void CopyDuty::receive_into(sync::Store store) {
-  base::Result<sync::Manifest> manifest = sync::decode(manifest_);
-  manifest_ = std::string();
+  std::string list = std::move(list_);
+  list_ = std::string();
+  if (request_.changes_bytes > 0) {
+    list = changed_list(store, list, request_.digest);
+    request_.changes_bytes = 0;
+    waiting_since_ = {};
+    if (list.empty()) return outbox_.control(wire::CopyWanted{{}, 0, 0, true});  // the lock goes meanwhile
+  }
+  base::Result<sync::Listing> manifest = sync::Listing::read(std::move(list));
   if (!manifest.ok()) return fail(std::move(manifest).error());
   base::Result<std::unique_ptr<sync::Incoming>> receiver = begin_receiving(std::move(store), std::move(*manifest));
   if (!receiver.ok()) return fail(std::move(receiver).error());

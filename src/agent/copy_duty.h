@@ -23,6 +23,7 @@ class CopyDuty {
 
   void begin(wire::CopyBegin message);
   void take(std::string_view bytes);
+  void take_packed(const wire::CopyPacked& message);
   void release(wire::CopyRelease message);
 
  private:
@@ -33,12 +34,13 @@ class CopyDuty {
   void build();
   void watch_silence();
   void fail(base::Error error);
-  base::Result<std::unique_ptr<sync::Incoming>> begin_receiving(sync::Store store, sync::Manifest manifest);
+  base::Result<std::unique_ptr<sync::Incoming>> begin_receiving(sync::Store store, sync::Listing manifest);
   void say_done();
 
   os::Loop& loop_;
   Outbox& outbox_;
-  std::string name_, manifest_;
+  std::string unpacked_;     // taken again for each block
+  std::string name_, list_;  // the manifest, or what changed of the last one
   wire::CopyBegin request_;
   std::optional<sync::Target> target_;  // of a push
   std::unique_ptr<sync::Incoming> receiver_;

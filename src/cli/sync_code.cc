@@ -177,7 +177,9 @@ base::Result<SyncedCode> sync_code(job::Job& job, const RunOptions& options) {
   auto progress = [&](const std::vector<job::CopyState>& hosts) {
     if (!options.quiet && os::mono_now() - began > kQuietUntil) report_progress(language, hosts);
   };
-  TRY_ASSIGN(code.hosts, copy_to_hosts(targets, options, {code.name, code.root, &scan.manifest, progress, job.hosts.size()}));
+  job::CopyRequest request{code.name, code.root, &scan.manifest, progress, job.hosts.size()};
+  request.last_list = index_file(code.root, "list");
+  TRY_ASSIGN(code.hosts, copy_to_hosts(targets, options, std::move(request)));
   const auto cut_short = std::find_if(code.hosts.begin(), code.hosts.end(), [](const job::CopiedHost& host) {
     return host.error && host.error->kind == ErrorKind::kInterrupted;
   });
@@ -210,8 +212,11 @@ void release_code(const SyncedCode& code, const RunOptions& options) {
 base::Json describe(const SyncedCode& code) {
   base::Json hosts = base::Json::array();
   for (const job::CopiedHost& host : code.hosts)
-    hosts.push_back(
-        {{"host", host.name}, {"files", host.files}, {"bytes", host.bytes}, {"seconds", static_cast<double>(host.took.count()) / 1e9}});
+    hosts.push_back({{"host", host.name},
+                     {"files", host.files},
+                     {"bytes", host.bytes},
+                     {"list_bytes", host.list_bytes},
+                     {"seconds", static_cast<double>(host.took.count()) / 1e9}});
   return {{"directory", code.root}, {"copy", code.path}, {"files", code.files}, {"bytes", code.bytes}, {"hosts", std::move(hosts)}};
 }
 

@@ -41,7 +41,11 @@ CopyToHosts::CopyToHosts(os::Loop& loop, const std::vector<hosts::Target>& targe
                                       }},
               0) {
   if (request_.manifest) list_ = sync::encode(*request_.manifest);
-  for (size_t h = 0; h < targets.size(); ++h) hosts_[h].copied.name = targets[h].name;
+  if (request_.manifest && !request_.last_list.empty()) changes_ = sync::changes_since(request_.last_list, list_);
+  for (size_t h = 0; h < targets.size(); ++h) {
+    hosts_[h].copied.name = targets[h].name;
+    hosts_[h].whole_list = changes_.bytes.empty();
+  }
 }
 
 base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
@@ -61,6 +65,8 @@ base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
         base::fail(ErrorKind::kInterrupted, request_.target.path.empty() ? "interrupted while the code was copied; nothing has been started"
                                                                          : "interrupted before everything was in its place");
   }
+  const bool any = std::any_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return !host.copied.error; });
+  if (request_.manifest && any) sync::keep_list(request_.last_list, list_);
   std::vector<CopiedHost> copied;
   for (Host& host : hosts_) copied.push_back(std::move(host.copied));
   return copied;
@@ -75,8 +81,8 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
     std::string frames;
     const PushTarget& to = request_.target;
     if (request_.manifest)
-      (void)wire::encode(
-          frames, wire::CopyBegin{request_.name, list_.size(), h >= request_.first_spare, to.path, to.mode, to.remove, to.among_others});
+      (void)wire::encode(frames, wire::CopyBegin{request_.name, list_.size(), h >= request_.first_spare, to.path, to.mode, to.remove,
+                                                 to.among_others, changes_.bytes.size(), changes_.digest});
     else (void)wire::encode(frames, wire::CopyRelease{request_.name});
     hosts::Connection* connection = opener_.connection(h);
     connection->on_drained([this, h] { pump(h); });
@@ -110,7 +116,12 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
 base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
   const base::Error refused = base::fail(
       ErrorKind::kInternal, fmt::format("{}: protocol error: the agent asked for files that are not in the list", host.copied.name));
-  if (!request_.manifest || host.asked) return refused;
+  if (!request_.manifest || host.asked || (wanted.whole_list && host.whole_list)) return refused;
+  if (wanted.whole_list) {
+    host.whole_list = true;
+    host.list_sent = 0;
+    return base::ok();
+  }
   host.asked = true;
   const std::vector<sync::Entry>& entries = request_.manifest->entries;
   for (size_t i = 0; i < wanted.entries.size(); ++i) {
@@ -123,32 +134,47 @@ base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
       return refused;
     host.total -= wanted.from;
   }
-  host.partial = wanted.partial;
-  host.from = wanted.from;
-  host.wanted = std::move(wanted.entries);
-  host.content = std::make_unique<sync::ContentReader>(request_.root, request_.aside);
+  host.contents = contents_for({std::move(wanted.entries), wanted.partial, wanted.from});
   return base::ok();
+}
+
+std::shared_ptr<ContentStream> CopyToHosts::contents_for(Wanted wanted) {
+  for (const Host& other : hosts_)
+    if (other.contents && other.contents->holds(0) && other.contents->wanted() == wanted) return other.contents;
+  return std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, std::move(wanted), ContentStream::Place{});
 }
 
 // One frame of what is to be sent next. False: nothing is, for now.
 bool CopyToHosts::next_piece(Host& host, std::string& frames) {
-  if (host.list_sent < list_.size()) {
-    const std::string_view piece = std::string_view(list_).substr(host.list_sent, kPiece);
+  const std::string& list = host.whole_list ? list_ : changes_.bytes;
+  if (host.list_sent < list.size()) {
+    const std::string_view piece = std::string_view(list).substr(host.list_sent, kPiece);
     host.list_sent += piece.size();
+    host.copied.list_bytes += piece.size();
     return wire::encode(frames, wire::CopyBytes{piece}).ok();
   }
-  while (host.content) {
-    if (host.content->more()) {
-      const std::string_view piece = host.content->next();
-      host.copied.bytes += piece.size();
-      return wire::encode(frames, wire::CopyBytes{piece}).ok();
-    }
-    if (host.next == host.wanted.size()) break;
-    const uint32_t entry = host.wanted[host.next++];
-    host.content->begin(request_.manifest->entries[entry], entry == host.partial ? host.from : 0);
-    ++host.copied.files;
+  return host.contents && next_block(host, frames);
+}
+
+bool CopyToHosts::next_block(Host& host, std::string& frames) {
+  if (!host.contents->holds(host.block)) {
+    host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, host.contents->wanted(), host.place);
+    host.block = 0;
   }
-  return false;
+  const ContentStream::Block* block = host.contents->block(host.block);
+  if (!block) return false;
+  frames += block->frames;
+  host.copied.bytes += block->bytes;
+  host.copied.files += block->files;
+  host.place = block->after;
+  ++host.block;
+  size_t needed = host.block;
+  for (const Host& other : hosts_)
+    if (other.contents == host.contents) needed = std::min(needed, other.block);
+  // A host may yet ask for the same from its beginning.
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& other) { return other.asked || other.over; }))
+    host.contents->forget_before(needed);
+  return true;
 }
 
 // At most about kPiece bytes wait in the connection: the next come when the transport has taken these.
@@ -175,7 +201,7 @@ void CopyToHosts::settle(size_t h) {
   if (host.over) return;
   host.over = true;
   host.copied.took = os::mono_now() - host.began;
-  host.content.reset();
+  host.contents.reset();
   if (hosts::Connection* connection = opener_.connection(h)) {
     std::string frames;
     (void)wire::encode(frames, wire::Finish{});

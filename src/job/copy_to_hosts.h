@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "hosts/connect/opener.h"
+#include "job/content_stream.h"
 #include "os/loop.h"
+#include "sync/last_list.h"
 #include "sync/scan.h"
 #include "wire/copy_messages.h"
 
@@ -22,6 +24,7 @@ struct CopiedHost {
   bool unreachable = false;       // it was never logged in to
   std::string path;               // of the copy
   uint64_t files = 0, bytes = 0;  // sent
+  uint64_t list_bytes = 0;        // sent of the list of files, or of what changed of it
   os::nanoseconds took{};
   bool kept = false;                 // after a release: somebody wrote into it
   uint64_t removed = 0, stayed = 0;  // after a push: files that are gone here
@@ -49,6 +52,7 @@ struct CopyRequest {
   size_t first_spare = SIZE_MAX;                                     // from this position on the hosts wait
   PushTarget target = {};
   const sync::Aside* aside = nullptr;  // contents of the manifest that are not those of files in root; outlives the object
+  std::string last_list = {};          // where the list of the last copy of root is kept (sync/last_list.h); empty: nowhere
 };
 
 class CopyToHosts {
@@ -63,20 +67,21 @@ class CopyToHosts {
   struct Host {
     CopiedHost copied;
     bool said_hello = false, asked = false, over = false;
-    size_t list_sent = 0;  // bytes of the manifest
-    std::vector<uint32_t> wanted;
-    size_t next = 0;       // of wanted
-    uint32_t partial = 0;  // of this one the bytes before `from` are there
-    uint64_t from = 0;
+    bool whole_list = true;  // it is sent the manifest, not what changed of it
+    size_t list_sent = 0;    // bytes of it
     uint64_t total = 0;
-    std::unique_ptr<sync::ContentReader> content;
+    std::shared_ptr<ContentStream> contents;
+    size_t block = 0;            // of contents, to be sent next
+    ContentStream::Place place;  // where it begins
     os::Mono began, heard;
     size_t pending = 0;  // at the last look
   };
   void on_frame(size_t h, const wire::Frame& frame);
   base::Status take_wanted(Host& host, wire::CopyWanted wanted);
   void pump(size_t h);
+  std::shared_ptr<ContentStream> contents_for(Wanted wanted);
   bool next_piece(Host& host, std::string& frames);
+  bool next_block(Host& host, std::string& frames);
   void fail(size_t h, base::Error error);
   void settle(size_t h);
   void tick();
@@ -84,6 +89,7 @@ class CopyToHosts {
   os::Loop& loop_;
   CopyRequest request_;
   std::string list_;  // the manifest, encoded
+  sync::ListChanges changes_;
   std::vector<Host> hosts_;
   hosts::Opener opener_;
 };

@@ -27,7 +27,7 @@ constexpr size_t kPiece = 128 << 10;
 constexpr uint64_t kLeastPartial = 1 << 20;  // less is sent again
 const std::string kNew = "new.";
 
-base::Error changed_meanwhile(const Entry& entry) {
+base::Error changed_meanwhile(const EntryView& entry) {
   return base::fail(ErrorKind::kUnfit, fmt::format("{} was changed while it was copied", entry.path))
       .with_hint(std::string(wire::kAdviceOnArrived));
 }
@@ -73,7 +73,7 @@ base::Error Incoming::disk_error(const char* doing, const std::string& path, int
 
 void Incoming::find_partial() {
   for (uint32_t wanted : wanted_) {
-    const Entry& entry = manifest_.entries[wanted];
+    const EntryView& entry = manifest_.entries()[wanted];
     const std::string hex = hex_of(entry.content);
     struct stat s{};
     if (entry.size <= kLeastPartial ||
@@ -88,7 +88,7 @@ void Incoming::find_partial() {
 }
 
 base::Status Incoming::open_blob() {
-  const Entry& entry = manifest_.entries[wanted_[next_]];
+  const EntryView& entry = manifest_.entries()[wanted_[next_]];
   TRY_ASSIGN(const int folder, store_.blob_folder(entry.content));
   const std::string name = kNew + hex_of(entry.content);
   const bool goes_on = partial_.bytes > 0 && partial_.entry == wanted_[next_];
@@ -101,8 +101,8 @@ base::Status Incoming::open_blob() {
 
 base::Status Incoming::read_partial(Writing& writing) {
   static char buffer[kPiece];
-  while (writing.left > manifest_.entries[partial_.entry].size - partial_.bytes) {
-    const uint64_t most = writing.left - (manifest_.entries[partial_.entry].size - partial_.bytes);
+  while (writing.left > manifest_.entries()[partial_.entry].size - partial_.bytes) {
+    const uint64_t most = writing.left - (manifest_.entries()[partial_.entry].size - partial_.bytes);
     os::IoStep step = os::read_step(writing.file.get(), buffer, std::min<uint64_t>(most, kPiece));
     if (step.kind != os::IoStep::kBytes) return disk_error("read", "blobs/" + writing.name, step.error_number);
     writing.hash.update(std::string_view(buffer, step.bytes));
@@ -112,7 +112,7 @@ base::Status Incoming::read_partial(Writing& writing) {
 }
 
 base::Status Incoming::close_blob() {
-  const Entry& entry = manifest_.entries[wanted_[next_]];
+  const EntryView& entry = manifest_.entries()[wanted_[next_]];
   Writing done = std::move(*writing_);
   writing_.reset();
   if (done.hash.bytes() != entry.content) {
@@ -126,7 +126,7 @@ base::Status Incoming::close_blob() {
 
 // Its hash is known before there is a file, which needs no other name first. What a kill leaves of one is shorter than it should be.
 base::Status Incoming::take_whole(std::string_view content) {
-  const Entry& entry = manifest_.entries[wanted_[next_]];
+  const EntryView& entry = manifest_.entries()[wanted_[next_]];
   base::Sha256 hash;
   hash.update(content);
   if (hash.bytes() != entry.content) return changed_meanwhile(entry);
@@ -154,7 +154,7 @@ base::Status Incoming::arrived(uint32_t, const os::Fd&) { return base::ok(); }
 base::Status Incoming::receive(std::string_view bytes) {
   do {
     if (complete()) return bytes.empty() ? base::ok() : base::Status(base::fail(ErrorKind::kInternal, "more was sent than was asked for"));
-    const Entry& entry = manifest_.entries[wanted_[next_]];
+    const EntryView& entry = manifest_.entries()[wanted_[next_]];
     const bool begun = writing_ || (partial_.bytes > 0 && partial_.entry == wanted_[next_]);
     if (!begun && entry.size <= std::min<uint64_t>(bytes.size(), kPiece)) {
       TRY(take_whole(bytes.substr(0, entry.size)));
@@ -176,18 +176,18 @@ base::Status Incoming::receive(std::string_view bytes) {
     }
     if (writing_->left > 0) return base::ok();
     TRY(close_blob());
-  } while (!bytes.empty() || (!complete() && manifest_.entries[wanted_[next_]].size == 0));
+  } while (!bytes.empty() || (!complete() && manifest_.entries()[wanted_[next_]].size == 0));
   return base::ok();
 }
 
-base::Result<os::Fd> Incoming::open_content(const Entry& entry) const {
+base::Result<os::Fd> Incoming::open_content(const EntryView& entry) const {
   TRY_ASSIGN(const int folder, store_.blob_folder(entry.content));
   os::Fd file(::openat(folder, hex_of(entry.content).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!file.valid()) return disk_error("open", "blobs/" + hex_of(entry.content), errno);
   return file;
 }
 
-base::Status Incoming::copy_content(const Entry& entry, const os::Fd& from, const os::Fd& to, const std::string& path) {
+base::Status Incoming::copy_content(const EntryView& entry, const os::Fd& from, const os::Fd& to, const std::string& path) {
   static char buffer[kPiece];
   base::Sha256 hash;
   const bool cloned = cloning_ && entry.size >= kPiece && ::ioctl(to.get(), FICLONE, from.get()) == 0;

@@ -48,7 +48,7 @@ class Incoming {
   virtual size_t stayed() const { return 0; }
 
  protected:
-  Incoming(Store store, Manifest manifest) : store_(std::move(store)), manifest_(std::move(manifest)) {}
+  Incoming(Store store, Listing manifest) : store_(std::move(store)), manifest_(std::move(manifest)) {}
   Incoming(Incoming&&) = default;
 
   // After wanted_ and the sums are known.
@@ -56,13 +56,13 @@ class Incoming {
   base::Status check_space() const;
   base::Error disk_error(const char* doing, const std::string& path, int error_number) const;  // path: below the store
   // The content of a blob into a new file; `path` is how errors call it. Hashes it again: a damaged blob is removed.
-  base::Status copy_content(const Entry& entry, const os::Fd& from, const os::Fd& to, const std::string& path);
-  base::Result<os::Fd> open_content(const Entry& entry) const;
+  base::Status copy_content(const EntryView& entry, const os::Fd& from, const os::Fd& to, const std::string& path);
+  base::Result<os::Fd> open_content(const EntryView& entry) const;
   // A content has come, under its name in the store; `file` is open on it.
   virtual base::Status arrived(uint32_t entry, const os::Fd& file);
 
   Store store_;
-  Manifest manifest_;
+  Listing manifest_;
   std::vector<uint32_t> wanted_;
   uint64_t wanted_bytes_ = 0;
   uint64_t tree_bytes_ = 0;  // that are needed beside the contents

@@ -29,9 +29,9 @@ constexpr int64_t kBillion = 1'000'000'000;
 // Holds what is below `folder` against the manifest; `found` counts the entries that were met.
 class Comparison {
  public:
-  Comparison(const Manifest& manifest, const std::vector<Seen>& seen) : manifest_(manifest), seen_(seen) {}
+  Comparison(const Listing& manifest, const std::vector<Seen>& seen) : manifest_(manifest), seen_(seen) {}
 
-  bool same(int folder, const std::string& path) {
+  bool same(int folder, std::string_view path) {
     base::Result<std::vector<std::string>> names = names_in(folder);
     if (!names.ok()) return false;
     std::vector<const std::string*> sorted;
@@ -41,7 +41,7 @@ class Comparison {
       const std::string& name = *one;
       if (path.empty()) wanted_ = name;
       else (wanted_ = path).append("/").append(name);
-      const Entry* entry = find(wanted_);
+      const EntryView* entry = find(wanted_);
       if (!entry && name == kPycache && remove_tree(folder, name)) continue;
       if (!entry || !same_entry(folder, name, *entry)) return false;
     }
@@ -51,16 +51,16 @@ class Comparison {
 
  private:
   // Names that come in order are found at once.
-  const Entry* find(const std::string& path) {
-    const std::vector<Entry>& all = manifest_.entries;
+  const EntryView* find(const std::string& path) {
+    const std::vector<EntryView>& all = manifest_.entries();
     if (next_ >= all.size() || all[next_].path != path)
       next_ = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), path,
-                                                   [](const Entry& entry, const std::string& wanted) { return entry.path < wanted; }) -
+                                                   [](const EntryView& entry, const std::string& wanted) { return entry.path < wanted; }) -
                                   all.begin());
     return next_ < all.size() && all[next_].path == path ? &all[next_++] : nullptr;
   }
 
-  bool same_entry(int folder, const std::string& name, const Entry& entry) {
+  bool same_entry(int folder, const std::string& name, const EntryView& entry) {
     ++found_;
     struct stat s{};
     if (::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || s.st_uid != user_) return false;
@@ -68,12 +68,12 @@ class Comparison {
       os::Fd below(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       return (s.st_mode & 07777) == 0700 && below.valid() && same(below.get(), entry.path);
     }
-    const Seen& seen = seen_[static_cast<size_t>(&entry - manifest_.entries.data())];
+    const Seen& seen = seen_[static_cast<size_t>(&entry - manifest_.entries().data())];
     const Seen now{s.st_ino, int64_t{s.st_ctim.tv_sec} * kBillion + s.st_ctim.tv_nsec};
     return S_ISLNK(s.st_mode) == (entry.kind == Kind::kLink) && (S_ISLNK(s.st_mode) || S_ISREG(s.st_mode)) && now == seen;
   }
 
-  const Manifest& manifest_;
+  const Listing& manifest_;
   const std::vector<Seen>& seen_;
   const uid_t user_ = ::geteuid();
   std::string wanted_;
@@ -82,20 +82,20 @@ class Comparison {
 };
 
 void add_contents(int copy, std::unordered_set<std::string>& contents) {
-  if (std::optional<Manifest> manifest = read_manifest(copy))
-    for (const Entry& entry : manifest->entries)
-      if (entry.is_file()) contents.insert(entry.content);
+  if (std::optional<Listing> manifest = read_manifest(copy))
+    for (const EntryView& entry : manifest->entries())
+      if (entry.is_file()) contents.emplace(entry.content);
 }
 
-// Its lists, if everything is as it was made.
-std::optional<Made> as_made(const os::Fd& copy) {
-  std::optional<Manifest> manifest = read_manifest(copy.get());
+// Its lists, if everything is as it was made. manifest: where it has been read already.
+std::optional<Made> as_made(const os::Fd& copy, std::optional<Listing> manifest = std::nullopt) {
+  if (!manifest) manifest = read_manifest(copy.get());
   if (!manifest) return std::nullopt;
-  std::optional<std::vector<Seen>> seen = read_seen(copy.get(), manifest->entries.size());
+  std::optional<std::vector<Seen>> seen = read_seen(copy.get(), manifest->entries().size());
   base::Result<os::Fd> tree = enter_below(copy.get(), "tree");
   if (!seen || !tree.ok()) return std::nullopt;
   Comparison comparison(*manifest, *seen);
-  if (!comparison.same(tree->get(), "") || comparison.found() != manifest->entries.size()) return std::nullopt;
+  if (!comparison.same(tree->get(), "") || comparison.found() != manifest->entries().size()) return std::nullopt;
   return Made{*std::move(manifest), *std::move(seen)};
 }
 
@@ -110,10 +110,17 @@ bool Store::untouched(const std::string& name) const {
   return copy.ok() && as_made(*copy);
 }
 
+const Listing* Store::free_list() {
+  if (base::Result<os::Fd> free = enter_below(top(), kFree); free.ok() && !free_list_) free_list_ = read_manifest(free->get());
+  return free_list_ ? &*free_list_ : nullptr;
+}
+
 std::optional<Made> Store::untouched_free(const std::string& next) {
   base::Result<os::Fd> free = enter_below(top(), kFree);
   if (!free.ok()) return std::nullopt;
-  if (std::optional<Made> made = as_made(*free)) return made;
+  std::optional<Made> made = as_made(*free, std::move(free_list_));
+  free_list_.reset();
+  if (made) return made;
   // Somebody worked on in it after its run: that is not ours to remove, nor code for the next run.
   (void)::renameat(top(), kFree, copies(), (kLate + next).c_str());
   return std::nullopt;

@@ -34,7 +34,7 @@ base::Status check_path(std::string_view path) {
   return depth > kMostDepth ? malformed("a path is too deep") : base::ok();
 }
 
-base::Status check_entry(const Entry& entry, bool with_modes) {
+base::Status check_entry(const EntryView& entry, bool with_modes) {
   TRY(check_path(entry.path));
   if (entry.is_file()) {
     if (entry.content.size() != kDigestBytes) return malformed("a file has no SHA-256");
@@ -42,26 +42,50 @@ base::Status check_entry(const Entry& entry, bool with_modes) {
   if (entry.mtime_ns < -kMostTimeNs || entry.mtime_ns > kMostTimeNs) return malformed("a time is out of range");
   if ((entry.mode & ~kModes) != 0) return malformed("a mode is out of range");
   if (entry.kind == Kind::kLink && with_modes) {
-    const std::string& to = entry.content;
-    return to.empty() || to.size() > kMostPathBytes || to.find('\0') != std::string::npos ? malformed("a symbolic link leads nowhere")
-                                                                                          : base::ok();
+    const std::string_view to = entry.content;
+    return to.empty() || to.size() > kMostPathBytes || to.find('\0') != std::string_view::npos ? malformed("a symbolic link leads nowhere")
+                                                                                               : base::ok();
   }
   if (entry.kind == Kind::kLink && !link_stays_inside(entry.path, entry.content)) return malformed("a symbolic link leads outside");
   return base::ok();
 }
 
-Entry read_entry(wire::Decoder& in, bool with_modes) {
-  Entry entry;
-  entry.path = in.str();
+EntryView read_entry(wire::Decoder& in, bool with_modes) {
+  EntryView entry;
+  entry.path = in.view();
   entry.kind = static_cast<Kind>(in.u8());
-  if (entry.kind == Kind::kLink) entry.content = in.str();
+  if (entry.kind == Kind::kLink) entry.content = in.view();
   if (with_modes && entry.kind != Kind::kLink) entry.mode = in.u32();
   if (with_modes && entry.kind == Kind::kFolder) entry.mtime_ns = in.i64();
   if (!entry.is_file()) return entry;
   entry.size = in.u64();
   entry.mtime_ns = in.i64();
-  entry.content = in.str();
+  entry.content = in.view();
   return entry;
+}
+
+template <typename Entries>
+std::string encode_entries(const Entries& entries, bool with_modes) {
+  std::string bytes;
+  constexpr size_t kMostFixedBytes = 40;  // of an entry, beside its path and content
+  size_t size = kMostFixedBytes;
+  for (const auto& entry : entries) size += entry.path.size() + entry.content.size() + kMostFixedBytes;
+  bytes.reserve(size);
+  wire::Encoder out(bytes);
+  out.u32(with_modes ? kVersionWithModes : kVersion);
+  out.u32(static_cast<uint32_t>(entries.size()));
+  for (const auto& entry : entries) {
+    out.str(entry.path);
+    out.u8(static_cast<uint8_t>(entry.kind));
+    if (with_modes && entry.kind != Kind::kLink) out.u32(entry.mode);
+    if (with_modes && entry.kind == Kind::kFolder) out.i64(entry.mtime_ns);
+    if (entry.is_file()) {
+      out.u64(entry.size);
+      out.i64(entry.mtime_ns);
+    }
+    if (entry.kind != Kind::kFolder) out.str(entry.content);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -76,59 +100,50 @@ size_t Manifest::files() const {
   return static_cast<size_t>(std::count_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.kind != Kind::kFolder; }));
 }
 
-std::string encode(const Manifest& manifest) {
-  std::string bytes;
-  constexpr size_t kMostFixedBytes = 40;  // of an entry, beside its path and content
-  size_t size = kMostFixedBytes;
-  for (const Entry& entry : manifest.entries) size += entry.path.size() + entry.content.size() + kMostFixedBytes;
-  bytes.reserve(size);
-  wire::Encoder out(bytes);
-  out.u32(manifest.with_modes ? kVersionWithModes : kVersion);
-  out.u32(static_cast<uint32_t>(manifest.entries.size()));
-  for (const Entry& entry : manifest.entries) {
-    out.str(entry.path);
-    out.u8(static_cast<uint8_t>(entry.kind));
-    if (manifest.with_modes && entry.kind != Kind::kLink) out.u32(entry.mode);
-    if (manifest.with_modes && entry.kind == Kind::kFolder) out.i64(entry.mtime_ns);
-    if (entry.is_file()) {
-      out.u64(entry.size);
-      out.i64(entry.mtime_ns);
-    }
-    if (entry.kind != Kind::kFolder) out.str(entry.content);
-  }
-  return bytes;
-}
+std::string encode(const Manifest& manifest) { return encode_entries(manifest.entries, manifest.with_modes); }
+std::string encode(const std::vector<EntryView>& entries, bool with_modes) { return encode_entries(entries, with_modes); }
 
-base::Result<Manifest> decode(std::string_view bytes) {
-  if (bytes.size() > kMostManifestBytes) return malformed("too large");
-  wire::Decoder in(bytes);
+base::Result<Listing> Listing::read(std::string text) {
+  if (text.size() > kMostManifestBytes) return malformed("too large");
+  Listing list;
+  list.bytes_ = std::make_unique<const std::string>(std::move(text));
+  wire::Decoder in(*list.bytes_);
   const uint32_t version = in.u32();
   if (version != kVersion && version != kVersionWithModes) return malformed("of another version");
   const uint32_t count = in.count(kLeastEntryBytes);
   if (count > kMostEntries) return malformed("too many entries");
-  Manifest manifest;
-  manifest.with_modes = version == kVersionWithModes;
-  manifest.entries.reserve(count);
+  list.with_modes_ = version == kVersionWithModes;
+  list.entries_.reserve(count);
   std::unordered_set<std::string_view> folders{""};
-  std::string_view last;
+  std::string_view last, before;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < count && in.good(); ++i) {
-    Entry entry = read_entry(in, manifest.with_modes);
+    const EntryView entry = read_entry(in, list.with_modes_);
     if (!in.good() || entry.kind > Kind::kLink) break;
-    TRY(check_entry(entry, manifest.with_modes));
-    if (i > 0 && entry.path <= manifest.entries.back().path) return malformed("paths are not in order");
+    TRY(check_entry(entry, list.with_modes_));
+    if (i > 0 && entry.path <= before) return malformed("paths are not in order");
+    before = entry.path;
     const size_t slash = entry.path.rfind('/');
-    const std::string_view folder = std::string_view(entry.path).substr(0, slash == std::string::npos ? 0 : slash);
+    const std::string_view folder = entry.path.substr(0, slash == std::string_view::npos ? 0 : slash);
     if (folder != last) {  // most lie where the one before them lies
-      const auto known = folders.find(folder);
-      if (known == folders.end()) return malformed("a path lies in no folder that was named before");
-      last = *known;
+      if (!folders.contains(folder)) return malformed("a path lies in no folder that was named before");
+      last = folder;
     }
     if (entry.size > kMostCopyBytes || (sum += entry.size) > kMostCopyBytes) return malformed("too many bytes");
-    manifest.entries.push_back(std::move(entry));  // never moves the others: the capacity is there
-    if (manifest.entries.back().kind == Kind::kFolder) folders.insert(manifest.entries.back().path);
+    list.entries_.push_back(entry);
+    if (entry.kind == Kind::kFolder) folders.insert(entry.path);
   }
-  if (!in.done() || manifest.entries.size() != count) return malformed("cut off, or with bytes left over");
+  if (!in.done() || list.entries_.size() != count) return malformed("cut off, or with bytes left over");
+  return list;
+}
+
+base::Result<Manifest> decode(std::string_view bytes) {
+  TRY_ASSIGN(const Listing list, Listing::read(std::string(bytes)));
+  Manifest manifest;
+  manifest.with_modes = list.with_modes();
+  manifest.entries.reserve(list.entries().size());
+  for (const EntryView& entry : list.entries())
+    manifest.entries.push_back({std::string(entry.path), entry.kind, entry.size, entry.mtime_ns, std::string(entry.content), entry.mode});
   return manifest;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,43 @@ inline constexpr uint64_t kMostCopyBytes = 1ULL << 44;
 inline constexpr size_t kDigestBytes = 32;
 
 std::string encode(const Manifest& manifest);
+
+// An entry of a list in its bytes.
+struct EntryView {
+  std::string_view path;
+  Kind kind = Kind::kFile;
+  uint32_t mode = 0;
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  std::string_view content = {};
+  bool is_file() const { return kind == Kind::kFile || kind == Kind::kProgram; }
+  bool operator==(const EntryView&) const = default;
+};
+std::string encode(const std::vector<EntryView>& entries, bool with_modes);
+
+// A list as its reader has it: the bytes, and entries that point into them. A host looks through 20,000 paths while the ranks wait, so none
+// is copied. The bytes never move.
+class Listing {
+ public:
+  // Error: as of decode().
+  static base::Result<Listing> read(std::string bytes);
+  Listing() = default;  // without entries
+
+  const std::string& bytes() const { return *bytes_; }
+  const std::vector<EntryView>& entries() const { return entries_; }
+  bool with_modes() const { return with_modes_; }
+
+ private:
+  std::unique_ptr<const std::string> bytes_ = std::make_unique<const std::string>();
+  std::vector<EntryView> entries_;
+  bool with_modes_ = false;
+};
+
+// What makes one list of another, which is much shorter than the list where little has changed; in docs/formats/sync-store.md.
+std::string changes_between(const Listing& before, const Listing& now);
+// Error kInternal: malformed, or not made for this list as far as that shows; what comes out is to be read like any other bytes.
+base::Result<std::string> with_changes(const Listing& before, std::string_view changes);
+
 // Error (kInternal): cut off, counts or sizes beyond the limits, a path that is absolute, has "..", "." or an empty name, is not behind the
 // one before it, or does not lie in a folder that was named before; without modes, a link that is absolute or leads outside
 // (link_stays_inside). Nothing is ever written through a link.

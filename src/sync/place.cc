@@ -38,8 +38,8 @@ void remove_if_empty(const Store& store, const Target& target) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Placer>> Placer::begin(Store store, Target target, Manifest manifest, uint32_t mode, bool remove) {
-  if (!manifest.with_modes || (mode & ~kModes) != 0) return base::fail(ErrorKind::kInternal, "a malformed list of what is pushed");
+base::Result<std::unique_ptr<Placer>> Placer::begin(Store store, Target target, Listing manifest, uint32_t mode, bool remove) {
+  if (!manifest.with_modes() || (mode & ~kModes) != 0) return base::fail(ErrorKind::kInternal, "a malformed list of what is pushed");
   std::unique_ptr<Placer> placer(new Placer(std::move(store), std::move(target), std::move(manifest), mode, remove));
   base::Status planned = placer->plan();
   if (planned.ok()) planned = placer->check_space();
@@ -52,14 +52,14 @@ Placer::~Placer() {
   while (placing_ && !over_ && build(kRest).ok()) {}
 }
 
-base::Error Placer::target_error(const char* doing, const std::string& path, int error_number) const {
-  base::Error error = base::system_error(doing, target_.path + "/" + path, error_number);
+base::Error Placer::target_error(const char* doing, std::string_view path, int error_number) const {
+  base::Error error = base::system_error(doing, target_.path + "/" + std::string(path), error_number);
   error.kind = ErrorKind::kUnfit;
   return error;
 }
 
 base::Result<bool> Placer::build(size_t most) {
-  const size_t n = manifest_.entries.size(), removals = remove_ ? gone_.size() : 0;
+  const size_t n = manifest_.entries().size(), removals = remove_ ? gone_.size() : 0;
   for (size_t i = 0; i < most && !over_; ++i) {
     const size_t at = done_;
     base::Status made = base::ok();
@@ -81,7 +81,7 @@ base::Result<bool> Placer::build(size_t most) {
 base::Status Placer::check_arrived(size_t index) {
   if (!old_blobs_[index]) return base::ok();
   static char buffer[128 << 10];
-  const Entry& entry = manifest_.entries[index];
+  const EntryView& entry = manifest_.entries()[index];
   TRY_ASSIGN(const os::Fd file, open_content(entry));
   base::Sha256 hash;
   for (;;) {
@@ -99,7 +99,7 @@ base::Status Placer::check_arrived(size_t index) {
 
 // Nobody else can enter the folder that it lies in, so it may have its mode already.
 base::Status Placer::arrived(uint32_t index, const os::Fd& file) {
-  const Entry& entry = manifest_.entries[index];
+  const EntryView& entry = manifest_.entries()[index];
   if (uses_[entry.content] != 1 || (entry.mode & S_IRUSR) == 0) return base::ok();
   struct stat s{};
   const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
@@ -113,18 +113,18 @@ base::Status Placer::arrived(uint32_t index, const os::Fd& file) {
 // A session that ends after this has its files recognised by the next one.
 base::Status Placer::write_pending() {
   placing_ = true;
-  for (size_t i = 0; i < manifest_.entries.size(); ++i) {
-    const Entry& entry = manifest_.entries[i];
+  for (size_t i = 0; i < manifest_.entries().size(); ++i) {
+    const EntryView& entry = manifest_.entries()[i];
     if (todo_[i] != Todo::kMake || !entry.is_file() || ready_[i] || uses_[entry.content] != 1) continue;
     struct stat s{};
     const std::string hex = hex_of(entry.content);
     if (::fstatat(store_.blobs(), (hex.substr(0, 2) + "/" + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0) seen_[i] = {s.st_ino, 0};
   }
-  return write_record(target_.folder.get(), merged(false));
+  return write_merged(false);
 }
 
 base::Status Placer::remove_one(size_t b) {
-  const Entry& entry = record_.manifest.entries[b];
+  const EntryView& entry = record_.manifest.entries()[b];
   struct stat s{};
   std::string name;
   const base::Result<int> folder = folder_of(entry.path, name);
@@ -145,7 +145,7 @@ base::Status Placer::remove_one(size_t b) {
 }
 
 base::Status Placer::make(size_t index) {
-  const Entry& entry = manifest_.entries[index];
+  const EntryView& entry = manifest_.entries()[index];
   if (entry.kind != Kind::kFolder && todo_[index] == Todo::kNothing) return base::ok();
   std::string name;
   TRY_ASSIGN(const int folder, folder_of(entry.path, name));
@@ -160,7 +160,8 @@ base::Status Placer::make(size_t index) {
     TRY(make_file(index, folder, name));
   } else {
     (void)::unlinkat(store_.top(), kNewLink, 0);
-    if (::symlinkat(entry.content.c_str(), store_.top(), kNewLink) != 0 || ::renameat(store_.top(), kNewLink, folder, name.c_str()) != 0)
+    if (::symlinkat(std::string(entry.content).c_str(), store_.top(), kNewLink) != 0 ||
+        ::renameat(store_.top(), kNewLink, folder, name.c_str()) != 0)
       return target_error("symlink", entry.path, errno);
   }
   TRY_ASSIGN(seen_[index], look_at(folder, name));
@@ -168,7 +169,7 @@ base::Status Placer::make(size_t index) {
 }
 
 base::Status Placer::make_file(size_t index, int folder, const std::string& name) {
-  const Entry& entry = manifest_.entries[index];
+  const EntryView& entry = manifest_.entries()[index];
   const timespec times[2] = {time_of(entry.mtime_ns), time_of(entry.mtime_ns)};
   if (todo_[index] == Todo::kTouch) {
     const os::Fd file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -199,7 +200,7 @@ base::Status Placer::make_file(size_t index, int folder, const std::string& name
 
 // From the deepest up: what comes into a folder changes its time.
 base::Status Placer::finish_folder(size_t index) {
-  const Entry& entry = manifest_.entries[index];
+  const EntryView& entry = manifest_.entries()[index];
   if (entry.kind != Kind::kFolder) return base::ok();
   std::string name;
   TRY_ASSIGN(const int above, folder_of(entry.path, name));
@@ -212,35 +213,34 @@ base::Status Placer::finish_folder(size_t index) {
 base::Status Placer::finish() {
   over_ = true;
   last_folder_.reset();
-  TRY(write_record(target_.folder.get(), merged(true)));
+  TRY(write_merged(true));
   if (target_.made) (void)::fchmod(target_.folder.get(), mode_ | 0700);
   if (!remove_tree(target_.folder.get(), kIncoming)) return target_error("remove", kIncoming, ENOTEMPTY);
   return base::ok();
 }
 
 // What the list has, and what earlier pushes have put there and is not in it.
-Record Placer::merged(bool only_present) {
-  Record record;
-  record.manifest.with_modes = true;
+base::Status Placer::write_merged(bool only_present) {
+  std::vector<EntryView> entries;
+  std::vector<Seen> seen;
   size_t i = 0;
-  auto take_listed = [&](const std::string* before) {
-    for (; i < manifest_.entries.size() && (!before || manifest_.entries[i].path < *before); ++i) {
-      record.manifest.entries.push_back(manifest_.entries[i]);
-      record.seen.push_back(seen_[i]);
+  auto take_listed = [&](const std::string_view* before) {
+    for (; i < manifest_.entries().size() && (!before || manifest_.entries()[i].path < *before); ++i) {
+      entries.push_back(manifest_.entries()[i]);
+      seen.push_back(seen_[i]);
     }
   };
   for (size_t b : gone_) {
-    const Entry& entry = record_.manifest.entries[b];
+    const EntryView& entry = record_.manifest.entries()[b];
     struct stat s{};
     take_listed(&entry.path);
-    const bool replaced = i < manifest_.entries.size() && manifest_.entries[i].path == entry.path;
-    if (replaced || (only_present && !look(entry.path, s)) || record.manifest.entries.size() + manifest_.entries.size() - i >= kMostEntries)
-      continue;
-    record.manifest.entries.push_back(entry);
-    record.seen.push_back(record_.seen[b]);
+    const bool replaced = i < manifest_.entries().size() && manifest_.entries()[i].path == entry.path;
+    if (replaced || (only_present && !look(entry.path, s)) || entries.size() + manifest_.entries().size() - i >= kMostEntries) continue;
+    entries.push_back(entry);
+    seen.push_back(record_.seen[b]);
   }
   take_listed(nullptr);
-  return record;
+  return write_record(target_.folder.get(), entries, seen);
 }
 
 }  // namespace phalanx::sync

@@ -18,7 +18,7 @@ class Placer : public Incoming {
  public:
   // store: opened in the target. mode: of the target, if it was made. remove: what earlier pushes have put there, nobody has changed, and
   // the list no longer has. Error: a folder stands where the list has a file, or the other way round; too little space.
-  static base::Result<std::unique_ptr<Placer>> begin(Store store, Target target, Manifest manifest, uint32_t mode, bool remove);
+  static base::Result<std::unique_ptr<Placer>> begin(Store store, Target target, Listing manifest, uint32_t mode, bool remove);
   ~Placer() override;
 
   base::Result<bool> build(size_t most) override;
@@ -30,16 +30,16 @@ class Placer : public Incoming {
 
  private:
   enum class Todo : uint8_t { kNothing, kMake, kTouch };  // kTouch: only mode and time
-  Placer(Store store, Target target, Manifest manifest, uint32_t mode, bool remove)
+  Placer(Store store, Target target, Listing manifest, uint32_t mode, bool remove)
       : Incoming(std::move(store), std::move(manifest)), target_(std::move(target)), mode_(mode), remove_(remove) {}
 
   base::Status plan();
-  base::Status plan_entry(size_t index, const Entry* old, const Seen& seen);
+  base::Status plan_entry(size_t index, const EntryView* old, const Seen& seen);
   base::Status plan_removals();
-  bool may_give_way(const std::string& path, bool folder);
+  bool may_give_way(std::string_view path, bool folder);
   bool all_as_pushed(int folder, const std::string& path) const;
-  const Entry* recorded(const std::string& path) const;
-  bool is_listed(const Entry& entry) const;  // as a folder, or as something else
+  const EntryView* recorded(std::string_view path) const;
+  bool is_listed(const EntryView& entry) const;  // as a folder, or as something else
 
   base::Status check_arrived(size_t index);
   base::Status write_pending();
@@ -48,11 +48,11 @@ class Placer : public Incoming {
   base::Status make_file(size_t index, int folder, const std::string& name);
   base::Status finish_folder(size_t index);
   base::Status finish();
-  Record merged(bool only_present);
+  base::Status write_merged(bool only_present);
   base::Status arrived(uint32_t entry, const os::Fd& file) override;
-  base::Result<int> folder_of(const std::string& path, std::string& name);  // valid until the next call
-  bool look(const std::string& path, struct stat& s);                       // false: it is not there
-  base::Error target_error(const char* doing, const std::string& path, int error_number) const;
+  base::Result<int> folder_of(std::string_view path, std::string& name);  // valid until the next call
+  bool look(std::string_view path, struct stat& s);                       // false: it is not there
+  base::Error target_error(const char* doing, std::string_view path, int error_number) const;
 
   Target target_;
   uint32_t mode_;

@@ -19,12 +19,12 @@ namespace {
 
 using base::ErrorKind;
 
-const Entry* find(const std::vector<Entry>& entries, const std::string& path) {
-  const auto at = std::lower_bound(entries.begin(), entries.end(), path, [](const Entry& e, const std::string& p) { return e.path < p; });
+const EntryView* find(const std::vector<EntryView>& entries, std::string_view path) {
+  const auto at = std::lower_bound(entries.begin(), entries.end(), path, [](const EntryView& e, std::string_view p) { return e.path < p; });
   return at != entries.end() && at->path == path ? &*at : nullptr;
 }
 
-bool leads_to(int folder, const std::string& name, const std::string& content) {
+bool leads_to(int folder, const std::string& name, std::string_view content) {
   std::string target(kMostPathBytes + 1, '\0');
   const ssize_t n = ::readlinkat(folder, name.c_str(), target.data(), target.size());
   return n >= 0 && std::string_view(target).substr(0, static_cast<size_t>(n)) == content;
@@ -32,33 +32,32 @@ bool leads_to(int folder, const std::string& name, const std::string& content) {
 
 }  // namespace
 
-const Entry* Placer::recorded(const std::string& path) const { return find(record_.manifest.entries, path); }
+const EntryView* Placer::recorded(std::string_view path) const { return find(record_.manifest.entries(), path); }
 
-bool Placer::is_listed(const Entry& entry) const {
-  const Entry* now = find(manifest_.entries, entry.path);
+bool Placer::is_listed(const EntryView& entry) const {
+  const EntryView* now = find(manifest_.entries(), entry.path);
   return now && (now->kind == Kind::kFolder) == (entry.kind == Kind::kFolder);
 }
 
 base::Status Placer::plan() {
-  if (find(manifest_.entries, kRecord) || find(manifest_.entries, kIncoming))
+  if (find(manifest_.entries(), kRecord) || find(manifest_.entries(), kIncoming))
     return base::fail(ErrorKind::kInternal, "a list has what a push itself leaves in its target");
   if (std::optional<Record> record = read_record(target_.folder.get())) record_ = std::move(*record);
-  record_.manifest.with_modes = true;
-  const size_t n = manifest_.entries.size();
+  const size_t n = manifest_.entries().size();
   todo_.assign(n, Todo::kNothing);
   seen_.assign(n, {});
   old_blobs_.assign(n, false);
   ready_.assign(n, false);
-  const std::vector<Entry>& old = record_.manifest.entries;
+  const std::vector<EntryView>& old = record_.manifest.entries();
   size_t b = 0;
   for (size_t i = 0; i < n; ++i) {
-    while (b < old.size() && old[b].path < manifest_.entries[i].path) ++b;
-    const bool same_path = b < old.size() && old[b].path == manifest_.entries[i].path;
+    while (b < old.size() && old[b].path < manifest_.entries()[i].path) ++b;
+    const bool same_path = b < old.size() && old[b].path == manifest_.entries()[i].path;
     TRY(plan_entry(i, same_path ? &old[b] : nullptr, same_path ? record_.seen[b] : Seen{}));
   }
   std::unordered_set<std::string_view> asked;
   for (size_t i = 0; i < n; ++i) {
-    const Entry& entry = manifest_.entries[i];
+    const EntryView& entry = manifest_.entries()[i];
     if (todo_[i] != Todo::kMake || !entry.is_file()) continue;
     ++tree_files_;
     if (uses_[entry.content]++ > 0) tree_bytes_ += entry.size;  // a second place takes a second copy
@@ -74,11 +73,11 @@ base::Status Placer::plan() {
   return plan_removals();
 }
 
-base::Status Placer::plan_entry(size_t index, const Entry* old, const Seen& seen) {
-  const Entry& entry = manifest_.entries[index];
+base::Status Placer::plan_entry(size_t index, const EntryView* old, const Seen& seen) {
+  const EntryView& entry = manifest_.entries()[index];
   struct stat s{};
   const size_t slash = entry.path.rfind('/');
-  const bool below_missing = slash != std::string::npos && missing_.contains(std::string_view(entry.path).substr(0, slash));
+  const bool below_missing = slash != std::string::npos && missing_.contains(entry.path.substr(0, slash));
   const bool there = !below_missing && look(entry.path, s), folder = entry.kind == Kind::kFolder;
   if (there && S_ISDIR(s.st_mode) != folder) {
     if (!may_give_way(entry.path, !folder))
@@ -109,7 +108,7 @@ base::Status Placer::plan_entry(size_t index, const Entry* old, const Seen& seen
 }
 
 base::Status Placer::plan_removals() {
-  const std::vector<Entry>& old = record_.manifest.entries;
+  const std::vector<EntryView>& old = record_.manifest.entries();
   for (size_t b = 0; b < old.size(); ++b) {
     struct stat s{};
     if (is_listed(old[b]) || !look(old[b].path, s)) continue;
@@ -120,36 +119,36 @@ base::Status Placer::plan_removals() {
 }
 
 // Whether --delete removes all of what stands where the list has something of another kind.
-bool Placer::may_give_way(const std::string& path, bool folder) {
+bool Placer::may_give_way(std::string_view path, bool folder) {
   struct stat s{};
-  const Entry* old = recorded(path);
+  const EntryView* old = recorded(path);
   if (!remove_ || !old || !look(path, s)) return false;
-  if (!folder) return as_pushed(*old, record_.seen[static_cast<size_t>(old - record_.manifest.entries.data())], s);
+  if (!folder) return as_pushed(*old, record_.seen[static_cast<size_t>(old - record_.manifest.entries().data())], s);
   base::Result<os::Fd> here = enter_below(target_.folder.get(), path);
-  return here.ok() && all_as_pushed(here->get(), path);
+  return here.ok() && all_as_pushed(here->get(), std::string(path));
 }
 
 bool Placer::all_as_pushed(int folder, const std::string& path) const {
   base::Result<std::vector<std::string>> names = names_in(folder);
   if (!names.ok()) return false;
   for (const std::string& name : *names) {
-    const Entry* old = recorded(path + "/" + name);
+    const EntryView* old = recorded(path + "/" + name);
     struct stat s{};
     if (!old || ::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return false;
     if (S_ISDIR(s.st_mode)) {
       base::Result<os::Fd> below = enter_below(folder, name);
-      if (old->kind != Kind::kFolder || !below.ok() || !all_as_pushed(below->get(), old->path)) return false;
-    } else if (!as_pushed(*old, record_.seen[static_cast<size_t>(old - record_.manifest.entries.data())], s)) {
+      if (old->kind != Kind::kFolder || !below.ok() || !all_as_pushed(below->get(), std::string(old->path))) return false;
+    } else if (!as_pushed(*old, record_.seen[static_cast<size_t>(old - record_.manifest.entries().data())], s)) {
       return false;
     }
   }
   return true;
 }
 
-base::Result<int> Placer::folder_of(const std::string& path, std::string& name) {
+base::Result<int> Placer::folder_of(std::string_view path, std::string& name) {
   const size_t slash = path.rfind('/');
   name = slash == std::string::npos ? path : path.substr(slash + 1);
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash);
+  const std::string_view folder = path.substr(0, slash == std::string::npos ? 0 : slash);
   if (!last_folder_.valid() || folder != last_path_) {
     last_folder_.reset();
     TRY_ASSIGN(last_folder_, enter_below(target_.folder.get(), folder));
@@ -158,7 +157,7 @@ base::Result<int> Placer::folder_of(const std::string& path, std::string& name) 
   return last_folder_.get();
 }
 
-bool Placer::look(const std::string& path, struct stat& s) {
+bool Placer::look(std::string_view path, struct stat& s) {
   std::string name;
   const base::Result<int> folder = folder_of(path, name);
   return folder.ok() && ::fstatat(*folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0;

@@ -12,22 +12,22 @@ namespace phalanx::sync {
 class Receiver : public Incoming {
  public:
   // name: of the copy to be made.
-  static base::Result<Receiver> begin(Store store, std::string name, Manifest manifest);
+  static base::Result<Receiver> begin(Store store, std::string name, Listing manifest);
 
   base::Result<bool> build(size_t most) override;
   size_t built() const override { return made_; }
   std::string path() const override { return store_.copy_path(name_); }
 
  private:
-  Receiver(Store store, std::string name, Manifest manifest) : Incoming(std::move(store), std::move(manifest)), name_(std::move(name)) {}
+  Receiver(Store store, std::string name, Listing manifest) : Incoming(std::move(store), std::move(manifest)), name_(std::move(name)) {}
   void plan();
   base::Status start_tree();
   base::Status make(size_t index);
-  base::Result<int> folder_of(const std::string& path, std::string& name);  // valid until the next call
+  base::Result<int> folder_of(std::string_view path, std::string& name);  // valid until the next call
 
   std::string name_;
   // Of the free copy, when it is used: which of our entries it has already.
-  std::optional<Manifest> before_;
+  std::optional<Listing> before_;
   std::vector<Seen> before_seen_;
   std::vector<int64_t> same_as_;  // per entry: its position in before_, or -1
   bool started_ = false;

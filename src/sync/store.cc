@@ -163,12 +163,12 @@ bool Store::has_blob(std::string_view digest, uint64_t size) const {
          static_cast<uint64_t>(s.st_size) == size;
 }
 
-std::optional<Manifest> read_manifest(int copy) {
+std::optional<Listing> read_manifest(int copy) {
   base::Result<std::optional<os::Fd>> file = os::open_regular_if_present(copy, "manifest");
   if (!file.ok() || !*file) return std::nullopt;
   base::Result<std::string> bytes = os::read_rest(**file, "manifest", kMostManifestBytes);
   if (!bytes.ok()) return std::nullopt;
-  base::Result<Manifest> manifest = decode(*bytes);
+  base::Result<Listing> manifest = Listing::read(std::move(*bytes));
   return manifest.ok() ? std::optional(std::move(*manifest)) : std::nullopt;
 }
 
@@ -187,8 +187,8 @@ std::optional<std::vector<Seen>> read_seen(int copy, size_t entries) {
   return in.done() ? std::optional(std::move(seen)) : std::nullopt;
 }
 
-base::Status write_lists(int copy, const Manifest& manifest, const std::vector<Seen>& seen) {
-  TRY(os::write_file_atomic_at(copy, "manifest", encode(manifest), 0600, os::Durable::kNo));
+base::Status write_lists(int copy, const Listing& manifest, const std::vector<Seen>& seen) {
+  TRY(os::write_file_atomic_at(copy, "manifest", manifest.bytes(), 0600, os::Durable::kNo));
   std::string bytes;
   bytes.reserve((seen.size() + 1) * sizeof(Seen));
   wire::Encoder out(bytes);

@@ -48,7 +48,7 @@ struct Seen {
 };
 // A copy's two lists.
 struct Made {
-  Manifest manifest;
+  Listing manifest;
   std::vector<Seen> seen;  // one per entry; folders have zeros
 };
 
@@ -73,6 +73,8 @@ class Store {
   void tidy(const CopyKeeping& keeping, int64_t wall_ns, const CopyRemoved& removed);
   // Whether everything in the copy is as it was made; folders __pycache__ do not count and are removed.
   bool untouched(const std::string& name) const;
+  // What the free copy was made from; null: there is none. Valid until the next call of another function here.
+  const Listing* free_list();
   // The lists of the free copy, if there is one to make the next from. One that somebody wrote into since its run ended moves to
   // copies/late-<next>.
   std::optional<Made> untouched_free(const std::string& next);
@@ -92,12 +94,13 @@ class Store {
     std::array<bool, 256> there{};
   };
   std::unique_ptr<BlobFolders> folders_;
+  std::optional<Listing> free_list_;  // where it has been asked for already
 };
 
 // Nothing: missing or malformed.
-std::optional<Manifest> read_manifest(int copy);
+std::optional<Listing> read_manifest(int copy);
 std::optional<std::vector<Seen>> read_seen(int copy, size_t entries);
-base::Status write_lists(int copy, const Manifest& manifest, const std::vector<Seen>& seen);
+base::Status write_lists(int copy, const Listing& manifest, const std::vector<Seen>& seen);
 base::Result<Seen> look_at(int folder, const std::string& name);
 
 // Where an agent of this user keeps its store: $XDG_CACHE_HOME or ~/.cache, and /phalanx/sync. Empty: neither is known.

@@ -88,10 +88,10 @@ std::optional<Record> read_record(int target) {
   if (!bytes.ok()) return std::nullopt;
   wire::Decoder in(*bytes);
   if (in.u32() != kRecordVersion) return std::nullopt;
-  base::Result<Manifest> manifest = decode(in.str());
-  if (!manifest.ok() || !manifest->with_modes || in.count(16) != manifest->entries.size()) return std::nullopt;
+  base::Result<Listing> manifest = Listing::read(in.str());
+  if (!manifest.ok() || !manifest->with_modes() || in.count(16) != manifest->entries().size()) return std::nullopt;
   Record record{std::move(*manifest), {}};
-  record.seen.resize(record.manifest.entries.size());
+  record.seen.resize(record.manifest.entries().size());
   for (Seen& one : record.seen) {
     one.inode = in.u64();
     one.ctime_ns = in.i64();
@@ -99,20 +99,20 @@ std::optional<Record> read_record(int target) {
   return in.done() ? std::optional(std::move(record)) : std::nullopt;
 }
 
-base::Status write_record(int target, const Record& record) {
+base::Status write_record(int target, const std::vector<EntryView>& entries, const std::vector<Seen>& seen) {
   std::string bytes;
   wire::Encoder out(bytes);
   out.u32(kRecordVersion);
-  out.str(encode(record.manifest));
-  out.u32(static_cast<uint32_t>(record.seen.size()));
-  for (const Seen& one : record.seen) {
+  out.str(encode(entries, true));
+  out.u32(static_cast<uint32_t>(seen.size()));
+  for (const Seen& one : seen) {
     out.u64(one.inode);
     out.i64(one.ctime_ns);
   }
   return os::write_file_atomic_at(target, kRecord, bytes, 0600, os::Durable::kNo);
 }
 
-bool as_pushed(const Entry& entry, const Seen& seen, const struct stat& s) {
+bool as_pushed(const EntryView& entry, const Seen& seen, const struct stat& s) {
   constexpr int64_t kNsOfASecond = 1'000'000'000;
   if (S_ISLNK(s.st_mode) != (entry.kind == Kind::kLink) || (!S_ISLNK(s.st_mode) && !S_ISREG(s.st_mode))) return false;
   if (s.st_ino != seen.inode || (entry.is_file() && static_cast<uint64_t>(s.st_size) != entry.size)) return false;

@@ -24,14 +24,14 @@ base::Result<Target> open_target(const std::string& path, bool among_others);
 
 // TARGET/.phalanx-push (docs/formats/push-record.md): what pushes have put there and not removed again, and how it looked then.
 struct Record {
-  Manifest manifest;
+  Listing manifest;
   std::vector<Seen> seen;  // per entry; a change time of 0: it was about to be put there, and size and time of the file decide
 };
 // Nothing: missing or malformed.
 std::optional<Record> read_record(int target);
-base::Status write_record(int target, const Record& record);
+base::Status write_record(int target, const std::vector<EntryView>& entries, const std::vector<Seen>& seen);
 
 // Whether an entry's file or link is still as its push has left it. s: what lstat says of it.
-bool as_pushed(const Entry& entry, const Seen& seen, const struct stat& s);
+bool as_pushed(const EntryView& entry, const Seen& seen, const struct stat& s);
 
 }  // namespace phalanx::sync

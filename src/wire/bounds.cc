@@ -212,7 +212,7 @@ base::Status within_bounds(const Dug& m) {
 
 base::Status within_bounds(const CopyWanted& m) {
   Bounds b("CopyWanted");
-  b.number("the number of entries", m.entries.size(), kMostWanted);
+  b.number("the number of entries", m.entries.size(), m.whole_list ? 0 : kMostWanted);
   b.number("the bytes that are there", m.from, kMostCopiedBytes);
   return std::move(b).result();
 }

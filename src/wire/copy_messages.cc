@@ -12,9 +12,16 @@ void fields(W& w, CopyBegin& m) {
   w(m.mode);
   w(m.remove);
   w(m.among_others);
+  w(m.changes_bytes);
+  w(m.digest);
 }
 template <typename W>
 void fields(W& w, CopyBytes& m) {
+  w(m.data);
+}
+template <typename W>
+void fields(W& w, CopyPacked& m) {
+  w(m.size);
   w(m.data);
 }
 template <typename W>
@@ -26,6 +33,7 @@ void fields(W& w, CopyWanted& m) {
   w(m.entries);
   w(m.partial);
   w(m.from);
+  w(m.whole_list);
 }
 template <typename W>
 void fields(W& w, CopyProgress& m) {
@@ -42,6 +50,7 @@ void fields(W& w, CopyDone& m) {
 
 PHALANX_MESSAGE(CopyBegin);
 PHALANX_MESSAGE(CopyBytes);
+PHALANX_MESSAGE(CopyPacked);
 PHALANX_MESSAGE(CopyRelease);
 PHALANX_MESSAGE(CopyWanted);
 PHALANX_MESSAGE(CopyProgress);

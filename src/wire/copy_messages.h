@@ -2,8 +2,11 @@
 // messages.h. One copy at a time over one connection, which starts no ranks.
 //
 //   CopyBegin, CopyBytes of the manifest…   →
+//     (or of its changes                    →
+//                                           ←  CopyWanted, if they do not fit: of the manifest
+//      CopyBytes of the manifest…           →)
 //                                           ←  CopyWanted
-//   CopyBytes of the contents…              →
+//   CopyBytes, CopyPacked of the contents…  →
 //                                           ←  CopyProgress…, CopyDone
 #pragma once
 
@@ -18,16 +21,24 @@ inline constexpr uint64_t kMostCopiedBytes = 1ULL << 44;  // of one directory
 struct CopyBegin {
   static constexpr FrameType kType = FrameType::kCopyBegin;
   std::string name;             // of the copy
-  uint64_t manifest_bytes = 0;  // that follow in CopyBytes
+  uint64_t manifest_bytes = 0;  // that follow in CopyBytes, unless:
   bool waits = false;           // the host is a spare: nothing on it stamps the copy until it takes a place
   std::string target;           // not empty: no copy is made, the directory is pushed to this path (sync/place.h)
   uint32_t mode = 0;            // of the target, if it is made
   bool remove = false;          // from the target: what earlier pushes have put there and the list no longer has
   bool among_others = false;    // the target may hold files that no push has put there
+  uint64_t changes_bytes = 0;   // not 0: so many follow instead, what makes the manifest of that of the last copy (sync/manifest.h)
+  std::string digest;           // then: the SHA-256 of the manifest, 32 bytes
 };
 struct CopyBytes {
   static constexpr FrameType kType = FrameType::kCopyBytes;
   std::string_view data;  // valid as long as the frame
+};
+// The same of contents, where they are shorter so.
+struct CopyPacked {
+  static constexpr FrameType kType = FrameType::kCopyPacked;
+  uint32_t size = 0;      // of the contents
+  std::string_view data;  // a block of LZ4 (base/lz4.h); valid as long as the frame
 };
 // The run of this copy is over: keep it only if something in it is not as it was made. Answered with CopyDone.
 struct CopyRelease {
@@ -41,6 +52,7 @@ struct CopyWanted {
   std::vector<uint32_t> entries;  // positions in the manifest
   uint32_t partial = 0;           // one of them, if `from` is not 0:
   uint64_t from = 0;              // its bytes before this one are there
+  bool whole_list = false;        // the last copy here was of another list: nothing is known before the manifest itself comes
 };
 struct CopyProgress {
   static constexpr FrameType kType = FrameType::kCopyProgress;
@@ -57,6 +69,7 @@ struct CopyDone {
 
 base::Status encode(std::string& out, const CopyBegin&);
 base::Status encode(std::string& out, const CopyBytes&);
+base::Status encode(std::string& out, const CopyPacked&);
 base::Status encode(std::string& out, const CopyRelease&);
 base::Status encode(std::string& out, const CopyWanted&);
 base::Status encode(std::string& out, const CopyProgress&);

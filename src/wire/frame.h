@@ -40,6 +40,7 @@ enum class FrameType : uint8_t {
   kCopyBegin = 50,
   kCopyBytes = 51,
   kCopyRelease = 52,
+  kCopyPacked = 53,
   // agent to launcher
   kHello = 64,
   kPrepared = 65,

@@ -61,8 +61,32 @@ TEST_F(Sync, ThreeHostsGetTheCodeAndLaterOnlyWhatChanged) {
   for (const base::Json& host : warm["hosts"]) {
     EXPECT_EQ(host["files"], 1);
     EXPECT_EQ(host["bytes"], 8);
+    EXPECT_LT(host["list_bytes"], 200) << "of 53 files, only the one that changed";
   }
   EXPECT_EQ(say("h1", "find ~/.cache/phalanx/sync ! -type l -perm /077 | wc -l"), "0\n");
+}
+
+// What changed of the list is sent to all; who has no copy of the last list asks for the whole, and who has one that somebody wrote into
+// builds another.
+TEST_F(Sync, AHostWithoutTheLastListGetsTheWhole) {
+  start({.hosts = 3});
+  project();
+  ASSERT_EQ(sync({"-H", "h1,h2,h3"}).exit_code, 0);
+  say("h1", "rm -rf ~/.cache/phalanx/sync");
+  say("h2", "echo worse > ~/.cache/phalanx/sync/free/tree/text");
+  say("ctl", "echo goodbye > ~/project/text");
+  Outcome outcome = sync({"-H", "h1,h2,h3"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome;
+  for (int h = 1; h <= 3; ++h) EXPECT_HAS(outcome.out, "on h" + std::to_string(h) + ": goodbye in ");
+  const base::Json warm = recorded();
+  const base::Json& hosts = warm["hosts"];
+  EXPECT_GT(hosts[0]["list_bytes"], 3000);
+  EXPECT_EQ(hosts[0]["files"], 53);
+  for (size_t h : {1U, 2U}) {
+    EXPECT_LT(hosts[h]["list_bytes"], 200);
+    EXPECT_EQ(hosts[h]["files"], 1);
+  }
+  EXPECT_EQ(say("h2", "cat " + kCopies + "/late-*/tree/text"), "worse\n");
 }
 
 TEST_F(Sync, ACopyThatRanksWroteIntoStaysAndIsNamed) {

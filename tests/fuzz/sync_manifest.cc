@@ -18,6 +18,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const sync::Entry& entry : manifest->entries)
       if (entry.path.starts_with('/') || ("/" + entry.path + "/").find("/../") != std::string::npos) std::abort();
   }
+  // The bytes as changes of a list, and as a list before them.
+  static const base::Result<sync::Listing> before = sync::Listing::read(
+      sync::encode({{{"a", sync::Kind::kFolder}, {"a/l", sync::Kind::kLink, 0, 0, "x"}, {"b", sync::Kind::kLink, 0, 0, "a/l"}}}));
+  if (before.ok()) (void)sync::with_changes(*before, bytes);
+  if (const base::Result<sync::Listing> list = sync::Listing::read(std::string(bytes)); list.ok() && before.ok())
+    for (const auto& [from, to] : {std::pair(&*before, &*list), std::pair(&*list, &*before)})
+      if (const base::Result<std::string> made = sync::with_changes(*from, sync::changes_between(*from, *to));
+          !made.ok() || *made != to->bytes())
+        std::abort();
   if (const base::Result<sync::Prepared> prepared = sync::decode_prepared(bytes); prepared.ok())
     if (prepared->root.front() != '/' || prepared->to.front() != '/' || !prepared->manifest.with_modes) std::abort();
   sync::IgnoreRules rules;

@@ -189,7 +189,7 @@ TEST_F(Copy, AContentThatWasCutOffIsRemovedThoughItsFileChanged) {
   put(root_ + "/big", std::string(1'000'000, 'x'));
   {
     const sync::Scan found = scan();
-    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", listing(found.manifest));
     ASSERT_TRUE(receiver.ok());
     ASSERT_TRUE(send(*receiver, found.manifest, 500'000).ok());
   }
@@ -212,7 +212,7 @@ TEST_F(Copy, WhatArrivedBeforeACutIsNotAskedForAgain) {
   for (int i = 0; i < 10; ++i) put(root_ + "/f" + std::to_string(i), std::string(1000, static_cast<char>('a' + i)));
   const sync::Scan found = scan();
   {
-    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", listing(found.manifest));
     ASSERT_TRUE(receiver.ok());
     ASSERT_TRUE(send(*receiver, found.manifest, 4500).ok());
     EXPECT_FALSE(receiver->complete());
@@ -237,7 +237,7 @@ TEST_F(Copy, AContentThatAKillLeftTooShortIsSentAgain) {
 TEST_F(Copy, ASmallContentWithAnotherHashIsNeverInTheStore) {
   put(root_ + "/a", "first");
   const sync::Scan found = scan();
-  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", listing(found.manifest));
   ASSERT_TRUE(receiver.ok());
   const base::Status taken = receiver->receive("other");
   ASSERT_FALSE(taken.ok());
@@ -251,7 +251,7 @@ TEST_F(Copy, AFileThatChangesWhileItIsSentIsRefused) {
   put(root_ + "/b", "longer before");
   const sync::Scan found = scan();
   put(root_ + "/a", "after!");
-  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", listing(found.manifest));
   ASSERT_TRUE(receiver.ok());
   base::Status sent = send(*receiver, found.manifest);
   ASSERT_FALSE(sent.ok());
@@ -261,7 +261,7 @@ TEST_F(Copy, AFileThatChangesWhileItIsSentIsRefused) {
 TEST_F(Copy, MoreThanWasAskedForIsRefused) {
   put(root_ + "/a", "x");
   const sync::Scan found = scan();
-  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", found.manifest);
+  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", listing(found.manifest));
   ASSERT_TRUE(receiver.ok());
   EXPECT_FALSE(receiver->receive("xy").ok());
 }
@@ -273,7 +273,7 @@ TEST_F(Copy, ADamagedContentIsRemovedAndSentAgain) {
     if (entry.is_regular_file()) put(entry.path(), "CONTENT");
   const sync::Scan found = scan();
   {
-    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-2", found.manifest);
+    base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-2", listing(found.manifest));
     ASSERT_TRUE(receiver.ok() && receiver->complete());
     EXPECT_FALSE(receiver->build(kAll).ok());
   }

@@ -73,11 +73,16 @@ class Copy : public testing::Test {
     }
     return base::ok();
   }
+  static sync::Listing listing(const sync::Manifest& manifest) {
+    base::Result<sync::Listing> list = sync::Listing::read(sync::encode(manifest));
+    EXPECT_TRUE(list.ok()) << (list.ok() ? "" : list.error().render());
+    return list.ok() ? std::move(*list) : sync::Listing();
+  }
   // The path of the tree; "" if it failed.
   std::string copy(const std::string& name) { return copy_into(store(), name); }
   std::string copy_into(sync::Store store, const std::string& name) {
     const sync::Scan found = scan();
-    base::Result<sync::Receiver> receiver = sync::Receiver::begin(std::move(store), name, found.manifest);
+    base::Result<sync::Receiver> receiver = sync::Receiver::begin(std::move(store), name, listing(found.manifest));
     if (!receiver.ok()) return "";
     wanted_ = receiver->wanted().size();
     base::Status sent = send(*receiver, found.manifest);

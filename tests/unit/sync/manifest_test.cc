@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "base/sha256.h"
 
 using namespace phalanx;
@@ -108,6 +110,49 @@ TEST(Manifest, OfAPushHasModesTimesAndAnyLink) {
   EXPECT_FALSE(sync::decode(sync::encode(manifest)).ok());
   manifest.entries[1] = {"a/l/x", sync::Kind::kLink, 0, 0, "x"};
   EXPECT_FALSE(sync::decode(sync::encode(manifest)).ok()) << "below a link";
+}
+
+sync::Listing listing(std::vector<Entry> entries) {
+  base::Result<sync::Listing> list = sync::Listing::read(sync::encode({std::move(entries)}));
+  EXPECT_TRUE(list.ok());
+  return list.ok() ? std::move(*list) : sync::Listing();
+}
+
+TEST(Manifest, ChangesMakeTheNewListOfTheOldOne) {
+  std::minstd_rand random(11);
+  auto some = [&] {
+    std::vector<Entry> entries{folder("a")};
+    for (char c = 'a'; c <= 'z'; ++c)
+      if (random() % 3 > 0) entries.push_back(file(std::string("a/") + c, random() % 4 == 0 ? "changed" : "x"));
+    if (random() % 2 == 0) entries.push_back(random() % 2 == 0 ? folder("b") : link("b", "a/a"));
+    if (random() % 5 == 0) entries.clear();
+    return entries;
+  };
+  for (int i = 0; i < 500; ++i) {
+    const sync::Listing before = listing(some()), now = listing(some());
+    const base::Result<std::string> made = sync::with_changes(before, sync::changes_between(before, now));
+    ASSERT_TRUE(made.ok());
+    ASSERT_EQ(*made, now.bytes());
+  }
+}
+
+TEST(Manifest, ChangesOfOneFileAreShort) {
+  std::vector<Entry> entries;
+  for (int i = 1000; i < 2000; ++i) entries.push_back(file("f" + std::to_string(i)));
+  const sync::Listing before = listing(entries);
+  entries[500] = file("f1500", "changed");
+  EXPECT_LT(sync::changes_between(before, listing(entries)).size(), 120U);
+}
+
+TEST(Manifest, ChangesOfAnotherListAreRefused) {
+  const sync::Listing before = listing({folder("a"), file("a/b"), file("c")}), now = listing({folder("a"), file("c"), file("d")});
+  const std::string changes = sync::changes_between(before, now);
+  EXPECT_FALSE(sync::with_changes(listing({folder("a"), file("c")}), changes).ok());
+  EXPECT_FALSE(sync::with_changes(listing({folder("a"), file("a/b"), file("a/x"), file("c")}), changes).ok());
+  for (size_t cut = 0; cut < changes.size(); ++cut) EXPECT_FALSE(sync::with_changes(before, changes.substr(0, cut)).ok()) << cut;
+  std::string many = changes;
+  many[8] = many[9] = many[10] = many[11] = '\xff';  // so many stay
+  EXPECT_FALSE(sync::with_changes(before, many).ok());
 }
 
 TEST(Manifest, NamesOfCopies) {

@@ -26,7 +26,9 @@ class Place : public Copy {
     base::Result<std::optional<sync::Store>> store = sync::Store::open(target_ + "/" + sync::kIncoming);
     if (!store.ok()) return std::move(store).error();
     if (!*store) return base::fail(base::ErrorKind::kTimeout, "another session");
-    return sync::Placer::begin(std::move(**store), std::move(*target), scan.manifest, scan.mode, remove);
+    base::Result<sync::Listing> list = sync::Listing::read(sync::encode(scan.manifest));
+    if (!list.ok()) return std::move(list).error();
+    return sync::Placer::begin(std::move(**store), std::move(*target), std::move(*list), scan.mode, remove);
   }
   base::Status give(sync::Placer& placer, const sync::Manifest& manifest, uint64_t most = ~0ULL) {
     sync::ContentReader reader(root_);
