@@ -26,11 +26,11 @@ std::span<const Advice> all_advice();
 inline std::optional<std::vector<std::string_view>> between_words(std::string_view text, std::span<const std::string_view> words) {
   std::vector<std::string_view> between;
   size_t from = 0;
-  for (std::string_view word : words) {
-    const size_t at = text.find(word, from);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t at = text.find(words[i], from);
     if (at == text.npos) return std::nullopt;
-    if (&word != words.data()) between.push_back(text.substr(from, at - from));
-    from = at + word.size();
+    if (i > 0) between.push_back(text.substr(from, at - from));
+    from = at + words[i].size();
   }
   return between;
 }
