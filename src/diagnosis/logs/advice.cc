@@ -9,6 +9,12 @@ namespace {
 
 constexpr size_t kMostAdvice = 2;
 
+// An exception without words is known by the line of code that raised it: "AssertionError" at "…: assert not args.bf16".
+std::string said_by(const LogEvidence& evidence) {
+  const bool bare = evidence.text.find(": ") == std::string::npos && !evidence.place.empty();
+  return bare ? evidence.text + ": " + evidence.place : evidence.text;
+}
+
 bool is_at(const LogEvidence& evidence, std::string_view place) { return evidence.place.find(place) != std::string::npos; }
 
 }  // namespace
@@ -20,11 +26,12 @@ void add_advice(LogCause& cause, const std::vector<LogEvidence>& lines) {
   std::vector<const codes::Advice*> taken;
   auto take = [&](const LogEvidence& evidence, bool at_place) {
     const size_t before = taken.size();
+    const std::string text = said_by(evidence);
     for (const codes::Advice& one : codes::all_advice()) {
       if (cause.advice.size() == kMostAdvice) break;
       if (one.place.empty() == at_place || !is_at(evidence, one.place)) continue;
       if (std::find(taken.begin(), taken.end(), &one) != taken.end()) continue;
-      const auto between = codes::between_words(evidence.text, one.words);
+      const auto between = codes::between_words(text, one.words);
       if (!between) continue;
       taken.push_back(&one);
       cause.advice.push_back({codes::filled(one.english, *between), codes::filled(one.chinese, *between)});

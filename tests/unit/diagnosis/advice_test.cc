@@ -49,6 +49,11 @@ TEST(Advice, SomeMessagesMeanSomethingOnlyWhereTheyAreRaised) {
   EXPECT_TRUE(cause_at(line, "train.py:12 (main)").advice.empty());
 }
 
+TEST(Advice, ABareExceptionIsKnownByItsLineOfCode) {
+  EXPECT_EQ(cause_at("AssertionError", "megatron/arguments.py arguments.py:282 (validate_args): assert not args.bf16").advice.size(), 1u);
+  EXPECT_TRUE(cause_at("AssertionError: no GPU", "train.py:282 (main): assert not args.bf16").advice.empty());
+}
+
 TEST(Advice, SlotsAreWhatTheMessageHasBetweenTheWords) {
   const codes::Advice advice = codes::advice_on("size mismatch for |: copying|from|@torch/nn/modules/module.py");
   EXPECT_EQ(advice.place, "torch/nn/modules/module.py");
