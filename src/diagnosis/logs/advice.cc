@@ -30,9 +30,9 @@ void add_advice(LogCause& cause, const std::vector<LogEvidence>& lines) {
     for (const codes::Advice& one : codes::all_advice()) {
       if (cause.advice.size() == kMostAdvice) break;
       if (one.place.empty() == at_place || !is_at(evidence, one.place)) continue;
-      if (std::find(taken.begin(), taken.end(), &one) != taken.end()) continue;
+      auto same = [&](const codes::Advice* other) { return other->english == one.english; };  // rows for several places
       const auto between = codes::between_words(text, one.words);
-      if (!between) continue;
+      if (!between || std::any_of(taken.begin(), taken.end(), same)) continue;
       taken.push_back(&one);
       cause.advice.push_back({codes::filled(one.english, *between), codes::filled(one.chinese, *between)});
     }
