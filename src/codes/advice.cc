@@ -10,7 +10,7 @@ std::span<const Advice> all_advice() {
     std::vector<Advice> out;
     for (std::string_view row : base::split_lines(unpack(packed_advice()))) {
       Advice& advice = out.emplace_back();
-      advice.words = base::split(next_cell(row), '|');
+      advice = advice_on(next_cell(row));
       advice.english = next_cell(row);
       advice.chinese = next_cell(row);
     }

@@ -1,5 +1,6 @@
 #include "codes/catalogue.h"
 
+#include <iterator>
 #include <vector>
 
 #include "base/text.h"
@@ -9,14 +10,11 @@ namespace phalanx::codes {
 
 std::span<const KnownMessage> known_messages() {
   static const std::vector<KnownMessage> rows = [] {
-    std::vector<KnownMessage> out;
-    for (std::string_view row : base::split_lines(unpack(packed_catalogue()))) {
-      KnownMessage& message = out.emplace_back();
-      using Cell = std::string_view KnownMessage::*;
-      for (Cell cell : {&KnownMessage::source, &KnownMessage::file, &KnownMessage::severity, &KnownMessage::words, &KnownMessage::then,
-                        &KnownMessage::first, &KnownMessage::last})
-        message.*cell = next_cell(row);
-    }
+    constexpr std::string_view KnownMessage::* kColumns[] = {&KnownMessage::source, &KnownMessage::file, &KnownMessage::severity,
+                                                             &KnownMessage::words, &KnownMessage::then};
+    const std::vector<std::string_view> cells = base::split_lines(unpack(packed_catalogue()));  // column by column
+    std::vector<KnownMessage> out(cells.size() / std::size(kColumns));
+    for (size_t i = 0; i < cells.size(); ++i) out[i % out.size()].*kColumns[i / out.size()] = cells[i];
     return out;
   }();
   return rows;

@@ -13,7 +13,6 @@ struct KnownMessage {
   std::string_view file;         // below the source's own folder
   std::string_view severity;     // "error" or "warning"
   std::string_view words, then;  // both stand in the message, in this order; `then` may be empty
-  std::string_view first, last;  // releases; `last` is empty for a message of the newest release that was read
 };
 
 // All of them, ordered by source. Unpacked at the first call.

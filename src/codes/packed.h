@@ -13,10 +13,12 @@ struct Packed {
   size_t size;
 };
 Packed packed_signatures();
+Packed packed_others();
 Packed packed_catalogue();
 Packed packed_bugs();
 Packed packed_advice();
 Packed packed_pages();
+Packed packed_values();
 
 inline constexpr char kLineInCell = '\v';  // stands for a line end in a cell of a page
 

@@ -1,7 +1,5 @@
 #include "codes/signature.h"
 
-#include <vector>
-
 #include "base/text.h"
 #include "codes/packed.h"
 
@@ -14,12 +12,14 @@ std::span<const Signature> signatures() {
       Signature& signature = out.emplace_back();
       signature.code = next_cell(row);
       signature.role = static_cast<Role>(next_cell(row).at(0) - '0');
-      for (std::string_view Signature::* cell : {&Signature::literal, &Signature::pattern, &Signature::line, &Signature::other})
+      for (std::string_view Signature::* cell : {&Signature::literal, &Signature::pattern, &Signature::line})
         signature.*cell = next_cell(row);
     }
     return out;
   }();
   return rows;
 }
+
+std::vector<std::string_view> signature_others() { return base::split_lines(unpack(packed_others())); }
 
 }  // namespace phalanx::codes

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace phalanx::codes {
 
@@ -25,11 +26,14 @@ struct Signature {
   Role role;
   std::string_view literal;  // in every line that matches, at least four bytes: what a first, fast pass looks for
   std::string_view pattern;
-  std::string_view line;   // one that must match: as programs write it
-  std::string_view other;  // one that must not: near it, or the help text in which others quote it
+  std::string_view line;  // one that must match: as programs write it
 };
 
 // All of them, file by file. Where two of the same role match one line, the earlier counts.
 std::span<const Signature> signatures();
+
+// For each of them, in this order, a line that must not match: near its own, or the help text in which others quote it. For tests: a
+// program that does not call this does not carry them.
+std::vector<std::string_view> signature_others();
 
 }  // namespace phalanx::codes

@@ -1,4 +1,4 @@
-// Tables of values that other software uses, as data: codes/values/<name>.tsv, compiled like the pages. One lookup for all of them.
+// Tables of values that other software uses, as data: codes/values/<name>.tsv, compiled like the pages, and unpacked at the first lookup.
 //
 // What a column holds is written in the table's first line, and the compiler checks it (codes/value_table.h).
 #pragma once

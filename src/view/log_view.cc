@@ -8,6 +8,7 @@
 #include "base/unicode.h"
 #include "base/wrap.h"
 #include "codes/code.h"
+#include "diagnosis/logs/advice.h"
 #include "view/explain_view.h"
 #include "view/speech.h"
 
@@ -22,9 +23,9 @@ using words::Text;
 using words::tr;
 
 constexpr Text kEvidence{"Evidence"};
-constexpr Text kAdvice{"About this message"};
 constexpr Text kWhy{"Why"};
 constexpr Text kNext{"What to do"};
+constexpr Text kInGeneral{"What to do in general"};
 constexpr Text kOthers{"Also seen"};
 constexpr Text kFollowed{"Consequences"};
 constexpr Text kRead{"Read"};
@@ -91,10 +92,13 @@ void add_cause(std::string& out, const LogVerdict& verdict, const Speech& say, s
   if (!line.empty()) add_wrapped(out, line, columns);
   if (!cause.evidence.empty()) heading(out, kEvidence, say.language());
   for (const LogEvidence& evidence : cause.evidence) add_evidence(out, verdict, evidence);
-  if (!cause.advice.empty()) heading(out, kAdvice, say.language());
+  // What is known of the message comes first: the page of the code is about all messages of its kind.
+  if (!cause.advice.empty()) heading(out, kNext, say.language());
   for (const doctor::Words& one : cause.advice) add_wrapped(out, one.in(say.language()), columns);
+  if (!cause.advice.empty() && diagnosis::says_little(cause.code)) return;
   add_explanation(out, kWhy, page.why.in(say.language()), say.language(), columns);
-  add_explanation(out, kNext, codes::fill_page(page.fix.in(say.language()), cause.observed), say.language(), columns);
+  add_explanation(out, cause.advice.empty() ? kNext : kInGeneral, codes::fill_page(page.fix.in(say.language()), cause.observed),
+                  say.language(), columns);
 }
 
 void add_others(std::string& out, const LogVerdict& verdict, const Speech& say, size_t columns) {

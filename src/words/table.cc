@@ -19,11 +19,13 @@ std::string unpack() {
 Table index_of(std::string_view text) {
   Table table;
   for (size_t at = 0; at < text.size();) {
-    const size_t middle = text.find('\0', at), end = text.find('\0', middle + 1);
-    table.english.push_back(text.substr(at, middle - at));
-    table.chinese.push_back(text.substr(middle + 1, end - middle - 1));
+    const size_t end = text.find('\0', at);
+    table.english.push_back(text.substr(at, end - at));
     at = end + 1;
   }
+  const auto middle = table.english.begin() + static_cast<std::ptrdiff_t>(table.english.size() / 2);
+  table.chinese.assign(middle, table.english.end());
+  table.english.erase(middle, table.english.end());
   return table;
 }
 

@@ -16,7 +16,7 @@ struct Table {
 // Valid until the process ends.
 const Table& table();
 
-// Generated: the member, and the bytes it holds: for each entry the English, a zero, the Chinese, a zero.
+// Generated: the member, and the bytes it holds: the English of all entries, then the Chinese, each with a zero behind it.
 struct PackedTable {
   std::string_view member;
   size_t size;

@@ -14,19 +14,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kShortestPart = 3;    // of the words
+constexpr size_t kShortestPart = 3;    // of the words: the first; others may be the quote that ends a slot
 constexpr size_t kShortestWords = 12;  // all parts: less stands in many messages
+constexpr size_t kShortestAtPlace = 8;
+constexpr size_t kMostSlots = 10;
 
 base::Result<std::string> advice_row(const std::vector<std::string>& cells) {
   auto fail = [&](std::string_view what) { return base::fail(base::ErrorKind::kConfig, fmt::format("{}: {}", cells[0], what)); };
-  const std::vector<std::string_view> parts = base::split(cells[0], '|');
+  const Advice advice = advice_on(cells[0]);
   size_t letters = 0;
-  for (std::string_view part : parts) {
-    if (part.size() < kShortestPart) return fail("a part of the words is too short");
+  for (std::string_view part : advice.words) {
+    if (part.empty() || advice.words[0].size() < kShortestPart) return fail("a part of the words is too short");
     letters += part.size();
   }
-  if (letters < kShortestWords) return fail("the words are too short");
-  if (!has_words(cells[1], parts)) return fail("the line does not contain the words");
+  if (advice.words.empty() || letters < (advice.place.empty() ? kShortestWords : kShortestAtPlace)) return fail("the words are too short");
+  if (!between_words(cells[1], advice.words)) return fail("the line does not contain the words");
+  for (size_t slot = advice.words.size(); slot < kMostSlots; ++slot)
+    if ((cells[2] + cells[3]).find(fmt::format("{{{}}}", slot)) != std::string::npos)
+      return fail("has a slot of which no words are around");
   if (cells[2].empty() || cells[3].empty()) return fail("the advice is missing in one of the languages");
   return packed_row({cells[0], cells[2], cells[3]});
 }

@@ -48,7 +48,8 @@ char role_of(const std::string& name) {
 
 }  // namespace
 
-base::Result<std::string> annotation_rows(const fs::path& annotations, const fs::path& catalogue, const std::set<std::string>& names) {
+base::Result<std::string> annotation_rows(const fs::path& annotations, const fs::path& catalogue, const std::set<std::string>& names,
+                                          std::string& others) {
   std::string rows;
   for (const fs::path& path : files_in(annotations)) {
     TRY_ASSIGN(std::string text, read_file(path));
@@ -61,7 +62,8 @@ base::Result<std::string> annotation_rows(const fs::path& annotations, const fs:
       if (known.count(words) == 0) return wrong(path, fmt::format("the catalogue has no message with the words \"{}\"", words));
       if (line.find(words) == line.npos) return wrong(path, fmt::format("the example of \"{}\" does not contain these words", words));
       TRY_ASSIGN(std::string row, packed_row({table->cells[i + 1], std::string(1, role_of(table->cells[i + 2])), words,
-                                              decides.empty() ? escaped(words) : decides, line, words.substr(0, words.size() - 1)}));
+                                              decides.empty() ? escaped(words) : decides, line}));
+      others += words.substr(0, words.size() - 1) + "\n";
       rows += row;
     }
   }

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include "base/gzip.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "codes/value_table.h"
 #include "compile_codes/source_text.h"
+#include "small_gzip/small_gzip.h"
 
 namespace phalanx::codes {
 
 base::Result<std::string> packed_source(std::string_view name, std::string_view text) {
-  TRY_ASSIGN(std::string member, base::gzip(text));
+  TRY_ASSIGN(std::string member, base::small_gzip(text));
   std::string bytes;
   for (size_t i = 0; i < member.size(); ++i)
     bytes += fmt::format("{}{},", i % 32 == 0 ? "\n    " : "", static_cast<unsigned char>(member[i]));
@@ -27,6 +27,15 @@ base::Result<std::string> packed_row(const std::vector<std::string>& cells) {
     if (cell.find_first_of("\t\r\n") != cell.npos)
       return base::fail(base::ErrorKind::kConfig, fmt::format("\"{}\" has a tab or a line end", cell));
   return base::join(cells, "\t") + "\n";
+}
+
+std::string by_columns(std::string_view rows, size_t width) {
+  std::vector<std::string> columns(width);
+  for (std::string_view row : base::split_lines(rows)) {
+    const std::vector<std::string_view> cells = base::split(row, '\t');
+    for (size_t i = 0; i < width; ++i) columns[i].append(cells[i]).push_back('\n');
+  }
+  return base::join(columns, "");
 }
 
 base::Result<std::string> packed_rows(const std::filesystem::path& folder, std::string_view columns, const PackRow& row) {

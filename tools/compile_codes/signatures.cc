@@ -22,7 +22,8 @@ constexpr std::array<std::string_view, 5> kRoles = {"root", "symptom", "cascade"
 static_assert(static_cast<int>(Role::kContext) == 4);
 constexpr size_t kShortestLiteral = 4;
 
-base::Result<std::string> row_source(const base::Json& row, const std::set<std::string>& names) {
+// The row as the launcher has it, and in `others` the line that must not match.
+base::Result<std::string> row_source(const base::Json& row, const std::set<std::string>& names, std::string& others) {
   auto wrong = [](const std::string& what) { return base::fail(base::ErrorKind::kConfig, what); };
   if (!row.is_object() || row.size() != kKeys.size()) return wrong("has the keys code, role, literal, pattern, line, other");
   for (std::string_view key : kKeys)
@@ -33,14 +34,16 @@ base::Result<std::string> row_source(const base::Json& row, const std::set<std::
   if (known == kRoles.end()) return wrong(fmt::format("\"{}\" is no role: root, symptom, cascade, benign, context", role));
   if (base::get_string(row, "literal")->size() < kShortestLiteral) return wrong("the literal has fewer than four bytes");
   std::vector<std::string> cells = {code, std::to_string(known - kRoles.begin())};
-  for (std::string_view key : {"literal", "pattern", "line", "other"}) cells.push_back(*base::get_string(row, key));
+  for (std::string_view key : {"literal", "pattern", "line"}) cells.push_back(*base::get_string(row, key));
+  TRY_ASSIGN(const std::string other, packed_row({*base::get_string(row, "other")}));
+  others += other;
   return packed_row(cells);
 }
 
 }  // namespace
 
 base::Result<std::string> compile_signatures(const fs::path& codes, const std::set<std::string>& names) {
-  std::string rows;
+  std::string rows, others;
   for (const fs::path& path : files_in(codes / "signatures")) {
     TRY_ASSIGN(std::string text, read_file(path));
     base::Result<base::Yaml> yaml = base::parse_yaml(text);
@@ -48,14 +51,16 @@ base::Result<std::string> compile_signatures(const fs::path& codes, const std::s
     if (!yaml->value.is_array()) return wrong(path, "is a list of signatures");
     size_t number = 0;
     for (const base::Json& row : yaml->value) {
-      base::Result<std::string> source = row_source(row, names);
+      base::Result<std::string> source = row_source(row, names, others);
       if (!source.ok()) return wrong(path, fmt::format("signature {}: {}", ++number, source.error().message));
       rows += *source;
       ++number;
     }
   }
-  TRY_ASSIGN(std::string annotated, annotation_rows(codes / "annotations", codes / "catalogue", names));
-  return packed_source("signatures", rows + annotated);
+  TRY_ASSIGN(std::string annotated, annotation_rows(codes / "annotations", codes / "catalogue", names, others));
+  TRY_ASSIGN(const std::string source, packed_source("signatures", rows + annotated));
+  TRY_ASSIGN(const std::string other_lines, packed_source("others", others));
+  return source + other_lines;
 }
 
 }  // namespace phalanx::codes

@@ -1,4 +1,4 @@
-// codes/values/*.tsv → the table behind src/codes/values.h, as C++.
+// codes/values/*.tsv → the tables behind src/codes/values.h, compressed, as C++.
 #pragma once
 
 #include <filesystem>

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/gzip.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/yaml.h"
@@ -102,25 +101,12 @@ base::Status add_file(std::string_view name, std::string_view yaml, Catalogue* a
 }
 
 std::string table_text(const Catalogue& all) {
-  std::string text;
-  for (const auto& [english, translation] : all) {
-    text.append(english).push_back('\0');
-    text.append(translation.chinese).push_back('\0');
+  std::string english, chinese;
+  for (const auto& [key, translation] : all) {
+    english.append(key).push_back('\0');
+    chinese.append(translation.chinese).push_back('\0');
   }
-  return text;
-}
-
-base::Result<std::string> table_source(const Catalogue& all) {
-  const std::string text = table_text(all);
-  TRY_ASSIGN(const std::string member, base::gzip(text));
-  std::string bytes;
-  for (size_t i = 0; i < member.size(); ++i)
-    bytes += fmt::format("{}{},", i % 32 == 0 ? "\n    " : "", static_cast<unsigned char>(member[i]));
-  return fmt::format(
-      "// Compiled from words/zh-CN/ by tools/compile_words.\n#include \"words/table.h\"\n\nnamespace phalanx::words {{\n\n"
-      "PackedTable packed_table() {{\n  static constexpr unsigned char kMember[] = {{{}}};\n"
-      "  return {{{{reinterpret_cast<const char*>(kMember), sizeof(kMember)}}, {}}};\n}}\n\n}}  // namespace phalanx::words\n",
-      bytes, text.size());
+  return english + chinese;
 }
 
 }  // namespace phalanx::words

@@ -25,9 +25,8 @@ base::Status fits(std::string_view english, std::string_view chinese);
 // The highest argument a text names, plus one; 0 for a malformed one.
 size_t arguments_of(std::string_view text);
 
-// What the table holds: for each entry, in order, the English, a zero, the Chinese, a zero.
+// What the table holds: the English of all entries, in order, then the Chinese, each with a zero behind it. Like stands next to like: that
+// compresses better.
 std::string table_text(const Catalogue& all);
-// The C++ source that defines words::packed_table(). Error (kInternal): zlib has no memory.
-base::Result<std::string> table_source(const Catalogue& all);
 
 }  // namespace phalanx::words

@@ -8,11 +8,31 @@
 #include <iterator>
 #include <vector>
 
+#include "base/try.h"
 #include "compile_words/catalogue.h"
+#include "small_gzip/small_gzip.h"
 
 using namespace phalanx;
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// The C++ source that defines words::packed_table(). Error (kInternal): no memory.
+base::Result<std::string> table_source(const words::Catalogue& all) {
+  const std::string text = words::table_text(all);
+  TRY_ASSIGN(const std::string member, base::small_gzip(text));
+  std::string bytes;
+  for (size_t i = 0; i < member.size(); ++i)
+    bytes += fmt::format("{}{},", i % 32 == 0 ? "\n    " : "", static_cast<unsigned char>(member[i]));
+  return fmt::format(
+      "// Compiled from words/zh-CN/ by tools/compile_words.\n#include \"words/table.h\"\n\nnamespace phalanx::words {{\n\n"
+      "PackedTable packed_table() {{\n  static constexpr unsigned char kMember[] = {{{}}};\n"
+      "  return {{{{reinterpret_cast<const char*>(kMember), sizeof(kMember)}}, {}}};\n}}\n\n}}  // namespace phalanx::words\n",
+      bytes, text.size());
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 3) {
@@ -30,7 +50,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}: {}\n", path.string(), added.error().message);
     return 2;
   }
-  const base::Result<std::string> source = words::table_source(all);
+  const base::Result<std::string> source = table_source(all);
   if (!source.ok()) {
     fmt::print(stderr, "{}\n", source.error().message);
     return 1;

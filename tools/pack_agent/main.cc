@@ -11,10 +11,7 @@
 #include "base/gzip.h"
 #include "base/sha256.h"
 #include "os/files.h"
-
-#ifdef PHALANX_LIBDEFLATE
-#include <libdeflate.h>
-#endif
+#include "small_gzip/small_gzip.h"
 
 using namespace phalanx;
 
@@ -32,22 +29,6 @@ std::optional<std::string> build_id(std::string_view program) {
   std::string hex;
   for (unsigned char c : program.substr(at + kNote.size(), kIdBytes)) hex += fmt::format("{:02x}", c);
   return hex;
-}
-
-// As small as a gzip member gets where the build has libdeflate.
-base::Result<std::string> packed_small(std::string_view program) {
-#ifdef PHALANX_LIBDEFLATE
-  constexpr int kSmallest = 12;
-  libdeflate_compressor* compressor = libdeflate_alloc_compressor(kSmallest);
-  if (!compressor) return base::fail(base::ErrorKind::kInternal, "libdeflate cannot compress: no memory");
-  std::string out(libdeflate_gzip_compress_bound(compressor, program.size()), '\0');
-  out.resize(libdeflate_gzip_compress(compressor, program.data(), program.size(), out.data(), out.size()));
-  libdeflate_free_compressor(compressor);
-  if (out.empty()) return base::fail(base::ErrorKind::kInternal, "libdeflate cannot compress");
-  return out;
-#else
-  return base::gzip(program);
-#endif
 }
 
 base::Result<std::string> packed_fast(std::string_view program) {
@@ -70,7 +51,7 @@ int main(int argc, char** argv) {
   if (!program.ok()) return fail(program.error().render());
   std::optional<std::string> id = build_id(*program);
   if (!id) return fail(fmt::format("{} has not exactly one build id", argv[1]));
-  base::Result<std::string> packed = std::string_view(argv[2]) == "small" ? packed_small(*program) : packed_fast(*program);
+  base::Result<std::string> packed = std::string_view(argv[2]) == "small" ? base::small_gzip(*program) : packed_fast(*program);
   if (!packed.ok()) return fail(packed.error().render());
   for (const auto& [path, text] :
        {std::pair{argv[3], *packed}, {argv[4], fmt::format("\"{}\", \"{}\", {}\n", *id, base::sha256_hex(*program), program->size())}})

@@ -10,6 +10,7 @@
 #include "base/try.h"
 #include "cli/records/record_life.h"
 #include "cli/records/runs.h"
+#include "diagnosis/logs/advice.h"
 #include "os/files.h"
 #include "view/speed.h"
 #include "words/said.h"
@@ -234,6 +235,13 @@ std::string plain_text(const RunEvent& event, Language language) {
   return event.name + " " + base::to_text(rest);
 }
 
+// What is known of the message that ended the run.
+void add_advice(view::Story& story, const Json& record, Language language) {
+  diagnosis::LogCause cause;
+  diagnosis::add_advice(cause, {{0, 1, text_of(record, "evidence"), text_of(record, "where")}});
+  for (const doctor::Words& one : cause.advice) story.advice.push_back(one.in(language));
+}
+
 }  // namespace
 
 std::string event_text(const RunEvent& event, size_t times, Language language) {
@@ -271,6 +279,7 @@ view::Story story_of(const logs::Run& run, const Json& status, const std::vector
   if (!run.ours)
     for (base::Error& error : story.verdict) error.hint.clear();  // something to type, by somebody else
   story.code = text_of(run.record, "cause");
+  if (story.bad && run.ours) add_advice(story, run.record, language);
   add_now(story, run, status, language);
   add_timeline(story, events, language);
   add_curves(story, points);

@@ -5,17 +5,49 @@
 #include "codes/advice.h"
 
 namespace phalanx::diagnosis {
+namespace {
 
-void add_advice(LogCause& cause) {
-  constexpr size_t kMostAdvice = 2;
-  for (auto evidence = cause.evidence.rbegin(); evidence != cause.evidence.rend(); ++evidence)
+constexpr size_t kMostAdvice = 2;
+
+// An exception without words is known by the line of code that raised it: "AssertionError" at "…: assert not args.bf16".
+std::string said_by(const LogEvidence& evidence) {
+  const bool bare = evidence.text.find(": ") == std::string::npos && !evidence.place.empty();
+  return bare ? evidence.text + ": " + evidence.place : evidence.text;
+}
+
+bool is_at(const LogEvidence& evidence, std::string_view place) { return evidence.place.find(place) != std::string::npos; }
+
+}  // namespace
+
+bool says_little(std::string_view code) { return is_generic(code) || code == "RUN-EXCEPTION" || code == "LOG-ROOT-ELSEWHERE"; }
+
+// What is known of a message where it was raised is closer than what is known of it anywhere.
+void add_advice(LogCause& cause, const std::vector<LogEvidence>& lines) {
+  std::vector<const codes::Advice*> taken;
+  auto take = [&](const LogEvidence& evidence, bool at_place) {
+    const size_t before = taken.size();
+    const std::string text = said_by(evidence);
     for (const codes::Advice& one : codes::all_advice()) {
-      const bool known =
-          std::any_of(cause.advice.begin(), cause.advice.end(), [&](const doctor::Words& w) { return w.english == one.english; });
-      if (known || !codes::has_words(evidence->text, one.words)) continue;
-      cause.advice.push_back({std::string(one.english), std::string(one.chinese)});
-      if (cause.advice.size() == kMostAdvice) return;
+      if (cause.advice.size() == kMostAdvice) break;
+      if (one.place.empty() == at_place || !is_at(evidence, one.place)) continue;
+      auto same = [&](const codes::Advice* other) { return other->english == one.english; };  // rows for several places
+      const auto between = codes::between_words(text, one.words);
+      if (!between || std::any_of(taken.begin(), taken.end(), same)) continue;
+      taken.push_back(&one);
+      cause.advice.push_back({codes::filled(one.english, *between), codes::filled(one.chinese, *between)});
     }
+    return taken.size() > before;
+  };
+  for (auto evidence = lines.rbegin(); evidence != lines.rend(); ++evidence)
+    if (!take(*evidence, true)) take(*evidence, false);
+}
+
+void add_advice(LogVerdict& verdict) {
+  if (!verdict.cause) return;
+  LogCause& cause = *verdict.cause;
+  add_advice(cause, cause.evidence);
+  for (const LogCause& other : verdict.others)
+    if (cause.advice.empty() && says_little(cause.code)) add_advice(cause, other.evidence);
 }
 
 }  // namespace phalanx::diagnosis

@@ -75,7 +75,9 @@ const LogEvent* better_named(const LogEvent* event, const Events& roots) {
   return event;
 }
 
-LogEvidence evidence_of(const LogEvent& event) { return {event.file, event.line, event.text}; }
+LogEvidence evidence_of(const LogEvent& event) {
+  return {event.file, event.line, event.text, event.module.empty() ? event.where : event.module + " " + event.where};
+}
 
 // Of a hang the rank that complains is the one that noticed; the culprit is named only by a message that does so.
 bool is_noticed_only(const LogEvent& event) {
@@ -389,8 +391,8 @@ LogVerdict judge_logs(LogFacts facts) {
   } else if (!verdict.cascades.empty()) {
     verdict.cause = root_elsewhere(verdict, facts);
   }
-  if (verdict.cause) add_advice(*verdict.cause);
   add_unexplained(verdict, facts, survival);
+  add_advice(verdict);
   add_bugs(verdict, facts);
   return verdict;
 }

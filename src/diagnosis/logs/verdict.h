@@ -23,6 +23,7 @@ struct LogEvidence {
   size_t file = 0;    // position in LogVerdict::files
   uint64_t line = 0;  // from 1
   std::string text;
+  std::string place{};  // where an exception was raised: "accelerate/utils/fsdp_utils.py fsdp_utils.py:537 (load)"
 };
 
 struct LogCause {

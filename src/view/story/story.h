@@ -39,6 +39,7 @@ struct Story {
   int64_t ranks = 0;
   std::string code;                  // of the verdict's cause, for phalanx explain; may be empty
   std::vector<base::Error> verdict;  // as it was shown when the run ended
+  std::vector<std::string> advice;   // on the message that it ended with, where that is known; in the reader's language
   std::vector<std::string> now;      // what it is doing; of a run that goes on
   std::vector<StoryEvent> timeline;  // oldest first
   std::vector<StoryRank> table;

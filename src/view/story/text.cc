@@ -3,6 +3,7 @@
 #include "base/name_ranges.h"
 #include "base/text.h"
 #include "base/unicode.h"
+#include "base/wrap.h"
 #include "view/story/story.h"
 #include "words/message.h"
 #include "words/said.h"
@@ -14,6 +15,7 @@ using words::Text;
 using words::tr;
 
 constexpr size_t kMostText = 2000;
+constexpr size_t kAdviceColumns = 100;
 constexpr size_t kClock = 12;                                        // "07:31:02.123"
 const std::string kBelow = "\n" + std::string(2 + kClock + 2, ' ');  // lines after the first begin below its text
 
@@ -54,6 +56,9 @@ std::string story_text(const Story& story, base::Language language, size_t most_
             tr(language, "{} on {}", story.ranks, base::printable(base::join(base::fold_names(story.hosts), ","), kMostText)), language);
   for (const base::Error& error : story.verdict) out += "\n" + words::render(error, language);
   if (wants_code(story)) out += fmt::format("\n{}: phalanx explain {}\n", story.code, story.code);
+  if (!story.advice.empty()) out += fmt::format("\n{}\n", Text{"What to do"}.in(language));
+  for (const std::string& advice : story.advice)
+    for (const std::string& line : base::wrap(advice, kAdviceColumns)) out += "  " + line + "\n";
   if (!story.now.empty()) out += "\n";
   for (const std::string& line : story.now) out += line + "\n";
   if (story.timeline.empty() || most_events == 0) return base::printable_lines(out);

@@ -161,5 +161,26 @@ TEST(RunStory, CurvesAndRanks) {
   EXPECT_EQ(story.table[1].step, "");
 }
 
+// As explain prints it for the same message; nothing to type from a record that somebody else wrote, and nothing for a run that went well.
+TEST(RunStory, AdviceOnTheMessageThatEndedTheRun) {
+  logs::Run run;
+  run.life = logs::Life::kEnded;
+  run.ours = true;
+  run.record = Json{{"state", "ended"}, {"verdict", "rank_failed"}, {"exit_code", 1}, {"cause", "RUN-EXCEPTION"}};
+  run.record["evidence"] = "RuntimeError: operator torchvision::nms does not exist";
+  run.record["where"] = "train.py:3 (main)";
+  view::Story story = story_of(run, nullptr, {}, {}, base::Language::kEnglish);
+  ASSERT_TRUE(story.bad);
+  ASSERT_EQ(story.advice.size(), 1u);
+  EXPECT_NE(view::story_text(story, base::Language::kEnglish, 0).find("\nWhat to do\n  torchvision was built for"), std::string::npos);
+  EXPECT_EQ(story_of(run, nullptr, {}, {}, base::Language::kChinese).advice.size(), 1u);
+  run.ours = false;
+  EXPECT_TRUE(story_of(run, nullptr, {}, {}, base::Language::kEnglish).advice.empty());
+  run.ours = true;
+  run.record["verdict"] = "done";
+  run.record["exit_code"] = 0;
+  EXPECT_TRUE(story_of(run, nullptr, {}, {}, base::Language::kEnglish).advice.empty());
+}
+
 }  // namespace
 }  // namespace phalanx::cli

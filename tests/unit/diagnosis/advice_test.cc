@@ -11,7 +11,14 @@ namespace {
 LogCause cause_with(std::vector<std::string> lines) {
   LogCause cause;
   for (std::string& line : lines) cause.evidence.push_back({0, 1, std::move(line)});
-  add_advice(cause);
+  add_advice(cause, cause.evidence);
+  return cause;
+}
+
+LogCause cause_at(std::string line, std::string place) {
+  LogCause cause;
+  cause.evidence = {{0, 1, std::move(line), std::move(place)}};
+  add_advice(cause, cause.evidence);
   return cause;
 }
 
@@ -36,8 +43,47 @@ TEST(Advice, TheLastLineComesFirstAndTwoAreEnough) {
   EXPECT_NE(cause.advice[1].english.find("scikit-learn"), std::string::npos);
 }
 
+TEST(Advice, SomeMessagesMeanSomethingOnlyWhereTheyAreRaised) {
+  const std::string line = "AttributeError: 'Tensor' object has no attribute 'device_mesh'";
+  EXPECT_EQ(cause_at(line, "accelerate/utils/fsdp_utils.py fsdp_utils.py:537 (fsdp2_load_full_state_dict)").advice.size(), 1u);
+  EXPECT_TRUE(cause_at(line, "train.py:12 (main)").advice.empty());
+}
+
+TEST(Advice, ABareExceptionIsKnownByItsLineOfCode) {
+  EXPECT_EQ(cause_at("AssertionError", "megatron/arguments.py arguments.py:282 (validate_args): assert not args.bf16").advice.size(), 1u);
+  EXPECT_TRUE(cause_at("AssertionError: no GPU", "train.py:282 (main): assert not args.bf16").advice.empty());
+}
+
+TEST(Advice, SlotsAreWhatTheMessageHasBetweenTheWords) {
+  const codes::Advice advice = codes::advice_on("size mismatch for |: copying|from|@torch/nn/modules/module.py");
+  EXPECT_EQ(advice.place, "torch/nn/modules/module.py");
+  ASSERT_EQ(advice.words.size(), 3u);
+  const auto between = codes::between_words("size mismatch for head.weight: copying a param from x", advice.words);
+  ASSERT_TRUE(between);
+  EXPECT_EQ(codes::filled("{1} and {2}, {1}; {3} and {} stay.", *between), "head.weight and a param, head.weight; {3} and {} stay.");
+  EXPECT_FALSE(codes::between_words("size mismatch for head.weight", advice.words));
+}
+
+TEST(Advice, RowsForSeveralPlacesAreOneAdvice) {
+  const std::string line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 676.00 MiB.";
+  EXPECT_EQ(cause_at(line, "apex/optimizers/fused_adam.py optimizer.py:759 (step_with_ready_grads)").advice.size(), 1u);
+  EXPECT_TRUE(cause_at(line, "train.py:12 (main)").advice.empty());
+}
+
+// Where the verdict says no more than that a program failed, the message of another candidate may be known.
+TEST(Advice, OfAnotherCandidateOnlyWhereTheVerdictSaysLittle) {
+  for (const char* code : {"RUN-EXIT-CODE", "RUN-EXCEPTION", "FS-FILE-MISSING"}) {
+    LogVerdict verdict;
+    verdict.cause.emplace();
+    verdict.cause->code = code;
+    verdict.others.emplace_back().evidence = {{0, 1, "ModuleNotFoundError: No module named 'amp_C'"}};
+    add_advice(verdict);
+    EXPECT_EQ(verdict.cause->advice.size(), says_little(code) ? 1u : 0u) << code;
+  }
+}
+
 TEST(Advice, TheTableIsWhole) {
-  EXPECT_GE(codes::all_advice().size(), 120u);
+  EXPECT_GE(codes::all_advice().size(), 470u);
   for (const codes::Advice& one : codes::all_advice()) {
     EXPECT_TRUE(one.english.ends_with('.')) << one.english;
     EXPECT_TRUE(one.chinese.ends_with("。")) << one.chinese;

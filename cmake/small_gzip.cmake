@@ -1,0 +1,11 @@
+# What the launcher carries compressed: tables, texts and the agent's program.
+add_library(phalanx_small_gzip STATIC ${PROJECT_SOURCE_DIR}/tools/small_gzip/small_gzip.cc)
+target_include_directories(phalanx_small_gzip PUBLIC ${PROJECT_SOURCE_DIR}/tools)
+target_link_libraries(phalanx_small_gzip PUBLIC phalanx_launcher_flags phalanx_base)
+find_path(PHALANX_LIBDEFLATE_HEADERS libdeflate.h)
+find_library(PHALANX_LIBDEFLATE deflate)
+if(PHALANX_LIBDEFLATE_HEADERS AND PHALANX_LIBDEFLATE)
+  target_include_directories(phalanx_small_gzip PRIVATE ${PHALANX_LIBDEFLATE_HEADERS})
+  target_link_libraries(phalanx_small_gzip PRIVATE ${PHALANX_LIBDEFLATE})
+  target_compile_definitions(phalanx_small_gzip PRIVATE PHALANX_LIBDEFLATE)
+endif()
