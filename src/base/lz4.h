@@ -1,5 +1,5 @@
-// The block format of LZ4 (lz4_Block_format.md of its authors), for contents on their way to hosts: quicker than a network, where zlib is
-// not, and small enough for the agent, where zstd is not. Blocks of up to kMostLz4Bytes.
+// Blocks of LZ4, for contents on their way to hosts: quicker than a network, where zlib is not, and small enough for the agent, where zstd
+// is not. Blocks of up to kMostLz4Bytes.
 #pragma once
 
 #include <cstddef>
