@@ -108,6 +108,13 @@ function(phalanx_small)
   endforeach()
 endfunction()
 
+# phalanx_not_unwound(NAME...): no exception passes through the code of these folders, which is compiled for speed all the same.
+function(phalanx_not_unwound)
+  foreach(name ${ARGN})
+    target_compile_options(phalanx_${name} PRIVATE $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>)
+  endforeach()
+endfunction()
+
 # phalanx_strip(PROGRAM): a release program carries no symbol table; it lies beside it as PROGRAM.debug, where gdb and perf find it.
 function(phalanx_strip program)
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_OBJCOPY OR NOT CMAKE_STRIP)
