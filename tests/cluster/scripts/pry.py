@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # pry.py -- another user of a host at the files and processes of somebody: reads lines "path P" and "pid N", tries on each whatever could
-# read, change, replace or end it, and prints per attempt the name of the error, or "DONE".
+# read, change, replace or end it, and prints per attempt the name of the error, or "DONE". Of a process that ended meanwhile it says
+# "GONE pid N", and leaves out what found no process any more.
 import ctypes
 import errno
 import os
@@ -14,9 +15,9 @@ libc = ctypes.CDLL(None, use_errno=True)
 def attempt(what, call):
     try:
         call()
-        print("DONE", what)
+        said.append("DONE " + what)
     except OSError as error:
-        print(errno.errorcode.get(error.errno, "E?"), what)
+        said.append(errno.errorcode.get(error.errno, "E?") + " " + what)
 
 
 def connect(path):
@@ -35,6 +36,7 @@ def through(path, mode):
 
 
 for line in sys.stdin:
+    said = []
     kind, subject = line.rstrip("\n").split(" ", 1)
     if kind == "path":
         attempt("read " + subject, lambda: through(subject, os.O_RDONLY))
@@ -56,3 +58,7 @@ for line in sys.stdin:
         attempt("trace " + subject, lambda: attach(pid))
         for number in (0, signal.SIGTERM, signal.SIGSTOP, signal.SIGKILL):
             attempt("signal " + subject, lambda: os.kill(pid, number))
+        if not os.path.exists(proc):
+            said = [word for word in said if not word.startswith(("ENOENT ", "ESRCH "))] + ["GONE pid " + subject]
+    for word in said:
+        print(word)
