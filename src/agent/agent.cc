@@ -122,10 +122,10 @@ void Agent::handle(const wire::Frame& frame) {
     case wire::FrameType::kDial: good = with<wire::Dial>(frame, [&](wire::Dial m) { mesh_dialer_.dial(std::move(m)); }); break;
     case wire::FrameType::kSweep: good = with<wire::Sweep>(frame, [&](const wire::Sweep& m) { sweep_.start(m); }); break;
     case wire::FrameType::kCopyBegin: good = with<wire::CopyBegin>(frame, [&](wire::CopyBegin m) { copy_.begin(std::move(m)); }); break;
-    case wire::FrameType::kCopyBytes: good = with<wire::CopyBytes>(frame, [&](const wire::CopyBytes& m) { copy_.take(m.data); }); break;
-    case wire::FrameType::kCopyPacked:
-      good = with<wire::CopyPacked>(frame, [&](const wire::CopyPacked& m) { copy_.take_packed(m); });
-      break;
+    case wire::FrameType::kCopyBytes:
+    case wire::FrameType::kCopyPacked: good = copy_.take(frame); break;
+    case wire::FrameType::kCopyListen: good = with<wire::CopyListen>(frame, [&](const wire::CopyListen& m) { copy_.listen(m); }); break;
+    case wire::FrameType::kCopyPassOn: good = with<wire::CopyPassOn>(frame, [&](const wire::CopyPassOn& m) { copy_.pass_on(m); }); break;
     case wire::FrameType::kCopyRelease:
       good = with<wire::CopyRelease>(frame, [&](wire::CopyRelease m) { copy_.release(std::move(m)); });
       break;

@@ -20,6 +20,7 @@ constexpr os::milliseconds kReport{1000};
 constexpr os::milliseconds kMostWait{300'000};    // for another session
 constexpr os::milliseconds kMostSilence{20'000};  // of a launcher that owes bytes: its link may be cut, and the lock is needed
 constexpr os::milliseconds kSilenceTick{2000};
+constexpr uint64_t kTakenAtOnce = 4;    // frames, before the launcher hears of them
 constexpr size_t kMadeAtOnce = 256;     // files, before the loop looks at its input again
 constexpr size_t kReserved = 64 << 20;  // of a list at once; a longer one grows
 
@@ -47,12 +48,14 @@ std::string changed_list(sync::Store& store, const std::string& changes, const s
 CopyDuty::~CopyDuty() {
   if (timer_) loop_.cancel(timer_);
   if (silence_timer_) loop_.cancel(silence_timer_);
+  loop_.cancel(unlink_timer_);
 }
 
 void CopyDuty::watch_silence() {
   silence_timer_ = loop_.after(kSilenceTick, [this] {
     silence_timer_ = 0;
     if (over_ || !receiver_ || receiver_->complete()) return;
+    if (in_chain_ && told_ != frames_) tell_taken();
     if (os::mono_now() - heard_ > kMostSilence)
       return fail(
           base::fail(base::ErrorKind::kTimeout, "the launcher has sent nothing for 20 seconds; run the same command again to go on"));
@@ -61,8 +64,9 @@ void CopyDuty::watch_silence() {
 }
 
 void CopyDuty::fail(base::Error error) {
-  over_ = true;
+  over_ = failed_ = true;
   receiver_.reset();  // and with it the lock
+  unlink();
   if (timer_) loop_.cancel(timer_);
   timer_ = 0;
   outbox_.control(wire::CopyDone{{false, std::move(error)}, "", true});
@@ -105,13 +109,79 @@ void CopyDuty::begin(wire::CopyBegin message) {
     fail(base::fail(base::ErrorKind::kInternal, "a malformed request for a copy"));
 }
 
+bool CopyDuty::take(const wire::Frame& frame) {
+  const bool contents = receiver_ && !over_;
+  if (contents && outlet_) outlet_->pass_on(frame);
+  if (frame.type == wire::FrameType::kCopyBytes) {
+    base::Result<wire::CopyBytes> message = wire::decode<wire::CopyBytes>(frame.payload);
+    if (!message.ok()) return false;
+    take(message->data);
+  } else {
+    base::Result<wire::CopyPacked> message = wire::decode<wire::CopyPacked>(frame.payload);
+    if (!message.ok()) return false;
+    take_packed(*message);
+  }
+  // The launcher lets no more go out than the slowest host of a chain can take.
+  if (contents && (++frames_ - told_ >= kTakenAtOnce || !receiver_ || receiver_->complete()) && in_chain_) tell_taken();
+  return true;
+}
+
+void CopyDuty::tell_taken(bool lost) {
+  told_ = frames_;
+  outbox_.control(wire::CopyTaken{frames_, lost});
+}
+
+void CopyDuty::listen(const wire::CopyListen& message) {
+  if (message.address.empty()) {  // by now
+    inlet_.reset();
+    return tell_taken(true);
+  }
+  wire::CopyListening answer;
+  auto frame = [this](const wire::Frame& one) {
+    if (!take(one)) inlet_over();
+  };
+  inlet_ = std::make_unique<CopyInlet>(loop_, CopyInlet::Handlers{frame, [this] { inlet_over(); }});
+  base::Result<uint16_t> port = inlet_->listen(message.address, message.key);
+  if (port.ok()) answer.port = *port;
+  else answer.outcome = {false, std::move(port).error()};
+  in_chain_ = true;
+  outbox_.control(answer);
+}
+
+void CopyDuty::pass_on(const wire::CopyPassOn& message) {
+  outlet_.reset();
+  if (message.address.empty()) return;
+  in_chain_ = true;
+  outlet_ = std::make_unique<CopyOutlet>(loop_);
+  outlet_->dial({message.address, static_cast<uint16_t>(message.port)}, message.key, [this](base::Status status) {
+    wire::CopyPassing answer;
+    if (!status.ok()) answer.outcome = {false, std::move(status).error()};
+    outbox_.control(answer);
+  });
+}
+
+void CopyDuty::inlet_over() {
+  unlink();
+  tell_taken(true);
+}
+
+// Not at once: it may be called from within one of them. The host behind may yet be owed what is on its way out, unless this copy failed.
+void CopyDuty::unlink() {
+  if (unlink_timer_) return;
+  unlink_timer_ = loop_.after(os::nanoseconds(0), [this] {
+    unlink_timer_ = 0;
+    inlet_.reset();
+    if (failed_) outlet_.reset();
+  });
+}
+
 void CopyDuty::take(std::string_view bytes) {
   if (over_) return;  // what was under way when it failed
   heard_ = os::mono_now();
   if (receiver_) {
     if (receiver_->complete() && !bytes.empty()) return fail(base::fail(base::ErrorKind::kInternal, "more was sent than was asked for"));
     if (base::Status taken = receiver_->receive(bytes); !taken.ok()) return fail(std::move(taken).error());
-    if (receiver_->complete()) build();
+    if (receiver_->complete() && !timer_) build();  // else it is at it
     return;
   }
   const uint64_t announced = request_.changes_bytes > 0 ? request_.changes_bytes : request_.manifest_bytes;

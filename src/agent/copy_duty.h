@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/copy_link.h"
 #include "agent/outbox.h"
 #include "os/loop.h"
 #include "sync/place.h"
@@ -22,15 +23,22 @@ class CopyDuty {
   CopyDuty& operator=(const CopyDuty&) = delete;
 
   void begin(wire::CopyBegin message);
-  void take(std::string_view bytes);
-  void take_packed(const wire::CopyPacked& message);
+  // CopyBytes or CopyPacked, from the launcher or from the host before this one. False: it is malformed.
+  bool take(const wire::Frame& frame);
   void release(wire::CopyRelease message);
+  void listen(const wire::CopyListen& message);
+  void pass_on(const wire::CopyPassOn& message);
 
  private:
   // Calls `next` with the store as soon as no other session holds it.
   void with_store(void (CopyDuty::*next)(sync::Store));
   void receive_into(sync::Store store);
   void release_from(sync::Store store);
+  void take(std::string_view bytes);
+  void take_packed(const wire::CopyPacked& message);
+  void tell_taken(bool lost = false);
+  void inlet_over();
+  void unlink();
   void build();
   void watch_silence();
   void fail(base::Error error);
@@ -44,8 +52,12 @@ class CopyDuty {
   wire::CopyBegin request_;
   std::optional<sync::Target> target_;  // of a push
   std::unique_ptr<sync::Incoming> receiver_;
-  bool over_ = false;
-  os::TimerId timer_ = 0, silence_timer_ = 0;
+  std::unique_ptr<CopyInlet> inlet_;
+  std::unique_ptr<CopyOutlet> outlet_;
+  bool in_chain_ = false;           // it has, or had, one of them
+  uint64_t frames_ = 0, told_ = 0;  // of contents: taken; of which the launcher knows
+  bool over_ = false, failed_ = false;
+  os::TimerId timer_ = 0, silence_timer_ = 0, unlink_timer_ = 0;
   os::Mono reported_, heard_;
   os::Mono waiting_since_;
 };

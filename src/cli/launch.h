@@ -3,7 +3,7 @@
 
 #include "cli/flags/run_options.h"
 #include "hosts/join/joined.h"
-#include "job/copy_to_hosts.h"
+#include "job/copy/copy_to_hosts.h"
 #include "job/runner.h"
 #include "job/sweep.h"
 
@@ -17,7 +17,7 @@ base::Result<job::Verdict> run_on_hosts(job::Runner& runner, job::Job job, const
 base::Result<std::vector<job::SweptHost>> sweep_hosts(os::Loop& loop, const std::vector<hosts::Target>& hosts, const RunOptions& options,
                                                       job::SweepRequest wish);
 
-// Copies a folder to hosts, or gives copies back (job/copy_to_hosts.h), in a loop of its own.
+// Copies a folder to hosts, or gives copies back (job/copy/copy_to_hosts.h), in a loop of its own.
 base::Result<std::vector<job::CopiedHost>> copy_to_hosts(const std::vector<hosts::Target>& hosts, const RunOptions& options,
                                                          job::CopyRequest request);
 

@@ -223,6 +223,25 @@ base::Status within_bounds(const CopyProgress& m) {
   return std::move(b).result();
 }
 
+base::Status within_bounds(const CopyListening& m) {
+  Bounds b("CopyListening");
+  b.outcome(m.outcome);
+  b.number("the port", m.port, kMostPort);
+  return std::move(b).result();
+}
+
+base::Status within_bounds(const CopyPassing& m) {
+  Bounds b("CopyPassing");
+  b.outcome(m.outcome);
+  return std::move(b).result();
+}
+
+base::Status within_bounds(const CopyTaken& m) {
+  Bounds b("CopyTaken");
+  b.number("the number of frames", m.frames, kMostCopiedBytes);
+  return std::move(b).result();
+}
+
 base::Status within_bounds(const CopyDone& m) {
   Bounds b("CopyDone");
   b.outcome(m.outcome);

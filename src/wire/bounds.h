@@ -41,6 +41,9 @@ base::Status within_bounds(const Sampled&);
 base::Status within_bounds(const Dug&);
 base::Status within_bounds(const CopyWanted&);
 base::Status within_bounds(const CopyProgress&);
+base::Status within_bounds(const CopyListening&);
+base::Status within_bounds(const CopyPassing&);
+base::Status within_bounds(const CopyTaken&);
 base::Status within_bounds(const CopyDone&);
 // What an agent advises is printed as a command to type, so only what ours write is taken: "stat <path>", "phalanx explain <CODE>", and
 // advice that is no command. Another host could advise anything.

@@ -29,6 +29,31 @@ void fields(W& w, CopyRelease& m) {
   w(m.name);
 }
 template <typename W>
+void fields(W& w, CopyListen& m) {
+  w(m.address);
+  w(m.key);
+}
+template <typename W>
+void fields(W& w, CopyPassOn& m) {
+  w(m.address);
+  w(m.port);
+  w(m.key);
+}
+template <typename W>
+void fields(W& w, CopyListening& m) {
+  fields(w, m.outcome);
+  w(m.port);
+}
+template <typename W>
+void fields(W& w, CopyPassing& m) {
+  fields(w, m.outcome);
+}
+template <typename W>
+void fields(W& w, CopyTaken& m) {
+  w(m.frames);
+  w(m.lost);
+}
+template <typename W>
 void fields(W& w, CopyWanted& m) {
   w(m.entries);
   w(m.partial);
@@ -52,8 +77,13 @@ PHALANX_MESSAGE(CopyBegin);
 PHALANX_MESSAGE(CopyBytes);
 PHALANX_MESSAGE(CopyPacked);
 PHALANX_MESSAGE(CopyRelease);
+PHALANX_MESSAGE(CopyListen);
+PHALANX_MESSAGE(CopyPassOn);
 PHALANX_MESSAGE(CopyWanted);
 PHALANX_MESSAGE(CopyProgress);
+PHALANX_MESSAGE(CopyListening);
+PHALANX_MESSAGE(CopyPassing);
+PHALANX_MESSAGE(CopyTaken);
 PHALANX_MESSAGE(CopyDone);
 
 }  // namespace phalanx::wire

@@ -8,6 +8,15 @@
 //                                           ←  CopyWanted
 //   CopyBytes, CopyPacked of the contents…  →
 //                                           ←  CopyProgress…, CopyDone
+//
+// Hosts that lack the same can pass the contents on, each to the next (job/copy/copy_chain.h). Between CopyWanted and the contents:
+//
+//   CopyListen to the one behind            →
+//                                           ←  CopyListening
+//   CopyPassOn to the one before            →
+//                                           ←  CopyPassing
+//
+// CopyBytes and CopyPacked then come to the one behind from the one before (agent/copy_link.h), and both send CopyTaken now and then.
 #pragma once
 
 #include "wire/messages.h"
@@ -46,6 +55,20 @@ struct CopyRelease {
   std::string name;
 };
 
+// Let the host before you in a chain send you the contents.
+struct CopyListen {
+  static constexpr FrameType kType = FrameType::kCopyListen;
+  std::string address;  // of this host; empty: no more, the contents come from the launcher
+  std::string key;      // kKeyBytes; of this link alone
+};
+// Pass the contents on to the host behind you.
+struct CopyPassOn {
+  static constexpr FrameType kType = FrameType::kCopyPassOn;
+  std::string address;  // empty: no more
+  uint32_t port = 0;
+  std::string key;
+};
+
 // --- agent to launcher ---------------------------------------------------------------------------------------------
 struct CopyWanted {
   static constexpr FrameType kType = FrameType::kCopyWanted;
@@ -57,6 +80,22 @@ struct CopyWanted {
 struct CopyProgress {
   static constexpr FrameType kType = FrameType::kCopyProgress;
   uint64_t made = 0;  // entries of the manifest; 0 while another copy is waited for
+};
+// Answers CopyListen with an address.
+struct CopyListening {
+  static constexpr FrameType kType = FrameType::kCopyListening;
+  Outcome outcome;
+  uint32_t port = 0;
+};
+// Answers CopyPassOn with an address: whether the other host is there and has proved the key.
+struct CopyPassing {
+  static constexpr FrameType kType = FrameType::kCopyPassing;
+  Outcome outcome;
+};
+struct CopyTaken {
+  static constexpr FrameType kType = FrameType::kCopyTaken;
+  uint64_t frames = 0;  // of contents that are here, whoever has sent them
+  bool lost = false;    // the host before no longer sends: the next come from the launcher
 };
 // The end, also of what failed.
 struct CopyDone {
@@ -71,8 +110,13 @@ base::Status encode(std::string& out, const CopyBegin&);
 base::Status encode(std::string& out, const CopyBytes&);
 base::Status encode(std::string& out, const CopyPacked&);
 base::Status encode(std::string& out, const CopyRelease&);
+base::Status encode(std::string& out, const CopyListen&);
+base::Status encode(std::string& out, const CopyPassOn&);
 base::Status encode(std::string& out, const CopyWanted&);
 base::Status encode(std::string& out, const CopyProgress&);
+base::Status encode(std::string& out, const CopyListening&);
+base::Status encode(std::string& out, const CopyPassing&);
+base::Status encode(std::string& out, const CopyTaken&);
 base::Status encode(std::string& out, const CopyDone&);
 
 }  // namespace phalanx::wire

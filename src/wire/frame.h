@@ -41,6 +41,8 @@ enum class FrameType : uint8_t {
   kCopyBytes = 51,
   kCopyRelease = 52,
   kCopyPacked = 53,
+  kCopyListen = 54,
+  kCopyPassOn = 55,
   // agent to launcher
   kHello = 64,
   kPrepared = 65,
@@ -64,6 +66,9 @@ enum class FrameType : uint8_t {
   kCopyWanted = 114,
   kCopyProgress = 115,
   kCopyDone = 116,
+  kCopyListening = 117,
+  kCopyPassing = 118,
+  kCopyTaken = 119,
   // on a run's control socket (control_messages.h): client to launcher, launcher to client
   kAsk = 160,
   kRunStatus = 176,

@@ -1,4 +1,6 @@
 // push: a directory to a path on hosts, and what can come in between.
+#include <thread>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "launcher_fixture.h"
@@ -42,6 +44,17 @@ class Push : public Launcher {
     while (std::chrono::steady_clock::now() < deadline)
       if (base::parse_int(base::trim(say(host, count)), 0, 1000).value() >= parts) return true;
     return false;
+  }
+  // What ctl has sent over the network, in bytes.
+  int64_t sent_by_ctl() {
+    return base::parse_int(base::trim(say("ctl", "cat /sys/class/net/eth0/statistics/tx_bytes")), 0, INT64_MAX).value();
+  }
+  // Hosts that got some of it from another host.
+  static std::string passed_on(const base::Json& json) {
+    std::string names;
+    for (const base::Json& host : json.value("hosts", base::Json::array()))
+      if (host.value("passed_on", false)) names += host.value("host", "") + " ";
+    return names;
   }
   base::Json json_of(const Outcome& outcome) {
     base::Result<base::Json> json = base::parse_json(outcome.out);
@@ -167,6 +180,68 @@ TEST_F(Push, CtrlCLeavesTheOldFilesAndTheNextPushGoesOn) {
   EXPECT_EQ(push({"/root/data", "h1"}).exit_code, 0);
   EXPECT_NE(sum("h1", "/root/data"), before);
   EXPECT_EQ(sum("h1", "/root/data"), sum("ctl", "/root/data"));
+}
+
+// Four hosts that lack the same: what leaves this machine is sent once, whoever gets it.
+TEST_F(Push, HostsPassOnWhatTheyLack) {
+  start({.hosts = 4});
+  data(15);
+  ASSERT_EQ(push({"/root/data/sub", "h[1-4]", "--to", "/root/sub"}).exit_code, 0);  // the agents are there
+  const int64_t before = sent_by_ctl();
+  Outcome outcome = push({"/root/data", "h[1-4]", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome;
+  const int64_t sent = sent_by_ctl() - before;
+  EXPECT_EQ(passed_on(json_of(outcome)), "h2 h3 h4 ");
+  EXPECT_GT(sent, 30'000'000);
+  EXPECT_LT(sent, 45'000'000) << "four streams are 120 MB";
+  for (const char* host : {"h1", "h2", "h3", "h4"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
+  EXPECT_EQ(say("h2", "ss -Htln | grep -v :22 || true"), "") << "nothing listens any more";
+  for (const base::Json& host : json_of(outcome).value("hosts", base::Json::array())) {
+    EXPECT_EQ(host.value("files", 0), 46);
+    EXPECT_GT(host.value("bytes", 0), 30'000'000);
+  }
+}
+
+// A firewall between two hosts: the one behind it begins a chain of its own.
+TEST_F(Push, AHostThatNoOtherReachesIsServedFromHere) {
+  start({.hosts = 4});
+  data(10);
+  ASSERT_EQ(push({"/root/data/sub", "h[1-4]", "--to", "/root/sub"}).exit_code, 0);
+  ASSERT_TRUE(cluster().separate("h2", "h3").ok());
+  Outcome outcome = push({"/root/data", "h[1-4]", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(passed_on(json_of(outcome)), "h2 h4 ");
+  for (const char* host : {"h1", "h2", "h3", "h4"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
+}
+
+// One in the middle is killed, another stands still for a while: those behind them get the rest from here.
+TEST_F(Push, AHostInTheMiddleThatFailsHoldsNobodyUp) {
+  start({.hosts = 4});
+  data(15);
+  ASSERT_EQ(push({"/root/data/sub", "h[1-4]", "--to", "/root/sub"}).exit_code, 0);
+  for (const char* host : {"h1", "h2", "h3", "h4"}) ASSERT_TRUE(cluster().throttle(host, "60mbit").ok());
+  Process killed = push_later({"/root/data", "h[1-4]", "--json"});
+  ASSERT_TRUE(wait_parts("h4", 2));
+  say("h2", "pkill -KILL -f 'phalanx.*agent'");
+  Outcome first = killed.finish(60s);
+  EXPECT_EQ(first.exit_code, 3) << first;
+  EXPECT_HAS(first.err, "h2");
+  for (const char* host : {"h1", "h3", "h4"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
+  EXPECT_EQ(push({"/root/data", "h[1-4]"}).exit_code, 0);
+  EXPECT_EQ(sum("h2", "/root/data"), sum("ctl", "/root/data"));
+
+  say("ctl", "cd /root/data && for i in $(seq 12); do head -c 2000000 /dev/urandom > part$i; done");
+  Process slow = push_later({"/root/data", "h[1-4]", "--json"});
+  ASSERT_TRUE(wait_parts("h4", 2));
+  ASSERT_TRUE(cluster().freeze("h2").ok());
+  const auto deadline = std::chrono::steady_clock::now() + 40s;
+  while (std::chrono::steady_clock::now() < deadline && sum("h4", "/root/data") != sum("ctl", "/root/data"))
+    std::this_thread::sleep_for(500ms);
+  for (const char* host : {"h1", "h3", "h4"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
+  ASSERT_TRUE(cluster().heal("h2").ok());
+  Outcome second = slow.finish(60s);
+  EXPECT_EQ(second.exit_code, 0) << second;
+  EXPECT_EQ(sum("h2", "/root/data"), sum("ctl", "/root/data"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/language.h"
-#include "job/copy_to_hosts.h"
+#include "job/copy/copy_to_hosts.h"
 #include "os/clock.h"
 
 namespace phalanx::cli {

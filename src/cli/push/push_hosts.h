@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "cli/flags/run_options.h"
-#include "job/copy_to_hosts.h"
+#include "job/copy/copy_to_hosts.h"
 
 namespace phalanx::cli {
 

@@ -1,4 +1,4 @@
-// push: a directory to a path on every host (job/copy_to_hosts.h; the far side is sync/place.h).
+// push: a directory to a path on every host (job/copy/copy_to_hosts.h; the far side is sync/place.h).
 #include <unistd.h>
 
 #include <cstdio>

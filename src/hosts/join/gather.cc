@@ -26,7 +26,7 @@ constexpr size_t kMostTextBytes = 4096;
 
 struct Caller {
   std::string address, origin;
-  std::unique_ptr<SealedSocket> socket;
+  std::unique_ptr<wire::SealedSocket> socket;
   std::optional<MemberFacts> facts;
   os::Mono came;
   bool gone = false;
@@ -103,10 +103,10 @@ class Gathering {
       one->address = accepted->peer.address;
       one->origin = origin_of(one->address);
       one->came = os::mono_now();
-      one->socket = std::make_unique<SealedSocket>(
+      one->socket = std::make_unique<wire::SealedSocket>(
           loop_, std::move(accepted->fd), wire::SealedStream(wire::Side::kListener, options_.token, *nonce),
-          SealedSocket::Handlers{.record = [this, one](const wire::Record& record) { take(*one, record); },
-                                 .end = [this, one](ErrorKind kind, const std::string& why) { leave(*one, kind, why); }});
+          wire::SealedSocket::Handlers{.record = [this, one](const wire::Record& record) { take(*one, record); },
+                                       .end = [this, one](ErrorKind kind, const std::string& why) { leave(*one, kind, why); }});
       callers_.push_back(std::move(caller));
       one->socket->begin();
     }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "hosts/join/member_facts.h"
-#include "hosts/join/sealed_socket.h"
 #include "os/net.h"
+#include "wire/sealed_socket.h"
 
 namespace phalanx::hosts {
 

@@ -96,12 +96,12 @@ class Member {
     if (!why.empty()) return again(why);
     base::Result<std::string> nonce = wire::fresh_nonce();
     if (!nonce.ok()) return fail(nonce.error());
-    socket_ = std::make_unique<SealedSocket>(
+    socket_ = std::make_unique<wire::SealedSocket>(
         loop_, std::move(dialing_), wire::SealedStream(wire::Side::kDialer, options_.token, *nonce),
-        SealedSocket::Handlers{.open = [this] { joined(); },
-                               .record = [this](const wire::Record& record) { take(record); },
-                               .end = [this](ErrorKind kind, const std::string& reason) { lost(kind, reason); },
-                               .drained = [this] { drained(); }});
+        wire::SealedSocket::Handlers{.open = [this] { joined(); },
+                                     .record = [this](const wire::Record& record) { take(record); },
+                                     .end = [this](ErrorKind kind, const std::string& reason) { lost(kind, reason); },
+                                     .drained = [this] { drained(); }});
     socket_->begin();
     // Who takes the connection and says nothing is something else.
     loop_.after(kOneTry, [this, socket = socket_.get()] {
@@ -247,7 +247,7 @@ class Member {
   bool told_waiting_ = false, joined_ = false, started_ = false, told_end_ = false;
   int interrupts_ = 0, status_ = 0;
   pid_t agent_ = 0;
-  std::unique_ptr<SealedSocket> socket_;
+  std::unique_ptr<wire::SealedSocket> socket_;
   std::optional<PipeSink> in_;
   std::optional<PipeSource> out_, err_;
   std::optional<base::Result<JoinVerdict>> result_, ending_;

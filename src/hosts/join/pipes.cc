@@ -10,7 +10,7 @@ constexpr size_t kMostWaiting = 1 << 20;
 
 }  // namespace
 
-PipeSource::PipeSource(os::Loop& loop, os::Fd pipe, SealedSocket& socket, wire::RecordType type, std::function<void()> over)
+PipeSource::PipeSource(os::Loop& loop, os::Fd pipe, wire::SealedSocket& socket, wire::RecordType type, std::function<void()> over)
     : loop_(loop), pipe_(std::move(pipe)), socket_(socket), type_(type), over_(std::move(over)) {}
 
 PipeSource::~PipeSource() {
@@ -43,7 +43,7 @@ void PipeSource::read() {
   over_();
 }
 
-PipeSink::PipeSink(os::Loop& loop, os::Fd pipe, SealedSocket& socket) : loop_(loop), pipe_(std::move(pipe)), socket_(socket) {}
+PipeSink::PipeSink(os::Loop& loop, os::Fd pipe, wire::SealedSocket& socket) : loop_(loop), pipe_(std::move(pipe)), socket_(socket) {}
 
 PipeSink::~PipeSink() {
   if (watch_) loop_.unwatch(watch_);

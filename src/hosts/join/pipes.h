@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "hosts/join/sealed_socket.h"
+#include "wire/sealed_socket.h"
 
 namespace phalanx::hosts {
 
@@ -12,7 +12,7 @@ namespace phalanx::hosts {
 class PipeSource {
  public:
   // over: called once, at the end of the pipe.
-  PipeSource(os::Loop& loop, os::Fd pipe, SealedSocket& socket, wire::RecordType type, std::function<void()> over);
+  PipeSource(os::Loop& loop, os::Fd pipe, wire::SealedSocket& socket, wire::RecordType type, std::function<void()> over);
   ~PipeSource();
   base::Status begin();
   void go_on();  // the socket is drained
@@ -22,7 +22,7 @@ class PipeSource {
   void read();
   os::Loop& loop_;
   os::Fd pipe_;
-  SealedSocket& socket_;
+  wire::SealedSocket& socket_;
   wire::RecordType type_;
   std::function<void()> over_;
   os::WatchId watch_ = 0;
@@ -31,7 +31,7 @@ class PipeSource {
 // What came out of the socket goes into a pipe. While too much waits here, the socket is not read.
 class PipeSink {
  public:
-  PipeSink(os::Loop& loop, os::Fd pipe, SealedSocket& socket);
+  PipeSink(os::Loop& loop, os::Fd pipe, wire::SealedSocket& socket);
   ~PipeSink();
   base::Status begin();
   void take(std::string_view bytes);
@@ -43,7 +43,7 @@ class PipeSink {
   void finish();
   os::Loop& loop_;
   os::Fd pipe_;
-  SealedSocket& socket_;
+  wire::SealedSocket& socket_;
   os::WatchId watch_ = 0;
   std::string waiting_;
   bool closing_ = false;

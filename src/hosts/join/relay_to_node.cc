@@ -118,7 +118,7 @@ class RelayToNode {
   bool parted_ = false, lost_ = false, told_ = false;
   os::Fd life_, status_, verdict_;
   os::WatchId life_watch_ = 0, verdict_watch_ = 0;
-  SealedSocket socket_;
+  wire::SealedSocket socket_;
   std::optional<PipeSource> source_;
   std::optional<PipeSink> sink_;
 };

@@ -1,4 +1,4 @@
-#include "job/content_stream.h"
+#include "job/copy/content_stream.h"
 
 #include <gtest/gtest.h>
 

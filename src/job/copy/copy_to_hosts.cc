@@ -1,4 +1,4 @@
-#include "job/copy_to_hosts.h"
+#include "job/copy/copy_to_hosts.h"
 
 #include <signal.h>
 
@@ -78,6 +78,7 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
   host.heard = os::mono_now();
   if (frame.type == wire::FrameType::kHello) {
     host.said_hello = true;
+    if (base::Result<wire::Hello> hello = wire::decode<wire::Hello>(frame.payload); hello.ok()) host.address = hello->ssh_server;
     std::string frames;
     const PushTarget& to = request_.target;
     if (request_.manifest)
@@ -91,10 +92,11 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
   }
   if (frame.type == wire::FrameType::kCopyWanted) {
     base::Result<wire::CopyWanted> wanted = wire::decode<wire::CopyWanted>(frame.payload);
-    base::Status taken = wanted.ok() ? take_wanted(host, std::move(*wanted)) : base::Status(wanted.error());
+    base::Status taken = wanted.ok() ? take_wanted(h, std::move(*wanted)) : base::Status(wanted.error());
     if (!taken.ok()) return fail(h, std::move(taken).error());
     return pump(h);
   }
+  if (on_chain_frame(h, frame)) return;
   if (frame.type != wire::FrameType::kCopyDone) return;
   base::Result<wire::CopyDone> done = wire::decode<wire::CopyDone>(frame.payload);
   if (!done.ok()) return fail(h, std::move(done).error());
@@ -113,7 +115,8 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
   settle(h);
 }
 
-base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
+base::Status CopyToHosts::take_wanted(size_t h, wire::CopyWanted wanted) {
+  Host& host = hosts_[h];
   const base::Error refused = base::fail(
       ErrorKind::kInternal, fmt::format("{}: protocol error: the agent asked for files that are not in the list", host.copied.name));
   if (!request_.manifest || host.asked || (wanted.whole_list && host.whole_list)) return refused;
@@ -135,6 +138,7 @@ base::Status CopyToHosts::take_wanted(Host& host, wire::CopyWanted wanted) {
     host.total -= wanted.from;
   }
   host.contents = contents_for({std::move(wanted.entries), wanted.partial, wanted.from});
+  hold(h);
   return base::ok();
 }
 
@@ -145,7 +149,8 @@ std::shared_ptr<ContentStream> CopyToHosts::contents_for(Wanted wanted) {
 }
 
 // One frame of what is to be sent next. False: nothing is, for now.
-bool CopyToHosts::next_piece(Host& host, std::string& frames) {
+bool CopyToHosts::next_piece(size_t h, std::string& frames) {
+  Host& host = hosts_[h];
   const std::string& list = host.whole_list ? list_ : changes_.bytes;
   if (host.list_sent < list.size()) {
     const std::string_view piece = std::string_view(list).substr(host.list_sent, kPiece);
@@ -153,10 +158,13 @@ bool CopyToHosts::next_piece(Host& host, std::string& frames) {
     host.copied.list_bytes += piece.size();
     return wire::encode(frames, wire::CopyBytes{piece}).ok();
   }
-  return host.contents && next_block(host, frames);
+  if (!host.contents || host.held) return false;
+  if (host.chain && (!host.chain->ready() || host.chain->fed(h) || !host.chain->may_send(h))) return false;
+  return next_block(h, frames);
 }
 
-bool CopyToHosts::next_block(Host& host, std::string& frames) {
+bool CopyToHosts::next_block(size_t h, std::string& frames) {
+  Host& host = hosts_[h];
   if (!host.contents->holds(host.block)) {
     host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, host.contents->wanted(), host.place);
     host.block = 0;
@@ -167,6 +175,7 @@ bool CopyToHosts::next_block(Host& host, std::string& frames) {
   host.copied.bytes += block->bytes;
   host.copied.files += block->files;
   host.place = block->after;
+  if (host.chain) host.chain->sent(h, *block, os::mono_now());
   ++host.block;
   size_t needed = host.block;
   for (const Host& other : hosts_)
@@ -183,7 +192,7 @@ void CopyToHosts::pump(size_t h) {
   Host& host = hosts_[h];
   while (connection && !host.over && connection->pending() == 0) {
     std::string frames;
-    while (frames.size() < kPiece && next_piece(host, frames)) {}
+    while (frames.size() < kPiece && next_piece(h, frames)) {}
     if (frames.empty()) return;
     host.heard = os::mono_now();
     connection->send(frames);
@@ -202,12 +211,24 @@ void CopyToHosts::settle(size_t h) {
   host.over = true;
   host.copied.took = os::mono_now() - host.began;
   host.contents.reset();
-  if (hosts::Connection* connection = opener_.connection(h)) {
+  if (host.chain) host.chain->on_over(h, host.copied.error.has_value());
+  finish_those_over();
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& one) { return one.over; })) loop_.stop();
+  else if (gathering_) make_chains_if_all_asked();
+}
+
+// Says goodbye to hosts that are over. One that passes on to another stays until that one has everything.
+void CopyToHosts::finish_those_over() {
+  for (size_t h = 0; h < hosts_.size(); ++h) {
+    Host& host = hosts_[h];
+    if (!host.over || host.finished || (host.chain && !host.copied.error && host.chain->needed(h))) continue;
+    host.finished = true;
+    hosts::Connection* connection = opener_.connection(h);
+    if (!connection) continue;
     std::string frames;
     (void)wire::encode(frames, wire::Finish{});
     connection->send(frames);
   }
-  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& one) { return one.over; })) loop_.stop();
 }
 
 void CopyToHosts::tick() {
@@ -226,6 +247,12 @@ void CopyToHosts::tick() {
                       fmt::format("{}: no data was taken and nothing was heard for 2 minutes while the code was copied", host.copied.name))
                .with_hint("run the same command again; files that have arrived are not sent again"));
   }
+  for (size_t h = 0; h < hosts_.size(); ++h)
+    if (hosts_[h].chain) {
+      hosts_[h].chain->tick(now);
+      pump(h);
+    }
+  finish_those_over();
   if (request_.progress) request_.progress(states);
 }
 

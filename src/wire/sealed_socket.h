@@ -1,4 +1,4 @@
-// A TCP connection of a node that joins (wire/sealed.h), on a loop. Never blocks; what cannot be sent yet waits in a buffer.
+// A TCP connection that is sealed (wire/sealed.h), on a loop. Never blocks; what cannot be sent yet waits in a buffer.
 #pragma once
 
 #include <functional>
@@ -8,25 +8,25 @@
 #include "os/loop.h"
 #include "wire/sealed.h"
 
-namespace phalanx::hosts {
+namespace phalanx::wire {
 
 class SealedSocket {
  public:
   struct Handlers {
     std::function<void()> open = {};  // the other side has proved itself
-    std::function<void(const wire::Record&)> record;
-    // Called once; nothing comes after it. kind: of wire::SealedStream::feed, or kTimeout where the connection is over.
+    std::function<void(const Record&)> record;
+    // Called once; nothing comes after it. kind: of SealedStream::feed, or kTimeout where the connection is over.
     std::function<void(base::ErrorKind kind, const std::string& why)> end;
     std::function<void()> drained = {};  // all that was sent has been taken
   };
   // The socket is connected and non-blocking. The handlers must not destroy this object.
-  SealedSocket(os::Loop& loop, os::Fd socket, wire::SealedStream stream, Handlers handlers);
+  SealedSocket(os::Loop& loop, os::Fd socket, SealedStream stream, Handlers handlers);
   ~SealedSocket();
   SealedSocket(const SealedSocket&) = delete;
   SealedSocket& operator=(const SealedSocket&) = delete;
 
   void begin();  // sends the greeting, and hands out what was already received
-  void send(wire::RecordType type, std::string_view payload);
+  void send(RecordType type, std::string_view payload);
   size_t pending() const { return outgoing_.size() - sent_; }
   bool open() const { return stream_.open(); }
   void pause(bool paused);  // reads no more while true
@@ -43,7 +43,7 @@ class SealedSocket {
 
   os::Loop& loop_;
   os::Fd socket_;
-  wire::SealedStream stream_;
+  SealedStream stream_;
   Handlers handlers_;
   os::WatchId watch_ = 0;
   std::string outgoing_;
@@ -54,4 +54,4 @@ class SealedSocket {
 // A peer that is gone without a word is noticed within about 15 s.
 void notice_a_dead_peer(int socket);
 
-}  // namespace phalanx::hosts
+}  // namespace phalanx::wire

@@ -1,4 +1,4 @@
-#include "job/content_stream.h"
+#include "job/copy/content_stream.h"
 
 #include <algorithm>
 
@@ -49,7 +49,7 @@ bool ContentStream::make_block() {
     }
   }
   if (bytes.empty() && block.files == 0) return false;
-  if (!bytes.empty()) put_contents(block.frames, bytes);
+  put_contents(block.frames, bytes);
   block.bytes = bytes.size();
   block.after = place_;
   blocks_.push_back(std::move(block));

@@ -1,6 +1,7 @@
 // Copies a folder to hosts over logins of its own, before a run (`--sync`) or to a path (`push`): each host is asked what it lacks, gets
-// it, and builds its copy (wire/copy_messages.h; the far side is sync/incoming.h). Hosts go side by side, each at its own pace. And the end
-// of a run: copies that nobody wrote into are given back.
+// it, and builds its copy (wire/copy_messages.h; the far side is sync/incoming.h). Hosts go side by side, each at its own pace; where
+// several lack the same and it is much, they pass it on to each other (copy_chain.h). And the end of a run: copies that nobody wrote into
+// are given back.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,8 @@
 #include <vector>
 
 #include "hosts/connect/opener.h"
-#include "job/content_stream.h"
+#include "job/copy/content_stream.h"
+#include "job/copy/copy_chain.h"
 #include "os/loop.h"
 #include "sync/last_list.h"
 #include "sync/scan.h"
@@ -23,9 +25,10 @@ struct CopiedHost {
   std::optional<base::Error> error;
   bool unreachable = false;       // it was never logged in to
   std::string path;               // of the copy
-  uint64_t files = 0, bytes = 0;  // sent
+  uint64_t files = 0, bytes = 0;  // sent, by whomever
   uint64_t list_bytes = 0;        // sent of the list of files, or of what changed of it
   os::nanoseconds took{};
+  bool passed_on = false;            // another host has sent it at least some of this
   bool kept = false;                 // after a release: somebody wrote into it
   uint64_t removed = 0, stayed = 0;  // after a push: files that are gone here
 };
@@ -66,22 +69,33 @@ class CopyToHosts {
  private:
   struct Host {
     CopiedHost copied;
-    bool said_hello = false, asked = false, over = false;
+    bool said_hello = false, asked = false, over = false, finished = false;
     bool whole_list = true;  // it is sent the manifest, not what changed of it
     size_t list_sent = 0;    // bytes of it
     uint64_t total = 0;
+    std::string address;  // at which ssh has reached it
     std::shared_ptr<ContentStream> contents;
-    size_t block = 0;            // of contents, to be sent next
-    ContentStream::Place place;  // where it begins
+    bool held = false;                 // until it is known whether it will be in a chain
+    std::shared_ptr<CopyChain> chain;  // shared by its hosts
+    size_t block = 0;                  // of contents, to be sent next
+    ContentStream::Place place;        // where it begins
     os::Mono began, heard;
     size_t pending = 0;  // at the last look
   };
   void on_frame(size_t h, const wire::Frame& frame);
-  base::Status take_wanted(Host& host, wire::CopyWanted wanted);
+  base::Status take_wanted(size_t h, wire::CopyWanted wanted);
+  bool on_chain_frame(size_t h, const wire::Frame& frame);
+  base::Status take_taken(size_t h, const wire::Frame& frame);
+  void hold(size_t h);
+  void make_chains_if_all_asked();
+  void make_chains();
+  void make_chain(const std::vector<size_t>& members);
+  void pump_all();
+  void finish_those_over();
   void pump(size_t h);
   std::shared_ptr<ContentStream> contents_for(Wanted wanted);
-  bool next_piece(Host& host, std::string& frames);
-  bool next_block(Host& host, std::string& frames);
+  bool next_piece(size_t h, std::string& frames);
+  bool next_block(size_t h, std::string& frames);
   void fail(size_t h, base::Error error);
   void settle(size_t h);
   void tick();
@@ -91,6 +105,7 @@ class CopyToHosts {
   std::string list_;  // the manifest, encoded
   sync::ListChanges changes_;
   std::vector<Host> hosts_;
+  os::TimerId gathering_ = 0;
   hosts::Opener opener_;
 };
 

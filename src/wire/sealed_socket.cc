@@ -1,4 +1,4 @@
-#include "hosts/join/sealed_socket.h"
+#include "wire/sealed_socket.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace phalanx::hosts {
+namespace phalanx::wire {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
@@ -22,7 +22,7 @@ void notice_a_dead_peer(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof(unanswered_ms));
 }
 
-SealedSocket::SealedSocket(os::Loop& loop, os::Fd socket, wire::SealedStream stream, Handlers handlers)
+SealedSocket::SealedSocket(os::Loop& loop, os::Fd socket, SealedStream stream, Handlers handlers)
     : loop_(loop), socket_(std::move(socket)), stream_(std::move(stream)), handlers_(std::move(handlers)) {
   notice_a_dead_peer(socket_.get());
 }
@@ -43,7 +43,7 @@ void SealedSocket::begin() {
   else send_raw(stream_.greeting());
 }
 
-void SealedSocket::send(wire::RecordType type, std::string_view payload) {
+void SealedSocket::send(RecordType type, std::string_view payload) {
   if (!over_) send_raw(stream_.seal(type, payload));
 }
 
@@ -97,7 +97,7 @@ void SealedSocket::read() {
 
 void SealedSocket::take_records() {
   while (!over_) {
-    base::Result<std::optional<wire::Record>> record = stream_.next();
+    base::Result<std::optional<Record>> record = stream_.next();
     if (!record.ok()) return finish(record.error().kind, record.error().message);
     if (!record->has_value()) return;
     handlers_.record(**record);
@@ -120,4 +120,4 @@ os::Fd SealedSocket::take_socket() {
   return std::move(socket_);
 }
 
-}  // namespace phalanx::hosts
+}  // namespace phalanx::wire
