@@ -55,7 +55,7 @@ void CopyDuty::watch_silence() {
   silence_timer_ = loop_.after(kSilenceTick, [this] {
     silence_timer_ = 0;
     if (over_ || !receiver_ || receiver_->complete()) return;
-    if (in_chain_ && told_ != frames_) tell_taken();
+    tell_taken();
     if (os::mono_now() - heard_ > kMostSilence)
       return fail(
           base::fail(base::ErrorKind::kTimeout, "the launcher has sent nothing for 20 seconds; run the same command again to go on"));
@@ -110,8 +110,10 @@ void CopyDuty::begin(wire::CopyBegin message) {
 }
 
 bool CopyDuty::take(const wire::Frame& frame) {
-  const bool contents = receiver_ && !over_;
-  if (contents && outlet_) outlet_->pass_on(frame);
+  if (receiver_) {
+    ++frames_;
+    if (outlet_) outlet_->pass_on(frame);
+  }
   if (frame.type == wire::FrameType::kCopyBytes) {
     base::Result<wire::CopyBytes> message = wire::decode<wire::CopyBytes>(frame.payload);
     if (!message.ok()) return false;
@@ -122,11 +124,12 @@ bool CopyDuty::take(const wire::Frame& frame) {
     take_packed(*message);
   }
   // The launcher lets no more go out than the slowest host of a chain can take.
-  if (contents && (++frames_ - told_ >= kTakenAtOnce || !receiver_ || receiver_->complete()) && in_chain_) tell_taken();
+  if (frames_ - told_ >= kTakenAtOnce) tell_taken();
   return true;
 }
 
 void CopyDuty::tell_taken(bool lost) {
+  if (!in_chain_ || (told_ == frames_ && !lost)) return;
   told_ = frames_;
   outbox_.control(wire::CopyTaken{frames_, lost});
 }
@@ -181,8 +184,9 @@ void CopyDuty::take(std::string_view bytes) {
   if (receiver_) {
     if (receiver_->complete() && !bytes.empty()) return fail(base::fail(base::ErrorKind::kInternal, "more was sent than was asked for"));
     if (base::Status taken = receiver_->receive(bytes); !taken.ok()) return fail(std::move(taken).error());
-    if (receiver_->complete() && !timer_) build();  // else it is at it
-    return;
+    if (!receiver_->complete() || timer_) return;  // timer_: it is at it
+    tell_taken();
+    return build();
   }
   const uint64_t announced = request_.changes_bytes > 0 ? request_.changes_bytes : request_.manifest_bytes;
   if (list_.size() + bytes.size() > announced) return fail(base::fail(base::ErrorKind::kInternal, "more was sent than announced"));

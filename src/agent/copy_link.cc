@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
-#include "wire/frame.h"
 
 namespace phalanx::agent {
 

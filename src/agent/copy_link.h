@@ -14,6 +14,7 @@
 #include "os/loop.h"
 #include "os/net.h"
 #include "os/socket_owner.h"
+#include "wire/frame.h"
 #include "wire/sealed_socket.h"
 
 namespace phalanx::agent {

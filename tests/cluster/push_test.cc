@@ -224,8 +224,8 @@ TEST_F(Push, AHostInTheMiddleThatFailsHoldsNobodyUp) {
   ASSERT_TRUE(wait_parts("h4", 2));
   say("h2", "pkill -KILL -f 'phalanx.*agent'");
   Outcome first = killed.finish(60s);
-  EXPECT_EQ(first.exit_code, 3) << first;
-  EXPECT_HAS(first.err, "h2");
+  EXPECT_EQ(first.exit_code, 4) << first;
+  EXPECT_HAS(first.err, "error: h2: lost contact with the host");
   for (const char* host : {"h1", "h3", "h4"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
   EXPECT_EQ(push({"/root/data", "h[1-4]"}).exit_code, 0);
   EXPECT_EQ(sum("h2", "/root/data"), sum("ctl", "/root/data"));

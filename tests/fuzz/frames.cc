@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "wire/bounds.h"
 #include "wire/check_messages.h"
+#include "wire/copy_messages.h"
 #include "wire/rank_event.h"
 #include "wire/sample_messages.h"
 
@@ -116,7 +117,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try_all<wire::Hello, wire::Prepared, wire::StoreOpened, wire::Reached, wire::Started, wire::Output, wire::Progress, wire::Exited,
           wire::Connected, wire::Pong, wire::Finished, wire::Trouble, wire::Prepare, wire::OpenStore, wire::Reach, wire::Start,
           wire::Signal, wire::Ping, wire::Probe, wire::Listen, wire::Dial, wire::Probed, wire::Listening, wire::Dialed, wire::Sample,
-          wire::Dig, wire::Pulse, wire::Sampled, wire::Dug>(bytes);
+          wire::Dig, wire::Pulse, wire::Sampled, wire::Dug, wire::CopyBegin, wire::CopyBytes, wire::CopyPacked, wire::CopyRelease,
+          wire::CopyListen, wire::CopyPassOn, wire::CopyWanted, wire::CopyProgress, wire::CopyListening, wire::CopyPassing, wire::CopyTaken,
+          wire::CopyDone>(bytes);
   try_values(bytes);
   base::Result<wire::RankProgress> progress = wire::parse_rank_progress(bytes);
   if (progress.ok()) PHALANX_CHECK(wire::parse_rank_progress(wire::encode(*progress)).ok());

@@ -76,7 +76,10 @@ const LogEvent* better_named(const LogEvent* event, const Events& roots) {
 }
 
 LogEvidence evidence_of(const LogEvent& event) {
-  return {event.file, event.line, event.text, event.module.empty() ? event.where : event.module + " " + event.where};
+  std::string place;
+  for (const std::string* part : {&event.module, &event.innermost, &event.where})
+    if (!part->empty()) place += (place.empty() ? "" : " ") + *part;
+  return {event.file, event.line, event.text, std::move(place)};
 }
 
 // Of a hang the rank that complains is the one that noticed; the culprit is named only by a message that does so.

@@ -333,6 +333,7 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   if (traceback) {
     event.traceback_line = traceback->first_line();
     event.where = traceback->where();
+    if (traceback->innermost() != traceback->where()) event.innermost = traceback->innermost();
     if (event.text.find(": ") == event.text.npos && !traceback->code().empty()) event.where += ": " + traceback->code();
     event.module = traceback->module();
   }

@@ -38,7 +38,9 @@ class Traceback {
   bool ignored() const { return ignored_; }
   // "train.py:42 (step)": the innermost frame outside installed packages, else the innermost; empty if there was none.
   const std::string& where() const { return own_.empty() ? innermost_ : own_; }
-  // The source line of that frame, if it was printed: "assert not args.bf16".
+  // The same of the innermost frame, in whatever file.
+  const std::string& innermost() const { return innermost_; }
+  // The source line of the frame of where(), if it was printed: "assert not args.bf16".
   const std::string& code() const { return own_.empty() ? innermost_code_ : own_code_; }
   // "torch/distributed/rendezvous.py": the innermost frame's file below the installed packages; empty if it is none of theirs.
   const std::string& module() const { return module_; }

@@ -23,7 +23,9 @@ struct LogEvidence {
   size_t file = 0;    // position in LogVerdict::files
   uint64_t line = 0;  // from 1
   std::string text;
-  std::string place{};  // where an exception was raised: "accelerate/utils/fsdp_utils.py fsdp_utils.py:537 (load)"
+  // Where an exception was raised, and in the user's own code: "torch/nn/functional.py functional.py:3479 (cross_entropy) train.py:42
+  // (step)".
+  std::string place{};
 };
 
 struct LogCause {
@@ -34,7 +36,7 @@ struct LogCause {
   doctor::Words detail{};    // what is known beyond the code; may be empty
   std::vector<LogEvidence> evidence{};
   std::vector<doctor::Words> advice{};  // on the very message, where it is known (codes/advice.h)
-  codes::Observed observed{};  // what the lines named of what the page's commands need
+  codes::Observed observed{};           // what the lines named of what the page's commands need
 };
 
 struct LogCascade {

@@ -52,7 +52,8 @@ void CopyChain::begin(os::Mono now) {
 }
 
 bool CopyChain::ready() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.link == Link::kNone || node.link == Link::kUp; });
+  return std::none_of(nodes_.begin(), nodes_.end(),
+                      [](const Node& node) { return node.link == Link::kListening || node.link == Link::kDialing; });
 }
 
 bool CopyChain::fed(size_t host) const {

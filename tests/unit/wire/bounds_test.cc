@@ -54,6 +54,9 @@ TEST(Bounds, OfTheRest) {
   EXPECT_NE(refusal(Exited{0, 0, 0, 0, "", "", {{ExitSign::Kind::kOther, std::string(1 << 20, 'x')}}}), "");
   EXPECT_NE(refusal(Exited{0, 0, 0, 0, "", "", std::vector<ExitSign>(kMostSigns + 1)}), "");
   EXPECT_NE(refusal(Listening{{{{}, 65'536}}}), "");
+  EXPECT_EQ(refusal(CopyListening{{}, 65'536}), "CopyListening: the port is 65536, at most 65535");
+  EXPECT_EQ(refusal(CopyTaken{kMostCopiedBytes, true}), "");
+  EXPECT_NE(refusal(CopyTaken{kMostCopiedBytes + 1, true}), "");
   EXPECT_NE(refusal(Listening{std::vector<ListenedPlace>(17)}), "");
   EXPECT_NE(refusal(Dialed{0, {{1, false, LinkOutcome::kOk, 0, kLeast, 0, 0, 0, 0, ""}}}), "");
   EXPECT_NE(refusal(Dialed{0, std::vector<DialedLink>(kMostLinks + 1)}), "");
