@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "base/try.h"
 
 namespace phalanx::agent {
@@ -17,7 +15,7 @@ CopyInlet::~CopyInlet() {
 }
 
 base::Result<uint16_t> CopyInlet::listen(const std::string& address, const std::string& key) {
-  if (key.size() != wire::kKeyBytes) return base::fail(ErrorKind::kInternal, "a link needs a key");
+  if (key.size() != wire::kKeyBytes) return base::fail(ErrorKind::kInternal, "a malformed request for a copy");
   key_ = key;
   TRY_ASSIGN(os::Listener listener, os::listen_tcp({address, 0}));
   TRY_ASSIGN(watch_, loop_.watch(listener.fd.get(), EPOLLIN, [this](uint32_t) { accept(); }));
@@ -117,16 +115,16 @@ CopyOutlet::~CopyOutlet() {
 
 void CopyOutlet::dial(const os::Endpoint& where, const std::string& key, std::function<void(base::Status)> dialed) {
   dialed_ = std::move(dialed);
-  if (key.size() != wire::kKeyBytes) return decide(base::fail(ErrorKind::kInternal, "a link needs a key"));
+  if (key.size() != wire::kKeyBytes) return decide(base::fail(ErrorKind::kInternal, "a malformed request for a copy"));
   base::Result<os::Fd> socket = os::connect_tcp_start(where);
   if (!socket.ok()) return decide(std::move(socket).error());
   connecting_ = std::move(*socket);
   base::Result<os::WatchId> watch = loop_.watch(connecting_.get(), EPOLLOUT, [this, key](uint32_t) { connected(key); });
   if (!watch.ok()) return decide(std::move(watch).error());
   watch_ = *watch;
-  patience_ = loop_.after(kPatience, [this, where] {
+  patience_ = loop_.after(kPatience, [this] {
     patience_ = 0;
-    decide(base::fail(ErrorKind::kUnreachable, fmt::format("{}: no answer within {} s", where.str(), kPatience.count() / 1000)));
+    decide(base::fail(ErrorKind::kUnreachable, "no answer in time"));
   });
 }
 

@@ -75,12 +75,7 @@ const LogEvent* better_named(const LogEvent* event, const Events& roots) {
   return event;
 }
 
-LogEvidence evidence_of(const LogEvent& event) {
-  std::string place;
-  for (const std::string* part : {&event.module, &event.innermost, &event.where})
-    if (!part->empty()) place += (place.empty() ? "" : " ") + *part;
-  return {event.file, event.line, event.text, std::move(place)};
-}
+LogEvidence evidence_of(const LogEvent& event) { return {event.file, event.line, event.text, event.raised_at()}; }
 
 // Of a hang the rank that complains is the one that noticed; the culprit is named only by a message that does so.
 bool is_noticed_only(const LogEvent& event) {

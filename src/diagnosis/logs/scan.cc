@@ -40,6 +40,11 @@ struct Chain {
 
 }  // namespace
 
+std::string LogEvent::raised_at() const {
+  const std::string inside = innermost.empty() ? where : innermost + " " + where;
+  return module.empty() ? inside : module + " " + inside;
+}
+
 class LogScan::Matcher : public ScanMatcher {};
 
 // What is known of the file being read.

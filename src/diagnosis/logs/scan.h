@@ -49,6 +49,8 @@ struct LogEvent {
   std::string module;           // the file of its innermost frame below the installed packages
   std::string where;            // its innermost frame outside installed packages: "train.py:42 (step)"
   std::string innermost;        // its innermost frame, where that is another: "functional.py:3479 (cross_entropy)"
+
+  std::string raised_at() const;  // the last three, as far as they are known
 };
 
 struct LogCount {

@@ -131,12 +131,11 @@ void CopyChain::cut(size_t n) {
   if (!nodes_[n].over) tell(n, wire::CopyListen{});
 }
 
-base::Result<CopyChain::Taken> CopyChain::on_taken(size_t host, const wire::CopyTaken& message, os::Mono now) {
+std::optional<CopyChain::Taken> CopyChain::on_taken(size_t host, const wire::CopyTaken& message, os::Mono now) {
   const size_t n = place_of(host), head = head_of(n);
   Node& node = nodes_[n];
   Taken taken;
-  if (message.frames < node.taken || message.frames > sent_to(head))
-    return base::fail(base::ErrorKind::kInternal, "protocol error: the agent has taken what was not sent to it");
+  if (message.frames < node.taken || message.frames > sent_to(head)) return std::nullopt;
   if (message.frames > node.taken) {
     if (n + 1 < nodes_.size() && nodes_[n + 1].link == Link::kUp) touch(n + 1, now);
     for (uint64_t i = node.taken; fed(host) && i < message.frames; ++i) {

@@ -49,8 +49,8 @@ class CopyChain {
     uint64_t bytes = 0, files = 0;             // more than at the last message, of a host that another has fed
     std::optional<ContentStream::Place> from;  // the launcher feeds it now, from here
   };
-  // Error kInternal: the host claims more than was sent to it.
-  base::Result<Taken> on_taken(size_t host, const wire::CopyTaken& message, os::Mono now);
+  // Nothing: the host claims what was not sent to it.
+  std::optional<Taken> on_taken(size_t host, const wire::CopyTaken& message, os::Mono now);
   // The host has everything, or (failed) will not.
   void on_over(size_t host, bool failed);
   void tick(os::Mono now);

@@ -1,6 +1,8 @@
 // Chains over hosts: which there are, and their frames.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "job/copy/copy_to_hosts.h"
 #include "wire/challenge.h"
@@ -91,12 +93,15 @@ bool CopyToHosts::on_chain_frame(size_t h, const wire::Frame& frame) {
 base::Status CopyToHosts::take_taken(size_t h, const wire::Frame& frame) {
   Host& host = hosts_[h];
   TRY_ASSIGN(const wire::CopyTaken message, wire::decode<wire::CopyTaken>(frame.payload));
-  TRY_ASSIGN(const CopyChain::Taken taken, host.chain->on_taken(h, message, os::mono_now()));
-  host.copied.bytes += taken.bytes;
-  host.copied.files += taken.files;
-  host.copied.passed_on = host.copied.passed_on || taken.bytes > 0;
-  if (!taken.from) return base::ok();
-  host.place = *taken.from;
+  const std::optional<CopyChain::Taken> taken = host.chain->on_taken(h, message, os::mono_now());
+  if (!taken)
+    return base::fail(base::ErrorKind::kInternal,
+                      fmt::format("{}: protocol error: the agent reported contents that were not sent", host.copied.name));
+  host.copied.bytes += taken->bytes;
+  host.copied.files += taken->files;
+  host.copied.passed_on = host.copied.passed_on || taken->bytes > 0;
+  if (!taken->from) return base::ok();
+  host.place = *taken->from;
   host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, host.chain->wanted(), host.place);
   host.block = 0;
   return base::ok();

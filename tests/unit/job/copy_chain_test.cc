@@ -112,8 +112,8 @@ class World {
   void tell(size_t h, bool lost) {
     Host& host = hosts_[h];
     host.told = host.taken;
-    base::Result<job::CopyChain::Taken> taken = chain_->on_taken(h, {host.taken, lost}, now_);
-    ASSERT_TRUE(taken.ok());
+    const std::optional<job::CopyChain::Taken> taken = chain_->on_taken(h, {host.taken, lost}, now_);
+    ASSERT_TRUE(taken);
     if (!taken->from) return;
     ASSERT_EQ(taken->from->next, host.taken) << "host " << h;
     host.next = taken->from->next;
@@ -205,8 +205,8 @@ TEST(CopyChain, AHostThatStandsStillHoldsOthersUpForSecondsOnly) {
 TEST(CopyChain, OneThatClaimsTooMuchIsRefused) {
   World world(3, 100, 1);
   for (int i = 0; i < 20; ++i) world.step();
-  EXPECT_FALSE(world.chain().on_taken(1, {1'000'000, false}, {}).ok());
-  EXPECT_FALSE(world.chain().on_taken(2, {0, false}, {}).ok()) << "it had more";
+  EXPECT_FALSE(world.chain().on_taken(1, {1'000'000, false}, {}));
+  EXPECT_FALSE(world.chain().on_taken(2, {0, false}, {})) << "it had more";
 }
 
 TEST(CopyChain, WhateverHappensEveryHostGetsEveryBlockOnce) {
