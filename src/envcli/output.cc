@@ -59,8 +59,31 @@ std::string index_folder() {
   return cache.starts_with('/') ? cache + "/phalanx/sync-index" : "";
 }
 
-void say_what_is_special(const envmove::Carried& carried, base::Language language) {
+// Why the Python of a venv stays; empty: nobody would expect otherwise.
+static std::string why_base_stays(envmove::BaseStays why, base::Language language) {
+  using envmove::BaseStays;
+  switch (why) {
+    case BaseStays::kNo:
+    case BaseStays::kSystem: break;
+    case BaseStays::kConda: return tr(language, "it belongs to a conda environment");
+    case BaseStays::kLinked: return tr(language, "it finds its library only at its present path");
+    case BaseStays::kLarge: return tr(language, "it has more than 1 GB or 60,000 files");
+  }
+  return "";
+}
+
+void say_what_is_special(const envmove::Carried& carried, const std::string& base, base::Language language) {
   std::string out;
+  if (carried.base)
+    out += tr(language, "phalanx: the Python of the venv, {}, comes along as {} ({} files, {})", carried.base->source, carried.base->place,
+              carried.base->files, base::format_bytes(carried.base->bytes)) +
+           "\n";
+  if (const std::string why = why_base_stays(carried.base_stays, language); !why.empty())
+    out += tr(language,
+              "phalanx: warning: the Python of the venv has to be on the other machine too, at the same path: {}; it does not come along "
+              "because {}",
+              base, why) +
+           "\n";
   for (const envmove::Bundled& one : carried.bundled)
     out += tr(language, "phalanx: the editable install {} comes along as {} ({} files, {})", one.source, one.place, one.files,
               base::format_bytes(one.bytes)) +

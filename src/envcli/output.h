@@ -31,7 +31,7 @@ base::Result<std::string> plain_place(const std::string& path);
 // Where the launcher keeps the hashes of what it pushes (docs/formats/sync-store.md); empty: no cache is known.
 std::string index_folder();
 // Of an environment that is about to be sent or packed: what comes along, what is missing, and what stays as it is.
-void say_what_is_special(const envmove::Carried& carried, base::Language language);
+void say_what_is_special(const envmove::Carried& carried, const std::string& base, base::Language language);
 
 // A line of files read, rewritten a few times a second on a terminal; nothing elsewhere.
 class ProgressLine {

@@ -54,7 +54,7 @@ base::Result<int> pack(const Request& request, const envmove::Environment& envir
     const envmove::CarryProgress progress{[&](uint64_t bytes) { line.bytes(bytes); }, std::ref(line)};
     TRY_ASSIGN(carried, envmove::carry(environment, {environment.root, index_folder()}, aside, progress));
   }
-  say_what_is_special(carried, language);
+  say_what_is_special(carried, environment.base, language);
   envmove::Packed packed;
   {
     ProgressLine line(tr(language, "packing"), language);

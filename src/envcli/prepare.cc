@@ -30,7 +30,7 @@ base::Result<int> prepare(const Request& request, const envmove::Environment& en
     const envmove::CarryProgress progress{[&](uint64_t bytes) { line.bytes(bytes); }, std::ref(line)};
     TRY_ASSIGN(carried, envmove::carry(environment, {to, index_folder()}, aside, progress));
   }
-  say_what_is_special(carried, language);
+  say_what_is_special(carried, environment.base, language);
   const sync::Prepared prepared{environment.root, to, carried.mode, std::move(carried.manifest), std::move(aside.at)};
   TRY(os::write_all(kAnswerFd, sync::encode(prepared), "the list of the environment"));
   return 0;

@@ -63,25 +63,26 @@ base::Result<sync::Scan> scan_source(const std::string& source, const std::vecto
       .with_hint("add what the package does not need to its .gitignore");
 }
 
-base::Status put_aside(const std::string& source, const Bundled& bundled, sync::Scan scan, AsideWriter& aside,
-                       std::vector<Entry>& entries) {
-  entries.push_back({.path = bundled.place, .kind = sync::Kind::kFolder, .mode = 0755});
+}  // namespace
+
+base::Status put_aside(const std::string& source, const std::string& place, sync::Scan scan, const ChangeContent& change,
+                       AsideWriter& aside, std::vector<Entry>& entries) {
+  entries.push_back({.path = place, .kind = sync::Kind::kFolder, .mode = 0755});
   for (Entry& entry : scan.manifest.entries) {
     if (entry.is_file()) {
       TRY_ASSIGN(const std::optional<os::Fd> file, os::open_regular_below(source + "/.", entry.path));
       if (!file) return base::fail(ErrorKind::kConfig, fmt::format("{}/{} was changed while it was read", source, entry.path));
-      TRY_ASSIGN(const std::string content, os::read_rest(*file, entry.path, kOfGit.bytes));
+      TRY_ASSIGN(std::string content, os::read_rest(*file, entry.path, kOfGit.bytes));
+      if (change) content = change(entry.path, std::move(content));
       TRY_ASSIGN(entry.content, aside.put(content));
       entry.size = content.size();
     }
     if (!scan.manifest.with_modes && entry.kind != sync::Kind::kLink) entry.mode = entry.kind == sync::Kind::kFile ? 0644 : 0755;
-    entry.path = bundled.place + "/" + entry.path;
+    entry.path = place + "/" + entry.path;
     entries.push_back(std::move(entry));
   }
   return base::ok();
 }
-
-}  // namespace
 
 base::Result<Bundle> bundle_editables(const Environment& environment, const std::vector<std::string>& own_places,
                                       const CarryRequest& request, AsideWriter& aside) {
@@ -93,7 +94,7 @@ base::Result<Bundle> bundle_editables(const Environment& environment, const std:
     TRY_ASSIGN(sync::Scan scan, scan_source(source, own_places));
     bundled.files = scan.manifest.files();
     bundled.bytes = scan.manifest.bytes();
-    TRY(put_aside(source, bundled, std::move(scan), aside, out.entries));
+    TRY(put_aside(source, bundled.place, std::move(scan), {}, aside, out.entries));
     out.moves.push_back({{source}, request.to + "/" + bundled.place});
     out.bundled.push_back(std::move(bundled));
   }

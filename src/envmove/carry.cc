@@ -48,11 +48,12 @@ std::vector<std::string> places_of(const Environment& environment) {
   return places;
 }
 
-// Files that lead to code outside of site-packages (packages.h), which is bundled and moves to another place than the rest.
+// Files that lead to code outside of site-packages (packages.h), or to the Python of a venv, which are bundled and move to another place
+// than the rest.
 bool is_pointer(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  return path.ends_with(".pth") || path.ends_with(".egg-link") || name == "direct_url.json" || name.starts_with("__editable__") ||
-         path.starts_with("bin/");
+  return path.ends_with(".pth") || path.ends_with(".egg-link") || name == "direct_url.json" || path == "pyvenv.cfg" ||
+         name.starts_with("__editable__") || path.starts_with("bin/");
 }
 
 class Carrier {
@@ -133,6 +134,8 @@ class Carrier {
     entries.erase(std::unique(entries.begin(), entries.end(), same), entries.end());
     out_.bundled = std::move(bundle_.bundled);
     out_.left_behind = std::move(bundle_.left_behind);
+    out_.base = std::move(bundle_.base);
+    out_.base_stays = bundle_.base_stays;
   }
 
  private:
@@ -283,6 +286,7 @@ base::Result<Carried> carry(const Environment& environment, const CarryRequest& 
   std::erase(move.old_prefixes, request.to);
   AsideWriter writer(aside);
   TRY_ASSIGN(Bundle bundle, bundle_editables(environment, places, request, writer));
+  TRY(bundle_base(environment, places, request, writer, bundle));
   Move sought = move;
   for (const Move& one : bundle.moves) sought.old_prefixes.push_back(one.old_prefixes.front());
   CleanIndex clean(sought.old_prefixes.empty() ? "" : request.cache, environment.root, sought);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "envmove/rehome.h"
 #include "sync/aside.h"
 #include "sync/manifest.h"
+#include "sync/scan.h"
 
 namespace phalanx::envmove {
 
@@ -23,11 +25,22 @@ struct Bundled {
   uint64_t bytes = 0;
 };
 
+// Why the Python that a venv was made from does not come along.
+enum class BaseStays {
+  kNo,      // it does, or it lies in the environment, or this is no venv
+  kSystem,  // it is the system's, or not to be found: the other machine has to have it at the same path
+  kConda,   // it belongs to a conda environment
+  kLinked,  // it finds its library by an absolute path
+  kLarge,
+};
+
 struct Carried {
   sync::Manifest manifest;
   uint32_t mode = 0;     // of the environment's folder
   size_t rewritten = 0;  // files and links
   std::vector<Bundled> bundled;
+  std::optional<Bundled> base;  // the Python that a venv was made from, which comes along
+  BaseStays base_stays = BaseStays::kNo;
   std::vector<Editable> left_behind;   // their code is missing here
   std::vector<std::string> untouched;  // opaque files that hold an old prefix
 };
@@ -62,11 +75,23 @@ class AsideWriter {
 // caches, and the environment itself. Their contents go aside. moves: what leads to each of them, and where that is then.
 struct Bundle {
   std::vector<Bundled> bundled;
+  std::optional<Bundled> base;
+  BaseStays base_stays = BaseStays::kNo;
   std::vector<Editable> left_behind;
   std::vector<Move> moves;
   std::vector<sync::Entry> entries;
 };
 base::Result<Bundle> bundle_editables(const Environment& environment, const std::vector<std::string>& own_places,
                                       const CarryRequest& request, AsideWriter& aside);
+
+// Adds the Python that a venv was made from, as .python, if it runs wherever it lies (those of uv and pyenv do): without its own packages,
+// unless the venv uses them, and with its paths rewritten.
+base::Status bundle_base(const Environment& environment, const std::vector<std::string>& own_places, const CarryRequest& request,
+                         AsideWriter& aside, Bundle& out);
+
+// What has been scanned, below a place of the environment: its contents go aside. change (may be null): of each content.
+using ChangeContent = std::function<std::string(const std::string& path, std::string content)>;
+base::Status put_aside(const std::string& source, const std::string& place, sync::Scan scan, const ChangeContent& change,
+                       AsideWriter& aside, std::vector<sync::Entry>& entries);
 
 }  // namespace phalanx::envmove

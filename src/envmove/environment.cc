@@ -127,6 +127,7 @@ base::Result<Environment> read_environment(const std::string& typed) {
   out.bytes = bytes_of(out.files);
   if (config) {
     out.base = setting(*config, "home");
+    out.uses_packages_of_base = setting(*config, "include-system-site-packages") == "true";
     out.python = setting(*config, "version");
     if (out.python.empty()) out.python = setting(*config, "version_info");
   }

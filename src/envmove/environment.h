@@ -42,6 +42,7 @@ struct Environment {
   Kind kind = Kind::kConda;
   std::string python;  // "3.11.7"; empty: it has none
   std::string base;    // venv: the folder of the interpreter it was made from
+  bool uses_packages_of_base = false;
   std::vector<File> files;
   std::map<std::string, Managed> managed;  // by path
   std::vector<Package> packages;           // by name

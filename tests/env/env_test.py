@@ -30,6 +30,12 @@ def tar_to(source, target):
     subprocess.run(['sh', '-c', 'tar -C "$1" -cf - . | tar -C "$2" -xf -', 'sh', source, target], check=True)
 
 
+def write(path, text, mode=0o644):
+    with open(path, 'w') as file:
+        file.write(text)
+    os.chmod(path, mode)
+
+
 def differences(a, b):
     """Paths whose type, mode, link or bytes differ."""
     out = []
@@ -136,6 +142,59 @@ class Environments(unittest.TestCase):
         output(new + '/bin/python', '-c', 'import ssl, ctypes, sqlite3')
         checked = subprocess.run([new + '/bin/pip', 'check'], capture_output=True, text=True, env=ENGLISH)
         self.assertIn(checked.returncode, (0, 1), checked.stderr)
+
+    def relocatable_python(self, place):
+        """A Python that runs wherever it lies, as uv and pyenv install one: Debian's own files in one folder. Its name, "python3.11"."""
+        name = 'python%d.%d' % sys.version_info[:2]
+        os.makedirs(place + '/bin')
+        shutil.copy('/usr/bin/' + name, place + '/bin/' + name)
+        os.symlink(name, place + '/bin/python3')
+        shutil.copytree('/usr/lib/' + name, place + '/lib/' + name, symlinks=True,
+                        ignore=shutil.ignore_patterns('__pycache__', 'test', 'config-*', 'sitecustomize.py'))
+        os.makedirs(place + '/lib/' + name + '/site-packages')
+        write(place + '/lib/' + name + '/site-packages/of_the_base.py', 'x = 1')
+        write(place + '/bin/tool', '#!%s/bin/%s\nimport sys; print(sys.executable)\n' % (place, name), 0o755)
+        write(place + '/lib/' + name + '/built_at.py', 'PREFIX = "%s"\n' % place)
+        return name
+
+    def test_a_venv_brings_a_python_that_can_lie_anywhere(self):
+        base, old, new = self.folder + '/pythons/own', self.folder + '/with-base', self.folder + '/arrived/with base'
+        name = self.relocatable_python(base)
+        os.symlink('own', self.folder + '/pythons/default')  # uv's folders have such a second name
+        output(self.folder + '/pythons/default/bin/' + name, '-m', 'venv', '--without-pip', old)
+        write(old + '/bin/hello', '#!%s/bin/python\nimport sys; print(sys.prefix)\n' % old, 0o755)
+        packed = phalanx('pack', old, '-o', self.folder + '/with-base.tar.zst')
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        self.assertIn('the Python of the venv, %s/pythons/default, comes along as .python (' % self.folder, packed.stderr)
+        os.rename(self.folder + '/pythons', self.folder + '/pythons.away')
+        os.rename(old, old + '.away')
+        done = phalanx('unpack', self.folder + '/with-base.tar.zst', new)
+        self.assertEqual((done.returncode, 'nothing is wrong' in done.stdout), (0, True), done.stdout + done.stderr)
+        self.assertEqual(output(new + '/bin/hello').strip(), new)
+        told = output(new + '/bin/python', '-c', 'import sys, os, json, built_at; '
+                      'print(json.dumps([sys.prefix, sys.base_prefix, os.__file__, built_at.PREFIX, os.path.realpath(sys.executable)]))')
+        library = '%s/.python/lib/%s/' % (new, name)
+        self.assertEqual(json.loads(told), [new, new + '/.python', library + 'os.py', new + '/.python', new + '/.python/bin/' + name])
+        self.assertEqual(output(new + '/.python/bin/tool').strip(), new + '/.python/bin/' + name)
+        self.assertFalse(os.path.exists(library + 'site-packages'), 'a venv does not use them')
+        # What has arrived is moved like any other: its Python lies within.
+        again = self.folder + '/moved-again'
+        self.assertEqual(phalanx('pack', new, '-o', self.folder + '/again.tar.zst').returncode, 0)
+        os.rename(new, new + '.away')
+        done = phalanx('unpack', self.folder + '/again.tar.zst', again)
+        self.assertEqual((done.returncode, 'nothing is wrong' in done.stdout), (0, True), done.stdout + done.stderr)
+        self.assertEqual(output(again + '/bin/python', '-c', 'import sys; print(sys.base_prefix)').strip(), again + '/.python')
+        self.assertEqual(subprocess.run(['grep', '-rlI', self.folder + '/pythons', again], capture_output=True, text=True).stdout, '')
+
+    def test_a_venv_whose_python_stays_says_why(self):
+        base, old = self.folder + '/conda-base', self.folder + '/of-conda'
+        name = self.relocatable_python(base)
+        os.makedirs(base + '/conda-meta')
+        output(base + '/bin/' + name, '-m', 'venv', '--without-pip', old)
+        packed = phalanx('pack', old, '-o', self.folder + '/of-conda.tar.gz')
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        self.assertIn('has to be on the other machine too, at the same path: %s/bin; it does not come along because it belongs to a conda '
+                      'environment' % base, packed.stderr)
 
     def test_packed_and_unpacked_is_the_one_installed_there(self):
         old = self.place(80) + '.packed'
