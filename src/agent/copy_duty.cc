@@ -20,9 +20,9 @@ constexpr os::milliseconds kReport{1000};
 constexpr os::milliseconds kMostWait{300'000};    // for another session
 constexpr os::milliseconds kMostSilence{20'000};  // of a launcher that owes bytes: its link may be cut, and the lock is needed
 constexpr os::milliseconds kSilenceTick{2000};
-constexpr uint64_t kTakenAtOnce = 4;    // frames, before the launcher hears of them
-constexpr size_t kMadeAtOnce = 256;     // files, before the loop looks at its input again
-constexpr size_t kReserved = 64 << 20;  // of a list at once; a longer one grows
+constexpr uint64_t kTakenAtOnce = 1 << 20;  // bytes, before the launcher hears of them
+constexpr size_t kMadeAtOnce = 256;         // files, before the loop looks at its input again
+constexpr size_t kReserved = 64 << 20;      // of a list at once; a longer one grows
 
 // Lists of megabytes come and go. This process does nothing but copy, and ends soon: pages that it has are used again rather than given
 // back, since fresh ones cost more time than what is written to them.
@@ -51,9 +51,11 @@ CopyDuty::~CopyDuty() {
   loop_.cancel(unlink_timer_);
 }
 
+// A time in which this process did not run is no silence: what came meanwhile is yet to be read.
 void CopyDuty::watch_silence() {
-  silence_timer_ = loop_.after(kSilenceTick, [this] {
+  silence_timer_ = loop_.after(kSilenceTick, [this, due = os::mono_now() + kSilenceTick] {
     silence_timer_ = 0;
+    heard_ = heard_ + (os::mono_now() - due);
     if (over_ || !receiver_ || receiver_->complete()) return;
     tell_taken();
     if (os::mono_now() - heard_ > kMostSilence)
@@ -109,29 +111,57 @@ void CopyDuty::begin(wire::CopyBegin message) {
     fail(base::fail(base::ErrorKind::kInternal, "a malformed request for a copy"));
 }
 
-bool CopyDuty::take(const wire::Frame& frame) {
-  if (receiver_) {
-    ++frames_;
-    if (outlet_) outlet_->pass_on(frame);
-  }
+bool CopyDuty::take(const wire::Frame& frame, bool passed_on) {
+  std::string_view bytes;
   if (frame.type == wire::FrameType::kCopyBytes) {
     base::Result<wire::CopyBytes> message = wire::decode<wire::CopyBytes>(frame.payload);
     if (!message.ok()) return false;
-    take(message->data);
+    bytes = message->data;
   } else {
     base::Result<wire::CopyPacked> message = wire::decode<wire::CopyPacked>(frame.payload);
     if (!message.ok()) return false;
-    take_packed(*message);
+    if (!receiver_ || !base::lz4_decompress(message->data, message->size, unpacked_)) {
+      if (!passed_on && !over_) fail(base::fail(base::ErrorKind::kInternal, "malformed contents of files"));
+      return !passed_on;
+    }
+    bytes = unpacked_;
   }
+  if (passed_on && (bytes.empty() || over_ || !receiver_ || receiver_->complete())) return false;
+  if (over_) return true;  // what was under way when it failed
+  heard_ = os::mono_now();
+  if (!receiver_) {
+    take_list(bytes);
+    return true;
+  }
+  if (outlet_) outlet_->pass_on(frame);
+  return take_contents(bytes, passed_on);
+}
+
+// What another host has passed on and is not what it should be, the launcher is asked for; so is it for the hosts behind this one.
+bool CopyDuty::take_contents(std::string_view bytes, bool passed_on) {
+  if (receiver_->complete() && !bytes.empty()) fail(base::fail(base::ErrorKind::kInternal, "more was sent than was asked for"));
+  if (over_) return !passed_on;
+  if (base::Status taken = receiver_->receive(bytes); !taken.ok()) {
+    const std::optional<uint64_t> before = passed_on ? receiver_->begin_content_again() : std::nullopt;
+    if (!before) fail(std::move(taken).error());
+    else bytes_ = *before;
+    damaged_ = damaged_ || before;
+    return !passed_on;
+  }
+  bytes_ += bytes.size();
   // The launcher lets no more go out than the slowest host of a chain can take.
-  if (frames_ - told_ >= kTakenAtOnce) tell_taken();
+  if (bytes_ - told_ >= kTakenAtOnce) tell_taken();
+  if (!receiver_->complete() || timer_) return true;  // timer_: it is at it
+  tell_taken();
+  build();
   return true;
 }
 
 void CopyDuty::tell_taken(bool lost) {
-  if (!in_chain_ || (told_ == frames_ && !lost)) return;
-  told_ = frames_;
-  outbox_.control(wire::CopyTaken{frames_, lost});
+  if (!in_chain_ || (told_ == bytes_ && !lost)) return;
+  told_ = bytes_;
+  if (lost) heard_ = os::mono_now();  // from now on the launcher owes what is missing
+  outbox_.control(wire::CopyTaken{bytes_, lost});
 }
 
 void CopyDuty::listen(const wire::CopyListen& message) {
@@ -140,9 +170,7 @@ void CopyDuty::listen(const wire::CopyListen& message) {
     return tell_taken(true);
   }
   wire::CopyListening answer;
-  auto frame = [this](const wire::Frame& one) {
-    if (!take(one)) inlet_over();
-  };
+  auto frame = [this](const wire::Frame& one) { return take(one, true); };
   inlet_ = std::make_unique<CopyInlet>(loop_, CopyInlet::Handlers{frame, [this] { inlet_over(); }});
   base::Result<uint16_t> port = inlet_->listen(message.address, message.key);
   if (port.ok()) answer.port = *port;
@@ -174,32 +202,17 @@ void CopyDuty::unlink() {
   unlink_timer_ = loop_.after(os::nanoseconds(0), [this] {
     unlink_timer_ = 0;
     inlet_.reset();
-    if (failed_) outlet_.reset();
+    if (failed_ || damaged_) outlet_.reset();
+    damaged_ = false;
   });
 }
 
-void CopyDuty::take(std::string_view bytes) {
-  if (over_) return;  // what was under way when it failed
-  heard_ = os::mono_now();
-  if (receiver_) {
-    if (receiver_->complete() && !bytes.empty()) return fail(base::fail(base::ErrorKind::kInternal, "more was sent than was asked for"));
-    if (base::Status taken = receiver_->receive(bytes); !taken.ok()) return fail(std::move(taken).error());
-    if (!receiver_->complete() || timer_) return;  // timer_: it is at it
-    tell_taken();
-    return build();
-  }
+void CopyDuty::take_list(std::string_view bytes) {
   const uint64_t announced = request_.changes_bytes > 0 ? request_.changes_bytes : request_.manifest_bytes;
   if (list_.size() + bytes.size() > announced) return fail(base::fail(base::ErrorKind::kInternal, "more was sent than announced"));
   if (list_.empty()) list_.reserve(std::min<uint64_t>(announced, kReserved));
   list_ += bytes;
   if (list_.size() == announced) with_store(&CopyDuty::receive_into);
-}
-
-void CopyDuty::take_packed(const wire::CopyPacked& message) {
-  if (over_) return;
-  if (!receiver_ || !base::lz4_decompress(message.data, message.size, unpacked_))
-    return fail(base::fail(base::ErrorKind::kInternal, "malformed contents of files"));
-  take(unpacked_);
 }
 
 base::Result<std::unique_ptr<sync::Incoming>> CopyDuty::begin_receiving(sync::Store store, sync::Listing manifest) {
@@ -229,7 +242,7 @@ void CopyDuty::receive_into(sync::Store store) {
   receiver_ = std::move(*receiver);
   outbox_.control(wire::CopyWanted{receiver_->wanted(), receiver_->partial().entry, receiver_->partial().bytes});
   watch_silence();
-  take("");  // files without content come with nothing
+  (void)take_contents("", false);  // files without content come with nothing
 }
 
 void CopyDuty::build() {

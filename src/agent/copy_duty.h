@@ -23,8 +23,8 @@ class CopyDuty {
   CopyDuty& operator=(const CopyDuty&) = delete;
 
   void begin(wire::CopyBegin message);
-  // CopyBytes or CopyPacked, from the launcher or from the host before this one. False: it is malformed.
-  bool take(const wire::Frame& frame);
+  // CopyBytes or CopyPacked of the launcher. False: it is malformed.
+  bool take(const wire::Frame& frame) { return take(frame, false); }
   void release(wire::CopyRelease message);
   void listen(const wire::CopyListen& message);
   void pass_on(const wire::CopyPassOn& message);
@@ -34,8 +34,9 @@ class CopyDuty {
   void with_store(void (CopyDuty::*next)(sync::Store));
   void receive_into(sync::Store store);
   void release_from(sync::Store store);
-  void take(std::string_view bytes);
-  void take_packed(const wire::CopyPacked& message);
+  bool take(const wire::Frame& frame, bool passed_on);
+  bool take_contents(std::string_view bytes, bool passed_on);
+  void take_list(std::string_view bytes);
   void tell_taken(bool lost = false);
   void inlet_over();
   void unlink();
@@ -54,8 +55,9 @@ class CopyDuty {
   std::unique_ptr<sync::Incoming> receiver_;
   std::unique_ptr<CopyInlet> inlet_;
   std::unique_ptr<CopyOutlet> outlet_;
-  bool in_chain_ = false;           // it has, or had, one of them
-  uint64_t frames_ = 0, told_ = 0;  // of contents: taken; of which the launcher knows
+  bool in_chain_ = false;          // it has, or had, one of them
+  bool damaged_ = false;           // what was passed on was not what it should be
+  uint64_t bytes_ = 0, told_ = 0;  // of contents: taken; of which the launcher knows
   bool over_ = false, failed_ = false;
   os::TimerId timer_ = 0, silence_timer_ = 0, unlink_timer_ = 0;
   os::Mono reported_, heard_;

@@ -81,7 +81,7 @@ void CopyInlet::take(Peer* peer, const wire::Record& record) {
     base::Result<std::optional<wire::Frame>> frame = reader_.next();
     if (frame.ok() && !frame->has_value()) break;
     good = frame.ok() && ((*frame)->type == wire::FrameType::kCopyBytes || (*frame)->type == wire::FrameType::kCopyPacked);
-    if (good) handlers_.frame(**frame);
+    if (good) good = handlers_.frame(**frame);
   }
   if (!good) lost(peer);
 }

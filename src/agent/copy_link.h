@@ -26,7 +26,7 @@ class CopyInlet {
   static constexpr size_t kMostUnproven = 8;  // then the oldest goes
 
   struct Handlers {
-    std::function<void(const wire::Frame&)> frame;  // CopyBytes or CopyPacked
+    std::function<bool(const wire::Frame&)> frame;  // CopyBytes or CopyPacked. False: it is of no use, and the link is over
     std::function<void()> end;                      // the link is over, or none has come; called once
   };
   CopyInlet(os::Loop& loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
@@ -67,7 +67,7 @@ class CopyInlet {
 
 class CopyOutlet {
  public:
-  static constexpr os::milliseconds kPatience{3000};  // until the other side has proved the key
+  static constexpr os::milliseconds kPatience{1500};  // until the other side has proved the key
   static constexpr size_t kMostWaiting = 64 << 20;    // bytes that it has not taken; the launcher lets far less gather
 
   explicit CopyOutlet(os::Loop& loop) : loop_(loop) {}

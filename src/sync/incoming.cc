@@ -180,6 +180,15 @@ base::Status Incoming::receive(std::string_view bytes) {
   return base::ok();
 }
 
+std::optional<uint64_t> Incoming::begin_content_again() {
+  if (complete() || (partial_.bytes > 0 && partial_.entry == wanted_[next_])) return std::nullopt;
+  if (writing_) (void)::unlinkat(writing_->folder, writing_->name.c_str(), 0);
+  writing_.reset();
+  uint64_t before = 0;
+  for (size_t i = 0; i < next_; ++i) before += manifest_.entries()[wanted_[i]].size - (wanted_[i] == partial_.entry ? partial_.bytes : 0);
+  return before;
+}
+
 base::Result<os::Fd> Incoming::open_content(const EntryView& entry) const {
   TRY_ASSIGN(const int folder, store_.blob_folder(entry.content));
   os::Fd file(::openat(folder, hex_of(entry.content).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));

@@ -38,6 +38,9 @@ class Incoming {
   // it was sent.
   base::Status receive(std::string_view bytes);
   bool complete() const { return next_ == wanted_.size(); }
+  // After an error of receive(): what is here of the content that was being received goes. The bytes of the contents before it, as they
+  // were received; nothing: it had begun before this session, and its beginning is gone.
+  std::optional<uint64_t> begin_content_again();
 
   // After complete(): makes up to `most` entries. True: everything is in its place.
   virtual base::Result<bool> build(size_t most) = 0;

@@ -238,7 +238,7 @@ base::Status within_bounds(const CopyPassing& m) {
 
 base::Status within_bounds(const CopyTaken& m) {
   Bounds b("CopyTaken");
-  b.number("the number of frames", m.frames, kMostCopiedBytes);
+  b.number("the number of bytes", m.bytes, kMostCopiedBytes);
   return std::move(b).result();
 }
 

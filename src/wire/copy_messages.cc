@@ -50,7 +50,7 @@ void fields(W& w, CopyPassing& m) {
 }
 template <typename W>
 void fields(W& w, CopyTaken& m) {
-  w(m.frames);
+  w(m.bytes);
   w(m.lost);
 }
 template <typename W>

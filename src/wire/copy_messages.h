@@ -94,8 +94,8 @@ struct CopyPassing {
 };
 struct CopyTaken {
   static constexpr FrameType kType = FrameType::kCopyTaken;
-  uint64_t frames = 0;  // of contents that are here, whoever has sent them
-  bool lost = false;    // the host before no longer sends: the next come from the launcher
+  uint64_t bytes = 0;  // of contents that are here, whoever has sent them
+  bool lost = false;   // the host before no longer sends: the next come from the launcher
 };
 // The end, also of what failed.
 struct CopyDone {

@@ -10,6 +10,7 @@ namespace phalanx::wire {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
+constexpr size_t kMostSent = 1 << 20;  // that are kept at the beginning of the buffer
 
 }  // namespace
 
@@ -68,6 +69,9 @@ void SealedSocket::write() {
       break;
     }
     sent_ += step.bytes;
+    if (sent_ < kMostSent) continue;
+    outgoing_.erase(0, sent_);
+    sent_ = 0;
   }
   if (pending() == 0) {
     outgoing_.clear();

@@ -214,7 +214,7 @@ TEST_F(Push, AHostThatNoOtherReachesIsServedFromHere) {
   for (const char* host : {"h1", "h2", "h3", "h4"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
 }
 
-// One in the middle is killed, another stands still for a while: those behind them get the rest from here.
+// One in the middle is killed, two others stand still for a while: those behind them get the rest from here.
 TEST_F(Push, AHostInTheMiddleThatFailsHoldsNobodyUp) {
   start({.hosts = 4});
   data(15);
@@ -233,15 +233,16 @@ TEST_F(Push, AHostInTheMiddleThatFailsHoldsNobodyUp) {
   say("ctl", "cd /root/data && for i in $(seq 12); do head -c 2000000 /dev/urandom > part$i; done");
   Process slow = push_later({"/root/data", "h[1-4]", "--json"});
   ASSERT_TRUE(wait_parts("h4", 2));
-  ASSERT_TRUE(cluster().freeze("h2").ok());
+  for (const char* host : {"h2", "h3"}) say(host, "pkill -STOP -f '^phalanx-(guard|agent)'");
   const auto deadline = std::chrono::steady_clock::now() + 40s;
   while (std::chrono::steady_clock::now() < deadline && sum("h4", "/root/data") != sum("ctl", "/root/data"))
     std::this_thread::sleep_for(500ms);
-  for (const char* host : {"h1", "h3", "h4"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
-  ASSERT_TRUE(cluster().heal("h2").ok());
+  for (const char* host : {"h1", "h4"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
+  std::this_thread::sleep_for(12s);  // longer in all than an agent waits for a launcher that says nothing
+  for (const char* host : {"h2", "h3"}) say(host, "pkill -CONT -f '^phalanx-(guard|agent)'");
   Outcome second = slow.finish(60s);
   EXPECT_EQ(second.exit_code, 0) << second;
-  EXPECT_EQ(sum("h2", "/root/data"), sum("ctl", "/root/data"));
+  for (const char* host : {"h2", "h3"}) EXPECT_EQ(sum(host, "/root/data"), sum("ctl", "/root/data")) << host;
 }
 
 }  // namespace

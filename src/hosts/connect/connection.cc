@@ -51,6 +51,10 @@ base::Status Connection::open(const Launch& launch) {
   return base::ok();
 }
 
+void Connection::widen() {
+  if (in_.valid()) ::fcntl(in_.get(), F_SETPIPE_SZ, 1 << 20);  // refused where this user's pipes hold much already
+}
+
 void Connection::send(std::string_view frames) {
   if (!magic_sent_) send_raw(wire::kStreamMagic);
   magic_sent_ = true;

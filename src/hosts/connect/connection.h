@@ -44,6 +44,8 @@ class Connection {
   // Of what was sent, what the transport's process has not taken yet. `call` comes from the loop when all has been taken.
   size_t pending() const { return upload_.size() + outgoing_.size() - sent_; }
   void on_drained(std::function<void()> call) { drained_ = std::move(call); }
+  // Much will be sent: the process is to have something to read while the next is made.
+  void widen();
   // Ends the stream: the agent sees its input close. The process then ends by itself; kill() does not wait for that.
   void close_input();
   void kill(int signal_number);

@@ -49,7 +49,7 @@ bool ContentStream::make_block() {
     }
   }
   if (bytes.empty() && block.files == 0) return false;
-  put_contents(block.frames, bytes);
+  if (!bytes.empty()) put_contents(block.frames, bytes);
   block.bytes = bytes.size();
   block.after = place_;
   blocks_.push_back(std::move(block));

@@ -26,7 +26,7 @@ class ContentStream {
     uint64_t from = 0;  // a byte of it
   };
   struct Block {
-    std::string frames;  // for the wire: one frame, which is empty behind the last contents where files without any follow
+    std::string frames;  // for the wire
     uint64_t bytes = 0;  // of contents
     uint64_t files = 0;  // that begin in it
     Place after;

@@ -10,6 +10,8 @@ CopyChain::CopyChain(std::vector<Member> members, std::vector<std::string> keys,
     : wanted_(std::move(wanted)), send_(std::move(send)) {
   PHALANX_CHECK(members.size() >= 2 && keys.size() + 1 == members.size());
   for (size_t n = 0; n < members.size(); ++n) {
+    if (places_.size() <= members[n].host) places_.resize(members[n].host + 1, SIZE_MAX);
+    places_[members[n].host] = n;
     nodes_.emplace_back();
     nodes_[n].member = std::move(members[n]);
     if (n > 0) nodes_[n].key = std::move(keys[n - 1]);
@@ -17,9 +19,8 @@ CopyChain::CopyChain(std::vector<Member> members, std::vector<std::string> keys,
 }
 
 size_t CopyChain::place_of(size_t host) const {
-  const auto node = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& one) { return one.member.host == host; });
-  PHALANX_CHECK(node != nodes_.end());
-  return static_cast<size_t>(node - nodes_.begin());
+  PHALANX_CHECK(host < places_.size() && places_[host] != SIZE_MAX);
+  return places_[host];
 }
 
 // Who gets from the launcher what this one gets.
@@ -28,32 +29,43 @@ size_t CopyChain::head_of(size_t n) const {
   return n;
 }
 
+// Behind the last that is fed by way of this one.
+size_t CopyChain::end_of(size_t n) const {
+  for (++n; is_up(n);) ++n;
+  return n;
+}
+
 // By this one and those that it feeds.
 uint64_t CopyChain::least_taken(size_t n) const {
-  uint64_t least = nodes_[n].over ? sent_to(head_of(n)) : nodes_[n].taken;
-  for (++n; n < nodes_.size() && nodes_[n].link == Link::kUp; ++n)
-    if (!nodes_[n].over) least = std::min(least, nodes_[n].taken);
+  uint64_t least = UINT64_MAX;
+  for (size_t i = n, end = end_of(n); i < end; ++i)
+    if (!nodes_[i].over) least = std::min(least, nodes_[i].taken);
   return least;
 }
 
+uint64_t CopyChain::window_of(size_t n) const { return kWindow + (end_of(n) - n) * kWindowPerHost; }
+
 template <typename Message>
 void CopyChain::tell(size_t n, const Message& message) {
+  if (nodes_[n].over) return;
   std::string frames;
   (void)wire::encode(frames, message);
   send_(nodes_[n].member.host, frames);
 }
 
+void CopyChain::set_link(size_t n, Link link) {
+  auto making = [](Link one) { return one == Link::kListening || one == Link::kDialing; };
+  making_ += making(link) ? 1 : 0;
+  making_ -= making(nodes_[n].link) ? 1 : 0;
+  nodes_[n].link = link;
+}
+
 void CopyChain::begin(os::Mono now) {
   begun_ = now;
   for (size_t n = 1; n < nodes_.size(); ++n) {
-    nodes_[n].link = Link::kListening;
+    set_link(n, Link::kListening);
     tell(n, wire::CopyListen{nodes_[n].member.address, nodes_[n].key});
   }
-}
-
-bool CopyChain::ready() const {
-  return std::none_of(nodes_.begin(), nodes_.end(),
-                      [](const Node& node) { return node.link == Link::kListening || node.link == Link::kDialing; });
 }
 
 bool CopyChain::fed(size_t host) const {
@@ -63,113 +75,131 @@ bool CopyChain::fed(size_t host) const {
 
 bool CopyChain::may_send(size_t host) const {
   const size_t n = place_of(host);
-  return n + 1 == nodes_.size() || nodes_[n + 1].link != Link::kUp || sent_to(n) < least_taken(n) + kWindow;
+  if (!is_up(n + 1)) return true;
+  const uint64_t least = least_taken(n);
+  return least == UINT64_MAX || nodes_[n].sent < least + window_of(n);
 }
 
-// Blocks that have reached what feeds this one.
-uint64_t CopyChain::there_for(size_t n) const {
-  return nodes_[n].link == Link::kUp && !nodes_[n - 1].over ? nodes_[n - 1].taken : sent_to(head_of(n));
-}
+// Bytes that have reached what feeds this one.
+uint64_t CopyChain::there_for(size_t n) const { return is_up(n) && !nodes_[n - 1].over ? nodes_[n - 1].taken : nodes_[head_of(n)].sent; }
 
 // Before there is more for this one: where it has taken all, its time begins now.
 void CopyChain::touch(size_t n, os::Mono now) {
   if (n < nodes_.size() && nodes_[n].taken == there_for(n)) nodes_[n].moved = now;
 }
 
-void CopyChain::sent(size_t host, const ContentStream::Block& block, os::Mono now) {
+void CopyChain::sent(size_t host, uint64_t bytes, os::Mono now) {
   const size_t n = place_of(host);
+  if (first_sent_.ns == 0) first_sent_ = now;
   touch(n, now);
   for (size_t i = n; i < nodes_.size(); ++i)
-    if (i == n || (nodes_[i].link == Link::kLosing && nodes_[i].source == n))
-      nodes_[i].steps.push_back({block.after, block.bytes, block.files});
-  forget(n);
-}
-
-void CopyChain::forget(size_t n) {
-  Node& head = nodes_[n];
-  for (const uint64_t least = least_taken(n); head.first + 1 < least && !head.steps.empty(); ++head.first) head.steps.pop_front();
+    if (i == n || (nodes_[i].link == Link::kLosing && nodes_[i].source == n)) nodes_[i].sent += bytes;
 }
 
 bool CopyChain::needed(size_t host) const {
   const size_t n = place_of(host) + 1;
-  return n < nodes_.size() && nodes_[n].link == Link::kUp && !nodes_[n].over;
+  return is_up(n) && !nodes_[n].over;
 }
 
 void CopyChain::on_listening(size_t host, const wire::CopyListening& message) {
   const size_t n = place_of(host);
   if (nodes_[n].link != Link::kListening) return;
-  if (!message.outcome.ok || message.port == 0 || nodes_[n - 1].over) {
-    nodes_[n].link = Link::kNone;
-    return;
-  }
-  nodes_[n].link = Link::kDialing;
+  if (!message.outcome.ok || message.port == 0 || nodes_[n - 1].over) return set_link(n, Link::kNone);
+  set_link(n, Link::kDialing);
   tell(n - 1, wire::CopyPassOn{nodes_[n].member.address, message.port, nodes_[n].key});
 }
 
 void CopyChain::on_passing(size_t host, const wire::CopyPassing& message) {
   const size_t n = place_of(host) + 1;
   if (n >= nodes_.size() || nodes_[n].link != Link::kDialing) return;
-  if (message.outcome.ok && !nodes_[n].over) nodes_[n].link = Link::kUp;
-  else cut(n);
+  if (message.outcome.ok && !nodes_[n].over) set_link(n, Link::kUp);
+  else cut(n, begun_);
 }
 
-// The link to this one feeds it no more; of the blocks that were sent it keeps what it, or one behind it, may yet have to be given.
-void CopyChain::lose(size_t n) {
-  const size_t head = head_of(n);
-  nodes_[n].steps = nodes_[head].steps;
-  nodes_[n].first = nodes_[head].first;
-  nodes_[n].source = head;
-  nodes_[n].link = Link::kLosing;
-  forget(head);
+// The link to this one feeds it no more. Until it has said where it stands, what the head is sent may still reach it.
+void CopyChain::lose(size_t n, os::Mono now) {
+  Node& node = nodes_[n];
+  node.source = head_of(n);
+  node.sent = nodes_[node.source].sent;
+  node.cut_at = now;
+  node.full_since.reset();
+  set_link(n, Link::kLosing);
 }
 
-void CopyChain::cut(size_t n) {
+void CopyChain::cut(size_t n, os::Mono now) {
   if (n >= nodes_.size() || nodes_[n].link == Link::kNone || nodes_[n].link == Link::kLosing) return;
-  if (nodes_[n].link == Link::kUp) lose(n);
-  if (nodes_[n].link != Link::kLosing || nodes_[n].over) nodes_[n].link = Link::kNone;
-  if (!nodes_[n - 1].over) tell(n - 1, wire::CopyPassOn{});
-  if (!nodes_[n].over) tell(n, wire::CopyListen{});
+  if (nodes_[n].link == Link::kUp) lose(n, now);
+  else set_link(n, Link::kNone);
+  if (nodes_[n].over) set_link(n, Link::kNone);
+  tell(n - 1, wire::CopyPassOn{});
+  tell(n, wire::CopyListen{});
 }
 
 std::optional<CopyChain::Taken> CopyChain::on_taken(size_t host, const wire::CopyTaken& message, os::Mono now) {
-  const size_t n = place_of(host), head = head_of(n);
+  const size_t n = place_of(host);
   Node& node = nodes_[n];
   Taken taken;
-  if (message.frames < node.taken || message.frames > sent_to(head)) return std::nullopt;
-  if (message.frames > node.taken) {
-    if (n + 1 < nodes_.size() && nodes_[n + 1].link == Link::kUp) touch(n + 1, now);
-    for (uint64_t i = node.taken; fed(host) && i < message.frames; ++i) {
-      taken.bytes += nodes_[head].steps[i - nodes_[head].first].bytes;
-      taken.files += nodes_[head].steps[i - nodes_[head].first].files;
-    }
-    node.taken = message.frames;
+  // What it has thrown away it may ask for again, but only as it is lost.
+  if ((message.bytes < node.taken && !message.lost) || message.bytes > nodes_[head_of(n)].sent) return std::nullopt;
+  if (message.bytes > node.taken) {
+    if (is_up(n + 1)) touch(n + 1, now);
+    if (fed(host)) taken.bytes = message.bytes - node.taken;
     node.moved = now;
   }
-  if (message.lost && node.link == Link::kUp) lose(n);
-  if (message.lost && node.link == Link::kLosing) {
-    while (sent_to(n) > node.taken) node.steps.pop_back();
-    node.link = Link::kNone;
-    taken.from = node.steps.empty() ? ContentStream::Place{} : node.steps.back().after;
+  node.taken = message.bytes;
+  if (!message.lost) return taken;
+  if (node.link == Link::kUp) {
+    lose(n, now);
+    tell(n - 1, wire::CopyPassOn{});
   }
-  forget(head_of(n));
+  if (node.link != Link::kLosing) return taken;
+  set_link(n, Link::kNone);
+  node.sent = node.taken;
+  node.moved = now;
+  taken.from = node.taken;
   return taken;
 }
 
-void CopyChain::on_over(size_t host, bool failed) {
+void CopyChain::on_over(size_t host, bool failed, os::Mono now) {
   const size_t n = place_of(host);
   nodes_[n].over = true;
-  if (failed || nodes_[n].link != Link::kUp) cut(n);
-  if (failed) cut(n + 1);
+  if (failed || nodes_[n].link != Link::kUp) cut(n, now);
+  if (nodes_[n].link == Link::kLosing) set_link(n, Link::kNone);
+  if (failed) cut(n + 1, now);
+}
+
+// Whether this one holds up the chain before it, which had been much faster.
+bool CopyChain::is_slow(size_t n, os::Mono now) {
+  Node& node = nodes_[n];
+  const Node& before = nodes_[n - 1];
+  if (node.link != Link::kUp || node.over || before.taken < node.taken + window_of(head_of(n)) / 2) {
+    node.full_since.reset();
+    return false;
+  }
+  const auto seconds = [](os::nanoseconds span) { return std::max(static_cast<double>(span.count()) / 1e9, 1e-3); };
+  if (!node.full_since) {
+    node.full_since = now;
+    node.taken_then = node.taken;
+    node.rate_before = std::max(node.rate_before, static_cast<double>(before.taken) / seconds(now - first_sent_));
+    return false;
+  }
+  if (now - *node.full_since < kSlow) return false;
+  return static_cast<double>(node.taken - node.taken_then) / seconds(now - *node.full_since) * kSlower < node.rate_before;
 }
 
 void CopyChain::tick(os::Mono now) {
   for (size_t n = 1; n < nodes_.size(); ++n)
-    if (now - begun_ > kSetup && (nodes_[n].link == Link::kListening || nodes_[n].link == Link::kDialing)) cut(n);
+    if (now - begun_ > kSetup && (nodes_[n].link == Link::kListening || nodes_[n].link == Link::kDialing)) cut(n, now);
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const Node& node = nodes_[n];
-    if (node.over || node.link == Link::kLosing || node.taken >= there_for(n) || now - node.moved <= kStall) continue;
-    cut(n);
-    cut(n + 1);
+    if (node.link == Link::kLosing) {
+      if (now - node.cut_at > kAnswer) cut(n + 1, now);
+      continue;
+    }
+    const bool stalls = !node.over && node.taken < there_for(n) && now - node.moved > kStall;
+    if (!stalls && (n == 0 || !is_slow(n, now))) continue;
+    cut(n, now);
+    cut(n + 1, now);
   }
 }
 

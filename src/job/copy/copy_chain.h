@@ -1,11 +1,11 @@
 // A chain over hosts that lack the same contents: the launcher sends them to the first, and each passes them on to the next
-// (agent/copy_link.h), so that they cross the launcher's network once. Where a link cannot be made, breaks or stalls, the host behind it
-// gets them from the launcher, from where it stands; those behind that host stay behind it. So nothing depends on a chain but time.
+// (agent/copy_link.h), so that they cross the launcher's network once. Where a link cannot be made, breaks, stalls or is far slower than
+// the rest, the host behind it gets them from the launcher, from where it stands; those behind that host stay behind it. So nothing depends
+// on a chain but time.
 //
-// Counts blocks (content_stream.h), each of which is one frame. Pure: frames and times come in, frames go out through `send`.
+// Counts bytes of contents, in the order of Wanted. Pure: frames and times come in, frames go out through `send`.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,9 +19,13 @@ namespace phalanx::job {
 
 class CopyChain {
  public:
-  static constexpr os::milliseconds kSetup{4000};  // for the links to be made
-  static constexpr os::milliseconds kStall{5000};  // a host that takes nothing that is there for it so long leaves the chain
-  static constexpr uint64_t kWindow = 48;          // blocks under way between the launcher and the last host
+  static constexpr os::milliseconds kSetup{2000};   // for the links to be made
+  static constexpr os::milliseconds kStall{5000};   // a host that takes nothing that is there for it so long leaves the chain
+  static constexpr os::milliseconds kAnswer{2000};  // for a host to say where it stands; then those behind it do without it
+  static constexpr os::milliseconds kSlow{3000};    // a host that was so long so much slower than the one before it leaves it too
+  static constexpr uint64_t kSlower = 4;            // times
+  // Bytes under way between the launcher and the last host: so many, and more for each host.
+  static constexpr uint64_t kWindow = 12 << 20, kWindowPerHost = 512 << 10;
 
   struct Member {
     size_t host;
@@ -34,63 +38,68 @@ class CopyChain {
   const Wanted& wanted() const { return wanted_; }
   void begin(os::Mono now);
   // No link is being made any more: the launcher can send.
-  bool ready() const;
+  bool ready() const { return making_ == 0; }
   // The host gets the contents from the one before it.
   bool fed(size_t host) const;
-  // The launcher may send the next block to this host, which it feeds.
+  // Whom the launcher feeds so that this host gets something.
+  size_t head(size_t host) const { return nodes_[head_of(place_of(host))].member.host; }
+  // The launcher may send more to this host, which it feeds.
   bool may_send(size_t host) const;
-  void sent(size_t host, const ContentStream::Block& block, os::Mono now);
+  void sent(size_t host, uint64_t bytes, os::Mono now);
   // The host passes on to one that is not over: it must stay.
   bool needed(size_t host) const;
 
   void on_listening(size_t host, const wire::CopyListening& message);
   void on_passing(size_t host, const wire::CopyPassing& message);
   struct Taken {
-    uint64_t bytes = 0, files = 0;             // more than at the last message, of a host that another has fed
-    std::optional<ContentStream::Place> from;  // the launcher feeds it now, from here
+    uint64_t bytes = 0;            // more than at the last message, of a host that another has fed
+    std::optional<uint64_t> from;  // the launcher feeds it now, from this byte
   };
   // Nothing: the host claims what was not sent to it.
   std::optional<Taken> on_taken(size_t host, const wire::CopyTaken& message, os::Mono now);
   // The host has everything, or (failed) will not.
-  void on_over(size_t host, bool failed);
+  void on_over(size_t host, bool failed, os::Mono now);
   void tick(os::Mono now);
 
  private:
   // kLosing: cut, but the host has not said yet where it stands.
   enum class Link { kNone, kListening, kDialing, kUp, kLosing };
-  struct Step {
-    ContentStream::Place after;
-    uint64_t bytes, files;
-  };
   struct Node {
     Member member;
     std::string key;          // of the link to it
     Link link = Link::kNone;  // to it
-    uint16_t port = 0;
+    uint64_t sent = 0;        // to it, where the link is not up
     uint64_t taken = 0;
-    os::Mono moved;  // when it last took one, or when there was one again that it could take
+    os::Mono moved;     // when it last took some, or when there was something again that it could take
+    os::Mono cut_at;    // kLosing
+    size_t source = 0;  // kLosing: whose contents still come here
     bool over = false;
-    // Where the link is not up: blocks that were sent, from the last one on that all behind it have; its number is `first`.
-    std::deque<Step> steps;
-    uint64_t first = 0;
-    size_t source = 0;  // kLosing: whose blocks still come here
+    // The window was full because of it: when, how much it had then, and at what rate (bytes per second) the one before it had come so far.
+    std::optional<os::Mono> full_since;
+    uint64_t taken_then = 0;
+    double rate_before = 0;
   };
   size_t place_of(size_t host) const;
   size_t head_of(size_t n) const;
-  uint64_t sent_to(size_t n) const { return nodes_[n].first + nodes_[n].steps.size(); }
+  size_t end_of(size_t n) const;
+  bool is_up(size_t n) const { return n < nodes_.size() && nodes_[n].link == Link::kUp; }
   uint64_t least_taken(size_t n) const;
+  uint64_t window_of(size_t n) const;
   uint64_t there_for(size_t n) const;
   void touch(size_t n, os::Mono now);
-  void forget(size_t n);
-  void cut(size_t n);
-  void lose(size_t n);
+  void set_link(size_t n, Link link);
+  void lose(size_t n, os::Mono now);
+  void cut(size_t n, os::Mono now);
+  bool is_slow(size_t n, os::Mono now);
   template <typename Message>
   void tell(size_t n, const Message& message);
 
   std::vector<Node> nodes_;
+  std::vector<size_t> places_;  // by host
+  size_t making_ = 0;           // links that are being made
   Wanted wanted_;
   Send send_;
-  os::Mono begun_;
+  os::Mono begun_, first_sent_;
 };
 
 }  // namespace phalanx::job

@@ -58,6 +58,7 @@ base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
   opener_.start();
   if (!hosts_.empty()) loop_.run();
   loop_.cancel(timer);
+  loop_.cancel(gathering_);
   for (Host& host : hosts_) {
     if (host.over) continue;
     host.copied.unreachable = !host.said_hello;
@@ -78,7 +79,9 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
   host.heard = os::mono_now();
   if (frame.type == wire::FrameType::kHello) {
     host.said_hello = true;
-    if (base::Result<wire::Hello> hello = wire::decode<wire::Hello>(frame.payload); hello.ok()) host.address = hello->ssh_server;
+    if (base::Result<wire::Hello> hello = wire::decode<wire::Hello>(frame.payload); hello.ok())
+      for (const wire::Address& one : hello->addresses)
+        if (one.address == hello->ssh_server) host.address = one.address;
     std::string frames;
     const PushTarget& to = request_.target;
     if (request_.manifest)
@@ -171,11 +174,12 @@ bool CopyToHosts::next_block(size_t h, std::string& frames) {
   }
   const ContentStream::Block* block = host.contents->block(host.block);
   if (!block) return false;
+  if (host.copied.files + host.copied.bytes == 0) opener_.connection(h)->widen();
   frames += block->frames;
   host.copied.bytes += block->bytes;
   host.copied.files += block->files;
   host.place = block->after;
-  if (host.chain) host.chain->sent(h, *block, os::mono_now());
+  if (host.chain) host.chain->sent(h, block->bytes, os::mono_now());
   ++host.block;
   size_t needed = host.block;
   for (const Host& other : hosts_)
@@ -211,7 +215,8 @@ void CopyToHosts::settle(size_t h) {
   host.over = true;
   host.copied.took = os::mono_now() - host.began;
   host.contents.reset();
-  if (host.chain) host.chain->on_over(h, host.copied.error.has_value());
+  if (host.chain && !host.copied.error && host.chain->fed(h)) host.copied.files = host.chain->wanted().entries.size();
+  if (host.chain) host.chain->on_over(h, host.copied.error.has_value(), os::mono_now());
   finish_those_over();
   if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& one) { return one.over; })) loop_.stop();
   else if (gathering_) make_chains_if_all_asked();

@@ -86,11 +86,13 @@ class CopyToHosts {
   base::Status take_wanted(size_t h, wire::CopyWanted wanted);
   bool on_chain_frame(size_t h, const wire::Frame& frame);
   base::Status take_taken(size_t h, const wire::Frame& frame);
+  ContentStream::Place place_at(const Wanted& wanted, uint64_t byte) const;
   void hold(size_t h);
   void make_chains_if_all_asked();
   void make_chains();
   void make_chain(const std::vector<size_t>& members);
   void pump_all();
+  void pump_chain(size_t h);
   void finish_those_over();
   void pump(size_t h);
   std::shared_ptr<ContentStream> contents_for(Wanted wanted);

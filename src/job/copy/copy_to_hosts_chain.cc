@@ -11,7 +11,7 @@ namespace phalanx::job {
 namespace {
 
 constexpr uint64_t kWorthAChain = 16 << 20;   // bytes of contents; less is there before the links are
-constexpr os::milliseconds kGatherFor{1500};  // after the first host has asked
+constexpr os::milliseconds kGatherFor{1000};  // after the first host has asked
 
 }  // namespace
 
@@ -35,7 +35,9 @@ void CopyToHosts::make_chains() {
     if (!hosts_[h].held) continue;
     std::vector<size_t> members;
     for (size_t other = h; other < hosts_.size(); ++other) {
-      if (!hosts_[other].held || hosts_[other].contents != hosts_[h].contents) continue;
+      if (!hosts_[other].held || !hosts_[other].contents || !hosts_[h].contents ||
+          hosts_[other].contents->wanted() != hosts_[h].contents->wanted())
+        continue;
       if (!hosts_[other].over) members.push_back(other);
     }
     for (size_t member : members) hosts_[member].held = false;
@@ -68,6 +70,13 @@ void CopyToHosts::pump_all() {
     if (!hosts_[h].over && hosts_[h].said_hello) pump(h);
 }
 
+// What this host has taken may let its head send more; or it is one itself now.
+void CopyToHosts::pump_chain(size_t h) {
+  const size_t head = hosts_[h].chain->head(h);
+  if (!hosts_[head].over) pump(head);
+  if (head != h && !hosts_[h].over) pump(h);
+}
+
 bool CopyToHosts::on_chain_frame(size_t h, const wire::Frame& frame) {
   if (!hosts_[h].chain) return false;
   CopyChain& chain = *hosts_[h].chain;
@@ -86,7 +95,8 @@ bool CopyToHosts::on_chain_frame(size_t h, const wire::Frame& frame) {
     return false;
   }
   if (!taken.ok()) fail(h, std::move(taken).error());
-  pump_all();
+  if (frame.type != wire::FrameType::kCopyTaken) pump_all();
+  else if (hosts_[h].chain) pump_chain(h);
   return true;
 }
 
@@ -98,13 +108,24 @@ base::Status CopyToHosts::take_taken(size_t h, const wire::Frame& frame) {
     return base::fail(base::ErrorKind::kInternal,
                       fmt::format("{}: protocol error: the agent reported contents that were not sent", host.copied.name));
   host.copied.bytes += taken->bytes;
-  host.copied.files += taken->files;
   host.copied.passed_on = host.copied.passed_on || taken->bytes > 0;
   if (!taken->from) return base::ok();
-  host.place = *taken->from;
+  host.place = place_at(host.chain->wanted(), *taken->from);
+  host.copied.files = host.place.next + (host.place.from > 0 ? 1 : 0);
   host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, host.chain->wanted(), host.place);
   host.block = 0;
   return base::ok();
+}
+
+// Of the contents, one after the other; of the partial one what was missing.
+ContentStream::Place CopyToHosts::place_at(const Wanted& wanted, uint64_t byte) const {
+  for (size_t i = 0; i < wanted.entries.size(); ++i) {
+    const uint64_t there = wanted.entries[i] == wanted.partial ? wanted.from : 0;
+    const uint64_t size = request_.manifest->entries[wanted.entries[i]].size - there;
+    if (byte < size) return {i, byte == 0 ? 0 : byte + there};
+    byte -= size;
+  }
+  return {wanted.entries.size(), 0};
 }
 
 }  // namespace phalanx::job

@@ -15,11 +15,11 @@ const std::string kKey = "0123456789abcdef0123456789abcdef";
 class CopyLink : public testing::Test {
  protected:
   void listen() {
-    inlet_ = std::make_unique<CopyInlet>(*loop_, CopyInlet::Handlers{[this](const wire::Frame& frame) {
-                                                                       if (frame.type == wire::FrameType::kCopyBytes)
-                                                                         got_ += wire::decode<wire::CopyBytes>(frame.payload)->data;
-                                                                     },
-                                                                     [this] { ++ended_; }});
+    auto frame = [this](const wire::Frame& one) {
+      if (one.type == wire::FrameType::kCopyBytes) got_ += wire::decode<wire::CopyBytes>(one.payload)->data;
+      return got_ != "useless";
+    };
+    inlet_ = std::make_unique<CopyInlet>(*loop_, CopyInlet::Handlers{frame, [this] { ++ended_; }});
     base::Result<uint16_t> port = inlet_->listen("127.0.0.1", kKey);
     ASSERT_TRUE(port.ok());
     port_ = *port;
@@ -123,6 +123,16 @@ TEST_F(CopyLink, OtherFramesEndTheLink) {
   pass("x", wire::FrameType::kStart);
   EXPECT_TRUE(until([&] { return ended_ == 1; }));
   EXPECT_EQ(got_, "");
+}
+
+TEST_F(CopyLink, WhatIsOfNoUseEndsTheLink) {
+  listen();
+  dial(kKey);
+  ASSERT_TRUE(until([&] { return !dialed_.empty(); }));
+  pass("useless");
+  pass("more");
+  EXPECT_TRUE(until([&] { return ended_ == 1; }));
+  EXPECT_EQ(got_, "useless") << "nothing comes after that";
 }
 
 TEST_F(CopyLink, NobodyThere) {

@@ -11,7 +11,9 @@ using namespace phalanx;
 
 namespace {
 
-// Hosts, their links, and the launcher's part of the talk with them, in steps. A block is its number; a place is the number of the next.
+constexpr uint64_t kBlock = 256 << 10;
+
+// Hosts, their links, and the launcher's part of the talk with them, in steps of 10 ms. A block is its number, and has kBlock bytes.
 class World {
  public:
   World(size_t hosts, uint64_t blocks, uint32_t seed) : blocks_(blocks), random_(seed), hosts_(hosts) {
@@ -28,6 +30,7 @@ class World {
     std::deque<uint64_t> linked;             // on their way from the host before
     bool inlet = false, dead = false, over = false, refuses = false, deaf = false;
     int still = 0;  // steps for which it does nothing
+    int slow = 0;   // takes something in every so many steps
     size_t passes_to = 0;
   };
 
@@ -51,11 +54,19 @@ class World {
     if (hosts_[h].over) return;
     hosts_[h].dead = hosts_[h].over = true;
     break_links(h);
-    chain_->on_over(h, true);
+    chain_->on_over(h, true, now_);
   }
   void break_links(size_t h) {
     lose(h);
     if (hosts_[h].passes_to) lose(hosts_[h].passes_to);
+  }
+  void fall_back(size_t h, uint64_t blocks) {
+    hosts_[h].taken -= std::min(hosts_[h].taken, blocks);
+    hosts_[h].inlet = false;
+    hosts_[h].linked.clear();
+    if (hosts_[h].passes_to) lose(hosts_[h].passes_to);
+    hosts_[h].passes_to = 0;
+    tell(h, true);
   }
   void stand_still(size_t h, int steps) { hosts_[h].still = steps; }
   Host& host(size_t h) { return hosts_[h]; }
@@ -68,12 +79,9 @@ class World {
     Host& host = hosts_[h];
     if (host.dead || host.over || !chain_->ready() || chain_->fed(h)) return;
     for (int i = 0; i < 3 && host.next < blocks_ && chain_->may_send(h); ++i) {
-      job::ContentStream::Block block;
-      block.bytes = 1;
-      block.after = {host.next + 1, 0};
       host.orders.push_back("");
       host.direct.push_back(host.next++);
-      chain_->sent(h, block, now_);
+      chain_->sent(h, kBlock, now_);
       ++direct_;
     }
   }
@@ -91,6 +99,7 @@ class World {
         obey(h, order);
       }
     }
+    if (host.slow > 0 && steps_ % host.slow != 0) return;
     for (int i = 0; i < 2 && host.inlet && !host.linked.empty(); ++i) {
       const uint64_t block = host.linked.front();
       host.linked.pop_front();
@@ -107,16 +116,16 @@ class World {
     if (host.taken - host.told >= 4 || host.taken == blocks_) tell(h, false);
     if (host.taken < blocks_ || host.over) return;
     host.over = true;
-    chain_->on_over(h, false);
+    chain_->on_over(h, false, now_);
   }
   void tell(size_t h, bool lost) {
     Host& host = hosts_[h];
     host.told = host.taken;
-    const std::optional<job::CopyChain::Taken> taken = chain_->on_taken(h, {host.taken, lost}, now_);
+    const std::optional<job::CopyChain::Taken> taken = chain_->on_taken(h, {host.taken * kBlock, lost}, now_);
     ASSERT_TRUE(taken);
     if (!taken->from) return;
-    ASSERT_EQ(taken->from->next, host.taken) << "host " << h;
-    host.next = taken->from->next;
+    ASSERT_EQ(*taken->from, host.taken * kBlock) << "host " << h;
+    host.next = host.taken;
   }
   void lose(size_t h) {
     Host& host = hosts_[h];
@@ -164,7 +173,7 @@ class World {
 TEST(CopyChain, TheLauncherSendsOnce) {
   World world(8, 1000, 1);
   EXPECT_EQ(world.run(), 1000u);
-  EXPECT_LE(world.in_flight(), job::CopyChain::kWindow);
+  EXPECT_LE(world.in_flight() * kBlock, job::CopyChain::kWindow + 8 * job::CopyChain::kWindowPerHost + 2 * kBlock);
 }
 
 TEST(CopyChain, AHostThatCannotListenBeginsAChainOfItsOwn) {
@@ -186,8 +195,9 @@ TEST(CopyChain, ABrokenLinkCostsNoBlockTwice) {
   ASSERT_GT(there, 0u);
   world.break_links(2);
   const uint64_t direct = world.run();
-  EXPECT_GE(direct, 1000 + 2 * (1000 - there) - 2 * job::CopyChain::kWindow);
-  EXPECT_LE(direct, 1000 + 2 * (1000 - there) + 2 * job::CopyChain::kWindow) << "hosts 2 and 3 from where they were";
+  constexpr uint64_t kUnderWay = 2 * job::CopyChain::kWindow / kBlock;
+  EXPECT_GE(direct + kUnderWay, 1000 + 2 * (1000 - there));
+  EXPECT_LE(direct, 1000 + 2 * (1000 - there) + kUnderWay) << "hosts 2 and 3 from where they were";
 }
 
 TEST(CopyChain, AHostThatStandsStillHoldsOthersUpForSecondsOnly) {
@@ -202,10 +212,44 @@ TEST(CopyChain, AHostThatStandsStillHoldsOthersUpForSecondsOnly) {
   }
 }
 
+TEST(CopyChain, TwoNeighboursThatStandStillDoNotHoldOthersUpEither) {
+  for (size_t still : {0u, 1u, 2u}) {
+    for (int later : {0, 300}) {
+      World world(5, 2000, 1);
+      for (int i = 0; i < 100; ++i) world.step();
+      world.stand_still(still, 100'000);
+      for (int i = 0; i < later; ++i) world.step();
+      world.stand_still(still + 1, 100'000);
+      for (int i = 0; i < 3000; ++i) world.step();
+      for (size_t h = 0; h < 5; ++h) EXPECT_EQ(world.host(h).over, h != still && h != still + 1) << still << " stands still: " << h;
+      for (size_t h : {still, still + 1}) world.stand_still(h, 0);
+      world.run();
+    }
+  }
+}
+
+TEST(CopyChain, AHostThatIsFarSlowerGoesItsOwnWay) {
+  World world(4, 3000, 1);
+  world.host(2).slow = 20;
+  for (int i = 0; i < 3000; ++i) world.step();
+  EXPECT_TRUE(world.host(1).over);
+  EXPECT_TRUE(world.host(3).over) << "it was behind the slow one";
+  world.run();
+}
+
+// What was passed on was damaged: the launcher sends the file again, and those behind get theirs from the launcher too.
+TEST(CopyChain, AHostCanFallBack) {
+  World world(4, 1000, 1);
+  for (int i = 0; i < 100; ++i) world.step();
+  ASSERT_GT(world.host(1).taken, 10u);
+  world.fall_back(1, 7);
+  world.run();
+}
+
 TEST(CopyChain, OneThatClaimsTooMuchIsRefused) {
   World world(3, 100, 1);
   for (int i = 0; i < 20; ++i) world.step();
-  EXPECT_FALSE(world.chain().on_taken(1, {1'000'000, false}, {}));
+  EXPECT_FALSE(world.chain().on_taken(1, {1'000'000'000, false}, {}));
   EXPECT_FALSE(world.chain().on_taken(2, {0, false}, {})) << "it had more";
 }
 
@@ -223,6 +267,8 @@ TEST(CopyChain, WhateverHappensEveryHostGetsEveryBlockOnce) {
       if (world.random(150) == 0) world.break_links(h);
       if (world.random(300) == 0) world.stand_still(h, static_cast<int>(world.random(1500)));
       if (world.random(2000) == 0) world.die(h);
+      if (h > 0 && world.random(500) == 0 && world.host(h).inlet && !world.host(h).over) world.fall_back(h, world.random(40));
+      if (world.random(1000) == 0) world.host(h).slow = static_cast<int>(world.random(30));
       world.step();
     }
     ASSERT_TRUE(world.done());

@@ -246,6 +246,31 @@ TEST_F(Copy, ASmallContentWithAnotherHashIsNeverInTheStore) {
   for (const auto& entry : fs::recursive_directory_iterator(base_ + "/store/blobs")) EXPECT_TRUE(entry.is_directory()) << entry.path();
 }
 
+// As another host passes contents on: the small one is damaged, then the large one, at its end.
+TEST_F(Copy, ADamagedContentCanBeReceivedAgain) {
+  const std::string small(100, 's'), large(300'000, 'l');
+  put(root_ + "/a", "first");
+  put(root_ + "/b", small);
+  put(root_ + "/c", large);
+  const sync::Scan found = scan();
+  base::Result<sync::Receiver> receiver = sync::Receiver::begin(store(), "copy-number-1", listing(found.manifest));
+  ASSERT_TRUE(receiver.ok());
+  ASSERT_EQ(receiver->wanted().size(), 3U);
+  EXPECT_FALSE(receiver->receive("first" + std::string(100, 'x') + large).ok());
+  EXPECT_EQ(receiver->begin_content_again(), 5U);
+  ASSERT_TRUE(receiver->receive(small + large.substr(0, 200'000)).ok());
+  EXPECT_FALSE(receiver->receive(std::string(100'000, 'x')).ok());
+  EXPECT_EQ(receiver->begin_content_again(), 105U);
+  ASSERT_TRUE(receiver->receive(large.substr(0, 10)).ok());
+  EXPECT_EQ(receiver->begin_content_again(), 105U) << "in the middle too";
+  ASSERT_TRUE(receiver->receive(large).ok());
+  EXPECT_TRUE(receiver->complete());
+  EXPECT_EQ(receiver->begin_content_again(), std::nullopt);
+  base::Result<bool> built = receiver->build(kAll);
+  ASSERT_TRUE(built.ok() && *built);
+  EXPECT_EQ(get(receiver->path() + "/c"), large);
+}
+
 TEST_F(Copy, AFileThatChangesWhileItIsSentIsRefused) {
   put(root_ + "/a", "before");
   put(root_ + "/b", "longer before");
