@@ -17,8 +17,9 @@ namespace {
 
 constexpr os::milliseconds kLockRetry{20};
 constexpr os::milliseconds kReport{1000};
-constexpr os::milliseconds kMostWait{300'000};    // for another session
-constexpr os::milliseconds kMostSilence{20'000};  // of a launcher that owes bytes: its link may be cut, and the lock is needed
+constexpr os::milliseconds kMostWait{300'000};           // for another session
+constexpr os::milliseconds kMostSilence{20'000};         // of a launcher that owes bytes: its link may be cut, and the lock is needed
+constexpr os::milliseconds kMostSilenceInChain{60'000};  // others may stand still before this one, one after the other
 constexpr os::milliseconds kSilenceTick{2000};
 constexpr uint64_t kTakenAtOnce = 1 << 20;  // bytes, before the launcher hears of them
 constexpr size_t kMadeAtOnce = 256;         // files, before the loop looks at its input again
@@ -55,10 +56,11 @@ CopyDuty::~CopyDuty() {
 void CopyDuty::watch_silence() {
   silence_timer_ = loop_.after(kSilenceTick, [this, due = os::mono_now() + kSilenceTick] {
     silence_timer_ = 0;
-    heard_ = heard_ + (os::mono_now() - due);
+    const os::Mono now = os::mono_now();
+    heard_ = std::min(heard_ + (now - due), now);
     if (over_ || !receiver_ || receiver_->complete()) return;
     tell_taken();
-    if (os::mono_now() - heard_ > kMostSilence)
+    if (now - heard_ > (in_chain_ ? kMostSilenceInChain : kMostSilence))
       return fail(
           base::fail(base::ErrorKind::kTimeout, "the launcher has sent nothing for 20 seconds; run the same command again to go on"));
     watch_silence();
@@ -133,28 +135,39 @@ bool CopyDuty::take(const wire::Frame& frame, bool passed_on) {
     take_list(bytes);
     return true;
   }
-  if (outlet_) outlet_->pass_on(frame);
+  if (outlet_ && !ignores_) outlet_->pass_on(frame);
   return take_contents(bytes, passed_on);
 }
 
 // What another host has passed on and is not what it should be, the launcher is asked for; so is it for the hosts behind this one.
 bool CopyDuty::take_contents(std::string_view bytes, bool passed_on) {
   if (receiver_->complete() && !bytes.empty()) fail(base::fail(base::ErrorKind::kInternal, "more was sent than was asked for"));
-  if (over_) return !passed_on;
-  if (base::Status taken = receiver_->receive(bytes); !taken.ok()) {
-    const std::optional<uint64_t> before = passed_on ? receiver_->begin_content_again() : std::nullopt;
-    if (!before) fail(std::move(taken).error());
-    else bytes_ = *before;
-    damaged_ = damaged_ || before;
-    return !passed_on;
+  if (over_ || ignores_) return !passed_on;
+  const size_t content = receiver_->received();
+  base::Status taken = receiver_->receive(bytes);
+  const bool surplus = !taken.ok() && passed_on && receiver_->complete();
+  if (!taken.ok() && !surplus) {
+    const bool by_link = passed_on || (content == linked_content_ && receiver_->received() == content);
+    const std::optional<uint64_t> before = by_link ? receiver_->begin_content_again() : std::nullopt;
+    if (!before) {
+      fail(std::move(taken).error());
+      return !passed_on;
+    }
+    bytes_ = *before;
+    damaged_ = true;
+    if (passed_on) return false;
+    ignores_ = true;  // until the launcher says that it begins again
+    inlet_over();
+    return true;
   }
   bytes_ += bytes.size();
+  if (passed_on) linked_content_ = receiver_->received();
   // The launcher lets no more go out than the slowest host of a chain can take.
   if (bytes_ - told_ >= kTakenAtOnce) tell_taken();
-  if (!receiver_->complete() || timer_) return true;  // timer_: it is at it
+  if (!receiver_->complete() || timer_) return !surplus;  // timer_: it is at it
   tell_taken();
   build();
-  return true;
+  return !surplus;
 }
 
 void CopyDuty::tell_taken(bool lost) {
@@ -167,7 +180,10 @@ void CopyDuty::tell_taken(bool lost) {
 void CopyDuty::listen(const wire::CopyListen& message) {
   if (message.address.empty()) {  // by now
     inlet_.reset();
-    return tell_taken(true);
+    if (!ignores_) return tell_taken(true);
+    ignores_ = false;
+    heard_ = os::mono_now();
+    return;
   }
   wire::CopyListening answer;
   auto frame = [this](const wire::Frame& one) { return take(one, true); };

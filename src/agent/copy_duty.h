@@ -55,9 +55,11 @@ class CopyDuty {
   std::unique_ptr<sync::Incoming> receiver_;
   std::unique_ptr<CopyInlet> inlet_;
   std::unique_ptr<CopyOutlet> outlet_;
-  bool in_chain_ = false;          // it has, or had, one of them
-  bool damaged_ = false;           // what was passed on was not what it should be
-  uint64_t bytes_ = 0, told_ = 0;  // of contents: taken; of which the launcher knows
+  bool in_chain_ = false;             // it has, or had, one of them
+  bool damaged_ = false;              // what was passed on was not what it should be
+  bool ignores_ = false;              // contents that were sent before the launcher knew of that
+  size_t linked_content_ = SIZE_MAX;  // the last content of which a part was passed on
+  uint64_t bytes_ = 0, told_ = 0;     // of contents: taken; of which the launcher knows
   bool over_ = false, failed_ = false;
   os::TimerId timer_ = 0, silence_timer_ = 0, unlink_timer_ = 0;
   os::Mono reported_, heard_;

@@ -67,6 +67,8 @@ static std::string why_base_stays(envmove::BaseStays why, base::Language languag
     case BaseStays::kSystem: break;
     case BaseStays::kConda: return tr(language, "it belongs to a conda environment");
     case BaseStays::kLinked: return tr(language, "it finds its library only at its present path");
+    case BaseStays::kUnread: return tr(language, "a file of it cannot be read");
+    case BaseStays::kUnknown: return tr(language, "it is not laid out as Pythons are that can be moved");
     case BaseStays::kLarge: return tr(language, "it has more than 1 GB or 60,000 files");
   }
   return "";

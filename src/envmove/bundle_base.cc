@@ -25,54 +25,69 @@ std::string real_path(const std::string& path) {
 
 bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
 
-// "/opt/py" of the folder "/opt/py/bin"; empty: it is another kind of folder.
-std::string prefix_of(const std::string& base) {
-  std::string folder = base;
-  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
-  return folder.starts_with('/') && folder.ends_with("/bin") ? folder.substr(0, folder.size() - 4) : "";
-}
-
 // "python3.11" of "3.11.2".
 std::string name_of(const std::string& version) {
   const std::vector<std::string_view> parts = base::split(version, '.');
   return parts.size() < 2 ? "" : "python" + std::string(parts[0]) + "." + std::string(parts[1]);
 }
 
-BaseStays why_it_stays(const std::string& prefix, const std::string& real, const std::string& python) {
+BaseStays why_it_stays(const std::string& prefix, const std::string& python) {
   for (const char* system : {"", "/usr", "/usr/local"})
-    if (prefix == system || real == system) return BaseStays::kSystem;
-  if (python.empty() || !os::exists(prefix + "/lib/" + python + "/os.py")) return BaseStays::kSystem;
+    if (prefix == system) return BaseStays::kSystem;
+  if (!os::exists(prefix + "/lib/" + python + "/os.py")) return BaseStays::kUnknown;
   if (os::exists(prefix + "/conda-meta")) return BaseStays::kConda;
   const base::Result<std::optional<std::string>> program = os::read_if_present(prefix + "/bin/" + python, kMostProgramBytes);
-  if (!program.ok() || !*program) return BaseStays::kSystem;
+  if (!program.ok() || !*program) return BaseStays::kUnknown;
   const bool shared = (*program)->find("libpython3") != std::string::npos;
   return shared && (*program)->find("$ORIGIN") == std::string::npos ? BaseStays::kLinked : BaseStays::kNo;
 }
+
+// What of the base is Python's: it may lie in a folder with much else, as ~/.local.
+class Parts {
+ public:
+  Parts(const std::string& python, bool with_packages)
+      : library_("lib/" + python), headers_("include/" + python), packages_(with_packages) {}
+  bool has(const std::string& path) const {
+    const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+    if (path == "bin" || path == "lib" || path == "include") return true;
+    if (path.starts_with("bin/")) return name.starts_with("python") && path.find('/', 4) == std::string::npos;
+    if (is_within(path, library_))
+      return name != "__pycache__" && (packages_ || (path != library_ + "/site-packages" && path != library_ + "/dist-packages"));
+    if (is_within(path, headers_)) return true;
+    for (const char* library : {"lib/libpython3", "lib/libtcl", "lib/libtk", "lib/tcl", "lib/tk", "lib/itcl", "lib/thread"})
+      if (path.starts_with(library)) return true;
+    return false;
+  }
+
+ private:
+  std::string library_, headers_;
+  bool packages_;
+};
 
 }  // namespace
 
 base::Status bundle_base(const Environment& environment, const std::vector<std::string>& own_places, const CarryRequest& request,
                          AsideWriter& aside, Bundle& out) {
   if (environment.kind != Kind::kVenv || environment.base.empty()) return base::ok();
-  const std::string prefix = prefix_of(environment.base), real = real_path(prefix), python = name_of(environment.python);
+  const std::string python = name_of(environment.python);
+  const std::string program = real_path(environment.base + "/" + python), folder = program.substr(0, program.rfind('/'));
   for (const std::string& place : own_places)
-    if (is_within(prefix, place) || is_within(real, place)) return base::ok();
-  out.base_stays = os::exists(environment.root + "/" + kPlace) ? BaseStays::kSystem : why_it_stays(prefix, real, python);
+    if (is_within(environment.base, place) || is_within(program, place)) return base::ok();
+  const std::string prefix = folder.substr(0, folder.rfind('/'));
+  const bool in_bin = !python.empty() && folder == prefix + "/bin" && !os::exists(environment.root + "/" + kPlace);
+  out.base_stays = in_bin ? why_it_stays(prefix, python) : BaseStays::kUnknown;
   if (out.base_stays != BaseStays::kNo) return base::ok();
 
-  const std::string library = "lib/" + python + "/";
+  const Parts parts(python, environment.uses_packages_of_base);
   auto leave = [&](const std::string& path) {
-    const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-    if (name == "__pycache__") return true;
-    if (!environment.uses_packages_of_base && (path == library + "site-packages" || path == library + "dist-packages")) return true;
-    return std::find(own_places.begin(), own_places.end(), real + "/" + path) != own_places.end();
+    return !parts.has(path) || std::find(own_places.begin(), own_places.end(), prefix + "/" + path) != own_places.end();
   };
-  base::Result<sync::Scan> scan = sync::scan(real, kMostOfBase, "", sync::Take::kEverything, {}, leave);
+  base::Result<sync::Scan> scan = sync::scan(prefix, kMostOfBase, "", sync::Take::kEverything, {}, leave);
   if (!scan.ok()) {
-    out.base_stays = BaseStays::kLarge;
+    out.base_stays = scan.error().kind == base::ErrorKind::kUsage ? BaseStays::kLarge : BaseStays::kUnread;
     return base::ok();
   }
-  const Move move{prefix == real ? std::vector{prefix} : std::vector{prefix, real}, request.to + "/" + kPlace};
+  const Move move{{prefix}, request.to + "/" + kPlace};
   Bundled bundled{prefix, kPlace, scan->manifest.files(), scan->manifest.bytes()};
   for (sync::Entry& entry : scan->manifest.entries)
     if (entry.kind == sync::Kind::kLink) entry.content = moved_path(entry.content, move);
@@ -81,8 +96,10 @@ base::Status bundle_base(const Environment& environment, const std::vector<std::
     Rewritten now = rewrite(path, content, FileClass::kText, nullptr, move);
     return now.hits > 0 && now.problem.empty() ? std::move(now.data) : std::move(content);
   };
-  TRY(put_aside(real, kPlace, std::move(*scan), change, aside, out.entries));
-  for (const std::string& old : move.old_prefixes) out.moves.push_back({{old}, move.new_prefix});
+  TRY(put_aside(prefix, kPlace, std::move(*scan), change, aside, out.entries));
+  // The venv names the folder of the program as it was called, by way of a link perhaps.
+  out.base_moves.push_back(move);
+  if (environment.base != folder) out.base_moves.push_back({{environment.base}, move.new_prefix + "/bin"});
   out.base = std::move(bundled);
   return base::ok();
 }

@@ -48,12 +48,11 @@ std::vector<std::string> places_of(const Environment& environment) {
   return places;
 }
 
-// Files that lead to code outside of site-packages (packages.h), or to the Python of a venv, which are bundled and move to another place
-// than the rest.
+// Files that lead to code outside of site-packages (packages.h), which is bundled and moves to another place than the rest.
 bool is_pointer(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  return path.ends_with(".pth") || path.ends_with(".egg-link") || name == "direct_url.json" || path == "pyvenv.cfg" ||
-         name.starts_with("__editable__") || path.starts_with("bin/");
+  return path.ends_with(".pth") || path.ends_with(".egg-link") || name == "direct_url.json" || name.starts_with("__editable__") ||
+         path.starts_with("bin/");
 }
 
 class Carrier {
@@ -66,7 +65,12 @@ class Carrier {
         aside_(aside),
         clean_(clean),
         out_(out) {
-    for (const Move& one : bundle_.moves) sought_.old_prefixes.push_back(one.old_prefixes.front());
+    for (const std::vector<Move>* moves : {&bundle_.moves, &bundle_.base_moves})
+      bundled_.insert(bundled_.end(), moves->begin(), moves->end());
+    for (const Move& one : bundled_) sought_.old_prefixes.push_back(one.old_prefixes.front());
+    std::stable_sort(bundled_.begin(), bundled_.end(), [](const Move& a, const Move& b) {
+      return a.old_prefixes.front().size() > b.old_prefixes.front().size();  // one may lie below another
+    });
   }
 
   base::Status rewrite_all(const Progress& progress) {
@@ -159,7 +163,9 @@ class Carrier {
   base::Status rewrite_one(Entry& entry, sync::Inside& inside) {
     if (entry.kind == sync::Kind::kLink) {
       std::string target = moved_path(entry.content, move_);
-      for (const Move& one : bundle_.moves) target = moved_path(target, one);
+      // What leads into the environment leads there at its new place, also where that lies below what is bundled.
+      const bool own = target != entry.content || target == move_.new_prefix || target.starts_with(move_.new_prefix + "/");
+      for (size_t i = 0; !own && i < bundled_.size() && target == entry.content; ++i) target = moved_path(target, bundled_[i]);
       if (target == entry.content) return base::ok();
       note({entry.path, true, 1, {}, {}, 0});
       entry.content = std::move(target);
@@ -187,7 +193,8 @@ class Carrier {
       return base::ok();
     }
     if (now.hits == 0) now.data = data;
-    if (scanned.file_class == FileClass::kText && is_pointer(entry.path)) lead_to_bundle(now, is_url_file(entry.path));
+    if (scanned.file_class == FileClass::kText && is_pointer(entry.path)) lead_to_bundle(now, bundle_.moves, is_url_file(entry.path));
+    if (entry.path == "pyvenv.cfg") lead_to_bundle(now, bundle_.base_moves, false);
     if (now.hits == 0) {
       clean_.add(entry.path, entry.content);
       return base::ok();
@@ -201,9 +208,9 @@ class Carrier {
   }
 
   // The environment may lie within the code that is bundled: its own place is no path of that.
-  void lead_to_bundle(Rewritten& now, bool urls) const {
+  void lead_to_bundle(Rewritten& now, const std::vector<Move>& moves, bool urls) const {
     const std::string own(1, '\1');
-    for (const Move& one : bundle_.moves) {
+    for (const Move& one : moves) {
       const bool within = move_.new_prefix.starts_with(one.old_prefixes.front() + "/");
       if (std::optional<Replaced> led = urls ? replace_urls(now.data, one, move_.new_prefix) : std::nullopt) {
         now.hits += led->hits;
@@ -237,7 +244,8 @@ class Carrier {
   const Environment& environment_;
   Move move_;
   Bundle bundle_;
-  Move sought_;  // everything that is looked for
+  std::vector<Move> bundled_;  // all moves of the bundle, the longest path first
+  Move sought_;                // everything that is looked for
   AsideWriter& aside_;
   CleanIndex& clean_;
   Carried& out_;
@@ -288,7 +296,8 @@ base::Result<Carried> carry(const Environment& environment, const CarryRequest& 
   TRY_ASSIGN(Bundle bundle, bundle_editables(environment, places, request, writer));
   TRY(bundle_base(environment, places, request, writer, bundle));
   Move sought = move;
-  for (const Move& one : bundle.moves) sought.old_prefixes.push_back(one.old_prefixes.front());
+  for (const std::vector<Move>* moves : {&bundle.moves, &bundle.base_moves})
+    for (const Move& one : *moves) sought.old_prefixes.push_back(one.old_prefixes.front());
   CleanIndex clean(sought.old_prefixes.empty() ? "" : request.cache, environment.root, sought);
   Carrier carrier(environment, std::move(move), std::move(bundle), writer, clean, out);
   TRY(carrier.rewrite_all(progress.files));

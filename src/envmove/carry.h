@@ -28,10 +28,12 @@ struct Bundled {
 // Why the Python that a venv was made from does not come along.
 enum class BaseStays {
   kNo,      // it does, or it lies in the environment, or this is no venv
-  kSystem,  // it is the system's, or not to be found: the other machine has to have it at the same path
+  kSystem,  // it is the system's: the other machine has to have it at the same path
   kConda,   // it belongs to a conda environment
   kLinked,  // it finds its library by an absolute path
   kLarge,
+  kUnread,   // a file of it cannot be read
+  kUnknown,  // it is not laid out as CPython's are, or there is a .python here already
 };
 
 struct Carried {
@@ -79,12 +81,13 @@ struct Bundle {
   BaseStays base_stays = BaseStays::kNo;
   std::vector<Editable> left_behind;
   std::vector<Move> moves;
+  std::vector<Move> base_moves;  // of what pyvenv.cfg and links lead to
   std::vector<sync::Entry> entries;
 };
 base::Result<Bundle> bundle_editables(const Environment& environment, const std::vector<std::string>& own_places,
                                       const CarryRequest& request, AsideWriter& aside);
 
-// Adds the Python that a venv was made from, as .python, if it runs wherever it lies (those of uv and pyenv do): without its own packages,
+// Adds the Python that a venv was made from, as .python, if it runs wherever it lies (those of uv do): without its own packages,
 // unless the venv uses them, and with its paths rewritten.
 base::Status bundle_base(const Environment& environment, const std::vector<std::string>& own_places, const CarryRequest& request,
                          AsideWriter& aside, Bundle& out);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -117,6 +118,7 @@ base::Status Incoming::close_blob() {
   writing_.reset();
   if (done.hash.bytes() != entry.content) {
     (void)::unlinkat(done.folder, done.name.c_str(), 0);
+    mismatch_ = true;
     return changed_meanwhile(entry);
   }
   if (::renameat(done.folder, done.name.c_str(), done.folder, done.name.substr(kNew.size()).c_str()) != 0)
@@ -129,7 +131,8 @@ base::Status Incoming::take_whole(std::string_view content) {
   const EntryView& entry = manifest_.entries()[wanted_[next_]];
   base::Sha256 hash;
   hash.update(content);
-  if (hash.bytes() != entry.content) return changed_meanwhile(entry);
+  mismatch_ = hash.bytes() != entry.content;
+  if (mismatch_) return changed_meanwhile(entry);
   TRY_ASSIGN(const int folder, store_.blob_folder(entry.content));
   const std::string name = hex_of(entry.content);
   os::Fd file(::openat(folder, name.c_str(), kNewFile, 0600));
@@ -181,9 +184,7 @@ base::Status Incoming::receive(std::string_view bytes) {
 }
 
 std::optional<uint64_t> Incoming::begin_content_again() {
-  if (complete() || (partial_.bytes > 0 && partial_.entry == wanted_[next_])) return std::nullopt;
-  if (writing_) (void)::unlinkat(writing_->folder, writing_->name.c_str(), 0);
-  writing_.reset();
+  if (!std::exchange(mismatch_, false) || complete() || (partial_.bytes > 0 && partial_.entry == wanted_[next_])) return std::nullopt;
   uint64_t before = 0;
   for (size_t i = 0; i < next_; ++i) before += manifest_.entries()[wanted_[i]].size - (wanted_[i] == partial_.entry ? partial_.bytes : 0);
   return before;

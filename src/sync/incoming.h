@@ -38,8 +38,9 @@ class Incoming {
   // it was sent.
   base::Status receive(std::string_view bytes);
   bool complete() const { return next_ == wanted_.size(); }
-  // After an error of receive(): what is here of the content that was being received goes. The bytes of the contents before it, as they
-  // were received; nothing: it had begun before this session, and its beginning is gone.
+  size_t received() const { return next_; }  // whole contents
+  // After a content had another hash, what was received of it is gone. The bytes of the contents before it, as they were received; nothing:
+  // that was not the error, or it had begun before this session, and its beginning is gone too.
   std::optional<uint64_t> begin_content_again();
 
   // After complete(): makes up to `most` entries. True: everything is in its place.
@@ -88,6 +89,7 @@ class Incoming {
   size_t next_ = 0;  // of wanted_
   std::optional<Writing> writing_;
   bool cloning_ = true;
+  bool mismatch_ = false;  // the last error was that of a hash
 };
 
 inline constexpr int kNewFile = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

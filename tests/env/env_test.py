@@ -153,7 +153,8 @@ class Environments(unittest.TestCase):
                         ignore=shutil.ignore_patterns('__pycache__', 'test', 'config-*', 'sitecustomize.py'))
         os.makedirs(place + '/lib/' + name + '/site-packages')
         write(place + '/lib/' + name + '/site-packages/of_the_base.py', 'x = 1')
-        write(place + '/bin/tool', '#!%s/bin/%s\nimport sys; print(sys.executable)\n' % (place, name), 0o755)
+        write(place + '/bin/other-tool', 'secret')
+        write(place + '/.secret', 'secret')
         write(place + '/lib/' + name + '/built_at.py', 'PREFIX = "%s"\n' % place)
         return name
 
@@ -165,7 +166,7 @@ class Environments(unittest.TestCase):
         write(old + '/bin/hello', '#!%s/bin/python\nimport sys; print(sys.prefix)\n' % old, 0o755)
         packed = phalanx('pack', old, '-o', self.folder + '/with-base.tar.zst')
         self.assertEqual(packed.returncode, 0, packed.stderr)
-        self.assertIn('the Python of the venv, %s/pythons/default, comes along as .python (' % self.folder, packed.stderr)
+        self.assertIn('the Python of the venv, %s/pythons/own, comes along as .python (' % self.folder, packed.stderr)
         os.rename(self.folder + '/pythons', self.folder + '/pythons.away')
         os.rename(old, old + '.away')
         done = phalanx('unpack', self.folder + '/with-base.tar.zst', new)
@@ -175,7 +176,8 @@ class Environments(unittest.TestCase):
                       'print(json.dumps([sys.prefix, sys.base_prefix, os.__file__, built_at.PREFIX, os.path.realpath(sys.executable)]))')
         library = '%s/.python/lib/%s/' % (new, name)
         self.assertEqual(json.loads(told), [new, new + '/.python', library + 'os.py', new + '/.python', new + '/.python/bin/' + name])
-        self.assertEqual(output(new + '/.python/bin/tool').strip(), new + '/.python/bin/' + name)
+        self.assertEqual(sorted(os.listdir(new + '/.python')), ['bin', 'lib'], 'and nothing else that lies there')
+        self.assertEqual(sorted(os.listdir(new + '/.python/bin')), ['python3', name])
         self.assertFalse(os.path.exists(library + 'site-packages'), 'a venv does not use them')
         # What has arrived is moved like any other: its Python lies within.
         again = self.folder + '/moved-again'

@@ -5,6 +5,11 @@
 #include "base/check.h"
 
 namespace phalanx::job {
+namespace {
+
+constexpr size_t kTimes = 64;
+
+}  // namespace
 
 CopyChain::CopyChain(std::vector<Member> members, std::vector<std::string> keys, Wanted wanted, Send send)
     : wanted_(std::move(wanted)), send_(std::move(send)) {
@@ -43,7 +48,7 @@ uint64_t CopyChain::least_taken(size_t n) const {
   return least;
 }
 
-uint64_t CopyChain::window_of(size_t n) const { return kWindow + (end_of(n) - n) * kWindowPerHost; }
+uint64_t CopyChain::window_of(size_t n) const { return std::min(kWindow + (end_of(n) - n) * kWindowPerHost, kMostWindow); }
 
 template <typename Message>
 void CopyChain::tell(size_t n, const Message& message) {
@@ -90,10 +95,9 @@ void CopyChain::touch(size_t n, os::Mono now) {
 
 void CopyChain::sent(size_t host, uint64_t bytes, os::Mono now) {
   const size_t n = place_of(host);
-  if (first_sent_.ns == 0) first_sent_ = now;
   touch(n, now);
-  for (size_t i = n; i < nodes_.size(); ++i)
-    if (i == n || (nodes_[i].link == Link::kLosing && nodes_[i].source == n)) nodes_[i].sent += bytes;
+  nodes_[n].sent += bytes;
+  most_sent_ = std::max(most_sent_, nodes_[n].sent);
 }
 
 bool CopyChain::needed(size_t host) const {
@@ -116,13 +120,11 @@ void CopyChain::on_passing(size_t host, const wire::CopyPassing& message) {
   else cut(n, begun_);
 }
 
-// The link to this one feeds it no more. Until it has said where it stands, what the head is sent may still reach it.
+// The link to this one feeds it no more.
 void CopyChain::lose(size_t n, os::Mono now) {
-  Node& node = nodes_[n];
-  node.source = head_of(n);
-  node.sent = nodes_[node.source].sent;
-  node.cut_at = now;
-  node.full_since.reset();
+  nodes_[n].sent = nodes_[head_of(n)].sent;
+  nodes_[n].cut_at = now;
+  nodes_[n].full_since.reset();
   set_link(n, Link::kLosing);
 }
 
@@ -139,12 +141,19 @@ std::optional<CopyChain::Taken> CopyChain::on_taken(size_t host, const wire::Cop
   const size_t n = place_of(host);
   Node& node = nodes_[n];
   Taken taken;
-  // What it has thrown away it may ask for again, but only as it is lost.
-  if ((message.bytes < node.taken && !message.lost) || message.bytes > nodes_[head_of(n)].sent) return std::nullopt;
+  if ((message.bytes < node.taken && !message.lost) || message.bytes > most_sent_) return std::nullopt;
   if (message.bytes > node.taken) {
     if (is_up(n + 1)) touch(n + 1, now);
     if (fed(host)) taken.bytes = message.bytes - node.taken;
     node.moved = now;
+    node.times.emplace_back(now, message.bytes);
+    if (node.times.size() > kTimes) node.times.pop_front();
+  }
+  // What it has thrown away, because it was damaged, it gets again; those behind it do not need it twice.
+  const bool again = message.bytes < node.taken;
+  if (again) {
+    cut(n + 1, now);
+    node.times.clear();
   }
   node.taken = message.bytes;
   if (!message.lost) return taken;
@@ -152,7 +161,9 @@ std::optional<CopyChain::Taken> CopyChain::on_taken(size_t host, const wire::Cop
     lose(n, now);
     tell(n - 1, wire::CopyPassOn{});
   }
-  if (node.link != Link::kLosing) return taken;
+  if (node.link != Link::kLosing && !again) return taken;
+  // One that the launcher feeds ignores what is still under way until it hears this.
+  if (node.link != Link::kLosing) tell(n, wire::CopyListen{});
   set_link(n, Link::kNone);
   node.sent = node.taken;
   node.moved = now;
@@ -168,26 +179,37 @@ void CopyChain::on_over(size_t host, bool failed, os::Mono now) {
   if (failed) cut(n + 1, now);
 }
 
-// Whether this one holds up the chain before it, which had been much faster.
+// Whether this one holds up the chain before it: the bytes that waited for it when the window was full took the one before it far less
+// time.
 bool CopyChain::is_slow(size_t n, os::Mono now) {
   Node& node = nodes_[n];
+  if (n == 0 || node.link != Link::kUp || node.over || slow_ == kMostSlow) return false;
   const Node& before = nodes_[n - 1];
-  if (node.link != Link::kUp || node.over || before.taken < node.taken + window_of(head_of(n)) / 2) {
-    node.full_since.reset();
-    return false;
-  }
-  const auto seconds = [](os::nanoseconds span) { return std::max(static_cast<double>(span.count()) / 1e9, 1e-3); };
   if (!node.full_since) {
+    if (before.taken < node.taken + window_of(head_of(n)) / 2 || before.times.empty()) return false;
+    auto at = std::find_if(before.times.begin(), before.times.end(), [&](const auto& one) { return one.second >= node.taken; });
+    if (at == before.times.end()) return false;
     node.full_since = now;
-    node.taken_then = node.taken;
-    node.rate_before = std::max(node.rate_before, static_cast<double>(before.taken) / seconds(now - first_sent_));
+    node.goal = before.taken;
+    node.allowed = std::max<os::nanoseconds>(kSlow, kSlower * (before.times.back().first - at->first));
     return false;
   }
-  if (now - *node.full_since < kSlow) return false;
-  return static_cast<double>(node.taken - node.taken_then) / seconds(now - *node.full_since) * kSlower < node.rate_before;
+  if (node.taken >= node.goal) node.full_since.reset();
+  return node.full_since && now - *node.full_since > node.allowed;
+}
+
+void CopyChain::forgive(os::nanoseconds pause) {
+  begun_ = begun_ + pause;
+  for (Node& node : nodes_) {
+    node.moved = node.moved + pause;
+    node.cut_at = node.cut_at + pause;
+    if (node.full_since) *node.full_since = *node.full_since + pause;
+  }
 }
 
 void CopyChain::tick(os::Mono now) {
+  if (ticked_.ns != 0 && now - ticked_ > kPause) forgive(now - ticked_);
+  ticked_ = now;
   for (size_t n = 1; n < nodes_.size(); ++n)
     if (now - begun_ > kSetup && (nodes_[n].link == Link::kListening || nodes_[n].link == Link::kDialing)) cut(n, now);
   for (size_t n = 0; n < nodes_.size(); ++n) {
@@ -196,8 +218,9 @@ void CopyChain::tick(os::Mono now) {
       if (now - node.cut_at > kAnswer) cut(n + 1, now);
       continue;
     }
-    const bool stalls = !node.over && node.taken < there_for(n) && now - node.moved > kStall;
-    if (!stalls && (n == 0 || !is_slow(n, now))) continue;
+    const bool stalls = !node.over && node.taken < there_for(n) && now - node.moved > kStall, slow = !stalls && is_slow(n, now);
+    if (!stalls && !slow) continue;
+    slow_ += slow ? 1 : 0;
     cut(n, now);
     cut(n + 1, now);
   }

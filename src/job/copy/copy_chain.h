@@ -6,9 +6,11 @@
 // Counts bytes of contents, in the order of Wanted. Pure: frames and times come in, frames go out through `send`.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "job/copy/content_stream.h"
@@ -22,10 +24,12 @@ class CopyChain {
   static constexpr os::milliseconds kSetup{2000};   // for the links to be made
   static constexpr os::milliseconds kStall{5000};   // a host that takes nothing that is there for it so long leaves the chain
   static constexpr os::milliseconds kAnswer{2000};  // for a host to say where it stands; then those behind it do without it
-  static constexpr os::milliseconds kSlow{3000};    // a host that was so long so much slower than the one before it leaves it too
-  static constexpr uint64_t kSlower = 4;            // times
+  // One that needs so long, and so many times as long as the one before it, for the same bytes leaves it too; so many of a chain.
+  static constexpr os::milliseconds kSlow{8000};
+  static constexpr int kSlower = 4, kMostSlow = 2;
+  static constexpr os::milliseconds kPause{2000};  // longer between two ticks: this process stood still, and no host is to blame
   // Bytes under way between the launcher and the last host: so many, and more for each host.
-  static constexpr uint64_t kWindow = 12 << 20, kWindowPerHost = 512 << 10;
+  static constexpr uint64_t kWindow = 12 << 20, kWindowPerHost = 512 << 10, kMostWindow = 48 << 20;
 
   struct Member {
     size_t host;
@@ -41,6 +45,7 @@ class CopyChain {
   bool ready() const { return making_ == 0; }
   // The host gets the contents from the one before it.
   bool fed(size_t host) const;
+  bool leads(size_t host) const { return place_of(host) == 0; }
   // Whom the launcher feeds so that this host gets something.
   size_t head(size_t host) const { return nodes_[head_of(place_of(host))].member.host; }
   // The launcher may send more to this host, which it feeds.
@@ -52,7 +57,7 @@ class CopyChain {
   void on_listening(size_t host, const wire::CopyListening& message);
   void on_passing(size_t host, const wire::CopyPassing& message);
   struct Taken {
-    uint64_t bytes = 0;            // more than at the last message, of a host that another has fed
+    uint64_t bytes = 0;            // more than at the last message, of a host that another feeds
     std::optional<uint64_t> from;  // the launcher feeds it now, from this byte
   };
   // Nothing: the host claims what was not sent to it.
@@ -70,14 +75,14 @@ class CopyChain {
     Link link = Link::kNone;  // to it
     uint64_t sent = 0;        // to it, where the link is not up
     uint64_t taken = 0;
-    os::Mono moved;     // when it last took some, or when there was something again that it could take
-    os::Mono cut_at;    // kLosing
-    size_t source = 0;  // kLosing: whose contents still come here
+    os::Mono moved;   // when it last took some, or when there was something again that it could take
+    os::Mono cut_at;  // kLosing
     bool over = false;
-    // The window was full because of it: when, how much it had then, and at what rate (bytes per second) the one before it had come so far.
+    std::deque<std::pair<os::Mono, uint64_t>> times;  // when it had taken how much, lately
+    // The window was full because of it: since when; where it has to come, and until when, to be no slower than it may be.
     std::optional<os::Mono> full_since;
-    uint64_t taken_then = 0;
-    double rate_before = 0;
+    uint64_t goal = 0;
+    os::nanoseconds allowed{};
   };
   size_t place_of(size_t host) const;
   size_t head_of(size_t n) const;
@@ -91,6 +96,7 @@ class CopyChain {
   void lose(size_t n, os::Mono now);
   void cut(size_t n, os::Mono now);
   bool is_slow(size_t n, os::Mono now);
+  void forgive(os::nanoseconds pause);
   template <typename Message>
   void tell(size_t n, const Message& message);
 
@@ -99,7 +105,9 @@ class CopyChain {
   size_t making_ = 0;           // links that are being made
   Wanted wanted_;
   Send send_;
-  os::Mono begun_, first_sent_;
+  os::Mono begun_, ticked_;
+  uint64_t most_sent_ = 0;  // to any of them
+  int slow_ = 0;            // that have left for it
 };
 
 }  // namespace phalanx::job

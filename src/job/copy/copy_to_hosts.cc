@@ -174,7 +174,7 @@ bool CopyToHosts::next_block(size_t h, std::string& frames) {
   }
   const ContentStream::Block* block = host.contents->block(host.block);
   if (!block) return false;
-  if (host.copied.files + host.copied.bytes == 0) opener_.connection(h)->widen();
+  if (host.block == 0) opener_.connection(h)->widen();
   frames += block->frames;
   host.copied.bytes += block->bytes;
   host.copied.files += block->files;
@@ -241,7 +241,7 @@ void CopyToHosts::tick() {
   std::vector<CopyState> states;
   for (size_t h = 0; h < hosts_.size(); ++h) {
     Host& host = hosts_[h];
-    states.push_back({host.copied.name, host.copied.bytes, host.total, host.over, host.copied.error.has_value()});
+    states.push_back({host.copied.name, std::min(host.copied.bytes, host.total), host.total, host.over, host.copied.error.has_value()});
     hosts::Connection* connection = opener_.connection(h);
     if (host.over || !connection || !host.said_hello) continue;
     if (connection->pending() != host.pending) host.heard = now;
@@ -253,10 +253,8 @@ void CopyToHosts::tick() {
                .with_hint("run the same command again; files that have arrived are not sent again"));
   }
   for (size_t h = 0; h < hosts_.size(); ++h)
-    if (hosts_[h].chain) {
-      hosts_[h].chain->tick(now);
-      pump(h);
-    }
+    if (hosts_[h].chain && hosts_[h].chain->leads(h)) hosts_[h].chain->tick(now);
+  pump_all();
   finish_those_over();
   if (request_.progress) request_.progress(states);
 }

@@ -92,7 +92,7 @@ class CopyToHosts {
   void make_chains();
   void make_chain(const std::vector<size_t>& members);
   void pump_all();
-  void pump_chain(size_t h);
+  void pump_two(size_t head, size_t h);
   void finish_those_over();
   void pump(size_t h);
   std::shared_ptr<ContentStream> contents_for(Wanted wanted);

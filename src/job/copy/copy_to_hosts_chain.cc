@@ -70,9 +70,7 @@ void CopyToHosts::pump_all() {
     if (!hosts_[h].over && hosts_[h].said_hello) pump(h);
 }
 
-// What this host has taken may let its head send more; or it is one itself now.
-void CopyToHosts::pump_chain(size_t h) {
-  const size_t head = hosts_[h].chain->head(h);
+void CopyToHosts::pump_two(size_t head, size_t h) {
   if (!hosts_[head].over) pump(head);
   if (head != h && !hosts_[h].over) pump(h);
 }
@@ -81,6 +79,7 @@ bool CopyToHosts::on_chain_frame(size_t h, const wire::Frame& frame) {
   if (!hosts_[h].chain) return false;
   CopyChain& chain = *hosts_[h].chain;
   base::Status taken = base::ok();
+  const size_t head = chain.head(h);  // which may have waited for this one
   if (frame.type == wire::FrameType::kCopyListening) {
     base::Result<wire::CopyListening> message = wire::decode<wire::CopyListening>(frame.payload);
     if (message.ok()) chain.on_listening(h, *message);
@@ -96,7 +95,7 @@ bool CopyToHosts::on_chain_frame(size_t h, const wire::Frame& frame) {
   }
   if (!taken.ok()) fail(h, std::move(taken).error());
   if (frame.type != wire::FrameType::kCopyTaken) pump_all();
-  else if (hosts_[h].chain) pump_chain(h);
+  else pump_two(head, h);
   return true;
 }
 

@@ -50,7 +50,7 @@ TEST(Lz4, MalformedBlocksAreRefused) {
                                    std::string("\x13"
                                                "a\x01",
                                                3),
-                                   std::string("\xf0\xff\xff", 3), std::string("\x51hello", 6)})
+                                   std::string("\xf0\xff\xff", 3), std::string("\x51hello\x01", 7)})
     EXPECT_FALSE(base::lz4_decompress(block, 5, out)) << testing::PrintToString(block);
   EXPECT_FALSE(base::lz4_decompress(packed("hello"), 4, out));
   EXPECT_FALSE(base::lz4_decompress(packed("hello"), 6, out));
