@@ -60,9 +60,11 @@ void CopyDuty::watch_silence() {
     heard_ = std::min(heard_ + (now - due), now);
     if (over_ || !receiver_ || receiver_->complete()) return;
     tell_taken();
-    if (now - heard_ > (in_chain_ ? kMostSilenceInChain : kMostSilence))
+    const os::milliseconds most = in_chain_ ? kMostSilenceInChain : kMostSilence;
+    if (now - heard_ > most)
       return fail(
-          base::fail(base::ErrorKind::kTimeout, "the launcher has sent nothing for 20 seconds; run the same command again to go on"));
+          base::fail(base::ErrorKind::kTimeout,
+                     fmt::format("no contents have come for {} seconds; run the same command again to go on", most.count() / 1000)));
     watch_silence();
   });
 }

@@ -31,18 +31,13 @@ base::Result<uint16_t> CopyInlet::listen(const std::string& address, const std::
   return listener.endpoint.port;
 }
 
-bool CopyInlet::trusted(const os::Accepted& accepted) const {
-  base::Result<os::Endpoint> own = os::local_endpoint(accepted.fd.get());
-  return own.ok() && (!owners_ || owners_->of(accepted.peer, *own).trusted());
-}
-
 void CopyInlet::accept() {
   for (;;) {
     base::Result<os::Accepted> accepted = os::accept_tcp(listener_.get());
     if (!accepted.ok()) return pause_->begin(watch_);
     if (!accepted->fd.valid()) return;
     base::Result<std::string> nonce = wire::fresh_nonce();
-    if (!nonce.ok() || !trusted(*accepted)) continue;  // closed at once
+    if (!nonce.ok() || !os::trusted(owners_, *accepted)) continue;  // closed at once
     if (peers_.size() >= kMostUnproven) peers_.erase(peers_.begin());
     peers_.push_back(std::make_unique<Peer>());
     Peer* peer = peers_.back().get();

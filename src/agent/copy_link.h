@@ -36,7 +36,6 @@ class CopyInlet {
 
   // The port. address: of this machine. Call once.
   base::Result<uint16_t> listen(const std::string& address, const std::string& key);
-  bool linked() const { return linked_; }
 
  private:
   struct Peer {
@@ -44,7 +43,6 @@ class CopyInlet {
     bool over = false;
   };
   void accept();
-  bool trusted(const os::Accepted& accepted) const;
   void proved(Peer* peer);
   void take(Peer* peer, const wire::Record& record);
   void lost(Peer* peer);
@@ -68,7 +66,7 @@ class CopyInlet {
 class CopyOutlet {
  public:
   static constexpr os::milliseconds kPatience{1500};  // until the other side has proved the key
-  static constexpr size_t kMostWaiting = 64 << 20;    // bytes that it has not taken; the launcher lets far less gather
+  static constexpr size_t kMostWaiting = 64 << 20;    // bytes that it has not taken; the launcher lets less gather
 
   explicit CopyOutlet(os::Loop& loop) : loop_(loop) {}
   ~CopyOutlet();

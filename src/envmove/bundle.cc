@@ -20,8 +20,6 @@ using sync::Entry;
 constexpr sync::ScanLimits kWhole{500'000'000, 50'000}, kOfGit{2'000'000'000, 100'000};
 constexpr const char* kFolder = "src";
 
-bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
-
 // The outermost ones of the sources outside: a package is often named by its project and by the folder "src" in it.
 std::vector<std::string> outermost(const Environment& environment, const std::vector<std::string>& own_places, Bundle& out) {
   std::vector<std::string> sources;

@@ -23,8 +23,6 @@ std::string real_path(const std::string& path) {
   return real ? real.get() : path;
 }
 
-bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
-
 // "python3.11" of "3.11.2".
 std::string name_of(const std::string& version) {
   const std::vector<std::string_view> parts = base::split(version, '.');

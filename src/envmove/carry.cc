@@ -57,17 +57,17 @@ bool is_pointer(std::string_view path) {
 
 class Carrier {
  public:
-  Carrier(const Environment& environment, Move move, Bundle bundle, AsideWriter& aside, CleanIndex& clean, Carried& out)
+  // sought: the places of `move`, and those of the bundle.
+  Carrier(const Environment& environment, Move move, Move sought, Bundle bundle, AsideWriter& aside, CleanIndex& clean, Carried& out)
       : environment_(environment),
         move_(std::move(move)),
         bundle_(std::move(bundle)),
-        sought_(move_),
+        sought_(std::move(sought)),
         aside_(aside),
         clean_(clean),
         out_(out) {
     for (const std::vector<Move>* moves : {&bundle_.moves, &bundle_.base_moves})
       bundled_.insert(bundled_.end(), moves->begin(), moves->end());
-    for (const Move& one : bundled_) sought_.old_prefixes.push_back(one.old_prefixes.front());
     std::stable_sort(bundled_.begin(), bundled_.end(), [](const Move& a, const Move& b) {
       return a.old_prefixes.front().size() > b.old_prefixes.front().size();  // one may lie below another
     });
@@ -164,7 +164,7 @@ class Carrier {
     if (entry.kind == sync::Kind::kLink) {
       std::string target = moved_path(entry.content, move_);
       // What leads into the environment leads there at its new place, also where that lies below what is bundled.
-      const bool own = target != entry.content || target == move_.new_prefix || target.starts_with(move_.new_prefix + "/");
+      const bool own = target != entry.content || is_within(target, move_.new_prefix);
       for (size_t i = 0; !own && i < bundled_.size() && target == entry.content; ++i) target = moved_path(target, bundled_[i]);
       if (target == entry.content) return base::ok();
       note({entry.path, true, 1, {}, {}, 0});
@@ -299,7 +299,7 @@ base::Result<Carried> carry(const Environment& environment, const CarryRequest& 
   for (const std::vector<Move>* moves : {&bundle.moves, &bundle.base_moves})
     for (const Move& one : *moves) sought.old_prefixes.push_back(one.old_prefixes.front());
   CleanIndex clean(sought.old_prefixes.empty() ? "" : request.cache, environment.root, sought);
-  Carrier carrier(environment, std::move(move), std::move(bundle), writer, clean, out);
+  Carrier carrier(environment, std::move(move), std::move(sought), std::move(bundle), writer, clean, out);
   TRY(carrier.rewrite_all(progress.files));
   TRY(carrier.correct_records());
   carrier.leave_out_stale_bytecode();

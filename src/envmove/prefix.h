@@ -16,6 +16,8 @@ namespace phalanx::envmove {
 // and conda-pack do not look); it is found in "-L/envs/llm/lib", "file:///envs/llm" and "/envs/llm.\n". std::string_view::npos: nowhere.
 size_t find_prefix(std::string_view data, std::string_view prefix, size_t from = 0);
 
+inline bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
+
 // A move: what is found becomes the new place. Several old ones occur when an environment was moved twice, or its home is a link.
 // A hit that already reads as the new place is left alone, so that a second move changes nothing even if one lies below the other.
 struct Move {

@@ -19,14 +19,6 @@ constexpr os::milliseconds kTick{200};
 constexpr os::milliseconds kAnswer{10'000};  // beyond the patience: kill, look again, a busy machine
 constexpr os::milliseconds kProbeDeadline{2000};
 
-std::vector<hosts::Opener::Host> with_transports(const std::vector<hosts::Target>& targets,
-                                                 const std::vector<const hosts::Transport*>& transports) {
-  PHALANX_CHECK(targets.size() == transports.size());
-  std::vector<hosts::Opener::Host> hosts;
-  for (size_t h = 0; h < targets.size(); ++h) hosts.push_back({targets[h], transports[h]});
-  return hosts;
-}
-
 }  // namespace
 
 bool SweptHost::clean() const {
@@ -39,7 +31,7 @@ HostSweep::HostSweep(os::Loop& loop, std::vector<hosts::Target> targets, const s
     : loop_(loop),
       wish_(std::move(wish)),
       hosts_(targets.size()),
-      opener_(loop, payload, with_transports(targets, transports), options,
+      opener_(loop, payload, hosts::Opener::with_transports(targets, transports), options,
               hosts::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
                                       [this](size_t h, base::Error error, std::optional<wire::GuardEnd>) {
                                         if (!hosts_[h].over && !hosts_[h].found.answered) hosts_[h].found.error = std::move(error);

@@ -147,4 +147,9 @@ PeerOwner SocketOwners::of(const Endpoint& peer, const Endpoint& own) const {
   return {found.ok() ? PeerOwner::kGone : PeerOwner::kUnknown, 0};
 }
 
+bool trusted(const std::optional<SocketOwners>& owners, const Accepted& accepted) {
+  const base::Result<Endpoint> own = local_endpoint(accepted.fd.get());
+  return own.ok() && (!owners || owners->of(accepted.peer, *own).trusted());
+}
+
 }  // namespace phalanx::os

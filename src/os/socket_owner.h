@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <optional>
+
 #include "base/result.h"
 #include "os/fd.h"
 #include "os/net.h"
@@ -36,5 +38,8 @@ class SocketOwners {
  private:
   Fd netlink_;  // invalid: /proc is read instead
 };
+
+// Of a connection that a listener has accepted. No owners: this machine does not tell, and everyone is.
+bool trusted(const std::optional<SocketOwners>& owners, const Accepted& accepted);
 
 }  // namespace phalanx::os

@@ -183,11 +183,6 @@ base::Result<uint32_t> MeshListener::open(const wire::Place& place) {
   return listener.endpoint.port;
 }
 
-bool MeshListener::trusted(const os::Accepted& accepted) const {
-  base::Result<os::Endpoint> own = os::local_endpoint(accepted.fd.get());
-  return own.ok() && (!owners_ || owners_->of(accepted.peer, *own).trusted());
-}
-
 // Room for one more session: of those that have not proved the key, the oldest goes.
 bool MeshListener::make_room() {
   if (sessions_.size() < most_sessions_) return true;
@@ -210,7 +205,7 @@ void MeshListener::accept(int listener) {
       return;
     }
     if (!accepted->fd.valid()) return;
-    if (!trusted(*accepted) || !make_room()) continue;  // closed at once
+    if (!os::trusted(owners_, *accepted) || !make_room()) continue;  // closed at once
     int fd = accepted->fd.get();
     auto session = std::make_unique<Session>(loop_, std::move(accepted->fd), key_, [this, fd] { sessions_.erase(fd); });
     if (session->start(unproven_, idle_).ok()) sessions_[fd] = std::move(session);

@@ -61,7 +61,6 @@ class MeshListener {
   base::Result<uint32_t> open(const wire::Place& place);
   void accept(int listener);
   void stop(Port& port);
-  bool trusted(const os::Accepted& accepted) const;
   bool make_room();
 
   os::Loop& loop_;

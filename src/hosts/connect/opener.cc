@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "base/counted.h"
 #include "base/text.h"
 #include "hosts/connect/container_end.h"
@@ -19,6 +20,13 @@ using base::ErrorKind;
 
 constexpr os::milliseconds kStarvedPause{200};
 constexpr os::milliseconds kSlept{5000};  // a timer that comes later than this shows that the launcher itself did not run
+
+std::vector<Opener::Host> Opener::with_transports(const std::vector<Target>& targets, const std::vector<const Transport*>& transports) {
+  PHALANX_CHECK(targets.size() == transports.size());
+  std::vector<Host> hosts;
+  for (size_t h = 0; h < targets.size(); ++h) hosts.push_back({targets[h], transports[h]});
+  return hosts;
+}
 
 Opener::Opener(os::Loop& loop, Payload& payload, std::vector<Host> hosts, OpenerOptions options, Handlers handlers, uint32_t seed)
     : loop_(loop), payload_(payload), options_(options), handlers_(std::move(handlers)), random_(seed) {

@@ -44,6 +44,8 @@ class Opener {
     Target target;
     const Transport* transport = nullptr;
   };
+  // transports: one per target; they must outlive the hosts.
+  static std::vector<Host> with_transports(const std::vector<Target>& targets, const std::vector<const Transport*>& transports);
   struct Handlers {
     std::function<void(size_t host, const wire::Frame&)> frame;
     // The connection is over. error: why, in words for the user. guard: the host's guard has ended its ranks, of a stream that had worked.

@@ -11,8 +11,7 @@ constexpr size_t kTimes = 64;
 
 }  // namespace
 
-CopyChain::CopyChain(std::vector<Member> members, std::vector<std::string> keys, Wanted wanted, Send send)
-    : wanted_(std::move(wanted)), send_(std::move(send)) {
+CopyChain::CopyChain(std::vector<Member> members, std::vector<std::string> keys, Send send) : send_(std::move(send)) {
   PHALANX_CHECK(members.size() >= 2 && keys.size() + 1 == members.size());
   for (size_t n = 0; n < members.size(); ++n) {
     if (places_.size() <= members[n].host) places_.resize(members[n].host + 1, SIZE_MAX);

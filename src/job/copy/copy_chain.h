@@ -3,7 +3,7 @@
 // the rest, the host behind it gets them from the launcher, from where it stands; those behind that host stay behind it. So nothing depends
 // on a chain but time.
 //
-// Counts bytes of contents, in the order of Wanted. Pure: frames and times come in, frames go out through `send`.
+// Counts bytes of contents. Pure: frames and times come in, frames go out through `send`.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "job/copy/content_stream.h"
 #include "os/clock.h"
 #include "wire/copy_messages.h"
 
@@ -37,9 +36,8 @@ class CopyChain {
   };
   using Send = std::function<void(size_t host, const std::string& frames)>;
   // members: at least two, in the order of the chain. keys: one per link, of wire::kKeyBytes. Nothing is sent before begin().
-  CopyChain(std::vector<Member> members, std::vector<std::string> keys, Wanted wanted, Send send);
+  CopyChain(std::vector<Member> members, std::vector<std::string> keys, Send send);
 
-  const Wanted& wanted() const { return wanted_; }
   void begin(os::Mono now);
   // No link is being made any more: the launcher can send.
   bool ready() const { return making_ == 0; }
@@ -103,7 +101,6 @@ class CopyChain {
   std::vector<Node> nodes_;
   std::vector<size_t> places_;  // by host
   size_t making_ = 0;           // links that are being made
-  Wanted wanted_;
   Send send_;
   os::Mono begun_, ticked_;
   uint64_t most_sent_ = 0;  // to any of them

@@ -17,14 +17,6 @@ constexpr os::milliseconds kTick{1000};
 constexpr os::milliseconds kSilence{120'000};  // nothing was taken or said for so long
 constexpr size_t kPiece = 256 << 10;
 
-std::vector<hosts::Opener::Host> with_transports(const std::vector<hosts::Target>& targets,
-                                                 const std::vector<const hosts::Transport*>& transports) {
-  PHALANX_CHECK(targets.size() == transports.size());
-  std::vector<hosts::Opener::Host> hosts;
-  for (size_t h = 0; h < targets.size(); ++h) hosts.push_back({targets[h], transports[h]});
-  return hosts;
-}
-
 }  // namespace
 
 CopyToHosts::CopyToHosts(os::Loop& loop, const std::vector<hosts::Target>& targets, const std::vector<const hosts::Transport*>& transports,
@@ -32,7 +24,7 @@ CopyToHosts::CopyToHosts(os::Loop& loop, const std::vector<hosts::Target>& targe
     : loop_(loop),
       request_(std::move(request)),
       hosts_(targets.size()),
-      opener_(loop, payload, with_transports(targets, transports), options,
+      opener_(loop, payload, hosts::Opener::with_transports(targets, transports), options,
               hosts::Opener::Handlers{[this](size_t h, const wire::Frame& frame) { on_frame(h, frame); },
                                       [this](size_t h, base::Error error, std::optional<wire::GuardEnd>) {
                                         if (hosts_[h].over) return;
@@ -182,8 +174,9 @@ bool CopyToHosts::next_block(size_t h, std::string& frames) {
   if (host.chain) host.chain->sent(h, block->bytes, os::mono_now());
   ++host.block;
   size_t needed = host.block;
-  for (const Host& other : hosts_)
-    if (other.contents == host.contents) needed = std::min(needed, other.block);
+  for (size_t other = 0; other < hosts_.size(); ++other)
+    if (hosts_[other].contents == host.contents && !(hosts_[other].chain && hosts_[other].chain->fed(other)))
+      needed = std::min(needed, hosts_[other].block);
   // A host may yet ask for the same from its beginning.
   if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& other) { return other.asked || other.over; }))
     host.contents->forget_before(needed);
@@ -214,8 +207,9 @@ void CopyToHosts::settle(size_t h) {
   if (host.over) return;
   host.over = true;
   host.copied.took = os::mono_now() - host.began;
+  if (host.chain && !host.copied.error && host.chain->fed(h)) host.copied.files = host.contents->wanted().entries.size();
   host.contents.reset();
-  if (host.chain && !host.copied.error && host.chain->fed(h)) host.copied.files = host.chain->wanted().entries.size();
+  host.held = false;
   if (host.chain) host.chain->on_over(h, host.copied.error.has_value(), os::mono_now());
   finish_those_over();
   if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& one) { return one.over; })) loop_.stop();

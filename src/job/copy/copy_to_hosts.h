@@ -89,6 +89,7 @@ class CopyToHosts {
   ContentStream::Place place_at(const Wanted& wanted, uint64_t byte) const;
   void hold(size_t h);
   void make_chains_if_all_asked();
+  static bool lack_the_same(const Host& a, const Host& b);
   void make_chains();
   void make_chain(const std::vector<size_t>& members);
   void pump_all();

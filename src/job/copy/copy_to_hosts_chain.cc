@@ -28,20 +28,19 @@ void CopyToHosts::make_chains_if_all_asked() {
   if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.asked || host.over; })) make_chains();
 }
 
+bool CopyToHosts::lack_the_same(const Host& a, const Host& b) {
+  return a.contents == b.contents || a.contents->wanted() == b.contents->wanted();
+}
+
 void CopyToHosts::make_chains() {
   loop_.cancel(gathering_);
   gathering_ = 0;
   for (size_t h = 0; h < hosts_.size(); ++h) {
     if (!hosts_[h].held) continue;
     std::vector<size_t> members;
-    for (size_t other = h; other < hosts_.size(); ++other) {
-      if (!hosts_[other].held || !hosts_[other].contents || !hosts_[h].contents ||
-          hosts_[other].contents->wanted() != hosts_[h].contents->wanted())
-        continue;
-      if (!hosts_[other].over) members.push_back(other);
-    }
+    for (size_t other = h; other < hosts_.size(); ++other)
+      if (hosts_[other].held && lack_the_same(hosts_[h], hosts_[other])) members.push_back(other);
     for (size_t member : members) hosts_[member].held = false;
-    hosts_[h].held = false;
     if (members.size() > 1) make_chain(members);
   }
   pump_all();
@@ -60,7 +59,7 @@ void CopyToHosts::make_chain(const std::vector<size_t>& members) {
   auto send = [this](size_t h, const std::string& frames) {
     if (hosts::Connection* connection = opener_.connection(h)) connection->send(frames);
   };
-  auto chain = std::make_shared<CopyChain>(std::move(nodes), std::move(keys), hosts_[members[0]].contents->wanted(), send);
+  auto chain = std::make_shared<CopyChain>(std::move(nodes), std::move(keys), send);
   for (size_t h : members) hosts_[h].chain = chain;
   chain->begin(os::mono_now());
 }
@@ -109,9 +108,10 @@ base::Status CopyToHosts::take_taken(size_t h, const wire::Frame& frame) {
   host.copied.bytes += taken->bytes;
   host.copied.passed_on = host.copied.passed_on || taken->bytes > 0;
   if (!taken->from) return base::ok();
-  host.place = place_at(host.chain->wanted(), *taken->from);
+  Wanted wanted = host.contents->wanted();
+  host.place = place_at(wanted, *taken->from);
   host.copied.files = host.place.next + (host.place.from > 0 ? 1 : 0);
-  host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, host.chain->wanted(), host.place);
+  host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, std::move(wanted), host.place);
   host.block = 0;
   return base::ok();
 }

@@ -19,7 +19,7 @@ class World {
   World(size_t hosts, uint64_t blocks, uint32_t seed) : blocks_(blocks), random_(seed), hosts_(hosts) {
     std::vector<job::CopyChain::Member> members;
     for (size_t h = 0; h < hosts; ++h) members.push_back({h, "10.0.0." + std::to_string(h)});
-    chain_ = std::make_unique<job::CopyChain>(std::move(members), std::vector<std::string>(hosts - 1, "key"), job::Wanted{},
+    chain_ = std::make_unique<job::CopyChain>(std::move(members), std::vector<std::string>(hosts - 1, "key"),
                                               [this](size_t h, const std::string& frames) { hosts_[h].orders.push_back(frames); });
     chain_->begin(now_);
   }
