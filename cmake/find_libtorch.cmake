@@ -4,19 +4,37 @@
 # libtorch is found by its headers and libraries, not by its own CMake package: that one wants build tools of libtorch's own (gflags, glog,
 # protobuf; a CUDA toolkit with nvcc for a CUDA build) which a user of the library does not need. Debian's libtorch-dev is found by
 # itself; for another one: -DPHALANX_TORCH_ROOT=<folder with include/ and lib/>, which for a Python wheel is the folder
-# of the `torch` package.
+# of the `torch` package. Beside that package lie the wheels of CUDA and NCCL that it loads: they come before the system's, because a
+# program that loads another NCCL than its libtorch was made for mixes two of them.
 set(PHALANX_TORCH_ROOT "${PHALANX_TORCH_ROOT_DEFAULT}" CACHE PATH "libtorch to build against; empty for the system's")
 set(torch_hints ${PHALANX_TORCH_ROOT})
+set(torch_wheels)
+if(PHALANX_TORCH_ROOT)
+  file(GLOB torch_wheels ${PHALANX_TORCH_ROOT}/../nvidia/*)
+endif()
 find_path(TORCH_INCLUDE ATen/ATen.h HINTS ${torch_hints} PATH_SUFFIXES include)
 foreach(lib torch torch_cpu c10)
   find_library(TORCH_LIB_${lib} ${lib} HINTS ${torch_hints} PATH_SUFFIXES lib)
 endforeach()
-foreach(lib torch_cuda c10_cuda nccl cudart)  # present in a CUDA libtorch
-  find_library(TORCH_LIB_${lib} ${lib} HINTS ${torch_hints} ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES lib lib64)
+# Present with a CUDA libtorch. Wheels have no link without a version.
+foreach(lib torch_cuda c10_cuda nccl cudart)
+  find_library(TORCH_LIB_${lib} NAMES ${lib} lib${lib}.so.13 lib${lib}.so.12 lib${lib}.so.2 NAMES_PER_DIR
+    HINTS ${torch_hints} ${torch_wheels} ENV NCCL_HOME ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES lib lib64)
 endforeach()
 find_path(GLOO_INCLUDE gloo/algorithm.h HINTS ${torch_hints} PATH_SUFFIXES include)
-find_path(NCCL_INCLUDE nccl.h HINTS ${torch_hints} ENV NCCL_HOME PATH_SUFFIXES include)
-find_path(CUDA_INCLUDE cuda_runtime_api.h HINTS ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES include)
+find_path(NCCL_INCLUDE nccl.h HINTS ${torch_hints} ${torch_wheels} ENV NCCL_HOME PATH_SUFFIXES include)
+# Some wheels have a part of CUDA's headers each: what is wanted is a folder with all.
+function(has_all_of_cuda result folder)
+  foreach(header cuda_runtime_api.h crt/host_config.h cublas_v2.h cusparse.h cusolverDn.h)
+    if(NOT EXISTS ${folder}/${header})
+      set(${result} FALSE PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
+find_path(CUDA_INCLUDE cuda_runtime_api.h VALIDATOR has_all_of_cuda
+  HINTS ${torch_wheels} ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES include)
+find_path(FMT_INCLUDE fmt/format.h)
 
 set(phalanx_torch_missing)
 foreach(wanted TORCH_INCLUDE TORCH_LIB_torch TORCH_LIB_torch_cpu TORCH_LIB_c10)
@@ -44,6 +62,12 @@ target_include_directories(phalanx_torch SYSTEM INTERFACE ${TORCH_INCLUDE}/torch
 # libtorch is compiled with NDEBUG, and some of its headers' classes (at::RecordFunction) are laid out otherwise without.
 target_compile_definitions(phalanx_torch INTERFACE NDEBUG)
 if(PHALANX_TORCH_ROOT)
+  # Some libtorchs bring another fmt than the one that the rest of the program is compiled with: the program's comes first.
+  if(FMT_INCLUDE AND EXISTS ${TORCH_INCLUDE}/fmt)
+    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fmt_first)
+    file(CREATE_LINK ${FMT_INCLUDE}/fmt ${CMAKE_CURRENT_BINARY_DIR}/fmt_first/fmt SYMBOLIC)
+    target_include_directories(phalanx_torch SYSTEM BEFORE INTERFACE ${CMAKE_CURRENT_BINARY_DIR}/fmt_first)
+  endif()
   target_include_directories(phalanx_torch SYSTEM INTERFACE ${TORCH_INCLUDE})
 endif()
 # Operators register themselves when their library is loaded; nothing may drop it as unused.

@@ -7,7 +7,9 @@ endif()
 
 add_library(phalanx_flags INTERFACE)
 target_include_directories(phalanx_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(phalanx_flags INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
+# Another compiler than the presets' warns of other things, in headers of libraries too.
+option(PHALANX_WERROR "Warnings are errors" OFF)
+target_compile_options(phalanx_flags INTERFACE -Wall -Wextra $<$<BOOL:${PHALANX_WERROR}>:-Werror> -Wshadow -Wnon-virtual-dtor
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>  # GCC 12 sees ghosts in std::variant and std::optional (GCC bug 80635)
   -ffunction-sections -fdata-sections)
 target_compile_definitions(phalanx_flags INTERFACE JSON_NOEXCEPTION=1 _GNU_SOURCE=1

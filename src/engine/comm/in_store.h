@@ -32,10 +32,12 @@ class InStore : public Base {
   std::unique_ptr<Group> split(int color, int key) final { return split_by_store(*this, store_, place_, options_, ++splits_, color, key); }
   void leave() final {
     this->barrier("leave", options_.timeout);
+    close();
     leave_store(store_, world(), options_.timeout);
   }
 
  protected:
+  virtual void close() {}  // when every rank leaves
   // `meet(end)` is a barrier of all ranks, which throws at `end`, `deadline` from now, or before when a rank is gone. After `end` the marks
   // that each has left in the store name those that never came.
   template <class Meet>

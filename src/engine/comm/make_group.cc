@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
+#include "base/text.h"
 #include "engine/comm/network/gloo_group.h"
 #include "engine/comm/network/hosts_group.h"
 #include "engine/comm/network/nccl_group.h"
@@ -13,7 +15,16 @@ namespace phalanx::engine::comm {
 namespace {
 
 constexpr std::chrono::minutes kJoinTimeout{5};
-constexpr const char* kSwitchedOff = "-";
+constexpr const char *kSwitchedOff = "-", *kOnGpu = "gpu";  // instead of a host's identity
+
+// Each rank has chosen for itself; GPUs and CPUs do not form a group.
+void require_one_kind(const std::vector<std::string>& hosts) {
+  std::vector<int> on_gpus, on_cpus;
+  for (size_t r = 0; r < hosts.size(); ++r) (hosts[r] == kOnGpu ? on_gpus : on_cpus).push_back(static_cast<int>(r));
+  if (on_gpus.empty() || on_cpus.empty()) return;
+  throw std::runtime_error(fmt::format("ranks {} compute on GPUs, and ranks {} on CPUs: set device: cpu, or use_cpu: true in a recipe",
+                                       base::format_ranges(on_gpus), base::format_ranges(on_cpus)));
+}
 
 // How many ranks each host has, if they are equally many and numbered host by host; 0: they are not.
 int ranks_per_host(const std::vector<std::string>& hosts) {
@@ -29,9 +40,13 @@ int ranks_per_host(const std::vector<std::string>& hosts) {
 
 std::unique_ptr<Group> make_group(StoreHandle store, const Place& place, const GroupOptions& options) {
   if (place.world == 1) return make_single_rank(place.device);
-  if (place.device.is_cuda()) return make_nccl_group(std::move(store), place, options);
-  const std::string identity = !options.shared_memory ? kSwitchedOff : place.host.empty() ? host_identity() : place.host;
+  const std::string identity = place.device.is_cuda()   ? kOnGpu
+                               : !options.shared_memory ? kSwitchedOff
+                               : place.host.empty()     ? host_identity()
+                                                        : place.host;
   const std::vector<std::string> hosts = exchange_by_store(*store.store, "hosts", identity, place.rank, place.world, kJoinTimeout);
+  require_one_kind(hosts);
+  if (place.device.is_cuda()) return make_nccl_group(std::move(store), place, options);
   GroupOptions gloo = options;
   const int each = ranks_per_host(hosts);
   if (std::count(hosts.begin(), hosts.end(), kSwitchedOff) > 0) {

@@ -1,5 +1,9 @@
 #include "engine/finetune/finetune.h"
 
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +18,7 @@
 #include "engine/finetune/training.h"
 #include "engine/finetune/vocabulary.h"
 #include "engine/train/cpu.h"
+#include "engine/train/device.h"
 #include "engine/train/report/progress.h"
 #include "engine/tuning/load_decoder.h"
 #include "os/files.h"
@@ -131,8 +136,23 @@ base::Status tell_of_rows(const tune::Recipe& recipe, Bar& bar) {
   return base::ok();
 }
 
+// Products take frozen matrices in bf16 with `bf16`: beside an adapter, which alone will be written, they need half the memory as such.
+// What has no values yet gets no memory either: sharded, no GPU has to hold the whole model.
+void move_to(at::Device device, const tune::Recipe& recipe, Training* training) {
+  at::NoGradGuard no_grad;
+  tuning::Decoder& decoder = training->tuned.decoder;
+  const std::vector<tuning::NamedTensor>& hollow = training->hollow.parameters;
+  if (recipe.bf16 && hollow.empty() && training->tuned.adapter)
+    for (auto& [name, projection] : decoder->projections())
+      if (!projection->weight.requires_grad()) projection->weight.set_data(projection->weight.to(at::kBFloat16));
+  for (at::Tensor& parameter : decoder->parameters()) {
+    const bool empty = std::any_of(hollow.begin(), hollow.end(), [&](const auto& one) { return one.value.is_same(parameter); });
+    parameter.set_data(empty ? at::empty({1}, parameter.options().device(device)).expand(parameter.sizes()) : parameter.to(device));
+  }
+}
+
 // Model and data, checked, cheap checks first.
-base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& bar, Training* out) {
+base::Status load(const tune::Recipe& recipe, at::Device device, std::optional<Text>* text, Bar& bar, Training* out) {
   const std::string& folder = recipe.model_name_or_path;
   TRY_ASSIGN(const tune::DecoderConfig shape, look_at_model(folder));
   TRY_ASSIGN(const std::string words, tokenizer_folder(folder, recipe.adapter_name_or_path));
@@ -149,6 +169,7 @@ base::Status load(const tune::Recipe& recipe, std::optional<Text>* text, Bar& ba
   TRY_ASSIGN(tuning::HollowDecoder hollow, tuning::make_decoder(folder, changes));
   out->tuned = {hollow.decoder, std::nullopt, folder, words, read};
   TRY(load_weights(std::move(hollow), recipe, bar, out));
+  if (!device.is_cpu()) move_to(device, recipe, out);
   out->recipe = recipe;
   out->rows = std::move(data.rows);
   out->evaluated = std::move(data.evaluated);
@@ -169,16 +190,20 @@ base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& e
                                                             *recipe.zero.batch_of_all_ranks, env.world, batch))
         .with_hint("train_batch_size: \"auto\"");
   Bar bar(env.rank == 0, train::event_descriptor());
-  if (auto warning = train::slow_blas_warning()) bar.note(*warning);
+  TRY_ASSIGN(const at::Device device, train::choose_device(recipe.use_cpu ? "cpu" : "auto", env));
+  const c10::DeviceGuard on_device(device);
+  at::globalContext().setAllowTF32CuBLAS(recipe.tf32);
+  if (auto warning = device.is_cpu() ? train::slow_blas_warning() : std::nullopt) bar.note(*warning);
   tell_unused(given, bar);
 
   TRY(History::check(recipe));
   // A rank that cannot read its files says so before the others wait for it in the first step.
-  TRY_ASSIGN(const std::unique_ptr<comm::Group> group, comm::join(env, at::kCPU));
+  TRY_ASSIGN(const std::unique_ptr<comm::Group> group, comm::join(env, device));
+  if (!device.is_cpu()) bar.note(tr("on GPUs, one for each rank; {}", group->describe()));
   Training training;
   training.threads = threads;
   std::optional<Text> text;  // which training points to
-  TRY(comm::agree(*group, load(recipe, &text, bar, &training), "reading the model and the data"));
+  TRY(comm::agree(*group, load(recipe, device, &text, bar, &training), "reading the model and the data"));
   Place start;
   TRY(comm::agree(*group, env.rank == 0 ? find_start(recipe, &start) : base::ok(), "looking at output_dir"));
   TRY_ASSIGN(const int signal, train(std::move(training), start, *group, bar));

@@ -1,5 +1,6 @@
-// Layers as one pass over memory each, on CPU, with the derivatives made by hand. Each has a plain form of at:: operators beside it
-// (layers.cc, gpt.cc), which other devices use and which tests hold these against. docs/design/kernels.md says what each one saves.
+// Layers as one pass over memory each, on CPU (the head's loss: on GPUs too), with the derivatives made by hand. Each has a plain form of
+// at:: operators beside it (layers.cc, gpt.cc), which other devices use and which tests hold these against. docs/design/kernels.md says
+// what each one saves.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,10 +33,13 @@ enum class Gate { kSilu, kGeluTanh };
 at::Tensor fused_gated(const at::Tensor& gate, const at::Tensor& up, Gate act = Gate::kSilu);
 
 // Sum over the tokens with a target (not ignore) of -log softmax(x · weightᵀ)[target], nats; fp32 scalar. x [tokens, width],
-// weight [classes, width], targets [tokens] int64 in [0, classes) or `ignore`: others throw. Never holds the logits of more than
-// loss_rows(classes) tokens: gradients are made along with the loss when they will be wanted. Under autocast the products are in bf16.
-// `cap`: logits become cap · tanh(logit / cap) before the softmax; 0: they stay.
+// weight [classes, width], targets [tokens] int64 in [0, classes) or `ignore`: others throw (on a GPU they stop the program). Never
+// holds the logits of more than loss_rows(classes) tokens, on a GPU of 2^27 logits or 16,384 tokens: gradients are made along with the loss
+// when they will be wanted. Under autocast the products are in bf16. `cap`: logits become cap · tanh(logit / cap) before the softmax; 0:
+// they stay.
 int64_t loss_rows(int64_t classes);
+// On CPU where can_fuse, and on GPUs, there without fp16: derivatives are made before a loss is scaled up.
+bool can_fuse_head(const at::Tensor& x);
 at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore, double cap = 0);
 
 }  // namespace phalanx::engine::model

@@ -1,9 +1,20 @@
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/exp.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/lt.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -67,21 +78,51 @@ double loss_of_logits(const at::Tensor& logits, const int64_t* targets, int64_t 
   return sum;
 }
 
+// The same on another device, by at:: operators: the sum stays there, and nothing is waited for.
+at::Tensor loss_of_logits_there(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore, bool want_grad, double cap) {
+  const int64_t rows = logits.size(0), classes = logits.size(1);
+  at::Tensor values = logits.to(at::kFloat), slopes;
+  if (cap > 0) {
+    const at::Tensor bent = at::tanh(values / cap);
+    if (want_grad) slopes = 1 - bent * bent;
+    values = bent * cap;
+  }
+  const at::Tensor counts = at::ne(targets, ignore), classes_of = at::where(counts, targets, 0);
+  // What is no class has no place: reading it stops the program.
+  const at::Tensor valid = at::logical_and(at::ge(classes_of, 0), at::lt(classes_of, classes));
+  const at::Tensor places = at::where(valid, at::arange(rows, targets.options()) * classes + classes_of, rows * classes);
+  const at::Tensor log_sums = at::logsumexp(values, {1}), wanted = values.view({-1}).index_select(0, places);
+  const at::Tensor sum = at::where(counts, log_sums - wanted, 0.0).sum();
+  if (!want_grad) return sum;
+  values = values.sub_(log_sums.unsqueeze(1)).exp_();
+  values.view({-1}).index_copy_(0, places, at::exp(wanted - log_sums) - 1);
+  values.mul_(counts.unsqueeze(1));
+  if (cap > 0) values.mul_(slopes);
+  logits.copy_(values);
+  return sum;
+}
+
+// Logits beside which a GPU has room for the rest.
+int64_t loss_rows_there(int64_t classes) { return std::clamp<int64_t>((int64_t{1} << 27) / classes, 64, 1 << 14); }
+
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
                             int64_t ignore, bool want_x, bool want_weight, double cap) {
     const AutocastState autocast = autocast_of(x.device());
     const at::ScalarType type = autocast.on ? autocast.type : x.scalar_type();
     const at::Tensor inputs = x.to(type), weights = weight.to(type);
-    const int64_t tokens = x.size(0), classes = weight.size(0), most_rows = loss_rows(classes);
+    const int64_t tokens = x.size(0), classes = weight.size(0), most_rows = x.is_cpu() ? loss_rows(classes) : loss_rows_there(classes);
     at::Tensor buffer = at::empty({std::min(tokens, most_rows), classes}, inputs.options());
     at::Tensor d_x = want_x ? at::empty({tokens, x.size(1)}, inputs.options()) : at::Tensor(), d_weight;
     double sum = 0;
+    at::Tensor sum_there = x.is_cpu() ? at::Tensor() : at::zeros({}, x.options().dtype(at::kFloat));
     for (int64_t first = 0; first < tokens; first += most_rows) {
       const int64_t rows = std::min(most_rows, tokens - first);
       at::Tensor part = inputs.narrow(0, first, rows), logits = buffer.narrow(0, 0, rows);
       at::mm_out(logits, part, weights.t());
-      sum += loss_of_logits(logits, targets.data_ptr<int64_t>() + first, ignore, want_x || want_weight, static_cast<float>(cap));
+      const bool want = want_x || want_weight;
+      if (x.is_cpu()) sum += loss_of_logits(logits, targets.data_ptr<int64_t>() + first, ignore, want, static_cast<float>(cap));
+      else sum_there += loss_of_logits_there(logits, targets.narrow(0, first, rows), ignore, want, cap);
       if (want_x) {
         at::Tensor place = d_x.narrow(0, first, rows);
         at::mm_out(place, logits, weights);
@@ -90,7 +131,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     }
     if (want_x) context->saved_data["d_x"] = d_x.to(x.scalar_type());
     if (want_weight) context->saved_data["d_weight"] = d_weight.to(weight.scalar_type());
-    return at::full({}, sum, x.options().dtype(at::kFloat));
+    return x.is_cpu() ? at::full({}, sum, x.options().dtype(at::kFloat)) : sum_there;
   }
 
   // Sums of 16-bit products are made in fp32.
@@ -123,8 +164,14 @@ int64_t loss_rows(int64_t classes) {
   return std::clamp(kElements / classes, kFewest, kMost);
 }
 
+bool can_fuse_head(const at::Tensor& x) {
+  if (x.is_cpu()) return can_fuse(x);
+  const AutocastState autocast = autocast_of(x.device());
+  return x.is_contiguous() && x.numel() > 0 && (autocast.on ? autocast.type : x.scalar_type()) != at::kHalf;
+}
+
 at::Tensor fused_head_loss(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore, double cap) {
-  check_targets(targets, weight.size(0), ignore);
+  if (targets.is_cpu()) check_targets(targets, weight.size(0), ignore);  // a GPU: loss_of_logits_there
   const bool grad = at::GradMode::is_enabled();
   return HeadLoss::apply(x, weight, targets, ignore, grad && x.requires_grad(), grad && weight.requires_grad(), cap);
 }

@@ -8,6 +8,7 @@
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/multinomial.h>
@@ -45,8 +46,13 @@ void GptImpl::init(uint64_t seed) {
     const std::string& name = item.key();
     at::Tensor& value = item.value();
     const bool ends_branch = name.ends_with("attention.out.weight") || name.ends_with("down.weight");
-    if (value.dim() > 1) value.normal_(0, ends_branch ? residual : 0.02, generator);
-    else value.fill_(name.ends_with("weight") ? 1 : 0);
+    if (value.dim() < 2) {
+      value.fill_(name.ends_with("weight") ? 1 : 0);
+      continue;
+    }
+    at::Tensor drawn = value.is_cpu() ? value : at::empty(value.sizes());
+    drawn.normal_(0, ends_branch ? residual : 0.02, generator);
+    if (!value.is_cpu()) value.copy_(drawn);
   }
 }
 
@@ -64,12 +70,15 @@ at::Tensor GptImpl::hidden(const at::Tensor& tokens) {
 at::Tensor GptImpl::forward(const at::Tensor& tokens) { return at::linear(hidden(tokens), embed->weight); }
 
 SummedLoss GptImpl::loss(const at::Tensor& tokens, const at::Tensor& targets) {
+  return {summed_loss(tokens, targets), at::sum(at::ne(targets, kNoTarget)).item<int64_t>()};
+}
+
+at::Tensor GptImpl::summed_loss(const at::Tensor& tokens, const at::Tensor& targets) {
   at::Tensor x = hidden(tokens).flatten(0, 1), wanted = targets.reshape({-1});
-  const auto count = at::sum(at::ne(wanted, kNoTarget)).item<int64_t>();
-  if (execution.kernels == Kernels::kFused && can_fuse(x)) return {fused_head_loss(x, embed->weight, wanted, kNoTarget), count};
+  if (execution.kernels == Kernels::kFused && can_fuse_head(x)) return fused_head_loss(x, embed->weight, wanted, kNoTarget);
   // In fp32 also under autocast, as the fused one.
   at::Tensor logits = at::linear(x, embed->weight).to(at::kFloat);
-  return {at::cross_entropy_loss(logits, wanted, {}, at::Reduction::Sum, kNoTarget), count};
+  return at::cross_entropy_loss(logits, wanted, {}, at::Reduction::Sum, kNoTarget);
 }
 
 std::vector<int64_t> generate(Gpt& gpt, const std::vector<int64_t>& prompt, const SampleOptions& options) {

@@ -35,13 +35,15 @@ struct GptImpl : torch::nn::Module {
 
   // GPT-2's initialisation: weights from N(0, 0.02), those that end a residual branch from N(0, 0.02 / sqrt(2·layers)),
   // biases 0, norms 1. The normals are drawn from a torch CPU generator with this seed, parameter after parameter in the
-  // order of parameters(): tools/make_golden.py draws the same in Python. Call it before moving the model to a GPU.
+  // order of parameters(): tools/make_golden.py draws the same in Python.
   void init(uint64_t seed);
 
   at::Tensor forward(const at::Tensor& tokens);  // [batch, time <= context] int64 -> logits [batch, time, vocabulary]
   // Cross entropy over the targets, int64 of tokens' shape, that are not kNoTarget. On a GPU it waits for their count.
   static constexpr int64_t kNoTarget = -100;  // torch's ignore_index
   SummedLoss loss(const at::Tensor& tokens, const at::Tensor& targets);
+  // The same without the count, and without waiting: a fp32 scalar with a graph.
+  at::Tensor summed_loss(const at::Tensor& tokens, const at::Tensor& targets);
 
   GptShape shape;
   GptExecution execution;

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/model/device_attention.h"
 #include "engine/model/fused.h"
 
 namespace phalanx::engine::model {
@@ -42,6 +43,7 @@ CausalAttentionImpl::CausalAttentionImpl(int64_t width, int64_t head_count, Kern
 
 at::Tensor CausalAttentionImpl::forward(const at::Tensor& x) {
   at::Tensor all = qkv(x);
+  if (kernels == Kernels::kFused && attends_by_operator(all)) return out(operator_causal_attention(all, heads));
   return out(kernels == Kernels::kFused && can_fuse(all) ? fused_causal_attention(all, heads) : plain(all));
 }
 

@@ -14,7 +14,8 @@
 
 namespace phalanx::engine::model {
 
-// kFused: one pass per layer where there is one (fused.h), on CPU. kPlain: at:: operators only.
+// kFused: one pass per layer where there is one: fused.h on CPU, on GPUs device_attention.h, and the head's loss. kPlain: at:: operators of
+// one step each.
 enum class Kernels { kFused, kPlain };
 
 struct LinearImpl : torch::nn::Module {

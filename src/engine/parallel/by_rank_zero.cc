@@ -20,6 +20,7 @@ std::vector<Span> DataParallel::gathered(const std::vector<at::Tensor>& per_row)
       group_.all_gather(flat, row.to(group_.device()), fmt::format("checkpoint of {}", units_[u].name));
     }
     if (group_.rank() != 0) continue;
+    flat = flat.to(at::kCPU);  // a GPU has no room for all of it
     for (const Slot& slot : units_[u].slots)
       found.push_back({params_[slot.param].name, params_[slot.param].value.sizes().vec(), 0, flat.narrow(0, slot.offset, slot.numel)});
   }
@@ -47,6 +48,7 @@ void DataParallel::whole_on_rank_zero(const std::vector<Param>& params, const Un
   at::Tensor flat = at::empty({unit.elements}, place.own.options());
   group_.all_gather(flat, place.own, fmt::format("model to write, {}", unit.name));
   if (group_.rank() != 0) return;
+  flat = flat.to(at::kCPU);                            // a GPU has no room for all of it
   const at::DisableRecordFunctionGuard not_announced;  // giving a parameter other memory does not use it
   for (const Slot& slot : unit.slots) {
     at::Tensor param = params[slot.param].value;

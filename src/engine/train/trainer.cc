@@ -12,6 +12,7 @@
 
 #include "base/try.h"
 #include "engine/comm/fingerprint.h"
+#include "engine/to_device.h"
 #include "engine/train/cpu.h"
 #include "engine/train/stop.h"
 
@@ -42,7 +43,7 @@ base::Result<int> Trainer::run() {
   progress_.phase("train");
   int signal = 0;
   while (steps_done() < data_.steps && signal == 0 && !early_stop_.stop()) {
-    Lap lap;
+    Lap lap, whole;
     StepReport report;
     StepTimes& times = report.times;
     const double waited_before = parallel_->waited_seconds();
@@ -57,14 +58,15 @@ base::Result<int> Trainer::run() {
 
     report.lr = schedule.at(steps_done());
     seed_dropout();
-    const double local = compute(*mine, plan, times);
-    lap();
+    const double local = compute(*mine, plan);
+    clock_.start();
     const double scale = precision_.loss_scaling ? scaler_.scale() : 1;
     const parallel::StepResult result =
         parallel_->step(*optimizer_, {.lr = report.lr, .max_norm = config_.optimizer.clip, .loss_scale = scale});
     if (precision_.loss_scaling) scaler_.update(result.finite);
     if (!result.finite) ++optimizer_->steps_done;  // a step of the run, of which nothing is learned
-    times.optimizer = lap();
+    clock_.end(&StepTimes::optimizer);
+    clock_.add_to(&times);
     times.waited = parallel_->waited_seconds() - waited_before;
 
     report.step = steps_done();
@@ -76,6 +78,8 @@ base::Result<int> Trainer::run() {
     report.overlap = static_cast<double>(parallel_->overlapped()) / static_cast<double>(parallel_->units().size());
     report.resident_bytes = plan.resident;
     report.resident_peak = plan.resident_peak;
+    // Of what a GPU did meanwhile the host does not know for whom it waited: the rest of the step is the exchange.
+    if (!group_.device().is_cpu()) times.exchange = std::max(0.0, whole() - (times.all() - times.exchange));
     state_of_data_ = data_.training->state();
     TRY(after_step(report, report.step == data_.steps));
   }
@@ -117,7 +121,8 @@ base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine, d
     resident_ = resident_bytes();
     resident_peak_ = std::max(resident_, resident_peak_bytes());
   }
-  at::Tensor all = at::zeros({group_.world(), kNumbers}, at::TensorOptions().dtype(at::kLong).device(group_.device()));
+  at::Tensor all =
+      at::zeros({group_.world(), kNumbers}, at::TensorOptions().dtype(at::kLong).device(group_.world() > 1 ? group_.device() : at::kCPU));
   at::Tensor own = at::zeros({kNumbers}, at::kLong);
   int64_t* numbers = own.data_ptr<int64_t>();
   numbers[kTargets] = mine.ok() ? mine->targets : 0;
@@ -128,7 +133,7 @@ base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine, d
   numbers[kResident] = resident_;
   numbers[kResidentPeak] = resident_peak_;
   all[group_.rank()].copy_(own);
-  group_.all_gather(all, all.narrow(0, group_.rank(), 1), "the data of the step");
+  if (group_.world() > 1) group_.all_gather(all, all.narrow(0, group_.rank(), 1), "the data of the step");
   all = all.to(at::kCPU);
   Plan plan;
   bool failed = false;
@@ -148,23 +153,23 @@ base::Result<Trainer::Plan> Trainer::plan_step(base::Result<data::Step>& mine, d
 
 // Forward and backward of this rank's passes; returns its sum of losses. A rank with fewer passes than others takes part in theirs with
 // nothing to learn.
-double Trainer::compute(const data::Step& mine, const Plan& plan, StepTimes& times) {
+double Trainer::compute(const data::Step& mine, const Plan& plan) {
   const double scale = (precision_.loss_scaling ? scaler_.scale() : 1) / static_cast<double>(std::max<int64_t>(plan.targets, 1));
   std::vector<at::Tensor> sums;
-  Lap lap;
+  clock_.start();
   for (int64_t pass = 0; pass < plan.passes; ++pass) {
     at::Tensor loss;
     if (static_cast<size_t>(pass) < mine.micro.size()) {
       const data::MicroBatch& micro = mine.micro[static_cast<size_t>(pass)];
       const auto casts = cast();
-      loss = gpt_->loss(micro.at("tokens").to(group_.device()), micro.at("targets").to(group_.device())).sum;
+      loss = gpt_->summed_loss(to_device(micro.at("tokens"), group_.device()), to_device(micro.at("targets"), group_.device()));
       sums.push_back(loss.detach());
     } else if (parallel_->options().stage == parallel::Stage::kZero3) {
       loss = nothing_to_learn();
     }
-    times.forward += lap();
+    clock_.end(&StepTimes::forward);
     parallel_->backward(loss.defined() ? loss * scale : loss, pass + 1 == plan.passes);
-    times.backward += lap();
+    clock_.end(&StepTimes::backward);
   }
   double sum = 0;
   for (const at::Tensor& one : sums) sum += one.item<double>();
@@ -182,7 +187,7 @@ std::unique_ptr<AutocastScope> Trainer::cast() const {
 at::Tensor Trainer::nothing_to_learn() {
   at::Tensor token = at::zeros({1, 1}, at::TensorOptions().dtype(at::kLong).device(group_.device()));
   const auto casts = cast();
-  return gpt_->loss(token, token).sum * 0;
+  return gpt_->summed_loss(token, token) * 0;
 }
 
 // What dropout draws is a function of seed, step and rank, so that a resumed run draws the same.
@@ -213,7 +218,8 @@ base::Status Trainer::validate() {
     TRY(comm::agree(group_, mine.ok() ? base::ok() : base::Status(mine.error()), "reading the validation data"));
     const auto casts = cast();
     for (const data::MicroBatch& micro : mine->micro)
-      sum += gpt_->loss(micro.at("tokens").to(group_.device()), micro.at("targets").to(group_.device())).sum.item<double>();
+      sum +=
+          gpt_->summed_loss(to_device(micro.at("tokens"), group_.device()), to_device(micro.at("targets"), group_.device())).item<double>();
     if (mine->micro.empty() && parallel_->options().stage == parallel::Stage::kZero3) nothing_to_learn();
     targets += static_cast<double>(mine->targets);
   }

@@ -21,6 +21,7 @@
 #include "engine/train/build.h"
 #include "engine/train/config.h"
 #include "engine/train/early_stop.h"
+#include "engine/train/phase_clock.h"
 #include "engine/train/report/progress.h"
 #include "engine/train/saving.h"
 
@@ -60,7 +61,7 @@ class Trainer {
   void announce(const RunFacts& facts) const;
 
   base::Result<Plan> plan_step(base::Result<data::Step>& mine, double data_seconds);
-  double compute(const data::Step& mine, const Plan& plan, StepTimes& times);
+  double compute(const data::Step& mine, const Plan& plan);
   std::unique_ptr<AutocastScope> cast() const;
   at::Tensor nothing_to_learn();
   void seed_dropout();
@@ -72,6 +73,7 @@ class Trainer {
   const Config& config_;
   comm::Group& group_;
   Progress& progress_;
+  PhaseClock clock_{group_.device()};
   Precision precision_;
   TrainingData data_;
   model::Gpt gpt_{nullptr};

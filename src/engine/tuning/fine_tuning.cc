@@ -15,6 +15,7 @@
 #include "engine/autocast.h"
 #include "engine/comm/make_group.h"
 #include "engine/require.h"
+#include "engine/to_device.h"
 #include "tune/recipe/steps.h"
 
 namespace phalanx::engine::tuning {
@@ -25,8 +26,9 @@ constexpr uint64_t kSeedStride = 1'000'003;  // between the seeds of two runs' s
 // Of a parameter by its name: biases and norms do not decay.
 bool decays(std::string_view name) { return !name.ends_with("bias") && name.find("norm") == std::string::npos; }
 
-parallel::Options options_of(const tune::Recipe& recipe, int64_t width) {
+parallel::Options options_of(const tune::Recipe& recipe, int64_t width, at::Device device) {
   parallel::Options out;
+  out.offload = recipe.zero.offload && !device.is_cpu();
   out.stage = static_cast<parallel::Stage>(recipe.zero.stage);
   out.reduce = parallel::Reduce::kSum;
   if (recipe.zero.bucket_elements) {
@@ -128,7 +130,7 @@ FineTuning::FineTuning(Decoder decoder, const tune::Recipe& recipe, std::vector<
     require(!row.ids.empty(), "a row has no tokens");
     require(recipe.stage != "dpo" || !row.rejected_ids.empty(), "a pair lacks its second answer");
   }
-  auto wrapped = parallel::DataParallel::wrap(*decoder_, group_, options_of(recipe, decoder_->config.hidden));
+  auto wrapped = parallel::DataParallel::wrap(*decoder_, group_, options_of(recipe, decoder_->config.hidden, group_.device()));
   if (!wrapped.ok()) throw std::invalid_argument(wrapped.error().message + ": " + wrapped.error().cause);
   parallel_ = std::move(*wrapped);
   if (fill) parallel_->initialise(fill);
@@ -150,14 +152,14 @@ model::SummedLoss FineTuning::loss_of(const Batch& batch, PairMetrics* pairs) {
       chosen.push_back(row->chosen_reference);
       rejected.push_back(row->rejected_reference);
     }
-    const auto as_tensor = [](const std::vector<double>& values) { return at::tensor(values).to(at::kFloat); };
+    const auto as_tensor = [&](const std::vector<double>& values) { return to_device(at::tensor(values).to(at::kFloat), group_.device()); };
     const PairLoss loss = pair_loss(recipe_, split_pairs(pair_logs(batch), recipe_), as_tensor(chosen), as_tensor(rejected));
     *pairs = loss.metrics;
     return {loss.mean, 1};
   }
   Layout layout;
   for (const TuningRow* row : batch) layout.add(row->ids, row->labels, row->starts, recipe_.neat_packing);
-  const AutocastScope rounded(at::Device(at::kCPU), {recipe_.bf16, at::kBFloat16});
+  const AutocastScope rounded(group_.device(), {recipe_.bf16, at::kBFloat16});
   return decoder_->loss(layout.sequences(), layout.labels());
 }
 
@@ -165,7 +167,7 @@ RowLogs FineTuning::pair_logs(const Batch& batch) {
   Layout layout;
   for (const TuningRow* row : batch) layout.add(row->ids, row->labels, {}, false);
   for (const TuningRow* row : batch) layout.add(row->rejected_ids, row->rejected_labels, {}, false);
-  const AutocastScope rounded(at::Device(at::kCPU), {recipe_.bf16, at::kBFloat16});
+  const AutocastScope rounded(group_.device(), {recipe_.bf16, at::kBFloat16});
   return decoder_->log_probabilities(layout.sequences(), layout.labels());
 }
 
@@ -175,8 +177,9 @@ void FineTuning::add_up(StepReport* report, bool wants_to_stop) {
   if (group_.world() == 1) return;
   std::vector<double> mine{report->loss, wants_to_stop ? 1.0 : 0.0};
   mine.insert(mine.end(), report->pairs.begin(), report->pairs.end());
-  at::Tensor numbers = at::tensor(mine, at::kDouble);
+  at::Tensor numbers = to_device(at::tensor(mine, at::kDouble), group_.device());
   group_.all_reduce(numbers, comm::Reduction::kSum, "loss");
+  numbers = numbers.to(at::kCPU);
   report->loss = numbers[0].item<double>();
   report->stops = numbers[1].item<double>() > 0;
   for (size_t i = 0; i < report->pairs.size(); ++i) report->pairs[i] = numbers[static_cast<int64_t>(i) + 2].item<double>();
@@ -189,6 +192,7 @@ void FineTuning::learn(const std::vector<std::vector<int64_t>>& batches, StepRep
   const bool always = recipe_.zero.stage == 3;
   const auto parts =
       static_cast<double>(recipe_.stage == "dpo" ? static_cast<int64_t>(batches.size()) : std::max<int64_t>(report->labels, 1));
+  std::vector<at::Tensor> shares;  // read when all is under way: reading one waits for it
   for (size_t round = 0; round < rounds; ++round) {
     const size_t place = round * world + static_cast<size_t>(group_.rank());
     const bool has_batch = place < batches.size();
@@ -202,8 +206,9 @@ void FineTuning::learn(const std::vector<std::vector<int64_t>>& batches, StepRep
       for (size_t i = 0; i < pairs.size() && has_batch; ++i) report->pairs[i] += pairs[i] / parts;
     }
     parallel_->backward(share, round + 1 == rounds);
-    if (share.defined()) report->loss += share.item<double>();
+    if (share.defined()) shares.push_back(share.detach());
   }
+  for (const at::Tensor& share : shares) report->loss += share.item<double>();
 }
 
 StepReport FineTuning::step(bool wants_to_stop) {

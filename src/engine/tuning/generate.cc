@@ -52,7 +52,7 @@ std::vector<int64_t> generate(Decoder& decoder, const std::vector<int64_t>& prom
   std::set<int64_t> seen(prompt.begin(), prompt.end());
   while (static_cast<int64_t>(out.size()) < options.max_new_tokens) {
     at::Tensor logits = decoder(at::tensor(next).unsqueeze(0), &cache).select(1, static_cast<int64_t>(next.size()) - 1).squeeze(0);
-    logits = logits.to(at::kFloat);
+    logits = logits.to(at::kCPU, at::kFloat);
     if (options.repetition_penalty != 1) penalise(&logits, seen, options.repetition_penalty);
     out.push_back(draw(logits, options, generator));
     seen.insert(out.back());

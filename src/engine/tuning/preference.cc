@@ -8,6 +8,8 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/tensor.h>
 
+#include "engine/to_device.h"
+
 namespace phalanx::engine::tuning {
 namespace {
 
@@ -36,7 +38,7 @@ PairLogs split_pairs(const RowLogs& rows, const tune::Recipe& recipe) {
   const int64_t pairs = rows.sums.size(0) / 2;
   std::vector<double> counts;
   for (int64_t count : rows.counts) counts.push_back(static_cast<double>(std::max<int64_t>(count, 1)));
-  const at::Tensor means = rows.sums / at::tensor(counts).to(rows.sums.scalar_type());
+  const at::Tensor means = rows.sums / to_device(at::tensor(counts).to(rows.sums.scalar_type()), rows.sums.device());
   const at::Tensor& used = takes_means(recipe) ? means : rows.sums;
   return {used.narrow(0, 0, pairs), used.narrow(0, pairs, pairs), means.narrow(0, 0, pairs)};
 }

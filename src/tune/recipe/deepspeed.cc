@@ -22,11 +22,11 @@ struct Key {
   std::string_view note;
 };
 
-constexpr std::string_view kInMemory = "ranks on CPUs hold everything in their host's memory", kOverlaps = "communication always overlaps",
-                           kFp16 = "fp16 is not supported", kPrints = "phalanx-train prints its own lines",
-                           kTwo = "two parts of the model are whole at a time", kYaml = "set it in the YAML",
-                           kOther = "this method is not supported", kOneWay = "there is one way, which does this",
-                           kMonitor = "no external logger is supported";
+constexpr std::string_view kStays = "parameters stay where the rank computes, and so does what is not said here",
+                           kOverlaps = "communication always overlaps", kFp16 = "fp16 is not supported",
+                           kPrints = "phalanx-train prints its own lines", kTwo = "two parts of the model are whole at a time",
+                           kYaml = "set it in the YAML", kOther = "this method is not supported",
+                           kOneWay = "there is one way, which does this", kMonitor = "no external logger is supported";
 
 constexpr std::array kKeys{
     Key{"train_batch_size", kHonoured, "sequences of a step, which the recipe must come to"},
@@ -41,13 +41,13 @@ constexpr std::array kKeys{
     Key{"zero_optimization.stage3_param_persistence_threshold", kHonoured, "smaller parameters stay whole; auto: 10 widths of the model"},
     Key{"zero_optimization.stage3_prefetch_bucket_size", kHonoured, "0: no parameters are gathered ahead; else those of the next part"},
     Key{"zero_optimization.reduce_bucket_size", kHonoured, "elements that are reduced together, at most; never more than 25 MB"},
-    Key{"zero_optimization.offload_optimizer.device", kMeaningless, kInMemory},
-    Key{"zero_optimization.offload_param.device", kMeaningless, kInMemory},
+    Key{"zero_optimization.offload_optimizer.device", kHonoured, "cpu: ranks on GPUs keep the optimizer's states in their host's memory"},
+    Key{"zero_optimization.offload_param.device", kMeaningless, kStays},
     Key{"zero_optimization.offload_optimizer.nvme_path", kRefused, "nothing is moved to disks"},
     Key{"zero_optimization.offload_param.nvme_path", kRefused, "nothing is moved to disks"},
-    Key{"zero_optimization.offload_optimizer.*", kMeaningless, kInMemory},
-    Key{"zero_optimization.offload_param.*", kMeaningless, kInMemory},
-    Key{"zero_optimization.cpu_offload", kMeaningless, kInMemory},
+    Key{"zero_optimization.offload_optimizer.*", kMeaningless, kStays},
+    Key{"zero_optimization.offload_param.*", kMeaningless, kStays},
+    Key{"zero_optimization.cpu_offload", kHonoured, "as offload_optimizer"},
     Key{"zero_optimization.overlap_comm", kMeaningless, kOverlaps},
     Key{"zero_optimization.contiguous_gradients", kMeaningless, kOneWay},
     Key{"zero_optimization.allgather_partitions", kMeaningless, kOneWay},
@@ -166,7 +166,11 @@ class Reader {
       if (name == "stage") add(path, "\"auto\" is not a number from 0 to 3");
       return;
     }
-    if (path == "zero_optimization.stage") {
+    if (path == "zero_optimization.offload_optimizer.device") {
+      out.offload = value == "cpu";
+    } else if (path == "zero_optimization.cpu_offload") {
+      out.offload = value == true;
+    } else if (path == "zero_optimization.stage") {
       if (auto stage = whole(path, value, 3)) out.stage = static_cast<int>(*stage);
     } else if (name == "stage3_param_persistence_threshold") {
       out.persistent_elements = whole(path, value, kMost);

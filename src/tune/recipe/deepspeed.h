@@ -21,6 +21,7 @@ struct DeepSpeed {
   std::optional<int64_t> persistent_elements;
   bool prefetch = true;                       // stage 3: the next part's parameters are gathered while one works
   std::optional<int64_t> bucket_elements;     // stages 0 to 2: gradients that are reduced together, at most
+  bool offload = false;                       // on GPUs: the optimizer's states in the host's memory
   std::optional<int64_t> batch_of_all_ranks;  // what the recipe must come to, in sequences a step
 };
 

@@ -101,6 +101,8 @@ struct Recipe {
   std::string greater_is_better;                // true, false; empty: unless the metric is a loss
   std::optional<int64_t> early_stopping_steps;  // evaluations
   bool bf16 = false;
+  bool tf32 = false;
+  bool use_cpu = false;
   FileOrTree deepspeed;
   DeepSpeed zero;  // what that says; whoever reads its file fills it in
 

@@ -138,6 +138,11 @@ class Tokenized(TokenizedCase):
         _, err = self.run_train(self.lora(), 2)
         self.assertIn("set overwrite_output_dir: true", err)
 
+    def test_keys_of_the_device_change_nothing_on_cpus(self):
+        _, err = self.run_train(self.lora("use_cpu=true", "tf32=true"))
+        self.assertNotIn("on GPUs", err)
+        self.assert_golden(GOLDEN["lora"])
+
     def test_full_is_the_golden_run(self):
         self.run_train([self.recipe, "finetuning_type=full"])
         self.assert_golden(GOLDEN["full"])

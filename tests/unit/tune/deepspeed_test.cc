@@ -60,6 +60,7 @@ TEST(DeepSpeed, ShippedFilesAreReadAndEveryKeyIsToldOf) {
       EXPECT_EQ(read->stage, stage);
       EXPECT_EQ(read->persistent_elements, std::nullopt);
       EXPECT_TRUE(read->prefetch);
+      EXPECT_EQ(read->offload, offload);
       const size_t offloaded = !offload ? 0 : stage == 3 ? 4 : 2;
       EXPECT_EQ(given.size(), 5 + 6 + 1 + (stage == 3 ? 10u : 8u) + offloaded);
       for (const GivenKey& one : given) EXPECT_FALSE(one.note.empty()) << one.key;

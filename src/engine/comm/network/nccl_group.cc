@@ -83,6 +83,11 @@ class NcclGroup final : public InStore<Group> {
   }
 
  private:
+  void close() override {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
+    backend_->shutdown();  // it warns at its end otherwise
+#endif
+  }
   Operation begin(Kind kind, const at::Tensor& output, const at::Tensor& input, std::string_view label, int root = -1) {
     Operation operation;
     operation.kind = kind;

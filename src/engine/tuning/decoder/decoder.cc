@@ -19,6 +19,7 @@
 
 #include "engine/model/fused.h"
 #include "engine/require.h"
+#include "engine/to_device.h"
 
 namespace phalanx::engine::tuning {
 
@@ -66,24 +67,42 @@ void DecoderImpl::bypass_adapters(bool bypass) {
   for (auto& [name, projection] : projections()) projection->bypassed = bypass;
 }
 
+namespace {
+
+// Of each row its own angles instead of each position's.
+void expand(Places* places) {
+  std::vector<int64_t> position;
+  for (size_t i = 1; i < places->starts.size(); ++i)
+    for (int64_t row = places->starts[i - 1]; row < places->starts[i]; ++row) position.push_back(row - places->starts[i - 1]);
+  const at::Tensor at = to_device(at::tensor(position, at::kLong), places->all.cos.device());
+  for (Angles* angles : {&places->all, &places->windowed})
+    *angles = {at::index_select(angles->cos, 0, at), at::index_select(angles->sin, 0, at)};
+}
+
+}  // namespace
+
 at::Tensor DecoderImpl::hidden(const Sequences& rows, DecoderCache* cache) {
   require(!cache || rows.starts.size() == 2, "a cache is of one sequence, not of {}", rows.starts.size() - 1);
   int64_t longest = 0;
   for (size_t i = 1; i < rows.starts.size(); ++i) longest = std::max(longest, rows.starts[i] - rows.starts[i - 1]);
   const int64_t first = cache ? cache->length : 0;
-  at::Tensor x = embed_tokens(rows.tokens).to(at::kFloat);
+  at::Tensor x = embed_tokens(to_device(rows.tokens, embed_tokens->weight.device())).to(at::kFloat);
   if (config.embedding_scale != 1) x = x * config.embedding_scale;
   const at::Tensor positions = rows.positions.empty() ? at::arange(first, first + longest, at::TensorOptions().dtype(at::kFloat))
                                                       : at::tensor(rows.positions).to(at::kFloat);
   const int64_t reach = rows.positions.empty() ? first + longest : *std::max_element(rows.positions.begin(), rows.positions.end()) + 1;
   const auto angles_of = [&](const tune::Rope& rope) {
     const at::Tensor frequencies = at::tensor(tune::inverse_frequencies(config, rope, reach));
-    const at::Tensor angles = at::outer(positions, frequencies).to(x.device());
+    const at::Tensor angles = to_device(at::outer(positions, frequencies), x.device());
     const double scale = tune::rope_scale(config, rope);
     return Angles{angles.cos() * scale, angles.sin() * scale};
   };
   Places places{rows.starts, first, angles_of(config.rope), {}};
   places.windowed = config.window_rope ? angles_of(*config.window_rope) : places.all;
+  if (!cache && kernels_ == model::Kernels::kFused && model::attends_by_operator(x)) {
+    places.padding = model::padding_of(rows.starts, x.device());
+    if (rows.positions.empty()) expand(&places);
+  }
   if (cache) cache->layers.resize(layers.size());
   for (size_t i = 0; i < layers.size(); ++i) x = layers[i](x, places, cache ? &cache->layers[i] : nullptr);
   if (cache) cache->length += longest;
@@ -113,7 +132,7 @@ at::Tensor successors(const Sequences& rows, const at::Tensor& labels) {
 }  // namespace
 
 at::Tensor DecoderImpl::summed_loss(const at::Tensor& x, const at::Tensor& wanted) {
-  if (kernels_ == model::Kernels::kFused && model::can_fuse(x))
+  if (kernels_ == model::Kernels::kFused && model::can_fuse_head(x))
     return model::fused_head_loss(x, head(), wanted, model::GptImpl::kNoTarget, config.logit_cap);
   const at::Tensor logits = capped(at::linear(x, head())).to(at::kFloat);
   return at::cross_entropy_loss(logits, wanted, {}, at::Reduction::Sum, model::GptImpl::kNoTarget);
@@ -126,8 +145,9 @@ model::SummedLoss DecoderImpl::loss(const Sequences& rows, const at::Tensor& lab
   const int64_t count = places.numel();
   // Nothing to learn: one token, times 0, so that every rank uses the same parameters, which may be sharded.
   if (count == 0) places = at::zeros({1}, places.options());
-  const at::Tensor x = at::index_select(hidden(rows, nullptr), 0, places);
-  const at::Tensor sum = summed_loss(x, count == 0 ? at::zeros_like(places) : at::index_select(wanted, 0, places));
+  const at::Tensor all = hidden(rows, nullptr);
+  const at::Tensor targets = count == 0 ? at::zeros_like(places) : at::index_select(wanted, 0, places);
+  const at::Tensor sum = summed_loss(at::index_select(all, 0, to_device(places, all.device())), to_device(targets, all.device()));
   return {count == 0 ? sum * 0 : sum, count};
 }
 
@@ -142,7 +162,7 @@ RowLogs DecoderImpl::log_probabilities(const Sequences& rows, const at::Tensor& 
     out.counts.push_back(places.numel());
     if (places.numel() == 0) places = at::zeros({1}, places.options());
     const at::Tensor targets = out.counts.back() == 0 ? at::zeros_like(places) : at::index_select(mine, 0, places);
-    const at::Tensor sum = summed_loss(at::index_select(x, 0, places + starts[i]), targets);
+    const at::Tensor sum = summed_loss(at::index_select(x, 0, to_device(places + starts[i], x.device())), to_device(targets, x.device()));
     sums.push_back(out.counts.back() == 0 ? sum * 0 : -sum);
   }
   out.sums = at::stack(sums);

@@ -19,7 +19,7 @@ struct DecoderCache {
 
 // Sequences laid end to end: i is tokens starts[i] to starts[i + 1], where the last is the number of tokens. None is empty.
 struct Sequences {
-  at::Tensor tokens;  // [tokens] int64
+  at::Tensor tokens;  // [tokens] int64, on the host, as labels are
   std::vector<int64_t> starts;
   std::vector<int64_t> positions{};     // of each token; empty: counted from the start of its sequence
   std::vector<int64_t> label_starts{};  // like starts: a token's successor has a label for it within these only; empty: starts

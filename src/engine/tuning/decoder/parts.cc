@@ -28,7 +28,7 @@ namespace {
 
 using model::Kernels;
 
-// x [heads, time, head_dim]: column j turns with j + half.
+// x [heads, time, head_dim], or rows first: column j turns with j + half.
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const int64_t half = cos.size(-1);
   const at::Tensor first = x.narrow(-1, 0, half), second = x.narrow(-1, half, half);
@@ -154,6 +154,13 @@ at::Tensor GroupedAttentionImpl::forward(const at::Tensor& x, const Places& plac
     const Angles& angles = places.of(window);
     const model::AttentionShape shape{places.starts, heads, kv_heads, head_dim, window, angles.cos, angles.sin, scale, cap};
     return o_proj(model::fused_grouped_attention(query, key, value, shape));
+  }
+  if (kernels == Kernels::kFused && places.padding && cap == 0 && (window == 0 || places.padding->longest() <= window)) {
+    const Angles& angles = places.of(window);
+    const at::Tensor cos = angles.cos.unsqueeze(1), sin = angles.sin.unsqueeze(1);
+    const auto by_head = [&](const at::Tensor& columns) { return columns.view({tokens, -1, head_dim}); };
+    return o_proj(model::operator_grouped_attention(*places.padding, rotated(by_head(query), cos, sin), rotated(by_head(key), cos, sin),
+                                                    by_head(value), scale));
   }
   std::vector<at::Tensor> seen;
   for (size_t i = 0; i + 1 < places.starts.size(); ++i) {

@@ -8,8 +8,10 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "engine/model/device_attention.h"
 #include "engine/model/layers.h"
 #include "tune/decoder/decoder_config.h"
 
@@ -54,9 +56,10 @@ struct Angles {
   at::Tensor cos, sin;  // [longest sequence, rotary_dim / 2], from the first token's position on; or [rows, …], of each row its own
 };
 struct Places {
-  std::vector<int64_t> starts;  // sequence i is rows starts[i] to starts[i + 1]; the last is the number of rows
-  int64_t first = 0;            // position of each sequence's first token: as many are in the cache
-  Angles all, windowed;         // of layers without and with a window
+  std::vector<int64_t> starts;              // sequence i is rows starts[i] to starts[i + 1]; the last is the number of rows
+  int64_t first = 0;                        // position of each sequence's first token: as many are in the cache
+  Angles all, windowed;                     // of layers without and with a window
+  std::optional<model::Padding> padding{};  // where attention goes by libtorch's operator; then angles are of each row its own
   const Angles& of(int64_t window) const { return window > 0 ? windowed : all; }
 };
 
