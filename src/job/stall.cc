@@ -12,7 +12,7 @@ constexpr size_t kKeptSteps = 64;
 constexpr os::milliseconds kSearchEvery{100};  // of one rank's output: a flood of lines costs no more than its last ones
 constexpr size_t kSearchedBytes = 2048;
 constexpr uint64_t kIdlePercent = 4;  // of one CPU
-constexpr os::milliseconds kFirstPause{5000}, kLongestPause{60'000};
+constexpr os::milliseconds kFirstPause{2000}, kLongestPause{60'000};
 
 // Of the last line that tells one.
 std::optional<int64_t> last_step_in(std::string_view text) {

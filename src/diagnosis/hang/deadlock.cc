@@ -25,12 +25,32 @@ bool drives_a_device(const ProcessSample& process) {
 
 bool rests(const ThreadSample& t) { return t.state == "S"; }
 
+bool starts_with_one_of(std::string_view text, std::initializer_list<std::string_view> all) {
+  return std::any_of(all.begin(), all.end(), [&](std::string_view one) { return text.starts_with(one); });
+}
+
+// What the wait was called from. Frames further out may be left from an earlier call, the first one behind libc's is not.
+bool called_by_torch(const ThreadSample& t) {
+  auto caller = std::find_if(t.frames.begin(), t.frames.end(), [](const std::string& frame) {
+    return !starts_with_one_of(module_in(frame), {"libc.", "libpthread", "ld-", "linux-vdso"});
+  });
+  return caller != t.frames.end() && starts_with_one_of(module_in(*caller), {"libtorch", "libc10", "libgloo", "libmpi"});
+}
+
+// Python's innermost line is PyTorch's, or one of the program that calls its C++ without a line between: store.wait().
+bool python_agrees(const ThreadSample& t) {
+  if (t.python.empty()) return true;
+  const std::string& file = t.python.front().file;
+  if (file.find("/torch/") != std::string::npos) return true;
+  const bool library = file.find("/lib/python") != std::string::npos || file.find("-packages/") != std::string::npos;
+  return !library && called_by_torch(t);
+}
+
 // The main thread is inside of PyTorch and waits, not for a time.
 bool stands_in_torch(const ProcessSample& process) {
   auto main = std::find_if(process.threads.begin(), process.threads.end(), [&](const ThreadSample& t) { return t.tid == process.pid; });
   if (main == process.threads.end() || !waits_for_ranks(*main)) return false;
-  if (main->wchan.empty() || main->wchan.find("nanosleep") != std::string::npos) return false;
-  return main->python.empty() || main->python.front().file.find("/torch/") != std::string::npos;
+  return !main->wchan.empty() && main->wchan.find("nanosleep") == std::string::npos && python_agrees(*main);
 }
 
 bool same_sockets(const RankSample& first, const RankSample& then) {

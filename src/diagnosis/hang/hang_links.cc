@@ -11,7 +11,7 @@ using machine::SocketSample;
 
 // Retransmissions double their interval, from 0.2 s: two are 0.6 s without an answer, and no path that works needs a third in a row.
 constexpr int64_t kManyTries = 3;
-constexpr int64_t kManyTriesEarly = 5;  // 6 s: told before the threshold, it may not be a moment
+constexpr int64_t kManyTriesEarly = 4;  // 3 s, and nothing has moved for 5: told before the threshold, it may not be a moment
 
 // A path that has lost much before and went on each time loses packets of any size; one that is broken now has a few tries behind it.
 constexpr int64_t kFewBefore = 16;

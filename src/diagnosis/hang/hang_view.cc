@@ -294,7 +294,10 @@ std::string_view module_in(std::string_view frame) { return frame.substr(0, std:
 
 bool waits_for_ranks(const ThreadSample& thread) {
   return std::any_of(thread.frames.begin(), thread.frames.begin() + static_cast<ptrdiff_t>(std::min(kDirect, thread.frames.size())),
-                     [](const std::string& frame) { return is_communication(frame) || begins(function_in(frame), "c10d::detail::"); });
+                     [](const std::string& frame) {
+                       return is_communication(frame) || begins(function_in(frame), "c10d::detail::") ||
+                              begins(function_in(frame), "c10d::Reducer::");
+                     });
 }
 
 Activity activity_of(const RankSample* first, const RankSample& then, double between_s) {

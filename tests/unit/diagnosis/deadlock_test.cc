@@ -71,6 +71,19 @@ TEST(Deadlock, AllWaitForEachOtherAndNothingMoves) {
   EXPECT_EQ(verdict.details[0].english, "ranks 0\u20131: train.py:30 (step), waits in a collective");
 }
 
+TEST(Deadlock, ALineOfTheProgramMayCallTorchDirectly) {
+  HangInput input = all_wait();
+  ThreadSample& main = input.ranks[1].then->processes[0].threads[0];
+  main.frames = {"libc.so.6!recv", "libtorch_cpu.so.1.13.0!c10d::detail::recvBytes", "libtorch_cpu.so.1.13.0!c10d::TCPStore::wait"};
+  main.python = {{"/data/train.py", "<lambda>", 147}};
+  EXPECT_TRUE(proved_deadlock(input)) << "store.wait()";
+  main.frames = {"libc.so.6!sem_wait", "python3.11!PyThread_acquire_lock_timed", "libtorch_cpu.so.1.13.0!c10d::Work::wait"};
+  EXPECT_FALSE(proved_deadlock(input)) << "a lock of its own; what torch has left on the stack says nothing";
+  main.frames = {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so.1.13.0!c10d::Reducer::finalize_backward"};
+  main.python = {{"/x/torch/autograd/__init__.py", "backward", 197}, {"/data/train.py", "step", 30}};
+  EXPECT_TRUE(proved_deadlock(input)) << "the end of backward, in DistributedDataParallel";
+}
+
 TEST(Deadlock, ARankThatIsGoneMakesNoDifference) {
   HangInput input = all_wait();
   input.ranks[1].exited = true;

@@ -295,7 +295,7 @@ TEST(Hang, ALinkThatDoesNotGetThroughNamesBothEnds) {
 }
 
 TEST(Hang, BeforeTheThresholdAConnectionMustHaveFailedForLonger) {
-  HangInput input = broken("on", 10, 4);
+  HangInput input = broken("on", 10, 3);
   EXPECT_EQ(diagnosis::judge_hang(input).code, "HANG-LINK");
   input.early = true;
   EXPECT_NE(diagnosis::judge_hang(input).code, "HANG-LINK");
