@@ -25,16 +25,10 @@ bool drives_a_device(const ProcessSample& process) {
 
 bool rests(const ThreadSample& t) { return t.state == "S"; }
 
-bool starts_with_one_of(std::string_view text, std::initializer_list<std::string_view> all) {
-  return std::any_of(all.begin(), all.end(), [&](std::string_view one) { return text.starts_with(one); });
-}
-
-// What the wait was called from. Frames further out may be left from an earlier call, the first one behind libc's is not.
 bool called_by_torch(const ThreadSample& t) {
-  auto caller = std::find_if(t.frames.begin(), t.frames.end(), [](const std::string& frame) {
-    return !starts_with_one_of(module_in(frame), {"libc.", "libpthread", "ld-", "linux-vdso"});
-  });
-  return caller != t.frames.end() && starts_with_one_of(module_in(*caller), {"libtorch", "libc10", "libgloo", "libmpi"});
+  static constexpr std::array<std::string_view, 4> kTorch = {"libtorch", "libc10", "libgloo", "libmpi"};
+  const std::string_view module = module_in(caller_of_libc(t));
+  return std::any_of(kTorch.begin(), kTorch.end(), [&](auto one) { return module.starts_with(one); });
 }
 
 // Python's innermost line is PyTorch's, or one of the program that calls its C++ without a line between: store.wait().

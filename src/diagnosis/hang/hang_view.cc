@@ -292,12 +292,20 @@ std::string_view function_in(std::string_view frame) {
 }
 std::string_view module_in(std::string_view frame) { return frame.substr(0, std::min(frame.size(), frame.find('!'))); }
 
+std::string_view caller_of_libc(const ThreadSample& thread) {
+  for (const std::string& frame : thread.frames) {
+    const std::string_view module = module_in(frame);
+    if (!begins(module, "libc.") && !begins(module, "libpthread") && !begins(module, "ld-") && !begins(module, "linux-vdso")) return frame;
+  }
+  return {};
+}
+
 bool waits_for_ranks(const ThreadSample& thread) {
-  return std::any_of(thread.frames.begin(), thread.frames.begin() + static_cast<ptrdiff_t>(std::min(kDirect, thread.frames.size())),
-                     [](const std::string& frame) {
-                       return is_communication(frame) || begins(function_in(frame), "c10d::detail::") ||
-                              begins(function_in(frame), "c10d::Reducer::");
-                     });
+  // The end of backward in DistributedDataParallel. Its reducer is left on the stack elsewhere, and works too.
+  if (thread.state != "R" && begins(function_in(caller_of_libc(thread)), "c10d::Reducer::")) return true;
+  const auto direct = std::min(kDirect, thread.frames.size());
+  return std::any_of(thread.frames.begin(), thread.frames.begin() + static_cast<ptrdiff_t>(direct),
+                     [](const std::string& frame) { return is_communication(frame) || begins(function_in(frame), "c10d::detail::"); });
 }
 
 Activity activity_of(const RankSample* first, const RankSample& then, double between_s) {

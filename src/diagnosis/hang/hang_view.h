@@ -39,6 +39,9 @@ struct Activity {
 // then: the later sample. first may be null: CPU and faults since then are not known.
 Activity activity_of(const machine::RankSample* first, const machine::RankSample& then, double between_s);
 
+// The innermost frame outside of libc. Frames further out may be left from an earlier call, this one is not. Empty: there is none.
+std::string_view caller_of_libc(const machine::ThreadSample& thread);
+
 // The thread waits, by its innermost frames, in a call of a communication library or of the store's client.
 bool waits_for_ranks(const machine::ThreadSample& thread);
 

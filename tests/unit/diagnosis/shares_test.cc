@@ -39,6 +39,13 @@ TEST(Shares, AThreadSaysWhatItsRankIsAbout) {
   EXPECT_EQ(diagnosis::spent_on(thread("D", "folio_wait_bit", {}, {{"/x/torch/serialization.py", "save", 423}})), Spent::kSaving);
   EXPECT_EQ(diagnosis::spent_on(thread("S", "futex", {"libcuda.so.1!+0x1", "libcudart.so.12!cudaStreamSynchronize"})), Spent::kDevice);
   EXPECT_EQ(diagnosis::spent_on(thread("S", "hrtimer_nanosleep", {"libc.so.6!clock_nanosleep"})), Spent::kElse);
+  // The reducer of DistributedDataParallel: waiting at the end of backward, and left on the stack of a rank that sleeps.
+  EXPECT_EQ(diagnosis::spent_on(thread("S", "futex", {"libc.so.6!pthread_cond_wait", "libtorch_cpu.so!c10d::Reducer::finalize_backward"})),
+            Spent::kCommunicating);
+  EXPECT_EQ(diagnosis::spent_on(thread("R", "", {"libtorch_cpu.so!c10d::Reducer::mark_bucket_ready"})), Spent::kComputing);
+  EXPECT_EQ(diagnosis::spent_on(thread("S", "hrtimer_nanosleep",
+                                       {"libc.so.6!clock_nanosleep", "python3.11!+0x1", "libtorch_cpu.so!c10d::Reducer::autograd_hook"})),
+            Spent::kElse);
   // A dataset that computes in the first process is loading too.
   EXPECT_EQ(
       diagnosis::spent_on(thread("R", "", {}, {{"/data/set.py", "__getitem__", 9}, {"/x/torch/utils/data/_utils/fetch.py", "fetch", 51}})),
