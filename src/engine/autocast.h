@@ -5,11 +5,8 @@
 #include <ATen/autocast_mode.h>
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
-#if __has_include(<torch/headeronly/version.h>)
-#include <torch/headeronly/version.h>
-#else
-#include <torch/version.h>
-#endif
+
+#include "engine/torch_version.h"
 
 namespace phalanx::engine {
 
@@ -18,7 +15,7 @@ struct AutocastState {
   at::ScalarType type = at::kBFloat16;
 };
 
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+#if PHALANX_TORCH_SINCE(2, 4)
 inline AutocastState autocast_of(at::Device device) {
   return {at::autocast::is_autocast_enabled(device.type()), at::autocast::get_autocast_dtype(device.type())};
 }

@@ -119,6 +119,7 @@ struct SlowWatch {
 
   // What ranks spend their time on: looked at when steps begin, when they become slower, and now and then.
   os::Mono shares_at, shares_deadline;
+  os::nanoseconds shares_pause{};  // after a look to which not all have answered; each such makes it longer
   uint32_t shares_id = 0;
   uint32_t looks = 0;          // asked for; 0: nothing is under way
   int64_t shares_steps = 0;    // made before it

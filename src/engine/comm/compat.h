@@ -5,11 +5,7 @@
 //   wheels    ship no gloo headers: then there is no Gloo here (PHALANX_GLOO is set by CMake where they are)
 #pragma once
 
-#if __has_include(<torch/headeronly/version.h>)
-#include <torch/headeronly/version.h>
-#else
-#include <torch/version.h>
-#endif
+#include "engine/torch_version.h"
 
 #ifdef PHALANX_GLOO
 #define USE_C10D_GLOO
@@ -20,13 +16,13 @@
 #endif
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#if TORCH_VERSION_MAJOR >= 2
+#if PHALANX_TORCH_SINCE(2, 0)
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #endif
 
 namespace phalanx::engine::comm::compat {
 
-#if TORCH_VERSION_MAJOR >= 2
+#if PHALANX_TORCH_SINCE(2, 0)
 using Backend = c10d::Backend;
 #else
 using Backend = c10d::ProcessGroup;
@@ -36,7 +32,7 @@ using Backend = c10d::ProcessGroup;
 inline c10d::TCPStoreOptions tcp_store_options() {
   c10d::TCPStoreOptions options;
   options.multiTenant = true;
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
+#if PHALANX_TORCH_SINCE(2, 2)
   options.useLibUV = false;
 #endif
   return options;

@@ -6,29 +6,34 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "engine/autocast.h"
 #include "engine/to_device.h"
+#include "engine/torch_version.h"
 
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5)
-#define PHALANX_ATTENTION_OPERATOR
+#if PHALANX_TORCH_SINCE(2, 5)
 #include <ATen/ops/scaled_dot_product_attention.h>
 #endif
 
 namespace phalanx::engine::model {
-
-#ifdef PHALANX_ATTENTION_OPERATOR
-
 namespace {
 
+constexpr bool kHasOperator = PHALANX_TORCH_SINCE(2, 5);
+
 // All three [sequences, heads, time, head]. `repeated`: several query heads share a head of k and v.
-at::Tensor causal(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, c10::optional<double> scale, bool repeated) {
+at::Tensor causal([[maybe_unused]] const at::Tensor& q, [[maybe_unused]] const at::Tensor& k, [[maybe_unused]] const at::Tensor& v,
+                  [[maybe_unused]] c10::optional<double> scale, [[maybe_unused]] bool repeated) {
+#if PHALANX_TORCH_SINCE(2, 5)
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true, scale, repeated);
+#else
+  throw std::logic_error("this libtorch has no operator for attention");
+#endif
 }
 
 }  // namespace
 
-bool attends_by_operator(const at::Tensor& x) { return x.is_cuda(); }
+bool attends_by_operator(const at::Tensor& x) { return kHasOperator && x.is_cuda(); }
 
 at::Tensor operator_causal_attention(const at::Tensor& qkv, int64_t heads) {
   const int64_t batch = qkv.size(0), time = qkv.size(1), width = qkv.size(2) / 3;
@@ -53,14 +58,6 @@ at::Tensor operator_grouped_attention(const Padding& padding, const at::Tensor& 
   const at::Tensor all = places.size() == 1 ? places.front() : at::cat(places);
   return padding.place_of_row.defined() ? at::index_select(all, 0, padding.place_of_row) : all;
 }
-
-#else
-
-bool attends_by_operator(const at::Tensor&) { return false; }
-at::Tensor operator_causal_attention(const at::Tensor& qkv, int64_t) { return qkv; }
-at::Tensor operator_grouped_attention(const Padding&, const at::Tensor& q, const at::Tensor&, const at::Tensor&, double) { return q; }
-
-#endif
 
 Padding padding_of(const std::vector<int64_t>& starts, at::Device device) {
   const auto count = static_cast<int64_t>(starts.size()) - 1;

@@ -114,13 +114,13 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     const int64_t tokens = x.size(0), classes = weight.size(0), most_rows = x.is_cpu() ? loss_rows(classes) : loss_rows_there(classes);
     at::Tensor buffer = at::empty({std::min(tokens, most_rows), classes}, inputs.options());
     at::Tensor d_x = want_x ? at::empty({tokens, x.size(1)}, inputs.options()) : at::Tensor(), d_weight;
+    const bool want = want_x || want_weight;
     double sum = 0;
     at::Tensor sum_there = x.is_cpu() ? at::Tensor() : at::zeros({}, x.options().dtype(at::kFloat));
     for (int64_t first = 0; first < tokens; first += most_rows) {
       const int64_t rows = std::min(most_rows, tokens - first);
       at::Tensor part = inputs.narrow(0, first, rows), logits = buffer.narrow(0, 0, rows);
       at::mm_out(logits, part, weights.t());
-      const bool want = want_x || want_weight;
       if (x.is_cpu()) sum += loss_of_logits(logits, targets.data_ptr<int64_t>() + first, ignore, want, static_cast<float>(cap));
       else sum_there += loss_of_logits_there(logits, targets.narrow(0, first, rows), ignore, want, cap);
       if (want_x) {

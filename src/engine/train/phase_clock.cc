@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "engine/autocast.h"
+#include "engine/torch_version.h"
 
 // Marks that tell the time are there from libtorch 2.4 on.
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+#if PHALANX_TORCH_SINCE(2, 4)
 #define PHALANX_TIMED_MARKS
 #include <c10/core/Event.h>
 #endif

@@ -78,8 +78,10 @@ base::Result<int> Trainer::run() {
     report.overlap = static_cast<double>(parallel_->overlapped()) / static_cast<double>(parallel_->units().size());
     report.resident_bytes = plan.resident;
     report.resident_peak = plan.resident_peak;
-    // Of what a GPU did meanwhile the host does not know for whom it waited: the rest of the step is the exchange.
-    if (!group_.device().is_cpu()) times.exchange = std::max(0.0, whole() - (times.all() - times.exchange));
+    if (!group_.device().is_cpu()) {  // the host's wait in the exchange was for the GPU, too
+      times.exchange = 0;
+      times.rest = std::max(0.0, whole() - times.all());
+    }
     state_of_data_ = data_.training->state();
     TRY(after_step(report, report.step == data_.steps));
   }

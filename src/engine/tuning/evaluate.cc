@@ -5,8 +5,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "engine/to_device.h"
 #include "engine/tuning/fine_tuning.h"
 
 namespace phalanx::engine::tuning {
@@ -46,9 +46,7 @@ Evaluation FineTuning::evaluate(const std::vector<TuningRow>& rows, const std::f
   });
   decoder_->train(was_training);
   parallel_->check();
-  at::Tensor numbers = to_device(at::tensor(sums, at::kDouble), group_.device());
-  if (group_.world() > 1) group_.all_reduce(numbers, comm::Reduction::kSum, "evaluation");
-  numbers = numbers.to(at::kCPU);
+  const at::Tensor numbers = over_ranks(at::tensor(sums, at::kDouble), "evaluation");
   const double weights = std::max(numbers[1].item<double>(), 1.0);
   Evaluation out{numbers[0].item<double>() / weights, static_cast<int64_t>(rows.size())};
   for (size_t i = 0; i < out.pairs.size(); ++i) out.pairs[i] = numbers[static_cast<int64_t>(i) + 2].item<double>() / weights;
@@ -78,11 +76,7 @@ void FineTuning::refer(std::vector<TuningRow>* more, const std::function<void(ui
   });
   decoder_->bypass_adapters(false);
   parallel_->check();
-  if (group_.world() > 1) {
-    found = to_device(found, group_.device());
-    group_.all_reduce(found, comm::Reduction::kSum, "references");
-    found = found.to(at::kCPU);
-  }
+  found = over_ranks(std::move(found), "references");
   const double* values = found.data_ptr<double>();
   for (size_t i = 0; i < all.size(); ++i) {
     all[i]->chosen_reference = values[2 * i];

@@ -171,15 +171,20 @@ RowLogs FineTuning::pair_logs(const Batch& batch) {
   return decoder_->log_probabilities(layout.sequences(), layout.labels());
 }
 
+at::Tensor FineTuning::over_ranks(at::Tensor numbers, std::string_view label) {
+  if (group_.world() == 1) return numbers;
+  numbers = to_device(numbers, group_.device());
+  group_.all_reduce(numbers, comm::Reduction::kSum, label);
+  return numbers.to(at::kCPU);
+}
+
 // Of all ranks: loss, and whether one wants to stop.
 void FineTuning::add_up(StepReport* report, bool wants_to_stop) {
   report->stops = wants_to_stop;
   if (group_.world() == 1) return;
   std::vector<double> mine{report->loss, wants_to_stop ? 1.0 : 0.0};
   mine.insert(mine.end(), report->pairs.begin(), report->pairs.end());
-  at::Tensor numbers = to_device(at::tensor(mine, at::kDouble), group_.device());
-  group_.all_reduce(numbers, comm::Reduction::kSum, "loss");
-  numbers = numbers.to(at::kCPU);
+  const at::Tensor numbers = over_ranks(at::tensor(mine, at::kDouble), "loss");
   report->loss = numbers[0].item<double>();
   report->stops = numbers[1].item<double>() > 0;
   for (size_t i = 0; i < report->pairs.size(); ++i) report->pairs[i] = numbers[static_cast<int64_t>(i) + 2].item<double>();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/comm/group.h"
@@ -106,6 +107,7 @@ class FineTuning {
   Batch batch_of(const std::vector<int64_t>& places) const;
   void learn(const std::vector<std::vector<int64_t>>& batches, StepReport* report);
   void add_up(StepReport* report, bool wants_to_stop);
+  at::Tensor over_ranks(at::Tensor numbers, std::string_view label);  // their sums; numbers of the host, and back there
 
   Decoder decoder_;
   tune::Recipe recipe_;

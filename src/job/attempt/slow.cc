@@ -93,10 +93,13 @@ void AttemptStep::shares_are_known() {
   slow.shares_deadline = now;
   std::sort(slow.coming.begin(), slow.coming.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   const auto living = std::count_if(s.ranks.begin(), s.ranks.end(), [](const RankState& rank) { return !rank.over(); });
-  if (slow.coming.size() != static_cast<size_t>(living) || stalls()) {  // a host that was too busy may answer the next time
-    slow.shares_at = std::min(slow.shares_at, now + kSharesSoonest);
+  if (slow.coming.size() != static_cast<size_t>(living)) {  // a host that was too busy may answer the next time
+    slow.shares_pause = std::clamp<os::nanoseconds>(2 * slow.shares_pause, kSharesSoonest, kSharesLater);
+    slow.shares_at = std::min(slow.shares_at, now + slow.shares_pause);
     return;
   }
+  slow.shares_pause = {};
+  if (stalls()) return;
   slow.shares = std::move(slow.coming);
   const bool steps = s.stall.movement.steps() - slow.shares_steps >= kSharesSteps / 2;
   if (s.stall.movement.steps_known() && !steps) {

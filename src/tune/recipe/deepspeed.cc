@@ -22,11 +22,11 @@ struct Key {
   std::string_view note;
 };
 
-constexpr std::string_view kStays = "parameters stay where the rank computes, and so does what is not said here",
-                           kOverlaps = "communication always overlaps", kFp16 = "fp16 is not supported",
-                           kPrints = "phalanx-train prints its own lines", kTwo = "two parts of the model are whole at a time",
-                           kYaml = "set it in the YAML", kOther = "this method is not supported",
-                           kOneWay = "there is one way, which does this", kMonitor = "no external logger is supported";
+constexpr std::string_view kStays = "parameters are not moved to the host's memory", kOverlaps = "communication always overlaps",
+                           kFp16 = "fp16 is not supported", kPrints = "phalanx-train prints its own lines",
+                           kTwo = "two parts of the model are whole at a time", kYaml = "set it in the YAML",
+                           kOther = "this method is not supported", kOneWay = "there is one way, which does this",
+                           kMonitor = "no external logger is supported";
 
 constexpr std::array kKeys{
     Key{"train_batch_size", kHonoured, "sequences of a step, which the recipe must come to"},
@@ -45,7 +45,7 @@ constexpr std::array kKeys{
     Key{"zero_optimization.offload_param.device", kMeaningless, kStays},
     Key{"zero_optimization.offload_optimizer.nvme_path", kRefused, "nothing is moved to disks"},
     Key{"zero_optimization.offload_param.nvme_path", kRefused, "nothing is moved to disks"},
-    Key{"zero_optimization.offload_optimizer.*", kMeaningless, kStays},
+    Key{"zero_optimization.offload_optimizer.*", kMeaningless, kOneWay},
     Key{"zero_optimization.offload_param.*", kMeaningless, kStays},
     Key{"zero_optimization.cpu_offload", kHonoured, "as offload_optimizer"},
     Key{"zero_optimization.overlap_comm", kMeaningless, kOverlaps},

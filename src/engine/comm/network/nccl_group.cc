@@ -84,7 +84,7 @@ class NcclGroup final : public InStore<Group> {
 
  private:
   void close() override {
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
+#if PHALANX_TORCH_SINCE(2, 6)
     backend_->shutdown();  // it warns at its end otherwise
 #endif
   }

@@ -63,6 +63,7 @@ base::Json log_line(const StepReport& last, const Means& means, const RunFacts& 
   if (facts.peak_flops > 0) line["mfu"] = means.mfu(facts);
   line["seconds"] = {{"step", times.all()},        {"data", times.data},           {"exchange", times.exchange}, {"forward", times.forward},
                      {"backward", times.backward}, {"optimizer", times.optimizer}, {"waited", times.waited}};
+  if (times.rest > 0) line["seconds"]["rest"] = times.rest;
   line["overlap"] = means.overlap();
   line["memory"] = {{"resident", last.resident_bytes},   {"resident_peak", last.resident_peak}, {"parameters", facts.parameter_bytes},
                     {"gradients", facts.gradient_bytes}, {"buffers", facts.carrier_bytes},      {"optimizer", facts.optimizer_bytes}};
@@ -113,7 +114,7 @@ std::string summary(const RunTimes& times, const RunFacts& facts) {
   part(fmt::format("backward {:.0f} %", percent(sum.backward * computed, times.all)));
   part(fmt::format("optimizer {:.0f} %", percent(sum.optimizer * computed, times.all)));
   if (facts.ranks > 1) part(fmt::format("waiting for other ranks {:.0f} %", percent(sum.waiting(), times.all)));
-  double told = sum.all();
+  double told = sum.all() - sum.rest;
   for (const char* phase : kPhases) {
     auto found = times.phases.find(phase);
     if (found == times.phases.end()) continue;

@@ -13,7 +13,8 @@ struct StepTimes {
   double backward = 0;   // with the reductions that went on meanwhile
   double optimizer = 0;  // with the norm, and until every rank has the new parameters
   double waited = 0;     // of backward and optimizer: for other ranks and their bytes
-  double all() const { return data + exchange + forward + backward + optimizer; }
+  double rest = 0;       // of a step on a GPU: what no other part is known to have taken, the exchange too
+  double all() const { return data + exchange + forward + backward + optimizer + rest; }
   double waiting() const { return exchange + waited; }
   double compute() const { return forward + backward + optimizer - waited; }
   StepTimes& operator+=(const StepTimes& other) {
@@ -23,9 +24,12 @@ struct StepTimes {
     backward += other.backward;
     optimizer += other.optimizer;
     waited += other.waited;
+    rest += other.rest;
     return *this;
   }
-  StepTimes operator/(double by) const { return {data / by, exchange / by, forward / by, backward / by, optimizer / by, waited / by}; }
+  StepTimes operator/(double by) const {
+    return {data / by, exchange / by, forward / by, backward / by, optimizer / by, waited / by, rest / by};
+  }
 };
 
 struct StepReport {

@@ -145,9 +145,10 @@ model::SummedLoss DecoderImpl::loss(const Sequences& rows, const at::Tensor& lab
   const int64_t count = places.numel();
   // Nothing to learn: one token, times 0, so that every rank uses the same parameters, which may be sharded.
   if (count == 0) places = at::zeros({1}, places.options());
-  const at::Tensor all = hidden(rows, nullptr);
+  const at::Device device = embed_tokens->weight.device();
+  const at::Tensor x = at::index_select(hidden(rows, nullptr), 0, to_device(places, device));
   const at::Tensor targets = count == 0 ? at::zeros_like(places) : at::index_select(wanted, 0, places);
-  const at::Tensor sum = summed_loss(at::index_select(all, 0, to_device(places, all.device())), to_device(targets, all.device()));
+  const at::Tensor sum = summed_loss(x, to_device(targets, device));
   return {count == 0 ? sum * 0 : sum, count};
 }
 
