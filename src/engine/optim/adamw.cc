@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "engine/optim/device_adamw.h"
 #include "engine/optim/row_kernels.h"
 #include "engine/optim/row_pass.h"
 
@@ -21,6 +22,10 @@ void AdamW::step_row(size_t index) {
   const double correction1 = 1 - std::pow(beta1, static_cast<double>(steps_done));
   const double correction2 = 1 - std::pow(beta2, static_cast<double>(steps_done));
   const Row& row = rows_[index];
+  if (adamw_is_operator(row.params) && !plain) {
+    operator_adamw({options_, lr_, grad_scale_, steps_done}, row, groups_, mean_[index], variance_[index]);
+    return;
+  }
   for (const Run& run : row.runs) {
     const Group& group = groups_[static_cast<size_t>(run.group)];
     const double lr = lr_ * group.lr_scale, keep = 1 - lr * group.weight_decay, root2 = std::sqrt(correction2), rate = -lr / correction1;

@@ -1,10 +1,10 @@
 #include "engine/optim/norm.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "engine/optim/row_kernels.h"
 
@@ -26,13 +26,7 @@ double sum_of_shorts(const at::Tensor& row, int64_t begin, int64_t end) {
   return sum;
 }
 
-}  // namespace
-
-double sum_of_squares(const at::Tensor& row) {
-  if (!row.is_cpu()) {
-    at::Tensor wide = row.to(at::kFloat);
-    return at::sum(wide.mul(wide), at::kDouble).item<double>();
-  }
+double sum_on_host(const at::Tensor& row) {
   const int64_t n = row.numel(), pieces = (n + kPiece - 1) / kPiece;
   std::vector<double> sums(static_cast<size_t>(pieces));
   at::parallel_for(0, pieces, 4, [&](int64_t first, int64_t last) {
@@ -45,6 +39,22 @@ double sum_of_squares(const at::Tensor& row) {
   double sum = 0;
   for (double piece : sums) sum += piece;
   return sum;
+}
+
+}  // namespace
+
+double sum_of_squares(const std::vector<at::Tensor>& rows) {
+  double sum = 0;
+  std::vector<at::Tensor> elsewhere;  // waited for once, not row by row
+  for (const at::Tensor& row : rows) {
+    if (row.is_cpu()) {
+      sum += sum_on_host(row);
+      continue;
+    }
+    const at::Tensor wide = row.to(at::kFloat);
+    elsewhere.push_back(at::sum(wide.mul(wide), at::kDouble));
+  }
+  return elsewhere.empty() ? sum : sum + at::stack(elsewhere).sum().item<double>();
 }
 
 double clip_scale(double norm, double max_norm) {

@@ -72,8 +72,9 @@ StepResult DataParallel::step(optim::Optimizer& optimizer, const StepOptions& op
 // Every rank adds up its own slices, whatever else it holds, and all add the ranks' numbers in one order: so the norm is the same bits
 // in every stage and on every rank.
 double DataParallel::grad_norm() {
-  double mine = 0;
-  for (size_t u = 0; u < units_.size(); ++u) mine += optim::sum_of_squares(gradients_->slice(u));
+  std::vector<at::Tensor> slices;
+  for (size_t u = 0; u < units_.size(); ++u) slices.push_back(gradients_->slice(u));
+  const double mine = optim::sum_of_squares(slices);
   if (group_.world() == 1) return std::sqrt(mine);
   const at::TensorOptions options = at::TensorOptions().dtype(at::kDouble);
   at::Tensor all = at::zeros({group_.world()}, options.device(group_.device()));

@@ -188,17 +188,17 @@ TEST(Norm, SumsSquaresInDoubleWhateverTheThreads) {
   for (at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
     at::Tensor row = at::randn({300'007}).to(type), wide = row.to(at::kDouble);
     at::set_num_threads(1);
-    const double sum = sum_of_squares(row), truth = wide.mul(wide).sum().item<double>();
+    const double sum = sum_of_squares({row}), truth = wide.mul(wide).sum().item<double>();
     EXPECT_NEAR(sum, truth, 1e-12 * truth);
     at::set_num_threads(2);
-    EXPECT_EQ(sum_of_squares(row), sum);
+    EXPECT_EQ(sum_of_squares({row}), sum);
     at::set_num_threads(1);
   }
   at::Tensor large = at::full({3}, 3e38f);
-  EXPECT_TRUE(std::isfinite(sum_of_squares(large)));
+  EXPECT_TRUE(std::isfinite(sum_of_squares({large})));
   large[1] = std::numeric_limits<float>::infinity();
-  EXPECT_FALSE(std::isfinite(sum_of_squares(large)));
-  EXPECT_EQ(sum_of_squares(at::empty({0})), 0);
+  EXPECT_FALSE(std::isfinite(sum_of_squares({large})));
+  EXPECT_EQ(sum_of_squares({at::empty({0})}), 0);
   EXPECT_EQ(clip_scale(5, 0), 1);
   EXPECT_EQ(clip_scale(0.5, 1), 1);
   EXPECT_DOUBLE_EQ(clip_scale(2, 1), 1 / (2 + 1e-6));
