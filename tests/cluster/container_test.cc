@@ -27,7 +27,7 @@ class Podman : public Launcher {
     host.sshd_config = {"SetEnv CONTAINERS_CONF=/tmp/pod/containers.conf CONTAINERS_STORAGE_CONF=/tmp/pod/storage.conf"};
     start({.hosts = 2, .host = {host, host}});
     for (const std::string& name : cluster().hosts()) {
-      const std::string made = say(name, script("podman_host.sh") + " in-" + name + " " + TESTBED_SOURCE_DIR);
+      const std::string made = say(name, script("podman_host.sh") + " in-" + name + " " TESTBED_PROJECT " " TESTBED_BUILD);
       if (made.starts_with("cannot: ")) GTEST_SKIP() << "podman cannot start containers here: " << made.substr(8);
     }
   }
@@ -42,7 +42,8 @@ class Podman : public Launcher {
   static Words both() { return {"-H", "h1,h2", "--container", "h1=podman:in-h1", "--container", "h2=podman:in-h2"}; }
   // more: arguments of the engine's, and a blank.
   static Words image(const std::string& more = "") {
-    const std::string mounts = fmt::format("-v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro -v {0}:{0}:ro", TESTBED_SOURCE_DIR);
+    const std::string mounts = "-v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro -v " TESTBED_PROJECT ":" TESTBED_PROJECT
+                               ":ro -v " TESTBED_BUILD ":" TESTBED_BUILD ":ro";
     return {"-H",
             "h1,h2",
             "-C",

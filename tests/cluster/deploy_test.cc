@@ -93,20 +93,21 @@ TEST_F(Deploy, OldRunsAreRemovedAtAStartWhichSaysSo) {
 // The build folder is the machine's own on every host, so it stands for a home that all of them mount. They boot alike, and their process
 // ids are close to each other.
 TEST_F(Deploy, HostsThatShareOneCacheDoNotDisturbEachOther) {
-  std::string cache = std::filesystem::read_symlink("/proc/self/exe").parent_path() / ("shared-cache-" + std::to_string(::getpid()));
+  const Shared shared = shared_folder("shared-cache");
+  const std::string cache = shared.on_hosts + "/cache";
   Options options{.hosts = 8};
   options.host.resize(8);
   for (HostOptions& host : options.host) host.sshd_config = {"SetEnv PHALANX_CACHE=" + cache};
   start(options);
   for (int round = 0; round < 3; ++round) {
-    std::filesystem::remove_all(cache);
+    std::filesystem::remove_all(shared.here + "/cache");
     Outcome outcome = run_now(with({"-H", "h[1-8]"}));
     EXPECT_EQ(outcome.exit_code, 0) << outcome;
     EXPECT_HAS(outcome.out, "rank 7 on h8");
     EXPECT_EQ(say("h1", "cd " + cache + "/* && ls -A && sha256sum <phalanx"), "phalanx\n" + say("ctl", "sha256sum <" PHALANX_AGENT));
   }
   EXPECT_EQ(leftovers(1s), "");
-  std::filesystem::remove_all(cache);
+  std::filesystem::remove_all(shared.here);
 }
 
 TEST_F(Deploy, AHostWithoutGzipGetsTheAgentAsItIs) {

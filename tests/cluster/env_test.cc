@@ -19,7 +19,7 @@ class Env : public Launcher {
   void environment(int parts = 0) {
     say("ctl",
         "mkdir -p /root/tool/src/tool && cd /root/tool && echo 'here = __file__' > src/tool/__init__.py && mkdir .git && echo x > .git/x");
-    say("ctl", std::string("cd /root && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=" TESTBED_SOURCE_DIR "/tests/env python3 -c \"\n") +
+    say("ctl", std::string("cd /root && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=" TESTBED_PROJECT "/tests/env python3 -c \"\n") +
                    "from conda_env import *\n"
                    "compiled = compile_program('/root')\n"
                    "Conda('/root/envs/llm', '/root/envs/llm', compiled, padding_packages=30)\n"

@@ -223,6 +223,7 @@ base::Status Guard::make() {
     plan.index = static_cast<int>(i);
     plan.address = host_address(plan.index);
     plan.visible = {TESTBED_SOURCE_DIR, TESTBED_BINARY_DIR};
+    plan.renamed = {{TESTBED_SOURCE_DIR, TESTBED_PROJECT}, {TESTBED_BINARY_DIR, TESTBED_BUILD}};
     TRY_ASSIGN(plan.cgroup, host_cgroup(options_.name, plan.options.name));
   }
   TRY(make_hosts_text());

@@ -71,9 +71,11 @@ base::Status replace_etc(const std::string& name, const std::string& text) {
 base::Status make_mounts(const HostPlan& plan, const std::string& home) {
   TRY(mount_at(nullptr, "none", "/", MS_REC | MS_PRIVATE));
   std::vector<os::Fd> kept;
-  for (const auto& path : plan.visible) {
-    kept.emplace_back(::open(path.c_str(), O_PATH | O_CLOEXEC));
-    if (!kept.back().valid()) return base::system_error("open", path);
+  std::vector<std::pair<std::string, std::string>> shown = plan.renamed;
+  for (const std::string& path : plan.visible) shown.emplace_back(path, path);
+  for (const auto& [folder, name] : shown) {
+    kept.emplace_back(::open(folder.c_str(), O_PATH | O_CLOEXEC));
+    if (!kept.back().valid()) return base::system_error("open", folder);
   }
   TRY(mount_at("proc", "proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC));
   // A fresh sysfs shows this network's devices only; the cgroups mounted on the old one are carried over by a folder of /run.
@@ -92,10 +94,11 @@ base::Status make_mounts(const HostPlan& plan, const std::string& home) {
   for (const char* folder : {"/run/sshd", "/run/lock"}) TRY(make_folder(folder));
   for (size_t i = 0; i < kept.size(); ++i) {
     struct stat now{}, then{};
-    bool seen = ::stat(plan.visible[i].c_str(), &now) == 0 && ::fstat(kept[i].get(), &then) == 0 && now.st_ino == then.st_ino;
+    const std::string& name = shown[i].second;
+    bool seen = ::stat(name.c_str(), &now) == 0 && ::fstat(kept[i].get(), &then) == 0 && now.st_ino == then.st_ino;
     if (seen) continue;
-    TRY(make_folder(plan.visible[i]));
-    TRY(mount_at(nullptr, fmt::format("/proc/self/fd/{}", kept[i].get()), plan.visible[i], MS_BIND | MS_REC));
+    TRY(make_folder(name));
+    TRY(mount_at(nullptr, fmt::format("/proc/self/fd/{}", kept[i].get()), name, MS_BIND | MS_REC));
   }
   TRY(replace_etc("hostname", own.name + "\n"));
   TRY(replace_etc("hosts", plan.hosts_file));

@@ -18,6 +18,8 @@ struct HostPlan {
   std::string client_key, client_public, host_key, known_hosts;
   UserKeys worker;
   std::vector<std::string> visible;  // folders that stay reachable though a covered one contains them
+  // Folders of this machine under another name: (folder, name).
+  std::vector<std::pair<std::string, std::string>> renamed;
 };
 
 std::string host_address(int index);

@@ -1,10 +1,10 @@
 #include "launcher_fixture.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "leftovers.h"
 
@@ -66,6 +66,14 @@ std::string Launcher::say(const std::string& host, const std::string& text) {
   Outcome outcome = cluster_->run_on(host, {.argv = {"/bin/bash", "-c", text}});
   EXPECT_EQ(outcome.exit_code, 0) << host << ": " << text << "\n" << outcome;
   return outcome.out;
+}
+
+Launcher::Shared Launcher::shared_folder(const std::string& name) {
+  const std::string below = fmt::format("/tests/{}-{}", name, ::getpid());
+  Shared shared{TESTBED_BINARY_DIR + below, TESTBED_BUILD + below};
+  std::filesystem::remove_all(shared.here);
+  std::filesystem::create_directories(shared.here);
+  return shared;
 }
 
 std::string Launcher::leftovers_on(const std::string& host, milliseconds most) {

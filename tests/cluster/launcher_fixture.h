@@ -31,7 +31,13 @@ class Launcher : public testing::Test {
   Process run_later(const Words& args);
   // One line of sh on a host, which must succeed; what it printed.
   std::string say(const std::string& host, const std::string& script);
-  static std::string script(const std::string& name) { return TESTBED_SOURCE_DIR "/tests/cluster/scripts/" + name; }
+  static std::string script(const std::string& name) { return TESTBED_PROJECT "/tests/cluster/scripts/" + name; }
+
+  // A new folder in the build's, which all hosts share; a test's own.
+  struct Shared {
+    std::string here, on_hosts;  // its path on this machine and on theirs
+  };
+  static Shared shared_folder(const std::string& name);
 
   // "h2: 123 phalanx-agent …", for every process on any host that a run has left: not the bystanders, sshd's own processes and
   // shared ssh connections. Waits for them to end for as long as `most`.

@@ -26,15 +26,13 @@ class Live : public testing::Test {
     } else if (!only) {
       std::erase_if(rows, [](const LiveRow& row) { return !row.in_tests; });
     }
-    std::vector<LiveResult> results = play(rows, PHALANX_PROGRAM, TESTBED_SOURCE_DIR "/tests/cluster/scripts");
+    std::vector<LiveResult> results = play(rows, PHALANX_PROGRAM, TESTBED_PROJECT "/tests/cluster/scripts");
     for (size_t i = 0; i < rows.size(); ++i) {
       EXPECT_EQ(results[i].problem, "") << rows[i].name << ":\n" << results[i].text;
       for (const auto& [code, seconds] : results[i].told_after)
         std::printf("%-28s %-16s %5.1f s\n", rows[i].name.c_str(), code.c_str(), seconds);
       if (std::getenv("LIVE_SHOW")) std::printf("%s\n", results[i].text.c_str());
-      if (!rows[i].says.empty() && rows[i].trainer) {
-        EXPECT_NE(results[i].text.find(".py:"), std::string::npos) << "no line of Python";
-      }
+      if (!rows[i].says.empty() && rows[i].trainer) { EXPECT_NE(results[i].text.find(".py:"), std::string::npos) << "no line of Python"; }
     }
   }
 };

@@ -42,12 +42,10 @@ class InEveryPhase : public Launcher, public testing::WithParamInterface<Case> {
   void SetUp() override {
     Launcher::SetUp();
     if (IsSkipped()) return;
-    shared_ = std::filesystem::read_symlink("/proc/self/exe").parent_path() / fmt::format("phases-{}", ::getpid());
-    std::filesystem::remove_all(shared_);
-    std::filesystem::create_directories(shared_);
+    shared_ = shared_folder("phases");
     Options options{.hosts = 3};
     options.host.resize(3);
-    for (HostOptions& host : options.host) host.sshd_config = {"SetEnv PHALANX_CACHE=" + shared_ + "/cache"};
+    for (HostOptions& host : options.host) host.sshd_config = {"SetEnv PHALANX_CACHE=" + shared_.on_hosts + "/cache"};
     start(options);
   }
   void TearDown() override {
@@ -56,7 +54,7 @@ class InEveryPhase : public Launcher, public testing::WithParamInterface<Case> {
     Launcher::TearDown();
     // A host that was frozen until just now may still be putting something there.
     std::error_code failed;
-    for (Instant end = std::chrono::steady_clock::now() + 10s; std::filesystem::remove_all(shared_, failed), failed; ::usleep(50'000))
+    for (Instant end = std::chrono::steady_clock::now() + 10s; std::filesystem::remove_all(shared_.here, failed), failed; ::usleep(50'000))
       ASSERT_LT(std::chrono::steady_clock::now(), end) << failed.message();
   }
   bool is(const FaultInPhase& fault) const { return GetParam().fault.name == fault.name; }
@@ -71,11 +69,11 @@ class InEveryPhase : public Launcher, public testing::WithParamInterface<Case> {
   }
   void launch() {
     Words words = {"--lease", "3s",  "--grace", "2500ms", "--max-restarts",    "2",  "--spares", "h3",
-                   "--fold",  "off", "-H",      "h1,h2",  "--connect-timeout", "4s", "--env",    "SHARED=" + shared_};
+                   "--fold",  "off", "-H",      "h1,h2",  "--connect-timeout", "4s", "--env",    "SHARED=" + shared_.on_hosts};
     if (during(Phase::kStopping)) words = with(words, {"--env", "STUBBORN=1"});
     if (mounted_) words = with(words, {"--log-dir", "/tmp/logs"});
     Command command = run(with(words, {"--", script("once.sh")}));
-    if (is(kHostile)) command.env = {{"PHALANX_SSH", script("hostile_ssh.py")}, {"HOSTILE", shared_ + "/hostile"}};
+    if (is(kHostile)) command.env = {{"PHALANX_SSH", script("hostile_ssh.py")}, {"HOSTILE", shared_.on_hosts + "/hostile"}};
     auto process = cluster().start_on("ctl", command);
     ASSERT_TRUE(process.ok()) << process.error().render();
     run_ = std::make_unique<Process>(std::move(process).value());
@@ -105,7 +103,7 @@ class InEveryPhase : public Launcher, public testing::WithParamInterface<Case> {
       ASSERT_EQ(::prlimit(process.pid, RLIMIT_NOFILE, &limit, nullptr), 0);
     }
   }
-  void say_to_ranks(const char* word) { std::filesystem::create_directory(shared_ + "/" + word); }
+  void say_to_ranks(const char* word) { std::filesystem::create_directory(shared_.here + "/" + word); }
 
   // Returns in the middle of the phase.
   void await_phase() {
@@ -156,7 +154,7 @@ class InEveryPhase : public Launcher, public testing::WithParamInterface<Case> {
   }
   bool freezes() const { return is(kDisk) || is(kMinute); }
 
-  std::string shared_;
+  Shared shared_;
   std::unique_ptr<Process> run_, sshd_;
   bool mounted_ = false;
 };
@@ -177,7 +175,7 @@ TEST_P(InEveryPhase, TheRunEndsAndNothingRunsTwice) {
   auto after = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - lifted);
   EXPECT_TRUE(outcome.ended) << outcome << say("ctl", "tail -n 30 ~/.local/state/phalanx/runs/latest/events.jsonl");
   // The frozen rank of a host of which nothing runs still has its lock; its guard ends it when the host runs again.
-  if (!is(kSilent)) { EXPECT_FALSE(std::filesystem::exists(shared_ + "/two")) << say("ctl", "cat " + shared_ + "/two"); }
+  if (!is(kSilent)) { EXPECT_FALSE(std::filesystem::exists(shared_.here + "/two")) << say("ctl", "cat " + shared_.on_hosts + "/two"); }
   // More than a lease without the launcher costs the attempt whose ranks run, and that is said; nothing else costs more than a restart.
   const bool may_end = is(kSleep) && outcome.err.find("the launcher was suspended for ") != std::string::npos;
   EXPECT_TRUE(outcome.exit_code == 0 || may_end) << outcome;

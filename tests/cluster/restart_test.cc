@@ -93,10 +93,11 @@ TEST_F(Restart, AKilledRankIsStartedAgainWithAllOthers) {
 // The next attempt starts agents of the program that runs, not of what lies at its path by then.
 TEST_F(Restart, AnUpgradeOfTheProgramDoesNotReachARunThatGoesOn) {
   start({.hosts = 1});
-  std::string copy = std::filesystem::path(PHALANX_PROGRAM).parent_path() / fmt::format("phalanx-copy-{}", ::getpid());
-  std::filesystem::copy_file(PHALANX_PROGRAM, copy);
+  const Shared shared = shared_folder("upgrade");
+  const std::string copy = shared.here + "/phalanx";
+  std::filesystem::copy_file(TESTBED_BINARY_DIR "/phalanx", copy);
   Command command = run(words({"-H", "localhost:2", "--max-restarts", "1"}, kTwoTries));
-  command.argv[0] = copy;
+  command.argv[0] = shared.on_hosts + "/phalanx";
   base::Result<Process> phalanx = cluster().start_on("ctl", command);
   ASSERT_TRUE(phalanx.ok());
   Instant most = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -109,7 +110,7 @@ TEST_F(Restart, AnUpgradeOfTheProgramDoesNotReachARunThatGoesOn) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_HAS(outcome.out, "try 1: rank 1 of 2 on ");
   EXPECT_HAS_NOT(outcome.err, "some other build");
-  std::filesystem::remove(copy);
+  std::filesystem::remove_all(shared.here);
 }
 
 TEST_F(Restart, ACutHostsRanksAreGoneBeforeTheNextAttempt) {

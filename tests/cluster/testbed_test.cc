@@ -67,7 +67,7 @@ TEST_F(Testbed, HostsAreApartButShareTheProject) {
     say(cluster, "h1", "echo here > " + mark);
     EXPECT_EQ(say(cluster, "h2", "ls " + mark + " 2>/dev/null || echo none"), "none\n") << folder;
   }
-  EXPECT_EQ(say(cluster, "h1", "head -n 1 " TESTBED_SOURCE_DIR "/tests/cluster/testbed_test.cc"),
+  EXPECT_EQ(say(cluster, "h1", "head -n 1 " TESTBED_PROJECT "/tests/cluster/testbed_test.cc"),
             "// The test cluster proves itself: every fault does what it says and no more, "
             "and nothing outlives the process that made it.\n");
   EXPECT_EQ(say(cluster, "ctl", "ssh h1 hostname; ssh h2 ssh h1 hostname"), "h1\nh1\n");
@@ -270,7 +270,7 @@ TEST_F(Testbed, FoldersCanBeFullNoexecReadOnlyOrAbsent) {
   options.host[1].home.noexec = true;
   options.host[1].tmp.noexec = true;
   options.host[2].home.read_only = true;
-  options.host[3].absent = {"/usr/bin/python3", TESTBED_SOURCE_DIR "/tests"};
+  options.host[3].absent = {"/usr/bin/python3", TESTBED_PROJECT "/tests"};
   Cluster cluster = up(options);
   EXPECT_EQ(say(cluster, "h1", "head -c 200000 /dev/zero > ~/big 2>/dev/null || echo full"), "full\n");
   for (const char* folder : {"~", "/tmp"}) {
@@ -281,9 +281,9 @@ TEST_F(Testbed, FoldersCanBeFullNoexecReadOnlyOrAbsent) {
   EXPECT_EQ(cluster.run_on("h3", shell("touch ~/x")).exit_code, 1);
   EXPECT_EQ(say(cluster, "h3", "ls ~/.ssh | wc -l"), "4\n");
   EXPECT_EQ(cluster.run_on("h4", {.argv = {"/usr/bin/python3", "--version"}}).exit_code, 127);
-  EXPECT_EQ(say(cluster, "h4", "ls -d " TESTBED_SOURCE_DIR "/* | grep -c -E 'tests$|src$'"), "1\n");
+  EXPECT_EQ(say(cluster, "h4", "ls -d " TESTBED_PROJECT "/* | grep -c -E 'tests$|src$'"), "1\n");
   EXPECT_EQ(say(cluster, "h4", "env true && ls /bin/python3.11 /usr/bin/env | wc -l"), "2\n");
-  EXPECT_EQ(say(cluster, "h1", "/usr/bin/python3 -c 'print(1)'; ls -d " TESTBED_SOURCE_DIR "/tests | wc -l"), "1\n1\n");
+  EXPECT_EQ(say(cluster, "h1", "/usr/bin/python3 -c 'print(1)'; ls -d " TESTBED_PROJECT "/tests | wc -l"), "1\n1\n");
 }
 
 TEST_F(Testbed, StartsQuickly) {
@@ -367,10 +367,10 @@ TEST_F(Testbed, ClustersDoNotMeet) {
 
 TEST_F(Testbed, TheProgramDoesTheSame) {
   // bash is the owner: at its end the cluster goes.
-  std::string script = R"(set -e; export TESTBED=cli$$; t=)" TESTBED_PROGRAM R"(
-    $t up 2; $t hosts; $t exec ctl ssh h2 hostname; $t exec h1 sh -c 'exit 7' || echo code $?
-    $t drop h1 both; $t exec ctl timeout 0.5 ssh h1 true || echo code $?
-    $t heal h1; $t exec ctl ssh h1 hostname; $t power-off h2; $t boot h2; $t exec h2 hostname; echo $TESTBED)";
+  std::string script = R"(set -e; export TESTBED=cli$$; t=')" TESTBED_PROGRAM R"('
+    "$t" up 2; "$t" hosts; "$t" exec ctl ssh h2 hostname; "$t" exec h1 sh -c 'exit 7' || echo code $?
+    "$t" drop h1 both; "$t" exec ctl timeout 0.5 ssh h1 true || echo code $?
+    "$t" heal h1; "$t" exec ctl ssh h1 hostname; "$t" power-off h2; "$t" boot h2; "$t" exec h2 hostname; echo $TESTBED)";
   int ends_of_pipe[2];
   ASSERT_EQ(::pipe2(ends_of_pipe, O_CLOEXEC), 0);
   pid_t pid = ::fork();
