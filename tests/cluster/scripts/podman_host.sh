@@ -3,7 +3,8 @@
 # NAME of it that sleeps. Prints "cannot: WHY" where containers cannot be started.
 # usage: podman_host.sh NAME SOURCES BUILD
 name=$1 sources=$2 build=$3
-mkdir -p /tmp/pod/root/usr /tmp/pod/root/etc/alternatives /tmp/pod/root/tmp /tmp/pod/root/root /tmp/pod/root/var/tmp "/tmp/pod/root$sources" "/tmp/pod/root$build"
+mkdir -p /tmp/pod/root/usr /tmp/pod/root/etc/alternatives /tmp/pod/root/tmp /tmp/pod/root/root /tmp/pod/root/var/tmp \
+  "/tmp/pod/root$sources" "/tmp/pod/root$build"
 for link in bin sbin lib lib32 lib64; do test ! -h /$link || ln -s "$(readlink /$link)" "/tmp/pod/root/$link"; done
 cp /etc/passwd /etc/group /tmp/pod/root/etc
 echo world > /tmp/pod/root/etc/mark
@@ -27,5 +28,6 @@ runroot = "/tmp/pod/run"
 CONF
 export CONTAINERS_CONF=/tmp/pod/containers.conf CONTAINERS_STORAGE_CONF=/tmp/pod/storage.conf
 { tar -C /tmp/pod/root -c . | podman import - world && podman run --detach --name "$name" --network host --ipc host --pid host \
-  -v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro -v "$sources:$sources:ro" -v "$build:$build:ro" world sleep 100000; } > /tmp/pod/log 2>&1 ||
+  -v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro \
+  -v "$sources:$sources:ro" -v "$build:$build:ro" world sleep 100000; } > /tmp/pod/log 2>&1 ||
   echo "cannot: $(tail -n 1 /tmp/pod/log)"
