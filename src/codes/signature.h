@@ -19,6 +19,7 @@ enum class Role : uint8_t {
   kCascade,  // follows from what broke elsewhere
   kBenign,   // looks like a fault and is none; whatever else matches on its line is not counted
   kContext,  // no fault: a fact such as the number of ranks
+  kSuspect,  // no fault by itself; explains a failure of communication that says no more than that it failed
 };
 
 struct Signature {

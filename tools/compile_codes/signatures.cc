@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 6> kKeys = {"code", "role", "literal", "pattern", "line", "other"};
-constexpr std::array<std::string_view, 5> kRoles = {"root", "symptom", "cascade", "benign", "context"};  // in the order of Role
-static_assert(static_cast<int>(Role::kContext) == 4);
+constexpr std::array<std::string_view, 6> kRoles = {"root", "symptom", "cascade", "benign", "context", "suspect"};  // in the order of Role
+static_assert(static_cast<int>(Role::kSuspect) == 5);
 constexpr size_t kShortestLiteral = 4;
 
 // The row as the launcher has it, and in `others` the line that must not match.
@@ -31,7 +31,7 @@ base::Result<std::string> row_source(const base::Json& row, const std::set<std::
   std::string code = *base::get_string(row, "code"), role = *base::get_string(row, "role");
   if (names.count(code) == 0) return wrong(code + " has no page");
   auto known = std::find(kRoles.begin(), kRoles.end(), role);
-  if (known == kRoles.end()) return wrong(fmt::format("\"{}\" is no role: root, symptom, cascade, benign, context", role));
+  if (known == kRoles.end()) return wrong(fmt::format("\"{}\" is no role: root, symptom, cascade, benign, context, suspect", role));
   if (base::get_string(row, "literal")->size() < kShortestLiteral) return wrong("the literal has fewer than four bytes");
   std::vector<std::string> cells = {code, std::to_string(known - kRoles.begin())};
   for (std::string_view key : {"literal", "pattern", "line"}) cells.push_back(*base::get_string(row, key));

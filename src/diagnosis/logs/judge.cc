@@ -240,6 +240,27 @@ void put_specific_first(std::vector<LogCause>& causes) {
   if (found != causes.end()) std::rotate(causes.begin(), found, found + 1);
 }
 
+// Whether a suspect can be behind a failure that does not say why: what delays a rank behind a timeout, what leads connections astray
+// behind any failure of communication.
+bool can_explain(const LogEvent& suspect, std::string_view code) {
+  static constexpr std::array<std::string_view, 6> kLate = {"HANG-TIMEOUT", "HANG-NEVER-ENTERED", "HANG-TRANSPORT"},
+                                                   kAstray = {"HANG-TIMEOUT",      "HANG-TRANSPORT", "RDZV-TIMEOUT",
+                                                              "NCCL-SYSTEM-ERROR", "NCCL-INTERNAL",  "NET-CONNECT-ERROR"};
+  const auto& codes = std::string_view(suspect.signature->code).starts_with("DATA-") ? kLate : kAstray;
+  return std::find(codes.begin(), codes.end(), code) != codes.end();
+}
+
+void put_suspect_first(std::vector<LogCause>& causes, const LogFacts& facts, const Survival& survival) {
+  if (causes.empty()) return;
+  for (const LogEvent* suspect : of_role(facts, survival, Role::kSuspect)) {
+    if (!can_explain(*suspect, causes.front().code)) continue;
+    LogCause cause = full_cause(facts, *suspect);
+    cause.detail.add(tr("; "), tr("no line blames it, but nothing else explains {}", causes.front().code));
+    causes.insert(causes.begin(), std::move(cause));
+    return;
+  }
+}
+
 // The second root candidate, if nothing tells which of the first two came first: they are in different files, and a time is missing.
 const LogEvent* equally_early(const LogFacts& facts, const Survival& survival, const LogCause& first) {
   const LogEvent *ours = nullptr, *other = nullptr;
@@ -380,6 +401,7 @@ LogVerdict judge_logs(LogFacts facts) {
   if (auto section = survived_section(facts, survival)) verdict.sections.push_back(std::move(*section));
   std::vector<LogCause> causes = rank_causes(facts, survival, verdict.missing);
   put_specific_first(causes);
+  put_suspect_first(causes, facts, survival);
   if (!causes.empty()) {
     verdict.cause = std::move(causes.front());
     causes.erase(causes.begin());

@@ -36,10 +36,11 @@ size_t overlap(std::string_view example, std::string_view line) {
 // Which of two roles a line is counted under.
 int weight(Role role) {
   switch (role) {
-    case Role::kBenign: return 4;
-    case Role::kRoot: return 3;
-    case Role::kSymptom: return 2;
-    case Role::kCascade: return 1;
+    case Role::kBenign: return 5;
+    case Role::kRoot: return 4;
+    case Role::kSymptom: return 3;
+    case Role::kCascade: return 2;
+    case Role::kSuspect: return 1;
     case Role::kContext: return 0;
   }
   return 0;

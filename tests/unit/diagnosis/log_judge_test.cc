@@ -60,6 +60,23 @@ TEST(LogJudge, TheKernelExplainsWhatProgramsSay) {
   EXPECT_EQ(verdict.others.at(0).code, "GPU-ILLEGAL-ACCESS");
 }
 
+constexpr std::string_view kBridges = "gpu02:77:501 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.2<0> [1]docker0:172.17.0.1<0>\n";
+
+TEST(LogJudge, ASuspectExplainsAFailureThatDoesNotSayWhy) {
+  const std::string failed =
+      traceback("ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.");
+  LogVerdict verdict = judge({std::string(kBridges) + failed});
+  ASSERT_TRUE(verdict.cause.has_value());
+  EXPECT_EQ(verdict.cause->code, "NET-WRONG-IFACE");
+  EXPECT_NE(verdict.cause->detail.english.find("nothing else explains NCCL-SYSTEM-ERROR"), std::string::npos);
+  EXPECT_EQ(verdict.others.at(0).code, "NCCL-SYSTEM-ERROR");
+}
+
+TEST(LogJudge, ASuspectAloneIsNoneAndASpecificCauseGoesBeforeIt) {
+  EXPECT_FALSE(judge({std::string(kBridges)}).cause.has_value());
+  EXPECT_EQ(judge({std::string(kBridges) + std::string(kOom)}).cause->code, "RUN-OOM-GPU");
+}
+
 TEST(LogJudge, OnlyConsequencesNameThePeersAndTheMissing) {
   LogVerdict verdict = judge({"world size: 4\n[rank1]: " + std::string(kGone) + "[rank3]: " + std::string(kGone)});
   EXPECT_EQ(verdict.cause->code, "LOG-ROOT-ELSEWHERE");
