@@ -13,10 +13,11 @@ namespace phalanx::codes {
 struct Advice {
   std::vector<std::string_view> words;  // the message contains all of them, in this order
   std::string_view place{};             // part of where the message was raised: "accelerate/utils/fsdp_utils.py"; empty: anywhere
+  bool on_the_way = false;              // `place` may be that of any frame
   std::string_view english, chinese;    // {1}: what the message has between the first two words, {2}: between the next two
 };
 
-// The words and the place of a row's first cell: "words|more words|@place". Views of it.
+// The words and the place of a row's first cell: "words|more words|@place", or "…|@@place" for any frame. Views of it.
 Advice advice_on(std::string_view cell);
 
 // Unpacked at the first call.

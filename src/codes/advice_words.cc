@@ -12,6 +12,8 @@ Advice advice_on(std::string_view cell) {
   if (!advice.words.back().starts_with('@')) return advice;
   advice.place = advice.words.back().substr(1);
   advice.words.pop_back();
+  advice.on_the_way = advice.place.starts_with('@');
+  if (advice.on_the_way) advice.place.remove_prefix(1);
   return advice;
 }
 

@@ -15,7 +15,9 @@ std::string said_by(const LogEvidence& evidence) {
   return bare ? evidence.text + ": " + evidence.place : evidence.text;
 }
 
-bool is_at(const LogEvidence& evidence, std::string_view place) { return evidence.place.find(place) != std::string::npos; }
+bool is_at(const LogEvidence& evidence, const codes::Advice& advice) {
+  return (advice.on_the_way ? evidence.way : evidence.place).find(advice.place) != std::string::npos;
+}
 
 }  // namespace
 
@@ -29,7 +31,7 @@ void add_advice(LogCause& cause, const std::vector<LogEvidence>& lines) {
     const std::string text = said_by(evidence);
     for (const codes::Advice& one : codes::all_advice()) {
       if (cause.advice.size() == kMostAdvice) break;
-      if (one.place.empty() == at_place || !is_at(evidence, one.place)) continue;
+      if (one.place.empty() == at_place || !is_at(evidence, one)) continue;
       auto same = [&](const codes::Advice* other) { return other->english == one.english; };  // rows for several places
       const auto between = codes::between_words(text, one.words);
       if (!between || std::any_of(taken.begin(), taken.end(), same)) continue;

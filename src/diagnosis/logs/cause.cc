@@ -80,7 +80,7 @@ std::string captured(const LogEvent& event, const char* name) {
   return found == event.captures.end() ? "" : found->second;
 }
 
-LogEvidence evidence_of(const LogEvent& event) { return {event.file, event.line, event.text, event.raised_at()}; }
+LogEvidence evidence_of(const LogEvent& event) { return {event.file, event.line, event.text, event.raised_at(), event.way}; }
 
 LogCause full_cause(const LogFacts& facts, const LogEvent& event) {
   LogCause cause = cause_of(event);

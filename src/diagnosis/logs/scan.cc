@@ -211,6 +211,8 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     if (match.signature) remember(std::move(match), read, nullptr, block, begin);
     return;
   }
+  // An exception whose message mentions a fact is an exception all the same.
+  if (match.is_fact()) remember(std::exchange(match, {}), read, nullptr, block, begin);
   Chain& chain = chain_of(source);
   if (match.signature) {
     chain.known = chain.known || match.signature->role == Role::kRoot || match.signature->role == Role::kSymptom;
@@ -250,8 +252,7 @@ void LogScan::File::look_up(std::string_view text, const std::vector<uint32_t>& 
   if (known && known->severity == "error") unexplained(text);
 }
 
-// text: read without its tags; whole: with them, where what looked like one belongs to the message. What is captured from words that were
-// put back names no rank and no address.
+// whole: with the tags, where one belongs to the message. What is captured from words that were put back names no rank and no address.
 SignatureMatch LogScan::File::match_line(std::string_view whole, std::string_view text, const std::vector<uint32_t>& ids) {
   SignatureMatch match = matcher.match(text, ids);
   if (!match.signature && !ids.empty() && text.size() != whole.size()) match = matcher.match(whole, ids);
@@ -340,7 +341,7 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
     event.where = traceback->where();
     if (traceback->innermost() != traceback->where()) event.innermost = traceback->innermost();
     if (event.text.find(": ") == event.text.npos && !traceback->code().empty()) event.where += ": " + traceback->code();
-    event.module = traceback->module();
+    event.module = traceback->module(), event.way = traceback->way();
   }
   if (late) {
     facts.events[same.last] = std::move(event);

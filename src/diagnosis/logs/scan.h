@@ -47,6 +47,7 @@ struct LogEvent {
   std::map<std::string, std::string> captures;
   uint64_t traceback_line = 0;  // where the traceback began whose last line this is; 0: none
   std::string module;           // the file of its innermost frame below the installed packages
+  std::string way;              // all of its frames: Traceback::way()
   std::string where;            // its innermost frame outside installed packages: "train.py:42 (step)"
   std::string innermost;        // its innermost frame, where that is another: "functional.py:3479 (cross_entropy)"
 

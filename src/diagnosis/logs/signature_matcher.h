@@ -20,6 +20,7 @@ namespace phalanx::diagnosis {
 struct SignatureMatch {
   const Signature* signature = nullptr;  // null: none matches
   std::map<std::string, std::string> captures;
+  bool is_fact() const { return signature && (signature->role == codes::Role::kContext || signature->role == codes::Role::kSuspect); }
 };
 
 class SignatureMatcher {

@@ -44,6 +44,8 @@ class Traceback {
   const std::string& code() const { return own_.empty() ? innermost_code_ : own_code_; }
   // "torch/distributed/rendezvous.py": the innermost frame's file below the installed packages; empty if it is none of theirs.
   const std::string& module() const { return module_; }
+  // "datasets/arrow_writer.py(write_table) …": its frames from the outermost on, the last two parts of each path, while there is room.
+  const std::string& way() const { return way_; }
 
  private:
   bool add_frame(std::string_view line);
@@ -55,7 +57,7 @@ class Traceback {
   bool headless_ = false;
   int lines_ = 0;
   bool code_follows_ = false, own_code_follows_ = false;  // the last line was a frame; one outside installed packages
-  std::string innermost_, own_, module_, innermost_code_, own_code_;
+  std::string innermost_, own_, module_, innermost_code_, own_code_, way_;
 };
 
 }  // namespace phalanx::diagnosis

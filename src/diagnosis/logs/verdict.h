@@ -26,6 +26,7 @@ struct LogEvidence {
   // Where an exception was raised, and in the user's own code: "torch/nn/functional.py functional.py:3479 (cross_entropy) train.py:42
   // (step)".
   std::string place{};
+  std::string way{};  // all of its frames: "datasets/arrow_writer.py(write_table) …"
 };
 
 struct LogCause {

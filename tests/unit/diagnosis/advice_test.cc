@@ -64,6 +64,19 @@ TEST(Advice, SlotsAreWhatTheMessageHasBetweenTheWords) {
   EXPECT_FALSE(codes::between_words("size mismatch for head.weight", advice.words));
 }
 
+TEST(Advice, APlaceMayBeThatOfAnyFrame) {
+  const codes::Advice advice = codes::advice_on("No space left on device|@@arrow_writer");
+  EXPECT_EQ(advice.place, "arrow_writer");
+  EXPECT_TRUE(advice.on_the_way);
+  LogCause cause;
+  const std::string line = "OSError: [Errno 28] No space left on device";
+  add_advice(cause, {{0, 1, line, "fsspec/implementations/local.py local.py:382 (write)", "datasets/arrow_writer.py(write_table) "}});
+  EXPECT_EQ(cause.advice.size(), 1u);
+  LogCause other;
+  add_advice(other, {{0, 1, line, "fsspec/implementations/local.py local.py:382 (write)", "torch/serialization.py(save) "}});
+  EXPECT_TRUE(other.advice.empty());
+}
+
 TEST(Advice, RowsForSeveralPlacesAreOneAdvice) {
   const std::string line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 676.00 MiB.";
   EXPECT_EQ(cause_at(line, "apex/optimizers/fused_adam.py optimizer.py:759 (step_with_ready_grads)").advice.size(), 1u);

@@ -60,6 +60,13 @@ TEST(LogJudge, TheKernelExplainsWhatProgramsSay) {
   EXPECT_EQ(verdict.others.at(0).code, "GPU-ILLEGAL-ACCESS");
 }
 
+TEST(LogJudge, AnExceptionThatMentionsTheWorldSizeIsOne) {
+  LogVerdict verdict = judge({traceback("AssertionError: expected world_size=8 but got 4")});
+  ASSERT_TRUE(verdict.cause.has_value());
+  EXPECT_EQ(verdict.cause->code, "RUN-EXCEPTION");
+  EXPECT_EQ(verdict.world, 8);
+}
+
 constexpr std::string_view kBridges = "gpu02:77:501 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.2<0> [1]docker0:172.17.0.1<0>\n";
 
 TEST(LogJudge, ASuspectExplainsAFailureThatDoesNotSayWhy) {
