@@ -147,13 +147,16 @@ void put_specific_first(std::vector<LogCause>& causes) {
   if (found != causes.end()) std::rotate(causes.begin(), found, found + 1);
 }
 
-// Whether a suspect can be behind a failure that does not say why: what delays a rank behind a timeout, what leads connections astray
-// behind any failure of communication.
+// Whether a suspect can be behind a failure that does not say why: what delays a rank behind a timeout, the wrong folder behind a file that
+// is not there, what leads connections astray behind any failure of communication.
 bool can_explain(const LogEvent& suspect, std::string_view code) {
-  static constexpr std::array<std::string_view, 6> kLate = {"HANG-TIMEOUT", "HANG-NEVER-ENTERED", "HANG-TRANSPORT"},
-                                                   kAstray = {"HANG-TIMEOUT",      "HANG-TRANSPORT", "RDZV-TIMEOUT",
-                                                              "NCCL-SYSTEM-ERROR", "NCCL-INTERNAL",  "NET-CONNECT-ERROR"};
-  const auto& codes = std::string_view(suspect.signature->code).starts_with("DATA-") ? kLate : kAstray;
+  using Codes = std::array<std::string_view, 6>;
+  static constexpr Codes kLate = {"HANG-TIMEOUT", "HANG-NEVER-ENTERED", "HANG-TRANSPORT"};
+  static constexpr Codes kElsewhere = {"RUN-EXIT-CODE", "FS-FILE-MISSING", "ENV-NO-PROGRAM"};
+  static constexpr Codes kAstray = {"HANG-TIMEOUT",      "HANG-TRANSPORT", "RDZV-TIMEOUT",
+                                    "NCCL-SYSTEM-ERROR", "NCCL-INTERNAL",  "NET-CONNECT-ERROR"};
+  const std::string_view of = suspect.signature->code;
+  const Codes& codes = of.starts_with("DATA-") ? kLate : of.starts_with("FS-") ? kElsewhere : kAstray;
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 

@@ -1,7 +1,9 @@
 #include "diagnosis/logs/segments.h"
 
 #include <algorithm>
+#include <cctype>
 
+#include "base/text.h"
 #include "logs/escape.h"
 
 namespace phalanx::diagnosis {
@@ -22,9 +24,17 @@ size_t segment_begin(std::string_view text, size_t at) {
 }
 
 bool ignored_before(std::string_view text, size_t begin) {
-  if (begin < 2) return false;
-  size_t end = begin - 1, from = segment_begin(text, end);
-  return text.substr(from, end - from).find("Exception ignored in") != text.npos;
+  for (int blank = 0; blank <= 1 && begin >= 2; ++blank) {
+    size_t end = begin - 1, from = segment_begin(text, end);
+    std::string_view before = base::trim(text.substr(from, end - from));
+    begin = from;
+    if (before.empty()) continue;
+    size_t slash = before.rfind('/');  // "failed, retrying 1/3"
+    const bool again = before.find("retrying ") != before.npos && slash != before.npos && slash + 1 < before.size() &&
+                       std::isdigit(static_cast<unsigned char>(before[slash + 1])) != 0;
+    return again || before.find("Exception ignored in") != before.npos;
+  }
+  return false;
 }
 
 std::string without_escapes(std::string_view block) {

@@ -10,7 +10,8 @@ namespace phalanx::diagnosis {
 size_t segment_end(std::string_view text, size_t from);
 size_t segment_begin(std::string_view text, size_t at);
 
-// Whether the line before offset `begin` is "Exception ignored in …": Python tells of it and goes on, mostly while it ends.
+// Whether the line before offset `begin` (or before one empty line) is "Exception ignored in …", of which Python tells and goes on, mostly
+// while it ends; or "… failed, retrying 1/3".
 bool ignored_before(std::string_view text, size_t begin);
 
 // Escape sequences out, line by line: one that does not end takes no more than its line.

@@ -60,6 +60,12 @@ TEST(LogJudge, TheKernelExplainsWhatProgramsSay) {
   EXPECT_EQ(verdict.others.at(0).code, "GPU-ILLEGAL-ACCESS");
 }
 
+TEST(LogJudge, AnExceptionAfterWhichItIsTriedAgainIsNone) {
+  const std::string failed = traceback("ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.");
+  EXPECT_FALSE(judge({"Training failed, retrying 1/3\n\n" + failed}).cause.has_value());
+  EXPECT_TRUE(judge({"Training failed after 3 of 3 tries\n\n" + failed}).cause.has_value());
+}
+
 TEST(LogJudge, AnExceptionThatMentionsTheWorldSizeIsOne) {
   LogVerdict verdict = judge({traceback("AssertionError: expected world_size=8 but got 4")});
   ASSERT_TRUE(verdict.cause.has_value());
