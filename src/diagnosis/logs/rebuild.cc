@@ -1,6 +1,8 @@
 #include "diagnosis/logs/rebuild.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -32,10 +34,17 @@ void each_line(std::string_view block, See see) {
   }
 }
 
-// Code points: what a terminal counts, but for wide characters.
+// Code points: what a terminal counts, but for wide characters. Eight bytes at a time: a fifth of the time of a long log went here.
 size_t columns(std::string_view line) {
-  auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
-  return static_cast<size_t>(std::count_if(line.begin(), line.end(), begins));
+  constexpr uint64_t kOnes = 0x0101010101010101u;
+  size_t inside = 0, at = 0;  // bytes 10xxxxxx, which begin none
+  for (; at + sizeof(uint64_t) <= line.size(); at += sizeof(uint64_t)) {
+    uint64_t eight;
+    std::memcpy(&eight, line.data() + at, sizeof(eight));
+    inside += (((eight >> 7) & ~(eight >> 6) & kOnes) * kOnes) >> 56;
+  }
+  for (; at < line.size(); ++at) inside += (static_cast<unsigned char>(line[at]) & 0xc0) == 0x80;
+  return line.size() - inside;
 }
 
 // Whether two lines begin in the same way, digits aside: then each is a line of its own.
