@@ -84,8 +84,9 @@ class Engine : public testing::Test {
   std::string login(const std::string& shell, const Container& container, int code) {
     Target target{.name = "h1", .destination = "h1", .container = container};
     std::ofstream(folder_ + "/line") << far_command(target, "0123abcd");
-    const std::string command = "PATH=" + folder_ + "/bin:$PATH HOME=" + folder_ + "/home; export PATH HOME; mkdir -p $HOME; cd " +
-                                folder_ + "; " + shell + " -c \"$(cat line)\" </dev/null 2>err >out; echo $? >code";
+    const std::string command = "PATH=" + folder_ + "/bin:$PATH HOME=" + folder_ +
+                                "/home; export PATH HOME; unset XDG_CACHE_HOME PHALANX_CACHE; mkdir -p $HOME; cd " + folder_ + "; " +
+                                shell + " -c \"$(cat line)\" </dev/null 2>err >out; echo $? >code";
     EXPECT_EQ(std::system(("/bin/sh -c " + base::shell_quote(command)).c_str()), 0);
     EXPECT_EQ(base::trim(os::read_file(folder_ + "/code", 99).value()), std::to_string(code)) << read("err");
     return read("err");
