@@ -17,7 +17,10 @@ class Folders {
   ~Folders() {
     if (::getpid() != owner_) return;
     std::error_code ignored;
-    for (const std::string& path : paths_) std::filesystem::remove_all(path, ignored);
+    for (const std::string& path : paths_) {
+      open(path);
+      std::filesystem::remove_all(path, ignored);
+    }
   }
   std::string make(std::string_view name) {
     std::string path = std::filesystem::temp_directory_path().string() + "/phalanx-" + std::string(name) + "-XXXXXX";
@@ -27,6 +30,17 @@ class Folders {
   }
 
  private:
+  // Folders that a test closed: who is not root cannot empty them.
+  static void open(const std::string& path) {
+    namespace fs = std::filesystem;
+    std::error_code failed;
+    for (fs::recursive_directory_iterator at(path, failed), end; !failed && at != end; at.increment(failed)) {
+      std::error_code ignored;
+      if (at->symlink_status(ignored).type() == fs::file_type::directory)
+        fs::permissions(at->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
+    }
+  }
+
   pid_t owner_ = ::getpid();
   std::vector<std::string> paths_;
 };
