@@ -19,7 +19,7 @@ enum class Role : uint8_t {
   kCascade,  // follows from what broke elsewhere
   kBenign,   // looks like a fault and is none; whatever else matches on its line is not counted
   kContext,  // no fault: a fact such as the number of ranks
-  kSuspect,  // no fault by itself; explains a failure of communication that says no more than that it failed
+  kSuspect,  // no fault by itself; can explain one that does not say why: a timeout, a file that is not there
 };
 
 struct Signature {

@@ -12,8 +12,6 @@ namespace {
 
 using words::tr;
 
-constexpr size_t kMostEvidence = 6;
-
 // Of a hang the rank that complains is the one that noticed; the culprit is named only by a message that does so.
 bool is_noticed_only(const LogEvent& event) {
   return (event.signature->code == "HANG-MISMATCH" || event.signature->code == "HANG-TIMEOUT") && !event.captures.count("rank");

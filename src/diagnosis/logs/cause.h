@@ -1,6 +1,7 @@
 // A cause made of what was found in logs: the event or the comparison that names it, with every further line that says the same. Pure.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "diagnosis/hang/watchdog.h"
@@ -8,6 +9,8 @@
 #include "diagnosis/logs/verdict.h"
 
 namespace phalanx::diagnosis {
+
+inline constexpr size_t kMostEvidence = 6;  // lines of one cause
 
 // An exception without a signature of its own.
 bool is_plain(const LogEvent& event);

@@ -1,6 +1,7 @@
 // The judge of logs: which event is the verdict, and which only followed.
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <map>
 #include <set>
 
@@ -21,7 +22,6 @@ namespace {
 using words::tr;
 
 constexpr size_t kMostOthers = 8;
-constexpr size_t kMostEvidence = 6;
 constexpr uint64_t kWentOn = 2000;      // lines a writer goes on after an exception that did not end it
 constexpr uint64_t kSameTrouble = 250;  // lines within which a plain exception and a known fault are one thing
 
@@ -150,14 +150,13 @@ void put_specific_first(std::vector<LogCause>& causes) {
 // Whether a suspect can be behind a failure that does not say why: what delays a rank behind a timeout, the wrong folder behind a file that
 // is not there, what leads connections astray behind any failure of communication.
 bool can_explain(const LogEvent& suspect, std::string_view code) {
-  using Codes = std::array<std::string_view, 6>;
-  static constexpr Codes kLate = {"HANG-TIMEOUT", "HANG-NEVER-ENTERED", "HANG-TRANSPORT"};
-  static constexpr Codes kElsewhere = {"RUN-EXIT-CODE", "FS-FILE-MISSING", "ENV-NO-PROGRAM"};
-  static constexpr Codes kAstray = {"HANG-TIMEOUT",      "HANG-TRANSPORT", "RDZV-TIMEOUT",
-                                    "NCCL-SYSTEM-ERROR", "NCCL-INTERNAL",  "NET-CONNECT-ERROR"};
+  auto is_one_of = [&](std::initializer_list<std::string_view> codes) {
+    return std::find(codes.begin(), codes.end(), code) != codes.end();
+  };
   const std::string_view of = suspect.signature->code;
-  const Codes& codes = of.starts_with("DATA-") ? kLate : of.starts_with("FS-") ? kElsewhere : kAstray;
-  return std::find(codes.begin(), codes.end(), code) != codes.end();
+  if (of.starts_with("DATA-")) return is_one_of({"HANG-TIMEOUT", "HANG-NEVER-ENTERED", "HANG-TRANSPORT"});
+  if (of.starts_with("FS-")) return is_one_of({"RUN-EXIT-CODE", "FS-FILE-MISSING", "ENV-NO-PROGRAM"});
+  return is_one_of({"HANG-TIMEOUT", "HANG-TRANSPORT", "RDZV-TIMEOUT", "NCCL-SYSTEM-ERROR", "NCCL-INTERNAL", "NET-CONNECT-ERROR"});
 }
 
 void put_suspect_first(std::vector<LogCause>& causes, const LogFacts& facts, const Survival& survival) {

@@ -1,7 +1,6 @@
 #include "diagnosis/logs/segments.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/text.h"
 #include "logs/escape.h"
@@ -10,6 +9,17 @@ namespace phalanx::diagnosis {
 namespace {
 
 bool ends_segment(char c) { return c == '\n' || c == '\r'; }
+
+// "… failed, retrying 1/3"; after the last of them nothing is tried again.
+bool tries_again(std::string_view line) {
+  constexpr std::string_view kRetrying = "retrying ";
+  const size_t at = line.rfind(kRetrying), slash = line.rfind('/');
+  if (at == line.npos || slash == line.npos || slash < at) return false;
+  const size_t number = at + kRetrying.size();
+  const auto now = base::parse_int(line.substr(number, slash - number), 1, 1'000'000);
+  const auto most = base::parse_int(line.substr(slash + 1), 1, 1'000'000);
+  return now.ok() && most.ok() && *now < *most;
+}
 
 }  // namespace
 
@@ -29,10 +39,7 @@ bool ignored_before(std::string_view text, size_t begin) {
     std::string_view before = base::trim(text.substr(from, end - from));
     begin = from;
     if (before.empty()) continue;
-    size_t slash = before.rfind('/');  // "failed, retrying 1/3"
-    const bool again = before.find("retrying ") != before.npos && slash != before.npos && slash + 1 < before.size() &&
-                       std::isdigit(static_cast<unsigned char>(before[slash + 1])) != 0;
-    return again || before.find("Exception ignored in") != before.npos;
+    return tries_again(before) || before.find("Exception ignored in") != before.npos;
   }
   return false;
 }

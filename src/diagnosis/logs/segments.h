@@ -11,7 +11,7 @@ size_t segment_end(std::string_view text, size_t from);
 size_t segment_begin(std::string_view text, size_t at);
 
 // Whether the line before offset `begin` (or before one empty line) is "Exception ignored in …", of which Python tells and goes on, mostly
-// while it ends; or "… failed, retrying 1/3".
+// while it ends; or "… failed, retrying 1/3" (not 3/3).
 bool ignored_before(std::string_view text, size_t begin);
 
 // Escape sequences out, line by line: one that does not end takes no more than its line.

@@ -15,7 +15,7 @@ constexpr int kMostLines = 600;
 constexpr size_t kFrameBytes = 200;
 constexpr size_t kCodeBytes = 160;
 constexpr size_t kMostIndent = 40;
-constexpr size_t kWayBytes = 4000;
+constexpr size_t kWayBytes = 1500;
 
 size_t blanks_before(std::string_view line) {
   size_t count = 0;
@@ -89,7 +89,8 @@ bool Traceback::add_frame(std::string_view line) {
   std::string_view name = path.substr(path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1);
   innermost_ = function.empty() ? fmt::format("{}:{}", name, number) : fmt::format("{}:{} ({})", name, number, base::trim(function));
   size_t folder = path.rfind('/', path.size() - std::min(path.size(), name.size() + 2));
-  if (way_.size() < kWayBytes) way_ += fmt::format("{}({}) ", path.substr(folder == path.npos ? 0 : folder + 1), base::trim(function));
+  way_ += fmt::format("{}({}) ", path.substr(folder == path.npos ? 0 : folder + 1), base::trim(function));
+  if (way_.size() > kWayBytes) way_.erase(0, way_.size() - kWayBytes);
   size_t packages = path.rfind("-packages/");
   module_ = packages == path.npos ? "" : std::string(path.substr(packages + std::string_view("-packages/").size()));
   bool installed = path.find("site-packages") != path.npos || path.find("dist-packages") != path.npos ||

@@ -44,7 +44,7 @@ class Traceback {
   const std::string& code() const { return own_.empty() ? innermost_code_ : own_code_; }
   // "torch/distributed/rendezvous.py": the innermost frame's file below the installed packages; empty if it is none of theirs.
   const std::string& module() const { return module_; }
-  // "datasets/arrow_writer.py(write_table) …": its frames from the outermost on, the last two parts of each path, while there is room.
+  // "datasets/arrow_writer.py(write_table) …": its frames, the last two parts of each path; of very many the innermost.
   const std::string& way() const { return way_; }
 
  private:

@@ -38,8 +38,9 @@ struct Unpad : torch::autograd::Function<Unpad> {
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     std::vector<int64_t> sizes = grads[0].sizes().vec();
     sizes[0] = context->saved_data["places"].toInt();
-    const at::Tensor places = at::zeros(sizes, grads[0].options());
-    return {places.index_copy(0, context->saved_data["place_of_row"].toTensor(), grads[0]), at::Tensor()};
+    at::Tensor places = at::zeros(sizes, grads[0].options());
+    places.index_copy_(0, context->saved_data["place_of_row"].toTensor(), grads[0]);
+    return {places, at::Tensor()};
   }
 };
 

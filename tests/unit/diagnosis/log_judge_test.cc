@@ -63,7 +63,8 @@ TEST(LogJudge, TheKernelExplainsWhatProgramsSay) {
 TEST(LogJudge, AnExceptionAfterWhichItIsTriedAgainIsNone) {
   const std::string failed = traceback("ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.");
   EXPECT_FALSE(judge({"Training failed, retrying 1/3\n\n" + failed}).cause.has_value());
-  EXPECT_TRUE(judge({"Training failed after 3 of 3 tries\n\n" + failed}).cause.has_value());
+  EXPECT_TRUE(judge({"Training failed, retrying 3/3\n\n" + failed}).cause.has_value());
+  EXPECT_TRUE(judge({"retrying the download of http://host/1\n" + failed}).cause.has_value());
 }
 
 TEST(LogJudge, AnExceptionThatMentionsTheWorldSizeIsOne) {
