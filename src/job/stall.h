@@ -101,8 +101,8 @@ struct Stall {
   std::map<size_t, machine::HostSample> first, then;  // by host
   std::map<size_t, std::string> unanswered;
   std::map<int, std::string> stacks;
-  std::vector<diagnosis::RankTrace> traces;
-  std::optional<diagnosis::RasVerdict> ras;
+  std::vector<diagnosis::RankRecord> records;  // of flight recorders
+  std::optional<diagnosis::RasReport> ras;
   double between_s = 1;
   std::optional<diagnosis::Diagnosis> verdict;
   bool told = false;

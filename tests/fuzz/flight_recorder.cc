@@ -9,18 +9,18 @@ using namespace phalanx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
-  std::vector<diagnosis::RankTrace> traces;
+  std::vector<diagnosis::RankRecord> records;
   for (int rank = 0; rank < 4; ++rank) {
     size_t end = rest.find("\n--\n");
-    base::Result<diagnosis::RankTrace> trace = diagnosis::read_flight_recorder(rank, rest.substr(0, end));
-    if (trace.ok()) traces.push_back(std::move(*trace));
+    base::Result<diagnosis::RankRecord> trace = diagnosis::read_flight_recorder(rank, rest.substr(0, end));
+    if (trace.ok()) records.push_back(std::move(*trace));
     else PHALANX_CHECK(!trace.error().message.empty());
     if (end == std::string_view::npos) break;
     rest.remove_prefix(end + 4);
   }
-  diagnosis::FlightVerdict v = diagnosis::compare_flight_records(traces);
-  PHALANX_CHECK((v.kind == diagnosis::FlightVerdict::Kind::kNothing) == v.evidence.english.empty());
+  diagnosis::Standstill v = diagnosis::compare_records(records);
+  PHALANX_CHECK((v.kind == diagnosis::Standstill::Kind::kNothing) == v.evidence.english.empty());
   PHALANX_CHECK(v.evidence.english.empty() == v.evidence.chinese.empty());
-  if (v.kind == diagnosis::FlightVerdict::Kind::kNotJoined) PHALANX_CHECK(!v.culprits.empty() && !v.waiting.empty());
+  if (v.kind == diagnosis::Standstill::Kind::kNotJoined) PHALANX_CHECK(!v.culprits.empty() && !v.waiting.empty());
   return 0;
 }

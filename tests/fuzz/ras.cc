@@ -15,8 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   for (const diagnosis::RasReport* then : {before.ok() ? &*before : nullptr, &*now}) {
-    diagnosis::RasVerdict v = diagnosis::judge_ras(*now, then, 5);
-    PHALANX_CHECK((v.kind == diagnosis::RasVerdict::Kind::kNothing) == v.evidence.english.empty());
+    diagnosis::Standstill v = diagnosis::judge_ras(*now, then, 5);
+    PHALANX_CHECK((v.kind == diagnosis::Standstill::Kind::kNothing) == v.evidence.english.empty());
     PHALANX_CHECK(v.evidence.english.empty() == v.evidence.chinese.empty());
   }
   return 0;

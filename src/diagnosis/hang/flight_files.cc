@@ -77,20 +77,20 @@ base::Result<FlightDumps> read_flight_dumps(const std::vector<std::string>& path
       continue;
     }
     base::Result<std::string> bytes = os::read_file(path, kMostBytes);
-    base::Result<RankTrace> trace = bytes.ok() ? read_flight_recorder(*rank, *bytes) : base::Result<RankTrace>(bytes.error());
+    base::Result<RankRecord> trace = bytes.ok() ? read_flight_recorder(*rank, *bytes) : base::Result<RankRecord>(bytes.error());
     if (!trace.ok()) {
       refuse(path, trace.error().message);
     } else if (!seen.insert(*rank).second) {
       refuse(path, fmt::format("a second dump of rank {}", *rank));
     } else {
-      dumps.traces.push_back(std::move(*trace));
+      dumps.records.push_back(std::move(*trace));
     }
   }
-  if (dumps.traces.empty()) {
+  if (dumps.records.empty()) {
     std::string why = dumps.refused.empty() ? "no file in this directory is a dump" : dumps.refused[0];
     return base::fail(base::ErrorKind::kConfig, "no dump of the flight recorder could be read").because(why);
   }
-  std::sort(dumps.traces.begin(), dumps.traces.end(), [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
+  std::sort(dumps.records.begin(), dumps.records.end(), [](const RankRecord& a, const RankRecord& b) { return a.rank < b.rank; });
   return dumps;
 }
 

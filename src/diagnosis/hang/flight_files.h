@@ -10,7 +10,7 @@
 namespace phalanx::diagnosis {
 
 struct FlightDumps {
-  std::vector<RankTrace> traces;     // by rank
+  std::vector<RankRecord> records;   // by rank
   std::vector<std::string> refused;  // "PATH: why"; of folders only what looks like a dump and cannot be read
 };
 

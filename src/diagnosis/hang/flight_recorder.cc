@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/pickle.h"
 #include "base/text.h"
 #include "base/unicode.h"
@@ -68,8 +69,8 @@ std::string place(const Json* frames) {
   return "";
 }
 
-TraceEntry entry_of(const Json& json) {
-  TraceEntry e;
+Operation entry_of(const Json& json) {
+  Operation e;
   if (const Json* group = member(json, "process_group"); group && group->is_array() && !group->empty() && (*group)[0].is_string())
     e.group = base::printable((*group)[0].get<std::string>(), kMostText);
   e.record = get_int(json, "record_id").value_or(0);
@@ -95,12 +96,12 @@ std::vector<int> ranks_of(const std::string& text) {
 }
 
 // "send 0->1", "recv 1<-0": ranks in the group, the own one first (ProcessGroupNCCL.cpp).
-void add_part(TraceEntry& e, const RankTrace& trace) {
+void add_part(Operation& e, const RankRecord& trace) {
   bool send = e.name.starts_with("send "), receive = e.name.starts_with("recv ");
   if (!send && !receive) return;
   size_t arrow = e.name.find(send ? "->" : "<-");
   if (arrow == std::string::npos) return;
-  TracePart part{send, -1, send ? e.input : e.output};
+  Transfer part{send, -1, send ? e.input : e.output};
   base::Result<int64_t> local = base::parse_int(base::trim(std::string_view(e.name).substr(arrow + 2)), 0, 1 << 20);
   auto group = trace.groups.find(e.group);
   if (local.ok() && group != trace.groups.end()) {
@@ -111,22 +112,22 @@ void add_part(TraceEntry& e, const RankTrace& trace) {
   e.parts.push_back(std::move(part));
 }
 
-bool ends_a_batch(const TraceEntry& e) { return e.name == "coalesced" || e.name.ends_with("_coalesced"); }
+bool ends_a_batch(const Operation& e) { return e.name == "coalesced" || e.name.ends_with("_coalesced"); }
 
 // The operations of a batch (batch_isend_irecv, a coalescing manager) are recorded without events, so that they stay "scheduled" for ever;
 // one entry that ends the batch has its state. They become that entry.
-void fold_batches(std::vector<TraceEntry>& entries) {
-  std::vector<TraceEntry> folded;
-  for (TraceEntry& e : entries) {
+void fold_batches(std::vector<Operation>& entries) {
+  std::vector<Operation> folded;
+  for (Operation& e : entries) {
     if (ends_a_batch(e)) {
-      auto of_batch = [&](const TraceEntry& before) {
+      auto of_batch = [&](const Operation& before) {
         return before.group == e.group && before.p2p == e.p2p && before.sequence == e.sequence && !ends_a_batch(before);
       };
       size_t first = folded.size();
       while (first > 0 && of_batch(folded[first - 1])) --first;
       std::string names;
       for (size_t i = first; i < folded.size(); ++i) {
-        const TraceEntry& one = folded[i];
+        const Operation& one = folded[i];
         e.parts.insert(e.parts.end(), one.parts.begin(), one.parts.end());
         if (names.size() < kMostText) names += (names.empty() ? "" : " + ") + one.name + (e.p2p ? "" : " " + one.input);
         if (e.where.empty()) e.where = one.where;
@@ -142,7 +143,7 @@ void fold_batches(std::vector<TraceEntry>& entries) {
 
 }  // namespace
 
-base::Result<RankTrace> read_flight_recorder(int rank, std::string_view bytes) {
+base::Result<RankRecord> read_flight_recorder(int rank, std::string_view bytes) {
   bool text = !bytes.empty() && (bytes[0] == '{' || base::is_blank(bytes[0]));
   base::Result<Json> json = text ? base::parse_json(bytes, kMostBytes) : base::parse_pickle(bytes, {.bytes = kMostBytes});
   if (!json.ok()) return base::Error(json.error()).within(fmt::format("reading the flight recorder's dump of rank {}", rank));
@@ -151,11 +152,11 @@ base::Result<RankTrace> read_flight_recorder(int rank, std::string_view bytes) {
   if (!groups || !groups->is_object())
     return base::fail(base::ErrorKind::kConfig,
                       fmt::format("the dump of rank {} has no pg_config, so it is not a flight recorder dump", rank));
-  RankTrace trace;
+  RankRecord trace;
   trace.rank = rank;
   trace.version = short_text(get_string(*json, "version"));
   for (const auto& [key, group] : groups->items()) {
-    TraceGroup& g = trace.groups[base::printable(key, kMostText)];
+    GroupRecord& g = trace.groups[base::printable(key, kMostText)];
     g.description = short_text(get_string(group, "desc"));
     g.ranks = ranks_of(get_string(group, "ranks").value_or(""));
   }

@@ -40,7 +40,7 @@ class Judge {
   }
 
   Diagnosis verdict() {
-    bool found = left_early() || held() || link() || recorders() || service() || mismatch() || minority() || cycle();
+    bool found = left_early() || held() || link() || operations() || cycle();
     if (!found) unknown();
     tell_places();
     tell_missing();
@@ -169,101 +169,100 @@ class Judge {
     return in && out;
   }
 
-  bool recorders() {
-    if (!in_.flight || in_.flight->culprits.empty()) return false;
-    bool mismatch = in_.flight->kind == FlightVerdict::Kind::kMismatch;
-    if (!mismatch && in_.flight->kind != FlightVerdict::Kind::kNotJoined) return false;
-    out_.code = mismatch ? "HANG-MISMATCH" : "HANG-NEVER-ENTERED";
-    for (int rank : in_.flight->culprits)
-      if (rank >= 0 && static_cast<size_t>(rank) < in_.ranks.size()) name_rank(in_.ranks[static_cast<size_t>(rank)]);
-    out_.evidence = in_.flight->evidence;
-    return !out_.ranks.empty();
-  }
-
-  // What NCCL's own RAS service says; its processes are ranks by pid.
-  bool service() {
-    if (!in_.ras || in_.ras->code.empty() || in_.ras->culprits.empty()) return false;
-    for (const RasMember& member : in_.ras->culprits)
-      for (const Seen& s : seen_)
-        if (is_process_of(*s.view, member.pid)) name_rank(*s.view);
-    if (out_.ranks.empty()) return false;
-    std::sort(out_.ranks.begin(), out_.ranks.end());
-    out_.ranks.erase(std::unique(out_.ranks.begin(), out_.ranks.end()), out_.ranks.end());
-    out_.code = in_.ras->code;
-    out_.evidence = in_.ras->evidence;
-    for (const Words& note : in_.ras->notes) out_.details.push_back(note);
+  // What the ranks have asked of each other, by the source that tells the most.
+  bool operations() {
+    const std::vector<RankRecord> seen = sampled();
+    if (!in_.records.empty()) {
+      std::vector<RankRecord> elsewhere;  // a rank that waits without a record of its own may wait in anything
+      for (const RankRecord& r : seen)
+        if (r.entries.empty()) elsewhere.push_back(r);
+      recorded_ = compare_records(in_.records, elsewhere);
+      if (told(*recorded_, recorded_->kind == Standstill::Kind::kMismatch)) return true;
+    }
+    if (in_.ras && told(judge_ras(of_this_run(*in_.ras), nullptr, 0))) return true;
+    const Standstill v = compare_records(seen);
+    if ((v.kind == Standstill::Kind::kMismatch && !all_in_collectives()) || !told(v)) return false;
+    for (const Seen& s : seen_)
+      if (s.view->rank == out_.ranks.front()) explain_absence(s, v);
     return true;
   }
 
-  static bool is_process_of(const RankView& view, int64_t pid) {
-    if (!view.then || pid <= 0) return false;
-    return std::any_of(view.then->processes.begin(), view.then->processes.end(),
-                       [&](const machine::ProcessSample& p) { return p.pid == pid; });
+  // Two groups may be in two collectives because of a rank that is not seen.
+  bool all_in_collectives() const {
+    return std::all_of(seen_.begin(), seen_.end(),
+                       [](const Seen& s) { return s.activity.doing == Doing::kCollective && !s.activity.op.empty(); });
   }
 
-  // All wait in a collective, not all in the same one.
-  bool mismatch() {
-    std::map<std::string, std::vector<const Seen*>> ops;
-    for (const Seen& s : seen_) {
-      if (s.activity.doing != Doing::kCollective) return false;
-      ops[s.activity.op].push_back(&s);
-    }
-    if (ops.size() < 2 || ops.count("") > 0) return false;
-    auto fewest = std::min_element(ops.begin(), ops.end(), [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
-    auto most = std::max_element(ops.begin(), ops.end(), [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
-    if (fewest == most) {  // as many here as there: the named one is told of
-      fewest = ops.begin();
-      most = std::prev(ops.end());
-      if (fewest->second[0]->activity.op_name.empty()) std::swap(fewest, most);
-    }
-    for (const Seen* s : fewest->second) name_rank(*s->view);
-    out_.code = "HANG-MISMATCH";
-    auto shown = [](const std::string& op) { return op.find('!') == std::string::npos ? tr("{}", op) : tr("another ({})", op); };
-    std::vector<int> others;
-    for (const Seen* s : most->second) others.push_back(s->view->rank);
-    out_.evidence = tr("it waits in {}, and rank{} {} in {}", shown(fewest->first), others.size() == 1 ? "" : "s",
-                       base::format_ranges(others), shown(most->first));
+  // Makes it the verdict, if it names ranks, or need not.
+  bool told(const Standstill& v, bool without_ranks = false) {
+    for (int rank : v.culprits)
+      if (static_cast<size_t>(rank) < in_.ranks.size()) name_rank(in_.ranks[static_cast<size_t>(rank)]);
+    if (v.code.empty() || (out_.ranks.empty() && !without_ranks)) return false;
+    out_.code = v.code;
+    out_.evidence = v.evidence;
+    for (const Words& note : v.notes) out_.details.push_back(note);
     return true;
   }
 
-  // Ranks that are not where the others are.
-  bool minority() {
-    std::vector<const Seen*> in, out;
-    for (const Seen& s : seen_) {
-      if (!s.known()) continue;
-      bool together = s.activity.doing == Doing::kCollective || s.activity.doing == Doing::kStore;
-      (together ? in : out).push_back(&s);
-    }
-    if (in.empty()) split_by_doing(in, out);
-    if (in.empty() || out.empty()) return false;
-    const Seen& odd = *out.front();
-    out_.code = odd.activity.doing == Doing::kLock         ? "HANG-DEADLOCK-LOCAL"
-                : odd.activity.doing == Doing::kLoader     ? "HANG-LOADER"
-                : odd.activity.doing == Doing::kConnecting ? "HANG-CONNECT"
-                                                           : "HANG-NEVER-ENTERED";
-    std::vector<int> waiting;
-    for (const Seen* s : in) waiting.push_back(s->view->rank);
-    for (const Seen* s : out)
-      if (s->activity.doing == odd.activity.doing) name_rank(*s->view);
-    std::string in_op = in.front()->activity.op_name, others = base::format_ranges(waiting);
-    if (in.front()->activity.doing == Doing::kStore) in_op = "the store";
-    const bool one = waiting.size() == 1;
-    out_.evidence = tr("it {}; rank{} {} {} in {}", odd.activity.words, one ? "" : "s", others, one ? "waits" : "wait",
-                       in_op.empty() ? tr("a collective") : tr("{}##operation", in_op));
+  void explain_absence(const Seen& odd, const Standstill& v) {
+    if (v.kind != Standstill::Kind::kNotJoined) return;
     last_words(odd);
     if (odd.activity.pid > 0) advise({{"pid", std::to_string(odd.activity.pid)}});
-    return true;
   }
 
-  // Without stacks: of more than two ranks, the most do one thing, and it is not sleeping.
-  void split_by_doing(std::vector<const Seen*>& in, std::vector<const Seen*>& out) {
-    std::map<Doing, std::vector<const Seen*>> classes;
-    for (const Seen* s : out) classes[s->activity.doing].push_back(s);
-    if (classes.size() < 2) return;
-    auto most = std::max_element(classes.begin(), classes.end(), [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
-    if (most->second.size() * 2 <= out.size() || most->first == Doing::kSleeping) return;
-    in = most->second;
-    std::erase_if(out, [&](const Seen* s) { return s->activity.doing == most->first; });
+  // The service knows processes; those of this run are ranks. A number that two hosts have given names nobody.
+  RasReport of_this_run(RasReport report) const {
+    std::map<int64_t, int> rank_of;
+    for (const Seen& s : seen_)
+      if (s.view->then)
+        for (const machine::ProcessSample& p : s.view->then->processes)
+          if (auto [known, fresh] = rank_of.emplace(p.pid, s.view->rank); !fresh && known->second != s.view->rank) known->second = -1;
+    for_each_member(report, [&](RasMember& m) {
+      auto found = rank_of.find(m.pid);
+      m.rank = found == rank_of.end() ? -1 : found->second;
+    });
+    return report;
+  }
+
+  // What the samples show: who waits in a collective or at the store, and what the others do instead.
+  std::vector<RankRecord> sampled() const {
+    std::vector<RankRecord> records;
+    const std::optional<Doing> most = most_do();
+    for (const Seen& s : seen_) {
+      if (!s.known()) continue;
+      RankRecord& record = records.emplace_back();
+      record.rank = s.view->rank;
+      record.source = Source::kSample;
+      record.groups[""];
+      const Doing doing = s.activity.doing;
+      if (doing == Doing::kCollective || doing == Doing::kStore || doing == most) {
+        Operation& waits = record.entries.emplace_back();
+        waits.state = "started";
+        waits.name = doing == Doing::kStore ? "the store" : s.activity.op_name;
+        waits.input = waits.name.empty() ? s.activity.op : "";
+        waits.comparable = doing == Doing::kCollective && !s.activity.op.empty();
+        continue;
+      }
+      record.instead = s.activity.words;
+      if (doing == Doing::kLock) record.absent_code = "HANG-DEADLOCK-LOCAL";
+      if (doing == Doing::kLoader) record.absent_code = "HANG-LOADER";
+      if (doing == Doing::kConnecting) record.absent_code = "HANG-CONNECT";
+    }
+    return records;
+  }
+
+  // Without stacks nobody is seen in a collective: of more than two ranks, what the most do, if they do not sleep, stands for it.
+  std::optional<Doing> most_do() const {
+    std::map<Doing, size_t> counts;
+    size_t known = 0;
+    for (const Seen& s : seen_) {
+      if (s.activity.doing == Doing::kCollective || s.activity.doing == Doing::kStore) return std::nullopt;
+      if (s.known()) ++counts[s.activity.doing], ++known;
+    }
+    if (counts.size() < 2) return std::nullopt;
+    auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
+    if (most->second * 2 <= known || most->first == Doing::kSleeping) return std::nullopt;
+    return most->first;
   }
 
   // When it last sent anything to another rank, against the others.
@@ -296,9 +295,9 @@ class Judge {
     out_.code = "HANG-UNKNOWN";
     bool all =
         !seen_.empty() && std::all_of(seen_.begin(), seen_.end(), [](const Seen& s) { return s.activity.doing == Doing::kCollective; });
-    if (all && in_.flight && in_.flight->kind == FlightVerdict::Kind::kTogether) {
-      out_.code = "HANG-TRANSPORT";
-      out_.evidence = in_.flight->evidence;
+    if (all && recorded_ && recorded_->kind == Standstill::Kind::kTogether) {
+      out_.code = recorded_->code;
+      out_.evidence = recorded_->evidence;
     } else if (all) {
       out_.evidence = tr("all ranks wait in the same collective; no connection between them is blocked and no process is stopped");
     } else {
@@ -352,7 +351,7 @@ class Judge {
     if (out_.certain()) return;
     if (!frames) out_.missing.push_back(tr("stacks of the ranks: no permission to read their memory (ptrace_scope, or another user)"));
     if (!stacks) out_.missing.push_back(no_lines());
-    if (!in_.flight)
+    if (in_.records.empty())
       out_.missing.push_back(
           tr("PyTorch's flight recorder: run with --env TORCH_NCCL_TRACE_BUFFER_SIZE=2000 --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/fr_ "
              "--env TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_"));
@@ -372,6 +371,7 @@ class Judge {
 
   const HangInput& in_;
   std::vector<Seen> seen_, gone_;
+  std::optional<Standstill> recorded_;  // by the flight recorders
   Diagnosis out_;
 };
 

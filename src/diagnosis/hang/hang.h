@@ -1,10 +1,10 @@
 // Why a run stands still: the samples of all ranks, taken twice, their stacks, their flight recorders, laid beside each other. Pure.
 //
 // The rules, first that holds: a rank that ended while others wait; one that is stopped, traced or frozen; one that waits for a disk; one
-// that swaps; a connection between two ranks that does not get through; what the flight recorders tell; the minority: ranks that are not
-// where the others are (in a collective); the proof that all wait for each other (diagnosis/hang/deadlock.h). What a rank waits in is read
-// from the stacks of its threads (machine/ranks/stack_scan.h), where they may be read, and from wchan where not. Where nothing is certain
-// the verdict says which evidence is missing.
+// that swaps; a connection between two ranks that does not get through; then what the ranks have asked of each other (records.h): by their
+// flight recorders, with the samples of those that wrote none, by NCCL's RAS, by the samples alone; the proof that all wait for each other
+// (diagnosis/hang/deadlock.h). What a rank waits in is read from the stacks of its threads (machine/ranks/stack_scan.h), where they may be
+// read, and from wchan where not. Where nothing is certain the verdict says which evidence is missing.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "diagnosis/diagnosis.h"
-#include "diagnosis/hang/flight_recorder.h"
 #include "diagnosis/hang/hang_view.h"
 #include "diagnosis/hang/ras.h"
+#include "diagnosis/hang/records.h"
 #include "doctor/finding.h"
 
 namespace phalanx::diagnosis {
@@ -40,8 +40,8 @@ struct HangInput {
   double between_s = 1;                      // from the first sample to the second
   bool early = false;                        // a look before the threshold: a connection must have failed for longer
   bool devices = false;                      // some host has GPUs: what they do is not seen from outside
-  std::optional<FlightVerdict> flight;       // of the dumps there were
-  std::optional<RasVerdict> ras;             // of NCCL's RAS service, where it answered
+  std::vector<RankRecord> records;           // of the flight recorders that could be read
+  std::optional<RasReport> ras;              // of NCCL's RAS service, where it answered
 };
 
 Diagnosis judge_hang(const HangInput& input);

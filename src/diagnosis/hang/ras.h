@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "doctor/finding.h"
+#include "diagnosis/hang/records.h"
 
 namespace phalanx::diagnosis {
 
@@ -57,25 +58,12 @@ struct RasReport {
 base::Result<RasReport> read_ras(std::string_view text);
 bool looks_like_ras(std::string_view beginning);
 
-struct RasVerdict {
-  enum class Kind {
-    kNothing,  // no fault to be seen: all counts are equal, or they move
-    kSilent,   // `culprits` do not answer, or are dead
-    kBehind,   // `culprits` have launched fewer operations than the others
-    kDiffers,  // ranks have launched different operations
-    kError,    // `culprits` report an error
-    kStill,    // all have launched the same, and nothing moves
-  };
-  Kind kind = Kind::kNothing;
-  std::string_view code;  // of codes/; empty: none
-  std::string communicator;
-  std::vector<RasMember> culprits;
-  doctor::Words evidence;
-  std::vector<doctor::Words> notes;
-};
+// Every process that is told of.
+void for_each_member(RasReport& report, const std::function<void(RasMember&)>& see);
 
+// What stands still by it, with ranks as the report numbers them; those without a number are counted, and not among the culprits.
 // now: the latest reading. before: an older one, or null; then a difference may be the moment's, and a note says so. seconds_between: 0 if
 // it is not known.
-RasVerdict judge_ras(const RasReport& now, const RasReport* before, double seconds_between);
+Standstill judge_ras(const RasReport& now, const RasReport* before, double seconds_between);
 
 }  // namespace phalanx::diagnosis

@@ -1,8 +1,8 @@
-// What one or two readings of NCCL's RAS say of a job that stands still.
+// What one or two readings of NCCL's RAS say of a job that stands still. Counts of operations become records (records.h): in a communicator
+// each operation is a group, in which a rank that has launched more than another waits in the first that the other has not.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/text.h"
 #include "diagnosis/hang/ras.h"
@@ -10,11 +10,12 @@
 namespace phalanx::diagnosis {
 namespace {
 
-using Kind = RasVerdict::Kind;
+using Kind = Standstill::Kind;
 using words::Message;
 using words::tr;
 
 constexpr size_t kMostNamed = 6;
+constexpr int kUnnamed = -1;  // the ranks of a communicator that the report only counts
 
 // "rank 21 (process 3487984 on 172.16.64.213, GPU 5)"
 Message name_of(const RasMember& m) {
@@ -32,9 +33,6 @@ Message names_of(const std::vector<RasMember>& members) {
   return text;
 }
 
-// By their names, or only how many where these are not known.
-Message names_of(const RasCamp& camp) { return camp.members.empty() ? tr("{} ranks", camp.count) : names_of(camp.members); }
-
 const RasCommunicator* same(const RasReport& report, const RasCommunicator& c) {
   for (const RasCommunicator& other : report.communicators)
     if (other.hash == c.hash) return &other;
@@ -48,43 +46,80 @@ bool equal_counts(const RasCommunicator& a, const RasCommunicator& b) {
   return true;
 }
 
-// The camps of one operation, fewest launched first.
-std::vector<const RasCamp*> of_operation(const RasCommunicator& c, const std::string& operation) {
-  std::vector<const RasCamp*> camps;
-  for (const RasCamp& camp : c.camps)
-    if (camp.operations >= 0 && camp.what == operation) camps.push_back(&camp);
-  std::sort(camps.begin(), camps.end(), [](const RasCamp* a, const RasCamp* b) { return a->operations < b->operations; });
-  return camps;
-}
-
-std::set<int> ranks_in(const std::vector<RasMember>& members) {
-  std::set<int> ranks;
-  for (const RasMember& m : members) ranks.insert(m.rank);
-  return ranks;
-}
-
-// Somebody is behind in one operation and ahead in another: it called the other one.
-bool crosses(const RasCommunicator& c, const std::vector<std::string>& operations, std::vector<RasMember>& who) {
-  for (const std::string& a : operations)
-    for (const std::string& b : operations) {
-      if (a == b) continue;
-      const RasCamp& behind = *of_operation(c, a).front();
-      std::set<int> ahead = ranks_in(of_operation(c, b).back()->members);
-      for (const RasMember& m : behind.members)
-        if (ahead.count(m.rank) != 0) who.push_back(m);
-      if (!who.empty()) {
-        int others = of_operation(c, a).back()->count;
-        if (static_cast<int>(who.size()) > others && !of_operation(c, a).back()->members.empty()) who = of_operation(c, a).back()->members;
-        return true;
+class Records {
+ public:
+  explicit Records(const RasCommunicator& c) : c_(c) {
+    std::map<std::string, int64_t> fewest;  // launched, by operation
+    for (const RasCamp& camp : c.camps)
+      if (camp.operations >= 0) {
+        int64_t& least = fewest.try_emplace(camp.what, camp.operations).first->second;
+        least = std::min(least, camp.operations);
       }
+    for (const RasCamp& camp : c.camps) {
+      if (camp.operations < 0) continue;
+      if (camp.members.empty()) add(unnamed(camp.count), camp, fewest[camp.what]);
+      for (const RasMember& m : camp.members) add(named(m), camp, fewest[camp.what]);
     }
-  return false;
+  }
+
+  std::vector<RankRecord> take() {
+    std::vector<RankRecord> all;
+    for (auto& [id, record] : records_) all.push_back(std::move(record));
+    return all;
+  }
+
+ private:
+  RankRecord& record(int id) {
+    RankRecord& record = records_[id];
+    record.rank = id;
+    record.source = Source::kRas;
+    return record;
+  }
+  RankRecord& unnamed(int count) {
+    RankRecord& all = record(kUnnamed);
+    all.count = std::max(all.count, count);
+    return all;
+  }
+  RankRecord& named(const RasMember& m) {
+    const int id =
+        m.rank >= 0 ? m.rank : strangers_.try_emplace({m.host, m.pid}, kUnnamed - 1 - static_cast<int>(strangers_.size())).first->second;
+    RankRecord& one = record(id);
+    one.name = name_of(m);
+    one.host = m.host;
+    return one;
+  }
+
+  void add(RankRecord& record, const RasCamp& camp, int64_t fewest) const {
+    record.groups[camp.what] = {camp.what, {}, false, c_.id};
+    if (camp.operations > fewest) {
+      Operation& waits = record.entries.emplace_back();
+      waits.group = waits.name = camp.what;
+      waits.sequence = fewest + 1;
+      waits.state = "started";
+    } else if (record.instead.empty()) {
+      record.instead = tr("has launched {}", camp.operations);
+    }
+  }
+
+  const RasCommunicator& c_;
+  std::map<int, RankRecord> records_;
+  std::map<std::pair<std::string, int64_t>, int> strangers_;  // whose rank is not known
+};
+
+std::string host_of(const std::vector<RasMember>& members) {
+  const bool one =
+      !members.empty() && std::all_of(members.begin(), members.end(), [&](const auto& m) { return m.host == members[0].host; });
+  return one ? members[0].host : "";
 }
 
-RasVerdict silent(const RasReport& now) {
-  RasVerdict v;
-  v.kind = Kind::kSilent;
-  v.code = "NCCL-RANK-SILENT";
+void blame(Standstill& v, const std::vector<RasMember>& members) {
+  for (const RasMember& m : members)
+    if (m.rank >= 0) v.culprits.push_back(m.rank);
+  v.host = host_of(members);
+}
+
+Standstill silent(const RasReport& now) {
+  std::vector<RasMember> who;
   for (const std::vector<RasMember>* processes : {&now.dead, &now.unresponsive})
     for (RasMember m : *processes) {
       for (const RasCommunicator& c : now.communicators)
@@ -94,80 +129,47 @@ RasVerdict silent(const RasReport& now) {
       if (m.rank < 0 && now.dead.size() + now.unresponsive.size() == 1)
         for (const RasCommunicator& c : now.communicators)
           if (c.missing.size() == 1) m.rank = c.missing[0].rank;
-      v.culprits.push_back(m);
+      who.push_back(m);
     }
-  bool dead = !now.dead.empty();
-  v.evidence = tr("{} {} NCCL's RAS{}", names_of(v.culprits), v.culprits.size() == 1 ? "does not answer" : "do not answer",
-                  dead ? tr(": considered dead after 60 s") : tr(": stopped, exited, or unreachable"));
+  Standstill v;
+  v.kind = Kind::kSilent;
+  v.code = "NCCL-RANK-SILENT";
+  blame(v, who);
+  v.evidence = tr("{} {} NCCL's RAS{}", names_of(who), who.size() == 1 ? "does not answer" : "do not answer",
+                  now.dead.empty() ? tr(": stopped, exited, or unreachable") : tr(": considered dead after 60 s"));
   return v;
 }
 
-RasVerdict failed(const RasCommunicator& c, const RasCamp& camp) {
-  RasVerdict v;
+Standstill failed(const RasCommunicator& c, const RasCamp& camp) {
+  Standstill v;
   v.kind = Kind::kError;
   v.code = "NCCL-RANK-ERROR";
-  v.communicator = c.id;
-  v.culprits = camp.members;
-  v.evidence = tr("{} in communicator {}: {}", names_of(camp), c.id, camp.value);
-  return v;
-}
-
-RasVerdict differs(const RasCommunicator& c, const std::vector<std::string>& operations, std::vector<RasMember> who) {
-  RasVerdict v;
-  v.kind = Kind::kDiffers;
-  v.code = "HANG-MISMATCH";
-  v.communicator = c.id;
-  std::sort(who.begin(), who.end(), [](const RasMember& a, const RasMember& b) { return a.rank < b.rank; });
-  v.culprits = std::move(who);
-  std::string text;
-  for (const std::string& operation : operations)
-    for (const RasCamp* camp : of_operation(c, operation))
-      text += fmt::format("{}{} {} ×{}", text.empty() ? "" : "; ", operation, camp->operations, camp->count);
+  v.group = c.id;
+  blame(v, camp.members);
   v.evidence =
-      tr("ranks of communicator {} launched different operations; {} differs from the others ({})", c.id, names_of(v.culprits), text);
+      tr("{} in communicator {}: {}", camp.members.empty() ? tr("{} ranks", camp.count) : names_of(camp.members), c.id, camp.value);
   return v;
-}
-
-RasVerdict behind(const RasCommunicator& c, const std::string& operation) {
-  std::vector<const RasCamp*> camps = of_operation(c, operation);
-  const RasCamp &low = *camps.front(), &high = *camps.back();
-  RasVerdict v;
-  v.kind = Kind::kBehind;
-  v.code = "HANG-NEVER-ENTERED";
-  v.communicator = c.id;
-  v.culprits = low.members;
-  v.evidence = tr("{} launched {} {} operations in communicator {}; {} others {}", names_of(low), low.operations, operation, c.id,
-                  high.count, high.operations);
-  if (high.count < low.count) {
-    v.notes.push_back(tr("most ranks have not entered it: perhaps only {} calls it, for example under 'if rank == 0'", names_of(high)));
-  }
-  return v;
-}
-
-RasVerdict of_counts(const RasCommunicator& c) {
-  std::vector<std::string> operations;
-  for (const RasCamp& camp : c.camps)
-    if (camp.operations >= 0 && std::find(operations.begin(), operations.end(), camp.what) == operations.end() &&
-        of_operation(c, camp.what).size() > 1)
-      operations.push_back(camp.what);
-  if (operations.empty()) return {};
-  std::vector<RasMember> who;
-  if (crosses(c, operations, who)) return differs(c, operations, std::move(who));
-  // The operation in which the fewest are behind tells the most.
-  return behind(c, *std::min_element(operations.begin(), operations.end(), [&](const std::string& a, const std::string& b) {
-                  return of_operation(c, a).front()->count < of_operation(c, b).front()->count;
-                }));
 }
 
 }  // namespace
 
-RasVerdict judge_ras(const RasReport& now, const RasReport* before, double seconds_between) {
+void for_each_member(RasReport& report, const std::function<void(RasMember&)>& see) {
+  auto all = [&](std::vector<RasMember>& members) { std::for_each(members.begin(), members.end(), see); };
+  all(report.dead);
+  all(report.unresponsive);
+  for (RasCommunicator& c : report.communicators) {
+    all(c.missing);
+    for (RasCamp& camp : c.camps) all(camp.members);
+  }
+}
+
+Standstill judge_ras(const RasReport& now, const RasReport* before, double seconds_between) {
   if (!now.dead.empty() || !now.unresponsive.empty()) return silent(now);
   for (const RasCommunicator& c : now.communicators)
     for (const RasCamp& camp : c.camps)
       if (camp.what == "init error" || camp.what == "async error") return failed(c, camp);
   bool counted = false, moved = false;
-  RasVerdict best;
+  Standstill best;
   for (const RasCommunicator& c : now.communicators) {
     counted = counted || !c.counts.empty();
     const RasCommunicator* then = before ? same(*before, c) : nullptr;
@@ -175,7 +177,7 @@ RasVerdict judge_ras(const RasReport& now, const RasReport* before, double secon
       moved = true;
       continue;
     }
-    RasVerdict v = of_counts(c);
+    Standstill v = compare_records(Records(c).take());
     if (v.kind == Kind::kNothing || (best.kind != Kind::kNothing && best.culprits.size() <= v.culprits.size())) continue;
     best = std::move(v);
   }

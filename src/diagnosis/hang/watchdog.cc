@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/text.h"
 #include "diagnosis/hang/rank_words.h"
+#include "diagnosis/logs/cause.h"
 
 namespace phalanx::diagnosis {
 namespace {
@@ -23,11 +23,6 @@ struct Report {
   std::optional<int64_t> time;
   std::vector<size_t> events;
 };
-
-std::string captured(const LogEvent& event, const char* name) {
-  auto found = event.captures.find(name);
-  return found == event.captures.end() ? "" : found->second;
-}
 
 int64_t number(const LogEvent& event, const char* name, int64_t otherwise) {
   auto value = base::parse_int(captured(event, name), 0, INT64_MAX);
@@ -62,65 +57,17 @@ std::map<int, Report> reports_of(const LogFacts& facts) {
   return reports;
 }
 
-std::vector<int> ranks_of(const std::vector<const Report*>& reports) {
-  std::vector<int> ranks;
-  for (const Report* report : reports) ranks.push_back(report->rank);
-  return ranks;
-}
-
 std::string clock_text(int64_t ms) {
   int64_t seconds = (ms / 1000 % 86'400 + 86'400) % 86'400;
   return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-}
-
-// "ALLREDUCE no. 808 of 9801523 elements".
-doctor::Words collective(const Report& report) {
-  doctor::Words words = tr("{} no. {}", report.operation.empty() ? tr("collective") : tr("{}", report.operation), report.sequence);
-  if (!report.in.empty()) words += tr(" of {} elements", report.in);
-  return words;
 }
 
 void add_start(doctor::Words& words, const std::vector<const Report*>& waiting) {
   std::optional<int64_t> began;
   for (const Report* report : waiting)
     if (report->time && report->timeout_ms > 0) began = std::min(began.value_or(INT64_MAX), *report->time - report->timeout_ms);
-  if (!began) return;
-  words += tr("; it began to wait at about {}", clock_text(*began));
+  if (began) words += tr("; the wait began at about {}", clock_text(*began));
 }
-
-WatchdogVerdict verdict(std::string code, const std::vector<const Report*>& culprits, const std::vector<const Report*>& waiting) {
-  WatchdogVerdict out;
-  out.code = std::move(code);
-  out.culprits = ranks_of(culprits);
-  out.waiting = ranks_of(waiting);
-  for (const auto* list : {&culprits, &waiting})
-    for (const Report* report : *list) out.events.insert(out.events.end(), report->events.begin(), report->events.end());
-  return out;
-}
-
-// The ranks whose report is unlike most others'; with a tie those whose report is not that of the lowest rank.
-std::vector<const Report*> minority(const std::vector<const Report*>& reports, std::string (*key)(const Report&)) {
-  std::map<std::string, size_t> votes;
-  for (const Report* report : reports) ++votes[key(*report)];
-  std::string most = key(*reports.front());
-  for (const auto& [value, count] : votes)
-    if (count > votes[most]) most = value;
-  std::vector<const Report*> odd;
-  for (const Report* report : reports)
-    if (key(*report) != most) odd.push_back(report);
-  return odd;
-}
-
-std::vector<const Report*> without(const std::vector<const Report*>& reports, const std::vector<const Report*>& odd) {
-  std::vector<const Report*> rest;
-  for (const Report* report : reports)
-    if (std::find(odd.begin(), odd.end(), report) == odd.end()) rest.push_back(report);
-  return rest;
-}
-
-std::string kind_key(const Report& report) { return report.operation; }
-std::string size_key(const Report& report) { return report.in + "/" + report.out; }
-std::string sequence_key(const Report& report) { return fmt::format("{}", report.sequence); }
 
 bool sizes_may_differ(const std::string& operation) {
   return operation.starts_with("ALLTOALL") || operation.starts_with("SEND") || operation.starts_with("RECV") ||
@@ -134,10 +81,18 @@ constexpr int64_t kOneGroup = 16;
 
 bool is_whole_world(const std::string& group) { return group.empty() || group == "0" || group.find("default_pg") != std::string::npos; }
 
-// The reports of the group that most ranks speak of.
-std::vector<const Report*> of_one_group(const std::vector<const Report*>& reports) {
-  std::vector<const Report*> odd = minority(reports, [](const Report& report) { return report.group; });
-  return without(reports, odd);
+// The reports of those that wait, of the group that most of them speak of.
+std::vector<const Report*> waiting_in_one_group(const std::map<int, Report>& reports) {
+  std::map<std::string, std::vector<const Report*>> groups;
+  std::string most;
+  for (const auto& [rank, report] : reports) {
+    if (report.sequence < 0) continue;
+    if (groups.empty()) most = report.group;
+    groups[report.group].push_back(&report);
+  }
+  for (const auto& [group, members] : groups)
+    if (members.size() > groups[most].size()) most = group;
+  return groups.empty() ? std::vector<const Report*>{} : groups[most];
 }
 
 bool far_apart(const std::vector<const Report*>& reports) {
@@ -146,76 +101,78 @@ bool far_apart(const std::vector<const Report*>& reports) {
   return (*high)->sequence - (*low)->sequence > kOneGroup;
 }
 
-std::optional<WatchdogVerdict> mismatch(const std::vector<const Report*>& waiting) {
-  std::vector<const Report*> odd = minority(waiting, sequence_key);
-  std::string_view what = "sequence";
-  if (odd.empty()) odd = minority(waiting, kind_key), what = "operation";
-  if (odd.empty() && !sizes_may_differ(waiting.front()->operation)) odd = minority(waiting, size_key), what = "size";
-  if (odd.empty()) return std::nullopt;
-  std::vector<const Report*> most = without(waiting, odd);
-  WatchdogVerdict out = verdict("HANG-MISMATCH", odd, most);
-  doctor::Words one = collective(*odd.front()), other = collective(*most.front());
-  out.detail =
-      tr("{} {} in {}, {} in {}", name_ranks(out.culprits), of_ranks(out.culprits, "waits", "wait"), one, name_ranks(out.waiting), other);
-  if (what == "sequence") out.detail += tr(": the ranks have called different numbers of collectives");
-  add_start(out.detail, waiting);
-  return out;
-}
-
-// Ranks whose queue was empty while others waited, and ranks that are in the logs and whose watchdog had nothing to report.
-std::optional<WatchdogVerdict> never_entered(const LogFacts& facts, const std::map<int, Report>& reports,
-                                             const std::vector<const Report*>& waiting, const std::vector<int>& missing) {
-  std::vector<const Report*> idle;
-  for (const auto& [rank, report] : reports)
-    if (report.sequence < 0 && report.enqueued >= 0 && report.enqueued == report.completed &&
-        (report.group == waiting.front()->group || is_whole_world(waiting.front()->group)))
-      idle.push_back(&report);
-  WatchdogVerdict out = verdict("HANG-NEVER-ENTERED", idle, waiting);
-  doctor::Words how = tr("had completed all of its operations");
-  // Who is silent can be told only of a group of all ranks.
-  if (idle.empty() && missing.empty() && is_whole_world(waiting.front()->group)) {
-    for (int rank : facts.ranks)
-      if (!reports.count(rank)) out.culprits.push_back(rank);
-    how = tr("reported no timeout");
+// What one group's ranks have told, as records of one group.
+class Records {
+ public:
+  Records(const LogFacts& facts, const std::map<int, Report>& reports, const std::vector<const Report*>& waiting,
+          const std::vector<int>& missing)
+      : group_(waiting.front()->group), world_(is_whole_world(group_)) {
+    bool idle = false;
+    for (const auto& [rank, report] : reports)
+      if (report.sequence < 0 && report.enqueued >= 0 && report.enqueued == report.completed && (report.group == group_ || world_)) {
+        add(rank).instead = tr("had completed all of its operations");
+        idle = true;
+      }
+    // Who is silent can be told only of a group of all ranks, and where all are heard.
+    if (!idle && missing.empty() && world_)
+      for (int rank : facts.ranks)
+        if (!reports.count(rank)) add(rank).instead = tr("reported no timeout");
+    if (world_) group_.clear();
+    const bool whole = world_ && missing.empty() && facts.world > 1 && static_cast<size_t>(facts.world) == records_.size() + waiting.size();
+    GroupRecord group{group_, {}, !whole};
+    for (const Report* report : waiting) add_waiting(*report);
+    for (const RankRecord& record : records_) group.ranks.push_back(record.rank);
+    group.ranks.insert(group.ranks.end(), missing.begin(), missing.end());
+    for (RankRecord& record : records_) record.groups[group_] = group;
   }
-  if (out.culprits.empty()) return std::nullopt;
-  doctor::Words what = collective(*waiting.front());
-  out.detail = tr("{} {} in {}; {} {} and never entered it", name_ranks(out.waiting), of_ranks(out.waiting, "waits", "wait"), what,
-                  name_ranks(out.culprits), how);
-  add_start(out.detail, waiting);
-  return out;
-}
+  const std::vector<RankRecord>& all() const { return records_; }
 
-WatchdogVerdict undecided(const std::vector<const Report*>& waiting, const std::vector<int>& missing) {
-  WatchdogVerdict out = verdict("HANG-TIMEOUT", {}, waiting);
-  doctor::Words what = collective(*waiting.front());
-  out.detail = tr("{} waited in {}", name_ranks(out.waiting), what);
-  add_start(out.detail, waiting);
-  if (missing.empty()) return out;
-  out.detail += tr("; the logs of {} are missing, and the cause is probably in them", name_ranks(missing));
-  return out;
-}
+ private:
+  RankRecord& add(int rank) {
+    RankRecord& record = records_.emplace_back();
+    record.rank = rank;
+    record.source = Source::kWatchdog;
+    return record;
+  }
+  void add_waiting(const Report& report) {
+    Operation& waits = add(report.rank).entries.emplace_back();
+    waits.group = group_;
+    waits.sequence = report.sequence;
+    waits.name = report.operation;
+    if (!sizes_may_differ(report.operation) && !report.in.empty())
+      waits.input = report.in == report.out || report.out.empty() ? fmt::format("[{}]", report.in)
+                                                                  : fmt::format("[{}] → [{}]", report.in, report.out);
+    waits.state = "started";
+  }
+
+  std::string group_;
+  bool world_ = false;
+  std::vector<RankRecord> records_;
+};
 
 }  // namespace
 
 std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const std::vector<int>& missing) {
-  std::map<int, Report> reports = reports_of(facts);
-  std::vector<const Report*> waiting;
-  for (const auto& [rank, report] : reports)
-    if (report.sequence >= 0) waiting.push_back(&report);
+  const std::map<int, Report> reports = reports_of(facts);
+  const std::vector<const Report*> waiting = waiting_in_one_group(reports);
   if (waiting.empty()) return std::nullopt;
-  waiting = of_one_group(waiting);
-  bool one_group = !far_apart(waiting);
-  if (waiting.size() > 1 && one_group)
-    if (auto found = mismatch(waiting)) return found;
-  if (!one_group) return undecided(waiting, missing);
-  if (auto found = never_entered(facts, reports, waiting, missing)) return found;
-
-  bool all = missing.empty() && facts.world > 1 && static_cast<size_t>(facts.world) == waiting.size();
-  WatchdogVerdict out = undecided(waiting, missing);
-  if (!all) return out;
-  out.code = "HANG-TRANSPORT";
-  out.detail += tr("; every rank of the job had entered it");
+  WatchdogVerdict out;
+  Standstill& found = out.standstill;
+  if (far_apart(waiting)) {
+    found.kind = Standstill::Kind::kUndecided;
+    for (const Report* report : waiting) found.waiting.push_back(report->rank);
+    found.evidence = tr("{} {} in collectives that are far apart, probably of several process groups", name_ranks(found.waiting),
+                        of_ranks(found.waiting, "waits", "wait"));
+  } else {
+    found = compare_records(Records(facts, reports, waiting, missing).all());
+  }
+  if (found.kind == Standstill::Kind::kUndecided) found.code = "HANG-TIMEOUT";
+  add_start(found.evidence, waiting);
+  for (const std::vector<int>* list : {&found.culprits, &found.waiting})
+    for (int rank : *list)
+      if (auto report = reports.find(rank); report != reports.end())
+        for (size_t event : report->second.events)
+          if (std::find(out.events.begin(), out.events.end(), event) == out.events.end()) out.events.push_back(event);
   return out;
 }
 

@@ -10,19 +10,15 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "diagnosis/hang/records.h"
 #include "diagnosis/logs/scan.h"
-#include "doctor/finding.h"
 
 namespace phalanx::diagnosis {
 
 struct WatchdogVerdict {
-  std::string code;           // HANG-NEVER-ENTERED, HANG-MISMATCH, HANG-TRANSPORT or HANG-TIMEOUT (not decidable from these logs)
-  std::vector<int> culprits;  // of the first two
-  std::vector<int> waiting;
-  doctor::Words detail;
+  Standstill standstill;       // code: HANG-NEVER-ENTERED, HANG-MISMATCH, HANG-TRANSPORT or HANG-TIMEOUT (not decidable from these logs)
   std::vector<size_t> events;  // positions in LogFacts::events: the evidence
 };
 

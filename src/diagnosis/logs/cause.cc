@@ -93,10 +93,9 @@ LogCause full_cause(const LogFacts& facts, const LogEvent& event) {
 
 LogCause cause_of(const LogFacts& facts, const WatchdogVerdict& verdict) {
   LogCause cause;
-  cause.code = verdict.code;
-  cause.ranks = verdict.culprits;
-  std::sort(cause.ranks.begin(), cause.ranks.end());
-  cause.detail = verdict.detail;
+  cause.code = verdict.standstill.code;
+  cause.ranks = verdict.standstill.culprits;
+  cause.detail = verdict.standstill.evidence;
   for (size_t i : verdict.events) {
     if (cause.evidence.size() == kMostEvidence) break;
     const LogEvent& event = facts.events[i];

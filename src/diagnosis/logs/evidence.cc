@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
 
 #include "base/text.h"
 #include "codes/code.h"
@@ -45,6 +44,19 @@ doctor::Words finding_line(const NcclFinding& f) {
   const base::Bilingual title = codes::get(f.code).title;
   const doctor::Words shown{std::string(title.english), std::string(title.chinese)};
   return tr("{}: {}: {}", f.code, shown, f.evidence);
+}
+
+// What stands still by one source; `none`: said where nothing does.
+void add_standstill(LogVerdict& verdict, LogSection& section, const Standstill& v, const doctor::Words& none) {
+  section.lines.push_back(v.kind == Standstill::Kind::kNothing ? none : v.evidence);
+  section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
+  if (v.code.empty()) return;
+  LogCause cause;
+  cause.code = v.code;
+  cause.ranks = v.culprits;
+  cause.host = v.host;
+  cause.detail = v.evidence;
+  offer(verdict, std::move(cause));
 }
 
 }  // namespace
@@ -89,57 +101,33 @@ void add_nccl(LogVerdict& verdict, const logs::NcclTopology& nccl) {
 }
 
 void add_flight_records(LogVerdict& verdict, const FlightDumps& dumps) {
-  FlightVerdict v = compare_flight_records(dumps.traces);
   LogSection section;
   section.title = {"PyTorch's flight recorders", "PyTorch flight recorder"};
   std::vector<int> ranks;
   size_t entries = 0;
-  for (const RankTrace& t : dumps.traces) {
-    ranks.push_back(t.rank);
-    entries += t.entries.size();
+  for (const RankRecord& r : dumps.records) {
+    ranks.push_back(r.rank);
+    entries += r.entries.size();
   }
   section.lines.push_back(tr("dumps of rank {}, {} operations", base::format_ranges(ranks), entries));
-  if (v.kind == FlightVerdict::Kind::kNothing) section.lines.push_back(tr("every operation in the dumps has been completed"));
-  else section.lines.push_back(v.evidence);
-  section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
+  add_standstill(verdict, section, compare_records(dumps.records), tr("every operation in the dumps has been completed"));
   for (const std::string& refused : dumps.refused) section.lines.push_back(tr("not read: {}", refused));
-  if (!v.code.empty()) {
-    LogCause cause;
-    cause.code = v.code;
-    cause.ranks = v.culprits;
-    cause.detail = v.evidence;
-    offer(verdict, std::move(cause));
-  }
   verdict.sections.push_back(std::move(section));
 }
 
 void add_ras(LogVerdict& verdict, const std::vector<RasReport>& readings) {
   if (readings.empty()) return;
   const RasReport& now = readings.back();
-  RasVerdict v = judge_ras(now, readings.size() > 1 ? &readings[readings.size() - 2] : nullptr, 0);
   LogSection section;
   section.title = {"NCCL's RAS", "NCCL RAS"};
   std::string version = now.version.empty() ? "" : "NCCL " + now.version + ", ";
   doctor::Words size = now.processes > 0 ? tr("{} processes on {} hosts, ", now.processes, now.nodes) : doctor::Words{};
   int told = std::max(now.communicators_told, static_cast<int>(now.communicators.size()));
   section.lines.push_back(tr("{}{}{} communicator{}", version, size, told, told == 1 ? "" : "s"));
-  if (v.kind == RasVerdict::Kind::kNothing) section.lines.push_back(tr("no problem was found in it"));
-  else section.lines.push_back(v.evidence);
-  section.lines.insert(section.lines.end(), v.notes.begin(), v.notes.end());
+  add_standstill(verdict, section, judge_ras(now, readings.size() > 1 ? &readings[readings.size() - 2] : nullptr, 0),
+                 tr("no problem was found in it"));
   if (now.timeouts > 0) section.lines.push_back(tr("{} timeouts during data collection", now.timeouts));
   if (now.cut) section.lines.push_back(tr("the report is truncated"));
-  if (!v.code.empty()) {
-    LogCause cause;
-    cause.code = v.code;
-    std::set<std::string> hosts;
-    for (const RasMember& m : v.culprits) {
-      if (m.rank >= 0) cause.ranks.push_back(m.rank);
-      if (!m.host.empty()) hosts.insert(m.host);
-    }
-    if (hosts.size() == 1) cause.host = *hosts.begin();
-    cause.detail = v.evidence;
-    offer(verdict, std::move(cause));
-  }
   verdict.sections.push_back(std::move(section));
 }
 

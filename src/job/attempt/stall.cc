@@ -11,6 +11,7 @@
 
 #include "base/json_fields.h"
 #include "diagnosis/hang/deadlock.h"
+#include "diagnosis/hang/flight_recorder.h"
 
 namespace phalanx::job {
 namespace {
@@ -82,7 +83,7 @@ void AttemptStep::ask_samples(Stage stage) {
     stall.first.clear();
     stall.unanswered.clear();
     stall.stacks.clear();
-    stall.traces.clear();
+    stall.records.clear();
     stall.ras.reset();
     stall.first_at = now;
     stall.moved_before = os::Mono{now.ns - stall.movement.still(now).count()};
@@ -167,12 +168,11 @@ void AttemptStep::take(size_t h, const wire::Dug& m) {
     int rank = static_cast<int>(piece.rank);
     switch (piece.kind) {
       case wire::PieceKind::kRasReport:
-        if (base::Result<diagnosis::RasReport> report = diagnosis::read_ras(piece.bytes); report.ok())
-          stall.ras = diagnosis::judge_ras(*report, nullptr, 0);
+        if (base::Result<diagnosis::RasReport> report = diagnosis::read_ras(piece.bytes); report.ok()) stall.ras = std::move(*report);
         break;
       case wire::PieceKind::kFlightRecord:
-        if (base::Result<diagnosis::RankTrace> trace = diagnosis::read_flight_recorder(rank, piece.bytes); trace.ok())
-          stall.traces.push_back(std::move(trace).value());
+        if (base::Result<diagnosis::RankRecord> record = diagnosis::read_flight_recorder(rank, piece.bytes); record.ok())
+          stall.records.push_back(std::move(record).value());
         break;
       case wire::PieceKind::kHookStack:
       case wire::PieceKind::kToolStack: stall.stacks[rank] = piece.bytes; break;
@@ -208,7 +208,7 @@ diagnosis::HangInput AttemptStep::hang_input() const {
   };
   place(stall.first, &diagnosis::RankView::first);
   place(stall.then, &diagnosis::RankView::then);
-  if (!stall.traces.empty()) input.flight = diagnosis::compare_flight_records(stall.traces);
+  input.records = stall.records;
   input.ras = stall.ras;
   return input;
 }

@@ -171,19 +171,19 @@ TEST(Failures, TheRingsOfAStalledRunNameTheRankAndTheOperation) {
       sum->wait();
     });
     ranks.wait_for_start(3);
-    diagnosis::FlightVerdict verdict;
+    diagnosis::Standstill verdict;
     // A rank that is slow is waited for in the first reduction and in the barrier as well.
     auto stalled = [&] { return verdict.waiting == std::vector<int>{0, 2} && verdict.collective == "all_reduce (grads unit 3)"; };
     const auto end = steady_clock::now() + milliseconds{60000};  // under a sanitizer, beside other tests
     do {
       std::this_thread::sleep_for(milliseconds{10});  // the ranks want the processor too
-      std::vector<diagnosis::RankTrace> traces;
+      std::vector<diagnosis::RankRecord> traces;
       for (int rank = 0; rank < 3; ++rank) {
         auto trace = diagnosis::read_flight_recorder(rank, ranks.flight(rank));
         ASSERT_TRUE(trace.ok()) << trace.error().render();
         traces.push_back(std::move(trace.value()));
       }
-      verdict = diagnosis::compare_flight_records(traces);
+      verdict = diagnosis::compare_records(traces);
     } while (!stalled() && steady_clock::now() < end);
     EXPECT_EQ(verdict.code, "HANG-NEVER-ENTERED");
     EXPECT_EQ(verdict.culprits, std::vector<int>{1});

@@ -26,7 +26,7 @@ struct Dump {
   int64_t first_record = 0;
 };
 
-RankTrace read(const Dump& d) {
+RankRecord read(const Dump& d) {
   std::string groups, entries;
   for (const auto& [name, ranks] : d.groups)
     groups += fmt::format(R"({}"{}": {{"name": "{}", "desc": "{}", "ranks": "[{}]"}})", groups.empty() ? "" : ",", name, name, name, ranks);
@@ -40,16 +40,16 @@ RankTrace read(const Dump& d) {
         op.state, op.in, op.out, 10 * (record + 1));
     ++record;
   }
-  base::Result<RankTrace> trace =
+  base::Result<RankRecord> trace =
       read_flight_recorder(d.rank, fmt::format(R"({{"version": "2.10", "pg_config": {{{}}}, "entries": [{}]}})", groups, entries));
   EXPECT_TRUE(trace.ok()) << (trace.ok() ? "" : trace.error().message);
-  return trace.ok() ? *trace : RankTrace{};
+  return trace.ok() ? *trace : RankRecord{};
 }
 
-FlightVerdict compare(const std::vector<Dump>& dumps) {
-  std::vector<RankTrace> traces;
-  for (const Dump& d : dumps) traces.push_back(read(d));
-  FlightVerdict v = compare_flight_records(traces);
+Standstill compare(const std::vector<Dump>& dumps) {
+  std::vector<RankRecord> records;
+  for (const Dump& d : dumps) records.push_back(read(d));
+  Standstill v = compare_records(records);
   EXPECT_TRUE(v.code.empty() || codes::find(v.code)) << v.code;
   EXPECT_EQ(v.evidence.english.empty(), v.evidence.chinese.empty());
   return v;
@@ -64,7 +64,7 @@ Op receive(int from, int at, std::string state, int64_t sequence = 1) {
 const std::vector<std::pair<std::string, std::string>> kPipe = {{"pp", "4, 6"}};
 
 TEST(FlightCompare, ASendWithoutItsReceiveNamesTheRankThatNeverCame) {
-  FlightVerdict v = compare({{4, kPipe, {send(1, 0, "completed"), send(1, 0, "started", 2)}}, {6, kPipe, {receive(0, 1, "completed")}}});
+  Standstill v = compare({{4, kPipe, {send(1, 0, "completed"), send(1, 0, "started", 2)}}, {6, kPipe, {receive(0, 1, "completed")}}});
   EXPECT_EQ(v.code, "HANG-NEVER-ENTERED");
   EXPECT_EQ(v.culprits, (std::vector<int>{6})) << "ranks of the job, not of the group";
   EXPECT_EQ(v.waiting, (std::vector<int>{4}));
@@ -75,8 +75,8 @@ TEST(FlightCompare, ASendWithoutItsReceiveNamesTheRankThatNeverCame) {
 }
 
 TEST(FlightCompare, BothSendFirst) {
-  FlightVerdict v = compare({{4, kPipe, {send(1, 0, "started"), receive(1, 0, "scheduled", 2)}},
-                             {6, kPipe, {send(0, 1, "started"), receive(0, 1, "scheduled", 2)}}});
+  Standstill v = compare({{4, kPipe, {send(1, 0, "started"), receive(1, 0, "scheduled", 2)}},
+                          {6, kPipe, {send(0, 1, "started"), receive(0, 1, "scheduled", 2)}}});
   EXPECT_EQ(v.code, "HANG-CIRCULAR");
   EXPECT_EQ(v.culprits, (std::vector<int>{4, 6}));
   EXPECT_EQ(v.evidence.english, "rank 4 waits in send → rank 6 of pp for rank 6, rank 6 waits in send → rank 4 of pp for rank 4");
@@ -87,7 +87,7 @@ TEST(FlightCompare, BothSendFirst) {
 TEST(FlightCompare, ASendAndAReceiveOfOtherSizes) {
   Op small = receive(0, 1, "started");
   small.out = "[[4]]";
-  FlightVerdict v = compare({{4, kPipe, {send(1, 0, "started")}}, {6, kPipe, {small}}});
+  Standstill v = compare({{4, kPipe, {send(1, 0, "started")}}, {6, kPipe, {small}}});
   EXPECT_EQ(v.code, "HANG-MISMATCH");
   EXPECT_NE(v.evidence.english.find("rank 4: send 0->1 [8] Float; rank 6: recv 1<-0 [4] Float"), std::string::npos) << v.evidence.english;
   v = compare({{4, kPipe, {send(1, 0, "started")}}, {6, kPipe, {receive(0, 1, "started")}}});
@@ -101,10 +101,10 @@ TEST(FlightCompare, ABatchIsOneOperation) {
                            receive(1 - self, self, "scheduled", sequence),
                            {"pp", "coalesced", state, "[]", "[]", sequence, true}};
   };
-  EXPECT_EQ(compare({{4, kPipe, batch("completed", 0, 1)}, {6, kPipe, batch("completed", 1, 1)}}).kind, FlightVerdict::Kind::kNothing);
+  EXPECT_EQ(compare({{4, kPipe, batch("completed", 0, 1)}, {6, kPipe, batch("completed", 1, 1)}}).kind, Standstill::Kind::kNothing);
   std::vector<Op> two = batch("completed", 0, 1), more = batch("started", 0, 2);
   two.insert(two.end(), more.begin(), more.end());
-  FlightVerdict v = compare({{4, kPipe, two}, {6, kPipe, batch("completed", 1, 1)}});
+  Standstill v = compare({{4, kPipe, two}, {6, kPipe, batch("completed", 1, 1)}});
   EXPECT_EQ(v.code, "HANG-NEVER-ENTERED");
   EXPECT_EQ(v.culprits, (std::vector<int>{6}));
   EXPECT_NE(v.evidence.english.find("send → rank 6 + recv ← rank 6"), std::string::npos) << v.evidence.english;
@@ -123,7 +123,7 @@ TEST(FlightCompare, TwoGroupsInOppositeOrders) {
   std::vector<std::pair<std::string, std::string>> groups = {{"a", "0, 1"}, {"b", "0, 1"}};
   Op a{"a", "all_reduce", "started"}, b{"b", "all_reduce", "started"}, a_later = a, b_later = b;
   a_later.state = b_later.state = "scheduled";
-  FlightVerdict v = compare({{0, groups, {a, b_later}}, {1, groups, {b, a_later}}});
+  Standstill v = compare({{0, groups, {a, b_later}}, {1, groups, {b, a_later}}});
   EXPECT_EQ(v.code, "HANG-CIRCULAR");
   EXPECT_EQ(v.culprits, (std::vector<int>{0, 1}));
   v = compare({{0, groups, {a}}, {1, groups, {b}}});
@@ -141,7 +141,7 @@ TEST(FlightCompare, GroupsOfOneNameAreToldApartByTheirRanks) {
   for (int rank : {0, 1}) dumps.push_back({rank, {{"tp", "0, 1"}}, {before}});
   dumps.push_back({2, {{"tp", "2, 3"}}, {before, waits}});
   dumps.push_back({3, {{"tp", "2, 3"}}, {before}});
-  FlightVerdict v = compare(dumps);
+  Standstill v = compare(dumps);
   EXPECT_EQ(v.culprits, (std::vector<int>{3})) << "ranks 0 and 1 are another group";
 }
 
@@ -150,7 +150,7 @@ TEST(FlightCompare, AllToAllIsComparedBySums) {
     return Dump{rank, {{"ep", "0, 1"}}, {{"ep", "all_to_allv", "started", in, out}}};
   };
   EXPECT_EQ(compare({at(0, "[[6]]", "[[4]]"), at(1, "[[2]]", "[[4]]")}).code, "HANG-TRANSPORT");
-  FlightVerdict v = compare({at(0, "[[6]]", "[[4]]"), at(1, "[[3]]", "[[4]]")});
+  Standstill v = compare({at(0, "[[6]]", "[[4]]"), at(1, "[[3]]", "[[4]]")});
   EXPECT_EQ(v.code, "HANG-MISMATCH");
   EXPECT_TRUE(v.culprits.empty());
   EXPECT_NE(v.evidence.english.find("sends 9 elements and receives 8"), std::string::npos);
@@ -158,16 +158,16 @@ TEST(FlightCompare, AllToAllIsComparedBySums) {
 
 TEST(FlightCompare, AMismatchIsTheCauseThoughAThirdWaitsElsewhere) {
   std::vector<std::pair<std::string, std::string>> groups = {{"a", "0, 1, 2"}, {"b", "1, 2"}};
-  FlightVerdict v = compare({{0, groups, {{"a", "all_reduce", "started"}}},
-                             {1, groups, {{"a", "broadcast", "started"}}},
-                             {2, groups, {{"b", "all_reduce", "started"}}}});
+  Standstill v = compare({{0, groups, {{"a", "all_reduce", "started"}}},
+                          {1, groups, {{"a", "broadcast", "started"}}},
+                          {2, groups, {{"b", "all_reduce", "started"}}}});
   EXPECT_EQ(v.code, "HANG-MISMATCH");
   EXPECT_EQ(v.group, "a");
 }
 
 TEST(FlightCompare, AnOverwrittenRingIsSaid) {
   Op waits{"g", "all_reduce", "started", "[[8]]", "[[8]]", 902};
-  FlightVerdict v = compare({{0, {{"g", "0, 1"}}, {waits}, 4100}, {1, {{"g", "0, 1"}}, {waits}, 0}});
+  Standstill v = compare({{0, {{"g", "0, 1"}}, {waits}, 4100}, {1, {{"g", "0, 1"}}, {waits}, 0}});
   ASSERT_EQ(v.notes.size(), 1u);
   EXPECT_NE(v.notes[0].english.find("the ring buffer of rank 0 has overwritten"), std::string::npos);
   // Counted from the first that is not completed: rank 6's ring has lost the receives that rank 4's sends met.
@@ -179,7 +179,7 @@ TEST(FlightCompare, ABatchOfVeryManyTakesNoTime) {
   std::vector<Op> many;
   for (int i = 0; i < 5000; ++i) many.push_back(send(1, 0, "scheduled", 9));
   many.push_back({"pp", "coalesced", "started", "[]", "[]", 9, true});
-  FlightVerdict v = compare({{4, kPipe, many}, {6, kPipe, {}}});
+  Standstill v = compare({{4, kPipe, many}, {6, kPipe, {}}});
   EXPECT_EQ(v.culprits, (std::vector<int>{6}));
   v = compare({{4, kPipe, many, 5}, {6, kPipe, {receive(0, 1, "started", 2)}, 77}});
   EXPECT_EQ(v.code, "HANG-TRANSPORT") << "the first send has its receive, and neither is done";
@@ -191,7 +191,7 @@ TEST(FlightCompare, AThousandRanksTakeNoTime) {
   std::vector<Dump> dumps;
   for (int r = 0; r < 1024; ++r)
     dumps.push_back({r, {{"g", all}}, r == 700 ? std::vector<Op>{} : std::vector<Op>{{"g", "all_reduce", "started"}}});
-  FlightVerdict v = compare(dumps);
+  Standstill v = compare(dumps);
   EXPECT_EQ(v.culprits, (std::vector<int>{700}));
   EXPECT_EQ(v.waiting.size(), 1023u);
 }
@@ -233,13 +233,13 @@ open('{0}/notes_4', 'w').write('no dump')
   if (std::system(fmt::format("python3 '{}/make.py'", folder).c_str()) != 0) GTEST_SKIP() << "needs python3";
   base::Result<FlightDumps> dumps = read_flight_dumps({folder});
   ASSERT_TRUE(dumps.ok()) << dumps.error().render();
-  ASSERT_EQ(dumps->traces.size(), 3u);
+  ASSERT_EQ(dumps->records.size(), 3u);
   ASSERT_EQ(dumps->refused.size(), 1u);
   EXPECT_NE(dumps->refused[0].find("nccl_trace_rank_9: not a pickle of plain data: a class or function"), std::string::npos)
       << dumps->refused[0];
-  EXPECT_EQ(dumps->traces[0].entries.size(), 801u);
-  EXPECT_EQ(dumps->traces[0].entries.back().where, "train0.py:70000 (f0)");
-  FlightVerdict v = compare_flight_records(dumps->traces);
+  EXPECT_EQ(dumps->records[0].entries.size(), 801u);
+  EXPECT_EQ(dumps->records[0].entries.back().where, "train0.py:70000 (f0)");
+  Standstill v = compare_records(dumps->records);
   EXPECT_EQ(v.code, "HANG-NEVER-ENTERED");
   EXPECT_EQ(v.culprits, (std::vector<int>{2}));
   EXPECT_EQ(v.sequence, 901);

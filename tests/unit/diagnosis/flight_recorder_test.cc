@@ -32,16 +32,18 @@ std::string dump(int rank, int world, const std::vector<Op>& ops, int64_t first 
       rank, key, key, key, members, entries);
 }
 
-RankTrace read(int rank, const std::string& text) {
-  base::Result<RankTrace> trace = read_flight_recorder(rank, text);
+RankRecord read(int rank, const std::string& text) {
+  base::Result<RankRecord> trace = read_flight_recorder(rank, text);
   EXPECT_TRUE(trace.ok()) << (trace.ok() ? "" : trace.error().message);
-  return trace.ok() ? *trace : RankTrace{};
+  return trace.ok() ? *trace : RankRecord{};
 }
+
+Standstill compare(const std::vector<RankRecord>& records) { return compare_records(records); }
 
 const Op kDone, kWaits{.state = "started"};
 
 TEST(FlightRecorder, ReadsADump) {
-  RankTrace trace = read(3, dump(3, 4, {kDone, {.name = "broadcast", .state = "scheduled", .shape = "[[7]]", .type = "Long"}}));
+  RankRecord trace = read(3, dump(3, 4, {kDone, {.name = "broadcast", .state = "scheduled", .shape = "[[7]]", .type = "Long"}}));
   EXPECT_EQ(trace.version, "2.4");
   EXPECT_EQ(trace.groups.at("0").ranks, (std::vector<int>{0, 1, 2, 3}));
   ASSERT_EQ(trace.entries.size(), 2u);
@@ -52,9 +54,9 @@ TEST(FlightRecorder, ReadsADump) {
 }
 
 TEST(FlightRecorder, ARankThatNeverCameIsNamed) {
-  FlightVerdict v = compare_flight_records({read(0, dump(0, 3, {kDone, kDone, kWaits})), read(1, dump(1, 3, {kDone, kDone, kWaits})),
-                                            read(2, dump(2, 3, {kDone, {.line = 88}}))});
-  EXPECT_EQ(v.kind, FlightVerdict::Kind::kNotJoined);
+  Standstill v = compare({read(0, dump(0, 3, {kDone, kDone, kWaits})), read(1, dump(1, 3, {kDone, kDone, kWaits})),
+                          read(2, dump(2, 3, {kDone, {.line = 88}}))});
+  EXPECT_EQ(v.kind, Standstill::Kind::kNotJoined);
   EXPECT_EQ(v.culprits, (std::vector<int>{2}));
   EXPECT_EQ(v.waiting, (std::vector<int>{0, 1}));
   EXPECT_EQ(v.sequence, 3);
@@ -68,59 +70,57 @@ TEST(FlightRecorder, TheOneWithAnotherSizeOrOperationIsNamed) {
   other.name = "broadcast";
   size.shape = "[[1024, 4]]";
   for (const Op& odd : {other, size}) {
-    FlightVerdict v = compare_flight_records(
-        {read(0, dump(0, 3, {kDone, kWaits})), read(1, dump(1, 3, {kDone, odd})), read(2, dump(2, 3, {kDone, kWaits}))});
-    EXPECT_EQ(v.kind, FlightVerdict::Kind::kMismatch);
+    Standstill v = compare({read(0, dump(0, 3, {kDone, kWaits})), read(1, dump(1, 3, {kDone, odd})), read(2, dump(2, 3, {kDone, kWaits}))});
+    EXPECT_EQ(v.kind, Standstill::Kind::kMismatch);
     EXPECT_EQ(v.culprits, (std::vector<int>{1})) << v.evidence.english;
   }
   Op many{.name = "all_to_all", .state = "started"}, more = many;
   more.shape = "[[9]]";
-  EXPECT_EQ(compare_flight_records({read(0, dump(0, 2, {many})), read(1, dump(1, 2, {more}))}).kind, FlightVerdict::Kind::kTogether)
+  EXPECT_EQ(compare({read(0, dump(0, 2, {many})), read(1, dump(1, 2, {more}))}).kind, Standstill::Kind::kTogether)
       << "parts of an all_to_all may differ";
 }
 
 TEST(FlightRecorder, AllInItMeansTheNetworkOrAGpu) {
-  FlightVerdict v = compare_flight_records({read(0, dump(0, 2, {kDone, kWaits})), read(1, dump(1, 2, {kDone, kWaits}))});
-  EXPECT_EQ(v.kind, FlightVerdict::Kind::kTogether);
+  Standstill v = compare({read(0, dump(0, 2, {kDone, kWaits})), read(1, dump(1, 2, {kDone, kWaits}))});
+  EXPECT_EQ(v.kind, Standstill::Kind::kTogether);
   EXPECT_TRUE(v.culprits.empty());
-  v = compare_flight_records({read(0, dump(0, 2, {kDone, kWaits})), read(1, dump(1, 2, {kDone, {.state = "scheduled"}}))});
+  v = compare({read(0, dump(0, 2, {kDone, kWaits})), read(1, dump(1, 2, {kDone, {.state = "scheduled"}}))});
   EXPECT_NE(v.evidence.english.find("earlier work blocks the stream of rank 1"), std::string::npos) << v.evidence.english;
 }
 
 TEST(FlightRecorder, AMissingDumpIsSaid) {
-  FlightVerdict v = compare_flight_records({read(0, dump(0, 3, {kWaits})), read(2, dump(2, 3, {kWaits}))});
-  EXPECT_EQ(v.kind, FlightVerdict::Kind::kUndecided);
+  Standstill v = compare({read(0, dump(0, 3, {kWaits})), read(2, dump(2, 3, {kWaits}))});
+  EXPECT_EQ(v.kind, Standstill::Kind::kUndecided);
   EXPECT_EQ(v.code, "");
-  EXPECT_EQ(v.without_dump, (std::vector<int>{1}));
+  EXPECT_EQ(v.unknown, (std::vector<int>{1}));
   EXPECT_NE(v.evidence.english.find("rank 1 has no dump"), std::string::npos);
 }
 
 TEST(FlightRecorder, WhatARingHasLostIsDone) {
-  FlightVerdict v = compare_flight_records({read(0, dump(0, 2, {kDone, kWaits}, 900)), read(1, dump(1, 2, {kDone, kDone}, 899))});
-  EXPECT_EQ(v.kind, FlightVerdict::Kind::kNotJoined);
+  Standstill v = compare({read(0, dump(0, 2, {kDone, kWaits}, 900)), read(1, dump(1, 2, {kDone, kDone}, 899))});
+  EXPECT_EQ(v.kind, Standstill::Kind::kNotJoined);
   EXPECT_EQ(v.culprits, (std::vector<int>{1}));
-  EXPECT_EQ(compare_flight_records({read(0, dump(0, 2, {kDone}, 5000)), read(1, dump(1, 2, {kDone, kDone}, 1))}).kind,
-            FlightVerdict::Kind::kNothing);
+  EXPECT_EQ(compare({read(0, dump(0, 2, {kDone}, 5000)), read(1, dump(1, 2, {kDone, kDone}, 1))}).kind, Standstill::Kind::kNothing);
 }
 
 // Rank 1 misses in group B only because it waits in group A for rank 2, who is the cause.
 TEST(FlightRecorder, AVictimOfAnotherGroupIsNoCause) {
   auto both = [](int rank, const std::string& a, const std::string& b) {
-    RankTrace t = read(rank, a), u = read(rank, b);
+    RankRecord t = read(rank, a), u = read(rank, b);
     t.groups.merge(u.groups);
     t.entries.insert(t.entries.end(), u.entries.begin(), u.entries.end());
     return t;
   };
-  FlightVerdict v = compare_flight_records({both(0, dump(0, 0, {}, 1, "a", "1, 2"), dump(0, 0, {kWaits}, 1, "b", "0, 1")),
-                                            both(1, dump(1, 0, {kWaits}, 1, "a", "1, 2"), dump(1, 0, {}, 1, "b", "0, 1")),
-                                            both(2, dump(2, 0, {}, 1, "a", "1, 2"), dump(2, 0, {}, 1, "b", "0, 1"))});
+  Standstill v = compare({both(0, dump(0, 0, {}, 1, "a", "1, 2"), dump(0, 0, {kWaits}, 1, "b", "0, 1")),
+                          both(1, dump(1, 0, {kWaits}, 1, "a", "1, 2"), dump(1, 0, {}, 1, "b", "0, 1")),
+                          both(2, dump(2, 0, {}, 1, "a", "1, 2"), dump(2, 0, {}, 1, "b", "0, 1"))});
   EXPECT_EQ(v.group, "group a");
   EXPECT_EQ(v.culprits, (std::vector<int>{2}));
 }
 
 // Version 1.5 had one counter, and did not say what is a send.
 TEST(FlightRecorder, ReadsOldVersions) {
-  RankTrace t = read(0, R"({"version": "1.5", "pg_config": {"0": {"desc": "", "ranks": "[0, 1]"}}, "entries": [
+  RankRecord t = read(0, R"({"version": "1.5", "pg_config": {"0": {"desc": "", "ranks": "[0, 1]"}}, "entries": [
       {"record_id": 0, "process_group": ["0", ""], "seq_id": 7, "profiling_name": "nccl:all_reduce", "state": "started",
        "input_sizes": [[2]]},
       {"record_id": 1, "process_group": ["0", ""], "seq_id": 7, "profiling_name": "nccl:send 0->1", "state": "scheduled"}]})");
@@ -128,7 +128,7 @@ TEST(FlightRecorder, ReadsOldVersions) {
   EXPECT_EQ(t.entries[0].sequence, 7);
   ASSERT_EQ(t.entries[1].parts.size(), 1u);
   EXPECT_EQ(t.entries[1].parts[0].peer, 1);
-  FlightVerdict v = compare_flight_records({t, read(1, R"({"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": []})")});
+  Standstill v = compare({t, read(1, R"({"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": []})")});
   EXPECT_EQ(v.collective, "all_reduce");
   EXPECT_EQ(v.culprits, (std::vector<int>{1}));
 }

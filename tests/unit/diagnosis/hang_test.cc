@@ -1,89 +1,10 @@
 // The judge of a run that stands still, on samples as agents send them.
-#include "diagnosis/hang/hang.h"
-
-#include <gtest/gtest.h>
-
-#include "codes/code.h"
 #include "doctor/catalogue.h"
+#include "seen_ranks.h"
 
 using namespace phalanx;
 
 namespace {
-
-using diagnosis::Diagnosis;
-using diagnosis::HangInput;
-using diagnosis::RankView;
-using machine::ProcessSample;
-using machine::RankSample;
-using machine::SocketSample;
-using machine::ThreadSample;
-
-// Stacks as the scan gives them of PyTorch 1.13 ranks on gloo.
-const std::vector<std::string> kWorkWait = {"libc.so.6!+0x85f16", "libc.so.6!pthread_cond_wait", "libtorch_cpu.so.1.13.0!c10d::Work::wait",
-                                            "libtorch_python.so.1.13.0!+0x9a9b4d", "python3.11!_PyEval_EvalFrameDefault"};
-const std::vector<std::string> kAllReduce = {"libc.so.6!+0x85f16",
-                                             "libc.so.6!pthread_cond_clockwait",
-                                             "libgloo.so.0.5.0!gloo::transport::tcp::UnboundBuffer::waitRecv",
-                                             "libgloo.so.0.5.0!+0x338f6",
-                                             "libtorch_cpu.so.1.13.0!+0x446ceb4",
-                                             "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::AsyncWork::execute",
-                                             "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::runLoop"};
-const std::vector<std::string> kBarrier = {"libc.so.6!+0x85f16",
-                                           "libc.so.6!pthread_cond_clockwait",
-                                           "libgloo.so.0.5.0!gloo::transport::tcp::UnboundBuffer::waitRecv",
-                                           "libgloo.so.0.5.0!gloo::barrier",
-                                           "libtorch_cpu.so.1.13.0!+0x445fd14",
-                                           "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::AsyncWork::execute",
-                                           "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::runLoop"};
-const std::vector<std::string> kIdle = {"libc.so.6!+0x85f16", "libc.so.6!pthread_cond_wait",
-                                        "libtorch_cpu.so.1.13.0!c10d::ProcessGroupGloo::runLoop"};
-
-ThreadSample thread(int64_t tid, const std::string& wchan, const std::vector<std::string>& frames = {}) {
-  ThreadSample t;
-  t.tid = tid;
-  t.name = "python3";
-  t.state = wchan.empty() ? "R" : "S";
-  t.wchan = wchan;
-  t.frames = frames;
-  return t;
-}
-
-RankView rank_of(int rank, std::vector<ThreadSample> threads) {
-  RankView view;
-  view.rank = rank;
-  view.host = static_cast<size_t>(rank);
-  ProcessSample process;
-  process.pid = threads.empty() ? 0 : threads[0].tid;
-  process.name = "python3";
-  process.state = threads.empty() ? "S" : threads[0].state;
-  process.threads = std::move(threads);
-  RankSample sample;
-  sample.rank = rank;
-  sample.pid = process.pid;
-  sample.processes = {process};
-  view.first = view.then = sample;
-  return view;
-}
-RankView in_all_reduce(int rank) {
-  return rank_of(rank, {thread(100 + rank, "futex_do_wait", kWorkWait), thread(200 + rank, "futex_do_wait", kAllReduce),
-                        thread(300 + rank, "futex_do_wait", kIdle)});
-}
-ProcessSample& process(RankView& view) { return view.then->processes[0]; }
-
-HangInput three(RankView odd) {
-  HangInput input;
-  input.hosts = {"h0", "h1", "h2"};
-  input.ranks = {in_all_reduce(0), std::move(odd), in_all_reduce(2)};
-  return input;
-}
-
-void names(const Diagnosis& verdict, const std::string& code, const std::vector<int>& ranks) {
-  EXPECT_EQ(verdict.code, code) << verdict.evidence.english;
-  EXPECT_EQ(verdict.ranks, ranks) << verdict.evidence.english;
-  EXPECT_TRUE(codes::find(verdict.code)) << verdict.code;
-  EXPECT_FALSE(verdict.evidence.english.empty());
-  EXPECT_FALSE(verdict.evidence.chinese.empty());
-}
 
 TEST(Hang, ARankThatSleepsNeverEntered) {
   Diagnosis v = diagnosis::judge_hang(three(rank_of(1, {thread(101, "hrtimer_nanosleep"), thread(201, "futex_do_wait", kIdle)})));
@@ -353,30 +274,6 @@ TEST(Hang, NothingToTellSaysWhatIsMissing) {
   silent.unanswered[1] = "no answer in time";
   v = diagnosis::judge_hang(silent);
   EXPECT_EQ(v.missing.front().english, "h1 did not answer: no answer in time");
-}
-
-TEST(Hang, TheFlightRecorderIsBelievedOverWhatIsSeen) {
-  HangInput input = three(in_all_reduce(1));
-  diagnosis::FlightVerdict flight;
-  flight.kind = diagnosis::FlightVerdict::Kind::kMismatch;
-  flight.culprits = {2};
-  flight.evidence = {"all_reduce [10] against [12]", "…"};
-  input.flight = flight;
-  names(diagnosis::judge_hang(input), "HANG-MISMATCH", {2});
-}
-
-TEST(Hang, NcclsOwnServiceIsBelievedToo) {
-  HangInput input = three(in_all_reduce(1));
-  input.devices = true;
-  diagnosis::RasVerdict ras;
-  ras.kind = diagnosis::RasVerdict::Kind::kBehind;
-  ras.code = "HANG-NEVER-ENTERED";
-  ras.culprits = {{1, "h1", "0", 101}};
-  ras.evidence = {"it has launched 41 AllReduce, the others 42", "…"};
-  input.ras = ras;
-  names(diagnosis::judge_hang(input), "HANG-NEVER-ENTERED", {1});
-  input.ras->culprits[0].pid = 9;  // no rank of this run
-  names(diagnosis::judge_hang(input), "HANG-UNKNOWN", {});
 }
 
 TEST(Hang, PlacesOfTheCodeAreFolded) {

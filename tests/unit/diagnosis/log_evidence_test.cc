@@ -73,10 +73,10 @@ TEST(LogEvidence, AFlightRecorderSaysMoreThanATimeout) {
   LogVerdict v;
   v.cause = LogCause{};
   v.cause->code = "HANG-TIMEOUT";
-  RankTrace in, out;
+  RankRecord in, out;
   out.rank = 1;
   in.groups["0"] = out.groups["0"] = {"default_pg", {0, 1}};
-  TraceEntry waits;
+  Operation waits;
   waits.group = "0";
   waits.sequence = 7;
   waits.name = "all_reduce";

@@ -35,50 +35,50 @@ TEST(Watchdog, NothingWithoutAWord) { EXPECT_FALSE(compare_watchdogs(scan("step 
 TEST(Watchdog, TheIdleRankNeverEntered) {
   auto verdict = compare_watchdogs(scan(timeout(0, 8) + timeout(1, 8) + state(0, 9, 7) + state(1, 8, 7) + state(2, 7, 7)), {});
   ASSERT_TRUE(verdict.has_value());
-  EXPECT_EQ(verdict->code, "HANG-NEVER-ENTERED");
-  EXPECT_EQ(verdict->culprits, (Ranks{2}));
-  EXPECT_EQ(verdict->waiting, (Ranks{0, 1}));
-  EXPECT_EQ(verdict->detail.english,
-            "ranks 0–1 wait in ALLREDUCE no. 8 of 10 elements; rank 2 had completed all of its operations and never entered it; it began "
-            "to wait at about 09:34:12");
-  EXPECT_NE(verdict->detail.chinese.find("rank 2"), std::string::npos);
+  EXPECT_EQ(verdict->standstill.code, "HANG-NEVER-ENTERED");
+  EXPECT_EQ(verdict->standstill.culprits, (Ranks{2}));
+  EXPECT_EQ(verdict->standstill.waiting, (Ranks{0, 1}));
+  EXPECT_EQ(verdict->standstill.evidence.english,
+            "rank 2 never entered ALLREDUCE 8, in which ranks 0–1 wait; it had completed all of its operations; the wait began at about "
+            "09:34:12");
+  EXPECT_NE(verdict->standstill.evidence.chinese.find("rank 2"), std::string::npos);
 }
 
 // Who is not in the logs may be the one: nobody who is there is blamed for silence.
 TEST(Watchdog, SilenceCountsOnlyWhereAllAreHeard) {
   LogFacts facts = scan("[rank3]: x\n" + timeout(0, 8) + timeout(1, 8));
-  EXPECT_EQ(compare_watchdogs(facts, {})->culprits, (Ranks{3}));
+  EXPECT_EQ(compare_watchdogs(facts, {})->standstill.culprits, (Ranks{3}));
   auto verdict = compare_watchdogs(facts, {2});
-  EXPECT_EQ(verdict->code, "HANG-TIMEOUT");
-  EXPECT_NE(verdict->detail.english.find("the logs of rank 2 are missing"), std::string::npos);
+  EXPECT_EQ(verdict->standstill.code, "HANG-TIMEOUT");
+  EXPECT_NE(verdict->standstill.evidence.english.find("the logs of rank 2 are missing"), std::string::npos);
 }
 
 TEST(Watchdog, TheOddOneOfAMismatch) {
   auto verdict = compare_watchdogs(scan(timeout(0, 8) + timeout(1, 8, "BROADCAST", 1) + timeout(2, 8)), {});
-  EXPECT_EQ(verdict->code, "HANG-MISMATCH");
-  EXPECT_EQ(verdict->culprits, (Ranks{1}));
+  EXPECT_EQ(verdict->standstill.code, "HANG-MISMATCH");
+  EXPECT_EQ(verdict->standstill.culprits, (Ranks{1}));
   verdict = compare_watchdogs(scan(timeout(0, 8) + timeout(1, 8) + timeout(2, 8, "ALLREDUCE", 7)), {});
-  EXPECT_EQ(verdict->culprits, (Ranks{2}));
+  EXPECT_EQ(verdict->standstill.culprits, (Ranks{2}));
   verdict = compare_watchdogs(scan(timeout(0, 9) + timeout(1, 8) + timeout(2, 9)), {});
-  EXPECT_EQ(verdict->culprits, (Ranks{1}));
-  EXPECT_NE(verdict->detail.english.find("called different numbers"), std::string::npos);
+  EXPECT_EQ(verdict->standstill.culprits, (Ranks{1}));
+  EXPECT_NE(verdict->standstill.evidence.english.find("called different numbers"), std::string::npos);
   // An all-to-all may have other sizes on each rank.
-  EXPECT_EQ(compare_watchdogs(scan(timeout(0, 8, "ALLTOALL", 3) + timeout(1, 8, "ALLTOALL", 5)), {})->code, "HANG-TIMEOUT");
+  EXPECT_EQ(compare_watchdogs(scan(timeout(0, 8, "ALLTOALL", 3) + timeout(1, 8, "ALLTOALL", 5)), {})->standstill.code, "HANG-TIMEOUT");
 }
 
 TEST(Watchdog, NumbersOfOtherGroupsAreNotCompared) {
   auto verdict = compare_watchdogs(scan(timeout(0, 900) + timeout(7, 100)), {});
-  EXPECT_EQ(verdict->code, "HANG-TIMEOUT");
+  EXPECT_EQ(verdict->standstill.code, "HANG-TIMEOUT");
   verdict = compare_watchdogs(scan(timeout(0, 8) + timeout(1, 8) + timeout(2, 9) + state(0, 8, 7, "PG 3") + state(1, 8, 7, "PG 3") +
                                    state(2, 9, 8, "PG 4") + "[rank5]: x\n"),
                               {});
-  EXPECT_EQ(verdict->code, "HANG-TIMEOUT");
-  EXPECT_EQ(verdict->waiting, (Ranks{0, 1}));
+  EXPECT_EQ(verdict->standstill.code, "HANG-TIMEOUT");
+  EXPECT_EQ(verdict->standstill.waiting, (Ranks{0, 1}));
 }
 
 TEST(Watchdog, AllWaitTogether) {
   auto verdict = compare_watchdogs(scan("world size: 2\n" + timeout(0, 8) + timeout(1, 8)), {});
-  EXPECT_EQ(verdict->code, "HANG-TRANSPORT");
+  EXPECT_EQ(verdict->standstill.code, "HANG-TRANSPORT");
 }
 
 }  // namespace
