@@ -19,6 +19,27 @@ bool is_at(const LogEvidence& evidence, const codes::Advice& advice) {
   return (advice.on_the_way ? evidence.way : evidence.place).find(advice.place) != std::string::npos;
 }
 
+// What one row says of a message is said better by another that asks for all of it and for more.
+bool is_general_form(const codes::Advice& general, const codes::Advice& exact) {
+  std::string all;
+  for (std::string_view word : exact.words) all += std::string(word) + "\n";
+  size_t size = 0;
+  for (std::string_view word : general.words) size += word.size() + 1;
+  return size < all.size() && codes::between_words(all, general.words).has_value();
+}
+
+// The rows that fit a message, at its place or anywhere, without those that another says better.
+std::vector<const codes::Advice*> fitting(const LogEvidence& evidence, const std::string& text, bool at_place) {
+  std::vector<const codes::Advice*> rows;
+  for (const codes::Advice& one : codes::all_advice())
+    if (one.place.empty() != at_place && (!at_place || is_at(evidence, one)) && codes::between_words(text, one.words)) rows.push_back(&one);
+  std::vector<const codes::Advice*> best;
+  for (const codes::Advice* one : rows)
+    if (std::none_of(rows.begin(), rows.end(), [&](const codes::Advice* other) { return is_general_form(*one, *other); }))
+      best.push_back(one);
+  return best;
+}
+
 }  // namespace
 
 bool says_little(std::string_view code) { return is_generic(code) || code == "RUN-EXCEPTION" || code == "LOG-ROOT-ELSEWHERE"; }
@@ -29,14 +50,13 @@ void add_advice(LogCause& cause, const std::vector<LogEvidence>& lines) {
   auto take = [&](const LogEvidence& evidence, bool at_place) {
     const size_t before = taken.size();
     const std::string text = said_by(evidence);
-    for (const codes::Advice& one : codes::all_advice()) {
+    for (const codes::Advice* one : fitting(evidence, text, at_place)) {
       if (cause.advice.size() == kMostAdvice) break;
-      if (one.place.empty() == at_place || !is_at(evidence, one)) continue;
-      auto same = [&](const codes::Advice* other) { return other->english == one.english; };  // rows for several places
-      const auto between = codes::between_words(text, one.words);
-      if (!between || std::any_of(taken.begin(), taken.end(), same)) continue;
-      taken.push_back(&one);
-      cause.advice.push_back({codes::filled(one.english, *between), codes::filled(one.chinese, *between)});
+      auto same = [&](const codes::Advice* other) { return other->english == one->english; };  // rows for several places
+      if (std::any_of(taken.begin(), taken.end(), same)) continue;
+      taken.push_back(one);
+      const auto between = *codes::between_words(text, one->words);
+      cause.advice.push_back({codes::filled(one->english, between), codes::filled(one->chinese, between)});
     }
     return taken.size() > before;
   };

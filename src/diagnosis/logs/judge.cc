@@ -1,7 +1,6 @@
 // The judge of logs: which event is the verdict, and which only followed.
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <map>
 #include <set>
 
@@ -9,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "codes/values.h"
 #include "diagnosis/logs/advice.h"
 #include "diagnosis/logs/cause.h"
 #include "diagnosis/logs/family.h"
@@ -147,16 +147,12 @@ void put_specific_first(std::vector<LogCause>& causes) {
   if (found != causes.end()) std::rotate(causes.begin(), found, found + 1);
 }
 
-// Whether a suspect can be behind a failure that does not say why: what delays a rank behind a timeout, the wrong folder behind a file that
-// is not there, what leads connections astray behind any failure of communication.
+// Whether a suspect can be behind a failure that does not say why: codes/values/suspects.tsv.
 bool can_explain(const LogEvent& suspect, std::string_view code) {
-  auto is_one_of = [&](std::initializer_list<std::string_view> codes) {
-    return std::find(codes.begin(), codes.end(), code) != codes.end();
-  };
-  const std::string_view of = suspect.signature->code;
-  if (of.starts_with("DATA-")) return is_one_of({"HANG-TIMEOUT", "HANG-NEVER-ENTERED", "HANG-TRANSPORT"});
-  if (of.starts_with("FS-")) return is_one_of({"RUN-EXIT-CODE", "FS-FILE-MISSING", "ENV-NO-PROGRAM"});
-  return is_one_of({"HANG-TIMEOUT", "HANG-TRANSPORT", "RDZV-TIMEOUT", "NCCL-SYSTEM-ERROR", "NCCL-INTERNAL", "NET-CONNECT-ERROR"});
+  const codes::ValueTable& table = codes::values("suspects");
+  for (size_t i = 0; i < table.size(); ++i)
+    if (table.row(i)[0] == suspect.signature->code && table.row(i)[1] == code) return true;
+  return false;
 }
 
 void put_suspect_first(std::vector<LogCause>& causes, const LogFacts& facts, const Survival& survival) {

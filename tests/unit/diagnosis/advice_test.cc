@@ -43,6 +43,14 @@ TEST(Advice, TheLastLineComesFirstAndTwoAreEnough) {
   EXPECT_NE(cause.advice[1].english.find("scikit-learn"), std::string::npos);
 }
 
+// "cannot import name … from torch" has a row; of one of the names more is known.
+TEST(Advice, AnExactRowStandsForTheGeneralOne) {
+  const LogCause cause = cause_with({"ImportError: cannot import name 'GradScaler' from 'torch.amp' (/opt/torch/amp/__init__.py)"});
+  ASSERT_EQ(cause.advice.size(), 1u);
+  EXPECT_NE(cause.advice[0].english.find("GradScaler"), std::string::npos) << cause.advice[0].english;
+  EXPECT_EQ(cause_with({"ImportError: cannot import name 'Tensor2' from 'torch.distributed.tensor'"}).advice.size(), 1u);
+}
+
 TEST(Advice, SomeMessagesMeanSomethingOnlyWhereTheyAreRaised) {
   const std::string line = "AttributeError: 'Tensor' object has no attribute 'device_mesh'";
   EXPECT_EQ(cause_at(line, "accelerate/utils/fsdp_utils.py fsdp_utils.py:537 (fsdp2_load_full_state_dict)").advice.size(), 1u);

@@ -84,6 +84,15 @@ TEST(Signatures, XidsAreThoseOfTheTable) {
   }
 }
 
+TEST(Signatures, ASuspectIsOneOfSomething) {
+  const codes::ValueTable& table = codes::values("suspects");
+  std::set<std::string_view> listed, roles;
+  for (size_t i = 0; i < table.size(); ++i) listed.insert(table.row(i)[0]);
+  for (const Signature& one : codes::signatures())
+    if (one.role == codes::Role::kSuspect) roles.insert(one.code);
+  EXPECT_EQ(listed, roles);
+}
+
 // What a message stands for is decided by the value in it.
 TEST(Signatures, ValuesDecide) {
   SignatureMatcher matcher(codes::signatures(), {});
