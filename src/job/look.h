@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "job/supervisor/supervisor.h"
 #include "machine/ranks/sample.h"
 #include "os/loop.h"
