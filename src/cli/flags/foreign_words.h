@@ -1,5 +1,5 @@
-// Verbs and options that users of other launchers type, and what leads to the same here. One table for torchrun, accelerate, DeepSpeed,
-// mpirun, pdsh, Slurm, docker and kubectl.
+// Verbs and options that users of other launchers type, and what leads to the same here: codes/values/foreign-verbs.tsv and
+// foreign-options.tsv, for torchrun, accelerate, DeepSpeed, mpirun, pdsh, Slurm, docker and kubectl.
 #pragma once
 
 #include <optional>
