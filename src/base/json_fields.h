@@ -1,10 +1,7 @@
-// Structs to JSON and back, from one list of fields per struct:
-//
-//   template <typename V> void fields(V& v, Disk& d) { v("path", d.path); v("free_bytes", d.free_bytes); }
-//
-// Fields may be bool, integers, double, std::string, std::optional, std::vector, std::map<std::string, T>, or structs with
-// fields() of their own. Reading is tolerant of what is missing (the default stays) and of what is unknown (skipped), so
-// that an older recording can be read; a value of the wrong type is an error that names its path.
+// Structs to JSON and back, from one list of fields per struct (base/fields.h). Fields may be bool, integers, double, std::string,
+// std::optional, std::vector, std::map<std::string, T>, or structs with fields of their own. Reading is tolerant of what is missing (the
+// default stays) and of what is unknown (skipped), so that an older recording can be read; a value of the wrong type is an error that names
+// its path.
 #pragma once
 
 #include <map>
@@ -14,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/json.h"
 
 namespace phalanx::base {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "wire/link_outcome.h"
 
 namespace phalanx::hosts {
@@ -52,11 +53,7 @@ struct Mesh {
   std::vector<Link> links;
   bool complete = false;  // all pairs were tried; else rings and random pairs
 };
-template <typename V>
-void fields(V& v, Mesh& f) {
-  v("links", f.links);
-  v("complete", f.complete);
-}
+PHALANX_FIELDS(Mesh, links, complete);
 
 // Which hosts talk when: in one round every host is in at most one pair, so that bursts do not disturb each other. Both
 // directions of every pair up to 16 hosts (round-robin tournament); above, two rings (to the next and to the one eight further) and

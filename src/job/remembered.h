@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "hosts/mesh.h"
 #include "job/choose/choose.h"
 #include "machine/facts.h"
@@ -22,12 +23,7 @@ struct RememberedHost {
   std::string fingerprint;
   machine::Facts facts;  // those that choices rest on, without what is told of files, processes and variables
 };
-template <typename V>
-void fields(V& v, RememberedHost& f) {
-  v("name", f.name);
-  v("fingerprint", f.fingerprint);
-  v("facts", f.facts);
-}
+PHALANX_FIELDS(RememberedHost, name, fingerprint, facts);
 
 struct Remembered {
   std::vector<RememberedHost> hosts;
@@ -37,16 +33,7 @@ struct Remembered {
   bool routed = false;
   hosts::Mesh mesh;
 };
-template <typename V>
-void fields(V& v, Remembered& f) {
-  v("hosts", f.hosts);
-  v("addresses", f.addresses);
-  v("interfaces", f.interfaces);
-  v("speed_mbps", f.speed_mbps);
-  v("network", f.network);
-  v("routed", f.routed);
-  v("mesh", f.mesh);
-}
+PHALANX_FIELDS(Remembered, hosts, addresses, interfaces, speed_mbps, network, routed, mesh);
 
 // Whether it speaks of the hosts that have just said Hello.
 bool holds(const Remembered& remembered, const State& state);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 struct ClockFacts {
@@ -15,14 +17,6 @@ struct ClockFacts {
   std::string time_zone;             // "Asia/Shanghai", "+0800"
   int64_t utc_offset_s = 0;
 };
-template <typename V>
-void fields(V& v, ClockFacts& f) {
-  v("wall_ns", f.wall_ns);
-  v("mono_ns", f.mono_ns);
-  v("synchronized", f.synchronized);
-  v("daemon", f.daemon);
-  v("time_zone", f.time_zone);
-  v("utc_offset_s", f.utc_offset_s);
-}
+PHALANX_FIELDS(ClockFacts, wall_ns, mono_ns, synchronized, daemon, time_zone, utc_offset_s);
 
 }  // namespace phalanx::machine

@@ -28,12 +28,7 @@ struct Gap {
   std::string why;        // "no answer for 1.2 s; in state D, waiting in fuse_get_req"
   bool doubtful = false;  // the machine was busy or slow; else it was seen to stand still, or died
 };
-template <typename V>
-void fields(V& v, Gap& f) {
-  v("part", f.part);
-  v("why", f.why);
-  v("doubtful", f.doubtful);
-}
+PHALANX_FIELDS(Gap, part, why, doubtful);
 
 struct Machine {
   std::string hostname;      // gethostname
@@ -55,27 +50,8 @@ struct Machine {
   int64_t memory_bytes = 0;
   int64_t memory_available_bytes = 0;
 };
-template <typename V>
-void fields(V& v, Machine& f) {
-  v("hostname", f.hostname);
-  v("boot_id", f.boot_id);
-  v("net_space", f.net_space);
-  v("pid_space", f.pid_space);
-  v("outside", f.outside);
-  v("machine_id", f.machine_id);
-  v("kernel", f.kernel);
-  v("distribution", f.distribution);
-  v("glibc", f.glibc);
-  v("architecture", f.architecture);
-  v("container", f.container);
-  v("user", f.user);
-  v("uid", f.uid);
-  v("cpus_online", f.cpus_online);
-  v("cpus_usable", f.cpus_usable);
-  v("numa_cpus", f.numa_cpus);
-  v("memory_bytes", f.memory_bytes);
-  v("memory_available_bytes", f.memory_available_bytes);
-}
+PHALANX_FIELDS(Machine, hostname, boot_id, net_space, pid_space, outside, machine_id, kernel, distribution, glibc, architecture, container,
+               user, uid, cpus_online, cpus_usable, numa_cpus, memory_bytes, memory_available_bytes);
 
 struct Facts {
   int64_t schema = 1;
@@ -92,21 +68,6 @@ struct Facts {
   std::vector<Gap> gaps;
   int64_t probe_ns = 0;  // how long it all took
 };
-template <typename V>
-void fields(V& v, Facts& f) {
-  v("schema", f.schema);
-  v("machine", f.machine);
-  v("gpus", f.gpus);
-  v("network", f.network);
-  v("infiniband", f.infiniband);
-  v("software", f.software);
-  v("command", f.command);
-  v("storage", f.storage);
-  v("limits", f.limits);
-  v("processes", f.processes);
-  v("clock", f.clock);
-  v("gaps", f.gaps);
-  v("probe_ns", f.probe_ns);
-}
+PHALANX_FIELDS(Facts, schema, machine, gpus, network, infiniband, software, command, storage, limits, processes, clock, gaps, probe_ns);
 
 }  // namespace phalanx::machine

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 struct LimitsFacts {
@@ -25,35 +27,8 @@ struct LimitsFacts {
   double load_1min = 0;
   int64_t swap_used_bytes = 0;
 };
-template <typename V>
-void fields(V& v, LimitsFacts& f) {
-  v("nofile", f.nofile);
-  v("nofile_hard", f.nofile_hard);
-  v("nproc", f.nproc);
-  v("nproc_hard", f.nproc_hard);
-  v("nproc_used", f.nproc_used);
-  v("memlock", f.memlock);
-  v("memlock_hard", f.memlock_hard);
-  v("stack", f.stack);
-  v("core", f.core);
-  v("address_space", f.address_space);
-  v("file_size", f.file_size);
-  v("pids_max", f.pids_max);
-  v("pids_used", f.pids_used);
-  v("pids_cgroup", f.pids_cgroup);
-  v("cgroup_memory_bytes", f.cgroup_memory_bytes);
-  v("cgroup_memory_used_bytes", f.cgroup_memory_used_bytes);
-  v("memory_cgroup", f.memory_cgroup);
-  v("cpuset", f.cpuset);
-  v("cpu_quota", f.cpu_quota);
-  v("threads_max", f.threads_max);
-  v("pid_max", f.pid_max);
-  v("max_map_count", f.max_map_count);
-  v("overcommit", f.overcommit);
-  v("ptrace_scope", f.ptrace_scope);
-  v("governor", f.governor);
-  v("load_1min", f.load_1min);
-  v("swap_used_bytes", f.swap_used_bytes);
-}
+PHALANX_FIELDS(LimitsFacts, nofile, nofile_hard, nproc, nproc_hard, nproc_used, memlock, memlock_hard, stack, core, address_space,
+               file_size, pids_max, pids_used, pids_cgroup, cgroup_memory_bytes, cgroup_memory_used_bytes, memory_cgroup, cpuset, cpu_quota,
+               threads_max, pid_max, max_map_count, overcommit, ptrace_scope, governor, load_1min, swap_used_bytes);
 
 }  // namespace phalanx::machine

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 inline constexpr const char* kOutsideVariable = "PHALANX_OUTSIDE";
@@ -19,14 +21,7 @@ struct Outside {
   int64_t init = 0;                  // the container's first process, as the host counts; 0: not known
 };
 
-template <typename V>
-void fields(V& v, Outside& f) {
-  v("net_space", f.net_space);
-  v("pid_space", f.pid_space);
-  v("gpus", f.gpus);
-  v("infiniband", f.infiniband);
-  v("init", f.init);
-}
+PHALANX_FIELDS(Outside, net_space, pid_space, gpus, infiniband, init);
 
 // Whatever is malformed is left out.
 Outside parse_outside(std::string_view text);

@@ -16,22 +16,14 @@ constexpr std::chrono::milliseconds kReserve{100};  // for collecting and sendin
 struct NamedResolved {
   std::vector<Resolved> names;
 };
-template <typename V>
-void fields(V& v, NamedResolved& f) {
-  v("names", f.names);
-}
+PHALANX_FIELDS(NamedResolved, names);
 
 struct StorageAnswer {
   CommandFacts command;
   StorageFacts storage;
   std::vector<Gap> gaps;
 };
-template <typename V>
-void fields(V& v, StorageAnswer& f) {
-  v("command", f.command);
-  v("storage", f.storage);
-  v("gaps", f.gaps);
-}
+PHALANX_FIELDS(StorageAnswer, command, storage, gaps);
 
 // One part: how to ask it in the child, and what to do with its answer here.
 struct Part {

@@ -59,12 +59,7 @@ struct Kept {
   int64_t found_ns = 0;
   job::Remembered remembered;
 };
-template <typename V>
-void fields(V& v, Kept& f) {
-  v("boot", f.boot);
-  v("found_ns", f.found_ns);
-  v("remembered", f.remembered);
-}
+PHALANX_FIELDS(Kept, boot, found_ns, remembered);
 
 template <typename T>
 base::Result<T> read_line(std::string_view line) {

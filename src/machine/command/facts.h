@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 // A file the command reads before training starts, with its text, so that the doctor can read it too.
@@ -21,17 +23,7 @@ struct CommandFile {
   std::string text;   // whole if at most 256 KiB, else empty; values of what looks like a secret are cut
   std::string error;  // why it could not be read
 };
-template <typename V>
-void fields(V& v, CommandFile& f) {
-  v("path", f.path);
-  v("role", f.role);
-  v("named_by", f.named_by);
-  v("exists", f.exists);
-  v("size", f.size);
-  v("sha256", f.sha256);
-  v("text", f.text);
-  v("error", f.error);
-}
+PHALANX_FIELDS(CommandFile, path, role, named_by, exists, size, sha256, text, error);
 
 // A path the command or one of its files names: data, model, output.
 struct NamedPath {
@@ -39,12 +31,7 @@ struct NamedPath {
   std::string role;      // "input", "output", "cache", "any"
   std::string named_by;  // "--data_path", "output_dir in train.yaml"
 };
-template <typename V>
-void fields(V& v, NamedPath& f) {
-  v("path", f.path);
-  v("role", f.role);
-  v("named_by", f.named_by);
-}
+PHALANX_FIELDS(NamedPath, path, role, named_by);
 
 // One program start that was understood: the command itself, or a line of a shell script it runs.
 struct LaunchLine {
@@ -60,19 +47,7 @@ struct LaunchLine {
   bool background = false;             // ends in '&'
   std::vector<std::string> arguments;  // of the program; values of secrets cut
 };
-template <typename V>
-void fields(V& v, LaunchLine& f) {
-  v("launcher", f.launcher);
-  v("file", f.file);
-  v("line", f.line);
-  v("directory", f.directory);
-  v("variables", f.variables);
-  v("options", f.options);
-  v("program", f.program);
-  v("module", f.module);
-  v("background", f.background);
-  v("arguments", f.arguments);
-}
+PHALANX_FIELDS(LaunchLine, launcher, file, line, directory, variables, options, program, module, background, arguments);
 
 // Where a line of a shell script sends its output.
 struct ShellOutput {
@@ -83,16 +58,7 @@ struct ShellOutput {
   bool folder_made = false;  // by a mkdir of the script
   bool launch = false;       // the line starts a program that trains
 };
-template <typename V>
-void fields(V& v, ShellOutput& f) {
-  v("file", f.file);
-  v("line", f.line);
-  v("target", f.target);
-  v("folder", f.folder);
-  v("folder_exists", f.folder_exists);
-  v("folder_made", f.folder_made);
-  v("launch", f.launch);
-}
+PHALANX_FIELDS(ShellOutput, file, line, target, folder, folder_exists, folder_made, launch);
 
 struct CommandFacts {
   std::string launcher;              // of the last launch understood: the one that trains; as in LaunchLine
@@ -102,14 +68,6 @@ struct CommandFacts {
   std::vector<NamedPath> paths;      // at most 128
   std::string git_head;              // commit checked out in the folder the script lies in
 };
-template <typename V>
-void fields(V& v, CommandFacts& f) {
-  v("launcher", f.launcher);
-  v("launches", f.launches);
-  v("outputs", f.outputs);
-  v("files", f.files);
-  v("paths", f.paths);
-  v("git_head", f.git_head);
-}
+PHALANX_FIELDS(CommandFacts, launcher, launches, outputs, files, paths, git_head);
 
 }  // namespace phalanx::machine

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "machine/gpu/part_facts.h"
 
 namespace phalanx::machine {
@@ -43,50 +44,11 @@ struct Gpu {
   std::vector<NvLink> nvlinks;
   std::vector<GpuProcess> processes;
 };
-template <typename V>
-void fields(V& v, Gpu& f) {
-  v("index", f.index);
-  v("name", f.name);
-  v("uuid", f.uuid);
-  v("pci", f.pci);
-  v("cc_major", f.cc_major);
-  v("cc_minor", f.cc_minor);
-  v("sm_count", f.sm_count);
-  v("memory_bytes", f.memory_bytes);
-  v("memory_used_bytes", f.memory_used_bytes);
-  v("memory_reserved_bytes", f.memory_reserved_bytes);
-  v("numa_node", f.numa_node);
-  v("local_cpus", f.local_cpus);
-  v("fault", f.fault);
-  v("persistence", f.persistence);
-  v("compute_mode", f.compute_mode);
-  v("mig", f.mig);
-  v("mig_devices", f.mig_devices);
-  v("ecc", f.ecc);
-  v("ecc_volatile_uncorrected", f.ecc_volatile_uncorrected);
-  v("ecc_aggregate_uncorrected", f.ecc_aggregate_uncorrected);
-  v("remapped_correctable", f.remapped_correctable);
-  v("remapped_uncorrectable", f.remapped_uncorrectable);
-  v("remap_pending", f.remap_pending);
-  v("remap_failed", f.remap_failed);
-  v("retired_pages", f.retired_pages);
-  v("display_active", f.display_active);
-  v("temperature_c", f.temperature_c);
-  v("power_mw", f.power_mw);
-  v("power_limit_mw", f.power_limit_mw);
-  v("power_limit_default_mw", f.power_limit_default_mw);
-  v("clock_sm_mhz", f.clock_sm_mhz);
-  v("clock_sm_max_mhz", f.clock_sm_max_mhz);
-  v("clock_application_mhz", f.clock_application_mhz);
-  v("clock_application_default_mhz", f.clock_application_default_mhz);
-  v("throttle_reasons", f.throttle_reasons);
-  v("utilization_percent", f.utilization_percent);
-  v("pcie_replays", f.pcie_replays);
-  v("fabric_state", f.fabric_state);
-  v("pcie", f.pcie);
-  v("nvlinks", f.nvlinks);
-  v("processes", f.processes);
-}
+PHALANX_FIELDS(Gpu, index, name, uuid, pci, cc_major, cc_minor, sm_count, memory_bytes, memory_used_bytes, memory_reserved_bytes, numa_node,
+               local_cpus, fault, persistence, compute_mode, mig, mig_devices, ecc, ecc_volatile_uncorrected, ecc_aggregate_uncorrected,
+               remapped_correctable, remapped_uncorrectable, remap_pending, remap_failed, retired_pages, display_active, temperature_c,
+               power_mw, power_limit_mw, power_limit_default_mw, clock_sm_mhz, clock_sm_max_mhz, clock_application_mhz,
+               clock_application_default_mhz, throttle_reasons, utilization_percent, pcie_replays, fabric_state, pcie, nvlinks, processes);
 
 struct GpuFacts {
   std::string source;                // "nvml", "nvidia-smi", "proc", empty: no NVIDIA GPU and no driver seen
@@ -110,28 +72,7 @@ struct GpuFacts {
   std::vector<Xid> xids;   // newest last, at most 64
   std::string kernel_log;  // why the kernel log could not be read; empty: it was
 };
-template <typename V>
-void fields(V& v, GpuFacts& f) {
-  v("source", f.source);
-  v("nvml_error", f.nvml_error);
-  v("driver", f.driver);
-  v("kernel_module", f.kernel_module);
-  v("open_module", f.open_module);
-  v("cuda_driver", f.cuda_driver);
-  v("pci_devices", f.pci_devices);
-  v("lost", f.lost);
-  v("device_nodes", f.device_nodes);
-  v("uvm_node", f.uvm_node);
-  v("modprobe", f.modprobe);
-  v("own_pids", f.own_pids);
-  v("modules", f.modules);
-  v("fabric_manager", f.fabric_manager);
-  v("nvswitch", f.nvswitch);
-  v("iommu_translates", f.iommu_translates);
-  v("devices", f.devices);
-  v("pairs", f.pairs);
-  v("xids", f.xids);
-  v("kernel_log", f.kernel_log);
-}
+PHALANX_FIELDS(GpuFacts, source, nvml_error, driver, kernel_module, open_module, cuda_driver, pci_devices, lost, device_nodes, uvm_node,
+               modprobe, own_pids, modules, fabric_manager, nvswitch, iommu_translates, devices, pairs, xids, kernel_log);
 
 }  // namespace phalanx::machine

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/fields.h"
 #include "base/json_fields.h"
 #include "base/text.h"
 #include "machine/gpu/cuda_order.h"
@@ -29,28 +30,12 @@ struct Line {
       remapped_correctable, remapped_uncorrectable, remap_pending, remap_failed, retired_pages, fabric_state, read, write, level,
       remote_kind;
 };
-template <typename V>
-void numbers(V& v, Line& f) {
-  v("cc_major", f.cc_major), v("cc_minor", f.cc_minor), v("cores", f.cores), v("numa_node", f.numa_node);
-  v("memory", f.memory), v("memory_used", f.memory_used), v("memory_reserved", f.memory_reserved);
-  v("persistence", f.persistence), v("compute_mode", f.compute_mode), v("display", f.display), v("mig", f.mig);
-  v("temperature", f.temperature), v("power", f.power), v("power_limit", f.power_limit), v("power_default", f.power_default);
-  v("clock_sm", f.clock_sm), v("clock_sm_max", f.clock_sm_max), v("clock_application", f.clock_application);
-  v("clock_application_default", f.clock_application_default), v("throttle", f.throttle), v("utilization", f.utilization);
-  v("replays", f.replays), v("pcie_generation", f.pcie_generation), v("pcie_generation_max", f.pcie_generation_max);
-  v("pcie_width", f.pcie_width), v("pcie_width_max", f.pcie_width_max), v("ecc", f.ecc), v("ecc_volatile", f.ecc_volatile);
-  v("ecc_aggregate", f.ecc_aggregate), v("remapped_correctable", f.remapped_correctable);
-  v("remapped_uncorrectable", f.remapped_uncorrectable), v("remap_pending", f.remap_pending), v("remap_failed", f.remap_failed);
-  v("retired_pages", f.retired_pages), v("fabric_state", f.fabric_state), v("read", f.read), v("write", f.write), v("level", f.level);
-  v("remote_kind", f.remote_kind);
-}
-template <typename V>
-void fields(V& v, Line& f) {
-  v("kind", f.kind), v("driver", f.driver), v("call", f.call), v("error", f.error), v("name", f.name), v("uuid", f.uuid);
-  v("pci", f.pci), v("remote", f.remote), v("index", f.index), v("code", f.code), v("cuda", f.cuda), v("a", f.a), v("b", f.b);
-  v("pid", f.pid), v("used", f.used), v("link", f.link), v("active", f.active), v("errors", f.errors);
-  numbers(v, f);
-}
+PHALANX_FIELDS(Line, kind, driver, call, error, name, uuid, pci, remote, index, code, cuda, a, b, pid, used, link, active, errors, cc_major,
+               cc_minor, cores, numa_node, memory, memory_used, memory_reserved, persistence, compute_mode, display, mig, temperature,
+               power, power_limit, power_default, clock_sm, clock_sm_max, clock_application, clock_application_default, throttle,
+               utilization, replays, pcie_generation, pcie_generation_max, pcie_width, pcie_width_max, ecc, ecc_volatile, ecc_aggregate,
+               remapped_correctable, remapped_uncorrectable, remap_pending, remap_failed, retired_pages, fabric_state, read, write, level,
+               remote_kind);
 
 std::string fault_of(const Line& line) { return line.error.empty() ? "NVML error " + std::to_string(line.code) : line.error; }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 struct GpuProcess {
@@ -15,16 +17,7 @@ struct GpuProcess {
   int64_t age_s = 0;
   bool visible = false;  // /proc/<pid> exists here
 };
-template <typename V>
-void fields(V& v, GpuProcess& f) {
-  v("pid", f.pid);
-  v("used_bytes", f.used_bytes);
-  v("name", f.name);
-  v("user", f.user);
-  v("parent", f.parent);
-  v("age_s", f.age_s);
-  v("visible", f.visible);
-}
+PHALANX_FIELDS(GpuProcess, pid, used_bytes, name, user, parent, age_s, visible);
 
 // One hop of a device's PCIe path, the device itself first, then the bridges above it.
 struct PcieLink {
@@ -33,15 +26,7 @@ struct PcieLink {
   int64_t width = 0, max_width = 0;
   bool acs_redirects = false;  // ACS source validation or P2P redirection is on (bridges)
 };
-template <typename V>
-void fields(V& v, PcieLink& f) {
-  v("address", f.address);
-  v("speed", f.speed);
-  v("max_speed", f.max_speed);
-  v("width", f.width);
-  v("max_width", f.max_width);
-  v("acs_redirects", f.acs_redirects);
-}
+PHALANX_FIELDS(PcieLink, address, speed, max_speed, width, max_width, acs_redirects);
 
 struct NvLink {
   int64_t link = 0;
@@ -50,14 +35,7 @@ struct NvLink {
   std::string remote;  // PCI address of the other end; empty: unknown
   bool to_switch = false;
 };
-template <typename V>
-void fields(V& v, NvLink& f) {
-  v("link", f.link);
-  v("active", f.active);
-  v("remote", f.remote);
-  v("to_switch", f.to_switch);
-  v("errors", f.errors);
-}
+PHALANX_FIELDS(NvLink, link, active, remote, to_switch, errors);
 
 // A pair of GPUs of one machine.
 struct GpuPair {
@@ -66,14 +44,7 @@ struct GpuPair {
   std::string p2p_write;
   std::string path;  // "NV4", "PIX", "PXB", "PHB", "NODE", "SYS"
 };
-template <typename V>
-void fields(V& v, GpuPair& f) {
-  v("a", f.a);
-  v("b", f.b);
-  v("p2p_read", f.p2p_read);
-  v("p2p_write", f.p2p_write);
-  v("path", f.path);
-}
+PHALANX_FIELDS(GpuPair, a, b, p2p_read, p2p_write, path);
 
 // A line of the kernel's log about a GPU or NVSwitch.
 struct Xid {
@@ -83,13 +54,6 @@ struct Xid {
   std::string line;
   int64_t age_s = -1;  // before the probe; -1: unknown
 };
-template <typename V>
-void fields(V& v, Xid& f) {
-  v("pci", f.pci);
-  v("xid", f.xid);
-  v("nvswitch", f.nvswitch);
-  v("line", f.line);
-  v("age_s", f.age_s);
-}
+PHALANX_FIELDS(Xid, pci, xid, nvswitch, line, age_s);
 
 }  // namespace phalanx::machine

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 struct IbGid {
@@ -14,13 +16,7 @@ struct IbGid {
   std::string type;       // "IB/RoCE v1", "RoCE v2"
   std::string interface;  // net device
 };
-template <typename V>
-void fields(V& v, IbGid& f) {
-  v("index", f.index);
-  v("gid", f.gid);
-  v("type", f.type);
-  v("interface", f.interface);
-}
+PHALANX_FIELDS(IbGid, index, gid, type, interface);
 
 struct IbPort {
   int64_t port = 0;
@@ -34,20 +30,7 @@ struct IbPort {
   std::string pkey;                         // pkeys/0
   std::map<std::string, int64_t> counters;  // counters/* and hw_counters/* that tell of errors
 };
-template <typename V>
-void fields(V& v, IbPort& f) {
-  v("port", f.port);
-  v("state", f.state);
-  v("phys_state", f.phys_state);
-  v("link_layer", f.link_layer);
-  v("rate_gbps", f.rate_gbps);
-  v("rate", f.rate);
-  v("lid", f.lid);
-  v("sm_lid", f.sm_lid);
-  v("gids", f.gids);
-  v("pkey", f.pkey);
-  v("counters", f.counters);
-}
+PHALANX_FIELDS(IbPort, port, state, phys_state, link_layer, rate_gbps, rate, lid, sm_lid, gids, pkey, counters);
 
 struct IbDevice {
   std::string name;  // "mlx5_0"
@@ -56,16 +39,7 @@ struct IbDevice {
   std::vector<std::string> net_interfaces;
   std::vector<IbPort> ports;
 };
-template <typename V>
-void fields(V& v, IbDevice& f) {
-  v("name", f.name);
-  v("pci", f.pci);
-  v("firmware", f.firmware);
-  v("board", f.board);
-  v("numa_node", f.numa_node);
-  v("net_interfaces", f.net_interfaces);
-  v("ports", f.ports);
-}
+PHALANX_FIELDS(IbDevice, name, pci, firmware, board, numa_node, net_interfaces, ports);
 
 struct InfinibandFacts {
   std::vector<IbDevice> devices;
@@ -74,13 +48,6 @@ struct InfinibandFacts {
   bool peermem = false;              // nvidia_peermem or nv_peer_mem is loaded
   std::vector<std::string> modules;  // mlx5_core, mlx5_ib, ib_uverbs …
 };
-template <typename V>
-void fields(V& v, InfinibandFacts& f) {
-  v("devices", f.devices);
-  v("uverbs", f.uverbs);
-  v("libibverbs", f.libibverbs);
-  v("peermem", f.peermem);
-  v("modules", f.modules);
-}
+PHALANX_FIELDS(InfinibandFacts, devices, uverbs, libibverbs, peermem, modules);
 
 }  // namespace phalanx::machine

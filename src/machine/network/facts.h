@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 struct InterfaceAddressFact {
@@ -13,25 +15,14 @@ struct InterfaceAddressFact {
   bool v6 = false;
   std::string label{};  // where it is not the interface's name: "eth0:1", which is the name getifaddrs gives
 };
-template <typename V>
-void fields(V& v, InterfaceAddressFact& f) {
-  v("address", f.address);
-  v("prefix", f.prefix);
-  v("v6", f.v6);
-  v("label", f.label);
-}
+PHALANX_FIELDS(InterfaceAddressFact, address, prefix, v6, label);
 
 struct BondSlave {
   std::string name;
   bool up = false;
   int64_t speed_mbps = 0;
 };
-template <typename V>
-void fields(V& v, BondSlave& f) {
-  v("name", f.name);
-  v("up", f.up);
-  v("speed_mbps", f.speed_mbps);
-}
+PHALANX_FIELDS(BondSlave, name, up, speed_mbps);
 
 struct Interface {
   std::string name;
@@ -50,31 +41,8 @@ struct Interface {
   std::vector<BondSlave> slaves;
   std::vector<InterfaceAddressFact> addresses;  // in the order of getifaddrs
 };
-template <typename V>
-void fields(V& v, Interface& f) {
-  v("name", f.name);
-  v("kind", f.kind);
-  v("state", f.state);
-  v("up", f.up);
-  v("running", f.running);
-  v("loopback", f.loopback);
-  v("carrier", f.carrier);
-  v("carrier_changes", f.carrier_changes);
-  v("mtu", f.mtu);
-  v("speed_mbps", f.speed_mbps);
-  v("rx_errors", f.rx_errors);
-  v("rx_dropped", f.rx_dropped);
-  v("tx_errors", f.tx_errors);
-  v("rx_packets", f.rx_packets);
-  v("tx_packets", f.tx_packets);
-  v("mac", f.mac);
-  v("driver", f.driver);
-  v("pci", f.pci);
-  v("numa_node", f.numa_node);
-  v("master", f.master);
-  v("slaves", f.slaves);
-  v("addresses", f.addresses);
-}
+PHALANX_FIELDS(Interface, name, kind, state, up, running, loopback, carrier, carrier_changes, mtu, speed_mbps, rx_errors, rx_dropped,
+               tx_errors, rx_packets, tx_packets, mac, driver, pci, numa_node, master, slaves, addresses);
 
 // The kernel's answer to "how would you send to this address".
 struct Route {
@@ -85,15 +53,7 @@ struct Route {
   int64_t mtu = 0;
   std::string error;  // "Network is unreachable"
 };
-template <typename V>
-void fields(V& v, Route& f) {
-  v("to", f.to);
-  v("interface", f.interface);
-  v("source", f.source);
-  v("gateway", f.gateway);
-  v("mtu", f.mtu);
-  v("error", f.error);
-}
+PHALANX_FIELDS(Route, to, interface, source, gateway, mtu, error);
 
 struct Resolved {
   std::string name;
@@ -101,13 +61,7 @@ struct Resolved {
   std::string error;  // "Name or service not known"
   int64_t took_ns = 0;
 };
-template <typename V>
-void fields(V& v, Resolved& f) {
-  v("name", f.name);
-  v("addresses", f.addresses);
-  v("error", f.error);
-  v("took_ns", f.took_ns);
-}
+PHALANX_FIELDS(Resolved, name, addresses, error, took_ns);
 
 // What a library would choose here, by a replay of its rules (nccl_interface.h).
 struct SocketChoice {
@@ -116,13 +70,7 @@ struct SocketChoice {
   std::string address;
   std::string why;  // "NCCL_SOCKET_IFNAME=eth0 matches eth0", "first that is not docker or lo"
 };
-template <typename V>
-void fields(V& v, SocketChoice& f) {
-  v("library", f.library);
-  v("interface", f.interface);
-  v("address", f.address);
-  v("why", f.why);
-}
+PHALANX_FIELDS(SocketChoice, library, interface, address, why);
 
 // A chain of the packet filter that sees what comes in (hook input), as far as we may read it (root).
 struct FirewallChain {
@@ -133,16 +81,7 @@ struct FirewallChain {
   int64_t rules = 0;
   int64_t drops = 0, rejects = 0;  // rules of it that do so
 };
-template <typename V>
-void fields(V& v, FirewallChain& f) {
-  v("tool", f.tool);
-  v("table", f.table);
-  v("chain", f.chain);
-  v("policy", f.policy);
-  v("rules", f.rules);
-  v("drops", f.drops);
-  v("rejects", f.rejects);
-}
+PHALANX_FIELDS(FirewallChain, tool, table, chain, policy, rules, drops, rejects);
 
 struct NetworkFacts {
   std::vector<Interface> interfaces;  // in the order of getifaddrs
@@ -160,23 +99,7 @@ struct NetworkFacts {
   std::vector<std::string> firewalls;    // hints: "firewalld active", "ufw enabled", "nft: inet filter input, policy drop, 12 rules"
   std::string hosts_file_loopback_name;  // own name on a 127.* line of /etc/hosts: that line
 };
-template <typename V>
-void fields(V& v, NetworkFacts& f) {
-  v("interfaces", f.interfaces);
-  v("routes", f.routes);
-  v("names", f.names);
-  v("choices", f.choices);
-  v("port_range_low", f.port_range_low);
-  v("port_range_high", f.port_range_high);
-  v("reserved_ports", f.reserved_ports);
-  v("somaxconn", f.somaxconn);
-  v("tcp_syn_retries", f.tcp_syn_retries);
-  v("ipv6_disabled", f.ipv6_disabled);
-  v("rp_filter", f.rp_filter);
-  v("uptime_s", f.uptime_s);
-  v("chains", f.chains);
-  v("firewalls", f.firewalls);
-  v("hosts_file_loopback_name", f.hosts_file_loopback_name);
-}
+PHALANX_FIELDS(NetworkFacts, interfaces, routes, names, choices, port_range_low, port_range_high, reserved_ports, somaxconn,
+               tcp_syn_retries, ipv6_disabled, rp_filter, uptime_s, chains, firewalls, hosts_file_loopback_name);
 
 }  // namespace phalanx::machine

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/result.h"
 #include "machine/python/interpreter.h"
 #include "os/clock.h"
@@ -20,12 +21,7 @@ struct PythonFrame {
   std::string file, function;  // printable, at most 512 and 160 bytes
   int64_t line = 0;            // 0: the instruction has none
 };
-template <typename V>
-void fields(V& v, PythonFrame& f) {
-  v("file", f.file);
-  v("function", f.function);
-  v("line", f.line);
-}
+PHALANX_FIELDS(PythonFrame, file, function, line);
 
 struct PythonThread {
   int64_t tid = 0;                  // 0: which thread of the process it is cannot be told

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 // A listening TCP socket on a port the job wants.
@@ -16,16 +18,7 @@ struct PortOwner {
   std::string user;
   int64_t parent = 0, age_s = 0;
 };
-template <typename V>
-void fields(V& v, PortOwner& f) {
-  v("port", f.port);
-  v("address", f.address);
-  v("pid", f.pid);
-  v("command", f.command);
-  v("user", f.user);
-  v("parent", f.parent);
-  v("age_s", f.age_s);
-}
+PHALANX_FIELDS(PortOwner, port, address, pid, command, user, parent, age_s);
 
 // A training process whose launcher is gone: parent 1 or a subreaper that is no launcher, and torchrun's variables or a GPU.
 struct Leftover {
@@ -33,24 +26,12 @@ struct Leftover {
   std::string command, user;
   std::string why;  // "RANK=3 WORLD_SIZE=8, parent is gone"
 };
-template <typename V>
-void fields(V& v, Leftover& f) {
-  v("pid", f.pid);
-  v("parent", f.parent);
-  v("age_s", f.age_s);
-  v("command", f.command);
-  v("user", f.user);
-  v("why", f.why);
-}
+PHALANX_FIELDS(Leftover, pid, parent, age_s, command, user, why);
 
 struct ProcessFacts {
   std::vector<PortOwner> ports;
   std::vector<Leftover> leftovers;  // at most 64
 };
-template <typename V>
-void fields(V& v, ProcessFacts& f) {
-  v("ports", f.ports);
-  v("leftovers", f.leftovers);
-}
+PHALANX_FIELDS(ProcessFacts, ports, leftovers);
 
 }  // namespace phalanx::machine

@@ -29,18 +29,7 @@ struct ThreadSample {
   std::vector<std::string> frames;
   std::vector<PythonFrame> python;  // its Python functions, innermost first; empty: none, or not found out
 };
-template <typename V>
-void fields(V& v, ThreadSample& f) {
-  v("tid", f.tid);
-  v("name", f.name);
-  v("state", f.state);
-  v("wchan", f.wchan);
-  v("syscall", f.syscall);
-  v("waits_on", f.waits_on);
-  v("cpu_ms", f.cpu_ms);
-  v("frames", f.frames);
-  v("python", f.python);
-}
+PHALANX_FIELDS(ThreadSample, tid, name, state, wchan, syscall, waits_on, cpu_ms, frames, python);
 
 struct ProcessSample {
   int64_t pid = 0, parent = 0;
@@ -53,22 +42,8 @@ struct ProcessSample {
   std::string python;                 // "3.11"; empty: no Python, or it was not looked for
   std::string python_problem;         // why its Python stacks, or some of them, cannot be told
 };
-template <typename V>
-void fields(V& v, ProcessSample& f) {
-  v("pid", f.pid);
-  v("parent", f.parent);
-  v("name", f.name);
-  v("state", f.state);
-  v("cpu_ms", f.cpu_ms);
-  v("major_faults", f.major_faults);
-  v("rss_kb", f.rss_kb);
-  v("swap_kb", f.swap_kb);
-  v("tracer", f.tracer);
-  v("tracer_name", f.tracer_name);
-  v("threads", f.threads);
-  v("python", f.python);
-  v("python_problem", f.python_problem);
-}
+PHALANX_FIELDS(ProcessSample, pid, parent, name, state, cpu_ms, major_faults, rss_kb, swap_kb, tracer, tracer_name, threads, python,
+               python_problem);
 
 // A TCP socket that a process of the rank holds (struct tcp_info, struct inet_diag_msg).
 struct SocketSample {
@@ -83,30 +58,9 @@ struct SocketSample {
   int64_t segment_bytes = 0;                       // snd_mss
   std::string answers;  // where data is not acknowledged: "yes", the host answers to a small packet; "no", nothing; "": not tried
 };
-template <typename V>
-void fields(V& v, SocketSample& f) {
-  v("pid", f.pid);
-  v("local", f.local);
-  v("local_address", f.local_address);
-  v("remote", f.remote);
-  v("remote_address", f.remote_address);
-  v("state", f.state);
-  v("timer", f.timer);
-  v("receive_queue", f.receive_queue);
-  v("send_queue", f.send_queue);
-  v("retransmits", f.retransmits);
-  v("backoff", f.backoff);
-  v("unacked", f.unacked);
-  v("lost", f.lost);
-  v("total_retransmits", f.total_retransmits);
-  v("bytes_acked", f.bytes_acked);
-  v("bytes_received", f.bytes_received);
-  v("rtt_us", f.rtt_us);
-  v("last_sent_ms", f.last_sent_ms);
-  v("last_received_ms", f.last_received_ms);
-  v("segment_bytes", f.segment_bytes);
-  v("answers", f.answers);
-}
+PHALANX_FIELDS(SocketSample, pid, local, local_address, remote, remote_address, state, timer, receive_queue, send_queue, retransmits,
+               backoff, unacked, lost, total_retransmits, bytes_acked, bytes_received, rtt_us, last_sent_ms, last_received_ms,
+               segment_bytes, answers);
 
 // The control groups the rank's first process is in.
 struct GroupSample {
@@ -115,15 +69,7 @@ struct GroupSample {
   int64_t throttled_ms = 0, throttled_periods = 0, periods = 0;
   double cpus = 0;  // quota / period of the tightest group; 0: no limit
 };
-template <typename V>
-void fields(V& v, GroupSample& f) {
-  v("frozen", f.frozen);
-  v("frozen_by", f.frozen_by);
-  v("throttled_ms", f.throttled_ms);
-  v("throttled_periods", f.throttled_periods);
-  v("periods", f.periods);
-  v("cpus", f.cpus);
-}
+PHALANX_FIELDS(GroupSample, frozen, frozen_by, throttled_ms, throttled_periods, periods, cpus);
 
 struct RankSample {
   int64_t rank = 0, pid = 0;
@@ -132,36 +78,19 @@ struct RankSample {
   std::vector<SocketSample> sockets;     // at most 1024; listening ones are left out
   GroupSample group;
 };
-template <typename V>
-void fields(V& v, RankSample& f) {
-  v("rank", f.rank);
-  v("pid", f.pid);
-  v("silent_ms", f.silent_ms);
-  v("processes", f.processes);
-  v("sockets", f.sockets);
-  v("group", f.group);
-}
+PHALANX_FIELDS(RankSample, rank, pid, silent_ms, processes, sockets, group);
 
 // The first thread of the process that trains, looked at many times (machine/ranks/profile.h).
 struct OftenSeen {
   int64_t times = 0;
   ThreadSample thread;
 };
-template <typename V>
-void fields(V& v, OftenSeen& f) {
-  v("times", f.times);
-  v("thread", f.thread);
-}
+PHALANX_FIELDS(OftenSeen, times, thread);
 struct RankProfile {
   int64_t rank = 0, looks = 0;
   std::vector<OftenSeen> seen;  // at most 48: the sum of their times may be less than looks
 };
-template <typename V>
-void fields(V& v, RankProfile& f) {
-  v("rank", f.rank);
-  v("looks", f.looks);
-  v("seen", f.seen);
-}
+PHALANX_FIELDS(RankProfile, rank, looks, seen);
 
 struct HostSample {
   int64_t at_ms = 0;  // monotonic clock of the host
@@ -169,13 +98,7 @@ struct HostSample {
   std::vector<RankProfile> profiles;  // if asked for
   std::vector<Gpu> gpus;              // if asked for, and there is a driver that answers
 };
-template <typename V>
-void fields(V& v, HostSample& f) {
-  v("at_ms", f.at_ms);
-  v("ranks", f.ranks);
-  v("profiles", f.profiles);
-  v("gpus", f.gpus);
-}
+PHALANX_FIELDS(HostSample, at_ms, ranks, profiles, gpus);
 
 struct RankProcess {
   int64_t rank = 0;

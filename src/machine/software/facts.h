@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 struct Editable {
@@ -13,12 +15,7 @@ struct Editable {
   std::string path;
   bool exists = false;
 };
-template <typename V>
-void fields(V& v, Editable& f) {
-  v("package", f.package);
-  v("path", f.path);
-  v("exists", f.exists);
-}
+PHALANX_FIELDS(Editable, package, path, exists);
 
 // A script whose first line cannot work, or leaves its environment.
 struct BadShebang {
@@ -26,22 +23,13 @@ struct BadShebang {
   std::string interpreter;  // what its first line names
   std::string why;          // "does not exist", "is another environment's", "is longer than 127 bytes"
 };
-template <typename V>
-void fields(V& v, BadShebang& f) {
-  v("script", f.script);
-  v("interpreter", f.interpreter);
-  v("why", f.why);
-}
+PHALANX_FIELDS(BadShebang, script, interpreter, why);
 
 struct LibraryFile {
   std::string path;
   std::string version;  // from its own text, "2.18.1+cuda12.1"
 };
-template <typename V>
-void fields(V& v, LibraryFile& f) {
-  v("path", f.path);
-  v("version", f.version);
-}
+PHALANX_FIELDS(LibraryFile, path, version);
 
 // A package that two folders of sys.path hold: the first hides the other.
 struct HiddenPackage {
@@ -49,14 +37,7 @@ struct HiddenPackage {
   std::string version, folder;                // what is imported
   std::string hidden_version, hidden_folder;  // what the environment holds
 };
-template <typename V>
-void fields(V& v, HiddenPackage& f) {
-  v("package", f.package);
-  v("version", f.version);
-  v("folder", f.folder);
-  v("hidden_version", f.hidden_version);
-  v("hidden_folder", f.hidden_folder);
-}
+PHALANX_FIELDS(HiddenPackage, package, version, folder, hidden_version, hidden_folder);
 
 struct SoftwareFacts {
   std::string program;                          // the file argv[0] stands for, absolute
@@ -91,39 +72,9 @@ struct SoftwareFacts {
   std::map<std::string, std::string> nccl_conf;    // lines of the conf files that NCCL would read; blanks in names are kept
   std::string nccl_conf_file;                      // those that exist, ", " between them
 };
-template <typename V>
-void fields(V& v, SoftwareFacts& f) {
-  v("program", f.program);
-  v("program_error", f.program_error);
-  v("bad_first_line", f.bad_first_line);
-  v("interpreter", f.interpreter);
-  v("prefix", f.prefix);
-  v("environment_kind", f.environment_kind);
-  v("python", f.python);
-  v("assumed", f.assumed);
-  v("site_packages", f.site_packages);
-  v("packages", f.packages);
-  v("fingerprint", f.fingerprint);
-  v("user_site", f.user_site);
-  v("hidden", f.hidden);
-  v("torch_cuda", f.torch_cuda);
-  v("torch_git", f.torch_git);
-  v("torch_archs", f.torch_archs);
-  v("torch_folder", f.torch_folder);
-  v("torch_nccl", f.torch_nccl);
-  v("nccl", f.nccl);
-  v("nccl_ways", f.nccl_ways);
-  v("cuda_libraries", f.cuda_libraries);
-  v("glibc_needed", f.glibc_needed);
-  v("glibc_needed_by", f.glibc_needed_by);
-  v("editables", f.editables);
-  v("shebangs", f.shebangs);
-  v("stale_locks", f.stale_locks);
-  v("environment", f.environment);
-  v("secrets_set", f.secrets_set);
-  v("wandb_login", f.wandb_login);
-  v("nccl_conf", f.nccl_conf);
-  v("nccl_conf_file", f.nccl_conf_file);
-}
+PHALANX_FIELDS(SoftwareFacts, program, program_error, bad_first_line, interpreter, prefix, environment_kind, python, assumed, site_packages,
+               packages, fingerprint, user_site, hidden, torch_cuda, torch_git, torch_archs, torch_folder, torch_nccl, nccl, nccl_ways,
+               cuda_libraries, glibc_needed, glibc_needed_by, editables, shebangs, stale_locks, environment, secrets_set, wandb_login,
+               nccl_conf, nccl_conf_file);
 
 }  // namespace phalanx::machine

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace phalanx::machine {
 
 struct PathFact {
@@ -28,30 +30,8 @@ struct PathFact {
   int64_t write_ns = 0;          // create, write 64 KiB, fsync, unlink
   int64_t stat_ns = 0;
 };
-template <typename V>
-void fields(V& v, PathFact& f) {
-  v("path", f.path);
-  v("role", f.role);
-  v("named_by", f.named_by);
-  v("exists", f.exists);
-  v("kind", f.kind);
-  v("size", f.size);
-  v("entries", f.entries);
-  v("token", f.token);
-  v("mount_point", f.mount_point);
-  v("fs_type", f.fs_type);
-  v("source", f.source);
-  v("fs_id", f.fs_id);
-  v("total_bytes", f.total_bytes);
-  v("free_bytes", f.free_bytes);
-  v("inodes", f.inodes);
-  v("free_inodes", f.free_inodes);
-  v("read_only", f.read_only);
-  v("writable", f.writable);
-  v("error", f.error);
-  v("write_ns", f.write_ns);
-  v("stat_ns", f.stat_ns);
-}
+PHALANX_FIELDS(PathFact, path, role, named_by, exists, kind, size, entries, token, mount_point, fs_type, source, fs_id, total_bytes,
+               free_bytes, inodes, free_inodes, read_only, writable, error, write_ns, stat_ns);
 
 // A network file system of /proc/self/mountinfo or /etc/fstab.
 struct NetworkMount {
@@ -59,14 +39,7 @@ struct NetworkMount {
   std::string server, export_path;
   bool mounted = false;  // else only in fstab
 };
-template <typename V>
-void fields(V& v, NetworkMount& f) {
-  v("mount_point", f.mount_point);
-  v("fs_type", f.fs_type);
-  v("server", f.server);
-  v("export_path", f.export_path);
-  v("mounted", f.mounted);
-}
+PHALANX_FIELDS(NetworkMount, mount_point, fs_type, server, export_path, mounted);
 
 struct StorageFacts {
   std::vector<PathFact> paths;
@@ -78,17 +51,7 @@ struct StorageFacts {
   std::optional<bool> remove_ipc;        // RemoveIPC of logind.conf
   std::vector<std::string> hung;         // paths whose file system did not answer
 };
-template <typename V>
-void fields(V& v, StorageFacts& f) {
-  v("paths", f.paths);
-  v("network_mounts", f.network_mounts);
-  v("shm_total_bytes", f.shm_total_bytes);
-  v("shm_free_bytes", f.shm_free_bytes);
-  v("shm_present", f.shm_present);
-  v("shm_orphan_bytes", f.shm_orphan_bytes);
-  v("shm_orphans", f.shm_orphans);
-  v("remove_ipc", f.remove_ipc);
-  v("hung", f.hung);
-}
+PHALANX_FIELDS(StorageFacts, paths, network_mounts, shm_total_bytes, shm_free_bytes, shm_present, shm_orphan_bytes, shm_orphans, remove_ipc,
+               hung);
 
 }  // namespace phalanx::machine

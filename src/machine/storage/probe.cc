@@ -37,23 +37,13 @@ struct TokenAnswer {
   std::string token;
   int64_t entries = -1;
 };
-template <typename V>
-void fields(V& v, TokenAnswer& f) {
-  v("token", f.token);
-  v("entries", f.entries);
-}
+PHALANX_FIELDS(TokenAnswer, token, entries);
 struct WriteAnswer {
   bool tested = false, done = false;
   std::string error;
   int64_t took_ns = 0;
 };
-template <typename V>
-void fields(V& v, WriteAnswer& f) {
-  v("tested", f.tested);
-  v("done", f.done);
-  v("error", f.error);
-  v("took_ns", f.took_ns);
-}
+PHALANX_FIELDS(WriteAnswer, tested, done, error, took_ns);
 
 std::string clean(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
