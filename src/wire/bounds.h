@@ -45,6 +45,10 @@ base::Status within_bounds(const CopyListening&);
 base::Status within_bounds(const CopyPassing&);
 base::Status within_bounds(const CopyTaken&);
 base::Status within_bounds(const CopyDone&);
+base::Status within_bounds(const Ask&);
+base::Status within_bounds(const RunEnded&);
+base::Status within_bounds(const Sweep&);
+base::Status within_bounds(const Swept&);
 // What an agent advises is printed as a command to type, so only what ours write is taken: "stat <path>", "phalanx explain <CODE>", and
 // advice that is no command. Another host could advise anything.
 inline constexpr std::string_view kAdviceOnDirectory = "create or mount it on this host, or choose another directory with --workdir";
