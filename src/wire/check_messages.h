@@ -87,11 +87,4 @@ struct Dialed {
   std::vector<DialedLink> links;
 };
 
-base::Status encode(std::string& out, const Probe&);
-base::Status encode(std::string& out, const Listen&);
-base::Status encode(std::string& out, const Dial&);
-base::Status encode(std::string& out, const Probed&);
-base::Status encode(std::string& out, const Listening&);
-base::Status encode(std::string& out, const Dialed&);
-
 }  // namespace phalanx::wire

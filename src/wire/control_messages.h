@@ -74,30 +74,4 @@ struct Swept {
   std::vector<SweptUnseen> unseen;  // where there is any, nothing is proved
 };
 
-base::Status encode(std::string& out, const Ask&);
-base::Status encode(std::string& out, const RunStatus&);
-base::Status encode(std::string& out, const Talk&);
-base::Status encode(std::string& out, const Dropped&);
-base::Status encode(std::string& out, const RunEnded&);
-base::Status encode(std::string& out, const Looked&);
-base::Status encode(std::string& out, const Sweep&);
-base::Status encode(std::string& out, const Swept&);
-
-template <>
-base::Result<Ask> decode<Ask>(std::string_view payload);
-template <>
-base::Result<RunStatus> decode<RunStatus>(std::string_view payload);
-template <>
-base::Result<Talk> decode<Talk>(std::string_view payload);
-template <>
-base::Result<Dropped> decode<Dropped>(std::string_view payload);
-template <>
-base::Result<RunEnded> decode<RunEnded>(std::string_view payload);
-template <>
-base::Result<Looked> decode<Looked>(std::string_view payload);
-template <>
-base::Result<Sweep> decode<Sweep>(std::string_view payload);
-template <>
-base::Result<Swept> decode<Swept>(std::string_view payload);
-
 }  // namespace phalanx::wire

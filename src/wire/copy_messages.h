@@ -106,17 +106,4 @@ struct CopyDone {
   uint64_t removed = 0, stayed = 0;  // after a push: files that are gone at the source
 };
 
-base::Status encode(std::string& out, const CopyBegin&);
-base::Status encode(std::string& out, const CopyBytes&);
-base::Status encode(std::string& out, const CopyPacked&);
-base::Status encode(std::string& out, const CopyRelease&);
-base::Status encode(std::string& out, const CopyListen&);
-base::Status encode(std::string& out, const CopyPassOn&);
-base::Status encode(std::string& out, const CopyWanted&);
-base::Status encode(std::string& out, const CopyProgress&);
-base::Status encode(std::string& out, const CopyListening&);
-base::Status encode(std::string& out, const CopyPassing&);
-base::Status encode(std::string& out, const CopyTaken&);
-base::Status encode(std::string& out, const CopyDone&);
-
 }  // namespace phalanx::wire

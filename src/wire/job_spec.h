@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace phalanx::wire {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -18,14 +20,6 @@ struct JobSpec {
   bool local_rank_macro = false;   // ${local_rank} in argv stands for the number of the rank on its host
 };
 
-template <typename W>
-void fields(W& w, JobSpec& m) {
-  w(m.argv);
-  w(m.directory);
-  w.each(m.set, 8);
-  w(m.unset);
-  w(m.path_prefix);
-  w(m.local_rank_macro);
-}
+PHALANX_FIELDS(JobSpec, argv, directory, set, unset, path_prefix, local_rank_macro);
 
 }  // namespace phalanx::wire

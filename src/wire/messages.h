@@ -173,27 +173,10 @@ struct Finish {
   static constexpr FrameType kType = FrameType::kFinish;
 };  // kill what is left, answer Finished, exit
 
-base::Status encode(std::string& out, const Hello&);
-base::Status encode(std::string& out, const Prepared&);
-base::Status encode(std::string& out, const StoreOpened&);
-base::Status encode(std::string& out, const Reached&);
-base::Status encode(std::string& out, const Started&);
-base::Status encode(std::string& out, const Output&);
-base::Status encode(std::string& out, const Progress&);
-base::Status encode(std::string& out, const Exited&);
-base::Status encode(std::string& out, const Connected&);
-base::Status encode(std::string& out, const Pong&);
-base::Status encode(std::string& out, const Finished&);
-base::Status encode(std::string& out, const Trouble&);
-base::Status encode(std::string& out, const Prepare&);
-base::Status encode(std::string& out, const OpenStore&);
-base::Status encode(std::string& out, const Reach&);
-base::Status encode(std::string& out, const Start&);
-base::Status encode(std::string& out, const Signal&);
-base::Status encode(std::string& out, const Ping&);
-base::Status encode(std::string& out, const Finish&);
-
-// encode: kInternal if the frame would exceed kMaxFrameBytes; `out` is left as it was. decode: for every message above, within bounds.h.
+// For every message here and in the headers of the same kind. encode: kInternal if the frame would exceed kMaxFrameBytes; `out` is left as
+// it was. decode: within bounds.h.
+template <typename Message>
+base::Status encode(std::string& out, const Message&);
 template <typename Message>
 base::Result<Message> decode(std::string_view payload);
 

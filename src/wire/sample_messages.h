@@ -81,10 +81,4 @@ struct Dug {
   std::vector<Piece> pieces;  // together at most 12 MiB
 };
 
-base::Status encode(std::string& out, const Sample&);
-base::Status encode(std::string& out, const Dig&);
-base::Status encode(std::string& out, const Pulse&);
-base::Status encode(std::string& out, const Sampled&);
-base::Status encode(std::string& out, const Dug&);
-
 }  // namespace phalanx::wire

@@ -1,86 +1,104 @@
-// How messages are written and read: one function `fields(W&, Message&)` per message names its fields once, and a Write or a Read walks
-// them. So writing and reading cannot disagree. For messages.cc and its sisters only.
+// How messages are written and read: PHALANX_MESSAGE names the fields of a message once, and a Write or a Read walks them. So writing and
+// reading cannot disagree. For messages.cc and its sisters only.
 #pragma once
 
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/fields.h"
 #include "wire/bounds.h"
 #include "wire/codec.h"
 #include "wire/messages.h"
 
 namespace phalanx::wire {
 
-// The two offer the same calls: w(field).
+// An enum is one byte. A value outside its ends is of another build, or of nobody: the frame is refused.
+constexpr auto ends(base::ErrorKind) { return std::pair(base::ErrorKind::kUsage, base::ErrorKind::kInternal); }
+constexpr auto ends(Stream) { return std::pair(Stream::kStdout, Stream::kStderr); }
+constexpr auto ends(OutputKind) { return std::pair(OutputKind::kLines, OutputKind::kProgress); }
+constexpr auto ends(ExitSign::Kind) { return std::pair(ExitSign::Kind::kCgroupKill, ExitSign::Kind::kOther); }
+constexpr auto ends(LinkOutcome) { return std::pair(LinkOutcome::kNone, LinkOutcome::kError); }
+constexpr auto ends(PieceKind) { return std::pair(PieceKind::kHookStack, PieceKind::kRasReport); }
+constexpr auto ends(Wish) { return std::pair(Wish::kStatus, Wish::kLook); }
+
+// The two offer the same calls: w(name, field). Names do not travel; structs are fields behind fields.
 struct Write {
   Encoder e;
-  void operator()(const uint8_t& v) { e.u8(v); }
-  void operator()(const uint32_t& v) { e.u32(v); }
-  void operator()(const uint64_t& v) { e.u64(v); }
-  void operator()(const int64_t& v) { e.i64(v); }
-  void operator()(const bool& v) { e.flag(v); }
-  void operator()(const std::string& v) { e.str(v); }
-  void operator()(const std::string_view& v) { e.str(v); }
-  void operator()(const std::vector<std::string>& v) { e.strs(v); }
-  void operator()(const std::vector<uint32_t>& v) {
+  void operator()(const char*, uint8_t& v) { e.u8(v); }
+  void operator()(const char*, uint32_t& v) { e.u32(v); }
+  void operator()(const char*, uint64_t& v) { e.u64(v); }
+  void operator()(const char*, int64_t& v) { e.i64(v); }
+  void operator()(const char*, bool& v) { e.flag(v); }
+  void operator()(const char*, std::string& v) { e.str(v); }
+  void operator()(const char*, std::string_view& v) { e.str(v); }
+  template <typename T>
+  void operator()(const char* name, std::vector<T>& v) {
     e.u32(static_cast<uint32_t>(v.size()));
-    for (uint32_t n : v) e.u32(n);
+    for (T& item : v) (*this)(name, item);
   }
   template <typename T>
-  void each(const std::vector<T>& v, size_t) {
-    e.u32(static_cast<uint32_t>(v.size()));
-    for (const T& item : v) fields(*this, const_cast<T&>(item));
+  void operator()(const char*, T& v) {
+    if constexpr (std::is_enum_v<T>) e.u8(static_cast<uint8_t>(v));
+    else fields(*this, v);
   }
 };
+
+// What no value of the type is shorter than: one whose strings and lists are empty.
+template <typename T>
+size_t least_bytes() {
+  std::string bytes;
+  T empty{};
+  Write{Encoder(bytes)}("", empty);
+  return bytes.size();
+}
 
 struct Read {
   Decoder d;
-  void operator()(uint8_t& v) { v = d.u8(); }
-  void operator()(uint32_t& v) { v = d.u32(); }
-  void operator()(uint64_t& v) { v = d.u64(); }
-  void operator()(int64_t& v) { v = d.i64(); }
-  void operator()(bool& v) { v = d.flag(); }
-  void operator()(std::string& v) { v = d.str(); }
-  void operator()(std::string_view& v) { v = d.view(); }
-  void operator()(std::vector<std::string>& v) { v = d.strs(); }
-  void operator()(std::vector<uint32_t>& v) {
-    v.resize(d.count(4));
-    for (uint32_t& n : v) n = d.u32();
+  void operator()(const char*, uint8_t& v) { v = d.u8(); }
+  void operator()(const char*, uint32_t& v) { v = d.u32(); }
+  void operator()(const char*, uint64_t& v) { v = d.u64(); }
+  void operator()(const char*, int64_t& v) { v = d.i64(); }
+  void operator()(const char*, bool& v) { v = d.flag(); }
+  void operator()(const char*, std::string& v) { v = d.str(); }
+  void operator()(const char*, std::string_view& v) { v = d.view(); }
+  template <typename T>
+  void operator()(const char* name, std::vector<T>& v) {
+    v.resize(d.count(least_bytes<T>()));
+    for (T& item : v) (*this)(name, item);
   }
   template <typename T>
-  void each(std::vector<T>& v, size_t least) {
-    v.resize(d.count(least));
-    for (T& item : v) fields(*this, item);
+  void operator()(const char*, T& v) {
+    if constexpr (std::is_enum_v<T>) {
+      const uint8_t number = d.u8();
+      constexpr auto kEnds = ends(T{});
+      if (number < static_cast<uint8_t>(kEnds.first) || number > static_cast<uint8_t>(kEnds.second)) d.refuse();
+      else v = static_cast<T>(number);
+    } else {
+      fields(*this, v);
+    }
   }
 };
 
-// An enum is one byte. A value outside [least, most] is of another build, or of nobody: the frame is refused.
-template <typename E>
-void one_of(Write& w, E& v, E, E) {
-  w(static_cast<uint8_t>(v));
-}
-template <typename E>
-void one_of(Read& r, E& v, E least, E most) {
-  const uint8_t number = r.d.u8();
-  if (number < static_cast<uint8_t>(least) || number > static_cast<uint8_t>(most)) r.d.refuse();
-  else v = static_cast<E>(number);
-}
-
 template <typename W>
 void fields(W& w, std::pair<std::string, std::string>& v) {
-  w(v.first);
-  w(v.second);
+  w("first", v.first);
+  w("second", v.second);
 }
 template <typename W>
 void fields(W& w, Outcome& m) {
-  w(m.ok);
-  one_of(w, m.error.kind, base::ErrorKind::kUsage, base::ErrorKind::kInternal);
-  w(m.error.message);
-  w(m.error.cause);
-  w(m.error.hint);
+  w("ok", m.ok);
+  w("kind", m.error.kind);
+  w("message", m.error.message);
+  w("cause", m.error.cause);
+  w("hint", m.error.hint);
   if (!is_advice_of_agent(m.error.hint)) m.error.hint.clear();
-  w(m.error.context);
+  w("context", m.error.context);
 }
+
 // Straight into `out`: the header is written first and its length filled in afterwards, so no payload is copied twice.
 template <typename Message>
-base::Status put(std::string& out, const Message& message) {
+base::Status encode(std::string& out, const Message& message) {
   size_t at = out.size();
   out.append(kFrameHeaderBytes, '\0');
   Write w{Encoder(out)};
@@ -109,8 +127,10 @@ base::Result<Message> decode(std::string_view payload) {
   return message;
 }
 
-#define PHALANX_MESSAGE(M)                                               \
-  base::Status encode(std::string& out, const M& message) { return put(out, message); } \
-  template base::Result<M> decode<M>(std::string_view payload)
+// A message with its fields in the order in which they travel.
+#define PHALANX_MESSAGE(M, ...)                           \
+  PHALANX_FIELDS(M __VA_OPT__(, ) __VA_ARGS__);           \
+  template base::Status encode(std::string&, const M&);   \
+  template base::Result<M> decode<M>(std::string_view)
 
 }  // namespace phalanx::wire
