@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
+
+#include "base/text.h"
 
 namespace phalanx::base {
 namespace {
@@ -14,93 +14,19 @@ struct Forms {
   std::string_view many;
 };
 
-constexpr Forms kNouns[] = {
-    {"argument", "arguments"},
-    {"attempt", "attempts"},
-    {"batch", "batches"},
-    {"byte", "bytes"},
-    {"card", "cards"},
-    {"case", "cases"},
-    {"channel", "channels"},
-    {"code", "codes"},
-    {"communicator", "communicators"},
-    {"connection", "connections"},
-    {"copy", "copies"},
-    {"core", "cores"},
-    {"CPU", "CPUs"},
-    {"day", "days"},
-    {"device", "devices"},
-    {"dimension", "dimensions"},
-    {"directory", "directories"},
-    {"document", "documents"},
-    {"element", "elements"},
-    {"entry", "entries"},
-    {"error", "errors"},
-    {"field", "fields"},
-    {"file", "files"},
-    {"GPU", "GPUs"},
-    {"head", "heads"},
-    {"host", "hosts"},
-    {"instance", "instances"},
-    {"item", "items"},
-    {"kind", "kinds"},
-    {"lane", "lanes"},
-    {"layer", "layers"},
-    {"level", "levels"},
-    {"line", "lines"},
-    {"link", "links"},
-    {"log", "logs"},
-    {"machine", "machines"},
-    {"micro-batch", "micro-batches"},
-    {"network", "networks"},
-    {"node", "nodes"},
-    {"note", "notes"},
-    {"number", "numbers"},
-    {"operation", "operations"},
-    {"other", "others"},
-    {"package", "packages"},
-    {"packet", "packets"},
-    {"page", "pages"},
-    {"pair", "pairs"},
-    {"parameter", "parameters"},
-    {"part", "parts"},
-    {"pass", "passes"},
-    {"port", "ports"},
-    {"problem", "problems"},
-    {"process", "processes"},
-    {"rank", "ranks"},
-    {"replay", "replays"},
-    {"restart", "restarts"},
-    {"row", "rows"},
-    {"run", "runs"},
-    {"sample", "samples"},
-    {"secret", "secrets"},
-    {"sequence", "sequences"},
-    {"slot", "slots"},
-    {"socket", "sockets"},
-    {"step", "steps"},
-    {"target", "targets"},
-    {"task", "tasks"},
-    {"tensor", "tensors"},
-    {"thread", "threads"},
-    {"time", "times"},
-    {"timeout", "timeouts"},
-    {"token", "tokens"},
-    {"unit", "units"},
-    {"validation", "validations"},
-    {"value", "values"},
-    {"variable", "variables"},
-    {"warning", "warnings"},
-    {"worker", "workers"},
-};
+constexpr std::string_view kNouns =
+    "argument attempt batch byte card case channel code communicator connection copy core CPU day device dimension directory "
+    "document element entry error field file GPU head host instance item kind lane layer level line link log machine micro-batch "
+    "network node note number operation other package packet page pair parameter part pass port problem process rank replay restart "
+    "row run sample secret sequence slot socket step target task tensor thread time timeout token unit validation value variable "
+    "warning worker";
 
 constexpr Forms kVerbs[] = {{"connects", "connect"}, {"does", "do"},      {"has", "have"}, {"is", "are"},
                             {"needs", "need"},       {"starts", "start"}, {"was", "were"}};
 
 // They end a count: what follows is no noun of it.
-constexpr std::string_view kNotBetween[] = {"and",  "are", "as",   "at",  "be", "between", "by",   "drops", "for",
-                                            "from", "has", "have", "in",  "is", "no",      "not",  "of",    "on",
-                                            "or",   "per", "than", "the", "to", "was",     "were", "with"};
+constexpr std::string_view kNotBetween =
+    "and are as at be between by drops for from has have in is no not of on or per than the to was were with";
 
 constexpr int kMostAdjectives = 2;
 
@@ -114,11 +40,28 @@ std::string_view word_at(std::string_view text, size_t at) {
 
 enum class Number { kOne, kMany };
 
-template <size_t N>
-std::optional<std::string_view> other_form(const Forms (&forms)[N], std::string_view word, Number wanted) {
-  for (const Forms& form : forms)
+std::string plural(std::string_view noun) {
+  const char last = noun.back(), before = noun[noun.size() - 2];
+  if (last == 'y' && std::string_view("aeiou").find(before) == std::string_view::npos)
+    return std::string(noun.substr(0, noun.size() - 1)) + "ies";
+  return std::string(noun) + (last == 's' || noun.ends_with("ch") ? "es" : "s");
+}
+
+// Empty: no noun, or it has that number already.
+std::string noun_in(Number wanted, std::string_view word) {
+  if (wanted == Number::kMany) return is_listed(word, kNouns) ? plural(word) : "";
+  for (std::string_view ending : {"s", "es", "ies"}) {
+    if (!word.ends_with(ending)) continue;
+    const std::string one = std::string(word.substr(0, word.size() - ending.size())) + (ending == "ies" ? "y" : "");
+    if (is_listed(one, kNouns) && plural(one) == word) return one;
+  }
+  return "";
+}
+
+std::string_view verb_in(Number wanted, std::string_view word) {
+  for (const Forms& form : kVerbs)
     if (word == (wanted == Number::kOne ? form.many : form.one)) return wanted == Number::kOne ? form.one : form.many;
-  return std::nullopt;
+  return "";
 }
 
 // `words` follow a number.
@@ -128,14 +71,14 @@ std::string in_number(std::string_view words, Number wanted) {
     if (at >= words.size() || words[at] != ' ') break;
     const std::string_view word = word_at(words, at + 1);
     const size_t end = at + 1 + word.size();
-    if (word.empty() || std::find(std::begin(kNotBetween), std::end(kNotBetween), word) != std::end(kNotBetween)) break;
+    if (word.empty() || is_listed(word, kNotBetween)) break;
     const bool whole = end == words.size() || (words[end] != '/' && words[end] != '=');  // "tokens/s" is a unit, "slots=" a name
-    if (const auto noun = whole ? other_form(kNouns, word, wanted) : std::nullopt) {
-      std::string out = std::string(words.substr(0, at + 1)) + std::string(*noun);
+    if (const std::string noun = whole ? noun_in(wanted, word) : ""; !noun.empty()) {
+      std::string out = std::string(words.substr(0, at + 1)) + noun;
       const std::string_view rest = words.substr(end);
       const std::string_view verb = rest.starts_with(' ') ? word_at(rest, 1) : std::string_view();
-      if (const auto agreeing = other_form(kVerbs, verb, wanted))
-        return out + " " + std::string(*agreeing) + std::string(rest.substr(1 + verb.size()));
+      if (const std::string_view agreeing = verb_in(wanted, verb); !agreeing.empty())
+        return out + " " + std::string(agreeing) + std::string(rest.substr(1 + verb.size()));
       return out + std::string(rest);
     }
     at = end;
@@ -150,8 +93,7 @@ bool names_one(std::string_view before) {
   before.remove_suffix(1);
   size_t begin = before.size();
   while (begin > 0 && letter(before[begin - 1])) --begin;
-  const std::string_view word = before.substr(begin);
-  return std::any_of(std::begin(kNouns), std::end(kNouns), [&](const Forms& noun) { return noun.one == word; });
+  return is_listed(before.substr(begin), kNouns);
 }
 
 }  // namespace

@@ -26,8 +26,6 @@ struct Piece {
   std::vector<Range> ranges;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 size_t count(const Piece& piece) {
   size_t total = 0;
   for (const Range& range : piece.ranges) total += static_cast<size_t>(range.high - range.low) + 1;

@@ -17,8 +17,6 @@ struct TimeUnit {
 constexpr TimeUnit kTimeUnits[] = {{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}};
 constexpr double kLongestMs = 365.0 * 86'400'000;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // "12" or "1.5" off the front of `text`; negative if there is none. Long digit strings only grow large, never wrong.
 double take_number(std::string_view& text) {
   size_t i = 0;

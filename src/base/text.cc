@@ -62,12 +62,30 @@ std::string join_parts(std::span<const Part> parts, std::string_view separator) 
 std::string join(std::span<const std::string> parts, std::string_view separator) { return join_parts(parts, separator); }
 std::string join(std::span<const std::string_view> parts, std::string_view separator) { return join_parts(parts, separator); }
 
+bool is_listed(std::string_view word, std::string_view list, char separator) {
+  for (;;) {
+    const size_t end = list.find(separator);
+    if (list.substr(0, end) == word) return !word.empty();
+    if (end == std::string_view::npos) return false;
+    list.remove_prefix(end + 1);
+  }
+}
+
 std::string to_lower(std::string_view text) {
   std::string out(text);
   for (char& c : out)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return out;
 }
+
+std::string to_upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return out;
+}
+
+bool is_number(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_digit); }
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
   PHALANX_CHECK(!from.empty());

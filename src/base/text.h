@@ -39,7 +39,13 @@ std::vector<std::string_view> split_words(S&&) = delete;
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string join(std::span<const std::string_view> parts, std::string_view separator);
 
-std::string to_lower(std::string_view text);  // ASCII only
+// Whether `list` has the word: is_listed("b", "a b c"). No word is empty.
+bool is_listed(std::string_view word, std::string_view list, char separator = ' ');
+
+std::string to_lower(std::string_view text);  // ASCII only, as in all that follow
+std::string to_upper(std::string_view text);
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_number(std::string_view text);  // digits and nothing else
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
 // A decimal whole number in [min, max]: digits with an optional leading '-'; no '+', blanks, "0x", or trailing text.

@@ -1,7 +1,7 @@
 #include "codes/slots.h"
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "base/text.h"
 #include "codes/code.h"
@@ -9,60 +9,11 @@
 namespace phalanx::codes {
 namespace {
 
-constexpr auto kSlots = std::to_array<std::string_view>({
-    "address",
-    "addresses",
-    "bus id",
-    "checkpoint",
-    "commit",
-    "config",
-    "container",
-    "cpus",
-    "device",
-    "devices",
-    "disk",
-    "environment",
-    "export",
-    "file",
-    "folder",
-    "gpu",
-    "gpus",
-    "gpus per host",
-    "host",
-    "hostfile",
-    "hosts",
-    "index",
-    "interface",
-    "interfaces",
-    "lid",
-    "logs",
-    "machine rank",
-    "model",
-    "mount point",
-    "mtu",
-    "name",
-    "number of hosts",
-    "number of ranks",
-    "other host",
-    "output",
-    "package",
-    "path",
-    "pid",
-    "port",
-    "prefix length",
-    "processes",
-    "rank",
-    "script",
-    "server",
-    "subnet",
-    "threads",
-    "time",
-    "value",
-    "variable",
-    "version",
-    "watts",
-    "wrong server",
-});
+constexpr std::string_view kSlots =
+    "address,addresses,bus id,checkpoint,commit,config,container,cpus,device,devices,disk,environment,export,file,folder,gpu,gpus,"
+    "gpus per host,host,hostfile,hosts,index,interface,interfaces,lid,logs,machine rank,model,mount point,mtu,name,number of hosts,"
+    "number of ranks,other host,output,package,path,pid,port,prefix length,processes,rank,script,server,subnet,threads,time,value,"
+    "variable,version,watts,wrong server";
 
 bool is_slot_text(char c) { return (c >= 'a' && c <= 'z') || c == ' ' || c == '-'; }
 
@@ -87,7 +38,10 @@ std::string_view name_of(std::string_view text, size_t at, size_t end) { return 
 
 }  // namespace
 
-std::span<const std::string_view> slots() { return kSlots; }
+std::span<const std::string_view> slots() {
+  static const std::vector<std::string_view> kAll = base::split(kSlots, ',');
+  return kAll;
+}
 
 size_t slot_end(std::string_view text, size_t at) {
   size_t end = text.find('>', at);
@@ -100,7 +54,7 @@ size_t slot_end(std::string_view text, size_t at) {
 std::string_view unknown_slot(std::string_view command) {
   std::string_view unknown;
   each_slot(command, [&](size_t at, size_t end) {
-    if (std::find(kSlots.begin(), kSlots.end(), name_of(command, at, end)) != kSlots.end()) return true;
+    if (base::is_listed(name_of(command, at, end), kSlots, ',')) return true;
     unknown = command.substr(at, end - at);
     return false;
   });

@@ -25,34 +25,11 @@ constexpr std::array<Section, 7> kSections = {{{"deepspeed_config", ""},
                                                {"megatron_lm_config", ""},
                                                {"parallelism_config", ""},
                                                {"mpirun_config", ""}}};
-constexpr std::array<std::string_view, 27> kKeys = {"compute_environment",
-                                                    "distributed_type",
-                                                    "mixed_precision",
-                                                    "use_cpu",
-                                                    "debug",
-                                                    "num_processes",
-                                                    "machine_rank",
-                                                    "num_machines",
-                                                    "gpu_ids",
-                                                    "main_process_ip",
-                                                    "main_process_port",
-                                                    "rdzv_backend",
-                                                    "same_network",
-                                                    "main_training_function",
-                                                    "enable_cpu_affinity",
-                                                    "downcast_bf16",
-                                                    "tpu_name",
-                                                    "tpu_zone",
-                                                    "tpu_use_cluster",
-                                                    "tpu_use_sudo",
-                                                    "command_file",
-                                                    "commands",
-                                                    "tpu_vm",
-                                                    "tpu_env",
-                                                    "fp16",
-                                                    "dynamo_backend",
-                                                    "use_mps_device"};
-constexpr std::array<std::string_view, 6> kTypes = {"NO", "MULTI_GPU", "MULTI_CPU", "DEEPSPEED", "FSDP", "MEGATRON_LM"};
+constexpr std::string_view kKeys =
+    "compute_environment distributed_type mixed_precision use_cpu debug num_processes machine_rank num_machines gpu_ids "
+    "main_process_ip main_process_port rdzv_backend same_network main_training_function enable_cpu_affinity downcast_bf16 tpu_name "
+    "tpu_zone tpu_use_cluster tpu_use_sudo command_file commands tpu_vm tpu_env fp16 dynamo_backend use_mps_device";
+constexpr std::string_view kTypes = "NO MULTI_GPU MULTI_CPU DEEPSPEED FSDP MEGATRON_LM";
 
 std::string python_text(const base::Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
@@ -72,7 +49,7 @@ class ConfigReader {
     auto type = out_.values.find("distributed-type");
     if (type == out_.values.end())
       return at("", "distributed_type is missing", "add distributed_type: MULTI_GPU, DEEPSPEED, FSDP, MEGATRON_LM, MULTI_CPU or NO");
-    if (std::find(kTypes.begin(), kTypes.end(), type->second) == kTypes.end())
+    if (!base::is_listed(type->second, kTypes))
       return at("distributed_type", fmt::format("distributed_type {} cannot be started here", base::quote(type->second)),
                 "Phalanx starts NO, MULTI_GPU, MULTI_CPU, DEEPSPEED, FSDP and MEGATRON_LM");
     return std::move(out_);
@@ -98,8 +75,9 @@ class ConfigReader {
   base::Status take(const std::string& key, const base::Json& value) {
     auto section = std::find_if(kSections.begin(), kSections.end(), [&](const Section& one) { return one.name == key; });
     if (section != kSections.end()) return take_section(*section, value);
-    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-      std::vector<std::string> names(kKeys.begin(), kKeys.end());
+    if (!base::is_listed(key, kKeys)) {
+      const std::vector<std::string_view> keys = base::split(kKeys, ' ');
+      std::vector<std::string> names(keys.begin(), keys.end());
       for (const Section& one : kSections) names.emplace_back(one.name);
       auto near = base::closest(key, names);
       return at(key, fmt::format("unknown key {}; accelerate refuses the file", base::quote(key)),

@@ -11,7 +11,7 @@
 namespace phalanx::logs {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_digit;
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // "450", "45.6", and with tqdm's unit_scale "1.36k", "100M". Takes the number off `text`.

@@ -14,7 +14,7 @@ constexpr size_t kMostBytes = 1024;
 constexpr double kEpochUnits = 1e6;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_digit;
 
 std::optional<double> number_at(std::string_view text, size_t at) {
   size_t end = at;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/sha256.h"
+#include "base/text.h"
 #include "machine/gpu/cuda_order.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -26,10 +27,6 @@ std::vector<std::string> names_in(const std::string& folder) {
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   ::closedir(dir);
   return names;
-}
-
-bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 uint32_t usable_cpus() {
@@ -76,7 +73,7 @@ uint32_t count_gpus(const std::string& root) {
   if (known > 0) return static_cast<uint32_t>(known);
   uint32_t devices = 0;
   for (const std::string& name : names_in(root + "/dev"))
-    if (name.rfind("nvidia", 0) == 0 && is_number(std::string_view(name).substr(6))) ++devices;
+    if (name.rfind("nvidia", 0) == 0 && base::is_number(std::string_view(name).substr(6))) ++devices;
   return devices;
 }
 

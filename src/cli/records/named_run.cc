@@ -14,7 +14,7 @@ namespace phalanx::cli {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_digit;
 
 // "2026", "20261121-07", "a3f9": find_run would look for an id.
 bool may_be_id(std::string_view name) {

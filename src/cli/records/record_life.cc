@@ -1,7 +1,6 @@
 #include "cli/records/record_life.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include <fmt/format.h>
@@ -36,46 +35,15 @@ std::vector<std::string> strings_of(const Json& object, const char* key) {
 }
 
 // Lower case, as ssh compares them.
-std::string name_of(std::string_view option) {
-  std::string name(base::trim(option.substr(0, option.find_first_of("= \t"))));
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return name;
-}
+std::string name_of(std::string_view option) { return base::to_lower(base::trim(option.substr(0, option.find_first_of("= \t")))); }
 
 // ssh_config(5), OpenSSH 7.4 to 9.9. Not here, because they run or load something: ProxyCommand, LocalCommand, KnownHostsCommand, Match,
 // Include, PKCS11Provider, SecurityKeyProvider, XAuthLocation, RemoteCommand, and everything that forwards.
-constexpr std::array<std::string_view, 32> kHarmless = {"addressfamily",
-                                                        "bindaddress",
-                                                        "bindinterface",
-                                                        "checkhostip",
-                                                        "ciphers",
-                                                        "compression",
-                                                        "connectionattempts",
-                                                        "connecttimeout",
-                                                        "globalknownhostsfile",
-                                                        "gssapiauthentication",
-                                                        "hostkeyalgorithms",
-                                                        "hostkeyalias",
-                                                        "hostname",
-                                                        "identitiesonly",
-                                                        "identityfile",
-                                                        "ipqos",
-                                                        "kexalgorithms",
-                                                        "loglevel",
-                                                        "macs",
-                                                        "port",
-                                                        "preferredauthentications",
-                                                        "proxyjump",
-                                                        "pubkeyacceptedalgorithms",
-                                                        "pubkeyauthentication",
-                                                        "rekeylimit",
-                                                        "serveralivecountmax",
-                                                        "serveraliveinterval",
-                                                        "stricthostkeychecking",
-                                                        "tcpkeepalive",
-                                                        "updatehostkeys",
-                                                        "user",
-                                                        "userknownhostsfile"};
+constexpr std::string_view kHarmless =
+    "addressfamily,bindaddress,bindinterface,checkhostip,ciphers,compression,connectionattempts,connecttimeout,globalknownhostsfile,"
+    "gssapiauthentication,hostkeyalgorithms,hostkeyalias,hostname,identitiesonly,identityfile,ipqos,kexalgorithms,loglevel,macs,port,"
+    "preferredauthentications,proxyjump,pubkeyacceptedalgorithms,pubkeyauthentication,rekeylimit,serveralivecountmax,"
+    "serveraliveinterval,stricthostkeychecking,tcpkeepalive,updatehostkeys,user,userknownhostsfile";
 
 }  // namespace
 
@@ -84,7 +52,7 @@ base::Status add_recorded(std::vector<std::string>& given, const std::vector<std
   for (const std::string& option : given) known.insert(name_of(option));
   for (const std::string& option : recorded) {
     std::string name = name_of(option);
-    bool harmless = std::find(kHarmless.begin(), kHarmless.end(), name) != kHarmless.end() && option.find('\n') == std::string::npos;
+    bool harmless = base::is_listed(name, kHarmless, ',') && option.find('\n') == std::string::npos;
     if (harmless) given.push_back(option);
     else if (!known.contains(name))
       return base::fail(base::ErrorKind::kUsage,

@@ -2,10 +2,12 @@
 
 #include <array>
 
+#include "base/text.h"
+
 namespace phalanx::logs {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using base::is_digit;
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool is_host(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.'; }
 

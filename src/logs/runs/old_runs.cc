@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "base/text.h"
 #include "logs/runs/run_list.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -31,8 +32,6 @@ constexpr std::string_view kFirstTime = "2026-01-01T00:00:00.000Z";
 
 constexpr std::chrono::days kLostStays{1};  // far longer than the longest lease
 
-bool is_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
-
 // The names of what Phalanx writes into the folder of a run (docs/formats/run-directory.md).
 bool is_file_of_run(std::string_view name) {
   for (std::string_view own : {"run.json", "events.jsonl", "progress.jsonl", "launcher.log", "control", "reserve", "masks.json"})
@@ -40,9 +39,10 @@ bool is_file_of_run(std::string_view name) {
   return name.starts_with("run.json.tmp.") || name.starts_with("masks.json.tmp.");
 }
 bool is_file_of_folder(std::string_view folder, std::string_view name) {
-  if (folder == "facts") return name.ends_with(".json") ? is_number(name.substr(0, name.size() - 5)) : name.find(".json.tmp.") != name.npos;
+  if (folder == "facts")
+    return name.ends_with(".json") ? base::is_number(name.substr(0, name.size() - 5)) : name.find(".json.tmp.") != name.npos;
   if (name.ends_with(".1")) name.remove_suffix(2);
-  return (name.ends_with(".log") || name.ends_with(".times")) && is_number(name.substr(0, name.rfind('.')));
+  return (name.ends_with(".log") || name.ends_with(".times")) && base::is_number(name.substr(0, name.rfind('.')));
 }
 
 struct Entry {

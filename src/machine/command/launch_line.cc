@@ -11,9 +11,6 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-using Names = std::span<const std::string_view>;
-
-bool one_of(std::string_view word, Names list) { return std::find(list.begin(), list.end(), word) != list.end(); }
 bool one_of(std::string_view word, std::initializer_list<std::string_view> list) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
@@ -73,50 +70,17 @@ Words skip_wrappers(Words words, LaunchLine& line) {
   return words;
 }
 
-constexpr std::string_view kTorchrunFlags[] = {"standalone", "m", "module", "no_python", "run_path", "use_env", "h", "help"};
-constexpr std::string_view kAccelerateFlags[] = {"cpu",
-                                                 "multi_gpu",
-                                                 "tpu",
-                                                 "use_deepspeed",
-                                                 "use_fsdp",
-                                                 "use_megatron_lm",
-                                                 "use_xpu",
-                                                 "use_parallelism_config",
-                                                 "quiet",
-                                                 "q",
-                                                 "module",
-                                                 "m",
-                                                 "no_python",
-                                                 "same_network",
-                                                 "debug",
-                                                 "dynamo_use_fullgraph",
-                                                 "dynamo_use_dynamic",
-                                                 "dynamo_use_regional_compilation",
-                                                 "enable_cpu_affinity",
-                                                 "no_tpu_cluster",
-                                                 "tpu_use_cluster",
-                                                 "tpu_use_sudo",
-                                                 "use_mps_device",
-                                                 "mps",
-                                                 "ipex",
-                                                 "h",
-                                                 "help"};
-constexpr std::string_view kDeepspeedFlags[] = {"no_ssh",
-                                                "no_local_rank",
-                                                "no_python",
-                                                "m",
-                                                "module",
-                                                "force_multi",
-                                                "save_pid",
-                                                "bind_cores_to_rank",
-                                                "elastic_training",
-                                                "no_ssh_check",
-                                                "enable_each_rank_log",
-                                                "h",
-                                                "help"};
+constexpr std::string_view kTorchrunFlags = "standalone m module no_python run_path use_env h help";
+constexpr std::string_view kAccelerateFlags =
+    "cpu multi_gpu tpu use_deepspeed use_fsdp use_megatron_lm use_xpu use_parallelism_config quiet q module m no_python same_network "
+    "debug dynamo_use_fullgraph dynamo_use_dynamic dynamo_use_regional_compilation enable_cpu_affinity no_tpu_cluster "
+    "tpu_use_cluster tpu_use_sudo use_mps_device mps ipex h help";
+constexpr std::string_view kDeepspeedFlags =
+    "no_ssh no_local_rank no_python m module force_multi save_pid bind_cores_to_rank elastic_training no_ssh_check "
+    "enable_each_rank_log h help";
 
 // A launcher's own options, then the program and its arguments.
-void read_options(Words words, LaunchLine& line, Names flags) {
+void read_options(Words words, LaunchLine& line, std::string_view flags) {
   size_t i = 0;
   for (; i < words.size() && words[i].size() > 1 && words[i][0] == '-'; ++i) {
     if (words[i] == "--") {
@@ -127,7 +91,7 @@ void read_options(Words words, LaunchLine& line, Names flags) {
     size_t equals = words[i].find('=');
     if (one_of(name, {"m", "module"})) line.module = true;
     if (equals != std::string::npos) line.options[name] = words[i].substr(equals + 1);
-    else if (one_of(name, flags) || i + 1 == words.size()) line.options[name] = "";
+    else if (base::is_listed(name, flags) || i + 1 == words.size()) line.options[name] = "";
     else line.options[name] = words[++i];
   }
   if (i >= words.size()) return;

@@ -26,48 +26,20 @@ bool name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c
 std::string path_role(std::string_view whole) {
   std::string key = last_part(whole);
   struct Exact {
-    std::string_view key, role;
+    std::string_view role, keys;
   };
-  static constexpr Exact kExact[] = {{"output_dir", "output"},
-                                     {"logging_dir", "output"},
-                                     {"save", "output"},
-                                     {"load", "input"},
-                                     {"tokenized_path", "any"},
-                                     {"dataset_dir", "input"},
-                                     {"media_dir", "input"},
-                                     {"cache_dir", "cache"},
-                                     {"default_root_dir", "output"},
-                                     {"dirpath", "output"},
-                                     {"exp_dir", "output"},
-                                     {"work_dir", "output"},
-                                     {"workdir", "output"},
-                                     {"run_dir", "output"},
-                                     {"nvme_path", "output"},
-                                     {"offload_folder", "output"},
-                                     {"resume_from_checkpoint", "input"},
-                                     {"resume", "input"},
-                                     {"ckpt_path", "input"},
-                                     {"reward_model", "input"},
-                                     {"ref_model", "input"},
-                                     {"tokenizer_name", "input"},
-                                     {"corpus", "input"},
-                                     {"data", "input"},
-                                     {"dataset", "input"},
-                                     {"validation", ""},
-                                     {"config_path", ""},
-                                     {"config_file", ""},
-                                     {"config_dir", ""},
-                                     {"class_path", ""},
-                                     {"module_path", ""},
-                                     {"import_path", ""},
-                                     {"python_path", ""},
-                                     {"model_path", "input"},
-                                     {"out", "output"},
-                                     {"output", "output"},
-                                     {"checkpoint_dir", "any"},
-                                     {"ckpt_dir", "any"}};
+  static constexpr Exact kExact[] = {
+      {"output",
+       "output_dir logging_dir save default_root_dir dirpath exp_dir work_dir workdir run_dir nvme_path offload_folder out output"},
+      {"input",
+       "load dataset_dir media_dir resume_from_checkpoint resume ckpt_path reward_model ref_model tokenizer_name corpus data dataset "
+       "model_path"},
+      {"any", "tokenized_path checkpoint_dir ckpt_dir"},
+      {"cache", "cache_dir"},
+      {"", "validation config_path config_file config_dir class_path module_path import_path python_path"},
+  };
   for (const Exact& e : kExact)
-    if (key == e.key) return std::string(e.role);
+    if (base::is_listed(key, e.keys)) return std::string(e.role);
   if (!ends(key, {"_dir", "_path", "_file", "_folder", "_root", "_files", "_paths", "_directory", "datadir", "dataroot"})) return "";
   if (has(key, {"config", "hostfile", "deepspeed", "drop_path", "local_dir", "class"})) return "";
   if (has(key, {"cache", "tmp", "temp"})) return "cache";

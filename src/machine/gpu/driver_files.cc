@@ -28,10 +28,6 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // "535.129.03"
 bool is_version(std::string_view text) {
   size_t points = 0;
@@ -138,7 +134,7 @@ void read_driver_files(const std::string& root, GpuFacts& facts) {
       if (facts.kernel_module.empty() && is_version(word)) facts.kernel_module = word;
   }
   for (const std::string& name : names_in(root + "/dev"))
-    if (name.starts_with("nvidia") && is_number(std::string_view(name).substr(6))) ++facts.device_nodes;
+    if (name.starts_with("nvidia") && base::is_number(std::string_view(name).substr(6))) ++facts.device_nodes;
   facts.uvm_node = os::exists(root + "/dev/nvidia-uvm");
   struct stat info{};
   facts.modprobe = ::stat((root + "/usr/bin/nvidia-modprobe").c_str(), &info) == 0 && (info.st_mode & S_ISUID) != 0;
@@ -158,7 +154,7 @@ void find_fabric_manager(const std::string& root, GpuFacts& facts) {
   if (!facts.nvswitch) return;
   size_t looked_at = 0;
   for (const std::string& pid : names_in(root + "/proc")) {
-    if (!is_number(pid) || ++looked_at > kMostNames * 8) continue;
+    if (!base::is_number(pid) || ++looked_at > kMostNames * 8) continue;
     base::Result<std::string> comm = os::read_file(root + "/proc/" + pid + "/comm", 64);
     if (comm.ok() && comm->starts_with("nv-fabricmanage")) {  // the kernel keeps 15 bytes of a name
       facts.fabric_manager = "active";

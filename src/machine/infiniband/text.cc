@@ -44,31 +44,12 @@ bool is_link_local_gid(std::string_view gid) { return gid.substr(0, 4) == "fe80"
 bool is_ipv4_gid(std::string_view gid) { return gid.substr(0, 30) == "0000:0000:0000:0000:0000:ffff:"; }
 
 bool tells_of_errors(std::string_view counter) {
-  static constexpr std::string_view kKept[] = {"symbol_error",
-                                               "link_error_recovery",
-                                               "link_downed",
-                                               "port_rcv_errors",
-                                               "port_xmit_discards",
-                                               "VL15_dropped",
-                                               "local_link_integrity_errors",
-                                               "excessive_buffer_overrun_errors",
-                                               "port_rcv_remote_physical_errors",
-                                               "local_ack_timeout_err",
-                                               "packet_seq_err",
-                                               "out_of_sequence",
-                                               "out_of_buffer",
-                                               "rnr_nak_retry_err",
-                                               "implied_nak_seq_err",
-                                               "req_cqe_error",
-                                               "resp_cqe_error",
-                                               "req_remote_access_errors",
-                                               "np_cnp_sent",
-                                               "rp_cnp_handled",
-                                               "np_ecn_marked_roce_packets",
-                                               "roce_adp_retrans",
-                                               "rx_icrc_encapsulated",
-                                               "port_xmit_wait"};
-  return std::find(std::begin(kKept), std::end(kKept), counter) != std::end(kKept);
+  static constexpr std::string_view kKept =
+      "symbol_error link_error_recovery link_downed port_rcv_errors port_xmit_discards VL15_dropped local_link_integrity_errors "
+      "excessive_buffer_overrun_errors port_rcv_remote_physical_errors local_ack_timeout_err packet_seq_err out_of_sequence "
+      "out_of_buffer rnr_nak_retry_err implied_nak_seq_err req_cqe_error resp_cqe_error req_remote_access_errors np_cnp_sent "
+      "rp_cnp_handled np_ecn_marked_roce_packets roce_adp_retrans rx_icrc_encapsulated port_xmit_wait";
+  return base::is_listed(counter, kKept);
 }
 
 }  // namespace phalanx::machine

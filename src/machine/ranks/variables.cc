@@ -15,45 +15,15 @@ constexpr std::string_view kPrefixes[] = {"NCCL_",  "TORCH", "PYTORCH_", "CUDA_"
                                           "KMP_",   "GOMP_", "PYTHON",   "HF_",       "WANDB_",  "DEEPSPEED_", "DS_",   "ACCELERATE_",
                                           "OFI_",   "FI_",   "RCCL_",    "NVIDIA_",   "TRITON_", "RDZV_",      "TP_",   "TRANSFORMERS_",
                                           "SLURM_", "OMPI_", "PMI",      "OPENBLAS_", "VLLM_",   "PL_",        "FSDP_", "XDG_CACHE_"};
-constexpr std::string_view kNames[] = {"PATH",
-                                       "LD_LIBRARY_PATH",
-                                       "LD_PRELOAD",
-                                       "HOME",
-                                       "TMPDIR",
-                                       "MASTER_ADDR",
-                                       "MASTER_PORT",
-                                       "WORLD_SIZE",
-                                       "RANK",
-                                       "LOCAL_RANK",
-                                       "LOCAL_WORLD_SIZE",
-                                       "GROUP_RANK",
-                                       "NODE_RANK",
-                                       "NNODES",
-                                       "NPROC_PER_NODE",
-                                       "FORCE_TORCHRUN",
-                                       "MAX_RESTARTS",
-                                       "CONDA_PREFIX",
-                                       "VIRTUAL_ENV",
-                                       "LANG",
-                                       "LC_ALL",
-                                       "SHELL",
-                                       "USER",
-                                       "http_proxy",
-                                       "https_proxy",
-                                       "all_proxy",
-                                       "no_proxy",
-                                       "HTTP_PROXY",
-                                       "HTTPS_PROXY",
-                                       "ALL_PROXY",
-                                       "NO_PROXY",
-                                       "TOKENIZERS_PARALLELISM"};
+constexpr std::string_view kNames =
+    "PATH LD_LIBRARY_PATH LD_PRELOAD HOME TMPDIR MASTER_ADDR MASTER_PORT WORLD_SIZE RANK LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK "
+    "NODE_RANK NNODES NPROC_PER_NODE FORCE_TORCHRUN MAX_RESTARTS CONDA_PREFIX VIRTUAL_ENV LANG LC_ALL SHELL USER http_proxy "
+    "https_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY TOKENIZERS_PARALLELISM";
 
 bool matters(std::string_view name) {
   for (std::string_view prefix : kPrefixes)
     if (name.starts_with(prefix)) return true;
-  for (std::string_view known : kNames)
-    if (name == known) return true;
-  return false;
+  return base::is_listed(name, kNames);
 }
 
 bool is_secret(const std::string& upper) {
@@ -61,13 +31,6 @@ bool is_secret(const std::string& upper) {
   for (std::string_view word : {"KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "PWD", "COOKIE", "SIGNATURE", "WEBHOOK"})
     if (upper.find(word) != std::string::npos) return true;
   return false;
-}
-
-std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return out;
 }
 
 // "http://me:word@proxy:3128" → "http://proxy:3128", for every URL in the value. Only a proxy may lack its scheme: "me:word@proxy".
@@ -90,7 +53,7 @@ void read_rank_variables(const Rooted& files, const ProbeRequest& request, Softw
   for (const auto& [name, value] : request.environment) {
     if (facts.environment.size() >= kMostVariables) break;
     if (name.size() > 256 || !matters(name)) continue;
-    std::string big = upper(name);
+    std::string big = base::to_upper(name);
     if (is_secret(big)) {
       if (!value.empty()) facts.secrets_set.push_back(name);
       continue;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+
 namespace phalanx::base {
 namespace {
 
@@ -16,6 +18,26 @@ TEST(Counted, ACountOfOneTakesTheSingularAndItsVerb) {
   EXPECT_EQ(counted("{} files, {} lines", 1, 7), "1 file, 7 lines");
   EXPECT_EQ(counted("{:.0f} pages a second", 1.2), "1 page a second");
   EXPECT_EQ(counted("{} entries ({} directories)", std::string("1"), 1), "1 entry (1 directory)");
+}
+
+TEST(Counted, EveryNounHasItsPlural) {
+  static constexpr std::string_view kForms =
+      "argument/arguments attempt/attempts batch/batches byte/bytes card/cards case/cases channel/channels code/codes "
+      "communicator/communicators connection/connections copy/copies core/cores CPU/CPUs day/days device/devices "
+      "dimension/dimensions directory/directories document/documents element/elements entry/entries error/errors field/fields "
+      "file/files GPU/GPUs head/heads host/hosts instance/instances item/items kind/kinds lane/lanes layer/layers level/levels "
+      "line/lines link/links log/logs machine/machines micro-batch/micro-batches network/networks node/nodes note/notes "
+      "number/numbers operation/operations other/others package/packages packet/packets page/pages pair/pairs parameter/parameters "
+      "part/parts pass/passes port/ports problem/problems process/processes rank/ranks replay/replays restart/restarts row/rows "
+      "run/runs sample/samples secret/secrets sequence/sequences slot/slots socket/sockets step/steps target/targets task/tasks "
+      "tensor/tensors thread/threads time/times timeout/timeouts token/tokens unit/units validation/validations value/values "
+      "variable/variables warning/warnings worker/workers";
+  for (std::string_view forms : split(kForms, ' ')) {
+    const std::string one(forms.substr(0, forms.find('/'))), many(forms.substr(one.size() + 1));
+    EXPECT_EQ(singular(" " + many), " " + one);
+    EXPECT_EQ(counts_in_plural("1 " + one), "1 " + many);
+    EXPECT_EQ(singular(" " + one), " " + one);
+  }
 }
 
 TEST(Counted, AdjectivesMayStandBetween) {

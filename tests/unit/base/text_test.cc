@@ -24,6 +24,20 @@ TEST(Text, SplitKeepsEmptyFields) {
   EXPECT_EQ(split(",", ','), (Views{"", ""}));
 }
 
+TEST(Text, AWordIsListedWhereItIsOneOfTheWords) {
+  for (const char* word : {"a", "bc", "d"}) EXPECT_TRUE(is_listed(word, "a bc d")) << word;
+  for (const char* word : {"", "b", "c", "a bc", " ", "e"}) EXPECT_FALSE(is_listed(word, "a bc d")) << word;
+  EXPECT_TRUE(is_listed("bus id", "address,bus id", ','));
+  EXPECT_FALSE(is_listed("", ""));
+}
+
+TEST(Text, LettersAndDigitsAreThoseOfAscii) {
+  EXPECT_EQ(to_upper("aZ_9é"), "AZ_9é");
+  EXPECT_EQ(to_lower("aZ_9É"), "az_9É");
+  EXPECT_TRUE(is_number("0123456789"));
+  for (const char* text : {"", "1a", "-1", " 1", "1.0"}) EXPECT_FALSE(is_number(text)) << text;
+}
+
 TEST(Text, SplitLinesTakesBothEndsAndNoPhantomLine) {
   EXPECT_EQ(split_lines("a\r\nb\n\nc"), (Views{"a", "b", "", "c"}));
   EXPECT_EQ(split_lines("a\n"), (Views{"a"}));
