@@ -52,6 +52,7 @@ struct [[nodiscard]] Error {
 };
 
 inline Error fail(ErrorKind kind, std::string message) { return Error{kind, std::move(message), {}, {}, {}}; }
+inline Error usage(std::string message, std::string hint) { return fail(ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint)); }
 
 // A failed system call: "open /x: No such file or directory". Reads errno; call it before anything else can change it.
 Error system_error(std::string_view operation, std::string_view operand);

@@ -18,9 +18,7 @@ namespace {
 using base::Status;
 using words::tr;
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 // What accelerate calls args: the option where it is typed, else the key of the file.
 class Values {
@@ -220,11 +218,6 @@ bool applies(Group group, const Paradigm& paradigm, const Values& values) {
   return false;
 }
 
-std::string upper(std::string text) {
-  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return text;
-}
-
 void take_group_variables(Door& door, const Values& values, const Paradigm& paradigm) {
   for (const AccelerateVariable& one : accelerate_variables()) {
     std::optional<GivenFlag> given = values.given(one.flag);
@@ -238,7 +231,7 @@ void take_group_variables(Door& door, const Values& values, const Paradigm& para
     }
     std::string value = values.text(one.flag, std::string(one.fallback));
     if (value.empty()) continue;
-    value = one.spelling == Spelling::kLower ? base::to_lower(value) : one.spelling == Spelling::kUpper ? upper(value) : value;
+    value = one.spelling == Spelling::kLower ? base::to_lower(value) : one.spelling == Spelling::kUpper ? base::to_upper(value) : value;
     door.set(std::string(one.variable), value);
     if (given) door.decide(typed_text(*given), fmt::format("--env {}={}", one.variable, value));
   }

@@ -16,9 +16,7 @@ using words::tr;
 
 constexpr const char* kDefaultHostfile = "/job/hostfile";
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 // The hosts of --hostfile, or of /job/hostfile if it is there. Nothing: none is named, and this machine is meant.
 Status take_hostfile(Door& door, const ReadFlags& read) {

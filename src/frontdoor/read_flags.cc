@@ -13,9 +13,7 @@ namespace {
 using base::Result;
 using base::Status;
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 bool is_number(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && std::all_of(word.begin() + 1, word.end(), [](char c) { return c >= '0' && c <= '9'; });

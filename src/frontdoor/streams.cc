@@ -17,9 +17,7 @@ using words::tr;
 
 constexpr int kMostLocalRanks = 4'096;
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 // "3" for all local ranks, or "0:3,1:1", where the others have 0.
 struct Streams {

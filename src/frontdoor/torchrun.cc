@@ -13,9 +13,7 @@ namespace {
 using base::Status;
 using words::tr;
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 std::string upper(std::string_view name) {
   std::string out = "PET_";

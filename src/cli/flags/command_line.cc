@@ -15,9 +15,7 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 std::string help_command(const VerbRow& verb) { return fmt::format("phalanx help {}", verb.name); }
 

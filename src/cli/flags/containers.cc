@@ -16,9 +16,7 @@ namespace {
 
 using hosts::Container;
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 base::Result<std::vector<std::string>> words_of(const std::string& text) {
   if (text.empty()) return std::vector<std::string>();

@@ -17,9 +17,7 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 Status refuse_both(const Invocation& invocation, Flag a, Flag b, std::string_view why) {
   const GivenFlag* first = nullptr;

@@ -24,9 +24,7 @@ namespace {
 constexpr size_t kWidest = 100;  // lines longer than this are hard to read
 constexpr size_t kNarrowest = 40;
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 // No code has a point in its name: a file was meant.
 base::Error missing_file(const std::string& word) {

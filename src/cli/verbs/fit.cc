@@ -22,9 +22,7 @@ namespace {
 constexpr size_t kMaxConfigBytes = 4 << 20;
 constexpr int64_t kLeastGpuBytes = 256 << 20;
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 // "meta-llama/Llama-2-7b-hf", as Hugging Face names models: one slash, no folder of that name here.
 bool is_hub_name(const std::string& path) {

@@ -16,9 +16,7 @@ int print(const std::string& text) {
   return 0;
 }
 
-base::Error usage(std::string message, std::string hint) {
-  return base::fail(base::ErrorKind::kUsage, std::move(message)).with_hint(std::move(hint));
-}
+using base::usage;
 
 }  // namespace
 
