@@ -6,6 +6,12 @@
 
 namespace phalanx::doctor {
 
+void Row::look(const Situation& situation, Findings& findings) const {
+  if (check) return check(situation, findings);
+  for (size_t h = 0; h < situation.hosts.size(); ++h)
+    if (situation.hosts[h].probed) check_host(situation, h, situation.hosts[h], findings);
+}
+
 std::vector<const Row*> catalogue() {
 #define PHALANX_TABLE(name) name##_rows,
   static constexpr std::span<const Row> (*kTables[])() = {PHALANX_ROWS(PHALANX_TABLE)};

@@ -31,12 +31,20 @@ class Findings {
   std::vector<Finding>& out_;
 };
 
+// A check looks at everything at once, or at one host after another: then it is asked for every host that was probed.
 struct Row {
+  using Check = void(const Situation& situation, Findings& findings);
+  using HostCheck = void(const Situation& situation, size_t h, const HostView& host, Findings& findings);
+  constexpr Row(std::string_view its_code, Severity how_grave, Check* whole) : code(its_code), severity(how_grave), check(whole) {}
+  constexpr Row(std::string_view its_code, Severity how_grave, HostCheck* each) : code(its_code), severity(how_grave), check_host(each) {}
+
+  void look(const Situation& situation, Findings& findings) const;
+  const codes::Code& page() const { return codes::get(code); }
+
   std::string_view code;  // "NET-WRONG-IFACE"
   Severity severity;
-  void (*check)(const Situation& situation, Findings& findings);
-
-  const codes::Code& page() const { return codes::get(code); }
+  Check* check = nullptr;  // one of the two
+  HostCheck* check_host = nullptr;
 };
 
 // All rows, group by group: a code's prefix is its group's (GPU-, VIS-, NET-, IB-, NCCL-, RDZV-, ENV-, FS-, TIME-, LIM-, PROC-, CMD-,

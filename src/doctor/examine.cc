@@ -49,7 +49,7 @@ Examination examine(const Situation& situation, const std::vector<std::string>& 
     if (!wanted(*row, only)) continue;
     std::vector<Finding> found;
     Findings findings(*row, found);
-    row->check(situation, findings);
+    row->look(situation, findings);
     for (Finding& f : found) fit_to_user(situation, f);
     fold_into(result.findings, std::move(found));
   }

@@ -17,41 +17,32 @@ bool looked(const HostView& host, std::string_view part) {
   return std::none_of(host.facts.gaps.begin(), host.facts.gaps.end(), [&](const machine::Gap& gap) { return gap.part.starts_with(part); });
 }
 
-void network(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const machine::Machine& m = s.hosts[h].facts.machine;
-    if (!s.hosts[h].probed || s.single() || m.net_space.empty() || m.outside.net_space.empty() || m.net_space == m.outside.net_space)
-      continue;
-    std::vector<std::string> addresses;
-    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces)
-      if (!i.loopback && addresses.size() < 4)
-        for (const machine::InterfaceAddressFact& a : i.addresses) addresses.push_back(fmt::format("{} {}", i.name, a.address));
-    findings.on(h, addresses.empty() ? tr("the container does not use the network of the host, and has no interface of its own")
-                                     : tr("the container does not use the network of the host; it has {}", base::join(addresses, ", ")));
-  }
+void network(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const machine::Machine& m = host.facts.machine;
+  if (s.single() || m.net_space.empty() || m.outside.net_space.empty() || m.net_space == m.outside.net_space) return;
+  std::vector<std::string> addresses;
+  for (const machine::Interface& i : host.facts.network.interfaces)
+    if (!i.loopback && addresses.size() < 4)
+      for (const machine::InterfaceAddressFact& a : i.addresses) addresses.push_back(fmt::format("{} {}", i.name, a.address));
+  findings.on(h, addresses.empty() ? tr("the container does not use the network of the host, and has no interface of its own")
+                                   : tr("the container does not use the network of the host; it has {}", base::join(addresses, ", ")));
 }
 
-void processes(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const machine::Machine& m = s.hosts[h].facts.machine;
-    if (!s.hosts[h].probed || m.pid_space.empty() || m.outside.pid_space.empty() || m.pid_space == m.outside.pid_space) continue;
-    findings.on(h, tr("the container has a process namespace of its own"));
-  }
+void processes(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::Machine& m = host.facts.machine;
+  if (m.pid_space.empty() || m.outside.pid_space.empty() || m.pid_space == m.outside.pid_space) return;
+  findings.on(h, tr("the container has a process namespace of its own"));
 }
 
-void devices(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    if (!host.probed) continue;
-    const int64_t inside = host.facts.gpus.device_nodes, all = outside(host).gpus.value_or(0);
-    Words words;
-    if (all > inside && (inside == 0 || s.job.wants_gpus) && looked(host, "gpus")) words += tr("{} of the host's {} GPUs", inside, all);
-    if (!s.single() && outside(host).infiniband == true && !host.facts.infiniband.uverbs && looked(host, "infiniband")) {
-      if (!words.english.empty()) words += tr("; ");
-      words += tr("no /dev/infiniband, which the host has");
-    }
-    if (!words.english.empty()) findings.on(h, tr("the container has {}", words));
+void devices(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const int64_t inside = host.facts.gpus.device_nodes, all = outside(host).gpus.value_or(0);
+  Words words;
+  if (all > inside && (inside == 0 || s.job.wants_gpus) && looked(host, "gpus")) words += tr("{} of the host's {} GPUs", inside, all);
+  if (!s.single() && outside(host).infiniband == true && !host.facts.infiniband.uverbs && looked(host, "infiniband")) {
+    if (!words.english.empty()) words += tr("; ");
+    words += tr("no /dev/infiniband, which the host has");
   }
+  if (!words.english.empty()) findings.on(h, tr("the container has {}", words));
 }
 
 constexpr Row kContainerRows[] = {

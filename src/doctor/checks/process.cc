@@ -15,21 +15,19 @@ constexpr const char* kLookAtLoad = "uptime; free -m; ps -eo state,pid,wchan:20,
 std::string age(int64_t seconds) { return base::format_duration(std::chrono::seconds(seconds)); }
 
 // One finding per host: what a dead job left there belongs together.
-void leftovers(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const std::vector<machine::Leftover>& left = s.hosts[h].facts.processes.leftovers;
-    if (!s.hosts[h].probed || left.empty()) continue;
-    const machine::Leftover& first = left[0];
-    std::string fix = "kill";
-    bool mine = true;
-    for (const machine::Leftover& l : left) {
-      fix += fmt::format(" {}", l.pid);
-      mine = mine && l.user == s.hosts[h].facts.machine.user;
-    }
-    Words what = tr("pid {} of {}, {} old ({}): {}", first.pid, first.user, age(first.age_s), first.why, first.command);
-    if (left.size() > 1) what = tr("{} and {} more", what, left.size() - 1, words::chinese_only(left.size()));
-    findings.on(h, what, (mine ? "" : "sudo ") + fix);
+void leftovers(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const std::vector<machine::Leftover>& left = host.facts.processes.leftovers;
+  if (left.empty()) return;
+  const machine::Leftover& first = left[0];
+  std::string fix = "kill";
+  bool mine = true;
+  for (const machine::Leftover& l : left) {
+    fix += fmt::format(" {}", l.pid);
+    mine = mine && l.user == host.facts.machine.user;
   }
+  Words what = tr("pid {} of {}, {} old ({}): {}", first.pid, first.user, age(first.age_s), first.why, first.command);
+  if (left.size() > 1) what = tr("{} and {} more", what, left.size() - 1, words::chinese_only(left.size()));
+  findings.on(h, what, (mine ? "" : "sudo ") + fix);
 }
 
 // The agent was started and greeted us, and then said nothing: the machine stands still, or nearly.

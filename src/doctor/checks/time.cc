@@ -73,16 +73,14 @@ void skew_small(const Situation& s, Findings& findings) {
     if (k.sure_ns > kSmall && k.sure_ns <= kLarge) findings.on(k.host, skew_words(s, k), set_clock(s.hosts[k.host]));
 }
 
-void unsynced(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const machine::ClockFacts& c = s.hosts[h].facts.clock;
-    if (!s.hosts[h].probed || c.synchronized != false || s.single()) continue;
-    if (c.daemon.empty())
-      findings.on(h, tr("the kernel's clock is not synchronised, and no time service was found"), "sudo apt install -y chrony");
-    else
-      findings.on(h, tr("{} runs, but the kernel's clock is not synchronised", c.daemon),
-                  c.daemon == "chronyd" ? "chronyc sources -v" : "timedatectl timesync-status");
-  }
+void unsynced(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const machine::ClockFacts& c = host.facts.clock;
+  if (c.synchronized != false || s.single()) return;
+  if (c.daemon.empty())
+    findings.on(h, tr("the kernel's clock is not synchronised, and no time service was found"), "sudo apt install -y chrony");
+  else
+    findings.on(h, tr("{} runs, but the kernel's clock is not synchronised", c.daemon),
+                c.daemon == "chronyd" ? "chronyc sources -v" : "timedatectl timesync-status");
 }
 
 void zone_differs(const Situation& s, Findings& findings) {

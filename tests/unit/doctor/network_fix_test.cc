@@ -105,7 +105,7 @@ TEST(Blame, LinksOfHostsThatAreNotInTheListAreLeftOut) {
     if (row->page().group->folder != "network") continue;
     std::vector<Finding> found;
     Findings findings(*row, found);
-    row->check(s, findings);
+    row->look(s, findings);
     for (const Finding& f : found)
       for (size_t h : f.hosts) EXPECT_LT(h, s.hosts.size()) << row->code;
   }

@@ -19,18 +19,14 @@ bool mismatch(const GpuFacts& g) {
 }
 
 // A container shows its host's PCI bus and /proc/driver/nvidia also when it was given no device.
-void check_none(const Situation& s, Findings& f) {
+void check_none(const Situation& s, size_t h, const HostView& host, Findings& f) {
   if (!s.job.wants_gpus) return;
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    const GpuFacts& g = host.facts.gpus;
-    bool container = !host.facts.machine.container.empty(), withheld = container && !g.kernel_module.empty();
-    if (!host.probed || host.facts.machine.hostname.empty() || g.device_nodes > 0 || g.source == "nvml" || g.source == "nvidia-smi")
-      continue;
-    if (!g.nvml_error.empty() || (g.pci_devices > 0 && !withheld)) continue;
-    if (withheld) f.on(h, tr("the machine has the NVIDIA driver, but this container has no GPU: /dev/nvidia0 is missing"));
-    else f.on(h, tr("no NVIDIA device on the PCI bus, no /dev/nvidia0, no driver"));
-  }
+  const GpuFacts& g = host.facts.gpus;
+  bool container = !host.facts.machine.container.empty(), withheld = container && !g.kernel_module.empty();
+  if (host.facts.machine.hostname.empty() || g.device_nodes > 0 || g.source == "nvml" || g.source == "nvidia-smi") return;
+  if (!g.nvml_error.empty() || (g.pci_devices > 0 && !withheld)) return;
+  if (withheld) f.on(h, tr("the machine has the NVIDIA driver, but this container has no GPU: /dev/nvidia0 is missing"));
+  else f.on(h, tr("no NVIDIA device on the PCI bus, no /dev/nvidia0, no driver"));
 }
 
 void check_driver_down(const Situation& s, Findings& f) {

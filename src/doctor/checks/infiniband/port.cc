@@ -35,17 +35,15 @@ void port_down(const Situation& s, Findings& findings) {
                       : fmt::format("ibstat {}", odd.place.device->name));
 }
 
-void none_active(const Situation& s, Findings& findings) {
+void none_active(const Situation& s, size_t h, const HostView&, Findings& findings) {
   if (s.single()) return;
-  for (size_t h : probed(s)) {
-    int64_t infiniband = 0, active = 0;
-    for (const IbPlace& p : ib_ports(s)) {
-      if (p.host != h) continue;
-      infiniband += p.port->link_layer == "InfiniBand";
-      active += p.port->state == "ACTIVE";
-    }
-    if (infiniband > 0 && active == 0) findings.on(h, tr("{} InfiniBand ports, none ACTIVE", infiniband));
+  int64_t infiniband = 0, active = 0;
+  for (const IbPlace& p : ib_ports(s)) {
+    if (p.host != h) continue;
+    infiniband += p.port->link_layer == "InfiniBand";
+    active += p.port->state == "ACTIVE";
   }
+  if (infiniband > 0 && active == 0) findings.on(h, tr("{} InfiniBand ports, none ACTIVE", infiniband));
 }
 
 void no_subnet_manager(const Situation& s, Findings& findings) {

@@ -21,27 +21,23 @@ bool has_active(const Situation& s, size_t h) {
   return std::any_of(all.begin(), all.end(), [&](const IbPlace& p) { return p.host == h && p.port->state == "ACTIVE"; });
 }
 
-void no_verbs(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    const machine::InfinibandFacts& ib = s.hosts[h].facts.infiniband;
-    if (s.single() || !uses_nccl(s, h) || !has_active(s, h) || ib_switched_off(s, h) || (ib.uverbs && !ib.libibverbs.empty())) continue;
-    if (ib.libibverbs.empty())
-      findings.on(h, tr("ports are ACTIVE, but libibverbs.so.1 is missing"), "sudo apt-get install -y libibverbs1 ibverbs-providers");
-    else findings.on(h, tr("ports are ACTIVE, but /dev/infiniband/uverbs* is missing"), "sudo modprobe ib_uverbs");
-  }
+void no_verbs(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const machine::InfinibandFacts& ib = host.facts.infiniband;
+  if (s.single() || !uses_nccl(s, h) || !has_active(s, h) || ib_switched_off(s, h) || (ib.uverbs && !ib.libibverbs.empty())) return;
+  if (ib.libibverbs.empty())
+    findings.on(h, tr("ports are ACTIVE, but libibverbs.so.1 is missing"), "sudo apt-get install -y libibverbs1 ibverbs-providers");
+  else findings.on(h, tr("ports are ACTIVE, but /dev/infiniband/uverbs* is missing"), "sudo modprobe ib_uverbs");
 }
 
-void disabled_left(const Situation& s, Findings& findings) {
+void disabled_left(const Situation& s, size_t h, const HostView&, Findings& findings) {
   if (s.single()) return;
-  for (size_t h : probed(s)) {
-    bool asked = uses_nccl(s, h) || set_for_job(s, "NCCL_IB_DISABLE") || set_for_job(s, "NCCL_NET");
-    if (!asked || !has_active(s, h) || !ib_switched_off(s, h)) continue;
-    std::string name = std::atoll(job_setting(s, h, "NCCL_IB_DISABLE").c_str()) != 0 ? "NCCL_IB_DISABLE" : "NCCL_NET";
-    std::string ports;
-    for (const IbPlace& p : ib_ports(s))
-      if (p.host == h && p.port->state == "ACTIVE") ports += fmt::format("{}{} {}", ports.empty() ? "" : ", ", p.name(), p.port->rate);
-    findings.on(h, tr("{}={} while ACTIVE: {}", name, job_setting(s, h, name), ports), "unset " + name);
-  }
+  bool asked = uses_nccl(s, h) || set_for_job(s, "NCCL_IB_DISABLE") || set_for_job(s, "NCCL_NET");
+  if (!asked || !has_active(s, h) || !ib_switched_off(s, h)) return;
+  std::string name = std::atoll(job_setting(s, h, "NCCL_IB_DISABLE").c_str()) != 0 ? "NCCL_IB_DISABLE" : "NCCL_NET";
+  std::string ports;
+  for (const IbPlace& p : ib_ports(s))
+    if (p.host == h && p.port->state == "ACTIVE") ports += fmt::format("{}{} {}", ports.empty() ? "" : ", ", p.name(), p.port->rate);
+  findings.on(h, tr("{}={} while ACTIVE: {}", name, job_setting(s, h, name), ports), "unset " + name);
 }
 
 void some_hosts(const Situation& s, Findings& findings) {
@@ -54,34 +50,30 @@ void some_hosts(const Situation& s, Findings& findings) {
   findings.on(without, tr("NCCL would use sockets here, but InfiniBand on {}", names(s, with)), "export NCCL_IB_DISABLE=1");
 }
 
-void hca_filter(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    std::string filter = job_setting(s, h, "NCCL_IB_HCA");
-    if (filter.empty() || !has_active(s, h) || ib_switched_off(s, h) || !nccl_ib_ports(s, h).empty()) continue;
-    std::string ports;
-    for (const IbPlace& p : ib_ports(s))
-      if (p.host == h && p.port->state == "ACTIVE") ports += (ports.empty() ? "" : ", ") + p.name();
-    findings.on(h, tr("NCCL_IB_HCA={} matches no ACTIVE port; the ports are {}", filter, ports), "unset NCCL_IB_HCA");
-  }
+void hca_filter(const Situation& s, size_t h, const HostView&, Findings& findings) {
+  std::string filter = job_setting(s, h, "NCCL_IB_HCA");
+  if (filter.empty() || !has_active(s, h) || ib_switched_off(s, h) || !nccl_ib_ports(s, h).empty()) return;
+  std::string ports;
+  for (const IbPlace& p : ib_ports(s))
+    if (p.host == h && p.port->state == "ACTIVE") ports += (ports.empty() ? "" : ", ") + p.name();
+  findings.on(h, tr("NCCL_IB_HCA={} matches no ACTIVE port; the ports are {}", filter, ports), "unset NCCL_IB_HCA");
 }
 
-void hca_prefix(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    std::string filter = job_setting(s, h, "NCCL_IB_HCA");
-    if (filter.empty() || filter[0] == '=' || filter.substr(0, 2) == "^=") continue;
-    bool inverted = filter[0] == '^';
-    for (std::string_view word : base::split(std::string_view(filter).substr(inverted), ',')) {
-      std::string_view name = word.substr(0, word.find(':'));
-      bool exact = false;
-      std::string more;
-      for (const machine::IbDevice& d : s.hosts[h].facts.infiniband.devices) {
-        if (d.name == name) exact = true;
-        else if (!name.empty() && d.name.substr(0, name.size()) == name) more += (more.empty() ? "" : ", ") + d.name;
-      }
-      if (exact && !more.empty())
-        findings.on(h, tr("NCCL_IB_HCA={}: {} also matches {}", filter, name, more),
-                    fmt::format("export NCCL_IB_HCA={}={}", inverted ? "^" : "", filter.substr(inverted)));
+void hca_prefix(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  std::string filter = job_setting(s, h, "NCCL_IB_HCA");
+  if (filter.empty() || filter[0] == '=' || filter.substr(0, 2) == "^=") return;
+  bool inverted = filter[0] == '^';
+  for (std::string_view word : base::split(std::string_view(filter).substr(inverted), ',')) {
+    std::string_view name = word.substr(0, word.find(':'));
+    bool exact = false;
+    std::string more;
+    for (const machine::IbDevice& d : host.facts.infiniband.devices) {
+      if (d.name == name) exact = true;
+      else if (!name.empty() && d.name.substr(0, name.size()) == name) more += (more.empty() ? "" : ", ") + d.name;
     }
+    if (exact && !more.empty())
+      findings.on(h, tr("NCCL_IB_HCA={}: {} also matches {}", filter, name, more),
+                  fmt::format("export NCCL_IB_HCA={}={}", inverted ? "^" : "", filter.substr(inverted)));
   }
 }
 
@@ -111,38 +103,34 @@ std::string best_gid(const machine::IbPort& port) {
   return "";
 }
 
-void gid_index(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    base::Result<int64_t> index = base::parse_int(job_setting(s, h, "NCCL_IB_GID_INDEX"), 0, 65535);
-    if (!index.ok() || ib_switched_off(s, h)) continue;
-    for (const IbPlace& p : nccl_ib_ports(s, h)) {
-      if (p.port->link_layer != "Ethernet" || p.port->gids.empty()) continue;
-      const machine::IbGid* gid = gid_at(*p.port, *index);
-      Words fault = !gid                                   ? tr("is empty")
-                    : gid->type != "RoCE v2"               ? tr("is {}", gid->type)
-                    : machine::is_link_local_gid(gid->gid) ? tr("is link-local")
-                                                           : Words{};
-      if (fault.empty()) continue;
-      std::string best = best_gid(*p.port);
-      findings.on(h, tr("{}: GID {} {}{}", p.name(), *index, fault, best.empty() ? Words{} : tr("; RoCE v2 over IPv4 is GID {}", best)),
-                  best.empty() ? "unset NCCL_IB_GID_INDEX" : "export NCCL_IB_GID_INDEX=" + best);
-    }
+void gid_index(const Situation& s, size_t h, const HostView&, Findings& findings) {
+  base::Result<int64_t> index = base::parse_int(job_setting(s, h, "NCCL_IB_GID_INDEX"), 0, 65535);
+  if (!index.ok() || ib_switched_off(s, h)) return;
+  for (const IbPlace& p : nccl_ib_ports(s, h)) {
+    if (p.port->link_layer != "Ethernet" || p.port->gids.empty()) continue;
+    const machine::IbGid* gid = gid_at(*p.port, *index);
+    Words fault = !gid                                   ? tr("is empty")
+                  : gid->type != "RoCE v2"               ? tr("is {}", gid->type)
+                  : machine::is_link_local_gid(gid->gid) ? tr("is link-local")
+                                                         : Words{};
+    if (fault.empty()) continue;
+    std::string best = best_gid(*p.port);
+    findings.on(h, tr("{}: GID {} {}{}", p.name(), *index, fault, best.empty() ? Words{} : tr("; RoCE v2 over IPv4 is GID {}", best)),
+                best.empty() ? "unset NCCL_IB_GID_INDEX" : "export NCCL_IB_GID_INDEX=" + best);
   }
 }
 
-void gid_default(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    const auto& nccl = s.hosts[h].facts.software.nccl;
-    int version = nccl.empty() ? 0 : machine::nccl_version(nccl[0].version);
-    if (s.single() || version == 0 || version >= kGidByItself || !job_setting(s, h, "NCCL_IB_GID_INDEX").empty() || ib_switched_off(s, h))
-      continue;
-    for (const IbPlace& p : nccl_ib_ports(s, h)) {
-      const machine::IbGid* first = gid_at(*p.port, 0);
-      std::string best = best_gid(*p.port);
-      if (p.port->link_layer != "Ethernet" || best.empty() || best == "0" || !first) continue;
-      findings.on(h, tr("NCCL {} takes GID 0 of {} ({}); RoCE v2 over IPv4 is GID {}", nccl[0].version, p.name(), first->type, best),
-                  "export NCCL_IB_GID_INDEX=" + best);
-    }
+void gid_default(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const auto& nccl = host.facts.software.nccl;
+  int version = nccl.empty() ? 0 : machine::nccl_version(nccl[0].version);
+  if (s.single() || version == 0 || version >= kGidByItself || !job_setting(s, h, "NCCL_IB_GID_INDEX").empty() || ib_switched_off(s, h))
+    return;
+  for (const IbPlace& p : nccl_ib_ports(s, h)) {
+    const machine::IbGid* first = gid_at(*p.port, 0);
+    std::string best = best_gid(*p.port);
+    if (p.port->link_layer != "Ethernet" || best.empty() || best == "0" || !first) continue;
+    findings.on(h, tr("NCCL {} takes GID 0 of {} ({}); RoCE v2 over IPv4 is GID {}", nccl[0].version, p.name(), first->type, best),
+                "export NCCL_IB_GID_INDEX=" + best);
   }
 }
 
@@ -154,14 +142,11 @@ bool data_centre(const HostView& view) {
   return false;
 }
 
-void peermem(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    const HostView& view = s.hosts[h];
-    if (s.single() || !uses_nccl(s, h) || !data_centre(view) || ib_switched_off(s, h) || nccl_ib_ports(s, h).empty()) continue;
-    if (view.facts.infiniband.peermem || view.facts.gpus.open_module) continue;  // the open module brings DMA-BUF
-    findings.on(h, tr("nvidia_peermem is not loaded, and the driver is not the open kernel module (DMA-BUF)"),
-                "sudo modprobe nvidia-peermem");
-  }
+void peermem(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  if (s.single() || !uses_nccl(s, h) || !data_centre(host) || ib_switched_off(s, h) || nccl_ib_ports(s, h).empty()) return;
+  if (host.facts.infiniband.peermem || host.facts.gpus.open_module) return;  // the open module brings DMA-BUF
+  findings.on(h, tr("nvidia_peermem is not loaded, and the driver is not the open kernel module (DMA-BUF)"),
+              "sudo modprobe nvidia-peermem");
 }
 
 constexpr Row kInfinibandUseRows[] = {

@@ -142,33 +142,25 @@ int version_number(const std::string& version) {
   return major.ok() && minor.ok() ? static_cast<int>(*major * 1000 + *minor) : 0;
 }
 
-void stack_unlimited(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    if (!host.probed || host.facts.limits.stack != -1 || host.facts.software.nccl.empty() || !s.job.wants_gpus) continue;
-    std::string version = host.facts.software.nccl[0].version;
-    int number = version_number(version);
-    if (number == 0 || number >= 2030) continue;
-    findings.on(h, tr("ulimit -s is unlimited, NCCL is {}", version),
-                s.single() ? "ulimit -s 8192" : raise(s, host, "s", "stack", "8192", 0));
-  }
+void stack_unlimited(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  if (host.facts.limits.stack != -1 || host.facts.software.nccl.empty() || !s.job.wants_gpus) return;
+  std::string version = host.facts.software.nccl[0].version;
+  int number = version_number(version);
+  if (number == 0 || number >= 2030) return;
+  findings.on(h, tr("ulimit -s is unlimited, NCCL is {}", version),
+              s.single() ? "ulimit -s 8192" : raise(s, host, "s", "stack", "8192", 0));
 }
 
-void file_size(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const machine::LimitsFacts& l = s.hosts[h].facts.limits;
-    if (!s.hosts[h].probed || l.file_size <= 0) continue;
-    findings.on(h, tr("files are limited to {}", bytes(l.file_size)), raise(s, s.hosts[h], "f", "fsize", "unlimited", -1));
-  }
+void file_size(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const machine::LimitsFacts& l = host.facts.limits;
+  if (l.file_size <= 0) return;
+  findings.on(h, tr("files are limited to {}", bytes(l.file_size)), raise(s, host, "f", "fsize", "unlimited", -1));
 }
 
-void address_space(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const machine::LimitsFacts& l = s.hosts[h].facts.limits;
-    if (!s.hosts[h].probed || l.address_space <= 0) continue;
-    findings.on(h, tr("the address space of a process is limited to {}", bytes(l.address_space)),
-                raise(s, s.hosts[h], "v", "as", "unlimited", -1));
-  }
+void address_space(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const machine::LimitsFacts& l = host.facts.limits;
+  if (l.address_space <= 0) return;
+  findings.on(h, tr("the address space of a process is limited to {}", bytes(l.address_space)), raise(s, host, "v", "as", "unlimited", -1));
 }
 
 constexpr Row kProcessLimitRows[] = {

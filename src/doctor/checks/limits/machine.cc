@@ -43,14 +43,11 @@ void memory_small(const Situation& s, Findings& findings) {
       findings.on(h, memory_words(s.hosts[h], *m));
 }
 
-void cpuset(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    const machine::Machine& m = host.facts.machine;
-    if (!host.probed || m.cpus_usable <= 0 || m.cpus_usable >= m.cpus_online || m.cpus_usable >= host.ranks) continue;
-    findings.on(h, tr("{} of {} CPUs are allowed ({}), for {} ranks", m.cpus_usable, m.cpus_online, host.facts.limits.cpuset, host.ranks),
-                "taskset -pc $$");
-  }
+void cpuset(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::Machine& m = host.facts.machine;
+  if (m.cpus_usable <= 0 || m.cpus_usable >= m.cpus_online || m.cpus_usable >= host.ranks) return;
+  findings.on(h, tr("{} of {} CPUs are allowed ({}), for {} ranks", m.cpus_usable, m.cpus_online, host.facts.limits.cpuset, host.ranks),
+              "taskset -pc $$");
 }
 
 // Equal machines of which one lends fewer CPUs.
@@ -67,13 +64,10 @@ void cpuset_differs(const Situation& s, Findings& findings) {
   }
 }
 
-void cpu_quota(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    double quota = host.facts.limits.cpu_quota;
-    if (!host.probed || quota <= 0 || host.ranks <= 0 || quota >= host.ranks) continue;
-    findings.on(h, tr("the CPU quota of the cgroup is {:g} CPUs, for {} ranks", quota, host.ranks));
-  }
+void cpu_quota(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  double quota = host.facts.limits.cpu_quota;
+  if (quota <= 0 || host.ranks <= 0 || quota >= host.ranks) return;
+  findings.on(h, tr("the CPU quota of the cgroup is {:g} CPUs, for {} ranks", quota, host.ranks));
 }
 
 void overcommit(const Situation& s, Findings& findings) {
@@ -82,42 +76,32 @@ void overcommit(const Situation& s, Findings& findings) {
       findings.on(h, tr("vm.overcommit_memory is 2"), "sudo sysctl vm.overcommit_memory=0");
 }
 
-void map_count(const Situation& s, Findings& findings) {
+void map_count(const Situation&, size_t h, const HostView& host, Findings& findings) {
   constexpr int64_t kDefault = 65'530;
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    int64_t count = s.hosts[h].facts.limits.max_map_count;
-    if (!s.hosts[h].probed || count <= 0 || count >= kDefault) continue;
-    findings.on(h, tr("vm.max_map_count is {}", count), "sudo sysctl vm.max_map_count=262144");
-  }
+  int64_t count = host.facts.limits.max_map_count;
+  if (count <= 0 || count >= kDefault) return;
+  findings.on(h, tr("vm.max_map_count is {}", count), "sudo sysctl vm.max_map_count=262144");
 }
 
-void ptrace(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    if (!host.probed || host.facts.machine.uid == 0 || host.facts.limits.ptrace_scope < 2) continue;
-    findings.on(h, tr("kernel.yama.ptrace_scope is {}", host.facts.limits.ptrace_scope),
-                host.facts.limits.ptrace_scope == 2 ? "sudo sysctl kernel.yama.ptrace_scope=1" : "");
-  }
+void ptrace(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  if (host.facts.machine.uid == 0 || host.facts.limits.ptrace_scope < 2) return;
+  findings.on(h, tr("kernel.yama.ptrace_scope is {}", host.facts.limits.ptrace_scope),
+              host.facts.limits.ptrace_scope == 2 ? "sudo sysctl kernel.yama.ptrace_scope=1" : "");
 }
 
-void swap(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const machine::Machine& m = s.hosts[h].facts.machine;
-    int64_t used = s.hosts[h].facts.limits.swap_used_bytes;
-    if (!s.hosts[h].probed || used < kGiB || m.memory_available_bytes * 10 >= m.memory_bytes) continue;
-    findings.on(
-        h, tr("{} are swapped out, and {} of {} memory is available", bytes(used), bytes(m.memory_available_bytes), bytes(m.memory_bytes)),
-        "ps aux --sort -rss | head");
-  }
+void swap(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::Machine& m = host.facts.machine;
+  int64_t used = host.facts.limits.swap_used_bytes;
+  if (used < kGiB || m.memory_available_bytes * 10 >= m.memory_bytes) return;
+  findings.on(
+      h, tr("{} are swapped out, and {} of {} memory is available", bytes(used), bytes(m.memory_available_bytes), bytes(m.memory_bytes)),
+      "ps aux --sort -rss | head");
 }
 
-void busy(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    double load = host.facts.limits.load_1min;
-    if (!host.probed || host.facts.machine.cpus_online <= 0 || load <= static_cast<double>(host.facts.machine.cpus_online)) continue;
-    findings.on(h, tr("load {:.1f} on {} CPUs", load, host.facts.machine.cpus_online), "top -bn1 | head -20");
-  }
+void busy(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  double load = host.facts.limits.load_1min;
+  if (host.facts.machine.cpus_online <= 0 || load <= static_cast<double>(host.facts.machine.cpus_online)) return;
+  findings.on(h, tr("load {:.1f} on {} CPUs", load, host.facts.machine.cpus_online), "top -bn1 | head -20");
 }
 
 constexpr Row kMachineLimitRows[] = {

@@ -24,13 +24,10 @@ std::string first_file(const HostView& h) {
   return files.substr(0, files.find(','));
 }
 
-void check_conf_file(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    const HostView& h = s.hosts[host];
-    if (h.facts.software.nccl_conf.empty()) continue;
-    findings.on(host, tr("{} sets {}", h.facts.software.nccl_conf_file, conf_text(h)),
-                "cat " + base::replace_all(h.facts.software.nccl_conf_file, ",", ""));
-  }
+void check_conf_file(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  if (host.facts.software.nccl_conf.empty()) return;
+  findings.on(h, tr("{} sets {}", host.facts.software.nccl_conf_file, conf_text(host)),
+              "cat " + base::replace_all(host.facts.software.nccl_conf_file, ",", ""));
 }
 
 void check_conf_differs(const Situation& s, Findings& findings) {
@@ -43,26 +40,22 @@ void check_conf_differs(const Situation& s, Findings& findings) {
   });
 }
 
-void check_conf_blanks(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    for (const auto& [name, value] : s.hosts[host].facts.software.nccl_conf) {
-      bool blank = base::trim(name) != name || (!value.empty() && base::is_blank(value[0]));
-      if (!blank || base::trim(name).starts_with('#')) continue;
-      std::string file = first_file(s.hosts[host]);
-      findings.on(host, tr("{} contains \"{}={}\": the spaces become part of the name and the value", file, name, value),
-                  fmt::format("sed -i -E {} {}", base::shell_quote("s/^[ \t]*([A-Z0-9_]+)[ \t]*=[ \t]*/\\1=/"), base::shell_quote(file)));
-    }
+void check_conf_blanks(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  for (const auto& [name, value] : host.facts.software.nccl_conf) {
+    bool blank = base::trim(name) != name || (!value.empty() && base::is_blank(value[0]));
+    if (!blank || base::trim(name).starts_with('#')) continue;
+    std::string file = first_file(host);
+    findings.on(h, tr("{} contains \"{}={}\": the spaces become part of the name and the value", file, name, value),
+                fmt::format("sed -i -E {} {}", base::shell_quote("s/^[ \t]*([A-Z0-9_]+)[ \t]*=[ \t]*/\\1=/"), base::shell_quote(file)));
   }
 }
 
-void check_conf_missing(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    std::optional<std::string> named = s.variable(host, "NCCL_CONF_FILE");
-    const std::string& read = s.hosts[host].facts.software.nccl_conf_file;
-    if (!named || named->empty() || (!read.empty() && !read.starts_with("/etc/nccl.conf"))) continue;
-    if (*named == "/etc/nccl.conf" && !read.empty()) continue;
-    findings.on(host, tr("NCCL_CONF_FILE={} cannot be read", *named), "ls -l " + base::shell_quote(*named));
-  }
+void check_conf_missing(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  std::optional<std::string> named = s.variable(h, "NCCL_CONF_FILE");
+  const std::string& read = host.facts.software.nccl_conf_file;
+  if (!named || named->empty() || (!read.empty() && !read.starts_with("/etc/nccl.conf"))) return;
+  if (*named == "/etc/nccl.conf" && !read.empty()) return;
+  findings.on(h, tr("NCCL_CONF_FILE={} cannot be read", *named), "ls -l " + base::shell_quote(*named));
 }
 
 // Settings that name what lies in one machine, and so may differ.

@@ -42,44 +42,37 @@ void check_build_differs(const Situation& s, Findings& findings) {
   });
 }
 
-void check_shadowed(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
-    if (nccl_version(s, host).empty() || f.nccl_ways.size() != f.nccl.size()) continue;
-    const std::string& way = f.nccl_ways[0];
-    if (way != "LD_LIBRARY_PATH" && way != "LD_PRELOAD") continue;
-    for (size_t i = 1; i < f.nccl.size(); ++i) {
-      if (f.nccl_ways[i] == "LD_LIBRARY_PATH" || f.nccl_ways[i] == "the system's folders") continue;
-      if (!machine::version_less(f.nccl[0].version, f.nccl[i].version)) continue;
-      findings.on(host, tr("{} puts NCCL {} ({}) before torch's own {}", way, f.nccl[0].version, f.nccl[0].path, f.nccl[i].version),
-                  away(s, host, way));
-      break;
-    }
+void check_shadowed(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const machine::SoftwareFacts& f = host.facts.software;
+  if (nccl_version(s, h).empty() || f.nccl_ways.size() != f.nccl.size()) return;
+  const std::string& way = f.nccl_ways[0];
+  if (way != "LD_LIBRARY_PATH" && way != "LD_PRELOAD") return;
+  for (size_t i = 1; i < f.nccl.size(); ++i) {
+    if (f.nccl_ways[i] == "LD_LIBRARY_PATH" || f.nccl_ways[i] == "the system's folders") continue;
+    if (!machine::version_less(f.nccl[0].version, f.nccl[i].version)) continue;
+    findings.on(h, tr("{} puts NCCL {} ({}) before torch's own {}", way, f.nccl[0].version, f.nccl[0].path, f.nccl[i].version),
+                away(s, h, way));
+    break;
   }
 }
 
-void check_missing(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
-    if (f.torch_nccl != "dynamic" || !f.nccl.empty() || f.assumed) continue;
-    std::string name = f.torch_cuda.starts_with("11")   ? "nvidia-nccl-cu11"
-                       : f.torch_cuda.starts_with("13") ? "nvidia-nccl-cu13"
-                                                        : "nvidia-nccl-cu12";
-    findings.on(
-        host,
-        tr("{} needs libnccl.so.2, which is in none of the directories searched by the loader", f.torch_folder + "/lib/libtorch_cuda.so"),
-        f.interpreter + " -m pip install " + name);
-  }
+void check_missing(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::SoftwareFacts& f = host.facts.software;
+  if (f.torch_nccl != "dynamic" || !f.nccl.empty() || f.assumed) return;
+  std::string name = f.torch_cuda.starts_with("11")   ? "nvidia-nccl-cu11"
+                     : f.torch_cuda.starts_with("13") ? "nvidia-nccl-cu13"
+                                                      : "nvidia-nccl-cu12";
+  findings.on(
+      h, tr("{} needs libnccl.so.2, which is in none of the directories searched by the loader", f.torch_folder + "/lib/libtorch_cuda.so"),
+      f.interpreter + " -m pip install " + name);
 }
 
-void check_old(const Situation& s, Findings& findings) {
+void check_old(const Situation& s, size_t h, const HostView& host, Findings& findings) {
   if (!uses_nccl(s)) return;
-  for (size_t host : probed(s)) {
-    std::string version = nccl_version(s, host);
-    int minor = nccl_minor(version);
-    if (minor < 0 || minor >= 12) continue;
-    findings.on(host, tr("NCCL {} ({})", version, s.hosts[host].facts.software.nccl[0].path));
-  }
+  std::string version = nccl_version(s, h);
+  int minor = nccl_minor(version);
+  if (minor < 0 || minor >= 12) return;
+  findings.on(h, tr("NCCL {} ({})", version, host.facts.software.nccl[0].path));
 }
 
 const Row kNcclLibraryRows[] = {

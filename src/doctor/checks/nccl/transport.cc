@@ -22,12 +22,10 @@ bool net_is(const Situation& s, size_t host, std::string_view wanted) {
   return base::to_lower(setting(s, host, "NCCL_NET").value_or("")) == wanted;
 }
 
-void check_net_disabled(const Situation& s, Findings& findings) {
+void check_net_disabled(const Situation& s, size_t h, const HostView&, Findings& findings) {
   if (!uses_nccl(s)) return;
-  for (size_t host : probed(s)) {
-    if (!net_is(s, host, "ib") || !is_on(s, host, "NCCL_IB_DISABLE")) continue;
-    findings.on(host, tr("NCCL_NET=IB requests InfiniBand, but NCCL_IB_DISABLE=1 disables it"), away(s, host, "NCCL_IB_DISABLE"));
-  }
+  if (!net_is(s, h, "ib") || !is_on(s, h, "NCCL_IB_DISABLE")) return;
+  findings.on(h, tr("NCCL_NET=IB requests InfiniBand, but NCCL_IB_DISABLE=1 disables it"), away(s, h, "NCCL_IB_DISABLE"));
 }
 
 // Pairs "at least A, at most B" turned round, and products that are cut.
@@ -55,28 +53,23 @@ void check_contradiction(const Situation& s, Findings& findings) {
   }
 }
 
-void check_ib_ignored(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    bool off = is_on(s, host, "NCCL_IB_DISABLE"), socket = net_is(s, host, "socket");
-    if (!off && !socket) continue;
-    std::string names;
-    for (const Setting& one : settings(s, host, {"NCCL_IB_"}))
-      if (one.name != "NCCL_IB_DISABLE") names += (names.empty() ? "" : ", ") + one.name;
-    if (names.empty()) continue;
-    std::string by = off ? "NCCL_IB_DISABLE=1" : "NCCL_NET=Socket";
-    findings.on(host, tr("{} has no effect together with {}", names, by), away(s, host, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
-  }
+void check_ib_ignored(const Situation& s, size_t h, const HostView&, Findings& findings) {
+  bool off = is_on(s, h, "NCCL_IB_DISABLE"), socket = net_is(s, h, "socket");
+  if (!off && !socket) return;
+  std::string names;
+  for (const Setting& one : settings(s, h, {"NCCL_IB_"}))
+    if (one.name != "NCCL_IB_DISABLE") names += (names.empty() ? "" : ", ") + one.name;
+  if (names.empty()) return;
+  std::string by = off ? "NCCL_IB_DISABLE=1" : "NCCL_NET=Socket";
+  findings.on(h, tr("{} has no effect together with {}", names, by), away(s, h, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
 }
 
-void check_ib_off(const Situation& s, Findings& findings) {
+void check_ib_off(const Situation& s, size_t h, const HostView& host, Findings& findings) {
   if (s.hosts.size() < 2 || !uses_nccl(s)) return;
-  for (size_t host : probed(s)) {
-    bool off = is_on(s, host, "NCCL_IB_DISABLE"), socket = net_is(s, host, "socket");
-    if ((!off && !socket) || !has_active_ib(s.hosts[host])) continue;
-    std::string by = off ? "NCCL_IB_DISABLE=1" : "NCCL_NET=Socket";
-    findings.on(host, tr("{}, although an InfiniBand port is ACTIVE: NCCL uses TCP", by),
-                away(s, host, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
-  }
+  bool off = is_on(s, h, "NCCL_IB_DISABLE"), socket = net_is(s, h, "socket");
+  if ((!off && !socket) || !has_active_ib(host)) return;
+  std::string by = off ? "NCCL_IB_DISABLE=1" : "NCCL_NET=Socket";
+  findings.on(h, tr("{}, although an InfiniBand port is ACTIVE: NCCL uses TCP", by), away(s, h, off ? "NCCL_IB_DISABLE" : "NCCL_NET"));
 }
 
 void check_transport_differs(const Situation& s, Findings& findings) {
@@ -97,42 +90,35 @@ void check_transport_differs(const Situation& s, Findings& findings) {
 
 bool same_host_pairs(const Situation& s, size_t host) { return s.hosts[host].ranks > 1 && uses_nccl(s); }
 
-void check_p2p_off(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    if (!same_host_pairs(s, host) || !is_on(s, host, "NCCL_P2P_DISABLE")) continue;
-    const auto& pairs = s.hosts[host].facts.gpus.pairs;
-    auto good =
-        std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok" && p.path.starts_with("NV"); });
-    if (good == pairs.end()) good = std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok"; });
-    if (good == pairs.end()) continue;
-    findings.on(host, tr("NCCL_P2P_DISABLE=1, although GPUs {} and {} can reach each other ({})", good->a, good->b, good->path),
-                away(s, host, "NCCL_P2P_DISABLE"));
-  }
+void check_p2p_off(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  if (!same_host_pairs(s, h) || !is_on(s, h, "NCCL_P2P_DISABLE")) return;
+  const auto& pairs = host.facts.gpus.pairs;
+  auto good =
+      std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok" && p.path.starts_with("NV"); });
+  if (good == pairs.end()) good = std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return p.p2p_read == "ok"; });
+  if (good == pairs.end()) return;
+  findings.on(h, tr("NCCL_P2P_DISABLE=1, although GPUs {} and {} can reach each other ({})", good->a, good->b, good->path),
+              away(s, h, "NCCL_P2P_DISABLE"));
 }
 
-void check_shm_off(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    if (!same_host_pairs(s, host) || !is_on(s, host, "NCCL_SHM_DISABLE")) continue;
-    const auto& pairs = s.hosts[host].facts.gpus.pairs;
-    bool p2p_off = is_on(s, host, "NCCL_P2P_DISABLE");
-    auto bad =
-        std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return !p.p2p_read.empty() && p.p2p_read != "ok"; });
-    if (!p2p_off && bad == pairs.end()) continue;
-    std::string why = p2p_off ? "NCCL_P2P_DISABLE=1" : fmt::format("GPU {}–{}: {}", bad->a, bad->b, bad->p2p_read);
-    findings.on(host, tr("NCCL_SHM_DISABLE=1 and no peer-to-peer ({}): ranks of one host communicate over the network", why),
-                away(s, host, "NCCL_SHM_DISABLE"));
-  }
+void check_shm_off(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  if (!same_host_pairs(s, h) || !is_on(s, h, "NCCL_SHM_DISABLE")) return;
+  const auto& pairs = host.facts.gpus.pairs;
+  bool p2p_off = is_on(s, h, "NCCL_P2P_DISABLE");
+  auto bad = std::find_if(pairs.begin(), pairs.end(), [](const machine::GpuPair& p) { return !p.p2p_read.empty() && p.p2p_read != "ok"; });
+  if (!p2p_off && bad == pairs.end()) return;
+  std::string why = p2p_off ? "NCCL_P2P_DISABLE=1" : fmt::format("GPU {}–{}: {}", bad->a, bad->b, bad->p2p_read);
+  findings.on(h, tr("NCCL_SHM_DISABLE=1 and no peer-to-peer ({}): ranks of one host communicate over the network", why),
+              away(s, h, "NCCL_SHM_DISABLE"));
 }
 
-void check_hides_nothing(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    if (!is_on(s, host, "NCCL_P2P_DISABLE") && !is_on(s, host, "NCCL_IB_DISABLE")) continue;
-    const auto& gpus = s.hosts[host].facts.gpus.devices;
-    auto odd = std::find_if(gpus.begin(), gpus.end(), [&](const machine::Gpu& g) { return g.name != gpus[0].name; });
-    if (odd == gpus.end()) continue;
-    findings.on(host, tr("{} and {}: NCCL still enumerates both", gpus[0].name, odd->name),
-                fmt::format("export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={}", gpus[0].index));
-  }
+void check_hides_nothing(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  if (!is_on(s, h, "NCCL_P2P_DISABLE") && !is_on(s, h, "NCCL_IB_DISABLE")) return;
+  const auto& gpus = host.facts.gpus.devices;
+  auto odd = std::find_if(gpus.begin(), gpus.end(), [&](const machine::Gpu& g) { return g.name != gpus[0].name; });
+  if (odd == gpus.end()) return;
+  findings.on(h, tr("{} and {}: NCCL still enumerates both", gpus[0].name, odd->name),
+              fmt::format("export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={}", gpus[0].index));
 }
 
 void check_nvls(const Situation& s, Findings& findings) {

@@ -132,11 +132,10 @@ void docker_bridge(const Situation& s, Findings& findings) {
   }
 }
 
-void vpn_path(const Situation& s, Findings& findings) {
+void vpn_path(const Situation& s, size_t h, const HostView& host, Findings& findings) {
   if (s.single()) return;
-  for (size_t h : probed(s))
-    if (const machine::Interface* i = chosen_interface(s.hosts[h]); i && i->kind == "vpn")
-      findings.on(h, tr("the hosts would connect over {} {}, a VPN", i->name, s.hosts[h].address));
+  if (const machine::Interface* i = chosen_interface(host); i && i->kind == "vpn")
+    findings.on(h, tr("the hosts would connect over {} {}, a VPN", i->name, host.address));
 }
 
 constexpr Row kNetworkChoiceRows[] = {

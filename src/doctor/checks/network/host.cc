@@ -120,25 +120,24 @@ void duplicate_address(const Situation& s, Findings& findings) {
 }
 
 // A public address one octet away from the private network of another host, on a host that has no address in that network.
-void address_typo(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s))
-    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces)
-      for (const machine::InterfaceAddressFact& a : i.addresses) {
-        if (a.v6 || i.loopback || is_private(a.address) || machine::is_link_local_address(a.address) || a.prefix < 8 || a.prefix > 30)
-          continue;
-        auto length = static_cast<size_t>(a.prefix / 8);
-        std::vector<size_t> like;
-        for (size_t other : probed(s))
-          if (other != h && is_private(s.hosts[other].address) && differing(a.address, s.hosts[other].address, length) == 1)
-            like.push_back(other);
-        if (like.empty()) continue;
-        std::string network = network_of_chosen(s.hosts[like[0]]);
-        bool has = false;
-        for (const machine::Interface& mine : s.hosts[h].facts.network.interfaces)
-          for (const machine::InterfaceAddressFact& b : mine.addresses) has |= machine::network_of(b.address, b.prefix) == network;
-        if (has) continue;
-        findings.on(h, tr("{} {}/{} is in public address space; {} in {}", i.name, a.address, a.prefix, names(s, like), network));
-      }
+void address_typo(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  for (const machine::Interface& i : host.facts.network.interfaces)
+    for (const machine::InterfaceAddressFact& a : i.addresses) {
+      if (a.v6 || i.loopback || is_private(a.address) || machine::is_link_local_address(a.address) || a.prefix < 8 || a.prefix > 30)
+        continue;
+      auto length = static_cast<size_t>(a.prefix / 8);
+      std::vector<size_t> like;
+      for (size_t other : probed(s))
+        if (other != h && is_private(s.hosts[other].address) && differing(a.address, s.hosts[other].address, length) == 1)
+          like.push_back(other);
+      if (like.empty()) continue;
+      std::string network = network_of_chosen(s.hosts[like[0]]);
+      bool has = false;
+      for (const machine::Interface& mine : host.facts.network.interfaces)
+        for (const machine::InterfaceAddressFact& b : mine.addresses) has |= machine::network_of(b.address, b.prefix) == network;
+      if (has) continue;
+      findings.on(h, tr("{} {}/{} is in public address space; {} in {}", i.name, a.address, a.prefix, names(s, like), network));
+    }
 }
 
 void master_typo(const Situation& s, Findings& findings) {
@@ -172,30 +171,24 @@ std::string same_network_twice(const HostView& view) {
   return "";
 }
 
-void reverse_path(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    std::string twice = same_network_twice(s.hosts[h]);
-    if (s.single() || twice.empty() || s.hosts[h].facts.network.rp_filter != 1) continue;
-    findings.on(h, tr("{} on both, and rp_filter=1", twice), "sudo sysctl -w net.ipv4.conf.all.rp_filter=2");
-  }
+void reverse_path(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  std::string twice = same_network_twice(host);
+  if (s.single() || twice.empty() || host.facts.network.rp_filter != 1) return;
+  findings.on(h, tr("{} on both, and rp_filter=1", twice), "sudo sysctl -w net.ipv4.conf.all.rp_filter=2");
 }
 
-void two_in_one(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    std::string twice = same_network_twice(s.hosts[h]);
-    if (s.single() || twice.empty() || s.hosts[h].facts.network.rp_filter == 1) continue;
-    findings.on(h, tr("{} on both", twice), "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1");
-  }
+void two_in_one(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  std::string twice = same_network_twice(host);
+  if (s.single() || twice.empty() || host.facts.network.rp_filter == 1) return;
+  findings.on(h, tr("{} on both", twice), "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1");
 }
 
-void port_range(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    const machine::NetworkFacts& n = s.hosts[h].facts.network;
-    int64_t ports = n.port_range_high - n.port_range_low + 1;
-    if (n.port_range_high == 0 || ports >= kFewPorts) continue;
-    findings.on(h, tr("ip_local_port_range is {}–{}: {} ports", n.port_range_low, n.port_range_high, ports),
-                "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'");
-  }
+void port_range(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::NetworkFacts& n = host.facts.network;
+  int64_t ports = n.port_range_high - n.port_range_low + 1;
+  if (n.port_range_high == 0 || ports >= kFewPorts) return;
+  findings.on(h, tr("ip_local_port_range is {}–{}: {} ports", n.port_range_low, n.port_range_high, ports),
+              "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'");
 }
 
 void firewall(const Situation& s, Findings& findings) {

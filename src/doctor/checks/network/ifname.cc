@@ -56,22 +56,20 @@ void missing_used(const Situation& s, Findings& f) { missing(s, f, true); }
 void missing_unused(const Situation& s, Findings& f) { missing(s, f, false); }
 
 // "eth0" without "=" also takes eth01: only where the exact one exists, else a prefix was meant.
-void prefix(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    std::string value = job_setting(s, h, "NCCL_SOCKET_IFNAME");
-    if (value.size() < 2 || value[0] == '^' || value[0] == '=') continue;
-    std::vector<machine::ListedAddress> listed = machine::listed_addresses(s.hosts[h].facts.network.interfaces);
-    for (std::string_view word : base::split(value, ',')) {
-      bool exact = false;
-      std::string others;
-      for (const machine::ListedAddress& a : listed) {
-        if (a.name == word) exact = true;
-        else if (!word.empty() && !a.v6 && a.interface != word && a.name.substr(0, word.size()) == word)
-          others += fmt::format("{}{} {}/{}", others.empty() ? "" : ", ", a.name, a.address, a.prefix);
-      }
-      if (!exact || others.empty()) continue;
-      findings.on(h, tr("NCCL_SOCKET_IFNAME={} also takes {}", value, others), "export NCCL_SOCKET_IFNAME==" + value);
+void prefix(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  std::string value = job_setting(s, h, "NCCL_SOCKET_IFNAME");
+  if (value.size() < 2 || value[0] == '^' || value[0] == '=') return;
+  std::vector<machine::ListedAddress> listed = machine::listed_addresses(host.facts.network.interfaces);
+  for (std::string_view word : base::split(value, ',')) {
+    bool exact = false;
+    std::string others;
+    for (const machine::ListedAddress& a : listed) {
+      if (a.name == word) exact = true;
+      else if (!word.empty() && !a.v6 && a.interface != word && a.name.substr(0, word.size()) == word)
+        others += fmt::format("{}{} {}/{}", others.empty() ? "" : ", ", a.name, a.address, a.prefix);
     }
+    if (!exact || others.empty()) continue;
+    findings.on(h, tr("NCCL_SOCKET_IFNAME={} also takes {}", value, others), "export NCCL_SOCKET_IFNAME==" + value);
   }
 }
 
@@ -91,36 +89,31 @@ void needless(const Situation& s, Findings& findings) {
   findings.on(hosts, tr("NCCL_SOCKET_IFNAME={}: NCCL would choose the same address without it", value));
 }
 
-void blanks(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s))
-    for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"}) {
-      std::string value = job_setting(s, h, name);
-      if (value.find_first_of(" \t\"'") == std::string::npos) continue;
-      std::string clean = value;
-      std::erase_if(clean, [](char c) { return base::is_blank(c) || c == '"' || c == '\''; });
-      findings.on(h, tr("{}=\"{}\" contains spaces or quotes", name, value), fmt::format("export {}={}", name, clean));
-    }
-}
-
-void gloo_syntax(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    std::string value = job_setting(s, h, "GLOO_SOCKET_IFNAME");
-    bool pattern = !value.empty() && (value[0] == '^' || value[0] == '=');
-    const machine::Interface* chosen = chosen_interface(s.hosts[h]);
-    if (pattern)
-      findings.on(h, tr("GLOO_SOCKET_IFNAME={}: Gloo accepts only complete names", value),
-                  chosen && !chosen->loopback ? "export GLOO_SOCKET_IFNAME=" + chosen->name : "unset GLOO_SOCKET_IFNAME");
+void blanks(const Situation& s, size_t h, const HostView&, Findings& findings) {
+  for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"}) {
+    std::string value = job_setting(s, h, name);
+    if (value.find_first_of(" \t\"'") == std::string::npos) continue;
+    std::string clean = value;
+    std::erase_if(clean, [](char c) { return base::is_blank(c) || c == '"' || c == '\''; });
+    findings.on(h, tr("{}=\"{}\" contains spaces or quotes", name, value), fmt::format("export {}={}", name, clean));
   }
 }
 
-void family(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    std::string value = job_setting(s, h, "NCCL_SOCKET_FAMILY");
-    if (value.empty() || value == "AF_INET" || value == "AF_INET6") continue;
-    std::string meant = value.find('6') != std::string::npos ? "AF_INET6" : "AF_INET";
-    findings.on(h, tr("NCCL_SOCKET_FAMILY={} is neither AF_INET nor AF_INET6; NCCL silently ignores it", value),
-                "export NCCL_SOCKET_FAMILY=" + meant);
-  }
+void gloo_syntax(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  std::string value = job_setting(s, h, "GLOO_SOCKET_IFNAME");
+  bool pattern = !value.empty() && (value[0] == '^' || value[0] == '=');
+  const machine::Interface* chosen = chosen_interface(host);
+  if (pattern)
+    findings.on(h, tr("GLOO_SOCKET_IFNAME={}: Gloo accepts only complete names", value),
+                chosen && !chosen->loopback ? "export GLOO_SOCKET_IFNAME=" + chosen->name : "unset GLOO_SOCKET_IFNAME");
+}
+
+void family(const Situation& s, size_t h, const HostView&, Findings& findings) {
+  std::string value = job_setting(s, h, "NCCL_SOCKET_FAMILY");
+  if (value.empty() || value == "AF_INET" || value == "AF_INET6") return;
+  std::string meant = value.find('6') != std::string::npos ? "AF_INET6" : "AF_INET";
+  findings.on(h, tr("NCCL_SOCKET_FAMILY={} is neither AF_INET nor AF_INET6; NCCL silently ignores it", value),
+              "export NCCL_SOCKET_FAMILY=" + meant);
 }
 
 constexpr Row kNetworkIfnameRows[] = {

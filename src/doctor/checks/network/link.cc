@@ -128,13 +128,11 @@ void slow_card(const Situation& s, Findings& findings) {
   }
 }
 
-void receive_errors(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    const machine::Interface* i = chosen_interface(s.hosts[h]);
-    if (!i || i->rx_errors < 1000 || i->rx_packets <= 0 || i->rx_errors * 10'000 < i->rx_packets) continue;
-    findings.on(h, tr("{}: {} of {} packets came with errors", i->name, i->rx_errors, i->rx_packets),
-                fmt::format("sudo ethtool -S {}", i->name));
-  }
+void receive_errors(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::Interface* i = chosen_interface(host);
+  if (!i || i->rx_errors < 1000 || i->rx_packets <= 0 || i->rx_errors * 10'000 < i->rx_packets) return;
+  findings.on(h, tr("{}: {} of {} packets came with errors", i->name, i->rx_errors, i->rx_packets),
+              fmt::format("sudo ethtool -S {}", i->name));
 }
 
 void mtu_differs(const Situation& s, Findings& findings) {
@@ -151,46 +149,42 @@ void mtu_differs(const Situation& s, Findings& findings) {
     }
 }
 
-void flaps(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    const machine::NetworkFacts& n = s.hosts[h].facts.network;
-    const machine::Interface* chosen = chosen_interface(s.hosts[h]);
-    for (const machine::Interface& i : n.interfaces) {
-      bool wanted = &i == chosen || (chosen && i.master == chosen->name) || (i.kind == "infiniband" && !i.addresses.empty());
-      if (!wanted || i.carrier_changes < kMostChanges) continue;
-      bool often =
-          n.uptime_s > 0 ? i.carrier_changes * 86'400 >= kMostChangesPerDay * n.uptime_s : i.carrier_changes >= kMostChangesUnknownTime;
-      if (!often) continue;
-      std::string since = n.uptime_s > 0 ? base::counted(" in {:.1f} days", static_cast<double>(n.uptime_s) / 86'400) : "";
-      findings.on(h, tr("{} lost or found its carrier {} times{}", i.name, i.carrier_changes, since),
-                  fmt::format("sudo dmesg | grep -i {} | tail", i.name));
-    }
+void flaps(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::NetworkFacts& n = host.facts.network;
+  const machine::Interface* chosen = chosen_interface(host);
+  for (const machine::Interface& i : n.interfaces) {
+    bool wanted = &i == chosen || (chosen && i.master == chosen->name) || (i.kind == "infiniband" && !i.addresses.empty());
+    if (!wanted || i.carrier_changes < kMostChanges) continue;
+    bool often =
+        n.uptime_s > 0 ? i.carrier_changes * 86'400 >= kMostChangesPerDay * n.uptime_s : i.carrier_changes >= kMostChangesUnknownTime;
+    if (!often) continue;
+    std::string since = n.uptime_s > 0 ? base::counted(" in {:.1f} days", static_cast<double>(n.uptime_s) / 86'400) : "";
+    findings.on(h, tr("{} lost or found its carrier {} times{}", i.name, i.carrier_changes, since),
+                fmt::format("sudo dmesg | grep -i {} | tail", i.name));
   }
 }
 
-void bond_degraded(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s))
-    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces) {
-      std::string down;
-      for (const machine::BondSlave& slave : i.slaves)
-        if (!slave.up) down += (down.empty() ? "" : ", ") + slave.name;
-      if (i.kind != "bond" || down.empty() || i.addresses.empty()) continue;
-      findings.on(h, tr("{}: {} of its {} links is down", i.name, down, i.slaves.size()), "cat /proc/net/bonding/" + i.name);
-    }
+void bond_degraded(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  for (const machine::Interface& i : host.facts.network.interfaces) {
+    std::string down;
+    for (const machine::BondSlave& slave : i.slaves)
+      if (!slave.up) down += (down.empty() ? "" : ", ") + slave.name;
+    if (i.kind != "bond" || down.empty() || i.addresses.empty()) continue;
+    findings.on(h, tr("{}: {} of its {} links is down", i.name, down, i.slaves.size()), "cat /proc/net/bonding/" + i.name);
+  }
 }
 
-void bond_unequal(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s))
-    for (const machine::Interface& i : s.hosts[h].facts.network.interfaces) {
-      int64_t least = 0, most = 0;
-      for (const machine::BondSlave& slave : i.slaves) {
-        if (!slave.up || slave.speed_mbps <= 0) continue;
-        least = least == 0 ? slave.speed_mbps : std::min(least, slave.speed_mbps);
-        most = std::max(most, slave.speed_mbps);
-      }
-      if (least == most) continue;
-      findings.on(h, tr("{}: its links run at {} and {} Mbit/s", i.name, least, most));
+void bond_unequal(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  for (const machine::Interface& i : host.facts.network.interfaces) {
+    int64_t least = 0, most = 0;
+    for (const machine::BondSlave& slave : i.slaves) {
+      if (!slave.up || slave.speed_mbps <= 0) continue;
+      least = least == 0 ? slave.speed_mbps : std::min(least, slave.speed_mbps);
+      most = std::max(most, slave.speed_mbps);
     }
+    if (least == most) continue;
+    findings.on(h, tr("{}: its links run at {} and {} Mbit/s", i.name, least, most));
+  }
 }
 
 constexpr Row kNetworkLinkRows[] = {

@@ -17,18 +17,15 @@ bool several(const Situation& s) { return s.hosts.size() > 1; }
 
 std::string list(const std::vector<std::string>& words) { return base::join(words, ", "); }
 
-void name_loopback(const Situation& s, Findings& findings) {
+void name_loopback(const Situation& s, size_t h, const HostView& host, Findings& findings) {
   if (!several(s)) return;
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    if (!host.probed || s.variable(h, "GLOO_SOCKET_IFNAME")) continue;
-    const machine::Resolved* own = resolved(host, host.facts.machine.hostname);
-    if (!own || own->addresses.empty() || !is_loopback(own->addresses[0])) continue;
-    const std::string& line = host.facts.network.hosts_file_loopback_name;
-    std::string said = line.empty() ? "" : fmt::format(" (/etc/hosts: {})", base::shell_quote(base::trim(line)));
-    findings.on(h, tr("its own name {} is {}{}", own->name, own->addresses[0], said),
-                host.interface.empty() ? "" : fmt::format("export GLOO_SOCKET_IFNAME={}", host.interface));
-  }
+  if (s.variable(h, "GLOO_SOCKET_IFNAME")) return;
+  const machine::Resolved* own = resolved(host, host.facts.machine.hostname);
+  if (!own || own->addresses.empty() || !is_loopback(own->addresses[0])) return;
+  const std::string& line = host.facts.network.hosts_file_loopback_name;
+  std::string said = line.empty() ? "" : fmt::format(" (/etc/hosts: {})", base::shell_quote(base::trim(line)));
+  findings.on(h, tr("its own name {} is {}{}", own->name, own->addresses[0], said),
+              host.interface.empty() ? "" : fmt::format("export GLOO_SOCKET_IFNAME={}", host.interface));
 }
 
 // Several containers of one machine are hosts of their own: they have names and addresses of their own.
@@ -109,15 +106,13 @@ void master_unknown(const Situation& s, Findings& findings) {
   }
 }
 
-void name_unknown(const Situation& s, Findings& findings) {
+void name_unknown(const Situation& s, size_t h, const HostView& host, Findings& findings) {
   if (!several(s)) return;
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    std::vector<std::string> unknown;
-    for (const machine::Resolved& r : s.hosts[h].facts.network.names)
-      if (r.addresses.empty() && !r.error.empty() && r.name != s.job.master_address) unknown.push_back(r.name);
-    if (!s.hosts[h].probed || unknown.empty()) continue;
-    findings.on(h, tr("cannot resolve {}", list(unknown)), "getent hosts " + base::shell_quote(unknown[0]));
-  }
+  std::vector<std::string> unknown;
+  for (const machine::Resolved& r : host.facts.network.names)
+    if (r.addresses.empty() && !r.error.empty() && r.name != s.job.master_address) unknown.push_back(r.name);
+  if (unknown.empty()) return;
+  findings.on(h, tr("cannot resolve {}", list(unknown)), "getent hosts " + base::shell_quote(unknown[0]));
 }
 
 // What a host says another's name stands for must be an address of that other.

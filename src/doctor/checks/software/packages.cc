@@ -132,13 +132,12 @@ void check_package_absent(const Situation& s, Findings& findings) {
   }
 }
 
-void check_editable_gone(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s))
-    for (const machine::Editable& e : s.hosts[host].facts.software.editables) {
-      if (e.exists) continue;
-      findings.on(host, tr("{} is installed in {}, which does not exist here", e.package, e.path),
-                  fmt::format("{} -m pip uninstall -y {}", s.hosts[host].facts.software.interpreter, e.package));
-    }
+void check_editable_gone(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  for (const machine::Editable& e : host.facts.software.editables) {
+    if (e.exists) continue;
+    findings.on(h, tr("{} is installed in {}, which does not exist here", e.package, e.path),
+                fmt::format("{} -m pip uninstall -y {}", host.facts.software.interpreter, e.package));
+  }
 }
 
 void check_user_site(const Situation& s, Findings& findings) {
@@ -152,25 +151,21 @@ void check_user_site(const Situation& s, Findings& findings) {
   }
 }
 
-void check_cpu_torch(const Situation& s, Findings& findings) {
+void check_cpu_torch(const Situation& s, size_t h, const HostView& host, Findings& findings) {
   if (!s.job.wants_gpus) return;
-  for (size_t host : probed(s)) {
-    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
-    if (f.torch_cuda != "cpu" || f.assumed || s.hosts[host].facts.gpus.devices.empty()) continue;
-    findings.on(host,
-                tr("{}: torch {} is built without CUDA", f.torch_folder.empty() ? f.prefix : f.torch_folder, package(s, host, "torch")),
-                f.interpreter + " -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu121");
-  }
+  const machine::SoftwareFacts& f = host.facts.software;
+  if (f.torch_cuda != "cpu" || f.assumed || host.facts.gpus.devices.empty()) return;
+  findings.on(h, tr("{}: torch {} is built without CUDA", f.torch_folder.empty() ? f.prefix : f.torch_folder, package(s, h, "torch")),
+              f.interpreter + " -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu121");
 }
 
-void check_lightning_old(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s))
-    for (const char* name : {"lightning", "pytorch-lightning"}) {
-      std::string version = package(s, host, name);
-      if (version.empty() || !machine::version_less(version, "2.2.1")) continue;
-      std::string text = fmt::format("{} {}", name, version);
-      findings.on(host, {text, text}, fmt::format("{} -m pip install {}==2.2.1", s.hosts[host].facts.software.interpreter, name));
-    }
+void check_lightning_old(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  for (const char* name : {"lightning", "pytorch-lightning"}) {
+    std::string version = package(s, h, name);
+    if (version.empty() || !machine::version_less(version, "2.2.1")) continue;
+    std::string text = fmt::format("{} {}", name, version);
+    findings.on(h, {text, text}, fmt::format("{} -m pip install {}==2.2.1", host.facts.software.interpreter, name));
+  }
 }
 
 const Row kPackageRows[] = {

@@ -25,44 +25,38 @@ void check_no_program(const Situation& s, Findings& findings) {
   }
 }
 
-void check_shebang(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
-    if (!f.bad_first_line) continue;
-    std::string python = f.prefix.empty() ? "python" : f.prefix + "/bin/python";
-    findings.on(
-        host, {f.program_error, f.program_error},
-        f.program.empty() ? "" : fmt::format("sed -i {} {}", base::shell_quote("1s|.*|#!" + python + "|"), base::shell_quote(f.program)));
-  }
+void check_shebang(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::SoftwareFacts& f = host.facts.software;
+  if (!f.bad_first_line) return;
+  std::string python = f.prefix.empty() ? "python" : f.prefix + "/bin/python";
+  findings.on(
+      h, {f.program_error, f.program_error},
+      f.program.empty() ? "" : fmt::format("sed -i {} {}", base::shell_quote("1s|.*|#!" + python + "|"), base::shell_quote(f.program)));
 }
 
-void check_moved(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
-    std::string names;
-    const machine::BadShebang* first = nullptr;
-    int count = 0;
-    for (const machine::BadShebang& bad : f.shebangs) {
-      if (bad.script == f.program && f.bad_first_line) continue;
-      if (!first) first = &bad;
-      if (++count <= 4) names += (names.empty() ? "" : ", ") + name_of(bad.script);
-    }
-    if (!first) continue;
-    std::string more = count > 4 ? fmt::format(" (+{})", count - 4) : "";
-    findings.on(host, tr("in {}/bin: {}{} start with #!{}, which {}", f.prefix, names, more, first->interpreter, first->why),
-                "phalanx env rehome " + base::shell_quote(f.prefix));
+void check_moved(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::SoftwareFacts& f = host.facts.software;
+  std::string names;
+  const machine::BadShebang* first = nullptr;
+  int count = 0;
+  for (const machine::BadShebang& bad : f.shebangs) {
+    if (bad.script == f.program && f.bad_first_line) continue;
+    if (!first) first = &bad;
+    if (++count <= 4) names += (names.empty() ? "" : ", ") + name_of(bad.script);
   }
+  if (!first) return;
+  std::string more = count > 4 ? fmt::format(" (+{})", count - 4) : "";
+  findings.on(h, tr("in {}/bin: {}{} start with #!{}, which {}", f.prefix, names, more, first->interpreter, first->why),
+              "phalanx env rehome " + base::shell_quote(f.prefix));
 }
 
-void check_other_python(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
-    std::string folder = folder_of(f.program);
-    bool environment = folder.ends_with("/bin") && folder != "/usr/bin" && folder != "/bin" && folder != "/usr/local/bin" &&
-                       !folder.ends_with("/.local/bin");
-    if (f.assumed || f.prefix.empty() || !environment || folder == f.prefix + "/bin" || folder == folder_of(f.interpreter)) continue;
-    findings.on(host, tr("{} runs the Python of {}", f.program, f.prefix), fmt::format("head -1 {}", base::shell_quote(f.program)));
-  }
+void check_other_python(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::SoftwareFacts& f = host.facts.software;
+  std::string folder = folder_of(f.program);
+  bool environment = folder.ends_with("/bin") && folder != "/usr/bin" && folder != "/bin" && folder != "/usr/local/bin" &&
+                     !folder.ends_with("/.local/bin");
+  if (f.assumed || f.prefix.empty() || !environment || folder == f.prefix + "/bin" || folder == folder_of(f.interpreter)) return;
+  findings.on(h, tr("{} runs the Python of {}", f.program, f.prefix), fmt::format("head -1 {}", base::shell_quote(f.program)));
 }
 
 void check_python_differs(const Situation& s, Findings& findings) {

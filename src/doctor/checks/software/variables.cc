@@ -72,46 +72,40 @@ void check_offline(const Situation& s, Findings& findings) {
   tell_differences(s, findings, names);
 }
 
-void check_wandb(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    const machine::SoftwareFacts& f = s.hosts[host].facts.software;
-    if (package(s, host, "wandb").empty() || package(s, host, "transformers").empty() || f.wandb_login || f.assumed) continue;
-    if (std::find(f.secrets_set.begin(), f.secrets_set.end(), "WANDB_API_KEY") != f.secrets_set.end()) continue;
-    bool told = std::any_of(s.job.set.begin(), s.job.set.end(), [](const auto& one) { return one.first == "WANDB_API_KEY"; });
-    for (const std::string& word : s.job.argv) told = told || word.find("report_to") != std::string::npos;
-    std::string mode = s.variable(host, "WANDB_MODE").value_or("");
-    if (told || mode == "offline" || mode == "disabled" || mode == "dryrun" || is_on(s, host, "WANDB_DISABLED")) continue;
-    findings.on(host, tr("wandb is installed, but neither a key nor WANDB_MODE is set"), "export WANDB_MODE=offline");
-  }
+void check_wandb(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const machine::SoftwareFacts& f = host.facts.software;
+  if (package(s, h, "wandb").empty() || package(s, h, "transformers").empty() || f.wandb_login || f.assumed) return;
+  if (std::find(f.secrets_set.begin(), f.secrets_set.end(), "WANDB_API_KEY") != f.secrets_set.end()) return;
+  bool told = std::any_of(s.job.set.begin(), s.job.set.end(), [](const auto& one) { return one.first == "WANDB_API_KEY"; });
+  for (const std::string& word : s.job.argv) told = told || word.find("report_to") != std::string::npos;
+  std::string mode = s.variable(h, "WANDB_MODE").value_or("");
+  if (told || mode == "offline" || mode == "disabled" || mode == "dryrun" || is_on(s, h, "WANDB_DISABLED")) return;
+  findings.on(h, tr("wandb is installed, but neither a key nor WANDB_MODE is set"), "export WANDB_MODE=offline");
 }
 
-void check_tokenizers(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    if (package(s, host, "tokenizers").empty() || s.variable(host, "TOKENIZERS_PARALLELISM")) continue;
-    findings.on(host, tr("tokenizers is installed, but TOKENIZERS_PARALLELISM is not set"), "export TOKENIZERS_PARALLELISM=false");
-  }
+void check_tokenizers(const Situation& s, size_t h, const HostView&, Findings& findings) {
+  if (package(s, h, "tokenizers").empty() || s.variable(h, "TOKENIZERS_PARALLELISM")) return;
+  findings.on(h, tr("tokenizers is installed, but TOKENIZERS_PARALLELISM is not set"), "export TOKENIZERS_PARALLELISM=false");
 }
 
-void check_proxy(const Situation& s, Findings& findings) {
+void check_proxy(const Situation& s, size_t h, const HostView&, Findings& findings) {
   if (s.hosts.size() < 2) return;
-  for (size_t host : probed(s)) {
-    std::string proxy, none = s.variable(host, "no_proxy").value_or(s.variable(host, "NO_PROXY").value_or(""));
-    for (const char* name : {"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
-      if (proxy.empty() && !s.variable(host, name).value_or("").empty()) proxy = name;
-    if (proxy.empty() || none == "*") continue;
-    std::string missing;
-    for (size_t other = 0; other < s.hosts.size(); ++other) {
-      const std::string& address = s.hosts[other].address;
-      if (other == host || address.empty()) continue;
-      std::string net = address.substr(0, address.rfind('.'));
-      if (none.find(address) == std::string::npos && none.find(net) == std::string::npos &&
-          none.find(s.hosts[other].name) == std::string::npos && none.find('/') == std::string::npos)
-        missing += (missing.empty() ? "" : ",") + address;
-    }
-    if (missing.empty()) continue;
-    findings.on(host, tr("{} is set, but no_proxy contains none of {}", proxy, missing),
-                fmt::format("export no_proxy={}{}", none.empty() ? "" : none + ",", missing));
+  std::string proxy, none = s.variable(h, "no_proxy").value_or(s.variable(h, "NO_PROXY").value_or(""));
+  for (const char* name : {"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
+    if (proxy.empty() && !s.variable(h, name).value_or("").empty()) proxy = name;
+  if (proxy.empty() || none == "*") return;
+  std::string missing;
+  for (size_t other = 0; other < s.hosts.size(); ++other) {
+    const std::string& address = s.hosts[other].address;
+    if (other == h || address.empty()) continue;
+    std::string net = address.substr(0, address.rfind('.'));
+    if (none.find(address) == std::string::npos && none.find(net) == std::string::npos &&
+        none.find(s.hosts[other].name) == std::string::npos && none.find('/') == std::string::npos)
+      missing += (missing.empty() ? "" : ",") + address;
   }
+  if (missing.empty()) return;
+  findings.on(h, tr("{} is set, but no_proxy contains none of {}", proxy, missing),
+              fmt::format("export no_proxy={}{}", none.empty() ? "" : none + ",", missing));
 }
 
 void check_omp(const Situation& s, Findings& findings) {
@@ -128,13 +122,10 @@ void check_omp(const Situation& s, Findings& findings) {
   }
 }
 
-void check_hand_rank(const Situation& s, Findings& findings) {
-  for (size_t host : probed(s)) {
-    std::optional<std::string> rank = s.variable(host, "LOCAL_RANK");
-    if (!rank || s.hosts[host].ranks < 2 || !s.variable(host, "RANK")) continue;
-    findings.on(host, tr("LOCAL_RANK={} is set for all {} ranks of the host", *rank, s.hosts[host].ranks),
-                "unset RANK LOCAL_RANK WORLD_SIZE");
-  }
+void check_hand_rank(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  std::optional<std::string> rank = s.variable(h, "LOCAL_RANK");
+  if (!rank || host.ranks < 2 || !s.variable(h, "RANK")) return;
+  findings.on(h, tr("LOCAL_RANK={} is set for all {} ranks of the host", *rank, host.ranks), "unset RANK LOCAL_RANK WORLD_SIZE");
 }
 
 void check_unset(const Situation& s, Findings& findings) {

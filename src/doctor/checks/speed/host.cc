@@ -23,14 +23,12 @@ std::optional<int64_t> omp_threads(const Situation& s, size_t host) {
   return number.ok() ? std::optional(*number) : std::nullopt;
 }
 
-void check_omp_many(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    int64_t cpus = s.hosts[h].facts.machine.cpus_usable, ranks = s.hosts[h].ranks;
-    std::optional<int64_t> threads = omp_threads(s, h);
-    if (!threads || cpus <= 0 || ranks <= 0 || *threads * ranks <= cpus || *threads == 1) continue;
-    findings.on(h, tr("OMP_NUM_THREADS={} × {} ranks = {} threads on {} CPUs", *threads, ranks, *threads * ranks, cpus),
-                away(s, h, "OMP_NUM_THREADS"));
-  }
+void check_omp_many(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  int64_t cpus = host.facts.machine.cpus_usable, ranks = host.ranks;
+  std::optional<int64_t> threads = omp_threads(s, h);
+  if (!threads || cpus <= 0 || ranks <= 0 || *threads * ranks <= cpus || *threads == 1) return;
+  findings.on(h, tr("OMP_NUM_THREADS={} × {} ranks = {} threads on {} CPUs", *threads, ranks, *threads * ranks, cpus),
+              away(s, h, "OMP_NUM_THREADS"));
 }
 
 void check_omp_one(const Situation& s, Findings& findings) {
@@ -61,21 +59,19 @@ std::set<int> cpus_in(const std::string& list) {
   return cpus;
 }
 
-void check_numa(const Situation& s, Findings& findings) {
-  for (size_t h : probed(s)) {
-    const machine::Facts& facts = s.hosts[h].facts;
-    std::set<int> allowed = cpus_in(facts.limits.cpuset);
-    if (allowed.empty() || facts.machine.numa_cpus.size() < 2 || !s.job.wants_gpus) continue;
-    std::vector<int> far;
-    for (const machine::Gpu& g : facts.gpus.devices) {
-      std::set<int> near = cpus_in(g.local_cpus);
-      bool reachable = std::any_of(near.begin(), near.end(), [&](int cpu) { return allowed.count(cpu) > 0; });
-      if (!near.empty() && !reachable) far.push_back(static_cast<int>(g.index));
-    }
-    if (far.empty()) continue;
-    std::string gpus = base::format_ranges(far);
-    findings.on(h, tr("GPU {}: none of the CPUs near it is in the cpuset {}", gpus, facts.limits.cpuset));
+void check_numa(const Situation& s, size_t h, const HostView& host, Findings& findings) {
+  const machine::Facts& facts = host.facts;
+  std::set<int> allowed = cpus_in(facts.limits.cpuset);
+  if (allowed.empty() || facts.machine.numa_cpus.size() < 2 || !s.job.wants_gpus) return;
+  std::vector<int> far;
+  for (const machine::Gpu& g : facts.gpus.devices) {
+    std::set<int> near = cpus_in(g.local_cpus);
+    bool reachable = std::any_of(near.begin(), near.end(), [&](int cpu) { return allowed.count(cpu) > 0; });
+    if (!near.empty() && !reachable) far.push_back(static_cast<int>(g.index));
   }
+  if (far.empty()) return;
+  std::string gpus = base::format_ranges(far);
+  findings.on(h, tr("GPU {}: none of the CPUs near it is in the cpuset {}", gpus, facts.limits.cpuset));
 }
 
 // How many hosts have half or less of what most have.
@@ -97,14 +93,12 @@ void check_unequal(const Situation& s, Findings& findings) {
   told_unequal(s, findings, tr("GiB of memory"), kGiB, [](const machine::Machine& m) { return m.memory_bytes; });
 }
 
-void check_pxn(const Situation& s, Findings& findings) {
+void check_pxn(const Situation& s, size_t h, const HostView& host, Findings& findings) {
   if (s.single() || !uses_nccl(s)) return;
-  for (size_t h : probed(s)) {
-    const machine::Facts& facts = s.hosts[h].facts;
-    size_t ports = live_ports(facts.infiniband).size();
-    if (!facts.gpus.nvswitch || ports < 2 || !is_on(s, h, "NCCL_PXN_DISABLE")) continue;
-    findings.on(h, tr("NCCL_PXN_DISABLE is set on a machine with NVSwitch and {} active ports", ports), away(s, h, "NCCL_PXN_DISABLE"));
-  }
+  const machine::Facts& facts = host.facts;
+  size_t ports = live_ports(facts.infiniband).size();
+  if (!facts.gpus.nvswitch || ports < 2 || !is_on(s, h, "NCCL_PXN_DISABLE")) return;
+  findings.on(h, tr("NCCL_PXN_DISABLE is set on a machine with NVSwitch and {} active ports", ports), away(s, h, "NCCL_PXN_DISABLE"));
 }
 
 void check_socket_threads(const Situation& s, Findings& findings) {

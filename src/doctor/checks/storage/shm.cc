@@ -25,48 +25,38 @@ bool is_small(const HostView& h) {
   return memory > 0 ? total < kGiB && total < memory / 4 : total <= 64 * kMiB;
 }
 
-void shm_small(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    if (!host.probed || !is_small(host)) continue;
-    std::string total = bytes(host.facts.storage.shm_total_bytes);
-    findings.on(h, tr("the size of /dev/shm is {}", total), larger_shm(host));
-  }
+void shm_small(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  if (!is_small(host)) return;
+  std::string total = bytes(host.facts.storage.shm_total_bytes);
+  findings.on(h, tr("the size of /dev/shm is {}", total), larger_shm(host));
 }
 
-void shm_missing(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const HostView& host = s.hosts[h];
-    // Facts without a mount were never gathered.
-    if (!host.probed || host.facts.storage.shm_present || host.facts.storage.paths.empty()) continue;
-    findings.on(h, tr("the directory /dev/shm does not exist"), "sudo mkdir -p /dev/shm && sudo mount -t tmpfs tmpfs /dev/shm");
-  }
+void shm_missing(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  // Facts without a mount were never gathered.
+  if (host.facts.storage.shm_present || host.facts.storage.paths.empty()) return;
+  findings.on(h, tr("the directory /dev/shm does not exist"), "sudo mkdir -p /dev/shm && sudo mount -t tmpfs tmpfs /dev/shm");
 }
 
-void shm_full(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const machine::StorageFacts& f = s.hosts[h].facts.storage;
-    if (!s.hosts[h].probed || f.shm_total_bytes <= 0 || is_small(s.hosts[h])) continue;
-    if (f.shm_free_bytes >= kGiB || f.shm_free_bytes * 10 >= f.shm_total_bytes) continue;
-    std::string free = bytes(f.shm_free_bytes), total = bytes(f.shm_total_bytes), orphans = bytes(f.shm_orphan_bytes);
-    Words words = tr("/dev/shm has {} of {} free", free, total);
-    if (f.shm_orphan_bytes > 0) words += tr("; dead jobs left {} of it behind", orphans);
-    findings.on(h, words, "ls -lS /dev/shm | head");
-  }
+void shm_full(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::StorageFacts& f = host.facts.storage;
+  if (f.shm_total_bytes <= 0 || is_small(host)) return;
+  if (f.shm_free_bytes >= kGiB || f.shm_free_bytes * 10 >= f.shm_total_bytes) return;
+  std::string free = bytes(f.shm_free_bytes), total = bytes(f.shm_total_bytes), orphans = bytes(f.shm_orphan_bytes);
+  Words words = tr("/dev/shm has {} of {} free", free, total);
+  if (f.shm_orphan_bytes > 0) words += tr("; dead jobs left {} of it behind", orphans);
+  findings.on(h, words, "ls -lS /dev/shm | head");
 }
 
-void shm_orphans(const Situation& s, Findings& findings) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    const machine::StorageFacts& f = s.hosts[h].facts.storage;
-    if (!s.hosts[h].probed || f.shm_orphans.empty()) continue;
-    std::string size = bytes(f.shm_orphan_bytes), fix = "rm";
-    for (const std::string& name : f.shm_orphans) {
-      if (fix.size() > 800) break;
-      fix += " " + base::shell_quote("/dev/shm/" + name);
-    }
-    std::string first = base::shell_quote(f.shm_orphans[0]);
-    findings.on(h, tr("{} in /dev/shm that no process here uses: {}{}", size, first, f.shm_orphans.size() > 1 ? tr(" …") : Words{}), fix);
+void shm_orphans(const Situation&, size_t h, const HostView& host, Findings& findings) {
+  const machine::StorageFacts& f = host.facts.storage;
+  if (f.shm_orphans.empty()) return;
+  std::string size = bytes(f.shm_orphan_bytes), fix = "rm";
+  for (const std::string& name : f.shm_orphans) {
+    if (fix.size() > 800) break;
+    fix += " " + base::shell_quote("/dev/shm/" + name);
   }
+  std::string first = base::shell_quote(f.shm_orphans[0]);
+  findings.on(h, tr("{} in /dev/shm that no process here uses: {}{}", size, first, f.shm_orphans.size() > 1 ? tr(" …") : Words{}), fix);
 }
 
 void remove_ipc(const Situation& s, Findings& findings) {

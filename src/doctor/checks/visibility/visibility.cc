@@ -32,37 +32,33 @@ std::string uuids_of_strongest(const GpuFacts& facts) {
   return base::join(ids, ",");
 }
 
-void check_mixed(const Situation& s, Findings& f) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    if (!has_devices(s, h)) continue;
-    Seen v = seen(s, h);
-    std::vector<const Gpu*> gpus = gpus_of(s.hosts[h].facts.gpus, v.ranks.devices);
-    std::set<std::string> kinds;
-    for (const Gpu* g : gpus)
-      if (std::string c = capability(*g); !c.empty()) kinds.insert(c);
-    if (kinds.size() < 2) continue;
-    f.on(h, tr("{}: ranks see {}", set_to(v), in_order(gpus)), "export CUDA_VISIBLE_DEVICES=" + uuids_of_strongest(s.hosts[h].facts.gpus));
-  }
+void check_mixed(const Situation& s, size_t h, const HostView& host, Findings& f) {
+  if (!has_devices(s, h)) return;
+  Seen v = seen(s, h);
+  std::vector<const Gpu*> gpus = gpus_of(host.facts.gpus, v.ranks.devices);
+  std::set<std::string> kinds;
+  for (const Gpu* g : gpus)
+    if (std::string c = capability(*g); !c.empty()) kinds.insert(c);
+  if (kinds.size() < 2) return;
+  f.on(h, tr("{}: ranks see {}", set_to(v), in_order(gpus)), "export CUDA_VISIBLE_DEVICES=" + uuids_of_strongest(host.facts.gpus));
 }
 
-void check_order(const Situation& s, Findings& f) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    if (!has_devices(s, h)) continue;
-    Seen v = seen(s, h);
-    if (v.order_set || !v.value || !v.by_pci.by_index) continue;
-    const GpuFacts& facts = s.hosts[h].facts.gpus;
-    std::vector<const Gpu*> pci = gpus_of(facts, v.by_pci.devices), fast = gpus_of(facts, v.by_speed.devices);
-    std::vector<std::string> a, b;
-    for (const Gpu* g : pci) a.push_back(g->name);
-    for (const Gpu* g : fast) b.push_back(g->name);
-    if (a == b) continue;
-    bool certain = machine::enumerate_gpus(facts, machine::CudaOrder::kFastestFirst).certain;
-    Words guess = certain ? Words{} : tr(" (by our estimate of their speed)");
-    f.on(h,
-         tr("CUDA_VISIBLE_DEVICES={} selects {} in the order of nvidia-smi, but {} in the order of CUDA without CUDA_DEVICE_ORDER{}",
-            *v.value, in_order(pci), in_order(fast), guess),
-         "export CUDA_DEVICE_ORDER=PCI_BUS_ID");
-  }
+void check_order(const Situation& s, size_t h, const HostView& host, Findings& f) {
+  if (!has_devices(s, h)) return;
+  Seen v = seen(s, h);
+  if (v.order_set || !v.value || !v.by_pci.by_index) return;
+  const GpuFacts& facts = host.facts.gpus;
+  std::vector<const Gpu*> pci = gpus_of(facts, v.by_pci.devices), fast = gpus_of(facts, v.by_speed.devices);
+  std::vector<std::string> a, b;
+  for (const Gpu* g : pci) a.push_back(g->name);
+  for (const Gpu* g : fast) b.push_back(g->name);
+  if (a == b) return;
+  bool certain = machine::enumerate_gpus(facts, machine::CudaOrder::kFastestFirst).certain;
+  Words guess = certain ? Words{} : tr(" (by our estimate of their speed)");
+  f.on(h,
+       tr("CUDA_VISIBLE_DEVICES={} selects {} in the order of nvidia-smi, but {} in the order of CUDA without CUDA_DEVICE_ORDER{}",
+          *v.value, in_order(pci), in_order(fast), guess),
+       "export CUDA_DEVICE_ORDER=PCI_BUS_ID");
 }
 
 void check_order_value(const Situation& s, Findings& f) {

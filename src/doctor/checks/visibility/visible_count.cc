@@ -58,38 +58,32 @@ Words why(const Selection& v) {
   }
 }
 
-void check_bad(const Situation& s, Findings& f) {
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    if (!has_devices(s, h)) continue;
-    Seen v = seen(s, h);
-    if (!v.value || v.ranks.why == Selection::Why::kNone || v.ranks.devices.empty() || v.ranks.refused == "-1") continue;
-    Words reason = why(v.ranks);
-    size_t left = v.ranks.devices.size();
-    f.on(h, tr("{}: \"{}\": {}; the list ends there, {} GPU{} left", set_to(v), v.ranks.refused, reason, left, left == 1 ? "" : "s"));
-  }
+void check_bad(const Situation& s, size_t h, const HostView&, Findings& f) {
+  if (!has_devices(s, h)) return;
+  Seen v = seen(s, h);
+  if (!v.value || v.ranks.why == Selection::Why::kNone || v.ranks.devices.empty() || v.ranks.refused == "-1") return;
+  Words reason = why(v.ranks);
+  size_t left = v.ranks.devices.size();
+  f.on(h, tr("{}: \"{}\": {}; the list ends there, {} GPU{} left", set_to(v), v.ranks.refused, reason, left, left == 1 ? "" : "s"));
 }
 
-void check_nothing(const Situation& s, Findings& f) {
+void check_nothing(const Situation& s, size_t h, const HostView& host, Findings& f) {
   if (!s.job.wants_gpus) return;
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    if (!has_devices(s, h)) continue;
-    Seen v = seen(s, h);
-    if (!v.value || !v.ranks.devices.empty()) continue;
-    Words reason = v.value->empty() ? tr("the value is empty") : why(v.ranks);
-    f.on(h, tr("CUDA_VISIBLE_DEVICES=\"{}\" hides all {} GPUs: {}", *v.value, s.hosts[h].facts.gpus.devices.size(), reason),
-         "unset CUDA_VISIBLE_DEVICES");
-  }
+  if (!has_devices(s, h)) return;
+  Seen v = seen(s, h);
+  if (!v.value || !v.ranks.devices.empty()) return;
+  Words reason = v.value->empty() ? tr("the value is empty") : why(v.ranks);
+  f.on(h, tr("CUDA_VISIBLE_DEVICES=\"{}\" hides all {} GPUs: {}", *v.value, host.facts.gpus.devices.size(), reason),
+       "unset CUDA_VISIBLE_DEVICES");
 }
 
-void check_ranks(const Situation& s, Findings& f) {
+void check_ranks(const Situation& s, size_t h, const HostView& host, Findings& f) {
   if (!s.job.wants_gpus) return;
-  for (size_t h = 0; h < s.hosts.size(); ++h) {
-    if (!has_devices(s, h)) continue;
-    Seen v = seen(s, h);
-    size_t sees = v.ranks.devices.size();
-    if (sees == 0 || s.hosts[h].ranks <= static_cast<int>(sees)) continue;
-    f.on(h, tr("{} ranks, {} GPU{} ({})", s.hosts[h].ranks, sees, sees == 1 ? "" : "s", set_to(v)));
-  }
+  if (!has_devices(s, h)) return;
+  Seen v = seen(s, h);
+  size_t sees = v.ranks.devices.size();
+  if (sees == 0 || host.ranks <= static_cast<int>(sees)) return;
+  f.on(h, tr("{} ranks, {} GPU{} ({})", host.ranks, sees, sees == 1 ? "" : "s", set_to(v)));
 }
 
 void check_duplicate(const Situation& s, Findings& f) {
