@@ -5,6 +5,8 @@
 
 namespace phalanx::cli {
 
+// A row is {flag, "name|alias" or "-n name|alias", its value, verbs, section, help}; a switch has no value.
+
 std::span<const FlagRow> environment_flags();
 std::span<const FlagRow> project_flags();
 std::span<const FlagRow> measure_flags();  // of fit and bench alone

@@ -7,19 +7,10 @@ namespace {
 using words::Text;
 
 constexpr FlagRow kFlags[] = {
-    {.flag = Flag::kOldPrefix,
-     .name = "old-prefix",
-     .kind = ValueKind::kPath,
-     .metavar = "PATH",
-     .repeatable = true,
-     .verbs = bit(Verb::kEnv),
-     .section = Section::kOther,
-     .help = Text{"where the environment was before (default: what its own files say; see env show)"}},
-    {.flag = Flag::kPartial,
-     .name = "partial",
-     .verbs = bit(Verb::kEnv),
-     .section = Section::kOther,
-     .help = Text{"rehome: repair what can be repaired, and leave the files that cannot as they are"}},
+    {Flag::kOldPrefix, "old-prefix", Takes::path("PATH").repeatedly(), bit(Verb::kEnv), Section::kOther,
+     Text{"where the environment was before (default: what its own files say; see env show)"}},
+    {Flag::kPartial, "partial", bit(Verb::kEnv), Section::kOther,
+     Text{"rehome: repair what can be repaired, and leave the files that cannot as they are"}},
 };
 
 }  // namespace

@@ -12,41 +12,18 @@ constexpr uint32_t kReads = kChecks | bit(Verb::kBench) | bit(Verb::kFit) | bit(
                             bit(Verb::kInspect) | bit(Verb::kWhy) | bit(Verb::kReport);
 
 constexpr FlagRow kFlags[] = {
-    {.flag = Flag::kAccept,
-     .name = "accept",
-     .kind = ValueKind::kText,
-     .metavar = "CODE,...[@HOST,...]",
-     .repeatable = true,
-     .verbs = kChecks | bit(Verb::kInit),
-     .section = Section::kRanks,
-     .help = Text{"accept these findings of the checks, on these hosts or on all: check still lists them, but they neither stop the start "
-                  "nor warn"}},
-    {.flag = Flag::kProject,
-     .name = "project",
-     .kind = ValueKind::kPath,
-     .metavar = "FILE|none",
-     .verbs = kReads,
-     .section = Section::kOther,
-     .help = Text{"read the defaults of the options from this project file; none: from no file (default: the nearest phalanx.yaml in the "
-                  "current directory or above it)"}},
-    {.flag = Flag::kNoProject,
-     .name = "no-project",
-     .verbs = kReads,
-     .section = Section::kOther,
-     .help = Text{"read no project file, like --project none"}},
-    {.flag = Flag::kFrom,
-     .name = "from",
-     .kind = ValueKind::kText,
-     .metavar = "COMMAND|SCRIPT",
-     .verbs = bit(Verb::kInit),
-     .section = Section::kOther,
-     .help = Text{"take the options from a command line of torchrun, accelerate, deepspeed, llamafactory-cli or python, or from a shell "
-                  "script that has one"}},
-    {.flag = Flag::kOrigin,
-     .name = "origin",
-     .verbs = bit(Verb::kConfig),
-     .section = Section::kOutput,
-     .help = Text{"also print where each value comes from, and the values that have their default"}},
+    {Flag::kAccept, "accept", Takes::text("CODE,...[@HOST,...]").repeatedly(), kChecks | bit(Verb::kInit), Section::kRanks,
+     Text{"accept these findings of the checks, on these hosts or on all: check still lists them, but they neither stop the start "
+          "nor warn"}},
+    {Flag::kProject, "project", Takes::path("FILE|none"), kReads, Section::kOther,
+     Text{"read the defaults of the options from this project file; none: from no file (default: the nearest phalanx.yaml in the "
+          "current directory or above it)"}},
+    {Flag::kNoProject, "no-project", kReads, Section::kOther, Text{"read no project file, like --project none"}},
+    {Flag::kFrom, "from", Takes::text("COMMAND|SCRIPT"), bit(Verb::kInit), Section::kOther,
+     Text{"take the options from a command line of torchrun, accelerate, deepspeed, llamafactory-cli or python, or from a shell "
+          "script that has one"}},
+    {Flag::kOrigin, "origin", bit(Verb::kConfig), Section::kOutput,
+     Text{"also print where each value comes from, and the values that have their default"}},
 };
 
 }  // namespace

@@ -130,20 +130,52 @@ enum class ValueKind {
 
 enum class Section { kHosts, kRanks, kEnvironment, kConnection, kOutput, kOther };
 
-struct FlagRow {
-  Flag flag;
-  char short_name = 0;            // 0: none
-  std::string_view name;          // without "--"; dashes (an underscore typed by the user counts as a dash)
-  std::string_view aliases = {};  // further long names, separated by '|': what torchrun and DeepSpeed users type
+// The value of a flag, as its row says it.
+struct Takes {
   ValueKind kind = ValueKind::kNone;
   std::string_view metavar = {};
   std::string_view choices = {};  // separated by '|'
   int64_t min = 0, max = 0;
   bool repeatable = false;
   bool optional_value = false;  // the value, if any, is attached: --sync=DIR. Without: an empty value
-  uint32_t verbs = 0;           // bits 1 << Verb
+
+  static constexpr Takes text(std::string_view metavar) { return {ValueKind::kText, metavar}; }
+  static constexpr Takes path(std::string_view metavar) { return {ValueKind::kPath, metavar}; }
+  static constexpr Takes directory(std::string_view metavar) { return {ValueKind::kDirectory, metavar}; }
+  static constexpr Takes number(std::string_view metavar, int64_t min, int64_t max) { return {ValueKind::kInt, metavar, {}, min, max}; }
+  static constexpr Takes duration(int64_t min, int64_t max) { return {ValueKind::kDuration, "DURATION", {}, min, max}; }
+  static constexpr Takes choice(std::string_view choices) { return {ValueKind::kChoice, choices, choices}; }
+  static constexpr Takes bytes(int64_t min = 0) { return {ValueKind::kBytes, "SIZE", {}, min}; }
+  constexpr Takes repeatedly() const {
+    Takes value = *this;
+    value.repeatable = true;
+    return value;
+  }
+  constexpr Takes or_nothing() const {
+    Takes value = *this;
+    value.optional_value = true;
+    return value;
+  }
+};
+
+struct FlagRow : Takes {
+  Flag flag;
+  char short_name = 0;            // 0: none
+  std::string_view name;          // without "--"; dashes (an underscore typed by the user counts as a dash)
+  std::string_view aliases = {};  // further long names, separated by '|': what torchrun and DeepSpeed users type
+  uint32_t verbs = 0;             // bits 1 << Verb
   Section section = Section::kOther;
   words::Text help;  // one or two sentences, first letter small, no full stop at the end
+
+  // spelling: "hosts", "hosts|host", "-H hosts|host".
+  constexpr FlagRow(Flag which, std::string_view spelling, Takes value, uint32_t of_verbs, Section in, words::Text text)
+      : Takes(value), flag(which), verbs(of_verbs), section(in), help(text) {
+    if (spelling.starts_with('-')) short_name = spelling[1], spelling.remove_prefix(3);
+    name = spelling.substr(0, spelling.find('|'));
+    if (name.size() < spelling.size()) aliases = spelling.substr(name.size() + 1);
+  }
+  constexpr FlagRow(Flag which, std::string_view spelling, uint32_t of_verbs, Section in, words::Text text)
+      : FlagRow(which, spelling, Takes{}, of_verbs, in, text) {}
 };
 
 // Whether the next word is its value.
