@@ -8,84 +8,22 @@ namespace {
 constexpr uint32_t kNo = 0;
 
 // sizeof and offsetof, 64-bit, of the headers of CPython 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1; unchanged since each version's .0.
-// In the order of the structure's fields.
+// In the order of the structure's fields; the second line of each begins with code_file.
+using enum LineTable;
+// clang-format off
 constexpr PythonLayout kLayouts[] = {
-    {0x0308, LineTable::kLnotab,
-     false,  32,
-     0,      8,
-     8,      176,
-     kNo,    24,
-     {},     24,
-     32,     104,
-     116,    kNo,
-     104,    112,
-     40,     120,
-     kNo,    kNo,
-     8,      24,
-     16,     32,
-     16,     32,
-     48,     72},
-    {0x0309, LineTable::kLnotab,
-     false,  32,
-     0,      8,
-     8,      176,
-     kNo,    24,
-     {},     24,
-     32,     104,
-     116,    kNo,
-     104,    112,
-     40,     120,
-     kNo,    kNo,
-     8,      24,
-     16,     32,
-     16,     32,
-     48,     72},
-    {0x030a, LineTable::kRanges,
-     false,  32,
-     0,      8,
-     8,      176,
-     kNo,    24,
-     {},     24,
-     32,     96,
-     108,    kNo,
-     104,    112,
-     40,     120,
-     kNo,    kNo,
-     8,      24,
-     16,     32,
-     16,     32,
-     48,     72},
-    {0x030b, LineTable::kLocations,
-     false,  40,
-     0,      16,
-     8,      152,
-     160,    56,
-     8,      48,
-     32,     56,
-     69,     kNo,
-     112,    120,
-     72,     136,
-     184,    kNo,
-     8,      24,
-     16,     32,
-     16,     32,
-     48,     72},
-    {0x030c, LineTable::kLocations,
-     false,  40,
-     0,      72,
-     8,      136,
-     144,    56,
-     0,      8,
-     0,      56,
-     70,     kNo,
-     112,    120,
-     68,     136,
-     192,    kNo,
-     8,      24,
-     16,     32,
-     16,     32,
-     40,     56},
+    {0x0308,    kLnotab, false, 32, 0,  8, 8, 176, kNo, 24, {}, 24, 32, 104, 116, kNo,
+     104, 112, 40, 120, kNo, kNo, 8, 24, 16, 32, 16, 32, 48, 72},
+    {0x0309,    kLnotab, false, 32, 0,  8, 8, 176, kNo, 24, {}, 24, 32, 104, 116, kNo,
+     104, 112, 40, 120, kNo, kNo, 8, 24, 16, 32, 16, 32, 48, 72},
+    {0x030a,    kRanges, false, 32, 0,  8, 8, 176, kNo, 24, {}, 24, 32,  96, 108, kNo,
+     104, 112, 40, 120, kNo, kNo, 8, 24, 16, 32, 16, 32, 48, 72},
+    {0x030b, kLocations, false, 40, 0, 16, 8, 152, 160, 56,  8, 48, 32,  56,  69, kNo,
+     112, 120, 72, 136, 184, kNo, 8, 24, 16, 32, 16, 32, 48, 72},
+    {0x030c, kLocations, false, 40, 0, 72, 8, 136, 144, 56,  0,  8,  0,  56,  70, kNo,
+     112, 120, 68, 136, 192, kNo, 8, 24, 16, 32, 16, 32, 40, 56},
 };
+// clang-format on
 
 // Which word of _Py_DebugOffsets holds what. 3.13: Include/internal/pycore_runtime.h; 3.14: Include/internal/pycore_debug_offsets.h.
 struct Words {
@@ -99,6 +37,23 @@ constexpr Words kWords[] = {
     {0x030d, 5, 8, 9, 21, 23, 24, 25, 29, 30, 31, 33, 0, 35, 36, 38, 39, 43, 0, 45, 47, 65, 66, 68, 69, 70},
     {0x030e, 5, 8, 9, 24, 26, 27, 28, 32, 33, 34, 36, 38, 40, 41, 43, 44, 48, 49, 51, 53, 75, 76, 78, 79, 80},
 };
+
+// Where a word goes.
+struct Place {
+  uint32_t PythonLayout::* offset;
+  uint8_t Words::* word;
+};
+#define PHALANX_PLACE(name) {&PythonLayout::name, &Words::name}
+constexpr Place kStatePlaces[] = {PHALANX_PLACE(interpreters_head), PHALANX_PLACE(interpreter_next), PHALANX_PLACE(threads_head)};
+constexpr Place kObjectPlaces[] = {
+    PHALANX_PLACE(thread_next),    PHALANX_PLACE(thread_frame), PHALANX_PLACE(thread_id),   PHALANX_PLACE(native_id),
+    PHALANX_PLACE(frame_previous), PHALANX_PLACE(frame_code),   PHALANX_PLACE(frame_place), PHALANX_PLACE(frame_state),
+    PHALANX_PLACE(code_file),      PHALANX_PLACE(code_name),    PHALANX_PLACE(code_lines),  PHALANX_PLACE(code_first_line),
+    PHALANX_PLACE(code_start),     PHALANX_PLACE(type),         PHALANX_PLACE(type_name),   PHALANX_PLACE(bytes_size),
+    PHALANX_PLACE(bytes_data),     PHALANX_PLACE(text_state),   PHALANX_PLACE(text_length), PHALANX_PLACE(ascii_data)};
+constexpr Place kCopyPlaces[] = {PHALANX_PLACE(frame_copy), PHALANX_PLACE(code_copies)};
+#undef PHALANX_PLACE
+
 constexpr std::string_view kCookie = "xdebugpy";
 constexpr size_t kVersionWord = 1, kFreeThreadedWord = 2;
 constexpr uint64_t kMostOffset = 1 << 20;     // of a state
@@ -136,35 +91,11 @@ std::optional<PythonLayout> python_layout_in(std::string_view offsets, uint32_t 
   l.version = version;
   if ((word(kVersionWord, UINT32_MAX) >> 16) != version) return std::nullopt;
   l.free_threaded = word(kFreeThreadedWord, 1) == 1;
-  auto state = [&](uint32_t& into, uint8_t index) { into = word(index, kMostOffset); };
-  auto object = [&](uint32_t& into, uint8_t index) { into = index == 0 ? 0 : word(index, kMostObjectOffset); };
-  state(l.interpreters_head, words->interpreters_head);
-  state(l.interpreter_next, words->interpreter_next);
-  state(l.threads_head, words->threads_head);
-  object(l.thread_next, words->thread_next);
-  object(l.thread_frame, words->thread_frame);
-  object(l.thread_id, words->thread_id);
-  object(l.native_id, words->native_id);
-  object(l.frame_previous, words->frame_previous);
-  object(l.frame_code, words->frame_code);
-  object(l.frame_place, words->frame_place);
-  object(l.frame_state, words->frame_state);
-  object(l.code_file, words->code_file);
-  object(l.code_name, words->code_name);
-  object(l.code_lines, words->code_lines);
-  object(l.code_first_line, words->code_first_line);
-  object(l.code_start, words->code_start);
-  if (l.free_threaded) {
-    object(l.frame_copy, words->frame_copy);
-    object(l.code_copies, words->code_copies);
-  }
-  object(l.type, words->type);
-  object(l.type_name, words->type_name);
-  object(l.bytes_size, words->bytes_size);
-  object(l.bytes_data, words->bytes_data);
-  object(l.text_state, words->text_state);
-  object(l.text_length, words->text_length);
-  object(l.ascii_data, words->ascii_data);
+  for (const Place& place : kStatePlaces) l.*place.offset = word(words->*place.word, kMostOffset);
+  for (const Place& place : kObjectPlaces)
+    if (words->*place.word != 0) l.*place.offset = word(words->*place.word, kMostObjectOffset);
+  for (const Place& place : kCopyPlaces)
+    if (l.free_threaded && words->*place.word != 0) l.*place.offset = word(words->*place.word, kMostObjectOffset);
   l.text_data = l.ascii_data + kCompactMore;
   if (!good) return std::nullopt;
   return l;
