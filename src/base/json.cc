@@ -68,5 +68,16 @@ std::optional<bool> get_bool(const Json& object, std::string_view key) {
   if (!v || !v->is_boolean()) return std::nullopt;
   return v->get<bool>();
 }
+const Json& get_list(const Json& object, std::string_view key) {
+  static const Json kNone = Json::array();
+  const Json* v = find(object, key);
+  return v && v->is_array() ? *v : kNone;
+}
+std::vector<std::string> get_strings(const Json& object, std::string_view key) {
+  std::vector<std::string> out;
+  for (const Json& item : get_list(object, key))
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  return out;
+}
 
 }  // namespace phalanx::base

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -23,5 +24,8 @@ std::optional<std::string> get_string(const Json& object, std::string_view key);
 std::optional<int64_t> get_int(const Json& object, std::string_view key);
 std::optional<double> get_number(const Json& object, std::string_view key);
 std::optional<bool> get_bool(const Json& object, std::string_view key);
+// An empty list where there is none. Into `object`, which must outlive it.
+const Json& get_list(const Json& object, std::string_view key);
+std::vector<std::string> get_strings(const Json& object, std::string_view key);  // of that list; what is no string is left out
 
 }  // namespace phalanx::base

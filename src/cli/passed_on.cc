@@ -41,9 +41,7 @@ job::ProjectUse project_in(const base::Json& json) {
   job::ProjectUse use;
   if (!json.is_object()) return use;
   use.file = base::get_string(json, "file").value_or("");
-  auto values = json.find("values");
-  if (values == json.end() || !values->is_array()) return use;
-  for (const base::Json& one : *values) {
+  for (const base::Json& one : base::get_list(json, "values")) {
     if (!one.is_object()) continue;
     use.values.push_back({base::get_string(one, "key").value_or(""), base::get_string(one, "value").value_or(""),
                           static_cast<int>(std::clamp<int64_t>(base::get_int(one, "line").value_or(0), 0, 1 << 20))});

@@ -39,9 +39,7 @@ Seen read_host(const Json& host) {
   seen.fingerprint = *base::get_string(*shown, "fingerprint");
   seen.python = base::get_string(*shown, "python").value_or("");
   seen.versions["python"] = seen.python;
-  const auto packages = shown->find("packages");
-  if (packages == shown->end() || !packages->is_array()) return seen;
-  for (const Json& package : *packages) {
+  for (const Json& package : base::get_list(*shown, "packages")) {
     if (!package.is_object()) continue;
     std::string& versions = seen.versions[base::get_string(package, "name").value_or("?")];
     const std::string version = base::get_string(package, "version").value_or("?");

@@ -54,10 +54,8 @@ void Follower::end(End how) {
 }
 
 void Follower::on_status(const base::Json& status) {
-  auto list = status.find("host_of_rank");
-  if (list == status.end() || !list->is_array()) return;
   std::vector<std::string> hosts;
-  for (const base::Json& host : *list) hosts.push_back(host.is_string() ? host.get<std::string>() : "?");
+  for (const base::Json& host : base::get_list(status, "host_of_rank")) hosts.push_back(host.is_string() ? host.get<std::string>() : "?");
   if (hosts.empty() || hosts == hosts_) return;
   hosts_ = std::move(hosts);
   wanted_ = wanted_of_(hosts_);

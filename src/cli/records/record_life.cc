@@ -25,15 +25,6 @@ Json describe_error(const base::Error& error) {
   return json;
 }
 
-std::vector<std::string> strings_of(const Json& object, const char* key) {
-  std::vector<std::string> out;
-  auto list = object.find(key);
-  if (list == object.end() || !list->is_array()) return out;
-  for (const Json& item : *list)
-    if (item.is_string()) out.push_back(item.get<std::string>());
-  return out;
-}
-
 // Lower case, as ssh compares them.
 std::string name_of(std::string_view option) { return base::to_lower(base::trim(option.substr(0, option.find_first_of("= \t")))); }
 
@@ -98,15 +89,13 @@ Json describe_words(const job::State& state, const job::Verdict& verdict, const 
 std::vector<base::Error> words_of(const Json& record, base::Language language) {
   std::vector<base::Error> errors;
   auto explained = record.find("explained");
-  if (explained == record.end() || !explained->is_object()) return errors;
-  auto list = explained->find(language == base::Language::kChinese ? "zh" : "en");
-  if (list == explained->end() || !list->is_array()) return errors;
-  for (const Json& item : *list) {
+  if (explained == record.end()) return errors;
+  for (const Json& item : base::get_list(*explained, language == base::Language::kChinese ? "zh" : "en")) {
     if (!item.is_object()) continue;
     base::Error error = base::fail(base::ErrorKind::kJobFailed, base::get_string(item, "message").value_or(""));
     error.cause = base::get_string(item, "because").value_or("");
     error.hint = base::get_string(item, "hint").value_or("");
-    error.context = strings_of(item, "while");
+    error.context = base::get_strings(item, "while");
     errors.push_back(std::move(error));
   }
   return errors;
@@ -123,10 +112,10 @@ base::Result<Reached> reach_of(const Json& record) {
   auto unknown = [] { return base::fail(base::ErrorKind::kConfig, "run.json does not say how the hosts of this run are reached"); };
   if (reach == record.end() || !reach->is_object()) return unknown();
   Reached out;
-  out.ssh_options = strings_of(*reach, "ssh_options");
-  auto hosts = reach->find("hosts");
-  if (hosts == reach->end() || !hosts->is_array() || hosts->empty() || hosts->size() > kMostHosts) return unknown();
-  for (const Json& host : *hosts) {
+  out.ssh_options = base::get_strings(*reach, "ssh_options");
+  const Json& hosts = base::get_list(*reach, "hosts");
+  if (hosts.empty() || hosts.size() > kMostHosts) return unknown();
+  for (const Json& host : hosts) {
     hosts::Target target;
     if (host.is_object()) target.name = base::get_string(host, "host").value_or("");
     if (target.name.empty()) return unknown();
@@ -136,7 +125,7 @@ base::Result<Reached> reach_of(const Json& record) {
     const int64_t node_rank = base::get_int(host, "node_rank").value_or(0);
     if (node_rank < 0 || node_rank > 65'535) return unknown();
     target.node_rank = static_cast<uint32_t>(node_rank);
-    if (!std::all_of(target.slurm_job.begin(), target.slurm_job.end(), [](char c) { return c >= '0' && c <= '9'; })) return unknown();
+    if (!std::all_of(target.slurm_job.begin(), target.slurm_job.end(), base::is_digit)) return unknown();
     if (const std::string text = base::get_string(host, "container").value_or(""); !text.empty()) {
       base::Result<hosts::Container> container = hosts::parse_container(text);
       if (!container.ok()) return unknown();

@@ -12,12 +12,6 @@ using base::Json;
 
 constexpr int64_t kMostRanks = 1 << 20;
 
-const Json* list_of(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  auto found = object.find(key);
-  return found != object.end() && found->is_array() ? &*found : nullptr;
-}
-
 std::string text_of(const Json& object, const char* key) { return object.is_object() ? base::get_string(object, key).value_or("") : ""; }
 
 wire::Variables variables_of(const Json& object, const char* key) {
@@ -68,18 +62,15 @@ job::State planned_state(const Json& record) {
   state.job.directory = text_of(record, "workdir");
   state.job.attempt = static_cast<int>(base::get_int(record, "attempt").value_or(0));
   state.job.max_restarts = static_cast<int>(base::get_int(record, "max_restarts").value_or(0));
-  if (const Json* words = list_of(record, "command"))
-    for (const Json& word : *words)
-      if (word.is_string()) state.job.argv.push_back(word.get<std::string>());
-  if (const Json* passed = list_of(record, "passed_on"))
-    for (const Json& one : *passed) {
-      state.job.set.emplace_back(text_of(one, "name"), "");
-      state.job.origins.push_back(text_of(one, "from"));
-    }
+  state.job.argv = base::get_strings(record, "command");
+  for (const Json& one : base::get_list(record, "passed_on")) {
+    state.job.set.emplace_back(text_of(one, "name"), "");
+    state.job.origins.push_back(text_of(one, "from"));
+  }
   if (auto project = record.find("project"); project != record.end()) state.job.project = project_in(*project);
   const std::string address = text_of(record, "master_addr");
-  const Json* hosts = list_of(record, "hosts");
-  if (!hosts || address.empty()) return state;
+  const auto hosts = record.find("hosts");
+  if (hosts == record.end() || !hosts->is_array() || address.empty()) return state;
   job::Plan plan;
   for (const Json& host : *hosts)
     if (!add_host(host, state, plan)) return state;

@@ -188,11 +188,10 @@ void add_now(view::Story& story, const logs::Run& run, const Json& status, Langu
 // What --sync did: the host that lacked most stands for all.
 std::string copied_text(const Json& f, Language language) {
   int64_t files = 0, bytes = 0;
-  if (auto hosts = f.find("hosts"); hosts != f.end() && hosts->is_array())
-    for (const Json& host : *hosts) {
-      files = std::max(files, base::get_int(host, "files").value_or(0));
-      bytes = std::max(bytes, base::get_int(host, "bytes").value_or(0));
-    }
+  for (const Json& host : base::get_list(f, "hosts")) {
+    files = std::max(files, base::get_int(host, "files").value_or(0));
+    bytes = std::max(bytes, base::get_int(host, "bytes").value_or(0));
+  }
   auto size = [](int64_t n) { return base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, n))); };
   return tr(language, "copied {} ({} files, {}): at most {} files, {} sent to a host", text_of(f, "directory"),
             base::get_int(f, "files").value_or(0), size(base::get_int(f, "bytes").value_or(0)), files, size(bytes));
@@ -265,11 +264,7 @@ view::Story story_of(const logs::Run& run, const Json& status, const std::vector
   story.id = run.id;
   story.state = state_word(state).in(language);
   story.bad = state == "failed" || state == "refused" || state == "lost";
-  std::vector<std::string> words;
-  if (auto command = run.record.find("command"); command != run.record.end() && command->is_array())
-    for (const Json& word : *command)
-      if (word.is_string()) words.push_back(word.get<std::string>());
-  story.command = base::shell_quote(words);
+  story.command = base::shell_quote(base::get_strings(run.record, "command"));
   story.workdir = text_of(run.record, "workdir");
   story.began = text_of(run.record, "began");
   story.ended = text_of(run.record, "ended");

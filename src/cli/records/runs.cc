@@ -123,9 +123,7 @@ std::optional<int64_t> age_s(const logs::Run& run, int64_t wall_now_ns) {
 
 std::vector<std::string> host_of_rank(const Json& record) {
   std::vector<std::string> hosts;
-  auto list = record.find("hosts");
-  if (list == record.end() || !list->is_array()) return hosts;
-  for (const Json& host : *list) {
+  for (const Json& host : base::get_list(record, "hosts")) {
     if (!host.is_object()) continue;
     int64_t ranks = base::get_int(host, "ranks").value_or(0);
     if (ranks < 0 || ranks + static_cast<int64_t>(hosts.size()) > kMostRanks) return hosts;

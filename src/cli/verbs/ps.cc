@@ -24,21 +24,10 @@ using base::Json;
 
 constexpr os::milliseconds kAnswer{500};  // a launcher answers at once, or it is stopped
 
-std::vector<std::string> strings(const Json& record, const char* key) {
-  std::vector<std::string> out;
-  auto list = record.find(key);
-  if (list != record.end() && list->is_array())
-    for (const Json& item : *list)
-      if (item.is_string()) out.push_back(item.get<std::string>());
-  return out;
-}
-
 std::vector<std::string> host_names(const Json& record) {
   std::vector<std::string> names;
-  auto list = record.find("hosts");
-  if (list != record.end() && list->is_array())
-    for (const Json& host : *list)
-      if (host.is_object()) names.push_back(base::get_string(host, "host").value_or("?"));
+  for (const Json& host : base::get_list(record, "hosts"))
+    if (host.is_object()) names.push_back(base::get_string(host, "host").value_or("?"));
   return names;
 }
 
@@ -74,7 +63,7 @@ view::RunRow row_of(const Listed& listed) {
   row.ranks = base::get_int(listed.run.record, "world_size").value_or(0);
   row.ended = listed.run.life == logs::Life::kEnded;
   row.age_s = age_s(listed.run, os::wall_now_ns());
-  row.command = base::shell_quote(strings(listed.run.record, "command"));
+  row.command = base::shell_quote(base::get_strings(listed.run.record, "command"));
   if (!listed.progress.is_object()) return row;
   std::optional<int64_t> step = base::get_int(listed.progress, "step"), total = base::get_int(listed.progress, "total");
   if (step) row.step = total ? fmt::format("{}/{}", *step, *total) : std::to_string(*step);

@@ -43,6 +43,17 @@ TEST(Fields, AreReadBack) {
   EXPECT_EQ(disk->parts[0].path, "/c");
 }
 
+TEST(Json, AListThatIsMissingIsEmpty) {
+  const Json json = {{"words", {"a", 1, "b"}}, {"number", 7}};
+  EXPECT_EQ(get_list(json, "words").size(), 3u);
+  EXPECT_EQ(get_strings(json, "words"), (std::vector<std::string>{"a", "b"}));
+  for (const char* key : {"number", "none"}) {
+    EXPECT_TRUE(get_list(json, key).empty()) << key;
+    EXPECT_TRUE(get_strings(json, key).empty()) << key;
+  }
+  EXPECT_TRUE(get_list(Json(), "words").empty());
+}
+
 TEST(Fields, MayBeMany) {
   Many many;
   Counter counter;
