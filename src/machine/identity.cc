@@ -1,6 +1,5 @@
 #include "machine/identity.h"
 
-#include <dirent.h>
 #include <pwd.h>
 #include <sched.h>
 #include <unistd.h>
@@ -13,21 +12,12 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "machine/gpu/cuda_order.h"
+#include "machine/small_files.h"
 #include "os/clock.h"
 #include "os/files.h"
 
 namespace phalanx::machine {
 namespace {
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  DIR* dir = ::opendir(folder.c_str());
-  if (!dir) return names;
-  while (dirent* entry = ::readdir(dir))
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  ::closedir(dir);
-  return names;
-}
 
 uint32_t usable_cpus() {
   cpu_set_t set;

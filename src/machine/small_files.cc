@@ -44,6 +44,17 @@ int64_t count_cpulist(std::string_view list) {
   return count;
 }
 
+std::vector<std::string> names_in(const std::string& folder, size_t most) {
+  std::vector<std::string> names;
+  DIR* dir = ::opendir(folder.c_str());
+  if (!dir) return names;
+  while (dirent* entry = ::readdir(dir))
+    if (entry->d_name[0] != '.' && names.size() < most) names.emplace_back(entry->d_name);
+  ::closedir(dir);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::vector<int64_t> numbers_in(const std::string& folder) {
   std::vector<int64_t> numbers;
   DIR* dir = ::opendir(folder.c_str());

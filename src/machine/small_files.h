@@ -19,6 +19,8 @@ std::optional<int64_t> value_after(std::string_view text, std::string_view name)
 // How many CPUs a list "0-7,16-23" names; 0 if it is none.
 int64_t count_cpulist(std::string_view list);
 
+// Names in a folder, sorted, without those that begin with a dot; empty if it cannot be read. At most `most`, whichever come first.
+std::vector<std::string> names_in(const std::string& folder, size_t most = 65'536);
 // Names in a folder that are numbers, ascending: the processes of /proc, the descriptors of /proc/<pid>/fd. At most 65,536.
 std::vector<int64_t> numbers_in(const std::string& folder);
 

@@ -1,5 +1,4 @@
 // What the driver shows as files, and who uses its devices.
-#include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 
 #include "base/text.h"
 #include "machine/gpu/sources.h"
+#include "machine/small_files.h"
 #include "os/family.h"
 #include "os/files.h"
 
@@ -16,17 +16,6 @@ namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostNames = 4096;
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  DIR* dir = ::opendir(folder.c_str());
-  if (!dir) return names;
-  while (dirent* entry = ::readdir(dir))
-    if (entry->d_name[0] != '.' && names.size() < kMostNames * 16) names.emplace_back(entry->d_name);
-  ::closedir(dir);
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // "535.129.03"
 bool is_version(std::string_view text) {

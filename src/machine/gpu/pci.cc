@@ -1,5 +1,4 @@
 // The PCI side of the GPUs, from sysfs: also right where the driver is not loaded or a GPU answers no more.
-#include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 
 #include "base/text.h"
 #include "machine/gpu/sources.h"
+#include "machine/small_files.h"
 #include "os/files.h"
 
 namespace phalanx::machine {
@@ -16,17 +16,6 @@ namespace {
 
 constexpr size_t kMostEntries = 8192;
 constexpr size_t kMostBridges = 16;
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  DIR* dir = ::opendir(folder.c_str());
-  if (!dir) return names;
-  while (dirent* entry = ::readdir(dir))
-    if (entry->d_name[0] != '.' && names.size() < kMostEntries) names.emplace_back(entry->d_name);
-  ::closedir(dir);
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::string word(const std::string& path) {
   base::Result<std::string> text = os::read_file(path, 4096);
@@ -153,7 +142,7 @@ size_t links_between(const Gpu& a, const Gpu& b) {
 
 void read_pci(const std::string& root, GpuFacts& facts) {
   const std::string devices = root + "/sys/bus/pci/devices/";
-  for (const std::string& address : names_in(devices)) {
+  for (const std::string& address : names_in(devices, kMostEntries)) {
     std::string folder = devices + address;
     if (word(folder + "/vendor") != "0x10de") continue;
     std::string kind = word(folder + "/class").substr(0, 6);

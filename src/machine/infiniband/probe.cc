@@ -1,6 +1,5 @@
 // InfiniBand and RoCE devices of a machine, from /sys/class/infiniband; and what a program needs to use them: device nodes, libibverbs,
 // modules. Reads only small files; a device that is taken away while we look leaves gaps, not a fault.
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include "base/text.h"
 #include "machine/infiniband/text.h"
 #include "machine/probe.h"
+#include "machine/small_files.h"
 #include "os/files.h"
 
 namespace phalanx::machine {
@@ -20,16 +20,10 @@ std::string text_of(const std::string& path) {
   return text.ok() ? std::string(base::trim(*text)) : "";
 }
 
-// Names in a folder, sorted as a person would: mlx5_2 before mlx5_10.
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  DIR* entries = ::opendir(folder.c_str());
-  if (!entries) return names;
-  while (dirent* entry = ::readdir(entries))
-    if (entry->d_name[0] != '.' && names.size() < kMostEntries) names.emplace_back(entry->d_name);
-  ::closedir(entries);
-  std::sort(names.begin(), names.end(),
-            [](const std::string& a, const std::string& b) { return a.size() != b.size() ? a.size() < b.size() : a < b; });
+// Sorted as a person would: mlx5_2 before mlx5_10.
+std::vector<std::string> numbered_names_in(const std::string& folder) {
+  std::vector<std::string> names = names_in(folder, kMostEntries);
+  std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
   return names;
 }
 
@@ -42,7 +36,7 @@ std::string target_of(const std::string& path) {
 
 std::vector<IbGid> gids_of(const std::string& port) {
   std::vector<IbGid> gids;
-  for (const std::string& index : names_in(port + "/gids")) {
+  for (const std::string& index : numbered_names_in(port + "/gids")) {
     base::Result<int64_t> number = base::parse_int(index, 0, 65535);
     std::string gid = text_of(port + "/gids/" + index);
     if (!number.ok() || gids.size() == kMostGids || !is_gid(gid) || is_zero_gid(gid)) continue;
@@ -52,7 +46,7 @@ std::vector<IbGid> gids_of(const std::string& port) {
 }
 
 void read_counters(const std::string& folder, std::map<std::string, int64_t>& counters) {
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : numbered_names_in(folder)) {
     if (!tells_of_errors(name)) continue;
     base::Result<int64_t> value = base::parse_int(text_of(folder + "/" + name), 0, INT64_MAX);
     if (value.ok()) counters[name] = *value;
@@ -86,8 +80,8 @@ IbDevice device_of(const std::string& root, const std::string& name) {
   if (pci.size() == 12 && pci[4] == ':') d.pci = pci;
   base::Result<int64_t> node = base::parse_int(text_of(folder + "/device/numa_node"), -1, 4096);
   if (node.ok()) d.numa_node = *node;
-  d.net_interfaces = names_in(folder + "/device/net");
-  for (const std::string& port : names_in(folder + "/ports")) {
+  d.net_interfaces = numbered_names_in(folder + "/device/net");
+  for (const std::string& port : numbered_names_in(folder + "/ports")) {
     base::Result<int64_t> number = base::parse_int(port, 1, 255);
     if (number.ok() && d.ports.size() < kMostPorts) d.ports.push_back(port_of(folder + "/ports/" + port, *number));
   }
@@ -108,9 +102,9 @@ std::string find_libibverbs(const std::string& root) {
 InfinibandFacts probe_infiniband(const ProbeRequest& request) {
   const std::string& root = request.root;
   InfinibandFacts facts;
-  for (const std::string& name : names_in(root + "/sys/class/infiniband"))
+  for (const std::string& name : numbered_names_in(root + "/sys/class/infiniband"))
     if (facts.devices.size() < kMostDevices) facts.devices.push_back(device_of(root, name));
-  for (const std::string& name : names_in(root + "/dev/infiniband"))
+  for (const std::string& name : numbered_names_in(root + "/dev/infiniband"))
     if (name.substr(0, 6) == "uverbs") facts.uverbs = true;
   facts.libibverbs = find_libibverbs(root);
   for (const char* module : {"mlx4_core", "mlx4_ib", "mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_umad", "ib_ipoib", "rdma_cm",

@@ -6,6 +6,7 @@
 #include "machine/gpu/cuda_order.h"
 #include "machine/identity.h"
 #include "machine/network/sockets.h"
+#include "machine/small_files.h"
 #include "os/files.h"
 #include "scratch.h"
 
@@ -34,6 +35,13 @@ TEST(Gpus, VisibleDevicesEndAtTheFirstInvalidOne) {
   EXPECT_EQ(count_selected("GPU-8932f937,GPU-addf", 4), 2u);
   EXPECT_EQ(count_selected("0,2,0", 4), 0u);
   EXPECT_EQ(count_selected("NoDevFiles", 4), 0u);
+}
+
+TEST(SmallFiles, NamesOfAFolderAreSortedWithoutHiddenOnes) {
+  const std::string folder = tree({"/b", "/a", "/.c"});
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(names_in(folder, 1).size(), 1u);
+  EXPECT_TRUE(names_in(folder + "/none").empty());
 }
 
 TEST(Identity, ThisMachine) {
