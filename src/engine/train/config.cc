@@ -45,9 +45,8 @@ base::Status assign(const Setting& setting, const std::string& text) {
       return wrong(fmt::format("a number from {} to {}", setting.min, setting.max));
     **real = *value;
   } else {
-    bool known = setting.choices.empty();
-    for (std::string_view choice : setting.choices) known = known || choice == text;
-    if (!known) return wrong(fmt::format("one of {}", base::join(setting.choices, ", ")));
+    if (!setting.choices.empty() && !base::is_listed(text, setting.choices, '|'))
+      return wrong(fmt::format("one of {}", base::replace_all(setting.choices, "|", ", ")));
     *std::get<std::string*>(setting.value) = text;
   }
   return base::ok();

@@ -66,8 +66,8 @@ struct Config {
 struct Setting {
   std::string_view key;  // "train.steps", "seed"
   std::variant<int64_t*, double*, std::string*> value;
-  double min = 0, max = 0;                // of numbers, both allowed
-  std::vector<std::string_view> choices;  // of text; empty: any
+  double min = 0, max = 0;   // of numbers, both allowed
+  std::string_view choices;  // of text, separated by '|'; empty: any
   std::string_view help;
 };
 std::vector<Setting> settings(Config& config);
