@@ -32,7 +32,7 @@ std::string operation_of(const Operation& operation) {
 
 Words operation_in(const Operation& operation, const std::string& group, const std::string& within) {
   const std::string name = operation_of(operation);
-  if (name.empty()) return tr("a collective");
+  if (name.empty()) return {};
   if (!within.empty()) return tr("{} of communicator {}", name, within);
   return group.empty() ? tr("{}##operation", name) : tr("{} of {}##operation", name, group);
 }
@@ -49,7 +49,9 @@ void say_not_joined(Standstill& v, const Words& operation, const Words& who, con
     v.where = last.where;
     does = tr("the last operation of rank {} was {}{}", first.rank, operation_of(last), v.where.empty() ? "" : ", " + v.where);
   }
-  v.evidence = tr("{} never entered {}, in which {} {}; {}", who, operation, waiting, count == 1 ? "waits" : "wait", does);
+  const std::string_view waits = count == 1 ? "waits" : "wait";
+  if (operation.empty()) v.evidence = tr("{} never entered the collective in which {} {}; {}", who, waiting, waits, does);
+  else v.evidence = tr("{} never entered {}, in which {} {}; {}", who, operation, waiting, waits, does);
 }
 
 void say_mismatch(Standstill& v, bool counted, const Words& camps, const std::string& within) {

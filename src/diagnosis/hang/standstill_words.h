@@ -9,7 +9,7 @@
 
 namespace phalanx::diagnosis {
 
-// "all_reduce 3", "send → rank 5"; in a group, or in the communicator `within`.
+// "all_reduce 3", "send → rank 5"; in a group, or in the communicator `within`. Empty: its name is not known.
 std::string operation_of(const Operation& operation);
 doctor::Words operation_in(const Operation& operation, const std::string& group, const std::string& within);
 
