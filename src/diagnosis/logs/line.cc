@@ -1,7 +1,5 @@
 #include "diagnosis/logs/line.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
 #include "base/text.h"
@@ -321,16 +319,26 @@ void read_nccl_host(std::string_view text, LogLine& line) {
   line.host = text.substr(0, colon);
 }
 
-std::optional<int> number_at(std::string_view text) { return Reader(text).number(6); }
+bool take_tag(Reader& in, LogLine& line) {
+  return take_bracket_tag(in, line) || take_determined(in, line) || take_time(in, line) || take_syslog(in, line) ||
+         take_word_tag(in, line) || take_label(in, line);
+}
+
+// What is left behind the tags: it may tell a host and a time.
+void read_text(std::string_view text, LogLine& line) {
+  line.text = text;
+  if (line.host.empty()) read_nccl_host(text, line);
+  if (!line.time) line.time = find_time(text.substr(0, 40));
+}
 
 }  // namespace
 
 std::string LogLine::source() const {
   std::string out;
-  if (rank >= 0) out = fmt::format("r{}", rank);
-  else if (local_rank >= 0) out = fmt::format("l{}", local_rank);
-  if (!host.empty()) out += fmt::format("@{}", host);
-  if (!label.empty()) out += fmt::format("#{}", label);
+  if (rank >= 0) out = "r" + std::to_string(rank);
+  else if (local_rank >= 0) out = "l" + std::to_string(local_rank);
+  if (!host.empty()) out.append("@").append(host);
+  if (!label.empty()) out.append("#").append(label);
   return out;
 }
 
@@ -338,60 +346,37 @@ LogLine read_log_line(std::string_view line) {
   LogLine out;
   Reader in(line);
   for (int i = 0; i < kMostTags; ++i)
-    if (!take_bracket_tag(in, out) && !take_determined(in, out) && !take_time(in, out) && !take_syslog(in, out) &&
-        !take_word_tag(in, out) && !take_label(in, out))
-      break;
-  out.text = in.rest();
-  if (out.host.empty()) read_nccl_host(out.text, out);
-  if (!out.time) out.time = find_time(out.text.substr(0, 40));
+    if (!take_tag(in, out)) break;
+  read_text(in.rest(), out);
   return out;
 }
 
+bool has_tags(std::string_view line) {
+  LogLine out;
+  Reader in(line);
+  if (take_tag(in, out)) return true;
+  read_text(line, out);
+  return !out.host.empty() || out.time;
+}
+
+// Looks at digits only: a time of the first form begins with one, that of glog with a letter and a digit. No time begins inside a word.
 std::optional<int64_t> find_time(std::string_view text) {
   constexpr size_t kWithin = 80;
   text = text.substr(0, kWithin);
+  auto in_word = [&](size_t at) { return letter(text[at]) || digit(text[at]); };
   for (size_t i = 0; i < text.size(); ++i) {
-    if (i > 0 && (letter(text[i - 1]) || digit(text[i - 1]))) continue;
-    Reader iso(text.substr(i)), glog(text.substr(i));
-    if (digit(text[i]))
-      if (auto time = iso_time(iso)) return time;
-    if (letter(text[i]))
-      if (auto time = glog_time(glog)) return time;
+    if (!digit(text[i])) continue;
+    std::optional<int64_t> time;
+    if (i == 0 || !in_word(i - 1)) {
+      Reader in(text.substr(i));
+      time = iso_time(in);
+    } else if (letter(text[i - 1]) && (i == 1 || !in_word(i - 2))) {
+      Reader in(text.substr(i - 1));
+      time = glog_time(in);
+    }
+    if (time) return time;
   }
   return std::nullopt;
-}
-
-std::optional<int> to_rank(std::string_view digits) {
-  auto number = base::parse_int(digits, 0, kMostRanks);
-  return number.ok() ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
-}
-
-int rank_of_event(const LogLine& line, std::string_view captured, int rank_of_file) {
-  std::optional<int> told = to_rank(captured);
-  if (!told) return line.rank >= 0 ? line.rank : rank_of_file;
-  bool in_group = line.rank >= 0 && line.text.find(fmt::format("Rank {}]", *told)) != line.text.npos;
-  return in_group ? line.rank : *told;
-}
-
-NamedRank rank_of_file(std::string_view path) {
-  NamedRank named;
-  std::vector<std::string_view> parts = base::split(path, '/');
-  std::string_view name = parts.back();
-  std::string lower = base::to_lower(name);
-  size_t at = lower.find("rank");
-  if (at != lower.npos) {
-    bool local = at >= 6 && lower.substr(at - 6, 6) == "local_";
-    std::string_view tail = name.substr(at + 4);
-    if (!tail.empty() && (tail[0] == '_' || tail[0] == '-' || tail[0] == '.')) tail.remove_prefix(1);
-    if (auto number = number_at(tail)) (local ? named.local_rank : named.rank) = *number;
-    return named;
-  }
-  if (parts.size() < 2) return named;
-  std::string_view folder = parts[parts.size() - 2];
-  bool numbered = !folder.empty() && folder.find_first_not_of("0123456789") == folder.npos && folder.size() <= 6;
-  if (folder == "ranks" && digit(name.empty() ? 'x' : name[0])) named.rank = number_at(name).value_or(-1);
-  else if (numbered && parts.size() >= 3 && parts[parts.size() - 3].starts_with("attempt_")) named.local_rank = *number_at(folder);
-  return named;
 }
 
 }  // namespace phalanx::diagnosis

@@ -27,6 +27,8 @@ struct LogLine {
 
 // `line` has no line end and no escape sequences.
 LogLine read_log_line(std::string_view line);
+// Whether it tells anything that no text of a program does: a tag in front, a host, a time.
+bool has_tags(std::string_view line);
 
 // A time anywhere near the start of the text ("[E1120 08:47:12.345 ProcessGroupNCCL.cpp:616]", "[2024-11-20 08:47:12,345]"), within 80
 // bytes.

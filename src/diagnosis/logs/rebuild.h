@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,13 +17,16 @@ class LineRebuilder {
  public:
   explicit LineRebuilder(ScanMatcher& matcher) : matcher_(matcher) {}
 
-  // block: whole lines of one file, in order from call to call. Nothing: all are as they were written.
-  std::optional<std::string> rebuild(std::string_view block);
+  // block: whole lines of one file, in order from call to call. Nothing: all are as they were written. hits becomes what the matcher's
+  // search finds in what is given back, or in the block.
+  std::optional<std::string> rebuild(std::string_view block, std::vector<LiteralSearch::Hit>& hits);
 
  private:
+  using Hits = std::span<const LiteralSearch::Hit>;
   struct Shape {
     bool json = false;
     bool broken = false;  // perhaps
+    size_t lines = 0;     // of the block, if it is broken
   };
   Shape measure(std::string_view block);
   // Lines that are put together to one.
@@ -30,14 +34,27 @@ class LineRebuilder {
     size_t parts = 0;
     std::string text;
   };
-  Whole whole_at(const std::vector<std::string_view>& lines, size_t first, bool at_words);
-  size_t literals_in(std::string_view text) const;
-  const Signature* known(std::string_view text);
-  bool worth_converting(std::string_view line, std::vector<LiteralSearch::Hit>& hits) const;
-  std::string without_json(std::string_view block);
-  std::optional<std::string> without_breaks(std::string_view block);
-  bool is_full(std::string_view line, std::string_view next, bool at_words) const;
-  std::optional<std::string> joined(const std::vector<std::string_view>& parts, bool at_words);
+  // The lines of a block with what is known of each, so that it is found out once.
+  class Lines;
+  // Parts that may be one line: with nothing between them, or with blanks.
+  struct Joint {
+    std::string text;
+    std::vector<LiteralSearch::Seam> seams;
+    std::vector<LiteralSearch::Hit> across;  // found at the seams
+  };
+  Joint join(const Lines& lines, size_t first, size_t parts, bool blanks) const;
+  Whole whole_at(Lines& lines, size_t first, bool at_words);
+  void search(std::string_view text, std::vector<LiteralSearch::Hit>& hits) const;
+  size_t counted(Hits hits) const;
+  bool of_nccl(Hits hits) const;
+  const Signature* known(std::string_view text, Hits hits, Hits more = {});
+  bool worth_converting(std::string_view line, Hits hits) const;
+  std::optional<std::string> without_json(std::string_view block, Hits hits);
+  std::optional<std::string> without_breaks(std::string_view block, Hits hits, size_t number);
+  bool may_be_full(std::string_view line, std::string_view next, bool at_words) const;
+  bool is_full(size_t width, std::string_view next, bool at_words) const;
+  bool is_full(Lines& lines, size_t line, bool at_words) const;
+  std::optional<std::string> joined(const Lines& lines, size_t first, size_t parts, bool at_words);
 
   ScanMatcher& matcher_;
   size_t widest_ = 0;  // columns of the widest line of the file so far

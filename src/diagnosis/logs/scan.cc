@@ -1,10 +1,9 @@
 #include "diagnosis/logs/scan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "base/text.h"
@@ -25,9 +24,8 @@ constexpr int kLinesBack = 12;         // in which the time of a line without on
 constexpr uint64_t kSummaryLines = 4;  // of torchrun's summary: from the rank to its exit code
 
 // Equal for events of which only the first few are kept.
-std::string key_of(const LogEvent& event) {
-  return fmt::format("{}|{}|{}|{}", static_cast<const void*>(event.signature), event.source, event.rank, event.local_rank);
-}
+using EventKey = std::tuple<const Signature*, std::string, int, int>;
+EventKey key_of(const LogEvent& event) { return {event.signature, event.source, event.rank, event.local_rank}; }
 
 // Exceptions of one writer that Python printed as one story: each raised from the one before, or while that was handled. What a signature
 // knows explains the others; where none is known, the last one ended the program. ("Empty" raised from a queue's get() is no cause if
@@ -65,7 +63,7 @@ struct LogScan::File {
     uint64_t count = 0;
     size_t last = 0;  // event
   };
-  std::map<std::string, Kept> kept;
+  std::map<EventKey, Kept> kept;
   std::vector<LogEvent> warnings;  // that no signature knows
   size_t lookups = 0;              // in the catalogue
   std::string tail;                // the last bytes of what was walked
@@ -73,7 +71,7 @@ struct LogScan::File {
   int summary_rank = -1;
   std::string summary_host;
   uint64_t summary_line = 0;
-  std::vector<LiteralSearch::Hit> hits;
+  std::vector<LiteralSearch::Hit> hits;  // in the block
 
   void take(std::string_view bytes);
   void process(std::string_view block);
@@ -122,7 +120,7 @@ void LogScan::File::process(std::string_view block) {
 }
 
 void LogScan::File::rebuild(std::string_view block) {
-  std::optional<std::string> whole = rebuilder.rebuild(block);
+  std::optional<std::string> whole = rebuilder.rebuild(block, hits);
   if (whole) block = *whole;
   walk(block);
   if (block.size() >= kProgressTail) tail.assign(block.substr(block.size() - kProgressTail));
@@ -132,8 +130,6 @@ void LogScan::File::rebuild(std::string_view block) {
 
 // Goes from one line worth looking at to the next: those with a hit, and all while a traceback is open.
 void LogScan::File::walk(std::string_view block) {
-  hits.clear();
-  matcher.search().find(block, hits);
   if (lookups > kMostLookups) std::erase_if(hits, [&](const auto& hit) { return matcher.reports_trouble(hit.literal); });
   std::vector<uint32_t> ids;
   size_t at = 0, hit = 0;  // `line` is the number of the line that holds `at`

@@ -89,8 +89,8 @@ class LogScan {
   ~LogScan();
   LogScan(LogScan&&) noexcept;
 
-  void begin_file(LogFile file);  // its counters at 0
-  void feed(std::string_view bytes);
+  void begin_file(LogFile file);      // its counters at 0
+  void feed(std::string_view bytes);  // less than 4 GiB
   void end_file();
 
   // Afterwards the scan is as new, but for patterns that are compiled already.

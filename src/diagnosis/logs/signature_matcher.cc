@@ -98,14 +98,24 @@ SignatureMatch SignatureMatcher::captured(uint32_t id, std::string_view line) {
   return out;
 }
 
-SignatureMatch SignatureMatcher::match(std::string_view line, std::span<const uint32_t> ids) {
+int SignatureMatcher::best_row(std::string_view line, std::span<const uint32_t> ids) {
   int best = -1;
   for (uint32_t id : ids) {
-    if (id >= signatures_.size()) continue;
-    if (best >= 0 && weight(signatures_[id].role) <= weight(signatures_[best].role)) continue;
+    if (id >= signatures_.size()) break;
+    if (best >= 0 && weight(signatures_[id].role) <= weight(signatures_[static_cast<size_t>(best)].role)) continue;
     if (matches(id, line)) best = static_cast<int>(id);
   }
+  return best;
+}
+
+SignatureMatch SignatureMatcher::match(std::string_view line, std::span<const uint32_t> ids) {
+  int best = best_row(line, ids);
   return best < 0 ? SignatureMatch{} : captured(static_cast<uint32_t>(best), line);
+}
+
+const Signature* SignatureMatcher::signature_of(std::string_view line, std::span<const uint32_t> ids) {
+  int best = best_row(line, ids);
+  return best < 0 ? nullptr : &signatures_[static_cast<size_t>(best)];
 }
 
 SignatureMatch SignatureMatcher::match_cut(std::string_view line, std::span<const uint32_t> ids) {

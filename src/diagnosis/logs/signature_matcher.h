@@ -36,6 +36,10 @@ class SignatureMatcher {
   // ids: of the literals in the line, sorted, each once. Of several signatures that match: a benign one, else the one with the gravest
   // role, else the earliest in the list.
   SignatureMatch match(std::string_view line, std::span<const uint32_t> ids);
+  // The same without what is captured; null: none matches.
+  const Signature* signature_of(std::string_view line, std::span<const uint32_t> ids);
+  // Whether one of the ids is that of a signature's literal: without one, match() finds nothing.
+  bool may_match(std::span<const uint32_t> ids) const { return !ids.empty() && ids.front() < signatures_.size(); }
   bool matches(uint32_t id, std::string_view line);
 
   // Of a line that has lost its beginning ("rror: out of memory", or NCCL's "Last error:", which torch prints without its file and
@@ -45,6 +49,7 @@ class SignatureMatcher {
 
  private:
   const re2::RE2& pattern(uint32_t id);
+  int best_row(std::string_view line, std::span<const uint32_t> ids);  // -1: none
   SignatureMatch captured(uint32_t id, std::string_view line);
 
   static std::vector<uint32_t> rows_with_tails(std::span<const Signature> signatures);

@@ -55,6 +55,55 @@ TEST(LogLine, Times) {
   EXPECT_FALSE(read_log_line("version 2024-13-45 08:47:12").time);
 }
 
+TEST(LogLine, TimesInsideTexts) {
+  const int64_t at = 10 * 31 * kDay + 19 * kDay + 8 * kHour + 47 * kMinute + 12 * kSecond;
+  EXPECT_EQ(find_time("saved at 2024-11-20 08:47:12"), at);
+  EXPECT_EQ(find_time("12, 0000-1 2023, (2024/11/20 08:47:12)"), at);
+  EXPECT_EQ(find_time("[E1120 08:47:12 x.cpp:1] 2023-01-01 00:00:00"), at);
+  EXPECT_EQ(find_time("E1120 08:47:12"), at);
+  EXPECT_EQ(find_time("XE1120 08:47:12"), std::nullopt) << "inside a word";
+  EXPECT_EQ(find_time("v2024-11-20 08:47:12"), std::nullopt);
+  EXPECT_EQ(find_time("92024-11-20 08:47:12"), std::nullopt);
+  EXPECT_EQ(find_time("X1120 08:47:12"), std::nullopt);
+  EXPECT_EQ(find_time(std::string(62, ' ') + "2024-11-20 08:47:12"), at / kMinute * kMinute + kSecond) << "80 bytes";
+  EXPECT_EQ(find_time(std::string(80, ' ') + "2024-11-20 08:47:12"), std::nullopt);
+  EXPECT_EQ(find_time(""), std::nullopt);
+}
+
+// A line has tags if and only if reading it tells something besides its text.
+TEST(LogLine, HasTags) {
+  const std::string_view parts[] = {"[rank3]:",
+                                    "[default5]:",
+                                    "2024-11-20 08:47:12",
+                                    "gpu01:",
+                                    "1:2 [0]",
+                                    "NCCL",
+                                    "E1120 08:47:12",
+                                    "11:",
+                                    "[task 5]",
+                                    "\r",
+                                    "x",
+                                    "-",
+                                    "",
+                                    " "};
+  uint32_t seed = 7;
+  int tagged = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    for (int part = 0; part < 4; ++part) {
+      seed = seed * 1664525 + 1013904223;
+      text += parts[(seed >> 16) % std::size(parts)];
+      if ((seed >> 12) % 2 == 0) text += ' ';
+    }
+    const LogLine line = read_log_line(text);
+    const bool tells = line.text.size() != text.size() || !line.host.empty() || line.time;
+    EXPECT_EQ(has_tags(text), tells) << text;
+    tagged += tells;
+  }
+  EXPECT_GT(tagged, 300);
+  EXPECT_LT(tagged, 2700);
+}
+
 TEST(LogLine, NcclTellsTheHost) {
   EXPECT_EQ(read_log_line("gpu01:2950111:2950934 [0] NCCL INFO x").host, "gpu01");
   EXPECT_EQ(read_log_line("gpu01:2950111:2950934 [-1] NCCL INFO x").host, "gpu01");
@@ -67,6 +116,8 @@ TEST(LogLine, FilesNameRanks) {
   EXPECT_EQ(rank_of_file("log-rank7.txt").rank, 7);
   EXPECT_EQ(rank_of_file("logs/local_rank_2.log").local_rank, 2);
   EXPECT_EQ(rank_of_file("logs/none_x/attempt_0/3/stderr.log").local_rank, 3);
+  EXPECT_EQ(rank_of_file("ranks/x.log").rank, -1);
+  EXPECT_EQ(rank_of_file("rank_12345678.log").rank, 123456);
   EXPECT_EQ(rank_of_file("train.log").rank, -1);
   EXPECT_EQ(rank_of_file("").rank, -1);
 }
