@@ -34,6 +34,10 @@ bool has_tags(std::string_view line);
 // bytes.
 std::optional<int64_t> find_time(std::string_view text);
 
+// What is kept of a line: all of it, or of one longer than `most` bytes its beginning, and where `words` stand behind that, these with what
+// is around them.
+std::string excerpt(std::string_view text, std::string_view words, size_t most);
+
 inline constexpr int kMostRanks = 1 << 20;
 std::optional<int> to_rank(std::string_view digits);
 

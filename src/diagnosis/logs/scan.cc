@@ -329,7 +329,7 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   event.file = number;
   event.line = line;
   event.place = nccl_line(number, line);
-  event.text = std::string(base::trim(read.text.substr(0, kEventBytes)));
+  event.text = excerpt(read.text, event.signature->literal, kEventBytes);
   event.time = read.time ? read.time : time_before(block, begin);
   event.captures = std::move(match.captures);
   if (traceback) {

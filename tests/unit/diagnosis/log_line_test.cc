@@ -132,5 +132,20 @@ TEST(LogLine, TheRankOfTorchsTagGoesBeforeTheRankInAGroup) {
   EXPECT_EQ(rank_of_event(read_log_line("x"), "", 7), 7);
 }
 
+// The words that a line was known by are kept, wherever they stand in it.
+TEST(LogLine, OfALongLineTheWordsThatMatterAreKept) {
+  EXPECT_EQ(excerpt("  short died  ", "died", 600), "short died");
+  const std::string command = "Command '['python3', '" + std::string(2000, 'x') + "']'";
+  const std::string kept = excerpt(command + " died with <Signals.SIGKILL: 9>.", "died with", 600);
+  EXPECT_LE(kept.size(), 600u);
+  EXPECT_EQ(kept.find("Command '['python3', 'xxx"), 0u);
+  EXPECT_TRUE(kept.ends_with("xx']' died with <Signals.SIGKILL: 9>.")) << kept;
+  const std::string middle = excerpt(command + " died with <Signals.SIGKILL: 9>." + command, "died with", 600);
+  EXPECT_LE(middle.size(), 600u);
+  EXPECT_NE(middle.find("died with <Signals.SIGKILL: 9>.Command"), std::string::npos) << middle;
+  EXPECT_EQ(excerpt(command, "not there", 600), command.substr(0, 600));
+  EXPECT_EQ(excerpt("at the front " + command, "front", 600).size(), 600u);
+}
+
 }  // namespace
 }  // namespace phalanx::diagnosis

@@ -6,9 +6,10 @@
 namespace phalanx::doctor {
 namespace {
 
-constexpr Row kPort{"RDZV-PORT-TAKEN", Severity::kError, nullptr};
-constexpr Row kShm{"FS-SHM-SMALL", Severity::kWarning, nullptr};
-constexpr Row kScript{"CMD-SCRIPT-MISSING", Severity::kError, nullptr};
+constexpr Row::Check* kNoCheck = nullptr;
+constexpr Row kPort{"RDZV-PORT-TAKEN", Severity::kError, kNoCheck};
+constexpr Row kShm{"FS-SHM-SMALL", Severity::kWarning, kNoCheck};
+constexpr Row kScript{"CMD-SCRIPT-MISSING", Severity::kError, kNoCheck};
 
 Situation three_hosts() {
   Situation s;

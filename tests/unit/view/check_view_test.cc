@@ -26,9 +26,10 @@ using doctor::Row;
 using doctor::Severity;
 using doctor::Situation;
 
-constexpr Row kPort{"RDZV-PORT-TAKEN", Severity::kError, nullptr};
-constexpr Row kShm{"FS-SHM-SMALL", Severity::kWarning, nullptr};
-constexpr Row kZone{"TIME-ZONE-DIFFERS", Severity::kNote, nullptr};
+constexpr Row::Check* kNoCheck = nullptr;
+constexpr Row kPort{"RDZV-PORT-TAKEN", Severity::kError, kNoCheck};
+constexpr Row kShm{"FS-SHM-SMALL", Severity::kWarning, kNoCheck};
+constexpr Row kZone{"TIME-ZONE-DIFFERS", Severity::kNote, kNoCheck};
 
 // `count` machines like the first of `s`, named gpu01 …, with a mesh of all pairs.
 Situation many(Situation s, size_t count) {
