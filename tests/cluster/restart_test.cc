@@ -141,7 +141,7 @@ int64_t number_after(const std::string& text, const std::string& mark) {
 TEST_F(Restart, AStoppedAgentsRanksAreGoneBeforeTheNextAttempt) {
   start({.hosts = 3});
   Outcome outcome = after({"-H", "h1,h2", "--spares", "h3"}, kBeating, [&] {
-    ASSERT_EQ(cluster().kill_processes("h2", "phalanx-agent", SIGSTOP), 1);
+    ASSERT_GE(cluster().kill_processes("h2", "phalanx-agent", SIGSTOP), 1);
     ASSERT_TRUE(cluster().drop("h2", Direction::kBoth).ok());  // nobody can log in and ask
   });
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -160,7 +160,7 @@ TEST_F(Restart, AStoppedAgentsRanksAreGoneBeforeTheNextAttempt) {
 TEST_F(Restart, AHostThatCanBeAskedIsProvedEmptyBeforeTheNextAttempt) {
   start({.hosts = 3});
   Outcome outcome = after({"-H", "h1,h2", "--spares", "h3", "--lease", "60s"}, kBeating,
-                          [&] { ASSERT_EQ(cluster().kill_processes("h2", "phalanx-agent", SIGSTOP), 1); });
+                          [&] { ASSERT_GE(cluster().kill_processes("h2", "phalanx-agent", SIGSTOP), 1); });
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_HAS(outcome.err, "restarting in at most 1");
   int64_t started = number_after(outcome.out, "rank 1 started at "), last_beat = std::atoll(say("h2", "tail -n 1 /tmp/beats").c_str());

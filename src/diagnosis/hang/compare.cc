@@ -133,7 +133,7 @@ class Comparison {
       std::sort(v.waiting.begin(), v.waiting.end());
       mismatch(v, !waits.beyond.empty(), group.within);
     } else if (!v.unknown.empty() || group.open) {
-      say_undecided(v, operation, names(v.waiting), graph_.record_of(rank).source);
+      say_undecided(v, operation, numbers(v.waiting), graph_.record_of(rank).source);
     } else {
       together(v, head, operation, group.members.size());
     }
@@ -150,8 +150,9 @@ class Comparison {
     for (const RankRecord* one : who) v.culprits.push_back(one->rank);
     const RankRecord& first = *who[0];
     v.code = first.absent_code;
-    say_not_joined(v, operation, names(v.culprits), names(v.waiting), count_of(v.waiting), first);
-    if (count_of(v.waiting) < count_of(v.culprits)) note_few(v, names(v.waiting), count_of(v.waiting));
+    const int waiting = count_of(v.waiting), culprits = count_of(v.culprits);
+    say_not_joined(v, operation, names(v.culprits), numbers(v.waiting), waiting, culprits, first);
+    if (waiting < culprits) note_few(v, names(v.waiting), waiting);
   }
 
   // By what each came with; the fewest are named. counted: it is the numbers that differ.
@@ -216,26 +217,27 @@ class Comparison {
     return v;
   }
 
+  // "ranks 0–2, 30 ranks".
+  Words numbers(const std::vector<int>& ranks) const { return told_as(ranks, false); }
   // "ranks 0–2, rank 5 (process 77 on h2, GPU 5), 30 ranks".
-  Words names(const std::vector<int>& ranks) const {
-    constexpr size_t kMostNamed = 6;
+  Words names(const std::vector<int>& ranks) const { return told_as(ranks, true); }
+  Words told_as(const std::vector<int>& ranks, bool with_names) const {
     std::vector<int> plain;
     std::vector<Words> others;
     for (int rank : ranks) {
       const RankRecord& record = graph_.record_of(rank);
-      if (record.name.empty() && rank >= 0) plain.push_back(rank);
+      if (rank >= 0 && (record.name.empty() || !with_names)) plain.push_back(rank);
       else others.push_back(record.name.empty() ? tr("{} ranks", record.count) : record.name);
     }
-    Words text = plain.empty() ? Words{} : name_ranks(plain);
-    for (size_t i = 0; i < others.size() && i < kMostNamed; ++i) text.add(tr(", "), others[i]);
-    if (others.size() > kMostNamed) text += tr(" and {} more##members", others.size() - kMostNamed, words::chinese_only(others.size()));
-    return text;
+    if (!plain.empty()) others.insert(others.begin(), name_ranks(plain));
+    return list_of(others);
   }
 
   void finish(Standstill& v) const {
     if (!v.unknown.empty() && v.kind != Kind::kUndecided) note_missing(v);
     std::set<std::string> hosts;
-    for (int rank : v.culprits) hosts.insert(graph_.record_of(rank).host);
+    for (int rank : v.culprits)
+      if (const std::string& host = graph_.record_of(rank).host; !host.empty()) hosts.insert(host);
     if (hosts.size() == 1) v.host = *hosts.begin();
     std::erase_if(v.culprits, [](int rank) { return rank < 0; });
     std::erase_if(v.waiting, [](int rank) { return rank < 0; });

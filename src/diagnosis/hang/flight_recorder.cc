@@ -167,6 +167,7 @@ base::Result<RankRecord> read_flight_recorder(int rank, std::string_view bytes) 
         break;
       }
       trace.entries.push_back(entry_of(entry));
+      trace.gaps = trace.gaps || !get_int(entry, "collective_seq_id");
       add_part(trace.entries.back(), trace);
     }
   if (!trace.entries.empty()) trace.lost = std::max<int64_t>(0, trace.entries.front().record);

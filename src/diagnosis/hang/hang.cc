@@ -10,6 +10,7 @@
 #include "codes/slots.h"
 #include "diagnosis/hang/deadlock.h"
 #include "diagnosis/hang/hang_links.h"
+#include "diagnosis/hang/seen.h"
 #include "words/said.h"
 
 namespace phalanx::diagnosis {
@@ -17,17 +18,6 @@ namespace {
 
 using doctor::Words;
 using words::tr;
-
-struct Seen {
-  const RankView* view;
-  Activity activity;
-  bool known() const { return activity.doing != Doing::kUnknown; }
-  // Where it is in the user's program; what the program says itself goes before what was read from outside.
-  std::string place() const {
-    std::string said = place_in(view->stack);
-    return said.empty() && view->then ? place_of(*view->then) : said;
-  }
-};
 
 class Judge {
  public:
@@ -171,15 +161,12 @@ class Judge {
 
   // What the ranks have asked of each other, by the source that tells the most.
   bool operations() {
-    const std::vector<RankRecord> seen = sampled();
     if (!in_.records.empty()) {
-      std::vector<RankRecord> elsewhere;  // a rank that waits without a record of its own may wait in anything
-      for (const RankRecord& r : seen)
-        if (r.entries.empty()) elsewhere.push_back(r);
-      recorded_ = compare_records(in_.records, elsewhere);
+      recorded_ = compare_records(in_.records, records_of(seen_, true));
       if (told(*recorded_, recorded_->kind == Standstill::Kind::kMismatch)) return true;
     }
-    if (in_.ras && told(judge_ras(of_this_run(*in_.ras), nullptr, 0))) return true;
+    if (in_.ras && told(judge_ras(of_this_run(*in_.ras, seen_, in_.hosts), nullptr, 0))) return true;
+    const std::vector<RankRecord> seen = records_of(seen_, false);
     const Standstill v = compare_records(seen);
     if ((v.kind == Standstill::Kind::kMismatch && !all_in_collectives()) || !told(v)) return false;
     for (const Seen& s : seen_)
@@ -195,7 +182,8 @@ class Judge {
 
   // Makes it the verdict, if it names ranks, or need not.
   bool told(const Standstill& v, bool without_ranks = false) {
-    for (int rank : v.culprits)
+    const std::set<int> culprits(v.culprits.begin(), v.culprits.end());
+    for (int rank : culprits)
       if (static_cast<size_t>(rank) < in_.ranks.size()) name_rank(in_.ranks[static_cast<size_t>(rank)]);
     if (v.code.empty() || (out_.ranks.empty() && !without_ranks)) return false;
     out_.code = v.code;
@@ -210,65 +198,9 @@ class Judge {
     if (odd.activity.pid > 0) advise({{"pid", std::to_string(odd.activity.pid)}});
   }
 
-  // The service knows processes; those of this run are ranks. A number that two hosts have given names nobody.
-  RasReport of_this_run(RasReport report) const {
-    std::map<int64_t, int> rank_of;
-    for (const Seen& s : seen_)
-      if (s.view->then)
-        for (const machine::ProcessSample& p : s.view->then->processes)
-          if (auto [known, fresh] = rank_of.emplace(p.pid, s.view->rank); !fresh && known->second != s.view->rank) known->second = -1;
-    for_each_member(report, [&](RasMember& m) {
-      auto found = rank_of.find(m.pid);
-      m.rank = found == rank_of.end() ? -1 : found->second;
-    });
-    return report;
-  }
-
-  // What the samples show: who waits in a collective or at the store, and what the others do instead.
-  std::vector<RankRecord> sampled() const {
-    std::vector<RankRecord> records;
-    const std::optional<Doing> most = most_do();
-    for (const Seen& s : seen_) {
-      if (!s.known()) continue;
-      RankRecord& record = records.emplace_back();
-      record.rank = s.view->rank;
-      record.source = Source::kSample;
-      record.groups[""];
-      const Doing doing = s.activity.doing;
-      if (doing == Doing::kCollective || doing == Doing::kStore || doing == most) {
-        Operation& waits = record.entries.emplace_back();
-        waits.state = "started";
-        waits.name = doing == Doing::kStore ? "the store" : s.activity.op_name;
-        waits.input = waits.name.empty() ? s.activity.op : "";
-        waits.comparable = doing == Doing::kCollective && !s.activity.op.empty();
-        continue;
-      }
-      record.instead = s.activity.words;
-      if (doing == Doing::kLock) record.absent_code = "HANG-DEADLOCK-LOCAL";
-      if (doing == Doing::kLoader) record.absent_code = "HANG-LOADER";
-      if (doing == Doing::kConnecting) record.absent_code = "HANG-CONNECT";
-    }
-    return records;
-  }
-
-  // Without stacks nobody is seen in a collective: of more than two ranks, what the most do, if they do not sleep, stands for it.
-  std::optional<Doing> most_do() const {
-    std::map<Doing, size_t> counts;
-    size_t known = 0;
-    for (const Seen& s : seen_) {
-      if (s.activity.doing == Doing::kCollective || s.activity.doing == Doing::kStore) return std::nullopt;
-      if (s.known()) ++counts[s.activity.doing], ++known;
-    }
-    if (counts.size() < 2) return std::nullopt;
-    auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
-    if (most->second * 2 <= known || most->first == Doing::kSleeping) return std::nullopt;
-    return most->first;
-  }
-
   // When it last sent anything to another rank, against the others.
   void last_words(const Seen& odd) {
     std::optional<int64_t> own, others;
-    std::set<std::string> peers;
     for (const Seen& s : seen_) {
       if (!s.view->then) continue;
       for (const machine::SocketSample& k : s.view->then->sockets) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,8 @@ struct HangInput {
   double between_s = 1;                      // from the first sample to the second
   bool early = false;                        // a look before the threshold: a connection must have failed for longer
   bool devices = false;                      // some host has GPUs: what they do is not seen from outside
-  std::vector<RankRecord> records;           // of the flight recorders that could be read
-  std::optional<RasReport> ras;              // of NCCL's RAS service, where it answered
+  std::span<const RankRecord> records;       // of the flight recorders that could be read
+  const RasReport* ras = nullptr;            // of NCCL's RAS service, where it answered
 };
 
 Diagnosis judge_hang(const HangInput& input);

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
-#include "base/text.h"
+#include "diagnosis/hang/rank_words.h"
 #include "diagnosis/hang/ras.h"
 
 namespace phalanx::diagnosis {
@@ -14,7 +15,6 @@ using Kind = Standstill::Kind;
 using words::Message;
 using words::tr;
 
-constexpr size_t kMostNamed = 6;
 constexpr int kUnnamed = -1;  // the ranks of a communicator that the report only counts
 
 // "rank 21 (process 3487984 on 172.16.64.213, GPU 5)"
@@ -27,10 +27,9 @@ Message name_of(const RasMember& m) {
 }
 
 Message names_of(const std::vector<RasMember>& members) {
-  Message text;
-  for (size_t i = 0; i < members.size() && i < kMostNamed; ++i) text.add(tr(", "), name_of(members[i]));
-  if (members.size() > kMostNamed) text += tr(" and {} more##members", members.size() - kMostNamed, words::chinese_only(members.size()));
-  return text;
+  std::vector<Message> names;
+  for (const RasMember& m : members) names.push_back(name_of(m));
+  return list_of(names);
 }
 
 const RasCommunicator* same(const RasReport& report, const RasCommunicator& c) {
@@ -49,17 +48,8 @@ bool equal_counts(const RasCommunicator& a, const RasCommunicator& b) {
 class Records {
  public:
   explicit Records(const RasCommunicator& c) : c_(c) {
-    std::map<std::string, int64_t> fewest;  // launched, by operation
-    for (const RasCamp& camp : c.camps)
-      if (camp.operations >= 0) {
-        int64_t& least = fewest.try_emplace(camp.what, camp.operations).first->second;
-        least = std::min(least, camp.operations);
-      }
-    for (const RasCamp& camp : c.camps) {
-      if (camp.operations < 0) continue;
-      if (camp.members.empty()) add(unnamed(camp.count), camp, fewest[camp.what]);
-      for (const RasMember& m : camp.members) add(named(m), camp, fewest[camp.what]);
-    }
+    std::vector<std::vector<const RasCamp*>> operations = that_differ();
+    for (size_t i = 0; i < operations.size(); ++i) add(operations[i], i);
   }
 
   std::vector<RankRecord> take() {
@@ -69,36 +59,63 @@ class Records {
   }
 
  private:
-  RankRecord& record(int id) {
-    RankRecord& record = records_[id];
-    record.rank = id;
-    record.source = Source::kRas;
-    return record;
-  }
-  RankRecord& unnamed(int count) {
-    RankRecord& all = record(kUnnamed);
-    all.count = std::max(all.count, count);
-    return all;
-  }
-  RankRecord& named(const RasMember& m) {
-    const int id =
-        m.rank >= 0 ? m.rank : strangers_.try_emplace({m.host, m.pid}, kUnnamed - 1 - static_cast<int>(strangers_.size())).first->second;
-    RankRecord& one = record(id);
-    one.name = name_of(m);
-    one.host = m.host;
-    return one;
+  // The camps of each operation that not all have launched as often, fewest first; the operation in which the fewest are behind, and these
+  // are named, tells the most and comes first.
+  std::vector<std::vector<const RasCamp*>> that_differ() const {
+    std::map<std::string, std::vector<const RasCamp*>> by_name;
+    for (const RasCamp& camp : c_.camps)
+      if (camp.operations >= 0) by_name[camp.what].push_back(&camp);
+    std::vector<std::vector<const RasCamp*>> out;
+    for (auto& [name, camps] : by_name) {
+      std::sort(camps.begin(), camps.end(), [](const RasCamp* a, const RasCamp* b) { return a->operations < b->operations; });
+      if (camps.front()->operations < camps.back()->operations) out.push_back(std::move(camps));
+    }
+    auto tells = [](const std::vector<const RasCamp*>& camps) { return std::pair(camps.front()->members.empty(), camps.front()->count); };
+    std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) { return tells(a) < tells(b); });
+    return out;
   }
 
-  void add(RankRecord& record, const RasCamp& camp, int64_t fewest) const {
-    record.groups[camp.what] = {camp.what, {}, false, c_.id};
+  // Of the camps without names the largest is the same ranks in every operation, as far as anybody knows.
+  void add(const std::vector<const RasCamp*>& camps, size_t operation) {
+    const RasCamp* rest = nullptr;
+    for (const RasCamp* camp : camps)
+      if (camp->members.empty() && (!rest || camp->count > rest->count)) rest = camp;
+    const int64_t fewest = camps.front()->operations, most = camps.back()->operations;
+    for (const RasCamp* camp : camps) {
+      if (camp->members.empty()) {
+        RankRecord& all = record(camp == rest ? kUnnamed : stranger(fmt::format("{} {}", operation, camp->operations), 0));
+        all.count = std::max(all.count, camp->count);
+        add(all, *camp, fewest, most);
+      }
+      for (const RasMember& m : camp->members) {
+        RankRecord& one = record(m.rank >= 0 ? m.rank : stranger(m.host, m.pid));
+        one.name = name_of(m);
+        one.host = m.host;
+        add(one, *camp, fewest, most);
+      }
+    }
+  }
+
+  void add(RankRecord& record, const RasCamp& camp, int64_t fewest, int64_t most) const {
+    record.groups[camp.what] = {camp.what, {}, false, {}, c_.id};
     if (camp.operations > fewest) {
       Operation& waits = record.entries.emplace_back();
       waits.group = waits.name = camp.what;
       waits.sequence = fewest + 1;
       waits.state = "started";
     } else if (record.instead.empty()) {
-      record.instead = tr("has launched {}", camp.operations);
+      record.instead = tr("has launched {}, others {}", camp.operations, most);
     }
+  }
+
+  RankRecord& record(int id) {
+    RankRecord& record = records_[id];
+    record.rank = id;
+    record.source = Source::kRas;
+    return record;
+  }
+  int stranger(const std::string& host, int64_t pid) {
+    return strangers_.try_emplace({host, pid}, kUnnamed - 1 - static_cast<int>(strangers_.size())).first->second;
   }
 
   const RasCommunicator& c_;
@@ -106,16 +123,15 @@ class Records {
   std::map<std::pair<std::string, int64_t>, int> strangers_;  // whose rank is not known
 };
 
-std::string host_of(const std::vector<RasMember>& members) {
-  const bool one =
-      !members.empty() && std::all_of(members.begin(), members.end(), [&](const auto& m) { return m.host == members[0].host; });
-  return one ? members[0].host : "";
-}
-
 void blame(Standstill& v, const std::vector<RasMember>& members) {
-  for (const RasMember& m : members)
-    if (m.rank >= 0) v.culprits.push_back(m.rank);
-  v.host = host_of(members);
+  std::set<int> ranks;
+  std::set<std::string> hosts;
+  for (const RasMember& m : members) {
+    if (m.rank >= 0) ranks.insert(m.rank);
+    if (!m.host.empty()) hosts.insert(m.host);
+  }
+  v.culprits.assign(ranks.begin(), ranks.end());
+  if (hosts.size() == 1) v.host = *hosts.begin();
 }
 
 Standstill silent(const RasReport& now) {
@@ -178,8 +194,10 @@ Standstill judge_ras(const RasReport& now, const RasReport* before, double secon
       continue;
     }
     Standstill v = compare_records(Records(c).take());
-    if (v.kind == Kind::kNothing || (best.kind != Kind::kNothing && best.culprits.size() <= v.culprits.size())) continue;
-    best = std::move(v);
+    if (v.kind == Kind::kNothing || v.kind == Kind::kTogether) continue;
+    // The fewest that are named tell the most; who is only counted tells the least.
+    auto tells = [](const Standstill& one) { return std::pair(one.culprits.empty(), one.culprits.size()); };
+    if (best.kind == Kind::kNothing || tells(v) < tells(best)) best = std::move(v);
   }
   if (best.kind != Kind::kNothing) {
     if (!before)

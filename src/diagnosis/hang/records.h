@@ -39,9 +39,10 @@ struct Operation {
 
 struct GroupRecord {
   std::string description;
-  std::vector<int> ranks;  // of the job; the place of a rank in it is its rank in the group. Empty: those that tell of it
-  bool open = false;       // it may have members that are not known
-  std::string within{};    // groups of one communicator, whose operations come in one order; empty: of none
+  std::vector<int> ranks;      // of the job; the place of a rank in it is its rank in the group. Empty: those that tell of it
+  bool open = false;           // it may have members that are not known
+  std::vector<int> further{};  // where `ranks` is empty: members beside those whose records tell of it; one record is enough
+  std::string within{};        // groups of one communicator, whose operations come in one order; empty: of none
 };
 
 enum class Source { kFlightRecorder, kRas, kWatchdog, kSample };
@@ -50,9 +51,10 @@ struct RankRecord {
   int rank = 0;  // of the job; below 0: ranks that are not named
   Source source = Source::kFlightRecorder;
   std::map<std::string, GroupRecord> groups;
-  std::vector<Operation> entries;  // oldest first; the operations of a batch are one
+  std::vector<Operation> entries;  // oldest first; the operations of a batch are one. Of counts: what the fewest are behind in first
   int64_t lost = 0;                // entries that a ring had overwritten before the oldest
   bool cut = false;                // there were more entries than are read
+  bool gaps = false;               // the numbers of a group's collectives may have gaps: sends are counted too
   int count = 1;                   // of the ranks that are not named
   doctor::Words name{};            // empty: "rank 3"
   std::string host{};              // empty: not told

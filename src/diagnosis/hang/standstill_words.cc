@@ -13,8 +13,9 @@ using Kind = Standstill::Kind;
 using words::tr;
 
 // "it" of one rank, else the rank that is told of.
-Words subject_of(const Standstill& v, const RankRecord& first) {
-  return v.culprits.size() == 1 ? tr("it##the rank") : first.rank >= 0 ? tr("rank {}", first.rank) : first.name;
+Words subject_of(const RankRecord& first, int count) {
+  if (count == 1) return tr("it##the rank");
+  return first.rank >= 0 ? tr("rank {}##subject", first.rank) : tr("each##of the ranks");
 }
 
 }  // namespace
@@ -37,11 +38,12 @@ Words operation_in(const Operation& operation, const std::string& group, const s
   return group.empty() ? tr("{}##operation", name) : tr("{} of {}##operation", name, group);
 }
 
-void say_not_joined(Standstill& v, const Words& operation, const Words& who, const Words& waiting, int count, const RankRecord& first) {
+void say_not_joined(Standstill& v, const Words& operation, const Words& who, const Words& waiting, int waiting_count, int culprits_count,
+                    const RankRecord& first) {
   v.kind = Kind::kNotJoined;
   Words does;
   if (!first.instead.empty()) {
-    does = tr("{} {}##what it does", subject_of(v, first), first.instead);
+    does = tr("{} {}##what it does", subject_of(first, culprits_count), first.instead);
   } else if (first.entries.empty()) {
     does = tr("it recorded no operation");
   } else {
@@ -49,7 +51,7 @@ void say_not_joined(Standstill& v, const Words& operation, const Words& who, con
     v.where = last.where;
     does = tr("the last operation of rank {} was {}{}", first.rank, operation_of(last), v.where.empty() ? "" : ", " + v.where);
   }
-  const std::string_view waits = count == 1 ? "waits" : "wait";
+  const std::string_view waits = waiting_count == 1 ? "waits" : "wait";
   if (operation.empty()) v.evidence = tr("{} never entered the collective in which {} {}; {}", who, waiting, waits, does);
   else v.evidence = tr("{} never entered {}, in which {} {}; {}", who, operation, waiting, waits, does);
 }
@@ -60,6 +62,7 @@ void say_mismatch(Standstill& v, bool counted, const Words& camps, const std::st
   const std::string at = v.where.empty() ? "" : fmt::format(" ({})", v.where);
   if (counted) v.evidence = tr("the ranks have called different numbers of collectives: {}{}", camps, at);
   else if (!within.empty()) v.evidence = tr("ranks of communicator {} launched different operations: {}{}", within, camps, at);
+  else if (v.sequence > 0 && v.group.empty()) v.evidence = tr("collective {} differs between the ranks: {}{}", v.sequence, camps, at);
   else if (v.sequence > 0) v.evidence = tr("collective {} of {} differs between the ranks: {}{}", v.sequence, v.group, camps, at);
   else v.evidence = tr("the ranks wait in different collectives: {}{}", camps, at);
 }

@@ -14,8 +14,8 @@ std::string operation_of(const Operation& operation);
 doctor::Words operation_in(const Operation& operation, const std::string& group, const std::string& within);
 
 // Each sets kind, code and evidence of a verdict whose group and waiting ranks are known.
-void say_not_joined(Standstill& v, const doctor::Words& operation, const doctor::Words& who, const doctor::Words& waiting, int count,
-                    const RankRecord& first);
+void say_not_joined(Standstill& v, const doctor::Words& operation, const doctor::Words& who, const doctor::Words& waiting,
+                    int waiting_count, int culprits_count, const RankRecord& first);
 void say_mismatch(Standstill& v, bool counted, const doctor::Words& camps, const std::string& within);
 void say_parts_differ(Standstill& v, std::string_view sides);
 void say_sums_differ(Standstill& v, const doctor::Words& operation, int64_t in, int64_t out);

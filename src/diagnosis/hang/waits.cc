@@ -15,7 +15,8 @@ bool is_all_to_all(const Operation& e) {
 
 std::string signature(const Operation& e) {
   if (is_all_to_all(e)) return e.name;
-  if (e.name.find("scatter") != std::string::npos && e.name.find("reduce_scatter") == std::string::npos) return e.name + " → " + e.output;
+  if (e.name.find("scatter") != std::string::npos && e.name.find("reduce_scatter") == std::string::npos)
+    return e.output.empty() ? e.name : e.name + " → " + e.output;
   return e.name.empty() || e.input.empty() ? e.name + e.input : e.name + " " + e.input;
 }
 
@@ -49,9 +50,11 @@ size_t WaitGraph::add_group(const std::string& key, const GroupRecord& told, int
   Group& group = groups_[found->second];
   group.open = group.open || told.open;
   if (told.ranks.empty()) group.members.insert(rank);
+  group.members.insert(told.further.begin(), told.further.end());
   if (!told.description.empty()) group.name = told.description;
   return found->second;
 }
+
 void WaitGraph::place(int rank, const Operation* theirs, Waits& waits) const {
   const RankNode& r = ranks_.at(rank);
   if (!theirs) (r.head ? waits.busy : waits.absent).push_back(rank);
@@ -90,7 +93,8 @@ Waits WaitGraph::waits_of(int rank) {
 // its beginning, or of one that was cut, nobody knows.
 bool WaitGraph::is_beyond(const RankNode& rank, size_t group, int64_t sequence) const {
   const RankRecord& record = *rank.record;
-  return record.lost == 0 && !record.cut && rank.head && rank.groups.at(rank.head->group) == group && rank.head->sequence > sequence;
+  if (record.lost > 0 || record.cut || record.gaps || !rank.head || rank.head->p2p || !rank.head->parts.empty()) return false;
+  return rank.groups.at(rank.head->group) == group && rank.head->sequence > sequence;
 }
 
 void WaitGraph::waits_of_parts(int rank, const Operation& head, size_t group, Waits& waits) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "diagnosis/hang/rank_words.h"
@@ -95,6 +96,15 @@ std::vector<const Report*> waiting_in_one_group(const std::map<int, Report>& rep
   return groups.empty() ? std::vector<const Report*>{} : groups[most];
 }
 
+bool agree(const std::vector<const Report*>& reports) {
+  const Report& first = *reports.front();
+  return std::all_of(reports.begin(), reports.end(), [&](const Report* one) {
+    const bool sized = !sizes_may_differ(first.operation);
+    return one->sequence == first.sequence && one->operation == first.operation &&
+           (!sized || (one->in == first.in && one->out == first.out));
+  });
+}
+
 bool far_apart(const std::vector<const Report*>& reports) {
   auto [low, high] =
       std::minmax_element(reports.begin(), reports.end(), [](const Report* a, const Report* b) { return a->sequence < b->sequence; });
@@ -107,23 +117,13 @@ class Records {
   Records(const LogFacts& facts, const std::map<int, Report>& reports, const std::vector<const Report*>& waiting,
           const std::vector<int>& missing)
       : group_(waiting.front()->group), world_(is_whole_world(group_)) {
-    bool idle = false;
-    for (const auto& [rank, report] : reports)
-      if (report.sequence < 0 && report.enqueued >= 0 && report.enqueued == report.completed && (report.group == group_ || world_)) {
-        add(rank).instead = tr("had completed all of its operations");
-        idle = true;
-      }
-    // Who is silent can be told only of a group of all ranks, and where all are heard.
-    if (!idle && missing.empty() && world_)
-      for (int rank : facts.ranks)
-        if (!reports.count(rank)) add(rank).instead = tr("reported no timeout");
+    if (agree(waiting)) add_absent(facts, reports, missing);  // else they explain it themselves
     if (world_) group_.clear();
     const bool whole = world_ && missing.empty() && facts.world > 1 && static_cast<size_t>(facts.world) == records_.size() + waiting.size();
     GroupRecord group{group_, {}, !whole};
     for (const Report* report : waiting) add_waiting(*report);
-    for (const RankRecord& record : records_) group.ranks.push_back(record.rank);
-    group.ranks.insert(group.ranks.end(), missing.begin(), missing.end());
     for (RankRecord& record : records_) record.groups[group_] = group;
+    records_.front().groups[group_].further = missing;
   }
   const std::vector<RankRecord>& all() const { return records_; }
 
@@ -134,11 +134,23 @@ class Records {
     record.source = Source::kWatchdog;
     return record;
   }
+  void add_absent(const LogFacts& facts, const std::map<int, Report>& reports, const std::vector<int>& missing) {
+    bool idle = false;
+    for (const auto& [rank, report] : reports)
+      if (report.sequence < 0 && report.enqueued >= 0 && report.enqueued == report.completed && (report.group == group_ || world_)) {
+        add(rank).instead = tr("had completed all of its operations");
+        idle = true;
+      }
+    // Who is silent can be told only of a group of all ranks, and where all are heard.
+    if (!idle && missing.empty() && world_)
+      for (int rank : facts.ranks)
+        if (!reports.count(rank)) add(rank).instead = tr("reported no timeout");
+  }
   void add_waiting(const Report& report) {
     Operation& waits = add(report.rank).entries.emplace_back();
     waits.group = group_;
     waits.sequence = report.sequence;
-    waits.name = report.operation;
+    waits.name = report.operation.empty() ? "collective" : report.operation;
     if (!sizes_may_differ(report.operation) && !report.in.empty())
       waits.input = report.in == report.out || report.out.empty() ? fmt::format("[{}]", report.in)
                                                                   : fmt::format("[{}] → [{}]", report.in, report.out);
@@ -168,11 +180,11 @@ std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const st
   }
   if (found.kind == Standstill::Kind::kUndecided) found.code = "HANG-TIMEOUT";
   add_start(found.evidence, waiting);
+  std::set<int> told;
   for (const std::vector<int>* list : {&found.culprits, &found.waiting})
     for (int rank : *list)
-      if (auto report = reports.find(rank); report != reports.end())
-        for (size_t event : report->second.events)
-          if (std::find(out.events.begin(), out.events.end(), event) == out.events.end()) out.events.push_back(event);
+      if (auto report = reports.find(rank); report != reports.end() && told.insert(rank).second)
+        out.events.insert(out.events.end(), report->second.events.begin(), report->second.events.end());
   return out;
 }
 

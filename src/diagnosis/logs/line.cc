@@ -383,7 +383,7 @@ std::string excerpt(std::string_view text, std::string_view words, size_t most) 
   constexpr std::string_view kGap = " … ";
   text = base::trim(text);
   const size_t at = text.size() > most ? text.find(words) : text.npos;
-  if (at == text.npos || at + 2 * words.size() <= most) return std::string(text.substr(0, most));
+  if (at == text.npos || at + words.size() <= most) return std::string(text.substr(0, most));
   const size_t head = most / 3, rest = most - head - kGap.size(), before = rest / 3;
   const size_t begin = std::min(at - std::min(at, before), text.size() - rest);
   return std::string(text.substr(0, head)).append(kGap).append(text.substr(begin, rest));

@@ -209,7 +209,7 @@ diagnosis::HangInput AttemptStep::hang_input() const {
   place(stall.first, &diagnosis::RankView::first);
   place(stall.then, &diagnosis::RankView::then);
   input.records = stall.records;
-  input.ras = stall.ras;
+  input.ras = stall.ras ? &*stall.ras : nullptr;
   return input;
 }
 

@@ -133,6 +133,17 @@ TEST(FlightRecorder, ReadsOldVersions) {
   EXPECT_EQ(v.culprits, (std::vector<int>{1}));
 }
 
+// There a send takes a number of the group: that others have not had it says nothing.
+TEST(FlightRecorder, OneCounterHasGaps) {
+  auto one = [](int rank, int64_t sequence, bool collective) {
+    return read(rank, fmt::format(R"({{"pg_config": {{"0": {{"desc": "", "ranks": "[0, 1]"}}}}, "entries": [{{"record_id": 0,
+        "process_group": ["0", ""], "{}": {}, "profiling_name": "nccl:all_reduce", "state": "started", "input_sizes": [[2]]}}]}})",
+                                  collective ? "collective_seq_id" : "seq_id", sequence));
+  };
+  EXPECT_EQ(compare({one(0, 7, true), one(1, 8, true)}).code, "HANG-MISMATCH");
+  EXPECT_NE(compare({one(0, 7, false), one(1, 8, false)}).code, "HANG-MISMATCH");
+}
+
 TEST(FlightRecorder, OtherFilesAreRefused) {
   EXPECT_FALSE(read_flight_recorder(0, "").ok());
   EXPECT_FALSE(read_flight_recorder(0, "{}").ok());

@@ -71,7 +71,7 @@ TEST(Ras, FrozenCountsNameThoseWithTheFewest) {
   EXPECT_EQ(v.host, "") << "they are on two hosts";
   EXPECT_EQ(v.evidence.english,
             "rank 5 (process 483077 on 172.16.64.210, GPU 5), rank 9 (process 990012 on 172.16.64.212, GPU 1) never entered AllReduce 6650 "
-            "of communicator #0-0, in which 30 ranks wait; rank 5 has launched 6649");
+            "of communicator #0-0, in which 30 ranks wait; rank 5 has launched 6649, others 6650");
   EXPECT_TRUE(v.notes.empty());
   EXPECT_EQ(judge(text).notes.size(), 1u) << "one reading may be the moment's";
   std::string later = kHead + "\n" + kErrors + kWarnings + mismatch(7001, 7002);
@@ -206,7 +206,32 @@ TEST(Ras, AReportThatContradictsItself) {
              {"AllReduce", "2", 2, 1, {five}},
              {"Broadcast", "6", 6, 1, {five}},
              {"Broadcast", "3", 3, 30, {}}};
-  EXPECT_FALSE(judge_ras(r, &r, 5).evidence.english.empty());
+  const Standstill v = judge_ras(r, &r, 5);
+  EXPECT_EQ(v.kind == Standstill::Kind::kNothing, v.evidence.english.empty());
+}
+
+Standstill judge_camps(const std::vector<std::vector<RasCamp>>& communicators) {
+  RasReport r;
+  for (const std::vector<RasCamp>& camps : communicators) r.communicators.emplace_back().camps = camps;
+  for (size_t i = 0; i < r.communicators.size(); ++i) r.communicators[i].hash = r.communicators[i].id = fmt::format("#0-{}", i);
+  return judge_ras(r, &r, 5);
+}
+
+// Ranks that are only counted are not one: some of them have not come to what the others wait in.
+TEST(Ras, CountsWithoutNames) {
+  Standstill v = judge_camps({{{"AllReduce", "6", 6, 16, {}}, {"AllReduce", "5", 5, 15, {}}}});
+  EXPECT_EQ(v.code, "HANG-NEVER-ENTERED");
+  EXPECT_TRUE(v.culprits.empty());
+  EXPECT_EQ(v.evidence.english,
+            "15 ranks never entered AllReduce 6 of communicator #0-0, in which 16 ranks wait; each has launched 5, others 6");
+  // One that is named says more, in whatever operation and communicator.
+  const RasMember three{3, "h1", "0", 48};
+  const std::vector<RasCamp> split = {{"Broadcast", "2", 2, 16, {}}, {"Broadcast", "1", 1, 16, {}}};
+  std::vector<RasCamp> both = split;
+  both.insert(both.end(), {{"AllReduce", "6", 6, 31, {}}, {"AllReduce", "5", 5, 1, {three}}});
+  EXPECT_EQ(judge_camps({both}).culprits, (std::vector<int>{3}));
+  EXPECT_EQ(judge_camps({both, split}).culprits, (std::vector<int>{3}));
+  EXPECT_EQ(judge_camps({split, both}).culprits, (std::vector<int>{3}));
 }
 
 TEST(Ras, GarbageIsRefusedOrHarmless) {

@@ -66,6 +66,17 @@ TEST(Watchdog, TheOddOneOfAMismatch) {
   EXPECT_EQ(compare_watchdogs(scan(timeout(0, 8, "ALLTOALL", 3) + timeout(1, 8, "ALLTOALL", 5)), {})->standstill.code, "HANG-TIMEOUT");
 }
 
+// Those that wait differ: who is silent, because it was killed first, is not needed to explain it.
+TEST(Watchdog, ADifferenceIsMoreThanASilence) {
+  auto verdict = compare_watchdogs(scan("[rank3]: x\n" + timeout(0, 8) + timeout(1, 8) + timeout(2, 8, "BROADCAST")), {});
+  EXPECT_EQ(verdict->standstill.code, "HANG-MISMATCH");
+  EXPECT_EQ(verdict->standstill.culprits, (Ranks{2}));
+  EXPECT_EQ(verdict->standstill.evidence.english.find("collective 8 differs between the ranks: "), 0u)
+      << verdict->standstill.evidence.english;
+  verdict = compare_watchdogs(scan("[rank3]: x\n" + timeout(0, 8) + timeout(1, 8) + timeout(2, 7)), {});
+  EXPECT_EQ(verdict->standstill.culprits, (Ranks{2}));
+}
+
 TEST(Watchdog, NumbersOfOtherGroupsAreNotCompared) {
   auto verdict = compare_watchdogs(scan(timeout(0, 900) + timeout(7, 100)), {});
   EXPECT_EQ(verdict->standstill.code, "HANG-TIMEOUT");
