@@ -137,7 +137,7 @@ def main():
         (path / "try.yaml").write_text(CONFIG.format(out=path / "try", corpus=path / "corpus.txt"))
         tried = subprocess.run([TRAIN, path / "try.yaml", "device=cuda", "train.steps=1"], capture_output=True, text=True)
         if tried.returncode == 3:
-            print(f"skipped: {tried.stderr.strip()}")
+            print("SKIP: " + tried.stderr.strip().splitlines()[0].removeprefix("error: "))
             sys.exit(77)
     unittest.main(verbosity=2)
 
