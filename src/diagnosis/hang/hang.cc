@@ -101,8 +101,7 @@ class Judge {
     const machine::SocketSample& s = b->socket;
     const RankView& from = in_.ranks[static_cast<size_t>(b->from)];
     std::string to = b->to >= 0 ? name(in_.ranks[static_cast<size_t>(b->to)]) : b->to_host ? in_.hosts[*b->to_host] : s.remote_address;
-    if (b->kind == BrokenLink::Kind::kPeerDoesNotRead && some_elsewhere())
-      return false;  // the minority rule says more of who does not read
+    if (b->kind == BrokenLink::Kind::kPeerDoesNotRead && some_elsewhere()) return false;  // operations() says more of who does not read
     name_rank(from);
     if (b->to >= 0) out_.ranks.push_back(b->to);
     if (b->common_host) out_.host = b->common_host;
@@ -182,10 +181,10 @@ class Judge {
 
   // Makes it the verdict, if it names ranks, or need not.
   bool told(const Standstill& v, bool without_ranks = false) {
-    const std::set<int> culprits(v.culprits.begin(), v.culprits.end());
-    for (int rank : culprits)
+    if (v.code.empty()) return false;
+    for (int rank : v.culprits)
       if (static_cast<size_t>(rank) < in_.ranks.size()) name_rank(in_.ranks[static_cast<size_t>(rank)]);
-    if (v.code.empty() || (out_.ranks.empty() && !without_ranks)) return false;
+    if (out_.ranks.empty() && !without_ranks) return false;
     out_.code = v.code;
     out_.evidence = v.evidence;
     for (const Words& note : v.notes) out_.details.push_back(note);

@@ -45,9 +45,9 @@ bool equal_counts(const RasCommunicator& a, const RasCommunicator& b) {
   return true;
 }
 
-class Records {
+class RasRecords {
  public:
-  explicit Records(const RasCommunicator& c) : c_(c) {
+  explicit RasRecords(const RasCommunicator& c) : c_(c) {
     std::vector<std::vector<const RasCamp*>> operations = that_differ();
     for (size_t i = 0; i < operations.size(); ++i) add(operations[i], i);
   }
@@ -193,7 +193,7 @@ Standstill judge_ras(const RasReport& now, const RasReport* before, double secon
       moved = true;
       continue;
     }
-    Standstill v = compare_records(Records(c).take());
+    Standstill v = compare_records(RasRecords(c).take());
     if (v.kind == Kind::kNothing || v.kind == Kind::kTogether) continue;
     // The fewest that are named tell the most; who is only counted tells the least.
     auto tells = [](const Standstill& one) { return std::pair(one.culprits.empty(), one.culprits.size()); };

@@ -42,10 +42,9 @@ void say_not_joined(Standstill& v, const Words& operation, const Words& who, con
                     const RankRecord& first) {
   v.kind = Kind::kNotJoined;
   Words does;
-  if (!first.instead.empty()) {
-    does = tr("{} {}##what it does", subject_of(first, culprits_count), first.instead);
-  } else if (first.entries.empty()) {
-    does = tr("it recorded no operation");
+  if (!first.instead.empty() || first.entries.empty()) {
+    does =
+        tr("{} {}##what it does", subject_of(first, culprits_count), first.instead.empty() ? tr("recorded no operation") : first.instead);
   } else {
     const Operation& last = first.entries.back();
     v.where = last.where;

@@ -75,10 +75,7 @@ Waits WaitGraph::waits_of(int rank) {
   for (int member : groups_[group].members) {
     if (member == rank) continue;
     auto found = ranks_.find(member);
-    if (found == ranks_.end()) {
-      waits.unknown.push_back(member);
-      continue;
-    }
+    if (found == ranks_.end()) continue;
     auto& theirs = found->second.lanes[group].collectives;
     auto same = theirs.find(head.sequence);
     bool behind = theirs.empty() || theirs.rbegin()->first < head.sequence;
@@ -98,15 +95,12 @@ bool WaitGraph::is_beyond(const RankNode& rank, size_t group, int64_t sequence) 
 }
 
 void WaitGraph::waits_of_parts(int rank, const Operation& head, size_t group, Waits& waits) {
-  std::set<int> without, there;
+  std::set<int> there;
   std::map<std::pair<int, int>, Meeting> meetings;
   for (const Transfer& part : head.parts) {
     if (part.peer < 0 || part.peer == rank) continue;
     auto found = ranks_.find(part.peer);
-    if (found == ranks_.end()) {
-      if (without.insert(part.peer).second) waits.unknown.push_back(part.peer);
-      continue;
-    }
+    if (found == ranks_.end()) continue;
     std::pair<int, int> way = part.send ? std::pair(rank, part.peer) : std::pair(part.peer, rank);
     const std::vector<Turn>&ours = ranks_[rank].lanes[group].ways[way], &others = found->second.lanes[group].ways[way];
     auto known = meetings.find(way);

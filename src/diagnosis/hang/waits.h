@@ -39,10 +39,10 @@ struct RankNode {
 
 // Whom an operation of one rank waits for.
 struct Waits {
-  std::vector<int> absent, busy, queued, unknown;  // absent: free, and never came; busy: never came, waits elsewhere
-  std::vector<int> there;                          // in it, the rank itself first
-  std::vector<int> beyond;                         // wait in a later one of the group, and never had this one
-  bool differs = false;                            // of a send and its receive: the sizes
+  std::vector<int> absent, busy, queued;  // absent: free, and never came; busy: never came, waits elsewhere
+  std::vector<int> there;                 // in it, the rank itself first
+  std::vector<int> beyond;                // wait in a later one of the group, and never had this one
+  bool differs = false;                   // of a send and its receive: the sizes
 };
 
 bool is_all_to_all(const Operation& operation);

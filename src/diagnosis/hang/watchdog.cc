@@ -112,10 +112,10 @@ bool far_apart(const std::vector<const Report*>& reports) {
 }
 
 // What one group's ranks have told, as records of one group.
-class Records {
+class WatchdogRecords {
  public:
-  Records(const LogFacts& facts, const std::map<int, Report>& reports, const std::vector<const Report*>& waiting,
-          const std::vector<int>& missing)
+  WatchdogRecords(const LogFacts& facts, const std::map<int, Report>& reports, const std::vector<const Report*>& waiting,
+                  const std::vector<int>& missing)
       : group_(waiting.front()->group), world_(is_whole_world(group_)) {
     if (agree(waiting)) add_absent(facts, reports, missing);  // else they explain it themselves
     if (world_) group_.clear();
@@ -176,7 +176,7 @@ std::optional<WatchdogVerdict> compare_watchdogs(const LogFacts& facts, const st
     found.evidence = tr("{} {} in collectives that are far apart, probably of several process groups", name_ranks(found.waiting),
                         of_ranks(found.waiting, "waits", "wait"));
   } else {
-    found = compare_records(Records(facts, reports, waiting, missing).all());
+    found = compare_records(WatchdogRecords(facts, reports, waiting, missing).all());
   }
   if (found.kind == Standstill::Kind::kUndecided) found.code = "HANG-TIMEOUT";
   add_start(found.evidence, waiting);
