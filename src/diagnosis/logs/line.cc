@@ -384,8 +384,8 @@ std::string excerpt(std::string_view text, std::string_view words, size_t most) 
   text = base::trim(text);
   const size_t at = text.size() > most ? text.find(words) : text.npos;
   if (at == text.npos || at + words.size() <= most) return std::string(text.substr(0, most));
-  const size_t head = most / 3, rest = most - head - kGap.size(), before = rest / 3;
-  const size_t begin = std::min(at - std::min(at, before), text.size() - rest);
+  const size_t head = most / 6, rest = most - head - kGap.size(), before = rest / 6;  // a report shows half of it
+  const size_t begin = std::max(at - std::min(at, before), head);
   return std::string(text.substr(0, head)).append(kGap).append(text.substr(begin, rest));
 }
 
