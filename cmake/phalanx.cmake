@@ -111,6 +111,13 @@ function(phalanx_small)
   endforeach()
 endfunction()
 
+# phalanx_small_unwound(NAME...): the same for folders through which exceptions pass.
+function(phalanx_small_unwound)
+  foreach(name ${ARGN})
+    target_compile_options(phalanx_${name} PRIVATE $<$<CONFIG:Release>:$<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>>)
+  endforeach()
+endfunction()
+
 # phalanx_not_unwound(NAME...): no exception passes through the code of these folders, which is compiled for speed all the same.
 function(phalanx_not_unwound)
   foreach(name ${ARGN})
