@@ -15,6 +15,7 @@ struct Packed {
 Packed packed_signatures();
 Packed packed_others();
 Packed packed_catalogue();
+Packed packed_answers();
 Packed packed_bugs();
 Packed packed_advice();
 Packed packed_pages();

@@ -1,13 +1,15 @@
-// codes/catalogue/*.tsv → the table behind src/codes/catalogue.h, compressed, as C++.
+// codes/catalogue/*.tsv, and the answers of codes/annotations/*.tsv → the tables behind src/codes/catalogue.h, compressed, as C++.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "base/result.h"
+#include "compile_codes/annotations.h"
 
 namespace phalanx::codes {
 
-base::Result<std::string> compile_catalogue(const std::filesystem::path& folder);
+base::Result<std::string> compile_catalogue(const std::filesystem::path& folder, const std::map<std::string, Annotations>& annotations);
 
 }  // namespace phalanx::codes

@@ -30,10 +30,11 @@ base::Status write(const fs::path& path, const std::string& text) {
 base::Status compile(const fs::path& folder, const fs::path& pages, const fs::path& signatures, const fs::path& values,
                      const fs::path& rules, const fs::path& catalogue, const fs::path& known_bugs, const fs::path& advice) {
   TRY_ASSIGN(codes::PageTable table, codes::compile_pages(folder));
-  TRY_ASSIGN(std::string rows, codes::compile_signatures(folder, table.names));
+  TRY_ASSIGN(const auto annotations, codes::read_annotations(folder, table.names));
+  TRY_ASSIGN(std::string rows, codes::compile_signatures(folder, annotations, table.names));
   TRY_ASSIGN(std::string tables, codes::compile_values(folder / "values", table.names));
   TRY_ASSIGN(std::string checks, codes::compile_rules(folder, table.names));
-  TRY_ASSIGN(std::string messages, codes::compile_catalogue(folder / "catalogue"));
+  TRY_ASSIGN(std::string messages, codes::compile_catalogue(folder / "catalogue", annotations));
   TRY_ASSIGN(std::string bugs, codes::compile_bugs(folder / "bugs"));
   TRY_ASSIGN(std::string on_messages, codes::compile_advice(folder / "advice"));
   TRY(write(pages, table.source));

@@ -8,7 +8,6 @@
 #include "base/try.h"
 #include "base/yaml.h"
 #include "codes/signature.h"
-#include "compile_codes/annotations.h"
 #include "compile_codes/packed.h"
 #include "compile_codes/source_text.h"
 
@@ -42,7 +41,8 @@ base::Result<std::string> row_source(const base::Json& row, const std::set<std::
 
 }  // namespace
 
-base::Result<std::string> compile_signatures(const fs::path& codes, const std::set<std::string>& names) {
+base::Result<std::string> compile_signatures(const fs::path& codes, const std::map<std::string, Annotations>& annotations,
+                                             const std::set<std::string>& names) {
   std::string rows, others;
   for (const fs::path& path : files_in(codes / "signatures")) {
     TRY_ASSIGN(std::string text, read_file(path));
@@ -57,7 +57,7 @@ base::Result<std::string> compile_signatures(const fs::path& codes, const std::s
       ++number;
     }
   }
-  TRY_ASSIGN(std::string annotated, annotation_rows(codes / "annotations", codes / "catalogue", names, others));
+  TRY_ASSIGN(std::string annotated, annotation_rows(annotations, others));
   TRY_ASSIGN(const std::string source, packed_source("signatures", rows + annotated));
   TRY_ASSIGN(const std::string other_lines, packed_source("others", others));
   return source + other_lines;

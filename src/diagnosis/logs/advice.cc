@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "codes/advice.h"
+#include "codes/catalogue.h"
+#include "diagnosis/logs/known_message.h"
 
 namespace phalanx::diagnosis {
 namespace {
@@ -40,6 +42,20 @@ std::vector<const codes::Advice*> fitting(const LogEvidence& evidence, const std
   return best;
 }
 
+// The catalogue's answer to the message, unless the cause is another one than the message stands for: what decided that was a value in it.
+void add_answer(LogCause& cause, const LogEvidence& evidence) {
+  const std::string_view place = evidence.place;
+  const codes::KnownMessage* known = known_message(evidence.text, place.substr(0, place.find(' ')));
+  if (!known || (!known->code.empty() && known->code != cause.code) || cause.advice.size() == kMostAdvice) return;
+  const std::optional<codes::Answer> answer = codes::answer_of(*known);
+  const std::string_view words[] = {known->words, known->then};
+  const auto between = codes::between_words(evidence.text, words);
+  if (!answer || !between) return;
+  doctor::Words said{codes::filled(answer->english, *between), codes::filled(answer->chinese, *between)};
+  auto is_same = [&](const doctor::Words& other) { return other.english == said.english; };
+  if (std::none_of(cause.advice.begin(), cause.advice.end(), is_same)) cause.advice.push_back(std::move(said));
+}
+
 }  // namespace
 
 bool says_little(std::string_view code) { return is_generic(code) || code == "RUN-EXCEPTION" || code == "LOG-ROOT-ELSEWHERE"; }
@@ -61,7 +77,7 @@ void add_advice(LogCause& cause, const std::vector<LogEvidence>& lines) {
     return taken.size() > before;
   };
   for (auto evidence = lines.rbegin(); evidence != lines.rend(); ++evidence)
-    if (!take(*evidence, true)) take(*evidence, false);
+    if (!take(*evidence, true) && !take(*evidence, false)) add_answer(cause, *evidence);
 }
 
 void add_advice(LogVerdict& verdict) {

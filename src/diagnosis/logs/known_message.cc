@@ -1,6 +1,7 @@
 #include "diagnosis/logs/known_message.h"
 
 #include <array>
+#include <map>
 #include <vector>
 
 #include "diagnosis/logs/literal_search.h"
@@ -61,6 +62,17 @@ const codes::KnownMessage* known_message(std::string_view line, std::string_view
     most = bytes;
   }
   return best;
+}
+
+const Signature* meaning_of(const codes::KnownMessage& message) {
+  static const std::map<const codes::KnownMessage*, Signature> rows = [] {
+    std::map<const codes::KnownMessage*, Signature> out;
+    for (const codes::KnownMessage& one : codes::known_messages())
+      if (!one.code.empty()) out.emplace(&one, Signature{one.code, one.role, one.words, "", ""});
+    return out;
+  }();
+  const auto found = rows.find(&message);
+  return found == rows.end() ? nullptr : &found->second;
 }
 
 }  // namespace phalanx::diagnosis

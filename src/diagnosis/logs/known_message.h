@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "codes/catalogue.h"
+#include "diagnosis/logs/signature.h"
 
 namespace phalanx::diagnosis {
 
@@ -12,5 +13,8 @@ namespace phalanx::diagnosis {
 // WARN", PyTorch and Gloo if a C++ source is named, and for an exception the package of its innermost frame (module: the path below
 // site-packages; empty: unknown). If nothing indicates the source, the words must be long. Null: none.
 const codes::KnownMessage* known_message(std::string_view line, std::string_view module = {});
+
+// The code that the message stands for, as a signature of no pattern; null: it has none.
+const Signature* meaning_of(const codes::KnownMessage& message);
 
 }  // namespace phalanx::diagnosis
