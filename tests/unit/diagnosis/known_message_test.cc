@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "diagnosis/logs/family.h"
@@ -29,6 +31,31 @@ std::string framed(std::string_view source, const std::string& file, const std::
   if (source == "ofi") return "gpu01:90:401 [0] f:90 NCCL WARN NET/OFI " + text;
   if (file.ends_with(".py")) return "RuntimeError: " + text;
   return "[rank3]:[E1120 08:47:12.345678901 " + file.substr(file.rfind('/') + 1) + ":616] " + text;
+}
+
+// The rows of a table: without comments and the line of columns.
+std::vector<std::vector<std::string>> table(const std::string& path) {
+  std::vector<std::vector<std::string>> rows;
+  std::ifstream file(PHALANX_TEST_DATA + path);
+  EXPECT_TRUE(file) << path;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#') || line.starts_with("words:text")) continue;
+    std::vector<std::string> cells;
+    for (std::string_view cell : base::split(std::string_view(line), '\t')) cells.emplace_back(cell);
+    rows.push_back(std::move(cells));
+  }
+  return rows;
+}
+
+constexpr std::array<std::string_view, 9> kAnnotated = {"accelerate",   "deepspeed", "gloo", "lightning", "llamafactory",
+                                                        "megatron", "nccl",      "ofi",  "torch"};
+
+// An exception in a traceback of its source; of C++, in one of a script.
+std::string as_printed(const std::string& line, const std::string& file) {
+  const bool exception = line.find("NCCL WARN") == line.npos && !line.starts_with('[');
+  if (!exception) return line + "\n";
+  const std::string raised = file.ends_with(".py") ? "/usr/lib/python3/dist-packages/" + file : "/job/train.py";
+  return "Traceback (most recent call last):\n  File \"" + raised + "\", line 3, in f\n    x()\n" + line + "\n";
 }
 
 struct Coverage {
@@ -75,6 +102,62 @@ TEST(Catalogue, CoversItsSources) {
     EXPECT_LE(coverage.wrong, 1) << least.source;
   }
   EXPECT_EQ(sources.size(), kLeast.size());
+}
+
+// Errors that people who train models can meet and act on (internal.tsv says how that was decided), and how many of them have an annotation:
+// an answer, or a code of their own. In percent, the least per source that was asked for; signatures and advice know more of them.
+TEST(Catalogue, UserFacingErrorsHaveAnswers) {
+  std::set<std::string> internal;
+  for (const std::vector<std::string>& row : table("/catalogue/internal.tsv")) internal.insert(row.at(0) + "\t" + row.at(1));
+  std::map<std::string, std::pair<int, int>> sources;  // answered, of all
+  auto part_of = [](const codes::KnownMessage& message) {
+    const bool c10d = message.source == "torch" && !message.file.ends_with(".py");
+    return c10d ? std::string("c10d") : std::string(message.source);
+  };
+  std::set<std::string> annotated;
+  for (std::string_view source : kAnnotated)
+    for (const std::vector<std::string>& row : table("/../../codes/annotations/" + std::string(source) + ".tsv"))
+      annotated.insert(std::string(source) + "\t" + row.at(0));
+  for (const codes::KnownMessage& message : codes::known_messages()) {
+    std::string key = std::string(message.source) + "\t" + std::string(message.words);
+    if (!message.then.empty()) key += "|" + std::string(message.then);
+    if (message.severity != "error" || internal.contains(key)) continue;
+    auto& [answered, all] = sources[part_of(message)];
+    ++all;
+    if (annotated.contains(key)) ++answered;
+  }
+  EXPECT_EQ(sources.size(), kAnnotated.size() + 1);
+  for (const auto& [source, counts] : sources) {
+    const auto [answered, all] = counts;
+    std::printf("%-14s %4d user-facing errors: %4d answered (%d %%)\n", source.c_str(), all, answered, answered * 100 / all);
+    EXPECT_GE(answered * 100, all * (source == "nccl" || source == "c10d" ? 60 : 40)) << source;
+  }
+}
+
+// Each answer is given for a line as the software prints it: an exception in its traceback, a warning alone.
+TEST(Catalogue, EveryAnswerIsGiven) {
+  std::map<std::string, std::string> files;
+  for (const codes::KnownMessage& message : codes::known_messages())
+    files[std::string(message.source) + "\t" + std::string(message.words) + (message.then.empty() ? "" : "|" + std::string(message.then))] =
+        message.file;
+  size_t rows = 0;
+  std::string last;
+  for (std::string_view source : kAnnotated)
+    for (const std::vector<std::string>& row : table("/../../codes/annotations/" + std::string(source) + ".tsv")) {
+      const std::string &line = row.at(4), &file = files[std::string(source) + "\t" + row.at(0)];
+      if (row.at(5) != "=") last = row.at(5);
+      if (last.empty()) continue;
+      ++rows;
+      const LogVerdict verdict = judge_logs(read(as_printed(line, file)));
+      ASSERT_TRUE(verdict.cause || row.at(2) == "benign" || row.at(2) == "cascade") << line;
+      if (!verdict.cause || row.at(2) == "cascade") continue;
+      const std::string head = last.substr(0, last.find('{'));
+      EXPECT_TRUE(std::any_of(verdict.cause->advice.begin(), verdict.cause->advice.end(),
+                              [&](const doctor::Words& said) { return said.english.starts_with(head); }))
+          << line << "\n  " << verdict.cause->code << " instead of " << row.at(1) << ": "
+          << (verdict.cause->advice.empty() ? "no advice" : verdict.cause->advice[0].english);
+    }
+  EXPECT_GE(rows, 1500u);
 }
 
 TEST(Catalogue, EveryMessageHasWordsAndAFamily) {
