@@ -42,11 +42,16 @@ std::vector<const codes::Advice*> fitting(const LogEvidence& evidence, const std
   return best;
 }
 
-// The catalogue's answer to the message, unless the cause is another one than the message stands for: what decided that was a value in it.
+// Whether a value in the message, such as an error number, decided on another cause than the message itself stands for.
+bool is_decided_by_value(const LogCause& cause, const codes::KnownMessage& known) {
+  return !known.code.empty() && known.code != cause.code && !known.file.ends_with(".py");
+}
+
+// The catalogue's answer to the message.
 void add_answer(LogCause& cause, const LogEvidence& evidence) {
   const std::string_view place = evidence.place;
   const codes::KnownMessage* known = known_message(evidence.text, place.substr(0, place.find(' ')));
-  if (!known || (!known->code.empty() && known->code != cause.code) || cause.advice.size() == kMostAdvice) return;
+  if (!known || is_decided_by_value(cause, *known) || cause.advice.size() == kMostAdvice) return;
   const std::optional<codes::Answer> answer = codes::answer_of(*known);
   const std::string_view words[] = {known->words, known->then};
   const auto between = codes::between_words(evidence.text, words);
