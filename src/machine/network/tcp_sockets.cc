@@ -17,6 +17,7 @@ namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostSockets = 65'536;
+constexpr uint32_t kEstablished = 1U << 1;
 
 // enum of include/net/tcp_states.h
 const char* state_name(unsigned state) {
@@ -103,10 +104,11 @@ void take_counts(const nlmsghdr& message, std::map<uint64_t, ConnectionCounts>& 
   connections.emplace(cookie, c);
 }
 
-// states: bits 1 << state.
-void ask_sockets(uint32_t states, const std::function<void(const nlmsghdr&)>& each) {
+// states: bits 1 << state. remote_port: only sockets to it; 0: all. False: the kernel does not answer for one of the families.
+bool ask_sockets(uint32_t states, int remote_port, const std::function<void(const nlmsghdr&)>& each) {
   Netlink netlink(NETLINK_SOCK_DIAG);
-  if (!netlink.ok()) return;
+  if (!netlink.ok()) return false;
+  bool all = true;
   for (uint8_t family : {AF_INET, AF_INET6}) {
     struct {
       nlmsghdr header{};
@@ -119,22 +121,37 @@ void ask_sockets(uint32_t states, const std::function<void(const nlmsghdr&)>& ea
     request.body.sdiag_protocol = IPPROTO_TCP;
     request.body.idiag_ext = 1 << (INET_DIAG_INFO - 1);
     request.body.idiag_states = states;
-    netlink.ask(request.header, each);
+    request.body.id.idiag_dport = htons(static_cast<uint16_t>(remote_port));
+    all = netlink.ask(request.header, each) == 0 && all;
   }
+  return all;
 }
 
 }  // namespace
 
 std::map<uint64_t, SocketSample> tcp_sockets() {
   std::map<uint64_t, SocketSample> sockets;
-  ask_sockets(~0U & ~(1U << 10) & ~(1U << 6) & ~(1U << 7), [&](const nlmsghdr& m) { take(m, sockets); });  // not LISTEN, TIME_WAIT, CLOSE
+  ask_sockets(~0U & ~(1U << 10) & ~(1U << 6) & ~(1U << 7), 0, [&](const nlmsghdr& m) { take(m, sockets); });  // not LISTEN, TIME_WAIT, CLOSE
   return sockets;
 }
 
 std::map<uint64_t, ConnectionCounts> connection_counts() {
   std::map<uint64_t, ConnectionCounts> connections;
-  ask_sockets(1U << 1, [&](const nlmsghdr& m) { take_counts(m, connections); });
+  ask_sockets(kEstablished, 0, [&](const nlmsghdr& m) { take_counts(m, connections); });
   return connections;
+}
+
+std::optional<std::set<uint64_t>> sockets_to(const os::Endpoint& remote) {
+  std::set<uint64_t> inodes;
+  auto take = [&](const nlmsghdr& message) {
+    if (message.nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg))) return;
+    const auto* m = static_cast<const inet_diag_msg*>(NLMSG_DATA(const_cast<nlmsghdr*>(&message)));
+    if (ntohs(m->id.idiag_dport) == remote.port && address_of(m->idiag_family, m->id.idiag_dst) == remote.address)
+      inodes.insert(m->idiag_inode);
+  };
+  if (!ask_sockets(kEstablished, remote.port, take)) return std::nullopt;
+  inodes.erase(0);  // no process holds it any more
+  return inodes;
 }
 
 std::string connection_address(const ConnectionCounts& c) { return address_of(c.v6 ? AF_INET6 : AF_INET, c.peer.data()); }

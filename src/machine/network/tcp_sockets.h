@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "machine/network/peer_watch.h"
 #include "machine/ranks/sample.h"
+#include "os/net.h"
 
 namespace phalanx::machine {
 
@@ -15,6 +18,8 @@ std::map<uint64_t, SocketSample> tcp_sockets();
 
 // By cookie (unique as long as the machine runs): established ones to other machines, in the form that costs the least.
 std::map<uint64_t, ConnectionCounts> connection_counts();
+// Inodes of established sockets whose far end is `remote`. Nothing: the kernel has no inet_diag.
+std::optional<std::set<uint64_t>> sockets_to(const os::Endpoint& remote);
 std::string connection_address(const ConnectionCounts& connection);
 
 }  // namespace phalanx::machine

@@ -64,14 +64,19 @@ TEST(Sockets, LinesOfProcNetTcp) {
 }
 
 TEST(Sockets, ARealConnectionIsFoundInItsProcess) {
-  os::Listener listener = os::listen_tcp({"127.0.0.1", 0}).value();
-  EXPECT_TRUE(sockets_to(listener.endpoint).empty());
-  os::Fd client = os::connect_tcp_start(listener.endpoint).value();
-  std::set<uint64_t> inodes;
-  for (int i = 0; i < 200 && inodes.empty(); ++i) inodes = sockets_to(listener.endpoint);
-  ASSERT_EQ(inodes.size(), 1u);
-  EXPECT_TRUE(holds_socket({::getpid()}, inodes));
-  EXPECT_FALSE(holds_socket({1}, inodes));
+  for (const char* address : {"127.0.0.1", "::1"}) {
+    base::Result<os::Listener> listener = os::listen_tcp({address, 0});
+    if (!listener.ok()) continue;  // a machine without IPv6
+    const os::Endpoint endpoint = listener->endpoint;
+    EXPECT_TRUE(sockets_connected_to(endpoint).empty());
+    os::Fd client = os::connect_tcp_start(endpoint).value();
+    std::set<uint64_t> inodes;
+    for (int i = 0; i < 200 && inodes.empty(); ++i) inodes = sockets_connected_to(endpoint);
+    ASSERT_EQ(inodes.size(), 1u) << address;
+    EXPECT_EQ(sockets_connected_to(endpoint, true), inodes) << "the tables say the same";
+    EXPECT_TRUE(holds_socket({::getpid()}, inodes));
+    EXPECT_FALSE(holds_socket({1}, inodes));
+  }
 }
 
 }  // namespace
