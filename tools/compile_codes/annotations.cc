@@ -85,8 +85,8 @@ base::Result<Annotations> read_table(const fs::path& path, const std::set<std::s
 
 }  // namespace
 
-base::Result<std::map<std::string, Annotations>> read_annotations(const fs::path& codes, const std::set<std::string>& names) {
-  std::map<std::string, Annotations> out;
+base::Result<AnnotatedSources> read_annotations(const fs::path& codes, const std::set<std::string>& names) {
+  AnnotatedSources out;
   for (const fs::path& path : files_in(codes / "annotations")) {
     TRY_ASSIGN(std::set<std::string> known, words_of(codes / "catalogue" / path.filename()));
     TRY_ASSIGN(out[path.stem().string()], read_table(path, known, names));
@@ -94,7 +94,7 @@ base::Result<std::map<std::string, Annotations>> read_annotations(const fs::path
   return out;
 }
 
-base::Result<std::string> annotation_rows(const std::map<std::string, Annotations>& sources, std::string& others) {
+base::Result<std::string> annotation_rows(const AnnotatedSources& sources, std::string& others) {
   std::string rows;
   for (const auto& [source, annotations] : sources)
     for (const auto& [words, row] : annotations) {

@@ -24,12 +24,13 @@ struct Annotation {
 
 // By the words of their message; of one source.
 using Annotations = std::map<std::string, Annotation>;
+using AnnotatedSources = std::map<std::string, Annotations>;  // by source
 
-// By source. `names`: the codes that have a page. Error (kConfig): the catalogue has no message with an annotation's words, which can happen
-// after a new run of the generator, its example does not contain them, or it says neither a code nor an answer.
-base::Result<std::map<std::string, Annotations>> read_annotations(const std::filesystem::path& codes, const std::set<std::string>& names);
+// `names`: the codes that have a page. Error (kConfig): the catalogue has no message with an annotation's words, which can
+// happen after a new run of the generator, its example does not contain them, or it says neither a code nor an answer.
+base::Result<AnnotatedSources> read_annotations(const std::filesystem::path& codes, const std::set<std::string>& names);
 
 // Those without an answer, as rows of signatures; `others` gets a line for each that must not match.
-base::Result<std::string> annotation_rows(const std::map<std::string, Annotations>& sources, std::string& others);
+base::Result<std::string> annotation_rows(const AnnotatedSources& sources, std::string& others);
 
 }  // namespace phalanx::codes

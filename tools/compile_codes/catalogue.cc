@@ -48,7 +48,7 @@ base::Result<std::string> packed_message(const std::string& source, const std::v
 
 }  // namespace
 
-base::Result<std::string> compile_catalogue(const fs::path& folder, const std::map<std::string, Annotations>& annotations) {
+base::Result<std::string> compile_catalogue(const fs::path& folder, const AnnotatedSources& annotations) {
   Answers answers;
   auto message = [&](const std::string& source, const std::vector<std::string>& cells) {
     const auto of_source = annotations.find(source);

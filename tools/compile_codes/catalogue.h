@@ -10,6 +10,6 @@
 
 namespace phalanx::codes {
 
-base::Result<std::string> compile_catalogue(const std::filesystem::path& folder, const std::map<std::string, Annotations>& annotations);
+base::Result<std::string> compile_catalogue(const std::filesystem::path& folder, const AnnotatedSources& annotations);
 
 }  // namespace phalanx::codes

@@ -41,7 +41,7 @@ base::Result<std::string> row_source(const base::Json& row, const std::set<std::
 
 }  // namespace
 
-base::Result<std::string> compile_signatures(const fs::path& codes, const std::map<std::string, Annotations>& annotations,
+base::Result<std::string> compile_signatures(const fs::path& codes, const AnnotatedSources& annotations,
                                              const std::set<std::string>& names) {
   std::string rows, others;
   for (const fs::path& path : files_in(codes / "signatures")) {

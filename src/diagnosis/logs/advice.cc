@@ -4,6 +4,7 @@
 
 #include "codes/advice.h"
 #include "codes/catalogue.h"
+#include "codes/values.h"
 #include "diagnosis/logs/known_message.h"
 
 namespace phalanx::diagnosis {
@@ -47,18 +48,34 @@ bool is_decided_by_value(const LogCause& cause, const codes::KnownMessage& known
   return !known.code.empty() && known.code != cause.code && !known.file.ends_with(".py");
 }
 
-// The catalogue's answer to the message.
+// The meaning of the Xid in a line of the kernel's log; the code's page is about a whole class of them.
+std::optional<doctor::Words> xid_answer(std::string_view line) {
+  const size_t card = line.find(" Xid (PCI:");
+  const size_t close = card == line.npos ? line.npos : line.find("): ", card);
+  if (close == line.npos) return std::nullopt;
+  const std::string_view number = line.substr(close + 3);
+  const codes::ValueRow row = codes::values("xid").find(number.substr(0, number.find_first_not_of("0123456789")));
+  if (row.empty()) return std::nullopt;
+  return doctor::Words{std::string(row[2]), std::string(row[3])};
+}
+
+void add(LogCause& cause, doctor::Words said) {
+  auto is_same = [&](const doctor::Words& other) { return other.english == said.english; };
+  if (cause.advice.size() < kMostAdvice && std::none_of(cause.advice.begin(), cause.advice.end(), is_same))
+    cause.advice.push_back(std::move(said));
+}
+
+// What the tables know of the message: of its Xid, or in the catalogue.
 void add_answer(LogCause& cause, const LogEvidence& evidence) {
+  if (std::optional<doctor::Words> xid = xid_answer(evidence.text)) return add(cause, std::move(*xid));
   const std::string_view place = evidence.place;
   const codes::KnownMessage* known = known_message(evidence.text, place.substr(0, place.find(' ')));
-  if (!known || is_decided_by_value(cause, *known) || cause.advice.size() == kMostAdvice) return;
+  if (!known || is_decided_by_value(cause, *known)) return;
   const std::optional<codes::Answer> answer = codes::answer_of(*known);
   const std::string_view words[] = {known->words, known->then};
   const auto between = codes::between_words(evidence.text, words);
   if (!answer || !between) return;
-  doctor::Words said{codes::filled(answer->english, *between), codes::filled(answer->chinese, *between)};
-  auto is_same = [&](const doctor::Words& other) { return other.english == said.english; };
-  if (std::none_of(cause.advice.begin(), cause.advice.end(), is_same)) cause.advice.push_back(std::move(said));
+  add(cause, {codes::filled(answer->english, *between), codes::filled(answer->chinese, *between)});
 }
 
 }  // namespace

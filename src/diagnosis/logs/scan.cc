@@ -20,7 +20,6 @@ namespace {
 
 constexpr size_t kMostLookups = 1024;  // of lines in the catalogue, for a file
 constexpr size_t kMostSources = 256;   // with an open traceback at a time
-constexpr int kLinesBack = 12;         // in which the time of a line without one is looked for
 constexpr uint64_t kSummaryLines = 4;  // of torchrun's summary: from the rank to its exit code
 
 // Equal for events of which only the first few are kept.
@@ -53,25 +52,25 @@ struct LogScan::File {
   Matcher& matcher;
   LineRebuilder rebuilder;
   logs::NcclLog& nccl;
-  std::string buffer;
+  std::string buffer{};
   uint64_t line = 1;
   bool unended = false;   // the last byte was no "\n"
   bool skipping = false;  // the rest of a line that was too long
-  std::map<std::string, Traceback> open;
-  std::map<std::string, Chain> chains;
+  std::map<std::string, Traceback> open{};
+  std::map<std::string, Chain> chains{};
   struct Kept {
     uint64_t count = 0;
     size_t last = 0;  // event
   };
-  std::map<EventKey, Kept> kept;
-  std::vector<LogEvent> warnings;  // that no signature knows
-  size_t lookups = 0;              // in the catalogue
-  std::string tail;                // the last bytes of what was walked
-  std::optional<int64_t> time;
+  std::map<EventKey, Kept> kept{};
+  std::vector<LogEvent> warnings{};  // that no signature knows
+  size_t lookups = 0;                // in the catalogue
+  std::string tail{};                // the last bytes of what was walked
+  std::optional<int64_t> time{};
   int summary_rank = -1;
-  std::string summary_host;
+  std::string summary_host{};
   uint64_t summary_line = 0;
-  std::vector<LiteralSearch::Hit> hits;  // in the block
+  std::vector<LiteralSearch::Hit> hits{};  // in the block
 
   void take(std::string_view bytes);
   void process(std::string_view block);
@@ -88,7 +87,6 @@ struct LogScan::File {
   void remember(SignatureMatch match, const LogLine& line, const Traceback* traceback, std::string_view block, size_t begin);
   void forget(size_t event);
   void learn(const SignatureMatch& match, int rank, const std::string& host);
-  std::optional<int64_t> time_before(std::string_view block, size_t begin) const;
   void count(const Signature* signature, int rank);
 };
 
@@ -161,9 +159,7 @@ void LogScan::File::walk(std::string_view block) {
 // A line that has nothing but torch's tag: only its rank is of interest.
 void LogScan::File::see_rank(std::string_view text) {
   std::string_view rest = text.substr(text.find(kExtra[kRankTag]) + kExtra[kRankTag].size());
-  size_t end = rest.find_first_not_of("0123456789");
-  if (end == 0 || end > 6 || end == rest.npos || !rest.substr(end).starts_with("]:")) return;
-  if (auto rank = to_rank(rest.substr(0, end))) facts.ranks.insert(*rank);
+  if (auto rank = to_rank(rest.substr(0, rest.find("]:")))) facts.ranks.insert(*rank);
 }
 
 void LogScan::File::look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids) {
@@ -180,7 +176,8 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     if (open.empty() && only_nccl) return;
   }
   if (open.empty() && ids.size() == 1 && ids[0] == extra + kRankTag) return see_rank(text);
-  if (open.empty() && !ids.empty() && ids.front() >= extra + kTrouble && ids.back() < extra + kTroubleEnd) return look_up(text, ids, block, begin);
+  if (open.empty() && !ids.empty() && ids.front() >= extra + kTrouble && ids.back() < extra + kTroubleEnd)
+    return look_up(text, ids, block, begin);
   LogLine read = read_log_line(text);
   if (read.time) time = read.time;
   if (read.rank >= 0 && read.rank <= kMostRanks) facts.ranks.insert(read.rank);
@@ -308,15 +305,6 @@ void LogScan::File::learn(const SignatureMatch& match, int rank, const std::stri
   }
 }
 
-std::optional<int64_t> LogScan::File::time_before(std::string_view block, size_t begin) const {
-  for (int i = 0; i < kLinesBack && begin > 0; ++i) {
-    size_t end = begin - 1;
-    begin = segment_begin(block, end);
-    if (auto found = find_time(block.substr(begin, std::min<size_t>(end - begin, 200)))) return found;
-  }
-  return time;
-}
-
 void LogScan::File::count(const Signature* signature, int rank) {
   auto same = [&](const LogCount& c) { return c.signature == signature; };
   auto found = std::find_if(facts.counts.begin(), facts.counts.end(), same);
@@ -353,6 +341,7 @@ void LogScan::File::remember(SignatureMatch match, const LogLine& read, const Tr
   event.place = nccl_line(number, line);
   event.text = excerpt(read.text, event.signature->literal, kEventBytes);
   event.time = read.time ? read.time : time_before(block, begin);
+  if (!event.time) event.time = time;
   event.captures = std::move(match.captures);
   if (traceback) {
     event.traceback_line = traceback->first_line();
@@ -381,16 +370,7 @@ void LogScan::begin_file(LogFile file) {
                        .facts = facts_,
                        .matcher = *matcher_,
                        .rebuilder = LineRebuilder(*matcher_),
-                       .nccl = *nccl_,
-                       .buffer = {},
-                       .open = {},
-                       .chains = {},
-                       .kept = {},
-                       .warnings = {},
-                       .tail = {},
-                       .time = {},
-                       .summary_host = {},
-                       .hits = {}});
+                       .nccl = *nccl_});
 }
 
 void LogScan::feed(std::string_view bytes) { file_->take(bytes); }

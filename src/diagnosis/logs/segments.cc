@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "diagnosis/logs/line.h"
 #include "logs/escape.h"
 
 namespace phalanx::diagnosis {
@@ -42,6 +43,17 @@ bool ignored_before(std::string_view text, size_t begin) {
     return tries_again(before) || before.find("Exception ignored in") != before.npos;
   }
   return false;
+}
+
+std::optional<int64_t> time_before(std::string_view text, size_t begin) {
+  constexpr int kLinesBack = 12;
+  constexpr size_t kHead = 200;
+  for (int i = 0; i < kLinesBack && begin > 0; ++i) {
+    const size_t end = begin - 1;
+    begin = segment_begin(text, end);
+    if (auto found = find_time(text.substr(begin, std::min(end - begin, kHead)))) return found;
+  }
+  return std::nullopt;
 }
 
 std::string without_escapes(std::string_view block) {

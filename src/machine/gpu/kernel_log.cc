@@ -19,6 +19,7 @@ namespace phalanx::machine {
 namespace {
 
 constexpr size_t kMostXids = 64;
+constexpr size_t kLongestCard = 48;  // with the MIG instance
 constexpr size_t kMostLogBytes = 8 << 20;
 constexpr std::chrono::milliseconds kMostTime{200};
 
@@ -93,8 +94,8 @@ std::optional<Xid> parse_line(std::string_view line) {
   Xid x;
   x.nvswitch = word > 0 && line[word - 1] == 'S';
   size_t begin = word + 9, close = line.find(')', begin);
-  if (close == std::string_view::npos || close - begin > 20 || line.substr(close, 3) != "): ") return std::nullopt;
-  x.pci = base::to_lower(line.substr(begin, close - begin));
+  if (close == std::string_view::npos || close - begin > kLongestCard || line.substr(close, 3) != "): ") return std::nullopt;
+  x.pci = base::to_lower(line.substr(begin, std::min(line.find(' ', begin), close) - begin));  // not the MIG instance after it
   if (x.pci.find('.') == std::string::npos) x.pci += ".0";
   x.xid = digits(line.substr(close + 3));
   if (x.xid < 0) return std::nullopt;

@@ -131,7 +131,8 @@ bool ask_sockets(uint32_t states, int remote_port, const std::function<void(cons
 
 std::map<uint64_t, SocketSample> tcp_sockets() {
   std::map<uint64_t, SocketSample> sockets;
-  ask_sockets(~0U & ~(1U << 10) & ~(1U << 6) & ~(1U << 7), 0, [&](const nlmsghdr& m) { take(m, sockets); });  // not LISTEN, TIME_WAIT, CLOSE
+  constexpr uint32_t kEnded = 1U << 10 | 1U << 6 | 1U << 7;  // LISTEN, TIME_WAIT, CLOSE
+  ask_sockets(~kEnded, 0, [&](const nlmsghdr& m) { take(m, sockets); });
   return sockets;
 }
 

@@ -69,9 +69,8 @@ TEST(Signatures, XidsAreThoseOfTheTable) {
   std::set<std::string> numbers;
   for (size_t i = 0; i < table.size(); ++i) {
     std::string number(table.row(i)[0]), code(table.row(i)[1]);
+    if (code.empty()) continue;  // no fault of a GPU that computes
     numbers.insert(number);
-    if (number == "63") code = "GPU-REMAP-PENDING";
-    if (number == "64") code = "GPU-REMAP-FAILED";
     std::string tail = "pid=77, name=python, x";
     if (number == "154") tail = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)";
     const Signature* found = known(matcher, "NVRM: Xid (PCI:0000:34:00): " + number + ", " + tail);

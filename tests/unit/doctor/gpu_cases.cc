@@ -130,9 +130,14 @@ std::vector<Case> log_cases() {
   return {
       hit("GPU-XID-BUS", "79", single_machine,
           [](Situation& s) { xid(s, 79, "NVRM: Xid (PCI:0000:20:00): 79, GPU has fallen off the bus."); }),
+      hit("GPU-XID-RECOVERY", "154", single_machine,
+          [](Situation& s) {
+            xid(s, 154, "NVRM: Xid (PCI:0000:20:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)");
+          }),
       miss(
-          "GPU-XID-BUS", "154 that asks for nothing", single_machine,
+          "GPU-XID-RECOVERY", "154 that asks for nothing", single_machine,
           [](Situation& s) { xid(s, 154, "NVRM: Xid (PCI:0000:20:00): 154, GPU recovery action changed from 0x1 (Reset) to 0x0 (None)"); }),
+      miss("GPU-XID-BUS", "94", single_machine, [](Situation& s) { xid(s, 94, "NVRM: Xid (PCI:0000:20:00): 94, Contained: SM"); }),
       hit("GPU-XID-MEMORY", "94", single_machine, [](Situation& s) { xid(s, 94, "NVRM: Xid (PCI:0000:20:00): 94, Contained: SM"); }),
       miss("GPU-XID-MEMORY", "an SXid of the same number", bond_infiniband,
            [](Situation& s) { xid(s, 94, "nvidia-nvswitch0: SXid (PCI:0000:c0:00.0): 94", true); }),

@@ -27,6 +27,14 @@ TEST(KernelLog, RecordsOfKmsg) {
   EXPECT_EQ(xids[1].age_s, 10);
 }
 
+TEST(KernelLog, AnInstanceOfMigBelongsToItsCard) {
+  const std::string line = "4,1,5000000,-;NVRM: Xid (PCI:0000:b1:00 GPU-I:05 GPU-CI:02): 95, pid=8812, Uncontained: LTC TAG\n";
+  const std::vector<Xid> xids = parse_kernel_log(line, 100, 1'700'000'000);
+  ASSERT_EQ(xids.size(), 1u);
+  EXPECT_EQ(xids[0].pci, "0000:b1:00.0");
+  EXPECT_EQ(xids[0].xid, 95);
+}
+
 TEST(KernelLog, LinesOfDmesgAndSyslog) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "codes/values.h"
@@ -43,7 +44,7 @@ bool among(const Xid& x, std::string_view code) {
 }
 
 void check_bus(const Situation& s, Findings& f) {
-  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-BUS") && x.line.find("(None)") == std::string::npos; });
+  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-BUS"); });
 }
 void check_memory(const Situation& s, Findings& f) {
   tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-MEMORY"); });
@@ -54,6 +55,17 @@ void check_nvlink(const Situation& s, Findings& f) {
 void check_firmware(const Situation& s, Findings& f) {
   tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-FIRMWARE"); });
 }
+// Of each card the last word counts: "changed from 0x0 (None) to 0x2 (Node Reboot Required)", and back after it.
+void check_recovery(const Situation& s, Findings& f) {
+  std::set<const Xid*> last;
+  for (const auto& host : s.hosts) {
+    std::map<std::string, const Xid*> by_card;
+    for (const Xid& x : host.facts.gpus.xids)
+      if (among(x, "GPU-XID-RECOVERY")) by_card[x.pci] = &x;
+    for (const auto& [pci, xid] : by_card) last.insert(xid);
+  }
+  tell(s, f, [&](const Xid& x) { return last.contains(&x) && x.line.find("to 0x0 ") == std::string::npos; });
+}
 void check_program(const Situation& s, Findings& f) {
   tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-PROGRAM"); });
 }
@@ -61,7 +73,7 @@ void check_program(const Situation& s, Findings& f) {
 const Row kGpuLogRows[] = {
     {"GPU-XID-BUS", Severity::kWarning, check_bus},       {"GPU-XID-MEMORY", Severity::kWarning, check_memory},
     {"GPU-XID-NVLINK", Severity::kWarning, check_nvlink}, {"GPU-XID-FIRMWARE", Severity::kWarning, check_firmware},
-    {"GPU-XID-PROGRAM", Severity::kNote, check_program},
+    {"GPU-XID-PROGRAM", Severity::kNote, check_program},  {"GPU-XID-RECOVERY", Severity::kWarning, check_recovery},
 };
 
 }  // namespace
