@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What other software can say, derived from its sources: tools/make_catalogue OUT SAMPLES SOURCE=CHECKOUT ...
+"""What other software can say, derived from its sources: tools/make_catalogue [--add] OUT SAMPLES SOURCE=CHECKOUT ...
 
 SOURCE is one of those in sources.py; CHECKOUT is FOLDER:PATTERN (git, every tag that matches the regular expression) or FOLDER@VERSION
 (a plain folder, or the newest commit of a git folder). A source may be given several times, in the order of its releases.
@@ -8,6 +8,11 @@ Writes OUT/SOURCE.tsv: for each message the file and function that print it, its
 other messages (two fragments are separated by "|"), the kinds of values in it, and the first and last release that has it. The texts are
 not kept, and nothing of the checkouts is copied. SAMPLES gets some messages of each source with invented values, for the test of
 coverage. Run it with all sources at once: words have to be unique among all of them.
+
+With --add, where the checkouts of the other sources are not at hand, only the named sources are read and written: the other files of OUT,
+and the samples of other sources in SAMPLES, stay as they are. Of the other sources only the words are known, not the texts. New words are
+therefore no part of known ones, and longer than known ones that their own message contains, since a line belongs to the longest words that
+it holds. A message that has no such words is left out.
 """
 import os
 import re
@@ -54,36 +59,57 @@ def read(source, checkouts, seen):
     return newest
 
 
-def row(seen, words, newest):
-    message = seen.message
+def row(variants, words, newest):
+    """variants: of one message that changed over releases where no words tell it; they share the first and the last release."""
+    latest = max(variants, key=lambda seen: version_key(seen.last))
+    message = latest.message
     file = sources.short_path(message.file)
-    last = '' if seen.last == newest else short(seen.last)
+    first = min((seen.first for seen in variants), key=version_key)
+    last = '' if latest.last == newest else short(latest.last)
     slots = ' '.join(dict.fromkeys(kind for kind in message.slots() if kind != 'value'))
-    return '\t'.join([file, message.function, message.severity, '|'.join(words), slots, short(seen.first), last])
+    return '\t'.join([file, message.function, message.severity, '|'.join(words), slots, short(first), last])
+
+
+def known_words(out, given):
+    """The words of the sources that are not read now, as their files in OUT have them."""
+    for name in sorted(os.listdir(out)):
+        if not name.endswith('.tsv') or name[:-len('.tsv')] in given:
+            continue
+        with open(os.path.join(out, name), encoding='utf-8') as file:
+            lines = [line for line in file if not line.startswith('#')]
+        yield from (line.split('\t')[3].split('|') for line in lines[1:])
+
+
+def write_catalogue(out, source, newest, seen, chosen):
+    variants = {}
+    for key, words in chosen.items():
+        if key[0] == source and all('|' not in w and '\t' not in w for w in words):
+            variants.setdefault(tuple(words), []).append(seen[key])
+    rows = [row(same, words, newest) for words, same in variants.items()]
+    with open(os.path.join(out, source + '.tsv'), 'w', encoding='utf-8') as file:
+        file.write(f'# Made by tools/make_catalogue. Newest release: {short(newest)}; its messages have no "last".\n')
+        file.write('file:word\tfunction:text\tseverity:error|warning|info\twords:text\tslots:text\tfirst:text\tlast:text\n')
+        file.write(''.join(line + '\n' for line in sorted(rows)))
+    total = sum(key[0] == source for key in seen)
+    print(f'{source}: {len(rows)} rows of {total} messages', file=sys.stderr)
 
 
 def main():
-    out, given = sys.argv[1], {}
-    for argument in sys.argv[3:]:
+    adding = sys.argv[1] == '--add'
+    out, told, *arguments = sys.argv[2:] if adding else sys.argv[1:]
+    given = {}
+    for argument in arguments:
         source, _, checkout = argument.partition('=')
         given.setdefault(source, []).append(Checkout(checkout))
     seen, newest = {}, {}
     for source, checkouts in given.items():
         newest[source] = read(source, checkouts, seen)
-    chosen = fragments.choose({key: s.message.pieces() for key, s in seen.items()})
+    known = list(known_words(out, given)) if adding else []
+    chosen = fragments.choose({key: s.message.pieces() for key, s in seen.items()}, known)
     for source in given:
-        rows = {}
-        for key, words in chosen.items():
-            if key[0] == source and all('|' not in w and '\t' not in w for w in words):
-                rows.setdefault(tuple(words), row(seen[key], words, newest[source]))
-        with open(os.path.join(out, source + '.tsv'), 'w', encoding='utf-8') as file:
-            file.write(f'# Made by tools/make_catalogue. Newest release: {short(newest[source])}; its messages have no "last".\n')
-            file.write('file:word\tfunction:text\tseverity:error|warning|info\twords:text\tslots:text\tfirst:text\tlast:text\n')
-            file.write(''.join(line + '\n' for line in sorted(rows.values())))
-        total = sum(key[0] == source for key in seen)
-        print(f'{source}: {len(rows)} rows of {total} messages', file=sys.stderr)
-    known = [(key[0], s.message) for key, s in seen.items()]
-    samples.write(sys.argv[2], [(source, replace(m, file=sources.short_path(m.file))) for source, m in known])
+        write_catalogue(out, source, newest[source], seen, chosen)
+    messages = [(key[0], replace(s.message, file=sources.short_path(s.message.file))) for key, s in seen.items()]
+    samples.write(told, messages, samples.of_others(told, given) if adding else [])
 
 
 main()

@@ -11,6 +11,7 @@ MOST_BYTES = 56    # of a fragment: to recognise a message, not to repeat it
 MOST_WORDS = 8
 COMMON = set('a an and are as at be by can cannot could did do does error expected failed failure for from got has have if in invalid is '
              'it must no not of on only or should than that the this to unexpected unknown use value was when with you your'.split())
+ORDINARY = 'list index out of range\ntuple index out of range'  # what Python itself says, and so do scripts
 
 
 def spans(piece):
@@ -35,7 +36,7 @@ class Rarity:
     """How much a word tells: bits, by how often messages have it."""
 
     def __init__(self, messages):
-        self.counts = Counter(word for pieces in messages.values() for piece in pieces for word in words_of(piece.lower()))
+        self.counts = Counter(word for pieces in messages for piece in pieces for word in words_of(piece.lower()))
         self.total = sum(self.counts.values())
 
     def bits(self, text):
@@ -45,37 +46,53 @@ class Rarity:
         return sum(of(word) for word in words_of(text.lower()))
 
 
-def choose(messages):
-    """messages: key -> pieces. Returns key -> fragments: one where one is enough, else two; none where nothing tells it from others."""
+def users_of(messages):
+    """Which messages hold a fragment."""
     users = defaultdict(set)
     for key, pieces in messages.items():
         for piece in pieces:
             for text in windows(piece):
                 users[text].add(key)
-    rarity = Rarity(messages)
+    return users
+
+
+def longest_held(pieces, known):
+    """Bytes of the longest known words that the pieces hold."""
+    text = '\n'.join(pieces)
+    return max((sum(map(len, words)) for words in known if all(word in text for word in words)), default=0)
+
+
+def choose(messages, known=()):
+    """messages: key -> pieces. known: the words of messages whose texts are not at hand. Returns key -> fragments: one where one is enough,
+    else two; none where nothing tells it from others."""
+    users = users_of(messages)
+    taken = '\n'.join([ORDINARY, *(word for words in known for word in words)])
+    rarity = Rarity([*messages.values(), *known])
     chosen = {}
     for key, pieces in messages.items():
-        bits = {text: rarity.bits(text) for piece in pieces for text in windows(piece)}
+        bits = {text: rarity.bits(text) for piece in pieces for text in windows(piece) if text not in taken}
         enough = [text for text in bits if bits[text] >= ENOUGH_BITS]
         if not enough:
             enough = [text for text in bits if bits[text] >= max(LEAST_BITS, max(bits.values()) - 1)]
-        found = sorted(enough, key=lambda text: (len(users[text]) > 1, len(text), text))
+        found = sorted(enough, key=lambda text: (len(text), text))
         if not found:
             continue
-        if len(users[found[0]]) == 1:
-            chosen[key] = [found[0]]
-        else:
-            chosen[key] = pair(found, users, pieces) or [min(found, key=lambda text: (len(users[text]), len(text), text))]
+        least = longest_held(pieces, known) + 1
+        alone = [text for text in found if len(users[text]) == 1 and len(text) >= least]
+        shared = sorted((text for text in found if len(text) >= least), key=lambda text: (len(users[text]), len(text), text))
+        words = alone[:1] or pair(found, users, pieces, least) or shared[:1]
+        if words:
+            chosen[key] = words
     return chosen
 
 
-def pair(found, users, pieces):
-    """Two fragments that only this message has both of, in their order; None: no two of the likeliest forty."""
+def pair(found, users, pieces, least):
+    """Two fragments of at least so many bytes that only this message has both of, in their order; None: no two of the likeliest forty."""
     text = '\n'.join(pieces)
     best = None
     for i, a in enumerate(found[:40]):
         for b in found[i + 1:40]:
-            if len(users[a] & users[b]) == 1 and a not in b and b not in a:
+            if len(users[a] & users[b]) == 1 and a not in b and b not in a and len(a) + len(b) >= least:
                 if best is None or len(a) + len(b) < len(best[0]) + len(best[1]):
                     best = [a, b]
     return sorted(best, key=text.find) if best else None

@@ -24,12 +24,20 @@ def filled(template):
     return ''.join(parts).strip().split('\n')[0]
 
 
-def write(path, messages):
-    """messages: (source, Message) of all sources."""
+def of_others(path, given):
+    """The lines of a file of samples that belong to sources that are not given."""
+    with open(path, encoding='utf-8') as file:
+        return [line for line in file if not line.startswith('#') and line.split('\t')[0] not in given]
+
+
+def write(path, messages, others):
+    """messages: (source, Message) of all sources that were read. others: lines for the sources that were not."""
+    lines = list(others)
+    for source in sorted({source for source, _ in messages}):
+        texts = {(m.file, filled(m.template)) for s, m in messages if s == source and m.severity == 'error'}
+        told = [(f, t) for f, t in texts if len(t.split()) >= 5 and len(t) <= MOST_BYTES and USER.search(t) and t.isprintable()]
+        for name, text in sorted(sorted(told, key=lambda told: number(told[1]))[:EACH]):
+            lines.append(f'{source}\t{name}\t{text}\n')
     with open(path, 'w', encoding='utf-8') as file:
         file.write('# Messages of other software with invented values, for catalogue_test.cc. Made by tools/make_catalogue.\n')
-        for source in sorted({source for source, _ in messages}):
-            texts = {(m.file, filled(m.template)) for s, m in messages if s == source and m.severity == 'error'}
-            told = [(f, t) for f, t in texts if len(t.split()) >= 5 and len(t) <= MOST_BYTES and USER.search(t) and t.isprintable()]
-            for name, text in sorted(sorted(told, key=lambda told: number(told[1]))[:EACH]):
-                file.write(f'{source}\t{name}\t{text}\n')
+        file.write(''.join(sorted(lines, key=lambda line: line.split('\t')[0])))
