@@ -206,7 +206,7 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
     if (match.signature) remember(std::move(match), read, nullptr, block, begin);
     return;
   }
-  // An exception whose message mentions a fact is an exception all the same.
+  // An exception whose message mentions a fact, or something harmless, is an exception all the same.
   if (match.is_fact()) remember(std::exchange(match, {}), read, nullptr, block, begin);
   if (!match.signature)
     if (const codes::KnownMessage* known = known_message(read.text.substr(0, kEventBytes), ended->module()))

@@ -102,7 +102,9 @@ TEST_F(CopyLink, ACrowdDoesNotKeepItsPeerOut) {
   for (int i = 0; i < 30; ++i) {
     crowd.push_back(visit());
     ASSERT_TRUE(crowd.back().valid());
-    if (i % 2) ASSERT_EQ(::send(crowd.back().get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+    if (i % 2) {
+      ASSERT_EQ(::send(crowd.back().get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+    }
     loop_->poll(os::milliseconds(1));
   }
   dial(kKey);

@@ -109,7 +109,9 @@ TEST_F(Progress, LinksAndThingsThatAreNoFilesAreLeftAlone) {
     } else {
       std::filesystem::create_directory(folder_ + "/out");
       if (what == std::string("link")) std::filesystem::create_symlink(elsewhere + "/trainer_log.jsonl", path);
-      if (what == std::string("pipe")) EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+      if (what == std::string("pipe")) {
+        EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+      }
       if (what == std::string("folder")) std::filesystem::create_directory(path);
       if (what == std::string("a stranger's")) {
         write("out/trainer_log.jsonl", line(1));

@@ -45,10 +45,10 @@ TEST(LookStory, WhatTheRanksSpendTheirTimeOn) {
 
 TEST(LookStory, AStepsTimeBesideThatOfFewerRanks) {
   auto run = [](const char* id, int world, double step, const char* program = "train.py") {
-    logs::Run run;
-    run.id = id;
-    run.record = {{"id", id}, {"world_size", world}, {"command", {"python", program}}, {"workdir", "/data"}, {"step_s", step}};
-    return run;
+    logs::Run made;
+    made.id = id;
+    made.record = {{"id", id}, {"world_size", world}, {"command", {"python", program}}, {"workdir", "/data"}, {"step_s", step}};
+    return made;
   };
   const logs::Run now = run("now", 8, 0.8);
   std::vector<logs::Run> all = {now, run("other", 2, 0.1, "x.py"), run("more", 16, 0.9), run("fewer", 2, 0.5), run("fewest", 1, 0.4)};

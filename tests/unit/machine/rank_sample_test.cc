@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 
 #include "machine/ranks/stack_scan.h"
@@ -153,7 +154,7 @@ TEST(RankUse, TheTimeThatAHypervisorTakesAndThatOthersHaveTheCpu) {
 TEST(RankProfile, FindsAProcessWhereItSpendsItsTime) {
   Child sleeper([] { ::poll(nullptr, 0, 100'000); });
   Child worker([] {
-    for (volatile uint64_t i = 0;; i = i + 1) {}
+    for (std::atomic<uint64_t> i = 0;;) ++i;
   });
   sleeper.sample("poll");
   std::vector<machine::RankProfile> profiles = machine::profile_ranks({{4, sleeper.pid(), 0}, {5, worker.pid(), 0}}, 20, 400ms);
