@@ -209,7 +209,8 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   // An exception whose message mentions a fact, or something harmless, is an exception all the same.
   if (match.is_fact()) remember(std::exchange(match, {}), read, nullptr, block, begin);
   if (!match.signature)
-    if (const codes::KnownMessage* known = known_message(read.text.substr(0, kEventBytes), ended->module()))
+    if (const codes::KnownMessage* known = known_message(read.text.substr(0, kEventBytes), ended->module());
+        known && known->role != Role::kBenign)
       match.signature = meaning_of(*known);
   Chain& chain = chain_of(source);
   if (match.signature) {
