@@ -102,8 +102,9 @@ function(phalanx_folder name)
   endforeach()
 endfunction()
 
-# phalanx_small(NAME...): these folders are compiled for size. They run once per start or per report, not per line of output, and
-# at -O2 most of their code is std::string operations expanded in place. Without exceptions nothing unwinds through them either.
+# phalanx_small(NAME...): these folders are compiled for size. They run once per start or per report, and at -O2 most of their code is
+# std::string operations expanded in place; what every line of output goes through is compiled for speed, source by source. Without exceptions
+# nothing unwinds through them either.
 function(phalanx_small)
   foreach(name ${ARGN})
     target_compile_options(phalanx_${name} PRIVATE

@@ -53,6 +53,7 @@ base::Result<Annotation> annotation(const std::vector<std::string>& cells, const
   if (!between_words(out.line, base::split(cells[0], '|'))) return wrong("the example does not contain these words");
   if (out.code.empty() && out.english.empty()) return wrong("neither a code nor an answer");
   if (!out.code.empty() && names.count(out.code) == 0) return wrong(out.code + " has no page");
+  if (out.english == kAsAbove || out.chinese == kAsAbove) return wrong("\"=\" stands in both languages, below a row with an answer");
   if (out.english.empty() != out.chinese.empty()) return wrong("the answer is missing in one of the languages");
   if (out.english.size() > kLongestAnswer) return wrong(fmt::format("the answer has more than {} bytes", kLongestAnswer));
   if (out.is_answer() && !out.decides.empty()) return wrong("with values that decide it is a signature, and has no answer");
@@ -60,6 +61,8 @@ base::Result<Annotation> annotation(const std::vector<std::string>& cells, const
   const auto role = std::find(kRoles.begin(), kRoles.end(), cells[2]);
   if (role == kRoles.end()) return wrong(fmt::format("\"{}\" is no role: root, symptom, cascade, benign", cells[2]));
   out.role = static_cast<Role>(role - kRoles.begin());
+  if (out.code.starts_with("LOG-") && out.role != Role::kCascade && out.role != Role::kBenign)
+    return wrong(out.code + " is a consequence, or harmless: cascade or benign");
   return out;
 }
 
@@ -73,7 +76,7 @@ base::Result<Annotations> read_table(const fs::path& path, const std::set<std::s
   for (size_t i = 0; i < table->cells.size(); i += kWidth) {
     auto first = table->cells.begin() + static_cast<std::ptrdiff_t>(i);
     std::vector<std::string> cells(first, first + static_cast<std::ptrdiff_t>(kWidth));
-    if (cells[5] == kAsAbove && cells[6] == kAsAbove) cells[5] = english, cells[6] = chinese;
+    if (cells[5] == kAsAbove && cells[6] == kAsAbove && !english.empty()) cells[5] = english, cells[6] = chinese;
     else english = cells[5], chinese = cells[6];
     if (known.count(cells[0]) == 0) return wrong(path, fmt::format("the catalogue has no message with the words \"{}\"", cells[0]));
     base::Result<Annotation> row = annotation(cells, names);

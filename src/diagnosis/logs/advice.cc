@@ -45,7 +45,7 @@ std::vector<const codes::Advice*> fitting(const LogEvidence& evidence, const std
 
 // Whether a value in the message, such as an error number, decided on another cause than the message itself stands for.
 bool is_decided_by_value(const LogCause& cause, const codes::KnownMessage& known) {
-  return !known.code.empty() && known.code != cause.code && !known.file.ends_with(".py");
+  return !known.code.empty() && known.code != cause.code && !says_little(cause.code) && !known.file.ends_with(".py");
 }
 
 // The meaning of the Xid in a line of the kernel's log; the code's page is about a whole class of them.
@@ -68,8 +68,9 @@ void add(LogCause& cause, doctor::Words said) {
 // What the tables know of the message: of its Xid, or in the catalogue.
 void add_answer(LogCause& cause, const LogEvidence& evidence) {
   if (std::optional<doctor::Words> xid = xid_answer(evidence.text)) return add(cause, std::move(*xid));
-  const std::string_view place = evidence.place;
-  const codes::KnownMessage* known = known_message(evidence.text, place.substr(0, place.find(' ')));
+  std::string_view module = std::string_view(evidence.place).substr(0, evidence.place.find(' '));
+  if (module.find('/') == module.npos) module = {};  // a file of the user's, whatever its name
+  const codes::KnownMessage* known = known_message(evidence.text, module);
   if (!known || is_decided_by_value(cause, *known)) return;
   const std::optional<codes::Answer> answer = codes::answer_of(*known);
   const std::string_view words[] = {known->words, known->then};
@@ -98,8 +99,10 @@ void add_advice(LogCause& cause, const std::vector<LogEvidence>& lines) {
     }
     return taken.size() > before;
   };
+  std::vector<const LogEvidence*> others;
   for (auto evidence = lines.rbegin(); evidence != lines.rend(); ++evidence)
-    if (!take(*evidence, true) && !take(*evidence, false)) add_answer(cause, *evidence);
+    if (!take(*evidence, true) && !take(*evidence, false)) others.push_back(&*evidence);
+  std::for_each(others.rbegin(), others.rend(), [&](const LogEvidence* evidence) { add_answer(cause, *evidence); });
 }
 
 void add_advice(LogVerdict& verdict) {

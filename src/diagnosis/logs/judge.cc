@@ -28,7 +28,7 @@ constexpr uint64_t kSameTrouble = 250;  // lines within which a plain exception 
 // What machines and kernels say explains what programs say.
 bool from_kernel(const LogEvent& event) {
   std::string_view code = event.signature->code;
-  return code.starts_with("GPU-XID-") || code == "RUN-OOM-HOST" || code == "RUN-OOM-CGROUP" || code == "GPU-REMAP-PENDING";
+  return code == "RUN-OOM-HOST" || code == "RUN-OOM-CGROUP" || code.starts_with("GPU-XID-") || event.signature->literal == "Xid (PCI:";
 }
 
 int nearness(const LogEvent& event) { return from_kernel(event) ? 2 : is_plain(event) ? 0 : 1; }
@@ -246,13 +246,34 @@ doctor::Words family_of_unexplained(std::string_view text) {
   return known ? family_of_message(*known) : doctor::Words{};
 }
 
+// Whether the catalogue says that the message is harmless, or follows from something else.
+bool tells_no_cause(const LogEvent& event) {
+  const codes::KnownMessage* known = known_message(event.text);
+  return known && !known->code.empty() && (known->role == Role::kBenign || known->role == Role::kCascade);
+}
+
+// Where nothing else explains the failure: the first of the unexplained messages that has a code of its own in the catalogue, one that can
+// be the cause before one that is a symptom. A warning after which the library went on is no cause of what broke later, so a message of
+// the catalogue never stands before a signature.
+std::optional<LogCause> cause_by_catalogue(const LogFacts& facts, const Survival& survival) {
+  for (Role role : {Role::kRoot, Role::kSymptom})
+    for (const LogEvent& event : facts.unexplained) {
+      const codes::KnownMessage* known = known_message(event.text);
+      if (!known || known->code.empty() || known->role != role || survival.survived(event) || survival.after_the_end(event)) continue;
+      LogEvent meant = event;
+      meant.signature = meaning_of(*known);
+      return full_cause(facts, meant);
+    }
+  return std::nullopt;
+}
+
 // What NCCL warned of in words that no signature knows belongs to a verdict that says no more than that NCCL failed; without a verdict it
 // is a section of its own.
 void add_unexplained(LogVerdict& verdict, const LogFacts& facts, const Survival& survival) {
   LogSection section;
   bool vague = verdict.cause && (is_generic(verdict.cause->code) || verdict.cause->code == "LOG-ROOT-ELSEWHERE");
   for (const LogEvent& event : facts.unexplained) {
-    if (survival.survived(event) || survival.after_the_end(event)) continue;
+    if (survival.survived(event) || survival.after_the_end(event) || tells_no_cause(event)) continue;
     doctor::Words family = family_of_unexplained(event.text);
     if (vague && verdict.cause->code != "RUN-EXIT-CODE") {
       if (!family.empty()) verdict.cause->detail.add(tr("; "), tr("a warning comes from {}", family));
@@ -313,6 +334,8 @@ LogVerdict judge_logs(LogFacts facts) {
     if (causes.size() > kMostOthers) causes.resize(kMostOthers);
     verdict.others = std::move(causes);
     tell_margin(verdict, facts, survival);
+  } else if (std::optional<LogCause> known = cause_by_catalogue(facts, survival)) {
+    verdict.cause = std::move(*known);
   } else if (!verdict.cascades.empty()) {
     verdict.cause = root_elsewhere(verdict, facts);
   }

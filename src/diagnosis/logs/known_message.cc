@@ -15,13 +15,14 @@ struct Origin {
   std::string_view prefix;   // of a module's path
   std::string_view sources;  // that print, or raise, there
 };
-constexpr std::array<Origin, 10> kOrigins = {{{"torch/", "torch gloo nccl"},
+constexpr std::array<Origin, 11> kOrigins = {{{"torch/", "torch gloo nccl"},
                                               {"deepspeed/", "deepspeed"},
                                               {"accelerate/", "accelerate"},
                                               {"transformers/", "transformers"},
                                               {"llamafactory/", "llamafactory"},
                                               {"llmtuner/", "llamafactory"},
-                                              {"lightning", "lightning"},
+                                              {"lightning/", "lightning"},
+                                              {"lightning_fabric/", "lightning"},
                                               {"pytorch_lightning/", "lightning"},
                                               {"megatron/", "megatron"},
                                               {"flash_attn/", "-"}}};

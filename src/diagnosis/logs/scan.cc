@@ -79,10 +79,8 @@ struct LogScan::File {
   void see_rank(std::string_view text);
   void look(std::string_view block, size_t begin, size_t end, const std::vector<uint32_t>& ids);
   SignatureMatch match_line(std::string_view whole, std::string_view text, const std::vector<uint32_t>& ids);
-  void warned(std::string_view text, std::string_view block, size_t begin);
-  void unexplained(const LogLine& read);
-  void look_up(std::string_view text, const std::vector<uint32_t>& ids, std::string_view block, size_t begin);
-  bool remember_meaning(const codes::KnownMessage* known, const LogLine& read, std::string_view block, size_t begin);
+  void unexplained(std::string_view text);
+  void look_up(std::string_view text, const std::vector<uint32_t>& ids);
   Chain& chain_of(const std::string& source);
   void remember(SignatureMatch match, const LogLine& line, const Traceback* traceback, std::string_view block, size_t begin);
   void forget(size_t event);
@@ -172,12 +170,11 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   if (std::any_of(ids.begin(), ids.end(), [&](uint32_t id) { return id >= extra + kNccl; })) {
     nccl.line(text, nccl_line(number, line));
     bool only_nccl = ids[0] >= extra + kNccl;
-    if (only_nccl && std::binary_search(ids.begin(), ids.end(), extra + kNcclWarn)) warned(text, block, begin);
+    if (only_nccl && std::binary_search(ids.begin(), ids.end(), extra + kNcclWarn)) unexplained(text);
     if (open.empty() && only_nccl) return;
   }
   if (open.empty() && ids.size() == 1 && ids[0] == extra + kRankTag) return see_rank(text);
-  if (open.empty() && !ids.empty() && ids.front() >= extra + kTrouble && ids.back() < extra + kTroubleEnd)
-    return look_up(text, ids, block, begin);
+  if (open.empty() && !ids.empty() && ids.front() >= extra + kTrouble && ids.back() < extra + kTroubleEnd) return look_up(text, ids);
   LogLine read = read_log_line(text);
   if (read.time) time = read.time;
   if (read.rank >= 0 && read.rank <= kMostRanks) facts.ranks.insert(read.rank);
@@ -200,18 +197,14 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   if (has(kCause) || has(kHandling))
     if (auto chain = chains.find(source); chain != chains.end()) chain->second.goes_on = true;
   SignatureMatch match = match_line(text, read.text, ids);
-  if (!match.signature && has(kNcclWarn) && ids[0] < extra + kNccl) warned(text, block, begin);
-  else if (!match.signature && !ended) look_up(text, ids, block, begin);
+  if (!match.signature && has(kNcclWarn) && ids[0] < extra + kNccl) unexplained(text);
+  else if (!match.signature && !ended) look_up(text, ids);
   if (!ended) {
     if (match.signature) remember(std::move(match), read, nullptr, block, begin);
     return;
   }
-  // An exception whose message mentions a fact, or something harmless, is an exception all the same.
+  // An exception whose message mentions a fact is an exception all the same.
   if (match.is_fact()) remember(std::exchange(match, {}), read, nullptr, block, begin);
-  if (!match.signature)
-    if (const codes::KnownMessage* known = known_message(read.text.substr(0, kEventBytes), ended->module());
-        known && known->role != Role::kBenign)
-      match.signature = meaning_of(*known);
   Chain& chain = chain_of(source);
   if (match.signature) {
     chain.known = chain.known || match.signature->role == Role::kRoot || match.signature->role == Role::kSymptom;
@@ -228,15 +221,9 @@ void LogScan::File::look(std::string_view block, size_t begin, size_t end, const
   if (chain.known && chain.unknown) forget(*std::exchange(chain.unknown, {}));
 }
 
-// A warning of NCCL, or of its plugins, that no signature knows.
-void LogScan::File::warned(std::string_view text, std::string_view block, size_t begin) {
-  const codes::KnownMessage* known = ++lookups <= kMostLookups ? known_message(text.substr(0, kEventBytes)) : nullptr;
+// A warning that no signature knows: the last ones of a file are kept.
+void LogScan::File::unexplained(std::string_view text) {
   const LogLine read = read_log_line(text);
-  if (!remember_meaning(known, read, block, begin)) unexplained(read);
-}
-
-// What nothing explains: the last lines of a file are kept.
-void LogScan::File::unexplained(const LogLine& read) {
   LogEvent event;
   event.signature = &warning_signature();
   event.file = number;
@@ -251,21 +238,10 @@ void LogScan::File::unexplained(const LogLine& read) {
 }
 
 // A line that tells of trouble which no signature knows: where the catalogue has it, it is kept as NCCL's warnings are.
-void LogScan::File::look_up(std::string_view text, const std::vector<uint32_t>& ids, std::string_view block, size_t begin) {
+void LogScan::File::look_up(std::string_view text, const std::vector<uint32_t>& ids) {
   if (std::none_of(ids.begin(), ids.end(), [&](uint32_t id) { return matcher.reports_trouble(id); }) || ++lookups > kMostLookups) return;
   const codes::KnownMessage* known = known_message(text.substr(0, kEventBytes));
-  if (!known || known->severity != "error") return;
-  const LogLine read = read_log_line(text);
-  if (!remember_meaning(known, read, block, begin)) unexplained(read);
-}
-
-// A message that has a code of its own is as good as a signature. False: it has none.
-bool LogScan::File::remember_meaning(const codes::KnownMessage* known, const LogLine& read, std::string_view block, size_t begin) {
-  SignatureMatch match;
-  if (known) match.signature = meaning_of(*known);
-  if (!match.signature) return false;
-  remember(std::move(match), read, nullptr, block, begin);
-  return true;
+  if (known && (known->severity == "error" || !known->code.empty())) unexplained(text);
 }
 
 // whole: with the tags, where one belongs to the message. What is captured from words that were put back names no rank and no address.

@@ -9,6 +9,17 @@
 
 namespace phalanx::machine {
 
+namespace {
+
+// A dump that failed ends with its error: -errno in the last message. (net/netlink/af_netlink.c, netlink_dump_done.)
+int error_of_dump(const nlmsghdr& done) {
+  int error = 0;
+  if (done.nlmsg_len >= NLMSG_LENGTH(sizeof(error))) std::memcpy(&error, NLMSG_DATA(const_cast<nlmsghdr*>(&done)), sizeof(error));
+  return error < 0 ? -error : 0;
+}
+
+}  // namespace
+
 Netlink::Netlink(int family) : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, family)) {
   timeval most{0, 500'000};
   if (socket_.valid()) ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
@@ -29,7 +40,7 @@ int Netlink::ask(const nlmsghdr& request, const std::function<void(const nlmsghd
     int left = static_cast<int>(got);
     for (auto* m = reinterpret_cast<nlmsghdr*>(answer.data()); NLMSG_OK(m, static_cast<unsigned>(left)); m = NLMSG_NEXT(m, left)) {
       if (m->nlmsg_seq != sequence_) continue;
-      if (m->nlmsg_type == NLMSG_DONE) return 0;
+      if (m->nlmsg_type == NLMSG_DONE) return error_of_dump(*m);
       if (m->nlmsg_type == NLMSG_ERROR) return -static_cast<nlmsgerr*>(NLMSG_DATA(m))->error;
       each(*m);
       if ((m->nlmsg_flags & NLM_F_MULTI) == 0) return 0;

@@ -1,4 +1,4 @@
-// Which processes hold which TCP sockets. Reads /proc/net/tcp, /proc/net/tcp6 and /proc/<pid>/fd.
+// Which processes hold which TCP sockets: by the kernel's answer, or /proc/net/tcp and tcp6, and by /proc/<pid>/fd.
 #pragma once
 
 #include <sys/types.h>

@@ -39,6 +39,14 @@ std::string address_of(int family, const __be32* words) {
   return shown;
 }
 
+// As address_of() writes it: "FD00:0::1" is "fd00::1", and "::ffff:10.0.0.1" is "10.0.0.1".
+std::string canonical(const std::string& address) {
+  __be32 words[4] = {};
+  for (int family : {AF_INET, AF_INET6})
+    if (::inet_pton(family, address.c_str(), words) == 1) return address_of(family, words);
+  return address;
+}
+
 void take_info(std::string_view data, SocketSample& s) {
   tcp_info info{};  // older kernels give less of it
   std::memcpy(&info, data.data(), std::min(data.size(), sizeof(info)));
@@ -144,11 +152,11 @@ std::map<uint64_t, ConnectionCounts> connection_counts() {
 
 std::optional<std::set<uint64_t>> sockets_to(const os::Endpoint& remote) {
   std::set<uint64_t> inodes;
+  const std::string address = canonical(remote.address);
   auto take = [&](const nlmsghdr& message) {
     if (message.nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg))) return;
     const auto* m = static_cast<const inet_diag_msg*>(NLMSG_DATA(const_cast<nlmsghdr*>(&message)));
-    if (ntohs(m->id.idiag_dport) == remote.port && address_of(m->idiag_family, m->id.idiag_dst) == remote.address)
-      inodes.insert(m->idiag_inode);
+    if (ntohs(m->id.idiag_dport) == remote.port && address_of(m->idiag_family, m->id.idiag_dst) == address) inodes.insert(m->idiag_inode);
   };
   if (!ask_sockets(kEstablished, remote.port, take)) return std::nullopt;
   inodes.erase(0);  // no process holds it any more

@@ -18,8 +18,9 @@ std::map<uint64_t, SocketSample> tcp_sockets();
 
 // By cookie (unique as long as the machine runs): established ones to other machines, in the form that costs the least.
 std::map<uint64_t, ConnectionCounts> connection_counts();
-// Inodes of established sockets whose far end is `remote`. Nothing: the kernel has no inet_diag.
-std::optional<std::set<uint64_t>> sockets_to(const os::Endpoint& remote);
 std::string connection_address(const ConnectionCounts& connection);
+
+// Inodes of established sockets whose far end is `remote`. Nothing: the kernel does not answer, or not in time.
+std::optional<std::set<uint64_t>> sockets_to(const os::Endpoint& remote);
 
 }  // namespace phalanx::machine

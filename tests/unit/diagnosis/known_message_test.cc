@@ -175,7 +175,7 @@ TEST(Catalogue, EveryAnswerIsGiven) {
       const bool is_another =
           !known || (row.at(0) != known->words && row.at(0) != std::string(known->words) + "|" + std::string(known->then));
       const bool is_decided =
-          verdict.cause->code != row.at(1) && (file.ends_with(".py") ? !is_exception(line) : !is_generic(verdict.cause->code));
+          verdict.cause->code != row.at(1) && (file.ends_with(".py") ? !is_exception(line) : !says_little(verdict.cause->code));
       const auto table = codes::all_advice();
       const bool is_advised = !advice.empty() && std::any_of(table.begin(), table.end(), [&](const codes::Advice& one) {
         const std::string_view begin = one.english.substr(0, one.english.find('{'));
@@ -203,16 +203,34 @@ TEST(Catalogue, EveryMessageHasWordsAndAFamily) {
   }
 }
 
-// What the work went on after is no cause, whatever code it has.
-TEST(Catalogue, AnAnswerIsNoAlarmWhereWorkWentOn) {
+// What the work went on after is no cause, whatever code it has, and what failed with words of its own is named before it.
+TEST(Catalogue, AMessageIsNoCauseWhereWorkWentOnOrSomethingElseFailed) {
   std::string steps;
   for (int step = 1; step <= 300; ++step) steps += "step " + std::to_string(step) + "/300 loss 2.31\n";
+  const std::string failure =
+      "loading\nTraceback (most recent call last):\n  File \"/job/train.py\", line 3, in f\n    x()\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n";
   for (std::string_view source : kAnnotated)
     for (const std::vector<std::string>& row : table("/../../codes/annotations/" + std::string(source) + ".tsv")) {
-      if (row.at(1).empty() || row.at(1) == "RUN-NAN") continue;  // steps with a loss that is no number are no work
-      const LogVerdict verdict = judge_logs(read("step 0/300 loss 2.4\n" + row.at(4) + "\n" + steps + "Training completed.\n"));
-      EXPECT_FALSE(verdict.cause.has_value()) << row.at(4) << "\n  " << verdict.cause->code;
+      if (row.at(1).empty() || row.at(5).empty()) continue;
+      LogVerdict verdict = judge_logs(read("step 0/300 loss 2.4\n" + row.at(4) + "\n" + steps));
+      const bool is_nan = verdict.cause && verdict.cause->code == "RUN-NAN";  // steps with a loss that is no number are no work
+      EXPECT_TRUE(!verdict.cause || is_nan) << row.at(4) << "\n  " << verdict.cause->code;
+      if (is_exception(row.at(4))) continue;  // which ended the program
+      verdict = judge_logs(read(row.at(4) + "\n" + failure));
+      ASSERT_TRUE(verdict.cause) << row.at(4);
+      if (read(row.at(4) + "\n").events.empty()) { EXPECT_EQ(verdict.cause->code, "RUN-OOM-GPU") << row.at(4); }
     }
+}
+
+// Warnings that nobody knows, however many, do not hide what comes after them.
+TEST(Catalogue, ManyWarningsHideNothing) {
+  std::string log;
+  for (int i = 0; i < 3000; ++i) log += "gpu01:90:401 [0] a.cc:1 NCCL WARN something of which nobody knows anything\n";
+  log += "gpu01:90:401 [0] graph/xml.cc:90 NCCL WARN Could not open XML graph file /etc/nccl/graph.xml : No such file or directory\n";
+  const LogVerdict verdict = judge_logs(read(log));
+  ASSERT_TRUE(verdict.cause);
+  EXPECT_FALSE(verdict.cause->advice.empty());
 }
 
 // A script's own messages are nobody's: neither the words of ordinary life nor a package's name attribute them.

@@ -137,6 +137,9 @@ std::vector<Case> log_cases() {
       miss(
           "GPU-XID-RECOVERY", "154 that asks for nothing", single_machine,
           [](Situation& s) { xid(s, 154, "NVRM: Xid (PCI:0000:20:00): 154, GPU recovery action changed from 0x1 (Reset) to 0x0 (None)"); }),
+      hit("GPU-XID-BUS", "110", single_machine, [](Situation& s) { xid(s, 110, "NVRM: Xid (PCI:0000:20:00): 110, pid=1, x"); }),
+      miss("GPU-XID-NVLINK", "an error of NVLink 5 that is not fatal", single_machine,
+           [](Situation& s) { xid(s, 145, "NVRM: Xid (PCI:0000:20:00): 145, RLW_SRC_TRACK Nonfatal XC1 i0 Link 07"); }),
       miss("GPU-XID-BUS", "94", single_machine, [](Situation& s) { xid(s, 94, "NVRM: Xid (PCI:0000:20:00): 94, Contained: SM"); }),
       hit("GPU-XID-MEMORY", "94", single_machine, [](Situation& s) { xid(s, 94, "NVRM: Xid (PCI:0000:20:00): 94, Contained: SM"); }),
       miss("GPU-XID-MEMORY", "an SXid of the same number", bond_infiniband,

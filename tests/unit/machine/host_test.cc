@@ -6,6 +6,7 @@
 #include "machine/gpu/cuda_order.h"
 #include "machine/identity.h"
 #include "machine/network/sockets.h"
+#include "machine/network/tcp_sockets.h"
 #include "machine/small_files.h"
 #include "os/files.h"
 #include "scratch.h"
@@ -74,6 +75,14 @@ TEST(Sockets, ARealConnectionIsFoundInItsProcess) {
     for (int i = 0; i < 200 && inodes.empty(); ++i) inodes = sockets_connected_to(endpoint);
     ASSERT_EQ(inodes.size(), 1u) << address;
     EXPECT_EQ(sockets_connected_to(endpoint, true), inodes) << "the tables say the same";
+    std::optional<std::set<uint64_t>> told = sockets_to(endpoint);
+    if (told) {
+      EXPECT_EQ(*told, inodes);
+    } else {
+      std::printf("this kernel has no inet_diag: only its tables were read\n");
+    }
+    const std::string spelling = endpoint.address == "::1" ? "0:0:0:0:0:0:0:1" : "::ffff:127.0.0.1";
+    EXPECT_EQ(sockets_connected_to({spelling, endpoint.port}), inodes) << "another spelling";
     EXPECT_TRUE(holds_socket({::getpid()}, inodes));
     EXPECT_FALSE(holds_socket({1}, inodes));
   }

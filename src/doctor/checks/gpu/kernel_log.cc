@@ -43,14 +43,18 @@ bool among(const Xid& x, std::string_view code) {
   return !x.nvswitch && !row.empty() && row[1] == code;
 }
 
+// "Nonfatal" of NVLink 5, "Non-fatal" of NVSwitches.
+bool is_nonfatal(const Xid& x) { return x.line.find("Nonfatal") != std::string::npos || x.line.find("Non-fatal") != std::string::npos; }
+
+// GPU-REMAP-PENDING and PERF-POWER-BRAKE are not told from the past: the driver says how the card is now.
 void check_bus(const Situation& s, Findings& f) {
-  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-BUS"); });
+  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-BUS") || among(x, "GPU-LOST"); });
 }
 void check_memory(const Situation& s, Findings& f) {
   tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-MEMORY"); });
 }
 void check_nvlink(const Situation& s, Findings& f) {
-  tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-NVLINK") || (x.nvswitch && x.line.find("Non-fatal") == std::string::npos); });
+  tell(s, f, [](const Xid& x) { return (among(x, "GPU-XID-NVLINK") || x.nvswitch) && !is_nonfatal(x); });
 }
 void check_firmware(const Situation& s, Findings& f) {
   tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-FIRMWARE"); });
