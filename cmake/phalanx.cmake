@@ -103,8 +103,8 @@ function(phalanx_folder name)
 endfunction()
 
 # phalanx_small(NAME...): these folders are compiled for size. They run once per start or per report, and at -O2 most of their code is
-# std::string operations expanded in place; what every line of output goes through is compiled for speed, source by source. Without exceptions
-# nothing unwinds through them either.
+# std::string operations expanded in place; what every line of output goes through is compiled for speed, source by source. Without
+# exceptions nothing unwinds through them either.
 function(phalanx_small)
   foreach(name ${ARGN})
     target_compile_options(phalanx_${name} PRIVATE

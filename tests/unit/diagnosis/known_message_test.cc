@@ -71,21 +71,21 @@ struct Coverage {
   int all = 0, attributed = 0, wrong = 0, answered = 0;
 };
 
-// Of each source, how many of its 40 messages are attributed, and how many have a code of their own: the least that was reached.
+// Of each source, how many of its 40 messages are attributed, and how many have advice or a code of their own: the least that was reached.
 struct Least {
   std::string_view source;
   int attributed, answered;
 };
-constexpr std::array<Least, 10> kLeast = {{{"accelerate", 40, 1},
-                                           {"deepspeed", 38, 2},
+constexpr std::array<Least, 10> kLeast = {{{"accelerate", 40, 36},
+                                           {"deepspeed", 38, 30},
                                            {"gloo", 38, 1},
-                                           {"lightning", 39, 0},
-                                           {"llamafactory", 40, 1},
-                                           {"megatron", 39, 0},
-                                           {"nccl", 36, 1},
-                                           {"ofi", 38, 1},
-                                           {"torch", 38, 1},
-                                           {"transformers", 40, 0}}};
+                                           {"lightning", 39, 38},
+                                           {"llamafactory", 40, 35},
+                                           {"megatron", 39, 33},
+                                           {"nccl", 36, 19},
+                                           {"ofi", 38, 8},
+                                           {"torch", 38, 14},
+                                           {"transformers", 40, 29}}};
 
 TEST(Catalogue, CoversItsSources) {
   std::map<std::string, Coverage> sources;
