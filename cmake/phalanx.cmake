@@ -102,28 +102,25 @@ function(phalanx_folder name)
   endforeach()
 endfunction()
 
-# phalanx_small(NAME...): these folders are compiled for size. They run once per start or per report, and at -O2 most of their code is
-# std::string operations expanded in place; what every line of output goes through is compiled for speed, source by source. Without
-# exceptions nothing unwinds through them either.
-function(phalanx_small)
-  foreach(name ${ARGN})
-    target_compile_options(phalanx_${name} PRIVATE
-      "$<$<CONFIG:Release>:$<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>;-fno-asynchronous-unwind-tables>")
-  endforeach()
-endfunction()
-
-# phalanx_small_unwound(NAME...): the same for folders through which exceptions pass.
+# phalanx_small_unwound(NAME...): these folders are compiled for size. They run once per start or per report, and at -O2 most of their
+# code is std::string operations expanded in place; what every line of output goes through is compiled for speed, source by source.
 function(phalanx_small_unwound)
   foreach(name ${ARGN})
     target_compile_options(phalanx_${name} PRIVATE $<$<CONFIG:Release>:$<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>>)
   endforeach()
 endfunction()
 
-# phalanx_not_unwound(NAME...): no exception passes through the code of these folders, which is compiled for speed all the same.
+# phalanx_not_unwound(NAME...): no exception passes through the code of these folders.
 function(phalanx_not_unwound)
   foreach(name ${ARGN})
     target_compile_options(phalanx_${name} PRIVATE $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>)
   endforeach()
+endfunction()
+
+# phalanx_small(NAME...): both.
+function(phalanx_small)
+  phalanx_small_unwound(${ARGN})
+  phalanx_not_unwound(${ARGN})
 endfunction()
 
 # phalanx_strip(PROGRAM): a release program carries no symbol table; it lies beside it as PROGRAM.debug, where gdb and perf find it.

@@ -230,7 +230,7 @@ void Agent::note_family(os::milliseconds again) {
 void Agent::watch_store() {
   if (not_connected_.empty() || finishing_since_) return;
   loop_.after(os::mono_now() - started_ < kStoreWatchEager ? kStoreWatchPeriod : kStoreWatchSlow, [this] { watch_store(); });
-  std::set<uint64_t> sockets = machine::sockets_connected_to(store_endpoint_);
+  std::set<uint64_t> sockets = machine::sockets_to(store_endpoint_);
   if (sockets.empty()) return;
   for (const Ranks::Living& rank : ranks_.living()) {
     if (!not_connected_.count(rank.rank)) continue;

@@ -31,7 +31,7 @@ std::span<const KnownMessage> known_messages() {
   static const std::vector<KnownMessage> rows = [] {
     constexpr std::string_view KnownMessage::* kTexts[] = {&KnownMessage::source, &KnownMessage::file, &KnownMessage::severity,
                                                            &KnownMessage::words, &KnownMessage::then};
-    constexpr size_t kColumns = std::size(kTexts) + 2;  // and the meaning, and the answer
+    constexpr size_t kColumns = std::size(kTexts) + 2;                                          // and the meaning, and the answer
     const std::vector<std::string_view> cells = base::split_lines(unpack(packed_catalogue()));  // column by column
     std::vector<KnownMessage> out(cells.size() / kColumns);
     size_t answers = 0;
@@ -47,8 +47,8 @@ std::span<const KnownMessage> known_messages() {
 }
 
 std::optional<Answer> answer_of(const KnownMessage& message) {
+  if (!message.answer) return std::nullopt;                                                        // before a megabyte is unpacked
   static const std::vector<std::string_view> texts = base::split_lines(unpack(packed_answers()));  // English, then Chinese
-  if (!message.answer) return std::nullopt;
   return Answer{texts[*message.answer], texts[texts.size() / 2 + *message.answer]};
 }
 

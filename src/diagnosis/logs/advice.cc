@@ -85,19 +85,14 @@ bool says_little(std::string_view code) { return is_generic(code) || code == "RU
 
 // What is known of a message where it was raised is closer than what is known of it anywhere.
 void add_advice(LogCause& cause, const std::vector<LogEvidence>& lines) {
-  std::vector<const codes::Advice*> taken;
   auto take = [&](const LogEvidence& evidence, bool at_place) {
-    const size_t before = taken.size();
     const std::string text = said_by(evidence);
-    for (const codes::Advice* one : fitting(evidence, text, at_place)) {
-      if (cause.advice.size() == kMostAdvice) break;
-      auto same = [&](const codes::Advice* other) { return other->english == one->english; };  // rows for several places
-      if (std::any_of(taken.begin(), taken.end(), same)) continue;
-      taken.push_back(one);
+    const std::vector<const codes::Advice*> rows = fitting(evidence, text, at_place);
+    for (const codes::Advice* one : rows) {
       const auto between = *codes::between_words(text, one->words);
-      cause.advice.push_back({codes::filled(one->english, between), codes::filled(one->chinese, between)});
+      add(cause, {codes::filled(one->english, between), codes::filled(one->chinese, between)});
     }
-    return taken.size() > before;
+    return !rows.empty();
   };
   std::vector<const LogEvidence*> others;
   for (auto evidence = lines.rbegin(); evidence != lines.rend(); ++evidence)

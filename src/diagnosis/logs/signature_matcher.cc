@@ -125,7 +125,7 @@ SignatureMatch SignatureMatcher::match_cut(std::string_view line, std::span<cons
     if (id >= first_extra()) break;
     uint32_t row = id < signatures_.size() ? id : tails_[id - signatures_.size()];
     if (best >= 0 && weight(signatures_[row].role) <= weight(signatures_[best].role)) continue;
-    if (signatures_[row].role == Role::kBenign) continue;  // what may have been harmless with other words before it is not
+    if (signatures_[row].role == Role::kBenign) continue;  // a guess at lost words does not make a line harmless
     std::string_view example = signatures_[row].line;
     size_t at = overlap(example, line);
     if (at == example.npos) continue;

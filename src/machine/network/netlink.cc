@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace phalanx::machine {
-
 namespace {
 
 // A dump that failed ends with its error: -errno in the last message. (net/netlink/af_netlink.c, netlink_dump_done.)

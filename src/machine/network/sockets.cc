@@ -95,9 +95,12 @@ std::map<uint64_t, int64_t> holders(const std::string& root, const std::set<uint
   return found;
 }
 
-std::set<uint64_t> sockets_connected_to(const os::Endpoint& remote, bool tables) {
-  if (!tables)
-    if (std::optional<std::set<uint64_t>> told = sockets_to(remote)) return *told;
+std::set<uint64_t> sockets_to(const os::Endpoint& remote) {
+  std::optional<std::set<uint64_t>> told = established_to(remote);
+  return told ? *std::move(told) : sockets_in_tables(remote);
+}
+
+std::set<uint64_t> sockets_in_tables(const os::Endpoint& remote) {
   std::set<uint64_t> inodes;
   std::vector<std::string> forms = proc_net_forms(remote);
   for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {

@@ -14,10 +14,10 @@
 
 namespace phalanx::machine {
 
-// Inodes of the established sockets of this network namespace whose far end is `remote`.
-// The tables are read where the kernel does not answer (machine/network/tcp_sockets.h); `tables`: always. Reading them takes a kernel with
-// a large hash of connections milliseconds.
-std::set<uint64_t> sockets_connected_to(const os::Endpoint& remote, bool tables = false);
+// Inodes of the established sockets of this network namespace whose far end is `remote`: as the kernel answers
+// (machine/network/tcp_sockets.h), or else by its tables, which take a kernel with a large hash of connections milliseconds.
+std::set<uint64_t> sockets_to(const os::Endpoint& remote);
+std::set<uint64_t> sockets_in_tables(const os::Endpoint& remote);
 // True if one of `pids` has one of these sockets open. Processes that cannot be looked into count as having none.
 bool holds_socket(const std::vector<pid_t>& pids, const std::set<uint64_t>& inodes);
 

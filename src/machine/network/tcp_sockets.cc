@@ -150,7 +150,7 @@ std::map<uint64_t, ConnectionCounts> connection_counts() {
   return connections;
 }
 
-std::optional<std::set<uint64_t>> sockets_to(const os::Endpoint& remote) {
+std::optional<std::set<uint64_t>> established_to(const os::Endpoint& remote) {
   std::set<uint64_t> inodes;
   const std::string address = canonical(remote.address);
   auto take = [&](const nlmsghdr& message) {

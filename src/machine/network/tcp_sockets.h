@@ -21,6 +21,6 @@ std::map<uint64_t, ConnectionCounts> connection_counts();
 std::string connection_address(const ConnectionCounts& connection);
 
 // Inodes of established sockets whose far end is `remote`. Nothing: the kernel does not answer, or not in time.
-std::optional<std::set<uint64_t>> sockets_to(const os::Endpoint& remote);
+std::optional<std::set<uint64_t>> established_to(const os::Endpoint& remote);
 
 }  // namespace phalanx::machine

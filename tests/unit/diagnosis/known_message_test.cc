@@ -52,6 +52,11 @@ std::vector<std::vector<std::string>> table(const std::string& path) {
 constexpr std::array<std::string_view, 10> kAnnotated = {"accelerate", "deepspeed", "gloo", "lightning", "llamafactory",
                                                          "megatron",   "nccl",      "ofi",  "torch",     "transformers"};
 
+// As the tables write them.
+std::string words_of(const codes::KnownMessage& message) {
+  return std::string(message.words) + (message.then.empty() ? "" : "|" + std::string(message.then));
+}
+
 // What begins with the class of an exception, and no tag of a logger.
 bool is_exception(std::string_view line) {
   const size_t colon = line.find(": ");
@@ -129,8 +134,7 @@ TEST(Catalogue, UserFacingErrorsHaveAnswers) {
     for (const std::vector<std::string>& row : table("/../../codes/annotations/" + std::string(source) + ".tsv"))
       annotated.insert(std::string(source) + "\t" + row.at(0));
   for (const codes::KnownMessage& message : codes::known_messages()) {
-    std::string key = std::string(message.source) + "\t" + std::string(message.words);
-    if (!message.then.empty()) key += "|" + std::string(message.then);
+    const std::string key = std::string(message.source) + "\t" + words_of(message);
     if (message.severity != "error" || internal.contains(key)) continue;
     auto& [answered, all] = sources[part_of(message)];
     ++all;
@@ -149,8 +153,7 @@ TEST(Catalogue, UserFacingErrorsHaveAnswers) {
 TEST(Catalogue, EveryAnswerIsGiven) {
   std::map<std::string, std::string> files;
   for (const codes::KnownMessage& message : codes::known_messages())
-    files[std::string(message.source) + "\t" + std::string(message.words) + (message.then.empty() ? "" : "|" + std::string(message.then))] =
-        message.file;
+    files[std::string(message.source) + "\t" + words_of(message)] = message.file;
   size_t rows = 0, parts = 0, shadowed = 0;
   std::string answer;
   for (std::string_view source : kAnnotated)
@@ -172,8 +175,7 @@ TEST(Catalogue, EveryAnswerIsGiven) {
       const std::string& file = files[std::string(source) + "\t" + row.at(0)];
       const codes::KnownMessage* known = known_message(line, file.ends_with(".py") ? file : "");
       // Without a module, words of few bytes are nobody's.
-      const bool is_another =
-          !known || (row.at(0) != known->words && row.at(0) != std::string(known->words) + "|" + std::string(known->then));
+      const bool is_another = !known || row.at(0) != words_of(*known);
       const bool is_decided =
           verdict.cause->code != row.at(1) && (file.ends_with(".py") ? !is_exception(line) : !says_little(verdict.cause->code));
       const auto table = codes::all_advice();

@@ -69,20 +69,20 @@ TEST(Sockets, ARealConnectionIsFoundInItsProcess) {
     base::Result<os::Listener> listener = os::listen_tcp({address, 0});
     if (!listener.ok()) continue;  // a machine without IPv6
     const os::Endpoint endpoint = listener->endpoint;
-    EXPECT_TRUE(sockets_connected_to(endpoint).empty());
+    EXPECT_TRUE(sockets_to(endpoint).empty());
     os::Fd client = os::connect_tcp_start(endpoint).value();
     std::set<uint64_t> inodes;
-    for (int i = 0; i < 200 && inodes.empty(); ++i) inodes = sockets_connected_to(endpoint);
+    for (int i = 0; i < 200 && inodes.empty(); ++i) inodes = sockets_to(endpoint);
     ASSERT_EQ(inodes.size(), 1u) << address;
-    EXPECT_EQ(sockets_connected_to(endpoint, true), inodes) << "the tables say the same";
-    std::optional<std::set<uint64_t>> told = sockets_to(endpoint);
+    EXPECT_EQ(sockets_in_tables(endpoint), inodes) << "the tables say the same";
+    std::optional<std::set<uint64_t>> told = established_to(endpoint);
     if (told) {
       EXPECT_EQ(*told, inodes);
     } else {
       std::printf("this kernel has no inet_diag: only its tables were read\n");
     }
     const std::string spelling = endpoint.address == "::1" ? "0:0:0:0:0:0:0:1" : "::ffff:127.0.0.1";
-    EXPECT_EQ(sockets_connected_to({spelling, endpoint.port}), inodes) << "another spelling";
+    EXPECT_EQ(sockets_to({spelling, endpoint.port}), inodes) << "another spelling";
     EXPECT_TRUE(holds_socket({::getpid()}, inodes));
     EXPECT_FALSE(holds_socket({1}, inodes));
   }

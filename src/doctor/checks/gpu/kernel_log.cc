@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/text.h"
 #include "codes/values.h"
@@ -18,9 +17,9 @@ using machine::Xid;
 
 Words ago(int64_t age_s) { return age_s < 0 ? tr("at an unknown time") : tr("{} ago", base::format_duration(std::chrono::seconds(age_s))); }
 
-// Per host and card the newest line of a class, with how often.
-template <typename Belongs>
-void tell(const Situation& s, Findings& f, Belongs belongs) {
+// Per host and card the newest line of a class, with how often, unless that line says that it is over.
+template <typename Belongs, typename IsOver>
+void tell(const Situation& s, Findings& f, Belongs belongs, IsOver is_over) {
   for (size_t h = 0; h < s.hosts.size(); ++h) {
     std::map<std::string, std::pair<const Xid*, int>> by_card;
     for (const Xid& x : s.hosts[h].facts.gpus.xids) {
@@ -31,10 +30,16 @@ void tell(const Situation& s, Findings& f, Belongs belongs) {
     }
     for (const auto& [pci, entry] : by_card) {
       const auto& [last, times] = entry;
+      if (is_over(*last)) continue;
       f.on(h, times > 1 ? tr("{}, {} times, last {}", last->line, times, ago(last->age_s)) : tr("{}, {}", last->line, ago(last->age_s)),
            "sudo dmesg -T | grep -i xid");
     }
   }
+}
+
+template <typename Belongs>
+void tell(const Situation& s, Findings& f, Belongs belongs) {
+  tell(s, f, belongs, [](const Xid&) { return false; });
 }
 
 // Whether the number stands for that code (codes/values/xid.tsv).
@@ -59,16 +64,11 @@ void check_nvlink(const Situation& s, Findings& f) {
 void check_firmware(const Situation& s, Findings& f) {
   tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-FIRMWARE"); });
 }
-// Of each card the last word counts: "changed from 0x0 (None) to 0x2 (Node Reboot Required)", and back after it.
+// "changed from 0x0 (None) to 0x2 (Node Reboot Required)", and back after it.
 void check_recovery(const Situation& s, Findings& f) {
-  std::set<const Xid*> last;
-  for (const auto& host : s.hosts) {
-    std::map<std::string, const Xid*> by_card;
-    for (const Xid& x : host.facts.gpus.xids)
-      if (among(x, "GPU-XID-RECOVERY")) by_card[x.pci] = &x;
-    for (const auto& [pci, xid] : by_card) last.insert(xid);
-  }
-  tell(s, f, [&](const Xid& x) { return last.contains(&x) && x.line.find("to 0x0 ") == std::string::npos; });
+  tell(
+      s, f, [](const Xid& x) { return among(x, "GPU-XID-RECOVERY"); },
+      [](const Xid& x) { return x.line.find("to 0x0 ") != std::string::npos; });
 }
 void check_program(const Situation& s, Findings& f) {
   tell(s, f, [](const Xid& x) { return among(x, "GPU-XID-PROGRAM"); });
