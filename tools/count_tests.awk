@@ -1,7 +1,7 @@
-# Adds up `ctest -V` logs: a GoogleTest program counts with each of its cases, any other test as one. Prints the output
-# of what failed, what was skipped and why, the ten slowest, what the guards measured, how many were skipped for each reason, and last
-# "N passed, N failed, N skipped". Exit 1
-# on a failure, or if nothing ran.
+# Adds up `ctest -V` logs: a GoogleTest program counts with each of its cases, any other test as one. Prints the output of what failed,
+# the ten slowest, what the guards measured, what was skipped and why, how many were skipped for each reason, the words of each failure
+# once more and shortened (whoever is sent only the end of a log needs them), and last "N passed, N failed, N skipped". Exit 1 on a
+# failure, or if nothing ran.
 #
 # NAME.again.log holds a second run of what failed in NAME.log, and is read before it. A test that passed there counts as passed and as
 # unsteady; what it said at first is told.
@@ -28,6 +28,19 @@ function keep(number, line) {
   if (line ~ /^\[ RUN      \]/) { before_case[number] = text[number] }
   if (line ~ /^\[       OK \]/) { text[number] = before_case[number] }
   else if (line !~ /^\[-----/ && length(text[number]) < 200000) text[number] = text[number] "    " line "\n"
+}
+
+# Of the output of a test that failed: each failed assertion with up to 14 lines of what it says, at most 40 lines in all; where none is
+# marked as GoogleTest marks them, the last 14.
+function digest(output, lines, count, i, left, said, chosen) {
+  count = split(output, lines, "\n") - 1
+  for (i = 1; i <= count && chosen < 40; ++i) {
+    if (lines[i] ~ /: Failure$/) left = 15
+    if (lines[i] ~ /\[  FAILED  \]/) left = 1
+    if (left > 0) { said = said substr(lines[i], 1, 500) "\n"; chosen++; left-- }
+  }
+  for (i = said == "" ? (count > 14 ? count - 13 : 1) : count + 1; i <= count; ++i) said = said substr(lines[i], 1, 500) "\n"
+  return said
 }
 
 # Keeps the ten slowest, the slowest first.
@@ -109,6 +122,7 @@ match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
     outcome = $0
     sub(/.*\*\*\*/, "", outcome)
     failures = failures "\n" name ": " outcome "\n" text[number]
+    digests = digests "\n" name ": " outcome "\n" digest(text[number])
   }
   next
 }
@@ -121,6 +135,7 @@ END {
   if (guards != "") printf "\n== guards\n%s", guards
   if (skips != "") printf "\n== skipped\n%s\n", skips
   for (i = 1; i <= different; ++i) printf "NOT TESTED: %d skipped: %s\n", skipped_for[reasons[i]], reasons[i]
+  if (digests != "") printf "\n== failed\n%s", digests
   printf "\n%d passed, %d failed, %d skipped", passed, failed, skipped
   if (unsteady) printf "; %d of the passed only at the second try", unsteady
   printf "\n"
