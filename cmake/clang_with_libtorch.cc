@@ -1,1 +1,0 @@
-// Makes the precompiled header of clang_with_libtorch.h.
