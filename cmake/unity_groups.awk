@@ -2,9 +2,10 @@
 #
 # Most of a source's compile time goes into the headers and templates it shares with its neighbours, so that compiling ten of them as
 # one translation unit costs little more than compiling two. But what a source declares in an unnamed namespace then meets what the
-# others declare there. So two sources share a group only if no such name is declared in both; a source joins the first group with
-# room, which keeps neighbours together. What this does not see (an unnamed function that overloads a neighbour's) is a compile
-# error, and renaming is the remedy.
+# others declare there. So two sources share a group only if no such name is declared in both, and a source joins none in which a name
+# that it calls is declared without a namespace before it: an unnamed is_address(std::string_view) once hid the one of a header, and what
+# was called was not what was meant. A source joins the first group with room, which keeps neighbours together. What this does not see
+# is a compile error, and renaming is the remedy.
 
 # Notes the names that a line at the start of a declaration declares. The sources are clang-formatted: what stands in a namespace is
 # not indented. Two sources may share a `using` declaration, if it names the same thing.
@@ -36,10 +37,21 @@ function note_last(text) {
   if (match(text, /[A-Za-z_0-9]+$/)) names[substr(text, RSTART)] = source
 }
 
+# Notes the names that a line calls as functions of its own namespaces: name(, but not x.name( or y::name(.
+function note_calls(line, before) {
+  sub(/\/\/.*/, "", line)
+  while (match(line, /[A-Za-z_][A-Za-z_0-9]*\(/)) {
+    before = RSTART > 1 ? substr(line, RSTART - 1, 1) : " "
+    if (before !~ /[.>:A-Za-z_0-9]/) calls[substr(line, RSTART, RLENGTH - 1)]
+    line = substr(line, RSTART + RLENGTH)
+  }
+}
+
 function place(group, name, fits) {
   for (group = 1; group <= groups; ++group) {
     fits = size[group] + bytes <= most
     for (name in names) fits = fits && (!((group, name) in taken) || taken[group, name] == names[name])
+    for (name in calls) fits = fits && (!((group, name) in taken) || taken[group, name] ~ /^using /)
     if (fits) break
   }
   if (group > groups) groups = group
@@ -49,8 +61,8 @@ function place(group, name, fits) {
 }
 
 FNR == 1 && source != "" { place() }
-FNR == 1 { source = FILENAME; split("", names); bytes = 0; unnamed = 0 }
-{ bytes += length($0) }
+FNR == 1 { source = FILENAME; split("", names); split("", calls); bytes = 0; unnamed = 0 }
+{ bytes += length($0); note_calls($0) }
 /^namespace \{$/ { unnamed = 1; next }
 /^}  \/\/ namespace$/ { unnamed = 0 }
 unnamed || /^(static|using) / { note($0) }

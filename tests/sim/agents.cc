@@ -19,8 +19,8 @@ constexpr const char* kVictim = "RuntimeError: [gloo/transport/tcp/pair.cc:598] 
 constexpr const char* kLastWords[] = {
     "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nValueError: bad batch\n",
     "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nOSError: [Errno 28] No space left on device: 'a'\n",
-    "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\n"
-    "RuntimeError: DataLoader worker (pid(s) 33) exited unexpectedly\n"};
+    ("Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\n"
+     "RuntimeError: DataLoader worker (pid(s) 33) exited unexpectedly\n")};
 constexpr const char* kCaught = "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    g()\nKeyError: 1\nstep 4\n";
 constexpr int kFailed = 1 << 8;
 constexpr uint32_t kFirstPid = 1000;  // of rank 0

@@ -36,7 +36,7 @@ std::string resolved(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? buffer : "";
 }
 
-bool is_address(std::string_view name) {  // "0000:3b:00.0", domains of virtual roots are longer
+bool is_bus_address(std::string_view name) {  // "0000:3b:00.0", domains of virtual roots are longer
   return name.size() >= 12 && name[name.size() - 2] == '.' && name[name.size() - 5] == ':' && name[name.size() - 8] == ':';
 }
 
@@ -78,7 +78,7 @@ PcieLink link_of(const std::string& device, bool bridge) {
 // The device first, then the bridges above it: each is the folder that holds the one before.
 std::vector<PcieLink> links_above(const std::string& device) {
   std::vector<PcieLink> links;
-  for (std::string path = device; is_address(last_part(path)) && links.size() < kMostBridges; path = path.substr(0, path.rfind('/')))
+  for (std::string path = device; is_bus_address(last_part(path)) && links.size() < kMostBridges; path = path.substr(0, path.rfind('/')))
     links.push_back(link_of(path, !links.empty()));
   return links;
 }
@@ -109,7 +109,7 @@ void look_at_gpu(const std::string& folder, const std::string& address, GpuFacts
 std::vector<std::string> chain(const std::string& root, const Gpu& g) {
   std::string path = resolved(root + "/sys/bus/pci/devices/" + g.pci);
   std::vector<std::string> parts;
-  for (; is_address(last_part(path)); path = path.substr(0, path.rfind('/'))) parts.push_back(last_part(path));
+  for (; is_bus_address(last_part(path)); path = path.substr(0, path.rfind('/'))) parts.push_back(last_part(path));
   if (parts.empty()) return parts;
   parts.push_back(last_part(path));
   std::reverse(parts.begin(), parts.end());

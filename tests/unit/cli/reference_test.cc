@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "cli/flags/command_line.h"
 #include "view/command_list.h"
 
 namespace phalanx::cli {
