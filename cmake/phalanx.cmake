@@ -43,10 +43,11 @@ if(PHALANX_FUZZ)
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PHALANX_NOT_FUZZED>>>:-fsanitize=fuzzer-no-link>)
 endif()
 
-# phalanx_together(TARGET [BYTES]): the target's sources are compiled in groups of about so many bytes of text, each group as one
+# phalanx_together(TARGET [BYTES [KEEP]]): the target's sources are compiled in groups of about so many bytes of text, each group as one
 # translation unit (unity_groups.awk says which and why). Sources with flags of their own, or with SKIP_UNITY_BUILD_INCLUSION, stay
-# alone; those with the property PHALANX_CIRCLE (one of PHALANX_CIRCLES) share groups only with others of the same circle. Large groups
-# build the whole tree sooner, small ones (the dev preset's) an edited source. 0 compiles every source alone, as ./x lint does.
+# alone; those with the property PHALANX_CIRCLE (one of PHALANX_CIRCLES) share groups only with others of the same circle. KEEP: a
+# source that another target of this folder has put into a group stays in that one. Large groups build the whole tree sooner, small ones
+# an edited source. 0 compiles every source alone, as ./x lint does.
 set(PHALANX_TOGETHER 60000 CACHE STRING "Bytes of neighbouring sources that are compiled together; 0: none")
 set(PHALANX_CIRCLES supervisor)
 find_program(AWK NAMES mawk gawk awk)
@@ -59,7 +60,13 @@ function(phalanx_together target)
     set(most ${ARGV1})
   endif()
   get_target_property(sources ${target} SOURCES)
+  set(prefix "")
   foreach(source ${sources})
+    get_source_file_property(grouped ${source} UNITY_GROUP)
+    if(grouped AND "KEEP" IN_LIST ARGN)
+      set(prefix "${target}_")  # whose groups must not be this target's
+      continue()
+    endif()
     get_source_file_property(alone ${source} SKIP_UNITY_BUILD_INCLUSION)
     get_source_file_property(circle ${source} PHALANX_CIRCLE)
     if(NOT circle)
@@ -78,7 +85,7 @@ function(phalanx_together target)
     string(REPLACE "\n" ";" lines "${lines}")
     foreach(line ${lines})
       string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
-      set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP "${circle}${CMAKE_MATCH_1}")
+      set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP "${prefix}${circle}${CMAKE_MATCH_1}")
     endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

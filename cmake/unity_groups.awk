@@ -5,7 +5,7 @@
 # others declare there. So two sources share a group only if no such name is declared in both, and a source joins none in which a name
 # that it calls is declared without a namespace before it: an unnamed is_address(std::string_view) once hid the one of a header, and what
 # was called was not what was meant. A source joins the first group with room, which keeps neighbours together. What this does not see
-# is a compile error, and renaming is the remedy.
+# (a function that is passed by its name) is a compile error at best; renaming is the remedy.
 
 # Notes the names that a line at the start of a declaration declares. The sources are clang-formatted: what stands in a namespace is
 # not indented. Two sources may share a `using` declaration, if it names the same thing.
@@ -39,6 +39,7 @@ function note_last(text) {
 
 # Notes the names that a line calls as functions of its own namespaces: name(, but not x.name( or y::name(.
 function note_calls(line, before) {
+  gsub(/"([^"\\]|\\.)*"/, "", line)
   sub(/\/\/.*/, "", line)
   while (match(line, /[A-Za-z_][A-Za-z_0-9]*\(/)) {
     before = RSTART > 1 ? substr(line, RSTART - 1, 1) : " "

@@ -1,6 +1,9 @@
 // engine/finetune/finetune.h in a phalanx-train without fine-tuning: the one that `./x demo` builds first (PHALANX_DEMO).
+#include <algorithm>
+
 #include "base/text.h"
 #include "engine/finetune/finetune.h"
+#include "os/files.h"
 
 namespace phalanx::engine::finetune {
 namespace {
@@ -22,6 +25,9 @@ base::Result<int> run_command(const Command&, bool) { return not_built(); }
 std::optional<base::Result<int>> run_verb(const std::vector<std::string>& arguments) {
   for (const char* verb : {"export", "generate", "chat", "keys"})
     if (!arguments.empty() && arguments[0] == verb) return not_built();
+  if (std::find(arguments.begin(), arguments.end(), "--check-data") == arguments.end()) return std::nullopt;
+  for (const std::string& argument : arguments)
+    if (auto yaml = os::read_file(argument, 256 << 10); yaml.ok() && is_recipe(*yaml)) return not_built();
   return std::nullopt;
 }
 

@@ -13,11 +13,13 @@ groups() { awk -v most="${most:-100000}" -f "$project/cmake/unity_groups.awk" "$
 
 printf 'namespace a {\nnamespace {\n\nbool is_address(std::string_view name) {\n}\n\n}  // namespace\n}  // namespace a\n' > bus.cc
 printf 'namespace a {\nbool f() { return is_address(name); }\n}  // namespace a\n' > names.cc
-printf 'namespace a {\nbool g() { return x.is_address(1) || b::is_address(2) || h(3); }  // is_address(4)\n}  // namespace a\n' > other.cc
+printf 'namespace a {\nbool g() { return x.is_address(1) || b::is_address(2) || h("is_address(3)"); }\n// is_address(4)\n}\n' > other.cc
+printf 'namespace a {\nbool k() { return get("http://x") && is_address(3); }\n}  // namespace a\n' > text.cc
 printf 'namespace a {\nnamespace {\n\nint is_address(int i) {\n}\n\n}  // namespace\n}  // namespace a\n' > twice.cc
 expect "a source that calls what another declares unnamed is not behind it" "1 bus.cc 2 names.cc " "$(groups bus.cc names.cc)"
 expect "before it, it may be" "1 names.cc 1 bus.cc " "$(groups names.cc bus.cc)"
 expect "a member, a qualified name and a comment are no such call" "1 bus.cc 1 other.cc " "$(groups bus.cc other.cc)"
+expect "a text is no comment" "1 bus.cc 2 text.cc " "$(groups bus.cc text.cc)"
 expect "two that declare the same unnamed name are apart" "1 bus.cc 2 twice.cc " "$(groups bus.cc twice.cc)"
 expect "a group has so many bytes and no more" "1 names.cc 2 other.cc " "$(most=100 groups names.cc other.cc)"
 
