@@ -33,7 +33,7 @@ cat > one.log <<'END'
 1: [       OK ] A.Passes (1 ms)
 1/2 Test #1: unit/a ....***Failed  0.1 sec
 2: only this
-2/2 Test #2: docs/b .....***Failed 0.0 sec
+2/2 Test #2: other/b .....***Failed 0.0 sec
 END
 counted=$(awk -f "$project/tools/count_tests.awk" one.log) && { echo "a failure is no failure"; failed=1; }
 expect "the end of a count" "== failed
@@ -44,7 +44,7 @@ unit/a: Failed  0.1 sec
       Actual: false
     [  FAILED  ] A.Fails (3 ms)
 
-docs/b: Failed 0.0 sec
+other/b: Failed 0.0 sec
     only this
 
 1 passed, 2 failed, 0 skipped" "$(sed -n '/^== failed$/,$p' <<< "$counted")"

@@ -1,4 +1,4 @@
-// engine/finetune/finetune.h in a phalanx-train without fine-tuning: the one that `./x demo` builds first (PHALANX_DEMO).
+// What main_train.cc calls of engine/finetune/finetune.h, in a phalanx-train without it: the one that `./x demo` builds (PHALANX_DEMO).
 #include <algorithm>
 
 #include "base/text.h"
