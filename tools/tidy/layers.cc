@@ -45,7 +45,7 @@ bool engine_may(const std::vector<std::string>& from, const std::vector<std::str
 }
 
 bool may_include(const std::vector<std::string>& from, const std::vector<std::string>& to, const Layers& layers) {
-  if (from[1] == "main_train.cc" || from[1] == "engine") return engine_may(from, to);
+  if (from[1].starts_with("main_train") || from[1] == "engine") return engine_may(from, to);
   if (from[1].starts_with("main_")) return layers.below.contains(to[0]);
   auto folder = layers.below.find(from[1]);
   return folder != layers.below.end() && folder->second.contains(to[0]);
