@@ -2,10 +2,10 @@
 #
 # Most of a source's compile time goes into the headers and templates it shares with its neighbours, so that compiling ten of them as
 # one translation unit costs little more than compiling two. But what a source declares in an unnamed namespace then meets what the
-# others declare there. So two sources share a group only if no such name is declared in both, and a source joins none in which a name
-# that it calls is declared without a namespace before it: an unnamed is_address(std::string_view) once hid the one of a header, and what
-# was called was not what was meant. A source joins the first group with room, which keeps neighbours together. What this does not see
-# (a function that is passed by its name) is a compile error at best; renaming is the remedy.
+# others declare there. So two sources share a group only if no such name is declared in both, and a source never comes after one that
+# declares in an unnamed namespace a name it calls: an is_address(std::string_view) there once hid the one of a header, and the wrong
+# function was called. A source joins the first group with room, which keeps neighbours together. What this does not see (a function
+# passed by its name) is a compile error at best; renaming is the remedy.
 
 # Notes the names that a line at the start of a declaration declares. The sources are clang-formatted: what stands in a namespace is
 # not indented. Two sources may share a `using` declaration, if it names the same thing.

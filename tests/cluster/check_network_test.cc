@@ -58,9 +58,8 @@ TEST_F(CheckNetwork, AHoleForLargePackets) {
   // The kernel hands a virtual link what a card would cut into packets: without this the rule would see 64 KiB, whatever the MTU.
   for (const std::string& host : cluster().hosts()) say(host, "ip link set dev eth0 gso_max_segs 1");
   say("h2",
-      "nft add table inet hole; nft add chain inet hole input '{ type filter hook input priority 0; }'; nft add rule inet hole input "
-      "iifname "
-      "eth0 tcp dport != 22 meta length '>' 1400 drop");
+      "nft add table inet hole; nft add chain inet hole input '{ type filter hook input priority 0; }'; "
+      "nft add rule inet hole input iifname eth0 tcp dport != 22 meta length '>' 1400 drop");
   expect_fixed(kHosts, "NET-MTU-HOLE", "h2");
 }
 
