@@ -121,7 +121,10 @@ void Agent::handle(const wire::Frame& frame) {
       break;
     case wire::FrameType::kDial: good = with<wire::Dial>(frame, [&](wire::Dial m) { mesh_dialer_.dial(std::move(m)); }); break;
     case wire::FrameType::kSweep: good = with<wire::Sweep>(frame, [&](const wire::Sweep& m) { sweep_.start(m); }); break;
-    case wire::FrameType::kCopyBegin: good = with<wire::CopyBegin>(frame, [&](wire::CopyBegin m) { copy_.begin(std::move(m)); }); break;
+    case wire::FrameType::kCopyBegin:
+      ::fcntl(STDIN_FILENO, F_SETPIPE_SZ, 1 << 20);  // refused where this user's pipes hold much already
+      good = with<wire::CopyBegin>(frame, [&](wire::CopyBegin m) { copy_.begin(std::move(m)); });
+      break;
     case wire::FrameType::kCopyBytes:
     case wire::FrameType::kCopyPacked: good = copy_.take(frame); break;
     case wire::FrameType::kCopyListen: good = with<wire::CopyListen>(frame, [&](const wire::CopyListen& m) { copy_.listen(m); }); break;

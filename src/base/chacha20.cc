@@ -1,58 +1,68 @@
 #include "base/chacha20.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 
 #include "base/check.h"
 
+#if defined(__x86_64__)
+#define PHALANX_AVX2 __attribute__((target("avx2")))
+#endif
+#define PHALANX_INLINE __attribute__((always_inline)) inline
+
 namespace phalanx::base {
 namespace {
 
-// One word of four blocks that follow each other: they are made side by side.
-using Lanes = uint32_t __attribute__((vector_size(16)));
-constexpr size_t kLanes = 4;
-using Words = std::array<Lanes, 16>;
 constexpr size_t kBlockBytes = 64;
 
-Lanes rotl(Lanes v, int bits) { return (v << bits) | (v >> (32 - bits)); }
+// One word of as many blocks that follow each other: they are made side by side.
+using Four = uint32_t __attribute__((vector_size(16)));
+using Eight = uint32_t __attribute__((vector_size(32)));
 
-void quarter(Words& w, int a, int b, int c, int d) {
-  w[a] += w[b], w[d] = rotl(w[d] ^ w[a], 16);
-  w[c] += w[d], w[b] = rotl(w[b] ^ w[c], 12);
-  w[a] += w[b], w[d] = rotl(w[d] ^ w[a], 8);
-  w[c] += w[d], w[b] = rotl(w[b] ^ w[c], 7);
+template <typename Lanes, int bits>
+PHALANX_INLINE void mix(Lanes& to, const Lanes& added, Lanes& turned) {
+  to += added;
+  turned ^= to;
+  turned = (turned << bits) | (turned >> (32 - bits));
 }
 
-void blocks(const Words& start, char* out) {
-  Words w = start;
+template <typename Lanes>
+PHALANX_INLINE void quarter(Lanes& a, Lanes& b, Lanes& c, Lanes& d) {
+  mix<Lanes, 16>(a, b, d);
+  mix<Lanes, 12>(c, d, b);
+  mix<Lanes, 8>(a, b, d);
+  mix<Lanes, 7>(c, d, b);
+}
+
+template <typename Lanes>
+PHALANX_INLINE void blocks(const Lanes (&start)[16], char* out) {
+  Lanes w[16];
+  std::copy(start, start + 16, w);
   for (int i = 0; i < 10; ++i) {
-    quarter(w, 0, 4, 8, 12), quarter(w, 1, 5, 9, 13), quarter(w, 2, 6, 10, 14), quarter(w, 3, 7, 11, 15);
-    quarter(w, 0, 5, 10, 15), quarter(w, 1, 6, 11, 12), quarter(w, 2, 7, 8, 13), quarter(w, 3, 4, 9, 14);
+    quarter(w[0], w[4], w[8], w[12]), quarter(w[1], w[5], w[9], w[13]);
+    quarter(w[2], w[6], w[10], w[14]), quarter(w[3], w[7], w[11], w[15]);
+    quarter(w[0], w[5], w[10], w[15]), quarter(w[1], w[6], w[11], w[12]);
+    quarter(w[2], w[7], w[8], w[13]), quarter(w[3], w[4], w[9], w[14]);
   }
-  for (size_t i = 0; i < w.size(); ++i) {
+  for (size_t i = 0; i < 16; ++i) {
     w[i] += start[i];
-    for (size_t lane = 0; lane < kLanes; ++lane) {
+    for (size_t lane = 0; lane < sizeof(Lanes) / sizeof(uint32_t); ++lane) {
       const uint32_t word = w[i][lane];
       std::memcpy(out + lane * kBlockBytes + i * sizeof(word), &word, sizeof(word));
     }
   }
 }
 
-}  // namespace
-
-void chacha20(std::string& bytes, std::string_view key, std::string_view nonce, uint32_t counter) {
-  PHALANX_CHECK(key.size() == kChaChaKeyBytes && nonce.size() == kChaChaNonceBytes);
-  static_assert(std::endian::native == std::endian::little, "the words of RFC 8439 are little-endian");
-  uint32_t words[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
-  std::memcpy(words + 4, key.data(), key.size());
-  std::memcpy(words + 13, nonce.data(), nonce.size());
-  Words start;
-  for (size_t i = 0; i < start.size(); ++i) start[i] = Lanes{words[i], words[i], words[i], words[i]};
-  start[12] = Lanes{counter, counter + 1, counter + 2, counter + 3};
+// words: of the first block (RFC 8439, section 2.3).
+template <typename Lanes>
+PHALANX_INLINE void encrypt(std::string& bytes, const uint32_t (&words)[16]) {
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(uint32_t);
+  Lanes start[16];
+  for (size_t i = 0; i < 16; ++i)
+    for (size_t lane = 0; lane < kLanes; ++lane) start[i][lane] = words[i] + (i == 12 ? static_cast<uint32_t>(lane) : 0);
   char stream[kLanes * kBlockBytes];
-  for (size_t at = 0; at < bytes.size(); at += sizeof(stream), start[12] += kLanes) {
+  for (size_t at = 0; at < bytes.size(); at += sizeof(stream), start[12] += static_cast<uint32_t>(kLanes)) {
     blocks(start, stream);
     const size_t size = std::min(sizeof(stream), bytes.size() - at);
     char* text = bytes.data() + at;
@@ -66,6 +76,29 @@ void chacha20(std::string& bytes, std::string_view key, std::string_view nonce, 
     }
     for (; i < size; ++i) text[i] = static_cast<char>(text[i] ^ stream[i]);
   }
+}
+
+void encrypt_portable(std::string& bytes, const uint32_t (&words)[16]) { encrypt<Four>(bytes, words); }
+
+#if defined(__x86_64__)
+PHALANX_AVX2 void encrypt_avx2(std::string& bytes, const uint32_t (&words)[16]) { encrypt<Eight>(bytes, words); }
+bool has_avx2() { return __builtin_cpu_supports("avx2"); }
+#else
+constexpr auto encrypt_avx2 = encrypt_portable;
+bool has_avx2() { return false; }
+#endif
+
+}  // namespace
+
+void chacha20(std::string& bytes, std::string_view key, std::string_view nonce, uint32_t counter, ChaChaCode code) {
+  PHALANX_CHECK(key.size() == kChaChaKeyBytes && nonce.size() == kChaChaNonceBytes);
+  static_assert(std::endian::native == std::endian::little, "the words of RFC 8439 are little-endian");
+  uint32_t words[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+  std::memcpy(words + 4, key.data(), key.size());
+  words[12] = counter;
+  std::memcpy(words + 13, nonce.data(), nonce.size());
+  static const bool wide = has_avx2();
+  (wide && code == ChaChaCode::kBest ? encrypt_avx2 : encrypt_portable)(bytes, words);
 }
 
 }  // namespace phalanx::base

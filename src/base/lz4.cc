@@ -17,7 +17,6 @@ void lz4_compress(std::string_view bytes, std::string& out) {
 }
 
 bool lz4_decompress(std::string_view block, size_t size, std::string& out) {
-  out.clear();
   if (size > kMostLz4Bytes || block.size() > static_cast<size_t>(LZ4_compressBound(kMostLz4Bytes))) return false;
   out.resize(size);
   const int read = LZ4_decompress_safe(block.data(), out.data(), static_cast<int>(block.size()), static_cast<int>(size));

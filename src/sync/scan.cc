@@ -31,7 +31,6 @@ using base::ErrorKind;
 
 constexpr size_t kMostIgnoreBytes = 1 << 20;
 constexpr size_t kMostWalked = kMostEntries;
-constexpr size_t kPiece = 256 << 10;
 constexpr size_t kShownFolders = 3;
 constexpr const char* kReadableOrIgnored = "make it readable, or add it to .gitignore";
 constexpr const char* kParts = "push its parts one by one";
@@ -321,17 +320,17 @@ void ContentReader::begin(const Entry& entry, uint64_t from) {
   from_ = file_.get();
 }
 
-std::string_view ContentReader::next() {
-  buffer_.resize(std::min<uint64_t>(left_, kPiece));
-  ssize_t size = -1;
+std::string_view ContentReader::next(std::span<char> room) {
+  size_t size = std::min<uint64_t>(left_, room.size());
+  ssize_t got = -1;
   if (from_ >= 0) do
-      size = ::pread(from_, buffer_.data(), buffer_.size(), static_cast<off_t>(at_));
-    while (size < 0 && errno == EINTR);
-  if (size > 0) buffer_.resize(static_cast<size_t>(size));
-  else std::fill(buffer_.begin(), buffer_.end(), '\0');
-  at_ += buffer_.size();
-  left_ -= buffer_.size();
-  return buffer_;
+      got = ::pread(from_, room.data(), size, static_cast<off_t>(at_));
+    while (got < 0 && errno == EINTR);
+  if (got > 0) size = static_cast<size_t>(got);
+  else std::fill_n(room.begin(), size, '\0');
+  at_ += size;
+  left_ -= size;
+  return {room.data(), size};
 }
 
 }  // namespace phalanx::sync

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -55,11 +56,11 @@ class ContentReader {
   ~ContentReader();
   void begin(const Entry& entry, uint64_t from = 0);  // from: a byte
   bool more() const { return left_ > 0; }
-  std::string_view next();  // valid until the next call
+  // Reads on while there is more(): one byte at least, where there is room; zeros where the file cannot be read or has become shorter.
+  std::string_view next(std::span<char> room);
 
  private:
   std::unique_ptr<Inside> inside_;
-  std::string buffer_;
   const Aside* aside_;
   os::Fd file_;
   int from_ = -1;  // the descriptor that is read: file_, or that of aside_

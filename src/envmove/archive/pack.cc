@@ -121,7 +121,7 @@ class Writer {
     base::Sha256 hash;
     content_.begin(entry);
     while (content_.more()) {
-      const std::string_view piece = content_.next();
+      const std::string_view piece = content_.next({read_.get(), kBlock});
       hash.update(piece);
       if (archive_write_data(to_.get(), piece.data(), piece.size()) != static_cast<la_ssize_t>(piece.size())) return failed();
     }
@@ -159,6 +159,7 @@ class Writer {
 
   std::unique_ptr<archive, CloseArchive> to_;
   sync::ContentReader content_;
+  std::unique_ptr<char[]> read_ = std::make_unique_for_overwrite<char[]>(kBlock);
   std::string folder_;
 };
 

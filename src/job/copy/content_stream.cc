@@ -9,6 +9,8 @@ namespace phalanx::job {
 namespace {
 
 constexpr size_t kBlock = 256 << 10;  // at least so much of contents, where there is more
+constexpr size_t kMostBlock = 2 * kBlock;
+static_assert(kMostBlock <= base::kMostLz4Bytes);
 constexpr size_t kMostKept = 64;
 constexpr size_t kWorthIt = 16;  // a block is compressed where that saves one part in so many
 
@@ -25,13 +27,17 @@ void put_contents(std::string& frames, std::string_view bytes) {
 }  // namespace
 
 ContentStream::ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, Wanted wanted, Place place)
-    : manifest_(manifest), wanted_(std::move(wanted)), content_(std::move(root), aside), place_(place) {}
+    : manifest_(manifest),
+      wanted_(std::move(wanted)),
+      content_(std::move(root), aside),
+      place_(place),
+      read_(std::make_unique_for_overwrite<char[]>(kMostBlock)) {}
 
 // Whole files as long as there are any, so that the host has each in one piece.
 bool ContentStream::make_block() {
   Block block;
-  std::string bytes;
-  while (bytes.size() < kBlock && place_.next < wanted_.entries.size()) {
+  size_t size = 0;
+  while (size < kBlock && place_.next < wanted_.entries.size()) {
     const uint32_t entry = wanted_.entries[place_.next];
     if (!begun_) {
       if (place_.from == 0) ++block.files;
@@ -40,17 +46,17 @@ bool ContentStream::make_block() {
       begun_ = true;
     }
     if (content_.more()) {
-      const std::string_view piece = content_.next();
-      bytes += piece;
+      const std::string_view piece = content_.next({read_.get() + size, kBlock});
+      size += piece.size();
       place_.from += piece.size();
     } else {
       place_ = {place_.next + 1, 0};
       begun_ = false;
     }
   }
-  if (bytes.empty() && block.files == 0) return false;
-  if (!bytes.empty()) put_contents(block.frames, bytes);
-  block.bytes = bytes.size();
+  if (size == 0 && block.files == 0) return false;
+  if (size > 0) put_contents(block.frames, {read_.get(), size});
+  block.bytes = size;
   block.after = place_;
   blocks_.push_back(std::move(block));
   if (blocks_.size() > kMostKept) forget_before(first_ + 1);

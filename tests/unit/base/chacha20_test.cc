@@ -26,5 +26,24 @@ TEST(ChaCha20, EncryptsTheTextOfTheStandard) {
   EXPECT_EQ(bytes, plain);
 }
 
+// Whatever instructions this machine has, and wherever a text ends among the blocks that are made side by side.
+TEST(ChaCha20, EveryCodeMakesTheSameStream) {
+  const std::string key(kChaChaKeyBytes, 'k'), nonce(kChaChaNonceBytes, 'n');
+  for (size_t size : {0u, 1u, 31u, 63u, 64u, 65u, 255u, 256u, 257u, 511u, 512u, 513u, 1025u, 262'145u})
+    for (uint32_t counter : {0u, 1u, 0xffff'fffdu}) {
+      std::string best(size, 'x'), portable = best, by_block = best;
+      chacha20(best, key, nonce, counter);
+      chacha20(portable, key, nonce, counter, ChaChaCode::kPortable);
+      EXPECT_EQ(best, portable) << size << " from " << counter;
+      if (size > 2048) continue;
+      for (size_t at = 0; at < size; at += 64) {
+        std::string block = by_block.substr(at, 64);
+        chacha20(block, key, nonce, counter + static_cast<uint32_t>(at / 64), ChaChaCode::kPortable);
+        by_block.replace(at, block.size(), block);
+      }
+      EXPECT_EQ(best, by_block) << size << " from " << counter;
+    }
+}
+
 }  // namespace
 }  // namespace phalanx::base

@@ -143,7 +143,8 @@ void lay_out(const envmove::Carried& carried, const sync::Aside& aside, const st
     else if (entry.kind == sync::Kind::kLink) fs::create_symlink(entry.content, path);
     else {
       std::string content;
-      for (reader.begin(entry); reader.more();) content += reader.next();
+      char room[4096];
+      for (reader.begin(entry); reader.more();) content += reader.next(room);
       base::Sha256 hash;
       hash.update(content);
       EXPECT_EQ(hash.bytes(), entry.content) << entry.path;

@@ -59,11 +59,12 @@ class Copy : public testing::Test {
   // The contents that a receiver asks for, as the near side sends them.
   base::Status send(sync::Receiver& receiver, const sync::Manifest& manifest, uint64_t most = ~0ULL) {
     sync::ContentReader reader(root_);
+    std::vector<char> room(64 << 10);
     if (base::Status begun = receiver.receive(""); !begun.ok()) return begun;
     for (uint32_t entry : receiver.wanted()) {
       reader.begin(manifest.entries[entry]);
       while (reader.more()) {
-        std::string_view piece = reader.next();
+        std::string_view piece = reader.next(room);
         piece = piece.substr(0, most);
         most -= piece.size();
         if (base::Status taken = receiver.receive(piece); !taken.ok()) return taken;

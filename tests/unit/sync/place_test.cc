@@ -32,12 +32,13 @@ class Place : public Copy {
   }
   base::Status give(sync::Placer& placer, const sync::Manifest& manifest, uint64_t most = ~0ULL) {
     sync::ContentReader reader(root_);
+    std::vector<char> room(64 << 10);
     sent_ = 0;
     if (base::Status begun = placer.receive(""); !begun.ok()) return begun;
     for (uint32_t entry : placer.wanted()) {
       reader.begin(manifest.entries[entry], placer.partial().bytes > 0 && placer.partial().entry == entry ? placer.partial().bytes : 0);
       while (reader.more()) {
-        const std::string_view piece = reader.next().substr(0, most - sent_);
+        const std::string_view piece = reader.next(room).substr(0, most - sent_);
         if (base::Status taken = placer.receive(piece); !taken.ok()) return taken;
         sent_ += piece.size();
         if (sent_ == most) return base::ok();
@@ -225,7 +226,8 @@ TEST_F(Place, ALinkThatTookThePlaceOfAFolderIsNotReadThrough) {
   EXPECT_NE(found.error().message.find("b/f was changed while it was copied"), std::string::npos) << found.error().render();
   sync::ContentReader reader(root_);
   reader.begin({"b/f", sync::Kind::kFile, 6, 0, "", 0});
-  EXPECT_EQ(reader.next(), std::string(6, '\0'));
+  char room[64];
+  EXPECT_EQ(reader.next(room), std::string(6, '\0'));
   fs::remove(root_ + "/b");
   fs::rename(root_ + "/away", root_ + "/b");
   fs::create_symlink(root_, base_ + "/name");
