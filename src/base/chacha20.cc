@@ -7,6 +7,7 @@
 #include "base/check.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #define PHALANX_AVX2 __attribute__((target("avx2")))
 #endif
 #define PHALANX_INLINE __attribute__((always_inline)) inline
@@ -82,7 +83,15 @@ void encrypt_portable(std::string& bytes, const uint32_t (&words)[16]) { encrypt
 
 #if defined(__x86_64__)
 PHALANX_AVX2 void encrypt_avx2(std::string& bytes, const uint32_t (&words)[16]) { encrypt<Eight>(bytes, words); }
-bool has_avx2() { return __builtin_cpu_supports("avx2"); }
+
+// CPUID: leaf 7 has AVX2, and the kernel keeps its registers (leaf 1: OSXSAVE; bits 1 and 2 of XCR0).
+bool has_avx2() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
+  unsigned kept = 0, high = 0;
+  __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+  return (kept & 6) == 6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
+}
 #else
 constexpr auto encrypt_avx2 = encrypt_portable;
 bool has_avx2() { return false; }

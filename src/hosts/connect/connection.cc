@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/try.h"
@@ -21,9 +23,10 @@ Connection::Connection(os::Loop& loop, Payload& payload, Handlers handlers)
     : loop_(loop), payload_(payload), handlers_(std::move(handlers)) {}
 
 Connection::~Connection() {
-  for (os::WatchId id : {in_watch_, out_watch_, err_watch_})
+  for (os::WatchId id : {in_watch_, out_watch_, err_watch_, session_watch_})
     if (id) loop_.unwatch(id);
-  if (drain_timer_) loop_.cancel(drain_timer_);
+  for (os::TimerId id : {drain_timer_, kill_timer_})
+    if (id) loop_.cancel(id);
   if (pid_ > 0 && !exited_) ::kill(pid_, SIGKILL);
 }
 
@@ -31,15 +34,9 @@ base::Status Connection::open(const Launch& launch) {
   TRY_ASSIGN(os::PipeEnds in, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds out, os::make_pipe());
   TRY_ASSIGN(os::PipeEnds err, os::make_pipe());
-  os::SpawnSpec spec;
-  const std::string& program = launch.program.empty() ? launch.argv[0] : launch.program;
-  TRY_ASSIGN(spec.program, os::find_program(program, os::environment_value("PATH", "/usr/bin:/bin"), ""));
-  spec.arguments = launch.argv;
-  for (char** e = environ; *e; ++e) spec.environment.push_back(*e);
-  spec.fds = {{in.read.get(), 0}, {out.write.get(), 1}, {err.write.get(), 2}};
-  for (const InheritedFd& one : launch.inherits) spec.fds.emplace_back(one.fd->get(), one.there);
-  spec.death_signal = SIGTERM;  // a launcher that is killed takes its logins along; a shared connection, in a process of its own, stays
-  TRY_ASSIGN(pid_, os::spawn(spec));
+  FarEnds far{std::move(in.read), std::move(out.write), std::move(err.write)};
+  if (!launch.session || !ask(launch, far).ok()) TRY(spawn(launch, far));
+  begun_ = true;
   deploys_ = launch.deploys;
   in_ = std::move(in.write);
   out_ = std::move(out.read);
@@ -49,6 +46,48 @@ base::Status Connection::open(const Launch& launch) {
   TRY_ASSIGN(out_watch_, loop_.watch(out_.get(), EPOLLIN, [this](uint32_t) { read_stdout(); }));
   TRY_ASSIGN(err_watch_, loop_.watch(err_.get(), EPOLLIN, [this](uint32_t) { read_stderr(); }));
   return base::ok();
+}
+
+base::Status Connection::spawn(const Launch& launch, const FarEnds& far) {
+  os::SpawnSpec spec;
+  const std::string& program = launch.program.empty() ? launch.argv[0] : launch.program;
+  TRY_ASSIGN(spec.program, os::find_program(program, os::environment_value("PATH", "/usr/bin:/bin"), ""));
+  spec.arguments = launch.argv;
+  for (char** e = environ; *e; ++e) spec.environment.push_back(*e);
+  spec.fds = {{far.in.get(), 0}, {far.out.get(), 1}, {far.err.get(), 2}};
+  for (const InheritedFd& one : launch.inherits) spec.fds.emplace_back(one.fd->get(), one.there);
+  spec.death_signal = SIGTERM;  // a launcher that is killed takes its logins along; a shared connection, in a process of its own, stays
+  TRY_ASSIGN(pid_, os::spawn(spec));
+  return base::ok();
+}
+
+base::Status Connection::ask(const Launch& launch, FarEnds& far) {
+  TRY_ASSIGN(SshSession session, SshSession::ask(*launch.session, far.in.get(), far.out.get(), far.err.get()));
+  TRY_ASSIGN(session_watch_, loop_.watch(session.fd(), EPOLLIN, [this](uint32_t) { hear_session(); }));
+  session_ = std::move(session);
+  instead_ = launch;
+  far_ = std::move(far);
+  return base::ok();
+}
+
+void Connection::hear_session() {
+  const SshSession::State state = session_->read();
+  if (state == SshSession::State::kAsked) return;
+  const FarEnds far = std::exchange(far_, {});
+  if (state == SshSession::State::kOpen) return;
+  const int code = session_->exit_code();
+  end_session();
+  if (state == SshSession::State::kEnded) return on_exit(code << 8);
+  const base::Status spawned = spawn(instead_, far);
+  if (spawned.ok()) return;
+  death_.stderr_text += spawned.error().message + "\n";
+  on_exit(127 << 8);
+}
+
+void Connection::end_session() {
+  loop_.unwatch(session_watch_);
+  session_watch_ = 0;
+  session_.reset();
 }
 
 void Connection::widen() {
@@ -74,6 +113,14 @@ void Connection::close_input() {
 
 void Connection::kill(int signal_number) {
   if (pid_ > 0 && !exited_) ::kill(pid_, signal_number);
+  if (!session_) return;
+  // As the death of a process would be, the end is noticed later.
+  end_session();
+  far_ = {};
+  kill_timer_ = loop_.after(os::nanoseconds(0), [this, signal_number] {
+    kill_timer_ = 0;
+    on_exit(signal_number);
+  });
 }
 
 void Connection::write_more() {
@@ -177,6 +224,11 @@ void Connection::break_stream(const base::Error& error) {
 
 bool Connection::on_child(pid_t pid, int status) {
   if (pid != pid_ || exited_) return false;
+  on_exit(status);
+  return true;
+}
+
+void Connection::on_exit(int status) {
   exited_ = true;
   death_.status = status;
   // A connection that stays shared holds stderr open after its client is gone: what matters has been said by now.
@@ -188,7 +240,6 @@ bool Connection::on_child(pid_t pid, int status) {
       drain_timer_ = 0;
       finish_stdout();
     });
-  return true;
 }
 
 void Connection::maybe_end() {

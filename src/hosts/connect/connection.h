@@ -1,11 +1,12 @@
-// One host's connection: the transport's process, the deployment talk, then frames. Never blocks; every byte waits in a
-// bounded buffer.
+// One host's connection: the transport's process (or a session that is asked for without one), the deployment talk, then frames. Never
+// blocks; every byte waits in a bounded buffer.
 #pragma once
 
 #include <sys/types.h>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "hosts/connect/deploy.h"
@@ -21,8 +22,8 @@ class Connection {
  public:
   struct Handlers {
     std::function<void(const wire::Frame&)> frame;  // the payload is valid during the call
-    // The stream is over, whatever the cause; called once, after the last frame and after the process was reaped. started: the
-    // agent's stream had begun.
+    // The stream is over, whatever the cause; called once, after the last frame and after the process was reaped, from the loop. started:
+    // the agent's stream had begun.
     std::function<void(const Death& death, bool started)> end;
   };
 
@@ -50,14 +51,22 @@ class Connection {
   void close_input();
   void kill(int signal_number);
   bool on_child(pid_t pid, int status);  // from Loop::on_child: true if it was ours
-  pid_t pid() const { return pid_; }
   const DeployTalk& deployment() const { return talk_; }
   Upload upload() const { return {sent_of_upload_, upload_bytes_, upload_moved_}; }
   const std::string& noise() const { return reader_.noise(); }
   bool ended() const { return ended_; }
-  bool spawned() const { return pid_ > 0; }
+  bool begun() const { return begun_; }  // there is, or was, a process or a session
 
  private:
+  // The process's ends of the pipes.
+  struct FarEnds {
+    os::Fd in, out, err;
+  };
+  base::Status spawn(const Launch& launch, const FarEnds& far);
+  base::Status ask(const Launch& launch, FarEnds& far);
+  void hear_session();
+  void end_session();
+  void on_exit(int status);
   void send_raw(std::string_view bytes);
   void read_stdout();
   void read_stderr();
@@ -72,10 +81,14 @@ class Connection {
   Payload& payload_;
   Handlers handlers_;
   pid_t pid_ = 0;
+  std::optional<SshSession> session_;
+  os::WatchId session_watch_ = 0;
+  Launch instead_;  // while the session has not begun: what runs if it is refused
+  FarEnds far_;
   os::Fd in_, out_, err_;  // the process's stdin, stdout, stderr: our ends
-  os::TimerId drain_timer_ = 0;
+  os::TimerId drain_timer_ = 0, kill_timer_ = 0;
   os::WatchId in_watch_ = 0, out_watch_ = 0, err_watch_ = 0;
-  bool deploys_ = false, magic_sent_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
+  bool begun_ = false, deploys_ = false, magic_sent_ = false, close_wanted_ = false, exited_ = false, ended_ = false;
   DeployTalk talk_;
   wire::FrameReader reader_;
   std::string_view upload_;  // what is left to send of the payload; goes before outgoing_

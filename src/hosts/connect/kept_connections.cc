@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "hosts/connect/openssh.h"
+#include "hosts/connect/ssh_environment.h"
 #include "os/capture.h"
 #include "os/files.h"
 #include "os/program.h"
@@ -48,6 +49,7 @@ bool close_kept_connection(const std::string& program, const std::string& socket
   ssh.deadline = kPatience;
   const os::Captured ended = os::capture(ssh);
   if (ended.started && ended.exit_code != 0) ::unlink(socket.c_str());  // nobody answers there
+  forget_environment(socket);
   return !os::exists(socket);
 }
 

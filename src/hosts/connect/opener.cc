@@ -278,7 +278,7 @@ void Opener::shut() {
 bool Opener::over() const {
   return scheduled_ == 0 && std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
            return slot.phase == Phase::kEnded && slot.timer == 0 &&
-                  (!slot.connection || !slot.connection->spawned() || slot.connection->ended());
+                  (!slot.connection || !slot.connection->begun() || slot.connection->ended());
          });
 }
 

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "hosts/connect/container_start.h"
+#include "hosts/connect/ssh_environment.h"
 #include "os/apart.h"
 #include "os/files.h"
 
@@ -95,12 +96,19 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   }
   a.push_back("--");
   a.push_back(target.destination);
+  const bool known = launch.warm && !options_.configuration.empty();
+  const std::optional<std::vector<std::string>> offered = known ? offered_environment(socket, options_.configuration) : std::nullopt;
+  if (known && !offered) learn_environment(socket, options_.configuration, a);
   a.push_back(far_command(target, options_.build));
+  if (offered)
+    launch.session = SessionRequest{options_.control_folder, socket.substr(options_.control_folder.size() + 1), a.back(), *offered};
   return launch;
 }
 
 void OpensshTransport::forget(const Target& target) const {
-  if (!options_.control_folder.empty()) ::unlink(control_socket(target).c_str());  // its master ends by itself
+  if (options_.control_folder.empty()) return;
+  ::unlink(control_socket(target).c_str());  // its master ends by itself
+  forget_environment(control_socket(target));
 }
 
 // Named by everything that decides where the connection goes.

@@ -14,6 +14,7 @@ struct OpensshOptions {
   int connect_timeout_s = 10;
   std::string control_folder;  // short, 0700; empty: no shared connections
   std::string place;           // network_place(): a connection is shared within one place only
+  std::string configuration;   // ssh_configuration(); empty: a session is always asked for by an ssh
 };
 
 class OpensshTransport : public Transport {

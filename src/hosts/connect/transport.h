@@ -1,5 +1,5 @@
-// How a host is reached. A transport names the program to spawn here whose stdin and stdout become the agent's stream,
-// and reads the program's death into an Error that says what to do. Everything else (spawning, handshake, deadlines,
+// How a host is reached. A transport names the program to spawn here whose stdin and stdout become the agent's stream (or the session to
+// ask for instead), and reads its death into an Error that says what to do. Everything else (spawning, handshake, deadlines,
 // retries) is the same for all and lives in connection.h and opener.h.
 #pragma once
 
@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "hosts/connect/container.h"
+#include "hosts/connect/ssh_session.h"
 #include "os/fd.h"
 
 namespace phalanx::hosts {
@@ -37,10 +39,11 @@ struct InheritedFd {
 };
 
 struct Launch {
-  std::vector<std::string> argv;  // argv[0] is looked up in PATH
-  std::string program = {};       // what is executed, if it is not argv[0]
-  bool deploys = false;           // the far side may ask for the binary first (deploy.h)
-  bool warm = false;              // over a connection that is already there: an answer comes at once or never
+  std::optional<SessionRequest> session = {};  // is asked for first; argv runs where it is refused
+  std::vector<std::string> argv;               // argv[0] is looked up in PATH
+  std::string program = {};                    // what is executed, if it is not argv[0]
+  bool deploys = false;                        // the far side may ask for the binary first (deploy.h)
+  bool warm = false;                           // over a connection that is already there: an answer comes at once or never
   std::vector<InheritedFd> inherits = {};
 };
 
