@@ -73,7 +73,10 @@ base::Result<pid_t> fork_apart(const char* name, std::vector<int> keep, const st
 }
 
 bool run_apart(const char* name, const std::function<void()>& body, std::chrono::milliseconds most) {
-  base::Result<pid_t> child = fork_apart(name, {}, body);
+  return wait_apart(fork_apart(name, {}, body), most);
+}
+
+bool wait_apart(const base::Result<pid_t>& child, std::chrono::milliseconds most) {
   if (!child.ok()) return false;
   const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, *child, 0)));
   pollfd ended{end.get(), POLLIN, 0};

@@ -17,7 +17,9 @@ namespace phalanx::os {
 // when its work does, or by SIGKILL), /dev/null as 0, 1 and 2, and of the caller's descriptors only `keep`. `ps` shows it as `name` (at
 // most 15 bytes). The caller must have one thread only, and reaps the child like any other.
 base::Result<pid_t> fork_apart(const char* name, std::vector<int> keep, const std::function<void()>& body);
-// The same, and waits for its end, at most so long. False: it has not ended (it goes on), or there is no such child.
+// Waits for its end, at most so long, and reaps it. False: it has not ended (it goes on), or there is no such child.
+bool wait_apart(const base::Result<pid_t>& child, std::chrono::milliseconds most);
+// Both.
 bool run_apart(const char* name, const std::function<void()>& body, std::chrono::milliseconds most);
 
 }  // namespace phalanx::os

@@ -106,8 +106,9 @@ base::Result<int> run_job(const Invocation& invocation, const RunOptions& option
   if (timed_out && verdict.kind == job::Verdict::Kind::kInterrupted) verdict.exit_code = job::kTimedOutCode;
   // Every rank has ended, every host has said that nothing is left.
 
+  const base::Result<pid_t> keeping = os::fork_apart("phalanx-copy", {}, [&] { memory.keep(runner.state(), verdict); });
   const int exit_code = show.report(runner.state(), verdict);
-  (void)os::run_apart("phalanx-copy", [&] { memory.keep(runner.state(), verdict); }, kKeepPatience);
+  (void)os::wait_apart(keeping, kKeepPatience);
   // What lost contact may still be writing until its lease is over.
   if (!code.name.empty() && verdict.kind != job::Verdict::Kind::kHostLost) release_code(code, options);
   return exit_code;
