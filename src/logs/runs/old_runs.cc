@@ -30,6 +30,7 @@ constexpr size_t kSecondBytes = 15;  // of an id: "20261121-073102"
 // Phalanx did not exist before: a time before it was written by a machine whose clock was wrong.
 constexpr std::string_view kFirstTime = "2026-01-01T00:00:00.000Z";
 
+constexpr std::chrono::days kZones{2};      // more than the times in ids can be off UTC
 constexpr std::chrono::days kLostStays{1};  // far longer than the longest lease
 
 // The names of what Phalanx writes into the folder of a run (docs/formats/run-directory.md).
@@ -159,6 +160,12 @@ std::optional<int64_t> ended_at(const Folder& run, const std::string& id, int64_
   return at;
 }
 
+// When it began, in seconds since 1970, as its id says; nothing: that is no time.
+std::optional<int64_t> began_at(std::string_view id) {
+  return os::parse_iso_time(fmt::format("{}-{}-{}T{}:{}:{}.000Z", id.substr(0, 4), id.substr(4, 2), id.substr(6, 2), id.substr(9, 2),
+                                        id.substr(11, 2), id.substr(13, 2)));
+}
+
 // Empty: all of it is gone. Else what is left.
 std::string empty_out(const Folder& run, int base, const std::string& name) {
   auto entries = entries_of(run.fd.get());
@@ -206,7 +213,7 @@ class Sweep {
     // nothing old.
     std::optional<int64_t> reference;
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] == current || ids[i] == latest || (reference && i < std::min(keeping_.whatever_age, keeping_.runs))) continue;
+      if (ids[i] == current || ids[i] == latest || (reference && i < keeping_.runs && is_young(i, ids[i], *reference))) continue;
       auto run = open_private(base_.get(), ids[i]);
       std::optional<int64_t> ended = run ? ended_at(*run, ids[i], wall_ns) : std::nullopt;
       if (!ended) continue;
@@ -217,6 +224,11 @@ class Sweep {
   }
 
  private:
+  // It stays, whatever its record says: so hundreds of runs cost no more than their names. A run has not ended before it began.
+  bool is_young(size_t position, const std::string& id, int64_t reference) const {
+    const std::optional<int64_t> began = began_at(id);
+    return position < keeping_.whatever_age || (began && std::chrono::seconds(reference - *began) < keeping_.age - kZones);
+  }
   // position: how many of our runs are newer. Empty: it stays.
   std::string why_removed(size_t position, int64_t seconds) const {
     if (position >= keeping_.runs) return base::counted("the limit of {} newer runs was reached (--keep-runs)", keeping_.runs);

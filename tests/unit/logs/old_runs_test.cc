@@ -132,6 +132,15 @@ TEST_F(OldRuns, TheNewestStayWhateverTheirAge) {
   EXPECT_FALSE(there(300));
 }
 
+// Its record need not be read: hundreds of them at each start would take longer than the start.
+TEST_F(OldRuns, IsNoOlderThanItsNameSays) {
+  for (int64_t day : {1, 2, 3, 4, 20}) make(day);
+  change(3, "ended", os::iso_time((kNow - 50 * kDay) * 1'000'000'000));
+  clean();
+  EXPECT_TRUE(there(3));
+  EXPECT_FALSE(there(20));
+}
+
 TEST_F(OldRuns, ZeroKeepsAll) {
   for (int64_t day : {0, 1, 2, 300, 400}) make(day);
   EXPECT_TRUE(clean({.runs = 0, .whatever_age = 0}).empty());
