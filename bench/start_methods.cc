@@ -48,7 +48,7 @@ base::Status close_masters(const std::string& folder) {
   Launch launch;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    launch.commands.push_back({"ssh", "-q", "-o", "ControlPath=" + entry.path().string(), "-O", "exit", "any"});
+    if (entry.is_socket(error)) launch.commands.push_back({"ssh", "-q", "-o", "ControlPath=" + entry.path().string(), "-O", "exit", "any"});
   return launch.commands.empty() ? base::ok() : run_quietly(launch);
 }
 
@@ -93,7 +93,9 @@ Method warm_phalanx(const Setting& setting, const std::string& name, Checks chec
   method.launch = [=](int hosts) { return phalanx_run(setting, hosts, runtime, checks); };
   method.open = [=](int hosts) -> base::Status {
     TRY(os::make_folders(runtime, 0700));
-    return run_quietly(phalanx_run(setting, hosts, runtime));
+    // The login, and the first run that finds it kept, beside which ssh is asked for what later ones need to know.
+    for (int i = 0; i < 2; ++i) TRY(run_quietly(phalanx_run(setting, hosts, runtime)));
+    return base::ok();
   };
   method.close = [=](int) { return close_masters(runtime + "/phalanx"); };
   return method;

@@ -7,7 +7,6 @@
 #include "hosts/connect/network_place.h"
 #include "hosts/connect/openssh.h"
 #include "hosts/connect/slurm.h"
-#include "hosts/connect/ssh_environment.h"
 #include "os/apart.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -31,8 +30,6 @@ hosts::OpensshOptions ssh_options(const RunOptions& options) {
   ssh.connect_timeout_s = static_cast<int>(std::max<int64_t>(1, options.connect_timeout.count() / 1000));
   ssh.control_folder = hosts::control_folder();
   ssh.place = hosts::network_place();
-  // A program that somebody has put in ssh's place is to be asked every time.
-  if (ssh.program == "ssh") ssh.configuration = hosts::ssh_configuration();
   return ssh;
 }
 

@@ -174,6 +174,58 @@ TEST_F(Deploy, TheSecondRunSharesTheConnection) {
   EXPECT_EQ(run_now(with({"-H", "h1,h2"})).exit_code, 0);
 }
 
+// The sessions of later runs are asked for at the sockets of shared connections, once ssh has said what its configuration sends along.
+class Sessions : public Launcher {
+ protected:
+  Outcome run_with(std::map<std::string, std::string> env) {
+    env["LC_TEST"] = "sent";
+    Command command = run({"-H", "h1,h2", "--", "sh", "-c", "echo rank $RANK on $(hostname), LC_TEST ${LC_TEST-none}"});
+    command.env = std::move(env);
+    return cluster().run_on("ctl", command, 30s);
+  }
+  // The login, and the first run that finds it kept: by ssh, which is asked meanwhile.
+  void prepare() {
+    say("ctl", "mkdir -p ~/.ssh /tmp/empty && echo 'SendEnv LC_TEST' >> ~/.ssh/config && chmod 600 ~/.ssh/config");
+    for (int i = 0; i < 2; ++i) {
+      const Outcome outcome = run_with({});
+      ASSERT_EQ(outcome.exit_code, 0) << outcome;
+      EXPECT_HAS(outcome.out, "rank 1 on h2, LC_TEST sent");
+    }
+    ASSERT_EQ(say("ctl",
+                  "for i in $(seq 50); do n=$(ls ~/.cache/phalanx/ssh/*.environment | wc -l); [ $n = 2 ] && break; sleep .1; "
+                  "done; echo $n"),
+              "2\n");
+  }
+};
+
+TEST_F(Sessions, OfLaterRunsNeedNoSsh) {
+  start();
+  prepare();
+  const Outcome outcome = run_with({{"PATH", "/tmp/empty"}});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.out, "rank 0 on h1, LC_TEST sent");
+  EXPECT_HAS(outcome.out, "rank 1 on h2, LC_TEST sent");
+  EXPECT_EQ(leftovers(1s), "");
+}
+
+// Where a connection takes no further session, ssh makes a login of its own.
+TEST_F(Sessions, ThatAreRefusedAreLeftToSsh) {
+  Options options{.hosts = 2};
+  options.host.resize(2);
+  options.host[1].sshd_config = {"MaxSessions 1"};
+  start(options);
+  prepare();
+  auto logins = [&] { return say("h2", "grep -c 'Accepted publickey' /run/testbed/sshd.log"); };
+  const std::string before = logins();
+  Process first = run_later({"-H", "h1,h2", "--", "sh", "-c", "echo begun $RANK; exec sleep 60"});
+  ASSERT_TRUE(first.wait_output("begun 1", 10s));
+  EXPECT_EQ(logins(), before);
+  const Outcome second = run_with({});
+  EXPECT_EQ(second.exit_code, 0) << second;
+  EXPECT_HAS(second.out, "rank 1 on h2, LC_TEST sent");
+  EXPECT_NE(logins(), before);
+}
+
 TEST_F(Deploy, ASharedConnectionToAHostThatWentAwayIsNotWaitedForLong) {
   start();
   ASSERT_EQ(run_now(with({"-H", "h1,h2"})).exit_code, 0);

@@ -96,12 +96,14 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   }
   a.push_back("--");
   a.push_back(target.destination);
-  const bool known = launch.warm && !options_.configuration.empty();
-  const std::optional<std::vector<std::string>> offered = known ? offered_environment(socket, options_.configuration) : std::nullopt;
-  if (known && !offered) learn_environment(socket, options_.configuration, a);
+  // A program that somebody has put in ssh's place is used every time.
+  const bool ours = launch.warm && options_.program == "ssh";
+  const Offered offered = ours ? offered_environment(socket) : Offered{};
+  if (ours && !offered.known) learn_environment(socket, a);
   a.push_back(far_command(target, options_.build));
-  if (offered)
-    launch.session = SessionRequest{options_.control_folder, socket.substr(options_.control_folder.size() + 1), a.back(), *offered};
+  if (offered.environment)
+    launch.session =
+        SessionRequest{options_.control_folder, socket.substr(options_.control_folder.size() + 1), a.back(), *offered.environment};
   return launch;
 }
 

@@ -1,6 +1,7 @@
 // OpenSSH, spawned: the user's ~/.ssh/config, agent, ProxyJump, known_hosts and certificates count as they are. Added:
 // BatchMode (never asks), deadlines, no forwardings, and one shared connection per host that is kept for five minutes
-// (ControlMaster under a private 0700 folder), so the next run pays no key exchange.
+// (ControlMaster under a private 0700 folder), so the next run pays no key exchange, and the one after it not even the start of an ssh
+// (ssh_session.h).
 #pragma once
 
 #include "hosts/connect/transport.h"
@@ -14,7 +15,6 @@ struct OpensshOptions {
   int connect_timeout_s = 10;
   std::string control_folder;  // short, 0700; empty: no shared connections
   std::string place;           // network_place(): a connection is shared within one place only
-  std::string configuration;   // ssh_configuration(); empty: a session is always asked for by an ssh
 };
 
 class OpensshTransport : public Transport {

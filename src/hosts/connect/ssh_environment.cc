@@ -24,18 +24,13 @@ constexpr size_t kMostPattern = 256;
 constexpr long kMostStars = 3;  // each may try every place in a name
 constexpr size_t kMostBytes = 64 << 10;
 constexpr std::chrono::milliseconds kPatience{5000};
+constexpr const char* kOnlySsh = "only ssh\n";  // no pattern has a space
 
-std::string look_of(const std::string& path) {
-  struct stat s{};
-  if (::stat(path.c_str(), &s) != 0) return "-";
-  return fmt::format("{}.{}.{}.{}", s.st_ino, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
-}
-
-// The first line: for which socket and which configuration the rest holds.
-std::string head_of(const std::string& socket, const std::string& configuration) {
+// The first line: for which connection the rest holds.
+std::string head_of(const std::string& socket) {
   struct stat s{};
   if (::lstat(socket.c_str(), &s) != 0) return {};
-  return fmt::format("1 {}.{}.{} {}", s.st_ino, s.st_ctim.tv_sec, s.st_ctim.tv_nsec, configuration);
+  return fmt::format("1 {}.{}.{}", s.st_ino, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }
 
 // A pattern of ssh_config(5): `*` stands for any bytes, `?` for one.
@@ -45,19 +40,19 @@ bool matches(std::string_view name, std::string_view pattern) {
   return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) && matches(name.substr(1), pattern.substr(1));
 }
 
-bool is_offered(std::string_view variable, const std::vector<std::string>& patterns) {
+bool is_offered(std::string_view variable, const std::vector<std::string_view>& patterns) {
   const std::string_view name = variable.substr(0, variable.find('='));
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return matches(name, pattern); });
+  return std::any_of(patterns.begin(), patterns.end(), [&](std::string_view pattern) { return matches(name, pattern); });
 }
 
-// Of what `ssh -G` prints. Nothing: it holds what only ssh itself does.
-std::optional<std::string> patterns_of(std::string_view printed) {
+// Of what `ssh -G` prints: a pattern a line.
+std::string patterns_of(std::string_view printed) {
   std::string patterns;
   for (std::string_view line : base::split(printed, '\n')) {
-    if (line.starts_with("setenv ")) return std::nullopt;
+    if (line.starts_with("setenv ")) return kOnlySsh;
     if (!line.starts_with("sendenv ")) continue;
     const std::string_view pattern = base::trim(line.substr(8));
-    if (pattern.size() > kMostPattern || std::count(pattern.begin(), pattern.end(), '*') > kMostStars) return std::nullopt;
+    if (pattern.size() > kMostPattern || std::count(pattern.begin(), pattern.end(), '*') > kMostStars) return kOnlySsh;
     patterns += std::string(pattern) + "\n";
   }
   return patterns;
@@ -76,33 +71,23 @@ void remove_others(const std::string& folder) {
 
 void forget_environment(const std::string& socket) { ::unlink((socket + std::string(kSuffix)).c_str()); }
 
-std::string ssh_configuration() {
-  const std::string own = os::environment_value("HOME") + "/.ssh/";
-  std::string looks;
-  for (const std::string& path :
-       {own + "config", own + "config.d", std::string("/etc/ssh/ssh_config"), std::string("/etc/ssh/ssh_config.d")})
-    looks += (looks.empty() ? "" : " ") + look_of(path);
-  return looks;
-}
-
-std::optional<std::vector<std::string>> offered_environment(const std::string& socket, const std::string& configuration) {
+Offered offered_environment(const std::string& socket) {
   base::Result<std::optional<os::Fd>> file = os::open_regular_if_present(socket + std::string(kSuffix));
-  if (!file.ok() || !*file) return std::nullopt;
+  if (!file.ok() || !*file) return {};
   base::Result<std::string> text = os::read_rest(**file, socket, kMostBytes);
-  if (!text.ok() || !text->ends_with('\n')) return std::nullopt;
-  std::vector<std::string> lines;
-  for (std::string_view line : base::split(*text, '\n')) lines.emplace_back(line);
-  const std::string head = head_of(socket, configuration);
-  if (head.empty() || lines.front() != head) return std::nullopt;
-  lines.erase(lines.begin());
-  lines.pop_back();
-  std::vector<std::string> offered;
+  const std::string head = head_of(socket);
+  if (!text.ok() || head.empty() || !text->ends_with('\n') || !text->starts_with(head + "\n")) return {};
+  const std::string_view rest = std::string_view(*text).substr(head.size() + 1);
+  Offered offered{.known = true};
+  if (rest == kOnlySsh) return offered;
+  const std::vector<std::string_view> patterns = base::split(rest, '\n');
+  offered.environment.emplace();
   for (char** variable = environ; *variable; ++variable)
-    if (is_offered(*variable, lines)) offered.emplace_back(*variable);
+    if (is_offered(*variable, patterns)) offered.environment->emplace_back(*variable);
   return offered;
 }
 
-void learn_environment(const std::string& socket, const std::string& configuration, std::vector<std::string> arguments) {
+void learn_environment(const std::string& socket, std::vector<std::string> arguments) {
   (void)os::fork_apart("phalanx-ssh-env", {}, [&] {
     (void)!::nice(10);
     remove_others(socket.substr(0, socket.rfind('/')));
@@ -114,11 +99,12 @@ void learn_environment(const std::string& socket, const std::string& configurati
     ssh.arguments.insert(ssh.arguments.begin() + 1, "-G");
     for (char** variable = environ; *variable; ++variable) ssh.environment.emplace_back(*variable);
     ssh.deadline = kPatience;
-    const std::string head = head_of(socket, configuration);
+    const std::string head = head_of(socket);
     const os::Captured said = os::capture(ssh);
-    if (head.empty() || !said.started || !said.fault.empty()) return;
-    if (std::optional<std::string> patterns = patterns_of(said.output))
-      (void)os::write_file_atomic(socket + std::string(kSuffix), head + "\n" + *patterns, 0600, os::Durable::kNo);
+    const bool answered = said.started && said.fault.empty();
+    if (!head.empty())
+      (void)os::write_file_atomic(socket + std::string(kSuffix), head + "\n" + (answered ? patterns_of(said.output) : kOnlySsh), 0600,
+                                  os::Durable::kNo);
   });
 }
 

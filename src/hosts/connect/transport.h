@@ -39,12 +39,12 @@ struct InheritedFd {
 };
 
 struct Launch {
-  std::optional<SessionRequest> session = {};  // is asked for first; argv runs where it is refused
-  std::vector<std::string> argv;               // argv[0] is looked up in PATH
-  std::string program = {};                    // what is executed, if it is not argv[0]
-  bool deploys = false;                        // the far side may ask for the binary first (deploy.h)
-  bool warm = false;                           // over a connection that is already there: an answer comes at once or never
+  std::vector<std::string> argv;  // argv[0] is looked up in PATH
+  std::string program = {};       // what is executed, if it is not argv[0]
+  bool deploys = false;           // the far side may ask for the binary first (deploy.h)
+  bool warm = false;              // over a connection that is already there: an answer comes at once or never
   std::vector<InheritedFd> inherits = {};
+  std::optional<SessionRequest> session = {};  // is asked for first; the program runs where it is refused
 };
 
 // Why a connection that never became a stream ended.

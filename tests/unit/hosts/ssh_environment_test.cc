@@ -1,0 +1,96 @@
+#include "hosts/connect/ssh_environment.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/files.h"
+#include "os/local_socket.h"
+#include "scratch.h"
+
+namespace phalanx::hosts {
+namespace {
+
+class SshEnvironment : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = scratch::folder("ssh-environment");
+    socket_ = folder_ + "/0123";
+    listen();
+    ::setenv("PHALANX_TEST_ONE", "1", 1);
+    ::setenv("PHALANX_TEST_TWO", "2", 1);
+  }
+  void TearDown() override {
+    ::unsetenv("PHALANX_TEST_ONE");
+    ::unsetenv("PHALANX_TEST_TWO");
+  }
+  void listen() {
+    base::Result<os::Fd> listener = os::listen_local(folder_, "0123");
+    ASSERT_TRUE(listener.ok());
+    listener_ = std::move(*listener);
+  }
+  // Asks a program that prints these lines where ssh -G prints its configuration.
+  Offered learn(const std::string& lines, int exit_code = 0) {
+    const std::string program = folder_ + "/ssh";
+    std::ofstream(program) << "#!/bin/sh\n[ \"$*\" = '-G -T gpu02' ] || exit 9\ncat <<'END'\n"
+                           << lines << "END\nexit " << exit_code << "\n";
+    ::chmod(program.c_str(), 0700);
+    forget_environment(socket_);
+    learn_environment(socket_, {program, "-T", "gpu02"});
+    return wait();
+  }
+  Offered wait() {
+    for (int i = 0; i < 500; ++i, ::usleep(10'000))
+      if (Offered offered = offered_environment(socket_); offered.known) return offered;
+    return {};
+  }
+
+  std::string folder_, socket_;
+  os::Fd listener_;
+};
+
+TEST_F(SshEnvironment, IsNotKnownBeforeSshWasAsked) { EXPECT_FALSE(offered_environment(socket_).known); }
+
+TEST_F(SshEnvironment, HoldsWhatThePatternsName) {
+  Offered offered = learn("user root\nsendenv PHALANX_TEST_O*\nsendenv NOBODY\nsendenv\n");
+  ASSERT_TRUE(offered.environment);
+  EXPECT_EQ(*offered.environment, std::vector<std::string>{"PHALANX_TEST_ONE=1"});
+  offered = learn("sendenv PHALANX_TEST_?WO\nsendenv PHALANX_TEST\n");
+  ASSERT_TRUE(offered.environment);
+  EXPECT_EQ(*offered.environment, std::vector<std::string>{"PHALANX_TEST_TWO=2"});
+  offered = learn("user root\n");
+  ASSERT_TRUE(offered.environment);
+  EXPECT_TRUE(offered.environment->empty());
+}
+
+TEST_F(SshEnvironment, WhatOnlySshDoesIsLeftToIt) {
+  for (const char* lines : {"sendenv LANG\nsetenv PHALANX_TEST_ONE=other\n", "sendenv *a*b*c*d*\n"}) {
+    const Offered offered = learn(lines);
+    EXPECT_TRUE(offered.known && !offered.environment) << lines;
+  }
+  const Offered failed = learn("sendenv LANG\n", 255);
+  EXPECT_TRUE(failed.known && !failed.environment);
+}
+
+// The answer holds for one connection.
+TEST_F(SshEnvironment, IsNotKnownOfTheNextConnection) {
+  ASSERT_TRUE(learn("sendenv LANG\n").known);
+  ::usleep(20'000);
+  listen();
+  EXPECT_FALSE(offered_environment(socket_).known);
+}
+
+TEST_F(SshEnvironment, WhatConnectionsHaveLeftGoes) {
+  std::ofstream(folder_ + "/4567.environment") << "1 2.3.4\nLANG\n";
+  ASSERT_TRUE(learn("sendenv LANG\n").known);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/4567.environment"));
+}
+
+}  // namespace
+}  // namespace phalanx::hosts
