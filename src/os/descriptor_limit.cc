@@ -36,4 +36,9 @@ bool can_open_more(int descriptors) {
   return true;
 }
 
+bool is_low_descriptor(int fd) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(fd) < limit.rlim_cur / 4;
+}
+
 }  // namespace phalanx::os

@@ -14,6 +14,8 @@
 #include "cli/once_per_host.h"
 #include "cli/records/runs.h"
 #include "hosts/connect/kept_connections.h"
+#include "hosts/connect/openssh.h"
+#include "hosts/connect/ssh_environment.h"
 #include "logs/runs/old_runs.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -82,6 +84,7 @@ class Clean {
       found_.push_back(
           {Text{"ssh connection"}, socket, !remove_ || closed ? "" : tr(language_, "it is still in use, and ends with its last session")});
     }
+    if (const std::string folder = hosts::control_folder(); remove_ && !folder.empty()) hosts::forget_ended(folder);
   }
 
   int finish() {

@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/try.h"
+#include "os/descriptor_limit.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "os/program.h"
@@ -62,9 +64,15 @@ base::Status Connection::spawn(const Launch& launch, const FarEnds& far) {
 }
 
 base::Status Connection::ask(const Launch& launch, FarEnds& far) {
-  TRY_ASSIGN(SshSession session, SshSession::ask(*launch.session, far.in.get(), far.out.get(), far.err.get()));
+  TRY_ASSIGN(SshSession session, SshSession::connect(*launch.session));
+  // A session takes a descriptor more than a program, as long as it lasts: not where that could keep other hosts from being reached.
+  if (!os::is_low_descriptor(session.fd())) return base::system_error("connect", launch.session->socket, EMFILE);
   TRY_ASSIGN(session_watch_, loop_.watch(session.fd(), EPOLLIN, [this](uint32_t) { hear_session(); }));
   session_ = std::move(session);
+  if (base::Status asked = session_->ask(*launch.session, far.in.get(), far.out.get(), far.err.get()); !asked.ok()) {
+    end_session();
+    return asked;
+  }
   instead_ = launch;
   far_ = std::move(far);
   return base::ok();
@@ -74,13 +82,15 @@ void Connection::hear_session() {
   const SshSession::State state = session_->read();
   if (state == SshSession::State::kAsked) return;
   const FarEnds far = std::exchange(far_, {});
+  const Launch instead = std::exchange(instead_, {});
   if (state == SshSession::State::kOpen) return;
   const int code = session_->exit_code();
   end_session();
   if (state == SshSession::State::kEnded) return on_exit(code << 8);
-  const base::Status spawned = spawn(instead_, far);
+  const base::Status spawned = spawn(instead, far);
   if (spawned.ok()) return;
-  death_.stderr_text += spawned.error().message + "\n";
+  death_.spawned = false;
+  death_.stderr_text += spawned.error().message + (spawned.error().cause.empty() ? "" : ": " + spawned.error().cause) + "\n";
   on_exit(127 << 8);
 }
 
@@ -114,11 +124,14 @@ void Connection::close_input() {
 void Connection::kill(int signal_number) {
   if (pid_ > 0 && !exited_) ::kill(pid_, signal_number);
   if (!session_) return;
-  // As the death of a process would be, the end is noticed later.
+  // As the death of a process would be, the end is noticed later. An ssh that has not answered may never close its copies of the pipes.
+  const bool answered = !far_.in.valid();
   end_session();
   far_ = {};
-  kill_timer_ = loop_.after(os::nanoseconds(0), [this, signal_number] {
+  instead_ = {};
+  kill_timer_ = loop_.after(os::nanoseconds(0), [this, signal_number, answered] {
     kill_timer_ = 0;
+    if (!answered) finish_stdout();
     on_exit(signal_number);
   });
 }

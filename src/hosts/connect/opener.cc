@@ -178,7 +178,7 @@ bool Opener::retry(size_t index, const Death& death) {
   Slot& slot = slots_[index];
   if (slot.stalled) return false;
   // A shared connection whose far end is gone hangs; the second try goes without one.
-  bool worth = slot.timed_out ? slot.tries < 2 : slot.host.transport->may_retry(death);
+  bool worth = slot.timed_out ? slot.tries < 2 : !death.spawned || slot.host.transport->may_retry(death);
   if (!worth || slot.tries >= options_.most_tries || abandoned_) return false;
   options_.fanout = std::max(4, options_.fanout / 2);
   slot.phase = Phase::kWaiting;

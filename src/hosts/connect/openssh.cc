@@ -96,11 +96,11 @@ Launch OpensshTransport::launch(const Target& target, int attempt) const {
   }
   a.push_back("--");
   a.push_back(target.destination);
-  // A program that somebody has put in ssh's place is used every time.
+  // Another program than ssh is used every time.
   const bool ours = launch.warm && options_.program == "ssh";
   const Offered offered = ours ? offered_environment(socket) : Offered{};
-  if (ours && !offered.known) learn_environment(socket, a);
   a.push_back(far_command(target, options_.build));
+  if (ours && !offered.known) learn_environment(socket, a);
   if (offered.environment)
     launch.session =
         SessionRequest{options_.control_folder, socket.substr(options_.control_folder.size() + 1), a.back(), *offered.environment};

@@ -1,6 +1,7 @@
 #include "hosts/connect/ssh_environment.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,28 +49,30 @@ bool is_offered(std::string_view variable, const std::vector<std::string_view>& 
 // Of what `ssh -G` prints: a pattern a line.
 std::string patterns_of(std::string_view printed) {
   std::string patterns;
+  int plain = 0;
   for (std::string_view line : base::split(printed, '\n')) {
+    if (line == "forwardx11 no" || line == "forwardagent no") ++plain;  // each session asks for these
     if (line.starts_with("setenv ")) return kOnlySsh;
     if (!line.starts_with("sendenv ")) continue;
     const std::string_view pattern = base::trim(line.substr(8));
     if (pattern.size() > kMostPattern || std::count(pattern.begin(), pattern.end(), '*') > kMostStars) return kOnlySsh;
     patterns += std::string(pattern) + "\n";
   }
-  return patterns;
-}
-
-// What connections that have ended have left.
-void remove_others(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
-  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
-    const std::string path = folder + "/" + entry->d_name;
-    if (path.ends_with(kSuffix) && !os::exists(path.substr(0, path.size() - kSuffix.size()))) ::unlink(path.c_str());
-  }
+  return plain == 2 ? patterns : kOnlySsh;
 }
 
 }  // namespace
 
 void forget_environment(const std::string& socket) { ::unlink((socket + std::string(kSuffix)).c_str()); }
+
+void forget_ended(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
+    const std::string path = folder + "/" + entry->d_name;
+    const size_t suffix = path.rfind(kSuffix);  // or of a file that was to get this name
+    if (suffix != std::string::npos && !os::exists(path.substr(0, suffix))) ::unlink(path.c_str());
+  }
+}
 
 Offered offered_environment(const std::string& socket) {
   base::Result<std::optional<os::Fd>> file = os::open_regular_if_present(socket + std::string(kSuffix));
@@ -88,12 +91,15 @@ Offered offered_environment(const std::string& socket) {
 }
 
 void learn_environment(const std::string& socket, std::vector<std::string> arguments) {
-  (void)os::fork_apart("phalanx-ssh-env", {}, [&] {
+  const std::string path = os::environment_value("PATH", "/usr/bin:/bin");
+  base::Result<std::string> program = os::find_program(arguments.front(), path, "");
+  const os::Fd here(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!program.ok() || !here.valid()) return;
+  (void)os::fork_apart("phalanx-ssh-env", {here.get()}, [&] {
     (void)!::nice(10);
-    remove_others(socket.substr(0, socket.rfind('/')));
+    if (::fchdir(here.get()) != 0) return;
+    forget_ended(socket.substr(0, socket.rfind('/')));
     os::CaptureSpec ssh;
-    base::Result<std::string> program = os::find_program(arguments.front(), os::environment_value("PATH", "/usr/bin:/bin"), "/");
-    if (!program.ok()) return;
     ssh.program = *program;
     ssh.arguments = std::move(arguments);
     ssh.arguments.insert(ssh.arguments.begin() + 1, "-G");
@@ -101,10 +107,10 @@ void learn_environment(const std::string& socket, std::vector<std::string> argum
     ssh.deadline = kPatience;
     const std::string head = head_of(socket);
     const os::Captured said = os::capture(ssh);
-    const bool answered = said.started && said.fault.empty();
-    if (!head.empty())
-      (void)os::write_file_atomic(socket + std::string(kSuffix), head + "\n" + (answered ? patterns_of(said.output) : kOnlySsh), 0600,
-                                  os::Durable::kNo);
+    if (head.empty() || said.exit_code < 0) return;  // it may answer the next time
+    (void)os::write_file_atomic(socket + std::string(kSuffix),
+                                head + "\n" + (said.fault.empty() ? patterns_of(said.output) : std::string(kOnlySsh)), 0600,
+                                os::Durable::kNo);
   });
 }
 

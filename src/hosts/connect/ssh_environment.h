@@ -1,7 +1,7 @@
 // What ssh offers a far shell of this environment (SendEnv in the user's configuration). Only ssh can read that configuration (Host, Match,
 // Include), which takes it as long as a start: so it is asked once for each connection that is kept, beside a start, and the answer lies
 // beside the connection's socket. A changed configuration leads to another connection (network_place.h); what has changed in a file that
-// it includes counts from the next connection on.
+// it includes, or in what its `Match exec` looks at, counts from the next connection on.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,10 @@ struct Offered {
 };
 // Of this environment, over the connection with that socket.
 Offered offered_environment(const std::string& socket);
-// Asks ssh, in a process of its own. arguments: those of an ssh to the host, its name included, without a command.
+// Asks ssh, in a process of its own. arguments: those of the ssh that is started meanwhile, which is the first.
 void learn_environment(const std::string& socket, std::vector<std::string> arguments);
 void forget_environment(const std::string& socket);
+// Of all connections in a folder whose sockets are gone.
+void forget_ended(const std::string& folder);
 
 }  // namespace phalanx::hosts

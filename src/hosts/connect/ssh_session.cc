@@ -82,15 +82,19 @@ bool pass(int socket, int fd) {
 
 }  // namespace
 
-base::Result<SshSession> SshSession::ask(const SessionRequest& request, int in, int out, int err) {
+base::Result<SshSession> SshSession::connect(const SessionRequest& request) {
   TRY_ASSIGN(os::Fd socket, os::connect_local(request.folder, request.socket));
+  return SshSession(std::move(socket));
+}
+
+base::Status SshSession::ask(const SessionRequest& request, int in, int out, int err) {
   const std::string bytes = request_bytes(request);
   // All of it fits into the socket, or it is not worth waiting for.
-  if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
+  if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
     return base::system_error("send", request.folder + "/" + request.socket);
   for (int fd : {in, out, err})
-    if (!pass(socket.get(), fd)) return base::system_error("sendmsg", request.folder + "/" + request.socket);
-  return SshSession(std::move(socket));
+    if (!pass(socket_.get(), fd)) return base::system_error("sendmsg", request.folder + "/" + request.socket);
+  return base::ok();
 }
 
 SshSession::State SshSession::read() {

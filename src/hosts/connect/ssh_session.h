@@ -26,8 +26,10 @@ class SshSession {
     kRefused,  // it has not begun, or nobody can tell; ssh itself would try a login of its own now
     kEnded,
   };
-  // in, out, err: of the command; the ssh gets copies of them. Never waits. Error: it does not listen, or not to us; nothing has begun.
-  static base::Result<SshSession> ask(const SessionRequest& request, int in, int out, int err);
+  // Never waits. Error: the ssh does not listen, or who listens is not ours.
+  static base::Result<SshSession> connect(const SessionRequest& request);
+  // in, out, err: of the command; the ssh gets copies of them. Never waits. Error: nothing has begun, and nothing will. Call once.
+  base::Status ask(const SessionRequest& request, int in, int out, int err);
 
   // To be closed to end the session.
   int fd() const { return socket_.get(); }

@@ -49,8 +49,9 @@ struct Launch {
 
 // Why a connection that never became a stream ended.
 struct Death {
-  int status = 0;           // as from waitpid
-  std::string stderr_text;  // the last 8 KiB
+  int status = 0;                // as from waitpid
+  std::string stderr_text = {};  // the last 8 KiB
+  bool spawned = true;           // false: a session was refused, and the program could not be started
 };
 
 // A shared connection that says nothing for so long leads nowhere.

@@ -102,7 +102,7 @@ class Sessions : public testing::Test {
                                                                       death_ = death;
                                                                       started_ = started;
                                                                     }});
-    Launch launch{{"sh", "-c", instead}};
+    Launch launch{{instead.empty() ? "no-such-program" : "sh", "-c", instead}};
     launch.session = SessionRequest{folder_, "socket", "exec agent", {}};
     ASSERT_TRUE(connection_->open(launch).ok());
     EXPECT_TRUE(connection_->begun());
@@ -143,6 +143,23 @@ TEST_F(Sessions, ThatAreRefusedAreReplacedByTheProgram) {
   EXPECT_TRUE(WIFEXITED(death_.status) && WEXITSTATUS(death_.status) == 5) << death_.status;
 }
 
+TEST_F(Sessions, ThatAreRefusedAndCannotBeReplacedSayWhy) {
+  keep(kHello + kFailure, "", milliseconds(2000));
+  open("");
+  EXPECT_TRUE(until([&] { return ends_ == 1; }));
+  EXPECT_FALSE(death_.spawned);
+  EXPECT_NE(death_.stderr_text.find("no-such-program"), std::string::npos) << death_.stderr_text;
+}
+
+// What was written before the end is not lost, whatever comes first.
+TEST_F(Sessions, ThatEndAtOnceAreReadToTheEnd) {
+  keep(kHello + kOpened + kExit7, stream(), milliseconds(0));
+  open("exit 99");
+  EXPECT_TRUE(until([&] { return ends_ == 1; }));
+  EXPECT_EQ(frames_, 1);
+  EXPECT_TRUE(WIFEXITED(death_.status) && WEXITSTATUS(death_.status) == 7) << death_.status;
+}
+
 TEST_F(Sessions, ThatNobodyListensForAreReplacedByTheProgram) {
   listener_.reset();
   open("exit 5");
@@ -166,8 +183,10 @@ TEST_F(Sessions, AreCutByAKill) {
 TEST_F(Sessions, ThatWereNeverAnsweredAreCutToo) {
   open("exit 99");
   EXPECT_FALSE(until([&, began = os::mono_now()] { return ends_ > 0 || os::mono_now() - began > milliseconds(200); }) && ends_ > 0);
+  const os::Mono began = os::mono_now();
   connection_->kill(SIGTERM);
   EXPECT_TRUE(until([&] { return ends_ == 1; }));
+  EXPECT_LT(os::mono_now() - began, milliseconds(500));  // though the ssh may still hold what it was given
   EXPECT_FALSE(started_);
 }
 

@@ -36,10 +36,10 @@ class SshEnvironment : public testing::Test {
     listener_ = std::move(*listener);
   }
   // Asks a program that prints these lines where ssh -G prints its configuration.
-  Offered learn(const std::string& lines, int exit_code = 0) {
+  Offered learn(const std::string& lines, int exit_code = 0, const std::string& plain = "forwardx11 no\nforwardagent no\n") {
     const std::string program = folder_ + "/ssh";
     std::ofstream(program) << "#!/bin/sh\n[ \"$*\" = '-G -T gpu02' ] || exit 9\ncat <<'END'\n"
-                           << lines << "END\nexit " << exit_code << "\n";
+                           << plain << lines << "END\nexit " << exit_code << "\n";
     ::chmod(program.c_str(), 0700);
     forget_environment(socket_);
     learn_environment(socket_, {program, "-T", "gpu02"});
@@ -76,6 +76,11 @@ TEST_F(SshEnvironment, WhatOnlySshDoesIsLeftToIt) {
   }
   const Offered failed = learn("sendenv LANG\n", 255);
   EXPECT_TRUE(failed.known && !failed.environment);
+  // Each session asks for a display; and what prints no configuration is no ssh.
+  for (const char* plain : {"forwardx11 yes\nforwardagent no\n", "forwardx11 no\nforwardagent yes\n", ""}) {
+    const Offered offered = learn("sendenv LANG\n", 0, plain);
+    EXPECT_TRUE(offered.known && !offered.environment) << plain;
+  }
 }
 
 // The answer holds for one connection.
@@ -87,9 +92,10 @@ TEST_F(SshEnvironment, IsNotKnownOfTheNextConnection) {
 }
 
 TEST_F(SshEnvironment, WhatConnectionsHaveLeftGoes) {
-  std::ofstream(folder_ + "/4567.environment") << "1 2.3.4\nLANG\n";
+  for (const char* name : {"/4567.environment", "/4567.environment.tmp.12.ab"}) std::ofstream(folder_ + name) << "1 2.3.4\nLANG\n";
   ASSERT_TRUE(learn("sendenv LANG\n").known);
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/4567.environment"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/4567.environment.tmp.12.ab"));
 }
 
 }  // namespace

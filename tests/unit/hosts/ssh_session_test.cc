@@ -38,9 +38,12 @@ class Session : public testing::Test {
     listener_ = std::move(*listener);
     for (os::PipeEnds& pipe : pipes_) pipe = std::move(*os::make_pipe());
   }
-  base::Result<SshSession> ask() {
-    return SshSession::ask({folder_, "socket", "exec agent", {"LANG=C.UTF-8", "LC_TIME=x"}}, pipes_[0].read.get(), pipes_[1].write.get(),
-                           pipes_[2].write.get());
+  base::Result<SshSession> ask(const std::string& command = "exec agent") {
+    const SessionRequest request{folder_, "socket", command, {"LANG=C.UTF-8", "LC_TIME=x"}};
+    base::Result<SshSession> session = SshSession::connect(request);
+    if (!session.ok()) return session;
+    const base::Status asked = session->ask(request, pipes_[0].read.get(), pipes_[1].write.get(), pipes_[2].write.get());
+    return asked.ok() ? std::move(session) : base::Result<SshSession>(asked.error());
   }
   void accept() {
     base::Result<os::Fd> peer = os::accept_local(listener_.get());
@@ -151,9 +154,7 @@ TEST_F(Session, WhereNobodyListensNothingBegins) {
 }
 
 // A socket that takes no more bytes is not waited for.
-TEST_F(Session, ARequestThatDoesNotFitIsAnError) {
-  EXPECT_FALSE(SshSession::ask({folder_, "socket", std::string(8 << 20, 'x'), {}}, 0, 1, 2).ok());
-}
+TEST_F(Session, ARequestThatDoesNotFitIsAnError) { EXPECT_FALSE(ask(std::string(8 << 20, 'x')).ok()); }
 
 }  // namespace
 }  // namespace phalanx::hosts
