@@ -122,7 +122,7 @@ void Agent::handle(const wire::Frame& frame) {
     case wire::FrameType::kDial: good = with<wire::Dial>(frame, [&](wire::Dial m) { mesh_dialer_.dial(std::move(m)); }); break;
     case wire::FrameType::kSweep: good = with<wire::Sweep>(frame, [&](const wire::Sweep& m) { sweep_.start(m); }); break;
     case wire::FrameType::kCopyBegin:
-      ::fcntl(STDIN_FILENO, F_SETPIPE_SZ, 1 << 20);  // refused where this user's pipes hold much already
+      os::widen_pipe(STDIN_FILENO);
       good = with<wire::CopyBegin>(frame, [&](wire::CopyBegin m) { copy_.begin(std::move(m)); });
       break;
     case wire::FrameType::kCopyBytes:

@@ -18,6 +18,8 @@ base::Result<PipeEnds> make_pipe() {
   return PipeEnds{Fd(ends[0]), Fd(ends[1])};
 }
 
+void widen_pipe(int fd) { ::fcntl(fd, F_SETPIPE_SZ, 1 << 20); }
+
 base::Status set_nonblocking(int fd) {
   int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return base::system_error("fcntl O_NONBLOCK", std::to_string(fd));

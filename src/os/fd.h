@@ -38,6 +38,7 @@ struct PipeEnds {
   Fd write;
 };
 base::Result<PipeEnds> make_pipe();  // both ends close-on-exec, blocking
+void widen_pipe(int fd);             // to 1 MiB, so that its ends need not take turns; refused where this user's pipes hold much already
 base::Status set_nonblocking(int fd);
 base::Status set_cloexec(int fd, bool on);
 

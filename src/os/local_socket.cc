@@ -51,6 +51,22 @@ bool peer_is_trusted(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == ::getuid() || peer.uid == 0);
 }
 
+// A message of one byte, with room for a descriptor.
+struct OneDescriptor {
+  char byte = 0;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec data{&byte, 1};
+  msghdr message{};
+  OneDescriptor() {
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+  }
+  OneDescriptor(const OneDescriptor&) = delete;
+  OneDescriptor& operator=(const OneDescriptor&) = delete;
+};
+
 }  // namespace
 
 base::Result<Fd> listen_local(const std::string& folder, const std::string& name) {
@@ -82,6 +98,26 @@ base::Result<Fd> accept_local(int listener) {
   if (!fd.valid() && !none) return base::system_error("accept", std::to_string(listener));
   if (!fd.valid() || !peer_is_trusted(fd.get())) return Fd();
   return fd;
+}
+
+bool send_descriptor(int socket, int fd) {
+  OneDescriptor one;
+  cmsghdr* header = CMSG_FIRSTHDR(&one.message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(fd));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+  return ::sendmsg(socket, &one.message, MSG_NOSIGNAL) == 1;
+}
+
+Fd receive_descriptor(int socket) {
+  OneDescriptor one;
+  if (::recvmsg(socket, &one.message, MSG_CMSG_CLOEXEC) != 1) return Fd();
+  const cmsghdr* header = CMSG_FIRSTHDR(&one.message);
+  if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return Fd();
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+  return Fd(fd);
 }
 
 }  // namespace phalanx::os

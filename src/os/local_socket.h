@@ -20,4 +20,9 @@ base::Result<Fd> connect_local(const std::string& folder, const std::string& nam
 // Error: one waits and cannot be taken, as when there are no descriptors left (listener_pause.h).
 base::Result<Fd> accept_local(int listener);
 
+// One byte that carries a descriptor (SCM_RIGHTS). False: the socket takes none, or not now.
+bool send_descriptor(int socket, int fd);
+// Such a byte. Invalid: none has come, or it carried nothing.
+Fd receive_descriptor(int socket);
+
 }  // namespace phalanx::os

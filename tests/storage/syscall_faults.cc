@@ -25,6 +25,7 @@
 
 #include "base/check.h"
 #include "os/fd.h"
+#include "os/local_socket.h"
 #include "watched_calls.h"
 
 namespace phalanx::storage {
@@ -48,40 +49,6 @@ int install(const std::vector<sock_filter>& filter) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
   return static_cast<int>(
       ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &program));
-}
-
-bool send_descriptor(int socket, int fd) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  char byte = 0;
-  iovec data{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  return ::sendmsg(socket, &message, 0) == 1;
-}
-
-int receive_descriptor(int socket) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  char byte = 0;
-  iovec data{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (!header || header->cmsg_type != SCM_RIGHTS) return -1;
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-  return fd;
 }
 
 std::string proc(pid_t pid, const std::string& name) { return "/proc/" + std::to_string(pid) + "/" + name; }
@@ -227,13 +194,13 @@ void Watch::Impl::start() {
     ::setsid();
     const int heard = (::dup2(in.get(), 0), ::dup2(out.get(), 1), ::dup2(err.get(), 2), ::chdir(program.folder.c_str())) == 0 ? 0 : -1;
     const int fd = heard == 0 ? install(filter) : -1;
-    if (fd < 0 || !send_descriptor(theirs.get(), fd)) ::_exit(125);
+    if (fd < 0 || !os::send_descriptor(theirs.get(), fd)) ::_exit(125);
     ::close(fd);
     ::execve(argv[0], argv.data(), environment.data());
     ::_exit(126);
   }
   theirs.reset();
-  listener = os::Fd(receive_descriptor(ours.get()));
+  listener = os::receive_descriptor(ours.get());
 }
 
 int Watch::Impl::decide(const Watched& call, const seccomp_notif& asked) {

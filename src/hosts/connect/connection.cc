@@ -1,6 +1,5 @@
 #include "hosts/connect/connection.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -44,7 +43,7 @@ base::Status Connection::open(const Launch& launch) {
   out_ = std::move(out.read);
   err_ = std::move(err.read);
   for (int fd : {in_.get(), out_.get(), err_.get()}) TRY(os::set_nonblocking(fd));
-  ::fcntl(out_.get(), F_SETPIPE_SZ, 1 << 20);
+  os::widen_pipe(out_.get());
   TRY_ASSIGN(out_watch_, loop_.watch(out_.get(), EPOLLIN, [this](uint32_t) { read_stdout(); }));
   TRY_ASSIGN(err_watch_, loop_.watch(err_.get(), EPOLLIN, [this](uint32_t) { read_stderr(); }));
   return base::ok();
@@ -101,7 +100,7 @@ void Connection::end_session() {
 }
 
 void Connection::widen() {
-  if (in_.valid()) ::fcntl(in_.get(), F_SETPIPE_SZ, 1 << 20);  // refused where this user's pipes hold much already
+  if (in_.valid()) os::widen_pipe(in_.get());
 }
 
 void Connection::send(std::string_view frames) {

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/glob.h"
 #include "base/text.h"
 #include "os/apart.h"
 #include "os/capture.h"
@@ -21,8 +22,6 @@ namespace phalanx::hosts {
 namespace {
 
 constexpr std::string_view kSuffix = ".environment";
-constexpr size_t kMostPattern = 256;
-constexpr long kMostStars = 3;  // each may try every place in a name
 constexpr size_t kMostBytes = 64 << 10;
 constexpr std::chrono::milliseconds kPatience{5000};
 constexpr const char* kOnlySsh = "only ssh\n";  // no pattern has a space
@@ -34,18 +33,6 @@ std::string head_of(const std::string& socket) {
   return fmt::format("1 {}.{}.{}", s.st_ino, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }
 
-// A pattern of ssh_config(5): `*` stands for any bytes, `?` for one.
-bool matches(std::string_view name, std::string_view pattern) {
-  if (pattern.empty()) return name.empty();
-  if (pattern[0] == '*') return matches(name, pattern.substr(1)) || (!name.empty() && matches(name.substr(1), pattern));
-  return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) && matches(name.substr(1), pattern.substr(1));
-}
-
-bool is_offered(std::string_view variable, const std::vector<std::string_view>& patterns) {
-  const std::string_view name = variable.substr(0, variable.find('='));
-  return std::any_of(patterns.begin(), patterns.end(), [&](std::string_view pattern) { return matches(name, pattern); });
-}
-
 // Of what `ssh -G` prints: a pattern a line.
 std::string patterns_of(std::string_view printed) {
   std::string patterns;
@@ -55,7 +42,9 @@ std::string patterns_of(std::string_view printed) {
     if (line.starts_with("setenv ")) return kOnlySsh;
     if (!line.starts_with("sendenv ")) continue;
     const std::string_view pattern = base::trim(line.substr(8));
-    if (pattern.size() > kMostPattern || std::count(pattern.begin(), pattern.end(), '*') > kMostStars) return kOnlySsh;
+    if (pattern.empty()) continue;
+    // To ssh a bracket is a bracket.
+    if (pattern.find('[') != std::string_view::npos || !base::Glob::compile(pattern).ok()) return kOnlySsh;
     patterns += std::string(pattern) + "\n";
   }
   return plain == 2 ? patterns : kOnlySsh;
@@ -68,9 +57,9 @@ void forget_environment(const std::string& socket) { ::unlink((socket + std::str
 void forget_ended(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
   while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
-    const std::string path = folder + "/" + entry->d_name;
-    const size_t suffix = path.rfind(kSuffix);  // or of a file that was to get this name
-    if (suffix != std::string::npos && !os::exists(path.substr(0, suffix))) ::unlink(path.c_str());
+    const std::string name = entry->d_name;
+    const size_t suffix = name.find(kSuffix);  // or of a file that was to get this name
+    if (suffix != std::string::npos && !os::exists(folder + "/" + name.substr(0, suffix))) ::unlink((folder + "/" + name).c_str());
   }
 }
 
@@ -83,10 +72,15 @@ Offered offered_environment(const std::string& socket) {
   const std::string_view rest = std::string_view(*text).substr(head.size() + 1);
   Offered offered{.known = true};
   if (rest == kOnlySsh) return offered;
-  const std::vector<std::string_view> patterns = base::split(rest, '\n');
+  std::vector<base::Glob> patterns;
+  for (std::string_view line : base::split_lines(rest))
+    if (base::Result<base::Glob> pattern = base::Glob::compile(line); pattern.ok()) patterns.push_back(std::move(*pattern));
   offered.environment.emplace();
-  for (char** variable = environ; *variable; ++variable)
-    if (is_offered(*variable, patterns)) offered.environment->emplace_back(*variable);
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string_view name = std::string_view(*variable).substr(0, std::string_view(*variable).find('='));
+    if (std::any_of(patterns.begin(), patterns.end(), [&](const base::Glob& pattern) { return pattern.matches(name); }))
+      offered.environment->emplace_back(*variable);
+  }
   return offered;
 }
 

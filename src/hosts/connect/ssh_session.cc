@@ -2,8 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -35,8 +33,6 @@ void put(std::string& packet, std::string_view text) {
   packet += text;
 }
 
-void put_packet(std::string& out, std::string_view packet) { put(out, packet); }
-
 // Takes a number off the front.
 std::optional<uint32_t> number_of(std::string_view& packet) {
   if (packet.size() < 4) return std::nullopt;
@@ -50,7 +46,7 @@ std::string request_bytes(const SessionRequest& request) {
   std::string bytes, hello, session;
   put(hello, kHello);
   put(hello, kVersion);
-  put_packet(bytes, hello);
+  put(bytes, std::string_view(hello));
   put(session, kNewSession);
   put(session, 0);  // the number of this request
   put(session, std::string_view());
@@ -59,25 +55,8 @@ std::string request_bytes(const SessionRequest& request) {
   put(session, std::string_view());                      // of a terminal
   put(session, std::string_view(request.command));
   for (const std::string& one : request.environment) put(session, std::string_view(one));
-  put_packet(bytes, session);
+  put(bytes, std::string_view(session));
   return bytes;
-}
-
-bool pass(int socket, int fd) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
 }  // namespace
@@ -93,7 +72,7 @@ base::Status SshSession::ask(const SessionRequest& request, int in, int out, int
   if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
     return base::system_error("send", request.folder + "/" + request.socket);
   for (int fd : {in, out, err})
-    if (!pass(socket_.get(), fd)) return base::system_error("sendmsg", request.folder + "/" + request.socket);
+    if (!os::send_descriptor(socket_.get(), fd)) return base::system_error("sendmsg", request.folder + "/" + request.socket);
   return base::ok();
 }
 

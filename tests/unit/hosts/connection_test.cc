@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
 #include <thread>
 
@@ -56,7 +55,7 @@ class Sessions : public testing::Test {
       os::Fd fds[3];
       for (os::Fd& fd : fds) fd = receive(peer.get());
       ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
-      if (!bytes.empty()) ASSERT_EQ(::write(fds[1].get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+      ASSERT_EQ(::write(fds[1].get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
       pollfd end{peer.get(), POLLIN, 0};
       ::poll(&end, 1, static_cast<int>(hold.count()));
       ::send(peer.get(), then.data(), then.size(), MSG_NOSIGNAL);
@@ -79,20 +78,9 @@ class Sessions : public testing::Test {
     hear(body.data(), body.size());
   }
   static os::Fd receive(int peer) {
-    char byte = 0;
-    iovec data{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
     pollfd waiting{peer, POLLIN, 0};
     ::poll(&waiting, 1, 2000);
-    if (::recvmsg(peer, &message, 0) != 1 || CMSG_FIRSTHDR(&message) == nullptr) return os::Fd();
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-    return os::Fd(fd);
+    return os::receive_descriptor(peer);
   }
   void open(const std::string& instead) {
     connection_ = std::make_unique<Connection>(*loop_, payload_,

@@ -70,7 +70,7 @@ TEST_F(SshEnvironment, HoldsWhatThePatternsName) {
 }
 
 TEST_F(SshEnvironment, WhatOnlySshDoesIsLeftToIt) {
-  for (const char* lines : {"sendenv LANG\nsetenv PHALANX_TEST_ONE=other\n", "sendenv *a*b*c*d*\n"}) {
+  for (const char* lines : {"sendenv LANG\nsetenv PHALANX_TEST_ONE=other\n", "sendenv PHALANX_[TEST]*\n"}) {
     const Offered offered = learn(lines);
     EXPECT_TRUE(offered.known && !offered.environment) << lines;
   }
@@ -89,6 +89,16 @@ TEST_F(SshEnvironment, IsNotKnownOfTheNextConnection) {
   ::usleep(20'000);
   listen();
   EXPECT_FALSE(offered_environment(socket_).known);
+}
+
+// Whatever the folder is called: sockets stay.
+TEST_F(SshEnvironment, OnlyWhatConnectionsHaveLeftGoes) {
+  const std::string folder = folder_ + "/of.environment";
+  std::filesystem::create_directory(folder);
+  for (const char* name : {"/0123", "/0123.environment", "/4567.environment"}) std::ofstream(folder + name) << "x";
+  forget_ended(folder);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/0123") && std::filesystem::exists(folder + "/0123.environment"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/4567.environment"));
 }
 
 TEST_F(SshEnvironment, WhatConnectionsHaveLeftGoes) {

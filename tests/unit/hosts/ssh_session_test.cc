@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <initializer_list>
 
 #include "os/local_socket.h"
@@ -57,20 +56,6 @@ class Session : public testing::Test {
     bytes.resize(got > 0 ? static_cast<size_t>(got) : 0);
     return bytes;
   }
-  os::Fd receive() {
-    char byte = 'x';
-    iovec data{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    if (::recvmsg(peer_.get(), &message, 0) != 1 || CMSG_FIRSTHDR(&message) == nullptr) return os::Fd();
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-    return os::Fd(fd);
-  }
 
   std::string folder_;
   os::Fd listener_, peer_;
@@ -87,7 +72,8 @@ TEST_F(Session, AsksAsSshDoesAndHandsItsPipesOver) {
   const std::string request = packet({kNewSession, 0}, text("") + number(0) + number(0) + number(0) + number(0) + number(0xffffffff) +
                                                            text("") + text("exec agent") + text("LANG=C.UTF-8") + text("LC_TIME=x"));
   EXPECT_EQ(hear(request.size()), request);
-  const os::Fd in = receive(), out = receive(), err = receive();
+  const os::Fd in = os::receive_descriptor(peer_.get()), out = os::receive_descriptor(peer_.get()),
+               err = os::receive_descriptor(peer_.get());
   ASSERT_TRUE(in.valid() && out.valid() && err.valid());
   char byte = 0;
   ASSERT_EQ(::write(pipes_[0].write.get(), "i", 1), 1);
