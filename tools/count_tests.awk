@@ -6,7 +6,8 @@
 # NAME.again.log holds a second run of what failed in NAME.log, and is read before it. A test that passed there counts as passed and as
 # unsteady; what it said at first is told.
 #
-# In such a log a test's output is "12: text", and its outcome "3/9 Test #12: name ....   Passed    0.01 sec".
+# In such a log a test begins with "Start 12: name", its output is "12: text", and its outcome "3/9 Test #12: name ....   Passed    0.01 sec".
+# One that has begun and has no outcome failed.
 # A test that is not GoogleTest says why it skips in a line "SKIP: why" before it exits 77. A guard says what it found in lines
 # "GUARD: what".
 
@@ -74,6 +75,13 @@ second_run {
   next
 }
 
+!second_run && /^ *Start +[0-9]+: / {
+  number = $2
+  sub(/:/, "", number)
+  begun[run, number] = $3
+  next
+}
+
 match($0, /^[0-9]+: /) {
   number = substr($0, 1, RLENGTH - 2)
   line = substr($0, RLENGTH + 1)
@@ -100,6 +108,7 @@ match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
   sub(/.*#/, "", number)
   name = substr($0, RLENGTH + 1)
   sub(/[ .].*/, "", name)
+  delete begun[run, number]
   counted_as_cases = cases_ok[number] + cases_failed[number] + cases_skipped[number] > 0
   failures_of = cases_failed[number] + 0
   if (((run, number) in passed_again) && $0 !~ / Passed |\*\*\*Skipped/) {
@@ -128,6 +137,10 @@ match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /) {
 }
 
 END {
+  for (key in begun) {
+    failed++
+    digests = digests "\n" begun[key] ": began and did not end\n"
+  }
   if (said_at_first != "") printf "\n== unsteady\n%s", said_at_first
   if (failures != "") printf "\n== failures\n%s", failures
   if (slow > 0) printf "\n== slowest\n"

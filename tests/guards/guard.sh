@@ -13,11 +13,19 @@ failed=0
 
 skip() { echo "SKIP: $*"; exit 77; }
 
+# failed_or_skipped CODE BENCH: a bench that ends with 3 cannot measure here; any other code is a failure.
+failed_or_skipped() {
+  (($1 != 3)) || skip "$2 cannot measure here"
+  echo "error: $2 ended with $1"
+  exit 1
+}
+
 # hold NAME VALUE WORDS REMEDY: prints the value with its limit; over the limit is a failure.
 hold() {
   local limit unit
   IFS=$'\t' read -r limit unit < <(awk -F '\t' -v name="$1" '$1 == name { print $2 "\t" $3 }' "$limits") ||
     { echo "error: $limits has no limit for $1"; exit 1; }
+  [[ $2 =~ ^[0-9]+(\.[0-9]+)?$ ]] || { echo "error: $3 was not measured: '$2' is not a number"; exit 1; }
   echo "GUARD: $3: $2 (limit $limit $unit)"
   if awk -v value="$2" -v limit="$limit" 'BEGIN { exit !(value > limit) }'; then
     echo "error: $3 has grown to $2, over its limit of $limit $unit"
@@ -40,7 +48,7 @@ guard_size() {
 guard_start() {
   ((EUID == 0)) || skip "needs root"
   local report
-  report=$(PATH=$PATH:/usr/sbin "$here/../../bench/start.sh" "$build" --hosts 8 --rounds 3 --only phalanx --json) || skip "no test cluster"
+  report=$(PATH=$PATH:/usr/sbin "$here/../../bench/start.sh" "$build" --hosts 8 --rounds 3 --only phalanx --json) || failed_or_skipped $? bench/start.sh
   local cold kept
   read -r cold kept < <(python3 -c '
 import json, sys
@@ -57,17 +65,20 @@ print()
 guard_env() {
   ((EUID == 0)) || skip "needs root"
   local report=$build/guard_env name value
-  PATH=$PATH:/usr/sbin HOSTS=2 FILES=1500 BYTES=60000000 ROUNDS=1 WAYS=tar "$here/../../bench/env.sh" "$build" --ratios > "$report" ||
-    { (($? == 2)) && skip "no test cluster, rsync or zstd"; echo "error: bench/env.sh failed"; exit 1; }
+  PATH=$PATH:/usr/sbin HOSTS=2 FILES=1500 BYTES=60000000 ROUNDS=1 WAYS=tar "$here/../../bench/env.sh" "$build" --ratios > "$report" || failed_or_skipped $? bench/env.sh
   local hint="see where the time goes with ./x bench env, which says each time as it goes with VERBOSE=1"
+  local measured=0
   while read -r name value; do
+    measured=$((measured + 1))
     case $name in
       one_tar) hold env_push_one "$value" "env push to 1 host against tar over ssh" "$hint" ;;
       all_tar) hold env_push_all "$value" "env push to 2 hosts against tar over ssh" "$hint" ;;
       again) hold env_push_again "$value" "env push of ten changed files against the first one" "$hint" ;;
       memory) hold env_push_memory "$value" "largest process of env push" "see what it keeps of each file: heaptrack, massif" ;;
+      *) echo "error: bench/env.sh measured $name, which no limit is for"; exit 1 ;;
     esac
   done < "$report"
+  ((measured == 4)) || { echo "error: bench/env.sh measured $measured of 4 things"; exit 1; }
 }
 
 guard_compile() {

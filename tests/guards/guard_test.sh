@@ -27,6 +27,10 @@ expect 1 "slowest file to compile against the mean has grown to 2.4" compile slo
 expect 0 "GUARD: ./x test has taken 10" duration test_duration 100000
 expect 1 "raise test_duration in tests/guards/limits.tsv" duration test_duration 1
 expect 1 "has no limit for binary_size" size other 1
+mv "$build/.ninja_log" "$build/kept"
+printf '# ninja log v5\n' > "$build/.ninja_log"
+expect 1 "was not measured" compile slowest_file 3
+mv "$build/kept" "$build/.ninja_log"
 unset PHALANX_FULL_BUILD
 expect 77 "SKIP: not a full build" compile slowest_file 1
 echo "the guards hold and fail"

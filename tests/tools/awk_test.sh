@@ -48,4 +48,12 @@ other/b: Failed 0.0 sec
     only this
 
 1 passed, 2 failed, 0 skipped" "$(sed -n '/^== failed$/,$p' <<< "$counted")"
+
+printf 'test 1\n    Start 1: a\n\n1/3 Test #1: a ....   Passed    0.02 sec\ntest 2\n    Start  2: b/c\n\n2: it says\n' > one.log
+counted=$(awk -f "$project/tools/count_tests.awk" one.log) && { echo "a test without an end has passed"; failed=1; }
+expect "a test without an end" "== failed
+
+b/c: began and did not end
+
+1 passed, 1 failed, 0 skipped" "$(sed -n '/^== failed$/,$p' <<< "$counted")"
 exit $failed
