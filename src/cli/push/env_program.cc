@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -25,17 +25,19 @@ using base::ErrorKind;
 constexpr const char* kProgram = "phalanx-env";
 constexpr size_t kMostProgramBytes = 64 << 20;
 
-// One of the folders that the hosts named; another user may have the same path on another host.
+}  // namespace
+
 std::string script_of(const std::vector<job::CopiedHost>& hosts, const std::vector<std::string>& arguments) {
-  std::vector<std::string> paths;
-  for (const job::CopiedHost& host : hosts)
-    if (std::find(paths.begin(), paths.end(), host.path) == paths.end()) paths.push_back(host.path);
-  std::string script = "for d in";
-  for (const std::string& path : paths) script += " " + base::shell_quote(path);
-  script += fmt::format("; do if [ -O \"$d/{0}\" ] && [ -x \"$d/{0}\" ]; then exec \"$d/{0}\"", kProgram);
+  std::map<std::string, std::string> by_path;
+  for (size_t h = 0; h < hosts.size(); ++h) by_path[hosts[h].path] += (by_path[hosts[h].path].empty() ? "" : "|") + std::to_string(h);
+  std::string script = "case $NODE_RANK in ";
+  for (const auto& [path, hosts_of] : by_path) script += hosts_of + ") d=" + base::shell_quote(path) + ";; ";
+  script += fmt::format("*) exit 127;; esac; [ -O \"$d/{0}\" ] && [ -x \"$d/{0}\" ] || exit 127; exec \"$d/{0}\"", kProgram);
   for (const std::string& argument : arguments) script += " " + base::shell_quote(argument);
-  return script + "; fi; done; exit 127";
+  return script;
 }
+
+namespace {
 
 // What is run on hosts lies below their copies, which only their user can change.
 base::Result<std::vector<job::CopiedHost>> send_program(const std::vector<hosts::Target>& targets, const RunOptions& options) {
@@ -96,7 +98,11 @@ base::Result<OnceAnswers> run_env_program_on_hosts(const std::vector<hosts::Targ
   there.no_export = true;
   for (const char* name : {"PHALANX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"})
     if (const std::string value = os::environment_value(name); !value.empty()) there.env.emplace_back(name, value);
-  return run_once_per_host(std::move(there), {"/bin/sh", "-c", script_of(hosts, arguments)});
+  TRY_ASSIGN(OnceAnswers said, run_once_per_host(std::move(there), {"/bin/sh", "-c", script_of(hosts, arguments)}));
+  for (size_t h = 0; h < said.hosts.size(); ++h)
+    if (h >= hosts.size() || said.hosts[h].host != hosts[h].name)
+      return base::fail(ErrorKind::kInternal, "hosts were asked in another order than copied to");
+  return said;
 }
 
 base::Result<os::Fd> nameless_file() {

@@ -24,6 +24,10 @@ base::Result<int> run_env_program(std::vector<std::string> arguments, const std:
 base::Result<OnceAnswers> run_env_program_on_hosts(const std::vector<hosts::Target>& targets, const RunOptions& options,
                                                    const std::vector<std::string>& arguments);
 
+// Its script: each host, told by its NODE_RANK, starts what lies in its own store, and nothing at a path that another host has named, where
+// another user of this one could have put a program.
+std::string script_of(const std::vector<job::CopiedHost>& hosts, const std::vector<std::string>& arguments);
+
 // A file of this user without a name. Error: no folder can hold it.
 base::Result<os::Fd> nameless_file();
 

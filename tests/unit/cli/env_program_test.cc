@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "cli/flags/verbs.h"
 #include "envcli/request.h"
+#include "os/capture.h"
+#include "scratch.h"
 
 namespace phalanx::cli {
 namespace {
@@ -89,6 +94,33 @@ TEST(EnvProgram, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(request.error().kind, base::ErrorKind::kUsage);
     EXPECT_FALSE(request.error().hint.empty());
   }
+}
+
+// Another user of one host may have a program at the path that another host has named.
+TEST(EnvProgram, AHostStartsNothingAtAPathThatAnotherHasNamed) {
+  const std::filesystem::path folder = scratch::folder("env-program-test");
+  for (const char* name : {"one", "two"}) {
+    std::filesystem::create_directories(folder / name);
+    const std::filesystem::path program = folder / name / "phalanx-env";
+    std::ofstream(program) << "#!/bin/sh\necho " << name << " \"$@\"\n";
+    std::filesystem::permissions(program, std::filesystem::perms(0700));
+  }
+  std::vector<job::CopiedHost> hosts(4);
+  hosts[0].path = hosts[2].path = folder / "one";
+  hosts[1].path = folder / "two";
+  hosts[3].path = folder / "none";
+  auto said = [&](const std::string& rank) {
+    os::CaptureSpec spec;
+    spec.program = "/bin/sh";
+    spec.arguments = {"sh", "-c", script_of(hosts, {"verify", "a b"})};
+    spec.environment = {"PATH=/usr/bin:/bin", "NODE_RANK=" + rank};
+    return os::capture(spec).output;
+  };
+  EXPECT_EQ(said("0"), "one verify a b\n");
+  EXPECT_EQ(said("1"), "two verify a b\n");
+  EXPECT_EQ(said("2"), "one verify a b\n");
+  EXPECT_EQ(said("3"), "") << "its own store has no program";
+  EXPECT_EQ(said("4"), "");
 }
 
 }  // namespace
