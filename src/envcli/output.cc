@@ -34,12 +34,15 @@ void print(std::FILE* to, const std::string& text) {
 
 std::string kind_words(const envmove::Environment& environment) { return environment.kind == envmove::Kind::kConda ? "conda" : "venv"; }
 
-std::string list_of(const std::vector<std::string>& all, bool whole, base::Language language) {
+std::string list_of(const std::vector<std::string>& all, bool whole, std::string_view flag, base::Language language) {
   std::string out;
   const size_t shown = whole ? all.size() : std::min(all.size(), kShown);
   for (size_t i = 0; i < shown; ++i) out += "  " + all[i] + "\n";
-  if (shown < all.size()) out += tr(language, "  and {} more (--dry-run lists all)", all.size() - shown) + "\n";
-  return out;
+  if (shown == all.size()) return out;
+  return out +
+         (flag.empty() ? tr(language, "  and {} more", all.size() - shown)
+                       : tr(language, "  and {} more ({} lists all)", all.size() - shown, flag)) +
+         "\n";
 }
 
 base::Result<std::string> plain_place(const std::string& path) {

@@ -23,8 +23,8 @@ void print(std::FILE* to, const std::string& text);
 // "conda", "venv": for people and for JSON.
 std::string kind_words(const envmove::Environment& environment);
 
-// An indented line each; without `whole` the first 20, and how many more there are.
-std::string list_of(const std::vector<std::string>& all, bool whole, base::Language language);
+// An indented line each; without `whole` the first 20, how many more there are, and the flag that lists all, if there is one.
+std::string list_of(const std::vector<std::string>& all, bool whole, std::string_view flag, base::Language language);
 
 // An absolute path without "." and empty names. Error kUsage: it is not absolute, has "..", or is the root directory.
 base::Result<std::string> plain_place(const std::string& path);

@@ -80,7 +80,7 @@ base::Result<int> unpack(const Request& request) {
   }
   if (!unpacked.untouched.empty())
     print(stderr, tr(language, "{} files of other formats name it as well and are left as they are:", unpacked.untouched.size()) + "\n" +
-                      list_of(unpacked.untouched, false, language));
+                      list_of(unpacked.untouched, false, "", language));
   print(stdout, tr(language, "{}: {} files, {} unpacked and {} repaired in {}", place, unpacked.extracted.files,
                    base::format_bytes(unpacked.extracted.bytes), unpacked.rewritten, base::format_duration(os::mono_now() - began)) +
                     "\n");

@@ -21,7 +21,8 @@ using base::ErrorKind;
 using envmove::Environment;
 using words::tr;
 
-base::Result<envmove::Move> move_of(const Request& request, const Environment& environment) {
+// interrupted: what the journal of the earlier one names is added to it (plan_rehome).
+base::Result<envmove::Move> move_of(const Request& request, const Environment& environment, bool interrupted) {
   envmove::Move move{request.old_prefixes, environment.root};
   for (std::string& old : move.old_prefixes) {
     while (old.size() > 1 && old.ends_with('/')) old.pop_back();
@@ -31,13 +32,12 @@ base::Result<envmove::Move> move_of(const Request& request, const Environment& e
   if (!move.old_prefixes.empty()) return move;
   std::vector<envmove::Candidate> candidates = envmove::vote(environment);
   move.old_prefixes = envmove::old_prefixes(environment, candidates);
-  if (move.old_prefixes.empty() && candidates.size() > 1) {
-    std::string said;
-    for (const envmove::Candidate& one : candidates) said += (said.empty() ? "" : ", ") + one.prefix;
+  const std::vector<std::string> others = envmove::other_places(environment, candidates);
+  if (move.old_prefixes.empty() && !others.empty() && !interrupted)
     return base::fail(ErrorKind::kConfig, "nobody can tell where the environment was before")
-        .because(fmt::format("its files name {}", said))
-        .with_hint("phalanx env rehome " + base::shell_quote(environment.root) + " --old-prefix PATH");
-  }
+        .because(fmt::format("its files name {}", base::join(others, ", ")))
+        .with_hint(fmt::format("phalanx env rehome {} --old-prefix {}", base::shell_quote(environment.root),
+                               others.size() == 1 ? base::shell_quote(others.front()) : "PATH"));
   return move;
 }
 
@@ -56,11 +56,11 @@ void say_plan(const envmove::Plan& plan, const Environment& environment, bool wh
   for (const envmove::Change& change : plan.changes) changed.push_back(change.path);
   for (const envmove::Problem& problem : plan.problems) problems.push_back(problem.path + ": " + problem.text);
   out += tr(language, "{} of {} files and links name it", plan.changes.size(), environment.files.size()) + "\n";
-  if (whole) out += list_of(changed, true, language);
+  if (whole) out += list_of(changed, true, "", language);
   if (!plan.untouched.empty())
     out += tr(language, "{} files of other formats name it as well and are left as they are:", plan.untouched.size()) + "\n" +
-           list_of(plan.untouched, whole, language);
-  if (!problems.empty()) out += tr(language, "cannot be moved:") + "\n" + list_of(problems, whole, language);
+           list_of(plan.untouched, whole, "--dry-run", language);
+  if (!problems.empty()) out += tr(language, "cannot be moved:") + "\n" + list_of(problems, whole, "--dry-run", language);
   print(stderr, out);
 }
 
@@ -69,8 +69,8 @@ void say_plan(const envmove::Plan& plan, const Environment& environment, bool wh
 base::Result<int> rehome(const Request& request, const Environment& environment) {
   const base::Language language = language_here();
   const bool all = request.dry_run;
-  TRY_ASSIGN(envmove::Move move, move_of(request, environment));
   TRY_ASSIGN(bool interrupted, envmove::was_interrupted(environment.root));
+  TRY_ASSIGN(envmove::Move move, move_of(request, environment, interrupted));
   if (move.old_prefixes.empty() && !interrupted) {
     print(stdout, tr(language, "{}: nothing to do, its files name no other place", environment.root) + "\n");
     return 0;

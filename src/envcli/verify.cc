@@ -36,7 +36,7 @@ std::string verify_page(const std::vector<envmove::Flaw>& flaws, base::Language 
            std::string(codes::get(flaws[i].code).title.in(language)) + "\n";
     std::vector<std::string> seen;
     for (size_t k = i; k < end; ++k) seen.push_back(flaws[k].path + (flaws[k].detail.empty() ? "" : ": " + flaws[k].detail));
-    out += list_of(seen, false, language);
+    out += list_of(seen, false, "--json", language);
     i = end;
   }
   return out;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "envmove/carry.h"
+#include "envmove/rewrite.h"
 #include "os/files.h"
 #include "sync/scan.h"
 
@@ -92,7 +93,13 @@ base::Result<Bundle> bundle_editables(const Environment& environment, const std:
     TRY_ASSIGN(sync::Scan scan, scan_source(source, own_places));
     bundled.files = scan.manifest.files();
     bundled.bytes = scan.manifest.bytes();
-    TRY(put_aside(source, bundled.place, std::move(scan), {}, aside, out.entries));
+    const Move own{own_places, request.to};
+    auto change = [&](const std::string& path, std::string content) {
+      if (classify(path, std::string_view(content).substr(0, kClassifiedBytes), nullptr) != FileClass::kText) return content;
+      Rewritten now = rewrite(path, content, FileClass::kText, nullptr, own);
+      return now.hits > 0 && now.problem.empty() ? std::move(now.data) : std::move(content);
+    };
+    TRY(put_aside(source, bundled.place, std::move(scan), change, aside, out.entries));
     out.moves.push_back({{source}, request.to + "/" + bundled.place});
     out.bundled.push_back(std::move(bundled));
   }

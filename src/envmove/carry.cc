@@ -1,6 +1,6 @@
 // How: the list of files with their hashes is that of a push (sync/scan.h). Files that hold an old prefix are read, rewritten in memory and
-// put aside, and their entries follow; then the records of hashes, of what was rewritten; then compiled Python whose source has another
-// size now, which Python would make anew, goes from the list.
+// put aside, and their entries follow; then the records of hashes, of what was rewritten; then compiled Python whose source was rewritten
+// goes from the list.
 #include "envmove/carry.h"
 
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "envmove/below.h"
+#include "envmove/bytecode.h"
 #include "envmove/clean_index.h"
 #include "envmove/each_file.h"
 #include "envmove/hashes.h"
@@ -48,11 +49,12 @@ std::vector<std::string> places_of(const Environment& environment) {
   return places;
 }
 
-// Files that lead to code outside of site-packages (packages.h), which is bundled and moves to another place than the rest.
+// Files that lead to code outside of site-packages (packages.h), which is bundled and moves to another place than the rest. Directly in
+// site-packages lie the finders of editable installs: each build tool names them otherwise.
 bool is_pointer(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  return path.ends_with(".pth") || path.ends_with(".egg-link") || name == "direct_url.json" || name.starts_with("__editable__") ||
-         path.starts_with("bin/");
+  const size_t slash = path.rfind('/');
+  const std::string_view folder = path.substr(0, slash == std::string_view::npos ? 0 : slash), name = path.substr(slash + 1);
+  return folder.ends_with("-packages") || path.ends_with(".egg-link") || name == "direct_url.json" || path.starts_with("bin/");
 }
 
 class Carrier {
@@ -111,22 +113,9 @@ class Carrier {
     });
   }
 
-  // With another size of its source, Python would not use it, and would write it anew.
   void leave_out_stale_bytecode() {
-    std::vector<std::string> stems;  // "lib/x/__pycache__/name."
-    for (const Change& change : changes_) {
-      const File* file = environment_.find(change.path);
-      if (change.link || !change.path.ends_with(".py") || !file || static_cast<uint64_t>(file->stat.st_size) == change.new_size) continue;
-      const size_t slash = change.path.rfind('/') + 1;
-      stems.push_back(change.path.substr(0, slash) + "__pycache__/" + change.path.substr(slash, change.path.size() - slash - 2));
-    }
-    std::sort(stems.begin(), stems.end());
-    std::erase_if(out_.manifest.entries, [&](const Entry& entry) {
-      const size_t slash = entry.path.rfind('/');
-      if (!entry.path.ends_with(".pyc") || slash == std::string::npos) return false;
-      const size_t dot = entry.path.find('.', slash);
-      return std::binary_search(stems.begin(), stems.end(), entry.path.substr(0, dot + 1));
-    });
+    const StaleBytecode stale(changes_);
+    std::erase_if(out_.manifest.entries, [&](const Entry& entry) { return entry.is_file() && stale.has(entry.path); });
   }
 
   void add_bundle() {

@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "base/unicode.h"
 #include "envmove/below.h"
+#include "envmove/bytecode.h"
 #include "envmove/each_file.h"
 #include "envmove/hashes.h"
 #include "envmove/journal.h"
@@ -60,11 +61,21 @@ base::Status change_group(const Environment& environment, const Move& move, cons
     return base::fail(ErrorKind::kConfig, fmt::format("{} has changed since it was read", base::quote(before.spot.path)))
         .with_hint(fmt::format("stop what writes there, and start again: phalanx env rehome {}", base::shell_quote(environment.root)));
   const FileClass file_class = classify(first.path, std::string_view(before.data).substr(0, kClassifiedBytes), managed);
-  Rewritten now = rewrite(first.path, before.data, file_class, managed, move);
+  Rewritten now = rewrite(first.path, before.data, file_class, managed, move_of_file(move, managed));
   TRY(replace_file(before.spot, now.data, before.stat));
   for (size_t i = 1; i < group.size(); ++i) {
     TRY_ASSIGN(const Spot other, find_spot(environment, group[i]->path));
     TRY(replace_by_name_of(other, before.spot));
+  }
+  return base::ok();
+}
+
+base::Status remove_stale_bytecode(const Environment& environment, const std::vector<Change>& changes) {
+  const StaleBytecode stale(changes);
+  for (const File& file : environment.files) {
+    if (file.is_link() || !stale.has(file.path)) continue;
+    TRY_ASSIGN(const Spot spot, find_spot(environment, file.path));
+    if (unlinkat(spot.folder.get(), spot.name.c_str(), 0) != 0 && errno != ENOENT) return base::system_error("remove", spot.path);
   }
   return base::ok();
 }
@@ -99,6 +110,7 @@ base::Status carry_out(const Environment& environment, const Plan& plan, const P
     return base::ok();
   });
   TRY(changed);
+  TRY(remove_stale_bytecode(environment, journal.changes));
   TRY(correct_hashes(environment, journal.changes));
   if (unlinkat(environment.folder->get(), kJournal, 0) != 0) return base::system_error("remove", environment.root + "/" + kJournal);
   return base::ok();

@@ -26,6 +26,7 @@ struct Managed {
   std::string placeholder;  // what stood in the package where the prefix stands now, usually 255 bytes; empty: the file holds no prefix
   bool binary = false;
   std::string sha256;  // sha256_in_prefix, of the file as installed; empty in old records
+  std::string packed;  // sha256, of the file as it was in the package, with the placeholder
   std::string record;  // "conda-meta/python-3.11.7-h1234_0.json"
 };
 

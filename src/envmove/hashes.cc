@@ -71,8 +71,10 @@ HashCorrections::HashCorrections(const Environment& environment, const std::vect
   for (const Change& change : changes) {
     changed_.emplace(change.path, &change);
     auto managed = environment.managed.find(change.path);
-    if (managed != environment.managed.end() && !change.link && managed->second.sha256 == change.old_sha256)
-      of_conda_[managed->second.record].emplace(change.old_sha256, change.new_sha256);
+    if (managed == environment.managed.end() || change.link || managed->second.sha256.empty()) continue;
+    // As it was installed, or, of conda-pack, as it was packed: there the record says what it was where it was installed.
+    if (change.old_sha256 == managed->second.sha256 || change.old_sha256 == managed->second.packed)
+      of_conda_[managed->second.record].emplace(managed->second.sha256, change.new_sha256);
   }
 }
 

@@ -152,6 +152,7 @@ base::Result<CondaRecord> parse_conda_record(std::string_view text) {
     if (managed.placeholder.size() > kLongestPlaceholder) return base::fail(ErrorKind::kConfig, "a placeholder of more than 1024 bytes");
     managed.binary = base::get_string(entry, "file_mode").value_or("") == "binary";
     managed.sha256 = base::get_string(entry, "sha256_in_prefix").value_or("");
+    managed.packed = base::get_string(entry, "sha256").value_or("");
     if (!is_hex_digest(managed.sha256)) managed.sha256.clear();
     if (managed.placeholder.empty() && managed.sha256.empty()) continue;
     out.paths.push_back({std::move(path), std::move(managed)});

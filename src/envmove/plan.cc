@@ -39,7 +39,9 @@ class Planner {
     auto at = environment_.managed.find(file.path);
     const Managed* managed = at == environment_.managed.end() ? nullptr : &at->second;
     TRY_ASSIGN(const os::Fd opened, open_below(environment_, file.path));
-    TRY_ASSIGN(Scanned scanned, scan_file(opened, path, file.path, managed, plan_.move));
+    const Move move = move_of_file(plan_.move, managed);
+    if (move.old_prefixes.empty()) return base::ok();
+    TRY_ASSIGN(Scanned scanned, scan_file(opened, path, file.path, managed, move));
     if (!scanned.holds_old_prefix || scanned.file_class == FileClass::kBytecode) return base::ok();
     if (scanned.file_class == FileClass::kOpaque) {
       std::lock_guard lock(mutex_);
@@ -47,7 +49,7 @@ class Planner {
       return base::ok();
     }
     TRY_ASSIGN(std::string data, os::read_rest(opened, path, kMostRewrittenBytes));
-    Rewritten now = rewrite(file.path, data, scanned.file_class, managed, plan_.move);
+    Rewritten now = rewrite(file.path, data, scanned.file_class, managed, move);
     if (now.hits == 0) return base::ok();
     if (!now.problem.empty()) {
       std::lock_guard lock(mutex_);
@@ -97,7 +99,7 @@ base::Result<Plan> plan_rehome(const Environment& environment, Move move, const 
   std::sort(olds.begin(), olds.end());
   olds.erase(std::unique(olds.begin(), olds.end()), olds.end());
   std::erase(olds, plan.move.new_prefix);
-  if (olds.empty()) return plan;
+  if (olds.empty() && environment.managed.empty()) return plan;
   Planner planner(environment, plan);
   std::atomic<size_t> done = 0;
   base::Status looked = each_of(environment.files.size(), [&](size_t i) -> base::Status {

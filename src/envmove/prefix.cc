@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/unicode.h"
 
 namespace phalanx::envmove {
 namespace {
@@ -16,21 +17,34 @@ bool of_name(char c) {
          std::string_view("_-+~@").find(c) != std::string_view::npos;
 }
 
+// Punctuation of Chinese and Japanese text, U+3000 to U+303F and the wide forms of ASCII's, belongs to no name: "：/envs/llm。".
+bool is_wide_punctuation(std::string_view character) {
+  if (character.size() < 3) return false;
+  const auto first = static_cast<unsigned char>(character[0]), second = static_cast<unsigned char>(character[1]),
+             third = static_cast<unsigned char>(character[2]);
+  if (first == 0xe3) return second == 0x80;
+  return first == 0xef && second == 0xbc && ((third >= 0x81 && third <= 0x8f) || (third >= 0x9a && third <= 0xa0) || third >= 0xbb);
+}
+
 // Dots belong to a name if a name goes on behind them; those at the end of a sentence do not.
 bool ends_name(std::string_view data, size_t at) {
   while (at < data.size() && data[at] == '.') ++at;
-  return at >= data.size() || !of_name(data[at]);
+  return at >= data.size() || !of_name(data[at]) || is_wide_punctuation(data.substr(at, 3));
 }
 
-// Not within a longer path: "/mnt/envs/llm". "-L/envs/llm" and "file:///envs/llm" are whole.
+// Not within a longer path: "/mnt/envs/llm". "-L/envs/llm", "@/envs/llm", "file:///envs/llm" and "//envs/llm" are whole.
 bool begins_path(std::string_view data, size_t at) {
   if (at == 0) return true;
-  const char before = data[at - 1];
-  if (before == '/') return at >= 3 && data.substr(at - 3, 3) == "://";
+  const char before = data[at - 1], second = at > 1 ? data[at - 2] : ' ';
+  if (before == '/') return (at >= 3 && data.substr(at - 3, 3) == "://") || (!of_name(second) && second != '.' && second != '/');
   if (!of_name(before) && before != '.') return true;
+  if (second == '\\' && (before == 'n' || before == 't' || before == 'r')) return true;  // spelled in a literal
+  if (at >= 3 && is_wide_punctuation(data.substr(at - 3, 3))) return true;
   size_t word = at;
   while (word > 0 && of_name(data[word - 1])) --word;
-  return data[word] == '-' && (word == 0 || (data[word - 1] != '/' && data[word - 1] != '.'));
+  const bool whole = word == 0 || (data[word - 1] != '/' && data[word - 1] != '.');
+  if (data.substr(word, at - word) == "localhost") return word >= 3 && data.substr(word - 3, 3) == "://";
+  return whole && (data[word] == '-' || (data[word] == '@' && word + 1 == at));
 }
 
 bool is_there(std::string_view data, size_t at, std::string_view prefix) {
@@ -108,12 +122,43 @@ bool is_nul(std::string_view data, size_t at, size_t unit) {
                                                  data.begin() + static_cast<ptrdiff_t>(at + unit), [](char c) { return c == '\0'; });
 }
 
+// `text`, a string of a program that nobody prepared: every path at the length that it had, with slashes for what is missing. Such slashes,
+// of an earlier move, are what a longer one takes. whole: it stands between two NULs.
+Replaced replace_in_place(const std::string& text, const Move& move, bool whole, std::vector<std::string>& too_long) {
+  Replaced out;
+  size_t from = 0;
+  Hits found(move);
+  for (Hit hit = found.next(text, 0); hit.at != std::string::npos; hit = found.next(text, from)) {
+    const size_t behind = hit.at + hit.length;
+    size_t end = std::min(text.find_first_not_of('/', behind), text.size());
+    if (end < text.size() && end > behind && (of_name(text[end]) || text[end] == '.')) --end;  // the slash before a name stays
+    out.data.append(text, from, hit.at - from).append(move.new_prefix);
+    const size_t had = end - hit.at, has = move.new_prefix.size();
+    if (has > had) too_long.push_back(move.new_prefix + text.substr(end));
+    else if (whole && hit.at == 0 && behind == text.size()) out.data.append(had - has, '\0');
+    else out.data.append(had - has, '/');
+    from = end;
+    ++out.hits;
+  }
+  out.data.append(text, from);
+  return out;
+}
+
 // One string of a program, from the hit to its NUL: replaced, and filled or grown within its room.
-void replace_string(BinaryReplaced& out, size_t at, const Move& move, size_t placeholder, const Encoding& encoding, size_t& next) {
+void replace_string(BinaryReplaced& out, size_t at, const Move& move, std::optional<size_t> prepared, const Encoding& encoding,
+                    size_t& next) {
   const std::string text = encoding.unit == 1 ? std::string(std::string_view(out.data).substr(at, out.data.find('\0', at) - at))
                                               : narrow(out.data, at, encoding);
   const size_t end = at + text.size() * encoding.unit;
   next = end;
+  if (!prepared) {
+    const bool whole = at == 0 || (at >= encoding.unit && is_nul(out.data, at - encoding.unit, encoding.unit));
+    Replaced now = replace_in_place(text, move, whole && is_nul(out.data, end, encoding.unit), out.too_long);
+    out.hits += now.hits;
+    if (now.data.size() == text.size()) out.data.replace(at, text.size() * encoding.unit, encode(now.data, encoding));
+    return;
+  }
+  const size_t placeholder = *prepared;
   std::string now;
   size_t from = 0, room = 0, hits = 0;
   Hits found(move);
@@ -138,7 +183,7 @@ void replace_string(BinaryReplaced& out, size_t at, const Move& move, size_t pla
   next = at + bytes.size();
 }
 
-void replace_in_encoding(BinaryReplaced& out, const Move& move, size_t placeholder, const Encoding& encoding) {
+void replace_in_encoding(BinaryReplaced& out, const Move& move, std::optional<size_t> placeholder, const Encoding& encoding) {
   Hits found(move);
   std::vector<std::pair<std::string, size_t>> wide;  // and where each stands next
   for (const std::string& old : move.old_prefixes)
@@ -178,7 +223,19 @@ Replaced replace_text(std::string_view data, const Move& move) {
   return out;
 }
 
-BinaryReplaced replace_binary(std::string_view data, const Move& move, size_t placeholder_length) {
+std::string escaped(std::string_view path) {
+  std::string out;
+  while (!path.empty()) {
+    const base::Character one = base::first_character(path);
+    if (one.length == 1) out += path[0];
+    else if (one.code_point < 0x10000) out += fmt::format("\\u{:04x}", one.code_point);
+    else out += fmt::format("\\u{:04x}\\u{:04x}", 0xd7c0 + (one.code_point >> 10), 0xdc00 + (one.code_point & 0x3ff));
+    path.remove_prefix(one.length);
+  }
+  return out;
+}
+
+BinaryReplaced replace_binary(std::string_view data, const Move& move, std::optional<size_t> placeholder_length) {
   BinaryReplaced out;
   out.data = data;
   replace_in_encoding(out, move, placeholder_length, {});

@@ -13,7 +13,8 @@
 namespace phalanx::envmove {
 
 // Where `prefix` begins in `data`, at or after `from`. "/envs/llm" is not found in "/envs/llm2", "/envs/llm.old" or "/mnt/envs/llm" (conda
-// and conda-pack do not look); it is found in "-L/envs/llm/lib", "file:///envs/llm" and "/envs/llm.\n". std::string_view::npos: nowhere.
+// and conda-pack do not look); it is found in "-L/envs/llm/lib", "file:///envs/llm", "@/envs/llm/x.rsp", "/envs/llm.\n" and behind a "\n"
+// that is spelled with a backslash. std::string_view::npos: nowhere.
 size_t find_prefix(std::string_view data, std::string_view prefix, size_t from = 0);
 
 inline bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
@@ -31,16 +32,21 @@ struct Replaced {
   size_t hits = 0;
 };
 Replaced replace_text(std::string_view data, const Move& move);
+// As JSON and Python's ascii() spell a path that is not ASCII: "/\u7528\u6237/llm". The path itself if it is.
+std::string escaped(std::string_view path);
 
-// Programs and libraries: a path is (a part of) a string that ends with a NUL, in UTF-8, UTF-16 or UTF-32. The length of the file stays:
-// what is shorter is filled with NULs, what is longer takes the NULs that an installer has left behind the string. room: how many of them,
-// per occurrence, belong to the string (the length of the placeholder less that of the old prefix); 0 if nobody knows.
+// Programs and libraries: a path is (a part of) a string that ends with a NUL, in UTF-8, UTF-16 or UTF-32. The length of the file stays.
+// placeholder_length, of a file that its package prepared for being moved (conda's): what is shorter is filled with NULs at the end of the
+// string, what is longer takes the NULs that an installer has left there, per occurrence as many as the placeholder is longer than the old
+// prefix; 0: nobody knows how many. nullopt, any other file: strings need not end with a NUL (those of Rust and Go have a length, and stand
+// side by side), so nothing behind a path may shift. It is filled with slashes, "/new////lib", and may grow into such; only a string that
+// is the prefix and nothing else is filled with NULs.
 struct BinaryReplaced {
   std::string data;
   size_t hits = 0;
   std::vector<std::string> too_long;  // the strings for which there is no room; data is then of no use
 };
-BinaryReplaced replace_binary(std::string_view data, const Move& move, size_t placeholder_length);
+BinaryReplaced replace_binary(std::string_view data, const Move& move, std::optional<size_t> placeholder_length);
 
 // The first line of a script, "#!/old/bin/python3.11 -E", or the two lines that pip and conda write where it would be too long or has a
 // blank: "#!/bin/sh" and "'''exec' "/old/bin/python" "$0" "$@"". Returns the script with the new interpreter, in the short form where the

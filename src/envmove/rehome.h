@@ -37,9 +37,9 @@ using Progress = std::function<void(size_t files_done, size_t files)>;
 // The journal of an interrupted one lies in the environment; its old prefixes are added. Error: a file cannot be read.
 base::Result<Plan> plan_rehome(const Environment& environment, Move move, const Progress& progress);
 
-// Keeps modes and times, and owners where that is allowed; names of one file stay names of one file. Corrects RECORD and conda's hashes of
-// what was as recorded before. Can be interrupted at any point and called again with a new plan. Error: the first file that could not be
-// written; the journal stays.
+// Removes compiled Python of what it rewrites (bytecode.h). Keeps modes and times, and owners where that is allowed; names of one file stay
+// names of one file. Corrects RECORD and conda's hashes of what was as recorded before. Can be interrupted at any point and called again
+// with a new plan. Error: the first file that could not be written; the journal stays.
 base::Status carry_out(const Environment& environment, const Plan& plan, const Progress& progress);
 
 inline constexpr const char* kJournal = ".phalanx-rehome.json";

@@ -4,14 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sha256.h"
 #include "base/try.h"
 #include "os/files.h"
 
 namespace phalanx::envmove {
 namespace {
 
-// The same name every time, so that what an interrupted one left is found and replaced.
-std::string beside(const Spot& spot) { return ".phalanx-rehome-" + spot.name; }
+// The same name every time, so that what an interrupted one left is found and replaced; no longer than a name may be.
+std::string beside(const Spot& spot) {
+  constexpr size_t kLongest = 200;
+  return ".phalanx-rehome-" + (spot.name.size() <= kLongest ? spot.name : base::sha256_hex(spot.name));
+}
 
 base::Status no_left_over(const Spot& spot, const std::string& temporary) {
   if (unlinkat(spot.folder.get(), temporary.c_str(), 0) == 0 || errno == ENOENT) return base::ok();

@@ -20,23 +20,48 @@ std::string no_room(const std::string& text, size_t placeholder) {
 }
 
 Rewritten rewrite_binary(std::string_view data, const Managed* managed, const Move& move) {
-  // Only a file as conda installed it has the room that its placeholder left.
-  const bool as_installed =
-      managed && !managed->placeholder.empty() && (managed->sha256.empty() || base::sha256_hex(data) == managed->sha256);
-  const size_t placeholder = as_installed ? managed->placeholder.size() : 0;
+  std::optional<size_t> placeholder;
+  if (managed && !managed->placeholder.empty()) {
+    // Only a file as conda installed it has the room that its placeholder left.
+    const bool as_installed = managed->sha256.empty() || base::sha256_hex(data) == managed->sha256;
+    placeholder = as_installed ? managed->placeholder.size() : 0;
+  }
   BinaryReplaced done = replace_binary(data, move, placeholder);
-  if (!done.too_long.empty()) return {"", done.hits + 1, no_room(done.too_long.front(), placeholder)};
+  if (!done.too_long.empty()) return {"", done.hits + 1, no_room(done.too_long.front(), placeholder.value_or(0))};
   return {std::move(done.data), done.hits, ""};
+}
+
+// As the path is spelled, and as JSON spells it.
+Replaced replace_spellings(std::string_view data, const Move& move) {
+  Replaced out = replace_text(data, move);
+  Move spelled{{}, escaped(move.new_prefix)};
+  for (const std::string& old : move.old_prefixes)
+    if (std::string other = escaped(old); other != old) spelled.old_prefixes.push_back(std::move(other));
+  if (spelled.old_prefixes.empty()) return out;
+  Replaced again = replace_text(out.data, spelled);
+  again.hits += out.hits;
+  return again;
+}
+
+// The first line only: Python finds a zip archive by its end, whatever stands before it (PEP 441).
+Rewritten rewrite_zip_program(std::string_view data, const Move& move) {
+  std::optional<Shebang> shebang = read_shebang(data);
+  const std::string interpreter = shebang ? moved_path(shebang->interpreter, move) : "";
+  if (!shebang || interpreter == shebang->interpreter) return {};
+  const std::string line = fmt::format("#!{}{}", interpreter, shebang->arguments);
+  if (shebang->by_shell || line.size() > kLongestShebang || interpreter.find_first_of(" \t") != std::string::npos)
+    return {"", 1, fmt::format("no first line of a script can start {}", base::printable(interpreter, kShownString))};
+  return {line + "\n" + std::string(data.substr(shebang->end)), 1, ""};
 }
 
 Rewritten rewrite_text(std::string_view data, const Move& move) {
   std::optional<Shebang> shebang = read_shebang(data);
   std::string interpreter = shebang ? moved_path(shebang->interpreter, move) : "";
   if (!shebang || interpreter == shebang->interpreter) {
-    Replaced all = replace_text(data, move);
+    Replaced all = replace_spellings(data, move);
     return {std::move(all.data), all.hits, ""};
   }
-  Replaced rest = replace_text(data.substr(shebang->end), move);
+  Replaced rest = replace_spellings(data.substr(shebang->end), move);
   std::optional<std::string> whole = write_shebang(*shebang, interpreter, rest.data);
   if (!whole) return {"", rest.hits + 1, fmt::format("no first line of a script can start {}", base::printable(interpreter, kShownString))};
   return {std::move(*whole), rest.hits + 1, ""};
@@ -57,6 +82,8 @@ FileClass classify(std::string_view path, std::string_view head, const Managed* 
   if (head.starts_with("\x7f"
                        "ELF"))
     return FileClass::kBinary;
+  if (head.starts_with("#!") && head.substr(std::min(head.find('\n'), head.size())).starts_with("\nPK\x03\x04"))
+    return FileClass::kZipProgram;
   if (head.find('\0') != std::string_view::npos) return FileClass::kOpaque;
   // A character may be cut at the end of the head.
   for (size_t cut = 0; cut < 4 && cut <= head.size(); ++cut)
@@ -77,12 +104,21 @@ std::optional<Replaced> replace_urls(std::string_view json, const Move& move, co
   return Replaced{std::string(json.substr(0, begin)) + url_of_path(moved) + std::string(json.substr(end)), 1};
 }
 
+Move move_of_file(const Move& move, const Managed* managed) {
+  Move out = move;
+  if (managed && managed->placeholder.size() > 1 && managed->placeholder.starts_with('/') && !managed->placeholder.ends_with('/') &&
+      managed->placeholder != move.new_prefix)
+    out.old_prefixes.push_back(managed->placeholder);
+  return out;
+}
+
 Rewritten rewrite(std::string_view path, std::string_view data, FileClass file_class, const Managed* managed, const Move& move) {
   if (file_class == FileClass::kText && is_url_file(path))
     if (std::optional<Replaced> done = replace_urls(data, move, "\n")) return {done->hits > 0 ? std::move(done->data) : "", done->hits, ""};
   switch (file_class) {
     case FileClass::kText: return path.starts_with("bin/activate") ? rewrite_activation(data, move) : rewrite_text(data, move);
     case FileClass::kBinary: return rewrite_binary(data, managed, move);
+    case FileClass::kZipProgram: return rewrite_zip_program(data, move);
     case FileClass::kBytecode:
     case FileClass::kOpaque: break;
   }

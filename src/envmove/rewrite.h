@@ -12,9 +12,10 @@ namespace phalanx::envmove {
 
 enum class FileClass {
   kText,
-  kBinary,    // programs and libraries, and what conda's record calls binary: strings keep their room
-  kBytecode,  // *.pyc: paths within length-prefixed strings, shown in tracebacks only; Python makes them anew
-  kOpaque,    // archives, databases: offsets within would no longer fit
+  kBinary,      // programs and libraries, and what conda's record calls binary: strings keep their room
+  kZipProgram,  // a zip archive of Python behind a first line, as zipapp makes them: that line is text
+  kBytecode,    // *.pyc: paths within length-prefixed strings, shown in tracebacks only; Python makes them anew
+  kOpaque,      // archives, databases: offsets within would no longer fit
 };
 // head: the first bytes of the file, up to kClassifiedBytes. managed: may be null.
 inline constexpr size_t kClassifiedBytes = 8 << 10;
@@ -24,6 +25,9 @@ FileClass classify(std::string_view path, std::string_view head, const Managed* 
 // stay. nullopt: no URL of a file is in it, or one that JSON has to spell with backslashes; it is text then.
 bool is_url_file(std::string_view path);
 std::optional<Replaced> replace_urls(std::string_view json, const Move& move, const std::string& but_not);
+
+// What a file of conda's package is searched for too: its placeholder, which archives of conda-pack still hold for conda-unpack to replace.
+Move move_of_file(const Move& move, const Managed* managed);
 
 struct Rewritten {
   std::string data;

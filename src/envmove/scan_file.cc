@@ -17,6 +17,8 @@ constexpr size_t kPiece = 1 << 20;
 // The bytes to look for; a hit need not stand at the borders of a path. The wide ones begin with the first character's own bytes.
 std::vector<std::string> needles(const Move& move, bool wide, bool urls) {
   std::vector<std::string> out = move.old_prefixes;
+  for (const std::string& old : move.old_prefixes)
+    if (std::string spelled = escaped(old); spelled != old) out.push_back(std::move(spelled));
   if (urls)
     for (const std::string& old : move.old_prefixes) out.push_back(url_of_path(old));
   for (const std::string& old : move.old_prefixes) {

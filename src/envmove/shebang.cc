@@ -9,7 +9,9 @@
 namespace phalanx::envmove {
 namespace {
 
-constexpr std::string_view kShell = "#!/bin/sh\n", kExec = "'''exec' ", kPassOn = " \"$0\" \"$@\"\n' '''\n";
+constexpr std::string_view kShell = "#!/bin/sh\n", kExec = "'''exec' ";
+constexpr std::string_view kPassOn = " \"$0\" \"$@\"\n' '''\n";
+constexpr std::string_view kPassOnByRattler = " \"$0\" \"$@\" #'''\n";  // of pixi, where conda and pip take two lines
 
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -35,10 +37,13 @@ std::optional<Shebang> read_by_shell(std::string_view script) {
   const size_t at = kShell.size() + kExec.size();
   const bool quoted = at < script.size() && script[at] == '"';
   const size_t begin = at + (quoted ? 1 : 0), end = script.find(quoted ? '"' : ' ', begin);
-  if (end == std::string_view::npos || !script.substr(end + (quoted ? 1 : 0)).starts_with(kPassOn)) return std::nullopt;
+  if (end == std::string_view::npos) return std::nullopt;
+  const size_t behind = end + (quoted ? 1 : 0);
+  const bool usual = script.substr(behind).starts_with(kPassOn);
+  if (!usual && !script.substr(behind).starts_with(kPassOnByRattler)) return std::nullopt;
   std::string_view interpreter = script.substr(begin, end - begin);
   if (!interpreter.starts_with("/") || interpreter.find_first_of("\n$`\\\"") != std::string_view::npos) return std::nullopt;
-  return Shebang{std::string(interpreter), "", end + (quoted ? 1 : 0) + kPassOn.size(), true};
+  return Shebang{std::string(interpreter), "", behind + (usual ? kPassOn : kPassOnByRattler).size(), true};
 }
 
 }  // namespace

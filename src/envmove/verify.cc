@@ -38,6 +38,12 @@ struct Expected {
   std::string record;  // "sha256=…" of RECORD
 };
 
+// "3.11" of "3.11.7" and of "3.11.7.final.0"; empty: not a version of both numbers.
+std::string minor_version(std::string_view version) {
+  const std::vector<std::string_view> parts = base::split(version, '.');
+  return parts.size() < 2 ? "" : fmt::format("{}.{}", parts[0], parts[1]);
+}
+
 bool is_gone(const std::string& path) {
   struct stat found{};
   return stat(path.c_str(), &found) != 0 && (errno == ENOENT || errno == ENOTDIR);
@@ -51,7 +57,14 @@ class Verify {
     TRY_ASSIGN(bool interrupted, was_interrupted(environment_.root));
     if (interrupted) add("ENV-HALF-MOVED", true, environment_.root + "/" + kJournal, "");
     std::vector<Candidate> candidates = vote(environment_);
-    for (const std::string& old : old_prefixes(environment_, candidates)) add("ENV-MOVED", true, environment_.root, old);
+    const std::vector<std::string> sure = old_prefixes(environment_, candidates);
+    for (const std::string& old : sure) add("ENV-MOVED", true, environment_.root, old);
+    // Not repaired unasked, but what runs there uses another environment.
+    for (const std::string& other : other_places(environment_, candidates)) {
+      const bool runs = std::any_of(candidates.begin(), candidates.end(),
+                                    [&](const Candidate& one) { return one.prefix == other && one.votes.contains(Source::kScript); });
+      if (runs && std::find(sure.begin(), sure.end(), other) == sure.end()) add("ENV-MOVED", false, environment_.root, other);
+    }
     return base::ok();
   }
 
@@ -61,7 +74,8 @@ class Verify {
     for (const File& file : environment_.files) {
       if (!file.is_link() || !is_gone(path_of(file))) continue;
       const bool interpreter = file.path.starts_with("bin/python");
-      if (!(interpreter && base_gone)) add("ENV-LINK-GONE", interpreter, path_of(file), file.target);
+      const bool module = file.path.find("-packages/") != std::string::npos;  // uv and conda may have linked them to a cache
+      if (!(interpreter && base_gone)) add("ENV-LINK-GONE", interpreter || module, path_of(file), file.target);
     }
   }
 
@@ -74,7 +88,8 @@ class Verify {
       if (!size.ok()) continue;
       head.resize(*size);
       std::optional<Shebang> shebang = read_shebang(head);
-      if (shebang && is_gone(shebang->interpreter)) add("ENV-SHEBANG", true, path_of(file), shebang->interpreter);
+      if (shebang && is_ours(shebang->interpreter) && is_gone(shebang->interpreter))
+        add("ENV-SHEBANG", true, path_of(file), shebang->interpreter);
     }
   }
 
@@ -96,7 +111,7 @@ class Verify {
 
   void editables() {
     for (const Editable& one : environment_.editables)
-      if (is_gone(one.source)) add("ENV-EDITABLE-GONE", false, environment_.root + "/" + one.file, one.source);
+      if (is_gone(one.source)) add("ENV-EDITABLE-GONE", !one.file.ends_with(".pth"), environment_.root + "/" + one.file, one.source);
   }
 
   base::Status files(const Progress& progress) {
@@ -125,12 +140,16 @@ class Verify {
     if (!foreign.empty()) return add("ENV-PYTHON-FOREIGN", false, foreign, "");
     os::CaptureSpec spec;
     spec.program = program;
-    spec.arguments = {program, "-I", "-c", "import sys; print(sys.prefix)"};
+    spec.arguments = {program, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.prefix)"};
     spec.environment = {"PATH=/usr/bin:/bin", "HOME=" + os::environment_value("HOME", "/")};
     spec.deadline = std::chrono::seconds(kPythonSeconds);
     os::Captured said = os::capture(spec);
     if (!said.fault.empty()) return add("ENV-PYTHON-FAILS", true, program, said.fault);
-    const std::string prefix(base::trim(said.output));
+    const std::string line(base::trim(said.output));
+    const size_t blank = std::min(line.find(' '), line.size());
+    const std::string version = line.substr(0, blank), prefix = line.substr(std::min(blank + 1, line.size()));
+    const std::string made_for = environment_.kind == Kind::kVenv ? minor_version(environment_.python) : "";
+    if (!made_for.empty() && version != made_for) add("ENV-PYTHON-FAILS", true, program, fmt::format("Python {} != {}", version, made_for));
     // An interpreter that lies elsewhere knows this environment only by pyvenv.cfg.
     const bool own = environment_.kind == Kind::kVenv || std::string_view(resolved).starts_with(environment_.root + "/");
     if (own && !is_the_same_folder(prefix, environment_.root)) add("ENV-PYTHON-FAILS", true, program, "sys.prefix: " + prefix);
@@ -150,6 +169,12 @@ class Verify {
     flaws_.push_back({code, fatal, std::move(path), std::move(detail)});
   }
 
+  // A Python, or a program that the environment has itself. Another interpreter is a matter of the machine.
+  bool is_ours(const std::string& interpreter) const {
+    const std::string name = interpreter.substr(interpreter.rfind('/') + 1);
+    return name.starts_with("python") || name.starts_with("pypy") || environment_.find("bin/" + name);
+  }
+
   base::Status add_record(const std::string& path, std::map<std::string, Expected>& expected) {
     TRY_ASSIGN(const Content record, read_below(environment_, path, kMostRecordBytes));
     const std::string folder = path.substr(0, path.rfind('/')), site = folder.substr(0, folder.rfind('/'));
@@ -164,7 +189,7 @@ class Verify {
   base::Status compare(const std::string& path, const Expected& expected) {
     const std::string whole = environment_.root + "/" + path;
     const File* file = environment_.find(path);
-    if (!file && is_gone(whole)) add("ENV-FILE-GONE", false, whole, "");
+    if (!file && !path.ends_with(".pyc") && is_gone(whole)) add("ENV-FILE-GONE", false, whole, "");
     if (!file || file->is_link()) return base::ok();
     base::Sha256 hash;
     TRY_ASSIGN(os::Fd opened, open_below(environment_, path));

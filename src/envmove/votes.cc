@@ -45,13 +45,18 @@ class Count {
     while (prefix.size() > 1 && prefix.ends_with('/')) prefix.remove_suffix(1);
     if (!prefix.starts_with('/') || is_of_the_system(prefix) || prefix.find_first_of("\n$`\"'") != std::string_view::npos) return;
     if (prefix.find("/../") != std::string_view::npos || prefix.ends_with("/..")) return;
-    if (!environment_.base.empty() && std::string_view(environment_.base).starts_with(std::string(prefix) + "/")) return;
+    if (is_of_the_base(std::string(prefix))) return;
     auto at = std::find_if(all_.begin(), all_.end(), [&](const Candidate& one) { return one.prefix == prefix; });
     if (at == all_.end()) {
       if (all_.size() >= kMostCandidates) return;
       at = all_.insert(all_.end(), Candidate{std::string(prefix), {}});
     }
     ++at->votes[source];
+  }
+
+  // The Python that a venv was made from is none of its places, unless it came along as .python (bundle_base.cc).
+  bool is_of_the_base(const std::string& prefix) const {
+    return environment_.base.starts_with(prefix + "/") && !environment_.base.starts_with(prefix + "/.python/");
   }
 
   // "/old/bin/python" of a script, if the environment has that program itself.
@@ -139,18 +144,29 @@ std::vector<Candidate> vote(const Environment& environment) {
   return count.result();
 }
 
+std::vector<std::string> other_places(const Environment& environment, const std::vector<Candidate>& candidates) {
+  std::vector<std::string> out;
+  for (const Candidate& one : candidates)
+    if (!is_the_same_folder(one.prefix, environment.root)) out.push_back(one.prefix);
+  return out;
+}
+
 std::vector<std::string> old_prefixes(const Environment& environment, const std::vector<Candidate>& candidates) {
-  std::vector<std::string> sure, all;
-  bool here = false;
+  std::vector<std::string> sure, others;
+  const std::vector<std::string> all = other_places(environment, candidates);
   for (const Candidate& one : candidates) {
-    if (is_the_same_folder(one.prefix, environment.root)) {
-      here = true;
-      continue;
-    }
-    all.push_back(one.prefix);
-    if (one.votes.size() >= 2) sure.push_back(one.prefix);
+    if (std::find(all.begin(), all.end(), one.prefix) == all.end()) continue;
+    // What is not there any more can be no other environment that a script is meant to use.
+    if (one.votes.size() >= 2 || (one.votes.contains(Source::kScript) && !os::exists(one.prefix))) sure.push_back(one.prefix);
+    else others.push_back(one.prefix);
   }
-  return sure.empty() && all.size() == 1 && !here ? all : sure;
+  if (sure.empty() && all.size() == 1 && candidates.size() == 1) return all;
+  // Another name of a sure one: the home of its owner may be a link.
+  const std::vector<std::string> named = sure;
+  for (const std::string& one : others)
+    if (std::any_of(named.begin(), named.end(), [&](const std::string& same) { return is_the_same_folder(one, same); }))
+      sure.push_back(one);
+  return sure;
 }
 
 }  // namespace phalanx::envmove

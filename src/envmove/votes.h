@@ -26,8 +26,11 @@ bool is_the_same_folder(const std::string& a, const std::string& b);
 // Places that belong to the system (/usr, /usr/local) and a venv's base are none.
 std::vector<Candidate> vote(const Environment& environment);
 
-// The old prefixes that can be replaced without asking: what two kinds of files name, or the only one that any names. Never the present
-// place. May be empty: nothing was moved, or nobody can tell.
+// Those of them that are not where the environment lies.
+std::vector<std::string> other_places(const Environment& environment, const std::vector<Candidate>& candidates);
+
+// The old prefixes that can be replaced without asking: what two kinds of files name, what scripts name and is not there any more, other
+// names of such a folder, or the only one that any file names. Never the present place. May be empty: nothing was moved, or nobody can tell.
 std::vector<std::string> old_prefixes(const Environment& environment, const std::vector<Candidate>& candidates);
 
 }  // namespace phalanx::envmove

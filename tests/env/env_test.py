@@ -187,6 +187,69 @@ class Environments(unittest.TestCase):
         self.assertEqual((done.returncode, 'nothing is wrong' in done.stdout), (0, True), done.stdout + done.stderr)
         self.assertEqual(output(again + '/bin/python', '-c', 'import sys; print(sys.base_prefix)').strip(), again + '/.python')
         self.assertEqual(subprocess.run(['grep', '-rlI', self.folder + '/pythons', again], capture_output=True, text=True).stdout, '')
+        third = self.folder + '/moved-by-hand'
+        os.rename(again, third)
+        done = phalanx('rehome', third)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        verified = phalanx('verify', third)
+        self.assertEqual((verified.returncode, 'nothing is wrong' in verified.stdout), (0, True), verified.stdout)
+        self.assertEqual(output(third + '/bin/hello').strip(), third)
+
+    def test_python_does_not_go_on_with_what_it_had_compiled(self):
+        old, new, unpacked = (self.folder + '/compiled' + digit for digit in '123')
+        output(sys.executable, '-m', 'venv', '--without-pip', old)
+        module = old + '/lib/python%d.%d/site-packages/conf.py' % sys.version_info[:2]
+        write(module, 'HERE = "%s/share"\n' % old)
+        compiling = {name: value for name, value in ENGLISH.items() if name != 'PYTHONDONTWRITEBYTECODE'}
+        subprocess.run([old + '/bin/python', '-m', 'compileall', '-q', module], check=True, env=compiling)
+        self.assertTrue(os.path.isdir(os.path.dirname(module) + '/__pycache__'))
+        self.assertEqual(phalanx('pack', old, '-o', self.folder + '/compiled.tar.zst').returncode, 0)
+        subprocess.run(['cp', '-a', old, new], check=True)
+        done = phalanx('rehome', new)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(phalanx('unpack', self.folder + '/compiled.tar.zst', unpacked).returncode, 0)
+        for place in (new, unpacked):
+            self.assertEqual(output(place + '/bin/python', '-c', 'import conf; print(conf.HERE)').strip(), place + '/share')
+
+    def test_an_interrupted_repair_is_continued_by_the_same_command(self):
+        old, new = self.folder + '/whole', self.folder + '/half'
+        output(sys.executable, '-m', 'venv', '--without-pip', old)
+        subprocess.run(['cp', '-a', old, new], check=True)
+        subprocess.run('sed -i "s|%s|%s|" %s/bin/activate*' % (old, new, new), shell=True, check=True)
+        write(new + '/.phalanx-rehome.json', json.dumps({'schema': 1, 'new_prefix': new, 'old_prefixes': [old], 'changes': []}), 0o600)
+        done = phalanx('rehome', new)
+        self.assertEqual((done.returncode, 'an interrupted repair is continued' in done.stderr), (0, True), done.stdout + done.stderr)
+        verified = phalanx('verify', new)
+        self.assertEqual((verified.returncode, 'nothing is wrong' in verified.stdout), (0, True), verified.stdout)
+
+    def test_a_python_of_another_version_is_found(self):
+        env = self.folder + '/other-version'
+        output(sys.executable, '-m', 'venv', '--without-pip', env)
+        with open(env + '/pyvenv.cfg') as file:
+            config = file.read()
+        write(env + '/pyvenv.cfg', config.replace('version = 3.', 'version = 3.9'))
+        verified = phalanx('verify', env)
+        self.assertEqual(verified.returncode, 3, verified.stdout)
+        self.assertIn('Python %d.%d != 3.9' % sys.version_info[:2], verified.stdout)
+
+    def test_the_finder_of_an_editable_install_leads_to_what_came_along(self):
+        project, old, new = self.folder + '/project', self.folder + '/with-finder', self.folder + '/found'
+        os.makedirs(project + '/proj')
+        write(project + '/proj/__init__.py', 'HOME = "%s"\n' % old)
+        output(sys.executable, '-m', 'venv', '--without-pip', old)
+        site = '/lib/python%d.%d/site-packages/' % sys.version_info[:2]
+        write(old + site + '_editable_skbc_proj.py', 'MAP = {"proj": "%s/proj/__init__.py"}\n' % project)
+        os.makedirs(old + site + 'proj-1.dist-info')
+        write(old + site + 'proj-1.dist-info/METADATA', 'Name: proj\n')
+        write(old + site + 'proj-1.dist-info/direct_url.json', json.dumps({'url': 'file://' + project, 'dir_info': {'editable': True}}))
+        self.assertEqual(phalanx('pack', old, '-o', self.folder + '/finder.tar.zst').returncode, 0)
+        os.rename(project, project + '.away')
+        done = phalanx('unpack', self.folder + '/finder.tar.zst', new)
+        self.assertEqual((done.returncode, 'nothing is wrong' in done.stdout), (0, True), done.stdout + done.stderr)
+        with open(new + site + '_editable_skbc_proj.py') as file:
+            self.assertEqual(file.read(), 'MAP = {"proj": "%s/src/project/proj/__init__.py"}\n' % new)
+        with open(new + '/src/project/proj/__init__.py') as file:
+            self.assertEqual(file.read(), 'HOME = "%s"\n' % new)
 
     def test_a_venv_whose_python_stays_says_why(self):
         base, old = self.folder + '/conda-base', self.folder + '/of-conda'
@@ -230,7 +293,8 @@ class Environments(unittest.TestCase):
         old, new = self.place(70) + '.tar', self.place(90) + '.tar'
         Conda(old, old, self.compiled, neighbour=old, padding_packages=0)
         file = self.folder + '/by-tar.tar.gz'
-        subprocess.run(['tar', '-C', old, '-czf', file, '.'], check=True)
+        subprocess.run(['tar', '-C', os.path.dirname(os.path.dirname(old)), '-czf', file,
+                        os.path.relpath(old, os.path.dirname(os.path.dirname(old)))], check=True)
         os.rename(old, old + '.away')
         done = phalanx('unpack', file, new)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -25,6 +25,7 @@ using base::ErrorKind;
 
 constexpr const char* kPart = ".phalanx-unpack.";  // and the name of the place
 constexpr size_t kShownProblems = 5;
+constexpr int kMostDepth = 16;
 
 // The folder beside the place, locked by us and empty.
 class Part {
@@ -62,11 +63,17 @@ class Part {
   const os::Fd& folder() const { return folder_; }
   const std::string& path() const { return path_; }
 
-  // The environment in it: all of it, or its only folder.
+  // The environment in it: all of it, or below folders that hold nothing but one another ("anaconda3/envs/llm").
   base::Result<std::string> root() const {
-    if (holds_environment(path_)) return path_;
-    TRY_ASSIGN(const std::vector<std::string> names, sync::names_in(folder_.get()));
-    if (names.size() == 1 && holds_environment(path_ + "/" + names[0])) return path_ + "/" + names[0];
+    std::string path = path_;
+    for (int depth = 0; depth < kMostDepth; ++depth) {
+      if (holds_environment(path)) return path;
+      const os::Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (!folder.valid()) break;
+      TRY_ASSIGN(const std::vector<std::string> names, sync::names_in(folder.get()));
+      if (names.size() != 1) break;
+      path += "/" + names[0];
+    }
     return base::fail(ErrorKind::kConfig, "the archive holds no environment of Python")
         .because("neither at its top nor in its only folder is there conda-meta/ or pyvenv.cfg");
   }

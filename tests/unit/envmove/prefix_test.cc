@@ -14,10 +14,12 @@ constexpr size_t kNone = std::string_view::npos;
 TEST(FindPrefix, OnlyWholePaths) {
   const std::string prefix = "/envs/llm";
   for (const char* text : {"/envs/llm", "/envs/llm/bin", "PATH=/envs/llm:/bin", "-L/envs/llm/lib", "-Wl,-rpath,/envs/llm/lib",
-                           "\"/envs/llm\"", "file:///envs/llm/src", "It lies in /envs/llm.", "(/envs/llm)", "-isystem/envs/llm/include"})
+                           "\"/envs/llm\"", "file:///envs/llm/src", "It lies in /envs/llm.", "(/envs/llm)", "-isystem/envs/llm/include",
+                           "'a\\n/envs/llm'", "gcc @/envs/llm/x.rsp", "file://localhost/envs/llm", "x=//envs/llm", "在：/envs/llm。"})
     EXPECT_NE(envmove::find_prefix(text, prefix), kNone) << text;
   for (const char* text : {"/envs/llm2", "/envs/llm2/bin", "/envs/llm-old/bin", "/envs/llm.bak/bin", "/envs/llm_1", "/mnt/envs/llm/bin",
-                           "home/envs/llm", "/x/-L/envs/llm/lib", "/envs/llm~", "/envs/llm中/bin", "../envs/llm", "/envs", ""})
+                           "home/envs/llm", "/x/-L/envs/llm/lib", "/envs/llm~", "/envs/llm中/bin", "../envs/llm", "/envs", "",
+                           "/mnt//envs/llm", "me@/envs/llm", "http://host/envs/llm", "localhost/envs/llm", "///envs/llm"})
     EXPECT_EQ(envmove::find_prefix(text, prefix), kNone) << text;
   EXPECT_EQ(envmove::find_prefix("/envs/llm2:/envs/llm", prefix), 11u);
   EXPECT_EQ(envmove::find_prefix("/a", ""), kNone);
@@ -78,6 +80,34 @@ TEST(ReplaceBinary, LongerTakesOnlyTheRoomThePlaceholderLeft) {
   EXPECT_EQ(envmove::replace_binary(data, {{"/old"}, "/older"}, 0).too_long.size(), 1u) << "nobody knows whose zeros these are";
 }
 
+// Strings of Rust and Go have a length and stand side by side.
+TEST(ReplaceBinary, InAProgramThatNobodyPreparedNothingShifts) {
+  const std::string data = with_nuls(
+                               "/old/place/data/model.bin"
+                               "weights.0="
+                               "/old/place -L/old/place:",
+                               3) +
+                           with_nuls("/old/place", 1) + "x";
+  auto there = envmove::replace_binary(data, {{"/old/place"}, "/new"}, std::nullopt);
+  EXPECT_EQ(there.hits, 4u);
+  EXPECT_EQ(there.data, with_nuls("/new///////data/model.bin"
+                                  "weights.0="
+                                  "/new////// -L/new//////:",
+                                  3) +
+                            with_nuls("/new", 7) + "x");
+  EXPECT_TRUE(there.too_long.empty());
+  auto back = envmove::replace_binary(there.data.substr(0, there.data.size() - 12), {{"/new"}, "/old/place"}, std::nullopt);
+  EXPECT_EQ(back.data, data.substr(0, data.size() - 12)) << "the slashes make room for the way back";
+  EXPECT_EQ(envmove::replace_binary(data, {{"/old/place"}, "/much/longer"}, std::nullopt).too_long.size(), 4u);
+}
+
+TEST(Escaped, AsJsonAndAsciiSpellIt) {
+  EXPECT_EQ(envmove::escaped("/home/用户/a-b"), "/home/\\u7528\\u6237/a-b");
+  EXPECT_EQ(envmove::escaped("/\xf0\x9f\x98\x80"), "/\\ud83d\\ude00");
+  EXPECT_EQ(envmove::escaped("/plain"), "/plain");
+  EXPECT_EQ(envmove::escaped("/\xff"), "/\xff") << "no text";
+}
+
 TEST(ReplaceBinary, WideStrings) {
   for (size_t unit : {2, 4})
     for (bool big : {false, true}) {
@@ -118,6 +148,14 @@ TEST(Shebang, FormsAndBack) {
   EXPECT_FALSE(envmove::write_shebang(*envmove::read_shebang("#!/old/bin/perl\n"), far + "/perl", "x\n"));
   for (const char* text : {"", "#", "#!", "#!python\n", "#!/bin/sh\n'''exec' \"$(dirname x)/python\" \"$0\" \"$@\"\n' '''\n"})
     EXPECT_FALSE(envmove::read_shebang(text) && envmove::read_shebang(text)->interpreter != "/bin/sh") << text;
+}
+
+TEST(Shebang, OfPixiIsReadToo) {
+  const std::string script = "#!/bin/sh\n'''exec' \"/old env/bin/python\" \"$0\" \"$@\" #'''\nprint(1)\n";
+  auto read = envmove::read_shebang(script);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->interpreter, "/old env/bin/python");
+  EXPECT_EQ(script.substr(read->end), "print(1)\n");
 }
 
 TEST(Activation, AValueIsAWordOfTheShell) {

@@ -81,6 +81,16 @@ envmove::Plan repair(const std::string& root) {
   return std::move(*plan);
 }
 
+std::vector<std::string> flaws_of(const std::string& root) {
+  auto environment = envmove::read_environment(root);
+  auto flaws = envmove::verify(*environment, {.start_python = false}, {});
+  EXPECT_TRUE(flaws.ok()) << flaws.error().render();
+  std::vector<std::string> out;
+  for (const envmove::Flaw& flaw : *flaws)
+    out.push_back(std::string(flaw.code) + " " + fs::path(flaw.path).lexically_relative(root).string());
+  return out;
+}
+
 TEST(Rehome, AMovedVenvIsTheOneMadeThere) {
   const fs::path folder = scratch::folder("rehome-test");
   const std::string here = folder / "envs" / "llm";
@@ -167,6 +177,72 @@ TEST(Rehome, ARecordOfWhatWasChangedByHandStays) {
   EXPECT_EQ(record.find(envmove::record_hash(base::sha256_hex(read(root / "bin/tool1")))), std::string::npos);
 }
 
+TEST(Votes, OfPlacesThatAreGoneAndOfTheirOtherNames) {
+  const fs::path folder = scratch::folder("rehome-test"), root = folder / "env", former = folder / "mnt/env", linked = folder / "home/env";
+  make_venv(former, linked, 1);
+  fs::create_directory_symlink(folder / "mnt", folder / "home");
+  write(former / "bin/real", "#!" + former.string() + "/bin/python\n");
+  fs::copy(former, root, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  auto old = [&] {
+    auto environment = envmove::read_environment(root);
+    std::vector<std::string> all = envmove::old_prefixes(*environment, envmove::vote(*environment));
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  EXPECT_EQ(old(), (std::vector<std::string>{linked, former}));
+  fs::remove_all(former);
+  EXPECT_EQ(old(), (std::vector<std::string>{linked, former})) << "one that only scripts name, and that is gone";
+}
+
+TEST(Votes, ABaseThatCameAlongIsNoReasonToForgetThePlace) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/far/env", 1);
+  write(root / "pyvenv.cfg", "home = /far/env/.python/bin\nversion = 3.11.7\ncommand = /far/env/.python/bin/python3 -m venv /far/env\n");
+  auto environment = envmove::read_environment(root);
+  EXPECT_EQ(envmove::old_prefixes(*environment, envmove::vote(*environment)), std::vector<std::string>{"/far/env"});
+}
+
+TEST(Rehome, WhatPythonHasCompiledOfAnOldPathGoes) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/far/env", 1);
+  const fs::path package = root / kSite / "tool";
+  write(package / "conf.py", "HERE = '/far/env/share'\n");
+  for (const char* name : {"conf.cpython-311.pyc", "conf.cpython-311.opt-2.pyc", "__init__.cpython-311.pyc", "confer.cpython-311.pyc"})
+    write(package / "__pycache__" / name, "compiled");
+  repair(root);
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(package / "__pycache__")) left.push_back(entry.path().filename());
+  std::sort(left.begin(), left.end());
+  EXPECT_EQ(left, (std::vector<std::string>{"__init__.cpython-311.pyc", "confer.cpython-311.pyc"}));
+}
+
+TEST(Rehome, APlaceholderThatWasLeftForAnotherProgramToReplace) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  const std::string placeholder = "/build/" + std::string(80, 'p'), content = "libdir=" + placeholder + "/share\n";
+  write(root / "lib/pkgconfig/x.pc", content);
+  write(root / "conda-meta/x-1-0.json",
+        R"({"name": "x", "version": "1", "build": "0", "paths_data": {"paths": [{"_path": "lib/pkgconfig/x.pc",
+    "prefix_placeholder": ")" +
+            placeholder + R"(", "file_mode": "text", "sha256": ")" + base::sha256_hex(content) + R"(", "sha256_in_prefix": ")" +
+            base::sha256_hex("as it was installed elsewhere") + "\"}]}}");
+  repair(root);
+  EXPECT_EQ(read(root / "lib/pkgconfig/x.pc"), "libdir=" + root.string() + "/share\n");
+  EXPECT_EQ(flaws_of(root), std::vector<std::string>{}) << "its record follows";
+}
+
+TEST(Rehome, OtherSpellingsOfThePlace) {
+  const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, "/far/用户/env", 1);
+  write(root / "share/kernel.json", "{\"argv\": [\"/far/\\u7528\\u6237/env/bin/python\"]}\n");
+  const std::string archive("\nPK\x03\x04\0\0/far/x", 14);
+  write(root / "bin/app.pyz", "#!/far/用户/env/bin/python -I" + archive);
+  write(root / "bin" / std::string(240, 'n'), "#!/far/用户/env/bin/python\n");
+  repair(root);
+  EXPECT_EQ(read(root / "share/kernel.json"), "{\"argv\": [\"" + root.string() + "/bin/python\"]}\n");
+  EXPECT_EQ(read(root / "bin/app.pyz"), "#!" + root.string() + "/bin/python -I" + archive);
+  EXPECT_EQ(read(root / "bin" / std::string(240, 'n')), "#!" + root.string() + "/bin/python\n") << "a name that leaves no room for another";
+}
+
 TEST(Rehome, AProblemIsFoundBeforeAnythingChanges) {
   const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
   make_venv(root, "/e", 1);
@@ -235,16 +311,6 @@ TEST(Rehome, AJournalOfAnotherIsRefused) {
   EXPECT_NE(plan_of(*environment).error().message.find("could be written by another user"), std::string::npos);
 }
 
-std::vector<std::string> flaws_of(const std::string& root) {
-  auto environment = envmove::read_environment(root);
-  auto flaws = envmove::verify(*environment, {.start_python = false}, {});
-  EXPECT_TRUE(flaws.ok()) << flaws.error().render();
-  std::vector<std::string> out;
-  for (const envmove::Flaw& flaw : *flaws)
-    out.push_back(std::string(flaw.code) + " " + fs::path(flaw.path).lexically_relative(root).string());
-  return out;
-}
-
 TEST(Verify, EachFlawIsFoundAndNoneWhereNothingIsWrong) {
   const fs::path root = fs::path(scratch::folder("rehome-test")) / "env";
   make_venv(root, root, 2);
@@ -253,13 +319,27 @@ TEST(Verify, EachFlawIsFoundAndNoneWhereNothingIsWrong) {
   fs::create_symlink("/no/such/file", root / "share/link");
   write(root / kSite / "code.pth", "/no/such/source\nimport sys\n");
   write(root / envmove::kJournal, "{}");
-  const std::vector<std::string> wrong = {"ENV-HALF-MOVED .phalanx-rehome.json", "ENV-SHEBANG bin/tool1",
-                                          std::string("ENV-EDITABLE-GONE ") + kSite + "/code.pth", "ENV-FILE-CHANGED bin/tool1",
+  const std::vector<std::string> wrong = {"ENV-HALF-MOVED .phalanx-rehome.json",
+                                          "ENV-MOVED .",
+                                          "ENV-SHEBANG bin/tool1",
+                                          std::string("ENV-EDITABLE-GONE ") + kSite + "/code.pth",
+                                          "ENV-FILE-CHANGED bin/tool1",
                                           "ENV-LINK-GONE share/link"};
   EXPECT_EQ(flaws_of(root), wrong);
   fs::remove(root / "bin/tool1");
   const std::vector<std::string> now = flaws_of(root);
   EXPECT_NE(std::find(now.begin(), now.end(), "ENV-FILE-GONE bin/tool1"), now.end());
+}
+
+TEST(Verify, AScriptThatRunsAnotherEnvironmentIsTold) {
+  const fs::path folder = scratch::folder("rehome-test"), root = folder / "env", other = folder / "other";
+  make_venv(root, root, 1);
+  make_venv(other, other, 1);
+  write(root / "bin/tool0", "#!" + other.string() + "/bin/python\n");
+  EXPECT_EQ(flaws_of(root).front(), "ENV-FILE-CHANGED bin/tool0");
+  EXPECT_NE(std::find(flaws_of(root).begin(), flaws_of(root).end(), "ENV-MOVED ."), flaws_of(root).end());
+  write(root / "bin/tool0", "#!/no/such/ksh\n");
+  EXPECT_EQ(flaws_of(root), std::vector<std::string>{"ENV-FILE-CHANGED bin/tool0"}) << "an interpreter of the machine's";
 }
 
 TEST(Verify, AMovedOneIsFoundAndARepairedOneIsNot) {
