@@ -6,8 +6,8 @@
 # NAME.again.log holds a second run of what failed in NAME.log, and is read before it. A test that passed there counts as passed and as
 # unsteady; what it said at first is told.
 #
-# In such a log a test begins with "Start 12: name", its output is "12: text", and its outcome "3/9 Test #12: name ....   Passed    0.01 sec".
-# One that has begun and has no outcome failed.
+# In such a log a test begins with "Start 12: name", its output is "12: text", and its outcome
+# "3/9 Test #12: name ....   Passed    0.01 sec". One that has begun and has no outcome failed.
 # A test that is not GoogleTest says why it skips in a line "SKIP: why" before it exits 77. A guard says what it found in lines
 # "GUARD: what".
 

@@ -17,7 +17,7 @@ bool of_name(char c) {
          std::string_view("_-+~@").find(c) != std::string_view::npos;
 }
 
-// Punctuation of Chinese and Japanese text, U+3000 to U+303F and the wide forms of ASCII's, belongs to no name: "：/envs/llm。".
+// Punctuation of Chinese and Japanese text, U+3000 to U+303F and the wide forms of ASCII's, belongs to no name.
 bool is_wide_punctuation(std::string_view character) {
   if (character.size() < 3) return false;
   const auto first = static_cast<unsigned char>(character[0]), second = static_cast<unsigned char>(character[1]),

@@ -48,7 +48,8 @@ guard_size() {
 guard_start() {
   ((EUID == 0)) || skip "needs root"
   local report
-  report=$(PATH=$PATH:/usr/sbin "$here/../../bench/start.sh" "$build" --hosts 8 --rounds 3 --only phalanx --json) || failed_or_skipped $? bench/start.sh
+  report=$(PATH=$PATH:/usr/sbin "$here/../../bench/start.sh" "$build" --hosts 8 --rounds 3 --only phalanx --json) ||
+    failed_or_skipped $? bench/start.sh
   local cold kept
   read -r cold kept < <(python3 -c '
 import json, sys
@@ -65,7 +66,8 @@ print()
 guard_env() {
   ((EUID == 0)) || skip "needs root"
   local report=$build/guard_env name value
-  PATH=$PATH:/usr/sbin HOSTS=2 FILES=1500 BYTES=60000000 ROUNDS=1 WAYS=tar "$here/../../bench/env.sh" "$build" --ratios > "$report" || failed_or_skipped $? bench/env.sh
+  PATH=$PATH:/usr/sbin HOSTS=2 FILES=1500 BYTES=60000000 ROUNDS=1 WAYS=tar "$here/../../bench/env.sh" "$build" --ratios > "$report" ||
+    failed_or_skipped $? bench/env.sh
   local hint="see where the time goes with ./x bench env, which says each time as it goes with VERBOSE=1"
   local measured=0
   while read -r name value; do

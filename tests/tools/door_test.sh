@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ./x itself, in a project that holds nothing else, with a build and tests that are played: what is lost is not counted as passed, two do not
-# work in one clone, nothing goes on behind an error. Usage: door_test.sh PROJECT
+# ./x itself, in a project that holds nothing else, with a build and tests that are played: what is lost is not counted as passed, two do
+# not work in one clone, nothing goes on behind an error. Usage: door_test.sh PROJECT
 set -euo pipefail
 project=$1
 folder=$(mktemp -d)
