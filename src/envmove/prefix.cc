@@ -131,7 +131,7 @@ Replaced replace_in_place(const std::string& text, const Move& move, bool whole,
   for (Hit hit = found.next(text, 0); hit.at != std::string::npos; hit = found.next(text, from)) {
     const size_t behind = hit.at + hit.length;
     size_t end = std::min(text.find_first_not_of('/', behind), text.size());
-    if (end < text.size() && end > behind && (of_name(text[end]) || text[end] == '.')) --end;  // the slash before a name stays
+    if (end > behind && !ends_name(text, end)) --end;  // the slash before a name stays
     out.data.append(text, from, hit.at - from).append(move.new_prefix);
     const size_t had = end - hit.at, has = move.new_prefix.size();
     if (has > had) too_long.push_back(move.new_prefix + text.substr(end));
