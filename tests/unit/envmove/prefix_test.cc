@@ -203,8 +203,10 @@ TEST(Property, ThereAndBack) {
     if (b.size() == a.size() && done.too_long.empty()) { EXPECT_EQ(envmove::replace_binary(done.data, {{b}, a}, 0).data, binary); }
     auto kept = envmove::replace_binary(binary, {{a}, b}, std::nullopt);
     EXPECT_EQ(kept.data.size(), binary.size());
-    if (b.size() <= a.size() && binary.find(std::string(1, '\0') + a + '\0') == std::string::npos && !binary.starts_with(a + '\0'))
-      EXPECT_EQ(envmove::replace_binary(kept.data, {{b}, a}, std::nullopt).data, binary) << a << " " << b;
+    // A string that is the place and nothing else is filled with NULs, which a way back does not take.
+    const bool fits =
+        b.size() <= a.size() && binary.find(std::string(1, '\0') + a + '\0') == std::string::npos && !binary.starts_with(a + '\0');
+    EXPECT_TRUE(!fits || envmove::replace_binary(kept.data, {{b}, a}, std::nullopt).data == binary) << a << " " << b;
     moved += there.hits > 0;
   }
   EXPECT_GT(moved, 1000u);
