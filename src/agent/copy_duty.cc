@@ -91,7 +91,7 @@ void CopyDuty::with_store(void (CopyDuty::*next)(sync::Store)) {
   if (root.empty()) return fail(base::fail(base::ErrorKind::kUnfit, "neither HOME nor XDG_CACHE_HOME names a directory for the copy"));
   base::Result<std::optional<sync::Store>> store = sync::Store::open(root);
   if (!store.ok()) return fail(std::move(store).error());
-  if (*store) return (this->*next)(std::move(**store));
+  if (*store && (!target_ || is_in_its_place(*target_))) return (this->*next)(std::move(**store));
   const os::Mono now = os::mono_now();
   if (waiting_since_.ns == 0) waiting_since_ = reported_ = now;
   if (now - waiting_since_ > kMostWait)

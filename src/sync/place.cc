@@ -23,6 +23,7 @@ using base::ErrorKind;
 
 constexpr const char* kNewLink = "new.link";
 constexpr const char* kNewCopy = "new.copy";
+constexpr int kMostWaiting = 16;  // sessions
 constexpr size_t kRest = ~size_t{0};
 
 // Of a session that cannot begin: nothing arrives there.
@@ -215,7 +216,26 @@ base::Status Placer::finish() {
   last_folder_.reset();
   TRY(write_merged(true));
   if (target_.made) (void)::fchmod(target_.folder.get(), mode_ | 0700);
-  if (!remove_tree(target_.folder.get(), kIncoming)) return target_error("remove", kIncoming, ENOTEMPTY);
+  return remove_incoming();
+}
+
+// Sessions that wait look for the lock below its name, so the folder loses that first, while the lock is held: whoever comes next makes a
+// new one. Who had opened the folder before may yet put a lock into it, once. Ours goes before anything is removed: NFS keeps a name for a
+// file that is open. What a session left that was killed while
+// it removed its folder goes too.
+base::Status Placer::remove_incoming() {
+  const int target = target_.folder.get();
+  struct stat s{};
+  if (::fstat(store_.top(), &s) != 0) return target_error("stat", kIncoming, errno);
+  const std::string leaving = kLeaving + fmt::format("{:x}", s.st_ino);  // no two folders that are there have the same
+  if (::renameat(target, kIncoming, target, leaving.c_str()) != 0) return target_error("rename", kIncoming, errno);
+  { const Store closed = std::move(store_); }
+  TRY_ASSIGN(const std::vector<std::string> names, names_in(target));
+  for (const std::string& name : names) {
+    bool gone = !name.starts_with(kLeaving);
+    for (int i = 0; i < kMostWaiting && !gone; ++i) gone = remove_tree(target, name);
+    if (!gone) return target_error("remove", name, ENOTEMPTY);
+  }
   return base::ok();
 }
 

@@ -48,6 +48,7 @@ class Placer : public Incoming {
   base::Status make_file(size_t index, int folder, const std::string& name);
   base::Status finish_folder(size_t index);
   base::Status finish();
+  base::Status remove_incoming();
   base::Status write_merged(bool only_present);
   base::Status arrived(uint32_t entry, const os::Fd& file) override;
   base::Result<int> folder_of(std::string_view path, std::string& name);  // valid until the next call

@@ -127,7 +127,7 @@ class Walk {
   }
 
   bool stays(const std::string& name, const std::string& folder) const {
-    return everything_ ? folder.empty() && (name == kRecord || name == kIncoming) : name == ".git";
+    return everything_ ? folder.empty() && is_of_a_push(name) : name == ".git";
   }
 
   // What the file leaves out is not known before it has been read.
@@ -265,6 +265,8 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
 }
 
 }  // namespace
+
+bool is_of_a_push(std::string_view name) { return name == kRecord || name == kIncoming || name.starts_with(kLeaving); }
 
 base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index, Take take, const Hashed& hashed,
                         const Leave& leave) {

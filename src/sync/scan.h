@@ -32,6 +32,8 @@ using Leave = std::function<bool(const std::string& path)>;
 // What a push leaves in its target: the record for the next one, and while one is under way what has arrived.
 inline constexpr const char* kRecord = ".phalanx-push";
 inline constexpr const char* kIncoming = ".phalanx-push.part";
+inline constexpr const char* kLeaving = ".phalanx-push.part.";  // and a number: that folder while it is removed
+bool is_of_a_push(std::string_view name);
 
 struct Scan {
   Manifest manifest;

@@ -24,6 +24,7 @@ using base::ErrorKind;
 
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kMostRemoveDepth = 256;
+constexpr int kMostLooks = 5;
 constexpr uint32_t kSeenVersion = 1;
 
 base::Error unfit(base::Error error) {
@@ -33,12 +34,15 @@ base::Error unfit(base::Error error) {
 
 bool is_own(const struct stat& s) { return S_ISDIR(s.st_mode) && s.st_uid == ::geteuid() && (s.st_mode & 022) == 0; }
 
+// True also if another process that removes the same was first.
+bool remove_empty(int parent, const std::string& name) { return ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT; }
+
 bool remove_inside(const os::Fd& folder, dev_t device, int depth) {
   base::Result<std::vector<std::string>> names = names_in(folder.get());
   if (!names.ok() || depth > kMostRemoveDepth) return false;
   bool all = true;
   for (const std::string& name : *names) {
-    if (::unlinkat(folder.get(), name.c_str(), 0) == 0) continue;
+    if (::unlinkat(folder.get(), name.c_str(), 0) == 0 || errno == ENOENT) continue;
     os::Fd below(::openat(folder.get(), name.c_str(), kFolder));
     struct stat s{};
     if (!below.valid() && errno == EACCES && ::fchmodat(folder.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0)
@@ -48,9 +52,30 @@ bool remove_inside(const os::Fd& folder, dev_t device, int depth) {
       continue;
     }
     if ((s.st_mode & 0700) != 0700) (void)::fchmod(below.get(), 0700);
-    all = remove_inside(below, device, depth + 1) && ::unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR) == 0 && all;
+    all = remove_inside(below, device, depth + 1) && remove_empty(folder.get(), name) && all;
   }
   return all;
+}
+
+// Ranks start below it by its path, so nobody else may change what that leads to. A session at its end may remove the folder in the middle
+// of this, but not several times in a row.
+base::Status check_root(const std::string& root, bool make) {
+  base::Status made = base::ok();
+  for (int i = 0; i < kMostLooks; ++i) {
+    if (make) made = os::make_folders(root);
+    if (made.ok() && os::private_folder(root)) return base::ok();
+  }
+  if (!made.ok()) return unfit(std::move(made).error());
+  return base::fail(ErrorKind::kUnfit, fmt::format("{} is not private", root))
+      .because("it or a folder above it belongs to another user, can be written by others, or is a link")
+      .with_hint("namei -l " + base::shell_quote(root));
+}
+
+// Whether what was opened is still what this name leads to.
+bool leads_to(int parent, const std::string& name, const os::Fd& opened) {
+  struct stat there{}, here{};
+  return ::fstatat(parent, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && ::fstat(opened.get(), &here) == 0 &&
+         there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
 
 }  // namespace
@@ -95,7 +120,7 @@ bool remove_tree(int parent, const std::string& name) {
   if (!folder.valid()) return errno == ENOENT;
   if (::fstat(folder.get(), &s) != 0 || s.st_uid != ::geteuid()) return false;
   (void)::fchmod(folder.get(), 0700);
-  return remove_inside(folder, s.st_dev, 0) && ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
+  return remove_inside(folder, s.st_dev, 0) && remove_empty(parent, name);
 }
 
 std::string hex_of(std::string_view digest) {
@@ -107,25 +132,21 @@ std::string hex_of(std::string_view digest) {
 }
 
 base::Result<std::optional<Store>> Store::open_in(const std::string& root, bool make) {
-  if (make)
-    if (base::Status made = os::make_folders(root); !made.ok()) return unfit(std::move(made).error());
-  // Ranks start below it by its path.
-  if (!os::private_folder(root))
-    return base::fail(ErrorKind::kUnfit, fmt::format("{} is not private", root))
-        .because("it or a folder above it belongs to another user, can be written by others, or is a link")
-        .with_hint("namei -l " + base::shell_quote(root));
+  TRY(check_root(root, make));
   Store store;
   store.root_ = root;
   store.top_ = os::Fd(::open(root.c_str(), kFolder));
+  if (!store.top_.valid() && errno == ENOENT) return std::optional<Store>();
   if (!store.top_.valid()) return unfit(base::system_error("open", root));
   store.lock_ = os::Fd(::openat(store.top_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!store.lock_.valid() && errno == ENOENT) return std::optional<Store>();
   if (!store.lock_.valid()) return unfit(base::system_error("open", root + "/lock"));
   if (::flock(store.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return std::optional<Store>();
     return unfit(base::system_error("lock", root + "/lock"));
   }
-  struct stat s{};
-  if (::fstat(store.lock_.get(), &s) != 0 || s.st_nlink == 0) return std::optional<Store>();  // the last session has removed the folder
+  // Between the opening and the lock the last session may have removed the folder, or moved it away to remove it (Placer::finish).
+  if (!leads_to(AT_FDCWD, root, store.top_) || !leads_to(store.top_.get(), "lock", store.lock_)) return std::optional<Store>();
   TRY_ASSIGN(store.blobs_, enter_own(store.top_.get(), "blobs"));
   TRY_ASSIGN(store.copies_, enter_own(store.top_.get(), "copies"));
   store.folders_ = std::make_unique<BlobFolders>();

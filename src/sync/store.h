@@ -27,7 +27,8 @@ namespace phalanx::sync {
 base::Result<os::Fd> enter_own(int parent, const std::string& name);
 // Below an open folder: "a/b", following no link.
 base::Result<os::Fd> enter_below(int folder, std::string_view path);
-// Everything in a folder and the folder, on one file system, following no link. False: something is left.
+// Everything in a folder and the folder, on one file system, following no link. Others may remove the same meanwhile. False: something is
+// left.
 bool remove_tree(int parent, const std::string& name);
 base::Result<std::vector<std::string>> names_in(int folder);
 std::string hex_of(std::string_view digest);
@@ -54,7 +55,7 @@ struct Made {
 
 class Store {
  public:
-  // root: absolute. Makes the folders. Nothing: another session holds the lock.
+  // root: absolute. Makes the folders. Nothing: another session holds the lock, or was just removing the folder; to be tried again.
   static base::Result<std::optional<Store>> open(const std::string& root);
   // The same without making anything; nothing also where there is no store.
   static std::optional<Store> open_existing(const std::string& root);

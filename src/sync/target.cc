@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -59,7 +60,10 @@ base::Result<Target> open_target(const std::string& path, bool among_others) {
   if (there && S_ISLNK(s.st_mode) && s.st_uid != ::geteuid() && s.st_uid != 0) return refused(path, "it is a link of another user");
   if (target.made) {
     base::Status made = os::make_folders(path.substr(0, std::max<size_t>(path.rfind('/'), 1)), 0755);
-    if (made.ok() && ::mkdir(path.c_str(), 0700) != 0) made = base::system_error("mkdir", path);
+    if (made.ok() && ::mkdir(path.c_str(), 0700) != 0) {
+      target.made = false;  // by another session, if it is there now
+      if (errno != EEXIST) made = base::system_error("mkdir", path);
+    }
     if (!made.ok()) {
       made.error().kind = ErrorKind::kUnfit;
       return std::move(made).error();
@@ -73,12 +77,19 @@ base::Result<Target> open_target(const std::string& path, bool among_others) {
   if (!target.folder.valid() || ::fstat(target.folder.get(), &s) != 0) return refused(path, "it is not a directory, or cannot be opened");
   if (s.st_uid != ::geteuid()) return refused(path, "it belongs to another user");
   if ((s.st_mode & 022) != 0) return refused(path, "others may write to it");
-  if (among_others || read_record(target.folder.get()) || ::fstatat(target.folder.get(), kIncoming, &s, AT_SYMLINK_NOFOLLOW) == 0)
+  // In this order: another session that is over now has written its record before its folder went.
+  if (among_others || ::fstatat(target.folder.get(), kIncoming, &s, AT_SYMLINK_NOFOLLOW) == 0 || read_record(target.folder.get()))
     return target;
   TRY_ASSIGN(const std::vector<std::string> names, names_in(target.folder.get()));
-  if (names.empty()) return target;
+  if (names.empty() || std::find(names.begin(), names.end(), kIncoming) != names.end()) return target;
   return base::fail(ErrorKind::kUnfit, fmt::format("{} holds what no push has put there, such as {}", path, names.front()))
       .with_hint(std::string(wire::kAdviceOnOthers));
+}
+
+bool is_in_its_place(const Target& target) {
+  struct stat there{}, here{};
+  return ::lstat(target.path.c_str(), &there) == 0 && ::fstat(target.folder.get(), &here) == 0 && there.st_dev == here.st_dev &&
+         there.st_ino == here.st_ino;
 }
 
 std::optional<Record> read_record(int target) {

@@ -22,6 +22,9 @@ struct Target {
 // push has been there.
 base::Result<Target> open_target(const std::string& path, bool among_others);
 
+// False: since it was opened, a session that made it and could not begin has removed it.
+bool is_in_its_place(const Target& target);
+
 // TARGET/.phalanx-push (docs/formats/push-record.md): what pushes have put there and not removed again, and how it looked then.
 struct Record {
   Listing manifest;

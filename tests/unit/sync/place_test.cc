@@ -341,6 +341,43 @@ TEST_F(Place, AListCannotTouchTheRecord) {
   EXPECT_FALSE(fs::exists(target_)) << "what it has made is gone";
 }
 
+// Also one push to two names of one machine. Each comes while another is at its end, sooner or later.
+TEST_F(Place, PushesThatFollowEachOtherAtOnceAllSucceed) {
+  for (int i = 0; i < 40; ++i) put(root_ + "/f" + std::to_string(i), std::to_string(i));
+  const sync::Scan scan = everything();
+  std::vector<pid_t> children;
+  for (int c = 0; c < 4; ++c) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    for (int i = 0; i < 25; ++i) {
+      put(target_ + "/f" + std::to_string(i), "changed there " + std::to_string(c));
+      std::string outcome = "another session";
+      while (outcome.find("another session") != std::string::npos) outcome = push(false, true);
+      if (outcome.empty()) continue;
+      std::fputs(outcome.c_str(), stderr);
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = 1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(push(), "");
+  expect_same();
+}
+
+TEST_F(Place, AFolderThatAKilledPushWasRemovingGoes) {
+  put(root_ + "/f", "f");
+  ASSERT_EQ(push(), "");
+  put(target_ + "/" + sync::kLeaving + "1f/blobs/ab/new.x", "left");
+  put(root_ + "/f", "g");
+  EXPECT_EQ(push(), "");
+  EXPECT_FALSE(fs::exists(target_ + "/" + sync::kLeaving + "1f"));
+  expect_same();
+}
+
 TEST_F(Place, TwoPushesTakeTurns) {
   tree();
   const sync::Scan scan = everything();
