@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -60,23 +61,28 @@ base::Error Placer::target_error(const char* doing, std::string_view path, int e
 }
 
 base::Result<bool> Placer::build(size_t most) {
-  const size_t n = manifest_.entries().size(), removals = remove_ ? gone_.size() : 0;
   for (size_t i = 0; i < most && !over_; ++i) {
-    const size_t at = done_;
-    base::Status made = base::ok();
-    if (at < n) made = check_arrived(at);
-    else if (at == n) made = write_pending();
-    else if (at < n + 1 + removals) made = remove_one(gone_[removals - 1 - (at - n - 1)]);
-    else if (at < 2 * n + 1 + removals) made = make(at - n - 1 - removals);
-    else if (at < 3 * n + 1 + removals) made = finish_folder(3 * n + removals - at);
-    else made = finish();
-    if (!made.ok()) {
+    if (base::Status made = step(done_); !made.ok()) {
       placing_ = false;
       return std::move(made).error();
     }
     ++done_;
   }
   return over_;
+}
+
+base::Status Placer::step(size_t at) {
+  const size_t n = manifest_.entries().size(), removals = remove_ ? gone_.size() : 0;
+  if (at < n) return check_arrived(at);
+  at -= n;
+  if (at == 0) return write_pending();
+  if (at <= removals) return remove_one(gone_[removals - at]);
+  at -= removals + 1;
+  if (at == 0) return kinds_change_ ? write_merged(Moment::kRemoved) : base::ok();
+  at -= 1;
+  if (at < n) return make(at);
+  if (at < 2 * n) return finish_folder(2 * n - 1 - at);
+  return finish();
 }
 
 base::Status Placer::check_arrived(size_t index) {
@@ -121,7 +127,7 @@ base::Status Placer::write_pending() {
     const std::string hex = hex_of(entry.content);
     if (::fstatat(store_.blobs(), (hex.substr(0, 2) + "/" + hex).c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0) seen_[i] = {s.st_ino, 0};
   }
-  return write_merged(false);
+  return write_merged(Moment::kPending);
 }
 
 base::Status Placer::remove_one(size_t b) {
@@ -214,7 +220,7 @@ base::Status Placer::finish_folder(size_t index) {
 base::Status Placer::finish() {
   over_ = true;
   last_folder_.reset();
-  TRY(write_merged(true));
+  TRY(write_merged(Moment::kRemoved));
   if (target_.made) (void)::fchmod(target_.folder.get(), mode_ | 0700);
   return remove_incoming();
 }
@@ -239,23 +245,41 @@ base::Status Placer::remove_incoming() {
   return base::ok();
 }
 
-// What the list has, and what earlier pushes have put there and is not in it.
-base::Status Placer::write_merged(bool only_present) {
+// What the list has, and what earlier pushes have put there and is not in it. Until everything that goes is gone, a path whose kind changes
+// is recorded as it was, with what lies below it, and without what will: nothing in a list lies below a file, and what is there must stay
+// known to the next session.
+base::Status Placer::write_merged(Moment moment) {
+  const std::vector<EntryView>& listed = manifest_.entries();
   std::vector<EntryView> entries;
   std::vector<Seen> seen;
-  size_t i = 0;
+  std::unordered_set<std::string_view> hidden;  // recorded as a file yet, or below one
+  size_t i = 0, total = listed.size();
   auto take_listed = [&](const std::string_view* before) {
-    for (; i < manifest_.entries().size() && (!before || manifest_.entries()[i].path < *before); ++i) {
-      entries.push_back(manifest_.entries()[i]);
+    for (; i < listed.size() && (!before || listed[i].path < *before); ++i) {
+      const size_t slash = listed[i].path.rfind('/');
+      if (slash != std::string_view::npos && hidden.contains(listed[i].path.substr(0, slash))) {
+        hidden.insert(listed[i].path);
+        continue;
+      }
+      entries.push_back(listed[i]);
       seen.push_back(seen_[i]);
     }
   };
+  kinds_change_ = false;
   for (size_t b : gone_) {
     const EntryView& entry = record_.manifest.entries()[b];
     struct stat s{};
     take_listed(&entry.path);
-    const bool replaced = i < manifest_.entries().size() && manifest_.entries()[i].path == entry.path;
-    if (replaced || (only_present && !look(entry.path, s)) || entries.size() + manifest_.entries().size() - i >= kMostEntries) continue;
+    const bool replaced = i < listed.size() && listed[i].path == entry.path;
+    if (replaced && moment == Moment::kRemoved) continue;
+    if (!replaced && ((moment == Moment::kRemoved && !look(entry.path, s)) || total >= kMostEntries)) continue;
+    if (replaced) {
+      ++i;
+      kinds_change_ = true;
+      if (entry.kind != Kind::kFolder) hidden.insert(entry.path);
+    } else {
+      ++total;
+    }
     entries.push_back(entry);
     seen.push_back(record_.seen[b]);
   }

@@ -41,6 +41,8 @@ class Placer : public Incoming {
   const EntryView* recorded(std::string_view path) const;
   bool is_listed(const EntryView& entry) const;  // as a folder, or as something else
 
+  enum class Moment { kPending, kRemoved };  // before anything changes; as soon as everything that goes is gone
+  base::Status step(size_t at);
   base::Status check_arrived(size_t index);
   base::Status write_pending();
   base::Status remove_one(size_t b);
@@ -49,7 +51,7 @@ class Placer : public Incoming {
   base::Status finish_folder(size_t index);
   base::Status finish();
   base::Status remove_incoming();
-  base::Status write_merged(bool only_present);
+  base::Status write_merged(Moment moment);
   base::Status arrived(uint32_t entry, const os::Fd& file) override;
   base::Result<int> folder_of(std::string_view path, std::string& name);  // valid until the next call
   bool look(std::string_view path, struct stat& s);                       // false: it is not there
@@ -68,6 +70,7 @@ class Placer : public Incoming {
   std::vector<size_t> gone_;                           // positions in record_ that the list no longer has
   size_t done_ = 0, removed_ = 0, stayed_ = 0;
   bool placing_ = false, over_ = false;
+  bool kinds_change_ = false;  // what the record on disk has at some path is of another kind than what comes
   os::Fd last_folder_;
   std::string last_path_;
 };

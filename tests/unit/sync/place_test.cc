@@ -333,6 +333,40 @@ TEST_F(Place, AKilledPushHasPutNothingThatIsSentAgain) {
   expect_same();
 }
 
+// Whatever a session has done when it is killed, the next one still knows what earlier ones have put there.
+TEST_F(Place, TheRecordIsReadableAtEveryMomentOfAPushThatChangesKinds) {
+  auto before = [&] {
+    for (const char* path : {"/was-folder/1", "/was-folder/deep/2", "/was-file", "/was-file-too", "/was-file.x/3"}) put(root_ + path, path);
+    fs::create_directories(root_ + "/no-more");
+  };
+  before();
+  constexpr size_t kListed = 8, kGone = 9;
+  for (size_t killed_after = kListed + 1; killed_after <= 2 * kListed + kGone + 2; killed_after += 3) {
+    fs::remove_all(root_);
+    fs::remove_all(target_);
+    before();
+    ASSERT_EQ(push(), "");
+    for (const char* path : {"/was-folder", "/was-file", "/was-file-too", "/was-file.x", "/no-more"}) fs::remove_all(root_ + path);
+    for (const char* path : {"/was-folder", "/was-file/a", "/was-file/b/c", "/was-file-too/d", "/was-file.x"}) put(root_ + path, path);
+    const sync::Scan scan = everything();
+    ASSERT_EQ(scan.manifest.entries.size(), kListed);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan, true);
+      const bool good = placer.ok() && give(**placer, scan.manifest).ok() && (*placer)->build(killed_after).ok();
+      ::_exit(good ? 0 : 1);
+    }
+    int status = 1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    const std::optional<sync::Record> record = sync::read_record(os::Fd(::open(target_.c_str(), O_RDONLY | O_DIRECTORY)).get());
+    ASSERT_TRUE(record) << killed_after;
+    EXPECT_EQ(push(true), "") << killed_after;
+    expect_same();
+    if (HasFailure()) break;
+  }
+}
+
 TEST_F(Place, AListCannotTouchTheRecord) {
   sync::Scan scan;
   scan.manifest.with_modes = true;
